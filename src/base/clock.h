@@ -1,0 +1,11 @@
+/* Time. Monotonic seconds for durations, wall milliseconds for stamps. */
+#pragma once
+
+#include <stdint.h>
+
+double clock_monotonic_s(void);
+int64_t clock_wall_ms(void);
+
+#define CLOCK_STAMP_SIZE 32
+/* "2026-01-31T23:59:59.123Z" */
+void clock_stamp(int64_t wall_ms, char ret[CLOCK_STAMP_SIZE]);

@@ -1,0 +1,74 @@
+/*
+ * Strict JSON. A tree (cJSON nodes underneath) built by our own strict reader (jsonread.h):
+ * refuses trailing text, duplicate keys, NaN, Infinity, 1e999, leading zeros, control characters,
+ * invalid UTF-8, and nesting beyond JSON_MAX_DEPTH. Getters name the bad field by a JSON pointer.
+ *
+ * `struct json` is opaque. A tree is freed once, by its root. Adding a child moves it into the
+ * parent. Builders return NULL / false on lack of memory and accept NULL parents (then they do
+ * nothing and return NULL), so a chain of them needs one check at its end: json_ok(root).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct json;
+
+#define JSON_MAX_DEPTH 64
+
+enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+
+/* Reading. ERR_PARSE names line, column and, where it is known, the pointer. */
+int json_parse(const char *text, size_t len, struct json **ret, struct err *err);
+struct json *json_free(struct json *j);
+static inline void json_freep(struct json **j)
+{
+    *j = json_free(*j);
+}
+#define cleanup_json __attribute__((cleanup(json_freep)))
+
+enum json_type json_type(const struct json *j);
+const char *json_key(const struct json *j);                       /* key within the parent object, or NULL */
+const struct json *json_get(const struct json *obj, const char *key); /* NULL when absent */
+const struct json *json_first(const struct json *j);              /* first child of array or object */
+const struct json *json_next(const struct json *child);
+int64_t json_size(const struct json *j);                          /* number of children */
+
+/* Values of a node of the right type; 0 / NULL / false for another type. */
+bool json_bool(const struct json *j);
+double json_number(const struct json *j);
+const char *json_string(const struct json *j);
+
+/* Fetch obj[key] into *ret. Absent: *ret unchanged, returns 0. Wrong type: -ERR_INVALID with
+ * pointer "#/key" and a sentence saying what was expected and what was found. */
+int json_take_string(const struct json *obj, const char *key, const char **ret, struct err *err);
+int json_take_bool(const struct json *obj, const char *key, bool *ret, struct err *err);
+int json_take_number(const struct json *obj, const char *key, double *ret, struct err *err);
+int json_take_int(const struct json *obj, const char *key, int64_t *ret, struct err *err); /* integral, |v| <= 2^53 */
+
+/* -ERR_INVALID at "#/x" for the first key of obj that is not in the NULL-terminated list. */
+int json_only_keys(const struct json *obj, const char *const *keys, struct err *err);
+
+/* Building. */
+struct json *json_new_object(void);
+struct json *json_new_array(void);
+struct json *json_new_string(const char *s); /* NULL -> null node */
+struct json *json_new_number(double v);      /* not finite -> null node */
+struct json *json_new_bool(bool v);
+struct json *json_new_null(void);
+struct json *json_copy(const struct json *j);
+struct json *json_set(struct json *obj, const char *key, struct json *child); /* returns child */
+struct json *json_push(struct json *arr, struct json *child);                 /* returns child */
+void json_set_string(struct json *obj, const char *key, const char *s);       /* NULL -> null */
+void json_set_number(struct json *obj, const char *key, double v);            /* NaN -> null */
+void json_set_int(struct json *obj, const char *key, int64_t v);
+void json_set_bool(struct json *obj, const char *key, bool v);
+struct json *json_set_object(struct json *obj, const char *key);              /* returns the new object */
+struct json *json_set_array(struct json *obj, const char *key);
+void json_remove(struct json *obj, const char *key);
+
+/* Compact text, NUL-terminated, owned by the caller (mem_free); NULL on lack of memory. */
+char *json_print(const struct json *j);

@@ -1,0 +1,45 @@
+/*
+ * A strict pull reader over a complete JSON text (RFC 8259): no allocation for numbers, so that a
+ * prediction body goes straight into floats. json.c builds its trees with it.
+ *
+ * Invariant: after jsonread_next has returned an error, every later call returns the same error.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum jsonread_token {
+    JSONREAD_END, /* the one value is complete and only white space followed */
+    JSONREAD_OBJECT_BEGIN,
+    JSONREAD_OBJECT_END,
+    JSONREAD_ARRAY_BEGIN,
+    JSONREAD_ARRAY_END,
+    JSONREAD_KEY,    /* str / str_len */
+    JSONREAD_STRING, /* str / str_len, escapes resolved, NUL-terminated */
+    JSONREAD_NUMBER, /* number, always finite */
+    JSONREAD_BOOL,   /* boolean */
+    JSONREAD_NULL
+};
+
+struct jsonread; /* opaque, one per text */
+
+int jsonread_new(const char *text, size_t len, struct jsonread **ret, struct err *err);
+struct jsonread *jsonread_free(struct jsonread *r);
+
+/* The next token (>= 0, enum jsonread_token) or -ERR_PARSE / -ERR_NO_MEMORY. */
+int jsonread_next(struct jsonread *r, struct err *err);
+
+/* The value of the last token. The string belongs to the reader until the next call. */
+const char *jsonread_str(const struct jsonread *r, size_t *ret_len);
+double jsonread_number(const struct jsonread *r);
+bool jsonread_bool(const struct jsonread *r);
+
+/* Skips the value whose first token was just returned (or, after a key, the value that follows). */
+int jsonread_skip(struct jsonread *r, struct err *err);
+
+/* 1-based position of the last token, for error texts. */
+void jsonread_position(const struct jsonread *r, int64_t *ret_line, int64_t *ret_column);

@@ -1,0 +1,27 @@
+/*
+ * Memory: the only place that calls malloc. All functions return NULL on failure, including
+ * arithmetic overflow of count * size; nothing aborts. KRR_FAIL_ALLOC=n in the environment makes
+ * the n-th allocation of the process fail (tests only; read once).
+ */
+#pragma once
+
+#include <stddef.h>
+
+void *mem_alloc(size_t size);
+void *mem_zalloc(size_t size);
+void *mem_array(size_t count, size_t size);               /* uninitialised, count*size checked */
+void *mem_zarray(size_t count, size_t size);              /* zeroed */
+void *mem_regrow(void *p, size_t count, size_t size);     /* realloc; p survives failure */
+void *mem_aligned(size_t count, size_t size);             /* 64-byte aligned, uninitialised */
+char *mem_strdup(const char *s);                          /* NULL in, NULL out */
+char *mem_strndup(const char *s, size_t n);
+void *mem_dup(const void *p, size_t size);
+void *mem_free(void *p);                                  /* accepts NULL, returns NULL */
+
+static inline void mem_freep(void *p)
+{
+    *(void **)p = mem_free(*(void **)p);
+}
+
+/* A local that is freed when it leaves its scope. */
+#define cleanup_mem __attribute__((cleanup(mem_freep)))

@@ -1,0 +1,14 @@
+/* SHA-256 (nettle underneath). */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHA256_HEX_SIZE 65
+
+struct sha256; /* opaque */
+
+struct sha256 *sha256_new(void); /* NULL on lack of memory */
+void sha256_update(struct sha256 *h, const void *data, size_t len);
+void sha256_hex(struct sha256 *h, char ret[SHA256_HEX_SIZE]); /* ends the digest */
+struct sha256 *sha256_free(struct sha256 *h);
