@@ -1,0 +1,29 @@
+/*
+ * What can be asked for: kernels, solvers and preconditioners, with their parameter tables. The
+ * daemon validates with it without linking the engine; a conformance test holds the engine's
+ * registries to it, name by name.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "wire/param.h"
+
+struct method_def {
+    const char *name;
+    const char *title;               /* formula or full name */
+    const char *paper;               /* citation, or "" */
+    const char *help;                /* when to use it, cost and memory */
+    const struct param_def *params;  /* NULL: none */
+    bool has_bandwidth;              /* kernels: distance-based, takes `bandwidth` */
+    bool has_preconditioner;         /* solvers */
+};
+
+enum catalog { CATALOG_KERNELS, CATALOG_SOLVERS, CATALOG_PRECONDITIONERS };
+
+/* The NULL-name-terminated list. Solvers start with "auto". */
+const struct method_def *catalog_list(enum catalog which);
+const struct method_def *catalog_find(enum catalog which, const char *name); /* or NULL */
+/* {"object":"list","data":[{name,title,paper,help,parameters:[…]}]} */
+struct json *catalog_describe(enum catalog which);

@@ -1,0 +1,52 @@
+/*
+ * A data set on disk: a tensors file with one matrix "data" [rows, columns] (float32 or float64,
+ * row-major) holding every column, features and targets alike, so that a job may choose among
+ * them. Metadata key "dataset" holds the description below as JSON text. Files are immutable.
+ *
+ * A class column holds 0, 1, …, classes-1; its class labels are in `classes`, in order.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "wire/dtype.h"
+#include "wire/tensors.h"
+
+enum task { TASK_AUTO, TASK_REGRESSION, TASK_CLASSIFICATION };
+const char *task_name(enum task t); /* "auto", "regression", "classification" */
+int task_parse(const char *name, enum task *ret, struct err *err);
+
+/* What is known of a data set without its numbers. Owned strings and arrays. */
+struct dataset_info {
+    int64_t rows;
+    int64_t columns;
+    enum dtype dtype;
+    char **column_names;      /* [columns], unique */
+    int64_t targets;          /* number of default target columns, >= 1 */
+    int64_t *target_columns;  /* [targets], indices into columns */
+    enum task task;           /* REGRESSION or CLASSIFICATION */
+    int64_t classes;          /* 0 for regression */
+    char **class_labels;      /* [classes]; numeric classes are printed shortest, e.g. "3" */
+    int64_t warnings;
+    char **warning_texts;     /* [warnings] */
+};
+
+void dataset_info_deinit(struct dataset_info *info);
+int dataset_info_to_json(const struct dataset_info *info, struct json **ret, struct err *err);
+int dataset_info_from_json(const struct json *j, struct dataset_info *ret, struct err *err);
+/* Index of a column by name, or -1. */
+int64_t dataset_info_column(const struct dataset_info *info, const char *name);
+
+/* An open data set: mapped, read-only. */
+struct dataset {
+    struct dataset_info info;
+    struct file_map map;
+    const void *data; /* [rows, columns] of info.dtype, row-major */
+};
+int dataset_open(const char *path, struct dataset **ret, struct err *err);
+struct dataset *dataset_free(struct dataset *d);
+/* Element (i, j) as float64. */
+double dataset_at(const struct dataset *d, int64_t row, int64_t column);

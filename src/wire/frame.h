@@ -1,0 +1,76 @@
+/*
+ * Frames on the socketpair between the daemon and a worker: a 24-byte little-endian header
+ * {magic u32, type u32, request u64, json bytes u32, payload bytes u32}, a JSON object (may be
+ * absent: 0 bytes), then raw payload. A decoder never trusts the peer: sizes are limited, an
+ * unknown magic or type ends the conversation with ERR_CORRUPT.
+ *
+ *   daemon -> worker                                worker -> daemon
+ *   TRAIN    json = order (order.h)                 HELLO    {"program","version","device","threads"}
+ *   CANCEL   {"job"}                                EVENT    {"job","type","level","message","data"}
+ *   LOAD     {"model","bytes"}   begin a model      MODEL    {"job"} + payload: next bytes of the model's file
+ *   CHUNK    {"model"} + payload: its bytes         DONE     {"job","reason","result"|null,"error"|null,"model"|null,…}
+ *   UNLOAD   {"model"}                              LOADED   {"model"} | {"model","error"}
+ *   PREDICT  {"model","rows"} + payload             PREDICTION {"rows","outputs","scores"} + payload
+ *            float64 [rows, d] row-major                     float64, or {"error"}; request echoed
+ *   QUIT     end after the present job              PONG
+ *   PING
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+
+#define FRAME_HEADER_SIZE 24
+#define FRAME_JSON_MAX (16u << 20)
+#define FRAME_PAYLOAD_MAX (64u << 20)
+#define FRAME_CHUNK (4u << 20) /* size of MODEL and CHUNK payloads */
+
+enum frame_type {
+    FRAME_TRAIN = 1,
+    FRAME_CANCEL,
+    FRAME_LOAD,
+    FRAME_CHUNK_DATA,
+    FRAME_UNLOAD,
+    FRAME_PREDICT,
+    FRAME_QUIT,
+    FRAME_PING,
+    FRAME_HELLO,
+    FRAME_EVENT,
+    FRAME_MODEL,
+    FRAME_DONE,
+    FRAME_LOADED,
+    FRAME_PREDICTION,
+    FRAME_PONG,
+    FRAME_TYPE_COUNT_
+};
+
+struct frame {
+    enum frame_type type;
+    uint64_t request;
+    struct json *json; /* owned; NULL when absent */
+    void *payload;     /* owned; 8-byte aligned; NULL when absent */
+    size_t payload_size;
+};
+void frame_deinit(struct frame *f);
+
+/* Header and JSON text of a frame; the payload is written after it by the caller. */
+int frame_head(enum frame_type type, uint64_t request, const struct json *json, size_t payload_size,
+               struct buf *ret, struct err *err);
+
+/* An incremental decoder: feed bytes as they arrive, take frames as they become complete. */
+struct frame_reader;
+struct frame_reader *frame_reader_new(void);
+struct frame_reader *frame_reader_free(struct frame_reader *r);
+int frame_reader_feed(struct frame_reader *r, const void *data, size_t len, struct err *err);
+/* 1: *ret is a frame (caller deinits); 0: more bytes are needed; < 0: the stream is corrupt. */
+int frame_reader_next(struct frame_reader *r, struct frame *ret, struct err *err);
+
+/* Blocking conveniences for the worker's side. frame_recv returns 1, 0 at end of file, or < 0. */
+int frame_send(int fd, enum frame_type type, uint64_t request, const struct json *json,
+               const void *payload, size_t payload_size, struct err *err);
+int frame_recv(int fd, struct frame_reader *r, struct frame *ret, struct err *err);

@@ -1,0 +1,19 @@
+/*
+ * A training order: everything a worker needs to run one job, as one JSON document
+ *   {"job": "job_…", "attempt": 1, "spec": {…}, "dataset_path": "…", "test_dataset_path": "…"|null}
+ * The daemon sends it in a frame; `krrd-worker --job FILE` reads it from a file.
+ */
+#pragma once
+
+#include "wire/spec.h"
+
+struct order {
+    char job[ID_SIZE];
+    int64_t attempt;
+    struct job_spec *spec;
+    char *dataset_path;
+    char *test_dataset_path; /* NULL unless spec->test.kind == SPEC_TEST_DATASET */
+};
+int order_read(const struct json *j, struct order **ret, struct err *err);
+struct json *order_write(const struct order *o);
+struct order *order_free(struct order *o);

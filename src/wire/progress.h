@@ -1,0 +1,33 @@
+/* Test metrics and progress: what a worker reports and the `progress` and `result` objects show. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "wire/reason.h"
+
+/*
+ * NaN means not applicable or not computed. smape = mean(|p-y| / ((|p|+|y|)/2)), range 0..2, a term
+ * with p = y = 0 counts 0. Several targets: the mean over targets (rmse: root of the mean square).
+ */
+struct metrics {
+    double smape, rmse, mae, r2; /* regression */
+    double accuracy, auc;        /* classification; auc for two classes only */
+};
+struct metrics metrics_none(void);
+void metrics_to_json(const struct metrics *m, struct json *obj); /* sets every key; NaN -> null */
+void metrics_from_json(const struct json *obj, struct metrics *ret);
+
+struct progress {
+    double fraction;    /* 0..1, an honest guess */
+    const char *phase;  /* "loading", "kernel", "preconditioner", "factorizing", "iterating", "certifying", "saving" */
+    int64_t iteration;
+    double relative_residual; /* of the iteration itself, not certified; NaN when unknown */
+    struct metrics metrics;   /* on the test rows; NaN until evaluated */
+    double elapsed_s;
+    double eta_s;                /* NaN when unknown */
+    double kernel_entries_per_s; /* NaN when unknown */
+};
+struct progress progress_none(void);
+struct json *progress_to_json(const struct progress *p);

@@ -1,0 +1,88 @@
+/*
+ * The job specification: what POST /v1/jobs takes, parsed once with the parameter tables, echoed
+ * with every default filled in, and carried to the worker unchanged.
+ *
+ * regularization is lambda per training row; the system solved is (K + n*lambda*I) a = y.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/id.h"
+#include "base/json.h"
+#include "wire/catalog.h"
+#include "wire/dataset.h"
+#include "wire/dtype.h"
+#include "wire/param.h"
+
+#define SPEC_NAME_MAX 64       /* model names: [A-Za-z0-9][A-Za-z0-9._-]* */
+#define SPEC_METADATA_MAX 16   /* pairs; key at most 64 bytes, value at most 512 */
+#define SPEC_FEATURES_MAX 65536
+
+enum spec_test { SPEC_TEST_FRACTION, SPEC_TEST_DATASET, SPEC_TEST_MASK };
+enum spec_bandwidth { SPEC_BANDWIDTH_MEDIAN, SPEC_BANDWIDTH_SCALAR, SPEC_BANDWIDTH_PER_FEATURE };
+enum precision { PRECISION_FLOAT64, PRECISION_FLOAT32, PRECISION_MIXED };
+const char *precision_name(enum precision p);
+
+struct job_spec {
+    char model[SPEC_NAME_MAX + 1];
+    char dataset[ID_SIZE];
+    int64_t targets; /* 0: the data set's own */
+    char **target_names;
+    int64_t features; /* 0: every column that is neither target nor mask */
+    char **feature_names;
+    enum task task;
+
+    struct {
+        enum spec_test kind;
+        double fraction; /* default 0.2; 0 = train on every row */
+        char dataset[ID_SIZE];
+        char *mask; /* name of a 0/1 column: 1 = test row */
+    } test;
+    struct {
+        bool features; /* default true */
+        bool target;   /* default true */
+    } standardize;
+    struct {
+        const struct method_def *method; /* NULL: "auto" */
+        struct param_set params;
+        enum spec_bandwidth kind;
+        double bandwidth;        /* > 0 */
+        int64_t bandwidth_count; /* per feature */
+        double *bandwidths;
+    } kernel;
+    double regularization; /* >= 0, default 1e-6 */
+    struct {
+        const struct method_def *method; /* "auto" included */
+        struct param_set params;
+        const struct method_def *preconditioner; /* never NULL when the solver has one */
+        struct param_set preconditioner_params;
+    } solver;
+    struct {
+        double tolerance;       /* default 1e-6 */
+        int64_t max_iterations; /* default 1000 */
+        double time_budget_s;   /* INFINITY: none */
+    } stop;
+    enum precision precision; /* default float64 */
+    char device[16];          /* "auto", "cpu", "cuda", "cuda:N" */
+    int64_t seed;             /* 0 .. 2^53 */
+    int64_t priority;         /* -100 .. 100, higher first */
+    int64_t max_attempts;     /* 1 .. 10, default 3 */
+    struct json *metadata;    /* object of strings, or NULL */
+};
+
+/* Refuses unknown fields, wrong types and values out of range with a pointer into the document. */
+int job_spec_read(const struct json *j, struct job_spec **ret, struct err *err);
+/* The full document with defaults filled in; reading it back gives the same spec. */
+struct json *job_spec_write(const struct job_spec *spec);
+struct job_spec *job_spec_free(struct job_spec *spec);
+
+/* A model's name obeys the rule above. */
+bool spec_name_valid(const char *name);
+
+/* Checks the spec against a data set as far as names go: target, features, mask exist and do not
+ * overlap, bandwidth_count matches the number of features. Pointers as in job_spec_read. */
+int job_spec_check_columns(const struct job_spec *spec, const struct dataset_info *info,
+                           struct err *err);
