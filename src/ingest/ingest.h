@@ -1,0 +1,44 @@
+/*
+ * Turning an uploaded file into a data set file (wire/dataset.h). Runs in a worker thread of the
+ * daemon's pool or in a tool; reads and writes files, never logs, keeps memory bounded: rows are
+ * converted one after another, never the whole matrix at once (NPY and NPZ in blocks).
+ *
+ * Nothing half-written survives: the output is written beside its final name under a temporary
+ * one and published at the end.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "wire/dataset.h"
+
+enum ingest_format { INGEST_CSV, INGEST_LIBSVM, INGEST_NPY, INGEST_NPZ };
+
+/* "csv", "libsvm", "npy", "npz". */
+int ingest_format_parse(const char *name, enum ingest_format *ret, struct err *err);
+/* By Content-Type (parameters ignored): text/csv, text/x-libsvm, application/x-npy, application/x-npz. */
+int ingest_format_from_type(const char *content_type, enum ingest_format *ret, struct err *err);
+
+struct ingest_options {
+    enum ingest_format format;
+    bool gzip;                     /* the input is a gzip stream */
+    const char *const *targets;    /* names or 0-based indices in text; NULL: the format's default */
+    int64_t target_count;
+    enum task task;                /* TASK_AUTO: decided by the target (see ingest_decide_task) */
+    bool one_hot;                  /* CSV: turn text feature columns into 0/1 columns */
+    int64_t max_unpacked_bytes;    /* of gzip, and of the members of an NPZ */
+    int64_t max_rows, max_columns;
+    const char *temporary_prefix;  /* file name prefix of temporaries in the output's directory */
+};
+
+/*
+ * Reads input_path, writes a data set file to output_path (durably: fsync + rename), and tells what
+ * it holds. On failure nothing is left at output_path or beside it.
+ *
+ * Errors carry a sentence that names line and column (CSV, LIBSVM: "Line 17, column 3 (\"age\"):
+ * …"; NPY: the header field; NPZ: the member), and a pointer such as "#/line/17/column/3".
+ */
+int ingest_file(const char *input_path, const char *output_path,
+                const struct ingest_options *options, struct dataset_info *ret, struct err *err);
