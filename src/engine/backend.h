@@ -1,0 +1,123 @@
+/*
+ * What a device must provide: memory, a little dense linear algebra, and the kernel oracle. Every
+ * solver speaks to the hardware through this table alone, so every solver runs on every backend.
+ * The CPU's float64 path is the reference; the conformance tests hold every backend to it.
+ *
+ * All matrices of one call live in the same backend. Functions return 0 or a negative -ERR_*.
+ * Calls are made from one thread; a backend may use several threads or a device inside, but its
+ * results must not depend on how many.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "engine/kernel.h"
+#include "engine/mat.h"
+
+struct backend;
+
+/* Points of a data set, prepared for one kernel (scaled, packed) in the backend's memory. The
+ * kernel's bandwidths are folded in: the kernel itself need not outlive points_new. */
+struct points;
+
+/* Which points: first .. first+count-1, or, when index is not NULL, index[0 .. count-1] (host). */
+struct view {
+    const struct points *points;
+    int64_t first;
+    int64_t count;
+    const int64_t *index;
+};
+
+struct backend_ops {
+    const char *name; /* "cpu", "cuda" */
+    void (*close)(struct backend *be);
+
+    /* Memory. mat_new zeroes; its ret has ld = max(rows, 1). mat_free accepts a zeroed struct. */
+    int (*mat_new)(struct backend *be, enum dtype dtype, int64_t rows, int64_t cols,
+                   struct mat *ret, struct err *err);
+    void (*mat_free)(struct backend *be, struct mat *m);
+    /* Host (column-major float64, leading dimension ld) to matrix and back, converting. */
+    int (*mat_put)(struct backend *be, const double *src, int64_t ld, const struct mat *dst,
+                   struct err *err);
+    int (*mat_get)(struct backend *be, const struct mat *src, double *dst, int64_t ld,
+                   struct err *err);
+    int (*copy)(struct backend *be, const struct mat *src, const struct mat *dst,
+                struct err *err); /* same shape, converts the type */
+
+    /* Column operations; coefficient arrays are on the host, one entry a column, and sums are
+     * accumulated in float64 in a fixed order. */
+    int (*col_dots)(struct backend *be, const struct mat *A, const struct mat *B, double *ret,
+                    struct err *err);
+    /* Y(:,j) <- a[j] X(:,j) + b[j] Y(:,j); b[j] = 0 ignores what Y held; (a,b) = (0,1) skips. */
+    int (*col_axpby)(struct backend *be, const double *a, const struct mat *X, const double *b,
+                     const struct mat *Y, struct err *err);
+    /* B(i,:) <- A(index[i],:), index on the host. */
+    int (*gather_rows)(struct backend *be, const struct mat *A, const int64_t *index,
+                       const struct mat *B, struct err *err);
+    /* d(i) <- max(d(i) - sum_j F(i,j)^2, 0), d is n x 1. */
+    int (*deflate_diag)(struct backend *be, const struct mat *F, const struct mat *d,
+                        struct err *err);
+    int (*add_diag)(struct backend *be, double value, const struct mat *A, struct err *err);
+
+    /* Dense algebra. gemm: C <- a op(A) op(B) + b C. syrk: lower triangle of C <- a op(A) op(A)' +
+     * b C, op(A) = A or A'. trsm: B <- op(L)^-1 B (left) or B op(L)^-1 (right), L lower.
+     * potrf: A's lower triangle <- its Cholesky factor; -ERR_NOT_POSITIVE_DEFINITE when a pivot is
+     * not above `min_pivot` (the squared diagonal of L), with *ret_column (0-based, may be NULL). */
+    int (*gemm)(struct backend *be, bool ta, bool tb, double a, const struct mat *A,
+                const struct mat *B, double b, const struct mat *C, struct err *err);
+    int (*syrk)(struct backend *be, bool ta, double a, const struct mat *A, double b,
+                const struct mat *C, struct err *err);
+    int (*trsm)(struct backend *be, bool right, bool tl, const struct mat *L, const struct mat *B,
+                struct err *err);
+    int (*potrf)(struct backend *be, const struct mat *A, double min_pivot, int64_t *ret_column,
+                 struct err *err);
+
+    /* The kernel oracle. `dtype` of the points is the precision kernel values are computed in;
+     * vectors and blocks may have another one (points float32, vectors float64 = "mixed"). */
+    int (*points_new)(struct backend *be, const struct kernel *k, enum dtype dtype,
+                      const struct rows *X, struct points **ret, struct err *err);
+    void (*points_free)(struct backend *be, struct points *p);
+    /* Y <- a K(P,Q) V + b Y.  V is q x t, Y is p x t, t >= 1. K is never stored as a whole. P and Q
+     * hold points of the same kernel and d, of one or of two `struct points`. A row of Y has the
+     * same bits however many rows P has. b = 0 ignores what Y held. */
+    int (*kmv)(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
+               double b, const struct mat *Y, struct err *err);
+    /* K <- K(P,Q), p x q. */
+    int (*kblock)(struct backend *be, struct view P, struct view Q, const struct mat *K,
+                  struct err *err);
+    /* d(i) <- k(p_i, p_i), d is p x 1. */
+    int (*kdiag)(struct backend *be, struct view P, const struct mat *d, struct err *err);
+};
+
+/* Backends embed this as their first member. */
+struct backend {
+    const struct backend_ops *ops;
+    int threads;              /* CPU threads in use */
+    int64_t bytes, peak_bytes; /* matrices and points alive, and their high-water mark */
+    int64_t kernel_entries;   /* kernel values computed so far, for rates */
+};
+
+static inline struct view view_all(const struct points *p, int64_t n)
+{
+    return (struct view){.points = p, .first = 0, .count = n, .index = NULL};
+}
+
+static inline struct view view_range(const struct points *p, int64_t first, int64_t count)
+{
+    return (struct view){.points = p, .first = first, .count = count, .index = NULL};
+}
+
+static inline struct view view_index(const struct points *p, const int64_t *index, int64_t count)
+{
+    return (struct view){.points = p, .first = 0, .count = count, .index = index};
+}
+
+/* The CPU: threads = 0 takes what the machine grants this process. */
+int backend_cpu_open(int threads, struct backend **ret, struct err *err);
+
+/* By device name: "cpu", "auto", "cuda", "cuda:1". What this program was not linked with, or what
+ * the machine lacks, is -ERR_UNSUPPORTED with a sentence that says what is missing. */
+int backend_open(const char *device, int threads, struct backend **ret, struct err *err);
+struct backend *backend_close(struct backend *be); /* NULL is fine */

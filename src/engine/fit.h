@@ -1,0 +1,32 @@
+/*
+ * From a job spec and an open data set to a model: split, standardise, choose what was left to us
+ * (kernel, bandwidth, solver), solve, certify, evaluate. What was chosen is reported.
+ */
+#pragma once
+
+#include "engine/model.h"
+#include "engine/solve.h"
+#include "wire/spec.h"
+
+struct fit_result {
+    struct solve_outcome outcome;
+    const char *solver; /* static names */
+    const char *preconditioner; /* "" when none */
+    int64_t rank;
+    double ridge;       /* absolute */
+    int64_t train_rows, test_rows;
+    double seconds;     /* of the whole fit */
+    int64_t peak_memory_bytes; /* of the process */
+};
+/* The `result` object of a job. */
+struct json *fit_result_to_json(const struct fit_result *r);
+
+/*
+ * `test` is the test data set when the spec names one, else NULL. *ret is NULL when the outcome's
+ * reason gives no model (reason.h); *ret_result is set whenever 0 is returned. Bad combinations of
+ * spec and data (no such column, width mismatch, too few rows) are -ERR_INVALID with a pointer into
+ * the spec.
+ */
+int fit_run(struct backend *be, const struct job_spec *spec, const struct dataset *train,
+            const struct dataset *test, const struct solve_control *control, struct model **ret,
+            struct fit_result *ret_result, struct err *err);

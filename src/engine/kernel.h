@@ -1,0 +1,54 @@
+/*
+ * Kernel functions. Distance kernels take one bandwidth s > 0, or one per feature (ARD), which is
+ * the same as dividing feature j by s_j and using bandwidth 1:
+ *
+ *   gaussian      exp(-|x-z|_2^2 / (2 s^2))
+ *   laplacian     exp(-|x-z|_2 / s)                 the same function as matern12
+ *   laplacian_l1  exp(-|x-z|_1 / s)
+ *   matern12      exp(-r),                r = |x-z|_2 / s
+ *   matern32      (1 + sqrt3 r) exp(-sqrt3 r)
+ *   matern52      (1 + sqrt5 r + 5/3 r^2) exp(-sqrt5 r)
+ *   linear        gamma x.z + coef0
+ *   polynomial    (gamma x.z + coef0)^degree
+ *   sigmoid       tanh(gamma x.z + coef0)           not positive definite in general
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "wire/param.h"
+
+enum kernel_id {
+    KERNEL_GAUSSIAN,
+    KERNEL_LAPLACIAN,
+    KERNEL_LAPLACIAN_L1,
+    KERNEL_MATERN12,
+    KERNEL_MATERN32,
+    KERNEL_MATERN52,
+    KERNEL_LINEAR,
+    KERNEL_POLYNOMIAL,
+    KERNEL_SIGMOID,
+    KERNEL_COUNT_
+};
+
+struct kernel {
+    enum kernel_id id;
+    int64_t d;
+    double bandwidth;          /* used when bandwidths is NULL */
+    const double *bandwidths;  /* [d], borrowed, or NULL */
+    double gamma, coef0;       /* dot-product kernels */
+    int degree;
+};
+
+const char *kernel_name(enum kernel_id id);
+int kernel_id_parse(const char *name, enum kernel_id *ret, struct err *err);
+bool kernel_uses_distance(enum kernel_id id);
+bool kernel_uses_l1(enum kernel_id id);
+
+/* gamma, coef0 and degree from the catalog's parameter values; gamma "auto" = 1/d. */
+void kernel_set_params(struct kernel *k, const struct param_set *params);
+
+/* The float64 reference, by differences, one pair at a time: what every fast path is held to. */
+double kernel_eval(const struct kernel *k, const double *x, const double *z);

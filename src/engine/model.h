@@ -1,0 +1,56 @@
+/*
+ * A trained model: f(x) = target_mean + target_scale * sum_i k(s(x), c_i) a_i, with s() the
+ * standardisation of the training rows. Self-contained: a tensors file (wire/tensors.h) with
+ *   "centers" [m, d] float32 or float64   standardised points, in the precision of the solve
+ *   "coef" [m, t] float64   "feature_mean" [d]  "feature_scale" [d]  "target_mean" [t]  "target_scale" [t]
+ *   "bandwidths" [d] (only for one bandwidth a feature)
+ * and metadata "model": kernel and its parameters, task, names, class labels, as JSON text.
+ * Classification has one target a class (1 for the class, 0 for the others); the prediction is the
+ * class with the largest value, the values are its scores.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "engine/backend.h"
+#include "wire/dataset.h"
+
+struct model {
+    struct kernel kernel;  /* kernel.bandwidths points into the member below */
+    double *bandwidths;    /* [d] or NULL */
+    enum task task;
+    int64_t m, d, t;       /* centers, features, targets (classes) */
+    enum dtype dtype;      /* of centers and of the kernel evaluation */
+    void *centers;         /* [m, d] row-major */
+    double *coef;          /* [m, t] row-major */
+    double *feature_mean, *feature_scale; /* [d]; scale > 0 */
+    double *target_mean, *target_scale;   /* [t] */
+    char **feature_names;  /* [d] */
+    int64_t outputs;       /* names below: t for regression, 1 for classification */
+    char **target_names;   /* [outputs] */
+    char **class_labels;   /* [t] for classification, else NULL */
+};
+struct model *model_free(struct model *m);
+
+/* The description the HTTP interface shows: kernel with parameters and bandwidth, task, features,
+ * targets, classes, sizes, precision. */
+struct json *model_describe(const struct model *m);
+
+/* Writes the file through sink(context, data, size), in pieces of any size. */
+int model_write(const struct model *m,
+                int (*sink)(void *context, const void *data, size_t size, struct err *err),
+                void *context, struct err *err);
+/* Reads a complete file image (copied; the image may be freed afterwards). Never trusts it. */
+int model_read(const void *image, size_t size, struct model **ret, struct err *err);
+
+/* A model made ready on a backend. Borrows both. */
+struct predictor;
+int predictor_new(const struct model *m, struct backend *be, struct predictor **ret,
+                  struct err *err);
+struct predictor *predictor_free(struct predictor *p);
+/* X: float64 [rows, d] row-major, raw units. ret: [rows, t] row-major: targets in their own units,
+ * or the classes' scores. A row's bits do not depend on the other rows. */
+int predictor_run(struct predictor *p, const double *X, int64_t rows, double *ret, struct err *err);
+/* Index of the largest of t scores (the first one when equal). */
+int64_t model_argmax(const double *scores, int64_t t);

@@ -1,0 +1,23 @@
+/*
+ * Preconditioners P ~ K + ridge I for full kernel systems. Built in steps, so that a long build can
+ * be cancelled; then applied as Z <- P^-1 R to all targets at once.
+ */
+#pragma once
+
+#include "engine/solver.h"
+
+struct precond; /* each method's own state */
+
+struct precond_ops {
+    const char *name; /* as in wire/catalog.c */
+    int (*setup)(const struct problem *p, const struct param_set *params, struct precond **ret,
+                 struct err *err);
+    /* 1: complete. 0: call again. Negative: -ERR_*. *ret_fraction is 0..1. */
+    int (*build)(struct precond *m, double *ret_fraction, struct err *err);
+    int (*apply)(struct precond *m, const struct mat *R, const struct mat *Z, struct err *err);
+    int64_t (*rank)(const struct precond *m);
+    void (*teardown)(struct precond *m); /* accepts NULL and half-built states */
+};
+
+const struct precond_ops *precond_find(const char *name); /* NULL when unknown */
+const struct precond_ops *const *precond_list(void);      /* NULL-terminated */

@@ -1,0 +1,67 @@
+/*
+ * The stepping solver: one interface for every method that finds A (n x t) with
+ *
+ *     (K + ridge I) A = Y,    K = k(X, X) of n training points, t targets at once.
+ *
+ * A solver does one iteration per step() and nothing else: it reads no clock, logs nothing, draws
+ * only from the counter-based streams of the problem's seed, and allocates only in setup (or in the
+ * steps of its building phase). The driver (solve.h) owns everything around it: progress, cancel,
+ * time budget, metrics, stop reasons and the certified residual. A solver file therefore reads as
+ * its paper's pseudocode; its header names paper, problem, notation, cost and memory per step, and
+ * deviations.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "engine/backend.h"
+#include "wire/param.h"
+#include "wire/reason.h"
+
+struct problem {
+    struct backend *be;
+    const struct points *X; /* n points, in the precision of the operator */
+    int64_t n, t;
+    double ridge;     /* absolute: n * lambda */
+    enum dtype dtype; /* of vectors and dense matrices */
+    struct mat Y;     /* n x t of dtype */
+    uint64_t seed;
+};
+
+struct precond_ops; /* precond.h */
+
+struct solver_options {
+    struct param_set params;           /* the solver's own table in wire/catalog.c */
+    const struct precond_ops *precond; /* NULL when the solver has none */
+    struct param_set precond_params;
+    double tolerance;                  /* relative residual, every column */
+};
+
+/* What a step tells the driver. */
+struct step_report {
+    const char *phase;        /* "preconditioner", "factorizing", "iterating" */
+    double fraction;          /* 0..1 of the whole solve where the method knows it, else NaN */
+    int64_t iteration;        /* iterations of the method itself; building steps do not count */
+    double relative_residual; /* largest over columns, the iteration's own; NaN when unknown */
+    bool usable;              /* coef() would give a meaningful answer now */
+};
+
+struct solver; /* each method's own state */
+
+struct solver_ops {
+    const char *name; /* as in wire/catalog.c */
+    int (*setup)(const struct problem *p, const struct solver_options *o, struct solver **ret,
+                 struct err *err);
+    /* 0: go on. Positive: an enum reason (CONVERGED, STAGNATED, BREAKDOWN). Negative: -ERR_*. A
+     * step after a positive answer is harmless and gives the same answer. */
+    int (*step)(struct solver *s, struct step_report *ret, struct err *err);
+    /* The present coefficients into A (n x t, of the problem's dtype). Any time after setup. */
+    int (*coef)(struct solver *s, const struct mat *A, struct err *err);
+    void (*teardown)(struct solver *s); /* accepts NULL and half-built states */
+};
+
+/* registry.c: the one list. */
+const struct solver_ops *solver_find(const char *name); /* NULL when unknown; "auto" is not here */
+const struct solver_ops *const *solver_list(void);      /* NULL-terminated */
