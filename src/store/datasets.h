@@ -1,0 +1,31 @@
+/* Data sets' metadata. The matrices are immutable files that the server keeps in its directory. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/id.h"
+#include "base/sha256.h"
+#include "store/store.h"
+
+struct dataset_row {
+    char id[ID_SIZE];
+    char *name;
+    char *info; /* JSON text of struct dataset_info (wire/dataset.h) */
+    int64_t rows, columns;
+    int64_t bytes;                /* of the file */
+    char sha256[SHA256_HEX_SIZE]; /* of the uploaded body as it arrived */
+    int64_t created_ms;
+};
+void dataset_row_deinit(struct dataset_row *r);
+
+int datasets_insert(struct store *s, const struct dataset_row *row, struct err *err);
+int datasets_get(struct store *s, const char *id, struct dataset_row *ret, struct err *err); /* -ERR_NOT_FOUND */
+int datasets_list(struct store *s, struct store_page page, struct dataset_row **ret,
+                  int64_t *ret_count, bool *ret_more, struct err *err);
+void datasets_list_free(struct dataset_row *rows, int64_t count);
+/* -ERR_CONFLICT naming the job while an unfinished job refers to it (training or test data). */
+int datasets_delete(struct store *s, const char *id, struct err *err);
+/* Calls visit for every id; used to sweep orphan files at start. */
+int datasets_each(struct store *s, void (*visit)(void *context, const char *id), void *context,
+                  struct err *err);

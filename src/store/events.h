@@ -1,0 +1,31 @@
+/*
+ * The durable event log of jobs: numbered 1, 2, 3, … within each job without gaps, appended in the
+ * same transaction as the change they tell of. The list and the SSE stream both read it.
+ */
+#pragma once
+
+#include "base/id.h"
+#include "store/store.h"
+
+struct event_row {
+    int64_t id; /* within the job, from 1 */
+    char job[ID_SIZE];
+    int64_t created_ms;
+    char level[8];  /* "info", "warning", "error" */
+    char type[8];   /* "status", "metrics", "message" */
+    char *message;
+    char *data;     /* JSON text of an object, or NULL */
+};
+void event_row_deinit(struct event_row *r);
+
+/* What a caller gives to append; id and time are set by the store. */
+struct event_new {
+    const char *level, *type, *message, *data;
+};
+
+int events_append(struct store *s, const char *job, const struct event_new *event, int64_t now_ms,
+                  int64_t *ret_id, struct err *err);
+/* Events with id > after, ascending, at most limit. */
+int events_list(struct store *s, const char *job, int64_t after, int64_t limit,
+                struct event_row **ret, int64_t *ret_count, struct err *err);
+void events_list_free(struct event_row *rows, int64_t count);

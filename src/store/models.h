@@ -1,0 +1,55 @@
+/*
+ * Models: one row a version, their files as chunks of at most 8 MiB. A model is staged chunk by
+ * chunk, each in its own short transaction, and becomes visible only when jobs_finish publishes it
+ * in the transaction that ends the job: whole or absent. Staged rows left by a crash are swept by
+ * store_open.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/id.h"
+#include "base/sha256.h"
+#include "store/store.h"
+
+#define MODELS_CHUNK_MAX (8u << 20)
+
+struct model_row {
+    int64_t key; /* the store's own number of this version */
+    char *name;
+    int64_t version; /* from 1, ascending within the name, never used twice */
+    char job[ID_SIZE];
+    char dataset[ID_SIZE];
+    char *description; /* JSON text: what model_describe says and what the job found */
+    int64_t bytes;
+    char sha256[SHA256_HEX_SIZE];
+    int64_t created_ms;
+};
+void model_row_deinit(struct model_row *r);
+
+/* Begins a version for a job; *ret_key names it until it is published or dropped. */
+int models_stage(struct store *s, const char *job, int64_t *ret_key, struct err *err);
+int models_stage_chunk(struct store *s, int64_t key, const void *data, size_t size,
+                       struct err *err);
+/* What publishing will set; call before jobs_finish. */
+int models_stage_seal(struct store *s, int64_t key, const char *description, const char *sha256,
+                      int64_t bytes, struct err *err);
+int models_drop_stage(struct store *s, int64_t key, struct err *err);
+
+/* version 0: the newest published one. -ERR_NOT_FOUND. */
+int models_get(struct store *s, const char *name, int64_t version, struct model_row *ret,
+               struct err *err);
+/* Newest version of every name, by name; `after` is a name. */
+int models_list(struct store *s, struct store_page page, struct model_row **ret,
+                int64_t *ret_count, bool *ret_more, struct err *err);
+/* All versions of a name, newest first; -ERR_NOT_FOUND when there is none. */
+int models_versions(struct store *s, const char *name, struct model_row **ret, int64_t *ret_count,
+                    struct err *err);
+void models_list_free(struct model_row *rows, int64_t count);
+int models_delete(struct store *s, const char *name, int64_t version, struct err *err);
+
+/* The model's bytes in order: chunk `index` from 0. 1: *ret (mem_free) and *ret_size are set;
+ * 0: there are no more. */
+int models_chunk(struct store *s, int64_t key, int64_t index, void **ret, size_t *ret_size,
+                 struct err *err);
