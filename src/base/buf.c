@@ -1,0 +1,189 @@
+#include "base/buf.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+enum { FIRST_CAPACITY = 64 };
+
+/* The largest integer up to which every integer is a double: 2^53. */
+static const double exact_integers = 9007199254740992.0;
+
+void buf_deinit(struct buf *b)
+{
+    mem_free(b->data);
+    *b = (struct buf)BUF_INIT;
+}
+
+void buf_clear(struct buf *b)
+{
+    b->len = 0;
+    b->failed = false;
+    if (b->data != NULL) {
+        b->data[0] = '\0';
+    }
+}
+
+/* Makes room for `more` bytes and the NUL behind them. */
+static bool reserve(struct buf *b, size_t more)
+{
+    if (b->failed) {
+        return false;
+    }
+    if (b->cap > b->len && b->cap - b->len > more) {
+        return true;
+    }
+    size_t cap = b->cap < FIRST_CAPACITY ? FIRST_CAPACITY : b->cap;
+    while (cap <= SIZE_MAX / 2 && cap - b->len <= more) {
+        cap *= 2;
+    }
+    char *data = cap - b->len > more ? mem_regrow(b->data, cap, 1) : NULL;
+    if (data == NULL) {
+        b->failed = true;
+        return false;
+    }
+    b->data = data;
+    b->cap = cap;
+    return true;
+}
+
+void buf_add(struct buf *b, const void *data, size_t len)
+{
+    if (!reserve(b, len)) {
+        return;
+    }
+    if (len > 0) {
+        memcpy(b->data + b->len, data, len);
+    }
+    b->len += len;
+    b->data[b->len] = '\0';
+}
+
+void buf_str(struct buf *b, const char *s)
+{
+    buf_add(b, s, strlen(s));
+}
+
+void buf_char(struct buf *b, char c)
+{
+    buf_add(b, &c, 1);
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const int need = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (need < 0) {
+        b->failed = true;
+    }
+    if (need < 0 || !reserve(b, (size_t)need)) {
+        return;
+    }
+    va_start(args, fmt);
+    vsnprintf(b->data + b->len, (size_t)need + 1, fmt, args);
+    va_end(args);
+    b->len += (size_t)need;
+}
+
+/* One character that may not stand in a JSON string as it is. */
+static void add_escape(struct buf *b, unsigned char c)
+{
+    static const char short_forms[] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
+                                       ['\t'] = 't', ['"'] = '"',  ['\\'] = '\\'};
+    if (short_forms[c] != '\0') {
+        const char two[] = {'\\', short_forms[c]};
+        buf_add(b, two, sizeof(two));
+    } else {
+        buf_printf(b, "\\u%04x", c);
+    }
+}
+
+void buf_json_string(struct buf *b, const char *s)
+{
+    const size_t len = strlen(s);
+    size_t done = 0; /* s[0..done) is written */
+    buf_char(b, '"');
+    for (size_t at = 0; at < len;) {
+        const unsigned char c = (unsigned char)s[at];
+        const size_t step = utf8_step(s + at, len - at);
+        if (step > 0 && c >= 0x20 && c != '"' && c != '\\') {
+            at += step;
+            continue;
+        }
+        buf_add(b, s + done, at - done);
+        if (step == 0) {
+            buf_str(b, "\xEF\xBF\xBD");
+        } else {
+            add_escape(b, c);
+        }
+        done = ++at;
+    }
+    buf_add(b, s + done, len - done);
+    buf_char(b, '"');
+}
+
+/* printf writes the locale's decimal point, which may be any text but a digit. */
+static void restore_point(char *text)
+{
+    const size_t before = strspn(text, "+-0123456789");
+    const size_t point = strcspn(text + before, "+-0123456789e");
+    if (point > 0) {
+        text[before] = '.';
+        memmove(text + before + 1, text + before + point, strlen(text + before + point) + 1);
+    }
+}
+
+void buf_json_number(struct buf *b, double v)
+{
+    if (!isfinite(v)) {
+        buf_str(b, "null");
+        return;
+    }
+    if (v == 0.0 && signbit(v)) {
+        buf_str(b, "-0");
+        return;
+    }
+    if (fabs(v) <= exact_integers && v == trunc(v)) {
+        buf_printf(b, "%lld", (long long)v);
+        return;
+    }
+    char text[64];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, v);
+        if (strtod(text, NULL) == v) {
+            break;
+        }
+    }
+    restore_point(text);
+    buf_str(b, text);
+}
+
+void buf_consume(struct buf *b, size_t n)
+{
+    if (b->failed || b->len == 0) {
+        return;
+    }
+    const size_t drop = n < b->len ? n : b->len;
+    memmove(b->data, b->data + drop, b->len - drop + 1);
+    b->len -= drop;
+}
+
+char *buf_take(struct buf *b)
+{
+    reserve(b, 0);
+    char *s = b->failed ? NULL : b->data;
+    if (s != NULL) {
+        s[b->len] = '\0';
+        b->data = NULL;
+    }
+    buf_deinit(b);
+    return s;
+}

@@ -1,0 +1,12 @@
+/* UTF-8 as in RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
+#pragma once
+
+#include <stddef.h>
+
+/* The number of bytes (1 to 4) of the character at s, or 0 where s[0..len) starts no whole,
+ * well-formed character (also for len = 0). */
+size_t utf8_step(const char *s, size_t len);
+
+/* The length of the longest prefix of s[0..len) that has at most max bytes and splits no
+ * character. Bytes that are not UTF-8 are kept as they are. */
+size_t utf8_fit(const char *s, size_t len, size_t max);

@@ -1,0 +1,152 @@
+#include "base/err.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "support/assert.h"
+
+static void test_codes_and_names(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ERR_COUNT_; i++) {
+        const enum err_code code = (enum err_code)i;
+        assert_int_equal(err_from_name(err_name(code)), code);
+        assert_true(strlen(err_sentence(code)) > 8);
+        assert_int_equal(err_sentence(code)[strlen(err_sentence(code)) - 1], '.');
+    }
+    assert_string_equal(err_name(ERR_NOT_FOUND), "not_found");
+    assert_string_equal(err_name((enum err_code)ERR_COUNT_), "internal_error");
+    assert_string_equal(err_name((enum err_code) - 1), "internal_error");
+    assert_string_equal(err_sentence((enum err_code)9999), err_sentence(ERR_INTERNAL));
+    assert_int_equal(err_from_name("no such name"), ERR_INTERNAL);
+    assert_int_equal(err_from_name(NULL), ERR_INTERNAL);
+}
+
+static void test_set_fills_and_returns(void **state)
+{
+    (void)state;
+    struct err err = {.pointer = "#/old"};
+    assert_int_equal(err_set(&err, ERR_CONFLICT, "Job %d runs.", 7), -ERR_CONFLICT);
+    assert_int_equal(err.code, ERR_CONFLICT);
+    assert_string_equal(err.pointer, "");
+    assert_string_equal(err.detail, "Job 7 runs.");
+    assert_int_equal(err_at(&err, ERR_INVALID, "#/a/0", "%s", "Bad."), -ERR_INVALID);
+    assert_string_equal(err.pointer, "#/a/0");
+    assert_int_equal(err_at(&err, ERR_INVALID, NULL, "Bad."), -ERR_INVALID);
+    assert_string_equal(err.pointer, "");
+    assert_int_equal(err_set(NULL, ERR_IO, "Nobody listens."), -ERR_IO);
+    assert_int_equal(err_at(NULL, ERR_IO, "#/x", "Nobody listens."), -ERR_IO);
+    assert_int_equal(err_no_memory(NULL), -ERR_NO_MEMORY);
+}
+
+/* The arguments may be parts of the same struct err. */
+static void test_set_from_itself(void **state)
+{
+    (void)state;
+    struct err err;
+    err_at(&err, ERR_INVALID, "#/x", "first");
+    err_at(&err, ERR_INVALID, err.pointer, "again: %s", err.detail);
+    assert_string_equal(err.detail, "again: first");
+    assert_string_equal(err.pointer, "#/x");
+}
+
+static void test_long_texts_are_cut(void **state)
+{
+    (void)state;
+    struct err err;
+    char text[2000];
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    err_at(&err, ERR_INVALID, text, "%s", text);
+    assert_int_equal(strlen(err.detail), sizeof(err.detail) - 1);
+    assert_int_equal(strlen(err.pointer), sizeof(err.pointer) - 1);
+    err_prefix(&err, "#/kernel");
+    assert_int_equal(strlen(err.pointer), sizeof(err.pointer) - 1);
+    assert_memory_equal(err.pointer, "#/kernelx", 9);
+
+    /* A cut never splits a character, wherever it falls. */
+    for (size_t shift = 0; shift < 4; shift++) {
+        memset(text, 'x', shift);
+        for (size_t i = shift; i + 4 < sizeof(text); i += 4) {
+            memcpy(text + i, "\xF0\x9F\x98\x80", 4);
+        }
+        text[sizeof(text) - 8] = '\0';
+        err_set(&err, ERR_INVALID, "%s", text);
+        const size_t len = strlen(err.detail);
+        assert_in_range(len, sizeof(err.detail) - 4, sizeof(err.detail) - 1);
+        for (size_t at = 0; at < len;) {
+            const size_t step = utf8_step(err.detail + at, len - at);
+            assert_true(step > 0);
+            at += step;
+        }
+    }
+}
+
+static void test_prefix(void **state)
+{
+    (void)state;
+    struct err err;
+    err_at(&err, ERR_INVALID, "#/bandwidth", "Bad.");
+    err_prefix(&err, "#/kernel");
+    assert_string_equal(err.pointer, "#/kernel/bandwidth");
+    err_prefix(&err, "#");
+    assert_string_equal(err.pointer, "#/kernel/bandwidth");
+    err_prefix(&err, "");
+    assert_string_equal(err.pointer, "#/kernel/bandwidth");
+    err_set(&err, ERR_INVALID, "Bad.");
+    err_prefix(&err, "#/kernel");
+    assert_string_equal(err.pointer, "#/kernel");
+    err_prefix(NULL, "#/kernel");
+}
+
+static void test_errno(void **state)
+{
+    (void)state;
+    struct err err;
+    errno = ENOSPC;
+    assert_int_equal(err_errno(&err, "write the data set"), -ERR_IO);
+    assert_string_equal(err.detail, "Could not write the data set: No space left on device.");
+}
+
+static void test_utf8_step(void **state)
+{
+    (void)state;
+    assert_int_equal(utf8_step("", 0), 0);
+    assert_int_equal(utf8_step("", 1), 1); /* U+0000 */
+    assert_int_equal(utf8_step("\x7F", 1), 1);
+    assert_int_equal(utf8_step("\xC2\x80", 2), 2);
+    assert_int_equal(utf8_step("\xC1\xBF", 2), 0); /* overlong */
+    assert_int_equal(utf8_step("\xC2\x7F", 2), 0);
+    assert_int_equal(utf8_step("\xC2", 1), 0);
+    assert_int_equal(utf8_step("\x80", 1), 0);
+    assert_int_equal(utf8_step("\xE0\xA0\x80", 3), 3);
+    assert_int_equal(utf8_step("\xE0\x9F\xBF", 3), 0); /* overlong */
+    assert_int_equal(utf8_step("\xED\x9F\xBF", 3), 3);
+    assert_int_equal(utf8_step("\xED\xA0\x80", 3), 0); /* surrogate */
+    assert_int_equal(utf8_step("\xEF\xBF\xBF", 3), 3);
+    assert_int_equal(utf8_step("\xEF\xBF", 2), 0);
+    assert_int_equal(utf8_step("\xEF\xBF\x41", 3), 0);
+    assert_int_equal(utf8_step("\xF0\x90\x80\x80", 4), 4);
+    assert_int_equal(utf8_step("\xF0\x8F\xBF\xBF", 4), 0); /* overlong */
+    assert_int_equal(utf8_step("\xF4\x8F\xBF\xBF", 4), 4); /* U+10FFFF */
+    assert_int_equal(utf8_step("\xF4\x90\x80\x80", 4), 0);
+    assert_int_equal(utf8_step("\xF5\x80\x80\x80", 4), 0);
+    assert_int_equal(utf8_step("\xFF", 1), 0);
+}
+
+static void test_utf8_fit(void **state)
+{
+    (void)state;
+    const char *text = "a\xC3\xA9\xF0\x9F\x98\x80z"; /* 1 + 2 + 4 + 1 bytes */
+    const size_t expected[] = {0, 1, 1, 3, 3, 3, 3, 7, 8, 8};
+    for (size_t max = 0; max < 10; max++) {
+        assert_int_equal(utf8_fit(text, 8, max), expected[max]);
+    }
+    assert_int_equal(utf8_fit("\x80\x80\x80\x80\x80", 5, 4), 4);
+}
+
+TEST_MAIN(cmocka_unit_test(test_codes_and_names), cmocka_unit_test(test_set_fills_and_returns),
+          cmocka_unit_test(test_set_from_itself), cmocka_unit_test(test_long_texts_are_cut),
+          cmocka_unit_test(test_prefix), cmocka_unit_test(test_errno),
+          cmocka_unit_test(test_utf8_step), cmocka_unit_test(test_utf8_fit))
