@@ -1,0 +1,34 @@
+/* The daemon's settings: every flag --a-b has an environment variable KRRD_A_B; flags win. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/log.h"
+
+struct config {
+    char *listen_address; /* "127.0.0.1" */
+    int listen_port;      /* 8080; 0: any free one, printed at start */
+    char *data_dir;       /* "./data" */
+    char *worker_program; /* "" : beside the daemon's own program file */
+    int train_workers;    /* from --workers cpu:N, default 1 */
+    int serve_workers;    /* --serve-workers, default 1 */
+    int worker_threads;   /* --worker-threads, 0: what the machine grants */
+    int64_t max_upload_bytes;   /* default 16 GiB */
+    int64_t max_unpacked_bytes; /* of compressed uploads, default 64 GiB */
+    int64_t max_queue;          /* queued jobs, default 1000 */
+    int64_t max_rows, max_columns; /* of a data set */
+    int max_connections;        /* 512 */
+    double drain_timeout_s;     /* 30 */
+    enum log_level log_level;
+    bool insecure;              /* allow listening beyond loopback without keys */
+    bool print_config, help, version;
+};
+
+/* Fills every field with flag, environment variable or default; -ERR_INVALID names the flag. */
+int config_read(int argc, char **argv, struct config *ret, struct err *err);
+void config_deinit(struct config *c);
+/* JSON text of all settings (for --print-config). */
+char *config_print(const struct config *c);
+char *config_usage(void);

@@ -1,0 +1,110 @@
+/*
+ * HTTP on one loop: libmicrohttpd in external epoll mode driven by libuv. This is the only room that
+ * knows microhttpd.h; handlers see struct request.
+ *
+ * Life of a request: headers arrive -> route found, key and size checked -> body collected in memory
+ * (ROUTE_BODY) or streamed to the route's sink (ROUTE_STREAM) -> handle() is called once -> exactly
+ * one answer, now or later. A handler that returns without answering has deferred: the connection
+ * is suspended until somebody answers. When the client leaves first, on_gone is called (once, if
+ * set) and the request must not be answered any more. After an answer the request belongs to http.c.
+ *
+ * Everything runs on the loop's thread. Handlers never block for more than a few milliseconds.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+
+struct app;
+struct http;
+struct request;
+struct stream;
+
+#define HTTP_MAX_PARAMS 4
+#define HTTP_BODY_MEMORY_MAX (64u << 20) /* largest body collected in memory */
+
+enum route_flags {
+    ROUTE_NO_BODY = 0,     /* a body is refused (400) */
+    ROUTE_BODY = 1,        /* collected in request.body, up to body_max */
+    ROUTE_STREAM = 2,      /* handed to sink as it arrives, up to the configured upload limit */
+    ROUTE_OPEN = 4         /* needs no key */
+};
+
+struct route {
+    const char *method;   /* "GET"; HEAD is answered by GET's route without the body */
+    const char *pattern;  /* "/v1/jobs/{id}/cancel"; {x} matches one non-empty segment */
+    unsigned flags;
+    size_t body_max;      /* ROUTE_BODY; 0: HTTP_BODY_MEMORY_MAX */
+    void (*handle)(struct request *rq);
+    /* ROUTE_STREAM: begin may refuse by answering at once (then returns < 0); data may refuse by
+     * returning < 0 with the answer given: what follows is read and dropped. handle() is called
+     * after the last piece. request.user / user_free keep the sink's state. */
+    int (*begin)(struct request *rq);
+    int (*data)(struct request *rq, const void *data, size_t size);
+};
+
+struct request {
+    struct app *app;
+    const struct route *route;
+    const char *method, *path;
+    const char *param[HTTP_MAX_PARAMS]; /* decoded values of {x}, in order */
+    const char *id;                     /* X-Request-Id, the client's or ours */
+    struct buf body;
+    void *user;
+    void (*user_free)(void *user);      /* called when the request ends, however it ends */
+    void (*on_gone)(struct request *rq);
+    void *link; /* MHD_Connection */
+};
+
+/* Reading. NULL when absent. */
+const char *request_query(struct request *rq, const char *name);
+const char *request_header(struct request *rq, const char *name);
+int64_t request_content_length(struct request *rq); /* -1: unknown (chunked) */
+/* Integer query parameter within min..max; absent: *ret unchanged. -ERR_INVALID at "#/query/name". */
+int request_query_int(struct request *rq, const char *name, int64_t min, int64_t max, int64_t *ret,
+                      struct err *err);
+/* Refuses query parameters not in the NULL-terminated list. */
+int request_query_only(struct request *rq, const char *const *names, struct err *err);
+/* The body as strict JSON (must be application/json or +json or absent type). */
+int request_json_body(struct request *rq, struct json **ret, struct err *err);
+
+/* Answering. Response headers first, then exactly one of the reply functions. */
+void request_set_header(struct request *rq, const char *name, const char *value);
+void reply_json(struct request *rq, int status, struct json *body); /* takes body; NULL: 500 */
+void reply_bytes(struct request *rq, int status, const char *type, const void *data, size_t size); /* copies */
+void reply_empty(struct request *rq, int status);
+/* problem+json by the error's code: see problem.h. */
+void reply_error(struct request *rq, const struct err *err);
+void reply_problem(struct request *rq, int status, const struct err *err);
+
+/* An SSE answer (text/event-stream, Cache-Control: no-store, X-Accel-Buffering: no). The stream is
+ * freed after `closed` was called, which happens once: the client left, or after stream_end. */
+struct stream *reply_stream(struct request *rq, void (*closed)(void *context), void *context);
+void stream_event(struct stream *s, int64_t id, const char *event, const char *data); /* data: one line */
+void stream_comment(struct stream *s, const char *text);
+size_t stream_pending(const struct stream *s); /* bytes the client has not taken yet */
+void stream_end(struct stream *s);             /* after what is pending */
+
+/* The server itself. */
+struct http_options {
+    const char *address; /* "127.0.0.1" or "::1" or "0.0.0.0" */
+    int port;            /* 0: any free one */
+    int64_t max_upload_bytes;
+    int max_connections;
+    int idle_timeout_s;
+    double request_deadline_s; /* for receiving a request completely */
+};
+/* `loop` is a uv_loop_t. routes is terminated by a NULL pattern. */
+int http_start(struct app *app, void *loop, const struct http_options *o,
+               const struct route *routes, struct http **ret, struct err *err);
+int http_port(const struct http *h);
+/* Stops accepting; requests in flight go on. */
+void http_quiesce(struct http *h);
+int http_in_flight(const struct http *h);
+/* Answers what is still deferred with 503 and closes everything. */
+struct http *http_stop(struct http *h);
