@@ -166,6 +166,20 @@ void buf_json_number(struct buf *b, double v)
     buf_str(b, text);
 }
 
+void buf_json_pointer(struct buf *b, const char *key)
+{
+    buf_char(b, '/');
+    for (const char *c = key; *c != '\0'; c++) {
+        if (*c == '~') {
+            buf_str(b, "~0");
+        } else if (*c == '/') {
+            buf_str(b, "~1");
+        } else {
+            buf_char(b, *c);
+        }
+    }
+}
+
 void buf_consume(struct buf *b, size_t n)
 {
     if (b->failed || b->len == 0) {

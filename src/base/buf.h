@@ -29,8 +29,9 @@ void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(print
 void buf_json_string(struct buf *b,
                      const char *s); /* quoted and escaped; invalid UTF-8 -> U+FFFD */
 void buf_json_number(struct buf *b,
-                     double v);            /* shortest text that reads back; null if not finite */
-void buf_consume(struct buf *b, size_t n); /* drops the first n bytes */
-char *buf_take(struct buf *b);             /* the string, ownership to the caller; NULL if failed */
+                     double v); /* shortest text that reads back; null if not finite */
+void buf_json_pointer(struct buf *b, const char *key); /* "/key", escaped as in RFC 6901 */
+void buf_consume(struct buf *b, size_t n);             /* drops the first n bytes */
+char *buf_take(struct buf *b); /* the string, ownership to the caller; NULL if failed */
 
 #define cleanup_buf __attribute__((cleanup(buf_deinit)))

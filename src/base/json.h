@@ -4,8 +4,9 @@
  * invalid UTF-8, and nesting beyond JSON_MAX_DEPTH. Getters name the bad field by a JSON pointer.
  *
  * `struct json` is opaque. A tree is freed once, by its root. Adding a child moves it into the
- * parent. Builders return NULL / false on lack of memory and accept NULL parents (then they do
- * nothing and return NULL), so a chain of them needs one check at its end: json_ok(root).
+ * parent, or frees it where that fails. Builders return NULL on lack of memory, accept NULL parents
+ * (then they return NULL) and mark a parent that lacks a child, so a chain of them needs one check
+ * at its end: json_ok(root), or json_print(root), which prints no incomplete tree.
  */
 #pragma once
 
@@ -31,11 +32,11 @@ static inline void json_freep(struct json **j)
 #define cleanup_json __attribute__((cleanup(json_freep)))
 
 enum json_type json_type(const struct json *j);
-const char *json_key(const struct json *j);                       /* key within the parent object, or NULL */
+const char *json_key(const struct json *j); /* key within the parent object, or NULL */
 const struct json *json_get(const struct json *obj, const char *key); /* NULL when absent */
-const struct json *json_first(const struct json *j);              /* first child of array or object */
+const struct json *json_first(const struct json *j); /* first child of array or object */
 const struct json *json_next(const struct json *child);
-int64_t json_size(const struct json *j);                          /* number of children */
+int64_t json_size(const struct json *j); /* number of children */
 
 /* Values of a node of the right type; 0 / NULL / false for another type. */
 bool json_bool(const struct json *j);
@@ -47,12 +48,13 @@ const char *json_string(const struct json *j);
 int json_take_string(const struct json *obj, const char *key, const char **ret, struct err *err);
 int json_take_bool(const struct json *obj, const char *key, bool *ret, struct err *err);
 int json_take_number(const struct json *obj, const char *key, double *ret, struct err *err);
-int json_take_int(const struct json *obj, const char *key, int64_t *ret, struct err *err); /* integral, |v| <= 2^53 */
+int json_take_int(const struct json *obj, const char *key, int64_t *ret,
+                  struct err *err); /* integral, |v| <= 2^53 */
 
 /* -ERR_INVALID at "#/x" for the first key of obj that is not in the NULL-terminated list. */
 int json_only_keys(const struct json *obj, const char *const *keys, struct err *err);
 
-/* Building. */
+/* Building. json_set replaces a key that is there already (and puts it last). */
 struct json *json_new_object(void);
 struct json *json_new_array(void);
 struct json *json_new_string(const char *s); /* NULL -> null node */
@@ -66,9 +68,13 @@ void json_set_string(struct json *obj, const char *key, const char *s);       /*
 void json_set_number(struct json *obj, const char *key, double v);            /* NaN -> null */
 void json_set_int(struct json *obj, const char *key, int64_t v);
 void json_set_bool(struct json *obj, const char *key, bool v);
-struct json *json_set_object(struct json *obj, const char *key);              /* returns the new object */
+struct json *json_set_object(struct json *obj, const char *key); /* returns the new object */
 struct json *json_set_array(struct json *obj, const char *key);
 void json_remove(struct json *obj, const char *key);
 
-/* Compact text, NUL-terminated, owned by the caller (mem_free); NULL on lack of memory. */
+/* True where root is not NULL and nothing in it is missing for lack of memory. */
+bool json_ok(const struct json *root);
+
+/* Compact text, NUL-terminated, owned by the caller (mem_free); NULL on lack of memory, now or
+ * while the tree was built. */
 char *json_print(const struct json *j);

@@ -2,6 +2,10 @@
  * A strict pull reader over a complete JSON text (RFC 8259): no allocation for numbers, so that a
  * prediction body goes straight into floats. json.c builds its trees with it.
  *
+ * The text is borrowed and need not end in a NUL. Refused: what RFC 8259 refuses, a byte order
+ * mark, numbers beyond the range of a double, strings that are not UTF-8, \u0000, lone surrogates,
+ * and nesting beyond JSON_MAX_DEPTH (json.h). Duplicate keys are left to the caller.
+ *
  * Invariant: after jsonread_next has returned an error, every later call returns the same error.
  */
 #pragma once
@@ -33,7 +37,8 @@ struct jsonread *jsonread_free(struct jsonread *r);
 /* The next token (>= 0, enum jsonread_token) or -ERR_PARSE / -ERR_NO_MEMORY. */
 int jsonread_next(struct jsonread *r, struct err *err);
 
-/* The value of the last token. The string belongs to the reader until the next call. */
+/* The value of the last token. The string belongs to the reader until the next call; it holds no
+ * NUL but its last, as \u0000 is refused. ret_len may be NULL. */
 const char *jsonread_str(const struct jsonread *r, size_t *ret_len);
 double jsonread_number(const struct jsonread *r);
 bool jsonread_bool(const struct jsonread *r);
@@ -41,5 +46,5 @@ bool jsonread_bool(const struct jsonread *r);
 /* Skips the value whose first token was just returned (or, after a key, the value that follows). */
 int jsonread_skip(struct jsonread *r, struct err *err);
 
-/* 1-based position of the last token, for error texts. */
+/* 1-based position of the last token, for error texts; the column counts bytes. */
 void jsonread_position(const struct jsonread *r, int64_t *ret_line, int64_t *ret_column);

@@ -28,9 +28,9 @@ struct rng {
 
 struct rng rng_new(uint64_t seed, uint64_t stream);
 uint64_t rng_u64(struct rng *r);
-double rng_uniform(struct rng *r);                 /* in the open interval (0, 1) */
-double rng_normal(struct rng *r);                  /* standard normal, two draws each (Box-Muller) */
-int64_t rng_below(struct rng *r, int64_t n);       /* 0 .. n-1 without bias, n >= 1 */
+double rng_uniform(struct rng *r);           /* in the open interval (0, 1) */
+double rng_normal(struct rng *r);            /* standard normal, two draws each (Box-Muller) */
+int64_t rng_below(struct rng *r, int64_t n); /* 0 .. n-1 without bias, n >= 1 */
 void rng_shuffle(struct rng *r, int64_t *a, int64_t n);
 /* k distinct numbers of 0..n-1 in random order (Floyd for small k, partial Fisher-Yates else). */
 int rng_choose(struct rng *r, int64_t n, int64_t k, int64_t *ret, struct err *err);
