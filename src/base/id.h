@@ -7,8 +7,9 @@
 
 #define ID_SIZE 32
 
-/* prefix: "ds", "job", "req". Two calls in the same process give different, ascending ids even
- * within one millisecond when *last (state kept by the caller, zeroed at first) is passed along. */
+/* prefix: "ds", "job", "req", at most four characters. Two calls in the same process give
+ * different, ascending ids even within one millisecond when *last (state kept by the caller, zeroed
+ * at first) is passed along. */
 struct id_source {
     int64_t last_ms;
     uint8_t last_random[10];

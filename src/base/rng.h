@@ -26,6 +26,9 @@ struct rng {
     uint64_t position; /* number of 64-bit draws so far */
 };
 
+/* One block of the generator: 128 random bits of a 128-bit counter and a 64-bit key. */
+void rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ret[4]);
+
 struct rng rng_new(uint64_t seed, uint64_t stream);
 uint64_t rng_u64(struct rng *r);
 double rng_uniform(struct rng *r);           /* in the open interval (0, 1) */

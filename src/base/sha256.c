@@ -1,0 +1,41 @@
+#include "base/sha256.h"
+
+#include <nettle/sha2.h>
+#undef sha256_update /* nettle's macro; its functions are called by their full names */
+
+#include "base/mem.h"
+
+struct sha256 {
+    struct sha256_ctx ctx;
+};
+
+struct sha256 *sha256_new(void)
+{
+    struct sha256 *h = mem_alloc(sizeof(*h));
+    if (h != NULL) {
+        nettle_sha256_init(&h->ctx);
+    }
+    return h;
+}
+
+void sha256_update(struct sha256 *h, const void *data, size_t len)
+{
+    nettle_sha256_update(&h->ctx, len, data);
+}
+
+void sha256_hex(struct sha256 *h, char ret[SHA256_HEX_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    nettle_sha256_digest(&h->ctx, sizeof(digest), digest);
+    for (size_t i = 0; i < sizeof(digest); i++) {
+        ret[2 * i] = digits[digest[i] >> 4];
+        ret[2 * i + 1] = digits[digest[i] & 15];
+    }
+    ret[2 * sizeof(digest)] = '\0';
+}
+
+struct sha256 *sha256_free(struct sha256 *h)
+{
+    return mem_free(h);
+}
