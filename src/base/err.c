@@ -79,9 +79,10 @@ int err_no_memory(struct err *err)
 
 int err_errno(struct err *err, const char *doing)
 {
+    const enum err_code code = errno == ENOSPC || errno == EDQUOT ? ERR_DISK_FULL : ERR_IO;
     char reason[128];
     const char *text = strerror_r(errno, reason, sizeof(reason));
-    return err_set(err, ERR_IO, "Could not %s: %s.", doing, text);
+    return err_set(err, code, "Could not %s: %s.", doing, text);
 }
 
 const char *err_name(enum err_code code)

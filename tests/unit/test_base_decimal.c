@@ -1,0 +1,280 @@
+#include "base/decimal.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "support/assert.h"
+
+/* The whole text is a number, with the bits that strtod finds. */
+static void check_like_strtod(const char *text)
+{
+    double value = NAN;
+    const size_t len = decimal_scan(text, strlen(text), &value);
+    const double expected = strtod(text, NULL);
+    if (len != strlen(text) || memcmp(&value, &expected, sizeof(value)) != 0) {
+        print_error("%.200s -> %.17g of %zu bytes, expected %.17g\n", text, value, len, expected);
+        fail();
+    }
+}
+
+static void test_grammar(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t len;
+    } cases[] = {
+        {"0", 1},     {"-0", 2},     {"00", 1},   {"01", 1},       {"10", 2},   {"1.5", 3},
+        {"1.", 0},    {".5", 0},     {"-.5", 0},  {"+1", 0},       {"-", 0},    {"", 0},
+        {"--1", 0},   {"1e5", 3},    {"1E5", 3},  {"1e+5", 4},     {"1e-5", 4}, {"1e", 0},
+        {"1e+", 0},   {"1e-", 0},    {"1.e5", 0}, {"0x10", 1},     {"1_0", 1},  {"1,5", 1},
+        {"1.5.5", 3}, {"1e5.5", 3},  {"nan", 0},  {"Infinity", 0}, {" 1", 0},   {"1 ", 1},
+        {"0.0", 3},   {"-0.0e0", 6}, {"1e05", 4}, {"1e00", 4},     {"0e", 0},   {"0.", 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        double value = 0.0;
+        const size_t len = decimal_scan(cases[i].text, strlen(cases[i].text), &value);
+        if (len != cases[i].len) {
+            print_error("\"%s\": %zu bytes, expected %zu\n", cases[i].text, len, cases[i].len);
+            fail();
+        }
+    }
+}
+
+/* Nothing behind the given length is looked at. */
+static void test_length_is_a_limit(void **state)
+{
+    (void)state;
+    double value = 0.0;
+    assert_int_equal(decimal_scan("12345", 3, &value), 3);
+    assert_same_bits(value, 123.0);
+    assert_int_equal(decimal_scan("1.5", 2, &value), 0);
+    assert_int_equal(decimal_scan("1e5", 2, &value), 0);
+    assert_int_equal(decimal_scan("-1", 1, &value), 0);
+    assert_int_equal(decimal_scan("1", 0, &value), 0);
+    assert_int_equal(decimal_scan(NULL, 0, &value), 0);
+}
+
+static void test_edges(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "0",
+        "-0",
+        "0.0",
+        "-0.0e99",
+        "0e999999999999999999999",
+        "1",
+        "-1",
+        "0.1",
+        "0.3",
+        "9007199254740991",
+        "9007199254740992",
+        "9007199254740993",
+        "9007199254740994",
+        "9007199254740995",
+        "-9007199254740993",
+        "9007199254740992.5",
+        "9007199254740993.5",
+        "18446744073709551615",
+        "18446744073709551616",
+        "9999999999999999999",
+        "99999999999999999999",
+        "1e19",
+        "1e20",
+        "1e-19",
+        "1e-20",
+        "1e22",
+        "1e23",
+        "1e-22",
+        "8.5e22",
+        "123456789012345e22",
+        "9999999999999999999e19",
+        "9999999999999999999e-19",
+        "1.7976931348623157e308",
+        "1.7976931348623158e308",
+        "2.2250738585072014e-308",
+        "2.2250738585072011e-308",
+        "2.2250738585072012e-308",
+        "4.9406564584124654e-324",
+        "2.4703282292062327e-324",
+        "2.4703282292062328e-324",
+        "1e-323",
+        "1e-330",
+        "1e-331",
+        "1e-332",
+        "1e-99999",
+        "0.000000000000000000000000000001e30",
+        "1000000000000000000000e-21",
+        "1e308",
+        "10e307",
+        "0.1e309",
+        "3.4028236692093846e38",
+        "6.631236846766476e-316",
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        check_like_strtod(texts[i]);
+    }
+}
+
+static void test_beyond_the_range(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "1e309",        "1e310", "1e999", "1.7976931348623159e308", "1e99999999999999999999999999",
+        "123456789e301"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        double value = 0.0;
+        assert_int_equal(decimal_scan(texts[i], strlen(texts[i]), &value), strlen(texts[i]));
+        assert_true(isinf(value) && value > 0);
+        char negative[64];
+        snprintf(negative, sizeof(negative), "-%s", texts[i]);
+        decimal_scan(negative, strlen(negative), &value);
+        assert_true(isinf(value) && value < 0);
+    }
+    double value = 1.0;
+    decimal_scan("-1e-99999999999999999999999999", 30, &value);
+    assert_same_bits(value, -0.0);
+}
+
+/* A digit far behind a tie between two doubles still decides. */
+static void test_far_digit_breaks_a_tie(void **state)
+{
+    (void)state;
+    char text[2100];
+    for (int zeros = 0; zeros < 2000; zeros = 3 * zeros / 2 + 1) {
+        memset(text, '0', sizeof(text));
+        memcpy(text, "9007199254740993.", 17);
+        text[17 + zeros] = '\0';
+        if (zeros > 0) {
+            check_like_strtod(text);
+        }
+        text[17 + zeros] = '1';
+        text[18 + zeros] = '\0';
+        check_like_strtod(text);
+        double value = 0.0;
+        decimal_scan(text, strlen(text), &value);
+        assert_same_bits(value, 9007199254740994.0);
+    }
+}
+
+static void test_digits_around_the_kept_ones(void **state)
+{
+    (void)state;
+    struct rng r = rng_new(1, RNG_TEST);
+    char text[1200];
+    for (int digits = 1; digits < 1000; digits += digits < 40 || digits > 760 ? 1 : 37) {
+        for (int point = 0; point < digits; point += 1 + digits / 3) {
+            int at = 0;
+            for (int i = 0; i < digits; i++) {
+                if (i == point) {
+                    text[at++] = i == 0 ? '0' : '.';
+                    text[at] = '.';
+                    at += i == 0;
+                }
+                text[at++] = (char)('0' + (i == 0 ? 1 + rng_below(&r, 9) : rng_below(&r, 10)));
+            }
+            snprintf(text + at, sizeof(text) - (size_t)at, "e%d",
+                     (int)rng_below(&r, 500) - 250 - digits / 2);
+            check_like_strtod(text);
+        }
+    }
+}
+
+/* "0.000...1e1000001" and its mirror image: a million digits, and the value is 1. */
+static void test_a_million_digits(void **state)
+{
+    (void)state;
+    const size_t zeros = 1000000;
+    cleanup_mem char *text = mem_alloc(zeros + 64);
+    memcpy(text, "0.", 2);
+    memset(text + 2, '0', zeros);
+    snprintf(text + 2 + zeros, 62, "1e1000001");
+    double value = 0.0;
+    assert_int_equal(decimal_scan(text, strlen(text), &value), strlen(text));
+    assert_same_bits(value, 1.0);
+
+    text[0] = '1';
+    memset(text + 1, '0', zeros);
+    snprintf(text + 1 + zeros, 62, "e-1000000");
+    assert_int_equal(decimal_scan(text, strlen(text), &value), strlen(text));
+    assert_same_bits(value, 1.0);
+
+    memset(text, '7', zeros);
+    text[zeros] = '\0';
+    assert_int_equal(decimal_scan(text, zeros, &value), zeros);
+    assert_true(isinf(value));
+    text[1] = '.';
+    assert_int_equal(decimal_scan(text, zeros, &value), zeros);
+    assert_same_bits(value, 7.0 + 7.0 / 9.0);
+
+    memcpy(text, "1e", 2);
+    memset(text + 2, '0', zeros);
+    text[2 + zeros] = '2';
+    assert_int_equal(decimal_scan(text, zeros + 3, &value), zeros + 3);
+    assert_same_bits(value, 100.0);
+}
+
+/* Any double, printed with 17 digits, comes back. */
+static void test_random_doubles(void **state)
+{
+    (void)state;
+    struct rng r = rng_new(2, RNG_TEST);
+    for (int i = 0; i < 30000; i++) {
+        const uint64_t bits = rng_u64(&r);
+        double v;
+        memcpy(&v, &bits, sizeof(v));
+        if (isfinite(v)) {
+            char text[64];
+            snprintf(text, sizeof(text), "%.*g", 15 + (int)rng_below(&r, 5), v);
+            check_like_strtod(text);
+        }
+    }
+}
+
+/* Texts as data files hold them: up to 22 digits, small exponents. They take the fast paths. */
+static void test_random_texts(void **state)
+{
+    (void)state;
+    struct rng r = rng_new(3, RNG_TEST);
+    for (int i = 0; i < 60000; i++) {
+        char text[64];
+        const int digits = 1 + (int)rng_below(&r, 22);
+        size_t at = 0;
+        for (int d = 0; d < digits; d++) {
+            text[at++] = (char)('0' + (d == 0 ? 1 + rng_below(&r, 9) : rng_below(&r, 10)));
+            if (d == 0 && digits > 1) {
+                text[at++] = '.';
+            }
+        }
+        snprintf(text + at, sizeof(text) - at, "e%d", (int)rng_below(&r, 61) - 30);
+        check_like_strtod(text);
+    }
+}
+
+/* Midpoints between neighbouring doubles, which must go to the even one, and one off them. */
+static void test_midpoints(void **state)
+{
+    (void)state;
+    struct rng r = rng_new(4, RNG_TEST);
+    for (int i = 0; i < 20000; i++) {
+        const uint64_t odd = ((UINT64_C(1) << 53 | rng_u64(&r) >> 11) << 1) | 1; /* 55 bits */
+        const uint64_t n = odd - 1 + (uint64_t)rng_below(&r, 3);
+        char text[64];
+        snprintf(text, sizeof(text), "%llu%s", (unsigned long long)n,
+                 rng_below(&r, 2) == 0 ? ".0" : "e0");
+        check_like_strtod(text);
+    }
+}
+
+TEST_MAIN(cmocka_unit_test(test_grammar), cmocka_unit_test(test_length_is_a_limit),
+          cmocka_unit_test(test_edges), cmocka_unit_test(test_beyond_the_range),
+          cmocka_unit_test(test_far_digit_breaks_a_tie),
+          cmocka_unit_test(test_digits_around_the_kept_ones),
+          cmocka_unit_test(test_a_million_digits), cmocka_unit_test(test_random_doubles),
+          cmocka_unit_test(test_random_texts), cmocka_unit_test(test_midpoints))
