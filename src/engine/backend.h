@@ -64,7 +64,7 @@ struct backend_ops {
     /* Dense algebra. gemm: C <- a op(A) op(B) + b C. syrk: lower triangle of C <- a op(A) op(A)' +
      * b C, op(A) = A or A'. trsm: B <- op(L)^-1 B (left) or B op(L)^-1 (right), L lower.
      * potrf: A's lower triangle <- its Cholesky factor; -ERR_NOT_POSITIVE_DEFINITE when a pivot is
-     * not above `min_pivot` (the squared diagonal of L), with *ret_column (0-based, may be NULL). */
+     * not above `min_pivot` (the squared diagonal of L), with *ret_column (0-based or NULL). */
     int (*gemm)(struct backend *be, bool ta, bool tb, double a, const struct mat *A,
                 const struct mat *B, double b, const struct mat *C, struct err *err);
     int (*syrk)(struct backend *be, bool ta, double a, const struct mat *A, double b,
@@ -89,14 +89,17 @@ struct backend_ops {
                   struct err *err);
     /* d(i) <- k(p_i, p_i), d is p x 1. */
     int (*kdiag)(struct backend *be, struct view P, const struct mat *d, struct err *err);
+
+    /* (optional) Bytes that mat_new could still give; NULL: not known. */
+    int64_t (*memory_available)(struct backend *be);
 };
 
 /* Backends embed this as their first member. */
 struct backend {
     const struct backend_ops *ops;
-    int threads;              /* CPU threads in use */
+    int threads;               /* CPU threads in use */
     int64_t bytes, peak_bytes; /* matrices and points alive, and their high-water mark */
-    int64_t kernel_entries;   /* kernel values computed so far, for rates */
+    int64_t kernel_entries;    /* kernel values computed so far, for rates */
 };
 
 static inline struct view view_all(const struct points *p, int64_t n)
@@ -114,10 +117,18 @@ static inline struct view view_index(const struct points *p, const int64_t *inde
     return (struct view){.points = p, .first = 0, .count = count, .index = index};
 }
 
-/* The CPU: threads = 0 takes what the machine grants this process. */
-int backend_cpu_open(int threads, struct backend **ret, struct err *err);
+/* How a program names the backends it was linked with: it hands a NULL-terminated list of these to
+ * backend_open, best first ("auto" takes the first that opens). */
+struct backend_provider {
+    const char *name; /* "cpu", "cuda" */
+    /* `ordinal` counts devices of this kind from 0; threads = 0 takes what the machine grants this
+     * process. */
+    int (*open)(int ordinal, int threads, struct backend **ret, struct err *err);
+};
+extern const struct backend_provider backend_cpu_provider;
 
 /* By device name: "cpu", "auto", "cuda", "cuda:1". What this program was not linked with, or what
- * the machine lacks, is -ERR_UNSUPPORTED with a sentence that says what is missing. */
-int backend_open(const char *device, int threads, struct backend **ret, struct err *err);
+ * the machine lacks, is -ERR_UNSUPPORTED at "#/device" and says what is missing. */
+int backend_open(const struct backend_provider *const *providers, const char *device, int threads,
+                 struct backend **ret, struct err *err);
 struct backend *backend_close(struct backend *be); /* NULL is fine */

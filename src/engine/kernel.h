@@ -36,9 +36,13 @@ enum kernel_id {
 struct kernel {
     enum kernel_id id;
     int64_t d;
-    double bandwidth;          /* used when bandwidths is NULL */
-    const double *bandwidths;  /* [d], borrowed, or NULL */
-    double gamma, coef0;       /* dot-product kernels */
+    double bandwidth;         /* used when bandwidths is NULL */
+    const double *bandwidths; /* [d], borrowed, or NULL */
+    /* [d], borrowed, or NULL: a place near the data (its mean, say). Distance kernels do not depend
+     * on it; float32 points are stored relative to it, so that data far from the origin keep their
+     * digits. Standardised data need none. */
+    const double *center;
+    double gamma, coef0; /* dot-product kernels */
     int degree;
 };
 

@@ -1,0 +1,88 @@
+#include <omp.h>
+
+#include "base/mem.h"
+#include "engine/cpu.h"
+#include "engine/memory.h"
+
+#define THREADS_MAX 1024
+
+int cpu__expect(bool ok, const char *what, struct err *err)
+{
+    return ok ? 0
+              : err_set(err, ERR_INTERNAL,
+                        "A matrix operation (%s) got shapes or types that "
+                        "do not fit together.",
+                        what);
+}
+
+void cpu__account(struct backend *be, int64_t bytes)
+{
+    be->bytes += bytes;
+    if (be->bytes > be->peak_bytes) {
+        be->peak_bytes = be->bytes;
+    }
+}
+
+static void cpu_close(struct backend *be)
+{
+    mem_free(be);
+}
+
+static int64_t cpu_memory_available(struct backend *be)
+{
+    (void)be; /* matrices lie in the host's memory */
+    return memory_available();
+}
+
+static const struct backend_ops cpu_ops;
+
+static int cpu_open(int ordinal, int threads, struct backend **ret, struct err *err)
+{
+    if (ordinal != 0) {
+        return err_at(err, ERR_UNSUPPORTED, "#/device",
+                      "The CPU is one device: \"cpu\". Choose how much of it by threads.");
+    }
+    if (threads < 0 || threads > THREADS_MAX) {
+        return err_at(err, ERR_INVALID, "#/threads", "The number of threads is 0 to %d.",
+                      THREADS_MAX);
+    }
+    struct cpu_backend *cpu = mem_zalloc(sizeof *cpu);
+    if (cpu == NULL) {
+        return err_no_memory(err);
+    }
+    cpu->base.ops = &cpu_ops;
+    cpu->base.threads = threads > 0 ? threads : omp_get_num_procs();
+    cpu->isa = tile_isa_list(0);
+    *ret = &cpu->base;
+    return 0;
+}
+
+const struct backend_provider backend_cpu_provider = {
+    .name = "cpu",
+    .open = cpu_open,
+};
+
+static const struct backend_ops cpu_ops = {
+    .name = "cpu",
+    .close = cpu_close,
+    .mat_new = cpu__mat_new,
+    .mat_free = cpu__mat_free,
+    .mat_put = cpu__mat_put,
+    .mat_get = cpu__mat_get,
+    .copy = cpu__copy,
+    .col_dots = cpu__col_dots,
+    .col_axpby = cpu__col_axpby,
+    .gather_rows = cpu__gather_rows,
+    .deflate_diag = cpu__deflate_diag,
+    .add_diag = cpu__add_diag,
+    .gemm = cpu__gemm,
+    .syrk = cpu__syrk,
+    .trsm = cpu__trsm,
+    .potrf = cpu__potrf,
+    .points_new = cpu__points_new,
+    .points_free = cpu__points_free,
+    .kmv = cpu__kmv,
+    .kblock = cpu__kblock,
+    .kdiag = cpu__kdiag,
+    .memory_available = cpu_memory_available,
+};

@@ -1,0 +1,150 @@
+/*
+ * Dense algebra by OpenBLAS and its LAPACK: the only file that sees their headers. OpenBLAS has one
+ * process-wide number of threads, set before each call, because backends may differ. Its integers
+ * have 32 bits here, so every dimension is checked first.
+ */
+#include <cblas.h>
+#include <lapack.h>
+
+#include "engine/cpu.h"
+
+static void use_threads(const struct backend *be)
+{
+    if (openblas_get_num_threads() != be->threads) {
+        openblas_set_num_threads(be->threads);
+    }
+}
+
+static bool fits_int(const struct mat *m)
+{
+    return m->rows <= INT32_MAX && m->cols <= INT32_MAX && m->ld <= INT32_MAX;
+}
+
+static int check_limits(const struct mat *A, const struct mat *B, struct err *err)
+{
+    if (fits_int(A) && fits_int(B)) {
+        return 0;
+    }
+    return err_set(err, ERR_TOO_LARGE,
+                   "A dense matrix has more than %d rows or columns, the limit of the linear "
+                   "algebra library.",
+                   INT32_MAX);
+}
+
+static enum CBLAS_TRANSPOSE transposed(bool yes)
+{
+    return yes ? CblasTrans : CblasNoTrans;
+}
+
+int cpu__gemm(struct backend *be, bool ta, bool tb, double a, const struct mat *A,
+              const struct mat *B, double b, const struct mat *C, struct err *err)
+{
+    const int64_t inner = ta ? A->rows : A->cols;
+    const bool fits = (ta ? A->cols : A->rows) == C->rows && (tb ? B->rows : B->cols) == C->cols &&
+                      inner == (tb ? B->cols : B->rows) && A->dtype == B->dtype &&
+                      A->dtype == C->dtype;
+    int rc = cpu__expect(fits, "gemm", err);
+    if (rc < 0 || (rc = check_limits(A, B, err)) < 0 || (rc = check_limits(C, C, err)) < 0) {
+        return rc;
+    }
+    use_threads(be);
+    const int m = (int)C->rows, n = (int)C->cols, k = (int)inner;
+    if (C->dtype == DTYPE_F32) {
+        cblas_sgemm(CblasColMajor, transposed(ta), transposed(tb), m, n, k, (float)a, A->data,
+                    (int)A->ld, B->data, (int)B->ld, (float)b, C->data, (int)C->ld);
+    } else {
+        cblas_dgemm(CblasColMajor, transposed(ta), transposed(tb), m, n, k, a, A->data, (int)A->ld,
+                    B->data, (int)B->ld, b, C->data, (int)C->ld);
+    }
+    return 0;
+}
+
+int cpu__syrk(struct backend *be, bool ta, double a, const struct mat *A, double b,
+              const struct mat *C, struct err *err)
+{
+    const bool fits =
+        C->rows == C->cols && C->rows == (ta ? A->cols : A->rows) && A->dtype == C->dtype;
+    int rc = cpu__expect(fits, "syrk", err);
+    if (rc < 0 || (rc = check_limits(A, C, err)) < 0) {
+        return rc;
+    }
+    use_threads(be);
+    const int n = (int)C->rows, k = (int)(ta ? A->rows : A->cols);
+    if (C->dtype == DTYPE_F32) {
+        cblas_ssyrk(CblasColMajor, CblasLower, transposed(ta), n, k, (float)a, A->data, (int)A->ld,
+                    (float)b, C->data, (int)C->ld);
+    } else {
+        cblas_dsyrk(CblasColMajor, CblasLower, transposed(ta), n, k, a, A->data, (int)A->ld, b,
+                    C->data, (int)C->ld);
+    }
+    return 0;
+}
+
+int cpu__trsm(struct backend *be, bool right, bool tl, const struct mat *L, const struct mat *B,
+              struct err *err)
+{
+    const bool fits =
+        L->rows == L->cols && L->rows == (right ? B->cols : B->rows) && L->dtype == B->dtype;
+    int rc = cpu__expect(fits, "trsm", err);
+    if (rc < 0 || (rc = check_limits(L, B, err)) < 0) {
+        return rc;
+    }
+    use_threads(be);
+    const enum CBLAS_SIDE side = right ? CblasRight : CblasLeft;
+    const int m = (int)B->rows, n = (int)B->cols;
+    if (B->dtype == DTYPE_F32) {
+        cblas_strsm(CblasColMajor, side, CblasLower, transposed(tl), CblasNonUnit, m, n, 1.0F,
+                    L->data, (int)L->ld, B->data, (int)B->ld);
+    } else {
+        cblas_dtrsm(CblasColMajor, side, CblasLower, transposed(tl), CblasNonUnit, m, n, 1.0,
+                    L->data, (int)L->ld, B->data, (int)B->ld);
+    }
+    return 0;
+}
+
+/* The first column whose pivot is not above min_pivot (NaN is not above anything), or -1. */
+static int64_t find_bad_pivot(const struct mat *A, int64_t columns, double min_pivot)
+{
+    for (int64_t j = 0; j < columns; j++) {
+        const double diagonal = mat_at(A, j, j);
+        if (!(diagonal * diagonal > min_pivot)) {
+            return j;
+        }
+    }
+    return -1;
+}
+
+int cpu__potrf(struct backend *be, const struct mat *A, double min_pivot, int64_t *ret_column,
+               struct err *err)
+{
+    int rc = cpu__expect(A->rows == A->cols, "potrf", err);
+    if (rc < 0 || (rc = check_limits(A, A, err)) < 0) {
+        return rc;
+    }
+    use_threads(be);
+    const lapack_int n = (lapack_int)A->rows, ld = (lapack_int)A->ld;
+    lapack_int info = 0;
+    if (A->dtype == DTYPE_F32) {
+        LAPACK_spotrf("L", &n, A->data, &ld, &info);
+    } else {
+        LAPACK_dpotrf("L", &n, A->data, &ld, &info);
+    }
+    if (info < 0) {
+        return err_set(err, ERR_INTERNAL, "The Cholesky factorization refused its arguments.");
+    }
+    /* The columns before info - 1 are done; one of them may be below the caller's own limit. */
+    int64_t bad = find_bad_pivot(A, info > 0 ? info - 1 : n, min_pivot);
+    if (bad < 0 && info > 0) {
+        bad = info - 1;
+    }
+    if (bad < 0) {
+        return 0;
+    }
+    if (ret_column != NULL) {
+        *ret_column = bad;
+    }
+    return err_set(err, ERR_NOT_POSITIVE_DEFINITE,
+                   "The matrix is not positive definite to working precision: pivot %lld of %lld "
+                   "is not above %.3g.",
+                   (long long)bad + 1, (long long)n, min_pivot);
+}

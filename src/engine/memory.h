@@ -1,0 +1,23 @@
+/*
+ * How much memory is left, asked before a large array is allocated: Linux grants more than it has
+ * and kills the process later, and a refusal with a sentence is better than a lost worker.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "engine/backend.h"
+
+/* Bytes this process may still take on the host: what the kernel calls available, or less where a
+ * control group (version 1 or 2) sets a limit. INT64_MAX where neither can be read. */
+int64_t memory_available(void);
+
+/* Bytes still free on the backend; INT64_MAX when it does not know. */
+int64_t memory_available_on(struct backend *be);
+
+/* Bytes of a rows x cols matrix, or INT64_MAX when the product overflows. */
+int64_t memory_matrix_bytes(int64_t rows, int64_t cols, enum dtype dtype);
+
+/* -ERR_NO_MEMORY, naming `what` and both sizes, when the matrix cannot fit on the backend. */
+int memory_check_matrix(struct backend *be, int64_t rows, int64_t cols, enum dtype dtype,
+                        const char *what, struct err *err);
