@@ -104,8 +104,10 @@ static void test_errno(void **state)
 {
     (void)state;
     struct err err;
-    errno = ENOSPC;
+    errno = ENOENT;
     assert_int_equal(err_errno(&err, "write the data set"), -ERR_IO);
+    errno = ENOSPC;
+    assert_int_equal(err_errno(&err, "write the data set"), -ERR_DISK_FULL);
     assert_string_equal(err.detail, "Could not write the data set: No space left on device.");
 }
 
