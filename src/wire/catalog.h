@@ -12,18 +12,20 @@
 
 struct method_def {
     const char *name;
-    const char *title;               /* formula or full name */
-    const char *paper;               /* citation, or "" */
-    const char *help;                /* when to use it, cost and memory */
-    const struct param_def *params;  /* NULL: none */
-    bool has_bandwidth;              /* kernels: distance-based, takes `bandwidth` */
-    bool has_preconditioner;         /* solvers */
+    const char *title;              /* formula or full name */
+    const char *paper;              /* citation, or "" */
+    const char *help;               /* when to use it, cost and memory */
+    const struct param_def *params; /* NULL: none */
+    bool has_bandwidth;             /* kernels: distance-based, takes `bandwidth` */
+    bool has_preconditioner;        /* solvers */
 };
 
 enum catalog { CATALOG_KERNELS, CATALOG_SOLVERS, CATALOG_PRECONDITIONERS };
 
-/* The NULL-name-terminated list. Solvers start with "auto". */
+/* The NULL-name-terminated list. Solvers start with "auto"; preconditioners with the default. */
 const struct method_def *catalog_list(enum catalog which);
 const struct method_def *catalog_find(enum catalog which, const char *name); /* or NULL */
-/* {"object":"list","data":[{name,title,paper,help,parameters:[…]}]} */
+/* {"object":"list","data":[{name, title, paper, help, parameters: […] as param_describe has
+ * them}]}; kernels have `bandwidth`, solvers `preconditioner` (true: the method takes that field).
+ */
 struct json *catalog_describe(enum catalog which);

@@ -15,27 +15,34 @@
 #include "wire/dtype.h"
 #include "wire/tensors.h"
 
+#define DATASET_COLUMNS_MAX (1 << 20)
+#define DATASET_CLASSES_MAX (1 << 20)
+#define DATASET_WARNINGS_MAX 1000
+
 enum task { TASK_AUTO, TASK_REGRESSION, TASK_CLASSIFICATION };
 const char *task_name(enum task t); /* "auto", "regression", "classification" */
 int task_parse(const char *name, enum task *ret, struct err *err);
 
 /* What is known of a data set without its numbers. Owned strings and arrays. */
 struct dataset_info {
-    int64_t rows;
-    int64_t columns;
+    int64_t rows;    /* >= 1 */
+    int64_t columns; /* >= 1 */
     enum dtype dtype;
-    char **column_names;      /* [columns], unique */
-    int64_t targets;          /* number of default target columns, >= 1 */
-    int64_t *target_columns;  /* [targets], indices into columns */
-    enum task task;           /* REGRESSION or CLASSIFICATION */
-    int64_t classes;          /* 0 for regression */
-    char **class_labels;      /* [classes]; numeric classes are printed shortest, e.g. "3" */
+    char **column_names;     /* [columns], unique */
+    int64_t targets;         /* number of default target columns, >= 1; 1 for classification */
+    int64_t *target_columns; /* [targets], distinct indices into columns */
+    enum task task;          /* REGRESSION or CLASSIFICATION */
+    int64_t classes;         /* 0 for regression, else >= 1 */
+    char **class_labels;     /* [classes], unique; numeric classes are printed shortest, e.g. "3" */
     int64_t warnings;
-    char **warning_texts;     /* [warnings] */
+    char **warning_texts; /* [warnings] */
 };
 
 void dataset_info_deinit(struct dataset_info *info);
+/* {"rows","columns","dtype","column_names":[…],"target_columns":[…],"task","classes",
+ *  "class_labels":[…],"warnings":[…]} */
 int dataset_info_to_json(const struct dataset_info *info, struct json **ret, struct err *err);
+/* Checks every rule of the structure above; -ERR_INVALID with a pointer. */
 int dataset_info_from_json(const struct json *j, struct dataset_info *ret, struct err *err);
 /* Index of a column by name, or -1. */
 int64_t dataset_info_column(const struct dataset_info *info, const char *name);
@@ -46,6 +53,7 @@ struct dataset {
     struct file_map map;
     const void *data; /* [rows, columns] of info.dtype, row-major */
 };
+/* -ERR_CORRUPT when the description and the matrix disagree. The numbers are not looked at. */
 int dataset_open(const char *path, struct dataset **ret, struct err *err);
 struct dataset *dataset_free(struct dataset *d);
 /* Element (i, j) as float64. */

@@ -2,18 +2,18 @@
  * Frames on the socketpair between the daemon and a worker: a 24-byte little-endian header
  * {magic u32, type u32, request u64, json bytes u32, payload bytes u32}, a JSON object (may be
  * absent: 0 bytes), then raw payload. A decoder never trusts the peer: sizes are limited, an
- * unknown magic or type ends the conversation with ERR_CORRUPT.
+ * unknown magic or type ends the conversation with ERR_CORRUPT, and memory grows with the bytes
+ * that really arrive, not with the sizes that a header claims.
  *
  *   daemon -> worker                                worker -> daemon
- *   TRAIN    json = order (order.h)                 HELLO    {"program","version","device","threads"}
- *   CANCEL   {"job"}                                EVENT    {"job","type","level","message","data"}
- *   LOAD     {"model","bytes"}   begin a model      MODEL    {"job"} + payload: next bytes of the model's file
- *   CHUNK    {"model"} + payload: its bytes         DONE     {"job","reason","result"|null,"error"|null,"model"|null,…}
- *   UNLOAD   {"model"}                              LOADED   {"model"} | {"model","error"}
- *   PREDICT  {"model","rows"} + payload             PREDICTION {"rows","outputs","scores"} + payload
- *            float64 [rows, d] row-major                     float64, or {"error"}; request echoed
- *   QUIT     end after the present job              PONG
- *   PING
+ *   TRAIN    json = order (order.h)                 HELLO {"program","version","device","threads"}
+ *   CANCEL   {"job"}                                EVENT {"job","type","level","message","data"}
+ *   LOAD     {"model","bytes"}   begin a model      MODEL    {"job"} + payload: next bytes of the
+ * model's file CHUNK    {"model"} + payload: its bytes         DONE
+ * {"job","reason","result"|null,"error"|null,"model"|null,…} UNLOAD   {"model"} LOADED   {"model"}
+ * | {"model","error"} PREDICT  {"model","rows"} + payload             PREDICTION
+ * {"rows","outputs","scores"} + payload float64 [rows, d] row-major                     float64, or
+ * {"error"}; request echoed QUIT     end after the present job              PONG PING
  */
 #pragma once
 
@@ -58,19 +58,29 @@ struct frame {
 };
 void frame_deinit(struct frame *f);
 
-/* Header and JSON text of a frame; the payload is written after it by the caller. */
+/* Appends header and JSON text of a frame to *ret; the payload is written after it by the caller.
+ * json is an object or NULL. -ERR_TOO_LARGE beyond the limits above. */
 int frame_head(enum frame_type type, uint64_t request, const struct json *json, size_t payload_size,
                struct buf *ret, struct err *err);
 
-/* An incremental decoder: feed bytes as they arrive, take frames as they become complete. */
+/*
+ * An incremental decoder: feed bytes as they arrive, and after each feed take frames until there is
+ * none left. Invariant: once the stream is corrupt, every later call says so.
+ */
 struct frame_reader;
-struct frame_reader *frame_reader_new(void);
+struct frame_reader *frame_reader_new(void); /* NULL on lack of memory */
 struct frame_reader *frame_reader_free(struct frame_reader *r);
+/* -ERR_TOO_LARGE when more than the largest frame is waiting to be taken. */
 int frame_reader_feed(struct frame_reader *r, const void *data, size_t len, struct err *err);
 /* 1: *ret is a frame (caller deinits); 0: more bytes are needed; < 0: the stream is corrupt. */
 int frame_reader_next(struct frame_reader *r, struct frame *ret, struct err *err);
 
-/* Blocking conveniences for the worker's side. frame_recv returns 1, 0 at end of file, or < 0. */
+/*
+ * Blocking conveniences for the worker's side, for sockets and pipes. A peer that is gone is
+ * -ERR_IO, never SIGPIPE on a socket; who writes to a pipe ignores that signal. frame_recv takes
+ * what *r holds before it reads; it returns 1, 0 at the end of the stream between two frames, or
+ * < 0 (-ERR_CORRUPT when the stream ends within a frame).
+ */
 int frame_send(int fd, enum frame_type type, uint64_t request, const struct json *json,
                const void *payload, size_t payload_size, struct err *err);
 int frame_recv(int fd, struct frame_reader *r, struct frame *ret, struct err *err);

@@ -8,12 +8,13 @@
 #include "wire/spec.h"
 
 struct order {
-    char job[ID_SIZE];
-    int64_t attempt;
+    char job[ID_SIZE]; /* letters, digits, '_' and '-' */
+    int64_t attempt;   /* >= 1, the default */
     struct job_spec *spec;
     char *dataset_path;
     char *test_dataset_path; /* NULL unless spec->test.kind == SPEC_TEST_DATASET */
 };
+/* Pointers as in job_spec_read, behind "#/spec". */
 int order_read(const struct json *j, struct order **ret, struct err *err);
-struct json *order_write(const struct order *o);
+struct json *order_write(const struct order *o); /* NULL on lack of memory */
 struct order *order_free(struct order *o);

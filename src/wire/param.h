@@ -15,8 +15,8 @@ enum param_type { PARAM_INT, PARAM_REAL, PARAM_BOOL, PARAM_CHOICE };
 struct param_def {
     const char *key; /* NULL ends a table */
     enum param_type type;
-    double min, max;            /* inclusive; PARAM_INT and PARAM_REAL */
-    bool min_exclusive;
+    double min, max;            /* PARAM_INT and PARAM_REAL; inclusive */
+    bool min_exclusive;         /* min itself is not allowed */
     const char *const *choices; /* PARAM_CHOICE, NULL-terminated */
     const char *fallback;       /* JSON text of the default, e.g. "3", "\"auto\"" */
     bool allow_auto;            /* the string "auto" is accepted; the engine decides */
@@ -43,7 +43,9 @@ int param_read(const struct param_def *defs, const struct json *obj, const char 
                struct param_set *ret, struct err *err);
 /* Adds every key to obj with its value. */
 void param_write(const struct param_set *set, struct json *obj);
-/* The table itself, as GET /v1/solvers shows it: [{key,type,minimum,maximum,default,choices,help}]. */
+/* The table itself, as GET /v1/solvers shows it: [{key, type: integer|number|boolean|string,
+ * minimum or exclusive_minimum, maximum, choices, auto, default, help}]; limits for numbers (a
+ * maximum of null: none), choices for strings. */
 struct json *param_describe(const struct param_def *defs);
 
 /* By key; a key not in the table is a programmer's error (assert). */

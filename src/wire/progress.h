@@ -1,6 +1,7 @@
 /* Test metrics and progress: what a worker reports and the `progress` and `result` objects show. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -17,11 +18,13 @@ struct metrics {
 };
 struct metrics metrics_none(void);
 void metrics_to_json(const struct metrics *m, struct json *obj); /* sets every key; NaN -> null */
+/* A key that is absent or no number gives NaN. */
 void metrics_from_json(const struct json *obj, struct metrics *ret);
 
 struct progress {
-    double fraction;    /* 0..1, an honest guess */
-    const char *phase;  /* "loading", "kernel", "preconditioner", "factorizing", "iterating", "certifying", "saving" */
+    double fraction;   /* 0..1, an honest guess */
+    const char *phase; /* "loading", "kernel", "preconditioner", "factorizing", "iterating",
+                          "certifying", "saving" */
     int64_t iteration;
     double relative_residual; /* of the iteration itself, not certified; NaN when unknown */
     struct metrics metrics;   /* on the test rows; NaN until evaluated */
@@ -29,5 +32,6 @@ struct progress {
     double eta_s;                /* NaN when unknown */
     double kernel_entries_per_s; /* NaN when unknown */
 };
-struct progress progress_none(void);
+struct progress progress_none(void); /* at the start of "loading" */
+/* The `progress` object of a job: flat, metrics included. NULL on lack of memory. */
 struct json *progress_to_json(const struct progress *p);

@@ -17,9 +17,11 @@
 #include "wire/dtype.h"
 #include "wire/param.h"
 
-#define SPEC_NAME_MAX 64       /* model names: [A-Za-z0-9][A-Za-z0-9._-]* */
-#define SPEC_METADATA_MAX 16   /* pairs; key at most 64 bytes, value at most 512 */
+#define SPEC_NAME_MAX 64     /* model names: [A-Za-z0-9][A-Za-z0-9._-]* */
+#define SPEC_METADATA_MAX 16 /* pairs; key at most 64 bytes, value at most 512 */
 #define SPEC_FEATURES_MAX 65536
+#define SPEC_TARGETS_MAX 4096
+#define SPEC_CUDA_MAX 255 /* N of "cuda:N" */
 
 enum spec_test { SPEC_TEST_FRACTION, SPEC_TEST_DATASET, SPEC_TEST_MASK };
 enum spec_bandwidth { SPEC_BANDWIDTH_MEDIAN, SPEC_BANDWIDTH_SCALAR, SPEC_BANDWIDTH_PER_FEATURE };
@@ -73,16 +75,26 @@ struct job_spec {
     struct json *metadata;    /* object of strings, or NULL */
 };
 
-/* Refuses unknown fields, wrong types and values out of range with a pointer into the document. */
+/*
+ * Refuses unknown fields, wrong types and values out of range with a pointer into the document.
+ * `model` and `dataset` are required. A method may be named by its bare name: "kernel": "gaussian".
+ * `target` is one name or a list; null stands for absent in `target`, `features` and
+ * `stop.time_budget_s`.
+ */
 int job_spec_read(const struct json *j, struct job_spec **ret, struct err *err);
-/* The full document with defaults filled in; reading it back gives the same spec. */
+/* The full document with defaults filled in; reading it back gives the same spec. NULL on lack of
+ * memory. */
 struct json *job_spec_write(const struct job_spec *spec);
 struct job_spec *job_spec_free(struct job_spec *spec);
 
 /* A model's name obeys the rule above. */
 bool spec_name_valid(const char *name);
 
-/* Checks the spec against a data set as far as names go: target, features, mask exist and do not
- * overlap, bandwidth_count matches the number of features. Pointers as in job_spec_read. */
+/*
+ * Checks the spec against a data set without its numbers: target, features, mask exist and do not
+ * overlap, at least one feature is left, bandwidth_count matches the number of features, and
+ * classification is asked for only where the target is the data set's class column. Pointers as in
+ * job_spec_read.
+ */
 int job_spec_check_columns(const struct job_spec *spec, const struct dataset_info *info,
                            struct err *err);

@@ -1,0 +1,297 @@
+#include "wire/catalog.h"
+
+#include <string.h>
+
+static const struct param_def linear_params[] = {
+    {
+        .key = "gamma",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1e30,
+        .min_exclusive = true,
+        .fallback = "1",
+        .help = "Factor of the inner product.",
+    },
+    {
+        .key = "coef0",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1e30,
+        .fallback = "1",
+        .help = "Constant term.",
+    },
+    {.key = NULL},
+};
+
+static const struct param_def polynomial_params[] = {
+    {
+        .key = "gamma",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1e30,
+        .min_exclusive = true,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Factor of the inner product; auto: 1 / number of features.",
+    },
+    {
+        .key = "coef0",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1e30,
+        .fallback = "1",
+        .help = "Constant term.",
+    },
+    {
+        .key = "degree",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 20,
+        .fallback = "3",
+        .help = "Exponent.",
+    },
+    {.key = NULL},
+};
+
+static const struct param_def sigmoid_params[] = {
+    {
+        .key = "gamma",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1e30,
+        .min_exclusive = true,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Factor of the inner product; auto: 1 / number of features.",
+    },
+    {
+        .key = "coef0",
+        .type = PARAM_REAL,
+        .min = -1e30,
+        .max = 1e30,
+        .fallback = "1",
+        .help = "Constant term.",
+    },
+    {.key = NULL},
+};
+
+static const struct param_def cholesky_params[] = {
+    {
+        .key = "block_size",
+        .type = PARAM_INT,
+        .min = 64,
+        .max = 4096,
+        .fallback = "512",
+        .help = "Columns factorised in one step; a job can be cancelled between steps.",
+    },
+    {.key = NULL},
+};
+
+static const struct param_def pcg_params[] = {
+    {
+        .key = "residual_every",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1e9,
+        .fallback = "50",
+        .help = "Iterations after which the residual is computed afresh, against the drift of the "
+                "recurrence; each costs one more product with the kernel matrix.",
+    },
+    {.key = NULL},
+};
+
+static const struct param_def rpcholesky_params[] = {
+    {
+        .key = "rank",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 100000,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Rank r of the approximation, at most the number n of training rows; auto: the "
+                "smaller of n and ceil(10 sqrt(n)).",
+    },
+    {
+        .key = "block_size",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 10000,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Pivots drawn together; 1 is the method as published, more is faster on wide "
+                "machines.",
+    },
+    {.key = NULL},
+};
+
+#define ROBUST_PRECONDITIONING                                                                     \
+    "Díaz, Epperly, Frangella, Tropp, Webber: Robust, randomized preconditioning for kernel "     \
+    "ridge regression, arXiv:2304.12465"
+#define RPCHOLESKY                                                                                 \
+    "Chen, Epperly, Tropp, Webber: Randomly pivoted Cholesky: Practical approximation of a "       \
+    "kernel "                                                                                      \
+    "matrix with few entry evaluations, arXiv:2207.06503; " ROBUST_PRECONDITIONING
+
+static const struct method_def kernels[] = {
+    {
+        .name = "gaussian",
+        .title = "exp(-|x-z|_2^2 / (2 s^2))",
+        .paper = "",
+        .help = "Infinitely smooth; for smooth targets and few features.",
+        .has_bandwidth = true,
+    },
+    {
+        .name = "laplacian",
+        .title = "exp(-|x-z|_2 / s)",
+        .paper = "",
+        .help = "On the Euclidean norm; rough functions, well-conditioned systems.",
+        .has_bandwidth = true,
+    },
+    {
+        .name = "laplacian_l1",
+        .title = "exp(-|x-z|_1 / s)",
+        .paper = ROBUST_PRECONDITIONING,
+        .help = "On the sum of absolute differences; usual for molecules.",
+        .has_bandwidth = true,
+    },
+    {
+        .name = "matern12",
+        .title = "exp(-r), r = |x-z|_2 / s",
+        .paper = "",
+        .help = "Matern of smoothness 1/2: the same function as laplacian.",
+        .has_bandwidth = true,
+    },
+    {
+        .name = "matern32",
+        .title = "(1 + sqrt(3) r) exp(-sqrt(3) r), r = |x-z|_2 / s",
+        .paper = "",
+        .help = "Matern of smoothness 3/2: once differentiable.",
+        .has_bandwidth = true,
+    },
+    {
+        .name = "matern52",
+        .title = "(1 + sqrt(5) r + 5/3 r^2) exp(-sqrt(5) r), r = |x-z|_2 / s",
+        .paper = "",
+        .help = "Matern of smoothness 5/2: twice differentiable.",
+        .has_bandwidth = true,
+    },
+    {
+        .name = "linear",
+        .title = "gamma x.z + coef0",
+        .paper = "",
+        .help = "Linear ridge regression in its dual form.",
+        .params = linear_params,
+    },
+    {
+        .name = "polynomial",
+        .title = "(gamma x.z + coef0)^degree",
+        .paper = "",
+        .help = "Products of up to `degree` features; scale the features first.",
+        .params = polynomial_params,
+    },
+    {
+        .name = "sigmoid",
+        .title = "tanh(gamma x.z + coef0)",
+        .paper = "",
+        .help = "Not positive definite in general: a solve may end with not_positive_definite or "
+                "breakdown.",
+        .params = sigmoid_params,
+    },
+    {.name = NULL},
+};
+
+static const struct method_def solvers[] = {
+    {
+        .name = "auto",
+        .title = "Chosen by the size of the problem",
+        .paper = "",
+        .help = "cholesky while the matrix fits into memory and takes little time, else pcg.",
+    },
+    {
+        .name = "cholesky",
+        .title = "Cholesky factorisation of the full matrix",
+        .paper = "",
+        .help = "Exact up to rounding. n^3/3 operations and n^2 numbers of memory for n training "
+                "rows, whatever the number of targets.",
+        .params = cholesky_params,
+    },
+    {
+        .name = "pcg",
+        .title = "Preconditioned conjugate gradients on the full matrix",
+        .paper = ROBUST_PRECONDITIONING,
+        .help = "One product with the kernel matrix, n^2 kernel values, an iteration; memory is "
+                "that of the preconditioner.",
+        .params = pcg_params,
+        .has_preconditioner = true,
+    },
+    {.name = NULL},
+};
+
+static const struct method_def preconditioners[] = {
+    {
+        .name = "rpcholesky",
+        .title = "Randomly pivoted Cholesky",
+        .paper = RPCHOLESKY,
+        .help = "A low-rank approximation from r columns of the kernel matrix: n r^2 operations "
+                "and n r numbers of memory, once.",
+        .params = rpcholesky_params,
+    },
+    {
+        .name = "none",
+        .title = "The identity",
+        .paper = "",
+        .help = "Plain conjugate gradients; for well-conditioned systems and comparisons.",
+    },
+    {.name = NULL},
+};
+
+const struct method_def *catalog_list(enum catalog which)
+{
+    switch (which) {
+    case CATALOG_KERNELS:
+        return kernels;
+    case CATALOG_SOLVERS:
+        return solvers;
+    case CATALOG_PRECONDITIONERS:
+        break;
+    }
+    return preconditioners;
+}
+
+const struct method_def *catalog_find(enum catalog which, const char *name)
+{
+    for (const struct method_def *m = catalog_list(which); m->name != NULL; m++) {
+        if (strcmp(m->name, name) == 0) {
+            return m;
+        }
+    }
+    return NULL;
+}
+
+static struct json *describe(enum catalog which, const struct method_def *m)
+{
+    struct json *j = json_new_object();
+    json_set_string(j, "name", m->name);
+    json_set_string(j, "title", m->title);
+    json_set_string(j, "paper", m->paper);
+    json_set_string(j, "help", m->help);
+    if (which == CATALOG_KERNELS) {
+        json_set_bool(j, "bandwidth", m->has_bandwidth);
+    }
+    if (which == CATALOG_SOLVERS) {
+        json_set_bool(j, "preconditioner", m->has_preconditioner);
+    }
+    json_set(j, "parameters", param_describe(m->params));
+    return j;
+}
+
+struct json *catalog_describe(enum catalog which)
+{
+    struct json *j = json_new_object();
+    json_set_string(j, "object", "list");
+    struct json *data = json_set_array(j, "data");
+    for (const struct method_def *m = catalog_list(which); m->name != NULL; m++) {
+        json_push(data, describe(which, m));
+    }
+    return j;
+}

@@ -1,0 +1,267 @@
+#include "wire/dataset.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "wire/field.h"
+#include "wire/names.h"
+
+static const char *const task_names[] = {
+    [TASK_AUTO] = "auto",
+    [TASK_REGRESSION] = "regression",
+    [TASK_CLASSIFICATION] = "classification",
+};
+
+const char *task_name(enum task t)
+{
+    return task_names[t];
+}
+
+int task_parse(const char *name, enum task *ret, struct err *err)
+{
+    for (size_t i = 0; i < sizeof(task_names) / sizeof(task_names[0]); i++) {
+        if (strcmp(task_names[i], name) == 0) {
+            *ret = (enum task)i;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_INVALID, "Expected \"auto\", \"regression\" or \"classification\".");
+}
+
+void dataset_info_deinit(struct dataset_info *info)
+{
+    names_free(info->column_names, info->columns);
+    mem_free(info->target_columns);
+    names_free(info->class_labels, info->classes);
+    names_free(info->warning_texts, info->warnings);
+    *info = (struct dataset_info){.rows = 0};
+}
+
+int dataset_info_to_json(const struct dataset_info *info, struct json **ret, struct err *err)
+{
+    struct json *j cleanup_json = json_new_object();
+    json_set_int(j, "rows", info->rows);
+    json_set_int(j, "columns", info->columns);
+    json_set_string(j, "dtype", dtype_name(info->dtype));
+    names_write(j, "column_names", info->column_names, info->columns);
+    struct json *targets = json_set_array(j, "target_columns");
+    for (int64_t i = 0; i < info->targets; i++) {
+        json_push(targets, json_new_number((double)info->target_columns[i]));
+    }
+    json_set_string(j, "task", task_name(info->task));
+    json_set_int(j, "classes", info->classes);
+    names_write(j, "class_labels", info->class_labels, info->classes);
+    names_write(j, "warnings", info->warning_texts, info->warnings);
+    if (!json_ok(j)) {
+        return err_no_memory(err);
+    }
+    *ret = j;
+    j = NULL;
+    return 0;
+}
+
+static int read_count(const struct json *j, const char *key, int64_t least, int64_t *ret,
+                      struct err *err)
+{
+    const struct json *found = json_get(j, key);
+    int64_t v = 0;
+    if (!field_count(found, &v) || v < least) {
+        return field_wrong(err, key, FIELD_WHOLE, found, "a whole number of at least %" PRId64,
+                           least);
+    }
+    *ret = v;
+    return 0;
+}
+
+/* rows, columns and their names, element type. */
+static int read_matrix(const struct json *j, struct dataset_info *info, struct err *err)
+{
+    int64_t columns = 0;
+    int rc = read_count(j, "rows", 1, &info->rows, err);
+    rc = rc < 0 ? rc : read_count(j, "columns", 1, &columns, err);
+    const char *name = NULL;
+    rc = rc < 0 ? rc : field_text(j, "dtype", &name, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (dtype_parse(name, &info->dtype, NULL) < 0) {
+        return field_wrong(err, "dtype", FIELD_WHOLE, json_get(j, "dtype"),
+                           "\"float32\" or \"float64\"");
+    }
+    rc = names_read(j, "column_names", 1, DATASET_COLUMNS_MAX, &info->column_names, &info->columns,
+                    err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (info->columns != columns) {
+        return field_error(err, "column_names", FIELD_WHOLE,
+                           "There are %" PRId64 " names for %" PRId64 " columns.", info->columns,
+                           columns);
+    }
+    return names_check_distinct(info->column_names, info->columns, "column_names", err);
+}
+
+/* Fills targets[0..count) and refuses what is out of range or there twice. */
+static int read_positions(const struct json *list, int64_t columns, int64_t *targets,
+                          struct err *err)
+{
+    char *seen cleanup_mem = mem_zalloc((size_t)columns);
+    if (seen == NULL) {
+        return err_no_memory(err);
+    }
+    int64_t i = 0;
+    for (const struct json *item = json_first(list); item != NULL; item = json_next(item), i++) {
+        int64_t column = 0;
+        if (!field_count(item, &column) || column >= columns || seen[column]) {
+            return field_wrong(err, "target_columns", i, item,
+                               "the index of a column that is not there twice");
+        }
+        seen[column] = 1;
+        targets[i] = column;
+    }
+    return 0;
+}
+
+static int read_targets(const struct json *j, struct dataset_info *info, struct err *err)
+{
+    const struct json *list = json_get(j, "target_columns");
+    if (list == NULL || json_type(list) != JSON_ARRAY || json_size(list) < 1 ||
+        json_size(list) > info->columns) {
+        return field_wrong(err, "target_columns", FIELD_WHOLE, list,
+                           "an array of one or more column indices");
+    }
+    info->targets = json_size(list);
+    info->target_columns = mem_zarray((size_t)info->targets, sizeof(*info->target_columns));
+    if (info->target_columns == NULL) {
+        return err_no_memory(err);
+    }
+    return read_positions(list, info->columns, info->target_columns, err);
+}
+
+static int read_classes(const struct json *j, struct dataset_info *info, struct err *err)
+{
+    const char *name = NULL;
+    int64_t classes = 0;
+    int rc = field_text(j, "task", &name, err);
+    rc = rc < 0 ? rc : read_count(j, "classes", 0, &classes, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (task_parse(name, &info->task, NULL) < 0 || info->task == TASK_AUTO) {
+        return field_wrong(err, "task", FIELD_WHOLE, json_get(j, "task"),
+                           "\"regression\" or \"classification\"");
+    }
+    rc = names_read(j, "class_labels", 0, DATASET_CLASSES_MAX, &info->class_labels, &info->classes,
+                    err);
+    if (rc < 0) {
+        return rc;
+    }
+    const bool classify = info->task == TASK_CLASSIFICATION;
+    if (classes != info->classes || (classes > 0) != classify || (classify && info->targets > 1)) {
+        return field_error(err, "classes", FIELD_WHOLE,
+                           "The classes do not fit their labels, the task or the targets.");
+    }
+    return names_check_distinct(info->class_labels, info->classes, "class_labels", err);
+}
+
+int dataset_info_from_json(const struct json *j, struct dataset_info *ret, struct err *err)
+{
+    static const char *const keys[] = {"rows",     "columns", "dtype",        "column_names",
+                                       "task",     "classes", "class_labels", "target_columns",
+                                       "warnings", NULL};
+    if (j == NULL || json_type(j) != JSON_OBJECT) {
+        return err_set(err, ERR_INVALID, "The description of a data set is a JSON object.");
+    }
+    struct dataset_info info = {.rows = 0};
+    int rc = json_only_keys(j, keys, err);
+    rc = rc < 0 ? rc : read_matrix(j, &info, err);
+    rc = rc < 0 ? rc : read_targets(j, &info, err);
+    rc = rc < 0 ? rc : read_classes(j, &info, err);
+    rc = rc < 0 ? rc
+                : names_read(j, "warnings", 0, DATASET_WARNINGS_MAX, &info.warning_texts,
+                             &info.warnings, err);
+    if (rc < 0) {
+        dataset_info_deinit(&info);
+        return rc;
+    }
+    *ret = info;
+    return 0;
+}
+
+int64_t dataset_info_column(const struct dataset_info *info, const char *name)
+{
+    for (int64_t i = 0; i < info->columns; i++) {
+        if (strcmp(info->column_names[i], name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int read_description(const struct tensors *t, struct dataset_info *ret, struct err *err)
+{
+    const char *text = tensors_metadata(t, "dataset");
+    if (text == NULL) {
+        return err_set(err, ERR_CORRUPT, "The file does not describe a data set.");
+    }
+    struct err cause = {.code = ERR_OK};
+    struct json *j cleanup_json = NULL;
+    int rc = json_parse(text, strlen(text), &j, &cause);
+    rc = rc < 0 ? rc : dataset_info_from_json(j, ret, &cause);
+    if (rc == -ERR_NO_MEMORY) {
+        return err_no_memory(err);
+    }
+    if (rc < 0) {
+        return err_set(err, ERR_CORRUPT, "The data set's description is damaged: %.300s",
+                       cause.detail);
+    }
+    return 0;
+}
+
+static int find_matrix(const struct tensors *t, struct dataset *d, struct err *err)
+{
+    const struct tensor_info *m = tensors_find(t, "data");
+    if (m == NULL || t->count != 1 || m->dims != 2 || m->dtype != d->info.dtype ||
+        m->shape[0] != d->info.rows || m->shape[1] != d->info.columns) {
+        return err_set(err, ERR_CORRUPT, "The data set's matrix does not fit its description.");
+    }
+    d->data = m->data;
+    return 0;
+}
+
+int dataset_open(const char *path, struct dataset **ret, struct err *err)
+{
+    struct dataset *d = mem_zalloc(sizeof(*d));
+    if (d == NULL) {
+        return err_no_memory(err);
+    }
+    struct tensors t = {.count = 0};
+    int rc = file_map_open(path, &d->map, err);
+    rc = rc < 0 ? rc : tensors_open(d->map.data, d->map.size, &t, err);
+    rc = rc < 0 ? rc : read_description(&t, &d->info, err);
+    rc = rc < 0 ? rc : find_matrix(&t, d, err);
+    tensors_deinit(&t);
+    if (rc < 0) {
+        dataset_free(d);
+        return rc;
+    }
+    *ret = d;
+    return 0;
+}
+
+struct dataset *dataset_free(struct dataset *d)
+{
+    if (d != NULL) {
+        dataset_info_deinit(&d->info);
+        file_map_close(&d->map);
+    }
+    return mem_free(d);
+}
+
+double dataset_at(const struct dataset *d, int64_t row, int64_t column)
+{
+    const int64_t at = row * d->info.columns + column;
+    return d->info.dtype == DTYPE_F32 ? (double)((const float *)d->data)[at]
+                                      : ((const double *)d->data)[at];
+}

@@ -1,0 +1,124 @@
+#include "wire/order.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "wire/field.h"
+
+static const struct param_def attempt_param[] = {
+    {
+        .key = "attempt",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1e9,
+        .fallback = "1",
+        .help = "How often the job was started, this time included.",
+    },
+    {.key = NULL},
+};
+
+static int read_job(const struct json *j, struct order *o, struct err *err)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const char *job = NULL;
+    const int rc = field_text(j, "job", &job, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const size_t len = strlen(job);
+    if (len >= sizeof(o->job) || strspn(job, allowed) != len) {
+        return field_wrong(err, "job", FIELD_WHOLE, json_get(j, "job"),
+                           "at most %zu letters, digits, '_' and '-'", sizeof(o->job) - 1);
+    }
+    memcpy(o->job, job, len + 1);
+    return 0;
+}
+
+static int read_path(const struct json *j, const char *key, char **ret, struct err *err)
+{
+    const char *path = NULL;
+    const int rc = field_text(j, key, &path, err);
+    if (rc < 0) {
+        return rc;
+    }
+    *ret = mem_strdup(path);
+    return *ret == NULL ? err_no_memory(err) : 0;
+}
+
+static int read_paths(const struct json *j, struct order *o, struct err *err)
+{
+    static const char test_key[] = "test_dataset_path";
+    const int rc = read_path(j, "dataset_path", &o->dataset_path, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (o->spec->test.kind == SPEC_TEST_DATASET) {
+        return read_path(j, test_key, &o->test_dataset_path, err);
+    }
+    const struct json *given = json_get(j, test_key);
+    if (given != NULL && json_type(given) != JSON_NULL) {
+        return field_error(err, test_key, FIELD_WHOLE, "The spec names no test data set.");
+    }
+    return 0;
+}
+
+static int read_spec(const struct json *j, struct order *o, struct err *err)
+{
+    const struct json *spec = json_get(j, "spec");
+    if (spec == NULL) {
+        return field_wrong(err, "spec", FIELD_WHOLE, spec, "a job specification");
+    }
+    const int rc = job_spec_read(spec, &o->spec, err);
+    if (rc < 0) {
+        err_prefix(err, "#/spec");
+    }
+    return rc;
+}
+
+int order_read(const struct json *j, struct order **ret, struct err *err)
+{
+    static const char *const also[] = {"job", "spec", "dataset_path", "test_dataset_path", NULL};
+    if (j == NULL || json_type(j) != JSON_OBJECT) {
+        return err_at(err, ERR_INVALID, "#", "A training order is a JSON object.");
+    }
+    struct order *o = mem_zalloc(sizeof(*o));
+    if (o == NULL) {
+        return err_no_memory(err);
+    }
+    struct param_set set;
+    int rc = param_read(attempt_param, j, also, &set, err);
+    rc = rc < 0 ? rc : read_job(j, o, err);
+    rc = rc < 0 ? rc : read_spec(j, o, err);
+    rc = rc < 0 ? rc : read_paths(j, o, err);
+    if (rc < 0) {
+        order_free(o);
+        return rc;
+    }
+    o->attempt = param_int(&set, "attempt");
+    *ret = o;
+    return 0;
+}
+
+struct json *order_write(const struct order *o)
+{
+    struct json *j cleanup_json = json_new_object();
+    json_set_string(j, "job", o->job);
+    json_set_int(j, "attempt", o->attempt);
+    json_set(j, "spec", job_spec_write(o->spec));
+    json_set_string(j, "dataset_path", o->dataset_path);
+    json_set_string(j, "test_dataset_path", o->test_dataset_path);
+    struct json *ret = json_ok(j) ? j : NULL;
+    j = ret == NULL ? j : NULL;
+    return ret;
+}
+
+struct order *order_free(struct order *o)
+{
+    if (o != NULL) {
+        job_spec_free(o->spec);
+        mem_free(o->dataset_path);
+        mem_free(o->test_dataset_path);
+    }
+    return mem_free(o);
+}

@@ -1,0 +1,132 @@
+/* job_spec_check_columns: a spec against the columns of a data set. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "wire/field.h"
+#include "wire/names.h"
+#include "wire/spec.h"
+
+enum role { ROLE_NONE, ROLE_TARGET, ROLE_MASK, ROLE_FEATURE };
+
+static const char *const role_names[] = {
+    [ROLE_NONE] = "unused",
+    [ROLE_TARGET] = "a target",
+    [ROLE_MASK] = "the mask",
+    [ROLE_FEATURE] = "a feature",
+};
+
+struct columns {
+    struct name_index index;
+    unsigned char *roles; /* [columns] */
+};
+
+static int assign(struct columns *c, const char *name, enum role role, const char *key,
+                  int64_t position, struct err *err)
+{
+    const int64_t at = name_index_find(&c->index, name);
+    if (at < 0) {
+        return field_error(err, key, position, "The data set has no column \"%.64s\".", name);
+    }
+    if (c->roles[at] != ROLE_NONE) {
+        return field_error(err, key, position, "The column \"%.64s\" is %s already.", name,
+                           role_names[c->roles[at]]);
+    }
+    c->roles[at] = (unsigned char)role;
+    return 0;
+}
+
+static int assign_targets(const struct job_spec *spec, const struct dataset_info *info,
+                          struct columns *c, struct err *err)
+{
+    for (int64_t i = 0; spec->targets == 0 && i < info->targets; i++) {
+        c->roles[info->target_columns[i]] = ROLE_TARGET;
+    }
+    for (int64_t i = 0; i < spec->targets; i++) {
+        const int64_t position = spec->targets == 1 ? FIELD_WHOLE : i;
+        const int rc = assign(c, spec->target_names[i], ROLE_TARGET, "target", position, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+static int assign_mask(const struct job_spec *spec, struct columns *c, struct err *err)
+{
+    if (spec->test.kind != SPEC_TEST_MASK) {
+        return 0;
+    }
+    const int rc = assign(c, spec->test.mask, ROLE_MASK, "mask", FIELD_WHOLE, err);
+    if (rc < 0) {
+        err_prefix(err, "#/test");
+    }
+    return rc;
+}
+
+static int assign_features(const struct job_spec *spec, struct columns *c, struct err *err)
+{
+    for (int64_t i = 0; i < spec->features; i++) {
+        const int rc = assign(c, spec->feature_names[i], ROLE_FEATURE, "features", i, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    for (int64_t i = 0; spec->features == 0 && i < c->index.count; i++) {
+        c->roles[i] = c->roles[i] == ROLE_NONE ? ROLE_FEATURE : c->roles[i];
+    }
+    return 0;
+}
+
+static int check_features(const struct job_spec *spec, const struct columns *c, struct err *err)
+{
+    int64_t features = 0;
+    for (int64_t i = 0; i < c->index.count; i++) {
+        features += c->roles[i] == ROLE_FEATURE;
+    }
+    if (features == 0) {
+        return field_error(err, "features", FIELD_WHOLE, "No column is left to be a feature.");
+    }
+    if (spec->kernel.kind == SPEC_BANDWIDTH_PER_FEATURE &&
+        spec->kernel.bandwidth_count != features) {
+        return err_at(err, ERR_INVALID, "#/kernel/bandwidth",
+                      "There are %" PRId64 " bandwidths for %" PRId64 " features.",
+                      spec->kernel.bandwidth_count, features);
+    }
+    return 0;
+}
+
+static int check_task(const struct job_spec *spec, const struct dataset_info *info,
+                      const struct columns *c, struct err *err)
+{
+    const bool own_target =
+        spec->targets == 0 ||
+        (spec->targets == 1 && c->roles[info->target_columns[0]] == ROLE_TARGET);
+    if (spec->task == TASK_CLASSIFICATION && (info->task != TASK_CLASSIFICATION || !own_target)) {
+        return field_error(err, "task", FIELD_WHOLE,
+                           "The target holds numbers, not classes; upload the data set for "
+                           "classification with this target.");
+    }
+    return 0;
+}
+
+int job_spec_check_columns(const struct job_spec *spec, const struct dataset_info *info,
+                           struct err *err)
+{
+    unsigned char *roles cleanup_mem = mem_zalloc((size_t)info->columns);
+    if (roles == NULL) {
+        return err_no_memory(err);
+    }
+    struct columns c = {.roles = roles};
+    int rc = name_index_init(&c.index, info->column_names, info->columns, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = assign_targets(spec, info, &c, err);
+    rc = rc < 0 ? rc : assign_mask(spec, &c, err);
+    rc = rc < 0 ? rc : assign_features(spec, &c, err);
+    rc = rc < 0 ? rc : check_features(spec, &c, err);
+    rc = rc < 0 ? rc : check_task(spec, info, &c, err);
+    name_index_deinit(&c.index);
+    return rc;
+}

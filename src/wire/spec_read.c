@@ -1,0 +1,567 @@
+/* job_spec_read: one function a field of the document, in its order. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "wire/field.h"
+#include "wire/names.h"
+#include "wire/spec.h"
+
+static const char *const task_choices[] = {"auto", "regression", "classification", NULL};
+static const char *const precision_choices[] = {"float64", "float32", "mixed", NULL};
+
+static const struct param_def scalar_params[] = {
+    {
+        .key = "task",
+        .type = PARAM_CHOICE,
+        .choices = task_choices,
+        .fallback = "\"auto\"",
+        .help = "auto: what the data set's target asks for.",
+    },
+    {
+        .key = "regularization",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = INFINITY,
+        .fallback = "1e-6",
+        .help = "The ridge for each training row: (K + n*regularization*I) a = y.",
+    },
+    {
+        .key = "precision",
+        .type = PARAM_CHOICE,
+        .choices = precision_choices,
+        .fallback = "\"float64\"",
+        .help = "Arithmetic of the solve.",
+    },
+    {
+        .key = "seed",
+        .type = PARAM_INT,
+        .min = 0,
+        .max = 9007199254740992.0,
+        .fallback = "0",
+        .help = "Of all random choices: split, bandwidth, pivots.",
+    },
+    {
+        .key = "priority",
+        .type = PARAM_INT,
+        .min = -100,
+        .max = 100,
+        .fallback = "0",
+        .help = "Higher starts first.",
+    },
+    {
+        .key = "max_attempts",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 10,
+        .fallback = "3",
+        .help = "How often a job is started before a lost worker makes it fail.",
+    },
+    {.key = NULL},
+};
+
+static const struct param_def standardize_params[] = {
+    {
+        .key = "features",
+        .type = PARAM_BOOL,
+        .fallback = "true",
+        .help = "Mean 0 and standard deviation 1 over the training rows.",
+    },
+    {
+        .key = "target",
+        .type = PARAM_BOOL,
+        .fallback = "true",
+        .help = "The same for regression targets; predictions are in the target's own units.",
+    },
+    {.key = NULL},
+};
+
+static const struct param_def stop_params[] = {
+    {
+        .key = "tolerance",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1,
+        .min_exclusive = true,
+        .fallback = "1e-6",
+        .help = "Of the relative residual.",
+    },
+    {
+        .key = "max_iterations",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1e9,
+        .fallback = "1000",
+        .help = "Iterations at most.",
+    },
+    {.key = NULL},
+};
+
+/* Puts "#/key" in front of the pointer of an error. */
+static int within(const char *key, int rc, struct err *err)
+{
+    if (rc < 0) {
+        char prefix[64];
+        snprintf(prefix, sizeof(prefix), "#/%s", key);
+        err_prefix(err, prefix);
+    }
+    return rc;
+}
+
+static bool is_absent(const struct json *j)
+{
+    return j == NULL || json_type(j) == JSON_NULL;
+}
+
+static int read_scalars(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    static const char *const also[] = {"model", "dataset", "target",      "features",
+                                       "test",  "kernel",  "standardize", "solver",
+                                       "stop",  "device",  "metadata",    NULL};
+    struct param_set set;
+    const int rc = param_read(scalar_params, j, also, &set, err);
+    if (rc < 0) {
+        return rc;
+    }
+    spec->regularization = param_real(&set, "regularization");
+    spec->seed = param_int(&set, "seed");
+    spec->priority = param_int(&set, "priority");
+    spec->max_attempts = param_int(&set, "max_attempts");
+    const char *precision = param_choice(&set, "precision");
+    while (strcmp(precision_name(spec->precision), precision) != 0) {
+        spec->precision++;
+    }
+    return task_parse(param_choice(&set, "task"), &spec->task, err);
+}
+
+static int read_model(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    const char *name = NULL;
+    const int rc = field_text(j, "model", &name, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!spec_name_valid(name)) {
+        return field_wrong(err, "model", FIELD_WHOLE, json_get(j, "model"),
+                           "at most %d letters, digits, '.', '_' and '-', the first one a letter "
+                           "or digit",
+                           SPEC_NAME_MAX);
+    }
+    memcpy(spec->model, name, strlen(name) + 1);
+    return 0;
+}
+
+static int read_dataset_id(const struct json *obj, char ret[ID_SIZE], struct err *err)
+{
+    const char *id = NULL;
+    const int rc = field_text(obj, "dataset", &id, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!id_valid(id, "ds")) {
+        return field_wrong(err, "dataset", FIELD_WHOLE, json_get(obj, "dataset"),
+                           "the id of a data set (ds_...)");
+    }
+    snprintf(ret, ID_SIZE, "%s", id);
+    return 0;
+}
+
+/* "target": "name" is the same as "target": ["name"]. */
+static int read_single_target(const char *name, struct job_spec *spec, struct err *err)
+{
+    spec->target_names = mem_zarray(1, sizeof(*spec->target_names));
+    if (spec->target_names == NULL) {
+        return err_no_memory(err);
+    }
+    spec->targets = 1;
+    spec->target_names[0] = mem_strdup(name);
+    return spec->target_names[0] == NULL ? err_no_memory(err) : 0;
+}
+
+static int read_target(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    static const char key[] = "target";
+    const struct json *given = json_get(j, key);
+    if (is_absent(given)) {
+        return 0;
+    }
+    if (json_type(given) == JSON_STRING && json_string(given)[0] != '\0') {
+        return read_single_target(json_string(given), spec, err);
+    }
+    if (json_type(given) != JSON_ARRAY) {
+        return field_wrong(err, key, FIELD_WHOLE, given, "a column's name or an array of names");
+    }
+    const int rc =
+        names_read(j, key, 1, SPEC_TARGETS_MAX, &spec->target_names, &spec->targets, err);
+    return rc < 0 ? rc : names_check_distinct(spec->target_names, spec->targets, key, err);
+}
+
+static int read_features(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    static const char key[] = "features";
+    if (is_absent(json_get(j, key))) {
+        return 0;
+    }
+    const int rc =
+        names_read(j, key, 1, SPEC_FEATURES_MAX, &spec->feature_names, &spec->features, err);
+    return rc < 0 ? rc : names_check_distinct(spec->feature_names, spec->features, key, err);
+}
+
+static int read_fraction(const struct json *test, struct job_spec *spec, struct err *err)
+{
+    const struct json *given = json_get(test, "fraction");
+    const double f = json_number(given);
+    if (json_type(given) != JSON_NUMBER || !(f >= 0 && f < 1)) {
+        return field_wrong(err, "fraction", FIELD_WHOLE, given,
+                           "a number of at least 0 and below 1");
+    }
+    spec->test.fraction = f;
+    return 0;
+}
+
+static int read_mask(const struct json *test, struct job_spec *spec, struct err *err)
+{
+    const char *name = NULL;
+    const int rc = field_text(test, "mask", &name, err);
+    if (rc < 0) {
+        return rc;
+    }
+    spec->test.kind = SPEC_TEST_MASK;
+    spec->test.mask = mem_strdup(name);
+    return spec->test.mask == NULL ? err_no_memory(err) : 0;
+}
+
+static int read_test_fields(const struct json *test, struct job_spec *spec, struct err *err)
+{
+    static const char *const keys[] = {"fraction", "dataset", "mask", NULL};
+    const int rc = json_only_keys(test, keys, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (json_size(test) > 1) {
+        return err_at(err, ERR_INVALID, "#",
+                      "Give one of \"fraction\", \"dataset\" and \"mask\", not several.");
+    }
+    if (json_get(test, "fraction") != NULL) {
+        return read_fraction(test, spec, err);
+    }
+    if (json_get(test, "dataset") != NULL) {
+        spec->test.kind = SPEC_TEST_DATASET;
+        return read_dataset_id(test, spec->test.dataset, err);
+    }
+    return json_get(test, "mask") != NULL ? read_mask(test, spec, err) : 0;
+}
+
+static int read_test(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    const struct json *test = NULL;
+    spec->test.kind = SPEC_TEST_FRACTION;
+    spec->test.fraction = 0.2;
+    const int rc = field_object(j, "test", &test, err);
+    return rc < 0 || test == NULL ? rc : within("test", read_test_fields(test, spec, err), err);
+}
+
+static int read_standardize(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    const struct json *standardize = NULL;
+    int rc = field_object(j, "standardize", &standardize, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct param_set set;
+    rc = within("standardize", param_read(standardize_params, standardize, NULL, &set, err), err);
+    if (rc < 0) {
+        return rc;
+    }
+    spec->standardize.features = param_bool(&set, "features");
+    spec->standardize.target = param_bool(&set, "target");
+    return 0;
+}
+
+static int unknown_method(enum catalog which, bool allow_auto, const char *key,
+                          const struct json *found, struct err *err)
+{
+    struct buf known cleanup_buf = BUF_INIT;
+    buf_str(&known, allow_auto ? "\"auto\"" : "");
+    for (const struct method_def *m = catalog_list(which); m->name != NULL; m++) {
+        buf_printf(&known, "%s\"%s\"", known.len > 0 ? ", " : "", m->name);
+    }
+    if (known.failed) {
+        return err_no_memory(err);
+    }
+    return field_wrong(err, key, FIELD_WHOLE, found, "one of %s", known.data);
+}
+
+/*
+ * A method at obj[key]: absent (fallback), its bare name, or an object with the key "name" (absent:
+ * fallback) and parameters, given back in *ret_fields (else NULL). With allow_auto, the name "auto"
+ * gives NULL. Pointers are relative to obj.
+ */
+static int read_method(enum catalog which, const struct json *obj, const char *key, bool allow_auto,
+                       const char *fallback, const struct method_def **ret,
+                       const struct json **ret_fields, struct err *err)
+{
+    const struct json *given = obj == NULL ? NULL : json_get(obj, key);
+    const bool detailed = given != NULL && json_type(given) == JSON_OBJECT;
+    const struct json *named = detailed ? json_get(given, "name") : given;
+    if (given != NULL && !detailed && json_type(given) != JSON_STRING) {
+        return field_wrong(err, key, FIELD_WHOLE, given, "a name or an object");
+    }
+    const char *name = named == NULL ? fallback : json_string(named);
+    const bool is_auto = allow_auto && name != NULL && strcmp(name, "auto") == 0;
+    const struct method_def *found = name == NULL ? NULL : catalog_find(which, name);
+    if (found == NULL && !is_auto) {
+        const int rc = unknown_method(which, allow_auto, detailed ? "name" : key, named, err);
+        return detailed ? within(key, rc, err) : rc;
+    }
+    *ret = is_auto ? NULL : found;
+    *ret_fields = detailed ? given : NULL;
+    return 0;
+}
+
+static bool is_bandwidth(const struct json *j)
+{
+    return json_type(j) == JSON_NUMBER && json_number(j) > 0;
+}
+
+static int read_bandwidth_list(const struct json *list, struct job_spec *spec, struct err *err)
+{
+    static const char key[] = "bandwidth";
+    const int64_t count = json_size(list);
+    if (count < 1 || count > SPEC_FEATURES_MAX) {
+        return field_wrong(err, key, FIELD_WHOLE, list, "one number for each feature, at most %d",
+                           SPEC_FEATURES_MAX);
+    }
+    spec->kernel.bandwidths = mem_array((size_t)count, sizeof(*spec->kernel.bandwidths));
+    if (spec->kernel.bandwidths == NULL) {
+        return err_no_memory(err);
+    }
+    spec->kernel.kind = SPEC_BANDWIDTH_PER_FEATURE;
+    spec->kernel.bandwidth_count = count;
+    int64_t i = 0;
+    for (const struct json *item = json_first(list); item != NULL; item = json_next(item), i++) {
+        if (!is_bandwidth(item)) {
+            return field_wrong(err, key, i, item, "a number greater than 0");
+        }
+        spec->kernel.bandwidths[i] = json_number(item);
+    }
+    return 0;
+}
+
+static int read_bandwidth(const struct json *kernel, struct job_spec *spec, struct err *err)
+{
+    static const char key[] = "bandwidth";
+    const struct json *given = kernel == NULL ? NULL : json_get(kernel, key);
+    if (given == NULL) {
+        return 0;
+    }
+    const struct method_def *m = spec->kernel.method;
+    if (m != NULL && !m->has_bandwidth) {
+        return field_error(err, key, FIELD_WHOLE, "The kernel \"%s\" has no bandwidth.", m->name);
+    }
+    if (json_type(given) == JSON_ARRAY) {
+        return read_bandwidth_list(given, spec, err);
+    }
+    if (is_bandwidth(given)) {
+        spec->kernel.kind = SPEC_BANDWIDTH_SCALAR;
+        spec->kernel.bandwidth = json_number(given);
+        return 0;
+    }
+    if (json_type(given) == JSON_STRING && strcmp(json_string(given), "median") == 0) {
+        return 0;
+    }
+    return field_wrong(err, key, FIELD_WHOLE, given,
+                       "a number greater than 0, \"median\" or an array with one for each feature");
+}
+
+static int read_kernel(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    static const char *const also[] = {"name", "bandwidth", NULL};
+    const struct json *fields = NULL;
+    int rc =
+        read_method(CATALOG_KERNELS, j, "kernel", true, "auto", &spec->kernel.method, &fields, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct method_def *m = spec->kernel.method;
+    spec->kernel.kind = SPEC_BANDWIDTH_MEDIAN;
+    rc = param_read(m == NULL ? NULL : m->params, fields, also, &spec->kernel.params, err);
+    return within("kernel", rc < 0 ? rc : read_bandwidth(fields, spec, err), err);
+}
+
+static int read_preconditioner(const struct json *solver, struct job_spec *spec, struct err *err)
+{
+    static const char key[] = "preconditioner";
+    static const char *const also[] = {"name", NULL};
+    if (!spec->solver.method->has_preconditioner) {
+        const bool given = solver != NULL && json_get(solver, key) != NULL;
+        return !given ? 0
+                      : field_error(err, key, FIELD_WHOLE,
+                                    "The solver \"%s\" takes no preconditioner.",
+                                    spec->solver.method->name);
+    }
+    const char *fallback = catalog_list(CATALOG_PRECONDITIONERS)->name;
+    const struct json *fields = NULL;
+    const int rc = read_method(CATALOG_PRECONDITIONERS, solver, key, false, fallback,
+                               &spec->solver.preconditioner, &fields, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return within(key,
+                  param_read(spec->solver.preconditioner->params, fields, also,
+                             &spec->solver.preconditioner_params, err),
+                  err);
+}
+
+static int read_solver(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    static const char *const also[] = {"name", "preconditioner", NULL};
+    const struct json *fields = NULL;
+    int rc = read_method(CATALOG_SOLVERS, j, "solver", false, "auto", &spec->solver.method, &fields,
+                         err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = param_read(spec->solver.method->params, fields, also, &spec->solver.params, err);
+    return within("solver", rc < 0 ? rc : read_preconditioner(fields, spec, err), err);
+}
+
+static int read_time_budget(const struct json *stop, struct job_spec *spec, struct err *err)
+{
+    static const char key[] = "time_budget_s";
+    const struct json *given = stop == NULL ? NULL : json_get(stop, key);
+    spec->stop.time_budget_s = INFINITY;
+    if (is_absent(given)) {
+        return 0;
+    }
+    if (json_type(given) != JSON_NUMBER || !(json_number(given) > 0)) {
+        return field_wrong(err, key, FIELD_WHOLE, given, "a number greater than 0, or null");
+    }
+    spec->stop.time_budget_s = json_number(given);
+    return 0;
+}
+
+static int read_stop(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    static const char *const also[] = {"time_budget_s", NULL};
+    const struct json *stop = NULL;
+    int rc = field_object(j, "stop", &stop, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct param_set set;
+    rc = param_read(stop_params, stop, also, &set, err);
+    rc = within("stop", rc < 0 ? rc : read_time_budget(stop, spec, err), err);
+    if (rc < 0) {
+        return rc;
+    }
+    spec->stop.tolerance = param_real(&set, "tolerance");
+    spec->stop.max_iterations = param_int(&set, "max_iterations");
+    return 0;
+}
+
+/* "auto", "cpu", "cuda", or "cuda:N" without leading zeros. */
+static bool device_valid(const char *name)
+{
+    static const char prefix[] = "cuda:";
+    if (strcmp(name, "auto") == 0 || strcmp(name, "cpu") == 0 || strcmp(name, "cuda") == 0) {
+        return true;
+    }
+    if (strncmp(name, prefix, strlen(prefix)) != 0) {
+        return false;
+    }
+    const char *digits = name + strlen(prefix);
+    const size_t len = strlen(digits);
+    int n = 0;
+    for (size_t i = 0; i < len && i < 4; i++) {
+        n = 10 * n + (digits[i] - '0');
+    }
+    return len >= 1 && len <= 3 && strspn(digits, "0123456789") == len &&
+           (len == 1 || digits[0] != '0') && n <= SPEC_CUDA_MAX;
+}
+
+static int read_device(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    const struct json *given = json_get(j, "device");
+    const char *name = given == NULL ? "auto" : json_string(given);
+    if (name == NULL || !device_valid(name)) {
+        return field_wrong(err, "device", FIELD_WHOLE, given,
+                           "\"auto\", \"cpu\", \"cuda\" or \"cuda:0\" to \"cuda:%d\"",
+                           SPEC_CUDA_MAX);
+    }
+    snprintf(spec->device, sizeof(spec->device), "%s", name);
+    return 0;
+}
+
+static int check_metadata(const struct json *metadata, struct err *err)
+{
+    enum { KEY_MAX = 64, VALUE_MAX = 512 };
+    for (const struct json *item = json_first(metadata); item != NULL; item = json_next(item)) {
+        const char *key = json_key(item);
+        if (key[0] == '\0' || strlen(key) > KEY_MAX) {
+            return field_error(err, key, FIELD_WHOLE, "A key has 1 to %d bytes.", KEY_MAX);
+        }
+        if (json_type(item) != JSON_STRING || strlen(json_string(item)) > VALUE_MAX) {
+            return field_wrong(err, key, FIELD_WHOLE, item, "a string of at most %d bytes",
+                               VALUE_MAX);
+        }
+    }
+    return 0;
+}
+
+/* No pairs and no metadata are the same: NULL. */
+static int read_metadata(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    static const char key[] = "metadata";
+    const struct json *given = NULL;
+    int rc = field_object(j, key, &given, err);
+    if (rc < 0 || given == NULL || json_first(given) == NULL) {
+        return rc;
+    }
+    if (json_size(given) > SPEC_METADATA_MAX) {
+        return field_error(err, key, FIELD_WHOLE, "At most %d pairs are kept.", SPEC_METADATA_MAX);
+    }
+    rc = within(key, check_metadata(given, err), err);
+    if (rc < 0) {
+        return rc;
+    }
+    spec->metadata = json_copy(given);
+    return spec->metadata == NULL ? err_no_memory(err) : 0;
+}
+
+static int read_fields(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    int rc = read_scalars(j, spec, err);
+    rc = rc < 0 ? rc : read_model(j, spec, err);
+    rc = rc < 0 ? rc : read_dataset_id(j, spec->dataset, err);
+    rc = rc < 0 ? rc : read_target(j, spec, err);
+    rc = rc < 0 ? rc : read_features(j, spec, err);
+    rc = rc < 0 ? rc : read_test(j, spec, err);
+    rc = rc < 0 ? rc : read_standardize(j, spec, err);
+    rc = rc < 0 ? rc : read_kernel(j, spec, err);
+    rc = rc < 0 ? rc : read_solver(j, spec, err);
+    rc = rc < 0 ? rc : read_stop(j, spec, err);
+    rc = rc < 0 ? rc : read_device(j, spec, err);
+    return rc < 0 ? rc : read_metadata(j, spec, err);
+}
+
+int job_spec_read(const struct json *j, struct job_spec **ret, struct err *err)
+{
+    if (j == NULL || json_type(j) != JSON_OBJECT) {
+        return err_at(err, ERR_INVALID, "#", "A job specification is a JSON object.");
+    }
+    struct job_spec *spec = mem_zalloc(sizeof(*spec));
+    if (spec == NULL) {
+        return err_no_memory(err);
+    }
+    const int rc = read_fields(j, spec, err);
+    if (rc < 0) {
+        job_spec_free(spec);
+        return rc;
+    }
+    *ret = spec;
+    return 0;
+}

@@ -1,0 +1,208 @@
+#include "wire/dataset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "support/assert.h"
+#include "support/mutate.h"
+
+static const char description[] =
+    "{\"rows\":2,\"columns\":3,\"dtype\":\"float32\",\"column_names\":[\"a\",\"b\",\"y\"],"
+    "\"target_columns\":[2],\"task\":\"classification\",\"classes\":2,"
+    "\"class_labels\":[\"no\",\"yes\"],\"warnings\":[\"w\"]}";
+
+static int read_text(const char *text, struct dataset_info *ret, struct err *err)
+{
+    struct json *j cleanup_json = NULL;
+    assert_int_equal(json_parse(text, strlen(text), &j, NULL), 0);
+    return dataset_info_from_json(j, ret, err);
+}
+
+static void test_task_names(void **state)
+{
+    (void)state;
+    enum task t = TASK_AUTO;
+    assert_int_equal(task_parse("classification", &t, NULL), 0);
+    assert_int_equal(t, TASK_CLASSIFICATION);
+    assert_int_equal(task_parse("ranking", &t, NULL), -ERR_INVALID);
+    assert_string_equal(task_name(TASK_REGRESSION), "regression");
+}
+
+static void test_info_round_trip(void **state)
+{
+    (void)state;
+    struct dataset_info info;
+    assert_int_equal(read_text(description, &info, NULL), 0);
+    assert_int_equal(info.rows, 2);
+    assert_int_equal(info.targets, 1);
+    assert_int_equal(dataset_info_column(&info, "y"), 2);
+    assert_int_equal(dataset_info_column(&info, "z"), -1);
+    assert_string_equal(info.class_labels[1], "yes");
+    struct json *j cleanup_json = NULL;
+    assert_int_equal(dataset_info_to_json(&info, &j, NULL), 0);
+    char *text cleanup_mem = json_print(j);
+    assert_string_equal(text, description);
+    dataset_info_deinit(&info);
+    dataset_info_deinit(&info);
+}
+
+/* One member of the description replaced by another value (NULL: removed). */
+static void test_info_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        const char *value;
+        const char *pointer;
+    } cases[] = {
+        {"rows", "0", "#/rows"},
+        {"rows", "-1", "#/rows"},
+        {"rows", "1.5", "#/rows"},
+        {"rows", NULL, "#/rows"},
+        {"columns", "4", "#/column_names"},
+        {"columns", "2", "#/column_names"},
+        {"dtype", "\"int8\"", "#/dtype"},
+        {"column_names", "[\"a\",\"a\",\"y\"]", "#/column_names/1"},
+        {"column_names", "[\"a\",\"\",\"y\"]", "#/column_names/1"},
+        {"column_names", "[\"a\",2,\"y\"]", "#/column_names/1"},
+        {"target_columns", "[]", "#/target_columns"},
+        {"target_columns", "[3]", "#/target_columns/0"},
+        {"target_columns", "[-1]", "#/target_columns/0"},
+        {"target_columns", "[0,0]", "#/target_columns/1"},
+        {"target_columns", "[0,1]", "#/classes"},
+        {"task", "\"auto\"", "#/task"},
+        {"task", "\"regression\"", "#/classes"},
+        {"classes", "3", "#/classes"},
+        {"class_labels", "[\"no\",\"no\"]", "#/class_labels/1"},
+        {"class_labels", "[]", "#/classes"},
+        {"warnings", "\"w\"", "#/warnings"},
+        {"extra", "1", "#/extra"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct json *j cleanup_json = NULL;
+        assert_int_equal(json_parse(description, strlen(description), &j, NULL), 0);
+        struct json *value = NULL;
+        if (cases[i].value == NULL) {
+            json_remove(j, cases[i].key);
+        } else {
+            assert_int_equal(json_parse(cases[i].value, strlen(cases[i].value), &value, NULL), 0);
+            json_set(j, cases[i].key, value);
+        }
+        struct dataset_info info;
+        struct err err;
+        assert_int_equal(dataset_info_from_json(j, &info, &err), -ERR_INVALID);
+        assert_string_equal(err.pointer, cases[i].pointer);
+    }
+    assert_int_equal(dataset_info_from_json(NULL, &(struct dataset_info){0}, NULL), -ERR_INVALID);
+}
+
+/* A data set file in a temporary place; the caller unlinks it. */
+static void write_file(char path[32], const char *text, const char *name, enum dtype dtype,
+                       int64_t rows, int64_t columns)
+{
+    static const double doubles[6] = {1, 2, 0, 4, 5.5, 1};
+    static const float floats[6] = {1, 2, 0, 4, 5.5, 1};
+    struct tensors t = {
+        .count = 1,
+        .tensor = {{.dtype = dtype, .dims = 2, .shape = {rows, columns}}},
+        .metadata = json_new_object(),
+    };
+    snprintf(t.tensor[0].name, sizeof(t.tensor[0].name), "%s", name);
+    if (text != NULL) {
+        json_set_string(t.metadata, "dataset", text);
+    }
+    struct buf b cleanup_buf = BUF_INIT;
+    assert_int_equal(tensors_header(&t, 0, &b, NULL), 0);
+    tensors_deinit(&t);
+    const size_t bytes = (size_t)(rows * columns) * dtype_size(dtype);
+    buf_add(&b, dtype == DTYPE_F32 ? (const void *)floats : (const void *)doubles, bytes);
+    snprintf(path, 32, "/tmp/krrd-dataset-XXXXXX");
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(file_write_all(fd, b.data, b.len, NULL), 0);
+    close(fd);
+}
+
+static void test_open(void **state)
+{
+    (void)state;
+    char path[32];
+    write_file(path, description, "data", DTYPE_F32, 2, 3);
+    struct dataset *d = NULL;
+    assert_int_equal(dataset_open(path, &d, NULL), 0);
+    unlink(path);
+    assert_same_bits(dataset_at(d, 0, 1), 2);
+    assert_same_bits(dataset_at(d, 1, 1), 5.5);
+    assert_int_equal(d->info.classes, 2);
+    d = dataset_free(d);
+    assert_null(d);
+
+    static const char doubles[] =
+        "{\"rows\":3,\"columns\":2,\"dtype\":\"float64\",\"column_names\":[\"a\",\"y\"],"
+        "\"target_columns\":[1],\"task\":\"regression\",\"classes\":0,\"class_labels\":[],"
+        "\"warnings\":[]}";
+    write_file(path, doubles, "data", DTYPE_F64, 3, 2);
+    assert_int_equal(dataset_open(path, &d, NULL), 0);
+    unlink(path);
+    assert_same_bits(dataset_at(d, 2, 0), 5.5);
+    dataset_free(d);
+}
+
+static void check_corrupt(const char *text, const char *name, enum dtype dtype, int64_t rows,
+                          int64_t columns)
+{
+    char path[32];
+    write_file(path, text, name, dtype, rows, columns);
+    struct dataset *d = NULL;
+    struct err err;
+    assert_int_equal(dataset_open(path, &d, &err), -ERR_CORRUPT);
+    assert_null(d);
+    assert_null(strstr(err.detail, path));
+    unlink(path);
+}
+
+static void test_open_refused(void **state)
+{
+    (void)state;
+    check_corrupt(description, "data", DTYPE_F32, 3, 2);
+    check_corrupt(description, "data", DTYPE_F32, 1, 3);
+    check_corrupt(description, "data", DTYPE_F64, 2, 3);
+    check_corrupt(description, "date", DTYPE_F32, 2, 3);
+    check_corrupt(NULL, "data", DTYPE_F32, 2, 3);
+    check_corrupt("", "data", DTYPE_F32, 2, 3);
+    check_corrupt("[]", "data", DTYPE_F32, 2, 3);
+    check_corrupt("{\"rows\":2", "data", DTYPE_F32, 2, 3);
+    struct dataset *d = NULL;
+    struct err err;
+    assert_true(dataset_open("/nonexistent/file", &d, &err) < 0);
+    assert_null(strstr(err.detail, "/nonexistent"));
+    assert_true(dataset_open("/dev/null", &d, &err) < 0);
+    dataset_free(NULL);
+}
+
+static void test_mutations(void **state)
+{
+    (void)state;
+    struct rng r = rng_new(2, RNG_TEST);
+    int accepted = 0;
+    for (int i = 0; i < 4000; i++) {
+        size_t len = 0;
+        char *text cleanup_mem = mutate(&r, description, strlen(description), &len);
+        struct json *j cleanup_json = NULL;
+        struct dataset_info info;
+        if (json_parse(text, len, &j, NULL) == 0 && dataset_info_from_json(j, &info, NULL) == 0) {
+            assert_true(info.rows >= 1 && info.target_columns[0] < info.columns);
+            dataset_info_deinit(&info);
+            accepted++;
+        }
+    }
+    assert_in_range(accepted, 20, 2000);
+}
+
+TEST_MAIN(cmocka_unit_test(test_task_names), cmocka_unit_test(test_info_round_trip),
+          cmocka_unit_test(test_info_refused), cmocka_unit_test(test_open),
+          cmocka_unit_test(test_open_refused), cmocka_unit_test(test_mutations))

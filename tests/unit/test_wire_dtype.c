@@ -1,0 +1,27 @@
+#include "wire/dtype.h"
+
+#include "support/assert.h"
+
+static void test_names_and_sizes(void **state)
+{
+    (void)state;
+    enum dtype t = DTYPE_F32;
+    assert_int_equal(dtype_size(DTYPE_F32), 4);
+    assert_int_equal(dtype_size(DTYPE_F64), 8);
+    assert_int_equal(dtype_parse("float64", &t, NULL), 0);
+    assert_int_equal(t, DTYPE_F64);
+    assert_int_equal(dtype_parse(dtype_name(DTYPE_F32), &t, NULL), 0);
+    assert_int_equal(t, DTYPE_F32);
+}
+
+static void test_unknown(void **state)
+{
+    (void)state;
+    struct err err;
+    enum dtype t = DTYPE_F64;
+    assert_int_equal(dtype_parse("float16", &t, &err), -ERR_INVALID);
+    assert_contains(err.detail, "float32");
+    assert_int_equal(t, DTYPE_F64);
+}
+
+TEST_MAIN(cmocka_unit_test(test_names_and_sizes), cmocka_unit_test(test_unknown))

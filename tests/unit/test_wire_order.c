@@ -1,0 +1,92 @@
+#include "wire/order.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "support/assert.h"
+
+#define DS "ds_01HZXW5GQ0ABCDEFGHJKMNPQRS"
+#define SPEC "{\"model\":\"m\",\"dataset\":\"" DS "\"}"
+#define SPEC_TWO "{\"model\":\"m\",\"dataset\":\"" DS "\",\"test\":{\"dataset\":\"" DS "\"}}"
+
+static int read_text(const char *text, struct order **ret, struct err *err)
+{
+    struct json *j cleanup_json = NULL;
+    assert_int_equal(json_parse(text, strlen(text), &j, NULL), 0);
+    return order_read(j, ret, err);
+}
+
+static void check_round_trip(const struct order *o)
+{
+    struct json *first cleanup_json = order_write(o);
+    struct order *again = NULL;
+    assert_int_equal(order_read(first, &again, NULL), 0);
+    struct json *second cleanup_json = order_write(again);
+    char *a cleanup_mem = json_print(first);
+    char *b cleanup_mem = json_print(second);
+    assert_string_equal(a, b);
+    order_free(again);
+}
+
+static void test_read(void **state)
+{
+    (void)state;
+    struct order *o = NULL;
+    assert_int_equal(
+        read_text("{\"job\":\"job_1\",\"spec\":" SPEC ",\"dataset_path\":\"/d/x\"}", &o, NULL), 0);
+    assert_string_equal(o->job, "job_1");
+    assert_int_equal(o->attempt, 1);
+    assert_string_equal(o->dataset_path, "/d/x");
+    assert_null(o->test_dataset_path);
+    assert_string_equal(o->spec->model, "m");
+    check_round_trip(o);
+    order_free(o);
+
+    assert_int_equal(read_text("{\"job\":\"job_01HZXW5GQ0ABCDEFGHJKMNPQRS\",\"attempt\":3,"
+                               "\"spec\":" SPEC_TWO ",\"dataset_path\":\"a\","
+                               "\"test_dataset_path\":\"b\"}",
+                               &o, NULL),
+                     0);
+    assert_int_equal(o->attempt, 3);
+    assert_string_equal(o->test_dataset_path, "b");
+    check_round_trip(o);
+    assert_null(order_free(o));
+    assert_null(order_free(NULL));
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *pointer;
+    } cases[] = {
+        {"3", "#"},
+        {"{}", "#/job"},
+        {"{\"job\":\"a b\",\"spec\":" SPEC ",\"dataset_path\":\"a\"}", "#/job"},
+        {"{\"job\":\"j2345678901234567890123456789012\",\"spec\":" SPEC ",\"dataset_path\":\"a\"}",
+         "#/job"},
+        {"{\"job\":\"j\",\"dataset_path\":\"a\"}", "#/spec"},
+        {"{\"job\":\"j\",\"spec\":{},\"dataset_path\":\"a\"}", "#/spec/model"},
+        {"{\"job\":\"j\",\"spec\":[],\"dataset_path\":\"a\"}", "#/spec"},
+        {"{\"job\":\"j\",\"spec\":" SPEC "}", "#/dataset_path"},
+        {"{\"job\":\"j\",\"spec\":" SPEC ",\"dataset_path\":\"\"}", "#/dataset_path"},
+        {"{\"job\":\"j\",\"spec\":" SPEC ",\"dataset_path\":\"a\",\"test_dataset_path\":\"b\"}",
+         "#/test_dataset_path"},
+        {"{\"job\":\"j\",\"spec\":" SPEC_TWO ",\"dataset_path\":\"a\"}", "#/test_dataset_path"},
+        {"{\"job\":\"j\",\"spec\":" SPEC_TWO ",\"dataset_path\":\"a\",\"test_dataset_path\":null}",
+         "#/test_dataset_path"},
+        {"{\"job\":\"j\",\"spec\":" SPEC ",\"dataset_path\":\"a\",\"attempt\":0}", "#/attempt"},
+        {"{\"job\":\"j\",\"spec\":" SPEC ",\"dataset_path\":\"a\",\"more\":0}", "#/more"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct order *o = NULL;
+        struct err err;
+        assert_int_equal(read_text(cases[i].text, &o, &err), -ERR_INVALID);
+        assert_string_equal(err.pointer, cases[i].pointer);
+        assert_null(o);
+    }
+}
+
+TEST_MAIN(cmocka_unit_test(test_read), cmocka_unit_test(test_refused))

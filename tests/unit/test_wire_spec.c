@@ -1,0 +1,464 @@
+#include "wire/spec.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "support/assert.h"
+#include "support/mutate.h"
+
+#define DS "ds_01HZXW5GQ0ABCDEFGHJKMNPQRS"
+#define HEAD "{\"model\":\"m\",\"dataset\":\"" DS "\""
+
+static int read_text(const char *text, struct job_spec **ret, struct err *err)
+{
+    struct json *j cleanup_json = NULL;
+    struct err parse = {.code = ERR_OK};
+    if (json_parse(text, strlen(text), &j, &parse) < 0) {
+        fail_msg("%s: %s", text, parse.detail);
+    }
+    return job_spec_read(j, ret, err);
+}
+
+static struct job_spec *accept(const char *text)
+{
+    struct job_spec *spec = NULL;
+    struct err err = {.code = ERR_OK};
+    if (read_text(text, &spec, &err) < 0) {
+        fail_msg("%s: %s %s", text, err.pointer, err.detail);
+    }
+    return spec;
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    struct job_spec *s = accept(HEAD "}");
+    assert_string_equal(s->model, "m");
+    assert_string_equal(s->dataset, DS);
+    assert_int_equal(s->targets, 0);
+    assert_int_equal(s->features, 0);
+    assert_int_equal(s->task, TASK_AUTO);
+    assert_int_equal(s->test.kind, SPEC_TEST_FRACTION);
+    assert_same_bits(s->test.fraction, 0.2);
+    assert_true(s->standardize.features && s->standardize.target);
+    assert_null(s->kernel.method);
+    assert_int_equal(s->kernel.kind, SPEC_BANDWIDTH_MEDIAN);
+    assert_same_bits(s->regularization, 1e-6);
+    assert_string_equal(s->solver.method->name, "auto");
+    assert_null(s->solver.preconditioner);
+    assert_same_bits(s->stop.tolerance, 1e-6);
+    assert_int_equal(s->stop.max_iterations, 1000);
+    assert_true(isinf(s->stop.time_budget_s));
+    assert_int_equal(s->precision, PRECISION_FLOAT64);
+    assert_string_equal(s->device, "auto");
+    assert_int_equal(s->max_attempts, 3);
+    assert_null(s->metadata);
+    job_spec_free(s);
+}
+
+static const char full[] =
+    HEAD ",\"target\":[\"y\",\"z\"],\"features\":[\"a\",\"b\"],\"task\":\"regression\","
+         "\"test\":{\"mask\":\"is_test\"},\"standardize\":{\"features\":false,\"target\":false},"
+         "\"kernel\":{\"name\":\"matern52\",\"bandwidth\":[0.5,2]},\"regularization\":0,"
+         "\"solver\":{\"name\":\"pcg\",\"residual_every\":10,"
+         "\"preconditioner\":{\"name\":\"rpcholesky\",\"rank\":77}},"
+         "\"stop\":{\"tolerance\":0.001,\"max_iterations\":50,\"time_budget_s\":3600.5},"
+         "\"precision\":\"float32\",\"device\":\"cuda:12\",\"seed\":9007199254740992,"
+         "\"priority\":-100,\"max_attempts\":10,\"metadata\":{\"k\":\"v\",\"\xC3\xBC\":\"\"}}";
+
+static void test_full(void **state)
+{
+    (void)state;
+    struct job_spec *s = accept(full);
+    assert_int_equal(s->targets, 2);
+    assert_string_equal(s->target_names[1], "z");
+    assert_string_equal(s->feature_names[0], "a");
+    assert_int_equal(s->task, TASK_REGRESSION);
+    assert_int_equal(s->test.kind, SPEC_TEST_MASK);
+    assert_string_equal(s->test.mask, "is_test");
+    assert_false(s->standardize.features || s->standardize.target);
+    assert_string_equal(s->kernel.method->name, "matern52");
+    assert_int_equal(s->kernel.kind, SPEC_BANDWIDTH_PER_FEATURE);
+    assert_int_equal(s->kernel.bandwidth_count, 2);
+    assert_same_bits(s->kernel.bandwidths[0], 0.5);
+    assert_same_bits(s->regularization, 0);
+    assert_int_equal(param_int(&s->solver.params, "residual_every"), 10);
+    assert_string_equal(s->solver.preconditioner->name, "rpcholesky");
+    assert_int_equal(param_int(&s->solver.preconditioner_params, "rank"), 77);
+    assert_true(param_get(&s->solver.preconditioner_params, "block_size")->is_auto);
+    assert_same_bits(s->stop.time_budget_s, 3600.5);
+    assert_int_equal(s->precision, PRECISION_FLOAT32);
+    assert_string_equal(s->device, "cuda:12");
+    assert_true(s->seed == 9007199254740992);
+    assert_int_equal(s->priority, -100);
+    assert_string_equal(json_string(json_get(s->metadata, "k")), "v");
+    job_spec_free(s);
+}
+
+/* Writing and reading again changes nothing: the second document is the first one. */
+static void check_round_trip(const struct job_spec *spec)
+{
+    struct json *first cleanup_json = job_spec_write(spec);
+    struct job_spec *again = NULL;
+    struct err err = {.code = ERR_OK};
+    if (job_spec_read(first, &again, &err) < 0) {
+        fail_msg("%s %s", err.pointer, err.detail);
+    }
+    struct json *second cleanup_json = job_spec_write(again);
+    char *a cleanup_mem = json_print(first);
+    char *b cleanup_mem = json_print(second);
+    assert_string_equal(a, b);
+    assert_ptr_equal(again->kernel.method, spec->kernel.method);
+    assert_int_equal(again->kernel.kind, spec->kernel.kind);
+    assert_ptr_equal(again->solver.method, spec->solver.method);
+    assert_ptr_equal(again->solver.preconditioner, spec->solver.preconditioner);
+    assert_int_equal(again->test.kind, spec->test.kind);
+    assert_same_bits(again->stop.time_budget_s, spec->stop.time_budget_s);
+    assert_same_bits(again->regularization, spec->regularization);
+    assert_int_equal(again->targets, spec->targets);
+    job_spec_free(again);
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        HEAD "}",
+        full,
+        HEAD ",\"target\":\"y\",\"features\":null,\"metadata\":{}}",
+        HEAD ",\"test\":{\"dataset\":\"" DS "\"}}",
+        HEAD ",\"test\":{\"fraction\":0}}",
+        HEAD ",\"test\":{}}",
+        HEAD ",\"kernel\":\"gaussian\",\"solver\":\"cholesky\"}",
+        HEAD ",\"kernel\":\"auto\",\"solver\":\"pcg\"}",
+        HEAD ",\"kernel\":{\"name\":\"auto\",\"bandwidth\":0.1}}",
+        HEAD ",\"kernel\":{\"bandwidth\":\"median\"}}",
+        HEAD ",\"kernel\":{\"name\":\"laplacian\",\"bandwidth\":[0.1,0.2,1e-300]}}",
+        HEAD ",\"kernel\":{\"name\":\"linear\",\"coef0\":0}}",
+        HEAD ",\"kernel\":{\"name\":\"polynomial\",\"degree\":20,\"gamma\":0.3}}",
+        HEAD ",\"kernel\":{\"name\":\"sigmoid\",\"gamma\":\"auto\",\"coef0\":-1}}",
+        HEAD ",\"solver\":{\"name\":\"pcg\",\"preconditioner\":\"none\"}}",
+        HEAD ",\"solver\":{\"name\":\"pcg\",\"preconditioner\":{\"name\":\"none\"}}}",
+        HEAD ",\"solver\":{\"name\":\"pcg\",\"preconditioner\":{\"rank\":100000}}}",
+        HEAD ",\"solver\":{\"name\":\"cholesky\",\"block_size\":64},\"stop\":{}}",
+        HEAD ",\"solver\":{},\"stop\":{\"time_budget_s\":null}}",
+        HEAD ",\"regularization\":1.2345678901234567e-9,\"precision\":\"mixed\"}",
+        HEAD ",\"device\":\"cpu\",\"task\":\"classification\"}",
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct job_spec *s = accept(texts[i]);
+        check_round_trip(s);
+        job_spec_free(s);
+    }
+}
+
+static const struct {
+    const char *fields; /* put behind model and dataset */
+    const char *pointer;
+    const char *detail;
+} refused_specs[] = {
+    {"\"centers\":{}", "#/centers", "centers"},
+    {"\"search\":null", "#/search", "search"},
+    {"\"promote\":{\"alias\":\"prod\"}", "#/promote", "promote"},
+    {"\"Model\":\"x\"", "#/Model", "Model"},
+    {"\"a/b\":1", "#/a~1b", ""},
+    {"\"target\":\"\"", "#/target", ""},
+    {"\"target\":[]", "#/target", "1 to 4096"},
+    {"\"target\":[\"y\",\"y\"]", "#/target/1", "twice"},
+    {"\"target\":3", "#/target", "found 3"},
+    {"\"features\":\"a\"", "#/features", "array"},
+    {"\"features\":[]", "#/features", "1 to 65536"},
+    {"\"features\":[\"a\",null]", "#/features/1", "found null"},
+    {"\"features\":[\"a\",\"b\",\"a\"]", "#/features/2", "twice"},
+    {"\"task\":\"ranking\"", "#/task", "\"regression\""},
+    {"\"task\":null", "#/task", "found null"},
+    {"\"test\":0.2", "#/test", "an object"},
+    {"\"test\":{\"fraction\":1}", "#/test/fraction", "below 1"},
+    {"\"test\":{\"fraction\":-0.1}", "#/test/fraction", "found -0.1"},
+    {"\"test\":{\"fraction\":\"0.2\"}", "#/test/fraction", ""},
+    {"\"test\":{\"fraction\":null}", "#/test/fraction", ""},
+    {"\"test\":{\"dataset\":\"x\"}", "#/test/dataset", "ds_"},
+    {"\"test\":{\"mask\":\"\"}", "#/test/mask", ""},
+    {"\"test\":{\"mask\":\"m\",\"fraction\":0.1}", "#/test", "not several"},
+    {"\"test\":{\"rows\":3}", "#/test/rows", ""},
+    {"\"standardize\":true", "#/standardize", "an object"},
+    {"\"standardize\":{\"features\":\"minmax\"}", "#/standardize/features", "true or false"},
+    {"\"standardize\":{\"columns\":true}", "#/standardize/columns", ""},
+    {"\"kernel\":null", "#/kernel", "found null"},
+    {"\"kernel\":\"rbf\"", "#/kernel", "\"gaussian\""},
+    {"\"kernel\":{\"name\":\"rbf\"}", "#/kernel/name", "\"auto\", \"gaussian\""},
+    {"\"kernel\":{\"name\":1}", "#/kernel/name", "found 1"},
+    {"\"kernel\":{\"name\":\"gaussian\",\"sigma\":1}", "#/kernel/sigma", ""},
+    {"\"kernel\":{\"name\":\"auto\",\"gamma\":1}", "#/kernel/gamma", ""},
+    {"\"kernel\":{\"name\":\"gaussian\",\"bandwidth\":0}", "#/kernel/bandwidth", "found 0"},
+    {"\"kernel\":{\"name\":\"gaussian\",\"bandwidth\":-1}", "#/kernel/bandwidth", ""},
+    {"\"kernel\":{\"name\":\"gaussian\",\"bandwidth\":\"mean\"}", "#/kernel/bandwidth",
+     "\"median\""},
+    {"\"kernel\":{\"name\":\"gaussian\",\"bandwidth\":null}", "#/kernel/bandwidth", ""},
+    {"\"kernel\":{\"name\":\"gaussian\",\"bandwidth\":[]}", "#/kernel/bandwidth", ""},
+    {"\"kernel\":{\"name\":\"gaussian\",\"bandwidth\":[1,0]}", "#/kernel/bandwidth/1", ""},
+    {"\"kernel\":{\"name\":\"linear\",\"bandwidth\":1}", "#/kernel/bandwidth", "\"linear\""},
+    {"\"kernel\":{\"name\":\"sigmoid\",\"bandwidth\":\"median\"}", "#/kernel/bandwidth", ""},
+    {"\"kernel\":{\"name\":\"polynomial\",\"degree\":21}", "#/kernel/degree", "at most 20"},
+    {"\"kernel\":{\"name\":\"polynomial\",\"degree\":2.5}", "#/kernel/degree", ""},
+    {"\"kernel\":{\"name\":\"linear\",\"gamma\":\"auto\"}", "#/kernel/gamma", ""},
+    {"\"regularization\":\"auto\"", "#/regularization", "found \"auto\""},
+    {"\"regularization\":-1e-9", "#/regularization", "at least 0"},
+    {"\"solver\":\"falkon\"", "#/solver", "\"cholesky\", \"pcg\""},
+    {"\"solver\":{\"name\":\"askotch\"}", "#/solver/name", "\"pcg\""},
+    {"\"solver\":7", "#/solver", "a name or an object"},
+    {"\"solver\":{\"name\":\"pcg\",\"rank\":7}", "#/solver/rank", ""},
+    {"\"solver\":{\"name\":\"cholesky\",\"block_size\":63}", "#/solver/block_size", ""},
+    {"\"solver\":{\"name\":\"cholesky\",\"preconditioner\":\"none\"}", "#/solver/preconditioner",
+     "takes no preconditioner"},
+    {"\"solver\":{\"preconditioner\":\"none\"}", "#/solver/preconditioner", "\"auto\""},
+    {"\"solver\":{\"name\":\"pcg\",\"preconditioner\":\"nystrom_uniform\"}",
+     "#/solver/preconditioner", "\"rpcholesky\""},
+    {"\"solver\":{\"name\":\"pcg\",\"preconditioner\":{\"name\":\"x\"}}",
+     "#/solver/preconditioner/name", "\"rpcholesky\""},
+    {"\"solver\":{\"name\":\"pcg\",\"preconditioner\":{\"rank\":0}}",
+     "#/solver/preconditioner/rank", "or \"auto\""},
+    {"\"solver\":{\"name\":\"pcg\",\"preconditioner\":{\"name\":\"none\",\"rank\":1}}",
+     "#/solver/preconditioner/rank", ""},
+    {"\"stop\":{\"tolerance\":0}", "#/stop/tolerance", "greater than 0"},
+    {"\"stop\":{\"tolerance\":1.5}", "#/stop/tolerance", "at most 1"},
+    {"\"stop\":{\"max_iterations\":0}", "#/stop/max_iterations", ""},
+    {"\"stop\":{\"max_iterations\":1000000001}", "#/stop/max_iterations", ""},
+    {"\"stop\":{\"time_budget_s\":0}", "#/stop/time_budget_s", "greater than 0"},
+    {"\"stop\":{\"epochs\":3}", "#/stop/epochs", ""},
+    {"\"stop\":[]", "#/stop", "an object"},
+    {"\"precision\":\"float16\"", "#/precision", "\"mixed\""},
+    {"\"device\":\"gpu\"", "#/device", "\"cuda\""},
+    {"\"device\":\"cuda:\"", "#/device", ""},
+    {"\"device\":\"cuda:01\"", "#/device", ""},
+    {"\"device\":\"cuda:256\"", "#/device", "cuda:255"},
+    {"\"device\":\"cuda:-1\"", "#/device", ""},
+    {"\"device\":\"cuda:1111111111\"", "#/device", ""},
+    {"\"device\":null", "#/device", ""},
+    {"\"seed\":-1", "#/seed", ""},
+    {"\"seed\":9007199254740994", "#/seed", ""},
+    {"\"seed\":1e300", "#/seed", ""},
+    {"\"priority\":101", "#/priority", ""},
+    {"\"max_attempts\":0", "#/max_attempts", ""},
+    {"\"max_attempts\":11", "#/max_attempts", ""},
+    {"\"metadata\":[]", "#/metadata", "an object"},
+    {"\"metadata\":{\"k\":1}", "#/metadata/k", "found 1"},
+    {"\"metadata\":{\"\":\"v\"}", "#/metadata/", "1 to 64"},
+};
+
+static void test_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(refused_specs) / sizeof(refused_specs[0]); i++) {
+        struct buf text cleanup_buf = BUF_INIT;
+        buf_printf(&text, HEAD ",%s}", refused_specs[i].fields);
+        struct job_spec *spec = NULL;
+        struct err err = {.code = ERR_OK};
+        const int rc = read_text(text.data, &spec, &err);
+        if (rc != -ERR_INVALID || strcmp(err.pointer, refused_specs[i].pointer) != 0) {
+            print_error("%s: %d %s %s\n", refused_specs[i].fields, rc, err.pointer, err.detail);
+        }
+        assert_int_equal(rc, -ERR_INVALID);
+        assert_string_equal(err.pointer, refused_specs[i].pointer);
+        assert_contains(err.detail, refused_specs[i].detail);
+        assert_null(spec);
+    }
+}
+
+static void test_required(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *pointer;
+    } cases[] = {
+        {"[]", "#"},
+        {"{}", "#/model"},
+        {"{\"model\":\"m\"}", "#/dataset"},
+        {"{\"model\":\"m\",\"dataset\":\"job_01HZXW5GQ0ABCDEFGHJKMNPQRS\"}", "#/dataset"},
+        {"{\"model\":\"m\",\"dataset\":\"../../etc\"}", "#/dataset"},
+        {"{\"model\":\"\",\"dataset\":\"" DS "\"}", "#/model"},
+        {"{\"model\":\"a/b\",\"dataset\":\"" DS "\"}", "#/model"},
+        {"{\"model\":7,\"dataset\":\"" DS "\"}", "#/model"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct job_spec *spec = NULL;
+        struct err err;
+        assert_int_equal(read_text(cases[i].text, &spec, &err), -ERR_INVALID);
+        assert_string_equal(err.pointer, cases[i].pointer);
+    }
+    assert_int_equal(job_spec_read(NULL, &(struct job_spec *){NULL}, NULL), -ERR_INVALID);
+    assert_null(job_spec_free(NULL));
+}
+
+static void test_model_names(void **state)
+{
+    (void)state;
+    char name[SPEC_NAME_MAX + 2];
+    memset(name, 'a', sizeof(name));
+    name[SPEC_NAME_MAX + 1] = '\0';
+    assert_false(spec_name_valid(name));
+    name[SPEC_NAME_MAX] = '\0';
+    assert_true(spec_name_valid(name));
+    assert_true(spec_name_valid("0"));
+    assert_true(spec_name_valid("a.b_C-9"));
+    static const char *const bad[] = {"", ".a", "-a", "_a", "a b", "a/b", "\xC3\xBC", "a\n"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_false(spec_name_valid(bad[i]));
+    }
+}
+
+/* `count` elements, each printed from its number, between two texts. */
+static int read_list(const char *before, const char *element, int count, const char *after,
+                     struct err *err)
+{
+    struct buf text cleanup_buf = BUF_INIT;
+    buf_str(&text, before);
+    for (int i = 0; i < count; i++) {
+        buf_str(&text, i == 0 ? "" : ",");
+        for (const char *c = element; *c != '\0'; c++) {
+            if (*c == '#') {
+                buf_printf(&text, "%d", i);
+            } else {
+                buf_char(&text, *c);
+            }
+        }
+    }
+    buf_str(&text, after);
+    struct job_spec *spec = NULL;
+    const int rc = read_text(text.data, &spec, err);
+    job_spec_free(spec);
+    return rc;
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *before, *element, *after;
+        int limit;
+    } cases[] = {
+        {HEAD ",\"features\":[", "\"#\"", "]}", SPEC_FEATURES_MAX},
+        {HEAD ",\"target\":[", "\"#\"", "]}", SPEC_TARGETS_MAX},
+        {HEAD ",\"kernel\":{\"name\":\"gaussian\",\"bandwidth\":[", "1#", "]}}", SPEC_FEATURES_MAX},
+        {HEAD ",\"metadata\":{", "\"k#\":\"v\"", "}}", SPEC_METADATA_MAX},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const int limit = cases[i].limit;
+        struct err err;
+        assert_int_equal(read_list(cases[i].before, cases[i].element, limit, cases[i].after, &err),
+                         0);
+        assert_int_equal(
+            read_list(cases[i].before, cases[i].element, limit + 1, cases[i].after, &err),
+            -ERR_INVALID);
+    }
+}
+
+static void test_metadata_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        int key, value, rc;
+    } cases[] = {{64, 512, 0}, {65, 1, -ERR_INVALID}, {1, 513, -ERR_INVALID}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char key[80] = {0};
+        char value[600] = {0};
+        memset(key, 'k', (size_t)cases[i].key);
+        memset(value, 'v', (size_t)cases[i].value);
+        struct buf text cleanup_buf = BUF_INIT;
+        buf_printf(&text, HEAD ",\"metadata\":{\"%s\":\"%s\"}}", key, value);
+        struct job_spec *spec = NULL;
+        assert_int_equal(read_text(text.data, &spec, NULL), cases[i].rc);
+        job_spec_free(spec);
+    }
+}
+
+static void test_mutations(void **state)
+{
+    (void)state;
+    struct rng r = rng_new(3, RNG_TEST);
+    int accepted = 0;
+    int refused = 0;
+    for (int i = 0; i < 6000; i++) {
+        size_t len = 0;
+        char *text cleanup_mem = mutate(&r, full, strlen(full), &len);
+        struct json *j cleanup_json = NULL;
+        if (json_parse(text, len, &j, NULL) < 0) {
+            continue;
+        }
+        struct job_spec *spec = NULL;
+        struct err err = {.code = ERR_OK};
+        if (job_spec_read(j, &spec, &err) == 0) {
+            check_round_trip(spec);
+            job_spec_free(spec);
+            accepted++;
+        } else {
+            assert_int_equal(err.code, ERR_INVALID);
+            assert_int_equal(err.pointer[0], '#');
+            assert_true(strlen(err.detail) > 5);
+            refused++;
+        }
+    }
+    assert_in_range(accepted, 50, 3000);
+    assert_in_range(refused, 100, 5000);
+}
+
+/* Columns a, b, c, y (class column), mask. */
+static struct dataset_info example_info(void)
+{
+    static const char text[] =
+        "{\"rows\":9,\"columns\":5,\"dtype\":\"float64\","
+        "\"column_names\":[\"a\",\"b\",\"c\",\"y\",\"mask\"],\"target_columns\":[3],"
+        "\"task\":\"classification\",\"classes\":2,\"class_labels\":[\"0\",\"1\"],\"warnings\":[]}";
+    struct json *j cleanup_json = NULL;
+    assert_int_equal(json_parse(text, strlen(text), &j, NULL), 0);
+    struct dataset_info info;
+    assert_int_equal(dataset_info_from_json(j, &info, NULL), 0);
+    return info;
+}
+
+static void test_columns(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *pointer; /* NULL: fits */
+    } cases[] = {
+        {HEAD "}", NULL},
+        {HEAD ",\"features\":[\"c\",\"a\"],\"kernel\":{\"bandwidth\":[1,2]}}", NULL},
+        {HEAD ",\"test\":{\"mask\":\"mask\"},\"kernel\":{\"bandwidth\":[1,2,3]}}", NULL},
+        {HEAD ",\"target\":[\"a\",\"b\"],\"kernel\":{\"bandwidth\":[1,2,3]}}", NULL},
+        {HEAD ",\"target\":\"y\",\"task\":\"classification\"}", NULL},
+        {HEAD ",\"task\":\"regression\"}", NULL},
+        {HEAD ",\"target\":\"q\"}", "#/target"},
+        {HEAD ",\"target\":[\"a\",\"q\"]}", "#/target/1"},
+        {HEAD ",\"features\":[\"a\",\"A\"]}", "#/features/1"},
+        {HEAD ",\"features\":[\"a\",\"y\"]}", "#/features/1"},
+        {HEAD ",\"features\":[\"mask\"],\"test\":{\"mask\":\"mask\"}}", "#/features/0"},
+        {HEAD ",\"test\":{\"mask\":\"y\"}}", "#/test/mask"},
+        {HEAD ",\"test\":{\"mask\":\"q\"}}", "#/test/mask"},
+        {HEAD ",\"target\":[\"a\",\"b\",\"c\",\"y\",\"mask\"]}", "#/features"},
+        {HEAD ",\"kernel\":{\"bandwidth\":[1,2,3]}}", "#/kernel/bandwidth"},
+        {HEAD ",\"features\":[\"a\"],\"kernel\":{\"bandwidth\":[1,2]}}", "#/kernel/bandwidth"},
+        {HEAD ",\"target\":\"a\",\"task\":\"classification\"}", "#/task"},
+    };
+    struct dataset_info info = example_info();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct job_spec *s = accept(cases[i].text);
+        struct err err = {.code = ERR_OK};
+        const int rc = job_spec_check_columns(s, &info, &err);
+        assert_int_equal(rc, cases[i].pointer == NULL ? 0 : -ERR_INVALID);
+        assert_string_equal(err.pointer, cases[i].pointer == NULL ? "" : cases[i].pointer);
+        job_spec_free(s);
+    }
+    dataset_info_deinit(&info);
+}
+
+TEST_MAIN(cmocka_unit_test(test_defaults), cmocka_unit_test(test_full),
+          cmocka_unit_test(test_round_trip), cmocka_unit_test(test_refused),
+          cmocka_unit_test(test_required), cmocka_unit_test(test_model_names),
+          cmocka_unit_test(test_limits), cmocka_unit_test(test_metadata_sizes),
+          cmocka_unit_test(test_mutations), cmocka_unit_test(test_columns))
