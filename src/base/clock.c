@@ -19,8 +19,9 @@ int64_t clock_wall_ms(void)
 
 void clock_stamp(int64_t wall_ms, char ret[CLOCK_STAMP_SIZE])
 {
-    const int64_t ms = (wall_ms % 1000 + 1000) % 1000; /* also before 1970 */
-    const time_t seconds = (time_t)((wall_ms - ms) / 1000);
+    const int64_t rest = wall_ms % 1000; /* negative before 1970 */
+    const int64_t ms = rest < 0 ? rest + 1000 : rest;
+    const time_t seconds = (time_t)(wall_ms / 1000 - (rest < 0));
     struct tm tm = {0};
     gmtime_r(&seconds, &tm);
     char text[96]; /* as much as seven integers of any value need */

@@ -60,65 +60,92 @@ static void test_length_is_a_limit(void **state)
     assert_int_equal(decimal_scan(NULL, 0, &value), 0);
 }
 
+static const char *const edge_texts[] = {
+    "0",
+    "-0",
+    "0.0",
+    "-0.0e99",
+    "0e999999999999999999999",
+    "1",
+    "-1",
+    "0.1",
+    "0.3",
+    "9007199254740991",
+    "9007199254740992",
+    "9007199254740993",
+    "9007199254740994",
+    "9007199254740995",
+    "-9007199254740993",
+    "9007199254740992.5",
+    "9007199254740993.5",
+    "18446744073709551615",
+    "18446744073709551616",
+    "9999999999999999999",
+    "99999999999999999999",
+    "1e19",
+    "1e20",
+    "1e-19",
+    "1e-20",
+    "1e22",
+    "1e23",
+    "1e-22",
+    "8.5e22",
+    "123456789012345e22",
+    "9999999999999999999e19",
+    "9999999999999999999e-19",
+    "1.7976931348623157e308",
+    "1.7976931348623158e308",
+    "2.2250738585072014e-308",
+    "2.2250738585072011e-308",
+    "2.2250738585072012e-308",
+    "4.9406564584124654e-324",
+    "2.4703282292062327e-324",
+    "2.4703282292062328e-324",
+    "1e-323",
+    "1e-330",
+    "1e-331",
+    "1e-332",
+    "1e-99999",
+    "0.000000000000000000000000000001e30",
+    "1000000000000000000000e-21",
+    "1e308",
+    "10e307",
+    "0.1e309",
+    "3.4028236692093846e38",
+    "6.631236846766476e-316",
+};
+
 static void test_edges(void **state)
 {
     (void)state;
-    static const char *const texts[] = {
-        "0",
-        "-0",
-        "0.0",
-        "-0.0e99",
-        "0e999999999999999999999",
-        "1",
-        "-1",
-        "0.1",
-        "0.3",
-        "9007199254740991",
-        "9007199254740992",
-        "9007199254740993",
-        "9007199254740994",
-        "9007199254740995",
-        "-9007199254740993",
-        "9007199254740992.5",
-        "9007199254740993.5",
-        "18446744073709551615",
-        "18446744073709551616",
-        "9999999999999999999",
-        "99999999999999999999",
-        "1e19",
-        "1e20",
-        "1e-19",
-        "1e-20",
-        "1e22",
-        "1e23",
-        "1e-22",
-        "8.5e22",
-        "123456789012345e22",
-        "9999999999999999999e19",
-        "9999999999999999999e-19",
-        "1.7976931348623157e308",
-        "1.7976931348623158e308",
-        "2.2250738585072014e-308",
-        "2.2250738585072011e-308",
-        "2.2250738585072012e-308",
-        "4.9406564584124654e-324",
-        "2.4703282292062327e-324",
-        "2.4703282292062328e-324",
-        "1e-323",
-        "1e-330",
-        "1e-331",
-        "1e-332",
-        "1e-99999",
-        "0.000000000000000000000000000001e30",
-        "1000000000000000000000e-21",
-        "1e308",
-        "10e307",
-        "0.1e309",
-        "3.4028236692093846e38",
-        "6.631236846766476e-316",
-    };
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        check_like_strtod(texts[i]);
+    for (size_t i = 0; i < sizeof(edge_texts) / sizeof(edge_texts[0]); i++) {
+        check_like_strtod(edge_texts[i]);
+    }
+}
+
+/* The longest texts that a rounding can hang on: exact midpoints between tiny doubles. Half of
+ * (2k + 1) * 2^-1074, by school division of its 1074 decimals. */
+static void test_longest_midpoints(void **state)
+{
+    (void)state;
+    struct rng r = rng_new(5, RNG_TEST);
+    for (int i = 0; i < 40; i++) {
+        const double odd = (double)(rng_u64(&r) >> 11 | 1);
+        char text[1100];
+        snprintf(text, sizeof(text), "%.1074f", ldexp(odd, -1074));
+        int rest = 0;
+        for (char *c = text + 2; *c != '\0'; c++) {
+            const int ten = 10 * rest + (*c - '0');
+            *c = (char)('0' + ten / 2);
+            rest = ten % 2;
+        }
+        const size_t len = strlen(text);
+        memcpy(text + len, "5", 2); /* the number ended in 5, so its half ends in 25 or 75 */
+        check_like_strtod(text);
+        memcpy(text + len, "51", 3);
+        check_like_strtod(text);
+        memcpy(text + len, "49", 3);
+        check_like_strtod(text);
     }
 }
 
@@ -273,8 +300,8 @@ static void test_midpoints(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_grammar), cmocka_unit_test(test_length_is_a_limit),
-          cmocka_unit_test(test_edges), cmocka_unit_test(test_beyond_the_range),
-          cmocka_unit_test(test_far_digit_breaks_a_tie),
+          cmocka_unit_test(test_edges), cmocka_unit_test(test_longest_midpoints),
+          cmocka_unit_test(test_beyond_the_range), cmocka_unit_test(test_far_digit_breaks_a_tie),
           cmocka_unit_test(test_digits_around_the_kept_ones),
           cmocka_unit_test(test_a_million_digits), cmocka_unit_test(test_random_doubles),
           cmocka_unit_test(test_random_texts), cmocka_unit_test(test_midpoints))
