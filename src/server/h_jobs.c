@@ -1,0 +1,258 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "server/app.h"
+#include "server/handlers.h"
+#include "server/subscribers.h"
+#include "server/trainer.h"
+#include "server/view.h"
+#include "store/datasets.h"
+#include "wire/spec.h"
+
+static void spec_freep(struct job_spec **s)
+{
+    *s = job_spec_free(*s);
+}
+
+/* ---- answers ---- */
+
+static struct json *view(const struct app *app, const struct job_row *row)
+{
+    int64_t position = -1;
+    if (row->status == JOB_QUEUED) {
+        jobs_queue_position(app->store, row->id, &position, NULL); /* Else unknown: null. */
+    }
+    return view_job(row, position);
+}
+
+static void reply_job(struct request *rq, int status, const char *id)
+{
+    struct job_row row;
+    struct err err;
+    if (jobs_get(rq->app->store, id, &row, &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    reply_json(rq, status, view(rq->app, &row));
+    job_row_deinit(&row);
+}
+
+/* ---- POST /v1/jobs ---- */
+
+/* The description of a data set that the spec names at `pointer`. */
+static int find_dataset(const struct app *app, const char *id, const char *pointer,
+                        struct dataset_info *ret, struct err *err)
+{
+    struct dataset_row row;
+    if (datasets_get(app->store, id, &row, err) < 0) {
+        return err->code == ERR_NOT_FOUND
+                   ? err_at(err, ERR_INVALID, pointer, "There is no data set \"%s\".", id)
+                   : -(int)err->code;
+    }
+    cleanup_json struct json *j = NULL;
+    int r = json_parse(row.info, strlen(row.info), &j, err);
+    if (r == 0) {
+        r = dataset_info_from_json(j, ret, err);
+    }
+    dataset_row_deinit(&row);
+    return r;
+}
+
+static int check_data(const struct app *app, const struct job_spec *spec, struct err *err)
+{
+    struct dataset_info info, test;
+    int r = find_dataset(app, spec->dataset, "#/dataset", &info, err);
+    if (r < 0) {
+        return r;
+    }
+    r = job_spec_check_columns(spec, &info, err);
+    if (r == 0 && spec->test.kind == SPEC_TEST_DATASET) {
+        r = find_dataset(app, spec->test.dataset, "#/test/dataset", &test, err);
+        if (r == 0) {
+            dataset_info_deinit(&test);
+        }
+    }
+    dataset_info_deinit(&info);
+    return r;
+}
+
+/* Whether some training worker runs on the device asked for. */
+static int check_device(const struct app *app, const struct job_spec *spec, struct err *err)
+{
+    (void)app;
+    if (strncmp(spec->device, "cuda", 4) != 0) {
+        return 0;
+    }
+    return err_at(err, ERR_UNSUPPORTED, "#/device",
+                  "This server has no CUDA worker (krrd-worker-cuda with an NVIDIA driver). Use "
+                  "\"cpu\" or \"auto\".");
+}
+
+static int check_room(const struct app *app, struct err *err)
+{
+    int64_t queued;
+    int r = jobs_count(app->store, JOB_QUEUED, &queued, err);
+    if (r == 0 && queued >= app->config.max_queue) {
+        return err_set(err, ERR_BUSY, "The queue holds %lld jobs, its limit; try again later.",
+                       (long long)queued);
+    }
+    return r;
+}
+
+static int insert(struct app *app, const struct job_spec *spec, char ret_id[ID_SIZE],
+                  struct err *err)
+{
+    cleanup_json struct json *document = job_spec_write(spec);
+    cleanup_mem char *text = document ? json_print(document) : NULL;
+    if (!text) {
+        return err_no_memory(err);
+    }
+    const int64_t now = clock_wall_ms();
+    struct job_row row = {
+        .model = (char *)(uintptr_t)spec->model, /* Read only: rows own their strings elsewhere. */
+        .spec = text,
+        .priority = spec->priority,
+        .max_attempts = spec->max_attempts,
+    };
+    id_new(&app->ids, "job", now, row.id);
+    snprintf(row.dataset, sizeof row.dataset, "%s", spec->dataset);
+    if (spec->test.kind == SPEC_TEST_DATASET) {
+        snprintf(row.test_dataset, sizeof row.test_dataset, "%s", spec->test.dataset);
+    }
+    int r = jobs_insert(app->store, &row, now, err);
+    if (r == 0) {
+        memcpy(ret_id, row.id, ID_SIZE);
+    }
+    return r;
+}
+
+/* Everything between the body and the row. */
+static int create(struct request *rq, char ret_id[ID_SIZE], struct err *err)
+{
+    static const char *const no_query[] = {NULL};
+    cleanup_json struct json *body = NULL;
+    __attribute__((cleanup(spec_freep))) struct job_spec *spec = NULL;
+    int r = request_query_only(rq, no_query, err);
+    if (r == 0) {
+        r = request_json_body(rq, &body, err);
+    }
+    if (r == 0) {
+        r = job_spec_read(body, &spec, err);
+    }
+    if (r == 0) {
+        r = check_device(rq->app, spec, err);
+    }
+    if (r == 0) {
+        r = check_data(rq->app, spec, err);
+    }
+    if (r == 0) {
+        r = check_room(rq->app, err);
+    }
+    return r < 0 ? r : insert(rq->app, spec, ret_id, err);
+}
+
+void jobs_create(struct request *rq)
+{
+    struct err err;
+    char id[ID_SIZE], location[ID_SIZE + 16];
+    int r = create(rq, id, &err);
+    if (r == -ERR_BUSY) {
+        reply_problem(rq, 429, &err);
+        return;
+    }
+    if (r < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    log_msg(&rq->app->log, LOG_INFO, "job.queued", "job", id, "request", rq->id, NULL);
+    snprintf(location, sizeof location, "/v1/jobs/%s", id);
+    request_set_header(rq, "Location", location);
+    reply_job(rq, 202, id);
+    trainer_kick(rq->app->trainer);
+}
+
+/* ---- GET /v1/jobs ---- */
+
+static int read_filter(struct request *rq, struct jobs_filter *ret, struct store_page *ret_page,
+                       struct err *err)
+{
+    static const char *const known[] = {"status", "model", "after", "limit", NULL};
+    const char *status = request_query(rq, "status");
+    const char *after = request_query(rq, "after");
+    enum job_status wanted;
+    ret->model = request_query(rq, "model");
+    ret->status = -1;
+    ret_page->after = after ? after : "";
+    ret_page->limit = 20;
+    int r = request_query_only(rq, known, err);
+    if (r == 0 && status) {
+        r = job_status_parse(status, &wanted, err);
+        if (r == 0) {
+            ret->status = (int)wanted;
+        } else {
+            snprintf(err->pointer, sizeof err->pointer, "#/query/status");
+        }
+    }
+    return r < 0 ? r : request_query_int(rq, "limit", 1, 100, &ret_page->limit, err);
+}
+
+void jobs_index(struct request *rq)
+{
+    struct jobs_filter filter;
+    struct store_page page;
+    struct job_row *rows;
+    int64_t count;
+    bool more;
+    struct err err;
+    int r = read_filter(rq, &filter, &page, &err);
+    if (r == 0) {
+        r = jobs_list(rq->app->store, filter, page, &rows, &count, &more, &err);
+    }
+    if (r < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    struct json *data = json_new_array();
+    for (int64_t i = 0; i < count; i++) {
+        json_push(data, view(rq->app, &rows[i]));
+    }
+    reply_json(rq, 200,
+               view_list(data, count ? rows[0].id : NULL, count ? rows[count - 1].id : NULL, more));
+    jobs_list_free(rows, count);
+}
+
+/* ---- one job ---- */
+
+void jobs_show(struct request *rq)
+{
+    reply_job(rq, 200, rq->param[0]);
+}
+
+/* POST /v1/jobs/{id}/cancel */
+void jobs_stop(struct request *rq)
+{
+    struct err err;
+    enum job_status status;
+    if (jobs_cancel(rq->app->store, rq->param[0], clock_wall_ms(), &status, &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    if (status == JOB_CANCELLING) {
+        trainer_cancel(rq->app->trainer, rq->param[0]);
+    }
+    subscribers_notify(rq->app->subscribers, rq->param[0]);
+    reply_job(rq, 200, rq->param[0]);
+}
+
+void jobs_remove(struct request *rq)
+{
+    struct err err;
+    if (jobs_delete(rq->app->store, rq->param[0], &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    subscribers_notify(rq->app->subscribers, rq->param[0]);
+    reply_empty(rq, 204);
+}

@@ -1,0 +1,24 @@
+/*
+ * Listeners of jobs' event streams. A listener is fed from the durable log alone: on a notice it
+ * reads the events after the last one it has sent, so replay and live events are one path, and a
+ * slow client is paced by what it has taken. The stream ends after the event of a final status.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct app;
+struct request;
+struct subscribers;
+
+int subscribers_new(struct app *app, struct subscribers **ret, struct err *err);
+/* Ends every stream and the heartbeat; call before http_stop and before the loop ends. */
+void subscribers_stop(struct subscribers *s);
+struct subscribers *subscribers_free(struct subscribers *s);
+
+/* Answers rq with the job's stream from the events after `after`. */
+void subscribers_add(struct subscribers *s, struct request *rq, const char *job, int64_t after);
+/* Something was appended to the job's log. */
+void subscribers_notify(struct subscribers *s, const char *job);

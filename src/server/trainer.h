@@ -1,0 +1,27 @@
+/*
+ * From the queue to the training workers and back into the store: claims jobs for idle workers,
+ * turns their EVENT, MODEL and DONE frames into rows, and decides what happens when one is lost.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "server/pool.h"
+
+struct app;
+struct trainer;
+
+int trainer_new(struct app *app, struct trainer **ret, struct err *err);
+struct trainer *trainer_free(struct trainer *t); /* after the pool has stopped */
+
+/* What pool_options.train takes. */
+struct slot_listener trainer_listener(struct trainer *t);
+
+/* Looks whether a queued job can start: after an insert, and whenever a worker becomes idle. */
+void trainer_kick(struct trainer *t);
+
+/* The store says `cancelling`: tells the worker; no answer within the grace period ends it. */
+void trainer_cancel(struct trainer *t, const char *job);
+
+/* The problem object stored as a job's `error`: {"type","title","status","detail","code","errors",
+ * "error"}; code is that of wire/reason.h. JSON text, mem_free; NULL on lack of memory. */
+char *trainer_problem(const char *code, const char *detail, const char *pointer);

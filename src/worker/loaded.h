@@ -1,0 +1,32 @@
+/*
+ * The models a serving worker holds, by the daemon's own key for them. A model arrives as LOAD
+ * (its size), CHUNK frames, and is made ready when its last byte is there.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "engine/backend.h"
+
+struct loaded; /* the set */
+
+struct loaded *loaded_new(struct backend *be); /* NULL on lack of memory */
+struct loaded *loaded_free(struct loaded *set);
+
+/* Room for a model's file of `bytes` bytes; -ERR_CONFLICT when the key is there already. */
+int loaded_begin(struct loaded *set, const char *key, int64_t bytes, struct err *err);
+/* The next bytes. 1: that was the last piece and the model is ready; 0: more to come. On failure
+ * the model is forgotten. */
+int loaded_append(struct loaded *set, const char *key, const void *data, size_t size,
+                  struct err *err);
+int loaded_drop(struct loaded *set, const char *key, struct err *err);
+
+/*
+ * X: float64 [rows, d]. *ret (mem_free): float64 [rows, *ret_outputs] predictions (targets, or the
+ * class index), then, for classification, [rows, *ret_scores] scores; *ret_scores is 0 otherwise.
+ */
+int loaded_predict(struct loaded *set, const char *key, const double *X, int64_t rows,
+                   size_t values, double **ret, int64_t *ret_outputs, int64_t *ret_scores,
+                   struct err *err);

@@ -1,0 +1,119 @@
+/*
+ * krrd-worker: the program that computes. Under the daemon it speaks frames on an inherited socket
+ * (--socket FD); alone it runs one order (--job FILE).
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "gpu/providers.h"
+#include "worker/job.h"
+#include "worker/session.h"
+
+struct settings {
+    const char *job, *model, *device;
+    int socket, threads;
+};
+
+static const char usage[] =
+    "krrd-worker --job FILE [--model FILE] [--device cpu] [--threads N]\n"
+    "    Runs one training order without a daemon; events are JSON lines on stdout.\n"
+    "krrd-worker --socket FD [--device cpu] [--threads N]\n"
+    "    Serves the daemon that started it.\n";
+
+/* A decimal integer within 0..max, the whole text. */
+static int read_count(const char *flag, const char *text, int max, int *ret, struct err *err)
+{
+    char *end;
+    const long v = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || v < 0 || v > max) {
+        return err_set(err, ERR_INVALID, "%s takes a number from 0 to %d, not \"%.40s\".", flag,
+                       max, text);
+    }
+    *ret = (int)v;
+    return 0;
+}
+
+static int read_settings(int argc, char **argv, struct settings *ret, struct err *err)
+{
+    static const struct option options[] = {
+        {"job", required_argument, NULL, 'j'},
+        {"model", required_argument, NULL, 'm'},
+        {"socket", required_argument, NULL, 's'},
+        {"device", required_argument, NULL, 'd'},
+        {"threads", required_argument, NULL, 't'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int r = 0;
+    for (int c; r == 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        switch (c) {
+        case 'j':
+            ret->job = optarg;
+            break;
+        case 'm':
+            ret->model = optarg;
+            break;
+        case 'd':
+            ret->device = optarg;
+            break;
+        case 's':
+            r = read_count("--socket", optarg, 65535, &ret->socket, err);
+            break;
+        case 't':
+            r = read_count("--threads", optarg, 4096, &ret->threads, err);
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            exit(0);
+        default:
+            r = err_set(err, ERR_INVALID, "See krrd-worker --help.");
+        }
+    }
+    if (r == 0 && (optind != argc || !ret->job == (ret->socket < 0))) {
+        r = err_set(err, ERR_INVALID, "Give either --job or --socket; see krrd-worker --help.");
+    }
+    return r;
+}
+
+static int run(const struct settings *settings, struct err *err)
+{
+    struct backend *be = NULL;
+    int r = backend_open(gpu_providers(), settings->device, settings->threads, &be, err);
+    if (r < 0) {
+        return r;
+    }
+    if (settings->job) {
+        r = job_run(be, settings->job, settings->model, err);
+    } else {
+        const struct session_options options = {.fd = settings->socket, .be = be};
+        r = session_run(&options, err);
+    }
+    backend_close(be);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    const struct log log = {.fd = STDERR_FILENO, .level = LOG_INFO, .program = "krrd-worker"};
+    struct settings settings = {.device = "cpu", .socket = -1};
+    struct err err = {.code = ERR_OK};
+    signal(SIGPIPE, SIG_IGN);
+    int r = read_settings(argc, argv, &settings, &err);
+    if (r == 0) {
+        if (settings.socket >= 0) {
+            prctl(PR_SET_PDEATHSIG, SIGTERM); /* No orphan outlives its daemon. */
+        }
+        r = run(&settings, &err);
+    }
+    if (r < 0) {
+        log_msg(&log, LOG_ERROR, "worker.failed", "code", err_name(err.code), "detail", err.detail,
+                NULL);
+    }
+    return r < 0 ? 1 : 0;
+}

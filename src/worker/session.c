@@ -1,0 +1,285 @@
+#include "worker/session.h"
+
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "wire/frame.h"
+#include "worker/loaded.h"
+#include "worker/train.h"
+
+struct session {
+    int fd;
+    struct backend *be;
+    struct frame_reader *reader;
+    struct loaded *loaded;
+    char job[ID_SIZE]; /* in training, else "" */
+    bool cancel;       /* asked for the present job */
+    bool quit;         /* after the present job */
+};
+
+/* ---- while a job runs: only CANCEL, PING and QUIT are expected ---- */
+
+static int answer_ping(struct session *s, const struct frame *f, struct err *err)
+{
+    return frame_send(s->fd, FRAME_PONG, f->request, NULL, NULL, 0, err);
+}
+
+static void handle_in_job(struct session *s, const struct frame *f)
+{
+    const char *job = json_string(f->json ? json_get(f->json, "job") : NULL);
+    switch (f->type) {
+    case FRAME_CANCEL:
+        s->cancel = s->cancel || (job && strcmp(job, s->job) == 0);
+        break;
+    case FRAME_QUIT:
+        s->quit = true;
+        break;
+    case FRAME_PING:
+        if (answer_ping(s, f, NULL) < 0) {
+            s->cancel = s->quit = true;
+        }
+        break;
+    default: /* The daemon speaks out of turn: end cleanly, it will start a fresh worker. */
+        s->cancel = s->quit = true;
+        break;
+    }
+}
+
+/* The next frame that is there already, in the reader or in the socket: 1; 0: none; < 0: the daemon
+ * is gone or talks nonsense. */
+static int take_waiting(struct session *s, struct frame *ret)
+{
+    int r = frame_reader_next(s->reader, ret, NULL);
+    struct pollfd p = {.fd = s->fd, .events = POLLIN};
+    if (r != 0 || poll(&p, 1, 0) != 1) {
+        return r;
+    }
+    r = frame_recv(s->fd, s->reader, ret, NULL);
+    return r == 0 ? -ERR_IO : r;
+}
+
+static void look_at_socket(struct session *s)
+{
+    while (!s->quit) {
+        struct frame f;
+        int r = take_waiting(s, &f);
+        if (r == 0) {
+            return;
+        }
+        if (r < 0) {
+            s->cancel = s->quit = true;
+            return;
+        }
+        handle_in_job(s, &f);
+        frame_deinit(&f);
+    }
+}
+
+static bool job_cancelled(void *context)
+{
+    struct session *s = context;
+    look_at_socket(s);
+    return s->cancel;
+}
+
+static int job_event(void *context, const char *type, const char *level, const char *message,
+                     const struct json *data, struct err *err)
+{
+    struct session *s = context;
+    cleanup_json struct json *j = json_new_object();
+    json_set_string(j, "job", s->job);
+    json_set_string(j, "type", type);
+    json_set_string(j, "level", level);
+    json_set_string(j, "message", message);
+    json_set(j, "data", data ? json_copy(data) : json_new_null());
+    return j ? frame_send(s->fd, FRAME_EVENT, 0, j, NULL, 0, err) : err_no_memory(err);
+}
+
+/* The model's bytes in pieces of at most FRAME_CHUNK. */
+static int job_model(void *context, const void *data, size_t size, struct err *err)
+{
+    struct session *s = context;
+    cleanup_json struct json *j = json_new_object();
+    json_set_string(j, "job", s->job);
+    for (size_t at = 0; at < size; at += FRAME_CHUNK) {
+        const size_t n = size - at < FRAME_CHUNK ? size - at : FRAME_CHUNK;
+        int r = frame_send(s->fd, FRAME_MODEL, 0, j, (const char *)data + at, n, err);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return 0;
+}
+
+static int handle_train(struct session *s, const struct frame *f, struct err *err)
+{
+    struct order *order = NULL;
+    int r = order_read(f->json, &order, err);
+    if (r < 0) {
+        return r;
+    }
+    memcpy(s->job, order->job, sizeof s->job);
+    s->cancel = false;
+    const struct train_output output = {
+        .context = s, .event = job_event, .model = job_model, .cancelled = job_cancelled};
+    cleanup_json struct json *done = NULL;
+    r = train_run(s->be, order, &output, &done, err);
+    if (r == 0) {
+        r = frame_send(s->fd, FRAME_DONE, f->request, done, NULL, 0, err);
+    }
+    s->job[0] = '\0';
+    order_free(order);
+    return r;
+}
+
+/* ---- serving ---- */
+
+static int send_model_answer(struct session *s, const struct frame *f, const char *key,
+                             const struct err *failure, struct err *err)
+{
+    cleanup_json struct json *j = json_new_object();
+    json_set_string(j, "model", key);
+    if (failure) {
+        struct json *e = json_set_object(j, "error");
+        json_set_string(e, "code", err_name(failure->code));
+        json_set_string(e, "detail", failure->detail);
+    }
+    return frame_send(s->fd, FRAME_LOADED, f->request, j, NULL, 0, err);
+}
+
+static int handle_load(struct session *s, const struct frame *f, struct err *err)
+{
+    const char *key = json_string(json_get(f->json, "model"));
+    struct err failure = {.code = ERR_OK};
+    int64_t bytes = 0;
+    int r = key ? json_take_int(f->json, "bytes", &bytes, &failure)
+                : err_at(&failure, ERR_INVALID, "#/model", "The model's key is missing.");
+    if (r == 0) {
+        r = loaded_begin(s->loaded, key, bytes, &failure);
+    }
+    return r < 0 ? send_model_answer(s, f, key, &failure, err) : 0;
+}
+
+static int handle_chunk(struct session *s, const struct frame *f, struct err *err)
+{
+    const char *key = json_string(json_get(f->json, "model"));
+    struct err failure = {.code = ERR_OK};
+    int r = loaded_append(s->loaded, key ? key : "", f->payload, f->payload_size, &failure);
+    if (r == 0) {
+        return 0;
+    }
+    return send_model_answer(s, f, key, r < 0 ? &failure : NULL, err);
+}
+
+static int handle_unload(struct session *s, const struct frame *f)
+{
+    const char *key = json_string(json_get(f->json, "model"));
+    loaded_drop(s->loaded, key ? key : "", NULL); /* Not there: what was wanted. */
+    return 0;
+}
+
+static int send_prediction_error(struct session *s, const struct frame *f,
+                                 const struct err *failure, struct err *err)
+{
+    cleanup_json struct json *j = json_new_object();
+    struct json *e = json_set_object(j, "error");
+    json_set_string(e, "code", err_name(failure->code));
+    json_set_string(e, "detail", failure->detail);
+    return frame_send(s->fd, FRAME_PREDICTION, f->request, j, NULL, 0, err);
+}
+
+static int handle_predict(struct session *s, const struct frame *f, struct err *err)
+{
+    const char *key = json_string(json_get(f->json, "model"));
+    struct err failure = {.code = ERR_OK};
+    int64_t rows = 0, outputs = 0, scores = 0;
+    cleanup_mem double *values = NULL;
+    int r = json_take_int(f->json, "rows", &rows, &failure);
+    if (r == 0) {
+        r = loaded_predict(s->loaded, key ? key : "", f->payload, rows,
+                           f->payload_size / sizeof(double), &values, &outputs, &scores, &failure);
+    }
+    if (r < 0) {
+        return send_prediction_error(s, f, &failure, err);
+    }
+    const size_t size = (size_t)rows * (size_t)(outputs + scores) * sizeof(double);
+    if (size > FRAME_PAYLOAD_MAX) {
+        err_set(&failure, ERR_TOO_LARGE,
+                "The answer would exceed %u MiB; send fewer rows at a time.",
+                FRAME_PAYLOAD_MAX >> 20);
+        return send_prediction_error(s, f, &failure, err);
+    }
+    cleanup_json struct json *j = json_new_object();
+    json_set_int(j, "rows", rows);
+    json_set_int(j, "outputs", outputs);
+    json_set_int(j, "scores", scores);
+    return frame_send(s->fd, FRAME_PREDICTION, f->request, j, values, size, err);
+}
+
+/* ---- the loop ---- */
+
+static int handle(struct session *s, const struct frame *f, struct err *err)
+{
+    switch (f->type) {
+    case FRAME_TRAIN:
+        return handle_train(s, f, err);
+    case FRAME_CANCEL:
+        return 0; /* The job it names has ended in the meantime. */
+    case FRAME_LOAD:
+        return handle_load(s, f, err);
+    case FRAME_CHUNK_DATA:
+        return handle_chunk(s, f, err);
+    case FRAME_UNLOAD:
+        return handle_unload(s, f);
+    case FRAME_PREDICT:
+        return handle_predict(s, f, err);
+    case FRAME_PING:
+        return answer_ping(s, f, err);
+    case FRAME_QUIT:
+        s->quit = true;
+        return 0;
+    default:
+        return err_set(err, ERR_CORRUPT, "A frame of type %d is not for a worker.", (int)f->type);
+    }
+}
+
+static int hello(struct session *s, struct err *err)
+{
+    cleanup_json struct json *j = json_new_object();
+    json_set_string(j, "program", "krrd-worker");
+    json_set_string(j, "version", KRRD_VERSION);
+    json_set_string(j, "device", s->be->ops->name);
+    json_set_int(j, "threads", s->be->threads);
+    return frame_send(s->fd, FRAME_HELLO, 0, j, NULL, 0, err);
+}
+
+static int serve(struct session *s, struct err *err)
+{
+    int r = hello(s, err);
+    while (r == 0 && !s->quit) {
+        struct frame f;
+        r = frame_recv(s->fd, s->reader, &f, err);
+        if (r <= 0) {
+            return r;
+        }
+        r = handle(s, &f, err);
+        frame_deinit(&f);
+    }
+    return r;
+}
+
+int session_run(const struct session_options *options, struct err *err)
+{
+    struct session s = {
+        .fd = options->fd,
+        .be = options->be,
+        .reader = frame_reader_new(),
+        .loaded = loaded_new(options->be),
+    };
+    int r = s.reader && s.loaded ? serve(&s, err) : err_no_memory(err);
+    loaded_free(s.loaded);
+    frame_reader_free(s.reader);
+    return r;
+}

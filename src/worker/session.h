@@ -1,0 +1,18 @@
+/*
+ * A worker's life under the daemon: frames (wire/frame.h) on one socket, one thread. A training
+ * worker runs one order at a time and looks at the socket between two steps of the solver; a
+ * serving worker holds models and answers predictions. The end of the stream means that the daemon
+ * is gone: the worker ends too.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "engine/backend.h"
+
+struct session_options {
+    int fd; /* connected socket, owned by the caller */
+    struct backend *be;
+};
+
+/* Returns 0 after QUIT or the end of the stream. */
+int session_run(const struct session_options *options, struct err *err);

@@ -1,0 +1,184 @@
+#include "worker/train.h"
+
+#include "base/clock.h"
+#include "base/sha256.h"
+#include "engine/fit.h"
+
+/* Progress events are durable rows in the daemon's database; four a second are plenty to watch. */
+#define REPORT_EVERY_S 0.25
+
+struct training {
+    const struct order *order;
+    const struct train_output *output;
+    int broken; /* < 0 once the output failed: the fit is then cancelled */
+    struct err output_err;
+    struct sha256 *hash;
+    int64_t bytes;
+};
+
+static double now(void *context)
+{
+    (void)context;
+    return clock_monotonic_s();
+}
+
+static bool cancelled(void *context)
+{
+    const struct training *t = context;
+    return t->broken < 0 || t->output->cancelled(t->output->context);
+}
+
+static void emit(struct training *t, const char *type, const char *level, const char *message,
+                 const struct json *data)
+{
+    if (t->broken < 0) {
+        return;
+    }
+    t->broken = t->output->event(t->output->context, type, level, message, data, &t->output_err);
+}
+
+static void report(void *context, const struct progress *p)
+{
+    cleanup_json struct json *data = progress_to_json(p);
+    emit(context, "metrics", "info", p->phase, data);
+}
+
+static void message(void *context, const char *level, const char *text)
+{
+    emit(context, "message", level, text, NULL);
+}
+
+static int model_sink(void *context, const void *data, size_t size, struct err *err)
+{
+    struct training *t = context;
+    sha256_update(t->hash, data, size);
+    t->bytes += (int64_t)size;
+    return t->output->model(t->output->context, data, size, err);
+}
+
+static enum reason reason_of_error(const struct err *err)
+{
+    switch (err->code) {
+    case ERR_NO_MEMORY:
+        return REASON_OUT_OF_MEMORY;
+    case ERR_INVALID:
+    case ERR_UNSUPPORTED:
+        return REASON_INVALID;
+    case ERR_CANCELLED:
+        return REASON_CANCELLED;
+    case ERR_DIVERGED:
+        return REASON_DIVERGED;
+    case ERR_NOT_POSITIVE_DEFINITE:
+        return REASON_NOT_POSITIVE_DEFINITE;
+    default:
+        return REASON_FAILED;
+    }
+}
+
+/* The job's error: the reason's code, and the engine's own sentence where it had one to say. */
+static void set_failure(struct json *done, enum reason reason, const struct err *err)
+{
+    json_remove(done, "reason");
+    json_set_string(done, "reason", reason_name(reason));
+    if (reason == REASON_CANCELLED) {
+        return;
+    }
+    struct json *error = json_set_object(done, "error");
+    json_set_string(error, "code", reason_name(reason));
+    json_set_string(error, "detail", err->detail[0] ? err->detail : reason_sentence(reason));
+    json_set_string(error, "pointer", err->pointer);
+}
+
+static int open_data(const struct order *o, struct dataset **ret, struct dataset **ret_test,
+                     struct err *err)
+{
+    int r = dataset_open(o->dataset_path, ret, err);
+    if (r < 0 || !o->test_dataset_path) {
+        return r;
+    }
+    return dataset_open(o->test_dataset_path, ret_test, err);
+}
+
+static int hand_out(struct training *t, const struct model *m, struct json *done, struct err *err)
+{
+    int r = model_write(m, model_sink, t, err);
+    if (r < 0) {
+        return r;
+    }
+    char digest[SHA256_HEX_SIZE];
+    sha256_hex(t->hash, digest);
+    json_set_string(done, "sha256", digest);
+    json_set_int(done, "bytes", t->bytes);
+    json_set(done, "model", model_describe(m));
+    return 0;
+}
+
+/* Fits and fills `done`; a negative return is a failure of the job, told in *err. */
+static int fit_into(struct training *t, struct backend *be, struct json *done, struct err *err)
+{
+    const struct solve_control control = {
+        .context = t,
+        .now = now,
+        .cancelled = cancelled,
+        .report = report,
+        .message = message,
+        .report_every_s = REPORT_EVERY_S,
+        .started = clock_monotonic_s(),
+    };
+    struct dataset *data = NULL, *test = NULL;
+    struct model *model = NULL;
+    struct fit_result result;
+    int r = open_data(t->order, &data, &test, err);
+    if (r == 0) {
+        r = fit_run(be, t->order->spec, data, test, &control, &model, &result, err);
+    }
+    if (r == 0) {
+        json_set(done, "result", fit_result_to_json(&result));
+        if (model) {
+            json_set_string(done, "reason", reason_name(result.outcome.reason));
+            r = hand_out(t, model, done, err);
+        } else {
+            set_failure(done, result.outcome.reason, err);
+        }
+    }
+    model_free(model);
+    dataset_free(test);
+    dataset_free(data);
+    return r;
+}
+
+static void set_absent(struct json *done, const char *key)
+{
+    if (!json_get(done, key)) {
+        json_set(done, key, json_new_null());
+    }
+}
+
+int train_run(struct backend *be, const struct order *order, const struct train_output *output,
+              struct json **ret_done, struct err *err)
+{
+    struct training t = {.order = order, .output = output, .hash = sha256_new()};
+    cleanup_json struct json *done = json_new_object();
+    if (!t.hash || !done) {
+        sha256_free(t.hash);
+        return err_no_memory(err);
+    }
+    json_set_string(done, "job", order->job);
+    struct err failure = {.code = ERR_OK};
+    if (fit_into(&t, be, done, &failure) < 0) {
+        set_failure(done, reason_of_error(&failure), &failure);
+    }
+    sha256_free(t.hash);
+    set_absent(done, "result");
+    set_absent(done, "error");
+    set_absent(done, "model");
+    if (t.broken < 0) {
+        if (err) {
+            *err = t.output_err;
+        }
+        return t.broken;
+    }
+    *ret_done = done;
+    done = NULL;
+    return 0;
+}

@@ -1,0 +1,32 @@
+/*
+ * One training order from start to end: open the data, fit, hand the model's bytes out. The outside
+ * (frames to the daemon, or lines on stdout) is injected, so both ways run the same code.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "engine/backend.h"
+#include "wire/order.h"
+
+struct train_output {
+    void *context;
+    /* type "metrics" or "message"; data is borrowed and may be NULL. */
+    int (*event)(void *context, const char *type, const char *level, const char *message,
+                 const struct json *data, struct err *err);
+    int (*model)(void *context, const void *data, size_t size, struct err *err);
+    bool (*cancelled)(void *context);
+};
+
+/*
+ * Runs the order. *ret_done is the DONE object
+ *   {"job","reason","result":{…}|null,"error":{"code","detail","pointer"}|null,
+ *    "model":{…model_describe…}|null,"bytes":n,"sha256":"…"}
+ * and is made for every outcome, failures of the job included; a negative return means that the
+ * output itself failed (the daemon is gone) or that memory for the answer was lacking.
+ */
+int train_run(struct backend *be, const struct order *order, const struct train_output *output,
+              struct json **ret_done, struct err *err);
