@@ -5,15 +5,23 @@
  * unknown magic or type ends the conversation with ERR_CORRUPT, and memory grows with the bytes
  * that really arrive, not with the sizes that a header claims.
  *
- *   daemon -> worker                                worker -> daemon
- *   TRAIN    json = order (order.h)                 HELLO {"program","version","device","threads"}
- *   CANCEL   {"job"}                                EVENT {"job","type","level","message","data"}
- *   LOAD     {"model","bytes"}   begin a model      MODEL    {"job"} + payload: next bytes of the
- * model's file CHUNK    {"model"} + payload: its bytes         DONE
- * {"job","reason","result"|null,"error"|null,"model"|null,…} UNLOAD   {"model"} LOADED   {"model"}
- * | {"model","error"} PREDICT  {"model","rows"} + payload             PREDICTION
- * {"rows","outputs","scores"} + payload float64 [rows, d] row-major                     float64, or
- * {"error"}; request echoed QUIT     end after the present job              PONG PING
+ * daemon -> worker
+ *   TRAIN       an order (order.h)
+ *   CANCEL      {"job"}
+ *   LOAD        {"model","bytes"}: a model's file follows in CHUNK_DATA frames
+ *   CHUNK_DATA  {"model"} and its next bytes
+ *   UNLOAD      {"model"}
+ *   PREDICT     {"model","rows"} and float64 [rows, d] row-major
+ *   QUIT        end after the present job
+ *   PING
+ * worker -> daemon
+ *   HELLO       {"program","version","device","threads"}
+ *   EVENT       {"job","type","level","message","data"}
+ *   MODEL       {"job"} and the next bytes of the model's file
+ *   DONE        {"job","reason","result"|null,"error"|null,"model"|null,"bytes","sha256"}
+ *   LOADED      {"model"} or {"model","error"}
+ *   PREDICTION  {"rows","outputs","scores"} and float64 values, or {"error"}; request echoed
+ *   PONG        request echoed
  */
 #pragma once
 
