@@ -1,0 +1,15 @@
+#include "symmetric.h"
+
+#include <lapack.h>
+
+#define WORK_SIZE (34 * MOLECULE_MAX_ATOMS) /* (block size 32 + 2) n, as LAPACK recommends */
+
+int symmetric_eigen(int n, double *a, double *ret_levels)
+{
+    const lapack_int order = n;
+    const lapack_int work_size = WORK_SIZE;
+    double work[WORK_SIZE];
+    lapack_int info = 0;
+    LAPACK_dsyev("V", "L", &order, a, &order, ret_levels, work, &work_size, &info);
+    return info == 0 ? 0 : -1;
+}
