@@ -1,0 +1,61 @@
+#include "conformance/device.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "conformance/providers.h"
+
+struct backend *device_open(int threads)
+{
+    const char *name = getenv("KRR_DEVICE");
+    struct backend *be = NULL;
+    must(backend_open(test_providers, name == NULL ? "cpu" : name, threads, &be, &err));
+    return be;
+}
+
+void device_close(struct backend *be)
+{
+    assert_int_equal(be->bytes, 0);
+    backend_close(be);
+}
+
+double *host_zeros(int64_t n)
+{
+    double *x = mem_zarray((size_t)n + 1, sizeof *x);
+    assert_non_null(x);
+    return x;
+}
+
+double *host_normal(struct rng *rng, int64_t n)
+{
+    double *x = host_zeros(n);
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = rng_normal(rng);
+    }
+    return x;
+}
+
+void host_round(double *x, int64_t n, enum dtype dtype)
+{
+    for (int64_t i = 0; dtype == DTYPE_F32 && i < n; i++) {
+        x[i] = (double)(float)x[i];
+    }
+}
+
+struct mat device_mat(struct backend *be, enum dtype dtype, int64_t rows, int64_t cols,
+                      const double *values)
+{
+    struct mat m = {0};
+    must(be->ops->mat_new(be, dtype, rows, cols, &m, &err));
+    if (values != NULL) {
+        must(be->ops->mat_put(be, values, rows > 0 ? rows : 1, &m, &err));
+    }
+    return m;
+}
+
+double *device_get(struct backend *be, const struct mat *m)
+{
+    double *x = host_zeros(m->rows * m->cols);
+    must(be->ops->mat_get(be, m, x, m->rows > 0 ? m->rows : 1, &err));
+    return x;
+}

@@ -1,0 +1,37 @@
+/*
+ * What the conformance tests share: the backend named by KRR_DEVICE (default "cpu"), and matrices
+ * held twice, on the host in float64 and on the device. Failures end the test.
+ */
+#pragma once
+
+#include "base/rng.h"
+#include "engine/backend.h"
+#include "support/assert.h"
+
+/* threads = 0: all. */
+struct backend *device_open(int threads);
+/* Closes and checks that nothing is left alive. */
+void device_close(struct backend *be);
+
+/* The call must succeed; its error's sentence is printed otherwise. */
+#define must(call)                                                                                 \
+    do {                                                                                           \
+        struct err err = {0};                                                                      \
+        const int rc_ = (call);                                                                    \
+        if (rc_ != 0) {                                                                            \
+            print_error("%s: %d %s\n", #call, rc_, err.detail);                                    \
+            fail();                                                                                \
+        }                                                                                          \
+    } while (0)
+
+/* n standard normal numbers, or NULL for 0 of them; the caller frees. */
+double *host_normal(struct rng *rng, int64_t n);
+double *host_zeros(int64_t n);
+/* Numbers rounded to float32 where the type asks for it, so that both sides start alike. */
+void host_round(double *x, int64_t n, enum dtype dtype);
+
+/* A new matrix on the device, zero or holding column-major `values` (ld = rows). */
+struct mat device_mat(struct backend *be, enum dtype dtype, int64_t rows, int64_t cols,
+                      const double *values);
+/* Its numbers, ld = rows; the caller frees. */
+double *device_get(struct backend *be, const struct mat *m);

@@ -1,0 +1,3 @@
+#include "conformance/providers.h"
+
+const struct backend_provider *const test_providers[] = {&backend_cpu_provider, NULL};

@@ -1,0 +1,75 @@
+/* Devices by name. */
+#include <string.h>
+
+#include "engine/backend.h"
+#include "support/assert.h"
+
+static int open_broken(int ordinal, int threads, struct backend **ret, struct err *err)
+{
+    (void)threads;
+    (void)ret;
+    return err_at(err, ERR_UNSUPPORTED, "#/device", "Card %d is not there.", ordinal);
+}
+
+static const struct backend_provider broken = {.name = "cuda", .open = open_broken};
+static const struct backend_provider *const cpu_only[] = {&backend_cpu_provider, NULL};
+static const struct backend_provider *const both[] = {&broken, &backend_cpu_provider, NULL};
+static const struct backend_provider *const none[] = {NULL};
+
+static void test_cpu(void **state)
+{
+    (void)state;
+    struct backend *be = NULL;
+    assert_int_equal(backend_open(both, "cpu", 3, &be, NULL), 0);
+    assert_string_equal(be->ops->name, "cpu");
+    assert_int_equal(be->threads, 3);
+    assert_null(backend_close(be));
+    assert_int_equal(backend_open(cpu_only, "cpu:0", 0, &be, NULL), 0);
+    assert_true(be->threads >= 1);
+    assert_null(backend_close(be));
+    assert_null(backend_close(NULL));
+}
+
+static void test_auto_takes_the_first_that_opens(void **state)
+{
+    (void)state;
+    struct backend *be = NULL;
+    assert_int_equal(backend_open(both, "auto", 1, &be, NULL), 0);
+    assert_string_equal(be->ops->name, "cpu");
+    backend_close(be);
+    assert_int_equal(backend_open(none, "auto", 1, &be, NULL), -ERR_UNSUPPORTED);
+}
+
+static void check_refused(const struct backend_provider *const *providers, const char *device,
+                          int threads, enum err_code code, const char *part)
+{
+    struct backend *be = NULL;
+    struct err err = {0};
+    assert_int_equal(backend_open(providers, device, threads, &be, &err), -(int)code);
+    assert_null(be);
+    assert_contains(err.detail, part);
+    assert_true(strncmp(err.pointer, "#/", 2) == 0);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    check_refused(cpu_only, "cuda", 1, ERR_UNSUPPORTED,
+                  "without a backend for the device \"cuda\"");
+    check_refused(cpu_only, "cuda:1", 1, ERR_UNSUPPORTED, "cuda:1");
+    check_refused(both, "cuda:1", 1, ERR_UNSUPPORTED, "Card 1 is not there");
+    check_refused(cpu_only, "cp", 1, ERR_UNSUPPORTED, "\"cp\"");
+    check_refused(cpu_only, "cpu:1", 1, ERR_UNSUPPORTED, "one device");
+    check_refused(cpu_only, "", 1, ERR_INVALID, "no device");
+    check_refused(cpu_only, ":0", 1, ERR_INVALID, "no device");
+    check_refused(cpu_only, "cpu:", 1, ERR_INVALID, "number");
+    check_refused(cpu_only, "cpu:-1", 1, ERR_INVALID, "number");
+    check_refused(cpu_only, "cpu:0x", 1, ERR_INVALID, "number");
+    check_refused(cpu_only, "cpu:99999999999999999999", 1, ERR_INVALID, "number");
+    check_refused(cpu_only, "cuda:9999", 1, ERR_INVALID, "no device");
+    check_refused(cpu_only, "cpu", -1, ERR_INVALID, "threads");
+    check_refused(cpu_only, "cpu", 1 << 20, ERR_INVALID, "threads");
+}
+
+TEST_MAIN(cmocka_unit_test(test_cpu), cmocka_unit_test(test_auto_takes_the_first_that_opens),
+          cmocka_unit_test(test_refusals))
