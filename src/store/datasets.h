@@ -19,13 +19,17 @@ struct dataset_row {
 };
 void dataset_row_deinit(struct dataset_row *r);
 
+/* -ERR_CONFLICT when the id is taken. */
 int datasets_insert(struct store *s, const struct dataset_row *row, struct err *err);
-int datasets_get(struct store *s, const char *id, struct dataset_row *ret, struct err *err); /* -ERR_NOT_FOUND */
+int datasets_get(struct store *s, const char *id, struct dataset_row *ret,
+                 struct err *err); /* -ERR_NOT_FOUND */
 int datasets_list(struct store *s, struct store_page page, struct dataset_row **ret,
                   int64_t *ret_count, bool *ret_more, struct err *err);
 void datasets_list_free(struct dataset_row *rows, int64_t count);
-/* -ERR_CONFLICT naming the job while an unfinished job refers to it (training or test data). */
+/* -ERR_CONFLICT naming the job while an unfinished job refers to it (training or test data);
+ * -ERR_NOT_FOUND. Models that were trained on it stay. */
 int datasets_delete(struct store *s, const char *id, struct err *err);
-/* Calls visit for every id; used to sweep orphan files at start. */
+/* Calls visit for every id, ascending; used to sweep orphan files at start. visit must not change
+ * data sets. */
 int datasets_each(struct store *s, void (*visit)(void *context, const char *id), void *context,
                   struct err *err);

@@ -11,10 +11,10 @@ struct event_row {
     int64_t id; /* within the job, from 1 */
     char job[ID_SIZE];
     int64_t created_ms;
-    char level[8];  /* "info", "warning", "error" */
-    char type[8];   /* "status", "metrics", "message" */
+    char level[8]; /* "info", "warning", "error" */
+    char type[8];  /* "status", "metrics", "message" */
     char *message;
-    char *data;     /* JSON text of an object, or NULL */
+    char *data; /* JSON text of an object, or NULL */
 };
 void event_row_deinit(struct event_row *r);
 
@@ -23,9 +23,13 @@ struct event_new {
     const char *level, *type, *message, *data;
 };
 
+/* *ret_id may be NULL. -ERR_NOT_FOUND: no such job. */
 int events_append(struct store *s, const char *job, const struct event_new *event, int64_t now_ms,
                   int64_t *ret_id, struct err *err);
-/* Events with id > after, ascending, at most limit. */
+#define EVENTS_LIMIT_MAX 1000
+
+/* Events with id > after, ascending, at most limit (1..EVENTS_LIMIT_MAX). -ERR_NOT_FOUND: no such
+ * job. */
 int events_list(struct store *s, const char *job, int64_t after, int64_t limit,
                 struct event_row **ret, int64_t *ret_count, struct err *err);
 void events_list_free(struct event_row *rows, int64_t count);

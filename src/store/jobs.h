@@ -3,7 +3,8 @@
  * naming the present status; nothing else changes a job's status.
  *
  *   queued --claim--> running --finish--> succeeded | failed | cancelled
- *     |                 |  \--retry/recover--> queued (attempt + 1), or failed when attempts are spent
+ *     |                 |  \--retry/recover--> queued (attempt + 1), or failed when attempts are
+ * spent
  *     \--cancel--> cancelled   \--cancel--> cancelling --finish--> cancelled | succeeded | failed
  *
  * Every transition appends its "status" event in the same transaction; the event's data is
@@ -35,29 +36,32 @@ bool job_status_final(enum job_status s);
 struct job_row {
     char id[ID_SIZE];
     enum job_status status;
-    char *reason;         /* code of wire/reason.h, or NULL */
-    char *model;          /* the name asked for */
+    char *reason; /* code of wire/reason.h, or NULL; a job that is queued again keeps why */
+    char *model;  /* the name asked for */
     int64_t model_version; /* 0 until published */
     char dataset[ID_SIZE];
-    char test_dataset[ID_SIZE]; /* "" when none */
-    char *spec;           /* JSON text */
-    char *progress;       /* JSON text, or NULL */
-    char *result;         /* JSON text, or NULL */
-    char *error;          /* JSON text of a problem, or NULL */
-    char *worker;         /* "cpu:0", or NULL */
-    char *device;         /* "cpu", or NULL */
-    int64_t priority, attempt, max_attempts; /* attempt counts from 1 once claimed */
+    char test_dataset[ID_SIZE];                             /* "" when none */
+    char *spec;                                             /* JSON text */
+    char *progress;                                         /* JSON text, or NULL */
+    char *result;                                           /* JSON text, or NULL */
+    char *error;                                            /* JSON text of a problem, or NULL */
+    char *worker;                                           /* "cpu:0", or NULL */
+    char *device;                                           /* "cpu", or NULL */
+    int64_t priority, attempt, max_attempts;                /* attempt counts from 1 once claimed */
     int64_t created_ms, queued_ms, started_ms, finished_ms; /* 0: not yet */
 };
 void job_row_deinit(struct job_row *r);
 
-/* Fields read: id, model, dataset, test_dataset, spec, priority, max_attempts. Becomes queued. */
+/* Fields read: id, model, dataset, test_dataset, spec, priority, max_attempts. Becomes queued.
+ * -ERR_NOT_FOUND at "#/dataset" or "#/test/dataset" when there is no such data set (any more);
+ * -ERR_CONFLICT when the id is taken. Until the job has finished, its data sets cannot be deleted.
+ */
 int jobs_insert(struct store *s, const struct job_row *row, int64_t now_ms, struct err *err);
 int jobs_get(struct store *s, const char *id, struct job_row *ret, struct err *err);
 
 struct jobs_filter {
-    const char *model;  /* NULL: any */
-    int status;         /* enum job_status, or -1: any */
+    const char *model; /* NULL: any */
+    int status;        /* enum job_status, or -1: any */
 };
 int jobs_list(struct store *s, struct jobs_filter filter, struct store_page page,
               struct job_row **ret, int64_t *ret_count, bool *ret_more, struct err *err);
@@ -67,36 +71,43 @@ void jobs_list_free(struct job_row *rows, int64_t count);
 int jobs_queue_position(struct store *s, const char *id, int64_t *ret, struct err *err);
 int jobs_count(struct store *s, enum job_status status, int64_t *ret, struct err *err);
 
-/* The queued job of highest priority, oldest first: becomes running, attempt + 1. 1: *ret is it;
- * 0: the queue is empty. */
+/* The queued job of highest priority, oldest first: becomes running, attempt + 1, started now. 1:
+ * *ret is it; 0: the queue is empty. A job that is queued again keeps its age. */
 int jobs_claim(struct store *s, const char *worker, const char *device, int64_t now_ms,
                struct job_row *ret, struct err *err);
 
-/* Stores the progress object and appends a "metrics" event with it. */
+/* Stores the progress object and appends a "metrics" event with it. *ret_event may be NULL.
+ * -ERR_CONFLICT unless the job is running or cancelling. */
 int jobs_progress(struct store *s, const char *id, const char *progress, const char *message,
                   int64_t now_ms, int64_t *ret_event, struct err *err);
 
-/* queued -> cancelled, running -> cancelling (*ret_status is the new one); cancelling stays. */
+/* queued -> cancelled, running -> cancelling (*ret_status is the new one); cancelling stays,
+ * without a further event. */
 int jobs_cancel(struct store *s, const char *id, int64_t now_ms, enum job_status *ret_status,
                 struct err *err);
 
 struct job_end {
     enum job_status status; /* SUCCEEDED, FAILED or CANCELLED */
     const char *reason;
-    const char *result; /* JSON text or NULL */
-    const char *error;  /* JSON text or NULL */
+    const char *result;  /* JSON text or NULL */
+    const char *error;   /* JSON text or NULL */
     const char *message; /* of the status event */
-    int64_t staged_model; /* models_stage's handle, published in the same transaction; 0: none */
+    /* models_stage's handle, sealed, or 0. Published in the same transaction when status is
+     * JOB_SUCCEEDED; whatever else the job has staged is dropped. -ERR_NOT_FOUND when this job has
+     * not staged it, -ERR_CONFLICT when it is not sealed. */
+    int64_t staged_model;
 };
 int jobs_finish(struct store *s, const char *id, const struct job_end *end, int64_t now_ms,
                 struct err *err);
 
-/* The worker was lost: running -> queued while attempts are left, else failed with the error;
- * cancelling -> cancelled. The event carries `message` (the cause: signal, exit code). */
+/* The worker was lost: running -> queued while attempts are left, else failed with the error (JSON
+ * text of a problem, or NULL); cancelling -> cancelled. The event carries `message` (the cause:
+ * signal, exit code). What the job has staged is dropped. */
 int jobs_worker_lost(struct store *s, const char *id, const char *message, const char *error,
                      int64_t now_ms, enum job_status *ret_status, struct err *err);
 
-/* At start, before anything else: as jobs_worker_lost for every running or cancelling job. */
+/* At start, before anything else: as jobs_worker_lost for every running or cancelling job, all of
+ * them in one transaction. */
 int jobs_recover(struct store *s, int64_t now_ms, int64_t *ret_count, struct err *err);
 
 /* Removes a finished job with its events; its models stay. -ERR_CONFLICT while unfinished. */

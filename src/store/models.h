@@ -28,28 +28,34 @@ struct model_row {
 };
 void model_row_deinit(struct model_row *r);
 
-/* Begins a version for a job; *ret_key names it until it is published or dropped. */
+/* Begins a version for a job; *ret_key (> 0) names it until it is published or dropped.
+ * -ERR_CONFLICT unless the job is running or cancelling. */
 int models_stage(struct store *s, const char *job, int64_t *ret_key, struct err *err);
+/* Appends 1 to MODELS_CHUNK_MAX bytes (-ERR_INVALID, -ERR_TOO_LARGE). -ERR_NOT_FOUND when nothing
+ * is staged under the key (any more: the job may have ended), -ERR_CONFLICT after the seal. */
 int models_stage_chunk(struct store *s, int64_t key, const void *data, size_t size,
                        struct err *err);
-/* What publishing will set; call before jobs_finish. */
+/* What publishing will set; call once, before jobs_finish. -ERR_CORRUPT unless `bytes` have been
+ * staged. */
 int models_stage_seal(struct store *s, int64_t key, const char *description, const char *sha256,
                       int64_t bytes, struct err *err);
+/* Nothing staged under the key: nothing happens. A published model is never touched. */
 int models_drop_stage(struct store *s, int64_t key, struct err *err);
 
 /* version 0: the newest published one. -ERR_NOT_FOUND. */
 int models_get(struct store *s, const char *name, int64_t version, struct model_row *ret,
                struct err *err);
-/* Newest version of every name, by name; `after` is a name. */
-int models_list(struct store *s, struct store_page page, struct model_row **ret,
-                int64_t *ret_count, bool *ret_more, struct err *err);
+/* Newest version of every name, by name (ascending); `after` is a name. */
+int models_list(struct store *s, struct store_page page, struct model_row **ret, int64_t *ret_count,
+                bool *ret_more, struct err *err);
 /* All versions of a name, newest first; -ERR_NOT_FOUND when there is none. */
 int models_versions(struct store *s, const char *name, struct model_row **ret, int64_t *ret_count,
                     struct err *err);
 void models_list_free(struct model_row *rows, int64_t count);
+/* That one version (from 1), with its bytes. -ERR_NOT_FOUND. */
 int models_delete(struct store *s, const char *name, int64_t version, struct err *err);
 
 /* The model's bytes in order: chunk `index` from 0. 1: *ret (mem_free) and *ret_size are set;
- * 0: there are no more. */
+ * 0: there are no more; -ERR_NOT_FOUND: the model is gone. */
 int models_chunk(struct store *s, int64_t key, int64_t index, void **ret, size_t *ret_size,
                  struct err *err);

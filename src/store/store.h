@@ -3,7 +3,14 @@
  * written only by the daemon through this folder. Every write is one transaction, begun IMMEDIATE.
  * SQL lives here alone: one function a question. The store never logs.
  *
- * Texts handed in are copied; rows handed out are owned by the caller (…_row_deinit).
+ * Texts handed in are copied; rows handed out are owned by the caller (…_row_deinit). Ids are
+ * texts of 1 to 31 letters, digits and '_' that sort by creation (base/id.h). A store belongs to
+ * one thread.
+ *
+ * Beside what a function's comment names, any of them may fail with -ERR_IO (disk full,
+ * unreadable), -ERR_BUSY (another process has held the database for 5 seconds), -ERR_CORRUPT,
+ * -ERR_NO_MEMORY, or -ERR_INVALID for a value that the schema's checks refuse. A failed call has
+ * changed nothing.
  */
 #pragma once
 
@@ -13,17 +20,26 @@
 
 struct store; /* opaque: connection and prepared statements */
 
-/* Opens or creates the database, checks it (quick_check), applies the missing migrations in order
- * (forward only, PRAGMA user_version), and refuses a database of a newer version. Takes an
- * exclusive advisory lock, so that a second daemon on the same directory gets -ERR_CONFLICT. */
+/*
+ * Opens or creates the database, checks it (quick_check), applies the missing migrations in order
+ * (forward only, PRAGMA user_version), and sweeps models that were staged but never published.
+ *
+ * Takes an exclusive lock on "<path>-lock", which vanishes with the process: a second daemon on the
+ * same directory gets -ERR_CONFLICT. -ERR_CORRUPT: the file is damaged or no database.
+ * -ERR_UNSUPPORTED: it was written by a newer version or by another program. -ERR_IO: it cannot be
+ * opened or written. A file that is refused has not been changed.
+ */
 int store_open(const char *path, struct store **ret, struct err *err);
 struct store *store_close(struct store *s); /* checkpoints the log; NULL is fine */
 
 int store_schema_version(struct store *s); /* of the open database */
 
-/* Paging of every list: rows after the given id ("" for the start) in descending order of
- * creation, at most limit; *ret_more tells whether there are further ones. */
+#define STORE_PAGE_MAX 100
+
+/* Paging of every list: rows after the given id ("" or NULL for the start) in descending order of
+ * creation, at most limit; *ret_more tells whether there are further ones. The row with that id
+ * need not exist any more. A limit out of range is -ERR_INVALID at "#/query/limit". */
 struct store_page {
     const char *after;
-    int64_t limit; /* 1..100 */
+    int64_t limit; /* 1..STORE_PAGE_MAX */
 };

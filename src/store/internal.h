@@ -1,0 +1,64 @@
+/* What the files of this folder share among themselves. Functions taking a `struct sql` run inside
+ * the transaction of their caller. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/events.h"
+#include "store/jobs.h"
+#include "store/sql.h"
+#include "store/store.h"
+
+struct store {
+    struct sql *db;
+    int lock_fd;
+    int version;
+};
+
+/* list.c: rows of one kind read into an array. `read` fills a zeroed row; `deinit` also takes a
+ * row that was filled in part. */
+struct list_kind {
+    size_t size;
+    int (*read)(struct sql_stmt *st, void *row, struct err *err);
+    void (*deinit)(void *row);
+};
+/* At most `limit` rows; *ret_more (may be NULL) tells whether there is one further. The array may
+ * be NULL when *ret_count is 0. */
+int list__read(struct sql_stmt *st, const struct list_kind *kind, int64_t limit, void **ret,
+               int64_t *ret_count, bool *ret_more, struct err *err);
+void list__free(const struct list_kind *kind, void *rows, int64_t count);
+/* -ERR_INVALID unless 1 <= limit <= most. */
+int list__check_limit(int64_t limit, int64_t most, struct err *err);
+/* The id that all the page's ids are smaller than. */
+const char *list__before(struct store_page page);
+
+/* events.c: `job` is jobs.key; *ret_id may be NULL. */
+int events__append(struct sql *db, int64_t job, const struct event_new *event, int64_t now_ms,
+                   int64_t *ret_id, struct err *err);
+
+/* jobs.c */
+#define JOB_COLUMNS                                                                                \
+    "id, status, reason, model, model_version, dataset, test_dataset, spec, progress, result, "    \
+    "error, worker, device, priority, attempt, max_attempts, created_ms, queued_ms, started_ms, "  \
+    "finished_ms"
+/* The queue from its head. The planner would take jobs_by_status and sort, if it were let. */
+#define JOBS_QUEUE                                                                                 \
+    "FROM jobs INDEXED BY jobs_queue WHERE status = 'queued' ORDER BY priority DESC, key"
+int jobs__read(struct sql_stmt *st, void *row, struct err *err); /* columns as above */
+int jobs__read_status(struct sql_stmt *st, int column, enum job_status *ret, struct err *err);
+int jobs__not_found(struct err *err);
+/* Appends the event of the job's entering `status`; reason may be NULL. */
+int jobs__tell_status(struct sql *db, int64_t job, enum job_status status, const char *reason,
+                      int64_t attempt, const char *message, int64_t now_ms, struct err *err);
+
+/* job_status.c: the state machine as a table. */
+enum job_action { JOB_CLAIM, JOB_CANCEL, JOB_FINISH, JOB_LOSE_WORKER };
+int jobs__check_transition(enum job_action action, enum job_status from, enum job_status to,
+                           struct err *err);
+
+/* models.c */
+int models__publish(struct sql *db, int64_t key, const char *job, int64_t now_ms,
+                    int64_t *ret_version, struct err *err);
+int models__drop_staged(struct sql *db, const char *job, struct err *err); /* NULL: of every job */

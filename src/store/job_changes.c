@@ -1,0 +1,365 @@
+/* The transitions of jobs.h: each reads the present state, asks the table whether it may, changes
+ * the row and tells of it, all in one transaction. */
+#include "base/buf.h"
+#include "base/mem.h"
+#include "store/internal.h"
+#include "wire/reason.h"
+
+struct present {
+    int64_t key;
+    char id[ID_SIZE];
+    enum job_status status;
+    int64_t attempt, max_attempts;
+};
+#define PRESENT "SELECT status, key, id, attempt, max_attempts "
+
+/* 1: *ret is the first row of a query that starts with PRESENT; 0: there is none. */
+static int read_present(struct sql *db, const char *text, const struct sql_value *args, int count,
+                        struct present *ret, struct err *err)
+{
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc = sql_first(db, text, args, count, &st, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    rc = jobs__read_status(st, 0, &ret->status, err);
+    if (rc < 0) {
+        return rc;
+    }
+    ret->key = sql_col_int(st, 1);
+    sql_col_fixed(st, 2, ret->id, sizeof(ret->id));
+    ret->attempt = sql_col_int(st, 3);
+    ret->max_attempts = sql_col_int(st, 4);
+    rc = sql_row_check(st, err);
+    return rc < 0 ? rc : 1;
+}
+
+static int find(struct sql *db, const char *id, struct present *ret, struct err *err)
+{
+    static const char select[] = PRESENT "FROM jobs WHERE id = ?1";
+    const int rc = read_present(db, select, SQL_ARGS(sql_text(id)), ret, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : jobs__not_found(err);
+    }
+    return 0;
+}
+
+static int start(struct sql *db, const struct present *job, const char *worker, const char *device,
+                 int64_t now_ms, struct err *err)
+{
+    static const char change[] =
+        "UPDATE jobs SET status = 'running', reason = NULL, attempt = attempt + 1, worker = ?2, "
+        "device = ?3, started_ms = ?4 WHERE key = ?1";
+    const int rc = sql_run(
+        db, change,
+        SQL_ARGS(sql_int(job->key), sql_text(worker), sql_text(device), sql_int(now_ms)), err);
+    if (rc < 0) {
+        return rc;
+    }
+    cleanup_buf struct buf message = BUF_INIT;
+    buf_printf(&message, "Started on %s, attempt %lld of %lld.", worker,
+               (long long)job->attempt + 1, (long long)job->max_attempts);
+    if (message.failed) {
+        return err_no_memory(err);
+    }
+    return jobs__tell_status(db, job->key, JOB_RUNNING, NULL, job->attempt + 1, message.data,
+                             now_ms, err);
+}
+
+static int claim_inside(struct sql *db, const char *worker, const char *device, int64_t now_ms,
+                        struct job_row *row, struct err *err)
+{
+    static const char next[] = PRESENT JOBS_QUEUE " LIMIT 1";
+    static const char select[] = "SELECT " JOB_COLUMNS " FROM jobs WHERE key = ?1";
+    struct present job;
+    int rc = read_present(db, next, SQL_NO_ARGS, &job, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    rc = jobs__check_transition(JOB_CLAIM, job.status, JOB_RUNNING, err);
+    if (rc == 0) {
+        rc = start(db, &job, worker, device, now_ms, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    cleanup_sql struct sql_stmt *st = NULL;
+    rc = sql_first(db, select, SQL_ARGS(sql_int(job.key)), &st, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : jobs__not_found(err);
+    }
+    rc = jobs__read(st, row, err);
+    return rc < 0 ? rc : 1;
+}
+
+int jobs_claim(struct store *s, const char *worker, const char *device, int64_t now_ms,
+               struct job_row *ret, struct err *err)
+{
+    int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct job_row row = {.reason = NULL};
+    rc = sql_end(s->db, claim_inside(s->db, worker, device, now_ms, &row, err), err);
+    if (rc <= 0) {
+        job_row_deinit(&row);
+        return rc;
+    }
+    *ret = row;
+    return rc;
+}
+
+static int progress_inside(struct sql *db, const char *id, const char *progress,
+                           const char *message, int64_t now_ms, int64_t *ret_event, struct err *err)
+{
+    static const char change[] = "UPDATE jobs SET progress = ?2 WHERE key = ?1";
+    struct present job;
+    int rc = find(db, id, &job, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (job.status != JOB_RUNNING && job.status != JOB_CANCELLING) {
+        return err_set(err, ERR_CONFLICT, "The job is %s; it cannot report progress.",
+                       job_status_name(job.status));
+    }
+    rc = sql_run(db, change, SQL_ARGS(sql_int(job.key), sql_text(progress)), err);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct event_new event = {
+        .level = "info", .type = "metrics", .message = message, .data = progress};
+    return events__append(db, job.key, &event, now_ms, ret_event, err);
+}
+
+int jobs_progress(struct store *s, const char *id, const char *progress, const char *message,
+                  int64_t now_ms, int64_t *ret_event, struct err *err)
+{
+    int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    int64_t event = 0;
+    rc = sql_end(s->db, progress_inside(s->db, id, progress, message, now_ms, &event, err), err);
+    if (rc == 0 && ret_event != NULL) {
+        *ret_event = event;
+    }
+    return rc;
+}
+
+/* The job has ended: it lets go of its data sets, and of what it staged without publishing it. */
+static int enter_final(struct sql *db, const struct present *job, const struct job_end *end,
+                       int64_t model_version, int64_t now_ms, struct err *err)
+{
+    static const char change[] =
+        "UPDATE jobs SET status = ?2, reason = ?3, result = ?4, error = ?5, "
+        "model_version = nullif(?6, 0), finished_ms = ?7 WHERE key = ?1";
+    static const char release[] = "DELETE FROM dataset_holds WHERE job = ?1";
+    int rc = sql_run(db, change,
+                     SQL_ARGS(sql_int(job->key), sql_text(job_status_name(end->status)),
+                              sql_text(end->reason), sql_text(end->result), sql_text(end->error),
+                              sql_int(model_version), sql_int(now_ms)),
+                     err);
+    if (rc == 0) {
+        rc = sql_run(db, release, SQL_ARGS(sql_int(job->key)), err);
+    }
+    if (rc == 0) {
+        rc = models__drop_staged(db, job->id, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    return jobs__tell_status(db, job->key, end->status, end->reason, job->attempt, end->message,
+                             now_ms, err);
+}
+
+static int enter_cancelling(struct sql *db, const struct present *job, int64_t now_ms,
+                            struct err *err)
+{
+    static const char change[] = "UPDATE jobs SET status = 'cancelling' WHERE key = ?1";
+    const int rc = sql_run(db, change, SQL_ARGS(sql_int(job->key)), err);
+    if (rc < 0) {
+        return rc;
+    }
+    return jobs__tell_status(db, job->key, JOB_CANCELLING, NULL, job->attempt,
+                             "Cancelling; the worker has been asked to stop.", now_ms, err);
+}
+
+static int cancel_inside(struct sql *db, const char *id, int64_t now_ms,
+                         enum job_status *ret_status, struct err *err)
+{
+    struct present job;
+    int rc = find(db, id, &job, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const enum job_status to = job.status == JOB_QUEUED ? JOB_CANCELLED : JOB_CANCELLING;
+    rc = jobs__check_transition(JOB_CANCEL, job.status, to, err);
+    if (rc < 0) {
+        return rc;
+    }
+    *ret_status = to;
+    if (job.status == JOB_CANCELLING) {
+        return 0;
+    }
+    if (to == JOB_CANCELLING) {
+        return enter_cancelling(db, &job, now_ms, err);
+    }
+    const struct job_end end = {
+        .status = to,
+        .reason = reason_name(REASON_CANCELLED),
+        .message = "Cancelled before it started.",
+    };
+    return enter_final(db, &job, &end, 0, now_ms, err);
+}
+
+int jobs_cancel(struct store *s, const char *id, int64_t now_ms, enum job_status *ret_status,
+                struct err *err)
+{
+    int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    enum job_status status = JOB_QUEUED;
+    rc = sql_end(s->db, cancel_inside(s->db, id, now_ms, &status, err), err);
+    if (rc == 0) {
+        *ret_status = status;
+    }
+    return rc;
+}
+
+static int finish_inside(struct sql *db, const char *id, const struct job_end *end, int64_t now_ms,
+                         struct err *err)
+{
+    struct present job;
+    int rc = find(db, id, &job, err);
+    if (rc == 0) {
+        rc = jobs__check_transition(JOB_FINISH, job.status, end->status, err);
+    }
+    int64_t version = 0;
+    if (rc == 0 && end->status == JOB_SUCCEEDED && end->staged_model != 0) {
+        rc = models__publish(db, end->staged_model, id, now_ms, &version, err);
+    }
+    return rc < 0 ? rc : enter_final(db, &job, end, version, now_ms, err);
+}
+
+int jobs_finish(struct store *s, const char *id, const struct job_end *end, int64_t now_ms,
+                struct err *err)
+{
+    const int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return sql_end(s->db, finish_inside(s->db, id, end, now_ms, err), err);
+}
+
+static int enter_queued_again(struct sql *db, const struct present *job, const char *message,
+                              int64_t now_ms, struct err *err)
+{
+    static const char change[] =
+        "UPDATE jobs SET status = 'queued', reason = ?2, progress = NULL, worker = NULL, "
+        "device = NULL, queued_ms = ?3, started_ms = NULL WHERE key = ?1";
+    const char *reason = reason_name(REASON_WORKER_LOST);
+    int rc =
+        sql_run(db, change, SQL_ARGS(sql_int(job->key), sql_text(reason), sql_int(now_ms)), err);
+    if (rc == 0) {
+        rc = models__drop_staged(db, job->id, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    return jobs__tell_status(db, job->key, JOB_QUEUED, reason, job->attempt, message, now_ms, err);
+}
+
+static enum job_status status_after_loss(const struct present *job)
+{
+    if (job->status == JOB_CANCELLING) {
+        return JOB_CANCELLED;
+    }
+    return job->attempt < job->max_attempts ? JOB_QUEUED : JOB_FAILED;
+}
+
+static int lose_worker(struct sql *db, const struct present *job, const char *message,
+                       const char *error, int64_t now_ms, enum job_status *ret_status,
+                       struct err *err)
+{
+    const enum job_status to = status_after_loss(job);
+    const int rc = jobs__check_transition(JOB_LOSE_WORKER, job->status, to, err);
+    if (rc < 0) {
+        return rc;
+    }
+    *ret_status = to;
+    if (to == JOB_QUEUED) {
+        return enter_queued_again(db, job, message, now_ms, err);
+    }
+    const bool cancelled = to == JOB_CANCELLED;
+    const struct job_end end = {
+        .status = to,
+        .reason = reason_name(cancelled ? REASON_CANCELLED : REASON_WORKER_LOST),
+        .error = cancelled ? NULL : error,
+        .message = message,
+    };
+    return enter_final(db, job, &end, 0, now_ms, err);
+}
+
+static int lost_inside(struct sql *db, const char *id, const char *message, const char *error,
+                       int64_t now_ms, enum job_status *ret_status, struct err *err)
+{
+    struct present job;
+    const int rc = find(db, id, &job, err);
+    return rc < 0 ? rc : lose_worker(db, &job, message, error, now_ms, ret_status, err);
+}
+
+int jobs_worker_lost(struct store *s, const char *id, const char *message, const char *error,
+                     int64_t now_ms, enum job_status *ret_status, struct err *err)
+{
+    int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    enum job_status status = JOB_QUEUED;
+    rc = sql_end(s->db, lost_inside(s->db, id, message, error, now_ms, &status, err), err);
+    if (rc == 0) {
+        *ret_status = status;
+    }
+    return rc;
+}
+
+/* Ends because every round takes one job out of the two statuses. */
+static int recover_inside(struct sql *db, int64_t now_ms, int64_t *ret_count, struct err *err)
+{
+    static const char next[] =
+        PRESENT "FROM jobs WHERE status IN ('running', 'cancelling') ORDER BY key LIMIT 1";
+    static const char error[] =
+        "{\"type\":\"about:blank\",\"title\":\"The worker process ended unexpectedly.\","
+        "\"status\":500,\"detail\":\"The daemon stopped while the job ran, and no attempt is "
+        "left.\",\"error\":\"The daemon stopped while the job ran, and no attempt is left.\"}";
+    *ret_count = 0;
+    for (;;) {
+        struct present job;
+        int rc = read_present(db, next, SQL_NO_ARGS, &job, err);
+        if (rc <= 0) {
+            return rc;
+        }
+        enum job_status status;
+        rc = lose_worker(db, &job, "The daemon stopped while the job ran.", error, now_ms, &status,
+                         err);
+        if (rc < 0) {
+            return rc;
+        }
+        (*ret_count)++;
+    }
+}
+
+int jobs_recover(struct store *s, int64_t now_ms, int64_t *ret_count, struct err *err)
+{
+    int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    int64_t count = 0;
+    rc = sql_end(s->db, recover_inside(s->db, now_ms, &count, err), err);
+    if (rc == 0) {
+        *ret_count = count;
+    }
+    return rc;
+}

@@ -1,0 +1,278 @@
+#include "store/jobs.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "store/internal.h"
+
+int jobs__not_found(struct err *err)
+{
+    return err_set(err, ERR_NOT_FOUND, "There is no such job.");
+}
+
+void job_row_deinit(struct job_row *r)
+{
+    mem_free(r->reason);
+    mem_free(r->model);
+    mem_free(r->spec);
+    mem_free(r->progress);
+    mem_free(r->result);
+    mem_free(r->error);
+    mem_free(r->worker);
+    mem_free(r->device);
+    *r = (struct job_row){.status = JOB_QUEUED};
+}
+
+static void deinit_row(void *row)
+{
+    job_row_deinit(row);
+}
+
+int jobs__read_status(struct sql_stmt *st, int column, enum job_status *ret, struct err *err)
+{
+    char name[16];
+    sql_col_fixed(st, column, name, sizeof(name));
+    const int rc = sql_row_check(st, err);
+    if (rc == 0 && job_status_parse(name, ret, NULL) < 0) {
+        return err_set(err, ERR_CORRUPT, "The database holds a job without a known status.");
+    }
+    return rc;
+}
+
+int jobs__read(struct sql_stmt *st, void *row, struct err *err)
+{
+    struct job_row *r = row;
+    const int rc = jobs__read_status(st, 1, &r->status, err);
+    if (rc < 0) {
+        return rc;
+    }
+    sql_col_fixed(st, 0, r->id, sizeof(r->id));
+    r->reason = sql_col_text(st, 2);
+    r->model = sql_col_text(st, 3);
+    r->model_version = sql_col_int(st, 4);
+    sql_col_fixed(st, 5, r->dataset, sizeof(r->dataset));
+    sql_col_fixed(st, 6, r->test_dataset, sizeof(r->test_dataset));
+    r->spec = sql_col_text(st, 7);
+    r->progress = sql_col_text(st, 8);
+    r->result = sql_col_text(st, 9);
+    r->error = sql_col_text(st, 10);
+    r->worker = sql_col_text(st, 11);
+    r->device = sql_col_text(st, 12);
+    r->priority = sql_col_int(st, 13);
+    r->attempt = sql_col_int(st, 14);
+    r->max_attempts = sql_col_int(st, 15);
+    r->created_ms = sql_col_int(st, 16);
+    r->queued_ms = sql_col_int(st, 17);
+    r->started_ms = sql_col_int(st, 18);
+    r->finished_ms = sql_col_int(st, 19);
+    return sql_row_check(st, err);
+}
+
+static const struct list_kind job_kind = {
+    .size = sizeof(struct job_row),
+    .read = jobs__read,
+    .deinit = deinit_row,
+};
+
+static const char *status_level(enum job_status status, const char *reason)
+{
+    if (status == JOB_FAILED) {
+        return "error";
+    }
+    return status == JOB_QUEUED && reason != NULL ? "warning" : "info";
+}
+
+int jobs__tell_status(struct sql *db, int64_t job, enum job_status status, const char *reason,
+                      int64_t attempt, const char *message, int64_t now_ms, struct err *err)
+{
+    cleanup_buf struct buf data = BUF_INIT;
+    buf_printf(&data, "{\"status\":\"%s\",\"reason\":", job_status_name(status));
+    if (reason == NULL) {
+        buf_str(&data, "null");
+    } else {
+        buf_json_string(&data, reason);
+    }
+    buf_printf(&data, ",\"attempt\":%lld}", (long long)attempt);
+    if (data.failed) {
+        return err_no_memory(err);
+    }
+    const struct event_new event = {
+        .level = status_level(status, reason),
+        .type = "status",
+        .message = message,
+        .data = data.data,
+    };
+    return events__append(db, job, &event, now_ms, NULL, err);
+}
+
+/* Keeps the data set while the job is unfinished; the foreign key tells when it is gone. */
+static int hold(struct sql *db, int64_t job, const char *dataset, const char *pointer,
+                struct err *err)
+{
+    static const char insert[] =
+        "INSERT INTO dataset_holds (job, dataset) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+    if (dataset[0] == '\0') {
+        return 0;
+    }
+    const int rc = sql_run(db, insert, SQL_ARGS(sql_int(job), sql_text(dataset)), err);
+    if (rc == -ERR_NOT_FOUND) {
+        return err_at(err, ERR_NOT_FOUND, pointer, "There is no such data set.");
+    }
+    return rc;
+}
+
+static int insert_inside(struct sql *db, const struct job_row *row, int64_t now_ms, struct err *err)
+{
+    static const char insert[] =
+        "INSERT INTO jobs (id, status, model, dataset, test_dataset, spec, priority, max_attempts, "
+        "created_ms, queued_ms) "
+        "VALUES (?1, 'queued', ?2, ?3, nullif(?4, ''), ?5, ?6, ?7, ?8, ?8) RETURNING key";
+    int64_t key;
+    int rc =
+        sql_number(db, insert,
+                   SQL_ARGS(sql_text(row->id), sql_text(row->model), sql_text(row->dataset),
+                            sql_text(row->test_dataset), sql_text(row->spec),
+                            sql_int(row->priority), sql_int(row->max_attempts), sql_int(now_ms)),
+                   &key, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = hold(db, key, row->dataset, "#/dataset", err);
+    if (rc == 0) {
+        rc = hold(db, key, row->test_dataset, "#/test/dataset", err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    return jobs__tell_status(db, key, JOB_QUEUED, NULL, 0, "Queued.", now_ms, err);
+}
+
+int jobs_insert(struct store *s, const struct job_row *row, int64_t now_ms, struct err *err)
+{
+    const int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return sql_end(s->db, insert_inside(s->db, row, now_ms, err), err);
+}
+
+int jobs_get(struct store *s, const char *id, struct job_row *ret, struct err *err)
+{
+    static const char select[] = "SELECT " JOB_COLUMNS " FROM jobs WHERE id = ?1";
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc = sql_first(s->db, select, SQL_ARGS(sql_text(id)), &st, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : jobs__not_found(err);
+    }
+    struct job_row row = {.reason = NULL};
+    rc = jobs__read(st, &row, err);
+    if (rc < 0) {
+        job_row_deinit(&row);
+        return rc;
+    }
+    *ret = row;
+    return 0;
+}
+
+/* One text for each set of filters, so that each is answered along its own index. */
+#define LIST_START "SELECT " JOB_COLUMNS " FROM jobs WHERE id < ?1 "
+#define LIST_END "ORDER BY id DESC LIMIT ?2"
+static const char list_all[] = LIST_START LIST_END;
+static const char list_status[] = LIST_START "AND status = ?3 " LIST_END;
+static const char list_model[] = LIST_START "AND model = ?3 " LIST_END;
+static const char list_both[] = LIST_START "AND status = ?3 AND model = ?4 " LIST_END;
+
+static int start_list(struct sql *db, struct jobs_filter filter, struct store_page page,
+                      struct sql_stmt **ret, struct err *err)
+{
+    const bool by_status = filter.status >= 0;
+    const bool by_model = filter.model != NULL;
+    struct sql_value args[4] = {sql_text(list__before(page)), sql_int(page.limit + 1)};
+    int count = 2;
+    if (by_status) {
+        args[count++] = sql_text(job_status_name((enum job_status)filter.status));
+    }
+    if (by_model) {
+        args[count++] = sql_text(filter.model);
+    }
+    const char *text = by_status  ? by_model ? list_both : list_status
+                       : by_model ? list_model
+                                  : list_all;
+    return sql_start(db, text, args, count, ret, err);
+}
+
+int jobs_list(struct store *s, struct jobs_filter filter, struct store_page page,
+              struct job_row **ret, int64_t *ret_count, bool *ret_more, struct err *err)
+{
+    int rc = list__check_limit(page.limit, STORE_PAGE_MAX, err);
+    if (rc < 0) {
+        return rc;
+    }
+    cleanup_sql struct sql_stmt *st = NULL;
+    rc = start_list(s->db, filter, page, &st, err);
+    if (rc < 0) {
+        return rc;
+    }
+    void *rows;
+    rc = list__read(st, &job_kind, page.limit, &rows, ret_count, ret_more, err);
+    if (rc == 0) {
+        *ret = rows;
+    }
+    return rc;
+}
+
+void jobs_list_free(struct job_row *rows, int64_t count)
+{
+    list__free(&job_kind, rows, count);
+}
+
+int jobs_queue_position(struct store *s, const char *id, int64_t *ret, struct err *err)
+{
+    static const char select[] =
+        "SELECT iif(j.status = 'queued', (SELECT count(*) FROM jobs q INDEXED BY jobs_queue WHERE "
+        "q.status = 'queued' "
+        "AND (q.priority > j.priority OR (q.priority = j.priority AND q.key < j.key))), -1) "
+        "FROM jobs j WHERE j.id = ?1";
+    const int rc = sql_number(s->db, select, SQL_ARGS(sql_text(id)), ret, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : jobs__not_found(err);
+    }
+    return 0;
+}
+
+int jobs_count(struct store *s, enum job_status status, int64_t *ret, struct err *err)
+{
+    static const char select[] = "SELECT count(*) FROM jobs WHERE status = ?1";
+    const int rc = sql_number(s->db, select, SQL_ARGS(sql_text(job_status_name(status))), ret, err);
+    return rc < 0 ? rc : 0;
+}
+
+/* Events and holds go with the row (ON DELETE CASCADE). */
+static int delete_inside(struct sql *db, const char *id, struct err *err)
+{
+    static const char select[] = "SELECT status FROM jobs WHERE id = ?1";
+    static const char delete[] = "DELETE FROM jobs WHERE id = ?1";
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc = sql_first(db, select, SQL_ARGS(sql_text(id)), &st, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : jobs__not_found(err);
+    }
+    enum job_status status;
+    rc = jobs__read_status(st, 0, &status, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!job_status_final(status)) {
+        return err_set(err, ERR_CONFLICT, "The job is %s; only a finished job can be deleted.",
+                       job_status_name(status));
+    }
+    return sql_run(db, delete, SQL_ARGS(sql_text(id)), err);
+}
+
+int jobs_delete(struct store *s, const char *id, struct err *err)
+{
+    const int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return sql_end(s->db, delete_inside(s->db, id, err), err);
+}

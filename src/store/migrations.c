@@ -1,0 +1,186 @@
+#include "store/migrations.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* "krrd" in ASCII; stands in the file's header beside user_version. */
+#define APPLICATION_ID 1802662500
+
+/*
+ * jobs.last_event numbers a job's events without gaps. dataset_holds keeps a data set from being
+ * deleted while an unfinished job needs it, whereas jobs.dataset is history and may name one that
+ * is gone. models.version is NULL while a model is staged. model_names survives its models, so that
+ * a version is never used twice. models.key is never used twice either (AUTOINCREMENT): workers
+ * know loaded models by it.
+ */
+static const char version_1[] =
+    "CREATE TABLE datasets ("
+    "    id TEXT NOT NULL PRIMARY KEY CHECK (length(id) BETWEEN 1 AND 31),"
+    "    name TEXT NOT NULL,"
+    "    info TEXT NOT NULL,"
+    "    rows INTEGER NOT NULL CHECK (rows >= 1),"
+    "    columns INTEGER NOT NULL CHECK (columns >= 1),"
+    "    bytes INTEGER NOT NULL CHECK (bytes >= 0),"
+    "    sha256 TEXT NOT NULL CHECK (length(sha256) = 64),"
+    "    created_ms INTEGER NOT NULL"
+    ") STRICT;"
+
+    "CREATE TABLE jobs ("
+    "    key INTEGER PRIMARY KEY,"
+    "    id TEXT NOT NULL UNIQUE CHECK (length(id) BETWEEN 1 AND 31),"
+    "    status TEXT NOT NULL CHECK (status IN ('queued', 'running', 'paused', 'cancelling',"
+    "                                           'succeeded', 'failed', 'cancelled')),"
+    "    reason TEXT,"
+    "    model TEXT NOT NULL CHECK (length(model) >= 1),"
+    "    model_version INTEGER CHECK (model_version >= 1),"
+    "    dataset TEXT NOT NULL,"
+    "    test_dataset TEXT,"
+    "    spec TEXT NOT NULL,"
+    "    progress TEXT,"
+    "    result TEXT,"
+    "    error TEXT,"
+    "    worker TEXT,"
+    "    device TEXT,"
+    "    priority INTEGER NOT NULL,"
+    "    attempt INTEGER NOT NULL DEFAULT 0 CHECK (attempt BETWEEN 0 AND max_attempts),"
+    "    max_attempts INTEGER NOT NULL CHECK (max_attempts >= 1),"
+    "    created_ms INTEGER NOT NULL,"
+    "    queued_ms INTEGER NOT NULL,"
+    "    started_ms INTEGER,"
+    "    finished_ms INTEGER,"
+    "    last_event INTEGER NOT NULL DEFAULT 0 CHECK (last_event >= 0),"
+    "    CHECK ((finished_ms IS NOT NULL) = (status IN ('succeeded', 'failed', 'cancelled'))),"
+    "    CHECK (status NOT IN ('running', 'cancelling')"
+    "           OR (worker IS NOT NULL AND started_ms IS NOT NULL AND attempt >= 1))"
+    ") STRICT;"
+    "CREATE INDEX jobs_queue ON jobs (priority DESC, key) WHERE status = 'queued';"
+    "CREATE INDEX jobs_by_status ON jobs (status, id);"
+    "CREATE INDEX jobs_by_model ON jobs (model, id);"
+
+    "CREATE TABLE dataset_holds ("
+    "    job INTEGER NOT NULL REFERENCES jobs (key) ON DELETE CASCADE,"
+    "    dataset TEXT NOT NULL REFERENCES datasets (id) ON DELETE RESTRICT,"
+    "    PRIMARY KEY (job, dataset)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX dataset_holds_by_dataset ON dataset_holds (dataset);"
+
+    "CREATE TABLE events ("
+    "    job INTEGER NOT NULL REFERENCES jobs (key) ON DELETE CASCADE,"
+    "    id INTEGER NOT NULL CHECK (id >= 1),"
+    "    created_ms INTEGER NOT NULL,"
+    "    level TEXT NOT NULL CHECK (level IN ('info', 'warning', 'error')),"
+    "    type TEXT NOT NULL CHECK (type IN ('status', 'metrics', 'message')),"
+    "    message TEXT NOT NULL,"
+    "    data TEXT,"
+    "    PRIMARY KEY (job, id)"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE model_names ("
+    "    name TEXT NOT NULL PRIMARY KEY,"
+    "    next_version INTEGER NOT NULL CHECK (next_version >= 1)"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE models ("
+    "    key INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "    name TEXT NOT NULL,"
+    "    version INTEGER CHECK (version >= 1),"
+    "    job TEXT NOT NULL,"
+    "    dataset TEXT NOT NULL,"
+    "    description TEXT,"
+    "    sha256 TEXT CHECK (length(sha256) = 64),"
+    "    bytes INTEGER NOT NULL DEFAULT 0 CHECK (bytes >= 0),"
+    "    chunks INTEGER NOT NULL DEFAULT 0 CHECK (chunks >= 0),"
+    "    created_ms INTEGER,"
+    "    UNIQUE (name, version),"
+    "    CHECK ((sha256 IS NULL) = (description IS NULL)),"
+    "    CHECK (version IS NULL OR (sha256 IS NOT NULL AND created_ms IS NOT NULL))"
+    ") STRICT;"
+    "CREATE INDEX models_staged ON models (job) WHERE version IS NULL;"
+
+    "CREATE TABLE model_chunks ("
+    "    model INTEGER NOT NULL REFERENCES models (key) ON DELETE CASCADE,"
+    "    number INTEGER NOT NULL CHECK (number >= 0),"
+    "    data BLOB NOT NULL CHECK (length(data) BETWEEN 1 AND 8388608),"
+    "    UNIQUE (model, number)"
+    ") STRICT;";
+
+static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
+{
+    const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
+    return rc < 0 ? rc : 0;
+}
+
+int migrations_version(struct sql *db, int *ret, struct err *err)
+{
+    int64_t version = 0, application = 0, objects = 0;
+    int rc = read_pragma(db, "PRAGMA user_version", &version, err);
+    if (rc == 0) {
+        rc = read_pragma(db, "PRAGMA application_id", &application, err);
+    }
+    if (rc == 0) {
+        rc = read_pragma(db, "SELECT count(*) FROM sqlite_schema", &objects, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    const bool empty = version == 0 && application == 0 && objects == 0;
+    if (!empty && (application != APPLICATION_ID || version < 1)) {
+        return err_set(err, ERR_UNSUPPORTED, "The database belongs to another program.");
+    }
+    *ret = (int)version;
+    return 0;
+}
+
+static int apply(struct sql *db, const char *text, int version, struct err *err)
+{
+    const int rc = sql_script(db, text, err);
+    if (rc < 0) {
+        return rc;
+    }
+    char stamp[96];
+    snprintf(stamp, sizeof(stamp), "PRAGMA application_id = %d; PRAGMA user_version = %d;",
+             APPLICATION_ID, version);
+    return sql_script(db, stamp, err);
+}
+
+int migrations_check(int version, const struct migrations *list, struct err *err)
+{
+    if (version <= list->count) {
+        return 0;
+    }
+    return err_set(err, ERR_UNSUPPORTED,
+                   "The database was written by a newer version of this program (schema %d; this "
+                   "one knows %d).",
+                   version, list->count);
+}
+
+int migrations_run(struct sql *db, const struct migrations *list, struct err *err)
+{
+    int version;
+    int rc = migrations_version(db, &version, err);
+    if (rc == 0) {
+        rc = migrations_check(version, list, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    while (version < list->count) {
+        rc = sql_begin(db, err);
+        if (rc < 0) {
+            return rc;
+        }
+        rc = sql_end(db, apply(db, list->texts[version], version + 1, err), err);
+        if (rc < 0) {
+            return rc;
+        }
+        version++;
+    }
+    return 0;
+}
+
+static const char *const texts[] = {version_1};
+
+const struct migrations migrations = {
+    .texts = texts,
+    .count = sizeof(texts) / sizeof(texts[0]),
+};

@@ -1,0 +1,339 @@
+#include "store/models.h"
+
+#include "base/mem.h"
+#include "store/internal.h"
+
+#define MODEL_COLUMNS                                                                              \
+    "models.key, models.name, models.version, models.job, models.dataset, models.description, "    \
+    "models.bytes, models.sha256, models.created_ms"
+
+void model_row_deinit(struct model_row *r)
+{
+    mem_free(r->name);
+    mem_free(r->description);
+    *r = (struct model_row){.key = 0};
+}
+
+static void deinit_row(void *row)
+{
+    model_row_deinit(row);
+}
+
+static int read_row(struct sql_stmt *st, void *row, struct err *err)
+{
+    struct model_row *r = row;
+    r->key = sql_col_int(st, 0);
+    r->name = sql_col_text(st, 1);
+    r->version = sql_col_int(st, 2);
+    sql_col_fixed(st, 3, r->job, sizeof(r->job));
+    sql_col_fixed(st, 4, r->dataset, sizeof(r->dataset));
+    r->description = sql_col_text(st, 5);
+    r->bytes = sql_col_int(st, 6);
+    sql_col_fixed(st, 7, r->sha256, sizeof(r->sha256));
+    r->created_ms = sql_col_int(st, 8);
+    return sql_row_check(st, err);
+}
+
+static const struct list_kind model_kind = {
+    .size = sizeof(struct model_row),
+    .read = read_row,
+    .deinit = deinit_row,
+};
+
+static int not_found(struct err *err)
+{
+    return err_set(err, ERR_NOT_FOUND, "There is no such model.");
+}
+
+/* Staging. */
+
+static int stage_inside(struct sql *db, const char *job, int64_t *ret_key, struct err *err)
+{
+    static const char select[] =
+        "SELECT status IN ('running', 'cancelling') FROM jobs WHERE id = ?1";
+    static const char insert[] = "INSERT INTO models (name, job, dataset) "
+                                 "SELECT model, id, dataset FROM jobs WHERE id = ?1 RETURNING key";
+    int64_t active;
+    int rc = sql_number(db, select, SQL_ARGS(sql_text(job)), &active, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : jobs__not_found(err);
+    }
+    if (!active) {
+        return err_set(err, ERR_CONFLICT, "The job is not running; it cannot store a model.");
+    }
+    rc = sql_number(db, insert, SQL_ARGS(sql_text(job)), ret_key, err);
+    return rc < 0 ? rc : 0;
+}
+
+int models_stage(struct store *s, const char *job, int64_t *ret_key, struct err *err)
+{
+    int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    int64_t key = 0;
+    rc = sql_end(s->db, stage_inside(s->db, job, &key, err), err);
+    if (rc == 0) {
+        *ret_key = key;
+    }
+    return rc;
+}
+
+struct staged {
+    int64_t bytes, chunks;
+    bool sealed;
+};
+
+/* `job` NULL: whichever job has staged it. */
+static int find_staged(struct sql *db, int64_t key, const char *job, struct staged *ret,
+                       struct err *err)
+{
+    static const char select[] = "SELECT bytes, chunks, sha256 IS NOT NULL FROM models "
+                                 "WHERE key = ?1 AND version IS NULL AND job = ifnull(?2, job)";
+    cleanup_sql struct sql_stmt *st = NULL;
+    const int rc = sql_first(db, select, SQL_ARGS(sql_int(key), sql_text(job)), &st, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : err_set(err, ERR_NOT_FOUND, "There is no such staged model.");
+    }
+    *ret = (struct staged){
+        .bytes = sql_col_int(st, 0),
+        .chunks = sql_col_int(st, 1),
+        .sealed = sql_col_int(st, 2) != 0,
+    };
+    return 0;
+}
+
+static int find_unsealed(struct sql *db, int64_t key, struct staged *ret, struct err *err)
+{
+    const int rc = find_staged(db, key, NULL, ret, err);
+    if (rc == 0 && ret->sealed) {
+        return err_set(err, ERR_CONFLICT, "The staged model is complete already.");
+    }
+    return rc;
+}
+
+static int chunk_inside(struct sql *db, int64_t key, const void *data, size_t size, struct err *err)
+{
+    static const char insert[] =
+        "INSERT INTO model_chunks (model, number, data) VALUES (?1, ?2, ?3)";
+    static const char count[] =
+        "UPDATE models SET chunks = chunks + 1, bytes = bytes + ?2 WHERE key = ?1";
+    struct staged staged;
+    int rc = find_unsealed(db, key, &staged, err);
+    if (rc == 0) {
+        rc = sql_run(db, insert,
+                     SQL_ARGS(sql_int(key), sql_int(staged.chunks), sql_blob(data, size)), err);
+    }
+    if (rc == 0) {
+        rc = sql_run(db, count, SQL_ARGS(sql_int(key), sql_int((int64_t)size)), err);
+    }
+    return rc;
+}
+
+int models_stage_chunk(struct store *s, int64_t key, const void *data, size_t size, struct err *err)
+{
+    if (size == 0) {
+        return err_set(err, ERR_INVALID, "A piece of a model must not be empty.");
+    }
+    if (size > MODELS_CHUNK_MAX) {
+        return err_set(err, ERR_TOO_LARGE, "A piece of a model has at most %u bytes, not %zu.",
+                       MODELS_CHUNK_MAX, size);
+    }
+    const int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return sql_end(s->db, chunk_inside(s->db, key, data, size, err), err);
+}
+
+static int seal_inside(struct sql *db, int64_t key, const char *description, const char *sha256,
+                       int64_t bytes, struct err *err)
+{
+    static const char change[] = "UPDATE models SET description = ?2, sha256 = ?3 WHERE key = ?1";
+    struct staged staged;
+    const int rc = find_unsealed(db, key, &staged, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (staged.bytes != bytes) {
+        return err_set(err, ERR_CORRUPT, "The model has %lld bytes, but %lld have been stored.",
+                       (long long)bytes, (long long)staged.bytes);
+    }
+    return sql_run(db, change, SQL_ARGS(sql_int(key), sql_text(description), sql_text(sha256)),
+                   err);
+}
+
+int models_stage_seal(struct store *s, int64_t key, const char *description, const char *sha256,
+                      int64_t bytes, struct err *err)
+{
+    const int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return sql_end(s->db, seal_inside(s->db, key, description, sha256, bytes, err), err);
+}
+
+int models_drop_stage(struct store *s, int64_t key, struct err *err)
+{
+    static const char delete[] = "DELETE FROM models WHERE key = ?1 AND version IS NULL";
+    const int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return sql_end(s->db, sql_run(s->db, delete, SQL_ARGS(sql_int(key)), err), err);
+}
+
+int models__drop_staged(struct sql *db, const char *job, struct err *err)
+{
+    static const char of_job[] = "DELETE FROM models WHERE version IS NULL AND job = ?1";
+    static const char of_all[] = "DELETE FROM models WHERE version IS NULL";
+    return job == NULL ? sql_run(db, of_all, SQL_NO_ARGS, err)
+                       : sql_run(db, of_job, SQL_ARGS(sql_text(job)), err);
+}
+
+int models__publish(struct sql *db, int64_t key, const char *job, int64_t now_ms,
+                    int64_t *ret_version, struct err *err)
+{
+    static const char number[] =
+        "INSERT INTO model_names (name, next_version) SELECT name, 2 FROM models WHERE key = ?1 "
+        "ON CONFLICT (name) DO UPDATE SET next_version = next_version + 1 "
+        "RETURNING next_version - 1";
+    static const char change[] = "UPDATE models SET version = ?2, created_ms = ?3 WHERE key = ?1";
+    struct staged staged;
+    int rc = find_staged(db, key, job, &staged, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!staged.sealed) {
+        return err_set(err, ERR_CONFLICT, "The staged model is not complete.");
+    }
+    int64_t version = 0;
+    rc = sql_number(db, number, SQL_ARGS(sql_int(key)), &version, err);
+    if (rc > 0) {
+        rc = sql_run(db, change, SQL_ARGS(sql_int(key), sql_int(version), sql_int(now_ms)), err);
+    }
+    if (rc == 0) {
+        *ret_version = version;
+    }
+    return rc;
+}
+
+/* Published models. */
+
+int models_get(struct store *s, const char *name, int64_t version, struct model_row *ret,
+               struct err *err)
+{
+    static const char exact[] =
+        "SELECT " MODEL_COLUMNS " FROM models WHERE name = ?1 AND version = ?2";
+    static const char newest[] = "SELECT " MODEL_COLUMNS " FROM models WHERE name = ?1 "
+                                 "AND version IS NOT NULL ORDER BY version DESC LIMIT 1";
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc = version == 0
+                 ? sql_first(s->db, newest, SQL_ARGS(sql_text(name)), &st, err)
+                 : sql_first(s->db, exact, SQL_ARGS(sql_text(name), sql_int(version)), &st, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : not_found(err);
+    }
+    struct model_row row = {.key = 0};
+    rc = read_row(st, &row, err);
+    if (rc < 0) {
+        model_row_deinit(&row);
+        return rc;
+    }
+    *ret = row;
+    return 0;
+}
+
+int models_list(struct store *s, struct store_page page, struct model_row **ret, int64_t *ret_count,
+                bool *ret_more, struct err *err)
+{
+    static const char select[] =
+        "SELECT " MODEL_COLUMNS " FROM model_names JOIN models ON models.name = model_names.name "
+        "AND models.version = (SELECT max(v.version) FROM models v WHERE v.name = model_names.name)"
+        " WHERE model_names.name > ifnull(?1, '') ORDER BY model_names.name LIMIT ?2";
+    int rc = list__check_limit(page.limit, STORE_PAGE_MAX, err);
+    if (rc < 0) {
+        return rc;
+    }
+    cleanup_sql struct sql_stmt *st = NULL;
+    rc =
+        sql_start(s->db, select, SQL_ARGS(sql_text(page.after), sql_int(page.limit + 1)), &st, err);
+    if (rc < 0) {
+        return rc;
+    }
+    void *rows;
+    rc = list__read(st, &model_kind, page.limit, &rows, ret_count, ret_more, err);
+    if (rc == 0) {
+        *ret = rows;
+    }
+    return rc;
+}
+
+int models_versions(struct store *s, const char *name, struct model_row **ret, int64_t *ret_count,
+                    struct err *err)
+{
+    static const char select[] = "SELECT " MODEL_COLUMNS " FROM models WHERE name = ?1 "
+                                 "AND version IS NOT NULL ORDER BY version DESC";
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc = sql_start(s->db, select, SQL_ARGS(sql_text(name)), &st, err);
+    if (rc < 0) {
+        return rc;
+    }
+    void *rows;
+    int64_t count;
+    rc = list__read(st, &model_kind, INT64_MAX, &rows, &count, NULL, err);
+    if (rc == 0 && count == 0) {
+        rc = not_found(err);
+    }
+    if (rc == 0) {
+        *ret = rows;
+        *ret_count = count;
+    }
+    return rc;
+}
+
+void models_list_free(struct model_row *rows, int64_t count)
+{
+    list__free(&model_kind, rows, count);
+}
+
+static int delete_inside(struct sql *db, const char *name, int64_t version, struct err *err)
+{
+    static const char delete[] = "DELETE FROM models WHERE name = ?1 AND version = ?2";
+    const int rc = sql_run(db, delete, SQL_ARGS(sql_text(name), sql_int(version)), err);
+    if (rc < 0) {
+        return rc;
+    }
+    return sql_changes(db) == 0 ? not_found(err) : 0;
+}
+
+int models_delete(struct store *s, const char *name, int64_t version, struct err *err)
+{
+    const int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return sql_end(s->db, delete_inside(s->db, name, version, err), err);
+}
+
+int models_chunk(struct store *s, int64_t key, int64_t index, void **ret, size_t *ret_size,
+                 struct err *err)
+{
+    static const char select[] = "SELECT data FROM models LEFT JOIN model_chunks "
+                                 "ON model_chunks.model = models.key AND model_chunks.number = ?2 "
+                                 "WHERE models.key = ?1";
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc = sql_first(s->db, select, SQL_ARGS(sql_int(key), sql_int(index)), &st, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : not_found(err);
+    }
+    size_t size = 0;
+    void *data = sql_col_blob(st, 0, &size);
+    rc = sql_row_check(st, err);
+    if (rc < 0 || data == NULL) {
+        return rc; /* NULL: the model has no chunk of this number */
+    }
+    *ret = data;
+    *ret_size = size;
+    return 1;
+}

@@ -1,0 +1,234 @@
+#include "store/jobs.h"
+
+#include "unit/store_fixture.h"
+
+static void test_status_names(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < JOB_STATUS_COUNT_; i++) {
+        enum job_status status = JOB_STATUS_COUNT_;
+        OK(job_status_parse(job_status_name((enum job_status)i), &status, &f->err));
+        assert_int_equal(status, i);
+        assert_int_equal(job_status_final(status), i >= JOB_SUCCEEDED);
+    }
+    enum job_status status;
+    FAILS(job_status_parse("done", &status, &f->err), ERR_INVALID, "queued, running");
+    FAILS(job_status_parse("", &status, &f->err), ERR_INVALID, "queued, running");
+    assert_string_equal(job_status_name(JOB_STATUS_COUNT_), "unknown");
+}
+
+static void test_insert_and_get(void **state)
+{
+    struct fixture *f = *state;
+    add_dataset(f, "ds_1");
+    add_dataset(f, "ds_2");
+    struct job_row job = {.id = "job_1",
+                          .model = (char[]){"homo"},
+                          .dataset = "ds_1",
+                          .test_dataset = "ds_2",
+                          .spec = (char[]){"{\"seed\":7}"},
+                          .priority = -3,
+                          .max_attempts = 2};
+    OK(jobs_insert(f->store, &job, 1234, &f->err));
+    struct job_row row;
+    OK(jobs_get(f->store, "job_1", &row, &f->err));
+    assert_string_equal(row.id, "job_1");
+    assert_int_equal(row.status, JOB_QUEUED);
+    assert_string_equal(row.model, "homo");
+    assert_string_equal(row.dataset, "ds_1");
+    assert_string_equal(row.test_dataset, "ds_2");
+    assert_string_equal(row.spec, "{\"seed\":7}");
+    assert_int_equal(row.priority, -3);
+    assert_int_equal(row.max_attempts, 2);
+    assert_int_equal(row.attempt, 0);
+    assert_int_equal(row.created_ms, 1234);
+    assert_int_equal(row.queued_ms, 1234);
+    assert_int_equal(row.started_ms, 0);
+    assert_int_equal(row.finished_ms, 0);
+    assert_int_equal(row.model_version, 0);
+    assert_null(row.reason);
+    assert_null(row.progress);
+    assert_null(row.result);
+    assert_null(row.error);
+    assert_null(row.worker);
+    assert_null(row.device);
+    job_row_deinit(&row);
+    job_row_deinit(&row);
+
+    struct event_row *events;
+    int64_t count;
+    OK(events_list(f->store, "job_1", 0, 10, &events, &count, &f->err));
+    assert_int_equal(count, 1);
+    assert_string_equal(events[0].type, "status");
+    assert_string_equal(events[0].level, "info");
+    assert_string_equal(events[0].data, "{\"status\":\"queued\",\"reason\":null,\"attempt\":0}");
+    events_list_free(events, count);
+}
+
+static void test_insert_refusals(void **state)
+{
+    struct fixture *f = *state;
+    FAILS(insert_job(f, "job_1", "m", 0, 3), ERR_NOT_FOUND, "no such data set");
+    assert_string_equal(f->err.pointer, "#/dataset");
+    add_dataset(f, "ds_1");
+    struct job_row job = {.id = "job_1",
+                          .model = (char[]){"m"},
+                          .dataset = "ds_1",
+                          .test_dataset = "ds_7",
+                          .spec = (char[]){"{}"},
+                          .max_attempts = 1};
+    FAILS(jobs_insert(f->store, &job, 1, &f->err), ERR_NOT_FOUND, "no such data set");
+    assert_string_equal(f->err.pointer, "#/test/dataset");
+    snprintf(job.test_dataset, sizeof(job.test_dataset), "ds_1"); /* the same one twice is fine */
+    OK(jobs_insert(f->store, &job, 1, &f->err));
+    FAILS(insert_job(f, "job_1", "m", 0, 3), ERR_CONFLICT, "already");
+    FAILS(insert_job(f, "job_2", "", 0, 3), ERR_INVALID, "accepts");
+    FAILS(insert_job(f, "job_2", "m", 0, 0), ERR_INVALID, "accepts");
+    FAILS(insert_job(f, "", "m", 0, 3), ERR_INVALID, "accepts");
+    /* Nothing of the refused ones is left. */
+    assert_int_equal(number_of(f, "SELECT count(*) FROM jobs"), 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM events"), 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM dataset_holds"), 1);
+    struct job_row row;
+    FAILS(jobs_get(f->store, "job_2", &row, &f->err), ERR_NOT_FOUND, "no such job");
+}
+
+/* The ids of a list joined by blanks, all pages of `limit` one after another. */
+static void check_list(struct fixture *f, struct jobs_filter filter, int64_t limit,
+                       const char *expected)
+{
+    char text[256] = "", after[ID_SIZE] = "";
+    for (bool more = true; more;) {
+        struct job_row *rows = NULL;
+        int64_t count = -1;
+        OK(jobs_list(f->store, filter, (struct store_page){after, limit}, &rows, &count, &more,
+                     &f->err));
+        assert_true(count <= limit && (count == limit || !more));
+        for (int64_t i = 0; i < count; i++) {
+            const size_t len = strlen(text);
+            snprintf(text + len, sizeof(text) - len, "%s ", rows[i].id + 4);
+            snprintf(after, sizeof(after), "%s", rows[i].id);
+        }
+        jobs_list_free(rows, count);
+    }
+    assert_string_equal(text, expected);
+}
+
+static void test_list_and_filters(void **state)
+{
+    struct fixture *f = *state;
+    add_dataset(f, "ds_1");
+    const struct jobs_filter all = {NULL, -1};
+    check_list(f, all, 10, "");
+    for (int i = 1; i <= 9; i++) {
+        char id[ID_SIZE];
+        snprintf(id, sizeof(id), "job_%d", i);
+        OK(insert_job(f, id, i % 3 == 0 ? "b" : "a", 0, 3));
+    }
+    enum job_status status;
+    OK(jobs_cancel(f->store, "job_3", 1, &status, &f->err));
+    OK(jobs_cancel(f->store, "job_4", 1, &status, &f->err));
+    claim(f, "job_1");
+    const int64_t limits[] = {1, 2, 3, 4, 9, 100};
+    for (int i = 0; i < 6; i++) {
+        check_list(f, all, limits[i], "9 8 7 6 5 4 3 2 1 ");
+        check_list(f, (struct jobs_filter){"a", -1}, limits[i], "8 7 5 4 2 1 ");
+        check_list(f, (struct jobs_filter){NULL, JOB_QUEUED}, limits[i], "9 8 7 6 5 2 ");
+        check_list(f, (struct jobs_filter){"a", JOB_CANCELLED}, limits[i], "4 ");
+        check_list(f, (struct jobs_filter){"b", JOB_QUEUED}, limits[i], "9 6 ");
+        check_list(f, (struct jobs_filter){"c", -1}, limits[i], "");
+    }
+    struct job_row *rows;
+    int64_t count;
+    bool more;
+    FAILS(jobs_list(f->store, all, (struct store_page){"", 101}, &rows, &count, &more, &f->err),
+          ERR_INVALID, "1 to 100");
+
+    const int64_t expected[JOB_STATUS_COUNT_] = {
+        [JOB_QUEUED] = 6, [JOB_RUNNING] = 1, [JOB_CANCELLED] = 2};
+    for (int i = 0; i < JOB_STATUS_COUNT_; i++) {
+        OK(jobs_count(f->store, (enum job_status)i, &count, &f->err));
+        assert_int_equal(count, expected[i]);
+    }
+}
+
+static int64_t position_of(struct fixture *f, const char *id)
+{
+    int64_t position = -9;
+    OK(jobs_queue_position(f->store, id, &position, &f->err));
+    return position;
+}
+
+static void test_claim_order_and_position(void **state)
+{
+    struct fixture *f = *state;
+    add_dataset(f, "ds_1");
+    OK(insert_job(f, "job_1", "m", 0, 3));
+    OK(insert_job(f, "job_2", "m", 5, 3));
+    OK(insert_job(f, "job_3", "m", -1, 3));
+    OK(insert_job(f, "job_4", "m", 5, 3));
+    OK(insert_job(f, "job_5", "m", 0, 3));
+    const char *const order[] = {"job_2", "job_4", "job_1", "job_5", "job_3"};
+    for (int first = 0; first < 5; first++) {
+        for (int i = 0; i < 5; i++) {
+            assert_int_equal(position_of(f, order[i]), i < first ? -1 : i - first);
+        }
+        claim(f, order[first]);
+    }
+    struct job_row row;
+    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 1, &row, &f->err), 0);
+    int64_t position;
+    FAILS(jobs_queue_position(f->store, "job_9", &position, &f->err), ERR_NOT_FOUND, "no such job");
+
+    /* A job that is queued again keeps its age. */
+    OK(insert_job(f, "job_6", "m", 0, 3));
+    enum job_status status;
+    OK(jobs_worker_lost(f->store, "job_1", "Lost.", NULL, 1, &status, &f->err));
+    assert_int_equal(position_of(f, "job_1"), 0);
+    assert_int_equal(position_of(f, "job_6"), 1);
+    claim(f, "job_1");
+}
+
+/* The claim walks the partial index and sorts nothing. */
+static void test_claim_uses_its_index(void **state)
+{
+    struct fixture *f = *state;
+    struct sql_stmt *st = NULL;
+    static const char explain[] = "EXPLAIN QUERY PLAN SELECT key " JOBS_QUEUE " LIMIT 1";
+    assert_int_equal(sql_first(f->store->db, explain, SQL_NO_ARGS, &st, &f->err), 1);
+    char *plan = sql_col_text(st, 3);
+    assert_contains(plan, "jobs_queue");
+    mem_free(plan);
+    assert_int_equal(sql_next(st, &f->err), 0); /* no second step, which would be a sort */
+    sql_done(st);
+}
+
+static void test_delete(void **state)
+{
+    struct fixture *f = *state;
+    add_dataset(f, "ds_1");
+    FAILS(jobs_delete(f->store, "job_1", &f->err), ERR_NOT_FOUND, "no such job");
+    assert_int_equal(train(f, "job_1", "m"), 1);
+    add_job(f, "job_2");
+    FAILS(jobs_delete(f->store, "job_2", &f->err), ERR_CONFLICT, "queued");
+    OK(jobs_delete(f->store, "job_1", &f->err));
+    struct job_row row;
+    FAILS(jobs_get(f->store, "job_1", &row, &f->err), ERR_NOT_FOUND, "no such job");
+    assert_int_equal(number_of(f, "SELECT count(*) FROM events WHERE job NOT IN "
+                                  "(SELECT key FROM jobs)"),
+                     0);
+    check_gapless(f, "job_2", 1);
+    struct model_row model; /* its model stays */
+    OK(models_get(f->store, "m", 1, &model, &f->err));
+    assert_string_equal(model.job, "job_1");
+    void *chunk;
+    size_t size;
+    assert_int_equal(models_chunk(f->store, model.key, 0, &chunk, &size, &f->err), 1);
+    mem_free(chunk);
+    model_row_deinit(&model);
+}
+
+TEST_MAIN(EMPTY_TEST(test_status_names), STORE_TEST(test_insert_and_get),
+          STORE_TEST(test_insert_refusals), STORE_TEST(test_list_and_filters),
+          STORE_TEST(test_claim_order_and_position), STORE_TEST(test_claim_uses_its_index),
+          STORE_TEST(test_delete))
