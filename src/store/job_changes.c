@@ -1,7 +1,6 @@
 /* The transitions of jobs.h: each reads the present state, asks the table whether it may, changes
  * the row and tells of it, all in one transaction. */
 #include "base/buf.h"
-#include "base/mem.h"
 #include "store/internal.h"
 #include "wire/reason.h"
 
