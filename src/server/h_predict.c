@@ -161,21 +161,10 @@ static void on_answer(void *context, const struct serving_answer *a, const struc
 
 /* ---- the question ---- */
 
-static int check_type(struct request *rq, struct err *err)
-{
-    const char *type = request_header(rq, "Content-Type");
-    if (!type || strncmp(type, "application/json", 16) == 0 ||
-        strncmp(type, "application/x-www-form-urlencoded", 33) == 0) {
-        return 0; /* What curl -d sends by itself is taken as JSON. */
-    }
-    return err_at(err, ERR_UNSUPPORTED, "#/header/content-type",
-                  "A prediction's body is application/json.");
-}
-
 static int start(struct predicting *p, struct err *err)
 {
     struct request *rq = p->rq;
-    int r = check_type(rq, err);
+    int r = request_is_json(rq, err);
     if (r == 0) {
         r = models_find(rq, &p->model, err);
     }

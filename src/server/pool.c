@@ -488,7 +488,7 @@ int slot_send(struct slot *s, enum frame_type type, uint64_t request, const stru
     if (!s->child || s->child->stream_ended) {
         return err_set(err, ERR_WORKER_LOST, "The worker is not running.");
     }
-    struct sending *w;
+    struct sending *w = NULL;
     int r = sending_new(type, request, json, payload, size, !sent, &w, err);
     if (r < 0) {
         return r;
@@ -523,7 +523,7 @@ int pool_size(const struct pool *p)
     return p->size;
 }
 
-struct slot *pool_slot(struct pool *p, int index)
+struct slot *pool_slot(const struct pool *p, int index)
 {
     return p->slots[index];
 }

@@ -49,7 +49,7 @@ void pool_stop(struct pool *p, double grace_s, void (*stopped)(void *context), v
 struct pool *pool_free(struct pool *p); /* after stopped */
 
 int pool_size(const struct pool *p);
-struct slot *pool_slot(struct pool *p, int index);
+struct slot *pool_slot(const struct pool *p, int index);
 
 const char *slot_name(const struct slot *s); /* "train:0" */
 enum slot_kind slot_kind(const struct slot *s);

@@ -402,6 +402,12 @@ struct slot_listener trainer_listener(struct trainer *t)
         .context = t, .ready = on_ready, .frame = on_frame, .lost = on_lost};
 }
 
+const char *trainer_job(const struct slot *s)
+{
+    const struct run *run = slot_user(s);
+    return run ? run->job : NULL;
+}
+
 /* ---- cancel ---- */
 
 static void on_cancel_grace(uv_timer_t *timer)

@@ -1,0 +1,142 @@
+#include "server/workers.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/clock.h"
+#include "server/app.h"
+#include "server/pool.h"
+#include "server/serving.h"
+#include "server/subscribers.h"
+#include "server/trainer.h"
+#include "store/jobs.h"
+
+/* What a job that is about to end gets at shutdown; there are no checkpoints to wait for. */
+static const double stop_grace_s = 2.0;
+
+/* ---- the worker program ---- */
+
+/* Installed beside the daemon, or in the sister folder of a build tree. */
+static int find_program(const struct app *app, char ret[PATH_MAX], struct err *err)
+{
+    static const char *const places[] = {"krrd-worker", "../worker/krrd-worker"};
+    if (app->config.worker_program[0] != '\0') {
+        snprintf(ret, PATH_MAX, "%s", app->config.worker_program);
+        return 0;
+    }
+    char self[PATH_MAX];
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n < 0) {
+        return err_errno(err, "find the daemon's own program file");
+    }
+    self[n] = '\0';
+    *strrchr(self, '/') = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        const int len = snprintf(ret, PATH_MAX, "%s/%s", self, places[i]);
+        if (len < PATH_MAX && access(ret, X_OK) == 0) {
+            return 0;
+        }
+    }
+    return err_set(err, ERR_NOT_FOUND,
+                   "krrd-worker is not beside krrd; name it with --worker-program.");
+}
+
+/* ---- up ---- */
+
+static int recover(struct app *app, struct err *err)
+{
+    int64_t count;
+    const int r = jobs_recover(app->store, clock_wall_ms(), &count, err);
+    if (r == 0 && count > 0) {
+        char text[24];
+        snprintf(text, sizeof text, "%lld", (long long)count);
+        log_msg(&app->log, LOG_WARNING, "jobs.recovered", "count", text, NULL);
+    }
+    return r;
+}
+
+static int open_pool(struct app *app, struct err *err)
+{
+    char program[PATH_MAX];
+    const int r = find_program(app, program, err);
+    if (r < 0) {
+        return r;
+    }
+    const struct pool_options o = {
+        .program = program,
+        .train_workers = app->config.train_workers,
+        .serve_workers = app->config.serve_workers,
+        .threads = app->config.worker_threads,
+        .train = trainer_listener(app->trainer),
+        .serve = serving_listener(app->serving),
+    };
+    return pool_new(app->loop, &app->log, &o, &app->pool, err);
+}
+
+int workers_open(struct app *app, struct err *err)
+{
+    int r = recover(app, err);
+    r = r == 0 ? subscribers_new(app, &app->subscribers, err) : r;
+    r = r == 0 ? trainer_new(app, &app->trainer, err) : r;
+    r = r == 0 ? serving_new(app, &app->serving, err) : r;
+    return r == 0 ? open_pool(app, err) : r;
+}
+
+/* ---- down ---- */
+
+static void on_stopped(void *context)
+{
+    *(bool *)context = true;
+}
+
+static void stop_pool(struct app *app)
+{
+    bool stopped = false;
+    pool_stop(app->pool, stop_grace_s, on_stopped, &stopped);
+    while (!stopped && uv_run(app->loop, UV_RUN_ONCE) != 0) {
+    }
+    app->pool = pool_free(app->pool);
+}
+
+void workers_close(struct app *app)
+{
+    if (app->pool != NULL) {
+        stop_pool(app);
+    }
+    app->serving = serving_free(app->serving);
+    app->trainer = trainer_free(app->trainer);
+    if (app->subscribers != NULL) {
+        subscribers_stop(app->subscribers);
+        uv_run(app->loop, UV_RUN_NOWAIT); /* its timers, and streams that were just ended */
+        app->subscribers = subscribers_free(app->subscribers);
+    }
+}
+
+/* ---- state ---- */
+
+static bool any_up(const struct app *app, enum slot_kind kind)
+{
+    for (int i = 0; i < pool_size(app->pool); i++) {
+        const struct slot *s = pool_slot(app->pool, i);
+        if (slot_kind(s) == kind && (slot_state(s) == SLOT_IDLE || slot_state(s) == SLOT_BUSY)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool workers_ready(const struct app *app, const char **ret_reason)
+{
+    if (!any_up(app, SLOT_TRAIN)) {
+        *ret_reason = "No training worker is up.";
+        return false;
+    }
+    if (!any_up(app, SLOT_SERVE)) {
+        *ret_reason = "No serving worker is up.";
+        return false;
+    }
+    return true;
+}
