@@ -1,0 +1,137 @@
+# Shared by scripts/*: sourced, not run. Installing packages and building, each safe when several
+# scripts do it at once in the same clone.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+locks="$root/.cache"
+
+build_packages="build-essential pkg-config meson ninja-build libmicrohttpd-dev libuv1-dev libcjson-dev
+    libopenblas-dev liblapacke-dev libsqlite3-dev libzip-dev libcsv-dev nettle-dev zlib1g-dev
+    curl jq util-linux"
+test_packages="libcmocka-dev python3 python3-pytest python3-numpy python3-requests python3-yaml
+    python3-jsonschema"
+# Checks that are skipped where the distribution has no such package.
+optional_packages="clang-format-14"
+
+say() {
+    printf '%s\n' "== $*"
+}
+
+die() {
+    printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+    exit 1
+}
+
+# with_lock NAME COMMAND...: one at a time in this clone. The command's children do not keep it.
+with_lock() {
+    local name=$1
+    shift
+    mkdir -p "$locks"
+    (
+        if ! flock -n 9; then
+            say "waiting for another script ($name)"
+            flock 9
+        fi
+        "$@" 9>&-
+    ) 9>"$locks/$name.lock"
+}
+
+# The given packages that are not installed, on one line.
+missing_packages() {
+    local package
+    for package in "$@"; do
+        case $(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null) in
+        [ih]i*) ;;
+        *) printf '%s ' "$package" ;;
+        esac
+    done
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif [ -t 0 ]; then
+        sudo "$@"
+    else
+        sudo -n "$@"
+    fi
+}
+
+apt_get() {
+    as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a \
+        apt-get -q -y -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 "$@"
+}
+
+# apt-get's wait covers the lock of installing, not the one of the package lists.
+apt_update() {
+    local attempt
+    for attempt in 1 2 3 4 5 6; do
+        apt_get update && return 0
+        say "apt-get update failed (attempt $attempt of 6), again in 10 s"
+        sleep 10
+    done
+    return 1
+}
+
+available_packages() {
+    local package
+    for package in "$@"; do
+        if apt-cache show "$package" >/dev/null 2>&1; then
+            printf '%s ' "$package"
+        else
+            say "there is no package $package here; what needs it will be skipped" >&2
+        fi
+    done
+}
+
+install_missing() {
+    local required optional
+    # shellcheck disable=SC2046,SC2086 # lists of words
+    required=$(missing_packages $build_packages $([ "$1" = tests ] && echo $test_packages))
+    # shellcheck disable=SC2046,SC2086
+    optional=$(missing_packages $([ "$1" = tests ] && echo $optional_packages))
+    [ -n "$required$optional" ] || return 0
+    if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+        die "installing needs root; run this as root first: apt-get install $required$optional"
+    fi
+    if [ -n "$required" ] || [ -z "$(find /var/lib/apt/lists -name '*_Packages*' -print -quit)" ]; then
+        apt_update || die "apt-get update failed; see its messages above"
+    fi
+    # shellcheck disable=SC2086
+    optional=$(available_packages $optional)
+    [ -n "$required$optional" ] || return 0
+    say "installing: $required$optional"
+    # shellcheck disable=SC2086
+    apt_get install --no-install-recommends $required $optional ||
+        die "apt-get install failed; see its messages above"
+}
+
+# install_packages build|tests: what is missing of the packages to build (and to test).
+install_packages() {
+    if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+        say "this machine has no apt-get (Debian 12 and Ubuntu 24.04 have); please install yourself:"
+        # shellcheck disable=SC2046,SC2086
+        echo $build_packages $([ "$1" = tests ] && echo $test_packages $optional_packages)
+        return 1
+    fi
+    if ! command -v flock >/dev/null; then
+        install_missing "$1"
+    else
+        with_lock install install_missing "$1"
+    fi
+}
+
+configure_and_build() {
+    local dir=$1 setup=$2
+    shift 2
+    if [ ! -f "$dir/build.ninja" ]; then
+        # shellcheck disable=SC2086 # options are words
+        meson setup $setup "$dir" "$root" || return 1
+    fi
+    # A step that fails to compile must not hide in a log: ninja prints the command and the error.
+    ninja -C "$dir" "$@"
+}
+
+# build DIR "MESON OPTIONS" [TARGET...]: configures once, then builds the targets (default all).
+build() {
+    with_lock "$(basename "$1")" configure_and_build "$@" || die "the build in $1 failed"
+}
