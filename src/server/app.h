@@ -1,5 +1,8 @@
-/* The daemon's whole state, built top-down in main.c and freed in reverse. No globals beside it. */
+/* The daemon's whole state, built top-down by app_open and freed in reverse. No globals beside it.
+ */
 #pragma once
+
+#include <stdbool.h>
 
 #include "base/id.h"
 #include "base/log.h"
@@ -13,21 +16,37 @@ struct serving;
 struct subscribers;
 
 struct app {
-    struct config config;
+    struct config config; /* owned */
     struct log log;
     struct id_source ids;
-    void *loop;                      /* uv_loop_t */
+    void *loop; /* uv_loop_t */
     struct store *store;
-    struct http *http;
     struct pool *pool;               /* pool.h: worker processes */
+    struct subscribers *subscribers; /* subscribers.h: SSE listeners by job */
     struct trainer *trainer;         /* trainer.h: queue -> training workers -> store */
     struct serving *serving;         /* serving.h: loaded models, predictions */
-    struct subscribers *subscribers; /* subscribers.h: SSE listeners by job */
+    struct http *http;
+    int uploads;   /* data sets being received or read in */
+    int offloaded; /* calls on the thread pool that are not back yet: offload.h */
     bool draining;
 };
+
+/* Takes the settings (also on failure). Fields of *app that were built before a failure stay for
+ * app_close. The address can be read from the file krrd.address in the data directory. */
+int app_open(struct app *app, struct config *config, struct err *err);
+/* Runs the loop until SIGTERM or SIGINT and everything in flight has ended, at most
+ * drain_timeout_s; a second signal ends it at once. */
+int app_run(struct app *app, struct err *err);
+/* Accepts half-built ones. false: a thread is still at work, so that some memory could not be
+ * freed, and the process should end without running exit handlers. */
+bool app_close(struct app *app);
+
+/* Whether new work would be done now; the reason is set where it would not. */
+bool app_ready(const struct app *app, const char **ret_reason);
 
 /* Paths inside the data directory, into caller's memory. */
 #define APP_PATH_MAX 4096
 void app_dataset_path(const struct app *app, const char *dataset_id, char ret[APP_PATH_MAX]);
+void app_temporary_path(const struct app *app, const char *name, char ret[APP_PATH_MAX]);
 
-/* handlers.h lists the handler functions; routes.c the const route table. */
+/* handlers.h lists the handler functions; routes.c has the route table. */

@@ -42,4 +42,6 @@ void system_openapi(struct request *rq);
 void system_solvers(struct request *rq);
 void system_kernels(struct request *rq);
 void system_preconditioners(struct request *rq);
+
+/* h_workers.c */
 void system_workers(struct request *rq);

@@ -1,12 +1,13 @@
 /*
- * HTTP on one loop: libmicrohttpd in external epoll mode driven by libuv. This is the only room that
- * knows microhttpd.h; handlers see struct request.
+ * HTTP on one loop: libmicrohttpd in external epoll mode driven by libuv. This is the only room
+ * that knows microhttpd.h; handlers see struct request.
  *
- * Life of a request: headers arrive -> route found, key and size checked -> body collected in memory
- * (ROUTE_BODY) or streamed to the route's sink (ROUTE_STREAM) -> handle() is called once -> exactly
- * one answer, now or later. A handler that returns without answering has deferred: the connection
- * is suspended until somebody answers. When the client leaves first, on_gone is called (once, if
- * set) and the request must not be answered any more. After an answer the request belongs to http.c.
+ * Life of a request: headers arrive -> route found, key and size checked -> body collected in
+ * memory (ROUTE_BODY) or streamed to the route's sink (ROUTE_STREAM) -> handle() is called once ->
+ * exactly one answer, now or later. A handler that returns without answering has deferred: the
+ * connection is suspended until somebody answers. It must have set on_gone: when the client leaves
+ * first, or the server stops, on_gone is called once and the request must not be touched any more.
+ * After an answer the request belongs to http.c; a second answer is ignored.
  *
  * Everything runs on the loop's thread. Handlers never block for more than a few milliseconds.
  */
@@ -26,20 +27,29 @@ struct request;
 struct stream;
 
 #define HTTP_MAX_PARAMS 4
-#define HTTP_BODY_MEMORY_MAX (64u << 20) /* largest body collected in memory */
+#define HTTP_BODY_MEMORY_MAX (64u << 20)    /* largest body collected in memory */
+#define HTTP_BODIES_MEMORY_MAX (256u << 20) /* all bodies being collected together */
+#define HTTP_STREAM_PENDING_MAX (4u << 20)  /* a listener that lets more pile up is dropped */
+#define HTTP_TARGET_MAX 8192                /* bytes of path and query together */
+#define HTTP_HEADERS_MAX 16384              /* bytes of the request line and headers */
+#define HTTP_QUERY_MAX 128                  /* query parameters of a request */
+#define HTTP_REQUEST_ID_MAX 128
 
 enum route_flags {
-    ROUTE_NO_BODY = 0,     /* a body is refused (400) */
-    ROUTE_BODY = 1,        /* collected in request.body, up to body_max */
-    ROUTE_STREAM = 2,      /* handed to sink as it arrives, up to the configured upload limit */
-    ROUTE_OPEN = 4         /* needs no key */
+    ROUTE_NO_BODY = 0, /* a body is refused (400) */
+    ROUTE_BODY = 1,    /* collected in request.body, up to body_max */
+    ROUTE_STREAM = 2,  /* handed to data() as it arrives, up to the configured upload limit */
+    ROUTE_OPEN = 4,    /* needs no key */
+    ROUTE_HEALTH = 8   /* answered even when the connection limit is reached */
 };
 
 struct route {
-    const char *method;   /* "GET"; HEAD is answered by GET's route without the body */
-    const char *pattern;  /* "/v1/jobs/{id}/cancel"; {x} matches one non-empty segment */
+    const char *method; /* "GET"; HEAD is answered by GET's route without the body */
+    /* "/v1/jobs/{id}/cancel"; {x} matches one non-empty segment, or, in "{x}:predict", what stands
+     * before the suffix. The first row that fits wins. */
+    const char *pattern;
     unsigned flags;
-    size_t body_max;      /* ROUTE_BODY; 0: HTTP_BODY_MEMORY_MAX */
+    size_t body_max; /* ROUTE_BODY; 0: HTTP_BODY_MEMORY_MAX */
     void (*handle)(struct request *rq);
     /* ROUTE_STREAM: begin may refuse by answering at once (then returns < 0); data may refuse by
      * returning < 0 with the answer given: what follows is read and dropped. handle() is called
@@ -56,36 +66,50 @@ struct request {
     const char *id;                     /* X-Request-Id, the client's or ours */
     struct buf body;
     void *user;
-    void (*user_free)(void *user);      /* called when the request ends, however it ends */
+    void (*user_free)(void *user); /* called when the request ends, however it ends */
     void (*on_gone)(struct request *rq);
-    void *link; /* MHD_Connection */
+    void *deferral; /* whatever on_gone needs; the deferring code's own */
 };
 
 /* Reading. NULL when absent. */
 const char *request_query(struct request *rq, const char *name);
+/* The value of the n-th (from 0) parameter of that name; NULL when there are not so many. */
+const char *request_query_nth(struct request *rq, const char *name, int n);
 const char *request_header(struct request *rq, const char *name);
 int64_t request_content_length(struct request *rq); /* -1: unknown (chunked) */
-/* Integer query parameter within min..max; absent: *ret unchanged. -ERR_INVALID at "#/query/name". */
+/* Integer query parameter within min..max; absent: *ret unchanged. -ERR_INVALID at "#/query/name".
+ */
 int request_query_int(struct request *rq, const char *name, int64_t min, int64_t max, int64_t *ret,
                       struct err *err);
 /* Refuses query parameters not in the NULL-terminated list. */
 int request_query_only(struct request *rq, const char *const *names, struct err *err);
-/* The body as strict JSON (must be application/json or +json or absent type). */
+/* 0 when the body is declared as JSON, without a Content-Encoding. Another Content-Type than
+ * application/json, …+json, none, or application/x-www-form-urlencoded (as `curl -d` says of any
+ * text) is -ERR_UNSUPPORTED at "#/header/content-type". */
+int request_is_json(struct request *rq, struct err *err);
+/* The body as strict JSON, after request_is_json (whose refusal reply_error makes a 415). */
 int request_json_body(struct request *rq, struct json **ret, struct err *err);
 
 /* Answering. Response headers first, then exactly one of the reply functions. */
 void request_set_header(struct request *rq, const char *name, const char *value);
 void reply_json(struct request *rq, int status, struct json *body); /* takes body; NULL: 500 */
-void reply_bytes(struct request *rq, int status, const char *type, const void *data, size_t size); /* copies */
+void reply_bytes(struct request *rq, int status, const char *type, const void *data,
+                 size_t size); /* copies */
 void reply_empty(struct request *rq, int status);
-/* problem+json by the error's code: see problem.h. */
+/* As reply_bytes, but takes data, which mem_free will free; NULL: 500. */
+void reply_take(struct request *rq, int status, const char *type, char *data, size_t size);
+/* problem+json by the error's code: see problem.h. 429 and 503 get "Retry-After: 1" when no such
+ * header was set. */
 void reply_error(struct request *rq, const struct err *err);
 void reply_problem(struct request *rq, int status, const struct err *err);
 
 /* An SSE answer (text/event-stream, Cache-Control: no-store, X-Accel-Buffering: no). The stream is
- * freed after `closed` was called, which happens once: the client left, or after stream_end. */
+ * freed after `closed` was called, which happens once, never from within a stream_ function: the
+ * client left, it let more than HTTP_STREAM_PENDING_MAX bytes pile up, or after stream_end. NULL on
+ * lack of memory: then the request was answered with a problem and `closed` is never called. */
 struct stream *reply_stream(struct request *rq, void (*closed)(void *context), void *context);
-void stream_event(struct stream *s, int64_t id, const char *event, const char *data); /* data: one line */
+/* id < 0: none. event NULL: none. Line breaks in data become several data lines. */
+void stream_event(struct stream *s, int64_t id, const char *event, const char *data);
 void stream_comment(struct stream *s, const char *text);
 size_t stream_pending(const struct stream *s); /* bytes the client has not taken yet */
 void stream_end(struct stream *s);             /* after what is pending */
@@ -96,7 +120,7 @@ struct http_options {
     int port;            /* 0: any free one */
     int64_t max_upload_bytes;
     int max_connections;
-    int idle_timeout_s;
+    double idle_timeout_s;     /* without a request; MHD rounds it down */
     double request_deadline_s; /* for receiving a request completely */
 };
 /* `loop` is a uv_loop_t. routes is terminated by a NULL pattern. */
@@ -105,6 +129,7 @@ int http_start(struct app *app, void *loop, const struct http_options *o,
 int http_port(const struct http *h);
 /* Stops accepting; requests in flight go on. */
 void http_quiesce(struct http *h);
-int http_in_flight(const struct http *h);
-/* Answers what is still deferred with 503 and closes everything. */
+int http_in_flight(const struct http *h); /* requests not answered completely; no streams */
+/* Calls on_gone of what is still deferred, answers it with 503, ends streams, closes everything.
+ * The loop must run once more (uv_run) for its handles to be closed and the memory freed. */
 struct http *http_stop(struct http *h);

@@ -1,0 +1,271 @@
+#include "server/app.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "server/http.h"
+#include "server/routes.h"
+#include "server/subscribers.h"
+#include "server/sweep.h"
+#include "server/workers.h"
+#include "store/store.h"
+
+enum { DRAIN_TICK_MS = 20 };
+
+/* How long app_close waits for threads of the pool, in seconds. */
+static const double thread_grace_s = 2.0;
+
+void app_dataset_path(const struct app *app, const char *dataset_id, char ret[APP_PATH_MAX])
+{
+    snprintf(ret, APP_PATH_MAX, "%s/datasets/%s.krds", app->config.data_dir, dataset_id);
+}
+
+void app_temporary_path(const struct app *app, const char *name, char ret[APP_PATH_MAX])
+{
+    snprintf(ret, APP_PATH_MAX, "%s/tmp/%s", app->config.data_dir, name);
+}
+
+bool app_ready(const struct app *app, const char **ret_reason)
+{
+    if (app->draining) {
+        *ret_reason = "The server is stopping.";
+        return false;
+    }
+    return workers_ready(app, ret_reason);
+}
+
+/* ---- Building, in the order of struct app. ---- */
+
+static int open_directories(const struct app *app, struct err *err)
+{
+    static const char *const folders[] = {"datasets", "tmp"};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
+        char path[APP_PATH_MAX];
+        snprintf(path, sizeof(path), "%s/%s", app->config.data_dir, folders[i]);
+        rc = file_make_dirs(path, err);
+    }
+    return rc;
+}
+
+/* The limit of open files, raised as far as it goes: every connection needs one. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static int open_loop(struct app *app, struct err *err)
+{
+    uv_loop_t *loop = mem_zalloc(sizeof(*loop));
+    if (loop == NULL) {
+        return err_no_memory(err);
+    }
+    const int rc = uv_loop_init(loop);
+    if (rc != 0) {
+        mem_free(loop);
+        return err_set(err, ERR_INTERNAL, "The event loop did not start: %s.", uv_strerror(rc));
+    }
+    app->loop = loop;
+    return 0;
+}
+
+static int open_store(struct app *app, struct err *err)
+{
+    char path[APP_PATH_MAX];
+    snprintf(path, sizeof(path), "%s/krrd.db", app->config.data_dir);
+    int rc = store_open(path, &app->store, err);
+    return rc == 0 ? sweep_data_dir(app, err) : rc;
+}
+
+static int open_http(struct app *app, struct err *err)
+{
+    const struct http_options o = {
+        .address = app->config.listen_address,
+        .port = app->config.listen_port,
+        .max_upload_bytes = app->config.max_upload_bytes,
+        .max_connections = app->config.max_connections,
+        .idle_timeout_s = app->config.idle_timeout_s,
+        .request_deadline_s = app->config.request_timeout_s,
+    };
+    return http_start(app, app->loop, &o, routes, &app->http, err);
+}
+
+static void print_address(const struct app *app, char *ret, size_t size)
+{
+    const char *address = app->config.listen_address;
+    snprintf(ret, size, strchr(address, ':') != NULL ? "[%s]:%d" : "%s:%d", address,
+             http_port(app->http));
+}
+
+static void address_path(const struct app *app, char ret[APP_PATH_MAX])
+{
+    snprintf(ret, APP_PATH_MAX, "%s/krrd.address", app->config.data_dir);
+}
+
+/* For scripts: the file appears whole, once the server listens. */
+static int write_address(const struct app *app, struct err *err)
+{
+    char path[APP_PATH_MAX], tmp[APP_PATH_MAX], text[128];
+    address_path(app, path);
+    app_temporary_path(app, "address", tmp);
+    print_address(app, text, sizeof(text) - 1);
+    const size_t len = strlen(text);
+    text[len] = '\n';
+    const int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return err_errno(err, "write the address file");
+    }
+    int rc = file_write_all(fd, text, len + 1, err);
+    rc = rc == 0 ? file_publish(fd, tmp, path, err) : rc;
+    close(fd);
+    return rc;
+}
+
+static void announce(const struct app *app)
+{
+    char address[128], text[192];
+    print_address(app, address, sizeof(address));
+    snprintf(text, sizeof(text), "krrd listening on http://%s", address);
+    log_msg(&app->log, LOG_INFO, "server.listening", "message", text, "address", address, NULL);
+}
+
+int app_open(struct app *app, struct config *config, struct err *err)
+{
+    *app = (struct app){.config = *config};
+    *config = (struct config){.listen_address = NULL};
+    app->log = (struct log){.fd = STDERR_FILENO, .level = app->config.log_level, .program = "krrd"};
+    signal(SIGPIPE, SIG_IGN); /* writing to a client that left is an error code, not an end */
+    raise_file_limit();
+    int rc = open_directories(app, err);
+    rc = rc == 0 ? open_loop(app, err) : rc;
+    rc = rc == 0 ? open_store(app, err) : rc;
+    rc = rc == 0 ? workers_open(app, err) : rc;
+    rc = rc == 0 ? open_http(app, err) : rc;
+    rc = rc == 0 ? write_address(app, err) : rc;
+    if (rc == 0) {
+        announce(app);
+    }
+    return rc;
+}
+
+/* ---- Running and draining. ---- */
+
+struct running {
+    struct app *app;
+    uv_signal_t term, interrupt;
+    uv_timer_t drain;
+    int open; /* of the three, which live in app_run's frame */
+    double deadline;
+};
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct running *r = handle->data;
+    r->open--;
+}
+
+static void on_drain_tick(uv_timer_t *timer)
+{
+    struct running *r = timer->data;
+    const bool idle = http_in_flight(r->app->http) == 0 && r->app->offloaded == 0;
+    if (idle || clock_monotonic_s() >= r->deadline) {
+        log_msg(&r->app->log, LOG_INFO, "server.drained", "complete", idle ? "true" : "false",
+                NULL);
+        uv_stop(timer->loop);
+    }
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct running *r = handle->data;
+    log_msg(&r->app->log, LOG_INFO, "server.stopping", "signal",
+            number == SIGTERM ? "SIGTERM" : "SIGINT", NULL);
+    if (r->app->draining) {
+        uv_stop(handle->loop);
+        return;
+    }
+    r->app->draining = true;
+    r->deadline = clock_monotonic_s() + r->app->config.drain_timeout_s;
+    http_quiesce(r->app->http);
+    uv_timer_start(&r->drain, on_drain_tick, 0, DRAIN_TICK_MS);
+}
+
+int app_run(struct app *app, struct err *err)
+{
+    struct running r = {.app = app, .open = 3};
+    uv_loop_t *loop = app->loop;
+    uv_signal_init(loop, &r.term);
+    uv_signal_init(loop, &r.interrupt);
+    uv_timer_init(loop, &r.drain);
+    r.term.data = r.interrupt.data = r.drain.data = &r;
+    int rc = uv_signal_start(&r.term, on_signal, SIGTERM);
+    rc = rc == 0 ? uv_signal_start(&r.interrupt, on_signal, SIGINT) : rc;
+    if (rc == 0) {
+        uv_run(loop, UV_RUN_DEFAULT);
+    }
+    uv_close((uv_handle_t *)&r.term, on_closed);
+    uv_close((uv_handle_t *)&r.interrupt, on_closed);
+    uv_close((uv_handle_t *)&r.drain, on_closed);
+    while (r.open > 0) {
+        uv_run(loop, UV_RUN_NOWAIT);
+    }
+    return rc == 0 ? 0 : err_set(err, ERR_INTERNAL, "Signals: %s.", uv_strerror(rc));
+}
+
+/* ---- Taking down, in reverse. ---- */
+
+/* Threads of the pool work on what is about to be freed. */
+static bool wait_for_threads(struct app *app)
+{
+    const double end = clock_monotonic_s() + thread_grace_s;
+    while (app->offloaded > 0 && clock_monotonic_s() < end) {
+        uv_run(app->loop, UV_RUN_NOWAIT);
+        uv_sleep(1);
+    }
+    return app->offloaded == 0;
+}
+
+static void close_loop(struct app *app)
+{
+    if (app->loop != NULL) {
+        uv_run(app->loop, UV_RUN_DEFAULT); /* the handles that are closing */
+        uv_loop_close(app->loop);
+        app->loop = mem_free(app->loop);
+    }
+}
+
+bool app_close(struct app *app)
+{
+    if (app->http != NULL) {
+        char path[APP_PATH_MAX];
+        address_path(app, path);
+        unlink(path);
+    }
+    if (app->subscribers != NULL) {
+        subscribers_stop(app->subscribers);
+    }
+    app->http = http_stop(app->http);
+    workers_close(app);
+    const bool idle = app->loop == NULL || wait_for_threads(app);
+    app->store = store_close(app->store);
+    if (idle) {
+        close_loop(app);
+        config_deinit(&app->config);
+    }
+    return idle;
+}

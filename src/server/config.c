@@ -1,0 +1,379 @@
+#include "server/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "server/http_listen.h"
+
+enum option_kind {
+    OPTION_STRING,
+    OPTION_INT,
+    OPTION_INT64,
+    OPTION_SECONDS,
+    OPTION_FLAG,   /* takes no value */
+    OPTION_ACTION, /* a flag without an environment variable, not part of the settings */
+    OPTION_LISTEN,
+    OPTION_WORKERS,
+    OPTION_LOG_LEVEL
+};
+
+struct option_def {
+    const char *name; /* without "--" */
+    enum option_kind kind;
+    size_t offset;          /* in struct config */
+    const char *initial;    /* default, as text */
+    const char *value_name; /* in the help text */
+    double min, max;        /* of numbers */
+    const char *help;
+};
+
+/* The table, ended by a row without a name. It stands at the end of the file. */
+static const struct option_def *all_options(void);
+
+/* ---- One value. ---- */
+
+static int bad_value(struct err *err, const struct option_def *o, const char *text,
+                     const char *expected)
+{
+    return err_set(err, ERR_INVALID, "--%s: expected %s; found \"%s\".", o->name, expected, text);
+}
+
+static int read_number(const struct option_def *o, const char *text, double *ret, struct err *err)
+{
+    char expected[96];
+    const bool whole = o->kind != OPTION_SECONDS;
+    char *end;
+    errno = 0;
+    const double value = strtod(text, &end);
+    if (*text == '\0' || isspace((unsigned char)*text) || *end != '\0' || errno != 0 ||
+        !isfinite(value) || value < o->min || value > o->max || (whole && value != floor(value))) {
+        snprintf(expected, sizeof(expected), "a %snumber of %.15g to %.15g", whole ? "whole " : "",
+                 o->min, o->max);
+        return bad_value(err, o, text, expected);
+    }
+    *ret = value;
+    return 0;
+}
+
+/* "127.0.0.1:8080" or "[::1]:8080". */
+static int read_listen(const struct option_def *o, const char *text, struct config *c,
+                       struct err *err)
+{
+    static const char expected[] = "ADDRESS:PORT such as 127.0.0.1:8080 or [::1]:8080";
+    const char *colon = strrchr(text, ':');
+    if (colon == NULL || colon == text) {
+        return bad_value(err, o, text, expected);
+    }
+    const bool bracketed = text[0] == '[' && colon[-1] == ']';
+    const char *start = text + bracketed;
+    const size_t len = (size_t)(colon - start) - bracketed;
+    char *end;
+    const long port = strtol(colon + 1, &end, 10);
+    if (!isdigit((unsigned char)colon[1]) || *end != '\0' || port > 65535 ||
+        (!bracketed && memchr(start, ':', len) != NULL)) {
+        return bad_value(err, o, text, expected);
+    }
+    mem_free(c->listen_address);
+    c->listen_address = mem_strndup(start, len);
+    c->listen_port = (int)port;
+    return c->listen_address != NULL ? 0 : err_no_memory(err);
+}
+
+/* "cpu:N". */
+static int read_workers(const struct option_def *o, const char *text, struct config *c,
+                        struct err *err)
+{
+    char *end = NULL;
+    const long n = strncmp(text, "cpu:", 4) == 0 && isdigit((unsigned char)text[4])
+                       ? strtol(text + 4, &end, 10)
+                       : -1;
+    if (n < 0 || *end != '\0' || (double)n > o->max) {
+        return bad_value(err, o, text, "cpu:N with N of 0 to 64");
+    }
+    c->train_workers = (int)n;
+    return 0;
+}
+
+static int read_flag(const struct option_def *o, const char *text, bool *ret, struct err *err)
+{
+    if (strcmp(text, "1") == 0 || strcmp(text, "true") == 0) {
+        *ret = true;
+    } else if (strcmp(text, "0") == 0 || strcmp(text, "false") == 0 || *text == '\0') {
+        *ret = false;
+    } else {
+        return bad_value(err, o, text, "true or false");
+    }
+    return 0;
+}
+
+static int read_string(const char *text, char **ret, struct err *err)
+{
+    mem_free(*ret);
+    *ret = mem_strdup(text);
+    return *ret != NULL ? 0 : err_no_memory(err);
+}
+
+static int set_value(struct config *c, const struct option_def *o, const char *text,
+                     struct err *err)
+{
+    void *field = (char *)c + o->offset;
+    double number = 0.0;
+    int rc = 0;
+    switch (o->kind) {
+    case OPTION_STRING:
+        return read_string(text, field, err);
+    case OPTION_LISTEN:
+        return read_listen(o, text, c, err);
+    case OPTION_WORKERS:
+        return read_workers(o, text, c, err);
+    case OPTION_LOG_LEVEL:
+        rc = log_level_parse(text, field, NULL);
+        return rc == 0 ? 0 : bad_value(err, o, text, "debug, info, warning, error or off");
+    case OPTION_FLAG:
+    case OPTION_ACTION:
+        return read_flag(o, text, field, err);
+    case OPTION_INT:
+    case OPTION_INT64:
+    case OPTION_SECONDS:
+        break;
+    }
+    rc = read_number(o, text, &number, err);
+    if (rc == 0 && o->kind == OPTION_INT) {
+        *(int *)field = (int)number;
+    } else if (rc == 0 && o->kind == OPTION_INT64) {
+        *(int64_t *)field = (int64_t)number;
+    } else if (rc == 0) {
+        *(double *)field = number;
+    }
+    return rc;
+}
+
+/* ---- All of them. ---- */
+
+/* "KRRD_MAX_QUEUE" for "max-queue". */
+static void environment_name(const char *name, char *ret, size_t size)
+{
+    snprintf(ret, size, "KRRD_%s", name);
+    for (char *c = ret; *c != '\0'; c++) {
+        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+    }
+}
+
+static int read_defaults(struct config *c, struct err *err)
+{
+    int rc = 0;
+    for (const struct option_def *o = all_options(); rc == 0 && o->name != NULL; o++) {
+        char name[64];
+        environment_name(o->name, name, sizeof(name));
+        const char *given = o->kind != OPTION_ACTION ? getenv(name) : NULL;
+        rc = set_value(c, o, given != NULL ? given : o->initial, err);
+        if (rc == -ERR_INVALID && err != NULL) {
+            char detail[sizeof(err->detail)];
+            snprintf(detail, sizeof(detail), "%s", err->detail);
+            err_set(err, ERR_INVALID, "%s (environment variable %s)", detail, name);
+        }
+    }
+    return rc;
+}
+
+static const struct option_def *find_option(const char *name, size_t len)
+{
+    for (const struct option_def *o = all_options(); o->name != NULL; o++) {
+        if (strlen(o->name) == len && strncmp(o->name, name, len) == 0) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+/* "--name value" or "--name=value"; *at is moved past what was read. */
+static int read_argument(struct config *c, int argc, char **argv, int *at, struct err *err)
+{
+    const char *arg = argv[(*at)++];
+    const size_t len = strcspn(arg, "=");
+    const struct option_def *o = strncmp(arg, "--", 2) == 0 ? find_option(arg + 2, len - 2) : NULL;
+    if (o == NULL) {
+        return err_set(err, ERR_INVALID, "There is no option \"%s\"; see --help.", arg);
+    }
+    if (arg[len] == '=') {
+        return set_value(c, o, arg + len + 1, err);
+    }
+    if (o->kind == OPTION_FLAG || o->kind == OPTION_ACTION) {
+        return set_value(c, o, "true", err);
+    }
+    if (*at >= argc) {
+        return err_set(err, ERR_INVALID, "--%s needs a value.", o->name);
+    }
+    return set_value(c, o, argv[(*at)++], err);
+}
+
+static int check(const struct config *c, struct err *err)
+{
+    if (!c->insecure && !http_address_is_loopback(c->listen_address)) {
+        return err_set(err, ERR_INVALID,
+                       "--listen %s: anybody who reaches that address could use the server; "
+                       "listen on 127.0.0.1, or allow it with --insecure.",
+                       c->listen_address);
+    }
+    return c->data_dir[0] != '\0' ? 0 : err_set(err, ERR_INVALID, "--data-dir is empty.");
+}
+
+int config_read(int argc, char **argv, struct config *ret, struct err *err)
+{
+    struct config c = {.listen_address = NULL};
+    int rc = read_defaults(&c, err);
+    for (int at = 1; rc == 0 && at < argc;) {
+        rc = read_argument(&c, argc, argv, &at, err);
+    }
+    if (rc == 0 && !c.help && !c.version) {
+        rc = check(&c, err);
+    }
+    if (rc != 0) {
+        config_deinit(&c);
+        return rc;
+    }
+    *ret = c;
+    return 0;
+}
+
+void config_deinit(struct config *c)
+{
+    c->listen_address = mem_free(c->listen_address);
+    c->data_dir = mem_free(c->data_dir);
+    c->worker_program = mem_free(c->worker_program);
+}
+
+static const char *level_name(enum log_level level)
+{
+    static const char *const names[] = {"debug", "info", "warning", "error", "off"};
+    return names[level];
+}
+
+/* One setting under its name with '_' for '-'. */
+static void print_option(struct json *to, const struct config *c, const struct option_def *o)
+{
+    const void *field = (const char *)c + o->offset;
+    char key[64], text[300];
+    snprintf(key, sizeof(key), "%s", o->name);
+    for (char *k = key; *k != '\0'; k++) {
+        *k = *k == '-' ? '_' : *k;
+    }
+    switch (o->kind) {
+    case OPTION_STRING:
+        json_set_string(to, key, *(char *const *)field);
+        break;
+    case OPTION_INT:
+        json_set_int(to, key, *(const int *)field);
+        break;
+    case OPTION_INT64:
+        json_set_int(to, key, *(const int64_t *)field);
+        break;
+    case OPTION_SECONDS:
+        json_set_number(to, key, *(const double *)field);
+        break;
+    case OPTION_FLAG:
+        json_set_bool(to, key, *(const bool *)field);
+        break;
+    case OPTION_LISTEN:
+        snprintf(text, sizeof(text), strchr(c->listen_address, ':') != NULL ? "[%s]:%d" : "%s:%d",
+                 c->listen_address, c->listen_port);
+        json_set_string(to, key, text);
+        break;
+    case OPTION_WORKERS:
+        snprintf(text, sizeof(text), "cpu:%d", c->train_workers);
+        json_set_string(to, key, text);
+        break;
+    case OPTION_LOG_LEVEL:
+        json_set_string(to, key, level_name(c->log_level));
+        break;
+    case OPTION_ACTION:
+        break;
+    }
+}
+
+char *config_print(const struct config *c)
+{
+    struct json *all cleanup_json = json_new_object();
+    for (const struct option_def *o = all_options(); o->name != NULL; o++) {
+        print_option(all, c, o);
+    }
+    return all != NULL ? json_print(all) : NULL;
+}
+
+char *config_usage(void)
+{
+    struct buf text = BUF_INIT;
+    buf_str(&text, "krrd " KRRD_VERSION
+                   ": trains kernel ridge regression models and serves their predictions.\n\n"
+                   "Usage: krrd [--option value]...\n\n");
+    for (const struct option_def *o = all_options(); o->name != NULL; o++) {
+        char left[64], name[64];
+        snprintf(left, sizeof(left), "--%s %s", o->name, o->value_name);
+        environment_name(o->name, name, sizeof(name));
+        buf_printf(&text, "  %-30s %s", left, o->help);
+        if (o->kind != OPTION_ACTION && o->kind != OPTION_FLAG && o->initial[0] != '\0') {
+            buf_printf(&text, " Default %s.", o->initial);
+        }
+        buf_char(&text, '\n');
+    }
+    buf_str(&text, "\nEvery setting has an environment variable: --max-queue is KRRD_MAX_QUEUE. "
+                   "Flags win.\n");
+    return buf_take(&text);
+}
+
+#define AT(field) offsetof(struct config, field)
+#define EXACT 9007199254740992.0 /* 2^53: the largest count that a double holds exactly */
+
+static const struct option_def options[] = {
+    {"listen", OPTION_LISTEN, 0, "127.0.0.1:8080", "ADDRESS:PORT", 0, 0,
+     "Where to listen; port 0 takes a free one."},
+    {"data-dir", OPTION_STRING, AT(data_dir), "./data", "DIR", 0, 0,
+     "Database and data sets; made when missing."},
+    {"workers", OPTION_WORKERS, 0, "cpu:1", "cpu:N", 0, 64, "Training worker processes."},
+    {"serve-workers", OPTION_INT, AT(serve_workers), "1", "N", 0, 64,
+     "Prediction worker processes."},
+    {"worker-threads", OPTION_INT, AT(worker_threads), "0", "N", 0, 1024,
+     "Threads of a worker; 0: what the machine grants."},
+    {"worker-program", OPTION_STRING, AT(worker_program), "", "FILE", 0, 0,
+     "Default: krrd-worker beside krrd."},
+    {"max-upload-bytes", OPTION_INT64, AT(max_upload_bytes), "17179869184", "N", 1, EXACT,
+     "Largest data set upload."},
+    {"max-unpacked-bytes", OPTION_INT64, AT(max_unpacked_bytes), "68719476736", "N", 1, EXACT,
+     "Largest unpacked size of a compressed upload."},
+    {"max-rows", OPTION_INT64, AT(max_rows), "2147483648", "N", 1, EXACT, "Rows of a data set."},
+    {"max-columns", OPTION_INT64, AT(max_columns), "65536", "N", 1, 1048576,
+     "Columns of a data set."},
+    {"max-queue", OPTION_INT64, AT(max_queue), "1000", "N", 0, EXACT,
+     "Jobs that may wait; more are refused with 429."},
+    {"max-connections", OPTION_INT, AT(max_connections), "512", "N", 1, 16384,
+     "Connections at once; more are refused with 503."},
+    {"idle-timeout-s", OPTION_SECONDS, AT(idle_timeout_s), "60", "S", 1, 86400,
+     "Idle connections are closed."},
+    {"request-timeout-s", OPTION_SECONDS, AT(request_timeout_s), "30", "S", 1, 86400,
+     "For receiving a request, plus one second a 64 KiB."},
+    {"drain-timeout-s", OPTION_SECONDS, AT(drain_timeout_s), "30", "S", 0, 86400,
+     "How long SIGTERM waits for requests in flight."},
+    {"log-level", OPTION_LOG_LEVEL, AT(log_level), "info", "LEVEL", 0, 0,
+     "debug, info, warning, error or off."},
+    {"insecure", OPTION_FLAG, AT(insecure), "false", "", 0, 0,
+     "Allow an address that others can reach."},
+    {"print-config", OPTION_ACTION, AT(print_config), "false", "", 0, 0,
+     "Print the settings as JSON and end."},
+    {"help", OPTION_ACTION, AT(help), "false", "", 0, 0, "Print this and end."},
+    {"version", OPTION_ACTION, AT(version), "false", "", 0, 0, "Print the version and end."},
+    {.name = NULL},
+};
+
+static const struct option_def *all_options(void)
+{
+    return options;
+}

@@ -1,0 +1,101 @@
+/* What handlers ask of a request. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/http_internal.h"
+#include "server/http_text.h"
+#include "server/problem.h"
+
+const char *request_query_nth(struct request *rq, const char *name, int n)
+{
+    const struct exchange *ex = exchange_of(rq);
+    for (int i = 0; i < ex->query_count; i++) {
+        if (strcmp(ex->query[i].name, name) == 0 && n-- == 0) {
+            return ex->query[i].value;
+        }
+    }
+    return NULL;
+}
+
+const char *request_query(struct request *rq, const char *name)
+{
+    return request_query_nth(rq, name, 0);
+}
+
+int64_t request_content_length(struct request *rq)
+{
+    return exchange_of(rq)->length;
+}
+
+static int query_error(struct err *err, const char *name, int64_t min, int64_t max)
+{
+    char pointer[sizeof(err->pointer)];
+    snprintf(pointer, sizeof(pointer), "#/query/%s", name);
+    return err_at(err, ERR_INVALID, pointer,
+                  "The query parameter \"%s\" must be a whole number of %" PRId64 " to %" PRId64
+                  ".",
+                  name, min, max);
+}
+
+int request_query_int(struct request *rq, const char *name, int64_t min, int64_t max, int64_t *ret,
+                      struct err *err)
+{
+    const char *text = request_query(rq, name);
+    if (text == NULL) {
+        return 0;
+    }
+    char *end;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    if (*text == '\0' || strspn(text, "-0123456789") != strlen(text) || *end != '\0' ||
+        errno != 0 || value < min || value > max) {
+        return query_error(err, name, min, max);
+    }
+    *ret = value;
+    return 0;
+}
+
+int request_query_only(struct request *rq, const char *const *names, struct err *err)
+{
+    const struct exchange *ex = exchange_of(rq);
+    for (int i = 0; i < ex->query_count; i++) {
+        const char *const *known = names;
+        while (*known != NULL && strcmp(*known, ex->query[i].name) != 0) {
+            known++;
+        }
+        if (*known == NULL) {
+            char pointer[sizeof(err->pointer)];
+            snprintf(pointer, sizeof(pointer), "#/query/%s", ex->query[i].name);
+            return err_at(err, ERR_INVALID, pointer, "There is no query parameter \"%s\" here.",
+                          ex->query[i].name);
+        }
+    }
+    return 0;
+}
+
+int request_is_json(struct request *rq, struct err *err)
+{
+    const char *type = request_header(rq, "Content-Type");
+    /* The form type is what `curl -d` says of any text. */
+    if (type != NULL && !http_type_is_json(type) &&
+        !http_type_is(type, "application/x-www-form-urlencoded")) {
+        return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
+                      "The body must be application/json.");
+    }
+    const char *encoding = request_header(rq, "Content-Encoding");
+    if (encoding != NULL && strcmp(encoding, "identity") != 0) {
+        return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
+                      "A JSON body is taken without Content-Encoding only.");
+    }
+    return 0;
+}
+
+int request_json_body(struct request *rq, struct json **ret, struct err *err)
+{
+    const int rc = request_is_json(rq, err);
+    return rc < 0 ? rc
+                  : json_parse(rq->body.data != NULL ? rq->body.data : "", rq->body.len, ret, err);
+}

@@ -1,0 +1,39 @@
+/* Small texts of HTTP: percent-decoding and the checks of names and values. Pure functions. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Resolves %XX in text[0..len) into a new string (mem_free). A text that is malformed (a bad
+ * escape, an encoded NUL or control character, no UTF-8) gives true and *ret = NULL; false means
+ * lack of memory.
+ */
+bool http_percent_decode(const char *text, size_t len, char **ret);
+
+/* A header name: one or more token characters of RFC 9110. */
+bool http_token_valid(const char *s);
+/* A header value without control characters other than tab. */
+bool http_value_valid(const char *s);
+/* 1 to HTTP_REQUEST_ID_MAX characters of A-Z a-z 0-9 . _ : / + = @ - */
+bool http_request_id_valid(const char *s);
+/* W3C Trace Context, version 00: "00-" 32 hex "-" 16 hex "-" 2 hex, ids not all zero. */
+bool http_traceparent_valid(const char *s);
+/* "text/csv" for "Text/CSV; charset=utf-8": whether the media type, without its parameters, is this
+ * one. */
+bool http_type_is(const char *content_type, const char *type);
+/* application/json or any type that ends in +json. */
+bool http_type_is_json(const char *content_type);
+/* The path of a request target: of the absolute form ("http://host/path") what follows the host.
+ * NULL when there is no path. */
+const char *http_target_path(const char *target);
+/* Reads a Content-Length of digits alone. Values beyond 2^63-1 read as 2^63-1; anything else is
+ * false. */
+bool http_length_read(const char *text, long long *ret);
+
+/*
+ * Whether a request that changes something may come from where the browser says it comes from: not
+ * from another site's page. Programs that are no browsers send none of the first two headers.
+ * Arguments are header values or NULL.
+ */
+bool http_origin_allowed(const char *sec_fetch_site, const char *origin, const char *host);
