@@ -10,12 +10,12 @@
 
 struct fit_result {
     struct solve_outcome outcome;
-    const char *solver; /* static names */
+    const char *solver;         /* static names */
     const char *preconditioner; /* "" when none */
     int64_t rank;
-    double ridge;       /* absolute */
+    double ridge; /* absolute */
     int64_t train_rows, test_rows;
-    double seconds;     /* of the whole fit */
+    double seconds;            /* of the whole fit */
     int64_t peak_memory_bytes; /* of the process */
 };
 /* The `result` object of a job. */

@@ -1,10 +1,15 @@
 /*
  * A trained model: f(x) = target_mean + target_scale * sum_i k(s(x), c_i) a_i, with s() the
  * standardisation of the training rows. Self-contained: a tensors file (wire/tensors.h) with
- *   "centers" [m, d] float32 or float64   standardised points, in the precision of the solve
- *   "coef" [m, t] float64   "feature_mean" [d]  "feature_scale" [d]  "target_mean" [t]  "target_scale" [t]
- *   "bandwidths" [d] (only for one bandwidth a feature)
+ *
+ *   coef           [m, t]  float64
+ *   feature_mean   [d]     float64   feature_scale  [d]
+ *   target_mean    [t]     float64   target_scale   [t]
+ *   bandwidths     [d]     float64   only where the kernel has one bandwidth a feature
+ *   centers        [m, d]  float32 or float64: standardised points, in the precision of the solve
+ *
  * and metadata "model": kernel and its parameters, task, names, class labels, as JSON text.
+ *
  * Classification has one target a class (1 for the class, 0 for the others); the prediction is the
  * class with the largest value, the values are its scores.
  */
@@ -17,19 +22,19 @@
 #include "wire/dataset.h"
 
 struct model {
-    struct kernel kernel;  /* kernel.bandwidths points into the member below */
-    double *bandwidths;    /* [d] or NULL */
+    struct kernel kernel; /* kernel.bandwidths points into the member below */
+    double *bandwidths;   /* [d] or NULL */
     enum task task;
-    int64_t m, d, t;       /* centers, features, targets (classes) */
-    enum dtype dtype;      /* of centers and of the kernel evaluation */
-    void *centers;         /* [m, d] row-major */
-    double *coef;          /* [m, t] row-major */
+    int64_t m, d, t;                      /* centers, features, targets (classes) */
+    enum dtype dtype;                     /* of centers and of the kernel evaluation */
+    void *centers;                        /* [m, d] row-major */
+    double *coef;                         /* [m, t] row-major */
     double *feature_mean, *feature_scale; /* [d]; scale > 0 */
     double *target_mean, *target_scale;   /* [t] */
-    char **feature_names;  /* [d] */
-    int64_t outputs;       /* names below: t for regression, 1 for classification */
-    char **target_names;   /* [outputs] */
-    char **class_labels;   /* [t] for classification, else NULL */
+    char **feature_names;                 /* [d] */
+    int64_t outputs;                      /* names below: t for regression, 1 for classification */
+    char **target_names;                  /* [outputs] */
+    char **class_labels;                  /* [t] for classification, else NULL */
 };
 struct model *model_free(struct model *m);
 

@@ -16,34 +16,46 @@ struct solve_limits {
 /* The world outside, injected. Every member may be NULL except now. */
 struct solve_control {
     void *context;
-    double (*now)(void *context);                                     /* monotonic seconds */
-    bool (*cancelled)(void *context);                                 /* asked before every step */
-    void (*report)(void *context, const struct progress *p);          /* at most every report_every_s */
+    double (*now)(void *context);                            /* monotonic seconds */
+    bool (*cancelled)(void *context);                        /* asked before every step */
+    void (*report)(void *context, const struct progress *p); /* at most every report_every_s */
     void (*message)(void *context, const char *level, const char *text); /* "info", "warning" */
-    double report_every_s;                                            /* 0: every step */
-    double started;                                                   /* now() when the job began */
+    double report_every_s;                                               /* 0: every step */
+    double started; /* now() when the job began */
 };
 
 /* Test metrics of given coefficients; costs one oracle call. The driver evaluates as often as it
- * can without spending more than a twentieth of the time on it. */
+ * can without spending more than a twentieth of the time on it, and at the end. */
 struct solve_evaluator {
     void *context;
+    double cost; /* of one call, in products with the training matrix: test rows / training rows */
     int (*evaluate)(void *context, const struct mat *A, struct metrics *ret, struct err *err);
 };
 
 struct solve_outcome {
     enum reason reason;
     int64_t iterations;
-    double relative_residual; /* certified: max over columns of |y - (K + ridge I) a| / |y|, float64 */
+    double
+        relative_residual; /* certified: max over columns of |y - (K + ridge I) a| / |y|, float64 */
     struct metrics metrics;
     double seconds;
+    int64_t rank; /* of the preconditioner, 0: none */
 };
 
 /*
  * Solves into A (n x t of p->dtype, allocated by the caller). `host` are the training points the
  * problem's were made from, `kernel` their kernel: the certificate is computed from them in
- * float64. A cancelled, diverged or not positive definite solve is a result with its reason, not
- * an error; *err then still carries the sentence (with what to do) for the last two.
+ * float64. `evaluator` may be NULL.
+ *
+ * A solve that was cancelled, diverged, ran out of memory or met a matrix that is not positive
+ * definite is a result with its reason, not an error; *err then still carries the sentence (with
+ * what to do) for all but the first. So is a solve that had no coefficients yet when it had to
+ * stop: reason FAILED when the time budget ran out during the building phase,
+ * NOT_POSITIVE_DEFINITE when the very first direction broke down. In all these A is 0, the
+ * certified residual 1 and the metrics are NaN.
+ *
+ * CONVERGED means that the certified residual is at most the tolerance (but for rounding, 1 %); a
+ * solver that believed it had converged in a lower precision is STAGNATED.
  */
 int solve_run(const struct solver_ops *ops, const struct problem *p,
               const struct solver_options *options, const struct solve_limits *limits,

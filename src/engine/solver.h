@@ -36,7 +36,7 @@ struct solver_options {
     struct param_set params;           /* the solver's own table in wire/catalog.c */
     const struct precond_ops *precond; /* NULL when the solver has none */
     struct param_set precond_params;
-    double tolerance;                  /* relative residual, every column */
+    double tolerance; /* relative residual, every column */
 };
 
 /* What a step tells the driver. */
@@ -46,6 +46,7 @@ struct step_report {
     int64_t iteration;        /* iterations of the method itself; building steps do not count */
     double relative_residual; /* largest over columns, the iteration's own; NaN when unknown */
     bool usable;              /* coef() would give a meaningful answer now */
+    int64_t rank;             /* of the preconditioner in use; 0: none, or not built yet */
 };
 
 struct solver; /* each method's own state */

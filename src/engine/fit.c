@@ -1,0 +1,478 @@
+#include "engine/fit.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "engine/bandwidth.h"
+#include "engine/choose.h"
+#include "engine/fit_data.h"
+#include "engine/precond.h"
+#include "wire/names.h"
+
+struct fit {
+    struct backend *be;
+    const struct job_spec *spec;
+    const struct solve_control *control;
+    struct fit_data data;
+    struct kernel kernel;
+    const struct solver_ops *solver;
+    struct solver_options options;
+    enum dtype vectors;
+    struct points *X, *X_test;
+    struct mat Y, A, P; /* P: predictions of the test rows */
+    double *predicted;  /* [m, t] */
+    struct fit_result result;
+};
+
+static void say(const struct fit *f, const char *level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(const struct fit *f, const char *level, const char *fmt, ...)
+{
+    if (f->control->message == NULL) {
+        return;
+    }
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    f->control->message(f->control->context, level, text);
+}
+
+static void show_phase(const struct fit *f, const char *phase)
+{
+    if (f->control->report == NULL) {
+        return;
+    }
+    struct progress p = progress_none();
+    p.phase = phase;
+    p.elapsed_s = f->control->now(f->control->context) - f->control->started;
+    f->control->report(f->control->context, &p);
+}
+
+static int check_cancel(const struct fit *f, struct err *err)
+{
+    const struct solve_control *c = f->control;
+    return c->cancelled != NULL && c->cancelled(c->context)
+               ? err_set(err, ERR_CANCELLED, "%s", err_sentence(ERR_CANCELLED))
+               : 0;
+}
+
+static void warn_about_targets(const struct fit *f)
+{
+    const struct fit_data *data = &f->data;
+    const bool classes = data->columns.task == TASK_CLASSIFICATION;
+    int64_t constant = 0, first = -1;
+    for (int64_t j = 0; j < data->t; j++) {
+        constant += data->constant[j];
+        first = data->constant[j] && first < 0 ? j : first;
+    }
+    if (constant == 0) {
+        return;
+    }
+    if (classes && constant < data->t) {
+        say(f, "warning",
+            "%" PRId64 " of %" PRId64 " classes, \"%.64s\" among them, have no "
+            "training row and will never be predicted.",
+            constant, data->t, data->columns.labels[first]);
+    } else if (classes) {
+        say(f, "warning", "All training rows have the same class: the model predicts it always.");
+    } else {
+        say(f, "warning",
+            "The target \"%.64s\" is constant on the training rows: the model predicts that "
+            "constant always.",
+            data->train->info.column_names[data->columns.target[first]]);
+    }
+}
+
+static int choose_kernel_id(struct fit *f, struct err *err)
+{
+    const struct job_spec *spec = f->spec;
+    if (spec->kernel.method != NULL) {
+        return kernel_id_parse(spec->kernel.method->name, &f->kernel.id, err);
+    }
+    const struct rows X = fit_data_train(&f->data);
+    const struct choose_data data = {
+        .be = f->be,
+        .X = &X,
+        .Y = f->data.Y,
+        .t = f->data.t,
+        .points_dtype = f->data.dtype,
+        .regularization = spec->regularization,
+        .seed = (uint64_t)spec->seed,
+        .bandwidth = spec->kernel.kind == SPEC_BANDWIDTH_SCALAR ? spec->kernel.bandwidth : 0,
+        .bandwidths =
+            spec->kernel.kind == SPEC_BANDWIDTH_PER_FEATURE ? spec->kernel.bandwidths : NULL,
+    };
+    const int r = choose_kernel(&data, &f->kernel.id, err);
+    if (r == 0) {
+        say(f, "info", "Kernel chosen on held-out training rows: %s.", kernel_name(f->kernel.id));
+    }
+    return r;
+}
+
+static int choose_bandwidth(struct fit *f, struct err *err)
+{
+    const struct job_spec *spec = f->spec;
+    f->kernel.bandwidth = 1.0;
+    if (!kernel_uses_distance(f->kernel.id)) {
+        return 0;
+    }
+    if (spec->kernel.kind == SPEC_BANDWIDTH_PER_FEATURE) {
+        f->kernel.bandwidths = spec->kernel.bandwidths;
+        return 0;
+    }
+    if (spec->kernel.kind == SPEC_BANDWIDTH_SCALAR) {
+        f->kernel.bandwidth = spec->kernel.bandwidth;
+        return 0;
+    }
+    const struct rows X = fit_data_train(&f->data);
+    bool degenerate = false;
+    const int r = bandwidth_median(&X, kernel_uses_l1(f->kernel.id), (uint64_t)spec->seed,
+                                   &f->kernel.bandwidth, &degenerate, err);
+    if (r == 0 && degenerate) {
+        say(f, "warning",
+            "All training rows looked at are equal, so that their distances have no median; the "
+            "bandwidth is 1.");
+    } else if (r == 0) {
+        say(f, "info", "Bandwidth by the median rule: %.6g.", f->kernel.bandwidth);
+    }
+    return r;
+}
+
+static int choose_model(struct fit *f, struct err *err)
+{
+    f->kernel.d = f->data.d;
+    f->kernel.gamma = 1.0;
+    f->kernel.degree = 1;
+    int r = choose_kernel_id(f, err);
+    if (r == 0 && f->spec->kernel.method != NULL && f->spec->kernel.params.defs != NULL) {
+        kernel_set_params(&f->kernel, &f->spec->kernel.params);
+    }
+    return r == 0 ? choose_bandwidth(f, err) : r;
+}
+
+static int choose_preconditioner(struct fit *f, struct err *err)
+{
+    const struct job_spec *spec = f->spec;
+    if (spec->solver.preconditioner != NULL) {
+        f->options.precond_params = spec->solver.preconditioner_params;
+        f->options.precond = precond_find(spec->solver.preconditioner->name);
+    } else {
+        const struct method_def *first = catalog_list(CATALOG_PRECONDITIONERS);
+        f->options.precond = precond_find(first->name);
+        const int r = param_read(first->params, NULL, NULL, &f->options.precond_params, err);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return f->options.precond != NULL ? 0
+                                      : err_at(err, ERR_UNSUPPORTED, "#/solver/preconditioner",
+                                               "This preconditioner is not part of this program.");
+}
+
+static int choose_method(struct fit *f, struct err *err)
+{
+    const struct method_def *method = f->spec->solver.method;
+    f->options.params = f->spec->solver.params;
+    f->options.tolerance = f->spec->stop.tolerance;
+    if (strcmp(method->name, "auto") == 0) {
+        method = catalog_find(CATALOG_SOLVERS, choose_solver(f->be, f->data.n, f->vectors));
+        const int r = param_read(method->params, NULL, NULL, &f->options.params, err);
+        if (r < 0) {
+            return r;
+        }
+        say(f, "info", "Solver chosen for %" PRId64 " training rows: %s.", f->data.n, method->name);
+    }
+    f->solver = solver_find(method->name);
+    if (f->solver == NULL) {
+        return err_at(err, ERR_UNSUPPORTED, "#/solver/name",
+                      "The solver \"%s\" is not part of this program.", method->name);
+    }
+    return method->has_preconditioner ? choose_preconditioner(f, err) : 0;
+}
+
+static int evaluate(void *context, const struct mat *A, struct metrics *ret, struct err *err)
+{
+    struct fit *f = context;
+    const struct backend_ops *o = f->be->ops;
+    int r = o->kmv(f->be, view_all(f->X_test, f->data.m), view_all(f->X, f->data.n), 1.0, A, 0.0,
+                   &f->P, err);
+    if (r == 0) {
+        r = o->mat_get(f->be, &f->P, f->predicted, f->data.m, err);
+    }
+    return r == 0 ? fit_data_metrics(&f->data, f->predicted, ret, err) : r;
+}
+
+/* Points, right-hand sides and room for the answer on the backend. */
+static int upload(struct fit *f, struct err *err)
+{
+    const struct backend_ops *o = f->be->ops;
+    const struct fit_data *data = &f->data;
+    const struct rows train = fit_data_train(data), test = fit_data_test(data);
+    int r = o->points_new(f->be, &f->kernel, data->dtype, &train, &f->X, err);
+    if (r == 0) {
+        r = o->mat_new(f->be, f->vectors, data->n, data->t, &f->Y, err);
+    }
+    if (r == 0) {
+        r = o->mat_put(f->be, data->Y, data->n, &f->Y, err);
+    }
+    if (r == 0) {
+        r = o->mat_new(f->be, f->vectors, data->n, data->t, &f->A, err);
+    }
+    if (r < 0 || data->m == 0) {
+        return r;
+    }
+    f->predicted = mem_array((size_t)(data->m * data->t), sizeof(double));
+    if (f->predicted == NULL) {
+        return err_no_memory(err);
+    }
+    r = o->points_new(f->be, &f->kernel, data->dtype, &test, &f->X_test, err);
+    return r == 0 ? o->mat_new(f->be, f->vectors, data->m, data->t, &f->P, err) : r;
+}
+
+static int solve(struct fit *f, struct err *err)
+{
+    const struct job_spec *spec = f->spec;
+    const struct rows host = fit_data_train(&f->data);
+    const struct problem problem = {
+        .be = f->be,
+        .X = f->X,
+        .n = f->data.n,
+        .t = f->data.t,
+        .ridge = (double)f->data.n * spec->regularization,
+        .dtype = f->vectors,
+        .Y = f->Y,
+        .seed = (uint64_t)spec->seed,
+    };
+    const struct solve_limits limits = {
+        .tolerance = spec->stop.tolerance,
+        .max_iterations = spec->stop.max_iterations,
+        .time_budget_s = spec->stop.time_budget_s,
+    };
+    const struct solve_evaluator evaluator = {
+        .context = f,
+        .cost = (double)f->data.m / (double)f->data.n,
+        .evaluate = evaluate,
+    };
+    return solve_run(f->solver, &problem, &f->options, &limits, f->control,
+                     f->data.m > 0 ? &evaluator : NULL, &f->kernel, &host, &f->A,
+                     &f->result.outcome, err);
+}
+
+static char **copy_names(char *const *names, const int64_t *index, int64_t count)
+{
+    char **copy = mem_zarray((size_t)count, sizeof(*copy));
+    for (int64_t i = 0; copy != NULL && i < count; i++) {
+        copy[i] = mem_strdup(names[index != NULL ? index[i] : i]);
+        if (copy[i] == NULL) {
+            return (char **)names_free(copy, count);
+        }
+    }
+    return copy;
+}
+
+static int copy_all_names(const struct fit_data *data, struct model *m, struct err *err)
+{
+    char *const *names = data->train->info.column_names;
+    m->feature_names = copy_names(names, data->columns.features, data->d);
+    m->outputs = data->columns.targets;
+    m->target_names = copy_names(names, data->columns.target, m->outputs);
+    bool ok = m->feature_names != NULL && m->target_names != NULL;
+    if (data->columns.task == TASK_CLASSIFICATION) {
+        m->class_labels = copy_names(data->columns.labels, NULL, data->t);
+        ok = ok && m->class_labels != NULL;
+    }
+    return ok ? 0 : err_no_memory(err);
+}
+
+static int copy_kernel(const struct fit *f, struct model *m, struct err *err)
+{
+    m->kernel = f->kernel;
+    if (f->kernel.bandwidths != NULL) {
+        m->bandwidths = mem_dup(f->kernel.bandwidths, (size_t)f->kernel.d * sizeof(double));
+        m->kernel.bandwidths = m->bandwidths;
+        return m->bandwidths != NULL ? 0 : err_no_memory(err);
+    }
+    return 0;
+}
+
+/* A from the backend, transposed to rows. */
+static int copy_coefficients(const struct fit *f, struct model *m, struct err *err)
+{
+    const int64_t n = f->data.n, t = f->data.t;
+    cleanup_mem double *columns = mem_array((size_t)(n * t), sizeof(double));
+    m->coef = mem_array((size_t)(n * t), sizeof(double));
+    if (columns == NULL || m->coef == NULL) {
+        return err_no_memory(err);
+    }
+    const int r = f->be->ops->mat_get(f->be, &f->A, columns, n, err);
+    for (int64_t i = 0; r == 0 && i < n; i++) {
+        for (int64_t j = 0; j < t; j++) {
+            m->coef[i * t + j] = columns[i + j * n];
+        }
+    }
+    return r;
+}
+
+static void *take(void *slot)
+{
+    void *p = *(void **)slot;
+    *(void **)slot = NULL;
+    return p;
+}
+
+static int make_model(struct fit *f, struct model **ret, struct err *err)
+{
+    struct fit_data *data = &f->data;
+    struct model *m = mem_zalloc(sizeof(*m));
+    if (m == NULL) {
+        return err_no_memory(err);
+    }
+    m->task = data->columns.task;
+    m->m = data->n;
+    m->d = data->d;
+    m->t = data->t;
+    m->dtype = data->dtype;
+    int r = copy_kernel(f, m, err);
+    if (r == 0) {
+        r = copy_all_names(data, m, err);
+    }
+    if (r == 0) {
+        r = copy_coefficients(f, m, err);
+    }
+    if (r < 0) {
+        model_free(m);
+        return r;
+    }
+    m->centers = take(&data->X);
+    m->feature_mean = take(&data->feature_mean);
+    m->feature_scale = take(&data->feature_scale);
+    m->target_mean = take(&data->target_mean);
+    m->target_scale = take(&data->target_scale);
+    *ret = m;
+    return 0;
+}
+
+static int run(struct fit *f, const struct dataset *train, const struct dataset *test,
+               struct model **ret, struct err *err)
+{
+    show_phase(f, "loading");
+    int r = fit_data_load(f->spec, train, test, &f->data, err);
+    if (r < 0) {
+        return r;
+    }
+    warn_about_targets(f);
+    show_phase(f, "kernel");
+    r = check_cancel(f, err);
+    if (r == 0) {
+        r = choose_model(f, err);
+    }
+    if (r == 0) {
+        r = choose_method(f, err);
+    }
+    if (r == 0) {
+        r = check_cancel(f, err);
+    }
+    if (r == 0) {
+        r = upload(f, err);
+    }
+    if (r == 0) {
+        r = solve(f, err);
+    }
+    if (r == 0 && reason_gives_model(f->result.outcome.reason)) {
+        r = make_model(f, ret, err);
+    }
+    return r;
+}
+
+static void deinit(struct fit *f)
+{
+    const struct backend_ops *o = f->be->ops;
+    o->mat_free(f->be, &f->P);
+    o->mat_free(f->be, &f->A);
+    o->mat_free(f->be, &f->Y);
+    if (f->X_test != NULL) {
+        o->points_free(f->be, f->X_test);
+    }
+    if (f->X != NULL) {
+        o->points_free(f->be, f->X);
+    }
+    mem_free(f->predicted);
+    fit_data_deinit(&f->data);
+}
+
+static void complete_result(struct fit *f)
+{
+    struct fit_result *r = &f->result;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    r->solver = f->solver != NULL ? f->solver->name : "";
+    r->preconditioner = f->options.precond != NULL ? f->options.precond->name : "";
+    r->rank = r->outcome.rank;
+    r->ridge = (double)f->data.n * f->spec->regularization;
+    r->train_rows = f->data.n;
+    r->test_rows = f->data.m;
+    r->seconds = f->control->now(f->control->context) - f->control->started;
+    r->peak_memory_bytes = (int64_t)usage.ru_maxrss * 1024;
+}
+
+/* Lack of memory and a cancelled job are results, wherever they are met. */
+static int failure_to_result(struct fit *f, int r)
+{
+    f->result.outcome = (struct solve_outcome){
+        .reason = r == -ERR_NO_MEMORY ? REASON_OUT_OF_MEMORY : REASON_CANCELLED,
+        .relative_residual = 1.0,
+        .metrics = metrics_none(),
+    };
+    return r == -ERR_NO_MEMORY || r == -ERR_CANCELLED ? 0 : r;
+}
+
+int fit_run(struct backend *be, const struct job_spec *spec, const struct dataset *train,
+            const struct dataset *test, const struct solve_control *control, struct model **ret,
+            struct fit_result *ret_result, struct err *err)
+{
+    struct fit f = {
+        .be = be,
+        .spec = spec,
+        .control = control,
+        .vectors = spec->precision == PRECISION_FLOAT32 ? DTYPE_F32 : DTYPE_F64,
+    };
+    struct model *model = NULL;
+    int r = run(&f, train, test, &model, err);
+    if (r < 0) {
+        r = failure_to_result(&f, r);
+    }
+    complete_result(&f);
+    deinit(&f);
+    if (r == 0) {
+        *ret = model;
+        *ret_result = f.result;
+    }
+    return r;
+}
+
+struct json *fit_result_to_json(const struct fit_result *r)
+{
+    struct json *j = json_new_object();
+    json_set_string(j, "stop_reason", reason_name(r->outcome.reason));
+    json_set_string(j, "solver", r->solver);
+    json_set_string(j, "preconditioner", r->preconditioner[0] != '\0' ? r->preconditioner : NULL);
+    json_set_int(j, "rank", r->rank);
+    json_set_int(j, "iterations", r->outcome.iterations);
+    json_set_number(j, "relative_residual", r->outcome.relative_residual);
+    json_set_number(j, "ridge", r->ridge);
+    json_set_int(j, "train_rows", r->train_rows);
+    json_set_int(j, "test_rows", r->test_rows);
+    metrics_to_json(&r->outcome.metrics, json_set_object(j, "metrics"));
+    json_set_number(j, "seconds", r->seconds);
+    json_set_int(j, "peak_memory_bytes", r->peak_memory_bytes);
+    return j;
+}

@@ -1,0 +1,48 @@
+/*
+ * The numbers of a fit: rows split, features standardised in the precision of the points, targets
+ * centered and scaled (or one centered 0/1 column a class), test rows beside them.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/columns.h"
+#include "engine/mat.h"
+#include "engine/metrics.h"
+#include "engine/split.h"
+
+struct fit_data {
+    const struct dataset *train, *tested; /* tested: where the test rows are, often the same */
+    struct columns columns, tested_columns;
+    struct split split;
+    enum dtype dtype;   /* of X and X_test */
+    int64_t n, m, d, t; /* training rows, test rows, features, targets or classes */
+    double *feature_mean, *feature_scale; /* [d] */
+    double *target_mean, *target_scale;   /* [t] */
+    bool *constant;                       /* [t]: the target has one value on the training rows */
+    void *X;                              /* [n, d] row-major, standardised */
+    double *Y;                            /* [n, t] column-major, centered and scaled */
+    void *X_test;                         /* [m, d] */
+    double *truth;                        /* [m, t] column-major, own units; regression */
+    int64_t *truth_class;                 /* [m]; classification */
+};
+
+/* Refuses what spec and data cannot do together, with a pointer into the spec. */
+int fit_data_load(const struct job_spec *spec, const struct dataset *train,
+                  const struct dataset *test, struct fit_data *ret, struct err *err);
+void fit_data_deinit(struct fit_data *f);
+
+static inline struct rows fit_data_train(const struct fit_data *f)
+{
+    return (struct rows){.dtype = f->dtype, .n = f->n, .d = f->d, .data = f->X};
+}
+
+static inline struct rows fit_data_test(const struct fit_data *f)
+{
+    return (struct rows){.dtype = f->dtype, .n = f->m, .d = f->d, .data = f->X_test};
+}
+
+/* Metrics of standardised predictions P [m, t] column-major, which are brought to the targets' own
+ * units in place. */
+int fit_data_metrics(const struct fit_data *f, double *P, struct metrics *ret, struct err *err);

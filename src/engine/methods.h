@@ -1,0 +1,11 @@
+/* The methods this engine has, one table each; registry.c lists them. */
+#pragma once
+
+#include "engine/precond.h"
+#include "engine/solver.h"
+
+extern const struct solver_ops solver_cholesky_ops;
+extern const struct solver_ops solver_pcg_ops;
+
+extern const struct precond_ops precond_none_ops;
+extern const struct precond_ops precond_rpcholesky_ops;

@@ -1,0 +1,102 @@
+#include "engine/standardize.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/mem.h"
+
+/* ret_mean and ret_scale serve as workspace; a column is constant when no value differs from that
+ * of the first row, whatever rounding does to its mean. */
+void standardize_columns(const struct dataset *ds, const int64_t *rows, int64_t n,
+                         const int64_t *columns, int64_t d, double *ret_mean, double *ret_scale)
+{
+    for (int64_t j = 0; j < d; j++) {
+        ret_mean[j] = 0;
+        ret_scale[j] = 0;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < d; j++) {
+            ret_mean[j] += dataset_at(ds, rows[i], columns[j]) / (double)n;
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < d; j++) {
+            const double e = dataset_at(ds, rows[i], columns[j]) - ret_mean[j];
+            ret_scale[j] += e * e / (double)n;
+        }
+    }
+    for (int64_t j = 0; j < d; j++) {
+        const double first = dataset_at(ds, rows[0], columns[j]);
+        bool constant = true;
+        for (int64_t i = 1; constant && i < n; i++) {
+            constant = dataset_at(ds, rows[i], columns[j]) == first;
+        }
+        ret_mean[j] = constant ? first : ret_mean[j];
+        ret_scale[j] = constant || !(ret_scale[j] > 0) ? 1.0 : sqrt(ret_scale[j]);
+    }
+}
+
+bool standardize_vector(const double *x, int64_t n, double *ret_mean, double *ret_scale)
+{
+    double mean = 0, square = 0;
+    bool constant = true;
+    for (int64_t i = 0; i < n; i++) {
+        mean += x[i] / (double)n;
+        constant = constant && x[i] == x[0];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        square += (x[i] - mean) * (x[i] - mean) / (double)n;
+    }
+    *ret_mean = constant ? x[0] : mean;
+    *ret_scale = constant || !(square > 0) ? 1.0 : sqrt(square);
+    return constant;
+}
+
+static void store(double value, enum dtype dtype, void *X, int64_t at)
+{
+    if (dtype == DTYPE_F32) {
+        ((float *)X)[at] = (float)value;
+    } else {
+        ((double *)X)[at] = value;
+    }
+}
+
+void standardize_row(const double *raw, int64_t d, const double *mean, const double *scale,
+                     enum dtype dtype, void *X, int64_t i)
+{
+    for (int64_t j = 0; j < d; j++) {
+        store((raw[j] - mean[j]) / scale[j], dtype, X, i * d + j);
+    }
+}
+
+int standardize_gather(const struct dataset *ds, const int64_t *rows, int64_t n,
+                       const int64_t *columns, int64_t d, const double *mean, const double *scale,
+                       enum dtype dtype, void **ret, struct err *err)
+{
+    cleanup_mem double *raw = mem_array((size_t)d, sizeof(double));
+    int64_t count;
+    if (raw == NULL || __builtin_mul_overflow(n, d, &count)) {
+        return err_no_memory(err);
+    }
+    void *X = mem_array((size_t)count, dtype_size(dtype));
+    if (X == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < d; j++) {
+            raw[j] = dataset_at(ds, rows[i], columns[j]);
+        }
+        standardize_row(raw, d, mean, scale, dtype, X, i);
+    }
+    const struct rows all = {.dtype = dtype, .n = n, .d = d, .data = X};
+    for (int64_t k = 0; k < count; k++) {
+        if (!isfinite(rows_at(&all, 0, k))) {
+            mem_free(X);
+            return err_at(err, ERR_INVALID, "#/precision",
+                          "Feature %" PRId64 " has values too large for %s.", k % d + 1,
+                          dtype_name(dtype));
+        }
+    }
+    *ret = X;
+    return 0;
+}

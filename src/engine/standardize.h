@@ -1,0 +1,29 @@
+/*
+ * Column means and deviations of the training rows, in float64 by two passes: mean = sum x / n,
+ * scale = sqrt(sum (x - mean)^2 / n) (the population's). A constant column gets scale 1, so that it
+ * becomes 0 and a value that differs from it later stays finite.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/mat.h"
+#include "wire/dataset.h"
+
+/* Of the columns `columns[0..d)` over the rows `rows[0..n)`, n >= 1. */
+void standardize_columns(const struct dataset *ds, const int64_t *rows, int64_t n,
+                         const int64_t *columns, int64_t d, double *ret_mean, double *ret_scale);
+
+/* Of n numbers. Returns true when all are equal. */
+bool standardize_vector(const double *x, int64_t n, double *ret_mean, double *ret_scale);
+
+/* X(i,j) = (value - mean[j]) / scale[j] as [n, d] row-major of `dtype`; memory for the caller to
+ * free. */
+int standardize_gather(const struct dataset *ds, const int64_t *rows, int64_t n,
+                       const int64_t *columns, int64_t d, const double *mean, const double *scale,
+                       enum dtype dtype, void **ret, struct err *err);
+
+/* One raw row into X(i,:), by exactly the same arithmetic. */
+void standardize_row(const double *raw, int64_t d, const double *mean, const double *scale,
+                     enum dtype dtype, void *X, int64_t i);

@@ -1,0 +1,244 @@
+/* The driver: why it stops, what it says on the way, and that it leaves nothing behind. */
+#include <math.h>
+
+#include "base/mem.h"
+#include "conformance/solve_fixture.h"
+
+static const struct solve_limits patient = {
+    .tolerance = 1e-10, .max_iterations = 1000, .time_budget_s = INFINITY};
+
+static int open_device(void **state)
+{
+    *state = device_open(2);
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    device_close(*state);
+    return 0;
+}
+
+static const struct fixture_spec driven = {.kernel = KERNEL_MATERN52,
+                                           .points = DTYPE_F64,
+                                           .vectors = DTYPE_F64,
+                                           .n = 200,
+                                           .d = 3,
+                                           .t = 2,
+                                           .lambda = 1e-7};
+
+/* Cancelled at the k-th time of asking, for every k: the outcome says so, and whatever was under
+ * way is freed. */
+static void test_cancel_at_every_step(void **state)
+{
+    struct backend *be = *state;
+    struct method methods[METHODS_MAX];
+    const int count = list_methods(methods);
+    for (int i = 0; i < count; i++) {
+        struct fixture f;
+        fixture_init(&f, be, &driven);
+        const int64_t bytes = be->bytes;
+        for (int64_t k = 0; k < 1000; k = k < 12 ? k + 1 : 2 * k) {
+            struct world w = {.cancel_at = k};
+            const struct solve_outcome out =
+                fixture_solve(&f, methods[i].solver, methods[i].precond, &patient, &w, NULL, NULL);
+            assert_int_equal(be->bytes, bytes);
+            if (w.asked <= k) {
+                assert_true(reason_gives_model(out.reason));
+                break;
+            }
+            assert_int_equal(out.reason, REASON_CANCELLED);
+            assert_close(out.relative_residual, 1.0, 0);
+            assert_true(isnan(out.metrics.rmse));
+        }
+        fixture_deinit(&f);
+    }
+}
+
+/* Every allocation of a solve fails once: the outcome is lack of memory, and nothing is lost. */
+static void test_no_memory_anywhere(void **state)
+{
+    struct backend *be = *state;
+    struct method methods[METHODS_MAX];
+    const int count = list_methods(methods);
+    for (int i = 0; i < count; i++) {
+        struct fixture f;
+        const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                          .points = DTYPE_F64,
+                                          .vectors = DTYPE_F64,
+                                          .n = 40,
+                                          .d = 2,
+                                          .t = 1,
+                                          .lambda = 1e-3};
+        fixture_init(&f, be, &spec);
+        const int64_t bytes = be->bytes;
+        int64_t refused = 0;
+        const struct solver_options options =
+            options_make(methods[i].solver, methods[i].precond, patient.tolerance);
+        for (int64_t k = 1; k < 100000; k++) {
+            struct world w = world_calm();
+            const struct solve_control control = world_control(&w);
+            struct solve_outcome out = {.reason = REASON_NONE};
+            struct err err;
+            mem_fail_nth(k);
+            const int r = solve_run(solver_find(methods[i].solver), &f.problem, &options, &patient,
+                                    &control, NULL, &f.kernel, &f.host, &f.A, &out, &err);
+            mem_fail_nth(0);
+            assert_int_equal(r, 0);
+            assert_int_equal(be->bytes, bytes);
+            if (out.reason == REASON_CONVERGED) {
+                break;
+            }
+            assert_int_equal(out.reason, REASON_OUT_OF_MEMORY);
+            assert_int_equal(err.code, ERR_NO_MEMORY);
+            refused++;
+        }
+        assert_true(refused > 5);
+        fixture_deinit(&f);
+    }
+}
+
+static void test_time_budget(void **state)
+{
+    struct fixture f;
+    fixture_init(&f, *state, &driven);
+    struct solve_limits limits = patient;
+    limits.time_budget_s = 40.0;
+    struct world w = {.cancel_at = -1, .tick = 1.0};
+    struct err err;
+    struct solve_outcome out = fixture_solve(&f, "pcg", "none", &limits, &w, NULL, &err);
+    assert_int_equal(out.reason, REASON_TIME_BUDGET);
+    assert_true(out.iterations > 0);
+    assert_true(isfinite(out.relative_residual) && out.relative_residual > limits.tolerance);
+
+    /* Spent while the preconditioner is built, or the matrix factorised: nothing to show. */
+    limits.time_budget_s = 3.0;
+    w = (struct world){.cancel_at = -1, .tick = 1.0};
+    out = fixture_solve(&f, "pcg", "rpcholesky", &limits, &w, NULL, &err);
+    assert_int_equal(out.reason, REASON_FAILED);
+    assert_string_equal(err.pointer, "#/stop/time_budget_s");
+    assert_contains(err.detail, "preconditioner");
+    assert_close(out.relative_residual, 1.0, 0);
+    fixture_deinit(&f);
+}
+
+static void test_iteration_limit(void **state)
+{
+    struct fixture f;
+    fixture_init(&f, *state, &driven);
+    struct solve_limits limits = patient;
+    limits.max_iterations = 7;
+    struct world w = world_calm();
+    const struct solve_outcome out = fixture_solve(&f, "pcg", "none", &limits, &w, NULL, NULL);
+    assert_int_equal(out.reason, REASON_ITERATION_LIMIT);
+    assert_int_equal(out.iterations, 7);
+    fixture_deinit(&f);
+}
+
+/* A tolerance that the precision cannot reach: stagnated, with a residual near rounding error. */
+static void test_stagnation_is_said(void **state)
+{
+    struct method methods[METHODS_MAX];
+    const int count = list_methods(methods);
+    for (int i = 0; i < count; i++) {
+        struct fixture f;
+        struct fixture_spec spec = driven;
+        spec.points = spec.vectors = DTYPE_F32;
+        spec.lambda = 1e-3;
+        fixture_init(&f, *state, &spec);
+        struct world w = world_calm();
+        const struct solve_outcome out =
+            fixture_solve(&f, methods[i].solver, methods[i].precond, &patient, &w, NULL, NULL);
+        assert_int_equal(out.reason, REASON_STAGNATED);
+        assert_true(out.relative_residual > patient.tolerance);
+        assert_true(out.relative_residual < 1e-4);
+        fixture_deinit(&f);
+    }
+}
+
+/* Points in float32 make a certificate in float64 that the iteration's own residual cannot see. */
+static void test_certificate_overrules(void **state)
+{
+    struct fixture f;
+    struct fixture_spec spec = driven;
+    spec.points = DTYPE_F32;
+    spec.lambda = 1e-5;
+    fixture_init(&f, *state, &spec);
+    struct solve_limits limits = patient;
+    limits.tolerance = 1e-12;
+    struct world w = world_calm();
+    const struct solve_outcome out = fixture_solve(&f, "cholesky", NULL, &limits, &w, NULL, NULL);
+    assert_int_equal(out.reason, REASON_STAGNATED);
+    assert_true(out.relative_residual > 1e-9);
+    fixture_deinit(&f);
+}
+
+struct counted {
+    struct world *w;
+    int64_t calls;
+    double seconds; /* a call takes */
+};
+
+static int count_evaluation(void *context, const struct mat *A, struct metrics *ret,
+                            struct err *err)
+{
+    (void)A;
+    (void)err;
+    struct counted *c = context;
+    c->calls++;
+    c->w->now += c->seconds;
+    *ret = metrics_none();
+    ret->rmse = (double)c->calls;
+    return 0;
+}
+
+/* Metrics on the way stay below a twentieth of the time; those at the end are always there. */
+static void test_metrics_schedule(void **state)
+{
+    struct fixture f;
+    struct fixture_spec spec = driven;
+    spec.lambda = 1e-9;
+    fixture_init(&f, *state, &spec);
+    struct world w = {.cancel_at = -1, .tick = 1.0};
+    struct counted counted = {.w = &w, .seconds = 10.0};
+    const struct solve_evaluator evaluator = {
+        .context = &counted, .cost = 0.25, .evaluate = count_evaluation};
+    struct solve_limits limits = patient;
+    limits.max_iterations = 400;
+    struct solve_outcome out = fixture_solve(&f, "pcg", "none", &limits, &w, &evaluator, NULL);
+    assert_true(counted.calls >= 3);
+    assert_true((double)(counted.calls - 2) * 10.0 <= 0.05 * out.seconds);
+    assert_close(out.metrics.rmse, (double)counted.calls, 0);
+
+    counted.calls = 0;
+    out = fixture_solve(&f, "cholesky", NULL, &limits, &w, &evaluator, NULL);
+    assert_int_equal(counted.calls, 1);
+    assert_close(out.metrics.rmse, 1.0, 0);
+    fixture_deinit(&f);
+}
+
+static void test_reports_are_rationed(void **state)
+{
+    struct fixture f;
+    fixture_init(&f, *state, &driven);
+    struct world w = {.cancel_at = -1, .tick = 1.0};
+    const struct solver_options options = options_make("pcg", "none", 1e-10);
+    struct solve_control control = world_control(&w);
+    control.report_every_s = 50.0;
+    struct solve_limits limits = patient;
+    limits.max_iterations = 100;
+    struct solve_outcome out;
+    must(solve_run(solver_find("pcg"), &f.problem, &options, &limits, &control, NULL, &f.kernel,
+                   &f.host, &f.A, &out, &err));
+    assert_true((double)(w.reports - 2) * 50.0 <= out.seconds);
+    assert_true(w.reports >= 3);
+    assert_true(w.last.fraction > 0 && w.last.fraction <= 1);
+    fixture_deinit(&f);
+}
+
+#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+
+TEST_MAIN(on_device(test_cancel_at_every_step), on_device(test_no_memory_anywhere),
+          on_device(test_time_budget), on_device(test_iteration_limit),
+          on_device(test_stagnation_is_said), on_device(test_certificate_overrules),
+          on_device(test_metrics_schedule), on_device(test_reports_are_rationed))
