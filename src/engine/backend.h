@@ -4,8 +4,9 @@
  * The CPU's float64 path is the reference; the conformance tests hold every backend to it.
  *
  * All matrices of one call live in the same backend. Functions return 0 or a negative -ERR_*.
- * Calls are made from one thread; a backend may use several threads or a device inside, but its
- * results must not depend on how many.
+ * Calls are made from one thread; a backend may use several threads or a device inside, but what
+ * the kernel oracle and the column operations give must not depend on how many. Dense algebra comes
+ * from vendors' libraries, whose last bits may.
  */
 #pragma once
 

@@ -7,6 +7,10 @@
 
 #include "base/mem.h"
 #include "engine/cpu.h"
+#include "engine/memory.h"
+
+/* From this size on it is worth asking the system what it has. */
+#define LARGE_BYTES (INT64_C(64) << 20)
 
 /* Below this many elements starting threads costs more than it saves. */
 #define PARALLEL_MIN 200000
@@ -34,6 +38,11 @@ int cpu__mat_new(struct backend *be, enum dtype dtype, int64_t rows, int64_t col
     if (rows < 0 || cols < 0 || __builtin_mul_overflow(m.ld, cols, &bytes) ||
         __builtin_mul_overflow(bytes, (int64_t)dtype_size(dtype), &bytes)) {
         return err_no_memory(err);
+    }
+    if (bytes > LARGE_BYTES && bytes > memory_available()) {
+        return err_set(err, ERR_NO_MEMORY,
+                       "A %lld x %lld matrix needs %.1f GB, more than is available.",
+                       (long long)rows, (long long)cols, (double)bytes / 1e9);
     }
     m.data = mem_zarray((size_t)(bytes > 0 ? bytes : 1), 1);
     if (m.data == NULL) {
