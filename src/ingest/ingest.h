@@ -1,7 +1,8 @@
 /*
  * Turning an uploaded file into a data set file (wire/dataset.h). Runs in a worker thread of the
  * daemon's pool or in a tool; reads and writes files, never logs, keeps memory bounded: rows are
- * converted one after another, never the whole matrix at once (NPY and NPZ in blocks).
+ * converted one after another, never the whole matrix at once (NPY and NPZ in blocks). How each
+ * format is read is said in ingest_formats.h, how the task is chosen in ingest_task.h.
  *
  * Nothing half-written survives: the output is written beside its final name under a temporary
  * one and published at the end.
@@ -18,19 +19,22 @@ enum ingest_format { INGEST_CSV, INGEST_LIBSVM, INGEST_NPY, INGEST_NPZ };
 
 /* "csv", "libsvm", "npy", "npz". */
 int ingest_format_parse(const char *name, enum ingest_format *ret, struct err *err);
-/* By Content-Type (parameters ignored): text/csv, text/x-libsvm, application/x-npy, application/x-npz. */
+/* By Content-Type (parameters ignored): text/csv, text/x-libsvm, application/x-npy,
+ * application/x-npz. */
 int ingest_format_from_type(const char *content_type, enum ingest_format *ret, struct err *err);
 
 struct ingest_options {
     enum ingest_format format;
-    bool gzip;                     /* the input is a gzip stream */
-    const char *const *targets;    /* names or 0-based indices in text; NULL: the format's default */
+    bool gzip;                  /* the input is a gzip stream */
+    const char *const *targets; /* names or 0-based indices in text; NULL: the format's default */
     int64_t target_count;
-    enum task task;                /* TASK_AUTO: decided by the target (see ingest_decide_task) */
-    bool one_hot;                  /* CSV: turn text feature columns into 0/1 columns */
-    int64_t max_unpacked_bytes;    /* of gzip, and of the members of an NPZ */
+    enum task task; /* TASK_AUTO: decided by the target (see ingest_decide_task) */
+    bool one_hot;   /* CSV: turn text feature columns into 0/1 columns */
+    /* What gzip and the members of an NPZ may unpack to, and the dense matrix of a LIBSVM file or
+     * of one-hot columns. A data set file holds DATASET_COLUMNS_MAX columns at most anyway. */
+    int64_t max_unpacked_bytes;
     int64_t max_rows, max_columns;
-    const char *temporary_prefix;  /* file name prefix of temporaries in the output's directory */
+    const char *temporary_prefix; /* file name prefix of temporaries in the output's directory */
 };
 
 /*

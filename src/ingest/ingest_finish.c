@@ -1,0 +1,353 @@
+/*
+ * The end of reading: the task, the description, and the file as others will see it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "ingest/ingest_table.h"
+#include "ingest/ingest_text.h"
+
+/* Doubles copied at once. */
+#define BLOCK_DOUBLES ((int64_t)1 << 17)
+
+/* What becomes of a raw column: it is copied, or recoded, or spread. */
+struct plan_column {
+    int64_t *rank; /* text: place of a label number among the sorted labels; owned */
+    bool classes;  /* numbers become class numbers */
+    int64_t width; /* columns in the output */
+};
+
+struct plan {
+    int64_t raw_columns;
+    struct plan_column *column; /* [raw_columns] */
+    bool changes;               /* the rows cannot stay as they are */
+};
+
+static void plan_deinit(struct plan *p)
+{
+    for (int64_t j = 0; p->column != NULL && j < p->raw_columns; j++) {
+        mem_free(p->column[j].rank);
+    }
+    p->column = mem_free(p->column);
+}
+
+#define cleanup_plan __attribute__((cleanup(plan_deinit)))
+#define cleanup_info __attribute__((cleanup(dataset_info_deinit)))
+
+static int plan_init(struct plan *p, const struct ingest_table *t, enum task task, struct err *err)
+{
+    p->raw_columns = t->columns;
+    p->column = mem_zarray((size_t)t->columns, sizeof(*p->column));
+    if (p->column == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < t->columns; j++) {
+        struct plan_column *c = &p->column[j];
+        c->width = 1;
+        c->classes = t->is_target[j] && task == TASK_CLASSIFICATION;
+        if (t->labels[j] != NULL) {
+            int r = ingest_labels_rank(t->labels[j], &c->rank, err);
+            if (r < 0) {
+                return r;
+            }
+            c->width = t->is_target[j] ? 1 : t->labels[j]->count;
+        }
+        p->changes = p->changes || c->classes || c->rank != NULL;
+    }
+    return 0;
+}
+
+static int64_t plan_width(const struct plan *p)
+{
+    int64_t width = 0;
+    for (int64_t j = 0; j < p->raw_columns; j++) {
+        width += p->column[j].width;
+    }
+    return width;
+}
+
+/* One raw row into one output row. */
+static void plan_row(const struct plan *p, const struct ingest_table *t, const double *raw,
+                     double *out)
+{
+    for (int64_t j = 0; j < p->raw_columns; j++) {
+        const struct plan_column *c = &p->column[j];
+        if (c->rank != NULL && c->classes) {
+            *out = (double)c->rank[(int64_t)raw[j]];
+        } else if (c->rank != NULL) {
+            memset(out, 0, (size_t)c->width * sizeof(*out));
+            out[c->rank[(int64_t)raw[j]]] = 1;
+        } else if (c->classes) {
+            *out = (double)ingest_values_find(&t->values[0], raw[j]);
+        } else {
+            *out = raw[j];
+        }
+        out += c->width;
+    }
+}
+
+/* "color=red", … in the order of the sorted categories. */
+static int one_hot_names(const struct ingest_table *t, int64_t column, const int64_t *rank,
+                         char **ret, struct err *err)
+{
+    const struct ingest_labels *labels = t->labels[column];
+    for (int64_t k = 0; k < labels->count; k++) {
+        cleanup_buf struct buf name = BUF_INIT;
+        buf_printf(&name, "%s=%s", t->names[column], labels->text[k]);
+        ret[rank[k]] = buf_take(&name);
+        if (ret[rank[k]] == NULL) {
+            return err_no_memory(err);
+        }
+    }
+    return 0;
+}
+
+/* info->column_names and target_columns. */
+static int describe_columns(const struct ingest_table *t, const struct plan *p,
+                            struct dataset_info *info, struct err *err)
+{
+    info->columns = plan_width(p);
+    info->targets = t->targets;
+    info->column_names = mem_zarray((size_t)info->columns, sizeof(char *));
+    info->target_columns = mem_zarray((size_t)info->targets, sizeof(*info->target_columns));
+    if (info->column_names == NULL || info->target_columns == NULL) {
+        return err_no_memory(err);
+    }
+    int64_t place = 0;
+    for (int64_t j = 0; j < t->columns; j++) {
+        const struct plan_column *c = &p->column[j];
+        if (c->rank != NULL && !c->classes) {
+            int r = one_hot_names(t, j, c->rank, info->column_names + place, err);
+            if (r < 0) {
+                return r;
+            }
+        } else if ((info->column_names[place] = mem_strdup(t->names[j])) == NULL) {
+            return err_no_memory(err);
+        }
+        for (int64_t k = 0; k < t->targets; k++) {
+            if (t->target[k] == j) {
+                info->target_columns[k] = place;
+            }
+        }
+        place += c->width;
+    }
+    return 0;
+}
+
+static int describe_classes(const struct ingest_table *t, const struct plan *p,
+                            struct dataset_info *info, struct err *err)
+{
+    const struct ingest_labels *labels = t->labels[t->target[0]];
+    const int64_t *rank = p->column[t->target[0]].rank;
+    info->classes = t->values[0].count;
+    info->class_labels = mem_zarray((size_t)info->classes, sizeof(char *));
+    if (info->class_labels == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t k = 0; k < info->classes; k++) {
+        cleanup_buf struct buf text = BUF_INIT;
+        if (labels != NULL) {
+            buf_str(&text, labels->text[k]);
+        } else {
+            buf_json_number(&text, t->values[0].value[k]);
+        }
+        char **place = &info->class_labels[labels != NULL ? rank[k] : k];
+        *place = buf_take(&text);
+        if (*place == NULL) {
+            return err_no_memory(err);
+        }
+    }
+    return 0;
+}
+
+static int describe(const struct ingest_table *t, const struct plan *p, enum task task,
+                    struct dataset_info *info, struct err *err)
+{
+    info->rows = t->writer.rows;
+    info->dtype = t->dtype;
+    info->task = task;
+    int r = describe_columns(t, p, info, err);
+    if (r == 0 && task == TASK_CLASSIFICATION) {
+        r = describe_classes(t, p, info, err);
+    }
+    if (r < 0 || t->warnings == 0) {
+        return r;
+    }
+    info->warning_texts = mem_zarray((size_t)t->warnings, sizeof(char *));
+    if (info->warning_texts == NULL) {
+        return err_no_memory(err);
+    }
+    for (; info->warnings < t->warnings; info->warnings++) {
+        char *text = mem_strdup(t->warning_texts[info->warnings]);
+        if (text == NULL) {
+            return err_no_memory(err);
+        }
+        info->warning_texts[info->warnings] = text;
+    }
+    return 0;
+}
+
+/* Text columns become many: the limits on columns and size hold for what comes out. */
+static int check_spread(const struct ingest_table *t, const struct dataset_info *info,
+                        struct err *err)
+{
+    if (info->columns == t->columns) {
+        return 0;
+    }
+    int64_t limit = ingest_max_columns(t->options);
+    if (info->columns > limit) {
+        return err_at(err, ERR_TOO_LARGE, "#/one_hot",
+                      "One-hot encoding makes %lld columns, more than the limit of %lld.",
+                      (long long)info->columns, (long long)limit);
+    }
+    double bytes = (double)info->rows * (double)info->columns * (double)dtype_size(info->dtype);
+    if (bytes > (double)t->options->max_unpacked_bytes) {
+        return err_at(err, ERR_TOO_LARGE, "#/one_hot",
+                      "One-hot encoding makes %.0f bytes, more than the limit of %lld.", bytes,
+                      (long long)t->options->max_unpacked_bytes);
+    }
+    return 0;
+}
+
+static int check_names(const struct dataset_info *info, struct err *err)
+{
+    int64_t first = 0;
+    int64_t second = 0;
+    int r = ingest_names_unique(info->column_names, info->columns, &first, &second, err);
+    if (r <= 0) {
+        return r;
+    }
+    char show[INGEST_SHOW_SIZE];
+    const char *name = info->column_names[first];
+    return err_at(err, ERR_INVALID, "#/one_hot",
+                  "One-hot encoding makes two columns with the name %s.",
+                  ingest_show(name, strlen(name), show));
+}
+
+static int copy_rows(const struct ingest_table *t, const struct plan *p, struct ingest_writer *to,
+                     struct err *err)
+{
+    int64_t wide = to->columns > t->columns ? to->columns : t->columns;
+    int64_t block = BLOCK_DOUBLES / wide > 0 ? BLOCK_DOUBLES / wide : 1;
+    cleanup_mem double *raw = mem_array((size_t)(block * t->columns), sizeof(*raw));
+    cleanup_mem double *out = mem_array((size_t)(block * to->columns), sizeof(*out));
+    if (raw == NULL || out == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t first = 0; first < t->writer.rows; first += block) {
+        int64_t left = t->writer.rows - first;
+        int64_t count = left < block ? left : block;
+        int r = ingest_writer_read(&t->writer, first, count, raw, err);
+        if (r < 0) {
+            return r;
+        }
+        for (int64_t i = 0; i < count; i++) {
+            plan_row(p, t, raw + i * t->columns, out + i * to->columns);
+        }
+        r = ingest_writer_rows(to, out, count, err);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return 0;
+}
+
+/* Publishes the raw file where it can stay as it is, and a copy where it cannot. */
+static int write_final(struct ingest_table *t, const struct plan *p,
+                       const struct dataset_info *info, struct err *err)
+{
+    size_t room = 0;
+    int r = ingest_header_size(info, &room, err);
+    if (r < 0) {
+        return r;
+    }
+    if (!p->changes && room <= t->writer.room) {
+        return ingest_writer_publish(&t->writer, info, t->output_path, err);
+    }
+    cleanup_writer struct ingest_writer copy = INGEST_WRITER_INIT;
+    r = ingest_writer_flush(&t->writer, err);
+    if (r == 0) {
+        r = ingest_writer_open(&copy, t->output_path, t->options->temporary_prefix, info->dtype,
+                               info->columns, room, err);
+    }
+    if (r == 0) {
+        r = copy_rows(t, p, &copy, err);
+    }
+    return r < 0 ? r : ingest_writer_publish(&copy, info, t->output_path, err);
+}
+
+static int decide_task(struct ingest_table *t, enum task *ret, struct err *err)
+{
+    const struct ingest_values *v = &t->values[0];
+    const char *name = t->names[t->target[0]];
+    struct ingest_target target = {
+        .text = t->labels[t->target[0]] != NULL,
+        .name = name,
+        .values = v,
+    };
+    bool guessed = false;
+    int r = ingest_decide_task(t->options->task, &target, t->targets, ret, &guessed, err);
+    if (r < 0 || !guessed) {
+        return r;
+    }
+    char show[INGEST_SHOW_SIZE];
+    return ingest_table_warn(t, err,
+                             "The target %s holds the whole numbers %.0f to %.0f and was taken for "
+                             "%lld classes; name the task to have it otherwise.",
+                             ingest_show(name, strlen(name), show), v->value[0],
+                             v->value[v->count - 1], (long long)v->count);
+}
+
+/* A constant target trains, but the client should know. */
+static int warn_constant(struct ingest_table *t, struct err *err)
+{
+    for (int64_t k = 0; k < t->targets; k++) {
+        if (t->values[k].count == 1) {
+            char show[INGEST_SHOW_SIZE];
+            const char *name = t->names[t->target[k]];
+            int r =
+                ingest_table_warn(t, err, "The target %s is constant: it is %.17g in every row.",
+                                  ingest_show(name, strlen(name), show), t->values[k].value[0]);
+            if (r < 0) {
+                return r;
+            }
+        }
+    }
+    return 0;
+}
+
+static int check_rows(const struct ingest_table *t, struct err *err)
+{
+    if (t->writer.rows == 0) {
+        return err_set(err, ERR_INVALID, "The file has no data rows.");
+    }
+    if (t->writer.rows == 1) {
+        return err_set(err, ERR_INVALID,
+                       "The file has one data row; a data set needs at least two rows.");
+    }
+    return 0;
+}
+
+int ingest_table_finish(struct ingest_table *t, struct dataset_info *ret, struct err *err)
+{
+    cleanup_plan struct plan plan = {.column = NULL};
+    cleanup_info struct dataset_info info = {.rows = 0};
+    enum task task = TASK_REGRESSION;
+    int r = check_rows(t, err);
+    r = r < 0 ? r : decide_task(t, &task, err);
+    r = r < 0 ? r : warn_constant(t, err);
+    r = r < 0 ? r : plan_init(&plan, t, task, err);
+    r = r < 0 ? r : describe(t, &plan, task, &info, err);
+    r = r < 0 ? r : check_spread(t, &info, err);
+    r = r < 0 ? r : check_names(&info, err);
+    r = r < 0 ? r : write_final(t, &plan, &info, err);
+    if (r < 0) {
+        return r;
+    }
+    *ret = info;
+    info = (struct dataset_info){.rows = 0};
+    return 0;
+}

@@ -1,0 +1,39 @@
+/*
+ * The readers, one a format. Each calls ingest_table_begin once and ingest_table_rows for all rows;
+ * ingest.c does what comes before (gzip) and after (ingest_table_finish).
+ */
+#pragma once
+
+#include "base/err.h"
+#include "ingest/ingest_table.h"
+
+struct ingest_input {
+    const char *path;
+    int fd; /* open on path, anywhere in the file */
+};
+
+/*
+ * RFC 4180 with quotes; LF, CR LF or CR; a UTF-8 byte order mark is skipped, blank lines too. The
+ * delimiter is the first of comma, semicolon, tab that the first line has outside quotes.
+ *
+ * The first row is a header when a column has text in it above a number in the second row, or when
+ * every cell of it is text. Names are trimmed; an empty one, and every one without a header, is
+ * "column" and the 0-based index.
+ *
+ * The first data row says what a column is. Numbers: every later cell must be one. Text: every cell
+ * is a label, allowed in a single target (classes) and, with one_hot, in features.
+ */
+int ingest_read_csv(const struct ingest_input *in, struct ingest_table *t, struct err *err);
+
+/*
+ * "label index:value …", indices from 1 and ascending, "#" begins a comment, blank lines skipped.
+ * Columns x1 … xd, then the target y. The file is read twice: d is known at its end only.
+ */
+int ingest_read_libsvm(const struct ingest_input *in, struct ingest_table *t, struct err *err);
+
+/* One 2-D array; columns column0, column1, …; the last is the target. */
+int ingest_read_npy(const struct ingest_input *in, struct ingest_table *t, struct err *err);
+
+/* Members X (2-D) and y (1-D, or 2-D with one column a target); columns x0, x1, …, then y, or y0,
+ * y1, … where y has several columns. */
+int ingest_read_npz(const struct ingest_input *in, struct ingest_table *t, struct err *err);

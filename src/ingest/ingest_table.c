@@ -1,0 +1,236 @@
+#include "ingest/ingest_table.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "ingest/ingest_text.h"
+#include "wire/names.h"
+
+/* Names listed when a target is unknown. */
+#define NAMES_LISTED 10
+
+int64_t ingest_max_columns(const struct ingest_options *options)
+{
+    return options->max_columns < DATASET_COLUMNS_MAX ? options->max_columns : DATASET_COLUMNS_MAX;
+}
+
+int ingest_names_unique(char *const *names, int64_t count, int64_t *ret_first, int64_t *ret_second,
+                        struct err *err)
+{
+    cleanup_name_index struct name_index index = {0};
+    int r = name_index_init(&index, names, count, err);
+    for (int64_t i = 1; r == 0 && i < count; i++) {
+        const struct name_entry *e = &index.entries[i];
+        if (strcmp(e[-1].name, e->name) == 0) {
+            *ret_first = e[-1].position;
+            *ret_second = e->position;
+            r = 1;
+        }
+    }
+    return r;
+}
+
+int ingest_names_number(char **names, const char *prefix, int64_t first, int64_t count,
+                        struct err *err)
+{
+    for (int64_t i = 0; i < count; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "%s%lld", prefix, (long long)(first + i));
+        names[i] = mem_strdup(name);
+        if (names[i] == NULL) {
+            return err_no_memory(err);
+        }
+    }
+    return 0;
+}
+
+void ingest_table_init(struct ingest_table *t, const struct ingest_options *options,
+                       const char *output_path)
+{
+    *t = (struct ingest_table){
+        .options = options,
+        .output_path = output_path,
+        .writer = INGEST_WRITER_INIT,
+    };
+}
+
+void ingest_table_deinit(struct ingest_table *t)
+{
+    for (int64_t j = 0; t->labels != NULL && j < t->columns; j++) {
+        if (t->labels[j] != NULL) {
+            ingest_labels_deinit(t->labels[j]);
+            mem_free(t->labels[j]);
+        }
+    }
+    mem_free(t->labels);
+    for (int64_t k = 0; t->values != NULL && k < t->targets; k++) {
+        ingest_values_deinit(&t->values[k]);
+    }
+    mem_free(t->values);
+    mem_free(t->target);
+    mem_free(t->is_target);
+    ingest_writer_close(&t->writer);
+    t->names = names_free(t->names, t->columns);
+    t->warning_texts = names_free(t->warning_texts, t->warnings);
+}
+
+/* Column for a target's text: a name, or a 0-based index where no column has that name; or -1. */
+static int64_t find_target(const struct ingest_table *t, const char *text)
+{
+    for (int64_t j = 0; j < t->columns; j++) {
+        if (strcmp(t->names[j], text) == 0) {
+            return j;
+        }
+    }
+    size_t len = strlen(text);
+    if (len == 0 || len > 18 || strspn(text, "0123456789") != len) {
+        return -1;
+    }
+    long long index = strtoll(text, NULL, 10);
+    return index < t->columns ? index : -1;
+}
+
+static int unknown_target(const struct ingest_table *t, const char *text, struct err *err)
+{
+    char show[INGEST_SHOW_SIZE];
+    char list[256] = "";
+    size_t used = 0;
+    int64_t j = 0;
+    for (; j < t->columns && j < NAMES_LISTED && used + INGEST_SHOW_SIZE + 2 < sizeof(list); j++) {
+        ingest_show(t->names[j], strlen(t->names[j]), show);
+        snprintf(list + used, sizeof(list) - used, "%s%s", j == 0 ? "" : ", ", show);
+        used += strlen(list + used);
+    }
+    return err_at(err, ERR_INVALID, "#/target", "There is no column %s. The columns are %s%s.",
+                  ingest_show(text, strlen(text), show), list, j < t->columns ? ", …" : "");
+}
+
+static int choose_targets(struct ingest_table *t, int64_t default_targets, struct err *err)
+{
+    bool named = t->options->targets != NULL && t->options->target_count > 0;
+    int64_t count = named ? t->options->target_count : default_targets;
+    if (count >= t->columns) {
+        return err_at(err, ERR_INVALID, "#/target",
+                      "%lld column(s) and %lld target(s) leave no column to predict from.",
+                      (long long)t->columns, (long long)count);
+    }
+    t->target = mem_array((size_t)count, sizeof(*t->target));
+    t->is_target = mem_zarray((size_t)t->columns, sizeof(*t->is_target));
+    if (t->target == NULL || t->is_target == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t k = 0; k < count; k++) {
+        int64_t j = named ? find_target(t, t->options->targets[k]) : t->columns - count + k;
+        if (j < 0) {
+            return unknown_target(t, t->options->targets[k], err);
+        }
+        if (t->is_target[j]) {
+            char show[INGEST_SHOW_SIZE];
+            return err_at(err, ERR_INVALID, "#/target", "The column %s is given twice.",
+                          ingest_show(t->names[j], strlen(t->names[j]), show));
+        }
+        t->is_target[j] = true;
+        t->target[k] = j;
+    }
+    t->targets = count;
+    return 0;
+}
+
+/* The writer, with room for the header as far as it is known. */
+static int open_writer(struct ingest_table *t, struct err *err)
+{
+    struct dataset_info info = {
+        .rows = 1,
+        .columns = t->columns,
+        .dtype = t->dtype,
+        .column_names = t->names,
+        .targets = t->targets,
+        .target_columns = t->target,
+        .task = TASK_CLASSIFICATION,
+        .warnings = t->warnings,
+        .warning_texts = t->warning_texts,
+    };
+    size_t room = 0;
+    int r = ingest_header_size(&info, &room, err);
+    if (r < 0) {
+        return r;
+    }
+    return ingest_writer_open(&t->writer, t->output_path, t->options->temporary_prefix, t->dtype,
+                              t->columns, room + INGEST_HEADER_RESERVE, err);
+}
+
+int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns,
+                       int64_t default_targets, enum dtype dtype, struct err *err)
+{
+    t->names = names;
+    t->columns = columns;
+    t->dtype = dtype;
+    int64_t limit = ingest_max_columns(t->options);
+    if (columns > limit) {
+        return err_set(err, ERR_TOO_LARGE,
+                       "The file has %lld columns, more than the limit of %lld.",
+                       (long long)columns, (long long)limit);
+    }
+    int r = choose_targets(t, default_targets, err);
+    if (r < 0) {
+        return r;
+    }
+    t->labels = mem_zarray((size_t)columns, sizeof(struct ingest_labels *));
+    t->values = mem_zarray((size_t)t->targets, sizeof(*t->values));
+    if (t->labels == NULL || t->values == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t k = 0; k < t->targets; k++) {
+        /* Several targets are no classes: two values tell whether one of them is constant. */
+        r = ingest_values_init(&t->values[k], t->targets == 1 ? INGEST_MAX_CLASSES : 2, err);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return open_writer(t, err);
+}
+
+int ingest_table_make_text(struct ingest_table *t, int64_t column, struct err *err)
+{
+    t->labels[column] = mem_zalloc(sizeof(struct ingest_labels));
+    return t->labels[column] == NULL ? err_no_memory(err) : 0;
+}
+
+int ingest_table_rows(struct ingest_table *t, const double *rows, int64_t count, struct err *err)
+{
+    if (count > t->options->max_rows - t->writer.rows) {
+        return err_set(err, ERR_TOO_LARGE, "The file has more than the limit of %lld rows.",
+                       (long long)t->options->max_rows);
+    }
+    for (int64_t k = 0; k < t->targets; k++) {
+        const double *value = rows + t->target[k];
+        for (int64_t i = 0; i < count; i++) {
+            ingest_values_add(&t->values[k], value[i * t->columns]);
+        }
+    }
+    return ingest_writer_rows(&t->writer, rows, count, err);
+}
+
+int ingest_table_warn(struct ingest_table *t, struct err *err, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    char **texts = mem_regrow(t->warning_texts, (size_t)t->warnings + 1, sizeof(*texts));
+    if (texts == NULL) {
+        return err_no_memory(err);
+    }
+    t->warning_texts = texts;
+    texts[t->warnings] = mem_strdup(text);
+    if (texts[t->warnings] == NULL) {
+        return err_no_memory(err);
+    }
+    t->warnings++;
+    return 0;
+}

@@ -1,0 +1,72 @@
+/*
+ * What the readers of the formats hand over, and how it becomes a data set file.
+ *
+ * A reader calls ingest_table_begin once it knows the columns, ingest_table_rows for every row, and
+ * ingest_file ends with ingest_table_finish. In between the rows lie in a temporary data set file
+ * as "raw" numbers: a text cell as the number of its label. Finishing decides the task. Usually the
+ * file only gets its header then; where classes are recoded, text columns spread into 0/1 columns,
+ * or the header is long, it is copied once more.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "ingest/ingest.h"
+#include "ingest/ingest_labels.h"
+#include "ingest/ingest_task.h"
+#include "ingest/ingest_writer.h"
+
+struct ingest_table {
+    const struct ingest_options *options; /* borrowed */
+    const char *output_path;              /* borrowed */
+
+    int64_t columns;
+    char **names;                  /* [columns], owned */
+    struct ingest_labels **labels; /* [columns], owned; NULL for a column of numbers */
+    bool *is_target;               /* [columns] */
+    enum dtype dtype;
+
+    int64_t targets;
+    int64_t *target;              /* [targets], columns in the order of options->targets */
+    struct ingest_values *values; /* [targets] */
+
+    struct ingest_writer writer;
+
+    int64_t warnings;
+    char **warning_texts; /* owned */
+};
+
+void ingest_table_init(struct ingest_table *t, const struct ingest_options *options,
+                       const char *output_path);
+void ingest_table_deinit(struct ingest_table *t);
+
+/*
+ * Takes over names[columns] (also on failure), which must be unique. The last default_targets
+ * columns are the targets when the options name none. At least one column must be a feature.
+ */
+int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns,
+                       int64_t default_targets, enum dtype dtype, struct err *err);
+
+/* Turns a column into one of text before its first row. */
+int ingest_table_make_text(struct ingest_table *t, int64_t column, struct err *err);
+
+/* rows[count, columns], finite; a label's number in a column of text. */
+int ingest_table_rows(struct ingest_table *t, const double *rows, int64_t count, struct err *err);
+
+int ingest_table_warn(struct ingest_table *t, struct err *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Publishes the data set at output_path. */
+int ingest_table_finish(struct ingest_table *t, struct dataset_info *ret, struct err *err);
+
+/* The smaller of the option and what a data set file can hold. */
+int64_t ingest_max_columns(const struct ingest_options *options);
+
+/* 0 when all differ; 1 with the places of two equal names; -ERR_NO_MEMORY. */
+int ingest_names_unique(char *const *names, int64_t count, int64_t *ret_first, int64_t *ret_second,
+                        struct err *err);
+/* "prefix" + (first + i) for i = 0 … count-1 into names. */
+int ingest_names_number(char **names, const char *prefix, int64_t first, int64_t count,
+                        struct err *err);

@@ -1,0 +1,53 @@
+#include "ingest/ingest_temp.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+int ingest_temp_open(struct ingest_temp *t, const char *beside, const char *prefix, struct err *err)
+{
+    *t = (struct ingest_temp)INGEST_TEMP_INIT;
+    const char *slash = strrchr(beside, '/');
+    cleanup_buf struct buf path = BUF_INIT;
+    buf_add(&path, beside, slash == NULL ? 0 : (size_t)(slash - beside) + 1);
+    buf_str(&path, prefix == NULL ? INGEST_DEFAULT_PREFIX : prefix);
+    buf_str(&path, "XXXXXX");
+    t->path = buf_take(&path);
+    if (t->path == NULL) {
+        return err_no_memory(err);
+    }
+    t->fd = mkostemp(t->path, O_CLOEXEC);
+    if (t->fd < 0) {
+        int r = err_errno(err, "create a temporary file");
+        t->path = mem_free(t->path);
+        return r;
+    }
+    return 0;
+}
+
+void ingest_temp_close(struct ingest_temp *t)
+{
+    if (t->fd >= 0) {
+        close(t->fd);
+    }
+    if (t->path != NULL) {
+        unlink(t->path);
+        mem_free(t->path);
+    }
+    *t = (struct ingest_temp)INGEST_TEMP_INIT;
+}
+
+int ingest_temp_publish(struct ingest_temp *t, const char *path, struct err *err)
+{
+    int r = file_publish(t->fd, t->path, path, err);
+    if (r < 0 && access(t->path, F_OK) != 0) {
+        unlink(path); // Renamed, but the directory could not be made durable.
+    }
+    ingest_temp_close(t);
+    return r;
+}

@@ -1,0 +1,89 @@
+#include "ingest/ingest_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+#define ELLIPSIS "\xe2\x80\xa6"
+
+/* A printed character takes at most four bytes, and so does \xNN. */
+#define SHOW_UNIT 4
+#define SHOW_LIMIT (INGEST_SHOW_SIZE - sizeof(ELLIPSIS "\"") - SHOW_UNIT)
+
+/* Bytes of the character at text that may be printed as they are, or 0. */
+static size_t printable(const char *text, size_t len)
+{
+    unsigned char c = (unsigned char)*text;
+    if (c < 0x20 || c == 0x7f || c == '"' || c == '\\') {
+        return 0;
+    }
+    if (c == 0xc2 && len > 1 && (unsigned char)text[1] < 0xa0) {
+        return 0; // U+0080 to U+009F are control characters as well.
+    }
+    return utf8_step(text, len);
+}
+
+const char *ingest_show(const char *text, size_t len, char ret[INGEST_SHOW_SIZE])
+{
+    size_t out = 0;
+    ret[out++] = '"';
+    size_t in = 0;
+    while (in < len && out <= SHOW_LIMIT) {
+        size_t n = printable(text + in, len - in);
+        if (n > 0) {
+            memcpy(ret + out, text + in, n);
+            out += n;
+            in += n;
+        } else {
+            snprintf(ret + out, SHOW_UNIT + 1, "\\x%02x", (unsigned)(unsigned char)text[in]);
+            out += SHOW_UNIT;
+            in++;
+        }
+    }
+    snprintf(ret + out, INGEST_SHOW_SIZE - out, "%s\"", in < len ? ELLIPSIS : "");
+    return ret;
+}
+
+static bool is_utf8(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len;) {
+        size_t n = utf8_step(text + i, len - i);
+        if (n == 0) {
+            return false;
+        }
+        i += n;
+    }
+    return true;
+}
+
+const char *ingest_name_fault(const char *text, size_t len)
+{
+    if (len == 0) {
+        return "is empty";
+    }
+    if (len > INGEST_NAME_MAX) {
+        return "is longer than 256 bytes";
+    }
+    if (memchr(text, '\0', len) != NULL) {
+        return "holds a NUL byte";
+    }
+    return is_utf8(text, len) ? NULL : "is not UTF-8";
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+const char *ingest_trim(const char *text, size_t *len)
+{
+    while (*len > 0 && is_blank(text[*len - 1])) {
+        (*len)--;
+    }
+    while (*len > 0 && is_blank(*text)) {
+        text++;
+        (*len)--;
+    }
+    return text;
+}

@@ -1,0 +1,26 @@
+/*
+ * Text of a client's file in error sentences and in names: shown short and harmless, accepted only
+ * when it survives a C string and JSON.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Bytes a name or class label may have. */
+#define INGEST_NAME_MAX 256
+
+/* Room for the text of ingest_show, the quotes and the NUL included. */
+#define INGEST_SHOW_SIZE 80
+
+/*
+ * "text" in double quotes, at most some 60 bytes, shortened with "…"; control characters, quotes,
+ * backslashes and bytes that are not UTF-8 appear as \xNN. Returns ret.
+ */
+const char *ingest_show(const char *text, size_t len, char ret[INGEST_SHOW_SIZE]);
+
+/* Why text cannot be a name or label ("is empty", "is longer than 256 bytes", …), or NULL. */
+const char *ingest_name_fault(const char *text, size_t len);
+
+/* Removes blanks, tabs and line ends around text[0..*len): returns the new start. */
+const char *ingest_trim(const char *text, size_t *len);

@@ -1,0 +1,386 @@
+#include "ingest_fixture.h"
+
+static void test_header_and_numbers(void **state)
+{
+    struct fixture *f = *state;
+    accept_text(f, "age, height ,y\n1,2.5,-3e2\n.5,+7,8.25\n");
+    assert_columns(f, "age,height,y");
+    assert_values(f, 1, 2.5, -300, 0.5, 7, 8.25);
+    assert_int_equal(f->info.dtype, DTYPE_F64);
+    assert_int_equal(f->info.task, TASK_REGRESSION);
+    assert_int_equal(f->info.targets, 1);
+    assert_int_equal(f->info.target_columns[0], 2);
+    assert_int_equal(f->info.warnings, 0);
+}
+
+static void test_no_header(void **state)
+{
+    struct fixture *f = *state;
+    accept_text(f, "1,2\n3,4.5\n5,6");
+    assert_columns(f, "column0,column1");
+    assert_values(f, 1, 2, 3, 4.5, 5, 6);
+    accept_text(f, "1,red\n2,blue\n3,red\n");
+    assert_columns(f, "column0,column1");
+    assert_values(f, 1, 1, 2, 0, 3, 1);
+    assert_classes(f, "blue,red");
+}
+
+/* Names that are numbers, an empty name, a text target below a name, a header above text only. */
+static void test_header_rule(void **state)
+{
+    struct fixture *f = *state;
+    accept_text(f, "2010,2011,y\n1,2,3.5\n4,5,6\n");
+    assert_columns(f, "2010,2011,y");
+    accept_text(f, ",a,,y\n1,2,3,4.5\n5,6,7,8\n");
+    assert_columns(f, "column0,a,column2,y");
+    accept_text(f, "a,y\n1,red\n2,blue\n");
+    assert_columns(f, "a,y");
+    assert_classes(f, "blue,red");
+    f->options.one_hot = true;
+    accept_text(f, "a,y\nu,red\nv,blue\n");
+    assert_columns(f, "a=u,a=v,y");
+}
+
+static void test_syntax(void **state)
+{
+    struct fixture *f = *state;
+    /* Byte order mark, CR LF, blank lines, quotes, blanks, no end of line at the end. */
+    accept_text(f, "\xef\xbb\xbf\"a\"\"x\",\"b,c\",y\r\n\r\n \t\r\n 1 ,\"2\",\" 3.5 \"\r\n4\t,5,6");
+    assert_columns(f, "a\"x,b,c,y");
+    assert_values(f, 1, 2, 3.5, 4, 5, 6);
+    accept_text(f, "a,y\r1,2.5\r3,4\r");
+    assert_values(f, 1, 2.5, 3, 4);
+    accept_text(f, "\"a\nb\",y\n1,2.5\n3,4\n");
+    assert_columns(f, "a\nb,y");
+}
+
+static void test_delimiters(void **state)
+{
+    struct fixture *f = *state;
+    accept_text(f, "a;b;y\n1;2;3.5\n4;5;6\n");
+    assert_columns(f, "a,b,y");
+    assert_values(f, 1, 2, 3.5, 4, 5, 6);
+    accept_text(f, "\"a,;x\"\tb\ty\n1\t 2\t3.5\n4\t5\t6\n");
+    assert_columns(f, "a,;x,b,y");
+    refuse_text(f, "a\tb\ty\n1\t\t3\n4\t5\t6\n", ERR_INVALID, "#/line/2/column/2", "empty");
+    refuse_text(f, "a;y\n1;2,5\n3;4,5\n", ERR_INVALID, "#/line/2/column/2",
+                "\"2,5\" has a decimal comma");
+    refuse_text(f, "a b y\n1 2 3\n4 5 6\n", ERR_INVALID, "#/target", "leave no column");
+}
+
+static void test_bad_numbers(void **state)
+{
+    struct fixture *f = *state;
+    refuse_text(f, "age,y\n1,2\n3,4\nx1,6\n", ERR_INVALID, "#/line/4/column/1",
+                "Line 4, column 1 (\"age\"): \"x1\" is not a number.");
+    refuse_text(f, "1,2\n3,4\n5,x\n", ERR_INVALID, "#/line/3/column/2",
+                "Line 3, column 2: \"x\" is not a number.");
+    refuse_text(f, "a,y\n1,2\nnan,3\n", ERR_INVALID, "#/line/3/column/1",
+                "\"nan\" is not a finite number");
+    refuse_text(f, "a,y\nNaN,2\n1,3\n", ERR_INVALID, "#/line/2/column/1", "not a finite number");
+    refuse_text(f, "a,y\n1,-inf\n1,3\n", ERR_INVALID, "#/line/2/column/2", "not a finite number");
+    refuse_text(f, "a,y\n1,2\n1,1e999\n", ERR_INVALID, "#/line/3/column/2",
+                "\"1e999\" is not a finite number");
+    refuse_text(f, "a,y\n1,2\n0x10,3\n", ERR_INVALID, "#/line/3/column/1", "is hexadecimal");
+    refuse_text(f, "a,y\n1,2\n1\x01\xff,3\n", ERR_INVALID, "#/line/3/column/1",
+                "\"1\\x01\\xff\" is not a number");
+    refuse_text(f, "a,y\n1,2\n,3\n", ERR_INVALID, "#/line/3/column/1",
+                "Line 3, column 1 (\"a\"): the cell is empty");
+    refuse_text(f, "a,y\n1,2\n3,\"\"\n", ERR_INVALID, "#/line/3/column/2", "the cell is empty");
+    refuse_text(f, "a,y\n1,2\n3,  \n", ERR_INVALID, "#/line/3/column/2", "the cell is empty");
+}
+
+/* Physical lines count: blank ones, and those within quotes. The cell's own line is named. */
+static void test_line_numbers(void **state)
+{
+    struct fixture *f = *state;
+    refuse_text(f, "\"a\nb\",y\n\n1,2\n\n\nx,3\n", ERR_INVALID, "#/line/7/column/1", "Line 7");
+    refuse_text(f, "a,b,y\n1,2,3\n\"1\n\",x,3\n", ERR_INVALID, "#/line/4/column/2",
+                "Line 4, column 2");
+    refuse_text(f, "a,b,y\n1,2,3\n\"1\n\",3\n", ERR_INVALID, "#/line/3", "Line 3: 2 cells");
+    refuse_text(f, "a,y\r\n1,2\r\nx,3\r\n", ERR_INVALID, "#/line/3/column/1", "Line 3");
+}
+
+static void test_ragged(void **state)
+{
+    struct fixture *f = *state;
+    refuse_text(f, "\na,b,y\n1,2,3\n4,5,6\n7,8\n", ERR_INVALID, "#/line/5",
+                "Line 5: 2 cells, expected 3 as in line 2.");
+    refuse_text(f, "1,2,3\n4,5,6\n7,8,9,\n", ERR_INVALID, "#/line/3",
+                "Line 3: 4 cells, expected 3 as in line 1.");
+    refuse_text(f, "a,b,y\n1,2\n", ERR_INVALID, "#/line/2", "2 cells, expected 3");
+    /* The number of cells goes before what is in them. */
+    refuse_text(f, "a,b,y\n1,2,3\nx\n", ERR_INVALID, "#/line/3", "1 cells, expected 3");
+    refuse_text(f, "a,b,y\n1,2,3\n4,x,6,7", ERR_INVALID, "#/line/3", "4 cells, expected 3");
+}
+
+static void test_quotes(void **state)
+{
+    struct fixture *f = *state;
+    refuse_text(f, "a,y\n1,2\n5\",3\n", ERR_PARSE, "#/line/3", "Line 3: a quotation mark");
+    refuse_text(f, "a,y\n1,2\n\"5\"6,3\n", ERR_PARSE, "#/line/3", "a quotation mark");
+    refuse_text(f, "a,y\n1,2\n3,\"4\n5,6\n7,8\n", ERR_PARSE, "#/line/3",
+                "Line 3: the quoted cell that begins here is never closed");
+}
+
+static void test_too_short(void **state)
+{
+    struct fixture *f = *state;
+    refuse_text(f, "", ERR_INVALID, "", "The file is empty.");
+    refuse_text(f, "\n \n\n", ERR_INVALID, "", "no data rows");
+    refuse_text(f, "\xef\xbb\xbf", ERR_INVALID, "", "no data rows");
+    refuse_text(f, "a,b\n", ERR_INVALID, "", "no data rows");
+    refuse_text(f, "1,2\n", ERR_INVALID, "", "at least two rows");
+    refuse_text(f, "a,b\n1,2\n", ERR_INVALID, "", "at least two rows");
+    refuse_text(f, "1,red\n", ERR_INVALID, "", "at least two rows");
+}
+
+static void test_names(void **state)
+{
+    struct fixture *f = *state;
+    refuse_text(f, "a,b,a,y\n1,2,3,4\n5,6,7,8\n", ERR_INVALID, "#/line/1/column/3",
+                "Line 1, column 3: column 1 has the name \"a\" as well.");
+    refuse_text(f, "column1,,y\n1,2,3\n5,6,7\n", ERR_INVALID, "#/line/1/column/2", "\"column1\"");
+    refuse_text(f, "a\xff,y\n1,2\n3,4\n", ERR_INVALID, "#/line/1/column/1", "is not UTF-8");
+    cleanup_buf struct buf b = BUF_INIT;
+    for (int i = 0; i < 256; i++) {
+        buf_char(&b, 'n');
+    }
+    const size_t fits = b.len;
+    buf_str(&b, ",y\n1,2\n3,4\n");
+    accept_text(f, b.data);
+    assert_int_equal(strlen(f->info.column_names[0]), fits);
+    cleanup_buf struct buf longer = BUF_INIT;
+    buf_printf(&longer, "n%s", b.data);
+    refuse_text(f, longer.data, ERR_INVALID, "#/line/1/column/1", "longer than 256 bytes");
+}
+
+static void test_targets(void **state)
+{
+    struct fixture *f = *state;
+    static const char text[] = "a,b,0\n1,2,3.5\n4,5,6\n";
+    f->options.targets = (const char *const[]){"a"};
+    f->options.target_count = 1;
+    accept_text(f, text);
+    assert_int_equal(f->info.target_columns[0], 0);
+    f->options.targets = (const char *const[]){"1"};
+    accept_text(f, text);
+    assert_int_equal(f->info.target_columns[0], 1);
+    f->options.targets = (const char *const[]){"0"}; /* a name goes before an index */
+    accept_text(f, text);
+    assert_int_equal(f->info.target_columns[0], 2);
+    f->options.targets = (const char *const[]){"b", "a"};
+    f->options.target_count = 2;
+    accept_text(f, text);
+    assert_int_equal(f->info.targets, 2);
+    assert_int_equal(f->info.target_columns[0], 1);
+    assert_int_equal(f->info.target_columns[1], 0);
+    f->options.targets = (const char *const[]){"a", "a"};
+    refuse_text(f, text, ERR_INVALID, "#/target", "The column \"a\" is given twice");
+    f->options.targets = (const char *const[]){"a", "zz"};
+    refuse_text(f, text, ERR_INVALID, "#/target",
+                "There is no column \"zz\". The columns are \"a\", \"b\", \"0\".");
+    f->options.targets = (const char *const[]){"a", "b", "0"};
+    f->options.target_count = 3;
+    refuse_text(f, text, ERR_INVALID, "#/target", "leave no column");
+}
+
+/* Not more than ten names are listed, and fewer where they are long. */
+static void test_unknown_target_is_short(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const wanted[] = {"3", "-1", "1.0", "", "99999999999999999999"};
+    f->options.target_count = 1;
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        f->options.targets = &wanted[i];
+        refuse_text(f, "a,b,y\n1,2,3\n4,5,6\n", ERR_INVALID, "#/target", "There is no column");
+    }
+    cleanup_buf struct buf b = BUF_INIT;
+    for (int i = 0; i < 12; i++) {
+        buf_printf(&b, "%sc%d", i == 0 ? "" : ",", i);
+    }
+    buf_str(&b, "\n1,2,3,4,5,6,7,8,9,10,11,12\n1,2,3,4,5,6,7,8,9,10,11,12\n");
+    refuse_text(f, b.data, ERR_INVALID, "#/target", "\"c9\", \xe2\x80\xa6.");
+}
+
+static void test_classes(void **state)
+{
+    struct fixture *f = *state;
+    accept_text(f, "a,y\n1,setosa\n2,virginica\n3,setosa\n4,10\n5,\"a,b\"\n");
+    assert_int_equal(f->info.task, TASK_CLASSIFICATION);
+    assert_classes(f, "10,a,b,setosa,virginica");
+    assert_int_equal(f->info.classes, 4);
+    assert_values(f, 1, 2, 2, 3, 3, 2, 4, 0, 5, 1);
+    /* Numbers: by the rule, or because the client says so. */
+    accept_text(f, "a,y\n1,-1\n2,1\n3,1\n4,-1\n");
+    assert_classes(f, "-1,1");
+    assert_values(f, 1, 0, 2, 1, 3, 1, 4, 0);
+    assert_int_equal(f->info.warnings, 0);
+    f->options.task = TASK_CLASSIFICATION;
+    accept_text(f, "a,y\n1,2.5\n2,1\n3,300\n");
+    assert_classes(f, "1,2.5,300");
+    assert_values(f, 1, 1, 2, 0, 3, 2);
+    f->options.task = TASK_REGRESSION;
+    accept_text(f, "a,y\n1,-1\n2,1\n3,1\n4,-1\n");
+    assert_int_equal(f->info.task, TASK_REGRESSION);
+    assert_values(f, 1, -1, 2, 1, 3, 1, 4, -1);
+}
+
+static void test_guessed_classes_warn(void **state)
+{
+    struct fixture *f = *state;
+    cleanup_buf struct buf b = BUF_INIT;
+    for (int i = 0; i < 60; i++) {
+        buf_printf(&b, "%d,%d\n", i * i, 3 + i % 3);
+    }
+    accept_text(f, b.data);
+    assert_int_equal(f->info.task, TASK_CLASSIFICATION);
+    assert_classes(f, "3,4,5");
+    assert_int_equal(f->info.warnings, 1);
+    assert_contains(f->info.warning_texts[0], "whole numbers 3 to 5 and was taken for 3 classes");
+}
+
+static void test_text_refused(void **state)
+{
+    struct fixture *f = *state;
+    refuse_text(f, "color,y\nred,1\nblue,2\n", ERR_INVALID, "#/line/2/column/1",
+                "Line 2, column 1 (\"color\"): \"red\" is not a number; one_hot=true");
+    f->options.task = TASK_REGRESSION;
+    refuse_text(f, "a,y\n1,red\n2,blue\n", ERR_INVALID, "#/line/2/column/2", "classification");
+    f->options.task = TASK_AUTO;
+    /* A column of numbers stays one. */
+    refuse_text(f, "a,y\n1,2\n2,blue\n", ERR_INVALID, "#/line/3/column/2",
+                "\"blue\" is not a number");
+    refuse_text(f, "a,y\n1,red\n2,red\n", ERR_INVALID, "#/target", "one class only");
+    refuse_text(f, "a,y\n1,red\n2,\n", ERR_INVALID, "#/line/3/column/2", "empty");
+    refuse_text(f, "a,y\n1,red\n2,\xff\n", ERR_INVALID, "#/line/3/column/2", "is not UTF-8");
+    f->options.targets = (const char *const[]){"b", "y"};
+    f->options.target_count = 2;
+    refuse_text(f, "a,b,y\n1,2,red\n2,3,blue\n", ERR_INVALID, "#/line/2/column/3",
+                "classification");
+}
+
+static void test_one_hot(void **state)
+{
+    struct fixture *f = *state;
+    f->options.one_hot = true;
+    f->options.targets = (const char *const[]){"y"};
+    f->options.target_count = 1;
+    accept_text(f, "size,y,color\n1,2.5,red\n2,3.5,blue\n3,4.5,\"red\"\n4,5.5,7\n");
+    assert_columns(f, "size,y,color=7,color=blue,color=red");
+    assert_int_equal(f->info.target_columns[0], 1);
+    assert_values(f, 1, 2.5, 0, 0, 1, 2, 3.5, 0, 1, 0, 3, 4.5, 0, 0, 1, 4, 5.5, 1, 0, 0);
+    accept_text(f, "color,y\nred,yes\nblue,no\nred,no\n");
+    assert_columns(f, "color=blue,color=red,y");
+    assert_values(f, 0, 1, 1, 1, 0, 0, 0, 1, 0);
+    assert_classes(f, "no,yes");
+    assert_int_equal(f->info.target_columns[0], 2);
+    refuse_text(f, "c,c=u,y\nu,1,1.5\nv,2,3\n", ERR_INVALID, "#/one_hot", "\"c=u\"");
+}
+
+static void test_one_hot_limits(void **state)
+{
+    struct fixture *f = *state;
+    f->options.one_hot = true;
+    cleanup_buf struct buf b = BUF_INIT;
+    buf_str(&b, "c,y\n");
+    for (int i = 0; i < 1000; i++) {
+        buf_printf(&b, "t%d,%d.5\n", i, i);
+    }
+    f->options.max_columns = 1001;
+    f->options.max_unpacked_bytes = 1000 * 1001 * 8;
+    accept_text(f, b.data);
+    assert_int_equal(f->info.columns, 1001);
+    f->options.max_columns = 1000;
+    refuse_text(f, b.data, ERR_TOO_LARGE, "#/one_hot", "1001 columns, more than the limit of 1000");
+    f->options.max_columns = 2000;
+    f->options.max_unpacked_bytes--;
+    refuse_text(f, b.data, ERR_TOO_LARGE, "#/one_hot", "8008000 bytes");
+    buf_str(&b, "one more,1\n");
+    refuse_text(f, b.data, ERR_TOO_LARGE, "#/line/1002/column/1", "more than 1000 distinct texts");
+}
+
+static void test_limits(void **state)
+{
+    struct fixture *f = *state;
+    static const char text[] = "a,b,y\n1,2,3.5\n4,5,6\n7,8,9\n";
+    f->options.max_rows = 3;
+    f->options.max_columns = 3;
+    accept_text(f, text);
+    f->options.max_rows = 2;
+    refuse_text(f, text, ERR_TOO_LARGE, "", "more than the limit of 2 rows");
+    f->options.max_rows = 3;
+    f->options.max_columns = 2;
+    refuse_text(f, text, ERR_TOO_LARGE, "#/line/1", "limit of 2 columns");
+}
+
+static void test_constant_target(void **state)
+{
+    struct fixture *f = *state;
+    accept_text(f, "a,y\n1,3.5\n2,3.5\n3,3.5\n");
+    assert_int_equal(f->info.task, TASK_REGRESSION);
+    assert_int_equal(f->info.warnings, 1);
+    assert_contains(f->info.warning_texts[0], "The target \"y\" is constant: it is 3.5");
+    f->options.targets = (const char *const[]){"a", "b"};
+    f->options.target_count = 2;
+    accept_text(f, "a,b,y\n1,3,1\n2,3,2\n2,3,5\n4,3,2");
+    assert_int_equal(f->info.warnings, 1);
+    assert_contains(f->info.warning_texts[0], "\"b\" is constant: it is 3 ");
+}
+
+static void test_odd_bytes(void **state)
+{
+    struct fixture *f = *state;
+    refuse_bytes(f, "a,y\n1,2\n3\0,4\n", 14, ERR_PARSE, "#/line/3", "Line 3: the line holds a NUL");
+    refuse_bytes(f, "\xff\xfe\x61\0,\0y\0\n\0", 10, ERR_PARSE, "#/line/1", "UTF-8");
+}
+
+/* Labels and warnings that outgrow the room in front of the rows. */
+static void test_large_header(void **state)
+{
+    struct fixture *f = *state;
+    cleanup_buf struct buf b = BUF_INIT;
+    buf_str(&b, "a,y\n");
+    for (int i = 0; i < 200; i++) {
+        buf_printf(&b, "%d,%0200d-\n", i, i);
+    }
+    accept_text(f, b.data);
+    assert_int_equal(f->info.classes, 200);
+    assert_same_bits(dataset_at(f->data, 123, 0), 123);
+    assert_same_bits(dataset_at(f->data, 123, 1), 123);
+}
+
+/* Many rows: several flushes of every buffer, columns of all kinds. */
+static void test_many_rows(void **state)
+{
+    struct fixture *f = *state;
+    f->options.one_hot = true;
+    f->options.max_unpacked_bytes = INT64_C(1) << 30;
+    static const char *const colors[] = {"red", "green", "blue"};
+    cleanup_buf struct buf b = BUF_INIT;
+    buf_str(&b, "n,color,half,y\n");
+    const int rows = 60000;
+    for (int i = 0; i < rows; i++) {
+        buf_printf(&b, "%d,%s,%.1f,%d\n", i, colors[i % 3], i / 2.0, i % 7 * i);
+    }
+    accept_bytes(f, b.data, b.len);
+    assert_columns(f, "n,color=blue,color=green,color=red,half,y");
+    for (int i = 0; i < rows; i++) {
+        assert_same_bits(dataset_at(f->data, i, 0), i);
+        assert_same_bits(dataset_at(f->data, i, 3 - i % 3), 1);
+        assert_same_bits(dataset_at(f->data, i, 1 + i % 3), i % 3 == 1 ? 1 : 0);
+        assert_same_bits(dataset_at(f->data, i, 4), i / 2.0);
+        assert_same_bits(dataset_at(f->data, i, 5), i % 7 * i);
+    }
+}
+
+TEST_MAIN(INGEST_TEST(test_header_and_numbers), INGEST_TEST(test_no_header),
+          INGEST_TEST(test_header_rule), INGEST_TEST(test_syntax), INGEST_TEST(test_delimiters),
+          INGEST_TEST(test_bad_numbers), INGEST_TEST(test_line_numbers), INGEST_TEST(test_ragged),
+          INGEST_TEST(test_quotes), INGEST_TEST(test_too_short), INGEST_TEST(test_names),
+          INGEST_TEST(test_targets), INGEST_TEST(test_unknown_target_is_short),
+          INGEST_TEST(test_classes), INGEST_TEST(test_guessed_classes_warn),
+          INGEST_TEST(test_text_refused), INGEST_TEST(test_one_hot),
+          INGEST_TEST(test_one_hot_limits), INGEST_TEST(test_limits),
+          INGEST_TEST(test_constant_target), INGEST_TEST(test_odd_bytes),
+          INGEST_TEST(test_large_header), INGEST_TEST(test_many_rows))
