@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 
-/* ret_mean and ret_scale serve as workspace; a column is constant when no value differs from that
- * of the first row, whatever rounding does to its mean. */
+/* mean = first + sum (x - first) / n: a large offset costs no digits, and the mean of a constant
+ * column is that constant exactly, whatever its binary form, so that its deviation is exactly 0. */
 void standardize_columns(const struct dataset *ds, const int64_t *rows, int64_t n,
                          const int64_t *columns, int64_t d, double *ret_mean, double *ret_scale)
 {
@@ -16,8 +16,12 @@ void standardize_columns(const struct dataset *ds, const int64_t *rows, int64_t 
     }
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < d; j++) {
-            ret_mean[j] += dataset_at(ds, rows[i], columns[j]) / (double)n;
+            const double first = dataset_at(ds, rows[0], columns[j]);
+            ret_mean[j] += (dataset_at(ds, rows[i], columns[j]) - first) / (double)n;
         }
+    }
+    for (int64_t j = 0; j < d; j++) {
+        ret_mean[j] += dataset_at(ds, rows[0], columns[j]);
     }
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < d; j++) {
@@ -26,13 +30,7 @@ void standardize_columns(const struct dataset *ds, const int64_t *rows, int64_t 
         }
     }
     for (int64_t j = 0; j < d; j++) {
-        const double first = dataset_at(ds, rows[0], columns[j]);
-        bool constant = true;
-        for (int64_t i = 1; constant && i < n; i++) {
-            constant = dataset_at(ds, rows[i], columns[j]) == first;
-        }
-        ret_mean[j] = constant ? first : ret_mean[j];
-        ret_scale[j] = constant || !(ret_scale[j] > 0) ? 1.0 : sqrt(ret_scale[j]);
+        ret_scale[j] = ret_scale[j] == 0 ? 1.0 : sqrt(ret_scale[j]);
     }
 }
 
@@ -41,14 +39,15 @@ bool standardize_vector(const double *x, int64_t n, double *ret_mean, double *re
     double mean = 0, square = 0;
     bool constant = true;
     for (int64_t i = 0; i < n; i++) {
-        mean += x[i] / (double)n;
+        mean += (x[i] - x[0]) / (double)n;
         constant = constant && x[i] == x[0];
     }
+    mean += x[0];
     for (int64_t i = 0; i < n; i++) {
         square += (x[i] - mean) * (x[i] - mean) / (double)n;
     }
-    *ret_mean = constant ? x[0] : mean;
-    *ret_scale = constant || !(square > 0) ? 1.0 : sqrt(square);
+    *ret_mean = mean;
+    *ret_scale = square == 0 ? 1.0 : sqrt(square);
     return constant;
 }
 

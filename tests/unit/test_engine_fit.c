@@ -1,0 +1,431 @@
+/* The whole pipeline on generated data. */
+#include "engine/fit.h"
+
+#include <math.h>
+
+#include "base/buf.h"
+#include "base/rng.h"
+#include "engine_fixture.h"
+
+struct story {
+    double now;
+    double tick;
+    int64_t cancel_at, asked;
+    struct buf messages;
+};
+
+static double story_now(void *context)
+{
+    struct story *s = context;
+    s->now += s->tick;
+    return s->now;
+}
+
+static bool story_cancelled(void *context)
+{
+    struct story *s = context;
+    return s->asked++ == s->cancel_at;
+}
+
+static void story_message(void *context, const char *level, const char *text)
+{
+    struct story *s = context;
+    buf_printf(&s->messages, "%s: %s\n", level, text);
+}
+
+static int fit(struct backend *be, const char *fields, const struct dataset *train,
+               const struct dataset *test, struct story *story, struct model **ret,
+               struct fit_result *ret_result, struct err *err)
+{
+    struct job_spec *spec = fixture_spec_read(fields);
+    const struct solve_control control = {
+        .context = story,
+        .now = story_now,
+        .cancelled = story_cancelled,
+        .message = story_message,
+    };
+    *ret = NULL;
+    const int r = fit_run(be, spec, train, test, &control, ret, ret_result, err);
+    job_spec_free(spec);
+    assert_int_equal(be->bytes, 0);
+    return r;
+}
+
+/* The job succeeds; its messages are checked and thrown away. */
+static struct model *fit_well(const char *fields, const struct dataset *train,
+                              const struct dataset *test, const char *message,
+                              struct fit_result *ret_result)
+{
+    struct backend *be = fixture_backend();
+    struct story story = {.cancel_at = -1};
+    struct model *m = NULL;
+    struct err err = {.code = ERR_OK};
+    if (fit(be, fields, train, test, &story, &m, ret_result, &err) < 0 || m == NULL) {
+        fail_msg("%s: %s %s", fields, err.pointer, err.detail);
+    }
+    if (message != NULL) {
+        assert_contains(story.messages.data != NULL ? story.messages.data : "", message);
+    }
+    buf_deinit(&story.messages);
+    backend_close(be);
+    return m;
+}
+
+/* y = 5 + 3 sin(x0) + x1 + noise; one constant feature; x3 a mask of every fifth row. */
+static struct dataset *smooth(int64_t rows, uint64_t seed)
+{
+    struct rng rng = rng_new(seed, RNG_TEST);
+    double *v = mem_array((size_t)rows, 5 * sizeof(double));
+    for (int64_t i = 0; i < rows; i++) {
+        double *x = v + 5 * i;
+        x[0] = 2 * rng_normal(&rng);
+        x[1] = 10 + 0.1 * rng_normal(&rng);
+        x[2] = 7;
+        x[3] = (double)(i % 5 == 0);
+        x[4] = 5 + 3 * sin(x[0]) + x[1] + 0.01 * rng_normal(&rng);
+    }
+    struct dataset *ds = fixture_dataset(v, rows, 5, 0);
+    mem_free(v);
+    return ds;
+}
+
+/* `classes` clouds of points in the plane. */
+static struct dataset *clouds(int64_t rows, int64_t classes, uint64_t seed)
+{
+    struct rng rng = rng_new(seed, RNG_TEST);
+    double *v = mem_array((size_t)rows, 3 * sizeof(double));
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t c = i % classes;
+        v[3 * i] = 6 * (double)(c % 6) + rng_normal(&rng);
+        v[3 * i + 1] = 6 * (double)(c / 6) + rng_normal(&rng);
+        v[3 * i + 2] = (double)c;
+    }
+    struct dataset *ds = fixture_dataset(v, rows, 3, classes);
+    mem_free(v);
+    return ds;
+}
+
+static void test_regression_with_defaults(void **state)
+{
+    (void)state;
+    struct dataset *ds = smooth(400, 1);
+    struct fit_result result;
+    struct model *m = fit_well("", ds, NULL, "Kernel chosen", &result);
+    assert_int_equal(result.train_rows, 320);
+    assert_int_equal(result.test_rows, 80);
+    assert_string_equal(result.solver, "cholesky");
+    assert_int_equal(result.outcome.reason, REASON_CONVERGED);
+    assert_true(result.outcome.metrics.r2 > 0.95);
+    assert_true(isnan(result.outcome.metrics.accuracy));
+    assert_close(result.ridge, 320e-6, 1e-15);
+    assert_int_equal(m->d, 4);
+    assert_int_equal(m->outputs, 1);
+    struct json *j = fit_result_to_json(&result);
+    assert_string_equal(json_string(json_get(j, "stop_reason")), "converged");
+    assert_close(json_number(json_get(json_get(j, "metrics"), "r2")), result.outcome.metrics.r2,
+                 1e-15);
+    assert_int_equal(json_type(json_get(j, "preconditioner")), JSON_NULL);
+    json_free(j);
+    model_free(m);
+    fixture_dataset_free(ds);
+}
+
+/* The metrics of the job are those of the model that comes out of it. */
+static void test_metrics_are_the_models(void **state)
+{
+    (void)state;
+    const char *const cases[] = {"'precision':'float64'",
+                                 "'precision':'float32'",
+                                 "'precision':'mixed'",
+                                 "'solver':{'name':'pcg'}",
+                                 "'kernel':{'name':'polynomial','degree':2}",
+                                 "'kernel':{'name':'matern32','bandwidth':[1,2,3]}",
+                                 "'kernel':{'bandwidth':2.5}",
+                                 "'standardize':{'features':false,'target':false}"};
+    struct backend *be = fixture_backend();
+    struct dataset *ds = smooth(200, 2);
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        char fields[256];
+        snprintf(fields, sizeof(fields), "'test':{'mask':'x3'},'regularization':1e-4,%s", cases[k]);
+        struct fit_result result;
+        struct model *m = fit_well(fields, ds, NULL, NULL, &result);
+        struct predictor *p = NULL;
+        assert_int_equal(predictor_new(m, be, &p, NULL), 0);
+        double error = 0;
+        for (int64_t i = 0; i < 200; i += 5) {
+            double y;
+            assert_int_equal(predictor_run(p, (const double *)ds->data + 5 * i, 1, &y, NULL), 0);
+            error += fabs(y - dataset_at(ds, i, 4)) / 40;
+        }
+        assert_int_equal(result.test_rows, 40);
+        const double rounding = k == 1 || k == 2 ? 1e-3 : 1e-9;
+        assert_close(error, result.outcome.metrics.mae, rounding);
+        predictor_free(p);
+        model_free(m);
+    }
+    fixture_dataset_free(ds);
+    backend_close(be);
+}
+
+static void test_many_classes(void **state)
+{
+    (void)state;
+    struct dataset *ds = clouds(26 * 30, 26, 3);
+    struct fit_result result;
+    struct model *m = fit_well("'regularization':1e-4", ds, NULL, NULL, &result);
+    assert_int_equal(m->t, 26);
+    assert_int_equal(m->outputs, 1);
+    assert_string_equal(m->class_labels[25], "c25");
+    assert_true(result.outcome.metrics.accuracy > 0.98);
+    assert_true(isnan(result.outcome.metrics.auc) && isnan(result.outcome.metrics.rmse));
+    model_free(m);
+    m = fit_well("'regularization':1e-4,'solver':{'name':'pcg'}", ds, NULL, NULL, &result);
+    assert_true(result.outcome.metrics.accuracy > 0.98);
+    assert_string_equal(result.preconditioner, "rpcholesky");
+    assert_int_equal(result.rank, 250); /* ceil(10 sqrt(624)) */
+    model_free(m);
+    fixture_dataset_free(ds);
+}
+
+static void test_two_classes_have_auc(void **state)
+{
+    (void)state;
+    struct dataset *ds = clouds(200, 2, 4);
+    struct fit_result result;
+    model_free(fit_well("", ds, NULL, NULL, &result));
+    assert_true(result.outcome.metrics.auc > 0.99);
+    fixture_dataset_free(ds);
+}
+
+static void test_test_data_set(void **state)
+{
+    (void)state;
+    struct dataset *train = clouds(120, 4, 5), *test = clouds(60, 3, 6);
+    const char *fields = "'test':{'dataset':'ds_01HZXW5GQ0ABCDEFGHJKMNPQRT'}";
+    struct fit_result result;
+    model_free(fit_well(fields, train, test, NULL, &result));
+    assert_int_equal(result.train_rows, 120);
+    assert_int_equal(result.test_rows, 60);
+    assert_true(result.outcome.metrics.accuracy > 0.98);
+
+    struct backend *be = fixture_backend();
+    struct story story = {.cancel_at = -1};
+    struct model *m = NULL;
+    struct err err;
+    fixture_rename(&test->info.class_labels[1], "martian");
+    assert_int_equal(fit(be, fields, train, test, &story, &m, &result, &err), -ERR_INVALID);
+    assert_string_equal(err.pointer, "#/test/dataset");
+    assert_contains(err.detail, "martian");
+    assert_contains(err.detail, "Row 2");
+    fixture_rename(&test->info.column_names[0], "other");
+    assert_int_equal(fit(be, fields, train, test, &story, &m, &result, &err), -ERR_INVALID);
+    assert_contains(err.detail, "\"x0\"");
+    buf_deinit(&story.messages);
+    backend_close(be);
+    fixture_dataset_free(train);
+    fixture_dataset_free(test);
+}
+
+/* Two targets at once are the two models that each would have alone. */
+static void test_several_targets(void **state)
+{
+    (void)state;
+    struct dataset *ds = smooth(150, 7);
+    struct fit_result both, first, second;
+#define COMMON "'features':['x0','x1'],'kernel':{'name':'gaussian'},'solver':{'name':'cholesky'}"
+    struct model *m = fit_well("'target':['x4','x3']," COMMON, ds, NULL, NULL, &both);
+    struct model *a = fit_well("'target':'x4'," COMMON, ds, NULL, NULL, &first);
+    struct model *b = fit_well("'target':'x3'," COMMON, ds, NULL, NULL, &second);
+    assert_int_equal(m->outputs, 2);
+    assert_string_equal(m->target_names[1], "x3");
+    for (int64_t i = 0; i < m->m; i++) {
+        assert_near(m->coef[2 * i], a->coef[i], 1e-6 * (1 + fabs(a->coef[i])));
+        assert_near(m->coef[2 * i + 1], b->coef[i], 1e-6 * (1 + fabs(b->coef[i])));
+    }
+    assert_close(both.outcome.metrics.mae,
+                 (first.outcome.metrics.mae + second.outcome.metrics.mae) / 2, 1e-6);
+    model_free(m);
+    model_free(a);
+    model_free(b);
+    fixture_dataset_free(ds);
+}
+
+static void test_constant_target(void **state)
+{
+    (void)state;
+    struct dataset *ds = smooth(60, 8);
+    struct fit_result result;
+    struct model *m = fit_well("'target':'x2','features':['x0','x1']", ds, NULL,
+                               "warning: The target \"x2\" is constant", &result);
+    assert_int_equal(result.outcome.reason, REASON_CONVERGED);
+    assert_close(result.outcome.metrics.rmse, 0.0, 0);
+    model_free(m);
+    fixture_dataset_free(ds);
+}
+
+static void test_one_row(void **state)
+{
+    (void)state;
+    const double values[] = {1, 2, 3, 42};
+    struct dataset *ds = fixture_dataset(values, 1, 4, 0);
+    struct fit_result result;
+    struct model *m = fit_well("", ds, NULL, "bandwidth is 1", &result);
+    assert_int_equal(result.test_rows, 0);
+    assert_true(isnan(result.outcome.metrics.rmse));
+    assert_close(m->target_mean[0], 42.0, 0);
+    model_free(m);
+    fixture_dataset_free(ds);
+}
+
+static void test_a_class_without_rows(void **state)
+{
+    (void)state;
+    struct dataset *ds = clouds(60, 3, 9);
+    ds->info.class_labels = names_free(ds->info.class_labels, 3);
+    ds->info.classes = 5;
+    ds->info.class_labels = fixture_names("c", 5);
+    struct fit_result result;
+    struct model *m = fit_well("", ds, NULL, "2 of 5 classes, \"c3\" among them", &result);
+    assert_int_equal(m->t, 5);
+    assert_true(result.outcome.metrics.accuracy > 0.9);
+    model_free(m);
+    fixture_dataset_free(ds);
+}
+
+/* Duplicate rows with zero ridge: a result that says what to do, and no model. */
+static void test_not_positive_definite(void **state)
+{
+    (void)state;
+    double values[40];
+    for (int i = 0; i < 20; i++) {
+        values[2 * i] = i % 10;
+        values[2 * i + 1] = i;
+    }
+    struct dataset *ds = fixture_dataset(values, 20, 2, 0);
+    struct backend *be = fixture_backend();
+    struct story story = {.cancel_at = -1};
+    struct model *m = NULL;
+    struct fit_result result;
+    struct err err;
+    const char *fields = "'regularization':0,'solver':{'name':'cholesky'},'test':{'fraction':0}";
+    assert_int_equal(fit(be, fields, ds, NULL, &story, &m, &result, &err), 0);
+    assert_null(m);
+    assert_int_equal(result.outcome.reason, REASON_NOT_POSITIVE_DEFINITE);
+    assert_contains(err.detail, "regularization");
+    buf_deinit(&story.messages);
+    backend_close(be);
+    fixture_dataset_free(ds);
+}
+
+static void test_bad_combinations(void **state)
+{
+    (void)state;
+    const struct {
+        const char *fields, *pointer;
+    } cases[] = {{"'target':'nope'", "#/target"},
+                 {"'features':['x0','nope']", "#/features"},
+                 {"'task':'classification'", "#/task"},
+                 {"'test':{'mask':'x0'}", "#/test/mask"},
+                 {"'test':{'mask':'nope'}", "#/test/mask"},
+                 {"'kernel':{'name':'gaussian','bandwidth':[1,2]}", "#/kernel/bandwidth"},
+                 {"'test':{'dataset':'ds_01HZXW5GQ0ABCDEFGHJKMNPQRT'}", "#/test/dataset"}};
+    struct dataset *ds = smooth(30, 10);
+    struct backend *be = fixture_backend();
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        struct story story = {.cancel_at = -1};
+        struct model *m = NULL;
+        struct fit_result result;
+        struct err err = {.code = ERR_OK};
+        assert_int_equal(fit(be, cases[k].fields, ds, NULL, &story, &m, &result, &err),
+                         -ERR_INVALID);
+        assert_memory_equal(err.pointer, cases[k].pointer, strlen(cases[k].pointer));
+        assert_null(m);
+        buf_deinit(&story.messages);
+    }
+    backend_close(be);
+    fixture_dataset_free(ds);
+}
+
+static void test_cancel_anywhere(void **state)
+{
+    (void)state;
+    struct dataset *ds = smooth(100, 11);
+    struct backend *be = fixture_backend();
+    for (int64_t k = 0;; k++) {
+        struct story story = {.cancel_at = k};
+        struct model *m = NULL;
+        struct fit_result result;
+        assert_int_equal(fit(be, "'solver':{'name':'pcg'}", ds, NULL, &story, &m, &result, NULL),
+                         0);
+        buf_deinit(&story.messages);
+        if (story.asked <= k) {
+            assert_non_null(m);
+            model_free(m);
+            break;
+        }
+        assert_null(m);
+        assert_int_equal(result.outcome.reason, REASON_CANCELLED);
+    }
+    backend_close(be);
+    fixture_dataset_free(ds);
+}
+
+/* Every allocation fails once: the job says out_of_memory, or an error, and nothing is lost. */
+static void test_no_memory_anywhere(void **state)
+{
+    (void)state;
+    struct dataset *ds = clouds(40, 2, 12);
+    struct backend *be = fixture_backend();
+    int64_t refused = 0;
+    for (int64_t k = 1; k < 100000; k++) {
+        struct job_spec *spec = fixture_spec_read("'solver':{'name':'pcg'}");
+        struct story story = {.cancel_at = -1};
+        const struct solve_control control = {.context = &story, .now = story_now};
+        struct model *m = NULL;
+        struct fit_result result;
+        mem_fail_nth(k);
+        const int r = fit_run(be, spec, ds, NULL, &control, &m, &result, NULL);
+        mem_fail_nth(0);
+        job_spec_free(spec);
+        assert_int_equal(be->bytes, 0);
+        assert_int_equal(r, 0);
+        if (m != NULL) {
+            model_free(m);
+            break;
+        }
+        assert_int_equal(result.outcome.reason, REASON_OUT_OF_MEMORY);
+        refused++;
+    }
+    assert_true(refused > 50);
+    backend_close(be);
+    fixture_dataset_free(ds);
+}
+
+static void test_time_budget(void **state)
+{
+    (void)state;
+    struct dataset *ds = smooth(300, 13);
+    struct backend *be = fixture_backend();
+    const char *fields = "'regularization':1e-9,'stop':{'tolerance':1e-14,'time_budget_s':100},"
+                         "'solver':{'name':'pcg','preconditioner':{'name':'none'}}";
+    struct story story = {.cancel_at = -1, .tick = 1};
+    struct model *m = NULL;
+    struct fit_result result;
+    assert_int_equal(fit(be, fields, ds, NULL, &story, &m, &result, NULL), 0);
+    assert_int_equal(result.outcome.reason, REASON_TIME_BUDGET);
+    assert_non_null(m);
+    assert_true(result.outcome.metrics.rmse > 0);
+    model_free(m);
+    buf_deinit(&story.messages);
+    backend_close(be);
+    fixture_dataset_free(ds);
+}
+
+TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
+          cmocka_unit_test(test_metrics_are_the_models), cmocka_unit_test(test_many_classes),
+          cmocka_unit_test(test_two_classes_have_auc), cmocka_unit_test(test_test_data_set),
+          cmocka_unit_test(test_several_targets), cmocka_unit_test(test_constant_target),
+          cmocka_unit_test(test_one_row), cmocka_unit_test(test_a_class_without_rows),
+          cmocka_unit_test(test_not_positive_definite), cmocka_unit_test(test_bad_combinations),
+          cmocka_unit_test(test_cancel_anywhere), cmocka_unit_test(test_no_memory_anywhere),
+          cmocka_unit_test(test_time_budget))

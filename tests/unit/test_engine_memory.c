@@ -1,0 +1,45 @@
+#include "engine/memory.h"
+
+#include "support/assert.h"
+
+static int64_t tiny(struct backend *be)
+{
+    (void)be;
+    return 1000;
+}
+
+static void test_the_machine_has_some(void **state)
+{
+    (void)state;
+    const int64_t bytes = memory_available();
+    assert_true(bytes > (1 << 20));
+    assert_true(bytes < INT64_C(1) << 50); /* a limit was found, not INT64_MAX */
+}
+
+static void test_products_that_overflow(void **state)
+{
+    (void)state;
+    assert_int_equal(memory_matrix_bytes(10, 20, DTYPE_F32), 800);
+    assert_int_equal(memory_matrix_bytes(INT64_C(1) << 32, INT64_C(1) << 32, DTYPE_F32), INT64_MAX);
+    assert_int_equal(memory_matrix_bytes(INT64_C(1) << 31, INT64_C(1) << 31, DTYPE_F64), INT64_MAX);
+}
+
+static void test_refusal_says_how_much(void **state)
+{
+    (void)state;
+    const struct backend_ops ops = {.name = "test", .memory_available = tiny};
+    struct backend be = {.ops = &ops};
+    struct err err;
+    assert_int_equal(memory_check_matrix(&be, 5, 25, DTYPE_F64, "solver", &err), 0);
+    assert_int_equal(memory_check_matrix(&be, 50000, 50000, DTYPE_F64, "solver", &err),
+                     -ERR_NO_MEMORY);
+    assert_contains(err.detail, "50000 x 50000");
+    assert_contains(err.detail, "20.0 GB in float64");
+    const struct backend_ops silent = {.name = "test"};
+    be.ops = &silent;
+    assert_int_equal(memory_check_matrix(&be, 50000, 50000, DTYPE_F64, "solver", &err), 0);
+}
+
+TEST_MAIN(cmocka_unit_test(test_the_machine_has_some),
+          cmocka_unit_test(test_products_that_overflow),
+          cmocka_unit_test(test_refusal_says_how_much))
