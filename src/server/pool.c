@@ -207,7 +207,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     } else if (n < 0) {
         uv_read_stop(stream);
         c->stream_ended = true;
-        child_kill(c, SIGTERM); /* Deaf: of no use any more. */
+        c->slot->state = SLOT_STOPPING; /* Nobody may give it work until its end has been seen. */
+        child_kill(c, SIGTERM);         /* Deaf: of no use any more. */
         maybe_finish(c);
     }
 }

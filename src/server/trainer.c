@@ -52,16 +52,27 @@ struct trainer *trainer_free(struct trainer *t)
 
 /* ---- problems ---- */
 
-char *trainer_problem(const char *code, const char *detail, const char *pointer)
+static void replace_text(struct json *j, const char *key, const char *text)
 {
-    struct err err = {.code = ERR_INTERNAL};
+    json_remove(j, key);
+    json_set_string(j, key, text);
+}
+
+/* The problem object stored as a job's `error`, with a code of wire/reason.h. JSON text, mem_free;
+ * NULL on lack of memory. */
+static char *job_problem(const char *job, const char *code, const char *detail, const char *pointer)
+{
     const enum reason reason = reason_from_name(code);
-    err_set(&err, ERR_INVALID, "%s", detail);
-    snprintf(err.pointer, sizeof err.pointer, "%s", pointer ? pointer : "");
     const int status = reason == REASON_FAILED || reason == REASON_WORKER_LOST ? 500 : 422;
-    cleanup_json struct json *j = problem_json(status, &err, NULL);
-    json_remove(j, "code");
-    json_set_string(j, "code", code);
+    char text[128];
+    struct err err;
+    err_at(&err, ERR_INVALID, pointer ? pointer : "", "%s", detail);
+    snprintf(text, sizeof text, "/v1/jobs/%s", job);
+    cleanup_json struct json *j = problem_json(status, &err, text);
+    snprintf(text, sizeof text, "urn:krrd:problem:%s", code);
+    replace_text(j, "type", text);
+    replace_text(j, "title", reason_sentence(reason));
+    replace_text(j, "code", code);
     return json_print(j);
 }
 
@@ -149,7 +160,7 @@ static void end_run(struct run *run, const struct job_end *end)
 
 static void fail_run(struct run *run, const char *reason, const char *detail, const char *pointer)
 {
-    cleanup_mem char *problem = trainer_problem(reason, detail, pointer);
+    cleanup_mem char *problem = job_problem(run->job, reason, detail, pointer);
     const struct job_end end = {
         .status = JOB_FAILED, .reason = reason, .error = problem, .message = detail};
     end_run(run, &end);
@@ -310,10 +321,10 @@ static void end_without_model(struct run *run, const struct json *done)
     const char *detail = json_string(json_get(error, "detail"));
     const struct json *found = json_get(done, "result");
     cleanup_mem char *result = json_type(found) == JSON_OBJECT ? json_print(found) : NULL;
-    cleanup_mem char *problem = cancelled
-                                    ? NULL
-                                    : trainer_problem(reason, detail ? detail : "The job failed.",
-                                                      json_string(json_get(error, "pointer")));
+    cleanup_mem char *problem =
+        cancelled ? NULL
+                  : job_problem(run->job, reason, detail ? detail : "The job failed.",
+                                json_string(json_get(error, "pointer")));
     const struct job_end end = {
         .status = cancelled ? JOB_CANCELLED : JOB_FAILED,
         .reason = reason,
@@ -384,7 +395,8 @@ static void on_lost(void *context, struct slot *s, const char *cause)
     if (!t->app->draining) { /* Else it stays `running` and is queued again at the next start. */
         char message[160];
         snprintf(message, sizeof message, "The worker process ended unexpectedly: %s.", cause);
-        cleanup_mem char *problem = trainer_problem(reason_name(REASON_WORKER_LOST), message, "");
+        cleanup_mem char *problem =
+            job_problem(run->job, reason_name(REASON_WORKER_LOST), message, "");
         enum job_status status;
         struct err err;
         if (jobs_worker_lost(t->app->store, run->job, message, problem, clock_wall_ms(), &status,

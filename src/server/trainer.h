@@ -24,7 +24,3 @@ void trainer_cancel(struct trainer *t, const char *job);
 
 /* The job on a training worker, or NULL. */
 const char *trainer_job(const struct slot *s);
-
-/* The problem object stored as a job's `error`: {"type","title","status","detail","code","errors",
- * "error"}; code is that of wire/reason.h. JSON text, mem_free; NULL on lack of memory. */
-char *trainer_problem(const char *code, const char *detail, const char *pointer);

@@ -1,0 +1,197 @@
+"""api/openapi.yaml and the server say the same."""
+
+import json
+import re
+
+import jsonschema
+import pytest
+import yaml
+
+import contract
+import data
+import sse
+
+ROUTE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)"')
+
+
+def test_document_is_sound():
+    """Every $ref leads somewhere and every schema is one."""
+
+    def walk(node):
+        if isinstance(node, dict):
+            if "$ref" in node:
+                contract.resolve(node)
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    walk(contract.DOCUMENT)
+    assert contract.DOCUMENT["openapi"].startswith("3.1.")
+    for schema in contract.DOCUMENT["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    ids = [operation["operationId"] for operation in contract.operations().values()]
+    assert len(set(ids)) == len(ids)
+    for (method, template), operation in contract.operations().items():
+        item = contract.DOCUMENT["paths"][template]
+        parameters = [contract.resolve(p) for p in
+                      item.get("parameters", []) + operation.get("parameters", [])]
+        in_path = {p["name"] for p in parameters if p["in"] == "path"}
+        assert in_path == set(re.findall(r"\{(\w+)\}", template)), (method, template)
+
+
+def test_routes_are_the_documented_ones():
+    source = (contract.ROOT / "src" / "server" / "routes.c").read_text()
+    routes = ROUTE.findall(source)
+    assert len(set(routes)) == len(routes)
+    assert set(routes) == set(contract.operations())
+
+
+def test_the_server_hands_out_the_document(api):
+    answer = api.get("/openapi.yaml")
+    assert yaml.safe_load(answer.content) == contract.DOCUMENT
+    assert answer.content == (contract.ROOT / "api" / "openapi.yaml").read_bytes()
+
+
+@pytest.mark.parametrize("schema, path", [("KernelName", "kernels"), ("SolverName", "solvers"),
+                                          ("PreconditionerName", "preconditioners")])
+def test_names_of_methods(api, schema, path):
+    listed = [method["name"] for method in api.get(f"/v1/{path}").json()["data"]]
+    documented = contract.resolve(contract.component(schema))["enum"]
+    # "auto" is a solver of its own, but the absence of a choice among kernels.
+    assert set(documented) - {"auto"} == set(listed) - {"auto"}
+    assert len(set(listed)) == len(listed)
+
+
+def test_parameters_of_kernels(api):
+    """The kernel object of the contract has exactly the parameters the server validates with."""
+    listed = {p["key"] for k in api.get("/v1/kernels").json()["data"] for p in k["parameters"]}
+    either = contract.resolve(contract.component("JobSpec"))["properties"]["kernel"]["oneOf"]
+    documented = set(next(s for s in either if "properties" in s)["properties"])
+    assert documented == listed | {"name", "bandwidth"}
+
+
+def test_defaults_are_what_the_server_fills_in(api, regression_dataset):
+    job = api.create("defaults", regression_dataset)
+    api.cancel(job["id"], expect=None)
+    compared = []
+
+    def compare(schema, value, path):
+        schema = contract.resolve(schema)
+        if "default" in schema:
+            assert value == schema["default"], path
+            compared.append(path)
+        for key, part in schema.get("properties", {}).items():
+            if isinstance(value, dict) and key in value:
+                compare(part, value[key], f"{path}/{key}")
+
+    compare(contract.component("JobSpec"), job["spec"], "#")
+    assert {"#/task", "#/standardize/features", "#/stop/tolerance", "#/precision", "#/device",
+            "#/regularization", "#/seed", "#/max_attempts"} <= set(compared)
+
+
+def test_every_operation_answers(api, name, big_job):
+    """One walk through the whole interface: every documented operation succeeds at least once."""
+    before = set(contract.exercised)
+    contract.exercised.clear()
+    X, y = data.regression(60)
+    dataset = api.upload_npz(X, y)
+    api.get("/v1/datasets")
+    api.get(f"/v1/datasets/{dataset}")
+    api.get(f"/v1/datasets/{dataset}/preview", params={"rows": 3})
+    job = api.train(name, dataset)
+    endless = big_job(name)
+    api.cancel(endless["id"])
+    api.wait(endless["id"])
+    api.get("/v1/jobs")
+    api.events(job["id"])
+    with sse.listen(api.session, api.url(f"/v1/jobs/{job['id']}/events")) as stream:
+        assert stream.events()
+    api.get("/v1/models")
+    api.get(f"/v1/models/{name}")
+    version = f"/v1/models/{name}/versions/1"
+    api.get(version)
+    api.post(version + "/load")
+    api.predict(name, X)
+    api.predict(name, X, version=1)
+    api.post(version + "/unload")
+    api.delete(version)
+    api.delete(f"/v1/jobs/{job['id']}")
+    api.delete(f"/v1/datasets/{dataset}")
+    for path in ("/v1/solvers", "/v1/kernels", "/v1/preconditioners", "/v1/workers",
+                 "/v2/health/live", "/v2/health/ready", "/health", "/ping", "/openapi.yaml", "/"):
+        api.get(path)
+    answered = {(method, path) for method, path, status in contract.exercised if status < 300}
+    contract.exercised.update(before)
+    assert answered == set(contract.operations())
+
+
+@pytest.mark.parametrize("path", sorted(contract.DOCUMENT["paths"]))
+def test_other_methods_are_refused(api, path):
+    """405 with Allow for what the contract does not offer; HEAD wherever GET is."""
+    real = re.sub(r"\{\w+\}", "1", path)
+    offered = {m for m, template in contract.operations() if template == path}
+    for method in ("GET", "PUT", "POST", "DELETE", "PATCH"):
+        if method in offered:
+            continue
+        answer = api.request(method, real, 405)
+        allowed = {m.strip() for m in answer.headers["Allow"].split(",")}
+        assert allowed - {"HEAD", "OPTIONS"} == offered
+    if "GET" in offered:
+        head, get = api.request("HEAD", real), api.request("GET", real)
+        assert head.status_code == get.status_code and head.content == b""
+
+
+def test_unknown_paths(api):
+    for path in ("/v1", "/v1/", "/v1/job", "/v1/jobs/", "/v3/health", "/v1/models/a/b", "//"):
+        assert api.request("GET", path, 404).json()["code"] == "not_found"
+
+
+def test_request_ids_are_echoed(api):
+    for path in ("/health", "/v1/jobs", "/v1/jobs/nothing", "/nowhere"):
+        answer = api.request("GET", path, headers={"X-Request-Id": "abc-123"})
+        assert answer.headers["X-Request-Id"] == "abc-123"
+    ids = {api.get("/health").headers["X-Request-Id"] for _ in range(5)}
+    assert len(ids) == 5
+
+
+# The checker itself: it must notice what it is there to notice.
+
+
+def answer_of(method, target, status, body, content_type="application/json"):
+    headers = {"Content-Type": content_type, "X-Request-Id": "x"}
+    contract.check(method, target, status, headers, body)
+
+
+READY = {"live": True, "ready": True}
+
+
+def test_the_checker_accepts_what_is_right():
+    answer_of("GET", "/health", 200, json.dumps(READY).encode())
+
+
+@pytest.mark.parametrize("method, target, status, body, content_type", [
+    ("GET", "/health", 200, json.dumps({**READY, "more": 1}), "application/json"),
+    ("GET", "/health", 200, json.dumps({"live": True}), "application/json"),
+    ("GET", "/health", 200, json.dumps({**READY, "ready": "yes"}), "application/json"),
+    ("GET", "/health", 200, json.dumps(READY), "text/plain"),
+    ("GET", "/health", 202, json.dumps(READY), "application/json"),
+    ("GET", "/health", 200, '{"live": true, "ready": NaN}', "application/json"),
+    ("GET", "/health", 200, '{"live": true, "live": true, "ready": true}', "application/json"),
+    ("GET", "/v9/health", 200, json.dumps(READY), "application/json"),
+    ("PUT", "/health", 200, json.dumps(READY), "application/json"),
+    ("GET", "/v1/jobs/job_x", 404, json.dumps({"error": "x"}), "application/problem+json"),
+    ("GET", "/v1/jobs/job_x", 404, json.dumps({"error": "x"}), "application/json"),
+    ("DELETE", "/v1/jobs/job_x", 204, "{}", "application/json"),
+    ("GET", "/v1/jobs/job_x", 500, "{}", "application/problem+json"),
+])
+def test_the_checker_notices_what_is_wrong(method, target, status, body, content_type):
+    with pytest.raises(contract.ContractError):
+        answer_of(method, target, status, body.encode(), content_type)
+
+
+def test_the_checker_knows_a_stamp():
+    assert contract.is_stamp("2024-02-29T12:00:00.000Z")
+    for wrong in ("2024-02-29T12:00:00Z", "2024-02-29 12:00:00.000Z", "2024-02-29T12:00:00.000+00:00"):
+        assert not contract.is_stamp(wrong)

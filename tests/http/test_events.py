@@ -1,0 +1,188 @@
+"""A job's event log, as a list and as a stream of server-sent events."""
+
+import concurrent.futures
+import time
+
+import contract
+import data
+import sse
+
+
+def events_url(api, job):
+    return api.url(f"/v1/jobs/{job['id']}/events")
+
+
+def check_story(events, job_id, final):
+    """What every log of an undisturbed job holds."""
+    assert [e["id"] for e in events] == list(range(1, len(events) + 1))
+    assert {e["job"] for e in events} == {job_id}
+    times = [e["created_at"] for e in events]
+    assert times == sorted(times)
+    statuses = [e["data"]["status"] for e in events if e["type"] == "status"]
+    assert statuses[0] == "queued" and statuses[-1] == final
+    assert events[0]["type"] == events[-1]["type"] == "status"
+    for event in events:
+        if event["type"] == "metrics":
+            contract.check_schema(contract.component("Progress"), event["data"], "metrics")
+
+
+def test_list_and_stream_are_the_same(api, name, regression_dataset):
+    job = api.train(name, regression_dataset, solver="pcg", stop={"tolerance": 1e-10})
+    listed = api.events(job["id"])
+    check_story(listed, job["id"], "succeeded")
+    assert {e["type"] for e in listed} == {"status", "metrics", "message"}
+    with sse.listen(api.session, events_url(api, job)) as stream:
+        streamed = stream.events()
+    assert sse.dump(streamed) == sse.dump(listed)
+    # The last metrics event is what the job shows.
+    metrics = [e for e in listed if e["type"] == "metrics"]
+    assert metrics[-1]["data"] == job["progress"]
+
+
+def test_pages_of_events(api, name, regression_dataset):
+    job = api.train(name, regression_dataset)
+    whole = api.events(job["id"])
+    assert len(whole) >= 5
+    assert sse.dump(api.events(job["id"], limit=2)) == sse.dump(whole)
+    path = f"/v1/jobs/{job['id']}/events"
+    page = api.get(path, params={"after": 1, "limit": 2}).json()
+    assert (page["first_id"], page["last_id"], page["has_more"]) == (2, 3, True)
+    exact = api.get(path, params={"limit": len(whole)}).json()
+    assert exact["has_more"] is False and len(exact["data"]) == len(whole)
+    empty = api.get(path, params={"after": 10**6}).json()
+    assert empty == {"object": "list", "data": [], "first_id": None, "last_id": None,
+                     "has_more": False}
+    for query, pointer in [({"after": -1}, "#/query/after"), ({"after": "x"}, "#/query/after"),
+                           ({"limit": 0}, "#/query/limit"), ({"limit": 1001}, "#/query/limit"),
+                           ({"last": 3}, "#/query/last")]:
+        problem = api.get(path, 422, params=query).json()
+        assert problem["errors"][0]["pointer"] == pointer
+
+
+def test_last_event_id_resumes(api, name, regression_dataset):
+    job = api.train(name, regression_dataset)
+    whole = api.events(job["id"])
+    for last in (0, 1, len(whole) - 1, len(whole), 10**6):
+        with sse.listen(api.session, events_url(api, job), last_event_id=last) as stream:
+            assert sse.dump(stream.events()) == sse.dump(whole[last:])
+    with sse.listen(api.session, events_url(api, job) + "?after=2") as stream:
+        assert sse.dump(stream.events()) == sse.dump(whole[2:])
+    with sse.listen(api.session, events_url(api, job) + "?after=1", last_event_id=3) as stream:
+        assert sse.dump(stream.events()) == sse.dump(whole[3:])
+    for bad in ("x", "-1", "1.5", "9" * 40):
+        answer = api.get(f"/v1/jobs/{job['id']}/events", 422,
+                         headers={"Accept": "text/event-stream", "Last-Event-ID": bad})
+        assert answer.json()["errors"][0]["pointer"] == "#/header/last-event-id"
+
+
+def test_unknown_job_has_no_stream(api):
+    path = "/v1/jobs/job_00000000000000000000000000/events"
+    api.get(path, 404)
+    api.get(path, 404, headers={"Accept": "text/event-stream"})
+
+
+def test_live_events(api, name, big_job):
+    """Events arrive while the job runs, and the stream ends by itself after the final status."""
+    job = big_job(name)
+    seen, first_metrics = [], None
+    with sse.listen(api.session, events_url(api, job)) as stream:
+        for item in stream:
+            if item[0] == "comment":
+                continue
+            seen.append(item[3])
+            if item[2] == "metrics" and item[3]["data"]["iteration"] > 0 and not first_metrics:
+                first_metrics = item[1]
+                shown = api.job(job["id"])
+                assert shown["status"] == "running"
+                api.cancel(job["id"])
+    assert first_metrics
+    check_story(seen, job["id"], "cancelled")
+    assert sse.dump(seen) == sse.dump(api.events(job["id"]))
+
+
+def test_fifty_listeners(api, name, big_job):
+    job = big_job(name, stop={"tolerance": 1e-15, "max_iterations": 10**6, "time_budget_s": 3})
+
+    def follow(index):
+        with contract.Session() as session, \
+                sse.listen(session, events_url(api, job), last_event_id=index % 2) as stream:
+            return stream.events()
+
+    with concurrent.futures.ThreadPoolExecutor(50) as pool:
+        logs = list(pool.map(follow, range(50)))
+    whole = api.events(job["id"])
+    check_story(whole, job["id"], "succeeded")
+    for index, log in enumerate(logs):
+        assert sse.dump(log) == sse.dump(whole[index % 2:])
+
+
+def test_comments(daemons):
+    """The first comment comes at once, so that a client knows it is connected; then a heartbeat."""
+    api = daemons(workers="cpu:0").api
+    X, y = data.regression(30)
+    job = api.create("m", api.upload_npz(X, y))
+    start = time.monotonic()
+    comments, events = [], []
+    with sse.listen(api.session, events_url(api, job)) as stream:
+        for item in stream:
+            if item[0] == "event":
+                events.append(item[3])
+                continue
+            comments.append(time.monotonic() - start)
+            if len(comments) == 2:
+                api.cancel(job["id"])
+    assert comments[0] < 1
+    assert 10 < comments[1] < 20
+    check_story(events, job["id"], "cancelled")
+
+
+def test_deleting_a_job_ends_its_streams(api, name, regression_dataset):
+    """A listener that asks for events after the last one of a finished job is let go."""
+    job = api.train(name, regression_dataset)
+    last = api.events(job["id"])[-1]["id"]
+    with sse.listen(api.session, events_url(api, job), last_event_id=last) as stream:
+        assert stream.events() == []
+    api.delete(f"/v1/jobs/{job['id']}")
+
+
+def test_a_listener_that_leaves(api, name, big_job):
+    """Clients that close their end in mid-stream disturb nobody."""
+    job = api.wait_running(big_job(name)["id"])
+    for _ in range(20):
+        with contract.Session() as session, sse.listen(session, events_url(api, job)) as stream:
+            assert next(iter(stream))[0] == "comment"
+    assert api.job(job["id"])["status"] == "running"
+    api.cancel(job["id"])
+    api.wait(job["id"])
+
+
+def test_streams_resume_after_a_restart(daemons, big_spec_for):
+    """A client that reconnects with Last-Event-ID misses nothing and sees nothing twice, whatever
+    happens to the daemon in between."""
+    daemon = daemons()
+    api = daemon.api
+    # Longer than what a worker gets to end its job when the daemon stops.
+    stop = {"tolerance": 1e-15, "max_iterations": 10**6, "time_budget_s": 4}
+    job = api.create("m", stop=stop, **big_spec_for(api))
+    seen = []
+    with sse.listen(api.session, events_url(api, job)) as stream:
+        for item in stream:
+            if item[0] == "event":
+                seen.append(item[3])
+                if item[2] == "metrics" and item[3]["data"]["iteration"] > 0:
+                    break
+    assert daemon.stop() == 0
+    daemon.start()
+    api = daemon.api
+    with sse.listen(api.session, events_url(api, job), last_event_id=seen[-1]["id"]) as stream:
+        seen += stream.events()
+    assert sse.dump(seen) == sse.dump(api.events(job["id"]))
+    check_story(seen, job["id"], "succeeded")
+    statuses = [e["data"]["status"] for e in seen if e["type"] == "status"]
+    assert statuses == ["queued", "running", "queued", "running", "succeeded"]
+
+    # A finished job's log is there after a restart too, from any point.
+    assert daemon.stop() == 0
+    daemon.start()
+    with sse.listen(daemon.api.session, events_url(daemon.api, job), last_event_id=2) as stream:
+        assert sse.dump(stream.events()) == sse.dump(seen[2:])

@@ -1,0 +1,176 @@
+"""Job specifications that are refused: each with its status and a pointer to the field, and with
+nothing queued."""
+
+import json
+
+import pytest
+
+import api as interface
+
+UNKNOWN = "ds_00000000000000000000000000"
+PAIRS = {f"k{i}": "v" for i in range(17)}
+
+# What replaces or joins {"model", "dataset"} (REMOVED: takes it away), and the pointer.
+REMOVED = object()
+CASES = [
+    ({"model": REMOVED}, "#/model"),
+    ({"model": ""}, "#/model"),
+    ({"model": 5}, "#/model"),
+    ({"model": None}, "#/model"),
+    ({"model": "-x"}, "#/model"),
+    ({"model": "a/b"}, "#/model"),
+    ({"model": "ä"}, "#/model"),
+    ({"model": "a" * 65}, "#/model"),
+    ({"dataset": REMOVED}, "#/dataset"),
+    ({"dataset": "housing"}, "#/dataset"),
+    ({"dataset": UNKNOWN}, "#/dataset"),
+    ({"dataset": ["x"]}, "#/dataset"),
+    ({"modell": "x"}, "#/modell"),
+    ({"a/b~c": 1}, "#/a~1b~0c"),
+    ({"target": "nothing"}, "#/target"),
+    ({"target": ""}, "#/target"),
+    ({"target": 4}, "#/target"),
+    ({"target": []}, "#/target"),
+    ({"target": ["y", "y"]}, "#/target/1"),
+    ({"target": ["y", "nothing"]}, "#/target/1"),
+    ({"target": [1]}, "#/target/0"),
+    ({"features": []}, "#/features"),
+    ({"features": "x0"}, "#/features"),
+    ({"features": ["nothing"]}, "#/features/0"),
+    ({"features": ["x0", "y"]}, "#/features/1"),
+    ({"features": ["x0", "x0"]}, "#/features/1"),
+    ({"target": ["y", "x0", "x1", "x2", "x3"]}, "#/features"),
+    ({"task": "clustering"}, "#/task"),
+    ({"task": "classification"}, "#/task"),
+    ({"test": 0.2}, "#/test"),
+    ({"test": {"fraction": 1}}, "#/test/fraction"),
+    ({"test": {"fraction": -0.1}}, "#/test/fraction"),
+    ({"test": {"fraction": "0.2"}}, "#/test/fraction"),
+    ({"test": {"fraction": 0.2, "mask": "x0"}}, "#/test"),
+    ({"test": {"mask": "nothing"}}, "#/test/mask"),
+    ({"test": {"mask": "y"}}, "#/test/mask"),
+    ({"test": {"dataset": UNKNOWN}}, "#/test/dataset"),
+    ({"test": {"dataset": 3}}, "#/test/dataset"),
+    ({"test": {"rows": 5}}, "#/test/rows"),
+    ({"standardize": True}, "#/standardize"),
+    ({"standardize": {"features": 1}}, "#/standardize/features"),
+    ({"standardize": {"labels": True}}, "#/standardize/labels"),
+    ({"kernel": 5}, "#/kernel"),
+    ({"kernel": "rbf"}, "#/kernel"),
+    ({"kernel": {"name": "rbf"}}, "#/kernel/name"),
+    ({"kernel": {"name": 5}}, "#/kernel/name"),
+    ({"kernel": {"name": "gaussian", "bandwidth": 0}}, "#/kernel/bandwidth"),
+    ({"kernel": {"name": "gaussian", "bandwidth": -1.5}}, "#/kernel/bandwidth"),
+    ({"kernel": {"name": "gaussian", "bandwidth": "wide"}}, "#/kernel/bandwidth"),
+    ({"kernel": {"name": "gaussian", "bandwidth": [1, 2]}}, "#/kernel/bandwidth"),
+    ({"kernel": {"name": "gaussian", "bandwidth": []}}, "#/kernel/bandwidth"),
+    ({"kernel": {"name": "gaussian", "bandwidth": [1, 2, 3, 0]}}, "#/kernel/bandwidth/3"),
+    ({"kernel": {"name": "linear", "bandwidth": 1}}, "#/kernel/bandwidth"),
+    ({"kernel": {"name": "gaussian", "degree": 3}}, "#/kernel/degree"),
+    ({"kernel": {"name": "polynomial", "degree": 0}}, "#/kernel/degree"),
+    ({"kernel": {"name": "polynomial", "degree": 2.5}}, "#/kernel/degree"),
+    ({"kernel": {"name": "polynomial", "gamma": 0}}, "#/kernel/gamma"),
+    ({"regularization": -1e-9}, "#/regularization"),
+    ({"regularization": "small"}, "#/regularization"),
+    ({"regularization": True}, "#/regularization"),
+    ({"solver": "svd"}, "#/solver"),
+    ({"solver": ["pcg"]}, "#/solver"),
+    ({"solver": {"name": "svd"}}, "#/solver/name"),
+    ({"solver": {"name": "cholesky", "block_size": 1}}, "#/solver/block_size"),
+    ({"solver": {"name": "cholesky", "preconditioner": "none"}}, "#/solver/preconditioner"),
+    ({"solver": {"name": "pcg", "preconditioner": "ilu"}}, "#/solver/preconditioner"),
+    ({"solver": {"name": "pcg", "preconditioner": {"name": "ilu"}}}, "#/solver/preconditioner/name"),
+    ({"solver": {"name": "pcg", "preconditioner": {"name": "rpcholesky", "rank": 0}}},
+     "#/solver/preconditioner/rank"),
+    ({"solver": {"name": "pcg", "preconditioner": {"name": "none", "rank": 5}}},
+     "#/solver/preconditioner/rank"),
+    ({"solver": {"name": "pcg", "restart": 5}}, "#/solver/restart"),
+    ({"stop": {"tolerance": 0}}, "#/stop/tolerance"),
+    ({"stop": {"tolerance": 2}}, "#/stop/tolerance"),
+    ({"stop": {"max_iterations": 0}}, "#/stop/max_iterations"),
+    ({"stop": {"max_iterations": 1.5}}, "#/stop/max_iterations"),
+    ({"stop": {"time_budget_s": 0}}, "#/stop/time_budget_s"),
+    ({"stop": {"time_budget_s": "1h"}}, "#/stop/time_budget_s"),
+    ({"stop": {"patience": 3}}, "#/stop/patience"),
+    ({"stop": 5}, "#/stop"),
+    ({"precision": "float16"}, "#/precision"),
+    ({"device": "gpu"}, "#/device"),
+    ({"device": "cuda:01"}, "#/device"),
+    ({"device": 0}, "#/device"),
+    ({"seed": -1}, "#/seed"),
+    ({"seed": 0.5}, "#/seed"),
+    ({"priority": 101}, "#/priority"),
+    ({"max_attempts": 0}, "#/max_attempts"),
+    ({"max_attempts": 11}, "#/max_attempts"),
+    ({"metadata": "x"}, "#/metadata"),
+    ({"metadata": {"a": 5}}, "#/metadata/a"),
+    ({"metadata": {"a": "x" * 513}}, "#/metadata/a"),
+    ({"metadata": PAIRS}, "#/metadata"),
+]
+
+# Bodies that are no JSON object at all, the status, and a pointer where one can be given.
+BODIES = [
+    ("", 400, None),
+    ("{", 400, None),
+    ('{"model": "m"} x', 400, None),
+    ('{"model": "m", "model": "m"}', 400, None),
+    ('{"model": "m", "regularization": NaN}', 400, None),
+    ('{"model": "m", "regularization": Infinity}', 400, None),
+    ('{"model": "m", "regularization": 1e999}', 400, None),
+    ("{'model': 'm'}", 400, None),
+    ('{"model": "m",}', 400, None),
+    ('{"model": "\ud800"}', 400, None),
+    ("[" * 5000, 400, None),
+    ("[]", 422, "#"),
+    ("null", 422, "#"),
+    ('"m"', 422, "#"),
+]
+
+
+def refused_by(answer, pointer):
+    pointers = interface.problem_pointers(answer)
+    assert pointers == [pointer], answer.text
+    detail = answer.json()["errors"][0]["detail"]
+    assert detail and detail[0].isupper() and detail.endswith("."), detail
+
+
+@pytest.mark.parametrize("change, pointer", CASES, ids=lambda v: json.dumps(
+    v, default=lambda _: "removed")[:60] if isinstance(v, dict) else v)
+def test_refused_field(api, regression_dataset, change, pointer):
+    spec = {"model": "refused", "dataset": regression_dataset, **change}
+    spec = {key: value for key, value in spec.items() if value is not REMOVED}
+    refused_by(api.post("/v1/jobs", 422, json=spec), pointer)
+
+
+@pytest.mark.parametrize("body, status, pointer", BODIES, ids=lambda v: str(v)[:30].encode(
+    "ascii", "backslashreplace").decode())
+def test_refused_body(api, body, status, pointer):
+    answer = api.post("/v1/jobs", status, data=body.encode("utf-8", "surrogatepass"),
+                      headers={"Content-Type": "application/json"})
+    if pointer:
+        refused_by(answer, pointer)
+
+
+def test_refused_content_type(api, regression_dataset):
+    body = json.dumps({"model": "refused", "dataset": regression_dataset})
+    api.post("/v1/jobs", 415, data=body, headers={"Content-Type": "text/csv"})
+
+
+def test_refused_query(api, regression_dataset):
+    answer = api.post("/v1/jobs?dry_run=1", 422,
+                      json={"model": "refused", "dataset": regression_dataset})
+    refused_by(answer, "#/query/dry_run")
+
+
+def test_device_cuda(api, regression_dataset):
+    for device in ("cuda", "cuda:1"):
+        answer = api.post("/v1/jobs", 422, json={"model": "refused", "dataset": regression_dataset,
+                                                 "device": device})
+        refused_by(answer, "#/device")
+        assert "CUDA" in answer.json()["detail"] and '"cpu"' in answer.json()["detail"]
+
+
+def test_nothing_was_queued(api):
+    """Runs last in this file: whatever was refused above left no job behind."""
+    for model in ("refused", "m"):
+        assert api.get("/v1/jobs", params={"model": model}).json()["data"] == []

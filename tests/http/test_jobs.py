@@ -1,0 +1,384 @@
+"""Training jobs: what comes out of them, in what order they run, how they stop."""
+
+import re
+import time
+from datetime import datetime
+
+import numpy as np
+import pytest
+
+import contract
+import data
+
+KERNELS = [k for k in contract.resolve(contract.component("KernelName"))["enum"] if k != "auto"]
+TIGHT = {"tolerance": 1e-12, "max_iterations": 5000}
+
+
+def moment(text):
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def messages(api, job):
+    return [e["message"] for e in api.events(job["id"]) if e["type"] == "message"]
+
+
+# What a job gives.
+
+
+def test_model_and_dataset_are_enough(api, name):
+    X, y = data.regression(150, seed=1)
+    dataset = api.upload_csv(X, y)
+    answer = api.post("/v1/jobs", 202, json={"model": name, "dataset": dataset})
+    job = answer.json()
+    assert answer.headers["Location"] == f"/v1/jobs/{job['id']}"
+    assert re.fullmatch(r"job_[0-9A-Z]{26}", job["id"])
+    assert job["attempt"] == 0 and job["result"] is None and job["error"] is None
+    assert job["status"] == "queued" and job["model_version"] is None
+    spec = job["spec"]
+    assert spec["regularization"] == 1e-6 and spec["test"] == {"fraction": 0.2}
+    assert spec["standardize"] == {"features": True, "target": True}
+    assert spec["kernel"]["name"] == "auto" and spec["kernel"]["bandwidth"] == "median"
+    assert spec["solver"]["name"] == "auto" and spec["precision"] == "float64"
+    assert spec["stop"] == {"tolerance": 1e-6, "max_iterations": 1000, "time_budget_s": None}
+    assert (spec["seed"], spec["priority"], spec["max_attempts"]) == (0, 0, 3)
+
+    done = api.wait(job["id"])
+    assert (done["status"], done["reason"], done["error"]) == ("succeeded", "converged", None)
+    assert (done["attempt"], done["worker"], done["device"]) == (1, "train:0", "cpu")
+    assert done["model_version"] == 1 and done["queue_position"] is None
+    times = [done[k] for k in ("created_at", "queued_at", "started_at", "finished_at")]
+    assert times == sorted(times) and moment(times[3]) > moment(times[2])
+    assert done["progress"]["phase"] and done["progress"]["elapsed_s"] > 0
+    result = done["result"]
+    assert (result["train_rows"], result["test_rows"]) == (120, 30)
+    assert result["stop_reason"] == "converged" and result["solver"] == "cholesky"
+    assert result["ridge"] == pytest.approx(120 * 1e-6, rel=1e-12)
+    assert 0 <= result["relative_residual"] < 1e-6
+    assert 0 < result["seconds"] < 60 and result["peak_memory_bytes"] > 1 << 20
+    metrics = result["metrics"]
+    assert metrics["accuracy"] is None and metrics["auc"] is None
+    assert metrics["r2"] > 0.9 and 0 < metrics["smape"] < 1
+    assert 0 < metrics["mae"] <= metrics["rmse"]
+    said = messages(api, done)
+    assert any(m.startswith("Kernel chosen") for m in said), said
+    assert any(m.startswith("Bandwidth by the median") for m in said), said
+    assert any(m.startswith("Solver chosen") for m in said), said
+
+
+def test_text_labels_become_classes(api, name):
+    X, labels = data.classification(150)
+    described = api.upload(data.csv(X, labels, target="colour"))
+    assert described["task"] == "classification"
+    assert sorted(described["classes"]) == ["black", "red", "white"]
+    job = api.train(name, described["id"])
+    metrics = job["result"]["metrics"]
+    assert metrics["accuracy"] > 0.9
+    assert metrics["auc"] is None  # of two classes only
+    assert metrics["rmse"] is None and metrics["smape"] is None
+
+
+def test_two_classes_have_an_auc(api, name):
+    X, labels = data.classification(160, labels=("no", "yes"))
+    job = api.train(name, api.upload_csv(X, labels), kernel="gaussian")
+    assert job["result"]["metrics"]["auc"] > 0.9
+    assert job["result"]["metrics"]["accuracy"] > 0.8
+
+
+def test_several_targets_at_once(api, name):
+    X, y = data.regression(130, seed=2)
+    Y = np.column_stack([y, -3.0 * y, y * y])
+    dataset = api.upload_npz(X, Y)
+    job = api.train(name, dataset, kernel={"name": "gaussian", "bandwidth": 3.0},
+                    regularization=1e-4, test={"fraction": 0})
+    found = np.array(api.predict(name, X[:20]).json()["predictions"])
+    reference = data.Ridge(X, Y, "gaussian", 3.0, 1e-4).predict(X[:20])
+    np.testing.assert_allclose(found, reference, rtol=1e-7, atol=1e-9)
+    assert job["result"]["test_rows"] == 0
+    assert set(job["result"]["metrics"].values()) == {None}
+
+
+def test_columns_by_name(api, name):
+    """Targets and features other than the data set's own."""
+    X, y = data.regression(110, d=5, seed=3)
+    dataset = api.upload_csv(X, y)
+    api.train(name, dataset, target="x1", features=["y", "x3"], test={"fraction": 0},
+              kernel={"name": "laplacian_l1", "bandwidth": 2.0}, regularization=1e-3)
+    inputs = np.column_stack([y, X[:, 3]])
+    found = api.predict(name, inputs).json()["predictions"]
+    reference = data.Ridge(inputs, X[:, 1], "laplacian_l1", 2.0, 1e-3).predict(inputs)
+    np.testing.assert_allclose(found, reference, rtol=1e-8, atol=1e-9)
+
+
+def test_mask_and_test_dataset_measure_the_same(api, name):
+    X, y = data.regression(140, seed=4)
+    mask = (np.arange(140) % 4 == 1).astype(float)
+    train, test = mask == 0, mask == 1
+    spec = {"kernel": {"name": "matern52", "bandwidth": 2.5}, "regularization": 1e-5}
+    masked = api.upload_csv(np.column_stack([X, mask]), y,
+                            names=["x0", "x1", "x2", "x3", "held_out"])
+    one = api.train(f"{name}-1", masked, test={"mask": "held_out"}, **spec)["result"]
+    parts = [api.upload_csv(X[rows], y[rows]) for rows in (train, test)]
+    two = api.train(f"{name}-2", parts[0], test={"dataset": parts[1]}, **spec)["result"]
+    predicted = data.Ridge(X[train], y[train], "matern52", 2.5, 1e-5).predict(X[test])
+    error = predicted - y[test]
+    wanted = {
+        "rmse": np.sqrt(np.mean(error**2)),
+        "mae": np.mean(np.abs(error)),
+        "smape": data.smape(predicted, y[test]),
+        "r2": 1 - np.sum(error**2) / np.sum((y[test] - y[test].mean()) ** 2),
+    }
+    for result in (one, two):
+        assert (result["train_rows"], result["test_rows"]) == (105, 35)
+        for key, value in wanted.items():
+            assert result["metrics"][key] == pytest.approx(value, rel=1e-6), key
+    assert one["metrics"] == two["metrics"]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_kernel_trains(api, name, regression_dataset, kernel):
+    # A sigmoid's matrix is indefinite; a ridge above its smallest eigenvalue makes it trainable.
+    ridge = 1.0 if kernel == "sigmoid" else 1e-6
+    job = api.train(name, regression_dataset, kernel=kernel, regularization=ridge)
+    assert job["result"]["relative_residual"] < 1e-6
+    description = api.get(f"/v1/models/{name}/versions/1").json()["description"]
+    assert description["kernel"]["name"] == kernel
+    # The noise of the target is 0.01, its deviation about 1.
+    limit = {"linear": 1.0, "sigmoid": 1.5}.get(kernel, 0.5)
+    assert job["result"]["metrics"]["rmse"] < limit
+
+
+@pytest.mark.parametrize("solver", [
+    "cholesky",
+    {"name": "cholesky", "block_size": 64},
+    {"name": "pcg", "preconditioner": "none"},
+    {"name": "pcg", "preconditioner": "rpcholesky"},
+    {"name": "pcg", "preconditioner": {"name": "rpcholesky", "rank": 40, "block_size": 1}},
+], ids=lambda s: s if isinstance(s, str) else "-".join(map(str, s.values()))[:40])
+def test_every_solver_finds_the_same_model(api, name, solver):
+    X, y = data.regression(220, seed=5)
+    dataset = api.upload_npz(X, y)
+    job = api.train(name, dataset, solver=solver, stop=TIGHT, test={"fraction": 0},
+                    kernel={"name": "gaussian", "bandwidth": 2.0}, regularization=1e-4)
+    assert job["reason"] == "converged"
+    assert job["result"]["relative_residual"] <= 1.01e-12
+    found = api.predict(name, X[:50]).json()["predictions"]
+    reference = data.Ridge(X, y, "gaussian", 2.0, 1e-4).predict(X[:50])
+    np.testing.assert_allclose(found, reference, rtol=1e-8)
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed"])
+def test_lower_precision(api, name, precision):
+    X, y = data.regression(200, seed=6)
+    job = api.train(name, api.upload_npz(X, y), precision=precision, test={"fraction": 0},
+                    kernel={"name": "gaussian", "bandwidth": 2.0}, regularization=1e-3,
+                    stop={"tolerance": 1e-3})
+    assert job["result"]["relative_residual"] < 1e-3
+    found = api.predict(name, X[:50]).json()["predictions"]
+    reference = data.Ridge(X, y, "gaussian", 2.0, 1e-3).predict(X[:50])
+    np.testing.assert_allclose(found, reference, rtol=1e-3, atol=1e-3)
+
+
+def test_same_seed_same_bits(api, name):
+    X, y = data.regression(200, seed=7)
+    dataset = api.upload_npz(X, y)
+    spec = {"solver": "pcg", "stop": {"tolerance": 1e-8}, "kernel": "gaussian"}
+    jobs = [api.train(name, dataset, seed=seed, **spec) for seed in (11, 11, 12)]
+    digests = [api.get(f"/v1/models/{name}/versions/{j['model_version']}").json()["sha256"]
+               for j in jobs]
+    assert [j["model_version"] for j in jobs] == [1, 2, 3]
+    assert digests[0] == digests[1] != digests[2]
+    assert jobs[0]["result"]["metrics"] == jobs[1]["result"]["metrics"]
+
+
+def test_metadata_and_one_bandwidth_a_feature(api, name):
+    X, y = data.regression(100, seed=8)
+    widths = [1.0, 2.0, 3.5, 8.0]
+    job = api.train(name, api.upload_npz(X, y), metadata={"who": "ä", "why": ""},
+                    kernel={"name": "gaussian", "bandwidth": widths}, regularization=1e-4,
+                    test={"fraction": 0}, standardize={"features": False})
+    assert job["spec"]["metadata"] == {"who": "ä", "why": ""}
+    found = api.predict(name, X[:30]).json()["predictions"]
+    reference = data.Ridge(X / widths, y, "gaussian", 1.0, 1e-4, standardize=False)
+    np.testing.assert_allclose(found, reference.predict(X[:30] / widths), rtol=1e-8, atol=1e-9)
+
+
+# How a job stops.
+
+
+def test_constant_target_trains_with_a_warning(api, name):
+    X, _ = data.regression(60, seed=9)
+    dataset = api.upload(data.csv(X, np.full(60, 7.25)))["id"]
+    job = api.train(name, dataset)
+    warnings = [e for e in api.events(job["id"]) if e["level"] == "warning"]
+    assert any("constant" in e["message"] for e in warnings), warnings
+    predictions = api.predict(name, X[:5] + 100).json()["predictions"]
+    assert predictions == pytest.approx([7.25] * 5, rel=1e-12)
+
+
+def test_duplicate_rows_with_zero_ridge(api, name):
+    X, y = data.regression(40, seed=10)
+    dataset = api.upload(data.csv(np.vstack([X, X]), np.concatenate([y, y])))["id"]
+    job = api.train(name, dataset, "failed", regularization=0, solver="cholesky",
+                    kernel={"name": "gaussian", "bandwidth": 1.0}, test={"fraction": 0})
+    assert job["reason"] == "not_positive_definite"
+    assert job["error"]["code"] == "not_positive_definite"
+    assert "not positive definite" in job["error"]["detail"]
+    assert "regularization" in job["error"]["detail"]  # what to do about it
+    assert "not positive definite" in job["error"]["title"]
+    assert job["model_version"] is None
+    api.get(f"/v1/models/{name}", 404)
+    last = api.events(job["id"])[-1]
+    assert (last["type"], last["level"]) == ("status", "error")
+    assert last["message"] == job["error"]["detail"]
+
+
+def test_tolerance_that_is_not_reached(api, name, regression_dataset):
+    job = api.train(name, regression_dataset, stop={"tolerance": 1e-14, "max_iterations": 3},
+                    solver={"name": "pcg", "preconditioner": "none"}, kernel="gaussian")
+    assert job["reason"] == "iteration_limit"
+    assert job["result"]["iterations"] == 3
+    assert job["result"]["relative_residual"] > 1e-14
+    assert job["result"]["metrics"]["rmse"] is not None
+    api.predict(name, [[0.0, 0.0, 0.0, 0.0]])
+
+
+def test_time_budget(api, name, big_spec):
+    start = time.monotonic()
+    job = api.train(name, stop={"tolerance": 1e-15, "max_iterations": 1000000,
+                                "time_budget_s": 0.8}, **big_spec)
+    assert job["reason"] == "time_budget"
+    assert job["result"]["iterations"] >= 1
+    assert job["result"]["relative_residual"] > 1e-15
+    assert time.monotonic() - start < 30
+    assert job["model_version"] == 1
+
+
+def test_budget_too_small_for_any_coefficients(api, name, big_spec):
+    job = api.train(name, expect="failed", **{**big_spec, "solver": "cholesky",
+                                              "stop": {"time_budget_s": 1e-6}})
+    assert job["reason"] == "failed"
+    assert "time budget" in job["error"]["detail"]
+    assert job["error"]["errors"][0]["pointer"] == "#/stop/time_budget_s"
+
+
+def test_cancel_while_running(api, name, big_job):
+    job = api.wait_running(big_job(name)["id"])
+    assert job["status"] == "running" and job["started_at"] and job["finished_at"] is None
+    answer = api.cancel(job["id"])
+    assert answer["status"] == "cancelling"
+    again = api.cancel(job["id"])  # asking twice is no error
+    assert again["status"] in ("cancelling", "cancelled")
+    start = time.monotonic()
+    job = api.wait(job["id"])
+    assert time.monotonic() - start < 20
+    assert (job["status"], job["reason"], job["error"]) == ("cancelled", "cancelled", None)
+    assert job["finished_at"]
+    api.get(f"/v1/models/{name}", 404)
+    statuses = [e["data"]["status"] for e in api.events(job["id"]) if e["type"] == "status"]
+    assert statuses == ["queued", "running", "cancelling", "cancelled"]
+    assert api.cancel(job["id"], 409)["code"] == "conflict"
+
+
+def test_delete(api, name, big_job):
+    job = api.wait_running(big_job(name)["id"])
+    assert "running" in api.request("DELETE", f"/v1/jobs/{job['id']}", 409).json()["detail"]
+    api.request("DELETE", f"/v1/datasets/{job['dataset']}", 409)
+    api.cancel(job["id"])
+    api.wait(job["id"])
+    api.delete(f"/v1/jobs/{job['id']}")
+    for method, path in [("GET", ""), ("DELETE", ""), ("GET", "/events"), ("POST", "/cancel")]:
+        api.request(method, f"/v1/jobs/{job['id']}{path}", 404)
+    assert api.get("/v1/jobs", params={"model": name}).json()["data"] == []
+
+
+def test_models_outlive_their_job(api, name, regression_dataset):
+    job = api.train(name, regression_dataset, kernel="gaussian")
+    before = api.predict(name, [[1.0, 2.0, 3.0, 4.0]]).text
+    api.delete(f"/v1/jobs/{job['id']}")
+    assert api.get(f"/v1/models/{name}/versions/1").json()["job"] == job["id"]
+    assert api.predict(name, [[1.0, 2.0, 3.0, 4.0]]).text == before
+
+
+def test_one_row_is_refused(api):
+    answer = api.request("POST", "/v1/datasets", 400, data="a,b\n1,2\n",
+                         headers={"Content-Type": "text/csv"})
+    assert "one data row" in answer.json()["detail"]
+
+
+def test_unknown_jobs(api):
+    for job_id in ("job_00000000000000000000000000", "job_x", "ds_00000000000000000000000000"):
+        assert api.get(f"/v1/jobs/{job_id}", 404).json()["code"] == "not_found"
+        api.request("DELETE", f"/v1/jobs/{job_id}", 404)
+        api.cancel(job_id, 404)
+
+
+# The queue. A daemon without training workers keeps every job where it is.
+
+
+def test_queue_order_filters_and_pages(daemons):
+    daemon = daemons(workers="cpu:0")
+    api = daemon.api
+    X, y = data.regression(40)
+    dataset = api.upload_npz(X, y)
+    wanted = {"low": -5, "first": 0, "second": 0, "high": 100, "gone": 100}
+    ids = {model: api.create(model, dataset, priority=p, kernel="gaussian")["id"]
+           for model, p in wanted.items()}
+
+    def positions():
+        return {m: api.job(ids[m])["queue_position"] for m in wanted}
+
+    assert positions() == {"high": 0, "gone": 1, "first": 2, "second": 3, "low": 4}
+    gone = api.cancel(ids["gone"])
+    assert (gone["status"], gone["reason"]) == ("cancelled", "cancelled")
+    assert gone["started_at"] is None and gone["attempt"] == 0 and gone["finished_at"]
+    assert api.cancel(ids["gone"], 409)["code"] == "conflict"
+    assert positions() == {"high": 0, "gone": None, "first": 1, "second": 2, "low": 3}
+
+    def listed(**query):
+        return [j["id"] for j in api.get("/v1/jobs", params=query).json()["data"]]
+
+    newest_first = list(reversed(list(ids.values())))
+    assert listed() == newest_first
+    assert listed(status="cancelled") == [ids["gone"]]
+    assert listed(status="queued", model="low") == [ids["low"]]
+    assert listed(status="succeeded") == [] and listed(model="none") == []
+    pages, after = [], None
+    while True:
+        page = api.get("/v1/jobs", params={"limit": 2, "after": after}).json()
+        assert page["first_id"] == page["data"][0]["id"]
+        assert page["last_id"] == page["data"][-1]["id"]
+        pages.append([j["id"] for j in page["data"]])
+        after = page["last_id"]
+        if not page["has_more"]:
+            break
+    assert [len(p) for p in pages] == [2, 2, 1] and sum(pages, []) == newest_first
+    empty = api.get("/v1/jobs", params={"after": ids["low"]}).json()
+    assert empty["data"] == [] and empty["first_id"] is None and not empty["has_more"]
+    for query, pointer in [({"limit": 0}, "#/query/limit"), ({"limit": 101}, "#/query/limit"),
+                           ({"limit": "x"}, "#/query/limit"), ({"status": "x"}, "#/query/status"),
+                           ({"state": "queued"}, "#/query/state")]:
+        problem = api.get("/v1/jobs", 422, params=query).json()
+        assert problem["errors"][0]["pointer"] == pointer
+
+    # The data set is needed; with a worker the jobs then run in the order of the queue.
+    api.request("DELETE", f"/v1/datasets/{dataset}", 409)
+    assert daemon.stop() == 0
+    daemon.start(workers="cpu:1")
+    api = daemon.api
+    jobs = [api.wait(ids[m]) for m in ("high", "first", "second", "low")]
+    assert [j["status"] for j in jobs] == ["succeeded"] * 4
+    started = [j["started_at"] for j in jobs]
+    assert started == sorted(started)
+    api.delete(f"/v1/datasets/{dataset}")
+
+
+def test_full_queue(daemons):
+    api = daemons(workers="cpu:0", max_queue=2).api
+    X, y = data.regression(30)
+    dataset = api.upload_npz(X, y)
+    kept = [api.create("m", dataset)["id"] for _ in range(2)]
+    answer = api.post("/v1/jobs", 429, json={"model": "m", "dataset": dataset})
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert answer.json()["code"] == "busy"
+    api.cancel(kept[0])
+    api.create("m", dataset)

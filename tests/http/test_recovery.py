@@ -1,0 +1,226 @@
+"""Nothing that was promised is lost when a process is killed."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+import data
+import sse
+
+# Ends well after a second and a half of solving, wherever it runs.
+STOP = {"tolerance": 1e-15, "max_iterations": 10**6, "time_budget_s": 1.5}
+
+
+def statuses(api, job):
+    return [e["data"]["status"] for e in api.events(job["id"]) if e["type"] == "status"]
+
+
+def check_gapless(api, job):
+    assert [e["id"] for e in api.events(job["id"])] == list(
+        range(1, len(api.events(job["id"])) + 1))
+
+
+def lost_events(api, job):
+    return [e for e in api.events(job["id"])
+            if e["type"] == "status" and e["data"].get("reason") == "worker_lost"]
+
+
+def gone(pid):
+    """Whether the process has ended (a zombie has)."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def wait_gone(pid, timeout=10):
+    end = time.monotonic() + timeout
+    while not gone(pid):
+        assert time.monotonic() < end, f"process {pid} is still there"
+        time.sleep(0.02)
+
+
+def test_kill_the_daemon_right_after_a_job_succeeded(daemons):
+    """The model is on the disk before the job says succeeded, and predicts the same bits."""
+    daemon = daemons()
+    api = daemon.api
+    X, y = data.regression(150, seed=40)
+    dataset = api.upload_npz(X, y)
+    job = api.create("kept", dataset, kernel={"name": "gaussian", "bandwidth": 2.0},
+                     regularization=1e-6, test={"fraction": 0})
+    with sse.listen(api.session, api.url(f"/v1/jobs/{job['id']}/events")) as stream:
+        for item in stream:
+            if item[0] == "event" and item[2] == "status" and \
+                    item[3]["data"]["status"] == "succeeded":
+                daemon.kill()
+                break
+    daemon.start()
+    api = daemon.api
+    job = api.job(job["id"])
+    assert (job["status"], job["attempt"], job["model_version"]) == ("succeeded", 1, 1)
+    model = api.get("/v1/models/kept/versions/1").json()
+    assert model["job"] == job["id"]
+    before = api.predict("kept", X).text
+    reference = data.Ridge(X, y, "gaussian", 2.0, 1e-6).predict(X)
+    np.testing.assert_allclose(api.predict("kept", X).json()["predictions"], reference, rtol=1e-6)
+
+    # Once more, now with predictions from before the kill to compare.
+    daemon.kill()
+    daemon.start()
+    assert daemon.api.predict("kept", X).text == before
+    assert daemon.api.get("/v1/models/kept/versions/1").json()["sha256"] == model["sha256"]
+    assert daemon.api.get(f"/v1/datasets/{dataset}").json()["rows"] == 150
+
+
+def test_kill_the_daemon_in_mid_training(daemons, big_spec_for):
+    daemon = daemons()
+    api = daemon.api
+    spec = big_spec_for(api)
+    job = api.create("m", stop=STOP, **spec)
+    behind = api.create("n", stop=STOP, **spec)
+    api.wait_running(job["id"])
+    workers = [w["pid"] for w in api.get("/v1/workers").json()["data"]]
+    daemon.kill()
+    for pid in workers:
+        wait_gone(pid)  # no orphan goes on computing
+    daemon.start()
+    api = daemon.api
+    done = api.wait(job["id"])
+    assert (done["status"], done["reason"], done["attempt"]) == ("succeeded", "time_budget", 2)
+    assert statuses(api, job) == ["queued", "running", "queued", "running", "succeeded"]
+    assert "daemon" in lost_events(api, job)[0]["message"]
+    check_gapless(api, job)
+    assert done["model_version"] == 1
+    after = api.wait(behind["id"])
+    assert (after["status"], after["attempt"]) == ("succeeded", 1)
+    assert after["started_at"] >= done["finished_at"]
+
+
+def test_stop_the_daemon_in_mid_training(daemons, big_spec_for):
+    """SIGTERM: not ready at once, end in time with 0; the job is taken up at the next start."""
+    daemon = daemons()
+    api = daemon.api
+    spec = big_spec_for(api)
+    short = api.create("short", stop=STOP, priority=1, **spec)
+    api.wait_running(short["id"])
+    assert daemon.stop() == 0
+    daemon.start()
+    api = daemon.api
+    # A job that is about to end may do so.
+    done = api.job(short["id"])
+    assert (done["status"], done["attempt"]) == ("succeeded", 1)
+    long = api.create("long", stop={**STOP, "time_budget_s": 4}, **spec)
+    api.wait_running(long["id"])
+    start = time.monotonic()
+    assert daemon.stop() == 0
+    assert time.monotonic() - start < 8
+    daemon.start()
+    done = daemon.api.wait(long["id"])
+    assert (done["status"], done["attempt"]) == ("succeeded", 2)
+
+
+def test_stop_an_idle_daemon(daemons):
+    daemon = daemons()
+    pids = [daemon.api.worker_pid(kind) for kind in ("train", "serve")]
+    start = time.monotonic()
+    assert daemon.stop() == 0
+    assert time.monotonic() - start < 5
+    assert all(gone(pid) for pid in pids)
+
+
+def test_kill_the_training_worker(daemons, big_spec_for):
+    api = daemons().api
+    job = api.create("m", stop=STOP, **big_spec_for(api))
+    api.wait_running(job["id"])
+    pid = api.worker_pid("train", "busy")
+    worker = api.workers("train")[0]
+    assert (worker["name"], worker["job"], worker["restarts"]) == ("train:0", job["id"], 0)
+    os.kill(pid, signal.SIGKILL)
+    done = api.wait(job["id"])
+    assert (done["status"], done["reason"], done["attempt"]) == ("succeeded", "time_budget", 2)
+    lost = lost_events(api, job)
+    assert len(lost) == 1 and lost[0]["level"] in ("warning", "error")
+    assert "signal 9" in lost[0]["message"], lost
+    assert statuses(api, job) == ["queued", "running", "queued", "running", "succeeded"]
+    check_gapless(api, job)
+    fresh = api.workers("train")[0]
+    assert fresh["pid"] != pid and fresh["restarts"] == 1
+
+
+def test_every_attempt_killed(daemons, big_spec_for):
+    api = daemons().api
+    job = api.create("m", max_attempts=3, stop=STOP, **big_spec_for(api))
+    for attempt in (1, 2, 3):
+        api.wait(job["id"], lambda j: j["status"] == "running" and j["attempt"] == attempt)
+        api.wait_running(job["id"])
+        os.kill(api.worker_pid("train", "busy"), signal.SIGKILL)
+    done = api.wait(job["id"])
+    assert (done["status"], done["reason"], done["attempt"]) == ("failed", "worker_lost", 3)
+    assert done["error"]["code"] == "worker_lost"
+    assert "signal 9" in done["error"]["detail"]
+    assert statuses(api, job) == ["queued", "running"] * 3 + ["failed"]
+    check_gapless(api, job)
+    api.get("/v1/models/m", 404)
+    # The next job is not harmed.
+    X, y = data.regression(40)
+    api.train("n", api.upload_npz(X, y))
+
+
+def test_killed_while_cancelling(daemons, big_spec_for):
+    api = daemons().api
+    job = api.create("m", stop=STOP, **big_spec_for(api))
+    api.wait_running(job["id"])
+    pid = api.worker_pid("train", "busy")
+    os.kill(pid, signal.SIGSTOP)  # so that it cannot answer first
+    api.cancel(job["id"])
+    os.kill(pid, signal.SIGKILL)
+    done = api.wait(job["id"])
+    assert (done["status"], done["attempt"]) == ("cancelled", 1)
+
+
+def test_a_worker_that_does_not_answer_a_cancel_is_ended(daemons, big_spec_for):
+    api = daemons().api
+    job = api.create("m", stop=STOP, **big_spec_for(api))
+    api.wait_running(job["id"])
+    os.kill(api.worker_pid("train", "busy"), signal.SIGSTOP)
+    api.cancel(job["id"])
+    assert api.wait(job["id"], timeout=40)["status"] == "cancelled"
+    X, y = data.regression(40)
+    api.train("n", api.upload_npz(X, y))
+
+
+def test_kill_the_serving_worker(daemons):
+    api = daemons().api
+    X, y = data.regression(60, seed=41)
+    api.train("m", api.upload_npz(X, y), kernel="gaussian")
+    before = api.predict("m", X).text
+    for _ in range(3):
+        pid = api.worker_pid("serve")
+        os.kill(pid, signal.SIGKILL)
+        assert api.predict("m", X).text == before
+        assert api.worker_pid("serve") != pid
+    # It may also be noticed before the next prediction.
+    os.kill(api.worker_pid("serve"), signal.SIGKILL)
+    time.sleep(0.2)
+    assert api.predict("m", X).text == before
+
+
+def test_half_an_upload_leaves_nothing(daemons):
+    """A daemon killed while a body arrives has no trace of it afterwards."""
+    daemon = daemons()
+
+    def body():
+        yield b"a,b\n1,2\n" * 1000
+        daemon.kill()
+        yield b"3,4\n" * 100000
+
+    with pytest.raises(Exception):
+        daemon.api.post("/v1/datasets", 201, data=body(), headers={"Content-Type": "text/csv"})
+    daemon.start()
+    assert daemon.api.get("/v1/datasets").json()["data"] == []
+    left = [p for folder in ("tmp", "datasets") for p in (daemon.data_dir / folder).iterdir()]
+    assert left == []
