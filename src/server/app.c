@@ -155,12 +155,7 @@ int app_open(struct app *app, struct config *config, struct err *err)
     rc = rc == 0 ? open_loop(app, err) : rc;
     rc = rc == 0 ? open_store(app, err) : rc;
     rc = rc == 0 ? workers_open(app, err) : rc;
-    rc = rc == 0 ? open_http(app, err) : rc;
-    rc = rc == 0 ? write_address(app, err) : rc;
-    if (rc == 0) {
-        announce(app);
-    }
-    return rc;
+    return rc == 0 ? open_http(app, err) : rc;
 }
 
 /* ---- Running and draining. ---- */
@@ -205,6 +200,21 @@ static void on_signal(uv_signal_t *handle, int number)
     uv_timer_start(&r->drain, on_drain_tick, 0, DRAIN_TICK_MS);
 }
 
+/* Signals come first: whoever reads the address may send one. */
+static int begin(struct running *r, struct err *err)
+{
+    int rc = uv_signal_start(&r->term, on_signal, SIGTERM);
+    rc = rc == 0 ? uv_signal_start(&r->interrupt, on_signal, SIGINT) : rc;
+    if (rc != 0) {
+        return err_set(err, ERR_INTERNAL, "Signals cannot be received: %s.", uv_strerror(rc));
+    }
+    rc = write_address(r->app, err);
+    if (rc == 0) {
+        announce(r->app);
+    }
+    return rc;
+}
+
 int app_run(struct app *app, struct err *err)
 {
     struct running r = {.app = app, .open = 3};
@@ -213,8 +223,7 @@ int app_run(struct app *app, struct err *err)
     uv_signal_init(loop, &r.interrupt);
     uv_timer_init(loop, &r.drain);
     r.term.data = r.interrupt.data = r.drain.data = &r;
-    int rc = uv_signal_start(&r.term, on_signal, SIGTERM);
-    rc = rc == 0 ? uv_signal_start(&r.interrupt, on_signal, SIGINT) : rc;
+    const int rc = begin(&r, err);
     if (rc == 0) {
         uv_run(loop, UV_RUN_DEFAULT);
     }
@@ -224,7 +233,7 @@ int app_run(struct app *app, struct err *err)
     while (r.open > 0) {
         uv_run(loop, UV_RUN_NOWAIT);
     }
-    return rc == 0 ? 0 : err_set(err, ERR_INTERNAL, "Signals: %s.", uv_strerror(rc));
+    return rc;
 }
 
 /* ---- Taking down, in reverse. ---- */

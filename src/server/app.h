@@ -32,10 +32,11 @@ struct app {
 };
 
 /* Takes the settings (also on failure). Fields of *app that were built before a failure stay for
- * app_close. The address can be read from the file krrd.address in the data directory. */
+ * app_close. */
 int app_open(struct app *app, struct config *config, struct err *err);
-/* Runs the loop until SIGTERM or SIGINT and everything in flight has ended, at most
- * drain_timeout_s; a second signal ends it at once. */
+/* Writes the address to the file krrd.address in the data directory, then runs the loop until
+ * SIGTERM or SIGINT and everything in flight has ended, at most drain_timeout_s; a second signal
+ * ends it at once. */
 int app_run(struct app *app, struct err *err);
 /* Accepts half-built ones. false: a thread is still at work, so that some memory could not be
  * freed, and the process should end without running exit handlers. */

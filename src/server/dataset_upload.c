@@ -1,6 +1,7 @@
 #include "server/dataset_upload.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,11 +10,78 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/sha256.h"
+#include "server/dataset_view.h"
+#include "server/offload.h"
 
 /* Temporaries beside the data sets' files: swept at start like any file that no row names. */
 static const char temporary_prefix[] = "ingest-";
 
-int upload_new(struct app *app, struct upload **ret, struct err *err)
+struct upload {
+    struct app *app;
+    struct request *request; /* who waits: paused, or for the answer; NULL: nobody */
+    struct buf arriving;
+    bool finished; /* the body is complete */
+    bool released; /* the request ended before that */
+    bool busy;     /* a thread is at work: what follows is its own */
+
+    struct buf block;
+    int fd; /* -1 once closed */
+    char tmp_path[APP_PATH_MAX];
+    char path[APP_PATH_MAX];
+    struct sha256 *digest;
+    struct ingest_options options;
+    char *targets[UPLOAD_TARGETS_MAX];
+    struct dataset_row row; /* filled in as things become known */
+    struct dataset_info info;
+    int rc;
+    struct err err;
+};
+
+/* ---- Making and freeing. ---- */
+
+static int copy_wish(struct upload *u, const struct upload_wish *wish, struct err *err)
+{
+    u->options = (struct ingest_options){
+        .format = wish->format,
+        .gzip = wish->gzip,
+        .task = wish->task,
+        .one_hot = wish->one_hot,
+        .max_unpacked_bytes = u->app->config.max_unpacked_bytes,
+        .max_rows = u->app->config.max_rows,
+        .max_columns = u->app->config.max_columns,
+        .temporary_prefix = temporary_prefix,
+    };
+    u->row.name = mem_strdup(wish->name != NULL ? wish->name : u->row.id);
+    bool ok = u->row.name != NULL;
+    for (int i = 0; ok && i < wish->target_count; i++) {
+        u->targets[i] = mem_strdup(wish->targets[i]);
+        u->options.target_count = i + 1;
+        ok = u->targets[i] != NULL;
+    }
+    return ok ? 0 : err_no_memory(err);
+}
+
+static struct upload *upload_free(struct upload *u)
+{
+    if (u->fd >= 0) {
+        close(u->fd);
+    }
+    unlink(u->tmp_path);
+    sha256_free(u->digest);
+    for (int64_t i = 0; i < u->options.target_count; i++) {
+        mem_free(u->targets[i]);
+    }
+    dataset_row_deinit(&u->row);
+    dataset_info_deinit(&u->info);
+    buf_deinit(&u->arriving);
+    buf_deinit(&u->block);
+    u->app->uploads--;
+    return mem_free(u);
+}
+
+int upload_new(struct app *app, const struct upload_wish *wish, struct upload **ret,
+               struct err *err)
 {
     struct upload *u = mem_zalloc(sizeof(*u));
     if (u == NULL) {
@@ -25,16 +93,13 @@ int upload_new(struct app *app, struct upload **ret, struct err *err)
     id_new(&app->ids, "ds", u->row.created_ms, u->row.id);
     app_temporary_path(app, u->row.id, u->tmp_path);
     app_dataset_path(app, u->row.id, u->path);
-    u->options = (struct ingest_options){
-        .max_unpacked_bytes = app->config.max_unpacked_bytes,
-        .max_rows = app->config.max_rows,
-        .max_columns = app->config.max_columns,
-        .temporary_prefix = temporary_prefix,
-    };
     u->fd = open(u->tmp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    u->digest = u->fd >= 0 ? sha256_new() : NULL;
-    if (u->digest == NULL) {
-        const int rc = u->fd < 0 ? err_errno(err, "store the upload") : err_no_memory(err);
+    int rc = u->fd >= 0 ? copy_wish(u, wish, err) : err_errno(err, "store the upload");
+    u->digest = sha256_new();
+    if (rc == 0 && u->digest == NULL) {
+        rc = err_no_memory(err);
+    }
+    if (rc != 0) {
         upload_free(u);
         return rc;
     }
@@ -42,50 +107,37 @@ int upload_new(struct app *app, struct upload **ret, struct err *err)
     return 0;
 }
 
-struct upload *upload_free(struct upload *u)
+void upload_release(struct upload *u)
 {
-    if (u == NULL) {
-        return NULL;
+    u->released = true;
+    u->request = NULL;
+    if (!u->busy) {
+        upload_free(u);
     }
-    if (u->fd >= 0) {
-        close(u->fd);
+}
+
+/* ---- Reading in. ---- */
+
+/* Digests and writes the block; on the other thread. */
+static void write_block(struct upload *u)
+{
+    sha256_update(u->digest, u->block.data, u->block.len);
+    u->rc = file_write_all(u->fd, u->block.data, u->block.len, &u->err);
+    buf_clear(&u->block);
+}
+
+static void ingest_work(void *context)
+{
+    struct upload *u = context;
+    if (u->block.len > 0) {
+        write_block(u);
     }
-    unlink(u->tmp_path);
-    sha256_free(u->digest);
-    for (int64_t i = 0; i < u->options.target_count; i++) {
-        mem_free((void *)u->targets[i]);
-    }
-    dataset_row_deinit(&u->row);
-    dataset_info_deinit(&u->info);
-    u->app->uploads--;
-    return mem_free(u);
-}
-
-int upload_write(struct upload *u, const void *data, size_t size, struct err *err)
-{
-    sha256_update(u->digest, data, size);
-    return file_write_all(u->fd, data, size, err);
-}
-
-void upload_finish(struct upload *u)
-{
-    sha256_hex(u->digest, u->row.sha256);
-    close(u->fd);
-    u->fd = -1;
-}
-
-void upload_ingest(struct upload *u)
-{
-    u->options.targets = u->options.target_count > 0 ? u->targets : NULL;
-    u->rc = ingest_file(u->tmp_path, u->path, &u->options, &u->info, &u->err);
-    unlink(u->tmp_path); /* its room is free before the client hears of it */
-}
-
-void upload_discard(struct upload *u)
-{
     if (u->rc == 0) {
-        unlink(u->path);
+        sha256_hex(u->digest, u->row.sha256);
+        u->options.targets = u->options.target_count > 0 ? (const char *const *)u->targets : NULL;
+        u->rc = ingest_file(u->tmp_path, u->path, &u->options, &u->info, &u->err);
     }
+    unlink(u->tmp_path); /* its room is free before the client hears of it */
 }
 
 static int fill_row(struct upload *u, struct err *err)
@@ -106,12 +158,145 @@ static int fill_row(struct upload *u, struct err *err)
     return u->row.info != NULL ? 0 : err_no_memory(err);
 }
 
-int upload_publish(struct upload *u, struct err *err)
+static int publish(struct upload *u)
 {
-    int rc = fill_row(u, err);
-    rc = rc == 0 ? datasets_insert(u->app->store, &u->row, err) : rc;
-    if (rc != 0) {
-        upload_discard(u);
+    const int rc = fill_row(u, &u->err);
+    return rc == 0 ? datasets_insert(u->app->store, &u->row, &u->err) : rc;
+}
+
+static void reply_created(struct request *rq, const struct upload *u)
+{
+    char location[64];
+    snprintf(location, sizeof(location), "/v1/datasets/%s", u->row.id);
+    log_msg(&u->app->log, LOG_INFO, "dataset.created", "dataset", u->row.id, "name", u->row.name,
+            NULL);
+    request_set_header(rq, "Location", location);
+    reply_json(rq, 201, dataset_view(&u->row, &u->info, true));
+}
+
+static void ingest_done(struct app *app, struct request *rq, void *context)
+{
+    struct upload *u = context;
+    (void)app;
+    const bool ingested = u->rc == 0;
+    if (ingested && rq != NULL) {
+        u->rc = publish(u);
     }
+    if (ingested && (rq == NULL || u->rc != 0)) {
+        unlink(u->path); /* nobody learns its id */
+    }
+    if (rq != NULL && u->rc == 0) {
+        reply_created(rq, u);
+    } else if (rq != NULL) {
+        reply_error(rq, &u->err);
+    }
+    upload_free(u);
+}
+
+static void ingest(struct upload *u, struct request *rq)
+{
+    static const struct offload_ops ops = {.work = ingest_work, .done = ingest_done};
+    const struct buf full = u->arriving; /* the last block */
+    u->arriving = u->block;
+    u->block = full;
+    if (offload(u->app, rq, &ops, u, &u->err) != 0) {
+        reply_error(rq, &u->err);
+        upload_free(u);
+    }
+}
+
+/* ---- Blocks. ---- */
+
+static int start_block(struct upload *u, struct err *err);
+
+/* Somebody waits at the end of a block: for room, or for the answer. */
+static void go_on(struct upload *u, struct request *rq)
+{
+    u->request = NULL;
+    if (u->rc != 0 && u->finished) {
+        rq->on_gone = NULL;
+        reply_error(rq, &u->err);
+        upload_free(u);
+    } else if (u->rc != 0) {
+        reply_error(rq, &u->err); /* the request still owns the upload */
+    } else if (u->finished) {
+        ingest(u, rq);
+    } else {
+        request_continue(rq);
+    }
+}
+
+static void block_work(void *context)
+{
+    write_block(context);
+}
+
+static void block_done(struct app *app, struct request *none, void *context)
+{
+    struct upload *u = context;
+    (void)app;
+    (void)none;
+    u->busy = false;
+    if (u->released) {
+        upload_free(u);
+        return;
+    }
+    if (u->rc == 0 && !u->finished && u->arriving.len >= UPLOAD_BLOCK) {
+        u->rc = start_block(u, &u->err);
+    }
+    if (u->request != NULL) {
+        go_on(u, u->request);
+    }
+}
+
+static int start_block(struct upload *u, struct err *err)
+{
+    static const struct offload_ops ops = {.work = block_work, .done = block_done};
+    const struct buf full = u->arriving;
+    u->arriving = u->block;
+    u->block = full;
+    const int rc = offload(u->app, NULL, &ops, u, err);
+    u->busy = rc == 0;
     return rc;
+}
+
+int upload_add(struct upload *u, struct request *rq, const void *data, size_t size, struct err *err)
+{
+    if (!u->busy && u->rc != 0) {
+        *err = u->err;
+        return u->rc;
+    }
+    buf_add(&u->arriving, data, size);
+    if (u->arriving.failed) {
+        return err_no_memory(err);
+    }
+    if (u->arriving.len < UPLOAD_BLOCK) {
+        return 0;
+    }
+    if (!u->busy) {
+        return start_block(u, err);
+    }
+    u->request = rq;
+    return ROUTE_PAUSE;
+}
+
+/* The client left while its last block was being written. */
+static void finished_gone(struct request *rq)
+{
+    upload_release(rq->deferral);
+}
+
+void upload_finish(struct upload *u, struct request *rq)
+{
+    u->finished = true;
+    if (!u->busy && u->rc != 0) {
+        reply_error(rq, &u->err);
+        upload_free(u);
+    } else if (!u->busy) {
+        ingest(u, rq);
+    } else {
+        u->request = rq;
+        rq->deferral = u;
+        rq->on_gone = finished_gone;
+    }
 }

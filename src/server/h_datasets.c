@@ -1,5 +1,3 @@
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/statvfs.h>
@@ -15,55 +13,45 @@
 
 enum { PAGE_DEFAULT = 20, PREVIEW_DEFAULT = 10, PREVIEW_MAX = 100 };
 
-/* ---- Upload: what is asked. ---- */
+/* ---- Upload. ---- */
 
-static int read_name(struct request *rq, struct upload *u, struct err *err)
+static int read_name(struct request *rq, struct upload_wish *wish, struct err *err)
 {
-    const char *name = request_query(rq, "name");
-    name = name != NULL ? name : u->row.id;
-    const size_t len = strlen(name);
-    if (len == 0 || len > UPLOAD_NAME_MAX) {
-        return err_at(err, ERR_INVALID, "#/query/name", "A name has 1 to %d bytes.",
-                      UPLOAD_NAME_MAX);
-    }
-    u->row.name = mem_strdup(name);
-    return u->row.name != NULL ? 0 : err_no_memory(err);
+    wish->name = request_query(rq, "name");
+    const size_t len = wish->name != NULL ? strlen(wish->name) : 1;
+    return len > 0 && len <= UPLOAD_NAME_MAX ? 0
+                                             : err_at(err, ERR_INVALID, "#/query/name",
+                                                      "A name has 1 to %d bytes.", UPLOAD_NAME_MAX);
 }
 
-static int read_targets(struct request *rq, struct upload *u, struct err *err)
+static int read_targets(struct request *rq, struct upload_wish *wish, struct err *err)
 {
     const char *target;
-    while ((target = request_query_nth(rq, "target", (int)u->options.target_count)) != NULL) {
-        if (u->options.target_count == UPLOAD_TARGETS_MAX) {
-            return err_at(err, ERR_TOO_LARGE, "#/query/target", "There may be at most %d targets.",
+    while ((target = request_query_nth(rq, "target", wish->target_count)) != NULL) {
+        if (wish->target_count == UPLOAD_TARGETS_MAX) {
+            return err_at(err, ERR_INVALID, "#/query/target", "There may be at most %d targets.",
                           UPLOAD_TARGETS_MAX);
         }
         if (*target == '\0') {
             return err_at(err, ERR_INVALID, "#/query/target",
-                          "A target is the name or the "
-                          "0-based index of a column.");
+                          "A target is the name or the 0-based index of a column.");
         }
-        char *copy = mem_strdup(target);
-        if (copy == NULL) {
-            return err_no_memory(err);
-        }
-        u->targets[u->options.target_count++] = copy;
+        wish->targets[wish->target_count++] = target;
     }
     return 0;
 }
 
-static int read_format(struct request *rq, struct upload *u, struct err *err)
+static int read_format(struct request *rq, struct upload_wish *wish, struct err *err)
 {
     const char *format = request_query(rq, "format");
     if (format != NULL) {
-        if (ingest_format_parse(format, &u->options.format, NULL) == 0) {
-            return 0;
-        }
-        return err_at(err, ERR_INVALID, "#/query/format",
-                      "The format must be csv, libsvm, npy or npz.");
+        return ingest_format_parse(format, &wish->format, NULL) == 0
+                   ? 0
+                   : err_at(err, ERR_INVALID, "#/query/format",
+                            "The format must be csv, libsvm, npy or npz.");
     }
     const char *type = request_header(rq, "Content-Type");
-    if (type == NULL || ingest_format_from_type(type, &u->options.format, NULL) != 0) {
+    if (type == NULL || ingest_format_from_type(type, &wish->format, NULL) != 0) {
         return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
                       "The Content-Type must be text/csv, text/x-libsvm, application/x-npy or "
                       "application/x-npz; or name the format with ?format=csv, libsvm, npy or "
@@ -72,39 +60,46 @@ static int read_format(struct request *rq, struct upload *u, struct err *err)
     return 0;
 }
 
-static int read_task(struct request *rq, struct upload *u, struct err *err)
+static int read_task(struct request *rq, struct upload_wish *wish, struct err *err)
 {
     const char *task = request_query(rq, "task");
-    if (task != NULL && task_parse(task, &u->options.task, NULL) != 0) {
-        return err_at(err, ERR_INVALID, "#/query/task",
-                      "The task must be auto, regression or classification.");
-    }
-    return 0;
+    return task == NULL || task_parse(task, &wish->task, NULL) == 0
+               ? 0
+               : err_at(err, ERR_INVALID, "#/query/task",
+                        "The task must be auto, regression or classification.");
 }
 
-static int read_one_hot(struct request *rq, struct upload *u, struct err *err)
+static int read_one_hot(struct request *rq, struct upload_wish *wish, struct err *err)
 {
     const char *text = request_query(rq, "one_hot");
-    if (text == NULL || strcmp(text, "false") == 0) {
-        return 0;
-    }
-    u->options.one_hot = true;
-    return strcmp(text, "true") == 0
+    wish->one_hot = text != NULL && strcmp(text, "true") == 0;
+    return text == NULL || wish->one_hot || strcmp(text, "false") == 0
                ? 0
                : err_at(err, ERR_INVALID, "#/query/one_hot", "one_hot must be true or false.");
 }
 
-static int read_encoding(struct request *rq, struct upload *u, struct err *err)
+static int read_encoding(struct request *rq, struct upload_wish *wish, struct err *err)
 {
     const char *encoding = request_header(rq, "Content-Encoding");
     if (encoding == NULL || strcasecmp(encoding, "identity") == 0) {
         return 0;
     }
-    u->options.gzip = true;
-    return strcasecmp(encoding, "gzip") == 0 || strcasecmp(encoding, "x-gzip") == 0
-               ? 0
-               : err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
-                        "The Content-Encoding must be gzip or identity.");
+    wish->gzip = strcasecmp(encoding, "gzip") == 0 || strcasecmp(encoding, "x-gzip") == 0;
+    return wish->gzip ? 0
+                      : err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
+                               "The Content-Encoding must be gzip or identity.");
+}
+
+static int read_wish(struct request *rq, struct upload_wish *wish, struct err *err)
+{
+    static const char *const known[] = {"name", "target", "format", "task", "one_hot", NULL};
+    int rc = request_query_only(rq, known, err);
+    rc = rc == 0 ? read_format(rq, wish, err) : rc;
+    rc = rc == 0 ? read_encoding(rq, wish, err) : rc;
+    rc = rc == 0 ? read_name(rq, wish, err) : rc;
+    rc = rc == 0 ? read_targets(rq, wish, err) : rc;
+    rc = rc == 0 ? read_task(rq, wish, err) : rc;
+    return rc == 0 ? read_one_hot(rq, wish, err) : rc;
 }
 
 /* A body whose announced size does not fit is not begun. */
@@ -127,106 +122,46 @@ static int check_load(struct request *rq, struct err *err)
     return rq->app->draining ? err_set(err, ERR_BUSY, "The server is stopping.") : 0;
 }
 
-static int read_request(struct request *rq, struct upload *u, struct err *err)
+static void release_upload(void *user)
 {
-    int rc = read_format(rq, u, err);
-    rc = rc == 0 ? read_encoding(rq, u, err) : rc;
-    rc = rc == 0 ? read_name(rq, u, err) : rc;
-    rc = rc == 0 ? read_targets(rq, u, err) : rc;
-    rc = rc == 0 ? read_task(rq, u, err) : rc;
-    return rc == 0 ? read_one_hot(rq, u, err) : rc;
-}
-
-static void free_upload(void *user)
-{
-    upload_free(user);
+    upload_release(user);
 }
 
 int datasets_upload_begin(struct request *rq)
 {
-    static const char *const known[] = {"name", "target", "format", "task", "one_hot", NULL};
-    struct err err;
+    struct upload_wish wish = {.name = NULL};
     struct upload *u = NULL;
-    int rc = request_query_only(rq, known, &err);
+    struct err err;
+    int rc = read_wish(rq, &wish, &err);
     rc = rc == 0 ? check_load(rq, &err) : rc;
     rc = rc == 0 ? check_room(rq, &err) : rc;
-    rc = rc == 0 ? upload_new(rq->app, &u, &err) : rc;
-    rc = rc == 0 ? read_request(rq, u, &err) : rc;
+    rc = rc == 0 ? upload_new(rq->app, &wish, &u, &err) : rc;
     if (rc != 0) {
-        upload_free(u);
         reply_error(rq, &err);
         return rc;
     }
     rq->user = u;
-    rq->user_free = free_upload;
+    rq->user_free = release_upload;
     return 0;
-}
-
-/* ---- Upload: the body, and what becomes of it. ---- */
-
-/* Gives the file's room back at once: the rest of a refused body may take long. */
-static void drop_upload(struct request *rq)
-{
-    upload_free(rq->user);
-    rq->user = NULL;
 }
 
 int datasets_upload_data(struct request *rq, const void *data, size_t size)
 {
     struct err err;
-    const int rc = upload_write(rq->user, data, size, &err);
-    if (rc != 0) {
-        drop_upload(rq);
+    const int rc = upload_add(rq->user, rq, data, size, &err);
+    if (rc < 0) {
+        upload_release(rq->user); /* its room on the disk is free at once */
+        rq->user = NULL;
         reply_error(rq, &err);
     }
     return rc;
 }
 
-static void ingest_work(void *context)
-{
-    upload_ingest(context);
-}
-
-static void reply_created(struct request *rq, const struct upload *u)
-{
-    char location[64];
-    snprintf(location, sizeof(location), "/v1/datasets/%s", u->row.id);
-    request_set_header(rq, "Location", location);
-    reply_json(rq, 201, dataset_view(&u->row, &u->info, true));
-}
-
-static void ingest_done(struct app *app, struct request *rq, void *context)
-{
-    struct upload *u = context;
-    struct err err = u->err;
-    int rc = u->rc;
-    if (rq == NULL) {
-        upload_discard(u); /* nobody learned its id */
-        rc = -ERR_CANCELLED;
-    } else if (rc == 0) {
-        rc = upload_publish(u, &err);
-    }
-    if (rc == 0) {
-        log_msg(&app->log, LOG_INFO, "dataset.created", "dataset", u->row.id, "name", u->row.name,
-                NULL);
-        reply_created(rq, u);
-    } else if (rq != NULL) {
-        reply_error(rq, &err);
-    }
-    upload_free(u);
-}
-
 void datasets_upload(struct request *rq)
 {
-    static const struct offload_ops ops = {.work = ingest_work, .done = ingest_done};
     struct upload *u = rq->user;
-    struct err err;
-    upload_finish(u);
-    if (offload(rq, &ops, u, &err) != 0) {
-        reply_error(rq, &err);
-        return;
-    }
-    rq->user = NULL; /* ingest_done has it now */
+    rq->user = NULL;
+    upload_finish(u, rq);
 }
 
 /* ---- Looking. ---- */
@@ -398,7 +333,7 @@ void datasets_preview(struct request *rq)
     struct preview *p = NULL;
     struct err err;
     int rc = preview_new(rq, &p, &err);
-    rc = rc == 0 ? offload(rq, &ops, p, &err) : rc;
+    rc = rc == 0 ? offload(rq->app, rq, &ops, p, &err) : rc;
     if (rc != 0) {
         mem_free(p);
         reply_error(rq, &err);

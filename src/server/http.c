@@ -26,27 +26,38 @@
 #include "server/http_loop.h"
 
 enum {
-    CONNECTION_MEMORY = 256 * 1024, /* MHD's pool for headers and buffers, a connection */
+    CONNECTION_MEMORY = 128 * 1024, /* MHD's pool for headers and buffers, a connection */
     STREAM_BLOCK = 16 * 1024,
     STOP_MS = 500 /* how long http_stop waits for last answers to leave */
 };
 
 /* ---- The loop. ---- */
 
+/* Runs MHD and arranges for the next run, which MHD does not always ask for: not for connections
+ * that a handler resumed during this run, and not to listen again after the connection limit. */
 static void run(void *context)
 {
     struct http *h = context;
+    const int before = h->connection_count;
+    h->resumed = false;
     MHD_run(h->mhd);
+    if (h->loop == NULL) {
+        return;
+    }
     MHD_UNSIGNED_LONG_LONG ms;
-    if (h->loop != NULL) {
-        const bool due = MHD_get_timeout(h->mhd, &ms) == MHD_YES;
-        http_loop_wake(h->loop, !due ? -1 : ms < INT_MAX ? (long)ms : INT_MAX);
+    if (h->resumed || h->connection_count < before) {
+        http_loop_wake(h->loop, 0);
+    } else if (MHD_get_timeout(h->mhd, &ms) == MHD_YES) {
+        http_loop_wake(h->loop, ms < INT_MAX ? (long)ms : INT_MAX);
+    } else {
+        http_loop_wake(h->loop, -1);
     }
 }
 
 static void sweep(void *context)
 {
     http_watch(context);
+    run(context);
 }
 
 static void release(void *context)
@@ -62,6 +73,7 @@ void exchange_resume(struct exchange *ex)
         ex->suspended = false;
         MHD_resume_connection(ex->mhd);
         if (ex->http->loop != NULL) {
+            ex->http->resumed = true;
             http_loop_wake(ex->http->loop, 0);
         }
     }
@@ -69,9 +81,16 @@ void exchange_resume(struct exchange *ex)
 
 static enum MHD_Result suspend(struct exchange *ex)
 {
-    ex->suspended = true;
-    MHD_suspend_connection(ex->mhd);
+    if (!ex->suspended) { /* MHD may deliver one more piece after the one that suspended */
+        ex->suspended = true;
+        MHD_suspend_connection(ex->mhd);
+    }
     return MHD_YES;
+}
+
+void request_continue(struct request *rq)
+{
+    exchange_resume(exchange_of(rq));
 }
 
 /* ---- Reading the head. ---- */
@@ -208,15 +227,15 @@ static void drop(struct exchange *ex, size_t size)
 
 static enum MHD_Result piece_call(struct exchange *ex, const char *data, size_t size)
 {
-    if (ex->answer.status != 0) {
-        drop(ex, size);
-        return MHD_YES;
-    }
-    exchange_receive(ex, data, size);
-    if (ex->answer.status != 0) {
+    const bool refused = ex->answer.status != 0;
+    const bool pause = !refused && exchange_receive(ex, data, size);
+    if (ex->answer.status != 0 && ex->connection->phase == CONNECTION_RECEIVING) {
+        ex->received += refused ? (int64_t)size : 0;
         settle(ex, ex->length >= 0 ? ex->length - ex->received : -1);
+    } else if (refused) {
+        drop(ex, size);
     }
-    return MHD_YES;
+    return pause ? suspend(ex) : MHD_YES;
 }
 
 static enum MHD_Result last_call(struct exchange *ex)

@@ -43,6 +43,8 @@ enum route_flags {
     ROUTE_HEALTH = 8   /* answered even when the connection limit is reached */
 };
 
+#define ROUTE_PAUSE 1
+
 struct route {
     const char *method; /* "GET"; HEAD is answered by GET's route without the body */
     /* "/v1/jobs/{id}/cancel"; {x} matches one non-empty segment, or, in "{x}:predict", what stands
@@ -52,8 +54,10 @@ struct route {
     size_t body_max; /* ROUTE_BODY; 0: HTTP_BODY_MEMORY_MAX */
     void (*handle)(struct request *rq);
     /* ROUTE_STREAM: begin may refuse by answering at once (then returns < 0); data may refuse by
-     * returning < 0 with the answer given: what follows is read and dropped. handle() is called
-     * after the last piece. request.user / user_free keep the sink's state. */
+     * returning < 0 with the answer given: what follows is read and dropped. data may return
+     * ROUTE_PAUSE: the client is held back until request_continue (one more piece may still come,
+     * and the sink may answer instead). handle() is called after the last piece. request.user and
+     * user_free keep the sink's state. */
     int (*begin)(struct request *rq);
     int (*data)(struct request *rq, const void *data, size_t size);
 };
@@ -70,6 +74,9 @@ struct request {
     void (*on_gone)(struct request *rq);
     void *deferral; /* whatever on_gone needs; the deferring code's own */
 };
+
+/* Ends the pause that a sink asked for. */
+void request_continue(struct request *rq);
 
 /* Reading. NULL when absent. */
 const char *request_query(struct request *rq, const char *name);

@@ -349,17 +349,23 @@ static void collect(struct exchange *ex, const void *data, size_t size)
     }
 }
 
-void exchange_receive(struct exchange *ex, const void *data, size_t size)
+bool exchange_receive(struct exchange *ex, const void *data, size_t size)
 {
     const struct route *r = ex->request.route;
     ex->received += (int64_t)size;
     if (ex->received > ex->limit) {
         refuse_size(ex);
-    } else if ((r->flags & ROUTE_STREAM) == 0) {
+        return false;
+    }
+    if ((r->flags & ROUTE_STREAM) == 0) {
         collect(ex, data, size);
-    } else if (r->data(&ex->request, data, size) < 0 && ex->answer.status == 0) {
+        return false;
+    }
+    const int rc = r->data(&ex->request, data, size);
+    if (rc < 0 && ex->answer.status == 0) {
         exchange_refuse(ex, 500, ERR_INTERNAL, "A sink refused without an answer.");
     }
+    return rc == ROUTE_PAUSE;
 }
 
 void exchange_handle(struct exchange *ex)

@@ -21,6 +21,8 @@ struct exchange;
 #define HTTP_LINGER_S 10.0
 /* The slowest transfer that is waited for, in bytes per second, after the request's deadline. */
 #define HTTP_SLOWEST_RATE (64.0 * 1024)
+/* Looks, one a second, after which a body that is not taken is given up. */
+#define HTTP_STUCK_MAX 2
 /* Connections beyond the limit that are still accepted, to be told so. */
 #define HTTP_SPARE_CONNECTIONS 32
 
@@ -39,9 +41,11 @@ struct connection {
     struct connection *prev, *next;
     int fd;
     enum connection_phase phase;
-    double since; /* monotonic seconds at which the phase began */
-    bool surplus; /* accepted beyond the limit */
-    bool cut;     /* the socket was shut down on purpose */
+    double since;    /* monotonic seconds at which the phase began */
+    int64_t noticed; /* bytes of the body that had arrived at the last look */
+    int stuck;       /* looks since then at which more was there and none was taken */
+    bool surplus;    /* accepted beyond the limit */
+    bool cut;        /* the socket was shut down on purpose */
 };
 
 struct answer {
@@ -87,6 +91,7 @@ struct http {
     int port;
     int listen_fd; /* -1 once quiesced */
     bool stopping;
+    bool resumed; /* something was, and MHD_run has not begun since */
     struct connection *connections;
     int connection_count;
     int in_flight;
@@ -118,8 +123,8 @@ struct exchange *exchange_free(struct exchange *ex);
  * (a refusal) or ready for its body. */
 void exchange_begin(struct exchange *ex, const char *method, const char *target,
                     const char *version);
-/* One piece of the body. May answer. */
-void exchange_receive(struct exchange *ex, const void *data, size_t size);
+/* One piece of the body. May answer. True: the sink wants no more until request_continue. */
+bool exchange_receive(struct exchange *ex, const void *data, size_t size);
 /* Calls the handler, once. */
 void exchange_handle(struct exchange *ex);
 /* The client left or the server stops before an answer was given. */

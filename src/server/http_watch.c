@@ -3,7 +3,7 @@
  * all. Here every phase of a connection has an end, and clients that left are noticed.
  */
 #include <poll.h>
-#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -70,23 +70,59 @@ static void expire(struct connection *c)
     }
 }
 
-/* Suspended ones whose peer closed its end. */
+/* libmicrohttpd 0.9.75 neither reads on nor gives up when a chunk's head does not fit its buffer,
+ * and asks to be run again at once. */
+static bool is_stuck(struct connection *c)
+{
+    const bool receiving = c->phase == CONNECTION_RECEIVING || c->phase == CONNECTION_DROPPING ||
+                           c->phase == CONNECTION_LINGERING;
+    int unread = 0;
+    if (!receiving || c->exchange->suspended || c->exchange->received != c->noticed ||
+        ioctl(c->fd, FIONREAD, &unread) != 0 || unread == 0) {
+        c->noticed = receiving ? c->exchange->received : 0;
+        c->stuck = 0;
+        return false;
+    }
+    return ++c->stuck >= HTTP_STUCK_MAX;
+}
+
+static void give_up(struct connection *c)
+{
+    if (c->exchange->answer.status == 0) {
+        exchange_refuse(c->exchange, 400, ERR_PARSE, "The body's chunks are malformed.");
+        connection_answer_now(c);
+    }
+    connection_cut(c);
+}
+
+/* The peer closed its end, and nothing of what it sent is left. While it waits for an answer the
+ * first is enough. */
+static void peer_left(struct connection *c)
+{
+    struct exchange *ex = c->exchange;
+    int unread = 0;
+    if (ex != NULL && ex->suspended && c->phase != CONNECTION_RECEIVING) {
+        exchange_abandon(ex);
+    } else if (c->phase != CONNECTION_SENDING && (ex == NULL || !ex->suspended) && !c->cut &&
+               ioctl(c->fd, FIONREAD, &unread) == 0 && unread == 0) {
+        connection_cut(c); /* MHD may have missed it: it takes a short read for the last one */
+    }
+}
+
 static void find_gone(struct http *h)
 {
     nfds_t count = 0;
     for (struct connection *c = h->connections; c != NULL; c = c->next) {
-        if (c->exchange != NULL && c->exchange->suspended) {
-            h->polled[count++] = (struct pollfd){.fd = c->fd, .events = POLLRDHUP};
-        }
+        h->polled[count++] = (struct pollfd){.fd = c->fd, .events = POLLRDHUP};
     }
     if (count == 0 || poll(h->polled, count, 0) <= 0) {
         return;
     }
     /* The list is as it was: abandoning resumes, and resuming only asks for a later run. */
     nfds_t i = 0;
-    for (struct connection *c = h->connections; c != NULL && i < count; c = c->next) {
-        if (h->polled[i].fd == c->fd && h->polled[i++].revents != 0) {
-            exchange_abandon(c->exchange);
+    for (struct connection *c = h->connections; c != NULL; c = c->next, i++) {
+        if (h->polled[i].revents != 0) {
+            peer_left(c);
         }
     }
 }
@@ -98,6 +134,8 @@ void http_watch(struct http *h)
         const double allowed = allowance(c);
         if (!c->cut && allowed >= 0.0 && now - c->since > allowed) {
             expire(c);
+        } else if (!c->cut && is_stuck(c)) {
+            give_up(c);
         }
     }
     find_gone(h);

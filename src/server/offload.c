@@ -8,7 +8,7 @@
 struct offloaded {
     uv_work_t work;
     struct app *app;
-    struct request *request; /* NULL once the client left */
+    struct request *request; /* NULL: none, or its client left */
     const struct offload_ops *ops;
     void *context;
 };
@@ -37,21 +37,24 @@ static void done(uv_work_t *w, int status)
     mem_free(o);
 }
 
-int offload(struct request *rq, const struct offload_ops *ops, void *context, struct err *err)
+int offload(struct app *app, struct request *rq, const struct offload_ops *ops, void *context,
+            struct err *err)
 {
     struct offloaded *o = mem_zalloc(sizeof(*o));
     if (o == NULL) {
         return err_no_memory(err);
     }
-    *o = (struct offloaded){.app = rq->app, .request = rq, .ops = ops, .context = context};
+    *o = (struct offloaded){.app = app, .request = rq, .ops = ops, .context = context};
     o->work.data = o;
-    const int rc = uv_queue_work(rq->app->loop, &o->work, work, done);
+    const int rc = uv_queue_work(app->loop, &o->work, work, done);
     if (rc != 0) {
         mem_free(o);
         return err_set(err, ERR_INTERNAL, "No thread took the work: %s.", uv_strerror(rc));
     }
-    rq->app->offloaded++;
-    rq->deferral = o;
-    rq->on_gone = on_gone;
+    app->offloaded++;
+    if (rq != NULL) {
+        rq->deferral = o;
+        rq->on_gone = on_gone;
+    }
     return 0;
 }

@@ -1,6 +1,5 @@
 /*
- * Work that takes longer than a few milliseconds, done on a thread of the loop's pool for one
- * request, which is deferred meanwhile.
+ * Work that takes longer than a few milliseconds, done on a thread of the loop's pool.
  */
 #pragma once
 
@@ -10,12 +9,13 @@
 struct app;
 
 struct offload_ops {
-    /* On the other thread: may touch the context alone. */
+    /* On the other thread: touches nothing but the context. */
     void (*work)(void *context);
-    /* Back on the loop's thread, always called once: answers rq, or, where rq is NULL because the
-     * client left meanwhile, undoes what nobody waits for. Frees the context. */
+    /* Back on the loop's thread, always called once. rq is the request that waited; NULL: none did,
+     * or its client left meanwhile, and what nobody waits for is to be undone. */
     void (*done)(struct app *app, struct request *rq, void *context);
 };
 
-/* Defers rq. On failure nothing was started and the context stays the caller's. */
-int offload(struct request *rq, const struct offload_ops *ops, void *context, struct err *err);
+/* rq may be NULL; otherwise it is deferred. On failure nothing was started. */
+int offload(struct app *app, struct request *rq, const struct offload_ops *ops, void *context,
+            struct err *err);

@@ -1,0 +1,325 @@
+"""Health, documents, the shape of refusals, start and stop."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+import requests
+
+import daemon as daemon_module
+import data
+from raw import Raw
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KRRD = daemon_module.program("KRRD_TEST_DAEMON", "src/server/krrd")
+NO_WORKERS = {"workers": "cpu:0", "serve_workers": 0}
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory):
+    """A daemon without workers, for what needs none."""
+    daemon = daemon_module.Daemon(tmp_path_factory.mktemp("quiet"), **NO_WORKERS)
+    yield daemon
+    daemon.close()
+
+
+def run(*words, **environment):
+    return subprocess.run([KRRD, *words], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **environment})
+
+
+# Documents and health.
+
+
+def test_index_names_where_things_are(quiet):
+    answer = quiet.api.get("/")
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    for link in re.findall(r'href="([^"]+)"', answer.text):
+        assert quiet.api.request("GET", link).status_code in (200, 503), link
+
+
+def test_contract_is_the_file(quiet):
+    answer = quiet.api.get("/openapi.yaml")
+    assert answer.content == (ROOT / "api" / "openapi.yaml").read_bytes()
+
+
+@pytest.mark.parametrize("kind, member", [("solvers", "cholesky"), ("kernels", "gaussian"),
+                                          ("preconditioners", "none")])
+def test_methods_have_parameter_tables(quiet, kind, member):
+    methods = {m["name"]: m for m in quiet.api.get(f"/v1/{kind}").json()["data"]}
+    assert member in methods
+    assert all(isinstance(m["parameters"], list) for m in methods.values())
+
+
+def test_live_and_ready(shared_daemon):
+    api = shared_daemon.api
+    assert api.get("/v2/health/live").json() == {"live": True}
+    end = time.monotonic() + 30
+    while api.request("GET", "/v2/health/ready").status_code != 200:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    for path in ("/v2/health/ready", "/health", "/ping"):
+        assert api.get(path).json() == {"live": True, "ready": True}
+
+
+def test_not_ready_without_workers(quiet):
+    answer = quiet.api.get("/v2/health/ready", expect=503).json()
+    assert answer["ready"] is False and answer["live"] is True and answer["reason"]
+
+
+# Every answer.
+
+
+def test_head_is_get_without_the_body(quiet):
+    for path in ("/", "/v1/solvers", "/v1/datasets", "/nothing"):
+        get, head = quiet.api.request("GET", path), quiet.api.request("HEAD", path)
+        assert head.status_code == get.status_code
+        assert head.content == b""
+        assert head.headers["Content-Length"] == str(len(get.content))
+        assert head.headers["Content-Type"] == get.headers["Content-Type"]
+
+
+def test_security_headers(quiet):
+    for path in ("/", "/v1/solvers", "/nothing"):
+        headers = quiet.api.request("GET", path).headers
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Server"].startswith("krrd/")
+        assert headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("given", ["a", "A-9._:/+=@", "x" * 128])
+def test_request_id_is_echoed(quiet, given):
+    answer = quiet.api.get("/v1/solvers", headers={"X-Request-Id": given})
+    assert answer.headers["X-Request-Id"] == given
+
+
+@pytest.mark.parametrize("given", ["", "x" * 129, "a b", "a\tb", "a\"b", "é".encode().decode("latin-1")])
+def test_bad_request_id_is_replaced(quiet, given):
+    answer = quiet.api.get("/v1/solvers", headers={"X-Request-Id": given.encode("latin-1")})
+    assert re.fullmatch(r"req_[0-9A-Z]{26}", answer.headers["X-Request-Id"])
+
+
+def test_request_ids_differ(quiet):
+    ids = [quiet.api.get("/v1/solvers").headers["X-Request-Id"] for _ in range(20)]
+    assert len(set(ids)) == 20 and ids == sorted(ids)
+
+
+@pytest.mark.parametrize("given, echoed", [
+    ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", True),
+    ("00-00000000000000000000000000000000-b7ad6b7169203331-01", False),
+    ("00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", False),
+    ("00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", False),
+    ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0", False),
+    ("ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", False),
+])
+def test_traceparent(quiet, given, echoed):
+    answer = quiet.api.get("/v1/solvers", headers={"traceparent": given})
+    assert answer.headers.get("traceparent") == (given if echoed else None)
+
+
+# Refusals.
+
+
+def problem_of(answer):
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["status"] == answer.status_code
+    assert problem["error"] == problem["detail"]
+    assert problem["type"] == "urn:krrd:problem:" + problem["code"]
+    return problem
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/v1", "/v1/", "/v1/datasets/", "//v1/datasets",
+                                  "/v1/datasets/a/b", "/V1/datasets", "/v1/datasets/x/preview/"])
+def test_unknown_path(quiet, path):
+    problem = problem_of(requests.get(quiet.base + path))
+    assert problem["status"] == 404 and problem["instance"] == path
+
+
+@pytest.mark.parametrize("method, path, allow", [
+    ("POST", "/v2/health/live", "GET, HEAD"),
+    ("PUT", "/v1/datasets", "POST, GET, HEAD"),
+    ("PATCH", "/v1/datasets/ds_x", "GET, HEAD, DELETE"),
+    ("BREW", "/", "GET, HEAD"),
+    ("OPTIONS", "/v1/solvers", "GET, HEAD"),
+])
+def test_wrong_method(quiet, method, path, allow):
+    answer = requests.request(method, quiet.base + path)
+    assert problem_of(answer)["status"] == 405
+    assert answer.headers["Allow"] == allow
+
+
+@pytest.mark.parametrize("headers, status", [
+    ({"Origin": "http://evil.example"}, 403),
+    ({"Origin": "null"}, 403),
+    ({"Sec-Fetch-Site": "cross-site"}, 403),
+    ({"Sec-Fetch-Site": "same-site"}, 403),
+    ({"Sec-Fetch-Site": "same-origin", "Origin": "http://other.example"}, 404),
+    ({"Sec-Fetch-Site": "none"}, 404),
+    ({}, 404),
+])
+def test_pages_of_other_sites_change_nothing(quiet, headers, status):
+    answer = requests.delete(quiet.base + "/v1/datasets/ds_x", headers=headers)
+    assert problem_of(answer)["status"] == status
+
+
+def test_own_page_may_change_things(quiet):
+    answer = requests.delete(quiet.base + "/v1/datasets/ds_x", headers={"Origin": quiet.base})
+    assert answer.status_code == 404
+
+
+def test_other_sites_may_read(quiet):
+    assert requests.get(quiet.base + "/", headers={"Origin": "http://evil.example"}).ok
+
+
+# The program.
+
+
+def test_help_and_version():
+    text = run("--help").stdout
+    assert "--listen ADDRESS:PORT" in text and "KRRD_MAX_QUEUE" in text
+    assert re.fullmatch(r"krrd \d+\.\d+\.\d+\n", run("--version").stdout)
+
+
+def test_print_config_flags_win_over_environment():
+    done = run("--print-config", "--max-queue", "7", "--listen=[::1]:0", KRRD_MAX_QUEUE="5",
+               KRRD_MAX_ROWS="6")
+    settings = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert settings["max_queue"] == 7 and settings["max_rows"] == 6
+    assert settings["listen"] == "[::1]:0" and settings["workers"] == "cpu:1"
+    assert settings["insecure"] is False
+
+
+@pytest.mark.parametrize("words, named", [
+    (["--no-such"], "--no-such"),
+    (["stray"], "stray"),
+    (["--max-queue"], "--max-queue"),
+    (["--max-queue", "x"], "--max-queue"),
+    (["--max-queue", "-1"], "--max-queue"),
+    (["--max-queue", "1.5"], "--max-queue"),
+    (["--max-queue", "1e300"], "--max-queue"),
+    (["--max-queue", "nan"], "--max-queue"),
+    (["--max-upload-bytes", "0"], "--max-upload-bytes"),
+    (["--workers", "cuda:all"], "--workers"),
+    (["--workers", "cpu:65"], "--workers"),
+    (["--workers", "cpu:"], "--workers"),
+    (["--listen", "8080"], "--listen"),
+    (["--listen", "127.0.0.1:65536"], "--listen"),
+    (["--listen", "127.0.0.1:"], "--listen"),
+    (["--listen", "::1:80"], "--listen"),
+    (["--listen", "0.0.0.0:0"], "--insecure"),
+    (["--listen", "[::]:0"], "--insecure"),
+    (["--listen", "example.org:0"], "--insecure"),
+    (["--log-level", "loud"], "--log-level"),
+    (["--data-dir", ""], "--data-dir"),
+    (["--insecure=maybe"], "--insecure"),
+])
+def test_bad_options(words, named):
+    done = run(*words)
+    assert done.returncode == 2 and named in done.stderr and done.stdout == ""
+
+
+def test_bad_environment_is_named():
+    done = run("--print-config", KRRD_MAX_QUEUE="many")
+    assert done.returncode == 2 and "KRRD_MAX_QUEUE" in done.stderr
+
+
+def test_insecure_allows_every_address(daemons, monkeypatch):
+    monkeypatch.setenv("KRRD_INSECURE", "true")
+    daemon = daemons(listen="0.0.0.0:0", **NO_WORKERS)
+    port = daemon.base.rsplit(":", 1)[1]
+    assert requests.get(f"http://127.0.0.1:{port}/v2/health/live").ok
+
+
+def test_port_in_use(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("--listen", f"127.0.0.1:{port}", "--data-dir", str(tmp_path / "d"),
+                   "--worker-program", daemon_module.program("KRRD_TEST_WORKER", "src/worker/krrd-worker"),
+                   "--workers", "cpu:0", "--serve-workers", "0")
+    assert done.returncode == 1 and "in use" in done.stderr
+
+
+def test_one_daemon_a_directory(quiet):
+    done = run("--listen", "127.0.0.1:0", "--data-dir", str(quiet.data_dir))
+    assert done.returncode == 1
+    assert quiet.api.get("/v2/health/live").ok
+    assert (quiet.data_dir / "krrd.address").exists()
+
+
+def test_leftovers_are_swept(daemons):
+    daemon = daemons(**NO_WORKERS)
+    X, y = data.regression(10)
+    kept = daemon.api.upload_csv(X, y)
+    daemon.kill()
+    orphans = [daemon.data_dir / "datasets" / name for name in
+               ("ds_01ARZ3NDEKTSV4RRFFQ69G5FAV.krds", "ingest-x", kept, kept + ".krds.old")]
+    orphans.append(daemon.data_dir / "tmp" / "ds_x")
+    for orphan in orphans:
+        orphan.write_bytes(b"left over")
+    daemon.start()
+    assert not any(orphan.exists() for orphan in orphans)
+    assert daemon.api.get(f"/v1/datasets/{kept}/preview").json()["rows"][0] == [*X[0], y[0]]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_it(daemons, number):
+    daemon = daemons(**NO_WORKERS)
+    daemon.process.send_signal(number)
+    assert daemon.ended(20) == 0
+    assert not (daemon.data_dir / "krrd.address").exists()
+
+
+def test_stopping_waits_for_what_is_in_flight(daemons):
+    daemon = daemons(**NO_WORKERS)
+    body = b"x,y\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(50))
+    with Raw(daemon.base) as upload, Raw(daemon.base) as idle:
+        idle.request("GET", "/v2/health/live")
+        assert idle.answer().status == 200
+        upload.request("POST", "/v1/datasets",
+                       ["Content-Type: text/csv", f"Content-Length: {len(body)}"], body[:100])
+        time.sleep(0.2)
+        daemon.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        with pytest.raises(ConnectionRefusedError):
+            Raw(daemon.base)
+        idle.request("GET", "/v2/health/ready")
+        ready = idle.answer()
+        assert ready.status == 503 and b'"ready":false' in ready.body
+        assert ready.headers["connection"] == "close" and idle.closed()
+        assert daemon.process.poll() is None
+        upload.send(body[100:])
+        answer = upload.answer()
+        assert answer.status == 201
+        assert daemon.ended(10) == 0
+    daemon.start()
+    assert len(daemon.api.get("/v1/datasets").json()["data"]) == 1
+
+
+def test_stopping_does_not_wait_for_ever(daemons):
+    daemon = daemons(drain_timeout_s=0.5, **NO_WORKERS)
+    with Raw(daemon.base) as upload:
+        upload.request("POST", "/v1/datasets", ["Content-Type: text/csv", "Content-Length: 99"])
+        time.sleep(0.2)
+        began = time.monotonic()
+        assert daemon.stop() == 0
+        assert 0.4 < time.monotonic() - began < 5
+
+
+def test_second_signal_ends_it_at_once(daemons):
+    daemon = daemons(drain_timeout_s=600, **NO_WORKERS)
+    with Raw(daemon.base) as upload:
+        upload.request("POST", "/v1/datasets", ["Content-Type: text/csv", "Content-Length: 99"])
+        time.sleep(0.2)
+        daemon.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        assert daemon.process.poll() is None
+        assert daemon.stop(10) == 0
+    assert list((daemon.data_dir / "tmp").iterdir()) == []
