@@ -1,0 +1,449 @@
+"""Data sets: every format, every refusal, and nothing left behind."""
+
+import concurrent.futures
+import gzip
+import hashlib
+import io
+import time
+import zipfile
+
+import numpy as np
+import pytest
+
+import daemon as daemon_module
+import data
+from raw import Raw
+
+NO_WORKERS = {"workers": "cpu:0", "serve_workers": 0}
+NPY, NPZ, LIBSVM = "application/x-npy", "application/x-npz", "text/x-libsvm"
+CSV = b"a,b,y\n1,2,0.5\n3,4,1.5\n5,6.5,-2e3\n"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    daemon = daemon_module.Daemon(tmp_path_factory.mktemp("datasets"), max_rows=1000,
+                                  max_columns=300, max_unpacked_bytes=1_000_000, **NO_WORKERS)
+    yield daemon
+    daemon.close()
+
+
+@pytest.fixture(scope="module")
+def api(server):
+    return server.api
+
+
+def leftovers(daemon):
+    """Files that no data set of the list owns."""
+    known, after = set(), None
+    while True:
+        page = daemon.api.get("/v1/datasets", params={"limit": 100, "after": after}).json()
+        known |= {item["id"] + ".krds" for item in page["data"]}
+        after = page["last_id"]
+        if not page["has_more"]:
+            break
+    found = {path.name for path in (daemon.data_dir / "datasets").iterdir()}
+    assert known <= found, "a data set has no file"
+    return sorted(found - known) + sorted(p.name for p in (daemon.data_dir / "tmp").iterdir())
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(request):
+    yield
+    if "server" in request.fixturenames:
+        assert leftovers(request.getfixturevalue("server")) == []
+
+
+def refused(api, status, body=CSV, content_type="text/csv", headers=None, **query):
+    before = api.get("/v1/datasets", params={"limit": 1}).json()["first_id"]
+    answer = api.request("POST", "/v1/datasets", status, data=body, params=query,
+                         headers={"Content-Type": content_type, **(headers or {})})
+    assert api.get("/v1/datasets", params={"limit": 1}).json()["first_id"] == before
+    return answer.json()
+
+
+# What comes back.
+
+
+def test_upload_answer(api):
+    answer = api.request("POST", "/v1/datasets", 201, data=CSV, params={"name": "Süße Daten"},
+                         headers={"Content-Type": "text/csv; charset=utf-8"})
+    made = answer.json()
+    assert answer.headers["Location"] == "/v1/datasets/" + made["id"]
+    assert made["object"] == "dataset" and made["name"] == "Süße Daten"
+    assert (made["rows"], made["columns"]) == (3, 3)
+    assert made["features"] == ["a", "b"] and made["target"] == "y"
+    assert made["task"] == "regression" and made["classes"] == []
+    assert made["sha256"] == hashlib.sha256(CSV).hexdigest()
+    assert made["dtype"] in ("float32", "float64") and made["bytes"] > 0
+    assert api.get("/v1/datasets/" + made["id"]).json() == made
+
+
+def test_name_defaults_to_the_id(api):
+    made = api.upload(CSV)
+    assert made["name"] == made["id"]
+
+
+def test_preview(api):
+    made = api.upload(CSV)
+    shown = api.get(f"/v1/datasets/{made['id']}/preview").json()
+    assert shown == {"dataset": made["id"], "columns": ["a", "b", "y"],
+                     "rows": [[1, 2, 0.5], [3, 4, 1.5], [5, 6.5, -2000]]}
+    assert api.get(f"/v1/datasets/{made['id']}/preview?rows=1").json()["rows"] == [[1, 2, 0.5]]
+    assert len(api.get(f"/v1/datasets/{made['id']}/preview?rows=100").json()["rows"]) == 3
+    for rows in ("0", "101", "-1", "x", "", "1.0", "99999999999999999999"):
+        problem = api.get(f"/v1/datasets/{made['id']}/preview", 422, params={"rows": rows}).json()
+        assert problem["errors"][0]["pointer"] == "#/query/rows"
+
+
+def test_preview_of_many_columns(api):
+    X = np.arange(600.0).reshape(2, 300)
+    made = api.upload(data.npy(X), NPY)
+    shown = api.get(f"/v1/datasets/{made['id']}/preview").json()
+    assert len(shown["columns"]) == 256 and shown["rows"] == X[:, :256].tolist()
+    assert len(api.get("/v1/datasets/" + made["id"]).json()["features"]) == 299
+
+
+def test_list_and_paging(daemons):
+    daemon = daemons(**NO_WORKERS)
+    api = daemon.api
+    empty = api.get("/v1/datasets").json()
+    assert empty == {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
+    ids = [api.upload(CSV, name=f"n{i}")["id"] for i in range(5)]
+    assert ids == sorted(ids)
+    seen, after = [], None
+    while True:
+        page = api.get("/v1/datasets", params={"limit": 2, "after": after}).json()
+        assert page["first_id"] == page["data"][0]["id"] and page["last_id"] == page["data"][-1]["id"]
+        assert all("features" not in item for item in page["data"])
+        seen += [item["id"] for item in page["data"]]
+        after = page["last_id"]
+        if not page["has_more"]:
+            break
+    assert seen == ids[::-1]
+    assert len(api.get("/v1/datasets?limit=100").json()["data"]) == 5
+
+
+@pytest.mark.parametrize("query, pointer", [
+    ("limit=0", "limit"), ("limit=101", "limit"), ("limit=x", "limit"), ("limit=", "limit"),
+    ("after=nonsense", "after"), ("after=job_01ARZ3NDEKTSV4RRFFQ69G5FAV", "after"), ("page=2", "page"),
+])
+def test_bad_paging(api, query, pointer):
+    problem = api.get("/v1/datasets?" + query, 422).json()
+    assert problem["errors"][0]["pointer"] == "#/query/" + pointer
+
+
+def test_delete(server, api):
+    made = api.upload(CSV)
+    path = "/v1/datasets/" + made["id"]
+    assert api.delete(path).content == b""
+    api.get(path, 404)
+    api.get(path + "/preview", 404)
+    api.delete(path, 404)
+    assert not (server.data_dir / "datasets" / (made["id"] + ".krds")).exists()
+
+
+@pytest.mark.parametrize("dataset", ["ds_01ARZ3NDEKTSV4RRFFQ69G5FAV", "ds_x", "x", "ds_", "ds_" + "0" * 200])
+def test_unknown(api, dataset):
+    for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/preview")):
+        assert api.request(method, f"/v1/datasets/{dataset}{path}", 404).json()["code"] == "not_found"
+
+
+def test_delete_while_a_job_needs_it(api):
+    made = api.upload(CSV)
+    job = api.create("m", made["id"])
+    problem = api.delete("/v1/datasets/" + made["id"], 409).json()
+    assert job["id"] in problem["detail"]
+    assert api.get(f"/v1/datasets/{made['id']}/preview").json()["rows"]
+    api.cancel(job["id"])
+    api.delete("/v1/datasets/" + made["id"])
+
+
+def test_data_sets_survive_a_kill(daemons):
+    daemon = daemons(**NO_WORKERS)
+    made = daemon.api.upload(CSV)
+    daemon.kill()
+    daemon.start()
+    assert daemon.api.get("/v1/datasets/" + made["id"]).json() == made
+    assert daemon.api.get(f"/v1/datasets/{made['id']}/preview").json()["rows"][0] == [1, 2, 0.5]
+
+
+# Formats.
+
+
+def values(api, made):
+    return np.array(api.get(f"/v1/datasets/{made['id']}/preview?rows=100").json()["rows"])
+
+
+def test_formats_hold_the_same_numbers(api):
+    X, y = data.regression(20, d=3)
+    table = np.column_stack([X, y])
+    fortran = np.asfortranarray(table)
+    bodies = [(data.csv(X, y), "text/csv"), (data.npz(X, y), NPZ), (data.npy(table), NPY),
+              (data.npy(fortran), NPY), (data.libsvm(X, y), LIBSVM)]
+    for body, content_type in bodies:
+        made = api.upload(body, content_type)
+        target = made["target"]
+        names = api.get(f"/v1/datasets/{made['id']}/preview").json()["columns"]
+        got = values(api, made)
+        at = names.index(target)
+        np.testing.assert_array_equal(got[:, at], y)
+        np.testing.assert_array_equal(np.delete(got, at, axis=1), X)
+
+
+def test_format_overrides_the_type(api):
+    assert api.upload(CSV, "application/octet-stream", format="csv")["rows"] == 3
+    refused(api, 400, CSV, "text/csv", format="npy")
+
+
+@pytest.mark.parametrize("content_type", ["", "text/plain", "application/json", "text/csvx", ";", "csv"])
+def test_unknown_type(api, content_type):
+    problem = refused(api, 415, CSV, content_type)
+    for name in ("text/csv", LIBSVM, NPY, NPZ):
+        assert name in problem["detail"]
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "x-gzip", "GZIP"])
+def test_gzip(api, encoding):
+    packed = gzip.compress(CSV)
+    answer = api.request("POST", "/v1/datasets", 201, data=packed,
+                         headers={"Content-Type": "text/csv", "Content-Encoding": encoding})
+    assert answer.json()["rows"] == 3
+    assert answer.json()["sha256"] == hashlib.sha256(packed).hexdigest()
+
+
+@pytest.mark.parametrize("encoding", ["br", "deflate", "gzip, gzip", "zstd"])
+def test_unknown_encoding(api, encoding):
+    refused(api, 415, headers={"Content-Encoding": encoding})
+
+
+def test_identity_encoding(api):
+    api.request("POST", "/v1/datasets", 201, data=CSV,
+                headers={"Content-Type": "text/csv", "Content-Encoding": "identity"})
+
+
+def test_chunked_upload_is_the_same(api):
+    body = data.csv(*data.regression(500))
+    made = api.upload(body[i : i + 777] for i in range(0, len(body), 777))
+    assert made["sha256"] == hashlib.sha256(body).hexdigest() and made["rows"] == 500
+
+
+def test_several_blocks(server):
+    """A body of many blocks arrives whole and in order."""
+    daemon = server
+    body = b"x,y\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(900)) + b"\n" * 3_000_000
+    made = daemon.api.upload(body)
+    assert made["sha256"] == hashlib.sha256(body).hexdigest() and made["rows"] == 900
+
+
+# What the client may say of it.
+
+
+def test_targets(api):
+    made = api.upload(CSV, target="a")
+    assert made["target"] == "a" and made["features"] == ["b", "y"]
+    assert api.upload(CSV, target="1")["target"] == "b"
+    several = api.upload(CSV, target=["y", "a"])
+    assert several["target"] == ["y", "a"] and several["features"] == ["b"]
+
+
+@pytest.mark.parametrize("target", ["z", "3", "-1", "A"])
+def test_unknown_target(api, target):
+    assert target in refused(api, 422, target=target)["detail"]
+
+
+def test_number_of_targets(api):
+    body = ",".join(f"c{i}" for i in range(70)) + "\n" + (",".join(["1.5"] * 70) + "\n") * 3
+    made = api.upload(body.encode(), target=[f"c{i}" for i in range(64)])
+    assert len(made["target"]) == 64
+    problem = refused(api, 422, body.encode(), target=[f"c{i}" for i in range(65)])
+    assert problem["errors"][0]["pointer"] == "#/query/target"
+
+
+def test_classes(api):
+    X, y = data.classification(30)
+    made = api.upload(data.csv(X, y))
+    assert made["task"] == "classification" and sorted(made["classes"]) == ["black", "red", "white"]
+    column = values(api, made)[:, -1]
+    assert [made["classes"][int(v)] for v in column] == list(y)
+
+
+def test_task_can_be_stated(api):
+    body = b"x,y\n" + b"".join(b"%d.5,%d\n" % (i, i % 2) for i in range(20))
+    assert api.upload(body, task="classification")["classes"] == ["0", "1"]
+    assert api.upload(body, task="regression")["task"] == "regression"
+
+
+def test_one_hot(api):
+    body = b"color,y\nred,1.5\nblue,2.5\nred,3.25\n"
+    refused(api, 422, body)
+    made = api.upload(body, one_hot="true")
+    assert len(made["features"]) == 2 and values(api, made)[:, :2].sum(axis=1).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("query, pointer", [
+    ({"name": ""}, "name"), ({"name": "x" * 201}, "name"), ({"target": ""}, "target"),
+    ({"format": "xls"}, "format"), ({"format": ""}, "format"), ({"task": "ranking"}, "task"),
+    ({"one_hot": "yes"}, "one_hot"), ({"colour": "red"}, "colour"),
+])
+def test_bad_query(api, query, pointer):
+    assert refused(api, 422, **query)["errors"][0]["pointer"] == "#/query/" + pointer
+
+
+def test_longest_name(api):
+    assert api.upload(CSV, name="x" * 200)["name"] == "x" * 200
+
+
+# Bodies that are refused, with the place.
+
+
+@pytest.mark.parametrize("body, place", [
+    (b"a,y\n1,2\n3\n4,5\n", ("line 3",)),
+    (b"a,y\n1,2\n3,4,5\n", ("line 3",)),
+    (b"a,y\n1,2\nred,4\n", ("line 3", "column 1")),
+    (b"a,y\n1,2\n3,NaN\n5,6\n", ("line 3", "column 2")),
+    (b"a,y\n1,2\n1e999,4\n5,6\n", ("line 3", "column 1")),
+    (b"a,y\n1,2\n,4\n", ("line 3", "column 1")),
+    (b"a,y\n1,2\n-Infinity,4\n", ("line 3", "column 1")),
+    (b"a,a,y\n1,2,3\n4,5,6\n", ("a",)),
+    (b"", ()),
+    (b"\n\n\n", ()),
+    (b"a,y\n", ()),
+    (b"a,y\n1,2\n", ()),
+    (b"y\n1\n2\n", ()),
+    (b"\x00\x01\x02\xff\xfe", ()),
+    (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 10, ()),
+    (b'a,y\n"1,2\n3,4\n', ()),
+])
+def test_bad_csv(api, body, place):
+    problem = refused(api, None, body)
+    assert problem["status"] in (400, 422), problem
+    for text in place:
+        assert text in problem["detail"].lower(), problem
+
+
+@pytest.mark.parametrize("body", [b"1 0:2\n2 1:3\n", b"1 2:1 1:2\n3 1:2\n", b"1 1:x\n2 1:2\n", b"1 1\n2 1:2\n",
+                                  b"1 99999999999999999999:1\n2 1:2\n", b"nan 1:2\n2 1:3\n", b"", b"x\n"])
+def test_bad_libsvm(api, body):
+    assert refused(api, None, body, LIBSVM)["status"] in (400, 413, 422)
+
+
+def lying(shape, rest=b"\0" * 64, descr="<f8", order="False"):
+    text = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}".encode()
+    return b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + text.ljust(117) + b"\n" + rest
+
+
+@pytest.mark.parametrize("body", [
+    lying("(1000000, 1000000)"), lying("(9, 9)"), lying("(-1, 2)"), lying("(2, 3, 4)"), lying("(8,)"),
+    lying("(4611686018427387904, 4)"), lying("(18446744073709551615, 18446744073709551615)"),
+    lying("(2, 2)", descr="|O"), lying("(2, 2)", descr=">f8x"), lying("(0, 4)", b""), lying("(4, 2)", b"\0" * 65),
+    lying("(2, 2)", np.array([1.0, np.nan, 2.0, 3.0]).tobytes()), b"\x93NUMPY", b"\x93NUMPY\x09\x00" + b" " * 200, b"",
+    b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", lying("(2, 2", b"\0" * 32), lying("(2, 2)", b"\0" * 32, order="maybe"),
+])
+def test_bad_npy(api, body):
+    assert refused(api, None, body, NPY)["status"] in (400, 413, 422)
+
+
+def archive(**members):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z:
+        for name, content in members.items():
+            z.writestr(name + ".npy", content)
+    return out.getvalue()
+
+
+def test_bad_npz(api):
+    X, y = data.npy(np.eye(3)), data.npy(np.arange(3.0))
+    good = archive(X=X, y=y)
+    assert api.upload(good, NPZ)["rows"] == 3
+    for body in (archive(X=X), archive(y=y), archive(X=X, y=data.npy(np.arange(4.0))), archive(X=X, y=b"no"), b"",
+                 b"PK\x03\x04" + b"\0" * 50, good[:-10], good[:40], archive(X=data.npy(np.eye(3))[:90], y=y)):
+        assert refused(api, None, body, NPZ)["status"] in (400, 422), body[:40]
+
+
+def test_zip_bomb(api):
+    bomb = archive(X=lying("(40000, 100)", b"\0" * (8 * 4_000_000)), y=data.npy(np.arange(40000.0)))
+    assert len(bomb) < 100_000
+    problem = refused(api, 413, bomb, NPZ)
+    assert "1000000" in problem["detail"].replace(",", "")
+
+
+def test_gzip_bomb(api):
+    bomb = gzip.compress(b"x,y\n" + b"1,2\n" * 20_000_000)
+    refused(api, 413, bomb, headers={"Content-Encoding": "gzip"})
+
+
+@pytest.mark.parametrize("body", [b"no gzip at all", gzip.compress(CSV)[:-6], gzip.compress(CSV)[:12], b""])
+def test_bad_gzip(api, body):
+    assert refused(api, None, body, headers={"Content-Encoding": "gzip"})["status"] in (400, 422)
+
+
+def test_row_and_column_limits(api):
+    body = b"x,y\n" + b"".join(b"%d,%d.5\n" % (i, i) for i in range(1000))
+    assert api.upload(body)["rows"] == 1000
+    refused(api, 413, body + b"1,2\n")
+    row = ",".join(["1"] * 300).encode() + b"\n"
+    assert api.upload(row + row + row)["columns"] == 300
+    refused(api, 413, b"1," + row + b"1," + row)
+
+
+def test_constant_target_is_taken_with_a_warning(api):
+    made = api.upload(b"x,y\n1,2\n2,2\n3,2\n", task="regression")
+    assert made["warnings"]
+
+
+# Clients that leave, and many at once.
+
+
+def quiet(daemon, timeout=15):
+    """Waits until nothing is under way any more."""
+    end = time.monotonic() + timeout
+    while leftovers(daemon):
+        assert time.monotonic() < end, leftovers(daemon)
+        time.sleep(0.05)
+
+
+def test_client_that_leaves_while_sending(server):
+    with Raw(server.base) as c:
+        c.request("POST", "/v1/datasets", ["Content-Type: text/csv", "Content-Length: 3000000"], b"1,2\n" * 400_000)
+        end = time.monotonic() + 10
+        while not list((server.data_dir / "tmp").iterdir()):
+            assert time.monotonic() < end
+    quiet(server)
+
+
+def test_client_that_leaves_while_it_is_read_in(daemons):
+    daemon = daemons(**NO_WORKERS)
+    body = b"x,y\n" + b"".join(b"%d.125,%d.25\n" % (i, i) for i in range(300_000))
+    for _ in range(3):
+        with Raw(daemon.base) as c:
+            c.request("POST", "/v1/datasets", ["Content-Type: text/csv", f"Content-Length: {len(body)}"], body)
+    quiet(daemon)
+    assert leftovers(daemon) == []
+    assert daemon.api.upload(CSV)["rows"] == 3
+
+
+def test_kill_while_receiving(daemons):
+    daemon = daemons(**NO_WORKERS)
+    with Raw(daemon.base) as c:
+        c.request("POST", "/v1/datasets", ["Content-Type: text/csv", "Content-Length: 3000000"], b"1,2\n" * 100_000)
+        end = time.monotonic() + 10
+        while not list((daemon.data_dir / "tmp").iterdir()):
+            assert time.monotonic() < end
+        daemon.kill()
+    daemon.start()
+    assert leftovers(daemon) == [] and daemon.api.get("/v1/datasets").json()["data"] == []
+
+
+def test_uploads_at_once(server):
+    bodies = [data.csv(*data.regression(400, seed=i)) for i in range(16)]
+
+    def upload(body):
+        with Raw(server.base, timeout=60) as c:
+            c.request("POST", "/v1/datasets", ["Content-Type: text/csv", f"Content-Length: {len(body)}"], body)
+            return c.answer()
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(upload, bodies))
+    for answer, body in zip(answers, bodies):
+        assert answer.status == 201
+        assert hashlib.sha256(body).hexdigest().encode() in answer.body
