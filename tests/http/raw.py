@@ -2,6 +2,10 @@
 
 import socket
 
+from requests.structures import CaseInsensitiveDict
+
+import contract
+
 
 class Answer:
     def __init__(self, status, headers, body):
@@ -18,6 +22,7 @@ class Raw:
         host, port = base.removeprefix("http://").rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout=timeout)
         self.rest = b""
+        self.asked = []  # (method, path) of requests whose answer has not been read
 
     def __enter__(self):
         return self
@@ -33,6 +38,7 @@ class Raw:
             return False
 
     def request(self, method, path, headers=(), body=b""):
+        self.asked.append((method, path))
         lines = [f"{method} {path} HTTP/1.1", "Host: test", *headers]
         return self.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
 
@@ -61,12 +67,19 @@ class Raw:
         lines = self.until(b"\r\n\r\n").decode("latin-1").split("\r\n")
         version, status = lines[0].split(" ", 2)[:2]
         assert version == "HTTP/1.1", lines[0]
-        headers = {}
+        headers = CaseInsensitiveDict()
         for line in lines[1:]:
             key, value = line.split(":", 1)
-            headers[key.lower()] = value.strip()
+            headers[key] = value.strip()
         length = 0 if head_only or status == "100" else int(headers.get("content-length", 0))
-        return Answer(int(status), headers, self.exactly(length))
+        answer = Answer(int(status), headers, self.exactly(length))
+        if self.asked and answer.status != 100:
+            method, path = self.asked.pop(0)
+            # Without an id it is the HTTP library's answer to what was no request.
+            if "X-Request-Id" in headers or answer.status not in (400, 413, 431):
+                contract.check(method, path, answer.status, headers,
+                               None if head_only else answer.body)
+        return answer
 
     def closed(self):
         """Waits for the end of the stream; False when something else comes."""
