@@ -1,8 +1,12 @@
 # Counts test cases in meson's testlog.json: "PASSED SKIPPED FAILED" on one line, and before it a line
-# for each program that was skipped or failed. cmocka, pytest and unittest say how many cases they ran;
+# for each program that failed, was skipped or skipped cases. cmocka, pytest and unittest say how many cases they ran;
 # any other program counts as one. A program that ended badly counts at least one failure.
 
 def number(pattern): [match(pattern; "g").captures[0].string | tonumber] | add // 0;
+
+# "===== 2 failed, 40 passed in 12.34s =====", with -q without the frame.
+def pytest_summary:
+    "(?:^|\n)(?:=+ )?([0-9]+ (?:passed|failed|errors?|skipped|deselected|warnings?)[^\n]*) in [0-9.]+s";
 
 def cases:
     ((.stdout // "") + "\n" + (.stderr // "")) as $text | $text |
@@ -10,8 +14,8 @@ def cases:
         passed: number("\\[  PASSED  \\] ([0-9]+) test"),
         skipped: number("\\[  SKIPPED \\] ([0-9]+) test"),
         failed: number("\\[  FAILED  \\] ([0-9]+) test")}
-    elif test("=+ .*[0-9]+ (passed|failed|errors?|skipped).* in [0-9.]+s") then
-        ([match("=+ ([^\n]*) in [0-9.]+s"; "g").captures[0].string] | last) | {
+    elif test(pytest_summary) then
+        ([match(pytest_summary; "g").captures[0].string] | last) | {
             passed: number("([0-9]+) passed"),
             skipped: number("([0-9]+) skipped"),
             failed: (number("([0-9]+) failed") + number("([0-9]+) errors?"))}
@@ -31,7 +35,9 @@ def reason: ((.stdout // "") | split("\n") | map(select(length > 0)) | last) // 
 
 def remark:
     if .result == "SKIP" then "skipped: \(.name): \(reason)"
-    elif .result == "OK" or .result == "EXPECTEDFAIL" then empty
+    elif .result == "OK" or .result == "EXPECTEDFAIL" then
+        cases.skipped as $skipped |
+        if $skipped > 0 then "skipped: \(.name): \($skipped) of its cases" else empty end
     else "\(.result): \(.name)" end;
 
 [inputs] | (.[] | remark),

@@ -34,6 +34,11 @@ class CountTests(unittest.TestCase):
         text = "1 failed earlier in 3.0s\n===== 2 failed, 40 passed, 1 skipped, 1 error in 12.34s =====\n"
         self.assertEqual(count(entry("FAIL", text))[1], (40, 1, 3))
 
+    def test_quiet_pytest_cases(self):
+        text = "..s.\n2 passed is not a summary\n4 passed, 1 skipped in 0.10s\n"
+        self.assertEqual(count(entry("OK", text)), (["skipped: thing: 1 of its cases"], (4, 1, 0)))
+        self.assertEqual(count(entry("OK", "73 passed in 75.01s (0:01:15)\n"))[1], (73, 0, 0))
+
     def test_unittest_cases(self):
         self.assertEqual(count(entry("OK", "", "\nRan 22 tests in 1.0s\n\nOK (skipped=2)\n"))[1], (20, 2, 0))
         self.assertEqual(count(entry("FAIL", "", "\nRan 5 tests in 1s\n\nFAILED (failures=1, errors=1)\n"))[1], (3, 0, 2))
