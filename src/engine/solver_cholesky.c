@@ -134,12 +134,13 @@ static int setup(const struct problem *p, const struct solver_options *options, 
 
 static int not_positive_definite(const struct solver *s, int64_t row, struct err *err)
 {
-    return err_at(err, ERR_NOT_POSITIVE_DEFINITE, "#/regularization",
-                  "The regularized kernel matrix is not positive definite in this precision: the "
-                  "factorisation broke down at training row %" PRId64 " of %" PRId64
-                  ". Raise `regularization`, remove duplicate rows, or choose a positive definite "
-                  "kernel.",
-                  row + 1, s->p.n);
+    return err_at(
+        err, ERR_NOT_POSITIVE_DEFINITE, "#/regularization",
+        "The regularized kernel matrix is not positive definite in this precision: the "
+        "factorisation broke down at training row %" PRId64 " of %" PRId64
+        ". Raise `regularization`, remove duplicate rows, %sor choose a positive definite "
+        "kernel.",
+        row + 1, s->p.n, s->p.dtype == DTYPE_F32 ? "use precision float64, " : "");
 }
 
 /* G = K(I,J) + ridge I - L(I,1:j) L(J,1:j)' into L(I,J). */
