@@ -100,6 +100,18 @@ def test_kill_the_daemon_in_mid_training(daemons, big_spec_for):
     assert after["started_at"] >= done["finished_at"]
 
 
+def test_kill_the_daemon_in_the_last_attempt(daemons, big_spec_for):
+    daemon = daemons()
+    job = daemon.api.create("m", stop=STOP, max_attempts=1, **big_spec_for(daemon.api))
+    daemon.api.wait_running(job["id"])
+    daemon.kill()
+    daemon.start()
+    done = daemon.api.job(job["id"])
+    assert (done["status"], done["reason"], done["attempt"]) == ("failed", "worker_lost", 1)
+    assert "no attempt is left" in done["error"]["detail"]
+    assert statuses(daemon.api, job) == ["queued", "running", "failed"]
+
+
 def test_stop_the_daemon_in_mid_training(daemons, big_spec_for):
     """SIGTERM: not ready at once, end in time with 0; the job is taken up at the next start."""
     daemon = daemons()
