@@ -1,0 +1,248 @@
+/*
+ * Column operations on matrices in device memory. All are bound by memory traffic, so element types
+ * are told apart at run time, and arithmetic is float64 for both.
+ */
+extern "C" {
+#include "gpu/launch.h"
+}
+
+namespace {
+
+constexpr int THREADS = 256;
+constexpr int64_t SPAN = 64 * THREADS; /* rows one block adds up; fixed, so that sums are */
+constexpr int64_t GRID_X = 1 << 14, GRID_Y = 1 << 14;
+
+__device__ double at(const struct mat &m, int64_t i, int64_t j)
+{
+    const int64_t k = i + j * m.ld;
+    return m.dtype == DTYPE_F32 ? (double)((const float *)m.data)[k] : ((const double *)m.data)[k];
+}
+
+__device__ void set(const struct mat &m, int64_t i, int64_t j, double value)
+{
+    const int64_t k = i + j * m.ld;
+    if (m.dtype == DTYPE_F32) {
+        ((float *)m.data)[k] = (float)value;
+    } else {
+        ((double *)m.data)[k] = value;
+    }
+}
+
+int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Rows along x, columns along y; kernels stride over what the grid does not reach. */
+dim3 grid_of(int64_t rows, int64_t cols)
+{
+    return dim3((unsigned)least((rows + THREADS - 1) / THREADS, GRID_X),
+                (unsigned)least(cols, GRID_Y));
+}
+
+__device__ int64_t first_row()
+{
+    return (int64_t)blockIdx.x * THREADS + threadIdx.x;
+}
+
+__device__ int64_t row_stride()
+{
+    return (int64_t)gridDim.x * THREADS;
+}
+
+__global__ void convert(struct mat src, struct mat dst)
+{
+    for (int64_t j = blockIdx.y; j < src.cols; j += gridDim.y) {
+        for (int64_t i = first_row(); i < src.rows; i += row_stride()) {
+            set(dst, i, j, at(src, i, j));
+        }
+    }
+}
+
+struct factors {
+    double a[LAUNCH_AXPBY_COLS], b[LAUNCH_AXPBY_COLS];
+};
+
+__global__ void axpby(struct factors f, struct mat X, struct mat Y)
+{
+    const int64_t j = blockIdx.y;
+    const double a = f.a[j], b = f.b[j];
+    if (a == 0.0 && b == 1.0) {
+        return;
+    }
+    for (int64_t i = first_row(); i < X.rows; i += row_stride()) {
+        const double old = b == 0.0 ? 0.0 : b * at(Y, i, j);
+        set(Y, i, j, fma(a, at(X, i, j), old));
+    }
+}
+
+/* The sum of every thread's number, in thread 0: a tree, always the same. */
+__device__ double block_sum(double value)
+{
+    __shared__ double sums[THREADS];
+    sums[threadIdx.x] = value;
+    __syncthreads();
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) {
+            sums[threadIdx.x] += sums[threadIdx.x + half];
+        }
+        __syncthreads();
+    }
+    return sums[0];
+}
+
+/* partials[j * spans + s] <- the dot product over span s. */
+__global__ void dots_of_spans(struct mat A, struct mat B, double *partials)
+{
+    const int64_t first = blockIdx.x * SPAN;
+    const int64_t end = min(first + SPAN, A.rows);
+    for (int64_t j = blockIdx.y; j < A.cols; j += gridDim.y) {
+        double sum = 0.0;
+        for (int64_t i = first + threadIdx.x; i < end; i += THREADS) {
+            sum = fma(at(A, i, j), at(B, i, j), sum);
+        }
+        sum = block_sum(sum);
+        if (threadIdx.x == 0) {
+            partials[j * gridDim.x + blockIdx.x] = sum;
+        }
+        __syncthreads(); /* block_sum's memory is used again */
+    }
+}
+
+__global__ void add_spans(const double *partials, int64_t spans, int64_t cols, double *sums)
+{
+    for (int64_t j = blockIdx.x; j < cols; j += gridDim.x) {
+        double sum = 0.0;
+        for (int64_t s = threadIdx.x; s < spans; s += THREADS) {
+            sum += partials[j * spans + s];
+        }
+        sum = block_sum(sum);
+        if (threadIdx.x == 0) {
+            sums[j] = sum;
+        }
+        __syncthreads();
+    }
+}
+
+__global__ void gather(struct mat A, const int64_t *index, struct mat B)
+{
+    for (int64_t j = blockIdx.y; j < B.cols; j += gridDim.y) {
+        for (int64_t i = first_row(); i < B.rows; i += row_stride()) {
+            set(B, i, j, at(A, index[i], j));
+        }
+    }
+}
+
+__global__ void deflate(struct mat F, struct mat d)
+{
+    for (int64_t i = first_row(); i < F.rows; i += row_stride()) {
+        double left = at(d, i, 0);
+        for (int64_t j = 0; j < F.cols; j++) {
+            const double f = at(F, i, j);
+            left = fma(-f, f, left);
+        }
+        set(d, i, 0, fmax(left, 0.0));
+    }
+}
+
+__global__ void add_diag(double value, struct mat A)
+{
+    for (int64_t i = first_row(); i < A.rows; i += row_stride()) {
+        set(A, i, i, at(A, i, i) + value);
+    }
+}
+
+__global__ void get_diag(struct mat A, double *ret)
+{
+    for (int64_t i = first_row(); i < A.rows; i += row_stride()) {
+        ret[i] = at(A, i, i);
+    }
+}
+
+__global__ void scale(bool lower, double b, struct mat C)
+{
+    for (int64_t j = blockIdx.y; j < C.cols; j += gridDim.y) {
+        for (int64_t i = first_row(); i < C.rows; i += row_stride()) {
+            if (!lower || i >= j) {
+                set(C, i, j, b == 0.0 ? 0.0 : b * at(C, i, j));
+            }
+        }
+    }
+}
+
+int64_t span_count(int64_t rows)
+{
+    return (rows + SPAN - 1) / SPAN;
+}
+
+} // namespace
+
+extern "C" {
+
+int launch_convert(void *stream, const struct mat *src, const struct mat *dst)
+{
+    convert<<<grid_of(src->rows, src->cols), THREADS, 0, (cudaStream_t)stream>>>(*src, *dst);
+    return cudaGetLastError();
+}
+
+int launch_axpby(void *stream, const double *a, const struct mat *X, const double *b,
+                 const struct mat *Y)
+{
+    struct factors f = {};
+    for (int64_t j = 0; j < X->cols; j++) {
+        f.a[j] = a[j];
+        f.b[j] = b[j];
+    }
+    axpby<<<grid_of(X->rows, X->cols), THREADS, 0, (cudaStream_t)stream>>>(f, *X, *Y);
+    return cudaGetLastError();
+}
+
+int64_t launch_dots_work(int64_t rows, int64_t cols)
+{
+    return span_count(rows) * cols;
+}
+
+int launch_dots(void *stream, const struct mat *A, const struct mat *B, double *work, double *sums)
+{
+    const int64_t spans = span_count(A->rows);
+    const dim3 grid((unsigned)spans, (unsigned)least(A->cols, GRID_Y));
+    dots_of_spans<<<grid, THREADS, 0, (cudaStream_t)stream>>>(*A, *B, work);
+    const cudaError_t status = cudaGetLastError();
+    if (status != cudaSuccess) {
+        return status;
+    }
+    const unsigned blocks = (unsigned)least(A->cols, GRID_X);
+    add_spans<<<blocks, THREADS, 0, (cudaStream_t)stream>>>(work, spans, A->cols, sums);
+    return cudaGetLastError();
+}
+
+int launch_gather(void *stream, const struct mat *A, const int64_t *index, const struct mat *B)
+{
+    gather<<<grid_of(B->rows, B->cols), THREADS, 0, (cudaStream_t)stream>>>(*A, index, *B);
+    return cudaGetLastError();
+}
+
+int launch_deflate(void *stream, const struct mat *F, const struct mat *d)
+{
+    deflate<<<grid_of(F->rows, 1), THREADS, 0, (cudaStream_t)stream>>>(*F, *d);
+    return cudaGetLastError();
+}
+
+int launch_add_diag(void *stream, double value, const struct mat *A)
+{
+    add_diag<<<grid_of(A->rows, 1), THREADS, 0, (cudaStream_t)stream>>>(value, *A);
+    return cudaGetLastError();
+}
+
+int launch_get_diag(void *stream, const struct mat *A, double *ret)
+{
+    get_diag<<<grid_of(A->rows, 1), THREADS, 0, (cudaStream_t)stream>>>(*A, ret);
+    return cudaGetLastError();
+}
+
+int launch_scale(void *stream, bool lower, double b, const struct mat *C)
+{
+    scale<<<grid_of(C->rows, C->cols), THREADS, 0, (cudaStream_t)stream>>>(lower, b, *C);
+    return cudaGetLastError();
+}
+}

@@ -1,0 +1,133 @@
+/*
+ * Inside the CUDA backend: what its C files share.
+ *
+ *   backend_cuda.c    open, close, the ops table
+ *   cuda_device.c     the CUDA runtime: probe, memory, copies, errors; the only C file that sees it
+ *   cuda_mat.c        matrices and column operations
+ *   cuda_points.c     points prepared for a kernel
+ *   cuda_oracle.c     kmv, kblock, kdiag: cutting work into launches
+ *   cuda_dense.c      dense algebra by cuBLAS and cuSOLVER
+ *   dense_library.c   finding those two at run time
+ *   launch.h, *.cu    the kernels
+ *
+ * All work of a backend goes to one stream, in the order of the calls. An operation returns when
+ * its work is in the stream; those that give numbers to the host wait for them. A failure on the
+ * device may therefore be reported by a later call. Matrices and points are plain device memory,
+ * never managed memory.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "engine/backend.h"
+#include "gpu/dense_library.h"
+#include "gpu/launch.h"
+
+/* Device memory that grows when more is asked for and is kept until the backend closes. What it
+ * holds is dead after the operation that wrote it. */
+struct cuda_buffer {
+    void *data;
+    size_t bytes;
+};
+
+struct cuda_backend {
+    struct backend base; /* first */
+    int ordinal;
+    void *stream;                /* cudaStream_t */
+    struct dense_library dense;  /* cuBLAS and cuSOLVER on that stream */
+    struct cuda_buffer work;     /* partial sums, workspaces */
+    struct cuda_buffer stage;    /* host numbers on their way to another type */
+    struct cuda_buffer lists[2]; /* index lists of P and Q */
+};
+
+/* Row-major [n, d] on the device, scaled so that the kernel needs no bandwidth, and centered. */
+struct points {
+    struct launch_kernel kernel;
+    enum dtype dtype;
+    int64_t n, d;
+    void *data;
+};
+
+static inline struct cuda_backend *cuda_of(struct backend *be)
+{
+    return (struct cuda_backend *)be;
+}
+
+/* ---- cuda_device.c ---- */
+
+/* Most bytes of host data converted at a time. */
+#define CUDA_STAGE_BYTES ((size_t)32 << 20)
+/* Device memory kept for this backend's own buffers, for cuBLAS and for cuSOLVER. */
+#define CUDA_RESERVE_BYTES ((int64_t)256 << 20)
+
+/* Finds the device and makes its stream. -ERR_UNSUPPORTED at "#/device" says what is missing. */
+int cuda__device_open(struct cuda_backend *cu, int ordinal, struct err *err);
+/* Gives back the stream and the buffers; survives a half-opened backend. */
+void cuda__device_close(struct cuda_backend *cu);
+
+/* How every operation begins: -ERR_INTERNAL unless shapes and types fit together (a caller's
+ * mistake), then makes the device this thread's current one. */
+int cuda__begin(struct backend *be, bool fits, const char *what, struct err *err);
+
+/* 0 for cudaSuccess, else the runtime's sentence: -ERR_NO_MEMORY or -ERR_DEVICE. `doing` completes
+ * "The GPU could not ...". */
+int cuda__status(int status, const char *doing, struct err *err);
+
+/* Uninitialised. release takes NULL. */
+int cuda__alloc(size_t bytes, void **ret, struct err *err);
+void cuda__release(void *data);
+/* At least `bytes` in the buffer; its contents are lost when it grows. */
+int cuda__reserve(struct cuda_buffer *buffer, size_t bytes, struct err *err);
+
+int cuda__zero(struct cuda_backend *cu, void *data, size_t bytes, struct err *err);
+/* Host to device: `from` may be changed after the call. */
+int cuda__upload(struct cuda_backend *cu, void *to, const void *from, size_t bytes,
+                 struct err *err);
+/* Device to host: waits for everything before it. */
+int cuda__download(struct cuda_backend *cu, void *to, const void *from, size_t bytes,
+                   struct err *err);
+
+/* Bytes that an allocation could still get, less the reserve. */
+int64_t cuda__memory_available(struct backend *be);
+
+/* Bytes of matrices and points alive, for the backend's high-water mark. */
+void cuda__account(struct backend *be, int64_t bytes);
+
+/* ---- the operations of backend.h, by file ---- */
+
+int cuda__mat_new(struct backend *be, enum dtype dtype, int64_t rows, int64_t cols, struct mat *ret,
+                  struct err *err);
+void cuda__mat_free(struct backend *be, struct mat *m);
+int cuda__mat_put(struct backend *be, const double *src, int64_t ld, const struct mat *dst,
+                  struct err *err);
+int cuda__mat_get(struct backend *be, const struct mat *src, double *dst, int64_t ld,
+                  struct err *err);
+int cuda__copy(struct backend *be, const struct mat *src, const struct mat *dst, struct err *err);
+int cuda__col_dots(struct backend *be, const struct mat *A, const struct mat *B, double *ret,
+                   struct err *err);
+int cuda__col_axpby(struct backend *be, const double *a, const struct mat *X, const double *b,
+                    const struct mat *Y, struct err *err);
+int cuda__gather_rows(struct backend *be, const struct mat *A, const int64_t *index,
+                      const struct mat *B, struct err *err);
+int cuda__deflate_diag(struct backend *be, const struct mat *F, const struct mat *d,
+                       struct err *err);
+int cuda__add_diag(struct backend *be, double value, const struct mat *A, struct err *err);
+
+int cuda__gemm(struct backend *be, bool ta, bool tb, double a, const struct mat *A,
+               const struct mat *B, double b, const struct mat *C, struct err *err);
+int cuda__syrk(struct backend *be, bool ta, double a, const struct mat *A, double b,
+               const struct mat *C, struct err *err);
+int cuda__trsm(struct backend *be, bool right, bool tl, const struct mat *L, const struct mat *B,
+               struct err *err);
+int cuda__potrf(struct backend *be, const struct mat *A, double min_pivot, int64_t *ret_column,
+                struct err *err);
+
+int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtype,
+                     const struct rows *X, struct points **ret, struct err *err);
+void cuda__points_free(struct backend *be, struct points *p);
+
+int cuda__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
+              double b, const struct mat *Y, struct err *err);
+int cuda__kblock(struct backend *be, struct view P, struct view Q, const struct mat *K,
+                 struct err *err);
+int cuda__kdiag(struct backend *be, struct view P, const struct mat *d, struct err *err);

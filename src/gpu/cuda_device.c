@@ -1,0 +1,204 @@
+/*
+ * The CUDA runtime as the backend's C files use it, and the only C file that sees its header.
+ */
+#include <cuda_runtime.h>
+
+#include "gpu/cuda.h"
+
+#define CAPABILITY_MAJOR 7
+#define CAPABILITY_MINOR 5
+
+int cuda__status(int status, const char *doing, struct err *err)
+{
+    if (status == cudaSuccess) {
+        return 0;
+    }
+    /* The runtime keeps an error until it is asked for, and the next launch would report it. */
+    (void)cudaGetLastError();
+    return err_set(err, status == cudaErrorMemoryAllocation ? ERR_NO_MEMORY : ERR_DEVICE,
+                   "The GPU could not %s: %s.", doing, cudaGetErrorString((cudaError_t)status));
+}
+
+void cuda__account(struct backend *be, int64_t bytes)
+{
+    be->bytes += bytes;
+    if (be->bytes > be->peak_bytes) {
+        be->peak_bytes = be->bytes;
+    }
+}
+
+int cuda__begin(struct backend *be, bool fits, const char *what, struct err *err)
+{
+    if (!fits) {
+        return err_set(err, ERR_INTERNAL,
+                       "A matrix operation (%s) got shapes or types that do not fit together.",
+                       what);
+    }
+    return cuda__status(cudaSetDevice(cuda_of(be)->ordinal), "be selected", err);
+}
+
+/* ---- probe ---- */
+
+/* What to tell a user whose machine shows no device at all. */
+static int no_device(int status, struct err *err)
+{
+    int driver = 0, runtime = 0;
+    (void)cudaGetLastError();
+    (void)cudaDriverGetVersion(&driver);
+    (void)cudaRuntimeGetVersion(&runtime);
+    if (driver == 0) {
+        return err_at(err, ERR_UNSUPPORTED, "#/device",
+                      "There is no NVIDIA driver on this machine: libcuda.so.1 was not found.");
+    }
+    if (status == cudaErrorInsufficientDriver) {
+        return err_at(err, ERR_UNSUPPORTED, "#/device",
+                      "The NVIDIA driver is for CUDA %d.%d, and this program needs %d.%d or later.",
+                      driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    }
+    if (status == cudaSuccess || status == cudaErrorNoDevice) {
+        return err_at(err, ERR_UNSUPPORTED, "#/device",
+                      "The NVIDIA driver shows no device to this program.");
+    }
+    return err_at(err, ERR_UNSUPPORTED, "#/device", "The NVIDIA driver does not start: %s.",
+                  cudaGetErrorString((cudaError_t)status));
+}
+
+static int check_capability(int ordinal, struct err *err)
+{
+    struct cudaDeviceProp properties;
+    const int rc =
+        cuda__status(cudaGetDeviceProperties(&properties, ordinal), "name its properties", err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (properties.major < CAPABILITY_MAJOR ||
+        (properties.major == CAPABILITY_MAJOR && properties.minor < CAPABILITY_MINOR)) {
+        return err_at(err, ERR_UNSUPPORTED, "#/device",
+                      "The device cuda:%d, %s, has compute capability %d.%d; %d.%d is the least "
+                      "that is supported.",
+                      ordinal, properties.name, properties.major, properties.minor,
+                      CAPABILITY_MAJOR, CAPABILITY_MINOR);
+    }
+    return 0;
+}
+
+static int probe(int ordinal, struct err *err)
+{
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status != cudaSuccess || count == 0) {
+        return no_device((int)status, err);
+    }
+    if (ordinal < 0 || ordinal >= count) {
+        return err_at(err, ERR_UNSUPPORTED, "#/device",
+                      "There is no device cuda:%d: this program sees %d, counted from cuda:0.",
+                      ordinal, count);
+    }
+    return check_capability(ordinal, err);
+}
+
+int cuda__device_open(struct cuda_backend *cu, int ordinal, struct err *err)
+{
+    int rc = probe(ordinal, err);
+    if (rc < 0) {
+        return rc;
+    }
+    cu->ordinal = ordinal;
+    rc = cuda__begin(&cu->base, true, "open", err);
+    cudaStream_t stream = NULL;
+    if (rc == 0) {
+        rc = cuda__status(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                          "make a stream", err);
+    }
+    cu->stream = stream;
+    return rc;
+}
+
+static void buffer_release(struct cuda_buffer *buffer)
+{
+    cuda__release(buffer->data);
+    *buffer = (struct cuda_buffer){0};
+}
+
+void cuda__device_close(struct cuda_backend *cu)
+{
+    buffer_release(&cu->work);
+    buffer_release(&cu->stage);
+    buffer_release(&cu->lists[0]);
+    buffer_release(&cu->lists[1]);
+    if (cu->stream != NULL) {
+        (void)cudaStreamDestroy(cu->stream);
+        cu->stream = NULL;
+    }
+}
+
+/* ---- memory ---- */
+
+int cuda__alloc(size_t bytes, void **ret, struct err *err)
+{
+    void *data = NULL;
+    const cudaError_t status = cudaMalloc(&data, bytes > 0 ? bytes : 1);
+    if (status == cudaErrorMemoryAllocation) {
+        size_t available = 0, total = 0;
+        (void)cudaGetLastError();
+        (void)cudaMemGetInfo(&available, &total);
+        return err_set(err, ERR_NO_MEMORY,
+                       "The GPU has %.2f GB of memory free, and %.2f GB more were needed.",
+                       (double)available / 1e9, (double)bytes / 1e9);
+    }
+    const int rc = cuda__status((int)status, "give memory", err);
+    if (rc == 0) {
+        *ret = data;
+    }
+    return rc;
+}
+
+void cuda__release(void *data)
+{
+    (void)cudaFree(data);
+}
+
+int cuda__reserve(struct cuda_buffer *buffer, size_t bytes, struct err *err)
+{
+    if (bytes <= buffer->bytes) {
+        return 0;
+    }
+    buffer_release(buffer); /* first: the old and the new one need not fit together */
+    const int rc = cuda__alloc(bytes, &buffer->data, err);
+    if (rc == 0) {
+        buffer->bytes = bytes;
+    }
+    return rc;
+}
+
+int cuda__zero(struct cuda_backend *cu, void *data, size_t bytes, struct err *err)
+{
+    return cuda__status(cudaMemsetAsync(data, 0, bytes, cu->stream), "clear memory", err);
+}
+
+int cuda__upload(struct cuda_backend *cu, void *to, const void *from, size_t bytes, struct err *err)
+{
+    /* From pageable memory the call returns when the runtime has read everything. */
+    return cuda__status(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, cu->stream),
+                        "take numbers from the host", err);
+}
+
+int cuda__download(struct cuda_backend *cu, void *to, const void *from, size_t bytes,
+                   struct err *err)
+{
+    const int rc =
+        cuda__status(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, cu->stream),
+                     "give numbers to the host", err);
+    return rc < 0 ? rc : cuda__status(cudaStreamSynchronize(cu->stream), "finish its work", err);
+}
+
+int64_t cuda__memory_available(struct backend *be)
+{
+    size_t available = 0, total = 0;
+    if (cuda__begin(be, true, "memory", NULL) < 0 ||
+        cuda__status(cudaMemGetInfo(&available, &total), "tell its free memory", NULL) < 0) {
+        return 0;
+    }
+    const int64_t room = (int64_t)available - CUDA_RESERVE_BYTES;
+    return room > 0 ? room : 0;
+}

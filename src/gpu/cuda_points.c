@@ -1,0 +1,165 @@
+#include <math.h>
+
+#include "base/mem.h"
+#include "gpu/cuda.h"
+
+/* What a kernel is on packed points, and the factor of their coordinates besides 1/bandwidth:
+ * exp(-u) = 2^(-u / ln 2), where the factor goes under the square if there is one. */
+struct form {
+    enum launch_form form;
+    enum launch_function function;
+    double scale;
+};
+
+#define LOG2E 1.4426950408889634074
+
+static struct form form_of(enum kernel_id id)
+{
+    switch (id) {
+    case KERNEL_GAUSSIAN:
+        return (struct form){FORM_L2, FUNCTION_EXP, sqrt(0.5 * LOG2E)};
+    case KERNEL_LAPLACIAN:
+    case KERNEL_MATERN12:
+        return (struct form){FORM_L2, FUNCTION_ROOT_EXP, LOG2E};
+    case KERNEL_LAPLACIAN_L1:
+        return (struct form){FORM_L1, FUNCTION_EXP, LOG2E};
+    case KERNEL_MATERN32:
+        return (struct form){FORM_L2, FUNCTION_MATERN32, sqrt(3.0) * LOG2E};
+    case KERNEL_MATERN52:
+        return (struct form){FORM_L2, FUNCTION_MATERN52, sqrt(5.0) * LOG2E};
+    case KERNEL_POLYNOMIAL:
+        return (struct form){FORM_DOT, FUNCTION_POLYNOMIAL, 1.0};
+    case KERNEL_SIGMOID:
+        return (struct form){FORM_DOT, FUNCTION_SIGMOID, 1.0};
+    default:
+        return (struct form){FORM_DOT, FUNCTION_LINEAR, 1.0};
+    }
+}
+
+/* What packing needs on the device: scale[d], center[d], and the first row that does not fit. */
+static int upload_factors(struct cuda_backend *cu, const struct kernel *k, struct err *err)
+{
+    const bool distance = kernel_uses_distance(k->id);
+    const double scale = form_of(k->id).scale;
+    const int64_t none = INT64_MAX;
+    cleanup_mem double *host = mem_zarray(2 * (size_t)k->d + 1, sizeof *host);
+    if (host == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < k->d; j++) {
+        const double bandwidth = k->bandwidths != NULL ? k->bandwidths[j] : k->bandwidth;
+        host[j] = distance ? scale / bandwidth : 1.0;
+        host[k->d + j] = distance && k->center != NULL ? k->center[j] : 0.0;
+    }
+    const size_t bytes = 2 * (size_t)k->d * sizeof *host;
+    int rc = cuda__reserve(&cu->work, bytes, err);
+    if (rc == 0) {
+        rc = cuda__upload(cu, cu->work.data, host, bytes, err);
+    }
+    if (rc == 0) {
+        rc = cuda__reserve(&cu->lists[0], sizeof none, err);
+    }
+    return rc < 0 ? rc : cuda__upload(cu, cu->lists[0].data, &none, sizeof none, err);
+}
+
+/* A stage full of rows at a time. */
+static int pack_rows(struct cuda_backend *cu, const struct rows *X, const struct points *p,
+                     struct err *err)
+{
+    const size_t from_row = (size_t)X->d * dtype_size(X->dtype);
+    const size_t to_row = (size_t)X->d * dtype_size(p->dtype);
+    const int64_t fit = (int64_t)(CUDA_STAGE_BYTES / from_row);
+    const int64_t step = fit < 1 ? 1 : fit > X->n ? X->n : fit;
+    int rc = cuda__reserve(&cu->stage, (size_t)step * from_row, err);
+    for (int64_t first = 0; rc == 0 && first < X->n; first += step) {
+        const int64_t n = X->n - first < step ? X->n - first : step;
+        const struct pack pack = {.from = cu->stage.data,
+                                  .from_dtype = X->dtype,
+                                  .to = (char *)p->data + (size_t)first * to_row,
+                                  .to_dtype = p->dtype,
+                                  .n = n,
+                                  .d = X->d,
+                                  .scale = cu->work.data,
+                                  .center = (const double *)cu->work.data + X->d,
+                                  .first_row = first,
+                                  .bad = cu->lists[0].data};
+        rc = cuda__upload(cu, cu->stage.data, (const char *)X->data + (size_t)first * from_row,
+                          (size_t)n * from_row, err);
+        if (rc == 0) {
+            rc = cuda__status(launch_pack(cu->stream, &pack), "pack points", err);
+        }
+    }
+    return rc;
+}
+
+static int pack_points(struct cuda_backend *cu, const struct kernel *k, const struct rows *X,
+                       const struct points *p, struct err *err)
+{
+    int64_t bad = INT64_MAX;
+    if (X->n == 0 || X->d == 0) {
+        return 0;
+    }
+    int rc = upload_factors(cu, k, err);
+    if (rc < 0 || (rc = pack_rows(cu, X, p, err)) < 0 ||
+        (rc = cuda__download(cu, &bad, cu->lists[0].data, sizeof bad, err)) < 0) {
+        return rc;
+    }
+    if (bad < INT64_MAX) {
+        return err_set(err, ERR_INVALID,
+                       "Row %lld divided by the bandwidth is infinity or NaN in %s.",
+                       (long long)bad + 1, dtype_name(p->dtype));
+    }
+    return 0;
+}
+
+static int64_t points_bytes(const struct points *p)
+{
+    return p->n * p->d * (int64_t)dtype_size(p->dtype);
+}
+
+int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtype,
+                     const struct rows *X, struct points **ret, struct err *err)
+{
+    int rc = cuda__begin(be, k->d == X->d && X->n >= 0 && X->d >= 0, "points_new", err);
+    if (rc < 0) {
+        return rc;
+    }
+    int64_t bytes = 0;
+    struct points *p = mem_zalloc(sizeof *p);
+    if (p == NULL || __builtin_mul_overflow(X->n, X->d, &bytes) ||
+        __builtin_mul_overflow(bytes, (int64_t)dtype_size(dtype), &bytes)) {
+        mem_free(p);
+        return err_no_memory(err);
+    }
+    const struct form form = form_of(k->id);
+    *p = (struct points){.kernel = {.form = form.form,
+                                    .function = form.function,
+                                    .gamma = k->gamma,
+                                    .coef0 = k->coef0,
+                                    .degree = k->degree},
+                         .dtype = dtype,
+                         .n = X->n,
+                         .d = X->d};
+    rc = cuda__alloc((size_t)bytes, &p->data, err);
+    if (rc < 0) {
+        mem_free(p);
+        return rc;
+    }
+    cuda__account(be, bytes);
+    rc = pack_points(cuda_of(be), k, X, p, err);
+    if (rc < 0) {
+        cuda__points_free(be, p);
+        return rc;
+    }
+    *ret = p;
+    return 0;
+}
+
+void cuda__points_free(struct backend *be, struct points *p)
+{
+    if (p != NULL) {
+        cuda__account(be, -points_bytes(p));
+        cuda__release(p->data);
+        mem_free(p);
+    }
+}
