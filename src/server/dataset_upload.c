@@ -26,7 +26,7 @@ struct upload {
     bool busy;     /* a thread is at work: what follows is its own */
 
     struct buf block;
-    int fd; /* -1 once closed */
+    int fd; /* of tmp_path; -1 once closed, and then the file is gone or about to go */
     char tmp_path[APP_PATH_MAX];
     char path[APP_PATH_MAX];
     struct sha256 *digest;
@@ -65,9 +65,8 @@ static int copy_wish(struct upload *u, const struct upload_wish *wish, struct er
 static struct upload *upload_free(struct upload *u)
 {
     if (u->fd >= 0) {
-        close(u->fd);
+        offload_discard(u->app, u->fd, u->tmp_path);
     }
-    unlink(u->tmp_path);
     sha256_free(u->digest);
     for (int64_t i = 0; i < u->options.target_count; i++) {
         mem_free(u->targets[i]);
@@ -132,6 +131,8 @@ static void ingest_work(void *context)
     if (u->block.len > 0) {
         write_block(u);
     }
+    close(u->fd);
+    u->fd = -1;
     if (u->rc == 0) {
         sha256_hex(u->digest, u->row.sha256);
         u->options.targets = u->options.target_count > 0 ? (const char *const *)u->targets : NULL;
@@ -158,35 +159,48 @@ static int fill_row(struct upload *u, struct err *err)
     return u->row.info != NULL ? 0 : err_no_memory(err);
 }
 
-static int publish(struct upload *u)
+/* Makes the row. The answer is made first, since nobody would learn of a row without one. */
+static int publish(struct upload *u, char **ret_answer)
 {
-    const int rc = fill_row(u, &u->err);
-    return rc == 0 ? datasets_insert(u->app->store, &u->row, &u->err) : rc;
+    int rc = fill_row(u, &u->err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct json *view cleanup_json = dataset_view(&u->row, &u->info, true);
+    char *answer = view != NULL ? json_print(view) : NULL;
+    rc = answer != NULL ? datasets_insert(u->app->store, &u->row, &u->err) : err_no_memory(&u->err);
+    if (rc != 0) {
+        mem_free(answer);
+        return rc;
+    }
+    *ret_answer = answer;
+    return 0;
 }
 
-static void reply_created(struct request *rq, const struct upload *u)
+static void reply_created(struct request *rq, const struct upload *u, char *answer)
 {
     char location[64];
     snprintf(location, sizeof(location), "/v1/datasets/%s", u->row.id);
     log_msg(&u->app->log, LOG_INFO, "dataset.created", "dataset", u->row.id, "name", u->row.name,
             NULL);
     request_set_header(rq, "Location", location);
-    reply_json(rq, 201, dataset_view(&u->row, &u->info, true));
+    reply_take(rq, 201, "application/json", answer, strlen(answer));
 }
 
 static void ingest_done(struct app *app, struct request *rq, void *context)
 {
     struct upload *u = context;
+    char *answer = NULL;
     (void)app;
     const bool ingested = u->rc == 0;
     if (ingested && rq != NULL) {
-        u->rc = publish(u);
+        u->rc = publish(u, &answer);
     }
-    if (ingested && (rq == NULL || u->rc != 0)) {
-        unlink(u->path); /* nobody learns its id */
+    if (ingested && answer == NULL) {
+        offload_discard(u->app, -1, u->path); /* nobody learns its id */
     }
-    if (rq != NULL && u->rc == 0) {
-        reply_created(rq, u);
+    if (answer != NULL) {
+        reply_created(rq, u, answer);
     } else if (rq != NULL) {
         reply_error(rq, &u->err);
     }

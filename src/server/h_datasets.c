@@ -190,13 +190,17 @@ static struct json *view_row(const struct dataset_row *row, bool full, struct er
     return view;
 }
 
+static int check_id(struct request *rq, struct err *err)
+{
+    return id_valid(rq->param[0], "ds") ? 0
+                                        : err_set(err, ERR_NOT_FOUND, "There is no such data set.");
+}
+
 /* The row that the path names. */
 static int get_row(struct request *rq, struct dataset_row *ret, struct err *err)
 {
-    if (!id_valid(rq->param[0], "ds")) {
-        return err_set(err, ERR_NOT_FOUND, "There is no such data set.");
-    }
-    return datasets_get(rq->app->store, rq->param[0], ret, err);
+    return check_id(rq, err) == 0 ? datasets_get(rq->app->store, rq->param[0], ret, err)
+                                  : -ERR_NOT_FOUND;
 }
 
 void datasets_show(struct request *rq)
@@ -340,25 +344,49 @@ void datasets_preview(struct request *rq)
     }
 }
 
-/* ---- Removing. ---- */
+/* ---- Removing: giving the blocks of a large file back takes long. ---- */
+
+static void unlink_work(void *context)
+{
+    unlink(context);
+}
+
+static void unlink_done(struct app *app, struct request *rq, void *context)
+{
+    (void)app;
+    mem_free(context);
+    if (rq != NULL) {
+        reply_empty(rq, 204);
+    }
+}
+
+/* The row goes first: a crash in between leaves a file that the next start sweeps. */
+static int remove_dataset(struct request *rq, const char *id, struct err *err)
+{
+    static const struct offload_ops ops = {.work = unlink_work, .done = unlink_done};
+    char *path = mem_alloc(APP_PATH_MAX);
+    if (path == NULL) {
+        return err_no_memory(err);
+    }
+    app_dataset_path(rq->app, id, path);
+    int rc = datasets_delete(rq->app->store, id, err);
+    if (rc == 0 && offload(rq->app, rq, &ops, path, NULL) == 0) {
+        return 0;
+    }
+    if (rc == 0) {
+        unlink(path);
+        reply_empty(rq, 204);
+    }
+    mem_free(path);
+    return rc;
+}
 
 void datasets_remove(struct request *rq)
 {
-    struct dataset_row row;
     struct err err;
-    int rc = get_row(rq, &row, &err);
-    if (rc == 0) {
-        char path[APP_PATH_MAX];
-        app_dataset_path(rq->app, row.id, path);
-        rc = datasets_delete(rq->app->store, row.id, &err);
-        if (rc == 0) {
-            unlink(path); /* a crash before this leaves a file that the next start sweeps */
-        }
-        dataset_row_deinit(&row);
-    }
-    if (rc == 0) {
-        reply_empty(rq, 204);
-    } else {
+    int rc = check_id(rq, &err);
+    rc = rc == 0 ? remove_dataset(rq, rq->param[0], &err) : rc;
+    if (rc != 0) {
         reply_error(rq, &err);
     }
 }

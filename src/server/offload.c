@@ -1,5 +1,7 @@
 #include "server/offload.h"
 
+#include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/mem.h"
@@ -57,4 +59,45 @@ int offload(struct app *app, struct request *rq, const struct offload_ops *ops, 
         rq->on_gone = on_gone;
     }
     return 0;
+}
+
+struct discarded {
+    int fd;
+    char path[];
+};
+
+static void discard(int fd, const char *path)
+{
+    unlink(path);
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static void discard_work(void *context)
+{
+    const struct discarded *d = context;
+    discard(d->fd, d->path);
+}
+
+static void discard_done(struct app *app, struct request *rq, void *context)
+{
+    (void)app;
+    (void)rq;
+    mem_free(context);
+}
+
+void offload_discard(struct app *app, int fd, const char *path)
+{
+    static const struct offload_ops ops = {.work = discard_work, .done = discard_done};
+    const size_t size = strlen(path) + 1;
+    struct discarded *d = mem_alloc(sizeof(*d) + size);
+    if (d != NULL) {
+        d->fd = fd;
+        memcpy(d->path, path, size);
+    }
+    if (d == NULL || offload(app, NULL, &ops, d, NULL) != 0) {
+        mem_free(d);
+        discard(fd, path);
+    }
 }

@@ -19,3 +19,7 @@ struct offload_ops {
 /* rq may be NULL; otherwise it is deferred. On failure nothing was started. */
 int offload(struct app *app, struct request *rq, const struct offload_ops *ops, void *context,
             struct err *err);
+
+/* Removes a file for which nobody waits, and closes fd (-1: none), which may be the last hold on
+ * its blocks: giving many of them back takes long. */
+void offload_discard(struct app *app, int fd, const char *path);
