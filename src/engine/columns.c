@@ -48,14 +48,16 @@ static int resolve_targets(const struct job_spec *spec, const struct dataset_inf
     return find_columns(info, spec->target_names, c->targets, "#/target", c->target, err);
 }
 
-/* Every column that is neither target nor mask. */
-static int remaining_features(const struct dataset_info *info, struct columns *c, struct err *err)
+/* Every column that is neither target nor mask nor a sibling of the target. */
+static int remaining_features(const struct job_spec *spec, const struct dataset_info *info,
+                              struct columns *c, struct err *err)
 {
     cleanup_mem bool *taken = mem_zarray((size_t)info->columns, sizeof(*taken));
     c->features = mem_array((size_t)info->columns, sizeof(*c->features));
     if (taken == NULL || c->features == NULL) {
         return err_no_memory(err);
     }
+    job_spec_mark_siblings(spec, info, taken);
     for (int64_t j = 0; j < c->targets; j++) {
         taken[c->target[j]] = true;
     }
@@ -74,7 +76,7 @@ static int resolve_features(const struct job_spec *spec, const struct dataset_in
                             struct columns *c, struct err *err)
 {
     if (spec->features == 0) {
-        return remaining_features(info, c, err);
+        return remaining_features(spec, info, c, err);
     }
     c->d = spec->features;
     c->features = mem_array((size_t)c->d, sizeof(*c->features));

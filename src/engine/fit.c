@@ -465,7 +465,11 @@ struct json *fit_result_to_json(const struct fit_result *r)
     json_set_string(j, "stop_reason", reason_name(r->outcome.reason));
     json_set_string(j, "solver", r->solver);
     json_set_string(j, "preconditioner", r->preconditioner[0] != '\0' ? r->preconditioner : NULL);
-    json_set_int(j, "rank", r->rank);
+    if (r->preconditioner[0] != '\0') {
+        json_set_int(j, "rank", r->rank);
+    } else {
+        json_set(j, "rank", json_new_null());
+    }
     json_set_int(j, "iterations", r->outcome.iterations);
     json_set_number(j, "relative_residual", r->outcome.relative_residual);
     json_set_number(j, "ridge", r->ridge);

@@ -64,9 +64,17 @@ static int allocate(struct fit_data *f, struct err *err)
     return ok ? 0 : err_no_memory(err);
 }
 
+/* A distance is the same wherever the origin is, and float32 holds small numbers better: points of
+ * a distance kernel are centered even where nobody asked for standardised features. */
+static bool wants_center(const struct job_spec *spec)
+{
+    return spec->standardize.features || spec->kernel.method == NULL ||
+           spec->kernel.method->has_bandwidth;
+}
+
 static int load_features(const struct job_spec *spec, struct fit_data *f, struct err *err)
 {
-    if (spec->standardize.features) {
+    if (wants_center(spec)) {
         standardize_columns(f->train, f->split.train, f->n, f->columns.features, f->d,
                             f->feature_mean, f->feature_scale);
     }

@@ -33,7 +33,9 @@ struct job_spec {
     char dataset[ID_SIZE];
     int64_t targets; /* 0: the data set's own */
     char **target_names;
-    int64_t features; /* 0: every column that is neither target nor mask */
+    /* 0: every column that is neither target nor mask, nor a sibling of the target (see
+     * job_spec_mark_siblings) */
+    int64_t features;
     char **feature_names;
     enum task task;
 
@@ -89,6 +91,14 @@ struct job_spec *job_spec_free(struct job_spec *spec);
 
 /* A model's name obeys the rule above. */
 bool spec_name_valid(const char *name);
+
+/*
+ * A data set with several default targets (y0, y1, …) of which the job predicts some: the others
+ * are siblings, and are features only where the job names them as such, or the model would be given
+ * what it is to predict. Sets siblings[column] (of [columns], zeroed by the caller).
+ */
+void job_spec_mark_siblings(const struct job_spec *spec, const struct dataset_info *info,
+                            bool *siblings);
 
 /*
  * Checks the spec against a data set without its numbers: target, features, mask exist and do not

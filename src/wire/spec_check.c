@@ -64,8 +64,37 @@ static int assign_mask(const struct job_spec *spec, struct columns *c, struct er
     return rc;
 }
 
-static int assign_features(const struct job_spec *spec, struct columns *c, struct err *err)
+static bool predicts(const struct job_spec *spec, const char *column)
 {
+    for (int64_t i = 0; i < spec->targets; i++) {
+        if (strcmp(spec->target_names[i], column) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void job_spec_mark_siblings(const struct job_spec *spec, const struct dataset_info *info,
+                            bool *siblings)
+{
+    int64_t predicted = 0;
+    for (int64_t i = 0; i < info->targets; i++) {
+        predicted += predicts(spec, info->column_names[info->target_columns[i]]);
+    }
+    for (int64_t i = 0; predicted > 0 && i < info->targets; i++) {
+        const int64_t column = info->target_columns[i];
+        siblings[column] = !predicts(spec, info->column_names[column]);
+    }
+}
+
+static int assign_features(const struct job_spec *spec, const struct dataset_info *info,
+                           struct columns *c, struct err *err)
+{
+    bool *siblings cleanup_mem = mem_zarray((size_t)info->columns, sizeof(*siblings));
+    if (siblings == NULL) {
+        return err_no_memory(err);
+    }
+    job_spec_mark_siblings(spec, info, siblings);
     for (int64_t i = 0; i < spec->features; i++) {
         const int rc = assign(c, spec->feature_names[i], ROLE_FEATURE, "features", i, err);
         if (rc < 0) {
@@ -73,7 +102,9 @@ static int assign_features(const struct job_spec *spec, struct columns *c, struc
         }
     }
     for (int64_t i = 0; spec->features == 0 && i < c->index.count; i++) {
-        c->roles[i] = c->roles[i] == ROLE_NONE ? ROLE_FEATURE : c->roles[i];
+        if (c->roles[i] == ROLE_NONE && !siblings[i]) {
+            c->roles[i] = ROLE_FEATURE;
+        }
     }
     return 0;
 }
@@ -124,7 +155,7 @@ int job_spec_check_columns(const struct job_spec *spec, const struct dataset_inf
     }
     rc = assign_targets(spec, info, &c, err);
     rc = rc < 0 ? rc : assign_mask(spec, &c, err);
-    rc = rc < 0 ? rc : assign_features(spec, &c, err);
+    rc = rc < 0 ? rc : assign_features(spec, info, &c, err);
     rc = rc < 0 ? rc : check_features(spec, &c, err);
     rc = rc < 0 ? rc : check_task(spec, info, &c, err);
     name_index_deinit(&c.index);

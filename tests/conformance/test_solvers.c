@@ -93,7 +93,7 @@ static void check_case(struct backend *be, enum kernel_id id, const struct preci
         assert_near(out.relative_residual, truth, 0.01 * truth + 1e-13);
         assert_true(out.relative_residual <= 1.01 * p->tolerance);
         assert_true(w.fraction_fell <= 0);
-        assert_string_equal(w.last.phase, "certifying");
+        assert_string_equal(w.last.phase, "saving");
         mem_free(A);
     }
     mem_free(reference);

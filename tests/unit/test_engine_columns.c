@@ -45,6 +45,33 @@ static void test_named_in_any_order(void **state)
     fixture_dataset_free(ds);
 }
 
+/* Of the default targets x2 and x3, the one that is not predicted is no feature either, unless it
+ * is named; a job with another target sees both as features. */
+static void test_siblings(void **state)
+{
+    (void)state;
+    struct dataset *ds = fixture_dataset(values, 3, 4, 0);
+    const int64_t pair[] = {2, 3};
+    int64_t *const own = ds->info.target_columns;
+    ds->info.targets = 2;
+    ds->info.target_columns = (int64_t *)(uintptr_t)pair;
+    struct columns c;
+    assert_int_equal(resolve("'target':'x3'", ds, &c, NULL), 0);
+    assert_int_equal(c.d, 2);
+    assert_int_equal(c.features[1], 1);
+    columns_deinit(&c);
+    assert_int_equal(resolve("'target':'x3','features':['x0','x2']", ds, &c, NULL), 0);
+    assert_int_equal(c.d, 2);
+    assert_int_equal(c.features[1], 2);
+    columns_deinit(&c);
+    assert_int_equal(resolve("'target':'x0'", ds, &c, NULL), 0);
+    assert_int_equal(c.d, 3);
+    columns_deinit(&c);
+    ds->info.targets = 1;
+    ds->info.target_columns = own;
+    fixture_dataset_free(ds);
+}
+
 static void test_missing_column(void **state)
 {
     (void)state;
@@ -142,6 +169,6 @@ static void test_match_refuses_numbers_for_classes(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_defaults), cmocka_unit_test(test_named_in_any_order),
-          cmocka_unit_test(test_missing_column), cmocka_unit_test(test_classes),
-          cmocka_unit_test(test_regression_on_labels), cmocka_unit_test(test_match),
-          cmocka_unit_test(test_match_refuses_numbers_for_classes))
+          cmocka_unit_test(test_siblings), cmocka_unit_test(test_missing_column),
+          cmocka_unit_test(test_classes), cmocka_unit_test(test_regression_on_labels),
+          cmocka_unit_test(test_match), cmocka_unit_test(test_match_refuses_numbers_for_classes))

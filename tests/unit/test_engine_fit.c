@@ -11,6 +11,7 @@ struct story {
     double now;
     double tick;
     int64_t cancel_at, asked;
+    struct progress last;
     struct buf messages;
 };
 
@@ -25,6 +26,13 @@ static bool story_cancelled(void *context)
 {
     struct story *s = context;
     return s->asked++ == s->cancel_at;
+}
+
+/* The last report's metrics, as the job's `progress` keeps them. */
+static void story_report(void *context, const struct progress *p)
+{
+    struct story *s = context;
+    s->last = *p;
 }
 
 static void story_message(void *context, const char *level, const char *text)
@@ -42,6 +50,7 @@ static int fit(struct backend *be, const char *fields, const struct dataset *tra
         .context = story,
         .now = story_now,
         .cancelled = story_cancelled,
+        .report = story_report,
         .message = story_message,
     };
     *ret = NULL;
@@ -63,6 +72,8 @@ static struct model *fit_well(const char *fields, const struct dataset *train,
     if (fit(be, fields, train, test, &story, &m, ret_result, &err) < 0 || m == NULL) {
         fail_msg("%s: %s %s", fields, err.pointer, err.detail);
     }
+    assert_string_equal(story.last.phase, "saving");
+    assert_memory_equal(&story.last.metrics, &ret_result->outcome.metrics, sizeof(struct metrics));
     if (message != NULL) {
         assert_contains(story.messages.data != NULL ? story.messages.data : "", message);
     }
@@ -87,6 +98,33 @@ static struct dataset *smooth(int64_t rows, uint64_t seed)
     struct dataset *ds = fixture_dataset(v, rows, 5, 0);
     mem_free(v);
     return ds;
+}
+
+static double rmse_at(const char *fields, const struct dataset *ds)
+{
+    struct fit_result result;
+    model_free(fit_well(fields, ds, NULL, NULL, &result));
+    return result.outcome.metrics.rmse;
+}
+
+/* Features as they are, a million away from the origin: float32 holds them to a sixteenth there,
+ * which says nothing about x, unless their mean is taken off first. */
+static void test_far_from_the_origin_in_float32(void **state)
+{
+    (void)state;
+    struct dataset *ds = smooth(300, 11);
+    for (int64_t i = 0; i < 300; i++) {
+        ((double *)(uintptr_t)ds->data)[5 * i] += 1e6;
+        ((double *)(uintptr_t)ds->data)[5 * i + 1] += 1e6;
+    }
+    static const char fields[] =
+        "'standardize':{'features':false},'kernel':{'name':'gaussian','bandwidth':2},"
+        "'solver':'cholesky','regularization':1e-5,'features':['x0','x1'],'precision':'%s'";
+    char wide[256], narrow[256];
+    snprintf(wide, sizeof(wide), fields, "float64");
+    snprintf(narrow, sizeof(narrow), fields, "float32");
+    assert_close(rmse_at(narrow, ds), rmse_at(wide, ds), 1e-2);
+    fixture_dataset_free(ds);
 }
 
 /* `classes` clouds of points in the plane. */
@@ -428,4 +466,4 @@ TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
           cmocka_unit_test(test_one_row), cmocka_unit_test(test_a_class_without_rows),
           cmocka_unit_test(test_not_positive_definite), cmocka_unit_test(test_bad_combinations),
           cmocka_unit_test(test_cancel_anywhere), cmocka_unit_test(test_no_memory_anywhere),
-          cmocka_unit_test(test_time_budget))
+          cmocka_unit_test(test_time_budget), cmocka_unit_test(test_far_from_the_origin_in_float32))
