@@ -66,7 +66,7 @@ static int open_input(const char *path, int *ret, struct err *err)
     if (fstat(fd, &st) != 0) {
         r = err_errno(err, "open the upload");
     } else if (st.st_size == 0) {
-        r = err_set(err, ERR_INVALID, "The file is empty.");
+        r = err_at(err, ERR_INVALID, "#", "The file is empty.");
     }
     if (r < 0) {
         close(fd);

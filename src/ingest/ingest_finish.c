@@ -322,11 +322,11 @@ static int warn_constant(struct ingest_table *t, struct err *err)
 static int check_rows(const struct ingest_table *t, struct err *err)
 {
     if (t->writer.rows == 0) {
-        return err_set(err, ERR_INVALID, "The file has no data rows.");
+        return err_at(err, ERR_INVALID, "#/rows", "The file has no data rows.");
     }
     if (t->writer.rows == 1) {
-        return err_set(err, ERR_INVALID,
-                       "The file has one data row; a data set needs at least two rows.");
+        return err_at(err, ERR_INVALID, "#/rows",
+                      "The file has one data row; a data set needs at least two rows.");
     }
     return 0;
 }

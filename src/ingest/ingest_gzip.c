@@ -119,7 +119,7 @@ static int unpack(struct gunzip *g, struct err *err)
         }
     }
     if (empty) {
-        return err_set(err, ERR_INVALID, "The file is empty.");
+        return err_at(err, ERR_INVALID, "#", "The file is empty.");
     }
     return g->in_member ? err_set(err, ERR_PARSE, "The gzip stream is truncated.") : 0;
 }

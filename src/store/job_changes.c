@@ -329,8 +329,9 @@ static int recover_inside(struct sql *db, int64_t now_ms, int64_t *ret_count, st
     static const char next[] =
         PRESENT "FROM jobs WHERE status IN ('running', 'cancelling') ORDER BY key LIMIT 1";
     static const char error[] =
-        "{\"type\":\"about:blank\",\"title\":\"The worker process ended unexpectedly.\","
-        "\"status\":500,\"detail\":\"The daemon stopped while the job ran, and no attempt is "
+        "{\"type\":\"urn:krrd:problem:worker_lost\",\"title\":\"The worker process ended "
+        "unexpectedly.\",\"status\":500,\"code\":\"worker_lost\",\"detail\":\"The daemon stopped "
+        "while the job ran, and no attempt is "
         "left.\",\"error\":\"The daemon stopped while the job ran, and no attempt is left.\"}";
     *ret_count = 0;
     for (;;) {

@@ -300,9 +300,10 @@ def test_models_outlive_their_job(api, name, regression_dataset):
 
 
 def test_one_row_is_refused(api):
-    answer = api.request("POST", "/v1/datasets", 400, data="a,b\n1,2\n",
+    answer = api.request("POST", "/v1/datasets", 422, data="a,b\n1,2\n",
                          headers={"Content-Type": "text/csv"})
     assert "one data row" in answer.json()["detail"]
+    assert answer.json()["errors"][0]["pointer"] == "#/rows"
 
 
 def test_unknown_jobs(api):

@@ -126,13 +126,13 @@ static void test_quotes(void **state)
 static void test_too_short(void **state)
 {
     struct fixture *f = *state;
-    refuse_text(f, "", ERR_INVALID, "", "The file is empty.");
-    refuse_text(f, "\n \n\n", ERR_INVALID, "", "no data rows");
-    refuse_text(f, "\xef\xbb\xbf", ERR_INVALID, "", "no data rows");
-    refuse_text(f, "a,b\n", ERR_INVALID, "", "no data rows");
-    refuse_text(f, "1,2\n", ERR_INVALID, "", "at least two rows");
-    refuse_text(f, "a,b\n1,2\n", ERR_INVALID, "", "at least two rows");
-    refuse_text(f, "1,red\n", ERR_INVALID, "", "at least two rows");
+    refuse_text(f, "", ERR_INVALID, "#", "The file is empty.");
+    refuse_text(f, "\n \n\n", ERR_INVALID, "#/rows", "no data rows");
+    refuse_text(f, "\xef\xbb\xbf", ERR_INVALID, "#/rows", "no data rows");
+    refuse_text(f, "a,b\n", ERR_INVALID, "#/rows", "no data rows");
+    refuse_text(f, "1,2\n", ERR_INVALID, "#/rows", "at least two rows");
+    refuse_text(f, "a,b\n1,2\n", ERR_INVALID, "#/rows", "at least two rows");
+    refuse_text(f, "1,red\n", ERR_INVALID, "#/rows", "at least two rows");
 }
 
 static void test_names(void **state)

@@ -32,7 +32,7 @@ static void test_damage(void **state)
     f->options.gzip = true;
     cleanup_buf struct buf b = BUF_INIT;
     add_gzip(&b, csv, sizeof(csv) - 1);
-    refuse_text(f, "", ERR_INVALID, "", "empty");
+    refuse_text(f, "", ERR_INVALID, "#", "empty");
     refuse_text(f, csv, ERR_PARSE, "", "gzip stream is damaged");
     for (size_t len = 1; len < b.len; len++) {
         refuse_bytes(f, b.data, len, ERR_PARSE, "", "gzip stream is truncated");

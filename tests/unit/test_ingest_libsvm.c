@@ -66,9 +66,9 @@ static void test_refused(void **state)
 static void test_too_short(void **state)
 {
     struct fixture *f = *state;
-    refuse_text(f, "", ERR_INVALID, "", "The file is empty.");
-    refuse_text(f, "\n# nothing\n", ERR_INVALID, "", "no data rows");
-    refuse_text(f, "1 1:1\n", ERR_INVALID, "", "at least two rows");
+    refuse_text(f, "", ERR_INVALID, "#", "The file is empty.");
+    refuse_text(f, "\n# nothing\n", ERR_INVALID, "#/rows", "no data rows");
+    refuse_text(f, "1 1:1\n", ERR_INVALID, "#/rows", "at least two rows");
     refuse_text(f, "1\n2\n", ERR_INVALID, "", "No line of the file has a feature.");
 }
 

@@ -168,11 +168,11 @@ static void test_size(void **state)
     const char *honest = "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }";
     refuse_npy(f, honest, six, 47, ERR_INVALID, "#/header/shape", "declares 3 x 2 elements");
     refuse_npy(f, "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 2), }", six, 0,
-               ERR_INVALID, "", "no data rows");
+               ERR_INVALID, "#/rows", "no data rows");
     refuse_npy(f, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 0), }", six, 0,
                ERR_INVALID, "#/header/shape", "no table");
     refuse_npy(f, "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 6), }", six, 48,
-               ERR_INVALID, "", "at least two rows");
+               ERR_INVALID, "#/rows", "at least two rows");
     refuse_npy(f, "{'descr': '<f8', 'fortran_order': False, 'shape': (6,), }", six, 48, ERR_INVALID,
                "#/header/shape", "no table");
     refuse_npy(f, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 1, 2), }", six, 48,

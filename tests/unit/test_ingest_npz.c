@@ -173,7 +173,7 @@ static void test_arrays_refused(void **state)
     cleanup_buf struct buf no_rows_y = BUF_INIT;
     add_npy(&no_rows_x, "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 2), }", bad, 0);
     add_npy(&no_rows_y, "{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }", bad, 0);
-    refuse_pair(f, &no_rows_x, &no_rows_y, ERR_INVALID, "", "no data rows");
+    refuse_pair(f, &no_rows_x, &no_rows_y, ERR_INVALID, "#/rows", "no data rows");
     free_members(&m);
 }
 
@@ -181,7 +181,7 @@ static void test_archive_refused(void **state)
 {
     struct fixture *f = *state;
     struct members m = make_members();
-    refuse_text(f, "", ERR_INVALID, "", "empty");
+    refuse_text(f, "", ERR_INVALID, "#", "empty");
     refuse_text(f, "x", ERR_PARSE, "", "no ZIP archive");
     refuse_text(f, "a,b\n1,2\n3,4\n5,6\n7,8\n9,10\n", ERR_PARSE, "", "no ZIP archive");
     refuse_bytes(f, m.x.data, m.x.len, ERR_PARSE, "", "no ZIP archive");
