@@ -5,13 +5,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/json.h"
 #include "base/mem.h"
 #include "engine/bandwidth.h"
 #include "engine/choose.h"
 #include "engine/fit_data.h"
+#include "engine/memory.h"
 #include "engine/precond.h"
 #include "wire/names.h"
 
@@ -412,8 +412,6 @@ static void deinit(struct fit *f)
 static void complete_result(struct fit *f)
 {
     struct fit_result *r = &f->result;
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
     r->solver = f->solver != NULL ? f->solver->name : "";
     r->preconditioner = f->options.precond != NULL ? f->options.precond->name : "";
     r->rank = r->outcome.rank;
@@ -421,7 +419,7 @@ static void complete_result(struct fit *f)
     r->train_rows = f->data.n;
     r->test_rows = f->data.m;
     r->seconds = f->control->now(f->control->context) - f->control->started;
-    r->peak_memory_bytes = (int64_t)usage.ru_maxrss * 1024;
+    r->peak_memory_bytes = memory_peak_bytes();
 }
 
 /* Lack of memory and a cancelled job are results, wherever they are met. */
@@ -446,6 +444,7 @@ int fit_run(struct backend *be, const struct job_spec *spec, const struct datase
         .vectors = spec->precision == PRECISION_FLOAT32 ? DTYPE_F32 : DTYPE_F64,
     };
     struct model *model = NULL;
+    memory_peak_reset();
     int r = run(&f, train, test, &model, err);
     if (r < 0) {
         r = failure_to_result(&f, r);

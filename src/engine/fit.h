@@ -16,7 +16,7 @@ struct fit_result {
     double ridge; /* absolute */
     int64_t train_rows, test_rows;
     double seconds;            /* of the whole fit */
-    int64_t peak_memory_bytes; /* of the process */
+    int64_t peak_memory_bytes; /* resident, of the process during this fit */
 };
 /* The `result` object of a job. */
 struct json *fit_result_to_json(const struct fit_result *r);

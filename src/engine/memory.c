@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/err.h"
 
@@ -129,4 +130,24 @@ int memory_check_matrix(struct backend *be, int64_t rows, int64_t cols, enum dty
                    " matrix (%.1f GB in %s), and %.1f GB are available.",
                    what, rows, cols, (double)rows * (double)cols * (double)dtype_size(dtype) / 1e9,
                    dtype_name(dtype), (double)room / 1e9);
+}
+
+void memory_peak_reset(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "we");
+    if (f != NULL) {
+        fputs("5", f); /* proc(5): sets VmHWM to the present resident size */
+        fclose(f);
+    }
+}
+
+int64_t memory_peak_bytes(void)
+{
+    const int64_t kib = read_number("/proc/self/status", "VmHWM:");
+    if (kib >= 0) {
+        return kib * 1024;
+    }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (int64_t)usage.ru_maxrss * 1024;
 }

@@ -15,6 +15,11 @@ int64_t memory_available(void);
 /* Bytes still free on the backend; INT64_MAX when it does not know. */
 int64_t memory_available_on(struct backend *be);
 
+/* The process's high-water mark of resident memory, and a fresh start for it, so that each job of a
+ * long-lived worker has its own. Where the mark cannot be set back it stays that of the process. */
+void memory_peak_reset(void);
+int64_t memory_peak_bytes(void);
+
 /* Bytes of a rows x cols matrix, or INT64_MAX when the product overflows. */
 int64_t memory_matrix_bytes(int64_t rows, int64_t cols, enum dtype dtype);
 

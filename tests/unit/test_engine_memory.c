@@ -1,5 +1,8 @@
 #include "engine/memory.h"
 
+#include <unistd.h>
+
+#include "base/mem.h"
 #include "support/assert.h"
 
 static int64_t tiny(struct backend *be)
@@ -40,6 +43,27 @@ static void test_refusal_says_how_much(void **state)
     assert_int_equal(memory_check_matrix(&be, 50000, 50000, DTYPE_F64, "solver", &err), 0);
 }
 
-TEST_MAIN(cmocka_unit_test(test_the_machine_has_some),
+/* A job before this one may have been large: its mark is gone after the reset. */
+static void test_peak_is_of_the_job(void **state)
+{
+    (void)state;
+    if (access("/proc/self/clear_refs", W_OK) != 0) {
+        skip();
+    }
+    const size_t size = 64u << 20;
+    memory_peak_reset();
+    const int64_t before = memory_peak_bytes();
+    char *large = mem_alloc(size);
+    assert_non_null(large);
+    for (size_t i = 0; i < size; i += 4096) {
+        large[i] = 1;
+    }
+    assert_true(memory_peak_bytes() >= before + (int64_t)size);
+    mem_free(large);
+    memory_peak_reset();
+    assert_true(memory_peak_bytes() < before + (int64_t)size / 2);
+}
+
+TEST_MAIN(cmocka_unit_test(test_peak_is_of_the_job), cmocka_unit_test(test_the_machine_has_some),
           cmocka_unit_test(test_products_that_overflow),
           cmocka_unit_test(test_refusal_says_how_much))
