@@ -79,8 +79,12 @@ void exchange_resume(struct exchange *ex)
     }
 }
 
+/* Not while the server stops: nobody would resume it any more, and its connection ends instead. */
 static enum MHD_Result suspend(struct exchange *ex)
 {
+    if (ex->http->stopping) {
+        return MHD_NO;
+    }
     if (!ex->suspended) { /* MHD may deliver one more piece after the one that suspended */
         ex->suspended = true;
         MHD_suspend_connection(ex->mhd);

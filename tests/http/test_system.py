@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -323,3 +324,32 @@ def test_second_signal_ends_it_at_once(daemons):
         assert daemon.process.poll() is None
         assert daemon.stop(10) == 0
     assert list((daemon.data_dir / "tmp").iterdir()) == []
+
+
+def flood(base):
+    """Uploads faster than a disk writes, until the server ends it."""
+    with Raw(base) as upload:
+        upload.request("POST", "/v1/datasets", ["Content-Type: text/csv", f"Content-Length: {10**9}"])
+        while upload.send(b"1.5,2.5,3.5\n" * 20_000):
+            pass
+
+
+def test_stopping_cuts_uploads_that_are_held_back(daemons):
+    daemon = daemons(drain_timeout_s=0.2, **NO_WORKERS)
+    table = b"x,y\n" + b"1.5,2.5\n" * 4_000_000
+    threads = []
+    for _ in range(4):  # they keep every thread busy, so that nothing of the others is written
+        upload = Raw(daemon.base)
+        upload.request("POST", "/v1/datasets",
+                       ["Content-Type: text/csv", f"Content-Length: {len(table)}"], table)
+        threads.append(upload)
+    clients = [threading.Thread(target=flood, args=(daemon.base,)) for _ in range(4)]
+    for client in clients:
+        client.start()
+    time.sleep(0.3)
+    code = daemon.stop(60)
+    for client in clients:
+        client.join()
+    for upload in threads:
+        upload.socket.close()
+    assert code == 0, daemon.log()[-2000:]
