@@ -13,6 +13,9 @@
 static const char *const task_choices[] = {"auto", "regression", "classification", NULL};
 static const char *const precision_choices[] = {"float64", "float32", "mixed", NULL};
 
+/* Far beyond use, and n times it is a number for every n. */
+#define REGULARIZATION_MAX 1e100
+
 static const struct param_def scalar_params[] = {
     {
         .key = "task",
@@ -25,7 +28,7 @@ static const struct param_def scalar_params[] = {
         .key = "regularization",
         .type = PARAM_REAL,
         .min = 0,
-        .max = INFINITY,
+        .max = REGULARIZATION_MAX,
         .fallback = "1e-6",
         .help = "The ridge for each training row: (K + n*regularization*I) a = y.",
     },

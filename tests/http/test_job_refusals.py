@@ -71,6 +71,7 @@ CASES = [
     ({"kernel": {"name": "polynomial", "degree": 2.5}}, "#/kernel/degree"),
     ({"kernel": {"name": "polynomial", "gamma": 0}}, "#/kernel/gamma"),
     ({"regularization": -1e-9}, "#/regularization"),
+    ({"regularization": 1.1e100}, "#/regularization"),
     ({"regularization": "small"}, "#/regularization"),
     ({"regularization": True}, "#/regularization"),
     ({"solver": "svd"}, "#/solver"),

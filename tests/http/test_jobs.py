@@ -65,6 +65,17 @@ def test_model_and_dataset_are_enough(api, name):
     assert any(m.startswith("Solver chosen") for m in said), said
 
 
+def test_empty_objects_are_the_defaults(api, name, regression_dataset):
+    spec = api.train(name, regression_dataset, kernel={}, test={}, stop={}, standardize={},
+                     solver={})["spec"]
+    assert spec["kernel"]["name"] == spec["solver"]["name"] == "auto"
+    assert spec["test"] == {"fraction": 0.2}
+    job = api.train(name, regression_dataset, kernel={"bandwidth": 2.5},
+                    solver={"name": "pcg", "preconditioner": {}})
+    assert job["spec"]["kernel"]["bandwidth"] == 2.5
+    assert job["spec"]["solver"]["preconditioner"]["name"] == "rpcholesky"
+
+
 def test_text_labels_become_classes(api, name):
     X, labels = data.classification(150)
     described = api.upload(data.csv(X, labels, target="colour"))
