@@ -90,9 +90,8 @@ install_missing() {
     # shellcheck disable=SC2046,SC2086
     optional=$(missing_packages $([ "$1" = tests ] && echo $optional_packages))
     [ -n "$required$optional" ] || return 0
-    if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+    as_root true ||
         die "installing needs root; run this as root first: apt-get install $required$optional"
-    fi
     if [ -n "$required" ] || [ -z "$(find /var/lib/apt/lists -name '*_Packages*' -print -quit)" ]; then
         apt_update || die "apt-get update failed; see its messages above"
     fi
