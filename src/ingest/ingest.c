@@ -109,6 +109,22 @@ static int read_plain(const char *path, const char *output_path,
     return r;
 }
 
+int64_t ingest_unpack_limit(int64_t packed_bytes, const struct ingest_options *options)
+{
+    int64_t limit;
+    if (__builtin_mul_overflow(packed_bytes, INGEST_EXPANSION_MAX, &limit)) {
+        limit = INT64_MAX;
+    }
+    limit = limit > INGEST_EXPANSION_FREE ? limit : INGEST_EXPANSION_FREE;
+    return limit < options->max_unpacked_bytes ? limit : options->max_unpacked_bytes;
+}
+
+int64_t ingest_unpack_limit_of(int fd, const struct ingest_options *options)
+{
+    struct stat st;
+    return ingest_unpack_limit(fstat(fd, &st) == 0 ? (int64_t)st.st_size : 0, options);
+}
+
 int ingest_file(const char *input_path, const char *output_path,
                 const struct ingest_options *options, struct dataset_info *ret, struct err *err)
 {
@@ -123,7 +139,7 @@ int ingest_file(const char *input_path, const char *output_path,
     cleanup_temp struct ingest_temp unpacked = INGEST_TEMP_INIT;
     r = ingest_temp_open(&unpacked, output_path, options->temporary_prefix, err);
     if (r == 0) {
-        r = ingest_gunzip(fd, unpacked.fd, options->max_unpacked_bytes, err);
+        r = ingest_gunzip(fd, unpacked.fd, ingest_unpack_limit_of(fd, options), err);
     }
     close(fd);
     return r < 0 ? r : read_plain(unpacked.path, output_path, options, ret, err);

@@ -38,6 +38,15 @@ struct ingest_options {
 };
 
 /*
+ * What a compressed upload of packed_bytes may unpack to: max_unpacked_bytes, and beyond
+ * INGEST_EXPANSION_FREE bytes at most INGEST_EXPANSION_MAX times its own size. Tables shrink 2 to
+ * 50 fold; what grows a thousandfold is a bomb, or zeros that are better left out.
+ */
+#define INGEST_EXPANSION_FREE ((int64_t)256 << 20)
+#define INGEST_EXPANSION_MAX 200
+int64_t ingest_unpack_limit(int64_t packed_bytes, const struct ingest_options *options);
+
+/*
  * Reads input_path, writes a data set file to output_path (durably: fsync + rename), and tells what
  * it holds. On failure nothing is left at output_path or beside it.
  *

@@ -12,6 +12,9 @@ struct ingest_input {
     int fd; /* open on path, anywhere in the file */
 };
 
+/* ingest_unpack_limit for an open file. */
+int64_t ingest_unpack_limit_of(int fd, const struct ingest_options *options);
+
 /*
  * RFC 4180 with quotes; LF, CR LF or CR; a UTF-8 byte order mark is skipped, blank lines too. The
  * delimiter is the first of comma, semicolon, tab that the first line has outside quotes.

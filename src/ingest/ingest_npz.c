@@ -30,6 +30,7 @@ struct npz_reader {
     int64_t place[MEMBER_COUNT]; /* in the archive, -1: absent */
     struct ingest_temp file[MEMBER_COUNT];
     struct ingest_array array[MEMBER_COUNT];
+    int64_t limit; /* bytes that may come out of the archive */
 };
 
 static void reader_deinit(struct npz_reader *r)
@@ -120,8 +121,7 @@ static int open_member(struct npz_reader *r, int m, int64_t *left, struct err *e
     struct ingest_temp *file = &r->file[m];
     int status = ingest_temp_open(file, r->t->output_path, options->temporary_prefix, err);
     if (status == 0) {
-        status = ingest_zip_unpack(r->zip, r->place[m], file->fd, options->max_unpacked_bytes, left,
-                                   err);
+        status = ingest_zip_unpack(r->zip, r->place[m], file->fd, r->limit, left, err);
     }
     if (status == 0) {
         status = ingest_array_open(&r->array[m], file->path, members[m].who, err);
@@ -219,7 +219,8 @@ int ingest_read_npz(const struct ingest_input *in, struct ingest_table *t, struc
     };
     int status = ingest_zip_open(in->path, in->fd, &r.zip, err);
     status = status < 0 ? status : find_members(&r, err);
-    int64_t left = t->options->max_unpacked_bytes;
+    r.limit = ingest_unpack_limit_of(in->fd, t->options);
+    int64_t left = r.limit;
     for (int m = 0; status == 0 && m < MEMBER_COUNT; m++) {
         status = open_member(&r, m, &left, err);
     }

@@ -447,3 +447,19 @@ def test_uploads_at_once(server):
     for answer, body in zip(answers, bodies):
         assert answer.status == 201
         assert hashlib.sha256(body).hexdigest().encode() in answer.body
+
+
+def test_a_zip_that_grows_a_thousandfold_is_refused(tmp_path):
+    """300 MiB of zeros in a third of a megabyte: below every limit on size, refused by the ratio."""
+    rows, columns = 1_200_000, 64
+    header = "({}, {})".format(rows, columns)
+    body = archive(X=lying(header, b"\0" * (8 * rows * columns // 2)), y=data.npy(np.arange(3.0)))
+    assert len(body) < 1 << 20
+    server = daemon_module.Daemon(tmp_path, **NO_WORKERS)
+    try:
+        answer = server.api.request("POST", "/v1/datasets", 413, data=body,
+                                    headers={"Content-Type": NPZ})
+        assert "unpacks to more than the limit of 268435456 bytes" in answer.json()["detail"]
+        assert not leftovers(server)
+    finally:
+        server.close()

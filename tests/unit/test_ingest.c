@@ -72,5 +72,20 @@ static void test_default_prefix(void **state)
     assert_values(f, 1, 2.5, 3, 4);
 }
 
-TEST_MAIN(cmocka_unit_test(test_formats), INGEST_TEST(test_paths), INGEST_TEST(test_replaces),
-          INGEST_TEST(test_default_prefix))
+/* Small uploads may unpack to anything below the free amount, larger ones to a multiple of their
+ * size, and never to more than the server allows. */
+static void test_unpack_limit(void **state)
+{
+    (void)state;
+    struct ingest_options o = {.max_unpacked_bytes = (int64_t)64 << 30};
+    assert_int_equal(ingest_unpack_limit(0, &o), INGEST_EXPANSION_FREE);
+    assert_int_equal(ingest_unpack_limit(1000, &o), INGEST_EXPANSION_FREE);
+    assert_int_equal(ingest_unpack_limit(4 << 20, &o), (int64_t)800 << 20);
+    assert_int_equal(ingest_unpack_limit((int64_t)1 << 30, &o), o.max_unpacked_bytes);
+    assert_int_equal(ingest_unpack_limit(INT64_MAX, &o), o.max_unpacked_bytes);
+    o.max_unpacked_bytes = 1000;
+    assert_int_equal(ingest_unpack_limit(10, &o), 1000);
+}
+
+TEST_MAIN(cmocka_unit_test(test_unpack_limit), cmocka_unit_test(test_formats),
+          INGEST_TEST(test_paths), INGEST_TEST(test_replaces), INGEST_TEST(test_default_prefix))
