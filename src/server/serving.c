@@ -25,7 +25,9 @@ struct entry {
     char text_key[24]; /* the key as frames carry it */
     enum serving_state state;
     struct slot *slot;
+    uint64_t load; /* number of the present attempt: answers to an earlier one do not count */
     int64_t next_chunk;
+    int64_t unsent; /* bytes */
     struct waiter *waiters;
 };
 
@@ -33,7 +35,7 @@ struct entry {
 struct transfer {
     struct serving *serving;
     int64_t key;
-    struct slot *slot;
+    uint64_t load;
     void *data;
 };
 
@@ -207,8 +209,19 @@ static void send_waiting_calls(struct entry *e)
 
 /* ---- loading ---- */
 
+/* Also takes back what has arrived of a model. */
+static void send_unload(const struct entry *e)
+{
+    cleanup_json struct json *j = json_new_object();
+    json_set_string(j, "model", e->text_key);
+    slot_send(e->slot, FRAME_UNLOAD, 0, j, NULL, 0, NULL, NULL, NULL);
+}
+
 static void fail_load(struct entry *e, const struct err *err)
 {
+    if (e->slot) {
+        send_unload(e);
+    }
     e->state = SERVING_FAILED;
     e->slot = NULL;
     fail_waiting_calls(e->serving, e->key, err);
@@ -221,7 +234,7 @@ static void on_chunk_sent(void *context)
 {
     struct transfer *t = context;
     struct entry *e = find_entry(t->serving, t->key);
-    if (e && e->state == SERVING_LOADING && e->slot == t->slot) {
+    if (e && e->state == SERVING_LOADING && e->load == t->load) {
         send_next_chunk(e);
     }
     mem_free(t->data);
@@ -235,10 +248,10 @@ static int send_chunk(struct entry *e, void *data, size_t size, struct err *err)
         mem_free(data);
         return err_no_memory(err);
     }
-    *t = (struct transfer){.serving = e->serving, .key = e->key, .slot = e->slot, .data = data};
+    *t = (struct transfer){.serving = e->serving, .key = e->key, .load = e->load, .data = data};
     cleanup_json struct json *j = json_new_object();
     json_set_string(j, "model", e->text_key);
-    int r = slot_send(e->slot, FRAME_CHUNK_DATA, 0, j, data, size, on_chunk_sent, t, err);
+    int r = slot_send(e->slot, FRAME_CHUNK_DATA, e->load, j, data, size, on_chunk_sent, t, err);
     if (r < 0) {
         mem_free(data);
         mem_free(t);
@@ -254,7 +267,10 @@ static void send_next_chunk(struct entry *e)
     int r = models_chunk(e->serving->app->store, e->key, e->next_chunk, &data, &size, &err);
     if (r == 1) {
         e->next_chunk++;
+        e->unsent -= (int64_t)size;
         r = send_chunk(e, data, size, &err);
+    } else if (r == 0 && e->unsent > 0) {
+        r = err_set(&err, ERR_CORRUPT, "The stored model is incomplete.");
     }
     if (r < 0 && r != -ERR_WORKER_LOST) {
         fail_load(e, &err);
@@ -287,7 +303,9 @@ static void begin_load(struct entry *e)
 {
     e->state = SERVING_LOADING;
     e->slot = choose_slot(e->serving);
+    e->load = ++e->serving->last_handle;
     e->next_chunk = 0;
+    e->unsent = e->bytes;
     if (!e->slot) {
         return; /* Taken up when a worker is ready. */
     }
@@ -295,7 +313,7 @@ static void begin_load(struct entry *e)
     cleanup_json struct json *j = json_new_object();
     json_set_string(j, "model", e->text_key);
     json_set_int(j, "bytes", e->bytes);
-    int r = slot_send(e->slot, FRAME_LOAD, 0, j, NULL, 0, NULL, NULL, &err);
+    int r = slot_send(e->slot, FRAME_LOAD, e->load, j, NULL, 0, NULL, NULL, &err);
     if (r == 0) {
         send_next_chunk(e);
     } else if (r != -ERR_WORKER_LOST) {
@@ -347,9 +365,7 @@ void serving_unload(struct serving *s, int64_t model_key)
     struct err err;
     err_set(&err, ERR_CONFLICT, "The model was unloaded.");
     if (e->slot) { /* Calls already sent are before it in the socket. */
-        cleanup_json struct json *j = json_new_object();
-        json_set_string(j, "model", e->text_key);
-        slot_send(e->slot, FRAME_UNLOAD, 0, j, NULL, 0, NULL, NULL, NULL);
+        send_unload(e);
     }
     fail_waiting_calls(s, model_key, &err);
     remove_entry(e, &err);
@@ -443,11 +459,11 @@ static void error_from_json(const struct json *j, struct err *ret)
     err_set(ret, err_from_name(code ? code : ""), "%s", detail ? detail : "The worker failed.");
 }
 
-static void on_loaded(struct serving *s, struct slot *slot, const struct json *j)
+static void on_loaded(struct serving *s, const struct frame *f)
 {
-    struct entry *e = find_text(s, json_string(json_get(j, "model")));
-    const struct json *error = json_get(j, "error");
-    if (!e || e->slot != slot || e->state != SERVING_LOADING) {
+    struct entry *e = find_text(s, json_string(json_get(f->json, "model")));
+    const struct json *error = json_get(f->json, "error");
+    if (!e || e->load != f->request || e->state != SERVING_LOADING) {
         return;
     }
     if (error) {
@@ -488,8 +504,9 @@ static void on_prediction(struct serving *s, const struct frame *f)
 static void on_frame(void *context, struct slot *slot, struct frame *f)
 {
     struct serving *s = context;
+    (void)slot;
     if (f->type == FRAME_LOADED && f->json) {
-        on_loaded(s, slot, f->json);
+        on_loaded(s, f);
     } else if (f->type == FRAME_PREDICTION) {
         on_prediction(s, f);
     }

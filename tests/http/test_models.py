@@ -1,7 +1,13 @@
 """Models: what is told of them, versions, load and unload."""
 
+import concurrent.futures
+import random
+import time
+
+import numpy as np
 import pytest
 
+import contract
 import data
 
 
@@ -111,3 +117,30 @@ def test_a_model_outlives_its_dataset(api, name):
     api.delete(f"/v1/datasets/{dataset}")
     assert api.get(f"/v1/models/{name}/versions/1").json()["dataset"] == dataset
     assert len(api.predict(name, X).json()["predictions"]) == 50
+
+
+def test_unloading_in_the_midst_of_loading(api, name):
+    """A prediction meets the model or its unloading, never a worker that half knows it."""
+    X = np.random.default_rng(22).normal(size=(600, 2000))
+    path = f"/v1/models/{name}/versions/1"
+    api.train(name, api.upload_npz(X, X[:, 0]), kernel="linear", solver="cholesky")
+    end = time.monotonic() + 4
+
+    def unload():
+        with contract.Session() as session:
+            while time.monotonic() < end:
+                session.post(api.url(path + "/unload"))
+                time.sleep(random.uniform(0, 0.03))
+
+    def ask():
+        found = set()
+        with contract.Session() as session:
+            while time.monotonic() < end:
+                answer = session.post(api.url(path + "/predict"), json={"instances": X[:1].tolist()})
+                found.add((answer.status_code, answer.json().get("detail")))
+        return found
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        pool.submit(unload), pool.submit(unload)
+        found = pool.submit(ask).result() | pool.submit(ask).result()
+    assert found <= {(200, None), (409, "The model was unloaded.")}

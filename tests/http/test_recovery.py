@@ -1,7 +1,9 @@
 """Nothing that was promised is lost when a process is killed."""
 
+import contextlib
 import os
 import signal
+import sqlite3
 import time
 
 import numpy as np
@@ -236,3 +238,18 @@ def test_half_an_upload_leaves_nothing(daemons):
     assert daemon.api.get("/v1/datasets").json()["data"] == []
     left = [p for folder in ("tmp", "datasets") for p in (daemon.data_dir / folder).iterdir()]
     assert left == []
+
+
+def test_a_model_that_lost_a_piece(daemons):
+    """Damage to the database is said; nobody waits for what never comes."""
+    daemon = daemons()
+    X, y = data.regression(60)
+    daemon.api.train("holed", daemon.api.upload_csv(X, y), kernel="linear")
+    assert daemon.stop() == 0
+    with contextlib.closing(sqlite3.connect(daemon.data_dir / "krrd.db")) as db:
+        db.execute("DELETE FROM model_chunks WHERE number = (SELECT max(number) FROM model_chunks)")
+        db.commit()
+    daemon.start()
+    for _ in range(2):
+        assert daemon.api.predict("holed", X, expect=500).json()["code"] == "corrupt"
+    daemon.api.post("/v1/models/holed/versions/1/load", 500)
