@@ -5,6 +5,7 @@
 
 #include "base/jsonread.h"
 #include "base/mem.h"
+#include "wire/field.h"
 
 struct matrix {
     double *data;
@@ -104,10 +105,8 @@ static int read_rows(struct jsonread *r, struct matrix *m, struct err *err)
 
 static int unknown_field(const char *key, struct err *err)
 {
-    char pointer[160];
-    snprintf(pointer, sizeof pointer, "#/%.150s", key);
-    return err_at(err, ERR_INVALID, pointer,
-                  "This field is not known here; a prediction takes \"instances\".");
+    return field_error(err, key, FIELD_WHOLE,
+                       "This field is not known here; a prediction takes \"instances\".");
 }
 
 /* The members of the object whose '{' was read. */
