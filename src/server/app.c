@@ -229,6 +229,8 @@ int app_run(struct app *app, struct err *err)
     }
     uv_close((uv_handle_t *)&r.term, on_closed);
     uv_close((uv_handle_t *)&r.interrupt, on_closed);
+    signal(SIGTERM, SIG_IGN); /* the rest is short: one more signal must not cut it */
+    signal(SIGINT, SIG_IGN);
     uv_close((uv_handle_t *)&r.drain, on_closed);
     while (r.open > 0) {
         uv_run(loop, UV_RUN_NOWAIT);

@@ -326,6 +326,14 @@ def test_second_signal_ends_it_at_once(daemons):
     assert list((daemon.data_dir / "tmp").iterdir()) == []
 
 
+def test_many_signals_end_it_well(daemons):
+    daemon = daemons()
+    while daemon.process.poll() is None:
+        daemon.process.send_signal(signal.SIGTERM)
+        time.sleep(0.0005)
+    assert daemon.ended(1) == 0, daemon.log()[-2000:]
+
+
 def flood(base):
     """Uploads faster than a disk writes, until the server ends it."""
     with Raw(base) as upload:
