@@ -195,6 +195,7 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     if (r < 0) {
         return r;
     }
+    d->at.fraction = 1.0;
     report(d, "saving", true); /* the metrics of the coefficients that are handed out */
     *ret_residual = residual;
     const bool reached = residual <= certificate_slack * d->limits->tolerance;

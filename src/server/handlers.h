@@ -1,5 +1,5 @@
 /* Every handler, one file a noun: h_datasets.c, h_jobs.c, h_events.c, h_models.c, h_predict.c,
- * h_system.c. routes.c is the table that names them. */
+ * h_system.c, h_workers.c. routes.c is the table that names them. */
 #pragma once
 
 #include "server/http.h"

@@ -61,7 +61,11 @@ static int read_order(const char *path, struct order **ret, struct err *err)
 {
     cleanup_mem char *text = NULL;
     size_t len = 0;
-    int r = file_read_all(path, ORDER_MAX_BYTES, &text, &len, err);
+    struct err why;
+    int r = file_read_all(path, ORDER_MAX_BYTES, &text, &len, &why);
+    if (r < 0) {
+        return err_set(err, why.code, "The order: %s", why.detail);
+    }
     cleanup_json struct json *j = NULL;
     if (r == 0) {
         r = json_parse(text, len, &j, err);
@@ -75,7 +79,8 @@ static int finish(const struct json *done, struct err *err)
     int r = print_line(done, err);
     const struct json *error = json_get(done, "error");
     if (r == 0 && json_type(error) == JSON_OBJECT) {
-        return err_set(err, ERR_INVALID, "%s", json_string(json_get(error, "detail")));
+        return err_at(err, ERR_INVALID, json_string(json_get(error, "pointer")), "%s",
+                      json_string(json_get(error, "detail")));
     }
     return r;
 }

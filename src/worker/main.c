@@ -112,8 +112,8 @@ int main(int argc, char **argv)
         r = run(&settings, &err);
     }
     if (r < 0) {
-        log_msg(&log, LOG_ERROR, "worker.failed", "code", err_name(err.code), "detail", err.detail,
-                NULL);
+        log_msg(&log, LOG_ERROR, "worker.failed", "code", err_name(err.code), "pointer",
+                err.pointer, "detail", err.detail, NULL);
     }
     return r < 0 ? 1 : 0;
 }

@@ -92,11 +92,13 @@ static void set_failure(struct json *done, enum reason reason, const struct err 
 static int open_data(const struct order *o, struct dataset **ret, struct dataset **ret_test,
                      struct err *err)
 {
-    int r = dataset_open(o->dataset_path, ret, err);
-    if (r < 0 || !o->test_dataset_path) {
-        return r;
+    struct err why;
+    int r = dataset_open(o->dataset_path, ret, &why);
+    if (r < 0) {
+        return err_set(err, why.code, "The data set: %s", why.detail);
     }
-    return dataset_open(o->test_dataset_path, ret_test, err);
+    r = o->test_dataset_path ? dataset_open(o->test_dataset_path, ret_test, &why) : 0;
+    return r < 0 ? err_set(err, why.code, "The test data set: %s", why.detail) : 0;
 }
 
 static int hand_out(struct training *t, const struct model *m, struct json *done, struct err *err)

@@ -119,7 +119,10 @@ static void test_values(void **state)
 static void check_underflow(struct tile *t, const struct tile_isa *isa, bool f64, int lanes)
 {
     static const double scales[] = {1e-3, 5.0, 20.0, 300.0, 1e10};
-    for (int id = KERNEL_GAUSSIAN; id <= KERNEL_MATERN52; id++) {
+    for (int id = 0; id < KERNEL_COUNT_; id++) {
+        if (!kernel_uses_distance((enum kernel_id)id)) {
+            continue;
+        }
         for (int i = 0; i < 5; i++) {
             tile_fill(t, lanes, 8, 3, scales[i]);
             compute(t, isa, f64, (enum kernel_id)id);

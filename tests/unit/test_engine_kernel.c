@@ -42,7 +42,10 @@ static void test_one_bandwidth_a_feature(void **state)
 static void test_far_points_give_zero(void **state)
 {
     (void)state;
-    for (int id = KERNEL_GAUSSIAN; id <= KERNEL_MATERN52; id++) {
+    for (int id = 0; id < KERNEL_COUNT_; id++) {
+        if (!kernel_uses_distance((enum kernel_id)id)) {
+            continue;
+        }
         assert_same_bits(eval((enum kernel_id)id, 1e-300), 0.0);
     }
 }
