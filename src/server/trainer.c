@@ -17,6 +17,8 @@
 
 /* A cancelled job answers between two steps of its solver; a step may be one product with K. */
 #define CANCEL_GRACE_MS 10000
+/* How often the store is asked again to take what it refused, as a full disk makes it do. */
+#define RETRY_MS 1000
 
 /* A job on a worker. Lives from the claim to DONE or to the worker's loss. */
 struct run {
@@ -30,8 +32,18 @@ struct run {
     int kill_signal;
 };
 
+/* A job without a worker that the store still calls running. */
+struct stray {
+    struct stray *next;
+    char job[ID_SIZE];
+    int64_t staged; /* of its model, or 0 */
+};
+
 struct trainer {
     struct app *app;
+    struct stray *strays;
+    bool refused;      /* a claim, since the last retry */
+    uv_timer_t *retry; /* runs while there is something to try again */
 };
 
 int trainer_new(struct app *app, struct trainer **ret, struct err *err)
@@ -41,12 +53,32 @@ int trainer_new(struct app *app, struct trainer **ret, struct err *err)
         return err_no_memory(err);
     }
     t->app = app;
+    t->retry = mem_zalloc(sizeof *t->retry);
+    if (!t->retry) {
+        mem_free(t);
+        return err_no_memory(err);
+    }
+    uv_timer_init(app->loop, t->retry);
+    t->retry->data = t;
     *ret = t;
     return 0;
 }
 
+static void on_retry_closed(uv_handle_t *handle)
+{
+    mem_free(handle);
+}
+
 struct trainer *trainer_free(struct trainer *t)
 {
+    if (t) {
+        uv_close((uv_handle_t *)t->retry, on_retry_closed);
+        while (t->strays) {
+            struct stray *next = t->strays->next;
+            mem_free(t->strays);
+            t->strays = next;
+        }
+    }
     return mem_free(t);
 }
 
@@ -80,6 +112,72 @@ static void complain(struct trainer *t, const char *job, const char *doing, cons
 {
     log_msg(&t->app->log, LOG_ERROR, doing, "job", job, "code", err_name(err->code), "detail",
             err->detail, NULL);
+}
+
+/* ---- what the store did not take ---- */
+
+/* Tells the store that the job lost its worker: it is queued again, or ends. */
+static int put_back(struct trainer *t, const char *job, const char *message)
+{
+    cleanup_mem char *problem = job_problem(job, reason_name(REASON_WORKER_LOST), message, "");
+    enum job_status status;
+    struct err err;
+    int r = jobs_worker_lost(t->app->store, job, message, problem, clock_wall_ms(), &status, &err);
+    if (r < 0) {
+        complain(t, job, "job.not_recorded", &err);
+    }
+    subscribers_notify(t->app->subscribers, job);
+    return r;
+}
+
+/* Whether the store will take no more of it: it did, or the job is not what it was. */
+static bool settle(struct trainer *t, const struct stray *stray)
+{
+    if (stray->staged) {
+        models_drop_stage(t->app->store, stray->staged, NULL); /* Else swept at the next start. */
+    }
+    int r = put_back(t, stray->job, "The end of the job could not be recorded.");
+    return r == 0 || r == -ERR_NOT_FOUND || r == -ERR_CONFLICT;
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+    struct trainer *t = timer->data;
+    struct stray **link = &t->strays;
+    while (*link && !t->app->draining) {
+        struct stray *stray = *link;
+        if (settle(t, stray)) {
+            *link = stray->next;
+            mem_free(stray);
+        } else {
+            link = &stray->next;
+        }
+    }
+    t->refused = false;
+    trainer_kick(t);
+    if (!t->strays && !t->refused) {
+        uv_timer_stop(timer);
+    }
+}
+
+static void retry_later(struct trainer *t)
+{
+    if (!uv_is_active((uv_handle_t *)t->retry)) {
+        uv_timer_start(t->retry, on_retry, RETRY_MS, RETRY_MS);
+    }
+}
+
+/* On lack of memory the job waits for the next start. */
+static void add_stray(struct trainer *t, const char *job, int64_t staged)
+{
+    struct stray *stray = mem_zalloc(sizeof *stray);
+    if (stray) {
+        snprintf(stray->job, sizeof stray->job, "%s", job);
+        stray->staged = staged;
+        stray->next = t->strays;
+        t->strays = stray;
+        retry_later(t);
+    }
 }
 
 /* ---- a run's life ---- */
@@ -152,6 +250,8 @@ static void end_run(struct run *run, const struct job_end *end)
     struct err err;
     if (jobs_finish(t->app->store, run->job, end, clock_wall_ms(), &err) < 0) {
         complain(t, run->job, "job.not_recorded", &err);
+        add_stray(t, run->job, run->staged);
+        return;
     }
     log_msg(&t->app->log, LOG_INFO, "job.ended", "job", run->job, "status",
             job_status_name(end->status), "reason", end->reason, NULL);
@@ -174,7 +274,8 @@ static void launch(struct trainer *t, struct slot *slot, const struct job_row *j
     if (!run) {
         err_no_memory(&err);
         complain(t, job->id, "job.not_started", &err);
-        return; /* Still `running` in the store; found again at the next start. */
+        add_stray(t, job->id, 0);
+        return;
     }
     cleanup_json struct json *order = NULL;
     int r = make_order(t->app, job, &order, &err);
@@ -199,6 +300,8 @@ static bool feed(struct trainer *t, struct slot *slot)
         jobs_claim(t->app->store, slot_name(slot), slot_device(slot), clock_wall_ms(), &job, &err);
     if (r < 0) {
         complain(t, "", "queue.not_readable", &err);
+        t->refused = true;
+        retry_later(t);
     }
     if (r <= 0) {
         return false;
@@ -395,15 +498,9 @@ static void on_lost(void *context, struct slot *s, const char *cause)
     if (!t->app->draining) { /* Else it stays `running` and is queued again at the next start. */
         char message[160];
         snprintf(message, sizeof message, "The worker process ended unexpectedly: %s.", cause);
-        cleanup_mem char *problem =
-            job_problem(run->job, reason_name(REASON_WORKER_LOST), message, "");
-        enum job_status status;
-        struct err err;
-        if (jobs_worker_lost(t->app->store, run->job, message, problem, clock_wall_ms(), &status,
-                             &err) < 0) {
-            complain(t, run->job, "job.not_recorded", &err);
+        if (put_back(t, run->job, message) < 0) {
+            add_stray(t, run->job, run->staged);
         }
-        subscribers_notify(t->app->subscribers, run->job);
     }
     run_close(run);
 }

@@ -48,7 +48,8 @@ static int sql_failure(int code, struct err *err)
     case SQLITE_NOMEM:
         return err_no_memory(err);
     case SQLITE_FULL:
-        return err_set(err, ERR_IO, "The disk is full; the database could not take the change.");
+        return err_set(err, ERR_DISK_FULL,
+                       "The disk is full; the database could not take the change.");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return err_set(err, ERR_BUSY, "Another process is using the database; try again later.");

@@ -253,3 +253,24 @@ def test_a_model_that_lost_a_piece(daemons):
     for _ in range(2):
         assert daemon.api.predict("holed", X, expect=500).json()["code"] == "corrupt"
     daemon.api.post("/v1/models/holed/versions/1/load", 500)
+
+
+def test_an_end_that_the_store_refuses(daemons):
+    """Somebody else holds the database, as a full disk would: once it gives way, the job goes on."""
+    daemon = daemons()
+    X, y = data.regression(6000, d=6, seed=99)
+    job = daemon.api.create("held", daemon.api.upload_npz(X, y), test={"fraction": 0}, stop=STOP,
+                            kernel={"name": "gaussian", "bandwidth": 3.0}, regularization=1e-13,
+                            solver={"name": "pcg", "preconditioner": "none"})
+    daemon.api.wait_running(job["id"])
+    with contextlib.closing(sqlite3.connect(daemon.data_dir / "krrd.db", isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        os.kill(daemon.api.worker_pid("train"), signal.SIGKILL)
+        end = time.monotonic() + 60
+        while "job.not_recorded" not in daemon.log():
+            assert time.monotonic() < end, daemon.log()[-2000:]
+            time.sleep(0.05)
+        db.execute("ROLLBACK")
+    job = daemon.api.wait(job["id"])
+    assert job["status"] == "succeeded" and job["attempt"] == 2
+    check_gapless(daemon.api, job)

@@ -312,10 +312,11 @@ static void test_full_disk(void **state)
     OK(sql_script(f->store->db, limit, &f->err));
     char *text = mem_zalloc(100001);
     memset(text, 'x', 100000);
-    FAILS(jobs_progress(f->store, JOB, text, text, 1, NULL, &f->err), ERR_IO, "disk is full");
+    FAILS(jobs_progress(f->store, JOB, text, text, 1, NULL, &f->err), ERR_DISK_FULL,
+          "disk is full");
     int64_t key;
     OK(models_stage(f->store, JOB, &key, &f->err));
-    FAILS(models_stage_chunk(f->store, key, text, 100000, &f->err), ERR_IO, "disk is full");
+    FAILS(models_stage_chunk(f->store, key, text, 100000, &f->err), ERR_DISK_FULL, "disk is full");
     struct job_row row;
     OK(jobs_get(f->store, JOB, &row, &f->err));
     assert_null(row.progress);

@@ -195,9 +195,9 @@ static void test_full(void **state)
     OK(sql_begin(db, &f->err));
     OK(sql_run(db, insert, SQL_ARGS(sql_int(100)), &f->err));
     const int rc = sql_run(db, insert, SQL_ARGS(sql_int(1000000)), &f->err);
-    assert_int_equal(rc, -ERR_IO);
+    assert_int_equal(rc, -ERR_DISK_FULL);
     assert_contains(f->err.detail, "disk is full");
-    assert_int_equal(sql_end(db, rc, &f->err), -ERR_IO);
+    assert_int_equal(sql_end(db, rc, &f->err), -ERR_DISK_FULL);
     sql_number(db, count, SQL_NO_ARGS, &n, &f->err);
     assert_int_equal(n, 0);
     OK(sql_begin(db, &f->err));
