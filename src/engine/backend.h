@@ -99,6 +99,7 @@ struct backend_ops {
 struct backend {
     const struct backend_ops *ops;
     int threads;               /* CPU threads in use */
+    const char *isa;           /* instruction set of the kernel loops, static; NULL: no CPU's */
     int64_t bytes, peak_bytes; /* matrices and points alive, and their high-water mark */
     int64_t kernel_entries;    /* kernel values computed so far, for rates */
 };
