@@ -30,7 +30,6 @@ import subprocess
 import tempfile
 import time
 
-BLOCKS = [(128, 4096), (512, 2048), (256, None), (1024, None)]  # rows, columns (None: all)
 KERNELS = ("gaussian", "laplacian", "laplacian_l1")
 
 
@@ -60,10 +59,13 @@ class Problem:
         self.product = tensors["product"].T
 
 
-class Numpy:
-    """The dot form by BLAS; for the l1 norm one feature after the other."""
+class Peer:
+    own_threads = False  # works on one block at a time, with threads of its own
+    blocks = [(128, 4096), (512, 2048), (256, None), (1024, None)]  # rows, columns (None: all)
 
-    own_threads = False
+
+class Numpy(Peer):
+    """The dot form by BLAS; for the l1 norm one feature after the other."""
 
     def __init__(self, problem):
         import numpy
@@ -96,10 +98,8 @@ class Numpy:
         return D @ self.p.V[cols]
 
 
-class Scipy:
+class Scipy(Peer):
     """scipy.spatial.distance.cdist, which computes in float64."""
-
-    own_threads = False
 
     def __init__(self, problem):
         import numpy
@@ -119,10 +119,8 @@ class Scipy:
         return D @ self.V[cols]
 
 
-class Sklearn:
+class Sklearn(Peer):
     """rbf_kernel and laplacian_kernel."""
-
-    own_threads = False
 
     def __init__(self, problem):
         from sklearn.metrics import pairwise
@@ -137,7 +135,7 @@ class Sklearn:
         return self.function(self.p.X[rows], self.p.Z[cols], gamma=self.gamma) @ self.p.V[cols]
 
 
-class Torch:
+class Torch(Peer):
     own_threads = True
 
     def __init__(self, problem):
@@ -179,7 +177,10 @@ class TorchCdist(Torch):
 
 
 class Keops(Torch):
-    """A KeOps formula, compiled for the CPU with OpenMP; it takes all columns at once."""
+    """A KeOps formula, compiled for the CPU with OpenMP; it takes all columns at once, and stores
+    nothing, so it may have as many rows as it likes."""
+
+    blocks = [(2048, None), (8192, None)]
 
     def __init__(self, problem):
         super().__init__(problem)
@@ -226,8 +227,6 @@ class Worker:
         """Blocks of rows until the time is up or all are done."""
         peer, (size, columns) = self.peers[name], shape
         together = 1 if peer.own_threads else self.threads
-        # KeOps has no columns to split, and wants as many rows as it can get.
-        size, columns = (4096, None) if name == "keops" else (size, columns)
         parts, first, began = [], 0, time.perf_counter()
         while first < len(self.problem.X) and (not parts or time.perf_counter() - began < seconds):
             starts = [f for f in range(first, first + together * size, size) if f < len(self.problem.X)]
@@ -253,14 +252,14 @@ class Worker:
         for name in names:
             try:
                 self.peers[name] = PEERS[name](self.problem)
-                self.time(name, BLOCKS[0], 0.0)
+                self.time(name, self.peers[name].blocks[0], 0.0)
             except Exception as error:  # whatever a peer's installation may raise
                 self.peers.pop(name, None)
                 skipped[name] = f"{type(error).__name__}: {error}".splitlines()[0]
         return {"peers": list(self.peers), "skipped": skipped}
 
     def tune(self, name, seconds):
-        best = max(BLOCKS, key=lambda shape: self.time(name, shape, seconds)["entries_per_s"])
+        best = max(self.peers[name].blocks, key=lambda shape: self.time(name, shape, seconds)["entries_per_s"])
         return {"shape": best}
 
     def versions(self):
@@ -320,7 +319,7 @@ def run_bench(command):
 
 def summarize_bench(command, reports):
     middle = sorted(reports, key=lambda r: r["entries_per_s"])[len(reports) // 2]
-    return {"command": " ".join(command), **middle}
+    return {**middle, "command": " ".join(command)}
 
 
 def summarize_peer(name, shape, times):
@@ -388,8 +387,10 @@ def measure(options):
                     results["cases"].append(case)
                     results["versions"].update(versions)
                     results["cpu"], results["cores"] = (case["krr_bench"]["plain"][k] for k in ("cpu", "cores"))
-                    results["skipped"] += [{"name": name, "kernel": kernel, "d": d, "threads": threads, "reason": reason}
-                                           for name, reason in skipped.items()]
+                    results["skipped"] += [
+                        {"name": name, "kernel": kernel, "d": d, "threads": threads, "reason": reason}
+                        for name, reason in skipped.items()
+                    ]
             worker.close()
     return results
 

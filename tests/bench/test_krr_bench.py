@@ -37,7 +37,8 @@ def read_tensors(path):
     tensors = {}
     for name, entry in json.loads(raw[8:start]).items():
         first, end = entry["data_offsets"]
-        tensors[name] = numpy.frombuffer(raw[start + first : start + end], types[entry["dtype"]]).reshape(entry["shape"])
+        values = numpy.frombuffer(raw[start + first : start + end], types[entry["dtype"]])
+        tensors[name] = values.reshape(entry["shape"])
     return tensors
 
 
@@ -131,7 +132,8 @@ def test_solve_reports(tmp_path):
     write_data_set(tmp_path / "data", ["a", "b", "y"], numpy.column_stack([x, numpy.sin(3 * x[:, 0]) + x[:, 1]]))
     order = {"job": "job_bench", "dataset_path": str(tmp_path / "data"),
              "spec": {"model": "m", "dataset": "ds_00000000000000000000000001",
-                      "kernel": {"name": "gaussian", "bandwidth": 1.0}, "solver": {"name": "pcg"}, "stop": {"tolerance": 1e-6}, "test": {"fraction": 0.2}}}
+                      "kernel": {"name": "gaussian", "bandwidth": 1.0}, "solver": {"name": "pcg"},
+                      "stop": {"tolerance": 1e-6}, "test": {"fraction": 0.2}}}
     (tmp_path / "order.json").write_text(json.dumps(order))
     r = report("solve", "--job", str(tmp_path / "order.json"), "--threads", "1")
     assert r["command"] == "solve" and r["stop_reason"] == "converged" and r["solver"] == "pcg"
