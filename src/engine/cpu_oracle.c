@@ -126,8 +126,17 @@ void oracle__load_panel(const struct oracle *o, struct group g, void *panel)
 
 void oracle__load_rows(const struct oracle *o, int64_t first, int count, const void **z)
 {
-    for (int j = 0; j < count; j++) {
-        z[j] = points_row(o->Q.points, view_row(&o->Q, first + j));
+    const struct points *q = o->Q.points;
+    const size_t stride = (size_t)q->ld * dtype_size(q->dtype);
+    if (o->Q.index == NULL) {
+        const char *row = (const char *)q->data + (size_t)(o->Q.first + first) * stride;
+        for (int j = 0; j < count; j++) {
+            z[j] = row + (size_t)j * stride;
+        }
+    } else {
+        for (int j = 0; j < count; j++) {
+            z[j] = (const char *)q->data + (size_t)o->Q.index[first + j] * stride;
+        }
     }
     for (int j = count; j < count + TILE_BLOCK; j++) {
         z[j] = z[count - 1];
@@ -138,11 +147,18 @@ void oracle__load_rows(const struct oracle *o, int64_t first, int count, const v
 
 void oracle__load_weights(const struct product *p, int64_t first, int count, int ld, void *weights)
 {
+    const struct mat *V = &p->V;
     const size_t size = dtype_size(p->weights);
-    for (int c = 0; c < (int)p->V.cols; c++) {
+    for (int64_t c = 0; c < V->cols; c++) {
         char *to = (char *)weights + (size_t)(c * ld) * size;
-        const struct mat column = mat_rows(mat_cols(p->V, c, 1), first, count);
-        cpu__convert(p->weights, to, p->V.dtype, column.data, count);
+        const int64_t at = first + c * V->ld;
+        if (p->weights == DTYPE_F32) {
+            memcpy(to, (const float *)V->data + at, (size_t)count * size);
+        } else if (V->dtype == DTYPE_F64) {
+            memcpy(to, (const double *)V->data + at, (size_t)count * size);
+        } else {
+            cpu__convert(DTYPE_F64, to, DTYPE_F32, (const float *)V->data + at, count);
+        }
         memset(to + (size_t)count * size, 0, (size_t)(ld - count) * size);
     }
 }

@@ -132,58 +132,82 @@ INLINE double sum_lanes_f32(vec_f32 v)
 
 /* ---- mixed precision: float32 values, float64 weights and sums ---- */
 
-/* One column. A vector of K is two of float64; z_sums take both halves. */
-INLINE void apply_mixed(enum tile_use use, int vecs, const struct tile *t, int j, int c,
+#define LANES_F32 ((int)(TILE_VEC_BYTES / sizeof(float)))
+#define MIXED_COLS TILE_WIDE /* columns that share a conversion */
+#define MIXED_RUN TILE_BLOCK /* rows at a time; whole blocks */
+
+/* `cols` columns from c on. A vector of K is two of float64; z_sums take both halves. */
+INLINE void apply_mixed(enum tile_use use, int vecs, int cols, const struct tile *t, int j, int c,
                         const half_f32 *K)
 {
     const double *w = (const double *)t->z_weights + c * TILE_RUN + j;
     vec_f64 *sums = (vec_f64 *)t->x_sums + c * vecs * 2;
+    const vec_f64 *x = (const vec_f64 *)t->x_weights + c * vecs * 2;
+    vec_f64 *rows = (vec_f64 *)t->z_sums + j * t->cols + c;
+    vec_f64 row_sum[TILE_STEP][MIXED_COLS];
+    if (use == TILE_BOTH) {
+        UNROLL for (int i = 0; i < TILE_STEP * cols; i++)
+        {
+            row_sum[i / cols][i % cols] = rows[i / cols * t->cols + i % cols];
+        }
+    }
     for (int v = 0; v < vecs * 2; v++) {
-        vec_f64 sum = sums[v];
+        vec_f64 sum[MIXED_COLS];
+        UNROLL for (int i = 0; i < cols; i++) sum[i] = sums[i * vecs * 2 + v];
         UNROLL for (int r = 0; r < TILE_STEP; r++)
         {
-            sum = fma_each_f64(sum, __builtin_convertvector(K[r * vecs * 2 + v], vec_f64), w + r);
+            const vec_f64 value = __builtin_convertvector(K[r * vecs * 2 + v], vec_f64);
+            UNROLL for (int i = 0; i < cols; i++)
+            {
+                sum[i] = fma_each_f64(sum[i], value, w + i * TILE_RUN + r);
+                if (use == TILE_BOTH) {
+                    row_sum[r][i] += value * x[i * vecs * 2 + v];
+                }
+            }
         }
-        sums[v] = sum;
+        UNROLL for (int i = 0; i < cols; i++) sums[i * vecs * 2 + v] = sum[i];
     }
     if (use == TILE_BOTH) {
-        const vec_f64 *x = (const vec_f64 *)t->x_weights + c * vecs * 2;
-        vec_f64 *rows = (vec_f64 *)t->z_sums + j * t->cols + c;
-        for (int r = 0; r < TILE_STEP; r++) {
-            vec_f64 sum = rows[r * t->cols];
-            UNROLL for (int v = 0; v < vecs * 2; v++)
-            {
-                sum += __builtin_convertvector(K[r * vecs * 2 + v], vec_f64) * x[v];
-            }
-            rows[r * t->cols] = sum;
+        UNROLL for (int i = 0; i < TILE_STEP * cols; i++)
+        {
+            rows[i / cols * t->cols + i % cols] = row_sum[i / cols][i % cols];
         }
+    }
+}
+
+INLINE void mixed_columns(enum tile_use use, int vecs, const struct tile *t, int j, const float *K)
+{
+    int c = 0;
+    for (; c + MIXED_COLS <= t->cols; c += MIXED_COLS) {
+        apply_mixed(use, vecs, MIXED_COLS, t, j, c, (const half_f32 *)K);
+    }
+    for (; c < t->cols; c++) {
+        apply_mixed(use, vecs, 1, t, j, c, (const half_f32 *)K);
     }
 }
 
 /* Blocks of values are passed on in the first-level cache. */
 static void run_mixed(enum tile_use use, int lanes, const struct tile *t)
 {
-    const int vecs = lanes / (TILE_VEC_BYTES / (int)sizeof(float));
-    float K[TILE_STEP * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
+    float K[MIXED_RUN * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
     struct tile block = *t;
     block.K = K;
-    block.count = TILE_STEP;
-    for (int j = 0; j < t->count; j += TILE_STEP) {
+    for (int j = 0; j < t->count; j += MIXED_RUN) {
         block.z = t->z + j;
+        block.count = t->count - j < MIXED_RUN ? t->count - j : MIXED_RUN;
         run_f32(TILE_VALUES, lanes, &block);
-        for (int c = 0; c < t->cols; c++) {
+        for (int i = 0; i < block.count; i += TILE_STEP) {
+            const float *values = K + i * lanes;
             if (use == TILE_BOTH) {
-                apply_mixed(TILE_BOTH, TILE_WIDE, t, j, c, (const half_f32 *)K);
-            } else if (vecs == 1) {
-                apply_mixed(TILE_ROWS, 1, t, j, c, (const half_f32 *)K);
+                mixed_columns(TILE_BOTH, TILE_WIDE, t, j + i, values);
+            } else if (lanes == TILE_WIDE * LANES_F32) {
+                mixed_columns(TILE_ROWS, TILE_WIDE, t, j + i, values);
             } else {
-                apply_mixed(TILE_ROWS, TILE_WIDE, t, j, c, (const half_f32 *)K);
+                mixed_columns(TILE_ROWS, 1, t, j + i, values);
             }
         }
     }
 }
-
-#define LANES_F32 ((int)(TILE_VEC_BYTES / sizeof(float)))
 
 const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
     .name = QUOTE(TILE_ISA),
