@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "engine/cpu_oracle.h"
 
-#define CHUNK (42 * TILE_RUN)   /* rows of Q; fixed, see above */
+#define CHUNK (34 * TILE_RUN)   /* rows of Q; fixed, see above */
 #define BLOCK_RUN 64            /* rows of Q in a tile of kblock: whole panels */
 #define SEGMENT (8 * BLOCK_RUN) /* rows of Q one task of kblock takes */
 

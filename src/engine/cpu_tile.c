@@ -23,7 +23,7 @@
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
-_Static_assert(TILE_RUN % TILE_STEP == 0 && TILE_STEP <= TILE_BLOCK, "a run is whole blocks");
+_Static_assert(TILE_BLOCK % TILE_STEP == 0 && TILE_RUN % TILE_BLOCK == 0, "whole blocks");
 
 /* may_alias: panels and buffers are plain arrays elsewhere. */
 #define VECTOR(bytes) __attribute__((vector_size(bytes), may_alias))

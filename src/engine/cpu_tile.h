@@ -31,11 +31,11 @@
 
 #include "engine/kernel.h"
 
-#define TILE_RUN 96   /* also the length of a float32 sum before it is added in float64 */
+#define TILE_RUN 120  /* also the length of a float32 sum before it is added in float64 */
 #define TILE_COLS 64  /* right-hand sides that share one evaluation of the kernel */
 #define TILE_LANES 64 /* most lanes of any panel */
 #define TILE_ALIGN 64 /* bytes */
-#define TILE_BLOCK 12 /* most z rows of a block; TILE_RUN is a multiple of every block */
+#define TILE_BLOCK 20 /* z rows that are whole blocks everywhere; divides TILE_RUN */
 
 /* A kernel on scaled points. */
 struct tile_kernel {
@@ -49,7 +49,7 @@ struct tile_kernel {
 struct tile {
     const struct tile_kernel *kernel;
     const void *panel;
-    const void *const *z; /* `count`, then up to TILE_BLOCK - 1 spare ones to any valid row */
+    const void *const *z; /* `count`, then up to TILE_BLOCK spare ones to any valid row */
     int64_t d;
     int count;
     void *K;
