@@ -177,10 +177,9 @@ class TorchCdist(Torch):
 
 
 class Keops(Torch):
-    """A KeOps formula, compiled for the CPU with OpenMP; it takes all columns at once, and stores
-    nothing, so it may have as many rows as it likes."""
+    """A KeOps formula, compiled for the CPU with OpenMP; it takes all columns at once."""
 
-    blocks = [(2048, None), (8192, None)]
+    blocks = [(256, None), (1024, None)]
 
     def __init__(self, problem):
         super().__init__(problem)
@@ -372,6 +371,12 @@ def show(case):
               f"{own['symmetric']['entries_per_s'] / rate:6.2f}   block {peer['block']}", flush=True)
 
 
+def write(options, results):
+    """After every case, so that what was measured survives an interruption."""
+    if options.output:
+        options.output.write_text(json.dumps(results, indent=1) + "\n")
+
+
 def measure(options):
     results = {"command": " ".join(["bench/peers/operator.py", *sys.argv[1:]]),
                "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -391,6 +396,7 @@ def measure(options):
                         {"name": name, "kernel": kernel, "d": d, "threads": threads, "reason": reason}
                         for name, reason in skipped.items()
                     ]
+                    write(options, results)
             worker.close()
     return results
 
@@ -418,8 +424,6 @@ def main():
     reasons = {(s["name"], s["reason"]) for s in results["skipped"]}
     for name, reason in sorted(reasons):
         print(f"skipped: {name}: {reason}")
-    if options.output:
-        options.output.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":
