@@ -82,7 +82,9 @@ struct backend_ops {
     void (*points_free)(struct backend *be, struct points *p);
     /* Y <- a K(P,Q) V + b Y.  V is q x t, Y is p x t, t >= 1. K is never stored as a whole. P and Q
      * hold points of the same kernel and d, of one or of two `struct points`. A row of Y has the
-     * same bits however many rows P has. b = 0 ignores what Y held. */
+     * same bits however many rows P has, but for one case: when P and Q are the same view of the
+     * same points, a backend may use each kernel value for both sides, in an order that depends on
+     * the shape alone. b = 0 ignores what Y held. */
     int (*kmv)(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
                double b, const struct mat *Y, struct err *err);
     /* K <- K(P,Q), p x q. */
@@ -99,8 +101,9 @@ struct backend_ops {
 struct backend {
     const struct backend_ops *ops;
     int threads;               /* CPU threads in use */
+    const char *isa;           /* instruction set of the kernel loops, static; NULL: no CPU's */
     int64_t bytes, peak_bytes; /* matrices and points alive, and their high-water mark */
-    int64_t kernel_entries;    /* kernel values computed so far, for rates */
+    int64_t kernel_entries;    /* kernel values used so far, for rates; shared ones count twice */
 };
 
 static inline struct view view_all(const struct points *p, int64_t n)

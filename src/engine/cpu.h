@@ -6,6 +6,7 @@
  *   cpu_blas.c     dense algebra by OpenBLAS
  *   cpu_points.c   points prepared for a kernel
  *   cpu_oracle.c   kmv, kblock, kdiag: who computes which tile, in which order sums are added
+ *   cpu_symmetric.c  kmv of a view with itself: every tile serves both sides
  *   cpu_tile.*     the loops themselves, one build for each instruction set
  *
  * Threads are OpenMP's, in the tiles; OpenBLAS has its own. They never run at the same time: BLAS
@@ -23,17 +24,18 @@ struct cpu_backend {
     const struct tile_isa *isa;
 };
 
-/* Row-major [n, d], scaled so that the kernel needs no bandwidth, and centered (kernel.h). */
+/* Row-major [n, ld], scaled so that the kernel needs no bandwidth, and centered (kernel.h). For
+ * laplacian_l1 each row ends with the sum of its features (ld = d + 1), otherwise ld = d. */
 struct points {
     struct tile_kernel kernel;
     enum dtype dtype;
-    int64_t n, d;
+    int64_t n, d, ld;
     void *data;
 };
 
 static inline const void *points_row(const struct points *p, int64_t i)
 {
-    return (const char *)p->data + (size_t)(i * p->d) * dtype_size(p->dtype);
+    return (const char *)p->data + (size_t)(i * p->ld) * dtype_size(p->dtype);
 }
 
 /* Which row of its points the i-th member of a view is. */

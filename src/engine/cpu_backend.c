@@ -53,6 +53,7 @@ static int cpu_open(int ordinal, int threads, struct backend **ret, struct err *
     cpu->base.ops = &cpu_ops;
     cpu->base.threads = threads > 0 ? threads : omp_get_num_procs();
     cpu->isa = tile_isa_list(0);
+    cpu->base.isa = cpu->isa->name;
     *ret = &cpu->base;
     return 0;
 }

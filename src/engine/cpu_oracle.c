@@ -10,64 +10,46 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/cpu.h"
+#include "engine/cpu_oracle.h"
 
-#define CHUNK (64 * TILE_RUN)  /* rows of Q; fixed, see above */
-#define SEGMENT (8 * TILE_RUN) /* rows of Q one task of kblock takes */
+#define CHUNK (34 * TILE_RUN)   /* rows of Q; fixed, see above */
+#define BLOCK_RUN 64            /* rows of Q in a tile of kblock: whole panels */
+#define SEGMENT (8 * BLOCK_RUN) /* rows of Q one task of kblock takes */
 
 /* What one thread works in. Layouts as in cpu_tile.h; T arrays in space for float64. */
 struct scratch {
     double K[TILE_RUN * TILE_LANES];
     double weights[TILE_COLS * TILE_RUN];
+    double x_sums[TILE_COLS * TILE_LANES];
     double sums[TILE_COLS * TILE_LANES];
     double totals[TILE_COLS * TILE_LANES];
-    const void *z[TILE_RUN];
-    double panel[]; /* T[d][lanes] */
-} __attribute__((aligned(64)));
+    const void *z[TILE_RUN + TILE_BLOCK];
+    double panel[] __attribute__((aligned(TILE_ALIGN))); /* T[ld][lanes] */
+} __attribute__((aligned(TILE_ALIGN)));
 
-/* Everything a task needs to know; read-only while threads run. */
-struct oracle {
-    const struct tile_loops *loops;
-    struct view P, Q;
-    enum dtype dtype;
-    int64_t d;
-    int threads;
+/* The groups of an oracle's rows, and a struct scratch for each thread. */
+struct plan {
     int64_t wide_groups, groups;
-    char *scratch; /* one struct scratch a thread */
+    char *scratch;
     size_t scratch_size;
 };
 
-struct group {
-    int64_t first; /* member of P */
-    int rows;      /* 1 .. lanes */
-    int lanes;
-};
-
-static int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
-static struct group group_at(const struct oracle *o, int64_t g)
+static struct group group_at(const struct oracle *o, const struct plan *plan, int64_t g)
 {
     const int wide = o->loops->wide, narrow = o->loops->narrow;
     struct group ret = {.first = g * wide, .lanes = wide};
-    if (g >= o->wide_groups) {
-        ret.first = o->wide_groups * wide + (g - o->wide_groups) * narrow;
+    if (g >= plan->wide_groups) {
+        ret.first = plan->wide_groups * wide + (g - plan->wide_groups) * narrow;
         ret.lanes = narrow;
     }
     ret.rows = (int)min_i64(ret.lanes, o->P.count - ret.first);
     return ret;
 }
 
-static struct scratch *my_scratch(const struct oracle *o)
+static struct scratch *my_scratch(const struct plan *plan)
 {
-    return (struct scratch *)(void *)(o->scratch + (size_t)omp_get_thread_num() * o->scratch_size);
+    return (struct scratch *)(void *)(plan->scratch +
+                                      (size_t)omp_get_thread_num() * plan->scratch_size);
 }
 
 static bool view_valid(const struct view *v)
@@ -95,88 +77,117 @@ static int oracle_init(struct oracle *o, struct backend *be, struct view P, stru
         return rc;
     }
     *o = (struct oracle){.loops = cpu_loops(be, p->dtype),
+                         .kernel = q->kernel, /* Q's form: a row of P has the same bits anywhere */
                          .P = P,
                          .Q = Q,
                          .dtype = p->dtype,
                          .d = p->d,
+                         .ld = p->ld,
                          .threads = be->threads};
+    return 0;
+}
+
+static int plan_init(struct plan *plan, const struct oracle *o, struct err *err)
+{
     /* The rest takes narrow panels unless they would fill a wide one. */
     const int wide = o->loops->wide;
-    const int64_t narrow_groups = ceil_div(P.count % wide, o->loops->narrow);
+    const int64_t narrow_groups = ceil_div(o->P.count % wide, o->loops->narrow);
     const bool fills = narrow_groups * o->loops->narrow == wide;
-    o->wide_groups = P.count / wide + fills;
-    o->groups = o->wide_groups + (fills ? 0 : narrow_groups);
-    o->scratch_size = sizeof(struct scratch) + (size_t)(o->d + 1) * TILE_LANES * sizeof(double);
-    o->scratch = mem_aligned((size_t)o->threads, o->scratch_size);
-    return o->scratch == NULL ? err_no_memory(err) : 0;
+    plan->wide_groups = o->P.count / wide + fills;
+    plan->groups = plan->wide_groups + (fills ? 0 : narrow_groups);
+    plan->scratch_size = sizeof(struct scratch) + (size_t)(o->ld + 1) * TILE_LANES * sizeof(double);
+    plan->scratch = mem_aligned((size_t)o->threads, plan->scratch_size);
+    return plan->scratch == NULL ? err_no_memory(err) : 0;
 }
 
-static void oracle_deinit(struct oracle *o)
+static void plan_deinit(struct plan *plan)
 {
-    o->scratch = mem_free(o->scratch);
+    plan->scratch = mem_free(plan->scratch);
 }
 
-/* Lanes without a row repeat the last row; what they give is dropped. */
-static void load_panel(const struct oracle *o, struct group g, struct scratch *s)
+void oracle__load_panel(const struct oracle *o, struct group g, void *panel)
 {
     for (int i = 0; i < g.lanes; i++) {
         const int64_t member = g.first + (i < g.rows ? i : g.rows - 1);
         const void *row = points_row(o->P.points, view_row(&o->P, member));
         if (o->dtype == DTYPE_F32) {
-            float *panel = (float *)s->panel + i;
-            for (int64_t k = 0; k < o->d; k++) {
-                panel[k * g.lanes] = ((const float *)row)[k];
+            float *lane = (float *)panel + i;
+            for (int64_t k = 0; k < o->ld; k++) {
+                lane[k * g.lanes] = ((const float *)row)[k];
             }
         } else {
-            double *panel = s->panel + i;
-            for (int64_t k = 0; k < o->d; k++) {
-                panel[k * g.lanes] = ((const double *)row)[k];
+            double *lane = (double *)panel + i;
+            for (int64_t k = 0; k < o->ld; k++) {
+                lane[k * g.lanes] = ((const double *)row)[k];
             }
         }
     }
 }
 
-/* s->K <- kernel values of the panel and members first .. first+count-1 of Q. */
-static void load_values(const struct oracle *o, struct group g, int64_t first, int count,
-                        struct scratch *s)
+void oracle__load_rows(const struct oracle *o, int64_t first, int count, const void **z)
 {
-    for (int j = 0; j < count; j++) {
-        s->z[j] = points_row(o->Q.points, view_row(&o->Q, first + j));
+    const struct points *q = o->Q.points;
+    const size_t stride = (size_t)q->ld * dtype_size(q->dtype);
+    if (o->Q.index == NULL) {
+        const char *row = (const char *)q->data + (size_t)(o->Q.first + first) * stride;
+        for (int j = 0; j < count; j++) {
+            z[j] = row + (size_t)j * stride;
+        }
+    } else {
+        for (int j = 0; j < count; j++) {
+            z[j] = (const char *)q->data + (size_t)o->Q.index[first + j] * stride;
+        }
     }
-    for (int j = count; j % TILE_STEP != 0; j++) {
-        s->z[j] = s->z[count - 1];
+    for (int j = count; j < count + TILE_BLOCK; j++) {
+        z[j] = z[count - 1];
     }
-    o->loops->values(&o->P.points->kernel, g.lanes, s->panel, s->z, o->d, count, s->K);
 }
 
 /* ---- kmv ---- */
 
-struct product {
-    struct oracle o;
-    double a, b;
-    struct mat V, Y;    /* the columns of this pass, at most TILE_COLS */
-    enum dtype weights; /* float32 only when points and vectors are */
-};
+void oracle__load_weights(const struct product *p, int64_t first, int count, int ld, void *weights)
+{
+    const struct mat *V = &p->V;
+    const size_t size = dtype_size(p->weights);
+    for (int64_t c = 0; c < V->cols; c++) {
+        char *to = (char *)weights + (size_t)(c * ld) * size;
+        const int64_t at = first + c * V->ld;
+        if (p->weights == DTYPE_F32) {
+            memcpy(to, (const float *)V->data + at, (size_t)count * size);
+        } else if (V->dtype == DTYPE_F64) {
+            memcpy(to, (const double *)V->data + at, (size_t)count * size);
+        } else {
+            cpu__convert(DTYPE_F64, to, DTYPE_F32, (const float *)V->data + at, count);
+        }
+        memset(to + (size_t)count * size, 0, (size_t)(ld - count) * size);
+    }
+}
+
+void oracle__run(const struct product *p, enum tile_use use, int lanes, const struct tile *t)
+{
+    (p->weights == DTYPE_F32 ? p->o.loops->run : p->o.loops->run_f64)(use, lanes, t);
+}
 
 /* s->sums <- the group's kernel values times V over one chunk of Q. */
 static void sum_chunk(const struct product *p, struct group g, int64_t chunk, struct scratch *s)
 {
     const int cols = (int)p->V.cols;
+    memset(s->x_sums, 0, (size_t)(cols * g.lanes) * sizeof *s->x_sums);
     memset(s->sums, 0, (size_t)(cols * g.lanes) * sizeof *s->sums);
+    struct tile t = {.kernel = &p->o.kernel,
+                     .panel = s->panel,
+                     .z = s->z,
+                     .d = p->o.d,
+                     .cols = cols,
+                     .z_weights = s->weights,
+                     .x_sums = s->x_sums};
     const int64_t end = min_i64((chunk + 1) * CHUNK, p->o.Q.count);
     for (int64_t first = chunk * CHUNK; first < end; first += TILE_RUN) {
-        const int count = (int)min_i64(TILE_RUN, end - first);
-        load_values(&p->o, g, first, count, s);
-        for (int c = 0; c < cols; c++) {
-            const size_t at = (size_t)c * TILE_RUN * dtype_size(p->weights);
-            const struct mat column = mat_rows(mat_cols(p->V, c, 1), first, count);
-            cpu__convert(p->weights, (char *)s->weights + at, p->V.dtype, column.data, count);
-        }
-        if (p->weights == DTYPE_F32) {
-            p->o.loops->apply(g.lanes, s->K, count, s->weights, cols, s->sums);
-        } else {
-            p->o.loops->apply_f64(g.lanes, s->K, count, s->weights, cols, s->sums);
-        }
+        t.count = (int)min_i64(TILE_RUN, end - first);
+        oracle__load_rows(&p->o, first, t.count, s->z);
+        oracle__load_weights(p, first, t.count, TILE_RUN, s->weights);
+        oracle__run(p, TILE_ROWS, g.lanes, &t);
+        p->sums->drain(s->x_sums, cols * g.lanes, s->sums);
     }
 }
 
@@ -187,42 +198,42 @@ static void add_to(double *restrict totals, const double *restrict sums, int n)
     }
 }
 
-/* Y <- a totals + b Y for the group's rows. */
-static void write_rows(const struct product *p, struct group g, const double *totals)
+void oracle__write(const struct product *p, int64_t first, int64_t rows, const double *totals,
+                   int64_t ld)
 {
     for (int64_t c = 0; c < p->Y.cols; c++) {
-        for (int i = 0; i < g.rows; i++) {
-            double y = p->a * totals[c * g.lanes + i];
+        for (int64_t i = 0; i < rows; i++) {
+            double y = p->a * totals[c * ld + i];
             if (p->b != 0.0) {
-                y += p->b * mat_at(&p->Y, g.first + i, c);
+                y += p->b * mat_at(&p->Y, first + i, c);
             }
-            mat_set(&p->Y, g.first + i, c, y);
+            mat_set(&p->Y, first + i, c, y);
         }
     }
 }
 
 /* Many groups: a thread takes a group over all of Q. */
-static void product_by_groups(const struct product *p, int64_t chunks)
+static void product_by_groups(const struct product *p, const struct plan *plan, int64_t chunks)
 {
 #pragma omp parallel for num_threads(p->o.threads) schedule(dynamic)
-    for (int64_t i = 0; i < p->o.groups; i++) {
-        struct scratch *s = my_scratch(&p->o);
-        const struct group g = group_at(&p->o, i);
+    for (int64_t i = 0; i < plan->groups; i++) {
+        struct scratch *s = my_scratch(plan);
+        const struct group g = group_at(&p->o, plan, i);
         const int n = (int)p->V.cols * g.lanes;
         memset(s->totals, 0, (size_t)n * sizeof *s->totals);
-        load_panel(&p->o, g, s);
+        oracle__load_panel(&p->o, g, s->panel);
         for (int64_t chunk = 0; chunk < chunks; chunk++) {
             sum_chunk(p, g, chunk, s);
             add_to(s->totals, s->sums, n);
         }
-        write_rows(p, g, s->totals);
+        oracle__write(p, g.first, g.rows, s->totals, g.lanes);
     }
 }
 
 /* Few groups: threads share one group's chunks, a wave of them at a time; `sums` has room for
  * one wave, `totals` for one group. */
-static void product_group(const struct product *p, struct group g, int64_t chunks, int64_t wave,
-                          double *sums, double *totals)
+static void product_group(const struct product *p, const struct plan *plan, struct group g,
+                          int64_t chunks, int64_t wave, double *sums, double *totals)
 {
     const int n = (int)p->V.cols * g.lanes;
     memset(totals, 0, (size_t)n * sizeof *totals);
@@ -230,8 +241,8 @@ static void product_group(const struct product *p, struct group g, int64_t chunk
         const int64_t end = min_i64(first + wave, chunks);
 #pragma omp parallel num_threads(p->o.threads)
         {
-            struct scratch *s = my_scratch(&p->o);
-            load_panel(&p->o, g, s);
+            struct scratch *s = my_scratch(plan);
+            oracle__load_panel(&p->o, g, s->panel);
 #pragma omp for schedule(dynamic)
             for (int64_t chunk = first; chunk < end; chunk++) {
                 sum_chunk(p, g, chunk, s);
@@ -242,10 +253,11 @@ static void product_group(const struct product *p, struct group g, int64_t chunk
             add_to(totals, sums + (chunk - first) * n, n);
         }
     }
-    write_rows(p, g, totals);
+    oracle__write(p, g.first, g.rows, totals, g.lanes);
 }
 
-static int product_by_chunks(const struct product *p, int64_t chunks, struct err *err)
+static int product_by_chunks(const struct product *p, const struct plan *plan, int64_t chunks,
+                             struct err *err)
 {
     const int64_t wave = min_i64(chunks, 8L * p->o.threads);
     const size_t n = (size_t)p->V.cols * TILE_LANES;
@@ -253,20 +265,31 @@ static int product_by_chunks(const struct product *p, int64_t chunks, struct err
     if (sums == NULL) {
         return err_no_memory(err);
     }
-    for (int64_t i = 0; i < p->o.groups; i++) {
-        product_group(p, group_at(&p->o, i), chunks, wave, sums, sums + (size_t)wave * n);
+    for (int64_t i = 0; i < plan->groups; i++) {
+        product_group(p, plan, group_at(&p->o, plan, i), chunks, wave, sums,
+                      sums + (size_t)wave * n);
     }
     return 0;
 }
 
-static int product_run(const struct product *p, struct err *err)
+static int plain_product(const struct product *p, struct err *err)
 {
     const int64_t chunks = ceil_div(p->o.Q.count, CHUNK);
-    if (p->o.groups >= 2L * p->o.threads || chunks < 2) {
-        product_by_groups(p, chunks);
-        return 0;
+    struct plan plan;
+    int rc = plan_init(&plan, &p->o, err);
+    if (rc == 0 && (plan.groups >= 2L * p->o.threads || chunks < 2)) {
+        product_by_groups(p, &plan, chunks);
+    } else if (rc == 0) {
+        rc = product_by_chunks(p, &plan, chunks, err);
     }
-    return product_by_chunks(p, chunks, err);
+    plan_deinit(&plan);
+    return rc;
+}
+
+static bool same_view(const struct view *P, const struct view *Q)
+{
+    return P->points == Q->points && P->count == Q->count && P->index == Q->index &&
+           (P->index != NULL || P->first == Q->first);
 }
 
 int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
@@ -279,23 +302,28 @@ int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const s
         return rc;
     }
     p.weights = p.o.dtype == DTYPE_F32 && V->dtype == DTYPE_F32 ? DTYPE_F32 : DTYPE_F64;
+    p.sums = cpu_loops(be, p.weights);
     for (int64_t c = 0; c < V->cols && rc == 0; c += TILE_COLS) {
         const int64_t cols = min_i64(TILE_COLS, V->cols - c);
         p.V = mat_cols(*V, c, cols);
         p.Y = mat_cols(*Y, c, cols);
-        rc = product_run(&p, err);
+        rc = same_view(&P, &Q) && oracle__symmetric(&p) ? oracle__symmetric_product(&p, err)
+                                                        : plain_product(&p, err);
         be->kernel_entries += P.count * Q.count;
     }
-    oracle_deinit(&p.o);
     return rc;
 }
 
 /* ---- kblock ---- */
 
-static bool same_view(const struct view *P, const struct view *Q)
+/* s->K <- kernel values of the panel and members first .. first+count-1 of Q. */
+static void load_values(const struct oracle *o, struct group g, int64_t first, int count,
+                        struct scratch *s)
 {
-    return P->points == Q->points && P->count == Q->count && P->index == Q->index &&
-           (P->index != NULL || P->first == Q->first);
+    oracle__load_rows(o, first, count, s->z);
+    const struct tile t = {
+        .kernel = &o->kernel, .panel = s->panel, .z = s->z, .d = o->d, .count = count, .K = s->K};
+    o->loops->run(TILE_VALUES, g.lanes, &t);
 }
 
 /* K(g, run) <- the tile, and K(run, g) <- its transpose when `mirror`. */
@@ -322,19 +350,19 @@ static void write_tile(const struct oracle *o, struct group g, int64_t first, in
 
 /* One group against one segment of Q. A symmetric block has its tiles below the diagonal computed
  * and mirrored; groups never straddle a run, so each entry is written once. */
-static void block_task(const struct oracle *o, struct group g, int64_t segment, bool symmetric,
-                       const struct mat *K)
+static void block_task(const struct oracle *o, const struct plan *plan, struct group g,
+                       int64_t segment, bool symmetric, const struct mat *K)
 {
-    struct scratch *s = my_scratch(o);
-    const int64_t diagonal = g.first / TILE_RUN * TILE_RUN; /* the run that holds the group */
+    struct scratch *s = my_scratch(plan);
+    const int64_t diagonal = g.first / BLOCK_RUN * BLOCK_RUN; /* the run that holds the group */
     int64_t end = min_i64((segment + 1) * SEGMENT, o->Q.count);
-    end = symmetric ? min_i64(end, diagonal + TILE_RUN) : end;
+    end = symmetric ? min_i64(end, diagonal + BLOCK_RUN) : end;
     if (segment * SEGMENT >= end) {
         return;
     }
-    load_panel(o, g, s);
-    for (int64_t first = segment * SEGMENT; first < end; first += TILE_RUN) {
-        const int count = (int)min_i64(TILE_RUN, end - first);
+    oracle__load_panel(o, g, s->panel);
+    for (int64_t first = segment * SEGMENT; first < end; first += BLOCK_RUN) {
+        const int count = (int)min_i64(BLOCK_RUN, end - first);
         load_values(o, g, first, count, s);
         write_tile(o, g, first, count, s, K, symmetric && first < diagonal);
     }
@@ -344,20 +372,22 @@ int cpu__kblock(struct backend *be, struct view P, struct view Q, const struct m
                 struct err *err)
 {
     struct oracle o;
+    struct plan plan;
     int rc = cpu__expect(K->rows == P.count && K->cols == Q.count, "kblock", err);
-    if (rc < 0 || (rc = oracle_init(&o, be, P, Q, err)) < 0) {
+    if (rc < 0 || (rc = oracle_init(&o, be, P, Q, err)) < 0 ||
+        (rc = plan_init(&plan, &o, err)) < 0) {
         return rc;
     }
     const bool symmetric = same_view(&P, &Q);
     const int64_t segments = ceil_div(Q.count, SEGMENT);
 #pragma omp parallel for num_threads(o.threads) schedule(dynamic) collapse(2)
-    for (int64_t i = 0; i < o.groups; i++) {
+    for (int64_t i = 0; i < plan.groups; i++) {
         for (int64_t segment = 0; segment < segments; segment++) {
-            block_task(&o, group_at(&o, i), segment, symmetric, K);
+            block_task(&o, &plan, group_at(&o, &plan, i), segment, symmetric, K);
         }
     }
     be->kernel_entries += P.count * Q.count;
-    oracle_deinit(&o);
+    plan_deinit(&plan);
     return 0;
 }
 

@@ -3,8 +3,10 @@
  * flags and with
  *
  *   TILE_ISA        its name
+ *   TILE_LEAF       the file of its own operations
  *   TILE_VEC_BYTES  bytes of a vector register
- *   TILE_WIDE       vectors in a wide panel; TILE_WIDE * TILE_STEP sums must fit the registers
+ *   TILE_WIDE       vectors in a wide panel
+ *   TILE_STEP       z rows in a block; TILE_WIDE * TILE_STEP sums must fit the registers
  */
 #include <math.h>
 #include <stdbool.h>
@@ -13,38 +15,111 @@
 #include "engine/cpu_isa.h"
 #include "engine/cpu_tile.h"
 
-#define TILE_VECS_MAX TILE_WIDE
-#define TILE_APPLY_COLS 4
 #define LN2 0.69314718055994530942
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 32")
+#define QUOTE_(x) #x
+#define QUOTE(x) QUOTE_(x)
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
 
-enum form { FORM_L2, FORM_L1, FORM_DOT };
+_Static_assert(TILE_BLOCK % TILE_STEP == 0 && TILE_RUN % TILE_BLOCK == 0, "whole blocks");
 
-static inline float root_f32(float x)
+/* may_alias: panels and buffers are plain arrays elsewhere. */
+#define VECTOR(bytes) __attribute__((vector_size(bytes), may_alias))
+typedef float vec_f32 VECTOR(TILE_VEC_BYTES);
+typedef double vec_f64 VECTOR(TILE_VEC_BYTES);
+typedef uint32_t bits_f32 VECTOR(TILE_VEC_BYTES);
+typedef uint64_t bits_f64 VECTOR(TILE_VEC_BYTES);
+typedef float half_f32 VECTOR(TILE_VEC_BYTES / 2);
+
+/* What is summed over the features, and what is made of it. */
+enum form {
+    FORM_GAUSSIAN,
+    FORM_L1,
+    FORM_L1_MAX,
+    FORM_EXPONENTIAL,
+    FORM_MATERN32,
+    FORM_MATERN52,
+    FORM_LINEAR, /* inner products from here on */
+    FORM_POLYNOMIAL,
+    FORM_SIGMOID,
+    FORMS_
+};
+
+typedef void loop_function(const struct tile *t);
+
+#define EACH_USE(M, form) M(form, VALUES) M(form, ROWS) M(form, BOTH)
+#define EACH_LOOP(M)                                                                               \
+    EACH_USE(M, GAUSSIAN)                                                                          \
+    EACH_USE(M, L1)                                                                                \
+    EACH_USE(M, L1_MAX)                                                                            \
+    EACH_USE(M, EXPONENTIAL)                                                                       \
+    EACH_USE(M, MATERN32)                                                                          \
+    EACH_USE(M, MATERN52)                                                                          \
+    EACH_USE(M, LINEAR)                                                                            \
+    EACH_USE(M, POLYNOMIAL)                                                                        \
+    EACH_USE(M, SIGMOID)
+
+static enum form form_of(const struct tile_kernel *k)
 {
-    return sqrtf(x);
+    switch (k->id) {
+    case KERNEL_GAUSSIAN:
+        return FORM_GAUSSIAN;
+    case KERNEL_LAPLACIAN_L1:
+        return k->by_max ? FORM_L1_MAX : FORM_L1;
+    case KERNEL_MATERN32:
+        return FORM_MATERN32;
+    case KERNEL_MATERN52:
+        return FORM_MATERN52;
+    case KERNEL_LINEAR:
+        return FORM_LINEAR;
+    case KERNEL_POLYNOMIAL:
+        return FORM_POLYNOMIAL;
+    case KERNEL_SIGMOID:
+        return FORM_SIGMOID;
+    default: /* laplacian, matern12 */
+        return FORM_EXPONENTIAL;
+    }
 }
 
-static inline double root_f64(double x)
+/* Halves are added until one number is left; a fixed order. */
+INLINE double sum_lanes_f64(vec_f64 v)
 {
-    return sqrt(x);
+    double lane[TILE_VEC_BYTES / sizeof(double)] __attribute__((aligned(TILE_VEC_BYTES)));
+    *(vec_f64 *)lane = v;
+    for (int n = (int)(sizeof lane / sizeof lane[0]) / 2; n > 0; n /= 2) {
+        UNROLL for (int i = 0; i < n; i++) lane[i] += lane[i + n];
+    }
+    return lane[0];
 }
 
-/* 5e-9 relative, below float32's own rounding. */
+INLINE double sum_lanes_f32(vec_f32 v)
+{
+    half_f32 half[2];
+    memcpy(half, &v, sizeof v);
+    return sum_lanes_f64(__builtin_convertvector(half[0], vec_f64) +
+                         __builtin_convertvector(half[1], vec_f64));
+}
+
+/* 9e-8 relative. */
 #define T float
 #define BITS uint32_t
 #define NAME(x) x##_f32
+#define PS ps
 #define MANTISSA 23
 #define EXP_MIN -126
 #define ROUND 0x1.8p23
 #define EXP2_TERMS                                                                                 \
-    0.693147188026228781, 0.240226507605681269, 0.0555035711421907782, 0.00961808255727785149,     \
-        0.00133908633646712344, 0.000154531629451206902
+    0.6931469775997493, 0.2402224208533244, 0.05550733742411255, 0.00967151264264307,              \
+        0.0013264727448516489
 #include "engine/cpu_tile.inc"
 
 /* 6e-16 relative. */
 #define T double
 #define BITS uint64_t
 #define NAME(x) x##_f64
+#define PS pd
 #define MANTISSA 52
 #define EXP_MIN -1022
 #define ROUND 0x1.8p52
@@ -55,59 +130,84 @@ static inline double root_f64(double x)
         7.0709778665081385558e-9
 #include "engine/cpu_tile.inc"
 
-/* Mixed precision: float32 values, float64 weights and sums. One vector of lanes at a time. */
-typedef float half_f32 __attribute__((vector_size(TILE_VEC_BYTES / 2), may_alias));
+/* ---- mixed precision: float32 values, float64 weights and sums ---- */
+
 #define LANES_F32 ((int)(TILE_VEC_BYTES / sizeof(float)))
+#define MIXED_COLS TILE_WIDE /* columns that share a conversion */
+#define MIXED_RUN TILE_BLOCK /* rows at a time; whole blocks */
 
-static inline __attribute__((always_inline)) void
-mixed_cols(int cols, int lanes, const float *K, int count, const double *w, double *sums)
+/* `cols` columns from c on. A vector of K is two of float64; z_sums take both halves. */
+INLINE void apply_mixed(enum tile_use use, int vecs, int cols, const struct tile *t, int j, int c,
+                        const half_f32 *K)
 {
-    vec_f64 acc[TILE_APPLY_COLS][2] = {0};
-    for (int j = 0; j < count; j++) {
-        const half_f32 *value = (const half_f32 *)(K + j * lanes);
-        const vec_f64 low = __builtin_convertvector(value[0], vec_f64);
-        const vec_f64 high = __builtin_convertvector(value[1], vec_f64);
-        for (int c = 0; c < cols; c++) {
-            acc[c][0] += low * w[c * TILE_RUN + j];
-            acc[c][1] += high * w[c * TILE_RUN + j];
+    const double *w = (const double *)t->z_weights + c * TILE_RUN + j;
+    vec_f64 *sums = (vec_f64 *)t->x_sums + c * vecs * 2;
+    const vec_f64 *x = (const vec_f64 *)t->x_weights + c * vecs * 2;
+    vec_f64 *rows = (vec_f64 *)t->z_sums + j * t->cols + c;
+    vec_f64 row_sum[TILE_STEP][MIXED_COLS];
+    if (use == TILE_BOTH) {
+        UNROLL for (int i = 0; i < TILE_STEP * cols; i++)
+        {
+            row_sum[i / cols][i % cols] = rows[i / cols * t->cols + i % cols];
         }
     }
-    for (int c = 0; c < cols; c++) {
-        double lane[LANES_F32] __attribute__((aligned(64)));
-        ((vec_f64 *)lane)[0] = acc[c][0];
-        ((vec_f64 *)lane)[1] = acc[c][1];
-        for (int i = 0; i < LANES_F32; i++) {
-            sums[c * lanes + i] += lane[i];
+    for (int v = 0; v < vecs * 2; v++) {
+        vec_f64 sum[MIXED_COLS];
+        UNROLL for (int i = 0; i < cols; i++) sum[i] = sums[i * vecs * 2 + v];
+        UNROLL for (int r = 0; r < TILE_STEP; r++)
+        {
+            const vec_f64 value = __builtin_convertvector(K[r * vecs * 2 + v], vec_f64);
+            UNROLL for (int i = 0; i < cols; i++)
+            {
+                sum[i] = fma_each_f64(sum[i], value, w + i * TILE_RUN + r);
+                if (use == TILE_BOTH) {
+                    row_sum[r][i] += value * x[i * vecs * 2 + v];
+                }
+            }
+        }
+        UNROLL for (int i = 0; i < cols; i++) sums[i * vecs * 2 + v] = sum[i];
+    }
+    if (use == TILE_BOTH) {
+        UNROLL for (int i = 0; i < TILE_STEP * cols; i++)
+        {
+            rows[i / cols * t->cols + i % cols] = row_sum[i / cols][i % cols];
         }
     }
 }
 
-static void apply_mixed(int lanes, const void *K, int count, const double *w, int cols,
-                        double *sums)
+INLINE void mixed_columns(enum tile_use use, int vecs, const struct tile *t, int j, const float *K)
 {
-    for (int i = 0; i < lanes; i += LANES_F32) {
-        const float *values = (const float *)K + i;
-        int c = 0;
-        for (; c + TILE_APPLY_COLS <= cols; c += TILE_APPLY_COLS) {
-            mixed_cols(TILE_APPLY_COLS, lanes, values, count, w + c * TILE_RUN,
-                       sums + c * lanes + i);
-        }
-        for (; c < cols; c++) {
-            mixed_cols(1, lanes, values, count, w + c * TILE_RUN, sums + c * lanes + i);
-        }
+    int c = 0;
+    for (; c + MIXED_COLS <= t->cols; c += MIXED_COLS) {
+        apply_mixed(use, vecs, MIXED_COLS, t, j, c, (const half_f32 *)K);
+    }
+    for (; c < t->cols; c++) {
+        apply_mixed(use, vecs, 1, t, j, c, (const half_f32 *)K);
     }
 }
 
-static void apply_double(int lanes, const void *K, int count, const double *w, int cols,
-                         double *sums)
+/* Blocks of values are passed on in the first-level cache. */
+static void run_mixed(enum tile_use use, int lanes, const struct tile *t)
 {
-    apply_f64(lanes, K, count, w, cols, sums);
+    float K[MIXED_RUN * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
+    struct tile block = *t;
+    block.K = K;
+    for (int j = 0; j < t->count; j += MIXED_RUN) {
+        block.z = t->z + j;
+        block.count = t->count - j < MIXED_RUN ? t->count - j : MIXED_RUN;
+        run_f32(TILE_VALUES, lanes, &block);
+        for (int i = 0; i < block.count; i += TILE_STEP) {
+            const float *values = K + i * lanes;
+            if (use == TILE_BOTH) {
+                mixed_columns(TILE_BOTH, TILE_WIDE, t, j + i, values);
+            } else if (lanes == TILE_WIDE * LANES_F32) {
+                mixed_columns(TILE_ROWS, TILE_WIDE, t, j + i, values);
+            } else {
+                mixed_columns(TILE_ROWS, 1, t, j + i, values);
+            }
+        }
+    }
 }
-
-#define QUOTE_(x) #x
-#define QUOTE(x) QUOTE_(x)
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 
 const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
     .name = QUOTE(TILE_ISA),
@@ -115,16 +215,18 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
         {
             .wide = TILE_WIDE * LANES_F32,
             .narrow = LANES_F32,
-            .values = values_f32,
-            .apply = apply_f32,
-            .apply_f64 = apply_mixed,
+            .run = run_f32,
+            .run_f64 = run_mixed,
+            .drain = drain_f32,
+            .fold = fold_f32,
         },
     .f64 =
         {
             .wide = TILE_WIDE * LANES_F32 / 2,
             .narrow = LANES_F32 / 2,
-            .values = values_f64,
-            .apply = apply_f64,
-            .apply_f64 = apply_double,
+            .run = run_f64,
+            .run_f64 = run_f64,
+            .drain = drain_f64,
+            .fold = fold_f64,
         },
 };

@@ -1,48 +1,78 @@
 /*
  * The innermost loops of the CPU's kernel oracle. A tile is a panel of `lanes` rows x_i against a
- * run of up to TILE_RUN rows z_j. Three passes, all within the first-level cache:
+ * run of up to TILE_RUN rows z_j. It is taken in blocks of a few z rows, and a block never leaves
+ * the registers:
  *
- *   1. distances  D(j,i) = |x_i - z_j|_2^2, |x_i - z_j|_1 or x_i . z_j      register-blocked
- *   2. function   K(j,i) = f(D(j,i))                                       branch-free
- *   3. apply      sums(c,i) += sum_j K(j,i) w(c,j)                         for kmv only
+ *   distances   D(j,i) = |x_i - z_j|_2^2, |x_i - z_j|_1 or x_i . z_j
+ *   function    K(j,i) = f(D(j,i))
+ *   use         x_sums(c,i) += sum_j K(j,i) z_weights(c,j)
+ *               z_sums(c,j) += sum_i K(j,i) x_weights(c,i)   when the tile serves both sides
+ *               or K(j,i) is stored
  *
- * Distances are sums of explicit differences in the order of the features, so nothing cancels,
- * k(x,z) and k(z,x) have the same bits, and k(x,x) is exactly 1. Points come scaled: pass 2 needs
- * no bandwidth and its exponential is a bare power of two (tile_scale). What happens in one lane
- * does not depend on the other lanes or on the width of the panel.
+ * |x - z|_2 is a sum of explicit differences in the order of the features, so nothing cancels. For
+ * |x - z|_1 there is a faster form, sum 2 max(x,z) - sum x - sum z, for points whose own sums are
+ * small (tile_kernel.by_max). Either way k(x,z) and k(z,x) have the same bits, and k(x,x) is
+ * exactly 1. Points come scaled: f needs no bandwidth and its exponential is a bare power of two
+ * (tile_scale). What happens in one lane does not depend on the other lanes or on the width of the
+ * panel.
  *
- * Layouts (T is float or double): panel T[d][lanes]; z T[d] each; K T[TILE_RUN][lanes]; weights
- * [cols][TILE_RUN]; sums double[cols][lanes]. Panel and K are 64-byte aligned.
+ * Layouts (T is float or double, W the weights' type): panel T[d][lanes]; z T[d] each; K
+ * T[TILE_RUN][lanes]; weights W[cols][TILE_RUN] and W[cols][lanes]; x_sums
+ * likewise; z_sums keep a vector register of partial sums for each number, TILE_ALIGN bytes at
+ * most, [TILE_RUN][cols].
+ * Points for laplacian_l1 carry the sum of their features as one more feature. Panel, K and sums
+ * are 64-byte aligned.
  *
  * cpu_tile.c is compiled once for each instruction set, from one text.
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "engine/kernel.h"
 
-#define TILE_RUN 64   /* also the length of a float32 sum before it is added in float64 */
+#define TILE_RUN 120  /* also the length of a float32 sum before it is added in float64 */
 #define TILE_COLS 64  /* right-hand sides that share one evaluation of the kernel */
 #define TILE_LANES 64 /* most lanes of any panel */
-#define TILE_STEP 4   /* z rows handled together; divides TILE_RUN */
+#define TILE_ALIGN 64 /* bytes */
+#define TILE_BLOCK 20 /* z rows that are whole blocks everywhere; divides TILE_RUN */
 
 /* A kernel on scaled points. */
 struct tile_kernel {
     enum kernel_id id;
     double gamma, coef0; /* dot-product kernels */
     int degree;
+    bool by_max; /* laplacian_l1 by the faster form */
 };
+
+/* One panel against one run; see above. Members that a use does not need are ignored. */
+struct tile {
+    const struct tile_kernel *kernel;
+    const void *panel;
+    const void *const *z; /* `count`, then up to TILE_BLOCK spare ones to any valid row */
+    int64_t d;
+    int count;
+    void *K;
+    int cols;
+    const void *z_weights; /* 0 for the spare rows */
+    void *x_sums;
+    const void *x_weights; /* 0 for lanes without a row */
+    void *z_sums;
+};
+
+enum tile_use { TILE_VALUES, TILE_ROWS, TILE_BOTH, TILE_USES_ };
 
 struct tile_loops {
     int wide, narrow; /* the two panel widths, in lanes */
 
-    /* Passes 1 and 2. `count` z rows; z has pointers up to the next multiple of TILE_STEP, the
-     * spare ones to any valid row, and K is written as far. */
-    void (*values)(const struct tile_kernel *k, int lanes, const void *panel, const void *const *z,
-                   int64_t d, int count, void *K);
-    /* Pass 3 with weights of type T, or float64. */
-    void (*apply)(int lanes, const void *K, int count, const void *weights, int cols, double *sums);
-    void (*apply_f64)(int lanes, const void *K, int count, const double *weights, int cols,
-                      double *sums);
+    /* With weights and sums of type T, or float64. */
+    void (*run)(enum tile_use use, int lanes, const struct tile *t);
+    void (*run_f64)(enum tile_use use, int lanes, const struct tile *t);
+
+    /* For sums of type T: totals[i] += sums[i]; sums[i] <- 0. */
+    void (*drain)(void *sums, int n, double *totals);
+    /* The same for z_sums of so many rows: totals[c * ld + j] += the sum of a vector. */
+    void (*fold)(void *z_sums, int rows, int cols, double *totals, int64_t ld);
 };
 
 struct tile_isa {

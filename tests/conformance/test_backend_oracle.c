@@ -181,6 +181,46 @@ static void test_sizes(void **state)
     }
 }
 
+/* A cloud with itself: what a backend may evaluate once for both sides. */
+static void check_itself(struct backend *be, const struct kernel *k, enum precision precision,
+                         int64_t n, int64_t t)
+{
+    struct rng rng = rng_new((uint64_t)n, RNG_TEST);
+    struct cloud A = cloud_new(be, k, precision, n, 0.0, &rng);
+    const struct product m = {.kernel = k,
+                              .precision = precision,
+                              .p = &A,
+                              .q = &A,
+                              .P = view_all(A.points, n),
+                              .Q = view_all(A.points, n),
+                              .t = t,
+                              .a = -2.0,
+                              .b = n % 2 ? 0.5 : 0.0};
+    check_product(be, &m, &rng);
+    cloud_free(be, &A);
+}
+
+static void test_products_with_itself(void **state)
+{
+    static const int64_t sizes[] = {1, 2, 15, 16, 17, 31, 33, 255, 257}, ts[] = {1, 3, 10};
+    for (int id = 0; id < KERNEL_COUNT_; id++) {
+        const struct kernel k = usual_kernel((enum kernel_id)id, 3);
+        for (int precision = 0; precision < PRECISIONS; precision++) {
+            for (int s = 0; s < 9; s++) {
+                check_itself(*state, &k, (enum precision)precision, sizes[s], ts[s % 3]);
+                check_itself(*state, &k, (enum precision)precision, sizes[s], ts[(s + 1) % 3]);
+            }
+        }
+        check_itself(*state, &k, (enum precision)(id % PRECISIONS), 1000, ts[id / 3 % 3]);
+    }
+    const struct kernel wide = usual_kernel(KERNEL_GAUSSIAN, 435);
+    check_itself(*state, &wide, F32, 300, 2);
+    const struct kernel k = usual_kernel(KERNEL_MATERN32, 5);
+    for (int precision = 0; precision < PRECISIONS; precision++) {
+        check_itself(*state, &k, (enum precision)precision, 300, 65);
+    }
+}
+
 static void test_dimensions(void **state)
 {
     static const int64_t dims[] = {1, 2, 3, 7, 64, 435};
@@ -352,6 +392,56 @@ static double *product_bits(int threads, enum precision precision, const struct 
     return y;
 }
 
+/* Y <- K(A, A) V, t columns. With an index, the view is every other row. */
+static double *symmetric_bits(int threads, enum precision precision, const struct kernel *k,
+                              int64_t n, int64_t t, bool indexed)
+{
+    struct backend *be = device_open(threads);
+    struct rng rng = rng_new((uint64_t)n, RNG_TEST);
+    struct cloud A = cloud_new(be, k, precision, indexed ? 2 * n : n, 0.0, &rng);
+    int64_t *index = mem_array((size_t)n, sizeof *index);
+    for (int64_t i = 0; i < n; i++) {
+        index[i] = 2 * i;
+    }
+    double *v = host_normal(&rng, n * t);
+    struct mat V = device_mat(be, vector_dtype(precision), n, t, v);
+    struct mat Y = device_mat(be, vector_dtype(precision), n, t, NULL);
+    const struct view P = indexed ? view_index(A.points, index, n) : view_all(A.points, n);
+    must(be->ops->kmv(be, P, P, 1.0, &V, 0.0, &Y, &err));
+    double *y = device_get(be, &Y);
+    be->ops->mat_free(be, &V);
+    be->ops->mat_free(be, &Y);
+    mem_free(v);
+    mem_free(index);
+    cloud_free(be, &A);
+    device_close(be);
+    return y;
+}
+
+/* A product of a view with itself has the same bits on any number of threads. */
+static void test_bits_of_products_with_itself(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 2, 15, 16, 17, 31, 33, 255, 257, 1000, 3001};
+    static const int64_t ts[] = {1, 3, 10};
+    for (int id = 0; id < KERNEL_COUNT_ * PRECISIONS; id++) {
+        const struct kernel k = usual_kernel((enum kernel_id)(id / PRECISIONS), 3);
+        const enum precision precision = (enum precision)(id % PRECISIONS);
+        for (int s = 0; s < 11; s++) {
+            const int64_t n = sizes[s], t = ts[(s + id) % 3];
+            double *one = symmetric_bits(1, precision, &k, n, t, s % 2);
+            for (int threads = 2; threads <= 3; threads++) {
+                double *more = symmetric_bits(threads, precision, &k, n, t, s % 2);
+                for (int64_t i = 0; i < n * t; i++) {
+                    assert_same_bits(more[i], one[i]);
+                }
+                mem_free(more);
+            }
+            mem_free(one);
+        }
+    }
+}
+
 /* Parts of a product, on any number of threads, have the bits of the whole on one thread. */
 static void test_bits_of_rows(void **state)
 {
@@ -521,8 +611,9 @@ static void test_entries_are_counted(void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_device, close_device)
-TEST_MAIN(TEST(test_sizes), TEST(test_dimensions), TEST(test_right_hand_sides),
-          TEST(test_one_bandwidth_a_feature), TEST(test_factors), TEST(test_views),
-          TEST(test_extreme_scales), TEST(test_points_must_stay_finite),
-          cmocka_unit_test(test_bits_of_rows), TEST(test_blocks), TEST(test_symmetric_blocks),
-          TEST(test_diagonals), TEST(test_views_are_checked), TEST(test_entries_are_counted))
+TEST_MAIN(TEST(test_sizes), TEST(test_products_with_itself), TEST(test_dimensions),
+          TEST(test_right_hand_sides), TEST(test_one_bandwidth_a_feature), TEST(test_factors),
+          TEST(test_views), TEST(test_extreme_scales), TEST(test_points_must_stay_finite),
+          cmocka_unit_test(test_bits_of_rows), cmocka_unit_test(test_bits_of_products_with_itself),
+          TEST(test_blocks), TEST(test_symmetric_blocks), TEST(test_diagonals),
+          TEST(test_views_are_checked), TEST(test_entries_are_counted))

@@ -8,21 +8,38 @@
 
 #define D_MAX 20
 
-/* A panel of `lanes` rows against `count` rows; numbers in both types. */
-struct tile {
+/* A panel of `lanes` rows against `count` rows; numbers in both types. Each row ends with the sum
+ * of its features, added in the order of the features and in the type. */
+struct sample {
     int lanes, count;
     int64_t d;
     double x[TILE_LANES * D_MAX], z[TILE_RUN * D_MAX]; /* row-major, scaled */
-    float panel_f32[TILE_LANES * D_MAX] __attribute__((aligned(64)));
-    double panel_f64[TILE_LANES * D_MAX] __attribute__((aligned(64)));
-    float z_f32[TILE_RUN * D_MAX];
-    const void *rows_f32[TILE_RUN], *rows_f64[TILE_RUN];
-    float K_f32[TILE_RUN * TILE_LANES] __attribute__((aligned(64)));
-    double K_f64[TILE_RUN * TILE_LANES] __attribute__((aligned(64)));
+    float panel_f32[TILE_LANES * (D_MAX + 1)] __attribute__((aligned(TILE_ALIGN)));
+    double panel_f64[TILE_LANES * (D_MAX + 1)] __attribute__((aligned(TILE_ALIGN)));
+    float z_f32[TILE_RUN * (D_MAX + 1)];
+    double z_f64[TILE_RUN * (D_MAX + 1)];
+    const void *rows_f32[TILE_RUN + TILE_BLOCK], *rows_f64[TILE_RUN + TILE_BLOCK];
+    float K_f32[TILE_RUN * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
+    double K_f64[TILE_RUN * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
 };
 
+/* One row of d features, `step` numbers apart, and its sum. */
+static void put_row(const double *row, int64_t d, int64_t step, float *to_f32, double *to_f64)
+{
+    float sum_f32 = 0.0F;
+    double sum_f64 = 0.0;
+    for (int64_t k = 0; k < d; k++) {
+        to_f64[k * step] = row[k];
+        to_f32[k * step] = (float)row[k];
+        sum_f32 += (float)row[k];
+        sum_f64 += row[k];
+    }
+    to_f32[d * step] = sum_f32;
+    to_f64[d * step] = sum_f64;
+}
+
 /* Normal numbers times `scale`, representable in float32. */
-static void tile_fill(struct tile *t, int lanes, int count, int64_t d, double scale)
+static void sample_fill(struct sample *t, int lanes, int count, int64_t d, double scale)
 {
     struct rng rng = rng_new((uint64_t)(lanes + count), RNG_TEST);
     t->lanes = lanes;
@@ -30,16 +47,18 @@ static void tile_fill(struct tile *t, int lanes, int count, int64_t d, double sc
     t->d = d;
     for (int64_t i = 0; i < lanes * d; i++) {
         t->x[i] = (double)(float)(scale * rng_normal(&rng));
-        t->panel_f64[i % d * lanes + i / d] = t->x[i];
-        t->panel_f32[i % d * lanes + i / d] = (float)t->x[i];
     }
     for (int64_t i = 0; i < TILE_RUN * d; i++) {
         t->z[i] = (double)(float)(scale * rng_normal(&rng));
-        t->z_f32[i] = (float)t->z[i];
     }
-    for (int j = 0; j < TILE_RUN; j++) {
-        t->rows_f32[j] = t->z_f32 + j * d;
-        t->rows_f64[j] = t->z + j * d;
+    for (int i = 0; i < lanes; i++) {
+        put_row(t->x + i * d, d, lanes, t->panel_f32 + i, t->panel_f64 + i);
+    }
+    for (int j = 0; j < TILE_RUN + TILE_BLOCK; j++) {
+        const int64_t row = j % TILE_RUN;
+        put_row(t->z + row * d, d, 1, t->z_f32 + row * (d + 1), t->z_f64 + row * (d + 1));
+        t->rows_f32[j] = t->z_f32 + row * (d + 1);
+        t->rows_f64[j] = t->z_f64 + row * (d + 1);
     }
 }
 
@@ -49,18 +68,32 @@ static const struct tile_loops *loops_of(const struct tile_isa *isa, bool f64)
     return f64 ? &isa->f64 : &isa->f32;
 }
 
-static void compute(struct tile *t, const struct tile_isa *isa, bool f64, enum kernel_id id)
+static struct tile tile_of(const struct sample *t, const struct tile_kernel *k, bool f64)
 {
-    const struct tile_kernel k = {.id = id, .gamma = 0.25, .coef0 = 0.5, .degree = 5};
-    if (f64) {
-        isa->f64.values(&k, t->lanes, t->panel_f64, t->rows_f64, t->d, t->count, t->K_f64);
-    } else {
-        isa->f32.values(&k, t->lanes, t->panel_f32, t->rows_f32, t->d, t->count, t->K_f32);
-    }
+    return (struct tile){.kernel = k,
+                         .panel = f64 ? (const void *)t->panel_f64 : t->panel_f32,
+                         .z = f64 ? t->rows_f64 : t->rows_f32,
+                         .d = t->d,
+                         .count = t->count,
+                         .K = f64 ? (void *)t->K_f64 : (void *)t->K_f32};
+}
+
+static void compute_form(struct sample *t, const struct tile_isa *isa, bool f64, enum kernel_id id,
+                         bool by_max)
+{
+    const struct tile_kernel k = {
+        .id = id, .gamma = 0.25, .coef0 = 0.5, .degree = 5, .by_max = by_max};
+    const struct tile tile = tile_of(t, &k, f64);
+    loops_of(isa, f64)->run(TILE_VALUES, t->lanes, &tile);
+}
+
+static void compute(struct sample *t, const struct tile_isa *isa, bool f64, enum kernel_id id)
+{
+    compute_form(t, isa, f64, id, false);
 }
 
 /* Rounding of the distance r makes an error of about r units in exp(-r), hence rtol. */
-static void check_values(const struct tile *t, bool f64, enum kernel_id id, double rtol)
+static void check_values(const struct sample *t, bool f64, enum kernel_id id, double rtol)
 {
     const struct kernel k = {.id = id,
                              .d = t->d,
@@ -81,8 +114,8 @@ static void check_values(const struct tile *t, bool f64, enum kernel_id id, doub
 }
 
 /* Calls check for every instruction set, type and panel width. */
-static void for_each_panel(struct tile *t, void (*check)(struct tile *, const struct tile_isa *,
-                                                         bool f64, int lanes))
+static void for_each_panel(struct sample *t, void (*check)(struct sample *, const struct tile_isa *,
+                                                           bool f64, int lanes))
 {
     for (int i = 0; tile_isa_list(i) != NULL; i++) {
         const struct tile_isa *isa = tile_isa_list(i);
@@ -90,7 +123,7 @@ static void for_each_panel(struct tile *t, void (*check)(struct tile *, const st
             const struct tile_loops *loops = loops_of(isa, f64);
             print_message("%s %s: %d and %d lanes\n", isa->name, f64 ? "float64" : "float32",
                           loops->wide, loops->narrow);
-            assert_int_equal(TILE_RUN % loops->wide, 0);
+            assert_int_equal(TILE_LANES % loops->wide, 0);
             assert_int_equal(loops->wide % loops->narrow, 0);
             check(t, isa, f64, loops->wide);
             check(t, isa, f64, loops->narrow);
@@ -98,12 +131,12 @@ static void for_each_panel(struct tile *t, void (*check)(struct tile *, const st
     }
 }
 
-static void check_kernels(struct tile *t, const struct tile_isa *isa, bool f64, int lanes)
+static void check_kernels(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
 {
     static const int counts[] = {1, 4, 7, TILE_RUN};
     for (int id = 0; id < KERNEL_COUNT_; id++) {
         for (int i = 0; i < 4; i++) {
-            tile_fill(t, lanes, counts[i], 1 + 6 * i, 0.3);
+            sample_fill(t, lanes, counts[i], 1 + 6 * i, 0.3);
             compute(t, isa, f64, (enum kernel_id)id);
             check_values(t, f64, (enum kernel_id)id, 10.0);
         }
@@ -115,8 +148,35 @@ static void test_values(void **state)
     for_each_panel(*state, check_kernels);
 }
 
+/* The form by maxima: accurate for small numbers, symmetric, and exactly 1 for equal rows. */
+static void check_by_max(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+{
+    for (int64_t d = 1; d <= D_MAX; d += 6) {
+        sample_fill(t, lanes, lanes, d, 0.3);
+        compute_form(t, isa, f64, KERNEL_LAPLACIAN_L1, true);
+        check_values(t, f64, KERNEL_LAPLACIAN_L1, 10.0);
+        for (int i = 0; i < lanes; i++) {
+            put_row(t->x + i * d, d, 1, t->z_f32 + i * (d + 1), t->z_f64 + i * (d + 1));
+        }
+        compute_form(t, isa, f64, KERNEL_LAPLACIAN_L1, true);
+        for (int i = 0; i < lanes; i++) {
+            for (int j = 0; j < lanes; j++) {
+                const int at = i * lanes + j, mirror = j * lanes + i;
+                assert_true(f64 ? t->K_f64[at] == t->K_f64[mirror]
+                                : t->K_f32[at] == t->K_f32[mirror]);
+            }
+            assert_true((f64 ? t->K_f64[i * lanes + i] : (double)t->K_f32[i * lanes + i]) == 1.0);
+        }
+    }
+}
+
+static void test_by_max(void **state)
+{
+    for_each_panel(*state, check_by_max);
+}
+
 /* From 1 down to nothing: exponents cross the smallest normal number, and go far beyond. */
-static void check_underflow(struct tile *t, const struct tile_isa *isa, bool f64, int lanes)
+static void check_underflow(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
 {
     static const double scales[] = {1e-3, 5.0, 20.0, 300.0, 1e10};
     for (int id = 0; id < KERNEL_COUNT_; id++) {
@@ -124,7 +184,7 @@ static void check_underflow(struct tile *t, const struct tile_isa *isa, bool f64
             continue;
         }
         for (int i = 0; i < 5; i++) {
-            tile_fill(t, lanes, 8, 3, scales[i]);
+            sample_fill(t, lanes, 8, 3, scales[i]);
             compute(t, isa, f64, (enum kernel_id)id);
             check_values(t, f64, (enum kernel_id)id, 3000.0);
         }
@@ -137,7 +197,7 @@ static void test_underflow(void **state)
 }
 
 /* tanh keeps its relative accuracy where it is small, and ends at +-1. */
-static void check_sigmoid(struct tile *t, const struct tile_isa *isa, bool f64, int lanes)
+static void check_sigmoid(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
 {
     const struct tile_kernel k = {.id = KERNEL_SIGMOID, .gamma = 1.0};
     for (double u = 1e-12; u < 1e12; u *= 1.7) {
@@ -145,15 +205,17 @@ static void check_sigmoid(struct tile *t, const struct tile_isa *isa, bool f64, 
             t->panel_f32[i] = (float)(i % 2 ? u : -u);
             t->panel_f64[i] = (double)t->panel_f32[i];
         }
-        t->z[0] = 1.0;
-        t->z_f32[0] = 1.0F;
-        for (int j = 0; j < TILE_STEP; j++) {
-            t->rows_f32[j] = t->z_f32;
-            t->rows_f64[j] = t->z;
+        for (int j = 0; j < TILE_BLOCK; j++) {
+            t->z_f64[j] = 1.0;
+            t->z_f32[j] = 1.0F;
+            t->rows_f32[j] = t->z_f32 + j;
+            t->rows_f64[j] = t->z_f64 + j;
         }
-        const struct tile_loops *loops = loops_of(isa, f64);
-        loops->values(&k, lanes, f64 ? (void *)t->panel_f64 : (void *)t->panel_f32,
-                      f64 ? t->rows_f64 : t->rows_f32, 1, 1, f64 ? (void *)t->K_f64 : t->K_f32);
+        t->lanes = lanes;
+        t->d = 1;
+        t->count = 1;
+        const struct tile tile = tile_of(t, &k, f64);
+        loops_of(isa, f64)->run(TILE_VALUES, lanes, &tile);
         for (int i = 0; i < lanes; i++) {
             const double got = f64 ? t->K_f64[i] : (double)t->K_f32[i];
             assert_close(got, tanh((double)t->panel_f32[i]), f64 ? 2e-15 : 1e-6);
@@ -167,10 +229,10 @@ static void test_sigmoid(void **state)
 }
 
 /* NaN is passed on, not turned into a number. */
-static void check_nan(struct tile *t, const struct tile_isa *isa, bool f64, int lanes)
+static void check_nan(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
 {
     for (int id = 0; id < KERNEL_COUNT_; id++) {
-        tile_fill(t, lanes, 4, 2, 1.0);
+        sample_fill(t, lanes, 4, 2, 1.0);
         t->panel_f32[0] = NAN;
         t->panel_f64[0] = NAN;
         compute(t, isa, f64, (enum kernel_id)id);
@@ -184,40 +246,107 @@ static void test_nan(void **state)
     for_each_panel(*state, check_nan);
 }
 
-static void check_sums(struct tile *t, const struct tile_isa *isa, bool f64, int lanes)
+/* Numbers of either type in one buffer. */
+union numbers {
+    float f32[TILE_COLS * TILE_RUN];
+    double f64[TILE_COLS * TILE_RUN];
+} __attribute__((aligned(TILE_ALIGN)));
+
+static void normal_numbers(union numbers *w, bool f64, double *copy, int n, struct rng *rng)
+{
+    for (int i = 0; i < n; i++) {
+        copy[i] = (double)(float)rng_normal(rng);
+        if (f64) {
+            w->f64[i] = copy[i];
+        } else {
+            w->f32[i] = (float)copy[i];
+        }
+    }
+}
+
+/* Both sides' sums of one tile against K from the same loops. */
+struct sums_case {
+    const struct tile_isa *isa;
+    bool f64, weights_f64;
+    int cols;
+    enum tile_use use;
+};
+
+static void check_sums_case(struct sample *t, const struct sums_case *m)
+{
+    static union numbers w, x, x_sums;
+    static char z_sums[(TILE_RUN + TILE_BLOCK) * TILE_COLS * TILE_ALIGN]
+        __attribute__((aligned(TILE_ALIGN)));
+    static double w_copy[TILE_COLS * TILE_RUN], x_copy[TILE_COLS * TILE_LANES];
+    double x_totals[TILE_COLS * TILE_LANES] = {0}, z_totals[TILE_COLS * TILE_RUN] = {0};
+    struct rng rng = rng_new(3, RNG_TEST);
+    normal_numbers(&w, m->weights_f64, w_copy, m->cols * TILE_RUN, &rng);
+    normal_numbers(&x, m->weights_f64, x_copy, m->cols * t->lanes, &rng);
+    for (int c = 0; c < m->cols; c++) { /* spare rows have no weight */
+        for (int j = t->count; j < TILE_RUN; j++) {
+            w_copy[c * TILE_RUN + j] = 0.0;
+            if (m->weights_f64) {
+                w.f64[c * TILE_RUN + j] = 0.0;
+            } else {
+                w.f32[c * TILE_RUN + j] = 0.0F;
+            }
+        }
+    }
+    const struct tile_kernel k = {.id = KERNEL_GAUSSIAN};
+    struct tile tile = tile_of(t, &k, m->f64);
+    tile.cols = m->cols;
+    tile.z_weights = &w;
+    tile.x_weights = &x;
+    tile.x_sums = &x_sums;
+    tile.z_sums = z_sums;
+    const struct tile_loops *loops = loops_of(m->isa, m->f64);
+    const struct tile_loops *sums = loops_of(m->isa, m->weights_f64);
+    loops->run(TILE_VALUES, t->lanes, &tile);
+    /* Twice, to see that drain and fold leave nothing behind. */
+    for (int pass = 0; pass < 2; pass++) {
+        (m->weights_f64 ? loops->run_f64 : loops->run)(m->use, t->lanes, &tile);
+        sums->drain(&x_sums, m->cols * t->lanes, x_totals);
+        sums->fold(z_sums, t->count, m->cols, z_totals, TILE_RUN);
+    }
+    const double rtol = m->weights_f64 ? 1e-13 : 4e-6;
+    for (int c = 0; c < m->cols; c++) {
+        double z_sum[TILE_RUN] = {0}, z_size[TILE_RUN] = {0};
+        for (int i = 0; i < t->lanes; i++) {
+            double sum = 0.0, size = 0.0;
+            for (int j = 0; j < t->count; j++) {
+                const int at = j * t->lanes + i;
+                const double value = m->f64 ? t->K_f64[at] : (double)t->K_f32[at];
+                const double a = value * w_copy[c * TILE_RUN + j];
+                const double b = value * x_copy[c * t->lanes + i];
+                sum += a;
+                size += fabs(a);
+                z_sum[j] += b;
+                z_size[j] += fabs(b);
+            }
+            assert_near(x_totals[c * t->lanes + i], 2.0 * sum, rtol * size);
+        }
+        for (int j = 0; j < t->count; j++) {
+            const double expected = m->use == TILE_BOTH ? 2.0 * z_sum[j] : 0.0;
+            assert_near(z_totals[c * TILE_RUN + j], expected, rtol * z_size[j]);
+        }
+    }
+}
+
+static void check_sums(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
 {
     static const int cols[] = {1, 3, 4, 9, TILE_COLS};
-    static float w_f32[TILE_COLS * TILE_RUN];
-    static double w[TILE_COLS * TILE_RUN], sums[TILE_COLS * TILE_LANES];
-    struct rng rng = rng_new(3, RNG_TEST);
-    for (int i = 0; i < TILE_COLS * TILE_RUN; i++) {
-        w_f32[i] = (float)rng_normal(&rng);
-        w[i] = (double)w_f32[i];
-    }
-    const struct tile_loops *loops = loops_of(isa, f64);
-    for (int variant = 0; variant < 10; variant++) {
-        const int n = cols[variant / 2], count = 61;
-        const bool by_f64 = variant % 2 || f64;
-        tile_fill(t, lanes, count, 3, 0.3);
-        compute(t, isa, f64, KERNEL_GAUSSIAN);
-        for (int i = 0; i < n * lanes; i++) {
-            sums[i] = 100.0;
-        }
-        const void *K = f64 ? (const void *)t->K_f64 : t->K_f32;
-        if (variant % 2) {
-            loops->apply_f64(lanes, K, count, w, n, sums);
-        } else {
-            loops->apply(lanes, K, count, f64 ? (const void *)w : w_f32, n, sums);
-        }
-        for (int i = 0; i < n * lanes; i++) {
-            double expected = 100.0, size = 0.0;
-            for (int j = 0; j < count; j++) {
-                const int at = j * lanes + i % lanes;
-                const double k = f64 ? t->K_f64[at] : (double)t->K_f32[at];
-                expected += k * w[i / lanes * TILE_RUN + j];
-                size += fabs(k * w[i / lanes * TILE_RUN + j]);
-            }
-            assert_near(sums[i], expected, by_f64 ? 1e-13 * 100.0 : 4e-6 * size);
+    sample_fill(t, lanes, 61, 3, 0.3);
+    for (int i = 0; i < 5; i++) {
+        struct sums_case m = {
+            .isa = isa, .f64 = f64, .weights_f64 = f64, .cols = cols[i], .use = TILE_ROWS};
+        check_sums_case(t, &m);
+        m.weights_f64 = true;
+        check_sums_case(t, &m);
+        m.use = TILE_BOTH; /* wide panels alone serve both sides */
+        if (lanes == loops_of(isa, f64)->wide) {
+            check_sums_case(t, &m);
+            m.weights_f64 = f64;
+            check_sums_case(t, &m);
         }
     }
 }
@@ -229,7 +358,7 @@ static void test_sums(void **state)
 
 static int new_tile(void **state)
 {
-    *state = mem_aligned(1, sizeof(struct tile));
+    *state = mem_aligned(1, sizeof(struct sample));
     return *state == NULL;
 }
 
@@ -240,5 +369,5 @@ static int free_tile(void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, new_tile, free_tile)
-TEST_MAIN(TEST(test_values), TEST(test_underflow), TEST(test_sigmoid), TEST(test_nan),
-          TEST(test_sums))
+TEST_MAIN(TEST(test_values), TEST(test_by_max), TEST(test_underflow), TEST(test_sigmoid),
+          TEST(test_nan), TEST(test_sums))

@@ -1,0 +1,28 @@
+/*
+ * What this machine can do at most, measured by small loops (ceiling_loops.h) on as many threads as
+ * the measurement that is held to it. Each figure is the best of several short runs, the threads
+ * running at the same time: interruptions by others make a run slower, never faster.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "wire/dtype.h"
+
+/* Lanes a second, all threads together. */
+struct ceiling_rates {
+    double fma;  /* multiply-adds */
+    double add;  /* additions, or maxima */
+    double pair; /* an addition and a multiply-add: fma where they have pipes of their own */
+    double root; /* square roots by the processor's instruction */
+};
+
+struct ceiling {
+    struct ceiling_rates f32, f64;
+    double read_bytes; /* a second, from memory */
+};
+
+/* `isa` as the engine names it; -ERR_UNSUPPORTED when this program has no loops for it. Takes about
+ * half a second and 64 MiB a thread. */
+int ceiling_measure(const char *isa, int threads, struct ceiling *ret, struct err *err);

@@ -1,0 +1,65 @@
+/*
+ * Compiled once for each instruction set, with
+ *   CEILING_ISA        its name
+ *   CEILING_VEC_BYTES  bytes of a vector register
+ */
+#include "bench/ceiling_loops.h"
+
+#include <math.h>
+
+#include "bench/ceiling_isa.h"
+
+#define CHAINS 12 /* latency 4 times two pipes, and some; with constants within 16 registers */
+#define ROOTS 16
+
+/* What a vector register is called in the constraints of GCC's asm statements. */
+#ifdef __aarch64__
+#define VECTOR_REGISTER "w"
+#else
+#define VECTOR_REGISTER "x"
+#endif
+
+#define T float
+#define NAME(x) x##_f32
+#define ROOT sqrtf
+#include "bench/ceiling_loops.inc"
+#undef T
+#undef NAME
+#undef ROOT
+#undef VEC
+#undef LANES
+
+#define T double
+#define NAME(x) x##_f64
+#define ROOT sqrt
+#include "bench/ceiling_loops.inc"
+#undef T
+#undef NAME
+#undef ROOT
+#undef VEC
+#undef LANES
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define QUOTE_(a) #a
+#define QUOTE(a) QUOTE_(a)
+#define LANES_F32 ((int64_t)(CEILING_VEC_BYTES / sizeof(float)))
+#define LANES_F64 ((int64_t)(CEILING_VEC_BYTES / sizeof(double)))
+
+const struct ceiling_isa JOIN(ceiling_isa_, CEILING_ISA) = {
+    .name = QUOTE(CEILING_ISA),
+    .f32 =
+        {
+            .fma = {.run = fma_f32, .lanes = CHAINS * LANES_F32},
+            .add = {.run = add_f32, .lanes = CHAINS * LANES_F32},
+            .pair = {.run = pair_f32, .lanes = CHAINS * LANES_F32},
+            .root = {.run = root_f32, .lanes = ROOTS * LANES_F32},
+        },
+    .f64 =
+        {
+            .fma = {.run = fma_f64, .lanes = CHAINS * LANES_F64},
+            .add = {.run = add_f64, .lanes = CHAINS * LANES_F64},
+            .pair = {.run = pair_f64, .lanes = CHAINS * LANES_F64},
+            .root = {.run = root_f64, .lanes = ROOTS * LANES_F64},
+        },
+};

@@ -1,0 +1,30 @@
+/*
+ * Small loops that run one kind of work as fast as the processor can, for one instruction set.
+ * ceiling_loops.c is compiled once for each, as the engine's tiles are, with the same flags.
+ *
+ *   fma   acc <- acc x + y           the multiply-add pipes
+ *   add   acc <- acc + x             the pipes of additions and maxima
+ *   pair  acc <- acc + (x - z)^2     one addition and one multiply-add: says whether they share
+ * pipes root  out <- sqrt(in)            the divider
+ *
+ * Operands lie in registers or in the first-level cache; the chains are independent and many enough
+ * to hide latencies. Where multiply-adds are two instructions (portable), so they are here.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct ceiling_loop {
+    /* `sink` takes a result, so that the work cannot be left out: 64 aligned bytes. */
+    void (*run)(int64_t rounds, void *sink);
+    int64_t lanes; /* operations of one round */
+};
+
+struct ceiling_type {
+    struct ceiling_loop fma, add, pair, root;
+};
+
+struct ceiling_isa {
+    const char *name; /* as the engine calls it */
+    struct ceiling_type f32, f64;
+};

@@ -1,0 +1,75 @@
+#include "bench/limit.h"
+
+#include <math.h>
+
+/* Seconds of one evaluation's square root, beside `busy` seconds of multiply-adds. */
+static double root_time(const struct ceiling_rates *rates, bool wide, double busy)
+{
+    const double newton = (wide ? 7.0 : 4.0) / rates->fma;
+    const double beside = fmax(1.0 / rates->root - busy, 0.0);
+    return fmin(newton, beside);
+}
+
+static int multiplications(int degree)
+{
+    int count = 0;
+    for (; degree > 1; degree >>= 1) {
+        count += 1 + (degree & 1);
+    }
+    return count;
+}
+
+/* Multiply-adds behind the distance, the root apart. */
+static int function_ops(const struct limit_case *c)
+{
+    const bool wide = c->values == DTYPE_F64;
+    const int exp2 = wide ? 10 : 5;
+    switch (c->kernel) {
+    case KERNEL_MATERN32:
+        return exp2 + 2;
+    case KERNEL_MATERN52:
+        return exp2 + 3;
+    case KERNEL_LINEAR:
+        return 0;
+    case KERNEL_POLYNOMIAL:
+        return multiplications(c->degree);
+    case KERNEL_SIGMOID:
+        return exp2 + (wide ? 5 : 3);
+    default:
+        return exp2;
+    }
+}
+
+static bool has_root(enum kernel_id id)
+{
+    return kernel_uses_distance(id) && !kernel_uses_l1(id) && id != KERNEL_GAUSSIAN;
+}
+
+/* Seconds of one entry by arithmetic. */
+static double arithmetic_time(const struct limit_case *c, const struct ceiling *ceiling)
+{
+    const struct ceiling_rates *values = c->values == DTYPE_F32 ? &ceiling->f32 : &ceiling->f64;
+    const struct ceiling_rates *vectors = c->vectors == DTYPE_F32 ? &ceiling->f32 : &ceiling->f64;
+    const int uses = c->symmetric ? 2 : 1;
+    const double distance = (double)c->d / (kernel_uses_l1(c->kernel) ? values->pair : values->fma);
+    double time = distance + function_ops(c) / values->fma + (double)(uses * c->rhs) / vectors->fma;
+    if (has_root(c->kernel)) {
+        time += root_time(values, c->values == DTYPE_F64, time);
+    }
+    return time / uses;
+}
+
+/* Seconds to read all points and weights and to write the result, once. */
+static double memory_time(const struct limit_case *c, const struct ceiling *ceiling)
+{
+    const int64_t rows = c->symmetric ? c->n : c->n + c->m;
+    const double points = (double)rows * (double)c->d * (double)dtype_size(c->values);
+    const double vectors = (double)(c->n + c->m) * (double)c->rhs * (double)dtype_size(c->vectors);
+    return (points + vectors) / ceiling->read_bytes;
+}
+
+double limit_entries_per_s(const struct limit_case *c, const struct ceiling *ceiling)
+{
+    const double entries = (double)c->n * (double)c->m;
+    return entries / fmax(entries * arithmetic_time(c, ceiling), memory_time(c, ceiling));
+}

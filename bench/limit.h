@@ -1,0 +1,46 @@
+/*
+ * The most kernel entries a second that this machine could produce and use, from its measured
+ * ceilings. An entry is one k(x_i, z_j), generated, multiplied with the weights of its t right-hand
+ * sides, added, and thrown away. A symmetric product (P is Q) uses one evaluation for two entries.
+ *
+ * Multiply-adds of one evaluation, in lanes:
+ *
+ *   distance   d       l2 and inner products; the dot form, the cheapest there is
+ *              d pairs laplacian_l1: |x-z|_1 = sum 2 max(x,z) - x - z needs a maximum as well
+ *   2^e        5       degree of the polynomial, float32     (10 in float64)
+ *   function   0       gaussian, laplacian_l1, linear: factors are folded into the data
+ *              root    laplacian, matern12; root + 2 matern32; root + 3 matern52
+ *              -       polynomial: multiplications of repeated squaring, no 2^e
+ *              3       sigmoid (5): the reciprocal by an estimate and one (two) Newton steps
+ *   weights    t       plain: one a right-hand side
+ *              2 t     symmetric: one for each of the two uses
+ *
+ *   root: the better of 4 (7) multiply-adds, an estimate with one (two) Newton steps, and the
+ *   processor's own instruction running beside everything else.
+ *
+ * Subtractions, rounding of exponents, scaling by powers of two, loads and conversions are taken
+ * as free, so this is an upper bound. With one right-hand side, gaussian:
+ *
+ *   plain      fma / (d + 6)           float64: fma / (d + 11)
+ *   symmetric  fma / ((d + 7) / 2)              fma / ((d + 12) / 2)
+ *
+ * In mixed precision kernel values are float32, weights and sums float64. Whatever is computed, all
+ * points and vectors are read once; the limit is the lower of the two.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/ceiling.h"
+#include "engine/kernel.h"
+
+struct limit_case {
+    enum kernel_id kernel;
+    int degree;                 /* of the polynomial kernel */
+    enum dtype values, vectors; /* of the kernel values; of the weights and sums */
+    int64_t n, m, d, rhs;
+    bool symmetric;
+};
+
+double limit_entries_per_s(const struct limit_case *c, const struct ceiling *ceiling);

@@ -1,0 +1,51 @@
+/* krr-bench: measures the engine. One JSON line on stdout, or a sentence on stderr and status 1. */
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "bench/operator.h"
+#include "bench/options.h"
+#include "bench/solve.h"
+
+static const struct backend_provider *const providers[] = {&backend_cpu_provider, NULL};
+
+static int print_line(const struct json *j, struct err *err)
+{
+    cleanup_mem char *text = json_print(j);
+    if (text == NULL) {
+        return err_no_memory(err);
+    }
+    return printf("%s\n", text) < 0 || fflush(stdout) != 0 ? err_errno(err, "write the report") : 0;
+}
+
+static int run(const struct bench_options *o, struct err *err)
+{
+    struct backend *be = NULL;
+    int r = backend_open(providers, o->device, o->threads, &be, err);
+    if (r < 0) {
+        return r;
+    }
+    cleanup_json struct json *report = NULL;
+    r = o->command == BENCH_OPERATOR ? operator_run(be, &o->product, &report, err)
+                                     : solve_run_order(be, o->job, &report, err);
+    backend_close(be);
+    return r == 0 ? print_line(report, err) : r;
+}
+
+int main(int argc, char **argv)
+{
+    struct err err = {.code = ERR_OK};
+    struct bench_options options;
+    int r = bench_options_read(argc, argv, &options, &err);
+    if (r == 0 && options.command == BENCH_HELP) {
+        fputs(bench_usage, stdout);
+        return 0;
+    }
+    if (r == 0) {
+        r = run(&options, &err);
+    }
+    if (r < 0) {
+        fprintf(stderr, "krr-bench: %s%s%s\n", err.pointer, err.pointer[0] != '\0' ? ": " : "",
+                err.detail);
+    }
+    return r < 0 ? 1 : 0;
+}

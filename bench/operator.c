@@ -1,0 +1,228 @@
+#include "bench/operator.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "bench/limit.h"
+#include "bench/machine.h"
+#include "bench/workload.h"
+
+#define CHECKED_ROWS 16
+
+/* One measurement in the making. */
+struct bench {
+    struct backend *be;
+    const struct operator_options *o;
+    struct workload work;
+    struct points *P, *Q; /* the same when symmetric */
+    struct mat V, Y;
+    double *seconds, *cpu_seconds; /* [repeat], sorted by bench_time */
+    int64_t product_bytes;         /* growth of the process in the first product, -1: unknown */
+    double error;
+    struct ceiling ceiling; /* where be->isa is not NULL */
+};
+
+static int bench_upload(struct bench *b, struct err *err)
+{
+    const struct backend_ops *ops = b->be->ops;
+    const struct workload *w = &b->work;
+    int r = ops->points_new(b->be, &w->kernel, w->P.dtype, &w->P, &b->P, err);
+    if (r == 0 && b->o->symmetric) {
+        b->Q = b->P;
+    } else if (r == 0) {
+        r = ops->points_new(b->be, &w->kernel, w->Q.dtype, &w->Q, &b->Q, err);
+    }
+    if (r == 0) {
+        r = ops->mat_new(b->be, w->vectors, w->Q.n, w->rhs, &b->V, err);
+    }
+    if (r == 0) {
+        r = ops->mat_put(b->be, w->V, w->Q.n, &b->V, err);
+    }
+    return r == 0 ? ops->mat_new(b->be, w->vectors, w->P.n, w->rhs, &b->Y, err) : r;
+}
+
+static void bench_deinit(struct bench *b)
+{
+    const struct backend_ops *ops = b->be->ops;
+    ops->mat_free(b->be, &b->Y);
+    ops->mat_free(b->be, &b->V);
+    if (b->Q != NULL && b->Q != b->P) {
+        ops->points_free(b->be, b->Q);
+    }
+    if (b->P != NULL) {
+        ops->points_free(b->be, b->P);
+    }
+    workload_deinit(&b->work);
+    mem_free(b->seconds);
+    mem_free(b->cpu_seconds);
+}
+
+static int multiply(struct bench *b, struct err *err)
+{
+    return b->be->ops->kmv(b->be, view_all(b->P, b->work.P.n), view_all(b->Q, b->work.Q.n), 1.0,
+                           &b->V, 0.0, &b->Y, err);
+}
+
+/* The untimed first product: its memory, its errors, and the file of --save. */
+static int bench_check(struct bench *b, struct err *err)
+{
+    cleanup_mem double *Y = mem_array((size_t)b->work.P.n, (size_t)b->work.rhs * sizeof *Y);
+    if (Y == NULL) {
+        return err_no_memory(err);
+    }
+    const int64_t before = machine_resident_bytes();
+    const bool known = machine_reset_peak() == 0 && before >= 0;
+    int r = multiply(b, err);
+    b->product_bytes = known ? machine_peak_bytes() - before : -1;
+    if (r == 0) {
+        r = b->be->ops->mat_get(b->be, &b->Y, Y, b->work.P.n, err);
+    }
+    if (r == 0) {
+        const int64_t rows = b->work.P.n < CHECKED_ROWS ? b->work.P.n : CHECKED_ROWS;
+        r = workload_error(&b->work, Y, rows, &b->error, err);
+    }
+    return r == 0 && b->o->save != NULL ? workload_save(&b->work, Y, b->o->save, err) : r;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const double *sorted, int64_t n)
+{
+    return 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]);
+}
+
+static int bench_time(struct bench *b, struct err *err)
+{
+    const int64_t n = b->o->repeat;
+    b->seconds = mem_array((size_t)n, sizeof *b->seconds);
+    b->cpu_seconds = mem_array((size_t)n, sizeof *b->cpu_seconds);
+    if (b->seconds == NULL || b->cpu_seconds == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const double began = clock_monotonic_s(), cpu_began = machine_cpu_s();
+        const int r = multiply(b, err);
+        if (r < 0) {
+            return r;
+        }
+        b->seconds[i] = clock_monotonic_s() - began;
+        b->cpu_seconds[i] = machine_cpu_s() - cpu_began;
+    }
+    qsort(b->seconds, (size_t)n, sizeof *b->seconds, ascending);
+    qsort(b->cpu_seconds, (size_t)n, sizeof *b->cpu_seconds, ascending);
+    return 0;
+}
+
+/* ---- the report ---- */
+
+static void report_case(const struct bench *b, struct json *j)
+{
+    const struct operator_options *o = b->o;
+    json_set_string(j, "command", "operator");
+    json_set_string(j, "kernel", kernel_name(o->kernel));
+    json_set_int(j, "n", o->n);
+    json_set_int(j, "m", o->m);
+    json_set_int(j, "d", o->d);
+    json_set_int(j, "rhs", o->rhs);
+    json_set_string(j, "precision", precision_name(o->precision));
+    json_set_string(j, "device", b->be->ops->name);
+    json_set_string(j, "isa", b->be->isa);
+    json_set_int(j, "threads", b->be->threads);
+    json_set_bool(j, "symmetric", o->symmetric);
+    json_set_int(j, "repeat", o->repeat);
+    json_set_number(j, "bandwidth", o->bandwidth);
+    json_set_int(j, "seed", o->seed);
+}
+
+static void report_rates(struct json *ceilings, const char *key, const struct ceiling_rates *rates)
+{
+    struct json *j = json_set_object(ceilings, key);
+    json_set_number(j, "fma_per_s", rates->fma);
+    json_set_number(j, "add_per_s", rates->add);
+    json_set_number(j, "pair_per_s", rates->pair);
+    json_set_number(j, "root_per_s", rates->root);
+}
+
+static void report_ceiling(const struct bench *b, struct json *j)
+{
+    if (b->be->isa == NULL) {
+        json_set(j, "ceilings", json_new_null());
+        return;
+    }
+    struct json *ceilings = json_set_object(j, "ceilings");
+    report_rates(ceilings, "float32", &b->ceiling.f32);
+    report_rates(ceilings, "float64", &b->ceiling.f64);
+    json_set_number(ceilings, "read_bytes_per_s", b->ceiling.read_bytes);
+}
+
+static double find_limit(const struct bench *b)
+{
+    const struct operator_options *o = b->o;
+    const struct limit_case c = {
+        .kernel = o->kernel,
+        .degree = b->work.kernel.degree,
+        .values = b->work.P.dtype,
+        .vectors = b->work.vectors,
+        .n = o->n,
+        .m = o->m,
+        .d = o->d,
+        .rhs = o->rhs,
+        .symmetric = o->symmetric,
+    };
+    return b->be->isa != NULL ? limit_entries_per_s(&c, &b->ceiling) : NAN;
+}
+
+static struct json *report(const struct bench *b)
+{
+    const int64_t n = b->o->repeat;
+    const double seconds = median(b->seconds, n);
+    const double rate = (double)b->o->n * (double)b->o->m / seconds;
+    const double limit = find_limit(b);
+    struct json *j = json_new_object();
+    report_case(b, j);
+    json_set_number(j, "seconds", seconds);
+    json_set_number(j, "seconds_best", b->seconds[0]);
+    json_set_number(j, "cpu_seconds", median(b->cpu_seconds, n));
+    json_set_number(j, "entries_per_s", rate);
+    json_set_number(j, "limit_entries_per_s", limit);
+    json_set_number(j, "fraction_of_limit", rate / limit);
+    json_set_number(j, "fraction_of_limit_best", rate / limit * seconds / b->seconds[0]);
+    json_set_number(j, "max_rel_err", b->error);
+    json_set_number(j, "product_bytes", b->product_bytes >= 0 ? (double)b->product_bytes : NAN);
+    report_ceiling(b, j);
+    machine_to_json(j);
+    return j;
+}
+
+static int measure(struct bench *b, struct err *err)
+{
+    int r = b->be->isa != NULL ? ceiling_measure(b->be->isa, b->be->threads, &b->ceiling, err) : 0;
+    if (r == 0) {
+        r = workload_init(&b->work, b->o, err);
+    }
+    if (r == 0) {
+        r = bench_upload(b, err);
+    }
+    if (r == 0) {
+        r = bench_check(b, err);
+    }
+    return r == 0 ? bench_time(b, err) : r;
+}
+
+int operator_run(struct backend *be, const struct operator_options *o, struct json **ret,
+                 struct err *err)
+{
+    struct bench b = {.be = be, .o = o};
+    const int r = measure(&b, err);
+    if (r == 0) {
+        *ret = report(&b);
+    }
+    bench_deinit(&b);
+    return r;
+}

@@ -1,0 +1,216 @@
+#include "bench/options.h"
+
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char bench_usage[] =
+    "krr-bench operator [--kernel gaussian] [--n 20000] [--m N] [--d 18] [--rhs 1]\n"
+    "          [--precision float32|float64|mixed] [--device cpu] [--threads 0] [--symmetric]\n"
+    "          [--repeat 5] [--bandwidth S] [--seed 0] [--save FILE]\n"
+    "    Times Y <- K(P,Q) V on normal random points; one JSON line. --symmetric: Q is P.\n"
+    "    --save writes points, weights and product as a safetensors file.\n"
+    "krr-bench solve --job ORDER.json [--device cpu] [--threads 0]\n"
+    "    Runs one training order; one JSON line.\n";
+
+/* Flags by the number getopt_long returns. */
+enum flag {
+    FLAG_KERNEL = 1,
+    FLAG_N,
+    FLAG_M,
+    FLAG_D,
+    FLAG_RHS,
+    FLAG_PRECISION,
+    FLAG_SYMMETRIC,
+    FLAG_REPEAT,
+    FLAG_BANDWIDTH,
+    FLAG_SEED,
+    FLAG_SAVE,
+    FLAG_DEVICE,
+    FLAG_THREADS,
+    FLAG_JOB,
+    FLAG_HELP
+};
+
+static const struct option operator_flags[] = {
+    {"kernel", required_argument, NULL, FLAG_KERNEL},
+    {"n", required_argument, NULL, FLAG_N},
+    {"m", required_argument, NULL, FLAG_M},
+    {"d", required_argument, NULL, FLAG_D},
+    {"rhs", required_argument, NULL, FLAG_RHS},
+    {"precision", required_argument, NULL, FLAG_PRECISION},
+    {"symmetric", no_argument, NULL, FLAG_SYMMETRIC},
+    {"repeat", required_argument, NULL, FLAG_REPEAT},
+    {"bandwidth", required_argument, NULL, FLAG_BANDWIDTH},
+    {"seed", required_argument, NULL, FLAG_SEED},
+    {"save", required_argument, NULL, FLAG_SAVE},
+    {"device", required_argument, NULL, FLAG_DEVICE},
+    {"threads", required_argument, NULL, FLAG_THREADS},
+    {"help", no_argument, NULL, FLAG_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static const struct option solve_flags[] = {
+    {"job", required_argument, NULL, FLAG_JOB},
+    {"device", required_argument, NULL, FLAG_DEVICE},
+    {"threads", required_argument, NULL, FLAG_THREADS},
+    {"help", no_argument, NULL, FLAG_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+/* A decimal integer in min..max, the whole text. */
+static int read_integer(const char *flag, const char *text, int64_t min, int64_t max, int64_t *ret,
+                        struct err *err)
+{
+    char *end;
+    const long long v = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || v < min || v > max) {
+        return err_set(err, ERR_INVALID, "--%s takes an integer from %lld to %lld, not \"%.40s\".",
+                       flag, (long long)min, (long long)max, text);
+    }
+    *ret = v;
+    return 0;
+}
+
+static int read_bandwidth(const char *text, double *ret, struct err *err)
+{
+    char *end;
+    const double v = strtod(text, &end);
+    if (end == text || *end != '\0' || !isfinite(v) || v <= 0.0) {
+        return err_set(err, ERR_INVALID, "--bandwidth takes a number above 0, not \"%.40s\".",
+                       text);
+    }
+    *ret = v;
+    return 0;
+}
+
+static int read_precision(const char *text, enum precision *ret, struct err *err)
+{
+    static const enum precision all[] = {PRECISION_FLOAT64, PRECISION_FLOAT32, PRECISION_MIXED};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (strcmp(text, precision_name(all[i])) == 0) {
+            *ret = all[i];
+            return 0;
+        }
+    }
+    return err_set(err, ERR_INVALID, "--precision is float32, float64 or mixed, not \"%.40s\".",
+                   text);
+}
+
+static int read_operator_flag(int flag, const char *text, struct operator_options *o,
+                              struct err *err)
+{
+    switch (flag) {
+    case FLAG_KERNEL:
+        return kernel_id_parse(text, &o->kernel, err);
+    case FLAG_N:
+        return read_integer("n", text, 1, 1000000000, &o->n, err);
+    case FLAG_M:
+        return read_integer("m", text, 1, 1000000000, &o->m, err);
+    case FLAG_D:
+        return read_integer("d", text, 1, 1000000, &o->d, err);
+    case FLAG_RHS:
+        return read_integer("rhs", text, 1, 4096, &o->rhs, err);
+    case FLAG_PRECISION:
+        return read_precision(text, &o->precision, err);
+    case FLAG_SYMMETRIC:
+        o->symmetric = true;
+        return 0;
+    case FLAG_REPEAT:
+        return read_integer("repeat", text, 1, 1000, &o->repeat, err);
+    case FLAG_BANDWIDTH:
+        return read_bandwidth(text, &o->bandwidth, err);
+    case FLAG_SEED:
+        return read_integer("seed", text, 0, INT64_MAX, &o->seed, err);
+    default:
+        o->save = text;
+        return 0;
+    }
+}
+
+static int read_flag(int flag, const char *text, struct bench_options *o, struct err *err)
+{
+    int64_t threads = 0;
+    int r = 0;
+    switch (flag) {
+    case '?':
+        return err_set(err, ERR_INVALID, "See krr-bench --help.");
+    case FLAG_HELP:
+        o->command = BENCH_HELP;
+        return 0;
+    case FLAG_DEVICE:
+        o->device = text;
+        return 0;
+    case FLAG_JOB:
+        o->job = text;
+        return 0;
+    case FLAG_THREADS:
+        r = read_integer("threads", text, 0, 1024, &threads, err);
+        o->threads = (int)threads;
+        return r;
+    default:
+        return read_operator_flag(flag, text, &o->product, err);
+    }
+}
+
+/* What depends on other flags. */
+static int complete_operator(struct operator_options *o, struct err *err)
+{
+    if (o->symmetric && o->m != 0 && o->m != o->n) {
+        return err_set(err, ERR_INVALID, "--symmetric means that Q is P, so --m is --n.");
+    }
+    o->m = o->m != 0 ? o->m : o->n;
+    if (o->bandwidth == 0.0) {
+        o->bandwidth = kernel_uses_l1(o->kernel) ? (double)o->d : sqrt((double)o->d);
+    }
+    return 0;
+}
+
+static int read_command(const char *name, enum bench_command *ret, struct err *err)
+{
+    if (name != NULL && strcmp(name, "operator") == 0) {
+        *ret = BENCH_OPERATOR;
+    } else if (name != NULL && strcmp(name, "solve") == 0) {
+        *ret = BENCH_SOLVE;
+    } else if (name != NULL && strcmp(name, "--help") == 0) {
+        *ret = BENCH_HELP;
+    } else {
+        return err_set(err, ERR_INVALID,
+                       "The first word is operator or solve; see krr-bench --help.");
+    }
+    return 0;
+}
+
+int bench_options_read(int argc, char **argv, struct bench_options *ret, struct err *err)
+{
+    struct bench_options o = {
+        .device = "cpu",
+        .product = {.kernel = KERNEL_GAUSSIAN,
+                    .n = 20000,
+                    .d = 18,
+                    .rhs = 1,
+                    .precision = PRECISION_FLOAT32,
+                    .repeat = 5},
+    };
+    int r = read_command(argc > 1 ? argv[1] : NULL, &o.command, err);
+    const struct option *flags = o.command == BENCH_SOLVE ? solve_flags : operator_flags;
+    optind = 2;
+    for (int c; r == 0 && o.command != BENCH_HELP &&
+                (c = getopt_long(argc, argv, "", flags, NULL)) != -1;) {
+        r = read_flag(c, optarg, &o, err);
+    }
+    if (r == 0 && o.command != BENCH_HELP && optind != argc) {
+        r = err_set(err, ERR_INVALID, "\"%.40s\" is no flag.", argv[optind]);
+    }
+    if (r == 0 && o.command == BENCH_OPERATOR) {
+        r = complete_operator(&o.product, err);
+    }
+    if (r == 0 && o.command == BENCH_SOLVE && o.job == NULL) {
+        r = err_set(err, ERR_INVALID, "solve needs --job.");
+    }
+    if (r == 0) {
+        *ret = o;
+    }
+    return r;
+}

@@ -1,0 +1,35 @@
+/* The command line of krr-bench. Every number is checked; nothing is taken silently. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "engine/kernel.h"
+#include "wire/spec.h"
+
+enum bench_command { BENCH_HELP, BENCH_OPERATOR, BENCH_SOLVE };
+
+struct operator_options {
+    enum kernel_id kernel;
+    int64_t n, m, d, rhs; /* K is n x m */
+    double bandwidth;     /* sqrt(d), or d for laplacian_l1, unless given */
+    enum precision precision;
+    bool symmetric; /* P is Q; then m = n */
+    int64_t repeat;
+    int64_t seed;
+    const char *save; /* tensors file to write points, weights and product to, or NULL */
+};
+
+struct bench_options {
+    enum bench_command command;
+    const char *device;
+    int threads; /* 0: what the machine grants */
+    struct operator_options product;
+    const char *job; /* solve: the order's file */
+};
+
+extern const char bench_usage[];
+
+/* argv as main got it, strings borrowed. -ERR_INVALID names the flag. */
+int bench_options_read(int argc, char **argv, struct bench_options *ret, struct err *err);

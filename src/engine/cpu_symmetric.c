@@ -1,0 +1,256 @@
+/*
+ * Y <- a K(P,P) V + b Y with every tile evaluated once and used for both sides.
+ *
+ * The rows are cut into blocks. In step s the blocks (I, I+s), indices modulo the number of
+ * blocks, are tasks: over all steps each pair of blocks comes once. A task sums into buffers of its
+ * own, and adds them to the totals of its two blocks when it is its turn there: turns follow the
+ * order of tasks, so sums are added in one order whatever the number of threads. Threads take
+ * tasks in that order too, so a turn that is waited for always belongs to a task at work.
+ *
+ * Memory: totals of 8 bytes a number of Y, and for each thread a few hundred kilobytes.
+ */
+#include <omp.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/cpu_oracle.h"
+
+#define TOTALS_MAX (48L << 20)   /* bytes; more, and the plain product takes over */
+#define BLOCK_SUMS (32 * 1024)   /* numbers in a task's buffer for one block */
+#define BLOCK_ROWS 1024          /* at most; what packing a panel costs is spread over them */
+#define BLOCKS 16                /* at least, rows permitting, so that threads are kept busy */
+#define PANEL_BYTES (256 * 1024) /* panels and their sums stay in the second-level cache */
+#define Z_NUMBERS 256            /* z_sums, a vector each, stay in the first-level cache */
+
+struct symmetric {
+    const struct product *p;
+    int cols;
+    int wide;
+    int64_t n, block, blocks, tasks;
+    int panels;     /* of a block at a time */
+    int run;        /* rows z at a time */
+    double *totals; /* [cols][n] */
+    atomic_int_fast64_t next;
+    atomic_int_fast64_t *turn; /* of each block */
+    char *scratch;
+    size_t scratch_size, panel_size, lane_size; /* bytes; of a panel and of [cols][wide] numbers */
+};
+
+/* What one thread works in. */
+struct buffers {
+    char *panels;                /* T[panels][ld][wide] */
+    char *x_weights, *x_sums;    /* W[panels][cols][wide] */
+    char *z_weights;             /* W[cols][TILE_RUN] */
+    char *z_sums;                /* [TILE_RUN][cols] vectors */
+    double *x_totals, *z_totals; /* [cols][block] */
+    const void **z;
+};
+
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+bool oracle__symmetric(const struct product *p)
+{
+    return p->o.P.count > p->o.loops->wide &&
+           p->o.P.count <= TOTALS_MAX / (int64_t)sizeof(double) / p->V.cols;
+}
+
+static size_t whole_lines(size_t bytes)
+{
+    return (bytes + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
+}
+
+/* The parts of a thread's scratch; `base` NULL measures it. */
+static size_t lay_out(const struct symmetric *s, char *base, struct buffers *ret)
+{
+    char *at = base;
+    const size_t panels = (size_t)s->panels, cols = (size_t)s->cols;
+    const size_t block = whole_lines(cols * (size_t)s->block * sizeof(double));
+    ret->panels = at;
+    at += panels * s->panel_size;
+    ret->x_weights = at;
+    at += panels * s->lane_size;
+    ret->x_sums = at;
+    at += panels * s->lane_size;
+    ret->z_weights = at;
+    at += whole_lines(cols * TILE_RUN * sizeof(double));
+    ret->z_sums = at;
+    at += (size_t)(s->run + TILE_BLOCK) * cols * TILE_ALIGN;
+    ret->x_totals = (double *)(void *)at;
+    at += block;
+    ret->z_totals = (double *)(void *)at;
+    at += block;
+    ret->z = (const void **)(void *)at;
+    at += whole_lines((TILE_RUN + TILE_BLOCK) * sizeof(void *));
+    return (size_t)(at - base);
+}
+
+static void symmetric_plan(struct symmetric *s)
+{
+    const struct oracle *o = &s->p->o;
+    const int64_t wide = s->wide;
+    const int64_t most = clamp(BLOCK_SUMS / s->cols, wide, BLOCK_ROWS);
+    s->block = clamp(ceil_div(ceil_div(s->n, BLOCKS), wide) * wide, wide, most / wide * wide);
+    s->blocks = ceil_div(s->n, s->block);
+    s->tasks = s->blocks * (s->blocks + 1) / 2;
+    s->panel_size = (size_t)(o->ld * wide) * dtype_size(o->dtype);
+    s->lane_size = (size_t)(s->cols * wide) * dtype_size(s->p->weights);
+    s->panels =
+        (int)clamp(PANEL_BYTES / (int64_t)(s->panel_size + 2 * s->lane_size), 1, s->block / wide);
+    s->run = (int)clamp(Z_NUMBERS / s->cols / TILE_BLOCK * TILE_BLOCK, TILE_BLOCK, TILE_RUN);
+    s->scratch_size = lay_out(s, NULL, &(struct buffers){0});
+}
+
+/* ---- one task ---- */
+
+/* Panels first .. first+panels-1 rows of P into b, with their weights; sums are 0. */
+static void load_panels(const struct symmetric *s, int64_t first, int64_t end, struct buffers *b)
+{
+    for (int i = 0; first + i * s->wide < end; i++) {
+        const int64_t at = first + i * s->wide;
+        const int rows = (int)min_i64(s->wide, end - at);
+        const struct group g = {.first = at, .rows = rows, .lanes = s->wide};
+        oracle__load_panel(&s->p->o, g, b->panels + (size_t)i * s->panel_size);
+        oracle__load_weights(s->p, at, rows, s->wide, b->x_weights + (size_t)i * s->lane_size);
+        memset(b->x_sums + (size_t)i * s->lane_size, 0, s->lane_size);
+    }
+}
+
+/* The loaded panels, rows first .. end-1, against the rows z_first .. z_end-1. x_totals and
+ * z_totals begin at the first of these rows. */
+static void run_panels(const struct symmetric *s, enum tile_use use, int64_t first, int64_t end,
+                       int64_t z_first, int64_t z_end, double *x_totals, double *z_totals,
+                       struct buffers *b)
+{
+    const struct product *p = s->p;
+    const int panels = (int)ceil_div(end - first, s->wide);
+    int pending = 0; /* rows since sums were drained */
+    for (int64_t z = z_first; z < z_end; z += s->run) {
+        const int count = (int)min_i64(s->run, z_end - z);
+        oracle__load_rows(&p->o, z, count, b->z);
+        oracle__load_weights(p, z, count, TILE_RUN, b->z_weights);
+        pending += count;
+        const bool drain = pending + s->run > TILE_RUN || z + count == z_end;
+        for (int i = 0; i < panels; i++) {
+            const size_t lanes_at = (size_t)i * s->lane_size;
+            const struct tile t = {.kernel = &p->o.kernel,
+                                   .panel = b->panels + (size_t)i * s->panel_size,
+                                   .z = b->z,
+                                   .d = p->o.d,
+                                   .count = count,
+                                   .cols = s->cols,
+                                   .z_weights = b->z_weights,
+                                   .x_sums = b->x_sums + lanes_at,
+                                   .x_weights = b->x_weights + lanes_at,
+                                   .z_sums = b->z_sums};
+            oracle__run(p, use, s->wide, &t);
+            for (int c = 0; drain && c < s->cols; c++) {
+                const size_t column = lanes_at + (size_t)c * (s->lane_size / (size_t)s->cols);
+                p->sums->drain(b->x_sums + column, s->wide, x_totals + c * s->block + i * s->wide);
+            }
+        }
+        pending = drain ? 0 : pending;
+        if (use == TILE_BOTH) {
+            p->sums->fold(b->z_sums, count, s->cols, z_totals + (z - z_first), s->block);
+        }
+    }
+}
+
+/* A block with itself, panel by panel: the panel's own rows once, those after it for both. */
+static void diagonal_task(const struct symmetric *s, int64_t first, int64_t end, struct buffers *b)
+{
+    for (int64_t x = first; x < end; x += s->wide) {
+        const int64_t next = min_i64(x + s->wide, end);
+        double *here = b->x_totals + (x - first), *after = b->x_totals + (next - first);
+        load_panels(s, x, next, b);
+        run_panels(s, TILE_ROWS, x, next, x, next, here, NULL, b);
+        run_panels(s, TILE_BOTH, x, next, next, end, here, after, b);
+    }
+}
+
+static void pair_task(const struct symmetric *s, int64_t first, int64_t end, int64_t z_first,
+                      int64_t z_end, struct buffers *b)
+{
+    const int64_t step = (int64_t)s->panels * s->wide;
+    for (int64_t x = first; x < end; x += step) {
+        const int64_t next = min_i64(x + step, end);
+        load_panels(s, x, next, b);
+        run_panels(s, TILE_BOTH, x, next, z_first, z_end, b->x_totals + (x - first), b->z_totals,
+                   b);
+    }
+}
+
+/* ---- who adds when ---- */
+
+/* Waits until `turn` contributions have been added to the block, then adds one more. */
+static void add_in_turn(struct symmetric *s, int64_t block, int64_t turn, const double *sums)
+{
+    while (atomic_load_explicit(&s->turn[block], memory_order_acquire) != turn) {
+        sched_yield();
+    }
+    const int64_t first = block * s->block, rows = min_i64(s->block, s->n - first);
+    for (int c = 0; c < s->cols; c++) {
+        double *restrict totals = s->totals + c * s->n + first;
+        const double *restrict column = sums + c * s->block;
+        for (int64_t i = 0; i < rows; i++) {
+            totals[i] += column[i];
+        }
+    }
+    atomic_store_explicit(&s->turn[block], turn + 1, memory_order_release);
+}
+
+static void run_task(struct symmetric *s, int64_t task, struct buffers *b)
+{
+    const int64_t step = task / s->blocks, I = task % s->blocks, J = (I + step) % s->blocks;
+    const int64_t first = I * s->block, end = min_i64(first + s->block, s->n);
+    const size_t sums = (size_t)(s->cols * s->block) * sizeof(double);
+    memset(b->x_totals, 0, sums);
+    if (step == 0) {
+        diagonal_task(s, first, end, b);
+        add_in_turn(s, I, 0, b->x_totals);
+        return;
+    }
+    memset(b->z_totals, 0, sums);
+    const int64_t z_first = J * s->block;
+    pair_task(s, first, end, z_first, min_i64(z_first + s->block, s->n), b);
+    /* In this step block X is added to by the tasks X and X - step; the lower index goes first. */
+    add_in_turn(s, I, 2 * step - 1 + (I >= step), b->x_totals);
+    add_in_turn(s, J, 2 * step - 1 + (J < step), b->z_totals);
+}
+
+static void run_tasks(struct symmetric *s)
+{
+#pragma omp parallel num_threads(s->p->o.threads)
+    {
+        struct buffers b;
+        lay_out(s, s->scratch + (size_t)omp_get_thread_num() * s->scratch_size, &b);
+        memset(b.z_sums, 0, (size_t)((s->run + TILE_BLOCK) * s->cols) * TILE_ALIGN);
+        int64_t task;
+        while ((task = atomic_fetch_add(&s->next, 1)) < s->tasks) {
+            run_task(s, task, &b);
+        }
+    }
+}
+
+int oracle__symmetric_product(struct product *p, struct err *err)
+{
+    struct symmetric s = {
+        .p = p, .cols = (int)p->V.cols, .wide = p->o.loops->wide, .n = p->o.P.count};
+    symmetric_plan(&s);
+    cleanup_mem double *totals = mem_zarray((size_t)s.n * (size_t)s.cols, sizeof *totals);
+    cleanup_mem atomic_int_fast64_t *turn = mem_zarray((size_t)s.blocks, sizeof *turn);
+    cleanup_mem char *scratch = mem_aligned((size_t)p->o.threads, s.scratch_size);
+    if (totals == NULL || turn == NULL || scratch == NULL) {
+        return err_no_memory(err);
+    }
+    s.totals = totals;
+    s.turn = turn;
+    s.scratch = scratch;
+    run_tasks(&s);
+    oracle__write(p, 0, s.n, totals, s.n);
+    return 0;
+}

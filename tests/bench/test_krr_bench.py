@@ -1,0 +1,162 @@
+"""krr-bench on small sizes: what it prints and what it refuses. Nothing here depends on the time."""
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy
+import pytest
+
+PROGRAM = os.environ["KRRD_TEST_BENCH"]
+PEERS = pathlib.Path(__file__).resolve().parents[2] / "bench" / "peers" / "operator.py"
+
+# The largest error of a row, relative to its sum |k| |v|, that each precision may show.
+LARGEST_ERROR = {"float32": 1e-5, "mixed": 1e-5, "float64": 1e-12}
+KERNELS = [
+    "gaussian", "laplacian", "laplacian_l1", "matern12", "matern32", "matern52", "linear", "polynomial", "sigmoid",
+]
+
+
+def run(*words):
+    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=100)
+
+
+def report(*words):
+    done = run(*words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1
+    return json.loads(done.stdout)
+
+
+def read_tensors(path):
+    raw = path.read_bytes()
+    start = 8 + int.from_bytes(raw[:8], "little")
+    types = {"F32": numpy.float32, "F64": numpy.float64}
+    tensors = {}
+    for name, entry in json.loads(raw[8:start]).items():
+        first, end = entry["data_offsets"]
+        values = numpy.frombuffer(raw[start + first : start + end], types[entry["dtype"]])
+        tensors[name] = values.reshape(entry["shape"])
+    return tensors
+
+
+@pytest.mark.parametrize("precision", LARGEST_ERROR)
+def test_operator_reports(precision):
+    r = report("operator", "--n", "500", "--m", "300", "--d", "7", "--rhs", "3", "--precision", precision,
+               "--repeat", "2", "--threads", "2")
+    given = {"command": "operator", "kernel": "gaussian", "n": 500, "m": 300, "d": 7, "rhs": 3, "device": "cpu",
+             "precision": precision, "threads": 2, "symmetric": False, "repeat": 2}
+    assert {key: r[key] for key in given} == given
+    assert math.isclose(r["bandwidth"], math.sqrt(7))
+    assert r["isa"] in ("avx512", "avx2", "portable")
+    assert math.isclose(r["entries_per_s"], 150000 / r["seconds"])
+    assert math.isclose(r["fraction_of_limit"], r["entries_per_s"] / r["limit_entries_per_s"])
+    assert 0 < r["seconds_best"] <= r["seconds"]
+    for key in ("fma_per_s", "add_per_s", "pair_per_s", "root_per_s"):
+        assert r["ceilings"]["float32"][key] > 0 and r["ceilings"]["float64"][key] > 0
+    assert r["ceilings"]["read_bytes_per_s"] > 0
+    assert 0 <= r["max_rel_err"] < LARGEST_ERROR[precision]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_kernel_has_a_limit_and_small_errors(kernel):
+    r = report("operator", "--kernel", kernel, "--n", "100", "--d", "5", "--repeat", "1", "--symmetric")
+    assert r["symmetric"] and r["n"] == r["m"] == 100
+    assert r["limit_entries_per_s"] > 0
+    assert r["max_rel_err"] < LARGEST_ERROR["float32"]
+
+
+def test_saved_numbers_are_those_of_the_product(tmp_path):
+    path = tmp_path / "product.safetensors"
+    report("operator", "--n", "60", "--m", "40", "--d", "3", "--rhs", "2", "--precision", "float64", "--repeat", "1",
+           "--bandwidth", "2", "--save", str(path))
+    t = read_tensors(path)
+    assert t["points"].shape == (60, 3) and t["centers"].shape == (40, 3)
+    squares = ((t["points"][:, None, :] - t["centers"][None, :, :]) ** 2).sum(axis=2)
+    assert numpy.allclose(numpy.exp(-squares / 8) @ t["weights"].T, t["product"].T, rtol=1e-12, atol=1e-12)
+
+
+def test_the_seed_decides_the_numbers(tmp_path):
+    products = []
+    for seed in ("1", "1", "2"):
+        path = tmp_path / "product.safetensors"
+        report("operator", "--n", "20", "--repeat", "1", "--seed", seed, "--save", str(path))
+        products.append(path.read_bytes())
+    assert products[0] == products[1] != products[2]
+
+
+@pytest.mark.parametrize("words, said", [
+    ([], "operator or solve"),
+    (["product"], "operator or solve"),
+    (["operator", "--n", "0"], "--n takes an integer from 1"),
+    (["operator", "--d", "3x"], "--d takes"),
+    (["operator", "--rhs", ""], "--rhs takes"),
+    (["operator", "--bandwidth", "nan"], "--bandwidth takes"),
+    (["operator", "--kernel", "cubic"], "no kernel named"),
+    (["operator", "--precision", "half"], "--precision is"),
+    (["operator", "--symmetric", "--n", "10", "--m", "20"], "--symmetric"),
+    (["operator", "--job", "x"], "--help"),
+    (["operator", "500"], "is no flag"),
+    (["operator", "--device", "abacus"], "#/device"),
+    (["solve"], "--job"),
+    (["solve", "--job", "/nowhere/order.json"], "krr-bench: "),
+])
+def test_refusals(words, said):
+    done = run(*words)
+    assert done.returncode == 1 and done.stdout == ""
+    assert said in done.stderr
+
+
+def test_help():
+    done = run("--help")
+    assert done.returncode == 0 and "krr-bench solve" in done.stdout
+    assert run("solve", "--help").stdout == done.stdout
+
+
+def write_data_set(path, columns, data):
+    info = {"rows": data.shape[0], "columns": data.shape[1], "dtype": "float64", "column_names": columns,
+            "target_columns": [len(columns) - 1], "task": "regression", "classes": 0, "class_labels": [],
+            "warnings": []}
+    header = {"__metadata__": {"dataset": json.dumps(info)},
+              "data": {"dtype": "F64", "shape": list(data.shape), "data_offsets": [0, data.nbytes]}}
+    text = json.dumps(header).encode()
+    text += b" " * (-(len(text) + 8) % 64)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data.astype("<f8").tobytes())
+
+
+def test_solve_reports(tmp_path):
+    random = numpy.random.default_rng(0)
+    x = random.uniform(-1, 1, (300, 2))
+    write_data_set(tmp_path / "data", ["a", "b", "y"], numpy.column_stack([x, numpy.sin(3 * x[:, 0]) + x[:, 1]]))
+    order = {"job": "job_bench", "dataset_path": str(tmp_path / "data"),
+             "spec": {"model": "m", "dataset": "ds_00000000000000000000000001",
+                      "kernel": {"name": "gaussian", "bandwidth": 1.0}, "solver": {"name": "pcg"},
+                      "stop": {"tolerance": 1e-6}, "test": {"fraction": 0.2}}}
+    (tmp_path / "order.json").write_text(json.dumps(order))
+    r = report("solve", "--job", str(tmp_path / "order.json"), "--threads", "1")
+    assert r["command"] == "solve" and r["stop_reason"] == "converged" and r["solver"] == "pcg"
+    assert r["train_rows"] == 240 and r["test_rows"] == 60
+    assert r["relative_residual"] <= 1.01e-6 and r["iterations"] > 0
+    assert 0 < r["seconds_to_tolerance"] <= r["seconds"]
+    assert r["metrics"]["r2"] > 0.9
+    assert r["peak_memory_bytes"] > 0 and r["kernel_entries"] > 0
+
+
+def test_peers_compute_the_same(tmp_path):
+    output = tmp_path / "peers.json"
+    done = subprocess.run(
+        [sys.executable, str(PEERS), "--bench", PROGRAM, "--n", "300", "--d", "3", "--kernels", "gaussian",
+         "laplacian_l1", "--threads", "1", "--rounds", "1", "--seconds", "0.01", "--output", str(output)],
+        capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(output.read_text())
+    assert [case["kernel"] for case in results["cases"]] == ["gaussian", "laplacian_l1"]
+    names = {peer["name"] for case in results["cases"] for peer in case["peers"]}
+    assert "numpy" in names and "krr-bench" in done.stdout
+    for case in results["cases"]:
+        for own in case["krr_bench"].values():
+            assert own["entries_per_s"] > 0 and own["command"].startswith(PROGRAM)
+        assert all(peer["max_difference"] < 1e-4 for peer in case["peers"])
+    assert all(skipped["reason"] for skipped in results["skipped"])

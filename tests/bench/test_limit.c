@@ -1,0 +1,106 @@
+/* The model of the limit against figures worked out by hand. */
+#include "bench/limit.h"
+
+#include <math.h>
+
+#include "support/assert.h"
+
+/* A processor with one multiply-add pipe of 16 floats at 3.671 GHz, additions beside it. */
+static const struct ceiling machine = {
+    .f32 = {.fma = 58.74e9, .add = 58.74e9, .pair = 58.74e9, .root = 5.874e9},
+    .f64 = {.fma = 29.37e9, .add = 29.37e9, .pair = 29.37e9, .root = 1.836e9},
+    .read_bytes = 20e9,
+};
+
+static struct limit_case make(enum kernel_id kernel, enum dtype dtype, int64_t d, int64_t rhs,
+                              bool symmetric)
+{
+    return (struct limit_case){.kernel = kernel,
+                               .degree = 3,
+                               .values = dtype,
+                               .vectors = dtype,
+                               .n = 20000,
+                               .m = 20000,
+                               .d = d,
+                               .rhs = rhs,
+                               .symmetric = symmetric};
+}
+
+/* In millions of entries a second. */
+static double limit(const struct limit_case c)
+{
+    return limit_entries_per_s(&c, &machine) / 1e6;
+}
+
+static void test_one_right_hand_side(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t d;
+        double plain, symmetric;
+    } rows[] = {{3, 6527, 11748}, {9, 3916, 7342},   {18, 2447, 4699},
+                {28, 1728, 3357}, {90, 611.9, 1211}, {435, 133.2, 265.8}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const int64_t d = rows[i].d;
+        assert_close(limit(make(KERNEL_GAUSSIAN, DTYPE_F32, d, 1, false)), rows[i].plain, 1e-3);
+        assert_close(limit(make(KERNEL_GAUSSIAN, DTYPE_F32, d, 1, true)), rows[i].symmetric, 1e-3);
+        assert_close(limit(make(KERNEL_LAPLACIAN_L1, DTYPE_F32, d, 1, false)), rows[i].plain, 1e-3);
+    }
+    assert_close(limit(make(KERNEL_GAUSSIAN, DTYPE_F64, 18, 1, false)), 1012.8, 1e-3);
+    assert_close(limit(make(KERNEL_GAUSSIAN, DTYPE_F64, 18, 1, true)), 1958.0, 1e-3);
+}
+
+/* The evaluation is shared, the weights are not. */
+static void test_ten_right_hand_sides(void **state)
+{
+    (void)state;
+    assert_close(limit(make(KERNEL_GAUSSIAN, DTYPE_F32, 18, 10, false)), 58740.0 / 33, 1e-6);
+    assert_close(limit(make(KERNEL_GAUSSIAN, DTYPE_F32, 18, 10, true)), 58740.0 / 21.5, 1e-6);
+    struct limit_case mixed = make(KERNEL_GAUSSIAN, DTYPE_F32, 18, 10, false);
+    mixed.vectors = DTYPE_F64;
+    assert_close(limit(mixed), 58740.0 / (23 + 20), 1e-6);
+}
+
+/* The root costs 4 multiply-adds, or what the instruction takes beyond all others (10). */
+static void test_roots(void **state)
+{
+    (void)state;
+    assert_close(limit(make(KERNEL_MATERN12, DTYPE_F32, 3, 1, false)), 58740.0 / 10, 1e-6);
+    assert_close(limit(make(KERNEL_LAPLACIAN, DTYPE_F32, 18, 1, false)), 58740.0 / 24, 1e-6);
+    assert_close(limit(make(KERNEL_MATERN32, DTYPE_F32, 18, 1, false)), 58740.0 / 26, 1e-6);
+    assert_close(limit(make(KERNEL_MATERN52, DTYPE_F32, 18, 1, true)), 58740.0 / 14, 1e-6);
+}
+
+static void test_dot_kernels(void **state)
+{
+    (void)state;
+    assert_close(limit(make(KERNEL_LINEAR, DTYPE_F32, 18, 1, false)), 58740.0 / 19, 1e-6);
+    assert_close(limit(make(KERNEL_POLYNOMIAL, DTYPE_F32, 18, 1, false)), 58740.0 / 21, 1e-6);
+    assert_close(limit(make(KERNEL_SIGMOID, DTYPE_F32, 18, 1, false)), 58740.0 / 27, 1e-6);
+}
+
+/* Where additions use the same pipes, the l1 norm costs twice, and the others nothing more. */
+static void test_shared_pipes(void **state)
+{
+    (void)state;
+    struct ceiling shared = machine;
+    shared.f32.pair /= 2;
+    const struct limit_case l1 = make(KERNEL_LAPLACIAN_L1, DTYPE_F32, 18, 1, false);
+    const struct limit_case l2 = make(KERNEL_GAUSSIAN, DTYPE_F32, 18, 1, false);
+    assert_close(limit_entries_per_s(&l1, &shared) / 1e6, 58740.0 / 42, 1e-6);
+    assert_close(limit_entries_per_s(&l2, &shared) / 1e6, 58740.0 / 24, 1e-6);
+}
+
+/* One row against many: reading the points takes longer than computing. */
+static void test_memory(void **state)
+{
+    (void)state;
+    struct limit_case c = make(KERNEL_GAUSSIAN, DTYPE_F32, 435, 1, false);
+    c.n = 1;
+    const double bytes = 4.0 * (435.0 * 20001.0 + 20001.0);
+    assert_close(limit_entries_per_s(&c, &machine), 20000.0 / (bytes / 20e9), 1e-6);
+}
+
+TEST_MAIN(cmocka_unit_test(test_one_right_hand_side), cmocka_unit_test(test_ten_right_hand_sides),
+          cmocka_unit_test(test_roots), cmocka_unit_test(test_dot_kernels),
+          cmocka_unit_test(test_shared_pipes), cmocka_unit_test(test_memory))
