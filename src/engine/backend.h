@@ -57,6 +57,9 @@ struct backend_ops {
     /* B(i,:) <- A(index[i],:), index on the host. */
     int (*gather_rows)(struct backend *be, const struct mat *A, const int64_t *index,
                        const struct mat *B, struct err *err);
+    /* B(index[i],j) <- B(index[i],j) + a[j] A(i,j); the indices differ from each other. */
+    int (*add_rows)(struct backend *be, const double *a, const struct mat *A, const int64_t *index,
+                    const struct mat *B, struct err *err);
     /* d(i) <- max(d(i) - sum_j F(i,j)^2, 0), d is n x 1. */
     int (*deflate_diag)(struct backend *be, const struct mat *F, const struct mat *d,
                         struct err *err);
@@ -65,7 +68,9 @@ struct backend_ops {
     /* Dense algebra. gemm: C <- a op(A) op(B) + b C. syrk: lower triangle of C <- a op(A) op(A)' +
      * b C, op(A) = A or A'. trsm: B <- op(L)^-1 B (left) or B op(L)^-1 (right), L lower.
      * potrf: A's lower triangle <- its Cholesky factor; -ERR_NOT_POSITIVE_DEFINITE when a pivot is
-     * not above `min_pivot` (the squared diagonal of L), with *ret_column (0-based or NULL). */
+     * not above `min_pivot` (the squared diagonal of L), with *ret_column (0-based or NULL).
+     * eigh: A, of which the lower triangle is read, <- its orthonormal eigenvectors, one a column;
+     * ret_values[n] (host), ascending. The vectors' signs are the library's. */
     int (*gemm)(struct backend *be, bool ta, bool tb, double a, const struct mat *A,
                 const struct mat *B, double b, const struct mat *C, struct err *err);
     int (*syrk)(struct backend *be, bool ta, double a, const struct mat *A, double b,
@@ -74,6 +79,7 @@ struct backend_ops {
                 struct err *err);
     int (*potrf)(struct backend *be, const struct mat *A, double min_pivot, int64_t *ret_column,
                  struct err *err);
+    int (*eigh)(struct backend *be, const struct mat *A, double *ret_values, struct err *err);
 
     /* The kernel oracle. `dtype` of the points is the precision kernel values are computed in;
      * vectors and blocks may have another one (points float32, vectors float64 = "mixed"). */

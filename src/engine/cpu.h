@@ -91,6 +91,8 @@ int cpu__col_axpby(struct backend *be, const double *a, const struct mat *X, con
                    const struct mat *Y, struct err *err);
 int cpu__gather_rows(struct backend *be, const struct mat *A, const int64_t *index,
                      const struct mat *B, struct err *err);
+int cpu__add_rows(struct backend *be, const double *a, const struct mat *A, const int64_t *index,
+                  const struct mat *B, struct err *err);
 int cpu__deflate_diag(struct backend *be, const struct mat *F, const struct mat *d,
                       struct err *err);
 int cpu__add_diag(struct backend *be, double value, const struct mat *A, struct err *err);
@@ -103,6 +105,7 @@ int cpu__trsm(struct backend *be, bool right, bool tl, const struct mat *L, cons
               struct err *err);
 int cpu__potrf(struct backend *be, const struct mat *A, double min_pivot, int64_t *ret_column,
                struct err *err);
+int cpu__eigh(struct backend *be, const struct mat *A, double *ret_values, struct err *err);
 
 int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype,
                     const struct rows *X, struct points **ret, struct err *err);

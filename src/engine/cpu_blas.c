@@ -6,6 +6,7 @@
 #include <cblas.h>
 #include <lapack.h>
 
+#include "base/mem.h"
 #include "engine/cpu.h"
 
 static void use_threads(const struct backend *be)
@@ -147,4 +148,54 @@ int cpu__potrf(struct backend *be, const struct mat *A, double min_pivot, int64_
                    "The matrix is not positive definite to working precision: pivot %lld of %lld "
                    "is not above %.3g.",
                    (long long)bad + 1, (long long)n, min_pivot);
+}
+
+/* The workspace of xSYEVD for vectors, in numbers; its own answer to a query is rounded. */
+static int64_t eigh_work(int64_t n)
+{
+    return 1 + 6 * n + 2 * n * n;
+}
+
+/* w[n] <- eigenvalues, of A's type. Returns LAPACK's info. */
+static int eigh_in_type(const struct mat *A, void *w, void *work, lapack_int *iwork)
+{
+    const lapack_int n = (lapack_int)A->rows, ld = (lapack_int)A->ld;
+    const lapack_int lwork = (lapack_int)eigh_work(n), liwork = 3 + 5 * n;
+    lapack_int info = 0;
+    if (A->dtype == DTYPE_F32) {
+        LAPACK_ssyevd("V", "L", &n, A->data, &ld, w, work, &lwork, iwork, &liwork, &info);
+    } else {
+        LAPACK_dsyevd("V", "L", &n, A->data, &ld, w, work, &lwork, iwork, &liwork, &info);
+    }
+    return info;
+}
+
+int cpu__eigh(struct backend *be, const struct mat *A, double *ret_values, struct err *err)
+{
+    const int64_t n = A->rows;
+    int rc = cpu__expect(A->rows == A->cols, "eigh", err);
+    if (rc < 0 || (rc = check_limits(A, A, err)) < 0 || n == 0) {
+        return rc;
+    }
+    if (n > 30000 || eigh_work(n) > INT32_MAX) {
+        return err_set(err, ERR_TOO_LARGE,
+                       "A matrix of %lld rows is too large for an eigendecomposition here.",
+                       (long long)n);
+    }
+    use_threads(be);
+    const size_t size = dtype_size(A->dtype);
+    cleanup_mem void *w = mem_array((size_t)n, size);
+    cleanup_mem void *work = mem_array((size_t)eigh_work(n), size);
+    cleanup_mem lapack_int *iwork = mem_array((size_t)(3 + 5 * n), sizeof(lapack_int));
+    if (w == NULL || work == NULL || iwork == NULL) {
+        return err_no_memory(err);
+    }
+    const int info = eigh_in_type(A, w, work, iwork);
+    if (info != 0) {
+        return err_set(err, info < 0 ? ERR_INTERNAL : ERR_DIVERGED,
+                       "The eigendecomposition of a %lld x %lld matrix did not converge.",
+                       (long long)n, (long long)n);
+    }
+    cpu__convert(DTYPE_F64, ret_values, A->dtype, w, n);
+    return 0;
 }

@@ -214,6 +214,22 @@ int cpu__gather_rows(struct backend *be, const struct mat *A, const int64_t *ind
     return 0;
 }
 
+int cpu__add_rows(struct backend *be, const double *a, const struct mat *A, const int64_t *index,
+                  const struct mat *B, struct err *err)
+{
+    const int rc = cpu__expect(A->cols == B->cols && A->dtype == B->dtype, "add_rows", err);
+    if (rc < 0) {
+        return rc;
+    }
+#pragma omp parallel for num_threads(be->threads) if (worth_threads(A))
+    for (int64_t j = 0; j < A->cols; j++) {
+        for (int64_t i = 0; i < A->rows; i++) {
+            mat_set(B, index[i], j, mat_at(B, index[i], j) + a[j] * mat_at(A, i, j));
+        }
+    }
+    return 0;
+}
+
 /* Rows first .. first+n-1, column by column, so that memory is read in its own order. */
 static void deflate_rows(const struct mat *F, const struct mat *d, int64_t first, int64_t n)
 {

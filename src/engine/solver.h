@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "engine/backend.h"
+#include "engine/state.h"
 #include "wire/param.h"
 #include "wire/reason.h"
 
@@ -28,6 +29,8 @@ struct problem {
     enum dtype dtype; /* of vectors and dense matrices */
     struct mat Y;     /* n x t of dtype */
     uint64_t seed;
+    const struct mat *start; /* n x t of dtype: coefficients to begin with; NULL: zero. Direct
+                                methods have no use for it. */
 };
 
 struct precond_ops; /* precond.h */
@@ -60,6 +63,12 @@ struct solver_ops {
     int (*step)(struct solver *s, struct step_report *ret, struct err *err);
     /* The present coefficients into A (n x t, of the problem's dtype). Any time after setup. */
     int (*coef)(struct solver *s, const struct mat *A, struct err *err);
+    /* What a solver set up for the same problem needs to go on from here to the same bits. save may
+     * be called whenever the last report was usable; load once, straight after setup, and the steps
+     * that follow build what follows from the problem alone before they go on. A solver without
+     * these has nothing worth keeping: it starts again. */
+    int (*save)(const struct solver *s, struct state *to, struct err *err);
+    int (*load)(struct solver *s, const struct state *from, struct err *err);
     void (*teardown)(struct solver *s); /* accepts NULL and half-built states */
 };
 

@@ -133,6 +133,14 @@ __global__ void gather(struct mat A, const int64_t *index, struct mat B)
     }
 }
 
+__global__ void add_rows(struct factors f, struct mat A, const int64_t *index, struct mat B)
+{
+    const int64_t j = blockIdx.y;
+    for (int64_t i = first_row(); i < A.rows; i += row_stride()) {
+        set(B, index[i], j, fma(f.a[j], at(A, i, j), at(B, index[i], j)));
+    }
+}
+
 __global__ void deflate(struct mat F, struct mat d)
 {
     for (int64_t i = first_row(); i < F.rows; i += row_stride()) {
@@ -219,6 +227,17 @@ int launch_dots(void *stream, const struct mat *A, const struct mat *B, double *
 int launch_gather(void *stream, const struct mat *A, const int64_t *index, const struct mat *B)
 {
     gather<<<grid_of(B->rows, B->cols), THREADS, 0, (cudaStream_t)stream>>>(*A, index, *B);
+    return cudaGetLastError();
+}
+
+int launch_add_rows(void *stream, const double *a, const struct mat *A, const int64_t *index,
+                    const struct mat *B)
+{
+    struct factors f = {};
+    for (int64_t j = 0; j < A->cols; j++) {
+        f.a[j] = a[j];
+    }
+    add_rows<<<grid_of(A->rows, A->cols), THREADS, 0, (cudaStream_t)stream>>>(f, *A, index, *B);
     return cudaGetLastError();
 }
 

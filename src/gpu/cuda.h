@@ -107,6 +107,8 @@ int cuda__col_dots(struct backend *be, const struct mat *A, const struct mat *B,
                    struct err *err);
 int cuda__col_axpby(struct backend *be, const double *a, const struct mat *X, const double *b,
                     const struct mat *Y, struct err *err);
+int cuda__add_rows(struct backend *be, const double *a, const struct mat *A, const int64_t *index,
+                   const struct mat *B, struct err *err);
 int cuda__gather_rows(struct backend *be, const struct mat *A, const int64_t *index,
                       const struct mat *B, struct err *err);
 int cuda__deflate_diag(struct backend *be, const struct mat *F, const struct mat *d,
@@ -119,6 +121,7 @@ int cuda__syrk(struct backend *be, bool ta, double a, const struct mat *A, doubl
                const struct mat *C, struct err *err);
 int cuda__trsm(struct backend *be, bool right, bool tl, const struct mat *L, const struct mat *B,
                struct err *err);
+int cuda__eigh(struct backend *be, const struct mat *A, double *ret_values, struct err *err);
 int cuda__potrf(struct backend *be, const struct mat *A, double min_pivot, int64_t *ret_column,
                 struct err *err);
 

@@ -184,3 +184,78 @@ int cuda__potrf(struct backend *be, const struct mat *A, double min_pivot, int64
                    "is not above %.3g.",
                    (long long)bad + 1, (long long)A->rows, min_pivot);
 }
+
+/* ---- eigenvectors ---- */
+
+/* The workspace starts with LAPACK's info and the n eigenvalues, of A's type. */
+static size_t eigh_head(const struct mat *A)
+{
+    const size_t bytes = POTRF_HEAD + (size_t)A->rows * sizeof(double);
+    return (bytes + POTRF_HEAD - 1) / POTRF_HEAD * POTRF_HEAD;
+}
+
+static int run_syevd(struct cuda_backend *cu, const struct mat *A, int *ret_info, struct err *err)
+{
+    const struct dense_library *lib = &cu->dense;
+    const int type = A->dtype == DTYPE_F32 ? TYPE_R_32F : TYPE_R_64F;
+    const size_t head = eigh_head(A);
+    size_t device_size = 0, host_size = 0;
+    int rc = dense_library_solver(lib->syevd_size(lib->solver, lib->params, EIG_VECTORS, FILL_LOWER,
+                                                  A->rows, type, A->data, A->ld, type, NULL, type,
+                                                  &device_size, &host_size),
+                                  err);
+    if (rc < 0 || (rc = cuda__reserve(&cu->work, head + device_size, err)) < 0) {
+        return rc;
+    }
+    cleanup_mem void *host_work = mem_alloc(host_size);
+    if (host_work == NULL) {
+        return err_no_memory(err);
+    }
+    int *const info = cu->work.data;
+    char *const values = (char *)cu->work.data + POTRF_HEAD;
+    if ((rc = cuda__zero(cu, info, sizeof *info, err)) < 0) {
+        return rc;
+    }
+    rc = dense_library_solver(lib->syevd(lib->solver, lib->params, EIG_VECTORS, FILL_LOWER, A->rows,
+                                         type, A->data, A->ld, type, values, type,
+                                         (char *)cu->work.data + head, device_size, host_work,
+                                         host_size, info),
+                              err);
+    return rc < 0 ? rc : cuda__download(cu, ret_info, info, sizeof *ret_info, err);
+}
+
+/* values[n] of A's type, still in the workspace. */
+static int download_values(struct cuda_backend *cu, const struct mat *A, double *ret,
+                           struct err *err)
+{
+    const char *const values = (const char *)cu->work.data + POTRF_HEAD;
+    const size_t n = (size_t)A->rows;
+    if (A->dtype == DTYPE_F64) {
+        return cuda__download(cu, ret, values, n * sizeof(double), err);
+    }
+    cleanup_mem float *narrow = mem_array(n, sizeof(float));
+    if (narrow == NULL) {
+        return err_no_memory(err);
+    }
+    const int rc = cuda__download(cu, narrow, values, n * sizeof(float), err);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        ret[i] = (double)narrow[i];
+    }
+    return rc;
+}
+
+int cuda__eigh(struct backend *be, const struct mat *A, double *ret_values, struct err *err)
+{
+    struct cuda_backend *cu = cuda_of(be);
+    int info = 0;
+    int rc = cuda__begin(be, A->rows == A->cols, "eigh", err);
+    if (rc < 0 || A->rows == 0 || (rc = run_syevd(cu, A, &info, err)) < 0) {
+        return rc;
+    }
+    if (info != 0) {
+        return err_set(err, info < 0 ? ERR_INTERNAL : ERR_DIVERGED,
+                       "The eigendecomposition of a %lld x %lld matrix did not converge.",
+                       (long long)A->rows, (long long)A->rows);
+    }
+    return download_values(cu, A, ret_values, err);
+}

@@ -226,22 +226,46 @@ static bool index_valid(const int64_t *index, int64_t count, int64_t rows)
     return valid;
 }
 
+/* The list of rows, checked and on the device. */
+static int put_index(struct cuda_backend *cu, const int64_t *index, int64_t count,
+                     const int64_t **ret, struct err *err)
+{
+    const size_t bytes = (size_t)count * sizeof *index;
+    struct cuda_buffer *list = &cu->lists[0];
+    const int rc = cuda__reserve(list, bytes, err);
+    *ret = list->data;
+    return rc < 0 ? rc : cuda__upload(cu, list->data, index, bytes, err);
+}
+
 int cuda__gather_rows(struct backend *be, const struct mat *A, const int64_t *index,
                       const struct mat *B, struct err *err)
 {
     struct cuda_backend *cu = cuda_of(be);
     const bool fits = A->cols == B->cols && A->dtype == B->dtype;
     int rc = cuda__begin(be, fits && index_valid(index, B->rows, A->rows), "gather_rows", err);
-    if (rc < 0 || is_empty(B)) {
+    const int64_t *list = NULL;
+    if (rc < 0 || is_empty(B) || (rc = put_index(cu, index, B->rows, &list, err)) < 0) {
         return rc;
     }
-    const size_t bytes = (size_t)B->rows * sizeof *index;
-    struct cuda_buffer *list = &cu->lists[0];
-    if ((rc = cuda__reserve(list, bytes, err)) < 0 ||
-        (rc = cuda__upload(cu, list->data, index, bytes, err)) < 0) {
+    return cuda__status(launch_gather(cu->stream, A, list, B), "gather rows", err);
+}
+
+int cuda__add_rows(struct backend *be, const double *a, const struct mat *A, const int64_t *index,
+                   const struct mat *B, struct err *err)
+{
+    struct cuda_backend *cu = cuda_of(be);
+    const bool fits = A->cols == B->cols && A->dtype == B->dtype;
+    int rc = cuda__begin(be, fits && index_valid(index, A->rows, B->rows), "add_rows", err);
+    const int64_t *list = NULL;
+    if (rc < 0 || is_empty(A) || (rc = put_index(cu, index, A->rows, &list, err)) < 0) {
         return rc;
     }
-    return cuda__status(launch_gather(cu->stream, A, list->data, B), "gather rows", err);
+    for (int64_t j = 0; rc == 0 && j < A->cols; j += LAUNCH_AXPBY_COLS) {
+        const int64_t cols = least(A->cols - j, LAUNCH_AXPBY_COLS);
+        const struct mat from = mat_cols(*A, j, cols), to = mat_cols(*B, j, cols);
+        rc = cuda__status(launch_add_rows(cu->stream, a + j, &from, list, &to), "add rows", err);
+    }
+    return rc;
 }
 
 int cuda__deflate_diag(struct backend *be, const struct mat *F, const struct mat *d,

@@ -45,6 +45,8 @@ static const struct symbol cusolver_symbols[] = {
     SYMBOL(params_destroy, "cusolverDnDestroyParams"),
     SYMBOL(potrf_size, "cusolverDnXpotrf_bufferSize"),
     SYMBOL(potrf, "cusolverDnXpotrf"),
+    SYMBOL(syevd_size, "cusolverDnXsyevd_bufferSize"),
+    SYMBOL(syevd, "cusolverDnXsyevd"),
     {NULL, 0},
 };
 

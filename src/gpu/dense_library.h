@@ -13,11 +13,13 @@
 
 #include "base/err.h"
 
-/* cublasOperation_t, cublasSideMode_t, cublasFillMode_t, cublasDiagType_t, cudaDataType. */
+/* cublasOperation_t, cublasSideMode_t, cublasFillMode_t, cublasDiagType_t,
+ * cusolverEigMode_t, cudaDataType. */
 enum { OP_N = 0, OP_T = 1 };
 enum { SIDE_LEFT = 0, SIDE_RIGHT = 1 };
 enum { FILL_LOWER = 0 };
 enum { DIAG_NON_UNIT = 0 };
+enum { EIG_VECTORS = 1 };
 enum { TYPE_R_32F = 0, TYPE_R_64F = 1 };
 
 struct dense_library {
@@ -53,6 +55,12 @@ struct dense_library {
     int (*potrf)(void *handle, void *params, int fill, int64_t n, int type, void *A, int64_t lda,
                  int compute_type, void *device_work, size_t device_size, void *host_work,
                  size_t host_size, int *info);
+    int (*syevd_size)(void *handle, void *params, int job, int fill, int64_t n, int type,
+                      const void *A, int64_t lda, int values_type, const void *W, int compute_type,
+                      size_t *ret_device, size_t *ret_host);
+    int (*syevd)(void *handle, void *params, int job, int fill, int64_t n, int type, void *A,
+                 int64_t lda, int values_type, void *W, int compute_type, void *device_work,
+                 size_t device_size, void *host_work, size_t host_size, int *info);
 };
 
 /* Loads both libraries and makes their handles on the stream. -ERR_UNSUPPORTED at "#/device" names

@@ -30,6 +30,10 @@ int launch_dots(void *stream, const struct mat *A, const struct mat *B, double *
 int64_t launch_dots_work(int64_t rows, int64_t cols);
 /* B(i,:) <- A(index[i],:). */
 int launch_gather(void *stream, const struct mat *A, const int64_t *index, const struct mat *B);
+/* B(index[i],j) += a[j] A(i,j); a on the host, index on the device, at most LAUNCH_AXPBY_COLS
+ * columns. */
+int launch_add_rows(void *stream, const double *a, const struct mat *A, const int64_t *index,
+                    const struct mat *B);
 /* d(i) <- max(d(i) - sum_j F(i,j)^2, 0). */
 int launch_deflate(void *stream, const struct mat *F, const struct mat *d);
 int launch_add_diag(void *stream, double value, const struct mat *A);

@@ -455,6 +455,64 @@ static void test_not_positive_definite(void **state)
     }
 }
 
+/* A V = V diag(w), V'V = I, w ascending and equal to the trace in sum. */
+static void check_eigh(struct backend *be, enum dtype dtype, int64_t n)
+{
+    struct rng rng = rng_new((uint64_t)n, RNG_TEST);
+    double *a = host_definite(&rng, n); /* NaN above the diagonal: not read */
+    host_round(a, n * n, dtype);
+    struct mat A = device_mat(be, dtype, n, n, a);
+    double *w = host_zeros(n);
+    must(be->ops->eigh(be, &A, w, &err));
+    double *v = device_get(be, &A);
+    const double size = w[n - 1], slack = 20 * tolerance(dtype);
+    for (int64_t j = 0; j < n; j++) {
+        assert_true(j == 0 || w[j] >= w[j - 1]);
+        for (int64_t i = 0; i < n; i++) {
+            double product = 0, dot = 0;
+            for (int64_t k = 0; k < n; k++) {
+                product += a[i >= k ? i + k * n : k + i * n] * v[k + j * n];
+                dot += v[k + i * n] * v[k + j * n];
+            }
+            assert_near(product, w[j] * v[i + j * n], slack * size);
+            assert_near(dot, i == j ? 1.0 : 0.0, slack);
+        }
+    }
+    be->ops->mat_free(be, &A);
+    mem_free(a);
+    mem_free(w);
+    mem_free(v);
+}
+
+static void test_eigh(void **state)
+{
+    for (int t = 0; t < 2; t++) {
+        for (int s = 0; s < SIZES; s++) {
+            check_eigh(*state, dtypes[t], sizes[s]);
+        }
+    }
+}
+
+static void test_add_rows(void **state)
+{
+    struct backend *be = *state;
+    const int64_t index[3] = {4, 0, 2};
+    const double factor[2] = {2.0, -1.0};
+    for (int t = 0; t < 2; t++) {
+        const double from[6] = {1, 2, 3, 10, 20, 30};
+        const double to[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+        const double expected[10] = {4, 1, 8, 3, 6, -15, 6, -23, 8, -1};
+        struct mat A = device_mat(be, dtypes[t], 3, 2, from);
+        struct mat B = device_mat(be, dtypes[t], 5, 2, to);
+        must(be->ops->add_rows(be, factor, &A, index, &B, &err));
+        double *b = device_get(be, &B);
+        assert_all_close(b, expected, 10, 0.0, 0.0);
+        mem_free(b);
+        be->ops->mat_free(be, &A);
+        be->ops->mat_free(be, &B);
+    }
+}
+
 static void test_shapes_are_checked(void **state)
 {
     struct backend *be = *state;
@@ -464,6 +522,9 @@ static void test_shapes_are_checked(void **state)
     assert_int_equal(be->ops->col_dots(be, &A, &B, dots, NULL), -ERR_INTERNAL);
     assert_int_equal(be->ops->potrf(be, &A, 0, NULL, NULL), -ERR_INTERNAL);
     assert_int_equal(be->ops->add_diag(be, 1, &A, NULL), -ERR_INTERNAL);
+    assert_int_equal(be->ops->eigh(be, &A, dots, NULL), -ERR_INTERNAL);
+    assert_int_equal(be->ops->add_rows(be, dots, &A, (int64_t[]){0, 1, 2}, &B, NULL),
+                     -ERR_INTERNAL);
     be->ops->mat_free(be, &A);
     be->ops->mat_free(be, &B);
 }
@@ -472,5 +533,5 @@ static void test_shapes_are_checked(void **state)
 TEST_MAIN(TEST(test_new_is_zero_and_accounted), TEST(test_too_much_memory_is_refused),
           TEST(test_put_get_copy), TEST(test_col_dots), TEST(test_col_axpby),
           TEST(test_gather_and_deflate), TEST(test_add_diag), TEST(test_gemm), TEST(test_syrk),
-          TEST(test_trsm), TEST(test_potrf), TEST(test_not_positive_definite),
-          TEST(test_shapes_are_checked))
+          TEST(test_trsm), TEST(test_potrf), TEST(test_eigh), TEST(test_add_rows),
+          TEST(test_not_positive_definite), TEST(test_shapes_are_checked))

@@ -1,0 +1,295 @@
+#include "engine/state.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "wire/tensors.h"
+
+static const double largest_integer = 9007199254740992.0; /* 2^53 */
+
+struct array {
+    char name[STATE_NAME_MAX + 1];
+    enum dtype dtype;
+    int64_t rows, cols; /* column-major */
+    void *data;
+};
+
+struct state {
+    int count;
+    struct array array[STATE_ARRAYS_MAX];
+    struct json *texts; /* object of strings */
+};
+
+struct state *state_new(void)
+{
+    struct state *s = mem_zalloc(sizeof(*s));
+    if (s != NULL) {
+        s->texts = json_new_object();
+        if (s->texts == NULL) {
+            s = state_free(s);
+        }
+    }
+    return s;
+}
+
+struct state *state_free(struct state *s)
+{
+    if (s != NULL) {
+        for (int i = 0; i < s->count; i++) {
+            mem_free(s->array[i].data);
+        }
+        json_free(s->texts);
+        mem_free(s);
+    }
+    return NULL;
+}
+
+static size_t array_bytes(const struct array *a)
+{
+    return (size_t)a->rows * (size_t)a->cols * dtype_size(a->dtype);
+}
+
+int64_t state_bytes(const struct state *s)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < s->count; i++) {
+        sum += (int64_t)array_bytes(&s->array[i]);
+    }
+    return sum;
+}
+
+static const struct array *find(const struct state *s, const char *name)
+{
+    for (int i = 0; i < s->count; i++) {
+        if (strcmp(s->array[i].name, name) == 0) {
+            return &s->array[i];
+        }
+    }
+    return NULL;
+}
+
+/* A new array, its numbers not set. */
+static int add(struct state *s, const char *name, enum dtype dtype, int64_t rows, int64_t cols,
+               struct array **ret, struct err *err)
+{
+    const size_t length = strlen(name);
+    if (length == 0 || length > STATE_NAME_MAX || s->count == STATE_ARRAYS_MAX ||
+        find(s, name) != NULL) {
+        return err_set(err, ERR_INTERNAL, "A checkpoint cannot take the array \"%s\".", name);
+    }
+    struct array a = {.dtype = dtype, .rows = rows, .cols = cols};
+    memcpy(a.name, name, length + 1);
+    a.data = mem_array((size_t)rows, (size_t)cols * dtype_size(dtype));
+    if (a.data == NULL) {
+        return err_no_memory(err);
+    }
+    s->array[s->count] = a;
+    *ret = &s->array[s->count++];
+    return 0;
+}
+
+static int expect(const struct state *s, const char *name, enum dtype dtype, int64_t rows,
+                  int64_t cols, const struct array **ret, struct err *err)
+{
+    const struct array *a = find(s, name);
+    if (a == NULL) {
+        return err_set(err, ERR_CORRUPT, "The checkpoint has no array \"%s\".", name);
+    }
+    if (a->dtype != dtype || a->rows != rows || a->cols != cols) {
+        return err_set(err, ERR_CORRUPT,
+                       "The checkpoint's array \"%s\" is %lld x %lld of %s, not %lld x %lld of %s.",
+                       name, (long long)a->rows, (long long)a->cols, dtype_name(a->dtype),
+                       (long long)rows, (long long)cols, dtype_name(dtype));
+    }
+    *ret = a;
+    return 0;
+}
+
+int state_put_mat(struct state *s, const char *name, struct backend *be, const struct mat *m,
+                  struct err *err)
+{
+    cleanup_mem double *host = mem_array((size_t)m->rows, (size_t)m->cols * sizeof(double));
+    struct array *a = NULL;
+    int r = host != NULL ? 0 : err_no_memory(err);
+    if (r == 0) {
+        r = be->ops->mat_get(be, m, host, m->rows, err);
+    }
+    if (r == 0) {
+        r = add(s, name, m->dtype, m->rows, m->cols, &a, err);
+    }
+    for (int64_t i = 0; r == 0 && i < m->rows * m->cols; i++) {
+        if (m->dtype == DTYPE_F32) {
+            ((float *)a->data)[i] = (float)host[i];
+        } else {
+            ((double *)a->data)[i] = host[i];
+        }
+    }
+    return r;
+}
+
+int state_get_mat(const struct state *s, const char *name, struct backend *be, const struct mat *m,
+                  struct err *err)
+{
+    const struct array *a = NULL;
+    const int r = expect(s, name, m->dtype, m->rows, m->cols, &a, err);
+    if (r < 0) {
+        return r;
+    }
+    cleanup_mem double *host = mem_array((size_t)m->rows, (size_t)m->cols * sizeof(double));
+    if (host == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t i = 0; i < m->rows * m->cols; i++) {
+        host[i] = m->dtype == DTYPE_F32 ? (double)((const float *)a->data)[i]
+                                        : ((const double *)a->data)[i];
+    }
+    return be->ops->mat_put(be, host, m->rows, m, err);
+}
+
+int state_put_reals(struct state *s, const char *name, const double *values, int64_t n,
+                    struct err *err)
+{
+    struct array *a = NULL;
+    const int r = add(s, name, DTYPE_F64, n, 1, &a, err);
+    if (r == 0 && n > 0) {
+        memcpy(a->data, values, array_bytes(a));
+    }
+    return r;
+}
+
+int state_get_reals(const struct state *s, const char *name, double *values, int64_t n,
+                    struct err *err)
+{
+    const struct array *a = NULL;
+    const int r = expect(s, name, DTYPE_F64, n, 1, &a, err);
+    if (r == 0 && n > 0) {
+        memcpy(values, a->data, array_bytes(a));
+    }
+    return r;
+}
+
+int state_put_ints(struct state *s, const char *name, const int64_t *values, int64_t n,
+                   struct err *err)
+{
+    struct array *a = NULL;
+    const int r = add(s, name, DTYPE_F64, n, 1, &a, err);
+    for (int64_t i = 0; r == 0 && i < n; i++) {
+        ((double *)a->data)[i] = (double)values[i];
+    }
+    return r;
+}
+
+int state_get_ints(const struct state *s, const char *name, int64_t *values, int64_t n,
+                   struct err *err)
+{
+    const struct array *a = NULL;
+    const int r = expect(s, name, DTYPE_F64, n, 1, &a, err);
+    if (r < 0) {
+        return r;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const double value = ((const double *)a->data)[i];
+        if (!(fabs(value) <= largest_integer) || value != trunc(value)) {
+            return err_set(err, ERR_CORRUPT,
+                           "The checkpoint's array \"%s\" holds %g where an integer belongs.", name,
+                           value);
+        }
+        values[i] = (int64_t)value;
+    }
+    return 0;
+}
+
+int state_put_text(struct state *s, const char *key, const char *text, struct err *err)
+{
+    json_set_string(s->texts, key, text);
+    return json_ok(s->texts) ? 0 : err_no_memory(err);
+}
+
+const char *state_text(const struct state *s, const char *key)
+{
+    const struct json *text = json_get(s->texts, key);
+    return json_type(text) == JSON_STRING ? json_string(text) : NULL;
+}
+
+/* Array i as the file has it. */
+static void describe(const struct array *a, struct tensor_info *ret)
+{
+    *ret = (struct tensor_info){.dtype = a->dtype, .dims = 2, .shape = {a->cols, a->rows}};
+    memcpy(ret->name, a->name, strlen(a->name) + 1);
+}
+
+/* The order of the file: float64 arrays first, as the format wants it for their alignment. */
+static int list_order(const struct state *s, int *order)
+{
+    int n = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < s->count; i++) {
+            if ((s->array[i].dtype == DTYPE_F64) == (pass == 0)) {
+                order[n++] = i;
+            }
+        }
+    }
+    return n;
+}
+
+int state_write(const struct state *s,
+                int (*sink)(void *context, const void *data, size_t size, struct err *err),
+                void *context, struct err *err)
+{
+    int order[STATE_ARRAYS_MAX];
+    const int n = list_order(s, order);
+    struct tensors t = {.count = n, .metadata = json_copy(s->texts)};
+    for (int i = 0; i < n; i++) {
+        describe(&s->array[order[i]], &t.tensor[i]);
+    }
+    cleanup_buf struct buf header = BUF_INIT;
+    int r = t.metadata != NULL ? tensors_header(&t, 0, &header, err) : err_no_memory(err);
+    if (r == 0) {
+        r = sink(context, header.data, header.len, err);
+    }
+    for (int i = 0; r == 0 && i < n; i++) {
+        const struct array *a = &s->array[order[i]];
+        r = sink(context, a->data, array_bytes(a), err);
+    }
+    tensors_deinit(&t);
+    return r;
+}
+
+static int take_tensor(struct state *s, const struct tensor_info *info, struct err *err)
+{
+    const int64_t cols = info->dims == 2 ? info->shape[0] : 1;
+    const int64_t rows = info->dims == 2 ? info->shape[1] : info->shape[0];
+    struct array *a = NULL;
+    const int r = add(s, info->name, info->dtype, rows, cols, &a, err);
+    if (r == 0 && info->bytes > 0) {
+        memcpy(a->data, info->data, info->bytes);
+    }
+    return r;
+}
+
+int state_read(const void *image, size_t size, struct state **ret, struct err *err)
+{
+    struct tensors t;
+    int r = tensors_open(image, size, &t, err);
+    if (r < 0) {
+        return r;
+    }
+    struct state *s = state_new();
+    r = s != NULL ? 0 : err_no_memory(err);
+    for (int i = 0; r == 0 && i < t.count; i++) {
+        r = take_tensor(s, &t.tensor[i], err);
+    }
+    if (r == 0 && t.metadata != NULL) {
+        json_free(s->texts);
+        s->texts = t.metadata;
+        t.metadata = NULL;
+    }
+    tensors_deinit(&t);
+    if (r < 0) {
+        state_free(s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
