@@ -99,6 +99,14 @@ struct backend_ops {
     /* d(i) <- k(p_i, p_i), d is p x 1. */
     int (*kdiag)(struct backend *be, struct view P, const struct mat *d, struct err *err);
 
+    /* (optional) Keeps kernel values of all the points with each other, up to `bytes`, and uses
+     * them from then on when P and Q of kmv are all the points. No bit of a product changes, but
+     * for KERNEL_STORE_HALF, which is for kernels of a distance only (-ERR_UNSUPPORTED). When part
+     * of the values fits, that part is kept; when nothing does, or there is no memory, nothing.
+     * Replaces what was kept before; freed with the points. Takes about the time of a product.
+     * *ret_bytes is what is kept. NULL: this backend computes always. */
+    int (*points_cache)(struct backend *be, struct points *p, int64_t bytes,
+                        enum kernel_storage storage, int64_t *ret_bytes, struct err *err);
     /* (optional) Bytes that mat_new could still give; NULL: not known. */
     int64_t (*memory_available)(struct backend *be);
 };

@@ -7,6 +7,7 @@
  *   cpu_points.c   points prepared for a kernel
  *   cpu_oracle.c   kmv, kblock, kdiag: who computes which tile, in which order sums are added
  *   cpu_symmetric.c  kmv of a view with itself: every tile serves both sides
+ *   cpu_cache.*    kernel values kept for products of all points with themselves
  *   cpu_tile.*     the loops themselves, one build for each instruction set
  *
  * Threads are OpenMP's, in the tiles; OpenBLAS has its own. They never run at the same time: BLAS
@@ -28,6 +29,7 @@ struct cpu_backend {
  * laplacian_l1 each row ends with the sum of its features (ld = d + 1), otherwise ld = d. */
 struct points {
     struct tile_kernel kernel;
+    struct cache *cache; /* or NULL */
     enum dtype dtype;
     int64_t n, d, ld;
     void *data;
@@ -110,6 +112,9 @@ int cpu__eigh(struct backend *be, const struct mat *A, double *ret_values, struc
 int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype,
                     const struct rows *X, struct points **ret, struct err *err);
 void cpu__points_free(struct backend *be, struct points *p);
+
+int cpu__points_cache(struct backend *be, struct points *p, int64_t bytes,
+                      enum kernel_storage storage, int64_t *ret_bytes, struct err *err);
 
 int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
              double b, const struct mat *Y, struct err *err);

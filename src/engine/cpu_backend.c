@@ -87,5 +87,6 @@ static const struct backend_ops cpu_ops = {
     .kmv = cpu__kmv,
     .kblock = cpu__kblock,
     .kdiag = cpu__kdiag,
+    .points_cache = cpu__points_cache,
     .memory_available = cpu_memory_available,
 };

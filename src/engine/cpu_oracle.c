@@ -67,8 +67,8 @@ static bool view_valid(const struct view *v)
     return valid;
 }
 
-static int oracle_init(struct oracle *o, struct backend *be, struct view P, struct view Q,
-                       struct err *err)
+int oracle__init(struct oracle *o, struct backend *be, struct view P, struct view Q,
+                 struct err *err)
 {
     const struct points *p = P.points, *q = Q.points;
     const bool fits = p->d == q->d && p->dtype == q->dtype && p->kernel.id == q->kernel.id;
@@ -292,17 +292,29 @@ static bool same_view(const struct view *P, const struct view *Q)
            (P->index != NULL || P->first == Q->first);
 }
 
-int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
-             double b, const struct mat *Y, struct err *err)
+int oracle__product_init(struct product *p, struct backend *be, struct view P, struct view Q,
+                         const struct mat *V, const struct mat *Y, struct err *err)
 {
     const bool fits = V->rows == Q.count && Y->rows == P.count && V->cols == Y->cols;
     int rc = cpu__expect(fits, "kmv", err);
-    struct product p = {.a = a, .b = b};
-    if (rc < 0 || (rc = oracle_init(&p.o, be, P, Q, err)) < 0) {
+    *p = (struct product){.a = 1.0, .V = *V, .Y = *Y, .tasks = INT64_MAX};
+    if (rc < 0 || (rc = oracle__init(&p->o, be, P, Q, err)) < 0) {
         return rc;
     }
-    p.weights = p.o.dtype == DTYPE_F32 && V->dtype == DTYPE_F32 ? DTYPE_F32 : DTYPE_F64;
-    p.sums = cpu_loops(be, p.weights);
+    p->weights = p->o.dtype == DTYPE_F32 && V->dtype == DTYPE_F32 ? DTYPE_F32 : DTYPE_F64;
+    p->sums = cpu_loops(be, p->weights);
+    const bool all = P.index == NULL && P.first == 0 && P.count == P.points->n;
+    p->cache = all ? P.points->cache : NULL;
+    return 0;
+}
+
+int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
+             double b, const struct mat *Y, struct err *err)
+{
+    struct product p;
+    int rc = oracle__product_init(&p, be, P, Q, V, Y, err);
+    p.a = a;
+    p.b = b;
     for (int64_t c = 0; c < V->cols && rc == 0; c += TILE_COLS) {
         const int64_t cols = min_i64(TILE_COLS, V->cols - c);
         p.V = mat_cols(*V, c, cols);
@@ -374,7 +386,7 @@ int cpu__kblock(struct backend *be, struct view P, struct view Q, const struct m
     struct oracle o;
     struct plan plan;
     int rc = cpu__expect(K->rows == P.count && K->cols == Q.count, "kblock", err);
-    if (rc < 0 || (rc = oracle_init(&o, be, P, Q, err)) < 0 ||
+    if (rc < 0 || (rc = oracle__init(&o, be, P, Q, err)) < 0 ||
         (rc = plan_init(&plan, &o, err)) < 0) {
         return rc;
     }

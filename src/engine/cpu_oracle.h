@@ -1,7 +1,9 @@
-/* Inside the CPU's kernel oracle: what its two files share. */
+/* Inside the CPU's kernel oracle: what its files share. */
 #pragma once
 
 #include "engine/cpu.h"
+
+struct cache;
 
 /* Everything a task needs to know; read-only while threads run. */
 struct oracle {
@@ -27,6 +29,8 @@ struct product {
     struct mat V, Y;
     enum dtype weights;            /* float32 only when points and vectors are */
     const struct tile_loops *sums; /* the loops of that type */
+    const struct cache *cache;     /* of a symmetric product, or NULL */
+    int64_t tasks;                 /* of a symmetric product: only the first so many */
 };
 
 static inline int64_t min_i64(int64_t a, int64_t b)
@@ -38,6 +42,11 @@ static inline int64_t ceil_div(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0);
 }
+
+int oracle__init(struct oracle *o, struct backend *be, struct view P, struct view Q,
+                 struct err *err);
+int oracle__product_init(struct product *p, struct backend *be, struct view P, struct view Q,
+                         const struct mat *V, const struct mat *Y, struct err *err);
 
 /* panel <- the group's rows, T[ld][lanes]. Lanes without a row repeat the last one. */
 void oracle__load_panel(const struct oracle *o, struct group g, void *panel);
@@ -58,4 +67,16 @@ void oracle__write(const struct product *p, int64_t first, int64_t rows, const d
 /* cpu_symmetric.c: the product when P and Q are the same view. `oracle__symmetric` tells whether
  * it pays and its sums fit the memory it may take; that depends on the shape alone. */
 bool oracle__symmetric(const struct product *p);
+
+/* How the rows of a symmetric product are cut: task s * blocks + I is blocks I and J = I + s. */
+struct symmetric_grid {
+    int64_t n, block, blocks, tasks; /* block: rows, a multiple of the panel's width */
+};
+struct symmetric_task {
+    int64_t step, I, J;
+    int64_t first, end, z_first, z_end; /* rows of I and of J */
+};
+struct symmetric_grid oracle__symmetric_grid(int64_t n, int64_t wide);
+struct symmetric_task oracle__symmetric_task(const struct symmetric_grid *g, int64_t task);
+
 int oracle__symmetric_product(struct product *p, struct err *err);

@@ -3,7 +3,7 @@
 #include <omp.h>
 
 #include "base/mem.h"
-#include "engine/cpu.h"
+#include "engine/cpu_cache.h"
 
 static double scale_of(const struct kernel *k, int64_t j)
 {
@@ -148,6 +148,7 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
 void cpu__points_free(struct backend *be, struct points *p)
 {
     if (p != NULL) {
+        p->cache = cache_free(be, p->cache);
         cpu__account(be, -points_bytes(p));
         mem_free(p->data);
         mem_free(p);

@@ -7,7 +7,10 @@
  * order of tasks, so sums are added in one order whatever the number of threads. Threads take
  * tasks in that order too, so a turn that is waited for always belongs to a task at work.
  *
- * Memory: totals of 8 bytes a number of Y, and for each thread a few hundred kilobytes.
+ * Memory: totals of 8 bytes a number of Y, and for each thread some hundred kilobytes.
+ *
+ * Where a task's kernel values are kept (cpu_cache.h) its tiles read them instead of computing
+ * them: the same sums in the same order.
  */
 #include <omp.h>
 #include <sched.h>
@@ -15,10 +18,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/cpu_oracle.h"
+#include "engine/cpu_cache.h"
 
 #define TOTALS_MAX (48L << 20)   /* bytes; more, and the plain product takes over */
-#define BLOCK_SUMS (32 * 1024)   /* numbers in a task's buffer for one block */
 #define BLOCK_ROWS 1024          /* at most; what packing a panel costs is spread over them */
 #define BLOCKS 16                /* at least, rows permitting, so that threads are kept busy */
 #define PANEL_BYTES (256 * 1024) /* panels and their sums stay in the second-level cache */
@@ -28,10 +30,12 @@ struct symmetric {
     const struct product *p;
     int cols;
     int wide;
-    int64_t n, block, blocks, tasks;
-    int panels;     /* of a block at a time */
-    int run;        /* rows z at a time */
-    double *totals; /* [cols][n] */
+    struct symmetric_grid grid;
+    int64_t n, block;          /* of the grid */
+    const struct cache *cache; /* NULL: no values are kept */
+    int panels;                /* of a block at a time */
+    int run;                   /* rows z at a time */
+    double *totals;            /* [cols][n] */
     atomic_int_fast64_t next;
     atomic_int_fast64_t *turn; /* of each block */
     char *scratch;
@@ -46,6 +50,7 @@ struct buffers {
     char *z_sums;                /* [TILE_RUN][cols] vectors */
     double *x_totals, *z_totals; /* [cols][block] */
     const void **z;
+    struct cache_tiles kept; /* of the task at hand */
 };
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
@@ -89,14 +94,37 @@ static size_t lay_out(const struct symmetric *s, char *base, struct buffers *ret
     return (size_t)(at - base);
 }
 
+struct symmetric_grid oracle__symmetric_grid(int64_t n, int64_t wide)
+{
+    const int64_t most = BLOCK_ROWS / wide * wide;
+    struct symmetric_grid g = {.n = n};
+    g.block = clamp(ceil_div(ceil_div(n, BLOCKS), wide) * wide, wide, most);
+    g.blocks = ceil_div(n, g.block);
+    g.tasks = g.blocks * (g.blocks + 1) / 2;
+    return g;
+}
+
+struct symmetric_task oracle__symmetric_task(const struct symmetric_grid *g, int64_t task)
+{
+    const int64_t step = task / g->blocks, I = task % g->blocks, J = (I + step) % g->blocks;
+    return (struct symmetric_task){
+        .step = step,
+        .I = I,
+        .J = J,
+        .first = I * g->block,
+        .end = min_i64((I + 1) * g->block, g->n),
+        .z_first = J * g->block,
+        .z_end = min_i64((J + 1) * g->block, g->n),
+    };
+}
+
 static void symmetric_plan(struct symmetric *s)
 {
     const struct oracle *o = &s->p->o;
     const int64_t wide = s->wide;
-    const int64_t most = clamp(BLOCK_SUMS / s->cols, wide, BLOCK_ROWS);
-    s->block = clamp(ceil_div(ceil_div(s->n, BLOCKS), wide) * wide, wide, most / wide * wide);
-    s->blocks = ceil_div(s->n, s->block);
-    s->tasks = s->blocks * (s->blocks + 1) / 2;
+    s->grid = oracle__symmetric_grid(s->p->o.P.count, wide);
+    s->n = s->grid.n;
+    s->block = s->grid.block;
     s->panel_size = (size_t)(o->ld * wide) * dtype_size(o->dtype);
     s->lane_size = (size_t)(s->cols * wide) * dtype_size(s->p->weights);
     s->panels =
@@ -114,7 +142,9 @@ static void load_panels(const struct symmetric *s, int64_t first, int64_t end, s
         const int64_t at = first + i * s->wide;
         const int rows = (int)min_i64(s->wide, end - at);
         const struct group g = {.first = at, .rows = rows, .lanes = s->wide};
-        oracle__load_panel(&s->p->o, g, b->panels + (size_t)i * s->panel_size);
+        if (b->kept.values == NULL) {
+            oracle__load_panel(&s->p->o, g, b->panels + (size_t)i * s->panel_size);
+        }
         oracle__load_weights(s->p, at, rows, s->wide, b->x_weights + (size_t)i * s->lane_size);
         memset(b->x_sums + (size_t)i * s->lane_size, 0, s->lane_size);
     }
@@ -146,7 +176,9 @@ static void run_panels(const struct symmetric *s, enum tile_use use, int64_t fir
                                    .z_weights = b->z_weights,
                                    .x_sums = b->x_sums + lanes_at,
                                    .x_weights = b->x_weights + lanes_at,
-                                   .z_sums = b->z_sums};
+                                   .z_sums = b->z_sums,
+                                   .kept = cache_at(&b->kept, first + i * s->wide, z),
+                                   .storage = b->kept.storage};
             oracle__run(p, use, s->wide, &t);
             for (int c = 0; drain && c < s->cols; c++) {
                 const size_t column = lanes_at + (size_t)c * (s->lane_size / (size_t)s->cols);
@@ -161,26 +193,26 @@ static void run_panels(const struct symmetric *s, enum tile_use use, int64_t fir
 }
 
 /* A block with itself, panel by panel: the panel's own rows once, those after it for both. */
-static void diagonal_task(const struct symmetric *s, int64_t first, int64_t end, struct buffers *b)
+static void diagonal_task(const struct symmetric *s, const struct symmetric_task *t,
+                          struct buffers *b)
 {
-    for (int64_t x = first; x < end; x += s->wide) {
-        const int64_t next = min_i64(x + s->wide, end);
-        double *here = b->x_totals + (x - first), *after = b->x_totals + (next - first);
+    for (int64_t x = t->first; x < t->end; x += s->wide) {
+        const int64_t next = min_i64(x + s->wide, t->end);
+        double *here = b->x_totals + (x - t->first), *after = b->x_totals + (next - t->first);
         load_panels(s, x, next, b);
         run_panels(s, TILE_ROWS, x, next, x, next, here, NULL, b);
-        run_panels(s, TILE_BOTH, x, next, next, end, here, after, b);
+        run_panels(s, TILE_BOTH, x, next, next, t->end, here, after, b);
     }
 }
 
-static void pair_task(const struct symmetric *s, int64_t first, int64_t end, int64_t z_first,
-                      int64_t z_end, struct buffers *b)
+static void pair_task(const struct symmetric *s, const struct symmetric_task *t, struct buffers *b)
 {
     const int64_t step = (int64_t)s->panels * s->wide;
-    for (int64_t x = first; x < end; x += step) {
-        const int64_t next = min_i64(x + step, end);
+    for (int64_t x = t->first; x < t->end; x += step) {
+        const int64_t next = min_i64(x + step, t->end);
         load_panels(s, x, next, b);
-        run_panels(s, TILE_BOTH, x, next, z_first, z_end, b->x_totals + (x - first), b->z_totals,
-                   b);
+        run_panels(s, TILE_BOTH, x, next, t->z_first, t->z_end, b->x_totals + (x - t->first),
+                   b->z_totals, b);
     }
 }
 
@@ -205,32 +237,32 @@ static void add_in_turn(struct symmetric *s, int64_t block, int64_t turn, const 
 
 static void run_task(struct symmetric *s, int64_t task, struct buffers *b)
 {
-    const int64_t step = task / s->blocks, I = task % s->blocks, J = (I + step) % s->blocks;
-    const int64_t first = I * s->block, end = min_i64(first + s->block, s->n);
+    const struct symmetric_task t = oracle__symmetric_task(&s->grid, task);
     const size_t sums = (size_t)(s->cols * s->block) * sizeof(double);
+    b->kept = cache_tiles(s->cache, task);
     memset(b->x_totals, 0, sums);
-    if (step == 0) {
-        diagonal_task(s, first, end, b);
-        add_in_turn(s, I, 0, b->x_totals);
+    if (t.step == 0) {
+        diagonal_task(s, &t, b);
+        add_in_turn(s, t.I, 0, b->x_totals);
         return;
     }
     memset(b->z_totals, 0, sums);
-    const int64_t z_first = J * s->block;
-    pair_task(s, first, end, z_first, min_i64(z_first + s->block, s->n), b);
+    pair_task(s, &t, b);
     /* In this step block X is added to by the tasks X and X - step; the lower index goes first. */
-    add_in_turn(s, I, 2 * step - 1 + (I >= step), b->x_totals);
-    add_in_turn(s, J, 2 * step - 1 + (J < step), b->z_totals);
+    add_in_turn(s, t.I, 2 * t.step - 1 + (t.I >= t.step), b->x_totals);
+    add_in_turn(s, t.J, 2 * t.step - 1 + (t.J < t.step), b->z_totals);
 }
 
 static void run_tasks(struct symmetric *s)
 {
+    const int64_t tasks = min_i64(s->grid.tasks, s->p->tasks);
 #pragma omp parallel num_threads(s->p->o.threads)
     {
         struct buffers b;
         lay_out(s, s->scratch + (size_t)omp_get_thread_num() * s->scratch_size, &b);
         memset(b.z_sums, 0, (size_t)((s->run + TILE_BLOCK) * s->cols) * TILE_ALIGN);
         int64_t task;
-        while ((task = atomic_fetch_add(&s->next, 1)) < s->tasks) {
+        while ((task = atomic_fetch_add(&s->next, 1)) < tasks) {
             run_task(s, task, &b);
         }
     }
@@ -239,10 +271,10 @@ static void run_tasks(struct symmetric *s)
 int oracle__symmetric_product(struct product *p, struct err *err)
 {
     struct symmetric s = {
-        .p = p, .cols = (int)p->V.cols, .wide = p->o.loops->wide, .n = p->o.P.count};
+        .p = p, .cols = (int)p->V.cols, .wide = p->o.loops->wide, .cache = p->cache};
     symmetric_plan(&s);
     cleanup_mem double *totals = mem_zarray((size_t)s.n * (size_t)s.cols, sizeof *totals);
-    cleanup_mem atomic_int_fast64_t *turn = mem_zarray((size_t)s.blocks, sizeof *turn);
+    cleanup_mem atomic_int_fast64_t *turn = mem_zarray((size_t)s.grid.blocks, sizeof *turn);
     cleanup_mem char *scratch = mem_aligned((size_t)p->o.threads, s.scratch_size);
     if (totals == NULL || turn == NULL || scratch == NULL) {
         return err_no_memory(err);

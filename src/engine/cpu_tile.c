@@ -32,6 +32,9 @@ typedef double vec_f64 VECTOR(TILE_VEC_BYTES);
 typedef uint32_t bits_f32 VECTOR(TILE_VEC_BYTES);
 typedef uint64_t bits_f64 VECTOR(TILE_VEC_BYTES);
 typedef float half_f32 VECTOR(TILE_VEC_BYTES / 2);
+/* As many 16-bit numbers as a vector has lanes. */
+typedef uint16_t short_f32 VECTOR(TILE_VEC_BYTES / 2);
+typedef uint16_t short_f64 VECTOR(TILE_VEC_BYTES / 4);
 
 /* What is summed over the features, and what is made of it. */
 enum form {
@@ -44,6 +47,8 @@ enum form {
     FORM_LINEAR, /* inner products from here on */
     FORM_POLYNOMIAL,
     FORM_SIGMOID,
+    FORM_KEPT, /* values from memory from here on */
+    FORM_KEPT_HALF,
     FORMS_
 };
 
@@ -59,10 +64,16 @@ typedef void loop_function(const struct tile *t);
     EACH_USE(M, MATERN52)                                                                          \
     EACH_USE(M, LINEAR)                                                                            \
     EACH_USE(M, POLYNOMIAL)                                                                        \
-    EACH_USE(M, SIGMOID)
+    EACH_USE(M, SIGMOID)                                                                           \
+    EACH_USE(M, KEPT)                                                                              \
+    EACH_USE(M, KEPT_HALF)
 
-static enum form form_of(const struct tile_kernel *k)
+static enum form form_of(const struct tile *t)
 {
+    const struct tile_kernel *k = t->kernel;
+    if (t->kept != NULL) {
+        return t->storage == KERNEL_STORE_HALF ? FORM_KEPT_HALF : FORM_KEPT;
+    }
     switch (k->id) {
     case KERNEL_GAUSSIAN:
         return FORM_GAUSSIAN;
@@ -186,18 +197,29 @@ INLINE void mixed_columns(enum tile_use use, int vecs, const struct tile *t, int
     }
 }
 
+/* The values of run j .. on, in the tile's own type: kept ones in place, others by way of K. */
+static const float *load_mixed(int lanes, const struct tile *t, int j, float *K)
+{
+    struct tile block = *t;
+    if (t->kept != NULL && t->storage != KERNEL_STORE_HALF) {
+        return (const float *)t->kept + j * lanes;
+    }
+    block.kept = t->kept != NULL ? (const uint16_t *)t->kept + j * lanes : NULL;
+    block.K = K;
+    block.z = t->z + j;
+    block.count = t->count - j < MIXED_RUN ? t->count - j : MIXED_RUN;
+    run_f32(TILE_VALUES, lanes, &block);
+    return K;
+}
+
 /* Blocks of values are passed on in the first-level cache. */
 static void run_mixed(enum tile_use use, int lanes, const struct tile *t)
 {
     float K[MIXED_RUN * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
-    struct tile block = *t;
-    block.K = K;
     for (int j = 0; j < t->count; j += MIXED_RUN) {
-        block.z = t->z + j;
-        block.count = t->count - j < MIXED_RUN ? t->count - j : MIXED_RUN;
-        run_f32(TILE_VALUES, lanes, &block);
-        for (int i = 0; i < block.count; i += TILE_STEP) {
-            const float *values = K + i * lanes;
+        const float *run = load_mixed(lanes, t, j, K);
+        for (int i = 0; i < MIXED_RUN && j + i < t->count; i += TILE_STEP) {
+            const float *values = run + i * lanes;
             if (use == TILE_BOTH) {
                 mixed_columns(TILE_BOTH, TILE_WIDE, t, j + i, values);
             } else if (lanes == TILE_WIDE * LANES_F32) {
@@ -219,6 +241,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .run_f64 = run_mixed,
             .drain = drain_f32,
             .fold = fold_f32,
+            .to_half = to_half_f32,
         },
     .f64 =
         {
@@ -228,5 +251,6 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .run_f64 = run_f64,
             .drain = drain_f64,
             .fold = fold_f64,
+            .to_half = to_half_f64,
         },
 };

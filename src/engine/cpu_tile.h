@@ -4,7 +4,7 @@
  * the registers:
  *
  *   distances   D(j,i) = |x_i - z_j|_2^2, |x_i - z_j|_1 or x_i . z_j
- *   function    K(j,i) = f(D(j,i))
+ *   function    K(j,i) = f(D(j,i)), or K(j,i) is read from where it was kept
  *   use         x_sums(c,i) += sum_j K(j,i) z_weights(c,j)
  *               z_sums(c,j) += sum_i K(j,i) x_weights(c,i)   when the tile serves both sides
  *               or K(j,i) is stored
@@ -20,8 +20,10 @@
  * T[TILE_RUN][lanes]; weights W[cols][TILE_RUN] and W[cols][lanes]; x_sums
  * likewise; z_sums keep a vector register of partial sums for each number, TILE_ALIGN bytes at
  * most, [TILE_RUN][cols].
- * Points for laplacian_l1 carry the sum of their features as one more feature. Panel, K and sums
- * are 64-byte aligned.
+ * Values kept in 16 bits are of kernels that lie in [0, 1], hence without a sign: 5 bits of
+ * exponent and 11 of mantissa, of the value + 2^-31 (relative error 2^-12; 0 stays exact, 1 to
+ * 2^-31). Points for laplacian_l1 carry the sum of their features as one more feature. Panel, K and
+ * sums are 64-byte aligned.
  *
  * cpu_tile.c is compiled once for each instruction set, from one text.
  */
@@ -58,6 +60,8 @@ struct tile {
     void *x_sums;
     const void *x_weights; /* 0 for lanes without a row */
     void *z_sums;
+    const void *kept; /* [TILE_RUN][lanes] values, spare rows finite; NULL: compute them */
+    enum kernel_storage storage; /* of `kept` */
 };
 
 enum tile_use { TILE_VALUES, TILE_ROWS, TILE_BOTH, TILE_USES_ };
@@ -73,6 +77,9 @@ struct tile_loops {
     void (*drain)(void *sums, int n, double *totals);
     /* The same for z_sums of so many rows: totals[c * ld + j] += the sum of a vector. */
     void (*fold)(void *z_sums, int rows, int cols, double *totals, int64_t ld);
+    /* n values of type T in [0, 1] (whole vectors, both aligned) in the 16 bits of
+     * KERNEL_STORE_HALF. */
+    void (*to_half)(const void *values, int64_t n, uint16_t *ret);
 };
 
 struct tile_isa {
