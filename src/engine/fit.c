@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/sha256.h"
 #include "engine/bandwidth.h"
 #include "engine/choose.h"
 #include "engine/fit_data.h"
@@ -27,6 +28,8 @@ struct fit {
     struct points *X, *X_test;
     struct mat Y, A, P; /* P: predictions of the test rows */
     double *predicted;  /* [m, t] */
+    bool paused;        /* asked to, before the solve */
+    char problem[SHA256_HEX_SIZE];
     struct fit_result result;
 };
 
@@ -57,12 +60,15 @@ static void show_phase(const struct fit *f, const char *phase)
     f->control->report(f->control->context, &p);
 }
 
-static int check_cancel(const struct fit *f, struct err *err)
+/* Whether to stop before the solve, where there is nothing to keep. */
+static int check_stop(struct fit *f, struct err *err)
 {
     const struct solve_control *c = f->control;
-    return c->cancelled != NULL && c->cancelled(c->context)
-               ? err_set(err, ERR_CANCELLED, "%s", err_sentence(ERR_CANCELLED))
-               : 0;
+    if (c->cancelled != NULL && c->cancelled(c->context)) {
+        return err_set(err, ERR_CANCELLED, "%s", err_sentence(ERR_CANCELLED));
+    }
+    f->paused = c->paused != NULL && c->paused(c->context);
+    return f->paused ? err_set(err, ERR_CANCELLED, "%s", reason_sentence(REASON_PAUSED)) : 0;
 }
 
 static void warn_about_targets(const struct fit *f)
@@ -238,6 +244,26 @@ static int upload(struct fit *f, struct err *err)
     return r == 0 ? o->mat_new(f->be, f->vectors, data->m, data->t, &f->P, err) : r;
 }
 
+/* The digest that binds a checkpoint to this problem: what the caller knows of it, and the kernel
+ * that was chosen, to the last bit. */
+static int identify(struct fit *f, struct err *err)
+{
+    struct sha256 *hash = sha256_new();
+    if (hash == NULL) {
+        return err_no_memory(err);
+    }
+    const char *given = f->control->problem != NULL ? f->control->problem : "";
+    const struct kernel *k = &f->kernel;
+    char text[256];
+    snprintf(text, sizeof(text), "|%s|%a|%a|%a|%d|%" PRId64, kernel_name(k->id), k->bandwidth,
+             k->gamma, k->coef0, k->degree, k->d);
+    sha256_update(hash, given, strlen(given));
+    sha256_update(hash, text, strlen(text));
+    sha256_hex(hash, f->problem);
+    sha256_free(hash);
+    return 0;
+}
+
 static int solve(struct fit *f, struct err *err)
 {
     const struct job_spec *spec = f->spec;
@@ -262,9 +288,13 @@ static int solve(struct fit *f, struct err *err)
         .cost = (double)f->data.m / (double)f->data.n,
         .evaluate = evaluate,
     };
-    return solve_run(f->solver, &problem, &f->options, &limits, f->control,
-                     f->data.m > 0 ? &evaluator : NULL, &f->kernel, &host, &f->A,
-                     &f->result.outcome, err);
+    struct solve_control control = *f->control;
+    control.problem = f->problem;
+    const int r = identify(f, err);
+    return r < 0 ? r
+                 : solve_run(f->solver, &problem, &f->options, &limits, &control,
+                             f->data.m > 0 ? &evaluator : NULL, &f->kernel, &host, &f->A,
+                             &f->result.outcome, err);
 }
 
 static char **copy_names(char *const *names, const int64_t *index, int64_t count)
@@ -371,7 +401,7 @@ static int run(struct fit *f, const struct dataset *train, const struct dataset 
     }
     warn_about_targets(f);
     show_phase(f, "kernel");
-    r = check_cancel(f, err);
+    r = check_stop(f, err);
     if (r == 0) {
         r = choose_model(f, err);
     }
@@ -379,7 +409,7 @@ static int run(struct fit *f, const struct dataset *train, const struct dataset 
         r = choose_method(f, err);
     }
     if (r == 0) {
-        r = check_cancel(f, err);
+        r = check_stop(f, err);
     }
     if (r == 0) {
         r = upload(f, err);
@@ -387,7 +417,7 @@ static int run(struct fit *f, const struct dataset *train, const struct dataset 
     if (r == 0) {
         r = solve(f, err);
     }
-    if (r == 0 && reason_gives_model(f->result.outcome.reason)) {
+    if (r == 0 && f->result.outcome.model) {
         r = make_model(f, ret, err);
     }
     return r;
@@ -418,15 +448,16 @@ static void complete_result(struct fit *f)
     r->ridge = (double)f->data.n * f->spec->regularization;
     r->train_rows = f->data.n;
     r->test_rows = f->data.m;
-    r->seconds = f->control->now(f->control->context) - f->control->started;
+    r->seconds = r->outcome.earlier_s + f->control->now(f->control->context) - f->control->started;
     r->peak_memory_bytes = memory_peak_bytes();
 }
 
-/* Lack of memory and a cancelled job are results, wherever they are met. */
+/* Lack of memory, and a job that was cancelled or paused, are results, wherever they are met. */
 static int failure_to_result(struct fit *f, int r)
 {
+    const enum reason stopped = f->paused ? REASON_PAUSED : REASON_CANCELLED;
     f->result.outcome = (struct solve_outcome){
-        .reason = r == -ERR_NO_MEMORY ? REASON_OUT_OF_MEMORY : REASON_CANCELLED,
+        .reason = r == -ERR_NO_MEMORY ? REASON_OUT_OF_MEMORY : stopped,
         .relative_residual = 1.0,
         .metrics = metrics_none(),
     };

@@ -15,7 +15,7 @@ struct fit_result {
     int64_t rank;
     double ridge; /* absolute */
     int64_t train_rows, test_rows;
-    double seconds;            /* of the whole fit */
+    double seconds;            /* of the whole fit, earlier attempts that were resumed included */
     int64_t peak_memory_bytes; /* resident, of the process during this fit */
 };
 /* The `result` object of a job. */
@@ -23,7 +23,7 @@ struct json *fit_result_to_json(const struct fit_result *r);
 
 /*
  * `test` is the test data set when the spec names one, else NULL. *ret is NULL when the outcome's
- * reason gives no model (reason.h); *ret_result is set whenever 0 is returned. Bad combinations of
+ * `model` is false; *ret_result is set whenever 0 is returned. Bad combinations of
  * spec and data (no such column, width mismatch, too few rows) are -ERR_INVALID with a pointer into
  * the spec.
  */

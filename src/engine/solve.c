@@ -1,12 +1,16 @@
 #include "engine/solve.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/mem.h"
 #include "engine/certify.h"
+#include "engine/checkpoint.h"
 
 /* The share of the time that may go into test metrics on the way. */
 static const double metrics_share = 0.05;
+/* And into checkpoints. */
+static const double checkpoint_share = 0.02;
 /* What certificates may exceed the tolerance by: the same sums in another order. */
 static const double certificate_slack = 1.01;
 
@@ -21,12 +25,17 @@ struct drive {
     struct step_report at;
     struct progress progress;
     double began;                 /* of this solve; control->started is of the job */
+    double earlier;               /* seconds of the job before this attempt */
     double last_report;           /* -INFINITY: none yet */
     double known;                 /* the last fraction a solver gave itself */
     double eval_spent, eval_last; /* seconds */
+    double save_spent, save_last; /* seconds, of this attempt */
+    double saved;                 /* when the last checkpoint was taken, or this solve began */
+    int64_t saves;
     int64_t evaluations;
     int64_t usable_steps;
     int64_t entries_before;
+    bool model; /* A holds the coefficients of the outcome */
 };
 
 static double now(const struct drive *d)
@@ -39,35 +48,60 @@ static bool cancelled(const struct drive *d)
     return d->control->cancelled != NULL && d->control->cancelled(d->control->context);
 }
 
+static bool paused(const struct drive *d)
+{
+    return d->control->paused != NULL && d->control->paused(d->control->context);
+}
+
+/* Seconds of the job, and of the solve, earlier attempts included. */
+static double elapsed(const struct drive *d, double t)
+{
+    return d->earlier + t - d->control->started;
+}
+
+static double solving(const struct drive *d, double t)
+{
+    return d->earlier + t - d->began;
+}
+
+static void say(const struct drive *d, const char *level, const char *first, const char *second)
+{
+    if (d->control->message != NULL) {
+        char text[640];
+        snprintf(text, sizeof(text), "%s %s", first, second);
+        d->control->message(d->control->context, level, text);
+    }
+}
+
 /* The iteration's share where the solver cannot tell: the largest of the residual's way to the
  * tolerance in decades, the iterations' to their limit, and the clock's to the budget. */
-static double guess_fraction(const struct drive *d, double elapsed)
+static double guess_fraction(const struct drive *d, double seconds)
 {
     const double rel = d->at.relative_residual;
     double share = (double)d->at.iteration / (double)d->limits->max_iterations;
     if (rel > 0 && rel < 1 && d->limits->tolerance < 1) {
         share = fmax(share, log(rel) / log(d->limits->tolerance));
     }
-    share = fmax(share, elapsed / d->limits->time_budget_s);
+    share = fmax(share, seconds / d->limits->time_budget_s);
     return d->known + (0.95 - d->known) * fmin(share, 1.0);
 }
 
 static void update_progress(struct drive *d, const char *phase, double t)
 {
     struct progress *p = &d->progress;
-    const double elapsed = t - d->control->started, solving = t - d->began;
+    const double spent = solving(d, t), here = t - d->began;
     if (!isnan(d->at.fraction)) {
         d->known = fmin(fmax(d->known, d->at.fraction), 1.0);
     }
-    const double f = isnan(d->at.fraction) ? guess_fraction(d, elapsed) : d->known;
+    const double f = isnan(d->at.fraction) ? guess_fraction(d, elapsed(d, t)) : d->known;
     p->fraction = fmax(p->fraction, f);
     p->phase = phase;
     p->iteration = d->at.iteration;
     p->relative_residual = d->at.relative_residual;
-    p->elapsed_s = elapsed;
-    p->eta_s = p->fraction > 0.02 ? solving * (1.0 - p->fraction) / p->fraction : (double)NAN;
+    p->elapsed_s = elapsed(d, t);
+    p->eta_s = p->fraction > 0.02 ? spent * (1.0 - p->fraction) / p->fraction : (double)NAN;
     const int64_t entries = d->p->be->kernel_entries - d->entries_before;
-    p->kernel_entries_per_s = solving > 0 ? (double)entries / solving : (double)NAN;
+    p->kernel_entries_per_s = here > 0 ? (double)entries / here : (double)NAN;
 }
 
 static void report(struct drive *d, const char *phase, bool always)
@@ -92,7 +126,7 @@ static bool evaluation_due(const struct drive *d)
     if (d->evaluations == 0) {
         return (double)d->usable_steps * metrics_share >= d->evaluator->cost;
     }
-    return d->eval_spent + d->eval_last <= metrics_share * (now(d) - d->began);
+    return d->eval_spent + d->eval_last <= metrics_share * solving(d, now(d));
 }
 
 static int evaluate(struct drive *d, struct err *err)
@@ -105,6 +139,121 @@ static int evaluate(struct drive *d, struct err *err)
     return r;
 }
 
+/* ---- checkpoints ---- */
+
+static struct checkpoint_key key_of(const struct drive *d)
+{
+    return (struct checkpoint_key){
+        .solver = d->ops->name,
+        .n = d->p->n,
+        .t = d->p->t,
+        .dtype = d->p->dtype,
+        .problem = d->control->problem,
+    };
+}
+
+static bool can_save(const struct drive *d)
+{
+    return d->control->checkpoint != NULL && d->ops->save != NULL && d->at.usable;
+}
+
+/* What cannot be kept now may be kept later: a warning, and the solve goes on. */
+static void save(struct drive *d)
+{
+    const double start = now(d);
+    const struct checkpoint_key key = key_of(d);
+    const struct checkpoint_record record = {
+        .elapsed_s = elapsed(d, start),
+        .eval_spent = d->eval_spent,
+        .eval_last = d->eval_last,
+        .iterations = d->at.iteration,
+        .evaluations = d->evaluations,
+        .usable_steps = d->usable_steps,
+    };
+    struct state *s = NULL;
+    struct err err;
+    int r = checkpoint_make(&key, &record, d->ops, d->solver, &s, &err);
+    if (r == 0) {
+        r = d->control->checkpoint(d->control->context, s, &err);
+    }
+    state_free(s);
+    if (r < 0) {
+        say(d, "warning", "A checkpoint could not be written.", err.detail);
+    }
+    d->saved = now(d);
+    d->save_last = d->saved - start;
+    d->save_spent += d->save_last;
+    d->saves++;
+}
+
+static bool save_due(const struct drive *d)
+{
+    if (!can_save(d)) {
+        return false;
+    }
+    const double t = now(d);
+    const double share = checkpoint_share * (t - d->began);
+    return t - d->saved >= d->control->checkpoint_every_s &&
+           (d->saves == 0 || d->save_spent + d->save_last <= share);
+}
+
+static int pause_here(struct drive *d)
+{
+    if (can_save(d)) {
+        save(d);
+    }
+    return REASON_PAUSED;
+}
+
+/* 1: the solver goes on from the state. 0: the state is of no use, and why has been said; the
+ * solver may hold half of it. */
+static int take_state(struct drive *d, struct err *err)
+{
+    const struct checkpoint_key key = key_of(d);
+    struct checkpoint_record record;
+    struct err why;
+    int r = d->ops->load != NULL ? checkpoint_read(d->control->resume, &key, &record, &why)
+                                 : err_set(&why, ERR_CONFLICT, "This method keeps no checkpoints.");
+    if (r == 0) {
+        r = d->ops->load(d->solver, d->control->resume, &why);
+    }
+    if (r == -ERR_NO_MEMORY) {
+        return err_no_memory(err);
+    }
+    if (r < 0) {
+        say(d, "warning", why.detail, "It is discarded: the job begins at its beginning.");
+        return 0;
+    }
+    d->earlier = record.elapsed_s;
+    d->eval_spent = record.eval_spent;
+    d->eval_last = record.eval_last;
+    d->evaluations = record.evaluations;
+    d->usable_steps = record.usable_steps;
+    d->at.iteration = record.iterations;
+    d->at.usable = true;
+    char text[96];
+    snprintf(text, sizeof(text), "iteration %lld, after %.3g s of work.",
+             (long long)record.iterations, record.elapsed_s);
+    say(d, "info", "Resumed from the checkpoint at", text);
+    return 1;
+}
+
+/* A solver set up, with the state of an earlier attempt where there is one that fits. */
+static int set_up(struct drive *d, const struct solver_options *options, struct err *err)
+{
+    int r = d->ops->setup(d->p, options, &d->solver, err);
+    if (r < 0 || d->control->resume == NULL) {
+        return r;
+    }
+    r = take_state(d, err);
+    if (r == 0) {
+        d->ops->teardown(d->solver);
+        d->solver = NULL;
+        return d->ops->setup(d->p, options, &d->solver, err);
+    }
+    return r < 0 ? r : 0;
+}
+
 /* Steps until a reason to stop: positive, or a negative error of the solver's. */
 static int iterate(struct drive *d, struct err *err)
 {
@@ -112,7 +261,10 @@ static int iterate(struct drive *d, struct err *err)
         if (cancelled(d)) {
             return REASON_CANCELLED;
         }
-        if (now(d) - d->control->started >= d->limits->time_budget_s) {
+        if (paused(d)) {
+            return pause_here(d);
+        }
+        if (elapsed(d, now(d)) >= d->limits->time_budget_s) {
             return REASON_TIME_BUDGET;
         }
         int r = d->ops->step(d->solver, &d->at, err);
@@ -131,6 +283,9 @@ static int iterate(struct drive *d, struct err *err)
             if (r < 0) {
                 return r;
             }
+        }
+        if (save_due(d)) {
+            save(d);
         }
         report(d, d->at.phase, false);
     }
@@ -153,8 +308,7 @@ static int reason_of_error(int r)
     }
 }
 
-/* A reason that promises a model although there are no coefficients yet becomes one that does not.
- */
+/* The reason of a solve that ended as others do with a model, but had no coefficients yet. */
 static int without_coefficients(const struct drive *d, int reason, struct err *err)
 {
     if (reason == REASON_BREAKDOWN) {
@@ -169,9 +323,9 @@ static int without_coefficients(const struct drive *d, int reason, struct err *e
                "The time budget of %g s was spent before the method had any coefficients (phase: "
                "%s).",
                d->limits->time_budget_s, d->at.phase != NULL ? d->at.phase : "loading");
-    } else {
-        err_set(err, ERR_INTERNAL, "The method stopped before it had any coefficients.");
+        return REASON_TIME_BUDGET;
     }
+    err_set(err, ERR_INTERNAL, "The method stopped before it had any coefficients.");
     return REASON_FAILED;
 }
 
@@ -198,6 +352,7 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     d->at.fraction = 1.0;
     report(d, "saving", true); /* the metrics of the coefficients that are handed out */
     *ret_residual = residual;
+    d->model = true;
     const bool reached = residual <= certificate_slack * d->limits->tolerance;
     return reason == REASON_CONVERGED && !reached ? REASON_STAGNATED : reason;
 }
@@ -205,7 +360,7 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
 static int drive(struct drive *d, const struct solver_options *options, const struct kernel *kernel,
                  const struct rows *host, double *ret_residual, struct err *err)
 {
-    int r = d->ops->setup(d->p, options, &d->solver, err);
+    int r = set_up(d, options, err);
     if (r == 0) {
         r = iterate(d, err);
     }
@@ -250,14 +405,13 @@ int solve_run(const struct solver_ops *ops, const struct problem *p,
         .last_report = -INFINITY,
         .entries_before = p->be->kernel_entries,
     };
-    d.began = now(&d);
+    d.began = d.saved = now(&d);
     double residual = 1.0;
     const int reason = drive(&d, options, kernel, host, &residual, err);
     if (reason < 0) {
         return reason;
     }
-    const bool model = reason_gives_model((enum reason)reason);
-    if (!model) {
+    if (!d.model) {
         const int r = clear(p, A, NULL);
         if (r < 0 && reason != REASON_OUT_OF_MEMORY) {
             return err_no_memory(err);
@@ -267,9 +421,11 @@ int solve_run(const struct solver_ops *ops, const struct problem *p,
         .reason = (enum reason)reason,
         .iterations = d.at.iteration,
         .relative_residual = residual,
-        .metrics = model ? d.progress.metrics : metrics_none(),
-        .seconds = now(&d) - d.began,
+        .metrics = d.model ? d.progress.metrics : metrics_none(),
+        .seconds = solving(&d, now(&d)),
+        .earlier_s = d.earlier,
         .rank = d.at.rank,
+        .model = d.model,
     };
     return 0;
 }

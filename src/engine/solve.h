@@ -10,7 +10,7 @@
 struct solve_limits {
     double tolerance;
     int64_t max_iterations;
-    double time_budget_s; /* from `started`; INFINITY: none */
+    double time_budget_s; /* from `started`, and what earlier attempts took; INFINITY: none */
 };
 
 /* The world outside, injected. Every member may be NULL except now. */
@@ -21,7 +21,22 @@ struct solve_control {
     void (*report)(void *context, const struct progress *p); /* at most every report_every_s */
     void (*message)(void *context, const char *level, const char *text); /* "info", "warning" */
     double report_every_s;                                               /* 0: every step */
-    double started; /* now() when the job began */
+    double started; /* now() when the job, or this attempt at it, began */
+
+    /*
+     * Checkpoints. `paused` is asked with `cancelled`: yes ends the solve with PAUSED after a last
+     * checkpoint. `checkpoint` keeps the state, borrowed for the call; a failure is told as a
+     * warning and the solve goes on. The first one is due after checkpoint_every_s, later ones as
+     * long ago and only while all of them together cost less than a fiftieth of the time. `resume`
+     * is the last one of an earlier attempt, or NULL; one that does not fit this problem is told as
+     * a warning, and the solve begins at its beginning. `problem` is a digest of what the problem
+     * was made from: a checkpoint with another one does not fit.
+     */
+    bool (*paused)(void *context);
+    int (*checkpoint)(void *context, const struct state *s, struct err *err);
+    double checkpoint_every_s;
+    const struct state *resume;
+    const char *problem;
 };
 
 /* Test metrics of given coefficients; costs one oracle call. The driver evaluates as often as it
@@ -38,8 +53,10 @@ struct solve_outcome {
     double
         relative_residual; /* certified: max over columns of |y - (K + ridge I) a| / |y|, float64 */
     struct metrics metrics;
-    double seconds;
-    int64_t rank; /* of the preconditioner, 0: none */
+    double seconds;   /* of the solve, with those of earlier attempts that it resumed */
+    double earlier_s; /* of the job in earlier attempts, from the checkpoint; 0: not resumed */
+    int64_t rank;     /* of the preconditioner, 0: none */
+    bool model;       /* A holds coefficients */
 };
 
 /*
@@ -47,12 +64,12 @@ struct solve_outcome {
  * problem's were made from, `kernel` their kernel: the certificate is computed from them in
  * float64. `evaluator` may be NULL.
  *
- * A solve that was cancelled, diverged, ran out of memory or met a matrix that is not positive
- * definite is a result with its reason, not an error; *err then still carries the sentence (with
- * what to do) for all but the first. So is a solve that had no coefficients yet when it had to
- * stop: reason FAILED when the time budget ran out during the building phase,
- * NOT_POSITIVE_DEFINITE when the very first direction broke down. In all these A is 0, the
- * certified residual 1 and the metrics are NaN.
+ * A solve that was cancelled, paused, diverged, ran out of memory or met a matrix that is not
+ * positive definite is a result with its reason, not an error; *err then still carries the sentence
+ * (with what to do) for all but the first two. So is a solve that had no coefficients yet when it
+ * had to stop: reason TIME_BUDGET when the time budget ran out during the building phase,
+ * NOT_POSITIVE_DEFINITE when the very first direction broke down. In all these `model` is false, A
+ * is 0, the certified residual 1 and the metrics are NaN.
  *
  * CONVERGED means that the certified residual is at most the tolerance (but for rounding, 1 %); a
  * solver that believed it had converged in a lower precision is STAGNATED.

@@ -22,6 +22,11 @@
  *   - STAGNATED: in STALE_CHECKS checks in a row no column's true residual fell below 0.9 of its
  * best so far, and in all of them more than a tenth of it was the drift between the two residuals,
  *     that is, rounding error. A mere plateau, which CG often leaves, has no such drift.
+ *   - Given coefficients to begin with, the first step takes R = Y - M B for them; a column that
+ *     they leave with more than |Y_j| begins with B_j = 0 all the same.
+ *
+ * Between two steps the iteration is B, R, P and a few numbers a column: the content of a
+ * checkpoint. The preconditioner follows from the seed and is built again.
  */
 #include <math.h>
 
@@ -42,6 +47,9 @@ struct solver {
     struct precond *M;
     bool built;
     double build_fraction;
+    bool warm;    /* coefficients to begin with wait for the first step */
+    bool resumed; /* from a checkpoint: P is made already */
+    bool given;   /* B holds somebody's coefficients although no iteration was done */
     int64_t iteration;
     int64_t since_check; /* iterations since the residual was last replaced */
     int stale_checks;
@@ -126,6 +134,7 @@ static int setup(const struct problem *p, const struct solver_options *options, 
     s->tolerance = options->tolerance;
     s->residual_every = param_int(&options->params, "residual_every");
     s->precond = options->precond;
+    s->warm = p->start != NULL;
     int r = allocate(s, err);
     if (r == 0) {
         r = initialise(s, err);
@@ -327,12 +336,39 @@ static int check(struct solver *s, struct err *err)
     return s->stale_checks >= STALE_CHECKS ? REASON_STAGNATED : 0;
 }
 
+/* B = start, R = Y - M B; B_j = 0, R_j = Y_j where that is no worse. */
+static int begin_warm(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    const struct backend_ops *o = p->be->ops;
+    s->warm = false;
+    int r = o->copy(p->be, p->start, &s->B, err);
+    if (r == 0) {
+        r = replace_residual(s, err);
+    }
+    for (int64_t j = 0; r == 0 && j < p->t; j++) {
+        const double relative = s->norm[j] > 0 ? sqrt(s->dots[j]) / s->norm[j] : INFINITY;
+        const bool taken = relative < 1.0;
+        s->one[j] = taken ? 1.0 : 0.0;
+        s->gamma[j] = taken ? 0.0 : 1.0;
+        s->work[j] = 0.0;
+        s->given = s->given || taken;
+        s->relative[j] = taken ? relative : s->relative[j];
+        s->best[j] = s->relative[j];
+        s->frozen[j] = s->relative[j] <= s->tolerance;
+    }
+    if (r == 0) { /* What was not taken may be infinite: it is overwritten, never scaled. */
+        r = o->col_axpby(p->be, s->work, &p->Y, s->one, &s->B, err);
+    }
+    return r == 0 ? o->col_axpby(p->be, s->gamma, &p->Y, s->one, &s->R, err) : r;
+}
+
 static int build(struct solver *s, struct err *err)
 {
     int r = s->precond->build(s->M, &s->build_fraction, err);
     if (r > 0) {
         s->built = true;
-        r = next_directions(s, err);
+        r = s->resumed ? 0 : next_directions(s, err);
     }
     return r;
 }
@@ -360,7 +396,7 @@ static void describe(const struct solver *s, bool building, struct step_report *
         .fraction = building ? 0.3 * s->build_fraction : NAN,
         .iteration = s->iteration,
         .relative_residual = largest,
-        .usable = s->iteration > 0 || all_frozen(s),
+        .usable = s->iteration > 0 || s->given || all_frozen(s),
         .rank = s->built ? s->precond->rank(s->M) : 0,
     };
 }
@@ -371,6 +407,8 @@ static int step(struct solver *s, struct step_report *ret, struct err *err)
     const bool building = !s->built;
     if (r == 0 && all_frozen(s)) {
         r = REASON_CONVERGED;
+    } else if (r == 0 && s->warm) {
+        r = begin_warm(s, err);
     } else if (r == 0) {
         r = building ? build(s, err) : iterate(s, err);
     }
@@ -386,10 +424,74 @@ static int coef(struct solver *s, const struct mat *A, struct err *err)
     return s->p.be->ops->copy(s->p.be, &s->B, A, err);
 }
 
+/* ---- checkpoints ---- */
+
+enum { COUNTERS = 4, COLUMN_NUMBERS = 4 };
+
+static int save(const struct solver *s, struct state *to, struct err *err)
+{
+    const int64_t t = s->p.t;
+    const int64_t counters[COUNTERS] = {s->iteration, s->since_check, s->stale_checks, s->ended};
+    cleanup_mem double *columns = mem_array((size_t)t, COLUMN_NUMBERS * sizeof(double));
+    if (columns == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < t; j++) {
+        columns[j] = s->relative[j];
+        columns[t + j] = s->best[j];
+        columns[2 * t + j] = s->omega[j];
+        columns[3 * t + j] = s->frozen[j];
+    }
+    int r = state_put_ints(to, "counters", counters, COUNTERS, err);
+    r = r == 0 ? state_put_reals(to, "columns", columns, COLUMN_NUMBERS * t, err) : r;
+    r = r == 0 ? state_put_mat(to, "B", s->p.be, &s->B, err) : r;
+    r = r == 0 ? state_put_mat(to, "R", s->p.be, &s->R, err) : r;
+    return r == 0 ? state_put_mat(to, "P", s->p.be, &s->P, err) : r;
+}
+
+static void take_numbers(struct solver *s, const int64_t *counters, const double *columns)
+{
+    const int64_t t = s->p.t;
+    s->iteration = counters[0];
+    s->since_check = counters[1];
+    s->stale_checks = (int)counters[2];
+    s->ended = (int)counters[3];
+    for (int64_t j = 0; j < t; j++) {
+        s->relative[j] = columns[j];
+        s->best[j] = columns[t + j];
+        s->omega[j] = columns[2 * t + j];
+        s->frozen[j] = columns[3 * t + j] != 0;
+    }
+}
+
+static int load(struct solver *s, const struct state *from, struct err *err)
+{
+    const int64_t t = s->p.t;
+    int64_t counters[COUNTERS];
+    cleanup_mem double *columns = mem_array((size_t)t, COLUMN_NUMBERS * sizeof(double));
+    if (columns == NULL) {
+        return err_no_memory(err);
+    }
+    int r = state_get_ints(from, "counters", counters, COUNTERS, err);
+    r = r == 0 ? state_get_reals(from, "columns", columns, COLUMN_NUMBERS * t, err) : r;
+    r = r == 0 ? state_get_mat(from, "B", s->p.be, &s->B, err) : r;
+    r = r == 0 ? state_get_mat(from, "R", s->p.be, &s->R, err) : r;
+    r = r == 0 ? state_get_mat(from, "P", s->p.be, &s->P, err) : r;
+    if (r == 0) {
+        take_numbers(s, counters, columns);
+        s->warm = false;
+        s->resumed = true;
+        s->given = true;
+    }
+    return r;
+}
+
 const struct solver_ops solver_pcg_ops = {
     .name = "pcg",
     .setup = setup,
     .step = step,
     .coef = coef,
+    .save = save,
+    .load = load,
     .teardown = teardown,
 };

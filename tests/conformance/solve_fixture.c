@@ -2,7 +2,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 
 void fixture_init(struct fixture *f, struct backend *be, const struct fixture_spec *spec)
@@ -197,4 +199,26 @@ int list_methods(struct method ret[METHODS_MAX])
         }
     }
     return count;
+}
+
+static int to_buf(void *context, const void *data, size_t size, struct err *err)
+{
+    (void)err;
+    buf_add(context, data, size);
+    return 0;
+}
+
+struct state *state_through_file(const struct state *s)
+{
+    struct buf image = BUF_INIT;
+    must(state_write(s, to_buf, &image, &err));
+    assert_false(image.failed);
+    void *aligned = mem_aligned(image.len, 64);
+    assert_non_null(aligned);
+    memcpy(aligned, image.data, image.len);
+    struct state *read = NULL;
+    must(state_read(aligned, image.len, &read, &err));
+    mem_free(aligned);
+    buf_deinit(&image);
+    return read;
 }

@@ -71,3 +71,6 @@ int list_methods(struct method ret[METHODS_MAX]);
 struct solve_outcome fixture_solve(struct fixture *f, const char *solver, const char *precond,
                                    const struct solve_limits *limits, struct world *w,
                                    const struct solve_evaluator *evaluator, struct err *err);
+
+/* The state written to a file's image and read again, aligned as a map of a file is. */
+struct state *state_through_file(const struct state *s);

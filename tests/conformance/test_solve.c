@@ -115,7 +115,8 @@ static void test_time_budget(void **state)
     limits.time_budget_s = 3.0;
     w = (struct world){.cancel_at = -1, .tick = 1.0};
     out = fixture_solve(&f, "pcg", "rpcholesky", &limits, &w, NULL, &err);
-    assert_int_equal(out.reason, REASON_FAILED);
+    assert_int_equal(out.reason, REASON_TIME_BUDGET);
+    assert_false(out.model);
     assert_string_equal(err.pointer, "#/stop/time_budget_s");
     assert_contains(err.detail, "preconditioner");
     assert_close(out.relative_residual, 1.0, 0);

@@ -267,7 +267,8 @@ def test_time_budget(api, name, big_spec):
 def test_budget_too_small_for_any_coefficients(api, name, big_spec):
     job = api.train(name, expect="failed", **{**big_spec, "solver": "cholesky",
                                               "stop": {"time_budget_s": 1e-6}})
-    assert job["reason"] == "failed"
+    assert job["reason"] == job["error"]["code"] == "time_budget"
+    assert job["model_version"] is None and job["result"]["stop_reason"] == "time_budget"
     assert "time budget" in job["error"]["detail"]
     assert job["error"]["errors"][0]["pointer"] == "#/stop/time_budget_s"
 
