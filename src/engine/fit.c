@@ -273,6 +273,7 @@ static int solve(struct fit *f, struct err *err)
         .X = f->X,
         .n = f->data.n,
         .t = f->data.t,
+        .d = f->data.d,
         .ridge = (double)f->data.n * spec->regularization,
         .dtype = f->vectors,
         .Y = f->Y,

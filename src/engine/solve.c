@@ -34,6 +34,7 @@ struct drive {
     int64_t saves;
     int64_t evaluations;
     int64_t usable_steps;
+    const char *told; /* the last note passed on */
     int64_t entries_before;
     bool model; /* A holds the coefficients of the outcome */
 };
@@ -252,6 +253,12 @@ static int set_up(struct drive *d, const struct solver_options *options, struct 
         return d->ops->setup(d->p, options, &d->solver, err);
     }
     return r < 0 ? r : 0;
+static void tell_note(struct drive *d)
+{
+    if (d->at.note != NULL && d->at.note != d->told && d->control->message != NULL) {
+        d->control->message(d->control->context, "warning", d->at.note);
+    }
+    d->told = d->at.note;
 }
 
 /* Steps until a reason to stop: positive, or a negative error of the solver's. */
@@ -268,6 +275,7 @@ static int iterate(struct drive *d, struct err *err)
             return REASON_TIME_BUDGET;
         }
         int r = d->ops->step(d->solver, &d->at, err);
+        tell_note(d);
         if (r != 0) {
             return r;
         }

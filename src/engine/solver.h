@@ -25,6 +25,7 @@ struct problem {
     struct backend *be;
     const struct points *X; /* n points, in the precision of the operator */
     int64_t n, t;
+    int64_t d;        /* features, for estimates of cost */
     double ridge;     /* absolute: n * lambda */
     enum dtype dtype; /* of vectors and dense matrices */
     struct mat Y;     /* n x t of dtype */
@@ -50,6 +51,7 @@ struct step_report {
     double relative_residual; /* largest over columns, the iteration's own; NaN when unknown */
     bool usable;              /* coef() would give a meaningful answer now */
     int64_t rank;             /* of the preconditioner in use; 0: none, or not built yet */
+    const char *note; /* static, what a user should know from now on; told once. NULL: nothing */
 };
 
 struct solver; /* each method's own state */

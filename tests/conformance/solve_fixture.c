@@ -31,6 +31,7 @@ void fixture_init(struct fixture *f, struct backend *be, const struct fixture_sp
         .X = f->points,
         .n = f->n,
         .t = f->t,
+        .d = f->d,
         .ridge = (double)f->n * spec->lambda,
         .dtype = spec->vectors,
         .Y = device_mat(be, spec->vectors, f->n, f->t, f->Y),

@@ -78,6 +78,7 @@ CASES = [
     ({"solver": ["pcg"]}, "#/solver"),
     ({"solver": {"name": "svd"}}, "#/solver/name"),
     ({"solver": {"name": "cholesky", "block_size": 1}}, "#/solver/block_size"),
+    ({"solver": {"name": "cholesky", "factor": "float16"}}, "#/solver/factor"),
     ({"solver": {"name": "cholesky", "preconditioner": "none"}}, "#/solver/preconditioner"),
     ({"solver": {"name": "pcg", "preconditioner": "ilu"}}, "#/solver/preconditioner"),
     ({"solver": {"name": "pcg", "preconditioner": {"name": "ilu"}}}, "#/solver/preconditioner/name"),

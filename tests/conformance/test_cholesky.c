@@ -1,0 +1,207 @@
+/* Solver `cholesky` with its factor in float32: what refinement must make of it, when it gives way
+ * to float64, and what "auto" takes. */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "conformance/solve_fixture.h"
+
+static const struct solve_limits patient = {
+    .tolerance = 1e-10, .max_iterations = 100000, .time_budget_s = INFINITY};
+
+static int open_device(void **state)
+{
+    *state = device_open(2);
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    device_close(*state);
+    return 0;
+}
+
+struct heard {
+    char text[512];
+    int count;
+};
+
+static void hear(void *context, const char *level, const char *text)
+{
+    struct heard *h = context;
+    assert_string_equal(level, "warning");
+    snprintf(h->text, sizeof(h->text), "%s", text);
+    h->count++;
+}
+
+static double still(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+/* Solves with the factor asked for ("auto" included); *ret_bytes: high-water mark of the solve. */
+static struct solve_outcome solve_with(struct fixture *f, const char *factor,
+                                       const struct solve_limits *limits, struct heard *heard,
+                                       int64_t *ret_bytes)
+{
+    struct solver_options options = options_make("cholesky", NULL, limits->tolerance);
+    char text[64];
+    snprintf(text, sizeof(text), "{\"factor\":\"%s\",\"block_size\":64}", factor);
+    struct json *j = NULL;
+    must(json_parse(text, strlen(text), &j, &err));
+    must(param_read(options.params.defs, j, NULL, &options.params, &err));
+    json_free(j);
+    *heard = (struct heard){.count = 0};
+    const struct solve_control control = {.context = heard, .now = still, .message = hear};
+    struct solve_outcome out = {.reason = REASON_NONE};
+    const int64_t before = f->be->bytes;
+    f->be->peak_bytes = before;
+    must(solve_run(solver_find("cholesky"), &f->problem, &options, limits, &control, NULL,
+                   &f->kernel, &f->host, &f->A, &out, &err));
+    assert_int_equal(f->be->bytes, before);
+    *ret_bytes = f->be->peak_bytes - before;
+    return out;
+}
+
+/* A ridge above and one far below float32's rounding error, several targets, kernels smooth and
+ * rough: always the residual that was asked for, without a float64 matrix. */
+static void test_refined_to_the_tolerance(void **state)
+{
+    const struct solve_limits limits = {
+        .tolerance = 1e-8, .max_iterations = 1000, .time_budget_s = INFINITY};
+    const double lambdas[] = {1e-4, 1e-6, 1e-8};
+    const enum kernel_id kernels[] = {KERNEL_GAUSSIAN, KERNEL_LAPLACIAN};
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 3; i++) {
+            struct fixture f;
+            const struct fixture_spec spec = {.kernel = kernels[k],
+                                              .points = DTYPE_F64,
+                                              .vectors = DTYPE_F64,
+                                              .n = 500,
+                                              .d = 3,
+                                              .t = 3,
+                                              .lambda = lambdas[i],
+                                              .seed = 5};
+            fixture_init(&f, *state, &spec);
+            double *M = fixture_matrix(&f);
+            struct heard heard;
+            int64_t bytes;
+            const struct solve_outcome out = solve_with(&f, "float32", &limits, &heard, &bytes);
+            double *A = device_get(*state, &f.A);
+            assert_int_equal(out.reason, REASON_CONVERGED);
+            assert_true(host_residual(&f, M, A) <= 1.01e-8);
+            assert_int_equal(heard.count, 0);
+            assert_true(out.iterations > 1);
+            assert_true(bytes < 7 * f.n * f.n);
+            mem_free(A);
+            mem_free(M);
+            fixture_deinit(&f);
+        }
+    }
+}
+
+/* A matrix that float32 cannot even rank: the float64 factor takes over, and says so once. */
+static void test_gives_way_to_float64(void **state)
+{
+    struct fixture f;
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 400,
+                                      .d = 3,
+                                      .t = 1,
+                                      .lambda = 1e-12};
+    fixture_init(&f, *state, &spec);
+    const struct solve_limits limits = {
+        .tolerance = 1e-4, .max_iterations = 1000, .time_budget_s = INFINITY};
+    struct heard heard;
+    int64_t bytes;
+    struct solve_outcome out = solve_with(&f, "float32", &limits, &heard, &bytes);
+    assert_int_equal(out.reason, REASON_CONVERGED);
+    assert_true(out.relative_residual <= 1.01e-4);
+    assert_int_equal(heard.count, 1);
+    assert_contains(heard.text, "factorising in float64");
+    fixture_deinit(&f);
+}
+
+/* An indefinite matrix is told as such whatever the factor. */
+static void test_indefinite(void **state)
+{
+    struct fixture f;
+    const struct fixture_spec spec = {.kernel = KERNEL_SIGMOID,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 80,
+                                      .d = 3,
+                                      .t = 1,
+                                      .lambda = 1e-9};
+    fixture_init(&f, *state, &spec);
+    struct heard heard;
+    int64_t bytes;
+    const struct solve_outcome out = solve_with(&f, "float32", &patient, &heard, &bytes);
+    assert_int_equal(out.reason, REASON_NOT_POSITIVE_DEFINITE);
+    assert_int_equal(heard.count, 1);
+    fixture_deinit(&f);
+}
+
+/* float32 vectors with a float64 factor: at least as good as a float32 one. */
+static void test_wider_than_the_vectors(void **state)
+{
+    struct fixture f;
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F32,
+                                      .vectors = DTYPE_F32,
+                                      .n = 300,
+                                      .d = 3,
+                                      .t = 2,
+                                      .lambda = 1e-4};
+    fixture_init(&f, *state, &spec);
+    struct heard heard;
+    int64_t narrow, wide;
+    const struct solve_outcome a = solve_with(&f, "float32", &patient, &heard, &narrow);
+    const struct solve_outcome b = solve_with(&f, "float64", &patient, &heard, &wide);
+    assert_true(b.relative_residual < 2 * a.relative_residual);
+    assert_true(b.relative_residual < 1e-4);
+    assert_true(wide > narrow + 3 * f.n * f.n);
+    fixture_deinit(&f);
+}
+
+static int64_t bytes_of_auto(struct backend *be, int64_t n, double lambda)
+{
+    struct fixture f;
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = n,
+                                      .d = 3,
+                                      .t = 1,
+                                      .lambda = lambda};
+    fixture_init(&f, be, &spec);
+    struct heard heard;
+    int64_t bytes;
+    const struct solve_limits limits = {
+        .tolerance = 1e-6, .max_iterations = 1000, .time_budget_s = INFINITY};
+    const struct solve_outcome out = solve_with(&f, "auto", &limits, &heard, &bytes);
+    assert_int_equal(out.reason, REASON_CONVERGED);
+    assert_true(out.relative_residual <= 1.01e-8);
+    assert_int_equal(heard.count, 0);
+    fixture_deinit(&f);
+    return bytes;
+}
+
+/* The rule, seen by the memory that it takes: a row less, or a ridge below 2^-23, is float64. */
+static void test_auto(void **state)
+{
+    const double above = 1.01 * (double)FLT_EPSILON;
+    assert_true(bytes_of_auto(*state, 4096, above) < INT64_C(5) * 4096 * 4096);
+    assert_true(bytes_of_auto(*state, 4095, above) > INT64_C(8) * 4095 * 4095);
+    assert_true(bytes_of_auto(*state, 4096, 0.99 * (double)FLT_EPSILON) > INT64_C(8) * 4096 * 4096);
+}
+
+#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+
+TEST_MAIN(on_device(test_refined_to_the_tolerance), on_device(test_gives_way_to_float64),
+          on_device(test_indefinite), on_device(test_wider_than_the_vectors), on_device(test_auto))
