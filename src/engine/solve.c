@@ -253,6 +253,8 @@ static int set_up(struct drive *d, const struct solver_options *options, struct 
         return d->ops->setup(d->p, options, &d->solver, err);
     }
     return r < 0 ? r : 0;
+}
+
 static void tell_note(struct drive *d)
 {
     if (d->at.note != NULL && d->at.note != d->told && d->control->message != NULL) {

@@ -7,36 +7,84 @@
 
 /* mean = first + sum (x - first) / n: a large offset costs no digits, and the mean of a constant
  * column is that constant exactly, whatever its binary form, so that its deviation is exactly 0. */
-void standardize_columns(const struct dataset *ds, const int64_t *rows, int64_t n,
-                         const int64_t *columns, int64_t d, double *ret_mean, double *ret_scale)
+static void means(const struct dataset *ds, const int64_t *rows, int64_t n, const int64_t *columns,
+                  int64_t d, double *ret)
 {
     for (int64_t j = 0; j < d; j++) {
-        ret_mean[j] = 0;
-        ret_scale[j] = 0;
+        ret[j] = 0;
     }
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < d; j++) {
             const double first = dataset_at(ds, rows[0], columns[j]);
-            ret_mean[j] += (dataset_at(ds, rows[i], columns[j]) - first) / (double)n;
+            ret[j] += (dataset_at(ds, rows[i], columns[j]) - first) / (double)n;
         }
     }
     for (int64_t j = 0; j < d; j++) {
-        ret_mean[j] += dataset_at(ds, rows[0], columns[j]);
+        ret[j] += dataset_at(ds, rows[0], columns[j]);
+    }
+}
+
+/*
+ * Squares of deviations below 1e-154 underflow and those above 1e154 overflow. Deviations are
+ * therefore multiplied by a power of two first, which brings the largest one of the column near 1:
+ * exactly, so that ordinary columns keep their digits. 1 for a largest one of 0, or one that is not
+ * finite.
+ */
+static double shrink(double largest)
+{
+    enum { EXPONENT_MIN = -1000 }; /* so that the factor is a number */
+    int exponent = 0;
+    if (isfinite(largest)) {
+        frexp(largest, &exponent);
+    }
+    return ldexp(1.0, exponent < EXPONENT_MIN ? -EXPONENT_MIN : -exponent);
+}
+
+/* The deviation from the mean of squares of shrunk ones; 1 where all are 0. */
+static double scale_of(double square, double factor)
+{
+    return square == 0 ? 1.0 : sqrt(square) / factor;
+}
+
+/* At most SCALES_BLOCK columns, row by row. */
+enum { SCALES_BLOCK = 64 };
+
+static void scales(const struct dataset *ds, const int64_t *rows, int64_t n, const int64_t *columns,
+                   int64_t d, const double *mean, double *ret)
+{
+    double factor[SCALES_BLOCK] = {0}, square[SCALES_BLOCK] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < d; j++) {
+            factor[j] = fmax(factor[j], fabs(dataset_at(ds, rows[i], columns[j]) - mean[j]));
+        }
+    }
+    for (int64_t j = 0; j < d; j++) {
+        factor[j] = shrink(factor[j]);
     }
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < d; j++) {
-            const double e = dataset_at(ds, rows[i], columns[j]) - ret_mean[j];
-            ret_scale[j] += e * e / (double)n;
+            const double e = (dataset_at(ds, rows[i], columns[j]) - mean[j]) * factor[j];
+            square[j] += e * e / (double)n;
         }
     }
     for (int64_t j = 0; j < d; j++) {
-        ret_scale[j] = ret_scale[j] == 0 ? 1.0 : sqrt(ret_scale[j]);
+        ret[j] = scale_of(square[j], factor[j]);
+    }
+}
+
+void standardize_columns(const struct dataset *ds, const int64_t *rows, int64_t n,
+                         const int64_t *columns, int64_t d, double *ret_mean, double *ret_scale)
+{
+    means(ds, rows, n, columns, d, ret_mean);
+    for (int64_t j = 0; j < d; j += SCALES_BLOCK) {
+        const int64_t count = d - j < SCALES_BLOCK ? d - j : SCALES_BLOCK;
+        scales(ds, rows, n, columns + j, count, ret_mean + j, ret_scale + j);
     }
 }
 
 bool standardize_vector(const double *x, int64_t n, double *ret_mean, double *ret_scale)
 {
-    double mean = 0, square = 0;
+    double mean = 0, largest = 0, square = 0;
     bool constant = true;
     for (int64_t i = 0; i < n; i++) {
         mean += (x[i] - x[0]) / (double)n;
@@ -44,10 +92,15 @@ bool standardize_vector(const double *x, int64_t n, double *ret_mean, double *re
     }
     mean += x[0];
     for (int64_t i = 0; i < n; i++) {
-        square += (x[i] - mean) * (x[i] - mean) / (double)n;
+        largest = fmax(largest, fabs(x[i] - mean));
+    }
+    const double factor = shrink(largest);
+    for (int64_t i = 0; i < n; i++) {
+        const double e = (x[i] - mean) * factor;
+        square += e * e / (double)n;
     }
     *ret_mean = mean;
-    *ret_scale = square == 0 ? 1.0 : sqrt(square);
+    *ret_scale = scale_of(square, factor);
     return constant;
 }
 

@@ -1,7 +1,8 @@
 /*
  * Column means and deviations of the training rows, in float64 by two passes: mean = sum x / n,
  * scale = sqrt(sum (x - mean)^2 / n) (the population's). A constant column gets scale 1, so that it
- * becomes 0 and a value that differs from it later stays finite.
+ * becomes 0 and a value that differs from it later stays finite. Squares neither under- nor
+ * overflow.
  */
 #pragma once
 

@@ -47,6 +47,51 @@ static void test_large_offset(void **state)
     assert_close(scale, 1.0, 0);
 }
 
+/* Numbers whose squares are too small or too large for float64, denormal ones among them. */
+static void test_extreme_scales(void **state)
+{
+    (void)state;
+    const double units[] = {1e-140, 1e-160, 1e-250, 1e-300, 1e-310, 1e160, 1e300};
+    for (size_t k = 0; k < sizeof(units) / sizeof(units[0]); k++) {
+        const double u = units[k];
+        const double x[] = {0, 5, 2 * u, 5, 4 * u, 5, 10 * u, 5};
+        struct dataset *ds = fixture_dataset(x, 4, 2, 0);
+        const int64_t all[] = {0, 1, 2, 3}, both[] = {0, 1};
+        double mean[2], scale[2], alone[4] = {0, 2 * u, 4 * u, 10 * u}, mean_alone, scale_alone;
+        standardize_columns(ds, all, 4, both, 2, mean, scale);
+        assert_false(standardize_vector(alone, 4, &mean_alone, &scale_alone));
+        assert_same_bits(mean[0], mean_alone);
+        assert_same_bits(scale[0], scale_alone);
+        assert_close(mean[0] / u, 4.0, 1e-12);
+        assert_close(scale[0] / u, sqrt(14.0), 1e-12);
+        assert_close(scale[1], 1.0, 0);
+        fixture_dataset_free(ds);
+    }
+}
+
+/* More columns than are scaled together. */
+static void test_many_columns(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 150 };
+    double x[3 * COLUMNS], mean[COLUMNS], scale[COLUMNS];
+    int64_t wanted[COLUMNS];
+    for (int j = 0; j < COLUMNS; j++) {
+        wanted[j] = j;
+        for (int i = 0; i < 3; i++) {
+            x[i * COLUMNS + j] = (i - 1) * (j + 1.0);
+        }
+    }
+    struct dataset *ds = fixture_dataset(x, 3, COLUMNS, 0);
+    const int64_t all[] = {0, 1, 2};
+    standardize_columns(ds, all, 3, wanted, COLUMNS, mean, scale);
+    for (int j = 0; j < COLUMNS; j++) {
+        assert_close(mean[j], 0.0, 0);
+        assert_close(scale[j], sqrt(2.0 / 3.0) * (j + 1), 1e-15);
+    }
+    fixture_dataset_free(ds);
+}
+
 /* A row alone has the bits that it has among others, in float32 too. */
 static void test_row_and_gather_agree(void **state)
 {
@@ -83,4 +128,5 @@ static void test_too_large_for_float32(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_columns), cmocka_unit_test(test_large_offset),
+          cmocka_unit_test(test_extreme_scales), cmocka_unit_test(test_many_columns),
           cmocka_unit_test(test_row_and_gather_agree), cmocka_unit_test(test_too_large_for_float32))
