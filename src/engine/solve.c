@@ -202,6 +202,9 @@ static int pause_here(struct drive *d)
 {
     if (can_save(d)) {
         save(d);
+    } else {
+        say(d, "info", "There is nothing to keep yet, or this method keeps nothing:",
+            "a resumed job begins at its beginning.");
     }
     return REASON_PAUSED;
 }

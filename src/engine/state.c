@@ -212,6 +212,11 @@ const char *state_text(const struct state *s, const char *key)
     return json_type(text) == JSON_STRING ? json_string(text) : NULL;
 }
 
+void state_drop_text(struct state *s, const char *key)
+{
+    json_remove(s->texts, key);
+}
+
 /* Array i as the file has it. */
 static void describe(const struct array *a, struct tensor_info *ret)
 {
@@ -233,9 +238,9 @@ static int list_order(const struct state *s, int *order)
     return n;
 }
 
-int state_write(const struct state *s,
-                int (*sink)(void *context, const void *data, size_t size, struct err *err),
-                void *context, struct err *err)
+int state_write_with(const struct state *s, const char *key, const char *text,
+                     int (*sink)(void *context, const void *data, size_t size, struct err *err),
+                     void *context, struct err *err)
 {
     int order[STATE_ARRAYS_MAX];
     const int n = list_order(s, order);
@@ -243,8 +248,11 @@ int state_write(const struct state *s,
     for (int i = 0; i < n; i++) {
         describe(&s->array[order[i]], &t.tensor[i]);
     }
+    if (key != NULL) {
+        json_set_string(t.metadata, key, text);
+    }
     cleanup_buf struct buf header = BUF_INIT;
-    int r = t.metadata != NULL ? tensors_header(&t, 0, &header, err) : err_no_memory(err);
+    int r = json_ok(t.metadata) ? tensors_header(&t, 0, &header, err) : err_no_memory(err);
     if (r == 0) {
         r = sink(context, header.data, header.len, err);
     }
@@ -254,6 +262,13 @@ int state_write(const struct state *s,
     }
     tensors_deinit(&t);
     return r;
+}
+
+int state_write(const struct state *s,
+                int (*sink)(void *context, const void *data, size_t size, struct err *err),
+                void *context, struct err *err)
+{
+    return state_write_with(s, NULL, NULL, sink, context, err);
 }
 
 static int take_tensor(struct state *s, const struct tensor_info *info, struct err *err)

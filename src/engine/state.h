@@ -39,10 +39,15 @@ int state_get_ints(const struct state *s, const char *name, int64_t *values, int
                    struct err *err);
 int state_put_text(struct state *s, const char *key, const char *text, struct err *err);
 const char *state_text(const struct state *s, const char *key); /* NULL when absent */
+void state_drop_text(struct state *s, const char *key);
 
 /* The file through sink(context, data, size), in pieces of any size. */
 int state_write(const struct state *s,
                 int (*sink)(void *context, const void *data, size_t size, struct err *err),
                 void *context, struct err *err);
+/* The same with one text more, which the state itself does not keep. */
+int state_write_with(const struct state *s, const char *key, const char *text,
+                     int (*sink)(void *context, const void *data, size_t size, struct err *err),
+                     void *context, struct err *err);
 /* From a complete file image, copied. Never trusts it. */
 int state_read(const void *image, size_t size, struct state **ret, struct err *err);

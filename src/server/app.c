@@ -18,6 +18,7 @@
 #include "server/routes.h"
 #include "server/subscribers.h"
 #include "server/sweep.h"
+#include "server/trainer.h"
 #include "server/workers.h"
 #include "store/store.h"
 
@@ -29,6 +30,11 @@ static const double thread_grace_s = 2.0;
 void app_dataset_path(const struct app *app, const char *dataset_id, char ret[APP_PATH_MAX])
 {
     snprintf(ret, APP_PATH_MAX, "%s/datasets/%s.krds", app->config.data_dir, dataset_id);
+}
+
+void app_checkpoint_path(const struct app *app, const char *job_id, char ret[APP_PATH_MAX])
+{
+    snprintf(ret, APP_PATH_MAX, "%s/checkpoints/%s.krdc", app->config.data_dir, job_id);
 }
 
 void app_temporary_path(const struct app *app, const char *name, char ret[APP_PATH_MAX])
@@ -49,7 +55,7 @@ bool app_ready(const struct app *app, const char **ret_reason)
 
 static int open_directories(const struct app *app, struct err *err)
 {
-    static const char *const folders[] = {"datasets", "tmp"};
+    static const char *const folders[] = {"checkpoints", "datasets", "tmp"};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
         char path[APP_PATH_MAX];
@@ -177,7 +183,9 @@ static void on_closed(uv_handle_t *handle)
 static void on_drain_tick(uv_timer_t *timer)
 {
     struct running *r = timer->data;
-    const bool idle = http_in_flight(r->app->http) == 0 && r->app->offloaded == 0;
+    const struct app *app = r->app;
+    const bool idle =
+        http_in_flight(app->http) == 0 && app->offloaded == 0 && trainer_idle(app->trainer);
     if (idle || clock_monotonic_s() >= r->deadline) {
         log_msg(&r->app->log, LOG_INFO, "server.drained", "complete", idle ? "true" : "false",
                 NULL);
@@ -197,6 +205,7 @@ static void on_signal(uv_signal_t *handle, int number)
     r->app->draining = true;
     r->deadline = clock_monotonic_s() + r->app->config.drain_timeout_s;
     http_quiesce(r->app->http);
+    trainer_drain(r->app->trainer);
     uv_timer_start(&r->drain, on_drain_tick, 0, DRAIN_TICK_MS);
 }
 

@@ -35,7 +35,8 @@ struct app {
  * app_close. */
 int app_open(struct app *app, struct config *config, struct err *err);
 /* Writes the address to the file krrd.address in the data directory, then runs the loop until
- * SIGTERM or SIGINT and everything in flight has ended, at most drain_timeout_s; a second signal
+ * SIGTERM or SIGINT and everything in flight has ended, at most drain_timeout_s: requests are
+ * answered, jobs in training keep a checkpoint and are queued for the next start; a second signal
  * ends it at once. */
 int app_run(struct app *app, struct err *err);
 /* Accepts half-built ones. false: a thread is still at work, so that some memory could not be
@@ -48,6 +49,7 @@ bool app_ready(const struct app *app, const char **ret_reason);
 /* Paths inside the data directory, into caller's memory. */
 #define APP_PATH_MAX 4096
 void app_dataset_path(const struct app *app, const char *dataset_id, char ret[APP_PATH_MAX]);
+void app_checkpoint_path(const struct app *app, const char *job_id, char ret[APP_PATH_MAX]);
 void app_temporary_path(const struct app *app, const char *name, char ret[APP_PATH_MAX]);
 
 /* handlers.h lists the handler functions; routes.c has the route table. */

@@ -8,24 +8,25 @@
 #include "base/log.h"
 
 struct config {
-    char *listen_address;       /* "127.0.0.1"; numeric, or "localhost" */
-    int listen_port;            /* 8080; 0: any free one, printed at start */
-    char *data_dir;             /* "./data" */
-    char *worker_program;       /* "": krrd-worker beside the daemon's own program file */
-    int train_workers;          /* from --workers cpu:N, default 1 */
-    int serve_workers;          /* --serve-workers, default 1 */
-    int worker_threads;         /* --worker-threads, 0: what the machine grants */
-    int64_t max_upload_bytes;   /* default 16 GiB */
-    int64_t max_unpacked_bytes; /* of compressed uploads, default 64 GiB */
-    int64_t max_queue;          /* queued jobs, default 1000 */
-    int64_t max_rows;           /* of a data set, default 2^31 */
-    int64_t max_columns;        /* of a data set, default 65536 */
-    int max_connections;        /* 512 */
-    double drain_timeout_s;     /* 30 */
-    double idle_timeout_s;      /* 60: of a connection without a request */
-    double request_timeout_s;   /* 30, and what the size adds at 64 KiB/s: for receiving one */
-    enum log_level log_level;   /* info */
-    bool insecure;              /* allow listening beyond loopback without keys */
+    char *listen_address;         /* "127.0.0.1"; numeric, or "localhost" */
+    int listen_port;              /* 8080; 0: any free one, printed at start */
+    char *data_dir;               /* "./data" */
+    char *worker_program;         /* "": krrd-worker beside the daemon's own program file */
+    int train_workers;            /* from --workers cpu:N, default 1 */
+    int serve_workers;            /* --serve-workers, default 1 */
+    int worker_threads;           /* --worker-threads, 0: what the machine grants */
+    int64_t max_upload_bytes;     /* default 16 GiB */
+    int64_t max_unpacked_bytes;   /* of compressed uploads, default 64 GiB */
+    int64_t max_queue;            /* queued jobs, default 1000 */
+    int64_t max_rows;             /* of a data set, default 2^31 */
+    int64_t max_columns;          /* of a data set, default 65536 */
+    int max_connections;          /* 512 */
+    double drain_timeout_s;       /* 30 */
+    double checkpoint_interval_s; /* 30 */
+    double idle_timeout_s;        /* 60: of a connection without a request */
+    double request_timeout_s;     /* 30, and what the size adds at 64 KiB/s: for receiving one */
+    enum log_level log_level;     /* info */
+    bool insecure;                /* allow listening beyond loopback without keys */
     bool print_config, help, version;
 };
 

@@ -6,6 +6,7 @@
 #include "server/app.h"
 #include "server/handlers.h"
 #include "server/subscribers.h"
+#include "server/sweep.h"
 #include "server/trainer.h"
 #include "server/view.h"
 #include "store/datasets.h"
@@ -241,9 +242,40 @@ void jobs_stop(struct request *rq)
     }
     if (status == JOB_CANCELLING) {
         trainer_cancel(rq->app->trainer, rq->param[0]);
+    } else {
+        sweep_checkpoint(rq->app, rq->param[0]);
     }
     subscribers_notify(rq->app->subscribers, rq->param[0]);
     reply_job(rq, 200, rq->param[0]);
+}
+
+/* POST /v1/jobs/{id}/pause */
+void jobs_hold(struct request *rq)
+{
+    struct err err;
+    enum job_status status;
+    if (jobs_pause(rq->app->store, rq->param[0], clock_wall_ms(), &status, &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    if (status == JOB_RUNNING) {
+        trainer_pause(rq->app->trainer, rq->param[0]);
+    }
+    subscribers_notify(rq->app->subscribers, rq->param[0]);
+    reply_job(rq, 200, rq->param[0]);
+}
+
+/* POST /v1/jobs/{id}/resume */
+void jobs_continue(struct request *rq)
+{
+    struct err err;
+    if (jobs_resume(rq->app->store, rq->param[0], clock_wall_ms(), &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    subscribers_notify(rq->app->subscribers, rq->param[0]);
+    reply_job(rq, 200, rq->param[0]);
+    trainer_kick(rq->app->trainer);
 }
 
 void jobs_remove(struct request *rq)

@@ -17,7 +17,9 @@ void datasets_remove(struct request *rq);
 void jobs_create(struct request *rq);
 void jobs_index(struct request *rq);
 void jobs_show(struct request *rq);
-void jobs_stop(struct request *rq); /* POST …/cancel */
+void jobs_stop(struct request *rq);     /* POST …/cancel */
+void jobs_hold(struct request *rq);     /* POST …/pause */
+void jobs_continue(struct request *rq); /* POST …/resume */
 void jobs_remove(struct request *rq);
 
 /* h_events.c */

@@ -19,6 +19,8 @@ const struct route routes[] = {
     {"GET", "/v1/jobs/{id}", .handle = jobs_show},
     {"DELETE", "/v1/jobs/{id}", .handle = jobs_remove},
     {"POST", "/v1/jobs/{id}/cancel", .handle = jobs_stop},
+    {"POST", "/v1/jobs/{id}/pause", .handle = jobs_hold},
+    {"POST", "/v1/jobs/{id}/resume", .handle = jobs_continue},
     {"GET", "/v1/jobs/{id}/events", .handle = events_show},
 
     {"GET", "/v1/models", .handle = models_index},

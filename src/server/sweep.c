@@ -9,7 +9,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "server/app.h"
+#include "server/offload.h"
 #include "store/datasets.h"
+#include "store/jobs.h"
 
 /* The ids that the store knows, ascending as it tells them. */
 struct known {
@@ -39,13 +41,13 @@ static int compare_ids(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* Whether a file of the data sets' directory belongs to a known one. */
-static bool belongs(const struct known *k, const char *file)
+/* Whether the file is "<known id><suffix>". */
+static bool belongs(const struct known *k, const char *file, const char *suffix)
 {
     char id[ID_SIZE];
-    const char *dot = strrchr(file, '.');
+    const char *dot = strchr(file, '.');
     const size_t len = dot != NULL ? (size_t)(dot - file) : 0;
-    if (dot == NULL || strcmp(dot, ".krds") != 0 || len >= sizeof(id)) {
+    if (dot == NULL || strcmp(dot, suffix) != 0 || len >= sizeof(id)) {
         return false;
     }
     memcpy(id, file, len);
@@ -53,17 +55,22 @@ static bool belongs(const struct known *k, const char *file)
     return k->count > 0 && bsearch(id, k->ids, k->count, sizeof(*k->ids), compare_ids) != NULL;
 }
 
-static int sweep_orphans(struct app *app, const struct known *k, struct err *err)
+struct folder {
+    const char *name, *suffix, *event; /* of the log */
+};
+
+static int sweep_orphans(struct app *app, const struct folder *f, const struct known *k,
+                         struct err *err)
 {
     char path[APP_PATH_MAX];
-    snprintf(path, sizeof(path), "%s/datasets", app->config.data_dir);
+    snprintf(path, sizeof(path), "%s/%s", app->config.data_dir, f->name);
     DIR *dir = opendir(path);
     if (dir == NULL) {
-        return err_errno(err, "list the data sets");
+        return err_errno(err, "list the files of the data directory");
     }
     for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        if (entry->d_name[0] != '.' && !belongs(k, entry->d_name)) {
-            log_msg(&app->log, LOG_WARNING, "dataset.orphan_removed", "file", entry->d_name, NULL);
+        if (entry->d_name[0] != '.' && !belongs(k, entry->d_name, f->suffix)) {
+            log_msg(&app->log, LOG_WARNING, f->event, "file", entry->d_name, NULL);
             unlinkat(dirfd(dir), entry->d_name, 0);
         }
     }
@@ -71,17 +78,50 @@ static int sweep_orphans(struct app *app, const struct known *k, struct err *err
     return 0;
 }
 
-int sweep_data_dir(struct app *app, struct err *err)
+/* The files of a folder that belong to none of the ids that `each` tells. */
+static int sweep_folder(struct app *app, const struct folder *f,
+                        int (*each)(struct store *s, void (*visit)(void *context, const char *id),
+                                    void *context, struct err *err),
+                        struct err *err)
 {
-    char path[APP_PATH_MAX];
-    snprintf(path, sizeof(path), "%s/tmp", app->config.data_dir);
-    int rc = file_sweep(path, "", err);
     struct known known = {.ids = NULL};
-    rc = rc >= 0 ? datasets_each(app->store, add_known, &known, err) : rc;
+    int rc = each(app->store, add_known, &known, err);
     if (rc == 0 && known.failed) {
         rc = err_no_memory(err);
     }
-    rc = rc == 0 ? sweep_orphans(app, &known, err) : rc;
+    rc = rc == 0 ? sweep_orphans(app, f, &known, err) : rc;
     mem_free(known.ids);
     return rc;
+}
+
+int sweep_data_dir(struct app *app, struct err *err)
+{
+    static const struct folder datasets = {"datasets", ".krds", "dataset.orphan_removed"};
+    char path[APP_PATH_MAX];
+    snprintf(path, sizeof(path), "%s/tmp", app->config.data_dir);
+    const int rc = file_sweep(path, "", err);
+    return rc < 0 ? rc : sweep_folder(app, &datasets, datasets_each, err);
+}
+
+int sweep_checkpoints(struct app *app, struct err *err)
+{
+    static const struct folder checkpoints = {"checkpoints", ".krdc", "checkpoint.orphan_removed"};
+    return sweep_folder(app, &checkpoints, jobs_each_unfinished, err);
+}
+
+void sweep_checkpoint(struct app *app, const char *job)
+{
+    char path[APP_PATH_MAX];
+    app_checkpoint_path(app, job, path);
+    if (access(path, F_OK) == 0) {
+        offload_discard(app, -1, path);
+    }
+}
+
+void sweep_checkpoint_part(struct app *app, const char *job, int pid)
+{
+    char path[APP_PATH_MAX], part[APP_PATH_MAX + 16];
+    app_checkpoint_path(app, job, path);
+    snprintf(part, sizeof(part), "%s.%d", path, pid);
+    unlink(part);
 }

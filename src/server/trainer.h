@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "server/pool.h"
 
@@ -21,6 +23,14 @@ void trainer_kick(struct trainer *t);
 
 /* The store says `cancelling`: tells the worker; no answer within the grace period ends it. */
 void trainer_cancel(struct trainer *t, const char *job);
+
+/* The store says `running`, reason `paused`: tells the worker, which keeps a checkpoint and ends
+ * the job between two steps. */
+void trainer_pause(struct trainer *t, const char *job);
+
+/* The daemon stops: every job is to keep a checkpoint and end, to be queued again. */
+void trainer_drain(struct trainer *t);
+bool trainer_idle(const struct trainer *t); /* no job is on a worker */
 
 /* The job on a training worker, or NULL. */
 const char *trainer_job(const struct slot *s);

@@ -11,10 +11,11 @@
 #include "server/pool.h"
 #include "server/serving.h"
 #include "server/subscribers.h"
+#include "server/sweep.h"
 #include "server/trainer.h"
 #include "store/jobs.h"
 
-/* What a job that is about to end gets at shutdown; there are no checkpoints to wait for. */
+/* What workers get at shutdown that did not end in the drain. */
 static const double stop_grace_s = 2.0;
 
 /* ---- the worker program ---- */
@@ -79,6 +80,7 @@ static int open_pool(struct app *app, struct err *err)
 int workers_open(struct app *app, struct err *err)
 {
     int r = recover(app, err);
+    r = r == 0 ? sweep_checkpoints(app, err) : r;
     r = r == 0 ? subscribers_new(app, &app->subscribers, err) : r;
     r = r == 0 ? trainer_new(app, &app->trainer, err) : r;
     r = r == 0 ? serving_new(app, &app->serving, err) : r;

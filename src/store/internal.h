@@ -54,7 +54,15 @@ int jobs__tell_status(struct sql *db, int64_t job, enum job_status status, const
                       int64_t attempt, const char *message, int64_t now_ms, struct err *err);
 
 /* job_status.c: the state machine as a table. */
-enum job_action { JOB_CLAIM, JOB_CANCEL, JOB_FINISH, JOB_LOSE_WORKER };
+enum job_action {
+    JOB_CLAIM,
+    JOB_CANCEL,
+    JOB_PAUSE,
+    JOB_RESUME,
+    JOB_FINISH,
+    JOB_PUT_ASIDE,
+    JOB_LOSE_WORKER
+};
 int jobs__check_transition(enum job_action action, enum job_status from, enum job_status to,
                            struct err *err);
 

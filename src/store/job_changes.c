@@ -9,8 +9,9 @@ struct present {
     char id[ID_SIZE];
     enum job_status status;
     int64_t attempt, max_attempts;
+    enum reason reason; /* NONE: none, or not one that matters here */
 };
-#define PRESENT "SELECT status, key, id, attempt, max_attempts "
+#define PRESENT "SELECT status, key, id, attempt, max_attempts, coalesce(reason, '') "
 
 /* 1: *ret is the first row of a query that starts with PRESENT; 0: there is none. */
 static int read_present(struct sql *db, const char *text, const struct sql_value *args, int count,
@@ -29,6 +30,9 @@ static int read_present(struct sql *db, const char *text, const struct sql_value
     sql_col_fixed(st, 2, ret->id, sizeof(ret->id));
     ret->attempt = sql_col_int(st, 3);
     ret->max_attempts = sql_col_int(st, 4);
+    char reason[32];
+    sql_col_fixed(st, 5, reason, sizeof(reason));
+    ret->reason = reason_from_name(reason);
     rc = sql_row_check(st, err);
     return rc < 0 ? rc : 1;
 }
@@ -43,26 +47,34 @@ static int find(struct sql *db, const char *id, struct present *ret, struct err 
     return 0;
 }
 
+/* The attempt that a claim begins, or goes on with where the job was put aside in one. */
+static int64_t next_attempt(const struct present *job)
+{
+    const bool aside = job->reason == REASON_PAUSED || job->reason == REASON_DAEMON_STOPPED;
+    return aside && job->attempt > 0 ? job->attempt : job->attempt + 1;
+}
+
 static int start(struct sql *db, const struct present *job, const char *worker, const char *device,
                  int64_t now_ms, struct err *err)
 {
-    static const char change[] =
-        "UPDATE jobs SET status = 'running', reason = NULL, attempt = attempt + 1, worker = ?2, "
-        "device = ?3, started_ms = ?4 WHERE key = ?1";
-    const int rc = sql_run(
-        db, change,
-        SQL_ARGS(sql_int(job->key), sql_text(worker), sql_text(device), sql_int(now_ms)), err);
+    static const char change[] = "UPDATE jobs SET status = 'running', reason = NULL, progress = "
+                                 "NULL, attempt = ?5, worker = ?2, "
+                                 "device = ?3, started_ms = ?4 WHERE key = ?1";
+    const int64_t attempt = next_attempt(job);
+    const int rc = sql_run(db, change,
+                           SQL_ARGS(sql_int(job->key), sql_text(worker), sql_text(device),
+                                    sql_int(now_ms), sql_int(attempt)),
+                           err);
     if (rc < 0) {
         return rc;
     }
     cleanup_buf struct buf message = BUF_INIT;
-    buf_printf(&message, "Started on %s, attempt %lld of %lld.", worker,
-               (long long)job->attempt + 1, (long long)job->max_attempts);
+    buf_printf(&message, "Started on %s, attempt %lld of %lld.", worker, (long long)attempt,
+               (long long)job->max_attempts);
     if (message.failed) {
         return err_no_memory(err);
     }
-    return jobs__tell_status(db, job->key, JOB_RUNNING, NULL, job->attempt + 1, message.data,
-                             now_ms, err);
+    return jobs__tell_status(db, job->key, JOB_RUNNING, NULL, attempt, message.data, now_ms, err);
 }
 
 static int claim_inside(struct sql *db, const char *worker, const char *device, int64_t now_ms,
@@ -191,7 +203,8 @@ static int cancel_inside(struct sql *db, const char *id, int64_t now_ms,
     if (rc < 0) {
         return rc;
     }
-    const enum job_status to = job.status == JOB_QUEUED ? JOB_CANCELLED : JOB_CANCELLING;
+    const bool waits = job.status == JOB_QUEUED || job.status == JOB_PAUSED;
+    const enum job_status to = waits ? JOB_CANCELLED : JOB_CANCELLING;
     rc = jobs__check_transition(JOB_CANCEL, job.status, to, err);
     if (rc < 0) {
         return rc;
@@ -206,7 +219,8 @@ static int cancel_inside(struct sql *db, const char *id, int64_t now_ms,
     const struct job_end end = {
         .status = to,
         .reason = reason_name(REASON_CANCELLED),
-        .message = "Cancelled before it started.",
+        .message = job.status == JOB_PAUSED ? "Cancelled while it was paused."
+                                            : "Cancelled before it started.",
     };
     return enter_final(db, &job, &end, 0, now_ms, err);
 }
@@ -220,6 +234,154 @@ int jobs_cancel(struct store *s, const char *id, int64_t now_ms, enum job_status
     }
     enum job_status status = JOB_QUEUED;
     rc = sql_end(s->db, cancel_inside(s->db, id, now_ms, &status, err), err);
+    if (rc == 0) {
+        *ret_status = status;
+    }
+    return rc;
+}
+
+/* Without a worker again: queued or paused. */
+static int enter_waiting(struct sql *db, const struct present *job, enum job_status to,
+                         enum reason why, const char *message, int64_t now_ms, struct err *err)
+{
+    static const char change[] = "UPDATE jobs SET status = ?2, reason = ?3, "
+                                 "progress = iif(?2 = 'paused', progress, NULL), worker = NULL, "
+                                 "device = NULL, queued_ms = ?4, started_ms = NULL WHERE key = ?1";
+    const char *reason = reason_name(why);
+    int rc = sql_run(db, change,
+                     SQL_ARGS(sql_int(job->key), sql_text(job_status_name(to)), sql_text(reason),
+                              sql_int(now_ms)),
+                     err);
+    if (rc == 0) {
+        rc = models__drop_staged(db, job->id, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    return jobs__tell_status(db, job->key, to, reason, job->attempt, message, now_ms, err);
+}
+
+/* ---- pause and resume ---- */
+
+/* A job that was put back into the queue before keeps why: it says how attempts are counted. */
+static int enter_paused(struct sql *db, const struct present *job, int64_t now_ms, struct err *err)
+{
+    static const char change[] =
+        "UPDATE jobs SET status = 'paused', reason = coalesce(reason, ?2) WHERE key = ?1";
+    const char *paused = reason_name(REASON_PAUSED);
+    const int rc = sql_run(db, change, SQL_ARGS(sql_int(job->key), sql_text(paused)), err);
+    return rc < 0 ? rc
+                  : jobs__tell_status(db, job->key, JOB_PAUSED, paused, job->attempt,
+                                      "Paused in the queue.", now_ms, err);
+}
+
+static int ask_to_pause(struct sql *db, const struct present *job, int64_t now_ms, struct err *err)
+{
+    static const char change[] = "UPDATE jobs SET reason = ?2 WHERE key = ?1";
+    static const struct event_new event = {
+        .level = "info",
+        .type = "message",
+        .message = "Pausing: the worker has been asked to keep a checkpoint and stop.",
+    };
+    const char *paused = reason_name(REASON_PAUSED);
+    const int rc = sql_run(db, change, SQL_ARGS(sql_int(job->key), sql_text(paused)), err);
+    return rc < 0 ? rc : events__append(db, job->key, &event, now_ms, NULL, err);
+}
+
+static int pause_inside(struct sql *db, const char *id, int64_t now_ms, enum job_status *ret_status,
+                        struct err *err)
+{
+    struct present job;
+    int rc = find(db, id, &job, err);
+    if (rc < 0) {
+        return rc;
+    }
+    *ret_status = job.status == JOB_RUNNING ? JOB_RUNNING : JOB_PAUSED;
+    rc = jobs__check_transition(JOB_PAUSE, job.status, *ret_status, err);
+    if (rc < 0 || job.status == JOB_PAUSED ||
+        (job.status == JOB_RUNNING && job.reason == REASON_PAUSED)) {
+        return rc;
+    }
+    return job.status == JOB_QUEUED ? enter_paused(db, &job, now_ms, err)
+                                    : ask_to_pause(db, &job, now_ms, err);
+}
+
+int jobs_pause(struct store *s, const char *id, int64_t now_ms, enum job_status *ret_status,
+               struct err *err)
+{
+    int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    enum job_status status = JOB_QUEUED;
+    rc = sql_end(s->db, pause_inside(s->db, id, now_ms, &status, err), err);
+    if (rc == 0) {
+        *ret_status = status;
+    }
+    return rc;
+}
+
+static int resume_inside(struct sql *db, const char *id, int64_t now_ms, struct err *err)
+{
+    static const char change[] = "UPDATE jobs SET status = 'queued', queued_ms = ?2 WHERE key = ?1";
+    struct present job;
+    int rc = find(db, id, &job, err);
+    if (rc == 0) {
+        rc = jobs__check_transition(JOB_RESUME, job.status, JOB_QUEUED, err);
+    }
+    if (rc == 0) {
+        rc = sql_run(db, change, SQL_ARGS(sql_int(job.key), sql_int(now_ms)), err);
+    }
+    return rc < 0 ? rc
+                  : jobs__tell_status(db, job.key, JOB_QUEUED, NULL, job.attempt, "Queued again.",
+                                      now_ms, err);
+}
+
+int jobs_resume(struct store *s, const char *id, int64_t now_ms, struct err *err)
+{
+    const int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return sql_end(s->db, resume_inside(s->db, id, now_ms, err), err);
+}
+
+static int put_aside_inside(struct sql *db, const char *id, int64_t now_ms,
+                            enum job_status *ret_status, struct err *err)
+{
+    struct present job;
+    int rc = find(db, id, &job, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const bool asked = job.reason == REASON_PAUSED;
+    *ret_status = job.status == JOB_CANCELLING ? JOB_CANCELLED : asked ? JOB_PAUSED : JOB_QUEUED;
+    rc = jobs__check_transition(JOB_PUT_ASIDE, job.status, *ret_status, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const enum reason why = asked ? REASON_PAUSED : REASON_DAEMON_STOPPED;
+    const char *message = reason_sentence(why);
+    if (*ret_status != JOB_CANCELLED) {
+        return enter_waiting(db, &job, *ret_status, why, message, now_ms, err);
+    }
+    const struct job_end end = {
+        .status = JOB_CANCELLED,
+        .reason = reason_name(REASON_CANCELLED),
+        .message = reason_sentence(REASON_CANCELLED),
+    };
+    return enter_final(db, &job, &end, 0, now_ms, err);
+}
+
+int jobs_put_aside(struct store *s, const char *id, int64_t now_ms, enum job_status *ret_status,
+                   struct err *err)
+{
+    int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    enum job_status status = JOB_QUEUED;
+    rc = sql_end(s->db, put_aside_inside(s->db, id, now_ms, &status, err), err);
     if (rc == 0) {
         *ret_status = status;
     }
@@ -251,30 +413,15 @@ int jobs_finish(struct store *s, const char *id, const struct job_end *end, int6
     return sql_end(s->db, finish_inside(s->db, id, end, now_ms, err), err);
 }
 
-static int enter_queued_again(struct sql *db, const struct present *job, const char *message,
-                              int64_t now_ms, struct err *err)
-{
-    static const char change[] =
-        "UPDATE jobs SET status = 'queued', reason = ?2, progress = NULL, worker = NULL, "
-        "device = NULL, queued_ms = ?3, started_ms = NULL WHERE key = ?1";
-    const char *reason = reason_name(REASON_WORKER_LOST);
-    int rc =
-        sql_run(db, change, SQL_ARGS(sql_int(job->key), sql_text(reason), sql_int(now_ms)), err);
-    if (rc == 0) {
-        rc = models__drop_staged(db, job->id, err);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    return jobs__tell_status(db, job->key, JOB_QUEUED, reason, job->attempt, message, now_ms, err);
-}
-
 static enum job_status status_after_loss(const struct present *job)
 {
     if (job->status == JOB_CANCELLING) {
         return JOB_CANCELLED;
     }
-    return job->attempt < job->max_attempts ? JOB_QUEUED : JOB_FAILED;
+    if (job->attempt >= job->max_attempts) {
+        return JOB_FAILED;
+    }
+    return job->reason == REASON_PAUSED ? JOB_PAUSED : JOB_QUEUED;
 }
 
 static int lose_worker(struct sql *db, const struct present *job, const char *message,
@@ -287,8 +434,8 @@ static int lose_worker(struct sql *db, const struct present *job, const char *me
         return rc;
     }
     *ret_status = to;
-    if (to == JOB_QUEUED) {
-        return enter_queued_again(db, job, message, now_ms, err);
+    if (to == JOB_QUEUED || to == JOB_PAUSED) {
+        return enter_waiting(db, job, to, REASON_WORKER_LOST, message, now_ms, err);
     }
     const bool cancelled = to == JOB_CANCELLED;
     const struct job_end end = {

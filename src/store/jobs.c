@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "store/internal.h"
+#include "wire/reason.h"
 
 int jobs__not_found(struct err *err)
 {
@@ -78,7 +79,8 @@ static const char *status_level(enum job_status status, const char *reason)
     if (status == JOB_FAILED) {
         return "error";
     }
-    return status == JOB_QUEUED && reason != NULL ? "warning" : "info";
+    const bool lost = reason != NULL && reason_from_name(reason) == REASON_WORKER_LOST;
+    return lost ? "warning" : "info";
 }
 
 int jobs__tell_status(struct sql *db, int64_t job, enum job_status status, const char *reason,
@@ -275,4 +277,27 @@ int jobs_delete(struct store *s, const char *id, struct err *err)
         return rc;
     }
     return sql_end(s->db, delete_inside(s->db, id, err), err);
+}
+
+int jobs_each_unfinished(struct store *s, void (*visit)(void *context, const char *id),
+                         void *context, struct err *err)
+{
+    static const char select[] =
+        "SELECT id FROM jobs WHERE status IN ('queued', 'running', 'paused', 'cancelling') "
+        "ORDER BY id";
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc = sql_start(s->db, select, SQL_NO_ARGS, &st, err);
+    while (rc == 0) {
+        rc = sql_next(st, err);
+        if (rc <= 0) {
+            return rc;
+        }
+        char id[ID_SIZE];
+        sql_col_fixed(st, 0, id, sizeof(id));
+        rc = sql_row_check(st, err);
+        if (rc == 0) {
+            visit(context, id);
+        }
+    }
+    return rc;
 }

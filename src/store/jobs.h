@@ -2,10 +2,16 @@
  * Jobs as a checked state machine. A transition that the diagram does not have is -ERR_CONFLICT
  * naming the present status; nothing else changes a job's status.
  *
- *   queued --claim--> running --finish--> succeeded | failed | cancelled
- *     |                 |  \--retry/recover--> queued (attempt + 1), or failed when attempts are
- * spent
- *     \--cancel--> cancelled   \--cancel--> cancelling --finish--> cancelled | succeeded | failed
+ *   queued --claim--> running --finish--> succeeded | failed
+ *   queued --pause--> paused --resume--> queued
+ *   running --worker lost, recover--> queued (the next claim counts a further attempt), or failed
+ *                                     when attempts are spent
+ *   running --put aside--> paused, where a pause was asked for, else queued (the same attempt)
+ *   queued, paused --cancel--> cancelled
+ *   running --cancel--> cancelling --finish--> cancelled | succeeded | failed
+ *
+ * A running job that has been asked to pause has the reason "paused", and is paused once its worker
+ * has stopped, or was lost while attempts are left.
  *
  * Every transition appends its "status" event in the same transaction; the event's data is
  * {"status":…,"reason":…,"attempt":…}.
@@ -71,8 +77,9 @@ void jobs_list_free(struct job_row *rows, int64_t count);
 int jobs_queue_position(struct store *s, const char *id, int64_t *ret, struct err *err);
 int jobs_count(struct store *s, enum job_status status, int64_t *ret, struct err *err);
 
-/* The queued job of highest priority, oldest first: becomes running, attempt + 1, started now. 1:
- * *ret is it; 0: the queue is empty. A job that is queued again keeps its age. */
+/* The queued job of highest priority, oldest first: becomes running, started now, attempt + 1; a
+ * job that was put aside goes on with the same attempt. 1: *ret is it; 0: the queue is empty. A job
+ * that is queued again keeps its age. */
 int jobs_claim(struct store *s, const char *worker, const char *device, int64_t now_ms,
                struct job_row *ret, struct err *err);
 
@@ -81,10 +88,22 @@ int jobs_claim(struct store *s, const char *worker, const char *device, int64_t 
 int jobs_progress(struct store *s, const char *id, const char *progress, const char *message,
                   int64_t now_ms, int64_t *ret_event, struct err *err);
 
-/* queued -> cancelled, running -> cancelling (*ret_status is the new one); cancelling stays,
- * without a further event. */
+/* queued, paused -> cancelled, running -> cancelling (*ret_status is the new one); cancelling
+ * stays, without a further event. */
 int jobs_cancel(struct store *s, const char *id, int64_t now_ms, enum job_status *ret_status,
                 struct err *err);
+
+/* queued -> paused; running stays (*ret_status), with the reason "paused" and a message event,
+ * until jobs_put_aside. Asking again is no error and changes nothing. */
+int jobs_pause(struct store *s, const char *id, int64_t now_ms, enum job_status *ret_status,
+               struct err *err);
+/* paused -> queued. */
+int jobs_resume(struct store *s, const char *id, int64_t now_ms, struct err *err);
+/* The worker has stopped because it was asked to, or is being stopped with the daemon: running ->
+ * paused where a pause was asked for, else queued with reason "daemon_stopped"; cancelling ->
+ * cancelled. No attempt counts as spent. What the job has staged is dropped. */
+int jobs_put_aside(struct store *s, const char *id, int64_t now_ms, enum job_status *ret_status,
+                   struct err *err);
 
 struct job_end {
     enum job_status status; /* SUCCEEDED, FAILED or CANCELLED */
@@ -100,9 +119,9 @@ struct job_end {
 int jobs_finish(struct store *s, const char *id, const struct job_end *end, int64_t now_ms,
                 struct err *err);
 
-/* The worker was lost: running -> queued while attempts are left, else failed with the error (JSON
- * text of a problem, or NULL); cancelling -> cancelled. The event carries `message` (the cause:
- * signal, exit code). What the job has staged is dropped. */
+/* The worker was lost: running -> queued while attempts are left (paused where that was asked for),
+ * else failed with the error (JSON text of a problem, or NULL); cancelling -> cancelled. The event
+ * carries `message` (the cause: signal, exit code). What the job has staged is dropped. */
 int jobs_worker_lost(struct store *s, const char *id, const char *message, const char *error,
                      int64_t now_ms, enum job_status *ret_status, struct err *err);
 
@@ -112,3 +131,7 @@ int jobs_recover(struct store *s, int64_t now_ms, int64_t *ret_count, struct err
 
 /* Removes a finished job with its events; its models stay. -ERR_CONFLICT while unfinished. */
 int jobs_delete(struct store *s, const char *id, struct err *err);
+
+/* Calls visit for the id of every job that is not final, ascending. visit must not change jobs. */
+int jobs_each_unfinished(struct store *s, void (*visit)(void *context, const char *id),
+                         void *context, struct err *err);

@@ -8,6 +8,7 @@
  * daemon -> worker
  *   TRAIN       an order (order.h)
  *   CANCEL      {"job"}
+ *   PAUSE       {"job"}: keep a checkpoint and end with reason "paused"
  *   LOAD        {"model","bytes"}: a model's file follows in CHUNK_DATA frames
  *   CHUNK_DATA  {"model"} and its next bytes
  *   UNLOAD      {"model"}
@@ -41,6 +42,7 @@
 enum frame_type {
     FRAME_TRAIN = 1,
     FRAME_CANCEL,
+    FRAME_PAUSE,
     FRAME_LOAD,
     FRAME_CHUNK_DATA,
     FRAME_UNLOAD,

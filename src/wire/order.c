@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "wire/field.h"
 
-static const struct param_def attempt_param[] = {
+static const struct param_def order_params[] = {
     {
         .key = "attempt",
         .type = PARAM_INT,
@@ -13,6 +13,14 @@ static const struct param_def attempt_param[] = {
         .max = 1e9,
         .fallback = "1",
         .help = "How often the job was started, this time included.",
+    },
+    {
+        .key = "checkpoint_interval_s",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1e9,
+        .fallback = "30",
+        .help = "Seconds before the first checkpoint and between two.",
     },
     {.key = NULL},
 };
@@ -63,6 +71,20 @@ static int read_paths(const struct json *j, struct order *o, struct err *err)
     return 0;
 }
 
+/* A text that may be null or absent. */
+static int read_optional(const struct json *j, const char *key, char **ret, struct err *err)
+{
+    const struct json *given = json_get(j, key);
+    return given == NULL || json_type(given) == JSON_NULL ? 0 : read_path(j, key, ret, err);
+}
+
+static int read_checkpoint(const struct json *j, struct order *o, struct err *err)
+{
+    int rc = read_optional(j, "dataset_sha256", &o->dataset_sha256, err);
+    rc = rc < 0 ? rc : read_optional(j, "test_dataset_sha256", &o->test_dataset_sha256, err);
+    return rc < 0 ? rc : read_optional(j, "checkpoint_path", &o->checkpoint_path, err);
+}
+
 static int read_spec(const struct json *j, struct order *o, struct err *err)
 {
     const struct json *spec = json_get(j, "spec");
@@ -78,7 +100,16 @@ static int read_spec(const struct json *j, struct order *o, struct err *err)
 
 int order_read(const struct json *j, struct order **ret, struct err *err)
 {
-    static const char *const also[] = {"job", "spec", "dataset_path", "test_dataset_path", NULL};
+    static const char *const also[] = {
+        "job",
+        "spec",
+        "dataset_path",
+        "test_dataset_path",
+        "dataset_sha256",
+        "test_dataset_sha256",
+        "checkpoint_path",
+        NULL,
+    };
     if (j == NULL || json_type(j) != JSON_OBJECT) {
         return err_at(err, ERR_INVALID, "#", "A training order is a JSON object.");
     }
@@ -87,15 +118,17 @@ int order_read(const struct json *j, struct order **ret, struct err *err)
         return err_no_memory(err);
     }
     struct param_set set;
-    int rc = param_read(attempt_param, j, also, &set, err);
+    int rc = param_read(order_params, j, also, &set, err);
     rc = rc < 0 ? rc : read_job(j, o, err);
     rc = rc < 0 ? rc : read_spec(j, o, err);
     rc = rc < 0 ? rc : read_paths(j, o, err);
+    rc = rc < 0 ? rc : read_checkpoint(j, o, err);
     if (rc < 0) {
         order_free(o);
         return rc;
     }
     o->attempt = param_int(&set, "attempt");
+    o->checkpoint_interval_s = param_real(&set, "checkpoint_interval_s");
     *ret = o;
     return 0;
 }
@@ -108,6 +141,10 @@ struct json *order_write(const struct order *o)
     json_set(j, "spec", job_spec_write(o->spec));
     json_set_string(j, "dataset_path", o->dataset_path);
     json_set_string(j, "test_dataset_path", o->test_dataset_path);
+    json_set_string(j, "dataset_sha256", o->dataset_sha256);
+    json_set_string(j, "test_dataset_sha256", o->test_dataset_sha256);
+    json_set_string(j, "checkpoint_path", o->checkpoint_path);
+    json_set_number(j, "checkpoint_interval_s", o->checkpoint_interval_s);
     struct json *ret = json_ok(j) ? j : NULL;
     j = ret == NULL ? j : NULL;
     return ret;
@@ -119,6 +156,9 @@ struct order *order_free(struct order *o)
         job_spec_free(o->spec);
         mem_free(o->dataset_path);
         mem_free(o->test_dataset_path);
+        mem_free(o->dataset_sha256);
+        mem_free(o->test_dataset_sha256);
+        mem_free(o->checkpoint_path);
     }
     return mem_free(o);
 }

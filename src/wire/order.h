@@ -1,6 +1,8 @@
 /*
  * A training order: everything a worker needs to run one job, as one JSON document
- *   {"job": "job_…", "attempt": 1, "spec": {…}, "dataset_path": "…", "test_dataset_path": "…"|null}
+ *   {"job": "job_…", "attempt": 1, "spec": {…}, "dataset_path": "…", "test_dataset_path": "…"|null,
+ *    "dataset_sha256": "…"|null, "test_dataset_sha256": "…"|null, "checkpoint_path": "…"|null,
+ *    "checkpoint_interval_s": 30}
  * The daemon sends it in a frame; `krrd-worker --job FILE` reads it from a file.
  */
 #pragma once
@@ -13,6 +15,12 @@ struct order {
     struct job_spec *spec;
     char *dataset_path;
     char *test_dataset_path; /* NULL unless spec->test.kind == SPEC_TEST_DATASET */
+    /* Digests of the data, which bind a checkpoint to them; NULL: not known. */
+    char *dataset_sha256, *test_dataset_sha256;
+    /* Where the job's checkpoint is kept, and read from where there is one; NULL: nowhere. The
+     * folder exists. */
+    char *checkpoint_path;
+    double checkpoint_interval_s; /* default 30 */
 };
 /* Pointers as in job_spec_read, behind "#/spec". */
 int order_read(const struct json *j, struct order **ret, struct err *err);

@@ -18,6 +18,8 @@
     X(OUT_OF_MEMORY, "out_of_memory", "Not enough memory.", 0)                                     \
     X(CANCELLED, "cancelled", "Cancelled on request.", 0)                                          \
     X(PAUSED, "paused", "Paused on request.", 0)                                                   \
+    X(DAEMON_STOPPED, "daemon_stopped", "The server stopped; the job goes on at its next start.",  \
+      0)                                                                                           \
     X(WORKER_LOST, "worker_lost", "The worker process ended unexpectedly.", 0)                     \
     X(INVALID, "invalid_spec", "The job does not fit its data.", 0)                                \
     X(FAILED, "failed", "The job failed.", 0)

@@ -12,13 +12,26 @@
 
 #define ORDER_MAX_BYTES (64u << 20)
 
-/* Ctrl-C asks for a clean cancel. A signal handler can reach nothing but a static. */
-static volatile sig_atomic_t interrupted;
+/* Ctrl-C asks for a clean cancel, SIGTERM for a checkpoint and an end where the order names a place
+ * for one. A signal handler can reach nothing but a static. */
+static volatile sig_atomic_t interrupted, paused;
 
 static void on_interrupt(int number)
 {
     (void)number;
     interrupted = 1;
+}
+
+static void on_terminate(int number)
+{
+    (void)number;
+    paused = 1;
+}
+
+static bool job_paused(void *context)
+{
+    (void)context;
+    return paused != 0;
 }
 
 static bool job_cancelled(void *context)
@@ -99,8 +112,17 @@ int job_run(struct backend *be, const char *order_path, const char *model_path, 
     }
     const struct sigaction action = {.sa_handler = on_interrupt};
     sigaction(SIGINT, &action, NULL);
+    if (order->checkpoint_path) {
+        const struct sigaction terminate = {.sa_handler = on_terminate};
+        sigaction(SIGTERM, &terminate, NULL);
+    }
     const struct train_output output = {
-        .context = &fd, .event = job_event, .model = job_model, .cancelled = job_cancelled};
+        .context = &fd,
+        .event = job_event,
+        .model = job_model,
+        .cancelled = job_cancelled,
+        .paused = job_paused,
+    };
     cleanup_json struct json *done = NULL;
     r = train_run(be, order, &output, &done, err);
     if (r == 0) {

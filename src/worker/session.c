@@ -16,10 +16,11 @@ struct session {
     struct loaded *loaded;
     char job[ID_SIZE]; /* in training, else "" */
     bool cancel;       /* asked for the present job */
+    bool pause;        /* likewise */
     bool quit;         /* after the present job */
 };
 
-/* ---- while a job runs: only CANCEL, PING and QUIT are expected ---- */
+/* ---- while a job runs: only CANCEL, PAUSE, PING and QUIT are expected ---- */
 
 static int answer_ping(struct session *s, const struct frame *f, struct err *err)
 {
@@ -32,6 +33,9 @@ static void handle_in_job(struct session *s, const struct frame *f)
     switch (f->type) {
     case FRAME_CANCEL:
         s->cancel = s->cancel || (job && strcmp(job, s->job) == 0);
+        break;
+    case FRAME_PAUSE:
+        s->pause = s->pause || (job && strcmp(job, s->job) == 0);
         break;
     case FRAME_QUIT:
         s->quit = true;
@@ -84,6 +88,13 @@ static bool job_cancelled(void *context)
     return s->cancel;
 }
 
+static bool job_paused(void *context)
+{
+    struct session *s = context;
+    look_at_socket(s);
+    return s->pause;
+}
+
 static int job_event(void *context, const char *type, const char *level, const char *message,
                      const struct json *data, struct err *err)
 {
@@ -121,9 +132,14 @@ static int handle_train(struct session *s, const struct frame *f, struct err *er
         return r;
     }
     memcpy(s->job, order->job, sizeof s->job);
-    s->cancel = false;
+    s->cancel = s->pause = false;
     const struct train_output output = {
-        .context = s, .event = job_event, .model = job_model, .cancelled = job_cancelled};
+        .context = s,
+        .event = job_event,
+        .model = job_model,
+        .cancelled = job_cancelled,
+        .paused = job_paused,
+    };
     cleanup_json struct json *done = NULL;
     r = train_run(s->be, order, &output, &done, err);
     if (r == 0) {
@@ -226,6 +242,7 @@ static int handle(struct session *s, const struct frame *f, struct err *err)
     case FRAME_TRAIN:
         return handle_train(s, f, err);
     case FRAME_CANCEL:
+    case FRAME_PAUSE:
         return 0; /* The job it names has ended in the meantime. */
     case FRAME_LOAD:
         return handle_load(s, f, err);

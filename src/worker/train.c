@@ -1,8 +1,13 @@
 #include "worker/train.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/sha256.h"
 #include "engine/fit.h"
+#include "worker/checkpoint_file.h"
 
 /* Progress events are durable rows in the daemon's database; four a second are plenty to watch. */
 #define REPORT_EVERY_S 0.25
@@ -26,6 +31,18 @@ static bool cancelled(void *context)
 {
     const struct training *t = context;
     return t->broken < 0 || t->output->cancelled(t->output->context);
+}
+
+static bool paused(void *context)
+{
+    const struct training *t = context;
+    return t->output->paused(t->output->context);
+}
+
+static int keep_checkpoint(void *context, const struct state *s, struct err *err)
+{
+    const struct training *t = context;
+    return checkpoint_file_write(t->order->checkpoint_path, s, err);
 }
 
 static void emit(struct training *t, const char *type, const char *level, const char *message,
@@ -80,7 +97,7 @@ static void set_failure(struct json *done, enum reason reason, const struct err 
 {
     json_remove(done, "reason");
     json_set_string(done, "reason", reason_name(reason));
-    if (reason == REASON_CANCELLED) {
+    if (reason == REASON_CANCELLED || reason == REASON_PAUSED) {
         return;
     }
     struct json *error = json_set_object(done, "error");
@@ -115,10 +132,55 @@ static int hand_out(struct training *t, const struct model *m, struct json *done
     return 0;
 }
 
+static void add_text(struct sha256 *hash, const char *text)
+{
+    sha256_update(hash, text ? text : "", text ? strlen(text) : 0);
+    sha256_update(hash, "\n", 1);
+}
+
+/* What binds a checkpoint to this order: the whole specification and the digests of the data. */
+static int identify(const struct order *o, char ret[SHA256_HEX_SIZE], struct err *err)
+{
+    cleanup_json struct json *j = job_spec_write(o->spec);
+    cleanup_mem char *spec = j ? json_print(j) : NULL;
+    struct sha256 *hash = sha256_new();
+    if (!spec || !hash) {
+        sha256_free(hash);
+        return err_no_memory(err);
+    }
+    add_text(hash, spec);
+    add_text(hash, o->dataset_sha256);
+    add_text(hash, o->test_dataset_sha256);
+    sha256_hex(hash, ret);
+    sha256_free(hash);
+    return 0;
+}
+
+/* The checkpoint of an earlier attempt; one that cannot be read is told of and left aside. */
+static int open_checkpoint(struct training *t, struct state **ret, struct err *err)
+{
+    struct err why;
+    if (!t->order->checkpoint_path) {
+        return 0;
+    }
+    int r = checkpoint_file_read(t->order->checkpoint_path, ret, &why);
+    if (r == -ERR_NO_MEMORY) {
+        return err_no_memory(err);
+    }
+    if (r < 0 && r != -ERR_NOT_FOUND) {
+        char text[sizeof why.detail + 64];
+        snprintf(text, sizeof text, "%s It is discarded: the job begins at its beginning.",
+                 why.detail);
+        message(t, "warning", text);
+    }
+    return 0;
+}
+
 /* Fits and fills `done`; a negative return is a failure of the job, told in *err. */
 static int fit_into(struct training *t, struct backend *be, struct json *done, struct err *err)
 {
-    const struct solve_control control = {
+    char problem[SHA256_HEX_SIZE];
+    struct solve_control control = {
         .context = t,
         .now = now,
         .cancelled = cancelled,
@@ -126,12 +188,24 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
         .message = message,
         .report_every_s = REPORT_EVERY_S,
         .started = clock_monotonic_s(),
+        .paused = paused,
+        .checkpoint = t->order->checkpoint_path ? keep_checkpoint : NULL,
+        .checkpoint_every_s = t->order->checkpoint_interval_s,
+        .problem = problem,
     };
+    struct state *state = NULL;
     struct dataset *data = NULL, *test = NULL;
     struct model *model = NULL;
     struct fit_result result;
     int r = open_data(t->order, &data, &test, err);
     if (r == 0) {
+        r = identify(t->order, problem, err);
+    }
+    if (r == 0) {
+        r = open_checkpoint(t, &state, err);
+    }
+    if (r == 0) {
+        control.resume = state;
         r = fit_run(be, t->order->spec, data, test, &control, &model, &result, err);
     }
     if (r == 0) {
@@ -144,6 +218,7 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
         }
     }
     model_free(model);
+    state_free(state);
     dataset_free(test);
     dataset_free(data);
     return r;

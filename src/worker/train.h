@@ -19,6 +19,7 @@ struct train_output {
                  const struct json *data, struct err *err);
     int (*model)(void *context, const void *data, size_t size, struct err *err);
     bool (*cancelled)(void *context);
+    bool (*paused)(void *context);
 };
 
 /*

@@ -3,13 +3,13 @@
 
 #define JOB "job_1"
 
-/* Brings a new job to a status by the ordinary ways; no way leads to "paused" yet. */
+/* Brings a new job to a status by the ordinary ways. */
 static void bring_to(struct fixture *f, enum job_status status, int64_t max_attempts)
 {
     enum job_status now;
     OK(insert_job(f, JOB, "m", 0, max_attempts));
     if (status == JOB_PAUSED) {
-        OK(sql_script(f->store->db, "UPDATE jobs SET status = 'paused'", &f->err));
+        OK(jobs_pause(f->store, JOB, 2500, &now, &f->err));
     } else if (status == JOB_CANCELLED) {
         OK(jobs_cancel(f->store, JOB, 2500, &now, &f->err));
     } else if (status != JOB_QUEUED) {
@@ -26,6 +26,9 @@ static void bring_to(struct fixture *f, enum job_status status, int64_t max_atte
 enum action {
     CLAIM,
     CANCEL,
+    PAUSE,
+    RESUME,
+    PUT_ASIDE,
     LOSE_FIRST, /* further attempts are left */
     LOSE_LAST,
     PROGRESS,
@@ -48,6 +51,14 @@ static int act(struct fixture *f, enum action action, int *ret_status)
         return rc;
     case CANCEL:
         rc = jobs_cancel(f->store, JOB, 4000, &status, &f->err);
+        break;
+    case PAUSE:
+        rc = jobs_pause(f->store, JOB, 4000, &status, &f->err);
+        break;
+    case RESUME:
+        return jobs_resume(f->store, JOB, 4000, &f->err);
+    case PUT_ASIDE:
+        rc = jobs_put_aside(f->store, JOB, 4000, &status, &f->err);
         break;
     case LOSE_FIRST:
     case LOSE_LAST:
@@ -72,7 +83,17 @@ static int expected_status(enum action action, enum job_status from)
     case CLAIM:
         return from == JOB_QUEUED ? JOB_RUNNING : -1;
     case CANCEL:
-        return from == JOB_QUEUED ? JOB_CANCELLED : active ? JOB_CANCELLING : -1;
+        return from == JOB_QUEUED || from == JOB_PAUSED ? JOB_CANCELLED
+               : active                                 ? JOB_CANCELLING
+                                                        : -1;
+    case PAUSE:
+        return from == JOB_QUEUED || from == JOB_PAUSED ? JOB_PAUSED
+               : from == JOB_RUNNING                    ? JOB_RUNNING
+                                                        : -1;
+    case RESUME:
+        return from == JOB_PAUSED ? JOB_QUEUED : -1;
+    case PUT_ASIDE:
+        return from == JOB_RUNNING ? JOB_QUEUED : from == JOB_CANCELLING ? JOB_CANCELLED : -1;
     case LOSE_FIRST:
         return from == JOB_RUNNING ? JOB_QUEUED : from == JOB_CANCELLING ? JOB_CANCELLED : -1;
     case LOSE_LAST:
@@ -105,7 +126,8 @@ static void check_cell(struct fixture *f, enum action action, enum job_status fr
         assert_int_equal(rc, action == CLAIM ? 1 : 0);
         assert_true(reported == -1 || reported == to);
         assert_int_equal(status_of(f, JOB), to);
-        const bool silent = action == CANCEL && from == JOB_CANCELLING;
+        const bool silent =
+            (action == CANCEL && from == JOB_CANCELLING) || (action == PAUSE && from == JOB_PAUSED);
         check_gapless(f, JOB, silent ? events : events + 1);
     }
     const bool final = job_status_final(status_of(f, JOB));
@@ -117,7 +139,7 @@ static void check_cell(struct fixture *f, enum action action, enum job_status fr
 static void test_matrix(void **state)
 {
     struct fixture *f = *state;
-    /* 84 jobs: the disk's patience is tested elsewhere. */
+    /* A hundred jobs: the disk's patience is tested elsewhere. */
     OK(sql_script(f->store->db, "PRAGMA synchronous = OFF", &f->err));
     add_dataset(f, "ds_1");
     int allowed = 0;
@@ -127,7 +149,7 @@ static void test_matrix(void **state)
             allowed += expected_status((enum action)action, (enum job_status)from) >= 0;
         }
     }
-    assert_int_equal(allowed, 1 + 3 + 2 + 2 + 2 + 6);
+    assert_int_equal(allowed, 1 + 4 + 3 + 1 + 2 + 2 + 2 + 2 + 6);
 }
 
 static void test_absent_job(void **state)
@@ -236,6 +258,97 @@ static void test_attempts_are_spent(void **state)
     job_row_deinit(&row);
 }
 
+static void check_waiting(struct fixture *f, enum job_status status, const char *reason,
+                          int64_t attempt)
+{
+    struct job_row row;
+    OK(jobs_get(f->store, JOB, &row, &f->err));
+    assert_int_equal(row.status, status);
+    assert_string_equal(row.reason, reason);
+    assert_int_equal(row.attempt, attempt);
+    if (status != JOB_RUNNING) {
+        assert_null(row.worker);
+        assert_int_equal(row.started_ms, 0);
+    }
+    job_row_deinit(&row);
+}
+
+/* A pause spends no attempt, a lost worker does, whatever was asked before. */
+static void test_pause(void **state)
+{
+    struct fixture *f = *state;
+    add_dataset(f, "ds_1");
+    OK(insert_job(f, JOB, "m", 0, 2));
+    enum job_status status;
+    OK(jobs_pause(f->store, JOB, 2500, &status, &f->err));
+    check_waiting(f, JOB_PAUSED, "paused", 0);
+    check_last_event(f, "info", "Paused in the queue.",
+                     "{\"status\":\"paused\",\"reason\":\"paused\",\"attempt\":0}");
+    struct job_row row;
+    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 2600, &row, &f->err), 0);
+    OK(jobs_resume(f->store, JOB, 2700, &f->err));
+    claim(f, JOB);
+    stage(f, JOB, 1);
+    OK(jobs_pause(f->store, JOB, 3000, &status, &f->err));
+    assert_int_equal(status, JOB_RUNNING);
+    check_waiting(f, JOB_RUNNING, "paused", 1);
+    const int64_t events = number_of(f, "SELECT last_event FROM jobs");
+    OK(jobs_pause(f->store, JOB, 3000, &status, &f->err)); /* once is enough */
+    assert_int_equal(number_of(f, "SELECT last_event FROM jobs"), events);
+    FAILS(jobs_resume(f->store, JOB, 3000, &f->err), ERR_CONFLICT, "running");
+    OK(jobs_put_aside(f->store, JOB, 4000, &status, &f->err));
+    assert_int_equal(status, JOB_PAUSED);
+    check_waiting(f, JOB_PAUSED, "paused", 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM models"), 0);
+    check_last_event(f, "info", "Paused on request.",
+                     "{\"status\":\"paused\",\"reason\":\"paused\",\"attempt\":1}");
+
+    /* Taken up in the same attempt, and stopped with the daemon. */
+    OK(jobs_resume(f->store, JOB, 5000, &f->err));
+    claim(f, JOB);
+    assert_int_equal(number_of(f, "SELECT attempt FROM jobs"), 1);
+    OK(jobs_put_aside(f->store, JOB, 6000, &status, &f->err));
+    check_waiting(f, JOB_QUEUED, "daemon_stopped", 1);
+    claim(f, JOB);
+    assert_int_equal(number_of(f, "SELECT attempt FROM jobs"), 1);
+
+    /* Lost while it was to pause: paused, and the attempt is spent. */
+    OK(jobs_pause(f->store, JOB, 7000, &status, &f->err));
+    OK(jobs_worker_lost(f->store, JOB, "Exit 1.", "{}", 7000, &status, &f->err));
+    check_waiting(f, JOB_PAUSED, "worker_lost", 1);
+    OK(jobs_resume(f->store, JOB, 8000, &f->err));
+    OK(jobs_pause(f->store, JOB, 8000, &status, &f->err)); /* and a pause in the queue keeps that */
+    OK(jobs_resume(f->store, JOB, 8000, &f->err));
+    claim(f, JOB);
+    assert_int_equal(number_of(f, "SELECT attempt FROM jobs"), 2);
+    OK(jobs_pause(f->store, JOB, 9000, &status, &f->err));
+    OK(jobs_worker_lost(f->store, JOB, "Exit 1.", "{}", 9000, &status, &f->err));
+    assert_int_equal(status, JOB_FAILED);
+}
+
+static void collect(void *context, const char *id)
+{
+    char *all = context;
+    snprintf(all + strlen(all), 64 - strlen(all), "%s ", id);
+}
+
+static void test_each_unfinished(void **state)
+{
+    struct fixture *f = *state;
+    add_dataset(f, "ds_1");
+    enum job_status status;
+    add_job(f, "job_1");
+    claim(f, "job_1");
+    add_job(f, "job_2");
+    OK(jobs_pause(f->store, "job_2", 1, &status, &f->err));
+    add_job(f, "job_3");
+    OK(jobs_cancel(f->store, "job_3", 1, &status, &f->err));
+    add_job(f, "job_4");
+    char all[64] = "";
+    OK(jobs_each_unfinished(f->store, collect, all, &f->err));
+    assert_string_equal(all, "job_1 job_2 job_4 ");
+}
+
 static void test_recover(void **state)
 {
     struct fixture *f = *state;
@@ -332,5 +445,6 @@ static void test_full_disk(void **state)
 }
 
 TEST_MAIN(STORE_TEST(test_matrix), STORE_TEST(test_absent_job), STORE_TEST(test_a_whole_life),
-          STORE_TEST(test_attempts_are_spent), STORE_TEST(test_recover),
-          STORE_TEST(test_claim_without_memory), STORE_TEST(test_full_disk))
+          STORE_TEST(test_attempts_are_spent), STORE_TEST(test_recover), STORE_TEST(test_pause),
+          STORE_TEST(test_each_unfinished), STORE_TEST(test_claim_without_memory),
+          STORE_TEST(test_full_disk))

@@ -39,7 +39,21 @@ static void test_read(void **state)
     assert_int_equal(o->attempt, 1);
     assert_string_equal(o->dataset_path, "/d/x");
     assert_null(o->test_dataset_path);
+    assert_null(o->dataset_sha256);
+    assert_null(o->checkpoint_path);
+    assert_close(o->checkpoint_interval_s, 30.0, 0);
     assert_string_equal(o->spec->model, "m");
+    check_round_trip(o);
+    order_free(o);
+
+    assert_int_equal(read_text("{\"job\":\"job_1\",\"spec\":" SPEC ",\"dataset_path\":\"/d/x\","
+                               "\"dataset_sha256\":\"00ff\",\"checkpoint_path\":\"c/1\","
+                               "\"checkpoint_interval_s\":0.5}",
+                               &o, NULL),
+                     0);
+    assert_string_equal(o->dataset_sha256, "00ff");
+    assert_string_equal(o->checkpoint_path, "c/1");
+    assert_close(o->checkpoint_interval_s, 0.5, 0);
     check_round_trip(o);
     order_free(o);
 
@@ -78,6 +92,10 @@ static void test_refused(void **state)
         {"{\"job\":\"j\",\"spec\":" SPEC_TWO ",\"dataset_path\":\"a\",\"test_dataset_path\":null}",
          "#/test_dataset_path"},
         {"{\"job\":\"j\",\"spec\":" SPEC ",\"dataset_path\":\"a\",\"attempt\":0}", "#/attempt"},
+        {"{\"job\":\"j\",\"spec\":" SPEC ",\"dataset_path\":\"a\",\"checkpoint_path\":3}",
+         "#/checkpoint_path"},
+        {"{\"job\":\"j\",\"spec\":" SPEC ",\"dataset_path\":\"a\",\"checkpoint_interval_s\":-1}",
+         "#/checkpoint_interval_s"},
         {"{\"job\":\"j\",\"spec\":" SPEC ",\"dataset_path\":\"a\",\"more\":0}", "#/more"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -1,0 +1,40 @@
+/*
+ * What a worker says of its job, put into the store: EVENT frames become events, MODEL frames a
+ * staged model, DONE the job's end.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/id.h"
+#include "base/json.h"
+#include "store/jobs.h"
+#include "wire/frame.h"
+
+struct app;
+
+struct job_report {
+    struct app *app;
+    char job[ID_SIZE];
+    char *spec;         /* JSON text, kept for the model's description; owned */
+    int64_t staged;     /* models_stage's handle, 0 before the first byte */
+    struct err failure; /* code != OK: the model could not be stored */
+};
+int job_report_init(struct job_report *r, struct app *app, const struct job_row *job);
+void job_report_deinit(struct job_report *r);
+
+void job_report_event(struct job_report *r, const struct json *event);
+void job_report_model(struct job_report *r, const struct frame *f);
+
+/* The ends. Negative: the store did not take it, which has been logged; the job is what it was. */
+int job_report_done(struct job_report *r, const struct json *done);
+int job_report_fail(struct job_report *r, const char *reason, const char *detail,
+                    const char *pointer);
+/* The worker was lost; queued again, paused, or ended, as jobs_worker_lost decides. */
+int job_report_lost(struct app *app, const char *job, const char *message);
+/* The worker stopped because it was asked to, or goes down with the daemon: jobs_put_aside. */
+int job_report_put_aside(struct app *app, const char *job);
+
+void job_report_complain(const struct app *app, const char *job, const char *doing,
+                         const struct err *err);

@@ -1,0 +1,402 @@
+"""Pause, resume, kills and restarts: a job goes on under its id, to the bits it would have had."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import time
+
+import pytest
+
+import data
+
+PLAIN = {"name": "pcg", "preconditioner": "none"}
+STOP = {"tolerance": 1e-15, "max_iterations": 200}
+
+
+def spec_of(api, n=3000, solver=PLAIN, **more):
+    """Ends at its iteration limit after a second or more, with bits that depend on every step."""
+    X, y = data.regression(n, d=6, seed=99)
+    return {"dataset": api.upload_npz(X, y), "solver": solver, "stop": STOP,
+            "kernel": {"name": "gaussian", "bandwidth": 3.0}, "regularization": 1e-13,
+            "test": {"fraction": 0}, **more}
+
+
+def digest(api, model):
+    return api.get(f"/v1/models/{model}/versions/1").json()["sha256"]
+
+
+def statuses(api, job):
+    return [e["data"]["status"] for e in api.events(job["id"]) if e["type"] == "status"]
+
+
+def messages(api, job, level="info"):
+    return [e["message"] for e in api.events(job["id"])
+            if e["type"] == "message" and e["level"] == level]
+
+
+def check_gapless(api, job):
+    ids = [e["id"] for e in api.events(job["id"])]
+    assert ids == list(range(1, len(ids) + 1))
+
+
+def wait_iteration(api, job, least):
+    return api.wait(job["id"], lambda j: j["status"] == "running" and
+                    (j["progress"] or {}).get("iteration", 0) >= least)
+
+
+def checkpoint(daemon, job):
+    return daemon.data_dir / "checkpoints" / f"{job['id']}.krdc"
+
+
+def checkpoints(daemon):
+    return sorted(p.name for p in (daemon.data_dir / "checkpoints").iterdir())
+
+
+def wait_until(fits, what, timeout=60):
+    end = time.monotonic() + timeout
+    while not fits():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+def wait_checkpoint(daemon, job):
+    wait_until(checkpoint(daemon, job).exists, "no checkpoint")
+
+
+def pause(api, job, expect=200):
+    return api.post(f"/v1/jobs/{job['id']}/pause", expect).json()
+
+
+def resume(api, job, expect=200):
+    return api.post(f"/v1/jobs/{job['id']}/resume", expect).json()
+
+
+def check_end(daemon, job, whole, attempt):
+    """The end of the uninterrupted job `whole` on the same daemon, whatever happened on the way."""
+    api = daemon.api
+    done = api.wait(job["id"])
+    assert (done["status"], done["reason"]) == ("succeeded", "iteration_limit"), done
+    assert done["attempt"] == attempt
+    assert done["result"]["iterations"] == whole["result"]["iterations"]
+    assert done["result"]["relative_residual"] == whole["result"]["relative_residual"]
+    assert digest(api, job["model"]) == digest(api, whole["model"])
+    check_gapless(api, job)
+    wait_until(lambda: checkpoints(daemon) == [], checkpoints(daemon), 10)
+    return done
+
+
+@pytest.mark.parametrize("solver", [PLAIN, {"name": "pcg", "preconditioner": "rpcholesky"}],
+                         ids=["plain", "rpcholesky"])
+def test_pause_and_resume(daemons, solver):
+    daemon = daemons()
+    api = daemon.api
+    spec = spec_of(api, solver=solver)
+    whole = api.train("whole", **spec)
+    job = api.create("parts", **spec)
+    wait_iteration(api, job, 20)
+    first = pause(api, job)
+    assert first["status"] in ("running", "paused") and first["reason"] == "paused"
+    pause(api, job)  # asking twice is no error
+    held = api.wait(job["id"], ("paused",))
+    assert (held["reason"], held["worker"], held["attempt"]) == ("paused", None, 1)
+    assert held["progress"]["iteration"] >= 20 and held["finished_at"] is None
+    assert pause(api, job)["status"] == "paused"
+    assert checkpoints(daemon) == [checkpoint(daemon, job).name]
+    assert api.request("DELETE", f"/v1/jobs/{job['id']}", 409).json()["code"] == "conflict"
+    assert [j["id"] for j in api.get("/v1/jobs", params={"status": "paused"}).json()["data"]] == \
+        [job["id"]]
+    api.train("between", spec["dataset"])  # the worker is free
+
+    assert resume(api, job)["status"] in ("queued", "running")
+    done = check_end(daemon, job, whole, attempt=1)
+    assert statuses(api, job) == ["queued", "running", "paused", "queued", "running", "succeeded"]
+    assert any("Resumed from the checkpoint at iteration" in m for m in messages(api, job))
+    assert messages(api, job, "warning") == []
+    assert done["result"]["seconds"] > held["progress"]["elapsed_s"]
+
+
+def test_a_method_without_checkpoints_begins_again(daemons):
+    daemon = daemons()
+    api = daemon.api
+    spec = spec_of(api, solver={"name": "cholesky", "block_size": 64}, regularization=1e-3)
+    whole = api.train("whole", **spec)
+    job = api.create("parts", **spec)
+    api.wait(job["id"], lambda j: (j["progress"] or {}).get("phase") == "factorizing")
+    pause(api, job)
+    assert api.wait(job["id"], ("paused",))["attempt"] == 1
+    assert checkpoints(daemon) == []
+    assert any("begins at its beginning" in m for m in messages(api, job))
+    resume(api, job)
+    assert api.wait(job["id"])["status"] == "succeeded"
+    assert digest(api, "parts") == digest(api, whole["model"])
+
+
+def test_pause_in_the_queue(daemons):
+    daemon = daemons(workers="cpu:0")
+    api = daemon.api
+    X, y = data.regression(40)
+    dataset = api.upload_npz(X, y)
+    first, second = (api.create(m, dataset) for m in ("first", "second"))
+    held = pause(api, first)
+    assert (held["status"], held["reason"], held["attempt"]) == ("paused", "paused", 0)
+    assert held["queue_position"] is None
+    assert api.job(second["id"])["queue_position"] == 0
+    again = resume(api, first)
+    assert (again["status"], again["queue_position"]) == ("queued", 0)
+    assert "queued" in resume(api, first, 409)["detail"]
+    pause(api, second)
+    api.request("DELETE", f"/v1/datasets/{dataset}", 409)
+    gone = api.cancel(second["id"])
+    assert (gone["status"], gone["reason"]) == ("cancelled", "cancelled")
+    assert pause(api, second, 409)["code"] == "conflict"
+    assert resume(api, second, 409)["code"] == "conflict"
+    api.delete(f"/v1/jobs/{second['id']}")
+    for act in (pause, resume):
+        assert act(api, second, 404)["code"] == "not_found"
+    # A paused job stays so through a restart.
+    pause(api, first)
+    assert daemon.stop() == 0
+    daemon.start(workers="cpu:1")
+    api = daemon.api
+    assert api.job(first["id"])["status"] == "paused"
+    resume(api, first)
+    assert api.wait(first["id"])["attempt"] == 1
+
+
+def test_kill_the_worker(daemons):
+    daemon = daemons(checkpoint_interval_s=0.05)
+    api = daemon.api
+    spec = spec_of(api)
+    whole = api.train("whole", **spec)
+    job = api.create("parts", **spec)
+    wait_checkpoint(daemon, job)
+    os.kill(api.worker_pid("train", "busy"), signal.SIGKILL)
+    check_end(daemon, job, whole, attempt=2)
+    assert statuses(api, job) == ["queued", "running", "queued", "running", "succeeded"]
+    assert any("Resumed from the checkpoint" in m for m in messages(api, job))
+
+
+def test_kill_the_daemon(daemons):
+    daemon = daemons(checkpoint_interval_s=0.05)
+    spec = spec_of(daemon.api)
+    whole = daemon.api.train("whole", **spec)
+    job = daemon.api.create("parts", **spec)
+    wait_checkpoint(daemon, job)
+    daemon.kill()
+    daemon.start()
+    check_end(daemon, job, whole, attempt=2)
+    assert any("Resumed from the checkpoint" in m for m in messages(daemon.api, job))
+
+
+def test_many_kills(daemons):
+    """Workers die at random moments: of the start, of the solve, of a checkpoint's writing."""
+    daemon = daemons(checkpoint_interval_s=0)
+    api = daemon.api
+    spec = spec_of(api, max_attempts=10)
+    whole = api.train("whole", **spec)
+    job = api.create("parts", **spec)
+    rng = random.Random(5)
+    for _ in range(6):
+        time.sleep(0.15 + 0.35 * rng.random())
+        if api.job(job["id"])["finished_at"]:
+            break
+        os.kill(api.worker_pid("train"), signal.SIGKILL)
+    done = api.wait(job["id"])
+    check_end(daemon, job, whole, attempt=done["attempt"])
+    assert done["attempt"] >= 3
+
+
+def test_stop_and_start(daemons):
+    """SIGTERM: the job keeps a checkpoint, is queued for the next start, and spends no attempt."""
+    daemon = daemons()
+    spec = spec_of(daemon.api, max_attempts=1)
+    whole = daemon.api.train("whole", **spec)
+    job = daemon.api.create("parts", **spec)
+    wait_iteration(daemon.api, job, 20)
+    start = time.monotonic()
+    assert daemon.stop() == 0
+    assert time.monotonic() - start < 10
+    assert checkpoints(daemon) == [checkpoint(daemon, job).name]
+    daemon.start(workers="cpu:0")
+    waiting = daemon.api.job(job["id"])
+    assert (waiting["status"], waiting["reason"], waiting["attempt"]) == \
+        ("queued", "daemon_stopped", 1)
+    assert checkpoints(daemon) == [checkpoint(daemon, job).name]
+    assert daemon.stop() == 0
+    daemon.start(workers="cpu:1")
+    check_end(daemon, job, whole, attempt=1)
+    assert statuses(daemon.api, job) == ["queued", "running", "queued", "running", "succeeded"]
+    assert any("Resumed from the checkpoint" in m for m in messages(daemon.api, job))
+
+
+def test_pause_and_a_dead_worker(daemons):
+    """The pause holds although the worker never answered it."""
+    daemon = daemons(checkpoint_interval_s=0.05)
+    api = daemon.api
+    spec = spec_of(api)
+    whole = api.train("whole", **spec)
+    job = api.create("parts", **spec)
+    wait_checkpoint(daemon, job)
+    pid = api.worker_pid("train", "busy")
+    os.kill(pid, signal.SIGSTOP)
+    assert pause(api, job)["status"] == "running"
+    assert "running" in resume(api, job, 409)["detail"]
+    os.kill(pid, signal.SIGKILL)
+    held = api.wait(job["id"], ("paused",))
+    assert (held["reason"], held["attempt"]) == ("worker_lost", 1)
+    resume(api, job)
+    check_end(daemon, job, whole, attempt=2)
+
+
+def test_cancel(daemons):
+    daemon = daemons()
+    api = daemon.api
+    spec = spec_of(api)
+    job = api.create("parts", **spec)
+    wait_iteration(api, job, 5)
+    pause(api, job)
+    api.wait(job["id"], ("paused",))
+    assert checkpoint(daemon, job).exists()
+    gone = api.cancel(job["id"])
+    assert (gone["status"], gone["reason"]) == ("cancelled", "cancelled")
+    wait_until(lambda: checkpoints(daemon) == [], "the checkpoint is still there", 10)
+    # A cancel overtakes a pause.
+    job = api.create("parts", **spec)
+    wait_iteration(api, job, 5)
+    os.kill(api.worker_pid("train", "busy"), signal.SIGSTOP)
+    pause(api, job)
+    assert api.cancel(job["id"])["status"] == "cancelling"
+    os.kill(api.worker_pid("train", "busy"), signal.SIGCONT)
+    assert api.wait(job["id"])["status"] == "cancelled"
+    api.get("/v1/models/parts", 404)
+    wait_until(lambda: checkpoints(daemon) == [], "the checkpoint is still there", 10)
+
+
+def hold(api, spec, model):
+    job = api.create(model, **spec)
+    wait_iteration(api, job, 20)
+    pause(api, job)
+    api.wait(job["id"], ("paused",))
+    return job
+
+
+def test_damaged_and_foreign_checkpoints(daemons):
+    """Never a wrong model: what does not fit is told of, and the job begins at its beginning."""
+    daemon = daemons()
+    api = daemon.api
+    spec = spec_of(api)
+    whole = api.train("whole", **spec)
+
+    job = hold(api, spec, "flipped")
+    path = checkpoint(daemon, job)
+    image = bytearray(path.read_bytes())
+    image[-100] ^= 1
+    path.write_bytes(image)
+    resume(api, job)
+    check_end(daemon, job, whole, attempt=1)
+    assert any("damaged" in m and "beginning" in m for m in messages(api, job, "warning"))
+
+    job = hold(api, spec, "cut")
+    path = checkpoint(daemon, job)
+    path.write_bytes(path.read_bytes()[:-1000])
+    resume(api, job)
+    check_end(daemon, job, whole, attempt=1)
+    assert any("damaged" in m for m in messages(api, job, "warning"))
+
+    other = hold(api, {**spec, "regularization": 1e-12}, "other")
+    job = hold(api, spec, "swapped")
+    shutil.copy(checkpoint(daemon, other), checkpoint(daemon, job))
+    api.cancel(other["id"])
+    resume(api, job)
+    check_end(daemon, job, whole, attempt=1)
+    assert any("another specification or data" in m for m in messages(api, job, "warning"))
+
+
+def test_nowhere_to_keep_it(daemons):
+    """Without its folder there is no checkpoint, but a warning and the whole job."""
+    daemon = daemons(checkpoint_interval_s=0.05)
+    api = daemon.api
+    folder = daemon.data_dir / "checkpoints"
+    folder.rmdir()
+    spec = spec_of(api)
+    job = api.train("parts", **spec)
+    assert any("could not be written" in m for m in messages(api, job, "warning"))
+    assert job["reason"] == "iteration_limit"
+    folder.mkdir()
+
+
+def test_leftovers_are_swept(daemons):
+    daemon = daemons()
+    job = hold(daemon.api, spec_of(daemon.api), "parts")
+    kept = checkpoint(daemon, job).name
+    assert daemon.stop() == 0
+    folder = daemon.data_dir / "checkpoints"
+    for name in ("job_00000000000000000000000000.krdc", kept + ".4711", "what.ever"):
+        (folder / name).write_text("x")
+    daemon.start()
+    assert checkpoints(daemon) == [kept]
+
+
+def test_time_budget_spans_a_pause(daemons):
+    daemon = daemons()
+    api = daemon.api
+    spec = spec_of(api, stop={**STOP, "max_iterations": 10**6, "time_budget_s": 2.0})
+    job = hold(api, spec, "parts")
+    spent = api.job(job["id"])["progress"]["elapsed_s"]
+    time.sleep(2)  # the pause itself costs nothing
+    resume(api, job)
+    done = api.wait(job["id"])
+    assert (done["reason"], done["attempt"]) == ("time_budget", 1)
+    rows = [e["data"] for e in api.events(job["id"]) if e["type"] == "metrics"]
+    solving = [r["elapsed_s"] for r in rows if r["phase"] == "iterating"]
+    assert max(solving) < 2.5 and max(solving) > spent
+    iterations = [r["iteration"] for r in rows if r["phase"] == "iterating"]
+    assert iterations == sorted(iterations)
+
+
+def test_the_interval(daemons):
+    daemon = daemons(checkpoint_interval_s=3600)
+    job = daemon.api.create("m", **spec_of(daemon.api))
+    wait_iteration(daemon.api, job, 50)
+    assert checkpoints(daemon) == []
+    daemon.api.wait(job["id"])
+
+
+def test_a_worker_without_a_daemon(daemons, tmp_path):
+    """krrd-worker --job: SIGTERM keeps a checkpoint, the next run takes it up."""
+    import subprocess
+
+    import daemon as programs
+    daemon = daemons()
+    spec = spec_of(daemon.api)
+    dataset = daemon.data_dir / "datasets" / f"{spec['dataset']}.krds"
+    order = tmp_path / "order.json"
+    kept = tmp_path / "kept.krdc"
+    order.write_text(json.dumps({"job": "job_1", "spec": {"model": "m", **spec},
+                                 "dataset_path": str(dataset), "checkpoint_path": str(kept)}))
+
+    def run(model):
+        return subprocess.Popen(
+            [programs.program("KRRD_TEST_WORKER", "src/worker/krrd-worker"), "--job", str(order),
+             "--model", str(tmp_path / model), "--threads", "1"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    whole = run("whole")
+    assert whole.wait(60) == 0 and not kept.exists()
+    whole.stdout.close()
+    first = run("parts")
+    for line in first.stdout:
+        event = json.loads(line)
+        if event.get("type") == "metrics" and event["data"]["iteration"] >= 20:
+            first.send_signal(signal.SIGTERM)
+            break
+    last = json.loads(first.stdout.readlines()[-1])
+    assert last["reason"] == "paused" and last["model"] is None
+    first.wait(60)
+    assert kept.exists()
+    second = run("parts")
+    output, _ = second.communicate(timeout=60)
+    assert "Resumed from the checkpoint" in output
+    assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
