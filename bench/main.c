@@ -26,7 +26,7 @@ static int run(const struct bench_options *o, struct err *err)
     }
     cleanup_json struct json *report = NULL;
     r = o->command == BENCH_OPERATOR ? operator_run(be, &o->product, &report, err)
-                                     : solve_run_order(be, o->job, &report, err);
+                                     : solve_run_order(be, &o->solve, &report, err);
     backend_close(be);
     return r == 0 ? print_line(report, err) : r;
 }

@@ -11,8 +11,9 @@ const char bench_usage[] =
     "          [--repeat 5] [--bandwidth S] [--seed 0] [--save FILE]\n"
     "    Times Y <- K(P,Q) V on normal random points; one JSON line. --symmetric: Q is P.\n"
     "    --save writes points, weights and product as a safetensors file.\n"
-    "krr-bench solve --job ORDER.json [--device cpu] [--threads 0]\n"
-    "    Runs one training order; one JSON line.\n";
+    "krr-bench solve --job ORDER.json [--trace FILE] [--device cpu] [--threads 0]\n"
+    "    Runs one training order; one JSON line. --trace writes what every step reported, a JSON\n"
+    "    object a line.\n";
 
 /* Flags by the number getopt_long returns. */
 enum flag {
@@ -30,6 +31,7 @@ enum flag {
     FLAG_DEVICE,
     FLAG_THREADS,
     FLAG_JOB,
+    FLAG_TRACE,
     FLAG_HELP
 };
 
@@ -53,6 +55,7 @@ static const struct option operator_flags[] = {
 
 static const struct option solve_flags[] = {
     {"job", required_argument, NULL, FLAG_JOB},
+    {"trace", required_argument, NULL, FLAG_TRACE},
     {"device", required_argument, NULL, FLAG_DEVICE},
     {"threads", required_argument, NULL, FLAG_THREADS},
     {"help", no_argument, NULL, FLAG_HELP},
@@ -143,7 +146,10 @@ static int read_flag(int flag, const char *text, struct bench_options *o, struct
         o->device = text;
         return 0;
     case FLAG_JOB:
-        o->job = text;
+        o->solve.job = text;
+        return 0;
+    case FLAG_TRACE:
+        o->solve.trace = text;
         return 0;
     case FLAG_THREADS:
         r = read_integer("threads", text, 0, 1024, &threads, err);
@@ -206,7 +212,7 @@ int bench_options_read(int argc, char **argv, struct bench_options *ret, struct 
     if (r == 0 && o.command == BENCH_OPERATOR) {
         r = complete_operator(&o.product, err);
     }
-    if (r == 0 && o.command == BENCH_SOLVE && o.job == NULL) {
+    if (r == 0 && o.command == BENCH_SOLVE && o.solve.job == NULL) {
         r = err_set(err, ERR_INVALID, "solve needs --job.");
     }
     if (r == 0) {

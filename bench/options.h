@@ -21,12 +21,17 @@ struct operator_options {
     const char *save; /* tensors file to write points, weights and product to, or NULL */
 };
 
+struct solve_bench_options {
+    const char *job;   /* the order's file */
+    const char *trace; /* file for what every step reported (trace.h), or NULL */
+};
+
 struct bench_options {
     enum bench_command command;
     const char *device;
     int threads; /* 0: what the machine grants */
     struct operator_options product;
-    const char *job; /* solve: the order's file */
+    struct solve_bench_options solve;
 };
 
 extern const char bench_usage[];

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "bench/machine.h"
+#include "bench/trace.h"
 #include "engine/fit.h"
 #include "wire/order.h"
 
@@ -15,6 +16,11 @@ static double now(void *context)
 {
     (void)context;
     return clock_monotonic_s();
+}
+
+static void keep_step(void *context, const struct progress *p)
+{
+    trace_step(context, p);
 }
 
 static int read_order(const char *path, struct order **ret, struct err *err)
@@ -57,19 +63,40 @@ static struct json *report(const struct backend *be, const struct job_spec *spec
     return j;
 }
 
-int solve_run_order(struct backend *be, const char *order_path, struct json **ret, struct err *err)
+/* The fit with its trace; a trace that was not written whole is an error. */
+static int run_traced(struct backend *be, const struct job_spec *spec, const struct dataset *train,
+                      const struct dataset *test, const char *trace_path, struct model **ret,
+                      struct fit_result *ret_result, struct err *err)
+{
+    struct trace trace;
+    int r = trace_open(trace_path, &trace, err);
+    if (r < 0) {
+        return r;
+    }
+    const struct solve_control control = {
+        .context = &trace,
+        .now = now,
+        .report = trace_path != NULL ? keep_step : NULL,
+        .started = clock_monotonic_s(),
+    };
+    r = fit_run(be, spec, train, test, &control, ret, ret_result, err);
+    const int closed = trace_close(&trace, r == 0 ? err : NULL);
+    return r == 0 ? closed : r;
+}
+
+int solve_run_order(struct backend *be, const struct solve_bench_options *o, struct json **ret,
+                    struct err *err)
 {
     struct order *order = NULL;
     struct dataset *train = NULL, *test = NULL;
     struct model *model = NULL;
     struct fit_result result;
-    int r = read_order(order_path, &order, err);
+    int r = read_order(o->job, &order, err);
     if (r == 0) {
         r = open_data(order, &train, &test, err);
     }
     if (r == 0) {
-        const struct solve_control control = {.now = now, .started = clock_monotonic_s()};
-        r = fit_run(be, order->spec, train, test, &control, &model, &result, err);
+        r = run_traced(be, order->spec, train, test, o->trace, &model, &result, err);
     }
     if (r == 0) {
         *ret = report(be, order->spec, &result);

@@ -102,6 +102,7 @@ def test_the_seed_decides_the_numbers(tmp_path):
     (["operator", "--device", "abacus"], "#/device"),
     (["solve"], "--job"),
     (["solve", "--job", "/nowhere/order.json"], "krr-bench: "),
+    (["operator", "--trace", "x"], "--help"),
 ])
 def test_refusals(words, said):
     done = run(*words)
@@ -126,22 +127,52 @@ def write_data_set(path, columns, data):
     path.write_bytes(len(text).to_bytes(8, "little") + text + data.astype("<f8").tobytes())
 
 
-def test_solve_reports(tmp_path):
+def write_order(folder, **spec):
     random = numpy.random.default_rng(0)
     x = random.uniform(-1, 1, (300, 2))
-    write_data_set(tmp_path / "data", ["a", "b", "y"], numpy.column_stack([x, numpy.sin(3 * x[:, 0]) + x[:, 1]]))
-    order = {"job": "job_bench", "dataset_path": str(tmp_path / "data"),
+    write_data_set(folder / "data", ["a", "b", "y"], numpy.column_stack([x, numpy.sin(3 * x[:, 0]) + x[:, 1]]))
+    order = {"job": "job_bench", "dataset_path": str(folder / "data"),
              "spec": {"model": "m", "dataset": "ds_00000000000000000000000001",
                       "kernel": {"name": "gaussian", "bandwidth": 1.0}, "solver": {"name": "pcg"},
-                      "stop": {"tolerance": 1e-6}, "test": {"fraction": 0.2}}}
-    (tmp_path / "order.json").write_text(json.dumps(order))
-    r = report("solve", "--job", str(tmp_path / "order.json"), "--threads", "1")
+                      "stop": {"tolerance": 1e-6}, "test": {"fraction": 0.2}, **spec}}
+    (folder / "order.json").write_text(json.dumps(order))
+    return str(folder / "order.json")
+
+
+def test_solve_reports(tmp_path):
+    r = report("solve", "--job", write_order(tmp_path), "--threads", "1")
     assert r["command"] == "solve" and r["stop_reason"] == "converged" and r["solver"] == "pcg"
     assert r["train_rows"] == 240 and r["test_rows"] == 60
     assert r["relative_residual"] <= 1.01e-6 and r["iterations"] > 0
     assert 0 < r["seconds_to_tolerance"] <= r["seconds"]
     assert r["metrics"]["r2"] > 0.9
     assert r["peak_memory_bytes"] > 0 and r["kernel_entries"] > 0
+
+
+def test_solve_traces_every_step(tmp_path):
+    order = write_order(tmp_path, solver={"name": "pcg", "preconditioner": {"name": "rpcholesky", "rank": 20}})
+    r = report("solve", "--job", order, "--trace", str(tmp_path / "trace"), "--threads", "1")
+    lines = [json.loads(line) for line in (tmp_path / "trace").read_text().splitlines()]
+    phases = [line["phase"] for line in lines]
+    assert phases[0] == "loading" and "preconditioner" in phases
+    # Every iteration is there once, the last one with the certificate's line.
+    steps = [line for line in lines if line["phase"] in ("iterating", "certifying") and line["iteration"] > 0]
+    assert [line["iteration"] for line in steps] == list(range(1, r["iterations"] + 1))
+    assert steps[-1]["phase"] == "certifying"
+    assert steps[-1]["relative_residual"] <= 1e-6 < steps[-2]["relative_residual"]
+    for key in ("seconds", "cpu_seconds"):
+        values = [line[key] for line in lines]
+        assert values == sorted(values) and values[0] >= 0
+    assert lines[0]["rmse"] is None and lines[-1]["accuracy"] is None
+
+
+def test_a_trace_that_cannot_be_written(tmp_path):
+    order = write_order(tmp_path)
+    done = run("solve", "--job", order, "--trace", str(tmp_path / "nowhere" / "trace"))
+    assert done.returncode == 1 and "open the trace" in done.stderr
+    if os.path.exists("/dev/full"):
+        done = run("solve", "--job", order, "--trace", "/dev/full")
+        assert done.returncode == 1 and "write the trace" in done.stderr and done.stdout == ""
 
 
 def test_peers_compute_the_same(tmp_path):

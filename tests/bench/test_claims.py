@@ -1,0 +1,99 @@
+"""bench/claims on tiny problems: the synthetic sets are what they say, and the runs add up."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy
+import pytest
+
+CLAIMS = pathlib.Path(__file__).resolve().parents[2] / "bench" / "claims"
+sys.path.insert(0, str(CLAIMS))
+import paper000  # noqa: E402
+import problems  # noqa: E402
+import synthetic  # noqa: E402
+
+PROGRAM = os.environ["KRRD_TEST_BENCH"]
+
+
+def kernel(X):
+    squares = ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2)
+    return numpy.exp(-squares / 18)
+
+
+@pytest.mark.parametrize("name", synthetic.PROBLEMS)
+def test_synthetic_sets_repeat_and_are_standardised(name):
+    make = synthetic.PROBLEMS[name]
+    X, y = make(400, 1)
+    again, other = make(400, 1), make(400, 2)
+    assert X.shape[0] == len(y) == 400
+    assert numpy.array_equal(X, again[0]) and numpy.array_equal(y, again[1])
+    assert not numpy.array_equal(X, other[0])
+    assert numpy.allclose(X.mean(axis=0), 0, atol=1e-12) and numpy.allclose(X.std(axis=0), 1)
+    assert numpy.isfinite(y).all() and y.std() > 0.1
+
+
+@pytest.mark.parametrize("name, isolated", [("outliers", 120), ("outliers_and_far_region", 60)])
+def test_outliers_see_no_other_row(name, isolated):
+    K = kernel(synthetic.PROBLEMS[name](1000, 0)[0])
+    numpy.fill_diagonal(K, 0)
+    assert (K.max(axis=1) < 1e-3).sum() >= isolated
+
+
+@pytest.mark.parametrize("name", ["far_region", "outliers_and_far_region"])
+def test_the_far_region_holds_much_of_the_spectrum_in_few_rows(name):
+    X, _ = synthetic.PROBLEMS[name](1000, 0)
+    K = kernel(X)
+    crowd = K.sum(axis=1) > 250
+    assert 0.85 <= crowd.mean() <= 0.95
+    # Few eigenvalues describe the many rows, many the few.
+    spectrum = numpy.linalg.eigvalsh(K[numpy.ix_(crowd, crowd)]), numpy.linalg.eigvalsh(K[numpy.ix_(~crowd, ~crowd)])
+    assert (spectrum[0] > 0.1).sum() < 40 < (spectrum[1] > 0.1).sum()
+
+
+def test_paper000_runs_goes_on_and_draws(tmp_path):
+    out = tmp_path / "out.json"
+    command = [sys.executable, str(CLAIMS / "paper000.py"), "--bench", PROGRAM, "--out", str(out), "--n", "300",
+               "--ranks", "20", "60", "--problems", "outliers", "--threads", "1", "--no-builds"]
+    first = subprocess.run([*command, "--preconditioners", "rpcholesky"], capture_output=True, text=True, timeout=100)
+    assert first.returncode == 0, first.stderr
+    results = json.loads(out.read_text())
+    assert {(r["preconditioner"], r["rank_wanted"]) for r in results["runs"]} == {("rpcholesky", 20), ("rpcholesky", 60)}
+    for r in results["runs"]:
+        assert len(r["residuals"]) == r["iterations"] and r["build_cpu_seconds"] > 0
+        assert r["solved"] == (r["certified_residual"] <= 1.01e-3) and r["solved"] == (r["residuals"][-1] <= 1e-3)
+    second = subprocess.run([*command, "--preconditioners", "none", "rpcholesky"], capture_output=True, text=True,
+                            timeout=100)
+    assert second.returncode == 0, second.stderr
+    more = json.loads(out.read_text())
+    assert more["runs"][: len(results["runs"])] == results["runs"]
+    assert [r["preconditioner"] for r in more["runs"]][len(results["runs"]) :][0] == "none"
+    for rank in (20, 60):
+        curve = paper000.share_curve(more, "rpcholesky", rank)
+        r = paper000.best_run(more, "outliers", "rpcholesky", rank)
+        assert len(curve) == 251 and curve == [float(r["solved"] and t >= r["iterations"]) for t in range(251)]
+    table = paper000.markdown_tables(more)
+    assert "| rpcholesky |" in table and "| outliers | 300 | 40 |" in table
+
+
+def test_builds_are_timed(tmp_path):
+    options = paper000.read_options(["--out", str(tmp_path / "out.json"), "--bench", PROGRAM, "--n", "1200",
+                                     "--problems", "outliers", "--repeat", "1"])
+    results = {"builds": []}
+    problem = paper000.make_problem(options, "outliers", str(tmp_path))
+    paper000.run_builds(options, results, str(tmp_path), problem)
+    (build,) = results["builds"]
+    assert build["n"] == 1200 and build["rank"] == 1000
+    # Both end before rank 1,000, at the problem's numerical rank.
+    assert build["ratio"] > 0 and 300 < build["simple"]["rank"] < 600 and 300 < build["accelerated"]["rank"] < 600
+
+
+def test_real_sets_are_drawn_and_labelled(tmp_path):
+    rng = numpy.random.default_rng(0)
+    numpy.savez(tmp_path / "letter.npz", X=rng.normal(size=(50, 3)).astype("f4"), y=rng.integers(1, 4, 50).astype("f4"))
+    numpy.savez(tmp_path / "diamonds.npz", X=rng.normal(size=(9, 2)).astype("f4"), y=numpy.full(9, numpy.e, "f4"))
+    X, y, labels = problems.real(tmp_path, "letter", 20, 0)
+    assert X.shape == (20, 3) and labels == ["1", "2", "3"] and set(y) <= {0.0, 1.0, 2.0}
+    X, y, labels = problems.real(tmp_path, "diamonds", 20, 0)
+    assert X.shape == (9, 2) and labels is None and numpy.allclose(y, 1)
