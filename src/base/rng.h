@@ -16,7 +16,8 @@ enum rng_stream {
     RNG_PRECOND = 3,   /* pivots */
     RNG_SOLVER = 4,    /* blocks, batches */
     RNG_CENTERS = 5,
-    RNG_AUTO = 6, /* subsample of the automatic kernel choice */
+    RNG_AUTO = 6,   /* subsample of the automatic kernel choice */
+    RNG_SEARCH = 7, /* subsample and folds of a search */
     RNG_TEST = 1000
 };
 

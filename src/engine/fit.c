@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/sha256.h"
 #include "engine/bandwidth.h"
@@ -28,6 +27,8 @@ struct fit {
     struct points *X, *X_test;
     struct mat Y, A, P; /* P: predictions of the test rows */
     double *predicted;  /* [m, t] */
+    double *found;      /* [n, t] the coefficients a search found, or NULL */
+    struct mat start;   /* the same on the backend */
     bool paused;        /* asked to, before the solve */
     char problem[SHA256_HEX_SIZE];
     struct fit_result result;
@@ -131,6 +132,9 @@ static int choose_bandwidth(struct fit *f, struct err *err)
     if (!kernel_uses_distance(f->kernel.id)) {
         return 0;
     }
+    if (spec->search.bandwidths > 0) {
+        return 0; /* the search's choice */
+    }
     if (spec->kernel.kind == SPEC_BANDWIDTH_PER_FEATURE) {
         f->kernel.bandwidths = spec->kernel.bandwidths;
         return 0;
@@ -165,6 +169,63 @@ static int choose_model(struct fit *f, struct err *err)
     return r == 0 ? choose_bandwidth(f, err) : r;
 }
 
+static int stop_search(void *context, struct err *err)
+{
+    return check_stop(context, err);
+}
+
+static void say_found(const struct fit *f)
+{
+    const struct search_result *r = &f->result.search;
+    if (r->sampled) {
+        say(f, "info",
+            "The search ran on a sample of %" PRId64 " of the %" PRId64 " training rows.", r->rows,
+            f->data.n);
+    }
+    if (isnan(r->points[r->best].bandwidth)) {
+        say(f, "info", "Regularization found: %.6g.", f->result.regularization);
+    } else {
+        say(f, "info", "Regularization found: %.6g, with the bandwidth %.6g.",
+            f->result.regularization, f->kernel.bandwidth);
+    }
+}
+
+/* Regularization and bandwidth: the job's own, or the best pair of its search. */
+static int search(struct fit *f, struct err *err)
+{
+    const struct job_spec *spec = f->spec;
+    struct search_result *found = &f->result.search;
+    f->result.regularization = spec->regularization;
+    if (!spec->search.wanted) {
+        return 0;
+    }
+    const struct search_task task = {
+        .be = f->be,
+        .spec = &spec->search,
+        .data = &f->data,
+        .kernel = f->kernel,
+        .regularization = spec->regularization,
+        .seed = (uint64_t)spec->seed,
+        .time_budget_s = spec->stop.time_budget_s,
+        .control = f->control,
+        .stop = stop_search,
+        .stop_context = f,
+    };
+    f->found = mem_array((size_t)(f->data.n * f->data.t), sizeof(double));
+    const int r = f->found != NULL ? search_run(&task, found, f->found, err) : err_no_memory(err);
+    if (r == 0 && found->count > 0) {
+        f->result.regularization = found->points[found->best].regularization;
+        if (!isnan(found->points[found->best].bandwidth)) {
+            f->kernel.bandwidth = found->points[found->best].bandwidth;
+        }
+        say_found(f);
+    }
+    if (found->count == 0 || found->sampled) {
+        f->found = mem_free(f->found);
+    }
+    return r;
+}
+
 static int choose_preconditioner(struct fit *f, struct err *err)
 {
     const struct job_spec *spec = f->spec;
@@ -187,6 +248,12 @@ static int choose_preconditioner(struct fit *f, struct err *err)
 static int choose_method(struct fit *f, struct err *err)
 {
     const struct method_def *method = f->spec->solver.method;
+    const bool direct = strcmp(method->name, "auto") == 0 || strcmp(method->name, "cholesky") == 0;
+    if (f->found != NULL && direct) {
+        f->options.tolerance = f->spec->stop.tolerance;
+        f->solver = &search_solution_ops; /* the whole problem has been solved on the way */
+        return 0;
+    }
     f->options.params = f->spec->solver.params;
     f->options.tolerance = f->spec->stop.tolerance;
     if (strcmp(method->name, "auto") == 0) {
@@ -233,6 +300,10 @@ static int upload(struct fit *f, struct err *err)
     if (r == 0) {
         r = o->mat_new(f->be, f->vectors, data->n, data->t, &f->A, err);
     }
+    if (r == 0 && f->found != NULL) {
+        r = o->mat_new(f->be, f->vectors, data->n, data->t, &f->start, err);
+        r = r == 0 ? o->mat_put(f->be, f->found, data->n, &f->start, err) : r;
+    }
     if (r < 0 || data->m == 0) {
         return r;
     }
@@ -255,8 +326,8 @@ static int identify(struct fit *f, struct err *err)
     const char *given = f->control->problem != NULL ? f->control->problem : "";
     const struct kernel *k = &f->kernel;
     char text[256];
-    snprintf(text, sizeof(text), "|%s|%a|%a|%a|%d|%" PRId64, kernel_name(k->id), k->bandwidth,
-             k->gamma, k->coef0, k->degree, k->d);
+    snprintf(text, sizeof(text), "|%s|%a|%a|%a|%d|%" PRId64 "|%a", kernel_name(k->id), k->bandwidth,
+             k->gamma, k->coef0, k->degree, k->d, f->result.regularization);
     sha256_update(hash, given, strlen(given));
     sha256_update(hash, text, strlen(text));
     sha256_hex(hash, f->problem);
@@ -274,10 +345,11 @@ static int solve(struct fit *f, struct err *err)
         .n = f->data.n,
         .t = f->data.t,
         .d = f->data.d,
-        .ridge = (double)f->data.n * spec->regularization,
+        .ridge = (double)f->data.n * f->result.regularization,
         .dtype = f->vectors,
         .Y = f->Y,
         .seed = (uint64_t)spec->seed,
+        .start = f->found != NULL ? &f->start : NULL,
     };
     const struct solve_limits limits = {
         .tolerance = spec->stop.tolerance,
@@ -407,6 +479,9 @@ static int run(struct fit *f, const struct dataset *train, const struct dataset 
         r = choose_model(f, err);
     }
     if (r == 0) {
+        r = search(f, err);
+    }
+    if (r == 0) {
         r = choose_method(f, err);
     }
     if (r == 0) {
@@ -428,6 +503,7 @@ static void deinit(struct fit *f)
 {
     const struct backend_ops *o = f->be->ops;
     o->mat_free(f->be, &f->P);
+    o->mat_free(f->be, &f->start);
     o->mat_free(f->be, &f->A);
     o->mat_free(f->be, &f->Y);
     if (f->X_test != NULL) {
@@ -436,6 +512,7 @@ static void deinit(struct fit *f)
     if (f->X != NULL) {
         o->points_free(f->be, f->X);
     }
+    mem_free(f->found);
     mem_free(f->predicted);
     fit_data_deinit(&f->data);
 }
@@ -446,7 +523,7 @@ static void complete_result(struct fit *f)
     r->solver = f->solver != NULL ? f->solver->name : "";
     r->preconditioner = f->options.precond != NULL ? f->options.precond->name : "";
     r->rank = r->outcome.rank;
-    r->ridge = (double)f->data.n * f->spec->regularization;
+    r->ridge = (double)f->data.n * r->regularization;
     r->train_rows = f->data.n;
     r->test_rows = f->data.m;
     r->seconds = r->outcome.earlier_s + f->control->now(f->control->context) - f->control->started;
@@ -488,26 +565,4 @@ int fit_run(struct backend *be, const struct job_spec *spec, const struct datase
         *ret_result = f.result;
     }
     return r;
-}
-
-struct json *fit_result_to_json(const struct fit_result *r)
-{
-    struct json *j = json_new_object();
-    json_set_string(j, "stop_reason", reason_name(r->outcome.reason));
-    json_set_string(j, "solver", r->solver);
-    json_set_string(j, "preconditioner", r->preconditioner[0] != '\0' ? r->preconditioner : NULL);
-    if (r->preconditioner[0] != '\0') {
-        json_set_int(j, "rank", r->rank);
-    } else {
-        json_set(j, "rank", json_new_null());
-    }
-    json_set_int(j, "iterations", r->outcome.iterations);
-    json_set_number(j, "relative_residual", r->outcome.relative_residual);
-    json_set_number(j, "ridge", r->ridge);
-    json_set_int(j, "train_rows", r->train_rows);
-    json_set_int(j, "test_rows", r->test_rows);
-    metrics_to_json(&r->outcome.metrics, json_set_object(j, "metrics"));
-    json_set_number(j, "seconds", r->seconds);
-    json_set_int(j, "peak_memory_bytes", r->peak_memory_bytes);
-    return j;
 }

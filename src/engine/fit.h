@@ -5,6 +5,7 @@
 #pragma once
 
 #include "engine/model.h"
+#include "engine/search.h"
 #include "engine/solve.h"
 #include "wire/spec.h"
 
@@ -13,10 +14,12 @@ struct fit_result {
     const char *solver;         /* static names */
     const char *preconditioner; /* "" when none */
     int64_t rank;
-    double ridge; /* absolute */
+    double regularization; /* a row: the job's own, or what its search found */
+    double ridge;          /* absolute */
     int64_t train_rows, test_rows;
     double seconds;            /* of the whole fit, earlier attempts that were resumed included */
     int64_t peak_memory_bytes; /* resident, of the process during this fit */
+    struct search_result search;
 };
 /* The `result` object of a job. */
 struct json *fit_result_to_json(const struct fit_result *r);

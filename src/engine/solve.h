@@ -20,8 +20,10 @@ struct solve_control {
     bool (*cancelled)(void *context);                        /* asked before every step */
     void (*report)(void *context, const struct progress *p); /* at most every report_every_s */
     void (*message)(void *context, const char *level, const char *text); /* "info", "warning" */
-    double report_every_s;                                               /* 0: every step */
-    double started; /* now() when the job, or this attempt at it, began */
+    /* A message of level "info" with an object of data. */
+    void (*tell)(void *context, const char *text, const struct json *data);
+    double report_every_s; /* 0: every step */
+    double started;        /* now() when the job, or this attempt at it, began */
 
     /*
      * Checkpoints. `paused` is asked with `cancelled`: yes ends the solve with PAUSED after a last

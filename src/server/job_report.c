@@ -146,7 +146,9 @@ static char *describe(const struct job_report *report, const struct json *done)
     json_set(j, "result", json_copy(json_get(done, "result")));
     if (json_parse(report->spec, strlen(report->spec), &spec, NULL) == 0) {
         json_set(j, "seed", json_copy(json_get(spec, "seed")));
-        json_set(j, "regularization", json_copy(json_get(spec, "regularization")));
+        const struct json *found = json_get(json_get(done, "result"), "regularization");
+        const struct json *given = json_get(spec, "regularization");
+        json_set(j, "regularization", json_copy(found != NULL ? found : given));
     }
     return json_print(j);
 }

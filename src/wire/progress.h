@@ -23,8 +23,8 @@ void metrics_from_json(const struct json *obj, struct metrics *ret);
 
 struct progress {
     double fraction;   /* 0..1, an honest guess */
-    const char *phase; /* "loading", "kernel", "preconditioner", "factorizing", "iterating",
-                          "certifying", "saving" */
+    const char *phase; /* "loading", "kernel", "searching", "preconditioner", "factorizing",
+                          "iterating", "certifying", "saving" */
     int64_t iteration;
     double relative_residual; /* of the iteration itself, not certified; NaN when unknown */
     struct metrics metrics;   /* on the test rows; NaN until evaluated */

@@ -33,6 +33,7 @@ struct job_spec *job_spec_free(struct job_spec *spec)
         names_free(spec->feature_names, spec->features);
         mem_free(spec->test.mask);
         mem_free(spec->kernel.bandwidths);
+        search_deinit(&spec->search);
         json_free(spec->metadata);
     }
     return mem_free(spec);
@@ -101,6 +102,15 @@ static void write_kernel(const struct job_spec *spec, struct json *j)
     param_write(&spec->kernel.params, kernel);
 }
 
+static void write_regularization(const struct job_spec *spec, struct json *j)
+{
+    if (spec->search.regularizations > 0) {
+        json_set_string(j, "regularization", "auto");
+    } else {
+        json_set_number(j, "regularization", spec->regularization);
+    }
+}
+
 static void write_solver(const struct job_spec *spec, struct json *j)
 {
     struct json *solver = json_set_object(j, "solver");
@@ -143,7 +153,7 @@ struct json *job_spec_write(const struct job_spec *spec)
     write_test(spec, j);
     write_standardize(spec, j);
     write_kernel(spec, j);
-    json_set_number(j, "regularization", spec->regularization);
+    write_regularization(spec, j);
     write_solver(spec, j);
     write_stop(spec, j);
     json_set_string(j, "precision", precision_name(spec->precision));
@@ -152,5 +162,6 @@ struct json *job_spec_write(const struct job_spec *spec)
     json_set_int(j, "priority", spec->priority);
     json_set_int(j, "max_attempts", spec->max_attempts);
     write_metadata(spec, j);
+    search_write(&spec->search, j);
     return json_ok(j) ? j : json_free(j);
 }

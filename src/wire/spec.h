@@ -16,6 +16,7 @@
 #include "wire/dataset.h"
 #include "wire/dtype.h"
 #include "wire/param.h"
+#include "wire/search.h"
 
 #define SPEC_NAME_MAX 64     /* model names: [A-Za-z0-9][A-Za-z0-9._-]* */
 #define SPEC_METADATA_MAX 16 /* pairs; key at most 64 bytes, value at most 512 */
@@ -57,7 +58,8 @@ struct job_spec {
         int64_t bandwidth_count; /* per feature */
         double *bandwidths;
     } kernel;
-    double regularization; /* >= 0, default 1e-6 */
+    double regularization; /* >= 0, default 1e-6; a search for it replaces it */
+    struct search_spec search;
     struct {
         const struct method_def *method; /* "auto" included */
         struct param_set params;

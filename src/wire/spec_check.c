@@ -127,16 +127,43 @@ static int check_features(const struct job_spec *spec, const struct columns *c, 
     return 0;
 }
 
+static bool own_target(const struct job_spec *spec, const struct dataset_info *info,
+                       const struct columns *c)
+{
+    return spec->targets == 0 ||
+           (spec->targets == 1 && c->roles[info->target_columns[0]] == ROLE_TARGET);
+}
+
 static int check_task(const struct job_spec *spec, const struct dataset_info *info,
                       const struct columns *c, struct err *err)
 {
-    const bool own_target =
-        spec->targets == 0 ||
-        (spec->targets == 1 && c->roles[info->target_columns[0]] == ROLE_TARGET);
-    if (spec->task == TASK_CLASSIFICATION && (info->task != TASK_CLASSIFICATION || !own_target)) {
+    if (spec->task == TASK_CLASSIFICATION &&
+        (info->task != TASK_CLASSIFICATION || !own_target(spec, info, c))) {
         return field_error(err, "task", FIELD_WHOLE,
                            "The target holds numbers, not classes; upload the data set for "
                            "classification with this target.");
+    }
+    return 0;
+}
+
+/* Called once the task is known to fit: "auto" classifies where the target is the class column. */
+static int check_metric(const struct job_spec *spec, const struct dataset_info *info,
+                        const struct columns *c, struct err *err)
+{
+    const enum search_metric metric = spec->search.metric;
+    if (!spec->search.wanted || metric == SEARCH_AUTO) {
+        return 0;
+    }
+    const bool classes = info->task == TASK_CLASSIFICATION && spec->task != TASK_REGRESSION &&
+                         own_target(spec, info, c);
+    if (search_metric_classifies(metric) != classes) {
+        return err_at(err, ERR_INVALID, "#/search/metric", "The metric \"%s\" does not judge a %s.",
+                      search_metric_name(metric), classes ? "classification" : "regression");
+    }
+    if (metric == SEARCH_AUC && info->classes != 2) {
+        return err_at(err, ERR_INVALID, "#/search/metric",
+                      "The metric \"auc\" is defined for two classes; the target has %" PRId64 ".",
+                      info->classes);
     }
     return 0;
 }
@@ -158,6 +185,7 @@ int job_spec_check_columns(const struct job_spec *spec, const struct dataset_inf
     rc = rc < 0 ? rc : assign_features(spec, info, &c, err);
     rc = rc < 0 ? rc : check_features(spec, &c, err);
     rc = rc < 0 ? rc : check_task(spec, info, &c, err);
+    rc = rc < 0 ? rc : check_metric(spec, info, &c, err);
     name_index_deinit(&c.index);
     return rc;
 }

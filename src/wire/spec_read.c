@@ -15,6 +15,8 @@ static const char *const precision_choices[] = {"float64", "float32", "mixed", N
 
 /* Far beyond use, and n times it is a number for every n. */
 #define REGULARIZATION_MAX 1e100
+/* What stands for a regularization until the search has found one. */
+#define REGULARIZATION_DEFAULT 1e-6
 
 static const struct param_def scalar_params[] = {
     {
@@ -30,7 +32,9 @@ static const struct param_def scalar_params[] = {
         .min = 0,
         .max = REGULARIZATION_MAX,
         .fallback = "1e-6",
-        .help = "The ridge for each training row: (K + n*regularization*I) a = y.",
+        .allow_auto = true,
+        .help = "The ridge for each training row: (K + n*regularization*I) a = y; auto: searched "
+                "for.",
     },
     {
         .key = "precision",
@@ -121,15 +125,16 @@ static bool is_absent(const struct json *j)
 
 static int read_scalars(const struct json *j, struct job_spec *spec, struct err *err)
 {
-    static const char *const also[] = {"model", "dataset", "target",      "features",
-                                       "test",  "kernel",  "standardize", "solver",
-                                       "stop",  "device",  "metadata",    NULL};
+    static const char *const also[] = {"model",    "dataset",     "target", "features", "test",
+                                       "kernel",   "standardize", "solver", "stop",     "device",
+                                       "metadata", "search",      NULL};
     struct param_set set;
     const int rc = param_read(scalar_params, j, also, &set, err);
     if (rc < 0) {
         return rc;
     }
-    spec->regularization = param_real(&set, "regularization");
+    const struct param_value *regularization = param_get(&set, "regularization");
+    spec->regularization = regularization->is_auto ? REGULARIZATION_DEFAULT : regularization->real;
     spec->seed = param_int(&set, "seed");
     spec->priority = param_int(&set, "priority");
     spec->max_attempts = param_int(&set, "max_attempts");
@@ -535,6 +540,35 @@ static int read_metadata(const struct json *j, struct job_spec *spec, struct err
     return spec->metadata == NULL ? err_no_memory(err) : 0;
 }
 
+/* What is searched for must not be given as well: which of the two is meant? */
+static int check_search(const struct json *j, const struct job_spec *spec, struct err *err)
+{
+    const struct search_spec *s = &spec->search;
+    const struct json *given = json_get(j, "regularization");
+    const struct method_def *kernel = spec->kernel.method;
+    if (s->regularizations > 0 && given != NULL && json_type(given) == JSON_NUMBER) {
+        return field_error(err, "regularization", FIELD_WHOLE,
+                           "It is searched for: leave it out, or say \"auto\".");
+    }
+    if (s->bandwidths > 0 && kernel != NULL && !kernel->has_bandwidth) {
+        return err_at(err, ERR_INVALID, "#/search/bandwidth", "The kernel \"%s\" has no bandwidth.",
+                      kernel->name);
+    }
+    if (s->bandwidths > 0 && spec->kernel.kind != SPEC_BANDWIDTH_MEDIAN) {
+        return err_at(err, ERR_INVALID, "#/kernel/bandwidth",
+                      "It is searched for: leave it out, or say \"median\".");
+    }
+    return 0;
+}
+
+static int read_search(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    const struct json *given = json_get(j, "regularization");
+    const bool asked = given != NULL && json_type(given) == JSON_STRING;
+    const int rc = search_read(j, asked, &spec->search, err);
+    return rc < 0 ? rc : check_search(j, spec, err);
+}
+
 static int read_fields(const struct json *j, struct job_spec *spec, struct err *err)
 {
     int rc = read_scalars(j, spec, err);
@@ -545,6 +579,7 @@ static int read_fields(const struct json *j, struct job_spec *spec, struct err *
     rc = rc < 0 ? rc : read_test(j, spec, err);
     rc = rc < 0 ? rc : read_standardize(j, spec, err);
     rc = rc < 0 ? rc : read_kernel(j, spec, err);
+    rc = rc < 0 ? rc : read_search(j, spec, err);
     rc = rc < 0 ? rc : read_solver(j, spec, err);
     rc = rc < 0 ? rc : read_stop(j, spec, err);
     rc = rc < 0 ? rc : read_device(j, spec, err);

@@ -65,6 +65,11 @@ static void message(void *context, const char *level, const char *text)
     emit(context, "message", level, text, NULL);
 }
 
+static void tell(void *context, const char *text, const struct json *data)
+{
+    emit(context, "message", "info", text, data);
+}
+
 static int model_sink(void *context, const void *data, size_t size, struct err *err)
 {
     struct training *t = context;
@@ -186,6 +191,7 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
         .cancelled = cancelled,
         .report = report,
         .message = message,
+        .tell = tell,
         .report_every_s = REPORT_EVERY_S,
         .started = clock_monotonic_s(),
         .paused = paused,

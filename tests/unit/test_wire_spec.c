@@ -147,6 +147,12 @@ static void test_round_trip(void **state)
         HEAD ",\"solver\":{},\"stop\":{\"time_budget_s\":null}}",
         HEAD ",\"regularization\":1.2345678901234567e-9,\"precision\":\"mixed\"}",
         HEAD ",\"device\":\"cpu\",\"task\":\"classification\"}",
+        HEAD ",\"regularization\":\"auto\"}",
+        HEAD ",\"regularization\":\"auto\",\"search\":{\"folds\":5}}",
+        HEAD ",\"search\":{\"regularization\":[1e-9,0.1],\"metric\":\"smape\"}}",
+        HEAD ",\"search\":{\"bandwidth\":[1,2],\"folds\":\"loo\"},\"regularization\":1e-3}",
+        HEAD ",\"search\":{\"bandwidth\":[3],\"max_rows\":100},\"regularization\":\"auto\"}",
+        HEAD ",\"search\":null}",
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct job_spec *s = accept(texts[i]);
@@ -155,13 +161,66 @@ static void test_round_trip(void **state)
     }
 }
 
+static void test_search(void **state)
+{
+    (void)state;
+    struct job_spec *s = accept(HEAD "}");
+    assert_false(s->search.wanted);
+    job_spec_free(s);
+
+    s = accept(HEAD ",\"regularization\":\"auto\"}");
+    assert_true(s->search.wanted);
+    assert_int_equal(s->search.regularizations, 23);
+    assert_close(s->search.regularization[0], 1e-12, 1e-15);
+    assert_close(s->search.regularization[1], 3e-12, 1e-15);
+    assert_close(s->search.regularization[22], 1e-1, 1e-15);
+    assert_int_equal(s->search.bandwidths, 0);
+    assert_int_equal(s->search.metric, SEARCH_AUTO);
+    assert_int_equal(s->search.folds, 0);
+    assert_int_equal(s->search.max_rows, 4000);
+    job_spec_free(s);
+
+    s = accept(HEAD ",\"search\":{\"bandwidth\":[0.5,2],\"regularization\":[3,1e-5,2],"
+                    "\"metric\":\"auc\",\"folds\":7,\"max_rows\":20000}}");
+    assert_int_equal(s->search.regularizations, 3);
+    assert_same_bits(s->search.regularization[1], 1e-5);
+    assert_int_equal(s->search.bandwidths, 2);
+    assert_same_bits(s->search.bandwidth[1], 2);
+    assert_int_equal(s->search.metric, SEARCH_AUC);
+    assert_int_equal(s->search.folds, 7);
+    assert_int_equal(s->search.max_rows, 20000);
+    job_spec_free(s);
+}
+
 static const struct {
     const char *fields; /* put behind model and dataset */
     const char *pointer;
     const char *detail;
 } refused_specs[] = {
     {"\"centers\":{}", "#/centers", "centers"},
-    {"\"search\":null", "#/search", "search"},
+    {"\"search\":5", "#/search", "an object"},
+    {"\"search\":{}", "#/search", "Nothing to search for"},
+    {"\"search\":{\"metric\":\"rmse\"}", "#/search", "Nothing to search for"},
+    {"\"search\":{\"regularization\":1e-6}", "#/search/regularization", "an array"},
+    {"\"search\":{\"regularization\":[]}", "#/search/regularization", "1 to 400"},
+    {"\"search\":{\"regularization\":[1e-6,0]}", "#/search/regularization/1", "found 0"},
+    {"\"search\":{\"regularization\":[\"auto\"]}", "#/search/regularization/0", "found"},
+    {"\"search\":{\"bandwidth\":[1,-2]}", "#/search/bandwidth/1", "found -2"},
+    {"\"search\":{\"bandwidth\":\"median\"}", "#/search/bandwidth", "an array"},
+    {"\"search\":{\"bandwidth\":[1],\"folds\":1}", "#/search/folds", "2 to 50"},
+    {"\"search\":{\"bandwidth\":[1],\"folds\":2.5}", "#/search/folds", "\"loo\""},
+    {"\"search\":{\"bandwidth\":[1],\"folds\":\"many\"}", "#/search/folds", "\"loo\""},
+    {"\"search\":{\"bandwidth\":[1],\"metric\":\"loss\"}", "#/search/metric", "\"smape\""},
+    {"\"search\":{\"bandwidth\":[1],\"max_rows\":10}", "#/search/max_rows", "at least 100"},
+    {"\"search\":{\"bandwidth\":[1],\"degree\":[2]}", "#/search/degree", ""},
+    {"\"search\":{\"bandwidth\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18]},"
+     "\"regularization\":\"auto\"",
+     "#/search", "At most 400 pairs"},
+    {"\"search\":{\"regularization\":[1]},\"regularization\":1e-6", "#/regularization",
+     "searched for"},
+    {"\"search\":{\"bandwidth\":[1]},\"kernel\":\"linear\"", "#/search/bandwidth", "no bandwidth"},
+    {"\"search\":{\"bandwidth\":[1]},\"kernel\":{\"name\":\"gaussian\",\"bandwidth\":2}",
+     "#/kernel/bandwidth", "searched for"},
     {"\"promote\":{\"alias\":\"prod\"}", "#/promote", "promote"},
     {"\"Model\":\"x\"", "#/Model", "Model"},
     {"\"a/b\":1", "#/a~1b", ""},
@@ -205,7 +264,7 @@ static const struct {
     {"\"kernel\":{\"name\":\"polynomial\",\"degree\":21}", "#/kernel/degree", "at most 20"},
     {"\"kernel\":{\"name\":\"polynomial\",\"degree\":2.5}", "#/kernel/degree", ""},
     {"\"kernel\":{\"name\":\"linear\",\"gamma\":\"auto\"}", "#/kernel/gamma", ""},
-    {"\"regularization\":\"auto\"", "#/regularization", "found \"auto\""},
+    {"\"regularization\":\"small\"", "#/regularization", "or \"auto\""},
     {"\"regularization\":-1e-9", "#/regularization", "at least 0"},
     {"\"solver\":\"falkon\"", "#/solver", "\"cholesky\", \"pcg\""},
     {"\"solver\":{\"name\":\"askotch\"}", "#/solver/name", "\"pcg\""},
@@ -420,6 +479,9 @@ static struct dataset_info example_info(void)
     return info;
 }
 
+#define AUTO(head, metric)                                                                         \
+    head ",\"regularization\":\"auto\",\"search\":{\"metric\":\"" metric "\"}"
+
 static void test_columns(void **state)
 {
     (void)state;
@@ -444,6 +506,13 @@ static void test_columns(void **state)
         {HEAD ",\"kernel\":{\"bandwidth\":[1,2,3]}}", "#/kernel/bandwidth"},
         {HEAD ",\"features\":[\"a\"],\"kernel\":{\"bandwidth\":[1,2]}}", "#/kernel/bandwidth"},
         {HEAD ",\"target\":\"a\",\"task\":\"classification\"}", "#/task"},
+        {AUTO(HEAD, "auc") "}", NULL},
+        {AUTO(HEAD, "auto") "}", NULL},
+        {AUTO(HEAD, "rmse") "}", "#/search/metric"},
+        {AUTO(HEAD, "rmse") ",\"task\":\"regression\"}", NULL},
+        {AUTO(HEAD, "accuracy") ",\"task\":\"regression\"}", "#/search/metric"},
+        {AUTO(HEAD, "accuracy") ",\"target\":\"a\"}", "#/search/metric"},
+        {AUTO(HEAD, "smape") ",\"target\":\"a\"}", NULL},
     };
     struct dataset_info info = example_info();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -458,7 +527,8 @@ static void test_columns(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_defaults), cmocka_unit_test(test_full),
-          cmocka_unit_test(test_round_trip), cmocka_unit_test(test_refused),
-          cmocka_unit_test(test_required), cmocka_unit_test(test_model_names),
-          cmocka_unit_test(test_limits), cmocka_unit_test(test_metadata_sizes),
-          cmocka_unit_test(test_mutations), cmocka_unit_test(test_columns))
+          cmocka_unit_test(test_search), cmocka_unit_test(test_round_trip),
+          cmocka_unit_test(test_refused), cmocka_unit_test(test_required),
+          cmocka_unit_test(test_model_names), cmocka_unit_test(test_limits),
+          cmocka_unit_test(test_metadata_sizes), cmocka_unit_test(test_mutations),
+          cmocka_unit_test(test_columns))

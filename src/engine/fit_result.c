@@ -1,0 +1,26 @@
+#include "base/json.h"
+#include "engine/fit.h"
+
+struct json *fit_result_to_json(const struct fit_result *r)
+{
+    struct json *j = json_new_object();
+    json_set_string(j, "stop_reason", reason_name(r->outcome.reason));
+    json_set_string(j, "solver", r->solver);
+    json_set_string(j, "preconditioner", r->preconditioner[0] != '\0' ? r->preconditioner : NULL);
+    if (r->preconditioner[0] != '\0') {
+        json_set_int(j, "rank", r->rank);
+    } else {
+        json_set(j, "rank", json_new_null());
+    }
+    json_set_int(j, "iterations", r->outcome.iterations);
+    json_set_number(j, "relative_residual", r->outcome.relative_residual);
+    json_set_number(j, "regularization", r->regularization);
+    json_set_number(j, "ridge", r->ridge);
+    json_set_int(j, "train_rows", r->train_rows);
+    json_set_int(j, "test_rows", r->test_rows);
+    metrics_to_json(&r->outcome.metrics, json_set_object(j, "metrics"));
+    json_set_number(j, "seconds", r->seconds);
+    json_set(j, "search", search_result_to_json(&r->search));
+    json_set_int(j, "peak_memory_bytes", r->peak_memory_bytes);
+    return j;
+}

@@ -1,0 +1,463 @@
+#include "engine/search.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "engine/ridge_path.h"
+
+/* What the search works on: all training rows, or a sample of them. */
+struct search {
+    const struct search_task *task;
+    struct search_result *result;
+    double *coef;    /* of the best pair so far; NULL when sampled */
+    int64_t n, t;    /* rows here, targets */
+    struct rows X;   /* [n, d] */
+    const double *Y; /* [n, t] column-major */
+    void *sampled_X; /* what X and Y point at when sampled, else NULL */
+    double *sampled_Y;
+    int64_t *order;        /* [n] a permutation: position k belongs to fold k % folds */
+    struct fit_data judge; /* the task's data with the rows here as its test rows; owns nothing */
+    double *truth;         /* [n, t] regression, own units */
+    int64_t *truth_class;  /* [n] classification */
+    double *A, *R;         /* [n, t] coefficients; left-out residuals, then predictions */
+    double *diagonals;     /* [n, regularizations]: leave one out */
+};
+
+static void deinit(struct search *s)
+{
+    mem_free(s->sampled_X);
+    mem_free(s->sampled_Y);
+    mem_free(s->order);
+    mem_free(s->truth);
+    mem_free(s->truth_class);
+    mem_free(s->A);
+    mem_free(s->R);
+    mem_free(s->diagonals);
+}
+
+static int64_t regularizations(const struct search *s)
+{
+    const int64_t count = s->task->spec->regularizations;
+    return count > 0 ? count : 1;
+}
+
+static double regularization_at(const struct search *s, int64_t l)
+{
+    const struct search_spec *spec = s->task->spec;
+    return spec->regularizations > 0 ? spec->regularization[l] : s->task->regularization;
+}
+
+/* ---- rows ---- */
+
+static int sample(struct search *s, struct rng *rng, struct err *err)
+{
+    const struct fit_data *data = s->task->data;
+    const size_t row = (size_t)data->d * dtype_size(data->dtype);
+    cleanup_mem int64_t *index = mem_array((size_t)s->n, sizeof(*index));
+    s->sampled_X = mem_array((size_t)s->n, row);
+    s->sampled_Y = mem_array((size_t)(s->n * s->t), sizeof(double));
+    if (index == NULL || s->sampled_X == NULL || s->sampled_Y == NULL) {
+        return err_no_memory(err);
+    }
+    const int r = rng_choose(rng, data->n, s->n, index, err);
+    for (int64_t i = 0; r == 0 && i < s->n; i++) {
+        memcpy((char *)s->sampled_X + (size_t)i * row,
+               (const char *)data->X + (size_t)index[i] * row, row);
+        for (int64_t j = 0; j < s->t; j++) {
+            s->sampled_Y[i + j * s->n] = data->Y[index[i] + j * data->n];
+        }
+    }
+    s->X.data = s->sampled_X;
+    s->Y = s->sampled_Y;
+    return r;
+}
+
+static int draw_rows(struct search *s, struct err *err)
+{
+    struct rng rng = rng_new(s->task->seed, RNG_SEARCH);
+    s->order = mem_array((size_t)s->n, sizeof(*s->order));
+    if (s->order == NULL) {
+        return err_no_memory(err);
+    }
+    const int r = s->n < s->task->data->n ? sample(s, &rng, err) : 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        s->order[i] = i;
+    }
+    rng_shuffle(&rng, s->order, s->n);
+    return r;
+}
+
+/* The truth that left-out predictions are compared with, as fit_data_metrics wants it. */
+static int load_truth(struct search *s, struct err *err)
+{
+    const struct fit_data *data = s->task->data;
+    s->truth = mem_array((size_t)(s->n * s->t), sizeof(double));
+    s->truth_class = mem_zarray((size_t)s->n, sizeof(int64_t));
+    if (s->truth == NULL || s->truth_class == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < s->t; j++) {
+        for (int64_t i = 0; i < s->n; i++) {
+            const double y = data->target_mean[j] + data->target_scale[j] * s->Y[i + j * s->n];
+            s->truth[i + j * s->n] = y;
+            if (y > s->truth[i + s->truth_class[i] * s->n]) {
+                s->truth_class[i] = j; /* one target a class: 1 for the row's own */
+            }
+        }
+    }
+    s->judge = *data;
+    s->judge.m = s->n;
+    s->judge.truth = s->truth;
+    s->judge.truth_class = s->truth_class;
+    return 0;
+}
+
+static int init(struct search *s, struct err *err)
+{
+    const struct search_spec *spec = s->task->spec;
+    if (spec->folds > s->n) {
+        return err_at(err, ERR_INVALID, "#/search/folds",
+                      "There are %" PRId64 " folds and %" PRId64 " training rows.", spec->folds,
+                      s->n);
+    }
+    const int64_t diagonals = spec->folds == 0 ? regularizations(s) : 0;
+    s->A = mem_array((size_t)(s->n * s->t), sizeof(double));
+    s->R = mem_array((size_t)(s->n * s->t), sizeof(double));
+    s->diagonals = mem_array((size_t)(s->n * diagonals), sizeof(double));
+    if (s->A == NULL || s->R == NULL || s->diagonals == NULL) {
+        return err_no_memory(err);
+    }
+    const int r = draw_rows(s, err);
+    return r == 0 ? load_truth(s, err) : r;
+}
+
+/* ---- one pair ---- */
+
+/* R <- what the predictions miss when each row is left out. */
+static void leave_one_out(struct search *s, int64_t l)
+{
+    const double *h = s->diagonals + l * s->n;
+    for (int64_t k = 0; k < s->n * s->t; k++) {
+        s->R[k] = s->A[k] / h[k % s->n];
+    }
+}
+
+/* R <- the same, a fold at a time. `index`, `missed`: workspace of n and n t. */
+static int leave_folds_out(struct search *s, struct ridge_path *path, double ridge, int64_t *index,
+                           double *missed, struct err *err)
+{
+    const int64_t folds = s->task->spec->folds;
+    for (int64_t f = 0; f < folds; f++) {
+        int64_t count = 0;
+        for (int64_t k = f; k < s->n; k += folds) {
+            index[count++] = s->order[k];
+        }
+        const int r = ridge_path_fold(path, ridge, index, count, s->A, missed, err);
+        if (r < 0) {
+            return r;
+        }
+        for (int64_t k = 0; k < count * s->t; k++) {
+            s->R[index[k % count] + k / count * s->n] = missed[k];
+        }
+    }
+    return 0;
+}
+
+static int left_out(struct search *s, struct ridge_path *path, int64_t l, double ridge,
+                    struct err *err)
+{
+    const int r = ridge_path_solve(path, ridge, false, s->A, err);
+    if (r < 0) {
+        return r;
+    }
+    if (s->task->spec->folds == 0) {
+        leave_one_out(s, l);
+        return 0;
+    }
+    cleanup_mem int64_t *index = mem_array((size_t)s->n, sizeof(*index));
+    cleanup_mem double *missed = mem_array((size_t)(s->n * s->t), sizeof(*missed));
+    return index != NULL && missed != NULL ? leave_folds_out(s, path, ridge, index, missed, err)
+                                           : err_no_memory(err);
+}
+
+static double score(enum search_metric metric, const struct metrics *m)
+{
+    switch (metric) {
+    case SEARCH_SMAPE:
+        return -m->smape;
+    case SEARCH_MAE:
+        return -m->mae;
+    case SEARCH_R2:
+        return m->r2;
+    case SEARCH_ACCURACY:
+        return m->accuracy;
+    case SEARCH_AUC:
+        return m->auc;
+    case SEARCH_RMSE:
+    case SEARCH_AUTO:
+        break;
+    }
+    return -m->rmse;
+}
+
+/* Is point `at` better than the best so far? */
+static bool wins(const struct search_result *r, int64_t at)
+{
+    const struct search_point *p = &r->points[at];
+    const double mine = score(r->metric, &p->metrics);
+    if (isnan(mine) || r->best < 0) {
+        return !isnan(mine);
+    }
+    const struct search_point *q = &r->points[r->best];
+    const double other = score(r->metric, &q->metrics);
+    return mine > other || (mine == other && p->regularization > q->regularization);
+}
+
+static int try_pair(struct search *s, struct ridge_path *path, int64_t l, double bandwidth,
+                    struct err *err)
+{
+    struct search_result *result = s->result;
+    const double regularization = regularization_at(s, l), ridge = (double)s->n * regularization;
+    struct search_point *point = &result->points[result->count];
+    *point = (struct search_point){regularization, bandwidth, metrics_none()};
+    if (ridge_path_defined(path, ridge)) {
+        int r = left_out(s, path, l, ridge, err);
+        for (int64_t k = 0; r == 0 && k < s->n * s->t; k++) {
+            s->R[k] = s->Y[k] - s->R[k];
+        }
+        if (r == 0) {
+            r = fit_data_metrics(&s->judge, s->R, &point->metrics, err);
+        }
+        if (r < 0) {
+            return r;
+        }
+    }
+    if (wins(result, result->count)) {
+        result->best = result->count;
+    }
+    result->count++;
+    return 0;
+}
+
+/* ---- one bandwidth ---- */
+
+static void tell(const struct search *s, int64_t first)
+{
+    const struct solve_control *control = s->task->control;
+    const struct search_result *r = s->result;
+    if (control->tell == NULL) {
+        return;
+    }
+    cleanup_json struct json *data = search_result_to_json(r);
+    char text[256], pair[96] = "no pair could be judged";
+    if (r->best >= 0) {
+        const struct search_point *p = &r->points[r->best];
+        const double value = score(r->metric, &p->metrics);
+        snprintf(pair, sizeof(pair), "best so far regularization %.3g, bandwidth %.6g, %s %.6g",
+                 p->regularization, p->bandwidth, search_metric_name(r->metric),
+                 search_metric_rises(r->metric) ? value : -value);
+    }
+    snprintf(text, sizeof(text),
+             "Search: %" PRId64 " pairs judged, %" PRId64 " of them just now; %s.", r->count,
+             r->count - first, pair);
+    control->tell(control->context, text, data);
+}
+
+static int try_all(struct search *s, struct ridge_path *path, double bandwidth, struct err *err)
+{
+    const int64_t count = regularizations(s), first = s->result->count, best = s->result->best;
+    cleanup_mem double *ridges = mem_array((size_t)count, sizeof(*ridges));
+    if (ridges == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t l = 0; l < count; l++) {
+        ridges[l] = (double)s->n * regularization_at(s, l);
+    }
+    int r = 0;
+    if (s->task->spec->folds == 0) {
+        r = ridge_path_diagonals(path, ridges, count, s->diagonals, err);
+    }
+    for (int64_t l = 0; r == 0 && l < count; l++) {
+        r = try_pair(s, path, l, bandwidth, err);
+    }
+    const int64_t now_best = s->result->best;
+    if (r == 0 && now_best != best && s->coef != NULL) {
+        const double ridge = (double)s->n * s->result->points[now_best].regularization;
+        r = ridge_path_solve(path, ridge, true, s->coef, err);
+    }
+    if (r == 0) {
+        tell(s, first);
+    }
+    return r;
+}
+
+static int try_bandwidth(struct search *s, const struct kernel *kernel, struct err *err)
+{
+    const struct search_task *task = s->task;
+    struct ridge_path *path = NULL;
+    const bool scalar = kernel_uses_distance(kernel->id) && kernel->bandwidths == NULL;
+    int r = ridge_path_new(task->be, kernel, task->data->dtype, &s->X, s->Y, s->t, &path, err);
+    if (r == 0) {
+        r = try_all(s, path, scalar ? kernel->bandwidth : (double)NAN, err);
+    }
+    ridge_path_free(path);
+    return r;
+}
+
+static void show_progress(const struct search *s, int64_t done, int64_t of)
+{
+    const struct solve_control *c = s->task->control;
+    if (c->report == NULL) {
+        return;
+    }
+    struct progress p = progress_none();
+    p.phase = "searching";
+    p.elapsed_s = c->now(c->context) - c->started;
+    p.eta_s = done > 0 ? p.elapsed_s * (double)(of - done) / (double)done : (double)NAN;
+    c->report(c->context, &p);
+}
+
+static bool out_of_time(const struct search *s)
+{
+    const struct solve_control *c = s->task->control;
+    return c->now(c->context) - c->started >= s->task->time_budget_s;
+}
+
+static int try_everything(struct search *s, struct err *err)
+{
+    const struct search_task *task = s->task;
+    const int64_t count = task->spec->bandwidths > 0 ? task->spec->bandwidths : 1;
+    struct kernel kernel = task->kernel;
+    for (int64_t b = 0; b < count && !out_of_time(s); b++) {
+        int r = task->stop(task->stop_context, err);
+        if (r == 0) {
+            show_progress(s, b, count);
+            kernel.bandwidth =
+                task->spec->bandwidths > 0 ? task->spec->bandwidth[b] : kernel.bandwidth;
+            r = try_bandwidth(s, &kernel, err);
+        }
+        if (r < 0) {
+            return r;
+        }
+    }
+    return 0;
+}
+
+static int nothing_found(const struct search_result *r, struct err *err)
+{
+    return err_at(err, ERR_INVALID, "#/search",
+                  "None of the %" PRId64
+                  " pairs tried could be judged: the kernel matrix with its ridge is not positive "
+                  "definite for any of them in this precision, or \"%s\" is not defined on these "
+                  "training rows.",
+                  r->count, search_metric_name(r->metric));
+}
+
+int search_run(const struct search_task *task, struct search_result *ret, double *ret_coef,
+               struct err *err)
+{
+    const struct fit_data *data = task->data;
+    const int64_t rows = data->n < task->spec->max_rows ? data->n : task->spec->max_rows;
+    const bool classes = data->columns.task == TASK_CLASSIFICATION;
+    *ret = (struct search_result){
+        .best = -1,
+        .rows = rows,
+        .folds = task->spec->folds,
+        .sampled = rows < data->n,
+        .metric = task->spec->metric != SEARCH_AUTO ? task->spec->metric
+                  : classes                         ? SEARCH_ACCURACY
+                                                    : SEARCH_RMSE,
+    };
+    struct search s = {
+        .task = task,
+        .result = ret,
+        .coef = ret->sampled ? NULL : ret_coef,
+        .n = rows,
+        .t = data->t,
+        .X = fit_data_train(data),
+        .Y = data->Y,
+    };
+    s.X.n = rows;
+    int r = init(&s, err);
+    if (r == 0) {
+        r = try_everything(&s, err);
+    }
+    deinit(&s);
+    return r == 0 && ret->count > 0 && ret->best < 0 ? nothing_found(ret, err) : r;
+}
+
+struct json *search_result_to_json(const struct search_result *r)
+{
+    if (r->count == 0) {
+        return json_new_null();
+    }
+    struct json *j = json_new_object();
+    json_set_string(j, "metric", search_metric_name(r->metric));
+    if (r->folds == 0) {
+        json_set_string(j, "folds", "loo");
+    } else {
+        json_set_int(j, "folds", r->folds);
+    }
+    json_set_int(j, "rows", r->rows);
+    json_set_bool(j, "sampled", r->sampled);
+    json_set_int(j, "best", r->best);
+    struct json *path = json_set_array(j, "path");
+    for (int64_t i = 0; i < r->count; i++) {
+        struct json *point = json_new_object();
+        json_set_number(point, "regularization", r->points[i].regularization);
+        json_set_number(point, "bandwidth", r->points[i].bandwidth);
+        metrics_to_json(&r->points[i].metrics, point);
+        json_push(path, point);
+    }
+    return j;
+}
+
+/* ---- the solution found on the way ---- */
+
+struct solver {
+    struct problem p;
+};
+
+static int solution_setup(const struct problem *p, const struct solver_options *options,
+                          struct solver **ret, struct err *err)
+{
+    (void)options;
+    struct solver *s = mem_zalloc(sizeof(*s));
+    if (s == NULL) {
+        return err_no_memory(err);
+    }
+    s->p = *p;
+    *ret = s;
+    return 0;
+}
+
+static int solution_step(struct solver *s, struct step_report *ret, struct err *err)
+{
+    (void)s;
+    (void)err;
+    *ret = (struct step_report){
+        .phase = "iterating", .fraction = 1.0, .relative_residual = NAN, .usable = true};
+    return REASON_CONVERGED;
+}
+
+static int solution_coef(struct solver *s, const struct mat *A, struct err *err)
+{
+    return s->p.be->ops->copy(s->p.be, s->p.start, A, err);
+}
+
+static void solution_teardown(struct solver *s)
+{
+    mem_free(s);
+}
+
+const struct solver_ops search_solution_ops = {
+    .name = "eigendecomposition",
+    .setup = solution_setup,
+    .step = solution_step,
+    .coef = solution_coef,
+    .teardown = solution_teardown,
+};

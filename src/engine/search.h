@@ -1,0 +1,62 @@
+/*
+ * The search for regularization and bandwidth (wire/search.h): every pair is judged by predictions
+ * of training rows that their own fit has not seen, in closed form from one eigendecomposition a
+ * bandwidth (ridge_path.h). Leave one out, or folds drawn from the seed.
+ *
+ * Of more than `max_rows` training rows a sample of so many is drawn from the seed; a
+ * regularization found there is used a row on all of them. Means and scales are those of all
+ * training rows, and a left-out row is predicted with the absolute ridge of the whole (sample).
+ *
+ * The pair with the best metric wins, the larger regularization of equal ones. A pair whose matrix
+ * is not positive definite beyond rounding has no metrics and cannot win.
+ */
+#pragma once
+
+#include "engine/fit_data.h"
+#include "engine/solve.h"
+#include "wire/search.h"
+
+struct search_point {
+    double regularization;
+    double bandwidth;       /* NaN: the kernel has none, or one a feature */
+    struct metrics metrics; /* of left-out rows; all NaN: no pair of a positive definite matrix */
+};
+
+struct search_result {
+    int64_t count; /* points tried; 0: no search */
+    int64_t best;  /* the one taken */
+    int64_t rows;  /* searched on */
+    int64_t folds; /* 0: leave one out */
+    bool sampled;  /* rows < training rows */
+    enum search_metric metric;
+    struct search_point points[SEARCH_PAIRS_MAX];
+};
+/* The `search` object of a job's result; null without a search. */
+struct json *search_result_to_json(const struct search_result *r);
+
+struct search_task {
+    struct backend *be;
+    const struct search_spec *spec;
+    const struct fit_data *data;
+    struct kernel kernel;  /* its bandwidth is used where none is searched for */
+    double regularization; /* the same */
+    uint64_t seed;
+    double time_budget_s;
+    const struct solve_control *control;
+    int (*stop)(void *context,
+                struct err *err); /* before each decomposition; < 0 ends the search */
+    void *stop_context;
+};
+
+/*
+ * ret_coef [n, t] column-major, the caller's, gets the coefficients of the best pair where all rows
+ * were searched (not `sampled`). A time budget that runs out ends the search with the pairs tried
+ * so far; when that is none, count is 0. -ERR_INVALID at "#/search…" when no pair can be judged or
+ * there are more folds than rows.
+ */
+int search_run(const struct search_task *task, struct search_result *ret, double *ret_coef,
+               struct err *err);
+
+/* Method "eigendecomposition": hands out p->start, the coefficients that a search found. Not in the
+ * registry. */
+extern const struct solver_ops search_solution_ops;

@@ -1,0 +1,53 @@
+/*
+ * The `search` object of a job: which regularizations and bandwidths to try on the training rows
+ * before the fit, and how they are judged.
+ *
+ *   {"regularization": [1e-8, 1e-6], "bandwidth": [1, 2, 4],
+ *    "metric": "auto|smape|rmse|mae|r2|accuracy|auc", "folds": "loo" | 5, "max_rows": 4000}
+ *
+ * A list that is absent is not searched: the job's own value stands. The job's "regularization":
+ * "auto" asks for the grid of SEARCH_DEFAULT_* where the search gives none.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/json.h"
+
+#define SEARCH_PAIRS_MAX 400 /* regularizations times bandwidths */
+
+/* The default grid: 1e-12, 3e-12, 1e-11, … 1e-1. */
+#define SEARCH_DEFAULT_COUNT 23
+#define SEARCH_DEFAULT_LOWEST (-12)
+
+enum search_metric {
+    SEARCH_AUTO, /* rmse for regression, accuracy for classification */
+    SEARCH_SMAPE,
+    SEARCH_RMSE,
+    SEARCH_MAE,
+    SEARCH_R2,
+    SEARCH_ACCURACY,
+    SEARCH_AUC,
+};
+const char *search_metric_name(enum search_metric m);
+bool search_metric_classifies(enum search_metric m); /* accuracy, auc */
+bool search_metric_rises(enum search_metric m);      /* larger is better */
+
+struct search_spec {
+    bool wanted;
+    int64_t regularizations; /* 0: the job's own */
+    double *regularization;  /* > 0 each, a row */
+    int64_t bandwidths;      /* 0: the job's own */
+    double *bandwidth;
+    enum search_metric metric;
+    int64_t folds;    /* 0: leave one out; else 2 .. 50 */
+    int64_t max_rows; /* the search takes a sample of more training rows than these */
+};
+
+/* `j` is the job's document, `asked` whether its regularization is "auto". Pointers "#/search/…";
+ * null stands for absent. */
+int search_read(const struct json *j, bool asked, struct search_spec *ret, struct err *err);
+void search_write(const struct search_spec *s, struct json *j); /* "search": null when not wanted */
+void search_deinit(struct search_spec *s);

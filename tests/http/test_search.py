@@ -1,0 +1,81 @@
+"""The search for regularization and bandwidth, as a client sees it."""
+
+import numpy as np
+import pytest
+
+import data
+
+GRID = [1e-8, 1e-5, 1e-3, 1e-1]
+
+
+def noisy(rows=140, seed=3):
+    X, y = data.regression(rows, seed=seed)
+    return X, y + 0.3 * np.std(y) * np.random.default_rng(seed).standard_normal(rows)
+
+
+def refit_errors(X, y, regularization, bandwidth):
+    """Left-out errors with the means and the absolute ridge of all rows: one refit a row."""
+    Z, target = (X - X.mean(0)) / X.std(0), y - y.mean()
+    K, errors = data.kernel_matrix("gaussian", Z, Z, bandwidth), []
+    for i in range(len(X)):
+        rest = np.delete(np.arange(len(X)), i)
+        G = K[np.ix_(rest, rest)] + len(X) * regularization * np.eye(len(rest))
+        errors.append(K[i, rest] @ np.linalg.solve(G, target[rest]) - target[i])
+    return np.array(errors)
+
+
+def test_whole_path_is_told(api, name):
+    X, y = noisy()
+    dataset = api.upload_npz(X, y)
+    job = api.train(name, dataset, test={"fraction": 0}, kernel="gaussian",
+                    search={"regularization": GRID, "bandwidth": [1.0, 4.0]})
+    assert job["spec"]["regularization"] == "auto"
+    assert job["spec"]["search"] == {"regularization": GRID, "bandwidth": [1.0, 4.0],
+                                     "metric": "auto", "folds": "loo", "max_rows": 4000}
+    result = job["result"]
+    search = result["search"]
+    assert (search["metric"], search["folds"], search["sampled"]) == ("rmse", "loo", False)
+    assert search["rows"] == len(X)
+    assert [(p["bandwidth"], p["regularization"]) for p in search["path"]] == [
+        (b, l) for b in (1.0, 4.0) for l in GRID]
+    best = min(search["path"], key=lambda p: p["rmse"])
+    assert search["path"][search["best"]] == best
+    assert result["regularization"] == best["regularization"]
+    assert result["ridge"] == pytest.approx(len(X) * best["regularization"], rel=1e-12)
+    assert result["solver"] == "eigendecomposition" and result["relative_residual"] < 1e-8
+    told = [e for e in api.events(job["id"]) if e["type"] == "message" and e["data"]]
+    assert [len(e["data"]["path"]) for e in told] == [4, 8]
+    assert told[-1]["data"] == search
+    description = api.get(f"/v1/models/{name}/versions/1").json()["description"]
+    assert description["regularization"] == best["regularization"]
+    assert description["kernel"]["bandwidth"] == best["bandwidth"]
+    assert description["result"]["search"] == search
+
+
+def test_left_out_errors_are_those_of_refits(api, name):
+    X, y = noisy(60)
+    job = api.train(name, api.upload_npz(X, y), test={"fraction": 0}, kernel="gaussian",
+                    search={"regularization": [1e-3, 1e-1], "bandwidth": [2.0], "metric": "mae"})
+    for point in job["result"]["search"]["path"]:
+        errors = refit_errors(X, y, point["regularization"], 2.0)
+        assert point["mae"] == pytest.approx(np.abs(errors).mean(), rel=1e-6)
+        assert point["rmse"] == pytest.approx(np.sqrt((errors ** 2).mean()), rel=1e-6)
+
+
+def test_auto_takes_the_default_grid_and_a_sample(api, name):
+    X, y = noisy(300)
+    job = api.train(name, api.upload_npz(X, y), test={"fraction": 0}, regularization="auto",
+                    search={"max_rows": 150, "folds": 5})
+    search = job["result"]["search"]
+    assert len(search["path"]) == 23 and search["path"][0]["regularization"] == 1e-12
+    assert (search["rows"], search["sampled"], search["folds"]) == (150, True, 5)
+    assert job["result"]["solver"] == "cholesky" and job["result"]["train_rows"] == 300
+    said = [e["message"] for e in api.events(job["id"]) if e["type"] == "message"]
+    assert any("sample of 150 of the 300" in m for m in said), said
+
+
+def test_nothing_judged_is_an_error_with_a_pointer(api, name):
+    X, y = noisy(60)
+    job = api.train(name, api.upload_npz(X, y), "failed", kernel={"name": "sigmoid", "coef0": -1},
+                    search={"regularization": [1e-10]})
+    assert job["error"]["errors"][0]["pointer"] == "#/search"
