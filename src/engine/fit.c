@@ -347,6 +347,7 @@ static int solve(struct fit *f, struct err *err)
         .d = f->data.d,
         .ridge = (double)f->data.n * f->result.regularization,
         .dtype = f->vectors,
+        .points_dtype = f->data.dtype,
         .Y = f->Y,
         .seed = (uint64_t)spec->seed,
         .start = f->found != NULL ? &f->start : NULL,

@@ -9,3 +9,6 @@ extern const struct solver_ops solver_pcg_ops;
 
 extern const struct precond_ops precond_none_ops;
 extern const struct precond_ops precond_rpcholesky_ops;
+extern const struct precond_ops precond_nystrom_uniform_ops;
+extern const struct precond_ops precond_nystrom_gaussian_ops;
+extern const struct precond_ops precond_cholesky_greedy_ops;

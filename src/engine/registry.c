@@ -11,6 +11,9 @@ static const struct solver_ops *const solvers[] = {
 
 static const struct precond_ops *const preconditioners[] = {
     &precond_rpcholesky_ops,
+    &precond_nystrom_uniform_ops,
+    &precond_nystrom_gaussian_ops,
+    &precond_cholesky_greedy_ops,
     &precond_none_ops,
     NULL,
 };

@@ -25,10 +25,11 @@ struct problem {
     struct backend *be;
     const struct points *X; /* n points, in the precision of the operator */
     int64_t n, t;
-    int64_t d;        /* features, for estimates of cost */
-    double ridge;     /* absolute: n * lambda */
-    enum dtype dtype; /* of vectors and dense matrices */
-    struct mat Y;     /* n x t of dtype */
+    int64_t d;               /* features, for estimates of the cost */
+    double ridge;            /* absolute: n * lambda */
+    enum dtype dtype;        /* of vectors and dense matrices */
+    enum dtype points_dtype; /* of X, and so of kernel values */
+    struct mat Y;            /* n x t of dtype */
     uint64_t seed;
     const struct mat *start; /* n x t of dtype: coefficients to begin with; NULL: zero. Direct
                                 methods have no use for it. */

@@ -34,6 +34,7 @@ void fixture_init(struct fixture *f, struct backend *be, const struct fixture_sp
         .d = f->d,
         .ridge = (double)f->n * spec->lambda,
         .dtype = spec->vectors,
+        .points_dtype = spec->points,
         .Y = device_mat(be, spec->vectors, f->n, f->t, f->Y),
         .seed = spec->seed,
     };

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "conformance/solve_fixture.h"
-#include "engine/precond_rpcholesky.h"
+#include "engine/precond_pivoted.h"
 
 static int open_device(void **state)
 {
@@ -102,7 +102,7 @@ static void test_is_the_nystrom_approximation(void **state)
     must(precond_find("rpcholesky")->apply(m, &f.problem.Y, &f.A, &err));
     double *A = device_get(be, &f.A), *K = fixture_matrix(&f);
     int64_t k = 0;
-    const int64_t n = f.n, *S = precond_rpcholesky_pivots(m, &k);
+    const int64_t n = f.n, *S = pivoted_pivots(m, &k);
     assert_int_equal(k, 15);
     for (int64_t i = 0; i < n; i++) {
         K[i + i * n] -= f.problem.ridge;
@@ -257,7 +257,7 @@ static double pivot_statistic(struct fixture *f, int64_t block, const double *la
         f->problem.seed = seed;
         struct precond *m = precond_make(f, "rpcholesky", K, block);
         int64_t count = 0;
-        const int64_t *S = precond_rpcholesky_pivots(m, &count);
+        const int64_t *S = pivoted_pivots(m, &count);
         assert_int_equal(count, K);
         seen[(S[0] * N + S[1]) * N + S[2]]++;
         precond_find("rpcholesky")->teardown(m);
