@@ -52,18 +52,24 @@ static double arithmetic_time(const struct limit_case *c, const struct ceiling *
     const struct ceiling_rates *vectors = c->vectors == DTYPE_F32 ? &ceiling->f32 : &ceiling->f64;
     const int uses = c->symmetric ? 2 : 1;
     const double distance = (double)c->d / (kernel_uses_l1(c->kernel) ? values->pair : values->fma);
-    double time = distance + function_ops(c) / values->fma + (double)(uses * c->rhs) / vectors->fma;
+    double time = (double)(uses * c->rhs) / vectors->fma;
+    if (c->cached_bytes > 0) {
+        return time / uses;
+    }
+    time += distance + function_ops(c) / values->fma;
     if (has_root(c->kernel)) {
         time += root_time(values, c->values == DTYPE_F64, time);
     }
     return time / uses;
 }
 
-/* Seconds to read all points and weights and to write the result, once. */
+/* Seconds to read all points, or kept values, and weights and to write the result, once. */
 static double memory_time(const struct limit_case *c, const struct ceiling *ceiling)
 {
     const int64_t rows = c->symmetric ? c->n : c->n + c->m;
-    const double points = (double)rows * (double)c->d * (double)dtype_size(c->values);
+    const double points = c->cached_bytes > 0
+                              ? (double)c->cached_bytes
+                              : (double)rows * (double)c->d * (double)dtype_size(c->values);
     const double vectors = (double)(c->n + c->m) * (double)c->rhs * (double)dtype_size(c->vectors);
     return (points + vectors) / ceiling->read_bytes;
 }

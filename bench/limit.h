@@ -25,7 +25,8 @@
  *   symmetric  fma / ((d + 7) / 2)              fma / ((d + 12) / 2)
  *
  * In mixed precision kernel values are float32, weights and sums float64. Whatever is computed, all
- * points and vectors are read once; the limit is the lower of the two.
+ * points and vectors are read once; the limit is the lower of the two. Kept kernel values cost no
+ * arithmetic but that of the weights, and their bytes are read instead of the points.
  */
 #pragma once
 
@@ -41,6 +42,7 @@ struct limit_case {
     enum dtype values, vectors; /* of the kernel values; of the weights and sums */
     int64_t n, m, d, rhs;
     bool symmetric;
+    int64_t cached_bytes; /* of all kernel values, kept in memory; 0: they are computed */
 };
 
 double limit_entries_per_s(const struct limit_case *c, const struct ceiling *ceiling);

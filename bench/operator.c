@@ -20,6 +20,8 @@ struct bench {
     struct mat V, Y;
     double *seconds, *cpu_seconds; /* [repeat], sorted by bench_time */
     int64_t product_bytes;         /* growth of the process in the first product, -1: unknown */
+    int64_t cached_bytes;          /* of kept kernel values */
+    double cache_seconds;          /* to compute and keep them */
     double error;
     struct ceiling ceiling; /* where be->isa is not NULL */
 };
@@ -63,6 +65,23 @@ static int multiply(struct bench *b, struct err *err)
 {
     return b->be->ops->kmv(b->be, view_all(b->P, b->work.P.n), view_all(b->Q, b->work.Q.n), 1.0,
                            &b->V, 0.0, &b->Y, err);
+}
+
+/* All values, or it is no measurement of them. */
+static int bench_keep(struct bench *b, struct err *err)
+{
+    const struct backend_ops *ops = b->be->ops;
+    if (ops->points_cache == NULL) {
+        return err_set(err, ERR_UNSUPPORTED, "The device \"%s\" keeps no kernel values.",
+                       ops->name);
+    }
+    const double n = (double)b->o->n, began = clock_monotonic_s();
+    const int r = ops->points_cache(b->be, b->P, INT64_MAX, b->o->storage, &b->cached_bytes, err);
+    b->cache_seconds = clock_monotonic_s() - began;
+    if (r == 0 && (double)b->cached_bytes < n * n) { /* half of them, 2 bytes each */
+        return err_set(err, ERR_NO_MEMORY, "The kernel values do not fit in memory.");
+    }
+    return r;
 }
 
 /* The untimed first product: its memory, its errors, and the file of --save. */
@@ -135,6 +154,7 @@ static void report_case(const struct bench *b, struct json *j)
     json_set_string(j, "isa", b->be->isa);
     json_set_int(j, "threads", b->be->threads);
     json_set_bool(j, "symmetric", o->symmetric);
+    json_set_bool(j, "cached", o->cached);
     json_set_int(j, "repeat", o->repeat);
     json_set_number(j, "bandwidth", o->bandwidth);
     json_set_int(j, "seed", o->seed);
@@ -174,8 +194,21 @@ static double find_limit(const struct bench *b)
         .d = o->d,
         .rhs = o->rhs,
         .symmetric = o->symmetric,
+        .cached_bytes = b->cached_bytes,
     };
     return b->be->isa != NULL ? limit_entries_per_s(&c, &b->ceiling) : NAN;
+}
+
+/* What keeping the values took, and how fast they are read, beside the memory's own rate. */
+static void report_cache(const struct bench *b, double seconds, struct json *j)
+{
+    const double rate = (double)b->cached_bytes / seconds;
+    json_set_string(j, "storage", b->o->storage == KERNEL_STORE_HALF ? "float16" : "exact");
+    json_set_number(j, "cached_bytes", (double)b->cached_bytes);
+    json_set_number(j, "cache_seconds", b->cache_seconds);
+    json_set_number(j, "cached_bytes_per_s", rate);
+    json_set_number(j, "fraction_of_bandwidth",
+                    b->be->isa != NULL ? rate / b->ceiling.read_bytes : NAN);
 }
 
 static struct json *report(const struct bench *b)
@@ -195,6 +228,9 @@ static struct json *report(const struct bench *b)
     json_set_number(j, "fraction_of_limit_best", rate / limit * seconds / b->seconds[0]);
     json_set_number(j, "max_rel_err", b->error);
     json_set_number(j, "product_bytes", b->product_bytes >= 0 ? (double)b->product_bytes : NAN);
+    if (b->o->cached) {
+        report_cache(b, seconds, j);
+    }
     report_ceiling(b, j);
     machine_to_json(j);
     return j;
@@ -208,6 +244,9 @@ static int measure(struct bench *b, struct err *err)
     }
     if (r == 0) {
         r = bench_upload(b, err);
+    }
+    if (r == 0 && b->o->cached) {
+        r = bench_keep(b, err);
     }
     if (r == 0) {
         r = bench_check(b, err);

@@ -9,7 +9,9 @@ const char bench_usage[] =
     "krr-bench operator [--kernel gaussian] [--n 20000] [--m N] [--d 18] [--rhs 1]\n"
     "          [--precision float32|float64|mixed] [--device cpu] [--threads 0] [--symmetric]\n"
     "          [--repeat 5] [--bandwidth S] [--seed 0] [--save FILE]\n"
+    "          [--cached [--storage exact|float16]]\n"
     "    Times Y <- K(P,Q) V on normal random points; one JSON line. --symmetric: Q is P.\n"
+    "    --cached keeps the kernel values in memory; it needs --symmetric.\n"
     "    --save writes points, weights and product as a safetensors file.\n"
     "krr-bench solve --job ORDER.json [--trace FILE] [--device cpu] [--threads 0]\n"
     "    Runs one training order; one JSON line. --trace writes what every step reported, a JSON\n"
@@ -24,6 +26,8 @@ enum flag {
     FLAG_RHS,
     FLAG_PRECISION,
     FLAG_SYMMETRIC,
+    FLAG_CACHED,
+    FLAG_STORAGE,
     FLAG_REPEAT,
     FLAG_BANDWIDTH,
     FLAG_SEED,
@@ -43,6 +47,8 @@ static const struct option operator_flags[] = {
     {"rhs", required_argument, NULL, FLAG_RHS},
     {"precision", required_argument, NULL, FLAG_PRECISION},
     {"symmetric", no_argument, NULL, FLAG_SYMMETRIC},
+    {"cached", no_argument, NULL, FLAG_CACHED},
+    {"storage", required_argument, NULL, FLAG_STORAGE},
     {"repeat", required_argument, NULL, FLAG_REPEAT},
     {"bandwidth", required_argument, NULL, FLAG_BANDWIDTH},
     {"seed", required_argument, NULL, FLAG_SEED},
@@ -101,6 +107,18 @@ static int read_precision(const char *text, enum precision *ret, struct err *err
                    text);
 }
 
+static int read_storage(const char *text, enum kernel_storage *ret, struct err *err)
+{
+    if (strcmp(text, "exact") == 0) {
+        *ret = KERNEL_STORE_EXACT;
+    } else if (strcmp(text, "float16") == 0) {
+        *ret = KERNEL_STORE_HALF;
+    } else {
+        return err_set(err, ERR_INVALID, "--storage is exact or float16, not \"%.40s\".", text);
+    }
+    return 0;
+}
+
 static int read_operator_flag(int flag, const char *text, struct operator_options *o,
                               struct err *err)
 {
@@ -120,6 +138,11 @@ static int read_operator_flag(int flag, const char *text, struct operator_option
     case FLAG_SYMMETRIC:
         o->symmetric = true;
         return 0;
+    case FLAG_CACHED:
+        o->cached = true;
+        return 0;
+    case FLAG_STORAGE:
+        return read_storage(text, &o->storage, err);
     case FLAG_REPEAT:
         return read_integer("repeat", text, 1, 1000, &o->repeat, err);
     case FLAG_BANDWIDTH:
@@ -165,6 +188,16 @@ static int complete_operator(struct operator_options *o, struct err *err)
 {
     if (o->symmetric && o->m != 0 && o->m != o->n) {
         return err_set(err, ERR_INVALID, "--symmetric means that Q is P, so --m is --n.");
+    }
+    if (o->cached && !o->symmetric) {
+        return err_set(err, ERR_INVALID,
+                       "--cached is for products of points with themselves: add --symmetric.");
+    }
+    if (o->storage != KERNEL_STORE_IF_FASTER && !o->cached) {
+        return err_set(err, ERR_INVALID, "--storage says how to keep values: add --cached.");
+    }
+    if (o->cached && o->storage == KERNEL_STORE_IF_FASTER) {
+        o->storage = KERNEL_STORE_EXACT;
     }
     o->m = o->m != 0 ? o->m : o->n;
     if (o->bandwidth == 0.0) {

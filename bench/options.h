@@ -16,6 +16,8 @@ struct operator_options {
     double bandwidth;     /* sqrt(d), or d for laplacian_l1, unless given */
     enum precision precision;
     bool symmetric; /* P is Q; then m = n */
+    bool cached;    /* kernel values are kept in memory, as `storage` says */
+    enum kernel_storage storage;
     int64_t repeat;
     int64_t seed;
     const char *save; /* tensors file to write points, weights and product to, or NULL */

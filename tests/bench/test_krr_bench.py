@@ -68,6 +68,22 @@ def test_every_kernel_has_a_limit_and_small_errors(kernel):
     assert r["max_rel_err"] < LARGEST_ERROR["float32"]
 
 
+@pytest.mark.parametrize("words, error", [((), 1e-5), (("--storage", "float16"), 3e-4)])
+def test_kept_values(tmp_path, words, error):
+    path = tmp_path / "product.safetensors"
+    given = ("operator", "--n", "500", "--d", "5", "--repeat", "1", "--symmetric", "--save", str(path))
+    computed = report(*given)
+    product = path.read_bytes()
+    r = report(*given, "--cached", *words)
+    assert not computed["cached"] and "storage" not in computed
+    assert r["cached"] and r["storage"] == (words[1] if words else "exact")
+    assert 500 * 500 < r["cached_bytes"] < 500 * 500 * 4
+    assert 0 < r["fraction_of_bandwidth"] and 0 < r["cache_seconds"]
+    assert math.isclose(r["cached_bytes_per_s"], r["cached_bytes"] / r["seconds"])
+    assert r["max_rel_err"] < error
+    assert words or path.read_bytes() == product
+
+
 def test_saved_numbers_are_those_of_the_product(tmp_path):
     path = tmp_path / "product.safetensors"
     report("operator", "--n", "60", "--m", "40", "--d", "3", "--rhs", "2", "--precision", "float64", "--repeat", "1",
@@ -97,6 +113,10 @@ def test_the_seed_decides_the_numbers(tmp_path):
     (["operator", "--kernel", "cubic"], "no kernel named"),
     (["operator", "--precision", "half"], "--precision is"),
     (["operator", "--symmetric", "--n", "10", "--m", "20"], "--symmetric"),
+    (["operator", "--cached"], "add --symmetric"),
+    (["operator", "--symmetric", "--storage", "float16"], "add --cached"),
+    (["operator", "--symmetric", "--cached", "--storage", "float8"], "--storage is"),
+    (["operator", "--symmetric", "--cached", "--storage", "float16", "--n", "100", "--kernel", "linear"], "linear"),
     (["operator", "--job", "x"], "--help"),
     (["operator", "500"], "is no flag"),
     (["operator", "--device", "abacus"], "#/device"),

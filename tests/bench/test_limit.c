@@ -101,6 +101,19 @@ static void test_memory(void **state)
     assert_close(limit_entries_per_s(&c, &machine), 20000.0 / (bytes / 20e9), 1e-6);
 }
 
+/* Kept values: bytes, unless the weights of many right-hand sides take longer. */
+static void test_kept_values(void **state)
+{
+    (void)state;
+    struct limit_case c = make(KERNEL_GAUSSIAN, DTYPE_F32, 435, 1, true);
+    c.cached_bytes = 800000000;
+    const double bytes = 800e6 + 4.0 * 40000.0;
+    assert_close(limit_entries_per_s(&c, &machine), 4e8 / (bytes / 20e9), 1e-6);
+    c.rhs = 64;
+    assert_close(limit_entries_per_s(&c, &machine) / 1e6, 58740.0 / 64, 1e-6);
+}
+
 TEST_MAIN(cmocka_unit_test(test_one_right_hand_side), cmocka_unit_test(test_ten_right_hand_sides),
           cmocka_unit_test(test_roots), cmocka_unit_test(test_dot_kernels),
-          cmocka_unit_test(test_shared_pipes), cmocka_unit_test(test_memory))
+          cmocka_unit_test(test_shared_pipes), cmocka_unit_test(test_memory),
+          cmocka_unit_test(test_kept_values))
