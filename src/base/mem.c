@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /*
  * Failure on demand. The countdown is the one mutable static of the project: allocation has no
@@ -91,6 +92,21 @@ void *mem_aligned(size_t count, size_t size)
         return NULL;
     }
     return aligned_alloc(line, (total + line - 1) / line * line);
+}
+
+void *mem_huge(size_t count, size_t size)
+{
+    const size_t page = (size_t)2 << 20;
+    size_t total;
+    if (!fits(count, size, &total) || total > PTRDIFF_MAX - page || must_fail()) {
+        return NULL;
+    }
+    total = (total + page - 1) / page * page;
+    void *p = aligned_alloc(page, total);
+    if (p != NULL) {
+        madvise(p, total, MADV_HUGEPAGE); /* advice: a system without them says no */
+    }
+    return p;
 }
 
 char *mem_strdup(const char *s)

@@ -15,7 +15,10 @@ void *mem_array(size_t count, size_t size);           /* uninitialised, count*si
 void *mem_zarray(size_t count, size_t size);          /* zeroed */
 void *mem_regrow(void *p, size_t count, size_t size); /* realloc; p survives failure */
 void *mem_aligned(size_t count, size_t size);         /* 64-byte aligned, uninitialised */
-char *mem_strdup(const char *s);                      /* NULL in, NULL out */
+/* For arrays of many megabytes that are read over and over: uninitialised, in pages of 2 MiB where
+ * the system has them, which saves most of the time of first touching it. Rounded up to such. */
+void *mem_huge(size_t count, size_t size);
+char *mem_strdup(const char *s); /* NULL in, NULL out */
 char *mem_strndup(const char *s, size_t n);
 void *mem_dup(const void *p, size_t size);
 void *mem_free(void *p); /* accepts NULL, returns NULL */

@@ -9,6 +9,7 @@
 
 #define TRIAL_BYTES (64L << 20) /* beyond most processors' caches */
 #define TRIAL_RUNS 2
+#define PRODUCTS 20 /* after which keeping values must have paid, their computation included */
 
 static int64_t panel_rows(const struct symmetric_task *t)
 {
@@ -80,7 +81,7 @@ static struct cache *cache_new(struct backend *be, const struct points *p, size_
         choose_tasks(c, bytes);
     }
     if (c->at != NULL && c->at[c->grid.tasks] > 0) {
-        c->values = mem_aligned(c->at[c->grid.tasks], 1);
+        c->values = mem_huge(c->at[c->grid.tasks], 1);
     }
     if (c->values == NULL) {
         return cache_free(be, c);
@@ -173,6 +174,13 @@ static int cache_fill(struct cache *c, const struct oracle *o, int64_t first, in
 
 /* ---- whether it pays ---- */
 
+/* Seconds for the first tasks: to compute and keep their values, for a product that reads them, and
+ * for one that computes. */
+struct trial {
+    int64_t tasks;
+    double fill, kept, computed;
+};
+
 static int64_t trial_tasks(const struct cache *c)
 {
     int64_t tasks = 1;
@@ -182,51 +190,53 @@ static int64_t trial_tasks(const struct cache *c)
     return tasks;
 }
 
-static int time_product(struct product *p, double *best, struct err *err)
+static int time_product(struct product *p, const struct cache *c, double *best, struct err *err)
 {
     const double began = clock_monotonic_s();
+    p->cache = c;
     const int rc = oracle__symmetric_product(p, err);
     *best = fmin(*best, clock_monotonic_s() - began);
     return rc;
 }
 
-/* The first tasks of a product, with the values kept for them and without. */
-static int cache_pays(struct backend *be, const struct cache *c, const struct points *p,
-                      int64_t tasks, bool *ret, struct err *err)
+static int time_products(struct backend *be, const struct cache *c, const struct points *p,
+                         struct trial *t, struct err *err)
 {
     const struct view all = view_all(p, p->n);
     struct mat V = {0}, Y = {0};
     struct product product;
-    double kept = INFINITY, computed = INFINITY;
     int rc = cpu__mat_new(be, p->dtype, p->n, 1, &V, err);
     if (rc == 0 && (rc = cpu__mat_new(be, p->dtype, p->n, 1, &Y, err)) == 0) {
         rc = oracle__product_init(&product, be, all, all, &V, &Y, err);
-        product.tasks = tasks;
+        product.tasks = t->tasks;
     }
     for (int i = 0; rc == 0 && i < TRIAL_RUNS; i++) {
-        product.cache = c;
-        rc = time_product(&product, &kept, err);
-        product.cache = NULL;
-        rc = rc == 0 ? time_product(&product, &computed, err) : rc;
+        rc = time_product(&product, c, &t->kept, err);
+        rc = rc == 0 ? time_product(&product, NULL, &t->computed, err) : rc;
     }
     cpu__mat_free(be, &V);
     cpu__mat_free(be, &Y);
-    *ret = kept < computed;
     return rc;
 }
 
+/* Fills what pays; *ret_pays is decided on the first tasks. */
 static int cache_build(struct backend *be, struct cache *c, const struct points *p, bool *ret_pays,
                        struct err *err)
 {
     const struct view all = view_all(p, p->n);
-    const int64_t trial = c->storage == KERNEL_STORE_IF_FASTER ? trial_tasks(c) : 0;
+    struct trial t = {.kept = INFINITY, .computed = INFINITY};
     struct oracle o;
     int rc = oracle__init(&o, be, all, all, err);
     *ret_pays = true;
-    if (rc == 0 && trial > 0 && (rc = cache_fill(c, &o, 0, trial, err)) == 0) {
-        rc = cache_pays(be, c, p, trial, ret_pays, err);
+    if (rc == 0 && c->storage == KERNEL_STORE_IF_FASTER) {
+        const double began = clock_monotonic_s();
+        t.tasks = trial_tasks(c);
+        rc = cache_fill(c, &o, 0, t.tasks, err);
+        t.fill = clock_monotonic_s() - began;
+        rc = rc == 0 ? time_products(be, c, p, &t, err) : rc;
+        *ret_pays = t.fill + PRODUCTS * t.kept < PRODUCTS * t.computed;
     }
-    return rc == 0 && *ret_pays ? cache_fill(c, &o, trial, c->grid.tasks, err) : rc;
+    return rc == 0 && *ret_pays ? cache_fill(c, &o, t.tasks, c->grid.tasks, err) : rc;
 }
 
 int cpu__points_cache(struct backend *be, struct points *p, int64_t bytes,

@@ -315,6 +315,27 @@ static int upload(struct fit *f, struct err *err)
     return r == 0 ? o->mat_new(f->be, f->vectors, data->m, data->t, &f->P, err) : r;
 }
 
+/* A job with less time than this computes: keeping values comes before the first step. */
+static const double cache_budget_s = 5.0;
+
+/* Kernel values in memory, where the solver multiplies with the whole matrix again and again. */
+static int keep_kernel(struct fit *f, struct err *err)
+{
+    const struct backend_ops *o = f->be->ops;
+    if (!f->solver->whole_products || o->points_cache == NULL ||
+        f->spec->stop.time_budget_s < cache_budget_s) {
+        return 0;
+    }
+    const int64_t budget = memory_cache_budget(f->be, f->spec->kernel_cache_bytes);
+    int64_t *const bytes = &f->result.kernel_cache_bytes;
+    const int r = o->points_cache(f->be, f->X, budget, KERNEL_STORE_IF_FASTER, bytes, err);
+    if (r == 0 && *bytes > 0) {
+        say(f, "info", "Kernel values kept in memory: %.3g GB, of %.3g GB that they may take.",
+            (double)*bytes / 1e9, (double)budget / 1e9);
+    }
+    return r;
+}
+
 /* The digest that binds a checkpoint to this problem: what the caller knows of it, and the kernel
  * that was chosen, to the last bit. */
 static int identify(struct fit *f, struct err *err)
@@ -490,6 +511,9 @@ static int run(struct fit *f, const struct dataset *train, const struct dataset 
     }
     if (r == 0) {
         r = upload(f, err);
+    }
+    if (r == 0) {
+        r = keep_kernel(f, err);
     }
     if (r == 0) {
         r = solve(f, err);

@@ -15,6 +15,11 @@ int64_t memory_available(void);
 /* Bytes still free on the backend; INT64_MAX when it does not know. */
 int64_t memory_available_on(struct backend *be);
 
+/* Bytes that kept kernel values may take: `asked`, but at most half of what is free, since vectors
+ * and preconditioners need some too. asked < 0 leaves it to us: a quarter of what is free, or
+ * nothing when that is not known. */
+int64_t memory_cache_budget(struct backend *be, int64_t asked);
+
 /* The process's high-water mark of resident memory, and a fresh start for it, so that each job of a
  * long-lived worker has its own. Where the mark cannot be set back it stays that of the process. */
 void memory_peak_reset(void);

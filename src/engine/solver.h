@@ -59,6 +59,9 @@ struct solver; /* each method's own state */
 
 struct solver_ops {
     const char *name; /* as in wire/catalog.c */
+    /* A step multiplies with the whole kernel matrix of the training points: with many steps ahead
+     * it may pay to keep it (backend.h, points_cache). */
+    bool whole_products;
     int (*setup)(const struct problem *p, const struct solver_options *o, struct solver **ret,
                  struct err *err);
     /* 0: go on. Positive: an enum reason (CONVERGED, STAGNATED, BREAKDOWN). Negative: -ERR_*. A

@@ -488,6 +488,7 @@ static int load(struct solver *s, const struct state *from, struct err *err)
 
 const struct solver_ops solver_pcg_ops = {
     .name = "pcg",
+    .whole_products = true,
     .setup = setup,
     .step = step,
     .coef = coef,

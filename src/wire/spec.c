@@ -157,6 +157,11 @@ struct json *job_spec_write(const struct job_spec *spec)
     write_solver(spec, j);
     write_stop(spec, j);
     json_set_string(j, "precision", precision_name(spec->precision));
+    if (spec->kernel_cache_bytes == SPEC_CACHE_AUTO) {
+        json_set_string(j, "kernel_cache_bytes", "auto");
+    } else {
+        json_set_int(j, "kernel_cache_bytes", spec->kernel_cache_bytes);
+    }
     json_set_string(j, "device", spec->device);
     json_set_int(j, "seed", spec->seed);
     json_set_int(j, "priority", spec->priority);

@@ -23,6 +23,7 @@
 #define SPEC_FEATURES_MAX 65536
 #define SPEC_TARGETS_MAX 4096
 #define SPEC_CUDA_MAX 255 /* N of "cuda:N" */
+#define SPEC_CACHE_AUTO (-1)
 
 enum spec_test { SPEC_TEST_FRACTION, SPEC_TEST_DATASET, SPEC_TEST_MASK };
 enum spec_bandwidth { SPEC_BANDWIDTH_MEDIAN, SPEC_BANDWIDTH_SCALAR, SPEC_BANDWIDTH_PER_FEATURE };
@@ -71,12 +72,13 @@ struct job_spec {
         int64_t max_iterations; /* default 1000 */
         double time_budget_s;   /* INFINITY: none */
     } stop;
-    enum precision precision; /* default float64 */
-    char device[16];          /* "auto", "cpu", "cuda", "cuda:N" */
-    int64_t seed;             /* 0 .. 2^53 */
-    int64_t priority;         /* -100 .. 100, higher first */
-    int64_t max_attempts;     /* 1 .. 10, default 3 */
-    struct json *metadata;    /* object of strings, or NULL */
+    enum precision precision;   /* default float64 */
+    int64_t kernel_cache_bytes; /* of kernel values to keep, at most; or SPEC_CACHE_AUTO */
+    char device[16];            /* "auto", "cpu", "cuda", "cuda:N" */
+    int64_t seed;               /* 0 .. 2^53 */
+    int64_t priority;           /* -100 .. 100, higher first */
+    int64_t max_attempts;       /* 1 .. 10, default 3 */
+    struct json *metadata;      /* object of strings, or NULL */
 };
 
 /*

@@ -44,6 +44,17 @@ static const struct param_def scalar_params[] = {
         .help = "Arithmetic of the solve.",
     },
     {
+        .key = "kernel_cache_bytes",
+        .type = PARAM_INT,
+        .min = 0,
+        .max = 9007199254740992.0,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "How much of the kernel matrix may be kept in memory, where the solver multiplies "
+                "with it many times and reading is faster than computing; auto: at most a quarter "
+                "of the free memory.",
+    },
+    {
         .key = "seed",
         .type = PARAM_INT,
         .min = 0,
@@ -138,6 +149,9 @@ static int read_scalars(const struct json *j, struct job_spec *spec, struct err 
     spec->seed = param_int(&set, "seed");
     spec->priority = param_int(&set, "priority");
     spec->max_attempts = param_int(&set, "max_attempts");
+    spec->kernel_cache_bytes = param_get(&set, "kernel_cache_bytes")->is_auto
+                                   ? SPEC_CACHE_AUTO
+                                   : param_int(&set, "kernel_cache_bytes");
     const char *precision = param_choice(&set, "precision");
     while (strcmp(precision_name(spec->precision), precision) != 0) {
         spec->precision++;

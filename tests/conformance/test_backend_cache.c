@@ -258,7 +258,7 @@ static void test_what_is_kept_is_accounted(void **state)
 static void test_kept_where_it_is_faster(void **state)
 {
     (void)state;
-    struct fixture f = fixture_new(2, KERNEL_LAPLACIAN_L1, F32, 700, 4000, 1);
+    struct fixture f = fixture_new(2, KERNEL_LAPLACIAN_L1, F32, 1000, 4000, 1);
     double *computed = multiply(&f, 0, f.n);
     assert_true(keep(&f, 1 << 24, KERNEL_STORE_IF_FASTER) > 0);
     double *y = multiply(&f, 0, f.n);

@@ -87,7 +87,7 @@ def test_defaults_are_what_the_server_fills_in(api, regression_dataset):
                 compare(part, value[key], f"{path}/{key}")
 
     compare(contract.component("JobSpec"), job["spec"], "#")
-    assert {"#/task", "#/standardize/features", "#/stop/tolerance", "#/precision", "#/device",
+    assert {"#/task", "#/standardize/features", "#/stop/tolerance", "#/precision", "#/kernel_cache_bytes", "#/device",
             "#/regularization", "#/seed", "#/max_attempts"} <= set(compared)
 
 

@@ -112,6 +112,8 @@ CASES = [
     ({"stop": {"patience": 3}}, "#/stop/patience"),
     ({"stop": 5}, "#/stop"),
     ({"precision": "float16"}, "#/precision"),
+    ({"kernel_cache_bytes": -1}, "#/kernel_cache_bytes"),
+    ({"kernel_cache_bytes": "all"}, "#/kernel_cache_bytes"),
     ({"device": "gpu"}, "#/device"),
     ({"device": "cuda:01"}, "#/device"),
     ({"device": 0}, "#/device"),

@@ -52,6 +52,23 @@ static void test_aligned(void **state)
     }
 }
 
+/* Whole pages of 2 MiB, to be written from end to end. */
+static void test_huge(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 100000, ((size_t)2 << 20) + 1};
+    for (int i = 0; i < 3; i++) {
+        cleanup_mem char *a = mem_huge(sizes[i], 1);
+        assert_int_equal((uintptr_t)a % ((size_t)2 << 20), 0);
+        memset(a, 1, sizes[i]);
+    }
+    volatile size_t half = SIZE_MAX / 2 + 1;
+    assert_null(mem_huge(half, 2));
+    assert_null(mem_huge(1, half - 1));
+    mem_fail_nth(1);
+    assert_null(mem_huge(1, 1));
+}
+
 static void test_regrow_survives_failure(void **state)
 {
     (void)state;
@@ -142,6 +159,7 @@ static void test_fail_by_environment(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_sizes), cmocka_unit_test(test_zeroed),
-          cmocka_unit_test(test_aligned), cmocka_unit_test(test_regrow_survives_failure),
-          cmocka_unit_test(test_copies), cmocka_unit_test(test_cleanup_frees_and_clears),
-          cmocka_unit_test(test_fail_nth), cmocka_unit_test(test_fail_by_environment))
+          cmocka_unit_test(test_aligned), cmocka_unit_test(test_huge),
+          cmocka_unit_test(test_regrow_survives_failure), cmocka_unit_test(test_copies),
+          cmocka_unit_test(test_cleanup_frees_and_clears), cmocka_unit_test(test_fail_nth),
+          cmocka_unit_test(test_fail_by_environment))

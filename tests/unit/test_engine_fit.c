@@ -290,6 +290,51 @@ static void test_several_targets(void **state)
     fixture_dataset_free(ds);
 }
 
+/* Values of 2000 features cost far more than reading them: they are kept for pcg, as far as the
+ * spec allows it, and the model is the same to the last bit. */
+static void test_kept_kernel_values(void **state)
+{
+    (void)state;
+    enum { ROWS = 500, COLUMNS = 2001 };
+    struct rng rng = rng_new(12, RNG_TEST);
+    double *v = mem_array(ROWS * COLUMNS, sizeof(double));
+    for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
+        v[i] = rng_normal(&rng);
+    }
+    struct dataset *ds = fixture_dataset(v, ROWS, COLUMNS, 0);
+    mem_free(v);
+    static const struct {
+        const char *fields;
+        bool kept;
+    } cases[] = {
+        {"'solver':'pcg'", true},
+        {"'solver':'pcg','kernel_cache_bytes':0", false},
+        {"'solver':'pcg','kernel_cache_bytes':400000", true},
+        {"'solver':'cholesky'", false},
+    };
+    struct model *first = NULL;
+    for (int i = 0; i < 4; i++) {
+        char fields[256];
+        snprintf(fields, sizeof(fields), "'kernel':'laplacian_l1','stop':{'max_iterations':3},%s",
+                 cases[i].fields);
+        struct fit_result result;
+        struct model *m =
+            fit_well(fields, ds, NULL, cases[i].kept ? "kept in memory" : NULL, &result);
+        assert_true(cases[i].kept == (result.kernel_cache_bytes > 0));
+        assert_true(i != 2 || result.kernel_cache_bytes <= 400000);
+        if (first == NULL) {
+            first = m;
+            continue;
+        }
+        if (i < 3) {
+            assert_memory_equal(m->coef, first->coef, (size_t)m->m * sizeof(double));
+        }
+        model_free(m);
+    }
+    model_free(first);
+    fixture_dataset_free(ds);
+}
+
 static void test_constant_target(void **state)
 {
     (void)state;
@@ -464,8 +509,9 @@ static void test_time_budget(void **state)
 TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
           cmocka_unit_test(test_metrics_are_the_models), cmocka_unit_test(test_many_classes),
           cmocka_unit_test(test_two_classes_have_auc), cmocka_unit_test(test_test_data_set),
-          cmocka_unit_test(test_several_targets), cmocka_unit_test(test_constant_target),
-          cmocka_unit_test(test_one_row), cmocka_unit_test(test_a_class_without_rows),
-          cmocka_unit_test(test_not_positive_definite), cmocka_unit_test(test_bad_combinations),
-          cmocka_unit_test(test_cancel_anywhere), cmocka_unit_test(test_no_memory_anywhere),
-          cmocka_unit_test(test_time_budget), cmocka_unit_test(test_far_from_the_origin_in_float32))
+          cmocka_unit_test(test_several_targets), cmocka_unit_test(test_kept_kernel_values),
+          cmocka_unit_test(test_constant_target), cmocka_unit_test(test_one_row),
+          cmocka_unit_test(test_a_class_without_rows), cmocka_unit_test(test_not_positive_definite),
+          cmocka_unit_test(test_bad_combinations), cmocka_unit_test(test_cancel_anywhere),
+          cmocka_unit_test(test_no_memory_anywhere), cmocka_unit_test(test_time_budget),
+          cmocka_unit_test(test_far_from_the_origin_in_float32))

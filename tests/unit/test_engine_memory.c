@@ -43,6 +43,21 @@ static void test_refusal_says_how_much(void **state)
     assert_int_equal(memory_check_matrix(&be, 50000, 50000, DTYPE_F64, "solver", &err), 0);
 }
 
+static void test_cache_budget(void **state)
+{
+    (void)state;
+    const struct backend_ops ops = {.name = "test", .memory_available = tiny};
+    struct backend be = {.ops = &ops};
+    assert_int_equal(memory_cache_budget(&be, -1), 250);
+    assert_int_equal(memory_cache_budget(&be, 0), 0);
+    assert_int_equal(memory_cache_budget(&be, 400), 400);
+    assert_int_equal(memory_cache_budget(&be, 5000), 500);
+    const struct backend_ops silent = {.name = "test"};
+    be.ops = &silent;
+    assert_int_equal(memory_cache_budget(&be, -1), 0);
+    assert_int_equal(memory_cache_budget(&be, 5000), 5000);
+}
+
 /* A job before this one may have been large: its mark is gone after the reset. */
 static void test_peak_is_of_the_job(void **state)
 {
@@ -66,4 +81,4 @@ static void test_peak_is_of_the_job(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_peak_is_of_the_job), cmocka_unit_test(test_the_machine_has_some),
           cmocka_unit_test(test_products_that_overflow),
-          cmocka_unit_test(test_refusal_says_how_much))
+          cmocka_unit_test(test_refusal_says_how_much), cmocka_unit_test(test_cache_budget))

@@ -53,6 +53,7 @@ static void test_defaults(void **state)
     assert_int_equal(s->stop.max_iterations, 1000);
     assert_true(isinf(s->stop.time_budget_s));
     assert_int_equal(s->precision, PRECISION_FLOAT64);
+    assert_int_equal(s->kernel_cache_bytes, SPEC_CACHE_AUTO);
     assert_string_equal(s->device, "auto");
     assert_int_equal(s->max_attempts, 3);
     assert_null(s->metadata);
@@ -66,7 +67,8 @@ static const char full[] =
          "\"solver\":{\"name\":\"pcg\",\"residual_every\":10,"
          "\"preconditioner\":{\"name\":\"rpcholesky\",\"rank\":77}},"
          "\"stop\":{\"tolerance\":0.001,\"max_iterations\":50,\"time_budget_s\":3600.5},"
-         "\"precision\":\"float32\",\"device\":\"cuda:12\",\"seed\":9007199254740992,"
+         "\"precision\":\"float32\",\"kernel_cache_bytes\":6000000000,\"device\":\"cuda:12\","
+         "\"seed\":9007199254740992,"
          "\"priority\":-100,\"max_attempts\":10,\"metadata\":{\"k\":\"v\",\"\xC3\xBC\":\"\"}}";
 
 static void test_full(void **state)
@@ -91,6 +93,7 @@ static void test_full(void **state)
     assert_true(param_get(&s->solver.preconditioner_params, "block_size")->is_auto);
     assert_same_bits(s->stop.time_budget_s, 3600.5);
     assert_int_equal(s->precision, PRECISION_FLOAT32);
+    assert_true(s->kernel_cache_bytes == 6000000000);
     assert_string_equal(s->device, "cuda:12");
     assert_true(s->seed == 9007199254740992);
     assert_int_equal(s->priority, -100);
@@ -290,6 +293,9 @@ static const struct {
     {"\"stop\":{\"epochs\":3}", "#/stop/epochs", ""},
     {"\"stop\":[]", "#/stop", "an object"},
     {"\"precision\":\"float16\"", "#/precision", "\"mixed\""},
+    {"\"kernel_cache_bytes\":-1", "#/kernel_cache_bytes", "\"auto\""},
+    {"\"kernel_cache_bytes\":1.5", "#/kernel_cache_bytes", ""},
+    {"\"kernel_cache_bytes\":\"all\"", "#/kernel_cache_bytes", ""},
     {"\"device\":\"gpu\"", "#/device", "\"cuda\""},
     {"\"device\":\"cuda:\"", "#/device", ""},
     {"\"device\":\"cuda:01\"", "#/device", ""},
@@ -441,7 +447,7 @@ static void test_mutations(void **state)
     struct rng r = rng_new(3, RNG_TEST);
     int accepted = 0;
     int refused = 0;
-    for (int i = 0; i < 6000; i++) {
+    for (int i = 0; i < 9000; i++) {
         size_t len = 0;
         char *text cleanup_mem = mutate(&r, full, strlen(full), &len);
         struct json *j cleanup_json = NULL;
