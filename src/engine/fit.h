@@ -17,8 +17,8 @@ struct fit_result {
     double regularization; /* a row: the job's own, or what its search found */
     double ridge;          /* absolute */
     int64_t train_rows, test_rows;
-    double seconds;            /* of the whole fit, earlier attempts that were resumed included */
-    int64_t peak_memory_bytes; /* resident, of the process during this fit */
+    double seconds;             /* of the whole fit, earlier attempts that were resumed included */
+    int64_t peak_memory_bytes;  /* resident, of the process during this fit */
     int64_t kernel_cache_bytes; /* of kernel values kept in memory */
     struct search_result search;
 };

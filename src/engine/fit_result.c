@@ -22,5 +22,6 @@ struct json *fit_result_to_json(const struct fit_result *r)
     json_set_number(j, "seconds", r->seconds);
     json_set(j, "search", search_result_to_json(&r->search));
     json_set_int(j, "peak_memory_bytes", r->peak_memory_bytes);
+    json_set_int(j, "kernel_cache_bytes", r->kernel_cache_bytes);
     return j;
 }

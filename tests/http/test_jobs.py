@@ -55,6 +55,7 @@ def test_model_and_dataset_are_enough(api, name):
     assert result["ridge"] == pytest.approx(120 * 1e-6, rel=1e-12)
     assert 0 <= result["relative_residual"] < 1e-6
     assert 0 < result["seconds"] < 60 and result["peak_memory_bytes"] > 1 << 20
+    assert result["kernel_cache_bytes"] >= 0
     metrics = result["metrics"]
     assert metrics["accuracy"] is None and metrics["auc"] is None
     assert metrics["r2"] > 0.9 and 0 < metrics["smape"] < 1
