@@ -315,12 +315,16 @@ int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const s
     int rc = oracle__product_init(&p, be, P, Q, V, Y, err);
     p.a = a;
     p.b = b;
-    for (int64_t c = 0; c < V->cols && rc == 0; c += TILE_COLS) {
-        const int64_t cols = min_i64(TILE_COLS, V->cols - c);
+    const bool same = same_view(&P, &Q);
+    int64_t cols = 0;
+    for (int64_t c = 0; c < V->cols && rc == 0; c += cols) {
+        const int64_t left = V->cols - c;
+        const int64_t both =
+            same ? oracle__symmetric_cols(P.count, p.o.loops->wide, Y->dtype, left) : 0;
+        cols = both > 0 ? both : min_i64(TILE_COLS, left);
         p.V = mat_cols(*V, c, cols);
         p.Y = mat_cols(*Y, c, cols);
-        rc = same_view(&P, &Q) && oracle__symmetric(&p) ? oracle__symmetric_product(&p, err)
-                                                        : plain_product(&p, err);
+        rc = both > 0 ? oracle__symmetric_product(&p, err) : plain_product(&p, err);
         be->kernel_entries += P.count * Q.count;
     }
     return rc;

@@ -64,9 +64,10 @@ void oracle__run(const struct product *p, enum tile_use use, int lanes, const st
 void oracle__write(const struct product *p, int64_t first, int64_t rows, const double *totals,
                    int64_t ld);
 
-/* cpu_symmetric.c: the product when P and Q are the same view. `oracle__symmetric` tells whether
- * it pays and its sums fit the memory it may take; that depends on the shape alone. */
-bool oracle__symmetric(const struct product *p);
+/* cpu_symmetric.c: the product when P and Q are the same view of n points. How many of `cols`
+ * columns it takes at a time: as many as its sums have room for, or 0 when the plain product is no
+ * slower. `sums` is the type of Y. */
+int64_t oracle__symmetric_cols(int64_t n, int wide, enum dtype sums, int64_t cols);
 
 /* How the rows of a symmetric product are cut: task s * blocks + I is blocks I and J = I + s. */
 struct symmetric_grid {

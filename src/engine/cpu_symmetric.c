@@ -7,7 +7,8 @@
  * order of tasks, so sums are added in one order whatever the number of threads. Threads take
  * tasks in that order too, so a turn that is waited for always belongs to a task at work.
  *
- * Memory: totals of 8 bytes a number of Y, and for each thread some hundred kilobytes.
+ * Memory: for each thread up to about a megabyte, and when Y is float32, totals of 8 bytes a
+ * number; they set how many columns a product takes at a time. A float64 Y holds its own totals.
  *
  * Where a task's kernel values are kept (cpu_cache.h) its tiles read them instead of computing
  * them: the same sums in the same order.
@@ -20,7 +21,7 @@
 #include "base/mem.h"
 #include "engine/cpu_cache.h"
 
-#define TOTALS_MAX (48L << 20)   /* bytes; more, and the plain product takes over */
+#define TOTALS_MAX (48L << 20)   /* bytes beside a float32 Y */
 #define BLOCK_ROWS 1024          /* at most; what packing a panel costs is spread over them */
 #define BLOCKS 16                /* at least, rows permitting, so that threads are kept busy */
 #define PANEL_BYTES (256 * 1024) /* panels and their sums stay in the second-level cache */
@@ -35,7 +36,9 @@ struct symmetric {
     const struct cache *cache; /* NULL: no values are kept */
     int panels;                /* of a block at a time */
     int run;                   /* rows z at a time */
-    double *totals;            /* [cols][n] */
+    double *totals;            /* [cols][ld] */
+    int64_t ld;
+    double factor; /* what is added to totals: so many times the sums */
     atomic_int_fast64_t next;
     atomic_int_fast64_t *turn; /* of each block */
     char *scratch;
@@ -58,10 +61,15 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-bool oracle__symmetric(const struct product *p)
+int64_t oracle__symmetric_cols(int64_t n, int wide, enum dtype sums, int64_t cols)
 {
-    return p->o.P.count > p->o.loops->wide &&
-           p->o.P.count <= TOTALS_MAX / (int64_t)sizeof(double) / p->V.cols;
+    const int64_t room = TOTALS_MAX / (int64_t)sizeof(double);
+    const int64_t most = sums == DTYPE_F64 || n * TILE_COLS <= room ? TILE_COLS : room / n;
+    if (n <= wide || most == 0) {
+        return 0;
+    }
+    /* A plain product evaluates each value twice, for TILE_COLS columns at a time. */
+    return ceil_div(cols, most) < 2 * ceil_div(cols, TILE_COLS) ? min_i64(most, cols) : 0;
 }
 
 static size_t whole_lines(size_t bytes)
@@ -226,10 +234,10 @@ static void add_in_turn(struct symmetric *s, int64_t block, int64_t turn, const 
     }
     const int64_t first = block * s->block, rows = min_i64(s->block, s->n - first);
     for (int c = 0; c < s->cols; c++) {
-        double *restrict totals = s->totals + c * s->n + first;
+        double *restrict totals = s->totals + c * s->ld + first;
         const double *restrict column = sums + c * s->block;
         for (int64_t i = 0; i < rows; i++) {
-            totals[i] += column[i];
+            totals[i] += s->factor * column[i];
         }
     }
     atomic_store_explicit(&s->turn[block], turn + 1, memory_order_release);
@@ -268,21 +276,41 @@ static void run_tasks(struct symmetric *s)
     }
 }
 
+/* Y <- b Y, for sums to be added to. */
+static void scale_rows(const struct product *p)
+{
+    for (int64_t c = 0; c < p->Y.cols; c++) {
+        double *y = (double *)p->Y.data + c * p->Y.ld;
+        for (int64_t i = 0; i < p->Y.rows; i++) {
+            y[i] = p->b != 0.0 ? p->b * y[i] : 0.0;
+        }
+    }
+}
+
 int oracle__symmetric_product(struct product *p, struct err *err)
 {
     struct symmetric s = {
         .p = p, .cols = (int)p->V.cols, .wide = p->o.loops->wide, .cache = p->cache};
     symmetric_plan(&s);
-    cleanup_mem double *totals = mem_zarray((size_t)s.n * (size_t)s.cols, sizeof *totals);
+    const bool in_place = p->Y.dtype == DTYPE_F64;
+    const size_t numbers = in_place ? 0 : (size_t)s.n * (size_t)s.cols;
+    cleanup_mem double *totals = mem_zarray(numbers, sizeof *totals);
     cleanup_mem atomic_int_fast64_t *turn = mem_zarray((size_t)s.grid.blocks, sizeof *turn);
     cleanup_mem char *scratch = mem_aligned((size_t)p->o.threads, s.scratch_size);
     if (totals == NULL || turn == NULL || scratch == NULL) {
         return err_no_memory(err);
     }
-    s.totals = totals;
+    if (in_place) {
+        scale_rows(p);
+    }
+    s.totals = in_place ? p->Y.data : totals;
+    s.ld = in_place ? p->Y.ld : s.n;
+    s.factor = in_place ? p->a : 1.0;
     s.turn = turn;
     s.scratch = scratch;
     run_tasks(&s);
-    oracle__write(p, 0, s.n, totals, s.n);
+    if (!in_place) {
+        oracle__write(p, 0, s.n, totals, s.n);
+    }
     return 0;
 }
