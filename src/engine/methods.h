@@ -4,6 +4,7 @@
 #include "engine/precond.h"
 #include "engine/solver.h"
 
+extern const struct solver_ops solver_askotch2_ops;
 extern const struct solver_ops solver_cholesky_ops;
 extern const struct solver_ops solver_pcg_ops;
 

@@ -6,6 +6,7 @@
 static const struct solver_ops *const solvers[] = {
     &solver_cholesky_ops,
     &solver_pcg_ops,
+    &solver_askotch2_ops,
     NULL,
 };
 

@@ -128,6 +128,93 @@ static const struct param_def rank_params[] = {
     {.key = NULL},
 };
 
+static const char *const block_preconditioners[] = {"auto", "nystrom", "cholesky", "none", NULL};
+static const char *const dampings[] = {"damped", "regularization", NULL};
+static const char *const samplings[] = {"shuffled", "uniform", "leverage", NULL};
+
+/* What the block methods share. */
+#define BLOCK_PARAMS                                                                               \
+    {.key = "block_size",                                                                          \
+     .type = PARAM_INT,                                                                            \
+     .min = 1,                                                                                     \
+     .max = 32768,                                                                                 \
+     .fallback = "\"auto\"",                                                                       \
+     .allow_auto = true,                                                                           \
+     .help =                                                                                       \
+         "Rows b of a block, at most the number n of training rows; a block takes b^2 numbers "    \
+         "of memory. auto: the largest of n/100, 2 sqrt(n) and 256, at most 8192."},               \
+        {.key = "block_preconditioner",                                                            \
+         .type = PARAM_CHOICE,                                                                     \
+         .choices = block_preconditioners,                                                         \
+         .fallback = "\"auto\"",                                                                   \
+         .help = "nystrom: a randomized sketch of the block's kernel matrix; cholesky: its exact " \
+                 "factor; none: plain block descent. auto: cholesky where that costs less than "   \
+                 "the sketch or little beside the kernel values, else nystrom."},                  \
+        {.key = "rank",                                                                            \
+         .type = PARAM_INT,                                                                        \
+         .min = 1,                                                                                 \
+         .max = 10000,                                                                             \
+         .fallback = "100",                                                                        \
+         .help = "Rank r of the Nystrom sketch, at most the block size."},                         \
+        {.key = "damping",                                                                         \
+         .type = PARAM_CHOICE,                                                                     \
+         .choices = dampings,                                                                      \
+         .fallback = "\"damped\"",                                                                 \
+         .help = "What the sketch is given as a multiple of the identity. regularization: n "      \
+                 "lambda; damped: that and the sketch's r-th eigenvalue."},                        \
+        {.key = "power_iterations",                                                                \
+         .type = PARAM_INT,                                                                        \
+         .min = 1,                                                                                 \
+         .max = 1000,                                                                              \
+         .fallback = "10",                                                                         \
+         .help = "Power iterations at most for the step size of a block."},                        \
+    {                                                                                              \
+        .key = "residual_every", .type = PARAM_INT, .min = 1, .max = 1e6, .fallback = "10",        \
+        .help = "Passes over the rows (n / b steps each) after which the true residual is "        \
+                "computed; it costs at most one pass more. Besides, it is computed whenever the "  \
+                "estimate from the blocks has reached the tolerance."                              \
+    }
+
+static const struct param_def askotch2_params[] = {
+    BLOCK_PARAMS,
+    {
+        .key = "sampling",
+        .type = PARAM_CHOICE,
+        .choices = samplings,
+        .fallback = "\"shuffled\"",
+        .help = "How blocks are drawn. shuffled: every pass meets all rows, in a new random order; "
+                "uniform: each block afresh, as published; leverage: likewise, with half of the "
+                "chance in proportion to approximate ridge leverage scores.",
+    },
+    {
+        .key = "accelerated",
+        .type = PARAM_BOOL,
+        .fallback = "true",
+        .help = "Nesterov's momentum; false is Skotch, version 2.",
+    },
+    {
+        .key = "mu",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1e30,
+        .min_exclusive = true,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Strong convexity the momentum assumes, lowered to 1/nu where it is larger; auto: "
+                "measured on four blocks.",
+    },
+    {
+        .key = "nu",
+        .type = PARAM_REAL,
+        .min = 1,
+        .max = 1e30,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Spread of the blocks the momentum assumes; auto: n / b.",
+    },
+    {.key = NULL},
+};
+
 static const struct param_def rpcholesky_params[] = {
     RANK_PARAM,
     {
@@ -146,6 +233,9 @@ static const struct param_def rpcholesky_params[] = {
 #define ROBUST_PRECONDITIONING                                                                     \
     "Díaz, Epperly, Frangella, Tropp, Webber: Robust, randomized preconditioning for kernel "     \
     "ridge regression, arXiv:2304.12465"
+#define ASKOTCH                                                                                    \
+    "Rathore, Frangella, Yang, Dereziński, Udell: Have ASkotch: A neat solution for large-scale " \
+    "kernel ridge regression, arXiv:2407.10070"
 #define RPCHOLESKY                                                                                 \
     "Chen, Epperly, Tropp, Webber: Randomly pivoted Cholesky: Practical approximation of a "       \
     "kernel "                                                                                      \
@@ -243,6 +333,14 @@ static const struct method_def solvers[] = {
                 "that of the preconditioner.",
         .params = pcg_params,
         .has_preconditioner = true,
+    },
+    {
+        .name = "askotch2",
+        .title = "Accelerated sketch-and-project, a fresh block of rows each step",
+        .paper = ASKOTCH,
+        .help = "An iteration is one block: b n kernel values. Memory: 4 numbers a row and target, "
+                "and b^2; for data too large for a preconditioner of all rows.",
+        .params = askotch2_params,
     },
     {.name = NULL},
 };

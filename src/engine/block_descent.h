@@ -1,0 +1,103 @@
+/*
+ * What the block methods for (K + ridge I) A = Y share: the points they move, the gradient of one
+ * block, the step, the residual, and when to stop. solver_skotch.c and solver_askotch2.c choose
+ * blocks, preconditioners and constants.
+ *
+ * f(A_j) = A_j'(K + ridge I) A_j / 2 - Y_j'A_j is minimised for t columns side by side. With E the
+ * point where gradients are taken (the papers' w or y), V the point that carries the momentum (z or
+ * v), and b a block of rows, a step is
+ *
+ *     G = K(b,:) E + ridge E(b,:) - Y(b,:)      D = P^-1 G (the caller's)
+ *     W = E - eta I_b D                                         the iterate
+ *     V = beta V + (1 - beta) E - kick I_b D
+ *     E = alpha V + (1 - alpha) W
+ *
+ * W is never stored: W = (E - alpha V) / (1 - alpha). Without momentum E = W, and there is no V.
+ * The ridge acts on E, where the gradient is taken.
+ *
+ * Residual. |G|^2, weighted by the block's chance, estimates |Y - (K + ridge I) E|^2 without bias
+ * and for nothing; its running mean is the relative residual that steps report. The true one of W
+ * costs a product with K. It is computed when the estimate of every column has reached the
+ * tolerance, but at most once a pass (as many steps as blocks hold n rows), and every
+ * `residual_every` passes. Only it decides about convergence; a column that has converged stays as
+ * it is.
+ *
+ * Restart. Where the sum of G'(V - E) over a pass is positive, momentum points uphill, and a
+ * column's V and E go back to W (O'Donoghue and Candes, arXiv:1204.3982, with block gradients);
+ * likewise where f has risen between two true residuals, which give f for nothing.
+ *
+ * Stops: CONVERGED by the true residual. STAGNATED: STALE_CHECKS true residuals in a row, none of
+ * them below 0.9 of its column's best so far, all within 30 times the rounding error of the
+ * product, eps |k| sqrt(n) |W_j|. -ERR_DIVERGED: infinity or NaN.
+ *
+ * Cost of a step beside the block's product with K: 4 n t numbers read and 2 n t written with
+ * momentum, none without. Memory: 4 n t numbers and 40 b t bytes at most.
+ */
+#pragma once
+
+#include "engine/solver.h"
+
+struct block_descent {
+    struct problem p;
+    double tolerance;
+    bool accelerated;
+    double alpha;        /* the caller's constant; 0 without momentum */
+    int64_t pass;        /* steps that touch n rows */
+    int64_t check_every; /* steps */
+    int64_t window;      /* steps the running mean looks back */
+
+    int64_t iteration;
+    int64_t since_check;   /* steps since the last true residual */
+    int64_t since_restart; /* steps of the present sums of slopes */
+    int64_t averaged;      /* steps in the running mean, up to window */
+    int stale_checks;
+    bool checked;       /* there has been a true residual */
+    bool *frozen;       /* [t] */
+    double kernel_size; /* mean of k(x, x) */
+    double eps;         /* of the vectors */
+
+    double *arrays;              /* the owner of those below, each [t] */
+    double *norm;                /* |Y_j| */
+    double *relative;            /* what steps report */
+    double *mean;                /* running mean of weighted |G_j|^2 */
+    double *bias;                /* true residual / estimate at the last check */
+    double *best;                /* smallest true relative residual */
+    double *value;               /* f at the last check, +infinity before */
+    double *slope;               /* sum of weighted G_j'(V_j - E_j) */
+    double *dots, *more, *a, *b; /* work */
+
+    struct mat E, V, W, R; /* n x t; V only with momentum */
+    struct mat G;          /* most x t of the vectors' type */
+    struct mat D, Q;       /* most x t float64 */
+};
+
+struct block_step {
+    double eta, kick, beta;
+};
+
+/* Rows of a block: those asked for, at most n; auto: n / 100, but at least 2 sqrt(n) and
+ * BLOCK_ROWS_MIN and at most BLOCK_ROWS_MAX. A block of n / 100 rows costs a pass of 100 steps;
+ * small n take larger ones, as long as their dense algebra stays small beside b n kernel values. */
+enum { BLOCK_ROWS_MIN = 256, BLOCK_ROWS_MAX = 8192 };
+int64_t block_rows(int64_t n, const struct param_value *v);
+
+/* `most` rows of a block at most, n / `pass` on average. residual_every in passes. */
+int block_descent_init(struct block_descent *d, const struct problem *p, double tolerance,
+                       int64_t most, int64_t pass, int64_t residual_every, bool accelerated,
+                       struct err *err);
+void block_descent_deinit(struct block_descent *d); /* accepts zeroed, half-built */
+
+/* The block's gradient, b x t in float64; valid until the next call. `chance` is that of each of
+ * the rows to be in this block: one for all (row_chances NULL), or each its own, [b]. */
+int block_descent_gradient(struct block_descent *d, const int64_t *index, int64_t b, double chance,
+                           const double *row_chances, struct mat *ret, struct err *err);
+/* One step with D, of the gradient's shape; then restarts and true residuals as they fall due.
+ * 0, a reason to stop, or a negative error. */
+int block_descent_step(struct block_descent *d, const int64_t *index, const struct mat *D,
+                       struct block_step step, struct err *err);
+
+bool block_descent_done(const struct block_descent *d);       /* every column is frozen */
+double block_descent_residual(const struct block_descent *d); /* largest relative; NaN: unknown */
+int block_descent_coef(struct block_descent *d, const struct mat *A, struct err *err);
+int block_descent_save(const struct block_descent *d, struct state *to, struct err *err);
+int block_descent_load(struct block_descent *d, const struct state *from, struct err *err);

@@ -1,0 +1,333 @@
+/* The block methods with blocks smaller than the problem, in all their variants: against a Cholesky
+ * solution by plain loops, in the awkward cases, and from a saved state to the same bits. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "conformance/solve_fixture.h"
+
+static int open_device(void **state)
+{
+    *state = device_open(1);
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    device_close(*state);
+    return 0;
+}
+
+struct variant {
+    const char *solver;
+    const char *params; /* JSON */
+};
+
+static const struct variant variants[] = {
+    {"askotch2", "{\"block_size\": 40}"},
+    {"askotch2", "{\"block_size\": 40, \"accelerated\": false}"},
+    {"askotch2", "{\"block_size\": 40, \"sampling\": \"uniform\"}"},
+    {"askotch2", "{\"block_size\": 40, \"sampling\": \"leverage\"}"},
+    {"askotch2", "{\"block_size\": 41, \"block_preconditioner\": \"nystrom\", \"rank\": 20}"},
+    {"askotch2", "{\"block_size\": 40, \"block_preconditioner\": \"nystrom\", \"rank\": 30, "
+                 "\"damping\": \"regularization\", \"accelerated\": false}"},
+};
+enum { VARIANTS = sizeof(variants) / sizeof(*variants) };
+
+static struct solver_options variant_options(const struct variant *v, double tolerance)
+{
+    struct solver_options o = {.tolerance = tolerance};
+    cleanup_json struct json *j = NULL;
+    must(json_parse(v->params, strlen(v->params), &j, &err));
+    must(param_read(catalog_find(CATALOG_SOLVERS, v->solver)->params, j, NULL, &o.params, &err));
+    return o;
+}
+
+static struct solve_outcome run(struct fixture *f, const struct variant *v, double tolerance,
+                                int64_t steps)
+{
+    const struct solver_options options = variant_options(v, tolerance);
+    const struct solve_limits limits = {
+        .tolerance = tolerance, .max_iterations = steps, .time_budget_s = INFINITY};
+    struct world w = world_calm();
+    const struct solve_control control = world_control(&w);
+    struct solve_outcome outcome = {.reason = REASON_NONE};
+    must(solve_run(solver_find(v->solver), &f->problem, &options, &limits, &control, NULL,
+                   &f->kernel, &f->host, &f->A, &outcome, &err));
+    return outcome;
+}
+
+/* |K (A - reference)| / |K reference|, K with its ridge. */
+static double prediction_error(const struct fixture *f, const double *M, const double *reference)
+{
+    double *A = device_get(f->be, &f->A);
+    double error = 0, size = 0;
+    for (int64_t c = 0; c < f->t; c++) {
+        for (int64_t i = 0; i < f->n; i++) {
+            double e = 0, p = 0;
+            for (int64_t j = 0; j < f->n; j++) {
+                e += M[i + j * f->n] * (A[j + c * f->n] - reference[j + c * f->n]);
+                p += M[i + j * f->n] * reference[j + c * f->n];
+            }
+            error += e * e;
+            size += p * p;
+        }
+    }
+    mem_free(A);
+    return sqrt(error / size);
+}
+
+static double *solution(const struct fixture *f, const double *M)
+{
+    double *L = host_zeros(f->n * f->n), *X = host_zeros(f->n * f->t);
+    memcpy(L, M, (size_t)(f->n * f->n) * sizeof(double));
+    assert_true(host_factor(L, f->n));
+    memcpy(X, f->Y, (size_t)(f->n * f->t) * sizeof(double));
+    host_solve(L, f->n, X, f->t);
+    mem_free(L);
+    return X;
+}
+
+struct precision_case {
+    enum dtype points, vectors;
+    double tolerance, error;
+};
+
+static const struct precision_case precisions[] = {
+    {DTYPE_F64, DTYPE_F64, 1e-10, 1e-9},
+    {DTYPE_F32, DTYPE_F64, 1e-4, 3e-4},
+    {DTYPE_F32, DTYPE_F32, 1e-4, 3e-4},
+};
+
+static void check_variants(struct backend *be, enum kernel_id id, const struct precision_case *p)
+{
+    struct fixture f;
+    const struct fixture_spec spec = {.kernel = id,
+                                      .points = p->points,
+                                      .vectors = p->vectors,
+                                      .n = 150,
+                                      .d = 3,
+                                      .t = 3,
+                                      .lambda = 1e-2,
+                                      .seed = 7};
+    fixture_init(&f, be, &spec);
+    double *M = fixture_matrix(&f), *reference = solution(&f, M);
+    for (int i = 0; i < VARIANTS; i++) {
+        const struct solve_outcome out = run(&f, &variants[i], p->tolerance, 5000);
+        const double error = prediction_error(&f, M, reference);
+        if (out.reason != REASON_CONVERGED || !(error <= p->error)) {
+            print_error("%s %s, %s, points %s, vectors %s: %s after %ld, residual %g, error %g\n",
+                        variants[i].solver, variants[i].params, kernel_name(id),
+                        dtype_name(p->points), dtype_name(p->vectors), reason_name(out.reason),
+                        (long)out.iterations, out.relative_residual, error);
+            fail();
+        }
+    }
+    mem_free(reference);
+    mem_free(M);
+    fixture_deinit(&f);
+}
+
+static void test_every_variant_kernel_and_precision(void **state)
+{
+    for (int id = 0; id < KERNEL_COUNT_; id++) {
+        for (size_t p = 0; id != KERNEL_SIGMOID && p < 3; p++) {
+            check_variants(*state, (enum kernel_id)id, &precisions[p]);
+        }
+    }
+}
+
+/* Without any preconditioner: a kernel that is kind to it. */
+static void test_ablation(void **state)
+{
+    static const struct variant plain[] = {
+        {"askotch2", "{\"block_size\": 40, \"block_preconditioner\": \"none\"}"},
+    };
+    struct fixture f;
+    const struct fixture_spec spec = {.kernel = KERNEL_LAPLACIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 150,
+                                      .d = 3,
+                                      .t = 1,
+                                      .lambda = 1e-2};
+    fixture_init(&f, *state, &spec);
+    double *M = fixture_matrix(&f);
+    for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++) {
+        const struct solve_outcome out = run(&f, &plain[i], 1e-6, 5000);
+        assert_int_equal(out.reason, REASON_CONVERGED);
+        double *A = device_get(f.be, &f.A);
+        assert_true(host_residual(&f, M, A) <= 1.01e-6);
+        mem_free(A);
+    }
+    mem_free(M);
+    fixture_deinit(&f);
+}
+
+/* A solver made anew, with the state `from` unless that is NULL, after so many iterations. */
+static struct solver *advance(struct fixture *f, const struct variant *v, const struct state *from,
+                              int64_t until)
+{
+    const struct solver_ops *ops = solver_find(v->solver);
+    const struct solver_options options = variant_options(v, 1e-14);
+    struct solver *s = NULL;
+    struct step_report at = {.iteration = 0};
+    must(ops->setup(&f->problem, &options, &s, &err));
+    if (from != NULL) {
+        must(ops->load(s, from, &err));
+    }
+    for (int i = 0; i < 10000 && at.iteration < until; i++) {
+        must(ops->step(s, &at, &err));
+    }
+    assert_int_equal(at.iteration, until);
+    return s;
+}
+
+static double *coefficients(struct fixture *f, const struct variant *v, struct solver *s)
+{
+    must(solver_find(v->solver)->coef(s, &f->A, &err));
+    return device_get(f->be, &f->A);
+}
+
+/* 17 steps, the state, and from there 23 more by another solver; and 40 in one go. */
+static void check_saved(struct fixture *f, const struct variant *v)
+{
+    const struct solver_ops *ops = solver_find(v->solver);
+    const size_t size = (size_t)(f->n * f->t) * sizeof(double);
+    struct solver *whole = advance(f, v, NULL, 40), *first = advance(f, v, NULL, 17);
+    struct state *kept = state_new();
+    assert_non_null(kept);
+    must(ops->save(first, kept, &err));
+    struct solver *loaded = advance(f, v, kept, 0), *second = advance(f, v, kept, 40);
+    double *a = coefficients(f, v, first), *b = coefficients(f, v, loaded);
+    assert_memory_equal(a, b, size);
+    double *c = coefficients(f, v, whole), *d = coefficients(f, v, second);
+    assert_memory_equal(c, d, size);
+    double *const numbers[] = {a, b, c, d};
+    struct solver *const solvers[] = {whole, first, loaded, second};
+    for (int i = 0; i < 4; i++) {
+        mem_free(numbers[i]);
+        ops->teardown(solvers[i]);
+    }
+    state_free(kept);
+}
+
+static void test_saved_states_go_on_to_the_same_bits(void **state)
+{
+    for (int i = 0; i < VARIANTS; i++) {
+        struct fixture f;
+        const struct fixture_spec spec = {.kernel = KERNEL_MATERN52,
+                                          .points = DTYPE_F32,
+                                          .vectors = i % 2 == 0 ? DTYPE_F32 : DTYPE_F64,
+                                          .n = 170,
+                                          .d = 3,
+                                          .t = 2,
+                                          .lambda = 1e-4,
+                                          .seed = 3};
+        fixture_init(&f, *state, &spec);
+        check_saved(&f, &variants[i]);
+        fixture_deinit(&f);
+    }
+}
+
+/* From the solution there is nothing to do but to see that. */
+static void test_warm_start(void **state)
+{
+    struct fixture f;
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 150,
+                                      .d = 3,
+                                      .t = 2,
+                                      .lambda = 1e-3};
+    fixture_init(&f, *state, &spec);
+    double *M = fixture_matrix(&f), *X = solution(&f, M);
+    struct mat start = device_mat(f.be, DTYPE_F64, f.n, f.t, X);
+    f.problem.start = &start;
+    for (int i = 0; i < VARIANTS; i++) {
+        const struct solve_outcome out = run(&f, &variants[i], 1e-8, 20);
+        assert_int_equal(out.reason, REASON_CONVERGED);
+        assert_int_equal(out.iterations, 1);
+    }
+    f.be->ops->mat_free(f.be, &start);
+    mem_free(X);
+    mem_free(M);
+    fixture_deinit(&f);
+}
+
+enum { PATIENCE = 5000 };
+
+/* Converges, or, where it is given few steps, stops for a
+ * reason that is true, with finite coefficients. */
+static void check_awkward(struct backend *be, const struct fixture_spec *spec, bool constant,
+                          double tolerance, int64_t steps)
+{
+    for (int i = 0; i < VARIANTS; i++) {
+        struct fixture f;
+        fixture_init(&f, be, spec);
+        for (int64_t k = 0; constant && k < f.n * f.t; k++) {
+            f.Y[k] = 1.0;
+        }
+        must(be->ops->mat_put(be, f.Y, f.n, &f.problem.Y, &err));
+        double *M = fixture_matrix(&f);
+        const struct solve_outcome out = run(&f, &variants[i], tolerance, steps);
+        double *A = device_get(be, &f.A);
+        const double truth = host_residual(&f, M, A);
+        const bool honest = out.reason == REASON_CONVERGED
+                                ? truth <= 1.01 * tolerance
+                                : steps < PATIENCE && (out.reason == REASON_STAGNATED ||
+                                                       out.reason == REASON_ITERATION_LIMIT);
+        if (!honest || !isfinite(truth)) {
+            print_error("%s %s: %s after %ld, residual %g\n", variants[i].solver,
+                        variants[i].params, reason_name(out.reason), (long)out.iterations, truth);
+            fail();
+        }
+        mem_free(A);
+        mem_free(M);
+        fixture_deinit(&f);
+    }
+}
+
+static void test_awkward_problems(void **state)
+{
+    struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                .points = DTYPE_F64,
+                                .vectors = DTYPE_F64,
+                                .n = 1,
+                                .d = 2,
+                                .t = 2,
+                                .lambda = 1e-6};
+    check_awkward(*state, &spec, false, 1e-12, PATIENCE);
+    spec.n = 3; /* fewer than a block */
+    check_awkward(*state, &spec, false, 1e-10, PATIENCE);
+    spec.n = 130;
+    spec.lambda = 1e-2;
+    check_awkward(*state, &spec, true, 1e-9, PATIENCE);
+    spec.copies = 50;
+    check_awkward(*state, &spec, false, 1e-9, PATIENCE);
+    spec.t = 26;
+    check_awkward(*state, &spec, false, 1e-6, PATIENCE);
+}
+
+static void test_tiny_ridge(void **state)
+{
+    struct fixture_spec spec = {.kernel = KERNEL_MATERN32,
+                                .points = DTYPE_F64,
+                                .vectors = DTYPE_F64,
+                                .n = 90,
+                                .d = 3,
+                                .t = 1,
+                                .lambda = 1e-12};
+    check_awkward(*state, &spec, false, 1e-6, 600);
+    spec.points = spec.vectors = DTYPE_F32;
+    check_awkward(*state, &spec, false, 1e-6, 600);
+    spec.lambda = 0;
+    check_awkward(*state, &spec, false, 1e-6, 600);
+}
+
+#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+
+TEST_MAIN(on_device(test_every_variant_kernel_and_precision), on_device(test_ablation),
+          on_device(test_saved_states_go_on_to_the_same_bits), on_device(test_warm_start),
+          on_device(test_awkward_problems), on_device(test_tiny_ridge))
