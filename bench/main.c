@@ -17,10 +17,16 @@ static int print_line(const struct json *j, struct err *err)
     return printf("%s\n", text) < 0 || fflush(stdout) != 0 ? err_errno(err, "write the report") : 0;
 }
 
+static int open_device(const struct bench_options *o, struct backend **ret, struct err *err)
+{
+    return o->isa != NULL ? backend_cpu_open(o->isa, o->threads, ret, err)
+                          : backend_open(providers, o->device, o->threads, ret, err);
+}
+
 static int run(const struct bench_options *o, struct err *err)
 {
     struct backend *be = NULL;
-    int r = backend_open(providers, o->device, o->threads, &be, err);
+    int r = open_device(o, &be, err);
     if (r < 0) {
         return r;
     }

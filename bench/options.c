@@ -7,10 +7,11 @@
 
 const char bench_usage[] =
     "krr-bench operator [--kernel gaussian] [--n 20000] [--m N] [--d 18] [--rhs 1]\n"
-    "          [--precision float32|float64|mixed] [--device cpu] [--threads 0] [--symmetric]\n"
-    "          [--repeat 5] [--bandwidth S] [--seed 0] [--save FILE]\n"
+    "          [--precision float32|float64|mixed] [--device cpu] [--isa NAME] [--threads 0]\n"
+    "          [--symmetric] [--repeat 5] [--bandwidth S] [--seed 0] [--save FILE]\n"
     "          [--cached [--storage exact|float16]]\n"
     "    Times Y <- K(P,Q) V on normal random points; one JSON line. --symmetric: Q is P.\n"
+    "    --isa takes the kernel loops of avx512, avx2 or portable instead of the best.\n"
     "    --cached keeps the kernel values in memory; it needs --symmetric.\n"
     "    --save writes points, weights and product as a safetensors file.\n"
     "krr-bench solve --job ORDER.json [--trace FILE] [--device cpu] [--threads 0]\n"
@@ -33,6 +34,7 @@ enum flag {
     FLAG_SEED,
     FLAG_SAVE,
     FLAG_DEVICE,
+    FLAG_ISA,
     FLAG_THREADS,
     FLAG_JOB,
     FLAG_TRACE,
@@ -54,6 +56,7 @@ static const struct option operator_flags[] = {
     {"seed", required_argument, NULL, FLAG_SEED},
     {"save", required_argument, NULL, FLAG_SAVE},
     {"device", required_argument, NULL, FLAG_DEVICE},
+    {"isa", required_argument, NULL, FLAG_ISA},
     {"threads", required_argument, NULL, FLAG_THREADS},
     {"help", no_argument, NULL, FLAG_HELP},
     {NULL, 0, NULL, 0},
@@ -168,6 +171,9 @@ static int read_flag(int flag, const char *text, struct bench_options *o, struct
     case FLAG_DEVICE:
         o->device = text;
         return 0;
+    case FLAG_ISA:
+        o->isa = text;
+        return 0;
     case FLAG_JOB:
         o->solve.job = text;
         return 0;
@@ -244,6 +250,9 @@ int bench_options_read(int argc, char **argv, struct bench_options *ret, struct 
     }
     if (r == 0 && o.command == BENCH_OPERATOR) {
         r = complete_operator(&o.product, err);
+    }
+    if (r == 0 && o.isa != NULL && strcmp(o.device, "cpu") != 0) {
+        r = err_set(err, ERR_INVALID, "--isa belongs to --device cpu.");
     }
     if (r == 0 && o.command == BENCH_SOLVE && o.solve.job == NULL) {
         r = err_set(err, ERR_INVALID, "solve needs --job.");

@@ -31,7 +31,8 @@ struct solve_bench_options {
 struct bench_options {
     enum bench_command command;
     const char *device;
-    int threads; /* 0: what the machine grants */
+    const char *isa; /* of the CPU's kernel loops; NULL: the best */
+    int threads;     /* 0: what the machine grants */
     struct operator_options product;
     struct solve_bench_options solve;
 };

@@ -145,6 +145,11 @@ struct backend_provider {
 };
 extern const struct backend_provider backend_cpu_provider;
 
+/* The CPU with the kernel loops of one instruction set: "avx512", "avx2", "portable". NULL takes
+ * the best, as the provider does; what this processor or this build lacks is -ERR_UNSUPPORTED. For
+ * measurements and tests. */
+int backend_cpu_open(const char *isa, int threads, struct backend **ret, struct err *err);
+
 /* By device name: "cpu", "auto", "cuda", "cuda:1". What this program was not linked with, or what
  * the machine lacks, is -ERR_UNSUPPORTED at "#/device" and says what is missing. */
 int backend_open(const struct backend_provider *const *providers, const char *device, int threads,

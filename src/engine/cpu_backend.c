@@ -1,4 +1,5 @@
 #include <omp.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "engine/cpu.h"
@@ -36,11 +37,21 @@ static int64_t cpu_memory_available(struct backend *be)
 
 static const struct backend_ops cpu_ops;
 
-static int cpu_open(int ordinal, int threads, struct backend **ret, struct err *err)
+static const struct tile_isa *find_isa(const char *name)
 {
-    if (ordinal != 0) {
-        return err_at(err, ERR_UNSUPPORTED, "#/device",
-                      "The CPU is one device: \"cpu\". Choose how much of it by threads.");
+    int i = 0;
+    while (tile_isa_list(i) != NULL && name != NULL && strcmp(tile_isa_list(i)->name, name) != 0) {
+        i++;
+    }
+    return tile_isa_list(i);
+}
+
+int backend_cpu_open(const char *isa, int threads, struct backend **ret, struct err *err)
+{
+    const struct tile_isa *loops = find_isa(isa);
+    if (loops == NULL) {
+        return err_set(err, ERR_UNSUPPORTED,
+                       "This machine or this build lacks the instruction set \"%.40s\".", isa);
     }
     if (threads < 0 || threads > THREADS_MAX) {
         return err_at(err, ERR_INVALID, "#/threads", "The number of threads is 0 to %d.",
@@ -52,10 +63,19 @@ static int cpu_open(int ordinal, int threads, struct backend **ret, struct err *
     }
     cpu->base.ops = &cpu_ops;
     cpu->base.threads = threads > 0 ? threads : omp_get_num_procs();
-    cpu->isa = tile_isa_list(0);
+    cpu->isa = loops;
     cpu->base.isa = cpu->isa->name;
     *ret = &cpu->base;
     return 0;
+}
+
+static int cpu_open(int ordinal, int threads, struct backend **ret, struct err *err)
+{
+    if (ordinal != 0) {
+        return err_at(err, ERR_UNSUPPORTED, "#/device",
+                      "The CPU is one device: \"cpu\". Choose how much of it by threads.");
+    }
+    return backend_cpu_open(NULL, threads, ret, err);
 }
 
 const struct backend_provider backend_cpu_provider = {
