@@ -5,9 +5,11 @@
  *   cpu_mat.c      memory, conversion, column operations
  *   cpu_blas.c     dense algebra by OpenBLAS
  *   cpu_points.c   points prepared for a kernel
- *   cpu_oracle.c   kmv, kblock, kdiag: who computes which tile, in which order sums are added
+ *   cpu_oracle.c   kmv, kblock, kdiag
+ *   cpu_plain.c    kmv: who computes which tile, in which order sums are added
  *   cpu_symmetric.c  kmv of a view with itself: every tile serves both sides
  *   cpu_cache.*    kernel values kept for products of all points with themselves
+ *   cpu_sweep.c    a band of rows against others, for both
  *   cpu_tile.*     the loops themselves, one build for each instruction set
  *
  * Threads are OpenMP's, in the tiles; OpenBLAS has its own. They never run at the same time: BLAS

@@ -136,7 +136,7 @@ static void fill_task(struct filler *f, const struct symmetric_task *t)
     const int wide = f->kept.wide;
     for (int64_t x = t->first; x < t->end; x += wide) {
         const struct group g = {.first = x, .rows = (int)min_i64(wide, t->end - x), .lanes = wide};
-        oracle__load_panel(f->o, g, f->panel);
+        oracle__load_panel(f->o, g, f->z, f->panel);
         for (int64_t z = t->step == 0 ? x : t->z_first; z < t->z_end; z += TILE_RUN) {
             fill_tile(f, x, z, (int)min_i64(TILE_RUN, t->z_end - z));
         }

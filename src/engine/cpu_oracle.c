@@ -1,10 +1,9 @@
 /*
- * The kernel oracle: which thread computes which tile, and in which order sums are added.
+ * The kernel oracle: products by cpu_plain.c and cpu_symmetric.c, and here what they share, blocks
+ * and diagonals.
  *
- * The rows of P are cut into groups, one panel each: wide ones, then narrow ones for the rest. The
- * rows of Q are cut into chunks of fixed length. One task sums one group over one chunk; a group's
- * chunk sums are added in order. Neither the number of rows nor the number of threads changes what
- * is added to what, so a row of the product has the same bits always.
+ * The rows of a block are cut into groups, one panel each: wide ones, then narrow ones for the
+ * rest.
  */
 #include <omp.h>
 #include <string.h>
@@ -12,17 +11,12 @@
 #include "base/mem.h"
 #include "engine/cpu_oracle.h"
 
-#define CHUNK (34 * TILE_RUN)   /* rows of Q; fixed, see above */
 #define BLOCK_RUN 64            /* rows of Q in a tile of kblock: whole panels */
 #define SEGMENT (8 * BLOCK_RUN) /* rows of Q one task of kblock takes */
 
-/* What one thread works in. Layouts as in cpu_tile.h; T arrays in space for float64. */
+/* What one thread works in for blocks. Layouts as in cpu_tile.h; T arrays in space for float64. */
 struct scratch {
     double K[TILE_RUN * TILE_LANES];
-    double weights[TILE_COLS * TILE_RUN];
-    double x_sums[TILE_COLS * TILE_LANES];
-    double sums[TILE_COLS * TILE_LANES];
-    double totals[TILE_COLS * TILE_LANES];
     const void *z[TILE_RUN + TILE_BLOCK];
     double panel[] __attribute__((aligned(TILE_ALIGN))); /* T[ld][lanes] */
 } __attribute__((aligned(TILE_ALIGN)));
@@ -105,23 +99,13 @@ static void plan_deinit(struct plan *plan)
     plan->scratch = mem_free(plan->scratch);
 }
 
-void oracle__load_panel(const struct oracle *o, struct group g, void *panel)
+void oracle__load_panel(const struct oracle *o, struct group g, const void **rows, void *panel)
 {
     for (int i = 0; i < g.lanes; i++) {
         const int64_t member = g.first + (i < g.rows ? i : g.rows - 1);
-        const void *row = points_row(o->P.points, view_row(&o->P, member));
-        if (o->dtype == DTYPE_F32) {
-            float *lane = (float *)panel + i;
-            for (int64_t k = 0; k < o->ld; k++) {
-                lane[k * g.lanes] = ((const float *)row)[k];
-            }
-        } else {
-            double *lane = (double *)panel + i;
-            for (int64_t k = 0; k < o->ld; k++) {
-                lane[k * g.lanes] = ((const double *)row)[k];
-            }
-        }
+        rows[i] = points_row(o->P.points, view_row(&o->P, member));
     }
+    o->loops->pack(rows, o->ld, g.lanes, panel);
 }
 
 void oracle__load_rows(const struct oracle *o, int64_t first, int count, const void **z)
@@ -145,7 +129,8 @@ void oracle__load_rows(const struct oracle *o, int64_t first, int count, const v
 
 /* ---- kmv ---- */
 
-void oracle__load_weights(const struct product *p, int64_t first, int count, int ld, void *weights)
+void oracle__load_weights(const struct product *p, int64_t first, int count, int padded, int ld,
+                          void *weights)
 {
     const struct mat *V = &p->V;
     const size_t size = dtype_size(p->weights);
@@ -159,43 +144,13 @@ void oracle__load_weights(const struct product *p, int64_t first, int count, int
         } else {
             cpu__convert(DTYPE_F64, to, DTYPE_F32, (const float *)V->data + at, count);
         }
-        memset(to + (size_t)count * size, 0, (size_t)(ld - count) * size);
+        memset(to + (size_t)count * size, 0, (size_t)(padded - count) * size);
     }
 }
 
 void oracle__run(const struct product *p, enum tile_use use, int lanes, const struct tile *t)
 {
     (p->weights == DTYPE_F32 ? p->o.loops->run : p->o.loops->run_f64)(use, lanes, t);
-}
-
-/* s->sums <- the group's kernel values times V over one chunk of Q. */
-static void sum_chunk(const struct product *p, struct group g, int64_t chunk, struct scratch *s)
-{
-    const int cols = (int)p->V.cols;
-    memset(s->x_sums, 0, (size_t)(cols * g.lanes) * sizeof *s->x_sums);
-    memset(s->sums, 0, (size_t)(cols * g.lanes) * sizeof *s->sums);
-    struct tile t = {.kernel = &p->o.kernel,
-                     .panel = s->panel,
-                     .z = s->z,
-                     .d = p->o.d,
-                     .cols = cols,
-                     .z_weights = s->weights,
-                     .x_sums = s->x_sums};
-    const int64_t end = min_i64((chunk + 1) * CHUNK, p->o.Q.count);
-    for (int64_t first = chunk * CHUNK; first < end; first += TILE_RUN) {
-        t.count = (int)min_i64(TILE_RUN, end - first);
-        oracle__load_rows(&p->o, first, t.count, s->z);
-        oracle__load_weights(p, first, t.count, TILE_RUN, s->weights);
-        oracle__run(p, TILE_ROWS, g.lanes, &t);
-        p->sums->drain(s->x_sums, cols * g.lanes, s->sums);
-    }
-}
-
-static void add_to(double *restrict totals, const double *restrict sums, int n)
-{
-    for (int i = 0; i < n; i++) {
-        totals[i] += sums[i];
-    }
 }
 
 void oracle__write(const struct product *p, int64_t first, int64_t rows, const double *totals,
@@ -210,80 +165,6 @@ void oracle__write(const struct product *p, int64_t first, int64_t rows, const d
             mat_set(&p->Y, first + i, c, y);
         }
     }
-}
-
-/* Many groups: a thread takes a group over all of Q. */
-static void product_by_groups(const struct product *p, const struct plan *plan, int64_t chunks)
-{
-#pragma omp parallel for num_threads(p->o.threads) schedule(dynamic)
-    for (int64_t i = 0; i < plan->groups; i++) {
-        struct scratch *s = my_scratch(plan);
-        const struct group g = group_at(&p->o, plan, i);
-        const int n = (int)p->V.cols * g.lanes;
-        memset(s->totals, 0, (size_t)n * sizeof *s->totals);
-        oracle__load_panel(&p->o, g, s->panel);
-        for (int64_t chunk = 0; chunk < chunks; chunk++) {
-            sum_chunk(p, g, chunk, s);
-            add_to(s->totals, s->sums, n);
-        }
-        oracle__write(p, g.first, g.rows, s->totals, g.lanes);
-    }
-}
-
-/* Few groups: threads share one group's chunks, a wave of them at a time; `sums` has room for
- * one wave, `totals` for one group. */
-static void product_group(const struct product *p, const struct plan *plan, struct group g,
-                          int64_t chunks, int64_t wave, double *sums, double *totals)
-{
-    const int n = (int)p->V.cols * g.lanes;
-    memset(totals, 0, (size_t)n * sizeof *totals);
-    for (int64_t first = 0; first < chunks; first += wave) {
-        const int64_t end = min_i64(first + wave, chunks);
-#pragma omp parallel num_threads(p->o.threads)
-        {
-            struct scratch *s = my_scratch(plan);
-            oracle__load_panel(&p->o, g, s->panel);
-#pragma omp for schedule(dynamic)
-            for (int64_t chunk = first; chunk < end; chunk++) {
-                sum_chunk(p, g, chunk, s);
-                memcpy(sums + (chunk - first) * n, s->sums, (size_t)n * sizeof *sums);
-            }
-        }
-        for (int64_t chunk = first; chunk < end; chunk++) {
-            add_to(totals, sums + (chunk - first) * n, n);
-        }
-    }
-    oracle__write(p, g.first, g.rows, totals, g.lanes);
-}
-
-static int product_by_chunks(const struct product *p, const struct plan *plan, int64_t chunks,
-                             struct err *err)
-{
-    const int64_t wave = min_i64(chunks, 8L * p->o.threads);
-    const size_t n = (size_t)p->V.cols * TILE_LANES;
-    cleanup_mem double *sums = mem_array((size_t)wave + 1, n * sizeof *sums);
-    if (sums == NULL) {
-        return err_no_memory(err);
-    }
-    for (int64_t i = 0; i < plan->groups; i++) {
-        product_group(p, plan, group_at(&p->o, plan, i), chunks, wave, sums,
-                      sums + (size_t)wave * n);
-    }
-    return 0;
-}
-
-static int plain_product(const struct product *p, struct err *err)
-{
-    const int64_t chunks = ceil_div(p->o.Q.count, CHUNK);
-    struct plan plan;
-    int rc = plan_init(&plan, &p->o, err);
-    if (rc == 0 && (plan.groups >= 2L * p->o.threads || chunks < 2)) {
-        product_by_groups(p, &plan, chunks);
-    } else if (rc == 0) {
-        rc = product_by_chunks(p, &plan, chunks, err);
-    }
-    plan_deinit(&plan);
-    return rc;
 }
 
 static bool same_view(const struct view *P, const struct view *Q)
@@ -324,7 +205,7 @@ int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const s
         cols = both > 0 ? both : min_i64(TILE_COLS, left);
         p.V = mat_cols(*V, c, cols);
         p.Y = mat_cols(*Y, c, cols);
-        rc = both > 0 ? oracle__symmetric_product(&p, err) : plain_product(&p, err);
+        rc = both > 0 ? oracle__symmetric_product(&p, err) : oracle__plain_product(&p, err);
         be->kernel_entries += P.count * Q.count;
     }
     return rc;
@@ -376,7 +257,7 @@ static void block_task(const struct oracle *o, const struct plan *plan, struct g
     if (segment * SEGMENT >= end) {
         return;
     }
-    oracle__load_panel(o, g, s->panel);
+    oracle__load_panel(o, g, s->z, s->panel);
     for (int64_t first = segment * SEGMENT; first < end; first += BLOCK_RUN) {
         const int count = (int)min_i64(BLOCK_RUN, end - first);
         load_values(o, g, first, count, s);

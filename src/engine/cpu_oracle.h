@@ -48,14 +48,16 @@ int oracle__init(struct oracle *o, struct backend *be, struct view P, struct vie
 int oracle__product_init(struct product *p, struct backend *be, struct view P, struct view Q,
                          const struct mat *V, const struct mat *Y, struct err *err);
 
-/* panel <- the group's rows, T[ld][lanes]. Lanes without a row repeat the last one. */
-void oracle__load_panel(const struct oracle *o, struct group g, void *panel);
+/* panel <- the group's rows, T[ld][lanes]. Lanes without a row repeat the last one. `rows` has room
+ * for a pointer a lane. */
+void oracle__load_panel(const struct oracle *o, struct group g, const void **rows, void *panel);
 
 /* z[0 ..] <- members first .. first+count-1 of Q, and the spare rows a tile asks for. */
 void oracle__load_rows(const struct oracle *o, int64_t first, int count, const void **z);
 
-/* weights[c][at .. at+ld-1] <- V(first .. first+count-1, c), the rest 0. */
-void oracle__load_weights(const struct product *p, int64_t first, int count, int ld, void *weights);
+/* weights[c * ld ..] <- V(first .. first+count-1, c), and 0 up to `padded` numbers. */
+void oracle__load_weights(const struct product *p, int64_t first, int count, int padded, int ld,
+                          void *weights);
 
 /* One tile of the product. */
 void oracle__run(const struct product *p, enum tile_use use, int lanes, const struct tile *t);
@@ -63,6 +65,9 @@ void oracle__run(const struct product *p, enum tile_use use, int lanes, const st
 /* Y(first .. first+rows-1, c) <- a totals[c * ld + i] + b Y. */
 void oracle__write(const struct product *p, int64_t first, int64_t rows, const double *totals,
                    int64_t ld);
+
+/* cpu_plain.c: any product. */
+int oracle__plain_product(const struct product *p, struct err *err);
 
 /* cpu_symmetric.c: the product when P and Q are the same view of n points. How many of `cols`
  * columns it takes at a time: as many as its sums have room for, or 0 when the plain product is no

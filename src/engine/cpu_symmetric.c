@@ -19,41 +19,33 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/cpu_cache.h"
+#include "engine/cpu_sweep.h"
 
-#define TOTALS_MAX (48L << 20)   /* bytes beside a float32 Y */
-#define BLOCK_ROWS 1024          /* at most; what packing a panel costs is spread over them */
-#define BLOCKS 16                /* at least, rows permitting, so that threads are kept busy */
-#define PANEL_BYTES (256 * 1024) /* panels and their sums stay in the second-level cache */
-#define Z_NUMBERS 256            /* z_sums, a vector each, stay in the first-level cache */
+#define TOTALS_MAX (48L << 20) /* bytes beside a float32 Y */
+#define BLOCK_ROWS 1024        /* at most; what packing a panel costs is spread over them */
+#define BLOCKS 16              /* at least, rows permitting, so that threads are kept busy */
 
 struct symmetric {
     const struct product *p;
+    struct sweep sweep;
     int cols;
     int wide;
     struct symmetric_grid grid;
     int64_t n, block;          /* of the grid */
     const struct cache *cache; /* NULL: no values are kept */
-    int panels;                /* of a block at a time */
-    int run;                   /* rows z at a time */
     double *totals;            /* [cols][ld] */
     int64_t ld;
     double factor; /* what is added to totals: so many times the sums */
     atomic_int_fast64_t next;
     atomic_int_fast64_t *turn; /* of each block */
     char *scratch;
-    size_t scratch_size, panel_size, lane_size; /* bytes; of a panel and of [cols][wide] numbers */
+    size_t scratch_size; /* bytes a thread */
 };
 
 /* What one thread works in. */
 struct buffers {
-    char *panels;                /* T[panels][ld][wide] */
-    char *x_weights, *x_sums;    /* W[panels][cols][wide] */
-    char *z_weights;             /* W[cols][TILE_RUN] */
-    char *z_sums;                /* [TILE_RUN][cols] vectors */
+    struct band band;
     double *x_totals, *z_totals; /* [cols][block] */
-    const void **z;
-    struct cache_tiles kept; /* of the task at hand */
 };
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
@@ -70,36 +62,6 @@ int64_t oracle__symmetric_cols(int64_t n, int wide, enum dtype sums, int64_t col
     }
     /* A plain product evaluates each value twice, for TILE_COLS columns at a time. */
     return ceil_div(cols, most) < 2 * ceil_div(cols, TILE_COLS) ? min_i64(most, cols) : 0;
-}
-
-static size_t whole_lines(size_t bytes)
-{
-    return (bytes + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
-}
-
-/* The parts of a thread's scratch; `base` NULL measures it. */
-static size_t lay_out(const struct symmetric *s, char *base, struct buffers *ret)
-{
-    char *at = base;
-    const size_t panels = (size_t)s->panels, cols = (size_t)s->cols;
-    const size_t block = whole_lines(cols * (size_t)s->block * sizeof(double));
-    ret->panels = at;
-    at += panels * s->panel_size;
-    ret->x_weights = at;
-    at += panels * s->lane_size;
-    ret->x_sums = at;
-    at += panels * s->lane_size;
-    ret->z_weights = at;
-    at += whole_lines(cols * TILE_RUN * sizeof(double));
-    ret->z_sums = at;
-    at += (size_t)(s->run + TILE_BLOCK) * cols * TILE_ALIGN;
-    ret->x_totals = (double *)(void *)at;
-    at += block;
-    ret->z_totals = (double *)(void *)at;
-    at += block;
-    ret->z = (const void **)(void *)at;
-    at += whole_lines((TILE_RUN + TILE_BLOCK) * sizeof(void *));
-    return (size_t)(at - base);
 }
 
 struct symmetric_grid oracle__symmetric_grid(int64_t n, int64_t wide)
@@ -128,77 +90,14 @@ struct symmetric_task oracle__symmetric_task(const struct symmetric_grid *g, int
 
 static void symmetric_plan(struct symmetric *s)
 {
-    const struct oracle *o = &s->p->o;
-    const int64_t wide = s->wide;
-    s->grid = oracle__symmetric_grid(s->p->o.P.count, wide);
+    s->grid = oracle__symmetric_grid(s->p->o.P.count, s->wide);
     s->n = s->grid.n;
     s->block = s->grid.block;
-    s->panel_size = (size_t)(o->ld * wide) * dtype_size(o->dtype);
-    s->lane_size = (size_t)(s->cols * wide) * dtype_size(s->p->weights);
-    s->panels =
-        (int)clamp(PANEL_BYTES / (int64_t)(s->panel_size + 2 * s->lane_size), 1, s->block / wide);
-    s->run = (int)clamp(Z_NUMBERS / s->cols / TILE_BLOCK * TILE_BLOCK, TILE_BLOCK, TILE_RUN);
-    s->scratch_size = lay_out(s, NULL, &(struct buffers){0});
+    sweep_init(&s->sweep, s->p, TILE_BOTH, s->block / s->wide);
+    s->scratch_size = s->sweep.size + 2 * (size_t)(s->cols * s->block) * sizeof(double);
 }
 
 /* ---- one task ---- */
-
-/* Panels first .. first+panels-1 rows of P into b, with their weights; sums are 0. */
-static void load_panels(const struct symmetric *s, int64_t first, int64_t end, struct buffers *b)
-{
-    for (int i = 0; first + i * s->wide < end; i++) {
-        const int64_t at = first + i * s->wide;
-        const int rows = (int)min_i64(s->wide, end - at);
-        const struct group g = {.first = at, .rows = rows, .lanes = s->wide};
-        if (b->kept.values == NULL) {
-            oracle__load_panel(&s->p->o, g, b->panels + (size_t)i * s->panel_size);
-        }
-        oracle__load_weights(s->p, at, rows, s->wide, b->x_weights + (size_t)i * s->lane_size);
-        memset(b->x_sums + (size_t)i * s->lane_size, 0, s->lane_size);
-    }
-}
-
-/* The loaded panels, rows first .. end-1, against the rows z_first .. z_end-1. x_totals and
- * z_totals begin at the first of these rows. */
-static void run_panels(const struct symmetric *s, enum tile_use use, int64_t first, int64_t end,
-                       int64_t z_first, int64_t z_end, double *x_totals, double *z_totals,
-                       struct buffers *b)
-{
-    const struct product *p = s->p;
-    const int panels = (int)ceil_div(end - first, s->wide);
-    int pending = 0; /* rows since sums were drained */
-    for (int64_t z = z_first; z < z_end; z += s->run) {
-        const int count = (int)min_i64(s->run, z_end - z);
-        oracle__load_rows(&p->o, z, count, b->z);
-        oracle__load_weights(p, z, count, TILE_RUN, b->z_weights);
-        pending += count;
-        const bool drain = pending + s->run > TILE_RUN || z + count == z_end;
-        for (int i = 0; i < panels; i++) {
-            const size_t lanes_at = (size_t)i * s->lane_size;
-            const struct tile t = {.kernel = &p->o.kernel,
-                                   .panel = b->panels + (size_t)i * s->panel_size,
-                                   .z = b->z,
-                                   .d = p->o.d,
-                                   .count = count,
-                                   .cols = s->cols,
-                                   .z_weights = b->z_weights,
-                                   .x_sums = b->x_sums + lanes_at,
-                                   .x_weights = b->x_weights + lanes_at,
-                                   .z_sums = b->z_sums,
-                                   .kept = cache_at(&b->kept, first + i * s->wide, z),
-                                   .storage = b->kept.storage};
-            oracle__run(p, use, s->wide, &t);
-            for (int c = 0; drain && c < s->cols; c++) {
-                const size_t column = lanes_at + (size_t)c * (s->lane_size / (size_t)s->cols);
-                p->sums->drain(b->x_sums + column, s->wide, x_totals + c * s->block + i * s->wide);
-            }
-        }
-        pending = drain ? 0 : pending;
-        if (use == TILE_BOTH) {
-            p->sums->fold(b->z_sums, count, s->cols, z_totals + (z - z_first), s->block);
-        }
-    }
-}
 
 /* A block with itself, panel by panel: the panel's own rows once, those after it for both. */
 static void diagonal_task(const struct symmetric *s, const struct symmetric_task *t,
@@ -206,21 +105,22 @@ static void diagonal_task(const struct symmetric *s, const struct symmetric_task
 {
     for (int64_t x = t->first; x < t->end; x += s->wide) {
         const int64_t next = min_i64(x + s->wide, t->end);
-        double *here = b->x_totals + (x - t->first), *after = b->x_totals + (next - t->first);
-        load_panels(s, x, next, b);
-        run_panels(s, TILE_ROWS, x, next, x, next, here, NULL, b);
-        run_panels(s, TILE_BOTH, x, next, next, t->end, here, after, b);
+        const struct sweep_sums here = {.sums = b->x_totals + (x - t->first), .ld = s->block};
+        const struct sweep_sums after = {.sums = b->x_totals + (next - t->first), .ld = s->block};
+        sweep_load(&s->sweep, TILE_BOTH, x, next, s->wide, &b->band);
+        sweep_run(&s->sweep, TILE_ROWS, x, next, here, here, &b->band);
+        sweep_run(&s->sweep, TILE_BOTH, next, t->end, here, after, &b->band);
     }
 }
 
 static void pair_task(const struct symmetric *s, const struct symmetric_task *t, struct buffers *b)
 {
-    const int64_t step = (int64_t)s->panels * s->wide;
+    const int64_t step = (int64_t)s->sweep.panels * s->wide;
+    const struct sweep_sums z_totals = {.sums = b->z_totals, .ld = s->block};
     for (int64_t x = t->first; x < t->end; x += step) {
-        const int64_t next = min_i64(x + step, t->end);
-        load_panels(s, x, next, b);
-        run_panels(s, TILE_BOTH, x, next, t->z_first, t->z_end, b->x_totals + (x - t->first),
-                   b->z_totals, b);
+        const struct sweep_sums x_totals = {.sums = b->x_totals + (x - t->first), .ld = s->block};
+        sweep_load(&s->sweep, TILE_BOTH, x, min_i64(x + step, t->end), s->wide, &b->band);
+        sweep_run(&s->sweep, TILE_BOTH, t->z_first, t->z_end, x_totals, z_totals, &b->band);
     }
 }
 
@@ -247,7 +147,7 @@ static void run_task(struct symmetric *s, int64_t task, struct buffers *b)
 {
     const struct symmetric_task t = oracle__symmetric_task(&s->grid, task);
     const size_t sums = (size_t)(s->cols * s->block) * sizeof(double);
-    b->kept = cache_tiles(s->cache, task);
+    b->band.kept = cache_tiles(s->cache, task);
     memset(b->x_totals, 0, sums);
     if (t.step == 0) {
         diagonal_task(s, &t, b);
@@ -266,9 +166,11 @@ static void run_tasks(struct symmetric *s)
     const int64_t tasks = min_i64(s->grid.tasks, s->p->tasks);
 #pragma omp parallel num_threads(s->p->o.threads)
     {
+        char *memory = s->scratch + (size_t)omp_get_thread_num() * s->scratch_size;
         struct buffers b;
-        lay_out(s, s->scratch + (size_t)omp_get_thread_num() * s->scratch_size, &b);
-        memset(b.z_sums, 0, (size_t)((s->run + TILE_BLOCK) * s->cols) * TILE_ALIGN);
+        sweep_place(&s->sweep, memory, &b.band);
+        b.x_totals = (double *)(void *)(memory + s->sweep.size);
+        b.z_totals = b.x_totals + s->cols * s->block;
         int64_t task;
         while ((task = atomic_fetch_add(&s->next, 1)) < tasks) {
             run_task(s, task, &b);

@@ -35,6 +35,7 @@ typedef float half_f32 VECTOR(TILE_VEC_BYTES / 2);
 /* As many 16-bit numbers as a vector has lanes. */
 typedef uint16_t short_f32 VECTOR(TILE_VEC_BYTES / 2);
 typedef uint16_t short_f64 VECTOR(TILE_VEC_BYTES / 4);
+typedef double loose_f64 __attribute__((vector_size(TILE_VEC_BYTES), may_alias, aligned(8)));
 
 /* What is summed over the features, and what is made of it. */
 enum form {
@@ -94,23 +95,19 @@ static enum form form_of(const struct tile *t)
     }
 }
 
-/* Halves are added until one number is left; a fixed order. */
-INLINE double sum_lanes_f64(vec_f64 v)
+/* totals[i] += v[i]. */
+INLINE void add_lanes_f64(double *totals, vec_f64 v)
 {
-    double lane[TILE_VEC_BYTES / sizeof(double)] __attribute__((aligned(TILE_VEC_BYTES)));
-    *(vec_f64 *)lane = v;
-    for (int n = (int)(sizeof lane / sizeof lane[0]) / 2; n > 0; n /= 2) {
-        UNROLL for (int i = 0; i < n; i++) lane[i] += lane[i + n];
-    }
-    return lane[0];
+    *(loose_f64 *)totals += v;
 }
 
-INLINE double sum_lanes_f32(vec_f32 v)
+INLINE void add_lanes_f32(double *totals, vec_f32 v)
 {
     half_f32 half[2];
     memcpy(half, &v, sizeof v);
-    return sum_lanes_f64(__builtin_convertvector(half[0], vec_f64) +
-                         __builtin_convertvector(half[1], vec_f64));
+    add_lanes_f64(totals, __builtin_convertvector(half[0], vec_f64));
+    add_lanes_f64(totals + sizeof(vec_f64) / sizeof(double),
+                  __builtin_convertvector(half[1], vec_f64));
 }
 
 /* 9e-8 relative. */
@@ -237,6 +234,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
         {
             .wide = TILE_WIDE * LANES_F32,
             .narrow = LANES_F32,
+            .pack = pack_f32,
             .run = run_f32,
             .run_f64 = run_mixed,
             .drain = drain_f32,
@@ -247,6 +245,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
         {
             .wide = TILE_WIDE * LANES_F32 / 2,
             .narrow = LANES_F32 / 2,
+            .pack = pack_f64,
             .run = run_f64,
             .run_f64 = run_f64,
             .drain = drain_f64,

@@ -69,13 +69,17 @@ enum tile_use { TILE_VALUES, TILE_ROWS, TILE_BOTH, TILE_USES_ };
 struct tile_loops {
     int wide, narrow; /* the two panel widths, in lanes */
 
+    /* panel T[ld][lanes] <- rows[0 .. lanes-1], each T[ld]. */
+    void (*pack)(const void *const *rows, int64_t ld, int lanes, void *panel);
+
     /* With weights and sums of type T, or float64. */
     void (*run)(enum tile_use use, int lanes, const struct tile *t);
     void (*run_f64)(enum tile_use use, int lanes, const struct tile *t);
 
-    /* For sums of type T: totals[i] += sums[i]; sums[i] <- 0. */
-    void (*drain)(void *sums, int n, double *totals);
-    /* The same for z_sums of so many rows: totals[c * ld + j] += the sum of a vector. */
+    /* For x_sums of type T: totals[c * ld + i] += sums[c][i]; sums[c][i] <- 0. */
+    void (*drain)(void *x_sums, int lanes, int cols, double *totals, int64_t ld);
+    /* The same for z_sums of so many rows: totals[c * ld + j] += the sum of a vector. Up to
+     * TILE_BLOCK rows more are read and set to 0. */
     void (*fold)(void *z_sums, int rows, int cols, double *totals, int64_t ld);
     /* n values of type T in [0, 1] (whole vectors, both aligned) in the 16 bits of
      * KERNEL_STORE_HALF. */

@@ -305,7 +305,7 @@ static void check_sums_case(struct sample *t, const struct sums_case *m)
     /* Twice, to see that drain and fold leave nothing behind. */
     for (int pass = 0; pass < 2; pass++) {
         (m->weights_f64 ? loops->run_f64 : loops->run)(m->use, t->lanes, &tile);
-        sums->drain(&x_sums, m->cols * t->lanes, x_totals);
+        sums->drain(&x_sums, t->lanes, m->cols, x_totals, t->lanes);
         sums->fold(z_sums, t->count, m->cols, z_totals, TILE_RUN);
     }
     const double rtol = m->weights_f64 ? 1e-13 : 4e-6;
