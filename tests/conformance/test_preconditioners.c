@@ -1,6 +1,6 @@
-/* Every preconditioner against dense algebra on the host, and randomly pivoted Cholesky against the
- * law of its pivots. */
+/* Every preconditioner against dense algebra on the host, and the pivots against their laws. */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "conformance/solve_fixture.h"
@@ -73,33 +73,61 @@ static struct fixture_spec spec_of(enum kernel_id kernel, int64_t n, double lamb
                                  .seed = 1};
 }
 
-/* At full rank F F' = K, so that P^-1 is the inverse of the whole matrix. */
+/* P^-1 Y of the fixture's targets into f->A; the rank must be as expected. */
+static void precondition(struct fixture *f, const char *name, int64_t rank, int64_t expected)
+{
+    const struct precond_ops *ops = precond_find(name);
+    struct precond *m = precond_make(f, name, rank, 0);
+    assert_int_equal(ops->rank(m), expected);
+    must(ops->apply(m, &f->problem.Y, &f->A, &err));
+    ops->teardown(m);
+}
+
+static const char *const low_rank[] = {"rpcholesky", "nystrom_uniform", "nystrom_gaussian",
+                                       "cholesky_greedy", NULL};
+static const char *const pivoted[] = {"rpcholesky", "nystrom_uniform", "cholesky_greedy", NULL};
+
+/* The lists above are the registry. */
+static void test_lists_are_complete(void **state)
+{
+    (void)state;
+    int count = 0;
+    for (const struct precond_ops *const *ops = precond_list(); *ops != NULL; ops++) {
+        count += strcmp((*ops)->name, "none") != 0;
+    }
+    for (const char *const *name = low_rank; *name != NULL; name++) {
+        assert_non_null(precond_find(*name));
+        count--;
+    }
+    assert_int_equal(count, 0);
+}
+
+/* At full rank F F' = K, so that P^-1 is the inverse of the whole matrix; a rank above n is n. */
 static void test_full_rank_is_the_inverse(void **state)
 {
     struct backend *be = *state;
     struct fixture f;
     const struct fixture_spec spec = spec_of(KERNEL_LAPLACIAN, 80, 1e-4);
     fixture_init(&f, be, &spec);
-    struct precond *m = precond_make(&f, "rpcholesky", 80, 0);
-    assert_int_equal(precond_find("rpcholesky")->rank(m), 80);
-    must(precond_find("rpcholesky")->apply(m, &f.problem.Y, &f.A, &err));
-    double *A = device_get(be, &f.A), *M = fixture_matrix(&f);
-    assert_true(host_residual(&f, M, A) < 1e-9);
+    double *M = fixture_matrix(&f);
+    for (const char *const *name = low_rank; *name != NULL; name++) {
+        precondition(&f, *name, 200, 80);
+        double *A = device_get(be, &f.A);
+        assert_true(host_residual(&f, M, A) < 1e-9);
+        mem_free(A);
+    }
     mem_free(M);
-    mem_free(A);
-    precond_find("rpcholesky")->teardown(m);
     fixture_deinit(&f);
 }
 
 /* The pivots determine the approximation: P = K(:,S) K(S,S)^-1 K(S,:) + ridge I. */
-static void test_is_the_nystrom_approximation(void **state)
+static void check_nystrom(struct backend *be, const char *name)
 {
-    struct backend *be = *state;
     struct fixture f;
     const struct fixture_spec spec = spec_of(KERNEL_MATERN32, 60, 1e-3);
     fixture_init(&f, be, &spec);
-    struct precond *m = precond_make(&f, "rpcholesky", 15, 4);
-    must(precond_find("rpcholesky")->apply(m, &f.problem.Y, &f.A, &err));
+    struct precond *m = precond_make(&f, name, 15, strcmp(name, "rpcholesky") == 0 ? 4 : 0);
+    must(precond_find(name)->apply(m, &f.problem.Y, &f.A, &err));
     double *A = device_get(be, &f.A), *K = fixture_matrix(&f);
     int64_t k = 0;
     const int64_t n = f.n, *S = pivoted_pivots(m, &k);
@@ -134,8 +162,15 @@ static void test_is_the_nystrom_approximation(void **state)
     mem_free(core);
     mem_free(K);
     mem_free(A);
-    precond_find("rpcholesky")->teardown(m);
+    precond_find(name)->teardown(m);
     fixture_deinit(&f);
+}
+
+static void test_is_the_nystrom_approximation(void **state)
+{
+    for (const char *const *name = pivoted; *name != NULL; name++) {
+        check_nystrom(*state, *name);
+    }
 }
 
 /* P^-1 is symmetric and positive definite in every precision: x'P^-1 y = y'P^-1 x, x'P^-1 x > 0. */
@@ -168,7 +203,7 @@ static void test_symmetric_and_positive(void **state)
 }
 
 /* A matrix of rank 4 (three features and a constant) is finished after 4 pivots, whatever was asked
- * for, and duplicates are never chosen twice. */
+ * for, and duplicates are never chosen twice; a sketch has all its columns and is no worse. */
 static void test_ends_early_when_exhausted(void **state)
 {
     struct backend *be = *state;
@@ -176,34 +211,151 @@ static void test_ends_early_when_exhausted(void **state)
     struct fixture_spec spec = spec_of(KERNEL_LINEAR, 120, 1e-3);
     spec.copies = 50;
     fixture_init(&f, be, &spec);
-    struct precond *m = precond_make(&f, "rpcholesky", 100, 10);
-    assert_int_equal(precond_find("rpcholesky")->rank(m), 4);
-    must(precond_find("rpcholesky")->apply(m, &f.problem.Y, &f.A, &err));
-    double *A = device_get(be, &f.A), *M = fixture_matrix(&f);
-    assert_true(host_residual(&f, M, A) < 1e-9);
+    double *M = fixture_matrix(&f);
+    for (const char *const *name = low_rank; *name != NULL; name++) {
+        precondition(&f, *name, 100, strcmp(*name, "nystrom_gaussian") == 0 ? 100 : 4);
+        double *A = device_get(be, &f.A);
+        assert_true(host_residual(&f, M, A) < 1e-9);
+        mem_free(A);
+    }
     mem_free(M);
-    mem_free(A);
-    precond_find("rpcholesky")->teardown(m);
     fixture_deinit(&f);
 }
 
-/* Without a ridge P stays definite. */
-static void test_zero_ridge(void **state)
+/* In mixed precision kernel values have errors of float32: what is left of a matrix of rank 4 after
+ * 4 pivots is noise, which is no pivot. */
+static void test_noise_is_no_pivot(void **state)
+{
+    struct fixture f;
+    struct fixture_spec spec = spec_of(KERNEL_LINEAR, 120, 1e-3);
+    spec.points = DTYPE_F32;
+    fixture_init(&f, *state, &spec);
+    for (const char *const *name = pivoted; *name != NULL; name++) {
+        precondition(&f, *name, 100, 4);
+    }
+    fixture_deinit(&f);
+}
+
+/* Degenerate problems, where P must stay finite and definite: y'P^-1 y > 0 for each target. */
+static void check_definite(struct fixture *f, const char *name, int64_t rank)
+{
+    struct precond *m = precond_make(f, name, rank, 0);
+    must(precond_find(name)->apply(m, &f->problem.Y, &f->A, &err));
+    double *Z = device_get(f->be, &f->A);
+    for (int64_t c = 0; c < f->t; c++) {
+        double yz = 0;
+        for (int64_t i = 0; i < f->n; i++) {
+            yz += f->Y[i + c * f->n] * Z[i + c * f->n];
+        }
+        if (!(isfinite(yz) && yz > 0)) {
+            print_error("%s: y'P^-1 y = %g\n", name, yz);
+            fail();
+        }
+    }
+    mem_free(Z);
+    precond_find(name)->teardown(m);
+}
+
+static void test_degenerate_problems(void **state)
+{
+    static const struct {
+        enum kernel_id kernel;
+        int64_t n, copies, rank;
+        double lambda;
+    } cases[] = {
+        {KERNEL_LAPLACIAN, 50, 0, 20, 0}, /* no ridge */
+        {KERNEL_GAUSSIAN, 60, 59, 30, 0}, /* one point, and no ridge: K of rank 1 */
+        {KERNEL_GAUSSIAN, 60, 59, 60, 1e-6},
+        {KERNEL_GAUSSIAN, 1, 0, 0, 1e-3}, /* one row */
+        {KERNEL_LINEAR, 1, 0, 7, 0},
+        {KERNEL_GAUSSIAN, 90, 0, 500, 0}, /* rank > n > the numerical rank */
+        {KERNEL_GAUSSIAN, 90, 0, 500, 1e-9},
+    };
+    static const enum dtype points[] = {DTYPE_F32, DTYPE_F32, DTYPE_F64};
+    static const enum dtype vectors[] = {DTYPE_F32, DTYPE_F64, DTYPE_F64};
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        for (int precision = 0; precision < 3; precision++) {
+            struct fixture f;
+            struct fixture_spec spec = spec_of(cases[c].kernel, cases[c].n, cases[c].lambda);
+            spec.points = points[precision];
+            spec.vectors = vectors[precision];
+            spec.copies = cases[c].copies;
+            fixture_init(&f, *state, &spec);
+            for (const char *const *name = low_rank; *name != NULL; name++) {
+                check_definite(&f, *name, cases[c].rank);
+            }
+            fixture_deinit(&f);
+        }
+    }
+}
+
+/* K = 0 without a ridge: points at the origin and a linear kernel without a constant. */
+static void test_zero_matrix(void **state)
 {
     struct backend *be = *state;
     struct fixture f;
-    const struct fixture_spec spec = spec_of(KERNEL_LAPLACIAN, 50, 0);
+    const struct fixture_spec spec = spec_of(KERNEL_LINEAR, 30, 0);
     fixture_init(&f, be, &spec);
-    struct precond *m = precond_make(&f, "rpcholesky", 20, 0);
-    must(precond_find("rpcholesky")->apply(m, &f.problem.Y, &f.A, &err));
-    double *Z = device_get(be, &f.A), yz = 0;
-    for (int64_t i = 0; i < f.n; i++) {
-        yz += f.Y[i] * Z[i];
+    memset(f.X, 0, (size_t)(f.n * f.d) * sizeof(double));
+    f.kernel.coef0 = 0;
+    be->ops->points_free(be, f.points);
+    must(be->ops->points_new(be, &f.kernel, spec.points, &f.host, &f.points, &err));
+    f.problem.X = f.points;
+    for (const char *const *name = low_rank; *name != NULL; name++) {
+        precondition(&f, *name, 10, 0);
+        check_definite(&f, *name, 10);
     }
-    assert_true(isfinite(yz) && yz > 0);
-    mem_free(Z);
-    precond_find("rpcholesky")->teardown(m);
     fixture_deinit(&f);
+}
+
+/* Conjugate gradients with a preconditioner of a sixth of the rank find the solution of the dense
+ * system, and sooner than without one. */
+static void check_pcg(struct backend *be, enum kernel_id kernel, enum dtype dtype, double tolerance)
+{
+    struct fixture f;
+    struct fixture_spec spec = spec_of(kernel, 180, 1e-4);
+    spec.points = spec.vectors = dtype;
+    fixture_init(&f, be, &spec);
+    double *M = fixture_matrix(&f);
+    struct solver_options options = options_make("pcg", "none", tolerance);
+    const struct solver_ops *pcg = solver_find("pcg");
+    int64_t plain = 0;
+    for (int i = -1; i < 0 || low_rank[i] != NULL; i++) {
+        if (i >= 0) {
+            options.precond = precond_find(low_rank[i]);
+            options.precond_params = params_make(low_rank[i], 30, 0);
+        }
+        struct solver *s = NULL;
+        struct step_report report = {.iteration = 0};
+        must(pcg->setup(&f.problem, &options, &s, &err));
+        int r = 0;
+        while (r == 0 && report.iteration < 2000) {
+            r = pcg->step(s, &report, NULL);
+        }
+        must(pcg->coef(s, &f.A, &err));
+        double *A = device_get(be, &f.A);
+        plain = i < 0 ? report.iteration : plain;
+        if (r != REASON_CONVERGED || !(host_residual(&f, M, A) <= 2 * tolerance) ||
+            report.iteration > plain) {
+            print_error("%s, %s, %s: %d after %d iterations, residual %g\n", options.precond->name,
+                        kernel_name(kernel), dtype_name(dtype), r, (int)report.iteration,
+                        host_residual(&f, M, A));
+            fail();
+        }
+        mem_free(A);
+        pcg->teardown(s);
+    }
+    mem_free(M);
+    fixture_deinit(&f);
+}
+
+static void test_pcg_finds_the_solution(void **state)
+{
+    static const enum kernel_id kernels[] = {KERNEL_GAUSSIAN, KERNEL_LAPLACIAN_L1, KERNEL_MATERN52};
+    for (int i = 0; i < 3; i++) {
+        check_pcg(*state, kernels[i], DTYPE_F32, 1e-3);
+        check_pcg(*state, kernels[i], DTYPE_F64, 1e-10);
+    }
 }
 
 /* ---- the law of the pivots ---- */
@@ -309,9 +461,74 @@ static void test_law_of_the_pivots(void **state)
     fixture_deinit(&f);
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+/* The largest residual each time, by elimination of the whole matrix on the host. */
+static void test_greedy_pivots(void **state)
+{
+    enum { COUNT = 100 };
+    struct fixture f;
+    const struct fixture_spec spec = spec_of(KERNEL_MATERN32, 300, 0); /* K without a ridge */
+    fixture_init(&f, *state, &spec);
+    const int64_t n = f.n;
+    double *A = fixture_matrix(&f), *column = host_zeros(n);
+    struct precond *m = precond_make(&f, "cholesky_greedy", COUNT, 0);
+    int64_t count = 0;
+    const int64_t *S = pivoted_pivots(m, &count);
+    assert_int_equal(count, COUNT);
+    for (int64_t k = 0; k < COUNT; k++) {
+        double largest = 0;
+        for (int64_t i = 0; i < n; i++) {
+            largest = fmax(largest, A[i + i * n]);
+        }
+        const double pivot = A[S[k] + S[k] * n];
+        assert_near(pivot, largest, 1e-11); /* rows that tie but for rounding may swap */
+        memcpy(column, A + S[k] * n, (size_t)n * sizeof(double));
+        for (int64_t j = 0; j < n; j++) {
+            for (int64_t i = 0; i < n; i++) {
+                A[i + j * n] -= column[i] * column[j] / pivot;
+            }
+        }
+    }
+    precond_find("cholesky_greedy")->teardown(m);
+    mem_free(column);
+    mem_free(A);
+    fixture_deinit(&f);
+}
 
-TEST_MAIN(on_device(test_full_rank_is_the_inverse), on_device(test_is_the_nystrom_approximation),
-          on_device(test_symmetric_and_positive), on_device(test_ends_early_when_exhausted),
-          on_device(test_zero_ridge),
-          cmocka_unit_test_setup_teardown(test_law_of_the_pivots, open_device_single, close_device))
+/* Each of the ten sets of three rows out of five equally often: Pearson's statistic with 9 degrees
+ * of freedom, four deviations above its mean; the seeds are fixed. */
+static void test_uniform_columns(void **state)
+{
+    enum { SETS = 10, DRAWS = 1000 };
+    struct fixture f;
+    const struct fixture_spec spec = spec_of(KERNEL_LAPLACIAN, N, 1e-6);
+    fixture_init(&f, *state, &spec);
+    int64_t seen[1 << N] = {0};
+    for (uint64_t seed = 0; seed < DRAWS; seed++) {
+        f.problem.seed = seed;
+        struct precond *m = precond_make(&f, "nystrom_uniform", K, 0);
+        int64_t count = 0;
+        const int64_t *S = pivoted_pivots(m, &count);
+        assert_int_equal(count, K);
+        seen[1 << S[0] | 1 << S[1] | 1 << S[2]]++;
+        precond_find("nystrom_uniform")->teardown(m);
+    }
+    double statistic = 0;
+    for (int set = 0; set < 1 << N; set++) {
+        const double expected = __builtin_popcount((unsigned)set) == K ? DRAWS / SETS : 0;
+        const double excess = (double)seen[set] - expected;
+        assert_true(expected > 0 || seen[set] == 0);
+        statistic += expected > 0 ? excess * excess / expected : 0;
+    }
+    assert_true(statistic < 9 + 4 * sqrt(18.0));
+    fixture_deinit(&f);
+}
+
+#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+#define on_one_thread(test) cmocka_unit_test_setup_teardown(test, open_device_single, close_device)
+
+TEST_MAIN(cmocka_unit_test(test_lists_are_complete), on_device(test_full_rank_is_the_inverse),
+          on_device(test_is_the_nystrom_approximation), on_device(test_symmetric_and_positive),
+          on_device(test_ends_early_when_exhausted), on_device(test_noise_is_no_pivot),
+          on_device(test_degenerate_problems), on_device(test_zero_matrix),
+          on_device(test_pcg_finds_the_solution), on_device(test_greedy_pivots),
+          on_one_thread(test_law_of_the_pivots), on_one_thread(test_uniform_columns))
