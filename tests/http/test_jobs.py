@@ -165,6 +165,9 @@ def test_every_kernel_trains(api, name, regression_dataset, kernel):
     {"name": "pcg", "preconditioner": "none"},
     {"name": "pcg", "preconditioner": "rpcholesky"},
     {"name": "pcg", "preconditioner": {"name": "rpcholesky", "rank": 40, "block_size": 1}},
+    {"name": "pcg", "preconditioner": "nystrom_uniform"},
+    {"name": "pcg", "preconditioner": {"name": "nystrom_gaussian", "rank": 60}},
+    {"name": "pcg", "preconditioner": {"name": "cholesky_greedy", "rank": "auto"}},
 ], ids=lambda s: s if isinstance(s, str) else "-".join(map(str, s.values()))[:40])
 def test_every_solver_finds_the_same_model(api, name, solver):
     X, y = data.regression(220, seed=5)
