@@ -64,9 +64,9 @@ static struct json *report(const struct backend *be, const struct job_spec *spec
 }
 
 /* The fit with its trace; a trace that was not written whole is an error. */
-static int run_traced(struct backend *be, const struct job_spec *spec, const struct dataset *train,
-                      const struct dataset *test, const char *trace_path, struct model **ret,
-                      struct fit_result *ret_result, struct err *err)
+static int run_traced(struct backend *be, const struct job_spec *spec, const struct fit_input *in,
+                      const char *trace_path, struct model **ret, struct fit_result *ret_result,
+                      struct err *err)
 {
     struct trace trace;
     int r = trace_open(trace_path, &trace, err);
@@ -79,7 +79,7 @@ static int run_traced(struct backend *be, const struct job_spec *spec, const str
         .report = trace_path != NULL ? keep_step : NULL,
         .started = clock_monotonic_s(),
     };
-    r = fit_run(be, spec, train, test, &control, ret, ret_result, err);
+    r = fit_run(be, spec, in, &control, ret, ret_result, err);
     const int closed = trace_close(&trace, r == 0 ? err : NULL);
     return r == 0 ? closed : r;
 }
@@ -96,7 +96,8 @@ int solve_run_order(struct backend *be, const struct solve_bench_options *o, str
         r = open_data(order, &train, &test, err);
     }
     if (r == 0) {
-        r = run_traced(be, order->spec, train, test, o->trace, &model, &result, err);
+        const struct fit_input in = {.train = train, .test = test};
+        r = run_traced(be, order->spec, &in, o->trace, &model, &result, err);
     }
     if (r == 0) {
         *ret = report(be, order->spec, &result);

@@ -11,9 +11,10 @@
 #include "engine/bandwidth.h"
 #include "engine/choose.h"
 #include "engine/fit_data.h"
+#include "engine/fit_model.h"
 #include "engine/memory.h"
 #include "engine/precond.h"
-#include "wire/names.h"
+#include "engine/warm.h"
 
 struct fit {
     struct backend *be;
@@ -28,7 +29,7 @@ struct fit {
     struct mat Y, A, P; /* P: predictions of the test rows */
     double *predicted;  /* [m, t] */
     double *found;      /* [n, t] the coefficients a search found, or NULL */
-    struct mat start;   /* the same on the backend */
+    struct mat start;   /* those, or an earlier model's; no rows: none */
     bool paused;        /* asked to, before the solve */
     char problem[SHA256_HEX_SIZE];
     struct fit_result result;
@@ -356,6 +357,58 @@ static int identify(struct fit *f, struct err *err)
     return 0;
 }
 
+static int no_earlier_model(const struct fit *f, struct err *err)
+{
+    return err_at(err, ERR_INVALID, "#/warm_start",
+                  "The model \"%s\" (version %" PRId64
+                  "), whose coefficients this job was to begin with, is not there.",
+                  f->spec->warm_start.model, f->spec->warm_start.version);
+}
+
+/* What the earlier model gives, brought to the backend. */
+static int upload_start(struct fit *f, const struct model *earlier, struct err *err)
+{
+    const struct backend_ops *o = f->be->ops;
+    const int64_t n = f->data.n, t = f->data.t;
+    cleanup_mem double *start = mem_array((size_t)(n * t), sizeof(double));
+    if (start == NULL) {
+        return err_no_memory(err);
+    }
+    int64_t found = 0;
+    int r = warm_start(earlier, &f->data, start, &found, err);
+    if (r == 0) {
+        r = o->mat_new(f->be, f->vectors, n, t, &f->start, err);
+    }
+    if (r == 0) {
+        r = o->mat_put(f->be, start, n, &f->start, err);
+    }
+    if (r == 0) {
+        say(f, found > 0 ? "info" : "warning",
+            "Warm start: %" PRId64 " of %" PRId64
+            " training rows have coefficients in the earlier model.",
+            found, n);
+    }
+    return r;
+}
+
+/* A job that has a checkpoint of its own can do without the model, and so can one whose search has
+ * found the solution on its way. */
+static int prepare_start(struct fit *f, const struct model *earlier, struct err *err)
+{
+    if (f->spec->warm_start.model[0] == '\0' || f->found != NULL) {
+        return 0;
+    }
+    if (earlier == NULL) {
+        return f->control->resume != NULL ? 0 : no_earlier_model(f, err);
+    }
+    if (f->solver->save == NULL) {
+        say(f, "info", "Warm start: the solver \"%s\" is direct and has no use for one.",
+            f->solver->name);
+        return 0;
+    }
+    return upload_start(f, earlier, err);
+}
+
 static int solve(struct fit *f, struct err *err)
 {
     const struct job_spec *spec = f->spec;
@@ -371,7 +424,7 @@ static int solve(struct fit *f, struct err *err)
         .points_dtype = f->data.dtype,
         .Y = f->Y,
         .seed = (uint64_t)spec->seed,
-        .start = f->found != NULL ? &f->start : NULL,
+        .start = f->start.rows > 0 ? &f->start : NULL,
     };
     const struct solve_limits limits = {
         .tolerance = spec->stop.tolerance,
@@ -392,105 +445,10 @@ static int solve(struct fit *f, struct err *err)
                              &f->result.outcome, err);
 }
 
-static char **copy_names(char *const *names, const int64_t *index, int64_t count)
-{
-    char **copy = mem_zarray((size_t)count, sizeof(*copy));
-    for (int64_t i = 0; copy != NULL && i < count; i++) {
-        copy[i] = mem_strdup(names[index != NULL ? index[i] : i]);
-        if (copy[i] == NULL) {
-            return (char **)names_free(copy, count);
-        }
-    }
-    return copy;
-}
-
-static int copy_all_names(const struct fit_data *data, struct model *m, struct err *err)
-{
-    char *const *names = data->train->info.column_names;
-    m->feature_names = copy_names(names, data->columns.features, data->d);
-    m->outputs = data->columns.targets;
-    m->target_names = copy_names(names, data->columns.target, m->outputs);
-    bool ok = m->feature_names != NULL && m->target_names != NULL;
-    if (data->columns.task == TASK_CLASSIFICATION) {
-        m->class_labels = copy_names(data->columns.labels, NULL, data->t);
-        ok = ok && m->class_labels != NULL;
-    }
-    return ok ? 0 : err_no_memory(err);
-}
-
-static int copy_kernel(const struct fit *f, struct model *m, struct err *err)
-{
-    m->kernel = f->kernel;
-    if (f->kernel.bandwidths != NULL) {
-        m->bandwidths = mem_dup(f->kernel.bandwidths, (size_t)f->kernel.d * sizeof(double));
-        m->kernel.bandwidths = m->bandwidths;
-        return m->bandwidths != NULL ? 0 : err_no_memory(err);
-    }
-    return 0;
-}
-
-/* A from the backend, transposed to rows. */
-static int copy_coefficients(const struct fit *f, struct model *m, struct err *err)
-{
-    const int64_t n = f->data.n, t = f->data.t;
-    cleanup_mem double *columns = mem_array((size_t)(n * t), sizeof(double));
-    m->coef = mem_array((size_t)(n * t), sizeof(double));
-    if (columns == NULL || m->coef == NULL) {
-        return err_no_memory(err);
-    }
-    const int r = f->be->ops->mat_get(f->be, &f->A, columns, n, err);
-    for (int64_t i = 0; r == 0 && i < n; i++) {
-        for (int64_t j = 0; j < t; j++) {
-            m->coef[i * t + j] = columns[i + j * n];
-        }
-    }
-    return r;
-}
-
-static void *take(void *slot)
-{
-    void *p = *(void **)slot;
-    *(void **)slot = NULL;
-    return p;
-}
-
-static int make_model(struct fit *f, struct model **ret, struct err *err)
-{
-    struct fit_data *data = &f->data;
-    struct model *m = mem_zalloc(sizeof(*m));
-    if (m == NULL) {
-        return err_no_memory(err);
-    }
-    m->task = data->columns.task;
-    m->m = data->n;
-    m->d = data->d;
-    m->t = data->t;
-    m->dtype = data->dtype;
-    int r = copy_kernel(f, m, err);
-    if (r == 0) {
-        r = copy_all_names(data, m, err);
-    }
-    if (r == 0) {
-        r = copy_coefficients(f, m, err);
-    }
-    if (r < 0) {
-        model_free(m);
-        return r;
-    }
-    m->centers = take(&data->X);
-    m->feature_mean = take(&data->feature_mean);
-    m->feature_scale = take(&data->feature_scale);
-    m->target_mean = take(&data->target_mean);
-    m->target_scale = take(&data->target_scale);
-    *ret = m;
-    return 0;
-}
-
-static int run(struct fit *f, const struct dataset *train, const struct dataset *test,
-               struct model **ret, struct err *err)
+static int run(struct fit *f, const struct fit_input *in, struct model **ret, struct err *err)
 {
     show_phase(f, "loading");
-    int r = fit_data_load(f->spec, train, test, &f->data, err);
+    int r = fit_data_load(f->spec, in->train, in->test, &f->data, err);
     if (r < 0) {
         return r;
     }
@@ -513,13 +471,16 @@ static int run(struct fit *f, const struct dataset *train, const struct dataset 
         r = upload(f, err);
     }
     if (r == 0) {
+        r = prepare_start(f, in->earlier, err);
+    }
+    if (r == 0) {
         r = keep_kernel(f, err);
     }
     if (r == 0) {
         r = solve(f, err);
     }
     if (r == 0 && f->result.outcome.model) {
-        r = make_model(f, ret, err);
+        r = fit_model_make(f->be, &f->kernel, &f->data, &f->A, ret, err);
     }
     return r;
 }
@@ -567,9 +528,9 @@ static int failure_to_result(struct fit *f, int r)
     return r == -ERR_NO_MEMORY || r == -ERR_CANCELLED ? 0 : r;
 }
 
-int fit_run(struct backend *be, const struct job_spec *spec, const struct dataset *train,
-            const struct dataset *test, const struct solve_control *control, struct model **ret,
-            struct fit_result *ret_result, struct err *err)
+int fit_run(struct backend *be, const struct job_spec *spec, const struct fit_input *in,
+            const struct solve_control *control, struct model **ret, struct fit_result *ret_result,
+            struct err *err)
 {
     struct fit f = {
         .be = be,
@@ -579,7 +540,7 @@ int fit_run(struct backend *be, const struct job_spec *spec, const struct datase
     };
     struct model *model = NULL;
     memory_peak_reset();
-    int r = run(&f, train, test, &model, err);
+    int r = run(&f, in, &model, err);
     if (r < 0) {
         r = failure_to_result(&f, r);
     }

@@ -25,12 +25,17 @@ struct fit_result {
 /* The `result` object of a job. */
 struct json *fit_result_to_json(const struct fit_result *r);
 
+struct fit_input {
+    const struct dataset *train;
+    const struct dataset *test;  /* when the spec names one, else NULL */
+    const struct model *earlier; /* the spec's warm_start, else NULL */
+};
+
 /*
- * `test` is the test data set when the spec names one, else NULL. *ret is NULL when the outcome's
- * `model` is false; *ret_result is set whenever 0 is returned. Bad combinations of
- * spec and data (no such column, width mismatch, too few rows) are -ERR_INVALID with a pointer into
- * the spec.
+ * *ret is NULL when the outcome's `model` is false; *ret_result is set whenever 0 is returned. Bad
+ * combinations of spec and data (no such column, width mismatch, too few rows, an earlier model of
+ * other features) are -ERR_INVALID with a pointer into the spec.
  */
-int fit_run(struct backend *be, const struct job_spec *spec, const struct dataset *train,
-            const struct dataset *test, const struct solve_control *control, struct model **ret,
-            struct fit_result *ret_result, struct err *err);
+int fit_run(struct backend *be, const struct job_spec *spec, const struct fit_input *in,
+            const struct solve_control *control, struct model **ret, struct fit_result *ret_result,
+            struct err *err);

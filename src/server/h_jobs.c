@@ -10,6 +10,7 @@
 #include "server/trainer.h"
 #include "server/view.h"
 #include "store/datasets.h"
+#include "store/models.h"
 #include "wire/spec.h"
 
 static void spec_freep(struct job_spec **s)
@@ -77,6 +78,25 @@ static int check_data(const struct app *app, const struct job_spec *spec, struct
     }
     dataset_info_deinit(&info);
     return r;
+}
+
+/* Fixes the version of the model to begin with, so that every attempt begins alike. */
+static int check_warm_start(const struct app *app, struct job_spec *spec, struct err *err)
+{
+    if (spec->warm_start.model[0] == '\0') {
+        return 0;
+    }
+    struct model_row row;
+    if (models_get(app->store, spec->warm_start.model, spec->warm_start.version, &row, err) < 0) {
+        return err->code == ERR_NOT_FOUND
+                   ? err_at(err, ERR_INVALID, "#/warm_start",
+                            "There is no such model or version to begin with: \"%s\".",
+                            spec->warm_start.model)
+                   : -(int)err->code;
+    }
+    spec->warm_start.version = row.version;
+    model_row_deinit(&row);
+    return 0;
 }
 
 /* Whether some training worker runs on the device asked for. */
@@ -147,6 +167,9 @@ static int create(struct request *rq, char ret_id[ID_SIZE], struct err *err)
     }
     if (r == 0) {
         r = check_data(rq->app, spec, err);
+    }
+    if (r == 0) {
+        r = check_warm_start(rq->app, spec, err);
     }
     if (r == 0) {
         r = check_room(rq->app, err);

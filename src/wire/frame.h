@@ -7,9 +7,9 @@
  *
  * daemon -> worker
  *   TRAIN       an order (order.h)
- *   CANCEL      {"job"}
- *   PAUSE       {"job"}: keep a checkpoint and end with reason "paused"
- *   LOAD        {"model","bytes"}: a model's file follows in CHUNK_DATA frames
+ *   START       {"job"} and the next bytes of the file of the model that the job begins with; all
+ * of them before the job's TRAIN CANCEL      {"job"} PAUSE       {"job"}: keep a checkpoint and end
+ * with reason "paused" LOAD        {"model","bytes"}: a model's file follows in CHUNK_DATA frames
  *   CHUNK_DATA  {"model"} and its next bytes
  *   UNLOAD      {"model"}
  *   PREDICT     {"model","rows"} and float64 [rows, d] row-major
@@ -43,6 +43,7 @@ enum frame_type {
     FRAME_TRAIN = 1,
     FRAME_CANCEL,
     FRAME_PAUSE,
+    FRAME_START,
     FRAME_LOAD,
     FRAME_CHUNK_DATA,
     FRAME_UNLOAD,

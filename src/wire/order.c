@@ -22,6 +22,14 @@ static const struct param_def order_params[] = {
         .fallback = "30",
         .help = "Seconds before the first checkpoint and between two.",
     },
+    {
+        .key = "start_bytes",
+        .type = PARAM_INT,
+        .min = 0,
+        .max = 9007199254740992.0,
+        .fallback = "0",
+        .help = "Size of the earlier model's file that came before the order.",
+    },
     {.key = NULL},
 };
 
@@ -128,6 +136,7 @@ int order_read(const struct json *j, struct order **ret, struct err *err)
         return rc;
     }
     o->attempt = param_int(&set, "attempt");
+    o->start_bytes = param_int(&set, "start_bytes");
     o->checkpoint_interval_s = param_real(&set, "checkpoint_interval_s");
     *ret = o;
     return 0;
@@ -145,6 +154,7 @@ struct json *order_write(const struct order *o)
     json_set_string(j, "test_dataset_sha256", o->test_dataset_sha256);
     json_set_string(j, "checkpoint_path", o->checkpoint_path);
     json_set_number(j, "checkpoint_interval_s", o->checkpoint_interval_s);
+    json_set_int(j, "start_bytes", o->start_bytes);
     struct json *ret = json_ok(j) ? j : NULL;
     j = ret == NULL ? j : NULL;
     return ret;

@@ -2,7 +2,7 @@
  * A training order: everything a worker needs to run one job, as one JSON document
  *   {"job": "job_…", "attempt": 1, "spec": {…}, "dataset_path": "…", "test_dataset_path": "…"|null,
  *    "dataset_sha256": "…"|null, "test_dataset_sha256": "…"|null, "checkpoint_path": "…"|null,
- *    "checkpoint_interval_s": 30}
+ *    "checkpoint_interval_s": 30, "start_bytes": 0}
  * The daemon sends it in a frame; `krrd-worker --job FILE` reads it from a file.
  */
 #pragma once
@@ -21,6 +21,7 @@ struct order {
      * folder exists. */
     char *checkpoint_path;
     double checkpoint_interval_s; /* default 30 */
+    int64_t start_bytes;          /* of the earlier model's file, sent before; 0: none was */
 };
 /* Pointers as in job_spec_read, behind "#/spec". */
 int order_read(const struct json *j, struct order **ret, struct err *err);

@@ -131,6 +131,20 @@ static void write_stop(const struct job_spec *spec, struct json *j)
     json_set_number(stop, "time_budget_s", spec->stop.time_budget_s); /* infinity prints null */
 }
 
+static void write_warm_start(const struct job_spec *spec, struct json *j)
+{
+    static const char key[] = "warm_start";
+    if (spec->warm_start.model[0] == '\0') {
+        json_set(j, key, json_new_null());
+        return;
+    }
+    struct json *warm = json_set_object(j, key);
+    json_set_string(warm, "model", spec->warm_start.model);
+    if (spec->warm_start.version > 0) {
+        json_set_int(warm, "version", spec->warm_start.version);
+    }
+}
+
 static void write_standardize(const struct job_spec *spec, struct json *j)
 {
     struct json *standardize = json_set_object(j, "standardize");
@@ -156,6 +170,7 @@ struct json *job_spec_write(const struct job_spec *spec)
     write_regularization(spec, j);
     write_solver(spec, j);
     write_stop(spec, j);
+    write_warm_start(spec, j);
     json_set_string(j, "precision", precision_name(spec->precision));
     if (spec->kernel_cache_bytes == SPEC_CACHE_AUTO) {
         json_set_string(j, "kernel_cache_bytes", "auto");

@@ -72,6 +72,10 @@ struct job_spec {
         int64_t max_iterations; /* default 1000 */
         double time_budget_s;   /* INFINITY: none */
     } stop;
+    struct {                           /* coefficients to begin with, of an earlier model */
+        char model[SPEC_NAME_MAX + 1]; /* "": none */
+        int64_t version;               /* 0: the newest */
+    } warm_start;
     enum precision precision;   /* default float64 */
     int64_t kernel_cache_bytes; /* of kernel values to keep, at most; or SPEC_CACHE_AUTO */
     char device[16];            /* "auto", "cpu", "cuda", "cuda:N" */
@@ -84,7 +88,7 @@ struct job_spec {
 /*
  * Refuses unknown fields, wrong types and values out of range with a pointer into the document.
  * `model` and `dataset` are required. A method may be named by its bare name: "kernel": "gaussian".
- * `target` is one name or a list; null stands for absent in `target`, `features` and
+ * `target` is one name or a list; null stands for absent in `target`, `features`, `warm_start` and
  * `stop.time_budget_s`.
  */
 int job_spec_read(const struct json *j, struct job_spec **ret, struct err *err);

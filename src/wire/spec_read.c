@@ -136,9 +136,9 @@ static bool is_absent(const struct json *j)
 
 static int read_scalars(const struct json *j, struct job_spec *spec, struct err *err)
 {
-    static const char *const also[] = {"model",    "dataset",     "target", "features", "test",
-                                       "kernel",   "standardize", "solver", "stop",     "device",
-                                       "metadata", "search",      NULL};
+    static const char *const also[] = {
+        "model",  "dataset", "target", "features", "test",   "kernel",     "standardize",
+        "solver", "stop",    "device", "metadata", "search", "warm_start", NULL};
     struct param_set set;
     const int rc = param_read(scalar_params, j, also, &set, err);
     if (rc < 0) {
@@ -485,6 +485,46 @@ static int read_stop(const struct json *j, struct job_spec *spec, struct err *er
     return 0;
 }
 
+static int read_earlier_model(const struct json *named, const char *key, struct job_spec *spec,
+                              struct err *err)
+{
+    const char *name = named == NULL ? NULL : json_string(named);
+    if (name == NULL || !spec_name_valid(name)) {
+        return field_wrong(err, key, FIELD_WHOLE, named, "a model's name");
+    }
+    snprintf(spec->warm_start.model, sizeof(spec->warm_start.model), "%s", name);
+    return 0;
+}
+
+static int read_warm_fields(const struct json *warm, struct job_spec *spec, struct err *err)
+{
+    static const char *const keys[] = {"model", "version", NULL};
+    int rc = json_only_keys(warm, keys, err);
+    rc = rc < 0 ? rc : read_earlier_model(json_get(warm, "model"), "model", spec, err);
+    const struct json *version = json_get(warm, "version");
+    if (rc < 0 || is_absent(version)) {
+        return rc;
+    }
+    const double v = json_number(version);
+    if (json_type(version) != JSON_NUMBER || !(v >= 1 && v <= 9007199254740992.0) ||
+        v != floor(v)) {
+        return field_wrong(err, "version", FIELD_WHOLE, version, "a version number from 1");
+    }
+    spec->warm_start.version = (int64_t)v;
+    return 0;
+}
+
+static int read_warm_start(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    static const char key[] = "warm_start";
+    const struct json *given = json_get(j, key);
+    if (is_absent(given)) {
+        return 0;
+    }
+    return json_type(given) == JSON_OBJECT ? within(key, read_warm_fields(given, spec, err), err)
+                                           : read_earlier_model(given, key, spec, err);
+}
+
 /* "auto", "cpu", "cuda", or "cuda:N" without leading zeros. */
 static bool device_valid(const char *name)
 {
@@ -596,6 +636,7 @@ static int read_fields(const struct json *j, struct job_spec *spec, struct err *
     rc = rc < 0 ? rc : read_search(j, spec, err);
     rc = rc < 0 ? rc : read_solver(j, spec, err);
     rc = rc < 0 ? rc : read_stop(j, spec, err);
+    rc = rc < 0 ? rc : read_warm_start(j, spec, err);
     rc = rc < 0 ? rc : read_device(j, spec, err);
     return rc < 0 ? rc : read_metadata(j, spec, err);
 }

@@ -98,24 +98,24 @@ static int finish(const struct json *done, struct err *err)
     return r;
 }
 
-int job_run(struct backend *be, const char *order_path, const char *model_path, struct err *err)
+static void listen_to_signals(const struct order *order)
 {
-    struct order *order = NULL;
-    int r = read_order(order_path, &order, err);
-    if (r < 0) {
-        return r;
-    }
-    int fd = model_path ? open(model_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
-    if (model_path && fd < 0) {
-        order_free(order);
-        return err_errno(err, "open the model's file");
-    }
-    const struct sigaction action = {.sa_handler = on_interrupt};
-    sigaction(SIGINT, &action, NULL);
+    const struct sigaction interrupt = {.sa_handler = on_interrupt};
+    sigaction(SIGINT, &interrupt, NULL);
     if (order->checkpoint_path) {
         const struct sigaction terminate = {.sa_handler = on_terminate};
         sigaction(SIGTERM, &terminate, NULL);
     }
+}
+
+static int run_order(struct backend *be, const struct order *order, struct train_start start,
+                     const char *model_path, struct err *err)
+{
+    int fd = model_path ? open(model_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
+    if (model_path && fd < 0) {
+        return err_errno(err, "open the model's file");
+    }
+    listen_to_signals(order);
     const struct train_output output = {
         .context = &fd,
         .event = job_event,
@@ -124,13 +124,29 @@ int job_run(struct backend *be, const char *order_path, const char *model_path, 
         .paused = job_paused,
     };
     cleanup_json struct json *done = NULL;
-    r = train_run(be, order, &output, &done, err);
+    int r = train_run(be, order, start, &output, &done, err);
     if (r == 0) {
         r = finish(done, err);
     }
     if (fd >= 0) {
         close(fd);
     }
+    return r;
+}
+
+int job_run(struct backend *be, const struct job_files *files, struct err *err)
+{
+    struct order *order = NULL;
+    struct file_map start = {.data = NULL};
+    int r = read_order(files->order, &order, err);
+    if (r == 0 && files->start) {
+        r = file_map_open(files->start, &start, err);
+    }
+    if (r == 0) {
+        const struct train_start given = {.data = start.data, .size = start.size};
+        r = run_order(be, order, given, files->model, err);
+    }
+    file_map_close(&start);
     order_free(order);
     return r;
 }

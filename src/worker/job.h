@@ -7,5 +7,11 @@
 #include "base/err.h"
 #include "engine/backend.h"
 
-/* model_path: where the model's file goes, or NULL. Returns 0 when the order ended with a model. */
-int job_run(struct backend *be, const char *order_path, const char *model_path, struct err *err);
+struct job_files {
+    const char *order;
+    const char *model; /* where the model's file goes, or NULL */
+    const char *start; /* the file of the model that the spec's warm_start names, or NULL */
+};
+
+/* Returns 0 when the order ended with a model. */
+int job_run(struct backend *be, const struct job_files *files, struct err *err);

@@ -16,12 +16,13 @@
 #include "worker/session.h"
 
 struct settings {
-    const char *job, *model, *device;
+    const char *device;
+    struct job_files files;
     int socket, threads;
 };
 
 static const char usage[] =
-    "krrd-worker --job FILE [--model FILE] [--device cpu] [--threads N]\n"
+    "krrd-worker --job FILE [--model FILE] [--start FILE] [--device cpu] [--threads N]\n"
     "    Runs one training order without a daemon; events are JSON lines on stdout.\n"
     "krrd-worker --socket FD [--device cpu] [--threads N]\n"
     "    Serves the daemon that started it.\n";
@@ -42,22 +43,22 @@ static int read_count(const char *flag, const char *text, int max, int *ret, str
 static int read_settings(int argc, char **argv, struct settings *ret, struct err *err)
 {
     static const struct option options[] = {
-        {"job", required_argument, NULL, 'j'},
-        {"model", required_argument, NULL, 'm'},
-        {"socket", required_argument, NULL, 's'},
-        {"device", required_argument, NULL, 'd'},
-        {"threads", required_argument, NULL, 't'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"job", required_argument, NULL, 'j'},    {"model", required_argument, NULL, 'm'},
+        {"start", required_argument, NULL, 'b'},  {"socket", required_argument, NULL, 's'},
+        {"device", required_argument, NULL, 'd'}, {"threads", required_argument, NULL, 't'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
     int r = 0;
     for (int c; r == 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
         case 'j':
-            ret->job = optarg;
+            ret->files.order = optarg;
             break;
         case 'm':
-            ret->model = optarg;
+            ret->files.model = optarg;
+            break;
+        case 'b':
+            ret->files.start = optarg;
             break;
         case 'd':
             ret->device = optarg;
@@ -75,7 +76,7 @@ static int read_settings(int argc, char **argv, struct settings *ret, struct err
             r = err_set(err, ERR_INVALID, "See krrd-worker --help.");
         }
     }
-    if (r == 0 && (optind != argc || !ret->job == (ret->socket < 0))) {
+    if (r == 0 && (optind != argc || !ret->files.order == (ret->socket < 0))) {
         r = err_set(err, ERR_INVALID, "Give either --job or --socket; see krrd-worker --help.");
     }
     return r;
@@ -88,8 +89,8 @@ static int run(const struct settings *settings, struct err *err)
     if (r < 0) {
         return r;
     }
-    if (settings->job) {
-        r = job_run(be, settings->job, settings->model, err);
+    if (settings->files.order) {
+        r = job_run(be, &settings->files, err);
     } else {
         const struct session_options options = {.fd = settings->socket, .be = be};
         r = session_run(&options, err);

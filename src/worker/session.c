@@ -1,6 +1,7 @@
 #include "worker/session.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,10 +15,12 @@ struct session {
     struct backend *be;
     struct frame_reader *reader;
     struct loaded *loaded;
-    char job[ID_SIZE]; /* in training, else "" */
-    bool cancel;       /* asked for the present job */
-    bool pause;        /* likewise */
-    bool quit;         /* after the present job */
+    char job[ID_SIZE];       /* in training, else "" */
+    bool cancel;             /* asked for the present job */
+    bool pause;              /* likewise */
+    bool quit;               /* after the present job */
+    char start_job[ID_SIZE]; /* whose model to begin with is arriving, or has arrived */
+    struct buf start;
 };
 
 /* ---- while a job runs: only CANCEL, PAUSE, PING and QUIT are expected ---- */
@@ -124,6 +127,35 @@ static int job_model(void *context, const void *data, size_t size, struct err *e
     return 0;
 }
 
+/* The next bytes of the model that a coming job begins with. Lack of memory is told of with the
+ * job. */
+static int handle_start(struct session *s, const struct frame *f)
+{
+    const char *job = json_string(f->json ? json_get(f->json, "job") : NULL);
+    if (!job || strcmp(job, s->start_job) != 0) {
+        buf_deinit(&s->start);
+        snprintf(s->start_job, sizeof s->start_job, "%s", job ? job : "");
+    }
+    buf_add(&s->start, f->payload, f->payload_size);
+    return 0;
+}
+
+/* What has arrived for the order. */
+static struct train_start take_start(const struct session *s, const struct order *o)
+{
+    const bool mine = strcmp(s->start_job, o->job) == 0;
+    if (o->start_bytes == 0) {
+        return (struct train_start){.data = NULL};
+    }
+    if (mine && s->start.failed) {
+        return (struct train_start){.failure = ERR_NO_MEMORY};
+    }
+    if (!mine || (int64_t)s->start.len != o->start_bytes) {
+        return (struct train_start){.failure = ERR_CORRUPT};
+    }
+    return (struct train_start){.data = s->start.data, .size = s->start.len};
+}
+
 static int handle_train(struct session *s, const struct frame *f, struct err *err)
 {
     struct order *order = NULL;
@@ -141,11 +173,12 @@ static int handle_train(struct session *s, const struct frame *f, struct err *er
         .paused = job_paused,
     };
     cleanup_json struct json *done = NULL;
-    r = train_run(s->be, order, &output, &done, err);
+    r = train_run(s->be, order, take_start(s, order), &output, &done, err);
     if (r == 0) {
         r = frame_send(s->fd, FRAME_DONE, f->request, done, NULL, 0, err);
     }
-    s->job[0] = '\0';
+    s->job[0] = s->start_job[0] = '\0';
+    buf_deinit(&s->start);
     order_free(order);
     return r;
 }
@@ -241,6 +274,8 @@ static int handle(struct session *s, const struct frame *f, struct err *err)
     switch (f->type) {
     case FRAME_TRAIN:
         return handle_train(s, f, err);
+    case FRAME_START:
+        return handle_start(s, f);
     case FRAME_CANCEL:
     case FRAME_PAUSE:
         return 0; /* The job it names has ended in the meantime. */
@@ -296,6 +331,7 @@ int session_run(const struct session_options *options, struct err *err)
         .loaded = loaded_new(options->be),
     };
     int r = s.reader && s.loaded ? serve(&s, err) : err_no_memory(err);
+    buf_deinit(&s.start);
     loaded_free(s.loaded);
     frame_reader_free(s.reader);
     return r;

@@ -14,6 +14,7 @@
 
 struct training {
     const struct order *order;
+    struct train_start start;
     const struct train_output *output;
     int broken; /* < 0 once the output failed: the fit is then cancelled */
     struct err output_err;
@@ -137,6 +138,20 @@ static int hand_out(struct training *t, const struct model *m, struct json *done
     return 0;
 }
 
+static int read_earlier(const struct training *t, struct model **ret, struct err *err)
+{
+    if (t->start.failure != ERR_OK) {
+        return err_at(err, t->start.failure, "#/warm_start", "The model to begin with: %s",
+                      err_sentence(t->start.failure));
+    }
+    if (!t->start.data) {
+        return 0;
+    }
+    struct err why;
+    int r = model_read(t->start.data, t->start.size, ret, &why);
+    return r < 0 ? err_set(err, why.code, "The model to begin with: %s", why.detail) : 0;
+}
+
 static void add_text(struct sha256 *hash, const char *text)
 {
     sha256_update(hash, text ? text : "", text ? strlen(text) : 0);
@@ -201,9 +216,12 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
     };
     struct state *state = NULL;
     struct dataset *data = NULL, *test = NULL;
-    struct model *model = NULL;
+    struct model *model = NULL, *earlier = NULL;
     struct fit_result result;
     int r = open_data(t->order, &data, &test, err);
+    if (r == 0) {
+        r = read_earlier(t, &earlier, err);
+    }
     if (r == 0) {
         r = identify(t->order, problem, err);
     }
@@ -212,7 +230,8 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
     }
     if (r == 0) {
         control.resume = state;
-        r = fit_run(be, t->order->spec, data, test, &control, &model, &result, err);
+        const struct fit_input in = {.train = data, .test = test, .earlier = earlier};
+        r = fit_run(be, t->order->spec, &in, &control, &model, &result, err);
     }
     if (r == 0) {
         json_set(done, "result", fit_result_to_json(&result));
@@ -224,6 +243,7 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
         }
     }
     model_free(model);
+    model_free(earlier);
     state_free(state);
     dataset_free(test);
     dataset_free(data);
@@ -237,10 +257,10 @@ static void set_absent(struct json *done, const char *key)
     }
 }
 
-int train_run(struct backend *be, const struct order *order, const struct train_output *output,
-              struct json **ret_done, struct err *err)
+int train_run(struct backend *be, const struct order *order, struct train_start start,
+              const struct train_output *output, struct json **ret_done, struct err *err)
 {
-    struct training t = {.order = order, .output = output, .hash = sha256_new()};
+    struct training t = {.order = order, .start = start, .output = output, .hash = sha256_new()};
     cleanup_json struct json *done = json_new_object();
     if (!t.hash || !done) {
         sha256_free(t.hash);

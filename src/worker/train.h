@@ -22,6 +22,13 @@ struct train_output {
     bool (*paused)(void *context);
 };
 
+/* The file of the model that the order's spec begins with. */
+struct train_start {
+    const void *data; /* NULL: none came */
+    size_t size;
+    enum err_code failure; /* why it did not arrive, else OK */
+};
+
 /*
  * Runs the order. *ret_done is the DONE object
  *   {"job","reason","result":{…}|null,"error":{"code","detail","pointer"}|null,
@@ -29,5 +36,5 @@ struct train_output {
  * and is made for every outcome, failures of the job included; a negative return means that the
  * output itself failed (the daemon is gone) or that memory for the answer was lacking.
  */
-int train_run(struct backend *be, const struct order *order, const struct train_output *output,
-              struct json **ret_done, struct err *err);
+int train_run(struct backend *be, const struct order *order, struct train_start start,
+              const struct train_output *output, struct json **ret_done, struct err *err);

@@ -54,7 +54,8 @@ static int fit(struct backend *be, const char *fields, const struct dataset *tra
         .message = story_message,
     };
     *ret = NULL;
-    const int r = fit_run(be, spec, train, test, &control, ret, ret_result, err);
+    const struct fit_input in = {.train = train, .test = test};
+    const int r = fit_run(be, spec, &in, &control, ret, ret_result, err);
     job_spec_free(spec);
     assert_int_equal(be->bytes, 0);
     return r;
@@ -469,7 +470,8 @@ static void test_no_memory_anywhere(void **state)
         struct model *m = NULL;
         struct fit_result result;
         mem_fail_nth(k);
-        const int r = fit_run(be, spec, ds, NULL, &control, &m, &result, NULL);
+        const struct fit_input in = {.train = ds};
+        const int r = fit_run(be, spec, &in, &control, &m, &result, NULL);
         mem_fail_nth(0);
         job_spec_free(spec);
         assert_int_equal(be->bytes, 0);

@@ -56,7 +56,8 @@ static int fit(const char *fields, const struct dataset *ds, struct story *story
         .tell = story_tell,
     };
     *ret = NULL;
-    const int r = fit_run(be, spec, ds, NULL, &control, ret, ret_result, err);
+    const struct fit_input in = {.train = ds};
+    const int r = fit_run(be, spec, &in, &control, ret, ret_result, err);
     job_spec_free(spec);
     assert_int_equal(be->bytes, 0);
     backend_close(be);
@@ -379,7 +380,8 @@ static void no_memory(const char *fields, const struct dataset *ds)
         struct fit_result result;
         struct err err;
         mem_fail_nth(k);
-        const int r = fit_run(be, spec, ds, NULL, &control, &m, &result, &err);
+        const struct fit_input in = {.train = ds};
+        const int r = fit_run(be, spec, &in, &control, &m, &result, &err);
         mem_fail_nth(0);
         assert_int_equal(be->bytes, 0);
         if (r == 0 && m != NULL) {

@@ -54,6 +54,7 @@ static void test_defaults(void **state)
     assert_true(isinf(s->stop.time_budget_s));
     assert_int_equal(s->precision, PRECISION_FLOAT64);
     assert_int_equal(s->kernel_cache_bytes, SPEC_CACHE_AUTO);
+    assert_string_equal(s->warm_start.model, "");
     assert_string_equal(s->device, "auto");
     assert_int_equal(s->max_attempts, 3);
     assert_null(s->metadata);
@@ -123,6 +124,26 @@ static void check_round_trip(const struct job_spec *spec)
     assert_same_bits(again->regularization, spec->regularization);
     assert_int_equal(again->targets, spec->targets);
     job_spec_free(again);
+}
+
+static void test_warm_start(void **state)
+{
+    (void)state;
+    struct job_spec *s = accept(HEAD ",\"warm_start\":\"prices\"}");
+    assert_string_equal(s->warm_start.model, "prices");
+    assert_int_equal(s->warm_start.version, 0);
+    check_round_trip(s);
+    job_spec_free(s);
+    s = accept(HEAD ",\"warm_start\":{\"model\":\"prices\",\"version\":12}}");
+    assert_int_equal(s->warm_start.version, 12);
+    check_round_trip(s);
+    job_spec_free(s);
+    s = accept(HEAD ",\"warm_start\":{\"model\":\"prices\",\"version\":null}}");
+    assert_int_equal(s->warm_start.version, 0);
+    job_spec_free(s);
+    s = accept(HEAD ",\"warm_start\":null}");
+    assert_string_equal(s->warm_start.model, "");
+    job_spec_free(s);
 }
 
 static void test_round_trip(void **state)
@@ -296,6 +317,13 @@ static const struct {
     {"\"kernel_cache_bytes\":-1", "#/kernel_cache_bytes", "\"auto\""},
     {"\"kernel_cache_bytes\":1.5", "#/kernel_cache_bytes", ""},
     {"\"kernel_cache_bytes\":\"all\"", "#/kernel_cache_bytes", ""},
+    {"\"warm_start\":3", "#/warm_start", "a model's name"},
+    {"\"warm_start\":\"-x\"", "#/warm_start", "a model's name"},
+    {"\"warm_start\":{}", "#/warm_start/model", "a model's name"},
+    {"\"warm_start\":{\"model\":\"a b\"}", "#/warm_start/model", "a model's name"},
+    {"\"warm_start\":{\"model\":\"a\",\"version\":0}", "#/warm_start/version", "from 1"},
+    {"\"warm_start\":{\"model\":\"a\",\"version\":1.5}", "#/warm_start/version", "from 1"},
+    {"\"warm_start\":{\"model\":\"a\",\"versions\":1}", "#/warm_start/versions", ""},
     {"\"device\":\"gpu\"", "#/device", "\"cuda\""},
     {"\"device\":\"cuda:\"", "#/device", ""},
     {"\"device\":\"cuda:01\"", "#/device", ""},
@@ -533,8 +561,8 @@ static void test_columns(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_defaults), cmocka_unit_test(test_full),
-          cmocka_unit_test(test_search), cmocka_unit_test(test_round_trip),
-          cmocka_unit_test(test_refused), cmocka_unit_test(test_required),
-          cmocka_unit_test(test_model_names), cmocka_unit_test(test_limits),
-          cmocka_unit_test(test_metadata_sizes), cmocka_unit_test(test_mutations),
-          cmocka_unit_test(test_columns))
+          cmocka_unit_test(test_search), cmocka_unit_test(test_warm_start),
+          cmocka_unit_test(test_round_trip), cmocka_unit_test(test_refused),
+          cmocka_unit_test(test_required), cmocka_unit_test(test_model_names),
+          cmocka_unit_test(test_limits), cmocka_unit_test(test_metadata_sizes),
+          cmocka_unit_test(test_mutations), cmocka_unit_test(test_columns))

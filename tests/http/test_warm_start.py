@@ -1,0 +1,168 @@
+"""Jobs that begin with the coefficients of an earlier model."""
+
+import numpy as np
+import pytest
+
+import data
+
+SOLVER = {"name": "pcg", "preconditioner": "none"}
+
+
+def spec_of(dataset, **more):
+    return {"dataset": dataset, "solver": SOLVER, "kernel": {"name": "gaussian", "bandwidth": 2.0},
+            "regularization": 1e-4, "stop": {"tolerance": 1e-8}, "test": {"fraction": 0}, **more}
+
+
+def said(api, job):
+    return " ".join(e["message"] for e in api.events(job["id"]) if e["type"] == "message")
+
+
+def pointer(job):
+    return job["error"]["errors"][0]["pointer"]
+
+
+def test_the_same_problem_again(api, name):
+    X, y = data.regression(300, seed=60)
+    dataset = api.upload_npz(X, y)
+    first = api.train(name, **spec_of(dataset))
+    assert first["result"]["iterations"] > 10
+    assert first["spec"]["warm_start"] is None
+    again = api.train(name, **spec_of(dataset, warm_start=name))
+    assert again["spec"]["warm_start"] == {"model": name, "version": 1}
+    assert again["result"]["iterations"] <= 1
+    assert again["reason"] == "converged" and again["result"]["relative_residual"] <= 1.01e-8
+    assert "300 of 300 training rows" in said(api, again)
+    assert (api.predict(name, X[:9], version=2).json()["predictions"] ==
+            pytest.approx(api.predict(name, X[:9], version=1).json()["predictions"], rel=1e-6))
+
+
+@pytest.mark.parametrize("precision", ["float64", "mixed", "float32"])
+def test_a_smaller_ridge(api, name, precision):
+    X, y = data.regression(400, seed=61)
+    dataset = api.upload_npz(X, y)
+    tolerance = {"tolerance": 1e-4 if precision == "float32" else 1e-5}
+    common = {"precision": precision, "stop": tolerance}
+    api.train(name, **spec_of(dataset, **common, regularization=1e-3))
+    cold = api.train(f"{name}-cold", **spec_of(dataset, **common, regularization=8e-4))
+    warm = api.train(f"{name}-warm", **spec_of(dataset, **common, regularization=8e-4,
+                                               warm_start={"model": name, "version": 1}))
+    assert warm["reason"] == cold["reason"] == "converged"
+    assert 0 < warm["result"]["iterations"] < cold["result"]["iterations"]
+    assert (api.predict(f"{name}-warm", X[:9]).json()["predictions"] ==
+            pytest.approx(api.predict(f"{name}-cold", X[:9]).json()["predictions"], rel=1e-2))
+
+
+def test_more_rows_in_another_order(api, name):
+    X, y = data.regression(400, seed=62)
+    api.train(name, **spec_of(api.upload_csv(X[:350], y[:350])))
+    order = np.random.default_rng(0).permutation(400)
+    grown = api.upload_csv(X[order], y[order])
+    cold = api.train(f"{name}-cold", **spec_of(grown))
+    warm = api.train(f"{name}-warm", **spec_of(grown, warm_start=name))
+    assert "350 of 400 training rows" in said(api, warm)
+    assert warm["result"]["iterations"] < cold["result"]["iterations"]
+
+
+def test_classes(api, name):
+    X, labels = data.classification(200)
+    dataset = api.upload_csv(X, labels)
+    api.train(name, **spec_of(dataset))
+    again = api.train(name, **spec_of(dataset, warm_start=name))
+    assert again["result"]["iterations"] <= 1
+    # Two of the three classes: another problem.
+    two = api.upload_csv(X[labels != "red"], labels[labels != "red"])
+    failed = api.train(name, expect="failed", **spec_of(two, warm_start=name))
+    assert failed["reason"] == "invalid_spec" and pointer(failed) == "#/warm_start"
+    assert "3 classes" in failed["error"]["detail"]
+
+
+def test_a_model_of_several_pieces(api, name):
+    """More than one frame's worth, and more than one store's chunk."""
+    X, y = data.regression(6000, d=110, seed=63)
+    dataset = api.upload_npz(X, y)
+    short = {"stop": {"tolerance": 1e-8, "max_iterations": 3}, "regularization": 1e-2}
+    api.train(name, **spec_of(dataset, **short))
+    assert api.get(f"/v1/models/{name}/versions/1").json()["bytes"] > 5 << 20
+    warm = api.train(name, **spec_of(dataset, **short, warm_start=name))
+    assert "6000 of 6000" in said(api, warm)
+    # What is asked of a job while its model travels is answered too.
+    job = api.create(name, **spec_of(dataset, warm_start=name, stop={
+        "tolerance": 1e-15, "max_iterations": 10**6}))
+    api.wait(job["id"], lambda j: j["status"] == "running")
+    api.post(f"/v1/jobs/{job['id']}/pause")
+    api.wait(job["id"], ("paused",))
+    api.post(f"/v1/jobs/{job['id']}/resume")
+    api.wait(job["id"], lambda j: j["status"] == "running")
+    api.cancel(job["id"])
+    assert api.wait(job["id"])["status"] == "cancelled"
+
+
+def test_a_direct_method_says_that_it_has_no_use_for_it(api, name, regression_dataset):
+    api.train(name, regression_dataset, kernel="gaussian", test={"fraction": 0})
+    job = api.train(name, regression_dataset, kernel="gaussian", solver="cholesky",
+                    warm_start=name)
+    assert "no use" in said(api, job)
+
+
+def test_nothing_in_common(api, name):
+    X, y = data.regression(100, seed=64)
+    api.train(name, **spec_of(api.upload_npz(X, y)))
+    job = api.train(name, **spec_of(api.upload_npz(X + 0.25, y), warm_start=name))
+    warnings = [e["message"] for e in api.events(job["id"]) if e["level"] == "warning"]
+    assert any("0 of 100 training rows" in w for w in warnings)
+    assert job["reason"] == "converged"
+
+
+def test_refusals(api, name, regression_dataset):
+    api.train(name, regression_dataset, kernel="gaussian")
+    for warm_start in ("no-such-model", {"model": "no-such-model", "version": 1},
+                       {"model": name, "version": 2}):
+        answer = api.post("/v1/jobs", 422, json={"model": name, "dataset": regression_dataset,
+                                                 "warm_start": warm_start})
+        assert answer.json()["errors"][0]["pointer"] == "#/warm_start"
+    for warm_start, where in ((7, ""), ("", ""), ({"version": 1}, "/model"),
+                              ({"model": name, "version": 0}, "/version"),
+                              ({"model": name, "alias": "x"}, "/alias")):
+        answer = api.post("/v1/jobs", 422, json={"model": name, "dataset": regression_dataset,
+                                                 "warm_start": warm_start})
+        assert answer.json()["errors"][0]["pointer"] == "#/warm_start" + where
+    job = api.train(name, **spec_of(regression_dataset, features=["x1", "x0"], warm_start=name),
+                    expect="failed")
+    assert job["reason"] == "invalid_spec" and pointer(job) == "#/warm_start"
+    assert "4 features" in job["error"]["detail"]
+
+
+def test_the_model_is_deleted_before_the_start(daemons):
+    daemon = daemons()
+    X, y = data.regression(200, seed=65)
+    dataset = daemon.api.upload_npz(X, y)
+    daemon.api.train("m", **spec_of(dataset))
+    assert daemon.stop() == 0
+    daemon.start(workers="cpu:0")
+    job = daemon.api.create("n", **spec_of(dataset, warm_start="m"))
+    daemon.api.delete("/v1/models/m/versions/1")
+    assert daemon.stop() == 0
+    daemon.start(workers="cpu:1")
+    failed = daemon.api.wait(job["id"])
+    assert (failed["status"], failed["reason"]) == ("failed", "invalid_spec")
+    assert pointer(failed) == "#/warm_start"
+    assert '"m" (version 1)' in failed["error"]["detail"]
+
+
+def test_the_model_is_deleted_after_a_checkpoint(daemons):
+    """A paused job has what it needs in its checkpoint; its bits are those of the whole job."""
+    api = daemons().api
+    X, y = data.regression(3000, d=6, seed=66)
+    dataset = api.upload_npz(X, y)
+    spec = spec_of(dataset, regularization=1e-13, stop={"tolerance": 1e-15, "max_iterations": 200})
+    api.train("m", **{**spec, "stop": {"tolerance": 1e-15, "max_iterations": 20}})
+    api.train("whole", **spec, warm_start="m")
+    job = api.create("parts", **spec, warm_start="m")
+    api.wait(job["id"], lambda j: (j["progress"] or {}).get("iteration", 0) >= 20)
+    api.post(f"/v1/jobs/{job['id']}/pause")
+    api.wait(job["id"], ("paused",))
+    api.delete("/v1/models/m/versions/1")
+    api.post(f"/v1/jobs/{job['id']}/resume")
+    assert api.wait(job["id"])["status"] == "succeeded"
+    digests = {api.get(f"/v1/models/{m}/versions/1").json()["sha256"] for m in ("whole", "parts")}
+    assert len(digests) == 1
