@@ -31,6 +31,17 @@ struct view {
     const int64_t *index;
 };
 
+/* Phi, rows x columns, by columns: column j holds sign[k] * scale in row index[k] for
+ * k = j * nonzeros .. j * nonzeros + nonzeros - 1; signs are 1 and -1, equal rows add up. On the
+ * host. */
+struct sign_sketch {
+    int64_t rows;
+    int nonzeros;
+    const int64_t *index;
+    const signed char *sign;
+    double scale;
+};
+
 struct backend_ops {
     const char *name; /* "cpu", "cuda" */
     void (*close)(struct backend *be);
@@ -99,6 +110,13 @@ struct backend_ops {
     /* d(i) <- k(p_i, p_i), d is p x 1. */
     int (*kdiag)(struct backend *be, struct view P, const struct mat *d, struct err *err);
 
+    /* (optional) Products that evaluate each value of K = K(P,Q) once (products.h, which has them
+     * for every backend). kmtkv: Y <- K' diag(weights) K V, V and Y q x t, weights [p] on the host
+     * or NULL; ksketch: S <- Phi K, S rows x q. Their bits depend on the shape alone. */
+    int (*kmtkv)(struct backend *be, struct view P, struct view Q, const double *weights,
+                 const struct mat *V, const struct mat *Y, struct err *err);
+    int (*ksketch)(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
+                   const struct mat *S, struct err *err);
     /* (optional) Keeps kernel values of all the points with each other, up to `bytes`, and uses
      * them from then on when P and Q of kmv are all the points. No bit of a product changes, but
      * for KERNEL_STORE_HALF, which is for kernels of a distance only (-ERR_UNSUPPORTED). When part

@@ -8,6 +8,8 @@
  *   cpu_oracle.c   kmv, kblock, kdiag
  *   cpu_plain.c    kmv: who computes which tile, in which order sums are added
  *   cpu_symmetric.c  kmv of a view with itself: every tile serves both sides
+ *   cpu_normal.c   K' diag(w) K V in one pass
+ *   cpu_sketch.c   Phi K, Phi sparse
  *   cpu_cache.*    kernel values kept for products of all points with themselves
  *   cpu_sweep.c    a band of rows against others, for both
  *   cpu_tile.*     the loops themselves, one build for each instruction set
@@ -120,6 +122,10 @@ int cpu__points_cache(struct backend *be, struct points *p, int64_t bytes,
 
 int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
              double b, const struct mat *Y, struct err *err);
+int cpu__kmtkv(struct backend *be, struct view P, struct view Q, const double *weights,
+               const struct mat *V, const struct mat *Y, struct err *err);
+int cpu__ksketch(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
+                 const struct mat *S, struct err *err);
 int cpu__kblock(struct backend *be, struct view P, struct view Q, const struct mat *K,
                 struct err *err);
 int cpu__kdiag(struct backend *be, struct view P, const struct mat *d, struct err *err);

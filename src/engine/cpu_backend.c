@@ -107,6 +107,8 @@ static const struct backend_ops cpu_ops = {
     .kmv = cpu__kmv,
     .kblock = cpu__kblock,
     .kdiag = cpu__kdiag,
+    .kmtkv = cpu__kmtkv,
+    .ksketch = cpu__ksketch,
     .points_cache = cpu__points_cache,
     .memory_available = cpu_memory_available,
 };

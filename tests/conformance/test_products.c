@@ -1,0 +1,378 @@
+/*
+ * Products beyond backend.h's own, K' diag(w) K V and Phi K, against the float64 triple loop: the
+ * backend's operation where it has one, and the way by blocks, which every backend has.
+ */
+#include "engine/products.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "conformance/device.h"
+
+enum precision { F32, F64, MIXED, PRECISIONS };
+
+static enum dtype points_dtype(enum precision p)
+{
+    return p == F64 ? DTYPE_F64 : DTYPE_F32;
+}
+
+static enum dtype vector_dtype(enum precision p)
+{
+    return p == F32 ? DTYPE_F32 : DTYPE_F64;
+}
+
+/* Numbers for K(P,Q); P is every other row of its points when `indexed`. */
+struct fixture {
+    struct backend *be;
+    struct kernel kernel;
+    enum precision precision;
+    int64_t p, q, t;
+    double *x, *z, *v, *weights; /* weights NULL: ones */
+    int64_t *index;
+    struct points *X, *Z;
+    struct view P, Q;
+};
+
+static struct points *load(struct fixture *f, const double *x, int64_t n)
+{
+    struct points *points = NULL;
+    const struct rows X = {.dtype = DTYPE_F64, .n = n, .d = f->kernel.d, .data = x};
+    must(f->be->ops->points_new(f->be, &f->kernel, points_dtype(f->precision), &X, &points, &err));
+    return points;
+}
+
+static struct fixture fixture_new(int threads, enum kernel_id id, enum precision precision,
+                                  int64_t p, int64_t q, int64_t d, int64_t t, bool indexed)
+{
+    struct rng rng = rng_new((uint64_t)(p + 1000 * q + t), RNG_TEST);
+    const int64_t rows = indexed ? 2 * p : p;
+    struct fixture f = {
+        .be = device_open(threads),
+        .kernel = {.id = id,
+                   .d = d,
+                   .bandwidth = kernel_uses_l1(id) ? (double)d : sqrt((double)d),
+                   .gamma = 0.5 / (double)d,
+                   .coef0 = 0.3,
+                   .degree = 3},
+        .precision = precision,
+        .p = p,
+        .q = q,
+        .t = t,
+        .x = host_normal(&rng, rows * d),
+        .z = host_normal(&rng, q * d),
+        .v = host_normal(&rng, q * t),
+        .weights = indexed ? host_normal(&rng, p) : NULL,
+        .index = mem_array((size_t)p + 1, sizeof(int64_t)),
+    };
+    host_round(f.x, rows * d, DTYPE_F32);
+    host_round(f.z, q * d, DTYPE_F32);
+    host_round(f.v, q * t, DTYPE_F32);
+    for (int64_t i = 0; i < p; i++) {
+        f.index[i] = 2 * i;
+    }
+    f.X = load(&f, f.x, rows);
+    f.Z = load(&f, f.z, q);
+    f.P = indexed ? view_index(f.X, f.index, p) : view_all(f.X, p);
+    f.Q = view_all(f.Z, q);
+    return f;
+}
+
+static void fixture_free(struct fixture *f)
+{
+    f->be->ops->points_free(f->be, f->X);
+    f->be->ops->points_free(f->be, f->Z);
+    mem_free(f->x);
+    mem_free(f->z);
+    mem_free(f->v);
+    mem_free(f->weights);
+    mem_free(f->index);
+    device_close(f->be);
+}
+
+/* k(p_i, q_j), and its size where inner products cancel. */
+static double entry(const struct fixture *f, int64_t i, int64_t j, double *ret_size)
+{
+    const int64_t d = f->kernel.d;
+    const double *x = f->x + (f->P.index != NULL ? f->index[i] : i) * d, *z = f->z + j * d;
+    const double k = kernel_eval(&f->kernel, x, z);
+    double sum = 0.0;
+    for (int64_t c = 0; c < d; c++) {
+        sum += fabs(x[c] * z[c]);
+    }
+    sum = f->kernel.gamma * sum + fabs(f->kernel.coef0);
+    const bool distance = kernel_uses_distance(f->kernel.id);
+    *ret_size = distance ? k : f->kernel.id == KERNEL_POLYNOMIAL ? pow(sum, f->kernel.degree) : sum;
+    return k;
+}
+
+static double tolerance(const struct fixture *f)
+{
+    return f->precision == F64 ? 1e-12 : 2e-5;
+}
+
+/* ---- K' diag(w) K V ---- */
+
+typedef int normal_function(struct backend *be, struct view P, struct view Q, const double *weights,
+                            const struct mat *V, const struct mat *Y, struct err *err);
+
+static double *run_normal(struct fixture *f, normal_function *function)
+{
+    const enum dtype dtype = vector_dtype(f->precision);
+    struct mat V = device_mat(f->be, dtype, f->q, f->t, f->v);
+    double *before = host_zeros(f->q * f->t);
+    before[0] = NAN; /* must not be read */
+    struct mat Y = device_mat(f->be, dtype, f->q, f->t, before);
+    must(function(f->be, f->P, f->Q, f->weights, &V, &Y, &err));
+    double *y = device_get(f->be, &Y);
+    f->be->ops->mat_free(f->be, &V);
+    f->be->ops->mat_free(f->be, &Y);
+    mem_free(before);
+    return y;
+}
+
+static void check_normal(const struct fixture *f, const double *y)
+{
+    double *sums = host_zeros(f->q), *sizes = host_zeros(f->q);
+    for (int64_t c = 0; c < f->t; c++) {
+        for (int64_t j = 0; j < f->q; j++) {
+            sums[j] = sizes[j] = 0.0;
+        }
+        for (int64_t i = 0; i < f->p; i++) {
+            double u = 0.0, u_size = 0.0, size;
+            for (int64_t j = 0; j < f->q; j++) {
+                const double v = f->v[j + c * f->q];
+                u += entry(f, i, j, &size) * v;
+                u_size += size * fabs(v);
+            }
+            const double w = f->weights != NULL ? f->weights[i] : 1.0;
+            for (int64_t j = 0; j < f->q; j++) {
+                sums[j] += entry(f, i, j, &size) * w * u;
+                sizes[j] += size * fabs(w) * u_size;
+            }
+        }
+        for (int64_t j = 0; j < f->q; j++) {
+            assert_near(y[j + c * f->q], sums[j], tolerance(f) * sizes[j]);
+        }
+    }
+    mem_free(sums);
+    mem_free(sizes);
+}
+
+static void check_normal_case(enum kernel_id id, enum precision precision, int64_t p, int64_t q,
+                              int64_t d, int64_t t, bool indexed)
+{
+    normal_function *const functions[] = {product_normal, product_normal_by_blocks};
+    struct fixture f = fixture_new(2, id, precision, p, q, d, t, indexed);
+    for (int i = 0; i < 2; i++) {
+        double *y = run_normal(&f, functions[i]);
+        check_normal(&f, y);
+        mem_free(y);
+    }
+    fixture_free(&f);
+}
+
+static void test_normal(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 2, 15, 17, 33, 70, 130};
+    for (int i = 0; i < KERNEL_COUNT_ * PRECISIONS; i++) {
+        const enum kernel_id id = (enum kernel_id)(i / PRECISIONS);
+        for (int s = 0; s < 7; s++) {
+            check_normal_case(id, (enum precision)(i % PRECISIONS), sizes[s], sizes[(s + i) % 7], 3,
+                              1 + s % 3, s % 2 == 1);
+        }
+    }
+    for (int precision = 0; precision < PRECISIONS; precision++) {
+        check_normal_case(KERNEL_GAUSSIAN, (enum precision)precision, 80, 50, 4, 70, true);
+        check_normal_case(KERNEL_LAPLACIAN_L1, (enum precision)precision, 1100, 90, 2, 1, false);
+    }
+}
+
+/* No rows give 0. */
+static void test_normal_of_nothing(void **state)
+{
+    (void)state;
+    check_normal_case(KERNEL_GAUSSIAN, F64, 0, 5, 3, 2, false);
+    struct fixture f = fixture_new(1, KERNEL_GAUSSIAN, F32, 5, 0, 3, 1, false);
+    struct mat V = device_mat(f.be, DTYPE_F32, 0, 1, NULL),
+               Y = device_mat(f.be, DTYPE_F32, 0, 1, NULL);
+    must(product_normal(f.be, f.P, f.Q, NULL, &V, &Y, &err));
+    f.be->ops->mat_free(f.be, &V);
+    f.be->ops->mat_free(f.be, &Y);
+    fixture_free(&f);
+}
+
+static void assert_same(const double *a, const double *b, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        assert_same_bits(a[i], b[i]);
+    }
+}
+
+/* Bits do not depend on the number of threads, nor on how many columns there are. */
+static void test_bits_of_normal(void **state)
+{
+    (void)state;
+    for (int precision = 0; precision < PRECISIONS; precision++) {
+        struct fixture f =
+            fixture_new(1, KERNEL_MATERN32, (enum precision)precision, 5000, 700, 5, 3, true);
+        if (f.be->ops->kmtkv == NULL) {
+            fixture_free(&f);
+            skip();
+        }
+        double *one = run_normal(&f, product_normal);
+        for (int threads = 2; threads <= 3; threads++) {
+            f.be->threads = threads;
+            f.t = threads;
+            double *more = run_normal(&f, product_normal);
+            assert_same(more, one, f.q * f.t);
+            mem_free(more);
+        }
+        mem_free(one);
+        fixture_free(&f);
+    }
+}
+
+/* ---- Phi K ---- */
+
+struct phi {
+    struct sign_sketch sketch;
+    int64_t *index;
+    signed char *sign;
+};
+
+static struct phi phi_new(int64_t rows, int64_t columns, int nonzeros)
+{
+    struct rng rng = rng_new((uint64_t)rows, RNG_TEST);
+    struct phi phi = {.index = mem_array((size_t)(columns * nonzeros) + 1, sizeof(int64_t)),
+                      .sign = mem_array((size_t)(columns * nonzeros) + 1, 1)};
+    for (int64_t k = 0; k < columns * nonzeros; k++) {
+        phi.index[k] = rng_below(&rng, rows); /* equal ones add up */
+        phi.sign[k] = rng_below(&rng, 2) == 0 ? -1 : 1;
+    }
+    phi.sketch = (struct sign_sketch){.rows = rows,
+                                      .nonzeros = nonzeros,
+                                      .index = phi.index,
+                                      .sign = phi.sign,
+                                      .scale = 1.0 / sqrt((double)nonzeros)};
+    return phi;
+}
+
+static void phi_free(struct phi *phi)
+{
+    mem_free(phi->index);
+    mem_free(phi->sign);
+}
+
+typedef int sketch_function(struct backend *be, const struct sign_sketch *phi, struct view P,
+                            struct view Q, const struct mat *S, struct err *err);
+
+static double *run_sketch(struct fixture *f, const struct phi *phi, sketch_function *function)
+{
+    double *before = host_zeros(phi->sketch.rows * f->q);
+    before[0] = NAN; /* must not be read */
+    struct mat S = device_mat(f->be, vector_dtype(f->precision), phi->sketch.rows, f->q, before);
+    must(function(f->be, &phi->sketch, f->P, f->Q, &S, &err));
+    double *s = device_get(f->be, &S);
+    f->be->ops->mat_free(f->be, &S);
+    mem_free(before);
+    return s;
+}
+
+static void check_sketch(const struct fixture *f, const struct sign_sketch *phi, const double *s)
+{
+    double *sums = host_zeros(phi->rows), *sizes = host_zeros(phi->rows);
+    for (int64_t j = 0; j < f->q; j++) {
+        for (int64_t r = 0; r < phi->rows; r++) {
+            sums[r] = sizes[r] = 0.0;
+        }
+        for (int64_t i = 0; i < f->p; i++) {
+            double size;
+            const double k = entry(f, i, j, &size);
+            for (int64_t at = i * phi->nonzeros; at < (i + 1) * phi->nonzeros; at++) {
+                sums[phi->index[at]] += phi->scale * phi->sign[at] * k;
+                sizes[phi->index[at]] += phi->scale * size;
+            }
+        }
+        for (int64_t r = 0; r < phi->rows; r++) {
+            assert_near(s[r + j * phi->rows], sums[r], tolerance(f) * sizes[r]);
+        }
+    }
+    mem_free(sums);
+    mem_free(sizes);
+}
+
+static void check_sketch_case(enum kernel_id id, enum precision precision, int64_t p, int64_t q,
+                              int64_t rows, int nonzeros, bool indexed)
+{
+    sketch_function *const functions[] = {product_sketch, product_sketch_by_blocks};
+    struct fixture f = fixture_new(2, id, precision, p, q, 3, 1, indexed);
+    struct phi phi = phi_new(rows, p, nonzeros);
+    for (int i = 0; i < 2; i++) {
+        double *s = run_sketch(&f, &phi, functions[i]);
+        check_sketch(&f, &phi.sketch, s);
+        mem_free(s);
+    }
+    phi_free(&phi);
+    fixture_free(&f);
+}
+
+static void test_sketch(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 2, 15, 17, 33, 70, 130};
+    for (int i = 0; i < KERNEL_COUNT_ * PRECISIONS; i++) {
+        const enum kernel_id id = (enum kernel_id)(i / PRECISIONS);
+        for (int s = 0; s < 7; s++) {
+            check_sketch_case(id, (enum precision)(i % PRECISIONS), sizes[s], sizes[(s + i) % 7],
+                              1 + 9 * s, s % 2 == 0 ? 8 : 1, s % 2 == 1);
+        }
+    }
+    check_sketch_case(KERNEL_GAUSSIAN, F32, 5000, 20, 40, 8, true);
+    check_sketch_case(KERNEL_GAUSSIAN, F32, 30, 100, 70000, 8, false); /* many rows */
+    check_sketch_case(KERNEL_GAUSSIAN, F64, 0, 5, 10, 8, false);
+}
+
+static void test_bits_of_sketch(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(1, KERNEL_MATERN52, F32, 900, 500, 3, 1, true);
+    if (f.be->ops->ksketch == NULL) {
+        fixture_free(&f);
+        skip();
+    }
+    struct phi phi = phi_new(100, f.p, 8);
+    double *one = run_sketch(&f, &phi, product_sketch);
+    f.be->threads = 3;
+    double *more = run_sketch(&f, &phi, product_sketch);
+    assert_same(more, one, 100 * f.q);
+    mem_free(one);
+    mem_free(more);
+    phi_free(&phi);
+    fixture_free(&f);
+}
+
+static void test_shapes_are_checked(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(1, KERNEL_GAUSSIAN, F64, 20, 10, 3, 2, false);
+    struct phi phi = phi_new(7, f.p, 2);
+    struct mat V = device_mat(f.be, DTYPE_F64, 10, 2, NULL),
+               S = device_mat(f.be, DTYPE_F64, 7, 10, NULL);
+    const struct mat less = mat_rows(V, 0, 9);
+    if (f.be->ops->kmtkv != NULL && f.be->ops->ksketch != NULL) {
+        assert_int_equal(product_normal(f.be, f.P, f.Q, NULL, &V, &less, NULL), -ERR_INTERNAL);
+        phi.index[5] = 7;
+        assert_int_equal(product_sketch(f.be, &phi.sketch, f.P, f.Q, &S, NULL), -ERR_INTERNAL);
+        phi.index[5] = -1;
+        assert_int_equal(product_sketch(f.be, &phi.sketch, f.P, f.Q, &S, NULL), -ERR_INTERNAL);
+    }
+    f.be->ops->mat_free(f.be, &V);
+    f.be->ops->mat_free(f.be, &S);
+    phi_free(&phi);
+    fixture_free(&f);
+}
+
+TEST_MAIN(cmocka_unit_test(test_normal), cmocka_unit_test(test_normal_of_nothing),
+          cmocka_unit_test(test_bits_of_normal), cmocka_unit_test(test_sketch),
+          cmocka_unit_test(test_bits_of_sketch), cmocka_unit_test(test_shapes_are_checked))
