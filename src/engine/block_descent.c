@@ -9,7 +9,7 @@
 enum { STALE_CHECKS = 3, ARRAYS = 11, WINDOW = 10, KEPT = 6 };
 
 static const double improvement = 0.9;
-static const double noise_factor = 30.0;
+static const double noise_factor = 3.0;
 
 int64_t block_rows(int64_t n, const struct param_value *v)
 {

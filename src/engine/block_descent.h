@@ -27,7 +27,7 @@
  * likewise where f has risen between two true residuals, which give f for nothing.
  *
  * Stops: CONVERGED by the true residual. STAGNATED: STALE_CHECKS true residuals in a row, none of
- * them below 0.9 of its column's best so far, all within 30 times the rounding error of the
+ * them below 0.9 of its column's best so far, all within 3 times the rounding error of the
  * product, eps |k| sqrt(n) |W_j|. -ERR_DIVERGED: infinity or NaN.
  *
  * Cost of a step beside the block's product with K: 4 n t numbers read and 2 n t written with

@@ -5,8 +5,10 @@
 #include "engine/solver.h"
 
 extern const struct solver_ops solver_askotch2_ops;
+extern const struct solver_ops solver_askotch_ops;
 extern const struct solver_ops solver_cholesky_ops;
 extern const struct solver_ops solver_pcg_ops;
+extern const struct solver_ops solver_skotch_ops;
 
 extern const struct precond_ops precond_none_ops;
 extern const struct precond_ops precond_rpcholesky_ops;

@@ -175,6 +175,11 @@ static const char *const samplings[] = {"shuffled", "uniform", "leverage", NULL}
                 "estimate from the blocks has reached the tolerance."                              \
     }
 
+static const struct param_def skotch_params[] = {
+    BLOCK_PARAMS,
+    {.key = NULL},
+};
+
 static const struct param_def askotch2_params[] = {
     BLOCK_PARAMS,
     {
@@ -341,6 +346,21 @@ static const struct method_def solvers[] = {
         .help = "An iteration is one block: b n kernel values. Memory: 4 numbers a row and target, "
                 "and b^2; for data too large for a preconditioner of all rows.",
         .params = askotch2_params,
+    },
+    {
+        .name = "askotch",
+        .title = "Accelerated block coordinate descent on a fixed partition of the rows",
+        .paper = ASKOTCH,
+        .help = "Version 1 of askotch2, as first published: blocks are drawn by their smoothness, "
+                "which takes a sweep over all blocks first. Iterations and memory as askotch2's.",
+        .params = skotch_params,
+    },
+    {
+        .name = "skotch",
+        .title = "Block coordinate descent on a fixed partition of the rows",
+        .paper = ASKOTCH,
+        .help = "askotch without momentum, for comparisons.",
+        .params = skotch_params,
     },
     {.name = NULL},
 };

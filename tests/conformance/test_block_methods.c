@@ -31,6 +31,10 @@ static const struct variant variants[] = {
     {"askotch2", "{\"block_size\": 41, \"block_preconditioner\": \"nystrom\", \"rank\": 20}"},
     {"askotch2", "{\"block_size\": 40, \"block_preconditioner\": \"nystrom\", \"rank\": 30, "
                  "\"damping\": \"regularization\", \"accelerated\": false}"},
+    {"askotch", "{\"block_size\": 40}"},
+    {"askotch", "{\"block_size\": 41, \"block_preconditioner\": \"nystrom\", \"rank\": 20}"},
+    {"skotch", "{\"block_size\": 40}"},
+    {"skotch", "{\"block_size\": 41, \"block_preconditioner\": \"nystrom\", \"rank\": 20}"},
 };
 enum { VARIANTS = sizeof(variants) / sizeof(*variants) };
 
@@ -142,6 +146,8 @@ static void test_ablation(void **state)
 {
     static const struct variant plain[] = {
         {"askotch2", "{\"block_size\": 40, \"block_preconditioner\": \"none\"}"},
+        {"askotch", "{\"block_size\": 40, \"block_preconditioner\": \"none\"}"},
+        {"skotch", "{\"block_size\": 40, \"block_preconditioner\": \"none\"}"},
     };
     struct fixture f;
     const struct fixture_spec spec = {.kernel = KERNEL_LAPLACIAN,
