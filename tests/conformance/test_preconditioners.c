@@ -270,6 +270,7 @@ static void test_degenerate_problems(void **state)
         {KERNEL_LINEAR, 1, 0, 7, 0},
         {KERNEL_GAUSSIAN, 90, 0, 500, 0}, /* rank > n > the numerical rank */
         {KERNEL_GAUSSIAN, 90, 0, 500, 1e-9},
+        {KERNEL_SIGMOID, 60, 0, 30, 1e-3}, /* K is indefinite */
     };
     static const enum dtype points[] = {DTYPE_F32, DTYPE_F32, DTYPE_F64};
     static const enum dtype vectors[] = {DTYPE_F32, DTYPE_F64, DTYPE_F64};
