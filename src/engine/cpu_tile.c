@@ -53,6 +53,11 @@ enum form {
     FORMS_
 };
 
+INLINE bool has_root(enum form form)
+{
+    return form >= FORM_EXPONENTIAL && form <= FORM_MATERN52;
+}
+
 typedef void loop_function(const struct tile *t);
 
 #define EACH_USE(M, form) M(form, VALUES) M(form, ROWS) M(form, BOTH)
