@@ -16,8 +16,9 @@ enum rng_stream {
     RNG_PRECOND = 3,   /* pivots */
     RNG_SOLVER = 4,    /* blocks, batches */
     RNG_CENTERS = 5,
-    RNG_AUTO = 6,   /* subsample of the automatic kernel choice */
-    RNG_SEARCH = 7, /* subsample and folds of a search */
+    RNG_AUTO = 6,    /* subsample of the automatic kernel choice */
+    RNG_SEARCH = 7,  /* subsample and folds of a search */
+    RNG_CERTIFY = 8, /* rows of a sampled certificate */
     RNG_TEST = 1000
 };
 

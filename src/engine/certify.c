@@ -4,13 +4,13 @@
 
 #include "base/mem.h"
 
-struct certificate {
+struct pass {
     struct points *X;
     struct mat A, R;
     double *numbers; /* [4 t] */
 };
 
-static int compute(struct certificate *c, const struct problem *p, const struct mat *A, double *ret,
+static int compute(struct pass *c, const struct problem *p, const struct mat *A, double *ret,
                    struct err *err)
 {
     const struct backend_ops *o = p->be->ops;
@@ -52,7 +52,7 @@ int certify_residual(const struct problem *p, const struct kernel *kernel, const
                      const struct mat *A, double *ret, struct err *err)
 {
     const struct backend_ops *o = p->be->ops;
-    struct certificate c = {.numbers = mem_array((size_t)p->t, 4 * sizeof(double))};
+    struct pass c = {.numbers = mem_array((size_t)p->t, 4 * sizeof(double))};
     int r = c.numbers != NULL ? 0 : err_no_memory(err);
     if (r == 0) {
         r = o->points_new(p->be, kernel, DTYPE_F64, host, &c.X, err);
@@ -72,5 +72,22 @@ int certify_residual(const struct problem *p, const struct kernel *kernel, const
         o->points_free(p->be, c.X);
     }
     mem_free(c.numbers);
+    return r;
+}
+
+bool certify_samples(int64_t n, int64_t entries)
+{
+    return (double)n * (double)n > fmax(CERTIFY_ENTRIES, (double)entries / CERTIFY_SHARE);
+}
+
+int certify(const struct problem *p, const struct kernel *kernel, const struct rows *host,
+            const struct mat *A, int64_t entries, struct certificate *ret, struct err *err)
+{
+    if (certify_samples(p->n, entries)) {
+        return certify_sampled(p, kernel, host, A, CERTIFY_ROWS, p->seed, ret, err);
+    }
+    const int r = certify_residual(p, kernel, host, A, &ret->residual, err);
+    ret->bound = ret->residual;
+    ret->sampled = false;
     return r;
 }

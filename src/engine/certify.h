@@ -1,16 +1,55 @@
 /*
- * The certificate: how well coefficients solve the system, recomputed from the training points in
- * float64 whatever precision and recurrence the solver used.
+ * The certificate: how well coefficients solve the system,
+ *
+ *     max_j |R_j| / |Y_j|,   R = Y - (K + ridge I) A,
+ *
+ * recomputed in float64 from the training points, whatever precision and recurrence the solver
+ * used. Y is the problem's own (rounded to its precision); a column Y_j = 0 counts |R_j|, which is
+ * 0 for A_j = 0. NaN when A holds infinity or NaN.
  */
 #pragma once
 
 #include "engine/solver.h"
 
-/*
- * max_j |Y_j - (K + ridge I) A_j| / |Y_j| with K from `kernel` and `host` in float64. Y is the
- * problem's own (rounded to its precision); a column Y_j = 0 counts |(K + ridge I) A_j|, which is 0
- * for A_j = 0. NaN when A holds infinity or NaN. Costs n^2 kernel values, n d + 2 n t float64
- * numbers.
- */
+struct certificate {
+    double residual; /* exact, or an estimate */
+    double bound;    /* of the truth: the residual itself, or above it with 99 % confidence */
+    bool sampled;
+};
+
+/* Products with all of K in float64 are made while they take at most these many kernel values, or a
+ * twentieth of those that the solve has taken; of larger problems rows are sampled. */
+#define CERTIFY_ENTRIES 1e10
+#define CERTIFY_SHARE 20
+#define CERTIFY_ROWS 4096
+
+bool certify_samples(int64_t n, int64_t entries);
+
+/* By that rule; `entries`: kernel values taken by the solve. */
+int certify(const struct problem *p, const struct kernel *kernel, const struct rows *host,
+            const struct mat *A, int64_t entries, struct certificate *ret, struct err *err);
+
+/* Every row. n^2 kernel values, n d + 2 n t float64 numbers. */
 int certify_residual(const struct problem *p, const struct kernel *kernel, const struct rows *host,
                      const struct mat *A, double *ret, struct err *err);
+
+/*
+ * From `rows` rows, drawn with replacement from the seed.
+ *
+ * The whole residual is computed once with float32 kernel values, r~, so that a few rows that hold
+ * most of it are not missed; row i is then drawn with probability
+ *
+ *     p_i = 1/2 mean_j r~_ij^2 / |r~_j|^2 + 1/(2n)
+ *
+ * and the mean of r_ij^2 / p_i over the draws, r in float64, estimates |r_j|^2 without bias. The
+ * bound is the empirical Bernstein inequality (Maurer and Pontil, COLT 2009, Theorem 4) for all
+ * columns together. It needs the range of r_ij^2 / p_i: that of kappa^2 (|r~_ij| + rms_j)^2 / p_i
+ * over all rows, which is known, with kappa twice the largest |r_ij| / (|r~_ij| + rms_j) drawn. So
+ * the confidence holds unless a row that was not drawn is wrong in float32 more than twice as badly
+ * as all that were.
+ *
+ * Costs n^2 kernel values in float32 and n rows in float64; 3/2 n d + 3 n t float64 numbers.
+ */
+int certify_sampled(const struct problem *p, const struct kernel *kernel, const struct rows *host,
+                    const struct mat *A, int64_t rows, uint64_t seed, struct certificate *ret,
+                    struct err *err);

@@ -5,7 +5,7 @@
  * MAX_REFINEMENTS more takes the residual R = Y - (K + ridge I) A by the oracle and keeps
  * A + (L L')^-1 R if its residual is smaller.
  *
- * Cost: n^3/3 multiplications. Memory: n^2 numbers of the factor's precision and 3 n t.
+ * Cost: n^3/6 multiply-adds. Memory: n^2 numbers of the factor's precision and 3 n t.
  *
  * A pivot not above n eps max_i (K_ii + ridge), the size of the factorisation's own rounding error,
  * ends the solve with -ERR_NOT_POSITIVE_DEFINITE. Points in float32 with vectors in float64

@@ -112,7 +112,7 @@ int factor_step(struct factor *f, struct err *err)
     return r < 0 ? r : f->next == f->n;
 }
 
-/* The panels up to column x n have x^2 (3 - 2x) of the n^3/3 multiplications. */
+/* The panels up to column x n have x^2 (3 - 2x) of the n^3/6 multiply-adds. */
 double factor_fraction(const struct factor *f)
 {
     const double x = (double)f->next / (double)f->n;

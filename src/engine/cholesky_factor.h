@@ -6,7 +6,7 @@
  *     G    = K(I,J) + ridge I - L(I,1:j) L(J,1:j)'      the kernel oracle and one gemm
  *     L_JJ = chol(G_JJ),   L_IJ = G_IJ L_JJ^-T          potrf and trsm
  *
- * Cost: n^3/3 multiplications in all, at most n^2 b / 4 in a step. Memory: n^2 numbers of the
+ * Cost: n^3/6 multiply-adds in all, at most n^2 b / 8 in a step. Memory: n^2 numbers of the
  * factor's own precision, which need not be that of the points or of the vectors; the strict upper
  * triangle outside the diagonal blocks is never touched.
  */
@@ -36,7 +36,7 @@ void factor_deinit(struct factor *f);
 
 /* 1: complete. 0: call again. -ERR_NOT_POSITIVE_DEFINITE names the training row. */
 int factor_step(struct factor *f, struct err *err);
-double factor_fraction(const struct factor *f); /* of the multiplications, 0..1 */
+double factor_fraction(const struct factor *f); /* of the work, 0..1 */
 
 /* B <- (L L')^-1 B, n x t of any type. */
 int factor_solve(struct factor *f, const struct mat *B, struct err *err);

@@ -1,5 +1,6 @@
 #include "engine/choose.h"
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "engine/bandwidth.h"
 #include "engine/memory.h"
 
-enum { SAMPLE_MAX = 1500, ROWS_MIN = 20 };
+enum { SAMPLE_MAX = 1500, ROWS_MIN = 20, KEPT_FEATURES = 64, CHOLESKY_ROWS_MAX = 24000 };
 static const double regularization_min = 1e-8;
 
 /* The sample: rows 0 .. fit-1 are fitted, the other `held` are held out. */
@@ -175,9 +176,21 @@ int choose_kernel(const struct choose_data *data, enum kernel_id *ret, struct er
     return r;
 }
 
-const char *choose_solver(struct backend *be, int64_t n, enum dtype dtype)
+/* The most rows for which a factorisation is the cheaper way. */
+static double cholesky_rows(int64_t d, bool narrow)
 {
-    const int64_t bytes = memory_matrix_bytes(n, n, dtype);
+    const double value = (double)(d < KEPT_FEATURES ? d : KEPT_FEATURES) / 2.0 + 9.0;
+    if (narrow) {
+        return 12.0 * (50.0 * value + 110.0);
+    }
+    return fmin(6.0 * (400.0 * value + 110.0), CHOLESKY_ROWS_MAX);
+}
+
+const char *choose_solver(struct backend *be, int64_t n, int64_t d, double regularization,
+                          enum dtype dtype)
+{
+    const bool narrow = dtype == DTYPE_F32 || regularization >= (double)FLT_EPSILON;
+    const int64_t bytes = memory_matrix_bytes(n, n, narrow ? DTYPE_F32 : DTYPE_F64);
     const bool fits = bytes <= memory_available_on(be) / 4;
-    return fits && n <= CHOOSE_CHOLESKY_ROWS ? "cholesky" : "pcg";
+    return fits && (double)n <= cholesky_rows(d, narrow) ? "cholesky" : "pcg";
 }

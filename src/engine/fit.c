@@ -258,7 +258,8 @@ static int choose_method(struct fit *f, struct err *err)
     f->options.params = f->spec->solver.params;
     f->options.tolerance = f->spec->stop.tolerance;
     if (strcmp(method->name, "auto") == 0) {
-        method = catalog_find(CATALOG_SOLVERS, choose_solver(f->be, f->data.n, f->vectors));
+        method = catalog_find(CATALOG_SOLVERS, choose_solver(f->be, f->data.n, f->data.d,
+                                                             f->result.regularization, f->vectors));
         const int r = param_read(method->params, NULL, NULL, &f->options.params, err);
         if (r < 0) {
             return r;
@@ -523,6 +524,7 @@ static int failure_to_result(struct fit *f, int r)
     f->result.outcome = (struct solve_outcome){
         .reason = r == -ERR_NO_MEMORY ? REASON_OUT_OF_MEMORY : stopped,
         .relative_residual = 1.0,
+        .relative_residual_bound = 1.0,
         .metrics = metrics_none(),
     };
     return r == -ERR_NO_MEMORY || r == -ERR_CANCELLED ? 0 : r;

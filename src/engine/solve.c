@@ -345,15 +345,16 @@ static int without_coefficients(const struct drive *d, int reason, struct err *e
 /* Coefficients into A, the certificate, the metrics. Returns the reason, corrected by what the
  * certificate says. */
 static int conclude(struct drive *d, int reason, const struct kernel *kernel,
-                    const struct rows *host, double *ret_residual, struct err *err)
+                    const struct rows *host, struct certificate *ret, struct err *err)
 {
     report(d, "certifying", true);
-    double residual = NAN;
+    struct certificate found = {.residual = NAN};
     int r = d->ops->coef(d->solver, d->A, err);
     if (r == 0) {
-        r = certify_residual(d->p, kernel, host, d->A, &residual, err);
+        r = certify(d->p, kernel, host, d->A, d->p->be->kernel_entries - d->entries_before, &found,
+                    err);
     }
-    if (r == 0 && !isfinite(residual)) {
+    if (r == 0 && !isfinite(found.residual)) {
         r = err_set(err, ERR_DIVERGED, "The coefficients hold infinity or NaN.");
     }
     if (r == 0 && d->evaluator != NULL) {
@@ -364,14 +365,14 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     }
     d->at.fraction = 1.0;
     report(d, "saving", true); /* the metrics of the coefficients that are handed out */
-    *ret_residual = residual;
+    *ret = found;
     d->model = true;
-    const bool reached = residual <= certificate_slack * d->limits->tolerance;
+    const bool reached = found.residual <= certificate_slack * d->limits->tolerance;
     return reason == REASON_CONVERGED && !reached ? REASON_STAGNATED : reason;
 }
 
 static int drive(struct drive *d, const struct solver_options *options, const struct kernel *kernel,
-                 const struct rows *host, double *ret_residual, struct err *err)
+                 const struct rows *host, struct certificate *ret, struct err *err)
 {
     int r = set_up(d, options, err);
     if (r == 0) {
@@ -383,7 +384,7 @@ static int drive(struct drive *d, const struct solver_options *options, const st
         } else if (cancelled(d)) {
             r = REASON_CANCELLED;
         } else {
-            r = conclude(d, r, kernel, host, ret_residual, err);
+            r = conclude(d, r, kernel, host, ret, err);
         }
     }
     d->ops->teardown(d->solver);
@@ -419,8 +420,8 @@ int solve_run(const struct solver_ops *ops, const struct problem *p,
         .entries_before = p->be->kernel_entries,
     };
     d.began = d.saved = now(&d);
-    double residual = 1.0;
-    const int reason = drive(&d, options, kernel, host, &residual, err);
+    struct certificate certificate = {.residual = 1.0, .bound = 1.0};
+    const int reason = drive(&d, options, kernel, host, &certificate, err);
     if (reason < 0) {
         return reason;
     }
@@ -433,7 +434,9 @@ int solve_run(const struct solver_ops *ops, const struct problem *p,
     *ret = (struct solve_outcome){
         .reason = (enum reason)reason,
         .iterations = d.at.iteration,
-        .relative_residual = residual,
+        .relative_residual = certificate.residual,
+        .relative_residual_bound = certificate.bound,
+        .sampled = certificate.sampled,
         .metrics = d.model ? d.progress.metrics : metrics_none(),
         .seconds = solving(&d, now(&d)),
         .earlier_s = d.earlier,

@@ -52,8 +52,10 @@ struct solve_evaluator {
 struct solve_outcome {
     enum reason reason;
     int64_t iterations;
-    double
-        relative_residual; /* certified: max over columns of |y - (K + ridge I) a| / |y|, float64 */
+    /* Certified (certify.h): max over columns of |y - (K + ridge I) a| / |y| in float64. */
+    double relative_residual;
+    double relative_residual_bound; /* the same, or of sampled rows above it with 99 % confidence */
+    bool sampled;
     struct metrics metrics;
     double seconds;   /* of the solve, with those of earlier attempts that it resumed */
     double earlier_s; /* of the job in earlier attempts, from the checkpoint; 0: not resumed */
@@ -73,8 +75,9 @@ struct solve_outcome {
  * NOT_POSITIVE_DEFINITE when the very first direction broke down. In all these `model` is false, A
  * is 0, the certified residual 1 and the metrics are NaN.
  *
- * CONVERGED means that the certified residual is at most the tolerance (but for rounding, 1 %); a
- * solver that believed it had converged in a lower precision is STAGNATED.
+ * CONVERGED means that the certified residual (of sampled rows: its estimate) is at most the
+ * tolerance (but for rounding, 1 %); a solver that believed it had converged in a lower precision
+ * is STAGNATED.
  */
 int solve_run(const struct solver_ops *ops, const struct problem *p,
               const struct solver_options *options, const struct solve_limits *limits,

@@ -10,8 +10,8 @@
  *
  * auto takes float32 where that is the faster way: vectors in float64, n >= NARROW_ROWS, a ridge
  * above the float32 factor's own error (lambda >= 2^-23 max_i K_ii), and refinement cheap beside
- * what the factorisation saves, n/6 multiplications an entry of the matrix: NARROW_PRODUCTS
- * products with K of (d + 10)/2 + t multiplications an entry, and as many pairs of triangular
+ * what the factorisation saves, n/12 multiply-adds an entry of the matrix: NARROW_PRODUCTS
+ * products with K of (d + 10)/2 + t each, and as many pairs of triangular
  * solves of 2 t. It takes float32 as well where only that factor fits into memory. Otherwise the
  * factor has the precision of the vectors.
  *
@@ -31,7 +31,7 @@
 #include "engine/methods.h"
 #include "wire/catalog.h"
 
-enum { NARROW_ROWS = 4096, NARROW_PRODUCTS = 12, ITERATIONS_MIN = 100 };
+enum { NARROW_ROWS = 4096, NARROW_PRODUCTS = 8, ITERATIONS_MIN = 100 };
 
 struct solver {
     struct problem p;
@@ -57,7 +57,7 @@ static bool narrow_pays(const struct problem *p, double largest)
     const double n = (double)p->n, d = (double)p->d, t = (double)p->t;
     const double refinement = NARROW_PRODUCTS * ((d + 10.0) / 2.0 + 3.0 * t);
     return p->n >= NARROW_ROWS && p->ridge >= n * (double)FLT_EPSILON * largest &&
-           refinement <= n / 6.0;
+           refinement <= n / 12.0;
 }
 
 static int no_room(const struct problem *p, int64_t wide, int64_t narrow, int64_t room,

@@ -319,7 +319,9 @@ static const struct method_def solvers[] = {
         .name = "auto",
         .title = "Chosen by the size of the problem",
         .paper = "",
-        .help = "cholesky while the matrix fits into memory and takes little time, else pcg.",
+        .help =
+            "cholesky while its matrix fits into a quarter of the memory and it is the faster way, "
+            "else pcg.",
     },
     {
         .name = "cholesky",

@@ -67,21 +67,35 @@ static int64_t memory_of_test(struct backend *be)
     return room;
 }
 
-static void test_solver_follows_memory_and_rows(void **state)
+static void assert_chosen(const char *solver, int64_t n, int64_t d, double regularization,
+                          enum dtype dtype)
 {
-    (void)state;
     const struct backend_ops ops = {.name = "test", .memory_available = memory_of_test};
     struct backend be = {.ops = &ops};
+    assert_string_equal(choose_solver(&be, n, d, regularization, dtype), solver);
+}
+
+static void test_solver_follows_memory_and_cost(void **state)
+{
+    (void)state;
     room = INT64_MAX;
-    assert_string_equal(choose_solver(&be, 12000, DTYPE_F64), "cholesky");
-    assert_string_equal(choose_solver(&be, 12001, DTYPE_F64), "pcg");
-    assert_string_equal(choose_solver(&be, INT64_C(1) << 40, DTYPE_F64), "pcg");
+    assert_chosen("cholesky", 12120, 18, 1e-6, DTYPE_F64); /* 12 (50 * 18 + 110) */
+    assert_chosen("pcg", 12121, 18, 1e-6, DTYPE_F64);
+    assert_chosen("cholesky", 12120, 18, 1e-9, DTYPE_F32);
+    assert_chosen("pcg", 12121, 18, 1e-9, DTYPE_F32);
+    assert_chosen("cholesky", 24000, 18, 1e-9, DTYPE_F64);
+    assert_chosen("pcg", 24001, 18, 1e-9, DTYPE_F64);
+    assert_chosen("pcg", 12120, 3, 1e-6, DTYPE_F64);
+    assert_chosen("cholesky", 25920, 64, 1e-6, DTYPE_F64);
+    assert_chosen("pcg", 25921, 435, 1e-6, DTYPE_F64);
+    assert_chosen("pcg", INT64_C(1) << 40, 435, 0, DTYPE_F64);
     room = 4 * 1000 * 1000 * 8;
-    assert_string_equal(choose_solver(&be, 1000, DTYPE_F64), "cholesky");
-    assert_string_equal(choose_solver(&be, 1001, DTYPE_F64), "pcg");
-    assert_string_equal(choose_solver(&be, 1400, DTYPE_F32), "cholesky");
+    assert_chosen("cholesky", 1000, 3, 0, DTYPE_F64);
+    assert_chosen("pcg", 1001, 3, 0, DTYPE_F64);
+    assert_chosen("cholesky", 1414, 3, 1e-3, DTYPE_F64);
+    assert_chosen("pcg", 1415, 3, 1e-3, DTYPE_F64);
 }
 
 TEST_MAIN(cmocka_unit_test(test_kernel_follows_smoothness),
           cmocka_unit_test(test_few_rows_take_gaussian),
-          cmocka_unit_test(test_solver_follows_memory_and_rows))
+          cmocka_unit_test(test_solver_follows_memory_and_cost))
