@@ -7,6 +7,7 @@
 extern const struct solver_ops solver_askotch2_ops;
 extern const struct solver_ops solver_askotch_ops;
 extern const struct solver_ops solver_cholesky_ops;
+extern const struct solver_ops solver_eigenpro2_ops;
 extern const struct solver_ops solver_pcg_ops;
 extern const struct solver_ops solver_skotch_ops;
 

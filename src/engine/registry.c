@@ -4,8 +4,13 @@
 #include "engine/methods.h"
 
 static const struct solver_ops *const solvers[] = {
-    &solver_cholesky_ops, &solver_pcg_ops,    &solver_askotch2_ops,
-    &solver_askotch_ops,  &solver_skotch_ops, NULL,
+    &solver_cholesky_ops,
+    &solver_pcg_ops,
+    &solver_askotch2_ops,
+    &solver_askotch_ops,
+    &solver_skotch_ops,
+    &solver_eigenpro2_ops,
+    NULL,
 };
 
 static const struct precond_ops *const preconditioners[] = {

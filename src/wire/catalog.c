@@ -113,6 +113,81 @@ static const struct param_def pcg_params[] = {
     {.key = NULL},
 };
 
+static const struct param_def eigenpro2_params[] = {
+    {
+        .key = "subsample",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 100000,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Rows s that the preconditioner is made from, at most the number n of training "
+                "rows; auto: 2,000 below 100,000 training rows, else 12,000.",
+    },
+    {
+        .key = "eigenvectors",
+        .type = PARAM_INT,
+        .min = 0,
+        .max = 2000,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help =
+            "Eigenvectors q of the subsample's kernel matrix that are flattened, at most s - 1; "
+            "0: plain stochastic gradient descent; auto: as many as make the critical batch "
+            "about s, at least 5 and at most 999.",
+    },
+    {
+        .key = "alpha",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1,
+        .min_exclusive = true,
+        .fallback = "0.95",
+        .help = "Exponent by which eigenvalues are flattened; below 1 to be safe against the "
+                "subsample's errors.",
+    },
+    {
+        .key = "batch_size",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1e9,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Rows of a batch, at most n; auto: the critical batch size, within "
+                "`batch_memory_mib`.",
+    },
+    {
+        .key = "learning_rate",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1e30,
+        .min_exclusive = true,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Step size eta, of which each row of a batch gets eta / batch_size; auto: by the "
+                "published formula. Halved by itself whenever the residual grows.",
+    },
+    {
+        .key = "batch_memory_mib",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1048576,
+        .fallback = "256",
+        .help = "Bound on the kernel values between a batch and the subsample, in MiB; bounds the "
+                "automatic batch size.",
+    },
+    {
+        .key = "residual_every",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1e9,
+        .fallback = "10",
+        .help = "Epochs after which the true residual is computed; each time costs at most one "
+                "more epoch.",
+    },
+    {.key = NULL},
+};
+
 #define RANK_PARAM                                                                                 \
     {                                                                                              \
         .key = "rank", .type = PARAM_INT, .min = 1, .max = 100000, .fallback = "\"auto\"",         \
@@ -246,6 +321,10 @@ static const struct param_def rpcholesky_params[] = {
     "kernel "                                                                                      \
     "matrix with few entry evaluations, arXiv:2207.06503; " ROBUST_PRECONDITIONING
 
+#define EIGENPRO2                                                                                  \
+    "Ma, Belkin: Kernel machines that adapt to GPUs for effective large batch training, "          \
+    "arXiv:1806.06144; Abedsoltan, Belkin, Pandit: Toward large kernel models, arXiv:2302.02605"
+
 static const struct method_def kernels[] = {
     {
         .name = "gaussian",
@@ -363,6 +442,19 @@ static const struct method_def solvers[] = {
         .paper = ASKOTCH,
         .help = "askotch without momentum, for comparisons.",
         .params = skotch_params,
+    },
+    {
+        .name = "eigenpro2",
+        .title = "EigenPro 2.0: preconditioned stochastic gradient descent",
+        .paper = EIGENPRO2,
+        .help =
+            "Epochs of small batches, n^2 kernel values each and 4 n t numbers of memory. A few "
+            "epochs give the test error of rough kernels (laplacian) without regularization: "
+            "within 1 % of the exact one after 2 epochs on 16,000 rows of letter, pcg after "
+            "13 products. Smooth kernels with little regularization are for pcg: 45 epochs "
+            "against 2 products on 13,900 rows of bike, gaussian. A small residual takes "
+            "beta / (n regularization) epochs for a factor of e.",
+        .params = eigenpro2_params,
     },
     {.name = NULL},
 };

@@ -341,8 +341,14 @@ static void test_columns_do_not_mix(void **state)
 
 /* ---- the interface ---- */
 
+/* Solvers whose own residual is an estimate from the rows they have just been at. */
+static bool estimates_residual(const char *solver)
+{
+    return strcmp(solver, "eigenpro2") == 0;
+}
+
 /* Coefficients are there at any time after setup; an iteration's own residual is that of the
- * coefficients it would hand out; a step after the end changes nothing. */
+ * coefficients it would hand out, where it is no estimate; a step after the end changes nothing. */
 static void test_coefficients_at_any_time(void **state)
 {
     struct backend *be = *state;
@@ -370,7 +376,8 @@ static void test_coefficients_at_any_time(void **state)
             r = ops->step(s, &at, NULL);
             must(ops->coef(s, &f.A, &err));
             double *A = device_get(be, &f.A);
-            if (at.usable && !isnan(at.relative_residual)) {
+            const bool exact = r != 0 || !estimates_residual(methods[i].solver);
+            if (at.usable && exact && !isnan(at.relative_residual)) {
                 assert_near(at.relative_residual, host_residual(&f, M, A), 1e-11);
             }
             mem_free(A);
