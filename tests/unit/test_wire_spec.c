@@ -291,7 +291,7 @@ static const struct {
     {"\"regularization\":\"small\"", "#/regularization", "or \"auto\""},
     {"\"regularization\":-1e-9", "#/regularization", "at least 0"},
     {"\"solver\":\"falkon\"", "#/solver", "\"cholesky\", \"pcg\""},
-    {"\"solver\":{\"name\":\"askotch\"}", "#/solver/name", "\"pcg\""},
+    {"\"solver\":{\"name\":\"jacobi\"}", "#/solver/name", "\"pcg\""},
     {"\"solver\":7", "#/solver", "a name or an object"},
     {"\"solver\":{\"name\":\"pcg\",\"rank\":7}", "#/solver/rank", ""},
     {"\"solver\":{\"name\":\"cholesky\",\"block_size\":63}", "#/solver/block_size", ""},
