@@ -231,6 +231,40 @@ def test_stop_and_start(daemons):
     assert any("Resumed from the checkpoint" in m for m in messages(daemon.api, job))
 
 
+def test_stop_with_a_stuck_worker(daemons):
+    """A worker that does not hear of it is ended; the job goes on from its last checkpoint."""
+    daemon = daemons(checkpoint_interval_s=0.05, drain_timeout_s=1)
+    spec = spec_of(daemon.api, max_attempts=1)
+    whole = daemon.api.train("whole", **spec)
+    job = daemon.api.create("parts", **spec)
+    wait_checkpoint(daemon, job)
+    os.kill(daemon.api.worker_pid("train", "busy"), signal.SIGSTOP)
+    start = time.monotonic()
+    assert daemon.stop() == 0
+    assert time.monotonic() - start < 20
+    daemon.start()
+    check_end(daemon, job, whole, attempt=1)
+    assert any("Resumed from the checkpoint" in m for m in messages(daemon.api, job))
+
+
+def test_many_kills_of_the_daemon(daemons):
+    daemon = daemons(checkpoint_interval_s=0)
+    spec = spec_of(daemon.api, max_attempts=10)
+    whole = daemon.api.train("whole", **spec)
+    job = daemon.api.create("parts", **spec)
+    rng = random.Random(6)
+    for kill in range(5):
+        time.sleep(0.3 + 0.4 * rng.random())
+        if kill % 2:
+            assert daemon.stop() == 0
+        else:
+            daemon.kill()
+        daemon.start()
+    done = daemon.api.wait(job["id"])
+    assert done["attempt"] <= 4  # of the five, two counted none
+    check_end(daemon, job, whole, attempt=done["attempt"])
+
+
 def test_pause_and_a_dead_worker(daemons):
     """The pause holds although the worker never answered it."""
     daemon = daemons(checkpoint_interval_s=0.05)
