@@ -410,6 +410,15 @@ static int prepare_start(struct fit *f, const struct model *earlier, struct err 
     return upload_start(f, earlier, err);
 }
 
+static int take_start(struct fit *f, struct model **earlier, struct err *err)
+{
+    const int r = prepare_start(f, earlier != NULL ? *earlier : NULL, err);
+    if (earlier != NULL) {
+        *earlier = model_free(*earlier);
+    }
+    return r;
+}
+
 static int solve(struct fit *f, struct err *err)
 {
     const struct job_spec *spec = f->spec;
@@ -472,7 +481,7 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
         r = upload(f, err);
     }
     if (r == 0) {
-        r = prepare_start(f, in->earlier, err);
+        r = take_start(f, in->earlier, err);
     }
     if (r == 0) {
         r = keep_kernel(f, err);

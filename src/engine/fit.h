@@ -27,8 +27,8 @@ struct json *fit_result_to_json(const struct fit_result *r);
 
 struct fit_input {
     const struct dataset *train;
-    const struct dataset *test;  /* when the spec names one, else NULL */
-    const struct model *earlier; /* the spec's warm_start, else NULL */
+    const struct dataset *test; /* when the spec names one, else NULL */
+    struct model **earlier;     /* the spec's warm_start, else NULL; freed once it was used */
 };
 
 /*

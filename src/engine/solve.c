@@ -250,6 +250,9 @@ static int set_up(struct drive *d, const struct solver_options *options, struct 
         return r;
     }
     r = take_state(d, err);
+    if (d->control->taken != NULL) {
+        d->control->taken(d->control->context);
+    }
     if (r == 0) {
         d->ops->teardown(d->solver);
         d->solver = NULL;

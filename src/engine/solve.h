@@ -32,12 +32,14 @@ struct solve_control {
      * long ago and only while all of them together cost less than a fiftieth of the time. `resume`
      * is the last one of an earlier attempt, or NULL; one that does not fit this problem is told as
      * a warning, and the solve begins at its beginning. `problem` is a digest of what the problem
-     * was made from: a checkpoint with another one does not fit.
+     * was made from: a checkpoint with another one does not fit. `taken` tells that `resume` is not
+     * looked at any more, so that its memory can be given back.
      */
     bool (*paused)(void *context);
     int (*checkpoint)(void *context, const struct state *s, struct err *err);
     double checkpoint_every_s;
     const struct state *resume;
+    void (*taken)(void *context);
     const char *problem;
 };
 

@@ -1,14 +1,14 @@
-/* job_spec_read: one function a field of the document, in its order. */
+/* job_spec_read: one function a field of the document, in its order; spec_methods.c has the kernel
+ * and the solver. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/mem.h"
 #include "wire/field.h"
 #include "wire/names.h"
-#include "wire/spec.h"
+#include "wire/spec_parts.h"
 
 static const char *const task_choices[] = {"auto", "regression", "classification", NULL};
 static const char *const precision_choices[] = {"float64", "float32", "mixed", NULL};
@@ -117,17 +117,6 @@ static const struct param_def stop_params[] = {
     },
     {.key = NULL},
 };
-
-/* Puts "#/key" in front of the pointer of an error. */
-static int within(const char *key, int rc, struct err *err)
-{
-    if (rc < 0) {
-        char prefix[64];
-        snprintf(prefix, sizeof(prefix), "#/%s", key);
-        err_prefix(err, prefix);
-    }
-    return rc;
-}
 
 static bool is_absent(const struct json *j)
 {
@@ -283,7 +272,8 @@ static int read_test(const struct json *j, struct job_spec *spec, struct err *er
     spec->test.kind = SPEC_TEST_FRACTION;
     spec->test.fraction = 0.2;
     const int rc = field_object(j, "test", &test, err);
-    return rc < 0 || test == NULL ? rc : within("test", read_test_fields(test, spec, err), err);
+    return rc < 0 || test == NULL ? rc
+                                  : spec__within("test", read_test_fields(test, spec, err), err);
 }
 
 static int read_standardize(const struct json *j, struct job_spec *spec, struct err *err)
@@ -294,161 +284,14 @@ static int read_standardize(const struct json *j, struct job_spec *spec, struct 
         return rc;
     }
     struct param_set set;
-    rc = within("standardize", param_read(standardize_params, standardize, NULL, &set, err), err);
+    rc = spec__within("standardize", param_read(standardize_params, standardize, NULL, &set, err),
+                      err);
     if (rc < 0) {
         return rc;
     }
     spec->standardize.features = param_bool(&set, "features");
     spec->standardize.target = param_bool(&set, "target");
     return 0;
-}
-
-static int unknown_method(enum catalog which, bool allow_auto, const char *key,
-                          const struct json *found, struct err *err)
-{
-    struct buf known cleanup_buf = BUF_INIT;
-    buf_str(&known, allow_auto ? "\"auto\"" : "");
-    for (const struct method_def *m = catalog_list(which); m->name != NULL; m++) {
-        buf_printf(&known, "%s\"%s\"", known.len > 0 ? ", " : "", m->name);
-    }
-    if (known.failed) {
-        return err_no_memory(err);
-    }
-    return field_wrong(err, key, FIELD_WHOLE, found, "one of %s", known.data);
-}
-
-/*
- * A method at obj[key]: absent (fallback), its bare name, or an object with the key "name" (absent:
- * fallback) and parameters, given back in *ret_fields (else NULL). With allow_auto, the name "auto"
- * gives NULL. Pointers are relative to obj.
- */
-static int read_method(enum catalog which, const struct json *obj, const char *key, bool allow_auto,
-                       const char *fallback, const struct method_def **ret,
-                       const struct json **ret_fields, struct err *err)
-{
-    const struct json *given = obj == NULL ? NULL : json_get(obj, key);
-    const bool detailed = given != NULL && json_type(given) == JSON_OBJECT;
-    const struct json *named = detailed ? json_get(given, "name") : given;
-    if (given != NULL && !detailed && json_type(given) != JSON_STRING) {
-        return field_wrong(err, key, FIELD_WHOLE, given, "a name or an object");
-    }
-    const char *name = named == NULL ? fallback : json_string(named);
-    const bool is_auto = allow_auto && name != NULL && strcmp(name, "auto") == 0;
-    const struct method_def *found = name == NULL ? NULL : catalog_find(which, name);
-    if (found == NULL && !is_auto) {
-        const int rc = unknown_method(which, allow_auto, detailed ? "name" : key, named, err);
-        return detailed ? within(key, rc, err) : rc;
-    }
-    *ret = is_auto ? NULL : found;
-    *ret_fields = detailed ? given : NULL;
-    return 0;
-}
-
-static bool is_bandwidth(const struct json *j)
-{
-    return json_type(j) == JSON_NUMBER && json_number(j) > 0;
-}
-
-static int read_bandwidth_list(const struct json *list, struct job_spec *spec, struct err *err)
-{
-    static const char key[] = "bandwidth";
-    const int64_t count = json_size(list);
-    if (count < 1 || count > SPEC_FEATURES_MAX) {
-        return field_wrong(err, key, FIELD_WHOLE, list, "one number for each feature, at most %d",
-                           SPEC_FEATURES_MAX);
-    }
-    spec->kernel.bandwidths = mem_array((size_t)count, sizeof(*spec->kernel.bandwidths));
-    if (spec->kernel.bandwidths == NULL) {
-        return err_no_memory(err);
-    }
-    spec->kernel.kind = SPEC_BANDWIDTH_PER_FEATURE;
-    spec->kernel.bandwidth_count = count;
-    int64_t i = 0;
-    for (const struct json *item = json_first(list); item != NULL; item = json_next(item), i++) {
-        if (!is_bandwidth(item)) {
-            return field_wrong(err, key, i, item, "a number greater than 0");
-        }
-        spec->kernel.bandwidths[i] = json_number(item);
-    }
-    return 0;
-}
-
-static int read_bandwidth(const struct json *kernel, struct job_spec *spec, struct err *err)
-{
-    static const char key[] = "bandwidth";
-    const struct json *given = kernel == NULL ? NULL : json_get(kernel, key);
-    if (given == NULL) {
-        return 0;
-    }
-    const struct method_def *m = spec->kernel.method;
-    if (m != NULL && !m->has_bandwidth) {
-        return field_error(err, key, FIELD_WHOLE, "The kernel \"%s\" has no bandwidth.", m->name);
-    }
-    if (json_type(given) == JSON_ARRAY) {
-        return read_bandwidth_list(given, spec, err);
-    }
-    if (is_bandwidth(given)) {
-        spec->kernel.kind = SPEC_BANDWIDTH_SCALAR;
-        spec->kernel.bandwidth = json_number(given);
-        return 0;
-    }
-    if (json_type(given) == JSON_STRING && strcmp(json_string(given), "median") == 0) {
-        return 0;
-    }
-    return field_wrong(err, key, FIELD_WHOLE, given,
-                       "a number greater than 0, \"median\" or an array with one for each feature");
-}
-
-static int read_kernel(const struct json *j, struct job_spec *spec, struct err *err)
-{
-    static const char *const also[] = {"name", "bandwidth", NULL};
-    const struct json *fields = NULL;
-    int rc =
-        read_method(CATALOG_KERNELS, j, "kernel", true, "auto", &spec->kernel.method, &fields, err);
-    if (rc < 0) {
-        return rc;
-    }
-    const struct method_def *m = spec->kernel.method;
-    spec->kernel.kind = SPEC_BANDWIDTH_MEDIAN;
-    rc = param_read(m == NULL ? NULL : m->params, fields, also, &spec->kernel.params, err);
-    return within("kernel", rc < 0 ? rc : read_bandwidth(fields, spec, err), err);
-}
-
-static int read_preconditioner(const struct json *solver, struct job_spec *spec, struct err *err)
-{
-    static const char key[] = "preconditioner";
-    static const char *const also[] = {"name", NULL};
-    if (!spec->solver.method->has_preconditioner) {
-        const bool given = solver != NULL && json_get(solver, key) != NULL;
-        return !given ? 0
-                      : field_error(err, key, FIELD_WHOLE,
-                                    "The solver \"%s\" takes no preconditioner.",
-                                    spec->solver.method->name);
-    }
-    const char *fallback = catalog_list(CATALOG_PRECONDITIONERS)->name;
-    const struct json *fields = NULL;
-    const int rc = read_method(CATALOG_PRECONDITIONERS, solver, key, false, fallback,
-                               &spec->solver.preconditioner, &fields, err);
-    if (rc < 0) {
-        return rc;
-    }
-    return within(key,
-                  param_read(spec->solver.preconditioner->params, fields, also,
-                             &spec->solver.preconditioner_params, err),
-                  err);
-}
-
-static int read_solver(const struct json *j, struct job_spec *spec, struct err *err)
-{
-    static const char *const also[] = {"name", "preconditioner", NULL};
-    const struct json *fields = NULL;
-    int rc = read_method(CATALOG_SOLVERS, j, "solver", false, "auto", &spec->solver.method, &fields,
-                         err);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = param_read(spec->solver.method->params, fields, also, &spec->solver.params, err);
-    return within("solver", rc < 0 ? rc : read_preconditioner(fields, spec, err), err);
 }
 
 static int read_time_budget(const struct json *stop, struct job_spec *spec, struct err *err)
@@ -476,7 +319,7 @@ static int read_stop(const struct json *j, struct job_spec *spec, struct err *er
     }
     struct param_set set;
     rc = param_read(stop_params, stop, also, &set, err);
-    rc = within("stop", rc < 0 ? rc : read_time_budget(stop, spec, err), err);
+    rc = spec__within("stop", rc < 0 ? rc : read_time_budget(stop, spec, err), err);
     if (rc < 0) {
         return rc;
     }
@@ -521,8 +364,9 @@ static int read_warm_start(const struct json *j, struct job_spec *spec, struct e
     if (is_absent(given)) {
         return 0;
     }
-    return json_type(given) == JSON_OBJECT ? within(key, read_warm_fields(given, spec, err), err)
-                                           : read_earlier_model(given, key, spec, err);
+    return json_type(given) == JSON_OBJECT
+               ? spec__within(key, read_warm_fields(given, spec, err), err)
+               : read_earlier_model(given, key, spec, err);
 }
 
 /* "auto", "cpu", "cuda", or "cuda:N" without leading zeros. */
@@ -586,7 +430,7 @@ static int read_metadata(const struct json *j, struct job_spec *spec, struct err
     if (json_size(given) > SPEC_METADATA_MAX) {
         return field_error(err, key, FIELD_WHOLE, "At most %d pairs are kept.", SPEC_METADATA_MAX);
     }
-    rc = within(key, check_metadata(given, err), err);
+    rc = spec__within(key, check_metadata(given, err), err);
     if (rc < 0) {
         return rc;
     }
@@ -632,9 +476,9 @@ static int read_fields(const struct json *j, struct job_spec *spec, struct err *
     rc = rc < 0 ? rc : read_features(j, spec, err);
     rc = rc < 0 ? rc : read_test(j, spec, err);
     rc = rc < 0 ? rc : read_standardize(j, spec, err);
-    rc = rc < 0 ? rc : read_kernel(j, spec, err);
+    rc = rc < 0 ? rc : spec__read_kernel(j, spec, err);
     rc = rc < 0 ? rc : read_search(j, spec, err);
-    rc = rc < 0 ? rc : read_solver(j, spec, err);
+    rc = rc < 0 ? rc : spec__read_solver(j, spec, err);
     rc = rc < 0 ? rc : read_stop(j, spec, err);
     rc = rc < 0 ? rc : read_warm_start(j, spec, err);
     rc = rc < 0 ? rc : read_device(j, spec, err);

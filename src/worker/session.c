@@ -140,8 +140,14 @@ static int handle_start(struct session *s, const struct frame *f)
     return 0;
 }
 
+static void drop_start(void *context)
+{
+    struct session *s = context;
+    buf_deinit(&s->start);
+}
+
 /* What has arrived for the order. */
-static struct train_start take_start(const struct session *s, const struct order *o)
+static struct train_start take_start(struct session *s, const struct order *o)
 {
     const bool mine = strcmp(s->start_job, o->job) == 0;
     if (o->start_bytes == 0) {
@@ -153,7 +159,8 @@ static struct train_start take_start(const struct session *s, const struct order
     if (!mine || (int64_t)s->start.len != o->start_bytes) {
         return (struct train_start){.failure = ERR_CORRUPT};
     }
-    return (struct train_start){.data = s->start.data, .size = s->start.len};
+    return (struct train_start){
+        .data = s->start.data, .size = s->start.len, .taken = drop_start, .context = s};
 }
 
 static int handle_train(struct session *s, const struct frame *f, struct err *err)

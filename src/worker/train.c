@@ -20,6 +20,7 @@ struct training {
     struct err output_err;
     struct sha256 *hash;
     int64_t bytes;
+    struct state *state; /* of an earlier attempt, until the solver has it */
 };
 
 static double now(void *context)
@@ -44,6 +45,12 @@ static int keep_checkpoint(void *context, const struct state *s, struct err *err
 {
     const struct training *t = context;
     return checkpoint_file_write(t->order->checkpoint_path, s, err);
+}
+
+static void drop_state(void *context)
+{
+    struct training *t = context;
+    t->state = state_free(t->state);
 }
 
 static void emit(struct training *t, const char *type, const char *level, const char *message,
@@ -149,6 +156,9 @@ static int read_earlier(const struct training *t, struct model **ret, struct err
     }
     struct err why;
     int r = model_read(t->start.data, t->start.size, ret, &why);
+    if (t->start.taken) {
+        t->start.taken(t->start.context);
+    }
     return r < 0 ? err_set(err, why.code, "The model to begin with: %s", why.detail) : 0;
 }
 
@@ -177,13 +187,13 @@ static int identify(const struct order *o, char ret[SHA256_HEX_SIZE], struct err
 }
 
 /* The checkpoint of an earlier attempt; one that cannot be read is told of and left aside. */
-static int open_checkpoint(struct training *t, struct state **ret, struct err *err)
+static int open_checkpoint(struct training *t, struct err *err)
 {
     struct err why;
     if (!t->order->checkpoint_path) {
         return 0;
     }
-    int r = checkpoint_file_read(t->order->checkpoint_path, ret, &why);
+    int r = checkpoint_file_read(t->order->checkpoint_path, &t->state, &why);
     if (r == -ERR_NO_MEMORY) {
         return err_no_memory(err);
     }
@@ -213,8 +223,8 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
         .checkpoint = t->order->checkpoint_path ? keep_checkpoint : NULL,
         .checkpoint_every_s = t->order->checkpoint_interval_s,
         .problem = problem,
+        .taken = drop_state,
     };
-    struct state *state = NULL;
     struct dataset *data = NULL, *test = NULL;
     struct model *model = NULL, *earlier = NULL;
     struct fit_result result;
@@ -226,11 +236,11 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
         r = identify(t->order, problem, err);
     }
     if (r == 0) {
-        r = open_checkpoint(t, &state, err);
+        r = open_checkpoint(t, err);
     }
     if (r == 0) {
-        control.resume = state;
-        const struct fit_input in = {.train = data, .test = test, .earlier = earlier};
+        control.resume = t->state;
+        const struct fit_input in = {.train = data, .test = test, .earlier = &earlier};
         r = fit_run(be, t->order->spec, &in, &control, &model, &result, err);
     }
     if (r == 0) {
@@ -244,7 +254,7 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
     }
     model_free(model);
     model_free(earlier);
-    state_free(state);
+    t->state = state_free(t->state);
     dataset_free(test);
     dataset_free(data);
     return r;

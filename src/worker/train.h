@@ -27,6 +27,9 @@ struct train_start {
     const void *data; /* NULL: none came */
     size_t size;
     enum err_code failure; /* why it did not arrive, else OK */
+    /* The data are not looked at any more; NULL: nobody wants to know. */
+    void (*taken)(void *context);
+    void *context;
 };
 
 /*
