@@ -1,6 +1,5 @@
 #include "wire/search.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -120,15 +119,14 @@ static int read_fields(const struct json *obj, struct search_spec *s, struct err
 
 static int fill_default(struct search_spec *s, struct err *err)
 {
-    s->regularization = mem_array(SEARCH_DEFAULT_COUNT, sizeof(*s->regularization));
+    static const double grid[] = {1e-12, 3e-12, 1e-11, 3e-11, 1e-10, 3e-10, 1e-9, 3e-9,
+                                  1e-8,  3e-8,  1e-7,  3e-7,  1e-6,  3e-6,  1e-5, 3e-5,
+                                  1e-4,  3e-4,  1e-3,  3e-3,  1e-2,  3e-2,  1e-1};
+    s->regularization = mem_dup(grid, sizeof(grid));
     if (s->regularization == NULL) {
         return err_no_memory(err);
     }
-    s->regularizations = SEARCH_DEFAULT_COUNT;
-    for (int i = 0; i < SEARCH_DEFAULT_COUNT; i++) {
-        const double power = pow(10.0, SEARCH_DEFAULT_LOWEST + i / 2);
-        s->regularization[i] = i % 2 == 0 ? power : 3 * power;
-    }
+    s->regularizations = sizeof(grid) / sizeof(grid[0]);
     return 0;
 }
 

@@ -6,7 +6,7 @@
  *    "metric": "auto|smape|rmse|mae|r2|accuracy|auc", "folds": "loo" | 5, "max_rows": 4000}
  *
  * A list that is absent is not searched: the job's own value stands. The job's "regularization":
- * "auto" asks for the grid of SEARCH_DEFAULT_* where the search gives none.
+ * "auto" asks for the grid 1e-12, 3e-12, 1e-11, ... 1e-1 where the search gives none.
  */
 #pragma once
 
@@ -17,10 +17,6 @@
 #include "base/json.h"
 
 #define SEARCH_PAIRS_MAX 400 /* regularizations times bandwidths */
-
-/* The default grid: 1e-12, 3e-12, 1e-11, … 1e-1. */
-#define SEARCH_DEFAULT_COUNT 23
-#define SEARCH_DEFAULT_LOWEST (-12)
 
 enum search_metric {
     SEARCH_AUTO, /* rmse for regression, accuracy for classification */
