@@ -15,8 +15,7 @@ int64_t block_rows(int64_t n, const struct param_value *v)
 {
     double wish = v->real;
     if (v->is_auto) {
-        wish = fmax(fmax((double)n / 100.0, 2.0 * sqrt((double)n)), BLOCK_ROWS_MIN);
-        wish = fmin(wish, BLOCK_ROWS_MAX);
+        wish = fmin(fmax(2.0 * sqrt((double)n), BLOCK_ROWS_MIN), BLOCK_ROWS_MAX);
     }
     return wish < (double)n ? (int64_t)wish : n;
 }

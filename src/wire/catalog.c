@@ -217,7 +217,7 @@ static const char *const samplings[] = {"shuffled", "uniform", "leverage", NULL}
      .allow_auto = true,                                                                           \
      .help =                                                                                       \
          "Rows b of a block, at most the number n of training rows; a block takes b^2 numbers "    \
-         "of memory. auto: the largest of n/100, 2 sqrt(n) and 256, at most 8192."},               \
+         "of memory. auto: 2 sqrt(n), at least 256 and at most 8192."},                            \
         {.key = "block_preconditioner",                                                            \
          .type = PARAM_CHOICE,                                                                     \
          .choices = block_preconditioners,                                                         \
@@ -313,6 +313,9 @@ static const struct param_def rpcholesky_params[] = {
 #define ROBUST_PRECONDITIONING                                                                     \
     "Díaz, Epperly, Frangella, Tropp, Webber: Robust, randomized preconditioning for kernel "     \
     "ridge regression, arXiv:2304.12465"
+/* About 1000 passes over the rows at the usual block sizes, the work of 1000 iterations of pcg. */
+enum { BLOCK_ITERATIONS = 200000 };
+
 #define ASKOTCH                                                                                    \
     "Rathore, Frangella, Yang, Dereziński, Udell: Have ASkotch: A neat solution for large-scale " \
     "kernel ridge regression, arXiv:2407.10070"
@@ -424,9 +427,10 @@ static const struct method_def solvers[] = {
         .name = "askotch2",
         .title = "Accelerated sketch-and-project, a fresh block of rows each step",
         .paper = ASKOTCH,
-        .help = "An iteration is one block: b n kernel values. Memory: 4 numbers a row and target, "
-                "and b^2; for data too large for a preconditioner of all rows.",
+        .help = "An iteration is one block of b rows: b n kernel values. Memory: 4 numbers a row "
+                "and target, and b^2; for data too large for a preconditioner of all rows.",
         .params = askotch2_params,
+        .max_iterations = BLOCK_ITERATIONS,
     },
     {
         .name = "askotch",
@@ -435,6 +439,7 @@ static const struct method_def solvers[] = {
         .help = "Version 1 of askotch2, as first published: blocks are drawn by their smoothness, "
                 "which takes a sweep over all blocks first. Iterations and memory as askotch2's.",
         .params = skotch_params,
+        .max_iterations = BLOCK_ITERATIONS,
     },
     {
         .name = "skotch",
@@ -442,6 +447,7 @@ static const struct method_def solvers[] = {
         .paper = ASKOTCH,
         .help = "askotch without momentum, for comparisons.",
         .params = skotch_params,
+        .max_iterations = BLOCK_ITERATIONS,
     },
     {
         .name = "eigenpro2",

@@ -18,6 +18,7 @@ struct method_def {
     const struct param_def *params; /* NULL: none */
     bool has_bandwidth;             /* kernels: distance-based, takes `bandwidth` */
     bool has_preconditioner;        /* solvers */
+    int64_t max_iterations;         /* solvers: the default of that limit; 0: the general one */
 };
 
 enum catalog { CATALOG_KERNELS, CATALOG_SOLVERS, CATALOG_PRECONDITIONERS };

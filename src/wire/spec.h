@@ -69,7 +69,7 @@ struct job_spec {
     } solver;
     struct {
         double tolerance;       /* default 1e-6 */
-        int64_t max_iterations; /* default 1000 */
+        int64_t max_iterations; /* default 1000, or the solver's own (catalog.h) */
         double time_budget_s;   /* INFINITY: none */
     } stop;
     struct {                           /* coefficients to begin with, of an earlier model */

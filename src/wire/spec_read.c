@@ -113,7 +113,8 @@ static const struct param_def stop_params[] = {
         .min = 1,
         .max = 1e9,
         .fallback = "1000",
-        .help = "Iterations at most.",
+        .help = "Iterations at most; block methods, whose iterations are small, have a default of "
+                "their own.",
     },
     {.key = NULL},
 };
@@ -325,6 +326,10 @@ static int read_stop(const struct json *j, struct job_spec *spec, struct err *er
     }
     spec->stop.tolerance = param_real(&set, "tolerance");
     spec->stop.max_iterations = param_int(&set, "max_iterations");
+    const int64_t usual = spec->solver.method->max_iterations;
+    if (usual > 0 && (stop == NULL || json_get(stop, "max_iterations") == NULL)) {
+        spec->stop.max_iterations = usual;
+    }
     return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "conformance/solve_fixture.h"
+#include "engine/leverage.h"
 
 static int open_device(void **state)
 {
@@ -332,8 +333,59 @@ static void test_tiny_ridge(void **state)
     check_awkward(*state, &spec, false, 1e-6, 600);
 }
 
+/* ---- draws by leverage scores ---- */
+
+/* Rows in a heap but for the last, which stands alone. */
+static void init_lonely(struct fixture *f, struct backend *be)
+{
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 150,
+                                      .d = 2,
+                                      .t = 1,
+                                      .lambda = 1e-3,
+                                      .seed = 5};
+    fixture_init(f, be, &spec);
+    for (int64_t k = 0; k < f->n * f->d; k++) {
+        f->X[k] = k < (f->n - 1) * f->d ? 0.1 * f->X[k] : 50.0;
+    }
+    be->ops->points_free(be, f->points);
+    must(be->ops->points_new(be, &f->kernel, DTYPE_F64, &f->host, &f->points, &err));
+    f->problem.X = f->points;
+}
+
+static void test_leverage_draws(void **state)
+{
+    enum { DRAWS = 12, ROUNDS = 4000 };
+    struct fixture f;
+    init_lonely(&f, *state);
+    struct leverage l;
+    must(leverage_init(&l, &f.problem, DRAWS, &err));
+    double sum = 0;
+    for (int64_t i = 0; i < f.n; i++) {
+        sum += l.included[i];
+    }
+    assert_close(sum, DRAWS, 1e-6);
+    assert_true(l.included[f.n - 1] > 5.0 * l.included[0]);
+    struct rng rng = rng_new(1, RNG_TEST);
+    int64_t rows[DRAWS], last = 0;
+    for (int k = 0; k < ROUNDS; k++) {
+        leverage_draw(&l, &rng, rows);
+        for (int i = 1; i < DRAWS; i++) {
+            assert_true(rows[i - 1] < rows[i]);
+        }
+        last += rows[DRAWS - 1] == f.n - 1;
+    }
+    const double p = l.included[f.n - 1];
+    assert_near((double)last / ROUNDS, p, 5.0 * sqrt(p * (1.0 - p) / ROUNDS) + 0.02);
+    leverage_deinit(&l);
+    fixture_deinit(&f);
+}
+
 #define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
 
 TEST_MAIN(on_device(test_every_variant_kernel_and_precision), on_device(test_ablation),
           on_device(test_saved_states_go_on_to_the_same_bits), on_device(test_warm_start),
-          on_device(test_awkward_problems), on_device(test_tiny_ridge))
+          on_device(test_awkward_problems), on_device(test_tiny_ridge),
+          on_device(test_leverage_draws))

@@ -32,6 +32,21 @@ static struct job_spec *accept(const char *text)
     return spec;
 }
 
+/* Solvers whose iterations are small have a limit of their own, unless the spec names one. */
+static void test_iterations_of_block_methods(void **state)
+{
+    (void)state;
+    struct job_spec *s = accept(HEAD ",\"solver\":\"askotch2\"}");
+    assert_int_equal(s->stop.max_iterations, 200000);
+    job_spec_free(s);
+    s = accept(HEAD ",\"solver\":\"askotch2\",\"stop\":{\"max_iterations\":7}}");
+    assert_int_equal(s->stop.max_iterations, 7);
+    job_spec_free(s);
+    s = accept(HEAD ",\"solver\":\"pcg\",\"stop\":{\"tolerance\":0.5}}");
+    assert_int_equal(s->stop.max_iterations, 1000);
+    job_spec_free(s);
+}
+
 static void test_defaults(void **state)
 {
     (void)state;
@@ -560,9 +575,10 @@ static void test_columns(void **state)
     dataset_info_deinit(&info);
 }
 
-TEST_MAIN(cmocka_unit_test(test_defaults), cmocka_unit_test(test_full),
-          cmocka_unit_test(test_search), cmocka_unit_test(test_warm_start),
-          cmocka_unit_test(test_round_trip), cmocka_unit_test(test_refused),
-          cmocka_unit_test(test_required), cmocka_unit_test(test_model_names),
-          cmocka_unit_test(test_limits), cmocka_unit_test(test_metadata_sizes),
-          cmocka_unit_test(test_mutations), cmocka_unit_test(test_columns))
+TEST_MAIN(cmocka_unit_test(test_defaults), cmocka_unit_test(test_iterations_of_block_methods),
+          cmocka_unit_test(test_full), cmocka_unit_test(test_search),
+          cmocka_unit_test(test_warm_start), cmocka_unit_test(test_round_trip),
+          cmocka_unit_test(test_refused), cmocka_unit_test(test_required),
+          cmocka_unit_test(test_model_names), cmocka_unit_test(test_limits),
+          cmocka_unit_test(test_metadata_sizes), cmocka_unit_test(test_mutations),
+          cmocka_unit_test(test_columns))
