@@ -5,6 +5,7 @@
  */
 #include <cblas.h>
 #include <lapack.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "engine/cpu.h"
@@ -37,6 +38,24 @@ static enum CBLAS_TRANSPOSE transposed(bool yes)
     return yes ? CblasTrans : CblasNoTrans;
 }
 
+/* C, one column, <- a op(A) b + beta C: reads A once and packs nothing, as gemm would. */
+static void multiply_column(bool ta, bool tb, double a, const struct mat *A, const struct mat *B,
+                            double beta, const struct mat *C)
+{
+    const int rows = (int)A->rows, cols = (int)A->cols, ld = (int)A->ld;
+    const int step = tb ? (int)B->ld : 1;
+    if (beta == 0) {
+        memset(C->data, 0, (size_t)C->rows * dtype_size(C->dtype)); /* whatever it held */
+    }
+    if (C->dtype == DTYPE_F32) {
+        cblas_sgemv(CblasColMajor, transposed(ta), rows, cols, (float)a, A->data, ld, B->data, step,
+                    (float)beta, C->data, 1);
+    } else {
+        cblas_dgemv(CblasColMajor, transposed(ta), rows, cols, a, A->data, ld, B->data, step, beta,
+                    C->data, 1);
+    }
+}
+
 int cpu__gemm(struct backend *be, bool ta, bool tb, double a, const struct mat *A,
               const struct mat *B, double b, const struct mat *C, struct err *err)
 {
@@ -50,7 +69,9 @@ int cpu__gemm(struct backend *be, bool ta, bool tb, double a, const struct mat *
     }
     use_threads(be);
     const int m = (int)C->rows, n = (int)C->cols, k = (int)inner;
-    if (C->dtype == DTYPE_F32) {
+    if (n == 1 && m > 0 && k > 0) {
+        multiply_column(ta, tb, a, A, B, b, C);
+    } else if (C->dtype == DTYPE_F32) {
         cblas_sgemm(CblasColMajor, transposed(ta), transposed(tb), m, n, k, (float)a, A->data,
                     (int)A->ld, B->data, (int)B->ld, (float)b, C->data, (int)C->ld);
     } else {

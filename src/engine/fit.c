@@ -320,17 +320,20 @@ static int upload(struct fit *f, struct err *err)
 /* A job with less time than this computes: keeping values comes before the first step. */
 static const double cache_budget_s = 5.0;
 
-/* Kernel values in memory, where the solver multiplies with the whole matrix again and again. */
+/* Kernel values in memory, where the solver multiplies with the whole matrix again and again: as
+ * many as the spec asks for, or, left to us, only if that is faster. */
 static int keep_kernel(struct fit *f, struct err *err)
 {
     const struct backend_ops *o = f->be->ops;
+    const bool asked = f->spec->kernel_cache_bytes != SPEC_CACHE_AUTO;
     if (!f->solver->whole_products || o->points_cache == NULL ||
-        f->spec->stop.time_budget_s < cache_budget_s) {
+        (!asked && f->spec->stop.time_budget_s < cache_budget_s)) {
         return 0;
     }
     const int64_t budget = memory_cache_budget(f->be, f->spec->kernel_cache_bytes);
     int64_t *const bytes = &f->result.kernel_cache_bytes;
-    const int r = o->points_cache(f->be, f->X, budget, KERNEL_STORE_IF_FASTER, bytes, err);
+    const enum kernel_storage how = asked ? KERNEL_STORE_EXACT : KERNEL_STORE_IF_FASTER;
+    const int r = o->points_cache(f->be, f->X, budget, how, bytes, err);
     if (r == 0 && *bytes > 0) {
         say(f, "info", "Kernel values kept in memory: %.3g GB, of %.3g GB that they may take.",
             (double)*bytes / 1e9, (double)budget / 1e9);

@@ -155,8 +155,8 @@ static void test_more_rows_than_blocks(void **state)
                                       .n = 1100,
                                       .d = 3,
                                       .t = 1,
-                                      .lambda = 1e-2};
-    each_method(*state, &spec, 1e-8, 1e-8 * 1.01);
+                                      .lambda = 1e-1};
+    each_method(*state, &spec, 1e-6, 1e-6 * 1.01);
 }
 
 static void test_tiny_ridge(void **state)
@@ -410,18 +410,20 @@ static void test_same_seed_same_bits(void **state)
             const struct fixture_spec spec = {.kernel = KERNEL_LAPLACIAN_L1,
                                               .points = DTYPE_F64,
                                               .vectors = DTYPE_F64,
-                                              .n = 300,
+                                              .n = 120,
                                               .d = 4,
                                               .t = 2,
-                                              .lambda = 1e-5,
+                                              .lambda = 1e-3,
                                               .seed = 3};
             fixture_init(&f, be, &spec);
             struct world w = world_calm();
-            fixture_solve(&f, methods[i].solver, methods[i].precond, &patient, &w, NULL, NULL);
+            struct solve_limits brief = patient;
+            brief.max_iterations = 60;
+            fixture_solve(&f, methods[i].solver, methods[i].precond, &brief, &w, NULL, NULL);
             answers[k] = device_get(be, &f.A);
             fixture_deinit(&f);
         }
-        assert_memory_equal(answers[0], answers[1], 600 * sizeof(double));
+        assert_memory_equal(answers[0], answers[1], 240 * sizeof(double));
         mem_free(answers[0]);
         mem_free(answers[1]);
     }
