@@ -3,8 +3,8 @@
 
     bench/table.py --bench build/bench/krr-bench --output bench/results/NAME.json
 
-Prints one line a case as it is measured: the share of the limit by the median and by the best product. On a
-machine that others use, one thread pinned to a core (taskset -c 1) and the best product are the fair figures.
+Prints one line a case as it is measured: the share of the limit by the median product, by the best one, and by the
+median of the processor time: with one thread on a machine that others use, the last is the fair figure.
 """
 import argparse
 import datetime
@@ -55,7 +55,9 @@ def measure(o, case):
         sys.exit(done.stderr)
     report = json.loads(done.stdout)
     return {"isa": isa, "threads": threads, "precision": precision, "rhs": rhs, "kernel": kernel, "d": d, "use": use,
-            "n": n, **{key: report[key] for key in SHOWN}}, report
+            "n": n, **{key: report[key] for key in SHOWN},
+            "fraction_of_limit_cpu": report["fraction_of_limit"] * report["seconds"] * threads / report["cpu_seconds"],
+            }, report
 
 
 def main():
@@ -65,7 +67,8 @@ def main():
         line, report = measure(o, case)
         cases.append(line)
         print(f"{line['isa']} {line['threads']} {line['precision']} t={line['rhs']:<2} {line['kernel']:12} "
-              f"d={line['d']:<3} {line['use']:9} {line['fraction_of_limit']:.3f} {line['fraction_of_limit_best']:.3f}",
+              f"d={line['d']:<3} {line['use']:9} {line['fraction_of_limit']:.3f} {line['fraction_of_limit_best']:.3f} "
+              f"{line['fraction_of_limit_cpu']:.3f}",
               flush=True)
     if o.output is not None:
         result = {"command": shlex.join(sys.argv), "date": datetime.datetime.now(datetime.timezone.utc).isoformat(),
