@@ -204,7 +204,7 @@ def job(options, path):
             "spec": {"model": "m", "dataset": "ds_00000000000000000000000001", "test": {"mask": "mask"},
                      "kernel": {"name": "gaussian", "bandwidth": options.bandwidth},
                      "regularization": options.regularization, "solver": solver,
-                     "precision": options.precision,
+                     "precision": options.precision, "kernel_cache_bytes": 0 if options.no_cache else "auto",
                      "stop": {"tolerance": 1e-3 if predictions else options.tolerance}}}
 
 
@@ -282,6 +282,7 @@ def main():
     parser.add_argument("--tolerance", type=float, default=1e-3)
     parser.add_argument("--precision", choices=("float32", "float64", "mixed"), default="mixed")
     parser.add_argument("--solver", choices=("auto", "pcg"), default="pcg", help="of krr-bench")
+    parser.add_argument("--no-cache", action="store_true", help="krr-bench keeps no kernel values")
     parser.add_argument("--keep", action="store_true", help="the NumPy PCG keeps K as a whole")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=1)
