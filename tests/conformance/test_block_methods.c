@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "conformance/solve_fixture.h"
-#include "engine/leverage.h"
+#include "engine/methods/leverage.h"
 
 static int open_device(void **state)
 {

@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 #include "conformance/solve_fixture.h"
-#include "engine/eigenpro.h"
-#include "engine/eigenpro_top.h"
+#include "engine/methods/eigenpro.h"
+#include "engine/methods/eigenpro_top.h"
 
 static int open_device(void **state)
 {

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "conformance/solve_fixture.h"
-#include "engine/precond_pivoted.h"
+#include "engine/methods/precond_pivoted.h"
 
 static int open_device(void **state)
 {

@@ -1,0 +1,131 @@
+/*
+ * Inside the CPU backend: what its files share. Matrices and points lie in ordinary memory.
+ *
+ *   cpu_backend.c  open, close, the ops table
+ *   cpu_mat.c      memory, conversion, column operations
+ *   cpu_blas.c     dense algebra by OpenBLAS
+ *   cpu_points.c   points prepared for a kernel
+ *   cpu_oracle.c   kmv, kblock, kdiag
+ *   cpu_plain.c    kmv: who computes which tile, in which order sums are added
+ *   cpu_symmetric.c  kmv of a view with itself: every tile serves both sides
+ *   cpu_normal.c   K' diag(w) K V in one pass
+ *   cpu_sketch.c   Phi K, Phi sparse
+ *   cpu_cache.*    kernel values kept for products of all points with themselves
+ *   cpu_sweep.c    a band of rows against others, for both
+ *   cpu_tile.*     the loops themselves, one build for each instruction set
+ *
+ * Threads are OpenMP's, in the tiles; OpenBLAS has its own. They never run at the same time: BLAS
+ * is called outside parallel regions only.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "cpu/cpu_tile.h"
+#include "engine/backend.h"
+
+struct cpu_backend {
+    struct backend base; /* first */
+    const struct tile_isa *isa;
+};
+
+/* Row-major [n, ld], scaled so that the kernel needs no bandwidth, and centered (kernel.h). For
+ * laplacian_l1 each row ends with the sum of its features (ld = d + 1), otherwise ld = d. */
+struct points {
+    struct tile_kernel kernel;
+    struct cache *cache; /* or NULL */
+    enum dtype dtype;
+    int64_t n, d, ld;
+    void *data;
+};
+
+static inline const void *points_row(const struct points *p, int64_t i)
+{
+    return (const char *)p->data + (size_t)(i * p->ld) * dtype_size(p->dtype);
+}
+
+/* Which row of its points the i-th member of a view is. */
+static inline int64_t view_row(const struct view *v, int64_t i)
+{
+    return v->index != NULL ? v->index[i] : v->first + i;
+}
+
+static inline const struct tile_loops *cpu_loops(const struct backend *be, enum dtype dtype)
+{
+    const struct tile_isa *isa = ((const struct cpu_backend *)be)->isa;
+    return dtype == DTYPE_F32 ? &isa->f32 : &isa->f64;
+}
+
+static inline double mat_at(const struct mat *m, int64_t i, int64_t j)
+{
+    const int64_t k = i + j * m->ld;
+    return m->dtype == DTYPE_F32 ? (double)((const float *)m->data)[k]
+                                 : ((const double *)m->data)[k];
+}
+
+static inline void mat_set(const struct mat *m, int64_t i, int64_t j, double value)
+{
+    const int64_t k = i + j * m->ld;
+    if (m->dtype == DTYPE_F32) {
+        ((float *)m->data)[k] = (float)value;
+    } else {
+        ((double *)m->data)[k] = value;
+    }
+}
+
+/* -ERR_INTERNAL unless `ok`: shapes and types that do not fit together are a caller's mistake. */
+int cpu__expect(bool ok, const char *what, struct err *err);
+
+/* Bytes of matrices and points alive, for the backend's high-water mark. */
+void cpu__account(struct backend *be, int64_t bytes);
+
+/* dst[0 .. n-1] <- src[0 .. n-1]. */
+void cpu__convert(enum dtype to, void *dst, enum dtype from, const void *src, int64_t n);
+
+/* The operations of backend.h, by file. */
+int cpu__mat_new(struct backend *be, enum dtype dtype, int64_t rows, int64_t cols, struct mat *ret,
+                 struct err *err);
+void cpu__mat_free(struct backend *be, struct mat *m);
+int cpu__mat_put(struct backend *be, const double *src, int64_t ld, const struct mat *dst,
+                 struct err *err);
+int cpu__mat_get(struct backend *be, const struct mat *src, double *dst, int64_t ld,
+                 struct err *err);
+int cpu__copy(struct backend *be, const struct mat *src, const struct mat *dst, struct err *err);
+int cpu__col_dots(struct backend *be, const struct mat *A, const struct mat *B, double *ret,
+                  struct err *err);
+int cpu__col_axpby(struct backend *be, const double *a, const struct mat *X, const double *b,
+                   const struct mat *Y, struct err *err);
+int cpu__gather_rows(struct backend *be, const struct mat *A, const int64_t *index,
+                     const struct mat *B, struct err *err);
+int cpu__add_rows(struct backend *be, const double *a, const struct mat *A, const int64_t *index,
+                  const struct mat *B, struct err *err);
+int cpu__deflate_diag(struct backend *be, const struct mat *F, const struct mat *d,
+                      struct err *err);
+int cpu__add_diag(struct backend *be, double value, const struct mat *A, struct err *err);
+
+int cpu__gemm(struct backend *be, bool ta, bool tb, double a, const struct mat *A,
+              const struct mat *B, double b, const struct mat *C, struct err *err);
+int cpu__syrk(struct backend *be, bool ta, double a, const struct mat *A, double b,
+              const struct mat *C, struct err *err);
+int cpu__trsm(struct backend *be, bool right, bool tl, const struct mat *L, const struct mat *B,
+              struct err *err);
+int cpu__potrf(struct backend *be, const struct mat *A, double min_pivot, int64_t *ret_column,
+               struct err *err);
+int cpu__eigh(struct backend *be, const struct mat *A, double *ret_values, struct err *err);
+
+int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype,
+                    const struct rows *X, struct points **ret, struct err *err);
+void cpu__points_free(struct backend *be, struct points *p);
+
+int cpu__points_cache(struct backend *be, struct points *p, int64_t bytes,
+                      enum kernel_storage storage, int64_t *ret_bytes, struct err *err);
+
+int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
+             double b, const struct mat *Y, struct err *err);
+int cpu__kmtkv(struct backend *be, struct view P, struct view Q, const double *weights,
+               const struct mat *V, const struct mat *Y, struct err *err);
+int cpu__ksketch(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
+                 const struct mat *S, struct err *err);
+int cpu__kblock(struct backend *be, struct view P, struct view Q, const struct mat *K,
+                struct err *err);
+int cpu__kdiag(struct backend *be, struct view P, const struct mat *d, struct err *err);

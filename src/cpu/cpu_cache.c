@@ -1,0 +1,267 @@
+#include "cpu/cpu_cache.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define TRIAL_BYTES (64L << 20) /* beyond most processors' caches */
+#define TRIAL_RUNS 2
+#define PRODUCTS 20 /* after which keeping values must have paid, their computation included */
+
+static int64_t panel_rows(const struct symmetric_task *t)
+{
+    return t->z_end - t->z_first + TILE_BLOCK; /* tiles read and write whole blocks */
+}
+
+static size_t task_bytes(const struct cache *c, int64_t task)
+{
+    const struct symmetric_task t = oracle__symmetric_task(&c->grid, task);
+    return (size_t)(ceil_div(t.end - t.first, c->wide) * panel_rows(&t)) * c->row_bytes;
+}
+
+struct cache_tiles cache_tiles(const struct cache *c, int64_t task)
+{
+    if (c == NULL || c->at[task] == c->at[task + 1]) {
+        return (struct cache_tiles){.values = NULL};
+    }
+    const struct symmetric_task t = oracle__symmetric_task(&c->grid, task);
+    return (struct cache_tiles){
+        .values = c->values + c->at[task],
+        .storage = c->storage,
+        .wide = c->wide,
+        .row_bytes = c->row_bytes,
+        .first = t.first,
+        .z_first = t.z_first,
+        .panel_rows = panel_rows(&t),
+    };
+}
+
+/* ---- what is kept ---- */
+
+/* All tasks, or as many as keep pace with an even share of the bytes. */
+static void choose_tasks(struct cache *c, size_t bytes)
+{
+    size_t all = 0, used = 0;
+    for (int64_t i = 0; i < c->grid.tasks; i++) {
+        all += task_bytes(c, i);
+    }
+    for (int64_t i = 0; i < c->grid.tasks; i++) {
+        const size_t size = task_bytes(c, i);
+        const double share = (double)bytes * (double)(i + 1) / (double)c->grid.tasks;
+        c->at[i] = used;
+        used += all <= bytes || (double)(used + size) <= share ? size : 0;
+    }
+    c->at[c->grid.tasks] = used;
+}
+
+static size_t cache_bytes(const struct cache *c)
+{
+    return c->values != NULL ? c->at[c->grid.tasks] : 0;
+}
+
+/* NULL when nothing fits or there is no memory. */
+static struct cache *cache_new(struct backend *be, const struct points *p, size_t bytes,
+                               enum kernel_storage storage)
+{
+    const int wide = cpu_loops(be, p->dtype)->wide;
+    const size_t size = storage == KERNEL_STORE_HALF ? sizeof(uint16_t) : dtype_size(p->dtype);
+    struct cache *c = mem_zalloc(sizeof *c);
+    if (c == NULL) {
+        return NULL;
+    }
+    c->grid = oracle__symmetric_grid(p->n, wide);
+    c->storage = storage;
+    c->wide = wide;
+    c->row_bytes = (size_t)wide * size;
+    c->at = mem_array((size_t)c->grid.tasks + 1, sizeof *c->at);
+    if (c->at != NULL) {
+        choose_tasks(c, bytes);
+    }
+    if (c->at != NULL && c->at[c->grid.tasks] > 0) {
+        c->values = mem_huge(c->at[c->grid.tasks], 1);
+    }
+    if (c->values == NULL) {
+        return cache_free(be, c);
+    }
+    cpu__account(be, (int64_t)cache_bytes(c));
+    return c;
+}
+
+struct cache *cache_free(struct backend *be, struct cache *c)
+{
+    if (c != NULL) {
+        cpu__account(be, -(int64_t)cache_bytes(c));
+        mem_free(c->values);
+        mem_free(c->at);
+    }
+    return mem_free(c);
+}
+
+/* ---- computing it ---- */
+
+/* What one thread works in. */
+struct filler {
+    const struct oracle *o;
+    char *panel; /* T[ld][wide] */
+    char *K;     /* T[TILE_RUN][wide] */
+    const void **z;
+    struct cache_tiles kept;
+};
+
+/* Rows z .. z+count-1 of the loaded panel, which begins at row x. */
+static void fill_tile(struct filler *f, int64_t x, int64_t z, int count)
+{
+    const struct oracle *o = f->o;
+    const bool half = f->kept.storage == KERNEL_STORE_HALF;
+    void *to = cache_at(&f->kept, x, z);
+    oracle__load_rows(o, z, count, f->z);
+    const struct tile t = {.kernel = &o->kernel,
+                           .panel = f->panel,
+                           .z = f->z,
+                           .d = o->d,
+                           .count = count,
+                           .K = half ? f->K : to};
+    o->loops->run(TILE_VALUES, f->kept.wide, &t);
+    if (half) {
+        o->loops->to_half(f->K, (int64_t)count * f->kept.wide, to);
+    }
+}
+
+/* The spare rows behind the last one are 0, since tiles multiply them with weights of 0. */
+static void fill_task(struct filler *f, const struct symmetric_task *t)
+{
+    const int wide = f->kept.wide;
+    for (int64_t x = t->first; x < t->end; x += wide) {
+        const struct group g = {.first = x, .rows = (int)min_i64(wide, t->end - x), .lanes = wide};
+        oracle__load_panel(f->o, g, f->z, f->panel);
+        for (int64_t z = t->step == 0 ? x : t->z_first; z < t->z_end; z += TILE_RUN) {
+            fill_tile(f, x, z, (int)min_i64(TILE_RUN, t->z_end - z));
+        }
+        memset(cache_at(&f->kept, x, t->z_end), 0, TILE_BLOCK * f->kept.row_bytes);
+    }
+}
+
+/* Tasks first .. end-1. */
+static int cache_fill(struct cache *c, const struct oracle *o, int64_t first, int64_t end,
+                      struct err *err)
+{
+    const size_t panel = (size_t)(o->ld * c->wide) * sizeof(double);
+    const size_t K = (size_t)(TILE_RUN * c->wide) * sizeof(double);
+    const size_t z = (TILE_RUN + TILE_BLOCK) * sizeof(void *);
+    const size_t each = (panel + K + z + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
+    cleanup_mem char *scratch = mem_aligned((size_t)o->threads, each);
+    if (scratch == NULL) {
+        return err_no_memory(err);
+    }
+#pragma omp parallel for num_threads(o->threads) schedule(dynamic)
+    for (int64_t i = first; i < end; i++) {
+        char *mine = scratch + (size_t)omp_get_thread_num() * each;
+        struct filler f = {.o = o,
+                           .panel = mine,
+                           .K = mine + panel,
+                           .z = (const void **)(void *)(mine + panel + K),
+                           .kept = cache_tiles(c, i)};
+        const struct symmetric_task t = oracle__symmetric_task(&c->grid, i);
+        if (f.kept.values != NULL) {
+            fill_task(&f, &t);
+        }
+    }
+    return 0;
+}
+
+/* ---- whether it pays ---- */
+
+/* Seconds for the first tasks: to compute and keep their values, for a product that reads them, and
+ * for one that computes. */
+struct trial {
+    int64_t tasks;
+    double fill, kept, computed;
+};
+
+static int64_t trial_tasks(const struct cache *c)
+{
+    int64_t tasks = 1;
+    while (tasks < c->grid.tasks && c->at[tasks] < TRIAL_BYTES) {
+        tasks++;
+    }
+    return tasks;
+}
+
+static int time_product(struct product *p, const struct cache *c, double *best, struct err *err)
+{
+    const double began = clock_monotonic_s();
+    p->cache = c;
+    const int rc = oracle__symmetric_product(p, err);
+    *best = fmin(*best, clock_monotonic_s() - began);
+    return rc;
+}
+
+static int time_products(struct backend *be, const struct cache *c, const struct points *p,
+                         struct trial *t, struct err *err)
+{
+    const struct view all = view_all(p, p->n);
+    struct mat V = {0}, Y = {0};
+    struct product product;
+    int rc = cpu__mat_new(be, p->dtype, p->n, 1, &V, err);
+    if (rc == 0 && (rc = cpu__mat_new(be, p->dtype, p->n, 1, &Y, err)) == 0) {
+        rc = oracle__product_init(&product, be, all, all, &V, &Y, err);
+        product.tasks = t->tasks;
+    }
+    for (int i = 0; rc == 0 && i < TRIAL_RUNS; i++) {
+        rc = time_product(&product, c, &t->kept, err);
+        rc = rc == 0 ? time_product(&product, NULL, &t->computed, err) : rc;
+    }
+    cpu__mat_free(be, &V);
+    cpu__mat_free(be, &Y);
+    return rc;
+}
+
+/* Fills what pays; *ret_pays is decided on the first tasks. */
+static int cache_build(struct backend *be, struct cache *c, const struct points *p, bool *ret_pays,
+                       struct err *err)
+{
+    const struct view all = view_all(p, p->n);
+    struct trial t = {.kept = INFINITY, .computed = INFINITY};
+    struct oracle o;
+    int rc = oracle__init(&o, be, all, all, err);
+    *ret_pays = true;
+    if (rc == 0 && c->storage == KERNEL_STORE_IF_FASTER) {
+        const double began = clock_monotonic_s();
+        t.tasks = trial_tasks(c);
+        rc = cache_fill(c, &o, 0, t.tasks, err);
+        t.fill = clock_monotonic_s() - began;
+        rc = rc == 0 ? time_products(be, c, p, &t, err) : rc;
+        *ret_pays = t.fill + PRODUCTS * t.kept < PRODUCTS * t.computed;
+    }
+    return rc == 0 && *ret_pays ? cache_fill(c, &o, t.tasks, c->grid.tasks, err) : rc;
+}
+
+int cpu__points_cache(struct backend *be, struct points *p, int64_t bytes,
+                      enum kernel_storage storage, int64_t *ret_bytes, struct err *err)
+{
+    if (storage == KERNEL_STORE_HALF && !kernel_uses_distance(p->kernel.id)) {
+        return err_set(err, ERR_UNSUPPORTED,
+                       "Kernel values can be kept in 16 bits only where they lie between 0 and 1; "
+                       "those of \"%s\" do not.",
+                       kernel_name(p->kernel.id));
+    }
+    p->cache = cache_free(be, p->cache);
+    *ret_bytes = 0;
+    const bool symmetric = p->n > cpu_loops(be, p->dtype)->wide;
+    struct cache *c = symmetric && bytes > 0 ? cache_new(be, p, (size_t)bytes, storage) : NULL;
+    if (c == NULL) {
+        return 0;
+    }
+    bool pays = false;
+    const int rc = cache_build(be, c, p, &pays, err);
+    if (rc < 0 || !pays) {
+        cache_free(be, c);
+        return rc == -ERR_NO_MEMORY ? 0 : rc;
+    }
+    p->cache = c;
+    *ret_bytes = (int64_t)cache_bytes(c);
+    return 0;
+}

@@ -1,0 +1,88 @@
+/* Inside the CPU's kernel oracle: what its files share. */
+#pragma once
+
+#include "cpu/cpu.h"
+
+struct cache;
+
+/* Everything a task needs to know; read-only while threads run. */
+struct oracle {
+    const struct tile_loops *loops;
+    struct tile_kernel kernel;
+    struct view P, Q;
+    enum dtype dtype;
+    int64_t d, ld;
+    int threads;
+};
+
+/* A panel's worth of rows of P. */
+struct group {
+    int64_t first; /* member of P */
+    int rows;      /* 1 .. lanes */
+    int lanes;
+};
+
+/* Y <- a K(P,Q) V + b Y for at most TILE_COLS columns. */
+struct product {
+    struct oracle o;
+    double a, b;
+    struct mat V, Y;
+    enum dtype weights;            /* float32 only when points and vectors are */
+    const struct tile_loops *sums; /* the loops of that type */
+    const struct cache *cache;     /* of a symmetric product, or NULL */
+    int64_t tasks;                 /* of a symmetric product: only the first so many */
+};
+
+static inline int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+int oracle__init(struct oracle *o, struct backend *be, struct view P, struct view Q,
+                 struct err *err);
+int oracle__product_init(struct product *p, struct backend *be, struct view P, struct view Q,
+                         const struct mat *V, const struct mat *Y, struct err *err);
+
+/* panel <- the group's rows, T[ld][lanes]. Lanes without a row repeat the last one. `rows` has room
+ * for a pointer a lane. */
+void oracle__load_panel(const struct oracle *o, struct group g, const void **rows, void *panel);
+
+/* z[0 ..] <- members first .. first+count-1 of Q, and the spare rows a tile asks for. */
+void oracle__load_rows(const struct oracle *o, int64_t first, int count, const void **z);
+
+/* weights[c * ld ..] <- V(first .. first+count-1, c), and 0 up to `padded` numbers. */
+void oracle__load_weights(const struct product *p, int64_t first, int count, int padded, int ld,
+                          void *weights);
+
+/* One tile of the product. */
+void oracle__run(const struct product *p, enum tile_use use, int lanes, const struct tile *t);
+
+/* Y(first .. first+rows-1, c) <- a totals[c * ld + i] + b Y. */
+void oracle__write(const struct product *p, int64_t first, int64_t rows, const double *totals,
+                   int64_t ld);
+
+/* cpu_plain.c: any product. */
+int oracle__plain_product(const struct product *p, struct err *err);
+
+/* cpu_symmetric.c: the product when P and Q are the same view of n points. How many of `cols`
+ * columns it takes at a time: as many as its sums have room for, or 0 when the plain product is no
+ * slower. `sums` is the type of Y. */
+int64_t oracle__symmetric_cols(int64_t n, int wide, enum dtype sums, int64_t cols);
+
+/* How the rows of a symmetric product are cut: task s * blocks + I is blocks I and J = I + s. */
+struct symmetric_grid {
+    int64_t n, block, blocks, tasks; /* block: rows, a multiple of the panel's width */
+};
+struct symmetric_task {
+    int64_t step, I, J;
+    int64_t first, end, z_first, z_end; /* rows of I and of J */
+};
+struct symmetric_grid oracle__symmetric_grid(int64_t n, int64_t wide);
+struct symmetric_task oracle__symmetric_task(const struct symmetric_grid *g, int64_t task);
+
+int oracle__symmetric_product(struct product *p, struct err *err);

@@ -1,0 +1,156 @@
+#include <float.h>
+#include <math.h>
+#include <omp.h>
+
+#include "base/mem.h"
+#include "cpu/cpu_cache.h"
+
+static double scale_of(const struct kernel *k, int64_t j)
+{
+    if (!kernel_uses_distance(k->id)) {
+        return 1.0;
+    }
+    return tile_scale(k->id) / (k->bandwidths != NULL ? k->bandwidths[j] : k->bandwidth);
+}
+
+double tile_scale(enum kernel_id id)
+{
+    /* exp(-u) = 2^(-u / ln 2): the factor goes into the points, under the square where there is
+     * one. */
+    const double log2e = 1.4426950408889634074;
+    switch (id) {
+    case KERNEL_GAUSSIAN:
+        return sqrt(0.5 * log2e);
+    case KERNEL_LAPLACIAN:
+    case KERNEL_LAPLACIAN_L1:
+    case KERNEL_MATERN12:
+        return log2e;
+    case KERNEL_MATERN32:
+        return sqrt(3.0) * log2e;
+    case KERNEL_MATERN52:
+        return sqrt(5.0) * log2e;
+    default:
+        return 1.0;
+    }
+}
+
+/* The form by maxima loses about the size of a row's |x|_1 times the type's rounding, in units of
+ * ln 2 of the exponent: small rows only. A row far from all others loses more, where the kernel is
+ * next to nothing. */
+static double by_max_limit(enum dtype dtype)
+{
+    return dtype == DTYPE_F32 ? 16.0 : 1024.0;
+}
+
+/* One row, scaled in float64, then rounded, and the sum of what was rounded, in the type and in
+ * the order of the features (cpu_tile.h). Returns |x|_1; not finite when a feature leaves the
+ * type's range. */
+static double pack_row(const struct rows *X, int64_t i, const double *scale, const double *center,
+                       struct points *p)
+{
+    float *const row_f32 = (float *)p->data + i * p->ld;
+    double *const row_f64 = (double *)p->data + i * p->ld;
+    const bool f32 = p->dtype == DTYPE_F32;
+    double size = 0.0, sum_f64 = 0.0;
+    float sum_f32 = 0.0F;
+    for (int64_t j = 0; j < X->d; j++) {
+        const double value = (rows_at(X, i, j) - (center != NULL ? center[j] : 0.0)) * scale[j];
+        if (f32) {
+            row_f32[j] = (float)value;
+            sum_f32 += row_f32[j];
+            size += fabs((double)row_f32[j]);
+        } else {
+            row_f64[j] = value;
+            sum_f64 += value;
+            size += fabs(value);
+        }
+    }
+    if (p->ld > p->d && f32) {
+        row_f32[p->d] = sum_f32;
+    } else if (p->ld > p->d) {
+        row_f64[p->d] = sum_f64;
+    }
+    /* Sums of the form by maxima must not overflow. */
+    return p->ld > p->d && f32 && size > (double)FLT_MAX / 4 ? (double)INFINITY : size;
+}
+
+static int pack(struct backend *be, const struct kernel *k, const struct rows *X, struct points *p,
+                struct err *err)
+{
+    cleanup_mem double *scale = mem_array((size_t)X->d + 1, sizeof *scale);
+    if (scale == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < X->d; j++) {
+        scale[j] = scale_of(k, j);
+    }
+    const double *center = kernel_uses_distance(k->id) ? k->center : NULL;
+    int64_t bad = INT64_MAX;
+    double largest = 0.0;
+#pragma omp parallel for num_threads(be->threads) reduction(min                                    \
+                                                            : bad)                                 \
+    reduction(max                                                                                  \
+              : largest) if (X->n > 1000)
+    for (int64_t i = 0; i < X->n; i++) {
+        const double size = pack_row(X, i, scale, center, p);
+        largest = size > largest ? size : largest;
+        if (!isfinite(size)) {
+            bad = i < bad ? i : bad;
+        }
+    }
+    if (bad < INT64_MAX) {
+        return err_set(err, ERR_INVALID,
+                       "Row %lld divided by the bandwidth is infinity or NaN in %s.",
+                       (long long)bad + 1, dtype_name(p->dtype));
+    }
+    p->kernel.by_max = kernel_uses_l1(k->id) && largest <= by_max_limit(p->dtype);
+    return 0;
+}
+
+static int64_t points_bytes(const struct points *p)
+{
+    return p->n * p->ld * (int64_t)dtype_size(p->dtype);
+}
+
+int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype,
+                    const struct rows *X, struct points **ret, struct err *err)
+{
+    int rc = cpu__expect(k->d == X->d && X->n >= 0 && X->d >= 0, "points_new", err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct points *p = mem_zalloc(sizeof *p);
+    size_t count = 0;
+    const int64_t ld = X->d + (kernel_uses_l1(k->id) ? 1 : 0);
+    if (p != NULL && !__builtin_mul_overflow((size_t)X->n, (size_t)ld, &count)) {
+        p->data = mem_aligned(count > 0 ? count : 1, dtype_size(dtype));
+    }
+    if (p == NULL || p->data == NULL) {
+        mem_free(p);
+        return err_no_memory(err);
+    }
+    p->kernel = (struct tile_kernel){
+        .id = k->id, .gamma = k->gamma, .coef0 = k->coef0, .degree = k->degree};
+    p->dtype = dtype;
+    p->n = X->n;
+    p->d = X->d;
+    p->ld = ld;
+    cpu__account(be, points_bytes(p));
+    rc = pack(be, k, X, p, err);
+    if (rc < 0) {
+        cpu__points_free(be, p);
+        return rc;
+    }
+    *ret = p;
+    return 0;
+}
+
+void cpu__points_free(struct backend *be, struct points *p)
+{
+    if (p != NULL) {
+        p->cache = cache_free(be, p->cache);
+        cpu__account(be, -points_bytes(p));
+        mem_free(p->data);
+        mem_free(p);
+    }
+}

@@ -1,0 +1,176 @@
+#include "cpu/cpu_sweep.h"
+
+#include <string.h>
+
+#define BAND_BYTES (384 * 1024) /* panels and their sums: half of a second-level cache */
+#define RUN_BYTES (16 * 1024)   /* rows of a run: half of a first-level cache */
+#define LINE 64                 /* bytes of a cache line */
+#define Z_NUMBERS 256           /* z_sums, a vector each: likewise */
+
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+static size_t whole_lines(size_t bytes)
+{
+    return (bytes + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
+}
+
+static size_t panel_size(const struct sweep *s, int lanes)
+{
+    return (size_t)(s->p->o.ld * lanes) * dtype_size(s->p->o.dtype);
+}
+
+/* Of the weights or sums of one panel's rows. */
+static size_t lane_size(const struct sweep *s, int lanes)
+{
+    return (size_t)(s->cols * lanes) * dtype_size(s->p->weights);
+}
+
+/* The longest of TILE_RUN, its half, ... that lets `most` rows stay in the cache. */
+static int run_length(int64_t most)
+{
+    int run = TILE_RUN;
+    for (int parts = 2; run > most && run > TILE_BLOCK; parts++) {
+        run = TILE_RUN % (parts * TILE_BLOCK) == 0 ? TILE_RUN / parts : run;
+    }
+    return run;
+}
+
+/* The parts of a band; a NULL base measures it. */
+static size_t lay_out(const struct sweep *s, char *base, struct band *ret)
+{
+    const size_t panels = (size_t)s->panels, cols = (size_t)s->cols;
+    const int wide = s->p->o.loops->wide;
+    char *at = base;
+    ret->panels = at;
+    at += panels * panel_size(s, wide);
+    ret->x_sums = at;
+    at += panels * lane_size(s, wide);
+    ret->x_weights = at;
+    at += panels * lane_size(s, wide);
+    ret->z_weights = at;
+    at += whole_lines(cols * TILE_RUN * sizeof(double));
+    ret->z_sums = at;
+    at += (size_t)(s->run + TILE_BLOCK) * cols * TILE_ALIGN;
+    ret->rows = (const void **)(void *)at;
+    at += whole_lines((size_t)(TILE_RUN + TILE_BLOCK + TILE_LANES) * sizeof(void *));
+    return (size_t)(at - base);
+}
+
+void sweep_init(struct sweep *s, const struct product *p, enum tile_use use, int64_t panels)
+{
+    const int64_t row_size = p->o.ld * (int64_t)dtype_size(p->o.dtype);
+    *s = (struct sweep){.p = p, .cols = (int)p->V.cols};
+    const int wide = p->o.loops->wide;
+    const size_t size = panel_size(s, wide) + 2 * lane_size(s, wide);
+    s->panels = (int)clamp(BAND_BYTES / (int64_t)size, 1, panels);
+    s->run = run_length(
+        min_i64(RUN_BYTES / (row_size + 1), use == TILE_BOTH ? Z_NUMBERS / s->cols : TILE_RUN));
+    s->size = lay_out(s, NULL, &(struct band){0});
+}
+
+void sweep_place(const struct sweep *s, char *memory, struct band *ret)
+{
+    *ret = (struct band){.first = 0};
+    lay_out(s, memory, ret);
+    memset(ret->z_sums, 0, (size_t)((s->run + TILE_BLOCK) * s->cols) * TILE_ALIGN);
+}
+
+/* Rows first .. end-1 of a view on their way to the second-level cache: the processor sees no
+ * stream in rows that are read a few at a time. */
+static void fetch_rows(const struct view *v, int64_t first, int64_t end)
+{
+    const struct points *p = v->points;
+    const int64_t row_size = p->ld * (int64_t)dtype_size(p->dtype);
+    const int64_t together = v->index == NULL ? end - first : 1; /* in memory */
+    for (int64_t i = first; i < end; i += together) {
+        const char *row = points_row(p, view_row(v, i));
+        for (int64_t at = 0; at < together * row_size; at += LINE) {
+            __builtin_prefetch(row + at, 0, 2);
+        }
+    }
+}
+
+/* The i-th panel, while the rows of the one behind it come from memory. */
+static void load_panel(const struct sweep *s, int i, struct band *b)
+{
+    const struct oracle *o = &s->p->o;
+    const int64_t first = b->first + i * b->lanes, next = min_i64(first + b->lanes, b->end);
+    const struct group g = {.first = first, .rows = (int)(next - first), .lanes = b->lanes};
+    if (i == 0) {
+        fetch_rows(&o->P, first, next);
+    }
+    fetch_rows(&o->P, next, min_i64(next + b->lanes, b->end));
+    oracle__load_panel(o, g, b->rows, b->panels + (size_t)i * panel_size(s, b->lanes));
+}
+
+void sweep_load(const struct sweep *s, enum tile_use use, int64_t first, int64_t end, int lanes,
+                struct band *b)
+{
+    const size_t step = lane_size(s, lanes);
+    b->first = first;
+    b->end = end;
+    b->lanes = lanes;
+    for (int i = 0; first + i * lanes < end; i++) {
+        const int64_t at = first + i * lanes;
+        if (b->kept.values == NULL) {
+            load_panel(s, i, b);
+        }
+        memset(b->x_sums + (size_t)i * step, 0, step);
+        if (use == TILE_BOTH) {
+            oracle__load_weights(s->p, at, (int)min_i64(lanes, end - at), lanes, lanes,
+                                 b->x_weights + (size_t)i * step);
+        }
+    }
+}
+
+/* The i-th panel against rows z .. z+count-1. */
+static struct tile tile_at(const struct sweep *s, int i, int64_t z, int count, const struct band *b)
+{
+    const size_t lanes_at = (size_t)i * lane_size(s, b->lanes);
+    return (struct tile){.kernel = &s->p->o.kernel,
+                         .panel = b->panels + (size_t)i * panel_size(s, b->lanes),
+                         .z = b->rows,
+                         .d = s->p->o.d,
+                         .count = count,
+                         .cols = s->cols,
+                         .z_weights = b->z_weights,
+                         .x_sums = b->x_sums + lanes_at,
+                         .x_weights = b->x_weights + lanes_at,
+                         .z_sums = b->z_sums,
+                         .kept = cache_at(&b->kept, b->first + i * b->lanes, z),
+                         .storage = b->kept.storage};
+}
+
+void sweep_run(const struct sweep *s, enum tile_use use, int64_t z_first, int64_t z_end,
+               struct sweep_sums x, struct sweep_sums z, struct band *b)
+{
+    const int panels = (int)ceil_div(b->end - b->first, b->lanes);
+    int pending = 0; /* rows since sums were drained */
+    for (int64_t at = z_first; at < z_end; at += s->run) {
+        const int count = (int)min_i64(s->run, z_end - at);
+        oracle__load_rows(&s->p->o, at, count, b->rows);
+        oracle__load_weights(s->p, at, count, (int)ceil_div(count, TILE_BLOCK) * TILE_BLOCK,
+                             TILE_RUN, b->z_weights);
+        const int64_t next = at + count, after = min_i64(next + s->run, z_end);
+        pending += count;
+        const bool drain = pending == TILE_RUN || next == z_end;
+        for (int i = 0; i < panels; i++) {
+            if (b->kept.values == NULL) {
+                fetch_rows(&s->p->o.Q, next + (after - next) * i / panels,
+                           next + (after - next) * (i + 1) / panels);
+            }
+            const struct tile t = tile_at(s, i, at, count, b);
+            oracle__run(s->p, use, b->lanes, &t);
+            if (drain) {
+                s->p->sums->drain(t.x_sums, b->lanes, s->cols, x.sums + i * b->lanes, x.ld);
+            }
+        }
+        pending = drain ? 0 : pending;
+        if (use == TILE_BOTH) {
+            s->p->sums->fold(b->z_sums, count, s->cols, z.sums + (at - z_first), z.ld);
+        }
+    }
+}

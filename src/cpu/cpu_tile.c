@@ -1,0 +1,260 @@
+/*
+ * One instruction set's loops. The build compiles this file once for each, with its own machine
+ * flags and with
+ *
+ *   TILE_ISA        its name
+ *   TILE_LEAF       the file of its own operations
+ *   TILE_VEC_BYTES  bytes of a vector register
+ *   TILE_WIDE       vectors in a wide panel
+ *   TILE_STEP       z rows in a block; TILE_WIDE * TILE_STEP sums must fit the registers
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "cpu/cpu_isa.h"
+#include "cpu/cpu_tile.h"
+
+#define LN2 0.69314718055994530942
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 32")
+#define QUOTE_(x) #x
+#define QUOTE(x) QUOTE_(x)
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+_Static_assert(TILE_BLOCK % TILE_STEP == 0 && TILE_RUN % TILE_BLOCK == 0, "whole blocks");
+
+/* may_alias: panels and buffers are plain arrays elsewhere. */
+#define VECTOR(bytes) __attribute__((vector_size(bytes), may_alias))
+typedef float vec_f32 VECTOR(TILE_VEC_BYTES);
+typedef double vec_f64 VECTOR(TILE_VEC_BYTES);
+typedef uint32_t bits_f32 VECTOR(TILE_VEC_BYTES);
+typedef uint64_t bits_f64 VECTOR(TILE_VEC_BYTES);
+typedef float half_f32 VECTOR(TILE_VEC_BYTES / 2);
+/* As many 16-bit numbers as a vector has lanes. */
+typedef uint16_t short_f32 VECTOR(TILE_VEC_BYTES / 2);
+typedef uint16_t short_f64 VECTOR(TILE_VEC_BYTES / 4);
+typedef double loose_f64 __attribute__((vector_size(TILE_VEC_BYTES), may_alias, aligned(8)));
+
+/* What is summed over the features, and what is made of it. */
+enum form {
+    FORM_GAUSSIAN,
+    FORM_L1,
+    FORM_L1_MAX,
+    FORM_EXPONENTIAL,
+    FORM_MATERN32,
+    FORM_MATERN52,
+    FORM_LINEAR, /* inner products from here on */
+    FORM_POLYNOMIAL,
+    FORM_SIGMOID,
+    FORM_KEPT, /* values from memory from here on */
+    FORM_KEPT_HALF,
+    FORMS_
+};
+
+INLINE bool has_root(enum form form)
+{
+    return form >= FORM_EXPONENTIAL && form <= FORM_MATERN52;
+}
+
+typedef void loop_function(const struct tile *t);
+
+#define EACH_USE(M, form) M(form, VALUES) M(form, ROWS) M(form, BOTH)
+#define EACH_LOOP(M)                                                                               \
+    EACH_USE(M, GAUSSIAN)                                                                          \
+    EACH_USE(M, L1)                                                                                \
+    EACH_USE(M, L1_MAX)                                                                            \
+    EACH_USE(M, EXPONENTIAL)                                                                       \
+    EACH_USE(M, MATERN32)                                                                          \
+    EACH_USE(M, MATERN52)                                                                          \
+    EACH_USE(M, LINEAR)                                                                            \
+    EACH_USE(M, POLYNOMIAL)                                                                        \
+    EACH_USE(M, SIGMOID)                                                                           \
+    EACH_USE(M, KEPT)                                                                              \
+    EACH_USE(M, KEPT_HALF)
+
+static enum form form_of(const struct tile *t)
+{
+    const struct tile_kernel *k = t->kernel;
+    if (t->kept != NULL) {
+        return t->storage == KERNEL_STORE_HALF ? FORM_KEPT_HALF : FORM_KEPT;
+    }
+    switch (k->id) {
+    case KERNEL_GAUSSIAN:
+        return FORM_GAUSSIAN;
+    case KERNEL_LAPLACIAN_L1:
+        return k->by_max ? FORM_L1_MAX : FORM_L1;
+    case KERNEL_MATERN32:
+        return FORM_MATERN32;
+    case KERNEL_MATERN52:
+        return FORM_MATERN52;
+    case KERNEL_LINEAR:
+        return FORM_LINEAR;
+    case KERNEL_POLYNOMIAL:
+        return FORM_POLYNOMIAL;
+    case KERNEL_SIGMOID:
+        return FORM_SIGMOID;
+    default: /* laplacian, matern12 */
+        return FORM_EXPONENTIAL;
+    }
+}
+
+/* totals[i] += v[i]. */
+INLINE void add_lanes_f64(double *totals, vec_f64 v)
+{
+    *(loose_f64 *)totals += v;
+}
+
+INLINE void add_lanes_f32(double *totals, vec_f32 v)
+{
+    half_f32 half[2];
+    memcpy(half, &v, sizeof v);
+    add_lanes_f64(totals, __builtin_convertvector(half[0], vec_f64));
+    add_lanes_f64(totals + sizeof(vec_f64) / sizeof(double),
+                  __builtin_convertvector(half[1], vec_f64));
+}
+
+/* 9e-8 relative. */
+#define T float
+#define BITS uint32_t
+#define NAME(x) x##_f32
+#define PS ps
+#define MANTISSA 23
+#define EXP_MIN -126
+#define ROUND 0x1.8p23
+#define EXP2_TERMS                                                                                 \
+    0.6931469775997493, 0.2402224208533244, 0.05550733742411255, 0.00967151264264307,              \
+        0.0013264727448516489
+#include "cpu/cpu_tile.inc"
+
+/* 6e-16 relative. */
+#define T double
+#define BITS uint64_t
+#define NAME(x) x##_f64
+#define PS pd
+#define MANTISSA 52
+#define EXP_MIN -1022
+#define ROUND 0x1.8p52
+#define EXP2_TERMS                                                                                 \
+    0.69314718055994615897, 0.24022650695910076139, 0.055504108664651672007,                       \
+        0.0096181291076186655706, 0.0013333558200794592645, 0.00015403530424776527587,             \
+        0.000015252672924850736404, 1.3215451633221434374e-6, 1.0205905413765595794e-7,            \
+        7.0709778665081385558e-9
+#include "cpu/cpu_tile.inc"
+
+/* ---- mixed precision: float32 values, float64 weights and sums ---- */
+
+#define LANES_F32 ((int)(TILE_VEC_BYTES / sizeof(float)))
+#define MIXED_COLS TILE_WIDE /* columns that share a conversion */
+#define MIXED_RUN TILE_BLOCK /* rows at a time; whole blocks */
+
+/* `cols` columns from c on. A vector of K is two of float64; z_sums take both halves. */
+INLINE void apply_mixed(enum tile_use use, int vecs, int cols, const struct tile *t, int j, int c,
+                        const half_f32 *K)
+{
+    const double *w = (const double *)t->z_weights + c * TILE_RUN + j;
+    vec_f64 *sums = (vec_f64 *)t->x_sums + c * vecs * 2;
+    const vec_f64 *x = (const vec_f64 *)t->x_weights + c * vecs * 2;
+    vec_f64 *rows = (vec_f64 *)t->z_sums + j * t->cols + c;
+    vec_f64 row_sum[TILE_STEP][MIXED_COLS];
+    if (use == TILE_BOTH) {
+        UNROLL for (int i = 0; i < TILE_STEP * cols; i++)
+        {
+            row_sum[i / cols][i % cols] = rows[i / cols * t->cols + i % cols];
+        }
+    }
+    for (int v = 0; v < vecs * 2; v++) {
+        vec_f64 sum[MIXED_COLS];
+        UNROLL for (int i = 0; i < cols; i++) sum[i] = sums[i * vecs * 2 + v];
+        UNROLL for (int r = 0; r < TILE_STEP; r++)
+        {
+            const vec_f64 value = __builtin_convertvector(K[r * vecs * 2 + v], vec_f64);
+            UNROLL for (int i = 0; i < cols; i++)
+            {
+                sum[i] = fma_each_f64(sum[i], value, w + i * TILE_RUN + r);
+                if (use == TILE_BOTH) {
+                    row_sum[r][i] += value * x[i * vecs * 2 + v];
+                }
+            }
+        }
+        UNROLL for (int i = 0; i < cols; i++) sums[i * vecs * 2 + v] = sum[i];
+    }
+    if (use == TILE_BOTH) {
+        UNROLL for (int i = 0; i < TILE_STEP * cols; i++)
+        {
+            rows[i / cols * t->cols + i % cols] = row_sum[i / cols][i % cols];
+        }
+    }
+}
+
+INLINE void mixed_columns(enum tile_use use, int vecs, const struct tile *t, int j, const float *K)
+{
+    int c = 0;
+    for (; c + MIXED_COLS <= t->cols; c += MIXED_COLS) {
+        apply_mixed(use, vecs, MIXED_COLS, t, j, c, (const half_f32 *)K);
+    }
+    for (; c < t->cols; c++) {
+        apply_mixed(use, vecs, 1, t, j, c, (const half_f32 *)K);
+    }
+}
+
+/* The values of run j .. on, in the tile's own type: kept ones in place, others by way of K. */
+static const float *load_mixed(int lanes, const struct tile *t, int j, float *K)
+{
+    struct tile block = *t;
+    if (t->kept != NULL && t->storage != KERNEL_STORE_HALF) {
+        return (const float *)t->kept + j * lanes;
+    }
+    block.kept = t->kept != NULL ? (const uint16_t *)t->kept + j * lanes : NULL;
+    block.K = K;
+    block.z = t->z + j;
+    block.count = t->count - j < MIXED_RUN ? t->count - j : MIXED_RUN;
+    run_f32(TILE_VALUES, lanes, &block);
+    return K;
+}
+
+/* Blocks of values are passed on in the first-level cache. */
+static void run_mixed(enum tile_use use, int lanes, const struct tile *t)
+{
+    float K[MIXED_RUN * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
+    for (int j = 0; j < t->count; j += MIXED_RUN) {
+        const float *run = load_mixed(lanes, t, j, K);
+        for (int i = 0; i < MIXED_RUN && j + i < t->count; i += TILE_STEP) {
+            const float *values = run + i * lanes;
+            if (use == TILE_BOTH) {
+                mixed_columns(TILE_BOTH, TILE_WIDE, t, j + i, values);
+            } else if (lanes == TILE_WIDE * LANES_F32) {
+                mixed_columns(TILE_ROWS, TILE_WIDE, t, j + i, values);
+            } else {
+                mixed_columns(TILE_ROWS, 1, t, j + i, values);
+            }
+        }
+    }
+}
+
+const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
+    .name = QUOTE(TILE_ISA),
+    .f32 =
+        {
+            .wide = TILE_WIDE * LANES_F32,
+            .narrow = LANES_F32,
+            .pack = pack_f32,
+            .run = run_f32,
+            .run_f64 = run_mixed,
+            .drain = drain_f32,
+            .fold = fold_f32,
+            .to_half = to_half_f32,
+        },
+    .f64 =
+        {
+            .wide = TILE_WIDE * LANES_F32 / 2,
+            .narrow = LANES_F32 / 2,
+            .pack = pack_f64,
+            .run = run_f64,
+            .run_f64 = run_f64,
+            .drain = drain_f64,
+            .fold = fold_f64,
+            .to_half = to_half_f64,
+        },
+};

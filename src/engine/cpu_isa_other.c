@@ -1,7 +1,0 @@
-/* Instruction sets elsewhere: what the compiler makes of the portable loops (NEON on aarch64). */
-#include "engine/cpu_isa.h"
-
-const struct tile_isa *tile_isa_list(int i)
-{
-    return i == 0 ? &tile_isa_portable : NULL;
-}

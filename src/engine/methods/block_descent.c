@@ -1,0 +1,532 @@
+#include "engine/methods/block_descent.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { STALE_CHECKS = 3, ARRAYS = 11, WINDOW = 10, KEPT = 6 };
+
+static const double improvement = 0.9;
+static const double noise_factor = 3.0;
+
+int64_t block_rows(int64_t n, const struct param_value *v)
+{
+    double wish = v->real;
+    if (v->is_auto) {
+        wish = fmin(fmax(2.0 * sqrt((double)n), BLOCK_ROWS_MIN), BLOCK_ROWS_MAX);
+    }
+    return wish < (double)n ? (int64_t)wish : n;
+}
+
+void block_descent_deinit(struct block_descent *d)
+{
+    struct mat *const matrices[] = {&d->E, &d->V, &d->W, &d->R, &d->G, &d->D, &d->Q};
+    for (size_t i = 0; i < sizeof(matrices) / sizeof(*matrices) && d->p.be != NULL; i++) {
+        d->p.be->ops->mat_free(d->p.be, matrices[i]);
+    }
+    d->frozen = mem_free(d->frozen);
+    d->arrays = mem_free(d->arrays);
+}
+
+static int allocate(struct block_descent *d, int64_t most, struct err *err)
+{
+    const struct problem *p = &d->p;
+    const size_t t = (size_t)p->t;
+    d->frozen = mem_zarray(t, sizeof(*d->frozen));
+    d->arrays = mem_zarray(t, ARRAYS * sizeof(double));
+    if (d->frozen == NULL || d->arrays == NULL) {
+        return err_no_memory(err);
+    }
+    double **const members[ARRAYS] = {&d->norm, &d->relative, &d->mean,  &d->bias,
+                                      &d->best, &d->value,    &d->slope, &d->dots,
+                                      &d->more, &d->a,        &d->b};
+    for (int i = 0; i < ARRAYS; i++) {
+        *members[i] = d->arrays + i * p->t;
+    }
+    struct mat *const tall[] = {&d->E, &d->W, &d->R, &d->V};
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < 3 + d->accelerated; i++) {
+        rc = p->be->ops->mat_new(p->be, p->dtype, p->n, p->t, tall[i], err);
+    }
+    struct mat *const flat[] = {&d->G, &d->D, &d->Q};
+    for (int i = 0; rc == 0 && i < 3; i++) {
+        rc = p->be->ops->mat_new(p->be, i == 0 ? p->dtype : DTYPE_F64, most, p->t, flat[i], err);
+    }
+    return rc;
+}
+
+/* The mean of k(x, x). */
+static int measure_kernel(struct block_descent *d, struct err *err)
+{
+    const struct problem *p = &d->p;
+    struct mat diagonal = {0}, one = {0};
+    int rc = p->be->ops->mat_new(p->be, DTYPE_F64, p->n, 1, &diagonal, err);
+    if (rc == 0) {
+        rc = p->be->ops->mat_new(p->be, DTYPE_F64, p->n, 1, &one, err);
+    }
+    cleanup_mem double *ones = mem_array((size_t)p->n, sizeof(double));
+    if (rc == 0 && ones == NULL) {
+        rc = err_no_memory(err);
+    }
+    for (int64_t i = 0; rc == 0 && i < p->n; i++) {
+        ones[i] = 1.0 / (double)p->n;
+    }
+    if (rc == 0) {
+        rc = p->be->ops->mat_put(p->be, ones, p->n, &one, err);
+    }
+    if (rc == 0) {
+        rc = p->be->ops->kdiag(p->be, view_all(p->X, p->n), &diagonal, err);
+    }
+    if (rc == 0) {
+        rc = p->be->ops->col_dots(p->be, &one, &diagonal, &d->kernel_size, err);
+    }
+    p->be->ops->mat_free(p->be, &one);
+    p->be->ops->mat_free(p->be, &diagonal);
+    return rc;
+}
+
+/* E = V = where to begin; a target of zeros is answered by zeros at once. */
+static int begin(struct block_descent *d, struct err *err)
+{
+    const struct problem *p = &d->p;
+    const struct backend_ops *o = p->be->ops;
+    int rc = o->col_dots(p->be, &p->Y, &p->Y, d->dots, err);
+    for (int64_t j = 0; rc == 0 && j < p->t; j++) {
+        d->norm[j] = sqrt(d->dots[j]);
+        d->frozen[j] = d->norm[j] == 0;
+        d->relative[j] = d->frozen[j] ? 0.0 : p->start != NULL ? (double)NAN : 1.0;
+        d->best[j] = INFINITY;
+        d->value[j] = INFINITY;
+        d->bias[j] = 1.0;
+        d->a[j] = d->frozen[j] ? 0.0 : 1.0;
+        d->b[j] = 0.0;
+    }
+    if (rc == 0 && p->start != NULL) {
+        rc = o->col_axpby(p->be, d->a, p->start, d->b, &d->E, err);
+    }
+    return rc == 0 && d->accelerated ? o->copy(p->be, &d->E, &d->V, err) : rc;
+}
+
+int block_descent_init(struct block_descent *d, const struct problem *p, double tolerance,
+                       int64_t most, int64_t pass, int64_t residual_every, bool accelerated,
+                       struct err *err)
+{
+    *d = (struct block_descent){
+        .p = *p,
+        .tolerance = tolerance,
+        .accelerated = accelerated,
+        .pass = pass,
+        .check_every = pass * residual_every,
+        .window = pass < WINDOW ? pass : WINDOW,
+        .eps = p->dtype == DTYPE_F32 ? (double)FLT_EPSILON : DBL_EPSILON,
+    };
+    int rc = allocate(d, most, err);
+    if (rc == 0) {
+        rc = measure_kernel(d, err);
+    }
+    return rc == 0 ? begin(d, err) : rc;
+}
+
+static int diverged(struct err *err)
+{
+    return err_set(err, ERR_DIVERGED,
+                   "The block descent produced infinity or NaN. Scale the features and the target, "
+                   "raise `regularization`, or use precision float64.");
+}
+
+/* to <- M(index,:) in float64, through G. */
+static int gather(struct block_descent *d, const struct mat *M, const int64_t *index,
+                  const struct mat *to, struct err *err)
+{
+    const struct mat G = mat_rows(d->G, 0, to->rows);
+    const int rc = d->p.be->ops->gather_rows(d->p.be, M, index, &G, err);
+    return rc == 0 ? d->p.be->ops->copy(d->p.be, &G, to, err) : rc;
+}
+
+/* dots <- the estimates of |residual_j|^2 by this block. */
+static int weigh(struct block_descent *d, const struct mat *D, double chance,
+                 const double *row_chances, struct err *err)
+{
+    struct backend *be = d->p.be;
+    if (row_chances == NULL) {
+        const int rc = be->ops->col_dots(be, D, D, d->dots, err);
+        for (int64_t j = 0; rc == 0 && j < D->cols; j++) {
+            d->dots[j] /= chance;
+        }
+        return rc;
+    }
+    cleanup_mem double *host = mem_array((size_t)(D->rows * D->cols), sizeof(double));
+    const int rc = host == NULL ? err_no_memory(err) : be->ops->mat_get(be, D, host, D->rows, err);
+    for (int64_t j = 0; rc == 0 && j < D->cols; j++) {
+        d->dots[j] = 0;
+        for (int64_t i = 0; i < D->rows; i++) {
+            const double g = host[i + j * D->rows];
+            d->dots[j] += g * g / row_chances[i];
+        }
+    }
+    return rc;
+}
+
+/* Running means and reported residuals from dots; the slopes from more (NULL: no momentum). */
+static int absorb(struct block_descent *d, const double *slopes, struct err *err)
+{
+    d->averaged += d->averaged < d->window;
+    const double share = 1.0 / (double)d->averaged;
+    for (int64_t j = 0; j < d->p.t; j++) {
+        if (d->frozen[j]) {
+            continue;
+        }
+        if (!isfinite(d->dots[j])) {
+            return diverged(err);
+        }
+        d->mean[j] += share * (d->dots[j] - d->mean[j]);
+        d->relative[j] = d->bias[j] * sqrt(d->mean[j]) / d->norm[j];
+        d->slope[j] += slopes != NULL ? slopes[j] : 0.0;
+    }
+    return 0;
+}
+
+int block_descent_gradient(struct block_descent *d, const int64_t *index, int64_t b, double chance,
+                           const double *row_chances, struct mat *ret, struct err *err)
+{
+    const struct problem *p = &d->p;
+    const struct backend_ops *o = p->be->ops;
+    const struct mat G = mat_rows(d->G, 0, b), D = mat_rows(d->D, 0, b), Q = mat_rows(d->Q, 0, b);
+    for (int64_t j = 0; j < p->t; j++) {
+        d->a[j] = p->ridge;
+        d->b[j] = 1.0;
+    }
+    int rc = o->gather_rows(p->be, &p->Y, index, &G, err);
+    if (rc == 0) {
+        rc = o->kmv(p->be, view_index(p->X, index, b), view_all(p->X, p->n), 1.0, &d->E, -1.0, &G,
+                    err);
+    }
+    if (rc == 0) {
+        rc = o->copy(p->be, &G, &D, err);
+    }
+    if (rc == 0) {
+        rc = gather(d, &d->E, index, &Q, err);
+    }
+    if (rc == 0) {
+        rc = o->col_axpby(p->be, d->a, &Q, d->b, &D, err);
+    }
+    if (rc == 0 && d->accelerated) {
+        rc = o->col_dots(p->be, &D, &Q, d->more, err);
+    }
+    if (rc == 0 && d->accelerated) {
+        rc = gather(d, &d->V, index, &Q, err);
+    }
+    if (rc == 0 && d->accelerated) {
+        rc = o->col_dots(p->be, &D, &Q, d->dots, err);
+    }
+    for (int64_t j = 0; rc == 0 && d->accelerated && j < p->t; j++) {
+        d->more[j] = d->dots[j] - d->more[j];
+    }
+    if (rc == 0) {
+        rc = weigh(d, &D, chance, row_chances, err);
+    }
+    *ret = D;
+    return rc == 0 ? absorb(d, d->accelerated ? d->more : NULL, err) : rc;
+}
+
+/* Coefficients for the columns still moving; the others keep what they have. */
+static void set_coefficients(struct block_descent *d, const bool *still, double a, double b)
+{
+    for (int64_t j = 0; j < d->p.t; j++) {
+        d->a[j] = still[j] ? 0.0 : a;
+        d->b[j] = still[j] ? 1.0 : b;
+    }
+}
+
+static int move(struct block_descent *d, const int64_t *index, const struct mat *D,
+                struct block_step step, struct err *err)
+{
+    struct backend *be = d->p.be;
+    const struct backend_ops *o = be->ops;
+    const struct mat G = mat_rows(d->G, 0, D->rows);
+    const double alpha = d->accelerated ? d->alpha : 0.0;
+    int rc = o->copy(be, D, &G, err);
+    if (rc == 0 && d->accelerated) {
+        set_coefficients(d, d->frozen, 1.0 - step.beta, step.beta);
+        rc = o->col_axpby(be, d->a, &d->E, d->b, &d->V, err);
+    }
+    if (rc == 0 && d->accelerated) {
+        set_coefficients(d, d->frozen, -step.kick, 0);
+        rc = o->add_rows(be, d->a, &G, index, &d->V, err);
+    }
+    if (rc == 0 && d->accelerated) {
+        set_coefficients(d, d->frozen, alpha, 1.0 - alpha);
+        rc = o->col_axpby(be, d->a, &d->V, d->b, &d->E, err);
+    }
+    if (rc == 0) {
+        set_coefficients(d, d->frozen, -(1.0 - alpha) * step.eta, 0);
+        rc = o->add_rows(be, d->a, &G, index, &d->E, err);
+    }
+    return rc;
+}
+
+/* M <- (M - alpha V) / (1 - alpha) for the columns not `still`, where M holds E: the iterate. */
+static int to_iterate(struct block_descent *d, const bool *still, const struct mat *M,
+                      struct err *err)
+{
+    if (!d->accelerated) {
+        return 0;
+    }
+    set_coefficients(d, still, -d->alpha / (1.0 - d->alpha), 1.0 / (1.0 - d->alpha));
+    return d->p.be->ops->col_axpby(d->p.be, d->a, &d->V, d->b, M, err);
+}
+
+/* E = V = W for the columns not `still`. */
+static int restart(struct block_descent *d, const bool *still, struct err *err)
+{
+    const int rc = to_iterate(d, still, &d->E, err);
+    if (rc < 0) {
+        return rc;
+    }
+    set_coefficients(d, still, 1.0, 0.0);
+    return d->p.be->ops->col_axpby(d->p.be, d->a, &d->E, d->b, &d->V, err);
+}
+
+/* Restarts the columns whose momentum went uphill over the last pass, or, `risen` given, whose f
+ * has risen. */
+static int restart_where(struct block_descent *d, const bool *risen, struct err *err)
+{
+    cleanup_mem bool *still = mem_array((size_t)d->p.t, sizeof(bool));
+    if (still == NULL) {
+        return err_no_memory(err);
+    }
+    bool any = false;
+    for (int64_t j = 0; j < d->p.t; j++) {
+        still[j] = d->frozen[j] || !(risen != NULL ? risen[j] : d->slope[j] > 0);
+        any = any || !still[j];
+        if (risen == NULL || !still[j]) {
+            d->slope[j] = 0;
+        }
+    }
+    if (risen == NULL) {
+        d->since_restart = 0;
+    }
+    return any ? restart(d, still, err) : 0;
+}
+
+/* W, R = Y - (K + ridge I) W; dots <- |R_j|^2, more <- f_j = -W_j'(Y_j + R_j) / 2. */
+static int true_residual(struct block_descent *d, struct err *err)
+{
+    const struct problem *p = &d->p;
+    const struct backend_ops *o = p->be->ops;
+    const struct view all = view_all(p->X, p->n);
+    int rc = block_descent_coef(d, &d->W, err);
+    if (rc == 0) {
+        rc = o->copy(p->be, &p->Y, &d->R, err);
+    }
+    if (rc == 0) {
+        rc = o->kmv(p->be, all, all, -1.0, &d->W, 1.0, &d->R, err);
+    }
+    for (int64_t j = 0; j < p->t; j++) {
+        d->a[j] = -p->ridge;
+        d->b[j] = 1.0;
+    }
+    if (rc == 0) {
+        rc = o->col_axpby(p->be, d->a, &d->W, d->b, &d->R, err);
+    }
+    if (rc == 0) {
+        rc = o->col_dots(p->be, &d->W, &p->Y, d->more, err);
+    }
+    if (rc == 0) {
+        rc = o->col_dots(p->be, &d->W, &d->R, d->dots, err);
+    }
+    for (int64_t j = 0; j < p->t; j++) {
+        d->more[j] = -0.5 * (d->more[j] + d->dots[j]);
+    }
+    if (rc == 0) {
+        rc = o->col_dots(p->be, &d->W, &d->W, d->a, err);
+    }
+    return rc == 0 ? o->col_dots(p->be, &d->R, &d->R, d->dots, err) : rc;
+}
+
+/* Freezes what has converged and says whether all that is left only shows rounding error. */
+static bool judge(struct block_descent *d, bool *risen)
+{
+    const double noise = noise_factor * d->eps * d->kernel_size * sqrt((double)d->p.n);
+    bool stale = true;
+    for (int64_t j = 0; j < d->p.t; j++) {
+        risen[j] = false;
+        if (d->frozen[j]) {
+            continue;
+        }
+        const double truth = sqrt(d->dots[j]), relative = truth / d->norm[j];
+        const double estimate = sqrt(d->mean[j]) / d->norm[j];
+        d->frozen[j] = relative <= d->tolerance;
+        d->bias[j] = d->averaged > 0 && estimate > 0 ? relative / estimate : 1.0;
+        risen[j] = d->accelerated && !d->frozen[j] && d->more[j] > d->value[j];
+        stale = stale && relative >= improvement * d->best[j] && truth <= noise * sqrt(d->a[j]);
+        d->best[j] = fmin(d->best[j], relative);
+        d->relative[j] = relative;
+        d->value[j] = d->more[j];
+    }
+    return stale;
+}
+
+static int check(struct block_descent *d, struct err *err)
+{
+    cleanup_mem bool *risen = mem_array((size_t)d->p.t, sizeof(bool));
+    int rc = risen == NULL ? err_no_memory(err) : true_residual(d, err);
+    for (int64_t j = 0; rc == 0 && j < d->p.t; j++) {
+        if (!isfinite(d->dots[j])) {
+            return diverged(err);
+        }
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    const bool stale = judge(d, risen);
+    d->since_check = 0;
+    d->checked = true;
+    d->stale_checks = stale ? d->stale_checks + 1 : 0;
+    if (block_descent_done(d)) {
+        return REASON_CONVERGED;
+    }
+    if (d->stale_checks >= STALE_CHECKS) {
+        return REASON_STAGNATED;
+    }
+    return restart_where(d, risen, err);
+}
+
+static bool check_due(const struct block_descent *d)
+{
+    if (d->since_check >= d->check_every || d->pass == 1) {
+        return true;
+    }
+    return block_descent_residual(d) <= d->tolerance && (!d->checked || d->since_check >= d->pass);
+}
+
+int block_descent_step(struct block_descent *d, const int64_t *index, const struct mat *D,
+                       struct block_step step, struct err *err)
+{
+    int rc = move(d, index, D, step, err);
+    d->iteration++;
+    d->since_check++;
+    d->since_restart++;
+    if (rc == 0 && d->accelerated && d->since_restart >= d->pass) {
+        rc = restart_where(d, NULL, err);
+    }
+    return rc == 0 && check_due(d) ? check(d, err) : rc;
+}
+
+bool block_descent_done(const struct block_descent *d)
+{
+    for (int64_t j = 0; j < d->p.t; j++) {
+        if (!d->frozen[j]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+double block_descent_residual(const struct block_descent *d)
+{
+    double largest = 0;
+    for (int64_t j = 0; j < d->p.t; j++) {
+        largest = isnan(d->relative[j]) ? (double)NAN : fmax(largest, d->relative[j]);
+    }
+    return largest;
+}
+
+int block_descent_coef(struct block_descent *d, const struct mat *A, struct err *err)
+{
+    cleanup_mem bool *none = mem_zarray((size_t)d->p.t, sizeof(bool));
+    if (none == NULL) {
+        return err_no_memory(err);
+    }
+    const int rc = d->p.be->ops->copy(d->p.be, &d->E, A, err);
+    return rc == 0 ? to_iterate(d, none, A, err) : rc;
+}
+
+/* What save keeps of each column, beside the flags. */
+static void kept_arrays(const struct block_descent *d, double *ret[KEPT])
+{
+    double *const kept[KEPT] = {d->relative, d->mean, d->bias, d->best, d->value, d->slope};
+    memcpy(ret, kept, sizeof(kept));
+}
+
+static const char *const kept_names[KEPT] = {"relative", "mean", "bias", "best", "value", "slope"};
+
+enum { COUNTERS = 6 };
+
+static int put_flags(const struct block_descent *d, struct state *to, struct err *err)
+{
+    const int64_t counters[COUNTERS] = {d->iteration, d->since_check,  d->since_restart,
+                                        d->averaged,  d->stale_checks, d->checked};
+    cleanup_mem int64_t *frozen = mem_array((size_t)d->p.t, sizeof(*frozen));
+    if (frozen == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < d->p.t; j++) {
+        frozen[j] = d->frozen[j];
+    }
+    const int rc = state_put_ints(to, "frozen", frozen, d->p.t, err);
+    return rc == 0 ? state_put_ints(to, "counters", counters, COUNTERS, err) : rc;
+}
+
+static int get_flags(struct block_descent *d, const struct state *from, struct err *err)
+{
+    int64_t counters[COUNTERS];
+    cleanup_mem int64_t *frozen = mem_array((size_t)d->p.t, sizeof(*frozen));
+    int rc =
+        frozen == NULL ? err_no_memory(err) : state_get_ints(from, "frozen", frozen, d->p.t, err);
+    if (rc == 0) {
+        rc = state_get_ints(from, "counters", counters, COUNTERS, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    for (int64_t j = 0; j < d->p.t; j++) {
+        d->frozen[j] = frozen[j] != 0;
+    }
+    d->iteration = counters[0];
+    d->since_check = counters[1];
+    d->since_restart = counters[2];
+    d->averaged = counters[3];
+    d->stale_checks = (int)counters[4];
+    d->checked = counters[5] != 0;
+    return 0;
+}
+
+int block_descent_save(const struct block_descent *d, struct state *to, struct err *err)
+{
+    double *kept[KEPT];
+    kept_arrays(d, kept);
+    int rc = state_put_mat(to, "E", d->p.be, &d->E, err);
+    if (rc == 0) {
+        rc = state_put_reals(to, "alpha", &d->alpha, 1, err);
+    }
+    if (rc == 0 && d->accelerated) {
+        rc = state_put_mat(to, "V", d->p.be, &d->V, err);
+    }
+    for (int i = 0; rc == 0 && i < KEPT; i++) {
+        rc = state_put_reals(to, kept_names[i], kept[i], d->p.t, err);
+    }
+    return rc == 0 ? put_flags(d, to, err) : rc;
+}
+
+int block_descent_load(struct block_descent *d, const struct state *from, struct err *err)
+{
+    double *kept[KEPT];
+    kept_arrays(d, kept);
+    int rc = state_get_mat(from, "E", d->p.be, &d->E, err);
+    if (rc == 0) {
+        rc = state_get_reals(from, "alpha", &d->alpha, 1, err);
+    }
+    if (rc == 0 && !(d->alpha >= 0 && d->alpha <= 0.5)) {
+        rc = err_set(err, ERR_CORRUPT, "The state's array \"alpha\" is out of range.");
+    }
+    if (rc == 0 && d->accelerated) {
+        rc = state_get_mat(from, "V", d->p.be, &d->V, err);
+    }
+    for (int i = 0; rc == 0 && i < KEPT; i++) {
+        rc = state_get_reals(from, kept_names[i], kept[i], d->p.t, err);
+    }
+    return rc == 0 ? get_flags(d, from, err) : rc;
+}

@@ -1,0 +1,198 @@
+/*
+ * Solver `cholesky`: (K + ridge I) A = Y by a Cholesky factorisation of the full matrix, all
+ * targets at once, in one of two ways (cholesky.h), by the parameter `factor`:
+ *
+ *   float64   the factor and the triangular solves in float64 (cholesky_direct.c)
+ *   float32   a float32 factor, half the memory and about half the time, refined by conjugate
+ *             gradients with residuals in the precision of the vectors (cholesky_narrow.c), down to
+ *             a hundredth of the tolerance
+ *   auto      see below; the default
+ *
+ * auto takes float32 where that is the faster way: vectors in float64, n >= NARROW_ROWS, a ridge
+ * above the float32 factor's own error (lambda >= 2^-23 max_i K_ii), and refinement cheap beside
+ * what the factorisation saves, n/12 multiply-adds an entry of the matrix: NARROW_PRODUCTS
+ * products with K of (d + 10)/2 + t each, and as many pairs of triangular
+ * solves of 2 t. It takes float32 as well where only that factor fits into memory. Otherwise the
+ * factor has the precision of the vectors.
+ *
+ * When the refinement stalls, breaks down or takes more than max(100, n / 64) iterations, the work
+ * starts again with a float64 factor, which is said in the report's note; where that does not fit,
+ * the refined answer stands as STAGNATED.
+ */
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/cholesky.h"
+#include "engine/memory.h"
+#include "engine/methods/cholesky_factor.h"
+#include "engine/methods/methods.h"
+#include "wire/catalog.h"
+
+enum { NARROW_ROWS = 4096, NARROW_PRODUCTS = 8, ITERATIONS_MIN = 100 };
+
+struct solver {
+    struct problem p;
+    struct solver_options options; /* as given */
+    bool narrow;                   /* the present way */
+    const struct solver_ops *ops;  /* of the present way */
+    struct solver *way;            /* its state: another struct, never looked into */
+    const char *note;
+};
+
+static void teardown(struct solver *s)
+{
+    if (s != NULL) {
+        if (s->way != NULL) {
+            s->ops->teardown(s->way);
+        }
+        mem_free(s);
+    }
+}
+
+static bool narrow_pays(const struct problem *p, double largest)
+{
+    const double n = (double)p->n, d = (double)p->d, t = (double)p->t;
+    const double refinement = NARROW_PRODUCTS * ((d + 10.0) / 2.0 + 3.0 * t);
+    return p->n >= NARROW_ROWS && p->ridge >= n * (double)FLT_EPSILON * largest &&
+           refinement <= n / 12.0;
+}
+
+static int no_room(const struct problem *p, int64_t wide, int64_t narrow, int64_t room,
+                   struct err *err)
+{
+    return err_set(err, ERR_NO_MEMORY,
+                   "The solver `cholesky` needs a %" PRId64 " x %" PRId64
+                   " matrix: %.1f GB in float64, %.1f GB in float32 (factor \"float32\"), and %.1f "
+                   "GB are available. Take solver `pcg`.",
+                   p->n, p->n, (double)wide / 1e9, (double)narrow / 1e9, (double)room / 1e9);
+}
+
+/* The rule of "auto", for vectors in float64. */
+static int choose(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    const int64_t room = memory_available_on(p->be);
+    const int64_t wide = memory_matrix_bytes(p->n, p->n, DTYPE_F64);
+    const int64_t narrow = memory_matrix_bytes(p->n, p->n, DTYPE_F32);
+    if (narrow == INT64_MAX || narrow > room) {
+        return no_room(p, wide, narrow, room, err);
+    }
+    double largest = 0;
+    const int r = factor_largest_kernel(p, &largest, err);
+    s->narrow = wide == INT64_MAX || wide > room || narrow_pays(p, largest);
+    return r;
+}
+
+static int setup_narrow(struct solver *s, struct err *err)
+{
+    struct solver_options o = {
+        .precond = &cholesky_narrow_ops,
+        .precond_params = s->options.params,
+        .tolerance = 0.01 * s->options.tolerance,
+    };
+    const struct method_def *pcg = catalog_find(CATALOG_SOLVERS, "pcg");
+    const int r = param_read(pcg->params, NULL, NULL, &o.params, err);
+    s->ops = &solver_pcg_ops;
+    return r < 0 ? r : s->ops->setup(&s->p, &o, &s->way, err);
+}
+
+static int setup_wide(struct solver *s, struct err *err)
+{
+    s->narrow = false;
+    s->ops = &cholesky_direct_ops;
+    return s->ops->setup(&s->p, &s->options, &s->way, err);
+}
+
+static int setup(const struct problem *p, const struct solver_options *options, struct solver **ret,
+                 struct err *err)
+{
+    struct solver *s = mem_zalloc(sizeof(*s));
+    if (s == NULL) {
+        return err_no_memory(err);
+    }
+    s->p = *p;
+    s->p.start = NULL;
+    s->options = *options;
+    const struct param_value *factor = param_get(&options->params, "factor");
+    int r = 0;
+    if (p->dtype == DTYPE_F64 && factor->is_auto) {
+        r = choose(s, err);
+    } else {
+        s->narrow = p->dtype == DTYPE_F64 && strcmp(factor->choice, "float32") == 0;
+    }
+    if (r == 0) {
+        r = s->narrow ? setup_narrow(s, err) : setup_wide(s, err);
+    }
+    if (r < 0) {
+        teardown(s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
+
+/* The refinement ended without its tolerance, or takes too long. */
+static bool gave_up(const struct solver *s, int r, const struct step_report *at)
+{
+    if (r == 0) {
+        const int64_t most = s->p.n / 64;
+        return at->iteration >= (most > ITERATIONS_MIN ? most : ITERATIONS_MIN);
+    }
+    return r == REASON_STAGNATED || r == REASON_BREAKDOWN || r == -ERR_NOT_POSITIVE_DEFINITE;
+}
+
+/* In float64 from the beginning, if there is room once the float32 factor is gone. */
+static int start_wide(struct solver *s, int r, struct step_report *at, struct err *err)
+{
+    const int64_t room = memory_available_on(s->p.be);
+    const int64_t wide = memory_matrix_bytes(s->p.n, s->p.n, DTYPE_F64);
+    const int64_t freed = memory_matrix_bytes(s->p.n, s->p.n, DTYPE_F32);
+    if (wide == INT64_MAX || (room < INT64_MAX && wide - freed > room)) {
+        return r != 0 ? r : REASON_STAGNATED;
+    }
+    s->ops->teardown(s->way);
+    s->way = NULL;
+    s->note = "The float32 factor was not good enough to refine from: factorising in float64.";
+    *at = (struct step_report){.phase = "factorizing", .fraction = 0, .relative_residual = NAN};
+    return setup_wide(s, err);
+}
+
+static int step_narrow(struct solver *s, struct step_report *at, struct err *err)
+{
+    int r = s->ops->step(s->way, at, err);
+    at->rank = 0;
+    if (strcmp(at->phase, "preconditioner") == 0) {
+        at->phase = "factorizing";
+        at->fraction *= 0.9 / 0.3; /* conjugate gradients give building three tenths */
+    }
+    if (gave_up(s, r, at)) {
+        if (at->usable && at->relative_residual <= s->options.tolerance) {
+            return REASON_CONVERGED;
+        }
+        r = start_wide(s, r, at, err);
+    }
+    return r;
+}
+
+static int step(struct solver *s, struct step_report *ret, struct err *err)
+{
+    const int r = s->narrow ? step_narrow(s, ret, err) : s->ops->step(s->way, ret, err);
+    ret->note = s->note;
+    return r;
+}
+
+static int coef(struct solver *s, const struct mat *A, struct err *err)
+{
+    return s->ops->coef(s->way, A, err);
+}
+
+const struct solver_ops solver_cholesky_ops = {
+    .name = "cholesky",
+    .setup = setup,
+    .step = step,
+    .coef = coef,
+    .teardown = teardown,
+};

@@ -1,0 +1,498 @@
+/*
+ * Preconditioned conjugate gradients for (K + ridge I) B = Y.
+ *
+ * Paper: Diaz, Epperly, Frangella, Tropp, Webber, "Robust, randomized preconditioning for kernel
+ * ridge regression", arXiv:2304.12465, Algorithm 3 (after Golub and Van Loan, 10.3).
+ * Notation of the paper, a column a target; the t columns run side by side and share each product
+ * with K, while every scalar below has one value a column:
+ *     M = K + ridge I     beta -> B   r -> R   z -> Z   p -> P   v = M p -> V
+ *     omega = z'r         eta = omega / p'v    gamma = omega_new / omega
+ *
+ * Cost of a step: n^2 kernel values, n^2 t multiplications, one application of the preconditioner.
+ * Memory: 5 n t numbers and the preconditioner.
+ *
+ * Beyond the paper:
+ *   - Every `residual_every` iterations, and before a column may count as converged, the recursive
+ *     residual is replaced by the true one, Y - M B. A column whose two residuals differ by more
+ *     than half starts again from steepest descent (gamma = 0).
+ *   - A column whose true residual reached the tolerance is frozen; Y_j = 0 is frozen from the
+ * start with B_j = 0.
+ *   - p'v <= 0 or z'r <= 0 for r /= 0 ends with BREAKDOWN before B changes; infinity or NaN with
+ *     -ERR_DIVERGED.
+ *   - STAGNATED: in STALE_CHECKS checks in a row no column's true residual fell below 0.9 of its
+ * best so far, and in all of them more than a tenth of it was the drift between the two residuals,
+ *     that is, rounding error. A mere plateau, which CG often leaves, has no such drift.
+ *   - Given coefficients to begin with, the first step takes R = Y - M B for them; a column that
+ *     they leave with more than |Y_j| begins with B_j = 0 all the same.
+ *
+ * Between two steps the iteration is B, R, P and a few numbers a column: the content of a
+ * checkpoint. The preconditioner follows from the seed and is built again.
+ */
+#include <math.h>
+
+#include "base/mem.h"
+#include "engine/methods/methods.h"
+
+enum { STALE_CHECKS = 3, ARRAYS = 9 };
+
+static const double restart_drift = 0.5;
+static const double noise_drift = 0.1;
+static const double improvement = 0.9;
+
+struct solver {
+    struct problem p;
+    double tolerance;
+    int64_t residual_every;
+    const struct precond_ops *precond;
+    struct precond *M;
+    bool built;
+    double build_fraction;
+    bool warm;    /* coefficients to begin with wait for the first step */
+    bool resumed; /* from a checkpoint: P is made already */
+    bool given;   /* B holds somebody's coefficients although no iteration was done */
+    int64_t iteration;
+    int64_t since_check; /* iterations since the residual was last replaced */
+    int stale_checks;
+    int ended;        /* a positive reason, or 0 */
+    bool *frozen;     /* [t] the true residual reached the tolerance */
+    double *arrays;   /* [ARRAYS t], the owner of those below, each [t] */
+    double *norm;     /* |Y_j|, 0 counts as converged */
+    double *relative; /* |R_j| / |Y_j| */
+    double *best;     /* smallest true relative residual so far */
+    double *omega;
+    double *eta;
+    double *gamma;
+    double *dots;
+    double *one;
+    double *work;
+    struct mat B, R, Z, P, V;
+};
+
+static void teardown(struct solver *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    struct mat *const matrices[] = {&s->B, &s->R, &s->Z, &s->P, &s->V};
+    for (int i = 0; i < 5; i++) {
+        s->p.be->ops->mat_free(s->p.be, matrices[i]);
+    }
+    s->precond->teardown(s->M);
+    mem_free(s->frozen);
+    mem_free(s->arrays);
+    mem_free(s);
+}
+
+static int allocate(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    s->frozen = mem_zarray((size_t)p->t, sizeof(*s->frozen));
+    s->arrays = mem_zarray((size_t)p->t, ARRAYS * sizeof(double));
+    if (s->frozen == NULL || s->arrays == NULL) {
+        return err_no_memory(err);
+    }
+    double **const members[ARRAYS] = {&s->norm,  &s->relative, &s->best, &s->omega, &s->eta,
+                                      &s->gamma, &s->dots,     &s->one,  &s->work};
+    for (int i = 0; i < ARRAYS; i++) {
+        *members[i] = s->arrays + i * p->t;
+    }
+    struct mat *const matrices[] = {&s->B, &s->R, &s->Z, &s->P, &s->V};
+    int r = 0;
+    for (int i = 0; r == 0 && i < 5; i++) {
+        r = p->be->ops->mat_new(p->be, p->dtype, p->n, p->t, matrices[i], err);
+    }
+    return r;
+}
+
+/* B = 0, R = Y. */
+static int initialise(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    const struct backend_ops *o = p->be->ops;
+    int r = o->copy(p->be, &p->Y, &s->R, err);
+    if (r == 0) {
+        r = o->col_dots(p->be, &p->Y, &p->Y, s->dots, err);
+    }
+    for (int64_t j = 0; r == 0 && j < p->t; j++) {
+        s->norm[j] = sqrt(s->dots[j]);
+        s->frozen[j] = s->norm[j] == 0;
+        s->relative[j] = s->frozen[j] ? 0.0 : 1.0;
+        s->best[j] = s->relative[j];
+        s->one[j] = 1.0;
+    }
+    return r;
+}
+
+static int setup(const struct problem *p, const struct solver_options *options, struct solver **ret,
+                 struct err *err)
+{
+    struct solver *s = mem_zalloc(sizeof(*s));
+    if (s == NULL) {
+        return err_no_memory(err);
+    }
+    s->p = *p;
+    s->tolerance = options->tolerance;
+    s->residual_every = param_int(&options->params, "residual_every");
+    s->precond = options->precond;
+    s->warm = p->start != NULL;
+    int r = allocate(s, err);
+    if (r == 0) {
+        r = initialise(s, err);
+    }
+    if (r == 0) {
+        r = s->precond->setup(p, &options->precond_params, &s->M, err);
+    }
+    if (r < 0) {
+        teardown(s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
+
+static bool all_frozen(const struct solver *s)
+{
+    for (int64_t j = 0; j < s->p.t; j++) {
+        if (!s->frozen[j]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int diverged(struct err *err)
+{
+    return err_set(err, ERR_DIVERGED,
+                   "The conjugate gradient iteration produced infinity or NaN. Scale the features "
+                   "and the target, or use precision float64.");
+}
+
+/* Z = P^-1 R, omega_new = z'r, gamma = omega_new / omega (0 where a column starts anew, omega = 0).
+ * P = Z + gamma P. Returns BREAKDOWN where the preconditioner is not positive definite. */
+static int next_directions(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    const struct backend_ops *o = p->be->ops;
+    int r = s->precond->apply(s->M, &s->R, &s->Z, err);
+    if (r == 0) {
+        r = o->col_dots(p->be, &s->Z, &s->R, s->dots, err);
+    }
+    if (r < 0) {
+        return r;
+    }
+    for (int64_t j = 0; j < p->t; j++) {
+        const double omega_new = s->dots[j];
+        s->gamma[j] = 1.0;
+        s->one[j] = 0.0;
+        if (s->frozen[j]) {
+            continue;
+        }
+        if (!isfinite(omega_new)) {
+            return diverged(err);
+        }
+        if (omega_new <= 0) {
+            return REASON_BREAKDOWN;
+        }
+        s->one[j] = 1.0;
+        s->gamma[j] = s->omega[j] > 0 ? omega_new / s->omega[j] : 0.0;
+        s->omega[j] = omega_new;
+    }
+    return o->col_axpby(p->be, s->one, &s->Z, s->gamma, &s->P, err);
+}
+
+/* V = M P, eta = omega / p'v. */
+static int product(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    const struct backend_ops *o = p->be->ops;
+    const struct view all = view_all(p->X, p->n);
+    int r = o->copy(p->be, &s->P, &s->V, err);
+    if (r == 0) {
+        r = o->kmv(p->be, all, all, 1.0, &s->P, p->ridge, &s->V, err);
+    }
+    if (r == 0) {
+        r = o->col_dots(p->be, &s->P, &s->V, s->dots, err);
+    }
+    if (r < 0) {
+        return r;
+    }
+    for (int64_t j = 0; j < p->t; j++) {
+        s->eta[j] = 0.0;
+        if (s->frozen[j]) {
+            continue;
+        }
+        if (!isfinite(s->dots[j])) {
+            return diverged(err);
+        }
+        if (s->dots[j] <= 0) {
+            return REASON_BREAKDOWN;
+        }
+        s->eta[j] = s->omega[j] / s->dots[j];
+    }
+    return 0;
+}
+
+/* B += eta P, R -= eta V, relative = |R_j| / |Y_j|. */
+static int update(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    const struct backend_ops *o = p->be->ops;
+    for (int64_t j = 0; j < p->t; j++) {
+        s->work[j] = -s->eta[j];
+        s->one[j] = 1.0;
+    }
+    int r = o->col_axpby(p->be, s->eta, &s->P, s->one, &s->B, err);
+    if (r == 0) {
+        r = o->col_axpby(p->be, s->work, &s->V, s->one, &s->R, err);
+    }
+    if (r == 0) {
+        r = o->col_dots(p->be, &s->R, &s->R, s->dots, err);
+    }
+    for (int64_t j = 0; r == 0 && j < p->t; j++) {
+        if (s->frozen[j]) {
+            continue;
+        }
+        if (!isfinite(s->dots[j])) {
+            return diverged(err);
+        }
+        s->relative[j] = sqrt(s->dots[j]) / s->norm[j];
+    }
+    s->iteration++;
+    s->since_check++;
+    return r;
+}
+
+static bool seems_converged(const struct solver *s)
+{
+    for (int64_t j = 0; j < s->p.t; j++) {
+        if (!s->frozen[j] && s->relative[j] > s->tolerance) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Z = Y - M B, R = Z - R (the drift); |drift_j|^2 in work, |Z_j|^2 in dots; then R = Z. */
+static int replace_residual(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    const struct backend_ops *o = p->be->ops;
+    const struct view all = view_all(p->X, p->n);
+    for (int64_t j = 0; j < p->t; j++) {
+        s->work[j] = -p->ridge;
+        s->one[j] = 1.0;
+        s->gamma[j] = -1.0;
+    }
+    int r = o->copy(p->be, &p->Y, &s->Z, err);
+    if (r == 0) {
+        r = o->kmv(p->be, all, all, -1.0, &s->B, 1.0, &s->Z, err);
+    }
+    if (r == 0) {
+        r = o->col_axpby(p->be, s->work, &s->B, s->one, &s->Z, err);
+    }
+    if (r == 0) {
+        r = o->col_axpby(p->be, s->one, &s->Z, s->gamma, &s->R, err);
+    }
+    if (r == 0) {
+        r = o->col_dots(p->be, &s->R, &s->R, s->work, err);
+    }
+    if (r == 0) {
+        r = o->col_dots(p->be, &s->Z, &s->Z, s->dots, err);
+    }
+    return r == 0 ? o->copy(p->be, &s->Z, &s->R, err) : r;
+}
+
+/* Replaces the residual, freezes what has converged, and answers CONVERGED, STAGNATED or 0. */
+static int check(struct solver *s, struct err *err)
+{
+    const int r = replace_residual(s, err);
+    if (r < 0) {
+        return r;
+    }
+    s->since_check = 0;
+    bool stale = true;
+    for (int64_t j = 0; j < s->p.t; j++) {
+        if (s->frozen[j]) {
+            continue;
+        }
+        if (!isfinite(s->dots[j])) {
+            return diverged(err);
+        }
+        const double truth = sqrt(s->dots[j]), drift = sqrt(s->work[j]);
+        s->relative[j] = truth / s->norm[j];
+        s->frozen[j] = s->relative[j] <= s->tolerance;
+        if (drift > restart_drift * truth) {
+            s->omega[j] = 0;
+        }
+        if (s->relative[j] < improvement * s->best[j] || drift <= noise_drift * truth) {
+            stale = false;
+        }
+        s->best[j] = fmin(s->best[j], s->relative[j]);
+    }
+    s->stale_checks = stale ? s->stale_checks + 1 : 0;
+    if (all_frozen(s)) {
+        return REASON_CONVERGED;
+    }
+    return s->stale_checks >= STALE_CHECKS ? REASON_STAGNATED : 0;
+}
+
+/* B = start, R = Y - M B; B_j = 0, R_j = Y_j where that is no worse. */
+static int begin_warm(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    const struct backend_ops *o = p->be->ops;
+    s->warm = false;
+    int r = o->copy(p->be, p->start, &s->B, err);
+    if (r == 0) {
+        r = replace_residual(s, err);
+    }
+    for (int64_t j = 0; r == 0 && j < p->t; j++) {
+        const double relative = s->norm[j] > 0 ? sqrt(s->dots[j]) / s->norm[j] : INFINITY;
+        const bool taken = relative < 1.0;
+        s->one[j] = taken ? 1.0 : 0.0;
+        s->gamma[j] = taken ? 0.0 : 1.0;
+        s->work[j] = 0.0;
+        s->given = s->given || taken;
+        s->relative[j] = taken ? relative : s->relative[j];
+        s->best[j] = s->relative[j];
+        s->frozen[j] = s->relative[j] <= s->tolerance;
+    }
+    if (r == 0) { /* What was not taken may be infinite: it is overwritten, never scaled. */
+        r = o->col_axpby(p->be, s->work, &p->Y, s->one, &s->B, err);
+    }
+    return r == 0 ? o->col_axpby(p->be, s->gamma, &p->Y, s->one, &s->R, err) : r;
+}
+
+static int build(struct solver *s, struct err *err)
+{
+    int r = s->precond->build(s->M, &s->build_fraction, err);
+    if (r > 0) {
+        s->built = true;
+        r = s->resumed ? 0 : next_directions(s, err);
+    }
+    return r;
+}
+
+static int iterate(struct solver *s, struct err *err)
+{
+    int r = product(s, err);
+    if (r == 0) {
+        r = update(s, err);
+    }
+    if (r == 0 && (s->since_check >= s->residual_every || seems_converged(s))) {
+        r = check(s, err);
+    }
+    return r == 0 ? next_directions(s, err) : r;
+}
+
+static void describe(const struct solver *s, bool building, struct step_report *ret)
+{
+    double largest = 0;
+    for (int64_t j = 0; j < s->p.t; j++) {
+        largest = fmax(largest, s->relative[j]);
+    }
+    *ret = (struct step_report){
+        .phase = building ? "preconditioner" : "iterating",
+        .fraction = building ? 0.3 * s->build_fraction : NAN,
+        .iteration = s->iteration,
+        .relative_residual = largest,
+        .usable = s->iteration > 0 || s->given || all_frozen(s),
+        .rank = s->built ? s->precond->rank(s->M) : 0,
+    };
+}
+
+static int step(struct solver *s, struct step_report *ret, struct err *err)
+{
+    int r = s->ended;
+    const bool building = !s->built;
+    if (r == 0 && all_frozen(s)) {
+        r = REASON_CONVERGED;
+    } else if (r == 0 && s->warm) {
+        r = begin_warm(s, err);
+    } else if (r == 0) {
+        r = building ? build(s, err) : iterate(s, err);
+    }
+    if (r > 0) {
+        s->ended = r;
+    }
+    describe(s, building && r == 0, ret);
+    return r;
+}
+
+static int coef(struct solver *s, const struct mat *A, struct err *err)
+{
+    return s->p.be->ops->copy(s->p.be, &s->B, A, err);
+}
+
+/* ---- checkpoints ---- */
+
+enum { COUNTERS = 4, COLUMN_NUMBERS = 4 };
+
+static int save(const struct solver *s, struct state *to, struct err *err)
+{
+    const int64_t t = s->p.t;
+    const int64_t counters[COUNTERS] = {s->iteration, s->since_check, s->stale_checks, s->ended};
+    cleanup_mem double *columns = mem_array((size_t)t, COLUMN_NUMBERS * sizeof(double));
+    if (columns == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < t; j++) {
+        columns[j] = s->relative[j];
+        columns[t + j] = s->best[j];
+        columns[2 * t + j] = s->omega[j];
+        columns[3 * t + j] = s->frozen[j];
+    }
+    int r = state_put_ints(to, "counters", counters, COUNTERS, err);
+    r = r == 0 ? state_put_reals(to, "columns", columns, COLUMN_NUMBERS * t, err) : r;
+    r = r == 0 ? state_put_mat(to, "B", s->p.be, &s->B, err) : r;
+    r = r == 0 ? state_put_mat(to, "R", s->p.be, &s->R, err) : r;
+    return r == 0 ? state_put_mat(to, "P", s->p.be, &s->P, err) : r;
+}
+
+static void take_numbers(struct solver *s, const int64_t *counters, const double *columns)
+{
+    const int64_t t = s->p.t;
+    s->iteration = counters[0];
+    s->since_check = counters[1];
+    s->stale_checks = (int)counters[2];
+    s->ended = (int)counters[3];
+    for (int64_t j = 0; j < t; j++) {
+        s->relative[j] = columns[j];
+        s->best[j] = columns[t + j];
+        s->omega[j] = columns[2 * t + j];
+        s->frozen[j] = columns[3 * t + j] != 0;
+    }
+}
+
+static int load(struct solver *s, const struct state *from, struct err *err)
+{
+    const int64_t t = s->p.t;
+    int64_t counters[COUNTERS];
+    cleanup_mem double *columns = mem_array((size_t)t, COLUMN_NUMBERS * sizeof(double));
+    if (columns == NULL) {
+        return err_no_memory(err);
+    }
+    int r = state_get_ints(from, "counters", counters, COUNTERS, err);
+    r = r == 0 ? state_get_reals(from, "columns", columns, COLUMN_NUMBERS * t, err) : r;
+    r = r == 0 ? state_get_mat(from, "B", s->p.be, &s->B, err) : r;
+    r = r == 0 ? state_get_mat(from, "R", s->p.be, &s->R, err) : r;
+    r = r == 0 ? state_get_mat(from, "P", s->p.be, &s->P, err) : r;
+    if (r == 0) {
+        take_numbers(s, counters, columns);
+        s->warm = false;
+        s->resumed = true;
+        s->given = true;
+    }
+    return r;
+}
+
+const struct solver_ops solver_pcg_ops = {
+    .name = "pcg",
+    .whole_products = true,
+    .setup = setup,
+    .step = step,
+    .coef = coef,
+    .save = save,
+    .load = load,
+    .teardown = teardown,
+};

@@ -1,0 +1,373 @@
+/* The CPU's loops, every instruction set this machine can run, against kernel_eval. */
+#include <math.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "cpu/cpu_tile.h"
+#include "support/assert.h"
+
+#define D_MAX 20
+
+/* A panel of `lanes` rows against `count` rows; numbers in both types. Each row ends with the sum
+ * of its features, added in the order of the features and in the type. */
+struct sample {
+    int lanes, count;
+    int64_t d;
+    double x[TILE_LANES * D_MAX], z[TILE_RUN * D_MAX]; /* row-major, scaled */
+    float panel_f32[TILE_LANES * (D_MAX + 1)] __attribute__((aligned(TILE_ALIGN)));
+    double panel_f64[TILE_LANES * (D_MAX + 1)] __attribute__((aligned(TILE_ALIGN)));
+    float z_f32[TILE_RUN * (D_MAX + 1)];
+    double z_f64[TILE_RUN * (D_MAX + 1)];
+    const void *rows_f32[TILE_RUN + TILE_BLOCK], *rows_f64[TILE_RUN + TILE_BLOCK];
+    float K_f32[TILE_RUN * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
+    double K_f64[TILE_RUN * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
+};
+
+/* One row of d features, `step` numbers apart, and its sum. */
+static void put_row(const double *row, int64_t d, int64_t step, float *to_f32, double *to_f64)
+{
+    float sum_f32 = 0.0F;
+    double sum_f64 = 0.0;
+    for (int64_t k = 0; k < d; k++) {
+        to_f64[k * step] = row[k];
+        to_f32[k * step] = (float)row[k];
+        sum_f32 += (float)row[k];
+        sum_f64 += row[k];
+    }
+    to_f32[d * step] = sum_f32;
+    to_f64[d * step] = sum_f64;
+}
+
+/* Normal numbers times `scale`, representable in float32. */
+static void sample_fill(struct sample *t, int lanes, int count, int64_t d, double scale)
+{
+    struct rng rng = rng_new((uint64_t)(lanes + count), RNG_TEST);
+    t->lanes = lanes;
+    t->count = count;
+    t->d = d;
+    for (int64_t i = 0; i < lanes * d; i++) {
+        t->x[i] = (double)(float)(scale * rng_normal(&rng));
+    }
+    for (int64_t i = 0; i < TILE_RUN * d; i++) {
+        t->z[i] = (double)(float)(scale * rng_normal(&rng));
+    }
+    for (int i = 0; i < lanes; i++) {
+        put_row(t->x + i * d, d, lanes, t->panel_f32 + i, t->panel_f64 + i);
+    }
+    for (int j = 0; j < TILE_RUN + TILE_BLOCK; j++) {
+        const int64_t row = j % TILE_RUN;
+        put_row(t->z + row * d, d, 1, t->z_f32 + row * (d + 1), t->z_f64 + row * (d + 1));
+        t->rows_f32[j] = t->z_f32 + row * (d + 1);
+        t->rows_f64[j] = t->z_f64 + row * (d + 1);
+    }
+}
+
+/* The loops of one type; K is then in the buffer of that type. */
+static const struct tile_loops *loops_of(const struct tile_isa *isa, bool f64)
+{
+    return f64 ? &isa->f64 : &isa->f32;
+}
+
+static struct tile tile_of(const struct sample *t, const struct tile_kernel *k, bool f64)
+{
+    return (struct tile){.kernel = k,
+                         .panel = f64 ? (const void *)t->panel_f64 : t->panel_f32,
+                         .z = f64 ? t->rows_f64 : t->rows_f32,
+                         .d = t->d,
+                         .count = t->count,
+                         .K = f64 ? (void *)t->K_f64 : (void *)t->K_f32};
+}
+
+static void compute_form(struct sample *t, const struct tile_isa *isa, bool f64, enum kernel_id id,
+                         bool by_max)
+{
+    const struct tile_kernel k = {
+        .id = id, .gamma = 0.25, .coef0 = 0.5, .degree = 5, .by_max = by_max};
+    const struct tile tile = tile_of(t, &k, f64);
+    loops_of(isa, f64)->run(TILE_VALUES, t->lanes, &tile);
+}
+
+static void compute(struct sample *t, const struct tile_isa *isa, bool f64, enum kernel_id id)
+{
+    compute_form(t, isa, f64, id, false);
+}
+
+/* Rounding of the distance r makes an error of about r units in exp(-r), hence rtol. */
+static void check_values(const struct sample *t, bool f64, enum kernel_id id, double rtol)
+{
+    const struct kernel k = {.id = id,
+                             .d = t->d,
+                             .bandwidth = tile_scale(id), /* undoes the scaling */
+                             .gamma = 0.25,
+                             .coef0 = 0.5,
+                             .degree = 5};
+    for (int i = 0; i < t->lanes * t->count; i++) {
+        const double *x = t->x + i % t->lanes * t->d, *z = t->z + i / t->lanes * t->d;
+        const double expected = kernel_eval(&k, x, z);
+        const double size = fabs(expected) + (kernel_uses_distance(id) ? 0.0 : 1.0);
+        const double got = f64 ? t->K_f64[i] : (double)t->K_f32[i];
+        /* Powers below the smallest normal number are 0, and the Matern factor is in the thousands.
+         */
+        const double smallest = f64 ? 1e-302 : 1e-34;
+        assert_near(got, expected, (f64 ? 1e-15 : 5e-7) * rtol * size + smallest);
+    }
+}
+
+/* Calls check for every instruction set, type and panel width. */
+static void for_each_panel(struct sample *t, void (*check)(struct sample *, const struct tile_isa *,
+                                                           bool f64, int lanes))
+{
+    for (int i = 0; tile_isa_list(i) != NULL; i++) {
+        const struct tile_isa *isa = tile_isa_list(i);
+        for (int f64 = 0; f64 < 2; f64++) {
+            const struct tile_loops *loops = loops_of(isa, f64);
+            print_message("%s %s: %d and %d lanes\n", isa->name, f64 ? "float64" : "float32",
+                          loops->wide, loops->narrow);
+            assert_int_equal(TILE_LANES % loops->wide, 0);
+            assert_int_equal(loops->wide % loops->narrow, 0);
+            check(t, isa, f64, loops->wide);
+            check(t, isa, f64, loops->narrow);
+        }
+    }
+}
+
+static void check_kernels(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+{
+    static const int counts[] = {1, 4, 7, TILE_RUN};
+    for (int id = 0; id < KERNEL_COUNT_; id++) {
+        for (int i = 0; i < 4; i++) {
+            sample_fill(t, lanes, counts[i], 1 + 6 * i, 0.3);
+            compute(t, isa, f64, (enum kernel_id)id);
+            check_values(t, f64, (enum kernel_id)id, 10.0);
+        }
+    }
+}
+
+static void test_values(void **state)
+{
+    for_each_panel(*state, check_kernels);
+}
+
+/* The form by maxima: accurate for small numbers, symmetric, and exactly 1 for equal rows. */
+static void check_by_max(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+{
+    for (int64_t d = 1; d <= D_MAX; d += 6) {
+        sample_fill(t, lanes, lanes, d, 0.3);
+        compute_form(t, isa, f64, KERNEL_LAPLACIAN_L1, true);
+        check_values(t, f64, KERNEL_LAPLACIAN_L1, 10.0);
+        for (int i = 0; i < lanes; i++) {
+            put_row(t->x + i * d, d, 1, t->z_f32 + i * (d + 1), t->z_f64 + i * (d + 1));
+        }
+        compute_form(t, isa, f64, KERNEL_LAPLACIAN_L1, true);
+        for (int i = 0; i < lanes; i++) {
+            for (int j = 0; j < lanes; j++) {
+                const int at = i * lanes + j, mirror = j * lanes + i;
+                assert_true(f64 ? t->K_f64[at] == t->K_f64[mirror]
+                                : t->K_f32[at] == t->K_f32[mirror]);
+            }
+            assert_true((f64 ? t->K_f64[i * lanes + i] : (double)t->K_f32[i * lanes + i]) == 1.0);
+        }
+    }
+}
+
+static void test_by_max(void **state)
+{
+    for_each_panel(*state, check_by_max);
+}
+
+/* From 1 down to nothing: exponents cross the smallest normal number, and go far beyond. */
+static void check_underflow(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+{
+    static const double scales[] = {1e-3, 5.0, 20.0, 300.0, 1e10};
+    for (int id = 0; id < KERNEL_COUNT_; id++) {
+        if (!kernel_uses_distance((enum kernel_id)id)) {
+            continue;
+        }
+        for (int i = 0; i < 5; i++) {
+            sample_fill(t, lanes, 8, 3, scales[i]);
+            compute(t, isa, f64, (enum kernel_id)id);
+            check_values(t, f64, (enum kernel_id)id, 3000.0);
+        }
+    }
+}
+
+static void test_underflow(void **state)
+{
+    for_each_panel(*state, check_underflow);
+}
+
+/* tanh keeps its relative accuracy where it is small, and ends at +-1. */
+static void check_sigmoid(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+{
+    const struct tile_kernel k = {.id = KERNEL_SIGMOID, .gamma = 1.0};
+    for (double u = 1e-12; u < 1e12; u *= 1.7) {
+        for (int i = 0; i < lanes; i++) {
+            t->panel_f32[i] = (float)(i % 2 ? u : -u);
+            t->panel_f64[i] = (double)t->panel_f32[i];
+        }
+        for (int j = 0; j < TILE_BLOCK; j++) {
+            t->z_f64[j] = 1.0;
+            t->z_f32[j] = 1.0F;
+            t->rows_f32[j] = t->z_f32 + j;
+            t->rows_f64[j] = t->z_f64 + j;
+        }
+        t->lanes = lanes;
+        t->d = 1;
+        t->count = 1;
+        const struct tile tile = tile_of(t, &k, f64);
+        loops_of(isa, f64)->run(TILE_VALUES, lanes, &tile);
+        for (int i = 0; i < lanes; i++) {
+            const double got = f64 ? t->K_f64[i] : (double)t->K_f32[i];
+            assert_close(got, tanh((double)t->panel_f32[i]), f64 ? 2e-15 : 1e-6);
+        }
+    }
+}
+
+static void test_sigmoid(void **state)
+{
+    for_each_panel(*state, check_sigmoid);
+}
+
+/* NaN is passed on, not turned into a number. */
+static void check_nan(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+{
+    for (int id = 0; id < KERNEL_COUNT_; id++) {
+        sample_fill(t, lanes, 4, 2, 1.0);
+        t->panel_f32[0] = NAN;
+        t->panel_f64[0] = NAN;
+        compute(t, isa, f64, (enum kernel_id)id);
+        assert_true(isnan(f64 ? t->K_f64[0] : (double)t->K_f32[0]));
+        assert_true(!isnan(f64 ? t->K_f64[1] : (double)t->K_f32[1]));
+    }
+}
+
+static void test_nan(void **state)
+{
+    for_each_panel(*state, check_nan);
+}
+
+/* Numbers of either type in one buffer. */
+union numbers {
+    float f32[TILE_COLS * TILE_RUN];
+    double f64[TILE_COLS * TILE_RUN];
+} __attribute__((aligned(TILE_ALIGN)));
+
+static void normal_numbers(union numbers *w, bool f64, double *copy, int n, struct rng *rng)
+{
+    for (int i = 0; i < n; i++) {
+        copy[i] = (double)(float)rng_normal(rng);
+        if (f64) {
+            w->f64[i] = copy[i];
+        } else {
+            w->f32[i] = (float)copy[i];
+        }
+    }
+}
+
+/* Both sides' sums of one tile against K from the same loops. */
+struct sums_case {
+    const struct tile_isa *isa;
+    bool f64, weights_f64;
+    int cols;
+    enum tile_use use;
+};
+
+static void check_sums_case(struct sample *t, const struct sums_case *m)
+{
+    static union numbers w, x, x_sums;
+    static char z_sums[(TILE_RUN + TILE_BLOCK) * TILE_COLS * TILE_ALIGN]
+        __attribute__((aligned(TILE_ALIGN)));
+    static double w_copy[TILE_COLS * TILE_RUN], x_copy[TILE_COLS * TILE_LANES];
+    double x_totals[TILE_COLS * TILE_LANES] = {0}, z_totals[TILE_COLS * TILE_RUN] = {0};
+    struct rng rng = rng_new(3, RNG_TEST);
+    normal_numbers(&w, m->weights_f64, w_copy, m->cols * TILE_RUN, &rng);
+    normal_numbers(&x, m->weights_f64, x_copy, m->cols * t->lanes, &rng);
+    for (int c = 0; c < m->cols; c++) { /* spare rows have no weight */
+        for (int j = t->count; j < TILE_RUN; j++) {
+            w_copy[c * TILE_RUN + j] = 0.0;
+            if (m->weights_f64) {
+                w.f64[c * TILE_RUN + j] = 0.0;
+            } else {
+                w.f32[c * TILE_RUN + j] = 0.0F;
+            }
+        }
+    }
+    const struct tile_kernel k = {.id = KERNEL_GAUSSIAN};
+    struct tile tile = tile_of(t, &k, m->f64);
+    tile.cols = m->cols;
+    tile.z_weights = &w;
+    tile.x_weights = &x;
+    tile.x_sums = &x_sums;
+    tile.z_sums = z_sums;
+    const struct tile_loops *loops = loops_of(m->isa, m->f64);
+    const struct tile_loops *sums = loops_of(m->isa, m->weights_f64);
+    loops->run(TILE_VALUES, t->lanes, &tile);
+    /* Twice, to see that drain and fold leave nothing behind. */
+    for (int pass = 0; pass < 2; pass++) {
+        (m->weights_f64 ? loops->run_f64 : loops->run)(m->use, t->lanes, &tile);
+        sums->drain(&x_sums, t->lanes, m->cols, x_totals, t->lanes);
+        sums->fold(z_sums, t->count, m->cols, z_totals, TILE_RUN);
+    }
+    const double rtol = m->weights_f64 ? 1e-13 : 4e-6;
+    for (int c = 0; c < m->cols; c++) {
+        double z_sum[TILE_RUN] = {0}, z_size[TILE_RUN] = {0};
+        for (int i = 0; i < t->lanes; i++) {
+            double sum = 0.0, size = 0.0;
+            for (int j = 0; j < t->count; j++) {
+                const int at = j * t->lanes + i;
+                const double value = m->f64 ? t->K_f64[at] : (double)t->K_f32[at];
+                const double a = value * w_copy[c * TILE_RUN + j];
+                const double b = value * x_copy[c * t->lanes + i];
+                sum += a;
+                size += fabs(a);
+                z_sum[j] += b;
+                z_size[j] += fabs(b);
+            }
+            assert_near(x_totals[c * t->lanes + i], 2.0 * sum, rtol * size);
+        }
+        for (int j = 0; j < t->count; j++) {
+            const double expected = m->use == TILE_BOTH ? 2.0 * z_sum[j] : 0.0;
+            assert_near(z_totals[c * TILE_RUN + j], expected, rtol * z_size[j]);
+        }
+    }
+}
+
+static void check_sums(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+{
+    static const int cols[] = {1, 3, 4, 9, TILE_COLS};
+    sample_fill(t, lanes, 61, 3, 0.3);
+    for (int i = 0; i < 5; i++) {
+        struct sums_case m = {
+            .isa = isa, .f64 = f64, .weights_f64 = f64, .cols = cols[i], .use = TILE_ROWS};
+        check_sums_case(t, &m);
+        m.weights_f64 = true;
+        check_sums_case(t, &m);
+        m.use = TILE_BOTH; /* wide panels alone serve both sides */
+        if (lanes == loops_of(isa, f64)->wide) {
+            check_sums_case(t, &m);
+            m.weights_f64 = f64;
+            check_sums_case(t, &m);
+        }
+    }
+}
+
+static void test_sums(void **state)
+{
+    for_each_panel(*state, check_sums);
+}
+
+static int new_tile(void **state)
+{
+    *state = mem_aligned(1, sizeof(struct sample));
+    return *state == NULL;
+}
+
+static int free_tile(void **state)
+{
+    mem_free(*state);
+    return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, new_tile, free_tile)
+TEST_MAIN(TEST(test_values), TEST(test_by_max), TEST(test_underflow), TEST(test_sigmoid),
+          TEST(test_nan), TEST(test_sums))
