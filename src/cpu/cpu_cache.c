@@ -7,9 +7,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define TRIAL_BYTES (64L << 20) /* beyond most processors' caches */
+#define TRIAL_BYTES (256L << 20) /* many times what most processors' caches hold */
 #define TRIAL_RUNS 2
 #define PRODUCTS 20 /* after which keeping values must have paid, their computation included */
+static const double worth = 0.8; /* the most that it may take of the time without: memory is dear */
 
 static int64_t panel_rows(const struct symmetric_task *t)
 {
@@ -234,7 +235,7 @@ static int cache_build(struct backend *be, struct cache *c, const struct points 
         rc = cache_fill(c, &o, 0, t.tasks, err);
         t.fill = clock_monotonic_s() - began;
         rc = rc == 0 ? time_products(be, c, p, &t, err) : rc;
-        *ret_pays = t.fill + PRODUCTS * t.kept < PRODUCTS * t.computed;
+        *ret_pays = t.fill + PRODUCTS * t.kept < worth * PRODUCTS * t.computed;
     }
     return rc == 0 && *ret_pays ? cache_fill(c, &o, t.tasks, c->grid.tasks, err) : rc;
 }

@@ -317,8 +317,10 @@ static int upload(struct fit *f, struct err *err)
     return r == 0 ? o->mat_new(f->be, f->vectors, data->m, data->t, &f->P, err) : r;
 }
 
-/* A job with less time than this computes: keeping values comes before the first step. */
+/* A job with less time or fewer steps than this computes: keeping values comes before the first
+ * step. */
 static const double cache_budget_s = 5.0;
+enum { CACHE_STEPS = 20 };
 
 /* Kernel values in memory, where the solver multiplies with the whole matrix again and again: as
  * many as the spec asks for, or, left to us, only if that is faster. */
@@ -326,8 +328,9 @@ static int keep_kernel(struct fit *f, struct err *err)
 {
     const struct backend_ops *o = f->be->ops;
     const bool asked = f->spec->kernel_cache_bytes != SPEC_CACHE_AUTO;
-    if (!f->solver->whole_products || o->points_cache == NULL ||
-        (!asked && f->spec->stop.time_budget_s < cache_budget_s)) {
+    const bool brief =
+        f->spec->stop.time_budget_s < cache_budget_s || f->spec->stop.max_iterations < CACHE_STEPS;
+    if (!f->solver->whole_products || o->points_cache == NULL || (brief && !asked)) {
         return 0;
     }
     const int64_t budget = memory_cache_budget(f->be, f->spec->kernel_cache_bytes);
