@@ -263,6 +263,38 @@ static void test_warm_start(void **state)
     fixture_deinit(&f);
 }
 
+/* Of coefficients that somebody gave nothing is known before the first block, and a target of zeros
+ * beside them changes nothing about that. */
+static void test_residual_of_a_start(void **state)
+{
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 150,
+                                      .d = 3,
+                                      .t = 2,
+                                      .lambda = 1e-3};
+    for (int i = 0; i < VARIANTS; i++) {
+        struct fixture f;
+        fixture_init(&f, *state, &spec);
+        struct mat start = device_mat(f.be, DTYPE_F64, f.n, f.t, f.Y);
+        memset(f.Y + f.n, 0, (size_t)f.n * sizeof(double));
+        must(f.be->ops->mat_put(f.be, f.Y, f.n, &f.problem.Y, &err));
+        f.problem.start = &start;
+        const struct solver_ops *ops = solver_find(variants[i].solver);
+        const struct solver_options options = variant_options(&variants[i], 1e-8);
+        struct solver *s = NULL;
+        struct step_report at;
+        must(ops->setup(&f.problem, &options, &s, &err));
+        assert_int_equal(ops->step(s, &at, NULL), 0);
+        assert_int_equal(at.iteration, 0);
+        assert_true(isnan(at.relative_residual));
+        ops->teardown(s);
+        f.be->ops->mat_free(f.be, &start);
+        fixture_deinit(&f);
+    }
+}
+
 enum { PATIENCE = 5000 };
 
 /* Converges, or, where it is given few steps, stops for a
@@ -387,5 +419,5 @@ static void test_leverage_draws(void **state)
 
 TEST_MAIN(on_device(test_every_variant_kernel_and_precision), on_device(test_ablation),
           on_device(test_saved_states_go_on_to_the_same_bits), on_device(test_warm_start),
-          on_device(test_awkward_problems), on_device(test_tiny_ridge),
-          on_device(test_leverage_draws))
+          on_device(test_residual_of_a_start), on_device(test_awkward_problems),
+          on_device(test_tiny_ridge), on_device(test_leverage_draws))

@@ -181,6 +181,52 @@ static void test_pause_and_resume(void **state)
     }
 }
 
+/* Paused at its k-th step and resumed; the start that it was given is worth keeping. */
+static void pause_once(struct fixture *f, const struct method *m, int64_t k)
+{
+    struct desk quiet = {.pause_at = -1}, d = {.pause_at = k};
+    struct resumable job = job_of(m);
+    const struct solve_outcome straight = desk_solve(&quiet, f, &job, NULL);
+    double *expected = device_get(f->be, &f->A);
+    struct solve_outcome out = desk_solve(&d, f, &job, NULL);
+    struct state *kept = d.kept;
+    if (out.reason == REASON_PAUSED) {
+        d = (struct desk){.pause_at = -1};
+        job.resume = kept;
+        out = desk_solve(&d, f, &job, NULL);
+    }
+    double *found = device_get(f->be, &f->A);
+    assert_int_equal(out.reason, straight.reason);
+    assert_int_equal(out.iterations, straight.iterations);
+    assert_memory_equal(found, expected, (size_t)(f->n * f->t) * sizeof(double));
+    mem_free(found);
+    mem_free(expected);
+    state_free(kept);
+}
+
+/* A job that began with coefficients may be paused before its preconditioner is built. */
+static void test_pause_while_building(void **state)
+{
+    struct method methods[METHODS_MAX];
+    const int count = list_methods(methods);
+    for (int i = 0; i < count; i++) {
+        struct fixture f;
+        fixture_init(&f, *state, &driven);
+        struct world w = world_calm();
+        const struct solve_limits rough = {1e-2, 400, INFINITY};
+        fixture_solve(&f, "pcg", "none", &rough, &w, NULL, NULL);
+        double *values = device_get(f.be, &f.A);
+        struct mat start = device_mat(f.be, DTYPE_F64, f.n, f.t, values);
+        f.problem.start = &start;
+        for (int64_t k = 1; k < 5; k++) {
+            pause_once(&f, &methods[i], k);
+        }
+        f.be->ops->mat_free(f.be, &start);
+        mem_free(values);
+        fixture_deinit(&f);
+    }
+}
+
 static const struct method plain = {"pcg", "none"};
 
 /* The first after the interval; then as long apart, and less than a fiftieth of the time. */
@@ -301,6 +347,29 @@ static void test_unfit_checkpoints(void **state)
     fixture_deinit(&f);
 }
 
+/* Numbers that no solve leaves are not believed. */
+static void test_impossible_counters(void **state)
+{
+    static const int64_t counters[][4] = {
+        {-1, 0, 0, 0}, {3, -1, 0, 0}, {3, 1, 99, 0}, {3, 1, 0, 77}};
+    struct fixture f;
+    fixture_init(&f, *state, &driven);
+    const struct solver_ops *ops = solver_find("pcg");
+    const struct solver_options options = options_make("pcg", "none", 1e-9);
+    for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+        struct solver *s = NULL;
+        struct err why = {0};
+        struct state *bad = state_new();
+        must(ops->setup(&f.problem, &options, &s, &err));
+        must(state_put_ints(bad, "counters", counters[i], 4, &err));
+        assert_int_equal(ops->load(s, bad, &why), -ERR_CORRUPT);
+        assert_contains(why.detail, "counters");
+        state_free(bad);
+        ops->teardown(s);
+    }
+    fixture_deinit(&f);
+}
+
 static void test_full_disk(void **state)
 {
     struct fixture f;
@@ -349,6 +418,7 @@ static void test_no_memory_anywhere(void **state)
 
 #define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
 
-TEST_MAIN(on_device(test_pause_and_resume), on_device(test_schedule),
-          on_device(test_budgets_span_attempts), on_device(test_unfit_checkpoints),
+TEST_MAIN(on_device(test_pause_and_resume), on_device(test_pause_while_building),
+          on_device(test_schedule), on_device(test_budgets_span_attempts),
+          on_device(test_unfit_checkpoints), on_device(test_impossible_counters),
           on_device(test_full_disk), on_device(test_no_memory_anywhere))

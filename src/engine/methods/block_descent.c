@@ -428,7 +428,7 @@ bool block_descent_done(const struct block_descent *d)
 double block_descent_residual(const struct block_descent *d)
 {
     double largest = 0;
-    for (int64_t j = 0; j < d->p.t; j++) {
+    for (int64_t j = 0; j < d->p.t && !isnan(largest); j++) {
         largest = isnan(d->relative[j]) ? (double)NAN : fmax(largest, d->relative[j]);
     }
     return largest;

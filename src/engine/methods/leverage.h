@@ -12,7 +12,7 @@
  *
  * Chances are half these scores and half uniform, so that no point is ever left out and a draw of
  * up to half of the points takes few tries. Cost: n m kernel values and n m^2 multiplications,
- * m = ceil(sqrt n). Memory: 16 n bytes and LEVERAGE_ROWS m numbers.
+ * m = ceil(sqrt n). Memory: 17 n bytes, and m (m + LEVERAGE_ROWS) numbers while it is made.
  */
 #pragma once
 

@@ -145,7 +145,8 @@ static void begin_check(struct solver *s)
     eigenpro2__fill(s->truth, 0.0, s->p.t);
 }
 
-/* |Y_j|; A = 0 or the start, which is then looked at first. */
+/* |Y_j|; A = 0 or the start, which is then looked at first. Where Y = 0 there is nothing to look
+ * for: 0 is the answer. */
 static int start(struct solver *s, struct err *err)
 {
     const struct problem *p = &s->p;
@@ -158,7 +159,7 @@ static int start(struct solver *s, struct err *err)
         s->lowest[j] = INFINITY;
         s->zero = s->zero && s->norm[j] == 0;
     }
-    if (r < 0 || p->start == NULL) {
+    if (r < 0 || p->start == NULL || s->zero) {
         return r;
     }
     begin_check(s);

@@ -48,7 +48,7 @@ struct solver {
     bool built;
     double build_fraction;
     bool warm;    /* coefficients to begin with wait for the first step */
-    bool resumed; /* from a checkpoint: P is made already */
+    bool resumed; /* from a checkpoint with directions: P is made already */
     bool given;   /* B holds somebody's coefficients although no iteration was done */
     int64_t iteration;
     int64_t since_check; /* iterations since the residual was last replaced */
@@ -449,6 +449,18 @@ static int save(const struct solver *s, struct state *to, struct err *err)
     return r == 0 ? state_put_mat(to, "P", s->p.be, &s->P, err) : r;
 }
 
+/* What save may have left. */
+static bool plausible(const int64_t *counters)
+{
+    const int64_t ended = counters[3];
+    const bool reason = ended == 0 || ended == REASON_CONVERGED || ended == REASON_STAGNATED ||
+                        ended == REASON_BREAKDOWN;
+    return reason && counters[0] >= 0 && counters[1] >= 0 && counters[2] >= 0 &&
+           counters[2] <= STALE_CHECKS;
+}
+
+/* A column has omega > 0 as soon as it has a direction. None has before the preconditioner of a
+ * solve that was given coefficients is built. */
 static void take_numbers(struct solver *s, const int64_t *counters, const double *columns)
 {
     const int64_t t = s->p.t;
@@ -461,6 +473,7 @@ static void take_numbers(struct solver *s, const int64_t *counters, const double
         s->best[j] = columns[t + j];
         s->omega[j] = columns[2 * t + j];
         s->frozen[j] = columns[3 * t + j] != 0;
+        s->resumed = s->resumed || s->omega[j] > 0;
     }
 }
 
@@ -473,6 +486,9 @@ static int load(struct solver *s, const struct state *from, struct err *err)
         return err_no_memory(err);
     }
     int r = state_get_ints(from, "counters", counters, COUNTERS, err);
+    if (r == 0 && !plausible(counters)) {
+        r = err_set(err, ERR_CORRUPT, "The checkpoint's array \"counters\" is out of range.");
+    }
     r = r == 0 ? state_get_reals(from, "columns", columns, COLUMN_NUMBERS * t, err) : r;
     r = r == 0 ? state_get_mat(from, "B", s->p.be, &s->B, err) : r;
     r = r == 0 ? state_get_mat(from, "R", s->p.be, &s->R, err) : r;
@@ -480,7 +496,6 @@ static int load(struct solver *s, const struct state *from, struct err *err)
     if (r == 0) {
         take_numbers(s, counters, columns);
         s->warm = false;
-        s->resumed = true;
         s->given = true;
     }
     return r;
