@@ -31,6 +31,7 @@ import synthetic
 BANDWIDTH, REGULARIZATION, TOLERANCE, ITERATIONS = 3.0, 1e-7, 1e-3, 250
 PRECONDITIONERS = ("none", "nystrom_uniform", "nystrom_gaussian", "cholesky_greedy", "rpcholesky")
 BUILD_RANK = 1000
+NAMES = [*problems.REAL, *synthetic.PROBLEMS]
 
 
 def make_problem(options, name, folder):
@@ -274,8 +275,7 @@ def read_options(arguments):
     parser.add_argument("--threads", type=int, default=0, help="of a solve; 0: as many as the machine has")
     parser.add_argument("--repeat", type=int, default=2, help="builds timed; the best counts")
     parser.add_argument("--ranks", type=int, nargs="+", default=[500, 1000])
-    names = [*problems.REAL, *synthetic.PROBLEMS]
-    parser.add_argument("--problems", nargs="*", choices=names, default=names)
+    parser.add_argument("--problems", nargs="*", choices=NAMES, default=NAMES)
     parser.add_argument("--preconditioners", nargs="+", choices=PRECONDITIONERS, default=list(PRECONDITIONERS))
     parser.add_argument("--no-builds", action="store_true", help="leave out the timing of builds")
     options = parser.parse_args(arguments)
@@ -307,6 +307,7 @@ def main(arguments=None):
             problem = make_problem(options, name, folder)
             if all(p["name"] != name for p in results["problems"]):
                 results["problems"].append({key: value for key, value in problem.items() if key != "path"})
+                results["problems"].sort(key=lambda p: NAMES.index(p["name"]))
             run_problem(options, results, folder, problem)
             if not options.no_builds and problem["n"] >= BUILD_RANK:
                 run_builds(options, results, folder, problem)
