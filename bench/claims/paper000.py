@@ -278,6 +278,7 @@ def read_options(arguments):
     parser.add_argument("--problems", nargs="*", choices=NAMES, default=NAMES)
     parser.add_argument("--preconditioners", nargs="+", choices=PRECONDITIONERS, default=list(PRECONDITIONERS))
     parser.add_argument("--no-builds", action="store_true", help="leave out the timing of builds")
+    parser.add_argument("--no-solves", action="store_true", help="leave out the solves that are not there yet")
     options = parser.parse_args(arguments)
     if options.data is None and any(name in problems.REAL for name in options.problems):
         parser.error("the real problems need --data")
@@ -292,7 +293,7 @@ def open_results(options):
         if any(results[key] != value for key, value in fixed.items()):
             sys.exit(f"{options.out} holds runs with other settings; name another file.")
     else:
-        results = {"command": " ".join(["bench/claims/paper000.py", *sys.argv[1:]]), **problems.machine(options.bench),
+        results = {"command": f"bench/claims/paper000.py {problems.told(sys.argv[1:])}", **problems.machine(options.bench),
                    **fixed, "problems": [], "runs": [], "builds": []}
     results["preconditioners"] = [p for p in PRECONDITIONERS
                                   if p in options.preconditioners or p in results.get("preconditioners", [])]
@@ -308,7 +309,8 @@ def main(arguments=None):
             if all(p["name"] != name for p in results["problems"]):
                 results["problems"].append({key: value for key, value in problem.items() if key != "path"})
                 results["problems"].sort(key=lambda p: NAMES.index(p["name"]))
-            run_problem(options, results, folder, problem)
+            if not options.no_solves:
+                run_problem(options, results, folder, problem)
             if not options.no_builds and problem["n"] >= BUILD_RANK:
                 run_builds(options, results, folder, problem)
             os.unlink(problem["path"])

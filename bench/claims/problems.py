@@ -91,6 +91,11 @@ def run(bench, order, trace, threads, quiet=None):
     return json.loads(done.stdout), read_trace(trace)
 
 
+def told(arguments):
+    """Arguments for a results file: of paths only the last part, which is what matters elsewhere."""
+    return " ".join(a.rstrip("/").rsplit("/", 1)[-1] for a in arguments)
+
+
 def machine(bench):
     """What a results file says about the machine and the time."""
     command = [str(bench), "operator", "--n", "64", "--repeat", "1"]

@@ -97,3 +97,23 @@ def test_real_sets_are_drawn_and_labelled(tmp_path):
     assert X.shape == (20, 3) and labels == ["1", "2", "3"] and set(y) <= {0.0, 1.0, 2.0}
     X, y, labels = problems.real(tmp_path, "diamonds", 20, 0)
     assert X.shape == (9, 2) and labels is None and numpy.allclose(y, 1)
+
+
+def test_hflights_compares_times_to_the_exact_error(tmp_path):
+    rng = numpy.random.default_rng(0)
+    X = rng.normal(size=(501, 3)).astype("f4")
+    numpy.savez(tmp_path / "hflights.npz", X=X, y=numpy.sin(X[:, 0]) + X[:, 1] ** 2)
+    out = tmp_path / "out.json"
+    command = [sys.executable, str(CLAIMS / "hflights.py"), "--data", str(tmp_path), "--bench", PROGRAM, "--out",
+               str(out), "--threads", "1", "--n", "300"]
+    for name in ("exact", "askotch2"):
+        done = subprocess.run([*command, "--runs", name], capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stderr
+    results = json.loads(out.read_text())
+    assert [r["name"] for r in results["runs"]] == ["exact", "askotch2"] and len(results["commands"]) == 2
+    assert str(tmp_path) not in out.read_text()
+    for r in results["runs"]:
+        assert r["train_rows"] == 300 and r["test_rows"] == 101
+        assert r["evaluations"][-1]["rmse"] == r["metrics"]["rmse"]
+        assert 0 < r["first_iteration_cpu_seconds"] <= r["evaluations"][-1]["cpu_seconds"] <= r["cpu_seconds"]
+    assert "| askotch2 | float32 |" in done.stdout and "Exact test RMSE" in done.stdout
