@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "engine/standardize.h"
@@ -97,6 +98,24 @@ static int load_features(const struct job_spec *spec, struct fit_data *f, struct
     return r;
 }
 
+/* Within 2^-60 to 2^60 numbers, their squares and sums of those are far from the ends of float32.
+ */
+enum { MODERATE_EXPONENT = 60 };
+
+/* The scale of targets that are not standardised: 1, or where their squares might vanish or
+ * overflow, so that no residual could be told from 0, the power of two that brings the largest of
+ * them to [1, 2). Such a factor changes no digit of a solve. */
+static double moderate_scale(const double *y, int64_t n)
+{
+    double largest = 0;
+    int exponent = 0;
+    for (int64_t i = 0; i < n; i++) {
+        largest = fmax(largest, fabs(y[i]));
+    }
+    frexp(largest, &exponent);
+    return abs(exponent) > MODERATE_EXPONENT ? ldexp(1.0, exponent - 1) : 1.0;
+}
+
 /* y(:,j) raw -> (y - mean) / scale, with what is asked for. */
 static int standardize_target(const struct job_spec *spec, struct fit_data *f, int64_t j,
                               struct err *err)
@@ -105,7 +124,10 @@ static int standardize_target(const struct job_spec *spec, struct fit_data *f, i
     f->constant[j] = standardize_vector(y, f->n, &mean, &scale);
     const bool wanted = spec->standardize.target;
     f->target_mean[j] = wanted ? mean : 0.0;
-    f->target_scale[j] = wanted && f->columns.task == TASK_REGRESSION ? scale : 1.0;
+    if (!wanted) {
+        scale = moderate_scale(y, f->n);
+    }
+    f->target_scale[j] = f->columns.task == TASK_REGRESSION ? scale : 1.0;
     if (!isfinite(f->target_mean[j]) || !isfinite(f->target_scale[j])) {
         return err_at(err, ERR_INVALID, "#/standardize/target",
                       "The target's values are too large to standardise.");

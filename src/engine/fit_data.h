@@ -19,7 +19,8 @@ struct fit_data {
     enum dtype dtype;   /* of X and X_test */
     int64_t n, m, d, t; /* training rows, test rows, features, targets or classes */
     double *feature_mean, *feature_scale; /* [d] */
-    double *target_mean, *target_scale;   /* [t] */
+    double *target_mean;                  /* [t]; 0 unless standardised */
+    double *target_scale;                 /* [t]; 1 unless standardised or beyond 2^+-60 */
     bool *constant;                       /* [t]: the target has one value on the training rows */
     void *X;                              /* [n, d] row-major, standardised */
     double *Y;                            /* [n, t] column-major, centered and scaled */

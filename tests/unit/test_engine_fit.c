@@ -350,6 +350,50 @@ static void test_constant_target(void **state)
     fixture_dataset_free(ds);
 }
 
+/* y = unit (5 + 3 sin(x0)), rows of [x0, y]. */
+static struct dataset *in_units_of(double unit)
+{
+    enum { ROWS = 60 };
+    struct rng rng = rng_new(21, RNG_TEST);
+    double v[2 * ROWS];
+    for (int64_t i = 0; i < ROWS; i++) {
+        v[2 * i] = 2 * rng_normal(&rng);
+        v[2 * i + 1] = unit * (5 + 3 * sin(v[2 * i]));
+    }
+    return fixture_dataset(v, ROWS, 2, 0);
+}
+
+/* Targets as they are, whose squares are 0 or infinite: the solve is that of moderate numbers, bit
+ * by bit; in float32 the targets themselves would be 0 or infinite. */
+static void test_targets_of_any_size(void **state)
+{
+    (void)state;
+    static const int exponents[] = {-1000, -600, -200, 200, 600, 1000};
+    static const char *const precisions[] = {"float64", "float32"};
+    for (int k = 0; k < 2; k++) {
+        char fields[256];
+        snprintf(fields, sizeof(fields),
+                 "'standardize':{'target':false},'kernel':{'name':'gaussian','bandwidth':1},"
+                 "'regularization':1e-3,'precision':'%s','solver':'pcg','test':{'fraction':0}",
+                 precisions[k]);
+        struct fit_result plain, scaled;
+        struct dataset *ds = in_units_of(1.0);
+        struct model *m = fit_well(fields, ds, NULL, NULL, &plain);
+        assert_close(m->target_scale[0], 1.0, 0);
+        assert_true(plain.outcome.relative_residual > 0);
+        model_free(m);
+        fixture_dataset_free(ds);
+        for (size_t i = 0; i < sizeof(exponents) / sizeof(exponents[0]); i++) {
+            ds = in_units_of(ldexp(1.0, exponents[i]));
+            model_free(fit_well(fields, ds, NULL, NULL, &scaled));
+            assert_int_equal(scaled.outcome.reason, REASON_CONVERGED);
+            assert_int_equal(scaled.outcome.iterations, plain.outcome.iterations);
+            assert_close(scaled.outcome.relative_residual, plain.outcome.relative_residual, 0);
+            fixture_dataset_free(ds);
+        }
+    }
+}
+
 static void test_one_row(void **state)
 {
     (void)state;
@@ -513,8 +557,8 @@ TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
           cmocka_unit_test(test_metrics_are_the_models), cmocka_unit_test(test_many_classes),
           cmocka_unit_test(test_two_classes_have_auc), cmocka_unit_test(test_test_data_set),
           cmocka_unit_test(test_several_targets), cmocka_unit_test(test_kept_kernel_values),
-          cmocka_unit_test(test_constant_target), cmocka_unit_test(test_one_row),
-          cmocka_unit_test(test_a_class_without_rows), cmocka_unit_test(test_not_positive_definite),
-          cmocka_unit_test(test_bad_combinations), cmocka_unit_test(test_cancel_anywhere),
-          cmocka_unit_test(test_no_memory_anywhere), cmocka_unit_test(test_time_budget),
-          cmocka_unit_test(test_far_from_the_origin_in_float32))
+          cmocka_unit_test(test_constant_target), cmocka_unit_test(test_targets_of_any_size),
+          cmocka_unit_test(test_one_row), cmocka_unit_test(test_a_class_without_rows),
+          cmocka_unit_test(test_not_positive_definite), cmocka_unit_test(test_bad_combinations),
+          cmocka_unit_test(test_cancel_anywhere), cmocka_unit_test(test_no_memory_anywhere),
+          cmocka_unit_test(test_time_budget), cmocka_unit_test(test_far_from_the_origin_in_float32))
