@@ -49,12 +49,13 @@ int file_write_all(int fd, const void *data, size_t len, struct err *err)
     return 0;
 }
 
-/* A descriptor, or -ERR_NOT_FOUND / -ERR_IO. */
+/* A descriptor, or -ERR_NOT_FOUND / -ERR_IO. A pipe in the file's place is opened without waiting
+ * for somebody to write to it; reading a file never waits anyway. */
 static int open_for_reading(const char *path, struct err *err)
 {
     int fd;
     do {
-        fd = open(path, O_RDONLY | O_CLOEXEC);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     } while (fd < 0 && errno == EINTR);
     if (fd >= 0) {
         return fd;

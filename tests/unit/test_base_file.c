@@ -224,6 +224,8 @@ static void test_map(void **state)
     assert_int_equal(file_map_open("absent", &map, &err), -ERR_NOT_FOUND);
     assert_int_equal(file_map_open(".", &map, &err), -ERR_INVALID);
     assert_int_equal(file_map_open("/dev/null", &map, &err), -ERR_INVALID);
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    assert_int_equal(file_map_open("pipe", &map, &err), -ERR_INVALID); /* nobody writes to it */
     assert_ptr_equal(map.data, &map);
 }
 
