@@ -387,6 +387,43 @@ static void init_lonely(struct fixture *f, struct backend *be)
     f->problem.X = f->points;
 }
 
+/* A sketch of a smooth kernel misses directions in which H is small beside its large eigenvalues:
+ * the step must be found from the former. Where too little powering is granted for that, the
+ * descent climbs, which is no model. */
+static void test_step_of_a_sketch(void **state)
+{
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 240,
+                                      .d = 3,
+                                      .t = 1,
+                                      .lambda = 1e-8,
+                                      .seed = 8};
+    static const struct variant sketch = {
+        "skotch", "{\"block_size\": 240, \"block_preconditioner\": \"nystrom\"}"};
+    static const struct variant hasty = {
+        "skotch", "{\"block_size\": 240, \"block_preconditioner\": \"nystrom\", "
+                  "\"power_iterations\": 1}"};
+    struct fixture f;
+    fixture_init(&f, *state, &spec);
+    assert_int_equal(run(&f, &sketch, 1e-4, 300).reason, REASON_CONVERGED);
+    const struct solver_options options = variant_options(&hasty, 1e-4);
+    const struct solve_limits limits = {
+        .tolerance = 1e-4, .max_iterations = 100, .time_budget_s = INFINITY};
+    struct world w = world_calm();
+    const struct solve_control control = world_control(&w);
+    struct solve_outcome out = {.reason = REASON_NONE};
+    struct err err = {.code = ERR_OK};
+    assert_int_equal(solve_run(solver_find(hasty.solver), &f.problem, &options, &limits, &control,
+                               NULL, &f.kernel, &f.host, &f.A, &out, &err),
+                     0);
+    assert_int_equal(out.reason, REASON_DIVERGED);
+    assert_false(out.model);
+    assert_contains(err.detail, "power_iterations");
+    fixture_deinit(&f);
+}
+
 static void test_leverage_draws(void **state)
 {
     enum { DRAWS = 12, ROUNDS = 4000 };
@@ -420,4 +457,5 @@ static void test_leverage_draws(void **state)
 TEST_MAIN(on_device(test_every_variant_kernel_and_precision), on_device(test_ablation),
           on_device(test_saved_states_go_on_to_the_same_bits), on_device(test_warm_start),
           on_device(test_residual_of_a_start), on_device(test_awkward_problems),
-          on_device(test_tiny_ridge), on_device(test_leverage_draws))
+          on_device(test_tiny_ridge), on_device(test_step_of_a_sketch),
+          on_device(test_leverage_draws))

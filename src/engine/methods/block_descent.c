@@ -10,6 +10,8 @@ enum { STALE_CHECKS = 3, ARRAYS = 11, WINDOW = 10, KEPT = 6 };
 
 static const double improvement = 0.9;
 static const double noise_factor = 3.0;
+/* So far beyond where it was, a residual is no rounding error and no transient of the momentum. */
+static const double grown = 1e8;
 
 int64_t block_rows(int64_t n, const struct param_value *v)
 {
@@ -132,8 +134,9 @@ int block_descent_init(struct block_descent *d, const struct problem *p, double 
 static int diverged(struct err *err)
 {
     return err_set(err, ERR_DIVERGED,
-                   "The block descent produced infinity or NaN. Scale the features and the target, "
-                   "raise `regularization`, or use precision float64.");
+                   "The residual of the block descent grew beyond measure. Scale the features and "
+                   "the target, raise `regularization` or `power_iterations`, or use precision "
+                   "float64.");
 }
 
 /* to <- M(index,:) in float64, through G. */
@@ -374,7 +377,8 @@ static int check(struct block_descent *d, struct err *err)
     cleanup_mem bool *risen = mem_array((size_t)d->p.t, sizeof(bool));
     int rc = risen == NULL ? err_no_memory(err) : true_residual(d, err);
     for (int64_t j = 0; rc == 0 && j < d->p.t; j++) {
-        if (!isfinite(d->dots[j])) {
+        const double most = grown * fmax(1.0, d->best[j]) * d->norm[j];
+        if (!d->frozen[j] && !(isfinite(d->dots[j]) && sqrt(d->dots[j]) <= most)) {
             return diverged(err);
         }
     }

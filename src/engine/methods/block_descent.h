@@ -28,7 +28,8 @@
  *
  * Stops: CONVERGED by the true residual. STAGNATED: STALE_CHECKS true residuals in a row, none of
  * them below 0.9 of its column's best so far, all within 3 times the rounding error of the
- * product, eps |k| sqrt(n) |W_j|. -ERR_DIVERGED: infinity or NaN.
+ * product, eps |k| sqrt(n) |W_j|. -ERR_DIVERGED: infinity, NaN, or a
+ * residual beyond 1e8 times both its column's best so far and |Y_j|.
  *
  * Cost of a step beside the block's product with K: 4 n t numbers read and 2 n t written with
  * momentum, none without. Memory: 4 n t numbers and 40 b t bytes at most.

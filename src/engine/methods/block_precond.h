@@ -26,7 +26,7 @@
  *   - The r-th eigenvalue is found by inverse iteration, from above.
  *   - rho is at least the shift nu = eps trace K_bb of the sketch.
  *   - get_L works on P^-1 H with the Rayleigh quotient u'P^-1 u / v'u, u = H v, which needs no
- *     square root of P and rises to L monotonically.
+ *     square root of P and rises to L monotonically; it begins at P^-1 times a random vector.
  */
 #pragma once
 
