@@ -25,13 +25,30 @@ struct certificate {
 
 bool certify_samples(int64_t n, int64_t entries);
 
-/* By that rule; `entries`: kernel values taken by the solve. */
+/* Asked before each piece of at most about CERTIFY_PIECE kernel values, and of a row at least; yes
+ * ends the certificate with -ERR_CANCELLED. */
+struct certify_stop {
+    bool (*asked)(void *context);
+    void *context;
+};
+#define CERTIFY_PIECE 1e9
+
+/* R <- R - K(P,Q) A in pieces of P's rows, of at most `piece` values each. Twice as many are taken
+ * at once where P and Q are the same view, since a backend may use each for both sides. `stop` may
+ * be NULL. A row of R has the same bits in all pieces that are not the whole. */
+int certify_subtract(struct backend *be, struct view P, struct view Q, double piece,
+                     const struct mat *A, const struct certify_stop *stop, const struct mat *R,
+                     struct err *err);
+
+/* By that rule; `entries`: kernel values taken by the solve. `stop` may be NULL, here and below. */
 int certify(const struct problem *p, const struct kernel *kernel, const struct rows *host,
-            const struct mat *A, int64_t entries, struct certificate *ret, struct err *err);
+            const struct mat *A, int64_t entries, const struct certify_stop *stop,
+            struct certificate *ret, struct err *err);
 
 /* Every row. n^2 kernel values, n d + 2 n t float64 numbers. */
 int certify_residual(const struct problem *p, const struct kernel *kernel, const struct rows *host,
-                     const struct mat *A, double *ret, struct err *err);
+                     const struct mat *A, const struct certify_stop *stop, double *ret,
+                     struct err *err);
 
 /*
  * From `rows` rows, drawn with replacement from the seed.
@@ -51,5 +68,5 @@ int certify_residual(const struct problem *p, const struct kernel *kernel, const
  * Costs n^2 kernel values in float32 and n rows in float64; 3/2 n d + 3 n t float64 numbers.
  */
 int certify_sampled(const struct problem *p, const struct kernel *kernel, const struct rows *host,
-                    const struct mat *A, int64_t rows, uint64_t seed, struct certificate *ret,
-                    struct err *err);
+                    const struct mat *A, int64_t rows, uint64_t seed,
+                    const struct certify_stop *stop, struct certificate *ret, struct err *err);

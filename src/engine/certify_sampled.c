@@ -9,6 +9,7 @@ static const double confidence_missed = 0.01;
 struct sampled {
     const struct problem *p;
     const struct mat *A;
+    const struct certify_stop *stop;
     int64_t rows;
     struct mat wide; /* A in float64 */
     struct mat R;    /* n x t: the float32 residual */
@@ -92,7 +93,7 @@ static int rough_residual(struct sampled *s, const struct points *X, struct err 
         r = o->col_dots(be, &s->R, &s->R, s->yy, err);
     }
     if (r == 0) {
-        r = o->kmv(be, all, all, -1.0, &s->wide, 1.0, &s->R, err);
+        r = certify_subtract(be, all, all, CERTIFY_PIECE, &s->wide, s->stop, &s->R, err);
     }
     if (r == 0) {
         r = o->col_axpby(be, s->minus_ridge, &s->wide, s->one, &s->R, err);
@@ -186,7 +187,8 @@ static int drawn_residual(struct sampled *s, const struct points *X, const struc
         r = o->gather_rows(be, &s->wide, s->index, T, err);
     }
     if (r == 0) {
-        r = o->kmv(be, drawn, view_all(X, s->p->n), -1.0, &s->wide, 1.0, &s->S, err);
+        r = certify_subtract(be, drawn, view_all(X, s->p->n), CERTIFY_PIECE, &s->wide, s->stop,
+                             &s->S, err);
     }
     if (r == 0) {
         r = o->col_axpby(be, s->minus_ridge, T, s->one, &s->S, err);
@@ -269,10 +271,10 @@ static void judge(const struct sampled *s, struct certificate *ret)
 }
 
 int certify_sampled(const struct problem *p, const struct kernel *kernel, const struct rows *host,
-                    const struct mat *A, int64_t rows, uint64_t seed, struct certificate *ret,
-                    struct err *err)
+                    const struct mat *A, int64_t rows, uint64_t seed,
+                    const struct certify_stop *stop, struct certificate *ret, struct err *err)
 {
-    struct sampled s = {.p = p, .A = A, .rows = rows};
+    struct sampled s = {.p = p, .A = A, .stop = stop, .rows = rows};
     int r = init(&s, err);
     if (r == 0) {
         r = look_roughly(&s, kernel, host, err);

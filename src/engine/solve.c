@@ -345,6 +345,13 @@ static int without_coefficients(const struct drive *d, int reason, struct err *e
     return REASON_FAILED;
 }
 
+static bool cancelled_certificate(void *context)
+{
+    struct drive *d = context;
+    report(d, "certifying", false);
+    return cancelled(d);
+}
+
 /* Coefficients into A, the certificate, the metrics. Returns the reason, corrected by what the
  * certificate says. */
 static int conclude(struct drive *d, int reason, const struct kernel *kernel,
@@ -352,10 +359,11 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
 {
     report(d, "certifying", true);
     struct certificate found = {.residual = NAN};
+    const struct certify_stop stop = {.asked = cancelled_certificate, .context = d};
     int r = d->ops->coef(d->solver, d->A, err);
     if (r == 0) {
-        r = certify(d->p, kernel, host, d->A, d->p->be->kernel_entries - d->entries_before, &found,
-                    err);
+        r = certify(d->p, kernel, host, d->A, d->p->be->kernel_entries - d->entries_before, &stop,
+                    &found, err);
     }
     if (r == 0 && !isfinite(found.residual)) {
         r = err_set(err, ERR_DIVERGED, "The coefficients hold infinity or NaN.");

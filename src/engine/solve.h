@@ -16,8 +16,8 @@ struct solve_limits {
 /* The world outside, injected. Every member may be NULL except now. */
 struct solve_control {
     void *context;
-    double (*now)(void *context);                            /* monotonic seconds */
-    bool (*cancelled)(void *context);                        /* asked before every step */
+    double (*now)(void *context);     /* monotonic seconds */
+    bool (*cancelled)(void *context); /* asked before every step and piece of the certificate */
     void (*report)(void *context, const struct progress *p); /* at most every report_every_s */
     void (*message)(void *context, const char *level, const char *text); /* "info", "warning" */
     /* A message of level "info" with an object of data. */
@@ -26,14 +26,16 @@ struct solve_control {
     double started;        /* now() when the job, or this attempt at it, began */
 
     /*
-     * Checkpoints. `paused` is asked with `cancelled`: yes ends the solve with PAUSED after a last
-     * checkpoint. `checkpoint` keeps the state, borrowed for the call; a failure is told as a
-     * warning and the solve goes on. The first one is due after checkpoint_every_s, later ones as
-     * long ago and only while all of them together cost less than a fiftieth of the time. `resume`
-     * is the last one of an earlier attempt, or NULL; one that does not fit this problem is told as
-     * a warning, and the solve begins at its beginning. `problem` is a digest of what the problem
-     * was made from: a checkpoint with another one does not fit. `taken` tells that `resume` is not
-     * looked at any more, so that its memory can be given back.
+     * Checkpoints. `paused` is asked before every step: yes ends the solve with PAUSED after a last
+     * checkpoint. It is not asked any more once the solver has ended and the certificate begins:
+     * that is finished, or cancelled. `checkpoint` keeps the state, borrowed for the call; a
+     * failure is told as a warning and the solve goes on. The first one is due after
+     * checkpoint_every_s, later ones as long ago and only while all of them together cost less than
+     * a fiftieth of the time. `resume` is the last one of an earlier attempt, or NULL; one that
+     * does not fit this problem is told as a warning, and the solve begins at its beginning.
+     * `problem` is a digest of what the problem was made from: a checkpoint with another one does
+     * not fit. `taken` tells that `resume` is not looked at any more, so that its memory can be
+     * given back.
      */
     bool (*paused)(void *context);
     int (*checkpoint)(void *context, const struct state *s, struct err *err);

@@ -77,8 +77,8 @@ static struct tally try_seeds(const struct fixture *f, const double *L, enum sha
         set_coefficients(f, L, shape, size, &rng);
         double truth;
         struct certificate c;
-        must(certify_residual(&f->problem, &f->kernel, &f->host, &f->A, &truth, &err));
-        must(certify_sampled(&f->problem, &f->kernel, &f->host, &f->A, ROWS, seed, &c, &err));
+        must(certify_residual(&f->problem, &f->kernel, &f->host, &f->A, NULL, &truth, &err));
+        must(certify_sampled(&f->problem, &f->kernel, &f->host, &f->A, ROWS, seed, NULL, &c, &err));
         assert_true(c.sampled && c.residual <= c.bound);
         tally.missed += c.bound < truth;
         tally.off += fabs(c.residual / truth - 1) > 1.0 / 3.0;
@@ -139,15 +139,102 @@ static void test_awkward_columns(void **state)
     struct certificate c;
     memset(f.Y + N, 0, N * sizeof(double));
     must(f.be->ops->mat_put(f.be, f.Y, N, &f.problem.Y, &err));
-    must(certify_sampled(&f.problem, &f.kernel, &f.host, &f.A, ROWS, 0, &c, &err));
+    must(certify_sampled(&f.problem, &f.kernel, &f.host, &f.A, ROWS, 0, NULL, &c, &err));
     assert_close(c.residual, 1.0, 0.2); /* A = 0: the first column's residual is its target */
     assert_true(c.bound >= 1.0);
     double *A = host_zeros(N * T);
     A[3] = NAN;
     must(f.be->ops->mat_put(f.be, A, N, &f.A, &err));
-    must(certify_sampled(&f.problem, &f.kernel, &f.host, &f.A, ROWS, 0, &c, &err));
+    must(certify_sampled(&f.problem, &f.kernel, &f.host, &f.A, ROWS, 0, NULL, &c, &err));
     assert_true(isnan(c.residual) && isnan(c.bound));
     mem_free(A);
+    fixture_deinit(&f);
+}
+
+static bool stop_at_zero(void *context)
+{
+    int *left = context;
+    return (*left)-- == 0;
+}
+
+/* In pieces the residual is the same but for the order of its sums, and drawn rows have the same
+ * bits; asked before each piece, which ends it there. */
+static void test_pieces(void **state)
+{
+    enum { SMALL = 7, DRAWN = 30 };
+    struct fixture f;
+    struct err why;
+    const struct fixture_spec spec = {.kernel = KERNEL_MATERN52,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = N,
+                                      .d = 3,
+                                      .t = T,
+                                      .lambda = 1e-3};
+    fixture_init(&f, *state, &spec);
+    const struct view all = view_all(f.points, N);
+    const double small = SMALL * N + 0.5;
+    int64_t index[DRAWN];
+    for (int64_t k = 0; k < DRAWN; k++) {
+        index[k] = k * k % N;
+    }
+    const struct view views[] = {all, view_index(f.points, index, DRAWN)};
+    for (int v = 0; v < 2; v++) {
+        const int64_t rows = views[v].count;
+        struct mat whole, parts;
+        must(f.be->ops->mat_new(f.be, DTYPE_F64, rows, T, &whole, &err));
+        must(f.be->ops->mat_new(f.be, DTYPE_F64, rows, T, &parts, &err));
+        int left = -1;
+        const struct certify_stop stop = {.asked = stop_at_zero, .context = &left};
+        must(certify_subtract(f.be, views[v], all, 1e9, &f.problem.Y, NULL, &whole, &err));
+        must(certify_subtract(f.be, views[v], all, small, &f.problem.Y, &stop, &parts, &err));
+        assert_int_equal(-1 - left, (rows + SMALL - 1) / SMALL);
+        double *a = host_zeros(rows * T), *b = host_zeros(rows * T);
+        must(f.be->ops->mat_get(f.be, &whole, a, rows, &err));
+        must(f.be->ops->mat_get(f.be, &parts, b, rows, &err));
+        for (int64_t i = 0; i < rows * T; i++) {
+            assert_true(a[i] != 0);
+            assert_near(b[i], a[i], v == 1 ? 0.0 : 1e-12 * N);
+        }
+        left = 2;
+        assert_int_equal(
+            certify_subtract(f.be, views[v], all, small, &f.problem.Y, &stop, &parts, &why),
+            -ERR_CANCELLED);
+        mem_free(a);
+        mem_free(b);
+        f.be->ops->mat_free(f.be, &whole);
+        f.be->ops->mat_free(f.be, &parts);
+    }
+    fixture_deinit(&f);
+}
+
+/* Both certificates ask before each product with K. */
+static void test_can_be_stopped(void **state)
+{
+    struct fixture f;
+    struct err why;
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = N,
+                                      .d = 2,
+                                      .t = T,
+                                      .lambda = 1e-3};
+    fixture_init(&f, *state, &spec);
+    const int64_t bytes = f.be->bytes;
+    struct certificate c;
+    double whole;
+    int left = 0;
+    const struct certify_stop stop = {.asked = stop_at_zero, .context = &left};
+    assert_int_equal(certify_residual(&f.problem, &f.kernel, &f.host, &f.A, &stop, &whole, &why),
+                     -ERR_CANCELLED);
+    for (int k = 0; k < 2; k++) {
+        left = k;
+        assert_int_equal(
+            certify_sampled(&f.problem, &f.kernel, &f.host, &f.A, ROWS, 0, &stop, &c, &why),
+            -ERR_CANCELLED);
+    }
+    assert_int_equal(f.be->bytes, bytes);
     fixture_deinit(&f);
 }
 
@@ -164,4 +251,4 @@ static void test_rule(void **state)
 #define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
 
 TEST_MAIN(on_device(test_bound_covers_the_truth), on_device(test_awkward_columns),
-          cmocka_unit_test(test_rule))
+          on_device(test_pieces), on_device(test_can_be_stopped), cmocka_unit_test(test_rule))

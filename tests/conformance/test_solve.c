@@ -1,5 +1,6 @@
 /* The driver: why it stops, what it says on the way, and that it leaves nothing behind. */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "conformance/solve_fixture.h"
@@ -53,6 +54,33 @@ static void test_cancel_at_every_step(void **state)
         }
         fixture_deinit(&f);
     }
+}
+
+static bool once_certifying(void *context)
+{
+    const struct world *w = context;
+    return w->last.phase != NULL && strcmp(w->last.phase, "certifying") == 0;
+}
+
+/* The certificate of many rows takes minutes: it is given up when the job is cancelled. */
+static void test_cancel_while_certifying(void **state)
+{
+    struct fixture f;
+    fixture_init(&f, *state, &driven);
+    const int64_t bytes = f.be->bytes;
+    const struct solver_options options = options_make("pcg", "none", patient.tolerance);
+    struct world w = world_calm();
+    struct solve_control control = world_control(&w);
+    control.cancelled = once_certifying;
+    struct solve_outcome out;
+    struct err err;
+    assert_int_equal(solve_run(solver_find("pcg"), &f.problem, &options, &patient, &control, NULL,
+                               &f.kernel, &f.host, &f.A, &out, &err),
+                     0);
+    assert_int_equal(out.reason, REASON_CANCELLED);
+    assert_false(out.model);
+    assert_int_equal(f.be->bytes, bytes);
+    fixture_deinit(&f);
 }
 
 /* Every allocation of a solve fails once: the outcome is lack of memory, and nothing is lost. */
@@ -239,7 +267,8 @@ static void test_reports_are_rationed(void **state)
 
 #define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
 
-TEST_MAIN(on_device(test_cancel_at_every_step), on_device(test_no_memory_anywhere),
-          on_device(test_time_budget), on_device(test_iteration_limit),
-          on_device(test_stagnation_is_said), on_device(test_certificate_overrules),
-          on_device(test_metrics_schedule), on_device(test_reports_are_rationed))
+TEST_MAIN(on_device(test_cancel_at_every_step), on_device(test_cancel_while_certifying),
+          on_device(test_no_memory_anywhere), on_device(test_time_budget),
+          on_device(test_iteration_limit), on_device(test_stagnation_is_said),
+          on_device(test_certificate_overrules), on_device(test_metrics_schedule),
+          on_device(test_reports_are_rationed))
