@@ -31,3 +31,8 @@ int64_t memory_matrix_bytes(int64_t rows, int64_t cols, enum dtype dtype);
 /* -ERR_NO_MEMORY, naming `what` and both sizes, when the matrix cannot fit on the backend. */
 int memory_check_matrix(struct backend *be, int64_t rows, int64_t cols, enum dtype dtype,
                         const char *what, struct err *err);
+
+/* The same for two matrices that are alive together. */
+int memory_check_pair(struct backend *be, int64_t rows, int64_t cols, enum dtype dtype,
+                      int64_t more_rows, int64_t more_cols, enum dtype more_dtype, const char *what,
+                      struct err *err);

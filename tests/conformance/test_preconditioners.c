@@ -524,12 +524,61 @@ static void test_uniform_columns(void **state)
     fixture_deinit(&f);
 }
 
+static int64_t room_of_test;
+
+static int64_t say_room(struct backend *be)
+{
+    (void)be;
+    return room_of_test;
+}
+
+/* Room for F alone is refused before anything is built, naming the square matrices too. */
+static void test_no_room_for_the_squares(void **state)
+{
+    struct fixture f;
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 60,
+                                      .d = 2,
+                                      .t = 1,
+                                      .lambda = 1e-3};
+    fixture_init(&f, *state, &spec);
+    struct err why;
+    const struct backend_ops *real = f.be->ops;
+    struct backend_ops ops = *real;
+    ops.memory_available = say_room;
+    const char *names[] = {"rpcholesky", "nystrom_gaussian"};
+    for (int64_t k = 0; k < 2; k++) {
+        const int64_t columns = (k + 1) * 50 * 60 * 8, squares = (k + 1) * 50 * 50 * 8;
+        struct param_set params = {0};
+        struct json *rank = NULL;
+        must(json_parse("{\"rank\":50}", 11, &rank, &err));
+        must(param_read(catalog_find(CATALOG_PRECONDITIONERS, names[k])->params, rank, NULL,
+                        &params, &err));
+        json_free(rank);
+        const struct precond_ops *o = precond_find(names[k]);
+        for (int fits = 0; fits < 2; fits++) {
+            room_of_test = columns + squares - !fits;
+            f.be->ops = &ops;
+            struct precond *m = NULL;
+            const int r = o->setup(&f.problem, &params, &m, &why);
+            f.be->ops = real;
+            assert_int_equal(r, fits ? 0 : -ERR_NO_MEMORY);
+            o->teardown(m);
+        }
+        assert_contains(why.detail, k == 0 ? "50 x 50 one" : "50 x 100 one");
+    }
+    fixture_deinit(&f);
+}
+
 #define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
 #define on_one_thread(test) cmocka_unit_test_setup_teardown(test, open_device_single, close_device)
 
-TEST_MAIN(cmocka_unit_test(test_lists_are_complete), on_device(test_full_rank_is_the_inverse),
-          on_device(test_is_the_nystrom_approximation), on_device(test_symmetric_and_positive),
-          on_device(test_ends_early_when_exhausted), on_device(test_noise_is_no_pivot),
-          on_device(test_degenerate_problems), on_device(test_zero_matrix),
-          on_device(test_pcg_finds_the_solution), on_device(test_greedy_pivots),
-          on_one_thread(test_law_of_the_pivots), on_one_thread(test_uniform_columns))
+TEST_MAIN(on_device(test_no_room_for_the_squares), cmocka_unit_test(test_lists_are_complete),
+          on_device(test_full_rank_is_the_inverse), on_device(test_is_the_nystrom_approximation),
+          on_device(test_symmetric_and_positive), on_device(test_ends_early_when_exhausted),
+          on_device(test_noise_is_no_pivot), on_device(test_degenerate_problems),
+          on_device(test_zero_matrix), on_device(test_pcg_finds_the_solution),
+          on_device(test_greedy_pivots), on_one_thread(test_law_of_the_pivots),
+          on_one_thread(test_uniform_columns))

@@ -43,6 +43,23 @@ static void test_refusal_says_how_much(void **state)
     assert_int_equal(memory_check_matrix(&be, 50000, 50000, DTYPE_F64, "solver", &err), 0);
 }
 
+/* Either would fit alone. */
+static void test_two_together(void **state)
+{
+    (void)state;
+    const struct backend_ops ops = {.name = "test", .memory_available = tiny};
+    struct backend be = {.ops = &ops};
+    struct err err;
+    assert_int_equal(memory_check_pair(&be, 10, 10, DTYPE_F32, 10, 7, DTYPE_F64, "way", &err), 0);
+    assert_int_equal(memory_check_pair(&be, 10, 20, DTYPE_F32, 10, 10, DTYPE_F64, "way", &err),
+                     -ERR_NO_MEMORY);
+    assert_contains(err.detail, "10 x 20 matrix");
+    assert_contains(err.detail, "10 x 10 one");
+    assert_int_equal(memory_check_pair(&be, INT64_C(1) << 32, INT64_C(1) << 32, DTYPE_F32, 1, 1,
+                                       DTYPE_F64, "way", &err),
+                     -ERR_NO_MEMORY);
+}
+
 static void test_cache_budget(void **state)
 {
     (void)state;
@@ -81,4 +98,5 @@ static void test_peak_is_of_the_job(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_peak_is_of_the_job), cmocka_unit_test(test_the_machine_has_some),
           cmocka_unit_test(test_products_that_overflow),
-          cmocka_unit_test(test_refusal_says_how_much), cmocka_unit_test(test_cache_budget))
+          cmocka_unit_test(test_refusal_says_how_much), cmocka_unit_test(test_two_together),
+          cmocka_unit_test(test_cache_budget))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/memory.h"
 
 enum { STALE_CHECKS = 3, ARRAYS = 11, WINDOW = 10, KEPT = 6 };
 
@@ -48,8 +49,9 @@ static int allocate(struct block_descent *d, int64_t most, struct err *err)
         *members[i] = d->arrays + i * p->t;
     }
     struct mat *const tall[] = {&d->E, &d->W, &d->R, &d->V};
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < 3 + d->accelerated; i++) {
+    const int64_t count = 3 + d->accelerated;
+    int rc = memory_check_matrix(p->be, p->n, count * p->t, p->dtype, "solver's vectors", err);
+    for (int i = 0; rc == 0 && i < count; i++) {
         rc = p->be->ops->mat_new(p->be, p->dtype, p->n, p->t, tall[i], err);
     }
     struct mat *const flat[] = {&d->G, &d->D, &d->Q};

@@ -9,14 +9,16 @@
 
 enum { ATTEMPTS = 8 };
 
-static int allocate(struct precond *m, const char *name, int64_t columns, struct err *err)
+static int allocate(struct precond *m, const char *name, int64_t columns, int64_t squares,
+                    struct err *err)
 {
     const struct problem *p = &m->p;
     const struct backend_ops *o = p->be->ops;
     m->scale = mem_array((size_t)p->t, 2 * sizeof(double));
     int r = m->scale != NULL ? 0 : err_no_memory(err);
     if (r == 0) {
-        r = memory_check_matrix(p->be, p->n, columns, p->dtype, name, err);
+        r = memory_check_pair(p->be, p->n, columns, p->dtype, m->k, squares * m->k, DTYPE_F64, name,
+                              err);
     }
     if (r == 0) {
         r = o->mat_new(p->be, p->dtype, p->n, m->k, &m->F, err);
@@ -63,12 +65,12 @@ static int start_diagonal(struct precond *m, struct err *err)
 }
 
 int lowrank_init(struct precond *m, const struct problem *p, const char *name, int64_t k,
-                 int64_t columns, struct err *err)
+                 int64_t columns, int64_t squares, struct err *err)
 {
     m->p = *p;
     m->eps = p->dtype == DTYPE_F32 ? (double)FLT_EPSILON : DBL_EPSILON;
     m->k = k;
-    const int r = allocate(m, name, columns, err);
+    const int r = allocate(m, name, columns, squares, err);
     return r == 0 ? start_diagonal(m, err) : r;
 }
 

@@ -41,9 +41,11 @@ struct precond {
 };
 
 /* Memory for n x k, diag K, trace and rho, into a zeroed struct. `name` is the method's, for
- * messages; `columns` >= k is what the method needs in all. After a failure: lowrank_deinit. */
+ * messages; `columns` >= k is what the method needs in all, and `squares` >= 1 how many float64
+ * matrices k x k at a time, the gram matrix with them: -ERR_NO_MEMORY where these cannot fit. After
+ * a failure: lowrank_deinit. */
 int lowrank_init(struct precond *m, const struct problem *p, const char *name, int64_t k,
-                 int64_t columns, struct err *err);
+                 int64_t columns, int64_t squares, struct err *err);
 void lowrank_deinit(struct precond *m);
 
 /* One piece of the work that follows when the first i columns of F are there: 1 complete, 0 again,

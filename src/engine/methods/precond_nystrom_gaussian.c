@@ -70,7 +70,7 @@ static void teardown(struct precond *base)
 static int allocate(struct sketch *m, const struct problem *p, int64_t k, struct err *err)
 {
     const struct backend_ops *o = p->be->ops;
-    int r = lowrank_init(&m->base, p, "preconditioner `nystrom_gaussian`", k, 2 * k, err);
+    int r = lowrank_init(&m->base, p, "preconditioner `nystrom_gaussian`", k, 2 * k, 2, err);
     if (r == 0) {
         r = o->mat_new(p->be, p->dtype, p->n, k, &m->W, err);
     }

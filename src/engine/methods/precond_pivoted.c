@@ -64,7 +64,7 @@ int pivoted_new(const struct pivot_rule *rule, const struct problem *p, int64_t 
     m->block = block;
     int r = allocate(m, k, block, err);
     if (r == 0) {
-        r = lowrank_init(&m->base, p, rule->name, k, k, err);
+        r = lowrank_init(&m->base, p, rule->name, k, k, 1, err);
     }
     if (r < 0) {
         pivoted_teardown(&m->base);

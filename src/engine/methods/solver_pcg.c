@@ -31,6 +31,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "engine/memory.h"
 #include "engine/methods/methods.h"
 
 enum { STALE_CHECKS = 3, ARRAYS = 9 };
@@ -97,7 +98,7 @@ static int allocate(struct solver *s, struct err *err)
         *members[i] = s->arrays + i * p->t;
     }
     struct mat *const matrices[] = {&s->B, &s->R, &s->Z, &s->P, &s->V};
-    int r = 0;
+    int r = memory_check_matrix(p->be, p->n, 5 * p->t, p->dtype, "solver `pcg`", err);
     for (int i = 0; r == 0 && i < 5; i++) {
         r = p->be->ops->mat_new(p->be, p->dtype, p->n, p->t, matrices[i], err);
     }
