@@ -127,6 +127,89 @@ static void test_gives_way_to_float64(void **state)
     fixture_deinit(&f);
 }
 
+static const struct backend_ops *real_ops;
+
+/* No float64 matrix of all pairs. */
+static int new_but_no_square(struct backend *be, enum dtype dtype, int64_t rows, int64_t cols,
+                             struct mat *ret, struct err *err)
+{
+    return dtype == DTYPE_F64 && rows == cols && rows > 100
+               ? err_no_memory(err)
+               : real_ops->mat_new(be, dtype, rows, cols, ret, err);
+}
+
+/* Steps until the float64 factor takes over; the report of that step is *at. */
+static int step_to_the_change(const struct solver_ops *o, struct solver *s, struct step_report *at)
+{
+    struct err why;
+    int r = 0;
+    bool usable = false;
+    for (int k = 0; r == 0 && at->note == NULL && k < 10000; k++) {
+        usable = at->usable;
+        r = o->step(s, at, &why);
+    }
+    assert_true(usable);
+    assert_non_null(at->note);
+    return r;
+}
+
+/* What was refined can be had until the float64 factor's answer is there, and when it never comes.
+ */
+static void test_keeps_what_was_refined(void **state)
+{
+    struct fixture f;
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 400,
+                                      .d = 3,
+                                      .t = 1,
+                                      .lambda = 1e-8};
+    fixture_init(&f, *state, &spec);
+    struct solver_options options = options_make("cholesky", NULL, 1e-17);
+    struct json *j = NULL;
+    const char *text = "{\"factor\":\"float32\",\"block_size\":64}";
+    must(json_parse(text, strlen(text), &j, &err));
+    must(param_read(options.params.defs, j, NULL, &options.params, &err));
+    json_free(j);
+    const struct solver_ops *o = solver_find("cholesky");
+    double *M = fixture_matrix(&f), *A = host_zeros(f.n);
+    real_ops = f.be->ops;
+    struct backend_ops poor = *real_ops;
+    poor.mat_new = new_but_no_square;
+    const int64_t bytes = f.be->bytes;
+    for (int fits = 0; fits < 2; fits++) {
+        struct solver *s = NULL;
+        struct step_report at = {.fraction = 0};
+        f.be->ops = fits ? real_ops : &poor;
+        must(o->setup(&f.problem, &options, &s, &err));
+        const int r = step_to_the_change(o, s, &at);
+        assert_int_equal(r, fits ? 0 : REASON_STAGNATED);
+        assert_true(at.usable);
+        struct step_report again;
+        must(fits ? 0 : o->step(s, &again, &err) - REASON_STAGNATED);
+        must(o->coef(s, &f.A, &err));
+        must(real_ops->mat_get(f.be, &f.A, A, f.n, &err));
+        const double rough = host_residual(&f, M, A);
+        assert_true(rough < 1e-6);
+        struct err why;
+        int end = r;
+        for (int k = 0; end == 0 && k < 10000; k++) {
+            end = o->step(s, &at, &why);
+            assert_true(at.usable);
+        }
+        must(o->coef(s, &f.A, &err));
+        must(real_ops->mat_get(f.be, &f.A, A, f.n, &err));
+        assert_true(fits ? host_residual(&f, M, A) < 1e-6 : host_residual(&f, M, A) == rough);
+        o->teardown(s);
+        f.be->ops = real_ops;
+        assert_int_equal(f.be->bytes, bytes);
+    }
+    mem_free(M);
+    mem_free(A);
+    fixture_deinit(&f);
+}
+
 /* An indefinite matrix is told as such whatever the factor. */
 static void test_indefinite(void **state)
 {
@@ -204,4 +287,5 @@ static void test_auto(void **state)
 #define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
 
 TEST_MAIN(on_device(test_refined_to_the_tolerance), on_device(test_gives_way_to_float64),
-          on_device(test_indefinite), on_device(test_wider_than_the_vectors), on_device(test_auto))
+          on_device(test_keeps_what_was_refined), on_device(test_indefinite),
+          on_device(test_wider_than_the_vectors), on_device(test_auto))

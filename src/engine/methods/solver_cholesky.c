@@ -16,8 +16,9 @@
  * factor has the precision of the vectors.
  *
  * When the refinement stalls, breaks down or takes more than max(100, n / 64) iterations, the work
- * starts again with a float64 factor, which is said in the report's note; where that does not fit,
- * the refined answer stands as STAGNATED.
+ * starts again with a float64 factor, which is said in the report's note. The refined answer, n t
+ * numbers, is kept until there is one of the float64 factor, and stands when the solve ends before:
+ * as STAGNATED where that factor does not fit.
  */
 #include <float.h>
 #include <inttypes.h>
@@ -38,7 +39,11 @@ struct solver {
     struct solver_options options; /* as given */
     bool narrow;                   /* the present way */
     const struct solver_ops *ops;  /* of the present way */
-    struct solver *way;            /* its state: another struct, never looked into */
+    struct solver *way;            /* its state: another struct, never looked into; may be NULL
+                                      when `kept` is there */
+    struct mat kept;               /* n x t: what was refined, until the float64 factor's answer */
+    double kept_residual;
+    int64_t kept_iteration;
     const char *note;
 };
 
@@ -48,6 +53,7 @@ static void teardown(struct solver *s)
         if (s->way != NULL) {
             s->ops->teardown(s->way);
         }
+        s->p.be->ops->mat_free(s->p.be, &s->kept);
         mem_free(s);
     }
 }
@@ -144,6 +150,34 @@ static bool gave_up(const struct solver *s, int r, const struct step_report *at)
     return r == REASON_STAGNATED || r == REASON_BREAKDOWN || r == -ERR_NOT_POSITIVE_DEFINITE;
 }
 
+/* The narrow way's coefficients, where they are better than none. */
+static int keep(struct solver *s, const struct step_report *at, struct err *err)
+{
+    struct backend *be = s->p.be;
+    if (!at->usable || !(at->relative_residual < 1.0)) {
+        return 0;
+    }
+    int r = be->ops->mat_new(be, s->p.dtype, s->p.n, s->p.t, &s->kept, err);
+    if (r == 0) {
+        r = s->ops->coef(s->way, &s->kept, err);
+    }
+    s->kept_residual = at->relative_residual;
+    s->kept_iteration = at->iteration;
+    return r;
+}
+
+/* The end where the float64 factor found no memory. */
+static int stand_kept(struct solver *s, struct step_report *at)
+{
+    s->note = "There is no memory for a float64 factor: what the float32 one gave stands.";
+    *at = (struct step_report){.phase = "iterating",
+                               .fraction = 1.0,
+                               .iteration = s->kept_iteration,
+                               .relative_residual = s->kept_residual,
+                               .usable = true};
+    return REASON_STAGNATED;
+}
+
 /* In float64 from the beginning, if there is room once the float32 factor is gone. */
 static int start_wide(struct solver *s, int r, struct step_report *at, struct err *err)
 {
@@ -153,11 +187,20 @@ static int start_wide(struct solver *s, int r, struct step_report *at, struct er
     if (wide == INT64_MAX || (room < INT64_MAX && wide - freed > room)) {
         return r != 0 ? r : REASON_STAGNATED;
     }
+    const int kept = keep(s, at, err);
+    if (kept < 0) {
+        return kept;
+    }
     s->ops->teardown(s->way);
     s->way = NULL;
     s->note = "The float32 factor was not good enough to refine from: factorising in float64.";
-    *at = (struct step_report){.phase = "factorizing", .fraction = 0, .relative_residual = NAN};
-    return setup_wide(s, err);
+    const bool usable = s->kept.data != NULL;
+    *at = (struct step_report){.phase = "factorizing",
+                               .fraction = 0,
+                               .relative_residual = usable ? s->kept_residual : (double)NAN,
+                               .usable = usable};
+    const int w = setup_wide(s, err);
+    return usable && w == -ERR_NO_MEMORY ? stand_kept(s, at) : w;
 }
 
 static int step_narrow(struct solver *s, struct step_report *at, struct err *err)
@@ -177,16 +220,33 @@ static int step_narrow(struct solver *s, struct step_report *at, struct err *err
     return r;
 }
 
+static int step_wide(struct solver *s, struct step_report *at, struct err *err)
+{
+    if (s->way == NULL) {
+        return stand_kept(s, at);
+    }
+    const int r = s->ops->step(s->way, at, err);
+    if (at->usable) {
+        s->p.be->ops->mat_free(s->p.be, &s->kept);
+    } else if (s->kept.data != NULL) {
+        at->usable = true;
+        at->relative_residual = s->kept_residual;
+        return r == -ERR_NO_MEMORY ? stand_kept(s, at) : r;
+    }
+    return r;
+}
+
 static int step(struct solver *s, struct step_report *ret, struct err *err)
 {
-    const int r = s->narrow ? step_narrow(s, ret, err) : s->ops->step(s->way, ret, err);
+    const int r = s->narrow ? step_narrow(s, ret, err) : step_wide(s, ret, err);
     ret->note = s->note;
     return r;
 }
 
 static int coef(struct solver *s, const struct mat *A, struct err *err)
 {
-    return s->ops->coef(s->way, A, err);
+    return s->kept.data != NULL ? s->p.be->ops->copy(s->p.be, &s->kept, A, err)
+                                : s->ops->coef(s->way, A, err);
 }
 
 const struct solver_ops solver_cholesky_ops = {
