@@ -13,7 +13,8 @@
 
 struct certificate {
     double residual; /* exact, or an estimate */
-    double bound;    /* of the truth: the residual itself, or above it with 99 % confidence */
+    double bound;    /* of the truth: the residual itself, or above it with 99 % confidence; NaN
+                        when none is known */
     bool sampled;
 };
 

@@ -218,7 +218,8 @@ static int look_closely(struct sampled *s, const struct kernel *kernel, const st
 
 /* ---- estimate and bound ---- */
 
-/* The largest r_ij^2 / p_i to reckon with in column j. */
+/* The largest r_ij^2 / p_i to reckon with in column j; NaN when a rough residual is: where float32
+ * kernel values overflow nothing is known of the rows that were not drawn. */
 static double range(const struct sampled *s, int64_t j)
 {
     const int64_t n = s->p->n;
@@ -231,6 +232,9 @@ static double range(const struct sampled *s, int64_t j)
     }
     for (int64_t i = 0; i < n; i++) {
         const double scale = fabs(s->rough[i + j * n]) + rms;
+        if (!isfinite(scale)) {
+            return NAN;
+        }
         largest = fmax(largest, scale * scale / s->p_row[i]);
     }
     return 4.0 * worst * worst * largest;
@@ -258,15 +262,20 @@ static void judge_column(const struct sampled *s, int64_t j, double *ret_residua
     *ret_bound = sqrt(mean + above) / y;
 }
 
+/* fmax would pass over a NaN. */
+static double larger(double a, double b)
+{
+    return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b);
+}
+
 static void judge(const struct sampled *s, struct certificate *ret)
 {
     *ret = (struct certificate){.sampled = true};
     for (int64_t j = 0; j < s->p->t; j++) {
         double residual, bound;
         judge_column(s, j, &residual, &bound);
-        const bool bad = isnan(residual) || isnan(ret->residual);
-        ret->residual = bad ? (double)NAN : fmax(ret->residual, residual);
-        ret->bound = bad ? (double)NAN : fmax(ret->bound, bound);
+        ret->residual = larger(ret->residual, residual);
+        ret->bound = larger(ret->bound, bound);
     }
 }
 
