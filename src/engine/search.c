@@ -226,6 +226,10 @@ static int try_pair(struct search *s, struct ridge_path *path, int64_t l, double
     *point = (struct search_point){regularization, bandwidth, metrics_none()};
     if (ridge_path_defined(path, ridge)) {
         int r = left_out(s, path, l, ridge, err);
+        if (r == -ERR_NOT_POSITIVE_DEFINITE) {
+            result->count++; /* a fold's matrix, for rounding: the pair has no metrics */
+            return 0;
+        }
         for (int64_t k = 0; r == 0 && k < s->n * s->t; k++) {
             s->R[k] = s->Y[k] - s->R[k];
         }
@@ -357,11 +361,20 @@ static int nothing_found(const struct search_result *r, struct err *err)
                   r->count, search_metric_name(r->metric));
 }
 
+/* So many that one decomposition can be expected to end within the time budget. */
+static int64_t rows_in_time(double time_budget_s)
+{
+    const double rows = floor(cbrt(SEARCH_RATE * time_budget_s / 9.0));
+    return rows < SEARCH_ROWS_MIN ? SEARCH_ROWS_MIN : rows < 1e9 ? (int64_t)rows : INT64_MAX;
+}
+
 int search_run(const struct search_task *task, struct search_result *ret, double *ret_coef,
                struct err *err)
 {
     const struct fit_data *data = task->data;
-    const int64_t rows = data->n < task->spec->max_rows ? data->n : task->spec->max_rows;
+    const int64_t in_time = rows_in_time(task->time_budget_s);
+    const int64_t most = in_time < task->spec->max_rows ? in_time : task->spec->max_rows;
+    const int64_t rows = data->n < most ? data->n : most;
     const bool classes = data->columns.task == TASK_CLASSIFICATION;
     *ret = (struct search_result){
         .best = -1,

@@ -4,17 +4,25 @@
  * bandwidth (ridge_path.h). Leave one out, or folds drawn from the seed.
  *
  * Of more than `max_rows` training rows a sample of so many is drawn from the seed; a
- * regularization found there is used a row on all of them. Means and scales are those of all
+ * regularization found there is used a row on all of them. A decomposition cannot be interrupted,
+ * so the sample is smaller where one of them would take longer than the job's time budget by a
+ * careful guess (SEARCH_RATE), down to SEARCH_ROWS_MIN rows. Means and scales are those of all
  * training rows, and a left-out row is predicted with the absolute ridge of the whole (sample).
  *
  * The pair with the best metric wins, the larger regularization of equal ones. A pair whose matrix
- * is not positive definite beyond rounding has no metrics and cannot win.
+ * is not positive definite beyond rounding, or one of whose folds cannot be factorised for
+ * rounding, has no metrics and cannot win.
  */
 #pragma once
 
 #include "engine/fit_data.h"
 #include "engine/solve.h"
 #include "wire/search.h"
+
+/* Multiplications a second that a decomposition of 9 n^3 is reckoned to make: about a third of what
+ * one core with 256-bit vectors does. */
+#define SEARCH_RATE 1e10
+#define SEARCH_ROWS_MIN 100
 
 struct search_point {
     double regularization;

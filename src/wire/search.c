@@ -23,7 +23,7 @@ static const struct param_def search_params[] = {
         .key = "max_rows",
         .type = PARAM_INT,
         .min = 100,
-        .max = 20000,
+        .max = 12000, /* seven minutes of one core a bandwidth */
         .fallback = "4000",
         .help = "Of more training rows than these a sample is searched.",
     },

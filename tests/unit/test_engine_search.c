@@ -241,6 +241,71 @@ static void test_a_sample_of_many_rows(void **state)
     fixture_dataset_free(ds);
 }
 
+/* A decomposition cannot be interrupted: rows are as many as fit into the time by a careful guess.
+ */
+static void test_a_sample_that_fits_the_time(void **state)
+{
+    (void)state;
+    struct dataset *ds = waves(400, 0.3, 4);
+    struct fit_result result;
+    const int64_t rows = (int64_t)cbrt(SEARCH_RATE * 2e-3 / 9.0);
+    assert_true(rows > SEARCH_ROWS_MIN && rows < 320);
+    model_free(fit_well("'kernel':'matern52','search':{'regularization':[1e-3,1]},"
+                        "'stop':{'time_budget_s':2e-3}",
+                        ds, "of the 320 training rows", &result));
+    assert_true(result.search.sampled);
+    assert_int_equal(result.search.rows, rows);
+    model_free(fit_well("'kernel':'matern52','search':{'regularization':[1e-3,1]},"
+                        "'stop':{'time_budget_s':1e-6}",
+                        ds, "a sample of 100 of", &result));
+    model_free(fit_well("'kernel':'matern52','search':{'regularization':[1e-3,1]},"
+                        "'stop':{'time_budget_s':1}",
+                        ds, "", &result));
+    assert_false(result.search.sampled);
+    fixture_dataset_free(ds);
+}
+
+static const struct backend_ops *real_ops;
+static int64_t factors;
+
+static int potrf_but_once(struct backend *be, const struct mat *A, double min_pivot,
+                          int64_t *ret_column, struct err *err)
+{
+    return factors++ == 2 ? err_set(err, ERR_NOT_POSITIVE_DEFINITE, "Rounding.")
+                          : real_ops->potrf(be, A, min_pivot, ret_column, err);
+}
+
+/* A fold that cannot be factorised costs its pair, not the job. */
+static void test_a_fold_that_fails(void **state)
+{
+    (void)state;
+    struct dataset *ds = waves(60, 0.1, 12);
+    struct backend *be = fixture_backend();
+    real_ops = be->ops;
+    struct backend_ops ops = *real_ops;
+    ops.potrf = potrf_but_once;
+    factors = 0;
+    be->ops = &ops;
+    struct job_spec *spec = fixture_spec_read(
+        "'kernel':'gaussian','search':{'regularization':[1e-3,1e-2,1e-1],'folds':4}");
+    struct story story = {.cancel_at = -1};
+    const struct solve_control control = {.context = &story, .now = story_now};
+    const struct fit_input in = {.train = ds};
+    struct model *m = NULL;
+    struct fit_result result;
+    struct err err;
+    assert_int_equal(fit_run(be, spec, &in, &control, &m, &result, &err), 0);
+    assert_int_equal(result.search.count, 3);
+    assert_true(isnan(result.search.points[0].metrics.rmse));
+    assert_true(isfinite(result.search.points[1].metrics.rmse));
+    assert_true(result.search.best > 0);
+    model_free(m);
+    job_spec_free(spec);
+    be->ops = real_ops;
+    backend_close(be);
+    fixture_dataset_free(ds);
+}
+
 static void test_other_solvers_take_the_pair(void **state)
 {
     (void)state;
@@ -406,6 +471,8 @@ static void test_no_memory_anywhere(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_metrics_are_those_of_refits), cmocka_unit_test(test_folds),
+          cmocka_unit_test(test_a_sample_that_fits_the_time),
+          cmocka_unit_test(test_a_fold_that_fails),
           cmocka_unit_test(test_the_model_is_the_best_pair),
           cmocka_unit_test(test_a_sample_of_many_rows),
           cmocka_unit_test(test_other_solvers_take_the_pair), cmocka_unit_test(test_classification),

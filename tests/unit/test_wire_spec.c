@@ -220,14 +220,14 @@ static void test_search(void **state)
     job_spec_free(s);
 
     s = accept(HEAD ",\"search\":{\"bandwidth\":[0.5,2],\"regularization\":[3,1e-5,2],"
-                    "\"metric\":\"auc\",\"folds\":7,\"max_rows\":20000}}");
+                    "\"metric\":\"auc\",\"folds\":7,\"max_rows\":12000}}");
     assert_int_equal(s->search.regularizations, 3);
     assert_same_bits(s->search.regularization[1], 1e-5);
     assert_int_equal(s->search.bandwidths, 2);
     assert_same_bits(s->search.bandwidth[1], 2);
     assert_int_equal(s->search.metric, SEARCH_AUC);
     assert_int_equal(s->search.folds, 7);
-    assert_int_equal(s->search.max_rows, 20000);
+    assert_int_equal(s->search.max_rows, 12000);
     job_spec_free(s);
 }
 
