@@ -286,13 +286,24 @@ static int evaluate(void *context, const struct mat *A, struct metrics *ret, str
     return r == 0 ? fit_data_metrics(&f->data, f->predicted, ret, err) : r;
 }
 
+/* Points that the kernel's bandwidth takes out of the range of numbers are the bandwidth's fault.
+ */
+static int make_points(struct fit *f, const struct rows *rows, struct points **ret, struct err *err)
+{
+    const int r = f->be->ops->points_new(f->be, &f->kernel, rows->dtype, rows, ret, err);
+    if (r == -ERR_INVALID && err != NULL && err->pointer[0] == '\0') {
+        snprintf(err->pointer, sizeof(err->pointer), "#/kernel/bandwidth");
+    }
+    return r;
+}
+
 /* Points, right-hand sides and room for the answer on the backend. */
 static int upload(struct fit *f, struct err *err)
 {
     const struct backend_ops *o = f->be->ops;
     const struct fit_data *data = &f->data;
     const struct rows train = fit_data_train(data), test = fit_data_test(data);
-    int r = o->points_new(f->be, &f->kernel, data->dtype, &train, &f->X, err);
+    int r = make_points(f, &train, &f->X, err);
     if (r == 0) {
         r = o->mat_new(f->be, f->vectors, data->n, data->t, &f->Y, err);
     }
@@ -313,7 +324,7 @@ static int upload(struct fit *f, struct err *err)
     if (f->predicted == NULL) {
         return err_no_memory(err);
     }
-    r = o->points_new(f->be, &f->kernel, data->dtype, &test, &f->X_test, err);
+    r = make_points(f, &test, &f->X_test, err);
     return r == 0 ? o->mat_new(f->be, f->vectors, data->m, data->t, &f->P, err) : r;
 }
 

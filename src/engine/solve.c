@@ -352,6 +352,17 @@ static bool cancelled_certificate(void *context)
     return cancelled(d);
 }
 
+/* After a breakdown: coefficients with a larger residual than none at all make no model. */
+static int worse_than_nothing(double residual, struct err *err)
+{
+    err_at(err, ERR_NOT_POSITIVE_DEFINITE, "#/kernel",
+           "The iteration met a direction of non-positive curvature, and its relative residual is "
+           "%.3g: the regularized kernel matrix is not positive definite in this precision. Raise "
+           "`regularization`, take a higher precision, or choose a positive definite kernel.",
+           residual);
+    return REASON_NOT_POSITIVE_DEFINITE;
+}
+
 /* Coefficients into A, the certificate, the metrics. Returns the reason, corrected by what the
  * certificate says. */
 static int conclude(struct drive *d, int reason, const struct kernel *kernel,
@@ -367,6 +378,9 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     }
     if (r == 0 && !isfinite(found.residual)) {
         r = err_set(err, ERR_DIVERGED, "The coefficients hold infinity or NaN.");
+    }
+    if (r == 0 && reason == REASON_BREAKDOWN && found.residual > 1) {
+        return worse_than_nothing(found.residual, err);
     }
     if (r == 0 && d->evaluator != NULL) {
         r = evaluate(d, err);

@@ -459,6 +459,7 @@ static void test_bad_combinations(void **state)
                  {"'test':{'mask':'x0'}", "#/test/mask"},
                  {"'test':{'mask':'nope'}", "#/test/mask"},
                  {"'kernel':{'name':'gaussian','bandwidth':[1,2]}", "#/kernel/bandwidth"},
+                 {"'kernel':{'name':'gaussian','bandwidth':1e-320}", "#/kernel/bandwidth"},
                  {"'test':{'dataset':'ds_01HZXW5GQ0ABCDEFGHJKMNPQRT'}", "#/test/dataset"}};
     struct dataset *ds = smooth(30, 10);
     struct backend *be = fixture_backend();
