@@ -129,10 +129,15 @@ static void test_gives_way_to_float64(void **state)
 
 static const struct backend_ops *real_ops;
 
-/* No float64 matrix of all pairs. */
+static bool no_vectors;
+
+/* No float64 matrix of all pairs, and no more vectors once that is said. */
 static int new_but_no_square(struct backend *be, enum dtype dtype, int64_t rows, int64_t cols,
                              struct mat *ret, struct err *err)
 {
+    if (no_vectors && cols == 1 && rows > 100) {
+        return err_no_memory(err);
+    }
     return dtype == DTYPE_F64 && rows == cols && rows > 100
                ? err_no_memory(err)
                : real_ops->mat_new(be, dtype, rows, cols, ret, err);
@@ -205,6 +210,23 @@ static void test_keeps_what_was_refined(void **state)
         f.be->ops = real_ops;
         assert_int_equal(f.be->bytes, bytes);
     }
+    struct solver *s = NULL;
+    struct step_report at = {.fraction = 0};
+    f.be->ops = &poor;
+    must(o->setup(&f.problem, &options, &s, &err));
+    int end = 0;
+    for (int k = 0; end == 0 && k < 10000; k++) {
+        struct err why;
+        no_vectors = at.usable;
+        end = o->step(s, &at, &why);
+    }
+    no_vectors = false;
+    assert_true(end > 0 && at.usable && at.note == NULL);
+    must(o->coef(s, &f.A, &err));
+    must(real_ops->mat_get(f.be, &f.A, A, f.n, &err));
+    assert_true(host_residual(&f, M, A) < 1e-6);
+    o->teardown(s);
+    f.be->ops = real_ops;
     mem_free(M);
     mem_free(A);
     fixture_deinit(&f);

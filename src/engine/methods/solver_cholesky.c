@@ -188,6 +188,9 @@ static int start_wide(struct solver *s, int r, struct step_report *at, struct er
         return r != 0 ? r : REASON_STAGNATED;
     }
     const int kept = keep(s, at, err);
+    if (kept == -ERR_NO_MEMORY && s->kept.data == NULL) {
+        return r != 0 ? r : REASON_STAGNATED; /* still to be had from the narrow way */
+    }
     if (kept < 0) {
         return kept;
     }
