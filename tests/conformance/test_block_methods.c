@@ -365,7 +365,147 @@ static void test_tiny_ridge(void **state)
     check_awkward(*state, &spec, false, 1e-6, 600);
 }
 
+/* About 750 steps; a mu of a quarter of the guess (solver_skotch.c), too large for fixed exact
+ * blocks, takes twice as many. */
+static void test_momentum_on_a_hard_problem(void **state)
+{
+    static const struct variant v = {"askotch", "{\"block_size\": 60}"};
+    const struct fixture_spec spec = {.kernel = KERNEL_LAPLACIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 300,
+                                      .d = 3,
+                                      .t = 1,
+                                      .lambda = 1e-4};
+    struct fixture f;
+    fixture_init(&f, *state, &spec);
+    const struct solve_outcome out = run(&f, &v, 1e-4, 1000);
+    assert_int_equal(out.reason, REASON_CONVERGED);
+    fixture_deinit(&f);
+}
+
+/* ---- states that no run can have saved ---- */
+
+static const int64_t sound_counters[] = {17, 3, 1, 4, 0, 1};
+enum { COUNTERS = sizeof(sound_counters) / sizeof(*sound_counters) };
+
+struct corruption {
+    int which;
+    int64_t value;
+};
+
+/* What askotch2 saves of one column after 17 steps, but for the counters. */
+static struct state *altered(struct fixture *f, const struct variant *v, const int64_t *counters)
+{
+    const struct solver_ops *ops = solver_find(v->solver);
+    struct solver *s = advance(f, v, NULL, 17);
+    struct state *from = state_new(), *to = state_new();
+    assert_non_null(from);
+    assert_non_null(to);
+    must(ops->save(s, from, &err));
+    static const char *const reals[] = {"relative", "mean", "bias", "best", "value", "slope"};
+    static const char *const mats[] = {"E", "V"};
+    double numbers[1], alpha[1];
+    int64_t draws[4], frozen[1];
+    for (int i = 0; i < 6; i++) {
+        must(state_get_reals(from, reals[i], numbers, 1, &err));
+        must(state_put_reals(to, reals[i], numbers, 1, &err));
+    }
+    for (int i = 0; i < 2; i++) {
+        must(state_get_mat(from, mats[i], f->be, &f->A, &err));
+        must(state_put_mat(to, mats[i], f->be, &f->A, &err));
+    }
+    must(state_get_reals(from, "alpha", alpha, 1, &err));
+    must(state_put_reals(to, "alpha", alpha, 1, &err));
+    must(state_get_ints(from, "draws", draws, 4, &err));
+    must(state_put_ints(to, "draws", draws, 4, &err));
+    must(state_get_ints(from, "frozen", frozen, 1, &err));
+    must(state_put_ints(to, "frozen", frozen, 1, &err));
+    must(state_put_ints(to, "counters", counters, COUNTERS, &err));
+    state_free(from);
+    ops->teardown(s);
+    return to;
+}
+
+/* What load says of a state with these counters. */
+static int load_counters(struct fixture *f, const struct variant *v, const int64_t *counters)
+{
+    const struct solver_ops *ops = solver_find(v->solver);
+    const struct solver_options options = variant_options(v, 1e-14);
+    struct state *kept = altered(f, v, counters);
+    struct solver *s = NULL;
+    must(ops->setup(&f->problem, &options, &s, &err));
+    struct err refusal;
+    const int r = ops->load(s, kept, &refusal);
+    ops->teardown(s);
+    state_free(kept);
+    return r;
+}
+
+static void test_impossible_counters_are_refused(void **state)
+{
+    static const struct variant v = {"askotch2", "{\"block_size\": 40}"}; /* 5 blocks a pass */
+    static const struct corruption wrong[] = {{0, -1}, {1, -1}, {1, 18}, {2, -1}, {2, 5},  {3, -1},
+                                              {3, 6},  {4, -1}, {4, 4},  {5, 2},  {5, -1}, {0, 2}};
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 170,
+                                      .d = 2,
+                                      .t = 1,
+                                      .lambda = 1e-3};
+    struct fixture f;
+    fixture_init(&f, *state, &spec);
+    int64_t counters[COUNTERS];
+    assert_int_equal(load_counters(&f, &v, sound_counters), 0);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        memcpy(counters, sound_counters, sizeof(counters));
+        counters[wrong[i].which] = wrong[i].value;
+        assert_int_equal(load_counters(&f, &v, counters), -ERR_CORRUPT);
+    }
+    fixture_deinit(&f);
+}
+
 /* ---- draws by leverage scores ---- */
+
+/* More rows than a piece: the core, two pieces of scores, four trial blocks, none of them a step
+ * of the iteration; thrown away at any point nothing is left behind. */
+static void test_leverage_comes_in_pieces(void **state)
+{
+    enum { PIECES = 7 };
+    static const struct variant v = {"askotch2",
+                                     "{\"block_size\": 40, \"sampling\": \"leverage\"}"};
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 4100,
+                                      .d = 2,
+                                      .t = 1,
+                                      .lambda = 1e-3};
+    struct fixture f;
+    fixture_init(&f, *state, &spec);
+    const struct solver_ops *ops = solver_find(v.solver);
+    const struct solver_options options = variant_options(&v, 1e-8);
+    for (int stop = 0; stop <= PIECES; stop++) {
+        struct solver *s = NULL;
+        struct step_report at = {.iteration = 0};
+        double before = -1.0;
+        must(ops->setup(&f.problem, &options, &s, &err));
+        for (int i = 0; i < stop; i++) {
+            must(ops->step(s, &at, &err));
+            assert_string_equal(at.phase, "preconditioner");
+            assert_int_equal(at.iteration, 0);
+            assert_true(at.fraction >= before && at.fraction <= 0.1);
+            before = at.fraction;
+        }
+        if (stop == PIECES) {
+            must(ops->step(s, &at, &err));
+            assert_int_equal(at.iteration, 1);
+        }
+        ops->teardown(s);
+    }
+    fixture_deinit(&f);
+}
 
 /* Rows in a heap but for the last, which stands alone. */
 static void init_lonely(struct fixture *f, struct backend *be)
@@ -431,6 +571,9 @@ static void test_leverage_draws(void **state)
     init_lonely(&f, *state);
     struct leverage l;
     must(leverage_init(&l, &f.problem, DRAWS, &err));
+    while (!leverage_ready(&l)) {
+        must(leverage_build(&l, &err));
+    }
     double sum = 0;
     for (int64_t i = 0; i < f.n; i++) {
         sum += l.included[i];
@@ -458,4 +601,6 @@ TEST_MAIN(on_device(test_every_variant_kernel_and_precision), on_device(test_abl
           on_device(test_saved_states_go_on_to_the_same_bits), on_device(test_warm_start),
           on_device(test_residual_of_a_start), on_device(test_awkward_problems),
           on_device(test_tiny_ridge), on_device(test_step_of_a_sketch),
+          on_device(test_momentum_on_a_hard_problem),
+          on_device(test_impossible_counters_are_refused), on_device(test_leverage_comes_in_pieces),
           on_device(test_leverage_draws))

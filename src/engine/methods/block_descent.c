@@ -476,6 +476,17 @@ static int put_flags(const struct block_descent *d, struct state *to, struct err
     return rc == 0 ? state_put_ints(to, "counters", counters, COUNTERS, err) : rc;
 }
 
+/* Whether a run with d's pass and window can have saved these. */
+static bool possible(const struct block_descent *d, const int64_t counters[COUNTERS])
+{
+    const int64_t iteration = counters[0], since_check = counters[1], since_restart = counters[2];
+    const int64_t averaged = counters[3], stale_checks = counters[4], checked = counters[5];
+    return iteration >= 0 && since_check >= 0 && since_check <= iteration && since_restart >= 0 &&
+           since_restart <= iteration && (!d->accelerated || since_restart < d->pass) &&
+           averaged >= 0 && averaged <= iteration && averaged <= d->window && stale_checks >= 0 &&
+           stale_checks <= STALE_CHECKS && (checked == 1 || (checked == 0 && stale_checks == 0));
+}
+
 static int get_flags(struct block_descent *d, const struct state *from, struct err *err)
 {
     int64_t counters[COUNTERS];
@@ -488,7 +499,15 @@ static int get_flags(struct block_descent *d, const struct state *from, struct e
     if (rc < 0) {
         return rc;
     }
+    if (!possible(d, counters)) {
+        return err_set(err, ERR_CORRUPT,
+                       "The state's array \"counters\" has numbers that no run can reach.");
+    }
     for (int64_t j = 0; j < d->p.t; j++) {
+        if (frozen[j] != 0 && frozen[j] != 1) {
+            return err_set(err, ERR_CORRUPT,
+                           "The state's array \"frozen\" has numbers other than 0 and 1.");
+        }
         d->frozen[j] = frozen[j] != 0;
     }
     d->iteration = counters[0];

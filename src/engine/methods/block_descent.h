@@ -22,9 +22,10 @@
  * `residual_every` passes. Only it decides about convergence; a column that has converged stays as
  * it is.
  *
- * Restart. Where the sum of G'(V - E) over a pass is positive, momentum points uphill, and a
- * column's V and E go back to W (O'Donoghue and Candes, arXiv:1204.3982, with block gradients);
- * likewise where f has risen between two true residuals, which give f for nothing.
+ * Restart. Where the sum of G'(V - E) over as many steps as make a pass (each block's as it is, not
+ * weighted by its chance) is positive, momentum points uphill, and a column's V and E go back to W
+ * (O'Donoghue and Candes, arXiv:1204.3982, with block gradients); likewise where f has risen
+ * between two true residuals, which give f for nothing.
  *
  * Stops: CONVERGED by the true residual. STAGNATED: STALE_CHECKS true residuals in a row, none of
  * them below 0.9 of its column's best so far, all within 3 times the rounding error of the
@@ -64,7 +65,7 @@ struct block_descent {
     double *bias;                /* true residual / estimate at the last check */
     double *best;                /* smallest true relative residual */
     double *value;               /* f at the last check, +infinity before */
-    double *slope;               /* sum of weighted G_j'(V_j - E_j) */
+    double *slope;               /* sum of G_j'(V_j - E_j), not weighted */
     double *dots, *more, *a, *b; /* work */
 
     struct mat E, V, W, R; /* n x t; V only with momentum */
@@ -102,4 +103,5 @@ bool block_descent_done(const struct block_descent *d);       /* every column is
 double block_descent_residual(const struct block_descent *d); /* largest relative; NaN: unknown */
 int block_descent_coef(struct block_descent *d, const struct mat *A, struct err *err);
 int block_descent_save(const struct block_descent *d, struct state *to, struct err *err);
+/* Numbers that no run can have saved are -ERR_CORRUPT. */
 int block_descent_load(struct block_descent *d, const struct state *from, struct err *err);

@@ -8,8 +8,10 @@
 
 enum { LEVERAGE_ROWS = 4096, BISECTIONS = 40 };
 
-struct work {
+struct leverage_work {
     const struct problem *p;
+    bool factored;
+    int64_t scored; /* points, from the first */
     int64_t m;
     int64_t *J;      /* [m] */
     struct mat core; /* m x m: the factor of K_JJ + ridge (m/n) I, float64 */
@@ -18,28 +20,33 @@ struct work {
     double *host; /* [LEVERAGE_ROWS] */
 };
 
-void leverage_deinit(struct leverage *l)
+/* Accepts NULL and one half made. */
+static struct leverage_work *work_free(struct leverage_work *w)
 {
-    l->cumulative = mem_free(l->cumulative);
-    l->included = mem_free(l->included);
-    l->taken = mem_free(l->taken);
-}
-
-static void work_deinit(struct work *w)
-{
+    if (w == NULL) {
+        return NULL;
+    }
     struct backend *be = w->p->be;
     be->ops->mat_free(be, &w->core);
     be->ops->mat_free(be, &w->C);
     be->ops->mat_free(be, &w->diagonal);
     mem_free(w->J);
     mem_free(w->host);
+    return mem_free(w);
 }
 
-static int work_init(struct work *w, const struct problem *p, struct err *err)
+void leverage_deinit(struct leverage *l)
+{
+    l->cumulative = mem_free(l->cumulative);
+    l->included = mem_free(l->included);
+    l->taken = mem_free(l->taken);
+    l->work = work_free(l->work);
+}
+
+static int work_init(struct leverage_work *w, const struct problem *p, struct err *err)
 {
     struct backend *be = p->be;
     struct rng rng = rng_new(p->seed, RNG_CENTERS);
-    w->p = p;
     w->m = (int64_t)ceil(sqrt((double)p->n));
     w->J = mem_array((size_t)w->m, sizeof(*w->J));
     w->host = mem_array(LEVERAGE_ROWS, sizeof(double));
@@ -60,7 +67,7 @@ static double effective_ridge(const struct problem *p)
     return fmax(p->ridge, (double)FLT_EPSILON * (double)p->n);
 }
 
-static int factor_core(struct work *w, struct err *err)
+static int factor_core(struct leverage_work *w, struct err *err)
 {
     const struct problem *p = w->p;
     const struct backend_ops *o = p->be->ops;
@@ -80,7 +87,8 @@ static int factor_core(struct work *w, struct err *err)
 }
 
 /* Scores of points first .. first+count-1 into ret. */
-static int score_rows(struct work *w, int64_t first, int64_t count, double *ret, struct err *err)
+static int score_rows(struct leverage_work *w, int64_t first, int64_t count, double *ret,
+                      struct err *err)
 {
     const struct problem *p = w->p;
     const struct backend_ops *o = p->be->ops;
@@ -103,21 +111,6 @@ static int score_rows(struct work *w, int64_t first, int64_t count, double *ret,
         const double score = (ret[i] - w->host[i]) / effective_ridge(p);
         ret[i] = fmin(fmax(score, DBL_MIN), 1.0);
     }
-    return rc;
-}
-
-static int score_all(const struct problem *p, double *ret, struct err *err)
-{
-    struct work w = {0};
-    int rc = work_init(&w, p, err);
-    if (rc == 0) {
-        rc = factor_core(&w, err);
-    }
-    for (int64_t first = 0; rc == 0 && first < p->n; first += LEVERAGE_ROWS) {
-        const int64_t count = p->n - first < LEVERAGE_ROWS ? p->n - first : LEVERAGE_ROWS;
-        rc = score_rows(&w, first, count, ret + first, err);
-    }
-    work_deinit(&w);
     return rc;
 }
 
@@ -151,19 +144,9 @@ static void set_included(struct leverage *l, const double *q)
     }
 }
 
-int leverage_init(struct leverage *l, const struct problem *p, int64_t draws, struct err *err)
+/* From scores in `cumulative` to running sums of the chances. */
+static void set_chances(struct leverage *l)
 {
-    *l = (struct leverage){.n = p->n, .draws = draws};
-    l->cumulative = mem_array((size_t)p->n, sizeof(double));
-    l->included = mem_array((size_t)p->n, sizeof(double));
-    l->taken = mem_zarray((size_t)p->n, sizeof(bool));
-    if (l->cumulative == NULL || l->included == NULL || l->taken == NULL) {
-        return err_no_memory(err);
-    }
-    const int rc = score_all(p, l->cumulative, err);
-    if (rc < 0) {
-        return rc;
-    }
     double total = 0, sum = 0;
     for (int64_t i = 0; i < l->n; i++) {
         total += l->cumulative[i];
@@ -176,7 +159,54 @@ int leverage_init(struct leverage *l, const struct problem *p, int64_t draws, st
         sum += l->cumulative[i];
         l->cumulative[i] = sum;
     }
+}
+
+int leverage_init(struct leverage *l, const struct problem *p, int64_t draws, struct err *err)
+{
+    *l = (struct leverage){.n = p->n, .draws = draws};
+    l->cumulative = mem_array((size_t)p->n, sizeof(double));
+    l->included = mem_array((size_t)p->n, sizeof(double));
+    l->taken = mem_zarray((size_t)p->n, sizeof(bool));
+    l->work = mem_zalloc(sizeof(*l->work));
+    if (l->work != NULL) {
+        l->work->p = p;
+    }
+    if (l->cumulative == NULL || l->included == NULL || l->taken == NULL || l->work == NULL) {
+        return err_no_memory(err);
+    }
+    return work_init(l->work, p, err);
+}
+
+int leverage_build(struct leverage *l, struct err *err)
+{
+    struct leverage_work *w = l->work;
+    if (!w->factored) {
+        const int rc = factor_core(w, err);
+        w->factored = rc == 0;
+        return rc;
+    }
+    const int64_t first = w->scored, left = l->n - first;
+    const int64_t count = left < LEVERAGE_ROWS ? left : LEVERAGE_ROWS;
+    const int rc = score_rows(w, first, count, l->cumulative + first, err);
+    if (rc != 0) {
+        return rc;
+    }
+    w->scored += count;
+    if (w->scored == l->n) {
+        set_chances(l);
+        l->work = work_free(w);
+    }
     return 0;
+}
+
+bool leverage_ready(const struct leverage *l)
+{
+    return l->work == NULL;
+}
+
+double leverage_fraction(const struct leverage *l)
+{
+    return l->work == NULL ? 1.0 : (double)l->work->scored / (double)l->n;
 }
 
 /* The first point whose running sum exceeds u. */

@@ -19,11 +19,13 @@
  *     of M^1/2 E_b[eta I_b P_b^-1 I_b'] M^1/2, M = K + ridge I. On M's smallest eigenvector, whose
  *     entries have the size n^-1/2, that is about ridge eta trace(P_b^-1) / n, measured on
  *     TRIAL_BLOCKS blocks before the first step. A quarter of it is taken: too small a mu is mended
- *     by restarts, too large a one is not.
+ *     by restarts, too large a one is not. (Blocks that are cut anew every pass bear this; the
+ *     fixed ones of solver_skotch.c need a smaller share.)
  *   - mu <= nu and mu nu <= 1, which the theory asks for, are enforced by lowering mu; at the same
  *     time mu >= MU_FLOOR / nu, so that ridge = 0 has a momentum at all.
  *   - Blocks are cut from a random order of the rows, a new one each pass, so that a pass meets
- *     every row once: a quarter fewer passes than independent blocks (sampling: uniform).
+ *     no row twice: a quarter fewer passes than independent blocks (sampling: uniform). The last
+ *     n mod b rows of an order, too few for a block, are left out of that pass.
  *   - Momentum restarts (block_descent.h), which makes too small a mu harmless.
  *   - Small blocks are solved exactly instead of by a sketch (block_precond.h).
  *   - A single block that holds all rows is solved and corrected until the residual is small
@@ -60,9 +62,12 @@ struct solver {
     uint64_t pass_position; /* of the random stream, before this pass was shuffled */
     bool built;
     int64_t b;
-    int64_t *index;  /* [b] */
-    double *chances; /* [b] */
-    double mu, nu;   /* NaN: to be found */
+    int64_t *index;   /* [b] */
+    double *chances;  /* [b] */
+    double mu, nu;    /* NaN: to be found */
+    int trials;       /* blocks that mu was measured on */
+    double trial_sum; /* of their trace(P^-1) / L */
+    struct rng trial_rng;
     double beta, gamma;
     double L;  /* of the present block */
     int ended; /* a positive reason, or 0 */
@@ -108,6 +113,7 @@ static int prepare(struct solver *s, const struct solver_options *options, struc
     s->sampling = s->b == n ? SAMPLING_UNIFORM : s->sampling;
     s->at = n;
     s->rng = rng_new(s->p.seed, RNG_SOLVER);
+    s->trial_rng = s->rng;
     s->rng.position = s->pass_position = first_position;
     s->index = mem_array((size_t)s->b, sizeof(*s->index));
     s->chances = mem_array((size_t)s->b, sizeof(*s->chances));
@@ -119,6 +125,9 @@ static int prepare(struct solver *s, const struct solver_options *options, struc
     const bool accelerated = param_bool(params, "accelerated") && s->b < n;
     int r = block_descent_init(&s->d, &s->p, options->tolerance, s->b, (n + s->b - 1) / s->b,
                                param_int(params, "residual_every"), accelerated, err);
+    if (r == 0 && s->sampling == SAMPLING_LEVERAGE) {
+        r = leverage_init(&s->scores, &s->p, s->b, err);
+    }
     return r == 0 ? block_precond_new(&s->p, params, s->b, &s->P, err) : r;
 }
 
@@ -189,52 +198,64 @@ static int draw(struct solver *s, struct err *err)
     return r;
 }
 
-/* A share of the mean over trial blocks of ridge trace(P^-1) / (n L). */
-static int measure_mu(struct solver *s, double *ret, struct err *err)
+/* trace(P^-1) / L of one more trial block. */
+static int try_block(struct solver *s, struct err *err)
 {
-    struct rng rng = rng_new(s->p.seed, RNG_SOLVER);
-    double sum = 0;
-    for (int i = 0; i < TRIAL_BLOCKS; i++) {
-        double L = 1, trace = 0;
-        int r = draw_uniform(s, &rng, err);
-        if (r == 0) {
-            r = block_precond_build(s->P, s->index, s->b, &L, err);
-        }
-        if (r == 0) {
-            r = block_precond_trace(s->P, &trace, err);
-        }
-        if (r != 0) {
-            return r;
-        }
-        sum += trace / L;
+    double L = 1, trace = 0;
+    int r = draw_uniform(s, &s->trial_rng, err);
+    if (r == 0) {
+        r = block_precond_build(s->P, s->index, s->b, &L, err);
     }
-    *ret = mu_share * s->p.ridge * sum / TRIAL_BLOCKS / (double)s->p.n;
-    return 0;
+    if (r == 0) {
+        r = block_precond_trace(s->P, &trace, err);
+    }
+    if (r == 0) {
+        s->trial_sum += trace / L;
+        s->trials++;
+    }
+    return r;
+}
+
+static int trials_wanted(const struct solver *s)
+{
+    return isnan(s->mu) && s->d.accelerated ? TRIAL_BLOCKS : 0;
 }
 
 /* mu, nu and what follows from them. */
-static int set_constants(struct solver *s, struct err *err)
+static void set_constants(struct solver *s)
 {
-    int r = isnan(s->mu) && s->d.accelerated ? measure_mu(s, &s->mu, err) : 0;
-    if (r != 0) {
-        return r;
+    if (trials_wanted(s) > 0) {
+        s->mu = mu_share * s->p.ridge * s->trial_sum / TRIAL_BLOCKS / (double)s->p.n;
     }
     s->nu = fmax(isnan(s->nu) ? (double)s->p.n / (double)s->b : s->nu, 1.0);
     s->mu = fmin(fmax(s->mu, mu_floor / s->nu), 1.0 / s->nu);
     s->beta = 1.0 - sqrt(s->mu / s->nu);
     s->gamma = 1.0 / sqrt(s->mu * s->nu);
     s->d.alpha = s->d.accelerated ? 1.0 / (1.0 + s->gamma * s->nu) : 0.0;
-    return 0;
 }
 
+/* One piece of what comes before the first step: a piece of the scores or a trial block. */
 static int build(struct solver *s, struct err *err)
 {
-    int r = s->sampling == SAMPLING_LEVERAGE ? leverage_init(&s->scores, &s->p, s->b, err) : 0;
-    if (r == 0) {
-        r = set_constants(s, err);
+    int r = 0;
+    if (!leverage_ready(&s->scores)) {
+        r = leverage_build(&s->scores, err);
+    } else if (s->trials < trials_wanted(s)) {
+        r = try_block(s, err);
     }
-    s->built = r == 0;
+    if (r == 0 && leverage_ready(&s->scores) && s->trials >= trials_wanted(s)) {
+        set_constants(s);
+        s->built = true;
+    }
     return r;
+}
+
+/* How much of what build makes is there. */
+static double built_fraction(const struct solver *s)
+{
+    const int wanted = trials_wanted(s);
+    const double tried = wanted > 0 ? (double)s->trials / wanted : 1.0;
+    return s->sampling == SAMPLING_LEVERAGE ? 0.5 * (leverage_fraction(&s->scores) + tried) : tried;
 }
 
 /* P for a fresh block; one that holds all rows stays as it is. */
@@ -277,7 +298,7 @@ static int step(struct solver *s, struct step_report *ret, struct err *err)
     }
     *ret = (struct step_report){
         .phase = building && r == 0 ? "preconditioner" : "iterating",
-        .fraction = building && r == 0 ? 0.0 : (double)NAN,
+        .fraction = building && r == 0 ? 0.1 * (s->built ? 1.0 : built_fraction(s)) : (double)NAN,
         .iteration = s->d.iteration,
         .relative_residual = block_descent_residual(&s->d),
         .usable = s->d.iteration > 0 || block_descent_done(&s->d),
