@@ -6,19 +6,8 @@
 
 #include "base/mem.h"
 #include "conformance/device.h"
+#include "conformance/precisions.h"
 #include "engine/memory.h"
-
-enum precision { F32, F64, MIXED, PRECISIONS };
-
-static enum dtype points_dtype(enum precision p)
-{
-    return p == F64 ? DTYPE_F64 : DTYPE_F32;
-}
-
-static enum dtype vector_dtype(enum precision p)
-{
-    return p == F32 ? DTYPE_F32 : DTYPE_F64;
-}
 
 /* A product Y <- K V of n points with themselves, in numbers that every precision holds. */
 struct fixture {

@@ -8,18 +8,7 @@
 
 #include "base/mem.h"
 #include "conformance/device.h"
-
-enum precision { F32, F64, MIXED, PRECISIONS };
-
-static enum dtype points_dtype(enum precision p)
-{
-    return p == F64 ? DTYPE_F64 : DTYPE_F32;
-}
-
-static enum dtype vector_dtype(enum precision p)
-{
-    return p == F32 ? DTYPE_F32 : DTYPE_F64;
-}
+#include "conformance/precisions.h"
 
 /* Numbers for K(P,Q); P is every other row of its points when `indexed`. */
 struct fixture {
