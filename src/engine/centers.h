@@ -1,0 +1,55 @@
+/*
+ * Selection of m centers Z for restricted models f(x) = sum_j k(x, z_j) b_j. A selector runs in
+ * steps, so that a long selection can be cancelled; what it gives depends on the task and its seed
+ * alone.
+ */
+#pragma once
+
+#include "engine/backend.h"
+#include "engine/row_source.h"
+#include "wire/param.h"
+
+struct center_task {
+    struct backend *be;
+    const struct kernel *kernel;
+    const struct row_source *rows; /* the training rows */
+    const struct row_source *file; /* the rows of a data set given as centers, or NULL */
+    int64_t count;                 /* m asked for; 0: the selector's own choice, where it has one */
+    double regularization;         /* lambda a row, of the job */
+    enum dtype dtype;              /* of dense matrices */
+    uint64_t seed;
+};
+
+/* The ridge path of BLESS: what each level drew. */
+struct center_level {
+    double lambda; /* a row */
+    int64_t count;
+    double effective_dimension; /* estimated at this lambda */
+};
+
+struct centers {
+    int64_t m, d;
+    enum dtype dtype;
+    void *points;    /* [m, d] row-major, standardised, distinct */
+    int64_t *rows;   /* [m] training row of each, ascending; NULL: free points */
+    double *weights; /* [m]: A of the sampling (paper 003), so that K_JJ A^-1 K_JJ estimates
+                        K_Jn K_nJ m / n; NULL: ones */
+    struct center_level *path; /* NULL: the selector has none */
+    int64_t levels;
+};
+void centers_deinit(struct centers *c); /* accepts a zeroed one */
+
+struct center_selection; /* each selector's own state */
+
+struct center_ops {
+    const char *name; /* as in wire/catalog.c */
+    int (*setup)(const struct center_task *task, const struct param_set *params,
+                 struct center_selection **ret, struct err *err);
+    /* 1: complete. 0: call again. Negative: -ERR_*. */
+    int (*step)(struct center_selection *s, double *ret_fraction, struct err *err);
+    int (*take)(struct center_selection *s, struct centers *ret, struct err *err); /* once */
+    void (*teardown)(struct center_selection *s); /* accepts NULL and half-built states */
+};
+
+const struct center_ops *center_find(const char *name); /* NULL when unknown */
+const struct center_ops *const *center_list(void);      /* NULL-terminated */
