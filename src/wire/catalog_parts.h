@@ -1,0 +1,15 @@
+/*
+ * The parts of the catalog, one file each: lists that end with a name of NULL. For catalog.c alone.
+ */
+#pragma once
+
+#include "wire/catalog.h"
+
+extern const struct method_def catalog_kernels[];
+extern const struct method_def catalog_solvers[];
+extern const struct method_def catalog_preconditioners[];
+
+/* Papers that several parts name. */
+#define ROBUST_PRECONDITIONING                                                                     \
+    "Díaz, Epperly, Frangella, Tropp, Webber: Robust, randomized preconditioning for kernel "     \
+    "ridge regression, arXiv:2304.12465"

@@ -1,0 +1,82 @@
+#include "wire/catalog_parts.h"
+
+#define RANK_PARAM                                                                                 \
+    {                                                                                              \
+        .key = "rank", .type = PARAM_INT, .min = 1, .max = 100000, .fallback = "\"auto\"",         \
+        .allow_auto = true,                                                                        \
+        .help = "Rank r of the approximation, at most the number n of training rows; auto: the "   \
+                "smaller of n and ceil(10 sqrt(n)), less where building would cost more than 100 " \
+                "iterations or an application more than an iteration, and halved until it takes "  \
+                "a third of the free memory.",                                                     \
+    }
+
+static const struct param_def rank_params[] = {
+    RANK_PARAM,
+    {.key = NULL},
+};
+
+static const struct param_def rpcholesky_params[] = {
+    RANK_PARAM,
+    {
+        .key = "block_size",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 10000,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Pivots drawn together; 1 is the method as published, more is faster on wide "
+                "machines.",
+    },
+    {.key = NULL},
+};
+
+#define RPCHOLESKY                                                                                 \
+    "Chen, Epperly, Tropp, Webber: Randomly pivoted Cholesky: Practical approximation of a "       \
+    "kernel "                                                                                      \
+    "matrix with few entry evaluations, arXiv:2207.06503; " ROBUST_PRECONDITIONING
+
+const struct method_def catalog_preconditioners[] = {
+    {
+        .name = "rpcholesky",
+        .title = "Randomly pivoted Cholesky",
+        .paper = RPCHOLESKY,
+        .help = "A low-rank approximation from r columns of the kernel matrix: n r^2 operations "
+                "and n r numbers of memory, once.",
+        .params = rpcholesky_params,
+    },
+    {
+        .name = "nystrom_uniform",
+        .title = "Nystrom approximation from uniform columns",
+        .paper = "Williams, Seeger: Using the Nystrom method to speed up kernel machines, NIPS "
+                 "2000; " ROBUST_PRECONDITIONING,
+        .help = "r columns of the kernel matrix drawn without looking at it: for data without "
+                "outliers or small clusters. n r^2 operations and n r numbers of memory, once.",
+        .params = rank_params,
+    },
+    {
+        .name = "nystrom_gaussian",
+        .title = "Nystrom approximation from products with Gaussian vectors",
+        .paper = "Frangella, Tropp, Udell: Randomized Nystrom preconditioning, SIAM J. Matrix "
+                 "Anal. Appl. 44, 2023, arXiv:2110.02820; " ROBUST_PRECONDITIONING,
+        .help = "The closest to the best approximation of its rank, and the dearest: all n^2 "
+                "kernel values once, n^2 r + 3 n r^2 operations, and n r numbers of memory, twice "
+                "that while it is built.",
+        .params = rank_params,
+    },
+    {
+        .name = "cholesky_greedy",
+        .title = "Greedily pivoted Cholesky",
+        .paper = "Harbrecht, Peters, Schneider: On the low-rank approximation by the pivoted "
+                 "Cholesky decomposition, Appl. Numer. Math. 62, 2012; " ROBUST_PRECONDITIONING,
+        .help = "The row with the largest residual comes next: finds outliers, and little else "
+                "while there are any. n r^2 operations and n r numbers of memory, once.",
+        .params = rank_params,
+    },
+    {
+        .name = "none",
+        .title = "The identity",
+        .paper = "",
+        .help = "Plain conjugate gradients; for well-conditioned systems and comparisons.",
+    },
+    {.name = NULL},
+};

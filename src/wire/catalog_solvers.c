@@ -1,0 +1,286 @@
+#include "wire/catalog_parts.h"
+
+static const char *const factor_choices[] = {"float64", "float32", NULL};
+
+static const struct param_def cholesky_params[] = {
+    {
+        .key = "factor",
+        .type = PARAM_CHOICE,
+        .choices = factor_choices,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Precision of the factor. float32 takes half the memory and about half the time, "
+                "and is refined to the precision of the solve; auto: float32 where that is the "
+                "faster way (n >= 4096, regularization >= 2^-23 max k(x,x), few features and "
+                "targets) or the only one that fits.",
+    },
+    {
+        .key = "block_size",
+        .type = PARAM_INT,
+        .min = 64,
+        .max = 4096,
+        .fallback = "512",
+        .help = "Columns factorised in one step; a job can be cancelled between steps.",
+    },
+    {.key = NULL},
+};
+
+static const struct param_def pcg_params[] = {
+    {
+        .key = "residual_every",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1e9,
+        .fallback = "50",
+        .help = "Iterations after which the residual is computed afresh, against the drift of the "
+                "recurrence; each costs one more product with the kernel matrix.",
+    },
+    {.key = NULL},
+};
+
+static const struct param_def eigenpro2_params[] = {
+    {
+        .key = "subsample",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 100000,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Rows s that the preconditioner is made from, at most the number n of training "
+                "rows; auto: 2,000 below 100,000 training rows, else 12,000.",
+    },
+    {
+        .key = "eigenvectors",
+        .type = PARAM_INT,
+        .min = 0,
+        .max = 2000,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help =
+            "Eigenvectors q of the subsample's kernel matrix that are flattened, at most s - 1; "
+            "0: plain stochastic gradient descent; auto: as many as make the critical batch "
+            "about s, at least 5 and at most 999.",
+    },
+    {
+        .key = "alpha",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1,
+        .min_exclusive = true,
+        .fallback = "0.95",
+        .help = "Exponent by which eigenvalues are flattened; below 1 to be safe against the "
+                "subsample's errors.",
+    },
+    {
+        .key = "batch_size",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1e9,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Rows of a batch, at most n; auto: the critical batch size, within "
+                "`batch_memory_mib`.",
+    },
+    {
+        .key = "learning_rate",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1e30,
+        .min_exclusive = true,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Step size eta, of which each row of a batch gets eta / batch_size; auto: by the "
+                "published formula. Halved by itself whenever the residual grows.",
+    },
+    {
+        .key = "batch_memory_mib",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1048576,
+        .fallback = "256",
+        .help = "Bound on the kernel values between a batch and the subsample, in MiB; bounds the "
+                "automatic batch size.",
+    },
+    {
+        .key = "residual_every",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1e9,
+        .fallback = "10",
+        .help = "Epochs after which the true residual is computed; each time costs at most one "
+                "more epoch.",
+    },
+    {.key = NULL},
+};
+
+static const char *const block_preconditioners[] = {"auto", "nystrom", "cholesky", "none", NULL};
+static const char *const dampings[] = {"damped", "regularization", NULL};
+static const char *const samplings[] = {"shuffled", "uniform", "leverage", NULL};
+
+/* What the block methods share. */
+#define BLOCK_PARAMS                                                                               \
+    {.key = "block_size",                                                                          \
+     .type = PARAM_INT,                                                                            \
+     .min = 1,                                                                                     \
+     .max = 32768,                                                                                 \
+     .fallback = "\"auto\"",                                                                       \
+     .allow_auto = true,                                                                           \
+     .help =                                                                                       \
+         "Rows b of a block, at most the number n of training rows; a block takes b^2 numbers "    \
+         "of memory. auto: 2 sqrt(n), at least 256 and at most 8192."},                            \
+        {.key = "block_preconditioner",                                                            \
+         .type = PARAM_CHOICE,                                                                     \
+         .choices = block_preconditioners,                                                         \
+         .fallback = "\"auto\"",                                                                   \
+         .help = "nystrom: a randomized sketch of the block's kernel matrix; cholesky: its exact " \
+                 "factor; none: plain block descent. auto: cholesky where that costs less than "   \
+                 "the sketch or little beside the kernel values, else nystrom."},                  \
+        {.key = "rank",                                                                            \
+         .type = PARAM_INT,                                                                        \
+         .min = 1,                                                                                 \
+         .max = 10000,                                                                             \
+         .fallback = "100",                                                                        \
+         .help = "Rank r of the Nystrom sketch, at most the block size."},                         \
+        {.key = "damping",                                                                         \
+         .type = PARAM_CHOICE,                                                                     \
+         .choices = dampings,                                                                      \
+         .fallback = "\"damped\"",                                                                 \
+         .help = "What the sketch is given as a multiple of the identity. regularization: n "      \
+                 "lambda; damped: that and the sketch's r-th eigenvalue."},                        \
+        {.key = "power_iterations",                                                                \
+         .type = PARAM_INT,                                                                        \
+         .min = 1,                                                                                 \
+         .max = 1000,                                                                              \
+         .fallback = "10",                                                                         \
+         .help = "Power iterations at most for the step size of a block."},                        \
+    {                                                                                              \
+        .key = "residual_every", .type = PARAM_INT, .min = 1, .max = 1e6, .fallback = "10",        \
+        .help = "Passes over the rows (n / b steps each) after which the true residual is "        \
+                "computed; it costs at most one pass more. Besides, it is computed whenever the "  \
+                "estimate from the blocks has reached the tolerance."                              \
+    }
+
+static const struct param_def skotch_params[] = {
+    BLOCK_PARAMS,
+    {.key = NULL},
+};
+
+static const struct param_def askotch2_params[] = {
+    BLOCK_PARAMS,
+    {
+        .key = "sampling",
+        .type = PARAM_CHOICE,
+        .choices = samplings,
+        .fallback = "\"shuffled\"",
+        .help = "How blocks are drawn. shuffled: every pass meets all rows, in a new random order; "
+                "uniform: each block afresh, as published; leverage: likewise, with half of the "
+                "chance in proportion to approximate ridge leverage scores.",
+    },
+    {
+        .key = "accelerated",
+        .type = PARAM_BOOL,
+        .fallback = "true",
+        .help = "Nesterov's momentum; false is Skotch, version 2.",
+    },
+    {
+        .key = "mu",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1e30,
+        .min_exclusive = true,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Strong convexity the momentum assumes, lowered to 1/nu where it is larger; auto: "
+                "measured on four blocks.",
+    },
+    {
+        .key = "nu",
+        .type = PARAM_REAL,
+        .min = 1,
+        .max = 1e30,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Spread of the blocks the momentum assumes; auto: n / b.",
+    },
+    {.key = NULL},
+};
+
+/* About 1000 passes over the rows at the usual block sizes, the work of 1000 iterations of pcg. */
+enum { BLOCK_ITERATIONS = 200000 };
+
+#define ASKOTCH                                                                                    \
+    "Rathore, Frangella, Yang, Dereziński, Udell: Have ASkotch: A neat solution for large-scale " \
+    "kernel ridge regression, arXiv:2407.10070"
+
+#define EIGENPRO2                                                                                  \
+    "Ma, Belkin: Kernel machines that adapt to GPUs for effective large batch training, "          \
+    "arXiv:1806.06144; Abedsoltan, Belkin, Pandit: Toward large kernel models, arXiv:2302.02605"
+
+const struct method_def catalog_solvers[] = {
+    {
+        .name = "auto",
+        .title = "Chosen by the size of the problem",
+        .paper = "",
+        .help =
+            "cholesky while its matrix fits into a quarter of the memory and it is the faster way, "
+            "else pcg.",
+    },
+    {
+        .name = "cholesky",
+        .title = "Cholesky factorisation of the full matrix",
+        .paper = "",
+        .help =
+            "Exact up to rounding, or refined to a hundredth of the tolerance. n^3/3 operations "
+            "and n^2 numbers of memory for n training rows, whatever the number of targets.",
+        .params = cholesky_params,
+    },
+    {
+        .name = "pcg",
+        .title = "Preconditioned conjugate gradients on the full matrix",
+        .paper = ROBUST_PRECONDITIONING,
+        .help = "One product with the kernel matrix, n^2 kernel values, an iteration; memory is "
+                "that of the preconditioner.",
+        .params = pcg_params,
+        .has_preconditioner = true,
+    },
+    {
+        .name = "askotch2",
+        .title = "Accelerated sketch-and-project, a fresh block of rows each step",
+        .paper = ASKOTCH,
+        .help = "An iteration is one block of b rows: b n kernel values. Memory: 4 numbers a row "
+                "and target, and b^2; for data too large for a preconditioner of all rows.",
+        .params = askotch2_params,
+        .max_iterations = BLOCK_ITERATIONS,
+    },
+    {
+        .name = "askotch",
+        .title = "Accelerated block coordinate descent on a fixed partition of the rows",
+        .paper = ASKOTCH,
+        .help = "Version 1 of askotch2, as first published: blocks are drawn by their smoothness, "
+                "which takes a sweep over all blocks first. Iterations and memory as askotch2's.",
+        .params = skotch_params,
+        .max_iterations = BLOCK_ITERATIONS,
+    },
+    {
+        .name = "skotch",
+        .title = "Block coordinate descent on a fixed partition of the rows",
+        .paper = ASKOTCH,
+        .help = "askotch without momentum, for comparisons.",
+        .params = skotch_params,
+        .max_iterations = BLOCK_ITERATIONS,
+    },
+    {
+        .name = "eigenpro2",
+        .title = "EigenPro 2.0: preconditioned stochastic gradient descent",
+        .paper = EIGENPRO2,
+        .help =
+            "Epochs of small batches, n^2 kernel values each and 4 n t numbers of memory. A few "
+            "epochs give the test error of rough kernels (laplacian) without regularization: "
+            "within 1 % of the exact one after 2 epochs on 16,000 rows of letter, pcg after "
+            "13 products. Smooth kernels with little regularization are for pcg: 45 epochs "
+            "against 2 products on 13,900 rows of bike, gaussian. A small residual takes "
+            "beta / (n regularization) epochs for a factor of e.",
+        .params = eigenpro2_params,
+    },
+    {.name = NULL},
+};
