@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#define PIECE_BYTES (32L << 20)  /* a thread's, between two looks whether to stop */
 #define TRIAL_BYTES (256L << 20) /* many times what most processors' caches hold */
 #define TRIAL_RUNS 2
 #define PRODUCTS 20 /* after which keeping values must have paid, their computation included */
@@ -146,7 +147,7 @@ static void fill_task(struct filler *f, const struct symmetric_task *t)
 }
 
 /* Tasks first .. end-1. */
-static int cache_fill(struct cache *c, const struct oracle *o, int64_t first, int64_t end,
+static int fill_piece(struct cache *c, const struct oracle *o, int64_t first, int64_t end,
                       struct err *err)
 {
     const size_t panel = (size_t)(o->ld * c->wide) * sizeof(double);
@@ -171,6 +172,22 @@ static int cache_fill(struct cache *c, const struct oracle *o, int64_t first, in
         }
     }
     return 0;
+}
+
+/* Likewise, with looks at be->stop between pieces. */
+static int cache_fill(struct backend *be, struct cache *c, const struct oracle *o, int64_t first,
+                      int64_t end, struct err *err)
+{
+    const size_t piece = (size_t)o->threads * PIECE_BYTES;
+    int rc = 0;
+    for (int64_t next = first; rc == 0 && first < end; first = next) {
+        while (next < end && c->at[next] - c->at[first] < piece) {
+            next++;
+        }
+        rc = be->stop != NULL ? be->stop(be->stop_context, err) : 0;
+        rc = rc == 0 ? fill_piece(c, o, first, next, err) : rc;
+    }
+    return rc;
 }
 
 /* ---- whether it pays ---- */
@@ -232,12 +249,12 @@ static int cache_build(struct backend *be, struct cache *c, const struct points 
     if (rc == 0 && c->storage == KERNEL_STORE_IF_FASTER) {
         const double began = clock_monotonic_s();
         t.tasks = trial_tasks(c);
-        rc = cache_fill(c, &o, 0, t.tasks, err);
+        rc = cache_fill(be, c, &o, 0, t.tasks, err);
         t.fill = clock_monotonic_s() - began;
         rc = rc == 0 ? time_products(be, c, p, &t, err) : rc;
         *ret_pays = t.fill + PRODUCTS * t.kept < worth * PRODUCTS * t.computed;
     }
-    return rc == 0 && *ret_pays ? cache_fill(c, &o, t.tasks, c->grid.tasks, err) : rc;
+    return rc == 0 && *ret_pays ? cache_fill(be, c, &o, t.tasks, c->grid.tasks, err) : rc;
 }
 
 int cpu__points_cache(struct backend *be, struct points *p, int64_t bytes,

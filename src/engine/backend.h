@@ -122,7 +122,8 @@ struct backend_ops {
      * for KERNEL_STORE_HALF, which is for kernels of a distance only (-ERR_UNSUPPORTED). When part
      * of the values fits, that part is kept; when nothing does, or there is no memory, nothing.
      * Replaces what was kept before; freed with the points. Takes about the time of a product.
-     * *ret_bytes is what is kept. NULL: this backend computes always. */
+     * *ret_bytes is what is kept. be->stop is asked now and then; what was kept so far is then
+     * dropped. NULL: this backend computes always. */
     int (*points_cache)(struct backend *be, struct points *p, int64_t bytes,
                         enum kernel_storage storage, int64_t *ret_bytes, struct err *err);
     /* (optional) Bytes that mat_new could still give; NULL: not known. */
@@ -136,6 +137,10 @@ struct backend {
     const char *isa;           /* instruction set of the kernel loops, static; NULL: no CPU's */
     int64_t bytes, peak_bytes; /* matrices and points alive, and their high-water mark */
     int64_t kernel_entries;    /* kernel values used so far, for rates; shared ones count twice */
+    /* Asked by calls that are long by themselves and say so: < 0 is what they return. The caller
+     * sets it for such a call; NULL: never asked. */
+    int (*stop)(void *context, struct err *err);
+    void *stop_context;
 };
 
 static inline struct view view_all(const struct points *p, int64_t n)

@@ -170,7 +170,7 @@ static int choose_model(struct fit *f, struct err *err)
     return r == 0 ? choose_bandwidth(f, err) : r;
 }
 
-static int stop_search(void *context, struct err *err)
+static int stop_here(void *context, struct err *err)
 {
     return check_stop(context, err);
 }
@@ -209,7 +209,7 @@ static int search(struct fit *f, struct err *err)
         .seed = (uint64_t)spec->seed,
         .time_budget_s = spec->stop.time_budget_s,
         .control = f->control,
-        .stop = stop_search,
+        .stop = stop_here,
         .stop_context = f,
     };
     f->found = mem_array((size_t)(f->data.n * f->data.t), sizeof(double));
@@ -347,7 +347,10 @@ static int keep_kernel(struct fit *f, struct err *err)
     const int64_t budget = memory_cache_budget(f->be, f->spec->kernel_cache_bytes);
     int64_t *const bytes = &f->result.kernel_cache_bytes;
     const enum kernel_storage how = asked ? KERNEL_STORE_EXACT : KERNEL_STORE_IF_FASTER;
+    f->be->stop = stop_here;
+    f->be->stop_context = f;
     const int r = o->points_cache(f->be, f->X, budget, how, bytes, err);
+    f->be->stop = NULL;
     if (r == 0 && *bytes > 0) {
         say(f, "info", "Kernel values kept in memory: %.3g GB, of %.3g GB that they may take.",
             (double)*bytes / 1e9, (double)budget / 1e9);

@@ -364,6 +364,8 @@ static const struct option_def options[] = {
      "How long SIGTERM waits for requests in flight and for jobs to keep a checkpoint."},
     {"checkpoint-interval-s", OPTION_SECONDS, AT(checkpoint_interval_s), "30", "S", 0, 86400,
      "Between two checkpoints of a job, which take at most 2 % of its time."},
+    {"cancel-grace-s", OPTION_SECONDS, AT(cancel_grace_s), "5", "S", 0, 86400,
+     "How long a worker has to end a cancelled job before it is ended itself, and replaced."},
     {"log-level", OPTION_LOG_LEVEL, AT(log_level), "info", "LEVEL", 0, 0,
      "debug, info, warning, error or off."},
     {"insecure", OPTION_FLAG, AT(insecure), "false", "", 0, 0,

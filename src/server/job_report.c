@@ -250,7 +250,7 @@ int job_report_lost(struct app *app, const char *job, const char *message)
     if (r < 0) {
         job_report_complain(app, job, "job.not_recorded", &err);
     } else {
-        tell(app, job, status, reason);
+        tell(app, job, status, status == JOB_CANCELLED ? reason_name(REASON_CANCELLED) : reason);
     }
     subscribers_notify(app->subscribers, job);
     return r;

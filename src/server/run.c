@@ -9,8 +9,8 @@
 #include "store/models.h"
 #include "wire/order.h"
 
-/* A cancelled job answers between two steps of its solver; a step may be one product with K. */
-#define CANCEL_GRACE_MS 10000
+/* From SIGTERM, which nothing in a worker catches, to SIGKILL. */
+#define KILL_AFTER_MS 2000
 
 /* ---- life ---- */
 
@@ -235,18 +235,23 @@ static void on_cancel_grace(uv_timer_t *timer)
     struct run *run = timer->data;
     slot_kill(run->slot, run->kill_signal);
     run->kill_signal = SIGKILL;
-    uv_timer_start(timer, on_cancel_grace, CANCEL_GRACE_MS, 0);
+    run->ended = true;
+    uv_timer_start(timer, on_cancel_grace, KILL_AFTER_MS, 0);
 }
 
-/* Before the order a word would go to no job: it waits for that. */
+/* A job looks for a cancel between two steps of its solver, a product with K for instance, or
+ * pieces of what comes before them; a library's call that is long by itself, such as the
+ * eigenvectors of thousands of rows, hears nothing until it returns. Before the order a word would
+ * go to no job: it waits for that. */
 void run_cancel(struct run *run)
 {
     run->cancel = true;
+    const double grace_ms = 1e3 * run->report.app->config.cancel_grace_s;
     if (!run->order) {
         send_word(run, FRAME_CANCEL);
     }
     if (!uv_is_active((uv_handle_t *)&run->timer)) {
-        uv_timer_start(&run->timer, on_cancel_grace, CANCEL_GRACE_MS, 0);
+        uv_timer_start(&run->timer, on_cancel_grace, (uint64_t)grace_ms, 0);
     }
 }
 

@@ -18,6 +18,7 @@ struct run {
     void *context;
     uv_timer_t timer; /* grace after a cancel */
     int kill_signal;
+    bool ended; /* its worker, by us, for not answering a cancel */
     bool closed, timer_closed;
     struct json *order;        /* until it is sent */
     int64_t start, next_chunk; /* the store's key of the model to begin with; 0: none */
@@ -31,6 +32,7 @@ struct run *run_new(struct app *app, struct slot *slot, const struct job_row *jo
                     void (*failed)(void *context, struct run *run, const struct err *err),
                     void *context);
 int run_launch(struct run *run, const struct job_row *job, struct err *err);
-void run_cancel(struct run *run); /* no answer within the grace period ends the worker */
+/* No answer within the grace period (config.h) ends the worker: SIGTERM, then SIGKILL. */
+void run_cancel(struct run *run);
 void run_pause(struct run *run);
 void run_close(struct run *run); /* gives the slot back and frees the run in time */

@@ -234,7 +234,13 @@ static int record_loss(const struct run *run, const char *cause)
         return job_report_put_aside(app, run->report.job);
     }
     char message[160];
-    snprintf(message, sizeof message, "The worker process ended unexpectedly: %s.", cause);
+    if (run->ended) {
+        snprintf(message, sizeof message,
+                 "The worker process did not answer the cancel within %.3g s and was ended.",
+                 app->config.cancel_grace_s);
+    } else {
+        snprintf(message, sizeof message, "The worker process ended unexpectedly: %s.", cause);
+    }
     return job_report_lost(app, run->report.job, message);
 }
 

@@ -2,6 +2,7 @@
  * Kept kernel values: products with them against the float64 triple loop and, to the last bit,
  * against products without; what is accounted, and what a product takes when nothing is kept.
  */
+#include <limits.h>
 #include <math.h>
 
 #include "base/mem.h"
@@ -281,6 +282,47 @@ static void test_no_memory(void **state)
     fixture_free(&f);
 }
 
+struct stopper {
+    int looks, most;
+};
+
+static int stop_after(void *context, struct err *why)
+{
+    struct stopper *s = context;
+    return ++s->looks > s->most ? err_set(why, ERR_CANCELLED, "enough") : 0;
+}
+
+/* 6,000 rows in float64 are some hundred MB, in pieces of 32 MiB a thread. What was filled before a
+ * stop is dropped; without one the values are there. */
+static void test_stopped_while_filling(void **state)
+{
+    (void)state;
+    struct fixture f = fixture_new(1, KERNEL_GAUSSIAN, F64, 6000, 2, 1);
+    double *computed = multiply(&f, 0, f.n);
+    const int64_t before = f.be->bytes;
+    struct stopper s = {.most = INT_MAX};
+    f.be->stop = stop_after;
+    f.be->stop_context = &s;
+    assert_true(keep(&f, INT64_MAX / 2, KERNEL_STORE_EXACT) > 0);
+    const int all = s.looks;
+    assert_true(all >= 4);
+    for (s.most = 0; s.most < all; s.most++) {
+        int64_t kept = -1;
+        struct err why = {0};
+        s.looks = 0;
+        assert_int_equal(
+            f.be->ops->points_cache(f.be, f.points, INT64_MAX / 2, KERNEL_STORE_EXACT, &kept, &why),
+            -ERR_CANCELLED);
+        assert_int_equal(kept, 0);
+        assert_int_equal(f.be->bytes, before);
+    }
+    double *y = multiply(&f, 0, f.n);
+    assert_same(y, computed, f.n);
+    mem_free(y);
+    mem_free(computed);
+    fixture_free(&f);
+}
+
 static void test_halves_are_for_distances(void **state)
 {
     (void)state;
@@ -334,4 +376,5 @@ static int needs_cache(void **state)
 TEST_MAIN(TEST(test_products), TEST(test_bits_of_parts), TEST(test_bits_of_halves),
           TEST(test_halves), TEST(test_what_is_kept_is_accounted),
           TEST(test_kept_where_it_is_faster), TEST(test_no_memory),
-          TEST(test_halves_are_for_distances), cmocka_unit_test(test_memory_of_a_product))
+          TEST(test_stopped_while_filling), TEST(test_halves_are_for_distances),
+          cmocka_unit_test(test_memory_of_a_product))

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pathlib
 import signal
 import sqlite3
 import time
@@ -195,15 +196,64 @@ def test_killed_while_cancelling(daemons, big_spec_for):
     assert (done["status"], done["attempt"]) == ("cancelled", 1)
 
 
+def check_ended_for_a_cancel(daemon, job, pid, least, most):
+    """The job is cancelled within so many seconds, its worker replaced, nothing left of it."""
+    api = daemon.api
+    began = time.monotonic()
+    assert api.cancel(job["id"])["status"] == "cancelling"
+    done = api.wait(job["id"], timeout=most + 30)
+    assert least <= time.monotonic() - began <= most
+    assert (done["status"], done["reason"], done["error"]) == ("cancelled", "cancelled", None)
+    assert done["attempt"] == 1
+    assert statuses(api, job) == ["queued", "running", "cancelling", "cancelled"]
+    check_gapless(api, job)
+    api.get("/v1/models/m", 404)
+    assert list((daemon.data_dir / "checkpoints").iterdir()) == []
+    X, y = data.regression(40)
+    api.train("n", api.upload_npz(X, y))
+    worker = api.workers("train")[0]
+    assert worker["pid"] != pid and worker["restarts"] == 1
+
+
 def test_a_worker_that_does_not_answer_a_cancel_is_ended(daemons, big_spec_for):
+    """A stopped process does not hear SIGTERM either: SIGKILL follows."""
+    daemon = daemons(cancel_grace_s=0.5)
+    api = daemon.api
+    job = api.create("m", stop=STOP, **big_spec_for(api))
+    api.wait_running(job["id"])
+    pid = api.worker_pid("train", "busy")
+    os.kill(pid, signal.SIGSTOP)
+    check_ended_for_a_cancel(daemon, job, pid, least=0.5 + 2, most=0.5 + 2 + 5)
+
+
+def test_cancel_in_a_long_library_call(daemons):
+    """Eigenvectors of 8,000 rows take minutes and hear nothing meanwhile."""
+    daemon = daemons(cancel_grace_s=1)
+    api = daemon.api
+    X, y = data.regression(8000, d=2, seed=7)
+    job = api.create("m", api.upload_npz(X, y), kernel="gaussian", test={"fraction": 0},
+                     search={"regularization": [1e-6, 1e-3], "max_rows": 8000})
+    api.wait(job["id"], until=("running",))
+    pid = api.worker_pid("train", "busy")
+    spent = 0
+    while spent < 4:  # seconds of the processor: the kernel matrix takes less than one
+        time.sleep(0.1)
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        spent = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    check_ended_for_a_cancel(daemon, job, pid, least=1, most=1 + 5)
+
+
+def test_default_grace_and_a_worker_that_answers(daemons, big_spec_for):
+    """A worker that answers in time is kept."""
     api = daemons().api
     job = api.create("m", stop=STOP, **big_spec_for(api))
     api.wait_running(job["id"])
-    os.kill(api.worker_pid("train", "busy"), signal.SIGSTOP)
+    pid = api.worker_pid("train", "busy")
     api.cancel(job["id"])
-    assert api.wait(job["id"], timeout=40)["status"] == "cancelled"
+    assert api.wait(job["id"], timeout=20)["status"] == "cancelled"
     X, y = data.regression(40)
     api.train("n", api.upload_npz(X, y))
+    assert api.worker_pid("train") == pid
 
 
 def test_kill_the_serving_worker(daemons):
