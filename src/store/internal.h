@@ -42,7 +42,7 @@ int events__append(struct sql *db, int64_t job, const struct event_new *event, i
 #define JOB_COLUMNS                                                                                \
     "id, status, reason, model, model_version, dataset, test_dataset, spec, progress, result, "    \
     "error, worker, device, priority, attempt, max_attempts, created_ms, queued_ms, started_ms, "  \
-    "finished_ms"
+    "finished_ms, centers_dataset"
 /* The queue from its head. The planner would take jobs_by_status and sort, if it were let. */
 #define JOBS_QUEUE                                                                                 \
     "FROM jobs INDEXED BY jobs_queue WHERE status = 'queued' ORDER BY priority DESC, key"

@@ -65,6 +65,7 @@ int jobs__read(struct sql_stmt *st, void *row, struct err *err)
     r->queued_ms = sql_col_int(st, 17);
     r->started_ms = sql_col_int(st, 18);
     r->finished_ms = sql_col_int(st, 19);
+    sql_col_fixed(st, 20, r->centers_dataset, sizeof(r->centers_dataset));
     return sql_row_check(st, err);
 }
 
@@ -125,22 +126,26 @@ static int hold(struct sql *db, int64_t job, const char *dataset, const char *po
 static int insert_inside(struct sql *db, const struct job_row *row, int64_t now_ms, struct err *err)
 {
     static const char insert[] =
-        "INSERT INTO jobs (id, status, model, dataset, test_dataset, spec, priority, max_attempts, "
-        "created_ms, queued_ms) "
-        "VALUES (?1, 'queued', ?2, ?3, nullif(?4, ''), ?5, ?6, ?7, ?8, ?8) RETURNING key";
+        "INSERT INTO jobs (id, status, model, dataset, test_dataset, centers_dataset, spec, "
+        "priority, max_attempts, created_ms, queued_ms) "
+        "VALUES (?1, 'queued', ?2, ?3, nullif(?4, ''), nullif(?5, ''), ?6, ?7, ?8, ?9, ?9) "
+        "RETURNING key";
     int64_t key;
-    int rc =
-        sql_number(db, insert,
-                   SQL_ARGS(sql_text(row->id), sql_text(row->model), sql_text(row->dataset),
-                            sql_text(row->test_dataset), sql_text(row->spec),
-                            sql_int(row->priority), sql_int(row->max_attempts), sql_int(now_ms)),
-                   &key, err);
+    int rc = sql_number(db, insert,
+                        SQL_ARGS(sql_text(row->id), sql_text(row->model), sql_text(row->dataset),
+                                 sql_text(row->test_dataset), sql_text(row->centers_dataset),
+                                 sql_text(row->spec), sql_int(row->priority),
+                                 sql_int(row->max_attempts), sql_int(now_ms)),
+                        &key, err);
     if (rc < 0) {
         return rc;
     }
     rc = hold(db, key, row->dataset, "#/dataset", err);
     if (rc == 0) {
         rc = hold(db, key, row->test_dataset, "#/test/dataset", err);
+    }
+    if (rc == 0) {
+        rc = hold(db, key, row->centers_dataset, "#/centers/dataset", err);
     }
     if (rc < 0) {
         return rc;

@@ -47,6 +47,7 @@ struct job_row {
     int64_t model_version; /* 0 until published */
     char dataset[ID_SIZE];
     char test_dataset[ID_SIZE];                             /* "" when none */
+    char centers_dataset[ID_SIZE];                          /* "" when none */
     char *spec;                                             /* JSON text */
     char *progress;                                         /* JSON text, or NULL */
     char *result;                                           /* JSON text, or NULL */
@@ -58,9 +59,10 @@ struct job_row {
 };
 void job_row_deinit(struct job_row *r);
 
-/* Fields read: id, model, dataset, test_dataset, spec, priority, max_attempts. Becomes queued.
- * -ERR_NOT_FOUND at "#/dataset" or "#/test/dataset" when there is no such data set (any more);
- * -ERR_CONFLICT when the id is taken. Until the job has finished, its data sets cannot be deleted.
+/* Fields read: id, model, dataset, test_dataset, centers_dataset, spec, priority, max_attempts.
+ * Becomes queued. -ERR_NOT_FOUND at "#/dataset", "#/test/dataset" or "#/centers/dataset" when there
+ * is no such data set (any more); -ERR_CONFLICT when the id is taken. Until the job has finished,
+ * its data sets cannot be deleted.
  */
 int jobs_insert(struct store *s, const struct job_row *row, int64_t now_ms, struct err *err);
 int jobs_get(struct store *s, const char *id, struct job_row *ret, struct err *err);

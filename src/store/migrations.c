@@ -104,6 +104,8 @@ static const char version_1[] =
     "    UNIQUE (model, number)"
     ") STRICT;";
 
+static const char version_2[] = "ALTER TABLE jobs ADD COLUMN centers_dataset TEXT;";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -178,7 +180,7 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
     return 0;
 }
 
-static const char *const texts[] = {version_1};
+static const char *const texts[] = {version_1, version_2};
 
 const struct migrations migrations = {
     .texts = texts,

@@ -94,18 +94,21 @@ static void test_delete(void **state)
     struct fixture *f = *state;
     add_dataset(f, "ds_1");
     add_dataset(f, "ds_2");
-    FAILS(datasets_delete(f->store, "ds_3", &f->err), ERR_NOT_FOUND, "no such data set");
+    add_dataset(f, "ds_3");
+    FAILS(datasets_delete(f->store, "ds_4", &f->err), ERR_NOT_FOUND, "no such data set");
 
-    /* Held from the insertion of a job to its end, whether for training or for the test. */
+    /* Held from the insertion of a job to its end, for training, the test or the centers. */
     struct job_row job = {.id = "job_1",
                           .model = (char[]){"m"},
                           .dataset = "ds_1",
                           .test_dataset = "ds_2",
+                          .centers_dataset = "ds_3",
                           .spec = (char[]){"{}"},
                           .max_attempts = 3};
     OK(jobs_insert(f->store, &job, 1, &f->err));
     FAILS(datasets_delete(f->store, "ds_1", &f->err), ERR_CONFLICT, "job_1");
     FAILS(datasets_delete(f->store, "ds_2", &f->err), ERR_CONFLICT, "job_1");
+    FAILS(datasets_delete(f->store, "ds_3", &f->err), ERR_CONFLICT, "job_1");
     claim(f, "job_1");
     FAILS(datasets_delete(f->store, "ds_1", &f->err), ERR_CONFLICT, "job_1");
     enum job_status status;
@@ -115,6 +118,7 @@ static void test_delete(void **state)
     OK(finish(f, "job_1", JOB_SUCCEEDED, stage(f, "job_1", 1)));
     OK(datasets_delete(f->store, "ds_1", &f->err));
     OK(datasets_delete(f->store, "ds_2", &f->err));
+    OK(datasets_delete(f->store, "ds_3", &f->err));
     FAILS(datasets_delete(f->store, "ds_1", &f->err), ERR_NOT_FOUND, "no such data set");
 
     /* The job and the model still know its name. */
@@ -122,6 +126,7 @@ static void test_delete(void **state)
     OK(jobs_get(f->store, "job_1", &row, &f->err));
     assert_string_equal(row.dataset, "ds_1");
     assert_string_equal(row.test_dataset, "ds_2");
+    assert_string_equal(row.centers_dataset, "ds_3");
     job_row_deinit(&row);
     struct model_row model;
     OK(models_get(f->store, "m", 1, &model, &f->err));

@@ -22,10 +22,12 @@ static void test_insert_and_get(void **state)
     struct fixture *f = *state;
     add_dataset(f, "ds_1");
     add_dataset(f, "ds_2");
+    add_dataset(f, "ds_3");
     struct job_row job = {.id = "job_1",
                           .model = (char[]){"homo"},
                           .dataset = "ds_1",
                           .test_dataset = "ds_2",
+                          .centers_dataset = "ds_3",
                           .spec = (char[]){"{\"seed\":7}"},
                           .priority = -3,
                           .max_attempts = 2};
@@ -37,6 +39,7 @@ static void test_insert_and_get(void **state)
     assert_string_equal(row.model, "homo");
     assert_string_equal(row.dataset, "ds_1");
     assert_string_equal(row.test_dataset, "ds_2");
+    assert_string_equal(row.centers_dataset, "ds_3");
     assert_string_equal(row.spec, "{\"seed\":7}");
     assert_int_equal(row.priority, -3);
     assert_int_equal(row.max_attempts, 2);
@@ -80,6 +83,10 @@ static void test_insert_refusals(void **state)
     FAILS(jobs_insert(f->store, &job, 1, &f->err), ERR_NOT_FOUND, "no such data set");
     assert_string_equal(f->err.pointer, "#/test/dataset");
     snprintf(job.test_dataset, sizeof(job.test_dataset), "ds_1"); /* the same one twice is fine */
+    snprintf(job.centers_dataset, sizeof(job.centers_dataset), "ds_8");
+    FAILS(jobs_insert(f->store, &job, 1, &f->err), ERR_NOT_FOUND, "no such data set");
+    assert_string_equal(f->err.pointer, "#/centers/dataset");
+    job.centers_dataset[0] = '\0';
     OK(jobs_insert(f->store, &job, 1, &f->err));
     FAILS(insert_job(f, "job_1", "m", 0, 3), ERR_CONFLICT, "already");
     FAILS(insert_job(f, "job_2", "", 0, 3), ERR_INVALID, "accepts");

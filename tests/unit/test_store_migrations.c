@@ -69,5 +69,32 @@ static void test_other_programs(void **state)
     FAILS(store_open(f->path, &f->store, &f->err), ERR_UNSUPPORTED, "another program");
 }
 
-TEST_MAIN(EMPTY_TEST(test_step_by_step), EMPTY_TEST(test_failure_leaves_the_last_version),
-          EMPTY_TEST(test_other_programs))
+/* A job of the schema's first version is there in the newest one, without a data set of centers. */
+static void test_jobs_of_version_1(void **state)
+{
+    struct fixture *f = *state;
+    const struct migrations old = {.texts = migrations.texts, .count = 1};
+    struct sql *db;
+    OK(sql_open(f->path, &db, &f->err));
+    OK(migrations_run(db, &old, &f->err));
+    OK(sql_script(
+        db,
+        "INSERT INTO jobs (id, status, model, dataset, spec, priority, max_attempts, "
+        "created_ms, queued_ms) VALUES ('job_1', 'queued', 'm', 'ds_1', '{}', 0, 3, 5, 5)",
+        &f->err));
+    sql_close(db);
+
+    fixture_open(f);
+    struct job_row row;
+    OK(jobs_get(f->store, "job_1", &row, &f->err));
+    assert_string_equal(row.dataset, "ds_1");
+    assert_string_equal(row.centers_dataset, "");
+    assert_int_equal(row.created_ms, 5);
+    job_row_deinit(&row);
+    OK(sql_open(f->path, &db, &f->err));
+    assert_int_equal(version_of(f, db), migrations.count);
+    sql_close(db);
+}
+
+TEST_MAIN(EMPTY_TEST(test_jobs_of_version_1), EMPTY_TEST(test_step_by_step),
+          EMPTY_TEST(test_failure_leaves_the_last_version), EMPTY_TEST(test_other_programs))
