@@ -18,6 +18,7 @@ struct method_def {
     const struct param_def *params; /* NULL: none */
     bool has_bandwidth;             /* kernels: distance-based, takes `bandwidth` */
     bool has_preconditioner;        /* solvers */
+    bool restricted;                /* solvers: of a model on few centers, takes `centers` */
     int64_t max_iterations;         /* solvers: the default of that limit; 0: the general one */
 };
 
@@ -27,6 +28,7 @@ enum catalog { CATALOG_KERNELS, CATALOG_SOLVERS, CATALOG_PRECONDITIONERS };
 const struct method_def *catalog_list(enum catalog which);
 const struct method_def *catalog_find(enum catalog which, const char *name); /* or NULL */
 /* {"object":"list","data":[{name, title, paper, help, parameters: […] as param_describe has
- * them}]}; kernels have `bandwidth`, solvers `preconditioner` (true: the method takes that field).
+ * them}]}; kernels have `bandwidth`, solvers `preconditioner` and `centers` (true: the
+ * method takes that field).
  */
 struct json *catalog_describe(enum catalog which);

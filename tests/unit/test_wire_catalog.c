@@ -67,6 +67,9 @@ static void test_describe(void **state)
             const struct json *bandwidth = json_get(entry, "bandwidth");
             assert_int_equal(bandwidth != NULL, all[c] == CATALOG_KERNELS);
             assert_int_equal(json_bool(bandwidth), m->has_bandwidth);
+            const struct json *centers = json_get(entry, "centers");
+            assert_int_equal(centers != NULL, all[c] == CATALOG_SOLVERS);
+            assert_int_equal(json_bool(centers), m->restricted);
         }
         assert_null(entry);
     }
