@@ -51,5 +51,6 @@ struct center_ops {
     void (*teardown)(struct center_selection *s); /* accepts NULL and half-built states */
 };
 
+/* methods/centers_registry.c: the one list. */
 const struct center_ops *center_find(const char *name); /* NULL when unknown */
 const struct center_ops *const *center_list(void);      /* NULL-terminated */

@@ -17,7 +17,8 @@ static const char index_page[] =
     "<li><a href=\"/v1/jobs\">/v1/jobs</a></li>\n"
     "<li><a href=\"/v1/models\">/v1/models</a></li>\n"
     "<li><a href=\"/v1/solvers\">/v1/solvers</a>, <a href=\"/v1/kernels\">/v1/kernels</a>,\n"
-    "<a href=\"/v1/preconditioners\">/v1/preconditioners</a>: methods and their parameters</li>\n"
+    "<a href=\"/v1/preconditioners\">/v1/preconditioners</a>,\n"
+    "<a href=\"/v1/center_selectors\">/v1/center_selectors</a>: methods and their parameters</li>\n"
     "<li><a href=\"/v1/workers\">/v1/workers</a></li>\n"
     "<li><a href=\"/v2/health/live\">/v2/health/live</a>,\n"
     "<a href=\"/v2/health/ready\">/v2/health/ready</a></li>\n"
@@ -68,4 +69,9 @@ void system_kernels(struct request *rq)
 void system_preconditioners(struct request *rq)
 {
     reply_json(rq, 200, catalog_describe(CATALOG_PRECONDITIONERS));
+}
+
+void system_center_selectors(struct request *rq)
+{
+    reply_json(rq, 200, catalog_describe(CATALOG_CENTERS));
 }

@@ -44,6 +44,7 @@ void system_openapi(struct request *rq);
 void system_solvers(struct request *rq);
 void system_kernels(struct request *rq);
 void system_preconditioners(struct request *rq);
+void system_center_selectors(struct request *rq);
 
 /* h_workers.c */
 void system_workers(struct request *rq);

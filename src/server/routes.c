@@ -36,6 +36,7 @@ const struct route routes[] = {
     {"GET", "/v1/solvers", .handle = system_solvers},
     {"GET", "/v1/kernels", .handle = system_kernels},
     {"GET", "/v1/preconditioners", .handle = system_preconditioners},
+    {"GET", "/v1/center_selectors", .handle = system_center_selectors},
 
     {"GET", "/v2/health/live", ROUTE_OPEN | ROUTE_HEALTH, .handle = system_live},
     {"GET", "/v2/health/ready", ROUTE_OPEN | ROUTE_HEALTH, .handle = system_ready},

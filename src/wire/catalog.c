@@ -12,9 +12,11 @@ const struct method_def *catalog_list(enum catalog which)
     case CATALOG_SOLVERS:
         return catalog_solvers;
     case CATALOG_PRECONDITIONERS:
+        return catalog_preconditioners;
+    case CATALOG_CENTERS:
         break;
     }
-    return catalog_preconditioners;
+    return catalog_centers;
 }
 
 const struct method_def *catalog_find(enum catalog which, const char *name)

@@ -1,7 +1,7 @@
 /*
- * What can be asked for: kernels, solvers and preconditioners, with their parameter tables. The
- * daemon validates with it without linking the engine; a conformance test holds the engine's
- * registries to it, name by name.
+ * What can be asked for: kernels, solvers, preconditioners and ways to select centers, with their
+ * parameter tables. The daemon validates with it without linking the engine; a conformance test
+ * holds the engine's registries to it, name by name.
  */
 #pragma once
 
@@ -22,9 +22,10 @@ struct method_def {
     int64_t max_iterations;         /* solvers: the default of that limit; 0: the general one */
 };
 
-enum catalog { CATALOG_KERNELS, CATALOG_SOLVERS, CATALOG_PRECONDITIONERS };
+enum catalog { CATALOG_KERNELS, CATALOG_SOLVERS, CATALOG_PRECONDITIONERS, CATALOG_CENTERS };
 
-/* The NULL-name-terminated list. Solvers start with "auto"; preconditioners with the default. */
+/* The NULL-name-terminated list. Solvers start with "auto"; preconditioners and center
+ * selectors with the default. */
 const struct method_def *catalog_list(enum catalog which);
 const struct method_def *catalog_find(enum catalog which, const char *name); /* or NULL */
 /* {"object":"list","data":[{name, title, paper, help, parameters: […] as param_describe has

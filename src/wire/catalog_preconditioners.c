@@ -30,16 +30,11 @@ static const struct param_def rpcholesky_params[] = {
     {.key = NULL},
 };
 
-#define RPCHOLESKY                                                                                 \
-    "Chen, Epperly, Tropp, Webber: Randomly pivoted Cholesky: Practical approximation of a "       \
-    "kernel "                                                                                      \
-    "matrix with few entry evaluations, arXiv:2207.06503; " ROBUST_PRECONDITIONING
-
 const struct method_def catalog_preconditioners[] = {
     {
         .name = "rpcholesky",
         .title = "Randomly pivoted Cholesky",
-        .paper = RPCHOLESKY,
+        .paper = RPCHOLESKY "; " ROBUST_PRECONDITIONING,
         .help = "A low-rank approximation from r columns of the kernel matrix: n r^2 operations "
                 "and n r numbers of memory, once.",
         .params = rpcholesky_params,

@@ -214,7 +214,7 @@ enum { BLOCK_ITERATIONS = 200000 };
 
 #define EIGENPRO2                                                                                  \
     "Ma, Belkin: Kernel machines that adapt to GPUs for effective large batch training, "          \
-    "arXiv:1806.06144; Abedsoltan, Belkin, Pandit: Toward large kernel models, arXiv:2302.02605"
+    "arXiv:1806.06144; " EIGENPRO3
 
 const struct method_def catalog_solvers[] = {
     {

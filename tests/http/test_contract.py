@@ -55,7 +55,8 @@ def test_the_server_hands_out_the_document(api):
 
 
 @pytest.mark.parametrize("schema, path", [("KernelName", "kernels"), ("SolverName", "solvers"),
-                                          ("PreconditionerName", "preconditioners")])
+                                          ("PreconditionerName", "preconditioners"),
+                                          ("CenterSelectorName", "center_selectors")])
 def test_names_of_methods(api, schema, path):
     listed = [method["name"] for method in api.get(f"/v1/{path}").json()["data"]]
     documented = contract.resolve(contract.component(schema))["enum"]
@@ -122,7 +123,7 @@ def test_every_operation_answers(api, name, big_job):
     api.delete(version)
     api.delete(f"/v1/jobs/{job['id']}")
     api.delete(f"/v1/datasets/{dataset}")
-    for path in ("/v1/solvers", "/v1/kernels", "/v1/preconditioners", "/v1/workers",
+    for path in ("/v1/solvers", "/v1/kernels", "/v1/preconditioners", "/v1/center_selectors", "/v1/workers",
                  "/v2/health/live", "/v2/health/ready", "/health", "/ping", "/openapi.yaml", "/"):
         api.get(path)
     answered = {(method, path) for method, path, status in contract.exercised if status < 300}

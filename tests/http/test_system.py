@@ -51,7 +51,7 @@ def test_contract_is_the_file(quiet):
 
 
 @pytest.mark.parametrize("kind, member", [("solvers", "cholesky"), ("kernels", "gaussian"),
-                                          ("preconditioners", "none")])
+                                          ("preconditioners", "none"), ("center_selectors", "uniform")])
 def test_methods_have_parameter_tables(quiet, kind, member):
     methods = {m["name"]: m for m in quiet.api.get(f"/v1/{kind}").json()["data"]}
     assert member in methods

@@ -5,13 +5,14 @@
 #include "base/json.h"
 #include "support/assert.h"
 
-static const enum catalog all[] = {CATALOG_KERNELS, CATALOG_SOLVERS, CATALOG_PRECONDITIONERS};
+static const enum catalog all[] = {CATALOG_KERNELS, CATALOG_SOLVERS, CATALOG_PRECONDITIONERS,
+                                   CATALOG_CENTERS};
 
 /* Every default is a value that the table itself allows, and every entry says what it is. */
 static void test_tables_are_sound(void **state)
 {
     (void)state;
-    for (size_t c = 0; c < 3; c++) {
+    for (size_t c = 0; c < 4; c++) {
         for (const struct method_def *m = catalog_list(all[c]); m->name != NULL; m++) {
             struct param_set set;
             assert_int_equal(param_read(m->params, NULL, NULL, &set, NULL), 0);
@@ -55,7 +56,7 @@ static void test_known_facts(void **state)
 static void test_describe(void **state)
 {
     (void)state;
-    for (size_t c = 0; c < 3; c++) {
+    for (size_t c = 0; c < 4; c++) {
         struct json *j cleanup_json = catalog_describe(all[c]);
         assert_true(json_ok(j));
         assert_string_equal(json_string(json_get(j, "object")), "list");

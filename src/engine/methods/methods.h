@@ -1,6 +1,7 @@
-/* The methods this engine has, one table each; registry.c lists them. */
+/* The methods this engine has, one table each; registry.c and centers_registry.c list them. */
 #pragma once
 
+#include "engine/centers.h"
 #include "engine/precond.h"
 #include "engine/solver.h"
 
@@ -16,3 +17,8 @@ extern const struct precond_ops precond_rpcholesky_ops;
 extern const struct precond_ops precond_nystrom_uniform_ops;
 extern const struct precond_ops precond_nystrom_gaussian_ops;
 extern const struct precond_ops precond_cholesky_greedy_ops;
+
+extern const struct center_ops centers_uniform_ops;
+extern const struct center_ops centers_kmeans_ops;
+extern const struct center_ops centers_rpcholesky_ops;
+extern const struct center_ops centers_file_ops;

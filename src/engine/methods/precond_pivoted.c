@@ -290,15 +290,22 @@ static double grown(const struct pivoted *m)
     return columns * columns;
 }
 
+int pivoted_grow(struct pivoted *m, double *ret_fraction, struct err *err)
+{
+    const int r = grow(m, err);
+    *ret_fraction = r > 0 ? 1.0 : grown(m);
+    return r;
+}
+
 int pivoted_build(struct precond *base, double *ret_fraction, struct err *err)
 {
     struct pivoted *m = of(base);
     double fraction = 1.0;
     int r = 1;
     if (!m->grown) {
-        r = grow(m, err);
+        r = pivoted_grow(m, &fraction, err);
         m->grown = r > 0;
-        fraction = grow_share * (m->grown ? 1.0 : grown(m));
+        fraction *= grow_share;
         r = r < 0 ? r : 0;
     } else if (!base->complete) {
         r = lowrank_finish(base, &fraction, err);

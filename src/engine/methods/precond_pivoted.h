@@ -69,6 +69,9 @@ void pivoted_take(struct pivoted *m, int64_t j, int64_t first);
  * `bar`. */
 void pivoted_choose_largest(struct pivoted *m, int64_t wanted);
 
+/* One piece of F alone, for its pivots' sake. 1: F is complete. 0: call again. */
+int pivoted_grow(struct pivoted *m, double *ret_fraction, struct err *err);
+
 /* As in struct precond_ops. */
 int pivoted_build(struct precond *m, double *ret_fraction, struct err *err);
 void pivoted_teardown(struct precond *m);

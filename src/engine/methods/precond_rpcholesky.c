@@ -20,13 +20,13 @@
 #include <math.h>
 
 #include "engine/methods/methods.h"
-#include "engine/methods/precond_pivoted.h"
 #include "engine/methods/precond_rank.h"
+#include "engine/methods/rpcholesky.h"
 
 /* Never fewer draws than BLOCK_LEAST, nor more than the rank: those would be of no use. */
 enum { BLOCK_LEAST = 10 };
 
-static int64_t choose_block(int64_t k, const struct param_value *v)
+int64_t rpcholesky_block(int64_t k, const struct param_value *v)
 {
     const int64_t wish = v->is_auto ? pivoted_block(k) : (int64_t)v->real;
     const int64_t most = k > BLOCK_LEAST ? k : BLOCK_LEAST;
@@ -49,7 +49,7 @@ static int64_t find_row(const double *sums, int64_t n, double u)
 }
 
 /* The residual becomes its running sums. */
-static int64_t propose(struct pivoted *m)
+int64_t rpcholesky_propose(struct pivoted *m)
 {
     const int64_t n = m->base.p.n;
     double sum = 0;
@@ -64,7 +64,7 @@ static int64_t propose(struct pivoted *m)
 }
 
 /* The second draw of a row already taken has a residual at rounding level. */
-static void choose(struct pivoted *m, int64_t wanted)
+void rpcholesky_choose(struct pivoted *m, int64_t wanted)
 {
     const int64_t b = m->count;
     double *start = m->start;
@@ -82,15 +82,15 @@ static void choose(struct pivoted *m, int64_t wanted)
 
 static const struct pivot_rule rule = {
     .name = "preconditioner `rpcholesky`",
-    .propose = propose,
-    .choose = choose,
+    .propose = rpcholesky_propose,
+    .choose = rpcholesky_choose,
 };
 
 static int setup(const struct problem *p, const struct param_set *params, struct precond **ret,
                  struct err *err)
 {
     const int64_t k = precond_rank_choose(p, RANK_COLUMNS, param_get(params, "rank"));
-    const int64_t block = choose_block(k, param_get(params, "block_size"));
+    const int64_t block = rpcholesky_block(k, param_get(params, "block_size"));
     struct pivoted *m = NULL;
     const int r = pivoted_new(&rule, p, k, block, &m, err);
     *ret = r == 0 ? &m->base : NULL;

@@ -1,0 +1,44 @@
+#include "engine/methods/row_order.h"
+
+#include "base/rng.h"
+
+/* Fewer bits than 2 * HALF_MIN would make some orders likelier than others. */
+enum { ROUNDS = 6, HALF_MIN = 3 };
+
+struct row_order row_order_new(uint64_t seed, uint32_t tag, int64_t n)
+{
+    struct row_order o = {.seed = seed, .tag = tag, .n = n, .half = HALF_MIN};
+    while (o.half < 31 && (INT64_C(1) << (2 * o.half)) < n) {
+        o.half++;
+    }
+    return o;
+}
+
+static uint32_t round_function(const struct row_order *o, uint32_t value, uint32_t round)
+{
+    const uint32_t counter[4] = {value, round, RNG_CENTERS, o->tag};
+    const uint32_t key[2] = {(uint32_t)o->seed, (uint32_t)(o->seed >> 32)};
+    uint32_t words[4];
+    rng_philox(counter, key, words);
+    return words[0] & ((UINT32_C(1) << o->half) - 1);
+}
+
+static int64_t permute(const struct row_order *o, int64_t i)
+{
+    uint32_t left = (uint32_t)(i >> o->half);
+    uint32_t right = (uint32_t)i & ((UINT32_C(1) << o->half) - 1);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        const uint32_t next = left ^ round_function(o, right, round);
+        left = right;
+        right = next;
+    }
+    return ((int64_t)left << o->half) | (int64_t)right;
+}
+
+int64_t row_order_at(const struct row_order *o, int64_t i)
+{
+    do {
+        i = permute(o, i);
+    } while (i >= o->n);
+    return i;
+}

@@ -1,0 +1,584 @@
+/*
+ * Every selector of centers: how many come back, that they differ from each other and are rows of
+ * the data where they should be, and that the task and the seed alone decide.
+ */
+#include "engine/centers.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "conformance/device.h"
+#include "wire/catalog.h"
+
+/* Rows in memory, as a source. */
+struct table {
+    struct row_source source;
+    char *X;
+    int64_t reads, fail_at; /* the read that fails; -1: none */
+};
+
+static int read_table(const struct row_source *s, int64_t first, const int64_t *index,
+                      int64_t count, void *ret_X, double *ret_Y, struct err *err)
+{
+    struct table *t = s->context;
+    assert_null(ret_Y);
+    if (t->reads++ == t->fail_at) {
+        return err_set(err, ERR_IO, "The disk is gone.");
+    }
+    const size_t size = (size_t)s->d * dtype_size(s->dtype);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t row = index != NULL ? index[i] : first + i;
+        assert_true(row >= 0 && row < s->n);
+        memcpy((char *)ret_X + (size_t)i * size, t->X + (size_t)row * size, size);
+    }
+    return 0;
+}
+
+/* From float64 numbers, which are given away. */
+static struct table *table_new(double *x, int64_t n, int64_t d, enum dtype dtype)
+{
+    struct table *t = mem_zalloc(sizeof(*t));
+    assert_non_null(t);
+    t->fail_at = -1;
+    t->source = (struct row_source){
+        .context = t, .n = n, .d = d, .t = 1, .dtype = dtype, .read = read_table};
+    t->X = (char *)x;
+    if (dtype == DTYPE_F32) {
+        t->X = mem_array((size_t)(n * d), sizeof(float));
+        for (int64_t i = 0; i < n * d; i++) {
+            ((float *)(void *)t->X)[i] = (float)x[i];
+        }
+        mem_free(x);
+    }
+    return t;
+}
+
+static void table_free(struct table *t)
+{
+    mem_free(t->X);
+    mem_free(t);
+}
+
+static struct table *normal_table(int64_t n, int64_t d, enum dtype dtype, uint64_t seed)
+{
+    struct rng rng = rng_new(seed, RNG_TEST);
+    return table_new(host_normal(&rng, n * d), n, d, dtype);
+}
+
+static double at(const struct table *t, int64_t i, int64_t j)
+{
+    const struct rows rows = {
+        .dtype = t->source.dtype, .n = t->source.n, .d = t->source.d, .data = t->X};
+    return rows_at(&rows, i, j);
+}
+
+struct setting {
+    struct backend *be;
+    struct kernel kernel;
+    struct center_task task;
+    int64_t fail_nth; /* allocation of a selection that fails; 0: none */
+};
+
+static struct setting setting_new(const struct table *t, int64_t count, int threads)
+{
+    const int64_t d = t->source.d;
+    struct setting s = {
+        .be = device_open(threads),
+        .kernel = {.id = KERNEL_LAPLACIAN, .d = d, .bandwidth = sqrt((double)d)},
+    };
+    s.task = (struct center_task){
+        .be = s.be,
+        .rows = &t->source,
+        .count = count,
+        .regularization = 1e-3,
+        .dtype = t->source.dtype,
+        .seed = 5,
+    };
+    return s;
+}
+
+static struct param_set params_of(const char *name, const char *json)
+{
+    struct param_set set;
+    struct json *j cleanup_json = NULL;
+    if (json != NULL) {
+        must(json_parse(json, strlen(json), &j, &err));
+    }
+    const struct method_def *def = catalog_find(CATALOG_CENTERS, name);
+    assert_non_null(def);
+    must(param_read(def->params, j, NULL, &set, &err));
+    return set;
+}
+
+/* All steps of a selection; negative where one failed. */
+static int try_select(struct setting *s, const char *name, const char *json, struct centers *ret,
+                      struct err *err)
+{
+    const struct center_ops *ops = center_find(name);
+    const struct param_set params = params_of(name, json);
+    struct center_selection *selection = NULL;
+    s->task.kernel = &s->kernel;
+    mem_fail_nth(s->fail_nth);
+    int rc = ops->setup(&s->task, &params, &selection, err);
+    double fraction = 0, last = 0;
+    for (int i = 0; rc == 0 && i < 100000; i++) {
+        rc = ops->step(selection, &fraction, err);
+        if (rc >= 0) {
+            assert_true(fraction >= last && fraction <= 1.0);
+            last = fraction;
+        }
+    }
+    if (rc > 0) {
+        rc = ops->take(selection, ret, err);
+    }
+    mem_fail_nth(0);
+    ops->teardown(selection);
+    ops->teardown(NULL);
+    return rc;
+}
+
+static struct centers select_with(struct setting *s, const char *name, const char *json)
+{
+    struct centers c = {0};
+    must(try_select(s, name, json, &c, &err));
+    return c;
+}
+
+/* Selects once with a backend of its own. */
+static struct centers selected(const struct table *t, const char *name, int64_t count,
+                               uint64_t seed, int threads)
+{
+    struct setting s = setting_new(t, count, threads);
+    s.task.seed = seed;
+    s.task.file = &t->source;
+    const struct centers c = select_with(&s, name, NULL);
+    device_close(s.be);
+    return c;
+}
+
+static double squared(const struct centers *c, int64_t j, const double *x)
+{
+    const struct rows Z = {.dtype = c->dtype, .n = c->m, .d = c->d, .data = c->points};
+    double sum = 0;
+    for (int64_t k = 0; k < c->d; k++) {
+        const double off = rows_at(&Z, j, k) - x[k];
+        sum += off * off;
+    }
+    return sum;
+}
+
+static void point_of(const struct centers *c, int64_t j, double *ret)
+{
+    const struct rows Z = {.dtype = c->dtype, .n = c->m, .d = c->d, .data = c->points};
+    for (int64_t k = 0; k < c->d; k++) {
+        ret[k] = rows_at(&Z, j, k);
+    }
+}
+
+/* What holds of every list of centers. */
+static void check_sound(const struct table *t, const struct centers *c)
+{
+    double x[64];
+    assert_true(c->m >= 1 && c->d == t->source.d && c->dtype == t->source.dtype);
+    for (int64_t j = 0; j < c->m; j++) {
+        point_of(c, j, x);
+        for (int64_t i = 0; i < j; i++) {
+            assert_true(squared(c, i, x) > 0);
+        }
+        if (c->rows != NULL) {
+            assert_true(c->rows[j] >= 0 && c->rows[j] < t->source.n);
+            assert_true(j == 0 || c->rows[j] > c->rows[j - 1]);
+            for (int64_t k = 0; k < c->d; k++) {
+                assert_close(x[k], at(t, c->rows[j], k), 0);
+            }
+        }
+        if (c->weights != NULL) {
+            assert_true(c->weights[j] > 0 && isfinite(c->weights[j]));
+        }
+    }
+    for (int64_t h = 0; h < c->levels; h++) {
+        assert_true(c->path[h].lambda > 0 && c->path[h].count >= 1);
+        assert_true(h == 0 || c->path[h].lambda < c->path[h - 1].lambda);
+        assert_true(c->path[h].effective_dimension > 0);
+    }
+}
+
+static bool same(const struct centers *a, const struct centers *b)
+{
+    const size_t size = (size_t)(a->m * a->d) * dtype_size(a->dtype);
+    return a->m == b->m && memcmp(a->points, b->points, size) == 0 &&
+           (a->weights == NULL) == (b->weights == NULL) &&
+           (a->weights == NULL ||
+            memcmp(a->weights, b->weights, (size_t)a->m * sizeof(double)) == 0);
+}
+
+/* free points, or rows that say nothing of the training rows */
+static bool is_free(const char *name)
+{
+    return strcmp(name, "kmeans") == 0 || strcmp(name, "file") == 0;
+}
+
+static void test_registry_is_catalog(void **state)
+{
+    (void)state;
+    const struct method_def *def = catalog_list(CATALOG_CENTERS);
+    const struct center_ops *const *ops = center_list();
+    for (; def->name != NULL; def++, ops++) {
+        assert_non_null(*ops);
+        assert_string_equal((*ops)->name, def->name);
+        assert_ptr_equal(center_find(def->name), *ops);
+    }
+    assert_null(*ops);
+    assert_null(center_find("no such selector"));
+}
+
+/* As many as asked for, or one for each row. */
+static void test_sizes(void **state)
+{
+    (void)state;
+    enum { N = 150 };
+    static const int64_t counts[] = {1, 2, 40, N - 1, N, N + 50};
+    for (const struct center_ops *const *ops = center_list(); *ops != NULL; ops++) {
+        for (int dtype = DTYPE_F32; dtype <= DTYPE_F64; dtype++) {
+            struct table *t = normal_table(N, 4, (enum dtype)dtype, 1);
+            for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+                const int64_t wanted = counts[k] < N ? counts[k] : N;
+                struct centers c = selected(t, (*ops)->name, counts[k], 5, 0);
+                check_sound(t, &c);
+                assert_int_equal(c.m, wanted);
+                assert_int_equal(c.rows == NULL, is_free((*ops)->name));
+                centers_deinit(&c);
+            }
+            table_free(t);
+        }
+    }
+}
+
+static void test_seed_decides(void **state)
+{
+    (void)state;
+    struct table *t = normal_table(400, 3, DTYPE_F32, 2);
+    for (const struct center_ops *const *ops = center_list(); *ops != NULL; ops++) {
+        struct centers a = selected(t, (*ops)->name, 30, 5, 1);
+        struct centers b = selected(t, (*ops)->name, 30, 5, 1);
+        struct centers c = selected(t, (*ops)->name, 30, 6, 1);
+        assert_true(same(&a, &b));
+        assert_false(same(&a, &c));
+        centers_deinit(&a);
+        centers_deinit(&b);
+        centers_deinit(&c);
+    }
+    table_free(t);
+}
+
+/* Row i is row i % distinct of normal ones. */
+static struct table *repeated_table(int64_t n, int64_t distinct, int64_t d)
+{
+    struct rng rng = rng_new(3, RNG_TEST);
+    double *x = host_normal(&rng, n * d);
+    for (int64_t i = distinct; i < n; i++) {
+        memcpy(x + i * d, x + (i % distinct) * d, (size_t)d * sizeof(double));
+    }
+    return table_new(x, n, d, DTYPE_F64);
+}
+
+/* Duplicate rows count once; when there are fewer distinct points than asked for, all of them. */
+static void test_duplicates(void **state)
+{
+    (void)state;
+    struct table *t = repeated_table(600, 40, 3);
+    for (const struct center_ops *const *ops = center_list(); *ops != NULL; ops++) {
+        struct centers c = selected(t, (*ops)->name, 25, 5, 0);
+        check_sound(t, &c);
+        assert_int_equal(c.m, 25);
+        centers_deinit(&c);
+        c = selected(t, (*ops)->name, 100, 5, 0);
+        check_sound(t, &c);
+        assert_int_equal(c.m, 40);
+        centers_deinit(&c);
+    }
+    table_free(t);
+}
+
+static void test_constant_data(void **state)
+{
+    (void)state;
+    struct table *t = repeated_table(500, 1, 2);
+    for (const struct center_ops *const *ops = center_list(); *ops != NULL; ops++) {
+        struct centers c = selected(t, (*ops)->name, 10, 5, 0);
+        check_sound(t, &c);
+        assert_int_equal(c.m, 1);
+        centers_deinit(&c);
+    }
+    table_free(t);
+}
+
+static void test_one_row(void **state)
+{
+    (void)state;
+    struct table *t = normal_table(1, 2, DTYPE_F64, 4);
+    for (const struct center_ops *const *ops = center_list(); *ops != NULL; ops++) {
+        struct centers c = selected(t, (*ops)->name, 3, 5, 0);
+        check_sound(t, &c);
+        assert_int_equal(c.m, 1);
+        centers_deinit(&c);
+    }
+    table_free(t);
+}
+
+/* A read or an allocation that fails ends the selection with its error and leaves nothing behind.
+ */
+static void test_failures(void **state)
+{
+    (void)state;
+    struct table *t = normal_table(300, 3, DTYPE_F32, 6);
+    for (const struct center_ops *const *ops = center_list(); *ops != NULL; ops++) {
+        int64_t failed = 0;
+        for (int64_t at_read = 0; at_read < 12; at_read++) {
+            struct setting s = setting_new(t, 20, 1);
+            s.task.file = &t->source;
+            struct centers c = {0};
+            struct err err = {0};
+            t->reads = 0;
+            t->fail_at = at_read;
+            const int rc = try_select(&s, (*ops)->name, NULL, &c, &err);
+            assert_true(rc == 0 || rc == -ERR_IO);
+            failed += rc < 0;
+            centers_deinit(&c);
+            device_close(s.be);
+        }
+        assert_true(failed >= 1);
+        t->fail_at = -1;
+        failed = 0;
+        for (int64_t nth = 1; nth < 200; nth += 1 + nth / 8) {
+            struct setting s = setting_new(t, 20, 1);
+            s.task.file = &t->source;
+            struct centers c = {0};
+            struct err err = {0};
+            s.fail_nth = nth;
+            const int rc = try_select(&s, (*ops)->name, NULL, &c, &err);
+            assert_true(rc == 0 || rc == -ERR_NO_MEMORY);
+            failed += rc < 0;
+            centers_deinit(&c);
+            device_close(s.be);
+        }
+        assert_true(failed >= 3);
+    }
+    table_free(t);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct table *t = normal_table(20, 3, DTYPE_F64, 1), *other = normal_table(5, 2, DTYPE_F64, 1);
+    struct setting s = setting_new(t, 0, 1);
+    struct centers c = {0};
+    struct err err = {0};
+    static const char *const need_count[] = {"uniform", "kmeans", "rpcholesky"};
+    for (size_t k = 0; k < 3; k++) {
+        assert_int_equal(try_select(&s, need_count[k], NULL, &c, &err), -ERR_INVALID);
+        assert_string_equal(err.pointer, "#/count");
+    }
+    assert_int_equal(try_select(&s, "file", NULL, &c, &err), -ERR_INVALID);
+    s.task.file = &other->source;
+    assert_int_equal(try_select(&s, "file", NULL, &c, &err), -ERR_INVALID);
+    assert_contains(err.detail, "2 features");
+    device_close(s.be);
+    table_free(t);
+    table_free(other);
+}
+
+/* All rows of the other data set, in the type of the training rows, or some of them. */
+static void test_file(void **state)
+{
+    (void)state;
+    struct table *t = normal_table(20, 3, DTYPE_F32, 1), *other = normal_table(50, 3, DTYPE_F64, 2);
+    struct setting s = setting_new(t, 0, 1);
+    s.task.file = &other->source;
+    struct centers all = select_with(&s, "file", NULL);
+    check_sound(t, &all);
+    assert_int_equal(all.m, 50);
+    double sum = 0, expected = 0;
+    for (int64_t i = 0; i < 150; i++) {
+        sum += (double)((float *)all.points)[i];
+        expected += (double)(float)at(other, i / 3, i % 3);
+    }
+    assert_close(sum, expected, 1e-6);
+    s.task.count = 8;
+    struct centers some = select_with(&s, "file", NULL);
+    assert_int_equal(some.m, 8);
+    centers_deinit(&all);
+    centers_deinit(&some);
+    device_close(s.be);
+    table_free(t);
+    table_free(other);
+}
+
+/* ---- uniform ---- */
+
+/* Every row is as likely as any other. */
+static void test_uniform_is_uniform(void **state)
+{
+    (void)state;
+    enum { N = 50, M = 10, SEEDS = 1000 };
+    struct table *t = normal_table(N, 1, DTYPE_F64, 1);
+    struct setting s = setting_new(t, M, 1);
+    int64_t counts[N] = {0};
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        s.task.seed = seed;
+        struct centers c = select_with(&s, "uniform", NULL);
+        for (int64_t j = 0; j < c.m; j++) {
+            counts[c.rows[j]]++;
+        }
+        centers_deinit(&c);
+    }
+    for (int64_t i = 0; i < N; i++) {
+        /* 200 expected, standard deviation 12.6 */
+        assert_true(counts[i] > 200 - 64 && counts[i] < 200 + 64);
+    }
+    device_close(s.be);
+    table_free(t);
+}
+
+/* ---- kmeans ---- */
+
+static double quantization_error(const struct table *t, const struct centers *c)
+{
+    double sum = 0, x[64];
+    for (int64_t i = 0; i < t->source.n; i++) {
+        double least = INFINITY;
+        for (int64_t k = 0; k < c->d; k++) {
+            x[k] = at(t, i, k);
+        }
+        for (int64_t j = 0; j < c->m; j++) {
+            least = fmin(least, squared(c, j, x));
+        }
+        sum += least;
+    }
+    return sum / (double)t->source.n;
+}
+
+/* Clusters of widths and sizes that differ. */
+static struct table *clustered_table(int64_t n, int64_t d, int64_t clusters, enum dtype dtype)
+{
+    struct rng rng = rng_new(9, RNG_TEST);
+    double *middle = host_normal(&rng, clusters * d), *x = host_normal(&rng, n * d);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t c = (int64_t)((double)clusters * pow(rng_uniform(&rng), 2.0));
+        for (int64_t j = 0; j < d; j++) {
+            x[i * d + j] = 4.0 * middle[c * d + j] + x[i * d + j] * (0.1 + 0.02 * (double)c);
+        }
+    }
+    mem_free(middle);
+    return table_new(x, n, d, dtype);
+}
+
+static void test_kmeans_lowers_the_error(void **state)
+{
+    (void)state;
+    for (int dtype = DTYPE_F32; dtype <= DTYPE_F64; dtype++) {
+        struct table *t = clustered_table(4000, 5, 20, (enum dtype)dtype);
+        struct setting s = setting_new(t, 40, 0);
+        struct centers uniform = select_with(&s, "uniform", NULL);
+        struct centers seeds = select_with(&s, "kmeans", "{\"rows\": 0}");
+        struct centers kmeans = select_with(&s, "kmeans", "{\"batch_size\": 1000}");
+        const double e_uniform = quantization_error(t, &uniform),
+                     e_seeds = quantization_error(t, &seeds),
+                     e_kmeans = quantization_error(t, &kmeans);
+        assert_true(e_seeds < e_uniform);
+        assert_true(e_kmeans < 0.8 * e_seeds);
+        assert_true(e_kmeans < 0.5 * e_uniform);
+        assert_null(kmeans.rows);
+        centers_deinit(&uniform);
+        centers_deinit(&seeds);
+        centers_deinit(&kmeans);
+        device_close(s.be);
+        table_free(t);
+    }
+}
+
+/* Far clusters of very different sizes: each has a center, and the center is its mean. */
+static void test_kmeans_finds_the_means(void **state)
+{
+    (void)state;
+    enum { N = 3000, D = 2, K = 6 };
+    struct rng rng = rng_new(4, RNG_TEST);
+    double *x = host_normal(&rng, N * D), sums[K][D] = {{0}};
+    int64_t sizes[K] = {0};
+    for (int64_t i = 0; i < N; i++) {
+        const int64_t c = i < N - 50 ? i % 3 : 3 + i % 3;
+        sizes[c]++;
+        for (int64_t j = 0; j < D; j++) {
+            x[i * D + j] = 0.1 * x[i * D + j] + (j == 0 ? 100.0 * (double)c : 0.0);
+            sums[c][j] += x[i * D + j];
+        }
+    }
+    struct table *t = table_new(x, N, D, DTYPE_F64);
+    struct setting s = setting_new(t, K, 0);
+    struct centers c = select_with(&s, "kmeans", NULL);
+    assert_int_equal(c.m, K);
+    for (int64_t k = 0; k < K; k++) {
+        double mean[D], least = INFINITY;
+        for (int64_t j = 0; j < D; j++) {
+            mean[j] = sums[k][j] / (double)sizes[k];
+        }
+        for (int64_t j = 0; j < c.m; j++) {
+            least = fmin(least, squared(&c, j, mean));
+        }
+        assert_true(least < 1e-3);
+    }
+    centers_deinit(&c);
+    device_close(s.be);
+    table_free(t);
+}
+
+/* ---- rpcholesky ---- */
+
+/* 2,000 rows close together and 8 groups of 3 that see nobody else. */
+static void test_rpcholesky_finds_small_clusters(void **state)
+{
+    (void)state;
+    enum { N = 2000, D = 3, GROUPS = 8 };
+    struct rng rng = rng_new(8, RNG_TEST);
+    double *x = host_normal(&rng, N * D);
+    for (int64_t i = 0; i < N; i++) {
+        for (int64_t j = 0; j < D; j++) {
+            const double far = i < 3 * GROUPS && j == 0 ? 30.0 + 20.0 * (double)(i / 3) : 0.0;
+            x[i * D + j] = 0.3 * x[i * D + j] + far;
+        }
+    }
+    struct table *t = table_new(x, N, D, DTYPE_F64);
+    struct setting s = setting_new(t, 60, 0);
+    s.kernel.id = KERNEL_GAUSSIAN;
+    for (int pass = 0; pass < 2; pass++) {
+        struct centers c = select_with(&s, "rpcholesky", pass == 0 ? NULL : "{\"block_size\": 1}");
+        bool found[GROUPS] = {false};
+        for (int64_t j = 0; j < c.m; j++) {
+            if (c.rows[j] < 3 * GROUPS) {
+                found[c.rows[j] / 3] = true;
+            }
+        }
+        for (int g = 0; g < GROUPS; g++) {
+            assert_true(found[g]);
+        }
+        centers_deinit(&c);
+    }
+    /* On a sample, the centers are rows of all the data. */
+    struct centers c = select_with(&s, "rpcholesky", "{\"sample\": 500}");
+    check_sound(t, &c);
+    assert_true(c.rows[c.m - 1] > 500);
+    centers_deinit(&c);
+    device_close(s.be);
+    table_free(t);
+}
+
+TEST_MAIN(cmocka_unit_test(test_registry_is_catalog), cmocka_unit_test(test_sizes),
+          cmocka_unit_test(test_seed_decides), cmocka_unit_test(test_duplicates),
+          cmocka_unit_test(test_constant_data), cmocka_unit_test(test_one_row),
+          cmocka_unit_test(test_failures), cmocka_unit_test(test_refusals),
+          cmocka_unit_test(test_file), cmocka_unit_test(test_uniform_is_uniform),
+          cmocka_unit_test(test_kmeans_lowers_the_error),
+          cmocka_unit_test(test_kmeans_finds_the_means),
+          cmocka_unit_test(test_rpcholesky_finds_small_clusters))
