@@ -35,13 +35,27 @@ static int read_order(const char *path, struct order **ret, struct err *err)
     return r < 0 ? r : order_read(j, ret, err);
 }
 
-static int open_data(const struct order *o, struct dataset **ret, struct dataset **ret_test,
-                     struct err *err)
+struct opened {
+    struct dataset *train, *test, *centers; /* test and centers: NULL where the spec has none */
+};
+
+static void close_data(struct opened *d)
 {
-    const int r = dataset_open(o->dataset_path, ret, err);
-    return r < 0 || o->test_dataset_path == NULL
-               ? r
-               : dataset_open(o->test_dataset_path, ret_test, err);
+    dataset_free(d->train);
+    dataset_free(d->test);
+    dataset_free(d->centers);
+}
+
+static int open_data(const struct order *o, struct opened *ret, struct err *err)
+{
+    int r = dataset_open(o->dataset_path, &ret->train, err);
+    if (r == 0 && o->test_dataset_path != NULL) {
+        r = dataset_open(o->test_dataset_path, &ret->test, err);
+    }
+    if (r == 0 && o->centers_dataset_path != NULL) {
+        r = dataset_open(o->centers_dataset_path, &ret->centers, err);
+    }
+    return r;
 }
 
 static struct json *report(const struct backend *be, const struct job_spec *spec,
@@ -88,23 +102,23 @@ int solve_run_order(struct backend *be, const struct solve_bench_options *o, str
                     struct err *err)
 {
     struct order *order = NULL;
-    struct dataset *train = NULL, *test = NULL;
+    struct opened data = {.train = NULL};
     struct model *model = NULL;
     struct fit_result result;
     int r = read_order(o->job, &order, err);
     if (r == 0) {
-        r = open_data(order, &train, &test, err);
+        r = open_data(order, &data, err);
     }
     if (r == 0) {
-        const struct fit_input in = {.train = train, .test = test};
+        const struct fit_input in = {
+            .train = data.train, .test = data.test, .centers = data.centers};
         r = run_traced(be, order->spec, &in, o->trace, &model, &result, err);
     }
     if (r == 0) {
         *ret = report(be, order->spec, &result);
     }
     model_free(model);
-    dataset_free(test);
-    dataset_free(train);
+    close_data(&data);
     order_free(order);
     return r;
 }

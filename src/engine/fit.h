@@ -17,6 +17,7 @@ struct fit_result {
     double regularization; /* a row: the job's own, or what its search found */
     double ridge;          /* absolute */
     int64_t train_rows, test_rows;
+    int64_t centers;            /* of a restricted model; 0: every training row is one */
     double seconds;             /* of the whole fit, earlier attempts that were resumed included */
     int64_t peak_memory_bytes;  /* resident, of the process during this fit */
     int64_t kernel_cache_bytes; /* of kernel values kept in memory */
@@ -27,8 +28,9 @@ struct json *fit_result_to_json(const struct fit_result *r);
 
 struct fit_input {
     const struct dataset *train;
-    const struct dataset *test; /* when the spec names one, else NULL */
-    struct model **earlier;     /* the spec's warm_start, else NULL; freed once it was used */
+    const struct dataset *test;    /* when the spec names one, else NULL */
+    const struct dataset *centers; /* when the spec's `centers` name one (its rows), else NULL */
+    struct model **earlier;        /* the spec's warm_start, else NULL; freed once it was used */
 };
 
 /*

@@ -20,6 +20,7 @@ struct json *fit_result_to_json(const struct fit_result *r)
     json_set_number(j, "ridge", r->ridge);
     json_set_int(j, "train_rows", r->train_rows);
     json_set_int(j, "test_rows", r->test_rows);
+    json_set_int(j, "centers", r->centers > 0 ? r->centers : r->train_rows);
     metrics_to_json(&r->outcome.metrics, json_set_object(j, "metrics"));
     json_set_number(j, "seconds", r->seconds);
     json_set(j, "search", search_result_to_json(&r->search));

@@ -62,19 +62,47 @@ static int find_dataset(const struct app *app, const char *id, const char *point
     return r;
 }
 
+static int check_test(const struct app *app, const struct job_spec *spec, struct err *err)
+{
+    struct dataset_info test;
+    if (spec->test.kind != SPEC_TEST_DATASET) {
+        return 0;
+    }
+    int r = find_dataset(app, spec->test.dataset, "#/test/dataset", &test, err);
+    if (r == 0) {
+        dataset_info_deinit(&test);
+    }
+    return r;
+}
+
+static int check_centers(const struct app *app, const struct job_spec *spec,
+                         const struct dataset_info *info, struct err *err)
+{
+    struct dataset_info centers;
+    if (spec->centers.dataset[0] == '\0') {
+        return 0;
+    }
+    int r = find_dataset(app, spec->centers.dataset, "#/centers/dataset", &centers, err);
+    if (r == 0) {
+        r = job_spec_check_centers(spec, info, &centers, err);
+        dataset_info_deinit(&centers);
+    }
+    return r;
+}
+
 static int check_data(const struct app *app, const struct job_spec *spec, struct err *err)
 {
-    struct dataset_info info, test;
+    struct dataset_info info;
     int r = find_dataset(app, spec->dataset, "#/dataset", &info, err);
     if (r < 0) {
         return r;
     }
     r = job_spec_check_columns(spec, &info, err);
-    if (r == 0 && spec->test.kind == SPEC_TEST_DATASET) {
-        r = find_dataset(app, spec->test.dataset, "#/test/dataset", &test, err);
-        if (r == 0) {
-            dataset_info_deinit(&test);
-        }
+    if (r == 0) {
+        r = check_test(app, spec, err);
+    }
+    if (r == 0) {
+        r = check_centers(app, spec, &info, err);
     }
     dataset_info_deinit(&info);
     return r;
@@ -142,6 +170,7 @@ static int insert(struct app *app, const struct job_spec *spec, char ret_id[ID_S
     if (spec->test.kind == SPEC_TEST_DATASET) {
         snprintf(row.test_dataset, sizeof row.test_dataset, "%s", spec->test.dataset);
     }
+    snprintf(row.centers_dataset, sizeof row.centers_dataset, "%s", spec->centers.dataset);
     int r = jobs_insert(app->store, &row, now, err);
     if (r == 0) {
         memcpy(ret_id, row.id, ID_SIZE);

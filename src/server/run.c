@@ -61,52 +61,72 @@ struct run *run_new(struct app *app, struct slot *slot, const struct job_row *jo
 
 /* ---- the order ---- */
 
-struct paths {
-    char train[APP_PATH_MAX], test[APP_PATH_MAX], checkpoint[APP_PATH_MAX];
-    char sha256[SHA256_HEX_SIZE], test_sha256[SHA256_HEX_SIZE];
+/* A data set of the job, or none: then `path` is empty. */
+struct source {
+    char path[APP_PATH_MAX], sha256[SHA256_HEX_SIZE];
 };
 
-static int find_digest(const struct app *app, const char *dataset, char ret[SHA256_HEX_SIZE],
+struct sources {
+    struct source train, test, centers;
+    char checkpoint[APP_PATH_MAX];
+};
+
+static int find_source(const struct app *app, const char *dataset, struct source *ret,
                        struct err *err)
 {
     struct dataset_row row;
+    ret->path[0] = '\0';
+    if (dataset[0] == '\0') {
+        return 0;
+    }
+    app_dataset_path(app, dataset, ret->path);
     int r = datasets_get(app->store, dataset, &row, err);
     if (r == 0) {
-        memcpy(ret, row.sha256, SHA256_HEX_SIZE);
+        memcpy(ret->sha256, row.sha256, SHA256_HEX_SIZE);
         dataset_row_deinit(&row);
     }
     return r;
 }
 
-static int find_paths(const struct app *app, const struct job_row *job, struct paths *ret,
-                      struct err *err)
+static int find_sources(const struct app *app, const struct job_row *job, struct sources *ret,
+                        struct err *err)
 {
-    app_dataset_path(app, job->dataset, ret->train);
-    app_dataset_path(app, job->test_dataset, ret->test);
     app_checkpoint_path(app, job->id, ret->checkpoint);
-    int r = find_digest(app, job->dataset, ret->sha256, err);
-    return r == 0 && job->test_dataset[0]
-               ? find_digest(app, job->test_dataset, ret->test_sha256, err)
-               : r;
+    int r = find_source(app, job->dataset, &ret->train, err);
+    if (r == 0) {
+        r = find_source(app, job->test_dataset, &ret->test, err);
+    }
+    return r < 0 ? r : find_source(app, job->centers_dataset, &ret->centers, err);
+}
+
+static char *path_of(struct source *s)
+{
+    return s->path[0] ? s->path : NULL;
+}
+
+static char *digest_of(struct source *s)
+{
+    return s->path[0] ? s->sha256 : NULL;
 }
 
 static int make_order(const struct app *app, const struct job_row *job, const struct job_spec *spec,
                       int64_t start_bytes, struct json **ret, struct err *err)
 {
-    struct paths paths;
-    int r = find_paths(app, job, &paths, err);
+    struct sources of;
+    int r = find_sources(app, job, &of, err);
     if (r < 0) {
         return r;
     }
-    const bool tested = job->test_dataset[0] != '\0';
     struct order order = {
         .attempt = job->attempt,
         .spec = (struct job_spec *)(uintptr_t)spec, /* Read only. */
-        .dataset_path = paths.train,
-        .dataset_sha256 = paths.sha256,
-        .test_dataset_path = tested ? paths.test : NULL,
-        .test_dataset_sha256 = tested ? paths.test_sha256 : NULL,
-        .checkpoint_path = paths.checkpoint,
+        .dataset_path = of.train.path,
+        .dataset_sha256 = of.train.sha256,
+        .test_dataset_path = path_of(&of.test),
+        .test_dataset_sha256 = digest_of(&of.test),
+        .centers_dataset_path = path_of(&of.centers),
+        .centers_dataset_sha256 = digest_of(&of.centers),
+        .checkpoint_path = of.checkpoint,
         .checkpoint_interval_s = app->config.checkpoint_interval_s,
         .start_bytes = start_bytes,
     };

@@ -29,7 +29,6 @@ enum catalog { CATALOG_KERNELS, CATALOG_SOLVERS, CATALOG_PRECONDITIONERS, CATALO
 const struct method_def *catalog_list(enum catalog which);
 const struct method_def *catalog_find(enum catalog which, const char *name); /* or NULL */
 /* {"object":"list","data":[{name, title, paper, help, parameters: […] as param_describe has
- * them}]}; kernels have `bandwidth`, solvers `preconditioner` and `centers` (true: the
- * method takes that field).
- */
+ * them}]}; kernels have `bandwidth`, solvers `preconditioner` and `centers` (true: the method
+ * takes that field). */
 struct json *catalog_describe(enum catalog which);

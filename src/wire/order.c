@@ -62,21 +62,27 @@ static int read_path(const struct json *j, const char *key, char **ret, struct e
     return *ret == NULL ? err_no_memory(err) : 0;
 }
 
+/* The path of a data set that the spec names beside the training data, and of no other. */
+static int read_named(const struct json *j, const char *key, bool named, char **ret,
+                      struct err *err)
+{
+    if (named) {
+        return read_path(j, key, ret, err);
+    }
+    const struct json *given = json_get(j, key);
+    return given == NULL || json_type(given) == JSON_NULL
+               ? 0
+               : field_error(err, key, FIELD_WHOLE, "The spec names no such data set.");
+}
+
 static int read_paths(const struct json *j, struct order *o, struct err *err)
 {
-    static const char test_key[] = "test_dataset_path";
-    const int rc = read_path(j, "dataset_path", &o->dataset_path, err);
-    if (rc < 0) {
-        return rc;
-    }
-    if (o->spec->test.kind == SPEC_TEST_DATASET) {
-        return read_path(j, test_key, &o->test_dataset_path, err);
-    }
-    const struct json *given = json_get(j, test_key);
-    if (given != NULL && json_type(given) != JSON_NULL) {
-        return field_error(err, test_key, FIELD_WHOLE, "The spec names no test data set.");
-    }
-    return 0;
+    const bool tested = o->spec->test.kind == SPEC_TEST_DATASET;
+    const bool centered = o->spec->centers.dataset[0] != '\0';
+    int rc = read_path(j, "dataset_path", &o->dataset_path, err);
+    rc = rc < 0 ? rc : read_named(j, "test_dataset_path", tested, &o->test_dataset_path, err);
+    return rc < 0 ? rc
+                  : read_named(j, "centers_dataset_path", centered, &o->centers_dataset_path, err);
 }
 
 /* A text that may be null or absent. */
@@ -90,6 +96,7 @@ static int read_checkpoint(const struct json *j, struct order *o, struct err *er
 {
     int rc = read_optional(j, "dataset_sha256", &o->dataset_sha256, err);
     rc = rc < 0 ? rc : read_optional(j, "test_dataset_sha256", &o->test_dataset_sha256, err);
+    rc = rc < 0 ? rc : read_optional(j, "centers_dataset_sha256", &o->centers_dataset_sha256, err);
     return rc < 0 ? rc : read_optional(j, "checkpoint_path", &o->checkpoint_path, err);
 }
 
@@ -113,8 +120,10 @@ int order_read(const struct json *j, struct order **ret, struct err *err)
         "spec",
         "dataset_path",
         "test_dataset_path",
+        "centers_dataset_path",
         "dataset_sha256",
         "test_dataset_sha256",
+        "centers_dataset_sha256",
         "checkpoint_path",
         NULL,
     };
@@ -150,8 +159,10 @@ struct json *order_write(const struct order *o)
     json_set(j, "spec", job_spec_write(o->spec));
     json_set_string(j, "dataset_path", o->dataset_path);
     json_set_string(j, "test_dataset_path", o->test_dataset_path);
+    json_set_string(j, "centers_dataset_path", o->centers_dataset_path);
     json_set_string(j, "dataset_sha256", o->dataset_sha256);
     json_set_string(j, "test_dataset_sha256", o->test_dataset_sha256);
+    json_set_string(j, "centers_dataset_sha256", o->centers_dataset_sha256);
     json_set_string(j, "checkpoint_path", o->checkpoint_path);
     json_set_number(j, "checkpoint_interval_s", o->checkpoint_interval_s);
     json_set_int(j, "start_bytes", o->start_bytes);
@@ -166,8 +177,10 @@ struct order *order_free(struct order *o)
         job_spec_free(o->spec);
         mem_free(o->dataset_path);
         mem_free(o->test_dataset_path);
+        mem_free(o->centers_dataset_path);
         mem_free(o->dataset_sha256);
         mem_free(o->test_dataset_sha256);
+        mem_free(o->centers_dataset_sha256);
         mem_free(o->checkpoint_path);
     }
     return mem_free(o);

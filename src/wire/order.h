@@ -1,8 +1,9 @@
 /*
  * A training order: everything a worker needs to run one job, as one JSON document
  *   {"job": "job_…", "attempt": 1, "spec": {…}, "dataset_path": "…", "test_dataset_path": "…"|null,
- *    "dataset_sha256": "…"|null, "test_dataset_sha256": "…"|null, "checkpoint_path": "…"|null,
- *    "checkpoint_interval_s": 30, "start_bytes": 0}
+ *    "centers_dataset_path": "…"|null, "dataset_sha256": "…"|null, "test_dataset_sha256": "…"|null,
+ *    "centers_dataset_sha256": "…"|null, "checkpoint_path": "…"|null, "checkpoint_interval_s": 30,
+ *    "start_bytes": 0}
  * The daemon sends it in a frame; `krrd-worker --job FILE` reads it from a file.
  */
 #pragma once
@@ -14,9 +15,10 @@ struct order {
     int64_t attempt;   /* >= 1, the default */
     struct job_spec *spec;
     char *dataset_path;
-    char *test_dataset_path; /* NULL unless spec->test.kind == SPEC_TEST_DATASET */
+    char *test_dataset_path;    /* NULL unless spec->test.kind == SPEC_TEST_DATASET */
+    char *centers_dataset_path; /* NULL unless spec->centers.dataset names one */
     /* Digests of the data, which bind a checkpoint to them; NULL: not known. */
-    char *dataset_sha256, *test_dataset_sha256;
+    char *dataset_sha256, *test_dataset_sha256, *centers_dataset_sha256;
     /* Where the job's checkpoint is kept, and read from where there is one; NULL: nowhere. The
      * folder exists. */
     char *checkpoint_path;

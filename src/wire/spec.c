@@ -123,6 +123,26 @@ static void write_solver(const struct job_spec *spec, struct json *j)
     }
 }
 
+static void write_centers(const struct job_spec *spec, struct json *j)
+{
+    static const char key[] = "centers";
+    if (spec->centers.method == NULL) {
+        json_set(j, key, json_new_null());
+        return;
+    }
+    struct json *centers = json_set_object(j, key);
+    json_set_string(centers, "method", spec->centers.method->name);
+    if (spec->centers.count == 0) {
+        json_set_string(centers, "count", "auto");
+    } else {
+        json_set_int(centers, "count", spec->centers.count);
+    }
+    if (spec->centers.dataset[0] != '\0') {
+        json_set_string(centers, "dataset", spec->centers.dataset);
+    }
+    param_write(&spec->centers.params, centers);
+}
+
 static void write_stop(const struct job_spec *spec, struct json *j)
 {
     struct json *stop = json_set_object(j, "stop");
@@ -169,6 +189,7 @@ struct json *job_spec_write(const struct job_spec *spec)
     write_kernel(spec, j);
     write_regularization(spec, j);
     write_solver(spec, j);
+    write_centers(spec, j);
     write_stop(spec, j);
     write_warm_start(spec, j);
     json_set_string(j, "precision", precision_name(spec->precision));

@@ -24,6 +24,7 @@
 #define SPEC_TARGETS_MAX 4096
 #define SPEC_CUDA_MAX 255 /* N of "cuda:N" */
 #define SPEC_CACHE_AUTO (-1)
+#define SPEC_CENTERS_MAX 1000000000
 
 enum spec_test { SPEC_TEST_FRACTION, SPEC_TEST_DATASET, SPEC_TEST_MASK };
 enum spec_bandwidth { SPEC_BANDWIDTH_MEDIAN, SPEC_BANDWIDTH_SCALAR, SPEC_BANDWIDTH_PER_FEATURE };
@@ -67,6 +68,18 @@ struct job_spec {
         const struct method_def *preconditioner; /* never NULL when the solver has one */
         struct param_set preconditioner_params;
     } solver;
+    /*
+     * Of a restricted model f(x) = sum_j k(x, z_j) b_j: how the points z_j are chosen. Taken by
+     * restricted solvers, and by the solver "auto", which then chooses a restricted one.
+     */
+    struct {
+        const struct method_def *method; /* NULL: a coefficient for every training row */
+        struct param_set params;
+        /* 0, "auto": as many as the selector finds, where it has a size of its own, else the
+         * smaller of n and ceil(10 sqrt(n)) for n training rows; the engine knows. */
+        int64_t count;
+        char dataset[ID_SIZE]; /* whose rows are the centers, of the method "file"; else "" */
+    } centers;
     struct {
         double tolerance;       /* default 1e-6 */
         int64_t max_iterations; /* default 1000, or the solver's own (catalog.h) */
@@ -88,8 +101,9 @@ struct job_spec {
 /*
  * Refuses unknown fields, wrong types and values out of range with a pointer into the document.
  * `model` and `dataset` are required. A method may be named by its bare name: "kernel": "gaussian".
- * `target` is one name or a list; null stands for absent in `target`, `features`, `warm_start` and
- * `stop.time_budget_s`.
+ * `target` is one name or a list; null stands for absent in `target`, `features`, `centers`,
+ * `warm_start` and `stop.time_budget_s`. A restricted solver without `centers` has the catalog's
+ * first method, and no restricted model is searched for.
  */
 int job_spec_read(const struct json *j, struct job_spec **ret, struct err *err);
 /* The full document with defaults filled in; reading it back gives the same spec. NULL on lack of
@@ -116,3 +130,7 @@ void job_spec_mark_siblings(const struct job_spec *spec, const struct dataset_in
  */
 int job_spec_check_columns(const struct job_spec *spec, const struct dataset_info *info,
                            struct err *err);
+/* The same of the data set whose rows are the centers: it has every feature of the job, by name.
+ * Points at "#/centers/dataset"; `info` is what job_spec_check_columns has passed. */
+int job_spec_check_centers(const struct job_spec *spec, const struct dataset_info *info,
+                           const struct dataset_info *centers, struct err *err);

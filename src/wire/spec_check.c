@@ -1,4 +1,4 @@
-/* job_spec_check_columns: a spec against the columns of a data set. */
+/* job_spec_check_columns, job_spec_check_centers: a spec against the columns of data sets. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -168,24 +168,55 @@ static int check_metric(const struct job_spec *spec, const struct dataset_info *
     return 0;
 }
 
+static int columns_init(const struct dataset_info *info, struct columns *ret, struct err *err)
+{
+    ret->roles = mem_zalloc((size_t)info->columns);
+    return ret->roles == NULL
+               ? err_no_memory(err)
+               : name_index_init(&ret->index, info->column_names, info->columns, err);
+}
+
+static void columns_deinit(struct columns *c)
+{
+    name_index_deinit(&c->index);
+    mem_free(c->roles);
+}
+
+static int assign_all(const struct job_spec *spec, const struct dataset_info *info,
+                      struct columns *c, struct err *err)
+{
+    int rc = assign_targets(spec, info, c, err);
+    rc = rc < 0 ? rc : assign_mask(spec, c, err);
+    return rc < 0 ? rc : assign_features(spec, info, c, err);
+}
+
 int job_spec_check_columns(const struct job_spec *spec, const struct dataset_info *info,
                            struct err *err)
 {
-    unsigned char *roles cleanup_mem = mem_zalloc((size_t)info->columns);
-    if (roles == NULL) {
-        return err_no_memory(err);
-    }
-    struct columns c = {.roles = roles};
-    int rc = name_index_init(&c.index, info->column_names, info->columns, err);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = assign_targets(spec, info, &c, err);
-    rc = rc < 0 ? rc : assign_mask(spec, &c, err);
-    rc = rc < 0 ? rc : assign_features(spec, info, &c, err);
+    __attribute__((cleanup(columns_deinit))) struct columns c = {.roles = NULL};
+    int rc = columns_init(info, &c, err);
+    rc = rc < 0 ? rc : assign_all(spec, info, &c, err);
     rc = rc < 0 ? rc : check_features(spec, &c, err);
     rc = rc < 0 ? rc : check_task(spec, info, &c, err);
-    rc = rc < 0 ? rc : check_metric(spec, info, &c, err);
-    name_index_deinit(&c.index);
+    return rc < 0 ? rc : check_metric(spec, info, &c, err);
+}
+
+int job_spec_check_centers(const struct job_spec *spec, const struct dataset_info *info,
+                           const struct dataset_info *centers, struct err *err)
+{
+    __attribute__((cleanup(columns_deinit))) struct columns c = {.roles = NULL};
+    cleanup_name_index struct name_index there = {0};
+    int rc = columns_init(info, &c, err);
+    rc = rc < 0 ? rc : assign_all(spec, info, &c, err);
+    rc = rc < 0 ? rc : name_index_init(&there, centers->column_names, centers->columns, err);
+    for (int64_t i = 0; rc == 0 && i < info->columns; i++) {
+        const char *name = info->column_names[i];
+        if (c.roles[i] == ROLE_FEATURE && name_index_find(&there, name) < 0) {
+            rc = err_at(err, ERR_INVALID, "#/centers/dataset",
+                        "The data set of the centers has no column \"%.64s\", a feature of the "
+                        "job.",
+                        name);
+        }
+    }
     return rc;
 }

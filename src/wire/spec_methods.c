@@ -1,4 +1,5 @@
-/* The parts of a job specification that name methods: a kernel, a solver, a preconditioner. */
+/* The parts of a job specification that name methods: a kernel, a solver, a preconditioner, a
+ * selector of centers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,12 +18,21 @@ int spec__within(const char *key, int rc, struct err *err)
     return rc;
 }
 
-static int unknown_method(enum catalog which, bool allow_auto, const char *key,
-                          const struct json *found, struct err *err)
+/* How a method is named in a document. */
+struct named {
+    enum catalog which;
+    const char *key;      /* of the object that holds it */
+    const char *name_key; /* of its name inside its own object */
+    bool allow_auto;      /* the name "auto" gives NULL */
+    const char *fallback; /* the name of an absent one */
+};
+
+static int unknown_method(const struct named *n, const char *key, const struct json *found,
+                          struct err *err)
 {
     struct buf known cleanup_buf = BUF_INIT;
-    buf_str(&known, allow_auto ? "\"auto\"" : "");
-    for (const struct method_def *m = catalog_list(which); m->name != NULL; m++) {
+    buf_str(&known, n->allow_auto ? "\"auto\"" : "");
+    for (const struct method_def *m = catalog_list(n->which); m->name != NULL; m++) {
         buf_printf(&known, "%s\"%s\"", known.len > 0 ? ", " : "", m->name);
     }
     if (known.failed) {
@@ -32,26 +42,24 @@ static int unknown_method(enum catalog which, bool allow_auto, const char *key,
 }
 
 /*
- * A method at obj[key]: absent (fallback), its bare name, or an object with the key "name" (absent:
- * fallback) and parameters, given back in *ret_fields (else NULL). With allow_auto, the name "auto"
- * gives NULL. Pointers are relative to obj.
+ * A method at obj[key]: absent (fallback), its bare name, or an object with its name (absent:
+ * fallback) and parameters, given back in *ret_fields (else NULL). Pointers are relative to obj.
  */
-static int read_method(enum catalog which, const struct json *obj, const char *key, bool allow_auto,
-                       const char *fallback, const struct method_def **ret,
+static int read_method(const struct named *n, const struct json *obj, const struct method_def **ret,
                        const struct json **ret_fields, struct err *err)
 {
-    const struct json *given = obj == NULL ? NULL : json_get(obj, key);
+    const struct json *given = obj == NULL ? NULL : json_get(obj, n->key);
     const bool detailed = given != NULL && json_type(given) == JSON_OBJECT;
-    const struct json *named = detailed ? json_get(given, "name") : given;
+    const struct json *named = detailed ? json_get(given, n->name_key) : given;
     if (given != NULL && !detailed && json_type(given) != JSON_STRING) {
-        return field_wrong(err, key, FIELD_WHOLE, given, "a name or an object");
+        return field_wrong(err, n->key, FIELD_WHOLE, given, "a name or an object");
     }
-    const char *name = named == NULL ? fallback : json_string(named);
-    const bool is_auto = allow_auto && name != NULL && strcmp(name, "auto") == 0;
-    const struct method_def *found = name == NULL ? NULL : catalog_find(which, name);
+    const char *name = named == NULL ? n->fallback : json_string(named);
+    const bool is_auto = n->allow_auto && name != NULL && strcmp(name, "auto") == 0;
+    const struct method_def *found = name == NULL ? NULL : catalog_find(n->which, name);
     if (found == NULL && !is_auto) {
-        const int rc = unknown_method(which, allow_auto, detailed ? "name" : key, named, err);
-        return detailed ? spec__within(key, rc, err) : rc;
+        const int rc = unknown_method(n, detailed ? n->name_key : n->key, named, err);
+        return detailed ? spec__within(n->key, rc, err) : rc;
     }
     *ret = is_auto ? NULL : found;
     *ret_fields = detailed ? given : NULL;
@@ -116,9 +124,13 @@ static int read_bandwidth(const struct json *kernel, struct job_spec *spec, stru
 int spec__read_kernel(const struct json *j, struct job_spec *spec, struct err *err)
 {
     static const char *const also[] = {"name", "bandwidth", NULL};
+    const struct named named = {.which = CATALOG_KERNELS,
+                                .key = "kernel",
+                                .name_key = "name",
+                                .allow_auto = true,
+                                .fallback = "auto"};
     const struct json *fields = NULL;
-    int rc =
-        read_method(CATALOG_KERNELS, j, "kernel", true, "auto", &spec->kernel.method, &fields, err);
+    int rc = read_method(&named, j, &spec->kernel.method, &fields, err);
     if (rc < 0) {
         return rc;
     }
@@ -139,10 +151,12 @@ static int read_preconditioner(const struct json *solver, struct job_spec *spec,
                                     "The solver \"%s\" takes no preconditioner.",
                                     spec->solver.method->name);
     }
-    const char *fallback = catalog_list(CATALOG_PRECONDITIONERS)->name;
+    const struct named named = {.which = CATALOG_PRECONDITIONERS,
+                                .key = key,
+                                .name_key = "name",
+                                .fallback = catalog_list(CATALOG_PRECONDITIONERS)->name};
     const struct json *fields = NULL;
-    const int rc = read_method(CATALOG_PRECONDITIONERS, solver, key, false, fallback,
-                               &spec->solver.preconditioner, &fields, err);
+    const int rc = read_method(&named, solver, &spec->solver.preconditioner, &fields, err);
     if (rc < 0) {
         return rc;
     }
@@ -155,12 +169,110 @@ static int read_preconditioner(const struct json *solver, struct job_spec *spec,
 int spec__read_solver(const struct json *j, struct job_spec *spec, struct err *err)
 {
     static const char *const also[] = {"name", "preconditioner", NULL};
+    const struct named named = {
+        .which = CATALOG_SOLVERS, .key = "solver", .name_key = "name", .fallback = "auto"};
     const struct json *fields = NULL;
-    int rc = read_method(CATALOG_SOLVERS, j, "solver", false, "auto", &spec->solver.method, &fields,
-                         err);
+    int rc = read_method(&named, j, &spec->solver.method, &fields, err);
     if (rc < 0) {
         return rc;
     }
     rc = param_read(spec->solver.method->params, fields, also, &spec->solver.params, err);
     return spec__within("solver", rc < 0 ? rc : read_preconditioner(fields, spec, err), err);
+}
+
+static const char centers_key[] = "centers";
+
+static int not_restricted(const struct job_spec *spec, struct err *err)
+{
+    struct buf known cleanup_buf = BUF_INIT;
+    for (const struct method_def *m = catalog_list(CATALOG_SOLVERS); m->name != NULL; m++) {
+        if (m->restricted) {
+            buf_printf(&known, ", \"%s\"", m->name);
+        }
+    }
+    if (known.failed) {
+        return err_no_memory(err);
+    }
+    return field_error(err, centers_key, FIELD_WHOLE,
+                       "The solver \"%s\" finds a coefficient for every training row; centers are "
+                       "for restricted solvers: \"auto\"%s.",
+                       spec->solver.method->name, known.data);
+}
+
+static int read_count(const struct json *centers, struct job_spec *spec, struct err *err)
+{
+    static const char key[] = "count";
+    const struct json *given = json_get(centers, key);
+    const char *text = given == NULL ? "auto" : json_string(given);
+    if (text != NULL && strcmp(text, "auto") == 0) {
+        return 0;
+    }
+    int64_t count;
+    if (!field_count(given, &count) || count < 1 || count > SPEC_CENTERS_MAX) {
+        return field_wrong(err, key, FIELD_WHOLE, given, "a whole number of 1 to %d, or \"auto\"",
+                           SPEC_CENTERS_MAX);
+    }
+    spec->centers.count = count;
+    return 0;
+}
+
+/* The rows of one data set, by the method that takes them from there. */
+static int read_centers_dataset(const struct json *centers, struct job_spec *spec, struct err *err)
+{
+    static const char file[] = "file";
+    static const char key[] = "dataset";
+    if (strcmp(spec->centers.method->name, file) == 0) {
+        return spec__read_dataset_id(centers, spec->centers.dataset, err);
+    }
+    return centers == NULL || json_get(centers, key) == NULL
+               ? 0
+               : field_error(err, key, FIELD_WHOLE,
+                             "The method \"%s\" finds centers by itself; only \"%s\" takes them "
+                             "from a data set.",
+                             spec->centers.method->name, file);
+}
+
+static int read_centers_fields(const struct json *centers, struct job_spec *spec, struct err *err)
+{
+    static const char *const also[] = {"method", "count", "dataset", NULL};
+    int rc = param_read(spec->centers.method->params, centers, also, &spec->centers.params, err);
+    rc = rc < 0 ? rc : read_count(centers, spec, err);
+    return rc < 0 ? rc : read_centers_dataset(centers, spec, err);
+}
+
+/* The search has one eigendecomposition of the full matrix for all its candidates. */
+static int check_no_search(const struct json *j, const struct job_spec *spec, struct err *err)
+{
+    const struct json *search = json_get(j, "search");
+    const bool given = search != NULL && json_type(search) == JSON_OBJECT;
+    return !spec->search.wanted
+               ? 0
+               : field_error(err, given ? "search" : "regularization", FIELD_WHOLE,
+                             "The search is for full problems: a job with centers names its "
+                             "regularization and bandwidth itself.");
+}
+
+int spec__read_centers(const struct json *j, struct job_spec *spec, struct err *err)
+{
+    const struct method_def *solver = spec->solver.method;
+    const struct json *given = json_get(j, centers_key);
+    const bool absent = given == NULL || json_type(given) == JSON_NULL;
+    if (!solver->restricted) {
+        if (absent) {
+            return 0;
+        }
+        if (strcmp(solver->name, "auto") != 0) {
+            return not_restricted(spec, err);
+        }
+    }
+    const struct named named = {.which = CATALOG_CENTERS,
+                                .key = centers_key,
+                                .name_key = "method",
+                                .fallback = catalog_list(CATALOG_CENTERS)->name};
+    const struct json *fields = NULL;
+    int rc = read_method(&named, absent ? NULL : j, &spec->centers.method, &fields, err);
+    if (rc == 0) {
+        rc = spec__within(centers_key, read_centers_fields(fields, spec, err), err);
+    }
+    return rc < 0 ? rc : check_no_search(j, spec, err);
 }

@@ -1,5 +1,5 @@
-/* job_spec_read: one function a field of the document, in its order; spec_methods.c has the kernel
- * and the solver. */
+/* job_spec_read: one function a field of the document, in its order; spec_methods.c has the
+ * kernel, the solver and the centers. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -126,9 +126,9 @@ static bool is_absent(const struct json *j)
 
 static int read_scalars(const struct json *j, struct job_spec *spec, struct err *err)
 {
-    static const char *const also[] = {
-        "model",  "dataset", "target", "features", "test",   "kernel",     "standardize",
-        "solver", "stop",    "device", "metadata", "search", "warm_start", NULL};
+    static const char *const also[] = {"model",  "dataset",     "target", "features",   "test",
+                                       "kernel", "standardize", "solver", "centers",    "stop",
+                                       "device", "metadata",    "search", "warm_start", NULL};
     struct param_set set;
     const int rc = param_read(scalar_params, j, also, &set, err);
     if (rc < 0) {
@@ -166,7 +166,7 @@ static int read_model(const struct json *j, struct job_spec *spec, struct err *e
     return 0;
 }
 
-static int read_dataset_id(const struct json *obj, char ret[ID_SIZE], struct err *err)
+int spec__read_dataset_id(const struct json *obj, char ret[ID_SIZE], struct err *err)
 {
     const char *id = NULL;
     const int rc = field_text(obj, "dataset", &id, err);
@@ -262,7 +262,7 @@ static int read_test_fields(const struct json *test, struct job_spec *spec, stru
     }
     if (json_get(test, "dataset") != NULL) {
         spec->test.kind = SPEC_TEST_DATASET;
-        return read_dataset_id(test, spec->test.dataset, err);
+        return spec__read_dataset_id(test, spec->test.dataset, err);
     }
     return json_get(test, "mask") != NULL ? read_mask(test, spec, err) : 0;
 }
@@ -476,7 +476,7 @@ static int read_fields(const struct json *j, struct job_spec *spec, struct err *
 {
     int rc = read_scalars(j, spec, err);
     rc = rc < 0 ? rc : read_model(j, spec, err);
-    rc = rc < 0 ? rc : read_dataset_id(j, spec->dataset, err);
+    rc = rc < 0 ? rc : spec__read_dataset_id(j, spec->dataset, err);
     rc = rc < 0 ? rc : read_target(j, spec, err);
     rc = rc < 0 ? rc : read_features(j, spec, err);
     rc = rc < 0 ? rc : read_test(j, spec, err);
@@ -484,6 +484,7 @@ static int read_fields(const struct json *j, struct job_spec *spec, struct err *
     rc = rc < 0 ? rc : spec__read_kernel(j, spec, err);
     rc = rc < 0 ? rc : read_search(j, spec, err);
     rc = rc < 0 ? rc : spec__read_solver(j, spec, err);
+    rc = rc < 0 ? rc : spec__read_centers(j, spec, err);
     rc = rc < 0 ? rc : read_stop(j, spec, err);
     rc = rc < 0 ? rc : read_warm_start(j, spec, err);
     rc = rc < 0 ? rc : read_device(j, spec, err);

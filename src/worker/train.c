@@ -119,16 +119,35 @@ static void set_failure(struct json *done, enum reason reason, const struct err 
     json_set_string(error, "pointer", err->pointer);
 }
 
-static int open_data(const struct order *o, struct dataset **ret, struct dataset **ret_test,
-                     struct err *err)
+struct opened {
+    struct dataset *train, *test, *centers; /* test and centers: NULL where the spec has none */
+};
+
+static void close_data(struct opened *d)
+{
+    dataset_free(d->train);
+    dataset_free(d->test);
+    dataset_free(d->centers);
+}
+
+/* `what` begins the sentence of an error; no path, no data set. */
+static int open_one(const char *path, const char *what, struct dataset **ret, struct err *err)
 {
     struct err why;
-    int r = dataset_open(o->dataset_path, ret, &why);
-    if (r < 0) {
-        return err_set(err, why.code, "The data set: %s", why.detail);
+    int r = path ? dataset_open(path, ret, &why) : 0;
+    return r < 0 ? err_set(err, why.code, "%s: %s", what, why.detail) : 0;
+}
+
+static int open_data(const struct order *o, struct opened *ret, struct err *err)
+{
+    int r = open_one(o->dataset_path, "The data set", &ret->train, err);
+    if (r == 0) {
+        r = open_one(o->test_dataset_path, "The test data set", &ret->test, err);
     }
-    r = o->test_dataset_path ? dataset_open(o->test_dataset_path, ret_test, &why) : 0;
-    return r < 0 ? err_set(err, why.code, "The test data set: %s", why.detail) : 0;
+    if (r == 0) {
+        r = open_one(o->centers_dataset_path, "The data set of the centers", &ret->centers, err);
+    }
+    return r;
 }
 
 static int hand_out(struct training *t, const struct model *m, struct json *done, struct err *err)
@@ -181,6 +200,7 @@ static int identify(const struct order *o, char ret[SHA256_HEX_SIZE], struct err
     add_text(hash, spec);
     add_text(hash, o->dataset_sha256);
     add_text(hash, o->test_dataset_sha256);
+    add_text(hash, o->centers_dataset_sha256);
     sha256_hex(hash, ret);
     sha256_free(hash);
     return 0;
@@ -225,10 +245,10 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
         .problem = problem,
         .taken = drop_state,
     };
-    struct dataset *data = NULL, *test = NULL;
+    struct opened data = {.train = NULL};
     struct model *model = NULL, *earlier = NULL;
     struct fit_result result;
-    int r = open_data(t->order, &data, &test, err);
+    int r = open_data(t->order, &data, err);
     if (r == 0) {
         r = read_earlier(t, &earlier, err);
     }
@@ -240,7 +260,8 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
     }
     if (r == 0) {
         control.resume = t->state;
-        const struct fit_input in = {.train = data, .test = test, .earlier = &earlier};
+        const struct fit_input in = {
+            .train = data.train, .test = data.test, .centers = data.centers, .earlier = &earlier};
         r = fit_run(be, t->order->spec, &in, &control, &model, &result, err);
     }
     if (r == 0) {
@@ -255,8 +276,7 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
     model_free(model);
     model_free(earlier);
     t->state = state_free(t->state);
-    dataset_free(test);
-    dataset_free(data);
+    close_data(&data);
     return r;
 }
 

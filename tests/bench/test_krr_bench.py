@@ -147,14 +147,14 @@ def write_data_set(path, columns, data):
     path.write_bytes(len(text).to_bytes(8, "little") + text + data.astype("<f8").tobytes())
 
 
-def write_order(folder, **spec):
+def write_order(folder, more=None, **spec):
     random = numpy.random.default_rng(0)
     x = random.uniform(-1, 1, (300, 2))
     write_data_set(folder / "data", ["a", "b", "y"], numpy.column_stack([x, numpy.sin(3 * x[:, 0]) + x[:, 1]]))
     order = {"job": "job_bench", "dataset_path": str(folder / "data"),
              "spec": {"model": "m", "dataset": "ds_00000000000000000000000001",
                       "kernel": {"name": "gaussian", "bandwidth": 1.0}, "solver": {"name": "pcg"},
-                      "stop": {"tolerance": 1e-6}, "test": {"fraction": 0.2}, **spec}}
+                      "stop": {"tolerance": 1e-6}, "test": {"fraction": 0.2}, **spec}, **(more or {})}
     (folder / "order.json").write_text(json.dumps(order))
     return str(folder / "order.json")
 
@@ -162,11 +162,20 @@ def write_order(folder, **spec):
 def test_solve_reports(tmp_path):
     r = report("solve", "--job", write_order(tmp_path), "--threads", "1")
     assert r["command"] == "solve" and r["stop_reason"] == "converged" and r["solver"] == "pcg"
-    assert r["train_rows"] == 240 and r["test_rows"] == 60
+    assert r["train_rows"] == 240 and r["test_rows"] == 60 and r["centers"] == 240
     assert r["relative_residual"] <= 1.01e-6 and r["iterations"] > 0
     assert 0 < r["seconds_to_tolerance"] <= r["seconds"]
     assert r["metrics"]["r2"] > 0.9
     assert r["peak_memory_bytes"] > 0 and r["kernel_entries"] > 0
+
+
+def test_solve_opens_the_centers(tmp_path):
+    spec = {"solver": "auto", "centers": {"method": "file", "dataset": "ds_00000000000000000000000002"}}
+    done = run("solve", "--job", write_order(tmp_path, **spec))
+    assert done.returncode == 1 and "#/centers_dataset_path" in done.stderr, done.stderr
+    order = write_order(tmp_path, {"centers_dataset_path": str(tmp_path / "nowhere")}, **spec)
+    done = run("solve", "--job", order)
+    assert done.returncode == 1 and "does not exist" in done.stderr and done.stdout == "", done.stderr
 
 
 def test_solve_traces_every_step(tmp_path):

@@ -6,6 +6,7 @@ import json
 import pytest
 
 import api as interface
+import data
 
 UNKNOWN = "ds_00000000000000000000000000"
 PAIRS = {f"k{i}": "v" for i in range(17)}
@@ -103,6 +104,20 @@ CASES = [
     ({"solver": {"name": "pcg", "preconditioner": {"name": "none", "rank": 5}}},
      "#/solver/preconditioner/rank"),
     ({"solver": {"name": "pcg", "restart": 5}}, "#/solver/restart"),
+    ({"centers": 5}, "#/centers"),
+    ({"centers": "farthest"}, "#/centers"),
+    ({"centers": {"method": "farthest"}}, "#/centers/method"),
+    ({"centers": {"method": "uniform", "spread": 3}}, "#/centers/spread"),
+    ({"centers": {"count": 0}}, "#/centers/count"),
+    ({"centers": {"count": "all"}}, "#/centers/count"),
+    ({"centers": {"count": 10, "dataset": UNKNOWN}}, "#/centers/dataset"),
+    ({"centers": "file"}, "#/centers/dataset"),
+    ({"centers": {"method": "file", "dataset": "housing"}}, "#/centers/dataset"),
+    ({"centers": {"method": "file", "dataset": UNKNOWN}}, "#/centers/dataset"),
+    ({"centers": "uniform", "solver": "pcg"}, "#/centers"),
+    ({"centers": "uniform", "solver": {"name": "cholesky"}}, "#/centers"),
+    ({"centers": "uniform", "regularization": "auto"}, "#/regularization"),
+    ({"centers": "uniform", "search": {"bandwidth": [1, 2]}}, "#/search"),
     ({"stop": {"tolerance": 0}}, "#/stop/tolerance"),
     ({"stop": {"tolerance": 2}}, "#/stop/tolerance"),
     ({"stop": {"max_iterations": 0}}, "#/stop/max_iterations"),
@@ -180,6 +195,16 @@ def test_refused_query(api, regression_dataset):
     answer = api.post("/v1/jobs?dry_run=1", 422,
                       json={"model": "refused", "dataset": regression_dataset})
     refused_by(answer, "#/query/dry_run")
+
+
+def test_centers_without_a_feature(api, regression_dataset):
+    """The data set of the centers lacks x3."""
+    X, y = data.regression(20, d=3)
+    centers = {"method": "file", "dataset": api.upload_csv(X, y)}
+    answer = api.post("/v1/jobs", 422, json={"model": "refused", "dataset": regression_dataset,
+                                             "centers": centers})
+    refused_by(answer, "#/centers/dataset")
+    assert '"x3"' in answer.json()["detail"]
 
 
 def test_device_cuda(api, regression_dataset):

@@ -50,7 +50,7 @@ def test_model_and_dataset_are_enough(api, name):
     assert times == sorted(times) and moment(times[3]) > moment(times[2])
     assert done["progress"]["phase"] and done["progress"]["elapsed_s"] > 0
     result = done["result"]
-    assert (result["train_rows"], result["test_rows"]) == (120, 30)
+    assert (result["train_rows"], result["test_rows"], result["centers"]) == (120, 30, 120)
     assert result["stop_reason"] == "converged" and result["solver"] == "cholesky"
     assert result["ridge"] == pytest.approx(120 * 1e-6, rel=1e-12)
     assert 0 <= result["relative_residual"] < 1e-6
@@ -330,6 +330,28 @@ def test_unknown_jobs(api):
 
 
 # The queue. A daemon without training workers keeps every job where it is.
+
+
+def test_centers_of_a_data_set_are_kept(daemons):
+    """A job's echo says what centers it has, and their data set stays as long as the job needs it."""
+    api = daemons(workers="cpu:0").api
+    X, y = data.regression(60)
+    dataset, rows = api.upload_csv(X, y), api.upload_csv(X[:, ::-1], y, ["x3", "x2", "x1", "x0"])
+    job = api.create("restricted", dataset, centers={"method": "file", "dataset": rows})
+    assert job["spec"]["centers"] == {"method": "file", "dataset": rows, "count": "auto"}
+    problem = api.delete(f"/v1/datasets/{rows}", 409).json()
+    assert problem["code"] == "conflict" and job["id"] in problem["detail"]
+    api.cancel(job["id"])
+    api.delete(f"/v1/datasets/{rows}")
+
+    # Only the job's own features are looked for.
+    few = api.upload_csv(X[:, :2], y)
+    api.create("restricted", dataset, features=["x1"], centers={"method": "file", "dataset": few})
+    counted = api.create("restricted", dataset, centers={"method": "uniform", "count": 25})
+    assert counted["spec"]["centers"]["count"] == 25
+    named = api.create("restricted", dataset, solver="auto", centers="uniform")["spec"]["centers"]
+    assert (named["method"], named["count"]) == ("uniform", "auto")
+    assert api.create("full", dataset)["spec"]["centers"] is None
 
 
 def test_queue_order_filters_and_pages(daemons):

@@ -10,6 +10,10 @@
 #define SPEC "{\"model\":\"m\",\"dataset\":\"" DS "\"}"
 #define SPEC_TWO "{\"model\":\"m\",\"dataset\":\"" DS "\",\"test\":{\"dataset\":\"" DS "\"}}"
 
+#define SPEC_CENTERS                                                                               \
+    "{\"model\":\"m\",\"dataset\":\"" DS "\",\"centers\":{\"method\":\"file\",\"dataset\":\"" DS   \
+    "\"}}"
+
 static int read_text(const char *text, struct order **ret, struct err *err)
 {
     struct json *j cleanup_json = NULL;
@@ -39,6 +43,8 @@ static void test_read(void **state)
     assert_int_equal(o->attempt, 1);
     assert_string_equal(o->dataset_path, "/d/x");
     assert_null(o->test_dataset_path);
+    assert_null(o->centers_dataset_path);
+    assert_null(o->centers_dataset_sha256);
     assert_null(o->dataset_sha256);
     assert_null(o->checkpoint_path);
     assert_close(o->checkpoint_interval_s, 30.0, 0);
@@ -64,6 +70,16 @@ static void test_read(void **state)
                      0);
     assert_int_equal(o->attempt, 3);
     assert_string_equal(o->test_dataset_path, "b");
+    check_round_trip(o);
+    order_free(o);
+
+    assert_int_equal(read_text("{\"job\":\"j\",\"spec\":" SPEC_CENTERS ",\"dataset_path\":\"a\","
+                               "\"centers_dataset_path\":\"c\",\"centers_dataset_sha256\":\"01\"}",
+                               &o, NULL),
+                     0);
+    assert_string_equal(o->centers_dataset_path, "c");
+    assert_string_equal(o->centers_dataset_sha256, "01");
+    assert_null(o->test_dataset_path);
     check_round_trip(o);
     assert_null(order_free(o));
     assert_null(order_free(NULL));
@@ -91,6 +107,10 @@ static void test_refused(void **state)
         {"{\"job\":\"j\",\"spec\":" SPEC_TWO ",\"dataset_path\":\"a\"}", "#/test_dataset_path"},
         {"{\"job\":\"j\",\"spec\":" SPEC_TWO ",\"dataset_path\":\"a\",\"test_dataset_path\":null}",
          "#/test_dataset_path"},
+        {"{\"job\":\"j\",\"spec\":" SPEC ",\"dataset_path\":\"a\",\"centers_dataset_path\":\"b\"}",
+         "#/centers_dataset_path"},
+        {"{\"job\":\"j\",\"spec\":" SPEC_CENTERS ",\"dataset_path\":\"a\"}",
+         "#/centers_dataset_path"},
         {"{\"job\":\"j\",\"spec\":" SPEC ",\"dataset_path\":\"a\",\"attempt\":0}", "#/attempt"},
         {"{\"job\":\"j\",\"spec\":" SPEC ",\"dataset_path\":\"a\",\"checkpoint_path\":3}",
          "#/checkpoint_path"},

@@ -64,6 +64,7 @@ static void test_defaults(void **state)
     assert_same_bits(s->regularization, 1e-6);
     assert_string_equal(s->solver.method->name, "auto");
     assert_null(s->solver.preconditioner);
+    assert_null(s->centers.method);
     assert_same_bits(s->stop.tolerance, 1e-6);
     assert_int_equal(s->stop.max_iterations, 1000);
     assert_true(isinf(s->stop.time_budget_s));
@@ -86,6 +87,11 @@ static const char full[] =
          "\"precision\":\"float32\",\"kernel_cache_bytes\":6000000000,\"device\":\"cuda:12\","
          "\"seed\":9007199254740992,"
          "\"priority\":-100,\"max_attempts\":10,\"metadata\":{\"k\":\"v\",\"\xC3\xBC\":\"\"}}";
+
+/* Of a restricted model, for mutations. */
+static const char centered[] =
+    HEAD ",\"solver\":{\"name\":\"auto\"},\"kernel\":\"gaussian\",\"regularization\":0.001,"
+         "\"centers\":{\"method\":\"file\",\"count\":1000,\"dataset\":\"" DS "\"}}";
 
 static void test_full(void **state)
 {
@@ -134,6 +140,9 @@ static void check_round_trip(const struct job_spec *spec)
     assert_int_equal(again->kernel.kind, spec->kernel.kind);
     assert_ptr_equal(again->solver.method, spec->solver.method);
     assert_ptr_equal(again->solver.preconditioner, spec->solver.preconditioner);
+    assert_ptr_equal(again->centers.method, spec->centers.method);
+    assert_true(again->centers.count == spec->centers.count);
+    assert_string_equal(again->centers.dataset, spec->centers.dataset);
     assert_int_equal(again->test.kind, spec->test.kind);
     assert_same_bits(again->stop.time_budget_s, spec->stop.time_budget_s);
     assert_same_bits(again->regularization, spec->regularization);
@@ -192,10 +201,83 @@ static void test_round_trip(void **state)
         HEAD ",\"search\":{\"bandwidth\":[1,2],\"folds\":\"loo\"},\"regularization\":1e-3}",
         HEAD ",\"search\":{\"bandwidth\":[3],\"max_rows\":100},\"regularization\":\"auto\"}",
         HEAD ",\"search\":null}",
+        HEAD ",\"centers\":null}",
+        HEAD ",\"centers\":{}}",
+        HEAD ",\"centers\":\"uniform\"}",
+        HEAD ",\"centers\":{\"method\":\"uniform\",\"count\":1000000000}}",
+        HEAD ",\"centers\":{\"method\":\"file\",\"dataset\":\"" DS "\",\"count\":\"auto\"}}",
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct job_spec *s = accept(texts[i]);
         check_round_trip(s);
+        job_spec_free(s);
+    }
+}
+
+static void test_centers(void **state)
+{
+    (void)state;
+    struct job_spec *s = accept(HEAD ",\"centers\":{}}");
+    assert_ptr_equal(s->centers.method, catalog_list(CATALOG_CENTERS));
+    assert_string_equal(s->centers.method->name, "uniform");
+    assert_true(s->centers.count == 0);
+    assert_string_equal(s->centers.dataset, "");
+    job_spec_free(s);
+    s = accept(HEAD ",\"centers\":{\"method\":\"uniform\",\"count\":1000000000}}");
+    assert_string_equal(s->centers.method->name, "uniform");
+    assert_true(s->centers.count == SPEC_CENTERS_MAX);
+    job_spec_free(s);
+    s = accept(HEAD ",\"centers\":{\"method\":\"file\",\"dataset\":\"" DS "\"},"
+                    "\"solver\":\"auto\"}");
+    assert_string_equal(s->centers.dataset, DS);
+    job_spec_free(s);
+    s = accept(HEAD ",\"centers\":null,\"solver\":\"pcg\"}");
+    assert_null(s->centers.method);
+    job_spec_free(s);
+}
+
+/* Every selector by its bare name: all its parameters are echoed, with their defaults. */
+static void test_centers_of_every_method(void **state)
+{
+    (void)state;
+    const struct method_def *m = catalog_list(CATALOG_CENTERS);
+    for (; m->name != NULL; m++) {
+        struct buf text cleanup_buf = BUF_INIT;
+        const bool file = strcmp(m->name, "file") == 0;
+        buf_printf(&text, HEAD ",\"centers\":{\"method\":\"%s\"%s}}", m->name,
+                   file ? ",\"dataset\":\"" DS "\"" : "");
+        struct job_spec *s = accept(text.data);
+        check_round_trip(s);
+        struct json *j cleanup_json = job_spec_write(s);
+        const struct json *centers = json_get(j, "centers");
+        assert_string_equal(json_string(json_get(centers, "method")), m->name);
+        assert_string_equal(json_string(json_get(centers, "count")), "auto");
+        int64_t members = file ? 3 : 2;
+        for (const struct param_def *p = m->params; p != NULL && p->key != NULL; p++, members++) {
+            assert_non_null(json_get(centers, p->key));
+        }
+        assert_int_equal(json_size(centers), members);
+        job_spec_free(s);
+    }
+}
+
+/* Restricted solvers have centers, asked for or not; the others, "auto" apart, take none. */
+static void test_centers_by_solver(void **state)
+{
+    (void)state;
+    for (const struct method_def *m = catalog_list(CATALOG_SOLVERS) + 1; m->name != NULL; m++) {
+        struct buf with cleanup_buf = BUF_INIT;
+        struct buf without cleanup_buf = BUF_INIT;
+        buf_printf(&with, HEAD ",\"solver\":\"%s\",\"centers\":\"uniform\"}", m->name);
+        buf_printf(&without, HEAD ",\"solver\":\"%s\"}", m->name);
+        struct job_spec *s = accept(without.data);
+        assert_ptr_equal(s->centers.method, m->restricted ? catalog_list(CATALOG_CENTERS) : NULL);
+        check_round_trip(s);
+        s = job_spec_free(s);
+        struct err err = {.code = ERR_OK};
+        const int rc = read_text(with.data, &s, &err);
+        assert_int_equal(rc, m->restricted ? 0 : -ERR_INVALID);
+        assert_string_equal(err.pointer, m->restricted ? "" : "#/centers");
         job_spec_free(s);
     }
 }
@@ -236,7 +318,28 @@ static const struct {
     const char *pointer;
     const char *detail;
 } refused_specs[] = {
-    {"\"centers\":{}", "#/centers", "centers"},
+    {"\"centers\":3", "#/centers", "a name or an object"},
+    {"\"centers\":\"farthest\"", "#/centers", "\"uniform\""},
+    {"\"centers\":{\"method\":\"farthest\"}", "#/centers/method", "\"uniform\""},
+    {"\"centers\":{\"method\":null}", "#/centers/method", "found null"},
+    {"\"centers\":{\"name\":\"uniform\"}", "#/centers/name", ""},
+    {"\"centers\":{\"method\":\"uniform\",\"spread\":1}", "#/centers/spread", ""},
+    {"\"centers\":{\"count\":0}", "#/centers/count", "1 to 1000000000"},
+    {"\"centers\":{\"count\":1000000001}", "#/centers/count", "or \"auto\""},
+    {"\"centers\":{\"count\":2.5}", "#/centers/count", "found 2.5"},
+    {"\"centers\":{\"count\":\"all\"}", "#/centers/count", "found \"all\""},
+    {"\"centers\":{\"count\":null}", "#/centers/count", "found null"},
+    {"\"centers\":\"file\"", "#/centers/dataset", "found nothing"},
+    {"\"centers\":{\"method\":\"file\"}", "#/centers/dataset", "found nothing"},
+    {"\"centers\":{\"method\":\"file\",\"dataset\":\"x\"}", "#/centers/dataset", "ds_"},
+    {"\"centers\":{\"method\":\"uniform\",\"dataset\":\"" DS "\"}", "#/centers/dataset",
+     "only \"file\""},
+    {"\"centers\":\"uniform\",\"solver\":\"pcg\"", "#/centers", "restricted solvers: \"auto\""},
+    {"\"centers\":{},\"solver\":\"cholesky\"", "#/centers", "\"cholesky\" finds a coefficient"},
+    {"\"centers\":\"uniform\",\"regularization\":\"auto\"", "#/regularization", "full problems"},
+    {"\"centers\":\"uniform\",\"regularization\":\"auto\",\"search\":{\"folds\":5}", "#/search",
+     "full problems"},
+    {"\"centers\":{},\"search\":{\"bandwidth\":[1]}", "#/search", "full problems"},
     {"\"search\":5", "#/search", "an object"},
     {"\"search\":{}", "#/search", "Nothing to search for"},
     {"\"search\":{\"metric\":\"rmse\"}", "#/search", "Nothing to search for"},
@@ -305,7 +408,7 @@ static const struct {
     {"\"kernel\":{\"name\":\"linear\",\"gamma\":\"auto\"}", "#/kernel/gamma", ""},
     {"\"regularization\":\"small\"", "#/regularization", "or \"auto\""},
     {"\"regularization\":-1e-9", "#/regularization", "at least 0"},
-    {"\"solver\":\"falkon\"", "#/solver", "\"cholesky\", \"pcg\""},
+    {"\"solver\":\"jacobi\"", "#/solver", "\"cholesky\", \"pcg\""},
     {"\"solver\":{\"name\":\"jacobi\"}", "#/solver/name", "\"pcg\""},
     {"\"solver\":7", "#/solver", "a name or an object"},
     {"\"solver\":{\"name\":\"pcg\",\"rank\":7}", "#/solver/rank", ""},
@@ -492,7 +595,8 @@ static void test_mutations(void **state)
     int refused = 0;
     for (int i = 0; i < 9000; i++) {
         size_t len = 0;
-        char *text cleanup_mem = mutate(&r, full, strlen(full), &len);
+        const char *from = i % 3 == 0 ? centered : full;
+        char *text cleanup_mem = mutate(&r, from, strlen(from), &len);
         struct json *j cleanup_json = NULL;
         if (json_parse(text, len, &j, NULL) < 0) {
             continue;
@@ -514,71 +618,11 @@ static void test_mutations(void **state)
     assert_in_range(refused, 100, 5000);
 }
 
-/* Columns a, b, c, y (class column), mask. */
-static struct dataset_info example_info(void)
-{
-    static const char text[] =
-        "{\"rows\":9,\"columns\":5,\"dtype\":\"float64\","
-        "\"column_names\":[\"a\",\"b\",\"c\",\"y\",\"mask\"],\"target_columns\":[3],"
-        "\"task\":\"classification\",\"classes\":2,\"class_labels\":[\"0\",\"1\"],\"warnings\":[]}";
-    struct json *j cleanup_json = NULL;
-    assert_int_equal(json_parse(text, strlen(text), &j, NULL), 0);
-    struct dataset_info info;
-    assert_int_equal(dataset_info_from_json(j, &info, NULL), 0);
-    return info;
-}
-
-#define AUTO(head, metric)                                                                         \
-    head ",\"regularization\":\"auto\",\"search\":{\"metric\":\"" metric "\"}"
-
-static void test_columns(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        const char *pointer; /* NULL: fits */
-    } cases[] = {
-        {HEAD "}", NULL},
-        {HEAD ",\"features\":[\"c\",\"a\"],\"kernel\":{\"bandwidth\":[1,2]}}", NULL},
-        {HEAD ",\"test\":{\"mask\":\"mask\"},\"kernel\":{\"bandwidth\":[1,2,3]}}", NULL},
-        {HEAD ",\"target\":[\"a\",\"b\"],\"kernel\":{\"bandwidth\":[1,2,3]}}", NULL},
-        {HEAD ",\"target\":\"y\",\"task\":\"classification\"}", NULL},
-        {HEAD ",\"task\":\"regression\"}", NULL},
-        {HEAD ",\"target\":\"q\"}", "#/target"},
-        {HEAD ",\"target\":[\"a\",\"q\"]}", "#/target/1"},
-        {HEAD ",\"features\":[\"a\",\"A\"]}", "#/features/1"},
-        {HEAD ",\"features\":[\"a\",\"y\"]}", "#/features/1"},
-        {HEAD ",\"features\":[\"mask\"],\"test\":{\"mask\":\"mask\"}}", "#/features/0"},
-        {HEAD ",\"test\":{\"mask\":\"y\"}}", "#/test/mask"},
-        {HEAD ",\"test\":{\"mask\":\"q\"}}", "#/test/mask"},
-        {HEAD ",\"target\":[\"a\",\"b\",\"c\",\"y\",\"mask\"]}", "#/features"},
-        {HEAD ",\"kernel\":{\"bandwidth\":[1,2,3]}}", "#/kernel/bandwidth"},
-        {HEAD ",\"features\":[\"a\"],\"kernel\":{\"bandwidth\":[1,2]}}", "#/kernel/bandwidth"},
-        {HEAD ",\"target\":\"a\",\"task\":\"classification\"}", "#/task"},
-        {AUTO(HEAD, "auc") "}", NULL},
-        {AUTO(HEAD, "auto") "}", NULL},
-        {AUTO(HEAD, "rmse") "}", "#/search/metric"},
-        {AUTO(HEAD, "rmse") ",\"task\":\"regression\"}", NULL},
-        {AUTO(HEAD, "accuracy") ",\"task\":\"regression\"}", "#/search/metric"},
-        {AUTO(HEAD, "accuracy") ",\"target\":\"a\"}", "#/search/metric"},
-        {AUTO(HEAD, "smape") ",\"target\":\"a\"}", NULL},
-    };
-    struct dataset_info info = example_info();
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct job_spec *s = accept(cases[i].text);
-        struct err err = {.code = ERR_OK};
-        const int rc = job_spec_check_columns(s, &info, &err);
-        assert_int_equal(rc, cases[i].pointer == NULL ? 0 : -ERR_INVALID);
-        assert_string_equal(err.pointer, cases[i].pointer == NULL ? "" : cases[i].pointer);
-        job_spec_free(s);
-    }
-    dataset_info_deinit(&info);
-}
-
 TEST_MAIN(cmocka_unit_test(test_defaults), cmocka_unit_test(test_iterations_of_block_methods),
           cmocka_unit_test(test_full), cmocka_unit_test(test_search),
           cmocka_unit_test(test_warm_start), cmocka_unit_test(test_round_trip),
           cmocka_unit_test(test_refused), cmocka_unit_test(test_required),
           cmocka_unit_test(test_model_names), cmocka_unit_test(test_limits),
           cmocka_unit_test(test_metadata_sizes), cmocka_unit_test(test_mutations),
-          cmocka_unit_test(test_columns))
+          cmocka_unit_test(test_centers), cmocka_unit_test(test_centers_of_every_method),
+          cmocka_unit_test(test_centers_by_solver))

@@ -1,0 +1,122 @@
+/* job_spec_check_columns and job_spec_check_centers: specs against the columns of data sets. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "support/assert.h"
+#include "wire/spec.h"
+
+#define DS "ds_01HZXW5GQ0ABCDEFGHJKMNPQRS"
+#define HEAD "{\"model\":\"m\",\"dataset\":\"" DS "\""
+
+static struct job_spec *accept(const char *text)
+{
+    struct json *j cleanup_json = NULL;
+    struct job_spec *spec = NULL;
+    struct err err = {.code = ERR_OK};
+    if (json_parse(text, strlen(text), &j, &err) < 0 || job_spec_read(j, &spec, &err) < 0) {
+        fail_msg("%s: %s %s", text, err.pointer, err.detail);
+    }
+    return spec;
+}
+
+/* Columns a, b, c, y (class column), mask. */
+static struct dataset_info example_info(void)
+{
+    static const char text[] =
+        "{\"rows\":9,\"columns\":5,\"dtype\":\"float64\","
+        "\"column_names\":[\"a\",\"b\",\"c\",\"y\",\"mask\"],\"target_columns\":[3],"
+        "\"task\":\"classification\",\"classes\":2,\"class_labels\":[\"0\",\"1\"],\"warnings\":[]}";
+    struct json *j cleanup_json = NULL;
+    assert_int_equal(json_parse(text, strlen(text), &j, NULL), 0);
+    struct dataset_info info;
+    assert_int_equal(dataset_info_from_json(j, &info, NULL), 0);
+    return info;
+}
+
+#define AUTO(head, metric)                                                                         \
+    head ",\"regularization\":\"auto\",\"search\":{\"metric\":\"" metric "\"}"
+
+static void test_columns(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *pointer; /* NULL: fits */
+    } cases[] = {
+        {HEAD "}", NULL},
+        {HEAD ",\"features\":[\"c\",\"a\"],\"kernel\":{\"bandwidth\":[1,2]}}", NULL},
+        {HEAD ",\"test\":{\"mask\":\"mask\"},\"kernel\":{\"bandwidth\":[1,2,3]}}", NULL},
+        {HEAD ",\"target\":[\"a\",\"b\"],\"kernel\":{\"bandwidth\":[1,2,3]}}", NULL},
+        {HEAD ",\"target\":\"y\",\"task\":\"classification\"}", NULL},
+        {HEAD ",\"task\":\"regression\"}", NULL},
+        {HEAD ",\"target\":\"q\"}", "#/target"},
+        {HEAD ",\"target\":[\"a\",\"q\"]}", "#/target/1"},
+        {HEAD ",\"features\":[\"a\",\"A\"]}", "#/features/1"},
+        {HEAD ",\"features\":[\"a\",\"y\"]}", "#/features/1"},
+        {HEAD ",\"features\":[\"mask\"],\"test\":{\"mask\":\"mask\"}}", "#/features/0"},
+        {HEAD ",\"test\":{\"mask\":\"y\"}}", "#/test/mask"},
+        {HEAD ",\"test\":{\"mask\":\"q\"}}", "#/test/mask"},
+        {HEAD ",\"target\":[\"a\",\"b\",\"c\",\"y\",\"mask\"]}", "#/features"},
+        {HEAD ",\"kernel\":{\"bandwidth\":[1,2,3]}}", "#/kernel/bandwidth"},
+        {HEAD ",\"features\":[\"a\"],\"kernel\":{\"bandwidth\":[1,2]}}", "#/kernel/bandwidth"},
+        {HEAD ",\"target\":\"a\",\"task\":\"classification\"}", "#/task"},
+        {AUTO(HEAD, "auc") "}", NULL},
+        {AUTO(HEAD, "auto") "}", NULL},
+        {AUTO(HEAD, "rmse") "}", "#/search/metric"},
+        {AUTO(HEAD, "rmse") ",\"task\":\"regression\"}", NULL},
+        {AUTO(HEAD, "accuracy") ",\"task\":\"regression\"}", "#/search/metric"},
+        {AUTO(HEAD, "accuracy") ",\"target\":\"a\"}", "#/search/metric"},
+        {AUTO(HEAD, "smape") ",\"target\":\"a\"}", NULL},
+    };
+    struct dataset_info info = example_info();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct job_spec *s = accept(cases[i].text);
+        struct err err = {.code = ERR_OK};
+        const int rc = job_spec_check_columns(s, &info, &err);
+        assert_int_equal(rc, cases[i].pointer == NULL ? 0 : -ERR_INVALID);
+        assert_string_equal(err.pointer, cases[i].pointer == NULL ? "" : cases[i].pointer);
+        job_spec_free(s);
+    }
+    dataset_info_deinit(&info);
+}
+
+/* The data set of the centers has the job's features under their names; more does not matter. */
+static void test_columns_of_centers(void **state)
+{
+    (void)state;
+    static const char *const names[][5] = {
+        {"a", "b", "c", "y", "mask"}, {"mask", "c", "b", "a", "z"}, {"a", "b", "C", "y", "mask"}};
+    static const struct {
+        const char *fields;
+        int names;
+        const char *missing; /* NULL: fits */
+    } cases[] = {
+        {"\"seed\":1", 0, NULL},
+        {"\"seed\":1", 1, NULL},
+        {"\"target\":\"a\"", 1, "\"y\""},
+        {"\"seed\":1", 2, "\"c\""},
+        {"\"features\":[\"mask\",\"a\"]", 2, NULL},
+        {"\"features\":[\"a\",\"c\"]", 2, "\"c\""},
+    };
+    struct dataset_info info = example_info();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf text cleanup_buf = BUF_INIT;
+        buf_printf(&text, HEAD ",%s,\"centers\":{\"method\":\"file\",\"dataset\":\"" DS "\"}}",
+                   cases[i].fields);
+        struct job_spec *s = accept(text.data);
+        char *columns[5];
+        for (int k = 0; k < 5; k++) {
+            columns[k] = (char *)(uintptr_t)names[cases[i].names][k];
+        }
+        const struct dataset_info centers = {.columns = 5, .column_names = columns};
+        struct err err = {.code = ERR_OK};
+        const int rc = job_spec_check_centers(s, &info, &centers, &err);
+        assert_int_equal(rc, cases[i].missing == NULL ? 0 : -ERR_INVALID);
+        assert_string_equal(err.pointer, cases[i].missing == NULL ? "" : "#/centers/dataset");
+        assert_contains(err.detail, cases[i].missing == NULL ? "" : cases[i].missing);
+        job_spec_free(s);
+    }
+    dataset_info_deinit(&info);
+}
+
+TEST_MAIN(cmocka_unit_test(test_columns), cmocka_unit_test(test_columns_of_centers))
