@@ -41,6 +41,15 @@ int state_put_text(struct state *s, const char *key, const char *text, struct er
 const char *state_text(const struct state *s, const char *key); /* NULL when absent */
 void state_drop_text(struct state *s, const char *key);
 
+/* Matrices of one type, lent instead of copied: an array of all their numbers, column by column,
+ * one matrix after the other. They are read when the state is written, a few MB at a time, and must
+ * stay as they are until state_free. get_mats fills matrices with an array that came from a file,
+ * which is read a few MB at a time as well. */
+int state_lend_mats(struct state *s, const char *name, struct backend *be, const struct mat *mats,
+                    int64_t count, struct err *err);
+int state_get_mats(const struct state *s, const char *name, struct backend *be,
+                   const struct mat *mats, int64_t count, struct err *err);
+
 /* The file through sink(context, data, size), in pieces of any size. */
 int state_write(const struct state *s,
                 int (*sink)(void *context, const void *data, size_t size, struct err *err),
@@ -49,5 +58,7 @@ int state_write(const struct state *s,
 int state_write_with(const struct state *s, const char *key, const char *text,
                      int (*sink)(void *context, const void *data, size_t size, struct err *err),
                      void *context, struct err *err);
-/* From a complete file image, copied. Never trusts it. */
+/* From a complete file image, aligned to 8 bytes. Never trusts it. Arrays are not copied: the image
+ * must outlive the state, which calls release(context) when it is freed (once state_keep was). */
 int state_read(const void *image, size_t size, struct state **ret, struct err *err);
+void state_keep(struct state *s, void (*release)(void *context), void *context);

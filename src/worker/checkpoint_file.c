@@ -11,29 +11,51 @@
 
 static const char digest_key[] = "sha256";
 
-static int to_hash(void *context, const void *data, size_t size, struct err *err)
+/* What stands for the digest while it is taken. */
+static const char no_digest[SHA256_HEX_SIZE] =
+    "0000000000000000000000000000000000000000000000000000000000000000";
+
+/* A file being written, or only looked at (fd < 0). */
+struct passing {
+    struct sha256 *hash;
+    int fd;
+    bool begun;
+    off_t digits; /* where the file has the digest; -1: nowhere */
+};
+
+/* The first piece is the header. Digits that stand for a digest follow its key. */
+static off_t find_digits(const char *header, size_t size)
 {
-    (void)err;
-    sha256_update(context, data, size);
-    return 0;
+    char mark[SHA256_HEX_SIZE + 16];
+    const int length = snprintf(mark, sizeof mark, "\"%s\":\"%s\"", digest_key, no_digest);
+    const char *found = memmem(header, size, mark, (size_t)length);
+    return found ? (off_t)(found - header) + length - SHA256_HEX_SIZE : -1;
 }
 
-static int to_file(void *context, const void *data, size_t size, struct err *err)
+static int pass(void *context, const void *data, size_t size, struct err *err)
 {
-    const int *fd = context;
-    return file_write_all(*fd, data, size, err);
+    struct passing *p = context;
+    if (!p->begun) {
+        p->digits = find_digits(data, size);
+        p->begun = true;
+    }
+    sha256_update(p->hash, data, size);
+    return p->fd >= 0 ? file_write_all(p->fd, data, size, err) : 0;
 }
 
-/* Of the file that the state would make now. */
-static int digest(const struct state *s, char ret[SHA256_HEX_SIZE], struct err *err)
+/* Writes the state to fd, without its digest, or nowhere (fd < 0); the digest, and where the file
+ * should have it. */
+static int pass_state(const struct state *s, int fd, char ret[SHA256_HEX_SIZE], off_t *ret_digits,
+                      struct err *err)
 {
-    struct sha256 *hash = sha256_new();
-    if (!hash) {
+    struct passing p = {.hash = sha256_new(), .fd = fd, .digits = -1};
+    if (!p.hash) {
         return err_no_memory(err);
     }
-    int r = state_write(s, to_hash, hash, err);
-    sha256_hex(hash, ret);
-    sha256_free(hash);
+    int r = state_write_with(s, digest_key, no_digest, pass, &p, err);
+    sha256_hex(p.hash, ret);
+    sha256_free(p.hash);
+    *ret_digits = p.digits;
     return r;
 }
 
@@ -52,9 +74,14 @@ static int write_at(int fd, const char *name, const char *path, const struct sta
                     struct err *err)
 {
     char hex[SHA256_HEX_SIZE];
-    int r = digest(s, hex, err);
-    if (r == 0) {
-        r = state_write_with(s, digest_key, hex, to_file, &fd, err);
+    off_t digits = -1;
+    int r = pass_state(s, fd, hex, &digits, err);
+    if (r == 0 && digits < 0) {
+        r = err_set(err, ERR_INTERNAL, "The checkpoint's header has no room for its digest.");
+    }
+    const size_t size = SHA256_HEX_SIZE - 1;
+    if (r == 0 && pwrite(fd, hex, size, digits) != (ssize_t)size) {
+        r = err_errno(err, "write the checkpoint's digest");
     }
     return r == 0 ? file_publish(fd, name, path, err) : r;
 }
@@ -87,31 +114,35 @@ static int check(struct state *s, struct err *err)
 {
     char expected[SHA256_HEX_SIZE] = "", found[SHA256_HEX_SIZE];
     const char *text = state_text(s, digest_key);
+    off_t digits = -1;
     if (!text || strlen(text) != SHA256_HEX_SIZE - 1) {
         return damaged(err);
     }
     memcpy(expected, text, SHA256_HEX_SIZE);
     state_drop_text(s, digest_key);
-    int r = digest(s, found, err);
+    int r = pass_state(s, -1, found, &digits, err);
     if (r < 0) {
         return r;
     }
     return strcmp(expected, found) == 0 ? 0 : damaged(err);
 }
 
-int checkpoint_file_read(const char *path, struct state **ret, struct err *err)
+static void release(void *context)
 {
-    struct file_map map;
+    file_map_close(context);
+    mem_free(context);
+}
+
+/* The map goes with the state, or with the failure. */
+static int read_map(struct file_map *map, struct state **ret, struct err *err)
+{
     struct state *s = NULL;
-    int r = file_map_open(path, &map, err);
+    int r = state_read(map->data, map->size, &s, err);
     if (r < 0) {
-        return r;
-    }
-    r = state_read(map.data, map.size, &s, err);
-    file_map_close(&map);
-    if (r < 0) {
+        release(map);
         return r == -ERR_NO_MEMORY ? r : damaged(err);
     }
+    state_keep(s, release, map);
     r = check(s, err);
     if (r < 0) {
         state_free(s);
@@ -119,4 +150,18 @@ int checkpoint_file_read(const char *path, struct state **ret, struct err *err)
     }
     *ret = s;
     return 0;
+}
+
+int checkpoint_file_read(const char *path, struct state **ret, struct err *err)
+{
+    struct file_map *map = mem_zalloc(sizeof *map);
+    if (!map) {
+        return err_no_memory(err);
+    }
+    int r = file_map_open(path, map, err);
+    if (r < 0) {
+        mem_free(map);
+        return r;
+    }
+    return read_map(map, ret, err);
 }

@@ -212,6 +212,11 @@ static int to_buf(void *context, const void *data, size_t size, struct err *err)
     return 0;
 }
 
+static void free_image(void *image)
+{
+    mem_free(image);
+}
+
 struct state *state_through_file(const struct state *s)
 {
     struct buf image = BUF_INIT;
@@ -222,7 +227,7 @@ struct state *state_through_file(const struct state *s)
     memcpy(aligned, image.data, image.len);
     struct state *read = NULL;
     must(state_read(aligned, image.len, &read, &err));
-    mem_free(aligned);
+    state_keep(read, free_image, aligned);
     buf_deinit(&image);
     return read;
 }

@@ -78,6 +78,51 @@ static void test_through_memory_and_file(void **context)
     buf_deinit(&file);
 }
 
+/* Matrices larger than what is converted at a time, one of them part of another. */
+static void check_lent(struct backend *be, enum dtype dtype)
+{
+    struct mat large = {0}, back = {0};
+    assert_int_equal(be->ops->mat_new(be, dtype, 700001, 3, &large, NULL), 0);
+    assert_int_equal(be->ops->mat_new(be, dtype, 700001, 3, &back, NULL), 0);
+    cleanup_mem double *values = mem_array(700001 * 3, sizeof(double));
+    cleanup_mem double *found = mem_array(700001 * 3, sizeof(double));
+    for (int64_t i = 0; i < 700001 * 3; i++) {
+        values[i] = (double)(i % 1000003);
+    }
+    assert_int_equal(be->ops->mat_put(be, values, 700001, &large, NULL), 0);
+    const struct mat parts[2] = {large, mat_rows(mat_cols(large, 1, 2), 11, 13)};
+    const struct mat backs[2] = {back, mat_rows(mat_cols(back, 1, 2), 11, 13)};
+    struct state *s = state_new(), *read = NULL;
+    assert_int_equal(state_lend_mats(s, "parts", be, parts, 2, NULL), 0);
+    assert_int_equal(state_bytes(s), (700001 * 3 + 26) * (int64_t)dtype_size(dtype));
+    assert_int_equal(state_get_mats(s, "parts", be, backs, 2, NULL), -ERR_INTERNAL);
+    struct buf file = BUF_INIT;
+    assert_int_equal(state_write(s, into_buf, &file, NULL), 0);
+    assert_int_equal(state_read(file.data, file.len, &read, NULL), 0);
+    assert_int_equal(state_get_mats(read, "parts", be, backs, 1, NULL), -ERR_CORRUPT);
+    assert_int_equal(state_get_mats(read, "parts", be, backs, 2, NULL), 0);
+    assert_int_equal(be->ops->mat_get(be, &back, found, 700001, NULL), 0);
+    assert_memory_equal(found, values, 700001 * 3 * sizeof(double));
+    state_free(read);
+    state_free(s);
+    buf_deinit(&file);
+    be->ops->mat_free(be, &large);
+    be->ops->mat_free(be, &back);
+}
+
+static void test_lent_matrices(void **context)
+{
+    check_lent(*context, DTYPE_F32);
+    check_lent(*context, DTYPE_F64);
+    struct state *s = state_new();
+    mem_fail_nth(1);
+    assert_int_equal(state_lend_mats(s, "parts", *context, NULL, 0, NULL), -ERR_NO_MEMORY);
+    mem_fail_nth(0);
+    assert_int_equal(state_lend_mats(s, "parts", *context, NULL, 0, NULL), 0);
+    assert_int_equal(state_bytes(s), 0);
+    state_free(s);
+}
+
 static void test_what_does_not_fit_is_refused(void **context)
 {
     struct backend *be = *context;
@@ -126,5 +171,5 @@ static int close_backend(void **context)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_backend, close_backend)
-TEST_MAIN(TEST(test_through_memory_and_file), TEST(test_what_does_not_fit_is_refused),
-          TEST(test_damaged_files_are_refused))
+TEST_MAIN(TEST(test_through_memory_and_file), TEST(test_lent_matrices),
+          TEST(test_what_does_not_fit_is_refused), TEST(test_damaged_files_are_refused))
