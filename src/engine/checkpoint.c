@@ -6,9 +6,9 @@
 #include <string.h>
 
 /* Raised whenever the meaning of what a solver saves changes. */
-static const char format[] = "krrd-checkpoint-1";
+static const char format[] = "krrd-checkpoint-2";
 
-enum { REALS = 3, COUNTS = 3, TEXTS = 5, TEXT_SIZE = 96 };
+enum { REALS = 3, COUNTS = 4, TEXTS = 5, TEXT_SIZE = 96 };
 static const char reals_name[] = "driver.seconds", counts_name[] = "driver.counts";
 
 struct texts {
@@ -34,7 +34,7 @@ static void make_texts(const struct checkpoint_key *key, struct texts *ret)
 static int put_record(struct state *s, const struct checkpoint_record *r, struct err *err)
 {
     const double reals[REALS] = {r->elapsed_s, r->eval_spent, r->eval_last};
-    const int64_t counts[COUNTS] = {r->iterations, r->evaluations, r->usable_steps};
+    const int64_t counts[COUNTS] = {r->iterations, r->evaluations, r->usable_steps, r->usable};
     const int rc = state_put_reals(s, reals_name, reals, REALS, err);
     return rc == 0 ? state_put_ints(s, counts_name, counts, COUNTS, err) : rc;
 }
@@ -109,6 +109,7 @@ int checkpoint_read(const struct state *from, const struct checkpoint_key *key,
             .iterations = counts[0],
             .evaluations = counts[1],
             .usable_steps = counts[2],
+            .usable = counts[3] != 0,
         };
     }
     return r;

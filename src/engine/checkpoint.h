@@ -22,6 +22,7 @@ struct checkpoint_record {
     double elapsed_s;             /* of the job, all attempts together */
     double eval_spent, eval_last; /* seconds */
     int64_t iterations, evaluations, usable_steps;
+    bool usable; /* there were coefficients */
 };
 
 /* A new state with texts, record and what the solver saves. *ret: state_free. */

@@ -422,7 +422,7 @@ static int prepare_start(struct fit *f, const struct model *earlier, struct err 
     if (earlier == NULL) {
         return f->control->resume != NULL ? 0 : no_earlier_model(f, err);
     }
-    if (f->solver->save == NULL) {
+    if (f->solver->direct) {
         say(f, "info", "Warm start: the solver \"%s\" is direct and has no use for one.",
             f->solver->name);
         return 0;

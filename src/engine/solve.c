@@ -155,7 +155,8 @@ static struct checkpoint_key key_of(const struct drive *d)
 
 static bool can_save(const struct drive *d)
 {
-    return d->control->checkpoint != NULL && d->ops->save != NULL && d->at.usable;
+    return d->control->checkpoint != NULL && d->ops->save != NULL &&
+           (d->at.usable || d->at.savable);
 }
 
 /* What cannot be kept now may be kept later: a warning, and the solve goes on. */
@@ -170,6 +171,7 @@ static void save(struct drive *d)
         .iterations = d->at.iteration,
         .evaluations = d->evaluations,
         .usable_steps = d->usable_steps,
+        .usable = d->at.usable,
     };
     struct state *s = NULL;
     struct err err;
@@ -234,7 +236,8 @@ static int take_state(struct drive *d, struct err *err)
     d->evaluations = record.evaluations;
     d->usable_steps = record.usable_steps;
     d->at.iteration = record.iterations;
-    d->at.usable = true;
+    d->at.usable = record.usable;
+    d->at.savable = true;
     char text[96];
     snprintf(text, sizeof(text), "iteration %lld, after %.3g s of work.",
              (long long)record.iterations, record.elapsed_s);

@@ -51,6 +51,7 @@ struct step_report {
     int64_t iteration;        /* iterations of the method itself; building steps do not count */
     double relative_residual; /* largest over columns, the iteration's own; NaN when unknown */
     bool usable;              /* coef() would give a meaningful answer now */
+    bool savable;             /* not usable yet, but save() has something worth keeping */
     int64_t rank;             /* of the preconditioner in use; 0: none, or not built yet */
     const char *note; /* static, what a user should know from now on; told once. NULL: nothing */
 };
@@ -62,6 +63,7 @@ struct solver_ops {
     /* A step multiplies with the whole kernel matrix of the training points: with many steps ahead
      * it may pay to keep it (backend.h, points_cache). */
     bool whole_products;
+    bool direct; /* has no use for the problem's start */
     int (*setup)(const struct problem *p, const struct solver_options *o, struct solver **ret,
                  struct err *err);
     /* 0: go on. Positive: an enum reason (CONVERGED, STAGNATED, BREAKDOWN). Negative: -ERR_*. A
@@ -70,9 +72,9 @@ struct solver_ops {
     /* The present coefficients into A (n x t, of the problem's dtype). Any time after setup. */
     int (*coef)(struct solver *s, const struct mat *A, struct err *err);
     /* What a solver set up for the same problem needs to go on from here to the same bits. save may
-     * be called whenever the last report was usable; load once, straight after setup, and the steps
-     * that follow build what follows from the problem alone before they go on. A solver without
-     * these has nothing worth keeping: it starts again. */
+     * be called whenever the last report was usable or savable; load once, straight after setup,
+     * and the steps that follow build what follows from the problem alone before they go on. A
+     * solver without these has nothing worth keeping: it starts again. */
     int (*save)(const struct solver *s, struct state *to, struct err *err);
     int (*load)(struct solver *s, const struct state *from, struct err *err);
     void (*teardown)(struct solver *s); /* accepts NULL and half-built states */

@@ -131,6 +131,16 @@ struct solver_options options_make(const char *solver, const char *precond, doub
     return o;
 }
 
+void options_set(struct solver_options *options, const char *params)
+{
+    struct json *j = NULL;
+    if (params != NULL) {
+        must(json_parse(params, strlen(params), &j, &err));
+        must(param_read(options->params.defs, j, NULL, &options->params, &err));
+        json_free(j);
+    }
+}
+
 static double world_now(void *context)
 {
     struct world *w = context;

@@ -44,6 +44,8 @@ double host_residual(const struct fixture *f, const double *M, const double *B);
 
 /* Options with the defaults of the catalog; precond may be NULL. */
 struct solver_options options_make(const char *solver, const char *precond, double tolerance);
+/* Sets parameters of the solver from JSON text; NULL changes nothing. */
+void options_set(struct solver_options *options, const char *params);
 
 /* A clock that a test moves, a cancel switch, and what the driver said. */
 struct world {

@@ -171,6 +171,146 @@ static void test_same_bits(void **state)
     assert_true(checked > 0);
 }
 
+/* ---- a factorisation ---- */
+
+static struct run factorise(struct fixture *f, const char *params, double tolerance)
+{
+    struct run run = {.ops = solver_find("cholesky"), .f = f};
+    struct solver_options options = options_make("cholesky", NULL, tolerance);
+    options_set(&options, params);
+    must(run.ops->setup(&f->problem, &options, &run.s, &err));
+    return run;
+}
+
+/* Steps until `most` are done or the method has ended; how many. */
+static int run_steps(struct run *run, int most)
+{
+    int done = 0;
+    while (run->ended == 0 && done < most) {
+        run_step(run);
+        assert_true(run->at.usable || run->at.savable);
+        done++;
+    }
+    return done;
+}
+
+/* Interrupted after every step, in the middle of every panel's work too: what is lent takes no
+ * memory, and the end has the bits of a run without. */
+static void check_factor(struct backend *be, const struct fixture_spec *spec, const char *params,
+                         double tolerance)
+{
+    struct fixture f;
+    fixture_init(&f, be, spec);
+    struct run straight = factorise(&f, params, tolerance);
+    const int steps = run_steps(&straight, STEPS_MAX);
+    double *last = run_coef(&straight);
+    assert_true(steps > 7 && straight.ended > 0);
+    for (int k = 1; k <= steps; k++) {
+        struct run first = factorise(&f, params, tolerance), second;
+        run_steps(&first, k);
+        struct state *saved = state_new();
+        must(first.ops->save(first.s, saved, &err));
+        struct state *read = state_through_file(saved);
+        assert_true(state_bytes(read) < (f.n * f.n * 5 / 8 + 10 * f.n * f.t) * 8);
+        state_free(saved);
+        run_end(&first);
+        second = factorise(&f, params, tolerance);
+        must(second.ops->load(second.s, read, &err));
+        state_free(read);
+        run_steps(&second, STEPS_MAX);
+        assert_int_equal(second.ended, straight.ended);
+        assert_int_equal(second.at.iteration, straight.at.iteration);
+        assert_same_bits(second.at.relative_residual, straight.at.relative_residual);
+        assert_ptr_equal(second.at.note, straight.at.note);
+        assert_same_coef(&second, last, "at the end");
+        run_end(&second);
+    }
+    mem_free(last);
+    run_end(&straight);
+    fixture_deinit(&f);
+}
+
+static const char float64_factor[] = "{\"factor\":\"float64\",\"block_size\":64}";
+static const char float32_factor[] = "{\"factor\":\"float32\",\"block_size\":64}";
+
+static void test_factor_under_way(void **state)
+{
+    for (size_t v = 0; v < sizeof(variants) / sizeof(variants[0]); v++) {
+        const struct fixture_spec spec = {.kernel = KERNEL_MATERN32,
+                                          .points = variants[v].points,
+                                          .vectors = variants[v].vectors,
+                                          .n = 330,
+                                          .d = 3,
+                                          .t = 2,
+                                          .lambda = 1e-6,
+                                          .seed = 3};
+        check_factor(*state, &spec, "{\"block_size\":64}", 1e-9);
+        check_factor(*state, &spec, float64_factor, 1e-14);
+        if (spec.vectors == DTYPE_F64) {
+            check_factor(*state, &spec, float32_factor, 1e-9);
+        }
+    }
+}
+
+/* Float32 gives way to float64: the state says which way it was taken of, and what was kept. */
+static void test_factor_that_gave_way(void **state)
+{
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 350,
+                                      .d = 3,
+                                      .t = 1,
+                                      .lambda = 1e-12};
+    check_factor(*state, &spec, float32_factor, 1e-12);
+}
+
+/* Places that no factorisation leaves. */
+static void test_impossible_factors(void **state)
+{
+    static const int64_t places[][5] = {
+        {0, 1, 0, 0, 9}, {2, 1, 0, 0, 0}, {0, 0, 0, 0, 0}, {1, 0, 1, 0, 0}, {0, 1, 0, -1, 0}};
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 150,
+                                      .d = 2,
+                                      .t = 1,
+                                      .lambda = 1e-4};
+    static const int64_t directs[][4] = {/* stage, refinements, columns, block */
+                                         {0, 0, 150, 64}, {1, 0, 128, 64}, {9, 0, 128, 64},
+                                         {0, 9, 128, 64}, {0, 0, 129, 64}, {0, 0, 128, 128},
+                                         {0, 0, 192, 64}, {0, 0, -64, 64}};
+    struct fixture f;
+    fixture_init(&f, *state, &spec);
+    const size_t outer = sizeof(places) / sizeof(places[0]);
+    const size_t all = outer + sizeof(directs) / sizeof(directs[0]);
+    for (size_t i = 0; i < all; i++) {
+        static const int64_t good[5] = {0, 1, 0, 0, 0};
+        static const double residual = 0.5;
+        struct run run = factorise(&f, float64_factor, 1e-9);
+        struct state *bad = state_new();
+        must(state_put_ints(bad, "cholesky.place", i < outer ? places[i] : good, 5, &err));
+        must(state_put_reals(bad, "cholesky.residual", &residual, 1, &err));
+        if (i >= outer) {
+            cleanup_mem double *numbers = mem_zarray(192 * 192, sizeof(double));
+            const int64_t *d = directs[i - outer];
+            int64_t count = 0;
+            for (int64_t j = 0; j < d[2]; j += 64) {
+                count += (150 - j) * (d[2] - j < 64 ? d[2] - j : 64);
+            }
+            must(state_put_ints(bad, "direct.place", d, 2, &err));
+            must(state_put_reals(bad, "direct.residual", &residual, 1, &err));
+            must(state_put_ints(bad, "factor.place", d + 2, 2, &err));
+            must(state_put_reals(bad, "factor.panels", numbers, count, &err));
+        }
+        assert_int_equal(run.ops->load(run.s, bad, NULL), -ERR_CORRUPT);
+        state_free(bad);
+        run_end(&run);
+    }
+    fixture_deinit(&f);
+}
+
 /* A state that lacks anything is refused, and so is one of another shape; nothing is lost. */
 static void test_unfit_states(void **state)
 {
@@ -262,4 +402,6 @@ static void test_start(void **state)
 
 #define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
 
-TEST_MAIN(on_device(test_same_bits), on_device(test_unfit_states), on_device(test_start))
+TEST_MAIN(on_device(test_same_bits), on_device(test_factor_under_way),
+          on_device(test_factor_that_gave_way), on_device(test_impossible_factors),
+          on_device(test_unfit_states), on_device(test_start))

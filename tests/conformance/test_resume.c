@@ -69,13 +69,16 @@ struct resumable {
     struct solve_limits limits;
     double every_s;
     const struct state *resume;
+    const struct solver_ops *ops; /* NULL: those of `solver` */
+    const char *params;           /* of the solver, JSON; NULL: its defaults */
 };
 
 static struct solve_outcome desk_solve(struct desk *d, struct fixture *f,
                                        const struct resumable *job, struct err *ret_err)
 {
-    const struct solver_options options =
-        options_make(job->solver, job->precond, job->limits.tolerance);
+    struct solver_options options = options_make(job->solver, job->precond, job->limits.tolerance);
+    options_set(&options, job->params);
+    const struct solver_ops *ops = job->ops != NULL ? job->ops : solver_find(job->solver);
     const struct solve_control control = {
         .context = d,
         .now = desk_now,
@@ -90,8 +93,8 @@ static struct solve_outcome desk_solve(struct desk *d, struct fixture *f,
     struct solve_outcome out = {.reason = REASON_NONE};
     struct err cause = {.code = ERR_OK};
     mem_fail_nth(d->lack);
-    const int r = solve_run(solver_find(job->solver), &f->problem, &options, &job->limits, &control,
-                            NULL, &f->kernel, &f->host, &f->A, &out, &cause);
+    const int r = solve_run(ops, &f->problem, &options, &job->limits, &control, NULL, &f->kernel,
+                            &f->host, &f->A, &out, &cause);
     mem_fail_nth(0);
     if (d->lack > 0 && r == -ERR_NO_MEMORY) {
         return (struct solve_outcome){.reason = REASON_OUT_OF_MEMORY};
@@ -227,6 +230,56 @@ static void test_pause_while_building(void **state)
     }
 }
 
+/* In the middle of a factorisation there is something to keep, though no coefficients: a budget
+ * that is spent then gives no model, and what was kept is gone on with. */
+static void test_pause_in_a_factorisation(void **state)
+{
+    static const char *const params[] = {"{\"factor\":\"float64\",\"block_size\":64}",
+                                         "{\"factor\":\"float32\",\"block_size\":64}"};
+    const struct method cholesky = {"cholesky", NULL};
+    for (int i = 0; i < 2; i++) {
+        struct fixture f;
+        struct fixture_spec spec = driven;
+        spec.n = 330;
+        fixture_init(&f, *state, &spec);
+        struct resumable job = job_of(&cholesky);
+        job.params = params[i];
+        struct desk d = {.pause_at = -1};
+        const struct solve_outcome straight = desk_solve(&d, &f, &job, NULL);
+        double *expected = device_get(f.be, &f.A);
+        for (int64_t k = 1; k < 14; k++) {
+            d = (struct desk){.pause_at = k};
+            job.resume = NULL;
+            if (desk_solve(&d, &f, &job, NULL).reason != REASON_PAUSED) {
+                assert_true(k > 6); /* panels */
+                break;
+            }
+            struct state *kept = d.kept;
+            assert_non_null(kept);
+            d = (struct desk){.pause_at = -1};
+            job.resume = kept;
+            if (k <= 6) {
+                struct err why = {0};
+                job.limits.time_budget_s = 0;
+                const struct solve_outcome spent = desk_solve(&d, &f, &job, &why);
+                assert_int_equal(spent.reason, REASON_TIME_BUDGET);
+                assert_false(spent.model);
+                job.limits.time_budget_s = INFINITY;
+            }
+            const struct solve_outcome out = desk_solve(&d, &f, &job, NULL);
+            double *found = device_get(f.be, &f.A);
+            assert_contains(d.info, "Resumed from the checkpoint");
+            assert_int_equal(out.reason, straight.reason);
+            assert_int_equal(out.iterations, straight.iterations);
+            assert_memory_equal(found, expected, (size_t)(f.n * f.t) * sizeof(double));
+            mem_free(found);
+            state_free(kept);
+        }
+        mem_free(expected);
+        fixture_deinit(&f);
+    }
+}
+
 static const struct method plain = {"pcg", "none"};
 
 /* The first after the interval; then as long apart, and less than a fiftieth of the time. */
@@ -328,7 +381,14 @@ static void test_unfit_checkpoints(void **state)
     direct.solver = "cholesky";
     direct.precond = NULL;
     desk_solve(&d, &f, &direct, NULL);
+    assert_contains(d.warning, "another solver");
+    struct solver_ops forgetful = *solver_find("pcg");
+    forgetful.save = NULL;
+    forgetful.load = NULL;
+    job.ops = &forgetful;
+    desk_solve(&d, &f, &job, NULL);
     assert_contains(d.warning, "keeps no checkpoints");
+    job.ops = NULL;
 
     /* The right texts on a state that holds nothing. */
     struct state *hollow = state_new();
@@ -419,6 +479,7 @@ static void test_no_memory_anywhere(void **state)
 #define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
 
 TEST_MAIN(on_device(test_pause_and_resume), on_device(test_pause_while_building),
-          on_device(test_schedule), on_device(test_budgets_span_attempts),
-          on_device(test_unfit_checkpoints), on_device(test_impossible_counters),
-          on_device(test_full_disk), on_device(test_no_memory_anywhere))
+          on_device(test_pause_in_a_factorisation), on_device(test_schedule),
+          on_device(test_budgets_span_attempts), on_device(test_unfit_checkpoints),
+          on_device(test_impossible_counters), on_device(test_full_disk),
+          on_device(test_no_memory_anywhere))

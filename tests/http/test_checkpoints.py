@@ -117,20 +117,72 @@ def test_pause_and_resume(daemons, solver):
     assert done["result"]["seconds"] > held["progress"]["elapsed_s"]
 
 
-def test_a_method_without_checkpoints_begins_again(daemons):
+FACTORS = pytest.mark.parametrize("factor", ["float64", "float32"])
+
+
+def factor_spec(api, factor):
+    """More than a second of factorising, in panels of a few ms."""
+    return spec_of(api, n=5000, regularization=1e-5, stop={"tolerance": 1e-9},
+                   solver={"name": "cholesky", "factor": factor, "block_size": 64})
+
+
+def file_identity(path):
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns
+
+
+def check_factor_end(daemon, job, whole, attempt):
+    api = daemon.api
+    done = api.wait(job["id"])
+    assert (done["status"], done["reason"]) == ("succeeded", whole["reason"]), done
+    assert done["attempt"] == attempt
+    assert done["result"]["relative_residual"] == whole["result"]["relative_residual"]
+    assert digest(api, job["model"]) == digest(api, whole["model"])
+    assert any("Resumed from the checkpoint" in m for m in messages(api, job))
+    assert messages(api, job, "warning") == []
+    check_gapless(api, job)
+    wait_until(lambda: checkpoints(daemon) == [], checkpoints(daemon), 10)
+
+
+@FACTORS
+def test_pause_in_a_factorisation(daemons, factor):
     daemon = daemons()
     api = daemon.api
-    spec = spec_of(api, solver={"name": "cholesky", "block_size": 64}, regularization=1e-3)
+    spec = factor_spec(api, factor)
     whole = api.train("whole", **spec)
     job = api.create("parts", **spec)
-    api.wait(job["id"], lambda j: (j["progress"] or {}).get("phase") == "factorizing")
+    api.wait(job["id"], lambda j: (j["progress"] or {}).get("phase") == "factorizing"
+             and j["progress"]["fraction"] > 0.1)
     pause(api, job)
-    assert api.wait(job["id"], ("paused",))["attempt"] == 1
-    assert checkpoints(daemon) == []
-    assert any("begins at its beginning" in m for m in messages(api, job))
+    held = api.wait(job["id"], ("paused",))
+    assert (held["attempt"], held["worker"]) == (1, None)
+    assert held["progress"]["phase"] == "factorizing"
+    kept = checkpoint(daemon, job).stat().st_size
+    assert 5000 * 64 < kept < (5000 * 5064 / 2 + 10 * 5000) * (8 if factor == "float64" else 4)
+    assert api.train("between", spec["dataset"], solver=PLAIN, stop={"max_iterations": 3})
     resume(api, job)
-    assert api.wait(job["id"])["status"] == "succeeded"
-    assert digest(api, "parts") == digest(api, whole["model"])
+    check_factor_end(daemon, job, whole, attempt=1)
+
+
+@FACTORS
+def test_kill_in_a_factorisation(daemons, factor):
+    """kill -9 of the worker, then of the daemon: panels that were kept are not made again."""
+    daemon = daemons(checkpoint_interval_s=0)
+    spec = factor_spec(daemon.api, factor)
+    whole = daemon.api.train("whole", **spec)
+    job = daemon.api.create("parts", **spec)
+    wait_checkpoint(daemon, job)
+    pid = daemon.api.worker_pid("train", "busy")
+    os.kill(pid, signal.SIGSTOP)
+    before = daemon.api.job(job["id"])["progress"]
+    assert before["phase"] == "factorizing" and before["fraction"] < 0.9
+    kept = file_identity(checkpoint(daemon, job))
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: file_identity(checkpoint(daemon, job)) != kept, "no second one")
+    daemon.kill()
+    daemon.start()
+    check_factor_end(daemon, job, whole, attempt=3)
+    assert sum("Resumed" in m for m in messages(daemon.api, job)) == 2
 
 
 def test_pause_in_the_queue(daemons):

@@ -34,7 +34,7 @@ struct solver {
     struct factor L;
     struct mat A, R, D;
     double *norms; /* [2 t]: |Y_j|^2, then workspace */
-    double *ones;  /* [2 t]: coefficients for column operations */
+    double *ones;  /* [2 t]: coefficients for column operations, the second half always 1 */
 };
 
 static void teardown(struct solver *s)
@@ -60,6 +60,9 @@ static int allocate(struct solver *s, struct err *err)
     s->ones = mem_zarray((size_t)p->t, 2 * sizeof(double));
     if (s->norms == NULL || s->ones == NULL) {
         return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < p->t; j++) {
+        s->ones[p->t + j] = 1.0;
     }
     struct mat *const vectors[] = {&s->A, &s->R, &s->D};
     int r = 0;
@@ -126,7 +129,6 @@ static int residual(struct solver *s, const struct mat *A, double *ret, struct e
     double *minus_ridge = s->ones, *one = s->ones + p->t, *rr = s->norms + p->t;
     for (int64_t j = 0; j < p->t; j++) {
         minus_ridge[j] = -p->ridge;
-        one[j] = 1.0;
     }
     int r = o->copy(p->be, &p->Y, &s->R, err);
     if (r == 0) {
@@ -233,6 +235,7 @@ static int step(struct solver *s, struct step_report *ret, struct err *err)
         .iteration = s->refinements,
         .relative_residual = s->residual,
         .usable = s->stage > SOLVING,
+        .savable = true,
     };
     if (r < 0 || s->stage != DONE) {
         return r;
@@ -245,10 +248,69 @@ static int coef(struct solver *s, const struct mat *A, struct err *err)
     return s->p.be->ops->copy(s->p.be, &s->A, A, err);
 }
 
+/* ---- checkpoints ---- */
+
+/* The factor as far as it is, until it is of no more use; A as soon as there is one, and the
+ * residual that a refinement begins with. */
+static int save(const struct solver *s, struct state *to, struct err *err)
+{
+    struct backend *be = s->p.be;
+    const int64_t place[2] = {(int64_t)s->stage, s->refinements};
+    int r = state_put_ints(to, "direct.place", place, 2, err);
+    if (r == 0) {
+        r = state_put_reals(to, "direct.residual", &s->residual, 1, err);
+    }
+    if (r == 0 && s->stage > SOLVING) {
+        r = state_put_mat(to, "direct.A", be, &s->A, err);
+    }
+    if (r == 0 && s->stage == REFINING) {
+        r = state_put_mat(to, "direct.R", be, &s->R, err);
+    }
+    return r == 0 && s->stage != DONE ? factor_save(&s->L, to, err) : r;
+}
+
+static bool possible(const int64_t place[2])
+{
+    return place[0] >= FACTORIZING && place[0] <= DONE && place[1] >= 0 &&
+           place[1] <= MAX_REFINEMENTS;
+}
+
+static int load(struct solver *s, const struct state *from, struct err *err)
+{
+    struct backend *be = s->p.be;
+    int64_t place[2];
+    int r = state_get_ints(from, "direct.place", place, 2, err);
+    if (r == 0 && !possible(place)) {
+        r = err_set(err, ERR_CORRUPT, "The checkpoint's array \"direct.place\" is out of range.");
+    }
+    if (r == 0) {
+        s->stage = (enum stage)place[0];
+        s->refinements = (int)place[1];
+        r = state_get_reals(from, "direct.residual", &s->residual, 1, err);
+    }
+    if (r == 0 && s->stage > SOLVING) {
+        r = state_get_mat(from, "direct.A", be, &s->A, err);
+    }
+    if (r == 0 && s->stage == REFINING) {
+        r = state_get_mat(from, "direct.R", be, &s->R, err);
+    }
+    if (r == 0 && s->stage != DONE) {
+        r = factor_load(&s->L, from, err);
+    }
+    const bool complete = s->L.next == s->p.n;
+    if (r == 0 && s->stage != DONE && complete == (s->stage == FACTORIZING)) {
+        r = err_set(err, ERR_CORRUPT, "The checkpoint's factor does not fit its place.");
+    }
+    return r;
+}
+
 const struct solver_ops cholesky_direct_ops = {
     .name = "cholesky",
+    .direct = true,
     .setup = setup,
     .step = step,
     .coef = coef,
+    .save = save,
+    .load = load,
     .teardown = teardown,
 };

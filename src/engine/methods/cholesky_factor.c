@@ -93,6 +93,9 @@ int factor_step(struct factor *f, struct err *err)
     const struct backend_ops *o = f->be->ops;
     const int64_t j = f->next;
     const int64_t b = f->n - j < f->block ? f->n - j : f->block;
+    if (b == 0) {
+        return 1; /* it was loaded */
+    }
     int r = fill_panel(f, j, b, err);
     if (r < 0) {
         return r;
@@ -117,6 +120,47 @@ double factor_fraction(const struct factor *f)
 {
     const double x = (double)f->next / (double)f->n;
     return x * x * (3.0 - 2.0 * x);
+}
+
+/* The panels left of column `end`, an array to be freed. */
+static struct mat *list_panels(const struct factor *f, int64_t end, int64_t *ret_count)
+{
+    *ret_count = (end + f->block - 1) / f->block;
+    struct mat *panels = mem_array((size_t)*ret_count, sizeof(*panels));
+    for (int64_t k = 0; panels != NULL && k < *ret_count; k++) {
+        const int64_t j = k * f->block;
+        const struct mat columns = mat_cols(f->L, j, end - j < f->block ? end - j : f->block);
+        panels[k] = mat_rows(columns, j, f->n - j);
+    }
+    return panels;
+}
+
+int factor_save(const struct factor *f, struct state *to, struct err *err)
+{
+    const int64_t place[2] = {f->next, f->block};
+    int64_t count = 0;
+    cleanup_mem struct mat *panels = list_panels(f, f->next, &count);
+    const int r =
+        panels != NULL ? state_put_ints(to, "factor.place", place, 2, err) : err_no_memory(err);
+    return r == 0 ? state_lend_mats(to, "factor.panels", f->be, panels, count, err) : r;
+}
+
+int factor_load(struct factor *f, const struct state *from, struct err *err)
+{
+    int64_t place[2], count = 0;
+    int r = state_get_ints(from, "factor.place", place, 2, err);
+    const bool whole = r == 0 && (place[0] == f->n || place[0] % f->block == 0);
+    if (r == 0 && (place[0] < 0 || place[0] > f->n || place[1] != f->block || !whole)) {
+        r = err_set(err, ERR_CORRUPT, "The checkpoint's factor is in an impossible place.");
+    }
+    if (r < 0) {
+        return r;
+    }
+    cleanup_mem struct mat *panels = list_panels(f, place[0], &count);
+    r = panels != NULL ? state_get_mats(from, "factor.panels", f->be, panels, count, err)
+                       : err_no_memory(err);
+    f->next = r == 0 ? place[0] : 0;
+    return r;
 }
 
 static int solve_in_type(struct factor *f, const struct mat *B, struct err *err)

@@ -9,6 +9,10 @@
  * Cost: n^3/6 multiply-adds in all, at most n^2 b / 8 in a step. Memory: n^2 numbers of the
  * factor's own precision, which need not be that of the points or of the vectors; the strict upper
  * triangle outside the diagonal blocks is never touched.
+ *
+ * A panel is made from those before it and never looked back at: the panels so far are all that a
+ * checkpoint needs (state.h lends them, so that none is copied), and the rest comes out to the same
+ * bits.
  */
 #pragma once
 
@@ -37,6 +41,11 @@ void factor_deinit(struct factor *f);
 /* 1: complete. 0: call again. -ERR_NOT_POSITIVE_DEFINITE names the training row. */
 int factor_step(struct factor *f, struct err *err);
 double factor_fraction(const struct factor *f); /* of the work, 0..1 */
+
+/* The panels made so far, and back; the sizes and the block of the one that loads are to be the
+ * same, or it is -ERR_CORRUPT. */
+int factor_save(const struct factor *f, struct state *to, struct err *err);
+int factor_load(struct factor *f, const struct state *from, struct err *err);
 
 /* B <- (L L')^-1 B, n x t of any type. */
 int factor_solve(struct factor *f, const struct mat *B, struct err *err);

@@ -89,11 +89,23 @@ static int64_t rank(const struct precond *m)
     return m->p.n;
 }
 
+static int save(const struct precond *m, struct state *to, struct err *err)
+{
+    return factor_save(&m->L, to, err);
+}
+
+static int load(struct precond *m, const struct state *from, struct err *err)
+{
+    return factor_load(&m->L, from, err);
+}
+
 const struct precond_ops cholesky_narrow_ops = {
     .name = "cholesky",
     .setup = setup,
     .build = build,
     .apply = apply,
     .rank = rank,
+    .save = save,
+    .load = load,
     .teardown = teardown,
 };

@@ -19,6 +19,9 @@
  * starts again with a float64 factor, which is said in the report's note. The refined answer, n t
  * numbers, is kept until there is one of the float64 factor, and stands when the solve ends before:
  * as STAGNATED where that factor does not fit.
+ *
+ * A checkpoint holds the panels of the factor so far and what has been refined: n^2/2 numbers at
+ * most, never twice in memory (state.h).
  */
 #include <float.h>
 #include <inttypes.h>
@@ -34,6 +37,14 @@
 
 enum { NARROW_ROWS = 4096, NARROW_PRODUCTS = 8, ITERATIONS_MIN = 100 };
 
+enum note { NOTE_NONE, NOTE_WIDE, NOTE_NO_ROOM, NOTE_COUNT_ };
+
+static const char *const notes[NOTE_COUNT_] = {
+    NULL,
+    "The float32 factor was not good enough to refine from: factorising in float64.",
+    "There is no memory for a float64 factor: what the float32 one gave stands.",
+};
+
 struct solver {
     struct problem p;
     struct solver_options options; /* as given */
@@ -44,7 +55,7 @@ struct solver {
     struct mat kept;               /* n x t: what was refined, until the float64 factor's answer */
     double kept_residual;
     int64_t kept_iteration;
-    const char *note;
+    enum note note;
 };
 
 static void teardown(struct solver *s)
@@ -169,7 +180,7 @@ static int keep(struct solver *s, const struct step_report *at, struct err *err)
 /* The end where the float64 factor found no memory. */
 static int stand_kept(struct solver *s, struct step_report *at)
 {
-    s->note = "There is no memory for a float64 factor: what the float32 one gave stands.";
+    s->note = NOTE_NO_ROOM;
     *at = (struct step_report){.phase = "iterating",
                                .fraction = 1.0,
                                .iteration = s->kept_iteration,
@@ -196,12 +207,13 @@ static int start_wide(struct solver *s, int r, struct step_report *at, struct er
     }
     s->ops->teardown(s->way);
     s->way = NULL;
-    s->note = "The float32 factor was not good enough to refine from: factorising in float64.";
+    s->note = NOTE_WIDE;
     const bool usable = s->kept.data != NULL;
     *at = (struct step_report){.phase = "factorizing",
                                .fraction = 0,
                                .relative_residual = usable ? s->kept_residual : (double)NAN,
-                               .usable = usable};
+                               .usable = usable,
+                               .savable = true};
     const int w = setup_wide(s, err);
     return usable && w == -ERR_NO_MEMORY ? stand_kept(s, at) : w;
 }
@@ -242,7 +254,7 @@ static int step_wide(struct solver *s, struct step_report *at, struct err *err)
 static int step(struct solver *s, struct step_report *ret, struct err *err)
 {
     const int r = s->narrow ? step_narrow(s, ret, err) : step_wide(s, ret, err);
-    ret->note = s->note;
+    ret->note = notes[s->note];
     return r;
 }
 
@@ -252,10 +264,88 @@ static int coef(struct solver *s, const struct mat *A, struct err *err)
                                 : s->ops->coef(s->way, A, err);
 }
 
+/* ---- checkpoints ---- */
+
+/* Which way, and what is kept beside it. */
+struct place {
+    int64_t narrow, way, kept, kept_iteration, note;
+};
+enum { PLACE_NUMBERS = sizeof(struct place) / sizeof(int64_t) };
+
+static int save(const struct solver *s, struct state *to, struct err *err)
+{
+    const struct place place = {.narrow = s->narrow,
+                                .way = s->way != NULL,
+                                .kept = s->kept.data != NULL,
+                                .kept_iteration = s->kept_iteration,
+                                .note = (int64_t)s->note};
+    int r = state_put_ints(to, "cholesky.place", (const int64_t *)&place, PLACE_NUMBERS, err);
+    if (r == 0) {
+        r = state_put_reals(to, "cholesky.residual", &s->kept_residual, 1, err);
+    }
+    if (r == 0 && place.kept) {
+        r = state_put_mat(to, "cholesky.kept", s->p.be, &s->kept, err);
+    }
+    return r == 0 && place.way ? s->ops->save(s->way, to, err) : r;
+}
+
+static bool possible(const struct solver *s, const struct place *place)
+{
+    const bool numbers = (place->narrow | place->way | place->kept) >> 1 == 0 &&
+                         place->kept_iteration >= 0 && place->note >= 0 &&
+                         place->note < NOTE_COUNT_;
+    return numbers && (place->way || place->kept) &&
+           (!place->narrow || (place->way && s->p.dtype == DTYPE_F64));
+}
+
+/* What this machine would choose to begin with need not be what the saved way was. */
+static int take_way(struct solver *s, const struct place *place, struct err *err)
+{
+    const bool other = s->narrow != (place->narrow != 0);
+    if (!other && place->way) {
+        return 0;
+    }
+    s->ops->teardown(s->way);
+    s->way = NULL;
+    s->narrow = place->narrow != 0;
+    if (!place->way) {
+        return 0;
+    }
+    return s->narrow ? setup_narrow(s, err) : setup_wide(s, err);
+}
+
+static int load(struct solver *s, const struct state *from, struct err *err)
+{
+    struct backend *be = s->p.be;
+    struct place place;
+    int r = state_get_ints(from, "cholesky.place", (int64_t *)&place, PLACE_NUMBERS, err);
+    if (r == 0 && !possible(s, &place)) {
+        r = err_set(err, ERR_CORRUPT, "The checkpoint's array \"cholesky.place\" is impossible.");
+    }
+    if (r == 0) {
+        r = state_get_reals(from, "cholesky.residual", &s->kept_residual, 1, err);
+    }
+    if (r == 0) {
+        s->kept_iteration = place.kept_iteration;
+        s->note = (enum note)place.note;
+        r = take_way(s, &place, err);
+    }
+    if (r == 0 && place.kept) {
+        r = be->ops->mat_new(be, s->p.dtype, s->p.n, s->p.t, &s->kept, err);
+    }
+    if (r == 0 && place.kept) {
+        r = state_get_mat(from, "cholesky.kept", be, &s->kept, err);
+    }
+    return r == 0 && place.way ? s->ops->load(s->way, from, err) : r;
+}
+
 const struct solver_ops solver_cholesky_ops = {
     .name = "cholesky",
+    .direct = true,
     .setup = setup,
     .step = step,
     .coef = coef,
+    .save = save,
+    .load = load,
     .teardown = teardown,
 };

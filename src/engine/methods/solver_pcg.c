@@ -26,7 +26,8 @@
  *     they leave with more than |Y_j| begins with B_j = 0 all the same.
  *
  * Between two steps the iteration is B, R, P and a few numbers a column: the content of a
- * checkpoint. The preconditioner follows from the seed and is built again.
+ * checkpoint. The preconditioner follows from the seed and is built again, but for one that wants
+ * to be kept (precond.h).
  */
 #include <math.h>
 
@@ -386,6 +387,11 @@ static int iterate(struct solver *s, struct err *err)
     return r == 0 ? next_directions(s, err) : r;
 }
 
+static bool usable(const struct solver *s)
+{
+    return s->iteration > 0 || s->given || all_frozen(s);
+}
+
 static void describe(const struct solver *s, bool building, struct step_report *ret)
 {
     double largest = 0;
@@ -397,7 +403,8 @@ static void describe(const struct solver *s, bool building, struct step_report *
         .fraction = building ? 0.3 * s->build_fraction : NAN,
         .iteration = s->iteration,
         .relative_residual = largest,
-        .usable = s->iteration > 0 || s->given || all_frozen(s),
+        .usable = usable(s),
+        .savable = s->precond->save != NULL,
         .rank = s->built ? s->precond->rank(s->M) : 0,
     };
 }
@@ -447,7 +454,13 @@ static int save(const struct solver *s, struct state *to, struct err *err)
     r = r == 0 ? state_put_reals(to, "columns", columns, COLUMN_NUMBERS * t, err) : r;
     r = r == 0 ? state_put_mat(to, "B", s->p.be, &s->B, err) : r;
     r = r == 0 ? state_put_mat(to, "R", s->p.be, &s->R, err) : r;
-    return r == 0 ? state_put_mat(to, "P", s->p.be, &s->P, err) : r;
+    r = r == 0 ? state_put_mat(to, "P", s->p.be, &s->P, err) : r;
+    if (r < 0 || s->precond->save == NULL) {
+        return r;
+    }
+    const int64_t given = usable(s);
+    r = state_put_ints(to, "given", &given, 1, err);
+    return r == 0 ? s->precond->save(s->M, to, err) : r;
 }
 
 /* What save may have left. */
@@ -478,6 +491,15 @@ static void take_numbers(struct solver *s, const int64_t *counters, const double
     }
 }
 
+/* A checkpoint of a building phase need not have coefficients. */
+static int load_preconditioner(struct solver *s, const struct state *from, struct err *err)
+{
+    int64_t given = 0;
+    const int r = state_get_ints(from, "given", &given, 1, err);
+    s->given = given != 0;
+    return r == 0 ? s->precond->load(s->M, from, err) : r;
+}
+
 static int load(struct solver *s, const struct state *from, struct err *err)
 {
     const int64_t t = s->p.t;
@@ -499,7 +521,7 @@ static int load(struct solver *s, const struct state *from, struct err *err)
         s->warm = false;
         s->given = true;
     }
-    return r;
+    return r == 0 && s->precond->load != NULL ? load_preconditioner(s, from, err) : r;
 }
 
 const struct solver_ops solver_pcg_ops = {
