@@ -11,7 +11,7 @@
 #define RUNS 40
 #define RUN_S 0.0015 /* of one run: well below a scheduler's slice */
 #define READS 12
-#define PROBES 4
+#define PROBES 5
 #define READ_COUNT (8 << 20) /* doubles a thread: 64 MiB, beyond the share of any cache */
 
 static const struct ceiling_isa *find_isa(const char *name)
@@ -73,7 +73,9 @@ static void run_probes(struct probe probes[PROBES], int threads)
 static struct ceiling_rates measure_type(const struct ceiling_type *type, int threads)
 {
     struct probe probes[PROBES] = {
-        {.loop = &type->fma}, {.loop = &type->add}, {.loop = &type->pair}, {.loop = &type->root}};
+        {.loop = &type->fma},  {.loop = &type->add},    {.loop = &type->pair},
+        {.loop = &type->root}, {.loop = &type->beside},
+    };
     for (int i = 0; i < PROBES; i++) {
         probes[i].rounds = count_rounds(probes[i].loop);
     }
@@ -83,6 +85,7 @@ static struct ceiling_rates measure_type(const struct ceiling_type *type, int th
         .add = probes[1].rate,
         .pair = probes[2].rate,
         .root = probes[3].rate,
+        .beside = probes[4].rate,
     };
 }
 

@@ -12,10 +12,11 @@
 
 /* Lanes a second, all threads together. */
 struct ceiling_rates {
-    double fma;  /* multiply-adds */
-    double add;  /* additions, or maxima */
-    double pair; /* an addition and a multiply-add: fma where they have pipes of their own */
-    double root; /* square roots by the processor's instruction */
+    double fma;    /* multiply-adds */
+    double add;    /* additions, or maxima */
+    double pair;   /* an addition and a multiply-add: fma where they have pipes of their own */
+    double root;   /* square roots by the processor's instruction */
+    double beside; /* the same with CEILING_BESIDE multiply-adds each */
 };
 
 struct ceiling {

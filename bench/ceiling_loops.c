@@ -7,35 +7,62 @@
 
 #include <math.h>
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#else
+#include <arm_neon.h>
+#endif
+
 #include "bench/ceiling_isa.h"
 
 #define CHAINS 12 /* latency 4 times two pipes, and some; with constants within 16 registers */
 #define ROOTS 16
 
 /* What a vector register is called in the constraints of GCC's asm statements. */
-#ifdef __aarch64__
+#if defined(__aarch64__)
 #define VECTOR_REGISTER "w"
+#elif defined(__AVX512F__)
+#define VECTOR_REGISTER "v"
 #else
 #define VECTOR_REGISTER "x"
+#endif
+
+/* Square roots of a whole vector. */
+#if defined(__AVX512F__)
+#define VECTOR_ROOT_F32(v) (vec_f32) _mm512_sqrt_ps((__m512)(v))
+#define VECTOR_ROOT_F64(v) (vec_f64) _mm512_sqrt_pd((__m512d)(v))
+#elif defined(__AVX2__)
+#define VECTOR_ROOT_F32(v) (vec_f32) _mm256_sqrt_ps((__m256)(v))
+#define VECTOR_ROOT_F64(v) (vec_f64) _mm256_sqrt_pd((__m256d)(v))
+#elif defined(__SSE2__)
+#define VECTOR_ROOT_F32(v) (vec_f32) _mm_sqrt_ps((__m128)(v))
+#define VECTOR_ROOT_F64(v) (vec_f64) _mm_sqrt_pd((__m128d)(v))
+#else
+#define VECTOR_ROOT_F32(v) (vec_f32) vsqrtq_f32((float32x4_t)(v))
+#define VECTOR_ROOT_F64(v) (vec_f64) vsqrtq_f64((float64x2_t)(v))
 #endif
 
 #define T float
 #define NAME(x) x##_f32
 #define ROOT sqrtf
+#define VECTOR_ROOT VECTOR_ROOT_F32
 #include "bench/ceiling_loops.inc"
 #undef T
 #undef NAME
 #undef ROOT
+#undef VECTOR_ROOT
 #undef VEC
 #undef LANES
 
 #define T double
 #define NAME(x) x##_f64
 #define ROOT sqrt
+#define VECTOR_ROOT VECTOR_ROOT_F64
 #include "bench/ceiling_loops.inc"
 #undef T
 #undef NAME
 #undef ROOT
+#undef VECTOR_ROOT
 #undef VEC
 #undef LANES
 
@@ -54,6 +81,7 @@ const struct ceiling_isa JOIN(ceiling_isa_, CEILING_ISA) = {
             .add = {.run = add_f32, .lanes = CHAINS * LANES_F32},
             .pair = {.run = pair_f32, .lanes = CHAINS * LANES_F32},
             .root = {.run = root_f32, .lanes = ROOTS * LANES_F32},
+            .beside = {.run = beside_f32, .lanes = LANES_F32},
         },
     .f64 =
         {
@@ -61,5 +89,6 @@ const struct ceiling_isa JOIN(ceiling_isa_, CEILING_ISA) = {
             .add = {.run = add_f64, .lanes = CHAINS * LANES_F64},
             .pair = {.run = pair_f64, .lanes = CHAINS * LANES_F64},
             .root = {.run = root_f64, .lanes = ROOTS * LANES_F64},
+            .beside = {.run = beside_f64, .lanes = LANES_F64},
         },
 };

@@ -4,8 +4,10 @@
  *
  *   fma   acc <- acc x + y           the multiply-add pipes
  *   add   acc <- acc + x             the pipes of additions and maxima
- *   pair  acc <- acc + (x - z)^2     one addition and one multiply-add: says whether they share
- * pipes root  out <- sqrt(in)            the divider
+ *   pair  acc <- acc + (x - z)^2     one addition and one multiply-add: do they share pipes
+ *   root  out <- sqrt(in)            the divider
+ *   beside                           one root and CEILING_BESIDE multiply-adds: what a root takes
+ *                                    from their pipes, where these alone would keep them busy
  *
  * Operands lie in registers or in the first-level cache; the chains are independent and many enough
  * to hide latencies. Where multiply-adds are two instructions (portable), so they are here.
@@ -14,6 +16,8 @@
 
 #include <stdint.h>
 
+#define CEILING_BESIDE 48 /* longer than any divider takes */
+
 struct ceiling_loop {
     /* `sink` takes a result, so that the work cannot be left out: 64 aligned bytes. */
     void (*run)(int64_t rounds, void *sink);
@@ -21,7 +25,7 @@ struct ceiling_loop {
 };
 
 struct ceiling_type {
-    struct ceiling_loop fma, add, pair, root;
+    struct ceiling_loop fma, add, pair, root, beside;
 };
 
 struct ceiling_isa {

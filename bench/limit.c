@@ -2,12 +2,15 @@
 
 #include <math.h>
 
-/* Seconds of one evaluation's square root, beside `busy` seconds of multiply-adds. */
+#include "bench/ceiling_loops.h"
+
+/* Seconds of one evaluation's square root, beside `busy` seconds of multiply-adds: the divider's
+ * own, as far as the others do not fill them, but not less than it takes from their pipes. */
 static double root_time(const struct ceiling_rates *rates, bool wide, double busy)
 {
     const double newton = (wide ? 7.0 : 4.0) / rates->fma;
-    const double beside = fmax(1.0 / rates->root - busy, 0.0);
-    return fmin(newton, beside);
+    const double taken = fmax(1.0 / rates->beside - CEILING_BESIDE / rates->fma, 0.0);
+    return fmin(newton, fmax(1.0 / rates->root - busy, taken));
 }
 
 static int multiplications(int degree)

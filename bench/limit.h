@@ -16,7 +16,8 @@
  *              2 t     symmetric: one for each of the two uses
  *
  *   root: the better of 4 (7) multiply-adds, an estimate with one (two) Newton steps, and the
- *   processor's own instruction running beside everything else.
+ *   processor's own instruction running beside everything else, for which the divider needs its
+ *   time and takes some of the multiply-adds' too (2 of them on a Zen 4; the ceiling `beside`).
  *
  * Subtractions, rounding of exponents, scaling by powers of two, loads and conversions are taken
  * as free, so this is an upper bound. With one right-hand side, gaussian:

@@ -167,6 +167,7 @@ static void report_rates(struct json *ceilings, const char *key, const struct ce
     json_set_number(j, "add_per_s", rates->add);
     json_set_number(j, "pair_per_s", rates->pair);
     json_set_number(j, "root_per_s", rates->root);
+    json_set_number(j, "beside_per_s", rates->beside);
 }
 
 static void report_ceiling(const struct bench *b, struct json *j)
