@@ -23,6 +23,17 @@
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
+/* What a vector register is called in the constraints of GCC's asm statements. */
+#if defined(__AVX512F__)
+#define VECTOR_REGISTER "v"
+#elif defined(__x86_64__)
+#define VECTOR_REGISTER "x"
+#elif defined(__aarch64__)
+#define VECTOR_REGISTER "w"
+#else
+#define VECTOR_REGISTER "m"
+#endif
+
 _Static_assert(TILE_BLOCK % TILE_STEP == 0 && TILE_RUN % TILE_BLOCK == 0, "whole blocks");
 
 /* may_alias: panels and buffers are plain arrays elsewhere. */
