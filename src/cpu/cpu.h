@@ -102,6 +102,9 @@ int cpu__add_rows(struct backend *be, const double *a, const struct mat *A, cons
 int cpu__deflate_diag(struct backend *be, const struct mat *F, const struct mat *d,
                       struct err *err);
 int cpu__add_diag(struct backend *be, double value, const struct mat *A, struct err *err);
+int cpu__scale_rows(struct backend *be, const double *factors, const struct mat *A,
+                    struct err *err);
+int cpu__clear_upper(struct backend *be, const struct mat *A, struct err *err);
 
 int cpu__gemm(struct backend *be, bool ta, bool tb, double a, const struct mat *A,
               const struct mat *B, double b, const struct mat *C, struct err *err);
@@ -123,7 +126,8 @@ int cpu__points_cache(struct backend *be, struct points *p, int64_t bytes,
 int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
              double b, const struct mat *Y, struct err *err);
 int cpu__kmtkv(struct backend *be, struct view P, struct view Q, const double *weights,
-               const struct mat *V, const struct mat *Y, struct err *err);
+               const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
+               struct err *err);
 int cpu__ksketch(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
                  const struct mat *S, struct err *err);
 int cpu__kblock(struct backend *be, struct view P, struct view Q, const struct mat *K,

@@ -270,3 +270,27 @@ int cpu__add_diag(struct backend *be, double value, const struct mat *A, struct 
     }
     return 0;
 }
+
+int cpu__scale_rows(struct backend *be, const double *factors, const struct mat *A, struct err *err)
+{
+    (void)be;
+    (void)err;
+    for (int64_t j = 0; j < A->cols; j++) {
+        for (int64_t i = 0; i < A->rows; i++) {
+            mat_set(A, i, j, factors[i] * mat_at(A, i, j));
+        }
+    }
+    return 0;
+}
+
+int cpu__clear_upper(struct backend *be, const struct mat *A, struct err *err)
+{
+    (void)be;
+    const int rc = cpu__expect(A->rows == A->cols, "clear_upper", err);
+    for (int64_t j = 0; rc == 0 && j < A->cols; j++) {
+        for (int64_t i = 0; i < j; i++) {
+            mat_set(A, i, j, 0.0);
+        }
+    }
+    return rc;
+}

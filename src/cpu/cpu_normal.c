@@ -1,5 +1,5 @@
 /*
- * Y <- K' diag(w) K V, K = K(P,Q), with every kernel value evaluated once.
+ * Y <- K' diag(w) (K V - T) + b Y, K = K(P,Q), with every kernel value evaluated once.
  *
  * P's rows go in panels. A panel's values against all of Q are kept in a buffer while they are
  * multiplied with V; then they meet the panel's weighted sums on their way back, a few panels
@@ -28,6 +28,7 @@
 struct normal {
     const struct product *p;
     const double *weights; /* of P's members, or NULL */
+    const struct mat *T;   /* p x cols, or NULL */
     int cols, wide, panels;
     bool keeps;
     int64_t q, tasks;
@@ -126,14 +127,16 @@ static struct tile tile_of(const struct normal *s, const struct buffers *b, int 
                          .storage = KERNEL_STORE_EXACT};
 }
 
-/* x_weights <- w o the panel's sums; 0 for lanes without a row. */
+/* x_weights <- w o (the panel's sums - T); 0 for lanes without a row. */
 static void weigh(const struct normal *s, struct group g, void *to, const double *totals)
 {
     for (int c = 0; c < s->cols; c++) {
         for (int i = 0; i < s->wide; i++) {
             const int k = c * s->wide + i;
-            const double w = s->weights != NULL && i < g.rows ? s->weights[g.first + i] : 1.0;
-            const double value = i < g.rows ? w * totals[k] : 0.0;
+            const bool there = i < g.rows;
+            const double w = s->weights != NULL && there ? s->weights[g.first + i] : 1.0;
+            const double y = s->T != NULL && there ? mat_at(s->T, g.first + i, c) : 0.0;
+            const double value = there ? w * (totals[k] - y) : 0.0;
             if (s->p->weights == DTYPE_F32) {
                 ((float *)to)[k] = (float)value;
             } else {
@@ -209,10 +212,11 @@ static void run_task(struct normal *s, int64_t task, struct buffers *b)
     add_in_turn(s, task, b->z_totals);
 }
 
-static int normal_product(struct product *p, const double *weights, struct err *err)
+static int normal_product(struct product *p, const double *weights, const struct mat *T,
+                          struct err *err)
 {
     struct normal s = {
-        .p = p, .weights = weights, .cols = (int)p->V.cols, .wide = p->o.loops->wide};
+        .p = p, .weights = weights, .T = T, .cols = (int)p->V.cols, .wide = p->o.loops->wide};
     normal_plan(&s);
     cleanup_mem double *totals = mem_zarray((size_t)s.q, (size_t)s.cols * sizeof *totals);
     cleanup_mem char *scratch = mem_aligned((size_t)p->o.threads, s.scratch_size);
@@ -235,10 +239,12 @@ static int normal_product(struct product *p, const double *weights, struct err *
 }
 
 int cpu__kmtkv(struct backend *be, struct view P, struct view Q, const double *weights,
-               const struct mat *V, const struct mat *Y, struct err *err)
+               const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
+               struct err *err)
 {
-    const bool fits = V->rows == Q.count && Y->rows == Q.count && V->cols == Y->cols;
-    struct product p = {.a = 1.0, .b = 0.0};
+    const bool fits = V->rows == Q.count && Y->rows == Q.count && V->cols == Y->cols &&
+                      (T == NULL || (T->rows == P.count && T->cols == V->cols));
+    struct product p = {.a = 1.0, .b = add ? 1.0 : 0.0};
     int rc = cpu__expect(fits, "kmtkv", err);
     if (rc < 0 || (rc = oracle__init(&p.o, be, P, Q, err)) < 0 || Q.count == 0) {
         return rc;
@@ -251,7 +257,8 @@ int cpu__kmtkv(struct backend *be, struct view P, struct view Q, const double *w
     for (int64_t c = 0; c < V->cols && rc == 0; c += fit) {
         p.V = mat_cols(*V, c, min_i64(fit, V->cols - c));
         p.Y = mat_cols(*Y, c, p.V.cols);
-        rc = normal_product(&p, weights, err);
+        const struct mat part = T != NULL ? mat_cols(*T, c, p.V.cols) : (struct mat){0};
+        rc = normal_product(&p, weights, T != NULL ? &part : NULL, err);
         be->kernel_entries += 2 * P.count * Q.count;
     }
     return rc;

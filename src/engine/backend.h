@@ -75,6 +75,11 @@ struct backend_ops {
     int (*deflate_diag)(struct backend *be, const struct mat *F, const struct mat *d,
                         struct err *err);
     int (*add_diag)(struct backend *be, double value, const struct mat *A, struct err *err);
+    /* A(i,:) <- factors[i] A(i,:), factors on the host. */
+    int (*scale_rows)(struct backend *be, const double *factors, const struct mat *A,
+                      struct err *err);
+    /* 0 above the diagonal, of a square A. */
+    int (*clear_upper)(struct backend *be, const struct mat *A, struct err *err);
 
     /* Dense algebra. gemm: C <- a op(A) op(B) + b C. syrk: lower triangle of C <- a op(A) op(A)' +
      * b C, op(A) = A or A'. trsm: B <- op(L)^-1 B (left) or B op(L)^-1 (right), L lower.
@@ -111,10 +116,12 @@ struct backend_ops {
     int (*kdiag)(struct backend *be, struct view P, const struct mat *d, struct err *err);
 
     /* (optional) Products that evaluate each value of K = K(P,Q) once (products.h, which has them
-     * for every backend). kmtkv: Y <- K' diag(weights) K V, V and Y q x t, weights [p] on the host
-     * or NULL; ksketch: S <- Phi K, S rows x q. Their bits depend on the shape alone. */
+     * for every backend). kmtkv: Y <- K' diag(weights) (K V - T), added to Y where `add` says so;
+     * V and Y are q x t, T p x t or NULL, weights [p] on the host or NULL. ksketch: S <- Phi K, S
+     * rows x q. Their bits depend on the shape alone. */
     int (*kmtkv)(struct backend *be, struct view P, struct view Q, const double *weights,
-                 const struct mat *V, const struct mat *Y, struct err *err);
+                 const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
+                 struct err *err);
     int (*ksketch)(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
                    const struct mat *S, struct err *err);
     /* (optional) Keeps kernel values of all the points with each other, up to `bytes`, and uses

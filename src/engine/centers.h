@@ -43,6 +43,7 @@ struct center_selection; /* each selector's own state */
 
 struct center_ops {
     const char *name; /* as in wire/catalog.c */
+    bool own_count;   /* finds how many there are to be where the task's count is 0 */
     int (*setup)(const struct center_task *task, const struct param_set *params,
                  struct center_selection **ret, struct err *err);
     /* 1: complete. 0: call again. Negative: -ERR_*. */

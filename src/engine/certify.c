@@ -118,6 +118,12 @@ int certify(const struct problem *p, const struct kernel *kernel, const struct r
             const struct mat *A, int64_t entries, const struct certify_stop *stop,
             struct certificate *ret, struct err *err)
 {
+    if (p->restricted != NULL) {
+        const int rc = certify_restricted(p, A, stop, &ret->residual, err);
+        ret->bound = ret->residual;
+        ret->sampled = false;
+        return rc;
+    }
     if (certify_samples(p->n, entries)) {
         return certify_sampled(p, kernel, host, A, CERTIFY_ROWS, p->seed, stop, ret, err);
     }

@@ -194,3 +194,9 @@ const char *choose_solver(struct backend *be, int64_t n, int64_t d, double regul
     const bool fits = bytes <= memory_available_on(be) / 4;
     return fits && (double)n <= cholesky_rows(d, narrow) ? "cholesky" : "pcg";
 }
+
+const char *choose_restricted_solver(int64_t m, int64_t d)
+{
+    const double passes = 20.0, value = (double)(d + 18) / 2.0;
+    return (double)m / 2.0 <= passes * value ? "direct" : "falkon";
+}

@@ -43,6 +43,10 @@ struct choose_data {
 };
 int choose_kernel(const struct choose_data *data, enum kernel_id *ret, struct err *err);
 
+/* Of a model on m centers: "direct", whose m/2 multiplications a kernel value are less than what
+ * some twenty iterations take, or "falkon". */
+const char *choose_restricted_solver(int64_t m, int64_t d);
+
 /* "cholesky" or "pcg", for n points of d features with vectors of `dtype`. */
 const char *choose_solver(struct backend *be, int64_t n, int64_t d, double regularization,
                           enum dtype dtype);

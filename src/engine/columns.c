@@ -244,6 +244,28 @@ int columns_match(const struct columns *c, char *const *names, const struct data
     return 0;
 }
 
+int columns_match_features(const struct columns *c, char *const *names,
+                           const struct dataset_info *other, const char *pointer, int64_t **ret,
+                           struct err *err)
+{
+    cleanup_mem char **wanted = mem_array((size_t)c->d, sizeof(*wanted));
+    int64_t *features = mem_array((size_t)c->d, sizeof(*features));
+    if (wanted == NULL || features == NULL) {
+        mem_free(features);
+        return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < c->d; j++) {
+        wanted[j] = names[c->features[j]];
+    }
+    const int r = find_columns(other, wanted, c->d, pointer, features, err);
+    if (r < 0) {
+        mem_free(features);
+        return r;
+    }
+    *ret = features;
+    return 0;
+}
+
 double columns_target(const struct columns *c, const struct dataset *ds, int64_t row, int64_t j)
 {
     const double value = dataset_at(ds, row, c->target[j]);

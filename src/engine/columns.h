@@ -38,6 +38,11 @@ int columns_resolve(const struct job_spec *spec, const struct dataset_info *info
 int columns_match(const struct columns *c, char *const *names, const struct dataset_info *other,
                   struct columns *ret, struct err *err);
 
+/* Only the features, into *ret [d], which the caller frees; `pointer` of an error. */
+int columns_match_features(const struct columns *c, char *const *names,
+                           const struct dataset_info *other, const char *pointer, int64_t **ret,
+                           struct err *err);
+
 /* Target j of a row: a number, or the class 0 .. classes-1 of the training data, -1 for a class
  * that it does not have. */
 double columns_target(const struct columns *c, const struct dataset *ds, int64_t row, int64_t j);

@@ -10,9 +10,11 @@
 #include "base/sha256.h"
 #include "engine/bandwidth.h"
 #include "engine/choose.h"
+#include "engine/fit_centers.h"
 #include "engine/fit_data.h"
 #include "engine/fit_model.h"
 #include "engine/memory.h"
+#include "engine/normal.h"
 #include "engine/precond.h"
 #include "engine/warm.h"
 
@@ -21,10 +23,15 @@ struct fit {
     const struct job_spec *spec;
     const struct solve_control *control;
     struct fit_data data;
+    void *sample; /* [sampled, d]: some rows of data that is not loaded */
+    double *sample_Y;
+    int64_t sampled;
     struct kernel kernel;
     const struct solver_ops *solver;
     struct solver_options options;
     enum dtype vectors;
+    bool restricted;            /* a model on few centers */
+    struct fit_centers centers; /* of such a one, in place of X, X_test and Y */
     struct points *X, *X_test;
     struct mat Y, A, P; /* P: predictions of the test rows */
     double *predicted;  /* [m, t] */
@@ -100,17 +107,43 @@ static void warn_about_targets(const struct fit *f)
     }
 }
 
+/* Rows that rules of thumb look at: all, or some of data that is not loaded. */
+enum { SAMPLE_ROWS = 4096 };
+
+static int look_at_rows(struct fit *f, struct rows *ret, const double **ret_Y, struct err *err)
+{
+    *ret = fit_data_train(&f->data);
+    *ret_Y = f->data.Y;
+    if (!f->data.streamed) {
+        return 0;
+    }
+    int r = 0;
+    if (f->sample == NULL) {
+        r = fit_centers_sample(&f->data, SAMPLE_ROWS, (uint64_t)f->spec->seed, &f->sample,
+                               &f->sample_Y, &f->sampled, err);
+    }
+    ret->n = f->sampled;
+    ret->data = f->sample;
+    *ret_Y = f->sample_Y;
+    return r;
+}
+
 static int choose_kernel_id(struct fit *f, struct err *err)
 {
     const struct job_spec *spec = f->spec;
+    struct rows X;
+    const double *Y;
     if (spec->kernel.method != NULL) {
         return kernel_id_parse(spec->kernel.method->name, &f->kernel.id, err);
     }
-    const struct rows X = fit_data_train(&f->data);
+    int r = look_at_rows(f, &X, &Y, err);
+    if (r < 0) {
+        return r;
+    }
     const struct choose_data data = {
         .be = f->be,
         .X = &X,
-        .Y = f->data.Y,
+        .Y = Y,
         .t = f->data.t,
         .points_dtype = f->data.dtype,
         .regularization = spec->regularization,
@@ -119,7 +152,7 @@ static int choose_kernel_id(struct fit *f, struct err *err)
         .bandwidths =
             spec->kernel.kind == SPEC_BANDWIDTH_PER_FEATURE ? spec->kernel.bandwidths : NULL,
     };
-    const int r = choose_kernel(&data, &f->kernel.id, err);
+    r = choose_kernel(&data, &f->kernel.id, err);
     if (r == 0) {
         say(f, "info", "Kernel chosen on held-out training rows: %s.", kernel_name(f->kernel.id));
     }
@@ -144,10 +177,15 @@ static int choose_bandwidth(struct fit *f, struct err *err)
         f->kernel.bandwidth = spec->kernel.bandwidth;
         return 0;
     }
-    const struct rows X = fit_data_train(&f->data);
+    struct rows X;
+    const double *Y;
     bool degenerate = false;
-    const int r = bandwidth_median(&X, kernel_uses_l1(f->kernel.id), (uint64_t)spec->seed,
-                                   &f->kernel.bandwidth, &degenerate, err);
+    int r = look_at_rows(f, &X, &Y, err);
+    if (r < 0) {
+        return r;
+    }
+    r = bandwidth_median(&X, kernel_uses_l1(f->kernel.id), (uint64_t)spec->seed,
+                         &f->kernel.bandwidth, &degenerate, err);
     if (r == 0 && degenerate) {
         say(f, "warning",
             "All training rows looked at are equal, so that their distances have no median; the "
@@ -246,6 +284,13 @@ static int choose_preconditioner(struct fit *f, struct err *err)
                                                "This preconditioner is not part of this program.");
 }
 
+static const char *name_solver(const struct fit *f)
+{
+    return f->restricted
+               ? choose_restricted_solver(f->centers.chosen.m, f->data.d)
+               : choose_solver(f->be, f->data.n, f->data.d, f->result.regularization, f->vectors);
+}
+
 static int choose_method(struct fit *f, struct err *err)
 {
     const struct method_def *method = f->spec->solver.method;
@@ -258,8 +303,7 @@ static int choose_method(struct fit *f, struct err *err)
     f->options.params = f->spec->solver.params;
     f->options.tolerance = f->spec->stop.tolerance;
     if (strcmp(method->name, "auto") == 0) {
-        method = catalog_find(CATALOG_SOLVERS, choose_solver(f->be, f->data.n, f->data.d,
-                                                             f->result.regularization, f->vectors));
+        method = catalog_find(CATALOG_SOLVERS, name_solver(f));
         const int r = param_read(method->params, NULL, NULL, &f->options.params, err);
         if (r < 0) {
             return r;
@@ -278,8 +322,13 @@ static int evaluate(void *context, const struct mat *A, struct metrics *ret, str
 {
     struct fit *f = context;
     const struct backend_ops *o = f->be->ops;
-    int r = o->kmv(f->be, view_all(f->X_test, f->data.m), view_all(f->X, f->data.n), 1.0, A, 0.0,
-                   &f->P, err);
+    int r;
+    if (f->restricted) {
+        r = fit_centers_predict(&f->centers, A, f->predicted, err);
+        return r == 0 ? fit_data_metrics(&f->data, f->predicted, ret, err) : r;
+    }
+    r = o->kmv(f->be, view_all(f->X_test, f->data.m), view_all(f->X, f->data.n), 1.0, A, 0.0, &f->P,
+               err);
     if (r == 0) {
         r = o->mat_get(f->be, &f->P, f->predicted, f->data.m, err);
     }
@@ -295,6 +344,34 @@ static int make_points(struct fit *f, const struct rows *rows, struct points **r
         snprintf(err->pointer, sizeof(err->pointer), "#/kernel/bandwidth");
     }
     return r;
+}
+
+/* Chooses the centers of a restricted model, and prepares them and the rows on the backend. */
+static int upload_restricted(struct fit *f, const struct dataset *file, struct err *err)
+{
+    const struct fit_centers_task task = {
+        .be = f->be,
+        .spec = f->spec,
+        .data = &f->data,
+        .file = file,
+        .kernel = &f->kernel,
+        .points = f->spec->precision == PRECISION_FLOAT64 ? DTYPE_F64 : DTYPE_F32,
+        .vectors = f->vectors,
+        .regularization = f->result.regularization,
+        .stop = stop_here,
+        .stop_context = f,
+    };
+    show_phase(f, "centers");
+    int r = fit_centers_init(&f->centers, &task, err);
+    if (r == 0) {
+        f->result.centers = f->centers.chosen.m;
+        say(f, "info", "Centers: %" PRId64 " of %" PRId64 " training rows%s.", f->result.centers,
+            f->data.n,
+            rowset_resident(f->centers.rows) ? "" : ", which are read as they are needed");
+        r = f->be->ops->mat_new(f->be, f->vectors, f->result.centers, f->data.t, &f->A, err);
+    }
+    f->predicted = mem_array((size_t)(f->data.m * f->data.t), sizeof(double));
+    return r == 0 && f->predicted == NULL ? err_no_memory(err) : r;
 }
 
 /* Points, right-hand sides and room for the answer on the backend. */
@@ -390,13 +467,15 @@ static int no_earlier_model(const struct fit *f, struct err *err)
 static int upload_start(struct fit *f, const struct model *earlier, struct err *err)
 {
     const struct backend_ops *o = f->be->ops;
-    const int64_t n = f->data.n, t = f->data.t;
-    cleanup_mem double *start = mem_array((size_t)(n * t), sizeof(double));
+    const int64_t n = f->A.rows, t = f->data.t;
+    cleanup_mem double *start = mem_zarray((size_t)(n * t), sizeof(double));
     if (start == NULL) {
         return err_no_memory(err);
     }
+    const int64_t *which = f->restricted ? f->centers.chosen.rows : NULL;
+    const bool rows = !f->restricted || which != NULL; /* free points are no rows to be found */
     int64_t found = 0;
-    int r = warm_start(earlier, &f->data, start, &found, err);
+    int r = warm_start(earlier, &f->data, which, rows ? n : 0, start, &found, err);
     if (r == 0) {
         r = o->mat_new(f->be, f->vectors, n, t, &f->start, err);
     }
@@ -405,9 +484,8 @@ static int upload_start(struct fit *f, const struct model *earlier, struct err *
     }
     if (r == 0) {
         say(f, found > 0 ? "info" : "warning",
-            "Warm start: %" PRId64 " of %" PRId64
-            " training rows have coefficients in the earlier model.",
-            found, n);
+            "Warm start: %" PRId64 " of %" PRId64 " %s have coefficients in the earlier model.",
+            found, n, f->restricted ? "centers" : "training rows");
     }
     return r;
 }
@@ -439,12 +517,21 @@ static int take_start(struct fit *f, struct model **earlier, struct err *err)
     return r;
 }
 
+/* How many steps an evaluation is worth: those of a restricted solver are pieces of a pass. */
+static double evaluation_steps(const struct fit *f)
+{
+    const double values = (double)f->data.n * (double)f->A.rows;
+    const double steps = f->restricted ? ceil(values / NORMAL_PIECE) : 1.0;
+    return steps * (double)f->data.m / (double)f->data.n;
+}
+
 static int solve(struct fit *f, struct err *err)
 {
     const struct job_spec *spec = f->spec;
     const struct rows host = fit_data_train(&f->data);
     const struct problem problem = {
         .be = f->be,
+        .restricted = f->restricted ? &f->centers.problem : NULL,
         .X = f->X,
         .n = f->data.n,
         .t = f->data.t,
@@ -463,7 +550,7 @@ static int solve(struct fit *f, struct err *err)
     };
     const struct solve_evaluator evaluator = {
         .context = f,
-        .cost = (double)f->data.m / (double)f->data.n,
+        .cost = evaluation_steps(f),
         .evaluate = evaluate,
     };
     struct solve_control control = *f->control;
@@ -473,6 +560,22 @@ static int solve(struct fit *f, struct err *err)
                  : solve_run(f->solver, &problem, &f->options, &limits, &control,
                              f->data.m > 0 ? &evaluator : NULL, &f->kernel, &host, &f->A,
                              &f->result.outcome, err);
+}
+
+static int prepare_full(struct fit *f, struct err *err)
+{
+    int r = choose_method(f, err);
+    if (r == 0) {
+        r = check_stop(f, err);
+    }
+    return r == 0 ? upload(f, err) : r;
+}
+
+/* Which solver is the right one depends on how many centers there are. */
+static int prepare_restricted(struct fit *f, const struct dataset *file, struct err *err)
+{
+    const int r = upload_restricted(f, file, err);
+    return r == 0 ? choose_method(f, err) : r;
 }
 
 static int run(struct fit *f, const struct fit_input *in, struct model **ret, struct err *err)
@@ -492,13 +595,7 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
         r = search(f, err);
     }
     if (r == 0) {
-        r = choose_method(f, err);
-    }
-    if (r == 0) {
-        r = check_stop(f, err);
-    }
-    if (r == 0) {
-        r = upload(f, err);
+        r = f->restricted ? prepare_restricted(f, in->centers, err) : prepare_full(f, err);
     }
     if (r == 0) {
         r = take_start(f, in->earlier, err);
@@ -510,7 +607,8 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
         r = solve(f, err);
     }
     if (r == 0 && f->result.outcome.model) {
-        r = fit_model_make(f->be, &f->kernel, &f->data, &f->A, ret, err);
+        void **points = f->restricted ? &f->centers.chosen.points : &f->data.X;
+        r = fit_model_make(f->be, &f->kernel, &f->data, points, &f->A, ret, err);
     }
     return r;
 }
@@ -530,6 +628,9 @@ static void deinit(struct fit *f)
     }
     mem_free(f->found);
     mem_free(f->predicted);
+    mem_free(f->sample);
+    mem_free(f->sample_Y);
+    fit_centers_deinit(&f->centers);
     fit_data_deinit(&f->data);
 }
 
@@ -567,8 +668,12 @@ int fit_run(struct backend *be, const struct job_spec *spec, const struct fit_in
         .be = be,
         .spec = spec,
         .control = control,
-        .vectors = spec->precision == PRECISION_FLOAT32 ? DTYPE_F32 : DTYPE_F64,
+        .restricted = spec->centers.method != NULL,
+        .vectors = DTYPE_F64,
     };
+    if (spec->precision == PRECISION_FLOAT32 && !f.restricted) {
+        f.vectors = DTYPE_F32; /* normal equations lose too many digits in float32 */
+    }
     struct model *model = NULL;
     memory_peak_reset();
     int r = run(&f, in, &model, err);

@@ -59,9 +59,9 @@ static int allocate(struct fit_data *f, struct err *err)
     f->target_mean = mem_zarray(t, sizeof(double));
     f->target_scale = mem_zarray(t, sizeof(double));
     f->constant = mem_zarray(t, sizeof(bool));
-    f->Y = mem_array((size_t)numbers, sizeof(double));
+    f->Y = f->streamed ? NULL : mem_array((size_t)numbers, sizeof(double));
     const bool ok = f->feature_mean && f->feature_scale && f->target_mean && f->target_scale &&
-                    f->constant && f->Y;
+                    f->constant && (f->Y || f->streamed);
     return ok ? 0 : err_no_memory(err);
 }
 
@@ -88,6 +88,9 @@ static int load_features(const struct job_spec *spec, struct fit_data *f, struct
                           "The values of feature \"%.64s\" are too large to standardise.",
                           f->train->info.column_names[f->columns.features[j]]);
         }
+    }
+    if (f->streamed) {
+        return 0;
     }
     int r = standardize_gather(f->train, f->split.train, f->n, f->columns.features, f->d,
                                f->feature_mean, f->feature_scale, f->dtype, &f->X, err);
@@ -116,11 +119,11 @@ static double moderate_scale(const double *y, int64_t n)
     return abs(exponent) > MODERATE_EXPONENT ? ldexp(1.0, exponent - 1) : 1.0;
 }
 
-/* y(:,j) raw -> (y - mean) / scale, with what is asked for. */
-static int standardize_target(const struct job_spec *spec, struct fit_data *f, int64_t j,
+/* y = Y(:,j) raw -> (y - mean) / scale, with what is asked for. */
+static int standardize_target(const struct job_spec *spec, struct fit_data *f, int64_t j, double *y,
                               struct err *err)
 {
-    double *y = f->Y + j * f->n, mean, scale;
+    double mean, scale;
     f->constant[j] = standardize_vector(y, f->n, &mean, &scale);
     const bool wanted = spec->standardize.target;
     f->target_mean[j] = wanted ? mean : 0.0;
@@ -141,16 +144,19 @@ static int standardize_target(const struct job_spec *spec, struct fit_data *f, i
 static int load_targets(const struct job_spec *spec, struct fit_data *f, struct err *err)
 {
     const bool classes = f->columns.task == TASK_CLASSIFICATION;
-    for (int64_t i = 0; i < f->n; i++) {
-        const int64_t row = f->split.train[i];
-        for (int64_t j = 0; j < f->t; j++) {
-            const double y = columns_target(&f->columns, f->train, row, classes ? 0 : j);
-            f->Y[i + j * f->n] = classes ? (double)(y == (double)j) : y;
-        }
+    cleanup_mem double *column = f->streamed ? mem_array((size_t)f->n, sizeof(double)) : NULL;
+    if (f->streamed && column == NULL) {
+        return err_no_memory(err);
     }
     int r = 0;
     for (int64_t j = 0; r == 0 && j < f->t; j++) {
-        r = standardize_target(spec, f, j, err);
+        double *to = f->streamed ? column : f->Y + j * f->n;
+        for (int64_t i = 0; i < f->n; i++) {
+            const double y =
+                columns_target(&f->columns, f->train, f->split.train[i], classes ? 0 : j);
+            to[i] = classes ? (double)(y == (double)j) : y;
+        }
+        r = standardize_target(spec, f, j, to, err);
     }
     return r;
 }
@@ -194,7 +200,7 @@ static int load_truth(struct fit_data *f, struct err *err)
 int fit_data_load(const struct job_spec *spec, const struct dataset *train,
                   const struct dataset *test, struct fit_data *ret, struct err *err)
 {
-    struct fit_data f = {.train = train, .tested = train};
+    struct fit_data f = {.train = train, .tested = train, .streamed = spec->centers.method != NULL};
     if (spec->test.kind == SPEC_TEST_DATASET) {
         if (test == NULL) {
             return err_at(err, ERR_INVALID, "#/test/dataset", "The test data set is missing.");

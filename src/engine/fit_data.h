@@ -18,6 +18,7 @@ struct fit_data {
     struct split split;
     enum dtype dtype;   /* of X and X_test */
     int64_t n, m, d, t; /* training rows, test rows, features, targets or classes */
+    bool streamed; /* X, Y and X_test are NULL: rows are read when they are needed (fit_rows.h) */
     double *feature_mean, *feature_scale; /* [d] */
     double *target_mean;                  /* [t]; 0 unless standardised */
     double *target_scale;                 /* [t]; 1 unless standardised or beyond 2^+-60 */
@@ -29,7 +30,8 @@ struct fit_data {
     int64_t *truth_class;                 /* [m]; classification */
 };
 
-/* Refuses what spec and data cannot do together, with a pointer into the spec. */
+/* Refuses what spec and data cannot do together, with a pointer into the spec. The rows of a
+ * restricted model are not loaded (streamed). */
 int fit_data_load(const struct job_spec *spec, const struct dataset *train,
                   const struct dataset *test, struct fit_data *ret, struct err *err);
 void fit_data_deinit(struct fit_data *f);

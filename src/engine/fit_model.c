@@ -67,14 +67,14 @@ static void *take(void *slot)
 }
 
 int fit_model_make(struct backend *be, const struct kernel *kernel, struct fit_data *data,
-                   const struct mat *A, struct model **ret, struct err *err)
+                   void **points, const struct mat *A, struct model **ret, struct err *err)
 {
     struct model *m = mem_zalloc(sizeof(*m));
     if (m == NULL) {
         return err_no_memory(err);
     }
     m->task = data->columns.task;
-    m->m = data->n;
+    m->m = A->rows;
     m->d = data->d;
     m->t = data->t;
     m->dtype = data->dtype;
@@ -89,7 +89,7 @@ int fit_model_make(struct backend *be, const struct kernel *kernel, struct fit_d
         model_free(m);
         return r;
     }
-    m->centers = take(&data->X);
+    m->centers = take(points);
     m->feature_mean = take(&data->feature_mean);
     m->feature_scale = take(&data->feature_scale);
     m->target_mean = take(&data->target_mean);

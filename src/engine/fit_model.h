@@ -4,7 +4,7 @@
 #include "engine/fit_data.h"
 #include "engine/model.h"
 
-/* A: n x t on the backend. On success the points, means and scales of `data` belong to the model.
- */
+/* A: a row for each of the points [A->rows, d] at *points, of data's dtype, on the backend. On
+ * success the points and the means and scales of `data` belong to the model. */
 int fit_model_make(struct backend *be, const struct kernel *kernel, struct fit_data *data,
-                   const struct mat *A, struct model **ret, struct err *err);
+                   void **points, const struct mat *A, struct model **ret, struct err *err);

@@ -26,30 +26,19 @@ static int64_t rows_in(int64_t bytes, int64_t row, int64_t rows)
     return least(least(fit > 1 ? fit : 1, BLOCK_ROWS), rows);
 }
 
-/* ---- K' diag(weights) K V ---- */
+/* ---- K' diag(weights) (K V - T) ---- */
 
 /* One block of P's rows: its values, and what they give with V. */
 struct normal {
     struct backend *be;
     const double *weights;
+    const struct mat *T; /* or NULL */
     struct mat K, U;
-    double *host; /* of U, where there are weights */
+    double *minus; /* [t] of -1, behind it a [t] of 1 */
 };
 
-/* U(i,:) <- weights[i] U(i,:). */
-static int weigh(const struct normal *s, const struct mat *U, const double *weights,
-                 struct err *err)
-{
-    const struct backend_ops *o = s->be->ops;
-    int rc = o->mat_get(s->be, U, s->host, U->rows, err);
-    for (int64_t k = 0; rc == 0 && k < U->rows * U->cols; k++) {
-        s->host[k] *= weights[k % U->rows];
-    }
-    return rc == 0 ? o->mat_put(s->be, s->host, U->rows, U, err) : rc;
-}
-
 static int normal_block(const struct normal *s, struct view P, struct view Q, int64_t first,
-                        const struct mat *V, const struct mat *Y, struct err *err)
+                        const struct mat *V, bool add, const struct mat *Y, struct err *err)
 {
     const struct backend_ops *o = s->be->ops;
     const struct mat K = mat_rows(s->K, 0, P.count), U = mat_rows(s->U, 0, P.count);
@@ -57,14 +46,18 @@ static int normal_block(const struct normal *s, struct view P, struct view Q, in
     if (rc == 0) {
         rc = o->gemm(s->be, false, false, 1.0, &K, V, 0.0, &U, err);
     }
-    if (rc == 0 && s->weights != NULL) {
-        rc = weigh(s, &U, s->weights + first, err);
+    if (rc == 0 && s->T != NULL) {
+        const struct mat T = mat_rows(*s->T, first, P.count);
+        rc = o->col_axpby(s->be, s->minus, &T, s->minus + V->cols, &U, err);
     }
-    return rc == 0 ? o->gemm(s->be, true, false, 1.0, &K, &U, first > 0 ? 1.0 : 0.0, Y, err) : rc;
+    if (rc == 0 && s->weights != NULL) {
+        rc = o->scale_rows(s->be, s->weights + first, &U, err);
+    }
+    return rc == 0 ? o->gemm(s->be, true, false, 1.0, &K, &U, add ? 1.0 : 0.0, Y, err) : rc;
 }
 
 static int normal_blocks(struct normal *s, const struct view *P, const struct view *Q,
-                         const struct mat *V, const struct mat *Y, struct err *err)
+                         const struct mat *V, bool add, const struct mat *Y, struct err *err)
 {
     const struct backend_ops *o = s->be->ops;
     const int64_t row = Q->count * (int64_t)dtype_size(V->dtype);
@@ -73,12 +66,16 @@ static int normal_blocks(struct normal *s, const struct view *P, const struct vi
     if (rc == 0) {
         rc = o->mat_new(s->be, V->dtype, rows, V->cols, &s->U, err);
     }
-    s->host = mem_array((size_t)rows, (size_t)V->cols * sizeof(double));
-    if (rc == 0 && s->host == NULL) {
+    s->minus = mem_array((size_t)V->cols, 2 * sizeof(double));
+    if (rc == 0 && s->minus == NULL) {
         rc = err_no_memory(err);
     }
+    for (int64_t j = 0; rc == 0 && j < V->cols; j++) {
+        s->minus[j] = -1.0;
+        s->minus[V->cols + j] = 1.0;
+    }
     for (int64_t i = 0; rc == 0 && i < P->count; i += rows) {
-        rc = normal_block(s, part(P, i, least(rows, P->count - i)), *Q, i, V, Y, err);
+        rc = normal_block(s, part(P, i, least(rows, P->count - i)), *Q, i, V, add || i > 0, Y, err);
     }
     return rc;
 }
@@ -91,22 +88,26 @@ static int clear(struct backend *be, const struct mat *Y, struct err *err)
 }
 
 int product_normal_by_blocks(struct backend *be, struct view P, struct view Q,
-                             const double *weights, const struct mat *V, const struct mat *Y,
-                             struct err *err)
+                             const double *weights, const struct mat *V, const struct mat *T,
+                             bool add, const struct mat *Y, struct err *err)
 {
-    struct normal s = {.be = be, .weights = weights};
-    const int rc = P.count == 0 ? clear(be, Y, err) : normal_blocks(&s, &P, &Q, V, Y, err);
+    struct normal s = {.be = be, .weights = weights, .T = T};
+    if (P.count == 0) {
+        return add ? 0 : clear(be, Y, err);
+    }
+    const int rc = normal_blocks(&s, &P, &Q, V, add, Y, err);
     be->ops->mat_free(be, &s.K);
     be->ops->mat_free(be, &s.U);
-    mem_free(s.host);
+    mem_free(s.minus);
     return rc;
 }
 
 int product_normal(struct backend *be, struct view P, struct view Q, const double *weights,
-                   const struct mat *V, const struct mat *Y, struct err *err)
+                   const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
+                   struct err *err)
 {
-    return be->ops->kmtkv != NULL ? be->ops->kmtkv(be, P, Q, weights, V, Y, err)
-                                  : product_normal_by_blocks(be, P, Q, weights, V, Y, err);
+    return be->ops->kmtkv != NULL ? be->ops->kmtkv(be, P, Q, weights, V, T, add, Y, err)
+                                  : product_normal_by_blocks(be, P, Q, weights, V, T, add, Y, err);
 }
 
 /* ---- Phi K ---- */

@@ -8,9 +8,11 @@
 
 #include "engine/backend.h"
 
-/* Y <- K' diag(weights) K V.  V and Y are q x t; weights [p] on the host, NULL: ones. */
+/* Y <- K' diag(weights) (K V - T), or Y <- Y + that with `add`.  V and Y are q x t, T is p x t,
+ * NULL: 0; weights [p] on the host, NULL: ones. */
 int product_normal(struct backend *be, struct view P, struct view Q, const double *weights,
-                   const struct mat *V, const struct mat *Y, struct err *err);
+                   const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
+                   struct err *err);
 
 /* S <- Phi K.  Phi (backend.h) has a column for each of P's members; S is phi->rows x q. */
 int product_sketch(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
@@ -19,7 +21,7 @@ int product_sketch(struct backend *be, const struct sign_sketch *phi, struct vie
 /* The same by blocks on any backend, for backends without the operation. Memory: 48 MiB, or one row
  * of K. */
 int product_normal_by_blocks(struct backend *be, struct view P, struct view Q,
-                             const double *weights, const struct mat *V, const struct mat *Y,
-                             struct err *err);
+                             const double *weights, const struct mat *V, const struct mat *T,
+                             bool add, const struct mat *Y, struct err *err);
 int product_sketch_by_blocks(struct backend *be, const struct sign_sketch *phi, struct view P,
                              struct view Q, const struct mat *S, struct err *err);

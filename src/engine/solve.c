@@ -146,7 +146,7 @@ static struct checkpoint_key key_of(const struct drive *d)
 {
     return (struct checkpoint_key){
         .solver = d->ops->name,
-        .n = d->p->n,
+        .n = problem_size(d->p),
         .t = d->p->t,
         .dtype = d->p->dtype,
         .problem = d->control->problem,
@@ -422,11 +422,8 @@ static int drive(struct drive *d, const struct solver_options *options, const st
 /* A = 0 for outcomes that have no coefficients. */
 static int clear(const struct problem *p, const struct mat *A, struct err *err)
 {
-    cleanup_mem double *zero = mem_zarray((size_t)p->t, sizeof(double));
-    if (zero == NULL) {
-        return err_no_memory(err);
-    }
-    return p->be->ops->col_axpby(p->be, zero, &p->Y, zero, A, err);
+    cleanup_mem double *zero = mem_zarray((size_t)(A->rows * A->cols), sizeof(double));
+    return zero != NULL ? p->be->ops->mat_put(p->be, zero, A->rows, A, err) : err_no_memory(err);
 }
 
 int solve_run(const struct solver_ops *ops, const struct problem *p,

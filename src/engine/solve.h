@@ -68,9 +68,10 @@ struct solve_outcome {
 };
 
 /*
- * Solves into A (n x t of p->dtype, allocated by the caller). `host` are the training points the
- * problem's were made from, `kernel` their kernel: the certificate is computed from them in
- * float64. `evaluator` may be NULL.
+ * Solves into A (problem_size x t of p->dtype, allocated by the caller). `host` are the training
+ * points the problem's were made from, `kernel` their kernel: the certificate is computed from them
+ * in float64. Both may be NULL for a restricted problem, which has its own. `evaluator` may be
+ * NULL.
  *
  * A solve that was cancelled, paused, diverged, ran out of memory or met a matrix that is not
  * positive definite is a result with its reason, not an error; *err then still carries the sentence

@@ -1,7 +1,11 @@
 /*
  * The stepping solver: one interface for every method that finds A (n x t) with
  *
- *     (K + ridge I) A = Y,    K = k(X, X) of n training points, t targets at once.
+ *     (K + ridge I) A = Y,    K = k(X, X) of n training points, t targets at once,
+ *
+ * or, restricted to m centers Z, A (m x t) with
+ *
+ *     (K_nm' K_nm + ridge K_mm) A = K_nm' Y,    K_nm = k(X, Z), K_mm = k(Z, Z).
  *
  * A solver does one iteration per step() and nothing else: it reads no clock, logs nothing, draws
  * only from the counter-based streams of the problem's seed, and allocates only in setup (or in the
@@ -21,19 +25,41 @@
 #include "wire/param.h"
 #include "wire/reason.h"
 
+struct rowset; /* rowset.h */
+struct row_source;
+
+/* What a restricted problem has in place of points and targets. */
+struct restricted {
+    struct rowset *rows;             /* the n training rows, in tiles */
+    const struct row_source *source; /* the same on the host, for the certificate */
+    const struct kernel *kernel;
+    const struct points *Z;     /* m centers, in the precision of the operator */
+    const struct points *core;  /* the same in float64, for K_mm; may be Z */
+    const struct rows *centers; /* the same on the host */
+    int64_t m;
+    const double *weights; /* [m]: of the selection (centers.h); NULL: ones */
+};
+
 struct problem {
     struct backend *be;
-    const struct points *X; /* n points, in the precision of the operator */
+    const struct restricted *restricted; /* NULL: the full problem */
+    const struct points *X; /* n points, in the precision of the operator; NULL: restricted */
     int64_t n, t;
     int64_t d;               /* features, for estimates of the cost */
     double ridge;            /* absolute: n * lambda */
     enum dtype dtype;        /* of vectors and dense matrices */
     enum dtype points_dtype; /* of X, and so of kernel values */
-    struct mat Y;            /* n x t of dtype */
+    struct mat Y;            /* n x t of dtype; empty: restricted */
     uint64_t seed;
-    const struct mat *start; /* n x t of dtype: coefficients to begin with; NULL: zero. Direct
-                                methods have no use for it. */
+    const struct mat *start; /* coefficients of dtype to begin with; NULL: zero. Direct methods
+                                have no use for it. */
 };
+
+/* Coefficients of a target: n, or m of a restricted problem. */
+static inline int64_t problem_size(const struct problem *p)
+{
+    return p->restricted != NULL ? p->restricted->m : p->n;
+}
 
 struct precond_ops; /* precond.h */
 
@@ -63,13 +89,15 @@ struct solver_ops {
     /* A step multiplies with the whole kernel matrix of the training points: with many steps ahead
      * it may pay to keep it (backend.h, points_cache). */
     bool whole_products;
-    bool direct; /* has no use for the problem's start */
+    bool direct;     /* has no use for the problem's start */
+    bool restricted; /* solves restricted problems, and no full ones */
     int (*setup)(const struct problem *p, const struct solver_options *o, struct solver **ret,
                  struct err *err);
     /* 0: go on. Positive: an enum reason (CONVERGED, STAGNATED, BREAKDOWN). Negative: -ERR_*. A
      * step after a positive answer is harmless and gives the same answer. */
     int (*step)(struct solver *s, struct step_report *ret, struct err *err);
-    /* The present coefficients into A (n x t, of the problem's dtype). Any time after setup. */
+    /* The present coefficients into A (problem_size x t, of the problem's dtype). Any time after
+     * setup. */
     int (*coef)(struct solver *s, const struct mat *A, struct err *err);
     /* What a solver set up for the same problem needs to go on from here to the same bits. save may
      * be called whenever the last report was usable or savable; load once, straight after setup,

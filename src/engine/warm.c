@@ -136,24 +136,29 @@ static void standardise(const struct fit_data *data, const struct model *m, int6
     standardize_row(raw, m->d, m->feature_mean, m->feature_scale, m->dtype, row, 0);
 }
 
-static void fill(struct index *x, const struct fit_data *data, double *raw, void *row, double *ret,
-                 int64_t *ret_found)
+struct wanted {
+    const int64_t *which; /* training rows, or NULL: all */
+    int64_t count;
+};
+
+static void fill(struct index *x, const struct fit_data *data, const struct wanted *w, double *raw,
+                 void *row, double *ret, int64_t *ret_found)
 {
     const struct model *m = x->m;
     *ret_found = 0;
-    for (int64_t i = 0; i < data->n; i++) {
-        standardise(data, m, i, raw, row);
+    for (int64_t i = 0; i < w->count; i++) {
+        standardise(data, m, w->which != NULL ? w->which[i] : i, raw, row);
         const int64_t c = index_take(x, row);
         *ret_found += c >= 0;
         for (int64_t j = 0; j < data->t; j++) {
             const double ratio = m->target_scale[j] / data->target_scale[j];
-            ret[i + j * data->n] = c >= 0 ? ratio * m->coef[c * m->t + j] : 0.0;
+            ret[i + j * w->count] = c >= 0 ? ratio * m->coef[c * m->t + j] : 0.0;
         }
     }
 }
 
-static int match(const struct model *m, const struct fit_data *data, double *ret,
-                 int64_t *ret_found, struct err *err)
+static int match(const struct model *m, const struct fit_data *data, const struct wanted *w,
+                 double *ret, int64_t *ret_found, struct err *err)
 {
     struct index x;
     int r = index_init(&x, m, err);
@@ -164,18 +169,19 @@ static int match(const struct model *m, const struct fit_data *data, double *ret
     cleanup_mem double *row = mem_array((size_t)m->d, sizeof(*row));
     r = raw != NULL && row != NULL ? 0 : err_no_memory(err);
     if (r == 0) {
-        fill(&x, data, raw, row, ret, ret_found);
+        fill(&x, data, w, raw, row, ret, ret_found);
     }
     index_deinit(&x);
     return r;
 }
 
-int warm_start(const struct model *m, const struct fit_data *data, double *ret, int64_t *ret_found,
-               struct err *err)
+int warm_start(const struct model *m, const struct fit_data *data, const int64_t *which,
+               int64_t count, double *ret, int64_t *ret_found, struct err *err)
 {
+    const struct wanted w = {.which = which, .count = count};
     int r = check_features(m, data, err);
     if (r == 0) {
         r = check_targets(m, data, err);
     }
-    return r < 0 ? r : match(m, data, ret, ret_found, err);
+    return r < 0 ? r : match(m, data, &w, ret, ret_found, err);
 }

@@ -15,7 +15,8 @@
 #include "engine/fit_data.h"
 #include "engine/model.h"
 
-/* ret[n, t] column-major, all of it set; *ret_found: rows that have a center. -ERR_INVALID at
+/* For the training rows which[0 .. count-1], or all count = n of them when it is NULL. ret[count,
+ * t] column-major, all of it set; *ret_found: rows that have a center. -ERR_INVALID at
  * "#/warm_start" where features, task, targets or classes are not the model's. */
-int warm_start(const struct model *m, const struct fit_data *data, double *ret, int64_t *ret_found,
-               struct err *err);
+int warm_start(const struct model *m, const struct fit_data *data, const int64_t *which,
+               int64_t count, double *ret, int64_t *ret_found, struct err *err);

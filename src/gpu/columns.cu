@@ -160,6 +160,24 @@ __global__ void add_diag(double value, struct mat A)
     }
 }
 
+__global__ void scale_rows(const double *factors, struct mat A)
+{
+    for (int64_t j = blockIdx.y; j < A.cols; j += gridDim.y) {
+        for (int64_t i = first_row(); i < A.rows; i += row_stride()) {
+            set(A, i, j, factors[i] * at(A, i, j));
+        }
+    }
+}
+
+__global__ void clear_upper(struct mat A)
+{
+    for (int64_t j = blockIdx.y; j < A.cols; j += gridDim.y) {
+        for (int64_t i = first_row(); i < j; i += row_stride()) {
+            set(A, i, j, 0.0);
+        }
+    }
+}
+
 __global__ void get_diag(struct mat A, double *ret)
 {
     for (int64_t i = first_row(); i < A.rows; i += row_stride()) {
@@ -250,6 +268,18 @@ int launch_deflate(void *stream, const struct mat *F, const struct mat *d)
 int launch_add_diag(void *stream, double value, const struct mat *A)
 {
     add_diag<<<grid_of(A->rows, 1), THREADS, 0, (cudaStream_t)stream>>>(value, *A);
+    return cudaGetLastError();
+}
+
+int launch_scale_rows(void *stream, const double *factors, const struct mat *A)
+{
+    scale_rows<<<grid_of(A->rows, A->cols), THREADS, 0, (cudaStream_t)stream>>>(factors, *A);
+    return cudaGetLastError();
+}
+
+int launch_clear_upper(void *stream, const struct mat *A)
+{
+    clear_upper<<<grid_of(A->rows, A->cols), THREADS, 0, (cudaStream_t)stream>>>(*A);
     return cudaGetLastError();
 }
 

@@ -114,6 +114,9 @@ int cuda__gather_rows(struct backend *be, const struct mat *A, const int64_t *in
 int cuda__deflate_diag(struct backend *be, const struct mat *F, const struct mat *d,
                        struct err *err);
 int cuda__add_diag(struct backend *be, double value, const struct mat *A, struct err *err);
+int cuda__scale_rows(struct backend *be, const double *factors, const struct mat *A,
+                     struct err *err);
+int cuda__clear_upper(struct backend *be, const struct mat *A, struct err *err);
 
 int cuda__gemm(struct backend *be, bool ta, bool tb, double a, const struct mat *A,
                const struct mat *B, double b, const struct mat *C, struct err *err);

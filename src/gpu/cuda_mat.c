@@ -286,3 +286,26 @@ int cuda__add_diag(struct backend *be, double value, const struct mat *A, struct
     }
     return cuda__status(launch_add_diag(cuda_of(be)->stream, value, A), "add to a diagonal", err);
 }
+
+int cuda__scale_rows(struct backend *be, const double *factors, const struct mat *A,
+                     struct err *err)
+{
+    struct cuda_backend *cu = cuda_of(be);
+    const size_t bytes = (size_t)A->rows * sizeof *factors;
+    struct cuda_buffer *list = &cu->lists[0];
+    int rc = cuda__begin(be, true, "scale_rows", err);
+    if (rc < 0 || is_empty(A) || (rc = cuda__reserve(list, bytes, err)) < 0 ||
+        (rc = cuda__upload(cu, list->data, factors, bytes, err)) < 0) {
+        return rc;
+    }
+    return cuda__status(launch_scale_rows(cu->stream, list->data, A), "scale rows", err);
+}
+
+int cuda__clear_upper(struct backend *be, const struct mat *A, struct err *err)
+{
+    const int rc = cuda__begin(be, A->rows == A->cols, "clear_upper", err);
+    if (rc < 0 || is_empty(A)) {
+        return rc;
+    }
+    return cuda__status(launch_clear_upper(cuda_of(be)->stream, A), "clear a triangle", err);
+}

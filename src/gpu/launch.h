@@ -37,6 +37,10 @@ int launch_add_rows(void *stream, const double *a, const struct mat *A, const in
 /* d(i) <- max(d(i) - sum_j F(i,j)^2, 0). */
 int launch_deflate(void *stream, const struct mat *F, const struct mat *d);
 int launch_add_diag(void *stream, double value, const struct mat *A);
+/* A(i,:) <- factors[i] A(i,:); factors on the device. */
+int launch_scale_rows(void *stream, const double *factors, const struct mat *A);
+/* A(i,j) <- 0 for j > i. */
+int launch_clear_upper(void *stream, const struct mat *A);
 /* ret[i] <- A(i,i). */
 int launch_get_diag(void *stream, const struct mat *A, double *ret);
 /* C <- b C, or its lower triangle; b = 0 writes zeros whatever C held. */

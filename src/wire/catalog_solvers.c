@@ -38,6 +38,20 @@ static const struct param_def pcg_params[] = {
     {.key = NULL},
 };
 
+/* Restricted problems, by conjugate gradients. */
+static const struct param_def normal_params[] = {
+    {
+        .key = "residual_every",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1e9,
+        .fallback = "20",
+        .help = "Iterations after which the residual is computed afresh, against the drift of the "
+                "recurrence; each costs one more pass over the rows.",
+    },
+    {.key = NULL},
+};
+
 static const struct param_def eigenpro2_params[] = {
     {
         .key = "subsample",
@@ -212,6 +226,13 @@ enum { BLOCK_ITERATIONS = 200000 };
     "Rathore, Frangella, Yang, Dereziński, Udell: Have ASkotch: A neat solution for large-scale " \
     "kernel ridge regression, arXiv:2407.10070"
 
+#define FALKON                                                                                     \
+    "Rudi, Carratino, Rosasco: FALKON: An optimal large scale kernel method, arXiv:1705.10958"
+
+#define BLESS                                                                                      \
+    "Rudi, Calandriello, Carratino, Rosasco: On fast leverage score sampling and optimal "         \
+    "learning, arXiv:1810.13258"
+
 #define EIGENPRO2                                                                                  \
     "Ma, Belkin: Kernel machines that adapt to GPUs for effective large batch training, "          \
     "arXiv:1806.06144; " EIGENPRO3
@@ -281,6 +302,44 @@ const struct method_def catalog_solvers[] = {
             "against 2 products on 13,900 rows of bike, gaussian. A small residual takes "
             "beta / (n regularization) epochs for a factor of e.",
         .params = eigenpro2_params,
+    },
+    {
+        .name = "falkon",
+        .title = "FALKON: conjugate gradients on m centers, preconditioned by them",
+        .paper = FALKON,
+        .help = "An iteration is one pass over the rows, n m kernel values; the preconditioner "
+                "takes 4/3 m^3 operations and 2 m^2 numbers of memory. A few iterations where the "
+                "regularization is not tiny and the centers are drawn uniformly.",
+        .params = normal_params,
+        .restricted = true,
+    },
+    {
+        .name = "falkon_bless",
+        .title = "FALKON with centers drawn by leverage scores",
+        .paper = BLESS,
+        .help = "falkon with the weights of the selection in its preconditioner: about a quarter "
+                "of the iterations for the same error. Takes centers that bless or bless_r drew.",
+        .params = normal_params,
+        .restricted = true,
+    },
+    {
+        .name = "direct",
+        .title = "The normal equations of m centers, factorised",
+        .paper = "",
+        .help = "n m^2 / 2 + m^3 / 6 multiplications and m^2 numbers of memory, all in float64; "
+                "one or two passes more, which find again what forming them lost. For up to about "
+                "a thousand centers, or when nothing else converges.",
+        .params = NULL,
+        .restricted = true,
+    },
+    {
+        .name = "cg",
+        .title = "Conjugate gradients on the normal equations of m centers",
+        .paper = "",
+        .help = "Without a preconditioner, for comparisons: takes thousands of iterations where "
+                "the regularization is small.",
+        .params = normal_params,
+        .restricted = true,
     },
     {.name = NULL},
 };

@@ -202,6 +202,9 @@ int list_methods(struct method ret[METHODS_MAX])
 {
     int count = 0;
     for (const struct solver_ops *const *s = solver_list(); *s != NULL; s++) {
+        if ((*s)->restricted) {
+            continue;
+        }
         if (!catalog_find(CATALOG_SOLVERS, (*s)->name)->has_preconditioner) {
             assert_true(count < METHODS_MAX);
             ret[count++] = (struct method){(*s)->name, NULL};

@@ -62,7 +62,8 @@ struct solve_control world_control(struct world *w);
 /* A clock that stands still, and nobody cancels. */
 struct world world_calm(void);
 
-/* The methods: each solver, and each solver that takes one with each preconditioner. */
+/* The methods for full problems: each solver, and each solver that takes one with each
+ * preconditioner. */
 struct method {
     const char *solver, *precond;
 };

@@ -196,6 +196,42 @@ static void test_gather_and_deflate(void **state)
     }
 }
 
+/* Rows times factors, in a matrix that is part of a larger one. */
+static void test_scale_rows(void **state)
+{
+    struct backend *be = *state;
+    const double factors[] = {2, 0, -0.5};
+    for (int k = 0; k < 2; k++) {
+        const enum dtype dtype = k == 0 ? DTYPE_F32 : DTYPE_F64;
+        struct mat A = device_mat(be, dtype, 4, 2, (double[]){1, 2, 3, 4, 5, 6, 7, 8});
+        const struct mat part = mat_rows(A, 1, 3);
+        must(be->ops->scale_rows(be, factors, &part, &err));
+        double *a = device_get(be, &A);
+        const double expected[] = {1, 4, 0, -2, 5, 12, 0, -4};
+        for (int i = 0; i < 8; i++) {
+            assert_same_bits(a[i] + 0.0, expected[i]);
+        }
+        mem_free(a);
+        be->ops->mat_free(be, &A);
+    }
+}
+
+static void test_clear_upper(void **state)
+{
+    struct backend *be = *state;
+    struct mat A = device_mat(be, DTYPE_F64, 3, 3, (double[]){1, 2, 3, NAN, 5, 6, INFINITY, 8, 9});
+    must(be->ops->clear_upper(be, &A, &err));
+    double *a = device_get(be, &A);
+    const double expected[] = {1, 2, 3, 0, 5, 6, 0, 0, 9};
+    for (int i = 0; i < 9; i++) {
+        assert_same_bits(a[i], expected[i]);
+    }
+    mem_free(a);
+    const struct mat wide = mat_rows(A, 0, 2);
+    assert_int_equal(be->ops->clear_upper(be, &wide, NULL), -ERR_INTERNAL);
+    be->ops->mat_free(be, &A);
+}
+
 static void test_add_diag(void **state)
 {
     struct backend *be = *state;
@@ -532,6 +568,7 @@ static void test_shapes_are_checked(void **state)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_device, close_device)
 TEST_MAIN(TEST(test_new_is_zero_and_accounted), TEST(test_too_much_memory_is_refused),
           TEST(test_put_get_copy), TEST(test_col_dots), TEST(test_col_axpby),
-          TEST(test_gather_and_deflate), TEST(test_add_diag), TEST(test_gemm), TEST(test_syrk),
-          TEST(test_trsm), TEST(test_potrf), TEST(test_eigh), TEST(test_add_rows),
-          TEST(test_not_positive_definite), TEST(test_shapes_are_checked))
+          TEST(test_gather_and_deflate), TEST(test_add_diag), TEST(test_scale_rows),
+          TEST(test_clear_upper), TEST(test_gemm), TEST(test_syrk), TEST(test_trsm),
+          TEST(test_potrf), TEST(test_eigh), TEST(test_add_rows), TEST(test_not_positive_definite),
+          TEST(test_shapes_are_checked))

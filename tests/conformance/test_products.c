@@ -17,6 +17,8 @@ struct fixture {
     enum precision precision;
     int64_t p, q, t;
     double *x, *z, *v, *weights; /* weights NULL: ones */
+    double *targets;             /* [p, t] or NULL */
+    double before;               /* Y's first number before: NaN, or what is added to */
     int64_t *index;
     struct points *X, *Z;
     struct view P, Q;
@@ -51,11 +53,16 @@ static struct fixture fixture_new(int threads, enum kernel_id id, enum precision
         .z = host_normal(&rng, q * d),
         .v = host_normal(&rng, q * t),
         .weights = indexed ? host_normal(&rng, p) : NULL,
+        .targets = p % 2 == 1 ? host_normal(&rng, p * t) : NULL,
+        .before = p % 3 == 0 ? 0.25 : (double)NAN,
         .index = mem_array((size_t)p + 1, sizeof(int64_t)),
     };
     host_round(f.x, rows * d, DTYPE_F32);
     host_round(f.z, q * d, DTYPE_F32);
     host_round(f.v, q * t, DTYPE_F32);
+    if (f.targets != NULL) {
+        host_round(f.targets, p * t, DTYPE_F32);
+    }
     for (int64_t i = 0; i < p; i++) {
         f.index[i] = 2 * i;
     }
@@ -74,6 +81,7 @@ static void fixture_free(struct fixture *f)
     mem_free(f->z);
     mem_free(f->v);
     mem_free(f->weights);
+    mem_free(f->targets);
     mem_free(f->index);
     device_close(f->be);
 }
@@ -99,20 +107,24 @@ static double tolerance(const struct fixture *f)
     return f->precision == F64 ? 1e-12 : 2e-5;
 }
 
-/* ---- K' diag(w) K V ---- */
+/* ---- K' diag(w) (K V - T) ---- */
 
 typedef int normal_function(struct backend *be, struct view P, struct view Q, const double *weights,
-                            const struct mat *V, const struct mat *Y, struct err *err);
+                            const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
+                            struct err *err);
 
 static double *run_normal(struct fixture *f, normal_function *function)
 {
     const enum dtype dtype = vector_dtype(f->precision);
     struct mat V = device_mat(f->be, dtype, f->q, f->t, f->v);
     double *before = host_zeros(f->q * f->t);
-    before[0] = NAN; /* must not be read */
+    before[0] = f->before; /* NaN must not be read */
     struct mat Y = device_mat(f->be, dtype, f->q, f->t, before);
-    must(function(f->be, f->P, f->Q, f->weights, &V, &Y, &err));
+    struct mat T = device_mat(f->be, dtype, f->p, f->t, f->targets);
+    must(function(f->be, f->P, f->Q, f->weights, &V, f->targets != NULL ? &T : NULL,
+                  !isnan(f->before), &Y, &err));
     double *y = device_get(f->be, &Y);
+    f->be->ops->mat_free(f->be, &T);
     f->be->ops->mat_free(f->be, &V);
     f->be->ops->mat_free(f->be, &Y);
     mem_free(before);
@@ -124,10 +136,12 @@ static void check_normal(const struct fixture *f, const double *y)
     double *sums = host_zeros(f->q), *sizes = host_zeros(f->q);
     for (int64_t c = 0; c < f->t; c++) {
         for (int64_t j = 0; j < f->q; j++) {
-            sums[j] = sizes[j] = 0.0;
+            sums[j] = j + c == 0 && !isnan(f->before) ? f->before : 0.0;
+            sizes[j] = fabs(sums[j]);
         }
         for (int64_t i = 0; i < f->p; i++) {
-            double u = 0.0, u_size = 0.0, size;
+            double u = f->targets != NULL ? -f->targets[i + c * f->p] : 0.0;
+            double u_size = fabs(u), size;
             for (int64_t j = 0; j < f->q; j++) {
                 const double v = f->v[j + c * f->q];
                 u += entry(f, i, j, &size) * v;
@@ -185,7 +199,7 @@ static void test_normal_of_nothing(void **state)
     struct fixture f = fixture_new(1, KERNEL_GAUSSIAN, F32, 5, 0, 3, 1, false);
     struct mat V = device_mat(f.be, DTYPE_F32, 0, 1, NULL),
                Y = device_mat(f.be, DTYPE_F32, 0, 1, NULL);
-    must(product_normal(f.be, f.P, f.Q, NULL, &V, &Y, &err));
+    must(product_normal(f.be, f.P, f.Q, NULL, &V, NULL, false, &Y, &err));
     f.be->ops->mat_free(f.be, &V);
     f.be->ops->mat_free(f.be, &Y);
     fixture_free(&f);
@@ -350,7 +364,8 @@ static void test_shapes_are_checked(void **state)
                S = device_mat(f.be, DTYPE_F64, 7, 10, NULL);
     const struct mat less = mat_rows(V, 0, 9);
     if (f.be->ops->kmtkv != NULL && f.be->ops->ksketch != NULL) {
-        assert_int_equal(product_normal(f.be, f.P, f.Q, NULL, &V, &less, NULL), -ERR_INTERNAL);
+        assert_int_equal(product_normal(f.be, f.P, f.Q, NULL, &V, NULL, false, &less, NULL),
+                         -ERR_INTERNAL);
         phi.index[5] = 7;
         assert_int_equal(product_sketch(f.be, &phi.sketch, f.P, f.Q, &S, NULL), -ERR_INTERNAL);
         phi.index[5] = -1;

@@ -493,6 +493,7 @@ static void test_registries_are_the_catalog(void **state)
     for (def++; def->name != NULL; def++, count++) {
         assert_non_null(solver_find(def->name));
         assert_string_equal(solver_find(def->name)->name, def->name);
+        assert_int_equal(solver_find(def->name)->restricted, def->restricted);
     }
     for (const struct solver_ops *const *s = solver_list(); *s != NULL; s++) {
         count--;

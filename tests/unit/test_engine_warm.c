@@ -72,7 +72,7 @@ static void check_same(const char *fields)
     load(fields, ds, &data);
     double start[60];
     int64_t found = -1;
-    assert_int_equal(warm_start(m, &data, start, &found, NULL), 0);
+    assert_int_equal(warm_start(m, &data, NULL, data.n, start, &found, NULL), 0);
     assert_int_equal(found, 60);
     for (int64_t i = 0; i < 60; i++) {
         assert_same_bits(start[i], m->coef[i]);
@@ -107,7 +107,7 @@ static void test_other_rows(void **state)
     load(WHOLE "'precision':'float64'", grown, &data);
     double start[80];
     int64_t found = -1;
-    assert_int_equal(warm_start(m, &data, start, &found, NULL), 0);
+    assert_int_equal(warm_start(m, &data, NULL, data.n, start, &found, NULL), 0);
     assert_int_equal(found, 40);
     const double ratio = m->target_scale[0] / data.target_scale[0];
     assert_true(fabs(ratio - 1) > 1e-3);
@@ -137,7 +137,7 @@ static void check_refused(const struct model *m, const char *fields, const struc
     double *start = mem_zarray(600, sizeof(double));
     int64_t found = -1;
     load(fields, ds, &data);
-    assert_int_equal(warm_start(m, &data, start, &found, &err), -ERR_INVALID);
+    assert_int_equal(warm_start(m, &data, NULL, data.n, start, &found, &err), -ERR_INVALID);
     assert_string_equal(err.pointer, "#/warm_start");
     assert_contains(err.detail, part);
     assert_int_equal(found, -1);
@@ -184,7 +184,7 @@ static void test_no_memory(void **state)
     int64_t k = 1, found = 0;
     for (int r = -1; r != 0; k++) {
         mem_fail_nth(k);
-        r = warm_start(m, &data, start, &found, NULL);
+        r = warm_start(m, &data, NULL, data.n, start, &found, NULL);
         mem_fail_nth(0);
         assert_true(r == 0 || r == -ERR_NO_MEMORY);
     }

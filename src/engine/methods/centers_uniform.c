@@ -94,6 +94,7 @@ const struct center_ops centers_uniform_ops = {
 
 const struct center_ops centers_file_ops = {
     .name = "file",
+    .own_count = true,
     .setup = setup_file,
     .step = step,
     .take = take,

@@ -7,8 +7,12 @@
 
 extern const struct solver_ops solver_askotch2_ops;
 extern const struct solver_ops solver_askotch_ops;
+extern const struct solver_ops solver_cg_ops;
 extern const struct solver_ops solver_cholesky_ops;
+extern const struct solver_ops solver_direct_ops;
 extern const struct solver_ops solver_eigenpro2_ops;
+extern const struct solver_ops solver_falkon_ops;
+extern const struct solver_ops solver_falkon_bless_ops;
 extern const struct solver_ops solver_pcg_ops;
 extern const struct solver_ops solver_skotch_ops;
 

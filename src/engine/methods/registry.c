@@ -10,6 +10,10 @@ static const struct solver_ops *const solvers[] = {
     &solver_askotch_ops,
     &solver_skotch_ops,
     &solver_eigenpro2_ops,
+    &solver_falkon_ops,
+    &solver_falkon_bless_ops,
+    &solver_direct_ops,
+    &solver_cg_ops,
     NULL,
 };
 

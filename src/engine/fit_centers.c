@@ -1,0 +1,208 @@
+#include "engine/fit_centers.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "engine/memory.h"
+#include "engine/methods/row_order.h"
+
+/* Of the memory that is free when the fit begins, for rows that stay on the backend. */
+static const double resident_share = 0.5;
+
+enum { SAMPLE_TAG = 1000 };
+
+void fit_centers_deinit(struct fit_centers *c)
+{
+    if (c->Z != NULL && c->Z != c->core) {
+        c->be->ops->points_free(c->be, c->Z);
+    }
+    if (c->core != NULL) {
+        c->be->ops->points_free(c->be, c->core);
+    }
+    rowset_free(c->rows);
+    rowset_free(c->tests);
+    centers_deinit(&c->chosen);
+    fit_rows_file_deinit(&c->file);
+    *c = (struct fit_centers){0};
+}
+
+int fit_centers_sample(const struct fit_data *data, int64_t most, uint64_t seed, void **ret,
+                       double **ret_Y, int64_t *ret_count, struct err *err)
+{
+    const struct row_source s = fit_rows_train(data);
+    const int64_t count = s.n < most ? s.n : most;
+    cleanup_mem int64_t *index = mem_array((size_t)count, sizeof(*index));
+    void *X = mem_array((size_t)(count * s.d), dtype_size(s.dtype));
+    double *Y = mem_array((size_t)(count * s.t), sizeof(*Y));
+    int r = index != NULL && X != NULL && Y != NULL ? 0 : err_no_memory(err);
+    if (r == 0) {
+        const struct row_order order = row_order_new(seed, SAMPLE_TAG, s.n);
+        for (int64_t i = 0; i < count; i++) {
+            index[i] = row_order_at(&order, i);
+        }
+        r = s.read(&s, 0, index, count, X, Y, err);
+    }
+    if (r < 0) {
+        mem_free(X);
+        mem_free(Y);
+        return r;
+    }
+    *ret = X;
+    *ret_Y = Y;
+    *ret_count = count;
+    return 0;
+}
+
+/* ---- selection ---- */
+
+static int64_t count_of(const struct center_ops *ops, const struct fit_centers_task *task)
+{
+    const int64_t n = task->data->n, asked = task->spec->centers.count;
+    if (asked > 0 || ops->own_count) {
+        return asked;
+    }
+    const double usual = ceil(10.0 * sqrt((double)n));
+    return usual < (double)n ? (int64_t)usual : n;
+}
+
+static int run_selection(const struct center_ops *ops, struct center_selection *s,
+                         const struct fit_centers_task *task, struct centers *ret, struct err *err)
+{
+    double fraction = 0;
+    int r = 0;
+    while (r == 0) {
+        r = task->stop(task->stop_context, err);
+        if (r == 0) {
+            r = ops->step(s, &fraction, err);
+        }
+    }
+    return r < 0 ? r : ops->take(s, ret, err);
+}
+
+static int select_centers(struct fit_centers *c, const struct fit_centers_task *task,
+                          struct err *err)
+{
+    const struct job_spec *spec = task->spec;
+    const struct center_ops *ops = center_find(spec->centers.method->name);
+    if (ops == NULL) {
+        return err_at(err, ERR_UNSUPPORTED, "#/centers/method",
+                      "This selector of centers is not part of this program.");
+    }
+    const struct center_task selection = {
+        .be = task->be,
+        .kernel = task->kernel,
+        .rows = &c->train,
+        .file = task->file != NULL ? &c->from_file : NULL,
+        .count = count_of(ops, task),
+        .regularization = task->regularization,
+        .dtype = DTYPE_F64,
+        .seed = (uint64_t)spec->seed,
+    };
+    struct center_selection *s = NULL;
+    int r = ops->setup(&selection, &spec->centers.params, &s, err);
+    if (r == 0) {
+        r = run_selection(ops, s, task, &c->chosen, err);
+    }
+    ops->teardown(s);
+    c->host = (struct rows){
+        .dtype = c->chosen.dtype, .n = c->chosen.m, .d = c->chosen.d, .data = c->chosen.points};
+    return r;
+}
+
+/* ---- on the backend ---- */
+
+/* Points that the kernel's bandwidth takes out of the range of numbers are the bandwidth's fault.
+ */
+static int put_centers(struct fit_centers *c, const struct fit_centers_task *task, struct err *err)
+{
+    const struct backend_ops *o = task->be->ops;
+    int r = o->points_new(task->be, task->kernel, DTYPE_F64, &c->host, &c->core, err);
+    c->Z = c->core;
+    if (r == 0 && task->points != DTYPE_F64) {
+        c->Z = NULL;
+        r = o->points_new(task->be, task->kernel, task->points, &c->host, &c->Z, err);
+    }
+    if (r == -ERR_INVALID && err != NULL && err->pointer[0] == '\0') {
+        snprintf(err->pointer, sizeof(err->pointer), "#/kernel/bandwidth");
+    }
+    return r;
+}
+
+static int make_rowset(const struct fit_centers *c, const struct fit_centers_task *task,
+                       const struct row_source *source, int64_t budget, struct rowset **ret,
+                       struct err *err)
+{
+    const struct rowset_spec spec = {
+        .be = task->be,
+        .kernel = task->kernel,
+        .source = source,
+        .points = task->points,
+        .vectors = task->vectors,
+        .centers = c->chosen.m,
+        .budget = budget,
+    };
+    return rowset_new(&spec, ret, err);
+}
+
+static int make_rowsets(struct fit_centers *c, const struct fit_centers_task *task, struct err *err)
+{
+    const int64_t room = memory_available_on(task->be);
+    const int64_t budget = room < INT64_MAX ? (int64_t)(resident_share * (double)room) : 0;
+    const int r = make_rowset(c, task, &c->train, budget, &c->rows, err);
+    return r < 0 || c->test.n == 0 ? r : make_rowset(c, task, &c->test, 0, &c->tests, err);
+}
+
+int fit_centers_init(struct fit_centers *c, const struct fit_centers_task *task, struct err *err)
+{
+    *c = (struct fit_centers){
+        .be = task->be,
+        .train = fit_rows_train(task->data),
+        .test = fit_rows_test(task->data),
+    };
+    int r = 0;
+    if (task->file != NULL) {
+        r = fit_rows_file_init(&c->file, task->data, task->file, err);
+        c->from_file = r == 0 ? fit_rows_file(&c->file) : c->from_file;
+    }
+    r = r == 0 ? select_centers(c, task, err) : r;
+    r = r == 0 ? put_centers(c, task, err) : r;
+    r = r == 0 ? make_rowsets(c, task, err) : r;
+    c->problem = (struct restricted){
+        .rows = c->rows,
+        .source = &c->train,
+        .kernel = task->kernel,
+        .Z = c->Z,
+        .core = c->core,
+        .centers = &c->host,
+        .m = c->chosen.m,
+        .weights = c->chosen.weights,
+    };
+    return r;
+}
+
+/* Rows of P, of a tile. */
+static int predict_tile(struct fit_centers *c, const struct row_tile *t, const struct mat *A,
+                        const struct mat *part, double *P, struct err *err)
+{
+    const struct backend_ops *o = c->be->ops;
+    const struct mat some = mat_rows(*part, 0, t->count);
+    int r = o->kmv(c->be, t->rows, view_all(c->Z, c->chosen.m), 1.0, A, 0.0, &some, err);
+    return r == 0 ? o->mat_get(c->be, &some, P + t->first, c->test.n, err) : r;
+}
+
+int fit_centers_predict(struct fit_centers *c, const struct mat *A, double *P, struct err *err)
+{
+    struct mat part = {0};
+    int r = 0;
+    for (int64_t i = 0; r == 0 && i < rowset_tiles(c->tests); i++) {
+        struct row_tile t;
+        r = rowset_tile(c->tests, i, &t, err);
+        if (r == 0 && part.rows < t.count) {
+            r = c->be->ops->mat_new(c->be, A->dtype, t.count, A->cols, &part, err);
+        }
+        r = r == 0 ? predict_tile(c, &t, A, &part, P, err) : r;
+    }
+    c->be->ops->mat_free(c->be, &part);
+    return r;
+}

@@ -1,0 +1,521 @@
+#include "engine/methods/normal_cg.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "engine/memory.h"
+#include "engine/normal.h"
+
+/* Notation of solver_pcg.c: omega = z'r, eta = omega / p'v, gamma = omega_new / omega. */
+
+enum { STALE_CHECKS = 3, ARRAYS = 9, MATRICES = 6 };
+
+static const double restart_drift = 0.5;
+static const double noise_drift = 0.1;
+static const double improvement = 0.9;
+static const double runaway = 100.0; /* times the best: no plateau that CG may leave */
+
+/* What the pass under way sums up in V. */
+enum stage {
+    STAGE_RIGHT_HAND_SIDE, /* -K_nm' Y */
+    STAGE_START,           /* the residual of coefficients to begin with */
+    STAGE_PRODUCT,         /* H P */
+    STAGE_RESIDUAL,        /* the true residual */
+    STAGES
+};
+
+struct solver {
+    struct problem p;
+    double tolerance;
+    int64_t residual_every;
+    const struct precond_ops *precond;
+    struct precond *M;
+    bool built;
+    double build_fraction;
+    enum stage stage;
+    struct normal_pass pass;
+    bool given; /* B holds coefficients although no iteration was done */
+    int64_t iteration, since_check;
+    int stale_checks;
+    int ended;      /* a positive reason, or 0 */
+    bool *frozen;   /* [t] */
+    double *arrays; /* [ARRAYS t], the owner of those below, each [t] */
+    double *norm, *relative, *best, *omega, *eta, *gamma, *dots, *one, *work;
+    struct mat B, R, Z, P, V;
+    struct mat best_B; /* of the smallest residual so far */
+    double least;      /* that residual, the largest over columns; 1: none yet, best_B = 0 */
+};
+
+static void matrices_of(struct solver *s, struct mat *ret[MATRICES])
+{
+    struct mat *const all[MATRICES] = {&s->B, &s->R, &s->Z, &s->P, &s->V, &s->best_B};
+    for (int i = 0; i < MATRICES; i++) {
+        ret[i] = all[i];
+    }
+}
+
+void normal_cg_teardown(struct solver *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    struct mat *all[MATRICES];
+    matrices_of(s, all);
+    for (int i = 0; i < MATRICES; i++) {
+        s->p.be->ops->mat_free(s->p.be, all[i]);
+    }
+    s->precond->teardown(s->M);
+    mem_free(s->frozen);
+    mem_free(s->arrays);
+    mem_free(s);
+}
+
+static int allocate(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    const int64_t m = p->restricted->m;
+    s->frozen = mem_zarray((size_t)p->t, sizeof(*s->frozen));
+    s->arrays = mem_zarray((size_t)p->t, ARRAYS * sizeof(double));
+    if (s->frozen == NULL || s->arrays == NULL) {
+        return err_no_memory(err);
+    }
+    double **const members[ARRAYS] = {&s->norm,  &s->relative, &s->best, &s->omega, &s->eta,
+                                      &s->gamma, &s->dots,     &s->one,  &s->work};
+    for (int i = 0; i < ARRAYS; i++) {
+        *members[i] = s->arrays + i * p->t;
+    }
+    for (int64_t j = 0; j < p->t; j++) {
+        s->relative[j] = s->best[j] = 1.0;
+    }
+    s->least = 1.0;
+    struct mat *all[MATRICES];
+    matrices_of(s, all);
+    int r = memory_check_matrix(p->be, m, MATRICES * p->t, p->dtype, "conjugate gradients", err);
+    for (int i = 0; r == 0 && i < MATRICES; i++) {
+        r = p->be->ops->mat_new(p->be, p->dtype, m, p->t, all[i], err);
+    }
+    return r;
+}
+
+int normal_cg_setup(const struct problem *p, const struct solver_options *o,
+                    const struct normal_method *method, struct solver **ret, struct err *err)
+{
+    struct solver *s = mem_zalloc(sizeof(*s));
+    if (s == NULL) {
+        return err_no_memory(err);
+    }
+    s->p = *p;
+    s->tolerance = o->tolerance;
+    s->residual_every = method->residual_every;
+    s->precond = method->precond;
+    int r = allocate(s, err);
+    if (r == 0) {
+        r = s->precond->setup(p, &o->params, &s->M, err);
+    }
+    if (r < 0) {
+        normal_cg_teardown(s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
+
+static bool all_frozen(const struct solver *s)
+{
+    for (int64_t j = 0; j < s->p.t; j++) {
+        if (!s->frozen[j]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int diverged(struct err *err)
+{
+    return err_set(err, ERR_DIVERGED,
+                   "The conjugate gradient iteration produced infinity or NaN. Scale the features "
+                   "and the target, or raise `regularization`.");
+}
+
+/* Z = P^-1 R, P = Z + gamma P; a column with omega = 0 starts anew. */
+static int next_directions(struct solver *s, struct err *err)
+{
+    const struct backend_ops *o = s->p.be->ops;
+    int r = s->precond->apply(s->M, &s->R, &s->Z, err);
+    if (r == 0) {
+        r = o->col_dots(s->p.be, &s->Z, &s->R, s->dots, err);
+    }
+    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
+        const double omega_new = s->dots[j];
+        s->gamma[j] = 1.0;
+        s->one[j] = 0.0;
+        if (s->frozen[j]) {
+            continue;
+        }
+        if (!isfinite(omega_new)) {
+            return diverged(err);
+        }
+        if (omega_new <= 0) {
+            return REASON_BREAKDOWN;
+        }
+        s->one[j] = 1.0;
+        s->gamma[j] = s->omega[j] > 0 ? omega_new / s->omega[j] : 0.0;
+        s->omega[j] = omega_new;
+    }
+    s->stage = STAGE_PRODUCT;
+    return r == 0 ? o->col_axpby(s->p.be, s->one, &s->Z, s->gamma, &s->P, err) : r;
+}
+
+/* X <- -V (all columns). */
+static int take_negative(struct solver *s, const struct mat *X, struct err *err)
+{
+    for (int64_t j = 0; j < s->p.t; j++) {
+        s->one[j] = -1.0;
+        s->work[j] = 0.0;
+    }
+    return s->p.be->ops->col_axpby(s->p.be, s->one, &s->V, s->work, X, err);
+}
+
+/* ---- what follows a pass ---- */
+
+/* B = 0, R = K_nm' Y; then either coefficients to begin with, or the first direction. */
+static int begin(struct solver *s, struct err *err)
+{
+    const struct backend_ops *o = s->p.be->ops;
+    int r = take_negative(s, &s->R, err);
+    if (r == 0) {
+        r = o->col_dots(s->p.be, &s->R, &s->R, s->dots, err);
+    }
+    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
+        s->norm[j] = sqrt(s->dots[j]);
+        s->frozen[j] = s->norm[j] == 0;
+        s->relative[j] = s->best[j] = s->frozen[j] ? 0.0 : 1.0;
+        if (!isfinite(s->norm[j])) {
+            return diverged(err);
+        }
+    }
+    if (r == 0 && all_frozen(s)) {
+        return REASON_CONVERGED;
+    }
+    if (r == 0 && s->p.start != NULL) {
+        s->stage = STAGE_START;
+        return o->copy(s->p.be, s->p.start, &s->B, err);
+    }
+    return r == 0 ? next_directions(s, err) : r;
+}
+
+/* R_j = -V_j, or B_j = 0 where the coefficients to begin with are no better than that. */
+static int take_start(struct solver *s, struct err *err)
+{
+    const struct backend_ops *o = s->p.be->ops;
+    int r = o->col_dots(s->p.be, &s->V, &s->V, s->dots, err);
+    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
+        const double relative = s->norm[j] > 0 ? sqrt(s->dots[j]) / s->norm[j] : INFINITY;
+        const bool taken = relative < 1.0;
+        s->given = s->given || taken;
+        s->relative[j] = taken ? relative : s->relative[j];
+        s->best[j] = s->relative[j];
+        s->frozen[j] = s->relative[j] <= s->tolerance;
+        s->one[j] = taken ? 1.0 : 0.0;   /* of B */
+        s->gamma[j] = taken ? 0.0 : 1.0; /* of R */
+        s->eta[j] = taken ? -1.0 : 0.0;  /* of V in R */
+        s->work[j] = 0.0;
+    }
+    if (r == 0) { /* What was not taken may be infinite: it is overwritten, never scaled. */
+        r = o->col_axpby(s->p.be, s->work, &s->R, s->one, &s->B, err);
+    }
+    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
+        const struct mat V = mat_cols(s->V, j, 1), R = mat_cols(s->R, j, 1);
+        r = s->eta[j] != 0 ? o->col_axpby(s->p.be, &s->eta[j], &V, &s->gamma[j], &R, err) : 0;
+    }
+    if (r == 0 && all_frozen(s)) {
+        return REASON_CONVERGED;
+    }
+    return r == 0 ? next_directions(s, err) : r;
+}
+
+/* eta = omega / p'v, before B changes. */
+static int find_lengths(struct solver *s, struct err *err)
+{
+    const int r = s->p.be->ops->col_dots(s->p.be, &s->P, &s->V, s->dots, err);
+    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
+        s->eta[j] = 0.0;
+        if (s->frozen[j]) {
+            continue;
+        }
+        if (!isfinite(s->dots[j])) {
+            return diverged(err);
+        }
+        if (s->dots[j] <= 0) {
+            return REASON_BREAKDOWN;
+        }
+        s->eta[j] = s->omega[j] / s->dots[j];
+    }
+    return r;
+}
+
+static bool seems_converged(const struct solver *s)
+{
+    for (int64_t j = 0; j < s->p.t; j++) {
+        if (!s->frozen[j] && s->relative[j] > s->tolerance) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static double largest_residual(const struct solver *s)
+{
+    double largest = 0;
+    for (int64_t j = 0; j < s->p.t; j++) {
+        largest = fmax(largest, s->relative[j]);
+    }
+    return largest;
+}
+
+/* Keeps B where it is the best so far. A true residual also counts when it is not much larger: the
+ * recurrence, which drifts, may have promised too much. */
+static int keep_best(struct solver *s, double slack, struct err *err)
+{
+    const double now = largest_residual(s);
+    if (!(now < slack * s->least) || now >= 1.0) {
+        return 0;
+    }
+    s->least = now;
+    return s->p.be->ops->copy(s->p.be, &s->B, &s->best_B, err);
+}
+
+/* B += eta P, R -= eta V. */
+static int update(struct solver *s, struct err *err)
+{
+    const struct backend_ops *o = s->p.be->ops;
+    int r = find_lengths(s, err);
+    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
+        s->work[j] = -s->eta[j];
+        s->one[j] = 1.0;
+    }
+    if (r == 0) {
+        r = o->col_axpby(s->p.be, s->eta, &s->P, s->one, &s->B, err);
+    }
+    if (r == 0) {
+        r = o->col_axpby(s->p.be, s->work, &s->V, s->one, &s->R, err);
+    }
+    if (r == 0) {
+        r = o->col_dots(s->p.be, &s->R, &s->R, s->dots, err);
+    }
+    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
+        if (!s->frozen[j] && !isfinite(s->dots[j])) {
+            return diverged(err);
+        }
+        s->relative[j] = s->frozen[j] ? s->relative[j] : sqrt(s->dots[j]) / s->norm[j];
+    }
+    r = r == 0 ? keep_best(s, 1.0, err) : r;
+    if (r != 0) {
+        return r;
+    }
+    s->iteration++;
+    s->since_check++;
+    if (s->since_check >= s->residual_every || seems_converged(s)) {
+        s->stage = STAGE_RESIDUAL;
+        return 0;
+    }
+    return next_directions(s, err);
+}
+
+/* Z = -V, the true residual, and its drift from R; R = Z. */
+static int replace_residual(struct solver *s, struct err *err)
+{
+    const struct backend_ops *o = s->p.be->ops;
+    int r = take_negative(s, &s->Z, err);
+    for (int64_t j = 0; j < s->p.t; j++) {
+        s->one[j] = 1.0;
+        s->gamma[j] = -1.0;
+    }
+    if (r == 0) {
+        r = o->col_axpby(s->p.be, s->one, &s->Z, s->gamma, &s->R, err);
+    }
+    if (r == 0) {
+        r = o->col_dots(s->p.be, &s->R, &s->R, s->work, err);
+    }
+    if (r == 0) {
+        r = o->col_dots(s->p.be, &s->Z, &s->Z, s->dots, err);
+    }
+    return r == 0 ? o->copy(s->p.be, &s->Z, &s->R, err) : r;
+}
+
+/* Freezes what has converged, and answers CONVERGED, STAGNATED or goes on. */
+static int check(struct solver *s, struct err *err)
+{
+    int r = replace_residual(s, err);
+    if (r < 0) {
+        return r;
+    }
+    s->since_check = 0;
+    bool stale = true;
+    for (int64_t j = 0; j < s->p.t; j++) {
+        if (s->frozen[j]) {
+            continue;
+        }
+        if (!isfinite(s->dots[j])) {
+            return diverged(err);
+        }
+        const double truth = sqrt(s->dots[j]), drift = sqrt(s->work[j]);
+        s->relative[j] = truth / s->norm[j];
+        s->frozen[j] = s->relative[j] <= s->tolerance;
+        s->omega[j] = drift > restart_drift * truth ? 0 : s->omega[j];
+        const bool plateau = drift <= noise_drift * truth && s->relative[j] < runaway * s->best[j];
+        if (s->relative[j] < improvement * s->best[j] || plateau) {
+            stale = false;
+        }
+        s->best[j] = fmin(s->best[j], s->relative[j]);
+    }
+    s->stale_checks = stale ? s->stale_checks + 1 : 0;
+    r = keep_best(s, 10.0, err);
+    if (r < 0 || all_frozen(s)) {
+        return r < 0 ? r : REASON_CONVERGED;
+    }
+    return s->stale_checks >= STALE_CHECKS ? REASON_STAGNATED : next_directions(s, err);
+}
+
+/* ---- steps ---- */
+
+/* A piece of the pass under way, and what follows when it was the last one. */
+static int advance(struct solver *s, struct err *err)
+{
+    static int (*const follow[STAGES])(struct solver * s, struct err * err) = {
+        [STAGE_RIGHT_HAND_SIDE] = begin,
+        [STAGE_START] = take_start,
+        [STAGE_PRODUCT] = update,
+        [STAGE_RESIDUAL] = check,
+    };
+    const struct restricted *re = s->p.restricted;
+    const bool product = s->stage == STAGE_PRODUCT;
+    const struct mat *X = product ? &s->P : &s->B; /* B is still 0 for the right-hand side */
+    int r = normal_gradient(re, s->p.be, &s->pass, X, !product, &s->V, err);
+    if (r <= 0) {
+        return r;
+    }
+    r = s->stage == STAGE_RIGHT_HAND_SIDE ? 0
+                                          : normal_add_core(re, s->p.be, s->p.ridge, X, &s->V, err);
+    return r == 0 ? follow[s->stage](s, err) : r;
+}
+
+static int build(struct solver *s, struct err *err)
+{
+    const int r = s->precond->build(s->M, &s->build_fraction, err);
+    s->built = r > 0;
+    return r < 0 ? r : 0;
+}
+
+/* Infinity or NaN beyond good coefficients is the end of what the precision gives. */
+static int soften(const struct solver *s, int r)
+{
+    return r == -ERR_DIVERGED && s->least < 1.0 ? REASON_BREAKDOWN : r;
+}
+
+int normal_cg_step(struct solver *s, struct step_report *ret, struct err *err)
+{
+    const bool building = !s->built;
+    int r = s->ended;
+    if (r == 0) {
+        r = building ? build(s, err) : soften(s, advance(s, err));
+    }
+    s->ended = r > 0 ? r : 0;
+    *ret = (struct step_report){
+        .phase = building && r == 0 ? "preconditioner" : "iterating",
+        .fraction = building ? 0.3 * s->build_fraction : (double)NAN,
+        .iteration = s->iteration,
+        .relative_residual = largest_residual(s),
+        .usable = s->iteration > 0 || s->given || r == REASON_CONVERGED,
+        .rank = s->built ? s->precond->rank(s->M) : 0,
+    };
+    return r;
+}
+
+int normal_cg_coef(struct solver *s, const struct mat *A, struct err *err)
+{
+    const bool worse = s->least < largest_residual(s);
+    return s->p.be->ops->copy(s->p.be, worse ? &s->best_B : &s->B, A, err);
+}
+
+/* ---- checkpoints ---- */
+
+enum { COUNTERS = 6, COLUMN_NUMBERS = 5 };
+
+int normal_cg_save(const struct solver *s, struct state *to, struct err *err)
+{
+    const int64_t t = s->p.t;
+    const int64_t counters[COUNTERS] = {s->iteration, s->since_check, s->stale_checks,
+                                        s->ended,     s->stage,       s->pass.tile};
+    cleanup_mem double *columns = mem_array((size_t)t + 1, COLUMN_NUMBERS * sizeof(double));
+    if (columns == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < t; j++) {
+        columns[j] = s->relative[j];
+        columns[t + j] = s->best[j];
+        columns[2 * t + j] = s->omega[j];
+        columns[3 * t + j] = s->frozen[j];
+        columns[4 * t + j] = s->norm[j];
+    }
+    columns[COLUMN_NUMBERS * t] = s->least;
+    int r = state_put_ints(to, "counters", counters, COUNTERS, err);
+    r = r == 0 ? state_put_reals(to, "columns", columns, COLUMN_NUMBERS * t + 1, err) : r;
+    r = r == 0 ? state_put_mat(to, "B", s->p.be, &s->B, err) : r;
+    r = r == 0 ? state_put_mat(to, "R", s->p.be, &s->R, err) : r;
+    r = r == 0 ? state_put_mat(to, "P", s->p.be, &s->P, err) : r;
+    r = r == 0 ? state_put_mat(to, "best", s->p.be, &s->best_B, err) : r;
+    return r == 0 ? state_put_mat(to, "V", s->p.be, &s->V, err) : r;
+}
+
+/* What save may have left. */
+static bool plausible(const struct solver *s, const int64_t *c)
+{
+    const bool reason = c[3] == 0 || c[3] == REASON_CONVERGED || c[3] == REASON_STAGNATED ||
+                        c[3] == REASON_BREAKDOWN;
+    return reason && c[0] >= 0 && c[1] >= 0 && c[2] >= 0 && c[2] <= STALE_CHECKS && c[4] >= 0 &&
+           c[4] < STAGES && c[5] >= 0 && c[5] < rowset_tiles(s->p.restricted->rows);
+}
+
+static void take_numbers(struct solver *s, const int64_t *counters, const double *columns)
+{
+    const int64_t t = s->p.t;
+    s->iteration = counters[0];
+    s->since_check = counters[1];
+    s->stale_checks = (int)counters[2];
+    s->ended = (int)counters[3];
+    s->stage = (enum stage)counters[4];
+    s->pass.tile = counters[5];
+    s->given = true;
+    s->least = columns[COLUMN_NUMBERS * t];
+    for (int64_t j = 0; j < t; j++) {
+        s->relative[j] = columns[j];
+        s->best[j] = columns[t + j];
+        s->omega[j] = columns[2 * t + j];
+        s->frozen[j] = columns[3 * t + j] != 0;
+        s->norm[j] = columns[4 * t + j];
+    }
+}
+
+int normal_cg_load(struct solver *s, const struct state *from, struct err *err)
+{
+    int64_t counters[COUNTERS];
+    cleanup_mem double *columns = mem_array((size_t)s->p.t + 1, COLUMN_NUMBERS * sizeof(double));
+    if (columns == NULL) {
+        return err_no_memory(err);
+    }
+    int r = state_get_ints(from, "counters", counters, COUNTERS, err);
+    if (r == 0 && !plausible(s, counters)) {
+        r = err_set(err, ERR_CORRUPT, "The checkpoint's array \"counters\" is out of range.");
+    }
+    r = r == 0 ? state_get_reals(from, "columns", columns, COLUMN_NUMBERS * s->p.t + 1, err) : r;
+    r = r == 0 ? state_get_mat(from, "B", s->p.be, &s->B, err) : r;
+    r = r == 0 ? state_get_mat(from, "R", s->p.be, &s->R, err) : r;
+    r = r == 0 ? state_get_mat(from, "P", s->p.be, &s->P, err) : r;
+    r = r == 0 ? state_get_mat(from, "best", s->p.be, &s->best_B, err) : r;
+    r = r == 0 ? state_get_mat(from, "V", s->p.be, &s->V, err) : r;
+    if (r == 0) {
+        take_numbers(s, counters, columns);
+    }
+    return r;
+}

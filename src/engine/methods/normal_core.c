@@ -1,0 +1,92 @@
+#include "engine/methods/normal_core.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "base/mem.h"
+#include "engine/memory.h"
+
+static const double next_try = 100.0;
+
+/* The diagonal of S, summed up, and its largest number. */
+static int diagonal(struct backend *be, const struct mat *S, double *ret_trace, double *ret_largest,
+                    struct err *err)
+{
+    double trace = 0, largest = 0;
+    for (int64_t i = 0; i < S->rows; i++) {
+        const struct mat entry = mat_rows(mat_cols(*S, i, 1), i, 1);
+        double value = 0;
+        const int r = be->ops->mat_get(be, &entry, &value, 1, err);
+        if (r < 0) {
+            return r;
+        }
+        trace += value;
+        largest = fmax(largest, value);
+    }
+    *ret_trace = trace;
+    *ret_largest = largest;
+    return 0;
+}
+
+static int try_factor(const struct problem *p, double scale, const struct mat *L, struct err *err)
+{
+    const struct backend_ops *o = p->be->ops;
+    const struct view all = view_all(p->restricted->core, p->restricted->m);
+    double trace, largest;
+    int r = o->kblock(p->be, all, all, L, err);
+    if (r == 0) {
+        r = diagonal(p->be, L, &trace, &largest, err);
+    }
+    if (r == 0) {
+        r = o->add_diag(p->be, scale * (double)L->rows * largest, L, err);
+    }
+    return r == 0 ? o->potrf(p->be, L, 0.0, NULL, err) : r;
+}
+
+double core_rounding(const struct problem *p)
+{
+    const bool single = p->dtype == DTYPE_F32 || p->points_dtype == DTYPE_F32;
+    return single ? FLT_EPSILON : DBL_EPSILON;
+}
+
+int core_factor(const struct problem *p, struct mat *ret, struct err *err)
+{
+    const int64_t m = p->restricted->m;
+    int r = memory_check_matrix(p->be, m, m, DTYPE_F64, "matrix of the centers", err);
+    if (r == 0) {
+        r = p->be->ops->mat_new(p->be, DTYPE_F64, m, m, ret, err);
+    }
+    if (r == 0) {
+        r = -ERR_NOT_POSITIVE_DEFINITE;
+    }
+    double scale = core_rounding(p);
+    for (int k = 0; r == -ERR_NOT_POSITIVE_DEFINITE && k < CORE_TRIES; k++) {
+        r = try_factor(p, scale, ret, err);
+        scale *= next_try;
+    }
+    return r == 0 ? p->be->ops->clear_upper(p->be, ret, err) : r;
+}
+
+int core_factor_sum(struct backend *be, const struct mat *S, double jitter, struct err *err)
+{
+    double trace, largest;
+    int r = diagonal(be, S, &trace, &largest, err);
+    if (r == 0) {
+        r = be->ops->add_diag(be, jitter * trace, S, err);
+    }
+    return r == 0 ? be->ops->potrf(be, S, 0.0, NULL, err) : r;
+}
+
+int core_solve(struct backend *be, const struct mat *L, const struct mat *W, const struct mat *R,
+               const struct mat *Z, struct err *err)
+{
+    const struct backend_ops *o = be->ops;
+    int r = o->copy(be, R, W, err);
+    if (r == 0) {
+        r = o->trsm(be, false, false, L, W, err);
+    }
+    if (r == 0) {
+        r = o->trsm(be, false, true, L, W, err);
+    }
+    return r == 0 ? o->copy(be, W, Z, err) : r;
+}

@@ -1,0 +1,26 @@
+/*
+ * What preconditioners of restricted problems are made of: factors of m x m matrices in float64,
+ * whatever the precision of the solve, since the matrices are singular to working precision as soon
+ * as two centers are close.
+ */
+#pragma once
+
+#include "engine/solver.h"
+
+/* eps of the vectors or of the kernel values, the larger one: of the errors in a residual. */
+double core_rounding(const struct problem *p);
+
+/* *ret <- L with L L' = K_mm + jitter I, 0 above the diagonal. jitter is m eps max k(x,x), a
+ * hundred times more after each failure, with eps = core_rounding: a residual's errors lie in the
+ * null space of K_mm as well, where L^-T L^-1 multiplies them by 1 / jitter. */
+#define CORE_TRIES 4
+int core_factor(const struct problem *p, struct mat *ret, struct err *err);
+
+/* In place: the lower triangle of S, a sum of squares with positive trace, becomes L with L L' = S
+ * + jitter I; `jitter` relative to the trace. -ERR_NOT_POSITIVE_DEFINITE where that was not enough:
+ * S is lost. */
+int core_factor_sum(struct backend *be, const struct mat *S, double jitter, struct err *err);
+
+/* Z <- L^-T L^-1 R by way of W (float64, of R's shape). */
+int core_solve(struct backend *be, const struct mat *L, const struct mat *W, const struct mat *R,
+               const struct mat *Z, struct err *err);

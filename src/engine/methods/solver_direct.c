@@ -1,0 +1,198 @@
+/*
+ * The normal equations of a restricted problem, formed and factorised:
+ *
+ *     H = K_nm' K_nm + ridge K_mm = L L',   B = H^-1 K_nm' Y.
+ *
+ * Forming H squares the condition of the problem, and what its last digits lost cannot be found
+ * again from H alone. So the factor is not the answer but the preconditioner of normal_cg.h, whose
+ * residuals are computed from the rows: one iteration where H is well conditioned, a few where it
+ * is not.
+ *
+ * H and L are float64 in every precision. Cost: n m (m/2 + values) multiplications and m^3 / 6.
+ * Memory: m^2 float64, and DIRECT_BLOCK_BYTES.
+ */
+#include "base/mem.h"
+#include "engine/memory.h"
+#include "engine/methods/methods.h"
+#include "engine/methods/normal_cg.h"
+#include "engine/methods/normal_core.h"
+#include "engine/rowset.h"
+
+#define DIRECT_BLOCK_BYTES (INT64_C(32) << 20)
+#define DIRECT_STEP_WORK 2e10 /* multiplications of a step, about a second of one core */
+
+struct precond {
+    struct problem p;
+    int64_t tile, row; /* the next row of the next tile */
+    int64_t done;      /* rows */
+    bool cored;        /* ridge K_mm is in H */
+    struct mat H, K, W;
+};
+
+static const double jitter = 10.0; /* eps, of the trace of H */
+
+static void precond_teardown(struct precond *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    const struct backend_ops *o = m->p.be->ops;
+    o->mat_free(m->p.be, &m->H);
+    o->mat_free(m->p.be, &m->K);
+    o->mat_free(m->p.be, &m->W);
+    mem_free(m);
+}
+
+static int precond_setup(const struct problem *p, const struct param_set *params,
+                         struct precond **ret, struct err *err)
+{
+    (void)params;
+    const int64_t size = p->restricted->m;
+    const int64_t fit = DIRECT_BLOCK_BYTES / (size * (int64_t)sizeof(double));
+    struct precond *m = mem_zalloc(sizeof(*m));
+    if (m == NULL) {
+        return err_no_memory(err);
+    }
+    m->p = *p;
+    int r = memory_check_matrix(p->be, size, size, DTYPE_F64, "solver `direct`", err);
+    if (r == 0) {
+        r = p->be->ops->mat_new(p->be, DTYPE_F64, size, size, &m->H, err);
+    }
+    if (r == 0) {
+        r = p->be->ops->mat_new(p->be, DTYPE_F64, fit > 64 ? fit : 64, size, &m->K, err);
+    }
+    if (r == 0) {
+        r = p->be->ops->mat_new(p->be, DTYPE_F64, size, p->t, &m->W, err);
+    }
+    if (r < 0) {
+        precond_teardown(m);
+        return r;
+    }
+    *ret = m;
+    return 0;
+}
+
+/* H <- H + K' K for a few rows of the tile. */
+static int add_rows(struct precond *m, const struct row_tile *t, struct err *err)
+{
+    const struct backend_ops *o = m->p.be->ops;
+    const int64_t left = t->count - m->row;
+    const int64_t rows = left < m->K.rows ? left : m->K.rows;
+    const struct view some = view_range(t->rows.points, m->row, rows);
+    const struct view Z = view_all(m->p.restricted->Z, m->p.restricted->m);
+    const struct mat K = mat_rows(m->K, 0, rows);
+    int r = o->kblock(m->p.be, some, Z, &K, err);
+    if (r == 0) {
+        r = o->syrk(m->p.be, true, 1.0, &K, 1.0, &m->H, err);
+    }
+    m->done += rows;
+    m->row += rows;
+    if (m->row == t->count) {
+        m->row = 0;
+        m->tile++;
+    }
+    return r;
+}
+
+static int add_some(struct precond *m, struct err *err)
+{
+    const double size = (double)m->p.restricted->m;
+    const int64_t before = m->done;
+    int r = 0;
+    while (r == 0 && m->done < m->p.n &&
+           (double)(m->done - before) * size * size < DIRECT_STEP_WORK) {
+        struct row_tile t;
+        r = rowset_tile(m->p.restricted->rows, m->tile, &t, err);
+        r = r == 0 ? add_rows(m, &t, err) : r;
+    }
+    return r;
+}
+
+/* H <- H + ridge K_mm, some columns at a time. */
+static int add_core(struct precond *m, struct err *err)
+{
+    const struct backend_ops *o = m->p.be->ops;
+    const int64_t size = m->p.restricted->m;
+    cleanup_mem double *factors = mem_array((size_t)size, 2 * sizeof(double));
+    const struct points *Z = m->p.restricted->core;
+    int r = factors != NULL ? 0 : err_no_memory(err);
+    for (int64_t j = 0; r == 0 && j < size; j++) {
+        factors[j] = m->p.ridge;
+        factors[size + j] = 1.0;
+    }
+    /* K_mm is symmetric: rows of it in K are columns of H, transposed by asking the other way. */
+    const int64_t most = m->K.rows < size ? m->K.rows : size;
+    struct mat block = {0};
+    if (r == 0) {
+        r = o->mat_new(m->p.be, DTYPE_F64, size, most, &block, err);
+    }
+    for (int64_t j = 0; r == 0 && j < size; j += most) {
+        const int64_t cols = size - j < most ? size - j : most;
+        const struct mat K = mat_cols(block, 0, cols), H = mat_cols(m->H, j, cols);
+        r = o->kblock(m->p.be, view_all(Z, size), view_range(Z, j, cols), &K, err);
+        if (r == 0) {
+            r = o->col_axpby(m->p.be, factors, &K, factors + size, &H, err);
+        }
+    }
+    o->mat_free(m->p.be, &block);
+    return r;
+}
+
+static int precond_build(struct precond *m, double *ret_fraction, struct err *err)
+{
+    int r;
+    *ret_fraction = 0.9 * (double)m->done / (double)m->p.n;
+    if (m->done < m->p.n) {
+        return add_some(m, err);
+    }
+    if (!m->cored) {
+        r = add_core(m, err);
+        m->cored = r == 0;
+        m->p.be->ops->mat_free(m->p.be, &m->K);
+        return r;
+    }
+    r = core_factor_sum(m->p.be, &m->H, jitter * core_rounding(&m->p), err);
+    *ret_fraction = 1.0;
+    return r < 0 ? r : 1;
+}
+
+static int precond_apply(struct precond *m, const struct mat *R, const struct mat *Z,
+                         struct err *err)
+{
+    return core_solve(m->p.be, &m->H, &m->W, R, Z, err);
+}
+
+static int64_t precond_rank(const struct precond *m)
+{
+    return m->p.restricted->m;
+}
+
+static const struct precond_ops factored = {
+    .name = "direct",
+    .setup = precond_setup,
+    .build = precond_build,
+    .apply = precond_apply,
+    .rank = precond_rank,
+    .teardown = precond_teardown,
+};
+
+static int setup(const struct problem *p, const struct solver_options *o, struct solver **ret,
+                 struct err *err)
+{
+    const struct normal_method method = {
+        .precond = &factored,
+        .residual_every = 10,
+    };
+    return normal_cg_setup(p, o, &method, ret, err);
+}
+
+const struct solver_ops solver_direct_ops = {
+    .name = "direct",
+    .restricted = true,
+    .setup = setup,
+    .step = normal_cg_step,
+    .coef = normal_cg_coef,
+    .save = normal_cg_save,
+    .load = normal_cg_load,
+    .teardown = normal_cg_teardown,
+};

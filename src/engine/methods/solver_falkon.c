@@ -1,0 +1,216 @@
+/*
+ * FALKON: conjugate gradients for a restricted problem with the preconditioner that the centers
+ * alone give, and FALKON-BLESS, which knows how the centers were drawn.
+ *
+ * Papers: Rudi, Carratino, Rosasco, "FALKON: an optimal large scale kernel method",
+ * arXiv:1705.10958; Rudi, Calandriello, Carratino, Rosasco, "On fast leverage score sampling and
+ * optimal learning", arXiv:1810.13258, section 4.
+ *
+ * The sum over all rows is estimated by that over the centers,
+ *
+ *     K_nm' K_nm ~ (n/m) K_mm W^-1 K_mm,   W = I, or the weights of the selection (centers.h),
+ *
+ * so that with K_mm = L L' and A A' = (n/m) L' W^-1 L + ridge I
+ *
+ *     P = L A A' L',   P^-1 R = L^-T A^-T A^-1 L^-1 R.
+ *
+ * Both factors are float64. The papers have T = L', and lambda for ridge / n.
+ *
+ * Cost of the building: m^2 kernel values and 4/3 m^3 multiplications. Memory: 2 m^2 float64.
+ */
+#include <math.h>
+
+#include "base/mem.h"
+#include "engine/memory.h"
+#include "engine/methods/methods.h"
+#include "engine/methods/normal_cg.h"
+#include "engine/methods/normal_core.h"
+
+struct precond {
+    struct problem p;
+    bool weighted;
+    int built;          /* factors that are there */
+    struct mat L, A, W; /* W: float64, m x t */
+};
+
+static void precond_teardown(struct precond *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    const struct backend_ops *o = m->p.be->ops;
+    o->mat_free(m->p.be, &m->L);
+    o->mat_free(m->p.be, &m->A);
+    o->mat_free(m->p.be, &m->W);
+    mem_free(m);
+}
+
+static int precond_setup(const struct problem *p, bool weighted, struct precond **ret,
+                         struct err *err)
+{
+    const int64_t size = p->restricted->m;
+    struct precond *m = mem_zalloc(sizeof(*m));
+    if (m == NULL) {
+        return err_no_memory(err);
+    }
+    m->p = *p;
+    m->weighted = weighted;
+    int r =
+        memory_check_matrix(p->be, size, 2 * size, DTYPE_F64, "preconditioner of `falkon`", err);
+    if (r == 0) {
+        r = p->be->ops->mat_new(p->be, DTYPE_F64, size, p->t, &m->W, err);
+    }
+    if (r < 0) {
+        precond_teardown(m);
+        return r;
+    }
+    *ret = m;
+    return 0;
+}
+
+static int setup_plain(const struct problem *p, const struct param_set *params,
+                       struct precond **ret, struct err *err)
+{
+    (void)params;
+    return precond_setup(p, false, ret, err);
+}
+
+static int setup_weighted(const struct problem *p, const struct param_set *params,
+                          struct precond **ret, struct err *err)
+{
+    (void)params;
+    if (p->restricted->weights == NULL) {
+        return err_at(err, ERR_INVALID, "#/centers/method",
+                      "The solver `falkon_bless` needs to know how the centers were drawn: take "
+                      "the selector `bless` or `bless_r`.");
+    }
+    return precond_setup(p, true, ret, err);
+}
+
+/* L <- W^power/2 L, and back. */
+static int weigh(struct precond *m, double power, struct err *err)
+{
+    const int64_t size = m->p.restricted->m;
+    if (!m->weighted) {
+        return 0;
+    }
+    cleanup_mem double *factors = mem_array((size_t)size, sizeof(double));
+    if (factors == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t i = 0; i < size; i++) {
+        factors[i] = pow(m->p.restricted->weights[i], 0.5 * power);
+    }
+    return m->p.be->ops->scale_rows(m->p.be, factors, &m->L, err);
+}
+
+/* A A' = (n/m) L' W^-1 L + ridge I. */
+static int factor_sum(struct precond *m, struct err *err)
+{
+    const struct backend_ops *o = m->p.be->ops;
+    const int64_t size = m->p.restricted->m;
+    int r = o->mat_new(m->p.be, DTYPE_F64, size, size, &m->A, err);
+    if (r == 0) {
+        r = weigh(m, -1.0, err);
+    }
+    if (r == 0) {
+        r = o->syrk(m->p.be, true, (double)m->p.n / (double)size, &m->L, 0.0, &m->A, err);
+    }
+    if (r == 0) {
+        r = weigh(m, 1.0, err);
+    }
+    if (r == 0) {
+        r = o->add_diag(m->p.be, m->p.ridge, &m->A, err);
+    }
+    return r == 0 ? core_factor_sum(m->p.be, &m->A, 1e-16, err) : r;
+}
+
+static int precond_build(struct precond *m, double *ret_fraction, struct err *err)
+{
+    const int r = m->built == 0 ? core_factor(&m->p, &m->L, err) : factor_sum(m, err);
+    m->built += r == 0;
+    *ret_fraction = 0.5 * m->built;
+    return r < 0 ? r : m->built == 2;
+}
+
+static int precond_apply(struct precond *m, const struct mat *R, const struct mat *Z,
+                         struct err *err)
+{
+    const struct backend_ops *o = m->p.be->ops;
+    int r = o->copy(m->p.be, R, &m->W, err);
+    if (r == 0) {
+        r = o->trsm(m->p.be, false, false, &m->L, &m->W, err);
+    }
+    if (r == 0) {
+        r = core_solve(m->p.be, &m->A, &m->W, &m->W, &m->W, err);
+    }
+    if (r == 0) {
+        r = o->trsm(m->p.be, false, true, &m->L, &m->W, err);
+    }
+    return r == 0 ? o->copy(m->p.be, &m->W, Z, err) : r;
+}
+
+static int64_t precond_rank(const struct precond *m)
+{
+    return m->p.restricted->m;
+}
+
+static const struct precond_ops plain = {
+    .name = "falkon",
+    .setup = setup_plain,
+    .build = precond_build,
+    .apply = precond_apply,
+    .rank = precond_rank,
+    .teardown = precond_teardown,
+};
+
+static const struct precond_ops weighted = {
+    .name = "falkon_bless",
+    .setup = setup_weighted,
+    .build = precond_build,
+    .apply = precond_apply,
+    .rank = precond_rank,
+    .teardown = precond_teardown,
+};
+
+static int setup(const struct problem *p, const struct solver_options *o, struct solver **ret,
+                 struct err *err)
+{
+    const struct normal_method method = {
+        .precond = &plain,
+        .residual_every = param_int(&o->params, "residual_every"),
+    };
+    return normal_cg_setup(p, o, &method, ret, err);
+}
+
+static int setup_bless(const struct problem *p, const struct solver_options *o, struct solver **ret,
+                       struct err *err)
+{
+    const struct normal_method method = {
+        .precond = &weighted,
+        .residual_every = param_int(&o->params, "residual_every"),
+    };
+    return normal_cg_setup(p, o, &method, ret, err);
+}
+
+const struct solver_ops solver_falkon_ops = {
+    .name = "falkon",
+    .restricted = true,
+    .setup = setup,
+    .step = normal_cg_step,
+    .coef = normal_cg_coef,
+    .save = normal_cg_save,
+    .load = normal_cg_load,
+    .teardown = normal_cg_teardown,
+};
+
+const struct solver_ops solver_falkon_bless_ops = {
+    .name = "falkon_bless",
+    .restricted = true,
+    .setup = setup_bless,
+    .step = normal_cg_step,
+    .coef = normal_cg_coef,
+    .save = normal_cg_save,
+    .load = normal_cg_load,
+    .teardown = normal_cg_teardown,
+};
