@@ -57,6 +57,85 @@ static const struct param_def rpcholesky_params[] = {
     {.key = NULL},
 };
 
+/* What the ways by leverage scores share. */
+#define OVERSAMPLING                                                                               \
+    {                                                                                              \
+        .key = "q2", .type = PARAM_REAL, .min = 0.01, .max = 1000, .fallback = "5",                \
+        .help = "Centers for each unit of the effective dimension: more give scores that are "     \
+                "closer, at the cost of their square.",                                            \
+    }
+#define LEVELS                                                                                     \
+    {.key = "q",                                                                                   \
+     .type = PARAM_REAL,                                                                           \
+     .min = 1.05,                                                                                  \
+     .max = 100,                                                                                   \
+     .fallback = "2",                                                                              \
+     .help = "Factor at most from one lambda of the path to the next."},                           \
+        {.key = "t",                                                                               \
+         .type = PARAM_REAL,                                                                       \
+         .min = 0.001,                                                                             \
+         .max = 1,                                                                                 \
+         .fallback = "1",                                                                          \
+         .help = "The path of lambda starts at max k(x,x) / t."},                                  \
+    {                                                                                              \
+        .key = "candidates", .type = PARAM_INT, .min = 256, .max = 1e9, .fallback = "100000",      \
+        .help = "Rows of a level whose scores are computed, at most; at least twice the centers "  \
+                "asked for.",                                                                      \
+    }
+
+static const struct param_def bless_params[] = {
+    LEVELS,
+    {
+        .key = "q1",
+        .type = PARAM_REAL,
+        .min = 0.01,
+        .max = 1000,
+        .fallback = "3",
+        .help = "Candidates of a level are q1 max k(x,x) / lambda rows.",
+    },
+    OVERSAMPLING,
+    {.key = NULL},
+};
+
+static const struct param_def bless_r_params[] = {
+    LEVELS,
+    OVERSAMPLING,
+    {.key = NULL},
+};
+
+static const struct param_def recursive_params[] = {
+    OVERSAMPLING,
+    {
+        .key = "first",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1e6,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Rows of the first, uniform set at most. auto: 512 for rls; max k(x,x) / lambda, "
+                "but at most 10,000, for two_pass.",
+    },
+    {.key = NULL},
+};
+
+static const struct param_def squeak_params[] = {
+    OVERSAMPLING,
+    {
+        .key = "block_size",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1e6,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Rows that come in at a time; auto: as many as there are centers so far, at least "
+                "256.",
+    },
+    {.key = NULL},
+};
+
+#define LEVERAGE                                                                                   \
+    " `count` 0: as many as the regularization asks for, q2 times its effective dimension."
+
 const struct method_def catalog_centers[] = {
     {
         .name = "uniform",
@@ -84,6 +163,48 @@ const struct method_def catalog_centers[] = {
                 "sample of N rows. Fewer centers than asked for come back where the kernel matrix "
                 "has no further rank.",
         .params = rpcholesky_params,
+    },
+    {
+        .name = "bless",
+        .title = "Leverage scores, bottom up, with replacement",
+        .paper = BLESS,
+        .help = "Rows in proportion to their ridge leverage scores, for more accuracy from fewer "
+                "centers and a better preconditioner; the cost, min(n, q1 max k(x,x) / lambda) m^2 "
+                "multiplications, does not grow with n. Gives a path of lambda." LEVERAGE,
+        .params = bless_params,
+    },
+    {
+        .name = "bless_r",
+        .title = "Leverage scores, bottom up, without replacement",
+        .paper = BLESS,
+        .help = "As bless, each row on its own: weights that vary less." LEVERAGE,
+        .params = bless_r_params,
+    },
+    {
+        .name = "rls",
+        .title = "Leverage scores by recursion over halves of the rows",
+        .paper = "Musco, Musco: Recursive sampling for the Nystrom method, NIPS 2017, "
+                 "arXiv:1605.07583",
+        .help = "Scores of all rows: n m^2 multiplications." LEVERAGE,
+        .params = recursive_params,
+    },
+    {
+        .name = "two_pass",
+        .title = "Leverage scores from one uniform set",
+        .paper = "El Alaoui, Mahoney: Fast randomized kernel methods with statistical guarantees, "
+                 "NIPS 2015, arXiv:1411.0306",
+        .help = "The simplest, and the dearest for small lambda: n first^2 multiplications; for "
+                "comparisons." LEVERAGE,
+        .params = recursive_params,
+    },
+    {
+        .name = "squeak",
+        .title = "Leverage scores in a single pass over the rows",
+        .paper = "Calandriello, Lazaric, Valko: Distributed adaptive sampling for kernel matrix "
+                 "approximation, AISTATS 2017, arXiv:1803.10172",
+        .help = "Reads every row once, in order, and keeps the centers of what it has seen: about "
+                "10 n m^2 multiplications." LEVERAGE,
+        .params = squeak_params,
     },
     {
         .name = "file",

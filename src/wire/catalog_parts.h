@@ -17,4 +17,7 @@ extern const struct method_def catalog_centers[];
 #define RPCHOLESKY                                                                                 \
     "Chen, Epperly, Tropp, Webber: Randomly pivoted Cholesky: Practical approximation of a "       \
     "kernel matrix with few entry evaluations, arXiv:2207.06503"
+#define BLESS                                                                                      \
+    "Rudi, Calandriello, Carratino, Rosasco: On fast leverage score sampling and optimal "         \
+    "learning, arXiv:1810.13258"
 #define EIGENPRO3 "Abedsoltan, Belkin, Pandit: Toward large kernel models, arXiv:2302.02605"

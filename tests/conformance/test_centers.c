@@ -7,71 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/mem.h"
-#include "conformance/device.h"
+#include "conformance/row_table.h"
 #include "wire/catalog.h"
-
-/* Rows in memory, as a source. */
-struct table {
-    struct row_source source;
-    char *X;
-    int64_t reads, fail_at; /* the read that fails; -1: none */
-};
-
-static int read_table(const struct row_source *s, int64_t first, const int64_t *index,
-                      int64_t count, void *ret_X, double *ret_Y, struct err *err)
-{
-    struct table *t = s->context;
-    assert_null(ret_Y);
-    if (t->reads++ == t->fail_at) {
-        return err_set(err, ERR_IO, "The disk is gone.");
-    }
-    const size_t size = (size_t)s->d * dtype_size(s->dtype);
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t row = index != NULL ? index[i] : first + i;
-        assert_true(row >= 0 && row < s->n);
-        memcpy((char *)ret_X + (size_t)i * size, t->X + (size_t)row * size, size);
-    }
-    return 0;
-}
-
-/* From float64 numbers, which are given away. */
-static struct table *table_new(double *x, int64_t n, int64_t d, enum dtype dtype)
-{
-    struct table *t = mem_zalloc(sizeof(*t));
-    assert_non_null(t);
-    t->fail_at = -1;
-    t->source = (struct row_source){
-        .context = t, .n = n, .d = d, .t = 1, .dtype = dtype, .read = read_table};
-    t->X = (char *)x;
-    if (dtype == DTYPE_F32) {
-        t->X = mem_array((size_t)(n * d), sizeof(float));
-        for (int64_t i = 0; i < n * d; i++) {
-            ((float *)(void *)t->X)[i] = (float)x[i];
-        }
-        mem_free(x);
-    }
-    return t;
-}
-
-static void table_free(struct table *t)
-{
-    mem_free(t->X);
-    mem_free(t);
-}
 
 static struct table *normal_table(int64_t n, int64_t d, enum dtype dtype, uint64_t seed)
 {
     struct rng rng = rng_new(seed, RNG_TEST);
     return table_new(host_normal(&rng, n * d), n, d, dtype);
-}
-
-static double at(const struct table *t, int64_t i, int64_t j)
-{
-    const struct rows rows = {
-        .dtype = t->source.dtype, .n = t->source.n, .d = t->source.d, .data = t->X};
-    return rows_at(&rows, i, j);
 }
 
 struct setting {
@@ -99,50 +42,17 @@ static struct setting setting_new(const struct table *t, int64_t count, int thre
     return s;
 }
 
-static struct param_set params_of(const char *name, const char *json)
+static int try_select(struct setting *s, const char *name, struct centers *ret, struct err *err)
 {
-    struct param_set set;
-    struct json *j cleanup_json = NULL;
-    if (json != NULL) {
-        must(json_parse(json, strlen(json), &j, &err));
-    }
-    const struct method_def *def = catalog_find(CATALOG_CENTERS, name);
-    assert_non_null(def);
-    must(param_read(def->params, j, NULL, &set, &err));
-    return set;
-}
-
-/* All steps of a selection; negative where one failed. */
-static int try_select(struct setting *s, const char *name, const char *json, struct centers *ret,
-                      struct err *err)
-{
-    const struct center_ops *ops = center_find(name);
-    const struct param_set params = params_of(name, json);
-    struct center_selection *selection = NULL;
     s->task.kernel = &s->kernel;
-    mem_fail_nth(s->fail_nth);
-    int rc = ops->setup(&s->task, &params, &selection, err);
-    double fraction = 0, last = 0;
-    for (int i = 0; rc == 0 && i < 100000; i++) {
-        rc = ops->step(selection, &fraction, err);
-        if (rc >= 0) {
-            assert_true(fraction >= last && fraction <= 1.0);
-            last = fraction;
-        }
-    }
-    if (rc > 0) {
-        rc = ops->take(selection, ret, err);
-    }
-    mem_fail_nth(0);
-    ops->teardown(selection);
-    ops->teardown(NULL);
-    return rc;
+    return table_select(&s->task, name, NULL, s->fail_nth, ret, err);
 }
 
 static struct centers select_with(struct setting *s, const char *name, const char *json)
 {
     struct centers c = {0};
-    must(try_select(s, name, json, &c, &err));
+    s->task.kernel = &s->kernel;
+    must(table_select(&s->task, name, json, 0, &c, &err));
     return c;
 }
 
@@ -191,7 +101,7 @@ static void check_sound(const struct table *t, const struct centers *c)
             assert_true(c->rows[j] >= 0 && c->rows[j] < t->source.n);
             assert_true(j == 0 || c->rows[j] > c->rows[j - 1]);
             for (int64_t k = 0; k < c->d; k++) {
-                assert_close(x[k], at(t, c->rows[j], k), 0);
+                assert_close(x[k], table_at(t, c->rows[j], k), 0);
             }
         }
         if (c->weights != NULL) {
@@ -343,7 +253,7 @@ static void test_failures(void **state)
             struct err err = {0};
             t->reads = 0;
             t->fail_at = at_read;
-            const int rc = try_select(&s, (*ops)->name, NULL, &c, &err);
+            const int rc = try_select(&s, (*ops)->name, &c, &err);
             assert_true(rc == 0 || rc == -ERR_IO);
             failed += rc < 0;
             centers_deinit(&c);
@@ -358,7 +268,7 @@ static void test_failures(void **state)
             struct centers c = {0};
             struct err err = {0};
             s.fail_nth = nth;
-            const int rc = try_select(&s, (*ops)->name, NULL, &c, &err);
+            const int rc = try_select(&s, (*ops)->name, &c, &err);
             assert_true(rc == 0 || rc == -ERR_NO_MEMORY);
             failed += rc < 0;
             centers_deinit(&c);
@@ -378,12 +288,12 @@ static void test_refusals(void **state)
     struct err err = {0};
     static const char *const need_count[] = {"uniform", "kmeans", "rpcholesky"};
     for (size_t k = 0; k < 3; k++) {
-        assert_int_equal(try_select(&s, need_count[k], NULL, &c, &err), -ERR_INVALID);
+        assert_int_equal(try_select(&s, need_count[k], &c, &err), -ERR_INVALID);
         assert_string_equal(err.pointer, "#/count");
     }
-    assert_int_equal(try_select(&s, "file", NULL, &c, &err), -ERR_INVALID);
+    assert_int_equal(try_select(&s, "file", &c, &err), -ERR_INVALID);
     s.task.file = &other->source;
-    assert_int_equal(try_select(&s, "file", NULL, &c, &err), -ERR_INVALID);
+    assert_int_equal(try_select(&s, "file", &c, &err), -ERR_INVALID);
     assert_contains(err.detail, "2 features");
     device_close(s.be);
     table_free(t);
@@ -403,7 +313,7 @@ static void test_file(void **state)
     double sum = 0, expected = 0;
     for (int64_t i = 0; i < 150; i++) {
         sum += (double)((float *)all.points)[i];
-        expected += (double)(float)at(other, i / 3, i % 3);
+        expected += (double)(float)table_at(other, i / 3, i % 3);
     }
     assert_close(sum, expected, 1e-6);
     s.task.count = 8;
@@ -450,7 +360,7 @@ static double quantization_error(const struct table *t, const struct centers *c)
     for (int64_t i = 0; i < t->source.n; i++) {
         double least = INFINITY;
         for (int64_t k = 0; k < c->d; k++) {
-            x[k] = at(t, i, k);
+            x[k] = table_at(t, i, k);
         }
         for (int64_t j = 0; j < c->m; j++) {
             least = fmin(least, squared(c, j, x));

@@ -39,7 +39,7 @@ static const void *point_at(struct center_draw *w, int64_t i)
     return w->point;
 }
 
-int center_draw_step(struct center_draw *w, struct center_set *set, int64_t wanted,
+int center_draw_step(struct center_draw *w, struct center_set *set, int64_t wanted, double stands,
                      bool free_points, struct err *err)
 {
     const int64_t left = w->from->n - w->next, lacking = wanted - set->m;
@@ -53,8 +53,40 @@ int center_draw_step(struct center_draw *w, struct center_set *set, int64_t want
     }
     int rc = w->from->read(w->from, 0, w->index, count, w->X, NULL, err);
     for (int64_t i = 0; rc >= 0 && i < count; i++) {
-        rc = center_set_add(set, point_at(w, i), free_points ? -1 : w->index[i], 1.0, err);
+        rc = center_set_add(set, point_at(w, i), free_points ? -1 : w->index[i], stands, err);
     }
     w->next += count;
     return rc < 0 ? rc : set->m == wanted || w->next == w->from->n;
+}
+
+static int begin(struct center_draw *w, const struct center_task *task,
+                 const struct center_set *set, struct err *err)
+{
+    if (w->from != NULL) {
+        return 0;
+    }
+    const struct row_source *rows = task->rows;
+    const int rc = center_draw_init(w, rows, rows->dtype, task->seed, TAG_DRAW, err);
+    w->had = set->m;
+    return rc;
+}
+
+int center_draw_all(struct center_draw *w, const struct center_task *task, struct center_set *set,
+                    struct err *err)
+{
+    const int rc = begin(w, task, set, err);
+    return rc < 0 ? rc : center_draw_step(w, set, task->rows->n, 1.0, false, err);
+}
+
+int center_draw_fill(struct center_draw *w, const struct center_task *task, struct center_set *set,
+                     struct err *err)
+{
+    int rc = begin(w, task, set, err);
+    if (rc == 0) {
+        rc = center_draw_step(w, set, center_task_wanted(task), 0.0, false, err);
+    }
+    for (int64_t j = w->had; rc > 0 && j < set->m; j++) {
+        set->stands[j] = 1.0;
+    }
+    return rc;
 }

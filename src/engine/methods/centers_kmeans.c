@@ -413,7 +413,7 @@ static int advance(struct center_selection *s, struct err *err)
         }
         return rc;
     case FILL:
-        rc = center_draw_step(&s->draw, &s->set, s->wanted, true, err);
+        rc = center_draw_step(&s->draw, &s->set, s->wanted, 1.0, true, err);
         if (rc > 0) {
             s->phase = BATCH;
             rc = start_batches(s, err);

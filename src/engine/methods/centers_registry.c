@@ -4,7 +4,11 @@
 #include "engine/methods/methods.h"
 
 static const struct center_ops *const selectors[] = {
-    &centers_uniform_ops, &centers_kmeans_ops, &centers_rpcholesky_ops, &centers_file_ops, NULL,
+    &centers_uniform_ops,    &centers_kmeans_ops,
+    &centers_rpcholesky_ops, &centers_bless_ops,
+    &centers_bless_r_ops,    &centers_rls_ops,
+    &centers_two_pass_ops,   &centers_squeak_ops,
+    &centers_file_ops,       NULL,
 };
 
 const struct center_ops *const *center_list(void)

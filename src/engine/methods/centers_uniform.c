@@ -74,7 +74,7 @@ static int setup_file(const struct center_task *task, const struct param_set *pa
 
 static int step(struct center_selection *s, double *ret_fraction, struct err *err)
 {
-    const int rc = center_draw_step(&s->draw, &s->set, s->wanted, s->free_points, err);
+    const int rc = center_draw_step(&s->draw, &s->set, s->wanted, 1.0, s->free_points, err);
     *ret_fraction = rc > 0 ? 1.0 : (double)s->set.m / (double)s->wanted;
     return rc;
 }
