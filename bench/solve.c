@@ -68,7 +68,6 @@ static struct json *report(const struct backend *be, const struct job_spec *spec
                     outcome->reason == REASON_CONVERGED ? outcome->seconds : NAN);
     json_set_number(j, "solve_seconds", outcome->seconds);
     json_set_number(j, "tolerance", spec->stop.tolerance);
-    json_set_string(j, "precision", precision_name(spec->precision));
     json_set_int(j, "kernel_entries", be->kernel_entries);
     json_set_string(j, "device", be->ops->name);
     json_set_string(j, "isa", be->isa);

@@ -200,18 +200,19 @@ static int look_closely(struct sampled *s, const struct kernel *kernel, const st
                         struct err *err)
 {
     const struct backend_ops *o = s->p->be->ops;
-    struct points *X = NULL;
+    const struct points *exact = s->p->exact;
+    struct points *own = NULL;
     struct mat T = {0};
-    int r = o->points_new(s->p->be, kernel, DTYPE_F64, host, &X, err);
+    int r = exact != NULL ? 0 : o->points_new(s->p->be, kernel, DTYPE_F64, host, &own, err);
     if (r == 0) {
         r = o->mat_new(s->p->be, DTYPE_F64, s->rows, s->p->t, &T, err);
     }
     if (r == 0) {
-        r = drawn_residual(s, X, &T, err);
+        r = drawn_residual(s, exact != NULL ? exact : own, &T, err);
     }
     o->mat_free(s->p->be, &T);
-    if (X != NULL) {
-        o->points_free(s->p->be, X);
+    if (own != NULL) {
+        o->points_free(s->p->be, own);
     }
     return r;
 }

@@ -200,3 +200,9 @@ const char *choose_restricted_solver(int64_t m, int64_t d)
     const double passes = 20.0, value = (double)(d + 18) / 2.0;
     return (double)m / 2.0 <= passes * value ? "direct" : "falkon";
 }
+
+enum precision choose_precision(const char *solver, enum kernel_id kernel)
+{
+    return strcmp(solver, "pcg") == 0 && kernel_uses_distance(kernel) ? PRECISION_MIXED
+                                                                      : PRECISION_FLOAT64;
+}

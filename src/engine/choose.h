@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "engine/backend.h"
+#include "wire/spec.h"
 
 /* What the kernel is chosen from. */
 struct choose_data {
@@ -46,6 +47,12 @@ int choose_kernel(const struct choose_data *data, enum kernel_id *ret, struct er
 /* Of a model on m centers: "direct", whose m/2 multiplications a kernel value are less than what
  * some twenty iterations take, or "falkon". */
 const char *choose_restricted_solver(int64_t m, int64_t d);
+
+/* The precision of a job that leaves it to us: mixed for pcg, whose refinement reaches what float64
+ * does, and for values in [0, 1]; float64 for methods that have no such refinement (cholesky
+ * refines a float32 factor in any precision) and for kernels whose values float32 might not hold.
+ */
+enum precision choose_precision(const char *solver, enum kernel_id kernel);
 
 /* "cholesky" or "pcg", for n points of d features with vectors of `dtype`. */
 const char *choose_solver(struct backend *be, int64_t n, int64_t d, double regularization,

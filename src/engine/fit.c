@@ -33,11 +33,12 @@ struct fit {
     bool restricted;            /* a model on few centers */
     struct fit_centers centers; /* of such a one, in place of X, X_test and Y */
     struct points *X, *X_test;
-    struct mat Y, A, P; /* P: predictions of the test rows */
-    double *predicted;  /* [m, t] */
-    double *found;      /* [n, t] the coefficients a search found, or NULL */
-    struct mat start;   /* those, or an earlier model's; no rows: none */
-    bool paused;        /* asked to, before the solve */
+    struct points *exact; /* mixed precision: X in float64, else NULL */
+    struct mat Y, A, P;   /* P: predictions of the test rows */
+    double *predicted;    /* [m, t] */
+    double *found;        /* [n, t] the coefficients a search found, or NULL */
+    struct mat start;     /* those, or an earlier model's; no rows: none */
+    bool paused;          /* asked to, before the solve */
     char problem[SHA256_HEX_SIZE];
     struct fit_result result;
 };
@@ -318,6 +319,15 @@ static int choose_method(struct fit *f, struct err *err)
     return method->has_preconditioner ? choose_preconditioner(f, err) : 0;
 }
 
+/* After the kernel is known; `solver` is the name of the method, or what is solved for instead. */
+static void choose_arithmetic(struct fit *f, const char *solver)
+{
+    if (f->spec->precision == PRECISION_AUTO) {
+        f->result.precision = choose_precision(solver, f->kernel.id);
+        say(f, "info", "Precision chosen for %s: %s.", solver, precision_name(f->result.precision));
+    }
+}
+
 static int evaluate(void *context, const struct mat *A, struct metrics *ret, struct err *err)
 {
     struct fit *f = context;
@@ -327,8 +337,8 @@ static int evaluate(void *context, const struct mat *A, struct metrics *ret, str
         r = fit_centers_predict(&f->centers, A, f->predicted, err);
         return r == 0 ? fit_data_metrics(&f->data, f->predicted, ret, err) : r;
     }
-    r = o->kmv(f->be, view_all(f->X_test, f->data.m), view_all(f->X, f->data.n), 1.0, A, 0.0, &f->P,
-               err);
+    r = o->kmv(f->be, view_all(f->X_test, f->data.m),
+               view_all(f->exact != NULL ? f->exact : f->X, f->data.n), 1.0, A, 0.0, &f->P, err);
     if (r == 0) {
         r = o->mat_get(f->be, &f->P, f->predicted, f->data.m, err);
     }
@@ -337,9 +347,10 @@ static int evaluate(void *context, const struct mat *A, struct metrics *ret, str
 
 /* Points that the kernel's bandwidth takes out of the range of numbers are the bandwidth's fault.
  */
-static int make_points(struct fit *f, const struct rows *rows, struct points **ret, struct err *err)
+static int make_points(struct fit *f, const struct rows *rows, enum dtype dtype,
+                       struct points **ret, struct err *err)
 {
-    const int r = f->be->ops->points_new(f->be, &f->kernel, rows->dtype, rows, ret, err);
+    const int r = f->be->ops->points_new(f->be, &f->kernel, dtype, rows, ret, err);
     if (r == -ERR_INVALID && err != NULL && err->pointer[0] == '\0') {
         snprintf(err->pointer, sizeof(err->pointer), "#/kernel/bandwidth");
     }
@@ -355,7 +366,7 @@ static int upload_restricted(struct fit *f, const struct dataset *file, struct e
         .data = &f->data,
         .file = file,
         .kernel = &f->kernel,
-        .points = f->spec->precision == PRECISION_FLOAT64 ? DTYPE_F64 : DTYPE_F32,
+        .points = f->result.precision == PRECISION_FLOAT64 ? DTYPE_F64 : DTYPE_F32,
         .vectors = f->vectors,
         .regularization = f->result.regularization,
         .stop = stop_here,
@@ -374,13 +385,27 @@ static int upload_restricted(struct fit *f, const struct dataset *file, struct e
     return r == 0 && f->predicted == NULL ? err_no_memory(err) : r;
 }
 
+/* The training points, in mixed precision twice. Those that float32 cannot hold stay in float64,
+ * where the precision is our choice. */
+static int make_training_points(struct fit *f, struct err *err)
+{
+    const struct rows train = fit_data_train(&f->data);
+    const bool mixed = f->result.precision == PRECISION_MIXED;
+    int r = make_points(f, &train, mixed ? DTYPE_F32 : train.dtype, &f->X, err);
+    if (r == -ERR_INVALID && mixed && f->spec->precision == PRECISION_AUTO) {
+        f->result.precision = PRECISION_FLOAT64;
+        return make_points(f, &train, train.dtype, &f->X, err);
+    }
+    return r == 0 && mixed ? make_points(f, &train, train.dtype, &f->exact, err) : r;
+}
+
 /* Points, right-hand sides and room for the answer on the backend. */
 static int upload(struct fit *f, struct err *err)
 {
     const struct backend_ops *o = f->be->ops;
     const struct fit_data *data = &f->data;
-    const struct rows train = fit_data_train(data), test = fit_data_test(data);
-    int r = make_points(f, &train, &f->X, err);
+    const struct rows test = fit_data_test(data);
+    int r = make_training_points(f, err);
     if (r == 0) {
         r = o->mat_new(f->be, f->vectors, data->n, data->t, &f->Y, err);
     }
@@ -401,7 +426,7 @@ static int upload(struct fit *f, struct err *err)
     if (f->predicted == NULL) {
         return err_no_memory(err);
     }
-    r = make_points(f, &test, &f->X_test, err);
+    r = make_points(f, &test, test.dtype, &f->X_test, err);
     return r == 0 ? o->mat_new(f->be, f->vectors, data->m, data->t, &f->P, err) : r;
 }
 
@@ -412,7 +437,7 @@ enum { CACHE_STEPS = 20 };
 
 /* Kernel values in memory, where the solver multiplies with the whole matrix again and again: as
  * many as the spec asks for, or, left to us, only if that is faster. */
-static int keep_kernel(struct fit *f, struct err *err)
+static int keep_kernel(struct fit *f, struct points *X, struct err *err)
 {
     const struct backend_ops *o = f->be->ops;
     const bool asked = f->spec->kernel_cache_bytes != SPEC_CACHE_AUTO;
@@ -426,13 +451,26 @@ static int keep_kernel(struct fit *f, struct err *err)
     const enum kernel_storage how = asked ? KERNEL_STORE_EXACT : KERNEL_STORE_IF_FASTER;
     f->be->stop = stop_here;
     f->be->stop_context = f;
-    const int r = o->points_cache(f->be, f->X, budget, how, bytes, err);
+    const int r = o->points_cache(f->be, X, budget, how, bytes, err);
     f->be->stop = NULL;
     if (r == 0 && *bytes > 0) {
         say(f, "info", "Kernel values kept in memory: %.3g GB, of %.3g GB that they may take.",
             (double)*bytes / 1e9, (double)budget / 1e9);
     }
     return r;
+}
+
+/* The solver multiplies with the exact points from now on: what is kept of the others goes. */
+static int widened(void *context, struct err *err)
+{
+    struct fit *f = context;
+    int64_t bytes;
+    f->result.precision = PRECISION_FLOAT64;
+    const int r = f->result.kernel_cache_bytes > 0
+                      ? f->be->ops->points_cache(f->be, f->X, 0, KERNEL_STORE_EXACT, &bytes, err)
+                      : 0;
+    f->result.kernel_cache_bytes = 0;
+    return r == 0 ? keep_kernel(f, f->exact, err) : r;
 }
 
 /* The digest that binds a checkpoint to this problem: what the caller knows of it, and the kernel
@@ -446,8 +484,9 @@ static int identify(struct fit *f, struct err *err)
     const char *given = f->control->problem != NULL ? f->control->problem : "";
     const struct kernel *k = &f->kernel;
     char text[256];
-    snprintf(text, sizeof(text), "|%s|%a|%a|%a|%d|%" PRId64 "|%a", kernel_name(k->id), k->bandwidth,
-             k->gamma, k->coef0, k->degree, k->d, f->result.regularization);
+    snprintf(text, sizeof(text), "|%s|%a|%a|%a|%d|%" PRId64 "|%a|%d", kernel_name(k->id),
+             k->bandwidth, k->gamma, k->coef0, k->degree, k->d, f->result.regularization,
+             f->exact != NULL);
     sha256_update(hash, given, strlen(given));
     sha256_update(hash, text, strlen(text));
     sha256_hex(hash, f->problem);
@@ -533,12 +572,15 @@ static int solve(struct fit *f, struct err *err)
         .be = f->be,
         .restricted = f->restricted ? &f->centers.problem : NULL,
         .X = f->X,
+        .exact = f->exact,
+        .widened = widened,
+        .widened_context = f,
         .n = f->data.n,
         .t = f->data.t,
         .d = f->data.d,
         .ridge = (double)f->data.n * f->result.regularization,
         .dtype = f->vectors,
-        .points_dtype = f->data.dtype,
+        .points_dtype = f->exact != NULL ? DTYPE_F32 : f->data.dtype,
         .Y = f->Y,
         .seed = (uint64_t)spec->seed,
         .start = f->start.rows > 0 ? &f->start : NULL,
@@ -566,6 +608,7 @@ static int prepare_full(struct fit *f, struct err *err)
 {
     int r = choose_method(f, err);
     if (r == 0) {
+        choose_arithmetic(f, f->solver->name);
         r = check_stop(f, err);
     }
     return r == 0 ? upload(f, err) : r;
@@ -574,6 +617,7 @@ static int prepare_full(struct fit *f, struct err *err)
 /* Which solver is the right one depends on how many centers there are. */
 static int prepare_restricted(struct fit *f, const struct dataset *file, struct err *err)
 {
+    choose_arithmetic(f, "centers");
     const int r = upload_restricted(f, file, err);
     return r == 0 ? choose_method(f, err) : r;
 }
@@ -601,7 +645,7 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
         r = take_start(f, in->earlier, err);
     }
     if (r == 0) {
-        r = keep_kernel(f, err);
+        r = keep_kernel(f, f->X, err);
     }
     if (r == 0) {
         r = solve(f, err);
@@ -622,6 +666,9 @@ static void deinit(struct fit *f)
     o->mat_free(f->be, &f->Y);
     if (f->X_test != NULL) {
         o->points_free(f->be, f->X_test);
+    }
+    if (f->exact != NULL) {
+        o->points_free(f->be, f->exact);
     }
     if (f->X != NULL) {
         o->points_free(f->be, f->X);
@@ -670,6 +717,7 @@ int fit_run(struct backend *be, const struct job_spec *spec, const struct fit_in
         .control = control,
         .restricted = spec->centers.method != NULL,
         .vectors = DTYPE_F64,
+        .result.precision = spec->precision,
     };
     if (spec->precision == PRECISION_FLOAT32 && !f.restricted) {
         f.vectors = DTYPE_F32; /* normal equations lose too many digits in float32 */

@@ -13,6 +13,8 @@ struct fit_result {
     struct solve_outcome outcome;
     const char *solver;         /* static names */
     const char *preconditioner; /* "" when none */
+    enum precision precision; /* of the solve: the job's own or our choice, and float64 where mixed
+                                 precision did not get far enough */
     int64_t rank;
     double regularization; /* a row: the job's own, or what its search found */
     double ridge;          /* absolute */

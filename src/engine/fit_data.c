@@ -39,7 +39,7 @@ static int resolve(const struct job_spec *spec, struct fit_data *f, struct err *
     if (r == 0) {
         r = split_make(spec, &f->columns, f->train, f->tested, &f->split, err);
     }
-    f->dtype = spec->precision == PRECISION_FLOAT64 ? DTYPE_F64 : DTYPE_F32;
+    f->dtype = spec->precision == PRECISION_FLOAT32 ? DTYPE_F32 : DTYPE_F64;
     f->n = f->split.n;
     f->m = f->split.m;
     f->d = f->columns.d;

@@ -1,6 +1,6 @@
 /*
- * The numbers of a fit: rows split, features standardised in the precision of the points, targets
- * centered and scaled (or one centered 0/1 column a class), test rows beside them.
+ * The numbers of a fit: rows split, features standardised (in float64 but for float32 jobs),
+ * targets centered and scaled (or one centered 0/1 column a class), test rows beside them.
  */
 #pragma once
 

@@ -12,6 +12,7 @@ struct json *fit_result_to_json(const struct fit_result *r)
     } else {
         json_set(j, "rank", json_new_null());
     }
+    json_set_string(j, "precision", precision_name(r->precision));
     json_set_int(j, "iterations", r->outcome.iterations);
     json_set_number(j, "relative_residual", r->outcome.relative_residual);
     json_set_number(j, "relative_residual_bound", r->outcome.relative_residual_bound);

@@ -6,7 +6,7 @@
  *   feature_mean   [d]     float64   feature_scale  [d]
  *   target_mean    [t]     float64   target_scale   [t]
  *   bandwidths     [d]     float64   only where the kernel has one bandwidth a feature
- *   centers        [m, d]  float32 or float64: standardised points, in the precision of the solve
+ *   centers        [m, d]  float32 or float64: standardised points; float32 for float32 jobs
  *
  * and metadata "model": kernel and its parameters, task, names, class labels, as JSON text.
  *

@@ -367,7 +367,7 @@ static int worse_than_nothing(double residual, struct err *err)
 }
 
 /* Coefficients into A, the certificate, the metrics. Returns the reason, corrected by what the
- * certificate says. */
+ * certificate says, or 0: the solver knows how to go on. */
 static int conclude(struct drive *d, int reason, const struct kernel *kernel,
                     const struct rows *host, struct certificate *ret, struct err *err)
 {
@@ -385,6 +385,13 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     if (r == 0 && reason == REASON_BREAKDOWN && found.residual > 1) {
         return worse_than_nothing(found.residual, err);
     }
+    const bool reached = found.residual <= certificate_slack * d->limits->tolerance;
+    if (r == 0 && reason == REASON_CONVERGED && !reached) {
+        reason = d->ops->refuse != NULL ? d->ops->refuse(d->solver, err) : REASON_STAGNATED;
+        if (reason <= 0) {
+            return reason;
+        }
+    }
     if (r == 0 && d->evaluator != NULL) {
         r = evaluate(d, err);
     }
@@ -395,18 +402,18 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     report(d, "saving", true); /* the metrics of the coefficients that are handed out */
     *ret = found;
     d->model = true;
-    const bool reached = found.residual <= certificate_slack * d->limits->tolerance;
-    return reason == REASON_CONVERGED && !reached ? REASON_STAGNATED : reason;
+    return reason;
 }
 
 static int drive(struct drive *d, const struct solver_options *options, const struct kernel *kernel,
                  const struct rows *host, struct certificate *ret, struct err *err)
 {
     int r = set_up(d, options, err);
-    if (r == 0) {
+    while (r == 0) {
         r = iterate(d, err);
-    }
-    if (r > 0 && reason_gives_model((enum reason)r)) {
+        if (r < 0 || !reason_gives_model((enum reason)r)) {
+            break;
+        }
         if (!d->at.usable) {
             r = without_coefficients(d, r, err);
         } else if (cancelled(d)) {

@@ -44,6 +44,12 @@ struct problem {
     struct backend *be;
     const struct restricted *restricted; /* NULL: the full problem */
     const struct points *X; /* n points, in the precision of the operator; NULL: restricted */
+    /* In mixed precision the same points in float64: what the residual is measured with, and, from
+     * the moment on when `widened` is called (where it is not NULL), what a solver multiplies with
+     * because X does not get it further. NULL: there is nothing better than X. */
+    const struct points *exact;
+    int (*widened)(void *context, struct err *err);
+    void *widened_context;
     int64_t n, t;
     int64_t d;               /* features, for estimates of the cost */
     double ridge;            /* absolute: n * lambda */
@@ -99,6 +105,9 @@ struct solver_ops {
     /* The present coefficients into A (problem_size x t, of the problem's dtype). Any time after
      * setup. */
     int (*coef)(struct solver *s, const struct mat *A, struct err *err);
+    /* (optional) After CONVERGED: the certificate finds the tolerance missed. 0: the solver makes
+     * up for it in steps to come. Positive: it cannot, and this is the reason to end with. */
+    int (*refuse)(struct solver *s, struct err *err);
     /* What a solver set up for the same problem needs to go on from here to the same bits. save may
      * be called whenever the last report was usable or savable; load once, straight after setup,
      * and the steps that follow build what follows from the problem alone before they go on. A

@@ -9,6 +9,7 @@ static const char *const precision_names[] = {
     [PRECISION_FLOAT64] = "float64",
     [PRECISION_FLOAT32] = "float32",
     [PRECISION_MIXED] = "mixed",
+    [PRECISION_AUTO] = "auto",
 };
 
 const char *precision_name(enum precision p)

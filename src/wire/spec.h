@@ -28,7 +28,9 @@
 
 enum spec_test { SPEC_TEST_FRACTION, SPEC_TEST_DATASET, SPEC_TEST_MASK };
 enum spec_bandwidth { SPEC_BANDWIDTH_MEDIAN, SPEC_BANDWIDTH_SCALAR, SPEC_BANDWIDTH_PER_FEATURE };
-enum precision { PRECISION_FLOAT64, PRECISION_FLOAT32, PRECISION_MIXED };
+/* Mixed: the solver's products with float32 kernel values, all the rest in float64. Auto: the
+ * engine's choice, by solver and kernel. */
+enum precision { PRECISION_FLOAT64, PRECISION_FLOAT32, PRECISION_MIXED, PRECISION_AUTO };
 const char *precision_name(enum precision p);
 
 struct job_spec {
@@ -89,7 +91,7 @@ struct job_spec {
         char model[SPEC_NAME_MAX + 1]; /* "": none */
         int64_t version;               /* 0: the newest */
     } warm_start;
-    enum precision precision;   /* default float64 */
+    enum precision precision;   /* default auto */
     int64_t kernel_cache_bytes; /* of kernel values to keep, at most; or SPEC_CACHE_AUTO */
     char device[16];            /* "auto", "cpu", "cuda", "cuda:N" */
     int64_t seed;               /* 0 .. 2^53 */

@@ -11,7 +11,7 @@
 #include "wire/spec_parts.h"
 
 static const char *const task_choices[] = {"auto", "regression", "classification", NULL};
-static const char *const precision_choices[] = {"float64", "float32", "mixed", NULL};
+static const char *const precision_choices[] = {"auto", "float64", "float32", "mixed", NULL};
 
 /* Far beyond use, and n times it is a number for every n. */
 #define REGULARIZATION_MAX 1e100
@@ -40,8 +40,12 @@ static const struct param_def scalar_params[] = {
         .key = "precision",
         .type = PARAM_CHOICE,
         .choices = precision_choices,
-        .fallback = "\"float64\"",
-        .help = "Arithmetic of the solve.",
+        .fallback = "\"auto\"",
+        .help = "Arithmetic of the solve. mixed: the solver's products take float32 kernel values, "
+                "everything else is float64, the model included; pcg refines with float64 "
+                "residuals, and goes on in float64 where float32 cannot reach the tolerance. It "
+                "keeps the features in both. auto: mixed for pcg with kernels of a distance, else "
+                "float64.",
     },
     {
         .key = "kernel_cache_bytes",

@@ -26,9 +26,13 @@ void fixture_init(struct fixture *f, struct backend *be, const struct fixture_sp
     f->Y = host_normal(&rng, f->n * f->t);
     host_round(f->Y, f->n * f->t, spec->vectors);
     must(be->ops->points_new(be, &f->kernel, spec->points, &f->host, &f->points, &err));
+    if (spec->points == DTYPE_F32 && spec->vectors == DTYPE_F64) {
+        must(be->ops->points_new(be, &f->kernel, DTYPE_F64, &f->host, &f->exact, &err));
+    }
     f->problem = (struct problem){
         .be = be,
         .X = f->points,
+        .exact = f->exact,
         .n = f->n,
         .t = f->t,
         .d = f->d,
@@ -45,6 +49,9 @@ void fixture_deinit(struct fixture *f)
 {
     f->be->ops->mat_free(f->be, &f->A);
     f->be->ops->mat_free(f->be, &f->problem.Y);
+    if (f->exact != NULL) {
+        f->be->ops->points_free(f->be, f->exact);
+    }
     f->be->ops->points_free(f->be, f->points);
     mem_free(f->X);
     mem_free(f->Y);

@@ -17,6 +17,7 @@ struct fixture {
     struct rows host;
     double *Y; /* [n, t] column-major, rounded to the vectors' precision */
     struct points *points;
+    struct points *exact; /* in mixed precision: the problem's exact points, else NULL */
     struct problem problem;
     struct mat A; /* the answer goes here */
 };

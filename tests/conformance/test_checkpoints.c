@@ -113,15 +113,20 @@ static void interrupt(struct fixture *f, const struct method *m, int64_t at,
 }
 
 struct variant {
+    enum kernel_id kernel;
     enum dtype points, vectors;
+    double lambda;
     bool warm;
 };
 
+/* In the last one pcg with rpcholesky goes over to products in float64 on its way. */
 static const struct variant variants[] = {
-    {DTYPE_F64, DTYPE_F64, false},
-    {DTYPE_F64, DTYPE_F64, true},
-    {DTYPE_F32, DTYPE_F64, false},
-    {DTYPE_F32, DTYPE_F32, false},
+    {KERNEL_MATERN32, DTYPE_F64, DTYPE_F64, 1e-6, false},
+    {KERNEL_MATERN32, DTYPE_F64, DTYPE_F64, 1e-6, true},
+    {KERNEL_MATERN32, DTYPE_F32, DTYPE_F32, 1e-6, false},
+    {KERNEL_MATERN32, DTYPE_F32, DTYPE_F64, 1e-6, false},
+    {KERNEL_MATERN32, DTYPE_F32, DTYPE_F64, 1e-6, true},
+    {KERNEL_GAUSSIAN, DTYPE_F32, DTYPE_F64, 1e-10, false}, /* for pcg alone */
 };
 
 /* Iterations after which it is interrupted. */
@@ -129,13 +134,13 @@ static const int64_t moments[] = {0, 1, 2, 7, 31, 50, 51};
 
 static void check_method(struct backend *be, const struct method *m, const struct variant *v)
 {
-    const struct fixture_spec spec = {.kernel = KERNEL_MATERN32,
+    const struct fixture_spec spec = {.kernel = v->kernel,
                                       .points = v->points,
                                       .vectors = v->vectors,
                                       .n = 110,
                                       .d = 3,
                                       .t = 2,
-                                      .lambda = 1e-6,
+                                      .lambda = v->lambda,
                                       .seed = 3};
     struct fixture f;
     fixture_init(&f, be, &spec);
@@ -143,6 +148,9 @@ static void check_method(struct backend *be, const struct method *m, const struc
     f.problem.start = v->warm ? &start : NULL;
     struct run straight = run_begin(&f, m);
     run_until(&straight, ITERATIONS_MAX);
+    if (m->precond != NULL && strcmp(m->precond, "rpcholesky") == 0) {
+        assert_true((v->lambda < 1e-6) == (straight.at.note != NULL));
+    }
     double *last = run_coef(&straight);
     for (size_t k = 0; k < sizeof(moments) / sizeof(moments[0]); k++) {
         interrupt(&f, m, moments[k], &straight, last);
@@ -163,7 +171,9 @@ static void test_same_bits(void **state)
         assert_true((ops->save == NULL) == (ops->load == NULL));
         if (ops->save != NULL) {
             for (size_t v = 0; v < sizeof(variants) / sizeof(variants[0]); v++) {
-                check_method(*state, &methods[i], &variants[v]);
+                if (variants[v].lambda >= 1e-6 || strcmp(methods[i].solver, "pcg") == 0) {
+                    check_method(*state, &methods[i], &variants[v]);
+                }
             }
             checked++;
         }

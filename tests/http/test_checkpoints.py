@@ -20,7 +20,7 @@ def spec_of(api, n=3000, solver=PLAIN, **more):
     X, y = data.regression(n, d=6, seed=99)
     return {"dataset": api.upload_npz(X, y), "solver": solver, "stop": STOP,
             "kernel": {"name": "gaussian", "bandwidth": 3.0}, "regularization": 1e-13,
-            "test": {"fraction": 0}, **more}
+            "precision": "float64", "test": {"fraction": 0}, **more}
 
 
 def digest(api, model):

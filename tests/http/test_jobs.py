@@ -38,7 +38,7 @@ def test_model_and_dataset_are_enough(api, name):
     assert spec["regularization"] == 1e-6 and spec["test"] == {"fraction": 0.2}
     assert spec["standardize"] == {"features": True, "target": True}
     assert spec["kernel"]["name"] == "auto" and spec["kernel"]["bandwidth"] == "median"
-    assert spec["solver"]["name"] == "auto" and spec["precision"] == "float64"
+    assert spec["solver"]["name"] == "auto" and spec["precision"] == "auto"
     assert spec["stop"] == {"tolerance": 1e-6, "max_iterations": 1000, "time_budget_s": None}
     assert (spec["seed"], spec["priority"], spec["max_attempts"]) == (0, 0, 3)
 
@@ -179,6 +179,27 @@ def test_every_solver_finds_the_same_model(api, name, solver):
     found = api.predict(name, X[:50]).json()["predictions"]
     reference = data.Ridge(X, y, "gaussian", 2.0, 1e-4).predict(X[:50])
     np.testing.assert_allclose(found, reference, rtol=1e-8)
+
+
+def test_precision_left_open(api, name):
+    """A small ridge: float32 kernel values alone would not reach the tolerance."""
+    X, y = data.regression(500, seed=8)
+    dataset = api.upload_npz(X, y)
+    common = {"kernel": {"name": "gaussian", "bandwidth": 2.0}, "regularization": 1e-7, "test": {"fraction": 0}}
+    chosen = {"pcg": "mixed", "cholesky": "float64"}
+    for solver, precision in chosen.items():
+        job = api.train(name, dataset, solver=solver, **common)
+        assert (job["reason"], job["spec"]["precision"]) == ("converged", "auto")
+        assert job["result"]["relative_residual"] <= 1.01e-6
+        assert job["result"]["precision"] == precision
+        version = api.get(f"/v1/models/{name}/versions/{job['model_version']}").json()
+        assert version["description"]["precision"] == "float64"
+        assert version["description"]["result"]["precision"] == precision
+        events = api.get(f"/v1/jobs/{job['id']}/events").text
+        assert f"Precision chosen for {solver}: {precision}." in events
+        found = api.predict(name, X[:50]).json()["predictions"]
+        reference = data.Ridge(X, y, "gaussian", 2.0, 1e-7).predict(X[:50])
+        np.testing.assert_allclose(found, reference, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("precision", ["float32", "mixed"])

@@ -68,7 +68,7 @@ static void test_defaults(void **state)
     assert_same_bits(s->stop.tolerance, 1e-6);
     assert_int_equal(s->stop.max_iterations, 1000);
     assert_true(isinf(s->stop.time_budget_s));
-    assert_int_equal(s->precision, PRECISION_FLOAT64);
+    assert_int_equal(s->precision, PRECISION_AUTO);
     assert_int_equal(s->kernel_cache_bytes, SPEC_CACHE_AUTO);
     assert_string_equal(s->warm_start.model, "");
     assert_string_equal(s->device, "auto");

@@ -9,7 +9,8 @@
  *     omega = z'r         eta = omega / p'v    gamma = omega_new / omega
  *
  * Cost of a step: n^2 kernel values, n^2 t multiplications, one application of the preconditioner.
- * Memory: 5 n t numbers and the preconditioner.
+ * Memory: 5 n t numbers and the preconditioner; in mixed precision 2 n t float32 numbers and the
+ * points in float64 besides.
  *
  * Beyond the paper:
  *   - Every `residual_every` iterations, and before a column may count as converged, the recursive
@@ -25,6 +26,23 @@
  *   - Given coefficients to begin with, the first step takes R = Y - M B for them; a column that
  *     they leave with more than |Y_j| begins with B_j = 0 all the same.
  *
+ * In mixed precision (the problem has exact points) products take float32 kernel values and float32
+ * vectors, all else is float64, and residuals that count are measured with float64 kernel values,
+ * which costs two to three such products. So the drift is estimated from some rows first (drift.h):
+ * whenever the residual has halved, every `residual_every` iterations, and before a column counts
+ * as converged. Then
+ *   - a column is frozen when residual and drift together are within the tolerance;
+ *   - when the drift exceeds a fiftieth of some residual, all are replaced by the true ones, and a
+ *     column whose drift exceeds a twentieth starts again: iterative refinement or, while the drift
+ *     is small enough to keep the direction, the residual replacement of van der Vorst and Ye (SIAM
+ *     J. Sci. Comput. 22, 2000). A direction kept with more drift than that makes the iteration
+ *     crawl.
+ *   - when a column has to start again with more than three quarters of its smallest residual so
+ *     far, or the float32 matrix shows a direction of non-positive curvature, float32 has given
+ * what it can: the iteration goes on from there with the exact points, as in float64. A certificate
+ * that finds what the sample missed makes the drift be measured on all rows from then on. The
+ * preconditioner is always made from the exact points: it takes few kernel values.
+ *
  * Between two steps the iteration is B, R, P and a few numbers a column: the content of a
  * checkpoint. The preconditioner follows from the seed and is built again, but for one that wants
  * to be kept (precond.h).
@@ -33,16 +51,26 @@
 
 #include "base/mem.h"
 #include "engine/memory.h"
+#include "engine/methods/drift.h"
 #include "engine/methods/methods.h"
 
-enum { STALE_CHECKS = 3, ARRAYS = 9 };
+enum { STALE_CHECKS = 3, ARRAYS = 10 };
 
 static const double restart_drift = 0.5;
 static const double noise_drift = 0.1;
 static const double improvement = 0.9;
 
+/* Of mixed precision: */
+static const double look_fall = 0.5;
+static const double replace_drift = 0.02;
+static const double anew_drift = 0.05;
+static const double refinement = 0.75; /* the most that a new beginning may leave */
+
 struct solver {
     struct problem p;
+    struct problem best_points; /* what the preconditioner is made from */
+    const struct points *X;     /* what products are taken with */
+    struct drift drift;         /* in mixed precision */
     double tolerance;
     int64_t residual_every;
     const struct precond_ops *precond;
@@ -53,14 +81,18 @@ struct solver {
     bool resumed; /* from a checkpoint with directions: P is made already */
     bool given;   /* B holds somebody's coefficients although no iteration was done */
     int64_t iteration;
-    int64_t since_check; /* iterations since the residual was last replaced */
+    int64_t since_check; /* iterations since the residual was last looked at or replaced */
+    double looked;       /* the largest relative residual then */
     int stale_checks;
+    bool wide;        /* products are with the exact points now */
+    bool strict;      /* a certificate was missed: no estimates of the drift any more */
     int ended;        /* a positive reason, or 0 */
     bool *frozen;     /* [t] the true residual reached the tolerance */
     double *arrays;   /* [ARRAYS t], the owner of those below, each [t] */
     double *norm;     /* |Y_j|, 0 counts as converged */
     double *relative; /* |R_j| / |Y_j| */
     double *best;     /* smallest true relative residual so far */
+    double *away;     /* estimated drift */
     double *omega;
     double *eta;
     double *gamma;
@@ -68,21 +100,43 @@ struct solver {
     double *one;
     double *work;
     struct mat B, R, Z, P, V;
+    struct mat P32, V32; /* in mixed precision */
 };
+
+static const char widened_note[] =
+    "Float32 kernel values do not get the residual any further: the iteration goes on with float64 "
+    "ones, which take longer. `precision` \"float64\" would begin with them.";
+
+/* Products are in float32 while there is something better. */
+static bool narrow(const struct solver *s)
+{
+    return s->p.exact != NULL && !s->wide;
+}
 
 static void teardown(struct solver *s)
 {
     if (s == NULL) {
         return;
     }
-    struct mat *const matrices[] = {&s->B, &s->R, &s->Z, &s->P, &s->V};
-    for (int i = 0; i < 5; i++) {
+    struct mat *const matrices[] = {&s->B, &s->R, &s->Z, &s->P, &s->V, &s->P32, &s->V32};
+    for (int i = 0; i < 7; i++) {
         s->p.be->ops->mat_free(s->p.be, matrices[i]);
     }
+    drift_deinit(&s->drift);
     s->precond->teardown(s->M);
     mem_free(s->frozen);
     mem_free(s->arrays);
     mem_free(s);
+}
+
+static int allocate_mixed(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    int r = p->be->ops->mat_new(p->be, DTYPE_F32, p->n, p->t, &s->P32, err);
+    if (r == 0) {
+        r = p->be->ops->mat_new(p->be, DTYPE_F32, p->n, p->t, &s->V32, err);
+    }
+    return r == 0 ? drift_init(&s->drift, p, err) : r;
 }
 
 static int allocate(struct solver *s, struct err *err)
@@ -94,16 +148,16 @@ static int allocate(struct solver *s, struct err *err)
         return err_no_memory(err);
     }
     double **const members[ARRAYS] = {&s->norm,  &s->relative, &s->best, &s->omega, &s->eta,
-                                      &s->gamma, &s->dots,     &s->one,  &s->work};
+                                      &s->gamma, &s->dots,     &s->one,  &s->work,  &s->away};
     for (int i = 0; i < ARRAYS; i++) {
         *members[i] = s->arrays + i * p->t;
     }
     struct mat *const matrices[] = {&s->B, &s->R, &s->Z, &s->P, &s->V};
-    int r = memory_check_matrix(p->be, p->n, 5 * p->t, p->dtype, "solver `pcg`", err);
+    int r = memory_check_matrix(p->be, p->n, 6 * p->t, p->dtype, "solver `pcg`", err);
     for (int i = 0; r == 0 && i < 5; i++) {
         r = p->be->ops->mat_new(p->be, p->dtype, p->n, p->t, matrices[i], err);
     }
-    return r;
+    return r == 0 && p->exact != NULL ? allocate_mixed(s, err) : r;
 }
 
 /* B = 0, R = Y. */
@@ -133,6 +187,13 @@ static int setup(const struct problem *p, const struct solver_options *options, 
         return err_no_memory(err);
     }
     s->p = *p;
+    s->best_points = *p;
+    if (p->exact != NULL) {
+        s->best_points.X = p->exact;
+        s->best_points.points_dtype = DTYPE_F64;
+    }
+    s->X = p->X;
+    s->looked = 1.0;
     s->tolerance = options->tolerance;
     s->residual_every = param_int(&options->params, "residual_every");
     s->precond = options->precond;
@@ -142,7 +203,7 @@ static int setup(const struct problem *p, const struct solver_options *options, 
         r = initialise(s, err);
     }
     if (r == 0) {
-        r = s->precond->setup(p, &options->precond_params, &s->M, err);
+        r = s->precond->setup(&s->best_points, &options->precond_params, &s->M, err);
     }
     if (r < 0) {
         teardown(s);
@@ -202,16 +263,41 @@ static int next_directions(struct solver *s, struct err *err)
     return o->col_axpby(p->be, s->one, &s->Z, s->gamma, &s->P, err);
 }
 
+/* V = M P through float32. */
+static int narrow_product(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    const struct backend_ops *o = p->be->ops;
+    const struct view all = view_all(s->X, p->n);
+    for (int64_t j = 0; j < p->t; j++) {
+        s->work[j] = p->ridge;
+        s->one[j] = 1.0;
+    }
+    int r = o->copy(p->be, &s->P, &s->P32, err);
+    if (r == 0) {
+        r = o->kmv(p->be, all, all, 1.0, &s->P32, 0.0, &s->V32, err);
+    }
+    if (r == 0) {
+        r = o->copy(p->be, &s->V32, &s->V, err);
+    }
+    return r == 0 ? o->col_axpby(p->be, s->work, &s->P, s->one, &s->V, err) : r;
+}
+
+/* V = M P. */
+static int own_product(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    const struct view all = view_all(s->X, p->n);
+    const int r = p->be->ops->copy(p->be, &s->P, &s->V, err);
+    return r == 0 ? p->be->ops->kmv(p->be, all, all, 1.0, &s->P, p->ridge, &s->V, err) : r;
+}
+
 /* V = M P, eta = omega / p'v. */
 static int product(struct solver *s, struct err *err)
 {
     const struct problem *p = &s->p;
     const struct backend_ops *o = p->be->ops;
-    const struct view all = view_all(p->X, p->n);
-    int r = o->copy(p->be, &s->P, &s->V, err);
-    if (r == 0) {
-        r = o->kmv(p->be, all, all, 1.0, &s->P, p->ridge, &s->V, err);
-    }
+    int r = narrow(s) ? narrow_product(s, err) : own_product(s, err);
     if (r == 0) {
         r = o->col_dots(p->be, &s->P, &s->V, s->dots, err);
     }
@@ -223,10 +309,10 @@ static int product(struct solver *s, struct err *err)
         if (s->frozen[j]) {
             continue;
         }
-        if (!isfinite(s->dots[j])) {
+        if (!isfinite(s->dots[j]) && !narrow(s)) {
             return diverged(err);
         }
-        if (s->dots[j] <= 0) {
+        if (!isfinite(s->dots[j]) || s->dots[j] <= 0) {
             return REASON_BREAKDOWN;
         }
         s->eta[j] = s->omega[j] / s->dots[j];
@@ -279,7 +365,7 @@ static int replace_residual(struct solver *s, struct err *err)
 {
     const struct problem *p = &s->p;
     const struct backend_ops *o = p->be->ops;
-    const struct view all = view_all(p->X, p->n);
+    const struct view all = view_all(p->exact != NULL ? p->exact : p->X, p->n);
     for (int64_t j = 0; j < p->t; j++) {
         s->work[j] = -p->ridge;
         s->one[j] = 1.0;
@@ -304,6 +390,46 @@ static int replace_residual(struct solver *s, struct err *err)
     return r == 0 ? o->copy(p->be, &s->Z, &s->R, err) : r;
 }
 
+static double largest_residual(const struct solver *s)
+{
+    double largest = 0;
+    for (int64_t j = 0; j < s->p.t; j++) {
+        largest = fmax(largest, s->frozen[j] ? 0.0 : s->relative[j]);
+    }
+    return largest;
+}
+
+/* From here on with the exact points. R is true, and every column starts anew: from B_j = 0 where
+ * float32 made it worse than that. */
+static int widen(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    const struct backend_ops *o = p->be->ops;
+    s->wide = true;
+    s->X = p->exact;
+    s->stale_checks = 0;
+    for (int64_t j = 0; j < p->t; j++) {
+        const bool worse = !s->frozen[j] && !(s->relative[j] < 1.0);
+        s->omega[j] = 0;
+        s->one[j] = worse ? 0.0 : 1.0;
+        s->gamma[j] = worse ? 1.0 : 0.0;
+        s->work[j] = 0.0;
+        s->relative[j] = worse ? 1.0 : s->relative[j];
+    }
+    int r = o->col_axpby(p->be, s->work, &p->Y, s->one, &s->B, err);
+    if (r == 0) {
+        r = o->col_axpby(p->be, s->gamma, &p->Y, s->one, &s->R, err);
+    }
+    return r == 0 && p->widened != NULL ? p->widened(p->widened_context, err) : r;
+}
+
+/* A column must begin again without having got far since it did so last. */
+static bool exhausted(const struct solver *s, int64_t j, double drift)
+{
+    return narrow(s) && !s->frozen[j] && s->relative[j] > refinement * s->best[j] &&
+           drift > anew_drift * s->relative[j];
+}
+
 /* Replaces the residual, freezes what has converged, and answers CONVERGED, STAGNATED or 0. */
 static int check(struct solver *s, struct err *err)
 {
@@ -311,8 +437,7 @@ static int check(struct solver *s, struct err *err)
     if (r < 0) {
         return r;
     }
-    s->since_check = 0;
-    bool stale = true;
+    bool stale = true, widens = false;
     for (int64_t j = 0; j < s->p.t; j++) {
         if (s->frozen[j]) {
             continue;
@@ -323,19 +448,68 @@ static int check(struct solver *s, struct err *err)
         const double truth = sqrt(s->dots[j]), drift = sqrt(s->work[j]);
         s->relative[j] = truth / s->norm[j];
         s->frozen[j] = s->relative[j] <= s->tolerance;
-        if (drift > restart_drift * truth) {
+        if (drift > (narrow(s) ? anew_drift : restart_drift) * truth) {
             s->omega[j] = 0;
         }
         if (s->relative[j] < improvement * s->best[j] || drift <= noise_drift * truth) {
             stale = false;
         }
+        widens = widens || exhausted(s, j, drift / s->norm[j]);
         s->best[j] = fmin(s->best[j], s->relative[j]);
     }
-    s->stale_checks = stale ? s->stale_checks + 1 : 0;
+    s->since_check = 0;
+    s->looked = largest_residual(s);
+    s->stale_checks = stale && !narrow(s) ? s->stale_checks + 1 : 0;
     if (all_frozen(s)) {
         return REASON_CONVERGED;
     }
+    if (widens) {
+        return widen(s, err);
+    }
     return s->stale_checks >= STALE_CHECKS ? REASON_STAGNATED : 0;
+}
+
+/* In mixed precision: freezes what has converged for all that the sample shows, and checks where it
+ * shows too much drift. */
+static int look(struct solver *s, struct err *err)
+{
+    const int r = drift_estimate(&s->drift, &s->B, &s->R, s->away, err);
+    if (r < 0) {
+        return r;
+    }
+    bool drifted = false;
+    for (int64_t j = 0; j < s->p.t; j++) {
+        if (s->frozen[j]) {
+            continue;
+        }
+        const double drift = s->away[j] / s->norm[j];
+        s->frozen[j] = s->relative[j] + drift <= s->tolerance;
+        drifted = drifted || (!s->frozen[j] && !(drift <= replace_drift * s->relative[j]));
+    }
+    s->since_check = 0;
+    s->looked = largest_residual(s);
+    if (drifted) {
+        return check(s, err);
+    }
+    return all_frozen(s) ? REASON_CONVERGED : 0;
+}
+
+/* The residual is looked at when it is time to, and answered for as by check. */
+static int inspect(struct solver *s, struct err *err)
+{
+    const bool claimed = s->since_check >= s->residual_every || seems_converged(s);
+    if (narrow(s)) {
+        const bool due = claimed || largest_residual(s) <= look_fall * s->looked;
+        return !due ? 0 : s->strict ? check(s, err) : look(s, err);
+    }
+    return claimed ? check(s, err) : 0;
+}
+
+/* Where float32 made a matrix that is not positive definite, or overflowed. */
+static int recover(struct solver *s, struct err *err)
+{
+    const int r = check(s, err);
+    return r == 0 && narrow(s) ? widen(s, err) : r;
 }
 
 /* B = start, R = Y - M B; B_j = 0, R_j = Y_j where that is no worse. */
@@ -359,6 +533,7 @@ static int begin_warm(struct solver *s, struct err *err)
         s->best[j] = s->relative[j];
         s->frozen[j] = s->relative[j] <= s->tolerance;
     }
+    s->looked = largest_residual(s);
     if (r == 0) { /* What was not taken may be infinite: it is overwritten, never scaled. */
         r = o->col_axpby(p->be, s->work, &p->Y, s->one, &s->B, err);
     }
@@ -378,11 +553,11 @@ static int build(struct solver *s, struct err *err)
 static int iterate(struct solver *s, struct err *err)
 {
     int r = product(s, err);
-    if (r == 0) {
+    if (r == REASON_BREAKDOWN && narrow(s)) {
+        r = recover(s, err);
+    } else if (r == 0) {
         r = update(s, err);
-    }
-    if (r == 0 && (s->since_check >= s->residual_every || seems_converged(s))) {
-        r = check(s, err);
+        r = r == 0 ? inspect(s, err) : r;
     }
     return r == 0 ? next_directions(s, err) : r;
 }
@@ -406,6 +581,7 @@ static void describe(const struct solver *s, bool building, struct step_report *
         .usable = usable(s),
         .savable = s->precond->save != NULL,
         .rank = s->built ? s->precond->rank(s->M) : 0,
+        .note = s->wide ? widened_note : NULL,
     };
 }
 
@@ -432,14 +608,35 @@ static int coef(struct solver *s, const struct mat *A, struct err *err)
     return s->p.be->ops->copy(s->p.be, &s->B, A, err);
 }
 
+/* What the sample missed is measured on all rows. */
+static int refuse(struct solver *s, struct err *err)
+{
+    if (!narrow(s) || s->strict) {
+        return REASON_STAGNATED;
+    }
+    s->strict = true;
+    for (int64_t j = 0; j < s->p.t; j++) {
+        s->frozen[j] = s->norm[j] == 0;
+        s->omega[j] = 0;
+    }
+    int r = check(s, err);
+    if (r == 0 && s->built) {
+        r = next_directions(s, err);
+    }
+    r = r == REASON_CONVERGED ? REASON_STAGNATED : r; /* the certificate knows better */
+    s->ended = r > 0 ? r : 0;
+    return r;
+}
+
 /* ---- checkpoints ---- */
 
-enum { COUNTERS = 4, COLUMN_NUMBERS = 4 };
+enum { COUNTERS = 6, COLUMN_NUMBERS = 4 };
 
 static int save(const struct solver *s, struct state *to, struct err *err)
 {
     const int64_t t = s->p.t;
-    const int64_t counters[COUNTERS] = {s->iteration, s->since_check, s->stale_checks, s->ended};
+    const int64_t counters[COUNTERS] = {s->iteration, s->since_check, s->stale_checks,
+                                        s->ended,     s->wide,        s->strict};
     cleanup_mem double *columns = mem_array((size_t)t, COLUMN_NUMBERS * sizeof(double));
     if (columns == NULL) {
         return err_no_memory(err);
@@ -451,6 +648,7 @@ static int save(const struct solver *s, struct state *to, struct err *err)
         columns[3 * t + j] = s->frozen[j];
     }
     int r = state_put_ints(to, "counters", counters, COUNTERS, err);
+    r = r == 0 ? state_put_reals(to, "looked", &s->looked, 1, err) : r;
     r = r == 0 ? state_put_reals(to, "columns", columns, COLUMN_NUMBERS * t, err) : r;
     r = r == 0 ? state_put_mat(to, "B", s->p.be, &s->B, err) : r;
     r = r == 0 ? state_put_mat(to, "R", s->p.be, &s->R, err) : r;
@@ -464,13 +662,13 @@ static int save(const struct solver *s, struct state *to, struct err *err)
 }
 
 /* What save may have left. */
-static bool plausible(const int64_t *counters)
+static bool plausible(const struct solver *s, const int64_t *counters)
 {
     const int64_t ended = counters[3];
     const bool reason = ended == 0 || ended == REASON_CONVERGED || ended == REASON_STAGNATED ||
                         ended == REASON_BREAKDOWN;
     return reason && counters[0] >= 0 && counters[1] >= 0 && counters[2] >= 0 &&
-           counters[2] <= STALE_CHECKS;
+           counters[2] <= STALE_CHECKS && (counters[4] == 0 || s->p.exact != NULL);
 }
 
 /* A column has omega > 0 as soon as it has a direction. None has before the preconditioner of a
@@ -482,6 +680,7 @@ static void take_numbers(struct solver *s, const int64_t *counters, const double
     s->since_check = counters[1];
     s->stale_checks = (int)counters[2];
     s->ended = (int)counters[3];
+    s->strict = counters[5] != 0;
     for (int64_t j = 0; j < t; j++) {
         s->relative[j] = columns[j];
         s->best[j] = columns[t + j];
@@ -509,9 +708,10 @@ static int load(struct solver *s, const struct state *from, struct err *err)
         return err_no_memory(err);
     }
     int r = state_get_ints(from, "counters", counters, COUNTERS, err);
-    if (r == 0 && !plausible(counters)) {
+    if (r == 0 && !plausible(s, counters)) {
         r = err_set(err, ERR_CORRUPT, "The checkpoint's array \"counters\" is out of range.");
     }
+    r = r == 0 ? state_get_reals(from, "looked", &s->looked, 1, err) : r;
     r = r == 0 ? state_get_reals(from, "columns", columns, COLUMN_NUMBERS * t, err) : r;
     r = r == 0 ? state_get_mat(from, "B", s->p.be, &s->B, err) : r;
     r = r == 0 ? state_get_mat(from, "R", s->p.be, &s->R, err) : r;
@@ -520,6 +720,11 @@ static int load(struct solver *s, const struct state *from, struct err *err)
         take_numbers(s, counters, columns);
         s->warm = false;
         s->given = true;
+    }
+    if (r == 0 && counters[4] != 0) {
+        s->wide = true;
+        s->X = s->p.exact;
+        r = s->p.widened != NULL ? s->p.widened(s->p.widened_context, err) : 0;
     }
     return r == 0 && s->precond->load != NULL ? load_preconditioner(s, from, err) : r;
 }
@@ -530,6 +735,7 @@ const struct solver_ops solver_pcg_ops = {
     .setup = setup,
     .step = step,
     .coef = coef,
+    .refuse = refuse,
     .save = save,
     .load = load,
     .teardown = teardown,

@@ -1,0 +1,201 @@
+/* pcg in mixed precision: products in float32, residuals that count in float64. It reaches what
+ * float64 reaches, with float32 products while they help and float64 ones after that. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "conformance/solve_fixture.h"
+
+static int open_device(void **state)
+{
+    *state = device_open(1);
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    device_close(*state);
+    return 0;
+}
+
+static const struct fixture_spec smooth = {.kernel = KERNEL_GAUSSIAN,
+                                           .points = DTYPE_F32,
+                                           .vectors = DTYPE_F64,
+                                           .n = 600,
+                                           .d = 3,
+                                           .t = 2,
+                                           .lambda = 1e-7,
+                                           .seed = 5};
+static const double usual = 1e-6;
+
+/* What a solve let the world know. */
+struct witness {
+    int widened, warnings;
+};
+
+static int count_widened(void *context, struct err *err)
+{
+    (void)err;
+    ((struct witness *)context)->widened++;
+    return 0;
+}
+
+static void count_warnings(void *context, const char *level, const char *text)
+{
+    (void)text;
+    ((struct witness *)context)->warnings += strcmp(level, "warning") == 0;
+}
+
+static double stand_still(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+static int refusals;
+
+static int count_refusals(struct solver *s, struct err *err)
+{
+    refusals++;
+    return solver_find("pcg")->refuse(s, err);
+}
+
+static struct solve_outcome solve(struct fixture *f, const char *precond, double tolerance,
+                                  struct witness *w)
+{
+    *w = (struct witness){0};
+    f->problem.widened = count_widened;
+    f->problem.widened_context = w;
+    const struct solve_control control = {
+        .context = w, .now = stand_still, .message = count_warnings};
+    const struct solver_options options = options_make("pcg", precond, tolerance);
+    const struct solve_limits limits = {
+        .tolerance = tolerance, .max_iterations = 1000, .time_budget_s = INFINITY};
+    struct solver_ops pcg = *solver_find("pcg");
+    pcg.refuse = count_refusals;
+    refusals = 0;
+    struct solve_outcome out;
+    must(solve_run(&pcg, &f->problem, &options, &limits, &control, NULL, &f->kernel, &f->host,
+                   &f->A, &out, &err));
+    return out;
+}
+
+/* Float32 kernel values alone do not reach the tolerance; refined they do, without one product in
+ * float64 that is not for a residual. */
+static void test_refinement(void **state)
+{
+    static const char *const preconds[] = {"rpcholesky", "nystrom_uniform", "nystrom_gaussian"};
+    for (int k = 0; k < 3; k++) {
+        struct fixture f;
+        struct witness w;
+        fixture_init(&f, *state, &smooth);
+        f.problem.exact = NULL;
+        struct solve_outcome out = solve(&f, preconds[k], usual, &w);
+        assert_int_equal(out.reason, REASON_STAGNATED);
+        assert_true(out.relative_residual > 3 * usual);
+
+        f.problem.exact = f.exact;
+        out = solve(&f, preconds[k], usual, &w);
+        assert_int_equal(out.reason, REASON_CONVERGED);
+        assert_true(out.relative_residual <= 1.01 * usual);
+        assert_int_equal(w.widened, 0);
+        assert_int_equal(w.warnings, 0);
+        double *M = fixture_matrix(&f), *B = device_get(f.be, &f.A);
+        assert_close(host_residual(&f, M, B), out.relative_residual, 1e-4);
+        mem_free(B);
+        mem_free(M);
+        fixture_deinit(&f);
+    }
+}
+
+/* With so small a ridge float32's errors are larger than it: float64 takes over, once, and says so.
+ * Float64 from the start needs about as long. */
+static void test_fallback(void **state)
+{
+    static const double lambdas[] = {1e-10, 1e-11};
+    for (int k = 0; k < 2; k++) {
+        struct fixture f;
+        struct witness w;
+        struct fixture_spec spec = smooth;
+        spec.lambda = lambdas[k];
+        fixture_init(&f, *state, &spec);
+        struct solve_outcome out = solve(&f, "rpcholesky", usual, &w);
+        assert_int_equal(out.reason, REASON_CONVERGED);
+        assert_true(out.relative_residual <= 1.01 * usual);
+        assert_int_equal(w.widened, 1);
+        assert_int_equal(w.warnings, 1);
+
+        const int64_t iterations = out.iterations;
+        f.problem.X = f.exact;
+        f.problem.points_dtype = DTYPE_F64;
+        f.problem.exact = NULL;
+        out = solve(&f, "rpcholesky", usual, &w);
+        assert_int_equal(out.reason, REASON_CONVERGED);
+        assert_true(iterations <= 2 * out.iterations + 50);
+        fixture_deinit(&f);
+    }
+}
+
+/* Three rows far from all others, whose distances float32 gets quite wrong (here: they are moved),
+ * and of which the sample has none. The certificate sees them, and the solve goes on until it is
+ * content. */
+static void test_refused_by_the_certificate(void **state)
+{
+    struct fixture f;
+    struct witness w;
+    struct fixture_spec spec = smooth;
+    spec.n = 3000;
+    spec.seed = 2;
+    spec.t = 1;
+    spec.lambda = 1e-2;
+    fixture_init(&f, *state, &spec);
+    double *X = mem_dup(f.X, (size_t)(f.n * f.d) * sizeof(double));
+    for (int64_t k = 0; k < 3; k++) {
+        f.X[(f.n - 1 - k) * f.d] = 100 + (double)k;
+        X[(f.n - 1 - k) * f.d] = 100 + 1.2 * (double)k;
+    }
+    const struct rows moved = {.dtype = DTYPE_F64, .n = f.n, .d = f.d, .data = X};
+    f.be->ops->points_free(f.be, f.points);
+    f.be->ops->points_free(f.be, f.exact);
+    must(f.be->ops->points_new(f.be, &f.kernel, DTYPE_F32, &moved, &f.points, &err));
+    must(f.be->ops->points_new(f.be, &f.kernel, DTYPE_F64, &f.host, &f.exact, &err));
+    f.problem.X = f.points;
+    f.problem.exact = f.exact;
+    const struct solve_outcome out = solve(&f, "none", 1e-5, &w);
+    assert_int_equal(out.reason, REASON_CONVERGED);
+    assert_true(out.relative_residual <= 1.01 * 1e-5);
+    assert_int_equal(refusals, 1);
+    mem_free(X);
+    fixture_deinit(&f);
+}
+
+/* float32 overflows in the first product: float64 takes it from there. */
+static void test_overflow(void **state)
+{
+    struct fixture f;
+    struct witness w;
+    struct fixture_spec spec = smooth;
+    spec.kernel = KERNEL_POLYNOMIAL;
+    spec.n = 60;
+    spec.lambda = 1e80; /* as large as the values of the kernel */
+    fixture_init(&f, *state, &spec);
+    for (int64_t k = 0; k < f.n * f.d; k++) {
+        f.X[k] *= 0x1p34;
+    }
+    f.kernel.degree = 4;
+    f.be->ops->points_free(f.be, f.points);
+    f.be->ops->points_free(f.be, f.exact);
+    must(f.be->ops->points_new(f.be, &f.kernel, DTYPE_F32, &f.host, &f.points, &err));
+    must(f.be->ops->points_new(f.be, &f.kernel, DTYPE_F64, &f.host, &f.exact, &err));
+    f.problem.X = f.points;
+    f.problem.exact = f.exact;
+    const struct solve_outcome out = solve(&f, "none", usual, &w);
+    assert_int_equal(out.reason, REASON_CONVERGED);
+    assert_int_equal(w.widened, 1);
+    fixture_deinit(&f);
+}
+
+#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+
+TEST_MAIN(on_device(test_refinement), on_device(test_fallback),
+          on_device(test_refused_by_the_certificate), on_device(test_overflow))
