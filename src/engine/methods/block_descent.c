@@ -11,6 +11,15 @@ enum { STALE_CHECKS = 3, ARRAYS = 11, WINDOW = 10, KEPT = 6 };
 
 static const double improvement = 0.9;
 static const double noise_factor = 3.0;
+/* What `splits` counts, in multiplications, as measured on one core: a kernel value takes 2 d + 20
+ * in float32, twice that in float64; a row outside the block 500 and 100 a target to be listed and
+ * gathered, and 5 for each row of the block, because a product with listed rows fetches them one by
+ * one. */
+static const double value_cost = 20.0;
+static const double row_cost = 500.0;
+static const double gather_cost = 100.0;
+static const double listed_cost = 5.0;
+static const double split_margin = 2.0;
 /* So far beyond where it was, a residual is no rounding error and no transient of the momentum. */
 static const double grown = 1e8;
 
@@ -30,6 +39,7 @@ void block_descent_deinit(struct block_descent *d)
         d->p.be->ops->mat_free(d->p.be, matrices[i]);
     }
     d->frozen = mem_free(d->frozen);
+    d->order = mem_free(d->order);
     d->arrays = mem_free(d->arrays);
 }
 
@@ -39,7 +49,8 @@ static int allocate(struct block_descent *d, int64_t most, struct err *err)
     const size_t t = (size_t)p->t;
     d->frozen = mem_zarray(t, sizeof(*d->frozen));
     d->arrays = mem_zarray(t, ARRAYS * sizeof(double));
-    if (d->frozen == NULL || d->arrays == NULL) {
+    d->order = d->splits ? mem_array((size_t)p->n, sizeof(*d->order)) : NULL;
+    if (d->frozen == NULL || d->arrays == NULL || (d->splits && d->order == NULL)) {
         return err_no_memory(err);
     }
     double **const members[ARRAYS] = {&d->norm, &d->relative, &d->mean,  &d->bias,
@@ -113,6 +124,18 @@ static int begin(struct block_descent *d, struct err *err)
     return rc == 0 && d->accelerated ? o->copy(p->be, &d->E, &d->V, err) : rc;
 }
 
+/* Whether the b^2 kernel values that are saved outweigh what the other rows take: for blocks of a
+ * tenth of the rows and more, or points of many features. A device of its own would have to be sent
+ * the rows' numbers in every step. */
+static bool split_pays(const struct problem *p, int64_t rows)
+{
+    const double b = (double)rows, d = (double)p->d, t = (double)p->t, n = (double)p->n;
+    const double wide = p->dtype == DTYPE_F64 ? 2.0 : 1.0;
+    const double saved = wide * (2.0 * d + value_cost) * b * b;
+    const double spent = (row_cost + gather_cost * t + listed_cost * b) * n;
+    return p->be->isa != NULL && rows < p->n && saved > split_margin * spent;
+}
+
 int block_descent_init(struct block_descent *d, const struct problem *p, double tolerance,
                        int64_t most, int64_t pass, int64_t residual_every, bool accelerated,
                        struct err *err)
@@ -124,6 +147,7 @@ int block_descent_init(struct block_descent *d, const struct problem *p, double 
         .pass = pass,
         .check_every = pass * residual_every,
         .window = pass < WINDOW ? pass : WINDOW,
+        .splits = split_pays(p, most),
         .eps = p->dtype == DTYPE_F32 ? (double)FLT_EPSILON : DBL_EPSILON,
     };
     int rc = allocate(d, most, err);
@@ -193,26 +217,79 @@ static int absorb(struct block_descent *d, const double *slopes, struct err *err
     return 0;
 }
 
+/* order <- the rows outside the block, ascending, and those of the block behind them. */
+static void list_rest(struct block_descent *d, const int64_t *index, int64_t b)
+{
+    int64_t k = 0, row = 0;
+    for (int64_t i = 0; i < b; i++) {
+        for (; row < index[i]; row++) {
+            d->order[k++] = row;
+        }
+        row++;
+    }
+    for (; row < d->p.n; row++) {
+        d->order[k++] = row;
+    }
+    memcpy(d->order + k, index, (size_t)b * sizeof(*index));
+}
+
+/* G <- K(b,:) E - G, D <- G, Q <- E_b. */
+static int multiply_whole(struct block_descent *d, const int64_t *index, const struct mat *G,
+                          const struct mat *D, const struct mat *Q, struct err *err)
+{
+    const struct problem *p = &d->p;
+    const struct backend_ops *o = p->be->ops;
+    int rc = o->kmv(p->be, view_index(p->X, index, G->rows), view_all(p->X, p->n), 1.0, &d->E, -1.0,
+                    G, err);
+    if (rc == 0) {
+        rc = o->copy(p->be, G, D, err);
+    }
+    return rc == 0 ? gather(d, &d->E, index, Q, err) : rc;
+}
+
+/* The same with K(b,b) given; W is free between two checks. */
+static int multiply_split(struct block_descent *d, const int64_t *index, const struct mat *K_bb,
+                          const struct mat *G, const struct mat *D, const struct mat *Q,
+                          struct err *err)
+{
+    const struct problem *p = &d->p;
+    const struct backend_ops *o = p->be->ops;
+    const int64_t b = G->rows, others = p->n - b;
+    const struct mat rest = mat_rows(d->W, 0, others), mine = mat_rows(d->W, others, b);
+    const bool typed = K_bb->dtype == G->dtype;
+    list_rest(d, index, b);
+    int rc = o->gather_rows(p->be, &d->E, d->order, &d->W, err);
+    if (rc == 0) {
+        rc = o->copy(p->be, &mine, Q, err);
+    }
+    if (rc == 0) {
+        rc = o->kmv(p->be, view_index(p->X, index, b), view_index(p->X, d->order, others), 1.0,
+                    &rest, -1.0, G, err);
+    }
+    if (rc == 0 && typed) {
+        rc = o->gemm(p->be, false, false, 1.0, K_bb, &mine, 1.0, G, err);
+    }
+    if (rc == 0) {
+        rc = o->copy(p->be, G, D, err);
+    }
+    return rc == 0 && !typed ? o->gemm(p->be, false, false, 1.0, K_bb, Q, 1.0, D, err) : rc;
+}
+
 int block_descent_gradient(struct block_descent *d, const int64_t *index, int64_t b, double chance,
-                           const double *row_chances, struct mat *ret, struct err *err)
+                           const double *row_chances, const struct mat *K_bb, struct mat *ret,
+                           struct err *err)
 {
     const struct problem *p = &d->p;
     const struct backend_ops *o = p->be->ops;
     const struct mat G = mat_rows(d->G, 0, b), D = mat_rows(d->D, 0, b), Q = mat_rows(d->Q, 0, b);
+    int rc = o->gather_rows(p->be, &p->Y, index, &G, err);
+    if (rc == 0) {
+        rc = K_bb != NULL ? multiply_split(d, index, K_bb, &G, &D, &Q, err)
+                          : multiply_whole(d, index, &G, &D, &Q, err);
+    }
     for (int64_t j = 0; j < p->t; j++) {
         d->a[j] = p->ridge;
         d->b[j] = 1.0;
-    }
-    int rc = o->gather_rows(p->be, &p->Y, index, &G, err);
-    if (rc == 0) {
-        rc = o->kmv(p->be, view_index(p->X, index, b), view_all(p->X, p->n), 1.0, &d->E, -1.0, &G,
-                    err);
-    }
-    if (rc == 0) {
-        rc = o->copy(p->be, &G, &D, err);
-    }
-    if (rc == 0) {
-        rc = gather(d, &d->E, index, &Q, err);
     }
     if (rc == 0) {
         rc = o->col_axpby(p->be, d->a, &Q, d->b, &D, err);

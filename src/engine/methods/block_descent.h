@@ -32,8 +32,12 @@
  * product, eps |k| sqrt(n) |W_j|. -ERR_DIVERGED: infinity, NaN, or a
  * residual beyond 1e8 times both its column's best so far and |Y_j|.
  *
+ * K_bb is needed for P as well. Where it pays (`splits`) it is evaluated once, for both: G is then
+ * the product of K with the n - b other rows, whose part of E is gathered for it, and K_bb E_b.
+ *
  * Cost of a step beside the block's product with K: 4 n t numbers read and 2 n t written with
- * momentum, none without. Memory: 4 n t numbers and 40 b t bytes at most.
+ * momentum, none without; n t numbers gathered where it splits. Memory: 4 n t numbers and 40 b t
+ * bytes at most, and 8 n bytes where it splits.
  */
 #pragma once
 
@@ -47,6 +51,7 @@ struct block_descent {
     int64_t pass;        /* steps that touch n rows */
     int64_t check_every; /* steps */
     int64_t window;      /* steps the running mean looks back */
+    bool splits;         /* the caller is to hand K_bb to the gradient */
 
     int64_t iteration;
     int64_t since_check;   /* steps since the last true residual */
@@ -68,6 +73,7 @@ struct block_descent {
     double *slope;               /* sum of G_j'(V_j - E_j), not weighted */
     double *dots, *more, *a, *b; /* work */
 
+    int64_t *order; /* [n]: the rows outside the block, then those of the block; where it splits */
     struct mat E, V, W, R; /* n x t; V only with momentum */
     struct mat G;          /* most x t of the vectors' type */
     struct mat D, Q;       /* most x t float64 */
@@ -91,9 +97,12 @@ int block_descent_init(struct block_descent *d, const struct problem *p, double 
 void block_descent_deinit(struct block_descent *d); /* accepts zeroed, half-built */
 
 /* The block's gradient, b x t in float64; valid until the next call. `chance` is that of each of
- * the rows to be in this block: one for all (row_chances NULL), or each its own, [b]. */
+ * the rows to be in this block, ascending: one for all (row_chances NULL), or each its own, [b].
+ * K_bb: the block's kernel values in the vectors' type or float64, or NULL, if it does not split.
+ */
 int block_descent_gradient(struct block_descent *d, const int64_t *index, int64_t b, double chance,
-                           const double *row_chances, struct mat *ret, struct err *err);
+                           const double *row_chances, const struct mat *K_bb, struct mat *ret,
+                           struct err *err);
 /* One step with D, of the gradient's shape; then restarts and true residuals as they fall due.
  * 0, a reason to stop, or a negative error. */
 int block_descent_step(struct block_descent *d, const int64_t *index, const struct mat *D,

@@ -31,8 +31,9 @@ struct block_precond {
     int64_t r;
     bool damped;
     int64_t power_iterations;
-    double eps; /* of the kernel values */
-    int64_t b;  /* rows of the present block */
+    double eps;  /* of the kernel values */
+    int64_t b;   /* rows of the present block */
+    bool filled; /* H is its K_bb, by block_precond_fill */
     double rho;
     struct mat H;           /* most x most: K_bb, or its factor in float64 */
     struct mat omega;       /* most x r, orthonormal columns, float64 */
@@ -207,14 +208,26 @@ static struct mat leading(const struct mat *m, int64_t rows, int64_t cols)
     return mat_cols(mat_rows(*m, 0, rows), 0, cols);
 }
 
-/* H <- K_bb + shift I; *ret_diagonal is the largest k(x, x) of the block. */
+/* H <- K_bb + shift I. */
 static int fill_block(struct block_precond *m, const int64_t *index, double shift, struct err *err)
 {
     struct backend *be = m->p.be;
     const struct view rows = view_index(m->p.X, index, m->b);
     const struct mat H = leading(&m->H, m->b, m->b);
-    const int rc = be->ops->kblock(be, rows, rows, &H, err);
+    const int rc = m->filled ? 0 : be->ops->kblock(be, rows, rows, &H, err);
+    m->filled = false; /* a second time needs it afresh */
     return rc == 0 ? be->ops->add_diag(be, shift, &H, err) : rc;
+}
+
+int block_precond_fill(struct block_precond *m, const int64_t *index, int64_t b, struct mat *ret,
+                       struct err *err)
+{
+    m->b = b;
+    m->filled = false;
+    const int rc = fill_block(m, index, 0.0, err);
+    m->filled = rc == 0;
+    *ret = leading(&m->H, b, b);
+    return rc;
 }
 
 /* trace K_bb. */
@@ -469,11 +482,10 @@ static int smoothness(struct block_precond *m, double *ret, struct err *err)
     return rc;
 }
 
-int block_precond_build(struct block_precond *m, const int64_t *index, int64_t b,
-                        double *ret_smoothness, struct err *err)
+static int build(struct block_precond *m, const int64_t *index, double *ret_smoothness,
+                 struct err *err)
 {
     double trace = 0;
-    m->b = b;
     int rc = block_trace(m, index, &trace, err);
     if (rc == 0 && m->kind == BLOCK_CHOLESKY) {
         rc = build_cholesky(m, index, trace, err);
@@ -490,6 +502,15 @@ int block_precond_build(struct block_precond *m, const int64_t *index, int64_t b
         return 0;
     }
     return smoothness(m, ret_smoothness, err);
+}
+
+int block_precond_build(struct block_precond *m, const int64_t *index, int64_t b,
+                        double *ret_smoothness, struct err *err)
+{
+    m->b = b;
+    const int rc = build(m, index, ret_smoothness, err);
+    m->filled = false;
+    return rc;
 }
 
 int block_precond_trace(struct block_precond *m, double *ret, struct err *err)

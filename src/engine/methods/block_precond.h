@@ -46,6 +46,10 @@ struct block_precond *block_precond_free(struct block_precond *m); /* accepts NU
 enum block_kind block_precond_kind(const struct block_precond *m);
 int64_t block_precond_rank(const struct block_precond *m); /* of P - rho I; 0 for none */
 
+/* K_bb for the rows index[0 .. b-1], which differ: for the caller to look at until the build for
+ * the same rows, which begins with it instead of evaluating it again. */
+int block_precond_fill(struct block_precond *m, const int64_t *index, int64_t b, struct mat *ret,
+                       struct err *err);
 /* For the rows index[0 .. b-1], which differ. 0, REASON_BREAKDOWN where K_bb is not positive
  * semidefinite beyond rounding, or a negative error. *ret_smoothness is L; NULL: not wanted. */
 int block_precond_build(struct block_precond *m, const int64_t *index, int64_t b,

@@ -258,23 +258,21 @@ static double built_fraction(const struct solver *s)
     return s->sampling == SAMPLING_LEVERAGE ? 0.5 * (leverage_fraction(&s->scores) + tried) : tried;
 }
 
-/* P for a fresh block; one that holds all rows stays as it is. */
-static int next_block(struct solver *s, struct err *err)
-{
-    if (s->b == s->p.n && s->L > 0) {
-        return 0;
-    }
-    const int r = draw(s, err);
-    return r == 0 ? block_precond_build(s->P, s->index, s->b, &s->L, err) : r;
-}
-
 static int iterate(struct solver *s, struct err *err)
 {
-    struct mat D = {0};
-    int r = next_block(s, err);
+    const bool fresh = s->b < s->p.n || !(s->L > 0); /* one that holds all rows stays as it is */
+    struct mat D = {0}, K_bb = {0};
+    int r = fresh ? draw(s, err) : 0;
+    if (r == 0 && s->d.splits) {
+        r = block_precond_fill(s->P, s->index, s->b, &K_bb, err);
+    }
     if (r == 0) {
         r = block_descent_gradient(&s->d, s->index, s->b, (double)s->b / (double)s->p.n,
-                                   s->sampling == SAMPLING_LEVERAGE ? s->chances : NULL, &D, err);
+                                   s->sampling == SAMPLING_LEVERAGE ? s->chances : NULL,
+                                   s->d.splits ? &K_bb : NULL, &D, err);
+    }
+    if (r == 0 && fresh) {
+        r = block_precond_build(s->P, s->index, s->b, &s->L, err);
     }
     if (r == 0) {
         r = block_precond_apply(s->P, &D, err);

@@ -53,12 +53,13 @@ struct solver {
     struct problem problem;
     struct block_descent d;
     struct block_precond *P;
-    int64_t blocks;  /* B */
-    int64_t swept;   /* blocks whose L and trace are known */
-    int64_t current; /* the block P is for; -1: none */
-    int64_t *order;  /* [n]: block k has order[first(k)] .. order[first(k + 1) - 1], ascending */
-    double *L;       /* [B] */
-    double *chances; /* [B]: running sums of L_b^1/2 */
+    int64_t blocks;   /* B */
+    int64_t swept;    /* blocks whose L and trace are known */
+    int64_t current;  /* the block P is for; -1: none */
+    int64_t previous; /* the block of the last step; -1: none */
+    int64_t *order;   /* [n]: block k has order[first(k)] .. order[first(k + 1) - 1], ascending */
+    double *L;        /* [B] */
+    double *chances;  /* [B]: running sums of L_b^1/2 */
     double S, mu, gamma, beta;
     double traces; /* sum of trace P_b^-1 */
     int ended;     /* a positive reason, or 0 */
@@ -113,7 +114,7 @@ static int prepare(struct solver *s, const struct solver_options *options, bool 
     const struct param_set *params = &options->params;
     const int64_t n = s->problem.n, b = block_rows(n, param_get(params, "block_size"));
     s->blocks = (n + b - 1) / b;
-    s->current = -1;
+    s->current = s->previous = -1;
     s->rng = rng_new(s->problem.seed, RNG_SOLVER);
     s->order = mem_array((size_t)n, sizeof(*s->order));
     s->L = mem_array((size_t)s->blocks, sizeof(double));
@@ -126,7 +127,11 @@ static int prepare(struct solver *s, const struct solver_options *options, bool 
     int r =
         block_descent_init(&s->d, &s->problem, options->tolerance, most, s->blocks,
                            param_int(params, "residual_every"), accelerated && s->blocks > 1, err);
-    return r == 0 ? block_precond_new(&s->problem, params, most, &s->P, err) : r;
+    r = r == 0 ? block_precond_new(&s->problem, params, most, &s->P, err) : r;
+    if (r == 0 && block_precond_kind(s->P) == BLOCK_NONE) {
+        s->d.splits = false; /* K_bb is for the sweep alone */
+    }
+    return r;
 }
 
 static int setup(const struct problem *p, const struct solver_options *options, bool accelerated,
@@ -209,22 +214,36 @@ static int64_t draw(struct solver *s)
     return k;
 }
 
+/* The gradient of block k and P for it. The same block twice in a row needs no new P, and so no
+ * K_bb; what comes before decides, not whether P is there, which it is not after a checkpoint. */
+static int meet_block(struct solver *s, int64_t k, double chance, struct mat *ret, struct err *err)
+{
+    const int64_t *index = s->order + first(s, k), b = rows(s, k);
+    const bool splits = s->d.splits && k != s->previous;
+    struct mat K_bb = {0};
+    int r = splits ? block_precond_fill(s->P, index, b, &K_bb, err) : 0;
+    if (r == 0) {
+        r = block_descent_gradient(&s->d, index, b, chance, NULL, splits ? &K_bb : NULL, ret, err);
+    }
+    if (r == 0 && (splits || k != s->current)) {
+        r = block_precond_build(s->P, index, b, NULL, err);
+    }
+    s->current = s->previous = k;
+    return r;
+}
+
 static int iterate(struct solver *s, struct err *err)
 {
-    const int64_t k = draw(s), *index = s->order + first(s, k);
+    const int64_t k = draw(s);
     const double p = sqrt(s->L[k]) / s->S;
     struct mat D = {0};
-    int r = k == s->current ? 0 : block_precond_build(s->P, index, rows(s, k), NULL, err);
-    s->current = k;
-    if (r == 0) {
-        r = block_descent_gradient(&s->d, index, rows(s, k), p, NULL, &D, err);
-    }
+    int r = meet_block(s, k, p, &D, err);
     if (r == 0) {
         r = block_precond_apply(s->P, &D, err);
     }
     const struct block_step step = {
         .eta = 1.0 / s->L[k], .kick = s->beta * s->gamma / p, .beta = s->beta};
-    return r == 0 ? block_descent_step(&s->d, index, &D, step, err) : r;
+    return r == 0 ? block_descent_step(&s->d, s->order + first(s, k), &D, step, err) : r;
 }
 
 static int step(struct solver *s, struct step_report *ret, struct err *err)
@@ -255,11 +274,11 @@ static int coef(struct solver *s, const struct mat *A, struct err *err)
     return block_descent_coef(&s->d, A, err);
 }
 
-enum { DRAWS = 2 };
+enum { DRAWS = 3 };
 
 static int save(const struct solver *s, struct state *to, struct err *err)
 {
-    const int64_t draws[DRAWS] = {(int64_t)s->rng.position, s->ended};
+    const int64_t draws[DRAWS] = {(int64_t)s->rng.position, s->ended, s->previous};
     const int r = state_put_ints(to, "draws", draws, DRAWS, err);
     return r == 0 ? block_descent_save(&s->d, to, err) : r;
 }
@@ -271,11 +290,13 @@ static int load(struct solver *s, const struct state *from, struct err *err)
     if (r < 0) {
         return r;
     }
-    if (draws[0] < 0 || draws[1] < 0 || draws[1] >= REASON_COUNT_) {
+    if (draws[0] < 0 || draws[1] < 0 || draws[1] >= REASON_COUNT_ || draws[2] < -1 ||
+        draws[2] >= s->blocks) {
         return err_set(err, ERR_CORRUPT, "The state's array \"draws\" has numbers out of range.");
     }
     s->rng.position = (uint64_t)draws[0];
     s->ended = (int)draws[1];
+    s->previous = draws[2];
     return block_descent_load(&s->d, from, err);
 }
 
