@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "bench/centers.h"
 #include "bench/operator.h"
 #include "bench/options.h"
 #include "bench/solve.h"
@@ -31,8 +32,9 @@ static int run(const struct bench_options *o, struct err *err)
         return r;
     }
     cleanup_json struct json *report = NULL;
-    r = o->command == BENCH_OPERATOR ? operator_run(be, &o->product, &report, err)
-                                     : solve_run_order(be, &o->solve, &report, err);
+    r = o->command == BENCH_OPERATOR  ? operator_run(be, &o->product, &report, err)
+        : o->command == BENCH_CENTERS ? centers_run_order(be, &o->centers, &report, err)
+                                      : solve_run_order(be, &o->solve, &report, err);
     backend_close(be);
     return r == 0 ? print_line(report, err) : r;
 }

@@ -16,7 +16,12 @@ const char bench_usage[] =
     "    --save writes points, weights and product as a safetensors file.\n"
     "krr-bench solve --job ORDER.json [--trace FILE] [--device cpu] [--threads 0]\n"
     "    Runs one training order; one JSON line. --trace writes what every step reported, a JSON\n"
-    "    object a line.\n";
+    "    object a line.\n"
+    "krr-bench centers --job ORDER.json [--repeat 1] [--scores FILE] [--device cpu] [--threads 0]\n"
+    "    Times the selection of the order's centers, --repeat times with seeds that follow each\n"
+    "    other; one JSON line. --scores compares the leverage scores that they give with the "
+    "exact\n"
+    "    ones, which are computed and written to FILE where it does not exist yet: 8 n^2 bytes.\n";
 
 /* Flags by the number getopt_long returns. */
 enum flag {
@@ -38,6 +43,7 @@ enum flag {
     FLAG_THREADS,
     FLAG_JOB,
     FLAG_TRACE,
+    FLAG_SCORES,
     FLAG_HELP
 };
 
@@ -65,6 +71,16 @@ static const struct option operator_flags[] = {
 static const struct option solve_flags[] = {
     {"job", required_argument, NULL, FLAG_JOB},
     {"trace", required_argument, NULL, FLAG_TRACE},
+    {"device", required_argument, NULL, FLAG_DEVICE},
+    {"threads", required_argument, NULL, FLAG_THREADS},
+    {"help", no_argument, NULL, FLAG_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static const struct option centers_flags[] = {
+    {"job", required_argument, NULL, FLAG_JOB},
+    {"repeat", required_argument, NULL, FLAG_REPEAT},
+    {"scores", required_argument, NULL, FLAG_SCORES},
     {"device", required_argument, NULL, FLAG_DEVICE},
     {"threads", required_argument, NULL, FLAG_THREADS},
     {"help", no_argument, NULL, FLAG_HELP},
@@ -175,10 +191,13 @@ static int read_flag(int flag, const char *text, struct bench_options *o, struct
         o->isa = text;
         return 0;
     case FLAG_JOB:
-        o->solve.job = text;
+        o->solve.job = o->centers.job = text;
         return 0;
     case FLAG_TRACE:
         o->solve.trace = text;
+        return 0;
+    case FLAG_SCORES:
+        o->centers.scores = text;
         return 0;
     case FLAG_THREADS:
         r = read_integer("threads", text, 0, 1024, &threads, err);
@@ -218,11 +237,13 @@ static int read_command(const char *name, enum bench_command *ret, struct err *e
         *ret = BENCH_OPERATOR;
     } else if (name != NULL && strcmp(name, "solve") == 0) {
         *ret = BENCH_SOLVE;
+    } else if (name != NULL && strcmp(name, "centers") == 0) {
+        *ret = BENCH_CENTERS;
     } else if (name != NULL && strcmp(name, "--help") == 0) {
         *ret = BENCH_HELP;
     } else {
         return err_set(err, ERR_INVALID,
-                       "The first word is operator or solve; see krr-bench --help.");
+                       "The first word is operator, solve or centers; see krr-bench --help.");
     }
     return 0;
 }
@@ -239,7 +260,12 @@ int bench_options_read(int argc, char **argv, struct bench_options *ret, struct 
                     .repeat = 5},
     };
     int r = read_command(argc > 1 ? argv[1] : NULL, &o.command, err);
-    const struct option *flags = o.command == BENCH_SOLVE ? solve_flags : operator_flags;
+    const struct option *flags = o.command == BENCH_SOLVE     ? solve_flags
+                                 : o.command == BENCH_CENTERS ? centers_flags
+                                                              : operator_flags;
+    if (o.command == BENCH_CENTERS) {
+        o.product.repeat = 1;
+    }
     optind = 2;
     for (int c; r == 0 && o.command != BENCH_HELP &&
                 (c = getopt_long(argc, argv, "", flags, NULL)) != -1;) {
@@ -254,9 +280,10 @@ int bench_options_read(int argc, char **argv, struct bench_options *ret, struct 
     if (r == 0 && o.isa != NULL && strcmp(o.device, "cpu") != 0) {
         r = err_set(err, ERR_INVALID, "--isa belongs to --device cpu.");
     }
-    if (r == 0 && o.command == BENCH_SOLVE && o.solve.job == NULL) {
-        r = err_set(err, ERR_INVALID, "solve needs --job.");
+    if (r == 0 && o.command >= BENCH_SOLVE && o.solve.job == NULL) {
+        r = err_set(err, ERR_INVALID, "%s needs --job.", argv[1]);
     }
+    o.centers.repeat = o.product.repeat;
     if (r == 0) {
         *ret = o;
     }

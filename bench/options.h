@@ -8,7 +8,7 @@
 #include "engine/kernel.h"
 #include "wire/spec.h"
 
-enum bench_command { BENCH_HELP, BENCH_OPERATOR, BENCH_SOLVE };
+enum bench_command { BENCH_HELP, BENCH_OPERATOR, BENCH_SOLVE, BENCH_CENTERS };
 
 struct operator_options {
     enum kernel_id kernel;
@@ -28,6 +28,12 @@ struct solve_bench_options {
     const char *trace; /* file for what every step reported (trace.h), or NULL */
 };
 
+struct centers_bench_options {
+    const char *job;    /* the order's file */
+    const char *scores; /* file of the exact leverage scores, made where there is none, or NULL */
+    int64_t repeat;     /* selections, each with a seed of its own */
+};
+
 struct bench_options {
     enum bench_command command;
     const char *device;
@@ -35,6 +41,7 @@ struct bench_options {
     int threads;     /* 0: what the machine grants */
     struct operator_options product;
     struct solve_bench_options solve;
+    struct centers_bench_options centers;
 };
 
 extern const char bench_usage[];

@@ -3,14 +3,11 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/mem.h"
 #include "bench/machine.h"
+#include "bench/order.h"
 #include "bench/trace.h"
 #include "engine/fit.h"
-#include "wire/order.h"
-
-#define ORDER_MAX_BYTES (64u << 20)
 
 static double now(void *context)
 {
@@ -21,18 +18,6 @@ static double now(void *context)
 static void keep_step(void *context, const struct progress *p)
 {
     trace_step(context, p);
-}
-
-static int read_order(const char *path, struct order **ret, struct err *err)
-{
-    cleanup_mem char *text = NULL;
-    size_t len = 0;
-    int r = file_read_all(path, ORDER_MAX_BYTES, &text, &len, err);
-    cleanup_json struct json *j = NULL;
-    if (r == 0) {
-        r = json_parse(text, len, &j, err);
-    }
-    return r < 0 ? r : order_read(j, ret, err);
 }
 
 struct opened {
@@ -104,7 +89,7 @@ int solve_run_order(struct backend *be, const struct solve_bench_options *o, str
     struct opened data = {.train = NULL};
     struct model *model = NULL;
     struct fit_result result;
-    int r = read_order(o->job, &order, err);
+    int r = bench_order_read(o->job, &order, err);
     if (r == 0) {
         r = open_data(order, &data, err);
     }

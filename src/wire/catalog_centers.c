@@ -78,9 +78,10 @@ static const struct param_def rpcholesky_params[] = {
          .fallback = "1",                                                                          \
          .help = "The path of lambda starts at max k(x,x) / t."},                                  \
     {                                                                                              \
-        .key = "candidates", .type = PARAM_INT, .min = 256, .max = 1e9, .fallback = "100000",      \
+        .key = "candidates", .type = PARAM_INT, .min = 256, .max = 1e9, .fallback = "\"auto\"",    \
+        .allow_auto = true,                                                                        \
         .help = "Rows of a level whose scores are computed, at most; at least twice the centers "  \
-                "asked for.",                                                                      \
+                "asked for. auto: 100,000; 20 m, at least 20,000, when m are asked for.",          \
     }
 
 static const struct param_def bless_params[] = {

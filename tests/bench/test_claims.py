@@ -11,6 +11,7 @@ import pytest
 CLAIMS = pathlib.Path(__file__).resolve().parents[2] / "bench" / "claims"
 sys.path.insert(0, str(CLAIMS))
 import paper000  # noqa: E402
+import paper003  # noqa: E402
 import problems  # noqa: E402
 import synthetic  # noqa: E402
 
@@ -117,3 +118,20 @@ def test_hflights_compares_times_to_the_exact_error(tmp_path):
         assert r["evaluations"][-1]["rmse"] == r["metrics"]["rmse"]
         assert 0 < r["first_iteration_cpu_seconds"] <= r["evaluations"][-1]["cpu_seconds"] <= r["cpu_seconds"]
     assert "| askotch2 | float32 |" in done.stdout and "Exact test RMSE" in done.stdout
+
+
+def test_paper003_runs_goes_on_and_prints(tmp_path):
+    out = tmp_path / "out.json"
+    command = [sys.executable, str(CLAIMS / "paper003.py"), "--bench", PROGRAM, "--out", str(out), "--n", "400",
+               "--regularization", "1e-2", "--repeat", "1", "--sizes", "300", "--growth-repeat", "1"]
+    first = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert first.returncode == 0, first.stderr
+    results = json.loads(out.read_text())
+    assert [r["selector"] for r in results["accuracy"]] == list(paper003.SELECTORS)
+    assert [r["selector"] for r in results["growth"]] == list(paper003.GROWING)
+    by_name = {r["selector"]: r for r in results["accuracy"]}
+    assert by_name["uniform"]["m"] == by_name["bless"]["m"]
+    assert all(0.5 < r["ratio_mean"] < 2 for r in results["accuracy"])
+    again = subprocess.run([*command, "--table"], capture_output=True, text=True, timeout=100)
+    assert again.returncode == 0 and json.loads(out.read_text()) == results
+    assert again.stdout.count("\n| bless") == 2 and "| 300 |" in again.stdout

@@ -104,8 +104,8 @@ def test_the_seed_decides_the_numbers(tmp_path):
 
 
 @pytest.mark.parametrize("words, said", [
-    ([], "operator or solve"),
-    (["product"], "operator or solve"),
+    ([], "operator, solve or centers"),
+    (["product"], "operator, solve or centers"),
     (["operator", "--n", "0"], "--n takes an integer from 1"),
     (["operator", "--d", "3x"], "--d takes"),
     (["operator", "--rhs", ""], "--rhs takes"),
@@ -123,6 +123,9 @@ def test_the_seed_decides_the_numbers(tmp_path):
     (["solve"], "--job"),
     (["solve", "--job", "/nowhere/order.json"], "krr-bench: "),
     (["operator", "--trace", "x"], "--help"),
+    (["centers"], "--job"),
+    (["centers", "--job", "/nowhere/order.json"], "krr-bench: "),
+    (["centers", "--job", "x", "--repeat", "0"], "--repeat takes"),
 ])
 def test_refusals(words, said):
     done = run(*words)
@@ -176,6 +179,49 @@ def test_solve_opens_the_centers(tmp_path):
     order = write_order(tmp_path, {"centers_dataset_path": str(tmp_path / "nowhere")}, **spec)
     done = run("solve", "--job", order)
     assert done.returncode == 1 and "does not exist" in done.stderr and done.stdout == "", done.stderr
+
+
+def restricted_order(folder, selector, **spec):
+    return write_order(folder, solver="falkon", centers=selector, regularization=1e-3, **spec)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_centers_reports(tmp_path, precision):
+    order, scores = restricted_order(tmp_path, "bless", precision=precision), tmp_path / "scores"
+    words = ("centers", "--job", order, "--repeat", "2", "--scores", str(scores), "--threads", "1")
+    first, again = report(*words), report(*words)
+    exact = numpy.fromfile(scores, "<f8")
+    assert len(exact) == first["n"] == 240
+    assert ((exact > 0) & (exact < 1)).all()
+    assert math.isclose(first["effective_dimension"], exact.sum(), rel_tol=1e-12)
+    assert first["exact_seconds"] > 0 and again["exact_seconds"] is None
+    assert first["selector"] == "bless" and first["d"] == 2 and first["regularization"] == 1e-3
+    for a, b in zip(first["runs"], again["runs"]):
+        assert a["m"] == b["m"] == a["path"][-1]["m"] and a["ratio_mean"] == b["ratio_mean"]
+        assert 0.2 < a["ratio_q05"] <= a["ratio_median"] <= a["ratio_q95"] < 5 and 0.5 < a["ratio_mean"] < 2
+        assert 0 < a["longest_step_seconds"] <= a["seconds"]
+        assert math.isclose(a["path"][-1]["lambda"], 1e-3)
+    assert [r["seed"] for r in first["runs"]] == [0, 1]
+
+
+def test_exact_scores_are_exact(tmp_path):
+    order = restricted_order(tmp_path, {"method": "uniform", "count": 20}, test={"fraction": 0})
+    report("centers", "--job", order, "--scores", str(tmp_path / "scores"))
+    size = (tmp_path / "data").stat().st_size
+    x = numpy.fromfile(tmp_path / "data", "<f8", offset=size - 300 * 3 * 8).reshape(300, 3)[:, :2]
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    K = numpy.exp(-((x[:, None, :] - x[None, :, :]) ** 2).sum(axis=2) / 2)
+    expected = numpy.diag(numpy.linalg.solve(K + 300e-3 * numpy.eye(300), K))
+    assert numpy.allclose(numpy.fromfile(tmp_path / "scores", "<f8"), expected, rtol=1e-9)
+    other = restricted_order(tmp_path, {"method": "uniform", "count": 20}, test={"fraction": 0.5})
+    done = run("centers", "--job", other, "--scores", str(tmp_path / "scores"))
+    assert done.returncode == 1 and "other data" in done.stderr
+
+
+def test_centers_need_a_selector_and_a_bandwidth(tmp_path):
+    for order in (write_order(tmp_path), restricted_order(tmp_path, "bless", kernel="gaussian")):
+        done = run("centers", "--job", order)
+        assert done.returncode == 1 and "how to select centers" in done.stderr
 
 
 def test_solve_traces_every_step(tmp_path):

@@ -8,6 +8,23 @@
 
 enum { CANDIDATES_LEAST = 256, PICKS_LEAST = 16, LEVELS_MIN = 16 };
 
+/* Most candidates of a level by default: of a lambda, and for each center asked for. */
+enum { CANDIDATES_MOST = 100000, CANDIDATES_A_CENTER = 20, CANDIDATES_COUNTED = 20000 };
+
+/* Candidates that tell whether a level has as many points as are asked for. */
+enum { PROBE = 4096 };
+
+static int64_t choose_candidates(const struct center_task *task, const struct param_value *v)
+{
+    if (!v->is_auto) {
+        return (int64_t)v->real;
+    }
+    const int64_t wish = CANDIDATES_A_CENTER * center_task_wanted(task);
+    return task->count == 0            ? CANDIDATES_MOST
+           : wish > CANDIDATES_COUNTED ? wish
+                                       : CANDIDATES_COUNTED;
+}
+
 struct bless_options bless_options_of(const struct center_task *task,
                                       const struct param_set *params, bool with_replacement)
 {
@@ -17,7 +34,7 @@ struct bless_options bless_options_of(const struct center_task *task,
         .q1 = with_replacement ? param_real(params, "q1") : 0.0,
         .q2 = param_real(params, "q2"),
         .t = param_real(params, "t"),
-        .candidates = param_int(params, "candidates"),
+        .candidates = choose_candidates(task, param_get(params, "candidates")),
         .count = center_task_wanted(task),
         .lambda = task->regularization,
     };
@@ -64,7 +81,8 @@ void bless_deinit(struct bless *b)
 
 /* ---- candidates ---- */
 
-/* `count` rows, the first places of this level's own order. */
+/* `count` rows, the first places of this level's own order: PROBE of them, and the rest, ascending.
+ */
 static int64_t *draw_rows(const struct bless *b, int64_t count)
 {
     int64_t *rows = mem_array((size_t)count, sizeof(*rows));
@@ -74,7 +92,9 @@ static int64_t *draw_rows(const struct bless *b, int64_t count)
         rows[i] = row_order_at(&order, i);
     }
     if (rows != NULL) {
-        center_sort_rows(rows, count);
+        const int64_t first = count < PROBE ? count : PROBE;
+        center_sort_rows(rows, first);
+        center_sort_rows(rows + first, count - first);
     }
     return rows;
 }
@@ -109,10 +129,11 @@ static int start_level(struct bless *b, struct err *err)
     } else {
         chance = (double)count / n;
     }
-    int64_t *rows = count < b->task.rows->n ? draw_rows(b, count) : NULL;
-    if (rows == NULL && count < b->task.rows->n) {
+    int64_t *rows = draw_rows(b, count);
+    if (rows == NULL) {
         return err_no_memory(err);
     }
+    b->probed = b->last || o->count == 0;
     const int rc = center_pass_start(&b->pass, &b->task, rows, count, 1.0 / chance, err);
     return rc == 0 ? center_scores_start(&b->scores, &b->task, &b->J, b->lambda, b->largest, err)
                    : rc;
@@ -200,23 +221,26 @@ static int draw_level(struct bless *b, double d, struct err *err)
                : rc;
 }
 
+/* The level has as many points as are asked for: lambda is known, for which it starts again. */
+static int meet_count(struct bless *b, double d, struct err *err)
+{
+    b->lambda = interpolate(b, d);
+    b->last = true;
+    b->phase = b->options.lambda_only ? BLESS_DONE : BLESS_FACTOR;
+    return b->options.lambda_only ? 0 : start_level(b, err);
+}
+
 /* All candidates have their scores. */
 static int finish_scores(struct bless *b, struct err *err)
 {
     const struct bless_options *o = &b->options;
-    const double d = center_pass_dimension(&b->pass);
-    const bool met = o->count > 0 && !b->last && o->q2 * d >= (double)o->count;
-    if (met) {
-        b->lambda = interpolate(b, d);
-        b->last = true;
+    const double d = center_pass_dimension(&b->pass, b->pass.count);
+    if (o->count > 0 && !b->last && o->q2 * d >= (double)o->count) {
+        return meet_count(b, d, err);
     }
     if (b->last && o->lambda_only) {
         b->phase = BLESS_DONE;
         return 0;
-    }
-    if (met) {
-        b->phase = BLESS_FACTOR;
-        return start_level(b, err);
     }
     const int rc = draw_level(b, d, err);
     center_set_clear(&b->fresh);
@@ -248,6 +272,18 @@ static int finish_level(struct bless *b, struct err *err)
     return start_level(b, err);
 }
 
+/* A piece of the scores. The first ones are of random rows, and may do. */
+static int score(struct bless *b, struct err *err)
+{
+    const int rc = center_pass_step(&b->pass, &b->scores, err);
+    if (rc != 0 || b->probed || b->pass.next < PROBE) {
+        return rc > 0 ? finish_scores(b, err) : rc;
+    }
+    b->probed = true;
+    const double d = center_pass_dimension(&b->pass, PROBE);
+    return b->options.q2 * d >= (double)b->options.count ? meet_count(b, d, err) : 0;
+}
+
 static int advance(struct bless *b, struct err *err)
 {
     const int64_t most = b->last && b->options.count > 0 ? b->options.count : INT64_MAX;
@@ -260,8 +296,7 @@ static int advance(struct bless *b, struct err *err)
         b->phase = rc > 0 ? BLESS_SCORE : BLESS_FACTOR;
         return rc < 0 ? rc : 0;
     case BLESS_SCORE:
-        rc = center_pass_step(&b->pass, &b->scores, err);
-        return rc > 0 ? finish_scores(b, err) : rc;
+        return score(b, err);
     case BLESS_READ:
         rc = center_picks_read(&b->picks, &b->task, most, &b->fresh, err);
         return rc > 0 ? finish_level(b, err) : rc;

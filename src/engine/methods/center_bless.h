@@ -20,8 +20,9 @@
  * Beyond the paper: U_h is drawn without replacement in Algorithm 1 too; scores of Algorithm 2 are
  * at lambda_h, as in the authors' code, not lambda_{h-1}; q is lowered so that lambda is the last
  * level; R_h is at least CANDIDATES_LEAST and at most `candidates`. Asked for m points, the path
- * goes on until q2 d_h >= m, lambda is interpolated there (log d against log lambda), and of the
- * scores at that lambda exactly m points are drawn, with chances in proportion.
+ * goes on until q2 d_h >= m, which PROBE candidates tell, lambda is interpolated there (log d
+ * against log lambda), and of the scores at that lambda exactly m points are drawn, with chances in
+ * proportion.
  *
  * Cost, independent of n: R_h M_h^2 multiplications a level, of which the last counts. Memory: that
  * of center_scores.h, and 16 R_h bytes.
@@ -51,6 +52,7 @@ struct bless {
     double lambda;                  /* of the level at hand, at last of J */
     double lambda_before, d_before; /* of the level before; 0: none */
     bool last;                      /* this is the last level */
+    bool probed;                    /* the level is known to have fewer points than asked for */
     enum {
         BLESS_BEGIN,
         BLESS_FACTOR,

@@ -46,13 +46,13 @@ int center_pass_step(struct center_pass *p, struct center_scores *scores, struct
     return rc < 0 ? rc : p->next == p->count;
 }
 
-double center_pass_dimension(const struct center_pass *p)
+double center_pass_dimension(const struct center_pass *p, int64_t count)
 {
     double sum = 0;
-    for (int64_t i = 0; i < p->count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         sum += p->scores[i];
     }
-    return sum * p->each;
+    return sum / (double)count * (p->each * (double)p->count);
 }
 
 void center_picks_deinit(struct center_picks *k)

@@ -30,8 +30,8 @@ void center_pass_deinit(struct center_pass *p); /* accepts a zeroed one */
 
 /* One piece. 1: every candidate has its score. 0: call again. */
 int center_pass_step(struct center_pass *p, struct center_scores *scores, struct err *err);
-/* `each` times the sum of the scores: the effective dimension, estimated. */
-double center_pass_dimension(const struct center_pass *p);
+/* The effective dimension, estimated: n times the mean of the first `count` scores. */
+double center_pass_dimension(const struct center_pass *p, int64_t count);
 
 /* What is drawn, before its points are read. */
 struct center_picks {

@@ -8,7 +8,7 @@
  * A batch of b rows with centers Z and the number c_j of rows that each center has had so far:
  *
  *     j(x) = argmin_j |x - z_j|   for every row x of the batch
- *     c_j += h_j,   z_j += (s_j - h_j z_j) / c_j    for the h_j rows x with j(x) = j, of sum s_j
+ *     c_j += h_j,   z_j += sum_x (x - z_j) / c_j    over the h_j rows x with j(x) = j
  *
  * which is Sculley's step for all rows of the batch at once. Batches are made of runs of RUN
  * neighbouring rows at random places, since single rows of a mapped file would cost a page each;
@@ -52,11 +52,11 @@ struct center_selection {
     void *X;         /* [sample_rows, d], then [PIECE_ROWS, d] */
     struct center_draw draw;
     struct center_set set; /* the seeds, then the centers */
-    enum { LOAD, SEED, FILL, BATCH } phase;
+    enum { LOAD, SEED, FILL, BATCH, TOP_UP } phase;
 
     int64_t m;
     double *Z;             /* [m, d] */
-    double *sums;          /* [m, d]: of this batch */
+    double *sums;          /* [m, d]: of x - z in this batch */
     int64_t *hits;         /* [m]: of this batch */
     int64_t *had, *lately; /* [m]: in all, and since the last look for lost centers */
     void *Z_rounded;       /* [m, d] in the rows' type */
@@ -245,9 +245,10 @@ static void add_rows(struct center_selection *s, int64_t count)
     for (int64_t i = 0; i < count; i++) {
         const int64_t j = s->which[i];
         double *sum = s->sums + j * s->d;
+        const double *z = s->Z + j * s->d;
         s->hits[j]++;
         for (int64_t k = 0; k < s->d; k++) {
-            sum[k] += rows_at(&X, i, k);
+            sum[k] += rows_at(&X, i, k) - z[k];
         }
         s->far[s->at + i] = (struct far_row){.distance = s->distance[i], .row = s->index[i]};
     }
@@ -287,11 +288,10 @@ static void move_centers(struct center_selection *s)
 {
     for (int64_t j = 0; j < s->m; j++) {
         double *z = s->Z + j * s->d, *sum = s->sums + j * s->d;
-        const double h = (double)s->hits[j];
         s->had[j] += s->hits[j];
         s->lately[j] += s->hits[j];
         for (int64_t k = 0; s->hits[j] > 0 && k < s->d; k++) {
-            z[k] += (sum[k] - h * z[k]) / (double)s->had[j];
+            z[k] += sum[k] / (double)s->had[j];
             sum[k] = 0;
         }
         s->hits[j] = 0;
@@ -386,6 +386,20 @@ static int step_batch(struct center_selection *s, struct err *err)
     return rc < 0 ? rc : s->done >= s->rows;
 }
 
+/* Two that have come to the same point are one; rows make up for it. */
+static int finish(struct center_selection *s, struct err *err)
+{
+    const size_t size = (size_t)s->d * dtype_size(s->set.dtype);
+    int rc = 0;
+    round_centers(s);
+    for (int64_t j = 0; rc >= 0 && j < s->m; j++) {
+        rc = center_set_add(&s->set, (const char *)s->Z_rounded + (size_t)j * size, -1, 1.0, err);
+    }
+    s->draw.next = 0;
+    s->phase = TOP_UP;
+    return rc < 0 ? rc : 0;
+}
+
 /* ---- the whole ---- */
 
 static double fraction(const struct center_selection *s)
@@ -417,13 +431,15 @@ static int advance(struct center_selection *s, struct err *err)
         if (rc > 0) {
             s->phase = BATCH;
             rc = start_batches(s, err);
-            rc = rc < 0 ? rc : s->rows == 0;
         }
         return rc;
     case BATCH:
+        rc = s->rows > 0 ? step_batch(s, err) : 1;
+        return rc > 0 ? finish(s, err) : rc;
+    case TOP_UP:
         break;
     }
-    return step_batch(s, err);
+    return center_draw_step(&s->draw, &s->set, s->m, 1.0, true, err);
 }
 
 static int step(struct center_selection *s, double *ret_fraction, struct err *err)
@@ -435,13 +451,7 @@ static int step(struct center_selection *s, double *ret_fraction, struct err *er
 
 static int take(struct center_selection *s, struct centers *ret, struct err *err)
 {
-    round_centers(s);
-    const size_t size = (size_t)s->d * dtype_size(s->set.dtype);
-    int rc = 0;
-    for (int64_t j = 0; rc >= 0 && j < s->m; j++) {
-        rc = center_set_add(&s->set, (const char *)s->Z_rounded + (size_t)j * size, -1, 1.0, err);
-    }
-    return rc < 0 ? rc : center_set_take(&s->set, 0, ret, err);
+    return center_set_take(&s->set, 0, ret, err);
 }
 
 const struct center_ops centers_kmeans_ops = {
