@@ -254,7 +254,9 @@ int state_lend_mats(struct state *s, const char *name, struct backend *be, const
         return err_no_memory(err);
     }
     *lent = (struct lent){.be = be, .count = count};
-    memcpy(lent->mats, mats, size);
+    if (count > 0) {
+        memcpy(lent->mats, mats, size);
+    }
     const enum dtype dtype = count > 0 ? mats[0].dtype : DTYPE_F64;
     const int r = add_name(s, name, dtype, numbers(mats, count), 1, &a, err);
     if (r < 0) {
