@@ -127,6 +127,111 @@ static const struct param_def eigenpro2_params[] = {
     {.key = NULL},
 };
 
+static const char *const projections[] = {"auto", "exact", "inexact", NULL};
+
+/* EigenPro 3 and 4. */
+static const struct param_def eigenpro34_params[] = {
+    {
+        .key = "projection",
+        .type = PARAM_CHOICE,
+        .choices = projections,
+        .fallback = "\"auto\"",
+        .help = "How functions are brought back to the span of the centers. exact: by a Cholesky "
+                "factor of their m x m matrix, m^2 float64 numbers of memory; inexact: by epochs "
+                "of EigenPro 2 on the centers, m^2 kernel values each and no matrix. auto: exact "
+                "up to 20,000 centers.",
+    },
+    {
+        .key = "projection_epochs",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1000,
+        .fallback = "1",
+        .help = "Epochs of an inexact projection.",
+    },
+    {
+        .key = "plain_epochs",
+        .type = PARAM_INT,
+        .min = 0,
+        .max = 1e9,
+        .fallback = "1",
+        .help = "Epochs as published, in which the noise of the batches stays; from then on each "
+                "epoch begins with the full gradient, one pass more, and converges.",
+    },
+    {
+        .key = "subsample",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1000000,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Rows s that the preconditioner is made from, at most the number n of training "
+                "rows; auto: twice its centers, at least 2,000.",
+    },
+    {
+        .key = "subsample_centers",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 2500,
+        .fallback = "2000",
+        .help = "Centers c whose span the preconditioner works in, at most all m; 2 c^2 numbers of "
+                "memory while it is built, and an eigen-decomposition of that size.",
+    },
+    {
+        .key = "eigenvectors",
+        .type = PARAM_INT,
+        .min = 0,
+        .max = 2500,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Eigenvectors q that are flattened, at most c - 1; 0: plain stochastic gradient "
+                "descent; auto: as many as make the critical batch about s, or n / 8 if that is "
+                "less, at least 5.",
+    },
+    {
+        .key = "alpha",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1,
+        .min_exclusive = true,
+        .fallback = "0.95",
+        .help = "Exponent by which eigenvalues are flattened; below 1 to be safe against the "
+                "subsample's errors.",
+    },
+    {
+        .key = "batch_size",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1e9,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Rows b of a batch, at most n; auto: the critical batch size, at least 64 and at "
+                "most n / 8, within `batch_memory_mib`.",
+    },
+    {
+        .key = "learning_rate",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1e30,
+        .min_exclusive = true,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Step size eta, of which each row of a batch gets eta / b, half of that after the "
+                "plain epochs; auto: by the published formula. Halved by itself whenever the "
+                "residual grows.",
+    },
+    {
+        .key = "batch_memory_mib",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1048576,
+        .fallback = "256",
+        .help = "Bound on the kernel values between a batch and the centers, b m numbers, in MiB; "
+                "bounds the automatic batch size.",
+    },
+    {.key = NULL},
+};
+
 static const char *const block_preconditioners[] = {"auto", "nystrom", "cholesky", "none", NULL};
 static const char *const dampings[] = {"damped", "regularization", NULL};
 static const char *const samplings[] = {"shuffled", "uniform", "leverage", NULL};
@@ -232,6 +337,10 @@ enum { BLOCK_ITERATIONS = 200000 };
 #define BLESS                                                                                      \
     "Rudi, Calandriello, Carratino, Rosasco: On fast leverage score sampling and optimal "         \
     "learning, arXiv:1810.13258"
+
+#define EIGENPRO4                                                                                  \
+    "Abedsoltan, Ma, Pandit, Belkin: Fast training of large kernel models with delayed "           \
+    "projections, arXiv:2411.16658"
 
 #define EIGENPRO2                                                                                  \
     "Ma, Belkin: Kernel machines that adapt to GPUs for effective large batch training, "          \
@@ -339,6 +448,26 @@ const struct method_def catalog_solvers[] = {
         .help = "Without a preconditioner, for comparisons: takes thousands of iterations where "
                 "the regularization is small.",
         .params = normal_params,
+        .restricted = true,
+    },
+    {
+        .name = "eigenpro3",
+        .title = "EigenPro 3: stochastic gradient descent on m centers, projected every batch",
+        .paper = EIGENPRO3,
+        .help = "An iteration is an epoch of batches and, after the first, a pass for the full "
+                "gradient: 2 n m to 3 n m kernel values. Memory: 21 numbers a center and target, "
+                "a batch of b (m + 2 t) numbers, and the projection's m^2 (none when inexact).",
+        .params = eigenpro34_params,
+        .restricted = true,
+    },
+    {
+        .name = "eigenpro4",
+        .title = "EigenPro 4: stochastic gradient descent on m centers, projected seldom",
+        .paper = EIGENPRO4,
+        .help = "eigenpro3 with the projection delayed until about m rows have become temporary "
+                "centers: for centers so many that a projection is dear. Up to n m / 2 kernel "
+                "values more an epoch, and m more rows and weights of memory.",
+        .params = eigenpro34_params,
         .restricted = true,
     },
     {.name = NULL},

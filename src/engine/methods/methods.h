@@ -11,6 +11,8 @@ extern const struct solver_ops solver_cg_ops;
 extern const struct solver_ops solver_cholesky_ops;
 extern const struct solver_ops solver_direct_ops;
 extern const struct solver_ops solver_eigenpro2_ops;
+extern const struct solver_ops solver_eigenpro3_ops;
+extern const struct solver_ops solver_eigenpro4_ops;
 extern const struct solver_ops solver_falkon_ops;
 extern const struct solver_ops solver_falkon_bless_ops;
 extern const struct solver_ops solver_pcg_ops;

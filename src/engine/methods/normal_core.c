@@ -28,10 +28,11 @@ static int diagonal(struct backend *be, const struct mat *S, double *ret_trace, 
     return 0;
 }
 
-static int try_factor(const struct problem *p, double scale, const struct mat *L, struct err *err)
+static int try_factor(const struct problem *p, const int64_t *index, double scale,
+                      const struct mat *L, struct err *err)
 {
     const struct backend_ops *o = p->be->ops;
-    const struct view all = view_all(p->restricted->core, p->restricted->m);
+    const struct view all = view_index(p->restricted->core, index, L->rows);
     double trace, largest;
     int r = o->kblock(p->be, all, all, L, err);
     if (r == 0) {
@@ -51,17 +52,22 @@ double core_rounding(const struct problem *p)
 
 int core_factor(const struct problem *p, struct mat *ret, struct err *err)
 {
-    const int64_t m = p->restricted->m;
-    int r = memory_check_matrix(p->be, m, m, DTYPE_F64, "matrix of the centers", err);
+    return core_factor_some(p, NULL, p->restricted->m, ret, err);
+}
+
+int core_factor_some(const struct problem *p, const int64_t *index, int64_t count, struct mat *ret,
+                     struct err *err)
+{
+    int r = memory_check_matrix(p->be, count, count, DTYPE_F64, "matrix of the centers", err);
     if (r == 0) {
-        r = p->be->ops->mat_new(p->be, DTYPE_F64, m, m, ret, err);
+        r = p->be->ops->mat_new(p->be, DTYPE_F64, count, count, ret, err);
     }
     if (r == 0) {
         r = -ERR_NOT_POSITIVE_DEFINITE;
     }
     double scale = core_rounding(p);
     for (int k = 0; r == -ERR_NOT_POSITIVE_DEFINITE && k < CORE_TRIES; k++) {
-        r = try_factor(p, scale, ret, err);
+        r = try_factor(p, index, scale, ret, err);
         scale *= next_try;
     }
     return r == 0 ? p->be->ops->clear_upper(p->be, ret, err) : r;

@@ -15,6 +15,9 @@ double core_rounding(const struct problem *p);
  * null space of K_mm as well, where L^-T L^-1 multiplies them by 1 / jitter. */
 #define CORE_TRIES 4
 int core_factor(const struct problem *p, struct mat *ret, struct err *err);
+/* The same of the matrix of some centers, index[0 .. count-1]; m is their count. */
+int core_factor_some(const struct problem *p, const int64_t *index, int64_t count, struct mat *ret,
+                     struct err *err);
 
 /* In place: the lower triangle of S, a sum of squares with positive trace, becomes L with L L' = S
  * + jitter I; `jitter` relative to the trace. -ERR_NOT_POSITIVE_DEFINITE where that was not enough:

@@ -1,0 +1,439 @@
+#include "engine/methods/eigenpro_span.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "engine/memory.h"
+#include "engine/methods/normal_core.h"
+#include "engine/rowset.h"
+
+enum { PIECE_ROWS = 512, LEAST_VECTORS = 5, POWER_STEPS = 30 };
+
+/* Pairs below this share of ridge / n are not worth flattening. */
+static const double ridge_share = 0.1;
+
+enum stage { FACTORING, SUMMING, DECOMPOSING, PROBING, MEASURING, COMPLETE };
+
+struct eigenpro_span {
+    struct eigenpro_span_spec spec;
+    struct backend *be;
+    enum stage stage;
+    double rho;      /* ridge / n */
+    double kappa;    /* max k(x,x) over X_s, of the span where `projected` */
+    int64_t done;    /* rows summed, or probed */
+    int64_t *rows;   /* [PIECE_ROWS or the probes] */
+    struct mat own;  /* L where it is made here */
+    struct mat G;    /* F' F, then its eigenvectors, ascending */
+    double *values;  /* [c] lambda_i, ascending */
+    double *damping; /* [q] c_i */
+    int64_t q;
+    double level; /* r_1 lambda_1 */
+    double beta, lambda;
+    struct mat A; /* k'(T,T) while building */
+    struct mat U64, U;
+};
+
+struct eigenpro_span *eigenpro_span_free(struct eigenpro_span *e)
+{
+    if (e != NULL) {
+        struct mat *const all[] = {&e->own, &e->G, &e->A, &e->U64, &e->U};
+        for (int i = 0; i < 5; i++) {
+            e->be->ops->mat_free(e->be, all[i]);
+        }
+        mem_free(e->rows);
+        mem_free(e->values);
+        mem_free(e->damping);
+        mem_free(e);
+    }
+    return NULL;
+}
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t probes(const struct eigenpro_span *e)
+{
+    return min_i64(e->spec.p->n, EIGENPRO_SPAN_PROBES);
+}
+
+int eigenpro_span_new(const struct eigenpro_span_spec *spec, struct eigenpro_span **ret,
+                      struct err *err)
+{
+    struct eigenpro_span *e = mem_zalloc(sizeof(*e));
+    if (e == NULL) {
+        return err_no_memory(err);
+    }
+    e->spec = *spec;
+    e->be = spec->p->be;
+    e->rho = spec->p->ridge / (double)spec->p->n;
+    e->rows = mem_array(EIGENPRO_SPAN_PROBES, sizeof(*e->rows));
+    e->values = mem_zarray((size_t)spec->c, sizeof(*e->values));
+    e->damping = mem_zarray((size_t)spec->c, sizeof(*e->damping));
+    int r = e->rows != NULL && e->values != NULL && e->damping != NULL ? 0 : err_no_memory(err);
+    if (r == 0) {
+        r = memory_check_matrix(e->be, spec->c, 3 * spec->c, DTYPE_F64, "the preconditioner", err);
+    }
+    if (r == 0) {
+        r = e->be->ops->mat_new(e->be, DTYPE_F64, spec->c, spec->c, &e->G, err);
+    }
+    if (r < 0) {
+        eigenpro_span_free(e);
+        return r;
+    }
+    *ret = e;
+    return 0;
+}
+
+static struct view centers_of(const struct eigenpro_span *e)
+{
+    return view_index(e->spec.p->restricted->Z, e->spec.centers, e->spec.c);
+}
+
+static const struct mat *factor_of(const struct eigenpro_span *e)
+{
+    return e->spec.L != NULL ? e->spec.L : &e->own;
+}
+
+/* The rows of places first .. first+count-1 as a tile. */
+static int read_rows(struct eigenpro_span *e, int64_t first, int64_t count, struct row_tile *ret,
+                     struct err *err)
+{
+    for (int64_t i = 0; i < count; i++) {
+        e->rows[i] = row_order_at(&e->spec.order, first + i);
+    }
+    return rowset_batch(e->spec.p->restricted->rows, e->rows, count, ret, err);
+}
+
+/* *ret <- F of those rows, for the caller to free. */
+static int features(struct eigenpro_span *e, struct view rows, struct mat *ret, struct err *err)
+{
+    const struct backend_ops *o = e->be->ops;
+    int r = o->mat_new(e->be, DTYPE_F64, rows.count, e->spec.c, ret, err);
+    if (r == 0) {
+        r = o->kblock(e->be, rows, centers_of(e), ret, err);
+    }
+    return r == 0 ? o->trsm(e->be, true, true, factor_of(e), ret, err) : r;
+}
+
+/* max k(x,x) of the rows, of the span's kernel where `projected`. */
+static int raise_kappa(struct eigenpro_span *e, struct view rows, const struct mat *F,
+                       struct err *err)
+{
+    const struct backend_ops *o = e->be->ops;
+    struct mat d = {0};
+    double host[PIECE_ROWS], left[PIECE_ROWS];
+    int r = o->mat_new(e->be, DTYPE_F64, rows.count, 1, &d, err);
+    if (r == 0) {
+        r = o->kdiag(e->be, rows, &d, err);
+    }
+    if (r == 0) {
+        r = o->mat_get(e->be, &d, host, rows.count, err);
+    }
+    if (r == 0 && e->spec.projected) {
+        r = o->deflate_diag(e->be, F, &d, err);
+        r = r == 0 ? o->mat_get(e->be, &d, left, rows.count, err) : r;
+    }
+    for (int64_t i = 0; r == 0 && i < rows.count; i++) {
+        e->kappa = fmax(e->kappa, e->spec.projected ? host[i] - left[i] : host[i]);
+    }
+    o->mat_free(e->be, &d);
+    return r;
+}
+
+/* G += F' F of a piece. */
+static int sum_piece(struct eigenpro_span *e, struct err *err)
+{
+    const int64_t count = min_i64(PIECE_ROWS, e->spec.s - e->done);
+    struct row_tile tile;
+    struct mat F = {0};
+    int r = read_rows(e, e->done, count, &tile, err);
+    if (r == 0) {
+        r = features(e, tile.rows, &F, err);
+    }
+    if (r == 0) {
+        r = raise_kappa(e, tile.rows, &F, err);
+    }
+    if (r == 0) {
+        r = e->be->ops->syrk(e->be, true, 1.0 / (double)e->spec.s, &F, e->done > 0 ? 1.0 : 0.0,
+                             &e->G, err);
+    }
+    e->be->ops->mat_free(e->be, &F);
+    e->done += count;
+    if (e->done == e->spec.s) {
+        e->stage = DECOMPOSING;
+        e->done = 0;
+    }
+    return r;
+}
+
+/* lambda_i + ridge / n in descending order, i from 0. */
+static double lambda_at(const struct eigenpro_span *e, int64_t i)
+{
+    return fmax(e->values[e->spec.c - 1 - i], 0.0) + e->rho;
+}
+
+/* How many of the leading pairs are above rounding error and above the ridge's share. */
+static int64_t sound_pairs(const struct eigenpro_span *e)
+{
+    const int64_t c = e->spec.c;
+    const double largest = e->values[c - 1];
+    const double rounding = 10.0 * core_rounding(e->spec.p) * (double)c * largest;
+    const double floor = fmax(ridge_share * e->rho, rounding);
+    int64_t count = 0;
+    while (count < c && e->values[c - 1 - count] > floor) {
+        count++;
+    }
+    return count;
+}
+
+static int64_t choose_q(const struct eigenpro_span *e)
+{
+    const struct eigenpro_span_spec *c = &e->spec;
+    const int64_t sound = sound_pairs(e), most = sound < c->c ? sound : c->c - 1;
+    const int64_t safe = c->s < c->p->n && c->s / 5 < most ? c->s / 5 : most;
+    int64_t q = 0;
+    while (q < safe && e->kappa / lambda_at(e, q) < (double)c->batch) {
+        q++;
+    }
+    q = q < LEAST_VECTORS ? LEAST_VECTORS : q;
+    q = min_i64(c->q >= 0 ? c->q : min_i64(q, safe), most);
+    return q > 0 ? q : 0;
+}
+
+/* U = L^-T V of the q leading vectors, and c_i. */
+static int make_vectors(struct eigenpro_span *e, struct err *err)
+{
+    const struct backend_ops *o = e->be->ops;
+    const double tail = lambda_at(e, e->q);
+    for (int64_t i = 0; i < e->q; i++) {
+        e->damping[i] = 1.0 - pow(tail / lambda_at(e, i), e->spec.alpha);
+    }
+    int r = o->mat_new(e->be, DTYPE_F64, e->spec.c, e->q, &e->U64, err);
+    for (int64_t i = 0; r == 0 && i < e->q; i++) {
+        const struct mat from = mat_cols(e->G, e->spec.c - 1 - i, 1), to = mat_cols(e->U64, i, 1);
+        r = o->copy(e->be, &from, &to, err);
+    }
+    return r == 0 ? o->trsm(e->be, false, true, factor_of(e), &e->U64, err) : r;
+}
+
+static int decompose(struct eigenpro_span *e, struct err *err)
+{
+    int r = e->be->ops->eigh(e->be, &e->G, e->values, err);
+    for (int64_t i = 0; r == 0 && i < e->spec.c; i++) {
+        if (!isfinite(e->values[i])) {
+            r = err_at(err, ERR_DIVERGED, "#/kernel",
+                       "The kernel's values overflow the precision: scale the features, or take "
+                       "smaller kernel parameters.");
+        }
+    }
+    if (r < 0) {
+        return r;
+    }
+    e->q = choose_q(e);
+    e->level = e->q > 0 ? pow(lambda_at(e, e->q) / lambda_at(e, 0), e->spec.alpha) * lambda_at(e, 0)
+                        : lambda_at(e, 0);
+    r = e->q > 0 ? make_vectors(e, err) : 0;
+    e->be->ops->mat_free(e->be, &e->G);
+    e->stage = PROBING;
+    return r;
+}
+
+/* X <- X diag(sqrt(c_i)). */
+static int weigh(struct eigenpro_span *e, const struct mat *X, struct err *err)
+{
+    cleanup_mem double *factors = mem_zarray((size_t)e->q, 2 * sizeof(double));
+    if (factors == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t i = 0; i < e->q; i++) {
+        factors[i] = sqrt(e->damping[i]);
+    }
+    return e->be->ops->col_axpby(e->be, factors, X, factors + e->q, X, err);
+}
+
+/* A -= Psi diag(c) Psi', Psi = K(T,Z_c) U. */
+static int deflate(struct eigenpro_span *e, struct view T, struct err *err)
+{
+    const struct backend_ops *o = e->be->ops;
+    struct mat K = {0}, psi = {0};
+    int r = o->mat_new(e->be, DTYPE_F64, T.count, e->spec.c, &K, err);
+    if (r == 0) {
+        r = o->mat_new(e->be, DTYPE_F64, T.count, e->q, &psi, err);
+    }
+    if (r == 0) {
+        r = o->kblock(e->be, T, centers_of(e), &K, err);
+    }
+    if (r == 0) {
+        r = o->gemm(e->be, false, false, 1.0, &K, &e->U64, 0.0, &psi, err);
+    }
+    if (r == 0) {
+        r = weigh(e, &psi, err);
+    }
+    if (r == 0) {
+        r = o->gemm(e->be, false, true, -1.0, &psi, &psi, 1.0, &e->A, err);
+    }
+    o->mat_free(e->be, &psi);
+    o->mat_free(e->be, &K);
+    return r;
+}
+
+/* A = k'(T,T). */
+static int probe(struct eigenpro_span *e, struct err *err)
+{
+    const struct backend_ops *o = e->be->ops;
+    const int64_t count = probes(e);
+    struct row_tile T;
+    struct mat F = {0};
+    int r = read_rows(e, e->spec.p->n - count, count, &T, err);
+    if (r == 0) {
+        r = o->mat_new(e->be, DTYPE_F64, count, count, &e->A, err);
+    }
+    if (r == 0 && e->spec.projected) {
+        r = features(e, T.rows, &F, err);
+        r = r == 0 ? o->gemm(e->be, false, true, 1.0, &F, &F, 0.0, &e->A, err) : r;
+    } else if (r == 0) {
+        r = o->kblock(e->be, T.rows, T.rows, &e->A, err);
+    }
+    o->mat_free(e->be, &F);
+    e->stage = MEASURING;
+    return r == 0 && e->q > 0 ? deflate(e, T.rows, err) : r;
+}
+
+/* beta without ridge / n: the largest number on A's diagonal. */
+static int largest_diagonal(struct eigenpro_span *e, struct err *err)
+{
+    int r = 0;
+    for (int64_t i = 0; r == 0 && i < e->A.rows; i++) {
+        const struct mat entry = mat_rows(mat_cols(e->A, i, 1), i, 1);
+        double value = 0;
+        r = e->be->ops->mat_get(e->be, &entry, &value, 1, err);
+        e->beta = fmax(e->beta, value);
+    }
+    return r;
+}
+
+/* *ret: the largest eigenvalue of A, from below. */
+static int power(struct eigenpro_span *e, const struct mat *x, const struct mat *y, double *ret,
+                 struct err *err)
+{
+    const struct backend_ops *o = e->be->ops;
+    struct rng rng = rng_new(e->spec.p->seed, RNG_PRECOND);
+    const double zero = 0;
+    double xy = 0, yy = 0;
+    cleanup_mem double *host = mem_array((size_t)x->rows, sizeof(double));
+    if (host == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t i = 0; i < x->rows; i++) {
+        host[i] = rng_normal(&rng);
+        yy += host[i] * host[i];
+    }
+    int r = o->mat_put(e->be, host, x->rows, y, err);
+    for (int i = 0; r == 0 && i < POWER_STEPS && yy > 0; i++) {
+        const double scale = 1.0 / sqrt(yy);
+        r = o->col_axpby(e->be, &scale, y, &zero, x, err);
+        r = r == 0 ? o->gemm(e->be, false, false, 1.0, &e->A, x, 0.0, y, err) : r;
+        r = r == 0 ? o->col_dots(e->be, x, y, &xy, err) : r;
+        r = r == 0 ? o->col_dots(e->be, y, y, &yy, err) : r;
+    }
+    *ret = xy;
+    return r;
+}
+
+/* beta, lambda1. Both are positive unless the kernel is 0 on the rows: then any step will do. */
+static int measure(struct eigenpro_span *e, struct err *err)
+{
+    const struct backend_ops *o = e->be->ops;
+    const int64_t count = e->A.rows;
+    struct mat x = {0}, y = {0};
+    double largest = 0;
+    int r = o->mat_new(e->be, DTYPE_F64, count, 1, &x, err);
+    if (r == 0) {
+        r = o->mat_new(e->be, DTYPE_F64, count, 1, &y, err);
+    }
+    if (r == 0) {
+        r = power(e, &x, &y, &largest, err);
+    }
+    if (r == 0) {
+        r = largest_diagonal(e, err);
+    }
+    o->mat_free(e->be, &y);
+    o->mat_free(e->be, &x);
+    o->mat_free(e->be, &e->A);
+    const double seen = count > 1 ? (largest - e->beta) / (double)(count - 1) : 0.0;
+    e->lambda = fmax(e->level, seen + e->rho);
+    e->beta = fmax(e->beta + e->rho, e->lambda);
+    if (!(e->lambda > 0)) {
+        e->lambda = e->beta = e->beta > 0 ? e->beta : 1.0;
+    }
+    e->stage = COMPLETE;
+    if (r < 0 || e->q == 0) {
+        return r;
+    }
+    r = o->mat_new(e->be, e->spec.p->dtype, e->spec.c, e->q, &e->U, err);
+    r = r == 0 ? o->copy(e->be, &e->U64, &e->U, err) : r;
+    o->mat_free(e->be, &e->U64);
+    o->mat_free(e->be, &e->own);
+    return r;
+}
+
+static int factor(struct eigenpro_span *e, struct err *err)
+{
+    e->stage = SUMMING;
+    return e->spec.L != NULL
+               ? 0
+               : core_factor_some(e->spec.p, e->spec.centers, e->spec.c, &e->own, err);
+}
+
+int eigenpro_span_step(struct eigenpro_span *e, double *ret_fraction, struct err *err)
+{
+    static int (*const steps[])(struct eigenpro_span * e, struct err * err) = {
+        [FACTORING] = factor, [SUMMING] = sum_piece, [DECOMPOSING] = decompose,
+        [PROBING] = probe,    [MEASURING] = measure,
+    };
+    const int r = e->stage < COMPLETE ? steps[e->stage](e, err) : 0;
+    const double summed = e->stage == SUMMING ? (double)e->done / (double)e->spec.s : 0.0;
+    *ret_fraction = ((double)e->stage + summed) / (double)COMPLETE;
+    return r < 0 ? r : e->stage == COMPLETE;
+}
+
+int64_t eigenpro_span_rank(const struct eigenpro_span *e)
+{
+    return e->q;
+}
+
+struct mat eigenpro_span_vectors(const struct eigenpro_span *e)
+{
+    return e->U;
+}
+
+const double *eigenpro_span_damping(const struct eigenpro_span *e)
+{
+    return e->damping;
+}
+
+double eigenpro_span_beta(const struct eigenpro_span *e)
+{
+    return e->beta;
+}
+
+double eigenpro_span_lambda(const struct eigenpro_span *e)
+{
+    return e->lambda;
+}
+
+double eigenpro_span_critical(const struct eigenpro_span *e)
+{
+    return e->beta / e->lambda + 1.0;
+}
+
+double eigenpro_span_rate(const struct eigenpro_span *e, int64_t batch)
+{
+    const double b = (double)batch;
+    return b < eigenpro_span_critical(e) ? b / e->beta
+                                         : 2.0 * b / (e->beta + (b - 1.0) * e->lambda);
+}
