@@ -153,7 +153,7 @@ static int make_rowsets(struct fit_centers *c, const struct fit_centers_task *ta
     return r < 0 || c->test.n == 0 ? r : make_rowset(c, task, &c->test, 0, &c->tests, err);
 }
 
-int fit_centers_init(struct fit_centers *c, const struct fit_centers_task *task, struct err *err)
+int fit_centers_select(struct fit_centers *c, const struct fit_centers_task *task, struct err *err)
 {
     *c = (struct fit_centers){
         .be = task->be,
@@ -165,8 +165,12 @@ int fit_centers_init(struct fit_centers *c, const struct fit_centers_task *task,
         r = fit_rows_file_init(&c->file, task->data, task->file, err);
         c->from_file = r == 0 ? fit_rows_file(&c->file) : c->from_file;
     }
-    r = r == 0 ? select_centers(c, task, err) : r;
-    r = r == 0 ? put_centers(c, task, err) : r;
+    return r == 0 ? select_centers(c, task, err) : r;
+}
+
+int fit_centers_upload(struct fit_centers *c, const struct fit_centers_task *task, struct err *err)
+{
+    int r = put_centers(c, task, err);
     r = r == 0 ? make_rowsets(c, task, err) : r;
     c->problem = (struct restricted){
         .rows = c->rows,
@@ -203,6 +207,7 @@ int fit_centers_predict(struct fit_centers *c, const struct mat *A, double *P, s
         }
         r = r == 0 ? predict_tile(c, &t, A, &part, P, err) : r;
     }
+    rowset_rest(c->tests);
     c->be->ops->mat_free(c->be, &part);
     return r;
 }

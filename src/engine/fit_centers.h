@@ -28,7 +28,7 @@ struct fit_centers_task {
     const struct fit_data *data;
     const struct dataset *file; /* the data set of the centers, or NULL */
     const struct kernel *kernel;
-    enum dtype points, vectors; /* of the solve */
+    enum dtype points, vectors; /* of the solve; a selection has no use for them */
     double regularization;
     /* Asked before every step of the selection: a negative error ends it. */
     int (*stop)(void *context, struct err *err);
@@ -41,8 +41,10 @@ struct fit_centers_task {
 int fit_centers_sample(const struct fit_data *data, int64_t most, uint64_t seed, void **ret,
                        double **ret_Y, int64_t *ret_count, struct err *err);
 
-/* Selects the centers, and prepares rows and centers on the backend. */
-int fit_centers_init(struct fit_centers *c, const struct fit_centers_task *task, struct err *err);
+/* Chooses the centers: c->chosen. */
+int fit_centers_select(struct fit_centers *c, const struct fit_centers_task *task, struct err *err);
+/* Prepares rows and centers on the backend: c->problem. */
+int fit_centers_upload(struct fit_centers *c, const struct fit_centers_task *task, struct err *err);
 
 /* P [test rows, t] on the host, column-major: predictions with the coefficients A. */
 int fit_centers_predict(struct fit_centers *c, const struct mat *A, double *P, struct err *err);

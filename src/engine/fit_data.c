@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "engine/memory.h"
 #include "engine/standardize.h"
 
 void fit_data_deinit(struct fit_data *f)
@@ -45,6 +46,22 @@ static int resolve(const struct job_spec *spec, struct fit_data *f, struct err *
     f->d = f->columns.d;
     f->t = f->columns.task == TASK_CLASSIFICATION ? f->columns.classes : f->columns.targets;
     return r;
+}
+
+/* Linux grants what it does not have and kills the process that uses it: rows are loaded only where
+ * there is room for them. */
+static int check_memory(const struct fit_data *f, struct err *err)
+{
+    const double values = (double)(f->n + f->m) * (double)f->d * (double)dtype_size(f->dtype);
+    const double bytes = values + (double)f->n * (double)f->t * (double)sizeof(double);
+    const double room = (double)memory_available();
+    if (f->streamed || bytes <= room) {
+        return 0;
+    }
+    return err_set(err, ERR_NO_MEMORY,
+                   "The standardised rows take %.3g GB, and %.3g GB are available. A restricted "
+                   "model (`centers`) reads them from the disk instead.",
+                   bytes / 1e9, room / 1e9);
 }
 
 static int allocate(struct fit_data *f, struct err *err)
@@ -108,55 +125,61 @@ enum { MODERATE_EXPONENT = 60 };
 /* The scale of targets that are not standardised: 1, or where their squares might vanish or
  * overflow, so that no residual could be told from 0, the power of two that brings the largest of
  * them to [1, 2). Such a factor changes no digit of a solve. */
-static double moderate_scale(const double *y, int64_t n)
+static double moderate_scale(const struct sequence *y)
 {
     double largest = 0;
     int exponent = 0;
-    for (int64_t i = 0; i < n; i++) {
-        largest = fmax(largest, fabs(y[i]));
+    for (int64_t i = 0; i < y->n; i++) {
+        largest = fmax(largest, fabs(y->at(y->context, i)));
     }
     frexp(largest, &exponent);
     return abs(exponent) > MODERATE_EXPONENT ? ldexp(1.0, exponent - 1) : 1.0;
 }
 
-/* y = Y(:,j) raw -> (y - mean) / scale, with what is asked for. */
-static int standardize_target(const struct job_spec *spec, struct fit_data *f, int64_t j, double *y,
-                              struct err *err)
+/* Target j of the training rows, raw: a number, or whether a row is of class j. */
+struct target {
+    const struct fit_data *f;
+    int64_t j;
+};
+
+static double target_at(const void *context, int64_t i)
 {
+    const struct target *t = context;
+    const struct fit_data *f = t->f;
+    const bool classes = f->columns.task == TASK_CLASSIFICATION;
+    const double y = columns_target(&f->columns, f->train, f->split.train[i], classes ? 0 : t->j);
+    return classes ? (double)(y == (double)t->j) : y;
+}
+
+/* Mean and scale of target j, as far as they are asked for. */
+static int scale_target(const struct job_spec *spec, struct fit_data *f, int64_t j, struct err *err)
+{
+    const struct target target = {.f = f, .j = j};
+    const struct sequence y = {.at = target_at, .context = &target, .n = f->n};
     double mean, scale;
-    f->constant[j] = standardize_vector(y, f->n, &mean, &scale);
+    f->constant[j] = standardize_sequence(&y, &mean, &scale);
     const bool wanted = spec->standardize.target;
     f->target_mean[j] = wanted ? mean : 0.0;
     if (!wanted) {
-        scale = moderate_scale(y, f->n);
+        scale = moderate_scale(&y);
     }
     f->target_scale[j] = f->columns.task == TASK_REGRESSION ? scale : 1.0;
     if (!isfinite(f->target_mean[j]) || !isfinite(f->target_scale[j])) {
         return err_at(err, ERR_INVALID, "#/standardize/target",
                       "The target's values are too large to standardise.");
     }
-    for (int64_t i = 0; i < f->n; i++) {
-        y[i] = (y[i] - f->target_mean[j]) / f->target_scale[j];
-    }
     return 0;
 }
 
 static int load_targets(const struct job_spec *spec, struct fit_data *f, struct err *err)
 {
-    const bool classes = f->columns.task == TASK_CLASSIFICATION;
-    cleanup_mem double *column = f->streamed ? mem_array((size_t)f->n, sizeof(double)) : NULL;
-    if (f->streamed && column == NULL) {
-        return err_no_memory(err);
-    }
     int r = 0;
     for (int64_t j = 0; r == 0 && j < f->t; j++) {
-        double *to = f->streamed ? column : f->Y + j * f->n;
-        for (int64_t i = 0; i < f->n; i++) {
-            const double y =
-                columns_target(&f->columns, f->train, f->split.train[i], classes ? 0 : j);
-            to[i] = classes ? (double)(y == (double)j) : y;
+        const struct target target = {.f = f, .j = j};
+        r = scale_target(spec, f, j, err);
+        for (int64_t i = 0; r == 0 && !f->streamed && i < f->n; i++) {
+            f->Y[i + j * f->n] = (target_at(&target, i) - f->target_mean[j]) / f->target_scale[j];
         }
-        r = standardize_target(spec, f, j, to, err);
     }
     return r;
 }
@@ -208,6 +231,9 @@ int fit_data_load(const struct job_spec *spec, const struct dataset *train,
         f.tested = test;
     }
     int r = resolve(spec, &f, err);
+    if (r == 0) {
+        r = check_memory(&f, err);
+    }
     if (r == 0) {
         r = allocate(&f, err);
     }

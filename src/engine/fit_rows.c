@@ -23,28 +23,34 @@ static int too_large(const struct reading *r, int64_t feature, enum dtype dtype,
                   f->train->info.column_names[f->columns.features[feature]], dtype_name(dtype));
 }
 
-/* One row, standardised; the feature that is not finite, or -1. */
-static int64_t read_row(const struct reading *r, int64_t row, double *raw, enum dtype dtype,
-                        void *X, int64_t i)
+/* The features of one row of the data set, as numbers. */
+static void gather(const struct reading *r, int64_t row, double *ret)
 {
-    const struct fit_data *f = r->fit;
-    const int64_t columns = r->ds->info.columns, d = f->d;
+    const int64_t columns = r->ds->info.columns, d = r->fit->d;
     if (r->ds->info.dtype == DTYPE_F32) {
         const float *from = (const float *)r->ds->data + row * columns;
         for (int64_t j = 0; j < d; j++) {
-            raw[j] = (double)from[r->features[j]];
+            ret[j] = (double)from[r->features[j]];
         }
     } else {
         const double *from = (const double *)r->ds->data + row * columns;
         for (int64_t j = 0; j < d; j++) {
-            raw[j] = from[r->features[j]];
+            ret[j] = from[r->features[j]];
         }
     }
-    standardize_row(raw, d, f->feature_mean, f->feature_scale, dtype, X, i);
-    const struct rows all = {.dtype = dtype, .n = i + 1, .d = d, .data = X};
-    for (int64_t j = 0; j < d; j++) {
-        if (!isfinite(rows_at(&all, i, j))) {
-            return j;
+}
+
+/* The first of the numbers that is not finite, or -1. A sum is finite, or one of them is not: the
+ * list is looked through only then. */
+static int64_t not_finite(const struct rows *x)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < x->n * x->d; k++) {
+        sum += 0.0 * rows_at(x, 0, k);
+    }
+    for (int64_t k = 0; sum != 0.0 && k < x->n * x->d; k++) {
+        if (!isfinite(rows_at(x, 0, k))) {
+            return k;
         }
     }
     return -1;
@@ -57,15 +63,15 @@ static int read_features(const struct reading *r, int64_t first, const int64_t *
     if (raw == NULL) {
         return err_no_memory(err);
     }
+    const struct fit_data *f = r->fit;
     for (int64_t i = 0; i < count; i++) {
         const int64_t at = index != NULL ? index[i] : first + i;
-        const int64_t row = r->list != NULL ? r->list[at] : at;
-        const int64_t bad = read_row(r, row, raw, dtype, ret_X, i);
-        if (bad >= 0) {
-            return too_large(r, bad, dtype, err);
-        }
+        gather(r, r->list != NULL ? r->list[at] : at, raw);
+        standardize_row(raw, f->d, f->feature_mean, f->feature_scale, dtype, ret_X, i);
     }
-    return 0;
+    const struct rows all = {.dtype = dtype, .n = count, .d = f->d, .data = ret_X};
+    const int64_t bad = not_finite(&all);
+    return bad < 0 ? 0 : too_large(r, bad % f->d, dtype, err);
 }
 
 /* Targets as fit_data has them: centered and scaled, or one centered 0/1 column a class. */

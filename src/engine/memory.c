@@ -94,12 +94,32 @@ static int64_t cgroup_available(void)
     return room;
 }
 
+/* What a limit of the process leaves of `used` KiB; mapped files count for the address space only.
+ */
+static int64_t limit_available(int resource, const char *used)
+{
+    struct rlimit limit;
+    const int64_t kib = read_number("/proc/self/status", used);
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur > (rlim_t)INT64_MAX || kib < 0) {
+        return INT64_MAX;
+    }
+    const int64_t room = (int64_t)limit.rlim_cur - 1024 * kib;
+    return room > 0 ? room : 0;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 int64_t memory_available(void)
 {
     const int64_t kib = read_number("/proc/meminfo", "MemAvailable:");
     const int64_t host = kib < 0 ? INT64_MAX : kib * 1024;
-    const int64_t group = cgroup_available();
-    return host < group ? host : group;
+    const int64_t own =
+        least(limit_available(RLIMIT_AS, "VmSize:"), limit_available(RLIMIT_DATA, "VmData:"));
+    return least(own, least(host, cgroup_available()));
 }
 
 int64_t memory_available_on(struct backend *be)

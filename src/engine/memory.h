@@ -9,7 +9,8 @@
 #include "engine/backend.h"
 
 /* Bytes this process may still take on the host: what the kernel calls available, or less where a
- * control group (version 1 or 2) sets a limit. INT64_MAX where neither can be read. */
+ * control group (version 1 or 2) or the process's own limits (ulimit -v, -d) say so. INT64_MAX
+ * where none can be read. */
 int64_t memory_available(void);
 
 /* Bytes still free on the backend; INT64_MAX when it does not know. */

@@ -74,6 +74,15 @@ int rowset_new(const struct rowset_spec *spec, struct rowset **ret, struct err *
     return 0;
 }
 
+void rowset_rest(struct rowset *r)
+{
+    release(r, &r->passing);
+    r->loaded = -1;
+    r->x = mem_free(r->x);
+    r->y = mem_free(r->y);
+    r->buffer_rows = 0;
+}
+
 struct rowset *rowset_free(struct rowset *r)
 {
     if (r == NULL) {
@@ -82,10 +91,8 @@ struct rowset *rowset_free(struct rowset *r)
     for (int64_t i = 0; r->resident != NULL && i < r->tiles; i++) {
         release(r, &r->resident[i]);
     }
-    release(r, &r->passing);
+    rowset_rest(r);
     mem_free(r->resident);
-    mem_free(r->x);
-    mem_free(r->y);
     return mem_free(r);
 }
 

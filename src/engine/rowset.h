@@ -24,7 +24,7 @@ struct rowset_spec {
 };
 
 #define ROWSET_TILE_VALUES (INT64_C(1) << 28)
-#define ROWSET_TILE_BYTES (INT64_C(16) << 20)
+#define ROWSET_TILE_BYTES (INT64_C(4) << 20)
 #define ROWSET_TILE_ROWS (INT64_C(1) << 16)
 
 struct row_tile {
@@ -43,6 +43,9 @@ bool rowset_resident(const struct rowset *r);
 
 /* Tile i, rows in their order. Valid until the next call with this rowset. */
 int rowset_tile(struct rowset *r, int64_t i, struct row_tile *ret, struct err *err);
+
+/* Gives back what passing tiles took; the next one allocates it again. */
+void rowset_rest(struct rowset *r);
 
 /* Any rows, count >= 1, repeats allowed; always read. Valid until the next call with this rowset.
  */

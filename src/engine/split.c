@@ -1,30 +1,24 @@
 #include "engine/split.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
 
 void split_deinit(struct split *s)
 {
-    mem_free(s->train);
     mem_free(s->test);
     *s = (struct split){0};
 }
 
+/* Both lists in one piece of memory: test rows first. */
 static int allocate(struct split *s, struct err *err)
 {
-    s->train = mem_array((size_t)s->n, sizeof(*s->train));
-    s->test = mem_array((size_t)s->m, sizeof(*s->test));
-    return s->train != NULL && s->test != NULL ? 0 : err_no_memory(err);
-}
-
-static int by_number(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
+    s->test = mem_array((size_t)s->m + (size_t)s->n, sizeof(*s->test));
+    s->train = s->test != NULL ? s->test + s->m : NULL;
+    return s->test != NULL ? 0 : err_no_memory(err);
 }
 
 static int64_t test_rows(int64_t rows, double fraction)
@@ -36,32 +30,34 @@ static int64_t test_rows(int64_t rows, double fraction)
     return wish < (double)rows ? (int64_t)wish : rows - 1;
 }
 
+/* The first s->m of a shuffled list test: they are marked, and the list is written again in order.
+ * A list as long as the data is all the memory that this takes. */
 static int by_fraction(const struct job_spec *spec, int64_t rows, struct split *s, struct err *err)
 {
     s->m = test_rows(rows, spec->test.fraction);
     s->n = rows - s->m;
-    cleanup_mem int64_t *order = mem_array((size_t)rows, sizeof(*order));
-    if (order == NULL) {
+    cleanup_mem unsigned char *tested = mem_zarray((size_t)(rows / CHAR_BIT + 1), 1);
+    const int r = allocate(s, err);
+    if (r < 0 || tested == NULL) {
         return err_no_memory(err);
     }
-    const int r = allocate(s, err);
-    if (r < 0) {
-        return r;
-    }
+    int64_t *order = s->test;
     for (int64_t i = 0; i < rows; i++) {
         order[i] = i;
     }
     struct rng rng = rng_new((uint64_t)spec->seed, RNG_SPLIT);
     rng_shuffle(&rng, order, rows);
+    for (int64_t i = 0; i < s->m; i++) {
+        tested[order[i] / CHAR_BIT] |= (unsigned char)(1u << (order[i] % CHAR_BIT));
+    }
+    int64_t train = 0, test = 0;
     for (int64_t i = 0; i < rows; i++) {
-        if (i < s->m) {
-            s->test[i] = order[i];
+        if ((tested[i / CHAR_BIT] >> (i % CHAR_BIT)) & 1u) {
+            s->test[test++] = i;
         } else {
-            s->train[i - s->m] = order[i];
+            s->train[train++] = i;
         }
     }
-    qsort(s->train, (size_t)s->n, sizeof(*s->train), by_number);
-    qsort(s->test, (size_t)s->m, sizeof(*s->test), by_number);
     return 0;
 }
 

@@ -9,7 +9,7 @@
 
 struct split {
     int64_t n;      /* training rows, >= 1 */
-    int64_t *train; /* [n] */
+    int64_t *train; /* [n]; in the memory of `test` */
     int64_t m;      /* test rows, of the training data or of the test data set */
     int64_t *test;  /* [m] */
 };

@@ -82,42 +82,54 @@ void standardize_columns(const struct dataset *ds, const int64_t *rows, int64_t 
     }
 }
 
-bool standardize_vector(const double *x, int64_t n, double *ret_mean, double *ret_scale)
+bool standardize_sequence(const struct sequence *x, double *ret_mean, double *ret_scale)
 {
+    const double first = x->at(x->context, 0), n = (double)x->n;
     double mean = 0, largest = 0, square = 0;
     bool constant = true;
-    for (int64_t i = 0; i < n; i++) {
-        mean += (x[i] - x[0]) / (double)n;
-        constant = constant && x[i] == x[0];
+    for (int64_t i = 0; i < x->n; i++) {
+        const double value = x->at(x->context, i);
+        mean += (value - first) / n;
+        constant = constant && value == first;
     }
-    mean += x[0];
-    for (int64_t i = 0; i < n; i++) {
-        largest = fmax(largest, fabs(x[i] - mean));
+    mean += first;
+    for (int64_t i = 0; i < x->n; i++) {
+        largest = fmax(largest, fabs(x->at(x->context, i) - mean));
     }
     const double factor = shrink(largest);
-    for (int64_t i = 0; i < n; i++) {
-        const double e = (x[i] - mean) * factor;
-        square += e * e / (double)n;
+    for (int64_t i = 0; i < x->n; i++) {
+        const double e = (x->at(x->context, i) - mean) * factor;
+        square += e * e / n;
     }
     *ret_mean = mean;
     *ret_scale = scale_of(square, factor);
     return constant;
 }
 
-static void store(double value, enum dtype dtype, void *X, int64_t at)
+static double element(const void *context, int64_t i)
 {
-    if (dtype == DTYPE_F32) {
-        ((float *)X)[at] = (float)value;
-    } else {
-        ((double *)X)[at] = value;
-    }
+    return ((const double *)context)[i];
+}
+
+bool standardize_vector(const double *x, int64_t n, double *ret_mean, double *ret_scale)
+{
+    const struct sequence all = {.at = element, .context = x, .n = n};
+    return standardize_sequence(&all, ret_mean, ret_scale);
 }
 
 void standardize_row(const double *raw, int64_t d, const double *mean, const double *scale,
                      enum dtype dtype, void *X, int64_t i)
 {
-    for (int64_t j = 0; j < d; j++) {
-        store((raw[j] - mean[j]) / scale[j], dtype, X, i * d + j);
+    if (dtype == DTYPE_F32) {
+        float *to = (float *)X + i * d;
+        for (int64_t j = 0; j < d; j++) {
+            to[j] = (float)((raw[j] - mean[j]) / scale[j]);
+        }
+    } else {
+        double *to = (double *)X + i * d;
+        for (int64_t j = 0; j < d; j++) {
+            to[j] = (raw[j] - mean[j]) / scale[j];
+        }
     }
 }
 

@@ -16,7 +16,13 @@
 void standardize_columns(const struct dataset *ds, const int64_t *rows, int64_t n,
                          const int64_t *columns, int64_t d, double *ret_mean, double *ret_scale);
 
-/* Of n numbers. Returns true when all are equal. */
+/* Of n numbers, each asked for several times. Returns true when all are equal. */
+struct sequence {
+    double (*at)(const void *context, int64_t i);
+    const void *context;
+    int64_t n;
+};
+bool standardize_sequence(const struct sequence *x, double *ret_mean, double *ret_scale);
 bool standardize_vector(const double *x, int64_t n, double *ret_mean, double *ret_scale);
 
 /* X(i,j) = (value - mean[j]) / scale[j] as [n, d] row-major of `dtype`; memory for the caller to

@@ -1,0 +1,229 @@
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/bandwidth.h"
+#include "engine/choose.h"
+#include "engine/fit_parts.h"
+#include "engine/precond.h"
+
+/* Rows that rules of thumb look at: all, or some of data that is not loaded. */
+enum { SAMPLE_ROWS = 4096 };
+
+static int look_at_rows(struct fit *f, struct rows *ret, const double **ret_Y, struct err *err)
+{
+    *ret = fit_data_train(&f->data);
+    *ret_Y = f->data.Y;
+    if (!f->data.streamed) {
+        return 0;
+    }
+    int r = 0;
+    if (f->sample == NULL) {
+        r = fit_centers_sample(&f->data, SAMPLE_ROWS, (uint64_t)f->spec->seed, &f->sample,
+                               &f->sample_Y, &f->sampled, err);
+    }
+    ret->n = f->sampled;
+    ret->data = f->sample;
+    *ret_Y = f->sample_Y;
+    return r;
+}
+
+static int choose_kernel_id(struct fit *f, struct err *err)
+{
+    const struct job_spec *spec = f->spec;
+    struct rows X;
+    const double *Y;
+    if (spec->kernel.method != NULL) {
+        return kernel_id_parse(spec->kernel.method->name, &f->kernel.id, err);
+    }
+    int r = look_at_rows(f, &X, &Y, err);
+    if (r < 0) {
+        return r;
+    }
+    const struct choose_data data = {
+        .be = f->be,
+        .X = &X,
+        .Y = Y,
+        .t = f->data.t,
+        .points_dtype = f->data.dtype,
+        .regularization = spec->regularization,
+        .seed = (uint64_t)spec->seed,
+        .bandwidth = spec->kernel.kind == SPEC_BANDWIDTH_SCALAR ? spec->kernel.bandwidth : 0,
+        .bandwidths =
+            spec->kernel.kind == SPEC_BANDWIDTH_PER_FEATURE ? spec->kernel.bandwidths : NULL,
+    };
+    r = choose_kernel(&data, &f->kernel.id, err);
+    if (r == 0) {
+        fit__say(f, "info", "Kernel chosen on held-out training rows: %s.",
+                 kernel_name(f->kernel.id));
+    }
+    return r;
+}
+
+static int choose_bandwidth(struct fit *f, struct err *err)
+{
+    const struct job_spec *spec = f->spec;
+    f->kernel.bandwidth = 1.0;
+    if (!kernel_uses_distance(f->kernel.id)) {
+        return 0;
+    }
+    if (spec->search.bandwidths > 0) {
+        return 0; /* the search's choice */
+    }
+    if (spec->kernel.kind == SPEC_BANDWIDTH_PER_FEATURE) {
+        f->kernel.bandwidths = spec->kernel.bandwidths;
+        return 0;
+    }
+    if (spec->kernel.kind == SPEC_BANDWIDTH_SCALAR) {
+        f->kernel.bandwidth = spec->kernel.bandwidth;
+        return 0;
+    }
+    struct rows X;
+    const double *Y;
+    bool degenerate = false;
+    int r = look_at_rows(f, &X, &Y, err);
+    if (r < 0) {
+        return r;
+    }
+    r = bandwidth_median(&X, kernel_uses_l1(f->kernel.id), (uint64_t)spec->seed,
+                         &f->kernel.bandwidth, &degenerate, err);
+    if (r == 0 && degenerate) {
+        fit__say(
+            f, "warning",
+            "All training rows looked at are equal, so that their distances have no median; the "
+            "bandwidth is 1.");
+    } else if (r == 0) {
+        fit__say(f, "info", "Bandwidth by the median rule: %.6g.", f->kernel.bandwidth);
+    }
+    return r;
+}
+
+int fit__choose_kernel(struct fit *f, struct err *err)
+{
+    f->kernel.d = f->data.d;
+    f->kernel.gamma = 1.0;
+    f->kernel.degree = 1;
+    int r = choose_kernel_id(f, err);
+    if (r == 0 && f->spec->kernel.method != NULL && f->spec->kernel.params.defs != NULL) {
+        kernel_set_params(&f->kernel, &f->spec->kernel.params);
+    }
+    return r == 0 ? choose_bandwidth(f, err) : r;
+}
+
+static void say_found(const struct fit *f)
+{
+    const struct search_result *r = &f->result.search;
+    if (r->sampled) {
+        fit__say(f, "info",
+                 "The search ran on a sample of %" PRId64 " of the %" PRId64 " training rows.",
+                 r->rows, f->data.n);
+    }
+    if (isnan(r->points[r->best].bandwidth)) {
+        fit__say(f, "info", "Regularization found: %.6g.", f->result.regularization);
+    } else {
+        fit__say(f, "info", "Regularization found: %.6g, with the bandwidth %.6g.",
+                 f->result.regularization, f->kernel.bandwidth);
+    }
+}
+
+/* Regularization and bandwidth: the job's own, or the best pair of its search. */
+int fit__search(struct fit *f, struct err *err)
+{
+    const struct job_spec *spec = f->spec;
+    struct search_result *found = &f->result.search;
+    f->result.regularization = spec->regularization;
+    if (!spec->search.wanted) {
+        return 0;
+    }
+    const struct search_task task = {
+        .be = f->be,
+        .spec = &spec->search,
+        .data = &f->data,
+        .kernel = f->kernel,
+        .regularization = spec->regularization,
+        .seed = (uint64_t)spec->seed,
+        .time_budget_s = spec->stop.time_budget_s,
+        .control = f->control,
+        .stop = fit__stop_here,
+        .stop_context = f,
+    };
+    f->found = mem_array((size_t)(f->data.n * f->data.t), sizeof(double));
+    const int r = f->found != NULL ? search_run(&task, found, f->found, err) : err_no_memory(err);
+    if (r == 0 && found->count > 0) {
+        f->result.regularization = found->points[found->best].regularization;
+        if (!isnan(found->points[found->best].bandwidth)) {
+            f->kernel.bandwidth = found->points[found->best].bandwidth;
+        }
+        say_found(f);
+    }
+    if (found->count == 0 || found->sampled) {
+        f->found = mem_free(f->found);
+    }
+    return r;
+}
+
+static int choose_preconditioner(struct fit *f, struct err *err)
+{
+    const struct job_spec *spec = f->spec;
+    if (spec->solver.preconditioner != NULL) {
+        f->options.precond_params = spec->solver.preconditioner_params;
+        f->options.precond = precond_find(spec->solver.preconditioner->name);
+    } else {
+        const struct method_def *first = catalog_list(CATALOG_PRECONDITIONERS);
+        f->options.precond = precond_find(first->name);
+        const int r = param_read(first->params, NULL, NULL, &f->options.precond_params, err);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return f->options.precond != NULL ? 0
+                                      : err_at(err, ERR_UNSUPPORTED, "#/solver/preconditioner",
+                                               "This preconditioner is not part of this program.");
+}
+
+static const char *name_solver(const struct fit *f)
+{
+    return f->restricted
+               ? choose_restricted_solver(f->centers.chosen.m, f->data.d)
+               : choose_solver(f->be, f->data.n, f->data.d, f->result.regularization, f->vectors);
+}
+
+static void choose_arithmetic(struct fit *f, const char *solver)
+{
+    if (f->spec->precision == PRECISION_AUTO) {
+        f->result.precision = choose_precision(solver, f->kernel.id);
+        fit__say(f, "info", "Precision chosen for %s: %s.", solver,
+                 precision_name(f->result.precision));
+    }
+}
+
+int fit__choose_method(struct fit *f, struct err *err)
+{
+    const struct method_def *method = f->spec->solver.method;
+    const bool direct = strcmp(method->name, "auto") == 0 || strcmp(method->name, "cholesky") == 0;
+    if (f->found != NULL && direct) {
+        f->options.tolerance = f->spec->stop.tolerance;
+        f->solver = &search_solution_ops; /* the whole problem has been solved on the way */
+        choose_arithmetic(f, f->solver->name);
+        return 0;
+    }
+    f->options.params = f->spec->solver.params;
+    f->options.tolerance = f->spec->stop.tolerance;
+    if (strcmp(method->name, "auto") == 0) {
+        method = catalog_find(CATALOG_SOLVERS, name_solver(f));
+        const int r = param_read(method->params, NULL, NULL, &f->options.params, err);
+        if (r < 0) {
+            return r;
+        }
+        fit__say(f, "info", "Solver chosen for %" PRId64 " training rows: %s.", f->data.n,
+                 method->name);
+    }
+    f->solver = solver_find(method->name);
+    if (f->solver == NULL) {
+        return err_at(err, ERR_UNSUPPORTED, "#/solver/name",
+                      "The solver \"%s\" is not part of this program.", method->name);
+    }
+    choose_arithmetic(f, method->name);
+    return method->has_preconditioner ? choose_preconditioner(f, err) : 0;
+}

@@ -1,0 +1,55 @@
+/* Inside a fit: what its files share. fit.c is the story, fit_choose.c chooses what the job leaves
+ * to us, fit_prepare.c brings it all to the backend. */
+#pragma once
+
+#include "base/sha256.h"
+#include "engine/fit.h"
+#include "engine/fit_centers.h"
+#include "engine/fit_data.h"
+
+struct fit {
+    struct backend *be;
+    const struct job_spec *spec;
+    const struct solve_control *control;
+    struct fit_data data;
+    void *sample; /* [sampled, d]: some rows of data that is not loaded */
+    double *sample_Y;
+    int64_t sampled;
+    struct kernel kernel;
+    const struct solver_ops *solver;
+    struct solver_options options;
+    enum dtype vectors;
+    bool restricted;            /* a model on few centers */
+    struct fit_centers centers; /* of such a one, in place of X, X_test and Y */
+    struct points *X, *X_test;
+    struct points *exact; /* mixed precision: X in float64, else NULL */
+    struct mat Y, A, P;   /* P: predictions of the test rows */
+    double *predicted;    /* [m, t] */
+    double *found;        /* [n, t] the coefficients a search found, or NULL */
+    struct mat start;     /* those, or an earlier model's; no rows: none */
+    bool paused;          /* asked to, before the solve */
+    char problem[SHA256_HEX_SIZE];
+    struct fit_result result;
+};
+
+/* fit.c */
+void fit__say(const struct fit *f, const char *level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void fit__show_phase(const struct fit *f, const char *phase);
+/* Whether to stop before the solve, where there is nothing to keep; `context` is the fit. */
+int fit__stop_here(void *context, struct err *err);
+
+/* fit_choose.c: kernel and bandwidth; then regularization and bandwidth where they are searched
+ * for; then, once centers are there, solver, preconditioner and precision. */
+int fit__choose_kernel(struct fit *f, struct err *err);
+int fit__search(struct fit *f, struct err *err);
+int fit__choose_method(struct fit *f, struct err *err);
+
+/* fit_prepare.c: points, right-hand sides and room for the answer of a full model, and kept
+ * kernel values; centers and rows of a restricted one; coefficients to begin with. */
+int fit__upload(struct fit *f, struct err *err);
+int fit__keep_kernel(struct fit *f, struct points *X, struct err *err);
+int fit__widened(void *context, struct err *err); /* struct problem's, of a fit */
+int fit__select_centers(struct fit *f, const struct dataset *file, struct err *err);
+int fit__upload_restricted(struct fit *f, struct err *err);
+int fit__take_start(struct fit *f, struct model **earlier, struct err *err);

@@ -1,0 +1,213 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "engine/fit_parts.h"
+#include "engine/memory.h"
+#include "engine/warm.h"
+
+/* Points that the kernel's bandwidth takes out of the range of numbers are the bandwidth's fault.
+ */
+static int make_points(struct fit *f, const struct rows *rows, enum dtype dtype,
+                       struct points **ret, struct err *err)
+{
+    const int r = f->be->ops->points_new(f->be, &f->kernel, dtype, rows, ret, err);
+    if (r == -ERR_INVALID && err != NULL && err->pointer[0] == '\0') {
+        snprintf(err->pointer, sizeof(err->pointer), "#/kernel/bandwidth");
+    }
+    return r;
+}
+
+static struct fit_centers_task centers_task(struct fit *f, const struct dataset *file)
+{
+    return (struct fit_centers_task){
+        .be = f->be,
+        .spec = f->spec,
+        .data = &f->data,
+        .file = file,
+        .kernel = &f->kernel,
+        .points = f->result.precision == PRECISION_FLOAT64 ? DTYPE_F64 : DTYPE_F32,
+        .vectors = f->vectors,
+        .regularization = f->result.regularization,
+        .stop = fit__stop_here,
+        .stop_context = f,
+    };
+}
+
+int fit__select_centers(struct fit *f, const struct dataset *file, struct err *err)
+{
+    const struct fit_centers_task task = centers_task(f, file);
+    fit__show_phase(f, "centers");
+    const int r = fit_centers_select(&f->centers, &task, err);
+    f->result.centers = f->centers.chosen.m;
+    if (r == 0) {
+        fit__say(f, "info", "Centers: %" PRId64 ", for %" PRId64 " training rows.",
+                 f->result.centers, f->data.n);
+    }
+    return r;
+}
+
+int fit__upload_restricted(struct fit *f, struct err *err)
+{
+    const struct fit_centers_task task = centers_task(f, NULL);
+    int r = fit_centers_upload(&f->centers, &task, err);
+    if (r == 0 && !rowset_resident(f->centers.rows)) {
+        fit__say(f, "info", "There is no room for the rows: they are read as they are needed.");
+    }
+    if (r == 0) {
+        r = f->be->ops->mat_new(f->be, f->vectors, f->result.centers, f->data.t, &f->A, err);
+    }
+    f->predicted = mem_array((size_t)(f->data.m * f->data.t), sizeof(double));
+    return r == 0 && f->predicted == NULL ? err_no_memory(err) : r;
+}
+
+/* The training points, in mixed precision twice. Those that float32 cannot hold stay in float64,
+ * where the precision is our choice. */
+static int make_training_points(struct fit *f, struct err *err)
+{
+    const struct rows train = fit_data_train(&f->data);
+    const bool mixed = f->result.precision == PRECISION_MIXED;
+    int r = make_points(f, &train, mixed ? DTYPE_F32 : train.dtype, &f->X, err);
+    if (r == -ERR_INVALID && mixed && f->spec->precision == PRECISION_AUTO) {
+        f->result.precision = PRECISION_FLOAT64;
+        return make_points(f, &train, train.dtype, &f->X, err);
+    }
+    return r == 0 && mixed ? make_points(f, &train, train.dtype, &f->exact, err) : r;
+}
+
+/* Points, right-hand sides and room for the answer on the backend. */
+int fit__upload(struct fit *f, struct err *err)
+{
+    const struct backend_ops *o = f->be->ops;
+    const struct fit_data *data = &f->data;
+    const struct rows test = fit_data_test(data);
+    int r = make_training_points(f, err);
+    if (r == 0) {
+        r = o->mat_new(f->be, f->vectors, data->n, data->t, &f->Y, err);
+    }
+    if (r == 0) {
+        r = o->mat_put(f->be, data->Y, data->n, &f->Y, err);
+    }
+    if (r == 0) {
+        r = o->mat_new(f->be, f->vectors, data->n, data->t, &f->A, err);
+    }
+    if (r == 0 && f->found != NULL) {
+        r = o->mat_new(f->be, f->vectors, data->n, data->t, &f->start, err);
+        r = r == 0 ? o->mat_put(f->be, f->found, data->n, &f->start, err) : r;
+    }
+    if (r < 0 || data->m == 0) {
+        return r;
+    }
+    f->predicted = mem_array((size_t)(data->m * data->t), sizeof(double));
+    if (f->predicted == NULL) {
+        return err_no_memory(err);
+    }
+    r = make_points(f, &test, test.dtype, &f->X_test, err);
+    return r == 0 ? o->mat_new(f->be, f->vectors, data->m, data->t, &f->P, err) : r;
+}
+
+/* A job with less time or fewer steps than this computes: keeping values comes before the first
+ * step. */
+static const double cache_budget_s = 5.0;
+enum { CACHE_STEPS = 20 };
+
+/* Kernel values in memory, where the solver multiplies with the whole matrix again and again: as
+ * many as the spec asks for, or, left to us, only if that is faster. */
+int fit__keep_kernel(struct fit *f, struct points *X, struct err *err)
+{
+    const struct backend_ops *o = f->be->ops;
+    const bool asked = f->spec->kernel_cache_bytes != SPEC_CACHE_AUTO;
+    const bool brief =
+        f->spec->stop.time_budget_s < cache_budget_s || f->spec->stop.max_iterations < CACHE_STEPS;
+    if (!f->solver->whole_products || o->points_cache == NULL || (brief && !asked)) {
+        return 0;
+    }
+    const int64_t budget = memory_cache_budget(f->be, f->spec->kernel_cache_bytes);
+    int64_t *const bytes = &f->result.kernel_cache_bytes;
+    const enum kernel_storage how = asked ? KERNEL_STORE_EXACT : KERNEL_STORE_IF_FASTER;
+    f->be->stop = fit__stop_here;
+    f->be->stop_context = f;
+    const int r = o->points_cache(f->be, X, budget, how, bytes, err);
+    f->be->stop = NULL;
+    if (r == 0 && *bytes > 0) {
+        fit__say(f, "info", "Kernel values kept in memory: %.3g GB, of %.3g GB that they may take.",
+                 (double)*bytes / 1e9, (double)budget / 1e9);
+    }
+    return r;
+}
+
+/* The solver multiplies with the exact points from now on: what is kept of the others goes. */
+int fit__widened(void *context, struct err *err)
+{
+    struct fit *f = context;
+    int64_t bytes;
+    f->result.precision = PRECISION_FLOAT64;
+    const int r = f->result.kernel_cache_bytes > 0
+                      ? f->be->ops->points_cache(f->be, f->X, 0, KERNEL_STORE_EXACT, &bytes, err)
+                      : 0;
+    f->result.kernel_cache_bytes = 0;
+    return r == 0 ? fit__keep_kernel(f, f->exact, err) : r;
+}
+
+static int no_earlier_model(const struct fit *f, struct err *err)
+{
+    return err_at(err, ERR_INVALID, "#/warm_start",
+                  "The model \"%s\" (version %" PRId64
+                  "), whose coefficients this job was to begin with, is not there.",
+                  f->spec->warm_start.model, f->spec->warm_start.version);
+}
+
+/* What the earlier model gives, brought to the backend. */
+static int upload_start(struct fit *f, const struct model *earlier, struct err *err)
+{
+    const struct backend_ops *o = f->be->ops;
+    const int64_t n = f->A.rows, t = f->data.t;
+    cleanup_mem double *start = mem_zarray((size_t)(n * t), sizeof(double));
+    if (start == NULL) {
+        return err_no_memory(err);
+    }
+    const int64_t *which = f->restricted ? f->centers.chosen.rows : NULL;
+    const bool rows = !f->restricted || which != NULL; /* free points are no rows to be found */
+    int64_t found = 0;
+    int r = warm_start(earlier, &f->data, which, rows ? n : 0, start, &found, err);
+    if (r == 0) {
+        r = o->mat_new(f->be, f->vectors, n, t, &f->start, err);
+    }
+    if (r == 0) {
+        r = o->mat_put(f->be, start, n, &f->start, err);
+    }
+    if (r == 0) {
+        fit__say(f, found > 0 ? "info" : "warning",
+                 "Warm start: %" PRId64 " of %" PRId64
+                 " %s have coefficients in the earlier model.",
+                 found, n, f->restricted ? "centers" : "training rows");
+    }
+    return r;
+}
+
+/* A job that has a checkpoint of its own can do without the model, and so can one whose search has
+ * found the solution on its way. */
+static int prepare_start(struct fit *f, const struct model *earlier, struct err *err)
+{
+    if (f->spec->warm_start.model[0] == '\0' || f->found != NULL) {
+        return 0;
+    }
+    if (earlier == NULL) {
+        return f->control->resume != NULL ? 0 : no_earlier_model(f, err);
+    }
+    if (f->solver->direct) {
+        fit__say(f, "info", "Warm start: the solver \"%s\" is direct and has no use for one.",
+                 f->solver->name);
+        return 0;
+    }
+    return upload_start(f, earlier, err);
+}
+
+int fit__take_start(struct fit *f, struct model **earlier, struct err *err)
+{
+    const int r = prepare_start(f, earlier != NULL ? *earlier : NULL, err);
+    if (earlier != NULL) {
+        *earlier = model_free(*earlier);
+    }
+    return r;
+}

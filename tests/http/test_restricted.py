@@ -1,0 +1,200 @@
+"""Models on few centers: selectors, solvers, centers from a file, and more rows than memory."""
+
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+import daemon as daemon_module
+import data
+
+KERNEL = {"name": "gaussian", "bandwidth": 2.0}
+
+
+def spec_of(dataset, **more):
+    return {"dataset": dataset, "kernel": KERNEL, "regularization": 1e-4,
+            "stop": {"tolerance": 1e-7}, "test": {"fraction": 0}, **more}
+
+
+def names_of(api, path):
+    return [entry for entry in api.get(path).json()["data"]]
+
+
+@pytest.fixture(scope="module")
+def problem(api):
+    X, y = data.regression(500, seed=70)
+    return X, y, api.upload_npz(X, y)
+
+
+def gaussian(A, B):
+    return np.exp(-data.distances("gaussian", A, B) ** 2 / (2 * KERNEL["bandwidth"] ** 2))
+
+
+def reference(X, y, Z, regularization):
+    """Predictions at X of the restricted problem with standardised features and target."""
+    mean, scale = X.mean(0), X.std(0)
+    A, C = (X - mean) / scale, (Z - mean) / scale
+    target = (y - y.mean()) / y.std()
+    K, core = gaussian(A, C), gaussian(C, C)
+    values, vectors = np.linalg.eigh(core)
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    stacked = np.vstack([K, np.sqrt(len(X) * regularization) * root.T])
+    b = np.linalg.lstsq(stacked, np.concatenate([target, np.zeros(len(Z))]), rcond=1e-13)[0]
+    return K @ b * y.std() + y.mean()
+
+
+def test_centers_from_a_file(api, name, problem):
+    X, y, dataset = problem
+    Z = X[::10] + 0.01
+    centers = api.upload_npz(Z, np.zeros(len(Z)))
+    job = api.train(name, **spec_of(dataset, solver="direct",
+                                    centers={"method": "file", "dataset": centers}))
+    assert job["result"]["centers"] == len(Z)
+    found = np.array(api.predict(name, X).json()["predictions"])
+    assert found == pytest.approx(reference(X, y, Z, 1e-4), abs=1e-5)
+    assert api.get(f"/v1/models/{name}/versions/1").json()["description"]["centers"] == len(Z)
+
+
+def test_every_selector_with_every_solver(api, name, problem):
+    X, y, dataset = problem
+    centers = api.upload_npz(X[:40], y[:40])
+    solvers = [s["name"] for s in names_of(api, "/v1/solvers") if s["centers"]]
+    selectors = [s["name"] for s in names_of(api, "/v1/center_selectors")]
+    assert "falkon" in solvers and "uniform" in selectors
+    for selector in selectors:
+        for solver in solvers:
+            given = {"method": selector}
+            given.update({"dataset": centers} if selector == "file" else {"count": 40})
+            job = api.wait(api.create(name, **spec_of(dataset, solver=solver, centers=given,
+                                                      stop={"tolerance": 1e-3}))["id"])
+            needs_weights = job["error"] and "drawn" in job["error"]["errors"][0]["detail"]
+            if solver == "falkon_bless" and needs_weights:
+                assert job["error"]["errors"][0]["pointer"] == "#/centers/method"
+                continue
+            assert job["status"] == "succeeded", (selector, solver, job)
+            assert 1 <= job["result"]["centers"] <= 200, (selector, solver)
+            error = np.array(api.predict(name, X).json()["predictions"]) - y
+            assert np.sqrt(np.mean(error ** 2)) < 0.5 * y.std(), (selector, solver)
+
+
+def test_auto_takes_a_restricted_solver(api, name, problem):
+    X, y, dataset = problem
+    job = api.train(name, **spec_of(dataset, centers="uniform"))
+    assert job["result"]["solver"] in [s["name"] for s in names_of(api, "/v1/solvers")
+                                       if s["centers"]]
+    assert job["result"]["centers"] == 224  # ceil(10 sqrt(500))
+    assert job["reason"] == "converged"
+
+
+def test_classes(api, name):
+    X, labels = data.classification(300, seed=71)
+    dataset = api.upload_csv(X, labels)
+    job = api.train(name, **spec_of(dataset, solver="falkon", test={"fraction": 0.2},
+                                    centers={"method": "uniform", "count": 30}))
+    assert job["result"]["metrics"]["accuracy"] > 0.9
+
+
+def test_a_warm_start_finds_its_centers(api, name, problem):
+    X, y, dataset = problem
+    given = spec_of(dataset, solver="falkon", centers={"method": "uniform", "count": 60})
+    first = api.train(name, **given)
+    again = api.train(name, **given, warm_start=name)
+    assert first["result"]["iterations"] > 1 and again["result"]["iterations"] <= 1
+    said = " ".join(e["message"] for e in api.events(again["id"]) if e["type"] == "message")
+    assert "60 of 60 centers" in said
+
+
+def test_pause_and_resume_to_the_same_bits(daemons, name):
+    daemon = daemons(checkpoint_interval_s=0.2)
+    api = daemon.api
+    X, y = data.regression(60000, d=6, seed=72)
+    dataset = api.upload_npz(X, y)
+    given = spec_of(dataset, solver="cg", centers={"method": "uniform", "count": 300},
+                    regularization=1e-9, stop={"tolerance": 1e-12, "max_iterations": 60})
+    straight = api.train(f"{name}-straight", **given, timeout=300)
+    job = api.create(name, **given)
+    api.wait_running(job["id"])
+    api.post(f"/v1/jobs/{job['id']}/pause", None)
+    api.wait(job["id"], ("paused",))
+    api.post(f"/v1/jobs/{job['id']}/resume", None)
+    resumed = api.wait(job["id"], timeout=300)
+    assert resumed["status"] == "succeeded", resumed
+    digests = [api.get(f"/v1/models/{model}/versions/1").json()["sha256"]
+               for model in (f"{name}-straight", name)]
+    assert digests[0] == digests[1]
+    assert resumed["result"]["iterations"] == straight["result"]["iterations"]
+
+
+@pytest.fixture
+def memory_group():
+    """memory_group(bytes): the folder of a new control group with that limit, or None where none may
+    be made here."""
+    made = []
+
+    def make(limit):
+        for root, name in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+                           ("/sys/fs/cgroup", "memory.max")):
+            group = pathlib.Path(root) / f"krrd-test-{os.getpid()}"
+            try:
+                group.mkdir()
+                made.append(group)
+                (group / name).write_text(str(limit))
+                return group
+            except OSError:
+                continue
+        return None
+
+    yield make
+    for group in made:
+        group.rmdir()
+
+
+def anonymous_bytes(pid):
+    """What a process holds itself: pages of mapped files can be dropped at any time."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+@pytest.mark.skipif("KRRD_TEST_SANITIZER" in os.environ, reason="a sanitizer's memory is its own")
+def test_more_rows_than_memory(memory_group, tmp_path, name):
+    """A worker that may take a quarter of the file's size trains on the whole file."""
+    rows, d = 2_000_000, 39
+    rng = np.random.default_rng(73)
+    X = rng.random(size=(rows, d + 1), dtype=np.float32)
+    X[:, d] = np.sin(3 * X[:, 0]) + X[:, 1]
+    limit = X.nbytes // 4
+    group = memory_group(limit)
+    daemon = daemon_module.Daemon(tmp_path)
+    try:
+        train_beyond(daemon.api, name, X, limit, group)
+    finally:
+        daemon.close()
+
+
+def train_beyond(api, name, X, limit, group):
+    rows = len(X)
+    dataset = api.upload(data.npy(X), "application/x-npy")["id"]
+    del X
+    pid = next(w["pid"] for w in api.get("/v1/workers").json()["data"] if w["kind"] == "train")
+    if group is not None:  # a full model has no place there, and the worker says so instead of being killed
+        (group / "cgroup.procs").write_text(str(pid))
+        full = api.wait(api.create(f"{name}-full", dataset, solver="pcg", kernel=KERNEL)["id"],
+                        timeout=120)
+        assert (full["status"], full["reason"]) == ("failed", "out_of_memory")
+    job = api.create(name, dataset, solver="falkon", kernel="gaussian", precision="mixed",
+                     regularization=1e-6, stop={"tolerance": 1e-2},
+                     centers={"method": "uniform", "count": 60})
+    most = [0]
+
+    def ended(job):
+        most.append(anonymous_bytes(pid))
+        return job["status"] in ("succeeded", "failed")
+
+    job = api.wait(job["id"], ended, timeout=300)
+    assert job["status"] == "succeeded", job
+    assert 0 < max(most) < limit
+    assert job["result"]["train_rows"] == rows * 8 // 10
+    assert job["result"]["metrics"]["r2"] > 0.5
