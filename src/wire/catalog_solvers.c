@@ -33,7 +33,8 @@ static const struct param_def pcg_params[] = {
         .max = 1e9,
         .fallback = "50",
         .help = "Iterations after which the residual is computed afresh, against the drift of the "
-                "recurrence; each costs one more product with the kernel matrix.",
+                "recurrence; each costs one more product with the kernel matrix. In mixed "
+                "precision the drift is estimated from some rows instead, and more often.",
     },
     {.key = NULL},
 };
@@ -369,7 +370,8 @@ const struct method_def catalog_solvers[] = {
         .title = "Preconditioned conjugate gradients on the full matrix",
         .paper = ROBUST_PRECONDITIONING,
         .help = "One product with the kernel matrix, n^2 kernel values, an iteration; memory is "
-                "that of the preconditioner.",
+                "that of the preconditioner, and in mixed precision, which \"auto\" is here, the "
+                "features once more in float32.",
         .params = pcg_params,
         .has_preconditioner = true,
     },

@@ -32,16 +32,16 @@
  * whenever the residual has halved, every `residual_every` iterations, and before a column counts
  * as converged. Then
  *   - a column is frozen when residual and drift together are within the tolerance;
- *   - when the drift exceeds a fiftieth of some residual, all are replaced by the true ones, and a
- *     column whose drift exceeds a twentieth starts again: iterative refinement or, while the drift
- *     is small enough to keep the direction, the residual replacement of van der Vorst and Ye (SIAM
- *     J. Sci. Comput. 22, 2000). A direction kept with more drift than that makes the iteration
- *     crawl.
+ *   - when the drift exceeds a fiftieth of some residual and a tenth of the tolerance, all are
+ *     replaced by the true ones, and a column whose drift exceeds a twentieth starts again. This is
+ *     iterative refinement or, while the drift is small enough to keep the direction, the residual
+ *     replacement of van der Vorst and Ye (SIAM J. Sci. Comput. 22, 2000); a direction kept with
+ *     more drift than that makes the iteration crawl;
  *   - when a column has to start again with more than three quarters of its smallest residual so
  *     far, or the float32 matrix shows a direction of non-positive curvature, float32 has given
- * what it can: the iteration goes on from there with the exact points, as in float64. A certificate
- * that finds what the sample missed makes the drift be measured on all rows from then on. The
- * preconditioner is always made from the exact points: it takes few kernel values.
+ *     what it can: the iteration goes on from there with the exact points, as in float64.
+ * A certificate that finds what the sample missed makes the drift be measured on all rows from then
+ * on. The preconditioner is always made from the exact points: it takes few kernel values.
  *
  * Between two steps the iteration is B, R, P and a few numbers a column: the content of a
  * checkpoint. The preconditioner follows from the seed and is built again, but for one that wants
@@ -63,6 +63,7 @@ static const double improvement = 0.9;
 /* Of mixed precision: */
 static const double look_fall = 0.5;
 static const double replace_drift = 0.02;
+static const double small_drift = 0.1; /* of the tolerance: the residual has to fall by it more */
 static const double anew_drift = 0.05;
 static const double refinement = 0.75; /* the most that a new beginning may leave */
 
@@ -484,7 +485,8 @@ static int look(struct solver *s, struct err *err)
         }
         const double drift = s->away[j] / s->norm[j];
         s->frozen[j] = s->relative[j] + drift <= s->tolerance;
-        drifted = drifted || (!s->frozen[j] && !(drift <= replace_drift * s->relative[j]));
+        const double harmless = fmax(replace_drift * s->relative[j], small_drift * s->tolerance);
+        drifted = drifted || (!s->frozen[j] && !(drift <= harmless));
     }
     s->since_check = 0;
     s->looked = largest_residual(s);
