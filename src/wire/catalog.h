@@ -19,6 +19,7 @@ struct method_def {
     bool has_bandwidth;             /* kernels: distance-based, takes `bandwidth` */
     bool has_preconditioner;        /* solvers */
     bool restricted;                /* solvers: of a model on few centers, takes `centers` */
+    bool weighted;                  /* selectors: give weights; solvers: need such a selector */
     int64_t max_iterations;         /* solvers: the default of that limit; 0: the general one */
 };
 

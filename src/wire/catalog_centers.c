@@ -173,6 +173,7 @@ const struct method_def catalog_centers[] = {
                 "centers and a better preconditioner; the cost, min(n, q1 max k(x,x) / lambda) m^2 "
                 "multiplications, does not grow with n. Gives a path of lambda." LEVERAGE,
         .params = bless_params,
+        .weighted = true,
     },
     {
         .name = "bless_r",
@@ -180,6 +181,7 @@ const struct method_def catalog_centers[] = {
         .paper = BLESS,
         .help = "As bless, each row on its own: weights that vary less." LEVERAGE,
         .params = bless_r_params,
+        .weighted = true,
     },
     {
         .name = "rls",
@@ -188,6 +190,7 @@ const struct method_def catalog_centers[] = {
                  "arXiv:1605.07583",
         .help = "Scores of all rows: n m^2 multiplications." LEVERAGE,
         .params = recursive_params,
+        .weighted = true,
     },
     {
         .name = "two_pass",
@@ -197,6 +200,7 @@ const struct method_def catalog_centers[] = {
         .help = "The simplest, and the dearest for small lambda: n first^2 multiplications; for "
                 "comparisons." LEVERAGE,
         .params = recursive_params,
+        .weighted = true,
     },
     {
         .name = "squeak",
@@ -206,6 +210,7 @@ const struct method_def catalog_centers[] = {
         .help = "Reads every row once, in order, and keeps the centers of what it has seen: about "
                 "10 n m^2 multiplications." LEVERAGE,
         .params = squeak_params,
+        .weighted = true,
     },
     {
         .name = "file",

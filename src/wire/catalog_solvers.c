@@ -428,10 +428,13 @@ const struct method_def catalog_solvers[] = {
         .name = "falkon_bless",
         .title = "FALKON with centers drawn by leverage scores",
         .paper = BLESS,
-        .help = "falkon with the weights of the selection in its preconditioner: about a quarter "
-                "of the iterations for the same error. Takes centers that bless or bless_r drew.",
+        .help =
+            "falkon with the weights of the selection in its preconditioner: about a quarter "
+            "of the iterations for the same error. Takes centers drawn by leverage scores: bless "
+            "(the default), bless_r, rls, two_pass or squeak.",
         .params = normal_params,
         .restricted = true,
+        .weighted = true,
     },
     {
         .name = "direct",

@@ -252,6 +252,29 @@ static int check_no_search(const struct json *j, const struct job_spec *spec, st
                              "regularization and bandwidth itself.");
 }
 
+/* The first one in the catalog that serves the solver. */
+static const struct method_def *first_selector(const struct method_def *solver)
+{
+    const struct method_def *m = catalog_list(CATALOG_CENTERS);
+    while (m->name != NULL && solver->weighted && !m->weighted) {
+        m++;
+    }
+    return m;
+}
+
+static int check_weights(const struct job_spec *spec, const struct json *fields, struct err *err)
+{
+    const struct method_def *solver = spec->solver.method;
+    if (!solver->weighted || spec->centers.method->weighted) {
+        return 0;
+    }
+    field_error(err, fields != NULL ? "method" : centers_key, FIELD_WHOLE,
+                "The solver \"%s\" needs centers drawn by leverage scores, as \"%s\" draws them; "
+                "\"%s\" knows no weights.",
+                solver->name, first_selector(solver)->name, spec->centers.method->name);
+    return fields != NULL ? spec__within(centers_key, -ERR_INVALID, err) : -ERR_INVALID;
+}
+
 int spec__read_centers(const struct json *j, struct job_spec *spec, struct err *err)
 {
     const struct method_def *solver = spec->solver.method;
@@ -268,9 +291,10 @@ int spec__read_centers(const struct json *j, struct job_spec *spec, struct err *
     const struct named named = {.which = CATALOG_CENTERS,
                                 .key = centers_key,
                                 .name_key = "method",
-                                .fallback = catalog_list(CATALOG_CENTERS)->name};
+                                .fallback = first_selector(solver)->name};
     const struct json *fields = NULL;
     int rc = read_method(&named, absent ? NULL : j, &spec->centers.method, &fields, err);
+    rc = rc < 0 ? rc : check_weights(spec, fields, err);
     if (rc == 0) {
         rc = spec__within(centers_key, read_centers_fields(fields, spec, err), err);
     }

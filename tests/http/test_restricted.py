@@ -10,6 +10,7 @@ import daemon as daemon_module
 import data
 
 KERNEL = {"name": "gaussian", "bandwidth": 2.0}
+WEIGHTED = ("bless", "bless_r", "rls", "two_pass", "squeak")
 
 
 def spec_of(dataset, **more):
@@ -66,12 +67,12 @@ def test_every_selector_with_every_solver(api, name, problem):
         for solver in solvers:
             given = {"method": selector}
             given.update({"dataset": centers} if selector == "file" else {"count": 40})
-            job = api.wait(api.create(name, **spec_of(dataset, solver=solver, centers=given,
-                                                      stop={"tolerance": 1e-3}))["id"])
-            needs_weights = job["error"] and "drawn" in job["error"]["errors"][0]["detail"]
-            if solver == "falkon_bless" and needs_weights:
-                assert job["error"]["errors"][0]["pointer"] == "#/centers/method"
+            spec = spec_of(dataset, solver=solver, centers=given, stop={"tolerance": 1e-3})
+            if solver == "falkon_bless" and selector not in WEIGHTED:
+                refused = api.post("/v1/jobs", 422, json={"model": name, **spec}).json()
+                assert refused["errors"][0]["pointer"] == "#/centers/method"
                 continue
+            job = api.wait(api.create(name, **spec)["id"])
             assert job["status"] == "succeeded", (selector, solver, job)
             assert 1 <= job["result"]["centers"] <= 200, (selector, solver)
             error = np.array(api.predict(name, X).json()["predictions"]) - y
@@ -85,6 +86,16 @@ def test_auto_takes_a_restricted_solver(api, name, problem):
                                        if s["centers"]]
     assert job["result"]["centers"] == 224  # ceil(10 sqrt(500))
     assert job["reason"] == "converged"
+
+
+def test_falkon_bless_draws_by_leverage_scores(api, name, problem):
+    X, y, dataset = problem
+    job = api.train(name, **spec_of(dataset, solver="falkon_bless"))
+    assert job["spec"]["centers"]["method"] == "bless"
+    assert job["reason"] == "converged"
+    refused = api.post("/v1/jobs", 422, json={"model": name, **spec_of(
+        dataset, solver="falkon_bless", centers="kmeans")}).json()
+    assert refused["errors"][0]["pointer"] == "#/centers"
 
 
 def test_classes(api, name):
