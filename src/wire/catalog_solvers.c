@@ -325,12 +325,76 @@ static const struct param_def askotch2_params[] = {
     {.key = NULL},
 };
 
+/* What the stochastic methods for restricted problems share. */
+#define STOCHASTIC_PARAMS                                                                          \
+    {.key = "batch_size",                                                                          \
+     .type = PARAM_INT,                                                                            \
+     .min = 1,                                                                                     \
+     .max = 1e9,                                                                                   \
+     .fallback = "\"auto\"",                                                                       \
+     .allow_auto = true,                                                                           \
+     .help = "Rows b of a batch, at most n; auto: as many as centers, at least 256 and at most "   \
+             "n / 8."},                                                                            \
+        {.key = "rank",                                                                            \
+         .type = PARAM_INT,                                                                        \
+         .min = 1,                                                                                 \
+         .max = 100000,                                                                            \
+         .fallback = "\"auto\"",                                                                   \
+         .allow_auto = true,                                                                       \
+         .help = "Rank r of the preconditioner, at most the number m of centers. m: exact for "    \
+                 "the rows it is made from, m^3 operations and 3 m^2 numbers of memory; less: a "  \
+                 "Nystrom sketch, 3 m r numbers. auto: m up to 8192 centers, else 500."},          \
+        {.key = "hessian_rows",                                                                    \
+         .type = PARAM_INT,                                                                        \
+         .min = 1,                                                                                 \
+         .max = 1e9,                                                                               \
+         .fallback = "\"auto\"",                                                                   \
+         .allow_auto = true,                                                                       \
+         .help = "Rows that the preconditioner is made from, at most n; auto: 8 r, of more than "  \
+                 "1024 centers fewer, down to 4 r; at least sqrt(n)."},                            \
+        {.key = "damping",                                                                         \
+         .type = PARAM_REAL,                                                                       \
+         .min = 0,                                                                                 \
+         .max = 1e12,                                                                              \
+         .min_exclusive = true,                                                                    \
+         .fallback = "\"auto\"",                                                                   \
+         .allow_auto = true,                                                                       \
+         .help = "Damping of the preconditioner, as a multiple of n lambda (rank m) or of the "    \
+                 "sketch's r-th eigenvalue; auto: 1 where batches are smooth enough with it, "     \
+                 "else 1, 10, 100 or 1000 by a short race on a sample of the rows."},              \
+    {                                                                                              \
+        .key = "power_iterations", .type = PARAM_INT, .min = 1, .max = 1000, .fallback = "10",     \
+        .help = "Power iterations for the step size, on each of four batches."                     \
+    }
+
+static const struct param_def sketchysaga_params[] = {
+    STOCHASTIC_PARAMS,
+    {
+        .key = "residual_every",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1e9,
+        .fallback = "10",
+        .help = "Epochs after which the true residual is computed, which costs one more. Besides, "
+                "it is computed whenever the estimate from the table has reached the tolerance.",
+    },
+    {.key = NULL},
+};
+
 /* About 1000 passes over the rows at the usual block sizes, the work of 1000 iterations of pcg. */
 enum { BLOCK_ITERATIONS = 200000 };
 
 #define ASKOTCH                                                                                    \
     "Rathore, Frangella, Yang, Dereziński, Udell: Have ASkotch: A neat solution for large-scale " \
     "kernel ridge regression, arXiv:2407.10070"
+
+#define ASKOTCH_1                                                                                  \
+    "Rathore, Frangella, Udell: Have ASkotch: Fast methods for large-scale, memory-constrained "   \
+    "kernel ridge regression, arXiv:2407.10070v1"
+
+#define PROMISE                                                                                    \
+    "Frangella, Rathore, Zhao, Udell: PROMISE: Preconditioned stochastic optimization methods by " \
+    "incorporating scalable curvature estimates, arXiv:2309.02014"
 
 #define FALKON                                                                                     \
     "Rudi, Carratino, Rosasco: FALKON: An optimal large scale kernel method, arXiv:1705.10958"
@@ -435,6 +499,17 @@ const struct method_def catalog_solvers[] = {
         .params = normal_params,
         .restricted = true,
         .weighted = true,
+    },
+    {
+        .name = "sketchysaga",
+        .title = "SketchySAGA: stochastic gradients of m centers, preconditioned by a sample",
+        .paper = ASKOTCH_1 "; " PROMISE,
+        .help = "An iteration is one epoch of mini-batches, n m kernel values and m^2 a batch. "
+                "Memory: 8 bytes a row and target for the table of residuals, streamed rows "
+                "included, and that of the preconditioner. For very many centers, with `rank` "
+                "well below their number: no matrix of all centers is formed.",
+        .params = sketchysaga_params,
+        .restricted = true,
     },
     {
         .name = "direct",

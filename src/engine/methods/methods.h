@@ -16,6 +16,7 @@ extern const struct solver_ops solver_eigenpro4_ops;
 extern const struct solver_ops solver_falkon_ops;
 extern const struct solver_ops solver_falkon_bless_ops;
 extern const struct solver_ops solver_pcg_ops;
+extern const struct solver_ops solver_sketchysaga_ops;
 extern const struct solver_ops solver_skotch_ops;
 
 extern const struct precond_ops precond_none_ops;

@@ -1,0 +1,173 @@
+#include "engine/methods/stochastic.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "engine/memory.h"
+#include "engine/methods/stochastic_race.h"
+#include "engine/normal.h"
+#include "engine/products.h"
+
+#define PIECE_BYTES (INT64_C(8) << 20) /* of kernel values at a time */
+
+enum { PIECE_ROWS_LEAST = 16, BATCH_LEAST = 256, EPOCH_BATCHES = 8 };
+enum { RANK_EXACT = 8192, RANK_SKETCH = 500, HESSIAN_ROWS = 8192 };
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static bool is_auto(const struct param_set *params, const char *key)
+{
+    return param_get(params, key)->is_auto;
+}
+
+static int64_t choose_batch(const struct problem *p, const struct param_set *params)
+{
+    if (!is_auto(params, "batch_size")) {
+        return least(param_int(params, "batch_size"), p->n);
+    }
+    const int64_t wanted = most(p->restricted->m, BATCH_LEAST);
+    return most(least(wanted, p->n / EPOCH_BATCHES), 1);
+}
+
+static int64_t choose_rank(const struct problem *p, const struct param_set *params)
+{
+    const int64_t m = p->restricted->m;
+    if (!is_auto(params, "rank")) {
+        return least(param_int(params, "rank"), m);
+    }
+    return m <= RANK_EXACT ? m : RANK_SKETCH;
+}
+
+static int64_t choose_rows(const struct problem *p, const struct param_set *params, int64_t rank)
+{
+    if (!is_auto(params, "hessian_rows")) {
+        return least(param_int(params, "hessian_rows"), p->n);
+    }
+    const int64_t root = (int64_t)sqrt((double)p->n);
+    const int64_t wanted = most(4 * rank, least(8 * rank, HESSIAN_ROWS));
+    return least(most(wanted, root), p->n);
+}
+
+static int allocate(struct stochastic *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    const struct backend_ops *o = p->be->ops;
+    const int64_t m = p->restricted->m, rows = s->batches.most;
+    const int64_t piece =
+        least(most(PIECE_BYTES / (m * (int64_t)sizeof(double)), PIECE_ROWS_LEAST), rows);
+    s->one = mem_array((size_t)p->t, 3 * sizeof(double));
+    if (s->one == NULL) {
+        return err_no_memory(err);
+    }
+    s->work = s->one + p->t;
+    s->dots = s->one + 2 * p->t;
+    const struct {
+        struct mat *M;
+        int64_t rows, cols;
+    } shapes[] = {{&s->G, m, p->t},  {&s->E, m, p->t}, {&s->D, rows, p->t}, {&s->T, rows, p->t},
+                  {&s->K, piece, m}, {&s->x, m, 1},    {&s->u, m, 1},       {&s->v, m, 1}};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof(shapes) / sizeof(*shapes); i++) {
+        rc = o->mat_new(p->be, p->dtype, shapes[i].rows, shapes[i].cols, shapes[i].M, err);
+    }
+    return rc;
+}
+
+int stochastic_init(struct stochastic *s, const struct problem *p, const struct param_set *params,
+                    struct err *err)
+{
+    s->p = *p;
+    s->damping = is_auto(params, "damping") ? 0 : param_real(params, "damping");
+    s->power_iterations = param_int(params, "power_iterations");
+    const int64_t rank = choose_rank(p, params);
+    int rc =
+        row_batches_init(&s->batches, p->seed, p->restricted->source, choose_batch(p, params), err);
+    rc = rc == 0 ? allocate(s, err) : rc;
+    return rc == 0 ? hessian_sketch_init(&s->P, p, choose_rows(p, params, rank), rank, err) : rc;
+}
+
+void stochastic_deinit(struct stochastic *s)
+{
+    if (s->p.be == NULL) {
+        return;
+    }
+    struct mat *const all[] = {&s->G, &s->E, &s->D, &s->T, &s->K, &s->x, &s->u, &s->v};
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        s->p.be->ops->mat_free(s->p.be, all[i]);
+    }
+    race_deinit(s);
+    hessian_sketch_deinit(&s->P);
+    row_batches_deinit(&s->batches);
+    s->one = mem_free(s->one);
+}
+
+void stochastic_recall(struct stochastic *s, double damping, double L)
+{
+    s->damping = damping;
+    s->L = L;
+}
+
+int stochastic_add(struct stochastic *s, double a, const struct mat *X, double b,
+                   const struct mat *M, struct err *err)
+{
+    for (int64_t j = 0; j < s->p.t; j++) {
+        s->one[j] = a;
+        s->work[j] = b;
+    }
+    return s->p.be->ops->col_axpby(s->p.be, s->one, X, s->work, M, err);
+}
+
+/* A block of rows: D and K' D. */
+static int delta_block(struct stochastic *s, struct view P, const struct mat *Y,
+                       const struct mat *W, const struct mat *T, const struct mat *D,
+                       const struct mat *E, bool add, struct err *err)
+{
+    struct backend *be = s->p.be;
+    const struct backend_ops *o = be->ops;
+    const struct mat K = mat_rows(s->K, 0, P.count);
+    int rc = o->kblock(be, P, view_all(s->p.restricted->Z, s->p.restricted->m), &K, err);
+    rc = rc == 0 ? o->gemm(be, false, false, 1.0, &K, W, 0.0, D, err) : rc;
+    rc = rc == 0 ? stochastic_add(s, -1.0, Y, 1.0, D, err) : rc;
+    rc = rc == 0 && T != NULL ? stochastic_add(s, -1.0, T, 1.0, D, err) : rc;
+    return rc == 0 ? o->gemm(be, true, false, 1.0, &K, D, add ? 1.0 : 0.0, E, err) : rc;
+}
+
+int stochastic_delta(struct stochastic *s, struct view P, const struct mat *Y, const struct mat *W,
+                     const struct mat *T, const struct mat *D, const struct mat *E, struct err *err)
+{
+    int rc = 0;
+    for (int64_t i = 0; rc == 0 && i < P.count; i += s->K.rows) {
+        const int64_t count = least(s->K.rows, P.count - i);
+        const struct mat part_Y = mat_rows(*Y, i, count), part_D = mat_rows(*D, i, count);
+        const struct mat part_T = T != NULL ? mat_rows(*T, i, count) : (struct mat){0};
+        rc = delta_block(s, view_range(P.points, P.first + i, count), &part_Y, W,
+                         T != NULL ? &part_T : NULL, &part_D, E, i > 0, err);
+    }
+    return rc;
+}
+
+int stochastic_saga_step(struct stochastic *s, const struct saga_point *at, struct view P,
+                         const struct mat *Y, const struct mat *T, const struct mat *D, double eta,
+                         struct err *err)
+{
+    struct backend *be = s->p.be;
+    const struct backend_ops *o = be->ops;
+    int rc = o->copy(be, at->mean, &s->G, err);
+    rc = rc == 0 ? normal_add_core(s->p.restricted, be, s->p.ridge, at->W, &s->G, err) : rc;
+    rc = rc == 0 ? o->col_dots(be, &s->G, &s->G, s->dots, err) : rc;
+    rc = rc == 0 ? stochastic_delta(s, P, Y, at->W, T, D, &s->E, err) : rc;
+    const double share = (double)s->p.n / (double)P.count;
+    rc = rc == 0 ? stochastic_add(s, share, &s->E, 1.0, &s->G, err) : rc;
+    rc = rc == 0 ? stochastic_add(s, at->weight, &s->E, 1.0, at->mean, err) : rc;
+    rc = rc == 0 ? hessian_sketch_apply(&s->P, &s->G, err) : rc;
+    return rc == 0 ? stochastic_add(s, -eta, &s->G, 1.0, at->W, err) : rc;
+}
