@@ -261,7 +261,8 @@ static void test_centers_of_every_method(void **state)
     }
 }
 
-/* Restricted solvers have centers, asked for or not; the others, "auto" apart, take none. */
+/* Restricted solvers have centers, asked for or not, drawn with weights where they need them; the
+ * others, "auto" apart, take none. */
 static void test_centers_by_solver(void **state)
 {
     (void)state;
@@ -271,13 +272,17 @@ static void test_centers_by_solver(void **state)
         buf_printf(&with, HEAD ",\"solver\":\"%s\",\"centers\":\"uniform\"}", m->name);
         buf_printf(&without, HEAD ",\"solver\":\"%s\"}", m->name);
         struct job_spec *s = accept(without.data);
-        assert_ptr_equal(s->centers.method, m->restricted ? catalog_list(CATALOG_CENTERS) : NULL);
+        assert_int_equal(s->centers.method != NULL, m->restricted);
+        assert_true(!m->weighted || s->centers.method->weighted);
+        assert_true(!m->restricted || m->weighted ||
+                    s->centers.method == catalog_list(CATALOG_CENTERS));
         check_round_trip(s);
         s = job_spec_free(s);
         struct err err = {.code = ERR_OK};
         const int rc = read_text(with.data, &s, &err);
-        assert_int_equal(rc, m->restricted ? 0 : -ERR_INVALID);
-        assert_string_equal(err.pointer, m->restricted ? "" : "#/centers");
+        const bool taken = m->restricted && !m->weighted;
+        assert_int_equal(rc, taken ? 0 : -ERR_INVALID);
+        assert_string_equal(err.pointer, taken ? "" : "#/centers");
         job_spec_free(s);
     }
 }
@@ -318,6 +323,8 @@ static const struct {
     const char *pointer;
     const char *detail;
 } refused_specs[] = {
+    {"\"solver\":\"falkon_bless\",\"centers\":{\"method\":\"kmeans\"}", "#/centers/method",
+     "\"bless\""},
     {"\"centers\":3", "#/centers", "a name or an object"},
     {"\"centers\":\"farthest\"", "#/centers", "\"uniform\""},
     {"\"centers\":{\"method\":\"farthest\"}", "#/centers/method", "\"uniform\""},
