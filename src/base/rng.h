@@ -19,6 +19,7 @@ enum rng_stream {
     RNG_AUTO = 6,    /* subsample of the automatic kernel choice */
     RNG_SEARCH = 7,  /* subsample and folds of a search */
     RNG_CERTIFY = 8, /* rows of a sampled certificate */
+    RNG_SKETCH = 9,
     RNG_TEST = 1000
 };
 

@@ -129,7 +129,7 @@ int cpu__kmtkv(struct backend *be, struct view P, struct view Q, const double *w
                const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
                struct err *err);
 int cpu__ksketch(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
-                 const struct mat *S, struct err *err);
+                 bool add, const struct mat *S, struct err *err);
 int cpu__kblock(struct backend *be, struct view P, struct view Q, const struct mat *K,
                 struct err *err);
 int cpu__kdiag(struct backend *be, struct view P, const struct mat *d, struct err *err);

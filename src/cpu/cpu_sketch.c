@@ -1,7 +1,8 @@
 /*
- * S <- Phi K(P,Q), Phi sparse with a few signs a column. A task is a panel of Q's rows: P's rows
- * pass by in runs, and each of their values is added to the few rows of S that Phi names, which are
- * kept for the panel in float64. Tasks share nothing, so the bits do not depend on threads.
+ * S <- Phi K(P,Q) (+ S), Phi sparse with a few signs a column. A task is a panel of Q's rows: P's
+ * rows pass by in runs, and each of their values is added to the few rows of S that Phi names,
+ * which are kept for the panel in float64. Tasks share nothing, so the bits do not depend on
+ * threads.
  *
  * Memory: for each thread phi->rows x panel numbers.
  */
@@ -17,6 +18,7 @@ struct sketch {
     struct oracle o; /* its P is the Q of the product: panels are of Q */
     const struct sign_sketch *phi;
     const struct mat *S;
+    bool add;
     int lanes;
 };
 
@@ -76,7 +78,8 @@ static void write_panel(const struct sketch *s, struct group g, const double *su
 {
     for (int c = 0; c < g.rows; c++) {
         for (int64_t i = 0; i < s->phi->rows; i++) {
-            mat_set(s->S, i, g.first + c, s->phi->scale * sums[i * s->lanes + c]);
+            const double before = s->add ? mat_at(s->S, i, g.first + c) : 0.0;
+            mat_set(s->S, i, g.first + c, before + s->phi->scale * sums[i * s->lanes + c]);
         }
     }
 }
@@ -114,9 +117,9 @@ static bool phi_valid(const struct sign_sketch *phi, int64_t columns)
 }
 
 int cpu__ksketch(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
-                 const struct mat *S, struct err *err)
+                 bool add, const struct mat *S, struct err *err)
 {
-    struct sketch s = {.phi = phi, .S = S};
+    struct sketch s = {.phi = phi, .S = S, .add = add};
     const bool fits = S->rows == phi->rows && S->cols == Q.count && phi_valid(phi, P.count);
     int rc = cpu__expect(fits, "ksketch", err);
     if (rc < 0 || (rc = oracle__init(&s.o, be, Q, P, err)) < 0) {

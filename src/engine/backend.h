@@ -117,13 +117,13 @@ struct backend_ops {
 
     /* (optional) Products that evaluate each value of K = K(P,Q) once (products.h, which has them
      * for every backend). kmtkv: Y <- K' diag(weights) (K V - T), added to Y where `add` says so;
-     * V and Y are q x t, T p x t or NULL, weights [p] on the host or NULL. ksketch: S <- Phi K, S
-     * rows x q. Their bits depend on the shape alone. */
+     * V and Y are q x t, T p x t or NULL, weights [p] on the host or NULL. ksketch: S <- Phi K,
+     * rows x q, likewise. Their bits depend on the shape alone. */
     int (*kmtkv)(struct backend *be, struct view P, struct view Q, const double *weights,
                  const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
                  struct err *err);
     int (*ksketch)(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
-                   const struct mat *S, struct err *err);
+                   bool add, const struct mat *S, struct err *err);
     /* (optional) Keeps kernel values of all the points with each other, up to `bytes`, and uses
      * them from then on when P and Q of kmv are all the points. No bit of a product changes, but
      * for KERNEL_STORE_HALF, which is for kernels of a distance only (-ERR_UNSUPPORTED). When part

@@ -133,9 +133,10 @@ static int load_columns(const struct sketch *s, int64_t first, const struct mat 
     return s->be->ops->mat_put(s->be, s->host, rows, Phi, err);
 }
 
-/* S <- S + Phi(:, block) K(block, Q), some columns of Q at a time. */
+/* S <- Phi(:, block) K(block, Q), added to S but for the first block; some columns of Q at a time.
+ */
 static int sketch_block(const struct sketch *s, struct view P, const struct view *Q, int64_t first,
-                        const struct mat *S, struct err *err)
+                        bool add, const struct mat *S, struct err *err)
 {
     const struct backend_ops *o = s->be->ops;
     const struct mat Phi = mat_cols(s->Phi, 0, P.count);
@@ -146,14 +147,14 @@ static int sketch_block(const struct sketch *s, struct view P, const struct view
         const struct mat part_of_S = mat_cols(*S, j, cols);
         rc = o->kblock(s->be, P, part(Q, j, cols), &K, err);
         if (rc == 0) {
-            rc =
-                o->gemm(s->be, false, false, 1.0, &Phi, &K, first > 0 ? 1.0 : 0.0, &part_of_S, err);
+            rc = o->gemm(s->be, false, false, 1.0, &Phi, &K, add || first > 0 ? 1.0 : 0.0,
+                         &part_of_S, err);
         }
     }
     return rc;
 }
 
-static int sketch_blocks(struct sketch *s, const struct view *P, const struct view *Q,
+static int sketch_blocks(struct sketch *s, const struct view *P, const struct view *Q, bool add,
                          const struct mat *S, struct err *err)
 {
     const struct backend_ops *o = s->be->ops;
@@ -169,16 +170,19 @@ static int sketch_blocks(struct sketch *s, const struct view *P, const struct vi
         rc = err_no_memory(err);
     }
     for (int64_t i = 0; rc == 0 && i < P->count; i += rows) {
-        rc = sketch_block(s, part(P, i, least(rows, P->count - i)), Q, i, S, err);
+        rc = sketch_block(s, part(P, i, least(rows, P->count - i)), Q, i, add, S, err);
     }
     return rc;
 }
 
 int product_sketch_by_blocks(struct backend *be, const struct sign_sketch *phi, struct view P,
-                             struct view Q, const struct mat *S, struct err *err)
+                             struct view Q, bool add, const struct mat *S, struct err *err)
 {
     struct sketch s = {.be = be, .phi = phi};
-    const int rc = P.count == 0 ? clear(be, S, err) : sketch_blocks(&s, &P, &Q, S, err);
+    if (P.count == 0) {
+        return add ? 0 : clear(be, S, err);
+    }
+    const int rc = sketch_blocks(&s, &P, &Q, add, S, err);
     be->ops->mat_free(be, &s.K);
     be->ops->mat_free(be, &s.Phi);
     mem_free(s.host);
@@ -186,8 +190,8 @@ int product_sketch_by_blocks(struct backend *be, const struct sign_sketch *phi, 
 }
 
 int product_sketch(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
-                   const struct mat *S, struct err *err)
+                   bool add, const struct mat *S, struct err *err)
 {
-    return be->ops->ksketch != NULL ? be->ops->ksketch(be, phi, P, Q, S, err)
-                                    : product_sketch_by_blocks(be, phi, P, Q, S, err);
+    return be->ops->ksketch != NULL ? be->ops->ksketch(be, phi, P, Q, add, S, err)
+                                    : product_sketch_by_blocks(be, phi, P, Q, add, S, err);
 }

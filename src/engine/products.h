@@ -14,9 +14,10 @@ int product_normal(struct backend *be, struct view P, struct view Q, const doubl
                    const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
                    struct err *err);
 
-/* S <- Phi K.  Phi (backend.h) has a column for each of P's members; S is phi->rows x q. */
+/* S <- Phi K, or S <- S + Phi K with `add`.  Phi (backend.h) has a column for each of P's members;
+ * S is phi->rows x q. */
 int product_sketch(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
-                   const struct mat *S, struct err *err);
+                   bool add, const struct mat *S, struct err *err);
 
 /* The same by blocks on any backend, for backends without the operation. Memory: 48 MiB, or one row
  * of K. */
@@ -24,4 +25,4 @@ int product_normal_by_blocks(struct backend *be, struct view P, struct view Q,
                              const double *weights, const struct mat *V, const struct mat *T,
                              bool add, const struct mat *Y, struct err *err);
 int product_sketch_by_blocks(struct backend *be, const struct sign_sketch *phi, struct view P,
-                             struct view Q, const struct mat *S, struct err *err);
+                             struct view Q, bool add, const struct mat *S, struct err *err);

@@ -268,14 +268,14 @@ static void phi_free(struct phi *phi)
 }
 
 typedef int sketch_function(struct backend *be, const struct sign_sketch *phi, struct view P,
-                            struct view Q, const struct mat *S, struct err *err);
+                            struct view Q, bool add, const struct mat *S, struct err *err);
 
 static double *run_sketch(struct fixture *f, const struct phi *phi, sketch_function *function)
 {
     double *before = host_zeros(phi->sketch.rows * f->q);
-    before[0] = NAN; /* must not be read */
+    before[0] = f->before; /* NaN must not be read */
     struct mat S = device_mat(f->be, vector_dtype(f->precision), phi->sketch.rows, f->q, before);
-    must(function(f->be, &phi->sketch, f->P, f->Q, &S, &err));
+    must(function(f->be, &phi->sketch, f->P, f->Q, !isnan(f->before), &S, &err));
     double *s = device_get(f->be, &S);
     f->be->ops->mat_free(f->be, &S);
     mem_free(before);
@@ -287,7 +287,8 @@ static void check_sketch(const struct fixture *f, const struct sign_sketch *phi,
     double *sums = host_zeros(phi->rows), *sizes = host_zeros(phi->rows);
     for (int64_t j = 0; j < f->q; j++) {
         for (int64_t r = 0; r < phi->rows; r++) {
-            sums[r] = sizes[r] = 0.0;
+            sums[r] = j + r == 0 && !isnan(f->before) ? f->before : 0.0;
+            sizes[r] = fabs(sums[r]);
         }
         for (int64_t i = 0; i < f->p; i++) {
             double size;
@@ -367,9 +368,11 @@ static void test_shapes_are_checked(void **state)
         assert_int_equal(product_normal(f.be, f.P, f.Q, NULL, &V, NULL, false, &less, NULL),
                          -ERR_INTERNAL);
         phi.index[5] = 7;
-        assert_int_equal(product_sketch(f.be, &phi.sketch, f.P, f.Q, &S, NULL), -ERR_INTERNAL);
+        assert_int_equal(product_sketch(f.be, &phi.sketch, f.P, f.Q, false, &S, NULL),
+                         -ERR_INTERNAL);
         phi.index[5] = -1;
-        assert_int_equal(product_sketch(f.be, &phi.sketch, f.P, f.Q, &S, NULL), -ERR_INTERNAL);
+        assert_int_equal(product_sketch(f.be, &phi.sketch, f.P, f.Q, false, &S, NULL),
+                         -ERR_INTERNAL);
     }
     f.be->ops->mat_free(f.be, &V);
     f.be->ops->mat_free(f.be, &S);

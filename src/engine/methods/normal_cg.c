@@ -30,6 +30,7 @@ struct solver {
     int64_t residual_every;
     const struct precond_ops *precond;
     struct precond *M;
+    int (*start)(struct precond *m, const struct mat *B, struct err *err);
     bool built;
     double build_fraction;
     enum stage stage;
@@ -108,6 +109,7 @@ int normal_cg_setup(const struct problem *p, const struct solver_options *o,
     s->tolerance = o->tolerance;
     s->residual_every = method->residual_every;
     s->precond = method->precond;
+    s->start = method->start;
     int r = allocate(s, err);
     if (r == 0) {
         r = s->precond->setup(p, &o->params, &s->M, err);
@@ -197,11 +199,12 @@ static int begin(struct solver *s, struct err *err)
     if (r == 0 && all_frozen(s)) {
         return REASON_CONVERGED;
     }
-    if (r == 0 && s->p.start != NULL) {
-        s->stage = STAGE_START;
-        return o->copy(s->p.be, s->p.start, &s->B, err);
+    if (r < 0 || (s->p.start == NULL && s->start == NULL)) {
+        return r == 0 ? next_directions(s, err) : r;
     }
-    return r == 0 ? next_directions(s, err) : r;
+    s->stage = STAGE_START;
+    return s->p.start != NULL ? o->copy(s->p.be, s->p.start, &s->B, err)
+                              : s->start(s->M, &s->B, err);
 }
 
 /* R_j = -V_j, or B_j = 0 where the coefficients to begin with are no better than that. */

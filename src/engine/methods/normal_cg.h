@@ -24,6 +24,8 @@
 
 struct normal_method {
     const struct precond_ops *precond;
+    /* (optional) B <- coefficients to begin with, once built; unused where the problem has some. */
+    int (*start)(struct precond *m, const struct mat *B, struct err *err);
     int64_t residual_every;
 };
 

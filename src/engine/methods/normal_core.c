@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "engine/memory.h"
 
+#define BLOCK_BYTES (INT64_C(32) << 20) /* of K_mm's columns at a time */
+
 static const double next_try = 100.0;
 
 /* The diagonal of S, summed up, and its largest number. */
@@ -81,6 +83,34 @@ int core_factor_sum(struct backend *be, const struct mat *S, double jitter, stru
         r = be->ops->add_diag(be, jitter * trace, S, err);
     }
     return r == 0 ? be->ops->potrf(be, S, 0.0, NULL, err) : r;
+}
+
+int core_add(const struct problem *p, double a, const struct mat *H, struct err *err)
+{
+    const struct backend_ops *o = p->be->ops;
+    const struct points *Z = p->restricted->core;
+    const int64_t size = H->rows, fit = BLOCK_BYTES / (size * (int64_t)sizeof(double));
+    const int64_t most = fit < 1 ? 1 : fit < size ? fit : size;
+    struct mat block = {0};
+    cleanup_mem double *factors = mem_array((size_t)most, 2 * sizeof(double));
+    int r = factors != NULL ? 0 : err_no_memory(err);
+    for (int64_t j = 0; r == 0 && j < most; j++) {
+        factors[j] = a;
+        factors[most + j] = 1.0;
+    }
+    if (r == 0) {
+        r = o->mat_new(p->be, DTYPE_F64, size, most, &block, err);
+    }
+    for (int64_t j = 0; r == 0 && j < size; j += most) {
+        const int64_t cols = size - j < most ? size - j : most;
+        const struct mat K = mat_cols(block, 0, cols), part = mat_cols(*H, j, cols);
+        r = o->kblock(p->be, view_all(Z, size), view_range(Z, j, cols), &K, err);
+        if (r == 0) {
+            r = o->col_axpby(p->be, factors, &K, factors + most, &part, err);
+        }
+    }
+    o->mat_free(p->be, &block);
+    return r;
 }
 
 int core_solve(struct backend *be, const struct mat *L, const struct mat *W, const struct mat *R,

@@ -24,6 +24,9 @@ int core_factor_some(const struct problem *p, const int64_t *index, int64_t coun
  * S is lost. */
 int core_factor_sum(struct backend *be, const struct mat *S, double jitter, struct err *err);
 
+/* H <- H + a K_mm, K_mm with float64 kernel values; some columns at a time. */
+int core_add(const struct problem *p, double a, const struct mat *H, struct err *err);
+
 /* Z <- L^-T L^-1 R by way of W (float64, of R's shape). */
 int core_solve(struct backend *be, const struct mat *L, const struct mat *W, const struct mat *R,
                const struct mat *Z, struct err *err);

@@ -108,36 +108,6 @@ static int add_some(struct precond *m, struct err *err)
     return r;
 }
 
-/* H <- H + ridge K_mm, some columns at a time. */
-static int add_core(struct precond *m, struct err *err)
-{
-    const struct backend_ops *o = m->p.be->ops;
-    const int64_t size = m->p.restricted->m;
-    cleanup_mem double *factors = mem_array((size_t)size, 2 * sizeof(double));
-    const struct points *Z = m->p.restricted->core;
-    int r = factors != NULL ? 0 : err_no_memory(err);
-    for (int64_t j = 0; r == 0 && j < size; j++) {
-        factors[j] = m->p.ridge;
-        factors[size + j] = 1.0;
-    }
-    /* K_mm is symmetric: rows of it in K are columns of H, transposed by asking the other way. */
-    const int64_t most = m->K.rows < size ? m->K.rows : size;
-    struct mat block = {0};
-    if (r == 0) {
-        r = o->mat_new(m->p.be, DTYPE_F64, size, most, &block, err);
-    }
-    for (int64_t j = 0; r == 0 && j < size; j += most) {
-        const int64_t cols = size - j < most ? size - j : most;
-        const struct mat K = mat_cols(block, 0, cols), H = mat_cols(m->H, j, cols);
-        r = o->kblock(m->p.be, view_all(Z, size), view_range(Z, j, cols), &K, err);
-        if (r == 0) {
-            r = o->col_axpby(m->p.be, factors, &K, factors + size, &H, err);
-        }
-    }
-    o->mat_free(m->p.be, &block);
-    return r;
-}
-
 static int precond_build(struct precond *m, double *ret_fraction, struct err *err)
 {
     int r;
@@ -146,7 +116,7 @@ static int precond_build(struct precond *m, double *ret_fraction, struct err *er
         return add_some(m, err);
     }
     if (!m->cored) {
-        r = add_core(m, err);
+        r = core_add(&m->p, m->p.ridge, &m->H, err);
         m->cored = r == 0;
         m->p.be->ops->mat_free(m->p.be, &m->K);
         return r;

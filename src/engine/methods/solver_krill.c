@@ -1,0 +1,377 @@
+/*
+ * KRILL: conjugate gradients for a restricted problem, preconditioned by a sketch of all rows.
+ *
+ * Paper: Diaz, Epperly, Frangella, Tropp, Webber, "Robust, randomized preconditioning for kernel
+ * ridge regression", arXiv:2304.12465, section 3 and algorithm 2.
+ *
+ * With a random Phi of d rows, a column a training row, each with z signs +-1/sqrt(z),
+ *
+ *     S = Phi K_nm,   c = Phi Y,   P = S'S + ridge K_mm + jitter I = L L',   B_0 = P^-1 S'c.
+ *
+ * K_nm' K_nm ~ S'S to a factor of (1 + sqrt(m/d))^2 / (1 - sqrt(m/d))^2 at most, whatever ridge is,
+ * so that an iteration leaves sqrt(m/d) of the error: this is what falkon, which looks at the
+ * centers alone, does not have. The paper has d = 2 m; half as many iterations pay for 4 m. B_0,
+ * the solution of the sketched problem, is what the iterations begin with unless the problem brings
+ * coefficients of its own.
+ *
+ * Where S would take much more than 2 m^2 numbers it is made in parts, a pass over the rows each:
+ * Phi's rows are cut, and with them the signs of a column.
+ *
+ * Phi's column of row i depends on the seed and i alone: band k of the z bands that its rows are
+ * cut into holds one sign, in a row drawn uniformly. (The paper draws the z rows of a column from
+ * all d.) So no two of a column's signs meet.
+ *
+ * S, P and L are float64 in every precision; jitter is JITTER eps tr(P), and where that does not
+ * make P positive definite the sketch is made again for a hundred times as much.
+ *
+ * Cost: n m kernel values a part, and n m z additions; d m^2 / 2 + m^3 / 6 multiplications.
+ * Memory: 3 m^2 numbers and SPARE_BYTES while S'S is formed, m^2 afterwards.
+ */
+#include <float.h>
+#include <math.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "engine/memory.h"
+#include "engine/methods/methods.h"
+#include "engine/methods/normal_cg.h"
+#include "engine/methods/normal_core.h"
+#include "engine/products.h"
+#include "engine/rowset.h"
+
+#define JITTER 1.0
+#define JITTER_TRIES 4
+#define SKETCH_STEP_VALUES                                                                         \
+    1e8                       /* kernel values of a step, about a third of a second of one core    \
+                               */
+#define SQUARE_STEP_WORK 2e10 /* multiplications of a step, about a second of one core */
+#define SQUARE_ROWS_MIN 64
+#define PHI_COLUMNS (INT64_C(1) << 14) /* at a time */
+#define SPARE_BYTES (INT64_C(128) << 20)
+
+enum stage { STAGE_SKETCH, STAGE_SQUARE, STAGE_CORE, STAGE_FACTOR };
+
+struct precond {
+    struct problem p;
+    enum stage stage;
+    int64_t d;
+    int nonzeros;
+    int parts, part;   /* of S; the one at hand */
+    int64_t tile, row; /* the next row of the next tile, or the next row of S */
+    int64_t done;      /* training rows */
+    double jitter;     /* eps */
+    int tries;
+    int64_t *index;    /* [PHI_COLUMNS nonzeros]: of Phi's columns at hand, from S's first row on */
+    signed char *sign; /* likewise */
+    double *c;         /* [d, t]; the part's rows are in use */
+    struct mat S, H;   /* rows of the part x m, m x m */
+    struct mat B, W;   /* m x t: S'c and then the start; float64 */
+};
+
+static void precond_teardown(struct precond *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    const struct backend_ops *o = m->p.be->ops;
+    o->mat_free(m->p.be, &m->S);
+    o->mat_free(m->p.be, &m->H);
+    o->mat_free(m->p.be, &m->B);
+    o->mat_free(m->p.be, &m->W);
+    mem_free(m->index);
+    mem_free(m->sign);
+    mem_free(m->c);
+    mem_free(m);
+}
+
+static int allocate(struct precond *m, struct err *err)
+{
+    const struct backend_ops *o = m->p.be->ops;
+    const int64_t size = m->p.restricted->m, t = m->p.t;
+    const size_t signs = (size_t)(PHI_COLUMNS * m->nonzeros);
+    m->index = mem_array(signs, sizeof(*m->index));
+    m->sign = mem_array(signs, sizeof(*m->sign));
+    m->c = mem_zarray((size_t)m->d, (size_t)t * sizeof(double));
+    if (m->index == NULL || m->sign == NULL || m->c == NULL) {
+        return err_no_memory(err);
+    }
+    const int64_t rows = m->d / m->parts + m->nonzeros;
+    int r = memory_check_matrix(m->p.be, size, rows + size, DTYPE_F64, "solver `krill`", err);
+    if (r == 0) {
+        r = o->mat_new(m->p.be, DTYPE_F64, size, t, &m->B, err);
+    }
+    return r == 0 ? o->mat_new(m->p.be, DTYPE_F64, size, t, &m->W, err) : r;
+}
+
+/* The fewest parts that are small enough, but no more than a column has signs. */
+static int count_parts(int64_t d, int64_t size, int nonzeros)
+{
+    const int64_t row = size * (int64_t)sizeof(double), rows = 2 * size + SPARE_BYTES / row;
+    const int64_t parts = (d + rows - 1) / rows;
+    return (int)(parts < nonzeros ? parts : nonzeros);
+}
+
+static int precond_setup(const struct problem *p, const struct param_set *params,
+                         struct precond **ret, struct err *err)
+{
+    struct precond *m = mem_zalloc(sizeof(*m));
+    if (m == NULL) {
+        return err_no_memory(err);
+    }
+    const int64_t nonzeros = param_int(params, "nonzeros");
+    m->p = *p;
+    m->d = (int64_t)ceil(param_real(params, "oversampling") * (double)p->restricted->m);
+    m->nonzeros = (int)(nonzeros < m->d ? nonzeros : m->d);
+    m->parts = count_parts(m->d, p->restricted->m, m->nonzeros);
+    m->jitter = JITTER * DBL_EPSILON;
+    const int r = allocate(m, err);
+    if (r < 0) {
+        precond_teardown(m);
+        return r;
+    }
+    *ret = m;
+    return 0;
+}
+
+/* ---- the sketch ---- */
+
+/* The first row of a band, and the first band of a part. */
+static int64_t band_begin(const struct precond *m, int64_t band)
+{
+    return band * m->d / m->nonzeros;
+}
+
+static int64_t part_begin(const struct precond *m, int part)
+{
+    return (int64_t)part * m->nonzeros / m->parts;
+}
+
+/* Phi's columns of the training rows first .. first+count-1, of them the part's rows. */
+static struct sign_sketch columns_of(struct precond *m, int64_t first, int64_t count)
+{
+    const int64_t low = part_begin(m, m->part), high = part_begin(m, m->part + 1);
+    const int64_t from = band_begin(m, low);
+    struct rng rng = rng_new(m->p.seed, RNG_SKETCH);
+    int64_t at = 0;
+    for (int64_t i = first; i < first + count; i++) {
+        rng.position = (uint64_t)(i * m->nonzeros + low);
+        for (int64_t band = low; band < high; band++, at++) {
+            const int64_t begin = band_begin(m, band), rows = band_begin(m, band + 1) - begin;
+            const uint64_t draw = rng_u64(&rng);
+            /* Bands are far shorter than 2^32. */
+            m->index[at] = begin - from + (int64_t)(((draw >> 32) * (uint64_t)rows) >> 32);
+            m->sign[at] = (draw & 1) != 0 ? 1 : -1;
+        }
+    }
+    return (struct sign_sketch){.rows = band_begin(m, high) - from,
+                                .nonzeros = (int)(high - low),
+                                .index = m->index,
+                                .sign = m->sign,
+                                .scale = 1.0 / sqrt((double)m->nonzeros)};
+}
+
+/* c <- c + Phi Y. */
+static int sketch_targets(struct precond *m, const struct sign_sketch *phi, const struct mat *Y,
+                          struct err *err)
+{
+    cleanup_mem double *y = mem_array((size_t)Y->rows, (size_t)Y->cols * sizeof(double));
+    const int r =
+        y == NULL ? err_no_memory(err) : m->p.be->ops->mat_get(m->p.be, Y, y, Y->rows, err);
+    for (int64_t j = 0; r == 0 && j < Y->cols; j++) {
+        for (int64_t at = 0; at < Y->rows * phi->nonzeros; at++) {
+            m->c[phi->index[at] + j * m->d] +=
+                phi->scale * phi->sign[at] * y[at / phi->nonzeros + j * Y->rows];
+        }
+    }
+    return r;
+}
+
+/* Some rows of a tile. */
+static int sketch_rows(struct precond *m, const struct row_tile *t, struct err *err)
+{
+    const struct view Z = view_all(m->p.restricted->Z, m->p.restricted->m);
+    const int64_t left = t->count - m->row;
+    const int64_t count = left < PHI_COLUMNS ? left : PHI_COLUMNS;
+    const struct sign_sketch phi = columns_of(m, t->first + m->row, count);
+    const struct mat Y = mat_rows(t->Y, m->row, count);
+    int r = product_sketch(m->p.be, &phi, view_range(t->rows.points, m->row, count), Z, m->done > 0,
+                           &m->S, err);
+    if (r == 0) {
+        r = sketch_targets(m, &phi, &Y, err);
+    }
+    m->done += count;
+    m->row += count;
+    if (m->row == t->count) {
+        m->row = 0;
+        m->tile++;
+    }
+    return r;
+}
+
+static int sketch(struct precond *m, struct err *err)
+{
+    const struct restricted *re = m->p.restricted;
+    const int64_t before = m->done;
+    int r = 0;
+    if (m->S.data == NULL) {
+        const int64_t rows = columns_of(m, 0, 0).rows;
+        r = m->p.be->ops->mat_new(m->p.be, DTYPE_F64, rows, re->m, &m->S, err);
+    }
+    while (r == 0 && m->done < m->p.n &&
+           (double)(m->done - before) * (double)re->m < SKETCH_STEP_VALUES) {
+        struct row_tile t;
+        r = rowset_tile(re->rows, m->tile, &t, err);
+        r = r == 0 ? sketch_rows(m, &t, err) : r;
+    }
+    if (m->done == m->p.n) {
+        m->stage = STAGE_SQUARE;
+        m->row = 0;
+    }
+    return r;
+}
+
+/* ---- P and its factor ---- */
+
+/* B <- B + S'c. */
+static int sketched_right_hand_side(struct precond *m, struct err *err)
+{
+    const struct backend_ops *o = m->p.be->ops;
+    struct mat c = {0};
+    int r = o->mat_new(m->p.be, DTYPE_F64, m->S.rows, m->p.t, &c, err);
+    if (r == 0) {
+        r = o->mat_put(m->p.be, m->c, m->d, &c, err);
+    }
+    if (r == 0) {
+        r = o->gemm(m->p.be, true, false, 1.0, &m->S, &c, m->part > 0 ? 1.0 : 0.0, &m->B, err);
+    }
+    o->mat_free(m->p.be, &c);
+    return r;
+}
+
+/* The next part, or what follows the last one. */
+static void end_part(struct precond *m)
+{
+    m->p.be->ops->mat_free(m->p.be, &m->S);
+    for (int64_t i = 0; i < m->d * m->p.t; i++) {
+        m->c[i] = 0.0;
+    }
+    m->tile = m->row = m->done = 0;
+    m->part++;
+    m->stage = m->part < m->parts ? STAGE_SKETCH : STAGE_CORE;
+}
+
+/* H <- H + S'S for some rows of S. */
+static int square(struct precond *m, struct err *err)
+{
+    const struct backend_ops *o = m->p.be->ops;
+    const int64_t size = m->p.restricted->m, left = m->S.rows - m->row;
+    const double fit = SQUARE_STEP_WORK / ((double)size * (double)size);
+    const int64_t rows = fit < SQUARE_ROWS_MIN ? SQUARE_ROWS_MIN
+                         : fit < (double)left  ? (int64_t)fit
+                                               : left;
+    const struct mat S = mat_rows(m->S, m->row, rows < left ? rows : left);
+    int r = 0;
+    if (m->H.data == NULL) {
+        r = o->mat_new(m->p.be, DTYPE_F64, size, size, &m->H, err);
+    }
+    if (r == 0) {
+        r = o->syrk(m->p.be, true, 1.0, &S, m->part + m->row > 0 ? 1.0 : 0.0, &m->H, err);
+    }
+    m->row += S.rows;
+    if (r < 0 || m->row < m->S.rows) {
+        return r;
+    }
+    r = sketched_right_hand_side(m, err);
+    end_part(m);
+    return r;
+}
+
+static int add_core(struct precond *m, struct err *err)
+{
+    m->stage = STAGE_FACTOR;
+    return core_add(&m->p, m->p.ridge, &m->H, err);
+}
+
+/* The sketch again, with more jitter. */
+static void begin_again(struct precond *m)
+{
+    m->stage = STAGE_SKETCH;
+    m->part = 0;
+    m->jitter *= 100.0;
+    m->tries++;
+}
+
+/* B <- P^-1 S'c. 1: complete. */
+static int factor(struct precond *m, struct err *err)
+{
+    int r = core_factor_sum(m->p.be, &m->H, m->jitter, err);
+    if (r == -ERR_NOT_POSITIVE_DEFINITE && m->tries + 1 < JITTER_TRIES) {
+        begin_again(m);
+        return 0;
+    }
+    r = r == 0 ? core_solve(m->p.be, &m->H, &m->W, &m->B, &m->B, err) : r;
+    return r < 0 ? r : 1;
+}
+
+static int precond_build(struct precond *m, double *ret_fraction, struct err *err)
+{
+    static int (*const stages[])(struct precond * m, struct err * err) = {
+        [STAGE_SKETCH] = sketch,
+        [STAGE_SQUARE] = square,
+        [STAGE_CORE] = add_core,
+        [STAGE_FACTOR] = factor,
+    };
+    const int r = stages[m->stage](m, err);
+    const double squared =
+        m->stage == STAGE_SQUARE ? 0.4 * (double)m->row / (double)m->S.rows : 0.0;
+    const double part = 0.6 * (double)m->done / (double)m->p.n + squared;
+    *ret_fraction = r > 0 ? 1.0 : 0.9 * ((double)m->part + part) / (double)m->parts;
+    return r;
+}
+
+static int precond_apply(struct precond *m, const struct mat *R, const struct mat *Z,
+                         struct err *err)
+{
+    return core_solve(m->p.be, &m->H, &m->W, R, Z, err);
+}
+
+static int precond_start(struct precond *m, const struct mat *B, struct err *err)
+{
+    return m->p.be->ops->copy(m->p.be, &m->B, B, err);
+}
+
+static int64_t precond_rank(const struct precond *m)
+{
+    return m->p.restricted->m;
+}
+
+static const struct precond_ops sketched = {
+    .name = "krill",
+    .setup = precond_setup,
+    .build = precond_build,
+    .apply = precond_apply,
+    .rank = precond_rank,
+    .teardown = precond_teardown,
+};
+
+static int setup(const struct problem *p, const struct solver_options *o, struct solver **ret,
+                 struct err *err)
+{
+    const struct normal_method method = {
+        .precond = &sketched,
+        .start = precond_start,
+        .residual_every = param_int(&o->params, "residual_every"),
+    };
+    return normal_cg_setup(p, o, &method, ret, err);
+}
+
+const struct solver_ops solver_krill_ops = {
+    .name = "krill",
+    .restricted = true,
+    .setup = setup,
+    .step = normal_cg_step,
+    .coef = normal_cg_coef,
+    .save = normal_cg_save,
+    .load = normal_cg_load,
+    .teardown = normal_cg_teardown,
+};
