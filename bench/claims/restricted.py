@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Every restricted solver against `direct` on real data: are the predictions the same?
+
+Gaussian kernel of bandwidth 3 on standardised features, lambda = 1e-6 a row, a fifth of the rows for
+testing, centers drawn uniformly (by bless for a solver that needs weights, which is then compared with
+direct on the same centers). `difference` is the largest difference of two predictions of the test rows
+divided by their standard deviation (scores of a class count like targets). Stochastic solvers are
+given a looser tolerance: their last digits cost most.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+
+import problems
+
+SETS = {"bike": "bike", "letter": "letter", "higgs7k": "higgs7k", "hflights": "hflights"}
+STOCHASTIC = ("sketchysaga", "sketchykatyusha", "eigenpro3", "eigenpro4")
+WEIGHTED = ("falkon_bless",)
+KERNEL = {"name": "gaussian", "bandwidth": 3.0}
+
+
+def read_model(path):
+    raw = pathlib.Path(path).read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:8 + size])
+    types = {"F64": "<f8", "F32": "<f4"}
+    tensors = {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            first, last = entry["data_offsets"]
+            part = raw[8 + size + first:8 + size + last]
+            tensors[name] = numpy.frombuffer(part, types[entry["dtype"]]).reshape(entry["shape"])
+    return tensors
+
+
+def predict(model, X):
+    """f(x) by plain numpy in float64, independently of the program."""
+    Z = model["centers"].astype(float)
+    S = (X - model["feature_mean"]) / model["feature_scale"]
+    out = []
+    for part in numpy.array_split(S, max(1, len(S) // 2000)):
+        square = (part ** 2).sum(1)[:, None] + (Z ** 2).sum(1)[None, :] - 2 * part @ Z.T
+        out.append(numpy.exp(-numpy.maximum(square, 0) / (2 * KERNEL["bandwidth"] ** 2)) @ model["coef"])
+    return numpy.concatenate(out) * model["target_scale"] + model["target_mean"]
+
+
+def train(options, folder, data, solver, centers):
+    loose = solver in STOCHASTIC
+    spec = {"solver": solver, "kernel": KERNEL, "regularization": 1e-6, "centers": centers,
+            "test": {"mask": "test"},
+            "stop": {"tolerance": 1e-4 if loose else 1e-7, "time_budget_s": options.budget}}
+    order, model = os.path.join(folder, "order.json"), os.path.join(folder, "model")
+    problems.write_order(order, data, spec)
+    pathlib.Path(model).unlink(missing_ok=True)
+    began = time.monotonic()
+    done = subprocess.run([options.worker, "--job", order, "--model", model], capture_output=True, text=True)
+    last = json.loads(done.stdout.strip().splitlines()[-1])
+    result = last.get("result") or {}
+    line = {"solver": solver, "reason": last["reason"], "seconds": round(time.monotonic() - began, 2),
+            "iterations": result.get("iterations"), "relative_residual": result.get("relative_residual"),
+            "centers": result.get("centers"), "megabytes": round((result.get("peak_memory_bytes") or 0) / 1e6),
+            "metrics": {k: v for k, v in (result.get("metrics") or {}).items() if v is not None}}
+    return line, read_model(model) if os.path.exists(model) else None
+
+
+def compare(options, folder, name, count):
+    X, y, labels = problems.real(options.data, name, 10 ** 9, 0)
+    tested = numpy.zeros(len(X), numpy.float32)
+    tested[numpy.random.default_rng(0).permutation(len(X))[:len(X) // 5]] = 1
+    data = os.path.join(folder, f"{name}.krds")
+    problems.write_data_set(data, X, y, labels, tested)
+    rows = X[tested == 1].astype(float)
+    lines, exact = [], {}
+    for solver in ["direct"] + [s for s in options.solvers if s != "direct"]:
+        method = "bless" if solver in WEIGHTED else "uniform"
+        centers = {"method": method, "count": count}
+        if method not in exact:
+            line, model = train(options, folder, data, "direct", centers)
+            exact[method] = predict(model, rows)
+            if method == "uniform":
+                lines.append({"set": name, **line, "difference": 0.0})
+        if solver == "direct":
+            continue
+        line, model = train(options, folder, data, solver, centers)
+        if model is not None:
+            found = predict(model, rows)
+            line["difference"] = float(numpy.abs(found - exact[method]).max() / exact[method].std())
+        lines.append({"set": name, "selector": method, **line})
+        print(json.dumps(lines[-1]), file=sys.stderr)
+    return lines
+
+
+def page(lines):
+    out = ["| data | centers | solver | ended | iterations | residual | difference | test | seconds |",
+           "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for line in lines:
+        metrics = line["metrics"]
+        test = f"accuracy {metrics['accuracy']:.4f}" if "accuracy" in metrics else f"rmse {metrics.get('rmse', float('nan')):.4g}"
+        out.append(f"| {line['set']} | {line['centers']} | {line['solver']} | {line['reason']} | {line['iterations']} | "
+                   f"{line['relative_residual']:.1e} | {line.get('difference', float('nan')):.1e} | {test} | {line['seconds']} |")
+    return "\n".join(out)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", required=True, help="folder with NAME.npz")
+    parser.add_argument("--worker", default="build-rel/src/worker/krrd-worker")
+    parser.add_argument("--bench", default="build-rel/bench/krr-bench")
+    parser.add_argument("--sets", nargs="+", default=list(SETS))
+    parser.add_argument("--centers", nargs="+", type=int, default=[200, 4000])
+    parser.add_argument("--solvers", nargs="+", required=True)
+    parser.add_argument("--budget", type=float, default=300.0, help="seconds a run")
+    parser.add_argument("--output", required=True)
+    options = parser.parse_args()
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for count in options.centers:
+            for name in options.sets:
+                lines += compare(options, folder, name, count)
+                report = {"command": "bench/claims/restricted.py " + problems.told(sys.argv[1:]),
+                          "machine": problems.machine(options.bench), "runs": lines}
+                pathlib.Path(options.output).write_text(json.dumps(report, indent=1) + "\n")
+    print(page(lines))
+
+
+if __name__ == "__main__":
+    main()
