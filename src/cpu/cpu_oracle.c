@@ -101,9 +101,11 @@ static void plan_deinit(struct plan *plan)
 
 void oracle__load_panel(const struct oracle *o, struct group g, const void **rows, void *panel)
 {
+    const struct points *p = o->P.points;
+    const size_t stride = (size_t)p->ld * dtype_size(p->dtype);
     for (int i = 0; i < g.lanes; i++) {
         const int64_t member = g.first + (i < g.rows ? i : g.rows - 1);
-        rows[i] = points_row(o->P.points, view_row(&o->P, member));
+        rows[i] = (const char *)p->data + (size_t)view_row(&o->P, member) * stride;
     }
     o->loops->pack(rows, o->ld, g.lanes, panel);
 }

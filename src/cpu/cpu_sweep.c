@@ -5,7 +5,7 @@
 #define BAND_BYTES (384 * 1024) /* panels and their sums: half of a second-level cache */
 #define RUN_BYTES (16 * 1024)   /* rows of a run: half of a first-level cache */
 #define LINE 64                 /* bytes of a cache line */
-#define Z_NUMBERS 256           /* z_sums, a vector each: likewise */
+#define Z_NUMBERS 1280          /* z_sums, a vector each: a part of a second-level cache */
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
 {
@@ -86,7 +86,7 @@ static void fetch_rows(const struct view *v, int64_t first, int64_t end)
     const int64_t row_size = p->ld * (int64_t)dtype_size(p->dtype);
     const int64_t together = v->index == NULL ? end - first : 1; /* in memory */
     for (int64_t i = first; i < end; i += together) {
-        const char *row = points_row(p, view_row(v, i));
+        const char *row = (const char *)p->data + view_row(v, i) * row_size;
         for (int64_t at = 0; at < together * row_size; at += LINE) {
             __builtin_prefetch(row + at, 0, 2);
         }
