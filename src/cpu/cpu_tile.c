@@ -6,6 +6,7 @@
  *   TILE_LEAF       the file of its own operations
  *   TILE_VEC_BYTES  bytes of a vector register
  *   TILE_WIDE       vectors in a wide panel
+ *   TILE_TOGETHER   vectors whose functions are evaluated side by side; 1 where registers are many
  *   TILE_STEP       z rows in a block; TILE_WIDE * TILE_STEP sums must fit the registers
  */
 #include <math.h>
