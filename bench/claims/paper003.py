@@ -23,7 +23,7 @@ import numpy
 
 import problems
 
-SELECTORS = ("bless", "bless_r", "squeak", "rls", "two_pass", "uniform")
+SELECTORS = ("bless", "bless_r", "squeak", "rls", "uniform")
 GROWING = ("bless", "bless_r", "squeak", "rls")
 
 

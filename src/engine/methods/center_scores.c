@@ -46,12 +46,14 @@ static int allocate(struct center_scores *s, struct err *err)
 {
     struct backend *be = s->task->be;
     const enum dtype dtype = is_narrow(s) ? DTYPE_F32 : DTYPE_F64;
+    static const char name[] = "selection of centers by leverage scores";
     s->stands = mem_array((size_t)s->m, sizeof(double));
     s->host = mem_array((size_t)s->piece, sizeof(double));
     int rc = s->stands != NULL && s->host != NULL ? 0 : err_no_memory(err);
     if (rc == 0) {
-        rc = memory_check_pair(be, s->m, s->m, DTYPE_F64, s->m, is_narrow(s) ? s->m : 0, DTYPE_F32,
-                               "The leverage scores' matrix", err);
+        rc = is_narrow(s)
+                 ? memory_check_pair(be, s->m, s->m, DTYPE_F64, s->m, s->m, DTYPE_F32, name, err)
+                 : memory_check_matrix(be, s->m, s->m, DTYPE_F64, name, err);
     }
     if (rc == 0) {
         rc = be->ops->mat_new(be, DTYPE_F64, s->m, s->m, &s->core, err);

@@ -28,16 +28,21 @@
 /* |U_0|, and the most that two_pass takes by itself. */
 enum { FIRST_NESTED = 512, FIRST_MOST = 10000 };
 
+/* Rows of a level that are listed in a step. */
+enum { PLAN_ROWS = 1 << 20 };
+
 struct center_selection {
     struct center_task task;
     bool nested; /* rls */
     int64_t wanted, first;
     double q2, lambda, largest;
-    enum { LAMBDA, BEGIN, READ, FACTOR, SCORE, FILL, ALL } phase;
+    enum { LAMBDA, BEGIN, READ, PLAN, FACTOR, SCORE, FILL, ALL } phase;
     int64_t level, levels; /* U_level is at hand; H */
     struct rng rng;
     struct bless bless;
     struct row_order order;
+    int64_t *rows; /* of U_level, so many of them */
+    int64_t planned;
     struct center_set J;
     struct center_scores scores;
     struct center_pass pass;
@@ -50,6 +55,7 @@ static void teardown(struct center_selection *s)
 {
     if (s != NULL) {
         bless_deinit(&s->bless);
+        mem_free(s->rows);
         center_set_deinit(&s->J);
         center_scores_deinit(&s->scores);
         center_pass_deinit(&s->pass);
@@ -143,25 +149,41 @@ static int begin(struct center_selection *s, struct err *err)
     return rc;
 }
 
-/* U_{level}, to be scored from J. */
-static int start_level(struct center_selection *s, struct err *err)
+/* The level's rows are to be scored from J. */
+static int start_pass(struct center_selection *s, struct err *err)
 {
-    const int64_t n = s->task.rows->n, count = level_rows(s, s->level);
-    int64_t *rows = NULL;
-    if (count < n) {
-        rows = mem_array((size_t)count, sizeof(*rows));
-        if (rows == NULL) {
-            return err_no_memory(err);
-        }
-        for (int64_t i = 0; i < count; i++) {
-            rows[i] = row_order_at(&s->order, i);
-        }
-        center_sort_rows(rows, count);
-    }
-    const int rc = center_pass_start(&s->pass, &s->task, rows, count, 1.0, err);
+    int64_t *rows = s->rows;
+    s->rows = NULL;
+    const int rc = center_pass_start(&s->pass, &s->task, rows, level_rows(s, s->level), 1.0, err);
     s->phase = FACTOR;
     return rc == 0 ? center_scores_start(&s->scores, &s->task, &s->J, s->lambda, s->largest, err)
                    : rc;
+}
+
+static int start_level(struct center_selection *s, struct err *err)
+{
+    const int64_t count = level_rows(s, s->level);
+    if (count == s->task.rows->n) {
+        return start_pass(s, err);
+    }
+    s->rows = mem_array((size_t)count, sizeof(*s->rows));
+    s->planned = 0;
+    s->phase = PLAN;
+    return s->rows != NULL ? 0 : err_no_memory(err);
+}
+
+/* Some more rows of U_level, ascending. */
+static int plan(struct center_selection *s, struct err *err)
+{
+    const int64_t left = level_rows(s, s->level) - s->planned;
+    const int64_t count = left < PLAN_ROWS ? left : PLAN_ROWS;
+    int64_t *rows = s->rows + s->planned;
+    for (int64_t i = 0; i < count; i++) {
+        rows[i] = row_order_at(&s->order, s->planned + i);
+    }
+    center_sort_rows(rows, count);
+    s->planned += count;
+    return count == left ? start_pass(s, err) : 0;
 }
 
 static int draw(struct center_selection *s, struct err *err)
@@ -212,6 +234,8 @@ static int advance(struct center_selection *s, struct err *err)
     case READ:
         rc = center_picks_read(&s->picks, &s->task, exact ? s->wanted : INT64_MAX, &s->J, err);
         return rc > 0 ? finish_level(s, err) : rc;
+    case PLAN:
+        return plan(s, err);
     case FACTOR:
         rc = center_scores_build(&s->scores, err);
         s->phase = rc > 0 ? SCORE : FACTOR;
