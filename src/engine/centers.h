@@ -47,7 +47,7 @@ void centers_deinit(struct centers *c); /* accepts a zeroed one */
 struct center_selection; /* each selector's own state */
 
 struct center_ops {
-    const char *name; /* as in wire/catalog.c */
+    const char *name; /* as in the catalog */
     bool own_count;   /* finds how many there are to be where the task's count is 0 */
     /* The task is copied; what it points at stays until teardown. An error about the count is at
      * "#/count". */

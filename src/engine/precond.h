@@ -9,7 +9,7 @@
 struct precond; /* each method's own state */
 
 struct precond_ops {
-    const char *name; /* as in wire/catalog.c */
+    const char *name; /* as in the catalog */
     int (*setup)(const struct problem *p, const struct param_set *params, struct precond **ret,
                  struct err *err);
     /* 1: complete. 0: call again. Negative: -ERR_*. *ret_fraction is 0..1. */

@@ -70,7 +70,7 @@ static inline int64_t problem_size(const struct problem *p)
 struct precond_ops; /* precond.h */
 
 struct solver_options {
-    struct param_set params;           /* the solver's own table in wire/catalog.c */
+    struct param_set params;           /* the solver's own table in the catalog */
     const struct precond_ops *precond; /* NULL when the solver has none */
     struct param_set precond_params;
     double tolerance; /* relative residual, every column */
@@ -91,7 +91,7 @@ struct step_report {
 struct solver; /* each method's own state */
 
 struct solver_ops {
-    const char *name; /* as in wire/catalog.c */
+    const char *name; /* as in the catalog */
     /* A step multiplies with the whole kernel matrix of the training points: with many steps ahead
      * it may pay to keep it (backend.h, points_cache). */
     bool whole_products;

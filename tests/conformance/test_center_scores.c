@@ -393,6 +393,30 @@ static void test_linear_kernel(void **state)
     world_free(&w);
 }
 
+/* Far below the rounding of kernel values scores would be noise, and the path endless. */
+static void test_tiny_regularization(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bless", "bless_r", "rls", "squeak"};
+    for (int dtype = DTYPE_F32; dtype <= DTYPE_F64; dtype++) {
+        struct world w = world_new((enum dtype)dtype, 0);
+        w.task.regularization = 1e-25;
+        for (size_t k = 0; k < 4; k++) {
+            struct centers c = select_centers(&w, names[k], "{\"q2\": 1}");
+            assert_true(c.m > 60 && c.m <= N);
+            for (int64_t j = 0; j < c.m; j++) {
+                assert_true(c.weights[j] > 0 && isfinite(c.weights[j]));
+            }
+            if (c.levels > 0) {
+                assert_close(c.path[c.levels - 1].lambda, dtype == DTYPE_F32 ? 0x1p-23 : 1e-14,
+                             1e-9);
+            }
+            centers_deinit(&c);
+        }
+        world_free(&w);
+    }
+}
+
 static void test_no_regularization(void **state)
 {
     (void)state;
@@ -418,4 +442,5 @@ TEST_MAIN(cmocka_unit_test(test_all_rows_are_exact), cmocka_unit_test(test_score
           cmocka_unit_test(test_oversampling_helps), cmocka_unit_test(test_chances_follow_scores),
           cmocka_unit_test(test_weights), cmocka_unit_test(test_path),
           cmocka_unit_test(test_threads), cmocka_unit_test(test_bless_does_not_look_at_all_rows),
-          cmocka_unit_test(test_linear_kernel), cmocka_unit_test(test_no_regularization))
+          cmocka_unit_test(test_linear_kernel), cmocka_unit_test(test_tiny_regularization),
+          cmocka_unit_test(test_no_regularization))

@@ -149,14 +149,14 @@ static void lower_lambda(struct bless *b)
     if (b->options.count == 0 && b->lambda <= b->options.lambda * (1.0 + 1e-9)) {
         b->lambda = b->options.lambda;
         b->last = true;
-    } else if (b->options.count > 0 && b->lambda <= BLESS_LAMBDA_LEAST * b->largest) {
+    } else if (b->options.count > 0 && b->lambda <= center_least_lambda(&b->task, b->largest)) {
         b->last = true;
     }
 }
 
 static int begin(struct bless *b, struct err *err)
 {
-    const struct bless_options *o = &b->options;
+    struct bless_options *o = &b->options;
     const int rc = center_largest(&b->task, &b->largest, err);
     if (rc < 0) {
         return rc;
@@ -165,6 +165,7 @@ static int begin(struct bless *b, struct err *err)
         b->phase = BLESS_ALL;
         return 0;
     }
+    o->lambda = fmax(o->lambda, center_least_lambda(&b->task, b->largest));
     b->lambda = b->largest / fmin(o->t, 1.0);
     b->ratio = o->q;
     if (o->count == 0 && b->lambda > o->lambda) {

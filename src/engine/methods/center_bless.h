@@ -22,7 +22,8 @@
  * level; R_h is at least CANDIDATES_LEAST and at most `candidates`. Asked for m points, the path
  * goes on until q2 d_h >= m, which PROBE candidates tell, lambda is interpolated there (log d
  * against log lambda), and of the scores at that lambda exactly m points are drawn, with chances in
- * proportion.
+ * proportion. A kernel matrix of small rank never has so many: the path ends at the smallest
+ * lambda that means something (center_least_lambda).
  *
  * Cost, independent of n: R_h M_h^2 multiplications a level, of which the last counts. Memory: that
  * of center_scores.h, and 16 R_h bytes.
@@ -31,9 +32,6 @@
 
 #include "engine/methods/center_draw.h"
 #include "engine/methods/center_pass.h"
-
-/* Where neither is met: q2 d_h never reaches m, since the kernel matrix has no such rank. */
-#define BLESS_LAMBDA_LEAST 1e-14
 
 struct bless_options {
     bool with_replacement; /* Algorithm 1 */

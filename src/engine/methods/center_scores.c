@@ -72,7 +72,7 @@ int center_scores_start(struct center_scores *s, const struct center_task *task,
 {
     center_scores_deinit(s);
     s->task = task;
-    s->ridge = lambda * (double)task->rows->n;
+    s->ridge = fmax(lambda, center_least_lambda(task, largest)) * (double)task->rows->n;
     s->largest = largest;
     s->m = J->m;
     s->piece = choose_piece(s->m);
@@ -203,6 +203,11 @@ int center_scores_of(struct center_scores *s, const void *X, int64_t count, doub
         ret[i] = fmin(fmax((ret[i] - s->host[i]) / s->ridge, least), 1.0);
     }
     return rc;
+}
+
+double center_least_lambda(const struct center_task *task, double largest)
+{
+    return largest * (task->rows->dtype == DTYPE_F32 ? (double)FLT_EPSILON : 1e-14);
 }
 
 static int largest_of_sample(const struct center_task *task, int64_t *index, void *X,

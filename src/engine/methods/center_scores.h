@@ -9,10 +9,11 @@
  * scores; J empty gives k(x,x) / ridge. Rounding can take a score anywhere, so it is clamped to
  * [k(x,x) / (n max k + ridge), 1], which holds for every exact one.
  *
- * The factor is made in float64, with a little more on the diagonal where rounding makes it fail.
- * Scores are float64, or float32 where the task's matrices are and lambda >= 1e-6 max k, which
- * halves their cost. Cost: m^3 / 3 multiplications once and m^2 a row. Memory: 8 m^2 bytes, 4 m^2
- * more for float32, and a piece of rows.
+ * A lambda below the rounding of kernel values counts as that. The factor is made in float64, with
+ * a little more on the diagonal where rounding makes it fail. Scores are float64, or float32 where
+ * the task's matrices are and lambda >= 1e-6 max k, which halves their cost. Cost: m^3 / 3
+ * multiplications once and m^2 a row. Memory: 8 m^2 bytes, 4 m^2 more for float32, and a piece of
+ * rows.
  */
 #pragma once
 
@@ -49,6 +50,10 @@ int64_t center_scores_piece(const struct center_scores *s);
 /* X [count, d] of the rows' type. */
 int center_scores_of(struct center_scores *s, const void *X, int64_t count, double *ret,
                      struct err *err);
+
+/* The smallest lambda whose scores are more than the rounding of kernel values of the rows' type.
+ */
+double center_least_lambda(const struct center_task *task, double largest);
 
 /* max k(x,x): of the kernel, or over a sample of the rows where it depends on them. */
 int center_largest(const struct center_task *task, double *ret, struct err *err);
