@@ -22,21 +22,22 @@ import tempfile
 import numpy
 
 import problems
+import synthetic
 
 SELECTORS = ("bless", "bless_r", "squeak", "rls", "uniform")
 GROWING = ("bless", "bless_r", "squeak", "rls")
+PROBLEMS = ("hflights", *synthetic.PROBLEMS)
 
 
-def make_problem(options, n):
-    """X, y of n rows: of hflights as far as it goes, else of normal clusters."""
-    if options.data is not None:
-        X, y, _ = problems.real(options.data, "hflights", n, options.seed)
-        if len(X) == n:
-            return X, y, "hflights"
-    random = numpy.random.default_rng(options.seed)
-    middles = random.normal(size=(40, 9)) * 2
-    X = middles[random.integers(0, 40, n)] + random.normal(size=(n, 9))
-    return X.astype(numpy.float32), X[:, 0].astype(numpy.float32), "clusters"
+def write_problem(options, folder, name, n):
+    """The path of a data set of n rows, or as many as hflights has."""
+    if name in synthetic.PROBLEMS:
+        X, y = synthetic.PROBLEMS[name](n, options.seed)
+    else:
+        X, y, _ = problems.real(options.data, name, n, options.seed)
+    path = os.path.join(folder, "data.krds")
+    problems.write_data_set(path, X, y)
+    return path
 
 
 def run(options, folder, path, selector, regularization, repeat, count="auto", scores=None, threads=None):
@@ -68,15 +69,14 @@ def mean(report, key):
     return float(numpy.mean([r[key] for r in report["runs"]]))
 
 
-def run_accuracy(options, results, folder):
-    X, y, name = make_problem(options, options.n)
-    path = os.path.join(folder, "data.krds")
-    problems.write_data_set(path, X, y)
-    scores = options.scores or os.path.join(folder, "scores")
+def run_accuracy(options, results, folder, name):
+    n = options.synthetic_n if name in synthetic.PROBLEMS else options.n
+    path = write_problem(options, folder, name, n)
+    scores = os.path.join(options.scores or folder, f"scores-{name}")
     for selector in SELECTORS:
-        if have(results["accuracy"], selector=selector):
+        if have(results["accuracy"], problem=name, selector=selector):
             continue
-        first = have(results["accuracy"], selector="bless")
+        first = have(results["accuracy"], problem=name, selector="bless")
         count = round(first["m"]) if selector == "uniform" else "auto"
         report = run(options, folder, path, selector, options.regularization, options.repeat, count, scores)
         results["accuracy"].append({
@@ -96,14 +96,12 @@ def run_growth(options, results, folder):
         wanted = [s for s in GROWING if not have(results["growth"], selector=s, n=n)]
         if not wanted:
             continue
-        X, y, name = make_problem(options, n)
-        path = os.path.join(folder, "data.krds")
-        problems.write_data_set(path, X, y)
+        path = write_problem(options, folder, options.growing, n)
         for selector in wanted:
             report = run(options, folder, path, selector, options.growth_regularization, options.growth_repeat,
                          threads=1)
             results["growth"].append({
-                "selector": selector, "problem": name, "n": n, "m": mean(report, "m"),
+                "selector": selector, "problem": options.growing, "n": n, "m": mean(report, "m"),
                 "seconds": min(r["seconds"] for r in report["runs"]),
                 "cpu_seconds": min(r["cpu_seconds"] for r in report["runs"]),
                 "load_average": report["load_average"],
@@ -114,17 +112,18 @@ def run_growth(options, results, folder):
 
 def markdown_tables(results):
     lines = []
-    if results["accuracy"]:
-        a = results["accuracy"][0]
+    for name in dict.fromkeys(r["problem"] for r in results["accuracy"]):
+        runs = [r for r in results["accuracy"] if r["problem"] == name]
+        a = runs[0]
         lines += [f"{a['problem']}, n = {a['n']:,}, lambda = {results['regularization']:g}, effective dimension "
                   f"{a['effective_dimension']:,.0f}, {a['repeat']} seeds:", "",
                   "| selector | m | CPU s | mean ratio | 5th / 95th percentile |",
                   "| --- | ---: | ---: | ---: | ---: |"]
         lines += [f"| {r['selector']} | {r['m']:,.0f} | {r['cpu_seconds']:.1f} | {r['ratio_mean']:.2f} | "
-                  f"{r['ratio_q05']:.2f} / {r['ratio_q95']:.2f} |" for r in results["accuracy"]]
+                  f"{r['ratio_q05']:.2f} / {r['ratio_q95']:.2f} |" for r in runs]
         lines.append("")
     if results["growth"]:
-        lines += [f"CPU seconds (and centers) at lambda = {results['growth_regularization']:g}:", "",
+        lines += [f"{results['growth'][0]['problem']}, CPU seconds (and centers) at lambda = {results['growth_regularization']:g}:", "",
                   "| n | " + " | ".join(GROWING) + " |", "| ---: |" + " ---: |" * len(GROWING)]
         for n in sorted({r["n"] for r in results["growth"]}):
             cells = [have(results["growth"], selector=s, n=n) for s in GROWING]
@@ -135,12 +134,16 @@ def markdown_tables(results):
 
 def read_options(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", help="folder with hflights.npz (X and y); clusters are made where it is not given")
+    parser.add_argument("--data", help="folder with the data sets as NPZ files of X and y; needed by hflights")
     parser.add_argument("--bench", default="build/bench/krr-bench", help="the program (default: %(default)s)")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="results file (JSON)")
     parser.add_argument("--table", action="store_true", help="print the tables")
-    parser.add_argument("--n", type=int, default=20000, help="rows of the first part; 8 n^2 bytes of memory")
-    parser.add_argument("--scores", type=pathlib.Path, help="file to keep the exact scores in")
+    parser.add_argument("--problems", nargs="*", choices=PROBLEMS, default=["hflights", "far_region"],
+                        help="of the first part (default: %(default)s)")
+    parser.add_argument("--n", type=int, default=20000, help="rows of hflights in the first part; 8 n^2 bytes of memory")
+    parser.add_argument("--synthetic-n", type=int, default=10000, help="rows of synthetic sets in the first part")
+    parser.add_argument("--scores", help="folder to keep the exact scores in")
+    parser.add_argument("--growing", choices=PROBLEMS, default="hflights", help="problem of the second part")
     parser.add_argument("--bandwidth", type=float, default=3.0)
     parser.add_argument("--regularization", type=float, default=1e-5)
     parser.add_argument("--repeat", type=int, default=3, help="seeds of the first part")
@@ -149,8 +152,10 @@ def read_options(arguments):
     parser.add_argument("--growth-repeat", type=int, default=3, help="seeds of the second part; the fastest counts")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1, help="of the first part; the second has one")
-    parser.add_argument("--no-accuracy", action="store_true", help="leave out what is not there yet of the first part")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.data is None and "hflights" in [*options.problems, options.growing]:
+        parser.error("hflights needs --data")
+    return options
 
 
 def open_results(options):
@@ -169,8 +174,8 @@ def main(arguments=None):
     options = read_options(arguments)
     results = open_results(options)
     with tempfile.TemporaryDirectory() as folder:
-        if not options.no_accuracy:
-            run_accuracy(options, results, folder)
+        for name in options.problems:
+            run_accuracy(options, results, folder, name)
         run_growth(options, results, folder)
     problems.save(options.out, results)
     if options.table:

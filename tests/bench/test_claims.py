@@ -122,8 +122,9 @@ def test_hflights_compares_times_to_the_exact_error(tmp_path):
 
 def test_paper003_runs_goes_on_and_prints(tmp_path):
     out = tmp_path / "out.json"
-    command = [sys.executable, str(CLAIMS / "paper003.py"), "--bench", PROGRAM, "--out", str(out), "--n", "400",
-               "--regularization", "1e-2", "--repeat", "1", "--sizes", "300", "--growth-repeat", "1"]
+    command = [sys.executable, str(CLAIMS / "paper003.py"), "--bench", PROGRAM, "--out", str(out), "--regularization",
+               "1e-2", "--repeat", "1", "--sizes", "300", "--growth-repeat", "1", "--synthetic-n", "400", "--problems",
+               "far_region", "--growing", "outliers"]
     first = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert first.returncode == 0, first.stderr
     results = json.loads(out.read_text())
