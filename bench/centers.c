@@ -132,11 +132,14 @@ static int compare_scores(struct bench *b, const struct centers *c, struct json 
     if (r < 0) {
         return r;
     }
-    double sum = 0;
+    double sum = 0, total = 0, exact = 0;
     for (int64_t i = 0; i < n; i++) {
+        total += b->ratio[i];
+        exact += b->exact[i];
         b->ratio[i] /= b->exact[i];
         sum += b->ratio[i];
     }
+    json_set_number(run, "dimension_ratio", total / exact);
     qsort(b->ratio, (size_t)n, sizeof(double), compare);
     json_set_number(run, "ratio_mean", sum / (double)n);
     json_set_number(run, "ratio_q05", b->ratio[n / 20]);

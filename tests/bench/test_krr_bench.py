@@ -199,6 +199,7 @@ def test_centers_reports(tmp_path, precision):
     for a, b in zip(first["runs"], again["runs"]):
         assert a["m"] == b["m"] == a["path"][-1]["m"] and a["ratio_mean"] == b["ratio_mean"]
         assert 0.2 < a["ratio_q05"] <= a["ratio_median"] <= a["ratio_q95"] < 5 and 0.5 < a["ratio_mean"] < 2
+        assert 0.7 < a["dimension_ratio"] < 1.5
         assert 0 < a["longest_step_seconds"] <= a["seconds"]
         assert math.isclose(a["path"][-1]["lambda"], 1e-3)
     assert [r["seed"] for r in first["runs"]] == [0, 1]
