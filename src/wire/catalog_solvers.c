@@ -197,7 +197,7 @@ static const struct param_def eigenpro34_params[] = {
         .fallback = "\"auto\"",
         .allow_auto = true,
         .help = "Rows s that the preconditioner is made from, at most the number n of training "
-                "rows; auto: twice its centers, at least 2,000.",
+                "rows; auto: five times its centers, at least 2,000.",
     },
     {
         .key = "subsample_centers",
@@ -216,8 +216,7 @@ static const struct param_def eigenpro34_params[] = {
         .fallback = "\"auto\"",
         .allow_auto = true,
         .help = "Eigenvectors q that are flattened, at most c - 1; 0: plain stochastic gradient "
-                "descent; auto: as many as make the critical batch about s, or n / 8 if that is "
-                "less, at least 5.",
+                "descent; auto: half of c, at most s / 10.",
     },
     {
         .key = "alpha",

@@ -4,8 +4,8 @@
  * many.
  *
  * Papers: Abedsoltan, Belkin, Pandit, "Toward large kernel models", arXiv:2302.02605 (EigenPro 3);
- * Abedsoltan, Ma, Pandit, Belkin, "Fast training of large kernel models with delayed projections"
- * (EigenPro 4).
+ * Abedsoltan, Ma, Pandit, Belkin, "Fast training of large kernel models with delayed projections",
+ * arXiv:2411.16658 (EigenPro 4).
  *
  * A function f = k(., Z) B has the objective sum_i (f(x_i) - y_i)^2 + ridge |f|^2 in the norm of
  * the kernel. A step on a batch X_b of b rows is
@@ -16,8 +16,10 @@
  * theta = K_mm^-1 K(Z, X_b) g (center_projection.h) it is back there. EigenPro 3 does so after
  * every batch. EigenPro 4 keeps the batch's rows as temporary centers, whose values later batches
  * have to take into account, for a window of T >= 1 batches with about m rows in all; then, and at
- * the end of an epoch, all that left the span is projected at once. The ridge makes P f cheap: the
- * moments a = <psi_i, f> are carried along. The papers have ridge = 0 and nothing of it.
+ * the end of an epoch, all that left the span is projected at once. What P adds lies in the span;
+ * it is taken along through an inexact projection, since that makes the psi_i smaller too, and what
+ * is left of k(., X_b) g would turn around. The moments a = <psi_i, f> are carried along for the
+ * ridge; the papers have ridge = 0.
  *
  * Epochs. The rows come in a random order without replacement, another one each epoch, that takes
  * no memory (row_order.h); they are read from the source batch by batch, so that the bits do not
@@ -33,8 +35,8 @@
  * unbiased, with noise that vanishes with delta (Johnson, Zhang, "Accelerating stochastic gradient
  * descent using predictive variance reduction", NIPS 2013), at no product more than before. What an
  * epoch proposes is taken as a direction (conjugate.h): the energy never grows, and slow directions
- * are found as by conjugate gradients. With ridge = 0 the limit is a least-squares solution, the
- * one of least norm but for what plain epochs leave in the null space.
+ * are found as by conjugate gradients. With ridge = 0 every change lies in the span of the
+ * projected k(., x_i), so that the limit is the least-squares solution of least norm.
  *
  * An iteration is an epoch with its pass. Cost: n m kernel values and 2 n m t multiplications twice
  * (prediction and gradient), the same once more for the pass, a projection a window, and for
@@ -43,10 +45,10 @@
  *
  * The relative residual is of the last pass; NaN before the first. The coefficients handed out are
  * those of the last pass as well, during plain epochs those of the last projection. CONVERGED is
- * said of a gradient computed afresh. Guards: an epoch whose residuals exceed in squares GROWTH
- * times those of f = 0 is begun again with half the step, -ERR_DIVERGED after HALVINGS_MAX times; a
- * pass that finds the gradient grown tenfold halves the step as well, and keeps the best multiple
- * of the epoch's change. STAGNATED after STALE_CHECKS passes without a smaller residual in any
+ * said of a gradient computed afresh. Guards: an epoch whose residuals exceed in squares eight
+ * times those of f = 0 is begun again with half the step, -ERR_DIVERGED after EIGENPRO34_HALVINGS
+ * times; a pass that finds the gradient grown tenfold halves the step as well, and keeps the best
+ * multiple of the epoch's change. STAGNATED after 20 passes without a smaller residual in any
  * column.
  */
 #pragma once
@@ -68,6 +70,9 @@ enum eigenpro34_stage {
     EP_STAGES
 };
 
+/* The order of the rows of an epoch is row_order_new(seed, EIGENPRO34_ORDER + draws, n). */
+enum { EIGENPRO34_ORDER = 1 << 20 };
+
 /* What moves, all of it in a saved state. */
 struct eigenpro34_counters {
     int64_t stage;
@@ -84,7 +89,7 @@ struct eigenpro34_counters {
     int64_t exact;       /* projection */
     int64_t rank, batch; /* q and b, in a saved state */
 };
-enum { EIGENPRO34_COUNTERS = 14, EIGENPRO34_REALS = 5 };
+enum { EIGENPRO34_COUNTERS = 14, EIGENPRO34_REALS = 5, EIGENPRO34_HALVINGS = 40 };
 _Static_assert(sizeof(struct eigenpro34_counters) == EIGENPRO34_COUNTERS * sizeof(int64_t),
                "saved as an array");
 
@@ -125,16 +130,18 @@ struct solver {
     struct mat B, G;   /* where the last pass was, and its gradient; 0 before there was one */
     struct mat D;      /* delta in the span, f in plain epochs */
     struct mat Q;      /* values at Z of what left the span, not yet projected */
-    struct mat drift;  /* K_mm^-1 G */
+    struct mat drift;  /* P of the gradient's function: K_mm^-1 (G - K(Z,Z_c) U (c U' G)) */
     struct mat V, HD;  /* of a pass: where, and its sum; V before the first: f, last projected */
     struct mat h;      /* K(Z, X_b) g */
-    struct mat hs, us; /* c x t: h and U u at the preconditioner's centers */
+    struct mat hs, us; /* c x t: at the preconditioner's centers; hs only where they are a part */
+    struct mat av;     /* q x 2t, the owner of a and v */
     struct mat a;      /* q x t, the moments of delta */
-    struct mat u, ug;  /* q x t: <psi, step>, U' G */
+    struct mat v;      /* q x t, what P added to D since the last projection */
+    struct mat u, ug;  /* q x t: <psi, step>, (1 - c) U' G */
     struct mat w;      /* window_rows x t, of the temporary centers */
-    struct mat held_a, held_w; /* from a saved state, until q and b are known */
-    struct mat K;              /* b x m */
-    struct mat g;              /* b x t */
+    struct mat held_av, held_w; /* from a saved state, until q and b are known */
+    struct mat K;               /* b x m */
+    struct mat g;               /* b x t */
 };
 
 /* Whether this epoch is as published. */
@@ -150,9 +157,29 @@ static inline void eigenpro34__fill(double *a, double value, int64_t t)
     }
 }
 
+/* X <- 0. */
+int eigenpro34__clear(struct solver *s, const struct mat *X, struct err *err);
+/* delta <- 0, nothing outside of the span, the first row. */
+int eigenpro34__begin_epoch(struct solver *s, struct err *err);
+
+/* A piece of the pass under way, and what follows when it was the last one: a stage, or a positive
+ * reason. */
+int eigenpro34__advance_pass(struct solver *s, struct err *err);
+
+int eigenpro34__save(const struct solver *s, struct state *to, struct err *err);
+int eigenpro34__load(struct solver *s, const struct state *from, struct err *err);
+
 /* The next batch: *ret_grown where its residuals are beyond what is allowed, and no step was made.
  */
 int eigenpro34__batch(struct solver *s, bool *ret_grown, struct err *err);
+
+/* H += factor K(Z, Z_c) U u: values at the centers. */
+int eigenpro34__add_values(struct solver *s, const struct mat *u, double factor,
+                           const struct mat *H, struct err *err);
+/* D += U u. */
+int eigenpro34__add_functions(struct solver *s, const struct mat *u, struct err *err);
+/* a <- U' K(Z_c, Z) D. */
+int eigenpro34__refresh_moments(struct solver *s, struct err *err);
 
 /* u <- U' h. */
 int eigenpro34__moments(struct solver *s, const struct mat *h, const struct mat *u,

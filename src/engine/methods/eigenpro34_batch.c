@@ -19,7 +19,7 @@ static double step_length(const struct solver *s)
 static int read_window(struct solver *s, struct err *err)
 {
     const struct row_order order =
-        row_order_new(s->p.seed, (uint32_t)((1 << 20) + s->at.draws), s->p.n);
+        row_order_new(s->p.seed, (uint32_t)(EIGENPRO34_ORDER + s->at.draws), s->p.n);
     const int64_t left = s->p.n - s->at.window;
     const int64_t count = left < s->window_rows ? left : s->window_rows;
     for (int64_t i = 0; i < count; i++) {
@@ -95,8 +95,22 @@ int eigenpro34__moments(struct solver *s, const struct mat *h, const struct mat 
     return r == 0 ? s->p.be->ops->gemm(s->p.be, true, false, 1.0, &U, &hs, 0.0, u, err) : r;
 }
 
-/* D += U u. */
-static int add_functions(struct solver *s, const struct mat *u, struct err *err)
+static struct view part_of_centers(const struct solver *s)
+{
+    return view_index(s->p.restricted->Z, s->centers, s->c);
+}
+
+int eigenpro34__add_values(struct solver *s, const struct mat *u, double factor,
+                           const struct mat *H, struct err *err)
+{
+    const struct backend_ops *o = s->p.be->ops;
+    const struct mat U = eigenpro_span_vectors(s->span);
+    const struct view Z = view_all(s->p.restricted->Z, s->m);
+    const int r = o->gemm(s->p.be, false, false, 1.0, &U, u, 0.0, &s->us, err);
+    return r == 0 ? o->kmv(s->p.be, Z, part_of_centers(s), factor, &s->us, 1.0, H, err) : r;
+}
+
+int eigenpro34__add_functions(struct solver *s, const struct mat *u, struct err *err)
 {
     const struct backend_ops *o = s->p.be->ops;
     const struct mat U = eigenpro_span_vectors(s->span);
@@ -107,30 +121,44 @@ static int add_functions(struct solver *s, const struct mat *u, struct err *err)
     return r == 0 ? o->add_rows(s->p.be, s->one, &s->us, s->centers, &s->D, err) : r;
 }
 
-/* What P does along the psi_i: u = <psi, step>, a -= (1 - c) u, D += U (c u). */
+int eigenpro34__refresh_moments(struct solver *s, struct err *err)
+{
+    const struct backend_ops *o = s->p.be->ops;
+    const struct mat U = eigenpro_span_vectors(s->span);
+    const struct view Z = view_all(s->p.restricted->Z, s->m);
+    const int r = o->kmv(s->p.be, part_of_centers(s), Z, 1.0, &s->D, 0.0, &s->us, err);
+    return r == 0 ? o->gemm(s->p.be, true, false, 1.0, &U, &s->us, 0.0, &s->a, err) : r;
+}
+
+/* What P makes of the step along the psi_i: a -= (1 - c) <psi, step>, D += U (c u), v += c u. Of u
+ * = <psi, step> the drift's part is in the drift already. */
 static int precondition(struct solver *s, double step, double gamma, struct err *err)
 {
     const struct backend_ops *o = s->p.be->ops;
+    const double *c = eigenpro_span_damping(s->span);
     if (eigenpro_span_rank(s->span) == 0) {
         return 0;
     }
     int r = eigenpro34__moments(s, &s->h, &s->u, err);
     if (r == 0) {
-        r = blend(s, step, &s->u, gamma, &s->ug, err);
-    }
-    if (r == 0) {
-        r = blend(s, 1.0, &s->u, gamma * s->p.ridge, &s->a, err);
+        r = blend(s, step, &s->u, gamma * s->p.ridge, &s->a, err);
     }
     if (r == 0) {
         r = blend(s, 1.0, &s->a, -1.0, &s->u, err);
     }
     if (r == 0) {
-        r = o->scale_rows(s->p.be, eigenpro_span_damping(s->span), &s->u, err);
+        r = blend(s, 1.0, &s->a, -gamma, &s->ug, err);
+    }
+    if (r == 0) {
+        r = o->scale_rows(s->p.be, c, &s->u, err);
     }
     if (r == 0) {
         r = blend(s, 1.0, &s->a, 1.0, &s->u, err);
     }
-    return r == 0 ? add_functions(s, &s->u, err) : r;
+    if (r == 0) {
+        r = blend(s, 1.0, &s->v, 1.0, &s->u, err);
+    }
+    return r == 0 ? eigenpro34__add_functions(s, &s->u, err) : r;
 }
 
 /* The batch's rows become temporary centers with the weights -step g; those there already decay. */

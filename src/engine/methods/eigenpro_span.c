@@ -21,7 +21,6 @@ struct eigenpro_span {
     struct backend *be;
     enum stage stage;
     double rho;      /* ridge / n */
-    double kappa;    /* max k(x,x) over X_s, of the span where `projected` */
     int64_t done;    /* rows summed, or probed */
     int64_t *rows;   /* [PIECE_ROWS or the probes] */
     struct mat own;  /* L where it is made here */
@@ -119,31 +118,6 @@ static int features(struct eigenpro_span *e, struct view rows, struct mat *ret, 
     return r == 0 ? o->trsm(e->be, true, true, factor_of(e), ret, err) : r;
 }
 
-/* max k(x,x) of the rows, of the span's kernel where `projected`. */
-static int raise_kappa(struct eigenpro_span *e, struct view rows, const struct mat *F,
-                       struct err *err)
-{
-    const struct backend_ops *o = e->be->ops;
-    struct mat d = {0};
-    double host[PIECE_ROWS], left[PIECE_ROWS];
-    int r = o->mat_new(e->be, DTYPE_F64, rows.count, 1, &d, err);
-    if (r == 0) {
-        r = o->kdiag(e->be, rows, &d, err);
-    }
-    if (r == 0) {
-        r = o->mat_get(e->be, &d, host, rows.count, err);
-    }
-    if (r == 0 && e->spec.projected) {
-        r = o->deflate_diag(e->be, F, &d, err);
-        r = r == 0 ? o->mat_get(e->be, &d, left, rows.count, err) : r;
-    }
-    for (int64_t i = 0; r == 0 && i < rows.count; i++) {
-        e->kappa = fmax(e->kappa, e->spec.projected ? host[i] - left[i] : host[i]);
-    }
-    o->mat_free(e->be, &d);
-    return r;
-}
-
 /* G += F' F of a piece. */
 static int sum_piece(struct eigenpro_span *e, struct err *err)
 {
@@ -153,9 +127,6 @@ static int sum_piece(struct eigenpro_span *e, struct err *err)
     int r = read_rows(e, e->done, count, &tile, err);
     if (r == 0) {
         r = features(e, tile.rows, &F, err);
-    }
-    if (r == 0) {
-        r = raise_kappa(e, tile.rows, &F, err);
     }
     if (r == 0) {
         r = e->be->ops->syrk(e->be, true, 1.0 / (double)e->spec.s, &F, e->done > 0 ? 1.0 : 0.0,
@@ -190,18 +161,14 @@ static int64_t sound_pairs(const struct eigenpro_span *e)
     return count;
 }
 
+/* One less than the sound pairs at most, since the next one says how far to flatten; where what is
+ * left is the ridge, or nothing, all but one. */
 static int64_t choose_q(const struct eigenpro_span *e)
 {
     const struct eigenpro_span_spec *c = &e->spec;
     const int64_t sound = sound_pairs(e), most = sound < c->c ? sound : c->c - 1;
-    const int64_t safe = c->s < c->p->n && c->s / 5 < most ? c->s / 5 : most;
-    int64_t q = 0;
-    while (q < safe && e->kappa / lambda_at(e, q) < (double)c->batch) {
-        q++;
-    }
-    q = q < LEAST_VECTORS ? LEAST_VECTORS : q;
-    q = min_i64(c->q >= 0 ? c->q : min_i64(q, safe), most);
-    return q > 0 ? q : 0;
+    const int64_t usual = min_i64(c->c / 2, c->s / 10);
+    return min_i64(c->q >= 0 ? c->q : (usual > LEAST_VECTORS ? usual : LEAST_VECTORS), most);
 }
 
 /* U = L^-T V of the q leading vectors, and c_i. */

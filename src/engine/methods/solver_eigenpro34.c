@@ -1,4 +1,3 @@
-#include <float.h>
 #include <math.h>
 
 #include "base/mem.h"
@@ -6,23 +5,19 @@
 #include "engine/methods/eigenpro34.h"
 #include "engine/methods/methods.h"
 
-enum { STALE_CHECKS = 20, HALVINGS_MAX = 40, LEAST_BATCH = 64, LEAST_BATCHES = 8 };
+enum { LEAST_BATCH = 64, LEAST_BATCHES = 8 };
 
-#define STEP_VALUES 1e8 /* kernel values of a step of batches */
+#define STEP_VALUES 1e6 /* kernel values of a step of batches, about */
 #define WINDOW_BYTES (INT64_C(64) << 20)
-
-static const double improvement = 0.99;
-static const double doubt_share = 0.01;
-static const double runaway = 10.0; /* of the gradient over an epoch: the step is halved */
 
 static void teardown(struct solver *s)
 {
     if (s == NULL) {
         return;
     }
-    struct mat *const all[] = {&s->B,  &s->G, &s->D,  &s->Q,  &s->drift,  &s->V,
-                               &s->HD, &s->h, &s->hs, &s->us, &s->a,      &s->u,
-                               &s->ug, &s->w, &s->K,  &s->g,  &s->held_a, &s->held_w};
+    struct mat *const all[] = {&s->B,  &s->G, &s->D,  &s->Q,  &s->drift,   &s->V,
+                               &s->HD, &s->h, &s->hs, &s->us, &s->av,      &s->u,
+                               &s->ug, &s->w, &s->K,  &s->g,  &s->held_av, &s->held_w};
     for (int i = 0; i < 18; i++) {
         s->p.be->ops->mat_free(s->p.be, all[i]);
     }
@@ -99,7 +94,7 @@ static void read_params(struct solver *s, const struct param_set *params)
     const char *projection = param_choice(params, "projection");
     const struct param_value *rate = param_get(params, "learning_rate");
     s->c = min_i64(param_int(params, "subsample_centers"), s->m);
-    s->s = min_i64(int_or(params, "subsample", max_i64(2000, 2 * s->c)), s->p.n);
+    s->s = min_i64(int_or(params, "subsample", max_i64(2000, 5 * s->c)), s->p.n);
     s->q_wanted = int_or(params, "eigenvectors", -1);
     s->alpha = param_real(params, "alpha");
     s->batch_wanted = int_or(params, "batch_size", 0);
@@ -165,7 +160,7 @@ static int setup4(const struct problem *p, const struct solver_options *o, struc
 
 /* ---- building ---- */
 
-static int clear(struct solver *s, const struct mat *X, struct err *err)
+int eigenpro34__clear(struct solver *s, const struct mat *X, struct err *err)
 {
     cleanup_mem double *zero = mem_zarray((size_t)(X->rows * X->cols) + 1, sizeof(double));
     return zero != NULL ? s->p.be->ops->mat_put(s->p.be, zero, max_i64(X->rows, 1), X, err)
@@ -181,12 +176,12 @@ static void begin_rows(struct solver *s)
 }
 
 /* delta = 0, nothing outside of the span. */
-static int begin_epoch(struct solver *s, struct err *err)
+int eigenpro34__begin_epoch(struct solver *s, struct err *err)
 {
     begin_rows(s);
-    int r = clear(s, &s->D, err);
-    r = r == 0 ? clear(s, &s->Q, err) : r;
-    r = r == 0 ? clear(s, &s->a, err) : r;
+    int r = eigenpro34__clear(s, &s->D, err);
+    r = r == 0 ? eigenpro34__clear(s, &s->Q, err) : r;
+    r = r == 0 ? eigenpro34__clear(s, &s->av, err) : r;
     s->at.stage = eigenpro34__plain(s) ? EP_BATCHES : EP_DRIFT;
     return r;
 }
@@ -210,16 +205,29 @@ static int make_buffers(struct solver *s, struct err *err)
         struct mat *m;
         int64_t rows, cols;
     } buffers[] = {
-        {&s->hs, part, s->t}, {&s->us, part, s->t},  {&s->a, q, s->t}, {&s->u, q, s->t},
-        {&s->ug, q, s->t},    {&s->w, window, s->t}, {&s->K, b, s->m}, {&s->g, b, s->t},
+        {&s->hs, part, s->t}, {&s->us, s->c, s->t},  {&s->av, q, 2 * s->t}, {&s->u, q, s->t},
+        {&s->ug, q, s->t},    {&s->w, window, s->t}, {&s->K, b, s->m},      {&s->g, b, s->t},
     };
     int r = memory_check_matrix(s->p.be, b, s->m, s->p.dtype, "a batch", err);
     for (int i = 0; r == 0 && i < 8; i++) {
         r = s->p.be->ops->mat_new(s->p.be, s->p.dtype, buffers[i].rows, buffers[i].cols,
                                   buffers[i].m, err);
     }
+    s->a = mat_cols(s->av, 0, s->t);
+    s->v = mat_cols(s->av, s->t, s->t);
     s->rows = mem_array((size_t)s->window_rows, sizeof(*s->rows));
     return s->rows == NULL ? err_no_memory(err) : r;
+}
+
+/* u = c U' G, ug = (1 - c) U' G. */
+static int gradient_moments(struct solver *s, struct err *err)
+{
+    const struct backend_ops *o = s->p.be->ops;
+    int r = eigenpro34__moments(s, &s->G, &s->ug, err);
+    r = r == 0 ? o->copy(s->p.be, &s->ug, &s->u, err) : r;
+    r = r == 0 ? o->scale_rows(s->p.be, eigenpro_span_damping(s->span), &s->u, err) : r;
+    eigenpro34__fill(s->work, -1.0, s->t);
+    return r == 0 ? o->col_axpby(s->p.be, s->work, &s->u, s->one, &s->ug, err) : r;
 }
 
 /* What a saved state had, into its place, and U' G. Where the sizes are others
@@ -227,24 +235,24 @@ static int make_buffers(struct solver *s, struct err *err)
 static int take_held(struct solver *s, struct err *err)
 {
     const struct backend_ops *o = s->p.be->ops;
-    const bool same = s->at.rank == s->a.rows && s->at.batch == s->batch &&
+    const bool same = s->at.rank == s->av.rows && s->at.batch == s->batch &&
                       s->at.next - s->at.window <= s->window_rows;
     int r = 0;
     if (!same) {
         s->at.epoch = s->at.checked ? s->at.epoch : 0;
-        r = s->at.checked ? 0 : clear(s, &s->G, err);
+        r = s->at.checked ? 0 : eigenpro34__clear(s, &s->G, err);
         s->pass.tile = 0;
-        return r == 0 ? begin_epoch(s, err) : r;
+        return r == 0 ? eigenpro34__begin_epoch(s, err) : r;
     }
-    if (s->held_a.rows > 0) {
-        r = o->copy(s->p.be, &s->held_a, &s->a, err);
+    if (s->held_av.rows > 0) {
+        r = o->copy(s->p.be, &s->held_av, &s->av, err);
     }
     if (r == 0 && s->held_w.rows > 0) {
         const struct mat w = mat_rows(s->w, 0, s->held_w.rows);
         r = o->copy(s->p.be, &s->held_w, &w, err);
     }
-    const bool drifts = s->at.checked && s->a.rows > 0;
-    return r == 0 && drifts ? eigenpro34__moments(s, &s->G, &s->ug, err) : r;
+    const bool drifts = s->at.checked && s->av.rows > 0;
+    return r == 0 && drifts ? gradient_moments(s, err) : r;
 }
 
 /* b, T b and what needs them. T >= 1 always. */
@@ -286,7 +294,6 @@ static int build(struct solver *s, struct err *err)
             .c = s->c,
             .L = s->c == s->m ? center_projection_factor(s->projection) : NULL,
             .q = s->q_wanted,
-            .batch = usual_batch(s, (double)s->s),
             .alpha = s->alpha,
             .projected = !s->delayed && s->c == s->m && s->projecting.exact,
         };
@@ -302,7 +309,7 @@ static int build(struct solver *s, struct err *err)
 /* Residuals out of bounds: the epoch again, plain ones from the first. */
 static int restart(struct solver *s, struct err *err)
 {
-    if (++s->at.halvings > HALVINGS_MAX) {
+    if (++s->at.halvings > EIGENPRO34_HALVINGS) {
         return err_set(err, ERR_DIVERGED,
                        "The iteration diverges however small the step was made. Scale the "
                        "features "
@@ -311,9 +318,9 @@ static int restart(struct solver *s, struct err *err)
     int r = 0;
     if (eigenpro34__plain(s)) {
         s->at.epoch = 0;
-        r = clear(s, &s->G, err);
+        r = eigenpro34__clear(s, &s->G, err);
     }
-    return r == 0 ? begin_epoch(s, err) : r;
+    return r == 0 ? eigenpro34__begin_epoch(s, err) : r;
 }
 
 static int batches(struct solver *s, struct err *err)
@@ -355,37 +362,79 @@ static int project(struct solver *s, const struct mat *H, struct mat *ret, struc
     return r;
 }
 
-/* drift = K_mm^-1 G, ug = U' G. */
+/* V <- G - K(Z,Z_c) U (c U' G): the values of P of the gradient's function. */
+static int precondition_gradient(struct solver *s, struct err *err)
+{
+    int r = s->p.be->ops->copy(s->p.be, &s->G, &s->V, err);
+    if (r < 0 || eigenpro_span_rank(s->span) == 0) {
+        return r;
+    }
+    r = gradient_moments(s, err);
+    return r == 0 ? eigenpro34__add_values(s, &s->u, -1.0, &s->V, err) : r;
+}
+
 static int find_drift(struct solver *s, struct err *err)
 {
     struct mat theta;
-    int r = project(s, &s->G, &theta, err);
+    int r = s->projecting_now ? 0 : precondition_gradient(s, err);
+    r = r == 0 ? project(s, &s->V, &theta, err) : r;
     if (r <= 0) {
         return r;
     }
-    r = s->p.be->ops->copy(s->p.be, &theta, &s->drift, err);
     s->at.stage = EP_BATCHES;
-    return r == 0 && eigenpro_span_rank(s->span) > 0 ? eigenpro34__moments(s, &s->G, &s->ug, err)
-                                                     : r;
+    return s->p.be->ops->copy(s->p.be, &theta, &s->drift, err);
+}
+
+/* What P added goes through an inexact projection with the rest. */
+static bool takes_along(const struct solver *s)
+{
+    return !s->projecting.exact && eigenpro_span_rank(s->span) > 0;
+}
+
+/* h <- the values at Z of what is to be projected. */
+static int values_outside(struct solver *s, struct err *err)
+{
+    const int r = s->p.be->ops->copy(s->p.be, &s->Q, &s->h, err);
+    return r == 0 && takes_along(s) ? eigenpro34__add_values(s, &s->v, 1.0, &s->h, err) : r;
+}
+
+/* D -= U v, which theta holds. */
+static int take_out(struct solver *s, struct err *err)
+{
+    eigenpro34__fill(s->work, -1.0, s->t);
+    eigenpro34__fill(s->dots, 0.0, s->t);
+    int r = s->p.be->ops->col_axpby(s->p.be, s->work, &s->v, s->dots, &s->u, err);
+    return r == 0 ? eigenpro34__add_functions(s, &s->u, err) : r;
 }
 
 /* D += theta, and no temporary centers any more. */
 static int finish_window(struct solver *s, struct err *err)
 {
     struct mat theta;
-    int r = project(s, &s->Q, &theta, err);
+    int r = s->projecting_now ? 0 : values_outside(s, err);
+    r = r == 0 ? project(s, &s->h, &theta, err) : r;
     if (r <= 0) {
+        return r;
+    }
+    r = takes_along(s) ? take_out(s, err) : 0;
+    if (r < 0) {
         return r;
     }
     r = s->p.be->ops->copy(s->p.be, &theta, &s->h, err);
     if (r == 0) {
         r = s->p.be->ops->col_axpby(s->p.be, s->one, &s->h, s->one, &s->D, err);
     }
+    if (r == 0 && takes_along(s)) {
+        r = eigenpro34__refresh_moments(s, err);
+    }
+    if (r == 0) {
+        r = eigenpro34__clear(s, &s->v, err);
+    }
     if (r == 0 && !s->at.checked) {
         r = s->p.be->ops->copy(s->p.be, &s->D, &s->V, err);
     }
     if (r == 0) {
-        r = clear(s, &s->Q, err);
+        r = eigenpro34__clear(s, &s->Q, err);
     }
     s->at.window = s->at.next;
     s->window_read = false;
@@ -394,211 +443,6 @@ static int finish_window(struct solver *s, struct err *err)
         end_rows(s);
     }
     return r;
-}
-
-/* ---- passes ---- */
-
-/* relative = |G| / norm; whether all are within the tolerance. */
-static int measure(struct solver *s, bool *ret_reached, double *ret_largest, struct err *err)
-{
-    const int r = s->p.be->ops->col_dots(s->p.be, &s->G, &s->G, s->dots, err);
-    bool reached = true;
-    double largest = 0;
-    for (int64_t j = 0; r == 0 && j < s->t; j++) {
-        if (!isfinite(s->dots[j])) {
-            return err_set(err, ERR_DIVERGED, "The iteration produced infinity or NaN.");
-        }
-        s->relative[j] = s->norm[j] > 0 ? sqrt(s->dots[j]) / s->norm[j] : 0.0;
-        reached = reached && s->relative[j] <= s->tolerance;
-        largest = fmax(largest, s->relative[j]);
-    }
-    *ret_reached = reached;
-    *ret_largest = largest;
-    return r;
-}
-
-/* Errors in a gradient computed afresh, into dots. */
-static const double *rounding(struct solver *s)
-{
-    const double eps = s->p.dtype == DTYPE_F32 ? (double)FLT_EPSILON : DBL_EPSILON;
-    for (int64_t j = 0; j < s->t; j++) {
-        s->dots[j] = 10.0 * eps * s->norm[j];
-    }
-    return s->dots;
-}
-
-/* Whether the recurrence's errors are no longer small beside G. */
-static bool doubtful(const struct solver *s)
-{
-    const double *doubt = conjugate_doubt(s->outer);
-    bool found = false;
-    for (int64_t j = 0; j < s->t; j++) {
-        found = found || doubt[j] > doubt_share * s->relative[j] * s->norm[j];
-    }
-    return found;
-}
-
-/* norm = |G| at 0. */
-static int take_norms(struct solver *s, struct err *err)
-{
-    const int r = s->p.be->ops->col_dots(s->p.be, &s->G, &s->G, s->dots, err);
-    for (int64_t j = 0; r == 0 && j < s->t; j++) {
-        s->norm[j] = sqrt(s->dots[j]);
-    }
-    return r;
-}
-
-static int after_right_hand_side(struct solver *s, struct err *err)
-{
-    int r = s->p.be->ops->copy(s->p.be, &s->HD, &s->G, err);
-    r = r == 0 ? take_norms(s, err) : r;
-    bool reached;
-    double largest;
-    r = r == 0 ? measure(s, &reached, &largest, err) : r;
-    if (r < 0) {
-        return r;
-    }
-    s->at.checked = 1;
-    if (largest == 0) {
-        return REASON_CONVERGED;
-    }
-    if (s->p.start != NULL) {
-        s->at.stage = EP_START;
-        return s->p.be->ops->copy(s->p.be, s->p.start, &s->V, err);
-    }
-    return begin_epoch(s, err);
-}
-
-/* Columns that are better than 0 are taken. What is not taken may be infinite:
- * it is overwritten, never scaled. */
-static int after_start(struct solver *s, struct err *err)
-{
-    const struct backend_ops *o = s->p.be->ops;
-    int r = o->col_dots(s->p.be, &s->HD, &s->HD, s->dots, err);
-    for (int64_t j = 0; r == 0 && j < s->t; j++) {
-        if (s->norm[j] > 0 && sqrt(s->dots[j]) < s->norm[j]) {
-            const struct mat V = mat_cols(s->V, j, 1), HD = mat_cols(s->HD, j, 1);
-            const struct mat B = mat_cols(s->B, j, 1), G = mat_cols(s->G, j, 1);
-            r = o->copy(s->p.be, &V, &B, err);
-            r = r == 0 ? o->copy(s->p.be, &HD, &G, err) : r;
-            s->at.given = 1;
-        }
-    }
-    bool reached;
-    double largest;
-    r = r == 0 ? measure(s, &reached, &largest, err) : r;
-    conjugate_refresh(s->outer, rounding(s));
-    if (r == 0 && reached) {
-        return REASON_CONVERGED;
-    }
-    return r == 0 ? begin_epoch(s, err) : r;
-}
-
-/* Whether the last passes brought nothing; counts this one. */
-static bool stale(struct solver *s)
-{
-    bool better = false;
-    for (int64_t j = 0; j < s->t; j++) {
-        better = better || s->relative[j] < improvement * s->best[j];
-        s->best[j] = fmin(s->best[j], s->relative[j]);
-    }
-    s->at.stale = better ? 0 : s->at.stale + 1;
-    return s->at.stale >= STALE_CHECKS;
-}
-
-/* HD is the gradient at V = B + D: what was left, and what H makes of D. */
-static int take_direction(struct solver *s, struct err *err)
-{
-    const struct backend_ops *o = s->p.be->ops;
-    int r = o->col_dots(s->p.be, &s->HD, &s->HD, s->dots, err);
-    bool grown = false;
-    for (int64_t j = 0; r == 0 && j < s->t; j++) {
-        grown = grown || sqrt(s->dots[j]) > runaway * s->relative[j] * s->norm[j];
-    }
-    s->at.halvings += grown && s->at.checked && s->at.halvings < HALVINGS_MAX;
-    eigenpro34__fill(s->work, -1.0, s->t);
-    if (r == 0) {
-        r = o->col_axpby(s->p.be, s->work, &s->G, s->one, &s->HD, err);
-    }
-    return r == 0 ? conjugate_step(s->outer, &s->D, &s->HD, rounding(s), &s->B, &s->G, err) : r;
-}
-
-static int after_epoch(struct solver *s, struct err *err)
-{
-    int r = s->at.checked ? 0 : take_norms(s, err);
-    r = r == 0 ? take_direction(s, err) : r;
-    bool reached;
-    double largest;
-    r = r == 0 ? measure(s, &reached, &largest, err) : r;
-    if (r < 0) {
-        return r;
-    }
-    s->at.checked = 1;
-    s->at.epoch++;
-    if (largest == 0) {
-        return REASON_CONVERGED;
-    }
-    if (reached || doubtful(s)) {
-        s->at.stage = EP_VERIFY;
-        return s->p.be->ops->copy(s->p.be, &s->B, &s->V, err);
-    }
-    return stale(s) ? REASON_STAGNATED : begin_epoch(s, err);
-}
-
-/* The gradient afresh. */
-static int after_verification(struct solver *s, struct err *err)
-{
-    int r = s->p.be->ops->copy(s->p.be, &s->HD, &s->G, err);
-    bool reached;
-    double largest;
-    r = r == 0 ? measure(s, &reached, &largest, err) : r;
-    if (r == 0 && reached) {
-        return REASON_CONVERGED;
-    }
-    conjugate_forget(s->outer);
-    conjugate_refresh(s->outer, rounding(s));
-    if (r == 0 && stale(s)) {
-        return REASON_STAGNATED;
-    }
-    return r == 0 ? begin_epoch(s, err) : r;
-}
-
-/* Where the pass is: B + D after an epoch. */
-static int begin_pass(struct solver *s, struct err *err)
-{
-    if (s->at.stage != EP_CHECK || s->pass.tile > 0) {
-        return 0;
-    }
-    const int r = s->p.be->ops->copy(s->p.be, &s->B, &s->V, err);
-    return r == 0 ? s->p.be->ops->col_axpby(s->p.be, s->one, &s->D, s->one, &s->V, err) : r;
-}
-
-static int advance_pass(struct solver *s, struct err *err)
-{
-    const struct restricted *re = s->p.restricted;
-    const struct mat *V = s->at.stage == EP_RIGHT_HAND_SIDE ? &s->B : &s->V;
-    int r = begin_pass(s, err);
-    r = r == 0 ? normal_gradient(re, s->p.be, &s->pass, V, true, &s->HD, err) : r;
-    s->at.tile = s->pass.tile;
-    if (r <= 0) {
-        return r;
-    }
-    r = s->at.stage == EP_RIGHT_HAND_SIDE
-            ? 0
-            : normal_add_core(re, s->p.be, s->p.ridge, V, &s->HD, err);
-    if (r < 0) {
-        return r;
-    }
-    switch ((enum eigenpro34_stage)s->at.stage) {
-    case EP_RIGHT_HAND_SIDE:
-        return after_right_hand_side(s, err);
-    case EP_START:
-        return after_start(s, err);
-    case EP_CHECK:
-        return after_epoch(s, err);
-    default:
-        return after_verification(s, err);
-    }
 }
 
 /* ---- steps ---- */
@@ -613,7 +457,7 @@ static int advance(struct solver *s, struct err *err)
     case EP_PROJECTION:
         return finish_window(s, err);
     default:
-        return advance_pass(s, err);
+        return eigenpro34__advance_pass(s, err);
     }
 }
 
@@ -656,108 +500,14 @@ static int coef(struct solver *s, const struct mat *A, struct err *err)
     return s->p.be->ops->copy(s->p.be, s->at.checked ? &s->B : &s->V, A, err);
 }
 
-/* ---- checkpoints ---- */
-
-/* Rows of w that hold something. */
-static int64_t temporary(const struct solver *s)
-{
-    return s->delayed ? s->at.next - s->at.window : 0;
-}
-
-static int save(const struct solver *s, struct state *to, struct err *err)
-{
-    struct backend *be = s->p.be;
-    const struct mat w = mat_rows(s->w, 0, temporary(s));
-    struct eigenpro34_counters at = s->at;
-    at.rank = s->a.rows;
-    at.batch = s->batch;
-    int r = state_put_ints(to, "counters", (const int64_t *)&at, EIGENPRO34_COUNTERS, err);
-    r = r == 0 ? state_put_reals(to, "columns", s->arrays, EIGENPRO34_REALS * s->t, err) : r;
-    const struct {
-        const char *name;
-        const struct mat *m;
-    } all[] = {
-        {"coefficients", &s->B}, {"gradient", &s->G},  {"change", &s->D},
-        {"outside", &s->Q},      {"drift", &s->drift}, {"sum", &s->HD},
-        {"place", &s->V},        {"moments", &s->a},   {"temporary", &w},
-    };
-    for (int i = 0; r == 0 && i < 9; i++) {
-        r = all[i].m->rows > 0 ? state_put_mat(to, all[i].name, be, all[i].m, err) : 0;
-    }
-    return r == 0 ? conjugate_save(s->outer, to, err) : r;
-}
-
-static bool plausible(const struct solver *s, const struct eigenpro34_counters *c)
-{
-    const int64_t n = s->p.n;
-    const bool counts = c->epoch >= 0 && c->draws >= 0 && c->stale >= 0 && c->halvings >= 0 &&
-                        c->halvings <= HALVINGS_MAX && (c->checked | c->given | c->exact) <= 1 &&
-                        c->checked >= 0 && c->given >= 0 && c->exact >= 0;
-    const bool places = c->stage >= 0 && c->stage < EP_STAGES && c->window >= 0 &&
-                        c->next >= c->window && c->next <= n && c->tile >= 0 &&
-                        c->tile < rowset_tiles(s->p.restricted->rows);
-    const bool sizes = c->rank >= 0 && c->rank <= s->c && c->batch >= 0 && c->next - c->window <= n;
-    const bool reason =
-        c->ended == 0 || c->ended == REASON_CONVERGED || c->ended == REASON_STAGNATED;
-    return counts && places && sizes && reason;
-}
-
-/* What has a size that the building finds out waits for it. */
-static int load_sized(struct solver *s, const struct state *from, struct err *err)
-{
-    const struct {
-        const char *name;
-        struct mat *m;
-        int64_t rows;
-    } all[] = {{"moments", &s->held_a, s->at.rank}, {"temporary", &s->held_w, temporary(s)}};
-    int r = 0;
-    for (int i = 0; r == 0 && i < 2; i++) {
-        if (all[i].rows > 0) {
-            r = s->p.be->ops->mat_new(s->p.be, s->p.dtype, all[i].rows, s->t, all[i].m, err);
-            r = r == 0 ? state_get_mat(from, all[i].name, s->p.be, all[i].m, err) : r;
-        }
-    }
-    return r;
-}
-
-static int load(struct solver *s, const struct state *from, struct err *err)
-{
-    struct backend *be = s->p.be;
-    struct eigenpro34_counters at;
-    int r = state_get_ints(from, "counters", (int64_t *)&at, EIGENPRO34_COUNTERS, err);
-    if (r == 0 && !plausible(s, &at)) {
-        r = err_set(err, ERR_CORRUPT, "The saved state of the solver holds impossible counters.");
-    }
-    r = r == 0 ? state_get_reals(from, "columns", s->arrays, EIGENPRO34_REALS * s->t, err) : r;
-    const struct {
-        const char *name;
-        const struct mat *m;
-    } all[] = {
-        {"coefficients", &s->B}, {"gradient", &s->G}, {"change", &s->D}, {"outside", &s->Q},
-        {"drift", &s->drift},    {"sum", &s->HD},     {"place", &s->V},
-    };
-    for (int i = 0; r == 0 && i < 7; i++) {
-        r = state_get_mat(from, all[i].name, be, all[i].m, err);
-    }
-    r = r == 0 ? conjugate_load(s->outer, from, err) : r;
-    if (r < 0) {
-        return r;
-    }
-    s->at = at;
-    s->pass.tile = at.tile;
-    s->projecting.exact = at.exact;
-    s->loaded = true;
-    return load_sized(s, from, err);
-}
-
 const struct solver_ops solver_eigenpro3_ops = {
     .name = "eigenpro3",
     .restricted = true,
     .setup = setup3,
     .step = step,
     .coef = coef,
-    .save = save,
-    .load = load,
+    .save = eigenpro34__save,
+    .load = eigenpro34__load,
     .teardown = teardown,
 };
 
@@ -767,7 +517,7 @@ const struct solver_ops solver_eigenpro4_ops = {
     .setup = setup4,
     .step = step,
     .coef = coef,
-    .save = save,
-    .load = load,
+    .save = eigenpro34__save,
+    .load = eigenpro34__load,
     .teardown = teardown,
 };
