@@ -39,3 +39,17 @@ struct sha256 *sha256_free(struct sha256 *h)
 {
     return mem_free(h);
 }
+
+bool sha256_text(const void *data, size_t len, char ret[SHA256_HEX_SIZE])
+{
+    struct sha256 *h = sha256_new();
+    if (h == NULL) {
+        return false;
+    }
+    if (len > 0) {
+        sha256_update(h, data, len);
+    }
+    sha256_hex(h, ret);
+    sha256_free(h);
+    return true;
+}

@@ -1,6 +1,7 @@
 /* SHA-256 (nettle underneath). */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,3 +13,6 @@ struct sha256 *sha256_new(void); /* NULL on lack of memory */
 void sha256_update(struct sha256 *h, const void *data, size_t len);
 void sha256_hex(struct sha256 *h, char ret[SHA256_HEX_SIZE]); /* ends the digest */
 struct sha256 *sha256_free(struct sha256 *h);
+
+/* Of one piece of memory; false on lack of memory. */
+bool sha256_text(const void *data, size_t len, char ret[SHA256_HEX_SIZE]);

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "server/http.h"
+#include "server/retention.h"
 #include "server/routes.h"
 #include "server/subscribers.h"
 #include "server/sweep.h"
@@ -160,6 +161,7 @@ int app_open(struct app *app, struct config *config, struct err *err)
     int rc = open_directories(app, err);
     rc = rc == 0 ? open_loop(app, err) : rc;
     rc = rc == 0 ? open_store(app, err) : rc;
+    rc = rc == 0 ? retention_new(app, &app->retention, err) : rc;
     rc = rc == 0 ? workers_open(app, err) : rc;
     return rc == 0 ? open_http(app, err) : rc;
 }
@@ -281,6 +283,7 @@ bool app_close(struct app *app)
     }
     app->http = http_stop(app->http);
     workers_close(app);
+    app->retention = retention_stop(app->retention);
     const bool idle = app->loop == NULL || wait_for_threads(app);
     app->store = store_close(app->store);
     if (idle) {

@@ -14,6 +14,8 @@ struct pool;
 struct trainer;
 struct serving;
 struct subscribers;
+struct once;
+struct retention;
 
 struct app {
     struct config config; /* owned */
@@ -26,8 +28,10 @@ struct app {
     struct trainer *trainer;         /* trainer.h: queue -> training workers -> store */
     struct serving *serving;         /* serving.h: loaded models, predictions */
     struct http *http;
-    int uploads;   /* data sets being received or read in */
-    int offloaded; /* calls on the thread pool that are not back yet: offload.h */
+    struct retention *retention; /* retention.h: what is kept for a time alone */
+    struct once *claimed_keys;   /* once.h: Idempotency-Keys of requests under way */
+    int uploads;                 /* data sets being received or read in */
+    int offloaded;               /* calls on the thread pool that are not back yet: offload.h */
     bool draining;
 };
 

@@ -360,6 +360,8 @@ static const struct option_def options[] = {
      "Idle connections are closed."},
     {"request-timeout-s", OPTION_SECONDS, AT(request_timeout_s), "30", "S", 1, 86400,
      "For receiving a request, plus one second a 64 KiB."},
+    {"idempotency-ttl-s", OPTION_SECONDS, AT(idempotency_ttl_s), "86400", "S", 1, 31536000,
+     "How long an answer is kept for requests that repeat its Idempotency-Key."},
     {"drain-timeout-s", OPTION_SECONDS, AT(drain_timeout_s), "30", "S", 0, 86400,
      "How long SIGTERM waits for requests in flight and for jobs to keep a checkpoint."},
     {"checkpoint-interval-s", OPTION_SECONDS, AT(checkpoint_interval_s), "30", "S", 0, 86400,

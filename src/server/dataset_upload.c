@@ -13,12 +13,14 @@
 #include "base/sha256.h"
 #include "server/dataset_view.h"
 #include "server/offload.h"
+#include "server/once.h"
 
 /* Temporaries beside the data sets' files: swept at start like any file that no row names. */
 static const char temporary_prefix[] = "ingest-";
 
 struct upload {
     struct app *app;
+    struct once *once;
     struct request *request; /* who waits: paused, or for the answer; NULL: nobody */
     struct buf arriving;
     bool finished; /* the body is complete */
@@ -67,6 +69,7 @@ static struct upload *upload_free(struct upload *u)
     if (u->fd >= 0) {
         offload_discard(u->app, u->fd, u->tmp_path);
     }
+    once_free(u->once);
     sha256_free(u->digest);
     for (int64_t i = 0; i < u->options.target_count; i++) {
         mem_free(u->targets[i]);
@@ -79,21 +82,34 @@ static struct upload *upload_free(struct upload *u)
     return mem_free(u);
 }
 
-int upload_new(struct app *app, const struct upload_wish *wish, struct upload **ret,
-               struct err *err)
+/* The file that the body goes to; none for a body that is digested alone. */
+static int open_file(struct upload *u, struct err *err)
+{
+    app_temporary_path(u->app, u->row.id, u->tmp_path);
+    app_dataset_path(u->app, u->row.id, u->path);
+    if (once_answered(u->once)) {
+        return 0;
+    }
+    u->fd = open(u->tmp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return u->fd >= 0 ? 0 : err_errno(err, "store the upload");
+}
+
+int upload_new(struct app *app, const struct upload_wish *wish, struct once *once,
+               struct upload **ret, struct err *err)
 {
     struct upload *u = mem_zalloc(sizeof(*u));
     if (u == NULL) {
+        once_free(once);
         return err_no_memory(err);
     }
     u->app = app;
+    u->once = once;
+    u->fd = -1;
     app->uploads++;
     u->row.created_ms = clock_wall_ms();
     id_new(&app->ids, "ds", u->row.created_ms, u->row.id);
-    app_temporary_path(app, u->row.id, u->tmp_path);
-    app_dataset_path(app, u->row.id, u->path);
-    u->fd = open(u->tmp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int rc = u->fd >= 0 ? copy_wish(u, wish, err) : err_errno(err, "store the upload");
+    int rc = open_file(u, err);
+    rc = rc == 0 ? copy_wish(u, wish, err) : rc;
     u->digest = sha256_new();
     if (rc == 0 && u->digest == NULL) {
         rc = err_no_memory(err);
@@ -159,6 +175,11 @@ static int fill_row(struct upload *u, struct err *err)
     return u->row.info != NULL ? 0 : err_no_memory(err);
 }
 
+static void print_location(const struct upload *u, char *ret, size_t size)
+{
+    snprintf(ret, size, "/v1/datasets/%s", u->row.id);
+}
+
 /* Makes the row. The answer is made first, since nobody would learn of a row without one. */
 static int publish(struct upload *u, char **ret_answer)
 {
@@ -168,7 +189,13 @@ static int publish(struct upload *u, char **ret_answer)
     }
     struct json *view cleanup_json = dataset_view(&u->row, &u->info, true);
     char *answer = view != NULL ? json_print(view) : NULL;
-    rc = answer != NULL ? datasets_insert(u->app->store, &u->row, &u->err) : err_no_memory(&u->err);
+    char location[64];
+    print_location(u, location, sizeof(location));
+    const struct idempotency_row *kept =
+        answer != NULL ? once_answer(u->once, u->row.sha256, 201, location, answer) : NULL;
+    rc = answer != NULL && (kept != NULL) == (u->once != NULL)
+             ? datasets_insert(u->app->store, &u->row, kept, &u->err)
+             : err_no_memory(&u->err);
     if (rc != 0) {
         mem_free(answer);
         return rc;
@@ -180,7 +207,7 @@ static int publish(struct upload *u, char **ret_answer)
 static void reply_created(struct request *rq, const struct upload *u, char *answer)
 {
     char location[64];
-    snprintf(location, sizeof(location), "/v1/datasets/%s", u->row.id);
+    print_location(u, location, sizeof(location));
     log_msg(&u->app->log, LOG_INFO, "dataset.created", "dataset", u->row.id, "name", u->row.name,
             NULL);
     request_set_header(rq, "Location", location);
@@ -276,6 +303,10 @@ static int start_block(struct upload *u, struct err *err)
 
 int upload_add(struct upload *u, struct request *rq, const void *data, size_t size, struct err *err)
 {
+    if (once_answered(u->once)) {
+        sha256_update(u->digest, data, size);
+        return 0;
+    }
     if (!u->busy && u->rc != 0) {
         *err = u->err;
         return u->rc;
@@ -300,10 +331,19 @@ static void finished_gone(struct request *rq)
     upload_release(rq->deferral);
 }
 
+static void replay(struct upload *u, struct request *rq)
+{
+    sha256_hex(u->digest, u->row.sha256);
+    once_replay(u->once, rq, u->row.sha256);
+    upload_free(u);
+}
+
 void upload_finish(struct upload *u, struct request *rq)
 {
     u->finished = true;
-    if (!u->busy && u->rc != 0) {
+    if (once_answered(u->once)) {
+        replay(u, rq);
+    } else if (!u->busy && u->rc != 0) {
         reply_error(rq, &u->err);
         upload_free(u);
     } else if (!u->busy) {

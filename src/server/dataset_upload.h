@@ -19,6 +19,7 @@
 #define UPLOAD_BLOCK (512u << 10)
 #define UPLOADS_MAX 64 /* at once; more are refused with 503 */
 
+struct once;
 struct upload; /* opaque */
 
 /* What the client asked for; strings are copied. */
@@ -32,8 +33,10 @@ struct upload_wish {
     bool one_hot;
 };
 
-int upload_new(struct app *app, const struct upload_wish *wish, struct upload **ret,
-               struct err *err);
+/* Takes `once` (NULL: the request has no Idempotency-Key), also on failure. The body of a request
+ * that was answered before is digested alone, and the answer given again. */
+int upload_new(struct app *app, const struct upload_wish *wish, struct once *once,
+               struct upload **ret, struct err *err);
 /* The request ends without upload_finish. A thread at work keeps the upload until it is done. */
 void upload_release(struct upload *u);
 /* Takes a piece of rq's body: 0, ROUTE_PAUSE (the upload calls request_continue, or answers rq with

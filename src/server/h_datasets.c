@@ -9,6 +9,7 @@
 #include "server/dataset_view.h"
 #include "server/handlers.h"
 #include "server/offload.h"
+#include "server/once.h"
 #include "server/problem.h"
 
 enum { PAGE_DEFAULT = 20, PREVIEW_DEFAULT = 10, PREVIEW_MAX = 100 };
@@ -131,11 +132,13 @@ int datasets_upload_begin(struct request *rq)
 {
     struct upload_wish wish = {.name = NULL};
     struct upload *u = NULL;
+    struct once *once = NULL;
     struct err err;
     int rc = read_wish(rq, &wish, &err);
     rc = rc == 0 ? check_load(rq, &err) : rc;
     rc = rc == 0 ? check_room(rq, &err) : rc;
-    rc = rc == 0 ? upload_new(rq->app, &wish, &u, &err) : rc;
+    rc = rc == 0 ? once_begin(rq, "datasets", &once, &err) : rc;
+    rc = rc == 0 ? upload_new(rq->app, &wish, once, &u, &err) : rc;
     if (rc != 0) {
         reply_error(rq, &err);
         return rc;

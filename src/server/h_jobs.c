@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/handlers.h"
+#include "server/once.h"
 #include "server/subscribers.h"
 #include "server/sweep.h"
 #include "server/trainer.h"
@@ -150,8 +151,43 @@ static int check_room(const struct app *app, struct err *err)
     return r;
 }
 
-static int insert(struct app *app, const struct job_spec *spec, char ret_id[ID_SIZE],
-                  struct err *err)
+/* What a request to queue a job comes to. */
+struct creation {
+    struct once *once;
+    char body[SHA256_HEX_SIZE]; /* digest of the body; of use with `once` alone */
+    char id[ID_SIZE];
+    char location[ID_SIZE + 16];
+    char *answer;
+};
+
+static void creation_deinit(struct creation *c)
+{
+    once_free(c->once);
+    mem_free(c->answer);
+}
+
+/* The answer is made before the row, since it is kept in the same transaction. */
+static int insert_row(struct app *app, const struct job_row *row, struct creation *c,
+                      struct err *err)
+{
+    int64_t position;
+    int r = jobs_queue_length(app->store, row->priority, &position, err);
+    if (r < 0) {
+        return r;
+    }
+    cleanup_json struct json *j = view_job(row, position);
+    c->answer = json_print(j);
+    memcpy(c->id, row->id, ID_SIZE);
+    snprintf(c->location, sizeof c->location, "/v1/jobs/%s", c->id);
+    const struct idempotency_row *kept =
+        c->answer ? once_answer(c->once, c->body, 202, c->location, c->answer) : NULL;
+    if (!c->answer || (c->once && !kept)) {
+        return err_no_memory(err);
+    }
+    return jobs_insert(app->store, row, kept, row->created_ms, err);
+}
+
+static int insert(struct app *app, const struct job_spec *spec, struct creation *c, struct err *err)
 {
     cleanup_json struct json *document = job_spec_write(spec);
     cleanup_mem char *text = document ? json_print(document) : NULL;
@@ -160,10 +196,13 @@ static int insert(struct app *app, const struct job_spec *spec, char ret_id[ID_S
     }
     const int64_t now = clock_wall_ms();
     struct job_row row = {
+        .status = JOB_QUEUED,
         .model = (char *)(uintptr_t)spec->model, /* Read only: rows own their strings elsewhere. */
         .spec = text,
         .priority = spec->priority,
         .max_attempts = spec->max_attempts,
+        .created_ms = now,
+        .queued_ms = now,
     };
     id_new(&app->ids, "job", now, row.id);
     snprintf(row.dataset, sizeof row.dataset, "%s", spec->dataset);
@@ -171,23 +210,15 @@ static int insert(struct app *app, const struct job_spec *spec, char ret_id[ID_S
         snprintf(row.test_dataset, sizeof row.test_dataset, "%s", spec->test.dataset);
     }
     snprintf(row.centers_dataset, sizeof row.centers_dataset, "%s", spec->centers.dataset);
-    int r = jobs_insert(app->store, &row, now, err);
-    if (r == 0) {
-        memcpy(ret_id, row.id, ID_SIZE);
-    }
-    return r;
+    return insert_row(app, &row, c, err);
 }
 
 /* Everything between the body and the row. */
-static int create(struct request *rq, char ret_id[ID_SIZE], struct err *err)
+static int create(struct request *rq, struct creation *c, struct err *err)
 {
-    static const char *const no_query[] = {NULL};
     cleanup_json struct json *body = NULL;
     __attribute__((cleanup(spec_freep))) struct job_spec *spec = NULL;
-    int r = request_query_only(rq, no_query, err);
-    if (r == 0) {
-        r = request_json_body(rq, &body, err);
-    }
+    int r = request_json_body(rq, &body, err);
     if (r == 0) {
         r = job_spec_read(body, &spec, err);
     }
@@ -203,27 +234,50 @@ static int create(struct request *rq, char ret_id[ID_SIZE], struct err *err)
     if (r == 0) {
         r = check_room(rq->app, err);
     }
-    return r < 0 ? r : insert(rq->app, spec, ret_id, err);
+    return r < 0 ? r : insert(rq->app, spec, c, err);
+}
+
+static void reply_queued(struct request *rq, struct creation *c)
+{
+    log_msg(&rq->app->log, LOG_INFO, "job.queued", "job", c->id, "request", rq->id, NULL);
+    request_set_header(rq, "Location", c->location);
+    reply_take(rq, 202, "application/json", c->answer, strlen(c->answer));
+    c->answer = NULL;
+    trainer_kick(rq->app->trainer);
+}
+
+static int begin_once(struct request *rq, struct creation *c, struct err *err)
+{
+    int r = once_begin(rq, "jobs", &c->once, err);
+    if (r == 0 && c->once) {
+        r = sha256_text(rq->body.data, rq->body.len, c->body) ? 0 : err_no_memory(err);
+    }
+    return r;
 }
 
 void jobs_create(struct request *rq)
 {
+    static const char *const no_query[] = {NULL};
     struct err err;
-    char id[ID_SIZE], location[ID_SIZE + 16];
-    int r = create(rq, id, &err);
+    __attribute__((cleanup(creation_deinit))) struct creation c = {.once = NULL};
+    int r = request_query_only(rq, no_query, &err);
+    if (r == 0) {
+        r = begin_once(rq, &c, &err);
+    }
+    if (r == 0 && once_answered(c.once)) {
+        once_replay(c.once, rq, c.body);
+        return;
+    }
+    if (r == 0) {
+        r = create(rq, &c, &err);
+    }
     if (r == -ERR_BUSY) {
         reply_problem(rq, 429, &err);
-        return;
-    }
-    if (r < 0) {
+    } else if (r < 0) {
         reply_error(rq, &err);
-        return;
+    } else {
+        reply_queued(rq, &c);
     }
-    log_msg(&rq->app->log, LOG_INFO, "job.queued", "job", id, "request", rq->id, NULL);
-    snprintf(location, sizeof location, "/v1/jobs/%s", id);
-    request_set_header(rq, "Location", location);
-    reply_job(rq, 202, id);
-    trainer_kick(rq->app->trainer);
 }
 
 /* ---- GET /v1/jobs ---- */

@@ -24,6 +24,7 @@
 struct app;
 struct http;
 struct request;
+struct sha256;
 struct stream;
 
 #define HTTP_MAX_PARAMS 4
@@ -83,6 +84,10 @@ const char *request_query(struct request *rq, const char *name);
 /* The value of the n-th (from 0) parameter of that name; NULL when there are not so many. */
 const char *request_query_nth(struct request *rq, const char *name, int n);
 const char *request_header(struct request *rq, const char *name);
+int request_header_count(struct request *rq, const char *name);
+/* Digests what tells a request from others, but for its body: query, Content-Type and
+ * Content-Encoding. */
+void request_digest_head(struct request *rq, struct sha256 *to);
 int64_t request_content_length(struct request *rq); /* -1: unknown (chunked) */
 /* Integer query parameter within min..max; absent: *ret unchanged. -ERR_INVALID at "#/query/name".
  */

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/sha256.h"
 #include "server/http_internal.h"
 #include "server/http_text.h"
 #include "server/problem.h"
@@ -23,6 +25,46 @@ const char *request_query_nth(struct request *rq, const char *name, int n)
 const char *request_query(struct request *rq, const char *name)
 {
     return request_query_nth(rq, name, 0);
+}
+
+struct header_count {
+    const char *name;
+    int count;
+};
+
+static bool count_header(void *context, const char *name, const char *value)
+{
+    struct header_count *c = context;
+    (void)value;
+    c->count += strcasecmp(name, c->name) == 0;
+    return true;
+}
+
+int request_header_count(struct request *rq, const char *name)
+{
+    struct header_count c = {.name = name};
+    exchange_each_header(exchange_of(rq), count_header, &c);
+    return c.count;
+}
+
+/* A text and its end, so that two texts are not taken for one; NULL differs from "". */
+static void digest_text(struct sha256 *to, const char *text)
+{
+    if (text != NULL) {
+        sha256_update(to, text, strlen(text) + 1);
+    }
+    sha256_update(to, "\n", 1);
+}
+
+void request_digest_head(struct request *rq, struct sha256 *to)
+{
+    const struct exchange *ex = exchange_of(rq);
+    for (int i = 0; i < ex->query_count; i++) {
+        digest_text(to, ex->query[i].name);
+        digest_text(to, ex->query[i].value);
+    }
+    digest_text(to, request_header(rq, "Content-Type"));
+    digest_text(to, request_header(rq, "Content-Encoding"));
 }
 
 int64_t request_content_length(struct request *rq)

@@ -42,20 +42,27 @@ static int not_found(struct err *err)
     return err_set(err, ERR_NOT_FOUND, "There is no such data set.");
 }
 
-int datasets_insert(struct store *s, const struct dataset_row *row, struct err *err)
+static int insert_inside(struct sql *db, const struct dataset_row *row,
+                         const struct idempotency_row *answer, struct err *err)
 {
     static const char insert[] =
         "INSERT INTO datasets (" DATASET_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    int rc = sql_begin(s->db, err);
+    const int rc = sql_run(db, insert,
+                           SQL_ARGS(sql_text(row->id), sql_text(row->name), sql_text(row->info),
+                                    sql_int(row->rows), sql_int(row->columns), sql_int(row->bytes),
+                                    sql_text(row->sha256), sql_int(row->created_ms)),
+                           err);
+    return rc < 0 ? rc : idempotency__insert(db, answer, err);
+}
+
+int datasets_insert(struct store *s, const struct dataset_row *row,
+                    const struct idempotency_row *answer, struct err *err)
+{
+    const int rc = sql_begin(s->db, err);
     if (rc < 0) {
         return rc;
     }
-    rc = sql_run(s->db, insert,
-                 SQL_ARGS(sql_text(row->id), sql_text(row->name), sql_text(row->info),
-                          sql_int(row->rows), sql_int(row->columns), sql_int(row->bytes),
-                          sql_text(row->sha256), sql_int(row->created_ms)),
-                 err);
-    return sql_end(s->db, rc, err);
+    return sql_end(s->db, insert_inside(s->db, row, answer, err), err);
 }
 
 int datasets_get(struct store *s, const char *id, struct dataset_row *ret, struct err *err)

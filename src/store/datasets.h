@@ -6,6 +6,7 @@
 
 #include "base/id.h"
 #include "base/sha256.h"
+#include "store/idempotency.h"
 #include "store/store.h"
 
 struct dataset_row {
@@ -19,8 +20,9 @@ struct dataset_row {
 };
 void dataset_row_deinit(struct dataset_row *r);
 
-/* -ERR_CONFLICT when the id is taken. */
-int datasets_insert(struct store *s, const struct dataset_row *row, struct err *err);
+/* -ERR_CONFLICT when the id is taken. `answer` (NULL: none) is kept in the same transaction. */
+int datasets_insert(struct store *s, const struct dataset_row *row,
+                    const struct idempotency_row *answer, struct err *err);
 int datasets_get(struct store *s, const char *id, struct dataset_row *ret,
                  struct err *err); /* -ERR_NOT_FOUND */
 int datasets_list(struct store *s, struct store_page page, struct dataset_row **ret,

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "store/events.h"
+#include "store/idempotency.h"
 #include "store/jobs.h"
 #include "store/sql.h"
 #include "store/store.h"
@@ -37,6 +38,9 @@ const char *list__before(struct store_page page);
 /* events.c: `job` is jobs.key; *ret_id may be NULL. */
 int events__append(struct sql *db, int64_t job, const struct event_new *event, int64_t now_ms,
                    int64_t *ret_id, struct err *err);
+
+/* idempotency.c: row may be NULL, then nothing happens. */
+int idempotency__insert(struct sql *db, const struct idempotency_row *row, struct err *err);
 
 /* jobs.c */
 #define JOB_COLUMNS                                                                                \

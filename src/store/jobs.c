@@ -123,7 +123,8 @@ static int hold(struct sql *db, int64_t job, const char *dataset, const char *po
     return rc;
 }
 
-static int insert_inside(struct sql *db, const struct job_row *row, int64_t now_ms, struct err *err)
+static int insert_inside(struct sql *db, const struct job_row *row,
+                         const struct idempotency_row *answer, int64_t now_ms, struct err *err)
 {
     static const char insert[] =
         "INSERT INTO jobs (id, status, model, dataset, test_dataset, centers_dataset, spec, "
@@ -147,19 +148,23 @@ static int insert_inside(struct sql *db, const struct job_row *row, int64_t now_
     if (rc == 0) {
         rc = hold(db, key, row->centers_dataset, "#/centers/dataset", err);
     }
+    if (rc == 0) {
+        rc = idempotency__insert(db, answer, err);
+    }
     if (rc < 0) {
         return rc;
     }
     return jobs__tell_status(db, key, JOB_QUEUED, NULL, 0, "Queued.", now_ms, err);
 }
 
-int jobs_insert(struct store *s, const struct job_row *row, int64_t now_ms, struct err *err)
+int jobs_insert(struct store *s, const struct job_row *row, const struct idempotency_row *answer,
+                int64_t now_ms, struct err *err)
 {
     const int rc = sql_begin(s->db, err);
     if (rc < 0) {
         return rc;
     }
-    return sql_end(s->db, insert_inside(s->db, row, now_ms, err), err);
+    return sql_end(s->db, insert_inside(s->db, row, answer, now_ms, err), err);
 }
 
 int jobs_get(struct store *s, const char *id, struct job_row *ret, struct err *err)
@@ -244,6 +249,14 @@ int jobs_queue_position(struct store *s, const char *id, int64_t *ret, struct er
         return rc < 0 ? rc : jobs__not_found(err);
     }
     return 0;
+}
+
+int jobs_queue_length(struct store *s, int64_t priority, int64_t *ret, struct err *err)
+{
+    static const char select[] = "SELECT count(*) FROM jobs INDEXED BY jobs_queue "
+                                 "WHERE status = 'queued' AND priority >= ?1";
+    const int rc = sql_number(s->db, select, SQL_ARGS(sql_int(priority)), ret, err);
+    return rc < 0 ? rc : 0;
 }
 
 int jobs_count(struct store *s, enum job_status status, int64_t *ret, struct err *err)

@@ -23,6 +23,7 @@
 
 #include "base/id.h"
 #include "store/events.h"
+#include "store/idempotency.h"
 #include "store/store.h"
 
 enum job_status {
@@ -62,9 +63,10 @@ void job_row_deinit(struct job_row *r);
 /* Fields read: id, model, dataset, test_dataset, centers_dataset, spec, priority, max_attempts.
  * Becomes queued. -ERR_NOT_FOUND at "#/dataset", "#/test/dataset" or "#/centers/dataset" when there
  * is no such data set (any more); -ERR_CONFLICT when the id is taken. Until the job has finished,
- * its data sets cannot be deleted.
+ * its data sets cannot be deleted. `answer` (NULL: none) is kept in the same transaction.
  */
-int jobs_insert(struct store *s, const struct job_row *row, int64_t now_ms, struct err *err);
+int jobs_insert(struct store *s, const struct job_row *row, const struct idempotency_row *answer,
+                int64_t now_ms, struct err *err);
 int jobs_get(struct store *s, const char *id, struct job_row *ret, struct err *err);
 
 struct jobs_filter {
@@ -77,6 +79,8 @@ void jobs_list_free(struct job_row *rows, int64_t count);
 
 /* How many queued jobs come before this one (0 = next); -1 when it is not queued. */
 int jobs_queue_position(struct store *s, const char *id, int64_t *ret, struct err *err);
+/* How many queued jobs would come before a new one of that priority. */
+int jobs_queue_length(struct store *s, int64_t priority, int64_t *ret, struct err *err);
 int jobs_count(struct store *s, enum job_status status, int64_t *ret, struct err *err);
 
 /* The queued job of highest priority, oldest first: becomes running, started now, attempt + 1; a

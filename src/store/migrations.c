@@ -106,6 +106,19 @@ static const char version_1[] =
 
 static const char version_2[] = "ALTER TABLE jobs ADD COLUMN centers_dataset TEXT;";
 
+static const char version_3[] =
+    "CREATE TABLE idempotency_keys ("
+    "    operation TEXT NOT NULL CHECK (length(operation) BETWEEN 1 AND 15),"
+    "    key TEXT NOT NULL CHECK (length(key) BETWEEN 1 AND 255),"
+    "    request TEXT NOT NULL CHECK (length(request) = 64),"
+    "    status INTEGER NOT NULL,"
+    "    location TEXT NOT NULL,"
+    "    body TEXT NOT NULL,"
+    "    created_ms INTEGER NOT NULL,"
+    "    PRIMARY KEY (operation, key)"
+    ") STRICT;"
+    "CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_ms);";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -180,7 +193,7 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
     return 0;
 }
 
-static const char *const texts[] = {version_1, version_2};
+static const char *const texts[] = {version_1, version_2, version_3};
 
 const struct migrations migrations = {
     .texts = texts,

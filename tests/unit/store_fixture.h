@@ -111,7 +111,7 @@ static inline void add_dataset(struct fixture *f, const char *id)
         .created_ms = 1000,
     };
     snprintf(row.id, sizeof(row.id), "%s", id);
-    OK(datasets_insert(f->store, &row, &f->err));
+    OK(datasets_insert(f->store, &row, NULL, &f->err));
 }
 
 static inline int insert_job(struct fixture *f, const char *id, const char *model, int64_t priority,
@@ -127,7 +127,7 @@ static inline int insert_job(struct fixture *f, const char *id, const char *mode
         .max_attempts = max_attempts,
     };
     snprintf(row.id, sizeof(row.id), "%s", id);
-    return jobs_insert(f->store, &row, 2000, &f->err);
+    return jobs_insert(f->store, &row, NULL, 2000, &f->err);
 }
 
 /* A queued job for the model "m" on the data set "ds_1", which is there already. */

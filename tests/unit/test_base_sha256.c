@@ -50,5 +50,15 @@ static void test_no_memory(void **state)
     assert_null(sha256_free(NULL));
 }
 
-TEST_MAIN(cmocka_unit_test(test_published_digests), cmocka_unit_test(test_a_million_in_odd_pieces),
-          cmocka_unit_test(test_no_memory))
+static void test_in_one_call(void **state)
+{
+    char whole[SHA256_HEX_SIZE];
+    (void)state;
+    assert_true(sha256_text("abc", 3, whole));
+    assert_string_equal(whole, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_true(sha256_text(NULL, 0, whole));
+    assert_string_equal(whole, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+TEST_MAIN(cmocka_unit_test(test_in_one_call), cmocka_unit_test(test_published_digests),
+          cmocka_unit_test(test_a_million_in_odd_pieces), cmocka_unit_test(test_no_memory))

@@ -17,13 +17,13 @@ static void test_insert_and_get(void **state)
     assert_string_equal(row.sha256, SHA);
     assert_int_equal(row.created_ms, 1000);
 
-    FAILS(datasets_insert(f->store, &row, &f->err), ERR_CONFLICT, "already");
+    FAILS(datasets_insert(f->store, &row, NULL, &f->err), ERR_CONFLICT, "already");
     row.id[3] = '2';
     row.rows = 0;
-    FAILS(datasets_insert(f->store, &row, &f->err), ERR_INVALID, "accepts");
+    FAILS(datasets_insert(f->store, &row, NULL, &f->err), ERR_INVALID, "accepts");
     row.rows = 1;
     row.sha256[5] = '\0';
-    FAILS(datasets_insert(f->store, &row, &f->err), ERR_INVALID, "accepts");
+    FAILS(datasets_insert(f->store, &row, NULL, &f->err), ERR_INVALID, "accepts");
     dataset_row_deinit(&row);
     assert_null(row.name);
     dataset_row_deinit(&row);
@@ -105,7 +105,7 @@ static void test_delete(void **state)
                           .centers_dataset = "ds_3",
                           .spec = (char[]){"{}"},
                           .max_attempts = 3};
-    OK(jobs_insert(f->store, &job, 1, &f->err));
+    OK(jobs_insert(f->store, &job, NULL, 1, &f->err));
     FAILS(datasets_delete(f->store, "ds_1", &f->err), ERR_CONFLICT, "job_1");
     FAILS(datasets_delete(f->store, "ds_2", &f->err), ERR_CONFLICT, "job_1");
     FAILS(datasets_delete(f->store, "ds_3", &f->err), ERR_CONFLICT, "job_1");

@@ -31,7 +31,7 @@ static void test_insert_and_get(void **state)
                           .spec = (char[]){"{\"seed\":7}"},
                           .priority = -3,
                           .max_attempts = 2};
-    OK(jobs_insert(f->store, &job, 1234, &f->err));
+    OK(jobs_insert(f->store, &job, NULL, 1234, &f->err));
     struct job_row row;
     OK(jobs_get(f->store, "job_1", &row, &f->err));
     assert_string_equal(row.id, "job_1");
@@ -80,14 +80,14 @@ static void test_insert_refusals(void **state)
                           .test_dataset = "ds_7",
                           .spec = (char[]){"{}"},
                           .max_attempts = 1};
-    FAILS(jobs_insert(f->store, &job, 1, &f->err), ERR_NOT_FOUND, "no such data set");
+    FAILS(jobs_insert(f->store, &job, NULL, 1, &f->err), ERR_NOT_FOUND, "no such data set");
     assert_string_equal(f->err.pointer, "#/test/dataset");
     snprintf(job.test_dataset, sizeof(job.test_dataset), "ds_1"); /* the same one twice is fine */
     snprintf(job.centers_dataset, sizeof(job.centers_dataset), "ds_8");
-    FAILS(jobs_insert(f->store, &job, 1, &f->err), ERR_NOT_FOUND, "no such data set");
+    FAILS(jobs_insert(f->store, &job, NULL, 1, &f->err), ERR_NOT_FOUND, "no such data set");
     assert_string_equal(f->err.pointer, "#/centers/dataset");
     job.centers_dataset[0] = '\0';
-    OK(jobs_insert(f->store, &job, 1, &f->err));
+    OK(jobs_insert(f->store, &job, NULL, 1, &f->err));
     FAILS(insert_job(f, "job_1", "m", 0, 3), ERR_CONFLICT, "already");
     FAILS(insert_job(f, "job_2", "", 0, 3), ERR_INVALID, "accepts");
     FAILS(insert_job(f, "job_2", "m", 0, 0), ERR_INVALID, "accepts");

@@ -1,0 +1,179 @@
+"""Requests under an Idempotency-Key are done once, however often they are sent."""
+
+import concurrent.futures
+import json
+import time
+
+import pytest
+
+import api as interface
+import data
+from raw import Raw
+
+CSV = b"a,b,y\n" + b"".join(b"%d,%d,%d\n" % (i, i * i % 7, i % 5) for i in range(40))
+REPLAYED = "Idempotency-Replayed"
+UPLOAD_HEAD = ["Content-Type: text/csv", "Idempotency-Key: slow"]
+
+
+def keyed(key, **more):
+    return {"Idempotency-Key": key, **more}
+
+
+def post_csv(api, key, body=CSV, expect=201, **query):
+    return api.request("POST", "/v1/datasets", expect, data=body, params=query,
+                       headers=keyed(key, **{"Content-Type": "text/csv"}))
+
+
+def jobs_of(api, model):
+    return api.get("/v1/jobs", params={"model": model, "limit": 100}).json()["data"]
+
+
+def test_a_job_is_queued_once(api, name, regression_dataset):
+    spec = {"model": name, "dataset": regression_dataset}
+    first = api.post("/v1/jobs", 202, json=spec, headers=keyed(name))
+    assert REPLAYED not in first.headers
+    api.wait(first.json()["id"])
+    again = api.post("/v1/jobs", 202, json=spec, headers=keyed(name))
+    assert again.headers[REPLAYED] == "true"
+    assert again.content == first.content  # as it was then: queued
+    assert again.headers["Location"] == first.headers["Location"]
+    other = api.post("/v1/jobs", 202, json=spec, headers=keyed(name + "-2"))
+    assert other.json()["id"] != first.json()["id"] and REPLAYED not in other.headers
+    assert len(jobs_of(api, name)) == 2
+
+
+def test_the_answer_says_what_a_look_says(daemons):
+    """Made before the row, it is the row's."""
+    api = daemons(workers="cpu:0", serve_workers=0).api
+    X, y = data.regression(30)
+    dataset = api.upload_csv(X, y)
+    for priority, position in ((0, 0), (0, 1), (5, 0), (-3, 3), (0, 3)):
+        job = api.create("m", dataset, priority=priority, metadata={"a": "b"})
+        assert job == api.job(job["id"])
+        assert job["queue_position"] == position
+
+
+def test_another_payload_under_the_same_key(api, name, regression_dataset):
+    spec = {"model": name, "dataset": regression_dataset}
+    api.post("/v1/jobs", 202, json=spec, headers=keyed(name))
+    for other in ({**spec, "seed": 1}, {**spec, "model": name + "x"}):
+        answer = api.post("/v1/jobs", 422, json=other, headers=keyed(name))
+        assert interface.problem_pointers(answer) == ["#/header/idempotency-key"]
+    assert len(jobs_of(api, name)) == 1 and jobs_of(api, name + "x") == []
+
+
+def test_a_refusal_is_not_kept(api, name, regression_dataset):
+    spec = {"model": name, "dataset": regression_dataset}
+    api.post("/v1/jobs", 422, json={**spec, "seed": -1}, headers=keyed(name))
+    answer = api.post("/v1/jobs", 202, json=spec, headers=keyed(name))
+    assert REPLAYED not in answer.headers
+
+
+@pytest.mark.parametrize("key", ["", "two words", "é", "x" * 256])
+def test_what_is_no_key(api, name, regression_dataset, key):
+    spec = json.dumps({"model": name, "dataset": regression_dataset}).encode()
+    with Raw(api.base) as raw:
+        raw.request("POST", "/v1/jobs", [f"Idempotency-Key: {key}", "Content-Type: application/json",
+                                         f"Content-Length: {len(spec)}"], spec)
+        answer = raw.answer()
+        assert answer.status == 422
+        assert json.loads(answer.body)["errors"][0]["pointer"] == "#/header/idempotency-key"
+    assert jobs_of(api, name) == []
+
+
+def test_the_longest_key_and_two_of_them(api, name, regression_dataset):
+    spec = {"model": name, "dataset": regression_dataset}
+    api.post("/v1/jobs", 202, json=spec, headers=keyed((name + "!" * 255)[:255]))
+    body = json.dumps(spec).encode()
+    with Raw(api.base) as raw:
+        raw.request("POST", "/v1/jobs", ["Idempotency-Key: a", "Idempotency-Key: b",
+                                         f"Content-Length: {len(body)}"], body)
+        assert raw.answer().status == 422
+
+
+def test_a_data_set_is_made_once(api, name):
+    first = post_csv(api, name, name="once")
+    again = post_csv(api, name, name="once")
+    assert again.content == first.content and again.headers[REPLAYED] == "true"
+    assert again.headers["Location"] == first.headers["Location"]
+    for body, query in ((CSV + b"1,2,3\n", {"name": "once"}), (CSV, {"name": "twice"}), (CSV, {})):
+        answer = post_csv(api, name, body, 422, **query)
+        assert interface.problem_pointers(answer) == ["#/header/idempotency-key"]
+    listed = [d for d in api.get("/v1/datasets", params={"limit": 100}).json()["data"]
+              if d["name"] == "once"]
+    assert [d["id"] for d in listed] == [first.json()["id"]]
+
+
+def test_the_same_key_for_another_operation(api, name):
+    dataset = post_csv(api, name).json()["id"]
+    answer = api.post("/v1/jobs", 202, json={"model": name, "dataset": dataset},
+                      headers=keyed(name))
+    assert REPLAYED not in answer.headers
+
+
+def test_a_broken_upload_is_not_kept(api, name):
+    post_csv(api, name, b"a,y\n1,2\n3,x,4\n", expect=422)
+    assert REPLAYED not in post_csv(api, name).headers
+
+
+def test_conflict_while_the_first_is_under_way(daemons):
+    api = daemons(workers="cpu:0", serve_workers=0).api
+    with Raw(api.base) as slow:
+        slow.request("POST", "/v1/datasets", [*UPLOAD_HEAD, f"Content-Length: {len(CSV)}"], CSV[:50])
+        end = time.monotonic() + 10
+        while (answer := post_csv(api, "slow", expect=None)).status_code != 409:
+            raise AssertionError(answer.text) if time.monotonic() > end else None
+        slow.send(CSV[50:])
+        first = slow.answer()
+        assert first.status == 201
+    assert post_csv(api, "slow").content == first.body
+    assert len(api.get("/v1/datasets").json()["data"]) == 1
+
+
+def test_a_client_that_leaves_frees_its_key(daemons):
+    api = daemons(workers="cpu:0", serve_workers=0).api
+    with Raw(api.base) as slow:
+        slow.request("POST", "/v1/datasets", [*UPLOAD_HEAD, f"Content-Length: {len(CSV)}"], CSV[:50])
+        assert post_csv(api, "slow", expect=None).status_code in (201, 409)
+    end = time.monotonic() + 20
+    while (answer := post_csv(api, "slow", expect=None)).status_code != 201:
+        assert answer.status_code == 409 and time.monotonic() < end, answer.text
+        time.sleep(0.05)
+    assert len(api.get("/v1/datasets").json()["data"]) == 1
+
+
+def test_keys_survive_a_kill(daemons):
+    daemon = daemons(workers="cpu:0", serve_workers=0)
+    dataset = post_csv(daemon.api, "upload")
+    spec = {"model": "m", "dataset": dataset.json()["id"]}
+    job = daemon.api.post("/v1/jobs", 202, json=spec, headers=keyed("k"))
+    daemon.kill()
+    daemon.start()
+    again = daemon.api.post("/v1/jobs", 202, json=spec, headers=keyed("k"))
+    assert again.content == job.content and again.headers[REPLAYED] == "true"
+    assert post_csv(daemon.api, "upload").content == dataset.content
+    assert len(jobs_of(daemon.api, "m")) == 1
+
+
+def test_keys_expire(daemons):
+    api = daemons(workers="cpu:0", serve_workers=0, idempotency_ttl_s=1).api
+    dataset = post_csv(api, "d").json()["id"]
+    spec = {"model": "m", "dataset": dataset}
+    api.post("/v1/jobs", 202, json=spec, headers=keyed("k"))
+    time.sleep(1.1)
+    other = api.post("/v1/jobs", 202, json={**spec, "seed": 4}, headers=keyed("k"))
+    assert REPLAYED not in other.headers
+    assert len(jobs_of(api, "m")) == 2
+
+
+def test_many_at_once_make_one_job(daemons):
+    daemon = daemons(workers="cpu:0", serve_workers=0)
+    X, y = data.regression(30)
+    body = {"model": "m", "dataset": daemon.api.upload_csv(X, y)}
+
+    def send(_):
+        return daemon.api.post("/v1/jobs", 202, json=body, headers=keyed("k")).content
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(send, range(40)))) == 1
+    assert len(jobs_of(daemon.api, "m")) == 1
