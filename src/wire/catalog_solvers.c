@@ -410,6 +410,23 @@ static const struct param_def sketchysaga_params[] = {
     {.key = NULL},
 };
 
+static const struct param_def sketchykatyusha_params[] = {
+    STOCHASTIC_PARAMS,
+    {
+        .key = "mu",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1,
+        .min_exclusive = true,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Strong convexity that the momentum assumes, in the norm of the preconditioner; "
+                "auto: a quarter of n lambda over the damping, of a sketch a hundredth, and less "
+                "where the residual does not fall.",
+    },
+    {.key = NULL},
+};
+
 /* About 1000 passes over the rows at the usual block sizes, the work of 1000 iterations of pcg. */
 enum { BLOCK_ITERATIONS = 200000 };
 
@@ -550,6 +567,16 @@ const struct method_def catalog_solvers[] = {
                 "included, and that of the preconditioner. For very many centers, with `rank` "
                 "well below their number: no matrix of all centers is formed.",
         .params = sketchysaga_params,
+        .restricted = true,
+    },
+    {
+        .name = "sketchykatyusha",
+        .title = "SketchyKatyusha: sketchysaga with momentum, and snapshots in place of its table",
+        .paper = PROMISE,
+        .help = "An iteration is one epoch of mini-batches and on average one pass more for a "
+                "snapshot, n m kernel values each, and m^2 a batch. No memory grows with the "
+                "rows; sketchysaga is usually the faster one where its table fits.",
+        .params = sketchykatyusha_params,
         .restricted = true,
     },
     {

@@ -4,11 +4,22 @@
 #include "engine/methods/methods.h"
 
 static const struct solver_ops *const solvers[] = {
-    &solver_cholesky_ops,  &solver_pcg_ops,         &solver_askotch2_ops,
-    &solver_askotch_ops,   &solver_skotch_ops,      &solver_eigenpro2_ops,
-    &solver_krill_ops,     &solver_falkon_ops,      &solver_falkon_bless_ops,
-    &solver_direct_ops,    &solver_cg_ops,          &solver_eigenpro3_ops,
-    &solver_eigenpro4_ops, &solver_sketchysaga_ops, NULL,
+    &solver_cholesky_ops,
+    &solver_pcg_ops,
+    &solver_askotch2_ops,
+    &solver_askotch_ops,
+    &solver_skotch_ops,
+    &solver_eigenpro2_ops,
+    &solver_krill_ops,
+    &solver_falkon_ops,
+    &solver_falkon_bless_ops,
+    &solver_direct_ops,
+    &solver_cg_ops,
+    &solver_eigenpro3_ops,
+    &solver_eigenpro4_ops,
+    &solver_sketchysaga_ops,
+    &solver_sketchykatyusha_ops,
+    NULL,
 };
 
 static const struct precond_ops *const preconditioners[] = {
