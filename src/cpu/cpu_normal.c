@@ -173,13 +173,12 @@ static void forward(const struct normal *s, struct group g, int panel, struct bu
 static void backward(const struct normal *s, int panels, struct buffers *b)
 {
     const struct product *p = s->p;
-    memset(b->z_weights, 0, (size_t)s->cols * TILE_RUN * sizeof(double));
     for (int64_t z = 0; z < s->q; z += TILE_RUN) {
         const int count = (int)min_i64(TILE_RUN, s->q - z);
         oracle__load_rows(&p->o, z, count, b->z);
         for (int i = 0; i < panels; i++) {
             const struct tile t = tile_of(s, b, i, z, count);
-            oracle__run(p, TILE_BOTH, s->wide, &t);
+            oracle__run(p, TILE_COLUMNS, s->wide, &t);
         }
         p->sums->fold(b->z_sums, count, s->cols, b->z_totals + z, s->q);
     }

@@ -72,7 +72,7 @@ INLINE bool has_root(enum form form)
 
 typedef void loop_function(const struct tile *t);
 
-#define EACH_USE(M, form) M(form, VALUES) M(form, ROWS) M(form, BOTH)
+#define EACH_USE(M, form) M(form, VALUES) M(form, ROWS) M(form, BOTH) M(form, COLUMNS)
 #define EACH_LOOP(M)                                                                               \
     EACH_USE(M, GAUSSIAN)                                                                          \
     EACH_USE(M, L1)                                                                                \
@@ -170,7 +170,7 @@ INLINE void apply_mixed(enum tile_use use, int vecs, int cols, const struct tile
     const vec_f64 *x = (const vec_f64 *)t->x_weights + c * vecs * 2;
     vec_f64 *rows = (vec_f64 *)t->z_sums + j * t->cols + c;
     vec_f64 row_sum[TILE_STEP][MIXED_COLS];
-    if (use == TILE_BOTH) {
+    if (use != TILE_ROWS) {
         UNROLL for (int i = 0; i < TILE_STEP * cols; i++)
         {
             row_sum[i / cols][i % cols] = rows[i / cols * t->cols + i % cols];
@@ -178,21 +178,29 @@ INLINE void apply_mixed(enum tile_use use, int vecs, int cols, const struct tile
     }
     for (int v = 0; v < vecs * 2; v++) {
         vec_f64 sum[MIXED_COLS];
-        UNROLL for (int i = 0; i < cols; i++) sum[i] = sums[i * vecs * 2 + v];
+        UNROLL for (int i = 0; i < cols && use != TILE_COLUMNS; i++)
+        {
+            sum[i] = sums[i * vecs * 2 + v];
+        }
         UNROLL for (int r = 0; r < TILE_STEP; r++)
         {
             const vec_f64 value = __builtin_convertvector(K[r * vecs * 2 + v], vec_f64);
             UNROLL for (int i = 0; i < cols; i++)
             {
-                sum[i] = fma_each_f64(sum[i], value, w + i * TILE_RUN + r);
-                if (use == TILE_BOTH) {
+                if (use != TILE_COLUMNS) {
+                    sum[i] = fma_each_f64(sum[i], value, w + i * TILE_RUN + r);
+                }
+                if (use != TILE_ROWS) {
                     row_sum[r][i] += value * x[i * vecs * 2 + v];
                 }
             }
         }
-        UNROLL for (int i = 0; i < cols; i++) sums[i * vecs * 2 + v] = sum[i];
+        UNROLL for (int i = 0; i < cols && use != TILE_COLUMNS; i++)
+        {
+            sums[i * vecs * 2 + v] = sum[i];
+        }
     }
-    if (use == TILE_BOTH) {
+    if (use != TILE_ROWS) {
         UNROLL for (int i = 0; i < TILE_STEP * cols; i++)
         {
             rows[i / cols * t->cols + i % cols] = row_sum[i / cols][i % cols];
@@ -236,6 +244,8 @@ static void run_mixed(enum tile_use use, int lanes, const struct tile *t)
             const float *values = run + i * lanes;
             if (use == TILE_BOTH) {
                 mixed_columns(TILE_BOTH, TILE_WIDE, t, j + i, values);
+            } else if (use == TILE_COLUMNS) {
+                mixed_columns(TILE_COLUMNS, TILE_WIDE, t, j + i, values);
             } else if (lanes == TILE_WIDE * LANES_F32) {
                 mixed_columns(TILE_ROWS, TILE_WIDE, t, j + i, values);
             } else {

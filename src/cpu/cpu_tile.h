@@ -6,7 +6,7 @@
  *   distances   D(j,i) = |x_i - z_j|_2^2, |x_i - z_j|_1 or x_i . z_j
  *   function    K(j,i) = f(D(j,i)), or K(j,i) is read from where it was kept
  *   use         x_sums(c,i) += sum_j K(j,i) z_weights(c,j)
- *               z_sums(c,j) += sum_i K(j,i) x_weights(c,i)   when the tile serves both sides
+ *               z_sums(c,j) += sum_i K(j,i) x_weights(c,i)   when the tile serves the other side
  *               or K(j,i) is stored
  *
  * |x - z|_2 is a sum of explicit differences in the order of the features, so nothing cancels. For
@@ -64,7 +64,8 @@ struct tile {
     enum kernel_storage storage; /* of `kept` */
 };
 
-enum tile_use { TILE_VALUES, TILE_ROWS, TILE_BOTH, TILE_USES_ };
+/* What becomes of the values: stored, or summed for x, for both sides, for z. */
+enum tile_use { TILE_VALUES, TILE_ROWS, TILE_BOTH, TILE_COLUMNS, TILE_USES_ };
 
 struct tile_loops {
     int wide, narrow; /* the two panel widths, in lanes */
