@@ -20,6 +20,7 @@
 #include "server/subscribers.h"
 #include "server/sweep.h"
 #include "server/trainer.h"
+#include "server/waits.h"
 #include "server/workers.h"
 #include "store/store.h"
 
@@ -162,6 +163,7 @@ int app_open(struct app *app, struct config *config, struct err *err)
     rc = rc == 0 ? open_loop(app, err) : rc;
     rc = rc == 0 ? open_store(app, err) : rc;
     rc = rc == 0 ? retention_new(app, &app->retention, err) : rc;
+    rc = rc == 0 ? waits_new(app, &app->waits, err) : rc;
     rc = rc == 0 ? workers_open(app, err) : rc;
     return rc == 0 ? open_http(app, err) : rc;
 }
@@ -207,6 +209,7 @@ static void on_signal(uv_signal_t *handle, int number)
     r->app->draining = true;
     r->deadline = clock_monotonic_s() + r->app->config.drain_timeout_s;
     http_quiesce(r->app->http);
+    waits_end(r->app->waits);
     trainer_drain(r->app->trainer);
     uv_timer_start(&r->drain, on_drain_tick, 0, DRAIN_TICK_MS);
 }
@@ -283,6 +286,7 @@ bool app_close(struct app *app)
     }
     app->http = http_stop(app->http);
     workers_close(app);
+    app->waits = waits_stop(app->waits);
     app->retention = retention_stop(app->retention);
     const bool idle = app->loop == NULL || wait_for_threads(app);
     app->store = store_close(app->store);

@@ -16,6 +16,7 @@ struct serving;
 struct subscribers;
 struct once;
 struct retention;
+struct waits;
 
 struct app {
     struct config config; /* owned */
@@ -25,6 +26,7 @@ struct app {
     struct store *store;
     struct pool *pool;               /* pool.h: worker processes */
     struct subscribers *subscribers; /* subscribers.h: SSE listeners by job */
+    struct waits *waits;             /* waits.h: requests that wait for a job to end */
     struct trainer *trainer;         /* trainer.h: queue -> training workers -> store */
     struct serving *serving;         /* serving.h: loaded models, predictions */
     struct http *http;

@@ -25,6 +25,8 @@ struct config {
     double checkpoint_interval_s; /* 30 */
     double cancel_grace_s;        /* 5: until a worker that does not answer a cancel is ended */
     double idle_timeout_s;        /* 60: of a connection without a request */
+    int max_waits;                /* 256: requests that wait for a job to end */
+    int max_wait_s;               /* 60: the longest that one of them waits */
     double idempotency_ttl_s;     /* 86400: how long answers under an Idempotency-Key are kept */
     double request_timeout_s;     /* 30, and what the size adds at 64 KiB/s: for receiving one */
     enum log_level log_level;     /* info */

@@ -217,7 +217,7 @@ void datasets_show(struct request *rq)
     struct json *view = view_row(&row, true, &err);
     dataset_row_deinit(&row);
     if (view != NULL) {
-        reply_json(rq, 200, view);
+        reply_tagged(rq, view);
     } else {
         reply_error(rq, &err);
     }

@@ -10,6 +10,7 @@
 #include "server/sweep.h"
 #include "server/trainer.h"
 #include "server/view.h"
+#include "server/waits.h"
 #include "store/datasets.h"
 #include "store/models.h"
 #include "wire/spec.h"
@@ -332,9 +333,60 @@ void jobs_index(struct request *rq)
 
 /* ---- one job ---- */
 
+static void reply_as_it_is(struct request *rq)
+{
+    struct job_row row;
+    struct err err;
+    if (jobs_get(rq->app->store, rq->param[0], &row, &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    reply_tagged(rq, view(rq->app, &row));
+    job_row_deinit(&row);
+}
+
+/* Whether the job of the path is there and may change any more. */
+static bool may_change(struct request *rq)
+{
+    struct job_row row;
+    if (rq->app->draining || jobs_get(rq->app->store, rq->param[0], &row, NULL) < 0) {
+        return false;
+    }
+    const bool final = job_status_final(row.status);
+    job_row_deinit(&row);
+    return !final;
+}
+
+/* Defers rq until the job has ended. */
+static void wait_for_end(struct request *rq, int64_t seconds)
+{
+    struct err err;
+    if (waits_add(rq->app->waits, rq, rq->param[0], seconds, reply_as_it_is, &err) < 0) {
+        reply_error(rq, &err);
+    }
+}
+
+static void tell_wait(struct request *rq, int64_t seconds)
+{
+    char applied[32];
+    snprintf(applied, sizeof applied, "wait=%lld", (long long)seconds);
+    request_set_header(rq, "Preference-Applied", applied);
+}
+
+/* GET /v1/jobs/{id}, where "Prefer: wait=N" waits for its end. */
 void jobs_show(struct request *rq)
 {
-    reply_job(rq, 200, rq->param[0]);
+    const int64_t asked = request_prefer_wait(rq);
+    const int64_t most = rq->app->config.max_wait_s;
+    const int64_t seconds = asked < most ? asked : most;
+    if (asked >= 0) {
+        tell_wait(rq, seconds);
+    }
+    if (seconds > 0 && may_change(rq)) {
+        wait_for_end(rq, seconds);
+    } else {
+        reply_as_it_is(rq);
+    }
 }
 
 /* POST /v1/jobs/{id}/cancel */

@@ -82,7 +82,7 @@ void models_show(struct request *rq)
     json_set_string(j, "object", "model");
     json_set_string(j, "name", rq->param[0]);
     json_set(j, "versions", view_rows(rq->app, rows, count));
-    reply_json(rq, 200, j);
+    reply_tagged(rq, j);
     models_list_free(rows, count);
 }
 
@@ -101,7 +101,14 @@ static void reply_version(struct request *rq)
 /* GET /v1/models/{name}/versions/{version} */
 void models_version(struct request *rq)
 {
-    reply_version(rq);
+    struct model_row row;
+    struct err err;
+    if (models_find(rq, &row, &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    reply_tagged(rq, view(rq->app, &row));
+    model_row_deinit(&row);
 }
 
 /* DELETE /v1/models/{name}/versions/{version} */

@@ -85,6 +85,10 @@ const char *request_query(struct request *rq, const char *name);
 const char *request_query_nth(struct request *rq, const char *name, int n);
 const char *request_header(struct request *rq, const char *name);
 int request_header_count(struct request *rq, const char *name);
+/* The seconds that a Prefer header asks to wait; -1: none does. */
+int64_t request_prefer_wait(struct request *rq);
+/* Whether some If-None-Match header names the entity tag, or any. */
+bool request_has_tag(struct request *rq, const char *tag);
 /* Digests what tells a request from others, but for its body: query, Content-Type and
  * Content-Encoding. */
 void request_digest_head(struct request *rq, struct sha256 *to);
@@ -105,6 +109,8 @@ int request_json_body(struct request *rq, struct json **ret, struct err *err);
 /* Answering. Response headers first, then exactly one of the reply functions. */
 void request_set_header(struct request *rq, const char *name, const char *value);
 void reply_json(struct request *rq, int status, struct json *body); /* takes body; NULL: 500 */
+/* 200 with an ETag, by which If-None-Match may ask again (304); takes body. */
+void reply_tagged(struct request *rq, struct json *body);
 void reply_bytes(struct request *rq, int status, const char *type, const void *data,
                  size_t size); /* copies */
 void reply_empty(struct request *rq, int status);

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sha256.h"
 #include "server/app.h"
 #include "server/http_internal.h"
 #include "server/http_text.h"
@@ -113,6 +114,27 @@ void reply_json(struct request *rq, int status, struct json *body)
     char *text = body != NULL ? json_print(body) : NULL;
     json_free(body);
     reply_take(rq, status, "application/json", text, text != NULL ? strlen(text) : 0);
+}
+
+void reply_tagged(struct request *rq, struct json *body)
+{
+    char *text = body != NULL ? json_print(body) : NULL;
+    char digest[SHA256_HEX_SIZE], tag[40];
+    json_free(body);
+    if (text == NULL || !sha256_text(text, strlen(text), digest)) {
+        mem_free(text);
+        reply_take(rq, 500, NULL, NULL, 0);
+        return;
+    }
+    snprintf(tag, sizeof(tag), "\"%.32s\"", digest);
+    request_set_header(rq, "ETag", tag);
+    request_set_header(rq, "Cache-Control", "private, no-cache");
+    if (request_has_tag(rq, tag)) {
+        mem_free(text);
+        reply_empty(rq, 304);
+    } else {
+        reply_take(rq, 200, "application/json", text, strlen(text));
+    }
 }
 
 void reply_bytes(struct request *rq, int status, const char *type, const void *data, size_t size)

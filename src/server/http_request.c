@@ -47,6 +47,41 @@ int request_header_count(struct request *rq, const char *name)
     return c.count;
 }
 
+static bool find_wait(void *context, const char *name, const char *value)
+{
+    int64_t *seconds = context;
+    if (strcasecmp(name, "Prefer") == 0) {
+        *seconds = http_prefer_wait(value);
+    }
+    return *seconds < 0;
+}
+
+int64_t request_prefer_wait(struct request *rq)
+{
+    int64_t seconds = -1;
+    exchange_each_header(exchange_of(rq), find_wait, &seconds);
+    return seconds;
+}
+
+struct wanted_tag {
+    const char *tag;
+    bool found;
+};
+
+static bool find_tag(void *context, const char *name, const char *value)
+{
+    struct wanted_tag *w = context;
+    w->found = strcasecmp(name, "If-None-Match") == 0 && http_tag_listed(value, w->tag);
+    return !w->found;
+}
+
+bool request_has_tag(struct request *rq, const char *tag)
+{
+    struct wanted_tag w = {.tag = tag};
+    exchange_each_header(exchange_of(rq), find_tag, &w);
+    return w.found;
+}
+
 /* A text and its end, so that two texts are not taken for one; NULL differs from "". */
 static void digest_text(struct sha256 *to, const char *text)
 {

@@ -179,6 +179,76 @@ bool http_length_read(const char *text, long long *ret)
     return true;
 }
 
+static const char *skip_blanks(const char *s)
+{
+    return s + strspn(s, " \t");
+}
+
+/* The end of a piece of a list that ends at one of `marks`, which count for nothing in quotes. */
+static const char *piece_end(const char *s, const char *marks)
+{
+    for (bool quoted = false; *s != '\0'; s++) {
+        if (quoted && *s == '\\' && s[1] != '\0') {
+            s++;
+        } else if (*s == '"') {
+            quoted = !quoted;
+        } else if (!quoted && strchr(marks, *s) != NULL) {
+            break;
+        }
+    }
+    return s;
+}
+
+/* "wait=N", the number in quotes or not, up to `end`. */
+static long wait_seconds(const char *s, const char *end)
+{
+    enum { DAY = 86400 };
+    if (strncasecmp(s, "wait", 4) != 0 || *(s = skip_blanks(s + 4)) != '=') {
+        return -1;
+    }
+    s = skip_blanks(s + 1);
+    const bool quoted = *s == '"';
+    s += quoted;
+    const char *digits = s;
+    long seconds = 0;
+    for (; s < end && *s >= '0' && *s <= '9'; s++) {
+        seconds = seconds > DAY ? DAY : 10 * seconds + (*s - '0');
+    }
+    const bool some = s > digits && (!quoted || *s == '"');
+    s = skip_blanks(s + (some && quoted));
+    return some && s >= end ? (seconds > DAY ? DAY : seconds) : -1;
+}
+
+long http_prefer_wait(const char *prefer)
+{
+    while (*prefer != '\0') {
+        prefer = skip_blanks(prefer);
+        const char *end = piece_end(prefer, ",");
+        const long seconds = wait_seconds(prefer, piece_end(prefer, ",;"));
+        if (seconds >= 0) {
+            return seconds;
+        }
+        prefer = *end == ',' ? end + 1 : end;
+    }
+    return -1;
+}
+
+bool http_tag_listed(const char *if_none_match, const char *tag)
+{
+    const size_t len = strlen(tag);
+    const char *s = skip_blanks(if_none_match);
+    while (*s != '\0') {
+        const char *end = piece_end(s, ",");
+        const char *start = strncmp(s, "W/", 2) == 0 ? s + 2 : s;
+        if ((*start == '*' && skip_blanks(start + 1) >= end) ||
+            (strncmp(start, tag, len) == 0 && skip_blanks(start + len) >= end)) {
+            return true;
+        }
+        s = skip_blanks(*end == ',' ? end + 1 : end);
+    }
+    return false;
+}
+
 bool http_origin_allowed(const char *sec_fetch_site, const char *origin, const char *host)
 {
     if (sec_fetch_site != NULL) {

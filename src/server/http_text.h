@@ -32,6 +32,14 @@ const char *http_target_path(const char *target);
 bool http_length_read(const char *text, long long *ret);
 
 /*
+ * One Prefer header (RFC 7240): the whole seconds of its first preference "wait"; -1 where it has
+ * none that can be understood. Numbers beyond a day read as a day.
+ */
+long http_prefer_wait(const char *prefer);
+/* Whether an If-None-Match header names the entity tag (with its quotes), or any. */
+bool http_tag_listed(const char *if_none_match, const char *tag);
+
+/*
  * Whether a request that changes something may come from where the browser says it comes from: not
  * from another site's page. Programs that are no browsers send none of the first two headers.
  * Arguments are header values or NULL.

@@ -8,6 +8,7 @@
 #include "server/app.h"
 #include "server/http.h"
 #include "server/view.h"
+#include "server/waits.h"
 #include "store/events.h"
 #include "store/jobs.h"
 
@@ -113,6 +114,7 @@ static void pump(struct listener *l)
 
 void subscribers_notify(struct subscribers *s, const char *job)
 {
+    waits_notify(s->app->waits, job);
     for (struct listener *l = s->first; l; l = l->next) {
         if (strcmp(l->job, job) == 0) {
             pump(l);

@@ -168,6 +168,54 @@ static void test_traceparent(void **state)
     assert_false(http_traceparent_valid(good + 1));
 }
 
+static void test_prefer_wait(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        long expected;
+    } cases[] = {
+        {"wait=5", 5},
+        {"wait=0", 0},
+        {"WAIT = 12", 12},
+        {"wait=\"7\"", 7},
+        {"wait=7;x=1", 7},
+        {"respond-async, wait=10", 10},
+        {"respond-async,wait=10 , wait=3", 10},
+        {"foo=\"wait=3, wait=4\", wait=9", 9},
+        {"wait=99999999999999999999999", 86400},
+        {"wait", -1},
+        {"wait=", -1},
+        {"wait=-1", -1},
+        {"wait=5s", -1},
+        {"wait=\"5", -1},
+        {"waiting=5", -1},
+        {"wait=x, wait=4", 4},
+        {"", -1},
+        {",,,", -1},
+        {"foo=\"\\", -1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(http_prefer_wait(cases[i].text), cases[i].expected);
+    }
+}
+
+static void test_tag_listed(void **state)
+{
+    (void)state;
+    assert_true(http_tag_listed("\"a\"", "\"a\""));
+    assert_true(http_tag_listed("W/\"a\"", "\"a\""));
+    assert_true(http_tag_listed(" \"b,c\" , \"a\" ", "\"a\""));
+    assert_true(http_tag_listed("*", "\"a\""));
+    assert_false(http_tag_listed("a", "\"a\""));
+    assert_false(http_tag_listed("\"a\"b", "\"a\""));
+    assert_false(http_tag_listed("\"b, \"a\"", "\"a\""));
+    assert_false(http_tag_listed("**", "\"a\""));
+    assert_false(http_tag_listed("", "\"a\""));
+    assert_false(http_tag_listed("W/", "\"a\""));
+    assert_false(http_tag_listed(",,", "\"a\""));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +229,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_length),
         cmocka_unit_test(test_origin),
         cmocka_unit_test(test_traceparent),
+        cmocka_unit_test(test_prefer_wait),
+        cmocka_unit_test(test_tag_listed),
     };
     if (argc > 1) {
         cmocka_set_test_filter(argv[1]);
