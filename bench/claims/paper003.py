@@ -128,7 +128,7 @@ def markdown_tables(results):
         for n in sorted({r["n"] for r in results["growth"]}):
             cells = [have(results["growth"], selector=s, n=n) for s in GROWING]
             lines.append(f"| {n:,} | " + " | ".join(
-                "" if r is None else f"{r['cpu_seconds']:.2f} ({r['m']:,.0f})" for r in cells) + " |")
+                "" if r is None else f"{r['cpu_seconds']:.3f} ({r['m']:,.0f})" for r in cells) + " |")
     return "\n".join(lines)
 
 
