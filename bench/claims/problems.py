@@ -60,8 +60,8 @@ def real(folder, name, n, seed):
 REAL = ("bike", "diamonds", "higgs7k", "letter", "hflights", "qm7")
 
 
-def write_order(path, data_path, spec):
-    order = {"job": "job_claim", "dataset_path": str(data_path),
+def write_order(path, data_path, spec, **more):
+    order = {"job": "job_claim", "dataset_path": str(data_path), **more,
              "spec": {"model": "claim", "dataset": "ds_00000000000000000000000001", **spec}}
     pathlib.Path(path).write_text(json.dumps(order))
 

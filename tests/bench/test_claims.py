@@ -120,6 +120,29 @@ def test_hflights_compares_times_to_the_exact_error(tmp_path):
     assert "| askotch2 | float32 |" in done.stdout and "Exact test RMSE" in done.stdout
 
 
+def test_paper002_runs_goes_on_and_prints(tmp_path):
+    rng = numpy.random.default_rng(0)
+    y = numpy.arange(3000) % 3
+    X = (4 * y[:, None] + rng.normal(size=(3000, 16))).astype("f4")
+    numpy.savez(tmp_path / "letter.npz", X=X, y=y.astype("f4"))
+    out = tmp_path / "out.json"
+    command = [sys.executable, str(CLAIMS / "paper002.py"), "--data", str(tmp_path), "--bench", PROGRAM, "--out",
+               str(out), "--n", "1600", "--counts", "20", "--repeat", "1", "--timed", "40", "--iterations", "2"]
+    first = subprocess.run([*command, "--parts", "selectors", "time"], capture_output=True, text=True, timeout=100)
+    assert first.returncode == 0, first.stderr
+    parts = json.loads(out.read_text())["parts"]
+    assert [r["selector"] for r in parts["selectors"]] == ["uniform", "kmeans"]
+    assert [(r["projection"], r["solver"]) for r in parts["time"]] == [
+        (p, s) for p in ("exact", "inexact") for s in ("eigenpro3", "eigenpro4")]
+    assert all(r["accuracy"] > 0.9 and r["iterations"] == 2 for r in parts["time"])
+    again = subprocess.run([*command, "--parts", "rows", "--table"], capture_output=True, text=True, timeout=100)
+    assert again.returncode == 0, again.stderr
+    results = json.loads(out.read_text())
+    assert results["parts"]["time"] == parts["time"] and results["parts"]["rows"][0]["rows"] == 1000
+    assert str(tmp_path) not in out.read_text()
+    assert "| kmeans |" in again.stdout and "| 40 | inexact | eigenpro4 |" in again.stdout
+
+
 def test_paper003_runs_goes_on_and_prints(tmp_path):
     out = tmp_path / "out.json"
     command = [sys.executable, str(CLAIMS / "paper003.py"), "--bench", PROGRAM, "--out", str(out), "--regularization",

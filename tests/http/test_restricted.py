@@ -57,6 +57,22 @@ def test_centers_from_a_file(api, name, problem):
     assert api.get(f"/v1/models/{name}/versions/1").json()["description"]["centers"] == len(Z)
 
 
+@pytest.mark.parametrize("solver", ["eigenpro3", "eigenpro4"])
+def test_a_data_set_as_centers_of_its_augmented_rows(api, name, solver):
+    """The model's size is that of the original data, its training rows are as many as one likes."""
+    X, y = data.regression(150, d=3, seed=72, noise=0.3)
+    rng = np.random.default_rng(73)
+    copies = np.concatenate([X] + [X + 0.05 * rng.normal(size=X.shape) for _ in range(7)])
+    targets = np.tile(y, 8)
+    job = api.train(name, **spec_of(
+        api.upload_npz(copies, targets), solver=solver,
+        centers={"method": "file", "dataset": api.upload_npz(X, y)}))
+    assert (job["result"]["centers"], job["result"]["train_rows"]) == (150, 1200)
+    assert job["reason"] == "converged"
+    found = np.array(api.predict(name, copies).json()["predictions"])
+    assert found == pytest.approx(reference(copies, targets, X, 1e-4), abs=1e-3)
+
+
 def test_every_selector_with_every_solver(api, name, problem):
     X, y, dataset = problem
     centers = api.upload_npz(X[:40], y[:40])
