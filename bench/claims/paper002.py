@@ -5,7 +5,7 @@ After Abedsoltan, Belkin, Pandit, arXiv:2302.02605, on the 20,000 letters (16 fe
 fifth of them for testing; laplacian kernel with the median distance as bandwidth, lambda = 1e-9 a row in
 place of the paper's 0. Parts:
 
-  selectors   Table 2: kmeans against uniform centers, p = 100 and 1,000
+  selectors   Table 2: kmeans against uniform centers, p = 100 and 1,000; with the gaussian kernel as well
   rows        Figure 1, section 6: more rows at the same 1,000 centers (a data set given as the centers)
   centers     more centers on the same 16,000 rows
   augmented   Figure 4: 1,000 letters as centers; the training rows are these, or copies with noise
@@ -16,6 +16,7 @@ The results file is written after every run; with one that is there already the 
 stopped. --table prints the tables, from the results alone when there is nothing left to run.
 """
 import argparse
+import itertools
 import os
 import pathlib
 import sys
@@ -27,6 +28,7 @@ import problems
 
 REGULARIZATION = 1e-9
 SELECTORS = ("uniform", "kmeans")
+KERNELS = ("laplacian", "gaussian")
 FIXED = 1000
 NOISE = 0.6  # standard deviation, of features that are integers from 0 to 15
 
@@ -55,13 +57,13 @@ class Letters:
         return numpy.concatenate([X, *noisy]), numpy.tile(y, copies)
 
 
-def solve(options, folder, data, solver, centers, iterations, seed=0, **parameters):
+def solve(options, folder, data, solver, centers, iterations, seed=0, kernel="laplacian", **parameters):
     order, trace = os.path.join(folder, "order.json"), os.path.join(folder, "trace.jsonl")
     file = centers.pop("path", None)
     if file is not None:
         centers = {"method": "file", "dataset": "ds_00000000000000000000000002"}
     problems.write_order(order, data, {
-        "kernel": "laplacian",
+        "kernel": kernel,
         "regularization": REGULARIZATION,
         "solver": {"name": solver, **parameters},
         "centers": centers,
@@ -87,12 +89,11 @@ def solve(options, folder, data, solver, centers, iterations, seed=0, **paramete
 def selectors(options, letters, folder):
     data = os.path.join(folder, "letters.krds")
     letters.write(data, letters.X, letters.y)
-    for count in options.counts:
-        for selector in SELECTORS:
-            for seed in range(options.repeat):
-                yield {"selector": selector, "count": count, "seed": seed}, lambda key: solve(
-                    options, folder, data, "eigenpro3", {"method": key["selector"], "count": key["count"]},
-                    options.iterations, key["seed"])
+    for kernel, count, selector in itertools.product(KERNELS, options.counts, SELECTORS):
+        for seed in range(options.repeat):
+            yield {"kernel": kernel, "selector": selector, "count": count, "seed": seed}, lambda key: solve(
+                options, folder, data, "eigenpro3", {"method": key["selector"], "count": key["count"]},
+                options.iterations, key["seed"], key["kernel"])
 
 
 def rows(options, letters, folder):
@@ -166,14 +167,16 @@ def percent(value):
 
 
 def selector_table(lines):
+    counts = sorted({line["count"] for line in lines})
     body = []
-    for selector in reversed(SELECTORS):
-        cells = [selector]
-        for count in sorted({line["count"] for line in lines}):
-            found = 100 * numpy.array([l["accuracy"] for l in lines if (l["selector"], l["count"]) == (selector, count)])
-            cells.append(f"{found.mean():.2f} ± {found.std():.2f} ({len(found)})")
+    for kernel, selector in itertools.product(KERNELS, reversed(SELECTORS)):
+        cells = [kernel, selector]
+        for count in counts:
+            wanted = {"kernel": kernel, "selector": selector, "count": count}
+            found = 100 * numpy.array([l["accuracy"] for l in lines if all(l[k] == v for k, v in wanted.items())])
+            cells.append(f"{found.mean():.2f} ± {found.std():.2f} ({len(found)})" if len(found) else "")
         body.append(cells)
-    return table(["centers", *(f"p = {c:,}" for c in sorted({line["count"] for line in lines}))], body)
+    return table(["kernel", "centers", *(f"p = {count:,}" for count in counts)], body)
 
 
 def line_table(lines, *columns):

@@ -131,7 +131,8 @@ def test_paper002_runs_goes_on_and_prints(tmp_path):
     first = subprocess.run([*command, "--parts", "selectors", "time"], capture_output=True, text=True, timeout=100)
     assert first.returncode == 0, first.stderr
     parts = json.loads(out.read_text())["parts"]
-    assert [r["selector"] for r in parts["selectors"]] == ["uniform", "kmeans"]
+    assert [(r["kernel"], r["selector"]) for r in parts["selectors"]] == [
+        (k, s) for k in ("laplacian", "gaussian") for s in ("uniform", "kmeans")]
     assert [(r["projection"], r["solver"]) for r in parts["time"]] == [
         (p, s) for p in ("exact", "inexact") for s in ("eigenpro3", "eigenpro4")]
     assert all(r["accuracy"] > 0.9 and r["iterations"] == 2 for r in parts["time"])
@@ -140,7 +141,7 @@ def test_paper002_runs_goes_on_and_prints(tmp_path):
     results = json.loads(out.read_text())
     assert results["parts"]["time"] == parts["time"] and results["parts"]["rows"][0]["rows"] == 1000
     assert str(tmp_path) not in out.read_text()
-    assert "| kmeans |" in again.stdout and "| 40 | inexact | eigenpro4 |" in again.stdout
+    assert "| gaussian | kmeans |" in again.stdout and "| 40 | inexact | eigenpro4 |" in again.stdout
 
 
 def test_paper003_runs_goes_on_and_prints(tmp_path):
