@@ -158,8 +158,10 @@ def run_all(options, results):
 # ---- tables ----
 
 def table(head, body):
-    lines = ["| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]
-    return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in line) + " |" for line in body])
+    cells = [[str(cell) for cell in line] for line in body]
+    right = [all(line[i][:1].isdigit() for line in cells if line[i]) for i in range(len(head))]
+    lines = [head, ["---:" if r else "---" for r in right], *cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def percent(value):
@@ -180,8 +182,10 @@ def selector_table(lines):
 
 
 def line_table(lines, *columns):
-    form = {"accuracy": percent, "relative_residual": lambda v: f"{v:.1e}", "kernel_entries": lambda v: f"{v:.2e}"}
-    head = [column.replace("_", " ") for column in columns]
+    form = {"accuracy": percent, "relative_residual": lambda v: f"{v:.1e}", "kernel_entries": lambda v: f"{v:.2e}",
+            "cpu_seconds": lambda v: f"{v:.2f}", "rows": lambda v: f"{v:,}", "centers": lambda v: f"{v:,}"}
+    names = {"cpu_seconds": "CPU s", "kernel_entries": "kernel values"}
+    head = [names.get(column, column.replace("_", " ")) for column in columns]
     return table(head, [[form.get(c, str)(line[c]) for c in columns] for line in lines])
 
 
