@@ -93,9 +93,7 @@ static int read_encoding(struct request *rq, struct upload_wish *wish, struct er
 
 static int read_wish(struct request *rq, struct upload_wish *wish, struct err *err)
 {
-    static const char *const known[] = {"name", "target", "format", "task", "one_hot", NULL};
-    int rc = request_query_only(rq, known, err);
-    rc = rc == 0 ? read_format(rq, wish, err) : rc;
+    int rc = read_format(rq, wish, err);
     rc = rc == 0 ? read_encoding(rq, wish, err) : rc;
     rc = rc == 0 ? read_name(rq, wish, err) : rc;
     rc = rc == 0 ? read_targets(rq, wish, err) : rc;
@@ -238,11 +236,9 @@ static int list_views(struct json *to, const struct dataset_row *rows, int64_t c
 
 static int read_page(struct request *rq, struct store_page *ret, struct err *err)
 {
-    static const char *const known[] = {"limit", "after", NULL};
     const char *after = request_query(rq, "after");
     *ret = (struct store_page){.after = after != NULL ? after : "", .limit = PAGE_DEFAULT};
-    int rc = request_query_only(rq, known, err);
-    rc = rc == 0 ? request_query_int(rq, "limit", 1, STORE_PAGE_MAX, &ret->limit, err) : rc;
+    int rc = request_query_int(rq, "limit", 1, STORE_PAGE_MAX, &ret->limit, err);
     if (rc == 0 && after != NULL && !id_valid(after, "ds")) {
         rc = err_at(err, ERR_INVALID, "#/query/after", "after must be the id of a data set.");
     }
@@ -314,11 +310,9 @@ static void preview_done(struct app *app, struct request *rq, void *context)
 
 static int preview_new(struct request *rq, struct preview **ret, struct err *err)
 {
-    static const char *const known[] = {"rows", NULL};
     int64_t rows = PREVIEW_DEFAULT;
     struct dataset_row row;
-    int rc = request_query_only(rq, known, err);
-    rc = rc == 0 ? request_query_int(rq, "rows", 1, PREVIEW_MAX, &rows, err) : rc;
+    int rc = request_query_int(rq, "rows", 1, PREVIEW_MAX, &rows, err);
     rc = rc == 0 ? get_row(rq, &row, err) : rc;
     if (rc != 0) {
         return rc;

@@ -66,14 +66,10 @@ static bool wants_stream(struct request *rq)
 /* GET /v1/jobs/{id}/events */
 void events_show(struct request *rq)
 {
-    static const char *const known[] = {"after", "limit", NULL};
     struct err err;
     struct job_row job;
     int64_t after = 0, limit = LIST_DEFAULT;
-    int r = request_query_only(rq, known, &err);
-    if (r == 0) {
-        r = request_query_int(rq, "after", 0, INT64_MAX, &after, &err);
-    }
+    int r = request_query_int(rq, "after", 0, INT64_MAX, &after, &err);
     if (r == 0) {
         r = request_query_int(rq, "limit", 1, EVENTS_LIMIT_MAX, &limit, &err);
     }

@@ -258,13 +258,9 @@ static int begin_once(struct request *rq, struct creation *c, struct err *err)
 
 void jobs_create(struct request *rq)
 {
-    static const char *const no_query[] = {NULL};
     struct err err;
     __attribute__((cleanup(creation_deinit))) struct creation c = {.once = NULL};
-    int r = request_query_only(rq, no_query, &err);
-    if (r == 0) {
-        r = begin_once(rq, &c, &err);
-    }
+    int r = begin_once(rq, &c, &err);
     if (r == 0 && once_answered(c.once)) {
         once_replay(c.once, rq, c.body);
         return;
@@ -283,26 +279,50 @@ void jobs_create(struct request *rq)
 
 /* ---- GET /v1/jobs ---- */
 
+static int read_statuses(struct request *rq, struct jobs_filter *ret, struct err *err)
+{
+    const char *name;
+    for (int i = 0; (name = request_query_nth(rq, "status", i)) != NULL; i++) {
+        enum job_status status;
+        const int r = job_status_parse(name, &status, err);
+        if (r < 0) {
+            snprintf(err->pointer, sizeof err->pointer, "#/query/status");
+            return r;
+        }
+        ret->statuses |= 1u << status;
+    }
+    return 0;
+}
+
+static int read_metadata(struct request *rq, struct jobs_filter *ret, struct err *err)
+{
+    static const char prefix[] = "metadata.";
+    const char *name, *value;
+    for (int i = 0; request_query_at(rq, i, &name, &value); i++) {
+        if (strncmp(name, prefix, sizeof prefix - 1) != 0) {
+            continue;
+        }
+        if (ret->metadata == JOBS_METADATA_MAX) {
+            return err_at(err, ERR_INVALID, "#/query/metadata",
+                          "A job has at most %d pairs of metadata.", JOBS_METADATA_MAX);
+        }
+        ret->names[ret->metadata] = name + sizeof prefix - 1;
+        ret->values[ret->metadata++] = value;
+    }
+    return 0;
+}
+
 static int read_filter(struct request *rq, struct jobs_filter *ret, struct store_page *ret_page,
                        struct err *err)
 {
-    static const char *const known[] = {"status", "model", "after", "limit", NULL};
-    const char *status = request_query(rq, "status");
     const char *after = request_query(rq, "after");
-    enum job_status wanted;
-    ret->model = request_query(rq, "model");
-    ret->status = -1;
-    ret_page->after = after ? after : "";
-    ret_page->limit = 20;
-    int r = request_query_only(rq, known, err);
-    if (r == 0 && status) {
-        r = job_status_parse(status, &wanted, err);
-        if (r == 0) {
-            ret->status = (int)wanted;
-        } else {
-            snprintf(err->pointer, sizeof err->pointer, "#/query/status");
-        }
+    *ret = (struct jobs_filter){.model = request_query(rq, "model")};
+    *ret_page = (struct store_page){.after = after ? after : "", .limit = 20};
+    if (after && !id_valid(after, "job")) {
+        return err_at(err, ERR_INVALID, "#/query/after", "after must be the id of a job.");
     }
+    int r = read_statuses(rq, ret, err);
+    r = r == 0 ? read_metadata(rq, ret, err) : r;
     return r < 0 ? r : request_query_int(rq, "limit", 1, 100, &ret_page->limit, err);
 }
 

@@ -43,17 +43,13 @@ static struct json *view_rows(const struct app *app, const struct model_row *row
 /* GET /v1/models */
 void models_index(struct request *rq)
 {
-    static const char *const known[] = {"after", "limit", NULL};
     const char *after = request_query(rq, "after");
     struct store_page page = {.after = after ? after : "", .limit = 20};
     struct model_row *rows;
     int64_t count;
     bool more;
     struct err err;
-    int r = request_query_only(rq, known, &err);
-    if (r == 0) {
-        r = request_query_int(rq, "limit", 1, 100, &page.limit, &err);
-    }
+    int r = request_query_int(rq, "limit", 1, 100, &page.limit, &err);
     if (r == 0) {
         r = models_list(rq->app->store, page, &rows, &count, &more, &err);
     }

@@ -163,12 +163,8 @@ static void on_answer(void *context, const struct serving_answer *a, const struc
 
 static int start(struct predicting *p, struct err *err)
 {
-    static const char *const no_query[] = {NULL};
     struct request *rq = p->rq;
-    int r = request_query_only(rq, no_query, err);
-    if (r == 0) {
-        r = request_is_json(rq, err);
-    }
+    int r = request_is_json(rq, err);
     if (r == 0) {
         r = models_find(rq, &p->model, err);
     }

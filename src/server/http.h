@@ -61,6 +61,10 @@ struct route {
      * user_free keep the sink's state. */
     int (*begin)(struct request *rq);
     int (*data)(struct request *rq, const void *data, size_t size);
+    /* The query parameters that it takes, parted by blanks; others are refused (422) before
+     * anything else is done. "name+" may be given several times, "name.*" stands for every name
+     * that begins with "name."; else each may be given once. NULL: none. */
+    const char *query;
 };
 
 struct request {
@@ -97,8 +101,8 @@ int64_t request_content_length(struct request *rq); /* -1: unknown (chunked) */
  */
 int request_query_int(struct request *rq, const char *name, int64_t min, int64_t max, int64_t *ret,
                       struct err *err);
-/* Refuses query parameters not in the NULL-terminated list. */
-int request_query_only(struct request *rq, const char *const *names, struct err *err);
+/* The n-th (from 0) of all query parameters; false when there are not so many. */
+bool request_query_at(struct request *rq, int n, const char **ret_name, const char **ret_value);
 /* 0 when the body is declared as JSON, without a Content-Encoding. Another Content-Type than
  * application/json, …+json, none, or application/x-www-form-urlencoded (as `curl -d` says of any
  * text) is -ERR_UNSUPPORTED at "#/header/content-type". */

@@ -1,6 +1,7 @@
 /* One request from its first header to its handler: what may come in, and what is refused why. */
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -263,6 +264,45 @@ static bool take_query(struct exchange *ex)
     return !r.bad;
 }
 
+static bool is_repeated(const struct exchange *ex, int at)
+{
+    for (int i = 0; i < at; i++) {
+        if (strcmp(ex->query[i].name, ex->query[at].name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void refuse_query(struct exchange *ex, const char *name, bool repeated)
+{
+    struct err err;
+    char pointer[sizeof(err.pointer)];
+    snprintf(pointer, sizeof(pointer), "#/query/%s", name);
+    if (repeated) {
+        err_at(&err, ERR_INVALID, pointer, "The query parameter \"%s\" may be given once.", name);
+    } else {
+        err_at(&err, ERR_INVALID, pointer, "There is no query parameter \"%s\" here.", name);
+    }
+    reply_error(&ex->request, &err);
+}
+
+/* Only what the route takes, and only once where once is enough: what is not understood is never
+ * passed over in silence. */
+static bool query_welcome(struct exchange *ex)
+{
+    for (int i = 0; i < ex->query_count; i++) {
+        const char *name = ex->query[i].name;
+        const enum route_takes takes = route_takes(ex->request.route->query, name);
+        const bool repeated = takes == ROUTE_TAKES_ONE && is_repeated(ex, i);
+        if (takes == ROUTE_TAKES_NONE || repeated) {
+            refuse_query(ex, name, repeated);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- The body. ---- */
 
 static int64_t body_limit(const struct exchange *ex)
@@ -326,7 +366,7 @@ void exchange_begin(struct exchange *ex, const char *method, const char *target,
     }
     const bool ready = framing_ok(ex, &facts, version) && head_fits(ex, target) && origin_ok(ex) &&
                        take_route(ex, path != NULL ? path : "") && capacity_left(ex) &&
-                       body_welcome(ex) && take_query(ex);
+                       body_welcome(ex) && take_query(ex) && query_welcome(ex);
     const struct route *r = ex->request.route;
     if (ready && (r->flags & ROUTE_STREAM) != 0 && r->begin != NULL) {
         r->begin(&ex->request);

@@ -135,22 +135,15 @@ int request_query_int(struct request *rq, const char *name, int64_t min, int64_t
     return 0;
 }
 
-int request_query_only(struct request *rq, const char *const *names, struct err *err)
+bool request_query_at(struct request *rq, int n, const char **ret_name, const char **ret_value)
 {
     const struct exchange *ex = exchange_of(rq);
-    for (int i = 0; i < ex->query_count; i++) {
-        const char *const *known = names;
-        while (*known != NULL && strcmp(*known, ex->query[i].name) != 0) {
-            known++;
-        }
-        if (*known == NULL) {
-            char pointer[sizeof(err->pointer)];
-            snprintf(pointer, sizeof(pointer), "#/query/%s", ex->query[i].name);
-            return err_at(err, ERR_INVALID, pointer, "There is no query parameter \"%s\" here.",
-                          ex->query[i].name);
-        }
+    if (n < 0 || n >= ex->query_count) {
+        return false;
     }
-    return 0;
+    *ret_name = ex->query[n].name;
+    *ret_value = ex->query[n].value;
+    return true;
 }
 
 int request_is_json(struct request *rq, struct err *err)

@@ -46,6 +46,26 @@ bool route_matches(const char *pattern, const char *path, struct route_span ret[
     return *pattern == '\0' && *path == '\0';
 }
 
+enum route_takes route_takes(const char *query, const char *name)
+{
+    const size_t len = strlen(name);
+    for (const char *word = query != NULL ? query : ""; *word != '\0';) {
+        const size_t n = strcspn(word, " ");
+        if (n > 2 && strncmp(word + n - 2, ".*", 2) == 0) {
+            if (len >= n && strncmp(word, name, n - 1) == 0) {
+                return ROUTE_TAKES_ONE;
+            }
+        } else {
+            const bool many = n > 1 && word[n - 1] == '+';
+            if (len == n - many && strncmp(word, name, len) == 0) {
+                return many ? ROUTE_TAKES_MANY : ROUTE_TAKES_ONE;
+            }
+        }
+        word += n + strspn(word + n, " ");
+    }
+    return ROUTE_TAKES_NONE;
+}
+
 /* Appends a method to the Allow list; a GET row answers HEAD as well. */
 static void allow(struct route_found *found, const char *method)
 {

@@ -22,5 +22,9 @@ struct route_found {
     struct route_span spans[HTTP_MAX_PARAMS];
     int params;
 };
+/* How often a route that takes these query parameters (struct route) takes this one. */
+enum route_takes { ROUTE_TAKES_NONE, ROUTE_TAKES_ONE, ROUTE_TAKES_MANY };
+enum route_takes route_takes(const char *query, const char *name);
+
 /* HEAD finds the row of GET. */
 struct route_found route_find(const struct route *routes, const char *method, const char *path);

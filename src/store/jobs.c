@@ -123,6 +123,14 @@ static int hold(struct sql *db, int64_t job, const char *dataset, const char *po
     return rc;
 }
 
+/* For lists by metadata. */
+static int index_metadata(struct sql *db, const struct job_row *job, struct err *err)
+{
+    static const char insert[] = "INSERT INTO job_metadata (job, name, value) "
+                                 "SELECT ?1, key, value FROM json_each(?2, '$.metadata')";
+    return sql_run(db, insert, SQL_ARGS(sql_text(job->id), sql_text(job->spec)), err);
+}
+
 static int insert_inside(struct sql *db, const struct job_row *row,
                          const struct idempotency_row *answer, int64_t now_ms, struct err *err)
 {
@@ -147,6 +155,9 @@ static int insert_inside(struct sql *db, const struct job_row *row,
     }
     if (rc == 0) {
         rc = hold(db, key, row->centers_dataset, "#/centers/dataset", err);
+    }
+    if (rc == 0) {
+        rc = index_metadata(db, row, err);
     }
     if (rc == 0) {
         rc = idempotency__insert(db, answer, err);
@@ -185,31 +196,87 @@ int jobs_get(struct store *s, const char *id, struct job_row *ret, struct err *e
     return 0;
 }
 
-/* One text for each set of filters, so that each is answered along its own index. */
-#define LIST_START "SELECT " JOB_COLUMNS " FROM jobs WHERE id < ?1 "
+/*
+ * A text for each kind of filter, so that each is answered along an index of its own, newest first:
+ * by status the newest of every status wanted, by metadata the jobs that have the first pair. In
+ * all of them ?3 is the model and ?4 the statuses as ",queued,running,", each NULL for any; ?5
+ * holds all pairs as an object of JSON, ?6 and ?7 the first.
+ */
+/* clang-format off */
+#define OF_STATUS(name)                                                                            \
+    "SELECT id FROM (SELECT id FROM jobs WHERE "                                                   \
+    "status = iif(instr(?4, '," name ",'), '" name "', NULL) AND id < ?1 "                         \
+    "ORDER BY id DESC LIMIT ?2) "
+#define STATUSES "AND (?4 IS NULL OR instr(?4, ',' || status || ',')) "
 #define LIST_END "ORDER BY id DESC LIMIT ?2"
-static const char list_all[] = LIST_START LIST_END;
-static const char list_status[] = LIST_START "AND status = ?3 " LIST_END;
-static const char list_model[] = LIST_START "AND model = ?3 " LIST_END;
-static const char list_both[] = LIST_START "AND status = ?3 AND model = ?4 " LIST_END;
+static const char list_all[] = "SELECT " JOB_COLUMNS " FROM jobs WHERE id < ?1 " LIST_END;
+static const char list_model[] =
+    "SELECT " JOB_COLUMNS " FROM jobs WHERE id < ?1 AND model = ?3 " STATUSES LIST_END;
+static const char list_status[] =
+    "SELECT " JOB_COLUMNS " FROM jobs WHERE id IN ("
+    OF_STATUS("queued") "UNION ALL "
+    OF_STATUS("running") "UNION ALL "
+    OF_STATUS("paused") "UNION ALL "
+    OF_STATUS("cancelling") "UNION ALL "
+    OF_STATUS("succeeded") "UNION ALL "
+    OF_STATUS("failed") "UNION ALL "
+    OF_STATUS("cancelled") ") " LIST_END;
+static const char list_metadata[] =
+    "SELECT " JOB_COLUMNS " FROM job_metadata AS first CROSS JOIN jobs ON jobs.id = first.job "
+    "WHERE first.name = ?6 AND first.value = ?7 AND first.job < ?1 "
+    "AND (?3 IS NULL OR model = ?3) " STATUSES
+    "AND NOT EXISTS (SELECT 1 FROM json_each(?5) AS wanted WHERE NOT EXISTS "
+    "(SELECT 1 FROM job_metadata AS m WHERE m.job = first.job AND m.name = wanted.key "
+    "AND m.value = wanted.value)) ORDER BY first.job DESC LIMIT ?2";
+/* clang-format on */
 
-static int start_list(struct sql *db, struct jobs_filter filter, struct store_page page,
-                      struct sql_stmt **ret, struct err *err)
+static void print_statuses(unsigned statuses, struct buf *to)
 {
-    const bool by_status = filter.status >= 0;
-    const bool by_model = filter.model != NULL;
-    struct sql_value args[4] = {sql_text(list__before(page)), sql_int(page.limit + 1)};
-    int count = 2;
-    if (by_status) {
-        args[count++] = sql_text(job_status_name((enum job_status)filter.status));
+    for (int i = 0; statuses != 0 && i < JOB_STATUS_COUNT_; i++) {
+        if ((statuses >> i & 1) != 0) {
+            buf_printf(to, "%s%s,", to->len == 0 ? "," : "", job_status_name((enum job_status)i));
+        }
     }
-    if (by_model) {
-        args[count++] = sql_text(filter.model);
+}
+
+static void print_pairs(const struct jobs_filter *filter, struct buf *to)
+{
+    for (int i = 0; i < filter->metadata; i++) {
+        buf_char(to, i == 0 ? '{' : ',');
+        buf_json_string(to, filter->names[i]);
+        buf_char(to, ':');
+        buf_json_string(to, filter->values[i]);
     }
-    const char *text = by_status  ? by_model ? list_both : list_status
-                       : by_model ? list_model
-                                  : list_all;
-    return sql_start(db, text, args, count, ret, err);
+    if (filter->metadata > 0) {
+        buf_char(to, '}');
+    }
+}
+
+static int start_list(struct sql *db, const struct jobs_filter *filter, struct store_page page,
+                      struct buf *text, struct sql_stmt **ret, struct err *err)
+{
+    const bool pairs = filter->metadata > 0, statuses = filter->statuses != 0;
+    print_statuses(filter->statuses, &text[0]);
+    print_pairs(filter, &text[1]);
+    if (text[0].failed || text[1].failed) {
+        return err_no_memory(err);
+    }
+    const struct sql_value args[] = {
+        sql_text(list__before(page)),
+        sql_int(page.limit + 1),
+        sql_text(filter->model),
+        sql_text(statuses ? text[0].data : NULL),
+        sql_text(pairs ? text[1].data : NULL),
+        sql_text(pairs ? filter->names[0] : NULL),
+        sql_text(pairs ? filter->values[0] : NULL),
+    };
+    const bool by_model = filter->model != NULL;
+    const char *query = pairs      ? list_metadata
+                        : by_model ? list_model
+                        : statuses ? list_status
+                                   : list_all;
+    const int count = pairs ? 7 : by_model || statuses ? 4 : 2;
+    return sql_start(db, query, args, count, ret, err);
 }
 
 int jobs_list(struct store *s, struct jobs_filter filter, struct store_page page,
@@ -219,16 +286,19 @@ int jobs_list(struct store *s, struct jobs_filter filter, struct store_page page
     if (rc < 0) {
         return rc;
     }
-    cleanup_sql struct sql_stmt *st = NULL;
-    rc = start_list(s->db, filter, page, &st, err);
-    if (rc < 0) {
-        return rc;
-    }
-    void *rows;
-    rc = list__read(st, &job_kind, page.limit, &rows, ret_count, ret_more, err);
+    struct buf text[2] = {BUF_INIT, BUF_INIT};
+    struct sql_stmt *st = NULL;
+    rc = start_list(s->db, &filter, page, text, &st, err);
     if (rc == 0) {
-        *ret = rows;
+        void *rows;
+        rc = list__read(st, &job_kind, page.limit, &rows, ret_count, ret_more, err);
+        if (rc == 0) {
+            *ret = rows;
+        }
     }
+    sql_done(st);
+    buf_deinit(&text[0]);
+    buf_deinit(&text[1]);
     return rc;
 }
 

@@ -69,9 +69,12 @@ int jobs_insert(struct store *s, const struct job_row *row, const struct idempot
                 int64_t now_ms, struct err *err);
 int jobs_get(struct store *s, const char *id, struct job_row *ret, struct err *err);
 
+#define JOBS_METADATA_MAX 16 /* pairs that a job may have, and a filter ask for */
 struct jobs_filter {
     const char *model; /* NULL: any */
-    int status;        /* enum job_status, or -1: any */
+    unsigned statuses; /* the sum of 1u << status of those wanted; 0: any */
+    int metadata;      /* pairs of names (each once) and values that a job must have, all of them */
+    const char *names[JOBS_METADATA_MAX], *values[JOBS_METADATA_MAX];
 };
 int jobs_list(struct store *s, struct jobs_filter filter, struct store_page page,
               struct job_row **ret, int64_t *ret_count, bool *ret_more, struct err *err);

@@ -119,6 +119,19 @@ static const char version_3[] =
     ") STRICT;"
     "CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_ms);";
 
+/* A copy of what the specifications hold, to find jobs by. By id, which is what lists go along. */
+static const char version_4[] =
+    "CREATE TABLE job_metadata ("
+    "    job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,"
+    "    name TEXT NOT NULL,"
+    "    value TEXT NOT NULL,"
+    "    PRIMARY KEY (job, name)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX job_metadata_by_value ON job_metadata (name, value, job);"
+    "INSERT INTO job_metadata (job, name, value)"
+    "    SELECT jobs.id, pair.key, pair.value"
+    "    FROM jobs, json_each(iif(json_valid(spec), spec, '{}'), '$.metadata') AS pair;";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -193,7 +206,7 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
     return 0;
 }
 
-static const char *const texts[] = {version_1, version_2, version_3};
+static const char *const texts[] = {version_1, version_2, version_3, version_4};
 
 const struct migrations migrations = {
     .texts = texts,

@@ -89,12 +89,29 @@ static void test_not_found(void **state)
     assert_false(found.known);
 }
 
+static void test_takes(void **state)
+{
+    (void)state;
+    static const char query[] = "limit status+ metadata.* a";
+    assert_int_equal(route_takes(query, "limit"), ROUTE_TAKES_ONE);
+    assert_int_equal(route_takes(query, "a"), ROUTE_TAKES_ONE);
+    assert_int_equal(route_takes(query, "status"), ROUTE_TAKES_MANY);
+    assert_int_equal(route_takes(query, "metadata.x"), ROUTE_TAKES_ONE);
+    assert_int_equal(route_takes(query, "metadata.a b"), ROUTE_TAKES_ONE);
+    static const char *const others[] = {"",  "limi",     "limits",    "status+",       "statu",
+                                         "b", "metadata", "metadata.", "limit status+", "*"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        assert_int_equal(route_takes(query, others[i]), ROUTE_TAKES_NONE);
+    }
+    assert_int_equal(route_takes(NULL, "limit"), ROUTE_TAKES_NONE);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_literals),  cmocka_unit_test(test_params),
         cmocka_unit_test(test_suffix),    cmocka_unit_test(test_find),
-        cmocka_unit_test(test_not_found),
+        cmocka_unit_test(test_not_found), cmocka_unit_test(test_takes),
     };
     if (argc > 1) {
         cmocka_set_test_filter(argv[1]);

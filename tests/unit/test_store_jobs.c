@@ -125,7 +125,7 @@ static void test_list_and_filters(void **state)
 {
     struct fixture *f = *state;
     add_dataset(f, "ds_1");
-    const struct jobs_filter all = {NULL, -1};
+    const struct jobs_filter all = {.model = NULL};
     check_list(f, all, 10, "");
     for (int i = 1; i <= 9; i++) {
         char id[ID_SIZE];
@@ -139,11 +139,14 @@ static void test_list_and_filters(void **state)
     const int64_t limits[] = {1, 2, 3, 4, 9, 100};
     for (int i = 0; i < 6; i++) {
         check_list(f, all, limits[i], "9 8 7 6 5 4 3 2 1 ");
-        check_list(f, (struct jobs_filter){"a", -1}, limits[i], "8 7 5 4 2 1 ");
-        check_list(f, (struct jobs_filter){NULL, JOB_QUEUED}, limits[i], "9 8 7 6 5 2 ");
-        check_list(f, (struct jobs_filter){"a", JOB_CANCELLED}, limits[i], "4 ");
-        check_list(f, (struct jobs_filter){"b", JOB_QUEUED}, limits[i], "9 6 ");
-        check_list(f, (struct jobs_filter){"c", -1}, limits[i], "");
+        check_list(f, (struct jobs_filter){.model = "a"}, limits[i], "8 7 5 4 2 1 ");
+        check_list(f, (struct jobs_filter){.statuses = 1u << JOB_QUEUED}, limits[i],
+                   "9 8 7 6 5 2 ");
+        check_list(f, (struct jobs_filter){.model = "a", .statuses = 1u << JOB_CANCELLED},
+                   limits[i], "4 ");
+        check_list(f, (struct jobs_filter){.model = "b", .statuses = 1u << JOB_QUEUED}, limits[i],
+                   "9 6 ");
+        check_list(f, (struct jobs_filter){.model = "c"}, limits[i], "");
     }
     struct job_row *rows;
     int64_t count;

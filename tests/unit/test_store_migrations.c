@@ -77,11 +77,11 @@ static void test_jobs_of_version_1(void **state)
     struct sql *db;
     OK(sql_open(f->path, &db, &f->err));
     OK(migrations_run(db, &old, &f->err));
-    OK(sql_script(
-        db,
-        "INSERT INTO jobs (id, status, model, dataset, spec, priority, max_attempts, "
-        "created_ms, queued_ms) VALUES ('job_1', 'queued', 'm', 'ds_1', '{}', 0, 3, 5, 5)",
-        &f->err));
+    OK(sql_script(db,
+                  "INSERT INTO jobs (id, status, model, dataset, spec, priority, max_attempts, "
+                  "created_ms, queued_ms) VALUES ('job_1', 'queued', 'm', 'ds_1', "
+                  "'{\"metadata\":{\"team\":\"a\"}}', 0, 3, 5, 5)",
+                  &f->err));
     sql_close(db);
 
     fixture_open(f);
@@ -91,6 +91,9 @@ static void test_jobs_of_version_1(void **state)
     assert_string_equal(row.centers_dataset, "");
     assert_int_equal(row.created_ms, 5);
     job_row_deinit(&row);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM job_metadata "
+                                  "WHERE name = 'team' AND value = 'a' AND job = 'job_1'"),
+                     1);
     OK(sql_open(f->path, &db, &f->err));
     assert_int_equal(version_of(f, db), migrations.count);
     sql_close(db);
