@@ -126,3 +126,20 @@ int core_solve(struct backend *be, const struct mat *L, const struct mat *W, con
     }
     return r == 0 ? o->copy(be, W, Z, err) : r;
 }
+
+int core_solve_both(struct backend *be, const struct mat *L, const struct mat *A,
+                    const struct mat *W, const struct mat *R, const struct mat *Z, struct err *err)
+{
+    const struct backend_ops *o = be->ops;
+    int r = o->copy(be, R, W, err);
+    if (r == 0) {
+        r = o->trsm(be, false, false, L, W, err);
+    }
+    if (r == 0) {
+        r = core_solve(be, A, W, W, W, err);
+    }
+    if (r == 0) {
+        r = o->trsm(be, false, true, L, W, err);
+    }
+    return r == 0 ? o->copy(be, W, Z, err) : r;
+}

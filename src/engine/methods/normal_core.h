@@ -30,3 +30,7 @@ int core_add(const struct problem *p, double a, const struct mat *H, struct err 
 /* Z <- L^-T L^-1 R by way of W (float64, of R's shape). */
 int core_solve(struct backend *be, const struct mat *L, const struct mat *W, const struct mat *R,
                const struct mat *Z, struct err *err);
+
+/* Z <- L^-T A^-T A^-1 L^-1 R, likewise. */
+int core_solve_both(struct backend *be, const struct mat *L, const struct mat *A,
+                    const struct mat *W, const struct mat *R, const struct mat *Z, struct err *err);

@@ -136,18 +136,7 @@ static int precond_build(struct precond *m, double *ret_fraction, struct err *er
 static int precond_apply(struct precond *m, const struct mat *R, const struct mat *Z,
                          struct err *err)
 {
-    const struct backend_ops *o = m->p.be->ops;
-    int r = o->copy(m->p.be, R, &m->W, err);
-    if (r == 0) {
-        r = o->trsm(m->p.be, false, false, &m->L, &m->W, err);
-    }
-    if (r == 0) {
-        r = core_solve(m->p.be, &m->A, &m->W, &m->W, &m->W, err);
-    }
-    if (r == 0) {
-        r = o->trsm(m->p.be, false, true, &m->L, &m->W, err);
-    }
-    return r == 0 ? o->copy(m->p.be, &m->W, Z, err) : r;
+    return core_solve_both(m->p.be, &m->L, &m->A, &m->W, R, Z, err);
 }
 
 static int64_t precond_rank(const struct precond *m)

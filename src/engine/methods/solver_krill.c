@@ -6,26 +6,28 @@
  *
  * With a random Phi of d rows, a column a training row, each with z signs +-1/sqrt(z),
  *
- *     S = Phi K_nm,   c = Phi Y,   P = S'S + ridge K_mm + jitter I = L L',   B_0 = P^-1 S'c.
+ *     K_mm = L L',   S = Phi K_nm L^-T,   A A' = S'S + ridge I,
+ *     P = L A A' L',   B_0 = L^-T A^-T A^-1 S' Phi Y.
  *
- * K_nm' K_nm ~ S'S to a factor of (1 + sqrt(m/d))^2 / (1 - sqrt(m/d))^2 at most, whatever ridge is,
- * so that an iteration leaves sqrt(m/d) of the error: this is what falkon, which looks at the
- * centers alone, does not have. The paper has d = 2 m; half as many iterations pay for 4 m. B_0,
- * the solution of the sketched problem, is what the iterations begin with unless the problem brings
- * coefficients of its own.
+ * K_nm' K_nm ~ L S'S L' to a factor of (1 + sqrt(m/d))^2 / (1 - sqrt(m/d))^2 at most, whatever
+ * ridge is, so that an iteration leaves sqrt(m/d) of the error: this is what falkon, which looks at
+ * the centers alone, does not have. B_0, the solution of the sketched problem, is what the
+ * iterations begin with unless the problem brings coefficients of its own.
  *
- * Where S would take much more than 2 m^2 numbers it is made in parts, a pass over the rows each:
- * Phi's rows are cut, and with them the signs of a column.
+ * The paper factorises (Phi K_nm)' Phi K_nm + ridge K_mm, with d = 2 m. That is the same P, but its
+ * smallest eigenvalues are lost in rounding, and with them the convergence: hundreds of iterations
+ * where lambda is tiny or the features have outliers. In the variables of falkon nothing is below
+ * ridge. And more rows are cheaper than iterations.
  *
  * Phi's column of row i depends on the seed and i alone: band k of the z bands that its rows are
  * cut into holds one sign, in a row drawn uniformly. (The paper draws the z rows of a column from
- * all d.) So no two of a column's signs meet.
+ * all d.) So no two of a column's signs meet. Where S would take much more than m^2 numbers it is
+ * made in parts, a pass over the rows each: Phi's bands are dealt out.
  *
- * S, P and L are float64 in every precision; jitter is JITTER eps tr(P), and where that does not
- * make P positive definite the sketch is made again for a hundred times as much.
+ * S, L and A are float64 in every precision.
  *
- * Cost: n m kernel values a part, and n m z additions; d m^2 / 2 + m^3 / 6 multiplications.
- * Memory: 3 m^2 numbers and SPARE_BYTES while S'S is formed, m^2 afterwards.
+ * Cost: n m kernel values a part, and n m z additions; d m^2 + m^3 / 3 multiplications. Memory:
+ * 3 m^2 numbers and SPARE_BYTES while S'S is formed, 2 m^2 afterwards.
  */
 #include <float.h>
 #include <math.h>
@@ -39,8 +41,6 @@
 #include "engine/products.h"
 #include "engine/rowset.h"
 
-#define JITTER 1.0
-#define JITTER_TRIES 4
 #define SKETCH_STEP_VALUES                                                                         \
     1e8                       /* kernel values of a step, about a third of a second of one core    \
                                */
@@ -49,7 +49,7 @@
 #define PHI_COLUMNS (INT64_C(1) << 14) /* at a time */
 #define SPARE_BYTES (INT64_C(128) << 20)
 
-enum stage { STAGE_SKETCH, STAGE_SQUARE, STAGE_CORE, STAGE_FACTOR };
+enum stage { STAGE_CORE, STAGE_SKETCH, STAGE_SQUARE, STAGE_FACTOR };
 
 struct precond {
     struct problem p;
@@ -59,13 +59,12 @@ struct precond {
     int parts, part;   /* of S; the one at hand */
     int64_t tile, row; /* the next row of the next tile, or the next row of S */
     int64_t done;      /* training rows */
-    double jitter;     /* eps */
-    int tries;
     int64_t *index;    /* [PHI_COLUMNS nonzeros]: of Phi's columns at hand, from S's first row on */
     signed char *sign; /* likewise */
     double *c;         /* [d, t]; the part's rows are in use */
-    struct mat S, H;   /* rows of the part x m, m x m */
-    struct mat B, W;   /* m x t: S'c and then the start; float64 */
+    struct mat L, A;   /* m x m */
+    struct mat S;      /* rows of the part x m */
+    struct mat B, W;   /* m x t: S' Phi Y and then the start; float64 */
 };
 
 static void precond_teardown(struct precond *m)
@@ -74,8 +73,9 @@ static void precond_teardown(struct precond *m)
         return;
     }
     const struct backend_ops *o = m->p.be->ops;
+    o->mat_free(m->p.be, &m->L);
+    o->mat_free(m->p.be, &m->A);
     o->mat_free(m->p.be, &m->S);
-    o->mat_free(m->p.be, &m->H);
     o->mat_free(m->p.be, &m->B);
     o->mat_free(m->p.be, &m->W);
     mem_free(m->index);
@@ -96,7 +96,7 @@ static int allocate(struct precond *m, struct err *err)
         return err_no_memory(err);
     }
     const int64_t rows = m->d / m->parts + m->nonzeros;
-    int r = memory_check_matrix(m->p.be, size, rows + size, DTYPE_F64, "solver `krill`", err);
+    int r = memory_check_matrix(m->p.be, size, rows + 2 * size, DTYPE_F64, "solver `krill`", err);
     if (r == 0) {
         r = o->mat_new(m->p.be, DTYPE_F64, size, t, &m->B, err);
     }
@@ -106,7 +106,7 @@ static int allocate(struct precond *m, struct err *err)
 /* The fewest parts that are small enough, but no more than a column has signs. */
 static int count_parts(int64_t d, int64_t size, int nonzeros)
 {
-    const int64_t row = size * (int64_t)sizeof(double), rows = 2 * size + SPARE_BYTES / row;
+    const int64_t row = size * (int64_t)sizeof(double), rows = size + SPARE_BYTES / row;
     const int64_t parts = (d + rows - 1) / rows;
     return (int)(parts < nonzeros ? parts : nonzeros);
 }
@@ -123,7 +123,6 @@ static int precond_setup(const struct problem *p, const struct param_set *params
     m->d = (int64_t)ceil(param_real(params, "oversampling") * (double)p->restricted->m);
     m->nonzeros = (int)(nonzeros < m->d ? nonzeros : m->d);
     m->parts = count_parts(m->d, p->restricted->m, m->nonzeros);
-    m->jitter = JITTER * DBL_EPSILON;
     const int r = allocate(m, err);
     if (r < 0) {
         precond_teardown(m);
@@ -249,90 +248,84 @@ static int sketched_right_hand_side(struct precond *m, struct err *err)
 }
 
 /* The next part, or what follows the last one. */
-static void end_part(struct precond *m)
+static int end_part(struct precond *m, struct err *err)
 {
+    const int r = sketched_right_hand_side(m, err);
     m->p.be->ops->mat_free(m->p.be, &m->S);
     for (int64_t i = 0; i < m->d * m->p.t; i++) {
         m->c[i] = 0.0;
     }
     m->tile = m->row = m->done = 0;
     m->part++;
-    m->stage = m->part < m->parts ? STAGE_SKETCH : STAGE_CORE;
+    m->stage = m->part < m->parts ? STAGE_SKETCH : STAGE_FACTOR;
+    return r;
 }
 
-/* H <- H + S'S for some rows of S. */
+/* S <- S L^-T and A <- A + S'S, for some rows of S. */
 static int square(struct precond *m, struct err *err)
 {
     const struct backend_ops *o = m->p.be->ops;
     const int64_t size = m->p.restricted->m, left = m->S.rows - m->row;
-    const double fit = SQUARE_STEP_WORK / ((double)size * (double)size);
-    const int64_t rows = fit < SQUARE_ROWS_MIN ? SQUARE_ROWS_MIN
-                         : fit < (double)left  ? (int64_t)fit
-                                               : left;
-    const struct mat S = mat_rows(m->S, m->row, rows < left ? rows : left);
+    const int64_t fit = (int64_t)(SQUARE_STEP_WORK / ((double)size * (double)size));
+    const int64_t wish = fit < SQUARE_ROWS_MIN ? SQUARE_ROWS_MIN : fit;
+    const struct mat S = mat_rows(m->S, m->row, wish < left ? wish : left);
     int r = 0;
-    if (m->H.data == NULL) {
-        r = o->mat_new(m->p.be, DTYPE_F64, size, size, &m->H, err);
+    if (m->A.data == NULL) {
+        r = o->mat_new(m->p.be, DTYPE_F64, size, size, &m->A, err);
     }
     if (r == 0) {
-        r = o->syrk(m->p.be, true, 1.0, &S, m->part + m->row > 0 ? 1.0 : 0.0, &m->H, err);
+        r = o->trsm(m->p.be, true, true, &m->L, &S, err);
+    }
+    if (r == 0) {
+        r = o->syrk(m->p.be, true, 1.0, &S, m->part + m->row > 0 ? 1.0 : 0.0, &m->A, err);
     }
     m->row += S.rows;
-    if (r < 0 || m->row < m->S.rows) {
-        return r;
-    }
-    r = sketched_right_hand_side(m, err);
-    end_part(m);
-    return r;
+    return r == 0 && m->row == m->S.rows ? end_part(m, err) : r;
 }
 
-static int add_core(struct precond *m, struct err *err)
-{
-    m->stage = STAGE_FACTOR;
-    return core_add(&m->p, m->p.ridge, &m->H, err);
-}
-
-/* The sketch again, with more jitter. */
-static void begin_again(struct precond *m)
-{
-    m->stage = STAGE_SKETCH;
-    m->part = 0;
-    m->jitter *= 100.0;
-    m->tries++;
-}
-
-/* B <- P^-1 S'c. 1: complete. */
+/* A A' = S'S + ridge I, B <- the start. 1: complete. */
 static int factor(struct precond *m, struct err *err)
 {
-    int r = core_factor_sum(m->p.be, &m->H, m->jitter, err);
-    if (r == -ERR_NOT_POSITIVE_DEFINITE && m->tries + 1 < JITTER_TRIES) {
-        begin_again(m);
-        return 0;
+    const struct backend_ops *o = m->p.be->ops;
+    int r = o->add_diag(m->p.be, m->p.ridge, &m->A, err);
+    if (r == 0) {
+        r = core_factor_sum(m->p.be, &m->A, DBL_EPSILON, err);
     }
-    r = r == 0 ? core_solve(m->p.be, &m->H, &m->W, &m->B, &m->B, err) : r;
+    if (r == 0) {
+        r = core_solve(m->p.be, &m->A, &m->W, &m->B, &m->B, err);
+    }
+    if (r == 0) {
+        r = o->trsm(m->p.be, false, true, &m->L, &m->B, err);
+    }
     return r < 0 ? r : 1;
+}
+
+static int core(struct precond *m, struct err *err)
+{
+    m->stage = STAGE_SKETCH;
+    return core_factor(&m->p, &m->L, err);
 }
 
 static int precond_build(struct precond *m, double *ret_fraction, struct err *err)
 {
     static int (*const stages[])(struct precond * m, struct err * err) = {
+        [STAGE_CORE] = core,
         [STAGE_SKETCH] = sketch,
         [STAGE_SQUARE] = square,
-        [STAGE_CORE] = add_core,
         [STAGE_FACTOR] = factor,
     };
     const int r = stages[m->stage](m, err);
     const double squared =
-        m->stage == STAGE_SQUARE ? 0.4 * (double)m->row / (double)m->S.rows : 0.0;
-    const double part = 0.6 * (double)m->done / (double)m->p.n + squared;
-    *ret_fraction = r > 0 ? 1.0 : 0.9 * ((double)m->part + part) / (double)m->parts;
+        m->stage == STAGE_SQUARE ? 0.6 * (double)m->row / (double)m->S.rows : 0.0;
+    const double part = 0.4 * (double)m->done / (double)m->p.n + squared;
+    *ret_fraction = r > 0 ? 1.0 : 0.05 + 0.9 * ((double)m->part + part) / (double)m->parts;
     return r;
 }
 
 static int precond_apply(struct precond *m, const struct mat *R, const struct mat *Z,
                          struct err *err)
 {
-    return core_solve(m->p.be, &m->H, &m->W, R, Z, err);
+    return core_solve_both(m->p.be, &m->L, &m->A, &m->W, R, Z, err);
 }
 
 static int precond_start(struct precond *m, const struct mat *B, struct err *err)
