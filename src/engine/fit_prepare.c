@@ -136,7 +136,9 @@ int fit__keep_kernel(struct fit *f, struct points *X, struct err *err)
     return r;
 }
 
-/* The solver multiplies with the exact points from now on: what is kept of the others goes. */
+/* The solver multiplies with the exact points from now on: what is kept of the others goes. A pause
+ * or a cancel that is asked for meanwhile is the driver's to hear, before the next step: this is in
+ * the middle of one, or of taking a checkpoint up. */
 int fit__widened(void *context, struct err *err)
 {
     struct fit *f = context;
@@ -146,7 +148,8 @@ int fit__widened(void *context, struct err *err)
                       ? f->be->ops->points_cache(f->be, f->X, 0, KERNEL_STORE_EXACT, &bytes, err)
                       : 0;
     f->result.kernel_cache_bytes = 0;
-    return r == 0 ? fit__keep_kernel(f, f->exact, err) : r;
+    const int kept = r == 0 ? fit__keep_kernel(f, f->exact, err) : r;
+    return kept == -ERR_CANCELLED ? 0 : kept;
 }
 
 static int no_earlier_model(const struct fit *f, struct err *err)

@@ -171,6 +171,8 @@ def test_kill_in_a_factorisation(daemons, factor):
     spec = factor_spec(daemon.api, factor)
     whole = daemon.api.train("whole", **spec)
     job = daemon.api.create("parts", **spec)
+    # Reports are a quarter of a second apart: the first checkpoint may come before one of them.
+    daemon.api.wait(job["id"], lambda j: (j["progress"] or {}).get("phase") == "factorizing")
     wait_checkpoint(daemon, job)
     pid = daemon.api.worker_pid("train", "busy")
     os.kill(pid, signal.SIGSTOP)

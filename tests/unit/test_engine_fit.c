@@ -589,6 +589,117 @@ static void test_time_budget(void **state)
     fixture_dataset_free(ds);
 }
 
+/* ---- pauses ---- */
+
+/* A job that is asked to pause at its pause_at-th question, and from then on. */
+struct rest {
+    double now;
+    int64_t pause_at, asked, discarded;
+    struct buf kept; /* the last checkpoint's file */
+};
+
+static double rest_now(void *context)
+{
+    return ((struct rest *)context)->now += 1e-3;
+}
+
+static bool rest_paused(void *context)
+{
+    struct rest *s = context;
+    return s->asked++ >= s->pause_at;
+}
+
+static void rest_message(void *context, const char *level, const char *text)
+{
+    (void)level;
+    ((struct rest *)context)->discarded += strstr(text, "discarded") != NULL;
+}
+
+static int rest_sink(void *context, const void *data, size_t size, struct err *err)
+{
+    struct buf *to = context;
+    buf_add(to, data, size);
+    return to->failed ? err_no_memory(err) : 0;
+}
+
+static int rest_checkpoint(void *context, const struct state *s, struct err *err)
+{
+    struct rest *story = context;
+    buf_deinit(&story->kept);
+    story->kept = (struct buf)BUF_INIT;
+    return state_write(s, rest_sink, &story->kept, err);
+}
+
+/* One attempt, from the last one's checkpoint where there is one. */
+static struct model *attempt(const struct dataset *ds, const char *fields, struct rest *story,
+                             struct fit_result *ret)
+{
+    struct backend *be = fixture_backend();
+    struct job_spec *spec = fixture_spec_read(fields);
+    struct state *resume = NULL;
+    struct buf image = story->kept;
+    if (image.len > 0) {
+        assert_int_equal(state_read(image.data, image.len, &resume, NULL), 0);
+    }
+    story->kept = (struct buf)BUF_INIT;
+    story->asked = 0;
+    const struct solve_control control = {.context = story,
+                                          .now = rest_now,
+                                          .message = rest_message,
+                                          .paused = rest_paused,
+                                          .checkpoint = rest_checkpoint,
+                                          .checkpoint_every_s = INFINITY,
+                                          .resume = resume};
+    struct model *m = NULL;
+    const struct fit_input in = {.train = ds};
+    assert_int_equal(fit_run(be, spec, &in, &control, &m, ret, NULL), 0);
+    assert_int_equal(be->bytes, 0);
+    if (m == NULL) {
+        assert_int_equal(ret->outcome.reason, REASON_PAUSED);
+    }
+    if (story->kept.len == 0) { /* nothing newer: what was kept stays */
+        story->kept = image;
+    } else {
+        buf_deinit(&image);
+    }
+    state_free(resume);
+    job_spec_free(spec);
+    backend_close(be);
+    return m;
+}
+
+/* A job that is asked to pause is paused, whatever it is doing: kernel values are being kept, at
+ * first float32 ones and then, where the iteration goes over to them or begins with them again
+ * after a pause, float64 ones. What it had is not lost, and it ends with the bits it would have. */
+static void test_pause_anywhere(void **state)
+{
+    (void)state;
+    static const char fields[] = "'solver':'pcg','kernel':'gaussian','regularization':1e-11,"
+                                 "'kernel_cache_bytes':10000000";
+    struct dataset *ds = smooth(150, 12);
+    struct fit_result result;
+    struct rest whole = {.pause_at = INT64_MAX};
+    struct model *expected = attempt(ds, fields, &whole, &result);
+    assert_int_equal(result.precision, PRECISION_FLOAT64); /* it went over */
+    assert_true(result.kernel_cache_bytes > 0);
+    bool paused = true;
+    for (int64_t k = 0; paused; k++) {
+        struct rest story = {.pause_at = k};
+        struct model *m = attempt(ds, fields, &story, &result);
+        paused = m == NULL;
+        for (story.pause_at = k % 6; m == NULL; story.pause_at = INT64_MAX) {
+            m = attempt(ds, fields, &story, &result);
+        }
+        assert_int_equal(story.discarded, 0);
+        assert_memory_equal(m->coef, expected->coef, (size_t)(m->m * m->t) * sizeof(double));
+        model_free(m);
+        buf_deinit(&story.kept);
+    }
+    model_free(expected);
+    buf_deinit(&whole.kept);
+    fixture_dataset_free(ds);
+}
+
 TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
           cmocka_unit_test(test_precision_left_open), cmocka_unit_test(test_metrics_are_the_models),
           cmocka_unit_test(test_many_classes), cmocka_unit_test(test_two_classes_have_auc),
@@ -597,5 +708,5 @@ TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
           cmocka_unit_test(test_targets_of_any_size), cmocka_unit_test(test_one_row),
           cmocka_unit_test(test_a_class_without_rows), cmocka_unit_test(test_not_positive_definite),
           cmocka_unit_test(test_bad_combinations), cmocka_unit_test(test_cancel_anywhere),
-          cmocka_unit_test(test_no_memory_anywhere), cmocka_unit_test(test_time_budget),
-          cmocka_unit_test(test_far_from_the_origin_in_float32))
+          cmocka_unit_test(test_pause_anywhere), cmocka_unit_test(test_no_memory_anywhere),
+          cmocka_unit_test(test_time_budget), cmocka_unit_test(test_far_from_the_origin_in_float32))
