@@ -10,7 +10,7 @@
 #include "engine/bandwidth.h"
 #include "engine/memory.h"
 
-enum { SAMPLE_MAX = 1500, ROWS_MIN = 20, KEPT_FEATURES = 64, CHOLESKY_ROWS_MAX = 24000 };
+enum { SAMPLE_MAX = 1500, ROWS_MIN = 20, KEPT_FEATURES = 18 };
 static const double regularization_min = 1e-8;
 
 /* The sample: rows 0 .. fit-1 are fitted, the other `held` are held out. */
@@ -177,22 +177,20 @@ int choose_kernel(const struct choose_data *data, enum kernel_id *ret, struct er
 }
 
 /* The most rows for which a factorisation is the cheaper way. */
-static double cholesky_rows(int64_t d, bool narrow)
+static double cholesky_rows(int64_t d, bool narrow, enum precision precision)
 {
-    const double value = (double)(d < KEPT_FEATURES ? d : KEPT_FEATURES) / 2.0 + 9.0;
-    if (narrow) {
-        return 12.0 * (50.0 * value + 110.0);
-    }
-    return fmin(6.0 * (400.0 * value + 110.0), CHOLESKY_ROWS_MAX);
+    const double features = (double)(d < KEPT_FEATURES ? d : KEPT_FEATURES);
+    const double value = (features + 18.0) / (precision == PRECISION_FLOAT64 ? 2.0 : 4.0);
+    return narrow ? 12.0 * (30.0 * value + 110.0) : 6.0 * (200.0 * value + 110.0);
 }
 
 const char *choose_solver(struct backend *be, int64_t n, int64_t d, double regularization,
-                          enum dtype dtype)
+                          enum precision precision)
 {
-    const bool narrow = dtype == DTYPE_F32 || regularization >= (double)FLT_EPSILON;
+    const bool narrow = precision == PRECISION_FLOAT32 || regularization >= (double)FLT_EPSILON;
     const int64_t bytes = memory_matrix_bytes(n, n, narrow ? DTYPE_F32 : DTYPE_F64);
     const bool fits = bytes <= memory_available_on(be) / 4;
-    return fits && (double)n <= cholesky_rows(d, narrow) ? "cholesky" : "pcg";
+    return fits && (double)n <= cholesky_rows(d, narrow, precision) ? "cholesky" : "pcg";
 }
 
 const char *choose_restricted_solver(int64_t m, int64_t d)

@@ -11,17 +11,27 @@
  * multiply-adds are at most those of pcg with rpcholesky, both for each entry of the matrix:
  *
  *     cholesky   n/6, or n/12 with a float32 factor: float32 vectors, or regularization >= 2^-23
- *     pcg        50 (d + 18)/2 + 110 with such a regularization, 400 (d + 18)/2 + 110 below
+ *     pcg        30 v + 110 with such a regularization, 200 v + 110 below
  *
- * with d at most 64, since kernel values that cost more are kept; and at most 24,000 rows in the
- * last case. 50 and 400 are the iterations to 1e-6 that gaussian kernels take with the default rank
- * 10 sqrt(n), for regularizations of 1e-6 and 1e-8; 110 is the preconditioner. Processor seconds of
- * one thread, d = 18, float64, to a relative residual of 1e-6:
+ * v = (d + 18)/4 is a product's share in mixed precision and in float32, twice that in float64,
+ * with d at most 18, since kernel values that cost more are kept. 110 is the preconditioner. 30 and
+ * 200 are iterations to 1e-6 with the default rank 10 sqrt(n), between those of the data below.
+ * Processor seconds of one thread and iterations, to a relative residual of 1e-6, on a machine with
+ * other work; normal points and three real sets, gaussian kernel, bandwidth by the median rule:
  *
- *     n                             8,000   12,000   16,000
- *     1e-6   cholesky (float32)       2.7      7.6     18.8
- *            pcg                      4.1      7.9     12.5
- *     1e-8   pcg                             60.5
+ *                            1e-6                           1e-8
+ *         d       n   cholesky         pcg, mixed    cholesky       pcg, mixed
+ *         3   4,000       0.79         0.25    2         0.82       0.30     3
+ *         3   8,000       2.63         0.71    2         4.62       0.68     4
+ *        18   2,000       0.20         0.26   45         0.20       0.44   288
+ *        18   4,000       0.75         0.60   34         0.86       3.40   343
+ *        18   8,000       2.83         2.03   30         4.55      10.2    309
+ *        18  12,000       8.00         3.33   28                   18.2    287
+ *        64   4,000       0.94         1.04   56         0.90       1.55   120
+ *        64   8,000       3.04         2.43   56         4.89       5.30   191
+ *     bike    6,000                    0.74   13                    2.48   106
+ *     hflights                         0.58    6                    1.02    33
+ *     diamonds                         0.57    4                    0.88    18
  */
 #pragma once
 
@@ -54,6 +64,6 @@ const char *choose_restricted_solver(int64_t m, int64_t d);
  */
 enum precision choose_precision(const char *solver, enum kernel_id kernel);
 
-/* "cholesky" or "pcg", for n points of d features with vectors of `dtype`. */
+/* "cholesky" or "pcg", for n points of d features; `precision` is the one that pcg would have. */
 const char *choose_solver(struct backend *be, int64_t n, int64_t d, double regularization,
-                          enum dtype dtype);
+                          enum precision precision);

@@ -184,9 +184,13 @@ static int choose_preconditioner(struct fit *f, struct err *err)
 
 static const char *name_solver(const struct fit *f)
 {
-    return f->restricted
-               ? choose_restricted_solver(f->centers.chosen.m, f->data.d)
-               : choose_solver(f->be, f->data.n, f->data.d, f->result.regularization, f->vectors);
+    if (f->restricted) {
+        return choose_restricted_solver(f->centers.chosen.m, f->data.d);
+    }
+    const enum precision precision = f->spec->precision == PRECISION_AUTO
+                                         ? choose_precision("pcg", f->kernel.id)
+                                         : f->spec->precision;
+    return choose_solver(f->be, f->data.n, f->data.d, f->result.regularization, precision);
 }
 
 static void choose_arithmetic(struct fit *f, const char *solver)
