@@ -233,6 +233,61 @@ static void test_tiny_ridge(void **state)
     fixture_deinit(&f);
 }
 
+/* Whatever the precision, a ridge beyond it ends with a reason, and CONVERGED is said of what has
+ * converged alone. */
+static void test_tiny_ridge_everywhere(void **state)
+{
+    struct method methods[METHODS_MAX];
+    const int count = list_methods(methods);
+    for (size_t k = 0; k < 3 * (size_t)count; k++) {
+        const struct method *m = &methods[k / 3];
+        const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                          .points = precisions[k % 3].points,
+                                          .vectors = precisions[k % 3].vectors,
+                                          .n = 60,
+                                          .d = 3,
+                                          .t = 2,
+                                          .lambda = 1e-12,
+                                          .copies = 10};
+        struct fixture f;
+        fixture_init(&f, *state, &spec);
+        double *M = fixture_matrix(&f);
+        struct world w = world_calm();
+        struct solve_limits limits = patient;
+        limits.tolerance = 1e-4;
+        limits.max_iterations = 60;
+        const struct solve_outcome out =
+            fixture_solve(&f, m->solver, m->precond, &limits, &w, NULL, NULL);
+        double *A = device_get(*state, &f.A);
+        assert_true(out.model == reason_gives_model(out.reason));
+        if (out.reason == REASON_CONVERGED) {
+            assert_true(host_residual(&f, M, A) <= 1.02 * limits.tolerance);
+        }
+        mem_free(A);
+        mem_free(M);
+        fixture_deinit(&f);
+    }
+}
+
+/* One target a class, as in `letter`. */
+static void test_26_classes(void **state)
+{
+    struct method methods[METHODS_MAX];
+    const int count = list_methods(methods);
+    for (size_t k = 0; k < 3 * (size_t)count; k++) {
+        const struct precision_case *p = &precisions[k % 3];
+        const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                          .points = p->points,
+                                          .vectors = p->vectors,
+                                          .n = 120,
+                                          .d = 3,
+                                          .t = 26,
+                                          .lambda = 1e-3,
+                                          .seed = 9};
+        one_method(*state, &methods[k / 3], &spec, p->tolerance, 1.02 * p->tolerance);
+    }
+}
+
 static void test_duplicate_rows_with_ridge(void **state)
 {
     const struct fixture_spec spec = {.kernel = KERNEL_LAPLACIAN,
@@ -246,17 +301,18 @@ static void test_duplicate_rows_with_ridge(void **state)
     each_method(*state, &spec, 1e-9, 1e-9 * 1.01);
 }
 
-static void test_duplicate_rows_without_ridge(void **state)
+/* No factor, and what to do; float64 is advice where kernel values are not. */
+static void refuse_duplicate_rows(struct backend *be, enum dtype points)
 {
     struct fixture f;
     const struct fixture_spec spec = {.kernel = KERNEL_LAPLACIAN,
-                                      .points = DTYPE_F64,
+                                      .points = points,
                                       .vectors = DTYPE_F64,
                                       .n = 100,
                                       .d = 3,
                                       .t = 1,
                                       .copies = 1};
-    fixture_init(&f, *state, &spec);
+    fixture_init(&f, be, &spec);
     struct world w = world_calm();
     struct err err;
     const struct solve_outcome out = fixture_solve(&f, "cholesky", NULL, &patient, &w, NULL, &err);
@@ -265,12 +321,19 @@ static void test_duplicate_rows_without_ridge(void **state)
     assert_string_equal(err.pointer, "#/regularization");
     assert_contains(err.detail, "training row 100 of 100");
     assert_contains(err.detail, "remove duplicate rows");
-    double *A = device_get(*state, &f.A);
+    assert_true((strstr(err.detail, "use precision float64") != NULL) == (points == DTYPE_F32));
+    double *A = device_get(be, &f.A);
     for (int64_t i = 0; i < f.n; i++) {
         assert_true(A[i] == 0);
     }
     mem_free(A);
     fixture_deinit(&f);
+}
+
+static void test_duplicate_rows_without_ridge(void **state)
+{
+    refuse_duplicate_rows(*state, DTYPE_F64);
+    refuse_duplicate_rows(*state, DTYPE_F32);
 }
 
 static void test_indefinite_kernel(void **state)
@@ -515,7 +578,8 @@ static void test_registries_are_the_catalog(void **state)
 
 TEST_MAIN(on_device(test_every_method_kernel_and_precision), on_device(test_one_row),
           on_device(test_zero_target_from_a_start), on_device(test_more_rows_than_blocks),
-          on_device(test_tiny_ridge), on_device(test_duplicate_rows_with_ridge),
+          on_device(test_tiny_ridge), on_device(test_tiny_ridge_everywhere),
+          on_device(test_26_classes), on_device(test_duplicate_rows_with_ridge),
           on_device(test_duplicate_rows_without_ridge), on_device(test_indefinite_kernel),
           on_device(test_zero_column), on_device(test_all_zero), on_device(test_columns_do_not_mix),
           on_device(test_coefficients_at_any_time), on_device(test_same_seed_same_bits),

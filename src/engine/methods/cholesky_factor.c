@@ -40,6 +40,7 @@ int factor_init(const struct problem *p, enum dtype dtype, double ridge, double 
         .X = p->X,
         .n = p->n,
         .block = block,
+        .narrow = dtype == DTYPE_F32 || p->points_dtype == DTYPE_F32,
         .ridge = ridge,
         .min_pivot = min_pivot,
     };
@@ -66,7 +67,7 @@ static int not_positive_definite(const struct factor *f, int64_t row, struct err
         "factorisation broke down at training row %" PRId64 " of %" PRId64
         ". Raise `regularization`, remove duplicate rows, %sor choose a positive definite "
         "kernel.",
-        row + 1, f->n, f->L.dtype == DTYPE_F32 ? "use precision float64, " : "");
+        row + 1, f->n, f->narrow ? "use precision float64, " : "");
 }
 
 /* G = K(I,J) + ridge I - L(I,1:j) L(J,1:j)' into L(I,J). */

@@ -23,6 +23,7 @@ struct factor {
     const struct points *X;
     int64_t n, block;
     int64_t next;     /* columns of L made so far */
+    bool narrow;      /* kernel values or L are float32 */
     double ridge;     /* what the diagonal is given: the problem's own, or more */
     double min_pivot; /* a smaller one ends the factorisation */
     struct mat L;     /* n x n */
