@@ -27,6 +27,8 @@ struct config {
     double idle_timeout_s;        /* 60: of a connection without a request */
     int max_waits;                /* 256: requests that wait for a job to end */
     int max_wait_s;               /* 60: the longest that one of them waits */
+    double keep_events_s;         /* 0: for ever; events of jobs that finished longer ago go */
+    int64_t keep_events;          /* 0: all; of a finished job no more than its newest so many */
     double idempotency_ttl_s;     /* 86400: how long answers under an Idempotency-Key are kept */
     double request_timeout_s;     /* 30, and what the size adds at 64 KiB/s: for receiving one */
     enum log_level log_level;     /* info */

@@ -123,3 +123,90 @@ void events_list_free(struct event_row *rows, int64_t count)
 {
     list__free(&event_kind, rows, count);
 }
+
+/* ---- removing ---- */
+
+struct surplus {
+    int64_t job, from, to; /* events from..to-1 of jobs.key; none where from >= to */
+};
+
+static int read_surplus(struct sql *db, const char *text, int64_t arg, struct surplus *ret,
+                        struct err *err)
+{
+    cleanup_sql struct sql_stmt *st = NULL;
+    const int rc = sql_first(db, text, SQL_ARGS(sql_int(arg)), &st, err);
+    if (rc == 1) {
+        ret->job = sql_col_int(st, 0);
+        ret->from = sql_col_int(st, 1);
+        ret->to = sql_col_int(st, 2);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* Of one job: the one that finished first, else the one with the most events. */
+static int find_surplus(struct sql *db, const struct events_kept *kept, struct surplus *ret,
+                        struct err *err)
+{
+    static const char by_age[] =
+        "SELECT key, first_event, last_event FROM jobs WHERE finished_ms IS NOT NULL "
+        "AND first_event < last_event AND finished_ms < ?1 ORDER BY finished_ms LIMIT 1";
+    static const char by_number[] =
+        "SELECT key, first_event, last_event - ?1 + 1 FROM jobs WHERE finished_ms IS NOT NULL "
+        "AND first_event < last_event AND last_event - first_event >= ?1 "
+        "ORDER BY last_event - first_event DESC LIMIT 1";
+    *ret = (struct surplus){.job = 0};
+    int rc = 0;
+    if (kept->finished_since_ms != INT64_MIN) {
+        rc = read_surplus(db, by_age, kept->finished_since_ms, ret, err);
+    }
+    if (rc == 0 && ret->from >= ret->to && kept->newest > 0) {
+        rc = read_surplus(db, by_number, kept->newest, ret, err);
+    }
+    return rc;
+}
+
+static int remove_surplus(struct sql *db, const struct surplus *s, struct err *err)
+{
+    static const char delete[] = "DELETE FROM events WHERE job = ?1 AND id >= ?2 AND id < ?3";
+    static const char change[] = "UPDATE jobs SET first_event = ?2 WHERE key = ?1";
+    const int rc =
+        sql_run(db, delete, SQL_ARGS(sql_int(s->job), sql_int(s->from), sql_int(s->to)), err);
+    return rc < 0 ? rc : sql_run(db, change, SQL_ARGS(sql_int(s->job), sql_int(s->to)), err);
+}
+
+static int sweep_inside(struct sql *db, const struct events_kept *kept, int64_t limit,
+                        int64_t *ret_count, struct err *err)
+{
+    *ret_count = 0;
+    while (*ret_count < limit) {
+        struct surplus s;
+        int rc = find_surplus(db, kept, &s, err);
+        if (rc < 0 || s.from >= s.to) {
+            return rc;
+        }
+        if (s.to > s.from + limit - *ret_count) {
+            s.to = s.from + limit - *ret_count;
+        }
+        rc = remove_surplus(db, &s, err);
+        if (rc < 0) {
+            return rc;
+        }
+        *ret_count += s.to - s.from;
+    }
+    return 0;
+}
+
+int events_sweep(struct store *s, const struct events_kept *kept, int64_t limit, int64_t *ret_count,
+                 struct err *err)
+{
+    int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    int64_t count = 0;
+    rc = sql_end(s->db, sweep_inside(s->db, kept, limit, &count, err), err);
+    if (rc == 0) {
+        *ret_count = count;
+    }
+    return rc;
+}

@@ -32,4 +32,14 @@ int events_append(struct store *s, const char *job, const struct event_new *even
  * job. */
 int events_list(struct store *s, const char *job, int64_t after, int64_t limit,
                 struct event_row **ret, int64_t *ret_count, struct err *err);
+/* What is kept of the logs of finished jobs; their last event, which tells how they ended, always.
+ */
+struct events_kept {
+    int64_t finished_since_ms; /* all events of jobs that finished since; INT64_MIN: of every job */
+    int64_t newest;            /* of each of those no more than so many; 0: no limit */
+};
+/* Removes at most `limit` of the others; *ret_count: how many, fewer than `limit` when no more are
+ * left. */
+int events_sweep(struct store *s, const struct events_kept *kept, int64_t limit, int64_t *ret_count,
+                 struct err *err);
 void events_list_free(struct event_row *rows, int64_t count);

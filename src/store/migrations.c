@@ -132,6 +132,15 @@ static const char version_4[] =
     "    SELECT jobs.id, pair.key, pair.value"
     "    FROM jobs, json_each(iif(json_valid(spec), spec, '{}'), '$.metadata') AS pair;";
 
+/* Of finished jobs old events may be removed: first_event is the first that is left. The indexes
+ * find the jobs that still have some to remove, by age and by number. */
+static const char version_5[] =
+    "ALTER TABLE jobs ADD COLUMN first_event INTEGER NOT NULL DEFAULT 1 CHECK (first_event >= 1);"
+    "CREATE INDEX jobs_events_by_age ON jobs (finished_ms)"
+    "    WHERE finished_ms IS NOT NULL AND first_event < last_event;"
+    "CREATE INDEX jobs_events_by_number ON jobs (last_event - first_event)"
+    "    WHERE finished_ms IS NOT NULL AND first_event < last_event;";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -206,7 +215,7 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
     return 0;
 }
 
-static const char *const texts[] = {version_1, version_2, version_3, version_4};
+static const char *const texts[] = {version_1, version_2, version_3, version_4, version_5};
 
 const struct migrations migrations = {
     .texts = texts,

@@ -186,3 +186,37 @@ def test_streams_resume_after_a_restart(daemons, big_spec_for):
     daemon.start()
     with sse.listen(daemon.api.session, events_url(daemon.api, job), last_event_id=2) as stream:
         assert sse.dump(stream.events()) == sse.dump(seen[2:])
+
+
+def sweep_daemon(daemons, **options):
+    daemon = daemons(**options)
+    X, y = data.regression(60)
+    return daemon.api, daemon.api.upload_csv(X, y)
+
+
+def wait_swept(api, job, count, timeout=25):
+    end = time.monotonic() + timeout
+    while len(events := api.events(job)) > count:
+        assert time.monotonic() < end, events
+        time.sleep(0.2)
+    return events
+
+
+def test_old_events_are_removed_where_asked_for(daemons):
+    """All but the last, which ends a stream as well; jobs and models stay."""
+    api, dataset = sweep_daemon(daemons, keep_events_s=1)
+    job = api.train("m", dataset)["id"]
+    before = api.events(job)
+    assert [e["id"] for e in before] == list(range(1, len(before) + 1)) and len(before) > 3
+    assert wait_swept(api, job, 1) == before[-1:]
+    with sse.listen(api.session, api.url(f"/v1/jobs/{job}/events")) as stream:
+        assert [e["id"] for e in stream.events()] == [before[-1]["id"]]
+    assert api.job(job)["status"] == "succeeded"
+    api.get("/v1/models/m/versions/1")
+
+
+def test_the_newest_events_are_kept_where_asked_for(daemons):
+    api, dataset = sweep_daemon(daemons, keep_events=2)
+    job = api.train("m", dataset)["id"]
+    last = api.events(job)[-2:]
+    assert wait_swept(api, job, 2) == last

@@ -92,5 +92,83 @@ static void test_list_bounds(void **state)
           "no such job");
 }
 
-TEST_MAIN(STORE_TEST(test_numbers_within_each_job), STORE_TEST(test_refusals),
+/* The ids of the job's events: "3 4 ". */
+static void check_ids(struct fixture *f, const char *job, const char *expected)
+{
+    struct event_row *rows = NULL;
+    int64_t n = 0;
+    char text[256] = "";
+    OK(events_list(f->store, job, 0, EVENTS_LIMIT_MAX, &rows, &n, &f->err));
+    for (int64_t i = 0; i < n; i++) {
+        const size_t used = strlen(text);
+        snprintf(text + used, sizeof(text) - used, "%d ", (int)rows[i].id);
+    }
+    events_list_free(rows, n);
+    assert_string_equal(text, expected);
+}
+
+static int64_t sweep(struct fixture *f, int64_t since_ms, int64_t newest, int64_t limit)
+{
+    const struct events_kept kept = {.finished_since_ms = since_ms, .newest = newest};
+    int64_t count = -1;
+    OK(events_sweep(f->store, &kept, limit, &count, &f->err));
+    return count;
+}
+
+/* Jobs 1 and 2 have finished, at 5000, with 6 and 4 events; job 3 runs, with 5. */
+static void fill_three(struct fixture *f)
+{
+    static const int extra[] = {3, 1, 3};
+    add_dataset(f, "ds_1");
+    for (int i = 0; i < 3; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "job_%d", i + 1);
+        add_job(f, id);
+        claim(f, id);
+        for (int k = 0; k < extra[i]; k++) {
+            append(f, id, "more");
+        }
+        if (i < 2) {
+            OK(finish(f, id, JOB_SUCCEEDED, 0));
+        }
+    }
+}
+
+static void test_sweep_by_age(void **state)
+{
+    struct fixture *f = *state;
+    fill_three(f);
+    assert_int_equal(sweep(f, INT64_MIN, 0, 100), 0);
+    assert_int_equal(sweep(f, 5000, 0, 100), 0);
+    check_ids(f, "job_1", "1 2 3 4 5 6 ");
+    assert_int_equal(sweep(f, 5001, 0, 7), 7); /* 5 of the first, 2 of the second */
+    check_ids(f, "job_1", "6 ");
+    check_ids(f, "job_2", "3 4 ");
+    assert_int_equal(sweep(f, 5001, 0, 7), 1);
+    assert_int_equal(sweep(f, 5001, 0, 7), 0);
+    check_ids(f, "job_2", "4 ");
+    check_ids(f, "job_3", "1 2 3 4 5 ");
+    OK(finish(f, "job_3", JOB_SUCCEEDED, 0)); /* numbers go on */
+    check_ids(f, "job_3", "1 2 3 4 5 6 ");
+}
+
+static void test_sweep_by_number(void **state)
+{
+    struct fixture *f = *state;
+    fill_three(f);
+    assert_int_equal(sweep(f, INT64_MIN, 6, 100), 0);
+    assert_int_equal(sweep(f, INT64_MIN, 4, 1), 1);
+    check_ids(f, "job_1", "2 3 4 5 6 ");
+    assert_int_equal(sweep(f, INT64_MIN, 3, 100), 3);
+    check_ids(f, "job_1", "4 5 6 ");
+    check_ids(f, "job_2", "2 3 4 ");
+    check_ids(f, "job_3", "1 2 3 4 5 ");
+    assert_int_equal(sweep(f, INT64_MIN, 1, 100), 4);
+    assert_int_equal(sweep(f, 9000, 1, 100), 0);
+    check_ids(f, "job_2", "4 ");
+    assert_int_equal(number_of(f, "SELECT count(*) FROM models"), 0);
+}
+
+TEST_MAIN(STORE_TEST(test_sweep_by_age), STORE_TEST(test_sweep_by_number),
+          STORE_TEST(test_numbers_within_each_job), STORE_TEST(test_refusals),
           STORE_TEST(test_list_bounds))
