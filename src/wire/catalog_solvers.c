@@ -575,7 +575,7 @@ const struct method_def catalog_solvers[] = {
         .paper = PROMISE,
         .help = "An iteration is one epoch of mini-batches and on average one pass more for a "
                 "snapshot, n m kernel values each, and m^2 a batch. No memory grows with the "
-                "rows; sketchysaga is usually the faster one where its table fits.",
+                "rows; about as fast as sketchysaga.",
         .params = sketchykatyusha_params,
         .restricted = true,
     },

@@ -160,3 +160,23 @@ def test_paper003_runs_goes_on_and_prints(tmp_path):
     again = subprocess.run([*command, "--table"], capture_output=True, text=True, timeout=100)
     assert again.returncode == 0 and json.loads(out.read_text()) == results
     assert again.stdout.count("\n| bless") == 2 and "| 300 |" in again.stdout
+
+
+def test_stochastic_is_held_to_the_direct_solution(tmp_path):
+    rng = numpy.random.default_rng(0)
+    X = rng.normal(size=(1000, 3)).astype("f4")
+    numpy.savez(tmp_path / "uci_bike.npz", X=X, y=(numpy.sin(X[:, 0]) + rng.normal(size=1000)).astype("f4"))
+    out = tmp_path / "out.json"
+    command = [sys.executable, str(CLAIMS / "stochastic.py"), "--data", str(tmp_path), "--bench", PROGRAM, "--out",
+               str(out), "--runs", "bike-200", "--regularization", "1e-3"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(out.read_text())
+    assert [r["solver"] for r in results["runs"]] == ["direct", "falkon", "sketchysaga", "sketchykatyusha"]
+    assert str(tmp_path) not in out.read_text()
+    exact = results["runs"][0]["metrics"]["rmse"]
+    for r in results["runs"]:
+        assert r["stop_reason"] == "converged" and r["relative_residual"] <= 1.01e-6
+        assert abs(r["metrics"]["rmse"] - exact) < 1e-3 * exact
+        assert all(0 < at["relative_residual"] < 1 for at in r["residuals"])
+    assert done.stdout.count("| bike-200 |") == 4
