@@ -235,8 +235,8 @@ static const struct param_def eigenpro34_params[] = {
         .max = 1e9,
         .fallback = "\"auto\"",
         .allow_auto = true,
-        .help = "Rows b of a batch, at most n; auto: the critical batch size, at least 64 and at "
-                "most n / 8, within `batch_memory_mib`.",
+        .help = "Rows b of a batch, at most n; auto: the critical batch size, at least 64 or "
+                "260,000 / m and at most n / 8, within `batch_memory_mib`.",
     },
     {
         .key = "learning_rate",

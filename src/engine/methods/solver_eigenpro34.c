@@ -5,7 +5,7 @@
 #include "engine/methods/eigenpro34.h"
 #include "engine/methods/methods.h"
 
-enum { LEAST_BATCH = 64, LEAST_BATCHES = 8 };
+enum { LEAST_BATCH = 64, LEAST_VALUES = 1 << 18, LEAST_BATCHES = 8 };
 
 #define STEP_VALUES 1e6 /* kernel values of a step of batches, about */
 #define WINDOW_BYTES (INT64_C(64) << 20)
@@ -192,7 +192,8 @@ int eigenpro34__begin_epoch(struct solver *s, struct err *err)
 static int64_t usual_batch(const struct solver *s, double critical)
 {
     const int64_t most = max_i64(min_i64(s->p.n / LEAST_BATCHES, s->batch_most), 1);
-    const double wanted = fmax(critical, (double)LEAST_BATCH);
+    const double products = fmax((double)LEAST_BATCH, (double)LEAST_VALUES / (double)s->m);
+    const double wanted = fmax(critical, products);
     return wanted < (double)most ? (int64_t)wanted : most;
 }
 
