@@ -2,6 +2,7 @@
 #include "server/handlers.h"
 #include "server/pool.h"
 #include "server/trainer.h"
+#include "server/view.h"
 
 static struct json *view(const struct slot *s)
 {
@@ -18,6 +19,7 @@ static struct json *view(const struct slot *s)
     json_set_string(j, "device", slot_device(s));
     json_set_string(j, "job", job);
     json_set_int(j, "restarts", slot_restarts(s));
+    view_set_stamp(j, "last_seen_at", slot_heard_ms(s));
     return j;
 }
 

@@ -11,6 +11,10 @@
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS 5000
 #define YOUNG_S 10.0 /* a worker that dies earlier doubles the back-off */
+/* The lease is counted in beats that did not come, looked for once an interval: a daemon that was
+ * held up itself reads what has arrived meanwhile before it counts the next one. */
+#define LEASE_BEATS 5
+#define START_LEASES 10
 #define READ_BYTES (256u << 10)
 #define CHILD_SOCKET 3
 
@@ -22,6 +26,7 @@ struct slot {
     char *device;
     void *user;
     int64_t restarts;
+    int64_t heard_ms; /* wall clock */
     uint64_t backoff_ms;
     double started;
     struct child *child; /* NULL when down */
@@ -36,6 +41,8 @@ struct child {
     struct frame_reader *reader;
     int open_handles;
     bool exited, stream_ended;
+    int silent;       /* beats that are missing */
+    double overdue_s; /* > 0: killed for having been silent for so long */
     int64_t exit_status;
     int exit_signal;
     char buffer[READ_BYTES];
@@ -51,7 +58,7 @@ struct pool {
     int alive; /* children whose memory is not yet freed */
     int open_timers;
     bool stopping;
-    uv_timer_t grace;
+    uv_timer_t beats, grace;
     uint64_t grace_ms;
     int grace_signal;
     void (*stopped)(void *context);
@@ -89,7 +96,10 @@ static void child_kill(struct child *c, int signal)
 
 static void describe_end(const struct child *c, char *ret, size_t size)
 {
-    if (c->exit_signal != 0) {
+    if (c->overdue_s > 0.0) {
+        snprintf(ret, size, "no sign of life for %.3g s, so that it was killed%s", c->overdue_s,
+                 c->exited ? "" : ", which it does not answer");
+    } else if (c->exit_signal != 0) {
         snprintf(ret, size, "signal %d (%s)", c->exit_signal, strsignal(c->exit_signal));
     } else {
         snprintf(ret, size, "exit code %lld", (long long)c->exit_status);
@@ -119,7 +129,7 @@ static void close_child(struct child *c)
 static void finish_child(struct child *c)
 {
     struct slot *s = c->slot;
-    char cause[96];
+    char cause[128];
     describe_end(c, cause, sizeof cause);
     const bool expected = s->pool->stopping;
     log_msg(s->pool->log, expected ? LOG_INFO : LOG_WARNING, "worker.ended", "worker", s->name,
@@ -166,7 +176,7 @@ static void on_frame(struct slot *s, struct frame *f)
         if (s->state == SLOT_STARTING && f->json) {
             on_hello(s, f);
         }
-    } else if (f->type != FRAME_PONG && s->state != SLOT_STARTING) {
+    } else if (f->type != FRAME_PONG && f->type != FRAME_BEAT && s->state != SLOT_STARTING) {
         listener(s)->frame(listener(s)->context, s, f);
     }
 }
@@ -199,6 +209,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct child *c = stream->data;
     if (n > 0) {
+        c->silent = 0;
+        c->slot->heard_ms = clock_wall_ms();
         if (frame_reader_feed(c->reader, buf->base, (size_t)n, NULL) < 0) {
             child_kill(c, SIGKILL);
         } else {
@@ -213,14 +225,55 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     }
 }
 
+/* ---- leases ---- */
+
+static void check_lease(struct slot *s)
+{
+    struct child *c = s->child;
+    const int leases = s->state == SLOT_STARTING ? START_LEASES : 1;
+    const int lease = LEASE_BEATS * leases;
+    c->silent++;
+    if (c->silent <= lease || c->exited) {
+        return;
+    }
+    if (c->overdue_s > 0.0) {
+        if (c->silent > lease + LEASE_BEATS) {
+            finish_child(c); /* Its end, if there is to be one, is nobody's business any more. */
+        }
+    } else {
+        c->overdue_s = leases * s->pool->options.lease_s;
+        log_msg(s->pool->log, LOG_WARNING, "worker.overdue", "worker", s->name, NULL);
+        child_kill(c, SIGKILL);
+    }
+}
+
+static void on_beat_timer(uv_timer_t *timer)
+{
+    struct pool *p = timer->data;
+    for (int i = 0; i < p->size; i++) {
+        if (p->slots[i]->child) {
+            check_lease(p->slots[i]);
+        }
+    }
+}
+
+static void watch_leases(struct pool *p)
+{
+    const double interval_ms = 1e3 * p->options.lease_s / LEASE_BEATS;
+    const uint64_t ms = interval_ms > 1.0 ? (uint64_t)interval_ms : 1;
+    uv_timer_start(&p->beats, on_beat_timer, ms, ms);
+}
+
 /* ---- starting ---- */
 
 static int spawn(struct child *c, const struct pool *p)
 {
-    char threads[16], socket[16];
+    char threads[16], socket[16], beat[32];
     snprintf(threads, sizeof threads, "%d", p->options.threads);
     snprintf(socket, sizeof socket, "%d", CHILD_SOCKET);
-    char *args[] = {p->program, "--socket", socket, "--device", "cpu", "--threads", threads, NULL};
+    snprintf(beat, sizeof beat, "%.3f", p->options.lease_s / LEASE_BEATS);
+    char *args[] = {p->program, "--socket",          socket, "--device", "cpu", "--threads",
+                    threads,    "--beat-interval-s", beat,   NULL};
     uv_stdio_container_t stdio[CHILD_SOCKET + 1] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = 2},
@@ -337,7 +390,9 @@ static struct pool *pool_alloc(void *loop, const struct log *log, const struct p
     p->slots = mem_zarray((size_t)(o->train_workers + o->serve_workers), sizeof *p->slots);
     uv_timer_init(p->loop, &p->grace);
     p->grace.data = p;
-    p->open_timers = 1;
+    uv_timer_init(p->loop, &p->beats);
+    p->beats.data = p;
+    p->open_timers = 2;
     return p;
 }
 
@@ -358,6 +413,7 @@ int pool_new(void *loop, const struct log *log, const struct pool_options *o, st
     for (int i = 0; r == 0 && i < p->size; i++) {
         r = start(p->slots[i], err);
     }
+    watch_leases(p);
     *ret = p; /* also when half-built: the caller stops and frees it */
     return r;
 }
@@ -396,6 +452,7 @@ static void maybe_stopped(struct pool *p)
     }
     if (!uv_is_closing((uv_handle_t *)&p->grace)) {
         uv_close((uv_handle_t *)&p->grace, on_timer_closed);
+        uv_close((uv_handle_t *)&p->beats, on_timer_closed);
         for (int i = 0; i < p->size; i++) {
             uv_close((uv_handle_t *)&p->slots[i]->timer, on_slot_timer_closed);
         }
@@ -574,4 +631,9 @@ void slot_set_busy(struct slot *s, bool busy)
     if (s->state == SLOT_IDLE || s->state == SLOT_BUSY) {
         s->state = busy ? SLOT_BUSY : SLOT_IDLE;
     }
+}
+
+int64_t slot_heard_ms(const struct slot *s)
+{
+    return s->heard_ms;
 }

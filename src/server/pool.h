@@ -6,6 +6,11 @@
  * when the process ends, `lost` is called once with the cause, the slot is `down` until its next
  * start, delayed by a back-off that doubles while workers die young. Busy is what the listener
  * says.
+ *
+ * Workers give signs of life, five of them in every lease; anything else that they send is one,
+ * too. One that is silent for a whole lease, or ten of them before its HELLO, is killed and its end
+ * is handled as any other. One that does not even end by that, for it hangs in the kernel, is left
+ * to itself after a further lease, and its slot gets another process.
  */
 #pragma once
 
@@ -34,7 +39,8 @@ struct slot_listener {
 struct pool_options {
     const char *program; /* path of krrd-worker */
     int train_workers, serve_workers;
-    int threads; /* per worker; 0: what the machine grants */
+    int threads;    /* per worker; 0: what the machine grants */
+    double lease_s; /* > 0 */
     struct slot_listener train, serve;
 };
 
@@ -57,7 +63,8 @@ enum slot_state slot_state(const struct slot *s);
 const char *slot_device(const struct slot *s); /* from HELLO: "cpu"; NULL before */
 int slot_pid(const struct slot *s);            /* 0 when down */
 int64_t slot_restarts(const struct slot *s);
-void *slot_user(const struct slot *s); /* the listener's own mark, NULL at first */
+int64_t slot_heard_ms(const struct slot *s); /* when its process was last heard of; 0: never */
+void *slot_user(const struct slot *s);       /* the listener's own mark, NULL at first */
 void slot_set_user(struct slot *s, void *user);
 void slot_set_busy(struct slot *s, bool busy);
 

@@ -71,6 +71,7 @@ static int open_pool(struct app *app, struct err *err)
         .train_workers = app->config.train_workers,
         .serve_workers = app->config.serve_workers,
         .threads = app->config.worker_threads,
+        .lease_s = app->config.worker_lease_s,
         .train = trainer_listener(app->trainer),
         .serve = serving_listener(app->serving),
     };

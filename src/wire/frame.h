@@ -23,6 +23,7 @@
  *   LOADED      {"model"} or {"model","error"}
  *   PREDICTION  {"rows","outputs","scores"} and float64 values, or {"error"}; request echoed
  *   PONG        request echoed
+ *   BEAT        the worker lives: between HELLO and its end, at an interval that the daemon names
  */
 #pragma once
 
@@ -57,6 +58,7 @@ enum frame_type {
     FRAME_LOADED,
     FRAME_PREDICTION,
     FRAME_PONG,
+    FRAME_BEAT,
     FRAME_TYPE_COUNT_
 };
 

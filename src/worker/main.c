@@ -19,13 +19,14 @@ struct settings {
     const char *device;
     struct job_files files;
     int socket, threads;
+    double beat_interval_s;
 };
 
 static const char usage[] =
     "krrd-worker --job FILE [--model FILE] [--start FILE] [--device cpu] [--threads N]\n"
     "    Runs one training order without a daemon; events are JSON lines on stdout.\n"
-    "krrd-worker --socket FD [--device cpu] [--threads N]\n"
-    "    Serves the daemon that started it.\n";
+    "krrd-worker --socket FD [--device cpu] [--threads N] [--beat-interval-s S]\n"
+    "    Serves the daemon that started it, and gives it a sign of life every S seconds.\n";
 
 /* A decimal integer within 0..max, the whole text. */
 static int read_count(const char *flag, const char *text, int max, int *ret, struct err *err)
@@ -40,13 +41,31 @@ static int read_count(const char *flag, const char *text, int max, int *ret, str
     return 0;
 }
 
+/* Seconds, 0 to a day, the whole text. */
+static int read_seconds(const char *flag, const char *text, double *ret, struct err *err)
+{
+    char *end;
+    const double v = strtod(text, &end);
+    if (end == text || *end != '\0' || !(v >= 0.0 && v <= 86400.0)) {
+        return err_set(err, ERR_INVALID, "%s takes seconds from 0 to 86400, not \"%.40s\".", flag,
+                       text);
+    }
+    *ret = v;
+    return 0;
+}
+
 static int read_settings(int argc, char **argv, struct settings *ret, struct err *err)
 {
     static const struct option options[] = {
-        {"job", required_argument, NULL, 'j'},    {"model", required_argument, NULL, 'm'},
-        {"start", required_argument, NULL, 'b'},  {"socket", required_argument, NULL, 's'},
-        {"device", required_argument, NULL, 'd'}, {"threads", required_argument, NULL, 't'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+        {"job", required_argument, NULL, 'j'},
+        {"model", required_argument, NULL, 'm'},
+        {"start", required_argument, NULL, 'b'},
+        {"socket", required_argument, NULL, 's'},
+        {"device", required_argument, NULL, 'd'},
+        {"threads", required_argument, NULL, 't'},
+        {"beat-interval-s", required_argument, NULL, 'i'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     int r = 0;
     for (int c; r == 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -68,6 +87,9 @@ static int read_settings(int argc, char **argv, struct settings *ret, struct err
             break;
         case 't':
             r = read_count("--threads", optarg, 4096, &ret->threads, err);
+            break;
+        case 'i':
+            r = read_seconds("--beat-interval-s", optarg, &ret->beat_interval_s, err);
             break;
         case 'h':
             fputs(usage, stdout);
@@ -92,7 +114,8 @@ static int run(const struct settings *settings, struct err *err)
     if (settings->files.order) {
         r = job_run(be, &settings->files, err);
     } else {
-        const struct session_options options = {.fd = settings->socket, .be = be};
+        const struct session_options options = {
+            .fd = settings->socket, .be = be, .beat_interval_s = settings->beat_interval_s};
         r = session_run(&options, err);
     }
     backend_close(be);

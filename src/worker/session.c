@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "wire/frame.h"
 #include "worker/loaded.h"
+#include "worker/pulse.h"
 #include "worker/train.h"
 
 struct session {
@@ -15,6 +16,7 @@ struct session {
     struct backend *be;
     struct frame_reader *reader;
     struct loaded *loaded;
+    struct pulse *pulse;     /* all that is sent goes through it */
     char job[ID_SIZE];       /* in training, else "" */
     bool cancel;             /* asked for the present job */
     bool pause;              /* likewise */
@@ -27,7 +29,7 @@ struct session {
 
 static int answer_ping(struct session *s, const struct frame *f, struct err *err)
 {
-    return frame_send(s->fd, FRAME_PONG, f->request, NULL, NULL, 0, err);
+    return pulse_send(s->pulse, FRAME_PONG, f->request, NULL, NULL, 0, err);
 }
 
 static void handle_in_job(struct session *s, const struct frame *f)
@@ -108,7 +110,7 @@ static int job_event(void *context, const char *type, const char *level, const c
     json_set_string(j, "level", level);
     json_set_string(j, "message", message);
     json_set(j, "data", data ? json_copy(data) : json_new_null());
-    return j ? frame_send(s->fd, FRAME_EVENT, 0, j, NULL, 0, err) : err_no_memory(err);
+    return j ? pulse_send(s->pulse, FRAME_EVENT, 0, j, NULL, 0, err) : err_no_memory(err);
 }
 
 /* The model's bytes in pieces of at most FRAME_CHUNK. */
@@ -119,7 +121,7 @@ static int job_model(void *context, const void *data, size_t size, struct err *e
     json_set_string(j, "job", s->job);
     for (size_t at = 0; at < size; at += FRAME_CHUNK) {
         const size_t n = size - at < FRAME_CHUNK ? size - at : FRAME_CHUNK;
-        int r = frame_send(s->fd, FRAME_MODEL, 0, j, (const char *)data + at, n, err);
+        int r = pulse_send(s->pulse, FRAME_MODEL, 0, j, (const char *)data + at, n, err);
         if (r < 0) {
             return r;
         }
@@ -182,7 +184,7 @@ static int handle_train(struct session *s, const struct frame *f, struct err *er
     cleanup_json struct json *done = NULL;
     r = train_run(s->be, order, take_start(s, order), &output, &done, err);
     if (r == 0) {
-        r = frame_send(s->fd, FRAME_DONE, f->request, done, NULL, 0, err);
+        r = pulse_send(s->pulse, FRAME_DONE, f->request, done, NULL, 0, err);
     }
     s->job[0] = s->start_job[0] = '\0';
     buf_deinit(&s->start);
@@ -202,7 +204,7 @@ static int send_model_answer(struct session *s, const struct frame *f, const cha
         json_set_string(e, "code", err_name(failure->code));
         json_set_string(e, "detail", failure->detail);
     }
-    return frame_send(s->fd, FRAME_LOADED, f->request, j, NULL, 0, err);
+    return pulse_send(s->pulse, FRAME_LOADED, f->request, j, NULL, 0, err);
 }
 
 static int handle_load(struct session *s, const struct frame *f, struct err *err)
@@ -243,7 +245,7 @@ static int send_prediction_error(struct session *s, const struct frame *f,
     struct json *e = json_set_object(j, "error");
     json_set_string(e, "code", err_name(failure->code));
     json_set_string(e, "detail", failure->detail);
-    return frame_send(s->fd, FRAME_PREDICTION, f->request, j, NULL, 0, err);
+    return pulse_send(s->pulse, FRAME_PREDICTION, f->request, j, NULL, 0, err);
 }
 
 static int handle_predict(struct session *s, const struct frame *f, struct err *err)
@@ -271,7 +273,7 @@ static int handle_predict(struct session *s, const struct frame *f, struct err *
     json_set_int(j, "rows", rows);
     json_set_int(j, "outputs", outputs);
     json_set_int(j, "scores", scores);
-    return frame_send(s->fd, FRAME_PREDICTION, f->request, j, values, size, err);
+    return pulse_send(s->pulse, FRAME_PREDICTION, f->request, j, values, size, err);
 }
 
 /* ---- the loop ---- */
@@ -311,7 +313,7 @@ static int hello(struct session *s, struct err *err)
     json_set_string(j, "version", KRRD_VERSION);
     json_set_string(j, "device", s->be->ops->name);
     json_set_int(j, "threads", s->be->threads);
-    return frame_send(s->fd, FRAME_HELLO, 0, j, NULL, 0, err);
+    return pulse_send(s->pulse, FRAME_HELLO, 0, j, NULL, 0, err);
 }
 
 static int serve(struct session *s, struct err *err)
@@ -337,7 +339,12 @@ int session_run(const struct session_options *options, struct err *err)
         .reader = frame_reader_new(),
         .loaded = loaded_new(options->be),
     };
-    int r = s.reader && s.loaded ? serve(&s, err) : err_no_memory(err);
+    int r = s.reader && s.loaded ? pulse_start(s.fd, options->beat_interval_s, &s.pulse, err)
+                                 : err_no_memory(err);
+    if (r == 0) {
+        r = serve(&s, err);
+    }
+    pulse_stop(s.pulse);
     buf_deinit(&s.start);
     loaded_free(s.loaded);
     frame_reader_free(s.reader);

@@ -1,8 +1,8 @@
 /*
- * A worker's life under the daemon: frames (wire/frame.h) on one socket, one thread. A training
- * worker runs one order at a time and looks at the socket between two steps of the solver; a
- * serving worker holds models and answers predictions. The end of the stream means that the daemon
- * is gone: the worker ends too.
+ * A worker's life under the daemon: frames (wire/frame.h) on one socket, one thread beside
+ * which another gives signs of life (pulse.h). A training worker runs one order at a time and looks
+ * at the socket between two steps of the solver; a serving worker holds models and answers
+ * predictions. The end of the stream means that the daemon is gone: the worker ends too.
  */
 #pragma once
 
@@ -12,6 +12,7 @@
 struct session_options {
     int fd; /* connected socket, owned by the caller */
     struct backend *be;
+    double beat_interval_s; /* 0: none */
 };
 
 /* Returns 0 after QUIT or the end of the stream. */
