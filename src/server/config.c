@@ -376,6 +376,8 @@ static const struct option_def options[] = {
      "Between two checkpoints of a job, which take at most 2 % of its time."},
     {"cancel-grace-s", OPTION_SECONDS, AT(cancel_grace_s), "5", "S", 0, 86400,
      "How long a worker has to end a cancelled job before it is ended itself, and replaced."},
+    {"retry-delay-s", OPTION_SECONDS, AT(retry_delay_s), "1", "S", 0, 300,
+     "Before a job whose worker was lost starts again; doubles with every attempt, to 300."},
     {"worker-lease-s", OPTION_SECONDS, AT(worker_lease_s), "15", "S", 0.1, 86400,
      "How long a worker may give no sign of life before it is ended and replaced."},
     {"log-level", OPTION_LOG_LEVEL, AT(log_level), "info", "LEVEL", 0, 0,

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -14,7 +15,7 @@
 
 int job_report_init(struct job_report *r, struct app *app, const struct job_row *job)
 {
-    *r = (struct job_report){.app = app, .spec = mem_strdup(job->spec)};
+    *r = (struct job_report){.app = app, .attempt = job->attempt, .spec = mem_strdup(job->spec)};
     memcpy(r->job, job->id, sizeof r->job);
     return r->spec ? 0 : err_no_memory(NULL);
 }
@@ -40,8 +41,9 @@ static void replace_text(struct json *j, const char *key, const char *text)
 }
 
 /* The problem object stored as a job's `error`, with a code of wire/reason.h. JSON text, mem_free;
- * NULL on lack of memory. */
-static char *job_problem(const char *job, const char *code, const char *detail, const char *pointer)
+ * NULL on lack of memory. `cause` may be NULL. */
+static char *job_problem(const char *job, const char *code, const char *detail, const char *pointer,
+                         const struct json *cause)
 {
     const enum reason reason = reason_from_name(code);
     const int status = reason == REASON_FAILED || reason == REASON_WORKER_LOST ? 500 : 422;
@@ -54,6 +56,9 @@ static char *job_problem(const char *job, const char *code, const char *detail, 
     replace_text(j, "type", text);
     replace_text(j, "title", reason_sentence(reason));
     replace_text(j, "code", code);
+    if (cause) {
+        json_set(j, "cause", json_copy(cause));
+    }
     return json_print(j);
 }
 
@@ -132,7 +137,7 @@ static int end(struct job_report *report, const struct job_end *end)
 int job_report_fail(struct job_report *report, const char *reason, const char *detail,
                     const char *pointer)
 {
-    cleanup_mem char *problem = job_problem(report->job, reason, detail, pointer);
+    cleanup_mem char *problem = job_problem(report->job, reason, detail, pointer, NULL);
     const struct job_end failed = {
         .status = JOB_FAILED, .reason = reason, .error = problem, .message = detail};
     return end(report, &failed);
@@ -199,7 +204,7 @@ static int end_without_model(struct job_report *report, const struct json *done)
     cleanup_mem char *problem =
         cancelled ? NULL
                   : job_problem(report->job, reason, detail ? detail : "The job failed.",
-                                json_string(json_get(error, "pointer")));
+                                json_string(json_get(error, "pointer")), NULL);
     const struct job_end ended = {
         .status = cancelled ? JOB_CANCELLED : JOB_FAILED,
         .reason = reason,
@@ -240,13 +245,29 @@ int job_report_put_aside(struct app *app, const char *job)
     return r;
 }
 
-int job_report_lost(struct app *app, const char *job, const char *message)
+/* Anything evenly spread will do. */
+static double random_share(void)
+{
+    uint32_t bits = 0;
+    if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != (ssize_t)sizeof bits) {
+        bits = (uint32_t)(clock_monotonic_s() * 1e9);
+    }
+    return bits / 4294967296.0;
+}
+
+int job_report_lost(struct app *app, const char *job, const char *message, const struct json *cause)
 {
     const char *reason = reason_name(REASON_WORKER_LOST);
-    cleanup_mem char *problem = job_problem(job, reason, message, "");
+    cleanup_mem char *problem = job_problem(job, reason, message, "", cause);
+    const struct job_loss loss = {
+        .message = message,
+        .error = problem,
+        .first_ms = (int64_t)(1e3 * app->config.retry_delay_s),
+        .jitter = random_share(),
+    };
     enum job_status status;
     struct err err;
-    int r = jobs_worker_lost(app->store, job, message, problem, clock_wall_ms(), &status, &err);
+    int r = jobs_worker_lost(app->store, job, &loss, clock_wall_ms(), &status, &err);
     if (r < 0) {
         job_report_complain(app, job, "job.not_recorded", &err);
     } else {

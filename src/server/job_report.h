@@ -17,6 +17,7 @@ struct app;
 struct job_report {
     struct app *app;
     char job[ID_SIZE];
+    int64_t attempt;
     char *spec;         /* JSON text, kept for the model's description; owned */
     int64_t staged;     /* models_stage's handle, 0 before the first byte */
     struct err failure; /* code != OK: the model could not be stored */
@@ -31,8 +32,10 @@ void job_report_model(struct job_report *r, const struct frame *f);
 int job_report_done(struct job_report *r, const struct json *done);
 int job_report_fail(struct job_report *r, const char *reason, const char *detail,
                     const char *pointer);
-/* The worker was lost; queued again, paused, or ended, as jobs_worker_lost decides. */
-int job_report_lost(struct app *app, const char *job, const char *message);
+/* The worker was lost; queued again, paused, or ended, as jobs_worker_lost decides. `cause`, which
+ * may be NULL, joins the job's error. */
+int job_report_lost(struct app *app, const char *job, const char *message,
+                    const struct json *cause);
 /* The worker stopped because it was asked to, or goes down with the daemon: jobs_put_aside. */
 int job_report_put_aside(struct app *app, const char *job);
 

@@ -33,19 +33,21 @@ struct slot {
     uv_timer_t timer;    /* next start */
 };
 
-/* One process with its socket: two uv handles, freed when both are closed and it has exited. */
+/* One process with its socket and its standard error: three uv handles, freed when all are closed.
+ */
 struct child {
-    struct slot *slot; /* NULL once the slot has let go */
+    struct slot *slot;
     uv_process_t process;
-    uv_pipe_t pipe;
+    uv_pipe_t pipe, complaints;
+    struct tail tail; /* of what it complained about */
     struct frame_reader *reader;
     int open_handles;
-    bool exited, stream_ended;
+    bool exited, stream_ended, complaints_ended;
     int silent;       /* beats that are missing */
     double overdue_s; /* > 0: killed for having been silent for so long */
     int64_t exit_status;
     int exit_signal;
-    char buffer[READ_BYTES];
+    char buffer[READ_BYTES]; /* of whichever pipe is being read */
 };
 
 struct pool {
@@ -122,6 +124,7 @@ static void on_handle_closed(uv_handle_t *handle)
 static void close_child(struct child *c)
 {
     uv_close((uv_handle_t *)&c->pipe, on_handle_closed);
+    uv_close((uv_handle_t *)&c->complaints, on_handle_closed);
     uv_close((uv_handle_t *)&c->process, on_handle_closed);
 }
 
@@ -129,15 +132,24 @@ static void close_child(struct child *c)
 static void finish_child(struct child *c)
 {
     struct slot *s = c->slot;
-    char cause[128];
+    char cause[128], name[16];
     describe_end(c, cause, sizeof cause);
+    const char *abbreviation = sigabbrev_np(c->exit_signal);
+    snprintf(name, sizeof name, "SIG%s", abbreviation ? abbreviation : "RT");
+    const struct slot_end end = {
+        .cause = cause,
+        .signal = c->exit_signal != 0 ? name : NULL,
+        .exit_code = c->exited && c->exit_signal == 0 ? (int)c->exit_status : -1,
+        .tail = &c->tail,
+    };
+    tail_end(&c->tail, s->pool->log->fd);
     const bool expected = s->pool->stopping;
     log_msg(s->pool->log, expected ? LOG_INFO : LOG_WARNING, "worker.ended", "worker", s->name,
             "cause", cause, NULL);
     s->child = NULL;
     s->state = SLOT_DOWN;
     close_child(c);
-    listener(s)->lost(listener(s)->context, s, cause);
+    listener(s)->lost(listener(s)->context, s, &end);
     if (!s->pool->stopping) {
         start_later(s);
     }
@@ -145,7 +157,7 @@ static void finish_child(struct child *c)
 
 static void maybe_finish(struct child *c)
 {
-    if (c->exited && c->stream_ended) {
+    if (c->exited && c->stream_ended && c->complaints_ended) {
         finish_child(c);
     }
 }
@@ -225,6 +237,18 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     }
 }
 
+static void on_complaint(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct child *c = stream->data;
+    if (n > 0) {
+        tail_add(&c->tail, buf->base, (size_t)n, c->slot->pool->log->fd);
+    } else if (n < 0) {
+        uv_read_stop(stream);
+        c->complaints_ended = true;
+        maybe_finish(c);
+    }
+}
+
 /* ---- leases ---- */
 
 static void check_lease(struct slot *s)
@@ -276,8 +300,8 @@ static int spawn(struct child *c, const struct pool *p)
                     threads,    "--beat-interval-s", beat,   NULL};
     uv_stdio_container_t stdio[CHILD_SOCKET + 1] = {
         {.flags = UV_IGNORE},
-        {.flags = UV_INHERIT_FD, .data.fd = 2},
-        {.flags = UV_INHERIT_FD, .data.fd = 2},
+        {.flags = UV_IGNORE},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&c->complaints},
         {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE,
          .data.stream = (uv_stream_t *)&c->pipe},
     };
@@ -301,7 +325,6 @@ static struct child *child_new(struct slot *s)
     }
     c->slot = s;
     c->reader = reader;
-    c->pipe.data = c;
     c->process.data = c;
     return c;
 }
@@ -314,18 +337,20 @@ static int start(struct slot *s, struct err *err)
         return err_no_memory(err);
     }
     p->alive++;
-    c->open_handles = 2;
+    c->open_handles = 3;
     uv_pipe_init(p->loop, &c->pipe, 0);
+    uv_pipe_init(p->loop, &c->complaints, 0);
+    c->pipe.data = c->complaints.data = c;
     int r = spawn(c, p);
     if (r != 0) { /* uv_spawn has initialised the process handle in every case. */
         close_child(c);
         return err_set(err, ERR_IO, "The worker program cannot be started: %s.", uv_strerror(r));
     }
-    c->pipe.data = c;
     s->child = c;
     s->state = SLOT_STARTING;
     s->started = clock_monotonic_s();
     uv_read_start((uv_stream_t *)&c->pipe, on_alloc, on_read);
+    uv_read_start((uv_stream_t *)&c->complaints, on_alloc, on_complaint);
     return 0;
 }
 

@@ -20,6 +20,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "server/tail.h"
 #include "wire/frame.h"
 
 enum slot_kind { SLOT_TRAIN, SLOT_SERVE };
@@ -29,11 +30,19 @@ const char *slot_state_name(enum slot_state s);
 
 struct slot; /* opaque */
 
+/* How a worker's process ended. Borrowed. */
+struct slot_end {
+    const char *cause;       /* "signal 9 (Killed)" */
+    const char *signal;      /* "SIGKILL"; NULL: it ended by itself, or has not ended */
+    int exit_code;           /* -1: it ended by a signal, or has not ended */
+    const struct tail *tail; /* of its standard error */
+};
+
 struct slot_listener {
     void *context;
-    void (*ready)(void *context, struct slot *s);                   /* after HELLO */
-    void (*frame)(void *context, struct slot *s, struct frame *f);  /* borrowed; may take members */
-    void (*lost)(void *context, struct slot *s, const char *cause); /* "signal 9 (Killed)" */
+    void (*ready)(void *context, struct slot *s);                  /* after HELLO */
+    void (*frame)(void *context, struct slot *s, struct frame *f); /* borrowed; may take members */
+    void (*lost)(void *context, struct slot *s, const struct slot_end *end);
 };
 
 struct pool_options {

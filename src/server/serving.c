@@ -552,11 +552,11 @@ static bool has_calls(const struct serving *s, int64_t key)
     return false;
 }
 
-static void on_lost(void *context, struct slot *slot, const char *cause)
+static void on_lost(void *context, struct slot *slot, const struct slot_end *end)
 {
     struct serving *s = context;
     struct err err;
-    err_set(&err, ERR_WORKER_LOST, "The serving worker ended unexpectedly: %s.", cause);
+    err_set(&err, ERR_WORKER_LOST, "The serving worker ended unexpectedly: %s.", end->cause);
     recall(s, slot, &err);
     struct entry *next;
     for (struct entry *e = s->entries; e; e = next) {

@@ -29,6 +29,7 @@ struct trainer {
     struct stray *strays;
     bool refused;      /* a claim, since the last retry */
     uv_timer_t *retry; /* runs while there is something to try again */
+    uv_timer_t *due;   /* runs until the next attempt of a job that waits for it */
 };
 
 int trainer_new(struct app *app, struct trainer **ret, struct err *err)
@@ -39,17 +40,21 @@ int trainer_new(struct app *app, struct trainer **ret, struct err *err)
     }
     t->app = app;
     t->retry = mem_zalloc(sizeof *t->retry);
-    if (!t->retry) {
+    t->due = mem_zalloc(sizeof *t->due);
+    if (!t->retry || !t->due) {
+        mem_free(t->retry);
+        mem_free(t->due);
         mem_free(t);
         return err_no_memory(err);
     }
     uv_timer_init(app->loop, t->retry);
-    t->retry->data = t;
+    uv_timer_init(app->loop, t->due);
+    t->retry->data = t->due->data = t;
     *ret = t;
     return 0;
 }
 
-static void on_retry_closed(uv_handle_t *handle)
+static void on_timer_closed(uv_handle_t *handle)
 {
     mem_free(handle);
 }
@@ -57,7 +62,8 @@ static void on_retry_closed(uv_handle_t *handle)
 struct trainer *trainer_free(struct trainer *t)
 {
     if (t) {
-        uv_close((uv_handle_t *)t->retry, on_retry_closed);
+        uv_close((uv_handle_t *)t->retry, on_timer_closed);
+        uv_close((uv_handle_t *)t->due, on_timer_closed);
         while (t->strays) {
             struct stray *next = t->strays->next;
             mem_free(t->strays);
@@ -75,7 +81,7 @@ static bool settle(struct trainer *t, const struct stray *stray)
     if (stray->staged) {
         models_drop_stage(t->app->store, stray->staged, NULL); /* Else swept at the next start. */
     }
-    int r = job_report_lost(t->app, stray->job, "The end of the job could not be recorded.");
+    int r = job_report_lost(t->app, stray->job, "The end of the job could not be recorded.", NULL);
     return r == 0 || r == -ERR_NOT_FOUND || r == -ERR_CONFLICT;
 }
 
@@ -127,7 +133,7 @@ static void on_failed(void *context, struct run *run, const struct err *err)
     struct job_report *report = &run->report;
     const int r =
         err->code == ERR_WORKER_LOST
-            ? job_report_lost(report->app, report->job, err->detail)
+            ? job_report_lost(report->app, report->job, err->detail, NULL)
             : job_report_fail(report, reason_name(REASON_FAILED), err->detail, err->pointer);
     if (r < 0) {
         add_stray(context, report->job, 0);
@@ -154,6 +160,25 @@ static void launch(struct trainer *t, struct slot *slot, const struct job_row *j
     subscribers_notify(t->app->subscribers, job->id);
 }
 
+static void on_due(uv_timer_t *timer)
+{
+    trainer_kick(timer->data);
+}
+
+/* Nothing may start now; perhaps something may later. */
+static void wait_for_attempt(struct trainer *t)
+{
+    const int64_t now = clock_wall_ms();
+    int64_t due = 0;
+    struct err err;
+    if (jobs_next_attempt(t->app->store, now, &due, &err) < 0) {
+        job_report_complain(t->app, "", "queue.not_readable", &err);
+        retry_later(t);
+    } else if (due > 0) {
+        uv_timer_start(t->due, on_due, due > now ? (uint64_t)(due - now) + 1 : 1, 0);
+    }
+}
+
 /* The next queued job to this idle worker: whether there was one. */
 static bool feed(struct trainer *t, struct slot *slot)
 {
@@ -165,6 +190,8 @@ static bool feed(struct trainer *t, struct slot *slot)
         job_report_complain(t->app, "", "queue.not_readable", &err);
         t->refused = true;
         retry_later(t);
+    } else if (r == 0) {
+        wait_for_attempt(t);
     }
     if (r <= 0) {
         return false;
@@ -226,25 +253,38 @@ static void on_ready(void *context, struct slot *s)
     trainer_kick(context);
 }
 
+/* Of the error that the job ends with where no attempt is left. */
+static struct json *cause_of(const struct run *run, const struct slot_end *end)
+{
+    struct json *j = json_new_object();
+    json_set_string(j, "signal", end->signal);
+    json_set(j, "exit_code",
+             end->exit_code >= 0 ? json_new_number(end->exit_code) : json_new_null());
+    json_set_int(j, "attempt", run->report.attempt);
+    tail_lines(end->tail, json_set_array(j, "stderr"));
+    return j;
+}
+
 /* Whoever ends the daemon ends its workers: no attempt of the job's failed by that. */
-static int record_loss(const struct run *run, const char *cause)
+static int record_loss(const struct run *run, const struct slot_end *end)
 {
     struct app *app = run->report.app;
     if (app->draining) {
         return job_report_put_aside(app, run->report.job);
     }
-    char message[160];
+    char message[192];
+    cleanup_json struct json *cause = cause_of(run, end);
     if (run->ended) {
         snprintf(message, sizeof message,
                  "The worker process did not answer the cancel within %.3g s and was ended.",
                  app->config.cancel_grace_s);
     } else {
-        snprintf(message, sizeof message, "The worker process ended unexpectedly: %s.", cause);
+        snprintf(message, sizeof message, "The worker process ended unexpectedly: %s.", end->cause);
     }
-    return job_report_lost(app, run->report.job, message);
+    return job_report_lost(app, run->report.job, message, cause);
 }
 
-static void on_lost(void *context, struct slot *s, const char *cause)
+static void on_lost(void *context, struct slot *s, const struct slot_end *end)
 {
     struct trainer *t = context;
     struct run *run = slot_user(s);
@@ -255,7 +295,7 @@ static void on_lost(void *context, struct slot *s, const char *cause)
         models_drop_stage(t->app->store, run->report.staged, NULL); /* Else swept at start. */
     }
     sweep_checkpoint_part(t->app, run->report.job, run->pid);
-    if (record_loss(run, cause) < 0) {
+    if (record_loss(run, end) < 0) {
         add_stray(t, run->report.job, run->report.staged);
     }
     run_close(run);

@@ -54,6 +54,7 @@ struct json *view_job(const struct job_row *r, int64_t queue_position)
     set_job_times(j, r);
     set_positive(j, "queue_position", queue_position, 0);
     json_set_int(j, "attempt", r->attempt);
+    view_set_stamp(j, "next_attempt_at", r->next_attempt_ms);
     json_set_string(j, "worker", r->worker);
     json_set_string(j, "device", r->device);
     view_set_text(j, "progress", r->progress);

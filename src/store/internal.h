@@ -46,10 +46,15 @@ int idempotency__insert(struct sql *db, const struct idempotency_row *row, struc
 #define JOB_COLUMNS                                                                                \
     "id, status, reason, model, model_version, dataset, test_dataset, spec, progress, result, "    \
     "error, worker, device, priority, attempt, max_attempts, created_ms, queued_ms, started_ms, "  \
-    "finished_ms, centers_dataset"
+    "finished_ms, centers_dataset, next_attempt_ms"
 /* The queue from its head. The planner would take jobs_by_status and sort, if it were let. */
 #define JOBS_QUEUE                                                                                 \
-    "FROM jobs INDEXED BY jobs_queue WHERE status = 'queued' ORDER BY priority DESC, key"
+    "FROM jobs INDEXED BY jobs_queue WHERE status = 'queued' AND " JOBS_DUE                        \
+    " ORDER BY priority DESC, key"
+/* Whether a queued job may start at ?1. A time further off than any wait was set by a clock that
+ * has been put back since. */
+#define JOBS_DUE "(next_attempt_ms IS NULL OR next_attempt_ms NOT BETWEEN ?1 + 1 AND ?1 + 300000)"
+_Static_assert(JOBS_RETRY_MAX_MS == 300000, "JOBS_DUE says the same.");
 int jobs__read(struct sql_stmt *st, void *row, struct err *err); /* columns as above */
 int jobs__read_status(struct sql_stmt *st, int column, enum job_status *ret, struct err *err);
 int jobs__not_found(struct err *err);

@@ -57,9 +57,10 @@ static int64_t next_attempt(const struct present *job)
 static int start(struct sql *db, const struct present *job, const char *worker, const char *device,
                  int64_t now_ms, struct err *err)
 {
-    static const char change[] = "UPDATE jobs SET status = 'running', reason = NULL, progress = "
-                                 "NULL, attempt = ?5, worker = ?2, "
-                                 "device = ?3, started_ms = ?4 WHERE key = ?1";
+    static const char change[] =
+        "UPDATE jobs SET status = 'running', reason = NULL, progress = "
+        "NULL, attempt = ?5, worker = ?2, "
+        "next_attempt_ms = NULL, device = ?3, started_ms = ?4 WHERE key = ?1";
     const int64_t attempt = next_attempt(job);
     const int rc = sql_run(db, change,
                            SQL_ARGS(sql_int(job->key), sql_text(worker), sql_text(device),
@@ -83,7 +84,7 @@ static int claim_inside(struct sql *db, const char *worker, const char *device, 
     static const char next[] = PRESENT JOBS_QUEUE " LIMIT 1";
     static const char select[] = "SELECT " JOB_COLUMNS " FROM jobs WHERE key = ?1";
     struct present job;
-    int rc = read_present(db, next, SQL_NO_ARGS, &job, err);
+    int rc = read_present(db, next, SQL_ARGS(sql_int(now_ms)), &job, err);
     if (rc <= 0) {
         return rc;
     }
@@ -163,7 +164,7 @@ static int enter_final(struct sql *db, const struct present *job, const struct j
 {
     static const char change[] =
         "UPDATE jobs SET status = ?2, reason = ?3, result = ?4, error = ?5, "
-        "model_version = nullif(?6, 0), finished_ms = ?7 WHERE key = ?1";
+        "model_version = nullif(?6, 0), finished_ms = ?7, next_attempt_ms = NULL WHERE key = ?1";
     static const char release[] = "DELETE FROM dataset_holds WHERE job = ?1";
     int rc = sql_run(db, change,
                      SQL_ARGS(sql_int(job->key), sql_text(job_status_name(end->status)),
@@ -240,17 +241,19 @@ int jobs_cancel(struct store *s, const char *id, int64_t now_ms, enum job_status
     return rc;
 }
 
-/* Without a worker again: queued or paused. */
+/* Without a worker again: queued, not to start before next_ms (0: at once), or paused. */
 static int enter_waiting(struct sql *db, const struct present *job, enum job_status to,
-                         enum reason why, const char *message, int64_t now_ms, struct err *err)
+                         enum reason why, const char *message, int64_t next_ms, int64_t now_ms,
+                         struct err *err)
 {
     static const char change[] = "UPDATE jobs SET status = ?2, reason = ?3, "
                                  "progress = iif(?2 = 'paused', progress, NULL), worker = NULL, "
-                                 "device = NULL, queued_ms = ?4, started_ms = NULL WHERE key = ?1";
+                                 "device = NULL, queued_ms = ?4, started_ms = NULL, "
+                                 "next_attempt_ms = nullif(?5, 0) WHERE key = ?1";
     const char *reason = reason_name(why);
     int rc = sql_run(db, change,
                      SQL_ARGS(sql_int(job->key), sql_text(job_status_name(to)), sql_text(reason),
-                              sql_int(now_ms)),
+                              sql_int(now_ms), sql_int(next_ms)),
                      err);
     if (rc == 0) {
         rc = models__drop_staged(db, job->id, err);
@@ -267,7 +270,8 @@ static int enter_waiting(struct sql *db, const struct present *job, enum job_sta
 static int enter_paused(struct sql *db, const struct present *job, int64_t now_ms, struct err *err)
 {
     static const char change[] =
-        "UPDATE jobs SET status = 'paused', reason = coalesce(reason, ?2) WHERE key = ?1";
+        "UPDATE jobs SET status = 'paused', reason = coalesce(reason, ?2), next_attempt_ms = NULL "
+        "WHERE key = ?1";
     const char *paused = reason_name(REASON_PAUSED);
     const int rc = sql_run(db, change, SQL_ARGS(sql_int(job->key), sql_text(paused)), err);
     return rc < 0 ? rc
@@ -363,7 +367,7 @@ static int put_aside_inside(struct sql *db, const char *id, int64_t now_ms,
     const enum reason why = asked ? REASON_PAUSED : REASON_DAEMON_STOPPED;
     const char *message = reason_sentence(why);
     if (*ret_status != JOB_CANCELLED) {
-        return enter_waiting(db, &job, *ret_status, why, message, now_ms, err);
+        return enter_waiting(db, &job, *ret_status, why, message, 0, now_ms, err);
     }
     const struct job_end end = {
         .status = JOB_CANCELLED,
@@ -424,9 +428,18 @@ static enum job_status status_after_loss(const struct present *job)
     return job->reason == REASON_PAUSED ? JOB_PAUSED : JOB_QUEUED;
 }
 
-static int lose_worker(struct sql *db, const struct present *job, const char *message,
-                       const char *error, int64_t now_ms, enum job_status *ret_status,
-                       struct err *err)
+static int64_t next_attempt_ms(const struct present *job, const struct job_loss *loss,
+                               int64_t now_ms)
+{
+    int64_t wait = loss->first_ms < JOBS_RETRY_MAX_MS ? loss->first_ms : JOBS_RETRY_MAX_MS;
+    for (int64_t i = 1; i < job->attempt && wait > 0 && wait < JOBS_RETRY_MAX_MS; i++) {
+        wait = 2 * wait < JOBS_RETRY_MAX_MS ? 2 * wait : JOBS_RETRY_MAX_MS;
+    }
+    return wait > 0 ? now_ms + wait - (int64_t)(0.5 * (double)wait * loss->jitter) : 0;
+}
+
+static int lose_worker(struct sql *db, const struct present *job, const struct job_loss *loss,
+                       int64_t now_ms, enum job_status *ret_status, struct err *err)
 {
     const enum job_status to = status_after_loss(job);
     const int rc = jobs__check_transition(JOB_LOSE_WORKER, job->status, to, err);
@@ -435,35 +448,36 @@ static int lose_worker(struct sql *db, const struct present *job, const char *me
     }
     *ret_status = to;
     if (to == JOB_QUEUED || to == JOB_PAUSED) {
-        return enter_waiting(db, job, to, REASON_WORKER_LOST, message, now_ms, err);
+        const int64_t next = to == JOB_QUEUED ? next_attempt_ms(job, loss, now_ms) : 0;
+        return enter_waiting(db, job, to, REASON_WORKER_LOST, loss->message, next, now_ms, err);
     }
     const bool cancelled = to == JOB_CANCELLED;
     const struct job_end end = {
         .status = to,
         .reason = reason_name(cancelled ? REASON_CANCELLED : REASON_WORKER_LOST),
-        .error = cancelled ? NULL : error,
-        .message = message,
+        .error = cancelled ? NULL : loss->error,
+        .message = loss->message,
     };
     return enter_final(db, job, &end, 0, now_ms, err);
 }
 
-static int lost_inside(struct sql *db, const char *id, const char *message, const char *error,
-                       int64_t now_ms, enum job_status *ret_status, struct err *err)
+static int lost_inside(struct sql *db, const char *id, const struct job_loss *loss, int64_t now_ms,
+                       enum job_status *ret_status, struct err *err)
 {
     struct present job;
     const int rc = find(db, id, &job, err);
-    return rc < 0 ? rc : lose_worker(db, &job, message, error, now_ms, ret_status, err);
+    return rc < 0 ? rc : lose_worker(db, &job, loss, now_ms, ret_status, err);
 }
 
-int jobs_worker_lost(struct store *s, const char *id, const char *message, const char *error,
-                     int64_t now_ms, enum job_status *ret_status, struct err *err)
+int jobs_worker_lost(struct store *s, const char *id, const struct job_loss *loss, int64_t now_ms,
+                     enum job_status *ret_status, struct err *err)
 {
     int rc = sql_begin(s->db, err);
     if (rc < 0) {
         return rc;
     }
     enum job_status status = JOB_QUEUED;
-    rc = sql_end(s->db, lost_inside(s->db, id, message, error, now_ms, &status, err), err);
+    rc = sql_end(s->db, lost_inside(s->db, id, loss, now_ms, &status, err), err);
     if (rc == 0) {
         *ret_status = status;
     }
@@ -480,6 +494,8 @@ static int recover_inside(struct sql *db, int64_t now_ms, int64_t *ret_count, st
         "unexpectedly.\",\"status\":500,\"code\":\"worker_lost\",\"detail\":\"The daemon stopped "
         "while the job ran, and no attempt is "
         "left.\",\"error\":\"The daemon stopped while the job ran, and no attempt is left.\"}";
+    static const struct job_loss loss = {.message = "The daemon stopped while the job ran.",
+                                         .error = error};
     *ret_count = 0;
     for (;;) {
         struct present job;
@@ -488,8 +504,7 @@ static int recover_inside(struct sql *db, int64_t now_ms, int64_t *ret_count, st
             return rc;
         }
         enum job_status status;
-        rc = lose_worker(db, &job, "The daemon stopped while the job ran.", error, now_ms, &status,
-                         err);
+        rc = lose_worker(db, &job, &loss, now_ms, &status, err);
         if (rc < 0) {
             return rc;
         }
@@ -509,4 +524,12 @@ int jobs_recover(struct store *s, int64_t now_ms, int64_t *ret_count, struct err
         *ret_count = count;
     }
     return rc;
+}
+
+int jobs_next_attempt(struct store *s, int64_t now_ms, int64_t *ret_ms, struct err *err)
+{
+    static const char select[] = "SELECT coalesce(min(next_attempt_ms), 0) FROM jobs "
+                                 "WHERE status = 'queued' AND NOT " JOBS_DUE;
+    const int rc = sql_number(s->db, select, SQL_ARGS(sql_int(now_ms)), ret_ms, err);
+    return rc < 0 ? rc : 0;
 }

@@ -66,6 +66,7 @@ int jobs__read(struct sql_stmt *st, void *row, struct err *err)
     r->started_ms = sql_col_int(st, 18);
     r->finished_ms = sql_col_int(st, 19);
     sql_col_fixed(st, 20, r->centers_dataset, sizeof(r->centers_dataset));
+    r->next_attempt_ms = sql_col_int(st, 21);
     return sql_row_check(st, err);
 }
 

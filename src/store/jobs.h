@@ -57,6 +57,7 @@ struct job_row {
     char *device;                                           /* "cpu", or NULL */
     int64_t priority, attempt, max_attempts;                /* attempt counts from 1 once claimed */
     int64_t created_ms, queued_ms, started_ms, finished_ms; /* 0: not yet */
+    int64_t next_attempt_ms; /* not before, of a job that is queued again; else 0 */
 };
 void job_row_deinit(struct job_row *r);
 
@@ -86,9 +87,9 @@ int jobs_queue_position(struct store *s, const char *id, int64_t *ret, struct er
 int jobs_queue_length(struct store *s, int64_t priority, int64_t *ret, struct err *err);
 int jobs_count(struct store *s, enum job_status status, int64_t *ret, struct err *err);
 
-/* The queued job of highest priority, oldest first: becomes running, started now, attempt + 1; a
- * job that was put aside goes on with the same attempt. 1: *ret is it; 0: the queue is empty. A job
- * that is queued again keeps its age. */
+/* The queued job of highest priority, oldest first, that need not wait for its next attempt:
+ * becomes running, started now, attempt + 1; a job that was put aside goes on with the same
+ * attempt. 1: *ret is it; 0: there is none. A job that is queued again keeps its age. */
 int jobs_claim(struct store *s, const char *worker, const char *device, int64_t now_ms,
                struct job_row *ret, struct err *err);
 
@@ -128,11 +129,24 @@ struct job_end {
 int jobs_finish(struct store *s, const char *id, const struct job_end *end, int64_t now_ms,
                 struct err *err);
 
+/* How long a job waits for its next attempt: first_ms after the first one, doubled after each, at
+ * most JOBS_RETRY_MAX_MS; of that the last half as far as `jitter`, 0 to 1, says. */
+#define JOBS_RETRY_MAX_MS 300000
+struct job_loss {
+    const char *message; /* of the status event: the cause, a signal or an exit code */
+    const char *error;   /* JSON text of a problem, or NULL: of a job without an attempt left */
+    int64_t first_ms;    /* 0: no wait */
+    double jitter;
+};
+
 /* The worker was lost: running -> queued while attempts are left (paused where that was asked for),
  * else failed with the error (JSON text of a problem, or NULL); cancelling -> cancelled. The event
- * carries `message` (the cause: signal, exit code). What the job has staged is dropped. */
-int jobs_worker_lost(struct store *s, const char *id, const char *message, const char *error,
-                     int64_t now_ms, enum job_status *ret_status, struct err *err);
+ * carries the message. What the job has staged is dropped. */
+int jobs_worker_lost(struct store *s, const char *id, const struct job_loss *loss, int64_t now_ms,
+                     enum job_status *ret_status, struct err *err);
+
+/* When the first of the queued jobs that wait for their next attempt may start; 0: none waits. */
+int jobs_next_attempt(struct store *s, int64_t now_ms, int64_t *ret_ms, struct err *err);
 
 /* At start, before anything else: as jobs_worker_lost for every running or cancelling job, all of
  * them in one transaction. */

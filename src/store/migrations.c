@@ -141,6 +141,8 @@ static const char version_5[] =
     "CREATE INDEX jobs_events_by_number ON jobs (last_event - first_event)"
     "    WHERE finished_ms IS NOT NULL AND first_event < last_event;";
 
+static const char version_6[] = "ALTER TABLE jobs ADD COLUMN next_attempt_ms INTEGER;";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -215,7 +217,8 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
     return 0;
 }
 
-static const char *const texts[] = {version_1, version_2, version_3, version_4, version_5};
+static const char *const texts[] = {version_1, version_2, version_3,
+                                    version_4, version_5, version_6};
 
 const struct migrations migrations = {
     .texts = texts,

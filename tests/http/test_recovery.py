@@ -1,6 +1,7 @@
 """Nothing that was promised is lost when a process is killed."""
 
 import contextlib
+import datetime
 import os
 import pathlib
 import signal
@@ -29,6 +30,10 @@ def check_gapless(api, job):
 def lost_events(api, job):
     return [e for e in api.events(job["id"])
             if e["type"] == "status" and e["data"].get("reason") == "worker_lost"]
+
+
+def seconds(stamp):
+    return datetime.datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
 
 
 def gone(pid):
@@ -176,12 +181,75 @@ def test_every_attempt_killed(daemons, big_spec_for):
     assert (done["status"], done["reason"], done["attempt"]) == ("failed", "worker_lost", 3)
     assert done["error"]["code"] == "worker_lost"
     assert "signal 9" in done["error"]["detail"]
+    cause = done["error"]["cause"]
+    assert (cause["signal"], cause["exit_code"], cause["attempt"]) == ("SIGKILL", None, 3)
+    assert isinstance(cause["stderr"], list)
     assert statuses(api, job) == ["queued", "running"] * 3 + ["failed"]
     check_gapless(api, job)
     api.get("/v1/models/m", 404)
     # The next job is not harmed.
     X, y = data.regression(40)
     api.train("n", api.upload_npz(X, y))
+
+
+def test_the_next_attempt_waits(daemons, big_spec_for):
+    """Longer each time, across a restart of the daemon; other jobs go first meanwhile."""
+    daemon = daemons(retry_delay_s=4)
+    api = daemon.api
+    spec = big_spec_for(api)
+    job = api.create("m", stop=STOP, priority=1, **spec)
+    assert job["next_attempt_at"] is None
+    api.wait_running(job["id"])
+    os.kill(api.worker_pid("train", "busy"), signal.SIGKILL)
+    waiting = api.wait(job["id"], ("queued",))
+    assert (waiting["reason"], waiting["attempt"]) == ("worker_lost", 1)
+    wait = seconds(waiting["next_attempt_at"]) - seconds(waiting["queued_at"])
+    assert 2 <= wait <= 4
+    other = api.create("n", stop={**STOP, "time_budget_s": 0.1}, **spec)
+    assert api.wait(other["id"])["status"] == "succeeded"
+    assert api.job(job["id"])["status"] == "queued"
+    daemon.kill()
+    daemon.start()
+    api = daemon.api
+    assert api.job(job["id"])["next_attempt_at"] == waiting["next_attempt_at"]
+    done = api.wait(job["id"])
+    assert (done["status"], done["attempt"], done["next_attempt_at"]) == ("succeeded", 2, None)
+    assert seconds(done["started_at"]) >= seconds(waiting["next_attempt_at"])
+
+
+def test_the_cause_is_kept(daemons, big_spec_for, tmp_path):
+    """What a worker says before it dies is in the log at once, and in the error of its job."""
+    program = tmp_path / "complainer"
+    worker = os.environ.get("KRRD_TEST_WORKER") or \
+        pathlib.Path(__file__).resolve().parents[2] / "build/src/worker/krrd-worker"
+    # Complains, then becomes a worker.
+    program.write_text("#!/bin/sh\n"
+                       "for i in 1 2 3; do echo \"complaint $i\" >&2; done\n"
+                       "echo 'not a line' | tr -d '\\n' >&2\n"
+                       f"exec {worker} \"$@\"\n")
+    program.chmod(0o755)
+    daemon = daemons(worker_program=program)
+    api = daemon.api
+    job = api.create("m", max_attempts=1, stop=STOP, **big_spec_for(api))
+    api.wait_running(job["id"])
+    os.kill(api.worker_pid("train", "busy"), signal.SIGABRT)
+    error = api.wait(job["id"])["error"]
+    assert error["code"] == "worker_lost" and "signal 6" in error["detail"]
+    assert error["cause"] == {"signal": "SIGABRT", "exit_code": None, "attempt": 1, "stderr": [
+        "complaint 1", "complaint 2", "complaint 3", "not a line"]}
+    assert "complaint 3\n" in daemon.log() and "not a line" in daemon.log()
+
+
+def test_a_worker_that_ends_by_itself(daemons, tmp_path):
+    """Its exit code and its last lines are logged, each time that it starts anew."""
+    program = tmp_path / "quitter"
+    program.write_text("#!/bin/sh\necho no device here >&2\nexit 7\n")
+    program.chmod(0o755)
+    daemon = daemons(worker_program=program)
+    end = time.monotonic() + 20
+    while daemon.log().count("exit code 7") < 2 or daemon.log().count("no device here\n") < 2:
+        assert time.monotonic() < end, daemon.log()
+        time.sleep(0.05)
 
 
 def test_killed_while_cancelling(daemons, big_spec_for):

@@ -112,7 +112,8 @@ static void test_delete(void **state)
     claim(f, "job_1");
     FAILS(datasets_delete(f->store, "ds_1", &f->err), ERR_CONFLICT, "job_1");
     enum job_status status;
-    OK(jobs_worker_lost(f->store, "job_1", "Lost.", NULL, 1, &status, &f->err));
+    const struct job_loss loss = {.message = "Lost."};
+    OK(jobs_worker_lost(f->store, "job_1", &loss, 1, &status, &f->err));
     FAILS(datasets_delete(f->store, "ds_1", &f->err), ERR_CONFLICT, "job_1");
     claim(f, "job_1");
     OK(finish(f, "job_1", JOB_SUCCEEDED, stage(f, "job_1", 1)));

@@ -23,6 +23,13 @@ static void bring_to(struct fixture *f, enum job_status status, int64_t max_atte
     assert_int_equal(status_of(f, JOB), status);
 }
 
+static int lose(struct fixture *f, const char *message, const char *error, int64_t now_ms,
+                enum job_status *ret_status)
+{
+    const struct job_loss loss = {.message = message, .error = error};
+    return jobs_worker_lost(f->store, JOB, &loss, now_ms, ret_status, &f->err);
+}
+
 enum action {
     CLAIM,
     CANCEL,
@@ -62,7 +69,7 @@ static int act(struct fixture *f, enum action action, int *ret_status)
         break;
     case LOSE_FIRST:
     case LOSE_LAST:
-        rc = jobs_worker_lost(f->store, JOB, "Lost.", "{\"e\":1}", 4000, &status, &f->err);
+        rc = lose(f, "Lost.", "{\"e\":1}", 4000, &status);
         break;
     case PROGRESS:
         return jobs_progress(f->store, JOB, "{\"fraction\":0.5}", "Half.", 4000, NULL, &f->err);
@@ -204,7 +211,7 @@ static void test_a_whole_life(void **state)
     job_row_deinit(&row);
 
     enum job_status status;
-    OK(jobs_worker_lost(f->store, JOB, "Killed by signal 9.", "{}", 4000, &status, &f->err));
+    OK(lose(f, "Killed by signal 9.", "{}", 4000, &status));
     assert_int_equal(status, JOB_QUEUED);
     check_last_event(f, "warning", "Killed by signal 9.",
                      "{\"status\":\"queued\",\"reason\":\"worker_lost\",\"attempt\":1}");
@@ -244,7 +251,7 @@ static void test_attempts_are_spent(void **state)
     for (int attempt = 1; attempt <= 3; attempt++) {
         claim(f, JOB);
         stage(f, JOB, 1);
-        OK(jobs_worker_lost(f->store, JOB, "Exit 1.", "{\"e\":1}", 4000, &status, &f->err));
+        OK(lose(f, "Exit 1.", "{\"e\":1}", 4000, &status));
         assert_int_equal(status, attempt < 3 ? JOB_QUEUED : JOB_FAILED);
         assert_int_equal(number_of(f, "SELECT count(*) FROM models"), 0);
     }
@@ -314,7 +321,7 @@ static void test_pause(void **state)
 
     /* Lost while it was to pause: paused, and the attempt is spent. */
     OK(jobs_pause(f->store, JOB, 7000, &status, &f->err));
-    OK(jobs_worker_lost(f->store, JOB, "Exit 1.", "{}", 7000, &status, &f->err));
+    OK(lose(f, "Exit 1.", "{}", 7000, &status));
     check_waiting(f, JOB_PAUSED, "worker_lost", 1);
     OK(jobs_resume(f->store, JOB, 8000, &f->err));
     OK(jobs_pause(f->store, JOB, 8000, &status, &f->err)); /* and a pause in the queue keeps that */
@@ -322,7 +329,7 @@ static void test_pause(void **state)
     claim(f, JOB);
     assert_int_equal(number_of(f, "SELECT attempt FROM jobs"), 2);
     OK(jobs_pause(f->store, JOB, 9000, &status, &f->err));
-    OK(jobs_worker_lost(f->store, JOB, "Exit 1.", "{}", 9000, &status, &f->err));
+    OK(lose(f, "Exit 1.", "{}", 9000, &status));
     assert_int_equal(status, JOB_FAILED);
 }
 
@@ -444,7 +451,85 @@ static void test_full_disk(void **state)
     mem_free(text);
 }
 
+/* Loses the running job at now_ms, which is to start again `wait` later and not before. */
+static void check_wait(struct fixture *f, int64_t now_ms, double jitter, int64_t wait)
+{
+    const struct job_loss loss = {.message = "Lost.", .first_ms = 1000, .jitter = jitter};
+    enum job_status status;
+    struct job_row row;
+    int64_t next;
+    OK(jobs_worker_lost(f->store, JOB, &loss, now_ms, &status, &f->err));
+    assert_int_equal(status, JOB_QUEUED);
+    OK(jobs_get(f->store, JOB, &row, &f->err));
+    assert_int_equal(row.next_attempt_ms, now_ms + wait);
+    job_row_deinit(&row);
+    OK(jobs_next_attempt(f->store, now_ms, &next, &f->err));
+    assert_int_equal(next, now_ms + wait);
+    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", now_ms + wait - 1, &row, &f->err), 0);
+    OK(jobs_next_attempt(f->store, now_ms + wait, &next, &f->err));
+    assert_int_equal(next, 0);
+    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", now_ms + wait, &row, &f->err), 1);
+    assert_int_equal(row.next_attempt_ms, 0);
+    job_row_deinit(&row);
+}
+
+static void test_attempts_wait_longer_and_longer(void **state)
+{
+    struct fixture *f = *state;
+    add_dataset(f, "ds_1");
+    OK(insert_job(f, JOB, "m", 0, 100));
+    claim(f, JOB);
+    check_wait(f, 10000, 0.0, 1000);
+    check_wait(f, 20000, 0.0, 2000);
+    check_wait(f, 30000, 1.0, 2000); /* of 4000 the last half is left out */
+    check_wait(f, 40000, 0.5, 6000); /* of 8000 */
+    for (int i = 5; i < 100; i++) {
+        check_wait(f, 1000000, 0.0, i < 10 ? 1000 << (i - 1) : JOBS_RETRY_MAX_MS);
+    }
+}
+
+static void test_a_job_that_waits_lets_others_pass(void **state)
+{
+    struct fixture *f = *state;
+    const struct job_loss loss = {.message = "Lost.", .first_ms = 1000};
+    enum job_status status;
+    add_dataset(f, "ds_1");
+    OK(insert_job(f, JOB, "m", 9, 3));
+    OK(insert_job(f, "job_2", "m", 0, 3));
+    claim(f, JOB);
+    OK(jobs_worker_lost(f->store, JOB, &loss, 5000, &status, &f->err));
+    struct job_row row;
+    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 5500, &row, &f->err), 1);
+    assert_string_equal(row.id, "job_2");
+    job_row_deinit(&row);
+    /* Who resumes a job means now. */
+    OK(jobs_pause(f->store, JOB, 5600, &status, &f->err));
+    OK(jobs_resume(f->store, JOB, 5700, &f->err));
+    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 5700, &row, &f->err), 1);
+    job_row_deinit(&row);
+}
+
+/* A clock that is put back holds up nothing for longer than the longest wait. */
+static void test_a_clock_that_is_put_back(void **state)
+{
+    struct fixture *f = *state;
+    const struct job_loss loss = {.message = "Lost.", .first_ms = 1000};
+    enum job_status status;
+    struct job_row row;
+    int64_t next;
+    add_dataset(f, "ds_1");
+    OK(insert_job(f, JOB, "m", 0, 3));
+    claim(f, JOB);
+    OK(jobs_worker_lost(f->store, JOB, &loss, 1000000000, &status, &f->err));
+    OK(jobs_next_attempt(f->store, 5000, &next, &f->err));
+    assert_int_equal(next, 0);
+    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 5000, &row, &f->err), 1);
+    job_row_deinit(&row);
+}
+
 TEST_MAIN(STORE_TEST(test_matrix), STORE_TEST(test_absent_job), STORE_TEST(test_a_whole_life),
           STORE_TEST(test_attempts_are_spent), STORE_TEST(test_recover), STORE_TEST(test_pause),
           STORE_TEST(test_each_unfinished), STORE_TEST(test_claim_without_memory),
-          STORE_TEST(test_full_disk))
+          STORE_TEST(test_full_disk), STORE_TEST(test_attempts_wait_longer_and_longer),
+          STORE_TEST(test_a_job_that_waits_lets_others_pass),
+          STORE_TEST(test_a_clock_that_is_put_back))

@@ -193,7 +193,8 @@ static void test_claim_order_and_position(void **state)
     /* A job that is queued again keeps its age. */
     OK(insert_job(f, "job_6", "m", 0, 3));
     enum job_status status;
-    OK(jobs_worker_lost(f->store, "job_1", "Lost.", NULL, 1, &status, &f->err));
+    const struct job_loss loss = {.message = "Lost."};
+    OK(jobs_worker_lost(f->store, "job_1", &loss, 1, &status, &f->err));
     assert_int_equal(position_of(f, "job_1"), 0);
     assert_int_equal(position_of(f, "job_6"), 1);
     claim(f, "job_1");
@@ -205,7 +206,7 @@ static void test_claim_uses_its_index(void **state)
     struct fixture *f = *state;
     struct sql_stmt *st = NULL;
     static const char explain[] = "EXPLAIN QUERY PLAN SELECT key " JOBS_QUEUE " LIMIT 1";
-    assert_int_equal(sql_first(f->store->db, explain, SQL_NO_ARGS, &st, &f->err), 1);
+    assert_int_equal(sql_first(f->store->db, explain, SQL_ARGS(sql_int(1)), &st, &f->err), 1);
     char *plan = sql_col_text(st, 3);
     assert_contains(plan, "jobs_queue");
     mem_free(plan);
