@@ -25,6 +25,8 @@ struct config {
     double checkpoint_interval_s; /* 30 */
     double cancel_grace_s;        /* 5: until a worker that does not answer a cancel is ended */
     double retry_delay_s;         /* 1: before the second attempt of a job, doubled from then on */
+    int quarantine_after;         /* 3 jobs lost in a row take a worker's slot out of service ... */
+    double quarantine_s;          /* ... for 30, longer each time */
     double worker_lease_s;        /* 15: until a worker without a sign of life is replaced */
     double idle_timeout_s;        /* 60: of a connection without a request */
     int max_waits;                /* 256: requests that wait for a job to end */

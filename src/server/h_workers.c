@@ -19,6 +19,10 @@ static struct json *view(const struct slot *s)
     json_set_string(j, "device", slot_device(s));
     json_set_string(j, "job", job);
     json_set_int(j, "restarts", slot_restarts(s));
+    int64_t until_ms;
+    const char *why = slot_quarantine(s, &until_ms);
+    json_set_string(j, "quarantine_reason", why);
+    view_set_stamp(j, "quarantined_until", until_ms);
     view_set_stamp(j, "last_seen_at", slot_heard_ms(s));
     return j;
 }

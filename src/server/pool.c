@@ -6,6 +6,7 @@
 #include <uv.h>
 
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/mem.h"
 
 #define BACKOFF_FIRST_MS 100
@@ -15,6 +16,7 @@
  * held up itself reads what has arrived meanwhile before it counts the next one. */
 #define LEASE_BEATS 5
 #define START_LEASES 10
+#define QUARANTINE_DOUBLINGS 5
 #define READ_BYTES (256u << 10)
 #define CHILD_SOCKET 3
 
@@ -26,7 +28,12 @@ struct slot {
     char *device;
     void *user;
     int64_t restarts;
-    int64_t heard_ms; /* wall clock */
+    int64_t heard_ms;             /* wall clock */
+    char lost_job[ID_SIZE];       /* the last one */
+    int losses;                   /* of different jobs, none done in between */
+    int quarantines;              /* likewise */
+    char quarantine[160];         /* why */
+    int64_t quarantined_until_ms; /* wall clock; 0: it is not */
     uint64_t backoff_ms;
     double started;
     struct child *child; /* NULL when down */
@@ -44,6 +51,7 @@ struct child {
     int open_handles;
     bool exited, stream_ended, complaints_ended;
     int silent;       /* beats that are missing */
+    char fault[128];  /* what it said of its device, or "" */
     double overdue_s; /* > 0: killed for having been silent for so long */
     int64_t exit_status;
     int exit_signal;
@@ -74,7 +82,8 @@ const char *slot_kind_name(enum slot_kind k)
 
 const char *slot_state_name(enum slot_state s)
 {
-    static const char *const names[] = {"starting", "idle", "busy", "stopping", "down"};
+    static const char *const names[] = {"starting", "idle", "busy",
+                                        "stopping", "down", "quarantined"};
     return names[s];
 }
 
@@ -84,6 +93,7 @@ static const struct slot_listener *listener(const struct slot *s)
 }
 
 static void start_later(struct slot *s);
+static void quarantine(struct slot *s, const char *why);
 static void maybe_stopped(struct pool *p);
 
 /* Never a pid that has been reaped: it may be somebody else's by now. */
@@ -101,6 +111,8 @@ static void describe_end(const struct child *c, char *ret, size_t size)
     if (c->overdue_s > 0.0) {
         snprintf(ret, size, "no sign of life for %.3g s, so that it was killed%s", c->overdue_s,
                  c->exited ? "" : ", which it does not answer");
+    } else if (c->fault[0] != '\0') {
+        snprintf(ret, size, "%s", c->fault);
     } else if (c->exit_signal != 0) {
         snprintf(ret, size, "signal %d (%s)", c->exit_signal, strsignal(c->exit_signal));
     } else {
@@ -128,6 +140,20 @@ static void close_child(struct child *c)
     uv_close((uv_handle_t *)&c->process, on_handle_closed);
 }
 
+/* What becomes of the slot. */
+static void judge(struct slot *s, const struct child *c)
+{
+    char why[160];
+    if (c->fault[0] != '\0') {
+        quarantine(s, c->fault);
+    } else if (s->losses >= s->pool->options.quarantine_after) {
+        snprintf(why, sizeof why, "Its worker was lost with %d jobs in a row.", s->losses);
+        quarantine(s, why);
+    } else {
+        start_later(s);
+    }
+}
+
 /* The process is gone and everything it wrote has been read. */
 static void finish_child(struct child *c)
 {
@@ -148,11 +174,11 @@ static void finish_child(struct child *c)
             "cause", cause, NULL);
     s->child = NULL;
     s->state = SLOT_DOWN;
-    close_child(c);
     listener(s)->lost(listener(s)->context, s, &end);
     if (!s->pool->stopping) {
-        start_later(s);
+        judge(s, c);
     }
+    close_child(c);
 }
 
 static void maybe_finish(struct child *c)
@@ -182,12 +208,22 @@ static void on_hello(struct slot *s, const struct frame *f)
     listener(s)->ready(listener(s)->context, s);
 }
 
+/* Its end follows. */
+static void on_fault(struct child *c, const struct frame *f)
+{
+    const char *detail = f->json ? json_string(json_get(f->json, "detail")) : NULL;
+    snprintf(c->fault, sizeof c->fault, "%s", detail ? detail : "The device broke.");
+    c->slot->state = SLOT_STOPPING;
+}
+
 static void on_frame(struct slot *s, struct frame *f)
 {
     if (f->type == FRAME_HELLO) {
         if (s->state == SLOT_STARTING && f->json) {
             on_hello(s, f);
         }
+    } else if (f->type == FRAME_FAULT) {
+        on_fault(s->child, f);
     } else if (f->type != FRAME_PONG && f->type != FRAME_BEAT && s->state != SLOT_STARTING) {
         listener(s)->frame(listener(s)->context, s, f);
     }
@@ -359,6 +395,7 @@ static void on_start_timer(uv_timer_t *timer)
     struct slot *s = timer->data;
     struct err err;
     s->restarts++;
+    s->quarantined_until_ms = 0;
     if (start(s, &err) < 0) {
         log_msg(s->pool->log, LOG_ERROR, "worker.start_failed", "worker", s->name, "detail",
                 err.detail, NULL);
@@ -372,6 +409,20 @@ static void start_later(struct slot *s)
     const uint64_t delay = young ? s->backoff_ms : BACKOFF_FIRST_MS;
     s->backoff_ms = delay * 2 < BACKOFF_MAX_MS ? delay * 2 : BACKOFF_MAX_MS;
     uv_timer_start(&s->timer, on_start_timer, delay, 0);
+}
+
+static void quarantine(struct slot *s, const char *why)
+{
+    const double factor =
+        1u << (s->quarantines < QUARANTINE_DOUBLINGS ? s->quarantines : QUARANTINE_DOUBLINGS);
+    const double delay_ms = 1e3 * s->pool->options.quarantine_s * factor;
+    s->quarantines++;
+    s->losses = 0;
+    s->state = SLOT_QUARANTINED;
+    s->quarantined_until_ms = clock_wall_ms() + (int64_t)delay_ms;
+    snprintf(s->quarantine, sizeof s->quarantine, "%s", why);
+    log_msg(s->pool->log, LOG_ERROR, "worker.quarantined", "worker", s->name, "detail", why, NULL);
+    uv_timer_start(&s->timer, on_start_timer, (uint64_t)delay_ms, 0);
 }
 
 static struct slot *slot_new(struct pool *p, enum slot_kind kind, int index)
@@ -661,4 +712,24 @@ void slot_set_busy(struct slot *s, bool busy)
 int64_t slot_heard_ms(const struct slot *s)
 {
     return s->heard_ms;
+}
+
+const char *slot_quarantine(const struct slot *s, int64_t *ret_until_ms)
+{
+    *ret_until_ms = s->quarantined_until_ms;
+    return s->quarantined_until_ms != 0 ? s->quarantine : NULL;
+}
+
+void slot_did_job(struct slot *s)
+{
+    s->losses = s->quarantines = 0;
+    s->lost_job[0] = '\0';
+}
+
+void slot_lost_job(struct slot *s, const char *job)
+{
+    if (strcmp(s->lost_job, job) != 0) {
+        snprintf(s->lost_job, sizeof s->lost_job, "%s", job);
+        s->losses++;
+    }
 }

@@ -7,6 +7,10 @@
  * start, delayed by a back-off that doubles while workers die young. Busy is what the listener
  * says.
  *
+ * A slot whose worker told of a broken device, or that has lost `quarantine_after` different jobs
+ * in a row, gets no other process for quarantine_s, doubled for each further quarantine without a
+ * job done in between: whatever is wrong with its device shall not eat the queue.
+ *
  * Workers give signs of life, five of them in every lease; anything else that they send is one,
  * too. One that is silent for a whole lease, or ten of them before its HELLO, is killed and its end
  * is handled as any other. One that does not even end by that, for it hangs in the kernel, is left
@@ -24,7 +28,7 @@
 #include "wire/frame.h"
 
 enum slot_kind { SLOT_TRAIN, SLOT_SERVE };
-enum slot_state { SLOT_STARTING, SLOT_IDLE, SLOT_BUSY, SLOT_STOPPING, SLOT_DOWN };
+enum slot_state { SLOT_STARTING, SLOT_IDLE, SLOT_BUSY, SLOT_STOPPING, SLOT_DOWN, SLOT_QUARANTINED };
 const char *slot_kind_name(enum slot_kind k);
 const char *slot_state_name(enum slot_state s);
 
@@ -50,6 +54,8 @@ struct pool_options {
     int train_workers, serve_workers;
     int threads;    /* per worker; 0: what the machine grants */
     double lease_s; /* > 0 */
+    int quarantine_after;
+    double quarantine_s;
     struct slot_listener train, serve;
 };
 
@@ -73,7 +79,14 @@ const char *slot_device(const struct slot *s); /* from HELLO: "cpu"; NULL before
 int slot_pid(const struct slot *s);            /* 0 when down */
 int64_t slot_restarts(const struct slot *s);
 int64_t slot_heard_ms(const struct slot *s); /* when its process was last heard of; 0: never */
-void *slot_user(const struct slot *s);       /* the listener's own mark, NULL at first */
+/* Why it is in quarantine, and until when; NULL and 0: it is not. */
+const char *slot_quarantine(const struct slot *s, int64_t *ret_until_ms);
+/* What the listener tells of its jobs: one was done; one was lost with the worker, said from within
+ * `lost`. The same one counts once, for the fault may be its own. */
+void slot_did_job(struct slot *s);
+void slot_lost_job(struct slot *s, const char *job);
+
+void *slot_user(const struct slot *s); /* the listener's own mark, NULL at first */
 void slot_set_user(struct slot *s, void *user);
 void slot_set_busy(struct slot *s, bool busy);
 

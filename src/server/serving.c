@@ -498,6 +498,9 @@ static void on_prediction(struct serving *s, const struct frame *f)
         error = f->json;
         err_set(&err, ERR_INTERNAL, "The worker's answer does not fit the request.");
     }
+    if (!error && (*link)->slot) {
+        slot_did_job((*link)->slot);
+    }
     call_end(s, link, error ? NULL : &a, error ? &err : NULL);
 }
 

@@ -216,6 +216,7 @@ void trainer_kick(struct trainer *t)
 
 static void on_done(struct trainer *t, struct run *run, const struct json *done)
 {
+    slot_did_job(run->slot);
     if (job_report_done(&run->report, done) < 0) {
         add_stray(t, run->report.job, run->report.staged);
     }
@@ -295,10 +296,14 @@ static void on_lost(void *context, struct slot *s, const struct slot_end *end)
         models_drop_stage(t->app->store, run->report.staged, NULL); /* Else swept at start. */
     }
     sweep_checkpoint_part(t->app, run->report.job, run->pid);
+    if (!run->ended) {
+        slot_lost_job(s, run->report.job);
+    }
     if (record_loss(run, end) < 0) {
         add_stray(t, run->report.job, run->report.staged);
     }
     run_close(run);
+    trainer_kick(t); /* Another worker may be idle, or the next attempt due after a while. */
 }
 
 struct slot_listener trainer_listener(struct trainer *t)

@@ -72,6 +72,8 @@ static int open_pool(struct app *app, struct err *err)
         .serve_workers = app->config.serve_workers,
         .threads = app->config.worker_threads,
         .lease_s = app->config.worker_lease_s,
+        .quarantine_after = app->config.quarantine_after,
+        .quarantine_s = app->config.quarantine_s,
         .train = trainer_listener(app->trainer),
         .serve = serving_listener(app->serving),
     };
@@ -131,15 +133,29 @@ static bool any_up(const struct app *app, enum slot_kind kind)
     return false;
 }
 
+/* Said where none is up. */
+static const char *reason_of(const struct app *app, enum slot_kind kind)
+{
+    bool quarantined = false;
+    for (int i = 0; i < pool_size(app->pool); i++) {
+        const struct slot *s = pool_slot(app->pool, i);
+        quarantined |= slot_kind(s) == kind && slot_state(s) == SLOT_QUARANTINED;
+    }
+    if (kind == SLOT_TRAIN) {
+        return quarantined ? "No training worker is up; the device of one is in quarantine."
+                           : "No training worker is up.";
+    }
+    return quarantined ? "No serving worker is up; the device of one is in quarantine."
+                       : "No serving worker is up.";
+}
+
 bool workers_ready(const struct app *app, const char **ret_reason)
 {
-    if (!any_up(app, SLOT_TRAIN)) {
-        *ret_reason = "No training worker is up.";
-        return false;
-    }
-    if (!any_up(app, SLOT_SERVE)) {
-        *ret_reason = "No serving worker is up.";
-        return false;
+    for (enum slot_kind kind = SLOT_TRAIN; kind <= SLOT_SERVE; kind++) {
+        if (!any_up(app, kind)) {
+            *ret_reason = reason_of(app, kind);
+            return false;
+        }
     }
     return true;
 }

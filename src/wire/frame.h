@@ -23,6 +23,7 @@
  *   LOADED      {"model"} or {"model","error"}
  *   PREDICTION  {"rows","outputs","scores"} and float64 values, or {"error"}; request echoed
  *   PONG        request echoed
+ *   FAULT       {"detail"}: the device broke; the worker ends, without an answer to what it was at
  *   BEAT        the worker lives: between HELLO and its end, at an interval that the daemon names
  */
 #pragma once
@@ -59,6 +60,7 @@ enum frame_type {
     FRAME_PREDICTION,
     FRAME_PONG,
     FRAME_BEAT,
+    FRAME_FAULT,
     FRAME_TYPE_COUNT_
 };
 

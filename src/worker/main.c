@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "gpu/providers.h"
+#include "worker/faulty.h"
 #include "worker/job.h"
 #include "worker/session.h"
 
@@ -20,13 +21,15 @@ struct settings {
     struct job_files files;
     int socket, threads;
     double beat_interval_s;
+    const char *break_device; /* NULL, or the trigger of faulty.h */
 };
 
 static const char usage[] =
     "krrd-worker --job FILE [--model FILE] [--start FILE] [--device cpu] [--threads N]\n"
     "    Runs one training order without a daemon; events are JSON lines on stdout.\n"
     "krrd-worker --socket FD [--device cpu] [--threads N] [--beat-interval-s S]\n"
-    "    Serves the daemon that started it, and gives it a sign of life every S seconds.\n";
+    "    Serves the daemon that started it, and gives it a sign of life every S seconds.\n"
+    "    For tests: with --break-device FILE the device breaks once there is such a file.\n";
 
 /* A decimal integer within 0..max, the whole text. */
 static int read_count(const char *flag, const char *text, int max, int *ret, struct err *err)
@@ -64,6 +67,7 @@ static int read_settings(int argc, char **argv, struct settings *ret, struct err
         {"device", required_argument, NULL, 'd'},
         {"threads", required_argument, NULL, 't'},
         {"beat-interval-s", required_argument, NULL, 'i'},
+        {"break-device", required_argument, NULL, 'x'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -91,6 +95,9 @@ static int read_settings(int argc, char **argv, struct settings *ret, struct err
         case 'i':
             r = read_seconds("--beat-interval-s", optarg, &ret->beat_interval_s, err);
             break;
+        case 'x':
+            ret->break_device = optarg;
+            break;
         case 'h':
             fputs(usage, stdout);
             exit(0);
@@ -111,12 +118,19 @@ static int run(const struct settings *settings, struct err *err)
     if (r < 0) {
         return r;
     }
+    struct faulty faulty;
+    if (settings->break_device) {
+        faulty_install(&faulty, be, settings->break_device);
+    }
     if (settings->files.order) {
         r = job_run(be, &settings->files, err);
     } else {
         const struct session_options options = {
             .fd = settings->socket, .be = be, .beat_interval_s = settings->beat_interval_s};
         r = session_run(&options, err);
+    }
+    if (settings->break_device) {
+        faulty_restore(&faulty, be);
     }
     backend_close(be);
     return r;

@@ -225,8 +225,8 @@ static int handle_chunk(struct session *s, const struct frame *f, struct err *er
     const char *key = json_string(json_get(f->json, "model"));
     struct err failure = {.code = ERR_OK};
     int r = loaded_append(s->loaded, key ? key : "", f->payload, f->payload_size, &failure);
-    if (r == 0) {
-        return 0;
+    if (r == 0 || r == -ERR_DEVICE) {
+        return r == 0 ? 0 : err_set(err, ERR_DEVICE, "%s", failure.detail);
     }
     return send_model_answer(s, f, key, r < 0 ? &failure : NULL, err);
 }
@@ -258,6 +258,9 @@ static int handle_predict(struct session *s, const struct frame *f, struct err *
     if (r == 0) {
         r = loaded_predict(s->loaded, key ? key : "", f->payload, rows,
                            f->payload_size / sizeof(double), &values, &outputs, &scores, &failure);
+    }
+    if (r == -ERR_DEVICE) {
+        return err_set(err, ERR_DEVICE, "%s", failure.detail);
     }
     if (r < 0) {
         return send_prediction_error(s, f, &failure, err);
@@ -316,6 +319,14 @@ static int hello(struct session *s, struct err *err)
     return pulse_send(s->pulse, FRAME_HELLO, 0, j, NULL, 0, err);
 }
 
+/* What it was at when the device broke gets no answer: the daemon gives it to another worker. */
+static void tell_fault(struct session *s, const struct err *fault)
+{
+    cleanup_json struct json *j = json_new_object();
+    json_set_string(j, "detail", fault->detail);
+    pulse_send(s->pulse, FRAME_FAULT, 0, j, NULL, 0, NULL);
+}
+
 static int serve(struct session *s, struct err *err)
 {
     int r = hello(s, err);
@@ -342,7 +353,14 @@ int session_run(const struct session_options *options, struct err *err)
     int r = s.reader && s.loaded ? pulse_start(s.fd, options->beat_interval_s, &s.pulse, err)
                                  : err_no_memory(err);
     if (r == 0) {
-        r = serve(&s, err);
+        struct err failure = {.code = ERR_OK};
+        r = serve(&s, &failure);
+        if (r == -ERR_DEVICE) {
+            tell_fault(&s, &failure);
+        }
+        if (r < 0 && err) {
+            *err = failure;
+        }
     }
     pulse_stop(s.pulse);
     buf_deinit(&s.start);

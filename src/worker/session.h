@@ -15,5 +15,6 @@ struct session_options {
     double beat_interval_s; /* 0: none */
 };
 
-/* Returns 0 after QUIT or the end of the stream. */
+/* Returns 0 after QUIT or the end of the stream; -ERR_DEVICE when the device broke, of which the
+ * daemon has been told. */
 int session_run(const struct session_options *options, struct err *err);

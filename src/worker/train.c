@@ -302,6 +302,10 @@ int train_run(struct backend *be, const struct order *order, struct train_start 
         set_failure(done, reason_of_error(&failure), &failure);
     }
     sha256_free(t.hash);
+    if (failure.code == ERR_DEVICE && t.broken == 0) {
+        t.broken = -ERR_DEVICE;
+        t.output_err = failure;
+    }
     set_absent(done, "result");
     set_absent(done, "error");
     set_absent(done, "model");

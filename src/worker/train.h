@@ -37,7 +37,9 @@ struct train_start {
  *   {"job","reason","result":{…}|null,"error":{"code","detail","pointer"}|null,
  *    "model":{…model_describe…}|null,"bytes":n,"sha256":"…"}
  * and is made for every outcome, failures of the job included; a negative return means that the
- * output itself failed (the daemon is gone) or that memory for the answer was lacking.
+ * output itself failed (the daemon is gone), that memory for the answer was lacking, or
+ * -ERR_DEVICE: the device reported an error, and nothing that this process does with it can be
+ * trusted any more.
  */
 int train_run(struct backend *be, const struct order *order, struct train_start start,
               const struct train_output *output, struct json **ret_done, struct err *err);
