@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "server/http.h"
+#include "server/notify.h"
 #include "server/retention.h"
 #include "server/routes.h"
 #include "server/subscribers.h"
@@ -152,6 +153,39 @@ static void announce(const struct app *app)
     log_msg(&app->log, LOG_INFO, "server.listening", "message", text, "address", address, NULL);
 }
 
+/* ---- The log. ---- */
+
+static int open_log_file(const struct app *app, int *ret_fd, struct err *err)
+{
+    const int fd = open(app->config.log_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    if (fd < 0) {
+        return err_errno(err, "open the log file");
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+static int open_log(struct app *app, struct err *err)
+{
+    return app->config.log_file[0] != '\0' ? open_log_file(app, &app->log.fd, err) : 0;
+}
+
+/* The file may have been moved away meanwhile. Without the new one the old one is kept. */
+static void reopen_log(struct app *app)
+{
+    struct err err;
+    int fd = -1;
+    if (app->log.fd == STDERR_FILENO) {
+        log_msg(&app->log, LOG_INFO, "log.not_a_file", NULL);
+    } else if (open_log_file(app, &fd, &err) < 0) {
+        log_msg(&app->log, LOG_ERROR, "log.not_reopened", "detail", err.detail, NULL);
+    } else {
+        close(app->log.fd);
+        app->log.fd = fd;
+        log_msg(&app->log, LOG_INFO, "log.reopened", NULL);
+    }
+}
+
 int app_open(struct app *app, struct config *config, struct err *err)
 {
     *app = (struct app){.config = *config};
@@ -159,7 +193,8 @@ int app_open(struct app *app, struct config *config, struct err *err)
     app->log = (struct log){.fd = STDERR_FILENO, .level = app->config.log_level, .program = "krrd"};
     signal(SIGPIPE, SIG_IGN); /* writing to a client that left is an error code, not an end */
     raise_file_limit();
-    int rc = open_directories(app, err);
+    int rc = open_log(app, err);
+    rc = rc == 0 ? open_directories(app, err) : rc;
     rc = rc == 0 ? open_loop(app, err) : rc;
     rc = rc == 0 ? open_store(app, err) : rc;
     rc = rc == 0 ? retention_new(app, &app->retention, err) : rc;
@@ -172,9 +207,9 @@ int app_open(struct app *app, struct config *config, struct err *err)
 
 struct running {
     struct app *app;
-    uv_signal_t term, interrupt;
-    uv_timer_t drain;
-    int open; /* of the three, which live in app_run's frame */
+    uv_signal_t term, interrupt, hangup;
+    uv_timer_t drain, watchdog;
+    int open; /* of the five, which live in app_run's frame */
     double deadline;
 };
 
@@ -206,6 +241,7 @@ static void on_signal(uv_signal_t *handle, int number)
         uv_stop(handle->loop);
         return;
     }
+    notify_send("STOPPING=1");
     r->app->draining = true;
     r->deadline = clock_monotonic_s() + r->app->config.drain_timeout_s;
     http_quiesce(r->app->http);
@@ -214,37 +250,67 @@ static void on_signal(uv_signal_t *handle, int number)
     uv_timer_start(&r->drain, on_drain_tick, 0, DRAIN_TICK_MS);
 }
 
+static void on_hangup(uv_signal_t *handle, int number)
+{
+    const struct running *r = handle->data;
+    (void)number;
+    reopen_log(r->app);
+}
+
+/* From the loop itself, so that a loop that is stuck is noticed. */
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    notify_send("WATCHDOG=1");
+}
+
+static void tell_manager(struct running *r)
+{
+    const uint64_t watchdog_ms = notify_watchdog_ms();
+    notify_send("READY=1");
+    if (watchdog_ms > 0) {
+        uv_timer_start(&r->watchdog, on_watchdog, 0, watchdog_ms);
+    }
+}
+
 /* Signals come first: whoever reads the address may send one. */
 static int begin(struct running *r, struct err *err)
 {
     int rc = uv_signal_start(&r->term, on_signal, SIGTERM);
     rc = rc == 0 ? uv_signal_start(&r->interrupt, on_signal, SIGINT) : rc;
+    rc = rc == 0 ? uv_signal_start(&r->hangup, on_hangup, SIGHUP) : rc;
     if (rc != 0) {
         return err_set(err, ERR_INTERNAL, "Signals cannot be received: %s.", uv_strerror(rc));
     }
     rc = write_address(r->app, err);
     if (rc == 0) {
         announce(r->app);
+        tell_manager(r);
     }
     return rc;
 }
 
 int app_run(struct app *app, struct err *err)
 {
-    struct running r = {.app = app, .open = 3};
+    struct running r = {.app = app, .open = 5};
     uv_loop_t *loop = app->loop;
     uv_signal_init(loop, &r.term);
     uv_signal_init(loop, &r.interrupt);
+    uv_signal_init(loop, &r.hangup);
     uv_timer_init(loop, &r.drain);
-    r.term.data = r.interrupt.data = r.drain.data = &r;
+    uv_timer_init(loop, &r.watchdog);
+    r.term.data = r.interrupt.data = r.hangup.data = r.drain.data = r.watchdog.data = &r;
     const int rc = begin(&r, err);
     if (rc == 0) {
         uv_run(loop, UV_RUN_DEFAULT);
     }
     uv_close((uv_handle_t *)&r.term, on_closed);
+    uv_close((uv_handle_t *)&r.hangup, on_closed);
+    uv_close((uv_handle_t *)&r.watchdog, on_closed);
     uv_close((uv_handle_t *)&r.interrupt, on_closed);
     signal(SIGTERM, SIG_IGN); /* the rest is short: one more signal must not cut it */
     signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     uv_close((uv_handle_t *)&r.drain, on_closed);
     while (r.open > 0) {
         uv_run(loop, UV_RUN_NOWAIT);

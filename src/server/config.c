@@ -250,6 +250,7 @@ void config_deinit(struct config *c)
     c->listen_address = mem_free(c->listen_address);
     c->data_dir = mem_free(c->data_dir);
     c->worker_program = mem_free(c->worker_program);
+    c->log_file = mem_free(c->log_file);
 }
 
 static const char *level_name(enum log_level level)
@@ -381,11 +382,14 @@ static const struct option_def options[] = {
     {"quarantine-after", OPTION_INT, AT(quarantine_after), "3", "N", 1, 1000000,
      "So many different jobs lost in a row take a worker out of service."},
     {"quarantine-s", OPTION_SECONDS, AT(quarantine_s), "30", "S", 0, 86400,
-     "How long, and so after a device error; doubles while no job is done in between, to 32 times."},
+     "How long, and so after a device error; doubles while no job is done in between, to 32 "
+     "times."},
     {"worker-lease-s", OPTION_SECONDS, AT(worker_lease_s), "15", "S", 0.1, 86400,
      "How long a worker may give no sign of life before it is ended and replaced."},
     {"log-level", OPTION_LOG_LEVEL, AT(log_level), "info", "LEVEL", 0, 0,
      "debug, info, warning, error or off."},
+    {"log-file", OPTION_STRING, AT(log_file), "", "FILE", 0, 0,
+     "Where the log goes, opened anew on SIGHUP; default: standard error."},
     {"insecure", OPTION_FLAG, AT(insecure), "false", "", 0, 0,
      "Allow an address that others can reach."},
     {"print-config", OPTION_ACTION, AT(print_config), "false", "", 0, 0,

@@ -36,6 +36,7 @@ struct config {
     double idempotency_ttl_s;     /* 86400: how long answers under an Idempotency-Key are kept */
     double request_timeout_s;     /* 30, and what the size adds at 64 KiB/s: for receiving one */
     enum log_level log_level;     /* info */
+    char *log_file;               /* "": standard error */
     bool insecure;                /* allow listening beyond loopback without keys */
     bool print_config, help, version;
 };

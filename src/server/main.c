@@ -29,6 +29,9 @@ static int serve(struct config *config)
         log_msg(&app.log, LOG_WARNING, "server.stopped_early", NULL);
         _exit(rc == 0 ? 0 : 1);
     }
+    if (app.log.fd != STDERR_FILENO) {
+        close(app.log.fd);
+    }
     return rc == 0 ? 0 : 1;
 }
 
