@@ -313,9 +313,15 @@ char *config_print(const struct config *c)
 char *config_usage(void)
 {
     struct buf text = BUF_INIT;
-    buf_str(&text, "krrd " KRRD_VERSION
-                   ": trains kernel ridge regression models and serves their predictions.\n\n"
-                   "Usage: krrd [--option value]...\n\n");
+    buf_str(&text,
+            "krrd " KRRD_VERSION
+            ": trains kernel ridge regression models and serves their predictions.\n\n"
+            "Usage: krrd [--option value]...\n"
+            "       krrd backup FILE [--data-dir DIR]   copies the database, also of a running "
+            "daemon\n"
+            "       krrd check [--data-dir DIR]         database, data sets and models; exit "
+            "code 1 and JSON\n"
+            "                                           where something is wrong\n\n");
     for (const struct option_def *o = all_options(); o->name != NULL; o++) {
         char left[64], name[64];
         snprintf(left, sizeof(left), "--%s %s", o->name, o->value_name);

@@ -112,6 +112,34 @@ int sql_open(const char *path, struct sql **ret, struct err *err)
     return 0;
 }
 
+/* In one step, which reads one snapshot of the write-ahead log. */
+static int copy_pages(sqlite3 *from, sqlite3 *to)
+{
+    sqlite3_backup *b = sqlite3_backup_init(to, "main", from, "main");
+    if (b == NULL) {
+        return sqlite3_extended_errcode(to);
+    }
+    sqlite3_backup_step(b, -1);
+    return sqlite3_backup_finish(b);
+}
+
+int sql_copy(struct sql *db, const char *to, struct err *err)
+{
+    sqlite3 *copy = NULL;
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    int rc = sqlite3_open_v2(to, &copy, flags, NULL);
+    if (rc == SQLITE_OK) {
+        rc = copy_pages(db->handle, copy);
+    }
+    /* The copy is one file, not one with a log beside it, until a daemon opens it. */
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_exec(copy, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+    }
+    const int closed = sqlite3_close(copy);
+    rc = rc == SQLITE_OK ? closed : rc;
+    return rc == SQLITE_OK ? 0 : sql_failure(rc, err);
+}
+
 struct sql *sql_close(struct sql *db)
 {
     if (db == NULL) {

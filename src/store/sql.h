@@ -26,6 +26,9 @@ struct sql_stmt; /* a statement that is being read; belongs to the connection */
 
 /* Opens or creates the file. Nothing of it is read yet. */
 int sql_open(const char *path, struct sql **ret, struct err *err);
+/* Copies the whole database, as it is at one moment, into the new file `to`; writers are not held
+ * up. What was begun there is the caller's to remove on failure. */
+int sql_copy(struct sql *db, const char *to, struct err *err);
 struct sql *sql_close(struct sql *db); /* NULL is fine; no statement may be in use */
 
 /* A value to bind; texts and blobs are borrowed until the statement is done. */

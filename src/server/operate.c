@@ -1,0 +1,90 @@
+#include "server/operate.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "server/app.h"
+#include "store/maintain.h"
+#include "wire/dataset.h"
+
+static void database_path(const struct config *c, char ret[APP_PATH_MAX])
+{
+    snprintf(ret, APP_PATH_MAX, "%s/krrd.db", c->data_dir);
+}
+
+static int print_answer(const struct json *j, int code)
+{
+    cleanup_mem char *text = j ? json_print(j) : NULL;
+    return text && puts(text) >= 0 && fflush(stdout) == 0 ? code : 1;
+}
+
+int operate_backup(const struct config *c, const char *to)
+{
+    char path[APP_PATH_MAX];
+    struct err err;
+    database_path(c, path);
+    if (store_backup(path, to, &err) < 0) {
+        fprintf(stderr, "krrd backup: %s\n", err.detail);
+        return 1;
+    }
+    cleanup_json struct json *j = json_new_object();
+    json_set_bool(j, "ok", true);
+    json_set_string(j, "file", to);
+    return print_answer(j, 0);
+}
+
+/* ---- check ---- */
+
+struct checking {
+    const struct config *config;
+    struct json *problems;
+};
+
+static int check_dataset(void *context, const char *id, int64_t rows, int64_t columns,
+                         struct err *err)
+{
+    const struct checking *c = context;
+    char path[APP_PATH_MAX];
+    struct dataset *d = NULL;
+    snprintf(path, sizeof path, "%s/datasets/%s.krds", c->config->data_dir, id);
+    const int r = dataset_open(path, &d, err);
+    if (r < 0) {
+        return r;
+    }
+    const bool same = d->info.rows == rows && d->info.columns == columns;
+    dataset_free(d);
+    return same ? 0
+                : err_set(err, ERR_CORRUPT,
+                          "Its file does not have as many rows and columns as its row says.");
+}
+
+static void add_problem(void *context, const char *kind, const char *id, const char *detail)
+{
+    const struct checking *c = context;
+    struct json *j = json_push(c->problems, json_new_object());
+    json_set_string(j, "kind", kind);
+    json_set_string(j, "id", id);
+    json_set_string(j, "detail", detail);
+}
+
+int operate_check(const struct config *config)
+{
+    char path[APP_PATH_MAX];
+    struct err err;
+    cleanup_json struct json *answer = json_new_object();
+    cleanup_json struct json *problems = json_new_array();
+    struct checking c = {.config = config, .problems = problems};
+    struct store_check check = {.dataset = check_dataset, .problem = add_problem, .context = &c};
+    database_path(config, path);
+    if (store_check(path, &check, &err) < 0) {
+        add_problem(&c, "database", "", err.detail);
+    }
+    const bool ok = problems && json_size(problems) == 0;
+    json_set_bool(answer, "ok", ok);
+    json_set_int(answer, "datasets", check.datasets);
+    json_set_int(answer, "models", check.models);
+    json_set(answer, "problems", problems);
+    problems = NULL;
+    return print_answer(answer, ok ? 0 : 1);
+}
