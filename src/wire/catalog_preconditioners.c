@@ -55,7 +55,7 @@ const struct method_def catalog_preconditioners[] = {
                  "Anal. Appl. 44, 2023, arXiv:2110.02820; " ROBUST_PRECONDITIONING,
         .help = "The closest to the best approximation of its rank, and the dearest: all n^2 "
                 "kernel values once, n^2 r + 3 n r^2 operations, and n r numbers of memory, twice "
-                "that while it is built.",
+                "that and 64 MiB while it is built.",
         .params = rank_params,
     },
     {

@@ -471,17 +471,20 @@ const struct method_def catalog_solvers[] = {
         .title = "Cholesky factorisation of the full matrix",
         .paper = "",
         .help =
-            "Exact up to rounding, or refined to a hundredth of the tolerance. n^3/3 operations "
-            "and n^2 numbers of memory for n training rows, whatever the number of targets.",
+            "Exact up to rounding, or refined to a hundredth of the tolerance. n^3/3 operations; "
+            "n^2 numbers of memory (half as many bytes with a float32 factor) and 3 n t for n "
+            "training rows and t targets.",
         .params = cholesky_params,
     },
     {
         .name = "pcg",
         .title = "Preconditioned conjugate gradients on the full matrix",
         .paper = ROBUST_PRECONDITIONING,
-        .help = "One product with the kernel matrix, n^2 kernel values, an iteration; memory is "
-                "that of the preconditioner, and in mixed precision, which \"auto\" is here, the "
-                "features once more in float32.",
+        .help =
+            "One product with the kernel matrix, n^2 kernel values, an iteration. Memory: 5 n t "
+            "numbers, and n r of the preconditioner; in mixed precision, which \"auto\" is "
+            "here, the features once more in float32, 12 bytes a value in all; and the kernel "
+            "values that are kept (kernel_cache_bytes).",
         .params = pcg_params,
         .has_preconditioner = true,
     },
@@ -515,13 +518,14 @@ const struct method_def catalog_solvers[] = {
         .name = "eigenpro2",
         .title = "EigenPro 2.0: preconditioned stochastic gradient descent",
         .paper = EIGENPRO2,
-        .help =
-            "Epochs of small batches, n^2 kernel values each and 4 n t numbers of memory. A few "
-            "epochs give the test error of rough kernels (laplacian) without regularization: "
-            "within 1 % of the exact one after 2 epochs on 16,000 rows of letter, pcg after "
-            "13 products. Smooth kernels with little regularization are for pcg: 45 epochs "
-            "against 2 products on 13,900 rows of bike, gaussian. A small residual takes "
-            "beta / (n regularization) epochs for a factor of e.",
+        .help = "Epochs of small batches, n^2 kernel values each. Memory: 4 n t numbers, and 2 s^2 "
+                "+ s q "
+                "for q eigenvectors of s rows. A few "
+                "epochs give the test error of rough kernels (laplacian) without regularization: "
+                "within 1 % of the exact one after 2 epochs on 16,000 rows of letter, pcg after "
+                "13 products. Smooth kernels with little regularization are for pcg: 45 epochs "
+                "against 2 products on 13,900 rows of bike, gaussian. A small residual takes "
+                "beta / (n regularization) epochs for a factor of e.",
         .params = eigenpro2_params,
     },
     {

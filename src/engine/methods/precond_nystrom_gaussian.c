@@ -21,7 +21,7 @@
  * the same.
  *
  * Cost: n^2 kernel values, n^2 k + 3 n k^2 multiplications. Memory: 2 n k numbers, 16 k^2 bytes and
- * a block of K while it is built.
+ * a block of K (at most 2^23 numbers) while it is built.
  */
 #include <float.h>
 #include <math.h>
