@@ -196,7 +196,7 @@ const char *choose_solver(struct backend *be, int64_t n, int64_t d, double regul
 const char *choose_restricted_solver(int64_t m, int64_t d)
 {
     const double passes = 20.0, value = (double)(d + 18) / 2.0;
-    return (double)m / 2.0 <= passes * value ? "direct" : "falkon";
+    return (double)m / 2.0 <= passes * value ? "direct" : "krill";
 }
 
 enum precision choose_precision(const char *solver, enum kernel_id kernel)
