@@ -145,11 +145,17 @@ def run_peer(options):
     }))
 
 
+def claims_module():
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "claims"))
+    import problems
+
+    return problems
+
+
 def write_data_set(options, path):
     import numpy as np
 
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "claims"))
-    import problems
+    problems = claims_module()
 
     X, y = problems.load_arrays(options.data, "hflights")
     order = np.random.default_rng(0).permutation(len(X))
@@ -232,8 +238,10 @@ def main():
     if options.peer:
         run_peer(options)
         return
-    results = {"command": "bench/peers/restricted.py", "centers": options.centers, "bandwidth": options.bandwidth,
-               "regularization": LAMBDA, "tolerance": options.tolerance, "threads": options.threads, "runs": []}
+    problems = claims_module()
+    results = {"command": f"bench/peers/restricted.py {problems.told(sys.argv[1:])}", **problems.machine(options.bench),
+               "centers": options.centers, "bandwidth": options.bandwidth, "regularization": LAMBDA,
+               "tolerance": options.tolerance, "threads": options.threads, "runs": []}
     for name in options.runs:
         results["runs"].append(run_krill(options) if name == "krill" else start_peer(options, name))
         print(json.dumps(results["runs"][-1]), flush=True)
