@@ -1,5 +1,6 @@
 #include "base/mem.h"
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -141,4 +142,9 @@ void *mem_free(void *p)
 {
     free(p);
     return NULL;
+}
+
+void mem_trim(void)
+{
+    malloc_trim(0);
 }

@@ -22,6 +22,8 @@ char *mem_strdup(const char *s); /* NULL in, NULL out */
 char *mem_strndup(const char *s, size_t n);
 void *mem_dup(const void *p, size_t size);
 void *mem_free(void *p); /* accepts NULL, returns NULL */
+/* Gives freed memory that the allocator keeps for later back to the machine. */
+void mem_trim(void);
 
 static inline void mem_freep(void *p)
 {

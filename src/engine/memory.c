@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 
 enum { LINE_SIZE = 4096 };
 
@@ -183,6 +184,7 @@ int memory_check_pair(struct backend *be, int64_t rows, int64_t cols, enum dtype
 
 void memory_peak_reset(void)
 {
+    mem_trim(); /* what earlier jobs have freed is not this one's */
     FILE *f = fopen("/proc/self/clear_refs", "we");
     if (f != NULL) {
         fputs("5", f); /* proc(5): sets VmHWM to the present resident size */

@@ -1,8 +1,12 @@
 #include "engine/memory.h"
 
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "support/assert.h"
 
 static int64_t tiny(struct backend *be)
@@ -90,13 +94,53 @@ static void test_peak_is_of_the_job(void **state)
     for (size_t i = 0; i < size; i += 4096) {
         large[i] = 1;
     }
-    assert_true(memory_peak_bytes() >= before + (int64_t)size);
+    const int64_t lag = 1 << 20; /* the system counts in batches of pages, a processor each */
+    assert_true(memory_peak_bytes() >= before + (int64_t)size - lag);
     munmap(large, size); /* at once, where free() may keep it */
     memory_peak_reset();
     assert_true(memory_peak_bytes() < before + (int64_t)size / 2);
 }
 
-TEST_MAIN(cmocka_unit_test(test_peak_is_of_the_job), cmocka_unit_test(test_the_machine_has_some),
+/* A sanitizer's or valgrind's allocator, which keeps what is freed on purpose. */
+static bool allocator_is_replaced(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return true;
+#else
+    const char *preloaded = getenv("LD_PRELOAD");
+    return preloaded != NULL && strstr(preloaded, "valgrind") != NULL;
+#endif
+}
+
+/* What was freed but is kept by the allocator, below something that is still in use, is no part of
+ * the next job's peak. */
+static void test_peak_is_without_what_was_freed(void **state)
+{
+    enum { BLOCKS = 1000, SIZE = 65536 };
+    static void *blocks[BLOCKS];
+    (void)state;
+    if (allocator_is_replaced() || access("/proc/self/clear_refs", W_OK) != 0) {
+        skip();
+    }
+    memory_peak_reset();
+    const int64_t before = memory_peak_bytes();
+    for (int i = 0; i < BLOCKS; i++) {
+        blocks[i] = mem_alloc(SIZE);
+        assert_non_null(blocks[i]);
+        memset(blocks[i], 1, SIZE);
+    }
+    void *above = mem_alloc(1000);
+    for (int i = 0; i < BLOCKS; i++) {
+        mem_free(blocks[i]);
+    }
+    assert_true(memory_peak_bytes() >= before + BLOCKS * SIZE / 2);
+    memory_peak_reset();
+    assert_true(memory_peak_bytes() < before + BLOCKS * SIZE / 4);
+    mem_free(above);
+}
+
+TEST_MAIN(cmocka_unit_test(test_peak_is_without_what_was_freed),
+          cmocka_unit_test(test_peak_is_of_the_job), cmocka_unit_test(test_the_machine_has_some),
           cmocka_unit_test(test_products_that_overflow),
           cmocka_unit_test(test_refusal_says_how_much), cmocka_unit_test(test_two_together),
           cmocka_unit_test(test_cache_budget))
