@@ -1,0 +1,274 @@
+"""Kills a daemon and its workers at random moments while clients work, and keeps their log.
+
+    python3 tests/chaos/chaos.py [--kills 200] [--seed 1] [--log FILE]
+
+Ends with 1 where the history is impossible (history.py says how it looks at it)."""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import requests
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "http"))
+
+import daemon as programs  # noqa: E402
+import data  # noqa: E402
+import history  # noqa: E402
+
+FINAL = history.FINAL
+SOLVERS = {"plain": {"name": "pcg", "preconditioner": "none"},
+           "rpcholesky": {"name": "pcg", "preconditioner": "rpcholesky"}}
+
+
+class Log:
+    def __init__(self):
+        self.entries = []
+        self.lock = threading.Lock()
+
+    def add(self, op, **seen):
+        with self.lock:
+            self.entries.append({"op": op, **seen})
+
+
+class Chaos:
+    def __init__(self, folder, kills, seed):
+        self.rng = random.Random(seed)
+        self.kills = kills
+        self.log = Log()
+        self.jobs = {}  # id -> kind, of what was acknowledged
+        self.over = threading.Event()
+        self.failures = []
+        self.daemon = programs.Daemon(folder, workers="cpu:2", checkpoint_interval_s=0,
+                                      retry_delay_s=0.05, cancel_grace_s=2,
+                                      quarantine_after=1000000)
+        self.X, y = data.regression(700, d=6, seed=99)
+        self.upload = data.npz(self.X, y)
+
+    # ---- requests that may meet a daemon that is gone ----
+
+    def request(self, method, path, **kwargs):
+        """The answer, or None where the daemon did not live to give one."""
+        try:
+            return requests.request(method, self.daemon.base + path, timeout=20, **kwargs)
+        except requests.RequestException:
+            return None
+
+    def insist(self, method, path, **kwargs):
+        """The first answer that is not a refusal for the moment."""
+        for _ in range(2000):
+            answer = self.request(method, path, **kwargs)
+            if answer is not None and answer.status_code not in (409, 429, 503):
+                return answer
+            time.sleep(0.03)
+        raise AssertionError(f"no answer to {method} {path}: {answer and answer.text}")
+
+    def spec(self, kind, model):
+        return {"model": model, "dataset": self.dataset, "solver": SOLVERS[kind],
+                "kernel": {"name": "gaussian", "bandwidth": 3.0}, "regularization": 1e-13,
+                "precision": "float64", "test": {"fraction": 0}, "max_attempts": 10,
+                "stop": {"tolerance": 1e-15, "max_iterations": 300}}
+
+    def submit(self, kind, name, key):
+        answer = self.insist("POST", "/v1/jobs", json=self.spec(kind, name),
+                             headers={"Idempotency-Key": key})
+        assert answer.status_code == 202, answer.text
+        job = answer.json()["id"]
+        self.log.add("submitted", key=key, job=job, kind=kind)
+        self.jobs[job] = kind
+        return job
+
+    def predict(self, name, kind):
+        answer = self.request("POST", f"/v1/models/{name}/predict",
+                              json={"instances": self.X[:20].tolist()})
+        if answer is not None and answer.ok:
+            self.log.add("predicted", kind=kind, digest=self.digest(answer))
+
+    @staticmethod
+    def digest(answer):
+        return hashlib.sha256(json.dumps(answer.json()["predictions"]).encode()).hexdigest()
+
+    # ---- the clients ----
+
+    def submitter(self, rng):
+        count = 0
+        while not self.over.is_set():
+            unfinished = sum(job not in self.ended_seen for job in list(self.jobs))
+            if unfinished < 6:
+                count += 1
+                kind = rng.choice(list(SOLVERS))
+                for _ in range(rng.choice((1, 1, 2))):  # who is unsure asks once more
+                    self.submit(kind, f"{kind}-{count}", f"key-{count}")
+            time.sleep(0.05 + 0.1 * rng.random())
+
+    def meddler(self, rng):
+        while not self.over.is_set():
+            time.sleep(0.05 + 0.2 * rng.random())
+            running = [job for job in list(self.jobs) if job not in self.ended_seen]
+            if not running:
+                continue
+            job = rng.choice(running)
+            what = rng.choice(("pause", "resume", "resume", "resume", "cancel"))
+            answer = self.request("POST", f"/v1/jobs/{job}/{what}")
+            if answer is not None and answer.ok:
+                self.log.add("asked", job=job, what=what, status=answer.json()["status"])
+
+    def reader(self, rng):
+        after = {}
+        while not self.over.is_set():
+            time.sleep(0.03)
+            if not self.jobs:
+                continue
+            job = rng.choice(list(self.jobs))
+            answer = self.request("GET", f"/v1/jobs/{job}/events",
+                                  params={"after": after.get(job, 0), "limit": 1000})
+            if answer is None or not answer.ok:
+                continue
+            for event in answer.json()["data"]:
+                self.log.add("event", job=job, event=event)
+                after[job] = event["id"]
+                if event["type"] == "status" and event["data"]["status"] in FINAL:
+                    self.ended_seen.add(job)
+
+    def visitor(self, rng):
+        """Predictions and uploads."""
+        while not self.over.is_set():
+            time.sleep(0.05 + 0.1 * rng.random())
+            kind = rng.choice(list(SOLVERS))
+            self.predict(f"reference-{kind}", kind)
+            if rng.random() < 0.2:
+                self.request("POST", "/v1/datasets", data=self.upload,
+                             headers={"Content-Type": "application/x-npz"})
+
+    # ---- the killer ----
+
+    def kill_worker(self):
+        answer = self.request("GET", "/v1/workers")
+        pids = [w["pid"] for w in answer.json()["data"] if w["pid"]] if answer is not None else []
+        if pids:
+            try:
+                os.kill(self.rng.choice(pids), signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # It was lost by itself, with the daemon that was killed before.
+
+    def kill_daemon(self):
+        self.daemon.kill()
+        self.daemon.start()
+
+    def killer(self):
+        for _ in range(self.kills):
+            time.sleep(self.rng.choice((0.02, 0.2, 0.6)) * (0.2 + self.rng.random()))
+            if self.rng.random() < 0.5:
+                self.kill_worker()
+            else:
+                self.kill_daemon()
+            if self.failures:
+                return
+
+    # ---- the whole ----
+
+    def prepare(self):
+        self.ended_seen = set()
+        self.dataset = self.daemon.api.upload(self.upload, "application/x-npz")["id"]
+        for kind in SOLVERS:
+            name = f"reference-{kind}"
+            job = self.submit(kind, name, name)
+            assert self.daemon.api.wait(job)["status"] == "succeeded"
+            model = self.daemon.api.get(f"/v1/models/{name}/versions/1").json()
+            digest = self.digest(self.insist("POST", f"/v1/models/{name}/predict",
+                                             json={"instances": self.X[:20].tolist()}))
+            self.log.add("reference", kind=kind, sha256=model["sha256"], digest=digest)
+            self.ended_seen.add(job)
+
+    def guarded(self, client, seed):
+        def run():
+            try:
+                client(random.Random(seed))
+            except Exception as e:  # pylint: disable=broad-except
+                self.failures.append(f"{client.__name__}: {e!r}")
+        return threading.Thread(target=run)
+
+    def settle(self):
+        """Nobody kills any more: everything that was acknowledged ends."""
+        api = self.daemon.api
+        for job, kind in self.jobs.items():
+            end = time.monotonic() + 120
+            while True:
+                document = api.job(job)
+                if document["status"] in FINAL or time.monotonic() > end:
+                    break
+                if document["status"] == "paused":
+                    api.post(f"/v1/jobs/{job}/resume")
+                time.sleep(0.02)
+            self.log.add("ended", job=job, document=document)
+            self.log.add("events", job=job, events=api.events(job))
+            if document["status"] == "succeeded":
+                self.predict(document["model"], kind)
+
+    def look_around(self):
+        api, models = self.daemon.api, []
+        for job in self.jobs:
+            name = self.daemon.api.job(job)["model"]
+            answer = api.request("GET", f"/v1/models/{name}/versions/1")
+            if answer.ok:
+                models.append({k: answer.json()[k] for k in ("name", "version", "job", "sha256")})
+        self.log.add("models", models=models)
+        command = [self.daemon.command()[0], "check", "--data-dir", str(self.daemon.data_dir)]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.log.add("checked", answer=json.loads(answer.stdout))
+
+    def run(self):
+        self.prepare()
+        clients = [self.guarded(c, i) for i, c in enumerate(
+            (self.submitter, self.meddler, self.reader, self.visitor))]
+        for client in clients:
+            client.start()
+        try:
+            self.killer()
+        finally:
+            self.over.set()
+            for client in clients:
+                client.join()
+        assert not self.failures, self.failures
+        self.settle()
+        self.look_around()
+        self.daemon.close()
+        return self.log.entries
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--log", help="keep the history here, a JSON line an entry")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="krrd-chaos-") as folder:
+        log = Chaos(folder, arguments.kills, arguments.seed).run()
+    if arguments.log:
+        with open(arguments.log, "w") as out:
+            out.writelines(json.dumps(entry) + "\n" for entry in log)
+    faults = history.check(log)
+    for fault in faults:
+        print(fault)
+    resumed = sum("Resumed from the checkpoint" in e["message"]
+                  for entry in log if entry["op"] == "events" for e in entry["events"])
+    ended = [e["document"] for e in log if e["op"] == "ended"]
+    print(f"{arguments.kills} kills, {len(ended)} jobs ("
+          + ", ".join(f"{sum(d['status'] == s for d in ended)} {s}" for s in FINAL)
+          + f"; {sum(d['attempt'] > 1 for d in ended)} of them in several attempts, {resumed} resumptions), {len(log)} "
+          f"entries, {time.monotonic() - began:.0f} s: {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
