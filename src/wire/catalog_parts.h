@@ -10,6 +10,18 @@ extern const struct method_def catalog_solvers[];
 extern const struct method_def catalog_preconditioners[];
 extern const struct method_def catalog_centers[];
 
+/* catalog_solver_params.c */
+extern const struct param_def catalog_cholesky_params[];
+extern const struct param_def catalog_pcg_params[];
+extern const struct param_def catalog_normal_params[];
+extern const struct param_def catalog_krill_params[];
+extern const struct param_def catalog_eigenpro2_params[];
+extern const struct param_def catalog_eigenpro34_params[];
+extern const struct param_def catalog_skotch_params[];
+extern const struct param_def catalog_askotch2_params[];
+extern const struct param_def catalog_sketchysaga_params[];
+extern const struct param_def catalog_sketchykatyusha_params[];
+
 /* Papers that several parts name. */
 #define ROBUST_PRECONDITIONING                                                                     \
     "Díaz, Epperly, Frangella, Tropp, Webber: Robust, randomized preconditioning for kernel "     \

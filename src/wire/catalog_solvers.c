@@ -1,433 +1,5 @@
 #include "wire/catalog_parts.h"
 
-static const char *const factor_choices[] = {"float64", "float32", NULL};
-
-static const struct param_def cholesky_params[] = {
-    {
-        .key = "factor",
-        .type = PARAM_CHOICE,
-        .choices = factor_choices,
-        .fallback = "\"auto\"",
-        .allow_auto = true,
-        .help = "Precision of the factor. float32 takes half the memory and about half the time, "
-                "and is refined to the precision of the solve; auto: float32 where that is the "
-                "faster way (n >= 4096, regularization >= 2^-23 max k(x,x), few features and "
-                "targets) or the only one that fits.",
-    },
-    {
-        .key = "block_size",
-        .type = PARAM_INT,
-        .min = 64,
-        .max = 4096,
-        .fallback = "512",
-        .help = "Columns factorised in one step; a job can be cancelled between steps.",
-    },
-    {.key = NULL},
-};
-
-static const struct param_def pcg_params[] = {
-    {
-        .key = "residual_every",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 1e9,
-        .fallback = "50",
-        .help = "Iterations after which the residual is computed afresh, against the drift of the "
-                "recurrence; each costs one more product with the kernel matrix. In mixed "
-                "precision the drift is estimated from some rows instead, and more often.",
-    },
-    {.key = NULL},
-};
-
-/* Restricted problems, by conjugate gradients. */
-static const struct param_def normal_params[] = {
-    {
-        .key = "residual_every",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 1e9,
-        .fallback = "20",
-        .help = "Iterations after which the residual is computed afresh, against the drift of the "
-                "recurrence; each costs one more pass over the rows.",
-    },
-    {.key = NULL},
-};
-
-static const struct param_def krill_params[] = {
-    {
-        .key = "oversampling",
-        .type = PARAM_REAL,
-        .min = 1,
-        .max = 100,
-        .fallback = "4",
-        .help = "Rows d of the sketch for each center (the paper has 2). Building takes d m^2 / 2 "
-                "multiplications; an iteration leaves about sqrt(m / d) of the error.",
-    },
-    {
-        .key = "nonzeros",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 1000,
-        .fallback = "8",
-        .help = "Rows of the sketch that a training row is added to.",
-    },
-    {
-        .key = "residual_every",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 1e9,
-        .fallback = "20",
-        .help = "Iterations after which the residual is computed afresh, against the drift of the "
-                "recurrence; each costs one more pass over the rows.",
-    },
-    {.key = NULL},
-};
-
-static const struct param_def eigenpro2_params[] = {
-    {
-        .key = "subsample",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 100000,
-        .fallback = "\"auto\"",
-        .allow_auto = true,
-        .help = "Rows s that the preconditioner is made from, at most the number n of training "
-                "rows; auto: 2,000 below 100,000 training rows, else 12,000.",
-    },
-    {
-        .key = "eigenvectors",
-        .type = PARAM_INT,
-        .min = 0,
-        .max = 2000,
-        .fallback = "\"auto\"",
-        .allow_auto = true,
-        .help =
-            "Eigenvectors q of the subsample's kernel matrix that are flattened, at most s - 1; "
-            "0: plain stochastic gradient descent; auto: as many as make the critical batch "
-            "about s, at least 5 and at most 999.",
-    },
-    {
-        .key = "alpha",
-        .type = PARAM_REAL,
-        .min = 0,
-        .max = 1,
-        .min_exclusive = true,
-        .fallback = "0.95",
-        .help = "Exponent by which eigenvalues are flattened; below 1 to be safe against the "
-                "subsample's errors.",
-    },
-    {
-        .key = "batch_size",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 1e9,
-        .fallback = "\"auto\"",
-        .allow_auto = true,
-        .help = "Rows of a batch, at most n; auto: the critical batch size, within "
-                "`batch_memory_mib`.",
-    },
-    {
-        .key = "learning_rate",
-        .type = PARAM_REAL,
-        .min = 0,
-        .max = 1e30,
-        .min_exclusive = true,
-        .fallback = "\"auto\"",
-        .allow_auto = true,
-        .help = "Step size eta, of which each row of a batch gets eta / batch_size; auto: by the "
-                "published formula. Halved by itself whenever the residual grows.",
-    },
-    {
-        .key = "batch_memory_mib",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 1048576,
-        .fallback = "256",
-        .help = "Bound on the kernel values between a batch and the subsample, in MiB; bounds the "
-                "automatic batch size.",
-    },
-    {
-        .key = "residual_every",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 1e9,
-        .fallback = "10",
-        .help = "Epochs after which the true residual is computed; each time costs at most one "
-                "more epoch.",
-    },
-    {.key = NULL},
-};
-
-static const char *const projections[] = {"auto", "exact", "inexact", NULL};
-
-/* EigenPro 3 and 4. */
-static const struct param_def eigenpro34_params[] = {
-    {
-        .key = "projection",
-        .type = PARAM_CHOICE,
-        .choices = projections,
-        .fallback = "\"auto\"",
-        .help = "How functions are brought back to the span of the centers. exact: by a Cholesky "
-                "factor of their m x m matrix, m^2 float64 numbers of memory; inexact: by epochs "
-                "of EigenPro 2 on the centers, m^2 kernel values each and no matrix. auto: exact "
-                "up to 20,000 centers.",
-    },
-    {
-        .key = "projection_epochs",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 1000,
-        .fallback = "1",
-        .help = "Epochs of an inexact projection.",
-    },
-    {
-        .key = "plain_epochs",
-        .type = PARAM_INT,
-        .min = 0,
-        .max = 1e9,
-        .fallback = "1",
-        .help = "Epochs as published, in which the noise of the batches stays; from then on each "
-                "epoch begins with the full gradient, one pass more, and converges.",
-    },
-    {
-        .key = "subsample",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 1000000,
-        .fallback = "\"auto\"",
-        .allow_auto = true,
-        .help = "Rows s that the preconditioner is made from, at most the number n of training "
-                "rows; auto: five times its centers, at least 2,000.",
-    },
-    {
-        .key = "subsample_centers",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 2500,
-        .fallback = "2000",
-        .help = "Centers c whose span the preconditioner works in, at most all m; 2 c^2 numbers of "
-                "memory while it is built, and an eigen-decomposition of that size.",
-    },
-    {
-        .key = "eigenvectors",
-        .type = PARAM_INT,
-        .min = 0,
-        .max = 2500,
-        .fallback = "\"auto\"",
-        .allow_auto = true,
-        .help = "Eigenvectors q that are flattened, at most c - 1; 0: plain stochastic gradient "
-                "descent; auto: half of c, at most s / 10.",
-    },
-    {
-        .key = "alpha",
-        .type = PARAM_REAL,
-        .min = 0,
-        .max = 1,
-        .min_exclusive = true,
-        .fallback = "0.95",
-        .help = "Exponent by which eigenvalues are flattened; below 1 to be safe against the "
-                "subsample's errors.",
-    },
-    {
-        .key = "batch_size",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 1e9,
-        .fallback = "\"auto\"",
-        .allow_auto = true,
-        .help = "Rows b of a batch, at most n; auto: the critical batch size, at least 64 or "
-                "260,000 / m and at most n / 8, within `batch_memory_mib`.",
-    },
-    {
-        .key = "learning_rate",
-        .type = PARAM_REAL,
-        .min = 0,
-        .max = 1e30,
-        .min_exclusive = true,
-        .fallback = "\"auto\"",
-        .allow_auto = true,
-        .help = "Step size eta, of which each row of a batch gets eta / b, half of that after the "
-                "plain epochs; auto: by the published formula. Halved by itself whenever the "
-                "residual grows.",
-    },
-    {
-        .key = "batch_memory_mib",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 1048576,
-        .fallback = "256",
-        .help = "Bound on the kernel values between a batch and the centers, b m numbers, in MiB; "
-                "bounds the automatic batch size.",
-    },
-    {.key = NULL},
-};
-
-static const char *const block_preconditioners[] = {"auto", "nystrom", "cholesky", "none", NULL};
-static const char *const dampings[] = {"damped", "regularization", NULL};
-static const char *const samplings[] = {"shuffled", "uniform", "leverage", NULL};
-
-/* What the block methods share. */
-#define BLOCK_PARAMS                                                                               \
-    {.key = "block_size",                                                                          \
-     .type = PARAM_INT,                                                                            \
-     .min = 1,                                                                                     \
-     .max = 32768,                                                                                 \
-     .fallback = "\"auto\"",                                                                       \
-     .allow_auto = true,                                                                           \
-     .help =                                                                                       \
-         "Rows b of a block, at most the number n of training rows; a block takes b^2 numbers "    \
-         "of memory. auto: 2 sqrt(n), at least 256 and at most 8192."},                            \
-        {.key = "block_preconditioner",                                                            \
-         .type = PARAM_CHOICE,                                                                     \
-         .choices = block_preconditioners,                                                         \
-         .fallback = "\"auto\"",                                                                   \
-         .help = "nystrom: a randomized sketch of the block's kernel matrix; cholesky: its exact " \
-                 "factor; none: plain block descent. auto: cholesky where that costs less than "   \
-                 "the sketch or little beside the kernel values, else nystrom."},                  \
-        {.key = "rank",                                                                            \
-         .type = PARAM_INT,                                                                        \
-         .min = 1,                                                                                 \
-         .max = 10000,                                                                             \
-         .fallback = "100",                                                                        \
-         .help = "Rank r of the Nystrom sketch, at most the block size."},                         \
-        {.key = "damping",                                                                         \
-         .type = PARAM_CHOICE,                                                                     \
-         .choices = dampings,                                                                      \
-         .fallback = "\"damped\"",                                                                 \
-         .help = "What the sketch is given as a multiple of the identity. regularization: n "      \
-                 "lambda; damped: that and the sketch's r-th eigenvalue."},                        \
-        {.key = "power_iterations",                                                                \
-         .type = PARAM_INT,                                                                        \
-         .min = 1,                                                                                 \
-         .max = 1000,                                                                              \
-         .fallback = "10",                                                                         \
-         .help = "Power iterations at most for the step size of a block."},                        \
-    {                                                                                              \
-        .key = "residual_every", .type = PARAM_INT, .min = 1, .max = 1e6, .fallback = "10",        \
-        .help = "Passes over the rows (n / b steps each) after which the true residual is "        \
-                "computed; it costs at most one pass more. Besides, it is computed whenever the "  \
-                "estimate from the blocks has reached the tolerance."                              \
-    }
-
-static const struct param_def skotch_params[] = {
-    BLOCK_PARAMS,
-    {.key = NULL},
-};
-
-static const struct param_def askotch2_params[] = {
-    BLOCK_PARAMS,
-    {
-        .key = "sampling",
-        .type = PARAM_CHOICE,
-        .choices = samplings,
-        .fallback = "\"shuffled\"",
-        .help = "How blocks are drawn. shuffled: every pass meets all rows, in a new random order; "
-                "uniform: each block afresh, as published; leverage: likewise, with half of the "
-                "chance in proportion to approximate ridge leverage scores.",
-    },
-    {
-        .key = "accelerated",
-        .type = PARAM_BOOL,
-        .fallback = "true",
-        .help = "Nesterov's momentum; false is Skotch, version 2.",
-    },
-    {
-        .key = "mu",
-        .type = PARAM_REAL,
-        .min = 0,
-        .max = 1e30,
-        .min_exclusive = true,
-        .fallback = "\"auto\"",
-        .allow_auto = true,
-        .help = "Strong convexity the momentum assumes, lowered to 1/nu where it is larger; auto: "
-                "measured on four blocks.",
-    },
-    {
-        .key = "nu",
-        .type = PARAM_REAL,
-        .min = 1,
-        .max = 1e30,
-        .fallback = "\"auto\"",
-        .allow_auto = true,
-        .help = "Spread of the blocks the momentum assumes; auto: n / b.",
-    },
-    {.key = NULL},
-};
-
-/* What the stochastic methods for restricted problems share. */
-#define STOCHASTIC_PARAMS                                                                          \
-    {.key = "batch_size",                                                                          \
-     .type = PARAM_INT,                                                                            \
-     .min = 1,                                                                                     \
-     .max = 1e9,                                                                                   \
-     .fallback = "\"auto\"",                                                                       \
-     .allow_auto = true,                                                                           \
-     .help = "Rows b of a batch, at most n; auto: as many as centers, at least 256 and at most "   \
-             "n / 8."},                                                                            \
-        {.key = "rank",                                                                            \
-         .type = PARAM_INT,                                                                        \
-         .min = 1,                                                                                 \
-         .max = 100000,                                                                            \
-         .fallback = "\"auto\"",                                                                   \
-         .allow_auto = true,                                                                       \
-         .help = "Rank r of the preconditioner, at most the number m of centers. m: exact for "    \
-                 "the rows it is made from, m^3 operations and 3 m^2 numbers of memory; less: a "  \
-                 "Nystrom sketch, 3 m r numbers. auto: m up to 8192 centers, else 500."},          \
-        {.key = "hessian_rows",                                                                    \
-         .type = PARAM_INT,                                                                        \
-         .min = 1,                                                                                 \
-         .max = 1e9,                                                                               \
-         .fallback = "\"auto\"",                                                                   \
-         .allow_auto = true,                                                                       \
-         .help = "Rows that the preconditioner is made from, at most n; auto: 8 r, of more than "  \
-                 "1024 centers fewer, down to 4 r; at least sqrt(n)."},                            \
-        {.key = "damping",                                                                         \
-         .type = PARAM_REAL,                                                                       \
-         .min = 0,                                                                                 \
-         .max = 1e12,                                                                              \
-         .min_exclusive = true,                                                                    \
-         .fallback = "\"auto\"",                                                                   \
-         .allow_auto = true,                                                                       \
-         .help = "Damping of the preconditioner, as a multiple of n lambda (rank m) or of the "    \
-                 "sketch's r-th eigenvalue; auto: 1 where batches are smooth enough with it, "     \
-                 "else 1, 10, 100 or 1000 by a short race on a sample of the rows."},              \
-    {                                                                                              \
-        .key = "power_iterations", .type = PARAM_INT, .min = 1, .max = 1000, .fallback = "10",     \
-        .help = "Power iterations for the step size, on each of four batches."                     \
-    }
-
-static const struct param_def sketchysaga_params[] = {
-    STOCHASTIC_PARAMS,
-    {
-        .key = "residual_every",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 1e9,
-        .fallback = "10",
-        .help = "Epochs after which the true residual is computed, which costs one more. Besides, "
-                "it is computed whenever the estimate from the table has reached the tolerance.",
-    },
-    {.key = NULL},
-};
-
-static const struct param_def sketchykatyusha_params[] = {
-    STOCHASTIC_PARAMS,
-    {
-        .key = "mu",
-        .type = PARAM_REAL,
-        .min = 0,
-        .max = 1,
-        .min_exclusive = true,
-        .fallback = "\"auto\"",
-        .allow_auto = true,
-        .help = "Strong convexity that the momentum assumes, in the norm of the preconditioner; "
-                "auto: a quarter of n lambda over the damping, of a sketch a hundredth, and less "
-                "where the residual does not fall.",
-    },
-    {.key = NULL},
-};
-
-/* About 1000 passes over the rows at the usual block sizes, the work of 1000 iterations of pcg. */
 enum { BLOCK_ITERATIONS = 200000 };
 
 #define ASKOTCH                                                                                    \
@@ -474,7 +46,7 @@ const struct method_def catalog_solvers[] = {
             "Exact up to rounding, or refined to a hundredth of the tolerance. n^3/3 operations; "
             "n^2 numbers of memory (half as many bytes with a float32 factor) and 3 n t for n "
             "training rows and t targets.",
-        .params = cholesky_params,
+        .params = catalog_cholesky_params,
     },
     {
         .name = "pcg",
@@ -485,7 +57,7 @@ const struct method_def catalog_solvers[] = {
             "numbers, and n r of the preconditioner; in mixed precision, which \"auto\" is "
             "here, the features once more in float32, 12 bytes a value in all; and the kernel "
             "values that are kept (kernel_cache_bytes).",
-        .params = pcg_params,
+        .params = catalog_pcg_params,
         .has_preconditioner = true,
     },
     {
@@ -494,7 +66,7 @@ const struct method_def catalog_solvers[] = {
         .paper = ASKOTCH,
         .help = "An iteration is one block of b rows: b n kernel values. Memory: 4 numbers a row "
                 "and target, and b^2; for data too large for a preconditioner of all rows.",
-        .params = askotch2_params,
+        .params = catalog_askotch2_params,
         .max_iterations = BLOCK_ITERATIONS,
     },
     {
@@ -503,7 +75,7 @@ const struct method_def catalog_solvers[] = {
         .paper = ASKOTCH,
         .help = "Version 1 of askotch2, as first published: blocks are drawn by their smoothness, "
                 "which takes a sweep over all blocks first. Iterations and memory as askotch2's.",
-        .params = skotch_params,
+        .params = catalog_skotch_params,
         .max_iterations = BLOCK_ITERATIONS,
     },
     {
@@ -511,7 +83,7 @@ const struct method_def catalog_solvers[] = {
         .title = "Block coordinate descent on a fixed partition of the rows",
         .paper = ASKOTCH,
         .help = "askotch without momentum, for comparisons.",
-        .params = skotch_params,
+        .params = catalog_skotch_params,
         .max_iterations = BLOCK_ITERATIONS,
     },
     {
@@ -526,7 +98,7 @@ const struct method_def catalog_solvers[] = {
                 "13 products. Smooth kernels with little regularization are for pcg: 45 epochs "
                 "against 2 products on 13,900 rows of bike, gaussian. A small residual takes "
                 "beta / (n regularization) epochs for a factor of e.",
-        .params = eigenpro2_params,
+        .params = catalog_eigenpro2_params,
     },
     {
         .name = "krill",
@@ -537,7 +109,7 @@ const struct method_def catalog_solvers[] = {
             "rows, n m kernel values. The sketch takes one or two dearer passes and 13/3 m^3 "
             "operations; memory is 3 m^2 numbers and 128 MiB while it is made, m^2 numbers "
             "afterwards.",
-        .params = krill_params,
+        .params = catalog_krill_params,
         .restricted = true,
     },
     {
@@ -547,7 +119,7 @@ const struct method_def catalog_solvers[] = {
         .help = "An iteration is one pass over the rows, n m kernel values; the preconditioner "
                 "takes 4/3 m^3 operations and 2 m^2 numbers of memory. A few iterations where the "
                 "regularization is not tiny and the centers are drawn uniformly.",
-        .params = normal_params,
+        .params = catalog_normal_params,
         .restricted = true,
     },
     {
@@ -558,7 +130,7 @@ const struct method_def catalog_solvers[] = {
             "falkon with the weights of the selection in its preconditioner: about a quarter "
             "of the iterations for the same error. Takes centers drawn by leverage scores: bless "
             "(the default), bless_r, rls, two_pass or squeak.",
-        .params = normal_params,
+        .params = catalog_normal_params,
         .restricted = true,
         .weighted = true,
     },
@@ -570,7 +142,7 @@ const struct method_def catalog_solvers[] = {
                 "Memory: 8 bytes a row and target for the table of residuals, streamed rows "
                 "included, and that of the preconditioner. For very many centers, with `rank` "
                 "well below their number: no matrix of all centers is formed.",
-        .params = sketchysaga_params,
+        .params = catalog_sketchysaga_params,
         .restricted = true,
     },
     {
@@ -580,7 +152,7 @@ const struct method_def catalog_solvers[] = {
         .help = "An iteration is one epoch of mini-batches and on average one pass more for a "
                 "snapshot, n m kernel values each, and m^2 a batch. No memory grows with the "
                 "rows; about as fast as sketchysaga.",
-        .params = sketchykatyusha_params,
+        .params = catalog_sketchykatyusha_params,
         .restricted = true,
     },
     {
@@ -599,7 +171,7 @@ const struct method_def catalog_solvers[] = {
         .paper = "",
         .help = "Without a preconditioner, for comparisons: takes thousands of iterations where "
                 "the regularization is small.",
-        .params = normal_params,
+        .params = catalog_normal_params,
         .restricted = true,
     },
     {
@@ -609,7 +181,7 @@ const struct method_def catalog_solvers[] = {
         .help = "An iteration is an epoch of batches and, after the first, a pass for the full "
                 "gradient: 2 n m to 3 n m kernel values. Memory: 21 numbers a center and target, "
                 "a batch of b (m + 2 t) numbers, and the projection's m^2 (none when inexact).",
-        .params = eigenpro34_params,
+        .params = catalog_eigenpro34_params,
         .restricted = true,
     },
     {
@@ -619,7 +191,7 @@ const struct method_def catalog_solvers[] = {
         .help = "eigenpro3 with the projection delayed until about m rows have become temporary "
                 "centers: for centers so many that a projection is dear. Up to n m / 2 kernel "
                 "values more an epoch, and m more rows and weights of memory.",
-        .params = eigenpro34_params,
+        .params = catalog_eigenpro34_params,
         .restricted = true,
     },
     {.name = NULL},
