@@ -366,6 +366,28 @@ static int worse_than_nothing(double residual, struct err *err)
     return REASON_NOT_POSITIVE_DEFINITE;
 }
 
+/* Coefficients that are handed out although they fit the targets worse than none would. */
+static void warn_of_large_residual(const struct drive *d, double residual)
+{
+    char text[96];
+    snprintf(text, sizeof(text), "The certified relative residual of the model is %.3g:", residual);
+    say(d, "warning", text,
+        "above 1 the coefficients solve the system worse than zeros would, so do not rely on its "
+        "predictions. Allow more iterations or time (`stop`), raise `regularization`, take "
+        "precision \"float64\", or choose another solver or preconditioner.");
+}
+
+/* What a solve that claimed convergence ends with when the certificate disagrees, or 0: the solver
+ * makes up for it in further steps. */
+static int refuse(struct drive *d, struct err *err)
+{
+    if (d->ops->refuse == NULL) {
+        return REASON_STAGNATED;
+    }
+    return d->at.iteration >= d->limits->max_iterations ? REASON_ITERATION_LIMIT
+                                                        : d->ops->refuse(d->solver, err);
+}
+
 /* Coefficients into A, the certificate, the metrics. Returns the reason, corrected by what the
  * certificate says, or 0: the solver knows how to go on. */
 static int conclude(struct drive *d, int reason, const struct kernel *kernel,
@@ -387,7 +409,7 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     }
     const bool reached = found.residual <= certificate_slack * d->limits->tolerance;
     if (r == 0 && reason == REASON_CONVERGED && !reached) {
-        reason = d->ops->refuse != NULL ? d->ops->refuse(d->solver, err) : REASON_STAGNATED;
+        reason = refuse(d, err);
         if (reason <= 0) {
             return reason;
         }
@@ -397,6 +419,9 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     }
     if (r < 0) {
         return r;
+    }
+    if (found.residual > 1) {
+        warn_of_large_residual(d, found.residual);
     }
     d->at.fraction = 1.0;
     report(d, "saving", true); /* the metrics of the coefficients that are handed out */

@@ -1,5 +1,6 @@
 /* The driver: why it stops, what it says on the way, and that it leaves nothing behind. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -164,6 +165,49 @@ static void test_iteration_limit(void **state)
     fixture_deinit(&f);
 }
 
+static void keep_warning(void *context, const char *level, const char *text)
+{
+    if (strcmp(level, "warning") == 0) {
+        snprintf(context, 640, "%s", text);
+    }
+}
+
+static double stand_still(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+/* A model with a residual above that of none at all comes with a warning; others do without. */
+static void test_worse_than_none_is_said(void **state)
+{
+    struct fixture f;
+    fixture_init(&f, *state, &driven);
+    struct solve_limits limits = patient;
+    const struct solver_options options = options_make("pcg", "none", patient.tolerance);
+    for (int k = 0; k < 2; k++) {
+        char warning[640] = "";
+        const struct solve_control control = {
+            .context = warning, .now = stand_still, .message = keep_warning};
+        struct solve_outcome out;
+        limits.max_iterations = k == 0 ? 1 : patient.max_iterations;
+        must(solve_run(solver_find("pcg"), &f.problem, &options, &limits, &control, NULL, &f.kernel,
+                       &f.host, &f.A, &out, &err));
+        assert_true(out.model);
+        assert_int_equal(out.relative_residual > 1, k == 0);
+        if (k == 1) {
+            assert_string_equal(warning, "");
+            continue;
+        }
+        char residual[64];
+        snprintf(residual, sizeof(residual),
+                 "residual of the model is %.3g:", out.relative_residual);
+        assert_contains(warning, residual);
+        assert_contains(warning, "Allow more iterations");
+    }
+    fixture_deinit(&f);
+}
+
 /* A tolerance that the precision cannot reach: stagnated, with a residual near rounding error. */
 static void test_stagnation_is_said(void **state)
 {
@@ -269,6 +313,6 @@ static void test_reports_are_rationed(void **state)
 
 TEST_MAIN(on_device(test_cancel_at_every_step), on_device(test_cancel_while_certifying),
           on_device(test_no_memory_anywhere), on_device(test_time_budget),
-          on_device(test_iteration_limit), on_device(test_stagnation_is_said),
-          on_device(test_certificate_overrules), on_device(test_metrics_schedule),
-          on_device(test_reports_are_rationed))
+          on_device(test_iteration_limit), on_device(test_worse_than_none_is_said),
+          on_device(test_stagnation_is_said), on_device(test_certificate_overrules),
+          on_device(test_metrics_schedule), on_device(test_reports_are_rationed))

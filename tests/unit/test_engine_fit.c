@@ -186,7 +186,7 @@ static void test_precision_left_open(void **state)
         {"'solver':{'name':'askotch2','block_size':100}", "float64.", PRECISION_FLOAT64},
         {"'solver':'pcg','kernel':{'name':'polynomial','degree':2}", "float64.", PRECISION_FLOAT64},
         {"'solver':'pcg','kernel':{'name':'gaussian','bandwidth':1e-40}", NULL, PRECISION_FLOAT64},
-        {"'solver':'pcg','regularization':1e-11", "goes on with float64", PRECISION_FLOAT64},
+        {"'solver':'pcg','regularization':1e-11", "too coarse", PRECISION_FLOAT64},
     };
     (void)state;
     struct dataset *ds = smooth(400, 12);

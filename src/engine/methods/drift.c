@@ -55,27 +55,44 @@ static int add_drawn(struct drift *d, double a, const struct mat *X, struct err 
     return r == 0 ? p->be->ops->col_axpby(p->be, scale, &d->T, one, &d->S, err) : r;
 }
 
-int drift_estimate(struct drift *d, const struct mat *B, const struct mat *R, double *ret,
-                   struct err *err)
+/* S = the rows drawn of from - (K + ridge I) B. */
+static int subtract_product(struct drift *d, const struct mat *from, const struct mat *B,
+                            struct err *err)
 {
     const struct problem *p = d->p;
     const struct backend_ops *o = p->be->ops;
-    int r = o->gather_rows(p->be, &p->Y, d->index, &d->S, err);
+    int r = o->gather_rows(p->be, from, d->index, &d->S, err);
     if (r == 0) {
         r = o->kmv(p->be, view_index(p->exact, d->index, d->rows), view_all(p->exact, p->n), -1.0,
                    B, 1.0, &d->S, err);
     }
-    if (r == 0) {
-        r = add_drawn(d, -p->ridge, B, err);
-    }
-    if (r == 0) {
-        r = add_drawn(d, -1.0, R, err);
-    }
-    if (r == 0) {
-        r = o->col_dots(p->be, &d->S, &d->S, ret, err);
-    }
+    return r == 0 ? add_drawn(d, -p->ridge, B, err) : r;
+}
+
+/* The lengths of S's columns, as if they had all rows. */
+static int scaled_lengths(struct drift *d, double *ret, struct err *err)
+{
+    const struct problem *p = d->p;
+    const int r = p->be->ops->col_dots(p->be, &d->S, &d->S, ret, err);
     for (int64_t j = 0; r == 0 && j < p->t; j++) {
         ret[j] = sqrt(ret[j] * (double)p->n / (double)d->rows);
     }
     return r;
+}
+
+int drift_estimate(struct drift *d, const struct mat *B, const struct mat *R, double *ret,
+                   struct err *err)
+{
+    int r = subtract_product(d, &d->p->Y, B, err);
+    if (r == 0) {
+        r = add_drawn(d, -1.0, R, err);
+    }
+    return r == 0 ? scaled_lengths(d, ret, err) : r;
+}
+
+int drift_of_product(struct drift *d, const struct mat *P, const struct mat *V, double *ret,
+                     struct err *err)
+{
+    const int r = subtract_product(d, V, P, err);
+    return r == 0 ? scaled_lengths(d, ret, err) : r;
 }

@@ -27,3 +27,7 @@ void drift_deinit(struct drift *d); /* accepts zeroed and half-built ones */
 /* ret[t]: estimates of |D_j|. */
 int drift_estimate(struct drift *d, const struct mat *B, const struct mat *R, double *ret,
                    struct err *err);
+
+/* ret[t]: estimates of |V_j - (K + ridge I) P_j|, the error of the product V. */
+int drift_of_product(struct drift *d, const struct mat *P, const struct mat *V, double *ret,
+                     struct err *err);

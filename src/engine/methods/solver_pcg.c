@@ -28,7 +28,10 @@
  *
  * In mixed precision (the problem has exact points) products take float32 kernel values and float32
  * vectors, all else is float64, and residuals that count are measured with float64 kernel values,
- * which costs two to three such products. So the drift is estimated from some rows first (drift.h):
+ * which costs two to three such products. The first product decides whether that can pay: when its
+ * errors, estimated from some rows (drift.h), exceed a third of what the ridge adds to it, it is
+ * made again with the exact points, and so are all that follow: from the first iteration on the
+ * solve is that of float64, to the bit. Else the drift is estimated from the same rows first:
  * whenever the residual has halved, every `residual_every` iterations, and before a column counts
  * as converged. Then
  *   - a column is frozen when residual and drift together are within the tolerance;
@@ -65,6 +68,7 @@ static const double look_fall = 0.5;
 static const double replace_drift = 0.02;
 static const double small_drift = 0.1; /* of the tolerance: the residual has to fall by it more */
 static const double anew_drift = 0.05;
+static const double coarse = 1.0 / 3;  /* of the ridge's part in a product: errors of the first */
 static const double refinement = 0.75; /* the most that a new beginning may leave */
 
 struct solver {
@@ -85,15 +89,16 @@ struct solver {
     int64_t since_check; /* iterations since the residual was last looked at or replaced */
     double looked;       /* the largest relative residual then */
     int stale_checks;
-    bool wide;        /* products are with the exact points now */
-    bool strict;      /* a certificate was missed: no estimates of the drift any more */
-    int ended;        /* a positive reason, or 0 */
-    bool *frozen;     /* [t] the true residual reached the tolerance */
-    double *arrays;   /* [ARRAYS t], the owner of those below, each [t] */
-    double *norm;     /* |Y_j|, 0 counts as converged */
-    double *relative; /* |R_j| / |Y_j| */
-    double *best;     /* smallest true relative residual so far */
-    double *away;     /* estimated drift */
+    bool wide;            /* products are with the exact points now */
+    bool wide_from_start; /* and so was every product that an iteration took */
+    bool strict;          /* a certificate was missed: no estimates of the drift any more */
+    int ended;            /* a positive reason, or 0 */
+    bool *frozen;         /* [t] the true residual reached the tolerance */
+    double *arrays;       /* [ARRAYS t], the owner of those below, each [t] */
+    double *norm;         /* |Y_j|, 0 counts as converged */
+    double *relative;     /* |R_j| / |Y_j| */
+    double *best;         /* smallest true relative residual so far */
+    double *away;         /* estimated drift */
     double *omega;
     double *eta;
     double *gamma;
@@ -107,6 +112,10 @@ struct solver {
 static const char widened_note[] =
     "Float32 kernel values do not get the residual any further: the iteration goes on with float64 "
     "ones, which take longer. `precision` \"float64\" would begin with them.";
+static const char wide_note[] =
+    "Float32 kernel values are too coarse for so small a regularization: the iteration takes "
+    "float64 ones from the start, as with `precision` \"float64\". They take longer, but float32 "
+    "ones would need more iterations.";
 
 /* Products are in float32 while there is something better. */
 static bool narrow(const struct solver *s)
@@ -293,12 +302,54 @@ static int own_product(struct solver *s, struct err *err)
     return r == 0 ? p->be->ops->kmv(p->be, all, all, 1.0, &s->P, p->ridge, &s->V, err) : r;
 }
 
+/* Whether the errors of the first product are beyond a third of what the ridge adds to it: the
+ * float32 matrix is then that of a problem with quite another ridge, and its iterations are lost.
+ * They are estimated from rows; infinity and NaN count as beyond. */
+static int too_coarse(struct solver *s, bool *ret, struct err *err)
+{
+    const struct problem *p = &s->p;
+    int r = drift_of_product(&s->drift, &s->P, &s->V, s->away, err);
+    if (r == 0) {
+        r = p->be->ops->col_dots(p->be, &s->P, &s->P, s->dots, err);
+    }
+    *ret = false;
+    for (int64_t j = 0; r == 0 && j < p->t; j++) {
+        const double share = p->ridge * sqrt(s->dots[j]);
+        *ret = *ret || (!s->frozen[j] && !(s->away[j] <= coarse * share));
+    }
+    return r;
+}
+
+/* The first product decides whether float32 is worth a try. If not, the directions are as good for
+ * float64: the iteration is from there on what it would have been in float64. */
+static int first_product(struct solver *s, struct err *err)
+{
+    bool wide = false;
+    int r = narrow_product(s, err);
+    r = r == 0 ? too_coarse(s, &wide, err) : r;
+    if (r < 0 || !wide) {
+        return r;
+    }
+    s->wide = s->wide_from_start = true;
+    s->X = s->p.exact;
+    r = s->p.widened != NULL ? s->p.widened(s->p.widened_context, err) : 0;
+    return r == 0 ? own_product(s, err) : r;
+}
+
+static int any_product(struct solver *s, struct err *err)
+{
+    if (!narrow(s)) {
+        return own_product(s, err);
+    }
+    return s->iteration == 0 ? first_product(s, err) : narrow_product(s, err);
+}
+
 /* V = M P, eta = omega / p'v. */
 static int product(struct solver *s, struct err *err)
 {
     const struct problem *p = &s->p;
     const struct backend_ops *o = p->be->ops;
-    int r = narrow(s) ? narrow_product(s, err) : own_product(s, err);
+    int r = any_product(s, err);
     if (r == 0) {
         r = o->col_dots(p->be, &s->P, &s->V, s->dots, err);
     }
@@ -583,7 +634,9 @@ static void describe(const struct solver *s, bool building, struct step_report *
         .usable = usable(s),
         .savable = s->precond->save != NULL,
         .rank = s->built ? s->precond->rank(s->M) : 0,
-        .note = s->wide ? widened_note : NULL,
+        .note = s->wide_from_start ? wide_note
+                : s->wide          ? widened_note
+                                   : NULL,
     };
 }
 
@@ -637,8 +690,12 @@ enum { COUNTERS = 6, COLUMN_NUMBERS = 4 };
 static int save(const struct solver *s, struct state *to, struct err *err)
 {
     const int64_t t = s->p.t;
-    const int64_t counters[COUNTERS] = {s->iteration, s->since_check, s->stale_checks,
-                                        s->ended,     s->wide,        s->strict};
+    const int64_t counters[COUNTERS] = {s->iteration,
+                                        s->since_check,
+                                        s->stale_checks,
+                                        s->ended,
+                                        s->wide ? 1 + s->wide_from_start : 0,
+                                        s->strict};
     cleanup_mem double *columns = mem_array((size_t)t, COLUMN_NUMBERS * sizeof(double));
     if (columns == NULL) {
         return err_no_memory(err);
@@ -670,7 +727,8 @@ static bool plausible(const struct solver *s, const int64_t *counters)
     const bool reason = ended == 0 || ended == REASON_CONVERGED || ended == REASON_STAGNATED ||
                         ended == REASON_BREAKDOWN;
     return reason && counters[0] >= 0 && counters[1] >= 0 && counters[2] >= 0 &&
-           counters[2] <= STALE_CHECKS && (counters[4] == 0 || s->p.exact != NULL);
+           counters[2] <= STALE_CHECKS && counters[4] >= 0 && counters[4] <= 2 &&
+           (counters[4] == 0 || s->p.exact != NULL);
 }
 
 /* A column has omega > 0 as soon as it has a direction. None has before the preconditioner of a
@@ -725,6 +783,7 @@ static int load(struct solver *s, const struct state *from, struct err *err)
     }
     if (r == 0 && counters[4] != 0) {
         s->wide = true;
+        s->wide_from_start = counters[4] == 2;
         s->X = s->p.exact;
         r = s->p.widened != NULL ? s->p.widened(s->p.widened_context, err) : 0;
     }
