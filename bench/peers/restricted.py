@@ -6,10 +6,11 @@ gaussian kernel with the median distance as bandwidth, lambda = 1e-6 a row. Each
 its own, in the same run, and says its time, its processor time (all threads), which is the fair
 figure where other work has the cores, its largest resident size, and its error on the test rows.
 
-The peers work in float32, which takes them half the time and memory of float64; Falkon's triangular
-factors are float64. It makes 20 iterations, as its authors' program does, and where krill ran before,
-as many more as its test error needs to come within 0.1 % of krill's, at most 100 in all; the tests are
-not counted. Nor are, for the peers, imports and the reading of the data; they are for krr-bench.
+The peers work in float32, which takes them half the time and memory of float64; Falkon also in float64
+(falkon64). Its triangular factors are float64 in both. It makes 20 iterations, as its authors'
+program does, and where krill ran before, as many more as its test error needs to come within 0.1 % of
+krill's, at most 100 in all; the tests are not counted. Nor are, for the peers, imports and the reading
+of the data; they are for krr-bench.
 """
 import sys
 
@@ -80,7 +81,7 @@ def solve_sklearn(options, X, y, X_test, clock, error):
 
 
 class Gaussian:
-    """Kernel values with the centers in float32, by blocks of rows, made afresh each time."""
+    """Kernel values with the centers, in their type, by blocks of rows, made afresh each time."""
 
     def __init__(self, Z, bandwidth):
         import numpy as np
@@ -98,16 +99,17 @@ class Gaussian:
         return np.exp(D, out=D)
 
 
-def solve_falkon(options, X, y, X_test, clock, error):
+def solve_falkon(options, X, y, X_test, clock, error, dtype="float32", jitter=1e-6):
     """Rudi, Carratino, Rosasco, arXiv:1705.10958, Algorithm 1."""
     import numpy as np
     from scipy.linalg import cholesky, solve_triangular
 
     n, m = len(X), options.centers
+    X, X_test = X.astype(dtype), X_test.astype(dtype)
     Z = X[np.sort(np.random.default_rng(options.seed).choice(n, m, replace=False))]
     kernel = Gaussian(Z, options.bandwidth)
     T = kernel.block(Z).astype(np.float64)
-    T[np.diag_indices(m)] += 1e-6 * m
+    T[np.diag_indices(m)] += jitter * m
     T = cholesky(T, overwrite_a=True, check_finite=False)
     A = T @ T.T / m
     A[np.diag_indices(m)] += LAMBDA
@@ -118,7 +120,7 @@ def solve_falkon(options, X, y, X_test, clock, error):
 
     def gradient(u, targets):
         """K_nm' (K_nm u + targets)."""
-        total, u = np.zeros(m), u.astype(np.float32)
+        total, u = np.zeros(m), u.astype(dtype)
         for i in range(0, n, BLOCK):
             K = kernel.block(X[i : i + BLOCK])
             values = K @ u
@@ -131,9 +133,9 @@ def solve_falkon(options, X, y, X_test, clock, error):
         v = solve(A, b, False)
         return solve(A, solve(T, gradient(solve(T, v, False), None), True) / n + LAMBDA * v, True)
 
-    r = solve(A, solve(T, gradient(np.zeros(m), y.astype(np.float32)), True) / n, True)
+    r = solve(A, solve(T, gradient(np.zeros(m), y.astype(dtype)), True) / n, True)
     def predict():
-        alpha = solve(T, solve(A, b, False), False).astype(np.float32)
+        alpha = solve(T, solve(A, b, False), False).astype(dtype)
         return np.concatenate([kernel.block(X_test[i : i + BLOCK]) @ alpha for i in range(0, len(X_test), BLOCK)])
 
     def enough(iteration):
@@ -156,7 +158,12 @@ def solve_falkon(options, X, y, X_test, clock, error):
     return predict()
 
 
-PEERS = {"sklearn": solve_sklearn, "falkon": solve_falkon}
+def solve_falkon64(*arguments):
+    """The same in float64, with the jitter that its authors use there."""
+    return solve_falkon(*arguments, dtype="float64", jitter=1e-13)
+
+
+PEERS = {"sklearn": solve_sklearn, "falkon": solve_falkon, "falkon64": solve_falkon64}
 
 
 def run_peer(options):
