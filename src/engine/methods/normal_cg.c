@@ -4,11 +4,12 @@
 
 #include "base/mem.h"
 #include "engine/memory.h"
+#include "engine/methods/cg_columns.h"
 #include "engine/normal.h"
 
 /* Notation of solver_pcg.c: omega = z'r, eta = omega / p'v, gamma = omega_new / omega. */
 
-enum { STALE_CHECKS = 3, ARRAYS = 9, MATRICES = 6 };
+enum { STALE_CHECKS = 3, MATRICES = 6 };
 
 static const double restart_drift = 0.5;
 static const double noise_drift = 0.1;
@@ -38,10 +39,8 @@ struct solver {
     bool given; /* B holds coefficients although no iteration was done */
     int64_t iteration, since_check;
     int stale_checks;
-    int ended;      /* a positive reason, or 0 */
-    bool *frozen;   /* [t] */
-    double *arrays; /* [ARRAYS t], the owner of those below, each [t] */
-    double *norm, *relative, *best, *omega, *eta, *gamma, *dots, *one, *work;
+    int ended; /* a positive reason, or 0 */
+    struct cg_columns c;
     struct mat B, R, Z, P, V;
     struct mat best_B; /* of the smallest residual so far */
     double least;      /* that residual, the largest over columns; 1: none yet, best_B = 0 */
@@ -66,8 +65,7 @@ void normal_cg_teardown(struct solver *s)
         s->p.be->ops->mat_free(s->p.be, all[i]);
     }
     s->precond->teardown(s->M);
-    mem_free(s->frozen);
-    mem_free(s->arrays);
+    cg_columns_deinit(&s->c);
     mem_free(s);
 }
 
@@ -75,18 +73,11 @@ static int allocate(struct solver *s, struct err *err)
 {
     const struct problem *p = &s->p;
     const int64_t m = p->restricted->m;
-    s->frozen = mem_zarray((size_t)p->t, sizeof(*s->frozen));
-    s->arrays = mem_zarray((size_t)p->t, ARRAYS * sizeof(double));
-    if (s->frozen == NULL || s->arrays == NULL) {
+    if (cg_columns_init(&s->c, p->be, p->t, err) < 0) {
         return err_no_memory(err);
     }
-    double **const members[ARRAYS] = {&s->norm,  &s->relative, &s->best, &s->omega, &s->eta,
-                                      &s->gamma, &s->dots,     &s->one,  &s->work};
-    for (int i = 0; i < ARRAYS; i++) {
-        *members[i] = s->arrays + i * p->t;
-    }
     for (int64_t j = 0; j < p->t; j++) {
-        s->relative[j] = s->best[j] = 1.0;
+        s->c.relative[j] = s->c.best[j] = 1.0;
     }
     s->least = 1.0;
     struct mat *all[MATRICES];
@@ -122,60 +113,21 @@ int normal_cg_setup(const struct problem *p, const struct solver_options *o,
     return 0;
 }
 
-static bool all_frozen(const struct solver *s)
-{
-    for (int64_t j = 0; j < s->p.t; j++) {
-        if (!s->frozen[j]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static int diverged(struct err *err)
-{
-    return err_set(err, ERR_DIVERGED,
-                   "The conjugate gradient iteration produced infinity or NaN. Scale the features "
-                   "and the target, or raise `regularization`.");
-}
-
-/* Z = P^-1 R, P = Z + gamma P; a column with omega = 0 starts anew. */
 static int next_directions(struct solver *s, struct err *err)
 {
-    const struct backend_ops *o = s->p.be->ops;
-    int r = s->precond->apply(s->M, &s->R, &s->Z, err);
-    if (r == 0) {
-        r = o->col_dots(s->p.be, &s->Z, &s->R, s->dots, err);
-    }
-    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
-        const double omega_new = s->dots[j];
-        s->gamma[j] = 1.0;
-        s->one[j] = 0.0;
-        if (s->frozen[j]) {
-            continue;
-        }
-        if (!isfinite(omega_new)) {
-            return diverged(err);
-        }
-        if (omega_new <= 0) {
-            return REASON_BREAKDOWN;
-        }
-        s->one[j] = 1.0;
-        s->gamma[j] = s->omega[j] > 0 ? omega_new / s->omega[j] : 0.0;
-        s->omega[j] = omega_new;
-    }
+    const int r = s->precond->apply(s->M, &s->R, &s->Z, err);
     s->stage = STAGE_PRODUCT;
-    return r == 0 ? o->col_axpby(s->p.be, s->one, &s->Z, s->gamma, &s->P, err) : r;
+    return r == 0 ? cg_columns_directions(&s->c, &s->Z, &s->R, &s->P, err) : r;
 }
 
 /* X <- -V (all columns). */
 static int take_negative(struct solver *s, const struct mat *X, struct err *err)
 {
     for (int64_t j = 0; j < s->p.t; j++) {
-        s->one[j] = -1.0;
-        s->work[j] = 0.0;
+        s->c.one[j] = -1.0;
+        s->c.work[j] = 0.0;
     }
-    return s->p.be->ops->col_axpby(s->p.be, s->one, &s->V, s->work, X, err);
+    return s->p.be->ops->col_axpby(s->p.be, s->c.one, &s->V, s->c.work, X, err);
 }
 
 /* ---- what follows a pass ---- */
@@ -186,17 +138,17 @@ static int begin(struct solver *s, struct err *err)
     const struct backend_ops *o = s->p.be->ops;
     int r = take_negative(s, &s->R, err);
     if (r == 0) {
-        r = o->col_dots(s->p.be, &s->R, &s->R, s->dots, err);
+        r = o->col_dots(s->p.be, &s->R, &s->R, s->c.dots, err);
     }
     for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
-        s->norm[j] = sqrt(s->dots[j]);
-        s->frozen[j] = s->norm[j] == 0;
-        s->relative[j] = s->best[j] = s->frozen[j] ? 0.0 : 1.0;
-        if (!isfinite(s->norm[j])) {
-            return diverged(err);
+        s->c.norm[j] = sqrt(s->c.dots[j]);
+        s->c.frozen[j] = s->c.norm[j] == 0;
+        s->c.relative[j] = s->c.best[j] = s->c.frozen[j] ? 0.0 : 1.0;
+        if (!isfinite(s->c.norm[j])) {
+            return cg_columns_diverged(err);
         }
     }
-    if (r == 0 && all_frozen(s)) {
+    if (r == 0 && cg_columns_frozen(&s->c)) {
         return REASON_CONVERGED;
     }
     if (r < 0 || (s->p.start == NULL && s->start == NULL)) {
@@ -211,76 +163,37 @@ static int begin(struct solver *s, struct err *err)
 static int take_start(struct solver *s, struct err *err)
 {
     const struct backend_ops *o = s->p.be->ops;
-    int r = o->col_dots(s->p.be, &s->V, &s->V, s->dots, err);
+    int r = o->col_dots(s->p.be, &s->V, &s->V, s->c.dots, err);
     for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
-        const double relative = s->norm[j] > 0 ? sqrt(s->dots[j]) / s->norm[j] : INFINITY;
+        const double relative = s->c.norm[j] > 0 ? sqrt(s->c.dots[j]) / s->c.norm[j] : INFINITY;
         const bool taken = relative < 1.0;
         s->given = s->given || taken;
-        s->relative[j] = taken ? relative : s->relative[j];
-        s->best[j] = s->relative[j];
-        s->frozen[j] = s->relative[j] <= s->tolerance;
-        s->one[j] = taken ? 1.0 : 0.0;   /* of B */
-        s->gamma[j] = taken ? 0.0 : 1.0; /* of R */
-        s->eta[j] = taken ? -1.0 : 0.0;  /* of V in R */
-        s->work[j] = 0.0;
+        s->c.relative[j] = taken ? relative : s->c.relative[j];
+        s->c.best[j] = s->c.relative[j];
+        s->c.frozen[j] = s->c.relative[j] <= s->tolerance;
+        s->c.one[j] = taken ? 1.0 : 0.0;   /* of B */
+        s->c.gamma[j] = taken ? 0.0 : 1.0; /* of R */
+        s->c.eta[j] = taken ? -1.0 : 0.0;  /* of V in R */
+        s->c.work[j] = 0.0;
     }
     if (r == 0) { /* What was not taken may be infinite: it is overwritten, never scaled. */
-        r = o->col_axpby(s->p.be, s->work, &s->R, s->one, &s->B, err);
+        r = o->col_axpby(s->p.be, s->c.work, &s->R, s->c.one, &s->B, err);
     }
     for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
         const struct mat V = mat_cols(s->V, j, 1), R = mat_cols(s->R, j, 1);
-        r = s->eta[j] != 0 ? o->col_axpby(s->p.be, &s->eta[j], &V, &s->gamma[j], &R, err) : 0;
+        r = s->c.eta[j] != 0 ? o->col_axpby(s->p.be, &s->c.eta[j], &V, &s->c.gamma[j], &R, err) : 0;
     }
-    if (r == 0 && all_frozen(s)) {
+    if (r == 0 && cg_columns_frozen(&s->c)) {
         return REASON_CONVERGED;
     }
     return r == 0 ? next_directions(s, err) : r;
-}
-
-/* eta = omega / p'v, before B changes. */
-static int find_lengths(struct solver *s, struct err *err)
-{
-    const int r = s->p.be->ops->col_dots(s->p.be, &s->P, &s->V, s->dots, err);
-    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
-        s->eta[j] = 0.0;
-        if (s->frozen[j]) {
-            continue;
-        }
-        if (!isfinite(s->dots[j])) {
-            return diverged(err);
-        }
-        if (s->dots[j] <= 0) {
-            return REASON_BREAKDOWN;
-        }
-        s->eta[j] = s->omega[j] / s->dots[j];
-    }
-    return r;
-}
-
-static bool seems_converged(const struct solver *s)
-{
-    for (int64_t j = 0; j < s->p.t; j++) {
-        if (!s->frozen[j] && s->relative[j] > s->tolerance) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static double largest_residual(const struct solver *s)
-{
-    double largest = 0;
-    for (int64_t j = 0; j < s->p.t; j++) {
-        largest = fmax(largest, s->relative[j]);
-    }
-    return largest;
 }
 
 /* Keeps B where it is the best so far. A true residual also counts when it is not much larger: the
  * recurrence, which drifts, may have promised too much. */
 static int keep_best(struct solver *s, double slack, struct err *err)
 {
-    const double now = largest_residual(s);
+    const double now = cg_columns_largest(&s->c);
     if (!(now < slack * s->least) || now >= 1.0) {
         return 0;
     }
@@ -288,29 +201,12 @@ static int keep_best(struct solver *s, double slack, struct err *err)
     return s->p.be->ops->copy(s->p.be, &s->B, &s->best_B, err);
 }
 
-/* B += eta P, R -= eta V. */
+/* V = H P is there. */
 static int update(struct solver *s, struct err *err)
 {
-    const struct backend_ops *o = s->p.be->ops;
-    int r = find_lengths(s, err);
-    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
-        s->work[j] = -s->eta[j];
-        s->one[j] = 1.0;
-    }
+    int r = cg_columns_lengths(&s->c, &s->P, &s->V, err);
     if (r == 0) {
-        r = o->col_axpby(s->p.be, s->eta, &s->P, s->one, &s->B, err);
-    }
-    if (r == 0) {
-        r = o->col_axpby(s->p.be, s->work, &s->V, s->one, &s->R, err);
-    }
-    if (r == 0) {
-        r = o->col_dots(s->p.be, &s->R, &s->R, s->dots, err);
-    }
-    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
-        if (!s->frozen[j] && !isfinite(s->dots[j])) {
-            return diverged(err);
-        }
-        s->relative[j] = s->frozen[j] ? s->relative[j] : sqrt(s->dots[j]) / s->norm[j];
+        r = cg_columns_update(&s->c, &s->P, &s->V, &s->B, &s->R, err);
     }
     r = r == 0 ? keep_best(s, 1.0, err) : r;
     if (r != 0) {
@@ -318,7 +214,7 @@ static int update(struct solver *s, struct err *err)
     }
     s->iteration++;
     s->since_check++;
-    if (s->since_check >= s->residual_every || seems_converged(s)) {
+    if (s->since_check >= s->residual_every || cg_columns_below(&s->c, s->tolerance)) {
         s->stage = STAGE_RESIDUAL;
         return 0;
     }
@@ -331,17 +227,17 @@ static int replace_residual(struct solver *s, struct err *err)
     const struct backend_ops *o = s->p.be->ops;
     int r = take_negative(s, &s->Z, err);
     for (int64_t j = 0; j < s->p.t; j++) {
-        s->one[j] = 1.0;
-        s->gamma[j] = -1.0;
+        s->c.one[j] = 1.0;
+        s->c.gamma[j] = -1.0;
     }
     if (r == 0) {
-        r = o->col_axpby(s->p.be, s->one, &s->Z, s->gamma, &s->R, err);
+        r = o->col_axpby(s->p.be, s->c.one, &s->Z, s->c.gamma, &s->R, err);
     }
     if (r == 0) {
-        r = o->col_dots(s->p.be, &s->R, &s->R, s->work, err);
+        r = o->col_dots(s->p.be, &s->R, &s->R, s->c.work, err);
     }
     if (r == 0) {
-        r = o->col_dots(s->p.be, &s->Z, &s->Z, s->dots, err);
+        r = o->col_dots(s->p.be, &s->Z, &s->Z, s->c.dots, err);
     }
     return r == 0 ? o->copy(s->p.be, &s->Z, &s->R, err) : r;
 }
@@ -356,25 +252,26 @@ static int check(struct solver *s, struct err *err)
     s->since_check = 0;
     bool stale = true;
     for (int64_t j = 0; j < s->p.t; j++) {
-        if (s->frozen[j]) {
+        if (s->c.frozen[j]) {
             continue;
         }
-        if (!isfinite(s->dots[j])) {
-            return diverged(err);
+        if (!isfinite(s->c.dots[j])) {
+            return cg_columns_diverged(err);
         }
-        const double truth = sqrt(s->dots[j]), drift = sqrt(s->work[j]);
-        s->relative[j] = truth / s->norm[j];
-        s->frozen[j] = s->relative[j] <= s->tolerance;
-        s->omega[j] = drift > restart_drift * truth ? 0 : s->omega[j];
-        const bool plateau = drift <= noise_drift * truth && s->relative[j] < runaway * s->best[j];
-        if (s->relative[j] < improvement * s->best[j] || plateau) {
+        const double truth = sqrt(s->c.dots[j]), drift = sqrt(s->c.work[j]);
+        s->c.relative[j] = truth / s->c.norm[j];
+        s->c.frozen[j] = s->c.relative[j] <= s->tolerance;
+        s->c.omega[j] = drift > restart_drift * truth ? 0 : s->c.omega[j];
+        const bool plateau =
+            drift <= noise_drift * truth && s->c.relative[j] < runaway * s->c.best[j];
+        if (s->c.relative[j] < improvement * s->c.best[j] || plateau) {
             stale = false;
         }
-        s->best[j] = fmin(s->best[j], s->relative[j]);
+        s->c.best[j] = fmin(s->c.best[j], s->c.relative[j]);
     }
     s->stale_checks = stale ? s->stale_checks + 1 : 0;
     r = keep_best(s, 10.0, err);
-    if (r < 0 || all_frozen(s)) {
+    if (r < 0 || cg_columns_frozen(&s->c)) {
         return r < 0 ? r : REASON_CONVERGED;
     }
     return s->stale_checks >= STALE_CHECKS ? REASON_STAGNATED : next_directions(s, err);
@@ -428,7 +325,7 @@ int normal_cg_step(struct solver *s, struct step_report *ret, struct err *err)
         .phase = building && r == 0 ? "preconditioner" : "iterating",
         .fraction = building ? 0.3 * s->build_fraction : (double)NAN,
         .iteration = s->iteration,
-        .relative_residual = largest_residual(s),
+        .relative_residual = cg_columns_largest(&s->c),
         .usable = s->iteration > 0 || s->given || r == REASON_CONVERGED,
         .rank = s->built ? s->precond->rank(s->M) : 0,
     };
@@ -437,7 +334,7 @@ int normal_cg_step(struct solver *s, struct step_report *ret, struct err *err)
 
 int normal_cg_coef(struct solver *s, const struct mat *A, struct err *err)
 {
-    const bool worse = s->least < largest_residual(s);
+    const bool worse = s->least < cg_columns_largest(&s->c);
     return s->p.be->ops->copy(s->p.be, worse ? &s->best_B : &s->B, A, err);
 }
 
@@ -455,11 +352,11 @@ int normal_cg_save(const struct solver *s, struct state *to, struct err *err)
         return err_no_memory(err);
     }
     for (int64_t j = 0; j < t; j++) {
-        columns[j] = s->relative[j];
-        columns[t + j] = s->best[j];
-        columns[2 * t + j] = s->omega[j];
-        columns[3 * t + j] = s->frozen[j];
-        columns[4 * t + j] = s->norm[j];
+        columns[j] = s->c.relative[j];
+        columns[t + j] = s->c.best[j];
+        columns[2 * t + j] = s->c.omega[j];
+        columns[3 * t + j] = s->c.frozen[j];
+        columns[4 * t + j] = s->c.norm[j];
     }
     columns[COLUMN_NUMBERS * t] = s->least;
     int r = state_put_ints(to, "counters", counters, COUNTERS, err);
@@ -492,11 +389,11 @@ static void take_numbers(struct solver *s, const int64_t *counters, const double
     s->given = true;
     s->least = columns[COLUMN_NUMBERS * t];
     for (int64_t j = 0; j < t; j++) {
-        s->relative[j] = columns[j];
-        s->best[j] = columns[t + j];
-        s->omega[j] = columns[2 * t + j];
-        s->frozen[j] = columns[3 * t + j] != 0;
-        s->norm[j] = columns[4 * t + j];
+        s->c.relative[j] = columns[j];
+        s->c.best[j] = columns[t + j];
+        s->c.omega[j] = columns[2 * t + j];
+        s->c.frozen[j] = columns[3 * t + j] != 0;
+        s->c.norm[j] = columns[4 * t + j];
     }
 }
 

@@ -54,10 +54,11 @@
 
 #include "base/mem.h"
 #include "engine/memory.h"
+#include "engine/methods/cg_columns.h"
 #include "engine/methods/drift.h"
 #include "engine/methods/methods.h"
 
-enum { STALE_CHECKS = 3, ARRAYS = 10 };
+enum { STALE_CHECKS = 3 };
 
 static const double restart_drift = 0.5;
 static const double noise_drift = 0.1;
@@ -93,18 +94,8 @@ struct solver {
     bool wide_from_start; /* and so was every product that an iteration took */
     bool strict;          /* a certificate was missed: no estimates of the drift any more */
     int ended;            /* a positive reason, or 0 */
-    bool *frozen;         /* [t] the true residual reached the tolerance */
-    double *arrays;       /* [ARRAYS t], the owner of those below, each [t] */
-    double *norm;         /* |Y_j|, 0 counts as converged */
-    double *relative;     /* |R_j| / |Y_j| */
-    double *best;         /* smallest true relative residual so far */
-    double *away;         /* estimated drift */
-    double *omega;
-    double *eta;
-    double *gamma;
-    double *dots;
-    double *one;
-    double *work;
+    struct cg_columns c;
+    double *away; /* [t] estimated drift */
     struct mat B, R, Z, P, V;
     struct mat P32, V32; /* in mixed precision */
 };
@@ -134,8 +125,8 @@ static void teardown(struct solver *s)
     }
     drift_deinit(&s->drift);
     s->precond->teardown(s->M);
-    mem_free(s->frozen);
-    mem_free(s->arrays);
+    cg_columns_deinit(&s->c);
+    mem_free(s->away);
     mem_free(s);
 }
 
@@ -152,15 +143,9 @@ static int allocate_mixed(struct solver *s, struct err *err)
 static int allocate(struct solver *s, struct err *err)
 {
     const struct problem *p = &s->p;
-    s->frozen = mem_zarray((size_t)p->t, sizeof(*s->frozen));
-    s->arrays = mem_zarray((size_t)p->t, ARRAYS * sizeof(double));
-    if (s->frozen == NULL || s->arrays == NULL) {
+    s->away = mem_zarray((size_t)p->t, sizeof(*s->away));
+    if (s->away == NULL || cg_columns_init(&s->c, p->be, p->t, err) < 0) {
         return err_no_memory(err);
-    }
-    double **const members[ARRAYS] = {&s->norm,  &s->relative, &s->best, &s->omega, &s->eta,
-                                      &s->gamma, &s->dots,     &s->one,  &s->work,  &s->away};
-    for (int i = 0; i < ARRAYS; i++) {
-        *members[i] = s->arrays + i * p->t;
     }
     struct mat *const matrices[] = {&s->B, &s->R, &s->Z, &s->P, &s->V};
     int r = memory_check_matrix(p->be, p->n, 6 * p->t, p->dtype, "solver `pcg`", err);
@@ -177,14 +162,14 @@ static int initialise(struct solver *s, struct err *err)
     const struct backend_ops *o = p->be->ops;
     int r = o->copy(p->be, &p->Y, &s->R, err);
     if (r == 0) {
-        r = o->col_dots(p->be, &p->Y, &p->Y, s->dots, err);
+        r = o->col_dots(p->be, &p->Y, &p->Y, s->c.dots, err);
     }
     for (int64_t j = 0; r == 0 && j < p->t; j++) {
-        s->norm[j] = sqrt(s->dots[j]);
-        s->frozen[j] = s->norm[j] == 0;
-        s->relative[j] = s->frozen[j] ? 0.0 : 1.0;
-        s->best[j] = s->relative[j];
-        s->one[j] = 1.0;
+        s->c.norm[j] = sqrt(s->c.dots[j]);
+        s->c.frozen[j] = s->c.norm[j] == 0;
+        s->c.relative[j] = s->c.frozen[j] ? 0.0 : 1.0;
+        s->c.best[j] = s->c.relative[j];
+        s->c.one[j] = 1.0;
     }
     return r;
 }
@@ -223,54 +208,10 @@ static int setup(const struct problem *p, const struct solver_options *options, 
     return 0;
 }
 
-static bool all_frozen(const struct solver *s)
-{
-    for (int64_t j = 0; j < s->p.t; j++) {
-        if (!s->frozen[j]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static int diverged(struct err *err)
-{
-    return err_set(err, ERR_DIVERGED,
-                   "The conjugate gradient iteration produced infinity or NaN. Scale the features "
-                   "and the target, or use precision float64.");
-}
-
-/* Z = P^-1 R, omega_new = z'r, gamma = omega_new / omega (0 where a column starts anew, omega = 0).
- * P = Z + gamma P. Returns BREAKDOWN where the preconditioner is not positive definite. */
 static int next_directions(struct solver *s, struct err *err)
 {
-    const struct problem *p = &s->p;
-    const struct backend_ops *o = p->be->ops;
-    int r = s->precond->apply(s->M, &s->R, &s->Z, err);
-    if (r == 0) {
-        r = o->col_dots(p->be, &s->Z, &s->R, s->dots, err);
-    }
-    if (r < 0) {
-        return r;
-    }
-    for (int64_t j = 0; j < p->t; j++) {
-        const double omega_new = s->dots[j];
-        s->gamma[j] = 1.0;
-        s->one[j] = 0.0;
-        if (s->frozen[j]) {
-            continue;
-        }
-        if (!isfinite(omega_new)) {
-            return diverged(err);
-        }
-        if (omega_new <= 0) {
-            return REASON_BREAKDOWN;
-        }
-        s->one[j] = 1.0;
-        s->gamma[j] = s->omega[j] > 0 ? omega_new / s->omega[j] : 0.0;
-        s->omega[j] = omega_new;
-    }
-    return o->col_axpby(p->be, s->one, &s->Z, s->gamma, &s->P, err);
+    const int r = s->precond->apply(s->M, &s->R, &s->Z, err);
+    return r == 0 ? cg_columns_directions(&s->c, &s->Z, &s->R, &s->P, err) : r;
 }
 
 /* V = M P through float32. */
@@ -280,8 +221,8 @@ static int narrow_product(struct solver *s, struct err *err)
     const struct backend_ops *o = p->be->ops;
     const struct view all = view_all(s->X, p->n);
     for (int64_t j = 0; j < p->t; j++) {
-        s->work[j] = p->ridge;
-        s->one[j] = 1.0;
+        s->c.work[j] = p->ridge;
+        s->c.one[j] = 1.0;
     }
     int r = o->copy(p->be, &s->P, &s->P32, err);
     if (r == 0) {
@@ -290,7 +231,7 @@ static int narrow_product(struct solver *s, struct err *err)
     if (r == 0) {
         r = o->copy(p->be, &s->V32, &s->V, err);
     }
-    return r == 0 ? o->col_axpby(p->be, s->work, &s->P, s->one, &s->V, err) : r;
+    return r == 0 ? o->col_axpby(p->be, s->c.work, &s->P, s->c.one, &s->V, err) : r;
 }
 
 /* V = M P. */
@@ -310,12 +251,12 @@ static int too_coarse(struct solver *s, bool *ret, struct err *err)
     const struct problem *p = &s->p;
     int r = drift_of_product(&s->drift, &s->P, &s->V, s->away, err);
     if (r == 0) {
-        r = p->be->ops->col_dots(p->be, &s->P, &s->P, s->dots, err);
+        r = p->be->ops->col_dots(p->be, &s->P, &s->P, s->c.dots, err);
     }
     *ret = false;
     for (int64_t j = 0; r == 0 && j < p->t; j++) {
-        const double share = p->ridge * sqrt(s->dots[j]);
-        *ret = *ret || (!s->frozen[j] && !(s->away[j] <= coarse * share));
+        const double share = p->ridge * sqrt(s->c.dots[j]);
+        *ret = *ret || (!s->c.frozen[j] && !(s->away[j] <= coarse * share));
     }
     return r;
 }
@@ -347,69 +288,19 @@ static int any_product(struct solver *s, struct err *err)
 /* V = M P, eta = omega / p'v. */
 static int product(struct solver *s, struct err *err)
 {
-    const struct problem *p = &s->p;
-    const struct backend_ops *o = p->be->ops;
     int r = any_product(s, err);
     if (r == 0) {
-        r = o->col_dots(p->be, &s->P, &s->V, s->dots, err);
+        r = cg_columns_lengths(&s->c, &s->P, &s->V, err);
     }
-    if (r < 0) {
-        return r;
-    }
-    for (int64_t j = 0; j < p->t; j++) {
-        s->eta[j] = 0.0;
-        if (s->frozen[j]) {
-            continue;
-        }
-        if (!isfinite(s->dots[j]) && !narrow(s)) {
-            return diverged(err);
-        }
-        if (!isfinite(s->dots[j]) || s->dots[j] <= 0) {
-            return REASON_BREAKDOWN;
-        }
-        s->eta[j] = s->omega[j] / s->dots[j];
-    }
-    return 0;
+    return r == -ERR_DIVERGED && narrow(s) ? REASON_BREAKDOWN : r;
 }
 
-/* B += eta P, R -= eta V, relative = |R_j| / |Y_j|. */
 static int update(struct solver *s, struct err *err)
 {
-    const struct problem *p = &s->p;
-    const struct backend_ops *o = p->be->ops;
-    for (int64_t j = 0; j < p->t; j++) {
-        s->work[j] = -s->eta[j];
-        s->one[j] = 1.0;
-    }
-    int r = o->col_axpby(p->be, s->eta, &s->P, s->one, &s->B, err);
-    if (r == 0) {
-        r = o->col_axpby(p->be, s->work, &s->V, s->one, &s->R, err);
-    }
-    if (r == 0) {
-        r = o->col_dots(p->be, &s->R, &s->R, s->dots, err);
-    }
-    for (int64_t j = 0; r == 0 && j < p->t; j++) {
-        if (s->frozen[j]) {
-            continue;
-        }
-        if (!isfinite(s->dots[j])) {
-            return diverged(err);
-        }
-        s->relative[j] = sqrt(s->dots[j]) / s->norm[j];
-    }
+    const int r = cg_columns_update(&s->c, &s->P, &s->V, &s->B, &s->R, err);
     s->iteration++;
     s->since_check++;
     return r;
-}
-
-static bool seems_converged(const struct solver *s)
-{
-    for (int64_t j = 0; j < s->p.t; j++) {
-        if (!s->frozen[j] && s->relative[j] > s->tolerance) {
-            return false;
-        }
-    }
-    return true;
 }
 
 /* Z = Y - M B, R = Z - R (the drift); |drift_j|^2 in work, |Z_j|^2 in dots; then R = Z. */
@@ -419,25 +310,25 @@ static int replace_residual(struct solver *s, struct err *err)
     const struct backend_ops *o = p->be->ops;
     const struct view all = view_all(p->exact != NULL ? p->exact : p->X, p->n);
     for (int64_t j = 0; j < p->t; j++) {
-        s->work[j] = -p->ridge;
-        s->one[j] = 1.0;
-        s->gamma[j] = -1.0;
+        s->c.work[j] = -p->ridge;
+        s->c.one[j] = 1.0;
+        s->c.gamma[j] = -1.0;
     }
     int r = o->copy(p->be, &p->Y, &s->Z, err);
     if (r == 0) {
         r = o->kmv(p->be, all, all, -1.0, &s->B, 1.0, &s->Z, err);
     }
     if (r == 0) {
-        r = o->col_axpby(p->be, s->work, &s->B, s->one, &s->Z, err);
+        r = o->col_axpby(p->be, s->c.work, &s->B, s->c.one, &s->Z, err);
     }
     if (r == 0) {
-        r = o->col_axpby(p->be, s->one, &s->Z, s->gamma, &s->R, err);
+        r = o->col_axpby(p->be, s->c.one, &s->Z, s->c.gamma, &s->R, err);
     }
     if (r == 0) {
-        r = o->col_dots(p->be, &s->R, &s->R, s->work, err);
+        r = o->col_dots(p->be, &s->R, &s->R, s->c.work, err);
     }
     if (r == 0) {
-        r = o->col_dots(p->be, &s->Z, &s->Z, s->dots, err);
+        r = o->col_dots(p->be, &s->Z, &s->Z, s->c.dots, err);
     }
     return r == 0 ? o->copy(p->be, &s->Z, &s->R, err) : r;
 }
@@ -446,7 +337,7 @@ static double largest_residual(const struct solver *s)
 {
     double largest = 0;
     for (int64_t j = 0; j < s->p.t; j++) {
-        largest = fmax(largest, s->frozen[j] ? 0.0 : s->relative[j]);
+        largest = fmax(largest, s->c.frozen[j] ? 0.0 : s->c.relative[j]);
     }
     return largest;
 }
@@ -461,16 +352,16 @@ static int widen(struct solver *s, struct err *err)
     s->X = p->exact;
     s->stale_checks = 0;
     for (int64_t j = 0; j < p->t; j++) {
-        const bool worse = !s->frozen[j] && !(s->relative[j] < 1.0);
-        s->omega[j] = 0;
-        s->one[j] = worse ? 0.0 : 1.0;
-        s->gamma[j] = worse ? 1.0 : 0.0;
-        s->work[j] = 0.0;
-        s->relative[j] = worse ? 1.0 : s->relative[j];
+        const bool worse = !s->c.frozen[j] && !(s->c.relative[j] < 1.0);
+        s->c.omega[j] = 0;
+        s->c.one[j] = worse ? 0.0 : 1.0;
+        s->c.gamma[j] = worse ? 1.0 : 0.0;
+        s->c.work[j] = 0.0;
+        s->c.relative[j] = worse ? 1.0 : s->c.relative[j];
     }
-    int r = o->col_axpby(p->be, s->work, &p->Y, s->one, &s->B, err);
+    int r = o->col_axpby(p->be, s->c.work, &p->Y, s->c.one, &s->B, err);
     if (r == 0) {
-        r = o->col_axpby(p->be, s->gamma, &p->Y, s->one, &s->R, err);
+        r = o->col_axpby(p->be, s->c.gamma, &p->Y, s->c.one, &s->R, err);
     }
     return r == 0 && p->widened != NULL ? p->widened(p->widened_context, err) : r;
 }
@@ -478,8 +369,8 @@ static int widen(struct solver *s, struct err *err)
 /* A column must begin again without having got far since it did so last. */
 static bool exhausted(const struct solver *s, int64_t j, double drift)
 {
-    return narrow(s) && !s->frozen[j] && s->relative[j] > refinement * s->best[j] &&
-           drift > anew_drift * s->relative[j];
+    return narrow(s) && !s->c.frozen[j] && s->c.relative[j] > refinement * s->c.best[j] &&
+           drift > anew_drift * s->c.relative[j];
 }
 
 /* Replaces the residual, freezes what has converged, and answers CONVERGED, STAGNATED or 0. */
@@ -491,28 +382,28 @@ static int check(struct solver *s, struct err *err)
     }
     bool stale = true, widens = false;
     for (int64_t j = 0; j < s->p.t; j++) {
-        if (s->frozen[j]) {
+        if (s->c.frozen[j]) {
             continue;
         }
-        if (!isfinite(s->dots[j])) {
-            return diverged(err);
+        if (!isfinite(s->c.dots[j])) {
+            return cg_columns_diverged(err);
         }
-        const double truth = sqrt(s->dots[j]), drift = sqrt(s->work[j]);
-        s->relative[j] = truth / s->norm[j];
-        s->frozen[j] = s->relative[j] <= s->tolerance;
+        const double truth = sqrt(s->c.dots[j]), drift = sqrt(s->c.work[j]);
+        s->c.relative[j] = truth / s->c.norm[j];
+        s->c.frozen[j] = s->c.relative[j] <= s->tolerance;
         if (drift > (narrow(s) ? anew_drift : restart_drift) * truth) {
-            s->omega[j] = 0;
+            s->c.omega[j] = 0;
         }
-        if (s->relative[j] < improvement * s->best[j] || drift <= noise_drift * truth) {
+        if (s->c.relative[j] < improvement * s->c.best[j] || drift <= noise_drift * truth) {
             stale = false;
         }
-        widens = widens || exhausted(s, j, drift / s->norm[j]);
-        s->best[j] = fmin(s->best[j], s->relative[j]);
+        widens = widens || exhausted(s, j, drift / s->c.norm[j]);
+        s->c.best[j] = fmin(s->c.best[j], s->c.relative[j]);
     }
     s->since_check = 0;
     s->looked = largest_residual(s);
     s->stale_checks = stale && !narrow(s) ? s->stale_checks + 1 : 0;
-    if (all_frozen(s)) {
+    if (cg_columns_frozen(&s->c)) {
         return REASON_CONVERGED;
     }
     if (widens) {
@@ -531,26 +422,27 @@ static int look(struct solver *s, struct err *err)
     }
     bool drifted = false;
     for (int64_t j = 0; j < s->p.t; j++) {
-        if (s->frozen[j]) {
+        if (s->c.frozen[j]) {
             continue;
         }
-        const double drift = s->away[j] / s->norm[j];
-        s->frozen[j] = s->relative[j] + drift <= s->tolerance;
-        const double harmless = fmax(replace_drift * s->relative[j], small_drift * s->tolerance);
-        drifted = drifted || (!s->frozen[j] && !(drift <= harmless));
+        const double drift = s->away[j] / s->c.norm[j];
+        s->c.frozen[j] = s->c.relative[j] + drift <= s->tolerance;
+        const double harmless = fmax(replace_drift * s->c.relative[j], small_drift * s->tolerance);
+        drifted = drifted || (!s->c.frozen[j] && !(drift <= harmless));
     }
     s->since_check = 0;
     s->looked = largest_residual(s);
     if (drifted) {
         return check(s, err);
     }
-    return all_frozen(s) ? REASON_CONVERGED : 0;
+    return cg_columns_frozen(&s->c) ? REASON_CONVERGED : 0;
 }
 
 /* The residual is looked at when it is time to, and answered for as by check. */
 static int inspect(struct solver *s, struct err *err)
 {
-    const bool claimed = s->since_check >= s->residual_every || seems_converged(s);
+    const bool claimed =
+        s->since_check >= s->residual_every || cg_columns_below(&s->c, s->tolerance);
     if (narrow(s)) {
         const bool due = claimed || largest_residual(s) <= look_fall * s->looked;
         return !due ? 0 : s->strict ? check(s, err) : look(s, err);
@@ -576,21 +468,21 @@ static int begin_warm(struct solver *s, struct err *err)
         r = replace_residual(s, err);
     }
     for (int64_t j = 0; r == 0 && j < p->t; j++) {
-        const double relative = s->norm[j] > 0 ? sqrt(s->dots[j]) / s->norm[j] : INFINITY;
+        const double relative = s->c.norm[j] > 0 ? sqrt(s->c.dots[j]) / s->c.norm[j] : INFINITY;
         const bool taken = relative < 1.0;
-        s->one[j] = taken ? 1.0 : 0.0;
-        s->gamma[j] = taken ? 0.0 : 1.0;
-        s->work[j] = 0.0;
+        s->c.one[j] = taken ? 1.0 : 0.0;
+        s->c.gamma[j] = taken ? 0.0 : 1.0;
+        s->c.work[j] = 0.0;
         s->given = s->given || taken;
-        s->relative[j] = taken ? relative : s->relative[j];
-        s->best[j] = s->relative[j];
-        s->frozen[j] = s->relative[j] <= s->tolerance;
+        s->c.relative[j] = taken ? relative : s->c.relative[j];
+        s->c.best[j] = s->c.relative[j];
+        s->c.frozen[j] = s->c.relative[j] <= s->tolerance;
     }
     s->looked = largest_residual(s);
     if (r == 0) { /* What was not taken may be infinite: it is overwritten, never scaled. */
-        r = o->col_axpby(p->be, s->work, &p->Y, s->one, &s->B, err);
+        r = o->col_axpby(p->be, s->c.work, &p->Y, s->c.one, &s->B, err);
     }
-    return r == 0 ? o->col_axpby(p->be, s->gamma, &p->Y, s->one, &s->R, err) : r;
+    return r == 0 ? o->col_axpby(p->be, s->c.gamma, &p->Y, s->c.one, &s->R, err) : r;
 }
 
 static int build(struct solver *s, struct err *err)
@@ -617,20 +509,16 @@ static int iterate(struct solver *s, struct err *err)
 
 static bool usable(const struct solver *s)
 {
-    return s->iteration > 0 || s->given || all_frozen(s);
+    return s->iteration > 0 || s->given || cg_columns_frozen(&s->c);
 }
 
 static void describe(const struct solver *s, bool building, struct step_report *ret)
 {
-    double largest = 0;
-    for (int64_t j = 0; j < s->p.t; j++) {
-        largest = fmax(largest, s->relative[j]);
-    }
     *ret = (struct step_report){
         .phase = building ? "preconditioner" : "iterating",
         .fraction = building ? 0.3 * s->build_fraction : NAN,
         .iteration = s->iteration,
-        .relative_residual = largest,
+        .relative_residual = cg_columns_largest(&s->c),
         .usable = usable(s),
         .savable = s->precond->save != NULL,
         .rank = s->built ? s->precond->rank(s->M) : 0,
@@ -644,7 +532,7 @@ static int step(struct solver *s, struct step_report *ret, struct err *err)
 {
     int r = s->ended;
     const bool building = !s->built;
-    if (r == 0 && all_frozen(s)) {
+    if (r == 0 && cg_columns_frozen(&s->c)) {
         r = REASON_CONVERGED;
     } else if (r == 0 && s->warm) {
         r = begin_warm(s, err);
@@ -671,8 +559,8 @@ static int refuse(struct solver *s, struct err *err)
     }
     s->strict = true;
     for (int64_t j = 0; j < s->p.t; j++) {
-        s->frozen[j] = s->norm[j] == 0;
-        s->omega[j] = 0;
+        s->c.frozen[j] = s->c.norm[j] == 0;
+        s->c.omega[j] = 0;
     }
     int r = check(s, err);
     if (r == 0 && s->built) {
@@ -701,10 +589,10 @@ static int save(const struct solver *s, struct state *to, struct err *err)
         return err_no_memory(err);
     }
     for (int64_t j = 0; j < t; j++) {
-        columns[j] = s->relative[j];
-        columns[t + j] = s->best[j];
-        columns[2 * t + j] = s->omega[j];
-        columns[3 * t + j] = s->frozen[j];
+        columns[j] = s->c.relative[j];
+        columns[t + j] = s->c.best[j];
+        columns[2 * t + j] = s->c.omega[j];
+        columns[3 * t + j] = s->c.frozen[j];
     }
     int r = state_put_ints(to, "counters", counters, COUNTERS, err);
     r = r == 0 ? state_put_reals(to, "looked", &s->looked, 1, err) : r;
@@ -742,11 +630,11 @@ static void take_numbers(struct solver *s, const int64_t *counters, const double
     s->ended = (int)counters[3];
     s->strict = counters[5] != 0;
     for (int64_t j = 0; j < t; j++) {
-        s->relative[j] = columns[j];
-        s->best[j] = columns[t + j];
-        s->omega[j] = columns[2 * t + j];
-        s->frozen[j] = columns[3 * t + j] != 0;
-        s->resumed = s->resumed || s->omega[j] > 0;
+        s->c.relative[j] = columns[j];
+        s->c.best[j] = columns[t + j];
+        s->c.omega[j] = columns[2 * t + j];
+        s->c.frozen[j] = columns[3 * t + j] != 0;
+        s->resumed = s->resumed || s->c.omega[j] > 0;
     }
 }
 
