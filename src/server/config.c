@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "server/http_listen.h"
+#include "server/http/http_listen.h"
 
 enum option_kind {
     OPTION_STRING,

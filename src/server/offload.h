@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "server/http.h"
+#include "server/http/http.h"
 
 struct app;
 

@@ -8,11 +8,11 @@
 
 #include "base/clock.h"
 #include "server/app.h"
-#include "server/pool.h"
-#include "server/serving.h"
-#include "server/subscribers.h"
+#include "server/jobs/subscribers.h"
+#include "server/jobs/trainer.h"
+#include "server/pool/pool.h"
+#include "server/serving/serving.h"
 #include "server/sweep.h"
-#include "server/trainer.h"
 #include "store/jobs.h"
 
 /* What workers get at shutdown that did not end in the drain. */

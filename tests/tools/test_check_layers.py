@@ -58,6 +58,13 @@ class CheckLayers(unittest.TestCase):
         self.write("src/server/main.c", '#include "engine/model.h"\n')
         self.assert_error("server must not include")
 
+    def test_rooms_of_the_server_do_not_see_what_stands_above_them(self):
+        self.write("src/server/pool/pool.c", '#include "server/pool/pool.h"\n#include "server/app.h"\n')
+        self.write("src/server/jobs/run.c", '#include "server/pool/pool.h"\n')
+        self.assert_clean()
+        self.write("src/server/pool/tail.c", '#include "server/jobs/run.h"\n')
+        self.assert_error("src/server/pool/tail.c:1:", 'server/pool must not include "server/jobs/run.h"')
+
     def test_the_worker_does_not_see_the_store(self):
         self.write("src/worker/main.c", '#include "store/jobs.h"\n')
         self.assert_error("worker must not include")

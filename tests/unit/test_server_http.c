@@ -2,7 +2,7 @@
  * stopping in the middle of both. One thread: the client's side is polled between turns of the
  * loop.
  */
-#include "server/http.h"
+#include "server/http/http.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "server/http_route.h"
+#include "server/http/http_route.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "server/problem.h"
+#include "server/http/problem.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "server/tail.h"
+#include "server/pool/tail.h"
 #include "support/assert.h"
 
 struct place {

@@ -1,0 +1,356 @@
+#include "server/api/dataset_upload.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/sha256.h"
+#include "server/api/dataset_view.h"
+#include "server/api/once.h"
+#include "server/offload.h"
+
+/* Temporaries beside the data sets' files: swept at start like any file that no row names. */
+static const char temporary_prefix[] = "ingest-";
+
+struct upload {
+    struct app *app;
+    struct once *once;
+    struct request *request; /* who waits: paused, or for the answer; NULL: nobody */
+    struct buf arriving;
+    bool finished; /* the body is complete */
+    bool released; /* the request ended before that */
+    bool busy;     /* a thread is at work: what follows is its own */
+
+    struct buf block;
+    int fd; /* of tmp_path; -1 once closed, and then the file is gone or about to go */
+    char tmp_path[APP_PATH_MAX];
+    char path[APP_PATH_MAX];
+    struct sha256 *digest;
+    struct ingest_options options;
+    char *targets[UPLOAD_TARGETS_MAX];
+    struct dataset_row row; /* filled in as things become known */
+    struct dataset_info info;
+    int rc;
+    struct err err;
+};
+
+/* ---- Making and freeing. ---- */
+
+static int copy_wish(struct upload *u, const struct upload_wish *wish, struct err *err)
+{
+    u->options = (struct ingest_options){
+        .format = wish->format,
+        .gzip = wish->gzip,
+        .task = wish->task,
+        .one_hot = wish->one_hot,
+        .max_unpacked_bytes = u->app->config.max_unpacked_bytes,
+        .max_rows = u->app->config.max_rows,
+        .max_columns = u->app->config.max_columns,
+        .temporary_prefix = temporary_prefix,
+    };
+    u->row.name = mem_strdup(wish->name != NULL ? wish->name : u->row.id);
+    bool ok = u->row.name != NULL;
+    for (int i = 0; ok && i < wish->target_count; i++) {
+        u->targets[i] = mem_strdup(wish->targets[i]);
+        u->options.target_count = i + 1;
+        ok = u->targets[i] != NULL;
+    }
+    return ok ? 0 : err_no_memory(err);
+}
+
+static struct upload *upload_free(struct upload *u)
+{
+    if (u->fd >= 0) {
+        offload_discard(u->app, u->fd, u->tmp_path);
+    }
+    once_free(u->once);
+    sha256_free(u->digest);
+    for (int64_t i = 0; i < u->options.target_count; i++) {
+        mem_free(u->targets[i]);
+    }
+    dataset_row_deinit(&u->row);
+    dataset_info_deinit(&u->info);
+    buf_deinit(&u->arriving);
+    buf_deinit(&u->block);
+    u->app->uploads--;
+    return mem_free(u);
+}
+
+/* The file that the body goes to; none for a body that is digested alone. */
+static int open_file(struct upload *u, struct err *err)
+{
+    app_temporary_path(u->app, u->row.id, u->tmp_path);
+    app_dataset_path(u->app, u->row.id, u->path);
+    if (once_answered(u->once)) {
+        return 0;
+    }
+    u->fd = open(u->tmp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return u->fd >= 0 ? 0 : err_errno(err, "store the upload");
+}
+
+int upload_new(struct app *app, const struct upload_wish *wish, struct once *once,
+               struct upload **ret, struct err *err)
+{
+    struct upload *u = mem_zalloc(sizeof(*u));
+    if (u == NULL) {
+        once_free(once);
+        return err_no_memory(err);
+    }
+    u->app = app;
+    u->once = once;
+    u->fd = -1;
+    app->uploads++;
+    u->row.created_ms = clock_wall_ms();
+    id_new(&app->ids, "ds", u->row.created_ms, u->row.id);
+    int rc = open_file(u, err);
+    rc = rc == 0 ? copy_wish(u, wish, err) : rc;
+    u->digest = sha256_new();
+    if (rc == 0 && u->digest == NULL) {
+        rc = err_no_memory(err);
+    }
+    if (rc != 0) {
+        upload_free(u);
+        return rc;
+    }
+    *ret = u;
+    return 0;
+}
+
+void upload_release(struct upload *u)
+{
+    u->released = true;
+    u->request = NULL;
+    if (!u->busy) {
+        upload_free(u);
+    }
+}
+
+/* ---- Reading in. ---- */
+
+/* Digests and writes the block; on the other thread. */
+static void write_block(struct upload *u)
+{
+    sha256_update(u->digest, u->block.data, u->block.len);
+    u->rc = file_write_all(u->fd, u->block.data, u->block.len, &u->err);
+    buf_clear(&u->block);
+}
+
+static void ingest_work(void *context)
+{
+    struct upload *u = context;
+    if (u->block.len > 0) {
+        write_block(u);
+    }
+    close(u->fd);
+    u->fd = -1;
+    if (u->rc == 0) {
+        sha256_hex(u->digest, u->row.sha256);
+        u->options.targets = u->options.target_count > 0 ? (const char *const *)u->targets : NULL;
+        u->rc = ingest_file(u->tmp_path, u->path, &u->options, &u->info, &u->err);
+    }
+    unlink(u->tmp_path); /* its room is free before the client hears of it */
+}
+
+static int fill_row(struct upload *u, struct err *err)
+{
+    struct json *info cleanup_json = NULL;
+    int rc = dataset_info_to_json(&u->info, &info, err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct stat status;
+    if (stat(u->path, &status) != 0) {
+        return err_errno(err, "look at the data set");
+    }
+    u->row.info = json_print(info);
+    u->row.rows = u->info.rows;
+    u->row.columns = u->info.columns;
+    u->row.bytes = status.st_size;
+    return u->row.info != NULL ? 0 : err_no_memory(err);
+}
+
+static void print_location(const struct upload *u, char *ret, size_t size)
+{
+    snprintf(ret, size, "/v1/datasets/%s", u->row.id);
+}
+
+/* Makes the row. The answer is made first, since nobody would learn of a row without one. */
+static int publish(struct upload *u, char **ret_answer)
+{
+    int rc = fill_row(u, &u->err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct json *view cleanup_json = dataset_view(&u->row, &u->info, true);
+    char *answer = view != NULL ? json_print(view) : NULL;
+    char location[64];
+    print_location(u, location, sizeof(location));
+    const struct idempotency_row *kept =
+        answer != NULL ? once_answer(u->once, u->row.sha256, 201, location, answer) : NULL;
+    rc = answer != NULL && (kept != NULL) == (u->once != NULL)
+             ? datasets_insert(u->app->store, &u->row, kept, &u->err)
+             : err_no_memory(&u->err);
+    if (rc != 0) {
+        mem_free(answer);
+        return rc;
+    }
+    *ret_answer = answer;
+    return 0;
+}
+
+static void reply_created(struct request *rq, const struct upload *u, char *answer)
+{
+    char location[64];
+    print_location(u, location, sizeof(location));
+    log_msg(&u->app->log, LOG_INFO, "dataset.created", "dataset", u->row.id, "name", u->row.name,
+            NULL);
+    request_set_header(rq, "Location", location);
+    reply_take(rq, 201, "application/json", answer, strlen(answer));
+}
+
+static void ingest_done(struct app *app, struct request *rq, void *context)
+{
+    struct upload *u = context;
+    char *answer = NULL;
+    (void)app;
+    const bool ingested = u->rc == 0;
+    if (ingested && rq != NULL) {
+        u->rc = publish(u, &answer);
+    }
+    if (ingested && answer == NULL) {
+        offload_discard(u->app, -1, u->path); /* nobody learns its id */
+    }
+    if (answer != NULL) {
+        reply_created(rq, u, answer);
+    } else if (rq != NULL) {
+        reply_error(rq, &u->err);
+    }
+    upload_free(u);
+}
+
+static void ingest(struct upload *u, struct request *rq)
+{
+    static const struct offload_ops ops = {.work = ingest_work, .done = ingest_done};
+    const struct buf full = u->arriving; /* the last block */
+    u->arriving = u->block;
+    u->block = full;
+    if (offload(u->app, rq, &ops, u, &u->err) != 0) {
+        reply_error(rq, &u->err);
+        upload_free(u);
+    }
+}
+
+/* ---- Blocks. ---- */
+
+static int start_block(struct upload *u, struct err *err);
+
+/* Somebody waits at the end of a block: for room, or for the answer. */
+static void go_on(struct upload *u, struct request *rq)
+{
+    u->request = NULL;
+    if (u->rc != 0 && u->finished) {
+        rq->on_gone = NULL;
+        reply_error(rq, &u->err);
+        upload_free(u);
+    } else if (u->rc != 0) {
+        reply_error(rq, &u->err); /* the request still owns the upload */
+    } else if (u->finished) {
+        ingest(u, rq);
+    } else {
+        request_continue(rq);
+    }
+}
+
+static void block_work(void *context)
+{
+    write_block(context);
+}
+
+static void block_done(struct app *app, struct request *none, void *context)
+{
+    struct upload *u = context;
+    (void)app;
+    (void)none;
+    u->busy = false;
+    if (u->released) {
+        upload_free(u);
+        return;
+    }
+    if (u->rc == 0 && !u->finished && u->arriving.len >= UPLOAD_BLOCK) {
+        u->rc = start_block(u, &u->err);
+    }
+    if (u->request != NULL) {
+        go_on(u, u->request);
+    }
+}
+
+static int start_block(struct upload *u, struct err *err)
+{
+    static const struct offload_ops ops = {.work = block_work, .done = block_done};
+    const struct buf full = u->arriving;
+    u->arriving = u->block;
+    u->block = full;
+    const int rc = offload(u->app, NULL, &ops, u, err);
+    u->busy = rc == 0;
+    return rc;
+}
+
+int upload_add(struct upload *u, struct request *rq, const void *data, size_t size, struct err *err)
+{
+    if (once_answered(u->once)) {
+        sha256_update(u->digest, data, size);
+        return 0;
+    }
+    if (!u->busy && u->rc != 0) {
+        *err = u->err;
+        return u->rc;
+    }
+    buf_add(&u->arriving, data, size);
+    if (u->arriving.failed) {
+        return err_no_memory(err);
+    }
+    if (u->arriving.len < UPLOAD_BLOCK) {
+        return 0;
+    }
+    if (!u->busy) {
+        return start_block(u, err);
+    }
+    u->request = rq;
+    return ROUTE_PAUSE;
+}
+
+/* The client left while its last block was being written. */
+static void finished_gone(struct request *rq)
+{
+    upload_release(rq->deferral);
+}
+
+static void replay(struct upload *u, struct request *rq)
+{
+    sha256_hex(u->digest, u->row.sha256);
+    once_replay(u->once, rq, u->row.sha256);
+    upload_free(u);
+}
+
+void upload_finish(struct upload *u, struct request *rq)
+{
+    u->finished = true;
+    if (once_answered(u->once)) {
+        replay(u, rq);
+    } else if (!u->busy && u->rc != 0) {
+        reply_error(rq, &u->err);
+        upload_free(u);
+    } else if (!u->busy) {
+        ingest(u, rq);
+    } else {
+        u->request = rq;
+        rq->deferral = u;
+        rq->on_gone = finished_gone;
+    }
+}

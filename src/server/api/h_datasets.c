@@ -1,0 +1,389 @@
+#include <string.h>
+#include <strings.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "server/api/dataset_upload.h"
+#include "server/api/dataset_view.h"
+#include "server/api/handlers.h"
+#include "server/api/once.h"
+#include "server/app.h"
+#include "server/http/problem.h"
+#include "server/offload.h"
+
+enum { PAGE_DEFAULT = 20, PREVIEW_DEFAULT = 10, PREVIEW_MAX = 100 };
+
+/* ---- Upload. ---- */
+
+static int read_name(struct request *rq, struct upload_wish *wish, struct err *err)
+{
+    wish->name = request_query(rq, "name");
+    const size_t len = wish->name != NULL ? strlen(wish->name) : 1;
+    return len > 0 && len <= UPLOAD_NAME_MAX ? 0
+                                             : err_at(err, ERR_INVALID, "#/query/name",
+                                                      "A name has 1 to %d bytes.", UPLOAD_NAME_MAX);
+}
+
+static int read_targets(struct request *rq, struct upload_wish *wish, struct err *err)
+{
+    const char *target;
+    while ((target = request_query_nth(rq, "target", wish->target_count)) != NULL) {
+        if (wish->target_count == UPLOAD_TARGETS_MAX) {
+            return err_at(err, ERR_INVALID, "#/query/target", "There may be at most %d targets.",
+                          UPLOAD_TARGETS_MAX);
+        }
+        if (*target == '\0') {
+            return err_at(err, ERR_INVALID, "#/query/target",
+                          "A target is the name or the 0-based index of a column.");
+        }
+        wish->targets[wish->target_count++] = target;
+    }
+    return 0;
+}
+
+static int read_format(struct request *rq, struct upload_wish *wish, struct err *err)
+{
+    const char *format = request_query(rq, "format");
+    if (format != NULL) {
+        return ingest_format_parse(format, &wish->format, NULL) == 0
+                   ? 0
+                   : err_at(err, ERR_INVALID, "#/query/format",
+                            "The format must be csv, libsvm, npy or npz.");
+    }
+    const char *type = request_header(rq, "Content-Type");
+    if (type == NULL || ingest_format_from_type(type, &wish->format, NULL) != 0) {
+        return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
+                      "The Content-Type must be text/csv, text/x-libsvm, application/x-npy or "
+                      "application/x-npz; or name the format with ?format=csv, libsvm, npy or "
+                      "npz.");
+    }
+    return 0;
+}
+
+static int read_task(struct request *rq, struct upload_wish *wish, struct err *err)
+{
+    const char *task = request_query(rq, "task");
+    return task == NULL || task_parse(task, &wish->task, NULL) == 0
+               ? 0
+               : err_at(err, ERR_INVALID, "#/query/task",
+                        "The task must be auto, regression or classification.");
+}
+
+static int read_one_hot(struct request *rq, struct upload_wish *wish, struct err *err)
+{
+    const char *text = request_query(rq, "one_hot");
+    wish->one_hot = text != NULL && strcmp(text, "true") == 0;
+    return text == NULL || wish->one_hot || strcmp(text, "false") == 0
+               ? 0
+               : err_at(err, ERR_INVALID, "#/query/one_hot", "one_hot must be true or false.");
+}
+
+static int read_encoding(struct request *rq, struct upload_wish *wish, struct err *err)
+{
+    const char *encoding = request_header(rq, "Content-Encoding");
+    if (encoding == NULL || strcasecmp(encoding, "identity") == 0) {
+        return 0;
+    }
+    wish->gzip = strcasecmp(encoding, "gzip") == 0 || strcasecmp(encoding, "x-gzip") == 0;
+    return wish->gzip ? 0
+                      : err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
+                               "The Content-Encoding must be gzip or identity.");
+}
+
+static int read_wish(struct request *rq, struct upload_wish *wish, struct err *err)
+{
+    int rc = read_format(rq, wish, err);
+    rc = rc == 0 ? read_encoding(rq, wish, err) : rc;
+    rc = rc == 0 ? read_name(rq, wish, err) : rc;
+    rc = rc == 0 ? read_targets(rq, wish, err) : rc;
+    rc = rc == 0 ? read_task(rq, wish, err) : rc;
+    return rc == 0 ? read_one_hot(rq, wish, err) : rc;
+}
+
+/* A body whose announced size does not fit is not begun. */
+static int check_room(struct request *rq, struct err *err)
+{
+    struct statvfs disk;
+    const int64_t need = request_content_length(rq);
+    if (need > 0 && statvfs(rq->app->config.data_dir, &disk) == 0 &&
+        (double)need > (double)disk.f_bavail * (double)disk.f_frsize) {
+        return err_set(err, ERR_DISK_FULL, "%s", err_sentence(ERR_DISK_FULL));
+    }
+    return 0;
+}
+
+static int check_load(struct request *rq, struct err *err)
+{
+    if (rq->app->uploads >= UPLOADS_MAX) {
+        return err_set(err, ERR_BUSY, "%d uploads are under way; try again later.", UPLOADS_MAX);
+    }
+    return rq->app->draining ? err_set(err, ERR_BUSY, "The server is stopping.") : 0;
+}
+
+static void release_upload(void *user)
+{
+    upload_release(user);
+}
+
+int datasets_upload_begin(struct request *rq)
+{
+    struct upload_wish wish = {.name = NULL};
+    struct upload *u = NULL;
+    struct once *once = NULL;
+    struct err err;
+    int rc = read_wish(rq, &wish, &err);
+    rc = rc == 0 ? check_load(rq, &err) : rc;
+    rc = rc == 0 ? check_room(rq, &err) : rc;
+    rc = rc == 0 ? once_begin(rq, "datasets", &once, &err) : rc;
+    rc = rc == 0 ? upload_new(rq->app, &wish, once, &u, &err) : rc;
+    if (rc != 0) {
+        reply_error(rq, &err);
+        return rc;
+    }
+    rq->user = u;
+    rq->user_free = release_upload;
+    return 0;
+}
+
+int datasets_upload_data(struct request *rq, const void *data, size_t size)
+{
+    struct err err;
+    const int rc = upload_add(rq->user, rq, data, size, &err);
+    if (rc < 0) {
+        upload_release(rq->user); /* its room on the disk is free at once */
+        rq->user = NULL;
+        reply_error(rq, &err);
+    }
+    return rc;
+}
+
+void datasets_upload(struct request *rq)
+{
+    struct upload *u = rq->user;
+    rq->user = NULL;
+    upload_finish(u, rq);
+}
+
+/* ---- Looking. ---- */
+
+static int read_info(const struct dataset_row *row, struct dataset_info *ret, struct err *err)
+{
+    struct json *j cleanup_json = NULL;
+    int rc = json_parse(row->info, strlen(row->info), &j, err);
+    rc = rc == 0 ? dataset_info_from_json(j, ret, err) : rc;
+    return rc == 0 || rc == -ERR_NO_MEMORY
+               ? rc
+               : err_set(err, ERR_CORRUPT, "A data set's description is damaged.");
+}
+
+static struct json *view_row(const struct dataset_row *row, bool full, struct err *err)
+{
+    struct dataset_info info;
+    if (read_info(row, &info, err) != 0) {
+        return NULL;
+    }
+    struct json *view = dataset_view(row, &info, full);
+    dataset_info_deinit(&info);
+    if (view == NULL) {
+        err_no_memory(err);
+    }
+    return view;
+}
+
+static int check_id(struct request *rq, struct err *err)
+{
+    return id_valid(rq->param[0], "ds") ? 0
+                                        : err_set(err, ERR_NOT_FOUND, "There is no such data set.");
+}
+
+/* The row that the path names. */
+static int get_row(struct request *rq, struct dataset_row *ret, struct err *err)
+{
+    return check_id(rq, err) == 0 ? datasets_get(rq->app->store, rq->param[0], ret, err)
+                                  : -ERR_NOT_FOUND;
+}
+
+void datasets_show(struct request *rq)
+{
+    struct dataset_row row;
+    struct err err;
+    if (get_row(rq, &row, &err) != 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    struct json *view = view_row(&row, true, &err);
+    dataset_row_deinit(&row);
+    if (view != NULL) {
+        reply_tagged(rq, view);
+    } else {
+        reply_error(rq, &err);
+    }
+}
+
+static int list_views(struct json *to, const struct dataset_row *rows, int64_t count,
+                      struct err *err)
+{
+    for (int64_t i = 0; i < count; i++) {
+        struct json *view = view_row(&rows[i], false, err);
+        if (view == NULL) {
+            return -(int)err->code;
+        }
+        json_push(to, view);
+    }
+    return 0;
+}
+
+static int read_page(struct request *rq, struct store_page *ret, struct err *err)
+{
+    const char *after = request_query(rq, "after");
+    *ret = (struct store_page){.after = after != NULL ? after : "", .limit = PAGE_DEFAULT};
+    int rc = request_query_int(rq, "limit", 1, STORE_PAGE_MAX, &ret->limit, err);
+    if (rc == 0 && after != NULL && !id_valid(after, "ds")) {
+        rc = err_at(err, ERR_INVALID, "#/query/after", "after must be the id of a data set.");
+    }
+    return rc;
+}
+
+void datasets_index(struct request *rq)
+{
+    struct store_page page;
+    struct dataset_row *rows = NULL;
+    int64_t count = 0;
+    bool more = false;
+    struct err err;
+    int rc = read_page(rq, &page, &err);
+    rc = rc == 0 ? datasets_list(rq->app->store, page, &rows, &count, &more, &err) : rc;
+    struct json *list = json_new_object();
+    json_set_string(list, "object", "list");
+    rc = rc == 0 ? list_views(json_set_array(list, "data"), rows, count, &err) : rc;
+    if (rc != 0) {
+        json_free(list);
+        reply_error(rq, &err);
+    } else {
+        json_set_string(list, "first_id", count > 0 ? rows[0].id : NULL);
+        json_set_string(list, "last_id", count > 0 ? rows[count - 1].id : NULL);
+        json_set_bool(list, "has_more", more);
+        reply_json(rq, 200, list);
+    }
+    datasets_list_free(rows, count);
+}
+
+/* ---- Preview: opening a file may wait for the disk, so it is done on another thread. ---- */
+
+struct preview {
+    char id[ID_SIZE];
+    char path[APP_PATH_MAX];
+    int64_t rows;
+    char *text; /* the answer */
+    struct err err;
+    int rc;
+};
+
+static void preview_work(void *context)
+{
+    struct preview *p = context;
+    struct dataset *d = NULL;
+    p->rc = dataset_open(p->path, &d, &p->err);
+    if (p->rc == 0) {
+        struct json *view = dataset_preview_view(p->id, d, p->rows);
+        p->text = view != NULL ? json_print(view) : NULL;
+        json_free(view);
+        p->rc = p->text != NULL ? 0 : err_no_memory(&p->err);
+    }
+    dataset_free(d);
+}
+
+static void preview_done(struct app *app, struct request *rq, void *context)
+{
+    struct preview *p = context;
+    (void)app;
+    if (rq != NULL && p->rc == 0) {
+        reply_take(rq, 200, "application/json", p->text, strlen(p->text));
+        p->text = NULL;
+    } else if (rq != NULL) {
+        reply_error(rq, &p->err);
+    }
+    mem_free(p->text);
+    mem_free(p);
+}
+
+static int preview_new(struct request *rq, struct preview **ret, struct err *err)
+{
+    int64_t rows = PREVIEW_DEFAULT;
+    struct dataset_row row;
+    int rc = request_query_int(rq, "rows", 1, PREVIEW_MAX, &rows, err);
+    rc = rc == 0 ? get_row(rq, &row, err) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    struct preview *p = mem_zalloc(sizeof(*p));
+    if (p != NULL) {
+        p->rows = rows;
+        memcpy(p->id, row.id, sizeof(p->id));
+        app_dataset_path(rq->app, row.id, p->path);
+    }
+    dataset_row_deinit(&row);
+    *ret = p;
+    return p != NULL ? 0 : err_no_memory(err);
+}
+
+void datasets_preview(struct request *rq)
+{
+    static const struct offload_ops ops = {.work = preview_work, .done = preview_done};
+    struct preview *p = NULL;
+    struct err err;
+    int rc = preview_new(rq, &p, &err);
+    rc = rc == 0 ? offload(rq->app, rq, &ops, p, &err) : rc;
+    if (rc != 0) {
+        mem_free(p);
+        reply_error(rq, &err);
+    }
+}
+
+/* ---- Removing: giving the blocks of a large file back takes long. ---- */
+
+static void unlink_work(void *context)
+{
+    unlink(context);
+}
+
+static void unlink_done(struct app *app, struct request *rq, void *context)
+{
+    (void)app;
+    mem_free(context);
+    if (rq != NULL) {
+        reply_empty(rq, 204);
+    }
+}
+
+/* The row goes first: a crash in between leaves a file that the next start sweeps. */
+static int remove_dataset(struct request *rq, const char *id, struct err *err)
+{
+    static const struct offload_ops ops = {.work = unlink_work, .done = unlink_done};
+    char *path = mem_alloc(APP_PATH_MAX);
+    if (path == NULL) {
+        return err_no_memory(err);
+    }
+    app_dataset_path(rq->app, id, path);
+    int rc = datasets_delete(rq->app->store, id, err);
+    if (rc == 0 && offload(rq->app, rq, &ops, path, NULL) == 0) {
+        return 0;
+    }
+    if (rc == 0) {
+        unlink(path);
+        reply_empty(rq, 204);
+    }
+    mem_free(path);
+    return rc;
+}
+
+void datasets_remove(struct request *rq)
+{
+    struct err err;
+    int rc = check_id(rq, &err);
+    rc = rc == 0 ? remove_dataset(rq, rq->param[0], &err) : rc;
+    if (rc != 0) {
+        reply_error(rq, &err);
+    }
+}

@@ -1,0 +1,468 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "server/api/handlers.h"
+#include "server/api/once.h"
+#include "server/app.h"
+#include "server/jobs/subscribers.h"
+#include "server/jobs/trainer.h"
+#include "server/jobs/waits.h"
+#include "server/sweep.h"
+#include "server/view.h"
+#include "store/datasets.h"
+#include "store/models.h"
+#include "wire/spec.h"
+
+static void spec_freep(struct job_spec **s)
+{
+    *s = job_spec_free(*s);
+}
+
+/* ---- answers ---- */
+
+static struct json *view(const struct app *app, const struct job_row *row)
+{
+    int64_t position = -1;
+    if (row->status == JOB_QUEUED) {
+        jobs_queue_position(app->store, row->id, &position, NULL); /* Else unknown: null. */
+    }
+    return view_job(row, position);
+}
+
+static void reply_job(struct request *rq, int status, const char *id)
+{
+    struct job_row row;
+    struct err err;
+    if (jobs_get(rq->app->store, id, &row, &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    reply_json(rq, status, view(rq->app, &row));
+    job_row_deinit(&row);
+}
+
+/* ---- POST /v1/jobs ---- */
+
+/* The description of a data set that the spec names at `pointer`. */
+static int find_dataset(const struct app *app, const char *id, const char *pointer,
+                        struct dataset_info *ret, struct err *err)
+{
+    struct dataset_row row;
+    if (datasets_get(app->store, id, &row, err) < 0) {
+        return err->code == ERR_NOT_FOUND
+                   ? err_at(err, ERR_INVALID, pointer, "There is no data set \"%s\".", id)
+                   : -(int)err->code;
+    }
+    cleanup_json struct json *j = NULL;
+    int r = json_parse(row.info, strlen(row.info), &j, err);
+    if (r == 0) {
+        r = dataset_info_from_json(j, ret, err);
+    }
+    dataset_row_deinit(&row);
+    return r;
+}
+
+static int check_test(const struct app *app, const struct job_spec *spec, struct err *err)
+{
+    struct dataset_info test;
+    if (spec->test.kind != SPEC_TEST_DATASET) {
+        return 0;
+    }
+    int r = find_dataset(app, spec->test.dataset, "#/test/dataset", &test, err);
+    if (r == 0) {
+        dataset_info_deinit(&test);
+    }
+    return r;
+}
+
+static int check_centers(const struct app *app, const struct job_spec *spec,
+                         const struct dataset_info *info, struct err *err)
+{
+    struct dataset_info centers;
+    if (spec->centers.dataset[0] == '\0') {
+        return 0;
+    }
+    int r = find_dataset(app, spec->centers.dataset, "#/centers/dataset", &centers, err);
+    if (r == 0) {
+        r = job_spec_check_centers(spec, info, &centers, err);
+        dataset_info_deinit(&centers);
+    }
+    return r;
+}
+
+static int check_data(const struct app *app, const struct job_spec *spec, struct err *err)
+{
+    struct dataset_info info;
+    int r = find_dataset(app, spec->dataset, "#/dataset", &info, err);
+    if (r < 0) {
+        return r;
+    }
+    r = job_spec_check_columns(spec, &info, err);
+    if (r == 0) {
+        r = check_test(app, spec, err);
+    }
+    if (r == 0) {
+        r = check_centers(app, spec, &info, err);
+    }
+    dataset_info_deinit(&info);
+    return r;
+}
+
+/* Fixes the version of the model to begin with, so that every attempt begins alike. */
+static int check_warm_start(const struct app *app, struct job_spec *spec, struct err *err)
+{
+    if (spec->warm_start.model[0] == '\0') {
+        return 0;
+    }
+    struct model_row row;
+    if (models_get(app->store, spec->warm_start.model, spec->warm_start.version, &row, err) < 0) {
+        return err->code == ERR_NOT_FOUND
+                   ? err_at(err, ERR_INVALID, "#/warm_start",
+                            "There is no such model or version to begin with: \"%s\".",
+                            spec->warm_start.model)
+                   : -(int)err->code;
+    }
+    spec->warm_start.version = row.version;
+    model_row_deinit(&row);
+    return 0;
+}
+
+/* Whether some training worker runs on the device asked for. */
+static int check_device(const struct app *app, const struct job_spec *spec, struct err *err)
+{
+    (void)app;
+    if (strncmp(spec->device, "cuda", 4) != 0) {
+        return 0;
+    }
+    return err_at(err, ERR_UNSUPPORTED, "#/device",
+                  "This server has no CUDA worker (krrd-worker-cuda with an NVIDIA driver). Use "
+                  "\"cpu\" or \"auto\".");
+}
+
+static int check_room(const struct app *app, struct err *err)
+{
+    int64_t queued;
+    int r = jobs_count(app->store, JOB_QUEUED, &queued, err);
+    if (r == 0 && queued >= app->config.max_queue) {
+        return err_set(err, ERR_BUSY, "The queue holds %lld jobs, its limit; try again later.",
+                       (long long)queued);
+    }
+    return r;
+}
+
+/* What a request to queue a job comes to. */
+struct creation {
+    struct once *once;
+    char body[SHA256_HEX_SIZE]; /* digest of the body; of use with `once` alone */
+    char id[ID_SIZE];
+    char location[ID_SIZE + 16];
+    char *answer;
+};
+
+static void creation_deinit(struct creation *c)
+{
+    once_free(c->once);
+    mem_free(c->answer);
+}
+
+/* The answer is made before the row, since it is kept in the same transaction. */
+static int insert_row(struct app *app, const struct job_row *row, struct creation *c,
+                      struct err *err)
+{
+    int64_t position;
+    int r = jobs_queue_length(app->store, row->priority, &position, err);
+    if (r < 0) {
+        return r;
+    }
+    cleanup_json struct json *j = view_job(row, position);
+    c->answer = json_print(j);
+    memcpy(c->id, row->id, ID_SIZE);
+    snprintf(c->location, sizeof c->location, "/v1/jobs/%s", c->id);
+    const struct idempotency_row *kept =
+        c->answer ? once_answer(c->once, c->body, 202, c->location, c->answer) : NULL;
+    if (!c->answer || (c->once && !kept)) {
+        return err_no_memory(err);
+    }
+    return jobs_insert(app->store, row, kept, row->created_ms, err);
+}
+
+static int insert(struct app *app, const struct job_spec *spec, struct creation *c, struct err *err)
+{
+    cleanup_json struct json *document = job_spec_write(spec);
+    cleanup_mem char *text = document ? json_print(document) : NULL;
+    if (!text) {
+        return err_no_memory(err);
+    }
+    const int64_t now = clock_wall_ms();
+    struct job_row row = {
+        .status = JOB_QUEUED,
+        .model = (char *)(uintptr_t)spec->model, /* Read only: rows own their strings elsewhere. */
+        .spec = text,
+        .priority = spec->priority,
+        .max_attempts = spec->max_attempts,
+        .created_ms = now,
+        .queued_ms = now,
+    };
+    id_new(&app->ids, "job", now, row.id);
+    snprintf(row.dataset, sizeof row.dataset, "%s", spec->dataset);
+    if (spec->test.kind == SPEC_TEST_DATASET) {
+        snprintf(row.test_dataset, sizeof row.test_dataset, "%s", spec->test.dataset);
+    }
+    snprintf(row.centers_dataset, sizeof row.centers_dataset, "%s", spec->centers.dataset);
+    return insert_row(app, &row, c, err);
+}
+
+/* Everything between the body and the row. */
+static int create(struct request *rq, struct creation *c, struct err *err)
+{
+    cleanup_json struct json *body = NULL;
+    __attribute__((cleanup(spec_freep))) struct job_spec *spec = NULL;
+    int r = request_json_body(rq, &body, err);
+    if (r == 0) {
+        r = job_spec_read(body, &spec, err);
+    }
+    if (r == 0) {
+        r = check_device(rq->app, spec, err);
+    }
+    if (r == 0) {
+        r = check_data(rq->app, spec, err);
+    }
+    if (r == 0) {
+        r = check_warm_start(rq->app, spec, err);
+    }
+    if (r == 0) {
+        r = check_room(rq->app, err);
+    }
+    return r < 0 ? r : insert(rq->app, spec, c, err);
+}
+
+static void reply_queued(struct request *rq, struct creation *c)
+{
+    log_msg(&rq->app->log, LOG_INFO, "job.queued", "job", c->id, "request", rq->id, NULL);
+    request_set_header(rq, "Location", c->location);
+    reply_take(rq, 202, "application/json", c->answer, strlen(c->answer));
+    c->answer = NULL;
+    trainer_kick(rq->app->trainer);
+}
+
+static int begin_once(struct request *rq, struct creation *c, struct err *err)
+{
+    int r = once_begin(rq, "jobs", &c->once, err);
+    if (r == 0 && c->once) {
+        r = sha256_text(rq->body.data, rq->body.len, c->body) ? 0 : err_no_memory(err);
+    }
+    return r;
+}
+
+void jobs_create(struct request *rq)
+{
+    struct err err;
+    __attribute__((cleanup(creation_deinit))) struct creation c = {.once = NULL};
+    int r = begin_once(rq, &c, &err);
+    if (r == 0 && once_answered(c.once)) {
+        once_replay(c.once, rq, c.body);
+        return;
+    }
+    if (r == 0) {
+        r = create(rq, &c, &err);
+    }
+    if (r == -ERR_BUSY) {
+        reply_problem(rq, 429, &err);
+    } else if (r < 0) {
+        reply_error(rq, &err);
+    } else {
+        reply_queued(rq, &c);
+    }
+}
+
+/* ---- GET /v1/jobs ---- */
+
+static int read_statuses(struct request *rq, struct jobs_filter *ret, struct err *err)
+{
+    const char *name;
+    for (int i = 0; (name = request_query_nth(rq, "status", i)) != NULL; i++) {
+        enum job_status status;
+        const int r = job_status_parse(name, &status, err);
+        if (r < 0) {
+            snprintf(err->pointer, sizeof err->pointer, "#/query/status");
+            return r;
+        }
+        ret->statuses |= 1u << status;
+    }
+    return 0;
+}
+
+static int read_metadata(struct request *rq, struct jobs_filter *ret, struct err *err)
+{
+    static const char prefix[] = "metadata.";
+    const char *name, *value;
+    for (int i = 0; request_query_at(rq, i, &name, &value); i++) {
+        if (strncmp(name, prefix, sizeof prefix - 1) != 0) {
+            continue;
+        }
+        if (ret->metadata == JOBS_METADATA_MAX) {
+            return err_at(err, ERR_INVALID, "#/query/metadata",
+                          "A job has at most %d pairs of metadata.", JOBS_METADATA_MAX);
+        }
+        ret->names[ret->metadata] = name + sizeof prefix - 1;
+        ret->values[ret->metadata++] = value;
+    }
+    return 0;
+}
+
+static int read_filter(struct request *rq, struct jobs_filter *ret, struct store_page *ret_page,
+                       struct err *err)
+{
+    const char *after = request_query(rq, "after");
+    *ret = (struct jobs_filter){.model = request_query(rq, "model")};
+    *ret_page = (struct store_page){.after = after ? after : "", .limit = 20};
+    if (after && !id_valid(after, "job")) {
+        return err_at(err, ERR_INVALID, "#/query/after", "after must be the id of a job.");
+    }
+    int r = read_statuses(rq, ret, err);
+    r = r == 0 ? read_metadata(rq, ret, err) : r;
+    return r < 0 ? r : request_query_int(rq, "limit", 1, 100, &ret_page->limit, err);
+}
+
+void jobs_index(struct request *rq)
+{
+    struct jobs_filter filter;
+    struct store_page page;
+    struct job_row *rows;
+    int64_t count;
+    bool more;
+    struct err err;
+    int r = read_filter(rq, &filter, &page, &err);
+    if (r == 0) {
+        r = jobs_list(rq->app->store, filter, page, &rows, &count, &more, &err);
+    }
+    if (r < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    struct json *data = json_new_array();
+    for (int64_t i = 0; i < count; i++) {
+        json_push(data, view(rq->app, &rows[i]));
+    }
+    reply_json(rq, 200,
+               view_list(data, count ? rows[0].id : NULL, count ? rows[count - 1].id : NULL, more));
+    jobs_list_free(rows, count);
+}
+
+/* ---- one job ---- */
+
+static void reply_as_it_is(struct request *rq)
+{
+    struct job_row row;
+    struct err err;
+    if (jobs_get(rq->app->store, rq->param[0], &row, &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    reply_tagged(rq, view(rq->app, &row));
+    job_row_deinit(&row);
+}
+
+/* Whether the job of the path is there and may change any more. */
+static bool may_change(struct request *rq)
+{
+    struct job_row row;
+    if (rq->app->draining || jobs_get(rq->app->store, rq->param[0], &row, NULL) < 0) {
+        return false;
+    }
+    const bool final = job_status_final(row.status);
+    job_row_deinit(&row);
+    return !final;
+}
+
+/* Defers rq until the job has ended. */
+static void wait_for_end(struct request *rq, int64_t seconds)
+{
+    struct err err;
+    if (waits_add(rq->app->waits, rq, rq->param[0], seconds, reply_as_it_is, &err) < 0) {
+        reply_error(rq, &err);
+    }
+}
+
+static void tell_wait(struct request *rq, int64_t seconds)
+{
+    char applied[32];
+    snprintf(applied, sizeof applied, "wait=%lld", (long long)seconds);
+    request_set_header(rq, "Preference-Applied", applied);
+}
+
+/* GET /v1/jobs/{id}, where "Prefer: wait=N" waits for its end. */
+void jobs_show(struct request *rq)
+{
+    const int64_t asked = request_prefer_wait(rq);
+    const int64_t most = rq->app->config.max_wait_s;
+    const int64_t seconds = asked < most ? asked : most;
+    if (asked >= 0) {
+        tell_wait(rq, seconds);
+    }
+    if (seconds > 0 && may_change(rq)) {
+        wait_for_end(rq, seconds);
+    } else {
+        reply_as_it_is(rq);
+    }
+}
+
+/* POST /v1/jobs/{id}/cancel */
+void jobs_stop(struct request *rq)
+{
+    struct err err;
+    enum job_status status;
+    if (jobs_cancel(rq->app->store, rq->param[0], clock_wall_ms(), &status, &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    if (status == JOB_CANCELLING) {
+        trainer_cancel(rq->app->trainer, rq->param[0]);
+    } else {
+        sweep_checkpoint(rq->app, rq->param[0]);
+    }
+    subscribers_notify(rq->app->subscribers, rq->param[0]);
+    reply_job(rq, 200, rq->param[0]);
+}
+
+/* POST /v1/jobs/{id}/pause */
+void jobs_hold(struct request *rq)
+{
+    struct err err;
+    enum job_status status;
+    if (jobs_pause(rq->app->store, rq->param[0], clock_wall_ms(), &status, &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    if (status == JOB_RUNNING) {
+        trainer_pause(rq->app->trainer, rq->param[0]);
+    }
+    subscribers_notify(rq->app->subscribers, rq->param[0]);
+    reply_job(rq, 200, rq->param[0]);
+}
+
+/* POST /v1/jobs/{id}/resume */
+void jobs_continue(struct request *rq)
+{
+    struct err err;
+    if (jobs_resume(rq->app->store, rq->param[0], clock_wall_ms(), &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    subscribers_notify(rq->app->subscribers, rq->param[0]);
+    reply_job(rq, 200, rq->param[0]);
+    trainer_kick(rq->app->trainer);
+}
+
+void jobs_remove(struct request *rq)
+{
+    struct err err;
+    if (jobs_delete(rq->app->store, rq->param[0], &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    subscribers_notify(rq->app->subscribers, rq->param[0]);
+    reply_empty(rq, 204);
+}

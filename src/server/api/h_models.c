@@ -1,0 +1,185 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "server/api/handlers.h"
+#include "server/api/models.h"
+#include "server/app.h"
+#include "server/serving/serving.h"
+#include "server/view.h"
+
+/* A version as it stands in a path: a decimal number from 1, no sign, no leading zero. */
+int models_path_version(const char *text, int64_t *ret, struct err *err)
+{
+    const size_t n = strspn(text, "0123456789");
+    if (n == 0 || n > 18 || text[n] != '\0' || text[0] == '0') {
+        return err_set(err, ERR_NOT_FOUND, "\"%.40s\" is not the number of a version.", text);
+    }
+    *ret = strtoll(text, NULL, 10);
+    return 0;
+}
+
+int models_find(struct request *rq, struct model_row *ret, struct err *err)
+{
+    int64_t version = 0;
+    int r = rq->param[1] ? models_path_version(rq->param[1], &version, err) : 0;
+    return r < 0 ? r : models_get(rq->app->store, rq->param[0], version, ret, err);
+}
+
+static struct json *view(const struct app *app, const struct model_row *row)
+{
+    return view_model(row, serving_state_name(serving_state(app->serving, row->key)));
+}
+
+static struct json *view_rows(const struct app *app, const struct model_row *rows, int64_t count)
+{
+    struct json *data = json_new_array();
+    for (int64_t i = 0; i < count; i++) {
+        json_push(data, view(app, &rows[i]));
+    }
+    return data;
+}
+
+/* GET /v1/models */
+void models_index(struct request *rq)
+{
+    const char *after = request_query(rq, "after");
+    struct store_page page = {.after = after ? after : "", .limit = 20};
+    struct model_row *rows;
+    int64_t count;
+    bool more;
+    struct err err;
+    int r = request_query_int(rq, "limit", 1, 100, &page.limit, &err);
+    if (r == 0) {
+        r = models_list(rq->app->store, page, &rows, &count, &more, &err);
+    }
+    if (r < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    struct json *data = view_rows(rq->app, rows, count);
+    reply_json(
+        rq, 200,
+        view_list(data, count ? rows[0].name : NULL, count ? rows[count - 1].name : NULL, more));
+    models_list_free(rows, count);
+}
+
+/* GET /v1/models/{name} */
+void models_show(struct request *rq)
+{
+    struct model_row *rows;
+    int64_t count;
+    struct err err;
+    if (models_versions(rq->app->store, rq->param[0], &rows, &count, &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    struct json *j = json_new_object();
+    json_set_string(j, "object", "model");
+    json_set_string(j, "name", rq->param[0]);
+    json_set(j, "versions", view_rows(rq->app, rows, count));
+    reply_tagged(rq, j);
+    models_list_free(rows, count);
+}
+
+static void reply_version(struct request *rq)
+{
+    struct model_row row;
+    struct err err;
+    if (models_find(rq, &row, &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    reply_json(rq, 200, view(rq->app, &row));
+    model_row_deinit(&row);
+}
+
+/* GET /v1/models/{name}/versions/{version} */
+void models_version(struct request *rq)
+{
+    struct model_row row;
+    struct err err;
+    if (models_find(rq, &row, &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    reply_tagged(rq, view(rq->app, &row));
+    model_row_deinit(&row);
+}
+
+/* DELETE /v1/models/{name}/versions/{version} */
+void models_remove(struct request *rq)
+{
+    struct model_row row;
+    struct err err;
+    int r = models_find(rq, &row, &err);
+    if (r == 0) {
+        r = models_delete(rq->app->store, row.name, row.version, &err);
+        if (r == 0) {
+            serving_unload(rq->app->serving, row.key);
+        }
+        model_row_deinit(&row);
+    }
+    if (r < 0) {
+        reply_error(rq, &err);
+    } else {
+        reply_empty(rq, 204);
+    }
+}
+
+/* ---- load and unload ---- */
+
+/* A request that waits for a model; outlives it when the client leaves first. */
+struct waiting {
+    struct request *rq; /* NULL once the client has left */
+};
+
+static void on_waiter_gone(struct request *rq)
+{
+    struct waiting *w = rq->deferral;
+    w->rq = NULL;
+}
+
+static void on_loaded(void *context, const struct err *err)
+{
+    struct waiting *w = context;
+    if (w->rq && err) {
+        reply_error(w->rq, err);
+    } else if (w->rq) {
+        reply_version(w->rq);
+    }
+    mem_free(w);
+}
+
+/* POST …/load */
+void models_load(struct request *rq)
+{
+    struct model_row row;
+    struct err err;
+    struct waiting *w = mem_zalloc(sizeof *w);
+    int r = w ? models_find(rq, &row, &err) : err_no_memory(&err);
+    if (r < 0) {
+        mem_free(w);
+        reply_error(rq, &err);
+        return;
+    }
+    w->rq = rq;
+    rq->deferral = w;
+    rq->on_gone = on_waiter_gone;
+    serving_load(rq->app->serving, &row, on_loaded, w);
+    model_row_deinit(&row);
+}
+
+/* POST …/unload */
+void models_unload(struct request *rq)
+{
+    struct model_row row;
+    struct err err;
+    if (models_find(rq, &row, &err) < 0) {
+        reply_error(rq, &err);
+        return;
+    }
+    serving_unload(rq->app->serving, row.key);
+    reply_json(rq, 200, view(rq->app, &row));
+    model_row_deinit(&row);
+}

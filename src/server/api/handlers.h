@@ -1,0 +1,50 @@
+/* Every handler, one file a noun: h_datasets.c, h_jobs.c, h_events.c, h_models.c, h_predict.c,
+ * h_system.c, h_workers.c. routes.c is the table that names them. */
+#pragma once
+
+#include "server/http/http.h"
+
+/* h_datasets.c */
+int datasets_upload_begin(struct request *rq);
+int datasets_upload_data(struct request *rq, const void *data, size_t size);
+void datasets_upload(struct request *rq);
+void datasets_index(struct request *rq);
+void datasets_show(struct request *rq);
+void datasets_preview(struct request *rq);
+void datasets_remove(struct request *rq);
+
+/* h_jobs.c */
+void jobs_create(struct request *rq);
+void jobs_index(struct request *rq);
+void jobs_show(struct request *rq);
+void jobs_stop(struct request *rq);     /* POST …/cancel */
+void jobs_hold(struct request *rq);     /* POST …/pause */
+void jobs_continue(struct request *rq); /* POST …/resume */
+void jobs_remove(struct request *rq);
+
+/* h_events.c */
+void events_show(struct request *rq); /* list, or SSE by Accept */
+
+/* h_models.c */
+void models_index(struct request *rq);
+void models_show(struct request *rq);
+void models_version(struct request *rq);
+void models_load(struct request *rq);
+void models_unload(struct request *rq);
+void models_remove(struct request *rq);
+
+/* h_predict.c */
+void predict(struct request *rq);
+
+/* h_system.c */
+void system_root(struct request *rq);
+void system_live(struct request *rq);
+void system_ready(struct request *rq);
+void system_openapi(struct request *rq);
+void system_solvers(struct request *rq);
+void system_kernels(struct request *rq);
+void system_preconditioners(struct request *rq);
+void system_center_selectors(struct request *rq);
+
+/* h_workers.c */
+void system_workers(struct request *rq);

@@ -1,0 +1,50 @@
+#include "server/api/routes.h"
+
+#include "server/api/handlers.h"
+
+/* A specification with 65,536 feature names of 60 bytes fits. */
+#define JOB_BODY_MAX (4u << 20)
+
+const struct route routes[] = {
+    /* clang-format off */
+    {"POST", "/v1/datasets", ROUTE_STREAM, 0, datasets_upload, datasets_upload_begin,
+     datasets_upload_data, "name target+ format task one_hot"},
+    {"GET", "/v1/datasets", .handle = datasets_index, .query = "limit after"},
+    {"GET", "/v1/datasets/{id}", .handle = datasets_show},
+    {"DELETE", "/v1/datasets/{id}", .handle = datasets_remove},
+    {"GET", "/v1/datasets/{id}/preview", .handle = datasets_preview, .query = "rows"},
+
+    {"POST", "/v1/jobs", ROUTE_BODY, JOB_BODY_MAX, .handle = jobs_create},
+    {"GET", "/v1/jobs", .handle = jobs_index,
+     .query = "status+ model metadata.* limit after"},
+    {"GET", "/v1/jobs/{id}", .handle = jobs_show},
+    {"DELETE", "/v1/jobs/{id}", .handle = jobs_remove},
+    {"POST", "/v1/jobs/{id}/cancel", .handle = jobs_stop},
+    {"POST", "/v1/jobs/{id}/pause", .handle = jobs_hold},
+    {"POST", "/v1/jobs/{id}/resume", .handle = jobs_continue},
+    {"GET", "/v1/jobs/{id}/events", .handle = events_show, .query = "limit after"},
+
+    {"GET", "/v1/models", .handle = models_index, .query = "limit after"},
+    {"GET", "/v1/models/{name}", .handle = models_show},
+    {"GET", "/v1/models/{name}/versions/{version}", .handle = models_version},
+    {"DELETE", "/v1/models/{name}/versions/{version}", .handle = models_remove},
+    {"POST", "/v1/models/{name}/versions/{version}/load", .handle = models_load},
+    {"POST", "/v1/models/{name}/versions/{version}/unload", .handle = models_unload},
+    {"POST", "/v1/models/{name}/predict", ROUTE_BODY, .handle = predict},
+    {"POST", "/v1/models/{name}/versions/{version}/predict", ROUTE_BODY, .handle = predict},
+
+    {"GET", "/v1/workers", .handle = system_workers},
+    {"GET", "/v1/solvers", .handle = system_solvers},
+    {"GET", "/v1/kernels", .handle = system_kernels},
+    {"GET", "/v1/preconditioners", .handle = system_preconditioners},
+    {"GET", "/v1/center_selectors", .handle = system_center_selectors},
+
+    {"GET", "/v2/health/live", ROUTE_OPEN | ROUTE_HEALTH, .handle = system_live},
+    {"GET", "/v2/health/ready", ROUTE_OPEN | ROUTE_HEALTH, .handle = system_ready},
+    {"GET", "/health", ROUTE_OPEN | ROUTE_HEALTH, .handle = system_ready},
+    {"GET", "/ping", ROUTE_OPEN | ROUTE_HEALTH, .handle = system_ready},
+    {"GET", "/openapi.yaml", ROUTE_OPEN, .handle = system_openapi},
+    {"GET", "/", ROUTE_OPEN, .handle = system_root},
+    {.pattern = NULL},
+    /* clang-format on */
+};

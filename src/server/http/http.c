@@ -1,0 +1,490 @@
+/*
+ * The one file that knows libmicrohttpd (0.9.75 and later): it turns MHD's callbacks into the steps
+ * of an exchange, and answers into responses.
+ *
+ * MHD calls on_access first with the headers alone, then for every piece of the body, then once
+ * more with nothing: there the handler runs. A response can be queued in the first and in the last
+ * of these calls only. A handler that defers leaves the connection suspended, and MHD repeats the
+ * last call after exchange_resume.
+ */
+#include "server/http/http.h"
+
+#include <limits.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "server/app.h"
+#include "server/http/http_internal.h"
+#include "server/http/http_listen.h"
+#include "server/http/http_loop.h"
+
+enum {
+    CONNECTION_MEMORY = 128 * 1024, /* MHD's pool for headers and buffers, a connection */
+    STREAM_BLOCK = 16 * 1024,
+    STOP_MS = 500 /* how long http_stop waits for last answers to leave */
+};
+
+/* ---- The loop. ---- */
+
+/* Runs MHD and arranges for the next run, which MHD does not always ask for: not for connections
+ * that a handler resumed during this run, and not to listen again after the connection limit. */
+static void run(void *context)
+{
+    struct http *h = context;
+    const int before = h->connection_count;
+    h->resumed = false;
+    MHD_run(h->mhd);
+    if (h->loop == NULL) {
+        return;
+    }
+    MHD_UNSIGNED_LONG_LONG ms;
+    if (h->resumed || h->connection_count < before) {
+        http_loop_wake(h->loop, 0);
+    } else if (MHD_get_timeout(h->mhd, &ms) == MHD_YES) {
+        http_loop_wake(h->loop, ms < INT_MAX ? (long)ms : INT_MAX);
+    } else {
+        http_loop_wake(h->loop, -1);
+    }
+}
+
+static void sweep(void *context)
+{
+    http_watch(context);
+    run(context);
+}
+
+static void release(void *context)
+{
+    struct http *h = context;
+    mem_free(h->polled);
+    mem_free(h);
+}
+
+void exchange_resume(struct exchange *ex)
+{
+    if (ex->suspended) {
+        ex->suspended = false;
+        MHD_resume_connection(ex->mhd);
+        if (ex->http->loop != NULL) {
+            ex->http->resumed = true;
+            http_loop_wake(ex->http->loop, 0);
+        }
+    }
+}
+
+/* Not while the server stops: nobody would resume it any more, and its connection ends instead. */
+static enum MHD_Result suspend(struct exchange *ex)
+{
+    if (ex->http->stopping) {
+        return MHD_NO;
+    }
+    if (!ex->suspended) { /* MHD may deliver one more piece after the one that suspended */
+        ex->suspended = true;
+        MHD_suspend_connection(ex->mhd);
+    }
+    return MHD_YES;
+}
+
+void request_continue(struct request *rq)
+{
+    exchange_resume(exchange_of(rq));
+}
+
+/* ---- Reading the head. ---- */
+
+const char *request_header(struct request *rq, const char *name)
+{
+    return MHD_lookup_connection_value(exchange_of(rq)->mhd, MHD_HEADER_KIND, name);
+}
+
+struct visitor {
+    bool (*visit)(void *context, const char *name, const char *value);
+    void *context;
+};
+
+static enum MHD_Result visit_value(void *cls, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+    const struct visitor *v = cls;
+    (void)kind;
+    return v->visit(v->context, name, value != NULL ? value : "") ? MHD_YES : MHD_NO;
+}
+
+void exchange_each_header(struct exchange *ex,
+                          bool (*visit)(void *context, const char *name, const char *value),
+                          void *context)
+{
+    struct visitor v = {.visit = visit, .context = context};
+    MHD_get_connection_values(ex->mhd, MHD_HEADER_KIND, visit_value, &v);
+}
+
+void exchange_each_query(struct exchange *ex,
+                         bool (*visit)(void *context, const char *name, const char *value),
+                         void *context)
+{
+    struct visitor v = {.visit = visit, .context = context};
+    MHD_get_connection_values(ex->mhd, MHD_GET_ARGUMENT_KIND, visit_value, &v);
+}
+
+size_t exchange_header_size(struct exchange *ex)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(ex->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info != NULL ? info->header_size : 0;
+}
+
+/* Names and values stay as they came; http_text.c resolves escapes, strictly. */
+static size_t keep_escapes(void *cls, struct MHD_Connection *mhd, char *text)
+{
+    (void)cls;
+    (void)mhd;
+    return strlen(text);
+}
+
+/* ---- Answering. ---- */
+
+static ssize_t read_stream(void *cls, uint64_t position, char *ret, size_t max)
+{
+    struct exchange *ex = cls;
+    (void)position;
+    if (ex->gone) {
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+    const size_t n = stream_take(ex->answer.stream, ret, max);
+    if (n > 0) {
+        return (ssize_t)n;
+    }
+    if (ex->http->stopping || stream_over(ex->answer.stream)) {
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    }
+    suspend(ex); /* MHD would ask again and again otherwise */
+    return 0;
+}
+
+static void add_header(void *context, const char *name, const char *value)
+{
+    MHD_add_response_header(context, name, value);
+}
+
+static enum MHD_Result queue(struct exchange *ex)
+{
+    struct answer *a = &ex->answer;
+    struct MHD_Response *response =
+        a->stream != NULL ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
+                                                              read_stream, ex, NULL)
+                          : MHD_create_response_from_buffer(a->size, a->size > 0 ? a->body : "",
+                                                            MHD_RESPMEM_PERSISTENT);
+    if (response == NULL) {
+        return MHD_NO;
+    }
+    answer_each_header(a, add_header, response);
+    if (ex->close || ex->http->listen_fd < 0) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    }
+    connection_enter(ex->connection, CONNECTION_SENDING);
+    const enum MHD_Result rc = MHD_queue_response(ex->mhd, (unsigned int)a->status, response);
+    MHD_destroy_response(response);
+    return rc;
+}
+
+/* ---- Receiving. ---- */
+
+/* The exchange was refused while `rest` bytes of its body (negative: unknown) are still to come. */
+static void settle(struct exchange *ex, int64_t rest)
+{
+    ex->limit = ex->received + (int64_t)HTTP_DROP_MAX;
+    connection_enter(ex->connection, CONNECTION_DROPPING);
+    if (rest > (int64_t)HTTP_DROP_MAX) {
+        connection_answer_now(ex->connection);
+    }
+}
+
+static enum MHD_Result first_call(struct exchange *ex, const char *method, const char *target,
+                                  const char *version)
+{
+    connection_enter(ex->connection, CONNECTION_RECEIVING);
+    exchange_begin(ex, method, target, version);
+    if (ex->answer.status == 0 || ex->length == 0) {
+        return ex->close && ex->answer.status != 0 ? queue(ex) : MHD_YES;
+    }
+    if (ex->close || ex->expects_continue || ex->length == INT64_MAX) {
+        return queue(ex); /* nothing of the body is read */
+    }
+    settle(ex, ex->length);
+    return MHD_YES;
+}
+
+static void drop(struct exchange *ex, size_t size)
+{
+    ex->received += (int64_t)size;
+    if (ex->connection->phase == CONNECTION_DROPPING && ex->received > ex->limit) {
+        connection_answer_now(ex->connection);
+    }
+}
+
+static enum MHD_Result piece_call(struct exchange *ex, const char *data, size_t size)
+{
+    const bool refused = ex->answer.status != 0;
+    const bool pause = !refused && exchange_receive(ex, data, size);
+    if (ex->answer.status != 0 && ex->connection->phase == CONNECTION_RECEIVING) {
+        ex->received += refused ? (int64_t)size : 0;
+        settle(ex, ex->length >= 0 ? ex->length - ex->received : -1);
+    } else if (refused) {
+        drop(ex, size);
+    }
+    return pause ? suspend(ex) : MHD_YES;
+}
+
+static enum MHD_Result last_call(struct exchange *ex)
+{
+    if (ex->gone || ex->connection->phase == CONNECTION_LINGERING) {
+        return MHD_NO;
+    }
+    if (ex->answer.status == 0 && ex->http->stopping) {
+        exchange_refuse(ex, 503, ERR_BUSY, "The server is stopping.");
+    }
+    if (ex->answer.status == 0 && !ex->handled) {
+        connection_enter(ex->connection, CONNECTION_HANDLING);
+        exchange_handle(ex);
+    }
+    return ex->answer.status != 0 ? queue(ex) : suspend(ex);
+}
+
+static struct connection *connection_of(struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info != NULL ? info->socket_context : NULL;
+}
+
+static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const char *url,
+                                 const char *method, const char *version, const char *data,
+                                 size_t *size, void **con_cls)
+{
+    struct http *h = cls;
+    struct exchange *ex = *con_cls;
+    if (ex == NULL) {
+        struct connection *c = connection_of(mhd);
+        ex = c != NULL ? exchange_new(h, c, mhd) : NULL;
+        *con_cls = ex;
+        return ex != NULL ? first_call(ex, method, url, version) : MHD_NO;
+    }
+    if (*size > 0) {
+        const size_t n = *size;
+        *size = 0;
+        return piece_call(ex, data, n);
+    }
+    return last_call(ex);
+}
+
+/* ---- Ends. ---- */
+
+static void log_request(const struct exchange *ex)
+{
+    char status[16], seconds[32];
+    snprintf(status, sizeof(status), "%d", ex->answer.status);
+    snprintf(seconds, sizeof(seconds), "%.6f", clock_monotonic_s() - ex->started);
+    log_msg(&ex->http->app->log, LOG_DEBUG, "http.request", "method", ex->request.method, "path",
+            ex->request.path, "status", status, "seconds", seconds, "request", ex->request_id,
+            NULL);
+}
+
+static void on_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
+                         enum MHD_RequestTerminationCode why)
+{
+    struct exchange *ex = *con_cls;
+    (void)cls;
+    (void)mhd;
+    (void)why;
+    if (ex != NULL) {
+        struct connection *c = ex->connection;
+        log_request(ex);
+        *con_cls = exchange_free(ex);
+        connection_enter(c, CONNECTION_WAITING);
+    }
+}
+
+static void connection_opened(struct http *h, struct MHD_Connection *mhd, void **context)
+{
+    struct connection *c = mem_zalloc(sizeof(*c));
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    *context = c;
+    if (c == NULL) {
+        return; /* on_access refuses it */
+    }
+    c->http = h;
+    c->fd = info->connect_fd;
+    c->next = h->connections;
+    if (c->next != NULL) {
+        c->next->prev = c;
+    }
+    h->connections = c;
+    h->connection_count++;
+    c->surplus = h->connection_count > h->options.max_connections;
+    connection_enter(c, CONNECTION_WAITING);
+}
+
+static void connection_closed(struct http *h, struct connection *c)
+{
+    if (c->prev != NULL) {
+        c->prev->next = c->next;
+    } else {
+        h->connections = c->next;
+    }
+    if (c->next != NULL) {
+        c->next->prev = c->prev;
+    }
+    h->connection_count--;
+    mem_free(c);
+}
+
+static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        connection_opened(cls, mhd, context);
+    } else if (*context != NULL) {
+        connection_closed(cls, *context);
+        *context = NULL;
+    }
+}
+
+__attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *format,
+                                                         va_list args)
+{
+    const struct http *h = cls;
+    char text[256];
+    vsnprintf(text, sizeof(text), format, args);
+    text[strcspn(text, "\n")] = '\0';
+    log_msg(&h->app->log, LOG_DEBUG, "http.library", "text", text, NULL);
+}
+
+/* ---- Start and stop. ---- */
+
+static int start_daemon(struct http *h, struct err *err)
+{
+    const unsigned int limit = (unsigned int)h->options.max_connections + HTTP_SPARE_CONNECTIONS;
+    h->mhd = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_access, h,
+        MHD_OPTION_EXTERNAL_LOGGER, on_log, h,  /* first, or early messages go elsewhere */
+        MHD_OPTION_LISTEN_SOCKET, h->listen_fd, //
+        MHD_OPTION_CONNECTION_LIMIT, limit,     //
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)h->options.idle_timeout_s, //
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,          //
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,                           //
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,                         //
+        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, h,                          //
+        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,                                   //
+        MHD_OPTION_END);
+    return h->mhd != NULL ? 0 : err_set(err, ERR_INTERNAL, "The HTTP server did not start.");
+}
+
+static int watch(struct http *h, void *loop, struct err *err)
+{
+    static const struct http_loop_ops ops = {.run = run, .sweep = sweep, .closed = release};
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+    int rc = http_loop_open(loop, info->epoll_fd, &ops, h, &h->loop, err);
+    if (rc == 0) {
+        http_loop_wake(h->loop, 0);
+    }
+    return rc;
+}
+
+int http_start(struct app *app, void *loop, const struct http_options *o,
+               const struct route *routes, struct http **ret, struct err *err)
+{
+    struct http *h = mem_zalloc(sizeof(*h));
+    if (h == NULL) {
+        return err_no_memory(err);
+    }
+    *h = (struct http){.app = app, .routes = routes, .options = *o, .listen_fd = -1};
+    h->options.address = NULL; /* the caller's */
+    const size_t most = (size_t)o->max_connections + HTTP_SPARE_CONNECTIONS;
+    h->polled = mem_array(most, sizeof(*h->polled));
+    int rc = h->polled != NULL ? 0 : err_no_memory(err);
+    rc = rc == 0 ? http_listen(o->address, o->port, &h->listen_fd, &h->port, err) : rc;
+    rc = rc == 0 ? start_daemon(h, err) : rc;
+    rc = rc == 0 ? watch(h, loop, err) : rc;
+    if (rc != 0) {
+        MHD_stop_daemon(h->mhd);
+        if (h->mhd == NULL && h->listen_fd >= 0) {
+            close(h->listen_fd);
+        }
+        release(h);
+        return rc;
+    }
+    *ret = h;
+    return 0;
+}
+
+int http_port(const struct http *h)
+{
+    return h->port;
+}
+
+int http_in_flight(const struct http *h)
+{
+    return h->in_flight;
+}
+
+void http_quiesce(struct http *h)
+{
+    if (h->listen_fd >= 0) {
+        MHD_quiesce_daemon(h->mhd);
+        close(h->listen_fd);
+        h->listen_fd = -1;
+    }
+}
+
+static bool answers_leaving(const struct http *h)
+{
+    for (const struct connection *c = h->connections; c != NULL; c = c->next) {
+        if (c->phase == CONNECTION_HANDLING || c->phase == CONNECTION_SENDING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Nothing may be suspended when MHD stops, or it aborts. */
+static void finish(struct http *h)
+{
+    for (struct connection *c = h->connections; c != NULL; c = c->next) {
+        struct exchange *ex = c->exchange;
+        if (ex != NULL && c->phase == CONNECTION_HANDLING && ex->answer.status == 0) {
+            exchange_abandon(ex);
+            ex->gone = false;
+            exchange_refuse(ex, 503, ERR_BUSY, "The server is stopping.");
+        } else if (ex != NULL) {
+            exchange_resume(ex);
+        }
+    }
+    const double end = clock_monotonic_s() + STOP_MS / 1e3;
+    do {
+        MHD_run(h->mhd);
+        poll(NULL, 0, 1);
+    } while (answers_leaving(h) && clock_monotonic_s() < end);
+}
+
+struct http *http_stop(struct http *h)
+{
+    if (h != NULL) {
+        h->stopping = true;
+        http_quiesce(h);
+        finish(h);
+        struct http_loop *loop = h->loop;
+        h->loop = NULL;
+        http_loop_close(loop); /* before the descriptor that it watches is closed */
+        MHD_stop_daemon(h->mhd);
+        h->mhd = NULL;
+    }
+    return NULL;
+}

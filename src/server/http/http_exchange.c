@@ -1,0 +1,429 @@
+/* One request from its first header to its handler: what may come in, and what is refused why. */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "server/app.h"
+#include "server/http/http_internal.h"
+#include "server/http/http_route.h"
+#include "server/http/http_text.h"
+
+struct exchange *exchange_new(struct http *h, struct connection *c, struct MHD_Connection *mhd)
+{
+    struct exchange *ex = mem_zalloc(sizeof(*ex));
+    if (ex == NULL) {
+        return NULL;
+    }
+    ex->http = h;
+    ex->connection = c;
+    ex->mhd = mhd;
+    ex->length = -1;
+    ex->started = clock_monotonic_s();
+    ex->request.app = h->app;
+    ex->request.id = ex->request_id;
+    c->exchange = ex;
+    h->in_flight++;
+    return ex;
+}
+
+static void free_query(struct exchange *ex)
+{
+    for (int i = 0; i < ex->query_count; i++) {
+        mem_free(ex->query[i].name);
+        mem_free(ex->query[i].value);
+    }
+    ex->query = mem_free(ex->query);
+    ex->query_count = 0;
+}
+
+struct exchange *exchange_free(struct exchange *ex)
+{
+    if (ex == NULL) {
+        return NULL;
+    }
+    ex->http->in_flight -= ex->answer.stream == NULL;
+    if (ex->request.user_free != NULL && ex->request.user != NULL) {
+        ex->request.user_free(ex->request.user);
+    }
+    ex->http->bodies -= ex->request.body.len;
+    buf_deinit(&ex->request.body);
+    answer_deinit(&ex->answer);
+    free_query(ex);
+    for (int i = 0; i < HTTP_MAX_PARAMS; i++) {
+        mem_free(ex->params[i]);
+    }
+    mem_free(ex->method);
+    mem_free(ex->path);
+    ex->connection->exchange = NULL;
+    return mem_free(ex);
+}
+
+/* ---- The head of the request. ---- */
+
+struct head_facts {
+    int lengths, encodings, hosts;
+    bool bad_name;
+    bool bad_value;
+    bool length_readable;
+    bool chunked;
+    bool expects_continue;
+    bool other_expectation;
+    long long length;
+};
+
+static bool note_header(void *context, const char *name, const char *value)
+{
+    struct head_facts *f = context;
+    f->bad_name = f->bad_name || !http_token_valid(name);
+    f->bad_value = f->bad_value || !http_value_valid(value);
+    if (strcasecmp(name, "Content-Length") == 0) {
+        f->lengths++;
+        f->length_readable = http_length_read(value, &f->length);
+    } else if (strcasecmp(name, "Transfer-Encoding") == 0) {
+        f->encodings++;
+        f->chunked = strcasecmp(value, "chunked") == 0;
+    } else if (strcasecmp(name, "Host") == 0) {
+        f->hosts++;
+    } else if (strcasecmp(name, "Expect") == 0) {
+        f->expects_continue = strcasecmp(value, "100-continue") == 0;
+        f->other_expectation = !f->expects_continue;
+    }
+    return true;
+}
+
+/* A request whose framing two readers could understand differently is refused, and the connection
+ * ends with it. */
+static bool framing_ok(struct exchange *ex, const struct head_facts *f, const char *version)
+{
+    ex->close = true;
+    if (f->bad_name || f->bad_value) {
+        exchange_refuse(ex, 400, ERR_PARSE, "A header has a malformed name or value.");
+    } else if (f->encodings > 0 && !f->chunked) {
+        exchange_refuse(ex, 501, ERR_UNSUPPORTED, "The only Transfer-Encoding known is chunked.");
+    } else if (f->encodings > 1 || f->lengths > 1 || (f->encodings > 0 && f->lengths > 0)) {
+        exchange_refuse(ex, 400, ERR_PARSE,
+                        "The length of the body is stated more than once; send one "
+                        "Content-Length or one Transfer-Encoding.");
+    } else if (f->lengths > 0 && !f->length_readable) {
+        exchange_refuse(ex, 400, ERR_PARSE, "The Content-Length is not a number.");
+    } else if (f->hosts > 1 || (f->hosts == 0 && strcmp(version, "HTTP/1.1") == 0)) {
+        exchange_refuse(ex, 400, ERR_PARSE, "There must be one Host header.");
+    } else if (f->other_expectation) {
+        exchange_refuse(ex, 417, ERR_UNSUPPORTED, "The only Expect known is 100-continue.");
+    } else {
+        ex->close = false;
+    }
+    return ex->answer.status == 0;
+}
+
+static bool head_fits(struct exchange *ex, const char *target)
+{
+    const size_t target_size = strlen(target);
+    if (target_size > HTTP_TARGET_MAX) {
+        ex->path[0] = '\0'; /* not repeated in the answer */
+        exchange_refuse(ex, 414, ERR_TOO_LARGE, "The path may have at most %d bytes.",
+                        HTTP_TARGET_MAX);
+    } else if (exchange_header_size(ex) > HTTP_HEADERS_MAX) {
+        exchange_refuse(ex, 431, ERR_TOO_LARGE, "The headers may have at most %d bytes.",
+                        HTTP_HEADERS_MAX);
+    }
+    return ex->answer.status == 0;
+}
+
+/* A page of another site must not make a browser change anything here. */
+static bool origin_ok(struct exchange *ex)
+{
+    struct request *rq = &ex->request;
+    const bool changes = strcmp(ex->method, "GET") != 0 && strcmp(ex->method, "HEAD") != 0;
+    if (changes && !http_origin_allowed(request_header(rq, "Sec-Fetch-Site"),
+                                        request_header(rq, "Origin"), request_header(rq, "Host"))) {
+        exchange_refuse(ex, 403, ERR_UNSUPPORTED, "A page of another site may not do this.");
+    }
+    return ex->answer.status == 0;
+}
+
+static void take_ids(struct exchange *ex)
+{
+    const char *given = request_header(&ex->request, "X-Request-Id");
+    if (given != NULL && http_request_id_valid(given)) {
+        memcpy(ex->request_id, given, strlen(given) + 1);
+    } else {
+        char id[ID_SIZE];
+        id_new(&ex->http->app->ids, "req", clock_wall_ms(), id);
+        memcpy(ex->request_id, id, strlen(id) + 1);
+    }
+    request_set_header(&ex->request, "X-Request-Id", ex->request_id);
+    const char *trace = request_header(&ex->request, "traceparent");
+    if (trace != NULL && http_traceparent_valid(trace)) {
+        request_set_header(&ex->request, "traceparent", trace);
+    }
+}
+
+static bool no_memory(struct exchange *ex)
+{
+    exchange_refuse(ex, 500, ERR_NO_MEMORY, "%s", err_sentence(ERR_NO_MEMORY));
+    return false;
+}
+
+/* ---- Route and parameters. ---- */
+
+static bool take_params(struct exchange *ex, const struct route_found *found)
+{
+    for (int i = 0; i < found->params; i++) {
+        const struct route_span *span = &found->spans[i];
+        if (!http_percent_decode(span->start, span->len, &ex->params[i])) {
+            return no_memory(ex);
+        }
+        if (ex->params[i] == NULL) {
+            exchange_refuse(ex, 400, ERR_PARSE,
+                            "The path has a malformed escape, a control character or no UTF-8.");
+            return false;
+        }
+        ex->request.param[i] = ex->params[i];
+    }
+    return true;
+}
+
+static bool take_route(struct exchange *ex, const char *path)
+{
+    const struct route_found found = route_find(ex->http->routes, ex->method, path);
+    if (found.route != NULL) {
+        ex->request.route = found.route;
+        return take_params(ex, &found);
+    }
+    if (found.known) {
+        request_set_header(&ex->request, "Allow", found.allow);
+        exchange_refuse(ex, 405, ERR_UNSUPPORTED, "Here the method may be: %s.", found.allow);
+    } else {
+        exchange_refuse(ex, 404, ERR_NOT_FOUND, "There is nothing at this path.");
+    }
+    return false;
+}
+
+struct query_reading {
+    struct exchange *exchange;
+    bool bad, no_memory;
+    int seen;
+};
+
+static bool take_query_arg(void *context, const char *name, const char *value)
+{
+    struct query_reading *r = context;
+    if (++r->seen > HTTP_QUERY_MAX) {
+        return false;
+    }
+    struct exchange *ex = r->exchange;
+    struct query_arg arg = {.name = NULL};
+    r->no_memory = !http_percent_decode(name, strlen(name), &arg.name) ||
+                   !http_percent_decode(value, strlen(value), &arg.value);
+    r->bad = !r->no_memory && (arg.name == NULL || arg.value == NULL);
+    ex->query[ex->query_count++] = arg;
+    return !r->no_memory && !r->bad;
+}
+
+static bool count_query_arg(void *context, const char *name, const char *value)
+{
+    (void)name;
+    (void)value;
+    return ++*(int *)context <= HTTP_QUERY_MAX;
+}
+
+static bool take_query(struct exchange *ex)
+{
+    int count = 0;
+    exchange_each_query(ex, count_query_arg, &count);
+    if (count == 0) {
+        return true;
+    }
+    if (count > HTTP_QUERY_MAX) {
+        exchange_refuse(ex, 400, ERR_TOO_LARGE, "There may be at most %d query parameters.",
+                        HTTP_QUERY_MAX);
+        return false;
+    }
+    ex->query = mem_zarray((size_t)count, sizeof(*ex->query));
+    if (ex->query == NULL) {
+        return no_memory(ex);
+    }
+    struct query_reading r = {.exchange = ex};
+    exchange_each_query(ex, take_query_arg, &r);
+    if (r.no_memory) {
+        return no_memory(ex);
+    }
+    if (r.bad) {
+        exchange_refuse(ex, 400, ERR_PARSE,
+                        "Query parameter %d has a malformed escape, a control character or no "
+                        "UTF-8.",
+                        r.seen);
+    }
+    return !r.bad;
+}
+
+static bool is_repeated(const struct exchange *ex, int at)
+{
+    for (int i = 0; i < at; i++) {
+        if (strcmp(ex->query[i].name, ex->query[at].name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void refuse_query(struct exchange *ex, const char *name, bool repeated)
+{
+    struct err err;
+    char pointer[sizeof(err.pointer)];
+    snprintf(pointer, sizeof(pointer), "#/query/%s", name);
+    if (repeated) {
+        err_at(&err, ERR_INVALID, pointer, "The query parameter \"%s\" may be given once.", name);
+    } else {
+        err_at(&err, ERR_INVALID, pointer, "There is no query parameter \"%s\" here.", name);
+    }
+    reply_error(&ex->request, &err);
+}
+
+/* Only what the route takes, and only once where once is enough: what is not understood is never
+ * passed over in silence. */
+static bool query_welcome(struct exchange *ex)
+{
+    for (int i = 0; i < ex->query_count; i++) {
+        const char *name = ex->query[i].name;
+        const enum route_takes takes = route_takes(ex->request.route->query, name);
+        const bool repeated = takes == ROUTE_TAKES_ONE && is_repeated(ex, i);
+        if (takes == ROUTE_TAKES_NONE || repeated) {
+            refuse_query(ex, name, repeated);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- The body. ---- */
+
+static int64_t body_limit(const struct exchange *ex)
+{
+    const struct route *r = ex->request.route;
+    if ((r->flags & ROUTE_STREAM) != 0) {
+        return ex->http->options.max_upload_bytes;
+    }
+    if ((r->flags & ROUTE_BODY) != 0) {
+        return r->body_max > 0 ? (int64_t)r->body_max : (int64_t)HTTP_BODY_MEMORY_MAX;
+    }
+    return 0;
+}
+
+static void refuse_size(struct exchange *ex)
+{
+    exchange_refuse(ex, 413, ERR_TOO_LARGE, "The body may have at most %" PRId64 " bytes.",
+                    ex->limit);
+}
+
+static bool body_welcome(struct exchange *ex)
+{
+    ex->limit = body_limit(ex);
+    if ((ex->request.route->flags & (ROUTE_BODY | ROUTE_STREAM)) == 0) {
+        if (ex->length != 0) {
+            exchange_refuse(ex, 400, ERR_INVALID, "This request takes no body.");
+        }
+    } else if (ex->length > ex->limit) {
+        refuse_size(ex);
+    }
+    return ex->answer.status == 0;
+}
+
+static bool capacity_left(struct exchange *ex)
+{
+    const bool health = ex->request.route != NULL && (ex->request.route->flags & ROUTE_HEALTH) != 0;
+    if (ex->connection->surplus && !health) {
+        ex->close = true;
+        exchange_refuse(ex, 503, ERR_BUSY, "All %d connections are in use; try again later.",
+                        ex->http->options.max_connections);
+    }
+    return ex->answer.status == 0;
+}
+
+void exchange_begin(struct exchange *ex, const char *method, const char *target,
+                    const char *version)
+{
+    const char *path = http_target_path(target);
+    struct head_facts facts = {.lengths = 0};
+    exchange_each_header(ex, note_header, &facts);
+    ex->length = facts.encodings > 0 ? -1 : facts.lengths > 0 ? facts.length : 0;
+    ex->expects_continue = facts.expects_continue;
+    ex->method = mem_strdup(method);
+    ex->path = mem_strdup(path != NULL ? path : target);
+    ex->request.method = ex->method != NULL ? ex->method : "";
+    ex->request.path = ex->path != NULL ? ex->path : "";
+    take_ids(ex);
+    if (ex->method == NULL || ex->path == NULL) {
+        no_memory(ex);
+        return;
+    }
+    const bool ready = framing_ok(ex, &facts, version) && head_fits(ex, target) && origin_ok(ex) &&
+                       take_route(ex, path != NULL ? path : "") && capacity_left(ex) &&
+                       body_welcome(ex) && take_query(ex) && query_welcome(ex);
+    const struct route *r = ex->request.route;
+    if (ready && (r->flags & ROUTE_STREAM) != 0 && r->begin != NULL) {
+        r->begin(&ex->request);
+    }
+}
+
+static void collect(struct exchange *ex, const void *data, size_t size)
+{
+    struct buf *body = &ex->request.body;
+    if (ex->http->bodies + size > HTTP_BODIES_MEMORY_MAX) {
+        exchange_refuse(ex, 503, ERR_BUSY,
+                        "Too many large requests are arriving at once; try again later.");
+        return;
+    }
+    buf_add(body, data, size);
+    if (body->failed) {
+        no_memory(ex);
+    } else {
+        ex->http->bodies += size;
+    }
+}
+
+bool exchange_receive(struct exchange *ex, const void *data, size_t size)
+{
+    const struct route *r = ex->request.route;
+    ex->received += (int64_t)size;
+    if (ex->received > ex->limit) {
+        refuse_size(ex);
+        return false;
+    }
+    if ((r->flags & ROUTE_STREAM) == 0) {
+        collect(ex, data, size);
+        return false;
+    }
+    const int rc = r->data(&ex->request, data, size);
+    if (rc < 0 && ex->answer.status == 0) {
+        exchange_refuse(ex, 500, ERR_INTERNAL, "A sink refused without an answer.");
+    }
+    return rc == ROUTE_PAUSE;
+}
+
+void exchange_handle(struct exchange *ex)
+{
+    ex->handled = true;
+    ex->request.route->handle(&ex->request);
+    if (ex->answer.status == 0 && ex->request.on_gone == NULL) {
+        exchange_refuse(ex, 500, ERR_INTERNAL, "A handler neither answered nor deferred.");
+    }
+}
+
+void exchange_abandon(struct exchange *ex)
+{
+    void (*on_gone)(struct request *) = ex->request.on_gone;
+    if (ex->handled && ex->answer.status == 0 && on_gone != NULL) {
+        ex->request.on_gone = NULL;
+        on_gone(&ex->request);
+    }
+    ex->gone = true;
+    exchange_resume(ex);
+}

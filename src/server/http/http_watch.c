@@ -1,0 +1,142 @@
+/*
+ * libmicrohttpd's time-out knows inactivity alone, and it does not look at suspended connections at
+ * all. Here every phase of a connection has an end, and clients that left are noticed.
+ */
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/app.h"
+#include "server/http/http_internal.h"
+
+void connection_enter(struct connection *c, enum connection_phase phase)
+{
+    c->phase = phase;
+    c->since = clock_monotonic_s();
+}
+
+void connection_cut(struct connection *c)
+{
+    c->cut = true;
+    shutdown(c->fd, SHUT_RDWR);
+}
+
+void connection_answer_now(struct connection *c)
+{
+    struct buf text cleanup_buf = BUF_INIT;
+    answer_print(c->exchange, &text);
+    const bool sent = !text.failed && send(c->fd, text.data, text.len,
+                                           MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)text.len;
+    if (sent) {
+        shutdown(c->fd, SHUT_WR);
+        connection_enter(c, CONNECTION_LINGERING);
+    } else {
+        connection_cut(c);
+    }
+}
+
+/* How long a phase may last; negative: for ever. */
+static double allowance(const struct connection *c)
+{
+    const struct http_options *o = &c->http->options;
+    const struct exchange *ex = c->exchange;
+    switch (c->phase) {
+    case CONNECTION_WAITING:
+        return o->idle_timeout_s;
+    case CONNECTION_RECEIVING:
+    case CONNECTION_DROPPING:
+        return o->request_deadline_s + (double)ex->received / HTTP_SLOWEST_RATE;
+    case CONNECTION_LINGERING:
+        return HTTP_LINGER_S;
+    case CONNECTION_SENDING:
+        return ex->answer.stream != NULL
+                   ? -1.0
+                   : o->request_deadline_s + (double)ex->answer.size / HTTP_SLOWEST_RATE;
+    case CONNECTION_HANDLING:
+        break;
+    }
+    return -1.0;
+}
+
+static void expire(struct connection *c)
+{
+    if (c->phase == CONNECTION_RECEIVING) {
+        exchange_refuse(c->exchange, 408, ERR_BUSY, "The request did not arrive in time.");
+        connection_answer_now(c);
+    } else {
+        connection_cut(c);
+    }
+}
+
+/* libmicrohttpd 0.9.75 neither reads on nor gives up when a chunk's head does not fit its buffer,
+ * and asks to be run again at once. */
+static bool is_stuck(struct connection *c)
+{
+    const bool receiving = c->phase == CONNECTION_RECEIVING || c->phase == CONNECTION_DROPPING ||
+                           c->phase == CONNECTION_LINGERING;
+    int unread = 0;
+    if (!receiving || c->exchange->suspended || c->exchange->received != c->noticed ||
+        ioctl(c->fd, FIONREAD, &unread) != 0 || unread == 0) {
+        c->noticed = receiving ? c->exchange->received : 0;
+        c->stuck = 0;
+        return false;
+    }
+    return ++c->stuck >= HTTP_STUCK_MAX;
+}
+
+static void give_up(struct connection *c)
+{
+    if (c->exchange->answer.status == 0) {
+        exchange_refuse(c->exchange, 400, ERR_PARSE, "The body's chunks are malformed.");
+        connection_answer_now(c);
+    }
+    connection_cut(c);
+}
+
+/* The peer closed its end, and nothing of what it sent is left. While it waits for an answer the
+ * first is enough. */
+static void peer_left(struct connection *c)
+{
+    struct exchange *ex = c->exchange;
+    int unread = 0;
+    if (ex != NULL && ex->suspended && c->phase != CONNECTION_RECEIVING) {
+        exchange_abandon(ex);
+    } else if (c->phase != CONNECTION_SENDING && (ex == NULL || !ex->suspended) && !c->cut &&
+               ioctl(c->fd, FIONREAD, &unread) == 0 && unread == 0) {
+        connection_cut(c); /* MHD may have missed it: it takes a short read for the last one */
+    }
+}
+
+static void find_gone(struct http *h)
+{
+    nfds_t count = 0;
+    for (struct connection *c = h->connections; c != NULL; c = c->next) {
+        h->polled[count++] = (struct pollfd){.fd = c->fd, .events = POLLRDHUP};
+    }
+    if (count == 0 || poll(h->polled, count, 0) <= 0) {
+        return;
+    }
+    /* The list is as it was: abandoning resumes, and resuming only asks for a later run. */
+    nfds_t i = 0;
+    for (struct connection *c = h->connections; c != NULL; c = c->next, i++) {
+        if (h->polled[i].revents != 0) {
+            peer_left(c);
+        }
+    }
+}
+
+void http_watch(struct http *h)
+{
+    const double now = clock_monotonic_s();
+    for (struct connection *c = h->connections; c != NULL; c = c->next) {
+        const double allowed = allowance(c);
+        if (!c->cut && allowed >= 0.0 && now - c->since > allowed) {
+            expire(c);
+        } else if (!c->cut && is_stuck(c)) {
+            give_up(c);
+        }
+    }
+    find_gone(h);
+}

@@ -1,0 +1,278 @@
+#include "server/jobs/job_report.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "server/app.h"
+#include "server/http/problem.h"
+#include "server/jobs/subscribers.h"
+#include "server/sweep.h"
+#include "store/models.h"
+#include "wire/reason.h"
+
+int job_report_init(struct job_report *r, struct app *app, const struct job_row *job)
+{
+    *r = (struct job_report){.app = app, .attempt = job->attempt, .spec = mem_strdup(job->spec)};
+    memcpy(r->job, job->id, sizeof r->job);
+    return r->spec ? 0 : err_no_memory(NULL);
+}
+
+void job_report_deinit(struct job_report *r)
+{
+    r->spec = mem_free(r->spec);
+}
+
+void job_report_complain(const struct app *app, const char *job, const char *doing,
+                         const struct err *err)
+{
+    log_msg(&app->log, LOG_ERROR, doing, "job", job, "code", err_name(err->code), "detail",
+            err->detail, NULL);
+}
+
+/* ---- problems ---- */
+
+static void replace_text(struct json *j, const char *key, const char *text)
+{
+    json_remove(j, key);
+    json_set_string(j, key, text);
+}
+
+/* The problem object stored as a job's `error`, with a code of wire/reason.h. JSON text, mem_free;
+ * NULL on lack of memory. `cause` may be NULL. */
+static char *job_problem(const char *job, const char *code, const char *detail, const char *pointer,
+                         const struct json *cause)
+{
+    const enum reason reason = reason_from_name(code);
+    const int status = reason == REASON_FAILED || reason == REASON_WORKER_LOST ? 500 : 422;
+    char text[128];
+    struct err err;
+    err_at(&err, ERR_INVALID, pointer ? pointer : "", "%s", detail);
+    snprintf(text, sizeof text, "/v1/jobs/%s", job);
+    cleanup_json struct json *j = problem_json(status, &err, text);
+    snprintf(text, sizeof text, "urn:krrd:problem:%s", code);
+    replace_text(j, "type", text);
+    replace_text(j, "title", reason_sentence(reason));
+    replace_text(j, "code", code);
+    if (cause) {
+        json_set(j, "cause", json_copy(cause));
+    }
+    return json_print(j);
+}
+
+/* ---- what is said on the way ---- */
+
+void job_report_event(struct job_report *report, const struct json *j)
+{
+    struct app *app = report->app;
+    const char *type = json_string(json_get(j, "type"));
+    const char *level = json_string(json_get(j, "level"));
+    const char *message = json_string(json_get(j, "message"));
+    const struct json *data = json_get(j, "data");
+    cleanup_mem char *text = data && json_type(data) == JSON_OBJECT ? json_print(data) : NULL;
+    const int64_t now = clock_wall_ms();
+    struct err err;
+    int64_t id;
+    int r;
+    if (type && strcmp(type, "metrics") == 0 && text) {
+        r = jobs_progress(app->store, report->job, text, message ? message : "", now, &id, &err);
+    } else {
+        const struct event_new event = {.level = level ? level : "info",
+                                        .type = "message",
+                                        .message = message ? message : "",
+                                        .data = text};
+        r = events_append(app->store, report->job, &event, now, &id, &err);
+    }
+    if (r < 0) {
+        job_report_complain(app, report->job, "event.not_recorded", &err);
+        return;
+    }
+    subscribers_notify(app->subscribers, report->job);
+}
+
+void job_report_model(struct job_report *report, const struct frame *f)
+{
+    struct store *store = report->app->store;
+    if (report->failure.code != ERR_OK) {
+        return;
+    }
+    int r =
+        report->staged ? 0 : models_stage(store, report->job, &report->staged, &report->failure);
+    if (r == 0) {
+        r = models_stage_chunk(store, report->staged, f->payload, f->payload_size,
+                               &report->failure);
+    }
+    if (r < 0) {
+        job_report_complain(report->app, report->job, "model.not_stored", &report->failure);
+    }
+}
+
+/* ---- ends ---- */
+
+static void tell(struct app *app, const char *job, enum job_status status, const char *reason)
+{
+    log_msg(&app->log, LOG_INFO, job_status_final(status) ? "job.ended" : "job.put_aside", "job",
+            job, "status", job_status_name(status), "reason", reason, NULL);
+    if (job_status_final(status)) {
+        sweep_checkpoint(app, job);
+    }
+}
+
+static int end(struct job_report *report, const struct job_end *end)
+{
+    struct app *app = report->app;
+    struct err err;
+    const int r = jobs_finish(app->store, report->job, end, clock_wall_ms(), &err);
+    if (r < 0) {
+        job_report_complain(app, report->job, "job.not_recorded", &err);
+        return r;
+    }
+    tell(app, report->job, end->status, end->reason);
+    subscribers_notify(app->subscribers, report->job);
+    return 0;
+}
+
+int job_report_fail(struct job_report *report, const char *reason, const char *detail,
+                    const char *pointer)
+{
+    cleanup_mem char *problem = job_problem(report->job, reason, detail, pointer, NULL);
+    const struct job_end failed = {
+        .status = JOB_FAILED, .reason = reason, .error = problem, .message = detail};
+    return end(report, &failed);
+}
+
+/* What GET /v1/models shows: the engine's description and what the job found. */
+static char *describe(const struct job_report *report, const struct json *done)
+{
+    cleanup_json struct json *j = json_copy(json_get(done, "model"));
+    cleanup_json struct json *spec = NULL;
+    json_set(j, "result", json_copy(json_get(done, "result")));
+    if (json_parse(report->spec, strlen(report->spec), &spec, NULL) == 0) {
+        json_set(j, "seed", json_copy(json_get(spec, "seed")));
+        const struct json *found = json_get(json_get(done, "result"), "regularization");
+        const struct json *given = json_get(spec, "regularization");
+        json_set(j, "regularization", json_copy(found != NULL ? found : given));
+    }
+    return json_print(j);
+}
+
+static int seal(struct job_report *report, const struct json *done, struct err *err)
+{
+    if (report->failure.code != ERR_OK) {
+        *err = report->failure;
+        return -(int)err->code;
+    }
+    const char *sha256 = json_string(json_get(done, "sha256"));
+    if (!report->staged || !sha256) {
+        return err_set(err, ERR_CORRUPT, "The worker announced a model that it did not send.");
+    }
+    cleanup_mem char *description = describe(report, done);
+    const int64_t bytes = (int64_t)json_number(json_get(done, "bytes"));
+    return description ? models_stage_seal(report->app->store, report->staged, description, sha256,
+                                           bytes, err)
+                       : err_no_memory(err);
+}
+
+static int end_with_model(struct job_report *report, const struct json *done)
+{
+    struct err err;
+    if (seal(report, done, &err) < 0) {
+        return job_report_fail(report, reason_name(REASON_FAILED), err.detail, "");
+    }
+    const char *reason = json_string(json_get(done, "reason"));
+    cleanup_mem char *result = json_print(json_get(done, "result"));
+    const struct job_end succeeded = {
+        .status = JOB_SUCCEEDED,
+        .reason = reason,
+        .result = result,
+        .message = reason_sentence(reason_from_name(reason)),
+        .staged_model = report->staged,
+    };
+    return end(report, &succeeded);
+}
+
+static int end_without_model(struct job_report *report, const struct json *done)
+{
+    const char *reason = json_string(json_get(done, "reason"));
+    const bool cancelled = reason_from_name(reason) == REASON_CANCELLED;
+    const struct json *error = json_get(done, "error");
+    const char *detail = json_string(json_get(error, "detail"));
+    const struct json *found = json_get(done, "result");
+    cleanup_mem char *result = json_type(found) == JSON_OBJECT ? json_print(found) : NULL;
+    cleanup_mem char *problem =
+        cancelled ? NULL
+                  : job_problem(report->job, reason, detail ? detail : "The job failed.",
+                                json_string(json_get(error, "pointer")), NULL);
+    const struct job_end ended = {
+        .status = cancelled ? JOB_CANCELLED : JOB_FAILED,
+        .reason = reason,
+        .result = result,
+        .error = problem,
+        .message = cancelled ? reason_sentence(REASON_CANCELLED) : detail,
+    };
+    return end(report, &ended);
+}
+
+int job_report_done(struct job_report *report, const struct json *done)
+{
+    const char *reason = json_string(json_get(done, "reason"));
+    const struct json *model = json_get(done, "model");
+    const enum reason why = reason ? reason_from_name(reason) : REASON_NONE;
+    if (why == REASON_NONE) {
+        return job_report_fail(report, reason_name(REASON_FAILED),
+                               "The worker ended the job without a reason.", "");
+    }
+    if (why == REASON_PAUSED) {
+        return job_report_put_aside(report->app, report->job);
+    }
+    const bool has_model = model && json_type(model) == JSON_OBJECT;
+    return has_model ? end_with_model(report, done) : end_without_model(report, done);
+}
+
+int job_report_put_aside(struct app *app, const char *job)
+{
+    enum job_status status;
+    struct err err;
+    const int r = jobs_put_aside(app->store, job, clock_wall_ms(), &status, &err);
+    if (r < 0) {
+        job_report_complain(app, job, "job.not_recorded", &err);
+    } else {
+        tell(app, job, status, NULL);
+    }
+    subscribers_notify(app->subscribers, job);
+    return r;
+}
+
+/* Anything evenly spread will do. */
+static double random_share(void)
+{
+    uint32_t bits = 0;
+    if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != (ssize_t)sizeof bits) {
+        bits = (uint32_t)(clock_monotonic_s() * 1e9);
+    }
+    return bits / 4294967296.0;
+}
+
+int job_report_lost(struct app *app, const char *job, const char *message, const struct json *cause)
+{
+    const char *reason = reason_name(REASON_WORKER_LOST);
+    cleanup_mem char *problem = job_problem(job, reason, message, "", cause);
+    const struct job_loss loss = {
+        .message = message,
+        .error = problem,
+        .first_ms = (int64_t)(1e3 * app->config.retry_delay_s),
+        .jitter = random_share(),
+    };
+    enum job_status status;
+    struct err err;
+    int r = jobs_worker_lost(app->store, job, &loss, clock_wall_ms(), &status, &err);
+    if (r < 0) {
+        job_report_complain(app, job, "job.not_recorded", &err);
+    } else {
+        tell(app, job, status, status == JOB_CANCELLED ? reason_name(REASON_CANCELLED) : reason);
+    }
+    subscribers_notify(app->subscribers, job);
+    return r;
+}

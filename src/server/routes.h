@@ -1,6 +1,0 @@
-/* The route table; its rows are in routes.c, the handlers in handlers.h. */
-#pragma once
-
-#include "server/http.h"
-
-extern const struct route routes[];
