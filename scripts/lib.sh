@@ -8,7 +8,7 @@ build_packages="build-essential pkg-config meson ninja-build libmicrohttpd-dev l
     libopenblas-dev liblapacke-dev libsqlite3-dev libzip-dev libcsv-dev nettle-dev zlib1g-dev
     curl jq util-linux"
 test_packages="libcmocka-dev python3 python3-pytest python3-numpy python3-requests python3-yaml
-    python3-jsonschema"
+    python3-jsonschema python3-venv"
 # Checks that are skipped where the distribution has no such package.
 optional_packages="clang-format-14"
 
@@ -116,6 +116,33 @@ install_packages() {
         install_missing "$1"
     else
         with_lock install install_missing "$1"
+    fi
+}
+
+# Fetches tests/requirements.txt into .cache/python, beside the distribution's own packages.
+fetch_python_packages() {
+    local to="$locks/python" list="$root/tests/requirements.txt" python stamp
+    stamp=$(sha256sum <"$list")
+    [ "$(cat "$to/stamp" 2>/dev/null)" = "$stamp" ] && [ -x "$to/bin/python" ] && return 0
+    python=$(command -v /usr/bin/python3 || command -v python3) || return 0
+    say "fetching the packages of tests/requirements.txt from PyPI"
+    rm -rf "$to"
+    if "$python" -m venv --system-site-packages "$to" >"$locks/python.log" 2>&1 &&
+        "$to/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
+            --retries 1 --timeout 15 -r "$list" >>"$locks/python.log" 2>&1; then
+        printf '%s\n' "$stamp" >"$to/stamp"
+    else
+        rm -rf "$to"
+        say "that failed, so the tests that need them will be skipped: $(tail -n 1 "$locks/python.log")"
+    fi
+}
+
+# python_packages: what the tests use from PyPI, once for each version of the list.
+python_packages() {
+    if command -v flock >/dev/null; then
+        with_lock python fetch_python_packages
+    else
+        mkdir -p "$locks" && fetch_python_packages
     fi
 }
 
