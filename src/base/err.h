@@ -27,6 +27,7 @@
     X(TOO_LARGE, "too_large", "A limit was exceeded.")                                             \
     X(UNSUPPORTED, "unsupported", "This is not supported here.")                                   \
     X(BUSY, "busy", "A queue is full; try again later.")                                           \
+    X(DEADLINE, "deadline_exceeded", "The answer was not there by the deadline.")                  \
     X(CORRUPT, "corrupt", "Stored data failed a consistency check.")                               \
     X(NOT_POSITIVE_DEFINITE, "not_positive_definite",                                              \
       "The regularized kernel matrix is not positive definite.")                                   \

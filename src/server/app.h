@@ -12,6 +12,7 @@ struct http;
 struct store;
 struct pool;
 struct trainer;
+struct served;
 struct serving;
 struct subscribers;
 struct once;
@@ -28,6 +29,7 @@ struct app {
     struct subscribers *subscribers; /* subscribers.h: SSE listeners by job */
     struct waits *waits;             /* waits.h: requests that wait for a job to end */
     struct trainer *trainer;         /* trainer.h: queue -> training workers -> store */
+    struct served *served;           /* served.h: which model a request means */
     struct serving *serving;         /* serving.h: loaded models, predictions */
     struct http *http;
     struct retention *retention; /* retention.h: what is kept for a time alone */

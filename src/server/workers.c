@@ -86,6 +86,7 @@ int workers_open(struct app *app, struct err *err)
     r = r == 0 ? sweep_checkpoints(app, err) : r;
     r = r == 0 ? subscribers_new(app, &app->subscribers, err) : r;
     r = r == 0 ? trainer_new(app, &app->trainer, err) : r;
+    r = r == 0 ? served_new(app->store, &app->served, err) : r;
     r = r == 0 ? serving_new(app, &app->serving, err) : r;
     return r == 0 ? open_pool(app, err) : r;
 }
@@ -112,6 +113,7 @@ void workers_close(struct app *app)
         stop_pool(app);
     }
     app->serving = serving_free(app->serving);
+    app->served = served_free(app->served);
     app->trainer = trainer_free(app->trainer);
     if (app->subscribers != NULL) {
         subscribers_stop(app->subscribers);

@@ -8,21 +8,10 @@
 #include "server/serving/serving.h"
 #include "server/view.h"
 
-/* A version as it stands in a path: a decimal number from 1, no sign, no leading zero. */
-int models_path_version(const char *text, int64_t *ret, struct err *err)
-{
-    const size_t n = strspn(text, "0123456789");
-    if (n == 0 || n > 18 || text[n] != '\0' || text[0] == '0') {
-        return err_set(err, ERR_NOT_FOUND, "\"%.40s\" is not the number of a version.", text);
-    }
-    *ret = strtoll(text, NULL, 10);
-    return 0;
-}
-
 int models_find(struct request *rq, struct model_row *ret, struct err *err)
 {
     int64_t version = 0;
-    int r = rq->param[1] ? models_path_version(rq->param[1], &version, err) : 0;
+    int r = rq->param[1] ? served_path_version(rq->param[1], &version, err) : 0;
     return r < 0 ? r : models_get(rq->app->store, rq->param[0], version, ret, err);
 }
 
@@ -116,6 +105,7 @@ void models_remove(struct request *rq)
     if (r == 0) {
         r = models_delete(rq->app->store, row.name, row.version, &err);
         if (r == 0) {
+            served_changed(rq->app->served);
             serving_unload(rq->app->serving, row.key);
         }
         model_row_deinit(&row);
@@ -154,10 +144,11 @@ static void on_loaded(void *context, const struct err *err)
 /* POST …/load */
 void models_load(struct request *rq)
 {
-    struct model_row row;
+    const struct served_model *model;
     struct err err;
     struct waiting *w = mem_zalloc(sizeof *w);
-    int r = w ? models_find(rq, &row, &err) : err_no_memory(&err);
+    int r = w ? served_find(rq->app->served, rq->param[0], rq->param[1], &model, &err)
+              : err_no_memory(&err);
     if (r < 0) {
         mem_free(w);
         reply_error(rq, &err);
@@ -166,8 +157,8 @@ void models_load(struct request *rq)
     w->rq = rq;
     rq->deferral = w;
     rq->on_gone = on_waiter_gone;
-    serving_load(rq->app->serving, &row, on_loaded, w);
-    model_row_deinit(&row);
+    serving_load(rq->app->serving, model, on_loaded, w);
+    served_release(model);
 }
 
 /* POST …/unload */

@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "server/api/handlers.h"
 #include "server/api/instances.h"
-#include "server/api/models.h"
 #include "server/app.h"
 #include "server/serving/serving.h"
 
@@ -12,9 +11,8 @@
 struct predicting {
     struct app *app;
     struct request *rq;
-    struct model_row model;
-    struct json *description;
-    uint64_t handle; /* of serving.h; 0 once answered */
+    const struct served_model *model; /* NULL: not found */
+    uint64_t handle;                  /* of serving.h; 0 once answered */
 };
 
 static void predicting_free(void *user)
@@ -23,8 +21,7 @@ static void predicting_free(void *user)
     if (p->handle) {
         serving_forget(p->app->serving, p->handle);
     }
-    json_free(p->description);
-    model_row_deinit(&p->model);
+    served_release(p->model);
     mem_free(p);
 }
 
@@ -51,90 +48,74 @@ static void write_numbers(struct buf *b, const double *values, int64_t count)
 /* One prediction a row: a number, an array when there are several targets. */
 static void write_targets(struct buf *b, const struct serving_answer *a)
 {
+    const int64_t outputs = a->model->outputs;
     for (int64_t i = 0; i < a->rows; i++) {
         if (i > 0) {
             buf_char(b, ',');
         }
-        if (a->outputs == 1) {
+        if (outputs == 1) {
             buf_json_number(b, a->values[i]);
         } else {
-            write_numbers(b, a->values + i * a->outputs, a->outputs);
+            write_numbers(b, a->values + i * outputs, outputs);
         }
     }
 }
 
-/* The labels as an array, so that a row costs no walk along the list. */
-static const char **label_table(const struct json *classes, int64_t count)
+static void write_labels(struct buf *b, const struct serving_answer *a)
 {
-    const char **labels = mem_array((size_t)count, sizeof *labels);
-    const struct json *label = json_first(classes);
-    for (int64_t i = 0; labels && i < count; i++) {
-        labels[i] = label ? json_string(label) : "";
-        label = label ? json_next(label) : NULL;
-    }
-    return labels;
-}
-
-static void write_labels(struct buf *b, const struct json *classes, const struct serving_answer *a)
-{
-    const char **labels = label_table(classes, a->scores);
-    if (!labels) {
-        b->failed = true;
-        return;
-    }
     for (int64_t i = 0; i < a->rows; i++) {
         const int64_t k = (int64_t)a->values[i];
         if (i > 0) {
             buf_char(b, ',');
         }
-        buf_json_string(b, k >= 0 && k < a->scores ? labels[k] : "");
+        buf_json_string(b, k >= 0 && k < a->model->classes ? a->model->labels[k] : "");
     }
-    mem_free((void *)labels);
 }
 
-static void write_scores(struct buf *b, const struct json *classes, const struct serving_answer *a)
+static void write_scores(struct buf *b, const struct serving_answer *a)
 {
-    cleanup_mem char *text = json_print(classes);
-    const double *scores = a->values + a->rows;
+    const int64_t classes = a->model->classes;
     buf_str(b, ",\"classes\":");
-    buf_str(b, text ? text : "[]");
+    buf_str(b, a->model->labels_text);
     buf_str(b, ",\"scores\":[");
     for (int64_t i = 0; i < a->rows; i++) {
         if (i > 0) {
             buf_char(b, ',');
         }
-        write_numbers(b, scores + i * a->scores, a->scores);
+        write_numbers(b, a->scores + i * classes, classes);
     }
     buf_char(b, ']');
 }
 
-static void write_answer(struct buf *b, const struct predicting *p, const struct serving_answer *a)
+static void write_answer(struct buf *b, const struct serving_answer *a)
 {
-    const struct json *classes = json_get(p->description, "classes");
-    buf_str(b, "{\"model\":");
-    buf_json_string(b, p->model.name);
-    buf_printf(b, ",\"version\":%lld,\"predictions\":[", (long long)p->model.version);
-    if (a->scores > 0) {
-        write_labels(b, classes, a);
+    buf_str(b, a->model->head_text);
+    buf_str(b, ",\"predictions\":[");
+    if (a->model->classes > 0) {
+        write_labels(b, a);
     } else {
         write_targets(b, a);
     }
     buf_char(b, ']');
-    if (a->scores > 0) {
-        write_scores(b, classes, a);
+    if (a->scores) {
+        write_scores(b, a);
     }
     buf_char(b, '}');
 }
 
+static bool are_finite(const double *values, int64_t n)
+{
+    bool good = true;
+    for (int64_t i = 0; values && i < n; i++) {
+        good &= __builtin_isfinite(values[i]) != 0;
+    }
+    return good;
+}
+
 static bool all_finite(const struct serving_answer *a)
 {
-    const int64_t n = a->rows * (a->outputs + a->scores);
-    for (int64_t i = 0; i < n; i++) {
-        if (!__builtin_isfinite(a->values[i])) {
-            return false;
-        }
-    }
-    return true;
+    return are_finite(a->values, a->rows * a->model->outputs) &&
+           are_finite(a->scores, a->rows * a->model->classes);
 }
 
 static void on_answer(void *context, const struct serving_answer *a, const struct err *failure)
@@ -152,7 +133,7 @@ static void on_answer(void *context, const struct serving_answer *a, const struc
         return;
     }
     struct buf b = BUF_INIT;
-    write_answer(&b, p, a);
+    write_answer(&b, a);
     const size_t size = b.len;
     char *text = buf_take(&b);
     buf_deinit(&b);
@@ -166,20 +147,15 @@ static int start(struct predicting *p, struct err *err)
     struct request *rq = p->rq;
     int r = request_is_json(rq, err);
     if (r == 0) {
-        r = models_find(rq, &p->model, err);
+        r = served_find(p->app->served, rq->param[0], rq->param[1], &p->model, err);
     }
+    struct serving_ask ask = {.scores = true, .done = on_answer, .context = p};
     if (r == 0) {
-        r = json_parse(p->model.description, strlen(p->model.description), &p->description, err);
+        ask.model = p->model;
+        r = instances_read(rq->body.data ? rq->body.data : "", rq->body.len, p->model->d, &ask.X,
+                           &ask.rows, err);
     }
-    const int64_t d = r == 0 ? json_size(json_get(p->description, "features")) : 0;
-    double *X;
-    int64_t rows;
-    if (r == 0) {
-        r = instances_read(rq->body.data ? rq->body.data : "", rq->body.len, d, &X, &rows, err);
-    }
-    return r < 0 ? r
-                 : serving_predict(p->app->serving, &p->model, X, rows, d, on_answer, p, &p->handle,
-                                   err);
+    return r < 0 ? r : serving_predict(p->app->serving, &ask, &p->handle, err);
 }
 
 /* POST /v1/models/{name}[/versions/{version}]/predict */

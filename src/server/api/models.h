@@ -4,8 +4,5 @@
 #include "server/http/http.h"
 #include "store/models.h"
 
-/* "3" -> 3; anything but a plain positive number is -ERR_NOT_FOUND. */
-int models_path_version(const char *text, int64_t *ret, struct err *err);
-
 /* param[0] is the name, param[1] the version or NULL for the newest. */
 int models_find(struct request *rq, struct model_row *ret, struct err *err);

@@ -59,6 +59,8 @@ int problem_status(const struct err *err)
         return strcmp(err->pointer, PROBLEM_CONTENT_TYPE) == 0 ? 415 : 422;
     case ERR_BUSY:
         return 503;
+    case ERR_DEADLINE:
+        return 504;
     case ERR_DISK_FULL:
         return 507;
     default:

@@ -9,6 +9,7 @@
 #include "server/app.h"
 #include "server/http/problem.h"
 #include "server/jobs/subscribers.h"
+#include "server/serving/served.h"
 #include "server/sweep.h"
 #include "store/models.h"
 #include "wire/reason.h"
@@ -128,6 +129,9 @@ static int end(struct job_report *report, const struct job_end *end)
     if (r < 0) {
         job_report_complain(app, report->job, "job.not_recorded", &err);
         return r;
+    }
+    if (end->staged_model) {
+        served_changed(app->served);
     }
     tell(app, report->job, end->status, end->reason);
     subscribers_notify(app->subscribers, report->job);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "server/app.h"
 
@@ -45,10 +46,7 @@ struct call {
     int64_t key;
     struct slot *slot; /* NULL: not sent yet */
     int attempts;
-    double *X;
-    int64_t rows, d;
-    void (*done)(void *context, const struct serving_answer *answer, const struct err *err);
-    void *context;
+    struct serving_ask ask; /* holds the model */
 };
 
 struct serving {
@@ -105,7 +103,7 @@ enum serving_state serving_state(const struct serving *s, int64_t model_key)
     return e ? e->state : SERVING_UNLOADED;
 }
 
-static struct entry *add_entry(struct serving *s, const struct model_row *model)
+static struct entry *add_entry(struct serving *s, const struct served_model *model)
 {
     struct entry *e = mem_zalloc(sizeof *e);
     if (e) {
@@ -147,7 +145,7 @@ static void remove_entry(struct entry *e, const struct err *err)
 
 static size_t call_size(const struct call *c)
 {
-    return (size_t)c->rows * (size_t)c->d * sizeof(double);
+    return (size_t)c->ask.rows * (size_t)c->ask.model->d * sizeof(double);
 }
 
 static void call_end(struct serving *s, struct call **link, const struct serving_answer *answer,
@@ -157,10 +155,11 @@ static void call_end(struct serving *s, struct call **link, const struct serving
     *link = c->next;
     s->call_count--;
     s->call_bytes -= call_size(c);
-    if (c->done) {
-        c->done(c->context, answer, err);
+    if (c->ask.done) {
+        c->ask.done(c->ask.context, answer, err);
     }
-    mem_free(c->X);
+    served_release(c->ask.model);
+    mem_free(c->ask.X);
     mem_free(c);
 }
 
@@ -177,12 +176,26 @@ static void fail_waiting_calls(struct serving *s, int64_t key, const struct err 
     }
 }
 
+static bool is_late(const struct serving_ask *ask)
+{
+    return ask->deadline_s > 0.0 && clock_monotonic_s() >= ask->deadline_s;
+}
+
+static int too_late(struct err *err)
+{
+    return err_set(err, ERR_DEADLINE, "The deadline passed before a worker took the prediction.");
+}
+
 static int send_call(struct call *c, const struct entry *e, struct err *err)
 {
+    if (is_late(&c->ask)) {
+        return too_late(err);
+    }
     cleanup_json struct json *j = json_new_object();
     json_set_string(j, "model", e->text_key);
-    json_set_int(j, "rows", c->rows);
-    int r = slot_send(e->slot, FRAME_PREDICT, c->handle, j, c->X, call_size(c), NULL, NULL, err);
+    json_set_int(j, "rows", c->ask.rows);
+    int r =
+        slot_send(e->slot, FRAME_PREDICT, c->handle, j, c->ask.X, call_size(c), NULL, NULL, err);
     if (r == 0) {
         c->slot = e->slot;
         c->attempts++;
@@ -322,7 +335,7 @@ static void begin_load(struct entry *e)
 }
 
 /* The model's entry, loading if it was not there; NULL on lack of memory. */
-static struct entry *need(struct serving *s, const struct model_row *model)
+static struct entry *need(struct serving *s, const struct served_model *model)
 {
     struct entry *e = find_entry(s, model->key);
     if (!e) {
@@ -334,7 +347,7 @@ static struct entry *need(struct serving *s, const struct model_row *model)
     return e;
 }
 
-void serving_load(struct serving *s, const struct model_row *model,
+void serving_load(struct serving *s, const struct served_model *model,
                   void (*done)(void *context, const struct err *err), void *context)
 {
     struct err err;
@@ -386,39 +399,39 @@ static int check_queue(const struct serving *s, size_t size, struct err *err)
     return 0;
 }
 
-static void append_call(struct serving *s, struct call *c)
+/* Behind those that are as urgent. */
+static void add_call(struct serving *s, struct call *c)
 {
     struct call **link = &s->calls;
-    while (*link) {
+    while (*link && (*link)->ask.priority >= c->ask.priority) {
         link = &(*link)->next;
     }
+    c->next = *link;
     *link = c;
     s->call_count++;
     s->call_bytes += call_size(c);
 }
 
-int serving_predict(struct serving *s, const struct model_row *model, double *X, int64_t rows,
-                    int64_t d,
-                    void (*done)(void *context, const struct serving_answer *answer,
-                                 const struct err *err),
-                    void *context, uint64_t *ret_handle, struct err *err)
+static int check_ask(const struct serving *s, const struct serving_ask *ask, struct err *err)
 {
-    int r = check_queue(s, (size_t)rows * (size_t)d * sizeof *X, err);
+    const size_t size = (size_t)ask->rows * (size_t)ask->model->d * sizeof *ask->X;
+    return is_late(ask) ? too_late(err) : check_queue(s, size, err);
+}
+
+int serving_predict(struct serving *s, const struct serving_ask *ask, uint64_t *ret_handle,
+                    struct err *err)
+{
+    int r = check_ask(s, ask, err);
     struct call *c = r == 0 ? mem_zalloc(sizeof *c) : NULL;
     if (r < 0 || !c) {
-        mem_free(X);
+        mem_free(ask->X);
         return r < 0 ? r : err_no_memory(err);
     }
-    *c = (struct call){.handle = ++s->last_handle,
-                       .key = model->key,
-                       .X = X,
-                       .rows = rows,
-                       .d = d,
-                       .done = done,
-                       .context = context};
+    *c = (struct call){.handle = ++s->last_handle, .key = ask->model->key, .ask = *ask};
+    served_hold(ask->model);
     *ret_handle = c->handle;
-    append_call(s, c);
-    struct entry *e = need(s, model);
+    add_call(s, c);
+    struct entry *e = need(s, ask->model);
     if (!e) {
         serving_forget(s, c->handle);
         return err_no_memory(err);
@@ -443,7 +456,7 @@ void serving_forget(struct serving *s, uint64_t handle)
 {
     struct call **link = find_call(s, handle);
     if (link) {
-        (*link)->done = NULL;
+        (*link)->ask.done = NULL;
         if (!(*link)->slot) {
             call_end(s, link, NULL, NULL);
         }
@@ -485,16 +498,18 @@ static void on_prediction(struct serving *s, const struct frame *f)
     }
     struct err err;
     const struct json *error = json_get(f->json, "error");
-    struct serving_answer a = {
-        .values = f->payload,
-        .rows = (int64_t)json_number(json_get(f->json, "rows")),
-        .outputs = (int64_t)json_number(json_get(f->json, "outputs")),
-        .scores = (int64_t)json_number(json_get(f->json, "scores")),
+    const struct serving_ask *ask = &(*link)->ask;
+    const struct served_model *m = ask->model;
+    const double *values = f->payload;
+    const struct serving_answer a = {
+        .model = m,
+        .rows = ask->rows,
+        .values = values,
+        .scores = ask->scores && m->classes > 0 ? values + ask->rows * m->outputs : NULL,
     };
     if (error) {
         error_from_json(error, &err);
-    } else if (a.rows != (*link)->rows || a.outputs < 1 || a.scores < 0 ||
-               f->payload_size != (size_t)a.rows * (size_t)(a.outputs + a.scores) * 8) {
+    } else if (f->payload_size != (size_t)ask->rows * (size_t)(m->outputs + m->classes) * 8) {
         error = f->json;
         err_set(&err, ERR_INTERNAL, "The worker's answer does not fit the request.");
     }
@@ -534,7 +549,7 @@ static void recall(struct serving *s, const struct slot *slot, const struct err 
     struct call **link = &s->calls;
     while (*link) {
         struct call *c = *link;
-        if (c->slot == slot && (!c->done || c->attempts >= CALL_ATTEMPTS)) {
+        if (c->slot == slot && (!c->ask.done || c->attempts >= CALL_ATTEMPTS)) {
             call_end(s, link, NULL, err);
             continue;
         }

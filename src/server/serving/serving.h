@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "server/pool/pool.h"
-#include "store/models.h"
+#include "server/serving/served.h"
 
 struct app;
 struct serving;
@@ -24,21 +24,34 @@ const char *serving_state_name(enum serving_state s);
 enum serving_state serving_state(const struct serving *s, int64_t model_key);
 
 /* done(context, err) is called once, with NULL when the model is ready. */
-void serving_load(struct serving *s, const struct model_row *model,
+void serving_load(struct serving *s, const struct served_model *model,
                   void (*done)(void *context, const struct err *err), void *context);
 void serving_unload(struct serving *s, int64_t model_key);
 
-/* What a worker answered: predictions [rows, outputs], then scores [rows, scores]. Borrowed. */
+/* What a worker answered. Borrowed. */
 struct serving_answer {
-    const double *values;
-    int64_t rows, outputs, scores;
+    const struct served_model *model;
+    int64_t rows;
+    const double *values; /* [rows, model->outputs]: targets in their own units, or the class */
+    const double *scores; /* [rows, model->classes]; NULL: not asked for, or a regression */
 };
-/* Takes X (float64 [rows, d], mem_free). done is called exactly once, later. The handle may be
- * given to serving_forget, after which done is not called any more. -ERR_BUSY when the queue is
- * full. */
-int serving_predict(struct serving *s, const struct model_row *model, double *X, int64_t rows,
-                    int64_t d,
-                    void (*done)(void *context, const struct serving_answer *answer,
-                                 const struct err *err),
-                    void *context, uint64_t *ret_handle, struct err *err);
+
+/* Predictions to be made. */
+struct serving_ask {
+    const struct served_model *model; /* held until `done` */
+    double *X;                        /* [rows, model->d] row-major, finite; taken (mem_free) */
+    int64_t rows;                     /* from 1 */
+    double deadline_s; /* clock_monotonic_s() from which on the answer is of no use; 0: none. What
+                        * has not been sent to a worker by then is not computed any more. */
+    int priority;      /* larger ones go first */
+    bool scores;       /* of a classification */
+    /* Called exactly once, later, unless serving_forget comes first. -ERR_DEADLINE: it passed;
+     * -ERR_BUSY, -ERR_WORKER_LOST, -ERR_CONFLICT (the model was unloaded) and what loading says. */
+    void (*done)(void *context, const struct serving_answer *answer, const struct err *err);
+    void *context;
+};
+/* Takes ask->X also on failure: -ERR_BUSY when the queue is full, -ERR_DEADLINE, -ERR_TOO_LARGE.
+ * Then done is not called. */
+int serving_predict(struct serving *s, const struct serving_ask *ask, uint64_t *ret_handle,
+                    struct err *err);
 void serving_forget(struct serving *s, uint64_t handle);

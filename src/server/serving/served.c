@@ -1,0 +1,289 @@
+#include "server/serving/served.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+enum {
+    BUCKETS = 256,
+    KEPT_MAX = 4096, /* references; when there are more all are forgotten and found again */
+};
+
+/* Freed with its last holder. */
+struct holder {
+    struct served_model model; /* first */
+    int64_t holders;
+    struct model_row row;
+    struct json *description;
+    const char **features, **targets, **labels;
+    char *labels_text, *head_text;
+    char digest[sizeof "sha256:" + SHA256_HEX_SIZE];
+};
+
+/* A name, and the version as it was asked for ("" for the newest). */
+struct reference {
+    struct reference *next;
+    char *name, *version;
+    struct holder *holder;
+};
+
+struct served {
+    struct store *store;
+    int64_t count;
+    struct reference *buckets[BUCKETS];
+};
+
+/* ---- a model ---- */
+
+static struct holder *holder_free(struct holder *h)
+{
+    if (h) {
+        model_row_deinit(&h->row);
+        json_free(h->description);
+        mem_free((void *)h->features);
+        mem_free((void *)h->targets);
+        mem_free((void *)h->labels);
+        mem_free(h->labels_text);
+        mem_free(h->head_text);
+        mem_free(h);
+    }
+    return NULL;
+}
+
+/* The texts of an array, which stay the tree's. */
+static int take_names(const struct json *array, const char ***ret, int64_t *ret_count,
+                      struct err *err)
+{
+    const int64_t count = array ? json_size(array) : 0;
+    const char **names = mem_zarray((size_t)count, sizeof *names);
+    if (!names) {
+        return err_no_memory(err);
+    }
+    const struct json *at = json_first(array);
+    for (int64_t i = 0; i < count; i++, at = json_next(at)) {
+        names[i] = json_string(at) ? json_string(at) : "";
+    }
+    *ret = names;
+    *ret_count = count;
+    return 0;
+}
+
+static int take_classes(struct holder *h, const struct json *classes, struct err *err)
+{
+    if (!classes || json_type(classes) != JSON_ARRAY) {
+        return 0;
+    }
+    h->labels_text = json_print(classes);
+    return h->labels_text ? take_names(classes, &h->labels, &h->model.classes, err)
+                          : err_no_memory(err);
+}
+
+static int print_head(struct holder *h, struct err *err)
+{
+    struct buf b = BUF_INIT;
+    buf_str(&b, "{\"model\":");
+    buf_json_string(&b, h->row.name);
+    buf_printf(&b, ",\"version\":%lld", (long long)h->row.version);
+    h->head_text = buf_take(&b);
+    buf_deinit(&b);
+    return h->head_text ? 0 : err_no_memory(err);
+}
+
+static void fill(struct holder *h)
+{
+    struct served_model *m = &h->model;
+    const char *precision = json_string(json_get(h->description, "precision"));
+    memcpy(h->digest, "sha256:", strlen("sha256:"));
+    memcpy(h->digest + strlen("sha256:"), h->row.sha256, sizeof h->row.sha256);
+    m->key = h->row.key;
+    m->name = h->row.name;
+    m->version = h->row.version;
+    m->sha256 = h->row.sha256;
+    m->digest = h->digest;
+    m->bytes = h->row.bytes;
+    m->features = h->features;
+    m->targets = h->targets;
+    m->labels = h->labels;
+    m->labels_text = h->labels_text;
+    m->head_text = h->head_text;
+    m->description = h->description;
+    m->float32 = precision && strcmp(precision, "float32") == 0;
+}
+
+/* Takes the row. */
+static int holder_new(struct model_row *row, struct holder **ret, struct err *err)
+{
+    struct holder *h = mem_zalloc(sizeof *h);
+    if (!h) {
+        model_row_deinit(row);
+        return err_no_memory(err);
+    }
+    h->holders = 1;
+    h->row = *row;
+    *row = (struct model_row){.key = 0};
+    int r = json_parse(h->row.description, strlen(h->row.description), &h->description, err);
+    if (r == 0) {
+        r = take_names(json_get(h->description, "features"), &h->features, &h->model.d, err);
+    }
+    if (r == 0) {
+        r = take_names(json_get(h->description, "targets"), &h->targets, &h->model.outputs, err);
+    }
+    r = r == 0 ? take_classes(h, json_get(h->description, "classes"), err) : r;
+    r = r == 0 ? print_head(h, err) : r;
+    if (r < 0) {
+        holder_free(h);
+        return r == -ERR_PARSE ? err_set(err, ERR_CORRUPT, "A model's description is damaged.") : r;
+    }
+    fill(h);
+    *ret = h;
+    return 0;
+}
+
+static struct holder *holder_of(const struct served_model *m)
+{
+    return (struct holder *)(void *)(uintptr_t)m;
+}
+
+const struct served_model *served_hold(const struct served_model *m)
+{
+    holder_of(m)->holders++;
+    return m;
+}
+
+const struct served_model *served_release(const struct served_model *m)
+{
+    struct holder *h = holder_of(m);
+    if (h && --h->holders == 0) {
+        holder_free(h);
+    }
+    return NULL;
+}
+
+/* ---- references ---- */
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; *text; text++) {
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    }
+    return hash * 0x100000001b3u;
+}
+
+static struct reference **bucket_of(struct served *s, const char *name, const char *version)
+{
+    const uint64_t hash = hash_text(hash_text(0xcbf29ce484222325u, name), version);
+    return &s->buckets[(hash ^ hash >> 32) % BUCKETS];
+}
+
+static struct holder *known(struct reference *first, const char *name, const char *version)
+{
+    for (const struct reference *r = first; r; r = r->next) {
+        if (strcmp(r->name, name) == 0 && strcmp(r->version, version) == 0) {
+            return r->holder;
+        }
+    }
+    return NULL;
+}
+
+static void reference_free(struct reference *r)
+{
+    served_release(r->holder ? &r->holder->model : NULL);
+    mem_free(r->name);
+    mem_free(r->version);
+    mem_free(r);
+}
+
+void served_changed(struct served *s)
+{
+    for (int i = 0; i < BUCKETS; i++) {
+        while (s->buckets[i]) {
+            struct reference *next = s->buckets[i]->next;
+            reference_free(s->buckets[i]);
+            s->buckets[i] = next;
+        }
+    }
+    s->count = 0;
+}
+
+/* Lack of memory costs the next request a look into the store. */
+static void keep(struct served *s, const char *name, const char *version, struct holder *h)
+{
+    if (s->count == KEPT_MAX) {
+        served_changed(s);
+    }
+    struct reference *r = mem_zalloc(sizeof *r);
+    if (!r) {
+        return;
+    }
+    r->name = mem_strdup(name);
+    r->version = mem_strdup(version);
+    if (!r->name || !r->version) {
+        reference_free(r);
+        return;
+    }
+    r->holder = h;
+    h->holders++;
+    struct reference **bucket = bucket_of(s, name, version);
+    r->next = *bucket;
+    *bucket = r;
+    s->count++;
+}
+
+int served_path_version(const char *text, int64_t *ret, struct err *err)
+{
+    const size_t n = strspn(text, "0123456789");
+    if (n == 0 || n > 18 || text[n] != '\0' || text[0] == '0') {
+        return err_set(err, ERR_NOT_FOUND, "\"%.40s\" is not the number of a version.", text);
+    }
+    *ret = strtoll(text, NULL, 10);
+    return 0;
+}
+
+static int look_up(struct served *s, const char *name, const char *version, struct holder **ret,
+                   struct err *err)
+{
+    int64_t number = 0;
+    struct model_row row;
+    int r = version[0] != '\0' ? served_path_version(version, &number, err) : 0;
+    r = r == 0 ? models_get(s->store, name, number, &row, err) : r;
+    return r == 0 ? holder_new(&row, ret, err) : r;
+}
+
+int served_find(struct served *s, const char *name, const char *version,
+                const struct served_model **ret, struct err *err)
+{
+    const char *asked = version ? version : "";
+    struct holder *h = known(*bucket_of(s, name, asked), name, asked);
+    if (h) {
+        *ret = served_hold(&h->model);
+        return 0;
+    }
+    const int r = look_up(s, name, asked, &h, err);
+    if (r == 0) {
+        keep(s, name, asked, h);
+        *ret = &h->model;
+    }
+    return r;
+}
+
+int served_new(struct store *store, struct served **ret, struct err *err)
+{
+    struct served *s = mem_zalloc(sizeof *s);
+    if (!s) {
+        return err_no_memory(err);
+    }
+    s->store = store;
+    *ret = s;
+    return 0;
+}
+
+struct served *served_free(struct served *s)
+{
+    if (s) {
+        served_changed(s);
+        mem_free(s);
+    }
+    return NULL;
+}

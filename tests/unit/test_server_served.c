@@ -1,0 +1,144 @@
+#include "server/serving/served.h"
+
+#include "unit/store_fixture.h"
+
+#define CLASSES                                                                                    \
+    "{\"features\":[\"a\",\"b\",\"c\"],\"targets\":[\"kind\"],\"classes\":[\"x\",\"say "           \
+    "\\\"y\\\"\"],"                                                                                \
+    "\"precision\":\"float32\"}"
+#define NUMBERS                                                                                    \
+    "{\"features\":[\"a\"],\"targets\":[\"u\",\"v\"],\"classes\":null,\"precision\":\"float64\"}"
+
+/* One more version of the model. */
+static void publish(struct fixture *f, const char *job, const char *model, const char *description)
+{
+    int64_t key;
+    OK(insert_job(f, job, model, 0, 3));
+    claim(f, job);
+    OK(models_stage(f->store, job, &key, &f->err));
+    OK(models_stage_chunk(f->store, key, "abc", 3, &f->err));
+    OK(models_stage_seal(f->store, key, description, SHA, 3, &f->err));
+    OK(finish(f, job, JOB_SUCCEEDED, key));
+}
+
+static const struct served_model *find(struct fixture *f, struct served *s, const char *name,
+                                       const char *version)
+{
+    const struct served_model *m = NULL;
+    OK(served_find(s, name, version, &m, &f->err));
+    return m;
+}
+
+static void test_what_is_known(void **state)
+{
+    struct fixture *f = *state;
+    struct served *s;
+    add_dataset(f, "ds_1");
+    publish(f, "job_1", "kinds", CLASSES);
+    publish(f, "job_2", "numbers", NUMBERS);
+    OK(served_new(f->store, &s, &f->err));
+    const struct served_model *m = find(f, s, "kinds", NULL);
+    assert_string_equal(m->name, "kinds");
+    assert_string_equal(m->digest, "sha256:" SHA);
+    assert_int_equal(m->version, 1);
+    assert_int_equal(m->bytes, 3);
+    assert_int_equal(m->d, 3);
+    assert_int_equal(m->outputs, 1);
+    assert_int_equal(m->classes, 2);
+    assert_string_equal(m->features[2], "c");
+    assert_string_equal(m->labels[1], "say \"y\"");
+    assert_string_equal(m->labels_text, "[\"x\",\"say \\\"y\\\"\"]");
+    assert_string_equal(m->head_text, "{\"model\":\"kinds\",\"version\":1");
+    assert_true(m->float32);
+    assert_null(served_release(m));
+    m = find(f, s, "numbers", "1");
+    assert_int_equal(m->outputs, 2);
+    assert_string_equal(m->targets[1], "v");
+    assert_int_equal(m->classes, 0);
+    assert_null(m->labels);
+    assert_null(m->labels_text);
+    assert_false(m->float32);
+    served_release(m);
+    served_free(s);
+}
+
+static void test_changes(void **state)
+{
+    struct fixture *f = *state;
+    struct served *s;
+    add_dataset(f, "ds_1");
+    publish(f, "job_1", "m", NUMBERS);
+    OK(served_new(f->store, &s, &f->err));
+    const struct served_model *first = find(f, s, "m", NULL);
+    publish(f, "job_2", "m", CLASSES);
+    const struct served_model *still = find(f, s, "m", NULL);
+    assert_ptr_equal(still, first); /* without a look at the store */
+    served_release(still);
+    served_changed(s);
+    const struct served_model *second = find(f, s, "m", NULL);
+    assert_int_equal(second->version, 2);
+    assert_int_equal(first->version, 1); /* who holds it keeps it */
+    served_release(second);
+    OK(models_delete(f->store, "m", 2, &f->err));
+    served_changed(s);
+    second = find(f, s, "m", NULL);
+    assert_int_equal(second->version, 1);
+    served_free(s); /* held ones live on */
+    assert_string_equal(second->targets[0], "u");
+    served_release(second);
+    served_release(first);
+    assert_null(served_release(NULL));
+}
+
+static void test_what_is_not_there(void **state)
+{
+    struct fixture *f = *state;
+    struct served *s;
+    const struct served_model *m = NULL;
+    add_dataset(f, "ds_1");
+    publish(f, "job_1", "m", NUMBERS);
+    publish(f, "job_2", "odd", "{\"features\":");
+    OK(served_new(f->store, &s, &f->err));
+    FAILS(served_find(s, "n", NULL, &m, &f->err), ERR_NOT_FOUND, "no such model");
+    FAILS(served_find(s, "m", "2", &m, &f->err), ERR_NOT_FOUND, "no such model");
+    static const char *const bad[] = {"", "0", "01", "-1", "1x", " 1", "9999999999999999999"};
+    for (size_t i = 1; i < sizeof bad / sizeof bad[0]; i++) {
+        FAILS(served_find(s, "m", bad[i], &m, &f->err), ERR_NOT_FOUND, "not the number");
+    }
+    FAILS(served_find(s, "odd", NULL, &m, &f->err), ERR_CORRUPT, "damaged");
+    assert_null(m);
+    served_free(s);
+    assert_null(served_free(NULL));
+}
+
+/* Every allocation fails once: nothing is leaked, and the next call works. */
+static void test_no_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct served *s;
+    const struct served_model *m;
+    add_dataset(f, "ds_1");
+    publish(f, "job_1", "m", CLASSES);
+    OK(served_new(f->store, &s, &f->err));
+    int rc = -1;
+    for (int n = 1; rc < 0; n++) {
+        assert_true(n < 1000);
+        mem_fail_nth(n);
+        rc = served_find(s, "m", NULL, &m, &f->err);
+        mem_fail_nth(0);
+    }
+    served_release(m);
+    served_release(find(f, s, "m", NULL));
+    served_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORE_TEST(test_what_is_known),
+        STORE_TEST(test_changes),
+        STORE_TEST(test_what_is_not_there),
+        STORE_TEST(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
