@@ -4,16 +4,13 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
 enum { FIRST_CAPACITY = 64 };
-
-/* The largest integer up to which every integer is a double: 2^53. */
-static const double exact_integers = 9007199254740992.0;
 
 void buf_deinit(struct buf *b)
 {
@@ -130,40 +127,24 @@ void buf_json_string(struct buf *b, const char *s)
     buf_char(b, '"');
 }
 
-/* printf writes the locale's decimal point, which may be any text but a digit. */
-static void restore_point(char *text)
-{
-    const size_t before = strspn(text, "+-0123456789");
-    const size_t point = strcspn(text + before, "+-0123456789e");
-    if (point > 0) {
-        text[before] = '.';
-        memmove(text + before + 1, text + before + point, strlen(text + before + point) + 1);
-    }
-}
-
 void buf_json_number(struct buf *b, double v)
 {
     if (!isfinite(v)) {
         buf_str(b, "null");
-        return;
+    } else if (reserve(b, DECIMAL_PRINT_MAX)) {
+        b->len += decimal_print(v, b->data + b->len);
+        b->data[b->len] = '\0';
     }
-    if (v == 0.0 && signbit(v)) {
-        buf_str(b, "-0");
-        return;
-    }
-    if (fabs(v) <= exact_integers && v == trunc(v)) {
-        buf_printf(b, "%lld", (long long)v);
-        return;
-    }
-    char text[64];
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, v);
-        if (strtod(text, NULL) == v) {
-            break;
+}
+
+void buf_json_numbers(struct buf *b, const double *v, int64_t count)
+{
+    for (int64_t i = 0; i < count && reserve(b, 1 + DECIMAL_PRINT_MAX); i++) {
+        if (i > 0) {
+            b->data[b->len++] = ',';
         }
+        buf_json_number(b, v[i]);
     }
-    restore_point(text);
-    buf_str(b, text);
 }
 
 void buf_json_pointer(struct buf *b, const char *key)

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct buf {
     char *data;
@@ -26,10 +27,11 @@ void buf_add(struct buf *b, const void *data, size_t len);
 void buf_str(struct buf *b, const char *s);
 void buf_char(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void buf_json_string(struct buf *b,
-                     const char *s); /* quoted and escaped; invalid UTF-8 -> U+FFFD */
-void buf_json_number(struct buf *b,
-                     double v); /* shortest text that reads back; null if not finite */
+/* Quoted and escaped; invalid UTF-8 -> U+FFFD. */
+void buf_json_string(struct buf *b, const char *s);
+/* The shortest text that reads back (decimal.h); null if not finite. */
+void buf_json_number(struct buf *b, double v);
+void buf_json_numbers(struct buf *b, const double *v, int64_t count); /* with commas between */
 void buf_json_pointer(struct buf *b, const char *key); /* "/key", escaped as in RFC 6901 */
 void buf_consume(struct buf *b, size_t n);             /* drops the first n bytes */
 char *buf_take(struct buf *b); /* the string, ownership to the caller; NULL if failed */

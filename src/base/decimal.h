@@ -1,6 +1,5 @@
 /*
- * Decimal text to double, correctly rounded (nearest, ties to even), whatever the locale. Linear
- * in the length of the text and without allocation, also for numbers of a million digits.
+ * Decimal text to double and back, correctly rounded (nearest, ties to even), whatever the locale.
  */
 #pragma once
 
@@ -11,6 +10,18 @@
  *     -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
  * Returns its length in bytes, or 0 where no such number stands or it breaks off ("-", "1.",
  * "1e"). *ret_value is an infinity where the number is beyond the range of a double; numbers
- * below the smallest double become zero of their sign.
+ * below the smallest double become zero of their sign. Linear in the length of the text and without
+ * allocation, also for numbers of a million digits.
  */
 size_t decimal_scan(const char *s, size_t len, double *ret_value);
+
+/* "-2.2250738585072014e-308" */
+enum { DECIMAL_PRINT_MAX = 24 };
+
+/*
+ * Writes the shortest number that decimal_scan reads back to the same bits (the closest to v of
+ * those, "-0" for minus zero) and returns its length; no NUL follows. v is finite. Powers from
+ * 10^-4 up to below 10^16 are written out, others get an exponent of two or three digits: 0.0001,
+ * 1e-05, 1000000000000000, 1e+16.
+ */
+size_t decimal_print(double v, char ret[DECIMAL_PRINT_MAX]);

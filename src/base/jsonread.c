@@ -387,6 +387,51 @@ int jsonread_next(struct jsonread *r, struct err *err)
     return token;
 }
 
+/* Takes the array's next number where it stands at the next byte, or behind a comma and blanks, and
+ * a comma or the end of the array follows at once. False: nothing was read, and jsonread_next says
+ * what is there. */
+static bool take_plain_number(struct jsonread *r, double *ret)
+{
+    size_t at = r->at;
+    if (r->expect == EXPECT_SEPARATOR) {
+        if (at == r->len || r->text[at] != ',') {
+            return false;
+        }
+        for (at++; at < r->len && r->text[at] == ' '; at++) {
+        }
+    }
+    const size_t len = decimal_scan(r->text + at, r->len - at, ret);
+    at += len;
+    if (len == 0 || !isfinite(*ret) || at == r->len || (r->text[at] != ',' && r->text[at] != ']')) {
+        return false;
+    }
+    r->at = at;
+    r->expect = EXPECT_SEPARATOR;
+    r->token = JSONREAD_NUMBER;
+    return true;
+}
+
+int jsonread_numbers(struct jsonread *r, double *to, int64_t max, int64_t *ret_count,
+                     struct err *err)
+{
+    int token = JSONREAD_NUMBER;
+    int64_t count = 0;
+    while (token == JSONREAD_NUMBER && count < max) {
+        const bool inside = r->status == 0 && r->depth > 0 && !r->in_object[r->depth - 1];
+        while (inside && count < max && take_plain_number(r, to + count)) {
+            count++;
+        }
+        if (count < max) {
+            token = jsonread_next(r, err);
+            if (token == JSONREAD_NUMBER) {
+                to[count++] = r->number;
+            }
+        }
+    }
+    *ret_count = count;
+    return token == JSONREAD_NUMBER ? jsonread_next(r, err) : token;
+}
+
 const char *jsonread_str(const struct jsonread *r, size_t *ret_len)
 {
     if (ret_len != NULL) {

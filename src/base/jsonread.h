@@ -37,6 +37,15 @@ struct jsonread *jsonread_free(struct jsonread *r);
 /* The next token (>= 0, enum jsonread_token) or -ERR_PARSE / -ERR_NO_MEMORY. */
 int jsonread_next(struct jsonread *r, struct err *err);
 
+/*
+ * The numbers that follow in the array whose '[', or whose last value, was the last token: up to
+ * `max` of them go to to[], faster than one by one. *ret_count is how many. Returns the token that
+ * ended them, as jsonread_next does: JSONREAD_ARRAY_END, a value that is no number, or, where there
+ * are more than max, the JSONREAD_NUMBER after them. On an error *ret_count numbers were read.
+ */
+int jsonread_numbers(struct jsonread *r, double *to, int64_t max, int64_t *ret_count,
+                     struct err *err);
+
 /* The value of the last token. The string belongs to the reader until the next call; it holds no
  * NUL but its last, as \u0000 is refused. ret_len may be NULL. */
 const char *jsonread_str(const struct jsonread *r, size_t *ret_len);

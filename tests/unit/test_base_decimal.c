@@ -10,6 +10,13 @@
 #include "base/rng.h"
 #include "support/assert.h"
 
+/* How many random numbers a test takes; KRRD_TEST_DRAWS in the environment asks for more. */
+static int64_t draws(int64_t usual)
+{
+    const char *text = getenv("KRRD_TEST_DRAWS");
+    return text == NULL ? usual : strtoll(text, NULL, 10);
+}
+
 /* The whole text is a number, with the bits that strtod finds. */
 static void check_like_strtod(const char *text)
 {
@@ -252,7 +259,7 @@ static void test_random_doubles(void **state)
 {
     (void)state;
     struct rng r = rng_new(2, RNG_TEST);
-    for (int i = 0; i < 30000; i++) {
+    for (int64_t i = draws(30000); i > 0; i--) {
         const uint64_t bits = rng_u64(&r);
         double v;
         memcpy(&v, &bits, sizeof(v));
@@ -269,7 +276,7 @@ static void test_random_texts(void **state)
 {
     (void)state;
     struct rng r = rng_new(3, RNG_TEST);
-    for (int i = 0; i < 60000; i++) {
+    for (int64_t i = draws(60000); i > 0; i--) {
         char text[64];
         const int digits = 1 + (int)rng_below(&r, 22);
         size_t at = 0;
@@ -289,7 +296,7 @@ static void test_midpoints(void **state)
 {
     (void)state;
     struct rng r = rng_new(4, RNG_TEST);
-    for (int i = 0; i < 20000; i++) {
+    for (int64_t i = draws(20000); i > 0; i--) {
         const uint64_t odd = ((UINT64_C(1) << 53 | rng_u64(&r) >> 11) << 1) | 1; /* 55 bits */
         const uint64_t n = odd - 1 + (uint64_t)rng_below(&r, 3);
         char text[64];

@@ -6,7 +6,9 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "support/assert.h"
+#include "support/mutate.h"
 
 static struct jsonread *reader_of(const char *text)
 {
@@ -361,10 +363,92 @@ static void test_numbers_take_no_memory(void **state)
     jsonread_free(r);
 }
 
+/* A text is read token by token, and by rows of up to `max` numbers; all that is seen goes to the
+ * buffer: kinds, numbers, and the error at the end. */
+static void describe(const char *text, size_t len, int64_t max, struct buf *ret)
+{
+    struct jsonread *r = NULL;
+    struct err err = {.code = ERR_OK};
+    double row[8];
+    assert_int_equal(jsonread_new(text, len, &r, NULL), 0);
+    int token = jsonread_next(r, &err);
+    while (token > 0) {
+        buf_printf(ret, "%d ", token);
+        if (token == JSONREAD_NUMBER) {
+            buf_json_number(ret, jsonread_number(r));
+        }
+        int64_t count = 0;
+        token = max < 0 ? jsonread_next(r, &err) : jsonread_numbers(r, row, max, &count, &err);
+        for (int64_t i = 0; i < count; i++) {
+            buf_printf(ret, "%d ", JSONREAD_NUMBER);
+            buf_json_number(ret, row[i]);
+        }
+    }
+    int64_t line, column;
+    jsonread_position(r, &line, &column);
+    buf_printf(ret, "%d %s %lld:%lld", token, err.detail, (long long)line, (long long)column);
+    jsonread_free(r);
+}
+
+static void check_rows(const char *text, size_t len)
+{
+    cleanup_buf struct buf one_by_one = BUF_INIT;
+    describe(text, len, -1, &one_by_one);
+    for (int64_t max = 0; max <= 8; max += max < 3 ? 1 : 5) {
+        cleanup_buf struct buf rows = BUF_INIT;
+        describe(text, len, max, &rows);
+        assert_string_equal(rows.data, one_by_one.data);
+    }
+}
+
+/* Rows of numbers are what the tokens are, in good texts and in damaged ones. */
+static void test_numbers_by_rows(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "[]",
+        "[1]",
+        "[1,2,3]",
+        "[1, 2,  3 , 4\n,5]",
+        "[ 1,2]",
+        "[[1,2,3],[4,5,6],[],[7]]",
+        "{\"a\": 1, \"rows\": [[0.5, -1e3], [1, null], [\"x\", 2], [true, {\"b\": [1, 2]}]]}",
+        "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19]",
+        "[1.2345678901234567890123, 1e300, -0, 5e-324]",
+        "5",
+        "[1,2",
+        "[1,",
+        "[1,]",
+        "[1 2]",
+        "[01]",
+        "[1,01]",
+        "[1.]",
+        "[1,2}",
+        "[1,1e999]",
+        "[1e999]",
+        "[-]",
+        "[1,2]3",
+        "[1e5e5]",
+        "[1,+2]",
+        "[1,.5]",
+        "[NaN]",
+    };
+    struct rng r = rng_new(1, RNG_TEST);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        check_rows(texts[i], strlen(texts[i]));
+        for (int k = 0; k < 300; k++) {
+            size_t len = 0;
+            char *damaged = mutate(&r, texts[i], strlen(texts[i]), &len);
+            check_rows(damaged, len);
+            mem_free(damaged);
+        }
+    }
+}
+
 TEST_MAIN(cmocka_unit_test(test_tokens_in_order), cmocka_unit_test(test_accepted),
           cmocka_unit_test(test_refused_structure), cmocka_unit_test(test_refused_words),
           cmocka_unit_test(test_refused_numbers), cmocka_unit_test(test_refused_strings),
           cmocka_unit_test(test_nul_bytes), cmocka_unit_test(test_every_cut),
           cmocka_unit_test(test_depth_limit), cmocka_unit_test(test_positions),
           cmocka_unit_test(test_skip), cmocka_unit_test(test_no_memory),
-          cmocka_unit_test(test_numbers_take_no_memory))
+          cmocka_unit_test(test_numbers_take_no_memory), cmocka_unit_test(test_numbers_by_rows))
