@@ -20,6 +20,7 @@
 #include "server/jobs/subscribers.h"
 #include "server/jobs/trainer.h"
 #include "server/jobs/waits.h"
+#include "server/metrics.h"
 #include "server/notify.h"
 #include "server/sweep.h"
 #include "server/workers.h"
@@ -93,11 +94,21 @@ static int open_loop(struct app *app, struct err *err)
     return 0;
 }
 
+static void on_commit(void *context, double seconds, int changes)
+{
+    metrics_count(context, METRIC_STORE_CHANGES, 0, 0, changes);
+    metrics_observe(context, METRIC_STORE_COMMIT_SECONDS, 0, 0, seconds);
+    metrics_observe(context, METRIC_STORE_COMMIT_CHANGES, 0, 0, changes);
+}
+
 static int open_store(struct app *app, struct err *err)
 {
     char path[APP_PATH_MAX];
     snprintf(path, sizeof(path), "%s/krrd.db", app->config.data_dir);
     int rc = store_open(path, &app->store, err);
+    if (rc == 0) {
+        store_watch(app->store, on_commit, app->metrics);
+    }
     return rc == 0 ? sweep_data_dir(app, err) : rc;
 }
 
@@ -188,7 +199,7 @@ static void reopen_log(struct app *app)
 
 int app_open(struct app *app, struct config *config, struct err *err)
 {
-    *app = (struct app){.config = *config};
+    *app = (struct app){.config = *config, .started_ms = clock_wall_ms()};
     *config = (struct config){.listen_address = NULL};
     app->log = (struct log){.fd = STDERR_FILENO, .level = app->config.log_level, .program = "krrd"};
     signal(SIGPIPE, SIG_IGN); /* writing to a client that left is an error code, not an end */
@@ -196,6 +207,7 @@ int app_open(struct app *app, struct config *config, struct err *err)
     int rc = open_log(app, err);
     rc = rc == 0 ? open_directories(app, err) : rc;
     rc = rc == 0 ? open_loop(app, err) : rc;
+    rc = rc == 0 ? metrics_new(routes, &app->metrics, err) : rc;
     rc = rc == 0 ? open_store(app, err) : rc;
     rc = rc == 0 ? retention_new(app, &app->retention, err) : rc;
     rc = rc == 0 ? waits_new(app, &app->waits, err) : rc;
@@ -357,6 +369,7 @@ bool app_close(struct app *app)
     const bool idle = app->loop == NULL || wait_for_threads(app);
     app->store = store_close(app->store);
     if (idle) {
+        app->metrics = metrics_free(app->metrics);
         close_loop(app);
         config_deinit(&app->config);
     }

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/id.h"
 #include "base/log.h"
 #include "server/config.h"
 
 struct http;
+struct metrics_registry;
 struct store;
 struct pool;
 struct trainer;
@@ -23,7 +25,8 @@ struct app {
     struct config config; /* owned */
     struct log log;
     struct id_source ids;
-    void *loop; /* uv_loop_t */
+    void *loop;                       /* uv_loop_t */
+    struct metrics_registry *metrics; /* metrics.h: what GET /metrics tells */
     struct store *store;
     struct pool *pool;               /* pool.h: worker processes */
     struct subscribers *subscribers; /* subscribers.h: SSE listeners by job */
@@ -36,6 +39,7 @@ struct app {
     struct once *claimed_keys;   /* once.h: Idempotency-Keys of requests under way */
     int uploads;                 /* data sets being received or read in */
     int offloaded;               /* calls on the thread pool that are not back yet: offload.h */
+    int64_t started_ms;          /* wall clock */
     bool draining;
 };
 

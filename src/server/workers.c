@@ -74,6 +74,7 @@ static int open_pool(struct app *app, struct err *err)
         .lease_s = app->config.worker_lease_s,
         .quarantine_after = app->config.quarantine_after,
         .quarantine_s = app->config.quarantine_s,
+        .metrics = app->metrics,
         .train = trainer_listener(app->trainer),
         .serve = serving_listener(app->serving),
     };

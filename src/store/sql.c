@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #define BUSY_TIMEOUT_MS 5000
@@ -20,6 +21,8 @@ struct sql {
     sqlite3 *handle;
     struct sql_stmt **statements; /* [count], few dozens: searched one by one */
     int count, capacity;
+    sql_committed *committed; /* may be NULL */
+    void *watcher;
 };
 
 static int constraint_failure(int code, struct err *err)
@@ -430,12 +433,28 @@ int sql_begin(struct sql *db, struct err *err)
     return sql_run(db, text, SQL_NO_ARGS, err);
 }
 
+void sql_watch(struct sql *db, sql_committed *committed, void *context)
+{
+    db->committed = committed;
+    db->watcher = context;
+}
+
+static int commit(struct sql *db, struct err *err)
+{
+    static const char text[] = "COMMIT";
+    const double began = clock_monotonic_s();
+    const int rc = sql_run(db, text, SQL_NO_ARGS, err);
+    if (rc == 0 && db->committed != NULL) {
+        db->committed(db->watcher, clock_monotonic_s() - began, 1);
+    }
+    return rc;
+}
+
 int sql_end(struct sql *db, int rc, struct err *err)
 {
-    static const char commit[] = "COMMIT";
     static const char rollback[] = "ROLLBACK";
     if (rc >= 0) {
-        const int committed = sql_run(db, commit, SQL_NO_ARGS, err);
+        const int committed = commit(db, err);
         rc = committed < 0 ? committed : rc;
     }
     /* A full disk may have rolled back by itself; ROLLBACK would be an error then. */

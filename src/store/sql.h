@@ -116,3 +116,7 @@ int sql_row_check(const struct sql_stmt *st, struct err *err);
  */
 int sql_begin(struct sql *db, struct err *err);
 int sql_end(struct sql *db, int rc, struct err *err);
+
+/* Told of every commit: how long it took, and of how many transactions it was. */
+typedef void sql_committed(void *context, double seconds, int changes);
+void sql_watch(struct sql *db, sql_committed *committed, void *context);

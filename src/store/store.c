@@ -145,6 +145,12 @@ struct store *store_close(struct store *s)
     return mem_free(s);
 }
 
+void store_watch(struct store *s, void (*committed)(void *context, double seconds, int changes),
+                 void *context)
+{
+    sql_watch(s->db, committed, context);
+}
+
 int store_schema_version(struct store *s)
 {
     return s->version;

@@ -32,6 +32,9 @@ struct store; /* opaque: connection and prepared statements */
 int store_open(const char *path, struct store **ret, struct err *err);
 struct store *store_close(struct store *s); /* checkpoints the log; NULL is fine */
 
+/* Told of every commit: how long it took, and of how many transactions it was. */
+void store_watch(struct store *s, void (*committed)(void *context, double seconds, int changes),
+                 void *context);
 int store_schema_version(struct store *s); /* of the open database */
 
 #define STORE_PAGE_MAX 100

@@ -42,7 +42,7 @@ def test_document_is_sound():
 
 
 def test_routes_are_the_documented_ones():
-    source = (contract.ROOT / "src" / "server" / "routes.c").read_text()
+    source = (contract.ROOT / "src" / "server" / "api" / "routes.c").read_text()
     routes = ROUTE.findall(source)
     assert len(set(routes)) == len(routes)
     assert set(routes) == set(contract.operations())
@@ -124,7 +124,7 @@ def test_every_operation_answers(api, name, big_job):
     api.delete(f"/v1/jobs/{job['id']}")
     api.delete(f"/v1/datasets/{dataset}")
     for path in ("/v1/solvers", "/v1/kernels", "/v1/preconditioners", "/v1/center_selectors", "/v1/workers",
-                 "/v2/health/live", "/v2/health/ready", "/health", "/ping", "/openapi.yaml", "/"):
+                 "/v2/health/live", "/v2/health/ready", "/metrics", "/health", "/ping", "/openapi.yaml", "/"):
         api.get(path)
     answered = {(method, path) for method, path, status in contract.exercised if status < 300}
     contract.exercised.update(before)

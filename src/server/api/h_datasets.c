@@ -116,9 +116,14 @@ static int check_room(struct request *rq, struct err *err)
 static int check_load(struct request *rq, struct err *err)
 {
     if (rq->app->uploads >= UPLOADS_MAX) {
+        request_shed(rq, SHED_UPLOADS, 1);
         return err_set(err, ERR_BUSY, "%d uploads are under way; try again later.", UPLOADS_MAX);
     }
-    return rq->app->draining ? err_set(err, ERR_BUSY, "The server is stopping.") : 0;
+    if (rq->app->draining) {
+        request_shed(rq, SHED_STOPPING, 1);
+        return err_set(err, ERR_BUSY, "The server is stopping.");
+    }
+    return 0;
 }
 
 static void release_upload(void *user)
@@ -149,6 +154,7 @@ int datasets_upload_begin(struct request *rq)
 int datasets_upload_data(struct request *rq, const void *data, size_t size)
 {
     struct err err;
+    metrics_count(rq->app->metrics, METRIC_UPLOAD_BYTES, 0, 0, (double)size);
     const int rc = upload_add(rq->user, rq, data, size, &err);
     if (rc < 0) {
         upload_release(rq->user); /* its room on the disk is free at once */

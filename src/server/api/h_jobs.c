@@ -6,13 +6,16 @@
 #include "server/api/handlers.h"
 #include "server/api/once.h"
 #include "server/app.h"
+#include "server/jobs/job_report.h"
 #include "server/jobs/subscribers.h"
 #include "server/jobs/trainer.h"
 #include "server/jobs/waits.h"
+#include "server/metrics.h"
 #include "server/sweep.h"
 #include "server/view.h"
 #include "store/datasets.h"
 #include "store/models.h"
+#include "wire/reason.h"
 #include "wire/spec.h"
 
 static void spec_freep(struct job_spec **s)
@@ -240,6 +243,7 @@ static int create(struct request *rq, struct creation *c, struct err *err)
 
 static void reply_queued(struct request *rq, struct creation *c)
 {
+    metrics_count(rq->app->metrics, METRIC_JOBS_SUBMITTED, 0, 0, 1);
     log_msg(&rq->app->log, LOG_INFO, "job.queued", "job", c->id, "request", rq->id, NULL);
     request_set_header(rq, "Location", c->location);
     reply_take(rq, 202, "application/json", c->answer, strlen(c->answer));
@@ -269,6 +273,7 @@ void jobs_create(struct request *rq)
         r = create(rq, &c, &err);
     }
     if (r == -ERR_BUSY) {
+        request_shed(rq, SHED_QUEUE, trainer_retry_after_s(rq->app->trainer));
         reply_problem(rq, 429, &err);
     } else if (r < 0) {
         reply_error(rq, &err);
@@ -382,6 +387,7 @@ static void wait_for_end(struct request *rq, int64_t seconds)
 {
     struct err err;
     if (waits_add(rq->app->waits, rq, rq->param[0], seconds, reply_as_it_is, &err) < 0) {
+        request_shed(rq, SHED_WAITS, 1);
         reply_error(rq, &err);
     }
 }
@@ -421,6 +427,7 @@ void jobs_stop(struct request *rq)
     if (status == JOB_CANCELLING) {
         trainer_cancel(rq->app->trainer, rq->param[0]);
     } else {
+        job_report_count_end(rq->app, status, reason_name(REASON_CANCELLED));
         sweep_checkpoint(rq->app, rq->param[0]);
     }
     subscribers_notify(rq->app->subscribers, rq->param[0]);

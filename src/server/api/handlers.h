@@ -1,5 +1,5 @@
-/* Every handler, one file a noun: h_datasets.c, h_jobs.c, h_events.c, h_models.c, h_predict.c,
- * h_system.c, h_workers.c. routes.c is the table that names them. */
+/* Every handler, one file a noun: h_datasets.c, h_jobs.c, h_metrics.c, h_events.c, h_models.c,
+ * h_predict.c, h_system.c, h_workers.c. routes.c is the table that names them. */
 #pragma once
 
 #include "server/http/http.h"
@@ -35,6 +35,9 @@ void models_remove(struct request *rq);
 
 /* h_predict.c */
 void predict(struct request *rq);
+
+/* h_metrics.c */
+void system_metrics(struct request *rq);
 
 /* h_system.c */
 void system_root(struct request *rq);

@@ -43,6 +43,7 @@ const struct route routes[] = {
     {"GET", "/v2/health/ready", ROUTE_OPEN | ROUTE_HEALTH, .handle = system_ready},
     {"GET", "/health", ROUTE_OPEN | ROUTE_HEALTH, .handle = system_ready},
     {"GET", "/ping", ROUTE_OPEN | ROUTE_HEALTH, .handle = system_ready},
+    {"GET", "/metrics", ROUTE_HEALTH, .handle = system_metrics},
     {"GET", "/openapi.yaml", ROUTE_OPEN, .handle = system_openapi},
     {"GET", "/", ROUTE_OPEN, .handle = system_root},
     {.pattern = NULL},

@@ -24,6 +24,7 @@
 #include "server/http/http_internal.h"
 #include "server/http/http_listen.h"
 #include "server/http/http_loop.h"
+#include "server/metrics.h"
 
 enum {
     CONNECTION_MEMORY = 128 * 1024, /* MHD's pool for headers and buffers, a connection */
@@ -248,6 +249,7 @@ static enum MHD_Result last_call(struct exchange *ex)
         return MHD_NO;
     }
     if (ex->answer.status == 0 && ex->http->stopping) {
+        request_shed(&ex->request, SHED_STOPPING, 1);
         exchange_refuse(ex, 503, ERR_BUSY, "The server is stopping.");
     }
     if (ex->answer.status == 0 && !ex->handled) {
@@ -286,6 +288,14 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
 
 /* ---- Ends. ---- */
 
+/* Of event streams this is how long they lasted, which says nothing: they were counted before. */
+static void count_request(const struct exchange *ex)
+{
+    if (ex->answer.stream == NULL) {
+        exchange_count(ex);
+    }
+}
+
 static void log_request(const struct exchange *ex)
 {
     char status[16], seconds[32];
@@ -306,6 +316,7 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
     if (ex != NULL) {
         struct connection *c = ex->connection;
         log_request(ex);
+        count_request(ex);
         *con_cls = exchange_free(ex);
         connection_enter(c, CONNECTION_WAITING);
     }
@@ -430,6 +441,11 @@ int http_port(const struct http *h)
     return h->port;
 }
 
+int http_connections(const struct http *h)
+{
+    return h->connection_count;
+}
+
 int http_in_flight(const struct http *h)
 {
     return h->in_flight;
@@ -462,6 +478,7 @@ static void finish(struct http *h)
         if (ex != NULL && c->phase == CONNECTION_HANDLING && ex->answer.status == 0) {
             exchange_abandon(ex);
             ex->gone = false;
+            request_shed(&ex->request, SHED_STOPPING, 1);
             exchange_refuse(ex, 503, ERR_BUSY, "The server is stopping.");
         } else if (ex != NULL) {
             exchange_resume(ex);

@@ -20,6 +20,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "server/metrics.h"
 
 struct app;
 struct http;
@@ -120,8 +121,10 @@ void reply_bytes(struct request *rq, int status, const char *type, const void *d
 void reply_empty(struct request *rq, int status);
 /* As reply_bytes, but takes data, which mem_free will free; NULL: 500. */
 void reply_take(struct request *rq, int status, const char *type, char *data, size_t size);
-/* problem+json by the error's code: see problem.h. 429 and 503 get "Retry-After: 1" when no such
- * header was set. */
+/* Before a reply that refuses for lack of room: why, for the registry (metrics.h), and when there
+ * may be some (rate.h). Without it 429 and 503 count as SHED_OTHER, with "Retry-After: 1". */
+void request_shed(struct request *rq, enum metric_shed cause, int retry_after_s);
+/* problem+json by the error's code: see problem.h. */
 void reply_error(struct request *rq, const struct err *err);
 void reply_problem(struct request *rq, int status, const struct err *err);
 
@@ -151,6 +154,7 @@ int http_start(struct app *app, void *loop, const struct http_options *o,
 int http_port(const struct http *h);
 /* Stops accepting; requests in flight go on. */
 void http_quiesce(struct http *h);
+int http_connections(const struct http *h);
 int http_in_flight(const struct http *h); /* requests not answered completely; no streams */
 /* Calls on_gone of what is still deferred, answers it with 503, ends streams, closes everything.
  * The loop must run once more (uv_run) for its handles to be closed and the memory freed. */

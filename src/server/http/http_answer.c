@@ -158,10 +158,29 @@ static void log_failure(struct exchange *ex, int status, const struct err *err)
     }
 }
 
+void request_shed(struct request *rq, enum metric_shed cause, int retry_after_s)
+{
+    char seconds[16];
+    exchange_of(rq)->shed = (int)cause;
+    snprintf(seconds, sizeof(seconds), "%d", retry_after_s);
+    request_set_header(rq, "Retry-After", seconds);
+}
+
+static void count_shed(const struct exchange *ex, int status)
+{
+    struct metrics_registry *m = ex->http->app->metrics;
+    if (status == 408 || status == 504) {
+        metrics_count(m, METRIC_SHED, SHED_DEADLINE, 0, 1);
+    } else if (status == 429 || status == 503) {
+        metrics_count(m, METRIC_SHED, ex->shed >= 0 ? ex->shed : SHED_OTHER, 0, 1);
+    }
+}
+
 void reply_problem(struct request *rq, int status, const struct err *err)
 {
     struct exchange *ex = exchange_of(rq);
     log_failure(ex, status, err);
+    count_shed(ex, status);
     if ((status == 503 || status == 429) && !answer_has_header(&ex->answer, "Retry-After")) {
         request_set_header(rq, "Retry-After", "1");
     }
@@ -203,6 +222,7 @@ struct stream *reply_stream(struct request *rq, void (*closed)(void *context), v
     ex->http->in_flight--; /* draining does not wait for a stream, which may last for ever */
     request_set_header(rq, "X-Accel-Buffering", "no");
     give(ex, 200, "text/event-stream; charset=utf-8", NULL, 0);
+    exchange_count(ex);
     return s;
 }
 

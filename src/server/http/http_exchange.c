@@ -13,6 +13,7 @@
 #include "server/http/http_internal.h"
 #include "server/http/http_route.h"
 #include "server/http/http_text.h"
+#include "server/metrics.h"
 
 struct exchange *exchange_new(struct http *h, struct connection *c, struct MHD_Connection *mhd)
 {
@@ -25,6 +26,7 @@ struct exchange *exchange_new(struct http *h, struct connection *c, struct MHD_C
     ex->mhd = mhd;
     ex->length = -1;
     ex->started = clock_monotonic_s();
+    ex->shed = -1;
     ex->request.app = h->app;
     ex->request.id = ex->request_id;
     c->exchange = ex;
@@ -341,6 +343,7 @@ static bool capacity_left(struct exchange *ex)
     const bool health = ex->request.route != NULL && (ex->request.route->flags & ROUTE_HEALTH) != 0;
     if (ex->connection->surplus && !health) {
         ex->close = true;
+        request_shed(&ex->request, SHED_CONNECTIONS, 1);
         exchange_refuse(ex, 503, ERR_BUSY, "All %d connections are in use; try again later.",
                         ex->http->options.max_connections);
     }
@@ -377,6 +380,7 @@ static void collect(struct exchange *ex, const void *data, size_t size)
 {
     struct buf *body = &ex->request.body;
     if (ex->http->bodies + size > HTTP_BODIES_MEMORY_MAX) {
+        request_shed(&ex->request, SHED_BODIES, 1);
         exchange_refuse(ex, 503, ERR_BUSY,
                         "Too many large requests are arriving at once; try again later.");
         return;
@@ -415,6 +419,13 @@ void exchange_handle(struct exchange *ex)
     if (ex->answer.status == 0 && ex->request.on_gone == NULL) {
         exchange_refuse(ex, 500, ERR_INTERNAL, "A handler neither answered nor deferred.");
     }
+}
+
+void exchange_count(const struct exchange *ex)
+{
+    struct metrics_registry *m = ex->http->app->metrics;
+    metrics_observe(m, METRIC_REQUEST_SECONDS, metrics_route(m, ex->request.route),
+                    ex->answer.status / 100, clock_monotonic_s() - ex->started);
 }
 
 void exchange_abandon(struct exchange *ex)

@@ -75,6 +75,7 @@ struct exchange {
     int64_t limit;  /* of the body */
     int64_t received;
     double started;
+    int shed; /* enum metric_shed; -1: nothing was said of it */
     bool expects_continue;
     bool handled;   /* handle() was called */
     bool suspended; /* in libmicrohttpd's eyes */
@@ -127,6 +128,8 @@ void exchange_begin(struct exchange *ex, const char *method, const char *target,
 bool exchange_receive(struct exchange *ex, const void *data, size_t size);
 /* Calls the handler, once. */
 void exchange_handle(struct exchange *ex);
+/* Into the registry: the route, the answer's status, the time since the beginning. */
+void exchange_count(const struct exchange *ex);
 /* The client left or the server stops before an answer was given. */
 void exchange_abandon(struct exchange *ex);
 

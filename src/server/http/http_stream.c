@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "server/app.h"
 #include "server/http/http_internal.h"
 
 struct stream {
@@ -73,6 +74,7 @@ static void drop(struct stream *s)
 {
     s->ended = true;
     s->taken = s->bytes.len;
+    metrics_count(s->exchange->http->app->metrics, METRIC_SHED, SHED_SLOW_LISTENER, 0, 1);
     connection_cut(s->exchange->connection);
 }
 

@@ -233,6 +233,80 @@ long http_prefer_wait(const char *prefer)
     return -1;
 }
 
+/* ---- Accept ---- */
+
+/* The value of the parameter that stands between s and end (which ends the media range), or NULL.
+ * Blanks may stand around ';' alone. */
+static const char *parameter(const char *s, const char *end, const char *name)
+{
+    const size_t len = strlen(name);
+    for (s = piece_end(s, ",;"); s < end && *s == ';'; s = piece_end(s, ",;")) {
+        s = skip_blanks(s + 1);
+        if (strncasecmp(s, name, len) == 0 && s[len] == '=') {
+            return s + len + 1;
+        }
+    }
+    return NULL;
+}
+
+static size_t value_length(const char *value)
+{
+    return strcspn(value, ",; \t");
+}
+
+/* How exactly the range fits: 0 not at all, 1 everything, 2 by its first half, 3 as a whole. */
+static int range_fits(const char *range, const char *end, const char *type)
+{
+    const size_t n = strcspn(range, ",; \t"), whole = strcspn(type, ";");
+    const size_t half = strcspn(type, "/") + 1;
+    const char *wanted = parameter(range, end, "version");
+    const char *given = parameter(type, type + strlen(type), "version");
+    if (wanted != NULL && given != NULL &&
+        (value_length(wanted) != value_length(given) ||
+         strncmp(wanted, given, value_length(given)) != 0)) {
+        return 0;
+    }
+    if (n == whole && strncasecmp(range, type, n) == 0) {
+        return 3;
+    }
+    if (n == half + 1 && strncasecmp(range, type, half) == 0 && range[half] == '*') {
+        return 2;
+    }
+    return n == 3 && strncmp(range, "*/*", 3) == 0 ? 1 : 0;
+}
+
+/* "0.25": at most three digits after the point; anything else is taken for 1. */
+static double range_weight(const char *range, const char *end)
+{
+    const char *q = parameter(range, end, "q");
+    if (q == NULL || (*q != '0' && *q != '1')) {
+        return 1.0;
+    }
+    double weight = *q - '0', unit = 0.1;
+    for (q += q[1] == '.' ? 2 : 1; *q >= '0' && *q <= '9'; q++) {
+        weight += unit * (*q - '0');
+        unit *= 0.1;
+    }
+    return weight < 1.0 ? weight : 1.0;
+}
+
+double http_accept_quality(const char *accept, const char *type)
+{
+    int best = 0;
+    double weight = 0.0;
+    while (*accept != '\0') {
+        accept = skip_blanks(accept);
+        const char *end = piece_end(accept, ",");
+        const int fits = range_fits(accept, end, type);
+        if (fits > best) {
+            best = fits;
+            weight = range_weight(accept, end);
+        }
+        accept = *end == ',' ? end + 1 : end;
+    }
+    return weight;
+}
+
 bool http_tag_listed(const char *if_none_match, const char *tag)
 {
     const size_t len = strlen(tag);

@@ -31,6 +31,11 @@ const char *http_target_path(const char *target);
  * false. */
 bool http_length_read(const char *text, long long *ret);
 
+/* The weight, 0 to 1, that an Accept header gives the media type: of the most exact of its ranges
+ * that fit. Of their parameters "version" alone counts, where the type has one, too:
+ * "text/plain;version=0.0.4". */
+double http_accept_quality(const char *accept, const char *type);
+
 /*
  * One Prefer header (RFC 7240): the whole seconds of its first preference "wait"; -1 where it has
  * none that can be understood. Numbers beyond a day read as a day.

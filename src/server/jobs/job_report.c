@@ -9,6 +9,7 @@
 #include "server/app.h"
 #include "server/http/problem.h"
 #include "server/jobs/subscribers.h"
+#include "server/metrics.h"
 #include "server/serving/served.h"
 #include "server/sweep.h"
 #include "store/models.h"
@@ -17,6 +18,7 @@
 int job_report_init(struct job_report *r, struct app *app, const struct job_row *job)
 {
     *r = (struct job_report){.app = app, .attempt = job->attempt, .spec = mem_strdup(job->spec)};
+    r->started = clock_monotonic_s();
     memcpy(r->job, job->id, sizeof r->job);
     return r->spec ? 0 : err_no_memory(NULL);
 }
@@ -65,6 +67,14 @@ static char *job_problem(const char *job, const char *code, const char *detail, 
 
 /* ---- what is said on the way ---- */
 
+static void note_rate(struct job_report *report, const struct json *data)
+{
+    const struct json *rate = json_get(data, "kernel_entries_per_s");
+    if (rate && json_type(rate) == JSON_NUMBER) {
+        report->entries_per_s = json_number(rate);
+    }
+}
+
 void job_report_event(struct job_report *report, const struct json *j)
 {
     struct app *app = report->app;
@@ -78,6 +88,7 @@ void job_report_event(struct job_report *report, const struct json *j)
     int64_t id;
     int r;
     if (type && strcmp(type, "metrics") == 0 && text) {
+        note_rate(report, data);
         r = jobs_progress(app->store, report->job, text, message ? message : "", now, &id, &err);
     } else {
         const struct event_new event = {.level = level ? level : "info",
@@ -112,11 +123,22 @@ void job_report_model(struct job_report *report, const struct frame *f)
 
 /* ---- ends ---- */
 
+void job_report_count_end(struct app *app, enum job_status status, const char *reason)
+{
+    const int end = (int)status - (int)JOB_SUCCEEDED;
+    const enum reason why = reason ? reason_from_name(reason) : REASON_NONE;
+    metrics_count(app->metrics, METRIC_JOBS_ENDED, end, (int)why, 1);
+    if (status == JOB_SUCCEEDED) {
+        metrics_gauge(app->metrics, METRIC_JOB_LAST_SUCCESS, 0, 0, (double)clock_wall_ms() / 1e3);
+    }
+}
+
 static void tell(struct app *app, const char *job, enum job_status status, const char *reason)
 {
     log_msg(&app->log, LOG_INFO, job_status_final(status) ? "job.ended" : "job.put_aside", "job",
             job, "status", job_status_name(status), "reason", reason, NULL);
     if (job_status_final(status)) {
+        job_report_count_end(app, status, reason);
         sweep_checkpoint(app, job);
     }
 }
@@ -133,6 +155,8 @@ static int end(struct job_report *report, const struct job_end *end)
     if (end->staged_model) {
         served_changed(app->served);
     }
+    metrics_observe(app->metrics, METRIC_JOB_RUN_SECONDS, (int)end->status - (int)JOB_SUCCEEDED, 0,
+                    clock_monotonic_s() - report->started);
     tell(app, report->job, end->status, end->reason);
     subscribers_notify(app->subscribers, report->job);
     return 0;
@@ -243,7 +267,7 @@ int job_report_put_aside(struct app *app, const char *job)
     if (r < 0) {
         job_report_complain(app, job, "job.not_recorded", &err);
     } else {
-        tell(app, job, status, NULL);
+        tell(app, job, status, job_status_final(status) ? reason_name(REASON_CANCELLED) : NULL);
     }
     subscribers_notify(app->subscribers, job);
     return r;

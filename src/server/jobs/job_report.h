@@ -18,9 +18,11 @@ struct job_report {
     struct app *app;
     char job[ID_SIZE];
     int64_t attempt;
-    char *spec;         /* JSON text, kept for the model's description; owned */
-    int64_t staged;     /* models_stage's handle, 0 before the first byte */
-    struct err failure; /* code != OK: the model could not be stored */
+    char *spec;           /* JSON text, kept for the model's description; owned */
+    int64_t staged;       /* models_stage's handle, 0 before the first byte */
+    double started;       /* monotonic seconds */
+    double entries_per_s; /* kernel values, as last reported; 0: not yet */
+    struct err failure;   /* code != OK: the model could not be stored */
 };
 int job_report_init(struct job_report *r, struct app *app, const struct job_row *job);
 void job_report_deinit(struct job_report *r);
@@ -39,5 +41,7 @@ int job_report_lost(struct app *app, const char *job, const char *message,
 /* The worker stopped because it was asked to, or goes down with the daemon: jobs_put_aside. */
 int job_report_put_aside(struct app *app, const char *job);
 
+/* Into the registry: a job entered a final status. */
+void job_report_count_end(struct app *app, enum job_status status, const char *reason);
 void job_report_complain(const struct app *app, const char *job, const char *doing,
                          const struct err *err);

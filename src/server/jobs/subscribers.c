@@ -8,6 +8,7 @@
 #include "server/app.h"
 #include "server/http/http.h"
 #include "server/jobs/waits.h"
+#include "server/metrics.h"
 #include "server/view.h"
 #include "store/events.h"
 #include "store/jobs.h"
@@ -31,12 +32,14 @@ struct listener {
 struct subscribers {
     struct app *app;
     struct listener *first;
+    int count;
     uv_timer_t heartbeat, catch_up;
     int open_timers;
 };
 
 static void unlink_listener(struct listener *l)
 {
+    l->set->count--;
     *l->link = l->next;
     if (l->next) {
         l->next->link = l->link;
@@ -75,6 +78,7 @@ static void send_event(struct listener *l, const struct event_row *e)
     if (text) {
         stream_event(l->stream, e->id, e->type, text);
         l->sent = e->id;
+        metrics_count(l->set->app->metrics, METRIC_LISTENER_EVENTS, 0, 0, 1);
     }
 }
 
@@ -110,6 +114,11 @@ static void pump(struct listener *l)
             return;
         }
     }
+}
+
+int subscribers_count(const struct subscribers *s)
+{
+    return s->count;
 }
 
 void subscribers_notify(struct subscribers *s, const char *job)
@@ -215,6 +224,7 @@ void subscribers_add(struct subscribers *s, struct request *rq, const char *job,
         l->next->link = &l->next;
     }
     s->first = l;
+    s->count++;
     stream_comment(l->stream, "events follow"); /* Sends the headers at once. */
     pump(l);
 }

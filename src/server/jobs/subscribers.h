@@ -20,5 +20,7 @@ struct subscribers *subscribers_free(struct subscribers *s);
 
 /* Answers rq with the job's stream from the events after `after`. */
 void subscribers_add(struct subscribers *s, struct request *rq, const char *job, int64_t after);
+int subscribers_count(const struct subscribers *s);
+
 /* Something was appended to the job's log; those who wait for its end (waits.h) hear of it too. */
 void subscribers_notify(struct subscribers *s, const char *job);

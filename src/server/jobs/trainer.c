@@ -9,6 +9,8 @@
 #include "server/app.h"
 #include "server/jobs/run.h"
 #include "server/jobs/subscribers.h"
+#include "server/metrics.h"
+#include "server/rate.h"
 #include "server/sweep.h"
 #include "store/jobs.h"
 #include "store/models.h"
@@ -30,6 +32,7 @@ struct trainer {
     bool refused;      /* a claim, since the last retry */
     uv_timer_t *retry; /* runs while there is something to try again */
     uv_timer_t *due;   /* runs until the next attempt of a job that waits for it */
+    struct rate taken; /* jobs that left the queue for a worker */
 };
 
 int trainer_new(struct app *app, struct trainer **ret, struct err *err)
@@ -141,6 +144,14 @@ static void on_failed(void *context, struct run *run, const struct err *err)
     run_close(run);
 }
 
+static void count_start(struct metrics_registry *m, const struct job_row *job)
+{
+    metrics_count(m, METRIC_JOB_ATTEMPTS, 0, 0, 1);
+    metrics_count(m, METRIC_JOB_RETRIES, 0, 0, job->attempt > 1);
+    metrics_observe(m, METRIC_JOB_WAIT_SECONDS, 0, 0,
+                    (double)(job->started_ms - job->queued_ms) / 1e3);
+}
+
 /* Sends a claimed job to its worker. */
 static void launch(struct trainer *t, struct slot *slot, const struct job_row *job)
 {
@@ -156,6 +167,8 @@ static void launch(struct trainer *t, struct slot *slot, const struct job_row *j
         on_failed(t, run, &err);
         return;
     }
+    count_start(t->app->metrics, job);
+    rate_add(&t->taken, clock_monotonic_s(), 1.0);
     log_msg(&t->app->log, LOG_INFO, "job.started", "job", job->id, "worker", slot_name(slot), NULL);
     subscribers_notify(t->app->subscribers, job->id);
 }
@@ -199,6 +212,11 @@ static bool feed(struct trainer *t, struct slot *slot)
     launch(t, slot, &job);
     job_row_deinit(&job);
     return true;
+}
+
+int trainer_retry_after_s(const struct trainer *t)
+{
+    return rate_retry_after_s(&t->taken, clock_monotonic_s(), 1.0);
 }
 
 void trainer_kick(struct trainer *t)
@@ -323,6 +341,12 @@ const char *trainer_job(const struct slot *s)
 static struct run *run_of(const struct slot *s)
 {
     return slot_kind(s) == SLOT_TRAIN ? slot_user(s) : NULL;
+}
+
+double trainer_entries_per_s(const struct slot *s)
+{
+    const struct run *run = run_of(s);
+    return run ? run->report.entries_per_s : 0.0;
 }
 
 static struct run *find_run(const struct trainer *t, const char *job)

@@ -18,6 +18,8 @@ struct trainer *trainer_free(struct trainer *t); /* after the pool has stopped *
 /* What pool_options.train takes. */
 struct slot_listener trainer_listener(struct trainer *t);
 
+/* Seconds until the queue has likely a place, by how fast jobs have been ending. */
+int trainer_retry_after_s(const struct trainer *t);
 /* Looks whether a queued job can start: after an insert, and whenever a worker becomes idle. */
 void trainer_kick(struct trainer *t);
 
@@ -32,5 +34,7 @@ void trainer_pause(struct trainer *t, const char *job);
 void trainer_drain(struct trainer *t);
 bool trainer_idle(const struct trainer *t); /* no job is on a worker */
 
+/* Kernel values a second of the job on a training worker, as it last reported; 0: none. */
+double trainer_entries_per_s(const struct slot *s);
 /* The job on a training worker, or NULL. */
 const char *trainer_job(const struct slot *s);

@@ -133,6 +133,11 @@ int waits_add(struct waits *s, struct request *rq, const char *job, int64_t seco
     return 0;
 }
 
+int waits_count(const struct waits *s)
+{
+    return s->count;
+}
+
 /* What is deleted will not change any more either. */
 static bool has_ended(const struct waits *s, const char *job)
 {

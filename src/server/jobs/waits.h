@@ -20,6 +20,8 @@ struct waits *waits_stop(struct waits *w);
 /* Defers rq, which `answer` will answer. -ERR_BUSY: too many wait already. */
 int waits_add(struct waits *w, struct request *rq, const char *job, int64_t seconds,
               void (*answer)(struct request *rq), struct err *err);
+int waits_count(const struct waits *w);
+
 /* The job may have ended. */
 void waits_notify(struct waits *w, const char *job);
 /* Nobody waits any longer. */

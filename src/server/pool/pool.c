@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/mem.h"
+#include "server/metrics.h"
 
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS 5000
@@ -92,6 +93,11 @@ static const struct slot_listener *listener(const struct slot *s)
     return s->kind == SLOT_TRAIN ? &s->pool->options.train : &s->pool->options.serve;
 }
 
+static void count(const struct slot *s, enum metric what)
+{
+    metrics_count(s->pool->options.metrics, what, (int)s->kind, 0, 1);
+}
+
 static void start_later(struct slot *s);
 static void quarantine(struct slot *s, const char *why);
 static void maybe_stopped(struct pool *p);
@@ -172,6 +178,9 @@ static void finish_child(struct child *c)
     const bool expected = s->pool->stopping;
     log_msg(s->pool->log, expected ? LOG_INFO : LOG_WARNING, "worker.ended", "worker", s->name,
             "cause", cause, NULL);
+    if (!expected) {
+        count(s, METRIC_WORKER_LOST);
+    }
     s->child = NULL;
     s->state = SLOT_DOWN;
     listener(s)->lost(listener(s)->context, s, &end);
@@ -395,6 +404,7 @@ static void on_start_timer(uv_timer_t *timer)
     struct slot *s = timer->data;
     struct err err;
     s->restarts++;
+    count(s, METRIC_WORKER_RESTARTS);
     s->quarantined_until_ms = 0;
     if (start(s, &err) < 0) {
         log_msg(s->pool->log, LOG_ERROR, "worker.start_failed", "worker", s->name, "detail",
@@ -417,6 +427,7 @@ static void quarantine(struct slot *s, const char *why)
         1u << (s->quarantines < QUARANTINE_DOUBLINGS ? s->quarantines : QUARANTINE_DOUBLINGS);
     const double delay_ms = 1e3 * s->pool->options.quarantine_s * factor;
     s->quarantines++;
+    count(s, METRIC_WORKER_QUARANTINES);
     s->losses = 0;
     s->state = SLOT_QUARANTINED;
     s->quarantined_until_ms = clock_wall_ms() + (int64_t)delay_ms;

@@ -32,6 +32,7 @@ enum slot_state { SLOT_STARTING, SLOT_IDLE, SLOT_BUSY, SLOT_STOPPING, SLOT_DOWN,
 const char *slot_kind_name(enum slot_kind k);
 const char *slot_state_name(enum slot_state s);
 
+struct metrics_registry;
 struct slot; /* opaque */
 
 /* How a worker's process ended. Borrowed. */
@@ -56,6 +57,7 @@ struct pool_options {
     double lease_s; /* > 0 */
     int quarantine_after;
     double quarantine_s;
+    struct metrics_registry *metrics; /* may be NULL */
     struct slot_listener train, serve;
 };
 
