@@ -77,13 +77,14 @@ struct json *view_event(const struct event_row *r)
     return j;
 }
 
-struct json *view_model(const struct model_row *r, const char *state)
+struct json *view_model(const struct model_row *r, const char *state, struct json *aliases)
 {
     struct json *j = json_new_object();
     json_set_string(j, "object", "model_version");
     json_set_string(j, "name", r->name);
     json_set_int(j, "version", r->version);
     json_set_string(j, "state", state);
+    json_set(j, "aliases", aliases);
     json_set_string(j, "job", r->job);
     json_set_string(j, "dataset", r->dataset);
     json_set_int(j, "bytes", r->bytes);

@@ -11,8 +11,8 @@
 /* queue_position: -1 when not queued. */
 struct json *view_job(const struct job_row *r, int64_t queue_position);
 struct json *view_event(const struct event_row *r);
-/* state: "loaded", "unloaded", "loading", "failed". */
-struct json *view_model(const struct model_row *r, const char *state);
+/* state: "loaded", "unloaded", "loading", "failed". Takes aliases, an array of names. */
+struct json *view_model(const struct model_row *r, const char *state, struct json *aliases);
 
 /* {"object":"list","data":[…],"first_id","last_id","has_more"}; takes data, ids may be NULL. */
 struct json *view_list(struct json *data, const char *first_id, const char *last_id, bool more);

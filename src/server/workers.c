@@ -13,6 +13,7 @@
 #include "server/pool/pool.h"
 #include "server/serving/serving.h"
 #include "server/sweep.h"
+#include "store/aliases.h"
 #include "store/jobs.h"
 
 /* What workers get at shutdown that did not end in the drain. */
@@ -81,6 +82,39 @@ static int open_pool(struct app *app, struct err *err)
     return pool_new(app->loop, &app->log, &o, &app->pool, err);
 }
 
+static void on_first_load(void *context, const struct err *err)
+{
+    struct app *app = context;
+    if (err) {
+        log_msg(&app->log, LOG_WARNING, "model.not_loaded", "code", err_name(err->code), "detail",
+                err->detail, NULL);
+    }
+}
+
+/* What aliases stand for is in use: it is loaded as soon as a worker can take it. One that is
+ * damaged is logged and does not keep the others from being served. */
+static int load_aliased(struct app *app, struct err *err)
+{
+    struct model_row *rows;
+    int64_t count;
+    const int r = aliases_models(app->store, &rows, &count, err);
+    if (r < 0) {
+        return r;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const struct served_model *model = NULL;
+        struct err why;
+        if (served_of_row(&rows[i], &model, &why) == 0) {
+            serving_load(app->serving, model, on_first_load, app);
+            served_release(model);
+        } else {
+            on_first_load(app, &why);
+        }
+    }
+    models_list_free(rows, count);
+    return 0;
+}
+
 int workers_open(struct app *app, struct err *err)
 {
     int r = recover(app, err);
@@ -89,7 +123,8 @@ int workers_open(struct app *app, struct err *err)
     r = r == 0 ? trainer_new(app, &app->trainer, err) : r;
     r = r == 0 ? served_new(app->store, &app->served, err) : r;
     r = r == 0 ? serving_new(app, &app->serving, err) : r;
-    return r == 0 ? open_pool(app, err) : r;
+    r = r == 0 ? open_pool(app, err) : r;
+    return r == 0 ? load_aliased(app, err) : r;
 }
 
 /* ---- down ---- */

@@ -6,9 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "store/aliases.h"
 #include "store/events.h"
 #include "store/idempotency.h"
 #include "store/jobs.h"
+#include "store/models.h"
 #include "store/sql.h"
 #include "store/store.h"
 
@@ -76,6 +78,18 @@ int jobs__check_transition(enum job_action action, enum job_status from, enum jo
                            struct err *err);
 
 /* models.c */
+#define MODEL_COLUMNS                                                                              \
+    "models.key, models.name, models.version, models.job, models.dataset, models.description, "    \
+    "models.bytes, models.sha256, models.created_ms"
+/* Rows of the columns above; models_list_free takes them. */
+int models__read_list(struct sql_stmt *st, struct model_row **ret, int64_t *ret_count,
+                      struct err *err);
 int models__publish(struct sql *db, int64_t key, const char *job, int64_t now_ms,
                     int64_t *ret_version, struct err *err);
 int models__drop_staged(struct sql *db, const char *job, struct err *err); /* NULL: of every job */
+
+/* aliases.c */
+int aliases__set(struct sql *db, const struct alias_change *c, int64_t version,
+                 enum alias_kind kind, const char *job, int64_t now_ms, struct err *err);
+/* -ERR_CONFLICT naming an alias that stands for the version. */
+int aliases__check_free(struct sql *db, const char *name, int64_t version, struct err *err);

@@ -143,6 +143,33 @@ static const char version_5[] =
 
 static const char version_6[] = "ALTER TABLE jobs ADD COLUMN next_attempt_ms INTEGER;";
 
+/* model_aliases.moves is the number of the last move, stands that of the move which put the alias
+ * where it is: the same, unless it was rolled back since. Before a move stood alias_moves.before.
+ * Moves outlive their alias and name versions by number, which may be gone. */
+static const char version_7[] =
+    "CREATE TABLE model_aliases ("
+    "    name TEXT NOT NULL,"
+    "    alias TEXT NOT NULL CHECK (length(alias) BETWEEN 1 AND 64),"
+    "    model INTEGER NOT NULL REFERENCES models (key) ON DELETE RESTRICT,"
+    "    moves INTEGER NOT NULL CHECK (moves >= 1),"
+    "    stands INTEGER NOT NULL CHECK (stands BETWEEN 1 AND moves),"
+    "    PRIMARY KEY (name, alias)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX model_aliases_by_model ON model_aliases (model);"
+    "CREATE TABLE alias_moves ("
+    "    name TEXT NOT NULL,"
+    "    alias TEXT NOT NULL,"
+    "    number INTEGER NOT NULL CHECK (number >= 1),"
+    "    kind TEXT NOT NULL CHECK (kind IN ('set', 'rollback', 'promotion', 'delete')),"
+    "    from_version INTEGER CHECK (from_version >= 1),"
+    "    to_version INTEGER CHECK (to_version >= 1),"
+    "    before INTEGER CHECK (before < number),"
+    "    moved_ms INTEGER NOT NULL,"
+    "    request TEXT NOT NULL,"
+    "    job TEXT,"
+    "    PRIMARY KEY (name, alias, number)"
+    ") STRICT, WITHOUT ROWID;";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -217,8 +244,8 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
     return 0;
 }
 
-static const char *const texts[] = {version_1, version_2, version_3,
-                                    version_4, version_5, version_6};
+static const char *const texts[] = {version_1, version_2, version_3, version_4,
+                                    version_5, version_6, version_7};
 
 const struct migrations migrations = {
     .texts = texts,

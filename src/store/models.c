@@ -3,10 +3,6 @@
 #include "base/mem.h"
 #include "store/internal.h"
 
-#define MODEL_COLUMNS                                                                              \
-    "models.key, models.name, models.version, models.job, models.dataset, models.description, "    \
-    "models.bytes, models.sha256, models.created_ms"
-
 void model_row_deinit(struct model_row *r)
 {
     mem_free(r->name);
@@ -269,6 +265,17 @@ int models_list(struct store *s, struct store_page page, struct model_row **ret,
     return rc;
 }
 
+int models__read_list(struct sql_stmt *st, struct model_row **ret, int64_t *ret_count,
+                      struct err *err)
+{
+    void *rows;
+    const int rc = list__read(st, &model_kind, INT64_MAX, &rows, ret_count, NULL, err);
+    if (rc == 0) {
+        *ret = rows;
+    }
+    return rc;
+}
+
 int models_versions(struct store *s, const char *name, struct model_row **ret, int64_t *ret_count,
                     struct err *err)
 {
@@ -279,9 +286,9 @@ int models_versions(struct store *s, const char *name, struct model_row **ret, i
     if (rc < 0) {
         return rc;
     }
-    void *rows;
+    struct model_row *rows;
     int64_t count;
-    rc = list__read(st, &model_kind, INT64_MAX, &rows, &count, NULL, err);
+    rc = models__read_list(st, &rows, &count, err);
     if (rc == 0 && count == 0) {
         rc = not_found(err);
     }
@@ -300,7 +307,10 @@ void models_list_free(struct model_row *rows, int64_t count)
 static int delete_inside(struct sql *db, const char *name, int64_t version, struct err *err)
 {
     static const char delete[] = "DELETE FROM models WHERE name = ?1 AND version = ?2";
-    const int rc = sql_run(db, delete, SQL_ARGS(sql_text(name), sql_int(version)), err);
+    int rc = aliases__check_free(db, name, version, err);
+    if (rc == 0) {
+        rc = sql_run(db, delete, SQL_ARGS(sql_text(name), sql_int(version)), err);
+    }
     if (rc < 0) {
         return rc;
     }

@@ -52,7 +52,8 @@ int models_list(struct store *s, struct store_page page, struct model_row **ret,
 int models_versions(struct store *s, const char *name, struct model_row **ret, int64_t *ret_count,
                     struct err *err);
 void models_list_free(struct model_row *rows, int64_t count);
-/* That one version (from 1), with its bytes. -ERR_NOT_FOUND. */
+/* That one version (from 1), with its bytes. -ERR_NOT_FOUND; -ERR_CONFLICT naming an alias that
+ * stands for it. */
 int models_delete(struct store *s, const char *name, int64_t version, struct err *err);
 
 /* The model's bytes in order: chunk `index` from 0. 1: *ret (mem_free) and *ret_size are set;

@@ -2,11 +2,25 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "server/api/aliases.h"
 #include "server/api/handlers.h"
 #include "server/api/models.h"
 #include "server/app.h"
 #include "server/serving/serving.h"
 #include "server/view.h"
+#include "store/aliases.h"
+
+static bool names_alias(const struct request *rq)
+{
+    return strstr(rq->route->pattern, "/{alias}") != NULL;
+}
+
+int models_find_served(struct request *rq, const struct served_model **ret, struct err *err)
+{
+    return names_alias(rq)
+               ? served_find_alias(rq->app->served, rq->param[0], rq->param[1], ret, err)
+               : served_find(rq->app->served, rq->param[0], rq->param[1], ret, err);
+}
 
 int models_find(struct request *rq, struct model_row *ret, struct err *err)
 {
@@ -15,12 +29,13 @@ int models_find(struct request *rq, struct model_row *ret, struct err *err)
     return r < 0 ? r : models_get(rq->app->store, rq->param[0], version, ret, err);
 }
 
-static struct json *view(const struct app *app, const struct model_row *row)
+static struct json *view(struct app *app, const struct model_row *row)
 {
-    return view_model(row, serving_state_name(serving_state(app->serving, row->key)));
+    return view_model(row, serving_state_name(serving_state(app->serving, row->key)),
+                      aliases_names(app, row->key));
 }
 
-static struct json *view_rows(const struct app *app, const struct model_row *rows, int64_t count)
+static struct json *view_rows(struct app *app, const struct model_row *rows, int64_t count)
 {
     struct json *data = json_new_array();
     for (int64_t i = 0; i < count; i++) {
@@ -66,6 +81,7 @@ void models_show(struct request *rq)
     struct json *j = json_new_object();
     json_set_string(j, "object", "model");
     json_set_string(j, "name", rq->param[0]);
+    json_set(j, "aliases", aliases_views(rq->app, rq->param[0]));
     json_set(j, "versions", view_rows(rq->app, rows, count));
     reply_tagged(rq, j);
     models_list_free(rows, count);

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "server/api/handlers.h"
 #include "server/api/instances.h"
+#include "server/api/models.h"
 #include "server/app.h"
 #include "server/serving/serving.h"
 
@@ -147,7 +148,7 @@ static int start(struct predicting *p, struct err *err)
     struct request *rq = p->rq;
     int r = request_is_json(rq, err);
     if (r == 0) {
-        r = served_find(p->app->served, rq->param[0], rq->param[1], &p->model, err);
+        r = models_find_served(rq, &p->model, err);
     }
     struct serving_ask ask = {.scores = true, .done = on_answer, .context = p};
     if (r == 0) {

@@ -1,5 +1,5 @@
-/* Every handler, one file a noun: h_datasets.c, h_jobs.c, h_metrics.c, h_events.c, h_models.c,
- * h_predict.c, h_system.c, h_workers.c. routes.c is the table that names them. */
+/* Every handler, one file a noun: h_aliases.c, h_datasets.c, h_jobs.c, h_metrics.c, h_events.c,
+ * h_models.c, h_predict.c, h_system.c, h_workers.c. routes.c is the table that names them. */
 #pragma once
 
 #include "server/http/http.h"
@@ -32,6 +32,13 @@ void models_version(struct request *rq);
 void models_load(struct request *rq);
 void models_unload(struct request *rq);
 void models_remove(struct request *rq);
+
+/* h_aliases.c */
+void aliases_index(struct request *rq);
+void aliases_show(struct request *rq);
+void aliases_put(struct request *rq);
+void aliases_undo(struct request *rq); /* POST …/rollback */
+void aliases_remove(struct request *rq);
 
 /* h_predict.c */
 void predict(struct request *rq);

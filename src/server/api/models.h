@@ -4,5 +4,10 @@
 #include "server/http/http.h"
 #include "store/models.h"
 
+struct served_model;
+
 /* param[0] is the name, param[1] the version or NULL for the newest. */
 int models_find(struct request *rq, struct model_row *ret, struct err *err);
+/* The same for predictions, which may also name an alias: param[1], where the route says {alias}.
+ * The caller releases *ret (served.h). */
+int models_find_served(struct request *rq, const struct served_model **ret, struct err *err);

@@ -5,6 +5,8 @@
 /* A specification with 65,536 feature names of 60 bytes fits. */
 #define JOB_BODY_MAX (4u << 20)
 
+#define ALIAS_BODY_MAX (64u << 10)
+
 const struct route routes[] = {
     /* clang-format off */
     {"POST", "/v1/datasets", ROUTE_STREAM, 0, datasets_upload, datasets_upload_begin,
@@ -30,6 +32,13 @@ const struct route routes[] = {
     {"DELETE", "/v1/models/{name}/versions/{version}", .handle = models_remove},
     {"POST", "/v1/models/{name}/versions/{version}/load", .handle = models_load},
     {"POST", "/v1/models/{name}/versions/{version}/unload", .handle = models_unload},
+    {"GET", "/v1/models/{name}/aliases", .handle = aliases_index},
+    {"GET", "/v1/models/{name}/aliases/{alias}", .handle = aliases_show},
+    {"PUT", "/v1/models/{name}/aliases/{alias}", ROUTE_BODY, ALIAS_BODY_MAX,
+     .handle = aliases_put},
+    {"DELETE", "/v1/models/{name}/aliases/{alias}", .handle = aliases_remove},
+    {"POST", "/v1/models/{name}/aliases/{alias}/rollback", .handle = aliases_undo},
+    {"POST", "/v1/models/{name}/aliases/{alias}/predict", ROUTE_BODY, .handle = predict},
     {"POST", "/v1/models/{name}/predict", ROUTE_BODY, .handle = predict},
     {"POST", "/v1/models/{name}/versions/{version}/predict", ROUTE_BODY, .handle = predict},
 

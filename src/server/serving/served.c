@@ -1,10 +1,12 @@
 #include "server/serving/served.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "store/aliases.h"
 
 enum {
     BUCKETS = 256,
@@ -241,11 +243,19 @@ int served_path_version(const char *text, int64_t *ret, struct err *err)
     return 0;
 }
 
+/* Stands before an alias in a reference; no path can hold it, so that no version is taken for one.
+ */
+#define ALIAS_MARK '\1'
+
 static int look_up(struct served *s, const char *name, const char *version, struct holder **ret,
                    struct err *err)
 {
     int64_t number = 0;
     struct model_row row;
+    if (version[0] == ALIAS_MARK) {
+        const int found = aliases_model(s->store, name, version + 1, &row, err);
+        return found == 0 ? holder_new(&row, ret, err) : found;
+    }
     int r = version[0] != '\0' ? served_path_version(version, &number, err) : 0;
     r = r == 0 ? models_get(s->store, name, number, &row, err) : r;
     return r == 0 ? holder_new(&row, ret, err) : r;
@@ -263,6 +273,25 @@ int served_find(struct served *s, const char *name, const char *version,
     const int r = look_up(s, name, asked, &h, err);
     if (r == 0) {
         keep(s, name, asked, h);
+        *ret = &h->model;
+    }
+    return r;
+}
+
+int served_find_alias(struct served *s, const char *name, const char *alias,
+                      const struct served_model **ret, struct err *err)
+{
+    char version[ALIASES_NAME_MAX + 2];
+    const int n = snprintf(version, sizeof version, "%c%s", ALIAS_MARK, alias);
+    return n < (int)sizeof version ? served_find(s, name, version, ret, err)
+                                   : err_set(err, ERR_NOT_FOUND, "There is no such alias.");
+}
+
+int served_of_row(struct model_row *row, const struct served_model **ret, struct err *err)
+{
+    struct holder *h;
+    const int r = holder_new(row, &h, err);
+    if (r == 0) {
         *ret = &h->model;
     }
     return r;

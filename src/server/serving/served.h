@@ -49,6 +49,11 @@ struct served *served_free(struct served *s); /* what is still held lives on unt
  * -ERR_NOT_FOUND. */
 int served_find(struct served *s, const char *name, const char *version,
                 const struct served_model **ret, struct err *err);
+/* What an alias stands for now. -ERR_NOT_FOUND. */
+int served_find_alias(struct served *s, const char *name, const char *alias,
+                      const struct served_model **ret, struct err *err);
+/* Of a row that need not be published yet; takes it, also on failure. Nothing is kept. */
+int served_of_row(struct model_row *row, const struct served_model **ret, struct err *err);
 const struct served_model *served_hold(const struct served_model *m);
 /* Takes NULL, returns NULL. */
 const struct served_model *served_release(const struct served_model *m);
