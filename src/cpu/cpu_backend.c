@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/ram.h"
 #include "cpu/cpu.h"
-#include "engine/memory.h"
 
 #define THREADS_MAX 1024
 
@@ -31,8 +31,7 @@ static void cpu_close(struct backend *be)
 
 static int64_t cpu_memory_available(struct backend *be)
 {
-    (void)be; /* matrices lie in the host's memory */
-    return memory_available();
+    return ram_available_within(be->memory_limit); /* matrices lie in the host's memory */
 }
 
 static const struct backend_ops cpu_ops;

@@ -39,7 +39,7 @@ int cpu__mat_new(struct backend *be, enum dtype dtype, int64_t rows, int64_t col
         __builtin_mul_overflow(bytes, (int64_t)dtype_size(dtype), &bytes)) {
         return err_no_memory(err);
     }
-    if (bytes > LARGE_BYTES && bytes > memory_available()) {
+    if (bytes > LARGE_BYTES && bytes > memory_available_on(be)) {
         return err_set(err, ERR_NO_MEMORY,
                        "A %lld x %lld matrix needs %.1f GB, more than is available.",
                        (long long)rows, (long long)cols, (double)bytes / 1e9);

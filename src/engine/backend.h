@@ -140,8 +140,9 @@ struct backend_ops {
 /* Backends embed this as their first member. */
 struct backend {
     const struct backend_ops *ops;
-    int threads;               /* CPU threads in use */
-    const char *isa;           /* instruction set of the kernel loops, static; NULL: no CPU's */
+    int threads;          /* CPU threads in use */
+    const char *isa;      /* instruction set of the kernel loops, static; NULL: no CPU's */
+    int64_t memory_limit; /* resident bytes of the process on the host; 0: none but the host's */
     int64_t bytes, peak_bytes; /* matrices and points alive, and their high-water mark */
     int64_t kernel_entries;    /* kernel values used so far, for rates; shared ones count twice */
     /* Asked by calls that are long by themselves and say so: < 0 is what they return. The caller

@@ -1,6 +1,5 @@
 #include "engine/choose.h"
 
-#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -8,9 +7,8 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "engine/bandwidth.h"
-#include "engine/memory.h"
 
-enum { SAMPLE_MAX = 1500, ROWS_MIN = 20, KEPT_FEATURES = 18 };
+enum { SAMPLE_MAX = 1500, ROWS_MIN = 20 };
 static const double regularization_min = 1e-8;
 
 /* The sample: rows 0 .. fit-1 are fitted, the other `held` are held out. */
@@ -174,33 +172,4 @@ int choose_kernel(const struct choose_data *data, enum kernel_id *ret, struct er
         *ret = laplacian < gaussian ? KERNEL_LAPLACIAN : KERNEL_GAUSSIAN;
     }
     return r;
-}
-
-/* The most rows for which a factorisation is the cheaper way. */
-static double cholesky_rows(int64_t d, bool narrow, enum precision precision)
-{
-    const double features = (double)(d < KEPT_FEATURES ? d : KEPT_FEATURES);
-    const double value = (features + 18.0) / (precision == PRECISION_FLOAT64 ? 2.0 : 4.0);
-    return narrow ? 12.0 * (30.0 * value + 110.0) : 6.0 * (200.0 * value + 110.0);
-}
-
-const char *choose_solver(struct backend *be, int64_t n, int64_t d, double regularization,
-                          enum precision precision)
-{
-    const bool narrow = precision == PRECISION_FLOAT32 || regularization >= (double)FLT_EPSILON;
-    const int64_t bytes = memory_matrix_bytes(n, n, narrow ? DTYPE_F32 : DTYPE_F64);
-    const bool fits = bytes <= memory_available_on(be) / 4;
-    return fits && (double)n <= cholesky_rows(d, narrow, precision) ? "cholesky" : "pcg";
-}
-
-const char *choose_restricted_solver(int64_t m, int64_t d)
-{
-    const double passes = 20.0, value = (double)(d + 18) / 2.0;
-    return (double)m / 2.0 <= passes * value ? "direct" : "krill";
-}
-
-enum precision choose_precision(const char *solver, enum kernel_id kernel)
-{
-    return strcmp(solver, "pcg") == 0 && kernel_uses_distance(kernel) ? PRECISION_MIXED
-                                                                      : PRECISION_FLOAT64;
 }

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/ram.h"
 #include "engine/fit_model.h"
 #include "engine/fit_parts.h"
-#include "engine/memory.h"
 #include "engine/normal.h"
 #include "engine/precond.h"
 
@@ -245,7 +245,7 @@ static void complete_result(struct fit *f)
     r->train_rows = f->data.n;
     r->test_rows = f->data.m;
     r->seconds = r->outcome.earlier_s + f->control->now(f->control->context) - f->control->started;
-    r->peak_memory_bytes = memory_peak_bytes();
+    r->peak_memory_bytes = ram_peak();
 }
 
 /* Lack of memory, and a job that was cancelled or paused, are results, wherever they are met. */
@@ -277,7 +277,7 @@ int fit_run(struct backend *be, const struct job_spec *spec, const struct fit_in
         f.vectors = DTYPE_F32; /* normal equations lose too many digits in float32 */
     }
     struct model *model = NULL;
-    memory_peak_reset();
+    ram_peak_reset();
     int r = run(&f, in, &model, err);
     if (r < 0) {
         r = failure_to_result(&f, r);

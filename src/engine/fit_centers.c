@@ -1,11 +1,11 @@
 #include "engine/fit_centers.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "base/mem.h"
 #include "engine/memory.h"
 #include "engine/methods/row_order.h"
+#include "plan/rules.h"
 
 /* Of the memory that is free when the fit begins, for rows that stay on the backend. */
 static const double resident_share = 0.5;
@@ -62,8 +62,7 @@ static int64_t count_of(const struct center_ops *ops, const struct fit_centers_t
     if (asked > 0 || ops->own_count) {
         return asked;
     }
-    const double usual = ceil(10.0 * sqrt((double)n));
-    return usual < (double)n ? (int64_t)usual : n;
+    return rule_centers(n);
 }
 
 static int run_selection(const struct center_ops *ops, struct center_selection *s,

@@ -6,7 +6,9 @@
 #include "engine/bandwidth.h"
 #include "engine/choose.h"
 #include "engine/fit_parts.h"
+#include "engine/memory.h"
 #include "engine/precond.h"
+#include "plan/rules.h"
 
 /* Rows that rules of thumb look at: all, or some of data that is not loaded. */
 enum { SAMPLE_ROWS = 4096 };
@@ -185,18 +187,19 @@ static int choose_preconditioner(struct fit *f, struct err *err)
 static const char *name_solver(const struct fit *f)
 {
     if (f->restricted) {
-        return choose_restricted_solver(f->centers.chosen.m, f->data.d);
+        return rule_restricted_solver(f->centers.chosen.m, f->data.d);
     }
-    const enum precision precision = f->spec->precision == PRECISION_AUTO
-                                         ? choose_precision("pcg", f->kernel.id)
-                                         : f->spec->precision;
-    return choose_solver(f->be, f->data.n, f->data.d, f->result.regularization, precision);
+    const bool distance = kernel_uses_distance(f->kernel.id);
+    const enum precision precision =
+        f->spec->precision == PRECISION_AUTO ? rule_precision("pcg", distance) : f->spec->precision;
+    return rule_solver(memory_available_on(f->be), f->data.n, f->data.d, f->result.regularization,
+                       precision);
 }
 
 static void choose_arithmetic(struct fit *f, const char *solver)
 {
     if (f->spec->precision == PRECISION_AUTO) {
-        f->result.precision = choose_precision(solver, f->kernel.id);
+        f->result.precision = rule_precision(solver, kernel_uses_distance(f->kernel.id));
         fit__say(f, "info", "Precision chosen for %s: %s.", solver,
                  precision_name(f->result.precision));
     }

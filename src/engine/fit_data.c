@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "engine/memory.h"
+#include "base/ram.h"
 #include "engine/standardize.h"
 
 void fit_data_deinit(struct fit_data *f)
@@ -54,7 +54,7 @@ static int check_memory(const struct fit_data *f, struct err *err)
 {
     const double values = (double)(f->n + f->m) * (double)f->d * (double)dtype_size(f->dtype);
     const double bytes = values + (double)f->n * (double)f->t * (double)sizeof(double);
-    const double room = (double)memory_available();
+    const double room = (double)ram_available();
     if (f->streamed || bytes <= room) {
         return 0;
     }

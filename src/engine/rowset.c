@@ -1,7 +1,7 @@
 #include "engine/rowset.h"
 
 #include "base/mem.h"
-#include "engine/memory.h"
+#include "plan/rules.h"
 
 /* Points and targets of some rows. */
 struct held {
@@ -30,10 +30,7 @@ static int64_t choose_tile_rows(const struct rowset_spec *s)
     if (s->tile_rows > 0) {
         return s->tile_rows;
     }
-    const int64_t bytes = (s->source->d + s->source->t) * (int64_t)sizeof(double);
-    int64_t rows = least(ROWSET_TILE_BYTES / bytes, ROWSET_TILE_ROWS);
-    rows = least(rows, ROWSET_TILE_VALUES / (s->centers > 0 ? s->centers : 1));
-    return rows > 256 ? rows : 256;
+    return rule_tile_rows(s->source->d, s->source->t, s->centers);
 }
 
 static void release(const struct rowset *r, struct held *h)
@@ -48,8 +45,8 @@ static void release(const struct rowset *r, struct held *h)
 
 static bool fits(const struct rowset_spec *s)
 {
-    const int64_t points = memory_matrix_bytes(s->source->n, s->source->d, s->points);
-    const int64_t targets = memory_matrix_bytes(s->source->n, s->source->t, s->vectors);
+    const int64_t points = dtype_matrix_bytes(s->source->n, s->source->d, s->points);
+    const int64_t targets = dtype_matrix_bytes(s->source->n, s->source->t, s->vectors);
     return points <= s->budget && targets <= s->budget - points;
 }
 

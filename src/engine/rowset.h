@@ -18,14 +18,10 @@ struct rowset_spec {
     const struct row_source *source;
     enum dtype points; /* precision of kernel values */
     enum dtype vectors;
-    int64_t centers;   /* m: a tile has at most ROWSET_TILE_VALUES values with them */
+    int64_t centers;   /* m: a tile has at most RULE_TILE_VALUES values with them */
     int64_t budget;    /* bytes for tiles that stay */
-    int64_t tile_rows; /* 0: by the shape, as below */
+    int64_t tile_rows; /* 0: by the shape (plan/rules.h) */
 };
-
-#define ROWSET_TILE_VALUES (INT64_C(1) << 28)
-#define ROWSET_TILE_BYTES (INT64_C(4) << 20)
-#define ROWSET_TILE_ROWS (INT64_C(1) << 16)
 
 struct row_tile {
     int64_t first, count; /* rows of the source; first is -1 for a batch */

@@ -30,3 +30,13 @@ int dtype_parse(const char *name, enum dtype *ret, struct err *err)
     }
     return err_set(err, ERR_INVALID, "Expected \"float32\" or \"float64\".");
 }
+
+int64_t dtype_matrix_bytes(int64_t rows, int64_t cols, enum dtype dtype)
+{
+    int64_t bytes;
+    if (__builtin_mul_overflow(rows, cols, &bytes) ||
+        __builtin_mul_overflow(bytes, (int64_t)dtype_size(dtype), &bytes)) {
+        return INT64_MAX;
+    }
+    return bytes;
+}

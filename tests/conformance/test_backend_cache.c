@@ -6,9 +6,9 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/ram.h"
 #include "conformance/device.h"
 #include "conformance/precisions.h"
-#include "engine/memory.h"
 
 /* A product Y <- K V of n points with themselves, in numbers that every precision holds. */
 struct fixture {
@@ -347,10 +347,10 @@ static void test_memory_of_a_product(void **state)
         struct mat Y = device_mat(f.be, DTYPE_F32, f.n, sizes[i][2], NULL);
         const int64_t alive = f.be->bytes, peak = f.be->peak_bytes;
         const struct view all = view_all(f.points, f.n);
-        memory_peak_reset();
-        const int64_t before = memory_peak_bytes();
+        ram_peak_reset();
+        const int64_t before = ram_peak();
         must(f.be->ops->kmv(f.be, all, all, 1.0, &V, 0.0, &Y, &err));
-        assert_true(memory_peak_bytes() - before <= 64L << 20);
+        assert_true(ram_peak() - before <= 64L << 20);
         assert_int_equal(f.be->bytes, alive);
         assert_int_equal(f.be->peak_bytes, peak);
         f.be->ops->mat_free(f.be, &V);

@@ -24,4 +24,13 @@ static void test_unknown(void **state)
     assert_int_equal(t, DTYPE_F64);
 }
 
-TEST_MAIN(cmocka_unit_test(test_names_and_sizes), cmocka_unit_test(test_unknown))
+static void test_products_that_overflow(void **state)
+{
+    (void)state;
+    assert_int_equal(dtype_matrix_bytes(10, 20, DTYPE_F32), 800);
+    assert_int_equal(dtype_matrix_bytes(INT64_C(1) << 32, INT64_C(1) << 32, DTYPE_F32), INT64_MAX);
+    assert_int_equal(dtype_matrix_bytes(INT64_C(1) << 31, INT64_C(1) << 31, DTYPE_F64), INT64_MAX);
+}
+
+TEST_MAIN(cmocka_unit_test(test_names_and_sizes), cmocka_unit_test(test_unknown),
+          cmocka_unit_test(test_products_that_overflow))

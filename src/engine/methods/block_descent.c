@@ -23,15 +23,6 @@ static const double split_margin = 2.0;
 /* So far beyond where it was, a residual is no rounding error and no transient of the momentum. */
 static const double grown = 1e8;
 
-int64_t block_rows(int64_t n, const struct param_value *v)
-{
-    double wish = v->real;
-    if (v->is_auto) {
-        wish = fmin(fmax(2.0 * sqrt((double)n), BLOCK_ROWS_MIN), BLOCK_ROWS_MAX);
-    }
-    return wish < (double)n ? (int64_t)wish : n;
-}
-
 void block_descent_deinit(struct block_descent *d)
 {
     struct mat *const matrices[] = {&d->E, &d->V, &d->W, &d->R, &d->G, &d->D, &d->Q};

@@ -83,13 +83,6 @@ struct block_step {
     double eta, kick, beta;
 };
 
-/* Rows of a block: those asked for, at most n; auto: 2 sqrt(n), between BLOCK_ROWS_MIN and
- * BLOCK_ROWS_MAX. The factor of such a block costs b^2/3 multiplications a row of it beside n
- * kernel values, a tenth of the time whatever n is, and exact steps on small blocks get further in
- * the same time than sketched ones on the papers' n/100. */
-enum { BLOCK_ROWS_MIN = 256, BLOCK_ROWS_MAX = 8192 };
-int64_t block_rows(int64_t n, const struct param_value *v);
-
 /* `most` rows of a block at most, n / `pass` on average. residual_every in passes. */
 int block_descent_init(struct block_descent *d, const struct problem *p, double tolerance,
                        int64_t most, int64_t pass, int64_t residual_every, bool accelerated,

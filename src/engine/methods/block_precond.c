@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "engine/memory.h"
+#include "plan/rules.h"
 
 enum { INVERSE_ITERATIONS = 6 };
 
@@ -17,13 +18,6 @@ static const double jitter_most = 1e-4;
 
 /* Powering ends early when L changes by less. */
 static const double power_change = 1e-3;
-/* What `auto` counts, in multiplications of a dense product: a kernel value of the block's product
- * with all rows takes 2 d + 20, and an entry times a vector, bound by memory, 5. An exact factor is
- * worth a tenth of the product in any case: its steps are never worse. */
-static const double entry_cost = 20.0;
-static const double vector_cost = 5.0;
-static const double exact_share = 0.1;
-
 struct block_precond {
     struct problem p;
     enum block_kind kind;
@@ -70,16 +64,11 @@ static enum block_kind kind_of(const char *name)
     return strcmp(name, "none") == 0 ? BLOCK_NONE : BLOCK_AUTO;
 }
 
-/* Exact when that is cheaper than a sketch with powering, or small beside the kernel values. */
 static enum block_kind choose_kind(const struct block_precond *m)
 {
-    const double b = (double)m->most, r = (double)m->r, n = (double)m->p.n;
-    const double halves = m->p.dtype == DTYPE_F32 ? 2.0 : 1.0; /* float64 at half the speed */
-    const double exact = halves * b * b * b / 3.0;
-    const double sketch =
-        2.0 * b * b * (r + vector_cost * (double)m->power_iterations) + 6.0 * halves * b * r * r;
-    const double pass = (2.0 * (double)m->p.d + entry_cost) * n * b;
-    return exact <= fmax(sketch, exact_share * pass) ? BLOCK_CHOLESKY : BLOCK_NYSTROM;
+    const bool exact =
+        rule_block_exact(m->p.n, m->p.d, m->most, m->r, m->power_iterations, m->p.dtype);
+    return exact ? BLOCK_CHOLESKY : BLOCK_NYSTROM;
 }
 
 static int new_vectors(struct block_precond *m, struct err *err)

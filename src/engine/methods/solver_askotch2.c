@@ -41,6 +41,7 @@
 #include "engine/methods/block_precond.h"
 #include "engine/methods/leverage.h"
 #include "engine/methods/methods.h"
+#include "plan/rules.h"
 
 enum { TRIAL_BLOCKS = 4 };
 
@@ -106,7 +107,7 @@ static int prepare(struct solver *s, const struct solver_options *options, struc
 {
     const struct param_set *params = &options->params;
     const int64_t n = s->p.n;
-    s->b = block_rows(n, param_get(params, "block_size"));
+    s->b = rule_block_rows(n, param_get(params, "block_size"));
     s->mu = given(params, "mu");
     s->nu = given(params, "nu");
     s->sampling = sampling_of(param_choice(params, "sampling"));

@@ -33,9 +33,10 @@
 #include "engine/memory.h"
 #include "engine/methods/cholesky_factor.h"
 #include "engine/methods/methods.h"
+#include "plan/rules.h"
 #include "wire/catalog.h"
 
-enum { NARROW_ROWS = 4096, NARROW_PRODUCTS = 8, ITERATIONS_MIN = 100 };
+enum { ITERATIONS_MIN = 100 };
 
 enum note { NOTE_NONE, NOTE_WIDE, NOTE_NO_ROOM, NOTE_COUNT_ };
 
@@ -69,14 +70,6 @@ static void teardown(struct solver *s)
     }
 }
 
-static bool narrow_pays(const struct problem *p, double largest)
-{
-    const double n = (double)p->n, d = (double)p->d, t = (double)p->t;
-    const double refinement = NARROW_PRODUCTS * ((d + 10.0) / 2.0 + 3.0 * t);
-    return p->n >= NARROW_ROWS && p->ridge >= n * (double)FLT_EPSILON * largest &&
-           refinement <= n / 12.0;
-}
-
 static int no_room(const struct problem *p, int64_t wide, int64_t narrow, int64_t room,
                    struct err *err)
 {
@@ -92,14 +85,15 @@ static int choose(struct solver *s, struct err *err)
 {
     const struct problem *p = &s->p;
     const int64_t room = memory_available_on(p->be);
-    const int64_t wide = memory_matrix_bytes(p->n, p->n, DTYPE_F64);
-    const int64_t narrow = memory_matrix_bytes(p->n, p->n, DTYPE_F32);
+    const int64_t wide = dtype_matrix_bytes(p->n, p->n, DTYPE_F64);
+    const int64_t narrow = dtype_matrix_bytes(p->n, p->n, DTYPE_F32);
     if (narrow == INT64_MAX || narrow > room) {
         return no_room(p, wide, narrow, room, err);
     }
     double largest = 0;
     const int r = factor_largest_kernel(p, &largest, err);
-    s->narrow = wide == INT64_MAX || wide > room || narrow_pays(p, largest);
+    s->narrow =
+        wide == INT64_MAX || wide > room || rule_narrow_factor(p->n, p->d, p->t, p->ridge, largest);
     return r;
 }
 
@@ -193,8 +187,8 @@ static int stand_kept(struct solver *s, struct step_report *at)
 static int start_wide(struct solver *s, int r, struct step_report *at, struct err *err)
 {
     const int64_t room = memory_available_on(s->p.be);
-    const int64_t wide = memory_matrix_bytes(s->p.n, s->p.n, DTYPE_F64);
-    const int64_t freed = memory_matrix_bytes(s->p.n, s->p.n, DTYPE_F32);
+    const int64_t wide = dtype_matrix_bytes(s->p.n, s->p.n, DTYPE_F64);
+    const int64_t freed = dtype_matrix_bytes(s->p.n, s->p.n, DTYPE_F32);
     if (wide == INT64_MAX || (room < INT64_MAX && wide - freed > room)) {
         return r != 0 ? r : REASON_STAGNATED;
     }

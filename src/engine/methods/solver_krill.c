@@ -27,7 +27,7 @@
  * S, L and A are float64 in every precision.
  *
  * Cost: n m kernel values a part, and n m z additions; d m^2 + m^3 / 3 multiplications. Memory:
- * 3 m^2 numbers and SPARE_BYTES while S'S is formed, 2 m^2 afterwards.
+ * 3 m^2 numbers and RULE_SKETCH_BYTES while S'S is formed, 2 m^2 afterwards.
  */
 #include <float.h>
 #include <math.h>
@@ -40,6 +40,7 @@
 #include "engine/methods/normal_core.h"
 #include "engine/products.h"
 #include "engine/rowset.h"
+#include "plan/rules.h"
 
 #define SKETCH_STEP_VALUES                                                                         \
     1e8                       /* kernel values of a step, about a third of a second of one core    \
@@ -47,7 +48,6 @@
 #define SQUARE_STEP_WORK 2e10 /* multiplications of a step, about a second of one core */
 #define SQUARE_ROWS_MIN 64
 #define PHI_COLUMNS (INT64_C(1) << 14) /* at a time */
-#define SPARE_BYTES (INT64_C(128) << 20)
 
 enum stage { STAGE_CORE, STAGE_SKETCH, STAGE_SQUARE, STAGE_FACTOR };
 
@@ -103,14 +103,6 @@ static int allocate(struct precond *m, struct err *err)
     return r == 0 ? o->mat_new(m->p.be, DTYPE_F64, size, t, &m->W, err) : r;
 }
 
-/* The fewest parts that are small enough, but no more than a column has signs. */
-static int count_parts(int64_t d, int64_t size, int nonzeros)
-{
-    const int64_t row = size * (int64_t)sizeof(double), rows = size + SPARE_BYTES / row;
-    const int64_t parts = (d + rows - 1) / rows;
-    return (int)(parts < nonzeros ? parts : nonzeros);
-}
-
 static int precond_setup(const struct problem *p, const struct param_set *params,
                          struct precond **ret, struct err *err)
 {
@@ -122,7 +114,7 @@ static int precond_setup(const struct problem *p, const struct param_set *params
     m->p = *p;
     m->d = (int64_t)ceil(param_real(params, "oversampling") * (double)p->restricted->m);
     m->nonzeros = (int)(nonzeros < m->d ? nonzeros : m->d);
-    m->parts = count_parts(m->d, p->restricted->m, m->nonzeros);
+    m->parts = rule_sketch_parts(m->d, p->restricted->m, m->nonzeros);
     const int r = allocate(m, err);
     if (r < 0) {
         precond_teardown(m);

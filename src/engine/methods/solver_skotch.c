@@ -43,6 +43,7 @@
 #include "engine/methods/block_descent.h"
 #include "engine/methods/block_precond.h"
 #include "engine/methods/methods.h"
+#include "plan/rules.h"
 
 static const double mu_floor = 1e-12;
 /* Of the guess from above: with blocks preconditioned, and without. */
@@ -112,7 +113,7 @@ static int prepare(struct solver *s, const struct solver_options *options, bool 
                    struct err *err)
 {
     const struct param_set *params = &options->params;
-    const int64_t n = s->problem.n, b = block_rows(n, param_get(params, "block_size"));
+    const int64_t n = s->problem.n, b = rule_block_rows(n, param_get(params, "block_size"));
     s->blocks = (n + b - 1) / b;
     s->current = s->previous = -1;
     s->rng = rng_new(s->problem.seed, RNG_SOLVER);

@@ -8,11 +8,11 @@
 #include "engine/methods/stochastic_race.h"
 #include "engine/normal.h"
 #include "engine/products.h"
+#include "plan/rules.h"
 
 #define PIECE_BYTES (INT64_C(8) << 20) /* of kernel values at a time */
 
-enum { PIECE_ROWS_LEAST = 16, BATCH_LEAST = 256, EPOCH_BATCHES = 8 };
-enum { RANK_EXACT = 8192, RANK_SKETCH = 500, HESSIAN_ROWS = 8192 };
+enum { PIECE_ROWS_LEAST = 16 };
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -27,34 +27,6 @@ static int64_t most(int64_t a, int64_t b)
 static bool is_auto(const struct param_set *params, const char *key)
 {
     return param_get(params, key)->is_auto;
-}
-
-static int64_t choose_batch(const struct problem *p, const struct param_set *params)
-{
-    if (!is_auto(params, "batch_size")) {
-        return least(param_int(params, "batch_size"), p->n);
-    }
-    const int64_t wanted = most(p->restricted->m, BATCH_LEAST);
-    return most(least(wanted, p->n / EPOCH_BATCHES), 1);
-}
-
-static int64_t choose_rank(const struct problem *p, const struct param_set *params)
-{
-    const int64_t m = p->restricted->m;
-    if (!is_auto(params, "rank")) {
-        return least(param_int(params, "rank"), m);
-    }
-    return m <= RANK_EXACT ? m : RANK_SKETCH;
-}
-
-static int64_t choose_rows(const struct problem *p, const struct param_set *params, int64_t rank)
-{
-    if (!is_auto(params, "hessian_rows")) {
-        return least(param_int(params, "hessian_rows"), p->n);
-    }
-    const int64_t root = (int64_t)sqrt((double)p->n);
-    const int64_t wanted = most(4 * rank, least(8 * rank, HESSIAN_ROWS));
-    return least(most(wanted, root), p->n);
 }
 
 static int allocate(struct stochastic *s, struct err *err)
@@ -88,11 +60,12 @@ int stochastic_init(struct stochastic *s, const struct problem *p, const struct 
     s->p = *p;
     s->damping = is_auto(params, "damping") ? 0 : param_real(params, "damping");
     s->power_iterations = param_int(params, "power_iterations");
-    const int64_t rank = choose_rank(p, params);
-    int rc =
-        row_batches_init(&s->batches, p->seed, p->restricted->source, choose_batch(p, params), err);
+    const int64_t rank = rule_sketch_rank(p->restricted->m, params);
+    const int64_t batch = rule_batch_rows(p->n, p->restricted->m, params);
+    int rc = row_batches_init(&s->batches, p->seed, p->restricted->source, batch, err);
     rc = rc == 0 ? allocate(s, err) : rc;
-    return rc == 0 ? hessian_sketch_init(&s->P, p, choose_rows(p, params, rank), rank, err) : rc;
+    return rc == 0 ? hessian_sketch_init(&s->P, p, rule_hessian_rows(p->n, rank, params), rank, err)
+                   : rc;
 }
 
 void stochastic_deinit(struct stochastic *s)

@@ -16,7 +16,7 @@
  *   batch    as many rows as centers, at least 256, but 8 batches an epoch: the smoothness of a
  *            batch is about (1 + sqrt(d / b))^2 with d <= m degrees of freedom, and a step costs
  *            m^2 besides its b m kernel values.
- *   rank     m up to RANK_EXACT centers (hessian_sketch.h), above that RANK_SKETCH.
+ *   rank     m up to 8,192 centers (hessian_sketch.h), above that 500 (plan/rules.h).
  *   sample   8 r rows for the preconditioner, of more than 1024 centers fewer, down to 4 r; at
  * least sqrt n. With the paper's sqrt n alone P misses most of the spectrum of a few hundred
  *            centers; with 2 r, the smoothness was ten times that with 8 r.

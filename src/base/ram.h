@@ -1,0 +1,19 @@
+/*
+ * The host's memory as this process may use it: what the machine has, or less where a control group
+ * (version 1 or 2), one of its ancestors, or the process's own limits (ulimit -v, -d) say so.
+ * INT64_MAX where nothing can be read.
+ */
+#pragma once
+
+#include <stdint.h>
+
+int64_t ram_limit(void);     /* bytes in all, whoever uses them */
+int64_t ram_available(void); /* bytes that this process may still take now */
+/* The same, of a process that is to stay below `limit` resident bytes; 0: no such limit. */
+int64_t ram_available_within(int64_t limit);
+int64_t ram_resident(void); /* of this process; 0 where it cannot be read */
+
+/* The process's high-water mark of resident memory, and a fresh start for it, so that each job of a
+ * long-lived worker has its own. Where the mark cannot be set back it stays that of the process. */
+void ram_peak_reset(void);
+int64_t ram_peak(void);

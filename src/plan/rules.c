@@ -1,0 +1,208 @@
+#include "plan/rules.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { KEPT_FEATURES = 18 };
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- solver, precision ---- */
+
+/* The most rows for which a factorisation is the cheaper way. */
+static double cholesky_rows(int64_t d, bool narrow, enum precision precision)
+{
+    const double features = (double)(d < KEPT_FEATURES ? d : KEPT_FEATURES);
+    const double value = (features + 18.0) / (precision == PRECISION_FLOAT64 ? 2.0 : 4.0);
+    return narrow ? 12.0 * (30.0 * value + 110.0) : 6.0 * (200.0 * value + 110.0);
+}
+
+const char *rule_solver(int64_t room, int64_t n, int64_t d, double regularization,
+                        enum precision precision)
+{
+    const bool narrow = precision == PRECISION_FLOAT32 || regularization >= (double)FLT_EPSILON;
+    const int64_t bytes = dtype_matrix_bytes(n, n, narrow ? DTYPE_F32 : DTYPE_F64);
+    const bool fits = bytes <= room / 4;
+    return fits && (double)n <= cholesky_rows(d, narrow, precision) ? "cholesky" : "pcg";
+}
+
+const char *rule_restricted_solver(int64_t m, int64_t d)
+{
+    const double passes = 20.0, value = (double)(d + 18) / 2.0;
+    return (double)m / 2.0 <= passes * value ? "direct" : "krill";
+}
+
+enum precision rule_precision(const char *solver, bool distance)
+{
+    return strcmp(solver, "pcg") == 0 && distance ? PRECISION_MIXED : PRECISION_FLOAT64;
+}
+
+bool rule_narrow_factor(int64_t n, int64_t d, int64_t t, double ridge, double largest)
+{
+    enum { NARROW_ROWS = 4096, NARROW_PRODUCTS = 8 };
+    const double rows = (double)n;
+    const double refinement = NARROW_PRODUCTS * (((double)d + 10.0) / 2.0 + 3.0 * (double)t);
+    return n >= NARROW_ROWS && ridge >= rows * (double)FLT_EPSILON * largest &&
+           refinement <= rows / 12.0;
+}
+
+int64_t rule_centers(int64_t n)
+{
+    const double usual = ceil(10.0 * sqrt((double)n));
+    return usual < (double)n ? (int64_t)usual : n;
+}
+
+/* ---- the rank of a preconditioner ---- */
+
+static const double build_products = 100.0;
+
+/* One kernel value. */
+static double entry(const struct rank_shape *s)
+{
+    return (double)s->d + 10.0;
+}
+
+static double product(const struct rank_shape *s)
+{
+    const double n = (double)s->n;
+    return n * n * (entry(s) + 4.0 * (double)s->t) / 2.0;
+}
+
+static double build(const struct rank_shape *s, enum rank_source source, double k)
+{
+    const double n = (double)s->n;
+    return source == RANK_COLUMNS ? 2.0 * n * k * k + n * k * entry(s)
+                                  : 2.0 * n * n * k + 6.0 * n * k * k + n * n * entry(s);
+}
+
+static bool affordable(const struct rank_shape *s, enum rank_source source, int64_t k)
+{
+    const double once = product(s);
+    const double apply = 4.0 * (double)s->n * (double)k * (double)s->t;
+    return build(s, source, (double)k) <= build_products * once && apply <= once;
+}
+
+static int64_t fit_into_memory(const struct rank_shape *s, enum rank_source source, int64_t k)
+{
+    const int64_t columns = source == RANK_SKETCH ? 2 : 1;
+    while (k > 1 && dtype_matrix_bytes(s->n, columns * k, s->dtype) > s->room / 3) {
+        k /= 2;
+    }
+    return k;
+}
+
+/* The largest rank up to `wish` that is affordable; both costs grow with the rank. */
+static int64_t reduce_to_cost(const struct rank_shape *s, enum rank_source source, int64_t wish)
+{
+    int64_t low = 1, high = wish + 1;
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (affordable(s, source, middle)) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+int64_t rule_rank(const struct rank_shape *s, enum rank_source source,
+                  const struct param_value *rank)
+{
+    const double wish = rank->is_auto ? ceil(10.0 * sqrt((double)s->n)) : rank->real;
+    const int64_t within = wish < (double)s->n ? (int64_t)wish : s->n;
+    return rank->is_auto ? fit_into_memory(s, source, reduce_to_cost(s, source, within)) : within;
+}
+
+/* ---- blocks ---- */
+
+int64_t rule_block_rows(int64_t n, const struct param_value *block)
+{
+    enum { ROWS_MIN = 256, ROWS_MAX = 8192 };
+    double wish = block->real;
+    if (block->is_auto) {
+        wish = fmin(fmax(2.0 * sqrt((double)n), ROWS_MIN), ROWS_MAX);
+    }
+    return wish < (double)n ? (int64_t)wish : n;
+}
+
+/* In multiplications of a dense product: a kernel value of the block's product with all rows takes
+ * 2 d + 20, and an entry times a vector, bound by memory, 5. An exact factor is worth a tenth of
+ * the product in any case: its steps are never worse. */
+static const double entry_cost = 20.0;
+static const double vector_cost = 5.0;
+static const double exact_share = 0.1;
+
+bool rule_block_exact(int64_t rows, int64_t d, int64_t block, int64_t rank,
+                      int64_t power_iterations, enum dtype dtype)
+{
+    const double b = (double)block, r = (double)rank, n = (double)rows;
+    const double halves = dtype == DTYPE_F32 ? 2.0 : 1.0; /* float64 at half the speed */
+    const double exact = halves * b * b * b / 3.0;
+    const double sketch =
+        2.0 * b * b * (r + vector_cost * (double)power_iterations) + 6.0 * halves * b * r * r;
+    const double pass = (2.0 * (double)d + entry_cost) * n * b;
+    return exact <= fmax(sketch, exact_share * pass);
+}
+
+/* ---- stochastic methods ---- */
+
+static bool is_auto(const struct param_set *params, const char *key)
+{
+    return param_get(params, key)->is_auto;
+}
+
+int64_t rule_batch_rows(int64_t n, int64_t m, const struct param_set *params)
+{
+    enum { BATCH_LEAST = 256, EPOCH_BATCHES = 8 };
+    if (!is_auto(params, "batch_size")) {
+        return least(param_int(params, "batch_size"), n);
+    }
+    return most(least(most(m, BATCH_LEAST), n / EPOCH_BATCHES), 1);
+}
+
+int64_t rule_sketch_rank(int64_t m, const struct param_set *params)
+{
+    enum { RANK_EXACT = 8192, RANK_SKETCHED = 500 };
+    if (!is_auto(params, "rank")) {
+        return least(param_int(params, "rank"), m);
+    }
+    return m <= RANK_EXACT ? m : RANK_SKETCHED;
+}
+
+int64_t rule_hessian_rows(int64_t n, int64_t rank, const struct param_set *params)
+{
+    enum { HESSIAN_ROWS = 8192 };
+    if (!is_auto(params, "hessian_rows")) {
+        return least(param_int(params, "hessian_rows"), n);
+    }
+    const int64_t root = (int64_t)sqrt((double)n);
+    const int64_t wanted = most(4 * rank, least(8 * rank, HESSIAN_ROWS));
+    return least(most(wanted, root), n);
+}
+
+/* ---- restricted problems ---- */
+
+int rule_sketch_parts(int64_t d, int64_t m, int nonzeros)
+{
+    const int64_t row = m * (int64_t)sizeof(double), rows = m + RULE_SKETCH_BYTES / row;
+    const int64_t parts = (d + rows - 1) / rows;
+    return (int)(parts < nonzeros ? parts : nonzeros);
+}
+
+int64_t rule_tile_rows(int64_t d, int64_t t, int64_t m)
+{
+    const int64_t bytes = (d + t) * (int64_t)sizeof(double);
+    int64_t rows = least(RULE_TILE_BYTES / bytes, RULE_TILE_ROWS);
+    rows = least(rows, RULE_TILE_VALUES / (m > 0 ? m : 1));
+    return rows > 256 ? rows : 256;
+}

@@ -1,0 +1,120 @@
+/*
+ * What krrd chooses where a job leaves it open, as far as that follows from sizes alone: the
+ * engine takes these rules when it runs a job, and a plan (plan.h) takes them before it.
+ *
+ * Solver of a full model: cholesky while its matrix takes at most a quarter of the free memory and
+ * its multiply-adds are at most those of pcg with rpcholesky, both for each entry of the matrix:
+ *
+ *     cholesky   n/6, or n/12 with a float32 factor: float32 vectors, or regularization >= 2^-23
+ *     pcg        30 v + 110 with such a regularization, 200 v + 110 below
+ *
+ * v = (d + 18)/4 is a product's share in mixed precision and in float32, twice that in float64,
+ * with d at most 18, since kernel values that cost more are kept. 110 is the preconditioner. 30 and
+ * 200 are iterations to 1e-6 with the default rank 10 sqrt(n), between those of the data below.
+ * Processor seconds of one thread and iterations, to a relative residual of 1e-6, on a machine with
+ * other work; normal points and three real sets, gaussian kernel, bandwidth by the median rule:
+ *
+ *                            1e-6                           1e-8
+ *         d       n   cholesky         pcg, mixed    cholesky       pcg, mixed
+ *         3   4,000       0.79         0.25    2         0.82       0.30     3
+ *         3   8,000       2.63         0.71    2         4.62       0.68     4
+ *        18   2,000       0.20         0.26   45         0.20       0.44   288
+ *        18   4,000       0.75         0.60   34         0.86       3.40   343
+ *        18   8,000       2.83         2.03   30         4.55      10.2    309
+ *        18  12,000       8.00         3.33   28                   18.2    287
+ *        64   4,000       0.94         1.04   56         0.90       1.55   120
+ *        64   8,000       3.04         2.43   56         4.89       5.30   191
+ *     bike    6,000                    0.74   13                    2.48   106
+ *     hflights                         0.58    6                    1.02    33
+ *     diamonds                         0.57    4                    0.88    18
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/dtype.h"
+#include "wire/param.h"
+#include "wire/spec.h"
+
+/* "cholesky" or "pcg", for n points of d features; `precision` is the one that pcg would have,
+ * `room` the bytes that are free. */
+const char *rule_solver(int64_t room, int64_t n, int64_t d, double regularization,
+                        enum precision precision);
+
+/* Of a model on m centers: "direct", whose m/2 multiplications a kernel value are less than what
+ * some twenty iterations take, or "krill", which takes 5 to 25 iterations to 1e-4 whatever the
+ * regularization. Processor seconds to 1e-4 with 1,000 centers (gaussian, bandwidth 3, 10,000 rows,
+ * one thread, with other work) for krill and for falkon: bike at 1e-7 a row 0.6 and 2.0, at 2e-10
+ * 0.7 and 2.2; higgs7k 0.7 and 0.6; hflights, all 223,874 rows, 5.4 and more than 32. */
+const char *rule_restricted_solver(int64_t m, int64_t d);
+
+/* The precision of a job that leaves it to us: mixed for pcg, whose refinement reaches what float64
+ * does, and for values in [0, 1], which a kernel of distances has; float64 for methods that have no
+ * such refinement (cholesky refines a float32 factor in any precision) and for kernels whose values
+ * float32 might not hold. */
+enum precision rule_precision(const char *solver, bool distance);
+
+/* Whether a float32 factor is the faster way of cholesky in float64: `largest` is max k(x,x). */
+bool rule_narrow_factor(int64_t n, int64_t d, int64_t t, double ridge, double largest);
+
+/* A restricted model's centers where neither the job nor the selector says: the smaller of n and
+ * ceil(10 sqrt(n)). */
+int64_t rule_centers(int64_t n);
+
+/*
+ * The rank of a low-rank preconditioner where the job leaves it open ("auto"): a function of the
+ * problem's shape alone, the same on every machine, but for the last line.
+ *
+ *     k = ceil(10 sqrt(n)), the recommendation of arXiv:2304.12465; then the largest rank up to it
+ *     with     build(k) <= 100 product     and     apply(k) <= product,
+ *     and at least 1; halved until its n x k numbers take at most a third of the free memory.
+ *
+ * Costs in multiplications in float32, of which one in float64 counts two:
+ *
+ *     product  = n^2 (d + 10 + 4 t) / 2      one product with K, each kernel value used twice
+ *     apply(k) = 4 n k t
+ *     build(k) = 2 n k^2 + n k (d + 10)             from k columns of K
+ *              = 2 n^2 k + 6 n k^2 + n^2 (d + 10)   from the product of K with k vectors
+ *
+ * A rank that the job gives is taken, up to n.
+ */
+enum rank_source {
+    RANK_COLUMNS,
+    RANK_SKETCH
+}; /* a sketch holds n x 2k numbers while it is built */
+
+struct rank_shape {
+    int64_t n, d, t;
+    enum dtype dtype; /* of the vectors */
+    int64_t room;     /* free bytes */
+};
+int64_t rule_rank(const struct rank_shape *s, enum rank_source source,
+                  const struct param_value *rank);
+
+/* Rows of a block of the block methods: those asked for, at most n; auto: 2 sqrt(n), between 256
+ * and 8,192. The factor of such a block costs b^2/3 multiplications a row of it beside n kernel
+ * values, a tenth of the time whatever n is, and exact steps on small blocks get further in the
+ * same time than sketched ones on the papers' n/100. */
+int64_t rule_block_rows(int64_t n, const struct param_value *block);
+/* Whether a block of b rows is solved by its exact factor where the job leaves that open: it is
+ * cheaper than a sketch of rank r with powering, or small beside the kernel values. */
+bool rule_block_exact(int64_t n, int64_t d, int64_t b, int64_t r, int64_t power_iterations,
+                      enum dtype dtype);
+
+/* The stochastic methods for n rows and m centers: rows of a batch, rank of the preconditioner, and
+ * rows that it is made from. `params` has batch_size, rank and hessian_rows. */
+int64_t rule_batch_rows(int64_t n, int64_t m, const struct param_set *params);
+int64_t rule_sketch_rank(int64_t m, const struct param_set *params);
+int64_t rule_hessian_rows(int64_t n, int64_t rank, const struct param_set *params);
+
+/* In how many parts krill makes its sketch of d rows for m centers: the fewest that are small
+ * enough, RULE_SKETCH_BYTES beside m^2 numbers, but no more than a column has signs. */
+#define RULE_SKETCH_BYTES (INT64_C(128) << 20)
+int rule_sketch_parts(int64_t d, int64_t m, int nonzeros);
+
+/* Rows of a tile of a restricted problem (engine/rowset.h). */
+#define RULE_TILE_VALUES (INT64_C(1) << 28)
+#define RULE_TILE_BYTES (INT64_C(4) << 20)
+#define RULE_TILE_ROWS (INT64_C(1) << 16)
+int64_t rule_tile_rows(int64_t d, int64_t t, int64_t m);

@@ -1,0 +1,109 @@
+#include "base/ram.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "support/assert.h"
+
+static void test_the_machine_has_some(void **state)
+{
+    (void)state;
+    const int64_t free = ram_available(), all = ram_limit();
+    assert_true(free > (1 << 20));
+    assert_true(all >= free);
+    assert_true(all < INT64_C(1) << 50); /* a limit was found, not INT64_MAX */
+    assert_true(ram_resident() > 0 && ram_resident() < all);
+}
+
+static void test_a_limit_of_the_process_counts(void **state)
+{
+    (void)state;
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
+    const struct rlimit low = {.rlim_cur = 3u << 20, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_DATA, &low), 0);
+    const int64_t limit = ram_limit(), free = ram_available();
+    setrlimit(RLIMIT_DATA, &before);
+    assert_int_equal(limit, 3 << 20);
+    assert_true(free < limit);
+}
+
+static void test_what_a_limit_of_ours_leaves(void **state)
+{
+    (void)state;
+    const int64_t resident = ram_resident(), margin = 1 << 20;
+    assert_int_equal(ram_available_within(1), 0);
+    const int64_t left = ram_available_within(resident + (64 << 20));
+    assert_true(left > (64 << 20) - margin && left <= (64 << 20) + margin);
+    assert_true(ram_available_within(0) > left);
+}
+
+/* A job before this one may have been large: its mark is gone after the reset. */
+static void test_peak_is_of_the_job(void **state)
+{
+    (void)state;
+    if (access("/proc/self/clear_refs", W_OK) != 0) {
+        skip();
+    }
+    const size_t size = 64u << 20;
+    ram_peak_reset();
+    const int64_t before = ram_peak();
+    char *large = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(large, MAP_FAILED);
+    for (size_t i = 0; i < size; i += 4096) {
+        large[i] = 1;
+    }
+    const int64_t lag = 1 << 20; /* the system counts in batches of pages, a processor each */
+    assert_true(ram_peak() >= before + (int64_t)size - lag);
+    munmap(large, size); /* at once, where free() may keep it */
+    ram_peak_reset();
+    assert_true(ram_peak() < before + (int64_t)size / 2);
+}
+
+/* A sanitizer's or valgrind's allocator, which keeps what is freed on purpose. */
+static bool allocator_is_replaced(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return true;
+#else
+    const char *preloaded = getenv("LD_PRELOAD");
+    return preloaded != NULL && strstr(preloaded, "valgrind") != NULL;
+#endif
+}
+
+/* What was freed but is kept by the allocator, below something that is still in use, is no part of
+ * the next job's peak. */
+static void test_peak_is_without_what_was_freed(void **state)
+{
+    enum { BLOCKS = 1000, SIZE = 65536 };
+    static void *blocks[BLOCKS];
+    (void)state;
+    if (allocator_is_replaced() || access("/proc/self/clear_refs", W_OK) != 0) {
+        skip();
+    }
+    ram_peak_reset();
+    const int64_t before = ram_peak();
+    for (int i = 0; i < BLOCKS; i++) {
+        blocks[i] = mem_alloc(SIZE);
+        assert_non_null(blocks[i]);
+        memset(blocks[i], 1, SIZE);
+    }
+    void *above = mem_alloc(1000);
+    for (int i = 0; i < BLOCKS; i++) {
+        mem_free(blocks[i]);
+    }
+    assert_true(ram_peak() >= before + BLOCKS * SIZE / 2);
+    ram_peak_reset();
+    assert_true(ram_peak() < before + BLOCKS * SIZE / 4);
+    mem_free(above);
+}
+
+TEST_MAIN(cmocka_unit_test(test_peak_is_without_what_was_freed),
+          cmocka_unit_test(test_peak_is_of_the_job), cmocka_unit_test(test_the_machine_has_some),
+          cmocka_unit_test(test_a_limit_of_the_process_counts),
+          cmocka_unit_test(test_what_a_limit_of_ours_leaves))

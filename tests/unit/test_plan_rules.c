@@ -1,0 +1,119 @@
+#include "plan/rules.h"
+
+#include <string.h>
+
+#include "support/assert.h"
+#include "wire/catalog.h"
+
+static int64_t room;
+
+static void assert_chosen(const char *solver, int64_t n, int64_t d, double regularization,
+                          enum precision precision)
+{
+    assert_string_equal(rule_solver(room, n, d, regularization, precision), solver);
+}
+
+/* The last number of rows that is factorised. */
+static void assert_last(int64_t n, int64_t d, double regularization, enum precision precision)
+{
+    assert_chosen("cholesky", n, d, regularization, precision);
+    assert_chosen("pcg", n + 1, d, regularization, precision);
+}
+
+static void test_solver_follows_memory_and_cost(void **state)
+{
+    (void)state;
+    room = INT64_MAX;
+    assert_last(4560, 18, 1e-6, PRECISION_MIXED); /* 12 (30 * 9 + 110) */
+    assert_last(4560, 435, 1e-6, PRECISION_MIXED);
+    assert_last(3210, 3, 1e-6, PRECISION_MIXED);
+    assert_last(11460, 18, 1e-9, PRECISION_MIXED); /* 6 (200 * 9 + 110) */
+    assert_last(4560, 18, 1e-9, PRECISION_FLOAT32);
+    assert_last(7800, 18, 1e-6, PRECISION_FLOAT64);
+    assert_last(22260, 18, 1e-9, PRECISION_FLOAT64);
+    assert_chosen("pcg", INT64_C(1) << 40, 435, 0, PRECISION_MIXED);
+    room = 4 * 1000 * 1000 * 8;
+    assert_last(1000, 3, 0, PRECISION_MIXED);
+    assert_last(1414, 3, 1e-3, PRECISION_MIXED);
+}
+
+static void test_few_centers_are_solved_directly(void **state)
+{
+    (void)state;
+    assert_string_equal(rule_restricted_solver(720, 18), "direct");
+    assert_string_equal(rule_restricted_solver(721, 18), "krill");
+    assert_int_equal(rule_centers(10000), 1000);
+    assert_int_equal(rule_centers(99), 99);
+}
+
+static void test_mixed_precision_is_for_pcg_and_distances(void **state)
+{
+    (void)state;
+    assert_int_equal(rule_precision("pcg", true), PRECISION_MIXED);
+    assert_int_equal(rule_precision("pcg", false), PRECISION_FLOAT64);
+    assert_int_equal(rule_precision("cholesky", true), PRECISION_FLOAT64);
+}
+
+static void test_a_narrow_factor_needs_rows_and_a_ridge(void **state)
+{
+    (void)state;
+    const double n = 8000;
+    assert_true(rule_narrow_factor(8000, 8, 1, n * 1e-6, 1.0));
+    assert_false(rule_narrow_factor(8000, 8, 1, n * 1e-8, 1.0));
+    assert_false(rule_narrow_factor(4095, 8, 1, n * 1e-6, 1.0));
+    assert_false(rule_narrow_factor(8000, 400, 1, n * 1e-6, 1.0));
+}
+
+static void test_blocks(void **state)
+{
+    (void)state;
+    const struct param_value automatic = {.is_auto = true}, given = {.real = 700};
+    assert_int_equal(rule_block_rows(100, &automatic), 100);
+    assert_int_equal(rule_block_rows(10000, &automatic), 256);
+    assert_int_equal(rule_block_rows(1000000, &automatic), 2000);
+    assert_int_equal(rule_block_rows(INT64_C(1) << 40, &automatic), 8192);
+    assert_int_equal(rule_block_rows(1000000, &given), 700);
+    assert_true(rule_block_exact(1000000, 18, 2000, 100, 10, DTYPE_F64));
+    assert_false(rule_block_exact(20000, 18, 8000, 100, 10, DTYPE_F64));
+}
+
+static void test_stochastic_sizes(void **state)
+{
+    (void)state;
+    struct param_set params;
+    const struct method_def *saga = catalog_find(CATALOG_SOLVERS, "sketchysaga");
+    assert_int_equal(param_read(saga->params, NULL, NULL, &params, NULL), 0);
+    assert_int_equal(rule_batch_rows(1000000, 3000, &params), 3000);
+    assert_int_equal(rule_batch_rows(1000000, 100, &params), 256);
+    assert_int_equal(rule_batch_rows(800, 1000, &params), 100);
+    assert_int_equal(rule_sketch_rank(8192, &params), 8192);
+    assert_int_equal(rule_sketch_rank(8193, &params), 500);
+    assert_int_equal(rule_hessian_rows(100000, 1000, &params), 8000);
+    assert_int_equal(rule_hessian_rows(100000, 4000, &params), 16000);
+    assert_int_equal(rule_hessian_rows(1000, 4000, &params), 1000);
+}
+
+/* 128 MiB are 16,777 rows of 1,000 numbers beside the first 1,000. */
+static void test_sketch_in_parts(void **state)
+{
+    (void)state;
+    assert_int_equal(rule_sketch_parts(4000, 1000, 8), 1);
+    assert_int_equal(rule_sketch_parts(17777, 1000, 8), 1);
+    assert_int_equal(rule_sketch_parts(17778, 1000, 8), 2);
+    assert_int_equal(rule_sketch_parts(400000, 100000, 2), 2);
+}
+
+static void test_tiles(void **state)
+{
+    (void)state;
+    assert_int_equal(rule_tile_rows(7, 1, 1000), 65536);
+    assert_int_equal(rule_tile_rows(63, 1, 1000), 8192);
+    assert_int_equal(rule_tile_rows(7, 1, 1 << 20), 256);
+}
+
+TEST_MAIN(cmocka_unit_test(test_solver_follows_memory_and_cost),
+          cmocka_unit_test(test_few_centers_are_solved_directly),
+          cmocka_unit_test(test_mixed_precision_is_for_pcg_and_distances),
+          cmocka_unit_test(test_a_narrow_factor_needs_rows_and_a_ridge),
+          cmocka_unit_test(test_blocks), cmocka_unit_test(test_stochastic_sizes),
+          cmocka_unit_test(test_sketch_in_parts), cmocka_unit_test(test_tiles))
