@@ -26,6 +26,8 @@ import data  # noqa: E402
 import history  # noqa: E402
 
 FINAL = history.FINAL
+ALIAS = "/v1/models/aliased/aliases/prod"
+VERSIONS = 3
 SOLVERS = {"plain": {"name": "pcg", "preconditioner": "none"},
            "rpcholesky": {"name": "pcg", "preconditioner": "rpcholesky"}}
 
@@ -145,9 +147,58 @@ class Chaos:
             time.sleep(0.05 + 0.1 * rng.random())
             kind = rng.choice(list(SOLVERS))
             self.predict(f"reference-{kind}", kind)
+            self.predict_by_alias()
             if rng.random() < 0.2:
-                self.request("POST", "/v1/datasets", data=self.upload,
-                             headers={"Content-Type": "application/x-npz"})
+                rows = rng.randrange(50, 5000)
+                self.send(data.npz(*data.regression(rows, seed=rng.randrange(10**9))), rows)
+
+    def send(self, body, rows):
+        """Uploads a body that no other upload has; the answer, or None."""
+        digest = hashlib.sha256(body).hexdigest()
+        self.log.add("uploading", sha256=digest, rows=rows)
+        answer = self.request("POST", "/v1/datasets", data=body,
+                              headers={"Content-Type": "application/x-npz"})
+        if answer is not None and answer.status_code == 201:
+            self.log.add("uploaded", id=answer.json()["id"], sha256=digest)
+        return answer
+
+    def predict_by_alias(self):
+        answer = self.request("POST", f"{ALIAS}/predict", json={"instances": self.X[:20].tolist()})
+        if answer is not None and answer.ok:
+            self.log.add("asked_by", version=answer.json()["version"], digest=self.digest(answer))
+
+    def mover(self, rng):
+        """The only client that moves the alias; the versions are 1 to VERSIONS."""
+        while not self.over.is_set():
+            time.sleep(0.02 + 0.1 * rng.random())
+            back = rng.random() < 0.3
+            version = rng.randint(1, VERSIONS)
+            self.log.add("moving",
+                         versions=list(range(1, VERSIONS + 1)) if back else [version])
+            answer = (self.request("POST", f"{ALIAS}/rollback") if back else
+                      self.request("PUT", ALIAS, json={"version": version}))
+            if answer is not None and answer.ok:
+                self.log.add("moved", version=answer.json()["version"],
+                             number=answer.json()["moves"])
+            self.resolve()
+            if rng.random() < 0.1:
+                self.try_to_delete()
+
+    def resolve(self):
+        answer = self.request("GET", ALIAS)
+        if answer is not None and answer.ok:
+            self.log.add("resolved", version=answer.json()["version"])
+            return answer.json()
+        return None
+
+    def try_to_delete(self):
+        alias = self.resolve()
+        if alias is None:
+            return
+        version = alias["version"]
+        answer = self.request("DELETE", f"/v1/models/aliased/versions/{version}")
+        if answer is not None and answer.status_code in (204, 409):
+            self.log.add("kept", version=version if answer.status_code == 409 else None)
 
     # ---- the killer ----
 
@@ -178,7 +229,7 @@ class Chaos:
 
     def prepare(self):
         self.ended_seen = set()
-        self.dataset = self.daemon.api.upload(self.upload, "application/x-npz")["id"]
+        self.dataset = self.send(self.upload, len(self.X)).json()["id"]
         for kind in SOLVERS:
             name = f"reference-{kind}"
             job = self.submit(kind, name, name)
@@ -188,6 +239,18 @@ class Chaos:
                                              json={"instances": self.X[:20].tolist()}))
             self.log.add("reference", kind=kind, sha256=model["sha256"], digest=digest)
             self.ended_seen.add(job)
+        self.prepare_alias()
+
+    def prepare_alias(self):
+        api, digests = self.daemon.api, {}
+        for version in range(1, VERSIONS + 1):
+            api.train("aliased", self.dataset, regularization=1e-4,
+                      kernel={"name": "gaussian", "bandwidth": float(version)})
+            digests[version] = self.digest(api.predict("aliased", self.X[:20], version=version))
+        self.log.add("versions", digests=digests)
+        self.log.add("moving", versions=[1])
+        made = api.request("PUT", ALIAS, 201, json={"version": 1}).json()
+        self.log.add("moved", version=1, number=made["moves"])
 
     def guarded(self, client, seed):
         def run():
@@ -214,6 +277,16 @@ class Chaos:
             if document["status"] == "succeeded":
                 self.predict(document["model"], kind)
 
+    def datasets(self):
+        after = None
+        while True:
+            page = self.daemon.api.get("/v1/datasets", params={"limit": 100, "after": after}).json()
+            for found in page["data"]:
+                yield {k: found[k] for k in ("id", "sha256", "rows")}
+            if not page["has_more"]:
+                return
+            after = page["last_id"]
+
     def look_around(self):
         api, models = self.daemon.api, []
         for job in self.jobs:
@@ -222,6 +295,11 @@ class Chaos:
             if answer.ok:
                 models.append({k: answer.json()[k] for k in ("name", "version", "job", "sha256")})
         self.log.add("models", models=models)
+        alias = api.get(ALIAS).json()
+        self.log.add("resolved", version=alias["version"])
+        self.log.add("history", moves=[{k: m[k] for k in ("number", "from", "to")}
+                                       for m in alias["history"]])
+        self.log.add("datasets", datasets=list(self.datasets()))
         command = [self.daemon.command()[0], "check", "--data-dir", str(self.daemon.data_dir)]
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
         self.log.add("checked", answer=json.loads(answer.stdout))
@@ -229,7 +307,7 @@ class Chaos:
     def run(self):
         self.prepare()
         clients = [self.guarded(c, i) for i, c in enumerate(
-            (self.submitter, self.meddler, self.reader, self.visitor))]
+            (self.submitter, self.meddler, self.reader, self.visitor, self.mover))]
         for client in clients:
             client.start()
         try:

@@ -10,6 +10,16 @@ A log is a list of objects with "op" and what the operation saw:
     events     job, events           all its events at the end
     models     models                [{"name", "version", "job", "sha256"}] at the end
     reference  kind, sha256, digest  of an uninterrupted job of that kind: model and predictions
+    moving     versions              a move of the alias that is about to be asked for: where it may go
+    moved      version, number       its acknowledgement; number is that of the move
+    resolved   version               what the alias was said to stand for, to who moves it
+    asked_by   version, digest       the version and digest of predictions by the alias
+    versions   digests               the digest of the predictions of each version of the aliased model
+    kept       version               the version with the alias could not be deleted; null: it was
+    history    moves                 [{"number", "from", "to"}] at the end, the newest first
+    uploading  sha256, rows          a body that is about to be sent
+    uploaded   id, sha256            its acknowledgement
+    datasets   datasets              [{"id", "sha256", "rows"}] at the end
     checked    answer                what krrd check printed
 """
 
@@ -21,7 +31,8 @@ FINAL = ("succeeded", "failed", "cancelled")
 class Checker:
     def __init__(self, log):
         self.by = collections.defaultdict(list)
-        for entry in log:
+        self.log = list(log)
+        for entry in self.log:
             self.by[entry["op"]].append(entry)
         self.faults = []
         self.kinds = {e["job"]: e["kind"] for e in self.by["submitted"]}
@@ -77,6 +88,52 @@ class Checker:
             if entry["digest"] != reference[entry["kind"]]["digest"]:
                 self.fault("predictions differ from those of the uninterrupted job's model")
 
+    def check_alias(self):
+        """One client moves the alias: between a request and its answer it stands for what it stood
+        for or for where it goes, else for the last one that was acknowledged or seen."""
+        possible, numbers = {None}, {}
+        for entry in self.log:
+            if entry["op"] == "moving":
+                possible = possible | set(entry["versions"])
+            elif entry["op"] in ("moved", "resolved"):
+                if entry["version"] not in possible:
+                    self.fault(f"the alias stands for {entry['version']}, not for one of {possible}")
+                possible = {entry["version"]}
+        for entry in self.by["moved"]:
+            if numbers.setdefault(entry["number"], entry["version"]) != entry["version"]:
+                self.fault(f"two moves of the alias have the number {entry['number']}")
+        digests = {int(v): d for e in self.by["versions"] for v, d in e["digests"].items()}
+        for entry in self.by["asked_by"]:
+            if digests.get(entry["version"]) != entry["digest"]:
+                self.fault(f"predictions by the alias are not those of version {entry['version']}")
+        for entry in self.by["kept"]:
+            if entry["version"] is None:
+                self.fault("a version was deleted that an alias stands for")
+
+    def check_alias_history(self):
+        moves = {m["number"]: m for e in self.by["history"] for m in e["moves"]}
+        oldest = min(moves, default=0)
+        if sorted(moves) != list(range(oldest, oldest + len(moves))):
+            self.fault(f"the history of the alias has a gap: {sorted(moves)}")
+        for number, move in moves.items():
+            before = moves.get(number - 1, {}).get("to")
+            if number > oldest and move["from"] != before:
+                self.fault(f"move {number} of the alias does not begin where the one before ended")
+        for entry in self.by["moved"]:
+            if entry["number"] >= oldest and \
+                    moves.get(entry["number"], {}).get("to") != entry["version"]:
+                self.fault(f"the history does not have the move that was acknowledged: {entry}")
+
+    def check_uploads(self):
+        sent = {(e["sha256"], e["rows"]) for e in self.by["uploading"]}
+        there = {d["id"]: d for e in self.by["datasets"] for d in e["datasets"]}
+        for entry in self.by["uploaded"]:
+            if there.get(entry["id"], {}).get("sha256") != entry["sha256"]:
+                self.fault(f"an upload that was acknowledged is gone or another one: {entry}")
+        for found in there.values():
+            if (found["sha256"], found["rows"]) not in sent:
+                self.fault(f"a data set is not what anybody sent: {found}")
+
     def check_answers(self):
         for entry in self.by["asked"]:
             status = self.ended.get(entry["job"], {}).get("status")
@@ -96,5 +153,8 @@ def check(log):
     checker.check_ends()
     checker.check_sequences()
     checker.check_models()
+    checker.check_alias()
+    checker.check_alias_history()
+    checker.check_uploads()
     checker.check_answers()
     return checker.faults

@@ -12,6 +12,8 @@ def test_a_short_run(tmp_path):
     log = chaos.Chaos(tmp_path, kills=20, seed=1).run()
     assert history.check(log) == []
     assert sum(e["op"] == "ended" for e in log) >= 4
+    assert sum(e["op"] == "moved" for e in log) >= 4 and any(e["op"] == "kept" for e in log)
+    assert sum(e["op"] == "uploaded" for e in log) >= 2
     assert any("Resumed from the checkpoint" in event["message"]
                for entry in log if entry["op"] == "events" for event in entry["events"])
 
@@ -46,6 +48,27 @@ def sound():
         "events b": {"op": "events", "job": "b", "events": gone},
         "models": {"op": "models",
                    "models": [{"name": "m", "version": 1, "job": "a", "sha256": "s"}]},
+        "versions": {"op": "versions", "digests": {"1": "p", "2": "q"}},
+        "made": {"op": "moving", "versions": [1]},
+        "made ack": {"op": "moved", "version": 1, "number": 1},
+        "lost": {"op": "moving", "versions": [2]},
+        "seen 2": {"op": "resolved", "version": 2},
+        "lost again": {"op": "moving", "versions": [1]},
+        "seen still": {"op": "resolved", "version": 2},
+        "back": {"op": "moving", "versions": [1, 2]},
+        "back ack": {"op": "moved", "version": 1, "number": 3},
+        "end": {"op": "resolved", "version": 1},
+        "by alias": {"op": "asked_by", "version": 2, "digest": "q"},
+        "kept": {"op": "kept", "version": 1},
+        "history": {"op": "history", "moves": [{"number": 3, "from": 2, "to": 1},
+                                               {"number": 2, "from": 1, "to": 2},
+                                               {"number": 1, "from": None, "to": 1}]},
+        "sent": {"op": "uploading", "sha256": "u", "rows": 5},
+        "sent and lost": {"op": "uploading", "sha256": "v", "rows": 6},
+        "sent and absent": {"op": "uploading", "sha256": "w", "rows": 7},
+        "received": {"op": "uploaded", "id": "ds_1", "sha256": "u"},
+        "datasets": {"op": "datasets", "datasets": [{"id": "ds_1", "sha256": "u", "rows": 5},
+                                                    {"id": "ds_2", "sha256": "v", "rows": 6}]},
         "checked": {"op": "checked", "answer": {"ok": True, "problems": []}},
     }
 
@@ -71,6 +94,25 @@ def test_a_sound_history():
     ("models", lambda e: e["models"][0].update(sha256="t")),
     ("models", lambda e: e["models"][0].update(job="b")),
     ("predicted", lambda e: e.update(digest="e")),
+    ("seen 2", lambda e: e.update(version=3)),
+    ("seen still", lambda e: e.update(version=3)),
+    ("end", lambda e: e.update(version=2)),
+    ("lost", lambda e: e.update(versions=[])),
+    ("back ack", lambda e: e.update(number=2)),
+    ("made ack", lambda e: e.update(number=3, version=2)),
+    ("back ack", lambda e: e.update(number=4)),
+    ("by alias", lambda e: e.update(digest="p")),
+    ("by alias", lambda e: e.update(version=3)),
+    ("kept", lambda e: e.update(version=None)),
+    ("history", lambda e: e["moves"].pop(1)),
+    ("history", lambda e: e["moves"].pop(0)),
+    ("history", lambda e: e["moves"][0].update(to=2)),
+    ("received", lambda e: e.update(sha256="v")),
+    ("received", lambda e: e.update(id="ds_9")),
+    ("datasets", lambda e: e["datasets"].pop(0)),
+    ("datasets", lambda e: e["datasets"][0].update(sha256="t")),
+    ("datasets", lambda e: e["datasets"][1].update(sha256="t")),
+    ("datasets", lambda e: e["datasets"][1].update(rows=3)),
     ("checked", lambda e: e.update(op="nothing")),
     ("checked", lambda e: e["answer"].update(ok=False)),
 ])
