@@ -244,6 +244,8 @@ static void test_accept_quality(void **state)
     accepts("text/csv;version=2", "text/csv;version=2.0", 0.0);
     accepts("text/csv;", "text/csv", 1.0);
     accepts(",,;;,", "text/csv", 0.0);
+    accepts("br, GZIP;q=0.5, *;q=0", "gzip", 0.5);
+    accepts("br, xgzip, gzipx", "gzip", 0.0);
 }
 
 int main(int argc, char **argv)

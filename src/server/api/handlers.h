@@ -1,5 +1,6 @@
 /* Every handler, one file a noun: h_aliases.c, h_datasets.c, h_jobs.c, h_metrics.c, h_events.c,
- * h_models.c, h_predict.c, h_system.c, h_workers.c. routes.c is the table that names them. */
+ * h_models.c, h_predict.c, h_system.c, h_web.c, h_workers.c. routes.c is the table that names them.
+ */
 #pragma once
 
 #include "server/http/http.h"
@@ -47,7 +48,6 @@ void predict(struct request *rq);
 void system_metrics(struct request *rq);
 
 /* h_system.c */
-void system_root(struct request *rq);
 void system_live(struct request *rq);
 void system_ready(struct request *rq);
 void system_openapi(struct request *rq);
@@ -55,6 +55,10 @@ void system_solvers(struct request *rq);
 void system_kernels(struct request *rq);
 void system_preconditioners(struct request *rq);
 void system_center_selectors(struct request *rq);
+
+/* h_web.c */
+void web_index(struct request *rq);
+void web_file(struct request *rq);
 
 /* h_workers.c */
 void system_workers(struct request *rq);

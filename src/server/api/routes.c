@@ -54,7 +54,8 @@ const struct route routes[] = {
     {"GET", "/ping", ROUTE_OPEN | ROUTE_HEALTH, .handle = system_ready},
     {"GET", "/metrics", ROUTE_HEALTH, .handle = system_metrics},
     {"GET", "/openapi.yaml", ROUTE_OPEN, .handle = system_openapi},
-    {"GET", "/", ROUTE_OPEN, .handle = system_root},
+    {"GET", "/", ROUTE_OPEN, .handle = web_index},
+    {"GET", "/ui/{file}", ROUTE_OPEN, .handle = web_file},
     {.pattern = NULL},
     /* clang-format on */
 };

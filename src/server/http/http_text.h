@@ -33,7 +33,7 @@ bool http_length_read(const char *text, long long *ret);
 
 /* The weight, 0 to 1, that an Accept header gives the media type: of the most exact of its ranges
  * that fit. Of their parameters "version" alone counts, where the type has one, too:
- * "text/plain;version=0.0.4". */
+ * "text/plain;version=0.0.4". So too what an Accept-Encoding header gives a coding, by its name. */
 double http_accept_quality(const char *accept, const char *type);
 
 /*

@@ -1,0 +1,105 @@
+"""The page of jobs: what runs, curves that move, the queue, what can be done to a job."""
+
+POINTS = """const chart = Object.values(Chart.instances).find((c) => c.canvas.ariaLabel.includes(arguments[0]));
+            return chart ? chart.data.datasets.map((set) => set.data.length) : [];"""
+
+
+def curves(page, words):
+    """How many points each curve of that chart has."""
+    return page.script(POINTS, words)
+
+
+def row(page, model):
+    return page.wait(lambda: next((r for r in page.find("table.jobs tbody tr") if model in r.text), None),
+                     f"job of {model}")
+
+
+def test_nothing_yet(daemons, driver):
+    import chromium
+    page = chromium.Page(driver, daemons().api.base)
+    page.reset()
+    page.open()
+    page.text("No jobs yet.")
+    page.text("Nothing waits.")
+    page.screenshot("jobs-empty")
+    page.check_console()
+
+
+def test_curves_of_a_running_job_move(page, api, big_job, name):
+    job = big_job(name)
+    page.open("jobs")
+    assert "running" in page.wait(lambda: row(page, name) if "running" in row(page, name).text else None,
+                                  "running job").text
+    first = page.wait(lambda: curves(page, "Relative residual"), "curve")
+    assert len(first) == 1
+    page.wait(lambda: curves(page, "Relative residual")[0] > first[0] + 3, "more points")
+    page.wait(lambda: curves(page, "Test SMAPE") or True, "chart")
+    shown = api.job(job["id"])["progress"]["relative_residual"]
+    assert shown is not None
+    page.screenshot("jobs-running")
+
+
+def test_two_jobs_in_one_chart(page, api, name, regression_dataset):
+    for solver in ("pcg", "cg"):
+        api.train(f"{name}-{solver}", regression_dataset, solver="pcg", stop={"tolerance": 1e-10})
+    page.open("jobs")
+    for solver in ("pcg", "cg"):
+        box = row(page, f"{name}-{solver}").find_element("css selector", "input")
+        if not box.is_selected():
+            box.click()
+    page.wait(lambda: len(curves(page, "Relative residual")) >= 2, "two curves")
+    page.script("document.querySelector('figure details').open = true")
+    page.text(f"{name}-pcg v1", "figure table")
+    page.text(f"{name}-cg v1", "figure table")
+
+
+def test_cancel_asks_first(page, api, big_job, name):
+    job = big_job(name)
+    page.open("jobs")
+    row(page, name)
+    page.button("Cancel", "table.jobs tbody tr:first-child").click()
+    page.text("It ends without a model.", "dialog")
+    page.button("Cancel", "dialog").click()  # no, do not
+    assert api.job(job["id"])["status"] in ("queued", "running")
+    page.button("Cancel", "table.jobs tbody tr:first-child").click()
+    page.button("Cancel the job", "dialog").click()
+    page.wait(lambda: "cancelled" in row(page, name).text, "cancelled job")
+    page.button("Delete", "table.jobs tbody tr:first-child").click()
+    page.button("Delete the job", "dialog").click()
+    page.wait(lambda: not any(name in r.text for r in page.find("table.jobs tbody tr")), "no such row")
+    api.get(f"/v1/jobs/{job['id']}", 404)
+
+
+def test_pause_and_resume(page, api, big_job, name):
+    job = big_job(name)
+    page.open("jobs")
+    row(page, name)
+    api.wait_running(job["id"])
+    page.button("Pause", "table.jobs tbody tr:first-child").click()
+    page.wait(lambda: api.job(job["id"])["status"] == "paused", "paused job")
+    page.button("Resume", "table.jobs tbody tr:first-child").click()
+    page.wait(lambda: api.job(job["id"])["status"] in ("queued", "running"), "resumed job")
+
+
+def test_queue_has_places_and_reasons(page, big_job, name):
+    big_job(name + "-first")
+    big_job(name + "-second")
+    big_job(name + "-third")
+    page.open("jobs")
+    page.wait(lambda: [e.text[:1] for e in page.find(".queue li")] == ["1", "2"], "two places")
+    assert name + "-second" in page.find(".queue li")[0].text
+
+
+def test_no_answer_is_said(daemons, driver):
+    import chromium
+    daemon = daemons()
+    page = chromium.Page(driver, daemon.api.base)
+    page.reset()
+    page.open("jobs")
+    page.text("ready", "#health")
+    daemon.stop()
+    page.text("no answer", "#health")
+    page.text("krrd does not answer.")
+    page.screenshot("jobs-no-answer")
+    driver.get("about:blank")
+    driver.get_log("browser")
