@@ -59,6 +59,7 @@ struct json *view_job(const struct job_row *r, int64_t queue_position)
     json_set_string(j, "device", r->device);
     view_set_text(j, "progress", r->progress);
     view_set_text(j, "result", r->result);
+    view_set_text(j, "promotion", r->promotion);
     view_set_text(j, "error", r->error);
     return j;
 }

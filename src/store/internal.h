@@ -48,7 +48,7 @@ int idempotency__insert(struct sql *db, const struct idempotency_row *row, struc
 #define JOB_COLUMNS                                                                                \
     "id, status, reason, model, model_version, dataset, test_dataset, spec, progress, result, "    \
     "error, worker, device, priority, attempt, max_attempts, created_ms, queued_ms, started_ms, "  \
-    "finished_ms, centers_dataset, next_attempt_ms"
+    "finished_ms, centers_dataset, next_attempt_ms, promotion"
 /* The queue from its head. The planner would take jobs_by_status and sort, if it were let. */
 #define JOBS_QUEUE                                                                                 \
     "FROM jobs INDEXED BY jobs_queue WHERE status = 'queued' AND " JOBS_DUE                        \
@@ -87,6 +87,17 @@ int models__read_list(struct sql_stmt *st, struct model_row **ret, int64_t *ret_
 int models__publish(struct sql *db, int64_t key, const char *job, int64_t now_ms,
                     int64_t *ret_version, struct err *err);
 int models__drop_staged(struct sql *db, const char *job, struct err *err); /* NULL: of every job */
+
+/* promotions.c */
+struct promotion_target {
+    const char *model; /* name */
+    int64_t version;   /* published in this transaction */
+    int64_t key;       /* jobs.key */
+    const char *job;   /* jobs.id */
+};
+/* Moves the alias or not, and says in the job's row and in an event what was decided. */
+int promotions__decide(struct sql *db, const struct promotion_target *to,
+                       const struct job_promotion *p, int64_t now_ms, struct err *err);
 
 /* aliases.c */
 int aliases__set(struct sql *db, const struct alias_change *c, int64_t version,

@@ -1,6 +1,7 @@
 /* The transitions of jobs.h: each reads the present state, asks the table whether it may, changes
  * the row and tells of it, all in one transaction. */
 #include "base/buf.h"
+#include "base/mem.h"
 #include "store/internal.h"
 #include "wire/reason.h"
 
@@ -392,6 +393,22 @@ int jobs_put_aside(struct store *s, const char *id, int64_t now_ms, enum job_sta
     return rc;
 }
 
+static int promote(struct sql *db, const struct present *job, int64_t version,
+                   const struct job_promotion *promotion, int64_t now_ms, struct err *err)
+{
+    static const char select[] = "SELECT model FROM jobs WHERE key = ?1";
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc = sql_first(db, select, SQL_ARGS(sql_int(job->key)), &st, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : jobs__not_found(err);
+    }
+    cleanup_mem char *model = sql_col_text(st, 0);
+    rc = sql_row_check(st, err);
+    const struct promotion_target target = {
+        .model = model, .version = version, .key = job->key, .job = job->id};
+    return rc < 0 ? rc : promotions__decide(db, &target, promotion, now_ms, err);
+}
+
 static int finish_inside(struct sql *db, const char *id, const struct job_end *end, int64_t now_ms,
                          struct err *err)
 {
@@ -403,6 +420,9 @@ static int finish_inside(struct sql *db, const char *id, const struct job_end *e
     int64_t version = 0;
     if (rc == 0 && end->status == JOB_SUCCEEDED && end->staged_model != 0) {
         rc = models__publish(db, end->staged_model, id, now_ms, &version, err);
+    }
+    if (rc == 0 && version > 0 && end->promotion != NULL) {
+        rc = promote(db, &job, version, end->promotion, now_ms, err);
     }
     return rc < 0 ? rc : enter_final(db, &job, end, version, now_ms, err);
 }

@@ -20,6 +20,7 @@ void job_row_deinit(struct job_row *r)
     mem_free(r->error);
     mem_free(r->worker);
     mem_free(r->device);
+    mem_free(r->promotion);
     *r = (struct job_row){.status = JOB_QUEUED};
 }
 
@@ -67,6 +68,7 @@ int jobs__read(struct sql_stmt *st, void *row, struct err *err)
     r->finished_ms = sql_col_int(st, 19);
     sql_col_fixed(st, 20, r->centers_dataset, sizeof(r->centers_dataset));
     r->next_attempt_ms = sql_col_int(st, 21);
+    r->promotion = sql_col_text(st, 22);
     return sql_row_check(st, err);
 }
 

@@ -25,6 +25,7 @@
 #include "store/events.h"
 #include "store/idempotency.h"
 #include "store/store.h"
+#include "wire/promote.h"
 
 enum job_status {
     JOB_QUEUED,
@@ -58,6 +59,7 @@ struct job_row {
     int64_t priority, attempt, max_attempts;                /* attempt counts from 1 once claimed */
     int64_t created_ms, queued_ms, started_ms, finished_ms; /* 0: not yet */
     int64_t next_attempt_ms; /* not before, of a job that is queued again; else 0 */
+    char *promotion;         /* JSON text: whether its model was promoted and why; or NULL */
 };
 void job_row_deinit(struct job_row *r);
 
@@ -115,6 +117,16 @@ int jobs_resume(struct store *s, const char *id, int64_t now_ms, struct err *err
 int jobs_put_aside(struct store *s, const char *id, int64_t now_ms, enum job_status *ret_status,
                    struct err *err);
 
+/* That the model of a job is to be promoted where it is good enough. */
+struct job_promotion {
+    const struct promote_spec *spec;
+    const struct json *metrics; /* of the job's result */
+    /* A version that is not loaded is not promoted; `failure` is the sentence that says why. Where
+     * promote_worth says that it is not worth it, it need not have been tried. */
+    bool loaded;
+    const char *failure;
+};
+
 struct job_end {
     enum job_status status; /* SUCCEEDED, FAILED or CANCELLED */
     const char *reason;
@@ -125,6 +137,10 @@ struct job_end {
      * JOB_SUCCEEDED; whatever else the job has staged is dropped. -ERR_NOT_FOUND when this job has
      * not staged it, -ERR_CONFLICT when it is not sealed. */
     int64_t staged_model;
+    /* NULL: none was asked for. Decided in the same transaction once the model is published; the
+     * decision is in the job's row and in a message event with {"alias","promoted","reason",
+     * "detail","from","to","conditions"}. */
+    const struct job_promotion *promotion;
 };
 int jobs_finish(struct store *s, const char *id, const struct job_end *end, int64_t now_ms,
                 struct err *err);

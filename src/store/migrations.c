@@ -170,6 +170,9 @@ static const char version_7[] =
     "    PRIMARY KEY (name, alias, number)"
     ") STRICT, WITHOUT ROWID;";
 
+/* What became of the promotion that the job asked for. */
+static const char version_8[] = "ALTER TABLE jobs ADD COLUMN promotion TEXT;";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -245,7 +248,7 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
 }
 
 static const char *const texts[] = {version_1, version_2, version_3, version_4,
-                                    version_5, version_6, version_7};
+                                    version_5, version_6, version_7, version_8};
 
 const struct migrations migrations = {
     .texts = texts,

@@ -193,6 +193,7 @@ struct json *job_spec_write(const struct job_spec *spec)
     write_centers(spec, j);
     write_stop(spec, j);
     write_warm_start(spec, j);
+    promote_write(&spec->promote, j);
     json_set_string(j, "precision", precision_name(spec->precision));
     if (spec->kernel_cache_bytes == SPEC_CACHE_AUTO) {
         json_set_string(j, "kernel_cache_bytes", "auto");

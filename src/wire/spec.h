@@ -16,6 +16,7 @@
 #include "wire/dataset.h"
 #include "wire/dtype.h"
 #include "wire/param.h"
+#include "wire/promote.h"
 #include "wire/search.h"
 
 #define SPEC_NAME_MAX 64     /* model names: [A-Za-z0-9][A-Za-z0-9._-]* */
@@ -91,6 +92,7 @@ struct job_spec {
         char model[SPEC_NAME_MAX + 1]; /* "": none */
         int64_t version;               /* 0: the newest */
     } warm_start;
+    struct promote_spec promote;
     enum precision precision;   /* default auto */
     int64_t kernel_cache_bytes; /* of kernel values to keep, at most; or SPEC_CACHE_AUTO */
     char device[16];            /* "auto", "cpu", "cuda", "cuda:N" */
@@ -104,8 +106,8 @@ struct job_spec {
  * Refuses unknown fields, wrong types and values out of range with a pointer into the document.
  * `model` and `dataset` are required. A method may be named by its bare name: "kernel": "gaussian".
  * `target` is one name or a list; null stands for absent in `target`, `features`, `centers`,
- * `warm_start` and `stop.time_budget_s`. A restricted solver without `centers` has the catalog's
- * first method, and no restricted model is searched for.
+ * `warm_start`, `promote` and `stop.time_budget_s`. A restricted solver without `centers` has the
+ * catalog's first method, and no restricted model is searched for.
  */
 int job_spec_read(const struct json *j, struct job_spec **ret, struct err *err);
 /* The full document with defaults filled in; reading it back gives the same spec. NULL on lack of
@@ -126,9 +128,9 @@ void job_spec_mark_siblings(const struct job_spec *spec, const struct dataset_in
 
 /*
  * Checks the spec against a data set without its numbers: target, features, mask exist and do not
- * overlap, at least one feature is left, bandwidth_count matches the number of features, and
- * classification is asked for only where the target is the data set's class column. Pointers as in
- * job_spec_read.
+ * overlap, at least one feature is left, bandwidth_count matches the number of features,
+ * classification is asked for only where the target is the data set's class column, and the metrics
+ * that decide a promotion will be there. Pointers as in job_spec_read.
  */
 int job_spec_check_columns(const struct job_spec *spec, const struct dataset_info *info,
                            struct err *err);

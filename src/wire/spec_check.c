@@ -146,7 +146,22 @@ static int check_task(const struct job_spec *spec, const struct dataset_info *in
     return 0;
 }
 
-/* Called once the task is known to fit: "auto" classifies where the target is the class column. */
+/* Once the task is known to fit: "auto" classifies where the target is the class column. */
+static bool classifies(const struct job_spec *spec, const struct dataset_info *info,
+                       const struct columns *c)
+{
+    return info->task == TASK_CLASSIFICATION && spec->task != TASK_REGRESSION &&
+           own_target(spec, info, c);
+}
+
+static int check_promotion(const struct job_spec *spec, const struct dataset_info *info,
+                           const struct columns *c, struct err *err)
+{
+    const bool tested = spec->test.kind != SPEC_TEST_FRACTION || spec->test.fraction > 0;
+    return promote_check(&spec->promote, classifies(spec, info, c) ? info->classes : 0, tested,
+                         err);
+}
+
 static int check_metric(const struct job_spec *spec, const struct dataset_info *info,
                         const struct columns *c, struct err *err)
 {
@@ -154,8 +169,7 @@ static int check_metric(const struct job_spec *spec, const struct dataset_info *
     if (!spec->search.wanted || metric == SEARCH_AUTO) {
         return 0;
     }
-    const bool classes = info->task == TASK_CLASSIFICATION && spec->task != TASK_REGRESSION &&
-                         own_target(spec, info, c);
+    const bool classes = classifies(spec, info, c);
     if (search_metric_classifies(metric) != classes) {
         return err_at(err, ERR_INVALID, "#/search/metric", "The metric \"%s\" does not judge a %s.",
                       search_metric_name(metric), classes ? "classification" : "regression");
@@ -198,7 +212,8 @@ int job_spec_check_columns(const struct job_spec *spec, const struct dataset_inf
     rc = rc < 0 ? rc : assign_all(spec, info, &c, err);
     rc = rc < 0 ? rc : check_features(spec, &c, err);
     rc = rc < 0 ? rc : check_task(spec, info, &c, err);
-    return rc < 0 ? rc : check_metric(spec, info, &c, err);
+    rc = rc < 0 ? rc : check_metric(spec, info, &c, err);
+    return rc < 0 ? rc : check_promotion(spec, info, &c, err);
 }
 
 int job_spec_check_centers(const struct job_spec *spec, const struct dataset_info *info,

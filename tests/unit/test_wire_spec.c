@@ -370,7 +370,7 @@ static const struct {
     {"\"search\":{\"bandwidth\":[1]},\"kernel\":\"linear\"", "#/search/bandwidth", "no bandwidth"},
     {"\"search\":{\"bandwidth\":[1]},\"kernel\":{\"name\":\"gaussian\",\"bandwidth\":2}",
      "#/kernel/bandwidth", "searched for"},
-    {"\"promote\":{\"alias\":\"prod\"}", "#/promote", "promote"},
+    {"\"promote\":{\"alias\":\"p q\"}", "#/promote/alias", "found \"p q\""},
     {"\"Model\":\"x\"", "#/Model", "Model"},
     {"\"a/b\":1", "#/a~1b", ""},
     {"\"target\":\"\"", "#/target", ""},

@@ -172,7 +172,7 @@ int job_report_fail(struct job_report *report, const char *reason, const char *d
 }
 
 /* What GET /v1/models shows: the engine's description and what the job found. */
-static char *describe(const struct job_report *report, const struct json *done)
+char *job_report_describe(const struct job_report *report, const struct json *done)
 {
     cleanup_json struct json *j = json_copy(json_get(done, "model"));
     cleanup_json struct json *spec = NULL;
@@ -186,8 +186,11 @@ static char *describe(const struct job_report *report, const struct json *done)
     return json_print(j);
 }
 
-static int seal(struct job_report *report, const struct json *done, struct err *err)
+int job_report_seal(struct job_report *report, const struct json *done, struct err *err)
 {
+    if (report->sealed) {
+        return 0;
+    }
     if (report->failure.code != ERR_OK) {
         *err = report->failure;
         return -(int)err->code;
@@ -196,19 +199,36 @@ static int seal(struct job_report *report, const struct json *done, struct err *
     if (!report->staged || !sha256) {
         return err_set(err, ERR_CORRUPT, "The worker announced a model that it did not send.");
     }
-    cleanup_mem char *description = describe(report, done);
+    cleanup_mem char *description = job_report_describe(report, done);
     const int64_t bytes = (int64_t)json_number(json_get(done, "bytes"));
-    return description ? models_stage_seal(report->app->store, report->staged, description, sha256,
-                                           bytes, err)
-                       : err_no_memory(err);
+    const int r = description ? models_stage_seal(report->app->store, report->staged, description,
+                                                  sha256, bytes, err)
+                              : err_no_memory(err);
+    report->sealed = r == 0;
+    return r;
 }
 
-static int end_with_model(struct job_report *report, const struct json *done)
+bool job_report_promote(const struct job_report *report, struct promote_spec *ret)
+{
+    cleanup_json struct json *spec = NULL;
+    return json_parse(report->spec, strlen(report->spec), &spec, NULL) == 0 &&
+           promote_read(spec, ret, NULL) == 0 && ret->alias[0] != '\0';
+}
+
+int job_report_end_with_model(struct job_report *report, const struct json *done, bool loaded,
+                              const char *failure)
 {
     struct err err;
-    if (seal(report, done, &err) < 0) {
+    if (job_report_seal(report, done, &err) < 0) {
         return job_report_fail(report, reason_name(REASON_FAILED), err.detail, "");
     }
+    struct promote_spec promote;
+    const struct job_promotion promotion = {
+        .spec = &promote,
+        .metrics = json_get(json_get(done, "result"), "metrics"),
+        .loaded = loaded,
+        .failure = failure,
+    };
     const char *reason = json_string(json_get(done, "reason"));
     cleanup_mem char *result = json_print(json_get(done, "result"));
     const struct job_end succeeded = {
@@ -217,6 +237,7 @@ static int end_with_model(struct job_report *report, const struct json *done)
         .result = result,
         .message = reason_sentence(reason_from_name(reason)),
         .staged_model = report->staged,
+        .promotion = job_report_promote(report, &promote) ? &promotion : NULL,
     };
     return end(report, &succeeded);
 }
@@ -256,7 +277,8 @@ int job_report_done(struct job_report *report, const struct json *done)
         return job_report_put_aside(report->app, report->job);
     }
     const bool has_model = model && json_type(model) == JSON_OBJECT;
-    return has_model ? end_with_model(report, done) : end_without_model(report, done);
+    return has_model ? job_report_end_with_model(report, done, false, NULL)
+                     : end_without_model(report, done);
 }
 
 int job_report_put_aside(struct app *app, const char *job)

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -20,6 +21,7 @@ struct job_report {
     int64_t attempt;
     char *spec;           /* JSON text, kept for the model's description; owned */
     int64_t staged;       /* models_stage's handle, 0 before the first byte */
+    bool sealed;          /* the staged model is complete */
     double started;       /* monotonic seconds */
     double entries_per_s; /* kernel values, as last reported; 0: not yet */
     struct err failure;   /* code != OK: the model could not be stored */
@@ -32,8 +34,18 @@ void job_report_model(struct job_report *r, const struct frame *f);
 
 /* The ends. Negative: the store did not take it, which has been logged; the job is what it was. */
 int job_report_done(struct job_report *r, const struct json *done);
+/* The end of a DONE that has a model. `loaded`: into a serving worker, so that it may be promoted
+ * where its job asked for that; else `failure` says why not (NULL: it was not tried). */
+int job_report_end_with_model(struct job_report *r, const struct json *done, bool loaded,
+                              const char *failure);
 int job_report_fail(struct job_report *r, const char *reason, const char *detail,
                     const char *pointer);
+/* Completes the staged model; once it is, nothing more happens. */
+int job_report_seal(struct job_report *r, const struct json *done, struct err *err);
+/* The model's description, JSON text (mem_free); NULL on lack of memory. */
+char *job_report_describe(const struct job_report *r, const struct json *done);
+/* Whether the job asked for its model to be promoted. */
+bool job_report_promote(const struct job_report *r, struct promote_spec *ret);
 /* The worker was lost; queued again, paused, or ended, as jobs_worker_lost decides. `cause`, which
  * may be NULL, joins the job's error. */
 int job_report_lost(struct app *app, const char *job, const char *message,

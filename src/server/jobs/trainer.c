@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "server/app.h"
+#include "server/jobs/promotion.h"
 #include "server/jobs/run.h"
 #include "server/jobs/subscribers.h"
 #include "server/metrics.h"
@@ -29,6 +30,7 @@ struct stray {
 struct trainer {
     struct app *app;
     struct stray *strays;
+    int promoting;     /* jobs that end once their model is loaded */
     bool refused;      /* a claim, since the last retry */
     uv_timer_t *retry; /* runs while there is something to try again */
     uv_timer_t *due;   /* runs until the next attempt of a job that waits for it */
@@ -232,11 +234,23 @@ void trainer_kick(struct trainer *t)
 
 /* ---- frames of a run ---- */
 
+static void on_ended(void *context, const struct job_report *report, int r)
+{
+    struct trainer *t = context;
+    t->promoting--;
+    if (r < 0) {
+        add_stray(t, report->job, report->staged);
+    }
+}
+
+/* The worker is free while the model that it made is loaded into another one. */
 static void on_done(struct trainer *t, struct run *run, const struct json *done)
 {
     slot_did_job(run->slot);
-    if (job_report_done(&run->report, done) < 0) {
-        add_stray(t, run->report.job, run->report.staged);
+    t->promoting++;
+    if (!promotion_wanted(&run->report, done) ||
+        promotion_begin(&run->report, done, on_ended, t) < 0) {
+        on_ended(t, &run->report, job_report_done(&run->report, done));
     }
     run_close(run);
     trainer_kick(t);
@@ -388,6 +402,9 @@ void trainer_drain(struct trainer *t)
 
 bool trainer_idle(const struct trainer *t)
 {
+    if (t->promoting > 0) {
+        return false;
+    }
     for (int i = 0; i < pool_size(t->app->pool); i++) {
         if (run_of(pool_slot(t->app->pool, i))) {
             return false;
