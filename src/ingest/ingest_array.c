@@ -296,6 +296,16 @@ int ingest_array_open(struct ingest_array *a, const char *path, const char *who,
     return r < 0 ? r : read_header(a, err);
 }
 
+int ingest_array_view(struct ingest_array *a, const void *data, size_t size, const char *who,
+                      struct err *err)
+{
+    *a = (struct ingest_array){.who = who};
+    a->map = (struct file_map){.data = (void *)(uintptr_t)data, .size = size};
+    const int r = read_header(a, err);
+    a->map = (struct file_map){.data = NULL};
+    return r;
+}
+
 void ingest_array_close(struct ingest_array *a)
 {
     file_map_close(&a->map);

@@ -34,6 +34,9 @@ struct ingest_array {
 
 /* Errors point at "#/header/shape" and the like. */
 int ingest_array_open(struct ingest_array *a, const char *path, const char *who, struct err *err);
+/* The same for an array in memory, which is borrowed and which closing leaves alone. */
+int ingest_array_view(struct ingest_array *a, const void *data, size_t size, const char *who,
+                      struct err *err);
 void ingest_array_close(struct ingest_array *a);
 
 /* DTYPE_F32 when float32 holds every value of the element type. */

@@ -250,6 +250,7 @@ void config_deinit(struct config *c)
     c->listen_address = mem_free(c->listen_address);
     c->data_dir = mem_free(c->data_dir);
     c->worker_program = mem_free(c->worker_program);
+    c->default_model = mem_free(c->default_model);
     c->log_file = mem_free(c->log_file);
 }
 
@@ -352,6 +353,8 @@ static const struct option_def options[] = {
      "Threads of a worker; 0: what the machine grants."},
     {"worker-program", OPTION_STRING, AT(worker_program), "", "FILE", 0, 0,
      "Default: krrd-worker beside krrd."},
+    {"default-model", OPTION_STRING, AT(default_model), "", "NAME", 0, 0,
+     "The model that POST /invocations asks."},
     {"max-upload-bytes", OPTION_INT64, AT(max_upload_bytes), "17179869184", "N", 1, EXACT,
      "Largest data set upload."},
     {"max-unpacked-bytes", OPTION_INT64, AT(max_unpacked_bytes), "68719476736", "N", 1, EXACT,

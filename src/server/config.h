@@ -14,6 +14,7 @@ struct config {
     char *worker_program;         /* "": krrd-worker beside the daemon's own program file */
     int train_workers;            /* from --workers cpu:N, default 1 */
     int serve_workers;            /* --serve-workers, default 1 */
+    char *default_model;          /* of /invocations; "": there is none */
     int worker_threads;           /* --worker-threads, 0: what the machine grants */
     int64_t max_upload_bytes;     /* default 16 GiB */
     int64_t max_unpacked_bytes;   /* of compressed uploads, default 64 GiB */

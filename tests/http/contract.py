@@ -109,17 +109,22 @@ def strict_json(text):
     return json.loads(text, parse_constant=refuse, object_pairs_hook=distinct)
 
 
+def segment_fits(want, part):
+    """A literal, "{x}" for any segment, or "{x}:suffix" for one that ends so."""
+    if not want.startswith("{"):
+        return want == part
+    suffix = want[want.index("}") + 1:]
+    return part.endswith(suffix) and len(part) > len(suffix)
+
+
 def find_template(path):
     """The documented path that fits, literal segments first; None when there is none."""
     parts = path.split("/")
     fitting = []
     for template in DOCUMENT["paths"]:
         wanted = template.split("/")
-        if len(wanted) == len(parts) and all(
-            want == part or (want.startswith("{") and part)
-            for want, part in zip(wanted, parts)
-        ):
-            fitting.append(([want.startswith("{") for want in wanted], template))
+        if len(wanted) == len(parts) and all(map(segment_fits, wanted, parts)):
+            fitting.append(([want.startswith("{") + want.endswith("}") for want in wanted], template))
     return min(fitting)[1] if fitting else None
 
 
@@ -183,13 +188,16 @@ def check(method, target, status, headers, body):
     return check_problem(status, content_type, body, what)
 
 
-def check_accepted(method, target, request_body):
+def check_accepted(request):
     """A JSON body that the server took must be allowed by the contract."""
-    operation = operations().get((method, find_template(urlsplit(target).path)))
+    operation = operations().get((request.method, find_template(urlsplit(request.url).path)))
     body = resolve((operation or {}).get("requestBody", {}))
     schema = body.get("content", {}).get("application/json", {}).get("schema")
-    if schema is not None and request_body:
-        check_schema(schema, json.loads(request_body), f"the body of {method} {target}")
+    kind = request.headers.get("Content-Type") or "application/json"
+    other = not re.match("application/([a-z.+]*json|x-www-form)", kind) \
+        or "Content-Encoding" in request.headers
+    if schema is not None and request.body and not other:
+        check_schema(schema, json.loads(request.body), f"the body of {request.method} {request.url}")
 
 
 plain_send = requests.Session.send
@@ -204,7 +212,7 @@ def checked_send(self, request, **kwargs):
     check(request.method, request.url, answer.status_code, answer.headers,
           None if unread else answer.content)
     if answer.ok:
-        check_accepted(request.method, request.url, request.body)
+        check_accepted(request)
     return answer
 
 

@@ -12,7 +12,7 @@ import data
 @pytest.fixture(scope="session")
 def shared_daemon(tmp_path_factory):
     """One daemon for all tests that do not disturb others."""
-    daemon = daemon_module.Daemon(tmp_path_factory.mktemp("shared"))
+    daemon = daemon_module.Daemon(tmp_path_factory.mktemp("shared"), default_model="default")
     yield daemon
     daemon.close()
 

@@ -119,6 +119,9 @@ def test_every_operation_answers(api, name, big_job):
     api.post(version + "/load")
     api.predict(name, X)
     api.predict(name, X, version=1)
+    api.post(f"/v1/models/{name}:predict", json={"instances": X.tolist()})
+    api.train("default", dataset)
+    api.post("/invocations", json={"instances": X.tolist()})
     alias = f"/v1/models/{name}/aliases/prod"
     api.request("PUT", alias, 201, json={"version": 1})
     api.train(name, dataset)

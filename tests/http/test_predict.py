@@ -218,7 +218,7 @@ def test_content_types(api, model):
                  "application/x-www-form-urlencoded"):
         api.post(path, 200, data=body, headers={"Content-Type": good})
     api.post(path, 200, data=body, headers={"Content-Type": None})
-    for bad in ("text/csv", "application/x-npy", "application/jsonx"):
+    for bad in ("text/plain", "application/x-npz", "application/jsonx"):
         api.post(path, 415, data=body, headers={"Content-Type": bad})
 
 

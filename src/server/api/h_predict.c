@@ -1,180 +1,204 @@
+/* Predictions as JSON, CSV and NPY. */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "server/api/handlers.h"
-#include "server/api/instances.h"
 #include "server/api/models.h"
+#include "server/api/prediction.h"
 #include "server/app.h"
-#include "server/serving/serving.h"
+#include "server/http/http_accept.h"
+#include "server/http/http_text.h"
+#include "server/http/problem.h"
 
-/* A prediction on its way. Owned by the request (user / user_free). */
-struct predicting {
-    struct app *app;
-    struct request *rq;
-    const struct served_model *model; /* NULL: not found */
-    uint64_t handle;                  /* of serving.h; 0 once answered */
+enum format { FORMAT_JSON, FORMAT_CSV, FORMAT_NPY, FORMATS };
+
+static const char *const types[FORMATS] = {"application/json", "text/csv", "application/x-npy"};
+
+struct plain {
+    struct prediction prediction; /* first */
+    enum format from, to;
+    enum { HEADER_AS_ASKED, HEADER_PRESENT, HEADER_ABSENT } header;
+    enum { SCORES_AS_USUAL, SCORES_YES, SCORES_NO } scores; /* by the query */
 };
 
-static void predicting_free(void *user)
+static struct plain *plain_of(struct prediction *p)
 {
-    struct predicting *p = user;
-    if (p->handle) {
-        serving_forget(p->app->serving, p->handle);
+    return (struct plain *)(void *)p;
+}
+
+/* ---- body and answer ---- */
+
+static int wish_scores(const struct plain *own, struct question *q, struct err *err)
+{
+    if (own->scores == SCORES_YES && own->prediction.model->classes == 0) {
+        return err_at(err, ERR_INVALID, "#/query/return_scores",
+                      "The model is a regression; only classifiers have scores.");
     }
-    served_release(p->model);
-    mem_free(p);
-}
-
-/* user_free follows and lets the prediction go. */
-static void on_gone(struct request *rq)
-{
-    (void)rq;
-}
-
-/* ---- the answer ---- */
-
-static void write_numbers(struct buf *b, const double *values, int64_t count)
-{
-    buf_char(b, '[');
-    for (int64_t i = 0; i < count; i++) {
-        if (i > 0) {
-            buf_char(b, ',');
-        }
-        buf_json_number(b, values[i]);
+    if (own->scores != SCORES_AS_USUAL) {
+        q->scores = own->scores == SCORES_YES;
+    } else if (own->to == FORMAT_NPY) {
+        q->scores = false; /* one array has room for the labels alone */
     }
-    buf_char(b, ']');
+    return 0;
 }
 
-/* One prediction a row: a number, an array when there are several targets. */
-static void write_targets(struct buf *b, const struct serving_answer *a)
+static int plain_read(struct prediction *p, const char *body, size_t len, struct err *err)
 {
-    const int64_t outputs = a->model->outputs;
-    for (int64_t i = 0; i < a->rows; i++) {
-        if (i > 0) {
-            buf_char(b, ',');
-        }
-        if (outputs == 1) {
-            buf_json_number(b, a->values[i]);
-        } else {
-            write_numbers(b, a->values + i * outputs, outputs);
-        }
-    }
+    static int (*const readers[FORMATS])(const char *text, size_t size,
+                                         const struct served_model *model, struct question *ret,
+                                         struct err *reason) = {
+        [FORMAT_JSON] = question_read_json,
+        [FORMAT_CSV] = question_read_csv,
+    };
+    const struct plain *own = plain_of(p);
+    const int r = own->from == FORMAT_NPY
+                      ? question_read_npy(body, len, p->model, &p->question, err)
+                      : readers[own->from](body, len, p->model, &p->question, err);
+    return r < 0 ? r : wish_scores(own, &p->question, err);
 }
 
-static void write_labels(struct buf *b, const struct serving_answer *a)
+static int plain_write(struct prediction *p, const struct serving_answer *a, struct buf *ret,
+                       struct err *err)
 {
-    for (int64_t i = 0; i < a->rows; i++) {
-        const int64_t k = (int64_t)a->values[i];
-        if (i > 0) {
-            buf_char(b, ',');
-        }
-        buf_json_string(b, k >= 0 && k < a->model->classes ? a->model->labels[k] : "");
-    }
-}
-
-static void write_scores(struct buf *b, const struct serving_answer *a)
-{
-    const int64_t classes = a->model->classes;
-    buf_str(b, ",\"classes\":");
-    buf_str(b, a->model->labels_text);
-    buf_str(b, ",\"scores\":[");
-    for (int64_t i = 0; i < a->rows; i++) {
-        if (i > 0) {
-            buf_char(b, ',');
-        }
-        write_numbers(b, a->scores + i * classes, classes);
-    }
-    buf_char(b, ']');
-}
-
-static void write_answer(struct buf *b, const struct serving_answer *a)
-{
-    buf_str(b, a->model->head_text);
-    buf_str(b, ",\"predictions\":[");
-    if (a->model->classes > 0) {
-        write_labels(b, a);
+    const struct plain *own = plain_of(p);
+    (void)err;
+    if (own->to == FORMAT_JSON) {
+        answer_write_json(a, ret);
+    } else if (own->to == FORMAT_NPY) {
+        answer_write_npy(a, ret);
     } else {
-        write_targets(b, a);
+        const bool header = own->header == HEADER_AS_ASKED
+                                ? own->from != FORMAT_CSV || p->question.header
+                                : own->header == HEADER_PRESENT;
+        answer_write_csv(a, header, ret);
     }
-    buf_char(b, ']');
-    if (a->scores) {
-        write_scores(b, a);
-    }
-    buf_char(b, '}');
+    return 0;
 }
 
-static bool are_finite(const double *values, int64_t n)
+/* What JSON says in its body. */
+static void plain_head(struct prediction *p)
 {
-    bool good = true;
-    for (int64_t i = 0; values && i < n; i++) {
-        good &= __builtin_isfinite(values[i]) != 0;
+    if (plain_of(p)->to != FORMAT_JSON) {
+        char version[24];
+        snprintf(version, sizeof version, "%lld", (long long)p->model->version);
+        request_set_header(p->rq, "X-Krrd-Model", p->model->name);
+        request_set_header(p->rq, "X-Krrd-Model-Version", version);
+        request_set_header(p->rq, "X-Krrd-Model-Digest", p->model->digest);
     }
-    return good;
 }
 
-static bool all_finite(const struct serving_answer *a)
+static const struct prediction_ops plain_ops = {
+    .size = sizeof(struct plain),
+    .read = plain_read,
+    .write = plain_write,
+    .head = plain_head,
+};
+
+/* ---- the request ---- */
+
+static int take_type(struct request *rq, enum format *ret, struct err *err)
 {
-    return are_finite(a->values, a->rows * a->model->outputs) &&
-           are_finite(a->scores, a->rows * a->model->classes);
+    const char *type = request_header(rq, "Content-Type");
+    /* The form type is what `curl -d` says of any text. */
+    if (!type || http_type_is_json(type) ||
+        http_type_is(type, "application/x-www-form-urlencoded")) {
+        *ret = FORMAT_JSON;
+    } else if (http_type_is(type, "text/csv")) {
+        *ret = FORMAT_CSV;
+    } else if (http_type_is(type, "application/x-npy")) {
+        *ret = FORMAT_NPY;
+    } else {
+        return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
+                      "The body may be application/json, text/csv or application/x-npy.");
+    }
+    return 0;
 }
 
-static void on_answer(void *context, const struct serving_answer *a, const struct err *failure)
+/* In kind, where Accept leaves it open. */
+static int take_accept(struct plain *own, struct err *err)
 {
-    struct predicting *p = context;
-    struct err err;
-    p->handle = 0;
-    if (!failure && !all_finite(a)) {
-        err_at(&err, ERR_INVALID, "#/instances",
-               "The features are so large that a prediction is not a finite number.");
-        failure = &err;
+    const char *accept = request_header(own->prediction.rq, "Accept");
+    const char *ordered[FORMATS] = {types[own->from]};
+    enum format formats[FORMATS] = {own->from};
+    for (int f = 0, n = 1; f < FORMATS; f++) {
+        if (f != (int)own->from) {
+            formats[n] = (enum format)f;
+            ordered[n++] = types[f];
+        }
     }
-    if (failure) {
-        reply_error(p->rq, failure);
+    const int chosen = http_accept_type(accept, ordered, FORMATS);
+    if (chosen < 0) {
+        return err_at(err, ERR_UNSUPPORTED, PROBLEM_ACCEPT,
+                      "The answer may be application/json, text/csv or application/x-npy.");
+    }
+    own->to = formats[chosen];
+    /* RFC 4180's parameter of the media type. */
+    if (own->to == FORMAT_CSV && accept) {
+        own->header = strstr(accept, "header=absent")    ? HEADER_ABSENT
+                      : strstr(accept, "header=present") ? HEADER_PRESENT
+                                                         : HEADER_AS_ASKED;
+    }
+    return 0;
+}
+
+static int take_query(struct plain *own, struct err *err)
+{
+    const char *scores = request_query(own->prediction.rq, "return_scores");
+    if (!scores) {
+        return 0;
+    }
+    if (strcmp(scores, "true") != 0 && strcmp(scores, "false") != 0) {
+        return err_at(err, ERR_INVALID, "#/query/return_scores", "This must be true or false.");
+    }
+    own->scores = scores[0] == 't' ? SCORES_YES : SCORES_NO;
+    return 0;
+}
+
+/* Takes model. */
+static void answer_with(struct request *rq, const struct served_model *model)
+{
+    struct prediction *p = prediction_new(rq, &plain_ops, model);
+    if (!p) {
         return;
     }
-    struct buf b = BUF_INIT;
-    write_answer(&b, a);
-    const size_t size = b.len;
-    char *text = buf_take(&b);
-    buf_deinit(&b);
-    reply_take(p->rq, 200, "application/json", text, size);
+    struct plain *own = plain_of(p);
+    struct err err;
+    int r = take_type(rq, &own->from, &err);
+    r = r == 0 ? take_accept(own, &err) : r;
+    r = r == 0 ? take_query(own, &err) : r;
+    if (r < 0) {
+        prediction_refuse(p, &err);
+        return;
+    }
+    p->type = own->to == FORMAT_CSV ? "text/csv; charset=utf-8" : types[own->to];
+    prediction_run(p);
 }
 
-/* ---- the question ---- */
-
-static int start(struct predicting *p, struct err *err)
-{
-    struct request *rq = p->rq;
-    int r = request_is_json(rq, err);
-    if (r == 0) {
-        r = models_find_served(rq, &p->model, err);
-    }
-    struct serving_ask ask = {.scores = true, .done = on_answer, .context = p};
-    if (r == 0) {
-        ask.model = p->model;
-        r = instances_read(rq->body.data ? rq->body.data : "", rq->body.len, p->model->d, &ask.X,
-                           &ask.rows, err);
-    }
-    return r < 0 ? r : serving_predict(p->app->serving, &ask, &p->handle, err);
-}
-
-/* POST /v1/models/{name}[/versions/{version}]/predict */
+/* POST /v1/models/{name}[/versions/{version}|/aliases/{alias}]/predict, /v1/models/{name}:predict
+ */
 void predict(struct request *rq)
 {
+    const struct served_model *model;
     struct err err;
-    struct predicting *p = mem_zalloc(sizeof *p);
-    if (!p) {
-        err_no_memory(&err);
+    if (models_find_served(rq, &model, &err) < 0) {
         reply_error(rq, &err);
-        return;
+    } else {
+        answer_with(rq, model);
     }
-    p->app = rq->app;
-    p->rq = rq;
-    rq->user = p;
-    rq->user_free = predicting_free;
-    rq->on_gone = on_gone;
-    if (start(p, &err) < 0) {
+}
+
+/* POST /invocations: the model that --default-model names. */
+void predict_default(struct request *rq)
+{
+    const struct served_model *model;
+    struct err err;
+    const char *name = rq->app->config.default_model;
+    const int r = name[0] != '\0' ? served_find(rq->app->served, name, NULL, &model, &err)
+                                  : err_set(&err, ERR_NOT_FOUND,
+                                            "The daemon was started without --default-model.");
+    if (r < 0) {
         reply_error(rq, &err);
+    } else {
+        answer_with(rq, model);
     }
 }

@@ -43,6 +43,7 @@ void aliases_remove(struct request *rq);
 
 /* h_predict.c */
 void predict(struct request *rq);
+void predict_default(struct request *rq); /* POST /invocations */
 
 /* h_metrics.c */
 void system_metrics(struct request *rq);

@@ -50,7 +50,8 @@ enum route_flags {
 struct route {
     const char *method; /* "GET"; HEAD is answered by GET's route without the body */
     /* "/v1/jobs/{id}/cancel"; {x} matches one non-empty segment, or, in "{x}:predict", what stands
-     * before the suffix. The first row that fits wins. */
+     * before the suffix. The first row that fits wins; where one with a suffix fits the path, later
+     * ones without do not, whatever the method. */
     const char *pattern;
     unsigned flags;
     size_t body_max; /* ROUTE_BODY; 0: HTTP_BODY_MEMORY_MAX */
@@ -110,6 +111,13 @@ bool request_query_at(struct request *rq, int n, const char **ret_name, const ch
 int request_is_json(struct request *rq, struct err *err);
 /* The body as strict JSON, after request_is_json (whose refusal reply_error makes a 415). */
 int request_json_body(struct request *rq, struct json **ret, struct err *err);
+
+/*
+ * Moves the body out of the request, for work that goes on when the client has left. It counts
+ * against HTTP_BODIES_MEMORY_MAX until http_body_done is told its length.
+ */
+void request_take_body(struct request *rq, struct buf *ret);
+void http_body_done(struct http *h, size_t len); /* takes NULL */
 
 /* Answering. Response headers first, then exactly one of the reply functions. */
 void request_set_header(struct request *rq, const char *name, const char *value);

@@ -169,3 +169,16 @@ int request_json_body(struct request *rq, struct json **ret, struct err *err)
     return rc < 0 ? rc
                   : json_parse(rq->body.data != NULL ? rq->body.data : "", rq->body.len, ret, err);
 }
+
+void request_take_body(struct request *rq, struct buf *ret)
+{
+    *ret = rq->body;
+    rq->body = (struct buf)BUF_INIT;
+}
+
+void http_body_done(struct http *h, size_t len)
+{
+    if (h != NULL) {
+        h->bodies -= len;
+    }
+}

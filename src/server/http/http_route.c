@@ -83,15 +83,23 @@ static int count_params(const char *pattern)
     return n;
 }
 
+/* "{x}:predict" */
+static bool has_suffix(const char *pattern)
+{
+    return strstr(pattern, "}:") != NULL;
+}
+
 struct route_found route_find(const struct route *routes, const char *method, const char *path)
 {
     struct route_found found = {.route = NULL};
     const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
+    bool suffixed = false;
     for (const struct route *r = routes; r->pattern != NULL; r++) {
         struct route_span spans[HTTP_MAX_PARAMS];
-        if (!route_matches(r->pattern, path, spans)) {
+        if (!route_matches(r->pattern, path, spans) || (suffixed && !has_suffix(r->pattern))) {
             continue;
         }
+        suffixed = suffixed || has_suffix(r->pattern);
         if (strcmp(r->method, wanted) == 0) {
             found.route = r;
             found.params = count_params(r->pattern);

@@ -56,7 +56,9 @@ int problem_status(const struct err *err)
     case ERR_TOO_LARGE:
         return 413;
     case ERR_UNSUPPORTED:
-        return strcmp(err->pointer, PROBLEM_CONTENT_TYPE) == 0 ? 415 : 422;
+        return strcmp(err->pointer, PROBLEM_CONTENT_TYPE) == 0 ? 415
+               : strcmp(err->pointer, PROBLEM_ACCEPT) == 0     ? 406
+                                                               : 422;
     case ERR_BUSY:
         return 503;
     case ERR_DEADLINE:

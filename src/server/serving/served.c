@@ -87,7 +87,8 @@ static int print_head(struct holder *h, struct err *err)
     struct buf b = BUF_INIT;
     buf_str(&b, "{\"model\":");
     buf_json_string(&b, h->row.name);
-    buf_printf(&b, ",\"version\":%lld", (long long)h->row.version);
+    buf_printf(&b, ",\"version\":%lld,\"digest\":\"sha256:%s\"", (long long)h->row.version,
+               h->row.sha256);
     h->head_text = buf_take(&b);
     buf_deinit(&b);
     return h->head_text ? 0 : err_no_memory(err);

@@ -33,7 +33,7 @@ struct served_model {
     const char *const *targets;     /* [outputs] names */
     const char *const *labels;      /* [classes]; NULL: a regression */
     const char *labels_text;        /* as a JSON array; NULL: a regression */
-    const char *head_text;          /* {"model":"…","version":3 and nothing behind it */
+    const char *head_text;          /* {"model":…,"version":3,"digest":… and nothing behind */
     const struct json *description; /* model_describe of engine/model.h, and what the job found */
     bool float32;                   /* kernel values are computed in float32 */
 };

@@ -1,0 +1,284 @@
+#include "server/api/prediction.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/deflate.h"
+#include "base/mem.h"
+#include "server/app.h"
+#include "server/http/http_accept.h"
+#include "server/http/problem.h"
+#include "server/offload.h"
+#include "server/serving/serving.h"
+
+/* Beyond these another thread does it: bytes that take some 0.2 ms to read, numbers that take as
+ * long to write. */
+#define READ_AT_ONCE ((size_t)64 << 10)
+#define WRITE_AT_ONCE 4096
+/* An unpacked body is as long as a plain one may be. */
+#define UNPACKED_MAX ((int64_t)HTTP_BODY_MEMORY_MAX)
+/* Shorter answers are not packed. */
+#define PACK_MIN 1024
+
+static void prediction_free(void *user)
+{
+    struct prediction *p = user;
+    if (p->handle) {
+        serving_forget(p->app->serving, p->handle);
+    }
+    if (p->ops->deinit) {
+        p->ops->deinit(p);
+    }
+    http_body_done(p->app->http, p->body_size);
+    question_deinit(&p->question);
+    answer_copy_deinit(&p->copy);
+    buf_deinit(&p->body);
+    buf_deinit(&p->text);
+    served_release(p->model);
+    mem_free(p);
+}
+
+/* user_free follows and lets the prediction go. */
+static void on_gone(struct request *rq)
+{
+    (void)rq;
+}
+
+void prediction_refuse(struct prediction *p, const struct err *err)
+{
+    reply_error(p->rq, err);
+}
+
+/* ---- another thread ---- */
+
+/* While it works the prediction is its own, not the request's, which may end meanwhile. */
+static int lend(struct prediction *p, const struct offload_ops *ops, struct err *err)
+{
+    const int r = offload(p->app, p->rq, ops, p, err);
+    if (r == 0) {
+        p->rq->user = NULL;
+    }
+    return r;
+}
+
+/* Back on the loop's thread; false: nobody waits, and it is gone. */
+static bool take_back(struct prediction *p, struct request *rq)
+{
+    p->rq = rq;
+    if (!rq) {
+        prediction_free(p);
+        return false;
+    }
+    rq->user = p;
+    rq->on_gone = on_gone;
+    return true;
+}
+
+/* ---- the answer ---- */
+
+static int write_answer(struct prediction *p, const struct serving_answer *a, struct buf *ret,
+                        struct err *err)
+{
+    int r = p->ops->write(p, a, ret, err);
+    if (r == 0 && ret->failed) {
+        r = err_no_memory(err);
+    }
+    if (r < 0 || !p->pack || ret->len < PACK_MIN) {
+        p->pack = NULL;
+        return r;
+    }
+    struct buf packed = BUF_INIT;
+    r = deflate_pack(strcmp(p->pack, "gzip") == 0 ? DEFLATE_GZIP : DEFLATE_ZLIB, ret->data,
+                     ret->len, &packed, err);
+    buf_deinit(ret);
+    *ret = packed;
+    return r;
+}
+
+static void reply(struct prediction *p, struct buf *body)
+{
+    if (p->pack) {
+        request_set_header(p->rq, "Content-Encoding", p->pack);
+        request_set_header(p->rq, "Vary", "Accept-Encoding");
+    }
+    if (p->ops->head) {
+        p->ops->head(p);
+    }
+    const size_t size = body->len;
+    char *text = buf_take(body);
+    buf_deinit(body);
+    reply_take(p->rq, 200, p->type, text, size);
+}
+
+static void write_work(void *context)
+{
+    struct prediction *p = context;
+    p->status = write_answer(p, &p->copy.answer, &p->text, &p->failure);
+}
+
+static void write_done(struct app *app, struct request *rq, void *context)
+{
+    struct prediction *p = context;
+    (void)app;
+    if (!take_back(p, rq)) {
+        return;
+    }
+    if (p->status < 0) {
+        prediction_refuse(p, &p->failure);
+    } else {
+        reply(p, &p->text);
+    }
+}
+
+static int write_elsewhere(struct prediction *p, const struct serving_answer *a, struct err *err)
+{
+    static const struct offload_ops ops = {.work = write_work, .done = write_done};
+    const int r = answer_keep(a, &p->copy, err);
+    return r < 0 ? r : lend(p, &ops, err);
+}
+
+static int answer(struct prediction *p, const struct serving_answer *a, struct err *err)
+{
+    int r = answer_check(a, err);
+    if (r < 0 || answer_size(a) > WRITE_AT_ONCE) {
+        return r < 0 ? r : write_elsewhere(p, a, err);
+    }
+    cleanup_buf struct buf body = BUF_INIT;
+    r = write_answer(p, a, &body, err);
+    if (r == 0) {
+        reply(p, &body);
+    }
+    return r;
+}
+
+static void on_answer(void *context, const struct serving_answer *a, const struct err *failure)
+{
+    struct prediction *p = context;
+    struct err err;
+    p->handle = 0;
+    if (failure) {
+        prediction_refuse(p, failure);
+    } else if (answer(p, a, &err) < 0) {
+        prediction_refuse(p, &err);
+    }
+}
+
+/* ---- the question ---- */
+
+static int ask(struct prediction *p, struct err *err)
+{
+    struct serving_ask ask = {
+        .model = p->model,
+        .X = p->question.X,
+        .rows = p->question.rows,
+        .scores = p->question.scores,
+        .deadline_s = p->deadline_s,
+        .priority = p->priority,
+        .done = on_answer,
+        .context = p,
+    };
+    p->question.X = NULL; /* serving_predict takes it */
+    return serving_predict(p->app->serving, &ask, &p->handle, err);
+}
+
+static int read_body(struct prediction *p, const struct buf *body, struct err *err)
+{
+    const char *text = body->data ? body->data : "";
+    if (!p->unpack) {
+        return p->ops->read(p, text, body->len, err);
+    }
+    cleanup_buf struct buf plain = BUF_INIT;
+    const int r = deflate_unpack(strcmp(p->unpack, "gzip") == 0 ? DEFLATE_GZIP : DEFLATE_ZLIB, text,
+                                 body->len, UNPACKED_MAX, &plain, err);
+    return r < 0 ? r : p->ops->read(p, plain.data ? plain.data : "", plain.len, err);
+}
+
+static void read_work(void *context)
+{
+    struct prediction *p = context;
+    p->status = read_body(p, &p->body, &p->failure);
+    buf_deinit(&p->body);
+}
+
+static void read_done(struct app *app, struct request *rq, void *context)
+{
+    struct prediction *p = context;
+    http_body_done(app->http, p->body_size);
+    p->body_size = 0;
+    if (!take_back(p, rq)) {
+        return;
+    }
+    if (p->status < 0 || ask(p, &p->failure) < 0) {
+        prediction_refuse(p, &p->failure);
+    }
+}
+
+static int read_elsewhere(struct prediction *p, struct err *err)
+{
+    static const struct offload_ops ops = {.work = read_work, .done = read_done};
+    request_take_body(p->rq, &p->body);
+    p->body_size = p->body.len;
+    return lend(p, &ops, err);
+}
+
+/* "gzip" and "deflate", the only ones known, or NULL for the plain body. */
+static int take_coding(struct prediction *p, struct err *err)
+{
+    const char *coding = request_header(p->rq, "Content-Encoding");
+    if (!coding || strcasecmp(coding, "identity") == 0) {
+        return 0;
+    }
+    const bool gzip = strcasecmp(coding, "gzip") == 0 || strcasecmp(coding, "x-gzip") == 0;
+    if (!gzip && strcasecmp(coding, "deflate") != 0) {
+        request_set_header(p->rq, "Accept-Encoding", "gzip, deflate");
+        return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
+                      "The Content-Encoding may be gzip or deflate.");
+    }
+    p->unpack = gzip ? "gzip" : "deflate";
+    return 0;
+}
+
+static int run(struct prediction *p, struct err *err)
+{
+    int r = take_coding(p, err);
+    if (r < 0) {
+        return r;
+    }
+    p->pack = http_accept_encoding(request_header(p->rq, "Accept-Encoding"));
+    if (p->unpack || p->rq->body.len > READ_AT_ONCE) {
+        return read_elsewhere(p, err);
+    }
+    r = read_body(p, &p->rq->body, err);
+    return r < 0 ? r : ask(p, err);
+}
+
+void prediction_run(struct prediction *p)
+{
+    struct err err;
+    if (run(p, &err) < 0) {
+        prediction_refuse(p, &err);
+    }
+}
+
+struct prediction *prediction_new(struct request *rq, const struct prediction_ops *ops,
+                                  const struct served_model *model)
+{
+    struct prediction *p = mem_zalloc(ops->size);
+    if (!p) {
+        struct err err;
+        err_no_memory(&err);
+        served_release(model);
+        reply_error(rq, &err);
+        return NULL;
+    }
+    p->ops = ops;
+    p->rq = rq;
+    p->app = rq->app;
+    p->model = model;
+    p->began_s = clock_monotonic_s();
+    rq->user = p;
+    rq->user_free = prediction_free;
+    rq->on_gone = on_gone;
+    return p;
+}

@@ -1,0 +1,269 @@
+#include "server/bodies/answer.h"
+
+#include <endian.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+int answer_keep(const struct serving_answer *a, struct answer_copy *ret, struct err *err)
+{
+    const size_t values = (size_t)(a->rows * a->model->outputs);
+    const size_t scores = a->scores ? (size_t)(a->rows * a->model->classes) : 0;
+    double *numbers = mem_array(values + scores, sizeof *numbers);
+    if (!numbers) {
+        return err_no_memory(err);
+    }
+    memcpy(numbers, a->values, values * sizeof *numbers);
+    if (scores > 0) {
+        memcpy(numbers + values, a->scores, scores * sizeof *numbers);
+    }
+    ret->numbers = numbers;
+    ret->answer = *a;
+    ret->answer.model = served_hold(a->model);
+    ret->answer.values = numbers;
+    ret->answer.scores = scores > 0 ? numbers + values : NULL;
+    return 0;
+}
+
+void answer_copy_deinit(struct answer_copy *c)
+{
+    c->numbers = mem_free(c->numbers);
+    if (c->answer.model) {
+        c->answer.model = served_release(c->answer.model);
+    }
+}
+
+static bool are_finite(const double *values, int64_t n)
+{
+    bool good = true;
+    for (int64_t i = 0; values && i < n; i++) {
+        good &= __builtin_isfinite(values[i]) != 0;
+    }
+    return good;
+}
+
+int answer_check(const struct serving_answer *a, struct err *err)
+{
+    if (are_finite(a->values, a->rows * a->model->outputs) &&
+        are_finite(a->scores, a->rows * a->model->classes)) {
+        return 0;
+    }
+    return err_at(err, ERR_INVALID, "#/instances",
+                  "The features are so large that a prediction is not a finite number.");
+}
+
+int64_t answer_size(const struct serving_answer *a)
+{
+    return a->rows * (a->model->outputs + (a->scores ? a->model->classes : 0));
+}
+
+static const char *label_of(const struct serving_answer *a, int64_t row)
+{
+    const int64_t k = (int64_t)a->values[row];
+    return k >= 0 && k < a->model->classes ? a->model->labels[k] : "";
+}
+
+/* ---- JSON ---- */
+
+/* One prediction a row: a number, an array when there are several targets. */
+static void write_targets(const struct serving_answer *a, struct buf *b)
+{
+    const int64_t outputs = a->model->outputs;
+    for (int64_t i = 0; i < a->rows; i++) {
+        buf_str(b, i > 0 ? ",[" : "[");
+        buf_json_numbers(b, a->values + i * outputs, outputs);
+        buf_char(b, ']');
+    }
+}
+
+static void write_labels(const struct serving_answer *a, struct buf *b)
+{
+    for (int64_t i = 0; i < a->rows; i++) {
+        if (i > 0) {
+            buf_char(b, ',');
+        }
+        buf_json_string(b, label_of(a, i));
+    }
+}
+
+static void write_scores(const struct serving_answer *a, struct buf *b)
+{
+    const int64_t classes = a->model->classes;
+    buf_str(b, ",\"scores\":[");
+    for (int64_t i = 0; i < a->rows; i++) {
+        buf_str(b, i > 0 ? ",[" : "[");
+        buf_json_numbers(b, a->scores + i * classes, classes);
+        buf_char(b, ']');
+    }
+    buf_char(b, ']');
+}
+
+void answer_write_json(const struct serving_answer *a, struct buf *ret)
+{
+    buf_str(ret, a->model->head_text);
+    buf_str(ret, ",\"predictions\":[");
+    if (a->model->classes > 0) {
+        write_labels(a, ret);
+    } else if (a->model->outputs > 1) {
+        write_targets(a, ret);
+    } else {
+        buf_json_numbers(ret, a->values, a->rows);
+    }
+    buf_char(ret, ']');
+    if (a->model->classes > 0) {
+        buf_str(ret, ",\"classes\":");
+        buf_str(ret, a->model->labels_text);
+    }
+    if (a->scores) {
+        write_scores(a, ret);
+    }
+    buf_char(ret, '}');
+}
+
+/* ---- CSV ---- */
+
+static void write_cell(const char *text, struct buf *b)
+{
+    if (text[0] != '\0' && !strpbrk(text, ",;\t\"\r\n") && text[0] != ' ') {
+        buf_str(b, text);
+        return;
+    }
+    buf_char(b, '"');
+    for (const char *quote; (quote = strchr(text, '"')); text = quote + 1) {
+        buf_add(b, text, (size_t)(quote - text));
+        buf_str(b, "\"\"");
+    }
+    buf_str(b, text);
+    buf_char(b, '"');
+}
+
+static void write_names(const char *const *names, int64_t count, struct buf *b)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (i > 0) {
+            buf_char(b, ',');
+        }
+        write_cell(names[i], b);
+    }
+}
+
+static void write_header(const struct serving_answer *a, struct buf *b)
+{
+    if (a->model->classes == 0) {
+        write_names(a->model->targets, a->model->outputs, b);
+    } else {
+        buf_str(b, "prediction");
+    }
+    if (a->scores) {
+        buf_char(b, ',');
+        write_names(a->model->labels, a->model->classes, b);
+    }
+    buf_str(b, "\r\n");
+}
+
+void answer_write_csv(const struct serving_answer *a, bool header, struct buf *ret)
+{
+    const int64_t outputs = a->model->outputs, classes = a->model->classes;
+    if (header) {
+        write_header(a, ret);
+    }
+    for (int64_t i = 0; i < a->rows; i++) {
+        if (classes > 0) {
+            write_cell(label_of(a, i), ret);
+        } else {
+            buf_json_numbers(ret, a->values + i * outputs, outputs);
+        }
+        if (a->scores) {
+            buf_char(ret, ',');
+            buf_json_numbers(ret, a->scores + i * classes, classes);
+        }
+        buf_str(ret, "\r\n");
+    }
+}
+
+/* ---- NPY ---- */
+
+/* Header of version 1.0; the data begins at a multiple of 64 bytes. */
+static void write_npy_header(struct buf *b, const char *descr, int64_t rows, int64_t columns)
+{
+    cleanup_buf struct buf text = BUF_INIT;
+    buf_printf(&text, "{'descr': '%s', 'fortran_order': False, 'shape': (%lld,", descr,
+               (long long)rows);
+    if (columns > 0) {
+        buf_printf(&text, " %lld", (long long)columns);
+    }
+    buf_str(&text, "), }");
+    while ((10 + text.len + 1) % 64 != 0 && !text.failed) {
+        buf_char(&text, ' ');
+    }
+    buf_char(&text, '\n');
+    const unsigned char lengths[2] = {(unsigned char)text.len, (unsigned char)(text.len >> 8)};
+    buf_add(b, "\x93NUMPY\x01\x00", 8);
+    buf_add(b, lengths, 2);
+    buf_add(b, text.data ? text.data : "", text.len);
+    b->failed = b->failed || text.failed;
+}
+
+/* columns 0: one dimension. */
+static void write_floats(const double *values, int64_t rows, int64_t columns, struct buf *b)
+{
+    const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+    write_npy_header(b, little ? "<f8" : ">f8", rows, columns);
+    buf_add(b, values, (size_t)(rows * (columns > 0 ? columns : 1)) * sizeof *values);
+}
+
+/* The characters of a text of UTF-8. */
+static size_t count_characters(const char *text)
+{
+    size_t count = 0;
+    for (; *text != '\0'; text++) {
+        count += ((unsigned char)*text & 0xC0) != 0x80;
+    }
+    return count;
+}
+
+/* The character at *at, which moves behind it; labels are well-formed. */
+static uint32_t take_character(const char **at)
+{
+    const unsigned char first = (unsigned char)**at;
+    const size_t len = utf8_step(*at, strlen(*at));
+    uint32_t c = len <= 1 ? first : first & (0x7Fu >> len);
+    for (size_t i = 1; i < len; i++) {
+        c = c << 6 | ((unsigned char)(*at)[i] & 0x3Fu);
+    }
+    *at += len > 0 ? len : 1;
+    return c;
+}
+
+/* NumPy's text type: UTF-32, every label as long as the longest, filled up with NUL. */
+static void write_npy_labels(const struct serving_answer *a, struct buf *b)
+{
+    size_t width = 1;
+    for (int64_t k = 0; k < a->model->classes; k++) {
+        const size_t characters = count_characters(a->model->labels[k]);
+        width = characters > width ? characters : width;
+    }
+    char descr[32];
+    snprintf(descr, sizeof descr, "<U%zu", width);
+    write_npy_header(b, descr, a->rows, 0);
+    for (int64_t i = 0; i < a->rows && !b->failed; i++) {
+        const char *label = label_of(a, i);
+        for (size_t j = 0; j < width; j++) {
+            const uint32_t c = htole32(*label != '\0' ? take_character(&label) : 0);
+            buf_add(b, &c, sizeof c);
+        }
+    }
+}
+
+void answer_write_npy(const struct serving_answer *a, struct buf *ret)
+{
+    if (a->scores) {
+        write_floats(a->scores, a->rows, a->model->classes, ret);
+    } else if (a->model->classes > 0) {
+        write_npy_labels(a, ret);
+    } else {
+        write_floats(a->values, a->rows, a->model->outputs > 1 ? a->model->outputs : 0, ret);
+    }
+}

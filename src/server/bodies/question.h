@@ -1,0 +1,51 @@
+/*
+ * What a prediction request asks, read from its body: rows in the order of the model's features,
+ * as float64, and how they are to be answered. Pure functions of the body, so that large ones can
+ * be read on another thread.
+ *
+ * All of them refuse what is not finite, rows of another width, unknown and missing columns, and
+ * what a worker would not take at once (QUESTION_MAX_BYTES of numbers); errors point at the row
+ * ("#/instances/3"), the number ("#/instances/3/0") or the cell ("#/line/4/column/1").
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "server/serving/served.h"
+#include "wire/frame.h"
+
+#define QUESTION_MAX_BYTES ((size_t)FRAME_PAYLOAD_MAX)
+
+struct question {
+    double *X; /* [rows, model->d], owned */
+    int64_t rows;
+    bool scores; /* a score for each class are wanted too */
+    bool header; /* CSV: had a header */
+};
+
+void question_deinit(struct question *q);
+
+/*
+ * {"instances": rows} where a row is an array of numbers or an object by feature names, or the
+ * same as
+ *     {"inputs": rows}, or by columns {"inputs": {"x0": [...], "x1": [...]}}
+ *     {"dataframe_split": {"columns": [...], "data": rows, "index": ...}}
+ *     {"dataframe_records": rows}
+ * Columns that have names may come in any order. Beside it: return_scores (true unless given);
+ * return_variance and return_probabilities, which no model has, may be false; signature_name
+ * "serving_default".
+ */
+int question_read_json(const char *text, size_t len, const struct served_model *model,
+                       struct question *ret, struct err *err);
+
+/* RFC 4180, with commas, semicolons or tabs. A first line without a number is a header, by
+ * which columns are matched; without one they are in the order of the features. */
+int question_read_csv(const char *text, size_t len, const struct served_model *model,
+                      struct question *ret, struct err *err);
+
+/* One array [rows, d], as ingest_array.h reads them; [rows] where d is 1. */
+int question_read_npy(const void *data, size_t len, const struct served_model *model,
+                      struct question *ret, struct err *err);

@@ -1,0 +1,326 @@
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "ingest/ingest_number.h"
+#include "ingest/ingest_text.h"
+#include "server/bodies/rows.h"
+
+struct csv {
+    const char *at, *end;
+    int64_t line;
+    char delimiter;
+    struct buf cell; /* a quoted cell, its quotes resolved */
+    struct rows rows;
+    struct columns columns;
+    int64_t *order; /* [d] the feature of each column; NULL: there is no header */
+};
+
+struct cell {
+    const char *text; /* trimmed; within the body, or in csv.cell */
+    size_t len;
+};
+
+static void csv_deinit(struct csv *c)
+{
+    buf_deinit(&c->cell);
+    rows_deinit(&c->rows);
+    columns_deinit(&c->columns);
+    c->order = mem_free(c->order);
+}
+
+#define cleanup_csv __attribute__((cleanup(csv_deinit)))
+
+static bool at_line_end(const struct csv *c)
+{
+    return c->at == c->end || *c->at == '\n' || *c->at == '\r';
+}
+
+static void next_line(struct csv *c)
+{
+    if (c->at < c->end) {
+        const bool both = *c->at == '\r' && c->at + 1 < c->end && c->at[1] == '\n';
+        c->at += both ? 2 : 1;
+        c->line++;
+    }
+}
+
+static bool is_blank(char ch)
+{
+    return ch == ' ' || ch == '\t';
+}
+
+static void skip_blanks(struct csv *c)
+{
+    while (c->at < c->end && is_blank(*c->at) && *c->at != c->delimiter) {
+        c->at++;
+    }
+}
+
+/* At the beginning of a line that holds something; false at the end of the body. */
+static bool find_line(struct csv *c)
+{
+    for (;;) {
+        const char *start = c->at;
+        skip_blanks(c);
+        if (!at_line_end(c)) {
+            c->at = start;
+            return true;
+        }
+        if (c->at == c->end) {
+            return false;
+        }
+        next_line(c);
+    }
+}
+
+/* The first of comma, semicolon and tab that the line has outside quotes. */
+static char find_delimiter(const struct csv *c)
+{
+    bool quoted = false;
+    for (const char *at = c->at; at < c->end && *at != '\n' && *at != '\r'; at++) {
+        quoted = quoted != (*at == '"');
+        if (!quoted && (*at == ',' || *at == ';' || *at == '\t')) {
+            return *at;
+        }
+    }
+    return ',';
+}
+
+/* ---- errors ---- */
+
+__attribute__((format(printf, 4, 5))) static int cell_error(const struct csv *c, int64_t column,
+                                                            struct err *err, const char *fmt, ...)
+{
+    char what[300], pointer[96];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    snprintf(pointer, sizeof pointer, "#/line/%lld/column/%lld", (long long)c->line,
+             (long long)column + 1);
+    return err_at(err, ERR_INVALID, pointer, "Line %lld, column %lld: %s", (long long)c->line,
+                  (long long)column + 1, what);
+}
+
+static int width_error(const struct csv *c, int64_t have, struct err *err)
+{
+    const int64_t d = c->rows.model->d;
+    char pointer[64];
+    snprintf(pointer, sizeof pointer, "#/line/%lld", (long long)c->line);
+    return err_at(err, ERR_INVALID, pointer,
+                  "Line %lld holds %s%lld cells; the model takes %lld features.",
+                  (long long)c->line, have > d ? "more than " : "",
+                  (long long)(have > d ? d : have), (long long)d);
+}
+
+static int number_error(const struct csv *c, const struct cell *cell, int64_t column,
+                        struct err *err)
+{
+    double ignored;
+    char show[INGEST_SHOW_SIZE];
+    if (cell->len == 0) {
+        return cell_error(c, column, err, "the cell is empty.");
+    }
+    const bool finite =
+        ingest_number_read(cell->text, cell->len, &ignored) != INGEST_NUMBER_NOT_FINITE;
+    return cell_error(c, column, err, "%s is not a %snumber.",
+                      ingest_show(cell->text, cell->len, show), finite ? "" : "finite ");
+}
+
+/* ---- cells ---- */
+
+static int read_quoted(struct csv *c, int64_t column, struct cell *ret, struct err *err)
+{
+    buf_clear(&c->cell);
+    for (c->at++;; c->at += 2) {
+        const char *start = c->at;
+        while (!at_line_end(c) && *c->at != '"') {
+            c->at++;
+        }
+        buf_add(&c->cell, start, (size_t)(c->at - start));
+        if (at_line_end(c)) {
+            return cell_error(c, column, err, "the quotes are not closed on their line.");
+        }
+        if (c->at + 1 == c->end || c->at[1] != '"') {
+            break;
+        }
+        buf_char(&c->cell, '"');
+    }
+    c->at++;
+    skip_blanks(c);
+    if (!at_line_end(c) && *c->at != c->delimiter) {
+        return cell_error(c, column, err, "text follows the closing quotes.");
+    }
+    if (c->cell.failed) {
+        return err_no_memory(err);
+    }
+    *ret = (struct cell){c->cell.data ? c->cell.data : "", c->cell.len};
+    return 0;
+}
+
+/* Leaves c->at at the delimiter or the end of the line. */
+static int read_cell(struct csv *c, int64_t column, struct cell *ret, struct err *err)
+{
+    skip_blanks(c);
+    if (c->at < c->end && *c->at == '"') {
+        return read_quoted(c, column, ret, err);
+    }
+    const char *start = c->at;
+    while (!at_line_end(c) && *c->at != c->delimiter) {
+        c->at++;
+    }
+    size_t len = (size_t)(c->at - start);
+    while (len > 0 && is_blank(start[len - 1])) {
+        len--;
+    }
+    *ret = (struct cell){start, len};
+    return 0;
+}
+
+static int read_number(struct csv *c, int64_t column, double *ret, struct err *err)
+{
+    const size_t len = decimal_scan(c->at, (size_t)(c->end - c->at), ret);
+    const char *behind = c->at + len;
+    if (len > 0 && isfinite(*ret) &&
+        (behind == c->end || *behind == c->delimiter || *behind == '\n' || *behind == '\r')) {
+        c->at = behind;
+        return 0;
+    }
+    struct cell cell = {.len = 0};
+    const int r = read_cell(c, column, &cell, err);
+    if (r < 0) {
+        return r;
+    }
+    return ingest_number_read(cell.text, cell.len, ret) == INGEST_NUMBER_OK
+               ? 0
+               : number_error(c, &cell, column, err);
+}
+
+static int read_row(struct csv *c, struct err *err)
+{
+    const int64_t d = c->rows.model->d;
+    double *row = rows_next(&c->rows, err);
+    if (!row) {
+        return err ? -(int)err->code : -ERR_NO_MEMORY;
+    }
+    for (int64_t j = 0;; j++) {
+        if (j == d) {
+            return width_error(c, d + 1, err);
+        }
+        const int r = read_number(c, j, row + j, err);
+        if (r < 0) {
+            return r;
+        }
+        if (at_line_end(c)) {
+            if (j + 1 < d) {
+                return width_error(c, j + 1, err);
+            }
+            break;
+        }
+        c->at++; /* the delimiter */
+    }
+    c->rows.count++;
+    return 0;
+}
+
+/* ---- header ---- */
+
+static bool is_number(const struct cell *cell)
+{
+    double ignored;
+    return ingest_number_read(cell->text, cell->len, &ignored) != INGEST_NUMBER_TEXT;
+}
+
+/* Whether all cells of the line are text; a NaN is bad data, not a name. */
+static int is_header(struct csv c, bool *ret, struct err *err)
+{
+    c.cell = (struct buf)BUF_INIT;
+    int r = 0;
+    *ret = true;
+    for (int64_t j = 0; r == 0; j++) {
+        struct cell cell = {.len = 0};
+        r = read_cell(&c, j, &cell, err);
+        *ret = *ret && r == 0 && !is_number(&cell);
+        if (r < 0 || at_line_end(&c)) {
+            break;
+        }
+        c.at++;
+    }
+    buf_deinit(&c.cell);
+    return r;
+}
+
+static int take_name(struct csv *c, int64_t column, const struct cell *cell, struct err *err)
+{
+    char pointer[96];
+    snprintf(pointer, sizeof pointer, "#/line/%lld/column/%lld", (long long)c->line,
+             (long long)column + 1);
+    cleanup_mem char *name = mem_strndup(cell->text, cell->len);
+    int64_t feature = 0;
+    const int r =
+        name ? columns_find(&c->columns, name, column, &feature, err) : err_no_memory(err);
+    if (r != 0) {
+        return r < 0 ? r : columns_unknown(err, pointer, name);
+    }
+    if (!columns_mark(&c->columns, feature, 1)) {
+        return columns_twice(err, pointer, name);
+    }
+    c->order[column] = feature;
+    return 0;
+}
+
+static int read_header(struct csv *c, struct err *err)
+{
+    int r = columns_init(&c->columns, c->rows.model, err);
+    c->order = r == 0 ? mem_zarray((size_t)c->rows.model->d, sizeof *c->order) : NULL;
+    if (r == 0 && !c->order) {
+        r = err_no_memory(err);
+    }
+    for (int64_t j = 0; r == 0; j++) {
+        struct cell cell = {.len = 0};
+        r = read_cell(c, j, &cell, err);
+        r = r == 0 ? take_name(c, j, &cell, err) : r;
+        if (r == 0 && at_line_end(c)) {
+            break;
+        }
+        c->at++;
+    }
+    const char *missing = r == 0 ? columns_missing(&c->columns, 1) : NULL;
+    return missing ? columns_lacking(err, "#/line/1", missing) : r;
+}
+
+static int read_body(struct csv *c, struct question *q, struct err *err)
+{
+    if (c->end - c->at >= 3 && memcmp(c->at, "\xEF\xBB\xBF", 3) == 0) {
+        c->at += 3;
+    }
+    int r = 0;
+    if (find_line(c)) {
+        c->delimiter = find_delimiter(c);
+        r = is_header(*c, &q->header, err);
+        r = r == 0 && q->header ? read_header(c, err) : r;
+    }
+    while (r == 0 && find_line(c)) {
+        r = read_row(c, err);
+    }
+    r = r == 0 && c->order ? columns_sort(c->order, &c->rows, err) : r;
+    return r == 0 ? rows_take(&c->rows, "#", q, err) : r;
+}
+
+int question_read_csv(const char *text, size_t len, const struct served_model *model,
+                      struct question *ret, struct err *err)
+{
+    struct question q = {.scores = model->classes > 0};
+    cleanup_csv struct csv c = {
+        .at = text, .end = text + len, .line = 1, .delimiter = ',', .rows = {.model = model}};
+    const int r = read_body(&c, &q, err);
+    if (r == 0) {
+        *ret = q;
+    }
+    return r;
+}

@@ -1,0 +1,526 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/jsonread.h"
+#include "base/mem.h"
+#include "server/bodies/rows.h"
+#include "wire/field.h"
+
+/* Numbers of a column that are read before they are spread over the rows. */
+enum { COLUMN_PIECE = 512 };
+
+struct reading {
+    struct jsonread *r;
+    struct rows rows;
+    struct columns columns;
+    bool by_name;     /* columns is in use */
+    const char *at;   /* pointer to where the rows stand: "#/instances" */
+    const char *form; /* the member that has brought rows, or NULL */
+    struct question *ret;
+};
+
+static void reading_deinit(struct reading *b)
+{
+    jsonread_free(b->r);
+    rows_deinit(&b->rows);
+    columns_deinit(&b->columns);
+}
+
+#define cleanup_reading __attribute__((cleanup(reading_deinit)))
+
+/* ---- errors ---- */
+
+static int bad_row(const struct reading *b, struct err *err, const char *what)
+{
+    char pointer[96];
+    snprintf(pointer, sizeof pointer, "%s/%lld", b->at, (long long)b->rows.count);
+    return err_at(err, ERR_INVALID, pointer, "%s", what);
+}
+
+static int wrong_width(const struct reading *b, int64_t have, struct err *err)
+{
+    char text[128];
+    const int64_t d = b->rows.model->d;
+    snprintf(text, sizeof text, "The row holds %s%lld numbers; the model takes %lld features.",
+             have > d ? "more than " : "", (long long)(have > d ? d : have), (long long)d);
+    return bad_row(b, err, text);
+}
+
+static void number_pointer(const struct reading *b, int64_t column, char ret[96])
+{
+    snprintf(ret, 96, "%s/%lld/%lld", b->at, (long long)b->rows.count, (long long)column);
+}
+
+/* What ended a row of numbers before its time: a token that is none, or text that is no JSON. */
+static int bad_number(const struct reading *b, int token, int64_t column, struct err *err)
+{
+    char pointer[96];
+    number_pointer(b, column, pointer);
+    if (token >= 0) {
+        return err_at(err, ERR_INVALID, pointer, "Features are numbers.");
+    }
+    if (err && err->pointer[0] == '\0') {
+        memcpy(err->pointer, pointer, sizeof pointer);
+    }
+    return token;
+}
+
+/* "#/instances/3/x~1y" */
+static void key_pointer(const struct reading *b, bool in_row, const char *key, struct buf *ret)
+{
+    buf_str(ret, b->at);
+    if (in_row) {
+        buf_printf(ret, "/%lld", (long long)b->rows.count);
+    }
+    buf_json_pointer(ret, key);
+}
+
+/* ---- rows ---- */
+
+/* The numbers of a row whose '[' was read. */
+static int read_array(struct reading *b, struct err *err)
+{
+    const int64_t d = b->rows.model->d;
+    double *row = rows_next(&b->rows, err);
+    int64_t count = 0;
+    if (!row) {
+        return err ? -(int)err->code : -ERR_NO_MEMORY;
+    }
+    const int token = jsonread_numbers(b->r, row, d, &count, err);
+    if (token == JSONREAD_NUMBER) {
+        return wrong_width(b, count + 1, err);
+    }
+    if (token != JSONREAD_ARRAY_END) {
+        return bad_number(b, token, count, err);
+    }
+    if (count < d) {
+        return wrong_width(b, count, err);
+    }
+    b->rows.count++;
+    return 0;
+}
+
+static int use_names(struct reading *b, struct err *err)
+{
+    const int r = b->by_name ? 0 : columns_init(&b->columns, b->rows.model, err);
+    b->by_name = b->by_name || r == 0;
+    return r;
+}
+
+/* The feature that the key just read names; `row` (from 1) may name each once. */
+static int take_name(struct reading *b, int64_t guess, int64_t row, bool in_row, int64_t *ret,
+                     struct err *err)
+{
+    const char *name = jsonread_str(b->r, NULL);
+    const int r = columns_find(&b->columns, name, guess, ret, err);
+    if (r < 0 || (r == 0 && columns_mark(&b->columns, *ret, row))) {
+        return r;
+    }
+    cleanup_buf struct buf pointer = BUF_INIT;
+    key_pointer(b, in_row, name, &pointer);
+    const char *at = pointer.failed ? b->at : pointer.data;
+    if (r > 0) {
+        return columns_unknown(err, at, name);
+    }
+    columns_twice(err, at, name);
+    if (err) {
+        err->code = ERR_PARSE; /* a key that is there twice */
+    }
+    return -ERR_PARSE;
+}
+
+/* The members of a row whose '{' was read. */
+static int read_record(struct reading *b, struct err *err)
+{
+    const int64_t number = b->rows.count + 1;
+    double *row = rows_next(&b->rows, err);
+    if (!row) {
+        return err ? -(int)err->code : -ERR_NO_MEMORY;
+    }
+    int r = use_names(b, err);
+    for (int64_t i = 0; r == 0; i++) {
+        int token = jsonread_next(b->r, err);
+        if (token < 0) {
+            return token;
+        }
+        if (token == JSONREAD_OBJECT_END) {
+            break;
+        }
+        int64_t feature = 0;
+        r = take_name(b, i, number, true, &feature, err);
+        if (r == 0 && (token = jsonread_next(b->r, err)) != JSONREAD_NUMBER) {
+            return bad_number(b, token, feature, err);
+        }
+        if (r == 0) {
+            row[feature] = jsonread_number(b->r);
+        }
+    }
+    const char *missing = r == 0 ? columns_missing(&b->columns, number) : NULL;
+    if (missing) {
+        char pointer[96];
+        snprintf(pointer, sizeof pointer, "%s/%lld", b->at, (long long)b->rows.count);
+        return columns_lacking(err, pointer, missing);
+    }
+    b->rows.count += r == 0;
+    return r;
+}
+
+/* The rows of the array whose '[' was read. */
+static int read_rows(struct reading *b, bool records, struct err *err)
+{
+    for (;;) {
+        const int token = jsonread_next(b->r, err);
+        int r = 0;
+        if (token < 0 || token == JSONREAD_ARRAY_END) {
+            return token < 0 ? token : 0;
+        }
+        if (token == JSONREAD_ARRAY_BEGIN) {
+            r = read_array(b, err);
+        } else if (token == JSONREAD_OBJECT_BEGIN && records) {
+            r = read_record(b, err);
+        } else {
+            r = bad_row(b, err, "A row is an array of numbers.");
+        }
+        if (r < 0) {
+            return r;
+        }
+    }
+}
+
+/* ---- columns ---- */
+
+/* The numbers of a column whose '[' was read; the first says how many rows there are. */
+static int read_column(struct reading *b, int64_t feature, bool first, const char *at,
+                       struct err *err)
+{
+    double piece[COLUMN_PIECE];
+    const int64_t d = b->rows.model->d;
+    int64_t row = 0, count = 0;
+    int token = JSONREAD_NUMBER;
+    while (token == JSONREAD_NUMBER) {
+        piece[0] = jsonread_number(b->r); /* what ended the piece before */
+        const int64_t kept = row > 0;
+        token = jsonread_numbers(b->r, piece + kept, COLUMN_PIECE - kept, &count, err);
+        count += kept;
+        row -= kept;
+        for (int64_t i = 0; i < count; i++, row++) {
+            if (first && !rows_next(&b->rows, err)) {
+                return err ? -(int)err->code : -ERR_NO_MEMORY;
+            }
+            b->rows.count += first;
+            if (row < b->rows.count) {
+                b->rows.X[row * d + feature] = piece[i];
+            }
+        }
+        row += token == JSONREAD_NUMBER;
+    }
+    if (token != JSONREAD_ARRAY_END) {
+        char pointer[192];
+        snprintf(pointer, sizeof pointer, "%.150s/%lld", at, (long long)row);
+        return token < 0 ? token : err_at(err, ERR_INVALID, pointer, "Features are numbers.");
+    }
+    if (row != b->rows.count) {
+        return err_at(err, ERR_INVALID, at,
+                      "The column holds %lld numbers, the first one %lld; all must be as long.",
+                      (long long)row, (long long)b->rows.count);
+    }
+    return 0;
+}
+
+/* {"x0": [...], ...} whose '{' was read. */
+static int read_columns(struct reading *b, struct err *err)
+{
+    int r = use_names(b, err);
+    for (int64_t i = 0; r == 0; i++) {
+        int token = jsonread_next(b->r, err);
+        if (token < 0) {
+            return token;
+        }
+        if (token == JSONREAD_OBJECT_END) {
+            const char *missing = columns_missing(&b->columns, 1);
+            return missing ? columns_lacking(err, b->at, missing) : 0;
+        }
+        int64_t feature = 0;
+        cleanup_buf struct buf pointer = BUF_INIT;
+        key_pointer(b, false, jsonread_str(b->r, NULL), &pointer);
+        r = take_name(b, i, 1, false, &feature, err);
+        if (r == 0 && (token = jsonread_next(b->r, err)) != JSONREAD_ARRAY_BEGIN) {
+            return token < 0 ? token
+                             : err_at(err, ERR_INVALID, pointer.failed ? b->at : pointer.data,
+                                      "A column is an array of numbers.");
+        }
+        if (r == 0) {
+            r = read_column(b, feature, i == 0, pointer.failed ? b->at : pointer.data, err);
+        }
+    }
+    return r;
+}
+
+/* ---- {"columns": [...], "data": [...]} ---- */
+
+struct split {
+    int64_t *order; /* [d] the feature of each column */
+    bool columns, data, index;
+};
+
+/* The names of the array whose '[' was read. */
+static int read_names(struct reading *b, struct split *s, struct err *err)
+{
+    const int64_t d = b->rows.model->d;
+    const char *at = "#/dataframe_split/columns";
+    int r = use_names(b, err);
+    for (int64_t j = 0; r == 0; j++) {
+        const int token = jsonread_next(b->r, err);
+        if (token < 0) {
+            return token;
+        }
+        if (token == JSONREAD_ARRAY_END) {
+            const char *missing = columns_missing(&b->columns, 1);
+            return missing ? columns_lacking(err, at, missing) : 0;
+        }
+        if (token != JSONREAD_STRING) {
+            return err_at(err, ERR_INVALID, at, "The names of columns are strings.");
+        }
+        int64_t feature = 0;
+        r = columns_find(&b->columns, jsonread_str(b->r, NULL), j, &feature, err);
+        if (r > 0) {
+            return columns_unknown(err, at, jsonread_str(b->r, NULL));
+        }
+        if (r == 0 && (!columns_mark(&b->columns, feature, 1) || j >= d)) {
+            return columns_twice(err, at, jsonread_str(b->r, NULL));
+        }
+        if (r == 0) {
+            s->order[j] = feature;
+        }
+    }
+    return r;
+}
+
+static int read_split_member(struct reading *b, struct split *s, struct err *err)
+{
+    const char *key = jsonread_str(b->r, NULL);
+    bool *seen = strcmp(key, "columns") == 0 ? &s->columns
+                 : strcmp(key, "data") == 0  ? &s->data
+                 : strcmp(key, "index") == 0 ? &s->index
+                                             : NULL;
+    if (!seen) {
+        cleanup_buf struct buf pointer = BUF_INIT;
+        buf_str(&pointer, "#/dataframe_split");
+        buf_json_pointer(&pointer, key);
+        return err_at(err, ERR_INVALID, pointer.failed ? "" : pointer.data,
+                      "A split table holds \"columns\", \"data\" and \"index\".");
+    }
+    if (*seen) {
+        return err_at(err, ERR_PARSE, "#/dataframe_split", "A field appears twice.");
+    }
+    *seen = true;
+    if (seen == &s->index) { /* the rows' names, which mean nothing to a model */
+        return jsonread_skip(b->r, err);
+    }
+    const bool names = seen == &s->columns;
+    const int token = jsonread_next(b->r, err);
+    if (token != JSONREAD_ARRAY_BEGIN) {
+        return token < 0 ? token
+                         : err_at(err, ERR_INVALID,
+                                  names ? "#/dataframe_split/columns" : "#/dataframe_split/data",
+                                  "This must be an array.");
+    }
+    return names ? read_names(b, s, err) : read_rows(b, false, err);
+}
+
+static int read_split(struct reading *b, struct err *err)
+{
+    struct split s = {.columns = false};
+    int token = jsonread_next(b->r, err);
+    if (token != JSONREAD_OBJECT_BEGIN) {
+        return token < 0 ? token
+                         : err_at(err, ERR_INVALID, "#/dataframe_split",
+                                  "A split table is an object with \"columns\" and \"data\".");
+    }
+    cleanup_mem int64_t *order = mem_zarray((size_t)b->rows.model->d, sizeof *order);
+    if (!order) {
+        return err_no_memory(err);
+    }
+    s.order = order;
+    b->at = "#/dataframe_split/data";
+    while ((token = jsonread_next(b->r, err)) != JSONREAD_OBJECT_END) {
+        const int r = token < 0 ? token : read_split_member(b, &s, err);
+        if (r < 0) {
+            return r;
+        }
+    }
+    if (!s.columns || !s.data) {
+        return err_at(err, ERR_INVALID,
+                      s.data ? "#/dataframe_split/columns" : "#/dataframe_split/data",
+                      "The field is missing.");
+    }
+    return columns_sort(order, &b->rows, err);
+}
+
+/* ---- the body ---- */
+
+static int expect_rows(struct reading *b, bool columns, struct err *err)
+{
+    const int token = jsonread_next(b->r, err);
+    if (token == JSONREAD_ARRAY_BEGIN) {
+        return read_rows(b, true, err);
+    }
+    if (token == JSONREAD_OBJECT_BEGIN && columns) {
+        return read_columns(b, err);
+    }
+    return token < 0 ? token
+                     : err_at(err, ERR_INVALID, b->at, "The rows are an array of rows%s.",
+                              columns ? ", or an object of columns" : "");
+}
+
+/* A member that brings rows. */
+static int read_form(struct reading *b, const char *form, struct err *err)
+{
+    static const struct {
+        const char *key, *at;
+    } forms[] = {{"instances", "#/instances"},
+                 {"inputs", "#/inputs"},
+                 {"dataframe_split", "#/dataframe_split"},
+                 {"dataframe_records", "#/dataframe_records"}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        b->at = strcmp(forms[i].key, form) == 0 ? forms[i].at : b->at;
+        form = strcmp(forms[i].key, form) == 0 ? forms[i].key : form;
+    }
+    if (b->form) {
+        return err_at(err, ERR_PARSE, b->at, "The rows are there twice, as \"%s\" and as \"%s\".",
+                      b->form, form);
+    }
+    b->form = form;
+    return strcmp(form, "dataframe_split") == 0
+               ? read_split(b, err)
+               : expect_rows(b, form[1] == 'n' && form[2] == 'p', err);
+}
+
+static bool is_form(const char *key)
+{
+    return strcmp(key, "instances") == 0 || strcmp(key, "inputs") == 0 ||
+           strcmp(key, "dataframe_split") == 0 || strcmp(key, "dataframe_records") == 0;
+}
+
+enum { SCORES, VARIANCE, PROBABILITIES, SIGNATURE, WISHES };
+
+static const char *const wishes[WISHES] = {
+    [SCORES] = "return_scores",
+    [VARIANCE] = "return_variance",
+    [PROBABILITIES] = "return_probabilities",
+    [SIGNATURE] = "signature_name",
+};
+
+/* How the answer is wished. */
+static int read_wish(struct reading *b, int wish, struct err *err)
+{
+    const int token = jsonread_next(b->r, err);
+    if (token < 0) {
+        return token;
+    }
+    if (wish == SIGNATURE) {
+        return token == JSONREAD_STRING && strcmp(jsonread_str(b->r, NULL), "serving_default") == 0
+                   ? 0
+                   : field_error(err, wishes[wish], FIELD_WHOLE,
+                                 "The only signature is \"serving_default\".");
+    }
+    if (token != JSONREAD_BOOL) {
+        return field_error(err, wishes[wish], FIELD_WHOLE, "This must be true or false.");
+    }
+    const bool wanted = jsonread_bool(b->r);
+    if (wish == SCORES) {
+        if (wanted && b->rows.model->classes == 0) {
+            return field_error(err, wishes[wish], FIELD_WHOLE,
+                               "The model is a regression; only classifiers have scores.");
+        }
+        b->ret->scores = wanted;
+    } else if (wanted) {
+        return field_error(
+            err, wishes[wish], FIELD_WHOLE,
+            wish == VARIANCE ? "The model has no variance: kernel ridge regression gives means."
+                             : "The model has no probabilities; a classifier's \"scores\" are the "
+                               "values of its regressions on the classes.");
+    }
+    return 0;
+}
+
+static int read_member(struct reading *b, bool seen[WISHES], struct err *err)
+{
+    const char *key = jsonread_str(b->r, NULL);
+    if (is_form(key)) {
+        if (b->form && strcmp(b->form, key) == 0) {
+            cleanup_buf struct buf pointer = BUF_INIT;
+            buf_printf(&pointer, "#/%s", key);
+            return err_at(err, ERR_PARSE, pointer.failed ? "" : pointer.data,
+                          "The field appears twice.");
+        }
+        return read_form(b, key, err);
+    }
+    for (int i = 0; i < WISHES; i++) {
+        if (strcmp(key, wishes[i]) == 0) {
+            if (seen[i]) {
+                field_error(err, wishes[i], FIELD_WHOLE, "The field appears twice.");
+                if (err) {
+                    err->code = ERR_PARSE;
+                }
+                return -ERR_PARSE;
+            }
+            seen[i] = true;
+            return read_wish(b, i, err);
+        }
+    }
+    return field_error(err, key, FIELD_WHOLE,
+                       "This field is not known here; a prediction takes \"instances\".");
+}
+
+/* The members of the object whose '{' was read. */
+static int read_members(struct reading *b, struct err *err)
+{
+    bool seen[WISHES] = {false};
+    for (;;) {
+        const int token = jsonread_next(b->r, err);
+        if (token < 0 || token == JSONREAD_OBJECT_END) {
+            return token < 0 ? token : 0;
+        }
+        const int r = read_member(b, seen, err);
+        if (r < 0) {
+            return r;
+        }
+    }
+}
+
+static int read_body(struct reading *b, struct err *err)
+{
+    int token = jsonread_next(b->r, err);
+    if (token >= 0 && token != JSONREAD_OBJECT_BEGIN) {
+        return err_at(err, ERR_INVALID, "#", "The body is an object with the field \"instances\".");
+    }
+    int r = token < 0 ? token : read_members(b, err);
+    if (r == 0 && !b->form) {
+        return err_at(err, ERR_INVALID, "#/instances", "The field \"instances\" is missing.");
+    }
+    if (r == 0) {
+        token = jsonread_next(b->r, err); /* END, or an error about text that follows */
+        r = token < 0 ? token : 0;
+    }
+    return r;
+}
+
+int question_read_json(const char *text, size_t len, const struct served_model *model,
+                       struct question *ret, struct err *err)
+{
+    struct question q = {.scores = model->classes > 0};
+    cleanup_reading struct reading b = {.rows = {.model = model}, .at = "#", .ret = &q};
+    int r = jsonread_new(text, len, &b.r, err);
+    if (r == 0) {
+        r = read_body(&b, err);
+    }
+    if (r == 0) {
+        r = rows_take(&b.rows, b.at, &q, err);
+    }
+    if (r == 0) {
+        *ret = q;
+    }
+    return r;
+}

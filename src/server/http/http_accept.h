@@ -1,0 +1,12 @@
+/* Choosing what an answer is by Accept and Accept-Encoding (RFC 9110, section 12). Pure functions;
+ * header values may be NULL, which means that the client takes anything. */
+#pragma once
+
+/*
+ * The media type of types[0..count) that `accept` likes best; of equals the first. -1: none is
+ * acceptable. A type that is named counts more than one under "text/" and a "*".
+ */
+int http_accept_type(const char *accept, const char *const *types, int count);
+
+/* "gzip" or "deflate" where the client prefers it to the plain body, else NULL. */
+const char *http_accept_encoding(const char *accept_encoding);

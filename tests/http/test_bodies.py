@@ -1,0 +1,384 @@
+"""Predictions as JSON of several forms, CSV and NPY, packed and plain: the same numbers every way."""
+
+import csv
+import gzip
+import io
+import json
+import zlib
+
+import numpy as np
+import pytest
+
+import api as interface
+import data
+
+NAMES = ["x0", "x1", "x2", "x3"]
+
+
+@pytest.fixture(scope="module")
+def model(api):
+    """The name of a regression on x0 to x3."""
+    X, y = data.regression(120, seed=40)
+    api.train("bodies", api.upload_csv(X, y), test={"fraction": 0}, regularization=1e-4,
+              kernel={"name": "gaussian", "bandwidth": 2.0})
+    return "bodies"
+
+
+@pytest.fixture(scope="module")
+def classifier(api):
+    X, y = data.classification(120, labels=["b, or \"c\"", "ümlaut", "🙂"], seed=41)
+    rows = [",".join([*map(repr, r), '"' + t.replace('"', '""') + '"'])
+            for r, t in zip(X.tolist(), y.tolist())]
+    dataset = api.upload((",".join(NAMES[:X.shape[1]]) + ",label\n" + "\n".join(rows)).encode())
+    api.train("kinds", dataset["id"], test={"fraction": 0}, regularization=1e-3,
+              kernel={"name": "gaussian", "bandwidth": 1.5})
+    return "kinds", X
+
+
+@pytest.fixture(scope="module")
+def pair(api):
+    """A model of two targets."""
+    X, y = data.regression(100, seed=42)
+    table = data.csv(np.column_stack([X, y]), 2 * y + 1, [*NAMES, "first"], "second")
+    dataset = api.upload(table, target=["first", "second"])
+    api.train("pair", dataset["id"], test={"fraction": 0}, kernel={"name": "gaussian", "bandwidth": 2.0})
+    return "pair"
+
+
+def questions(n=25, seed=43):
+    return data.regression(n, seed=seed)[0]
+
+
+def ask(api, model, body, kind=None, expect=200, query="", **headers):
+    if not isinstance(body, (str, bytes)):
+        body = json.dumps(body)
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    headers["Content-Type"] = kind or "application/json"
+    return api.post(f"/v1/models/{model}/predict{query}", expect, data=body, headers=headers)
+
+
+def npy(X, **kwargs):
+    out = io.BytesIO()
+    np.save(out, np.asarray(X, **kwargs))
+    return out.getvalue()
+
+
+def from_npy(answer):
+    assert answer.headers["Content-Type"] == "application/x-npy"
+    return np.load(io.BytesIO(answer.content), allow_pickle=False)
+
+
+def from_csv(answer):
+    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+    return list(csv.reader(io.StringIO(answer.content.decode(), newline="")))
+
+
+def table(X, names=None, delimiter=","):
+    lines = [] if names is None else [delimiter.join(names)]
+    return "\n".join(lines + [delimiter.join(map(repr, row)) for row in X.tolist()]) + "\n"
+
+
+# JSON.
+
+
+def test_forms_of_json(api, model):
+    X = questions()
+    rows = X.tolist()
+    wanted = ask(api, model, {"instances": rows}).json()["predictions"]
+    shuffled = [2, 0, 3, 1]
+    records = [{NAMES[j]: row[j] for j in shuffled} for row in rows]
+    names = [NAMES[j] for j in shuffled]
+    columns = X[:, shuffled].tolist()
+    for body in (
+        {"inputs": rows},
+        {"inputs": {n: X[:, NAMES.index(n)].tolist() for n in names}},
+        {"instances": records},
+        {"inputs": records},
+        {"dataframe_records": records},
+        {"dataframe_split": {"columns": names, "data": columns}},
+        {"dataframe_split": {"data": columns, "index": list(range(25)), "columns": names}},
+        {"dataframe_split": {"columns": NAMES, "data": rows}},
+        {"instances": rows, "return_variance": False, "return_probabilities": False,
+         "return_scores": False, "signature_name": "serving_default"},
+    ):
+        assert ask(api, model, body).json()["predictions"] == wanted
+    pretty = json.dumps({"instances": rows}, indent=2)
+    assert ask(api, model, pretty).json()["predictions"] == wanted
+
+
+def test_long_columns(api, model):
+    X = questions(1500)
+    wanted = ask(api, model, {"instances": X.tolist()}).json()["predictions"]
+    body = {"inputs": {n: X[:, j].tolist() for j, n in enumerate(NAMES)}}
+    assert ask(api, model, body).json()["predictions"] == wanted
+
+
+def test_an_answer_says_whose_it_is(api, model):
+    answer = ask(api, model, {"instances": [[1, 2, 3, 4]]}).json()
+    digest = "sha256:" + api.get(f"/v1/models/{model}/versions/1").json()["sha256"]
+    assert (answer["model"], answer["version"], answer["digest"]) == (model, 1, digest)
+    plain = ask(api, model, npy([[1.0, 2, 3, 4]]), "application/x-npy")
+    assert plain.headers["X-Krrd-Model"] == model
+    assert plain.headers["X-Krrd-Model-Version"] == "1"
+    assert plain.headers["X-Krrd-Model-Digest"] == digest
+
+
+def test_other_paths(api, model, daemons):
+    body = {"instances": questions(3).tolist()}
+    wanted = ask(api, model, body).json()
+    assert api.post(f"/v1/models/{model}:predict", json=body).json() == wanted
+    assert api.post(f"/v1/models/{model}/versions/1/predict", json=body).json() == wanted
+    without = daemons(workers="cpu:0").api.post("/invocations", 404, json=body)
+    assert "--default-model" in without.json()["detail"]
+    own = daemons(default_model="chosen").api
+    own.post("/invocations", 404, json=body)
+    X, y = data.regression(60, seed=44)
+    own.train("chosen", own.upload_csv(X, y), test={"fraction": 0})
+    answer = own.post("/invocations", data=table(X[:2]), headers={"Content-Type": "text/csv"})
+    predictions = own.predict("chosen", X[:2]).json()["predictions"]
+    assert [float(line) for line in answer.text.split()] == predictions
+
+
+WISHES = {"instances": [[1, 2, 3, 4]]}
+
+REFUSED = [
+    ('{"instances": [[1, 2, 3, 4], [1, 1e999, 3, 4]]}', 400, "#/instances/1/1"),
+    ('{"instances": [[1, 2, NaN, 4]]}', 400, "#/instances/0/2"),
+    ('{"instances": [[01, 2, 3, 4]]}', 400, "#/instances/0/0"),
+    ('{"instances": [{"x0": 1, "x1": 2, "x2": 3}]}', 422, "#/instances/0"),
+    ('{"instances": [{"x0": 1, "x1": 2, "x2": 3, "x3": 4, "x4": 5}]}', 422, "#/instances/0/x4"),
+    ('{"instances": [{"x0": 1, "x1": 2, "x2": 3, "x2": 4}]}', 400, "#/instances/0/x2"),
+    ('{"instances": [{"x0": 1, "x1": "2", "x2": 3, "x3": 4}]}', 422, "#/instances/0/1"),
+    ('{"inputs": 5}', 422, "#/inputs"),
+    ('{"inputs": [1, 2, 3, 4]}', 422, "#/inputs/0"),
+    ('{"inputs": {"x0": [1], "x1": [2], "x2": [3]}}', 422, "#/inputs"),
+    ('{"inputs": {"x0": [1], "x1": [2], "x2": [3], "x3": []}}', 422, "#/inputs/x3"),
+    ('{"inputs": {"x0": [1], "x1": [2], "x2": [3], "x3": [4, 5]}}', 422, "#/inputs/x3"),
+    ('{"inputs": {"x0": [1], "x1": [2], "x2": [3], "x3": 4}}', 422, "#/inputs/x3"),
+    ('{"inputs": {"x0": [1, "a"], "x1": [2], "x2": [3], "x3": 4}}', 422, "#/inputs/x0/1"),
+    ('{"inputs": {"x0": [1], "x0": [2], "x2": [3], "x3": [4]}}', 400, "#/inputs/x0"),
+    ('{"inputs": {"y": [1]}}', 422, "#/inputs/y"),
+    ('{"inputs": {}}', 422, "#/inputs"),
+    ('{"inputs": {"x0": [], "x1": [], "x2": [], "x3": []}}', 422, "#/inputs"),
+    ('{"inputs": [[1, 2, 3, 4]], "instances": [[1, 2, 3, 4]]}', 400, "#/instances"),
+    ('{"dataframe_split": {"columns": ["x0", "x1", "x2", "x3"]}}', 422, "#/dataframe_split/data"),
+    ('{"dataframe_split": {"data": [[1, 2, 3, 4]]}}', 422, "#/dataframe_split/columns"),
+    ('{"dataframe_split": {"columns": ["x0", "x1", "x2"], "data": []}}', 422, "#/dataframe_split/columns"),
+    ('{"dataframe_split": {"columns": ["x0", "x1", "x2", "x2"], "data": []}}', 422,
+     "#/dataframe_split/columns"),
+    ('{"dataframe_split": {"columns": ["x0", "x1", "x2", "x3", "x4"], "data": []}}', 422,
+     "#/dataframe_split/columns"),
+    ('{"dataframe_split": {"columns": [1], "data": []}}', 422, "#/dataframe_split/columns"),
+    ('{"dataframe_split": {"columns": ["x0", "x1", "x2", "x3"], "data": [[1, 2, 3]]}}', 422,
+     "#/dataframe_split/data/0"),
+    ('{"dataframe_split": {"rows": []}}', 422, "#/dataframe_split/rows"),
+    ('{"dataframe_split": []}', 422, "#/dataframe_split"),
+    ('{"dataframe_records": []}', 422, "#/dataframe_records"),
+    (json.dumps({**WISHES, "return_variance": True}), 422, "#/return_variance"),
+    (json.dumps({**WISHES, "return_probabilities": True}), 422, "#/return_probabilities"),
+    (json.dumps({**WISHES, "return_scores": True}), 422, "#/return_scores"),
+    (json.dumps({**WISHES, "return_scores": 1}), 422, "#/return_scores"),
+    (json.dumps({**WISHES, "signature_name": "other"}), 422, "#/signature_name"),
+    ('{"instances": [[1, 2, 3, 4]], "return_scores": false, "return_scores": false}', 400,
+     "#/return_scores"),
+]
+
+
+@pytest.mark.parametrize("body, status, pointer", REFUSED)
+def test_refused_json(api, model, body, status, pointer):
+    answer = ask(api, model, body, expect=status)
+    assert interface.problem_pointers(answer) == [pointer], answer.text
+
+
+# CSV.
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_csv(api, model, delimiter, end):
+    X = questions()
+    wanted = ask(api, model, {"instances": X.tolist()}).json()["predictions"]
+    plain = table(X, delimiter=delimiter).replace("\n", end)
+    found = from_csv(ask(api, model, plain, "text/csv"))
+    assert [float(cell) for [cell] in found] == wanted
+    names = [f'"{name}"' for name in NAMES[::-1]]
+    turned = "\ufeff" + table(X[:, ::-1], names, delimiter).replace("\n", end) + end
+    found = from_csv(ask(api, model, turned.encode(), "text/csv; charset=utf-8"))
+    assert found[0] == ["y"]
+    assert [float(cell) for [cell] in found[1:]] == wanted
+
+
+def test_csv_of_odd_but_good_cells(api, model):
+    body = 'x0, x1 ,"x2",x3\n\n 1 ,"2",.5,-4.\n1e0,+2,0.5,-04\n   \n'
+    [header, first, second] = from_csv(ask(api, model, body, "text/csv"))
+    assert first == second
+    assert [float(first[0])] == ask(api, model, {"instances": [[1, 2, .5, -4]]}).json()["predictions"]
+
+
+@pytest.mark.parametrize("body, pointer, text", [
+    ("", "#", "at least one row"),
+    ("x0,x1,x2,x3\n", "#", "at least one row"),
+    ("1,2,3\n", "#/line/1", "3 cells"),
+    ("1,2,3,4\n1,2,3,4,5\n", "#/line/2", "more than 4 cells"),
+    ("1,2,3,4\n\n1,2,x,4\n", "#/line/3/column/3", '"x" is not a number'),
+    ("1,2,3,4\n1,2,,4\n", "#/line/2/column/3", "empty"),
+    ("1,2,3,4\n1,2,nan,4\n", "#/line/2/column/3", "not a finite number"),
+    ("1,2,3,1e999\n", "#/line/1/column/4", "not a finite number"),
+    ("1,2,3,0x10\n", "#/line/1/column/4", "not a number"),
+    ("1,2,3,4 5\n", "#/line/1/column/4", "not a number"),
+    ("x0,x1,x2,other\n1,2,3,4\n", "#/line/1/column/4", 'no feature "other"'),
+    ("x0,x1,x2,x2\n1,2,3,4\n", "#/line/1/column/4", "twice"),
+    ("x0,x1,x2\n1,2,3\n", "#/line/1", '"x3" is missing'),
+    ('1,2,3,"4\n', "#/line/1/column/4", "not closed"),
+    ('1,2,3,"4"5\n', "#/line/1/column/4", "follows the closing quotes"),
+])
+def test_refused_csv(api, model, body, pointer, text):
+    answer = ask(api, model, body, "text/csv", 422)
+    assert interface.problem_pointers(answer) == [pointer], answer.text
+    assert text in answer.json()["detail"]
+
+
+# NPY.
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", ">f4", "f2", "<i8", ">i4", "i2", "u1", "?"])
+@pytest.mark.parametrize("order", "CF")
+def test_npy(api, model, dtype, order):
+    X = (questions() * 3).astype(dtype)
+    wanted = ask(api, model, {"instances": X.astype(float).tolist()}).json()["predictions"]
+    found = from_npy(ask(api, model, npy(X, order=order), "application/x-npy"))
+    assert found.dtype == np.float64 and found.tolist() == wanted
+
+
+@pytest.mark.parametrize("body, status, pointer", [
+    (b"", 400, "#/header"),
+    (b"\x93NUMPY", 400, "#/header"),
+    (npy(np.zeros((3, 5))), 422, "#/header/shape"),
+    (npy(np.zeros(4)), 422, "#/header/shape"),
+    (npy(np.zeros((2, 2, 2))), 422, "#/header/shape"),
+    (npy(np.zeros((0, 4))), 422, "#"),
+    (npy(np.array([[1, 2, 3, np.nan]])), 422, "#/row/0/column/3"),
+    (npy(np.array([[1, 2, 3, 4], [1, np.inf, 3, 4]], order="F")), 422, "#/row/1/column/1"),
+    (npy(np.array([["a", "b", "c", "d"]])), 422, "#/header/descr"),
+    (npy(np.zeros((3, 4)))[:-1], 422, "#/header/shape"),
+])
+def test_refused_npy(api, model, body, status, pointer):
+    answer = ask(api, model, body, "application/x-npy", status)
+    assert interface.problem_pointers(answer) == [pointer], answer.text
+
+
+# What the answer is.
+
+
+def test_accept(api, model):
+    X = questions()
+    body = {"instances": X.tolist()}
+    wanted = ask(api, model, body).json()["predictions"]
+    assert from_npy(ask(api, model, body, Accept="application/x-npy")).tolist() == wanted
+    lines = from_csv(ask(api, model, body, Accept="text/csv"))
+    assert lines[0] == ["y"] and [float(cell) for [cell] in lines[1:]] == wanted
+    lines = from_csv(ask(api, model, body, Accept="text/csv; header=absent"))
+    assert [float(cell) for [cell] in lines] == wanted
+    lines = from_csv(ask(api, model, table(X), "text/csv", Accept="text/csv; header=present"))
+    assert lines[0] == ["y"]
+    answer = ask(api, model, npy(X), "application/x-npy", Accept="application/json;q=0.9, text/csv;q=0.1")
+    assert answer.json()["predictions"] == wanted
+    answer = ask(api, model, body, expect=406, Accept="image/png")
+    assert interface.problem_pointers(answer) == ["#/header/accept"]
+
+
+def test_several_targets(api, pair):
+    X = questions()
+    wanted = ask(api, pair, {"instances": X.tolist()}).json()["predictions"]
+    assert np.array(wanted).shape == (25, 2)
+    assert from_npy(ask(api, pair, npy(X), "application/x-npy")).tolist() == wanted
+    lines = from_csv(ask(api, pair, table(X, NAMES), "text/csv"))
+    assert lines[0] == ["first", "second"]
+    assert [[float(cell) for cell in line] for line in lines[1:]] == wanted
+
+
+def test_classes(api, classifier):
+    name, X = classifier
+    body = {"instances": X.tolist()}
+    wanted = ask(api, name, body).json()
+    labels, scores, classes = wanted["predictions"], wanted["scores"], wanted["classes"]
+    assert set(labels) == set(classes) == {"b, or \"c\"", "ümlaut", "🙂"}
+    without = ask(api, name, {**body, "return_scores": False}).json()
+    assert without["predictions"] == labels and "scores" not in without
+    assert ask(api, name, body, query="?return_scores=false").json() == without
+    lines = from_csv(ask(api, name, body, Accept="text/csv"))
+    assert lines[0] == ["prediction", *classes]
+    assert [line[0] for line in lines[1:]] == labels
+    assert [[float(cell) for cell in line[1:]] for line in lines[1:]] == scores
+    lines = from_csv(ask(api, name, body, Accept="text/csv", query="?return_scores=false"))
+    assert lines == [["prediction"], *[[label] for label in labels]]
+    assert from_npy(ask(api, name, npy(X), "application/x-npy")).tolist() == labels
+    found = from_npy(ask(api, name, npy(X), "application/x-npy", query="?return_scores=true"))
+    assert found.tolist() == scores
+
+
+def test_scores_of_a_regression(api, model):
+    answer = ask(api, model, npy([[1.0, 2, 3, 4]]), "application/x-npy", 422, query="?return_scores=true")
+    assert interface.problem_pointers(answer) == ["#/query/return_scores"]
+    answer = ask(api, model, WISHES, None, 422, query="?return_scores=1")
+    assert interface.problem_pointers(answer) == ["#/query/return_scores"]
+
+
+# Packed.
+
+
+def deflated(body):
+    return zlib.compress(body)
+
+
+@pytest.mark.parametrize("coding, pack", [("gzip", gzip.compress), ("x-gzip", gzip.compress),
+                                          ("deflate", deflated), ("identity", bytes)])
+@pytest.mark.parametrize("rows", [3, 3000])
+def test_packed_bodies(api, model, coding, pack, rows):
+    X = questions(rows)
+    body = json.dumps({"instances": X.tolist()}).encode()
+    wanted = ask(api, model, body).json()["predictions"]
+    assert ask(api, model, pack(body), Content_Encoding=coding).json()["predictions"] == wanted
+    answer = ask(api, model, pack(table(X).encode()), "text/csv", Content_Encoding=coding)
+    assert [float(line) for line in answer.text.split()] == wanted
+
+
+def test_packed_answers(api, model):
+    body = {"instances": questions(3000).tolist()}
+    wanted = ask(api, model, body, Accept_Encoding="identity")
+    assert "Content-Encoding" not in wanted.headers
+    for accept, coding in (("gzip", "gzip"), ("deflate", "deflate"), ("deflate;q=0.5, gzip;q=0.4", "deflate"),
+                           ("gzip, deflate, br", "gzip")):
+        answer = ask(api, model, body, Accept_Encoding=accept)
+        assert answer.headers["Content-Encoding"] == coding
+        assert int(answer.headers["Content-Length"]) < len(wanted.content) * 0.7
+        assert answer.json() == wanted.json()
+    short = ask(api, model, {"instances": questions(2).tolist()}, Accept_Encoding="gzip")
+    assert "Content-Encoding" not in short.headers
+
+
+def test_refused_codings(api, model):
+    body = json.dumps(WISHES).encode()
+    answer = ask(api, model, body, expect=415, Content_Encoding="br")
+    assert answer.headers["Accept-Encoding"] == "gzip, deflate"
+    ask(api, model, body, expect=400, Content_Encoding="gzip")
+    ask(api, model, gzip.compress(body)[:-1], expect=400, Content_Encoding="gzip")
+    ask(api, model, gzip.compress(body) + b"x", expect=400, Content_Encoding="gzip")
+    bomb = gzip.compress(b"[" + b" " * (70 << 20))
+    assert len(bomb) < 1 << 20
+    answer = ask(api, model, bomb, expect=413, Content_Encoding="gzip")
+    assert "limit" in answer.json()["detail"]
+
+
+def test_large_bodies_and_answers(api, model):
+    """Read and written on other threads, with the bits that small ones get."""
+    X = questions(20000)
+    whole = from_npy(ask(api, model, npy(X), "application/x-npy"))
+    text = ask(api, model, {"instances": X.tolist()}).json()["predictions"]
+    assert text == whole.tolist()
+    part = ask(api, model, {"instances": X[777:780].tolist()}).json()["predictions"]
+    assert part == text[777:780]
+    bad = X.copy()
+    bad[19999, 3] = np.nan
+    answer = ask(api, model, npy(bad), "application/x-npy", 422)
+    assert interface.problem_pointers(answer) == ["#/row/19999/column/3"]

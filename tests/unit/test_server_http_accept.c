@@ -1,0 +1,76 @@
+#include "server/http/http_accept.h"
+
+#include "support/assert.h"
+
+static const char *const types[] = {"application/json", "text/csv", "application/x-npy"};
+
+static void check_type(const char *accept, int expected)
+{
+    const int found = http_accept_type(accept, types, 3);
+    if (found != expected) {
+        print_error("Accept: %s -> %d, expected %d\n", accept != NULL ? accept : "(none)", found,
+                    expected);
+        fail();
+    }
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    check_type(NULL, 0);
+    check_type("", 0);
+    check_type("*/*", 0);
+    check_type("application/json", 0);
+    check_type("text/csv", 1);
+    check_type("Text/CSV; charset=utf-8", 1);
+    check_type("text/*", 1);
+    check_type("application/*", 0);
+    check_type("application/x-npy, */*", 2);
+    check_type("*/*, application/x-npy", 2);
+    check_type("application/json;q=0.5, text/csv", 1);
+    check_type("application/json;q=0.5,text/csv;q=0.9,application/x-npy;q=0.123", 1);
+    check_type("*/*;q=0.1, application/json;q=0", 1);
+    check_type("text/*;q=0, */*", 0);
+    check_type("image/png", -1);
+    check_type("application/json;q=0", -1);
+    check_type("application/json;q=0.000", -1);
+    check_type("application/json;v=\"a,b;q=0\";q=1", 0);
+    check_type(",, ,text/csv,,", 1);
+    check_type(";q=1", -1);
+    check_type("application/json;q=x", -1);
+    check_type("application/jso", -1);
+    check_type("application/json\"", -1);
+}
+
+static void check_encoding(const char *accept, const char *expected)
+{
+    const char *found = http_accept_encoding(accept);
+    if (expected == NULL) {
+        assert_null(found);
+    } else {
+        assert_non_null(found);
+        assert_string_equal(found, expected);
+    }
+}
+
+static void test_encodings(void **state)
+{
+    (void)state;
+    check_encoding(NULL, NULL);
+    check_encoding("", NULL);
+    check_encoding("identity", NULL);
+    check_encoding("gzip", "gzip");
+    check_encoding("GZIP", "gzip");
+    check_encoding("deflate", "deflate");
+    check_encoding("deflate, gzip", "gzip");
+    check_encoding("gzip;q=0.5, deflate", "deflate");
+    check_encoding("gzip;q=0, deflate;q=0.1", "deflate");
+    check_encoding("gzip;q=0", NULL);
+    check_encoding("gzip;q=0.3, identity", NULL);
+    check_encoding("br", NULL);
+    check_encoding("br, zstd, *", "gzip");
+    check_encoding("*;q=0", NULL);
+    check_encoding("gzip;q=0, *", "deflate");
+}
+
+TEST_MAIN(cmocka_unit_test(test_types), cmocka_unit_test(test_encodings))
