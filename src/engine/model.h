@@ -1,14 +1,7 @@
 /*
  * A trained model: f(x) = target_mean + target_scale * sum_i k(s(x), c_i) a_i, with s() the
- * standardisation of the training rows. Self-contained: a tensors file (wire/tensors.h) with
- *
- *   coef           [m, t]  float64
- *   feature_mean   [d]     float64   feature_scale  [d]
- *   target_mean    [t]     float64   target_scale   [t]
- *   bandwidths     [d]     float64   only where the kernel has one bandwidth a feature
- *   centers        [m, d]  float32 or float64: standardised points; float32 for float32 jobs
- *
- * and metadata "model": kernel and its parameters, task, names, class labels, as JSON text.
+ * standardisation of the training rows. Its file, wire/model_file.h, is self-contained; centers are
+ * standardised points, float32 for float32 jobs.
  *
  * Classification has one target a class (1 for the class, 0 for the others); the prediction is the
  * class with the largest value, the values are its scores.

@@ -1,0 +1,333 @@
+#include "wire/model_file.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "wire/names.h"
+
+enum { FORMAT_VERSION = 1, NAMES_MAX = 1 << 30 };
+
+static int corrupt(struct err *err, const char *what)
+{
+    return err_set(err, ERR_CORRUPT, "The model file is damaged: %s.", what);
+}
+
+static bool has_param(const struct method_def *kernel, const char *key)
+{
+    for (const struct param_def *p = kernel->params; p != NULL && p->key != NULL; p++) {
+        if (strcmp(p->key, key) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void model_file_deinit(struct model_file *f)
+{
+    names_free(f->feature_names, f->d);
+    names_free(f->target_names, f->outputs);
+    names_free(f->class_labels, f->t);
+    *f = (struct model_file){.m = 0};
+}
+
+/* ---- the tensors ---- */
+
+/* Every tensor of a model with its shape and where its data are kept. The float64 ones come first:
+ * behind float32 centers they might not be aligned. */
+struct slot {
+    const char *name;
+    enum dtype dtype;
+    int dims;
+    int64_t shape[2];
+    const void **data;
+};
+
+static void list_slots(struct model_file *f, struct slot ret[MODEL_FILE_TENSORS])
+{
+    const struct slot slots[MODEL_FILE_TENSORS] = {
+        {"coef", DTYPE_F64, 2, {f->m, f->t}, (const void **)&f->coef},
+        {"feature_mean", DTYPE_F64, 1, {f->d, 1}, (const void **)&f->feature_mean},
+        {"feature_scale", DTYPE_F64, 1, {f->d, 1}, (const void **)&f->feature_scale},
+        {"target_mean", DTYPE_F64, 1, {f->t, 1}, (const void **)&f->target_mean},
+        {"target_scale", DTYPE_F64, 1, {f->t, 1}, (const void **)&f->target_scale},
+        {"bandwidths", DTYPE_F64, 1, {f->d, 1}, (const void **)&f->bandwidths},
+        {"centers", f->dtype, 2, {f->m, f->d}, &f->centers},
+    };
+    memcpy(ret, slots, sizeof(slots));
+}
+
+int model_file_tensors(const struct model_file *f, struct tensor_info ret[MODEL_FILE_TENSORS])
+{
+    struct model_file view = *f;
+    struct slot slots[MODEL_FILE_TENSORS];
+    int count = 0;
+    list_slots(&view, slots);
+    for (int i = 0; i < MODEL_FILE_TENSORS; i++) {
+        const struct slot *s = &slots[i];
+        if (*s->data == NULL) {
+            continue;
+        }
+        struct tensor_info *info = &ret[count++];
+        *info = (struct tensor_info){
+            .dtype = s->dtype,
+            .dims = s->dims,
+            .shape = {s->shape[0], s->shape[1]},
+            .bytes = (size_t)s->shape[0] * (size_t)s->shape[1] * dtype_size(s->dtype),
+            .data = *s->data,
+        };
+        memcpy(info->name, s->name, strlen(s->name) + 1);
+    }
+    return count;
+}
+
+static double number_at(const struct tensor_info *t, int64_t k)
+{
+    return t->dtype == DTYPE_F32 ? (double)((const float *)t->data)[k]
+                                 : ((const double *)t->data)[k];
+}
+
+static bool all_finite(const struct tensor_info *t)
+{
+    for (int64_t k = 0; k < t->shape[0] * t->shape[1]; k++) {
+        if (!isfinite(number_at(t, k))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int take_tensor(const struct tensors *file, const struct slot *s, struct err *err)
+{
+    const struct tensor_info *t = tensors_find(file, s->name);
+    if (t == NULL || t->dtype != s->dtype || t->dims != s->dims || t->shape[0] != s->shape[0] ||
+        t->shape[1] != s->shape[1]) {
+        return corrupt(err, "a tensor is missing or has the wrong shape");
+    }
+    if (!all_finite(t)) {
+        return corrupt(err, "a tensor holds infinity or NaN");
+    }
+    *s->data = t->data;
+    return 0;
+}
+
+static bool all_positive(const double *x, int64_t n)
+{
+    for (int64_t i = 0; x != NULL && i < n; i++) {
+        if (!(x[i] > 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int read_tensors(const struct tensors *file, struct model_file *f, bool scalar,
+                        struct err *err)
+{
+    const struct tensor_info *centers = tensors_find(file, "centers");
+    if (centers == NULL || centers->dims != 2 || centers->shape[0] < 1) {
+        return corrupt(err, "it has no centers");
+    }
+    f->m = centers->shape[0];
+    f->dtype = centers->dtype;
+    const bool per_feature = !scalar && f->kernel->has_bandwidth;
+    if (file->count != (per_feature ? MODEL_FILE_TENSORS : MODEL_FILE_TENSORS - 1)) {
+        return corrupt(err, "it has too few or too many tensors");
+    }
+    struct slot slots[MODEL_FILE_TENSORS];
+    list_slots(f, slots);
+    int r = 0;
+    for (int i = 0; r == 0 && i < MODEL_FILE_TENSORS; i++) {
+        const bool wanted = slots[i].data != (const void **)&f->bandwidths || per_feature;
+        r = wanted ? take_tensor(file, &slots[i], err) : 0;
+    }
+    if (r == 0 && (!all_positive(f->feature_scale, f->d) || !all_positive(f->target_scale, f->t) ||
+                   !all_positive(f->bandwidths, f->d))) {
+        return corrupt(err, "a scale or a bandwidth is not positive");
+    }
+    return r;
+}
+
+/* ---- the metadata ---- */
+
+static bool take_number(const struct json *obj, const char *key, double *ret)
+{
+    const struct json *j = json_get(obj, key);
+    if (j == NULL || json_type(j) != JSON_NUMBER) {
+        return false;
+    }
+    *ret = json_number(j);
+    return true;
+}
+
+static int read_kernel(const struct json *j, struct model_file *f, bool *ret_scalar,
+                       struct err *err)
+{
+    static const char *const keys[] = {"name", "bandwidth", "gamma", "coef0", "degree", NULL};
+    const struct json *name = j != NULL ? json_get(j, "name") : NULL;
+    if (name == NULL || json_type(name) != JSON_STRING || json_only_keys(j, keys, NULL) < 0 ||
+        (f->kernel = catalog_find(CATALOG_KERNELS, json_string(name))) == NULL) {
+        return corrupt(err, "it names no kernel that is known here");
+    }
+    double degree = 1;
+    f->bandwidth = 1.0;
+    f->gamma = 1.0;
+    const bool scalar = take_number(j, "bandwidth", &f->bandwidth);
+    const bool gamma = take_number(j, "gamma", &f->gamma);
+    const bool coef0 = take_number(j, "coef0", &f->coef0);
+    const bool has_degree = take_number(j, "degree", &degree);
+    if (f->kernel->has_bandwidth ? gamma || coef0 || has_degree : !gamma || !coef0 || scalar) {
+        return corrupt(err, "the kernel's parameters do not belong to it");
+    }
+    if (!(f->bandwidth > 0) || degree < 1 || degree > MODEL_FILE_DEGREE_MAX ||
+        degree != floor(degree) || has_degree != has_param(f->kernel, "degree")) {
+        return corrupt(err, "a parameter of the kernel is out of range");
+    }
+    f->degree = (int)degree;
+    *ret_scalar = scalar;
+    return 0;
+}
+
+static int read_names(const struct json *j, struct model_file *f, struct err *err)
+{
+    int r = names_read(j, "features", 1, NAMES_MAX, &f->feature_names, &f->d, err);
+    if (r == 0) {
+        r = names_read(j, "targets", 1, NAMES_MAX, &f->target_names, &f->outputs, err);
+    }
+    f->t = f->outputs;
+    if (r == 0 && f->task == TASK_CLASSIFICATION) {
+        r = names_read(j, "classes", 1, NAMES_MAX, &f->class_labels, &f->t, err);
+        if (r == 0 && f->outputs != 1) {
+            return corrupt(err, "a classification has one target");
+        }
+    }
+    return r == -ERR_INVALID ? corrupt(err, "its lists of names have the wrong form") : r;
+}
+
+static int read_metadata(const struct json *j, struct model_file *f, bool *ret_scalar,
+                         struct err *err)
+{
+    static const char *const keys[] = {"version", "kernel",  "task", "features",
+                                       "targets", "classes", NULL};
+    double version = 0;
+    const struct json *task = json_type(j) == JSON_OBJECT ? json_get(j, "task") : NULL;
+    if (task == NULL || json_only_keys(j, keys, NULL) < 0 || json_type(task) != JSON_STRING ||
+        task_parse(json_string(task), &f->task, NULL) < 0 || f->task == TASK_AUTO ||
+        !take_number(j, "version", &version)) {
+        return corrupt(err, "its description has the wrong form");
+    }
+    if (version != FORMAT_VERSION) {
+        return err_set(err, ERR_UNSUPPORTED, "The model file has version %g; version %d is read.",
+                       version, FORMAT_VERSION);
+    }
+    if ((json_get(j, "classes") != NULL) != (f->task == TASK_CLASSIFICATION)) {
+        return corrupt(err, "class labels and task do not agree");
+    }
+    const int r = read_names(j, f, err);
+    return r == 0 ? read_kernel(json_get(j, "kernel"), f, ret_scalar, err) : r;
+}
+
+static int parse_metadata(const struct tensors *file, struct json **ret, struct err *err)
+{
+    const char *text = tensors_metadata(file, "model");
+    if (text == NULL) {
+        return corrupt(err, "it has no description");
+    }
+    const int r = json_parse(text, strlen(text), ret, err);
+    return r == -ERR_PARSE ? corrupt(err, "its description is not JSON") : r;
+}
+
+int model_file_open(const void *image, size_t size, struct model_file *ret,
+                    struct tensors *ret_tensors, struct err *err)
+{
+    struct tensors file;
+    int r = tensors_open(image, size, &file, err);
+    if (r < 0) {
+        return r;
+    }
+    cleanup_json struct json *j = NULL;
+    bool scalar = false;
+    struct model_file f = {.m = 0};
+    r = parse_metadata(&file, &j, err);
+    r = r == 0 ? read_metadata(j, &f, &scalar, err) : r;
+    r = r == 0 ? read_tensors(&file, &f, scalar, err) : r;
+    if (r < 0) {
+        model_file_deinit(&f);
+    }
+    if (r < 0 || ret_tensors == NULL) {
+        tensors_deinit(&file);
+    } else {
+        *ret_tensors = file;
+    }
+    if (r == 0) {
+        *ret = f;
+    }
+    return r;
+}
+
+/* ---- writing ---- */
+
+/* Only the members that the kernel reads. */
+struct json *model_file_kernel(const struct model_file *f, bool list)
+{
+    struct json *j = json_new_object();
+    json_set_string(j, "name", f->kernel->name);
+    if (!f->kernel->has_bandwidth) {
+        json_set_number(j, "gamma", f->gamma);
+        json_set_number(j, "coef0", f->coef0);
+        if (has_param(f->kernel, "degree")) {
+            json_set_int(j, "degree", f->degree);
+        }
+    } else if (f->bandwidths == NULL) {
+        json_set_number(j, "bandwidth", f->bandwidth);
+    } else if (list) {
+        struct json *bandwidths = json_set_array(j, "bandwidth");
+        for (int64_t i = 0; i < f->d; i++) {
+            json_push(bandwidths, json_new_number(f->bandwidths[i]));
+        }
+    }
+    return j;
+}
+
+/* The text under the metadata key "model". */
+static char *metadata_text(const struct model_file *f)
+{
+    cleanup_json struct json *j = json_new_object();
+    json_set_int(j, "version", FORMAT_VERSION);
+    json_set(j, "kernel", model_file_kernel(f, false));
+    json_set_string(j, "task", task_name(f->task));
+    names_write(j, "features", f->feature_names, f->d);
+    names_write(j, "targets", f->target_names, f->outputs);
+    if (f->class_labels != NULL) {
+        names_write(j, "classes", f->class_labels, f->t);
+    }
+    return json_ok(j) ? json_print(j) : NULL;
+}
+
+static struct json *make_metadata(const struct model_file *f, const struct json *more)
+{
+    cleanup_mem char *text = metadata_text(f);
+    struct json *j = text != NULL ? json_new_object() : NULL;
+    json_set_string(j, "model", text);
+    for (const struct json *at = more != NULL ? json_first(more) : NULL; at != NULL;
+         at = json_next(at)) {
+        json_set_string(j, json_key(at), json_string(at));
+    }
+    return j;
+}
+
+int model_file_write(const struct model_file *f, const struct json *more,
+                     int (*sink)(void *context, const void *data, size_t size, struct err *err),
+                     void *context, struct err *err)
+{
+    struct tensors t = {.metadata = make_metadata(f, more)};
+    t.count = model_file_tensors(f, t.tensor);
+    cleanup_buf struct buf header = BUF_INIT;
+    int r = json_ok(t.metadata) ? tensors_header(&t, 0, &header, err) : err_no_memory(err);
+    r = r == 0 ? sink(context, header.data, header.len, err) : r;
+    for (int i = 0; r == 0 && i < t.count; i++) {
+        r = sink(context, t.tensor[i].data, t.tensor[i].bytes, err);
+    }
+    tensors_deinit(&t);
+    return r;
+}
