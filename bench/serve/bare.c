@@ -1,13 +1,15 @@
 /*
  * krr-bare: the least that libmicrohttpd does for a POST: reads the body and answers 200 with a
- * text that stays the same. What krrd needs beyond it is krrd's own. In one thread, as krrd, by
- * libmicrohttpd's own loop over epoll. Prints its port; ends when standard input does.
+ * text that stays the same. What krrd needs beyond it is krrd's own. In one thread, as krrd, and
+ * driven from outside over epoll, as krrd does it. Prints its port; ends when standard input does.
  */
+#include <limits.h>
 #include <microhttpd.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
 
 static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const char *url,
                                  const char *method, const char *version, const char *data,
@@ -40,8 +42,8 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
 int main(void)
 {
     struct MHD_Daemon *daemon =
-        MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, on_access,
-                         NULL, MHD_OPTION_CONNECTION_LIMIT, 1024U, MHD_OPTION_END);
+        MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_access, NULL, MHD_OPTION_CONNECTION_LIMIT,
+                         1024U, MHD_OPTION_END);
     const union MHD_DaemonInfo *info =
         daemon ? MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT) : NULL;
     if (!info) {
@@ -50,8 +52,14 @@ int main(void)
     }
     printf("%d\n", (int)info->port);
     fflush(stdout);
-    char c;
-    while (read(STDIN_FILENO, &c, 1) > 0) {
+    info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    struct pollfd watched[] = {{.fd = info->epoll_fd, .events = POLLIN},
+                               {.fd = STDIN_FILENO, .events = POLLIN}};
+    while (watched[1].revents == 0) {
+        MHD_UNSIGNED_LONG_LONG ms = 0;
+        const bool timed = MHD_get_timeout(daemon, &ms) == MHD_YES;
+        poll(watched, 2, !timed ? -1 : ms < INT_MAX ? (int)ms : INT_MAX);
+        MHD_run(daemon);
     }
     MHD_stop_daemon(daemon);
     return 0;

@@ -26,7 +26,7 @@
 #include "base/rng.h"
 #include "serve/load_options.h"
 
-enum { READ_BYTES = 256 << 10, EVENTS = 1024 };
+enum { READ_BYTES = 256 << 10, EVENTS = 1024, PATIENCE_MS = 20000 };
 
 /* A request as it goes over the wire, and the body of its answer. */
 struct question {
@@ -293,7 +293,12 @@ static double run(struct load *l, double seconds)
     }
     bool more = true;
     while (more || waiting(l) > 0) {
-        const int n = epoll_wait(l->epoll, events, EVENTS, 1000);
+        const int n = epoll_wait(l->epoll, events, EVENTS, PATIENCE_MS);
+        if (n == 0) {
+            fprintf(stderr, "krr-load: no answer for %d s; %lld are missing\n", PATIENCE_MS / 1000,
+                    (long long)waiting(l));
+            exit(1);
+        }
         more = more && clock_monotonic_s() - began < seconds;
         for (int i = 0; i < n; i++) {
             on_event(l, &events[i], more);
@@ -327,15 +332,16 @@ static void report(struct load *l, double seconds, double processor)
     const int64_t n = l->answers < l->room ? l->answers : l->room;
     qsort(l->seconds, (size_t)n, sizeof *l->seconds, compare);
     const double rate = (double)l->answers / seconds;
-    printf("{\"path\": \"%s\", \"format\": \"%s\", \"rows\": %lld, \"d\": %lld, \"connections\": "
-           "%lld, \"seconds\": %.3f, \"answers\": %lld, \"shed\": %lld, \"wrong\": %lld, "
-           "\"requests_per_s\": %.0f, \"predictions_per_s\": %.0f, \"p50_ms\": %.3f, \"p90_ms\": "
-           "%.3f, \"p99_ms\": %.3f, \"p999_ms\": %.3f, \"max_ms\": %.3f, \"load_cpu_share\": %.3f}\n",
-           l->o.path, l->o.format, (long long)l->o.rows, (long long)l->o.d,
-           (long long)l->o.connections, seconds, (long long)l->answers, (long long)l->shed,
-           (long long)l->wrong, rate, rate * (double)l->o.rows, 1e3 * quantile(l, 0.5),
-           1e3 * quantile(l, 0.9), 1e3 * quantile(l, 0.99), 1e3 * quantile(l, 0.999),
-           1e3 * quantile(l, 1.0), processor / seconds);
+    printf(
+        "{\"path\": \"%s\", \"format\": \"%s\", \"rows\": %lld, \"d\": %lld, \"connections\": "
+        "%lld, \"seconds\": %.3f, \"answers\": %lld, \"shed\": %lld, \"wrong\": %lld, "
+        "\"requests_per_s\": %.0f, \"predictions_per_s\": %.0f, \"p50_ms\": %.3f, \"p90_ms\": "
+        "%.3f, \"p99_ms\": %.3f, \"p999_ms\": %.3f, \"max_ms\": %.3f, \"load_cpu_share\": %.3f}\n",
+        l->o.path, l->o.format, (long long)l->o.rows, (long long)l->o.d,
+        (long long)l->o.connections, seconds, (long long)l->answers, (long long)l->shed,
+        (long long)l->wrong, rate, rate * (double)l->o.rows, 1e3 * quantile(l, 0.5),
+        1e3 * quantile(l, 0.9), 1e3 * quantile(l, 0.99), 1e3 * quantile(l, 0.999),
+        1e3 * quantile(l, 1.0), processor / seconds);
     if (l->wrong > 0) {
         fprintf(stderr, "krr-load: the first wrong answer: %s\n", l->first_wrong);
     }

@@ -38,12 +38,12 @@ static double seconds(const char *name, const char *text)
 }
 
 static const struct option names[] = {
-    {"host", required_argument, NULL, 'h'},      {"port", required_argument, NULL, 'p'},
-    {"path", required_argument, NULL, 'u'},      {"connections", required_argument, NULL, 'c'},
-    {"rows", required_argument, NULL, 'r'},      {"d", required_argument, NULL, 'd'},
-    {"format", required_argument, NULL, 'f'},    {"distinct", required_argument, NULL, 'n'},
-    {"seconds", required_argument, NULL, 's'},   {"warm-up-s", required_argument, NULL, 'w'},
-    {"seed", required_argument, NULL, 'x'},      {NULL, 0, NULL, 0},
+    {"host", required_argument, NULL, 'h'},    {"port", required_argument, NULL, 'p'},
+    {"path", required_argument, NULL, 'u'},    {"connections", required_argument, NULL, 'c'},
+    {"rows", required_argument, NULL, 'r'},    {"d", required_argument, NULL, 'd'},
+    {"format", required_argument, NULL, 'f'},  {"distinct", required_argument, NULL, 'n'},
+    {"seconds", required_argument, NULL, 's'}, {"warm-up-s", required_argument, NULL, 'w'},
+    {"seed", required_argument, NULL, 'x'},    {NULL, 0, NULL, 0},
 };
 
 static void take(struct load_options *o, int c, const char *name)

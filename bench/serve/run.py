@@ -8,6 +8,7 @@ import argparse
 import datetime
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -34,6 +35,25 @@ class Bare:
         self.process.wait()
 
 
+def processor_seconds(pid):
+    """Of a process and its children."""
+    total, ticks = 0.0, os.sysconf("SC_CLK_TCK")
+    for one in [pid, *map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]:
+        fields = pathlib.Path(f"/proc/{one}/stat").read_text().rsplit(")", 1)[1].split()
+        total += (int(fields[11]) + int(fields[12])) / ticks
+    return total
+
+
+def timed(pid, run):
+    """What krr-load says, and the processor time that the server took for each request."""
+    before = processor_seconds(pid)
+    report = run()
+    asked = report["answers"] + report["shed"] + report["wrong"]
+    warm = report["seconds"] / (report["seconds"] + 1.0)
+    report["server_cpu_us"] = 1e6 * (processor_seconds(pid) - before) * warm / max(asked, 1)
+    return report
+
+
 def median(runs):
     return sorted(runs, key=lambda r: r["requests_per_s"])[len(runs) // 2]
 
@@ -41,12 +61,14 @@ def median(runs):
 def measure(build, service, bare, repeat, model, compare, **options):
     ours, theirs = [], []
     for _ in range(repeat):
-        ours.append(load(build, service.port, f"/v1/models/{model}/predict", **options))
+        ours.append(timed(service.process.pid, lambda: load(
+            build, service.port, f"/v1/models/{model}/predict", **options)))
         if compare:
-            theirs.append(load(build, bare.port, "/x", **options))
+            theirs.append(timed(bare.process.pid, lambda: load(build, bare.port, "/x", **options)))
     case = {"model": model, "krrd": median(ours)}
     if compare:
         case["bare"] = median(theirs)
+        case["cpu_share"] = case["bare"]["server_cpu_us"] / case["krrd"]["server_cpu_us"]
         case["share"] = case["krrd"]["requests_per_s"] / case["bare"]["requests_per_s"]
     print(json.dumps(case), file=sys.stderr)
     return case
