@@ -55,6 +55,20 @@ bool app_ready(const struct app *app, const char **ret_reason)
     return workers_ready(app, ret_reason);
 }
 
+int app_settle(struct app *app, struct err *err)
+{
+    struct err why;
+    const int rc = store_flush(app->store, &why);
+    if (rc < 0) {
+        log_msg(&app->log, LOG_ERROR, "store.batch_lost", "code", err_name(why.code), "detail",
+                why.detail, NULL);
+        if (err != NULL) {
+            *err = why;
+        }
+    }
+    return rc;
+}
+
 /* ---- Building, in the order of struct app. ---- */
 
 static int open_directories(const struct app *app, struct err *err)

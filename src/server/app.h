@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "server/config.h"
@@ -54,6 +55,10 @@ int app_run(struct app *app, struct err *err);
 /* Accepts half-built ones. false: a thread is still at work, so that some memory could not be
  * freed, and the process should end without running exit handlers. */
 bool app_close(struct app *app);
+
+/* Makes durable what the store has only batched. HTTP and event streams do it before anything is
+ * told to anybody. Negative: it could not be, so that nothing of it has happened. */
+int app_settle(struct app *app, struct err *err);
 
 /* Whether new work would be done now; the reason is set where it would not. */
 bool app_ready(const struct app *app, const char **ret_reason);

@@ -84,12 +84,12 @@ static int append_inside(struct sql *db, const char *job, const struct event_new
 int events_append(struct store *s, const char *job, const struct event_new *event, int64_t now_ms,
                   int64_t *ret_id, struct err *err)
 {
-    int rc = sql_begin(s->db, err);
+    int rc = sql_begin_batched(s->db, err);
     if (rc < 0) {
         return rc;
     }
     int64_t id = 0;
-    rc = sql_end(s->db, append_inside(s->db, job, event, now_ms, &id, err), err);
+    rc = sql_end_batched(s->db, append_inside(s->db, job, event, now_ms, &id, err), err);
     if (rc == 0 && ret_id != NULL) {
         *ret_id = id;
     }

@@ -23,7 +23,8 @@ struct event_new {
     const char *level, *type, *message, *data;
 };
 
-/* *ret_id may be NULL. -ERR_NOT_FOUND: no such job. */
+/* Batched: durable after store_flush (store.h). *ret_id may be NULL. -ERR_NOT_FOUND: no such job.
+ */
 int events_append(struct store *s, const char *job, const struct event_new *event, int64_t now_ms,
                   int64_t *ret_id, struct err *err);
 #define EVENTS_LIMIT_MAX 1000

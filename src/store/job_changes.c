@@ -147,12 +147,13 @@ static int progress_inside(struct sql *db, const char *id, const char *progress,
 int jobs_progress(struct store *s, const char *id, const char *progress, const char *message,
                   int64_t now_ms, int64_t *ret_event, struct err *err)
 {
-    int rc = sql_begin(s->db, err);
+    int rc = sql_begin_batched(s->db, err);
     if (rc < 0) {
         return rc;
     }
     int64_t event = 0;
-    rc = sql_end(s->db, progress_inside(s->db, id, progress, message, now_ms, &event, err), err);
+    rc = sql_end_batched(s->db, progress_inside(s->db, id, progress, message, now_ms, &event, err),
+                         err);
     if (rc == 0 && ret_event != NULL) {
         *ret_event = event;
     }

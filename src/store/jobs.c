@@ -199,6 +199,18 @@ int jobs_get(struct store *s, const char *id, struct job_row *ret, struct err *e
     return 0;
 }
 
+int jobs_final(struct store *s, const char *id, bool *ret, struct err *err)
+{
+    static const char select[] = "SELECT finished_ms IS NOT NULL FROM jobs WHERE id = ?1";
+    int64_t final = 0;
+    const int rc = sql_number(s->db, select, SQL_ARGS(sql_text(id)), &final, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : jobs__not_found(err);
+    }
+    *ret = final != 0;
+    return 0;
+}
+
 /*
  * A text for each kind of filter, so that each is answered along an index of its own, newest first:
  * by status the newest of every status wanted, by metadata the jobs that have the first pair. In

@@ -72,6 +72,9 @@ int jobs_insert(struct store *s, const struct job_row *row, const struct idempot
                 int64_t now_ms, struct err *err);
 int jobs_get(struct store *s, const char *id, struct job_row *ret, struct err *err);
 
+/* Whether the job has ended. */
+int jobs_final(struct store *s, const char *id, bool *ret, struct err *err);
+
 #define JOBS_METADATA_MAX 16 /* pairs that a job may have, and a filter ask for */
 struct jobs_filter {
     const char *model; /* NULL: any */
@@ -95,7 +98,8 @@ int jobs_count(struct store *s, enum job_status status, int64_t *ret, struct err
 int jobs_claim(struct store *s, const char *worker, const char *device, int64_t now_ms,
                struct job_row *ret, struct err *err);
 
-/* Stores the progress object and appends a "metrics" event with it. *ret_event may be NULL.
+/* Batched: durable after store_flush (store.h).
+ * Stores the progress object and appends a "metrics" event with it. *ret_event may be NULL.
  * -ERR_CONFLICT unless the job is running or cancelling. */
 int jobs_progress(struct store *s, const char *id, const char *progress, const char *message,
                   int64_t now_ms, int64_t *ret_event, struct err *err);

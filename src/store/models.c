@@ -63,12 +63,12 @@ static int stage_inside(struct sql *db, const char *job, int64_t *ret_key, struc
 
 int models_stage(struct store *s, const char *job, int64_t *ret_key, struct err *err)
 {
-    int rc = sql_begin(s->db, err);
+    int rc = sql_begin_batched(s->db, err);
     if (rc < 0) {
         return rc;
     }
     int64_t key = 0;
-    rc = sql_end(s->db, stage_inside(s->db, job, &key, err), err);
+    rc = sql_end_batched(s->db, stage_inside(s->db, job, &key, err), err);
     if (rc == 0) {
         *ret_key = key;
     }
@@ -114,7 +114,7 @@ static int chunk_inside(struct sql *db, int64_t key, const void *data, size_t si
         "INSERT INTO model_chunks (model, number, data) VALUES (?1, ?2, ?3)";
     static const char count[] =
         "UPDATE models SET chunks = chunks + 1, bytes = bytes + ?2 WHERE key = ?1";
-    struct staged staged;
+    struct staged staged = {.bytes = 0};
     int rc = find_unsealed(db, key, &staged, err);
     if (rc == 0) {
         rc = sql_run(db, insert,
@@ -135,18 +135,18 @@ int models_stage_chunk(struct store *s, int64_t key, const void *data, size_t si
         return err_set(err, ERR_TOO_LARGE, "A piece of a model has at most %u bytes, not %zu.",
                        MODELS_CHUNK_MAX, size);
     }
-    const int rc = sql_begin(s->db, err);
+    const int rc = sql_begin_batched(s->db, err);
     if (rc < 0) {
         return rc;
     }
-    return sql_end(s->db, chunk_inside(s->db, key, data, size, err), err);
+    return sql_end_batched(s->db, chunk_inside(s->db, key, data, size, err), err);
 }
 
 static int seal_inside(struct sql *db, int64_t key, const char *description, const char *sha256,
                        int64_t bytes, struct err *err)
 {
     static const char change[] = "UPDATE models SET description = ?2, sha256 = ?3 WHERE key = ?1";
-    struct staged staged;
+    struct staged staged = {.bytes = 0};
     const int rc = find_unsealed(db, key, &staged, err);
     if (rc < 0) {
         return rc;
@@ -162,11 +162,11 @@ static int seal_inside(struct sql *db, int64_t key, const char *description, con
 int models_stage_seal(struct store *s, int64_t key, const char *description, const char *sha256,
                       int64_t bytes, struct err *err)
 {
-    const int rc = sql_begin(s->db, err);
+    const int rc = sql_begin_batched(s->db, err);
     if (rc < 0) {
         return rc;
     }
-    return sql_end(s->db, seal_inside(s->db, key, description, sha256, bytes, err), err);
+    return sql_end_batched(s->db, seal_inside(s->db, key, description, sha256, bytes, err), err);
 }
 
 int models_drop_stage(struct store *s, int64_t key, struct err *err)
@@ -195,7 +195,7 @@ int models__publish(struct sql *db, int64_t key, const char *job, int64_t now_ms
         "ON CONFLICT (name) DO UPDATE SET next_version = next_version + 1 "
         "RETURNING next_version - 1";
     static const char change[] = "UPDATE models SET version = ?2, created_ms = ?3 WHERE key = ?1";
-    struct staged staged;
+    struct staged staged = {.bytes = 0};
     int rc = find_staged(db, key, job, &staged, err);
     if (rc < 0) {
         return rc;

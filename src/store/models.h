@@ -28,7 +28,10 @@ struct model_row {
 };
 void model_row_deinit(struct model_row *r);
 
-/* Begins a version for a job; *ret_key (> 0) names it until it is published or dropped.
+/* The next three are batched: durable after store_flush (store.h), at the latest with jobs_finish.
+ * What was staged is gone when a batch was lost meanwhile, and its key may be another's by then.
+ *
+ * Begins a version for a job; *ret_key (> 0) names it until it is published or dropped.
  * -ERR_CONFLICT unless the job is running or cancelling. */
 int models_stage(struct store *s, const char *job, int64_t *ret_key, struct err *err);
 /* Appends 1 to MODELS_CHUNK_MAX bytes (-ERR_INVALID, -ERR_TOO_LARGE). -ERR_NOT_FOUND when nothing

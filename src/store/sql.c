@@ -21,6 +21,9 @@ struct sql {
     sqlite3 *handle;
     struct sql_stmt **statements; /* [count], few dozens: searched one by one */
     int count, capacity;
+    bool open;                /* a batch is */
+    int batched;              /* its changes */
+    int64_t losses;           /* batches that were lost */
     sql_committed *committed; /* may be NULL */
     void *watcher;
 };
@@ -427,11 +430,7 @@ int sql_row_check(const struct sql_stmt *st, struct err *err)
     }
 }
 
-int sql_begin(struct sql *db, struct err *err)
-{
-    static const char text[] = "BEGIN IMMEDIATE";
-    return sql_run(db, text, SQL_NO_ARGS, err);
-}
+/* ---- transactions ---- */
 
 void sql_watch(struct sql *db, sql_committed *committed, void *context)
 {
@@ -439,27 +438,123 @@ void sql_watch(struct sql *db, sql_committed *committed, void *context)
     db->watcher = context;
 }
 
-static int commit(struct sql *db, struct err *err)
+int64_t sql_losses(const struct sql *db)
+{
+    return db->losses;
+}
+
+static int begin(struct sql *db, struct err *err)
+{
+    static const char text[] = "BEGIN IMMEDIATE";
+    return sql_run(db, text, SQL_NO_ARGS, err);
+}
+
+/* Each change within a batch is one. */
+static int begin_savepoint(struct sql *db, struct err *err)
+{
+    static const char text[] = "SAVEPOINT change";
+    return sql_run(db, text, SQL_NO_ARGS, err);
+}
+
+static int release_savepoint(struct sql *db, struct err *err)
+{
+    static const char text[] = "RELEASE change";
+    return sql_run(db, text, SQL_NO_ARGS, err);
+}
+
+/* Nothing of the transaction is left, and of the batch neither where there is one. A full disk may
+ * have rolled back by itself; ROLLBACK would be an error then. */
+static void roll_back(struct sql *db)
+{
+    static const char text[] = "ROLLBACK";
+    if (!sqlite3_get_autocommit(db->handle)) {
+        sql_run(db, text, SQL_NO_ARGS, NULL);
+    }
+    db->losses += db->open;
+    db->open = false;
+    db->batched = 0;
+}
+
+/* Takes back the change of the batch that failed; the others stay, where SQLite lets them. */
+static void undo(struct sql *db)
+{
+    static const char text[] = "ROLLBACK TO change";
+    if (sqlite3_get_autocommit(db->handle) || sql_run(db, text, SQL_NO_ARGS, NULL) < 0 ||
+        release_savepoint(db, NULL) < 0) {
+        roll_back(db);
+    } else if (db->batched == 0) { /* an empty batch would keep others from writing */
+        db->open = false;
+        roll_back(db);
+    }
+}
+
+static int commit(struct sql *db, int changes, struct err *err)
 {
     static const char text[] = "COMMIT";
     const double began = clock_monotonic_s();
     const int rc = sql_run(db, text, SQL_NO_ARGS, err);
-    if (rc == 0 && db->committed != NULL) {
-        db->committed(db->watcher, clock_monotonic_s() - began, 1);
+    if (rc < 0) {
+        roll_back(db);
+        return rc;
     }
-    return rc;
+    db->open = false;
+    db->batched = 0;
+    if (db->committed != NULL) {
+        db->committed(db->watcher, clock_monotonic_s() - began, changes);
+    }
+    return 0;
+}
+
+int sql_begin(struct sql *db, struct err *err)
+{
+    return db->open ? begin_savepoint(db, err) : begin(db, err);
 }
 
 int sql_end(struct sql *db, int rc, struct err *err)
 {
-    static const char rollback[] = "ROLLBACK";
-    if (rc >= 0) {
-        const int committed = commit(db, err);
-        rc = committed < 0 ? committed : rc;
+    if (rc >= 0 && db->open) {
+        const int released = release_savepoint(db, err);
+        rc = released < 0 ? released : rc;
     }
-    /* A full disk may have rolled back by itself; ROLLBACK would be an error then. */
-    if (rc < 0 && !sqlite3_get_autocommit(db->handle)) {
-        sql_run(db, rollback, SQL_NO_ARGS, NULL);
+    if (rc >= 0) {
+        const int committed = commit(db, db->batched + 1, err);
+        return committed < 0 ? committed : rc;
+    }
+    if (db->open) {
+        undo(db);
+    } else {
+        roll_back(db);
     }
     return rc;
+}
+
+int sql_begin_batched(struct sql *db, struct err *err)
+{
+    if (!db->open) {
+        const int rc = begin(db, err);
+        if (rc < 0) {
+            return rc;
+        }
+        db->open = true;
+    }
+    return begin_savepoint(db, err);
+}
+
+int sql_end_batched(struct sql *db, int rc, struct err *err)
+{
+    if (rc >= 0) {
+        const int released = release_savepoint(db, err);
+        rc = released < 0 ? released : rc;
+    }
+    if (rc >= 0) {
+        db->batched++;
+    } else {
+        undo(db);
+    }
+    return rc;
+}
+
+int sql_flush(struct sql *db, struct err *err)
+{
+    return db->open ? commit(db, db->batched, err) : 0;
 }

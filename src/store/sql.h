@@ -117,6 +117,17 @@ int sql_row_check(const struct sql_stmt *st, struct err *err);
 int sql_begin(struct sql *db, struct err *err);
 int sql_end(struct sql *db, int rc, struct err *err);
 
+/*
+ * The same for a change that need not be durable at once: sql_end_batched leaves it in a batch,
+ * which the next sql_end or sql_flush commits as a whole, or loses as a whole. Until then this
+ * connection reads it like any other, so that who shows it to others calls sql_flush first. A
+ * change that fails takes back itself alone.
+ */
+int sql_begin_batched(struct sql *db, struct err *err);
+int sql_end_batched(struct sql *db, int rc, struct err *err);
+int sql_flush(struct sql *db, struct err *err); /* nothing to do is fine */
+int64_t sql_losses(const struct sql *db);       /* batches that could not be committed */
+
 /* Told of every commit: how long it took, and of how many transactions it was. */
 typedef void sql_committed(void *context, double seconds, int changes);
 void sql_watch(struct sql *db, sql_committed *committed, void *context);

@@ -138,6 +138,9 @@ struct store *store_close(struct store *s)
     if (s == NULL) {
         return NULL;
     }
+    if (s->db != NULL) {
+        sql_flush(s->db, NULL); /* best effort: whoever needed to know has asked before */
+    }
     s->db = sql_close(s->db); /* checkpoints, being the last connection */
     if (s->lock_fd >= 0) {
         close(s->lock_fd);
@@ -149,6 +152,16 @@ void store_watch(struct store *s, void (*committed)(void *context, double second
                  void *context)
 {
     sql_watch(s->db, committed, context);
+}
+
+int store_flush(struct store *s, struct err *err)
+{
+    return s != NULL ? sql_flush(s->db, err) : 0;
+}
+
+int64_t store_losses(const struct store *s)
+{
+    return sql_losses(s->db);
 }
 
 int store_schema_version(struct store *s)

@@ -35,6 +35,14 @@ struct store *store_close(struct store *s); /* checkpoints the log; NULL is fine
 /* Told of every commit: how long it took, and of how many transactions it was. */
 void store_watch(struct store *s, void (*committed)(void *context, double seconds, int changes),
                  void *context);
+/*
+ * Some changes, which say so, are written in a batch with others: durable after store_flush, or
+ * with the next change of another kind. Whoever shows what the store says to others calls
+ * store_flush first; when it fails nothing of the batch has been changed. NULL is fine.
+ */
+int store_flush(struct store *s, struct err *err);
+int64_t store_losses(const struct store *s); /* batches that were lost so far */
+
 int store_schema_version(struct store *s); /* of the open database */
 
 #define STORE_PAGE_MAX 100

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "wire/frame.h"
 #include "worker/loaded.h"
@@ -24,6 +23,7 @@ struct session {
     bool quit;               /* after the present job */
     char start_job[ID_SIZE]; /* whose model to begin with is arriving, or has arrived */
     struct buf start;
+    struct buf model; /* bytes of it that are not sent yet: fewer than FRAME_CHUNK */
 };
 
 /* ---- while a job runs: only CANCEL, PAUSE, PING and QUIT are expected ---- */
@@ -114,20 +114,32 @@ static int job_event(void *context, const char *type, const char *level, const c
     return j ? pulse_send(s->pulse, FRAME_EVENT, 0, j, NULL, 0, err) : err_no_memory(err);
 }
 
-/* The model's bytes in pieces of at most FRAME_CHUNK. */
+static int send_model(struct session *s, const void *data, size_t size, struct err *err)
+{
+    cleanup_json struct json *j = json_new_object();
+    json_set_string(j, "job", s->job);
+    return pulse_send(s->pulse, FRAME_MODEL, 0, j, data, size, err);
+}
+
+static int send_rest(struct session *s, struct err *err)
+{
+    const int r = s->model.len > 0 ? send_model(s, s->model.data, s->model.len, err) : 0;
+    buf_clear(&s->model);
+    return r;
+}
+
+/* The model's bytes in pieces of FRAME_CHUNK, the last but one and the last with fewer: each is a
+ * row in the daemon's database, so that small ones wait for each other. */
 static int job_model(void *context, const void *data, size_t size, struct err *err)
 {
     struct session *s = context;
-    cleanup_json struct json *j = json_new_object();
-    json_set_string(j, "job", s->job);
-    for (size_t at = 0; at < size; at += FRAME_CHUNK) {
-        const size_t n = size - at < FRAME_CHUNK ? size - at : FRAME_CHUNK;
-        int r = pulse_send(s->pulse, FRAME_MODEL, 0, j, (const char *)data + at, n, err);
-        if (r < 0) {
-            return r;
-        }
+    const char *at = data;
+    int r = s->model.len + size >= FRAME_CHUNK ? send_rest(s, err) : 0;
+    for (; r == 0 && size >= FRAME_CHUNK; size -= FRAME_CHUNK, at += FRAME_CHUNK) {
+        r = send_model(s, at, FRAME_CHUNK, err);
     }
-    return 0;
+    buf_add(&s->model, at, r == 0 ? size : 0);
+    return r == 0 && s->model.failed ? err_no_memory(err) : r;
 }
 
 /* The next bytes of the model that a coming job begins with. Lack of memory is told of with the
@@ -175,6 +187,7 @@ static int handle_train(struct session *s, const struct frame *f, struct err *er
     }
     memcpy(s->job, order->job, sizeof s->job);
     s->cancel = s->pause = false;
+    buf_clear(&s->model); /* of a job that ended in the middle of it */
     const struct train_output output = {
         .context = s,
         .event = job_event,
@@ -185,10 +198,14 @@ static int handle_train(struct session *s, const struct frame *f, struct err *er
     cleanup_json struct json *done = NULL;
     r = train_run(s->be, order, take_start(s, order), &output, &done, err);
     if (r == 0) {
+        r = send_rest(s, err);
+    }
+    if (r == 0) {
         r = pulse_send(s->pulse, FRAME_DONE, f->request, done, NULL, 0, err);
     }
     s->job[0] = s->start_job[0] = '\0';
     buf_deinit(&s->start);
+    buf_deinit(&s->model);
     order_free(order);
     return r;
 }
@@ -200,7 +217,6 @@ static int send_model_answer(struct session *s, const struct frame *f, const cha
 {
     cleanup_json struct json *j = json_new_object();
     json_set_string(j, "model", key);
-    json_set_int(j, "bytes", key ? loaded_bytes(s->loaded, key) : 0);
     if (failure) {
         struct json *e = json_set_object(j, "error");
         json_set_string(e, "code", err_name(failure->code));
@@ -256,7 +272,6 @@ static int handle_predict(struct session *s, const struct frame *f, struct err *
     struct err failure = {.code = ERR_OK};
     int64_t rows = 0, outputs = 0, scores = 0;
     cleanup_mem double *values = NULL;
-    const double began = clock_monotonic_s();
     int r = json_take_int(f->json, "rows", &rows, &failure);
     if (r == 0) {
         r = loaded_predict(s->loaded, key ? key : "", f->payload, rows,
@@ -279,7 +294,6 @@ static int handle_predict(struct session *s, const struct frame *f, struct err *
     json_set_int(j, "rows", rows);
     json_set_int(j, "outputs", outputs);
     json_set_int(j, "scores", scores);
-    json_set_number(j, "seconds", clock_monotonic_s() - began);
     return pulse_send(s->pulse, FRAME_PREDICTION, f->request, j, values, size, err);
 }
 

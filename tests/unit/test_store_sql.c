@@ -206,6 +206,131 @@ static void test_full(void **state)
     sql_close(db);
 }
 
+/* ---- batches ---- */
+
+static void put(struct fixture *f, struct sql *db, int number)
+{
+    static const char insert[] = "INSERT INTO t VALUES (?1)";
+    OK(sql_begin_batched(db, &f->err));
+    OK(sql_end_batched(db, sql_run(db, insert, SQL_ARGS(sql_int(number)), &f->err), &f->err));
+}
+
+/* The sum of what a second connection sees. */
+static int64_t seen(struct fixture *f, struct sql *other)
+{
+    static const char sum[] = "SELECT coalesce(sum(i), 0) FROM t";
+    int64_t n = -1;
+    assert_int_equal(sql_number(other, sum, SQL_NO_ARGS, &n, &f->err), 1);
+    return n;
+}
+
+static void count_commit(void *context, double seconds, int changes)
+{
+    int *told = context;
+    assert_true(seconds >= 0.0);
+    told[0]++;
+    told[1] += changes;
+}
+
+static void open_two(struct fixture *f, struct sql **ret_db, struct sql **ret_other)
+{
+    *ret_db = open_bare(f);
+    OK(sql_script(*ret_db, "PRAGMA journal_mode = WAL; CREATE TABLE t (i INTEGER UNIQUE) STRICT",
+                  &f->err));
+    *ret_other = open_bare(f);
+}
+
+static void test_batch(void **state)
+{
+    struct fixture *f = *state;
+    struct sql *db, *other;
+    int told[2] = {0, 0};
+    open_two(f, &db, &other);
+    sql_watch(db, count_commit, told);
+    OK(sql_flush(db, &f->err)); /* nothing to do */
+    put(f, db, 1);
+    put(f, db, 2);
+    assert_int_equal(seen(f, db), 3);
+    assert_int_equal(seen(f, other), 0);
+    OK(sql_flush(db, &f->err));
+    assert_int_equal(seen(f, other), 3);
+    put(f, db, 4);
+    OK(sql_begin(db, &f->err));
+    OK(sql_end(db, sql_run(db, "INSERT INTO t VALUES (8)", SQL_NO_ARGS, &f->err), &f->err));
+    assert_int_equal(seen(f, other), 15); /* the batch went along */
+    assert_int_equal(told[0], 2);
+    assert_int_equal(told[1], 4);
+    assert_int_equal(sql_losses(db), 0);
+    sql_close(other);
+    sql_close(db);
+}
+
+/* Whatever fails, of either kind, leaves the others of the batch. */
+static void test_batch_keeps_what_did_not_fail(void **state)
+{
+    struct fixture *f = *state;
+    static const char twice[] = "INSERT INTO t VALUES (1)";
+    struct sql *db, *other;
+    open_two(f, &db, &other);
+    put(f, db, 1);
+    OK(sql_begin_batched(db, &f->err));
+    OK(sql_run(db, "INSERT INTO t VALUES (100)", SQL_NO_ARGS, &f->err));
+    int rc = sql_run(db, twice, SQL_NO_ARGS, &f->err);
+    assert_int_equal(sql_end_batched(db, rc, &f->err), -ERR_CONFLICT);
+    OK(sql_begin(db, &f->err));
+    OK(sql_run(db, "INSERT INTO t VALUES (200)", SQL_NO_ARGS, &f->err));
+    rc = sql_run(db, twice, SQL_NO_ARGS, &f->err);
+    assert_int_equal(sql_end(db, rc, &f->err), -ERR_CONFLICT);
+    put(f, db, 2);
+    assert_int_equal(seen(f, other), 0);
+    OK(sql_flush(db, &f->err));
+    assert_int_equal(seen(f, other), 3);
+    assert_int_equal(sql_losses(db), 0);
+    sql_close(other);
+    sql_close(db);
+}
+
+/* A batch of one change that failed does not keep others from writing. */
+static void test_empty_batch_holds_no_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct sql *db, *other;
+    open_two(f, &db, &other);
+    put(f, db, 1);
+    OK(sql_flush(db, &f->err));
+    OK(sql_begin_batched(db, &f->err));
+    const int rc = sql_run(db, "INSERT INTO t VALUES (1)", SQL_NO_ARGS, &f->err);
+    assert_int_equal(sql_end_batched(db, rc, &f->err), -ERR_CONFLICT);
+    OK(sql_script(other, "PRAGMA busy_timeout = 0", &f->err));
+    put(f, other, 2);
+    OK(sql_flush(other, &f->err));
+    assert_int_equal(sql_losses(db), 0);
+    sql_close(other);
+    sql_close(db);
+}
+
+/* A full disk takes the whole batch, and says so. */
+static void test_lost_batch(void **state)
+{
+    struct fixture *f = *state;
+    struct sql *db, *other;
+    open_two(f, &db, &other);
+    OK(sql_script(db, "CREATE TABLE blobs (b BLOB) STRICT; PRAGMA max_page_count = 20", &f->err));
+    put(f, db, 1);
+    OK(sql_begin_batched(db, &f->err));
+    const int rc =
+        sql_run(db, "INSERT INTO blobs VALUES (zeroblob(1000000))", SQL_NO_ARGS, &f->err);
+    assert_int_equal(sql_end_batched(db, rc, &f->err), -ERR_DISK_FULL);
+    assert_int_equal(sql_losses(db), 1);
+    OK(sql_flush(db, &f->err)); /* there is none any more */
+    assert_int_equal(seen(f, db), 0);
+    put(f, db, 2);
+    OK(sql_flush(db, &f->err));
+    assert_int_equal(seen(f, other), 2);
+    sql_close(other);
+    sql_close(db);
+}
+
 static void test_read_only(void **state)
 {
     struct fixture *f = *state;
@@ -246,4 +371,6 @@ static void test_lack_of_memory(void **state)
 TEST_MAIN(EMPTY_TEST(test_values_and_columns), EMPTY_TEST(test_statements_are_kept),
           EMPTY_TEST(test_more_statements_than_the_first_space), EMPTY_TEST(test_constraints),
           EMPTY_TEST(test_transactions), EMPTY_TEST(test_busy), EMPTY_TEST(test_full),
+          EMPTY_TEST(test_batch), EMPTY_TEST(test_batch_keeps_what_did_not_fail),
+          EMPTY_TEST(test_empty_batch_holds_no_lock), EMPTY_TEST(test_lost_batch),
           EMPTY_TEST(test_read_only), EMPTY_TEST(test_lack_of_memory))

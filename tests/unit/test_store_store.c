@@ -269,10 +269,41 @@ static _Noreturn void write_events(struct fixture *f, int fd)
     for (;;) {
         int64_t id;
         if (events_append(f->store, "job_1", &event, 1, &id, NULL) < 0 ||
-            write(fd, &id, sizeof(id)) != sizeof(id)) {
+            store_flush(f->store, NULL) < 0 || write(fd, &id, sizeof(id)) != sizeof(id)) {
             _exit(1);
         }
     }
+}
+
+/* Events that nobody was told of go as a batch, without a gap, and what is written later takes
+ * their numbers. */
+static void test_kill_before_the_flush(void **state)
+{
+    struct fixture *f = *state;
+    add_dataset(f, "ds_1");
+    add_job(f, "job_1");
+    fixture_close(f);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const struct event_new event = {.level = "info", .type = "message", .message = "tick"};
+        int64_t id = 0;
+        fixture_open(f);
+        for (int i = 0; i < 5; i++) {
+            events_append(f->store, "job_1", &event, 1, &id, NULL);
+            if (i == 1) {
+                store_flush(f->store, NULL);
+            }
+        }
+        _exit(id == 6 ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    fixture_open(f);
+    check_gapless(f, "job_1", 3);
+    claim(f, "job_1"); /* at once durable */
+    check_gapless(f, "job_1", 4);
 }
 
 /* A kill at any moment: every event that was told of is there, and there are no gaps. */
@@ -316,4 +347,5 @@ TEST_MAIN(STORE_TEST(test_open_close_and_reopen), STORE_TEST(test_settings),
           EMPTY_TEST(test_empty_file_becomes_a_database), STORE_TEST(test_damaged_pages),
           STORE_TEST(test_damaged_schema), STORE_TEST(test_truncated),
           EMPTY_TEST(test_directory_in_its_place), STORE_TEST(test_newer_database_is_refused),
-          EMPTY_TEST(test_kill_in_mid_transaction), STORE_TEST(test_kill_while_writing))
+          EMPTY_TEST(test_kill_in_mid_transaction), STORE_TEST(test_kill_while_writing),
+          STORE_TEST(test_kill_before_the_flush))

@@ -74,9 +74,16 @@ static bool may_answer(struct exchange *ex)
     return false;
 }
 
-/* Every answer passes here. Takes body. */
+/* Every answer passes here. Takes body. What an answer tells is durable first, or it is not told.
+ */
 static void give(struct exchange *ex, int status, const char *type, char *body, size_t size)
 {
+    struct err err;
+    if (status < 500 && app_settle(ex->http->app, &err) < 0) {
+        mem_free(body);
+        reply_error(&ex->request, &err);
+        return;
+    }
     if (type != NULL) {
         request_set_header(&ex->request, "Content-Type", type);
     }
@@ -210,7 +217,12 @@ void exchange_refuse(struct exchange *ex, int status, enum err_code code, const 
 struct stream *reply_stream(struct request *rq, void (*closed)(void *context), void *context)
 {
     struct exchange *ex = exchange_of(rq);
+    struct err err;
     if (!may_answer(ex)) {
+        return NULL;
+    }
+    if (app_settle(rq->app, &err) < 0) {
+        reply_error(rq, &err);
         return NULL;
     }
     struct stream *s = stream_new(ex, closed, context);

@@ -101,7 +101,23 @@ void job_report_event(struct job_report *report, const struct json *j)
         job_report_complain(app, report->job, "event.not_recorded", &err);
         return;
     }
-    subscribers_notify(app->subscribers, report->job);
+    subscribers_expect(app->subscribers, report->job);
+}
+
+static int stage(struct job_report *report)
+{
+    report->losses = store_losses(report->app->store);
+    return models_stage(report->app->store, report->job, &report->staged, &report->failure);
+}
+
+/* Whether nothing was lost of what is staged. */
+static int check_staged(struct job_report *report, struct err *err)
+{
+    if (report->losses == store_losses(report->app->store)) {
+        return 0;
+    }
+    report->staged = 0; /* by now the key may be another's */
+    return err_set(err, ERR_IO, "The model could not be stored: writing the database failed.");
 }
 
 void job_report_model(struct job_report *report, const struct frame *f)
@@ -110,8 +126,7 @@ void job_report_model(struct job_report *report, const struct frame *f)
     if (report->failure.code != ERR_OK) {
         return;
     }
-    int r =
-        report->staged ? 0 : models_stage(store, report->job, &report->staged, &report->failure);
+    int r = report->staged ? check_staged(report, &report->failure) : stage(report);
     if (r == 0) {
         r = models_stage_chunk(store, report->staged, f->payload, f->payload_size,
                                &report->failure);
@@ -119,6 +134,7 @@ void job_report_model(struct job_report *report, const struct frame *f)
     if (r < 0) {
         job_report_complain(report->app, report->job, "model.not_stored", &report->failure);
     }
+    subscribers_expect(report->app->subscribers, report->job);
 }
 
 /* ---- ends ---- */
@@ -193,6 +209,9 @@ int job_report_seal(struct job_report *report, const struct json *done, struct e
     }
     if (report->failure.code != ERR_OK) {
         *err = report->failure;
+        return -(int)err->code;
+    }
+    if (report->staged && check_staged(report, err) < 0) {
         return -(int)err->code;
     }
     const char *sha256 = json_string(json_get(done, "sha256"));

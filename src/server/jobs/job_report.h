@@ -20,6 +20,7 @@ struct job_report {
     char job[ID_SIZE];
     int64_t attempt;
     char *spec;           /* JSON text, kept for the model's description; owned */
+    int64_t losses;       /* store_losses when the model's staging began */
     int64_t staged;       /* models_stage's handle, 0 before the first byte */
     bool sealed;          /* the staged model is complete */
     double started;       /* monotonic seconds */

@@ -20,6 +20,9 @@ struct subscribers *subscribers_free(struct subscribers *s);
 
 /* Answers rq with the job's stream from the events after `after`. */
 void subscribers_add(struct subscribers *s, struct request *rq, const char *job, int64_t after);
+/* Something was appended to the job's log that the store has only batched (store_flush): within
+ * some milliseconds it is made durable, together with what else is, and told. */
+void subscribers_expect(struct subscribers *s, const char *job);
 int subscribers_count(const struct subscribers *s);
 
 /* Something was appended to the job's log; those who wait for its end (waits.h) hear of it too. */

@@ -141,12 +141,8 @@ int waits_count(const struct waits *s)
 /* What is deleted will not change any more either. */
 static bool has_ended(const struct waits *s, const char *job)
 {
-    struct job_row row;
-    if (jobs_get(s->app->store, job, &row, NULL) < 0) {
-        return true;
-    }
-    const bool final = job_status_final(row.status);
-    job_row_deinit(&row);
+    bool final = true;
+    jobs_final(s->app->store, job, &final, NULL);
     return final;
 }
 
