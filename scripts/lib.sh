@@ -6,7 +6,7 @@ locks="$root/.cache"
 
 build_packages="build-essential pkg-config meson ninja-build libmicrohttpd-dev libuv1-dev libcjson-dev
     libopenblas-dev liblapacke-dev libsqlite3-dev libzip-dev libcsv-dev nettle-dev zlib1g-dev
-    libjs-chart.js curl jq util-linux"
+    libcurl4-gnutls-dev libjs-chart.js curl jq util-linux"
 test_packages="libcmocka-dev python3 python3-pytest python3-numpy python3-requests python3-yaml
     python3-jsonschema python3-venv"
 # Checks that are skipped where the distribution has no such package.

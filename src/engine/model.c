@@ -25,6 +25,12 @@ struct model *model_free(struct model *m)
     return mem_free(m);
 }
 
+void model_keep_scales(struct model *m)
+{
+    m->centers = mem_free(m->centers);
+    m->coef = mem_free(m->coef);
+}
+
 int64_t model_argmax(const double *scores, int64_t t)
 {
     int64_t best = 0;

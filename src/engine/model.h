@@ -42,11 +42,17 @@ int model_write(const struct model *m,
 /* Reads a complete file image (copied; the image may be freed afterwards). Never trusts it. */
 int model_read(const void *image, size_t size, struct model **ret, struct err *err);
 
+/* Frees what a predictor has copies of, centers and coefficients: the model can only be predicted
+ * with from then on, and described. */
+void model_keep_scales(struct model *m);
+
 /* A model made ready on a backend. Borrows both. */
 struct predictor;
 int predictor_new(const struct model *m, struct backend *be, struct predictor **ret,
                   struct err *err);
 struct predictor *predictor_free(struct predictor *p);
+/* Of memory, the model's included. */
+int64_t predictor_bytes(const struct predictor *p);
 /* X: float64 [rows, d] row-major, raw units. ret: [rows, t] row-major: targets in their own units,
  * or the classes' scores. A row's bits do not depend on the other rows. */
 int predictor_run(struct predictor *p, const double *X, int64_t rows, double *ret, struct err *err);

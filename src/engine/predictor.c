@@ -8,15 +8,27 @@
  * however many rows are asked for. */
 enum { CHUNK_ROWS = 4096, CHUNK_NUMBERS = 1 << 22 };
 
+/* Below so many multiply-adds (some 100 us of one processor) other threads would take longer to
+ * wake than the work lasts. */
+#define ALONE 4e6
+
+/* Multiply-adds of a kernel value beside those of its features, roughly. */
+#define FUNCTION_COST 12
+
+/* A panel has so many rows at least, also where fewer are asked for. */
+#define PANEL_ROWS 16
+
 struct predictor {
     const struct model *m;
     struct backend *be;
     struct points *centers;
     struct mat A; /* m x t float64 */
-    struct mat Y; /* chunk x t float64 */
+    struct mat Y; /* room x t float64 */
     int64_t chunk;
-    void *X;         /* [chunk, d] standardised, of the model's dtype */
-    double *columns; /* [chunk, t] column-major */
+    int64_t room;    /* rows that the members below have room for; grows up to chunk */
+    void *X;         /* [room, d] standardised, of the model's dtype */
+    double *columns; /* [room, t] column-major */
+    int64_t bytes;   /* of the backend, for centers and coefficients */
 };
 
 struct predictor *predictor_free(struct predictor *p)
@@ -32,6 +44,18 @@ struct predictor *predictor_free(struct predictor *p)
     mem_free(p->X);
     mem_free(p->columns);
     return mem_free(p);
+}
+
+int64_t predictor_bytes(const struct predictor *p)
+{
+    const struct model *m = p->m;
+    const int64_t scales = 2 * (m->d + m->t) * (int64_t)sizeof(double);
+    const int64_t row = m->d * (int64_t)dtype_size(m->dtype) + 2 * m->t * (int64_t)sizeof(double);
+    const int64_t model =
+        m->centers != NULL
+            ? m->m * (m->d * (int64_t)dtype_size(m->dtype) + m->t * (int64_t)sizeof(double))
+            : 0;
+    return (int64_t)sizeof(*p) + p->bytes + scales + model + p->room * row;
 }
 
 /* coef [m, t] row-major into A. */
@@ -56,17 +80,12 @@ static int prepare(struct predictor *p, struct err *err)
     const struct model *m = p->m;
     const struct rows centers = {.dtype = m->dtype, .n = m->m, .d = m->d, .data = m->centers};
     const int64_t fitting = CHUNK_NUMBERS / m->d;
+    const int64_t before = p->be->bytes;
     p->chunk = fitting < 1 ? 1 : fitting < CHUNK_ROWS ? fitting : CHUNK_ROWS;
-    p->X = mem_array((size_t)(p->chunk * m->d), dtype_size(m->dtype));
-    p->columns = mem_array((size_t)(p->chunk * m->t), sizeof(double));
-    if (p->X == NULL || p->columns == NULL) {
-        return err_no_memory(err);
-    }
     int r = p->be->ops->points_new(p->be, &m->kernel, m->dtype, &centers, &p->centers, err);
-    if (r == 0) {
-        r = p->be->ops->mat_new(p->be, DTYPE_F64, p->chunk, m->t, &p->Y, err);
-    }
-    return r == 0 ? put_coefficients(p, err) : r;
+    r = r == 0 ? put_coefficients(p, err) : r;
+    p->bytes = p->be->bytes - before;
+    return r;
 }
 
 int predictor_new(const struct model *m, struct backend *be, struct predictor **ret,
@@ -87,23 +106,71 @@ int predictor_new(const struct model *m, struct backend *be, struct predictor **
     return 0;
 }
 
+/* Room for so many rows, at most `chunk`. */
+static int make_room(struct predictor *p, int64_t rows, struct err *err)
+{
+    const struct model *m = p->m;
+    if (rows <= p->room) {
+        return 0;
+    }
+    int64_t room = p->room > 0 ? p->room : PANEL_ROWS;
+    while (room < rows) {
+        room *= 2;
+    }
+    room = room < p->chunk ? room : p->chunk;
+    p->room = 0;
+    p->be->ops->mat_free(p->be, &p->Y);
+    p->Y = (struct mat){.data = NULL};
+    mem_free(p->X);
+    mem_free(p->columns);
+    p->X = mem_array((size_t)(room * m->d), dtype_size(m->dtype));
+    p->columns = mem_array((size_t)(room * m->t), sizeof(double));
+    if (p->X == NULL || p->columns == NULL) {
+        return err_no_memory(err);
+    }
+    const int r = p->be->ops->mat_new(p->be, DTYPE_F64, room, m->t, &p->Y, err);
+    p->room = r == 0 ? room : 0;
+    return r;
+}
+
+/* The bits of the product do not depend on it. */
+static int threads_for(const struct predictor *p, int64_t rows)
+{
+    const double panels = (double)((rows + PANEL_ROWS - 1) / PANEL_ROWS);
+    const double work =
+        panels * PANEL_ROWS * (double)p->m->m * (double)(p->m->d + p->m->t + FUNCTION_COST);
+    return work < ALONE ? 1 : p->be->threads;
+}
+
+static int multiply(struct predictor *p, int64_t rows, const struct points *points,
+                    const struct mat *Y, struct err *err)
+{
+    const int threads = p->be->threads;
+    p->be->threads = threads_for(p, rows);
+    const int r = p->be->ops->kmv(p->be, view_all(points, rows), view_all(p->centers, p->m->m), 1.0,
+                                  &p->A, 0.0, Y, err);
+    p->be->threads = threads;
+    return r;
+}
+
 /* At most `chunk` rows. */
 static int run_chunk(struct predictor *p, const double *X, int64_t rows, double *ret,
                      struct err *err)
 {
     const struct model *m = p->m;
     const struct backend_ops *o = p->be->ops;
-    for (int64_t i = 0; i < rows; i++) {
+    struct points *points = NULL;
+    int r = make_room(p, rows, err);
+    for (int64_t i = 0; r == 0 && i < rows; i++) {
         standardize_row(X + i * m->d, m->d, m->feature_mean, m->feature_scale, m->dtype, p->X, i);
     }
     const struct rows host = {.dtype = m->dtype, .n = rows, .d = m->d, .data = p->X};
-    const struct mat Y = mat_rows(p->Y, 0, rows);
-    struct points *points = NULL;
-    int r = o->points_new(p->be, &m->kernel, m->dtype, &host, &points, err);
+    r = r == 0 ? o->points_new(p->be, &m->kernel, m->dtype, &host, &points, err) : r;
     if (r < 0) {
         return r;
     }
-    r = o->kmv(p->be, view_all(points, rows), view_all(p->centers, m->m), 1.0, &p->A, 0.0, &Y, err);
+    const struct mat Y = mat_rows(p->Y, 0, rows);
+    r = multiply(p, rows, points, &Y, err);
     o->points_free(p->be, points);
     if (r == 0) {
         r = o->mat_get(p->be, &Y, p->columns, rows, err);

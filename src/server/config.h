@@ -15,6 +15,11 @@ struct config {
     int train_workers;            /* from --workers cpu:N, default 1 */
     int serve_workers;            /* --serve-workers, default 1 */
     char *default_model;          /* of /invocations; "": there is none */
+    int64_t serve_memory_bytes;   /* 0: no limit; that loaded models may take */
+    int64_t serve_batch_rows;     /* 4096 */
+    int64_t serve_batch_delay_us; /* 0 */
+    int64_t serve_model_queue;    /* 1024 predictions that wait for one model */
+    int64_t serve_queue;          /* 4096, of all models, waiting or at work */
     int worker_threads;           /* --worker-threads, 0: what the machine grants */
     int64_t max_upload_bytes;     /* default 16 GiB */
     int64_t max_unpacked_bytes;   /* of compressed uploads, default 64 GiB */

@@ -115,6 +115,18 @@ static int load_aliased(struct app *app, struct err *err)
     return 0;
 }
 
+static int open_serving(struct app *app, struct err *err)
+{
+    const struct serving_limits limits = {
+        .batch_rows = app->config.serve_batch_rows,
+        .batch_delay_us = app->config.serve_batch_delay_us,
+        .model_queue = app->config.serve_model_queue,
+        .queue = app->config.serve_queue,
+        .memory_bytes = app->config.serve_memory_bytes,
+    };
+    return serving_new(app, &limits, &app->serving, err);
+}
+
 int workers_open(struct app *app, struct err *err)
 {
     int r = recover(app, err);
@@ -122,7 +134,7 @@ int workers_open(struct app *app, struct err *err)
     r = r == 0 ? subscribers_new(app, &app->subscribers, err) : r;
     r = r == 0 ? trainer_new(app, &app->trainer, err) : r;
     r = r == 0 ? served_new(app->store, &app->served, err) : r;
-    r = r == 0 ? serving_new(app, &app->serving, err) : r;
+    r = r == 0 ? open_serving(app, err) : r;
     r = r == 0 ? open_pool(app, err) : r;
     return r == 0 ? load_aliased(app, err) : r;
 }

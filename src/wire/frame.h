@@ -20,8 +20,9 @@
  *   EVENT       {"job","type","level","message","data"}
  *   MODEL       {"job"} and the next bytes of the model's file
  *   DONE        {"job","reason","result"|null,"error"|null,"model"|null,"bytes","sha256"}
- *   LOADED      {"model"} or {"model","error"}
- *   PREDICTION  {"rows","outputs","scores"} and float64 values, or {"error"}; request echoed
+ *   LOADED      {"model","bytes"}, the memory that it takes, or {"model","error"}
+ *   PREDICTION  {"rows","outputs","scores","seconds"} and float64 [rows, outputs], then
+ *               [rows, scores], or {"error"}; request echoed
  *   PONG        request echoed
  *   FAULT       {"detail"}: the device broke; the worker ends, without an answer to what it was at
  *   BEAT        the worker lives: between HELLO and its end, at an interval that the daemon names

@@ -95,6 +95,12 @@ int loaded_begin(struct loaded *set, const char *key, int64_t bytes, struct err 
     return 0;
 }
 
+static int warm_up(struct entry *e, struct err *err)
+{
+    cleanup_mem double *y = mem_array((size_t)e->model->t, sizeof *y);
+    return y ? predictor_run(e->predictor, e->model->feature_mean, 1, y, err) : err_no_memory(err);
+}
+
 static int make_ready(struct loaded *set, struct entry *e, struct err *err)
 {
     int r = model_read(e->image, (size_t)e->bytes, &e->model, err);
@@ -102,7 +108,18 @@ static int make_ready(struct loaded *set, struct entry *e, struct err *err)
     if (r == 0) {
         r = predictor_new(e->model, set->be, &e->predictor, err);
     }
+    if (r == 0) {
+        model_keep_scales(e->model);
+        r = warm_up(e, err);
+        mem_trim();
+    }
     return r;
+}
+
+int64_t loaded_bytes(struct loaded *set, const char *key)
+{
+    struct entry **link = find(set, key);
+    return link && (*link)->predictor ? predictor_bytes((*link)->predictor) : 0;
 }
 
 int loaded_append(struct loaded *set, const char *key, const void *data, size_t size,
@@ -143,6 +160,7 @@ int loaded_drop(struct loaded *set, const char *key, struct err *err)
     struct entry *e = *link;
     *link = e->next;
     entry_free(e);
+    mem_trim();
     return 0;
 }
 

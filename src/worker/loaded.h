@@ -12,6 +12,9 @@
 
 struct loaded; /* the set */
 
+/* A model predicts once before it counts as ready, so that the first who asks does not wait for
+ * memory to be touched and threads to be started. */
+
 struct loaded *loaded_new(struct backend *be); /* NULL on lack of memory */
 struct loaded *loaded_free(struct loaded *set);
 
@@ -21,6 +24,9 @@ int loaded_begin(struct loaded *set, const char *key, int64_t bytes, struct err 
  * the model is forgotten. */
 int loaded_append(struct loaded *set, const char *key, const void *data, size_t size,
                   struct err *err);
+/* Bytes that a ready model takes; 0: it is not there. */
+int64_t loaded_bytes(struct loaded *set, const char *key);
+/* Its memory goes back to the machine. */
 int loaded_drop(struct loaded *set, const char *key, struct err *err);
 
 /*

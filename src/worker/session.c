@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "wire/frame.h"
 #include "worker/loaded.h"
@@ -217,6 +218,7 @@ static int send_model_answer(struct session *s, const struct frame *f, const cha
 {
     cleanup_json struct json *j = json_new_object();
     json_set_string(j, "model", key);
+    json_set_int(j, "bytes", key ? loaded_bytes(s->loaded, key) : 0);
     if (failure) {
         struct json *e = json_set_object(j, "error");
         json_set_string(e, "code", err_name(failure->code));
@@ -272,6 +274,7 @@ static int handle_predict(struct session *s, const struct frame *f, struct err *
     struct err failure = {.code = ERR_OK};
     int64_t rows = 0, outputs = 0, scores = 0;
     cleanup_mem double *values = NULL;
+    const double began = clock_monotonic_s();
     int r = json_take_int(f->json, "rows", &rows, &failure);
     if (r == 0) {
         r = loaded_predict(s->loaded, key ? key : "", f->payload, rows,
@@ -294,6 +297,7 @@ static int handle_predict(struct session *s, const struct frame *f, struct err *
     json_set_int(j, "rows", rows);
     json_set_int(j, "outputs", outputs);
     json_set_int(j, "scores", scores);
+    json_set_number(j, "seconds", clock_monotonic_s() - began);
     return pulse_send(s->pulse, FRAME_PREDICTION, f->request, j, values, size, err);
 }
 

@@ -9,6 +9,7 @@
 #include "server/app.h"
 #include "server/http/http_accept.h"
 #include "server/http/problem.h"
+#include "server/metrics.h"
 #include "server/offload.h"
 #include "server/serving/serving.h"
 
@@ -45,8 +46,12 @@ static void on_gone(struct request *rq)
     (void)rq;
 }
 
+/* Whoever finds no room is told when to come again. */
 void prediction_refuse(struct prediction *p, const struct err *err)
 {
+    if (err->code == ERR_BUSY) {
+        request_shed(p->rq, SHED_PREDICTIONS, serving_retry_s(p->app->serving));
+    }
     reply_error(p->rq, err);
 }
 

@@ -2,7 +2,9 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/clock.h"
@@ -335,8 +337,27 @@ static void watch_leases(struct pool *p)
 
 /* ---- starting ---- */
 
+/* The environment of a worker's process; the array is the caller's (mem_free), the texts are not. A
+ * serving worker's threads sleep while there is nothing to do: between two batches they would
+ * otherwise spin on processors that the daemon needs. */
+static char **environment(enum slot_kind kind)
+{
+    static char quiet[] = "OMP_WAIT_POLICY=passive";
+    size_t count = 0;
+    while (environ[count] != NULL) {
+        count++;
+    }
+    char **ret = mem_zarray(count + 2, sizeof *ret);
+    if (ret != NULL) {
+        memcpy(ret, environ, count * sizeof *ret);
+        ret[count] = kind == SLOT_SERVE && getenv("OMP_WAIT_POLICY") == NULL ? quiet : NULL;
+    }
+    return ret;
+}
+
 static int spawn(struct child *c, const struct pool *p)
 {
+    cleanup_mem char **env = environment(c->slot->kind);
     char threads[16], socket[16], beat[32];
     snprintf(threads, sizeof threads, "%d", p->options.threads);
     snprintf(socket, sizeof socket, "%d", CHILD_SOCKET);
@@ -353,6 +374,7 @@ static int spawn(struct child *c, const struct pool *p)
     const uv_process_options_t options = {
         .file = p->program,
         .args = args,
+        .env = env,
         .exit_cb = on_exit_cb,
         .stdio = stdio,
         .stdio_count = CHILD_SOCKET + 1,

@@ -1,161 +1,186 @@
 #include "server/serving/serving.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/clock.h"
 #include "base/mem.h"
-#include "server/app.h"
+#include "server/serving/internal.h"
 
-#define CALLS_MAX 1024 /* predictions waiting or at work, of all models together */
 #define CALLS_MAX_BYTES (512u << 20)
-#define CALL_ATTEMPTS 2 /* a prediction that takes two workers down is not tried a third time */
 
-/* Somebody who waits for a model to be ready. */
-struct waiter {
-    struct waiter *next;
-    void (*done)(void *context, const struct err *err);
-    void *context;
+enum {
+    RATE_WINDOW_S = 1, /* answers are counted for so long at least */
+    RETRY_MAX_S = 60,
+    PLACE_BITS = 32,
 };
 
-/* A model in a serving worker, on its way there, or waiting for one (slot NULL). */
-struct entry {
-    struct entry *next;
-    struct serving *serving;
-    int64_t key, bytes;
-    char text_key[24]; /* the key as frames carry it */
-    enum serving_state state;
-    struct slot *slot;
-    uint64_t load; /* number of the present attempt: answers to an earlier one do not count */
-    int64_t next_chunk;
-    int64_t unsent; /* bytes */
-    struct waiter *waiters;
-};
+/* ---- handles ---- */
 
-/* A chunk on its way into the socket. It may outlive its entry. */
-struct transfer {
-    struct serving *serving;
-    int64_t key;
-    uint64_t load;
-    void *data;
-};
-
-struct call {
-    struct call *next;
-    uint64_t handle;
-    int64_t key;
-    struct slot *slot; /* NULL: not sent yet */
-    int attempts;
-    struct serving_ask ask; /* holds the model */
-};
-
-struct serving {
-    struct app *app;
-    struct entry *entries;
-    struct call *calls; /* oldest first */
-    uint64_t last_handle;
-    int64_t call_count;
-    size_t call_bytes;
-};
-
-int serving_new(struct app *app, struct serving **ret, struct err *err)
+/* Room for as many questions as there may be, so that it never grows. */
+static int places_init(struct places *p, int64_t room, struct err *err)
 {
-    struct serving *s = mem_zalloc(sizeof *s);
-    if (!s) {
+    p->calls = mem_zarray((size_t)room, sizeof *p->calls);
+    p->uses = mem_zarray((size_t)room, sizeof *p->uses);
+    p->free = mem_array((size_t)room, sizeof *p->free);
+    if (!p->calls || !p->uses || !p->free) {
         return err_no_memory(err);
     }
-    s->app = app;
-    *ret = s;
+    p->room = room;
+    for (int64_t i = 0; i < room; i++) {
+        p->free[i] = room - 1 - i;
+    }
     return 0;
 }
 
-const char *serving_state_name(enum serving_state s)
+static void places_deinit(struct places *p)
 {
-    static const char *const names[] = {"unloaded", "loading", "loaded", "failed"};
-    return names[s];
+    mem_free(p->calls);
+    mem_free(p->uses);
+    mem_free(p->free);
 }
 
-/* ---- entries ---- */
-
-static struct entry *find_entry(const struct serving *s, int64_t key)
+static void place_take(struct places *p, struct call *c)
 {
-    for (struct entry *e = s->entries; e; e = e->next) {
-        if (e->key == key) {
-            return e;
-        }
+    const int64_t at = p->free[p->room - 1 - p->count];
+    p->count++;
+    p->calls[at] = c;
+    p->uses[at]++;
+    c->handle = (uint64_t)p->uses[at] << PLACE_BITS | (uint64_t)at;
+}
+
+static void place_give(struct places *p, const struct call *c)
+{
+    const int64_t at = (int64_t)(uint32_t)c->handle;
+    p->calls[at] = NULL;
+    p->count--;
+    p->free[p->room - 1 - p->count] = at;
+}
+
+static struct call *place_find(const struct places *p, uint64_t handle)
+{
+    const int64_t at = (int64_t)(uint32_t)handle;
+    struct call *c = at < p->room ? p->calls[at] : NULL;
+    return c && c->handle == handle ? c : NULL;
+}
+
+/* ---- the queue ---- */
+
+void queue_add(struct entry *e, struct call *c, bool again)
+{
+    const int priority = c->ask.priority;
+    struct call **link = &e->first;
+    if (e->last && !again && e->last->ask.priority >= priority) {
+        link = &e->last->next;
     }
-    return NULL;
-}
-
-static struct entry *find_text(const struct serving *s, const char *text_key)
-{
-    for (struct entry *e = s->entries; text_key && e; e = e->next) {
-        if (strcmp(e->text_key, text_key) == 0) {
-            return e;
-        }
-    }
-    return NULL;
-}
-
-enum serving_state serving_state(const struct serving *s, int64_t model_key)
-{
-    const struct entry *e = find_entry(s, model_key);
-    return e ? e->state : SERVING_UNLOADED;
-}
-
-static struct entry *add_entry(struct serving *s, const struct served_model *model)
-{
-    struct entry *e = mem_zalloc(sizeof *e);
-    if (e) {
-        e->serving = s;
-        e->key = model->key;
-        e->bytes = model->bytes;
-        snprintf(e->text_key, sizeof e->text_key, "%lld", (long long)model->key);
-        e->next = s->entries;
-        s->entries = e;
-    }
-    return e;
-}
-
-/* Tells everybody who waits for the model; err NULL: it is ready. */
-static void wake(struct entry *e, const struct err *err)
-{
-    struct waiter *w = e->waiters;
-    e->waiters = NULL;
-    while (w) {
-        struct waiter *next = w->next;
-        w->done(w->context, err);
-        mem_free(w);
-        w = next;
-    }
-}
-
-static void remove_entry(struct entry *e, const struct err *err)
-{
-    struct entry **link = &e->serving->entries;
-    while (*link != e) {
+    while (*link &&
+           ((*link)->ask.priority > priority || (!again && (*link)->ask.priority == priority))) {
         link = &(*link)->next;
     }
-    *link = e->next;
-    wake(e, err);
-    mem_free(e);
+    c->next = *link;
+    *link = c;
+    if (!c->next) {
+        e->last = c;
+    }
+    c->entry = e;
+    e->rows += c->ask.rows;
+    e->serving->waiting++;
+    if (e->calls++ == 0) {
+        e->busy_prev = NULL;
+        e->busy_next = e->serving->busy;
+        if (e->busy_next) {
+            e->busy_next->busy_prev = e;
+        }
+        e->serving->busy = e;
+    }
 }
 
-/* ---- calls ---- */
-
-static size_t call_size(const struct call *c)
+static void leave_busy(struct entry *e)
 {
-    return (size_t)c->ask.rows * (size_t)c->ask.model->d * sizeof(double);
+    if (e->busy_prev) {
+        e->busy_prev->busy_next = e->busy_next;
+    } else {
+        e->serving->busy = e->busy_next;
+    }
+    if (e->busy_next) {
+        e->busy_next->busy_prev = e->busy_prev;
+    }
 }
 
-static void call_end(struct serving *s, struct call **link, const struct serving_answer *answer,
-                     const struct err *err)
+void queue_remove(struct entry *e, struct call **link)
 {
     struct call *c = *link;
     *link = c->next;
-    s->call_count--;
-    s->call_bytes -= call_size(c);
+    if (e->last == c) {
+        e->last = NULL;
+        for (struct call *at = e->first; at; at = at->next) {
+            e->last = at;
+        }
+    }
+    c->next = NULL;
+    c->entry = NULL;
+    e->rows -= c->ask.rows;
+    e->serving->waiting--;
+    if (--e->calls == 0) {
+        leave_busy(e);
+    }
+}
+
+void queue_fail(struct entry *e, const struct err *err)
+{
+    while (e->first) {
+        struct call *c = e->first;
+        queue_remove(e, &e->first);
+        call_end(e->serving, c, NULL, err);
+    }
+}
+
+/* ---- ends ---- */
+
+/* How many were answered a second, over the last second or so. */
+static void count_answer(struct serving *s, double now_s)
+{
+    s->answered++;
+    const double passed = now_s - s->rate_s;
+    if (passed >= RATE_WINDOW_S) {
+        s->rate = (double)s->answered / passed;
+        s->answered = 0;
+        s->rate_s = now_s;
+    }
+}
+
+static enum metric_prediction how_it_ended(const struct err *err)
+{
+    if (!err) {
+        return PREDICTION_OK;
+    }
+    const bool shed = err->code == ERR_DEADLINE || err->code == ERR_BUSY;
+    return shed ? PREDICTION_SHED : PREDICTION_FAILED;
+}
+
+static void count_end(struct serving *s, const struct call *c, const struct err *err)
+{
+    const double now = clock_monotonic_s();
+    const double seconds = now - c->arrived_s;
+    const enum metric_prediction how = how_it_ended(err);
+    metrics_count(s->app->metrics, METRIC_PREDICTIONS, (int)how, 0, 1);
+    metrics_observe(s->app->metrics, METRIC_PREDICTION_SECONDS, (int)how, 0, seconds);
+    struct entry *e = entry_find(s, c->ask.model->key);
+    if (e && !err) {
+        e->stats.requests++;
+        e->stats.rows += c->ask.rows;
+        e->stats.success_s += seconds;
+        e->stats.last_ms = clock_wall_ms();
+    } else if (e) {
+        e->stats.failed++;
+        e->stats.failed_s += seconds;
+    }
+    count_answer(s, now);
+}
+
+void call_end(struct serving *s, struct call *c, const struct serving_answer *answer,
+              const struct err *err)
+{
+    place_give(&s->places, c);
+    s->call_bytes -= call_bytes(c);
     if (c->ask.done) {
+        count_end(s, c, err);
         c->ask.done(c->ask.context, answer, err);
     }
     served_release(c->ask.model);
@@ -163,411 +188,179 @@ static void call_end(struct serving *s, struct call **link, const struct serving
     mem_free(c);
 }
 
-/* Ends every call of the model (key) that has not been sent. */
-static void fail_waiting_calls(struct serving *s, int64_t key, const struct err *err)
+/* ---- questions ---- */
+
+static int busy(const struct serving *s, struct err *err, const char *what)
 {
-    struct call **link = &s->calls;
-    while (*link) {
-        if ((*link)->key == key && !(*link)->slot) {
-            call_end(s, link, NULL, err);
-        } else {
-            link = &(*link)->next;
-        }
-    }
-}
-
-static bool is_late(const struct serving_ask *ask)
-{
-    return ask->deadline_s > 0.0 && clock_monotonic_s() >= ask->deadline_s;
-}
-
-static int too_late(struct err *err)
-{
-    return err_set(err, ERR_DEADLINE, "The deadline passed before a worker took the prediction.");
-}
-
-static int send_call(struct call *c, const struct entry *e, struct err *err)
-{
-    if (is_late(&c->ask)) {
-        return too_late(err);
-    }
-    cleanup_json struct json *j = json_new_object();
-    json_set_string(j, "model", e->text_key);
-    json_set_int(j, "rows", c->ask.rows);
-    int r =
-        slot_send(e->slot, FRAME_PREDICT, c->handle, j, c->ask.X, call_size(c), NULL, NULL, err);
-    if (r == 0) {
-        c->slot = e->slot;
-        c->attempts++;
-    }
-    return r;
-}
-
-/* A lost worker is told of by the pool: what could not be sent to it waits for that. */
-static void send_waiting_calls(struct entry *e)
-{
-    struct call **link = &e->serving->calls;
-    while (*link) {
-        struct err err;
-        struct call *c = *link;
-        const bool waiting = c->key == e->key && !c->slot;
-        const int r = waiting ? send_call(c, e, &err) : 0;
-        if (r < 0 && r != -ERR_WORKER_LOST) {
-            call_end(e->serving, link, NULL, &err);
-        } else {
-            link = &c->next;
-        }
-    }
-}
-
-/* ---- loading ---- */
-
-/* Also takes back what has arrived of a model. */
-static void send_unload(const struct entry *e)
-{
-    cleanup_json struct json *j = json_new_object();
-    json_set_string(j, "model", e->text_key);
-    slot_send(e->slot, FRAME_UNLOAD, 0, j, NULL, 0, NULL, NULL, NULL);
-}
-
-static void fail_load(struct entry *e, const struct err *err)
-{
-    if (e->slot) {
-        send_unload(e);
-    }
-    e->state = SERVING_FAILED;
-    e->slot = NULL;
-    fail_waiting_calls(e->serving, e->key, err);
-    wake(e, err);
-}
-
-static void send_next_chunk(struct entry *e);
-
-static void on_chunk_sent(void *context)
-{
-    struct transfer *t = context;
-    struct entry *e = find_entry(t->serving, t->key);
-    if (e && e->state == SERVING_LOADING && e->load == t->load) {
-        send_next_chunk(e);
-    }
-    mem_free(t->data);
-    mem_free(t);
-}
-
-static int send_chunk(struct entry *e, void *data, size_t size, struct err *err)
-{
-    struct transfer *t = mem_zalloc(sizeof *t);
-    if (!t) {
-        mem_free(data);
-        return err_no_memory(err);
-    }
-    *t = (struct transfer){.serving = e->serving, .key = e->key, .load = e->load, .data = data};
-    cleanup_json struct json *j = json_new_object();
-    json_set_string(j, "model", e->text_key);
-    int r = slot_send(e->slot, FRAME_CHUNK_DATA, e->load, j, data, size, on_chunk_sent, t, err);
-    if (r < 0) {
-        mem_free(data);
-        mem_free(t);
-    }
-    return r;
-}
-
-static void send_next_chunk(struct entry *e)
-{
-    void *data;
-    size_t size;
-    struct err err;
-    int r = models_chunk(e->serving->app->store, e->key, e->next_chunk, &data, &size, &err);
-    if (r == 1) {
-        e->next_chunk++;
-        e->unsent -= (int64_t)size;
-        r = send_chunk(e, data, size, &err);
-    } else if (r == 0 && e->unsent > 0) {
-        r = err_set(&err, ERR_CORRUPT, "The stored model is incomplete.");
-    }
-    if (r < 0 && r != -ERR_WORKER_LOST) {
-        fail_load(e, &err);
-    }
-}
-
-/* The ready worker with the fewest models, or NULL. */
-static struct slot *choose_slot(const struct serving *s)
-{
-    struct slot *best = NULL;
-    int64_t least = 0;
-    for (int i = 0; s->app->pool && i < pool_size(s->app->pool); i++) {
-        struct slot *slot = pool_slot(s->app->pool, i);
-        if (slot_kind(slot) != SLOT_SERVE || slot_state(slot) != SLOT_IDLE) {
-            continue;
-        }
-        int64_t held = 0;
-        for (const struct entry *e = s->entries; e; e = e->next) {
-            held += e->slot == slot;
-        }
-        if (!best || held < least) {
-            best = slot;
-            least = held;
-        }
-    }
-    return best;
-}
-
-static void begin_load(struct entry *e)
-{
-    e->state = SERVING_LOADING;
-    e->slot = choose_slot(e->serving);
-    e->load = ++e->serving->last_handle;
-    e->next_chunk = 0;
-    e->unsent = e->bytes;
-    if (!e->slot) {
-        return; /* Taken up when a worker is ready. */
-    }
-    struct err err;
-    cleanup_json struct json *j = json_new_object();
-    json_set_string(j, "model", e->text_key);
-    json_set_int(j, "bytes", e->bytes);
-    int r = slot_send(e->slot, FRAME_LOAD, e->load, j, NULL, 0, NULL, NULL, &err);
-    if (r == 0) {
-        send_next_chunk(e);
-    } else if (r != -ERR_WORKER_LOST) {
-        fail_load(e, &err);
-    }
-}
-
-/* The model's entry, loading if it was not there; NULL on lack of memory. */
-static struct entry *need(struct serving *s, const struct served_model *model)
-{
-    struct entry *e = find_entry(s, model->key);
-    if (!e) {
-        e = add_entry(s, model);
-    }
-    if (e && (e->state == SERVING_UNLOADED || e->state == SERVING_FAILED)) {
-        begin_load(e);
-    }
-    return e;
-}
-
-void serving_load(struct serving *s, const struct served_model *model,
-                  void (*done)(void *context, const struct err *err), void *context)
-{
-    struct err err;
-    struct waiter *w = mem_zalloc(sizeof *w);
-    struct entry *e = w ? need(s, model) : NULL;
-    if (!e) {
-        mem_free(w);
-        err_no_memory(&err);
-        done(context, &err);
-        return;
-    }
-    if (e->state != SERVING_LOADING) {
-        mem_free(w);
-        err_set(&err, ERR_IO, "The model could not be loaded.");
-        done(context, e->state == SERVING_LOADED ? NULL : &err);
-        return;
-    }
-    *w = (struct waiter){.next = e->waiters, .done = done, .context = context};
-    e->waiters = w;
-}
-
-void serving_unload(struct serving *s, int64_t model_key)
-{
-    struct entry *e = find_entry(s, model_key);
-    if (!e) {
-        return;
-    }
-    struct err err;
-    err_set(&err, ERR_CONFLICT, "The model was unloaded.");
-    if (e->slot) { /* Calls already sent are before it in the socket. */
-        send_unload(e);
-    }
-    fail_waiting_calls(s, model_key, &err);
-    remove_entry(e, &err);
-}
-
-/* ---- predictions ---- */
-
-static int check_queue(const struct serving *s, size_t size, struct err *err)
-{
-    if (size > FRAME_PAYLOAD_MAX) {
-        return err_at(err, ERR_TOO_LARGE, "#/instances",
-                      "A request holds at most %u MiB of numbers; send fewer rows at a time.",
-                      FRAME_PAYLOAD_MAX >> 20);
-    }
-    if (s->call_count >= CALLS_MAX || s->call_bytes + size > CALLS_MAX_BYTES) {
-        return err_set(err, ERR_BUSY, "Too many predictions are waiting; try again later.");
-    }
-    return 0;
-}
-
-/* Behind those that are as urgent. */
-static void add_call(struct serving *s, struct call *c)
-{
-    struct call **link = &s->calls;
-    while (*link && (*link)->ask.priority >= c->ask.priority) {
-        link = &(*link)->next;
-    }
-    c->next = *link;
-    *link = c;
-    s->call_count++;
-    s->call_bytes += call_size(c);
+    metrics_count(s->app->metrics, METRIC_PREDICTIONS, PREDICTION_SHED, 0, 1);
+    return err_set(err, ERR_BUSY, "Too many predictions are waiting%s; try again later.", what);
 }
 
 static int check_ask(const struct serving *s, const struct serving_ask *ask, struct err *err)
 {
     const size_t size = (size_t)ask->rows * (size_t)ask->model->d * sizeof *ask->X;
-    return is_late(ask) ? too_late(err) : check_queue(s, size, err);
+    if (size > FRAME_PAYLOAD_MAX) {
+        return err_at(err, ERR_TOO_LARGE, "#/instances",
+                      "A request holds at most %u MiB of numbers; send fewer rows at a time.",
+                      FRAME_PAYLOAD_MAX >> 20);
+    }
+    if (call_is_late(ask, clock_monotonic_s())) {
+        return call_too_late(err);
+    }
+    if (s->places.count == s->places.room || s->call_bytes + size > CALLS_MAX_BYTES) {
+        return busy(s, err, "");
+    }
+    return 0;
+}
+
+static int place_call(struct serving *s, struct call *c, struct err *err)
+{
+    struct entry *e = entry_need(s, c->ask.model, err);
+    if (!e) {
+        return -(int)err->code;
+    }
+    if (e->state == SERVING_FAILED) {
+        return err_set(err, ERR_IO, "The model could not be loaded.");
+    }
+    if (e->calls >= s->limits.model_queue) {
+        return busy(s, err, " for this model");
+    }
+    place_take(&s->places, c);
+    s->call_bytes += call_bytes(c);
+    served_hold(c->ask.model);
+    queue_add(e, c, false);
+    e->asked_s = c->arrived_s;
+    return 0;
 }
 
 int serving_predict(struct serving *s, const struct serving_ask *ask, uint64_t *ret_handle,
                     struct err *err)
 {
-    int r = check_ask(s, ask, err);
+    struct err why;
+    int r = check_ask(s, ask, &why);
     struct call *c = r == 0 ? mem_zalloc(sizeof *c) : NULL;
-    if (r < 0 || !c) {
+    if (c) {
+        *c = (struct call){.ask = *ask, .arrived_s = clock_monotonic_s()};
+        r = place_call(s, c, &why);
+    } else if (r == 0) {
+        r = err_no_memory(&why);
+    }
+    if (r < 0) {
         mem_free(ask->X);
-        return r < 0 ? r : err_no_memory(err);
+        mem_free(c);
+        if (err) {
+            *err = why;
+        }
+        return r;
     }
-    *c = (struct call){.handle = ++s->last_handle, .key = ask->model->key, .ask = *ask};
-    served_hold(ask->model);
     *ret_handle = c->handle;
-    add_call(s, c);
-    struct entry *e = need(s, ask->model);
-    if (!e) {
-        serving_forget(s, c->handle);
-        return err_no_memory(err);
-    }
-    if (e->state == SERVING_LOADED) {
-        send_waiting_calls(e);
+    turn_ask(s->turn);
+    if (ask->deadline_s > 0.0) {
+        turn_at(s->turn, ask->deadline_s);
     }
     return 0;
 }
 
-static struct call **find_call(struct serving *s, uint64_t handle)
+static struct call **link_of(struct entry *e, const struct call *c)
 {
-    for (struct call **link = &s->calls; *link; link = &(*link)->next) {
-        if ((*link)->handle == handle) {
-            return link;
-        }
+    struct call **link = &e->first;
+    while (*link != c) {
+        link = &(*link)->next;
     }
-    return NULL;
+    return link;
 }
 
 void serving_forget(struct serving *s, uint64_t handle)
 {
-    struct call **link = find_call(s, handle);
-    if (link) {
-        (*link)->ask.done = NULL;
-        if (!(*link)->slot) {
-            call_end(s, link, NULL, NULL);
+    struct call *c = place_find(&s->places, handle);
+    if (!c) {
+        return;
+    }
+    metrics_count(s->app->metrics, METRIC_PREDICTIONS, PREDICTION_GONE, 0, 1);
+    c->ask.done = NULL; /* Of one that is away the place in the batch is kept. */
+    if (!c->batch) {
+        queue_remove(c->entry, link_of(c->entry, c));
+        call_end(s, c, NULL, NULL);
+    }
+}
+
+int serving_retry_s(const struct serving *s)
+{
+    const double seconds = s->rate > 0.0 ? (double)s->places.count / s->rate : 1.0;
+    return seconds < 1.0 ? 1 : seconds > RETRY_MAX_S ? RETRY_MAX_S : (int)seconds;
+}
+
+/* ---- time ---- */
+
+/* One that is away is answered too, although its batch comes back. */
+static void expire(struct serving *s, struct call *c)
+{
+    struct err err;
+    call_too_late(&err);
+    if (c->batch) {
+        void (*done)(void *, const struct serving_answer *, const struct err *) = c->ask.done;
+        c->ask.done = NULL;
+        count_end(s, c, &err);
+        done(c->ask.context, NULL, &err);
+    } else {
+        queue_remove(c->entry, link_of(c->entry, c));
+        call_end(s, c, NULL, &err);
+    }
+}
+
+static void on_due(void *context)
+{
+    struct serving *s = context;
+    const double now = clock_monotonic_s();
+    double next = 0.0;
+    for (int64_t i = 0; i < s->places.room; i++) {
+        struct call *c = s->places.calls[i];
+        if (!c || !c->ask.done || c->ask.deadline_s <= 0.0) {
+            continue;
+        }
+        if (c->ask.deadline_s <= now) {
+            expire(s, c);
+        } else if (next <= 0.0 || c->ask.deadline_s < next) {
+            next = c->ask.deadline_s;
         }
     }
+    if (next > 0.0) {
+        turn_at(s->turn, next);
+    }
+    batches_send(s);
 }
 
-/* ---- frames ---- */
-
-static void error_from_json(const struct json *j, struct err *ret)
+static void on_turn(void *context)
 {
-    const char *code = json_string(json_get(j, "code"));
-    const char *detail = json_string(json_get(j, "detail"));
-    err_set(ret, err_from_name(code ? code : ""), "%s", detail ? detail : "The worker failed.");
+    batches_send(context);
 }
 
-static void on_loaded(struct serving *s, const struct frame *f)
-{
-    struct entry *e = find_text(s, json_string(json_get(f->json, "model")));
-    const struct json *error = json_get(f->json, "error");
-    if (!e || e->load != f->request || e->state != SERVING_LOADING) {
-        return;
-    }
-    if (error) {
-        struct err err;
-        error_from_json(error, &err);
-        fail_load(e, &err);
-        return;
-    }
-    e->state = SERVING_LOADED;
-    send_waiting_calls(e);
-    wake(e, NULL);
-}
+/* ---- workers ---- */
 
-static void on_prediction(struct serving *s, const struct frame *f)
+static void on_ready(void *context, struct slot *slot)
 {
-    struct call **link = find_call(s, f->request);
-    if (!link || !f->json) {
-        return;
+    struct serving *s = context;
+    struct lane *lane = slot_user(slot);
+    if (!lane) {
+        lane = mem_zalloc(sizeof *lane);
+        if (!lane) {
+            return; /* It takes no part until it is replaced. */
+        }
+        *lane = (struct lane){.next = s->lanes, .slot = slot};
+        s->lanes = lane;
+        slot_set_user(slot, lane);
     }
-    struct err err;
-    const struct json *error = json_get(f->json, "error");
-    const struct serving_ask *ask = &(*link)->ask;
-    const struct served_model *m = ask->model;
-    const double *values = f->payload;
-    const struct serving_answer a = {
-        .model = m,
-        .rows = ask->rows,
-        .values = values,
-        .scores = ask->scores && m->classes > 0 ? values + ask->rows * m->outputs : NULL,
-    };
-    if (error) {
-        error_from_json(error, &err);
-    } else if (f->payload_size != (size_t)ask->rows * (size_t)(m->outputs + m->classes) * 8) {
-        error = f->json;
-        err_set(&err, ERR_INTERNAL, "The worker's answer does not fit the request.");
-    }
-    if (!error && (*link)->slot) {
-        slot_did_job((*link)->slot);
-    }
-    call_end(s, link, error ? NULL : &a, error ? &err : NULL);
+    entries_ready(s);
 }
 
 static void on_frame(void *context, struct slot *slot, struct frame *f)
 {
     struct serving *s = context;
-    (void)slot;
     if (f->type == FRAME_LOADED && f->json) {
-        on_loaded(s, f);
-    } else if (f->type == FRAME_PREDICTION) {
-        on_prediction(s, f);
+        entry_loaded(s, f);
+    } else if (f->type == FRAME_PREDICTION && slot_user(slot)) {
+        batches_take(s, slot_user(slot), f);
     }
-}
-
-/* ---- workers come and go ---- */
-
-static void on_ready(void *context, struct slot *slot)
-{
-    struct serving *s = context;
-    (void)slot;
-    for (struct entry *e = s->entries; e; e = e->next) {
-        if (e->state == SERVING_LOADING && !e->slot) {
-            begin_load(e);
-        }
-    }
-}
-
-/* Calls the worker took down with it are tried on another one, or end. */
-static void recall(struct serving *s, const struct slot *slot, const struct err *err)
-{
-    struct call **link = &s->calls;
-    while (*link) {
-        struct call *c = *link;
-        if (c->slot == slot && (!c->ask.done || c->attempts >= CALL_ATTEMPTS)) {
-            call_end(s, link, NULL, err);
-            continue;
-        }
-        if (c->slot == slot) {
-            c->slot = NULL;
-        }
-        link = &c->next;
-    }
-}
-
-static bool has_calls(const struct serving *s, int64_t key)
-{
-    for (const struct call *c = s->calls; c; c = c->next) {
-        if (c->key == key) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static void on_lost(void *context, struct slot *slot, const struct slot_end *end)
@@ -575,19 +368,9 @@ static void on_lost(void *context, struct slot *slot, const struct slot_end *end
     struct serving *s = context;
     struct err err;
     err_set(&err, ERR_WORKER_LOST, "The serving worker ended unexpectedly: %s.", end->cause);
-    recall(s, slot, &err);
-    struct entry *next;
-    for (struct entry *e = s->entries; e; e = next) {
-        next = e->next;
-        if (e->slot != slot) {
-            continue;
-        }
-        e->slot = NULL;
-        if (e->waiters || has_calls(s, e->key)) {
-            begin_load(e);
-        } else {
-            remove_entry(e, &err);
-        }
+    if (slot_user(slot)) {
+        batches_recall(s, slot_user(slot), &err);
+        entries_recall(s, slot_user(slot), &err);
     }
 }
 
@@ -597,6 +380,26 @@ struct slot_listener serving_listener(struct serving *s)
         .context = s, .ready = on_ready, .frame = on_frame, .lost = on_lost};
 }
 
+int serving_new(struct app *app, const struct serving_limits *limits, struct serving **ret,
+                struct err *err)
+{
+    static const struct turn_ops ops = {.end = on_turn, .due = on_due};
+    struct serving *s = mem_zalloc(sizeof *s);
+    if (!s) {
+        return err_no_memory(err);
+    }
+    s->app = app;
+    s->limits = *limits;
+    s->rate_s = clock_monotonic_s();
+    int r = places_init(&s->places, limits->queue, err);
+    r = r == 0 ? turn_new(app->loop, &ops, s, &s->turn, err) : r;
+    if (r < 0) {
+        return serving_free(s), r;
+    }
+    *ret = s;
+    return 0;
+}
+
 struct serving *serving_free(struct serving *s)
 {
     if (!s) {
@@ -604,12 +407,18 @@ struct serving *serving_free(struct serving *s)
     }
     struct err err;
     err_set(&err, ERR_BUSY, "The server is stopping.");
-    while (s->calls) {
-        call_end(s, &s->calls, NULL, &err);
+    while (s->lanes) {
+        struct lane *next = s->lanes->next;
+        batches_free(s, s->lanes, &err);
+        mem_free(s->lanes);
+        s->lanes = next;
     }
     while (s->entries) {
-        remove_entry(s->entries, &err);
+        queue_fail(s->entries, &err);
+        entry_remove(s->entries, &err);
     }
+    turn_free(s->turn);
+    places_deinit(&s->places);
     mem_free(s);
     return NULL;
 }

@@ -1,11 +1,18 @@
 /*
- * Loaded models and predictions. A model is loaded into a serving worker on first use (its chunks
- * stream from the store, the next one when the last was taken), requests wait meanwhile; when the
- * worker is lost its models are unloaded and waiting requests are loaded anew or fail with
- * ERR_WORKER_LOST.
+ * Loaded models and predictions.
+ *
+ * A model is loaded into a serving worker on first use (its chunks stream from the store, the next
+ * one when the last was taken) and has predicted once before it counts as loaded; requests wait
+ * meanwhile. Models share a budget of memory: for a new one those go that were not asked for the
+ * longest, but not pinned ones, nor any that is at work. When a worker is lost its models are
+ * unloaded, but for pinned ones and those that somebody waits for, which are loaded anew.
+ *
+ * Questions to one model are answered in batches (internal.h). Their queue is bounded, for each
+ * model and for all; who comes then is refused, and told when to come again.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -15,7 +22,17 @@
 struct app;
 struct serving;
 
-int serving_new(struct app *app, struct serving **ret, struct err *err);
+struct serving_limits {
+    int64_t batch_rows;     /* most rows sent together; one request may hold more */
+    int64_t batch_delay_us; /* how long the first request of a batch waits for others; 0: not */
+    int64_t model_queue;    /* most requests that wait for one model */
+    int64_t queue;          /* most requests, of all models, waiting or at work */
+    int64_t memory_bytes;   /* that loaded models may take, all workers together; 0: no limit */
+};
+
+int serving_new(struct app *app, const struct serving_limits *limits, struct serving **ret,
+                struct err *err);
+/* The loop must run once more for its handles to be closed. */
 struct serving *serving_free(struct serving *s);
 struct slot_listener serving_listener(struct serving *s);
 
@@ -23,9 +40,25 @@ enum serving_state { SERVING_UNLOADED, SERVING_LOADING, SERVING_LOADED, SERVING_
 const char *serving_state_name(enum serving_state s);
 enum serving_state serving_state(const struct serving *s, int64_t model_key);
 
-/* done(context, err) is called once, with NULL when the model is ready. */
+/* What a model has done since it was loaded; all 0 when it is not. */
+struct serving_stats {
+    int64_t requests, failed, rows, batches;
+    int64_t last_ms;            /* wall clock, of the last answer; 0: none */
+    double queue_s, compute_s;  /* sums: over requests, over batches; the worker's own time */
+    double success_s, failed_s; /* sums over requests, from arrival to answer */
+};
+struct serving_stats serving_statistics(const struct serving *s, int64_t model_key);
+bool serving_pinned(const struct serving *s, int64_t model_key);
+/* Bytes of memory of a loaded model, 0 when it is not. */
+int64_t serving_bytes(const struct serving *s, int64_t model_key);
+
+/* done(context, err) is called once, with NULL when the model is ready. -ERR_CONFLICT: it does not
+ * fit the budget; -ERR_BUSY: it does not at present. */
 void serving_load(struct serving *s, const struct served_model *model,
                   void (*done)(void *context, const struct err *err), void *context);
+/* A loaded or loading model that is pinned stays until it is unloaded or unpinned. */
+void serving_pin(struct serving *s, int64_t model_key, bool pinned);
+/* Requests that wait for it end with -ERR_CONFLICT. */
 void serving_unload(struct serving *s, int64_t model_key);
 
 /* What a worker answered. Borrowed. */
@@ -41,8 +74,9 @@ struct serving_ask {
     const struct served_model *model; /* held until `done` */
     double *X;                        /* [rows, model->d] row-major, finite; taken (mem_free) */
     int64_t rows;                     /* from 1 */
-    double deadline_s; /* clock_monotonic_s() from which on the answer is of no use; 0: none. What
-                        * has not been sent to a worker by then is not computed any more. */
+    double deadline_s; /* clock_monotonic_s() from which on the answer is of no use; 0: none. The
+                        * answer is then -ERR_DEADLINE; what has not been sent to a worker by then
+                        * is not computed any more. */
     int priority;      /* larger ones go first */
     bool scores;       /* of a classification */
     /* Called exactly once, later, unless serving_forget comes first. -ERR_DEADLINE: it passed;
@@ -55,3 +89,5 @@ struct serving_ask {
 int serving_predict(struct serving *s, const struct serving_ask *ask, uint64_t *ret_handle,
                     struct err *err);
 void serving_forget(struct serving *s, uint64_t handle);
+/* Whole seconds after which who was refused for -ERR_BUSY may find room, by the rate of late. */
+int serving_retry_s(const struct serving *s);

@@ -1,0 +1,204 @@
+/* krr jobs, job, cancel, pause, resume, datasets, delete, status. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "client/api.h"
+#include "client/args.h"
+#include "client/show.h"
+
+static const char *text_of(const struct json *obj, const char *key)
+{
+    return json_string(json_get(obj, key));
+}
+
+/* GET of a list: --json prints it, else print makes rows of a table of it. */
+static enum exit_code show_list(struct client *c, struct buf *path, int columns,
+                                const char *const *heads,
+                                void (*row)(struct table *t, const struct json *item))
+{
+    cleanup_json struct json *list = NULL;
+    const enum exit_code code = api_json(c, "GET", path->failed ? NULL : path->data, NULL, &list);
+    buf_deinit(path);
+    if (code != EXIT_DONE || c->json) {
+        return code == EXIT_DONE ? api_print(list) : code;
+    }
+    struct table t;
+    const struct json *data = json_get(list, "data");
+    table_begin(&t, columns, heads);
+    for (const struct json *item = data ? json_first(data) : NULL; item; item = json_next(item)) {
+        row(&t, item);
+    }
+    const bool ok = table_end(&t);
+    const char *last = text_of(list, "last_id");
+    if (json_bool(json_get(list, "has_more")) && last) {
+        fprintf(stderr, "more: --after %s\n", last);
+    }
+    return ok ? EXIT_DONE : EXIT_LOCAL;
+}
+
+static void add_page(struct buf *path, const struct args *args)
+{
+    api_query_add(path, "limit", args_get(args, "limit"));
+    api_query_add(path, "after", args_get(args, "after"));
+}
+
+static void job_row(struct table *t, const struct json *job)
+{
+    char value[SHOW_CELL], fraction[SHOW_CELL];
+    const struct json *progress = json_get(job, "progress");
+    const struct json *done = json_get(progress, "fraction");
+    table_cell(t, text_of(job, "id"));
+    table_cell(t, text_of(job, "status"));
+    table_cell(t, text_of(job, "model"));
+    snprintf(fraction, sizeof fraction, done ? "%.0f %%" : "-", 100 * json_number(done));
+    table_cell(t, fraction);
+    show_member(progress, "relative_residual", value);
+    table_cell(t, value);
+    show_member(progress, "smape", value);
+    table_cell(t, value);
+    table_cell(t, text_of(job, "created_at"));
+}
+
+enum exit_code cmd_jobs(struct client *c, const struct args *args)
+{
+    static const char *const heads[] = {"id",       "status", "model",  "done",
+                                        "residual", "SMAPE",  "created"};
+    struct buf path = BUF_INIT;
+    buf_str(&path, "/v1/jobs");
+    api_query_add(&path, "status", args_get(args, "status"));
+    api_query_add(&path, "model", args_get(args, "model"));
+    add_page(&path, args);
+    return show_list(c, &path, 7, heads, job_row);
+}
+
+static void dataset_row(struct table *t, const struct json *d)
+{
+    char value[SHOW_CELL];
+    table_cell(t, text_of(d, "id"));
+    table_cell(t, text_of(d, "name"));
+    snprintf(value, sizeof value, "%.0f", json_number(json_get(d, "rows")));
+    table_cell(t, value);
+    snprintf(value, sizeof value, "%.0f", json_number(json_get(d, "columns")));
+    table_cell(t, value);
+    table_cell(t, text_of(d, "task"));
+    show_bytes(json_number(json_get(d, "bytes")), value);
+    table_cell(t, value);
+    table_cell(t, text_of(d, "created_at"));
+}
+
+enum exit_code cmd_datasets(struct client *c, const struct args *args)
+{
+    static const char *const heads[] = {"id", "name", "rows", "columns", "task", "size", "created"};
+    struct buf path = BUF_INIT;
+    buf_str(&path, "/v1/datasets");
+    add_page(&path, args);
+    return show_list(c, &path, 7, heads, dataset_row);
+}
+
+/* ---- one job ---- */
+
+static enum exit_code on_job(struct client *c, const char *method, const char *job,
+                             const char *action, struct json **ret)
+{
+    struct buf path = BUF_INIT;
+    buf_str(&path, "/v1/jobs");
+    api_path_add(&path, job);
+    buf_str(&path, action);
+    const enum exit_code code = api_json(c, method, path.failed ? NULL : path.data, NULL, ret);
+    buf_deinit(&path);
+    return code;
+}
+
+/* The job as JSON: there is no better form for all that it holds. */
+enum exit_code cmd_job(struct client *c, const struct args *args)
+{
+    cleanup_json struct json *job = NULL;
+    const enum exit_code code = on_job(c, "GET", args_operand(args, 0), "", &job);
+    return code == EXIT_DONE ? api_print(job) : code;
+}
+
+static enum exit_code act(struct client *c, const struct args *args, const char *action)
+{
+    cleanup_json struct json *job = NULL;
+    const enum exit_code code = on_job(c, "POST", args_operand(args, 0), action, &job);
+    if (code != EXIT_DONE || c->json) {
+        return code == EXIT_DONE ? api_print(job) : code;
+    }
+    const char *status = text_of(job, "status");
+    puts(status ? status : "");
+    return EXIT_DONE;
+}
+
+enum exit_code cmd_cancel(struct client *c, const struct args *args)
+{
+    return act(c, args, "/cancel");
+}
+
+enum exit_code cmd_pause(struct client *c, const struct args *args)
+{
+    return act(c, args, "/pause");
+}
+
+enum exit_code cmd_resume(struct client *c, const struct args *args)
+{
+    return act(c, args, "/resume");
+}
+
+/* ---- the rest ---- */
+
+/* By the id's prefix; a model's version is NAME@VERSION. */
+static bool deletion_path(struct buf *path, const char *id)
+{
+    const char *at = strrchr(id, '@');
+    if (strncmp(id, "job_", 4) == 0 || strncmp(id, "ds_", 3) == 0) {
+        buf_str(path, id[0] == 'j' ? "/v1/jobs" : "/v1/datasets");
+        api_path_add(path, id);
+        return true;
+    }
+    if (!at || at == id || !at[1]) {
+        return false;
+    }
+    cleanup_mem char *name = mem_strndup(id, (size_t)(at - id));
+    buf_str(path, "/v1/models");
+    api_path_add(path, name ? name : "");
+    buf_str(path, "/versions");
+    api_path_add(path, at + 1);
+    return true;
+}
+
+enum exit_code cmd_delete(struct client *c, const struct args *args)
+{
+    enum exit_code code = EXIT_DONE;
+    for (int i = 0; code == EXIT_DONE && i < args->operand_count; i++) {
+        cleanup_json struct json *nothing = NULL;
+        struct buf path = BUF_INIT;
+        if (deletion_path(&path, args_operand(args, i))) {
+            code = api_json(c, "DELETE", path.failed ? NULL : path.data, NULL, &nothing);
+        } else {
+            complain("%s is no job_…, ds_… or MODEL@VERSION", args_operand(args, i));
+            code = EXIT_USAGE;
+        }
+        buf_deinit(&path);
+    }
+    return code;
+}
+
+static void worker_row(struct table *t, const struct json *w)
+{
+    table_cell(t, text_of(w, "name"));
+    table_cell(t, text_of(w, "state"));
+    table_cell(t, text_of(w, "device"));
+    table_cell(t, text_of(w, "job"));
+    table_cell(t, text_of(w, "quarantine_reason"));
+}
+
+enum exit_code cmd_status(struct client *c, const struct args *args)
+{
+    static const char *const heads[] = {"worker", "state", "device", "job", "quarantine"};
+    struct buf path = BUF_INIT;
+    (void)args;
+    buf_str(&path, "/v1/workers");
+    return show_list(c, &path, 5, heads, worker_row);
+}

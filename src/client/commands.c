@@ -1,0 +1,89 @@
+/* What krr can do: the one list behind dispatch, help, completion and the manual's test. */
+#include "client/args.h"
+#include "client/client.h"
+#include "client/upload.h"
+
+static const struct option_row page_options[] = {
+    {"limit", 'n', "N", "at most so many (default 20)"},
+    {"after", 0, "ID", "those that follow this one"},
+    {.name = NULL},
+};
+
+static const struct option_row jobs_options[] = {
+    {"status", 's', "STATUS", "queued, running, paused, succeeded, failed, cancelled"},
+    {"model", 'm', "NAME", "those that train this model"},
+    {"limit", 'n', "N", "at most so many (default 20)"},
+    {"after", 0, "ID", "those that follow this one"},
+    {.name = NULL},
+};
+
+static const struct option_row train_options[] = {
+    {"target", 't', "COLUMN", "target column, by name or number; may be repeated (default: last)"},
+    {"name", 0, "NAME", "what the data set is called (default: the file's name)"},
+    {"format", 0, "FORMAT", "csv, libsvm, npy or npz (default: by the file's name)"},
+    {"task", 0, "TASK", "regression or classification (default: by the target's values)"},
+    {"one-hot", 0, NULL, "text columns become one column a value"},
+    {"dataset", 'd', "ID", "a data set that the server has, instead of a file"},
+    {"model", 'm', "NAME", "the model's name (default: the file's)"},
+    {"features", 0, "A,B,…", "columns to learn from (default: all but the target)"},
+    {"test-fraction", 0, "F", "rows kept for the test metrics (default 0.2)"},
+    {"kernel", 'k', "NAME", "gaussian, laplacian, matern52, … (krr train --set for the rest)"},
+    {"bandwidth", 'b', "X", "a number, or median"},
+    {"regularization", 'r', "X", "lambda for each training row, or auto"},
+    {"solver", 's', "NAME", "auto, cholesky, pcg, falkon, krill, askotch, …"},
+    {"preconditioner", 0, "NAME", "of pcg and its relatives"},
+    {"rank", 0, "N", "of the preconditioner"},
+    {"centers", 'c', "M", "a model on M centers, for many rows"},
+    {"center-method", 0, "NAME", "uniform, kmeans, rpcholesky, bless, …"},
+    {"tolerance", 0, "X", "relative residual to stop at"},
+    {"max-iterations", 0, "N", "at most so many"},
+    {"time-budget", 0, "SECONDS", "at most so long"},
+    {"precision", 0, "NAME", "auto, float64, float32 or mixed"},
+    {"device", 0, "NAME", "auto, cpu or cuda"},
+    {"seed", 0, "N", "of all that is random"},
+    {"priority", 0, "N", "higher ones are trained first"},
+    {"set", 0, "FIELD=VALUE", "any field of the specification, as in stop.tolerance=1e-6"},
+    {"spec", 0, "FILE", "a specification (JSON) that the options above change"},
+    {"plan", 'p', NULL, "only say what the job would be and need"},
+    {"no-wait", 0, NULL, "queue the job, print its id and end"},
+    {.name = NULL},
+};
+
+static const struct option_row export_options[] = {
+    {"format", 'f', "FORMAT", "safetensors (default) or onnx"},
+    {"output", 'o', "FILE", "where to (default: standard output)"},
+    {.name = NULL},
+};
+
+#define ANY_NUMBER 1000000
+
+const struct command commands[] = {
+    {"train", "[FILE]", "Sends a table, trains a model on it and shows how it goes.", train_options,
+     0, 1, cmd_train},
+    {"predict", "MODEL[@VERSION|:ALIAS] [FILE]",
+     "Predicts the rows of a CSV table (default: standard input); a table goes to standard output.",
+     NULL, 1, 2, cmd_predict},
+    {"watch", "JOB", "Shows how a job goes until it has ended.", NULL, 1, 1, cmd_watch},
+    {"jobs", "", "Lists jobs, newest first.", jobs_options, 0, 0, cmd_jobs},
+    {"job", "JOB", "All about a job, as JSON.", NULL, 1, 1, cmd_job},
+    {"cancel", "JOB", "Ends a job without a model.", NULL, 1, 1, cmd_cancel},
+    {"pause", "JOB", "Frees the job's worker; it keeps what it has done.", NULL, 1, 1, cmd_pause},
+    {"resume", "JOB", "Lets a paused job go on.", NULL, 1, 1, cmd_resume},
+    {"upload", "FILE", "Sends a table and prints the data set's id.", upload_options, 1, 1,
+     cmd_upload},
+    {"datasets", "", "Lists data sets, newest first.", page_options, 0, 0, cmd_datasets},
+    {"models", "[MODEL]", "Lists models, or the versions of one.", page_options, 0, 1, cmd_models},
+    {"load", "MODEL@VERSION", "Brings a version into memory.", NULL, 1, 1, cmd_load},
+    {"unload", "MODEL@VERSION", "Takes a version out of memory.", NULL, 1, 1, cmd_unload},
+    {"alias", "MODEL [ALIAS [VERSION]]", "Shows aliases, or moves one to a version.", NULL, 1, 3,
+     cmd_alias},
+    {"export", "MODEL@VERSION", "A version as a file for other programs.", export_options, 1, 1,
+     cmd_export},
+    {"import", "MODEL FILE", "A new version from an exported safetensors file.", NULL, 2, 2,
+     cmd_import},
+    {"delete", "ID…", "Deletes job_…, ds_… or MODEL@VERSION.", NULL, 1, ANY_NUMBER, cmd_delete},
+    {"status", "", "The server's workers.", NULL, 0, 0, cmd_status},
+    {"completion", "", "Prints completion for bash: eval \"$(krr completion)\".", NULL, 0, 0,
+     cmd_completion},
+    {.name = NULL},
+};

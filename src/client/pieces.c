@@ -1,0 +1,139 @@
+#include "client/pieces.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A record longer than this is a quote that was never closed. */
+#define RECORD_MAX (64u << 20)
+
+void pieces_begin(struct pieces *p, FILE *file)
+{
+    *p = (struct pieces){.file = file};
+}
+
+void pieces_deinit(struct pieces *p)
+{
+    buf_deinit(&p->header);
+    buf_deinit(&p->rest);
+}
+
+/* Reads until `want` bytes are there or the file ends. */
+static int fill(struct pieces *p, size_t want, struct err *err)
+{
+    char chunk[1 << 16];
+    while (p->rest.len < want && !p->at_end) {
+        const size_t n = fread(chunk, 1, sizeof chunk, p->file);
+        if (ferror(p->file)) {
+            return err_set(err, ERR_IO, "The file cannot be read.");
+        }
+        p->at_end = n == 0;
+        buf_add(&p->rest, chunk, n);
+        if (p->rest.failed) {
+            return err_no_memory(err);
+        }
+    }
+    return 0;
+}
+
+/* Bytes of whole records, at most `most` of them, at the beginning of text; 0: not one. */
+static size_t whole(const char *text, size_t len, int64_t most, int64_t *ret_records)
+{
+    bool quoted = false;
+    size_t end = 0;
+    *ret_records = 0;
+    for (size_t i = 0; i < len && *ret_records < most; i++) {
+        quoted = quoted != (text[i] == '"');
+        if (text[i] == '\n' && !quoted) {
+            end = i + 1;
+            ++*ret_records;
+        }
+    }
+    return end;
+}
+
+/* Whether every field of the line is a number, so that it is no header. */
+static bool all_numbers(const char *line, size_t len)
+{
+    const char *end = line + len;
+    while (line < end) {
+        char *stop;
+        strtod(line, &stop);
+        if (stop == line) {
+            return false;
+        }
+        while (stop < end && strchr(" \t\r\n,;\"", *stop)) {
+            stop++;
+        }
+        line = stop;
+        while (line < end && *line == '"') {
+            line++;
+        }
+    }
+    return true;
+}
+
+/* A byte order mark belongs to no name. */
+static void drop_mark(struct buf *b)
+{
+    if (b->len >= 3 && memcmp(b->data, "\xEF\xBB\xBF", 3) == 0) {
+        buf_consume(b, 3);
+    }
+}
+
+static int take_header(struct pieces *p, struct err *err)
+{
+    int64_t records;
+    int r = fill(p, PIECE_BYTES, err);
+    drop_mark(&p->rest);
+    const size_t len = r == 0 && p->rest.data ? whole(p->rest.data, p->rest.len, 1, &records) : 0;
+    if (len > 0 && !all_numbers(p->rest.data, len)) {
+        buf_add(&p->header, p->rest.data, len);
+        buf_consume(&p->rest, len);
+    }
+    p->begun = true;
+    return r == 0 && p->header.failed ? err_no_memory(err) : r;
+}
+
+/* Bytes to give now. */
+static int measure(struct pieces *p, size_t *ret, int64_t *ret_records, struct err *err)
+{
+    size_t want = PIECE_BYTES;
+    for (;; want *= 2) {
+        int r = fill(p, want, err);
+        if (r < 0) {
+            return r;
+        }
+        const char *text = p->rest.data ? p->rest.data : "";
+        *ret = whole(text, p->rest.len, INT64_MAX, ret_records);
+        if (p->at_end) {
+            *ret_records += *ret < p->rest.len; /* a last line without its end */
+            *ret = p->rest.len;
+        }
+        if (*ret > 0 || p->at_end) {
+            return 0;
+        }
+        if (want > RECORD_MAX) {
+            return err_set(err, ERR_PARSE, "A quote after row %lld is never closed.",
+                           (long long)p->records);
+        }
+    }
+}
+
+int pieces_next(struct pieces *p, struct buf *ret, struct err *err)
+{
+    size_t len = 0;
+    int64_t records = 0;
+    int r = p->begun ? 0 : take_header(p, err);
+    if (r == 0) {
+        r = measure(p, &len, &records, err);
+    }
+    if (r < 0 || len == 0) {
+        return r;
+    }
+    buf_clear(ret);
+    buf_add(ret, p->header.data, p->header.len);
+    buf_add(ret, p->rest.data, len);
+    buf_consume(&p->rest, len);
+    p->records += records;
+    return ret->failed ? err_no_memory(err) : 1;
+}

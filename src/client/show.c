@@ -1,0 +1,186 @@
+#include "client/show.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define REDRAW_S 0.1 /* on a terminal */
+#define REPEAT_S 5.0 /* elsewhere */
+#define BAR_WIDTH 24
+#define LINE_MAX_WIDTH 200
+
+void show_bytes(double bytes, char ret[SHOW_CELL])
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+    size_t i = 0;
+    while (bytes >= 999.5 && i + 1 < sizeof units / sizeof *units) {
+        bytes /= 1000;
+        i++;
+    }
+    snprintf(ret, SHOW_CELL, i == 0 || bytes >= 99.95 ? "%.0f %s" : "%.1f %s", bytes, units[i]);
+}
+
+void show_duration(double seconds, char ret[SHOW_CELL])
+{
+    if (!(seconds >= 0 && seconds < 1e9)) {
+        snprintf(ret, SHOW_CELL, "-");
+    } else if (seconds < 10) {
+        snprintf(ret, SHOW_CELL, "%.1f s", seconds);
+    } else {
+        const long s = lround(seconds);
+        if (s < 3600) {
+            snprintf(ret, SHOW_CELL, "%ld:%02ld", s / 60, s % 60);
+        } else {
+            snprintf(ret, SHOW_CELL, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+        }
+    }
+}
+
+void show_number(double v, char ret[SHOW_CELL])
+{
+    snprintf(ret, SHOW_CELL, isfinite(v) ? "%.4g" : "-", v);
+}
+
+void show_member(const struct json *obj, const char *key, char ret[SHOW_CELL])
+{
+    const struct json *v = json_get(obj, key);
+    show_number(v && json_type(v) == JSON_NUMBER ? json_number(v) : NAN, ret);
+}
+
+/* ---- tables ---- */
+
+void table_begin(struct table *t, int columns, const char *const *heads)
+{
+    *t = (struct table){.columns = columns};
+    for (int i = 0; i < columns; i++) {
+        table_cell(t, heads[i]);
+    }
+}
+
+void table_cell(struct table *t, const char *text)
+{
+    for (const char *c = text ? text : "-"; *c; c++) {
+        buf_char(&t->text, (unsigned char)*c < ' ' || *c == 127 ? '?' : *c);
+    }
+    buf_char(&t->text, '\0');
+    t->cells++;
+}
+
+/* Characters, where bytes that continue one are not counted. */
+static int width_of(const char *text)
+{
+    int n = 0;
+    for (; *text; text++) {
+        n += ((unsigned char)*text & 0xC0) != 0x80;
+    }
+    return n;
+}
+
+static void measure(const struct table *t, int *ret_widths)
+{
+    const char *cell = t->text.data;
+    for (int i = 0; i < t->cells; i++, cell += strlen(cell) + 1) {
+        const int w = width_of(cell);
+        int *widest = &ret_widths[i % t->columns];
+        *widest = w > *widest ? w : *widest;
+    }
+}
+
+static void print_cells(const struct table *t, const int *widths)
+{
+    const char *cell = t->text.data;
+    for (int i = 0; i < t->cells; i++, cell += strlen(cell) + 1) {
+        const int column = i % t->columns;
+        const bool last = column == t->columns - 1;
+        printf("%s%*s", cell, last ? 0 : widths[column] - width_of(cell) + 2, "");
+        if (last) {
+            putchar('\n');
+        }
+    }
+}
+
+bool table_end(struct table *t)
+{
+    cleanup_mem int *widths = mem_zarray((size_t)t->columns, sizeof *widths);
+    const bool ok = widths && !t->text.failed;
+    if (ok) {
+        measure(t, widths);
+        print_cells(t, widths);
+    }
+    buf_deinit(&t->text);
+    return ok;
+}
+
+/* ---- the line of progress ---- */
+
+void meter_begin(struct meter *m, bool quiet)
+{
+    *m = (struct meter){.terminal = isatty(STDERR_FILENO), .quiet = quiet};
+    m->last = m->terminal ? 0 : clock_monotonic_s(); /* what is soon done needs no line in a log */
+}
+
+static int terminal_width(void)
+{
+    struct winsize size = {.ws_col = 80};
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < 20) {
+        return 80;
+    }
+    return size.ws_col < LINE_MAX_WIDTH ? size.ws_col : LINE_MAX_WIDTH;
+}
+
+static void print_bar(double fraction, char ret[BAR_WIDTH + 16])
+{
+    const int full = (int)(fraction * BAR_WIDTH);
+    char bar[BAR_WIDTH + 1];
+    memset(bar, '.', BAR_WIDTH);
+    memset(bar, '#', (size_t)full);
+    bar[BAR_WIDTH] = '\0';
+    /* Never "100 %" before the end. */
+    snprintf(ret, BAR_WIDTH + 16, "[%s] %3d %% ", bar, (int)(fraction * 100));
+}
+
+void meter_show(struct meter *m, double fraction, const char *text)
+{
+    const double now = clock_monotonic_s();
+    const double wait = m->terminal ? REDRAW_S : REPEAT_S;
+    if (m->quiet || (m->last > 0 && now - m->last < wait)) {
+        return;
+    }
+    char bar[BAR_WIDTH + 16] = "";
+    char line[LINE_MAX_WIDTH + 1];
+    m->last = now;
+    if (fraction >= 0 && fraction <= 1) {
+        print_bar(fraction, bar);
+    }
+    if (!m->terminal) {
+        fprintf(stderr, "%s%s\n", bar, text);
+        return;
+    }
+    const int room = terminal_width() - 1;
+    snprintf(line, (size_t)room + 1, "%s%s", bar, text);
+    const int width = (int)strlen(line);
+    fprintf(stderr, "\r%s%*s", line, m->width > width ? m->width - width : 0, "");
+    m->width = width;
+}
+
+void meter_end(struct meter *m)
+{
+    if (m->width > 0) {
+        fprintf(stderr, "\r%*s\r", m->width, "");
+    }
+    m->width = 0;
+    m->last = m->terminal ? 0 : m->last;
+}
+
+void meter_say(struct meter *m, const char *text)
+{
+    if (!m->quiet) {
+        meter_end(m);
+        fprintf(stderr, "%s\n", text);
+    }
+}

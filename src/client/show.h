@@ -1,0 +1,45 @@
+/*
+ * How krr shows things to people: tables, numbers, and a line of progress that is written over
+ * where standard error is a terminal, and repeated every few seconds where it is not.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+
+#define SHOW_CELL 48
+
+/* "1.2 GB"; "1:02:03"; "0.0123" (4 digits), "-" where v is not finite. Into SHOW_CELL bytes. */
+void show_bytes(double bytes, char ret[SHOW_CELL]);
+void show_duration(double seconds, char ret[SHOW_CELL]);
+void show_number(double v, char ret[SHOW_CELL]);
+/* obj[key] as show_number has it, "-" where there is none. */
+void show_member(const struct json *obj, const char *key, char ret[SHOW_CELL]);
+
+/* A table on standard output, in columns as wide as what they hold. Cells are copied; control
+ * characters in them are shown as '?'. */
+struct table {
+    struct buf text; /* cells one after another, each with its NUL */
+    int columns, cells;
+};
+void table_begin(struct table *t, int columns, const char *const *heads);
+void table_cell(struct table *t, const char *text); /* NULL: "-" */
+/* Prints and forgets; false on lack of memory. */
+bool table_end(struct table *t);
+
+struct meter {
+    bool terminal, quiet;
+    double last; /* monotonic seconds at which it was drawn; 0: never */
+    int width;   /* of the line that stands there */
+};
+void meter_begin(struct meter *m, bool quiet);
+/* fraction in 0..1 draws a bar, any other none. Calls that come too soon show nothing. */
+void meter_show(struct meter *m, double fraction, const char *text);
+/* A line that stays, above the meter. */
+void meter_say(struct meter *m, const char *text);
+/* Removes the line. */
+void meter_end(struct meter *m);

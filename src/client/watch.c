@@ -1,0 +1,235 @@
+#include "client/watch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/api.h"
+#include "client/interrupt.h"
+#include "client/show.h"
+#include "client/sse.h"
+
+/* Seconds for which a server that does not answer is asked again. */
+#define PATIENCE_S 60
+#define PATH_ROOM 160
+
+struct watching {
+    struct client *client;
+    struct sse sse;
+    struct meter meter;
+    bool ended;   /* an event told of the end */
+    bool got_any; /* since the last connection was made */
+};
+
+static bool is_final(const char *status)
+{
+    return status && (strcmp(status, "succeeded") == 0 || strcmp(status, "failed") == 0 ||
+                      strcmp(status, "cancelled") == 0);
+}
+
+static void add_member(struct buf *b, const struct json *p, const char *key, const char *label)
+{
+    char value[SHOW_CELL];
+    show_member(p, key, value);
+    if (strcmp(value, "-") != 0) {
+        buf_printf(b, "  %s %s", label, value);
+    }
+}
+
+static void show_progress(struct watching *w, const struct json *p)
+{
+    struct buf b = BUF_INIT;
+    char eta[SHOW_CELL];
+    const char *phase = json_string(json_get(p, "phase"));
+    const double iteration = json_number(json_get(p, "iteration"));
+    const struct json *left = json_get(p, "eta_s");
+    const struct json *fraction = json_get(p, "fraction");
+    buf_str(&b, phase ? phase : "");
+    if (iteration > 0) {
+        buf_printf(&b, "  iteration %.0f", iteration);
+    }
+    add_member(&b, p, "relative_residual", "residual");
+    add_member(&b, p, "smape", "SMAPE");
+    add_member(&b, p, "accuracy", "accuracy");
+    if (left && json_type(left) == JSON_NUMBER) {
+        show_duration(json_number(left), eta);
+        buf_printf(&b, "  ETA %s", eta);
+    }
+    const bool known = fraction && json_type(fraction) == JSON_NUMBER;
+    meter_show(&w->meter, known ? json_number(fraction) : NAN, b.data ? b.data : "");
+    buf_deinit(&b);
+}
+
+static void look_at(struct watching *w, const struct json *event)
+{
+    const char *type = json_string(json_get(event, "type"));
+    const char *message = json_string(json_get(event, "message"));
+    const struct json *data = json_get(event, "data");
+    if (type && strcmp(type, "metrics") == 0) {
+        show_progress(w, data);
+        return;
+    }
+    if (type && strcmp(type, "status") == 0) {
+        w->ended = is_final(json_string(json_get(data, "status")));
+    }
+    if (!w->ended && message) {
+        meter_say(&w->meter, message);
+    }
+}
+
+static bool on_event(void *context, const char *text, size_t size)
+{
+    struct watching *w = context;
+    cleanup_json struct json *event = NULL;
+    w->got_any = true;
+    if (json_parse(text, size, &event, NULL) < 0) {
+        return true; /* Of a newer server, perhaps. */
+    }
+    if (w->client->json) {
+        printf("%.*s\n", (int)size, text);
+        fflush(stdout);
+    }
+    look_at(w, event);
+    return !w->ended;
+}
+
+static bool on_data(void *context, const void *data, size_t size)
+{
+    struct watching *w = context;
+    return sse_feed(&w->sse, data, size, on_event, w) && !interrupt_seen();
+}
+
+static bool go_on(void *context, int64_t sent)
+{
+    (void)context, (void)sent;
+    return !interrupt_seen();
+}
+
+/* One connection. EXIT_DONE: it is worth to look at the job, and perhaps to connect again. */
+static enum exit_code listen_once(struct watching *w, const char *path)
+{
+    char last[96];
+    struct err err;
+    snprintf(last, sizeof last, "Last-Event-ID: %s", w->sse.id);
+    const char *const headers[] = {w->sse.id[0] ? last : NULL, NULL};
+    const struct http_ask ask = {.method = "GET",
+                                 .path = path,
+                                 .accept = "text/event-stream",
+                                 .headers = headers,
+                                 .sink = on_data,
+                                 .progress = go_on,
+                                 .context = w,
+                                 .endless = true};
+    struct http_reply reply = {.status = 0};
+    sse_restart(&w->sse);
+    const int r = http_call(w->client->http, &ask, &reply, &err);
+    enum exit_code code = EXIT_DONE;
+    if (interrupt_seen()) {
+        code = EXIT_INTERRUPTED;
+    } else if (r == 0 && reply.status >= 400 && reply.status != 429 && reply.status != 503) {
+        meter_end(&w->meter);
+        code = api_refused(&reply);
+    }
+    http_reply_deinit(&reply);
+    return code;
+}
+
+static enum exit_code follow(struct watching *w, const char *job)
+{
+    struct buf path = BUF_INIT;
+    buf_str(&path, "/v1/jobs");
+    api_path_add(&path, job);
+    buf_str(&path, "/events");
+    enum exit_code code = path.failed ? EXIT_LOCAL : EXIT_DONE;
+    for (int silent = 0; code == EXIT_DONE && !w->ended && silent < PATIENCE_S; silent++) {
+        w->got_any = false;
+        code = listen_once(w, path.data);
+        silent = w->got_any ? 0 : silent;
+        if (code == EXIT_DONE && !w->ended) {
+            meter_show(&w->meter, NAN, "the connection was lost; connecting again");
+            sleep(1);
+        }
+    }
+    buf_deinit(&path);
+    return code;
+}
+
+enum exit_code watch_job(struct client *c, const char *job, struct json **ret)
+{
+    struct watching w = {.client = c};
+    *ret = NULL;
+    meter_begin(&w.meter, c->quiet);
+    interrupt_watch();
+    enum exit_code code = follow(&w, job);
+    meter_end(&w.meter);
+    sse_deinit(&w.sse);
+    if (code == EXIT_INTERRUPTED) {
+        fprintf(stderr, "The job goes on: krr watch %s, krr cancel %s\n", job, job);
+        return code;
+    }
+    struct buf path = BUF_INIT;
+    buf_str(&path, "/v1/jobs");
+    api_path_add(&path, job);
+    if (code == EXIT_DONE) {
+        code = api_json(c, "GET", path.failed ? NULL : path.data, NULL, ret);
+    }
+    buf_deinit(&path);
+    return code;
+}
+
+/* ---- the end ---- */
+
+static void print_pair(const char *name, const char *value)
+{
+    printf("%-18s %s\n", name, value);
+}
+
+static void print_members(const struct json *obj, const char *const *keys)
+{
+    char value[SHOW_CELL];
+    for (; *keys; keys++) {
+        show_member(obj, *keys, value);
+        if (strcmp(value, "-") != 0) {
+            print_pair(*keys, value);
+        }
+    }
+}
+
+static void print_result(const struct json *job)
+{
+    static const char *const of_run[] = {"iterations", "relative_residual", "train_rows",
+                                         "test_rows", NULL};
+    static const char *const metrics[] = {"smape", "rmse", "mae", "r2", "accuracy", "auc", NULL};
+    const struct json *result = json_get(job, "result");
+    const char *model = json_string(json_get(job, "model"));
+    const char *solver = json_string(json_get(result, "solver"));
+    const char *reason = json_string(json_get(result, "stop_reason"));
+    char text[SHOW_CELL];
+    printf("%-18s %s version %.0f\n", "model", model ? model : "-",
+           json_number(json_get(job, "model_version")));
+    print_pair("solver", solver ? solver : "-");
+    print_pair("ended by", reason ? reason : "-");
+    show_duration(json_number(json_get(result, "seconds")), text);
+    print_pair("training time", text);
+    print_members(result, of_run);
+    print_members(json_get(result, "metrics"), metrics);
+}
+
+enum exit_code watch_report(struct client *c, const struct json *job)
+{
+    const char *status = json_string(json_get(job, "status"));
+    const bool good = status && strcmp(status, "succeeded") == 0;
+    if (c->json) {
+        api_print(job);
+    } else if (good) {
+        print_result(job);
+    }
+    if (!good) {
+        const char *why = json_string(json_get(json_get(job, "error"), "detail"));
+        const char *reason = json_string(json_get(job, "reason"));
+        complain("the job is %s (%s)%s%s", status ? status : "in an unknown state",
+                 reason ? reason : "no reason given", why ? ": " : "", why ? why : "");
+    }
+    return good ? EXIT_DONE : EXIT_JOB_FAILED;
+}

@@ -1,0 +1,353 @@
+"""krr, the command line client, against a real daemon."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+import daemon as programs
+import data
+from fixtures import make_big_spec
+
+KRR = programs.program("KRRD_TEST_CLIENT", "src/client/krr")
+MANUAL = programs.ROOT / "src/client/krr.1"
+TIMEOUT_S = 120
+
+
+def run(base, *words, stdin=b"", **more):
+    """The finished process; its outputs are bytes."""
+    environment = {**os.environ, "KRR_URL": base, **more}
+    environment.pop("KRR_KEY", None) if "KRR_KEY" not in more else None
+    return subprocess.run([KRR, *map(str, words)], input=stdin, capture_output=True,
+                          timeout=TIMEOUT_S, env=environment)
+
+
+def good(base, *words, **more):
+    done = run(base, *words, **more)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+@pytest.fixture
+def base(shared_daemon):
+    return shared_daemon.base
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A file houses.csv with the target in its first column."""
+    X, y = data.regression(150)
+    path = tmp_path / "houses.csv"
+    lines = ["price,a,b,c,d"] + [",".join(map(repr, [t, *row])) for t, row in zip(y.tolist(), X.tolist())]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def features_csv(X, header="a,b,c,d"):
+    return "\n".join([header] * bool(header) + [",".join(map(repr, r)) for r in X.tolist()]) + "\n"
+
+
+def test_train_shows_the_way_and_ends_with_metrics(base, table, name):
+    done = run(base, "train", table, "--target", "price", "--model", name)
+    assert done.returncode == 0, done.stderr.decode()
+    said = done.stderr.decode()
+    assert re.search(r"ds_\w+: 150 rows, 4 features, regression", said)
+    assert "Queued." in said and "Started on" in said
+    out = done.stdout.decode()
+    assert re.search(rf"model +{re.escape(name)} version 1\n", out)
+    assert re.search(r"smape +0\.\d+\n", out) and re.search(r"test_rows +30\n", out)
+
+
+def test_train_names_the_model_after_the_file(base, table):
+    job = json.loads(good(base, "train", table, "-t", "price", "--json", "-q").splitlines()[-1])
+    assert job["model"] == "houses" and job["status"] == "succeeded"
+
+
+def test_every_option_arrives(base, table, name):
+    out = good(base, "train", table, "-t", "price", "-m", name, "--json", "-k", "matern32", "-b", 2.5,
+               "-r", 1e-5, "-s", "pcg", "--preconditioner", "nystrom_uniform", "--rank", 20,
+               "--tolerance", 1e-4, "--max-iterations", 77, "--seed", 3, "--features", "a,c",
+               "--precision", "float64", "--test-fraction", 0.5, "--set", "metadata.team=chem")
+    spec = json.loads(out.splitlines()[-1])["spec"]
+    assert spec["kernel"]["name"] == "matern32" and spec["kernel"]["bandwidth"] == 2.5
+    assert spec["regularization"] == 1e-5 and spec["features"] == ["a", "c"]
+    assert spec["solver"]["name"] == "pcg" and spec["solver"]["preconditioner"]["rank"] == 20
+    assert spec["stop"]["tolerance"] == 1e-4 and spec["stop"]["max_iterations"] == 77
+    assert spec["seed"] == 3 and spec["precision"] == "float64"
+    assert spec["test"] == {"fraction": 0.5} and spec["metadata"] == {"team": "chem"}
+
+
+def test_json_gives_every_event_and_then_the_job(base, table, name):
+    lines = good(base, "train", table, "-t", "price", "-m", name, "--json").splitlines()
+    events, job = [json.loads(line) for line in lines[:-1]], json.loads(lines[-1])
+    assert [e["id"] for e in events] == list(range(1, len(events) + 1))
+    assert events[-1]["data"]["status"] == "succeeded" and job["object"] == "job"
+
+
+def test_a_specification_from_a_file_and_a_data_set_that_is_there(base, table, name, tmp_path):
+    dataset = good(base, "upload", table, "--target", "price").strip()
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({"model": name, "solver": "cholesky", "seed": 5}))
+    out = good(base, "train", "--spec", spec, "--dataset", dataset, "--set", "seed=6", "--json")
+    job = json.loads(out.splitlines()[-1])
+    assert (job["dataset"], job["model"], job["spec"]["seed"]) == (dataset, name, 6)
+    assert job["spec"]["solver"]["name"] == "cholesky"
+
+
+def test_no_wait_gives_an_id_to_watch(base, table, name):
+    job = good(base, "train", table, "-t", "price", "-m", name, "--no-wait").strip()
+    assert re.fullmatch(r"job_\w+", job)
+    assert re.search(rf"model +{re.escape(name)} version 1", good(base, "watch", job))
+    assert json.loads(good(base, "job", job))["status"] == "succeeded"
+
+
+def test_refusals_name_the_place_and_have_their_exit_code(base, table, name):
+    done = run(base, "train", table, "-t", "price", "-m", name, "--bandwidth", -3)
+    assert done.returncode == 4
+    assert b"(422)" in done.stderr and b"#/kernel/bandwidth" in done.stderr
+    assert re.search(rb"--dataset ds_\w+ instead of", done.stderr)
+    done = run(base, "upload", "-", "--format", "csv", stdin=b"a,b\n1,2\n3,x,4\n")
+    assert done.returncode == 4 and b"3" in done.stderr
+    assert run(base, "job", "job_nothing").returncode == 4
+    assert run(base, "jobs", "--status", "asleep").returncode == 4
+
+
+def test_wrong_command_lines_end_with_2(base, table):
+    for words in ([], ["dance"], ["jobs", "--bogus"], ["watch"], ["train"], ["train", "a", "b"],
+                  ["train", table, "--dataset", "ds_x"], ["train", table, "--set", "x"],
+                  ["export", "m"], ["load", "m"], ["delete", "m"], ["predict", "@3"]):
+        assert run(base, *words).returncode == 2, words
+
+
+def test_what_cannot_be_read_ends_with_6(base, tmp_path):
+    assert run(base, "train", tmp_path / "none.csv").returncode == 6
+    assert run(base, "upload", tmp_path).returncode == 6
+    assert run(base, "train", "--spec", tmp_path / "none.json").returncode == 6
+
+
+def test_a_server_that_is_not_there_ends_with_3(table):
+    done = run("http://127.0.0.1:1", "jobs")
+    assert done.returncode == 3 and b"127.0.0.1:1" in done.stderr
+    assert run("ftp://127.0.0.1:1", "jobs").returncode == 3
+
+
+def test_an_answer_of_somebody_else_ends_with_3(tmp_path):
+    import http.server
+
+    class Other(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<html>")
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Other)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    done = run(f"http://127.0.0.1:{server.server_port}", "jobs")
+    server.shutdown()
+    assert done.returncode == 3 and b"not JSON" in done.stderr
+
+
+def test_a_failed_job_ends_with_1(base, name):
+    rows = "\n".join(f"{i % 3},{i % 2}" for i in range(30))  # the same few rows again and again
+    done = run(base, "train", "-", "--format", "csv", "-m", name, "-s", "cholesky", "-k", "linear",
+               "--regularization", 1e-300, "--precision", "float64", "--set", "max_attempts=1",
+               stdin=rows.encode())
+    assert done.returncode == 1, done
+    assert b"the job is failed" in done.stderr
+
+
+def test_lists_are_tables_or_json(base, table, name):
+    good(base, "train", table, "-t", "price", "-m", name)
+    row = next(line for line in good(base, "jobs", "-m", name).splitlines() if name in line)
+    assert re.match(r"job_\w+ +succeeded ", row)
+    assert json.loads(good(base, "jobs", "-m", name, "--json"))["data"][0]["model"] == name
+    assert re.search(r"ds_\w+ +houses.csv +150 +5 ", good(base, "datasets", "--limit", 5))
+    assert re.search(rf"{re.escape(name)} +1 +\w+ ", good(base, "models", name))
+    assert "serve:0" in good(base, "status")
+
+
+def test_pages_are_told_of(base, table):
+    for _ in range(3):
+        good(base, "upload", table, "-t", "price")
+    done = run(base, "datasets", "--limit", 2)
+    after = re.search(rb"more: --after (ds_\w+)", done.stderr).group(1).decode()
+    assert after in done.stdout.decode()
+    assert after not in good(base, "datasets", "--limit", 2, "--after", after)
+
+
+def test_predict_turns_a_table_into_a_table(base, api, table, name, tmp_path):
+    good(base, "train", table, "-t", "price", "-m", name)
+    X, _ = data.regression(7, seed=8)
+    file = tmp_path / "new.csv"
+    file.write_text(features_csv(X))
+    out = good(base, "predict", name, file)
+    head, *rows = out.split()
+    assert head == "price" and len(rows) == 7
+    without = good(base, "predict", f"{name}@1", stdin=features_csv(X, "").encode())
+    assert without.split() == rows
+    swapped = good(base, "predict", name, "-", stdin=features_csv(X[:, ::-1], "d,c,b,a").encode())
+    assert swapped.split()[1:] == rows
+    assert [float(r) for r in rows] == api.predict(name, X).json()["predictions"]
+
+
+def test_predict_takes_tables_longer_than_a_request(base, table, name):
+    good(base, "train", table, "-t", "price", "-m", name, "--set", "kernel.name=linear")
+    X, _ = data.regression(40000, seed=9)
+    text = features_csv(X).encode()
+    assert len(text) > 2 << 20
+    out = good(base, "predict", name, stdin=text).split()
+    assert out[0] == "price" and len(out) == 40001
+    few = good(base, "predict", name, stdin=features_csv(X[-5:]).encode()).split()
+    assert out[-5:] == few[1:]
+
+
+def test_predict_says_which_part_is_wrong(base, table, name):
+    good(base, "train", table, "-t", "price", "-m", name)
+    done = run(base, "predict", name, stdin=b"a,b,c,d\n1,2,3,4\n1,2,oops,4\n")
+    assert done.returncode == 4 and b"oops" in done.stderr
+    assert run(base, "predict", name, stdin=b"").returncode == 6
+    assert run(base, "predict", "no-such-model", stdin=b"1,2,3,4\n").returncode == 4
+
+
+def test_versions_are_loaded_unloaded_and_deleted(base, table, name):
+    good(base, "train", table, "-t", "price", "-m", name)
+    assert good(base, "load", f"{name}@1").strip() == "loaded"
+    assert good(base, "unload", f"{name}@1").strip() == "unloaded"
+    good(base, "delete", f"{name}@1")
+    assert run(base, "models", name).returncode == 4
+
+
+def test_an_alias_is_moved(base, table, name):
+    good(base, "train", table, "-t", "price", "-m", name)
+    good(base, "load", f"{name}@1")
+    assert json.loads(good(base, "alias", name, "prod", 1))["version"] == 1
+    assert json.loads(good(base, "alias", name, "prod"))["version"] == 1
+    assert "price" in good(base, "predict", f"{name}:prod", stdin=b"a,b,c,d\n1,2,3,4\n")
+    assert run(base, "alias", name, "prod", 7).returncode == 4
+    assert run(base, "alias", name, "prod", "x").returncode == 2
+
+
+def start_big_job(daemon, name):
+    spec = make_big_spec(daemon.api)
+    spec["model"] = name
+    return daemon.api.post("/v1/jobs", 202, json=spec).json()["id"]
+
+
+def watching(base, job):
+    process = subprocess.Popen([KRR, "watch", job, "--json"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env={**os.environ, "KRR_URL": base})
+    first = process.stdout.readline()
+    assert json.loads(first)["id"] == 1
+    return process
+
+
+def test_control_c_ends_the_watching_and_not_the_job(daemons, name):
+    daemon = daemons()
+    job = start_big_job(daemon, name)
+    process = watching(daemon.base, job)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130 and f"krr cancel {job}".encode() in said
+    assert json.loads(good(daemon.base, "job", job))["status"] in ("queued", "running")
+    good(daemon.base, "cancel", job)
+    done = run(daemon.base, "watch", job)
+    assert done.returncode == 1 and b"cancelled" in done.stderr
+
+
+def test_watching_outlives_a_restart_without_gap_or_repeat(daemons, name):
+    daemon = daemons()
+    job = start_big_job(daemon, name)
+    process = watching(daemon.base, job)
+    daemon.kill()
+    time.sleep(0.5)
+    port = daemon.base.rsplit(":", 1)[1]
+    daemon.start(listen=f"127.0.0.1:{port}")
+    time.sleep(3)
+    good(daemon.base, "cancel", job)
+    out = process.stdout.read()  # with what readline has taken in beyond its line
+    assert process.wait(TIMEOUT_S) == 1, process.stderr.read()
+    *events, ended = [json.loads(line) for line in out.splitlines()]
+    assert [e["id"] for e in events] == list(range(2, len(events) + 2))
+    assert ended["status"] == "cancelled" and ended["attempt"] >= 2
+
+
+def test_the_bar_of_an_upload_is_honest(base, tmp_path):
+    """Standard error of a terminal: bytes grow, and the end is reached only with the answer."""
+    import pty
+
+    path = tmp_path / "big.csv"
+    row = ",".join(["0.123456789"] * 20) + "\n"
+    path.write_text("".join(f"c{j}," for j in range(19)) + "c19\n" + row * 150000)
+    size = path.stat().st_size
+    master, slave = pty.openpty()
+    process = subprocess.Popen([KRR, "upload", path], stdout=subprocess.PIPE, stderr=slave,
+                               env={**os.environ, "KRR_URL": base})
+    os.close(slave)
+    said = b""
+    while True:
+        try:
+            piece = os.read(master, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        said += piece
+    assert process.wait(TIMEOUT_S) == 0
+    os.close(master)
+    percents = [int(p) for p in re.findall(rb"\] +(\d+) %", said)]
+    assert percents == sorted(percents) and all(p <= 100 for p in percents)
+    megabytes = f"{size / 1e6:.1f} MB".encode()
+    assert b"of " + megabytes in said
+    assert megabytes + b" sent; the server reads it in" in said
+
+
+def test_a_refused_upload_ends_early(daemons, tmp_path):
+    daemon = daemons(max_upload_bytes=100000)
+    path = tmp_path / "big.csv"
+    path.write_text("1,2\n" * 200000)
+    done = run(daemon.base, "upload", path)
+    assert done.returncode == 4 and b"(413)" in done.stderr
+
+
+def table_of_commands():
+    text = subprocess.run([KRR, "--help"], capture_output=True, text=True).stdout
+    return re.findall(r"^  (\w+) +\S", text, re.M)
+
+
+def test_the_manual_has_every_command_and_option():
+    manual = MANUAL.read_text().replace("\\-", "-")
+    commands = table_of_commands()
+    assert "train" in commands and len(commands) > 15
+    for command in commands:
+        assert re.search(rf"\b{command}\b", manual), command
+        help_text = subprocess.run([KRR, command, "--help"], capture_output=True, text=True).stdout
+        options = re.findall(r"--([a-z][a-z-]+)", help_text)
+        assert "json" in options
+        for option in options:
+            assert f"--{option}" in manual, (command, option)
+
+
+def test_completion_is_bash_that_knows_commands_and_options():
+    script = subprocess.run([KRR, "completion"], capture_output=True, text=True).stdout
+    ask = script + """
+        complete_line() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _krr; echo "${COMPREPLY[@]}"; }
+        complete_line krr tr
+        complete_line krr train --ker
+    """
+    out = subprocess.run(["bash", "-c", ask], capture_output=True, text=True).stdout.split("\n")
+    assert out[0] == "train" and out[1] == "--kernel"
+
+
+def test_version_and_help():
+    assert re.fullmatch(r"krr \d+\.\d+\.\d+\n", subprocess.run([KRR, "--version"], capture_output=True,
+                                                              text=True).stdout)
+    assert subprocess.run([KRR, "--help"], capture_output=True).returncode == 0
+    assert subprocess.run([KRR], capture_output=True).returncode == 2
