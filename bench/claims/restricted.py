@@ -5,12 +5,14 @@ Gaussian kernel of bandwidth 3 on standardised features, lambda = 1e-6 a row, a 
 testing, centers drawn uniformly (by bless for a solver that needs weights, which is then compared with
 direct on the same centers). `difference` is the largest difference of two predictions of the test rows
 divided by their standard deviation (scores of a class count like targets). Stochastic solvers are
-given a looser tolerance: their last digits cost most.
+given a looser tolerance: their last digits cost most. The results file is written after every run; with
+one that is there already the program goes on where it stopped.
 """
 import argparse
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -51,60 +53,71 @@ def predict(model, X):
     return numpy.concatenate(out) * model["target_scale"] + model["target_mean"]
 
 
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def train(options, folder, data, solver, centers):
     loose = solver in STOCHASTIC
     spec = {"solver": solver, "kernel": KERNEL, "regularization": 1e-6, "centers": centers,
             "test": {"mask": "test"},
-            "stop": {"tolerance": 1e-4 if loose else 1e-7, "time_budget_s": None if solver == "direct" else options.budget}}
+            "stop": {"tolerance": 1e-4 if loose else 1e-7, "time_budget_s": None if solver == "direct" else options.budget,
+                     "max_iterations": options.iterations}}
     order, model = os.path.join(folder, "order.json"), os.path.join(folder, "model")
     problems.write_order(order, data, spec)
     pathlib.Path(model).write_bytes(b"")
-    began = time.monotonic()
+    began, before = time.monotonic(), processor_seconds()
     done = subprocess.run([options.worker, "--job", order, "--model", model], capture_output=True, text=True)
     last = json.loads(done.stdout.strip().splitlines()[-1])
     result = last.get("result") or {}
     line = {"solver": solver, "reason": last["reason"], "seconds": round(time.monotonic() - began, 2),
+            "cpu_seconds": round(processor_seconds() - before, 2),
             "iterations": result.get("iterations"), "relative_residual": result.get("relative_residual"),
             "centers": result.get("centers"), "megabytes": round((result.get("peak_memory_bytes") or 0) / 1e6),
             "metrics": {k: v for k, v in (result.get("metrics") or {}).items() if v is not None}}
     return line, read_model(model) if os.path.getsize(model) > 0 else None
 
 
-def compare(options, folder, name, count):
+def compare(options, folder, name, count, done):
+    """Runs what is not among the lines `done`, and yields a line for each."""
+    wanted = ["direct"] + [solver for solver in options.solvers if solver != "direct"]
+    wanted = [solver for solver in wanted if (name, count, solver) not in done]
+    if not wanted:
+        return
     X, y, labels = problems.real(options.data, name, 10 ** 9, 0)
     tested = numpy.zeros(len(X), numpy.float32)
     tested[numpy.random.default_rng(0).permutation(len(X))[:len(X) // 5]] = 1
     data = os.path.join(folder, f"{name}.krds")
     problems.write_data_set(data, X, y, labels, tested)
     rows = X[tested == 1].astype(float)
-    lines, exact = [], {}
-    for solver in ["direct"] + [s for s in options.solvers if s != "direct"]:
+    exact = {}
+    for solver in wanted:
         method = "bless" if solver in WEIGHTED else "uniform"
         centers = {"method": method, "count": count}
+        key = {"set": name, "asked": count, "selector": method}
         if method not in exact:
             line, model = train(options, folder, data, "direct", centers)
             exact[method] = predict(model, rows)
-            if method == "uniform":
-                lines.append({"set": name, **line, "difference": 0.0})
+            if solver == "direct":
+                yield {**key, **line, "difference": 0.0}
         if solver == "direct":
             continue
         line, model = train(options, folder, data, solver, centers)
         if model is not None:
             found = predict(model, rows)
             line["difference"] = float(numpy.abs(found - exact[method]).max() / exact[method].std())
-        lines.append({"set": name, "selector": method, **line})
-        print(json.dumps(lines[-1]), file=sys.stderr)
-    return lines
+        yield {**key, **line}
 
 
 def page(lines):
-    out = ["| data | centers | solver | ended | iterations | residual | difference | test | seconds |",
+    out = ["| data | centers | solver | ended | iterations | residual | difference | test | CPU s |",
            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     for line in lines:
         metrics = line["metrics"]
         test = f"accuracy {metrics['accuracy']:.4f}" if "accuracy" in metrics else f"rmse {metrics.get('rmse', float('nan')):.4g}"
         out.append(f"| {line['set']} | {line['centers']} | {line['solver']} | {line['reason']} | {line['iterations']} | "
-                   f"{line['relative_residual']:.1e} | {line.get('difference', float('nan')):.1e} | {test} | {line['seconds']} |")
+                   f"{line['relative_residual']:.1e} | {line.get('difference', float('nan')):.1e} | {test} | {line.get('cpu_seconds', float('nan')):.1f} |")
     return "\n".join(out)
 
 
@@ -117,16 +130,20 @@ def main():
     parser.add_argument("--centers", nargs="+", type=int, default=[200, 4000])
     parser.add_argument("--solvers", nargs="+", required=True)
     parser.add_argument("--budget", type=float, default=300.0, help="seconds a run, but for direct")
+    parser.add_argument("--iterations", type=int, default=1000, help="at most")
     parser.add_argument("--output", required=True)
     options = parser.parse_args()
-    lines = []
+    path = pathlib.Path(options.output)
+    lines = problems.load(path)["runs"] if path.exists() else []
+    command = "bench/claims/restricted.py " + problems.told(sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
         for count in options.centers:
             for name in options.sets:
-                lines += compare(options, folder, name, count)
-                report = {"command": "bench/claims/restricted.py " + problems.told(sys.argv[1:]),
-                          "machine": problems.machine(options.bench), "runs": lines}
-                pathlib.Path(options.output).write_text(json.dumps(report, indent=1) + "\n")
+                done = {(line["set"], line["asked"], line["solver"]) for line in lines}
+                for line in compare(options, folder, name, count, done):
+                    print(json.dumps(line), file=sys.stderr)
+                    lines.append({**line, "command": command})
+                    problems.save(path, {"machine": problems.machine(options.bench), "runs": lines})
     print(page(lines))
 
 

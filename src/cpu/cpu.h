@@ -126,8 +126,8 @@ int cpu__points_cache(struct backend *be, struct points *p, int64_t bytes,
 int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
              double b, const struct mat *Y, struct err *err);
 int cpu__kmtkv(struct backend *be, struct view P, struct view Q, const double *weights,
-               const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
-               struct err *err);
+               const struct mat *V, const struct mat *T, const struct mat *U, bool add,
+               const struct mat *Y, struct err *err);
 int cpu__ksketch(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
                  bool add, const struct mat *S, struct err *err);
 int cpu__kblock(struct backend *be, struct view P, struct view Q, const struct mat *K,

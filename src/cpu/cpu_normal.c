@@ -29,6 +29,7 @@ struct normal {
     const struct product *p;
     const double *weights; /* of P's members, or NULL */
     const struct mat *T;   /* p x cols, or NULL */
+    const struct mat *U;   /* likewise: where the sums go besides */
     int cols, wide, panels;
     bool keeps;
     int64_t q, tasks;
@@ -127,7 +128,7 @@ static struct tile tile_of(const struct normal *s, const struct buffers *b, int 
                          .storage = KERNEL_STORE_EXACT};
 }
 
-/* x_weights <- w o (the panel's sums - T); 0 for lanes without a row. */
+/* x_weights and U <- w o (the panel's sums - T); 0 for lanes without a row. */
 static void weigh(const struct normal *s, struct group g, void *to, const double *totals)
 {
     for (int c = 0; c < s->cols; c++) {
@@ -137,6 +138,9 @@ static void weigh(const struct normal *s, struct group g, void *to, const double
             const double w = s->weights != NULL && there ? s->weights[g.first + i] : 1.0;
             const double y = s->T != NULL && there ? mat_at(s->T, g.first + i, c) : 0.0;
             const double value = there ? w * (totals[k] - y) : 0.0;
+            if (s->U != NULL && there) {
+                mat_set(s->U, g.first + i, c, value);
+            }
             if (s->p->weights == DTYPE_F32) {
                 ((float *)to)[k] = (float)value;
             } else {
@@ -212,10 +216,14 @@ static void run_task(struct normal *s, int64_t task, struct buffers *b)
 }
 
 static int normal_product(struct product *p, const double *weights, const struct mat *T,
-                          struct err *err)
+                          const struct mat *U, struct err *err)
 {
-    struct normal s = {
-        .p = p, .weights = weights, .T = T, .cols = (int)p->V.cols, .wide = p->o.loops->wide};
+    struct normal s = {.p = p,
+                       .weights = weights,
+                       .T = T,
+                       .U = U,
+                       .cols = (int)p->V.cols,
+                       .wide = p->o.loops->wide};
     normal_plan(&s);
     cleanup_mem double *totals = mem_zarray((size_t)s.q, (size_t)s.cols * sizeof *totals);
     cleanup_mem char *scratch = mem_aligned((size_t)p->o.threads, s.scratch_size);
@@ -238,11 +246,12 @@ static int normal_product(struct product *p, const double *weights, const struct
 }
 
 int cpu__kmtkv(struct backend *be, struct view P, struct view Q, const double *weights,
-               const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
-               struct err *err)
+               const struct mat *V, const struct mat *T, const struct mat *U, bool add,
+               const struct mat *Y, struct err *err)
 {
     const bool fits = V->rows == Q.count && Y->rows == Q.count && V->cols == Y->cols &&
-                      (T == NULL || (T->rows == P.count && T->cols == V->cols));
+                      (T == NULL || (T->rows == P.count && T->cols == V->cols)) &&
+                      (U == NULL || (U->rows == P.count && U->cols == V->cols));
     struct product p = {.a = 1.0, .b = add ? 1.0 : 0.0};
     int rc = cpu__expect(fits, "kmtkv", err);
     if (rc < 0 || (rc = oracle__init(&p.o, be, P, Q, err)) < 0 || Q.count == 0) {
@@ -257,7 +266,8 @@ int cpu__kmtkv(struct backend *be, struct view P, struct view Q, const double *w
         p.V = mat_cols(*V, c, min_i64(fit, V->cols - c));
         p.Y = mat_cols(*Y, c, p.V.cols);
         const struct mat part = T != NULL ? mat_cols(*T, c, p.V.cols) : (struct mat){0};
-        rc = normal_product(&p, weights, T != NULL ? &part : NULL, err);
+        const struct mat out = U != NULL ? mat_cols(*U, c, p.V.cols) : (struct mat){0};
+        rc = normal_product(&p, weights, T != NULL ? &part : NULL, U != NULL ? &out : NULL, err);
         be->kernel_entries += 2 * P.count * Q.count;
     }
     return rc;

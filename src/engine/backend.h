@@ -116,12 +116,13 @@ struct backend_ops {
     int (*kdiag)(struct backend *be, struct view P, const struct mat *d, struct err *err);
 
     /* (optional) Products that evaluate each value of K = K(P,Q) once (products.h, which has them
-     * for every backend). kmtkv: Y <- K' diag(weights) (K V - T), added to Y where `add` says so;
-     * V and Y are q x t, T p x t or NULL, weights [p] on the host or NULL. ksketch: S <- Phi K,
-     * rows x q, likewise. Their bits depend on the shape alone. */
+     * for every backend). kmtkv: Y <- K' U, added to Y where `add` says so, U = diag(weights)
+     * (K V - T); V and Y are q x t, T p x t or NULL, weights [p] on the host or NULL, U p x t, or
+     * NULL where nobody wants it, or T. ksketch: S <- Phi K, rows x q, likewise. Their bits depend
+     * on the shape alone. */
     int (*kmtkv)(struct backend *be, struct view P, struct view Q, const double *weights,
-                 const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
-                 struct err *err);
+                 const struct mat *V, const struct mat *T, const struct mat *U, bool add,
+                 const struct mat *Y, struct err *err);
     int (*ksketch)(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
                    bool add, const struct mat *S, struct err *err);
     /* (optional) Keeps kernel values of all the points with each other, up to `bytes`, and uses

@@ -32,7 +32,7 @@ static int64_t rows_in(int64_t bytes, int64_t row, int64_t rows)
 struct normal {
     struct backend *be;
     const double *weights;
-    const struct mat *T; /* or NULL */
+    const struct mat *T, *wanted; /* or NULL */
     struct mat K, U;
     double *minus; /* [t] of -1, behind it a [t] of 1 */
 };
@@ -52,6 +52,10 @@ static int normal_block(const struct normal *s, struct view P, struct view Q, in
     }
     if (rc == 0 && s->weights != NULL) {
         rc = o->scale_rows(s->be, s->weights + first, &U, err);
+    }
+    if (rc == 0 && s->wanted != NULL) {
+        const struct mat to = mat_rows(*s->wanted, first, P.count);
+        rc = o->copy(s->be, &U, &to, err);
     }
     return rc == 0 ? o->gemm(s->be, true, false, 1.0, &K, &U, add ? 1.0 : 0.0, Y, err) : rc;
 }
@@ -89,9 +93,9 @@ static int clear(struct backend *be, const struct mat *Y, struct err *err)
 
 int product_normal_by_blocks(struct backend *be, struct view P, struct view Q,
                              const double *weights, const struct mat *V, const struct mat *T,
-                             bool add, const struct mat *Y, struct err *err)
+                             const struct mat *U, bool add, const struct mat *Y, struct err *err)
 {
-    struct normal s = {.be = be, .weights = weights, .T = T};
+    struct normal s = {.be = be, .weights = weights, .T = T, .wanted = U};
     if (P.count == 0) {
         return add ? 0 : clear(be, Y, err);
     }
@@ -106,8 +110,17 @@ int product_normal(struct backend *be, struct view P, struct view Q, const doubl
                    const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
                    struct err *err)
 {
-    return be->ops->kmtkv != NULL ? be->ops->kmtkv(be, P, Q, weights, V, T, add, Y, err)
-                                  : product_normal_by_blocks(be, P, Q, weights, V, T, add, Y, err);
+    return be->ops->kmtkv != NULL
+               ? be->ops->kmtkv(be, P, Q, weights, V, T, NULL, add, Y, err)
+               : product_normal_by_blocks(be, P, Q, weights, V, T, NULL, add, Y, err);
+}
+
+int product_residual(struct backend *be, struct view P, struct view Q, const struct mat *V,
+                     const struct mat *T, const struct mat *U, bool add, const struct mat *Y,
+                     struct err *err)
+{
+    return be->ops->kmtkv != NULL ? be->ops->kmtkv(be, P, Q, NULL, V, T, U, add, Y, err)
+                                  : product_normal_by_blocks(be, P, Q, NULL, V, T, U, add, Y, err);
 }
 
 /* ---- Phi K ---- */

@@ -14,6 +14,11 @@ int product_normal(struct backend *be, struct view P, struct view Q, const doubl
                    const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
                    struct err *err);
 
+/* U <- K V - T and Y <- K' U, or Y <- Y + K' U with `add`; U is p x t and may be T. */
+int product_residual(struct backend *be, struct view P, struct view Q, const struct mat *V,
+                     const struct mat *T, const struct mat *U, bool add, const struct mat *Y,
+                     struct err *err);
+
 /* S <- Phi K, or S <- S + Phi K with `add`.  Phi (backend.h) has a column for each of P's members;
  * S is phi->rows x q. */
 int product_sketch(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
@@ -23,6 +28,6 @@ int product_sketch(struct backend *be, const struct sign_sketch *phi, struct vie
  * of K. */
 int product_normal_by_blocks(struct backend *be, struct view P, struct view Q,
                              const double *weights, const struct mat *V, const struct mat *T,
-                             bool add, const struct mat *Y, struct err *err);
+                             const struct mat *U, bool add, const struct mat *Y, struct err *err);
 int product_sketch_by_blocks(struct backend *be, const struct sign_sketch *phi, struct view P,
                              struct view Q, bool add, const struct mat *S, struct err *err);

@@ -113,6 +113,13 @@ typedef int normal_function(struct backend *be, struct view P, struct view Q, co
                             const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
                             struct err *err);
 
+static int by_blocks(struct backend *be, struct view P, struct view Q, const double *weights,
+                     const struct mat *V, const struct mat *T, bool add, const struct mat *Y,
+                     struct err *err)
+{
+    return product_normal_by_blocks(be, P, Q, weights, V, T, NULL, add, Y, err);
+}
+
 static double *run_normal(struct fixture *f, normal_function *function)
 {
     const enum dtype dtype = vector_dtype(f->precision);
@@ -164,7 +171,7 @@ static void check_normal(const struct fixture *f, const double *y)
 static void check_normal_case(enum kernel_id id, enum precision precision, int64_t p, int64_t q,
                               int64_t d, int64_t t, bool indexed)
 {
-    normal_function *const functions[] = {product_normal, product_normal_by_blocks};
+    normal_function *const functions[] = {product_normal, by_blocks};
     struct fixture f = fixture_new(2, id, precision, p, q, d, t, indexed);
     for (int i = 0; i < 2; i++) {
         double *y = run_normal(&f, functions[i]);
@@ -188,6 +195,59 @@ static void test_normal(void **state)
     for (int precision = 0; precision < PRECISIONS; precision++) {
         check_normal_case(KERNEL_GAUSSIAN, (enum precision)precision, 80, 50, 4, 70, true);
         check_normal_case(KERNEL_LAPLACIAN_L1, (enum precision)precision, 1100, 90, 2, 1, false);
+    }
+}
+
+/* U = K V - T comes out beside K' U, in T's place too, and K' U has the bits of product_normal. */
+static void check_residual(const struct fixture *f, bool in_place, bool blocks)
+{
+    const enum dtype dtype = vector_dtype(f->precision);
+    struct mat V = device_mat(f->be, dtype, f->q, f->t, f->v),
+               Y = device_mat(f->be, dtype, f->q, f->t, NULL),
+               plain = device_mat(f->be, dtype, f->q, f->t, NULL),
+               T = device_mat(f->be, dtype, f->p, f->t, f->targets),
+               other = device_mat(f->be, dtype, f->p, f->t, NULL);
+    const struct mat *U = in_place ? &T : &other;
+    must(product_normal(f->be, f->P, f->Q, NULL, &V, &T, false, &plain, &err));
+    must(blocks ? product_normal_by_blocks(f->be, f->P, f->Q, NULL, &V, &T, U, false, &Y, &err)
+                : product_residual(f->be, f->P, f->Q, &V, &T, U, false, &Y, &err));
+    double *u = device_get(f->be, U), *y = device_get(f->be, &Y), *x = device_get(f->be, &plain);
+    for (int64_t k = 0; k < f->p * f->t; k++) {
+        double sum = -f->targets[k], size = fabs(sum), scale;
+        for (int64_t j = 0; j < f->q; j++) {
+            const double v = f->v[j + k / f->p * f->q];
+            sum += entry(f, k % f->p, j, &scale) * v;
+            size += scale * fabs(v);
+        }
+        assert_near(u[k], sum, tolerance(f) * size);
+    }
+    for (int64_t k = 0; !blocks && k < f->q * f->t; k++) {
+        assert_same_bits(y[k], x[k]);
+    }
+    struct mat *const all[] = {&V, &Y, &plain, &T, &other};
+    for (int i = 0; i < 5; i++) {
+        f->be->ops->mat_free(f->be, all[i]);
+    }
+    mem_free(u);
+    mem_free(y);
+    mem_free(x);
+}
+
+static void test_residual(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4 * PRECISIONS; i++) {
+        struct fixture f = fixture_new(2, KERNEL_MATERN32, (enum precision)(i / 4), 1100, 90, 3,
+                                       i % 2 == 0 ? 1 : 19, i % 2 == 0);
+        if (f.targets == NULL) {
+            f.targets = host_zeros(f.p * f.t);
+            for (int64_t k = 0; k < f.p * f.t; k++) {
+                f.targets[k] = (double)(k % 7) - 3.0;
+            }
+        }
+        check_residual(&f, i % 4 < 2, false);
+        check_residual(&f, i % 4 < 2, true);
+        fixture_free(&f);
     }
 }
 
@@ -380,6 +440,7 @@ static void test_shapes_are_checked(void **state)
     fixture_free(&f);
 }
 
-TEST_MAIN(cmocka_unit_test(test_normal), cmocka_unit_test(test_normal_of_nothing),
-          cmocka_unit_test(test_bits_of_normal), cmocka_unit_test(test_sketch),
-          cmocka_unit_test(test_bits_of_sketch), cmocka_unit_test(test_shapes_are_checked))
+TEST_MAIN(cmocka_unit_test(test_normal), cmocka_unit_test(test_residual),
+          cmocka_unit_test(test_normal_of_nothing), cmocka_unit_test(test_bits_of_normal),
+          cmocka_unit_test(test_sketch), cmocka_unit_test(test_bits_of_sketch),
+          cmocka_unit_test(test_shapes_are_checked))

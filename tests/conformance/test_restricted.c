@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "conformance/precisions.h"
 #include "engine/certify.h"
+#include "engine/methods/normal_core.h"
 #include "engine/normal.h"
 
 static int open_device(void **state)
@@ -137,6 +138,38 @@ static void test_certificate(void **state)
         assert_close(zero, 1.0, 1e-12);
         mem_free(B);
         restricted_deinit(&f);
+    }
+}
+
+/* ---- factors ---- */
+
+/* A <- L A of two lower triangles, of one block of the product and of several. */
+static void test_product_of_factors(void **state)
+{
+    struct backend *be = *state;
+    static const int64_t sizes[] = {1, 7, 256, 300, 530};
+    for (int k = 0; k < 5; k++) {
+        const int64_t m = sizes[k];
+        struct rng rng = rng_new((uint64_t)m, RNG_TEST);
+        double *l = host_normal(&rng, m * m), *a = host_normal(&rng, m * m);
+        for (int64_t i = 0; i < m * m; i++) {
+            l[i] = i % m < i / m ? 0.0 : l[i]; /* column i / m, row i % m */
+        }
+        struct mat L = device_mat(be, DTYPE_F64, m, m, l), A = device_mat(be, DTYPE_F64, m, m, a);
+        must(core_multiply_factors(be, &L, &A, &err));
+        double *found = device_get(be, &A);
+        for (int64_t i = 0; i < m * m; i++) {
+            double sum = 0;
+            for (int64_t j = i / m; j <= i % m; j++) {
+                sum += l[i % m + j * m] * a[j + i / m * m];
+            }
+            assert_near(found[i], sum, 1e-12 * (double)m);
+        }
+        be->ops->mat_free(be, &L);
+        be->ops->mat_free(be, &A);
+        mem_free(l);
+        mem_free(a);
+        mem_free(found);
     }
 }
 
@@ -438,6 +471,6 @@ static void test_resume(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
 
 TEST_MAIN(TEST(test_tiles_stay_or_pass), TEST(test_batches), TEST(test_certificate),
-          TEST(test_solvers), TEST(test_shapes), TEST(test_equal_centers), TEST(test_zero_targets),
-          TEST(test_weights_of_one), TEST(test_bless_needs_weights), TEST(test_start),
-          TEST(test_resume))
+          TEST(test_product_of_factors), TEST(test_solvers), TEST(test_shapes),
+          TEST(test_equal_centers), TEST(test_zero_targets), TEST(test_weights_of_one),
+          TEST(test_bless_needs_weights), TEST(test_start), TEST(test_resume))

@@ -41,7 +41,7 @@
  * An iteration is an epoch with its pass. Cost: n m kernel values and 2 n m t multiplications twice
  * (prediction and gradient), the same once more for the pass, a projection a window, and for
  * EigenPro 4 n m / 2 kernel values more at temporary centers. Memory: (11 + 2 CONJUGATE_KEPT) m t
- * numbers, a batch of b (m + 2 t), U, the projection's, a window of rows.
+ * numbers, a batch of 2 b t, U, the projection's, a window of rows.
  *
  * The relative residual is of the last pass; NaN before the first. The coefficients handed out are
  * those of the last pass as well, during plain epochs those of the last projection. CONVERGED is
@@ -140,7 +140,6 @@ struct solver {
     struct mat u, ug;  /* q x t: <psi, step>, (1 - c) U' G */
     struct mat w;      /* window_rows x t, of the temporary centers */
     struct mat held_av, held_w; /* from a saved state, until q and b are known */
-    struct mat K;               /* b x m */
     struct mat g;               /* b x t */
 };
 

@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "engine/methods/eigenpro34.h"
+#include "engine/products.h"
 
 /* How much the squares of an epoch's residuals may exceed those of f = 0. */
 static const double growth = 8.0;
@@ -30,26 +31,25 @@ static int read_window(struct solver *s, struct err *err)
     return r;
 }
 
-/* g = K(X_b, Z) D + K(X_b, temporary) w, less Y_b in plain epochs. K(X_b, Z) is in K. */
-static int residual(struct solver *s, struct view B, const struct mat *Y, const struct mat *K,
-                    const struct mat *g, struct err *err)
+/* g = K(X_b, Z) D + K(X_b, temporary) w, less Y_b in plain epochs; h = K(Z, X_b) g. */
+static int residual(struct solver *s, struct view B, const struct mat *Y, const struct mat *g,
+                    struct err *err)
 {
     const struct backend_ops *o = s->p.be->ops;
     const int64_t temporary = s->at.next - s->at.window;
-    int r = o->kblock(s->p.be, B, view_all(s->p.restricted->Z, s->m), K, err);
-    if (r == 0) {
-        r = o->gemm(s->p.be, false, false, 1.0, K, &s->D, 0.0, g, err);
-    }
-    if (r == 0 && temporary > 0) {
+    const struct view Z = view_all(s->p.restricted->Z, s->m);
+    const struct mat *targets = eigenpro34__plain(s) ? Y : NULL;
+    int r = 0;
+    if (temporary > 0) {
         const struct view T = view_range(B.points, 0, temporary);
         const struct mat w = mat_rows(s->w, 0, temporary);
-        r = o->kmv(s->p.be, B, T, 1.0, &w, 1.0, g, err);
+        r = targets != NULL ? o->copy(s->p.be, targets, g, err) : 0;
+        if (r == 0) {
+            r = o->kmv(s->p.be, B, T, -1.0, &w, targets != NULL ? 1.0 : 0.0, g, err);
+        }
+        targets = g;
     }
-    if (r == 0 && eigenpro34__plain(s)) {
-        eigenpro34__fill(s->work, -1.0, s->t);
-        r = o->col_axpby(s->p.be, s->work, Y, s->one, g, err);
-    }
-    return r;
+    return r == 0 ? product_residual(s->p.be, B, Z, &s->D, targets, g, false, &s->h, err) : r;
 }
 
 /* Whether |g|^2 of the epoch is beyond what is allowed. */
@@ -175,16 +175,13 @@ static int remember(struct solver *s, double step, double decay, const struct ma
     return r == 0 ? blend(s, 0.0, &now, -step, g, err) : r;
 }
 
-static int descend(struct solver *s, const struct mat *K, const struct mat *g, struct err *err)
+/* What h = K(Z, X_b) g makes of everything. */
+static int descend(struct solver *s, const struct mat *g, struct err *err)
 {
-    const struct backend_ops *o = s->p.be->ops;
     const double step = step_length(s);
     const double gamma = step * (double)g->rows / (double)s->p.n;
     const double decay = 1.0 - gamma * s->p.ridge;
-    int r = o->gemm(s->p.be, true, false, 1.0, K, g, 0.0, &s->h, err);
-    if (r == 0) {
-        r = blend(s, decay, &s->Q, -step, &s->h, err);
-    }
+    int r = blend(s, decay, &s->Q, -step, &s->h, err);
     if (r == 0) {
         r = blend(s, decay, &s->D, -gamma, &s->drift, err);
     }
@@ -195,12 +192,13 @@ static int descend(struct solver *s, const struct mat *K, const struct mat *g, s
 }
 
 /* The first epoch sums up the gradient at 0 as well. */
-static int sum_targets(struct solver *s, const struct mat *K, const struct mat *Y, struct err *err)
+static int sum_targets(struct solver *s, struct view B, const struct mat *Y, struct err *err)
 {
     if (!eigenpro34__plain(s) || s->at.epoch > 0) {
         return 0;
     }
-    return s->p.be->ops->gemm(s->p.be, true, false, -1.0, K, Y, 1.0, &s->G, err);
+    const struct view Z = view_all(s->p.restricted->Z, s->m);
+    return s->p.be->ops->kmv(s->p.be, Z, B, -1.0, Y, 1.0, &s->G, err);
 }
 
 int eigenpro34__batch(struct solver *s, bool *ret_grown, struct err *err)
@@ -212,18 +210,17 @@ int eigenpro34__batch(struct solver *s, bool *ret_grown, struct err *err)
     const int64_t first = s->at.next - s->at.window, left = s->tile.count - first;
     const int64_t b = left < s->batch ? left : s->batch;
     const struct view B = view_range(s->tile.rows.points, first, b);
-    const struct mat Y = mat_rows(s->tile.Y, first, b), K = mat_rows(s->K, 0, b);
-    const struct mat g = mat_rows(s->g, 0, b);
-    r = residual(s, B, &Y, &K, &g, err);
+    const struct mat Y = mat_rows(s->tile.Y, first, b), g = mat_rows(s->g, 0, b);
+    r = residual(s, B, &Y, &g, err);
     if (r == 0) {
         r = sum_up(s, &Y, &g, ret_grown, err);
     }
     if (r < 0 || *ret_grown) {
         return r;
     }
-    r = sum_targets(s, &K, &Y, err);
+    r = sum_targets(s, B, &Y, err);
     if (r == 0) {
-        r = descend(s, &K, &g, err);
+        r = descend(s, &g, err);
     }
     s->at.next += b;
     return r;

@@ -259,26 +259,17 @@ int hessian_sketch_damp(struct hessian_sketch *h, double rho, struct err *err)
     rc = rc == 0 ? o->copy(be, h->exact ? &h->C : &h->gram, &h->A, err) : rc;
     rc = rc == 0 ? o->add_diag(be, rho, &h->A, err) : rc;
     h->rho = rho;
-    return rc == 0 ? core_factor_sum(be, &h->A, 1e-16, err) : rc;
+    rc = rc == 0 ? core_factor_sum(be, &h->A, 1e-16, err) : rc;
+    return rc == 0 && h->exact ? core_multiply_factors(be, &h->L, &h->A, err) : rc;
 }
 
 void hessian_sketch_settle(struct hessian_sketch *h)
 {
-    struct mat *const all[] = {&h->C, &h->omega, &h->gram};
-    for (int i = 0; i < 3; i++) {
+    struct mat *const all[] = {&h->L, &h->C, &h->omega, &h->gram};
+    for (int i = 0; i < 4; i++) {
         h->p.be->ops->mat_free(h->p.be, all[i]);
         *all[i] = (struct mat){0};
     }
-}
-
-/* R <- L^-T A^-T A^-1 L^-1 R. */
-static int apply_exact(struct hessian_sketch *h, const struct mat *R, struct err *err)
-{
-    const struct backend_ops *o = h->p.be->ops;
-    int rc = o->trsm(h->p.be, false, false, &h->L, R, err);
-    rc = rc == 0 ? o->trsm(h->p.be, false, false, &h->A, R, err) : rc;
-    rc = rc == 0 ? o->trsm(h->p.be, false, true, &h->A, R, err) : rc;
-    return rc == 0 ? o->trsm(h->p.be, false, true, &h->L, R, err) : rc;
 }
 
 /* R <- (R - F A^-T A^-1 F' R) / rho. */
@@ -304,7 +295,7 @@ int hessian_sketch_apply(struct hessian_sketch *h, const struct mat *R, struct e
     const struct mat W = mat_cols(h->W, 0, R->cols);
     int rc = o->copy(h->p.be, R, &W, err);
     if (rc == 0) {
-        rc = h->exact ? apply_exact(h, &W, err) : apply_sketch(h, &W, err);
+        rc = h->exact ? core_solve(h->p.be, &h->A, &W, &W, &W, err) : apply_sketch(h, &W, err);
     }
     return rc == 0 ? o->copy(h->p.be, &W, R, err) : rc;
 }

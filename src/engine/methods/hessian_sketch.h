@@ -13,10 +13,9 @@
  *   rank = m   with K_mm = L L',  P = L (C + rho I) L',  C = (n/s) L^-1 K_Sm' K_Sm L^-T:
  *              the paper's subsampled Newton method in the variables L' B, where the regularization
  *              is ridge I; rho is at least the ridge. Cost of the building: s m kernel values and
- *              s m^2 + m^3/3 multiplications, m^3/3 more for each rho. Memory: 2 m^2 float64, 3 m^2
- *              while rho is chosen.
- *   rank < m   P = F F' + rho I,  F F' the Nystrom approximation of (n/s) K_Sm' K_Sm from its
- *              product with r random columns; nothing of size m^2. rho is at least the r-th
+ *              s m^2 + m^3/3 multiplications, m^3/2 more for each rho. Memory: m^2 float64, 3 m^2
+ * while rho is chosen. rank < m   P = F F' + rho I,  F F' the Nystrom approximation of (n/s) K_Sm'
+ * K_Sm from its product with r random columns; nothing of size m^2. rho is at least the r-th
  *              eigenvalue of F F'. Cost: s m kernel values, s m r and m r^2 multiplications.
  *              Memory: 3 m r float64.
  *
@@ -36,7 +35,7 @@ struct hessian_sketch {
     double least;    /* the smallest rho worth a try, once it is built */
     double rho;      /* 0: none yet */
     struct mat L, C; /* exact: as above; C is lower */
-    struct mat A;    /* A A' = C + rho I, or rho I + F'F */
+    struct mat A;    /* exact: P = A A'; otherwise A A' = rho I + F'F */
     struct mat F;    /* m x r: the sketch, then F */
     struct mat omega;
     struct mat gram; /* F'F */

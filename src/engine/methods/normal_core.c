@@ -8,6 +8,8 @@
 
 #define BLOCK_BYTES (INT64_C(32) << 20) /* of K_mm's columns at a time */
 
+#define PRODUCT_BLOCK 256
+
 static const double next_try = 100.0;
 
 /* The diagonal of S, summed up, and its largest number. */
@@ -110,6 +112,32 @@ int core_add(const struct problem *p, double a, const struct mat *H, struct err 
         }
     }
     o->mat_free(p->be, &block);
+    return r;
+}
+
+int core_multiply_factors(struct backend *be, const struct mat *L, const struct mat *A,
+                          struct err *err)
+{
+    const struct backend_ops *o = be->ops;
+    const int64_t size = L->rows, most = size < PRODUCT_BLOCK ? size : PRODUCT_BLOCK;
+    struct mat rows = {0};
+    int r = o->clear_upper(be, A, err);
+    r = r == 0 ? o->mat_new(be, DTYPE_F64, most, size, &rows, err) : r;
+    for (int64_t end = size; r == 0 && end > 0;) { /* the last rows first: others read them not */
+        const int64_t first = end > most ? end - most : 0, count = end - first;
+        for (int64_t j = 0; r == 0 && j < end; j += most) {
+            const int64_t cols = end - j < most ? end - j : most;
+            const struct mat part_L = mat_rows(mat_cols(*L, j, end - j), first, count);
+            const struct mat part_A = mat_rows(mat_cols(*A, j, cols), j, end - j);
+            const struct mat to = mat_rows(mat_cols(rows, j, cols), 0, count);
+            r = o->gemm(be, false, false, 1.0, &part_L, &part_A, 0.0, &to, err);
+        }
+        const struct mat from = mat_rows(mat_cols(rows, 0, end), 0, count);
+        const struct mat into = mat_rows(mat_cols(*A, 0, end), first, count);
+        r = r == 0 ? o->copy(be, &from, &into, err) : r;
+        end = first;
+    }
+    o->mat_free(be, &rows);
     return r;
 }
 

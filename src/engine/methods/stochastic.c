@@ -10,10 +10,6 @@
 #include "engine/products.h"
 #include "plan/rules.h"
 
-#define PIECE_BYTES (INT64_C(8) << 20) /* of kernel values at a time */
-
-enum { PIECE_ROWS_LEAST = 16 };
-
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -34,8 +30,6 @@ static int allocate(struct stochastic *s, struct err *err)
     const struct problem *p = &s->p;
     const struct backend_ops *o = p->be->ops;
     const int64_t m = p->restricted->m, rows = s->batches.most;
-    const int64_t piece =
-        least(most(PIECE_BYTES / (m * (int64_t)sizeof(double)), PIECE_ROWS_LEAST), rows);
     s->one = mem_array((size_t)p->t, 3 * sizeof(double));
     if (s->one == NULL) {
         return err_no_memory(err);
@@ -45,8 +39,8 @@ static int allocate(struct stochastic *s, struct err *err)
     const struct {
         struct mat *M;
         int64_t rows, cols;
-    } shapes[] = {{&s->G, m, p->t},  {&s->E, m, p->t}, {&s->D, rows, p->t}, {&s->T, rows, p->t},
-                  {&s->K, piece, m}, {&s->x, m, 1},    {&s->u, m, 1},       {&s->v, m, 1}};
+    } shapes[] = {{&s->G, m, p->t}, {&s->E, m, p->t}, {&s->D, rows, p->t}, {&s->T, rows, p->t},
+                  {&s->x, m, 1},    {&s->u, m, 1},    {&s->v, m, 1}};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof(shapes) / sizeof(*shapes); i++) {
         rc = o->mat_new(p->be, p->dtype, shapes[i].rows, shapes[i].cols, shapes[i].M, err);
@@ -73,7 +67,7 @@ void stochastic_deinit(struct stochastic *s)
     if (s->p.be == NULL) {
         return;
     }
-    struct mat *const all[] = {&s->G, &s->E, &s->D, &s->T, &s->K, &s->x, &s->u, &s->v};
+    struct mat *const all[] = {&s->G, &s->E, &s->D, &s->T, &s->x, &s->u, &s->v};
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
         s->p.be->ops->mat_free(s->p.be, all[i]);
     }
@@ -99,33 +93,17 @@ int stochastic_add(struct stochastic *s, double a, const struct mat *X, double b
     return s->p.be->ops->col_axpby(s->p.be, s->one, X, s->work, M, err);
 }
 
-/* A block of rows: D and K' D. */
-static int delta_block(struct stochastic *s, struct view P, const struct mat *Y,
-                       const struct mat *W, const struct mat *T, const struct mat *D,
-                       const struct mat *E, bool add, struct err *err)
-{
-    struct backend *be = s->p.be;
-    const struct backend_ops *o = be->ops;
-    const struct mat K = mat_rows(s->K, 0, P.count);
-    int rc = o->kblock(be, P, view_all(s->p.restricted->Z, s->p.restricted->m), &K, err);
-    rc = rc == 0 ? o->gemm(be, false, false, 1.0, &K, W, 0.0, D, err) : rc;
-    rc = rc == 0 ? stochastic_add(s, -1.0, Y, 1.0, D, err) : rc;
-    rc = rc == 0 && T != NULL ? stochastic_add(s, -1.0, T, 1.0, D, err) : rc;
-    return rc == 0 ? o->gemm(be, true, false, 1.0, &K, D, add ? 1.0 : 0.0, E, err) : rc;
-}
-
 int stochastic_delta(struct stochastic *s, struct view P, const struct mat *Y, const struct mat *W,
                      const struct mat *T, const struct mat *D, const struct mat *E, struct err *err)
 {
+    struct backend *be = s->p.be;
+    const struct view Z = view_all(s->p.restricted->Z, s->p.restricted->m);
     int rc = 0;
-    for (int64_t i = 0; rc == 0 && i < P.count; i += s->K.rows) {
-        const int64_t count = least(s->K.rows, P.count - i);
-        const struct mat part_Y = mat_rows(*Y, i, count), part_D = mat_rows(*D, i, count);
-        const struct mat part_T = T != NULL ? mat_rows(*T, i, count) : (struct mat){0};
-        rc = delta_block(s, view_range(P.points, P.first + i, count), &part_Y, W,
-                         T != NULL ? &part_T : NULL, &part_D, E, i > 0, err);
+    if (T != NULL) { /* Y + T, in D's place */
+        rc = be->ops->copy(be, Y, D, err);
+        rc = rc == 0 ? stochastic_add(s, 1.0, T, 1.0, D, err) : rc;
     }
-    return rc;
+    return rc == 0 ? product_residual(be, P, Z, W, T != NULL ? D : Y, D, false, E, err) : rc;
 }
 
 int stochastic_saga_step(struct stochastic *s, const struct saga_point *at, struct view P,

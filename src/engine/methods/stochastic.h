@@ -30,8 +30,8 @@
  *            one before. Rows of the race are drawn apart from those of P, which would flatter it.
  *
  * Cost of the building: that of P, at most 4 (RACE_EPOCHS + 1) RACE_BATCHES + 10 power_iterations
- * batches, and 4 m^3 / 3. Memory beside P's: 9 m t numbers, 2 b t, PIECE_BYTES of kernel values,
- * and while it builds a sample of RACE_BATCHES batches.
+ * batches, and 4 m^3 / 3. Memory beside P's: 9 m t numbers, 2 b t, and
+ * while it builds a sample of RACE_BATCHES batches.
  */
 #pragma once
 
@@ -54,7 +54,6 @@ struct stochastic {
     const char *note;
     struct mat G, E;           /* m x t: what a solver computes a step from */
     struct mat D, T;           /* most x t: of a batch */
-    struct mat K;              /* a block of kernel values */
     struct mat x, u, v;        /* m x 1, of powering */
     double *one, *work, *dots; /* [t] each, of one allocation */
 
