@@ -10,16 +10,6 @@
 #include "engine/products.h"
 #include "plan/rules.h"
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static bool is_auto(const struct param_set *params, const char *key)
 {
     return param_get(params, key)->is_auto;
