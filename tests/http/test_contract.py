@@ -122,6 +122,13 @@ def test_every_operation_answers(api, name, big_job):
     api.post(f"/v1/models/{name}:predict", json={"instances": X.tolist()})
     api.train("default", dataset)
     api.post("/invocations", json={"instances": X.tolist()})
+    rows = {"inputs": [{"name": "X", "shape": list(X.shape), "datatype": "FP64", "data": X.tolist()}]}
+    for model in (f"/v2/models/{name}", f"/v2/models/{name}/versions/1"):
+        api.post(model + "/infer", json=rows)
+        for path in ("", "/ready", "/config", "/stats"):
+            api.get(model + path)
+    for path in ("index", f"models/{name}/load", f"models/{name}/unload"):
+        api.post(f"/v2/repository/{path}")
     alias = f"/v1/models/{name}/aliases/prod"
     api.request("PUT", alias, 201, json={"version": 1})
     api.train(name, dataset)
@@ -136,7 +143,7 @@ def test_every_operation_answers(api, name, big_job):
     api.delete(f"/v1/jobs/{job['id']}")
     api.delete(f"/v1/datasets/{dataset}")
     for path in ("/v1/solvers", "/v1/kernels", "/v1/preconditioners", "/v1/center_selectors", "/v1/workers",
-                 "/v2/health/live", "/v2/health/ready", "/metrics", "/health", "/ping", "/openapi.yaml", "/",
+                 "/v2", "/v2/health/live", "/v2/health/ready", "/metrics", "/health", "/ping", "/openapi.yaml", "/",
                  "/ui/main.js"):
         api.get(path)
     answered = {(method, path) for method, path, status in contract.exercised if status < 300}

@@ -48,6 +48,17 @@ void predict_default(struct request *rq); /* POST /invocations */
 /* h_metrics.c */
 void system_metrics(struct request *rq);
 
+/* h_infer.c, h_protocol.c, h_repository.c: the Open Inference Protocol */
+void infer(struct request *rq);
+void protocol_server(struct request *rq);
+void protocol_model(struct request *rq);
+void protocol_ready(struct request *rq);
+void protocol_config(struct request *rq);
+void protocol_stats(struct request *rq);
+void repository_index(struct request *rq);
+void repository_load(struct request *rq);
+void repository_unload(struct request *rq);
+
 /* h_system.c */
 void system_live(struct request *rq);
 void system_ready(struct request *rq);

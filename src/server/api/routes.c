@@ -7,6 +7,8 @@
 
 #define ALIAS_BODY_MAX (64u << 10)
 
+#define REPOSITORY_BODY_MAX (64u << 10)
+
 const struct route routes[] = {
     /* clang-format off */
     {"POST", "/v1/datasets", ROUTE_STREAM, 0, datasets_upload, datasets_upload_begin,
@@ -52,6 +54,23 @@ const struct route routes[] = {
     {"GET", "/v1/kernels", .handle = system_kernels},
     {"GET", "/v1/preconditioners", .handle = system_preconditioners},
     {"GET", "/v1/center_selectors", .handle = system_center_selectors},
+
+    {"GET", "/v2", .handle = protocol_server},
+    {"GET", "/v2/models/{name}", .handle = protocol_model},
+    {"GET", "/v2/models/{name}/versions/{version}", .handle = protocol_model},
+    {"GET", "/v2/models/{name}/ready", .handle = protocol_ready},
+    {"GET", "/v2/models/{name}/versions/{version}/ready", .handle = protocol_ready},
+    {"GET", "/v2/models/{name}/config", .handle = protocol_config},
+    {"GET", "/v2/models/{name}/versions/{version}/config", .handle = protocol_config},
+    {"GET", "/v2/models/{name}/stats", .handle = protocol_stats},
+    {"GET", "/v2/models/{name}/versions/{version}/stats", .handle = protocol_stats},
+    {"POST", "/v2/models/{name}/infer", ROUTE_BODY, .handle = infer},
+    {"POST", "/v2/models/{name}/versions/{version}/infer", ROUTE_BODY, .handle = infer},
+    {"POST", "/v2/repository/index", ROUTE_BODY, REPOSITORY_BODY_MAX, .handle = repository_index},
+    {"POST", "/v2/repository/models/{name}/load", ROUTE_BODY, REPOSITORY_BODY_MAX,
+     .handle = repository_load},
+    {"POST", "/v2/repository/models/{name}/unload", ROUTE_BODY, REPOSITORY_BODY_MAX,
+     .handle = repository_unload},
 
     {"GET", "/v2/health/live", ROUTE_OPEN | ROUTE_HEALTH, .handle = system_live},
     {"GET", "/v2/health/ready", ROUTE_OPEN | ROUTE_HEALTH, .handle = system_ready},
