@@ -176,6 +176,23 @@ static int prepare(struct fit *f, const struct dataset *file, struct err *err)
     return f->restricted ? fit__upload_restricted(f, err) : fit__upload(f, err);
 }
 
+/* The last evaluation was that of the coefficients which are handed out. */
+static int show_tested(const struct fit *f, const struct fit_input *in, struct err *err)
+{
+    const struct fit_data *data = &f->data;
+    const struct tested_rows rows = {
+        .columns = &data->columns,
+        .names = data->train->info.column_names,
+        .m = data->m,
+        .t = data->t,
+        .rows = data->split.test,
+        .truth = data->truth,
+        .truth_class = data->truth_class,
+        .predicted = f->predicted,
+    };
+    return in->tested != NULL && data->m > 0 ? in->tested(in->context, &rows, err) : 0;
+}
+
 static int run(struct fit *f, const struct fit_input *in, struct model **ret, struct err *err)
 {
     fit__show_phase(f, "loading");
@@ -203,6 +220,9 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
     }
     if (r == 0) {
         r = solve(f, err);
+    }
+    if (r == 0 && f->result.outcome.model) {
+        r = show_tested(f, in, err);
     }
     if (r == 0 && f->result.outcome.model) {
         void **points = f->restricted ? &f->centers.chosen.points : &f->data.X;

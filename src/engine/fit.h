@@ -28,11 +28,28 @@ struct fit_result {
 /* The `result` object of a job. */
 struct json *fit_result_to_json(const struct fit_result *r);
 
+struct columns;
+
+/* The test rows as the model that is handed out predicts them. */
+struct tested_rows {
+    const struct columns *columns; /* of the training data: task, targets, labels */
+    char *const *names;            /* of all its columns */
+    int64_t m, t;                  /* test rows; targets, or classes */
+    const int64_t *rows;           /* [m] where they stand in their data set, ascending */
+    const double *truth;           /* [m, t] column-major, own units; NULL: classes */
+    const int64_t *truth_class;    /* [m] of columns->labels */
+    const double *predicted;       /* [m, t] column-major: own units, or the classes' scores */
+};
+
 struct fit_input {
     const struct dataset *train;
     const struct dataset *test;    /* when the spec names one, else NULL */
     const struct dataset *centers; /* when the spec's `centers` name one (its rows), else NULL */
     struct model **earlier;        /* the spec's warm_start, else NULL; freed once it was used */
+    /* Called once before a fit with a model and test rows returns, unless NULL; what it is shown is
+     * borrowed. A negative return is that of the fit. */
+    int (*tested)(void *context, const struct tested_rows *rows, struct err *err);
+    void *context;
 };
 
 /*

@@ -410,6 +410,12 @@ static int promote(struct sql *db, const struct present *job, int64_t version,
     return rc < 0 ? rc : promotions__decide(db, &target, promotion, now_ms, err);
 }
 
+static int keep_test_predictions(struct sql *db, int64_t job, const char *text, struct err *err)
+{
+    static const char insert[] = "INSERT INTO job_test_predictions (job, data) VALUES (?1, ?2)";
+    return sql_run(db, insert, SQL_ARGS(sql_int(job), sql_text(text)), err);
+}
+
 static int finish_inside(struct sql *db, const char *id, const struct job_end *end, int64_t now_ms,
                          struct err *err)
 {
@@ -424,6 +430,9 @@ static int finish_inside(struct sql *db, const char *id, const struct job_end *e
     }
     if (rc == 0 && version > 0 && end->promotion != NULL) {
         rc = promote(db, &job, version, end->promotion, now_ms, err);
+    }
+    if (rc == 0 && end->status == JOB_SUCCEEDED && end->test_predictions != NULL) {
+        rc = keep_test_predictions(db, job.key, end->test_predictions, err);
     }
     return rc < 0 ? rc : enter_final(db, &job, end, version, now_ms, err);
 }

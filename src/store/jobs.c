@@ -211,6 +211,24 @@ int jobs_final(struct store *s, const char *id, bool *ret, struct err *err)
     return 0;
 }
 
+int jobs_test_predictions(struct store *s, const char *id, char **ret, struct err *err)
+{
+    static const char select[] = "SELECT data FROM job_test_predictions "
+                                 "JOIN jobs ON jobs.key = job_test_predictions.job WHERE id = ?1";
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc = sql_first(s->db, select, SQL_ARGS(sql_text(id)), &st, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : err_set(err, ERR_NOT_FOUND, "The job has no test predictions.");
+    }
+    cleanup_mem char *text = sql_col_text(st, 0);
+    rc = sql_row_check(st, err);
+    if (rc == 0) {
+        *ret = text;
+        text = NULL;
+    }
+    return rc;
+}
+
 /*
  * A text for each kind of filter, so that each is answered along an index of its own, newest first:
  * by status the newest of every status wanted, by metadata the jobs that have the first pair. In

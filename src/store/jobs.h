@@ -134,9 +134,10 @@ struct job_promotion {
 struct job_end {
     enum job_status status; /* SUCCEEDED, FAILED or CANCELLED */
     const char *reason;
-    const char *result;  /* JSON text or NULL */
-    const char *error;   /* JSON text or NULL */
-    const char *message; /* of the status event */
+    const char *result;           /* JSON text or NULL */
+    const char *error;            /* JSON text or NULL */
+    const char *message;          /* of the status event */
+    const char *test_predictions; /* JSON text or NULL; kept where the job succeeded */
     /* models_stage's handle, sealed, or 0. Published in the same transaction when status is
      * JOB_SUCCEEDED; whatever else the job has staged is dropped. -ERR_NOT_FOUND when this job has
      * not staged it, -ERR_CONFLICT when it is not sealed. */
@@ -171,6 +172,9 @@ int jobs_next_attempt(struct store *s, int64_t now_ms, int64_t *ret_ms, struct e
 /* At start, before anything else: as jobs_worker_lost for every running or cancelling job, all of
  * them in one transaction. */
 int jobs_recover(struct store *s, int64_t now_ms, int64_t *ret_count, struct err *err);
+
+/* What jobs_finish was given, mem_free; -ERR_NOT_FOUND where the job is not there or has none. */
+int jobs_test_predictions(struct store *s, const char *id, char **ret, struct err *err);
 
 /* Removes a finished job with its events; its models stay. -ERR_CONFLICT while unfinished. */
 int jobs_delete(struct store *s, const char *id, struct err *err);

@@ -173,6 +173,13 @@ static const char version_7[] =
 /* What became of the promotion that the job asked for. */
 static const char version_8[] = "ALTER TABLE jobs ADD COLUMN promotion TEXT;";
 
+/* A sample of the job's test rows, as JSON; apart from the jobs, whose rows are read often. */
+static const char version_9[] =
+    "CREATE TABLE job_test_predictions ("
+    "    job INTEGER NOT NULL PRIMARY KEY REFERENCES jobs (key) ON DELETE CASCADE,"
+    "    data TEXT NOT NULL"
+    ") STRICT;";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -247,8 +254,8 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
     return 0;
 }
 
-static const char *const texts[] = {version_1, version_2, version_3, version_4,
-                                    version_5, version_6, version_7, version_8};
+static const char *const texts[] = {version_1, version_2, version_3, version_4, version_5,
+                                    version_6, version_7, version_8, version_9};
 
 const struct migrations migrations = {
     .texts = texts,

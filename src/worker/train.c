@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "engine/fit.h"
 #include "worker/checkpoint_file.h"
+#include "worker/tested.h"
 
 /* Progress events are durable rows in the daemon's database; four a second are plenty to watch. */
 #define REPORT_EVERY_S 0.25
@@ -21,6 +22,7 @@ struct training {
     struct sha256 *hash;
     int64_t bytes;
     struct state *state; /* of an earlier attempt, until the solver has it */
+    struct json *tested; /* a sample of the test rows, once the model is there */
 };
 
 static double now(void *context)
@@ -76,6 +78,12 @@ static void message(void *context, const char *level, const char *text)
 static void tell(void *context, const char *text, const struct json *data)
 {
     emit(context, "message", "info", text, data);
+}
+
+static int keep_tested(void *context, const struct tested_rows *rows, struct err *err)
+{
+    struct training *t = context;
+    return tested_sample(rows, (uint64_t)t->order->spec->seed, &t->tested, err);
 }
 
 static int model_sink(void *context, const void *data, size_t size, struct err *err)
@@ -260,14 +268,22 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
     }
     if (r == 0) {
         control.resume = t->state;
-        const struct fit_input in = {
-            .train = data.train, .test = data.test, .centers = data.centers, .earlier = &earlier};
+        const struct fit_input in = {.train = data.train,
+                                     .test = data.test,
+                                     .centers = data.centers,
+                                     .earlier = &earlier,
+                                     .tested = keep_tested,
+                                     .context = t};
         r = fit_run(be, t->order->spec, &in, &control, &model, &result, err);
     }
     if (r == 0) {
         json_set(done, "result", fit_result_to_json(&result));
         if (model) {
             json_set_string(done, "reason", reason_name(result.outcome.reason));
+            if (t->tested != NULL) {
+                json_set(done, "test_predictions", t->tested);
+                t->tested = NULL;
+            }
             r = hand_out(t, model, done, err);
         } else {
             set_failure(done, result.outcome.reason, err);
@@ -276,6 +292,7 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
     model_free(model);
     model_free(earlier);
     t->state = state_free(t->state);
+    t->tested = json_free(t->tested);
     close_data(&data);
     return r;
 }
@@ -309,6 +326,7 @@ int train_run(struct backend *be, const struct order *order, struct train_start 
     set_absent(done, "result");
     set_absent(done, "error");
     set_absent(done, "model");
+    set_absent(done, "test_predictions");
     if (t.broken < 0) {
         if (err) {
             *err = t.output_err;

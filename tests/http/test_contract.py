@@ -110,6 +110,7 @@ def test_every_operation_answers(api, name, big_job):
     api.wait(endless["id"])
     api.get("/v1/jobs")
     api.events(job["id"])
+    api.get(f"/v1/jobs/{job['id']}/test_predictions")
     with sse.listen(api.session, api.url(f"/v1/jobs/{job['id']}/events")) as stream:
         assert stream.events()
     api.get("/v1/models")

@@ -239,7 +239,36 @@ static void test_delete(void **state)
     model_row_deinit(&model);
 }
 
+static int end_with(struct fixture *f, const char *id, enum job_status status, const char *sample)
+{
+    const struct job_end end = {
+        .status = status, .reason = "failed", .message = "", .test_predictions = sample};
+    add_job(f, id);
+    claim(f, id);
+    return jobs_finish(f->store, id, &end, 5000, &f->err);
+}
+
+static void test_test_predictions(void **state)
+{
+    struct fixture *f = *state;
+    char *text = NULL;
+    add_dataset(f, "ds_1");
+    OK(end_with(f, "job_1", JOB_SUCCEEDED, "{\"rows\":[3]}"));
+    OK(end_with(f, "job_2", JOB_SUCCEEDED, NULL));
+    OK(end_with(f, "job_3", JOB_FAILED, "{}"));
+    OK(jobs_test_predictions(f->store, "job_1", &text, &f->err));
+    assert_string_equal(text, "{\"rows\":[3]}");
+    mem_free(text);
+    for (int i = 2; i <= 4; i++) {
+        const char id[] = {'j', 'o', 'b', '_', (char)('0' + i), '\0'};
+        FAILS(jobs_test_predictions(f->store, id, &text, &f->err), ERR_NOT_FOUND, "no test");
+    }
+    OK(jobs_delete(f->store, "job_1", &f->err));
+    FAILS(jobs_test_predictions(f->store, "job_1", &text, &f->err), ERR_NOT_FOUND, "no test");
+    assert_int_equal(number_of(f, "SELECT count(*) FROM job_test_predictions"), 0);
+}
+
 TEST_MAIN(EMPTY_TEST(test_status_names), STORE_TEST(test_insert_and_get),
           STORE_TEST(test_insert_refusals), STORE_TEST(test_list_and_filters),
           STORE_TEST(test_claim_order_and_position), STORE_TEST(test_claim_uses_its_index),
-          STORE_TEST(test_delete))
+          STORE_TEST(test_delete), STORE_TEST(test_test_predictions))

@@ -1,6 +1,6 @@
 /* Every handler, one file a noun: h_aliases.c, h_datasets.c, h_jobs.c, h_metrics.c, h_events.c,
- * h_models.c, h_predict.c, h_system.c, h_web.c, h_workers.c. routes.c is the table that names them.
- */
+ * h_models.c, h_predict.c, h_system.c, h_tested.c, h_web.c, h_workers.c. routes.c is the table that
+ * names them. */
 #pragma once
 
 #include "server/http/http.h"
@@ -22,6 +22,9 @@ void jobs_stop(struct request *rq);     /* POST …/cancel */
 void jobs_hold(struct request *rq);     /* POST …/pause */
 void jobs_continue(struct request *rq); /* POST …/resume */
 void jobs_remove(struct request *rq);
+
+/* h_tested.c */
+void tested_show(struct request *rq); /* GET …/test_predictions */
 
 /* h_events.c */
 void events_show(struct request *rq); /* list, or SSE by Accept */

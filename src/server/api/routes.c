@@ -26,6 +26,7 @@ const struct route routes[] = {
     {"POST", "/v1/jobs/{id}/cancel", .handle = jobs_stop},
     {"POST", "/v1/jobs/{id}/pause", .handle = jobs_hold},
     {"POST", "/v1/jobs/{id}/resume", .handle = jobs_continue},
+    {"GET", "/v1/jobs/{id}/test_predictions", .handle = tested_show, .query = "limit"},
     {"GET", "/v1/jobs/{id}/events", .handle = events_show, .query = "limit after"},
 
     {"GET", "/v1/models", .handle = models_index, .query = "limit after"},

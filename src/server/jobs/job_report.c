@@ -250,12 +250,15 @@ int job_report_end_with_model(struct job_report *report, const struct json *done
     };
     const char *reason = json_string(json_get(done, "reason"));
     cleanup_mem char *result = json_print(json_get(done, "result"));
+    const struct json *tested = json_get(done, "test_predictions");
+    cleanup_mem char *sample = json_type(tested) == JSON_OBJECT ? json_print(tested) : NULL;
     const struct job_end succeeded = {
         .status = JOB_SUCCEEDED,
         .reason = reason,
         .result = result,
         .message = reason_sentence(reason_from_name(reason)),
         .staged_model = report->staged,
+        .test_predictions = sample,
         .promotion = job_report_promote(report, &promote) ? &promotion : NULL,
     };
     return end(report, &succeeded);

@@ -1,0 +1,114 @@
+"""GET /v1/jobs/{id}/test_predictions: a sample of the test rows, held to the model's own answers."""
+
+import numpy as np
+import pytest
+
+import data
+
+
+def sample_of(api, job, **query):
+    return api.get(f"/v1/jobs/{job['id']}/test_predictions", params=query).json()
+
+
+def test_regression(api, name):
+    X, y = data.regression(300)
+    dataset = api.upload_csv(X, y)
+    job = api.train(name, dataset, test={"fraction": 0.25})
+    sample = sample_of(api, job, limit=1000)
+    assert (sample["job"], sample["dataset"]) == (job["id"], dataset)
+    assert (sample["task"], sample["targets"], sample["classes"]) == ("regression", ["y"], None)
+    assert sample["test_rows"] == len(sample["rows"]) == job["result"]["test_rows"] == 75
+    rows = sample["rows"]
+    assert len(set(rows)) == 75 and rows != sorted(rows)
+    assert sample["truth"] == y[rows].tolist()
+    # The solver's own predictions and those of the model it made, which are other products.
+    served = api.predict(name, X[rows]).json()["predictions"]
+    assert np.allclose(sample["predictions"], served, rtol=1e-9, atol=1e-9)
+    metrics = job["result"]["metrics"]
+    assert data.smape(sample["predictions"], sample["truth"]) == pytest.approx(metrics["smape"], rel=1e-9)
+
+
+def test_the_beginning_of_a_sample_is_one(api, name, regression_dataset):
+    job = api.train(name, regression_dataset)
+    whole = sample_of(api, job)
+    part = sample_of(api, job, limit=5)
+    assert part["test_rows"] == whole["test_rows"] == 24
+    for key in ("rows", "truth", "predictions"):
+        assert part[key] == whole[key][:5]
+    again = api.train(name, regression_dataset)
+    assert sample_of(api, again)["rows"] == whole["rows"]  # by the seed
+
+
+def test_a_sample_is_bounded(api, name):
+    X, y = data.regression(3000, d=2)
+    job = api.train(name, api.upload_npz(X, y), test={"fraction": 0.5})
+    sample = sample_of(api, job, limit=1000)
+    assert sample["test_rows"] == 1500 and len(set(sample["rows"])) == 1000
+
+
+def test_several_targets(api, name):
+    X, y = data.regression(120)
+    job = api.train(name, api.upload_npz(X, np.column_stack([y, -2 * y, y + 1])))
+    sample = sample_of(api, job, limit=1000)
+    truth = np.array(sample["truth"])
+    assert truth.shape == np.array(sample["predictions"]).shape == (24, 3)
+    assert np.array_equal(truth[:, 0], y[sample["rows"]])
+    assert len(sample["targets"]) == 3
+
+
+def test_classes(api, name):
+    X, labels = data.classification(150)
+    job = api.train(name, api.upload_csv(X, labels))
+    sample = sample_of(api, job, limit=1000)
+    assert sample["task"] == "classification" and sample["classes"] == ["black", "red", "white"]
+    assert sample["truth"] == labels[sample["rows"]].tolist()
+    assert sample["predictions"] == api.predict(name, X[sample["rows"]]).json()["predictions"]
+    right = np.mean([a == b for a, b in zip(sample["truth"], sample["predictions"])])
+    assert right == pytest.approx(job["result"]["metrics"]["accuracy"])
+
+
+def test_rows_of_another_data_set(api, name):
+    X, labels = data.classification(90)
+    test = api.upload_csv(X[:20], labels[:20])
+    job = api.train(name, api.upload_csv(X, labels), test={"dataset": test})
+    sample = sample_of(api, job, limit=1000)
+    assert sample["dataset"] == test and sorted(sample["rows"]) == list(range(20))
+    assert sample["truth"] == labels[sample["rows"]].tolist()
+
+
+def test_restricted_models_have_one(api, name):
+    X, y = data.regression(400)
+    job = api.train(name, api.upload_npz(X, y), solver="falkon", centers={"method": "uniform", "count": 60})
+    sample = sample_of(api, job, limit=1000)
+    served = api.predict(name, X[sample["rows"]]).json()["predictions"]
+    assert np.allclose(sample["predictions"], served, rtol=1e-8, atol=1e-8)
+
+
+def test_entity_tag(api, name, regression_dataset):
+    job = api.train(name, regression_dataset)
+    path = f"/v1/jobs/{job['id']}/test_predictions"
+    tag = api.get(path).headers["ETag"]
+    api.get(path, 304, headers={"If-None-Match": tag})
+
+
+def test_where_there_is_none(api, name, regression_dataset, big_job):
+    without = api.train(name, regression_dataset, test={"fraction": 0})
+    api.get(f"/v1/jobs/{without['id']}/test_predictions", 404)
+    running = big_job(name)
+    api.get(f"/v1/jobs/{running['id']}/test_predictions", 404)
+    api.get("/v1/jobs/job_00000000000000000000000000/test_predictions", 404)
+    for limit in (0, 1001, "x"):
+        problem = api.get(f"/v1/jobs/{without['id']}/test_predictions", 422, params={"limit": limit})
+        assert problem.json()["errors"][0]["pointer"] == "#/query/limit"
+
+
+def test_it_goes_with_its_job_and_survives_a_restart(daemons):
+    daemon = daemons()
+    X, y = data.regression(60)
+    job = daemon.api.train("m", daemon.api.upload_npz(X, y))
+    before = sample_of(daemon.api, job)
+    daemon.kill()
+    daemon.start()
+    assert sample_of(daemon.api, job) == before
+    daemon.api.delete(f"/v1/jobs/{job['id']}")
+    daemon.api.get(f"/v1/jobs/{job['id']}/test_predictions", 404)
