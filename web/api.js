@@ -116,4 +116,9 @@ export async function all(path, parameters = {}, most = 500) {
   return items;
 }
 
+// An Idempotency-Key: a request that is sent twice is done once.
+export function freshKey() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");
+}
+
 export const segment = encodeURIComponent;

@@ -7,20 +7,29 @@ import {colour, onTheme, seriesColour} from "./theme.js";
 const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3]];
 const TABLE_ROWS = 12;
 
+// Which leading digits get a line, by how far the axis goes.
+function leading(ratio) {
+  return ratio > 1e3 ? [1] : ratio > 12 ? [1, 2, 5] : [1, 2, 3, 4, 5, 6, 7, 8, 9];
+}
+
+function thinned(scale) {
+  const digits = leading(scale.max / scale.min);
+  const step = Math.ceil(Math.log10(scale.max / scale.min) / 9);
+  scale.ticks = scale.ticks.filter(({value}) => {
+    const exponent = Math.floor(Math.log10(value) + 1e-9);
+    return digits.includes(Math.round(value / 10 ** exponent)) && (digits.length > 1 || exponent % step === 0);
+  });
+}
+
 function axis(title, logarithmic) {
-  const decade = (value) => Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-9;
   return {
     type: logarithmic ? "logarithmic" : "linear",
     title: {display: true, text: title},
     grid: {},
-    ticks: {
-      maxRotation: 0,
-      maxTicksLimit: 9,
-      callback: logarithmic ? function label(value) {
-        const wide = this.max / this.min > 100;
-        return !wide || decade(value) ? power(value) : "";
-      } : (value) => number(value),
-    },
+    afterBuildTicks: logarithmic ? thinned : undefined,
+    ticks: {maxRotation: 0, maxTicksLimit: 9, autoSkip: true, callback: logarithmic ? function label(value) {
+      return this.max / this.min > 1e3 ? power(value) : number(value);
+    } : (value) => number(value)},
   };
 }
 

@@ -1,5 +1,5 @@
 // What a job says of itself, in words.
-import {clock, duration, integer, number, percent} from "./format.js";
+import {clock, duration, integer, number} from "./format.js";
 
 export const FINAL = ["succeeded", "failed", "cancelled"];
 export const ACTIVE = ["running", "cancelling"];
@@ -90,5 +90,3 @@ export function spoken(job) {
   }
   return parts.join(", ");
 }
-
-export {percent};

@@ -1,13 +1,20 @@
 // The frame: which page is shown, how krrd is, the key, the colours.
-import {askKey} from "./key.js";
 import {storeKey, storedKey} from "./api.js";
 import {announce, fill, h, setAttribute, setText} from "./dom.js";
+import {askKey} from "./key.js";
 import {problemBox} from "./notices.js";
 import {poll} from "./poll.js";
 import {startTheme} from "./theme.js";
+import * as data from "./view_data.js";
+import * as job from "./view_job.js";
 import * as jobs from "./view_jobs.js";
+import * as model from "./view_model.js";
+import * as models from "./view_models.js";
+import * as form from "./view_new.js";
+import * as system from "./view_system.js";
 
-const VIEWS = {jobs};
+// By the first word of the address; the second page of a pair takes over where more words follow.
+const VIEWS = {jobs: [jobs, job], new: [form, form], data: [data, data], models: [models, model], system: [system, system]};
 const main = document.getElementById("main");
 const health = document.getElementById("health");
 let view = null;
@@ -35,7 +42,7 @@ function show(focus) {
   for (const link of document.querySelectorAll("#nav a")) {
     setAttribute(link, "aria-current", link.hash === `#/${name}` ? "page" : null);
   }
-  const page = VIEWS[name];
+  const page = VIEWS[name]?.[parts.length > 0 ? 1 : 0];
   if (!page) {
     fill(main, h("h1", {tabindex: -1}, "No such page"), h("p", null, h("a", {href: "#/jobs"}, "To the jobs")));
   } else {

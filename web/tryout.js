@@ -1,0 +1,123 @@
+// Trying a model: a form made of its features, or rows that are pasted.
+import {get, post, query, segment} from "./api.js";
+import {empty, fill, freshId, h, scrolling} from "./dom.js";
+import {exact, number, plural} from "./format.js";
+import {problemBox} from "./notices.js";
+import {parseRows, RowsError, toCsv} from "./rows.js";
+
+const MOST_FIELDS = 60;
+const SHOWN_ROWS = 200;
+
+function scores(answer, i) {
+  if (!answer.scores) return "";
+  return answer.classes.map((name, k) => [name, answer.scores[i][k]]).sort((a, b) => b[1] - a[1]).slice(0, 3)
+    .map(([name, score]) => `${name} ${number(score)}`).join(", ");
+}
+
+function flat(answer, model) {
+  const targets = model.description.targets ?? ["prediction"];
+  return {
+    names: Array.isArray(answer.predictions[0]) ? targets : [targets.length === 1 ? targets[0] : "prediction"],
+    rows: answer.predictions.map((value) => [value].flat()),
+  };
+}
+
+function table(answer, rows, model) {
+  const {names, rows: values} = flat(answer, model);
+  const features = model.description.features.slice(0, 6);
+  return scrolling("Predictions", h("table", null,
+    h("thead", null, h("tr", null, h("th", {scope: "col", class: "num"}, "Row"), names.map((name) => h("th", {scope: "col", class: "num"}, name)),
+      answer.scores ? h("th", {scope: "col"}, "Scores") : null, features.map((name) => h("th", {scope: "col", class: "num hint"}, name)))),
+    h("tbody", null, values.slice(0, SHOWN_ROWS).map((cells, i) => h("tr", null, h("td", {class: "num hint"}, i + 1),
+      cells.map((cell) => h("td", {class: "num"}, h("strong", null, exact(cell)))), answer.scores ? h("td", {class: "hint"}, scores(answer, i)) : null,
+      features.map((_, j) => h("td", {class: "num hint"}, number(rows[i][j]))))))));
+}
+
+function saveLink(answer, rows, model) {
+  const {names, rows: values} = flat(answer, model);
+  const text = toCsv([...model.description.features, ...names], rows.map((row, i) => [...row, ...values[i]]));
+  return h("button", {type: "button", class: "quiet", onclick: () => {
+    const url = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
+    h("a", {href: url, download: `${model.name}-v${model.version}.csv`}).click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  }}, "Save as CSV");
+}
+
+function inputs(features) {
+  return features.map((name) => {
+    const id = freshId("x");
+    const input = h("input", {id, type: "text", inputmode: "decimal", autocomplete: "off", required: true});
+    return {name, input, element: h("div", {class: "field"}, h("label", {for: id}, name), input)};
+  });
+}
+
+// The values of a row of the data set that the model was trained on, if it is still there.
+async function example(model) {
+  const base = `/v1/datasets/${segment(model.dataset)}/preview`;
+  const {columns, rows} = await get(query(base, {rows: 20}));
+  const row = rows[Math.floor(Math.random() * rows.length)];
+  return Object.fromEntries(columns.map((name, i) => [name, row[i]]));
+}
+
+export function tryout(model) {
+  const features = model.description.features ?? [];
+  const path = `/v1/models/${segment(model.name)}/versions/${model.version}/predict`;
+  const out = h("div", {"aria-live": "polite", class: "stack"});
+  const fields = features.length <= MOST_FIELDS ? inputs(features) : [];
+  const id = freshId("rows");
+  const area = h("textarea", {id, spellcheck: "false", placeholder: `${features.slice(0, 4).join(",")}${features.length > 4 ? ",…" : ""}\n…`});
+
+  async function predict(event, read) {
+    event.preventDefault();
+    const button = event.submitter;
+    try {
+      const rows = read();
+      if (button) button.disabled = true;
+      fill(out, empty("Predicting …"));
+      const begun = performance.now();
+      const answer = await post(path, {instances: rows});
+      const took = performance.now() - begun;
+      fill(out, h("p", {class: "hint"}, `${plural(rows.length, "prediction")} of ${answer.model} v${answer.version} in ${took.toFixed(0)} ms, the way included.`,
+        rows.length > SHOWN_ROWS ? ` The first ${SHOWN_ROWS} are shown.` : ""), table(answer, rows, model), h("div", {class: "buttons"}, saveLink(answer, rows, model)));
+    } catch (problem) {
+      if (problem instanceof RowsError) fill(out, problemBox({title: "These rows cannot be read", detail: problem.message}));
+      else fill(out, problemBox(problem));
+    } finally {
+      if (button) button.disabled = false;
+    }
+  }
+  function readFields() {
+    let bad = null;
+    const row = fields.map(({name, input}) => {
+      const value = input.value.trim() === "" ? NaN : Number(input.value);
+      input.toggleAttribute("aria-invalid", false);
+      if (!Number.isFinite(value)) {
+        input.setAttribute("aria-invalid", "true");
+        bad ??= {name, input};
+      }
+      return value;
+    });
+    if (!bad) return [row];
+    bad.input.focus();
+    throw new RowsError(`“${bad.name}” needs a number.`);
+  }
+  const fillIn = h("button", {type: "button", class: "quiet", onclick: async () => {
+    try {
+      const values = await example(model);
+      fields.forEach(({name, input}) => { if (name in values) input.value = String(values[name]); });
+    } catch (problem) {
+      fill(out, problemBox(problem.status === 404 ? {title: "No example", detail: "The data set that the model was trained on is gone."} : problem));
+    }
+  }}, "Fill in an example");
+
+  return h("div", {class: "stack"},
+    fields.length ? h("form", {novalidate: true, "aria-label": "One row", onsubmit: (event) => predict(event, readFields)},
+      h("div", {class: "fields tight"}, fields.map((one) => one.element)),
+      h("div", {class: "buttons"}, h("button", {type: "submit", class: "primary"}, "Predict"), fillIn)) : null,
+    h("details", {open: fields.length === 0}, h("summary", null, "Paste rows"),
+      h("form", {novalidate: true, "aria-label": "Several rows", onsubmit: (event) => predict(event, () => parseRows(area.value, features))},
+        h("label", {for: id}, "Rows, as CSV or JSON"), area,
+        h("p", {class: "hint"}, "With a header row or as objects, columns are found by name; else they stand in the order of the features."),
+        h("div", {class: "buttons"}, h("button", {type: "submit", class: "primary"}, "Predict rows")))),
+    out);
+}

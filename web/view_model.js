@@ -1,0 +1,101 @@
+// One model: its versions, what one of them is, aliases, a try-out, how it does on its test rows.
+import {get, post, remove, segment} from "./api.js";
+import {aliasPanel} from "./aliases.js";
+import {confirm} from "./dialog.js";
+import {announce, card, empty, facts, fill, h, scrolling} from "./dom.js";
+import {bytes, clock, duration, integer, number, shortId} from "./format.js";
+import {METRICS} from "./curves.js";
+import {attempt, problemBox} from "./notices.js";
+import {testPlots} from "./plots.js";
+import {tryout} from "./tryout.js";
+
+function kernelText(kernel) {
+  if (!kernel) return null;
+  return Object.entries(kernel).filter(([key]) => key !== "name").reduce((text, [key, value]) =>
+    `${text}, ${key} ${Array.isArray(value) ? `${value.length} values` : number(value)}`, kernel.name);
+}
+
+export function metricFacts(metrics = {}) {
+  return Object.entries(METRICS).filter(([key]) => metrics[key] != null).map(([key, name]) => [name, number(metrics[key])]);
+}
+
+function about(model) {
+  const d = model.description ?? {};
+  const r = d.result ?? {};
+  return h("div", {class: "stack"}, h("div", {class: "big"}, facts(metricFacts(r.metrics))),
+    facts([["Task", d.task], ["Kernel", kernelText(d.kernel)], ["Ridge λ per row", number(d.regularization)],
+      ["Solver", [r.solver, r.preconditioner].filter(Boolean).join(" · ")], ["Precision", d.precision],
+      ["Residual, certified", r.relative_residual == null ? null : `${number(r.relative_residual)} (${r.certificate})`],
+      ["Stopped", r.stop_reason?.replaceAll("_", " ")], ["Iterations", integer(r.iterations)], ["Took", duration(r.seconds)],
+      ["Training rows", integer(r.train_rows)], ["Test rows", integer(r.test_rows)], ["Centers", integer(d.centers)],
+      ["Features", integer(d.features?.length)], ["Targets", d.targets?.slice(0, 8).join(", ")], ["Classes", d.classes?.slice(0, 12).join(", ")],
+      ["Size", bytes(model.bytes)], ["SHA-256", h("code", null, `${model.sha256.slice(0, 16)}…`)], ["Created", clock(model.created_at)],
+      ["Job", h("a", {href: `#/jobs/${model.job}`}, shortId(model.job))], ["Data set", h("code", null, shortId(model.dataset))]]));
+}
+
+function versionsTable(versions, chosen) {
+  const classes = versions.some((one) => one.description?.task === "classification");
+  return scrolling("Versions", h("table", null, h("thead", null, h("tr", null,
+    [["Version", ""], ["State", ""], [classes ? "Accuracy" : "SMAPE", "num"]]
+      .map(([text, kind]) => h("th", {scope: "col", class: kind}, text)))),
+  h("tbody", null, versions.map((one) => {
+    const m = one.description?.result?.metrics ?? {};
+    return h("tr", {class: one.version === chosen ? "chosen" : ""},
+      h("th", {scope: "row"}, h("a", {href: `#/models/${one.name}/${one.version}`, "aria-current": one.version === chosen ? "true" : null}, `v${one.version}`), " ",
+        h("span", {class: "hint"}, (one.aliases ?? []).join(", "))),
+      h("td", null, h("span", {class: "badge", "data-status": one.state}, one.state)), h("td", {class: "num"}, number(classes ? m.accuracy : m.smape)));
+  }))));
+}
+
+function actions(model, changed) {
+  const path = `/v1/models/${segment(model.name)}/versions/${model.version}`;
+  const name = `${model.name} v${model.version}`;
+  const act = (word) => {
+    const button = h("button", {type: "button", class: "quiet", onclick: async () => {
+      if (await attempt(button, () => post(`${path}/${word}`))) {
+        announce(`${name} is ${word}ed.`);
+        changed();
+      }
+    }}, word === "load" ? "Load" : "Unload");
+    return button;
+  };
+  const drop = h("button", {type: "button", class: "danger-quiet", onclick: async () => {
+    const sure = await confirm(`Delete ${name}?`, "The version is removed for good; its number is not used again.", "Delete the version");
+    if (sure && await attempt(drop, () => remove(path))) location.hash = "#/models";
+  }}, "Delete");
+  return h("div", {class: "buttons"}, model.state === "loaded" ? act("unload") : act("load"), drop);
+}
+
+export function open(root, [name, version]) {
+  const plots = testPlots();
+  let closed = false;
+  fill(root, h("h1", {tabindex: -1}, name), empty("Loading …"));
+
+  async function draw() {
+    let whole;
+    try {
+      whole = await get(`/v1/models/${segment(name)}`);
+    } catch (problem) {
+      if (!closed) fill(root, h("h1", {tabindex: -1}, name), problemBox(problem));
+      return;
+    }
+    if (closed) return;
+    const model = whole.versions.find((one) => String(one.version) === version) ?? (version ? null : whole.versions[0]);
+    if (!model) {
+      fill(root, h("h1", {tabindex: -1}, name), problemBox({title: "No such version", detail: `${name} has no version ${version}.`}));
+      return;
+    }
+    const aliases = aliasPanel(name, model.version, draw);
+    fill(root, h("h1", {tabindex: -1}, `${name} v${model.version} `, h("span", {class: "badge", "data-status": model.state}, model.state)),
+      h("div", {class: "split"},
+        h("div", {class: "stack"}, card("What it is", about(model), {beside: actions(model, draw)}), card("Try it", tryout(model)), card("On its test rows", plots.element)),
+        h("div", {class: "stack side"}, card("Versions", versionsTable(whole.versions, model.version)), card("Aliases", aliases.element))));
+    aliases.load();
+    plots.load(model.job);
+  }
+  draw();
+  return {title: name, close() {
+    closed = true;
+    plots.close();
+  }};
+}
