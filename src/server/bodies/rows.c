@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-enum { FIRST_ROWS = 16 };
+enum { FIRST_ROWS = 1 };
 
 /* Names are quoted in error texts up to this many bytes. */
 enum { QUOTED_NAME = 80 };

@@ -27,12 +27,31 @@
 #include "server/metrics.h"
 
 enum {
-    CONNECTION_MEMORY = 128 * 1024, /* MHD's pool for headers and buffers, a connection */
+    /* MHD's pool for headers and buffers, a connection; it is cleared after every request, so that
+     * its size is time. */
+    CONNECTION_MEMORY = 32 * 1024,
     STREAM_BLOCK = 16 * 1024,
-    STOP_MS = 500 /* how long http_stop waits for last answers to leave */
+    HELD_MAX = 64,    /* exchanges at once */
+    HELD_TICK_MS = 1, /* between two looks at them */
+    QUIET_RUNS = 2,   /* after which libmicrohttpd has nothing to do but to ask for them again */
+    STOP_MS = 500     /* how long http_stop waits for last answers to leave */
 };
 
 /* ---- The loop. ---- */
+
+/* MHD asks to be run again at once as long as an exchange is held. It may also have something to do
+ * then, and shows it by doing it. */
+static long next_run_ms(const struct http *h)
+{
+    MHD_UNSIGNED_LONG_LONG ms;
+    if (MHD_get_timeout(h->mhd, &ms) != MHD_YES) {
+        return -1;
+    }
+    if (ms == 0 && h->held > 0 && h->quiet > QUIET_RUNS) {
+        return HELD_TICK_MS;
+    }
+    return ms < INT_MAX ? (long)ms : INT_MAX;
+}
 
 /* Runs MHD and arranges for the next run, which MHD does not always ask for: not for connections
  * that a handler resumed during this run, and not to listen again after the connection limit. */
@@ -40,18 +59,13 @@ static void run(void *context)
 {
     struct http *h = context;
     const int before = h->connection_count;
-    h->resumed = false;
+    h->resumed = h->moved = false;
+    h->run_s = clock_monotonic_s();
     MHD_run(h->mhd);
-    if (h->loop == NULL) {
-        return;
-    }
-    MHD_UNSIGNED_LONG_LONG ms;
-    if (h->resumed || h->connection_count < before) {
-        http_loop_wake(h->loop, 0);
-    } else if (MHD_get_timeout(h->mhd, &ms) == MHD_YES) {
-        http_loop_wake(h->loop, ms < INT_MAX ? (long)ms : INT_MAX);
-    } else {
-        http_loop_wake(h->loop, -1);
+    h->quiet = h->moved ? 0 : h->quiet + 1;
+    if (h->loop != NULL) {
+        const bool again = h->resumed || h->connection_count < before;
+        http_loop_wake(h->loop, again ? 0 : next_run_ms(h));
     }
 }
 
@@ -73,11 +87,19 @@ void exchange_resume(struct exchange *ex)
     if (ex->suspended) {
         ex->suspended = false;
         MHD_resume_connection(ex->mhd);
-        if (ex->http->loop != NULL) {
-            ex->http->resumed = true;
-            http_loop_wake(ex->http->loop, 0);
-        }
+    } else if (!ex->held) {
+        return;
     }
+    if (ex->http->loop != NULL) {
+        ex->http->resumed = true;
+        http_loop_wake(ex->http->loop, 0);
+    }
+}
+
+void exchange_let_go(struct exchange *ex)
+{
+    ex->http->held -= ex->held;
+    ex->held = false;
 }
 
 /* Not while the server stops: nobody would resume it any more, and its connection ends instead. */
@@ -90,6 +112,21 @@ static enum MHD_Result suspend(struct exchange *ex)
         ex->suspended = true;
         MHD_suspend_connection(ex->mhd);
     }
+    return MHD_YES;
+}
+
+/* A deferred exchange whose answer is likely to be there soon: MHD is told nothing and asks again
+ * with its next run. Suspending and resuming would take two calls of the kernel. */
+static enum MHD_Result hold(struct exchange *ex)
+{
+    struct http *h = ex->http;
+    if (h->stopping || (!ex->held && h->held == HELD_MAX) ||
+        h->run_s - ex->connection->since > HELD_S) {
+        exchange_let_go(ex);
+        return suspend(ex);
+    }
+    h->held += !ex->held;
+    ex->held = true;
     return MHD_YES;
 }
 
@@ -255,8 +292,14 @@ static enum MHD_Result last_call(struct exchange *ex)
     if (ex->answer.status == 0 && !ex->handled) {
         connection_enter(ex->connection, CONNECTION_HANDLING);
         exchange_handle(ex);
+        ex->http->moved = true;
     }
-    return ex->answer.status != 0 ? queue(ex) : suspend(ex);
+    if (ex->answer.status == 0) {
+        return hold(ex);
+    }
+    ex->http->moved = true;
+    exchange_let_go(ex);
+    return queue(ex);
 }
 
 static struct connection *connection_of(struct MHD_Connection *mhd)
@@ -272,6 +315,7 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
 {
     struct http *h = cls;
     struct exchange *ex = *con_cls;
+    h->moved = h->moved || ex == NULL || *size > 0;
     if (ex == NULL) {
         struct connection *c = connection_of(mhd);
         ex = c != NULL ? exchange_new(h, c, mhd) : NULL;
@@ -299,6 +343,9 @@ static void count_request(const struct exchange *ex)
 static void log_request(const struct exchange *ex)
 {
     char status[16], seconds[32];
+    if (ex->http->app->log.level > LOG_DEBUG) {
+        return;
+    }
     snprintf(status, sizeof(status), "%d", ex->answer.status);
     snprintf(seconds, sizeof(seconds), "%.6f", clock_monotonic_s() - ex->started);
     log_msg(&ex->http->app->log, LOG_DEBUG, "http.request", "method", ex->request.method, "path",
@@ -315,6 +362,11 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
     (void)why;
     if (ex != NULL) {
         struct connection *c = ex->connection;
+        if (ex->held) { /* MHD closed it before it was asked again */
+            exchange_let_go(ex);
+            exchange_abandon(ex);
+        }
+        c->http->moved = true;
         log_request(ex);
         count_request(ex);
         *con_cls = exchange_free(ex);

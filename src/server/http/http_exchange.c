@@ -49,6 +49,7 @@ struct exchange *exchange_free(struct exchange *ex)
     if (ex == NULL) {
         return NULL;
     }
+    exchange_let_go(ex);
     ex->http->in_flight -= ex->answer.stream == NULL;
     if (ex->request.user_free != NULL && ex->request.user != NULL) {
         ex->request.user_free(ex->request.user);

@@ -23,6 +23,8 @@ struct exchange;
 #define HTTP_SLOWEST_RATE (64.0 * 1024)
 /* Looks, one a second, after which a body that is not taken is given up. */
 #define HTTP_STUCK_MAX 2
+/* A deferred exchange is suspended after so long, in seconds, which costs more than to wait. */
+#define HELD_S 0.002
 /* Connections beyond the limit that are still accepted, to be told so. */
 #define HTTP_SPARE_CONNECTIONS 32
 
@@ -79,6 +81,7 @@ struct exchange {
     bool expects_continue;
     bool handled;   /* handle() was called */
     bool suspended; /* in libmicrohttpd's eyes */
+    bool held;      /* deferred, and not suspended: see hold in http.c */
     bool gone;      /* the client left while the exchange was suspended */
     bool close;     /* the connection ends with this answer */
 };
@@ -93,6 +96,10 @@ struct http {
     int listen_fd; /* -1 once quiesced */
     bool stopping;
     bool resumed; /* something was, and MHD_run has not begun since */
+    bool moved;   /* a request came on during this MHD_run */
+    int quiet;    /* runs since the last in which one did */
+    int held;     /* exchanges */
+    double run_s; /* when the present MHD_run began, monotonic */
     struct connection *connections;
     int connection_count;
     int in_flight;
@@ -108,6 +115,8 @@ static inline struct exchange *exchange_of(struct request *rq)
 /* http.c */
 /* Lets libmicrohttpd go on with a suspended exchange; does nothing with another. */
 void exchange_resume(struct exchange *ex);
+/* It is held no more. */
+void exchange_let_go(struct exchange *ex);
 /* All query parameters and headers, each value once; visit returns false to stop. */
 void exchange_each_header(struct exchange *ex,
                           bool (*visit)(void *context, const char *name, const char *value),

@@ -23,9 +23,23 @@ static bool match_param(const char *pattern, const char *pattern_end, const char
     return true;
 }
 
+/* Whether the two differ before the pattern's first parameter, which is how most rows of the table
+ * are told apart from a path. */
+static bool differ_early(const char *pattern, const char *path)
+{
+    while (*pattern != '{' && *pattern != '\0' && *pattern == *path) {
+        pattern++;
+        path++;
+    }
+    return *pattern != '{' && *pattern != *path;
+}
+
 bool route_matches(const char *pattern, const char *path, struct route_span ret[HTTP_MAX_PARAMS])
 {
     int params = 0;
+    if (differ_early(pattern, path)) {
+        return false;
+    }
     while (*pattern == '/' && *path == '/') {
         pattern++;
         path++;
