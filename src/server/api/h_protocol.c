@@ -1,5 +1,6 @@
 /* What the Open Inference Protocol, version 2, says of server and models: metadata, readiness,
  * configuration in Triton's shape. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -159,8 +160,10 @@ static void set_duration(struct json *to, const char *key, int64_t count, double
     json_set_int(j, "ns", (int64_t)(seconds * 1e9));
 }
 
-/* All counts begin when the model is loaded. What Triton calls compute_input and compute_output,
- * reading and writing of tensors, is not a worker's work here; there is no cache. */
+/* All counts begin when the model is loaded. compute_infer is what a request spends with a worker,
+ * its batch's whole time, as Triton has it; reading and writing of tensors (compute_input and
+ * compute_output) is not a worker's work here, and there is no cache. perf_analyzer wants the
+ * three counts to be equal. */
 static void set_statistics(struct json *j, const struct serving_stats *s)
 {
     json_set_int(j, "last_inference", s->last_ms);
@@ -170,9 +173,9 @@ static void set_statistics(struct json *j, const struct serving_stats *s)
     set_duration(stats, "success", s->requests, s->success_s);
     set_duration(stats, "fail", s->failed, s->failed_s);
     set_duration(stats, "queue", s->requests, s->queue_s);
-    set_duration(stats, "compute_input", 0, 0.0);
-    set_duration(stats, "compute_infer", s->batches, s->compute_s);
-    set_duration(stats, "compute_output", 0, 0.0);
+    set_duration(stats, "compute_input", s->requests, 0.0);
+    set_duration(stats, "compute_infer", s->requests, fmax(s->success_s - s->queue_s, 0.0));
+    set_duration(stats, "compute_output", s->requests, 0.0);
     set_duration(stats, "cache_hit", 0, 0.0);
     set_duration(stats, "cache_miss", 0, 0.0);
     json_set_array(j, "batch_stats");

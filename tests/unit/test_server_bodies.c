@@ -1,0 +1,217 @@
+/* Readers of questions: damaged bodies of every form, lack of memory, and that what is taken is
+ * whole and finite. What each form means is tested over HTTP (tests/http/test_bodies.py,
+ * test_infer.py). */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "server/bodies/infer.h"
+#include "server/bodies/question.h"
+#include "support/assert.h"
+#include "support/mutate.h"
+
+static const char *const features[] = {"a", "b/c", "d"};
+static const char *const labels[] = {"x", "y"};
+static const struct served_model regression = {
+    .name = "m", .version = 1, .d = 3, .outputs = 1, .features = features};
+static const struct served_model classifier = {.name = "m",
+                                               .version = 1,
+                                               .d = 3,
+                                               .outputs = 1,
+                                               .classes = 2,
+                                               .features = features,
+                                               .labels = labels};
+
+enum kind { JSON, CSV, NPY, INFER };
+
+static int read_body(enum kind kind, const char *body, size_t len, const struct served_model *m,
+                     struct question *ret, struct err *err)
+{
+    struct infer in = {.id = NULL};
+    int r = 0;
+    switch (kind) {
+    case JSON:
+        return question_read_json(body, len, m, ret, err);
+    case CSV:
+        return question_read_csv(body, len, m, ret, err);
+    case NPY:
+        return question_read_npy(body, len, m, ret, err);
+    case INFER:
+        r = infer_read(body, len, INFER_NO_HEADER, m, &in, ret, err);
+        infer_deinit(&in);
+        return r;
+    }
+    return -ERR_INTERNAL;
+}
+
+static void check_question(const struct question *q)
+{
+    assert_true(q->rows > 0);
+    for (int64_t i = 0; i < 3 * q->rows; i++) {
+        assert_true(isfinite(q->X[i]));
+    }
+}
+
+static const char npy[] = "\x93NUMPY\x01\x00\x39\x00{'descr': '<f4', 'fortran_order': False, "
+                          "'shape': (1, 3)}\0\0\0\0\0\0\x80\x3f\0\0\0\x40";
+
+static const struct {
+    enum kind kind;
+    const char *text;
+    size_t len; /* 0: the text's */
+} bodies[] = {
+    {JSON, "{\"instances\": [[1, 2, 3], [4.5e3, -5, 0.6], {\"a\": 1, \"d\": 3, \"b/c\": 2}]}", 0},
+    {JSON, "{\"inputs\": {\"d\": [1, 2, 3], \"b/c\": [1, 2, 3], \"a\": [4, 5, 6]}}", 0},
+    {JSON,
+     "{\"dataframe_split\": {\"columns\": [\"d\", \"a\", \"b/c\"], \"index\": [0, [{}]],"
+     " \"data\": [[1, 2, 3], [4, 5, 6]]}, \"return_scores\": false}",
+     0},
+    {JSON,
+     "{\"dataframe_records\": [{\"a\": 1, \"b/c\": 2, \"d\": 3}], \"return_variance\": false}", 0},
+    {CSV, "a;d;\"b/c\"\r\n1;2;3\r\n\r\n 4 ;\"5\";-6e2", 0},
+    {CSV, "1,2,3\n4,5,6\n7,8,.5\n", 0},
+    {NPY, npy, sizeof npy - 1},
+    {INFER,
+     "{\"id\": \"q\", \"inputs\": [{\"name\": \"X\", \"shape\": [2, 3], \"datatype\": \"FP32\", "
+     "\"data\": [[1, 2, 3], [4, 5, 6]]}], \"outputs\": [{\"name\": \"y\", \"parameters\": "
+     "{\"binary_data\": true}}], \"parameters\": {\"timeout\": 5, \"priority\": 1}}",
+     0},
+    {INFER,
+     "{\"inputs\": [{\"data\": [1, 2, 3, 4, 5, 6], \"name\": \"X\", \"shape\": [2, 3], "
+     "\"datatype\": \"FP64\"}]}",
+     0},
+};
+enum { BODIES = sizeof bodies / sizeof *bodies };
+
+static size_t length_of(int i)
+{
+    return bodies[i].len > 0 ? bodies[i].len : strlen(bodies[i].text);
+}
+
+static void test_good(void **state)
+{
+    (void)state;
+    for (int i = 0; i < BODIES; i++) {
+        struct question q = {.X = NULL};
+        struct err err = {.code = ERR_OK};
+        const int r =
+            read_body(bodies[i].kind, bodies[i].text, length_of(i), &classifier, &q, &err);
+        if (r < 0) {
+            print_error("body %d: %s %s\n", i, err.pointer, err.detail);
+        }
+        assert_int_equal(r, 0);
+        check_question(&q);
+        question_deinit(&q);
+    }
+}
+
+/* Refused with a reason, or read whole. */
+static void test_mutations(void **state)
+{
+    (void)state;
+    struct rng r = rng_new(1, RNG_TEST);
+    for (int i = 0; i < BODIES; i++) {
+        for (int k = 0; k < 3000; k++) {
+            size_t len = 0;
+            char *damaged = mutate(&r, bodies[i].text, length_of(i), &len);
+            struct question q = {.X = NULL};
+            struct err err = {.code = ERR_OK};
+            if (read_body(bodies[i].kind, damaged, len, k % 2 == 0 ? &classifier : &regression, &q,
+                          &err) == 0) {
+                check_question(&q);
+            } else {
+                assert_true(err.code != ERR_OK && err.detail[0] != '\0');
+                assert_true(err.code != ERR_INTERNAL && err.code != ERR_NO_MEMORY);
+                assert_null(q.X);
+            }
+            question_deinit(&q);
+            mem_free(damaged);
+        }
+    }
+}
+
+static void test_every_cut(void **state)
+{
+    (void)state;
+    for (int i = 0; i < BODIES; i++) {
+        for (size_t len = 0; len < length_of(i); len++) {
+            char *cut = mem_array(len, 1); /* exactly as long, for the sanitizers */
+            memcpy(cut, bodies[i].text, len);
+            struct question q = {.X = NULL};
+            const int r = read_body(bodies[i].kind, cut, len, &classifier, &q, NULL);
+            assert_true(r < 0 || bodies[i].kind == CSV);
+            question_deinit(&q);
+            mem_free(cut);
+        }
+    }
+}
+
+/* Binary tensors with damaged JSON parts and lengths. */
+static void test_binary_mutations(void **state)
+{
+    (void)state;
+    static const char head[] = "{\"inputs\": [{\"name\": \"X\", \"shape\": [2, 3], \"datatype\": "
+                               "\"FP32\", \"parameters\": {\"binary_data_size\": 24}}]}";
+    struct rng r = rng_new(2, RNG_TEST);
+    for (int k = 0; k < 20000; k++) {
+        size_t len = 0;
+        char *damaged = mutate(&r, head, sizeof head - 1, &len);
+        cleanup_buf struct buf body = BUF_INIT;
+        buf_add(&body, damaged, len);
+        for (int i = 0; i < 24; i++) {
+            buf_char(&body, (char)rng_below(&r, 60));
+        }
+        struct infer in = {.id = NULL};
+        struct question q = {.X = NULL};
+        const int64_t header = k % 4 == 0 ? (int64_t)rng_below(&r, 200) - 1 : (int64_t)len;
+        if (infer_read(body.data, body.len, header, &regression, &in, &q, NULL) == 0) {
+            check_question(&q);
+        }
+        infer_deinit(&in);
+        question_deinit(&q);
+        mem_free(damaged);
+    }
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    for (int i = 0; i < BODIES; i++) {
+        int failures = 0, r = -1;
+        for (int n = 1; r < 0 && n < 100; n++) {
+            struct question q = {.X = NULL};
+            struct err err;
+            mem_fail_nth(n);
+            r = read_body(bodies[i].kind, bodies[i].text, length_of(i), &classifier, &q, &err);
+            mem_fail_nth(0);
+            assert_true(r == 0 || err.code == ERR_NO_MEMORY);
+            failures += r < 0;
+            question_deinit(&q);
+        }
+        assert_int_equal(r, 0);
+        assert_true(failures > 0);
+    }
+}
+
+/* One number beyond what a worker takes at once. */
+static void test_too_many_rows(void **state)
+{
+    (void)state;
+    const size_t most = QUESTION_MAX_BYTES / sizeof(double) / 3;
+    cleanup_buf struct buf body = BUF_INIT;
+    for (size_t i = 0; i < most; i++) {
+        buf_str(&body, "1,2,3\n");
+    }
+    struct question q = {.X = NULL};
+    struct err err;
+    assert_int_equal(question_read_csv(body.data, body.len, &regression, &q, &err), 0);
+    assert_int_equal(q.rows, most);
+    question_deinit(&q);
+    buf_str(&body, "1,2,3\n");
+    assert_int_equal(question_read_csv(body.data, body.len, &regression, &q, &err), -ERR_TOO_LARGE);
+}
+
+TEST_MAIN(cmocka_unit_test(test_good), cmocka_unit_test(test_mutations),
+          cmocka_unit_test(test_every_cut), cmocka_unit_test(test_binary_mutations),
+          cmocka_unit_test(test_no_memory), cmocka_unit_test(test_too_many_rows))
