@@ -440,11 +440,11 @@ static int finish_inside(struct sql *db, const char *id, const struct job_end *e
 int jobs_finish(struct store *s, const char *id, const struct job_end *end, int64_t now_ms,
                 struct err *err)
 {
-    const int rc = sql_begin(s->db, err);
+    const int rc = sql_begin_batched(s->db, err);
     if (rc < 0) {
         return rc;
     }
-    return sql_end(s->db, finish_inside(s->db, id, end, now_ms, err), err);
+    return sql_end_batched(s->db, finish_inside(s->db, id, end, now_ms, err), err);
 }
 
 static enum job_status status_after_loss(const struct present *job)

@@ -147,6 +147,7 @@ struct job_end {
      * "detail","from","to","conditions"}. */
     const struct job_promotion *promotion;
 };
+/* Batched: durable after store_flush (store.h). */
 int jobs_finish(struct store *s, const char *id, const struct job_end *end, int64_t now_ms,
                 struct err *err);
 

@@ -163,17 +163,35 @@ static int end(struct job_report *report, const struct job_end *end)
 {
     struct app *app = report->app;
     struct err err;
+    report->losses = store_losses(app->store);
     const int r = jobs_finish(app->store, report->job, end, clock_wall_ms(), &err);
     if (r < 0) {
         job_report_complain(app, report->job, "job.not_recorded", &err);
         return r;
     }
-    if (end->staged_model) {
+    report->ended = true;
+    report->status = end->status;
+    report->reason = end->reason ? reason_name(reason_from_name(end->reason)) : NULL;
+    return 0;
+}
+
+int job_report_settle(struct job_report *report)
+{
+    struct app *app = report->app;
+    if (!report->ended) {
+        return 0;
+    }
+    report->ended = false;
+    const int r = app_settle(app, NULL);
+    if (r < 0 || report->losses != store_losses(app->store)) {
+        return -ERR_IO;
+    }
+    if (report->status == JOB_SUCCEEDED) {
         served_changed(app->served);
     }
-    metrics_observe(app->metrics, METRIC_JOB_RUN_SECONDS, (int)end->status - (int)JOB_SUCCEEDED, 0,
-                    clock_monotonic_s() - report->started);
-    tell(app, report->job, end->status, end->reason);
+    metrics_observe(app->metrics, METRIC_JOB_RUN_SECONDS, (int)report->status - (int)JOB_SUCCEEDED,
+                    0, clock_monotonic_s() - report->started);
+    tell(app, report->job, report->status, report->reason);
     subscribers_notify(app->subscribers, report->job);
     return 0;
 }

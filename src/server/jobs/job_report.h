@@ -19,8 +19,11 @@ struct job_report {
     struct app *app;
     char job[ID_SIZE];
     int64_t attempt;
-    char *spec;           /* JSON text, kept for the model's description; owned */
-    int64_t losses;       /* store_losses when the model's staging began */
+    char *spec;     /* JSON text, kept for the model's description; owned */
+    int64_t losses; /* store_losses when the staging began, or the end was written */
+    bool ended;     /* the end is written, and nobody was told yet: status, reason */
+    enum job_status status;
+    const char *reason;   /* static */
     int64_t staged;       /* models_stage's handle, 0 before the first byte */
     bool sealed;          /* the staged model is complete */
     double started;       /* monotonic seconds */
@@ -33,7 +36,10 @@ void job_report_deinit(struct job_report *r);
 void job_report_event(struct job_report *r, const struct json *event);
 void job_report_model(struct job_report *r, const struct frame *f);
 
-/* The ends. Negative: the store did not take it, which has been logged; the job is what it was. */
+/* The ends. Negative: the store did not take it, which has been logged; the job is what it was.
+ * What is written of an end is batched: job_report_settle makes it durable, together with whatever
+ * else was written meanwhile, and tells of it. Negative: it was lost; the job is what it was. */
+int job_report_settle(struct job_report *r);
 int job_report_done(struct job_report *r, const struct json *done);
 /* The end of a DONE that has a model. `loaded`: into a serving worker, so that it may be promoted
  * where its job asked for that; else `failure` says why not (NULL: it was not tried). */

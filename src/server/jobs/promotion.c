@@ -48,6 +48,7 @@ static void on_loaded(void *context, const struct err *err)
     int r = err && app->draining
                 ? job_report_put_aside(app, p->report.job)
                 : job_report_end_with_model(&p->report, p->done, err == NULL, failure);
+    r = r == 0 ? job_report_settle(&p->report) : r;
     if (r < 0) {
         serving_unload(app->serving, p->report.staged);
     }

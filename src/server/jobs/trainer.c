@@ -140,7 +140,7 @@ static void on_failed(void *context, struct run *run, const struct err *err)
         err->code == ERR_WORKER_LOST
             ? job_report_lost(report->app, report->job, err->detail, NULL)
             : job_report_fail(report, reason_name(REASON_FAILED), err->detail, err->pointer);
-    if (r < 0) {
+    if (r < 0 || job_report_settle(report) < 0) {
         add_stray(context, report->job, 0);
     }
     run_close(run);
@@ -243,17 +243,32 @@ static void on_ended(void *context, const struct job_report *report, int r)
     }
 }
 
+/* The claim of the next job and this one's end are one commit. run_close leaves the memory until
+ * the loop has turned. */
+static void end_run(struct trainer *t, struct run *run, const struct json *done)
+{
+    struct job_report *report = &run->report;
+    const int r = job_report_done(report, done);
+    run_close(run);
+    trainer_kick(t);
+    if (r < 0 || job_report_settle(report) < 0) {
+        add_stray(t, report->job, report->staged);
+    }
+}
+
 /* The worker is free while the model that it made is loaded into another one. */
 static void on_done(struct trainer *t, struct run *run, const struct json *done)
 {
     slot_did_job(run->slot);
     t->promoting++;
-    if (!promotion_wanted(&run->report, done) ||
-        promotion_begin(&run->report, done, on_ended, t) < 0) {
-        on_ended(t, &run->report, job_report_done(&run->report, done));
+    if (promotion_wanted(&run->report, done) &&
+        promotion_begin(&run->report, done, on_ended, t) == 0) {
+        run_close(run);
+        trainer_kick(t);
+    } else {
+        t->promoting--;
+        end_run(t, run, done);
     }
-    run_close(run);
-    trainer_kick(t);
 }
 
 static void on_frame(void *context, struct slot *s, struct frame *f)
