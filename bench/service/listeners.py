@@ -131,8 +131,7 @@ def main():
             "daemon_resident_most_bytes": service.resident(daemon.process.pid, "VmHWM"),
             "listeners": len(heard), "events_heard": events, "listeners_that_missed": missed,
             "working_off_s": time.monotonic() - began,
-            "longest_turns": {bound: daemon.metric("krrd_loop_turn_seconds_bucket", le=bound)
-                              for bound in ("0.01", "0.02", "0.05", "+Inf")},
+            "turns": daemon.turns(),
         })
 
 

@@ -55,13 +55,16 @@ class Daemon:
     def __init__(self, build, **options):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="krrd-bench-"))
         self.data = self.folder / "data"
-        self.program = pathlib.Path(build) / "src/server/krrd"
-        words = [str(self.program), "--listen", "127.0.0.1:0", "--data-dir", str(self.data),
-                 "--log-file", str(self.folder / "log"), "--worker-threads", "1"]
+        self.words = [str(pathlib.Path(build) / "src/server/krrd"), "--listen", "127.0.0.1:0",
+                      "--data-dir", str(self.data), "--log-file", str(self.folder / "log"),
+                      "--worker-threads", "1"]
         for name, value in options.items():
-            words += ["--" + name.replace("_", "-"), str(value)]
+            self.words += ["--" + name.replace("_", "-"), str(value)]
+        self.start()
+
+    def start(self):
         environment = {**os.environ, "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(self.words, env=environment, stderr=subprocess.DEVNULL)
         address = self.data / "krrd.address"
         while not address.exists():
             if self.process.poll() is not None:
@@ -72,17 +75,27 @@ class Daemon:
         while self.client.call("GET", "/v2/health/ready")[0] != 200:
             time.sleep(0.02)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def stop(self):
         self.client.close()
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(60)
         finally:
             self.process.kill()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self.stop()
+        finally:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def turns(self):
+        """How many turns of the loop took at most so many seconds."""
+        return {bound: int(self.metric("krrd_loop_turn_seconds_bucket", le=bound))
+                for bound in ("0.005", "0.01", "0.02", "0.05", "0.1", "0.25", "1.0", "+Inf")}
 
     def metric(self, name, **labels):
         """The sum over the samples of that name and these labels."""

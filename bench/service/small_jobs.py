@@ -63,7 +63,7 @@ def main():
             "commit_mean_s": daemon.metric("krrd_store_commit_seconds_sum")
             / daemon.metric("krrd_store_commit_seconds_count"),
             "same_worker": daemon.worker_pid() == worker,
-            "readings": readings,
+            "readings": readings, "turns": daemon.turns(),
         })
 
 

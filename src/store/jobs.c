@@ -24,11 +24,6 @@ void job_row_deinit(struct job_row *r)
     *r = (struct job_row){.status = JOB_QUEUED};
 }
 
-static void deinit_row(void *row)
-{
-    job_row_deinit(row);
-}
-
 int jobs__read_status(struct sql_stmt *st, int column, enum job_status *ret, struct err *err)
 {
     char name[16];
@@ -71,12 +66,6 @@ int jobs__read(struct sql_stmt *st, void *row, struct err *err)
     r->promotion = sql_col_text(st, 22);
     return sql_row_check(st, err);
 }
-
-static const struct list_kind job_kind = {
-    .size = sizeof(struct job_row),
-    .read = jobs__read,
-    .deinit = deinit_row,
-};
 
 static const char *status_level(enum job_status status, const char *reason)
 {
@@ -227,117 +216,6 @@ int jobs_test_predictions(struct store *s, const char *id, char **ret, struct er
         text = NULL;
     }
     return rc;
-}
-
-/*
- * A text for each kind of filter, so that each is answered along an index of its own, newest first:
- * by status the newest of every status wanted, by metadata the jobs that have the first pair. In
- * all of them ?3 is the model and ?4 the statuses as ",queued,running,", each NULL for any; ?5
- * holds all pairs as an object of JSON, ?6 and ?7 the first.
- */
-/* clang-format off */
-#define OF_STATUS(name)                                                                            \
-    "SELECT id FROM (SELECT id FROM jobs WHERE "                                                   \
-    "status = iif(instr(?4, '," name ",'), '" name "', NULL) AND id < ?1 "                         \
-    "ORDER BY id DESC LIMIT ?2) "
-#define STATUSES "AND (?4 IS NULL OR instr(?4, ',' || status || ',')) "
-#define LIST_END "ORDER BY id DESC LIMIT ?2"
-static const char list_all[] = "SELECT " JOB_COLUMNS " FROM jobs WHERE id < ?1 " LIST_END;
-static const char list_model[] =
-    "SELECT " JOB_COLUMNS " FROM jobs WHERE id < ?1 AND model = ?3 " STATUSES LIST_END;
-static const char list_status[] =
-    "SELECT " JOB_COLUMNS " FROM jobs WHERE id IN ("
-    OF_STATUS("queued") "UNION ALL "
-    OF_STATUS("running") "UNION ALL "
-    OF_STATUS("paused") "UNION ALL "
-    OF_STATUS("cancelling") "UNION ALL "
-    OF_STATUS("succeeded") "UNION ALL "
-    OF_STATUS("failed") "UNION ALL "
-    OF_STATUS("cancelled") ") " LIST_END;
-static const char list_metadata[] =
-    "SELECT " JOB_COLUMNS " FROM job_metadata AS first CROSS JOIN jobs ON jobs.id = first.job "
-    "WHERE first.name = ?6 AND first.value = ?7 AND first.job < ?1 "
-    "AND (?3 IS NULL OR model = ?3) " STATUSES
-    "AND NOT EXISTS (SELECT 1 FROM json_each(?5) AS wanted WHERE NOT EXISTS "
-    "(SELECT 1 FROM job_metadata AS m WHERE m.job = first.job AND m.name = wanted.key "
-    "AND m.value = wanted.value)) ORDER BY first.job DESC LIMIT ?2";
-/* clang-format on */
-
-static void print_statuses(unsigned statuses, struct buf *to)
-{
-    for (int i = 0; statuses != 0 && i < JOB_STATUS_COUNT_; i++) {
-        if ((statuses >> i & 1) != 0) {
-            buf_printf(to, "%s%s,", to->len == 0 ? "," : "", job_status_name((enum job_status)i));
-        }
-    }
-}
-
-static void print_pairs(const struct jobs_filter *filter, struct buf *to)
-{
-    for (int i = 0; i < filter->metadata; i++) {
-        buf_char(to, i == 0 ? '{' : ',');
-        buf_json_string(to, filter->names[i]);
-        buf_char(to, ':');
-        buf_json_string(to, filter->values[i]);
-    }
-    if (filter->metadata > 0) {
-        buf_char(to, '}');
-    }
-}
-
-static int start_list(struct sql *db, const struct jobs_filter *filter, struct store_page page,
-                      struct buf *text, struct sql_stmt **ret, struct err *err)
-{
-    const bool pairs = filter->metadata > 0, statuses = filter->statuses != 0;
-    print_statuses(filter->statuses, &text[0]);
-    print_pairs(filter, &text[1]);
-    if (text[0].failed || text[1].failed) {
-        return err_no_memory(err);
-    }
-    const struct sql_value args[] = {
-        sql_text(list__before(page)),
-        sql_int(page.limit + 1),
-        sql_text(filter->model),
-        sql_text(statuses ? text[0].data : NULL),
-        sql_text(pairs ? text[1].data : NULL),
-        sql_text(pairs ? filter->names[0] : NULL),
-        sql_text(pairs ? filter->values[0] : NULL),
-    };
-    const bool by_model = filter->model != NULL;
-    const char *query = pairs      ? list_metadata
-                        : by_model ? list_model
-                        : statuses ? list_status
-                                   : list_all;
-    const int count = pairs ? 7 : by_model || statuses ? 4 : 2;
-    return sql_start(db, query, args, count, ret, err);
-}
-
-int jobs_list(struct store *s, struct jobs_filter filter, struct store_page page,
-              struct job_row **ret, int64_t *ret_count, bool *ret_more, struct err *err)
-{
-    int rc = list__check_limit(page.limit, STORE_PAGE_MAX, err);
-    if (rc < 0) {
-        return rc;
-    }
-    struct buf text[2] = {BUF_INIT, BUF_INIT};
-    struct sql_stmt *st = NULL;
-    rc = start_list(s->db, &filter, page, text, &st, err);
-    if (rc == 0) {
-        void *rows;
-        rc = list__read(st, &job_kind, page.limit, &rows, ret_count, ret_more, err);
-        if (rc == 0) {
-            *ret = rows;
-        }
-    }
-    sql_done(st);
-    buf_deinit(&text[0]);
-    buf_deinit(&text[1]);
-    return rc;
-}
-
-void jobs_list_free(struct job_row *rows, int64_t count)
-{
-    list__free(&job_kind, rows, count);
 }
 
 int jobs_queue_position(struct store *s, const char *id, int64_t *ret, struct err *err)

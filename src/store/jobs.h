@@ -82,9 +82,20 @@ struct jobs_filter {
     int metadata;      /* pairs of names (each once) and values that a job must have, all of them */
     const char *names[JOBS_METADATA_MAX], *values[JOBS_METADATA_MAX];
 };
-int jobs_list(struct store *s, struct jobs_filter filter, struct store_page page,
-              struct job_row **ret, int64_t *ret_count, bool *ret_more, struct err *err);
-void jobs_list_free(struct job_row *rows, int64_t count);
+#define JOBS_VISITED_MAX 1000 /* jobs with the rarest pair of metadata that a page looks at */
+#define JOBS_PLACES_MAX 50000 /* places of the queue that it tells apart */
+struct jobs_page {
+    struct job_row *rows; /* newest first; may be NULL when there are none */
+    int64_t count;
+    int64_t *positions; /* of each in the queue, 0 = next; -1: not queued, or further behind */
+    bool more;          /* there may be further ones */
+    char last[ID_SIZE]; /* where the next page goes on: what was looked at last, which need not fit
+                           a filter by metadata; "" when there was nothing */
+};
+/* At most page.limit jobs; fewer with `more` where many had to be looked at to find them. */
+int jobs_list(struct store *s, const struct jobs_filter *filter, struct store_page page,
+              struct jobs_page *ret, struct err *err);
+void jobs_page_deinit(struct jobs_page *p);
 
 /* How many queued jobs come before this one (0 = next); -1 when it is not queued. */
 int jobs_queue_position(struct store *s, const char *id, int64_t *ret, struct err *err);

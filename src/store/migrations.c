@@ -180,6 +180,10 @@ static const char version_9[] =
     "    data TEXT NOT NULL"
     ") STRICT;";
 
+/* Lists of a model's jobs of some status go along it, however rare the status is. */
+static const char version_10[] = "DROP INDEX jobs_by_model;"
+                                 "CREATE INDEX jobs_by_model ON jobs (model, status, id);";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -255,7 +259,7 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
 }
 
 static const char *const texts[] = {version_1, version_2, version_3, version_4, version_5,
-                                    version_6, version_7, version_8, version_9};
+                                    version_6, version_7, version_8, version_9, version_10};
 
 const struct migrations migrations = {
     .texts = texts,

@@ -301,6 +301,15 @@ int64_t sql_changes(const struct sql *db)
     return sqlite3_changes64(db->handle);
 }
 
+int64_t sql_work(const struct sql *db)
+{
+    int64_t steps = 0;
+    for (int i = 0; i < db->count; i++) {
+        steps += sqlite3_stmt_status(db->statements[i]->handle, SQLITE_STMTSTATUS_VM_STEP, 0);
+    }
+    return steps;
+}
+
 int sql_script(struct sql *db, const char *text, struct err *err)
 {
     const int rc = sqlite3_exec(db->handle, text, NULL, NULL, NULL);

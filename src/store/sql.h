@@ -66,6 +66,9 @@ static inline struct sql_value sql_blob(const void *data, size_t size)
 int sql_run(struct sql *db, const char *text, const struct sql_value *args, int count,
             struct err *err);
 int64_t sql_changes(const struct sql *db); /* rows that the last change touched */
+/* Steps of SQLite's machine in all kept statements so far: the work that was done, on any machine.
+ */
+int64_t sql_work(const struct sql *db);
 
 /* Runs statements separated by semicolons, not kept: pragmas and migrations. The text need not be
  * static. */

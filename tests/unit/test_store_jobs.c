@@ -106,17 +106,19 @@ static void check_list(struct fixture *f, struct jobs_filter filter, int64_t lim
 {
     char text[256] = "", after[ID_SIZE] = "";
     for (bool more = true; more;) {
-        struct job_row *rows = NULL;
-        int64_t count = -1;
-        OK(jobs_list(f->store, filter, (struct store_page){after, limit}, &rows, &count, &more,
-                     &f->err));
-        assert_true(count <= limit && (count == limit || !more));
-        for (int64_t i = 0; i < count; i++) {
+        struct jobs_page page;
+        OK(jobs_list(f->store, &filter, (struct store_page){after, limit}, &page, &f->err));
+        assert_true(page.count <= limit && (page.count == limit || !page.more));
+        for (int64_t i = 0; i < page.count; i++) {
             const size_t len = strlen(text);
-            snprintf(text + len, sizeof(text) - len, "%s ", rows[i].id + 4);
-            snprintf(after, sizeof(after), "%s", rows[i].id);
+            snprintf(text + len, sizeof(text) - len, "%s ", page.rows[i].id + 4);
+            int64_t position;
+            OK(jobs_queue_position(f->store, page.rows[i].id, &position, &f->err));
+            assert_int_equal(page.positions[i], position);
         }
-        jobs_list_free(rows, count);
+        more = page.more;
+        snprintf(after, sizeof(after), "%s", page.last);
+        jobs_page_deinit(&page);
     }
     assert_string_equal(text, expected);
 }
@@ -148,11 +150,10 @@ static void test_list_and_filters(void **state)
                    "9 6 ");
         check_list(f, (struct jobs_filter){.model = "c"}, limits[i], "");
     }
-    struct job_row *rows;
+    struct jobs_page page;
     int64_t count;
-    bool more;
-    FAILS(jobs_list(f->store, all, (struct store_page){"", 101}, &rows, &count, &more, &f->err),
-          ERR_INVALID, "1 to 100");
+    FAILS(jobs_list(f->store, &all, (struct store_page){"", 101}, &page, &f->err), ERR_INVALID,
+          "1 to 100");
 
     const int64_t expected[JOB_STATUS_COUNT_] = {
         [JOB_QUEUED] = 6, [JOB_RUNNING] = 1, [JOB_CANCELLED] = 2};

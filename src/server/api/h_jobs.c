@@ -335,25 +335,23 @@ void jobs_index(struct request *rq)
 {
     struct jobs_filter filter;
     struct store_page page;
-    struct job_row *rows;
-    int64_t count;
-    bool more;
+    struct jobs_page found;
     struct err err;
     int r = read_filter(rq, &filter, &page, &err);
     if (r == 0) {
-        r = jobs_list(rq->app->store, filter, page, &rows, &count, &more, &err);
+        r = jobs_list(rq->app->store, &filter, page, &found, &err);
     }
     if (r < 0) {
         reply_error(rq, &err);
         return;
     }
     struct json *data = json_new_array();
-    for (int64_t i = 0; i < count; i++) {
-        json_push(data, view(rq->app, &rows[i]));
+    for (int64_t i = 0; i < found.count; i++) {
+        json_push(data, view_job(&found.rows[i], found.positions[i]));
     }
-    reply_json(rq, 200,
-               view_list(data, count ? rows[0].id : NULL, count ? rows[count - 1].id : NULL, more));
-    jobs_list_free(rows, count);
+    const char *first = found.count > 0 ? found.rows[0].id : NULL;
+    reply_json(rq, 200, view_list(data, first, found.last[0] ? found.last : NULL, found.more));
+    jobs_page_deinit(&found);
 }
 
 /* ---- one job ---- */
