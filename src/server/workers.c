@@ -91,28 +91,41 @@ static void on_first_load(void *context, const struct err *err)
     }
 }
 
-/* What aliases stand for is in use: it is loaded as soon as a worker can take it. One that is
- * damaged is logged and does not keep the others from being served. */
-static int load_aliased(struct app *app, struct err *err)
+/* Takes the rows. One that is damaged is logged and does not keep the others from being served. */
+static void load_rows(struct app *app, struct model_row *rows, int64_t count, bool pinned)
 {
-    struct model_row *rows;
-    int64_t count;
-    const int r = aliases_models(app->store, &rows, &count, err);
-    if (r < 0) {
-        return r;
-    }
     for (int64_t i = 0; i < count; i++) {
         const struct served_model *model = NULL;
+        const int64_t key = rows[i].key;
         struct err why;
         if (served_of_row(&rows[i], &model, &why) == 0) {
             serving_load(app->serving, model, on_first_load, app);
             served_release(model);
+            if (pinned) {
+                serving_pin(app->serving, key, true);
+            }
         } else {
             on_first_load(app, &why);
         }
     }
     models_list_free(rows, count);
-    return 0;
+}
+
+/* Pinned models, and what aliases stand for, are in use: they are loaded as soon as a worker can
+ * take them. */
+static int load_first(struct app *app, struct err *err)
+{
+    struct model_row *rows;
+    int64_t count;
+    int r = models_pinned(app->store, &rows, &count, err);
+    if (r == 0) {
+        load_rows(app, rows, count, true);
+        r = aliases_models(app->store, &rows, &count, err);
+    }
+    if (r == 0) {
+        load_rows(app, rows, count, false);
+    }
+    return r;
 }
 
 static int open_serving(struct app *app, struct err *err)
@@ -136,7 +149,7 @@ int workers_open(struct app *app, struct err *err)
     r = r == 0 ? served_new(app->store, &app->served, err) : r;
     r = r == 0 ? open_serving(app, err) : r;
     r = r == 0 ? open_pool(app, err) : r;
-    return r == 0 ? load_aliased(app, err) : r;
+    return r == 0 ? load_first(app, err) : r;
 }
 
 /* ---- down ---- */

@@ -326,6 +326,26 @@ int models_delete(struct store *s, const char *name, int64_t version, struct err
     return sql_end(s->db, delete_inside(s->db, name, version, err), err);
 }
 
+int models_pin(struct store *s, int64_t key, bool pinned, struct err *err)
+{
+    static const char update[] =
+        "UPDATE models SET pinned = ?2 WHERE key = ?1 AND version IS NOT NULL";
+    const int rc = sql_begin(s->db, err);
+    return rc < 0
+               ? rc
+               : sql_end(s->db,
+                         sql_run(s->db, update, SQL_ARGS(sql_int(key), sql_int(pinned)), err), err);
+}
+
+int models_pinned(struct store *s, struct model_row **ret, int64_t *ret_count, struct err *err)
+{
+    static const char select[] =
+        "SELECT " MODEL_COLUMNS " FROM models WHERE pinned = 1 ORDER BY key";
+    cleanup_sql struct sql_stmt *st = NULL;
+    const int rc = sql_start(s->db, select, SQL_NO_ARGS, &st, err);
+    return rc < 0 ? rc : models__read_list(st, ret, ret_count, err);
+}
+
 int models_chunk(struct store *s, int64_t key, int64_t index, void **ret, size_t *ret_size,
                  struct err *err)
 {

@@ -59,6 +59,12 @@ void models_list_free(struct model_row *rows, int64_t count);
  * stands for it. */
 int models_delete(struct store *s, const char *name, int64_t version, struct err *err);
 
+/* Whether the version, by its key, is to be loaded whenever the daemon runs. Of one that is gone
+ * nothing is kept. */
+int models_pin(struct store *s, int64_t key, bool pinned, struct err *err);
+/* All that are, in the order of their keys; models_list_free. */
+int models_pinned(struct store *s, struct model_row **ret, int64_t *ret_count, struct err *err);
+
 /* The model's bytes in order: chunk `index` from 0. 1: *ret (mem_free) and *ret_size are set;
  * 0: there are no more; -ERR_NOT_FOUND: the model is gone. */
 int models_chunk(struct store *s, int64_t key, int64_t index, void **ret, size_t *ret_size,

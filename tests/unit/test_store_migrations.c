@@ -99,5 +99,23 @@ static void test_jobs_of_version_1(void **state)
     sql_close(db);
 }
 
-TEST_MAIN(EMPTY_TEST(test_jobs_of_version_1), EMPTY_TEST(test_step_by_step),
-          EMPTY_TEST(test_failure_leaves_the_last_version), EMPTY_TEST(test_other_programs))
+/* No model of a database from before pins is pinned. */
+static void test_models_of_version_10(void **state)
+{
+    struct fixture *f = *state;
+    const struct migrations old = {.texts = migrations.texts, .count = 10};
+    struct sql *db;
+    OK(sql_open(f->path, &db, &f->err));
+    OK(migrations_run(db, &old, &f->err));
+    sql_close(db);
+    fixture_open(f);
+    struct model_row *rows = NULL;
+    int64_t count = -1;
+    OK(models_pinned(f->store, &rows, &count, &f->err));
+    assert_int_equal(count, 0);
+    models_list_free(rows, count);
+}
+
+TEST_MAIN(EMPTY_TEST(test_models_of_version_10), EMPTY_TEST(test_jobs_of_version_1),
+          EMPTY_TEST(test_step_by_step), EMPTY_TEST(test_failure_leaves_the_last_version),
+          EMPTY_TEST(test_other_programs))

@@ -86,6 +86,39 @@ static void test_drop_stage(void **state)
     assert_int_equal(number_of(f, "SELECT count(*) FROM model_chunks"), 1);
 }
 
+static void test_pins(void **state)
+{
+    struct fixture *f = *state;
+    struct model_row *rows = NULL;
+    int64_t count = -1;
+    struct model_row row;
+    add_dataset(f, "ds_1");
+    train(f, "job_1", "a");
+    train(f, "job_2", "a");
+    train(f, "job_3", "b");
+    OK(models_pinned(f->store, &rows, &count, &f->err));
+    assert_int_equal(count, 0);
+    models_list_free(rows, count);
+    OK(models_get(f->store, "a", 2, &row, &f->err));
+    OK(models_pin(f->store, row.key, true, &f->err));
+    OK(models_pin(f->store, row.key + 100, true, &f->err)); /* gone */
+    OK(models_pinned(f->store, &rows, &count, &f->err));
+    assert_int_equal(count, 1);
+    assert_int_equal(rows[0].key, row.key);
+    assert_int_equal(rows[0].version, 2);
+    models_list_free(rows, count);
+    fixture_close(f);
+    fixture_open(f);
+    OK(models_pinned(f->store, &rows, &count, &f->err));
+    assert_int_equal(count, 1);
+    models_list_free(rows, count);
+    OK(models_pin(f->store, row.key, false, &f->err));
+    OK(models_pinned(f->store, &rows, &count, &f->err));
+    assert_int_equal(count, 0);
+    models_list_free(rows, count);
+    model_row_deinit(&row);
+}
+
 /* Whatever a job has staged and not published goes with its end, in the same transaction. */
 static void test_leftovers_go_with_the_job(void **state)
 {
@@ -293,7 +326,7 @@ static void test_sweep_at_open(void **state)
     assert_int_equal(status_of(f, "job_2"), JOB_RUNNING); /* jobs_recover's business */
 }
 
-TEST_MAIN(STORE_TEST(test_publish_and_get), STORE_TEST(test_stage_refusals),
+TEST_MAIN(STORE_TEST(test_publish_and_get), STORE_TEST(test_stage_refusals), STORE_TEST(test_pins),
           STORE_TEST(test_drop_stage), STORE_TEST(test_leftovers_go_with_the_job),
           STORE_TEST(test_versions_are_never_used_twice), STORE_TEST(test_lists),
           STORE_TEST(test_large_model), STORE_TEST(test_chunk_bounds),

@@ -31,8 +31,12 @@ int models_find(struct request *rq, struct model_row *ret, struct err *err)
 
 static struct json *view(struct app *app, const struct model_row *row)
 {
-    return view_model(row, serving_state_name(serving_state(app->serving, row->key)),
-                      aliases_names(app, row->key));
+    const int64_t bytes = serving_bytes(app->serving, row->key);
+    struct json *j = view_model(row, serving_state_name(serving_state(app->serving, row->key)),
+                                aliases_names(app, row->key));
+    json_set_bool(j, "pinned", serving_pinned(app->serving, row->key));
+    json_set(j, "memory_bytes", bytes > 0 ? json_new_number((double)bytes) : json_new_null());
+    return j;
 }
 
 static struct json *view_rows(struct app *app, const struct model_row *rows, int64_t count)
@@ -137,7 +141,10 @@ void models_remove(struct request *rq)
 
 /* A request that waits for a model; outlives it when the client leaves first. */
 struct waiting {
+    struct app *app;
     struct request *rq; /* NULL once the client has left */
+    int64_t key;
+    enum { PIN_AS_IT_IS, PIN_YES, PIN_NO } pin;
 };
 
 static void on_waiter_gone(struct request *rq)
@@ -146,15 +153,58 @@ static void on_waiter_gone(struct request *rq)
     w->rq = NULL;
 }
 
-static void on_loaded(void *context, const struct err *err)
+static int set_pin(struct app *app, int64_t key, bool pinned, struct err *err)
+{
+    const int r = models_pin(app->store, key, pinned, err);
+    if (r == 0) {
+        serving_pin(app->serving, key, pinned);
+    }
+    return r;
+}
+
+static void refuse_load(struct request *rq, const struct err *err)
+{
+    if (err->code == ERR_BUSY) {
+        request_shed(rq, SHED_MODELS, serving_retry_s(rq->app->serving));
+    }
+    reply_error(rq, err);
+}
+
+static void on_loaded(void *context, const struct err *failure)
 {
     struct waiting *w = context;
-    if (w->rq && err) {
-        reply_error(w->rq, err);
+    struct err err;
+    if (!failure && w->pin != PIN_AS_IT_IS &&
+        set_pin(w->app, w->key, w->pin == PIN_YES, &err) < 0) {
+        failure = &err;
+    }
+    if (w->rq && failure) {
+        refuse_load(w->rq, failure);
     } else if (w->rq) {
         reply_version(w->rq);
     }
     mem_free(w);
+}
+
+/* {"pin": true}; there may be no body. */
+static int read_load(struct request *rq, struct waiting *w, struct err *err)
+{
+    static const char *const keys[] = {"pin", NULL};
+    cleanup_json struct json *body = NULL;
+    bool pin = false;
+    if (rq->body.len == 0) {
+        return 0;
+    }
+    int r = request_json_body(rq, &body, err);
+    if (r == 0 && json_type(body) != JSON_OBJECT) {
+        r = err_at(err, ERR_INVALID, "#", "The body is an object.");
+    }
+    r = r == 0 ? json_only_keys(body, keys, err) : r;
+    r = r == 0 ? json_take_bool(body, "pin", &pin, err) : r;
+    if (r == 0 && json_get(body, "pin")) {
+        w->pin = pin ? PIN_YES : PIN_NO;
+    }
+    return r;
 }
 
 /* POST …/load */
@@ -163,21 +213,23 @@ void models_load(struct request *rq)
     const struct served_model *model;
     struct err err;
     struct waiting *w = mem_zalloc(sizeof *w);
-    int r = w ? served_find(rq->app->served, rq->param[0], rq->param[1], &model, &err)
-              : err_no_memory(&err);
+    int r = w ? read_load(rq, w, &err) : err_no_memory(&err);
+    r = r == 0 ? served_find(rq->app->served, rq->param[0], rq->param[1], &model, &err) : r;
     if (r < 0) {
         mem_free(w);
         reply_error(rq, &err);
         return;
     }
+    w->app = rq->app;
     w->rq = rq;
+    w->key = model->key;
     rq->deferral = w;
     rq->on_gone = on_waiter_gone;
     serving_load(rq->app->serving, model, on_loaded, w);
     served_release(model);
 }
 
-/* POST …/unload */
+/* POST …/unload: also not loaded by the next start any more. */
 void models_unload(struct request *rq)
 {
     struct model_row row;
@@ -186,7 +238,11 @@ void models_unload(struct request *rq)
         reply_error(rq, &err);
         return;
     }
-    serving_unload(rq->app->serving, row.key);
-    reply_json(rq, 200, view(rq->app, &row));
+    if (set_pin(rq->app, row.key, false, &err) < 0) {
+        reply_error(rq, &err);
+    } else {
+        serving_unload(rq->app->serving, row.key);
+        reply_json(rq, 200, view(rq->app, &row));
+    }
     model_row_deinit(&row);
 }

@@ -9,6 +9,8 @@
 
 #define REPOSITORY_BODY_MAX (64u << 10)
 
+#define LOAD_BODY_MAX (4u << 10)
+
 const struct route routes[] = {
     /* clang-format off */
     {"POST", "/v1/datasets", ROUTE_STREAM, 0, datasets_upload, datasets_upload_begin,
@@ -34,7 +36,8 @@ const struct route routes[] = {
     {"GET", "/v1/models/{name}", .handle = models_show},
     {"GET", "/v1/models/{name}/versions/{version}", .handle = models_version},
     {"DELETE", "/v1/models/{name}/versions/{version}", .handle = models_remove},
-    {"POST", "/v1/models/{name}/versions/{version}/load", .handle = models_load},
+    {"POST", "/v1/models/{name}/versions/{version}/load", ROUTE_BODY, LOAD_BODY_MAX,
+     .handle = models_load},
     {"POST", "/v1/models/{name}/versions/{version}/unload", .handle = models_unload},
     {"GET", "/v1/models/{name}/aliases", .handle = aliases_index},
     {"GET", "/v1/models/{name}/aliases/{alias}", .handle = aliases_show},

@@ -1,0 +1,335 @@
+"""The serving core: batches, queues, deadlines, and the memory that loaded models share."""
+
+import concurrent.futures
+import os
+import signal
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import api as interface
+import contract
+import data
+
+KERNELS = {"gaussian": {"bandwidth": 2.0}, "laplacian": {"bandwidth": 3.0},
+           "laplacian_l1": {"bandwidth": 6.0}, "matern12": {"bandwidth": 3.0},
+           "matern32": {"bandwidth": 3.0}, "matern52": {"bandwidth": 3.0},
+           "linear": {}, "polynomial": {}, "sigmoid": {}}
+
+
+def questions(n, seed=51):
+    return data.regression(n, seed=seed)[0]
+
+
+def infer(api, model, rows, expect=200, **parameters):
+    body = {"inputs": [{"name": "X", "datatype": "FP64", "shape": [len(rows), len(rows[0])],
+                        "data": np.asarray(rows).tolist()}], "parameters": parameters}
+    return api.post(f"/v2/models/{model}/infer", expect, json=body)
+
+
+def stats(api, model):
+    return api.get(f"/v2/models/{model}/stats").json()["model_stats"][0]
+
+
+class Asker:
+    """Asks from threads of its own, each over its own connection."""
+
+    def __init__(self, api):
+        self.base = api.base
+        self.pool = concurrent.futures.ThreadPoolExecutor(64)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.pool.shutdown()
+
+    def ask(self, function, *args, **kwargs):
+        """What function(api, …) returned, and when, later."""
+
+        def run():
+            with contract.Session() as session:
+                answer = function(interface.Api(session, self.base), *args, **kwargs)
+                return answer, time.monotonic()
+
+        return self.pool.submit(run)
+
+
+def predict(api, model, rows, expect=200):
+    return api.predict(model, rows, expect=expect)
+
+
+class Stopped:
+    """The serving worker takes nothing while this lasts; one question is away to it."""
+
+    def __init__(self, api, asker, model):
+        self.pid = api.worker_pid("serve")
+        self.api, self.asker, self.model = api, asker, model
+
+    def __enter__(self):
+        predict(self.api, self.model, questions(1))
+        os.kill(self.pid, signal.SIGSTOP)
+        self.away = self.asker.ask(predict, self.model, questions(1))
+        time.sleep(0.3)
+        return self
+
+    def __exit__(self, *_):
+        os.kill(self.pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def small(daemons):
+    """small(**options): a daemon with the model "m"."""
+
+    def start(**options):
+        daemon = daemons(**options)
+        X, y = data.regression(60, seed=50)
+        daemon.api.train("m", daemon.api.upload_npz(X, y), kernel={"name": "gaussian", "bandwidth": 2.0},
+                         test={"fraction": 0})
+        return daemon.api
+
+    return start
+
+
+# The same bits.
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_bits_of_a_row_do_not_depend_on_its_batch(api, name, regression_dataset, kernel, precision):
+    api.train(name, regression_dataset, kernel={"name": kernel, **KERNELS[kernel]},
+              precision=precision, test={"fraction": 0}, regularization=1e-3,
+              solver={"name": "pcg", "preconditioner": "none"}, stop={"max_iterations": 20})
+    Q = questions(4096)
+    batch = api.predict(name, Q).json()["predictions"]
+    some = [0, 1, 15, 16, 63, 64, 1000, 4095]
+    assert [api.predict(name, Q[i:i + 1]).json()["predictions"][0] for i in some] == \
+        [batch[i] for i in some]
+    with Asker(api) as asker:  # neighbours from other requests
+        asked = [asker.ask(predict, name, Q[i:i + 1 + i % 7]) for i in range(0, 1280, 10)]
+        for i, one in zip(range(0, 1280, 10), asked):
+            assert one.result()[0].json()["predictions"] == batch[i:i + 1 + i % 7]
+
+
+def test_questions_that_wait_go_together(small):
+    api = small()
+    Q = questions(40)
+    alone = [api.predict("m", Q[i:i + 1]).json()["predictions"][0] for i in range(40)]
+    with Asker(api) as asker:
+        with Stopped(api, asker, "m"):
+            before = stats(api, "m")
+            asked = [asker.ask(predict, "m", Q[i:i + 1]) for i in range(40)]
+            time.sleep(1)
+        assert [one.result()[0].json()["predictions"][0] for one in asked] == alone
+    after = stats(api, "m")
+    assert after["inference_count"] - before["inference_count"] == 41
+    assert after["execution_count"] - before["execution_count"] <= 2
+
+
+# Queues, deadlines, priorities.
+
+
+def test_a_deadline_passes(small):
+    api = small()
+    with Asker(api) as asker:
+        with Stopped(api, asker, "m") as stopped:
+            before = stats(api, "m")
+            begun = time.monotonic()
+            late = asker.ask(infer, "m", questions(1), expect=None, timeout=300_000)
+            patient = asker.ask(infer, "m", questions(1), timeout=30_000_000)
+            answer, at = late.result()
+            assert answer.status_code == 504 and answer.json()["code"] == "deadline_exceeded"
+            assert 0.25 < at - begun < 5
+        stopped.away.result()
+        patient.result()
+    after = stats(api, "m")
+    assert after["inference_count"] - before["inference_count"] == 2  # the late one was not computed
+    assert after["inference_stats"]["fail"]["count"] == 1
+
+
+def test_the_more_urgent_goes_first(small):
+    api = small(serve_batch_rows=1)
+    with Asker(api) as asker:
+        with Stopped(api, asker, "m"):
+            usual = [asker.ask(infer, "m", questions(1)) for _ in range(40)]
+            time.sleep(1)
+            urgent = asker.ask(infer, "m", questions(1), priority=1)
+            time.sleep(0.5)
+        at = urgent.result()[1]
+        # In the order of arrival it would be the last; threads here are told with some delay.
+        assert sum(one.result()[1] < at for one in usual) <= 20
+
+
+@pytest.mark.parametrize("limits", [{"serve_queue": 4}, {"serve_model_queue": 3}])
+def test_a_full_queue(small, limits):
+    api = small(**limits)
+    with Asker(api) as asker:
+        with Stopped(api, asker, "m"):
+            taken = [asker.ask(predict, "m", questions(1)) for _ in range(3)]
+            time.sleep(0.5)
+            refused = api.predict("m", questions(1), expect=503)
+            assert refused.json()["code"] == "busy"
+            assert 1 <= int(refused.headers["Retry-After"]) <= 60
+        for one in taken:
+            one.result()
+    api.predict("m", questions(1))
+
+
+def test_who_leaves_is_not_computed(small):
+    api = small()
+    host, port = api.base.removeprefix("http://").split(":")
+    body = b'{"instances": [[1, 2, 3, 4]]}'
+    with Asker(api) as asker:
+        with Stopped(api, asker, "m"):
+            before = stats(api, "m")
+            for _ in range(5):
+                with socket.create_connection((host, int(port))) as s:
+                    s.sendall(b"POST /v1/models/m/predict HTTP/1.1\r\nHost: x\r\nContent-Length: "
+                              + str(len(body)).encode() + b"\r\n\r\n" + body)
+                    time.sleep(0.1)
+            time.sleep(2.5)  # clients that left are looked for once a second
+        after = stats(api, "m")
+        api.predict("m", questions(1))
+    assert stats(api, "m")["inference_count"] - before["inference_count"] == 2
+    assert after["execution_count"] - before["execution_count"] <= 1
+
+
+def test_a_batch_waits_for_others(small):
+    api = small(serve_batch_delay_us=400_000, serve_batch_rows=2)
+    begun = time.monotonic()
+    api.predict("m", questions(1))
+    assert time.monotonic() - begun >= 0.39
+    with Asker(api) as asker:
+        begun = time.monotonic()
+        ends = [asker.ask(predict, "m", questions(1)).result()[1] for _ in range(1)]
+        pair = [asker.ask(predict, "m", questions(1)) for _ in range(2)]
+        at = max(one.result()[1] for one in pair)
+        assert ends[0] - begun >= 0.39
+        assert at - ends[0] < 0.39  # the second made the batch full
+
+
+# Memory.
+
+
+@pytest.fixture
+def three(daemons):
+    """Models a, b and c of about 160 kB, and a budget for two."""
+    daemon = daemons(serve_memory_bytes=420_000)
+    X, y = data.regression(2000, d=8, seed=52)
+    dataset = daemon.api.upload_npz(X, y)
+    for model in "abc":
+        daemon.api.train(model, dataset, kernel={"name": "gaussian", "bandwidth": 4.0},
+                         precision="float64", test={"fraction": 0},
+                         solver={"name": "pcg", "preconditioner": "none"},
+                         stop={"max_iterations": 2, "tolerance": 1e-12})
+    return daemon
+
+
+def states(api):
+    return {m: api.get(f"/v1/models/{m}/versions/1").json()["state"] for m in "abc"}
+
+
+def load(api, model, expect=200, **body):
+    path = f"/v1/models/{model}/versions/1/load"
+    return api.post(path, expect, **({"json": body} if body else {})).json()
+
+
+def test_the_longest_unused_goes(three):
+    api = three.api
+    Q = data.regression(1, d=8)[0]
+    found = load(api, "a")
+    assert found["state"] == "loaded" and not found["pinned"]
+    assert 144_000 < found["memory_bytes"] < 200_000
+    load(api, "b")
+    api.predict("a", Q)
+    load(api, "c")
+    assert states(api) == {"a": "loaded", "b": "unloaded", "c": "loaded"}
+    api.predict("b", Q)  # comes back by itself
+    assert states(api) == {"a": "unloaded", "b": "loaded", "c": "loaded"}
+
+
+def test_pinned_models_stay(three):
+    api = three.api
+    assert load(api, "a", pin=True)["pinned"]
+    load(api, "b")
+    load(api, "c")
+    assert states(api) == {"a": "loaded", "b": "unloaded", "c": "loaded"}
+    assert load(api, "c", pin=True)["pinned"]
+    refused = load(api, "b", expect=409)
+    assert "--serve-memory-bytes" in refused["detail"]
+    assert api.predict("b", data.regression(1, d=8)[0], expect=409).json()["code"] == "conflict"
+    assert not load(api, "c", pin=False)["pinned"]
+    load(api, "b")
+    assert states(api) == {"a": "loaded", "b": "loaded", "c": "unloaded"}
+    pid = api.worker_pid("serve")
+    os.kill(pid, signal.SIGKILL)
+    end = time.monotonic() + 20
+    while api.worker_pid("serve") == pid or states(api)["a"] != "loaded":
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    three.stop()
+    three.start()
+    api = three.api
+    while states(api)["a"] != "loaded":
+        assert time.monotonic() < end + 20
+        time.sleep(0.05)
+    assert states(api)["b"] == "unloaded"
+    gone = api.post("/v1/models/a/versions/1/unload").json()
+    assert gone["state"] == "unloaded" and not gone["pinned"] and gone["memory_bytes"] is None
+    three.stop()
+    three.start()
+    time.sleep(0.5)
+    assert states(three.api)["a"] == "unloaded"
+
+
+def test_a_model_larger_than_the_budget(daemons):
+    daemon = daemons(serve_memory_bytes=100_000)
+    X, y = data.regression(2000, d=8, seed=52)
+    daemon.api.train("a", daemon.api.upload_npz(X, y), test={"fraction": 0}, precision="float64",
+                     kernel={"name": "gaussian", "bandwidth": 4.0},
+                     solver={"name": "pcg", "preconditioner": "none"},
+                     stop={"max_iterations": 2, "tolerance": 1e-12})
+    refused = load(daemon.api, "a", expect=409)
+    assert refused["code"] == "conflict" and "100000" in refused["detail"]
+
+
+@pytest.mark.parametrize("body, pointer", [({"pin": 1}, "#/pin"), ({"stay": True}, "#/stay"), ([], "#")])
+def test_bad_loads(api, name, regression_dataset, body, pointer):
+    api.train(name, regression_dataset, test={"fraction": 0})
+    answer = api.post(f"/v1/models/{name}/versions/1/load", 422, json=body)
+    assert interface.problem_pointers(answer) == [pointer]
+
+
+def test_two_workers(daemons):
+    """Models are spread over workers; the loss of one leaves the other's models alone."""
+    daemon = daemons(serve_workers=2)
+    api = daemon.api
+    X, y = data.regression(60, seed=50)
+    dataset = api.upload_npz(X, y)
+    for model in "ab":
+        api.train(model, dataset, kernel={"name": "gaussian", "bandwidth": 2.0}, test={"fraction": 0})
+        api.post(f"/v1/models/{model}/versions/1/load")
+    Q = questions(8)
+    expected = api.predict("a", Q).json()["predictions"]
+    stop = threading.Event()
+    with Asker(api) as asker:
+
+        def go_on(own):
+            count = 0
+            while not stop.is_set():
+                for model in "ab":
+                    found = own.predict(model, Q).json()["predictions"]
+                    assert found == expected
+                    count += 1
+            return count
+
+        asked = [asker.ask(go_on) for _ in range(4)]
+        for worker in api.workers("serve"):
+            time.sleep(0.5)
+            os.kill(worker["pid"], signal.SIGKILL)
+        time.sleep(2)
+        stop.set()
+        assert sum(one.result()[0] for one in asked) > 20
