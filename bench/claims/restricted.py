@@ -62,7 +62,7 @@ def train(options, folder, data, solver, centers):
     loose = solver in STOCHASTIC
     spec = {"solver": solver, "kernel": KERNEL, "regularization": 1e-6, "centers": centers,
             "test": {"mask": "test"},
-            "stop": {"tolerance": 1e-4 if loose else 1e-7, "time_budget_s": None if solver == "direct" else options.budget,
+            "stop": {"tolerance": options.loose if loose else 1e-7, "time_budget_s": None if solver == "direct" else options.budget,
                      "max_iterations": options.iterations}}
     order, model = os.path.join(folder, "order.json"), os.path.join(folder, "model")
     problems.write_order(order, data, spec)
@@ -130,6 +130,7 @@ def main():
     parser.add_argument("--centers", nargs="+", type=int, default=[200, 4000])
     parser.add_argument("--solvers", nargs="+", required=True)
     parser.add_argument("--budget", type=float, default=300.0, help="seconds a run, but for direct")
+    parser.add_argument("--loose", type=float, default=1e-4, help="tolerance of stochastic solvers")
     parser.add_argument("--iterations", type=int, default=1000, help="at most")
     parser.add_argument("--output", required=True)
     options = parser.parse_args()

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "engine/memory.h"
+#include "engine/methods/center_rank.h"
 #include "engine/methods/row_order.h"
 #include "plan/rules.h"
 
@@ -88,6 +89,7 @@ static int select_centers(struct fit_centers *c, const struct fit_centers_task *
         return err_at(err, ERR_UNSUPPORTED, "#/centers/method",
                       "This selector of centers is not part of this program.");
     }
+    const bool narrow = spec->precision == PRECISION_FLOAT32 || spec->precision == PRECISION_MIXED;
     const struct center_task selection = {
         .be = task->be,
         .kernel = task->kernel,
@@ -95,7 +97,7 @@ static int select_centers(struct fit_centers *c, const struct fit_centers_task *
         .file = task->file != NULL ? &c->from_file : NULL,
         .count = count_of(ops, task),
         .regularization = task->regularization,
-        .dtype = DTYPE_F64,
+        .dtype = narrow ? DTYPE_F32 : DTYPE_F64,
         .seed = (uint64_t)spec->seed,
     };
     struct center_selection *s = NULL;
@@ -104,6 +106,12 @@ static int select_centers(struct fit_centers *c, const struct fit_centers_task *
         r = run_selection(ops, s, task, &c->chosen, err);
     }
     ops->teardown(s);
+    c->dependent = c->chosen.m;
+    if (r == 0) {
+        r = center_rank_reduce(task->be, task->kernel, &c->chosen, task->stop, task->stop_context,
+                               err);
+    }
+    c->dependent -= c->chosen.m;
     c->host = (struct rows){
         .dtype = c->chosen.dtype, .n = c->chosen.m, .d = c->chosen.d, .data = c->chosen.points};
     return r;

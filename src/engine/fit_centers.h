@@ -16,7 +16,8 @@ struct fit_centers {
     struct fit_rows_file file;
     struct rowset *rows, *tests;
     struct centers chosen;
-    struct rows host; /* its points */
+    int64_t dependent; /* centers that were left out: center_rank.h */
+    struct rows host;  /* points of `chosen` */
     struct points *Z, *core;
     struct restricted problem;
 };
@@ -41,7 +42,7 @@ struct fit_centers_task {
 int fit_centers_sample(const struct fit_data *data, int64_t most, uint64_t seed, void **ret,
                        double **ret_Y, int64_t *ret_count, struct err *err);
 
-/* Chooses the centers: c->chosen. */
+/* Chooses the centers: c->chosen, of a kernel of finite rank those that are independent. */
 int fit_centers_select(struct fit_centers *c, const struct fit_centers_task *task, struct err *err);
 /* Prepares rows and centers on the backend: c->problem. */
 int fit_centers_upload(struct fit_centers *c, const struct fit_centers_task *task, struct err *err);

@@ -44,6 +44,12 @@ int fit__select_centers(struct fit *f, const struct dataset *file, struct err *e
         fit__say(f, "info", "Centers: %" PRId64 ", for %" PRId64 " training rows.",
                  f->result.centers, f->data.n);
     }
+    if (r == 0 && f->centers.dependent > 0) {
+        fit__say(f, "info",
+                 "%" PRId64 " more were left out: with this kernel what they add is a combination "
+                 "of the others.",
+                 f->centers.dependent);
+    }
     return r;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/methods/center_rank.h"
 
 static int read_rows(const struct row_source *s, int64_t first, const int64_t *index, int64_t count,
                      void *ret_X, double *ret_Y, struct err *err)
@@ -39,6 +40,14 @@ static void choose_centers(struct restricted_fixture *f, int64_t copies)
     }
 }
 
+/* As a fit does before it solves. */
+static void keep_independent(struct restricted_fixture *f)
+{
+    struct centers c = {.m = f->m, .d = f->d, .dtype = DTYPE_F64, .points = f->Z};
+    must(center_rank_reduce(f->be, &f->kernel, &c, NULL, NULL, &err));
+    f->m = c.m;
+}
+
 void restricted_init(struct restricted_fixture *f, struct backend *be,
                      const struct restricted_spec *spec)
 {
@@ -63,6 +72,7 @@ void restricted_init(struct restricted_fixture *f, struct backend *be,
     host_round(f->X, f->n * f->d, spec->points);
     host_round(f->Y, f->n * f->t, spec->vectors);
     choose_centers(f, spec->copies);
+    keep_independent(f);
     f->source = (struct row_source){
         .context = f, .n = f->n, .d = f->d, .t = f->t, .dtype = DTYPE_F64, .read = read_rows};
     const struct rowset_spec rows = {

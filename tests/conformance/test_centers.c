@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "conformance/row_table.h"
+#include "engine/methods/center_rank.h"
 #include "wire/catalog.h"
 
 static struct table *normal_table(int64_t n, int64_t d, enum dtype dtype, uint64_t seed)
@@ -484,6 +485,88 @@ static void test_rpcholesky_finds_small_clusters(void **state)
     table_free(t);
 }
 
+/* ---- kernels of finite rank ---- */
+
+/* *ret: how many of `count` random points are kept, which have 0 in all but the first `used` of d
+ * features; the kept ones are points of the given ones, in their order, with their row and weight.
+ */
+static int64_t kept_of(struct kernel kernel, int64_t count, int64_t used)
+{
+    struct backend *be = device_open(1);
+    struct rng rng = rng_new(3, RNG_TEST);
+    double *all = host_normal(&rng, count * kernel.d);
+    struct centers c = {.m = count,
+                        .d = kernel.d,
+                        .dtype = DTYPE_F64,
+                        .points = mem_array((size_t)(count * kernel.d), sizeof(double)),
+                        .rows = mem_array((size_t)count, sizeof(int64_t)),
+                        .weights = mem_array((size_t)count, sizeof(double))};
+    for (int64_t i = 0; i < count; i++) {
+        for (int64_t k = 0; k < kernel.d; k++) {
+            all[i * kernel.d + k] *= k < used ? 1.0 : 0.0;
+        }
+        c.rows[i] = i;
+        c.weights[i] = 1.0 + (double)i;
+    }
+    memcpy(c.points, all, (size_t)(count * kernel.d) * sizeof(double));
+    must(center_rank_reduce(be, &kernel, &c, NULL, NULL, &err));
+    for (int64_t j = 0; j < c.m; j++) {
+        assert_true(j == 0 || c.rows[j] > c.rows[j - 1]);
+        assert_true(c.weights[j] == 1.0 + (double)c.rows[j]);
+        assert_memory_equal((double *)c.points + j * c.d, all + c.rows[j] * c.d,
+                            (size_t)c.d * sizeof(double));
+    }
+    const int64_t kept = c.m;
+    centers_deinit(&c);
+    mem_free(all);
+    device_close(be);
+    return kept;
+}
+
+static void test_finite_rank(void **state)
+{
+    (void)state;
+    const struct kernel linear = {.id = KERNEL_LINEAR, .d = 5, .gamma = 1};
+    const struct kernel cubic = {
+        .id = KERNEL_POLYNOMIAL, .d = 3, .gamma = 0.3, .coef0 = 1, .degree = 3};
+    const struct kernel even = {
+        .id = KERNEL_POLYNOMIAL, .d = 3, .gamma = 0.3, .coef0 = 0, .degree = 2};
+    const struct kernel gaussian = {.id = KERNEL_GAUSSIAN, .d = 3, .bandwidth = 100};
+    assert_int_equal(center_rank_bound(&linear), 6);
+    assert_int_equal(center_rank_bound(&cubic), 20);
+    assert_true(center_rank_bound(&gaussian) == INT64_MAX);
+    const struct kernel affine = {.id = KERNEL_LINEAR, .d = 5, .gamma = 1, .coef0 = 2};
+    assert_int_equal(kept_of(linear, 40, 5), 5);
+    assert_int_equal(kept_of(affine, 40, 5), 6);
+    assert_int_equal(kept_of(linear, 3, 5), 3);
+    assert_int_equal(kept_of(linear, 40, 2), 2);
+    assert_int_equal(kept_of(linear, 40, 0), 1); /* all kernel values are 0 */
+    assert_int_equal(kept_of(cubic, 300, 3), 20);
+    assert_int_equal(kept_of(cubic, 300, 1), 4);
+    assert_int_equal(kept_of(even, 300, 3), 6);
+    assert_int_equal(kept_of(gaussian, 60, 3), 60);
+}
+
+/* Asked to stop, it does. */
+static int refuse(void *context, struct err *e)
+{
+    (void)context;
+    return err_set(e, ERR_CANCELLED, "stop");
+}
+
+static void test_finite_rank_stops(void **state)
+{
+    (void)state;
+    const struct kernel linear = {.id = KERNEL_LINEAR, .d = 1, .gamma = 1};
+    double points[] = {1, 2, 3};
+    struct centers c = {.m = 3, .d = 1, .dtype = DTYPE_F64, .points = points};
+    struct backend *be = device_open(1);
+    struct err e = {0};
+    assert_int_equal(center_rank_reduce(be, &linear, &c, refuse, NULL, &e), -ERR_CANCELLED);
+    assert_int_equal(c.m, 3);
+    device_close(be);
+}
+
 TEST_MAIN(cmocka_unit_test(test_registry_is_catalog), cmocka_unit_test(test_sizes),
           cmocka_unit_test(test_seed_decides), cmocka_unit_test(test_duplicates),
           cmocka_unit_test(test_constant_data), cmocka_unit_test(test_one_row),
@@ -491,4 +574,5 @@ TEST_MAIN(cmocka_unit_test(test_registry_is_catalog), cmocka_unit_test(test_size
           cmocka_unit_test(test_file), cmocka_unit_test(test_uniform_is_uniform),
           cmocka_unit_test(test_kmeans_lowers_the_error),
           cmocka_unit_test(test_kmeans_finds_the_means),
-          cmocka_unit_test(test_rpcholesky_finds_small_clusters))
+          cmocka_unit_test(test_rpcholesky_finds_small_clusters),
+          cmocka_unit_test(test_finite_rank), cmocka_unit_test(test_finite_rank_stops))

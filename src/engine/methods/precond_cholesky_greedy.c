@@ -71,8 +71,8 @@ static int64_t propose(struct pivoted *m)
     return count;
 }
 
-static const struct pivot_rule rule = {
-    .name = "preconditioner `cholesky_greedy`",
+const struct pivot_rule pivot_rule_greedy = {
+    .name = "greedy pivoted Cholesky factorisation",
     .propose = propose,
     .choose = pivoted_choose_largest,
 };
@@ -82,7 +82,7 @@ static int setup(const struct problem *p, const struct param_set *params, struct
 {
     const int64_t k = precond_rank_choose(p, RANK_COLUMNS, param_get(params, "rank"));
     struct pivoted *m = NULL;
-    const int r = pivoted_new(&rule, p, k, pivoted_block(k), &m, err);
+    const int r = pivoted_new(&pivot_rule_greedy, p, k, pivoted_block(k), &m, err);
     *ret = r == 0 ? &m->base : NULL;
     return r;
 }

@@ -56,6 +56,9 @@ struct pivoted {
     struct mat F_T, L; /* of the round whose columns are being made; data NULL: none */
 };
 
+extern const struct pivot_rule
+    pivot_rule_greedy; /* precond_cholesky_greedy.c: the largest residual */
+
 /* For at most k columns, in rounds of `block` candidates. */
 int pivoted_new(const struct pivot_rule *rule, const struct problem *p, int64_t k, int64_t block,
                 struct pivoted **ret, struct err *err);

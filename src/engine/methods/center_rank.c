@@ -1,0 +1,114 @@
+#include "engine/methods/center_rank.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/methods/precond_pivoted.h"
+
+int64_t center_rank_bound(const struct kernel *kernel)
+{
+    if (kernel->id == KERNEL_LINEAR) {
+        return kernel->d + 1;
+    }
+    if (kernel->id != KERNEL_POLYNOMIAL) {
+        return INT64_MAX;
+    }
+    double count = 1; /* (d + degree over degree) */
+    for (int i = 1; i <= (int)kernel->degree && count < 1e15; i++) {
+        count = count * (double)(kernel->d + i) / (double)i;
+    }
+    return count < 1e15 ? (int64_t)(count + 0.5) : INT64_MAX;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Centers keep[0 .. count-1], ascending, to the front. */
+static void compact(struct centers *c, const int64_t *keep, int64_t count)
+{
+    const size_t size = (size_t)c->d * dtype_size(c->dtype);
+    char *points = c->points;
+    for (int64_t j = 0; j < count; j++) {
+        memmove(points + (size_t)j * size, points + (size_t)keep[j] * size, size);
+        if (c->rows != NULL) {
+            c->rows[j] = c->rows[keep[j]];
+        }
+        if (c->weights != NULL) {
+            c->weights[j] = c->weights[keep[j]];
+        }
+    }
+    c->m = count;
+}
+
+/* A kernel matrix of zeros has no pivot: one center stays. */
+static int keep_pivots(struct centers *c, const struct pivoted *pivoted, struct err *err)
+{
+    int64_t count = 0;
+    const int64_t *pivots = pivoted_pivots(&pivoted->base, &count);
+    const int64_t kept = count > 0 ? count : 1;
+    cleanup_mem int64_t *keep = mem_zarray((size_t)kept, sizeof(*keep));
+    if (keep == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < count; j++) {
+        keep[j] = pivots[j];
+    }
+    qsort(keep, (size_t)kept, sizeof(*keep), compare);
+    compact(c, keep, kept);
+    return 0;
+}
+
+/* The largest k(z,z). */
+static int largest_diagonal(struct backend *be, struct view Z, double *ret, struct err *err)
+{
+    struct mat d = {0};
+    cleanup_mem double *values = mem_array((size_t)Z.count, sizeof(*values));
+    int r =
+        values != NULL ? be->ops->mat_new(be, DTYPE_F64, Z.count, 1, &d, err) : err_no_memory(err);
+    r = r == 0 ? be->ops->kdiag(be, Z, &d, err) : r;
+    r = r == 0 ? be->ops->mat_get(be, &d, values, Z.count, err) : r;
+    *ret = 0;
+    for (int64_t i = 0; r == 0 && i < Z.count; i++) {
+        *ret = values[i] > *ret ? values[i] : *ret;
+    }
+    be->ops->mat_free(be, &d);
+    return r;
+}
+
+int center_rank_reduce(struct backend *be, const struct kernel *kernel, struct centers *c,
+                       int (*stop)(void *context, struct err *err), void *stop_context,
+                       struct err *err)
+{
+    const int64_t bound = center_rank_bound(kernel);
+    if (bound == INT64_MAX || c->m < 2) {
+        return 0;
+    }
+    const struct rows Z = {.dtype = c->dtype, .n = c->m, .d = c->d, .data = c->points};
+    struct problem p = {
+        .be = be, .n = c->m, .t = 1, .d = c->d, .dtype = DTYPE_F64, .points_dtype = DTYPE_F64};
+    struct points *points = NULL;
+    struct pivoted *pivoted = NULL;
+    double largest = 0, fraction = 0;
+    int r = be->ops->points_new(be, kernel, DTYPE_F64, &Z, &points, err);
+    p.X = points;
+    r = r == 0 ? largest_diagonal(be, view_all(points, c->m), &largest, err) : r;
+    const int64_t most = bound < c->m ? bound : c->m;
+    r = r == 0 ? pivoted_new(&pivot_rule_greedy, &p, most, pivoted_block(most), &pivoted, err) : r;
+    if (r == 0) {
+        pivoted->floor = CENTER_RANK_CUT * largest;
+    }
+    while (r == 0) {
+        r = stop != NULL ? stop(stop_context, err) : 0;
+        r = r == 0 ? pivoted_grow(pivoted, &fraction, err) : r;
+    }
+    r = r > 0 ? keep_pivots(c, pivoted, err) : r;
+    if (pivoted != NULL) {
+        pivoted_teardown(&pivoted->base);
+    }
+    be->ops->points_free(be, points);
+    return r;
+}
