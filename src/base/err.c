@@ -77,12 +77,24 @@ int err_no_memory(struct err *err)
     return err_set(err, ERR_NO_MEMORY, "%s", err_sentence(ERR_NO_MEMORY));
 }
 
+static enum err_code code_of_errno(int number)
+{
+    switch (number) {
+    case ENOSPC:
+    case EDQUOT:
+        return ERR_DISK_FULL;
+    case EROFS:
+        return ERR_READ_ONLY;
+    default:
+        return ERR_IO;
+    }
+}
+
 int err_errno(struct err *err, const char *doing)
 {
-    const enum err_code code = errno == ENOSPC || errno == EDQUOT ? ERR_DISK_FULL : ERR_IO;
     char reason[128];
     const char *text = strerror_r(errno, reason, sizeof(reason));
-    return err_set(err, code, "Could not %s: %s.", doing, text);
+    return err_set(err, code_of_errno(errno), "Could not %s: %s.", doing, text);
 }
 
 const char *err_name(enum err_code code)

@@ -20,6 +20,7 @@
     X(NO_MEMORY, "out_of_memory", "Not enough memory.")                                            \
     X(IO, "io_error", "Reading or writing a file failed.")                                         \
     X(DISK_FULL, "disk_full", "There is no room left on the disk.")                                \
+    X(READ_ONLY, "read_only", "The storage is read-only.")                                         \
     X(PARSE, "malformed", "The input is not well-formed.")                                         \
     X(INVALID, "invalid_value", "A value is not allowed here.")                                    \
     X(NOT_FOUND, "not_found", "There is no such thing.")                                           \
@@ -65,7 +66,7 @@ void err_prefix(struct err *err, const char *prefix);
 int err_no_memory(struct err *err);
 
 /* -ERR_IO with strerror(errno) and what was being done ("write the data set"); -ERR_DISK_FULL when
- * errno is ENOSPC or EDQUOT. */
+ * errno is ENOSPC or EDQUOT, -ERR_READ_ONLY when it is EROFS. */
 int err_errno(struct err *err, const char *doing);
 
 /* "not_found" for ERR_NOT_FOUND; ERR_INTERNAL's name for a code out of range. */

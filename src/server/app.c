@@ -23,6 +23,7 @@
 #include "server/jobs/waits.h"
 #include "server/metrics.h"
 #include "server/notify.h"
+#include "server/storage.h"
 #include "server/sweep.h"
 #include "server/workers.h"
 #include "store/store.h"
@@ -53,7 +54,7 @@ bool app_ready(const struct app *app, const char **ret_reason)
         *ret_reason = "The server is stopping.";
         return false;
     }
-    return workers_ready(app, ret_reason);
+    return storage_trouble(app, ret_reason) == ERR_OK && workers_ready(app, ret_reason);
 }
 
 int app_settle(struct app *app, struct err *err)
@@ -80,6 +81,14 @@ static int open_directories(const struct app *app, struct err *err)
         char path[APP_PATH_MAX];
         snprintf(path, sizeof(path), "%s/%s", app->config.data_dir, folders[i]);
         rc = file_make_dirs(path, err);
+    }
+    /* Directories that are there already do not show whether anything can be written. */
+    if (rc == 0 && access(app->config.data_dir, W_OK | X_OK) != 0) {
+        rc = err_errno(err, "write there");
+    }
+    if (rc < 0 && err != NULL) {
+        const struct err why = *err;
+        err_set(err, why.code, "The data directory (--data-dir) is of no use: %s", why.detail);
     }
     return rc;
 }
@@ -228,6 +237,7 @@ int app_open(struct app *app, struct config *config, struct err *err)
     rc = rc == 0 ? retention_new(app, &app->retention, err) : rc;
     rc = rc == 0 ? waits_new(app, &app->waits, err) : rc;
     rc = rc == 0 ? workers_open(app, err) : rc;
+    rc = rc == 0 ? storage_new(app, &app->storage, err) : rc;
     return rc == 0 ? open_http(app, err) : rc;
 }
 
@@ -411,6 +421,7 @@ bool app_close(struct app *app)
         subscribers_stop(app->subscribers);
     }
     app->http = http_stop(app->http);
+    app->storage = storage_stop(app->storage);
     workers_close(app);
     app->waits = waits_stop(app->waits);
     app->retention = retention_stop(app->retention);

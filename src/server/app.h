@@ -21,6 +21,7 @@ struct subscribers;
 struct once;
 struct retention;
 struct waits;
+struct storage;
 
 struct app {
     struct config config; /* owned */
@@ -31,6 +32,7 @@ struct app {
     struct store *store;
     struct pool *pool;               /* pool.h: worker processes */
     struct subscribers *subscribers; /* subscribers.h: SSE listeners by job */
+    struct storage *storage;         /* storage.h: whether the data directory can be written */
     struct waits *waits;             /* waits.h: requests that wait for a job to end */
     struct trainer *trainer;         /* trainer.h: queue -> training workers -> store */
     struct served *served;           /* served.h: which model a request means */

@@ -23,6 +23,8 @@ struct config {
     int worker_threads;           /* --worker-threads, 0: what the machine grants */
     int64_t max_upload_bytes;     /* default 16 GiB */
     int64_t max_unpacked_bytes;   /* of compressed uploads, default 64 GiB */
+    int64_t min_free_bytes;       /* of the data directory's disk, 64 MiB: less counts as full */
+    double storage_wait_s;        /* 60: the end of a job waits for room before it is queued anew */
     int64_t max_queue;            /* queued jobs, default 1000 */
     int64_t max_rows;             /* of a data set, default 2^31 */
     int64_t max_columns;          /* of a data set, default 65536 */

@@ -477,14 +477,15 @@ static int lose_worker(struct sql *db, const struct present *job, const struct j
         return rc;
     }
     *ret_status = to;
+    const enum reason why = loss->reason != REASON_NONE ? loss->reason : REASON_WORKER_LOST;
     if (to == JOB_QUEUED || to == JOB_PAUSED) {
         const int64_t next = to == JOB_QUEUED ? next_attempt_ms(job, loss, now_ms) : 0;
-        return enter_waiting(db, job, to, REASON_WORKER_LOST, loss->message, next, now_ms, err);
+        return enter_waiting(db, job, to, why, loss->message, next, now_ms, err);
     }
     const bool cancelled = to == JOB_CANCELLED;
     const struct job_end end = {
         .status = to,
-        .reason = reason_name(cancelled ? REASON_CANCELLED : REASON_WORKER_LOST),
+        .reason = reason_name(cancelled ? REASON_CANCELLED : why),
         .error = cancelled ? NULL : loss->error,
         .message = loss->message,
     };

@@ -26,6 +26,7 @@
 #include "store/idempotency.h"
 #include "store/store.h"
 #include "wire/promote.h"
+#include "wire/reason.h"
 
 enum job_status {
     JOB_QUEUED,
@@ -168,13 +169,15 @@ int jobs_finish(struct store *s, const char *id, const struct job_end *end, int6
 struct job_loss {
     const char *message; /* of the status event: the cause, a signal or an exit code */
     const char *error;   /* JSON text of a problem, or NULL: of a job without an attempt left */
+    enum reason reason;  /* NONE: worker_lost; or disk_full */
     int64_t first_ms;    /* 0: no wait */
     double jitter;
 };
 
-/* The worker was lost: running -> queued while attempts are left (paused where that was asked for),
- * else failed with the error (JSON text of a problem, or NULL); cancelling -> cancelled. The event
- * carries the message. What the job has staged is dropped. */
+/* The worker was lost, or what it found could not be kept: running -> queued while attempts are
+ * left (paused where that was asked for), else failed with the error (JSON text of a problem, or
+ * NULL); cancelling -> cancelled. The event carries the message. What the job has staged is
+ * dropped. */
 int jobs_worker_lost(struct store *s, const char *id, const struct job_loss *loss, int64_t now_ms,
                      enum job_status *ret_status, struct err *err);
 

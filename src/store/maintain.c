@@ -88,6 +88,9 @@ int store_backup(const char *path, const char *to, struct err *err)
     if (rc == 0) {
         rc = sql_copy(db, part.data, err);
         sql_close(db);
+        if (rc == -ERR_DISK_FULL) {
+            err_set(err, ERR_DISK_FULL, "The disk that the backup should go to is full.");
+        }
         if (rc < 0) {
             unlink(part.data);
         }

@@ -1,13 +1,15 @@
 #include "store/sql.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define BUSY_TIMEOUT_MS 5000
+#define PATIENCE_MS 5000
 
 struct sql_stmt {
     struct sql *db;
@@ -26,6 +28,11 @@ struct sql {
     int64_t losses;           /* batches that were lost */
     sql_committed *committed; /* may be NULL */
     void *watcher;
+    sql_settled *settled; /* may be NULL */
+    void *batch_watcher;
+    int patience_ms;
+    enum err_code refusal; /* of the last change; ERR_OK: none */
+    int64_t changes;       /* sqlite3_total_changes when the present transaction began */
 };
 
 static int constraint_failure(int code, struct err *err)
@@ -44,8 +51,42 @@ static int constraint_failure(int code, struct err *err)
     }
 }
 
-/* `code` is an extended result code. */
-static int sql_failure(int code, struct err *err)
+static int disk_full(struct err *err)
+{
+    return err_set(err, ERR_DISK_FULL, "The disk is full; the database could not take the change.");
+}
+
+/* What the file system said where SQLite has no word of its own for it. */
+static int io_failure(int code, int number, struct err *err)
+{
+    switch (number) {
+    case ENOSPC:
+    case EDQUOT:
+        return disk_full(err);
+    case EROFS:
+        return err_set(err, ERR_READ_ONLY, "The file system of the database is read-only.");
+    default:
+        return err_set(err, ERR_IO, "Reading or writing the database failed (code %d).", code);
+    }
+}
+
+/* errno of the last failure of the log's file, or else of any; 0: unknown. */
+static int last_errno(sqlite3 *handle)
+{
+    sqlite3_file *log = NULL;
+    int number = 0;
+    if (handle == NULL) {
+        return 0;
+    }
+    sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (log != NULL && log->pMethods != NULL) {
+        log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &number);
+    }
+    return number != 0 ? number : sqlite3_system_errno(handle);
+}
+
+/* `code` is an extended result code, of the handle's last call. */
+static int sql_failure(sqlite3 *handle, int code, struct err *err)
 {
     if (code == SQLITE_IOERR_NOMEM) {
         return err_no_memory(err);
@@ -54,8 +95,7 @@ static int sql_failure(int code, struct err *err)
     case SQLITE_NOMEM:
         return err_no_memory(err);
     case SQLITE_FULL:
-        return err_set(err, ERR_DISK_FULL,
-                       "The disk is full; the database could not take the change.");
+        return disk_full(err);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return err_set(err, ERR_BUSY, "Another process is using the database; try again later.");
@@ -66,11 +106,11 @@ static int sql_failure(int code, struct err *err)
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
-        return err_set(err, ERR_IO, "The database may not be written.");
+        return err_set(err, ERR_READ_ONLY, "The database may not be written.");
     case SQLITE_CANTOPEN:
         return err_set(err, ERR_IO, "The database could not be opened.");
     case SQLITE_IOERR:
-        return err_set(err, ERR_IO, "Reading or writing the database failed (code %d).", code);
+        return io_failure(code, last_errno(handle), err);
     case SQLITE_TOOBIG:
         return err_set(err, ERR_TOO_LARGE, "A value is too large for the database.");
     case SQLITE_CONSTRAINT:
@@ -85,7 +125,7 @@ static int harden(sqlite3 *handle)
 {
     int rc = sqlite3_extended_result_codes(handle, 1);
     if (rc == SQLITE_OK) {
-        rc = sqlite3_busy_timeout(handle, BUSY_TIMEOUT_MS);
+        rc = sqlite3_busy_timeout(handle, PATIENCE_MS);
     }
     if (rc == SQLITE_OK) {
         rc = sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -105,14 +145,16 @@ int sql_open(const char *path, struct sql **ret, struct err *err)
     if (db == NULL) {
         return err_no_memory(err);
     }
+    db->patience_ms = PATIENCE_MS;
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     int rc = sqlite3_open_v2(path, &db->handle, flags, NULL);
     if (rc == SQLITE_OK) {
         rc = harden(db->handle);
     }
     if (rc != SQLITE_OK) {
+        const int failure = sql_failure(db->handle, rc, err);
         sql_close(db);
-        return sql_failure(rc, err);
+        return failure;
     }
     *ret = db;
     return 0;
@@ -141,9 +183,9 @@ int sql_copy(struct sql *db, const char *to, struct err *err)
     if (rc == SQLITE_OK) {
         rc = sqlite3_exec(copy, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     }
+    const int failure = rc == SQLITE_OK ? 0 : sql_failure(copy, rc, err);
     const int closed = sqlite3_close(copy);
-    rc = rc == SQLITE_OK ? closed : rc;
-    return rc == SQLITE_OK ? 0 : sql_failure(rc, err);
+    return failure < 0 || closed == SQLITE_OK ? failure : sql_failure(NULL, closed, err);
 }
 
 struct sql *sql_close(struct sql *db)
@@ -197,7 +239,7 @@ static int prepare(struct sql *db, const char *text, struct sql_stmt **ret, stru
         sqlite3_prepare_v3(db->handle, text, -1, SQLITE_PREPARE_PERSISTENT, &st->handle, NULL);
     if (rc != SQLITE_OK) {
         mem_free(st);
-        return sql_failure(rc, err);
+        return sql_failure(db->handle, rc, err);
     }
     if (keep_statement(db, st) < 0) {
         sqlite3_finalize(st->handle);
@@ -233,7 +275,7 @@ static int bind_all(struct sql_stmt *st, const struct sql_value *args, int count
     for (int i = 0; i < count; i++) {
         const int rc = bind(st->handle, i + 1, &args[i]);
         if (rc != SQLITE_OK) {
-            return sql_failure(rc, err);
+            return sql_failure(st->db->handle, rc, err);
         }
     }
     return 0;
@@ -269,7 +311,7 @@ int sql_next(struct sql_stmt *st, struct err *err)
     if (rc == SQLITE_ROW) {
         return 1;
     }
-    return rc == SQLITE_DONE ? 0 : sql_failure(rc, err);
+    return rc == SQLITE_DONE ? 0 : sql_failure(st->db->handle, rc, err);
 }
 
 void sql_done(struct sql_stmt *st)
@@ -313,7 +355,7 @@ int64_t sql_work(const struct sql *db)
 int sql_script(struct sql *db, const char *text, struct err *err)
 {
     const int rc = sqlite3_exec(db->handle, text, NULL, NULL, NULL);
-    return rc == SQLITE_OK ? 0 : sql_failure(rc, err);
+    return rc == SQLITE_OK ? 0 : sql_failure(db->handle, rc, err);
 }
 
 int sql_first(struct sql *db, const char *text, const struct sql_value *args, int count,
@@ -452,10 +494,60 @@ int64_t sql_losses(const struct sql *db)
     return db->losses;
 }
 
+void sql_watch_batches(struct sql *db, sql_settled *settled, void *context)
+{
+    db->settled = settled;
+    db->batch_watcher = context;
+}
+
+void sql_set_patience(struct sql *db, int ms)
+{
+    db->patience_ms = ms;
+    sqlite3_busy_timeout(db->handle, ms);
+}
+
+enum err_code sql_refusal(const struct sql *db)
+{
+    return db->refusal;
+}
+
+/* `code` is ERR_OK for a change that got through. */
+static void set_refusal(struct sql *db, enum err_code code)
+{
+    if ((db->refusal == ERR_BUSY) != (code == ERR_BUSY)) {
+        sqlite3_busy_timeout(db->handle, code == ERR_BUSY ? 0 : db->patience_ms);
+    }
+    db->refusal = code;
+}
+
+static int note_refusal(struct sql *db, int rc)
+{
+    if (rc == -ERR_BUSY || rc == -ERR_DISK_FULL || rc == -ERR_READ_ONLY || rc == -ERR_IO) {
+        set_refusal(db, (enum err_code) - rc);
+    }
+    return rc;
+}
+
 static int begin(struct sql *db, struct err *err)
 {
     static const char text[] = "BEGIN IMMEDIATE";
-    return sql_run(db, text, SQL_NO_ARGS, err);
+    const int rc = note_refusal(db, sql_run(db, text, SQL_NO_ARGS, err));
+    db->changes = sqlite3_total_changes64(db->handle);
+    if (rc == 0 && db->refusal == ERR_BUSY) {
+        set_refusal(db, ERR_OK);
+    }
+    return rc;
+}
+
+static void settle_batch(struct sql *db, bool kept)
+{
+    const bool told = db->open && db->settled != NULL;
+    db->losses += db->open && !kept;
+    db->open = false;
+    db->batched = 0;
+    if (told) {
+        db->settled(db->batch_watcher, kept);
+    }
 }
 
 /* Each change within a batch is one. */
@@ -479,9 +571,7 @@ static void roll_back(struct sql *db)
     if (!sqlite3_get_autocommit(db->handle)) {
         sql_run(db, text, SQL_NO_ARGS, NULL);
     }
-    db->losses += db->open;
-    db->open = false;
-    db->batched = 0;
+    settle_batch(db, false);
 }
 
 /* Takes back the change of the batch that failed; the others stay, where SQLite lets them. */
@@ -501,13 +591,16 @@ static int commit(struct sql *db, int changes, struct err *err)
 {
     static const char text[] = "COMMIT";
     const double began = clock_monotonic_s();
-    const int rc = sql_run(db, text, SQL_NO_ARGS, err);
+    const bool changed = sqlite3_total_changes64(db->handle) != db->changes;
+    const int rc = note_refusal(db, sql_run(db, text, SQL_NO_ARGS, err));
     if (rc < 0) {
         roll_back(db);
         return rc;
     }
-    db->open = false;
-    db->batched = 0;
+    if (changed) { /* what changes nothing writes nothing */
+        set_refusal(db, ERR_OK);
+    }
+    settle_batch(db, true);
     if (db->committed != NULL) {
         db->committed(db->watcher, clock_monotonic_s() - began, changes);
     }
@@ -529,6 +622,7 @@ int sql_end(struct sql *db, int rc, struct err *err)
         const int committed = commit(db, db->batched + 1, err);
         return committed < 0 ? committed : rc;
     }
+    note_refusal(db, rc);
     if (db->open) {
         undo(db);
     } else {
@@ -558,6 +652,7 @@ int sql_end_batched(struct sql *db, int rc, struct err *err)
     if (rc >= 0) {
         db->batched++;
     } else {
+        note_refusal(db, rc);
         undo(db);
     }
     return rc;
@@ -566,4 +661,26 @@ int sql_end_batched(struct sql *db, int rc, struct err *err)
 int sql_flush(struct sql *db, struct err *err)
 {
     return db->open ? commit(db, db->batched, err) : 0;
+}
+
+/* Writes the file's first page as it is. On a full disk the log, which grows until it is copied
+ * into the database now and then, is copied first: what it takes can then be written again. */
+int sql_probe(struct sql *db, struct err *err)
+{
+    int64_t version = 0;
+    if (db->refusal == ERR_DISK_FULL) {
+        sqlite3_wal_checkpoint_v2(db->handle, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+    }
+    int rc = sql_number(db, "PRAGMA user_version", SQL_NO_ARGS, &version, err);
+    rc = rc < 0 ? rc : sql_begin(db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    char text[64];
+    snprintf(text, sizeof(text), "PRAGMA user_version = %lld", (long long)version);
+    rc = sql_end(db, sql_script(db, text, err), err);
+    if (rc == 0) {
+        set_refusal(db, ERR_OK);
+    }
+    return rc;
 }

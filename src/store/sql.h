@@ -3,7 +3,9 @@
  * once and kept, values are bound by type, columns are copied out, and SQLite's result codes become
  * the project's:
  *
- *   full, read-only, unreadable, cannot open   ERR_IO
+ *   full                                       ERR_DISK_FULL
+ *   may not be written                         ERR_READ_ONLY
+ *   unreadable, cannot open                    ERR_IO
  *   in use by another process                  ERR_BUSY
  *   malformed, or no database at all           ERR_CORRUPT
  *   a foreign key without its row              ERR_NOT_FOUND
@@ -16,6 +18,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -129,8 +132,20 @@ int sql_end(struct sql *db, int rc, struct err *err);
 int sql_begin_batched(struct sql *db, struct err *err);
 int sql_end_batched(struct sql *db, int rc, struct err *err);
 int sql_flush(struct sql *db, struct err *err); /* nothing to do is fine */
-int64_t sql_losses(const struct sql *db);       /* batches that could not be committed */
+/* Told of the end of every batch: whether it was kept. */
+typedef void sql_settled(void *context, bool kept);
+void sql_watch_batches(struct sql *db, sql_settled *settled, void *context);
+int64_t sql_losses(const struct sql *db); /* batches that could not be committed */
 
 /* Told of every commit: how long it took, and of how many transactions it was. */
 typedef void sql_committed(void *context, double seconds, int changes);
 void sql_watch(struct sql *db, sql_committed *committed, void *context);
+/* How long a change waits for another process's lock: 5000 ms unless set. Once it has waited in
+ * vain, the next changes are refused at once until one gets through, so that who tries again and
+ * again is held up once. Reads never wait for writers. */
+void sql_set_patience(struct sql *db, int ms);
+/* Why the last transaction did not get through, ERR_BUSY, DISK_FULL, READ_ONLY or IO, until one
+ * that changes something does: ERR_OK. */
+enum err_code sql_refusal(const struct sql *db);
+/* A transaction that writes, but changes nothing. */
+int sql_probe(struct sql *db, struct err *err);

@@ -129,6 +129,7 @@ int store_open(const char *path, struct store **ret, struct err *err)
         store_close(s);
         return rc;
     }
+    sql_set_patience(s->db, STORE_PATIENCE_MS);
     *ret = s;
     return 0;
 }
@@ -154,6 +155,11 @@ void store_watch(struct store *s, void (*committed)(void *context, double second
     sql_watch(s->db, committed, context);
 }
 
+void store_watch_batches(struct store *s, void (*settled)(void *context, bool kept), void *context)
+{
+    sql_watch_batches(s->db, settled, context);
+}
+
 int store_flush(struct store *s, struct err *err)
 {
     return s != NULL ? sql_flush(s->db, err) : 0;
@@ -167,4 +173,19 @@ int64_t store_losses(const struct store *s)
 int store_schema_version(struct store *s)
 {
     return s->version;
+}
+
+enum err_code store_refusal(const struct store *s)
+{
+    return sql_refusal(s->db);
+}
+
+int store_probe(struct store *s, struct err *err)
+{
+    return sql_probe(s->db, err);
+}
+
+bool store_may_recover(int rc)
+{
+    return rc == -ERR_BUSY || rc == -ERR_DISK_FULL || rc == -ERR_READ_ONLY || rc == -ERR_IO;
 }

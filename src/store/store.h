@@ -7,13 +7,14 @@
  * texts of 1 to 31 letters, digits and '_' that sort by creation (base/id.h). A store belongs to
  * one thread.
  *
- * Beside what a function's comment names, any of them may fail with -ERR_IO (disk full,
- * unreadable), -ERR_BUSY (another process has held the database for 5 seconds), -ERR_CORRUPT,
- * -ERR_NO_MEMORY, or -ERR_INVALID for a value that the schema's checks refuse. A failed call has
- * changed nothing.
+ * Beside what a function's comment names, any of them may fail with -ERR_DISK_FULL, -ERR_READ_ONLY,
+ * -ERR_IO, -ERR_BUSY (another process holds the write lock; reading goes on meanwhile),
+ * -ERR_CORRUPT, -ERR_NO_MEMORY, or -ERR_INVALID for a value that the schema's checks refuse. A
+ * failed call has changed nothing.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -42,6 +43,18 @@ void store_watch(struct store *s, void (*committed)(void *context, double second
  */
 int store_flush(struct store *s, struct err *err);
 int64_t store_losses(const struct store *s); /* batches that were lost so far */
+/* Told of the end of every batch: whether it was kept. May not call the store. */
+void store_watch_batches(struct store *s, void (*settled)(void *context, bool kept), void *context);
+/* The store is called from an event loop, which must not stand still: a change waits 50 ms for
+ * another process's lock, and once that was in vain, not at all until one gets through. */
+#define STORE_PATIENCE_MS 50
+/* Why the last change was refused: ERR_BUSY, DISK_FULL, READ_ONLY or IO; ERR_OK once one got
+ * through. */
+enum err_code store_refusal(const struct store *s);
+/* Writes without changing anything, to see whether it is possible (again). */
+int store_probe(struct store *s, struct err *err);
+/* Whether trying again later may help: the codes of store_refusal. */
+bool store_may_recover(int rc);
 
 int store_schema_version(struct store *s); /* of the open database */
 

@@ -21,6 +21,7 @@
     X(DAEMON_STOPPED, "daemon_stopped", "The server stopped; the job goes on at its next start.",  \
       0)                                                                                           \
     X(WORKER_LOST, "worker_lost", "The worker process ended unexpectedly.", 0)                     \
+    X(DISK_FULL, "disk_full", "There was no room on the disk for the model.", 0)                   \
     X(INVALID, "invalid_spec", "The job does not fit its data.", 0)                                \
     X(FAILED, "failed", "The job failed.", 0)
 

@@ -384,7 +384,7 @@ def test_an_end_that_the_store_refuses(daemons):
         db.execute("BEGIN IMMEDIATE")
         os.kill(daemon.api.worker_pid("train"), signal.SIGKILL)
         end = time.monotonic() + 60
-        while "job.not_recorded" not in daemon.log():
+        while "job.end_waits" not in daemon.log():
             assert time.monotonic() < end, daemon.log()[-2000:]
             time.sleep(0.05)
         db.execute("ROLLBACK")

@@ -109,6 +109,8 @@ static void test_errno(void **state)
     errno = ENOSPC;
     assert_int_equal(err_errno(&err, "write the data set"), -ERR_DISK_FULL);
     assert_string_equal(err.detail, "Could not write the data set: No space left on device.");
+    errno = EROFS;
+    assert_int_equal(err_errno(&err, "write the data set"), -ERR_READ_ONLY);
 }
 
 static void test_utf8_step(void **state)

@@ -27,6 +27,7 @@ static void test_status(void **state)
     assert_int_equal(status_of(ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE), 415);
     assert_int_equal(status_of(ERR_BUSY, ""), 503);
     assert_int_equal(status_of(ERR_DEADLINE, ""), 504);
+    assert_int_equal(status_of(ERR_READ_ONLY, ""), 503);
     assert_int_equal(status_of(ERR_DISK_FULL, ""), 507);
     assert_int_equal(status_of(ERR_IO, ""), 500);
     assert_int_equal(status_of(ERR_CORRUPT, ""), 500);

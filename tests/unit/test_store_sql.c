@@ -1,5 +1,6 @@
 #include "store/sql.h"
 
+#include "base/clock.h"
 #include "unit/store_fixture.h"
 
 /* A bare connection on the fixture's path. */
@@ -174,11 +175,25 @@ static void test_busy(void **state)
     struct sql *one = open_bare(f), *two = open_bare(f);
     OK(sql_script(one, "CREATE TABLE t (i INTEGER) STRICT", &f->err));
     OK(sql_begin(one, &f->err));
-    OK(sql_script(two, "PRAGMA busy_timeout = 10", &f->err));
+    sql_set_patience(two, 300);
+    assert_int_equal(sql_refusal(two), ERR_OK);
+    double began = clock_monotonic_s();
     FAILS(sql_begin(two, &f->err), ERR_BUSY, "try again");
+    assert_true(clock_monotonic_s() - began >= 0.2);
+    assert_int_equal(sql_refusal(two), ERR_BUSY);
+    began = clock_monotonic_s(); /* it has waited once */
+    for (int i = 0; i < 10; i++) {
+        FAILS(sql_begin(two, &f->err), ERR_BUSY, "try again");
+        FAILS(sql_probe(two, &f->err), ERR_BUSY, "try again");
+    }
+    assert_true(clock_monotonic_s() - began < 0.2);
     OK(sql_end(one, 0, &f->err));
     OK(sql_begin(two, &f->err));
     OK(sql_end(two, 0, &f->err));
+    assert_int_equal(sql_refusal(two), ERR_OK);
+    int64_t patience = 0;
+    sql_number(two, "PRAGMA busy_timeout", SQL_NO_ARGS, &patience, &f->err);
+    assert_int_equal(patience, 300); /* for the next time */
     sql_close(two);
     sql_close(one);
 }
@@ -200,9 +215,33 @@ static void test_full(void **state)
     assert_int_equal(sql_end(db, rc, &f->err), -ERR_DISK_FULL);
     sql_number(db, count, SQL_NO_ARGS, &n, &f->err);
     assert_int_equal(n, 0);
+    assert_int_equal(sql_refusal(db), ERR_DISK_FULL);
+    OK(sql_begin(db, &f->err));
+    OK(sql_end(db, 0, &f->err));
+    assert_int_equal(sql_refusal(db), ERR_DISK_FULL); /* nothing was written */
     OK(sql_begin(db, &f->err));
     OK(sql_run(db, insert, SQL_ARGS(sql_int(100)), &f->err));
     OK(sql_end(db, 0, &f->err));
+    assert_int_equal(sql_refusal(db), ERR_OK);
+    sql_close(db);
+}
+
+/* It writes, and changes nothing. */
+static void test_probe(void **state)
+{
+    struct fixture *f = *state;
+    struct sql *db = open_bare(f);
+    int64_t version = 0;
+    OK(sql_script(db, "CREATE TABLE t (i INTEGER); PRAGMA user_version = 7", &f->err));
+    OK(sql_probe(db, &f->err));
+    sql_number(db, "PRAGMA user_version", SQL_NO_ARGS, &version, &f->err);
+    assert_int_equal(version, 7);
+    OK(sql_script(db, "PRAGMA query_only = ON", &f->err));
+    FAILS(sql_probe(db, &f->err), ERR_READ_ONLY, "may not be written");
+    assert_int_equal(sql_refusal(db), ERR_READ_ONLY);
+    OK(sql_script(db, "PRAGMA query_only = OFF", &f->err));
+    OK(sql_probe(db, &f->err));
+    assert_int_equal(sql_refusal(db), ERR_OK);
     sql_close(db);
 }
 
@@ -336,7 +375,8 @@ static void test_read_only(void **state)
     struct fixture *f = *state;
     struct sql *db = open_bare(f);
     OK(sql_script(db, "PRAGMA query_only = ON", &f->err));
-    FAILS(sql_script(db, "CREATE TABLE t (i INTEGER)", &f->err), ERR_IO, "may not be written");
+    FAILS(sql_script(db, "CREATE TABLE t (i INTEGER)", &f->err), ERR_READ_ONLY,
+          "may not be written");
     sql_close(db);
     FAILS(sql_open("/nonexistent/folder/krrd.db", &db, &f->err), ERR_IO, "could not be opened");
 }
@@ -373,4 +413,4 @@ TEST_MAIN(EMPTY_TEST(test_values_and_columns), EMPTY_TEST(test_statements_are_ke
           EMPTY_TEST(test_transactions), EMPTY_TEST(test_busy), EMPTY_TEST(test_full),
           EMPTY_TEST(test_batch), EMPTY_TEST(test_batch_keeps_what_did_not_fail),
           EMPTY_TEST(test_empty_batch_holds_no_lock), EMPTY_TEST(test_lost_batch),
-          EMPTY_TEST(test_read_only), EMPTY_TEST(test_lack_of_memory))
+          EMPTY_TEST(test_probe), EMPTY_TEST(test_read_only), EMPTY_TEST(test_lack_of_memory))

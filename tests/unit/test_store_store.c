@@ -31,7 +31,7 @@ static void test_settings(void **state)
     } expected[] = {
         {"PRAGMA synchronous", 2},
         {"PRAGMA foreign_keys", 1},
-        {"PRAGMA busy_timeout", 5000},
+        {"PRAGMA busy_timeout", STORE_PATIENCE_MS},
         {"PRAGMA trusted_schema", 0},
         {"PRAGMA cell_size_check", 1},
         {"PRAGMA secure_delete", 0},

@@ -14,6 +14,7 @@
 #include "server/api/dataset_view.h"
 #include "server/api/once.h"
 #include "server/offload.h"
+#include "server/storage.h"
 
 /* Temporaries beside the data sets' files: swept at start like any file that no row names. */
 static const char temporary_prefix[] = "ingest-";
@@ -137,7 +138,10 @@ void upload_release(struct upload *u)
 static void write_block(struct upload *u)
 {
     sha256_update(u->digest, u->block.data, u->block.len);
-    u->rc = file_write_all(u->fd, u->block.data, u->block.len, &u->err);
+    u->rc = storage_room_at(u->app, u->fd, (int64_t)u->block.len, &u->err);
+    if (u->rc == 0) {
+        u->rc = file_write_all(u->fd, u->block.data, u->block.len, &u->err);
+    }
     buf_clear(&u->block);
 }
 

@@ -1,6 +1,5 @@
 #include <string.h>
 #include <strings.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -11,6 +10,7 @@
 #include "server/app.h"
 #include "server/http/problem.h"
 #include "server/offload.h"
+#include "server/storage.h"
 
 enum { PAGE_DEFAULT = 20, PREVIEW_DEFAULT = 10, PREVIEW_MAX = 100 };
 
@@ -104,13 +104,8 @@ static int read_wish(struct request *rq, struct upload_wish *wish, struct err *e
 /* A body whose announced size does not fit is not begun. */
 static int check_room(struct request *rq, struct err *err)
 {
-    struct statvfs disk;
     const int64_t need = request_content_length(rq);
-    if (need > 0 && statvfs(rq->app->config.data_dir, &disk) == 0 &&
-        (double)need > (double)disk.f_bavail * (double)disk.f_frsize) {
-        return err_set(err, ERR_DISK_FULL, "%s", err_sentence(ERR_DISK_FULL));
-    }
-    return 0;
+    return storage_room(rq->app, need > 0 ? need : 0, err);
 }
 
 static int check_load(struct request *rq, struct err *err)

@@ -11,6 +11,7 @@
 #include "server/jobs/trainer.h"
 #include "server/jobs/waits.h"
 #include "server/metrics.h"
+#include "server/storage.h"
 #include "server/sweep.h"
 #include "server/view.h"
 #include "store/datasets.h"
@@ -158,6 +159,7 @@ static int check_room(const struct app *app, struct err *err)
 /* What a request to queue a job comes to. */
 struct creation {
     struct once *once;
+    bool queue_full;
     char body[SHA256_HEX_SIZE]; /* digest of the body; of use with `once` alone */
     char id[ID_SIZE];
     char location[ID_SIZE + 16];
@@ -236,7 +238,11 @@ static int create(struct request *rq, struct creation *c, struct err *err)
         r = check_warm_start(rq->app, spec, err);
     }
     if (r == 0) {
+        r = storage_room(rq->app, 0, err);
+    }
+    if (r == 0) {
         r = check_room(rq->app, err);
+        c->queue_full = r == -ERR_BUSY;
     }
     return r < 0 ? r : insert(rq->app, spec, c, err);
 }
@@ -272,7 +278,7 @@ void jobs_create(struct request *rq)
     if (r == 0) {
         r = create(rq, &c, &err);
     }
-    if (r == -ERR_BUSY) {
+    if (c.queue_full) {
         request_shed(rq, SHED_QUEUE, trainer_retry_after_s(rq->app->trainer));
         reply_problem(rq, 429, &err);
     } else if (r < 0) {

@@ -416,6 +416,7 @@ bool exchange_receive(struct exchange *ex, const void *data, size_t size)
 void exchange_handle(struct exchange *ex)
 {
     ex->handled = true;
+    app_settle(ex->http->app, NULL); /* what is read is durable, or has not been kept */
     ex->request.route->handle(&ex->request);
     if (ex->answer.status == 0 && ex->request.on_gone == NULL) {
         exchange_refuse(ex, 500, ERR_INTERNAL, "A handler neither answered nor deferred.");

@@ -60,6 +60,7 @@ int problem_status(const struct err *err)
                : strcmp(err->pointer, PROBLEM_ACCEPT) == 0     ? 406
                                                                : 422;
     case ERR_BUSY:
+    case ERR_READ_ONLY:
         return 503;
     case ERR_DEADLINE:
         return 504;

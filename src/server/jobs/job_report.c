@@ -11,6 +11,7 @@
 #include "server/jobs/subscribers.h"
 #include "server/metrics.h"
 #include "server/serving/served.h"
+#include "server/storage.h"
 #include "server/sweep.h"
 #include "store/models.h"
 #include "wire/reason.h"
@@ -26,6 +27,16 @@ int job_report_init(struct job_report *r, struct app *app, const struct job_row 
 void job_report_deinit(struct job_report *r)
 {
     r->spec = mem_free(r->spec);
+    backlog_deinit(&r->backlog);
+    backlog_deinit(&r->batched);
+}
+
+struct job_report job_report_take(struct job_report *from)
+{
+    const struct job_report taken = *from;
+    from->spec = NULL;
+    from->backlog = from->batched = (struct backlog){.first = NULL};
+    return taken;
 }
 
 void job_report_complain(const struct app *app, const char *job, const char *doing,
@@ -49,7 +60,9 @@ static char *job_problem(const char *job, const char *code, const char *detail, 
                          const struct json *cause)
 {
     const enum reason reason = reason_from_name(code);
-    const int status = reason == REASON_FAILED || reason == REASON_WORKER_LOST ? 500 : 422;
+    const int status = reason == REASON_DISK_FULL                                ? 507
+                       : reason == REASON_FAILED || reason == REASON_WORKER_LOST ? 500
+                                                                                 : 422;
     char text[128];
     struct err err;
     err_at(&err, ERR_INVALID, pointer ? pointer : "", "%s", detail);
@@ -75,65 +88,133 @@ static void note_rate(struct job_report *report, const struct json *data)
     }
 }
 
-void job_report_event(struct job_report *report, const struct json *j)
+static int record_event(struct job_report *report, const struct json *j, int64_t now,
+                        struct err *err)
 {
-    struct app *app = report->app;
+    struct store *store = report->app->store;
     const char *type = json_string(json_get(j, "type"));
     const char *level = json_string(json_get(j, "level"));
     const char *message = json_string(json_get(j, "message"));
     const struct json *data = json_get(j, "data");
     cleanup_mem char *text = data && json_type(data) == JSON_OBJECT ? json_print(data) : NULL;
-    const int64_t now = clock_wall_ms();
-    struct err err;
-    int64_t id;
-    int r;
     if (type && strcmp(type, "metrics") == 0 && text) {
         note_rate(report, data);
-        r = jobs_progress(app->store, report->job, text, message ? message : "", now, &id, &err);
-    } else {
-        const struct event_new event = {.level = level ? level : "info",
-                                        .type = "message",
-                                        .message = message ? message : "",
-                                        .data = text};
-        r = events_append(app->store, report->job, &event, now, &id, &err);
+        return jobs_progress(store, report->job, text, message ? message : "", now, NULL, err);
     }
-    if (r < 0) {
-        job_report_complain(app, report->job, "event.not_recorded", &err);
+    const struct event_new event = {.level = level ? level : "info",
+                                    .type = "message",
+                                    .message = message ? message : "",
+                                    .data = text};
+    return events_append(store, report->job, &event, now, NULL, err);
+}
+
+/* The database and its log may both hold the piece for a while. */
+static int record_piece(struct job_report *report, const void *data, size_t size, struct err *err)
+{
+    struct store *store = report->app->store;
+    int r = storage_room(report->app, 2 * (int64_t)size, err);
+    if (r == 0 && !report->staged) {
+        r = models_stage(store, report->job, &report->staged, err);
+    }
+    return r < 0 ? r : models_stage_chunk(store, report->staged, data, size, err);
+}
+
+static void give_up_model(struct job_report *report, const struct err *err)
+{
+    report->failure = *err;
+    job_report_complain(report->app, report->job, "model.not_stored", err);
+}
+
+static int record_item(struct job_report *report, const struct backlog_item *i)
+{
+    struct err err;
+    const int r = i->event ? record_event(report, i->event, i->wall_ms, &err)
+                  : report->failure.code == ERR_OK ? record_piece(report, i->piece, i->size, &err)
+                                                   : 0;
+    if (r < 0 && !store_may_recover(r) && i->event) {
+        job_report_complain(report->app, report->job, "event.not_recorded", &err);
+    } else if (r < 0 && !store_may_recover(r)) {
+        give_up_model(report, &err);
+    }
+    return r;
+}
+
+bool job_report_waits(const struct job_report *report)
+{
+    return report->backlog.first != NULL;
+}
+
+/* A batch that has grown large is written before its time; so is one when the last was lost, so
+ * that nobody's answer depends on whether it can be. */
+static int end_batch(struct job_report *report)
+{
+    struct store *store = report->app->store;
+    const bool large = report->batched.bytes >= MODELS_CHUNK_MAX;
+    return large || store_refusal(store) != ERR_OK ? app_settle(report->app, NULL) : 0;
+}
+
+int job_report_flush(struct job_report *report)
+{
+    const bool waited = report->late;
+    while (report->backlog.first) {
+        int r = record_item(report, report->backlog.first);
+        if (r == 0) {
+            backlog_move_first(&report->backlog, &report->batched);
+            r = end_batch(report);
+        } else if (!store_may_recover(r)) {
+            backlog_drop_first(&report->backlog);
+        }
+        if (store_may_recover(r)) {
+            report->late = true;
+            return r;
+        }
+    }
+    report->late = false;
+    if (waited) {
+        log_msg(&report->app->log, LOG_INFO, "job.caught_up", "job", report->job, NULL);
+    }
+    return 0;
+}
+
+void job_report_batch(struct job_report *report, bool kept)
+{
+    if (kept) {
+        backlog_deinit(&report->batched);
+        report->staged_kept = report->staged != 0;
+        report->sealed_kept = report->sealed;
         return;
     }
-    subscribers_expect(app->subscribers, report->job);
+    backlog_put_back(&report->backlog, &report->batched);
+    report->staged = report->staged_kept ? report->staged : 0;
+    report->sealed = report->sealed_kept;
 }
 
-static int stage(struct job_report *report)
+void job_report_event(struct job_report *report, const struct json *j)
 {
-    report->losses = store_losses(report->app->store);
-    return models_stage(report->app->store, report->job, &report->staged, &report->failure);
-}
-
-/* Whether nothing was lost of what is staged. */
-static int check_staged(struct job_report *report, struct err *err)
-{
-    if (report->losses == store_losses(report->app->store)) {
-        return 0;
+    struct err err;
+    if (backlog_add_event(&report->backlog, j, clock_wall_ms(), &err) < 0) {
+        job_report_complain(report->app, report->job, "event.not_recorded", &err);
+        return;
     }
-    report->staged = 0; /* by now the key may be another's */
-    return err_set(err, ERR_IO, "The model could not be stored: writing the database failed.");
+    job_report_flush(report);
+    subscribers_expect(report->app->subscribers, report->job);
 }
 
 void job_report_model(struct job_report *report, const struct frame *f)
 {
-    struct store *store = report->app->store;
+    struct err err;
     if (report->failure.code != ERR_OK) {
         return;
     }
-    int r = report->staged ? check_staged(report, &report->failure) : stage(report);
-    if (r == 0) {
-        r = models_stage_chunk(store, report->staged, f->payload, f->payload_size,
-                               &report->failure);
+    const int r = backlog_add_piece(&report->backlog, f->payload, f->payload_size, &err);
+    if (r == -ERR_TOO_LARGE) {
+        err_set(&err, ERR_DISK_FULL, "%s", reason_sentence(REASON_DISK_FULL));
     }
     if (r < 0) {
-        job_report_complain(report->app, report->job, "model.not_stored", &report->failure);
+        give_up_model(report, &err);
+        return;
     }
+    job_report_flush(report);
     subscribers_expect(report->app->subscribers, report->job);
 }
 
@@ -184,7 +265,7 @@ int job_report_settle(struct job_report *report)
     report->ended = false;
     const int r = app_settle(app, NULL);
     if (r < 0 || report->losses != store_losses(app->store)) {
-        return -ERR_IO;
+        return r < 0 ? r : -ERR_IO;
     }
     if (report->status == JOB_SUCCEEDED) {
         served_changed(app->served);
@@ -229,9 +310,6 @@ int job_report_seal(struct job_report *report, const struct json *done, struct e
         *err = report->failure;
         return -(int)err->code;
     }
-    if (report->staged && check_staged(report, err) < 0) {
-        return -(int)err->code;
-    }
     const char *sha256 = json_string(json_get(done, "sha256"));
     if (!report->staged || !sha256) {
         return err_set(err, ERR_CORRUPT, "The worker announced a model that it did not send.");
@@ -256,7 +334,16 @@ int job_report_end_with_model(struct job_report *report, const struct json *done
                               const char *failure)
 {
     struct err err;
-    if (job_report_seal(report, done, &err) < 0) {
+    if (report->failure.code == ERR_DISK_FULL) {
+        return job_report_lost(report->app, report->job, REASON_DISK_FULL, report->failure.detail,
+                               NULL);
+    }
+    const int r = job_report_seal(report, done, &err);
+    if (report->failure.code == ERR_OK && store_may_recover(r)) {
+        job_report_complain(report->app, report->job, "job.not_recorded", &err);
+        return r;
+    }
+    if (r < 0) {
         return job_report_fail(report, reason_name(REASON_FAILED), err.detail, "");
     }
     struct promote_spec promote;
@@ -309,6 +396,10 @@ int job_report_done(struct job_report *report, const struct json *done)
     const char *reason = json_string(json_get(done, "reason"));
     const struct json *model = json_get(done, "model");
     const enum reason why = reason ? reason_from_name(reason) : REASON_NONE;
+    const int r = job_report_flush(report);
+    if (r < 0) {
+        return r;
+    }
     if (why == REASON_NONE) {
         return job_report_fail(report, reason_name(REASON_FAILED),
                                "The worker ended the job without a reason.", "");
@@ -345,13 +436,15 @@ static double random_share(void)
     return bits / 4294967296.0;
 }
 
-int job_report_lost(struct app *app, const char *job, const char *message, const struct json *cause)
+int job_report_lost(struct app *app, const char *job, enum reason why, const char *message,
+                    const struct json *cause)
 {
-    const char *reason = reason_name(REASON_WORKER_LOST);
+    const char *reason = reason_name(why);
     cleanup_mem char *problem = job_problem(job, reason, message, "", cause);
     const struct job_loss loss = {
         .message = message,
         .error = problem,
+        .reason = why,
         .first_ms = (int64_t)(1e3 * app->config.retry_delay_s),
         .jitter = random_share(),
     };

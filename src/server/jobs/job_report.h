@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "base/json.h"
+#include "server/jobs/backlog.h"
 #include "store/jobs.h"
 #include "wire/frame.h"
 
@@ -20,25 +21,39 @@ struct job_report {
     char job[ID_SIZE];
     int64_t attempt;
     char *spec;     /* JSON text, kept for the model's description; owned */
-    int64_t losses; /* store_losses when the staging began, or the end was written */
+    int64_t losses; /* store_losses when the end was written */
     bool ended;     /* the end is written, and nobody was told yet: status, reason */
     enum job_status status;
-    const char *reason;   /* static */
-    int64_t staged;       /* models_stage's handle, 0 before the first byte */
-    bool sealed;          /* the staged model is complete */
-    double started;       /* monotonic seconds */
-    double entries_per_s; /* kernel values, as last reported; 0: not yet */
-    struct err failure;   /* code != OK: the model could not be stored */
+    const char *reason;            /* static */
+    int64_t staged;                /* models_stage's handle, 0 before the first byte */
+    bool sealed;                   /* the staged model is complete */
+    double started;                /* monotonic seconds */
+    double entries_per_s;          /* kernel values, as last reported; 0: not yet */
+    struct err failure;            /* code != OK: the model could not be stored */
+    bool staged_kept, sealed_kept; /* and not only batched */
+    struct backlog backlog;        /* what the store has yet to take */
+    struct backlog batched;        /* what it took in its open batch */
+    bool late;                     /* the backlog could not be stored when it was tried last */
 };
 int job_report_init(struct job_report *r, struct app *app, const struct job_row *job);
 void job_report_deinit(struct job_report *r);
+/* Moves what it owns; the source still says of which job it is. */
+struct job_report job_report_take(struct job_report *from);
 
+/* What the store does not take now is kept in the backlog. */
 void job_report_event(struct job_report *r, const struct json *event);
 void job_report_model(struct job_report *r, const struct frame *f);
+/* Whether there is something in it, and trying to store it: 0, or what store_may_recover says. */
+bool job_report_waits(const struct job_report *r);
+int job_report_flush(struct job_report *r);
 
-/* The ends. Negative: the store did not take it, which has been logged; the job is what it was.
- * What is written of an end is batched: job_report_settle makes it durable, together with whatever
- * else was written meanwhile, and tells of it. Negative: it was lost; the job is what it was. */
+/* The store's batch has ended (store_watch_batches): what was in it is stored, or waits again. */
+void job_report_batch(struct job_report *r, bool kept);
+
+/* The ends. Negative: the store did not take it, which has been logged; the job is what it was,
+ * and where store_may_recover says so, the same call may do later. What is written of an end is
+ * batched: job_report_settle makes it durable, together with whatever else was written meanwhile,
+ * and tells of it. Negative: it was lost; the job is what it was. */
 int job_report_settle(struct job_report *r);
 int job_report_done(struct job_report *r, const struct json *done);
 /* The end of a DONE that has a model. `loaded`: into a serving worker, so that it may be promoted
@@ -53,9 +68,10 @@ int job_report_seal(struct job_report *r, const struct json *done, struct err *e
 char *job_report_describe(const struct job_report *r, const struct json *done);
 /* Whether the job asked for its model to be promoted. */
 bool job_report_promote(const struct job_report *r, struct promote_spec *ret);
-/* The worker was lost; queued again, paused, or ended, as jobs_worker_lost decides. `cause`, which
- * may be NULL, joins the job's error. */
-int job_report_lost(struct app *app, const char *job, const char *message,
+/* The worker was lost (WORKER_LOST), or there was no room for the model (DISK_FULL); queued again,
+ * paused, or ended, as jobs_worker_lost decides. `cause`, which may be NULL, joins the job's error.
+ */
+int job_report_lost(struct app *app, const char *job, enum reason reason, const char *message,
                     const struct json *cause);
 /* The worker stopped because it was asked to, or goes down with the daemon: jobs_put_aside. */
 int job_report_put_aside(struct app *app, const char *job);

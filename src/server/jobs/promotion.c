@@ -17,7 +17,7 @@ struct promotion {
     struct json *done;
     uv_timer_t timer;
     bool late;
-    void (*ended)(void *context, const struct job_report *report, int r);
+    void (*ended)(void *context, struct job_report *report, const struct json *done, int r);
     void *context;
 };
 
@@ -51,8 +51,9 @@ static void on_loaded(void *context, const struct err *err)
     r = r == 0 ? job_report_settle(&p->report) : r;
     if (r < 0) {
         serving_unload(app->serving, p->report.staged);
+        p->report.sealed = p->report.sealed_kept;
     }
-    p->ended(p->context, &p->report, r);
+    p->ended(p->context, &p->report, p->done, r);
     uv_close((uv_handle_t *)&p->timer, on_timer_closed);
 }
 
@@ -82,6 +83,8 @@ static void load(struct promotion *p)
     const struct served_model *model;
     struct err err;
     int r = job_report_seal(&p->report, p->done, &err);
+    r = r == 0 ? app_settle(p->report.app, &err) : r;
+    p->report.sealed = p->report.sealed_kept = r == 0;
     r = r == 0 ? find_model(p, &model, &err) : r;
     if (r < 0) {
         on_loaded(p, &err);
@@ -93,7 +96,8 @@ static void load(struct promotion *p)
 }
 
 int promotion_begin(struct job_report *report, const struct json *done,
-                    void (*ended)(void *context, const struct job_report *report, int r),
+                    void (*ended)(void *context, struct job_report *report, const struct json *done,
+                                  int r),
                     void *context)
 {
     struct promotion *p = mem_zalloc(sizeof *p);
@@ -103,8 +107,7 @@ int promotion_begin(struct job_report *report, const struct json *done,
         mem_free(p);
         return err_no_memory(NULL);
     }
-    p->report = *report;
-    report->spec = NULL;
+    p->report = job_report_take(report);
     p->done = copy;
     p->ended = ended;
     p->context = context;

@@ -16,7 +16,9 @@
 bool promotion_wanted(const struct job_report *report, const struct json *done);
 
 /* Takes what the report owns. `ended` is called once, perhaps at once, with the report and what
- * job_report_done would have returned. < 0 on lack of memory: nothing was taken. */
+ * job_report_done would have returned; the report may be taken. < 0 on lack of memory: nothing was
+ * taken. */
 int promotion_begin(struct job_report *report, const struct json *done,
-                    void (*ended)(void *context, const struct job_report *report, int r),
+                    void (*ended)(void *context, struct job_report *report, const struct json *done,
+                                  int r),
                     void *context);

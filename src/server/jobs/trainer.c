@@ -12,30 +12,64 @@
 #include "server/jobs/subscribers.h"
 #include "server/metrics.h"
 #include "server/rate.h"
+#include "server/storage.h"
 #include "server/sweep.h"
 #include "store/jobs.h"
 #include "store/models.h"
+#include "store/store.h"
 #include "wire/reason.h"
 
 /* How often the store is asked again to take what it refused, as a full disk makes it do. */
 #define RETRY_MS 1000
 
-/* A job without a worker that the store still calls running. */
+/* A job without a worker that the store still calls running: it has not taken the job's end. */
 struct stray {
     struct stray *next;
-    char job[ID_SIZE];
-    int64_t staged; /* of its model, or 0 */
+    struct job_report report;
+    struct json *done; /* what the worker said at last; NULL: the worker was lost */
+    double since;      /* monotonic seconds */
 };
 
 struct trainer {
     struct app *app;
     struct stray *strays;
-    int promoting;     /* jobs that end once their model is loaded */
-    bool refused;      /* a claim, since the last retry */
-    uv_timer_t *retry; /* runs while there is something to try again */
-    uv_timer_t *due;   /* runs until the next attempt of a job that waits for it */
-    struct rate taken; /* jobs that left the queue for a worker */
+    int promoting;             /* jobs that end once their model is loaded */
+    bool refused;              /* a claim, since the last retry */
+    struct job_report *ending; /* of no slot any more, while it is being stored */
+    uv_timer_t *retry;         /* runs while there is something to try again */
+    uv_timer_t *due;           /* runs until the next attempt of a job that waits for it */
+    struct rate taken;         /* jobs that left the queue for a worker */
 };
+
+static struct run *run_of(const struct slot *s)
+{
+    return slot_kind(s) == SLOT_TRAIN ? slot_user(s) : NULL;
+}
+
+static void retry_later(struct trainer *t);
+
+static void keep_trying(struct trainer *t, const struct run *run)
+{
+    if (job_report_waits(&run->report)) {
+        retry_later(t);
+    }
+}
+
+/* Reports of jobs on workers, and the one that ends, may have something in the batch. */
+static void on_batch(void *context, bool kept)
+{
+    struct trainer *t = context;
+    if (t->ending) {
+        job_report_batch(t->ending, kept);
+    }
+    for (int i = 0; t->app->pool && i < pool_size(t->app->pool); i++) {
+        struct run *run = run_of(pool_slot(t->app->pool, i));
+        if (run && &run->report != t->ending) {
+            job_report_batch(&run->report, kept);
+            keep_trying(t, run);
+        }
+    }
+}
 
 int trainer_new(struct app *app, struct trainer **ret, struct err *err)
 {
@@ -55,6 +89,7 @@ int trainer_new(struct app *app, struct trainer **ret, struct err *err)
     uv_timer_init(app->loop, t->retry);
     uv_timer_init(app->loop, t->due);
     t->retry->data = t->due->data = t;
+    store_watch_batches(app->store, on_batch, t);
     *ret = t;
     return 0;
 }
@@ -64,14 +99,22 @@ static void on_timer_closed(uv_handle_t *handle)
     mem_free(handle);
 }
 
+static void stray_free(struct stray *s)
+{
+    job_report_deinit(&s->report);
+    json_free(s->done);
+    mem_free(s);
+}
+
 struct trainer *trainer_free(struct trainer *t)
 {
     if (t) {
+        store_watch_batches(t->app->store, NULL, NULL);
         uv_close((uv_handle_t *)t->retry, on_timer_closed);
         uv_close((uv_handle_t *)t->due, on_timer_closed);
         while (t->strays) {
             struct stray *next = t->strays->next;
-            mem_free(t->strays);
+            stray_free(t->strays);
             t->strays = next;
         }
     }
@@ -80,35 +123,39 @@ struct trainer *trainer_free(struct trainer *t)
 
 /* ---- what the store did not take ---- */
 
-/* Whether the store will take no more of it: it did, or the job is not what it was. */
-static bool settle(struct trainer *t, const struct stray *stray)
+static bool is_settled(int r)
 {
-    if (stray->staged) {
-        models_drop_stage(t->app->store, stray->staged, NULL); /* Else swept at the next start. */
-    }
-    int r = job_report_lost(t->app, stray->job, "The end of the job could not be recorded.", NULL);
     return r == 0 || r == -ERR_NOT_FOUND || r == -ERR_CONFLICT;
 }
 
-static void on_retry(uv_timer_t *timer)
+/* Where there is room for small changes, but for too long none for the model, it is given up: the
+ * job goes on from its checkpoint when there may be room. */
+static bool give_up(struct trainer *t, const struct stray *s)
 {
-    struct trainer *t = timer->data;
-    struct stray **link = &t->strays;
-    while (*link && !t->app->draining) {
-        struct stray *stray = *link;
-        if (settle(t, stray)) {
-            *link = stray->next;
-            mem_free(stray);
-        } else {
-            link = &stray->next;
+    return clock_monotonic_s() - s->since >= t->app->config.storage_wait_s &&
+           is_settled(job_report_lost(t->app, s->report.job, REASON_DISK_FULL,
+                                      reason_sentence(REASON_DISK_FULL), NULL));
+}
+
+/* Whether the store will take no more of it: it did, or the job is not what it was. */
+static bool settle_loss(struct stray *s)
+{
+    return job_report_flush(&s->report) == 0 &&
+           is_settled(job_report_lost(s->report.app, s->report.job, REASON_WORKER_LOST,
+                                      "The end of the job could not be recorded.", NULL));
+}
+
+static void flush_runs(struct trainer *t)
+{
+    for (int i = 0; i < pool_size(t->app->pool); i++) {
+        struct run *run = run_of(pool_slot(t->app->pool, i));
+        if (run && job_report_waits(&run->report)) {
+            t->refused |= job_report_flush(&run->report) < 0;
         }
     }
-    t->refused = false;
-    trainer_kick(t);
-    if (!t->strays && !t->refused) {
-        uv_timer_stop(timer);
-    }
 }
+
+static void on_retry(uv_timer_t *timer);
 
 static void retry_later(struct trainer *t)
 {
@@ -117,16 +164,129 @@ static void retry_later(struct trainer *t)
     }
 }
 
-/* On lack of memory the job waits for the next start. */
-static void add_stray(struct trainer *t, const char *job, int64_t staged)
+/* Takes the report, and copies `done` (NULL: the worker was lost, and with it the model). On lack
+ * of memory the job waits for the next start. */
+static void add_stray(struct trainer *t, struct job_report *report, const struct json *done)
 {
     struct stray *stray = mem_zalloc(sizeof *stray);
-    if (stray) {
-        snprintf(stray->job, sizeof stray->job, "%s", job);
-        stray->staged = staged;
-        stray->next = t->strays;
-        t->strays = stray;
-        retry_later(t);
+    if (!stray) {
+        return;
+    }
+    app_settle(t->app, NULL); /* what is batched of it comes back before it moves, or is kept */
+    stray->report = job_report_take(report);
+    stray->done = done ? json_copy(done) : NULL;
+    if (!stray->done) {
+        backlog_drop_pieces(&stray->report.backlog);
+    }
+    stray->since = clock_monotonic_s();
+    log_msg(&t->app->log, LOG_WARNING, "job.end_waits", "job", stray->report.job, NULL);
+    stray->next = t->strays;
+    t->strays = stray;
+    retry_later(t);
+}
+
+static void keep_unsettled(struct trainer *t, struct job_report *report, const struct json *done,
+                           int r)
+{
+    if (!is_settled(r)) {
+        add_stray(t, report, store_may_recover(r) ? done : NULL);
+    }
+}
+
+static void on_ended(void *context, struct job_report *report, const struct json *done, int r)
+{
+    struct trainer *t = context;
+    t->promoting--;
+    keep_unsettled(t, report, done, r);
+}
+
+/* What the worker said at last becomes the job's end, written. */
+static int write_end(struct trainer *t, struct job_report *report, const struct json *done,
+                     bool *ret_promoting)
+{
+    int r = job_report_flush(report);
+    *ret_promoting = r == 0 && promotion_wanted(report, done);
+    if (!*ret_promoting) {
+        return r < 0 ? r : job_report_done(report, done);
+    }
+    r = app_settle(t->app, NULL);
+    if (r < 0) {
+        return r;
+    }
+    t->promoting++;
+    if (promotion_begin(report, done, on_ended, t) == 0) {
+        return 0;
+    }
+    t->promoting--;
+    *ret_promoting = false;
+    return job_report_done(report, done);
+}
+
+/* The claim of the next job and this one's end are one commit. run_close leaves the memory until
+ * the loop has turned. */
+static void finish(struct trainer *t, struct run *run, const struct json *done)
+{
+    struct job_report *report = &run->report;
+    bool promoting;
+    t->ending = report;
+    int r = write_end(t, report, done, &promoting);
+    run_close(run);
+    trainer_kick(t);
+    if (r == 0 && !promoting) {
+        r = job_report_settle(report);
+    }
+    keep_unsettled(t, report, done, r);
+    t->ending = NULL;
+}
+
+/* Whether it need not be kept any longer: its end is recorded, or on its way. */
+static bool try_again(struct trainer *t, struct stray *s)
+{
+    bool promoting;
+    if (!s->done) {
+        return settle_loss(s);
+    }
+    int r = write_end(t, &s->report, s->done, &promoting);
+    if (r == 0 && !promoting) {
+        r = job_report_settle(&s->report);
+    }
+    return is_settled(r) || (r == -ERR_DISK_FULL && give_up(t, s));
+}
+
+static bool settle(struct trainer *t, struct stray *s)
+{
+    t->ending = &s->report;
+    const bool settled = try_again(t, s);
+    app_settle(t->app, NULL);
+    t->ending = NULL;
+    return settled;
+}
+
+/* What is found to wait once more is put back at the head. */
+static void settle_strays(struct trainer *t)
+{
+    struct stray *next, *all = t->strays;
+    t->strays = NULL;
+    for (struct stray *s = all; s; s = next) {
+        next = s->next;
+        if (settle(t, s)) {
+            stray_free(s);
+        } else {
+            s->next = t->strays;
+            t->strays = s;
+        }
+    }
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+    struct trainer *t = timer->data;
+    t->refused = false;
+    settle_strays(t);
+    flush_runs(t);
+    trainer_kick(t);
+    if (!t->strays && !t->refused) {
+        uv_timer_stop(timer);
     }
 }
 
@@ -138,10 +298,10 @@ static void on_failed(void *context, struct run *run, const struct err *err)
     struct job_report *report = &run->report;
     const int r =
         err->code == ERR_WORKER_LOST
-            ? job_report_lost(report->app, report->job, err->detail, NULL)
+            ? job_report_lost(report->app, report->job, REASON_WORKER_LOST, err->detail, NULL)
             : job_report_fail(report, reason_name(REASON_FAILED), err->detail, err->pointer);
     if (r < 0 || job_report_settle(report) < 0) {
-        add_stray(context, report->job, 0);
+        add_stray(context, report, NULL);
     }
     run_close(run);
 }
@@ -162,7 +322,9 @@ static void launch(struct trainer *t, struct slot *slot, const struct job_row *j
     if (!run) {
         err_no_memory(&err);
         job_report_complain(t->app, job->id, "job.not_started", &err);
-        add_stray(t, job->id, 0);
+        struct job_report report;
+        job_report_init(&report, t->app, job);
+        add_stray(t, &report, NULL);
         return;
     }
     if (run_launch(run, job, &err) < 0) {
@@ -224,6 +386,12 @@ int trainer_retry_after_s(const struct trainer *t)
 void trainer_kick(struct trainer *t)
 {
     struct pool *pool = t->app->pool;
+    const enum err_code trouble = storage_trouble(t->app, NULL);
+    if (trouble == ERR_DISK_FULL || trouble == ERR_READ_ONLY) {
+        t->refused = true; /* nothing begins whose end could not be kept */
+        retry_later(t);
+        return;
+    }
     for (int i = 0; pool && !t->app->draining && i < pool_size(pool); i++) {
         struct slot *s = pool_slot(pool, i);
         if (slot_kind(s) == SLOT_TRAIN && slot_state(s) == SLOT_IDLE && !feed(t, s)) {
@@ -234,41 +402,11 @@ void trainer_kick(struct trainer *t)
 
 /* ---- frames of a run ---- */
 
-static void on_ended(void *context, const struct job_report *report, int r)
-{
-    struct trainer *t = context;
-    t->promoting--;
-    if (r < 0) {
-        add_stray(t, report->job, report->staged);
-    }
-}
-
-/* The claim of the next job and this one's end are one commit. run_close leaves the memory until
- * the loop has turned. */
-static void end_run(struct trainer *t, struct run *run, const struct json *done)
-{
-    struct job_report *report = &run->report;
-    const int r = job_report_done(report, done);
-    run_close(run);
-    trainer_kick(t);
-    if (r < 0 || job_report_settle(report) < 0) {
-        add_stray(t, report->job, report->staged);
-    }
-}
-
 /* The worker is free while the model that it made is loaded into another one. */
 static void on_done(struct trainer *t, struct run *run, const struct json *done)
 {
     slot_did_job(run->slot);
-    t->promoting++;
-    if (promotion_wanted(&run->report, done) &&
-        promotion_begin(&run->report, done, on_ended, t) == 0) {
-        run_close(run);
-        trainer_kick(t);
-    } else {
-        t->promoting--;
-        end_run(t, run, done);
-    }
+    finish(t, run, done);
 }
 
 static void on_frame(void *context, struct slot *s, struct frame *f)
@@ -281,9 +419,11 @@ static void on_frame(void *context, struct slot *s, struct frame *f)
     switch (f->type) {
     case FRAME_EVENT:
         job_report_event(&run->report, f->json);
+        keep_trying(context, run);
         break;
     case FRAME_MODEL:
         job_report_model(&run->report, f);
+        keep_trying(context, run);
         break;
     case FRAME_DONE:
         on_done(context, run, f->json);
@@ -329,7 +469,7 @@ static int record_loss(const struct run *run, const struct slot_end *end)
     } else {
         snprintf(message, sizeof message, "The worker process ended unexpectedly: %s.", end->cause);
     }
-    return job_report_lost(app, run->report.job, message, cause);
+    return job_report_lost(app, run->report.job, REASON_WORKER_LOST, message, cause);
 }
 
 static void on_lost(void *context, struct slot *s, const struct slot_end *end)
@@ -341,13 +481,15 @@ static void on_lost(void *context, struct slot *s, const struct slot_end *end)
     }
     if (run->report.staged) {
         models_drop_stage(t->app->store, run->report.staged, NULL); /* Else swept at start. */
+        run->report.staged = 0;
     }
     sweep_checkpoint_part(t->app, run->report.job, run->pid);
     if (!run->ended) {
         slot_lost_job(s, run->report.job);
     }
-    if (record_loss(run, end) < 0) {
-        add_stray(t, run->report.job, run->report.staged);
+    backlog_drop_pieces(&run->report.backlog);
+    if (job_report_flush(&run->report) < 0 || record_loss(run, end) < 0) {
+        add_stray(t, &run->report, NULL);
     }
     run_close(run);
     trainer_kick(t); /* Another worker may be idle, or the next attempt due after a while. */
@@ -366,11 +508,6 @@ const char *trainer_job(const struct slot *s)
 }
 
 /* ---- cancel and pause ---- */
-
-static struct run *run_of(const struct slot *s)
-{
-    return slot_kind(s) == SLOT_TRAIN ? slot_user(s) : NULL;
-}
 
 double trainer_entries_per_s(const struct slot *s)
 {
@@ -417,7 +554,7 @@ void trainer_drain(struct trainer *t)
 
 bool trainer_idle(const struct trainer *t)
 {
-    if (t->promoting > 0) {
+    if (t->promoting > 0 || t->strays) {
         return false;
     }
     for (int i = 0; i < pool_size(t->app->pool); i++) {

@@ -32,7 +32,8 @@ void trainer_pause(struct trainer *t, const char *job);
 
 /* The daemon stops: every job is to keep a checkpoint and end, to be queued again. */
 void trainer_drain(struct trainer *t);
-bool trainer_idle(const struct trainer *t); /* no job is on a worker */
+/* No job is on a worker, and the store has taken the ends of all. */
+bool trainer_idle(const struct trainer *t);
 
 /* Kernel values a second of the job on a training worker, as it last reported; 0: none. */
 double trainer_entries_per_s(const struct slot *s);

@@ -1,0 +1,120 @@
+#include "server/storage.h"
+
+#include <sys/statvfs.h>
+#include <uv.h>
+
+#include "base/mem.h"
+#include "server/app.h"
+#include "server/jobs/trainer.h"
+#include "store/store.h"
+
+enum { LOOK_MS = 500 };
+
+struct storage {
+    struct app *app;
+    uv_timer_t timer;
+    enum err_code trouble; /* when it was looked at last */
+};
+
+static int judge(const struct app *app, const struct statvfs *disk, int64_t bytes, struct err *err)
+{
+    const double available = (double)disk->f_bavail * (double)disk->f_frsize;
+    const int64_t reserve = app->config.min_free_bytes;
+    if (disk->f_flag & ST_RDONLY) {
+        return err_set(err, ERR_READ_ONLY, "The storage is read-only.");
+    }
+    if (available >= (double)bytes + (double)reserve) {
+        return 0;
+    }
+    return err_set(err, ERR_DISK_FULL,
+                   "The storage is full: %.0f bytes are free, %lld are needed, and %lld are kept "
+                   "for jobs that have begun (--min-free-bytes).",
+                   available, (long long)bytes, (long long)reserve);
+}
+
+/* What cannot be looked at will say so itself when it is written. */
+int storage_room(const struct app *app, int64_t bytes, struct err *err)
+{
+    struct statvfs disk;
+    return statvfs(app->config.data_dir, &disk) == 0 ? judge(app, &disk, bytes, err) : 0;
+}
+
+int storage_room_at(const struct app *app, int fd, int64_t bytes, struct err *err)
+{
+    struct statvfs disk;
+    return fstatvfs(fd, &disk) == 0 ? judge(app, &disk, bytes, err) : 0;
+}
+
+/* ---- looking ---- */
+
+static enum err_code find_trouble(const struct storage *s, struct err *err)
+{
+    int r = storage_room(s->app, 0, err);
+    if (r == 0 && store_refusal(s->app->store) != ERR_OK) {
+        r = store_probe(s->app->store, err);
+    }
+    return r < 0 ? (enum err_code) - r : ERR_OK;
+}
+
+static void look(struct storage *s)
+{
+    struct err err = {.code = ERR_OK};
+    const enum err_code found = find_trouble(s, &err);
+    if (found == s->trouble) {
+        return;
+    }
+    s->trouble = found;
+    if (found != ERR_OK) {
+        log_msg(&s->app->log, LOG_ERROR, "storage.trouble", "code", err_name(found), "detail",
+                err.detail, NULL);
+        return;
+    }
+    log_msg(&s->app->log, LOG_INFO, "storage.recovered", NULL);
+    trainer_kick(s->app->trainer);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    look(timer->data);
+}
+
+enum err_code storage_trouble(const struct app *app, const char **ret_reason)
+{
+    const enum err_code refusal = store_refusal(app->store);
+    const enum err_code code = refusal == ERR_OK && app->storage ? app->storage->trouble : refusal;
+    if (code != ERR_OK && ret_reason) {
+        *ret_reason = code == ERR_DISK_FULL   ? "The storage is full."
+                      : code == ERR_READ_ONLY ? "The storage is read-only."
+                      : code == ERR_BUSY      ? "Another process has locked the database."
+                                              : "The storage cannot be written.";
+    }
+    return code;
+}
+
+int storage_new(struct app *app, struct storage **ret, struct err *err)
+{
+    struct storage *s = mem_zalloc(sizeof *s);
+    if (!s) {
+        return err_no_memory(err);
+    }
+    s->app = app;
+    uv_timer_init(app->loop, &s->timer);
+    s->timer.data = s;
+    uv_timer_start(&s->timer, on_timer, 0, LOOK_MS);
+    uv_unref((uv_handle_t *)&s->timer);
+    *ret = s;
+    return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    mem_free(handle->data);
+}
+
+struct storage *storage_stop(struct storage *s)
+{
+    if (s) {
+        uv_close((uv_handle_t *)&s->timer, on_closed);
+    }
+    return NULL;
+}

@@ -1,0 +1,409 @@
+"""A data directory that is full, locked, read-only, or becomes so: clear errors, nothing lost."""
+
+import contextlib
+import os
+import pathlib
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+import daemon as daemon_module
+import data
+import disks
+
+STOP = {"tolerance": 1e-15, "max_iterations": 10**6}
+PLAIN = {"name": "pcg", "preconditioner": "none"}
+
+
+@pytest.fixture
+def small(tmp_path):
+    """small(8, option=…) starts a daemon on a disk of 8 MiB."""
+    with contextlib.ExitStack() as stack:
+
+        def start(mib, **options):
+            folder = tmp_path / "small"
+            folder.mkdir()
+            stack.enter_context(disks.tmpfs(folder / "data", mib))
+            daemon = daemon_module.Daemon(folder, **{"min_free_bytes": 0, **options})
+            stack.callback(daemon.close)
+            return daemon
+
+        yield start
+
+
+def wait_until(fits, what, timeout=30):
+    end = time.monotonic() + timeout
+    while not fits():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def ready(api):
+    """None when it is ready, else why it is not."""
+    answer = api.request("GET", "/v2/health/ready")
+    assert answer.status_code == (200 if answer.json()["ready"] else 503)
+    return None if answer.ok else answer.json()["reason"]
+
+
+def wait_ready(api):
+    wait_until(lambda: ready(api) is None, "not ready")
+
+
+def check_gapless(api, job):
+    ids = [e["id"] for e in api.events(job["id"])]
+    assert ids == list(range(1, len(ids) + 1))
+
+
+def check_sound(daemon):
+    """`krrd check` finds nothing wrong."""
+    answer = subprocess.run([daemon_module.program("KRRD_TEST_DAEMON", "src/server/krrd"), "check",
+                             "--data-dir", daemon.data_dir], capture_output=True, check=False)
+    assert answer.returncode == 0, answer.stdout
+
+
+def problem(answer, status, code):
+    assert answer.status_code == status, answer.text
+    found = answer.json()
+    assert found["code"] == code, found
+    return found
+
+
+def long_spec(api, seconds, n=2000):
+    """Trains for so long, whatever the machine."""
+    X, y = data.regression(n, d=6, seed=99)
+    return {"dataset": api.upload_npz(X, y), "solver": PLAIN, "regularization": 1e-13,
+            "kernel": {"name": "gaussian", "bandwidth": 3.0}, "test": {"fraction": 0},
+            "stop": {**STOP, "time_budget_s": seconds}}
+
+
+# ---- full ----
+
+
+def test_an_upload_that_does_not_fit(small):
+    daemon = small(8)
+    api = daemon.api
+    X, y = data.regression(10)
+    first = api.upload_npz(X, y)
+
+    def body():
+        for _ in range(1000):
+            yield b"1,2,3,4\n" * 8192
+
+    found = problem(api.request("POST", "/v1/datasets", data=body(),
+                                headers={"Content-Type": "text/csv"}), 507, "disk_full")
+    assert "full" in found["detail"]
+    wait_until(lambda: list((daemon.data_dir / "tmp").iterdir()) == [], "leftovers")
+    assert [p.stem for p in (daemon.data_dir / "datasets").iterdir()] == [first]
+    assert [d["id"] for d in api.get("/v1/datasets").json()["data"]] == [first]
+    wait_ready(api)
+    api.train("m", first)
+
+
+def test_an_announced_size_is_refused_before_it_is_sent(small):
+    api = small(8, min_free_bytes=2 << 20).api
+    found = problem(api.request("POST", "/v1/datasets", data=b"1" * (7 << 20),
+                                headers={"Content-Type": "text/csv"}), 507, "disk_full")
+    assert "--min-free-bytes" in found["detail"]
+    assert ready(api) is None
+
+
+def test_below_the_reserve_nothing_begins(small):
+    """Reading and predicting go on, and so does what has begun."""
+    daemon = small(16, min_free_bytes=2 << 20)
+    api = daemon.api
+    X, y = data.regression(50)
+    dataset = api.upload_npz(X, y)
+    api.train("m", dataset)
+    answers = api.predict("m", X).text
+    running = api.create("long", **long_spec(api, 3))
+    api.wait_running(running["id"])
+    filler = disks.fill(daemon.data_dir, leave=(2 << 20) - 65536)
+    for _ in range(3):
+        found = problem(api.request("POST", "/v1/jobs", json={"model": "n", "dataset": dataset}),
+                        507, "disk_full")
+        assert "storage is full" in found["detail"]
+        problem(api.request("POST", "/v1/datasets", data=data.npz(X, y),
+                            headers={"Content-Type": "application/x-npz"}), 507, "disk_full")
+    wait_until(lambda: ready(api) == "The storage is full.", ready(api))
+    assert "storage.trouble" in daemon.log()
+    assert api.predict("m", X).text == answers
+    filler.unlink()
+    wait_ready(api)
+    assert api.wait(running["id"])["attempt"] == 1
+    api.train("n", dataset)
+    assert "storage.recovered" in daemon.log()
+
+
+def test_every_acknowledged_job_is_kept(small):
+    """Down to the last page of the disk."""
+    daemon = small(8, workers="cpu:0", max_queue=100000)
+    api = daemon.api
+    X, y = data.regression(10)
+    dataset = api.upload_npz(X, y)
+    disks.fill(daemon.data_dir)
+    accepted = []
+    refused = 0
+    while refused < 5:
+        answer = api.request("POST", "/v1/jobs", json={
+            "model": "m", "dataset": dataset, "metadata": {"filling": "x" * 400}})
+        if answer.status_code == 202:
+            accepted.append(answer.json()["id"])
+            assert len(accepted) < 5000
+        else:
+            problem(answer, 507, "disk_full")
+            refused += 1
+    assert ready(api) is not None
+    for job_id in accepted:
+        assert api.job(job_id)["status"] == "queued"
+    (daemon.data_dir / "filler").unlink()
+    wait_until(lambda: ready(api) != "The storage is full.", ready(api))
+    more = api.create("m", dataset)
+    assert daemon.kill() != 0
+    daemon.start()
+    api = daemon.api
+    for job_id in [*accepted, more["id"]]:
+        assert api.job(job_id)["status"] == "queued"
+    check_sound(daemon)
+
+
+def test_training_through_a_full_disk(small):
+    """Events, checkpoints and the end of a job wait for room: the job is not trained again."""
+    daemon = small(8, checkpoint_interval_s=0.2)
+    api = daemon.api
+    job = api.create("m", **long_spec(api, 4))
+    api.wait_running(job["id"])
+    filler = disks.fill(daemon.data_dir)
+    wait_until(lambda: ready(api) is not None, "it never noticed")
+    wait_until(lambda: "job.end_waits" in daemon.log(), daemon.log()[-2000:])
+    held = api.job(job["id"])
+    assert held["status"] == "running" and held["attempt"] == 1
+    api.get("/v1/models/m", 404)
+    left = [p.name for p in (daemon.data_dir / "checkpoints").iterdir()]
+    assert all(name.endswith(".krdc") for name in left), left
+    filler.unlink()
+    done = api.wait(job["id"])
+    assert (done["status"], done["reason"], done["attempt"]) == ("succeeded", "time_budget", 1)
+    wait_ready(api)
+    check_gapless(api, job)
+    events = api.events(job["id"])
+    texts = [e["message"] for e in events if e["level"] == "warning"]
+    assert any("checkpoint could not be written" in t for t in texts), texts
+    times = [e["created_at"] for e in events if e["type"] == "metrics"]
+    assert len(times) >= 8 and times == sorted(times)
+    assert api.get("/v1/models/m/versions/1").json()["job"] == job["id"]
+    X, _ = data.regression(5, d=6)
+    api.predict("m", X)
+    check_sound(daemon)
+
+
+def wide_spec(api):
+    """A model of 2 MiB after a moment's training."""
+    X, y = data.regression(4000, d=64, seed=3)
+    return {"dataset": api.upload_npz(X, y), "solver": PLAIN, "kernel": "gaussian",
+            "regularization": 1e-6, "test": {"fraction": 0},
+            "stop": {"tolerance": 1e-15, "max_iterations": 2}}
+
+
+def test_a_model_waits_for_room(small):
+    daemon = small(12)
+    api = daemon.api
+    spec = wide_spec(api)
+    disks.fill(daemon.data_dir, leave=1 << 20)
+    job = api.create("m", **spec)
+    wait_until(lambda: "job.end_waits" in daemon.log(), daemon.log()[-2000:])
+    api.get("/v1/models/m", 404)
+    (daemon.data_dir / "filler").unlink()
+    done = api.wait(job["id"])
+    assert (done["status"], done["attempt"]) == ("succeeded", 1)
+    check_gapless(api, job)
+    check_sound(daemon)
+
+
+def test_a_model_for_which_there_is_never_room(small):
+    """Tried again as often as attempts say, then failed; what it staged is given back."""
+    daemon = small(12, storage_wait_s=0.5, retry_delay_s=0.1, min_free_bytes=1 << 20)
+    api = daemon.api
+    spec = wide_spec(api)
+    disks.fill(daemon.data_dir, leave=3 << 20)
+    job = api.create("m", max_attempts=2, **spec)
+    done = api.wait(job["id"])
+    assert (done["status"], done["reason"], done["attempt"]) == ("failed", "disk_full", 2)
+    assert (done["error"]["code"], done["error"]["status"]) == ("disk_full", 507)
+    seen = [(e["data"]["status"], e["data"]["reason"]) for e in api.events(job["id"])
+            if e["type"] == "status"]
+    assert ("queued", "disk_full") in seen
+    check_gapless(api, job)
+    api.get("/v1/models/m", 404)
+    (daemon.data_dir / "filler").unlink()
+    wait_ready(api)
+    api.train("m", **spec)
+    check_sound(daemon)
+
+
+def run_krrd(*words):
+    return subprocess.run([daemon_module.program("KRRD_TEST_DAEMON", "src/server/krrd"), *words],
+                          capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_backup_to_a_full_disk(daemons, tmp_path):
+    daemon = daemons()
+    X, y = data.regression(2000, d=32)
+    daemon.api.train("m", daemon.api.upload_npz(X, y), kernel="linear")
+    with disks.tmpfs(tmp_path / "target", 1) as target:
+        disks.fill(target, leave=200000)
+        answer = run_krrd("backup", target / "copy", "--data-dir", daemon.data_dir)
+        assert answer.returncode == 1 and "full" in answer.stderr, answer
+        assert [p.name for p in target.iterdir()] == ["filler"]
+        (target / "filler").unlink()
+    check_sound(daemon)
+
+
+def test_starting_on_a_full_disk(small):
+    daemon = small(8)
+    X, y = data.regression(10)
+    daemon.api.train("m", daemon.api.upload_npz(X, y))
+    assert daemon.stop() == 0
+    filler = disks.fill(daemon.data_dir)
+    answer = run_krrd("--data-dir", daemon.data_dir, "--listen", "127.0.0.1:0")
+    assert answer.returncode == 1
+    assert "No space left" in answer.stderr or "full" in answer.stderr, answer.stderr
+    filler.unlink()
+    daemon.start()
+    daemon.api.predict("m", X)
+
+
+# ---- read-only ----
+
+
+def test_starting_on_a_read_only_directory(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    with contextlib.ExitStack() as stack:
+        if os.geteuid() == 0:  # who may write anywhere but on such a file system
+            stack.enter_context(disks.tmpfs(folder, 8))
+            answer = disks.run("mount", "-o", "remount,ro", str(folder))
+            assert answer.returncode == 0, answer.stderr
+        else:
+            folder.chmod(0o500)
+            stack.callback(folder.chmod, 0o700)
+        began = time.monotonic()
+        answer = run_krrd("--data-dir", folder, "--listen", "127.0.0.1:0")
+        assert answer.returncode == 1 and time.monotonic() - began < 10
+        assert "data directory (--data-dir)" in answer.stderr.splitlines()[-1], answer.stderr
+
+
+@pytest.fixture
+def faulty_disk(tmp_path):
+    """An ext4 file system of its own that goes read-only at its first error; breaks on a call."""
+    image, folder = tmp_path / "image", tmp_path / "broken" / "data"
+    with open(image, "wb") as f:
+        f.truncate(64 << 20)
+    if disks.run("mkfs.ext4", "-q", "-F", "-e", "remount-ro", str(image)).returncode != 0:
+        pytest.skip("mkfs.ext4 does not work here")
+    disks.mount(folder, "-o", "loop,errors=remount-ro", str(image))
+    try:
+        device = pathlib.Path(disks.run("findmnt", "-n", "-o", "SOURCE", str(folder)).stdout.strip())
+        trigger = pathlib.Path("/sys/fs/ext4") / device.name / "trigger_fs_error"
+        if not trigger.exists():
+            pytest.skip("this kernel's ext4 has no trigger_fs_error")
+        yield folder, lambda: trigger.write_text("broken on purpose")
+    finally:
+        disks.unmount(folder)
+
+
+def test_a_disk_that_becomes_read_only(faulty_disk):
+    folder, break_it = faulty_disk
+    daemon = daemon_module.Daemon(folder.parent, min_free_bytes=0)
+    api = daemon.api
+    try:
+        X, y = data.regression(50)
+        dataset = api.upload_npz(X, y)
+        api.train("m", dataset)
+        answers = api.predict("m", X).text
+        running = api.create("long", **long_spec(api, 2))
+        api.wait_running(running["id"])
+        break_it()
+        wait_until(lambda: ready(api) == "The storage is read-only.", ready(api))
+        problem(api.request("POST", "/v1/jobs", json={"model": "n", "dataset": dataset}),
+                503, "read_only")
+        problem(api.request("POST", "/v1/datasets", data=data.npz(X, y),
+                            headers={"Content-Type": "application/x-npz"}), 503, "read_only")
+        assert api.predict("m", X).text == answers
+        assert api.job(running["id"])["status"] == "running"
+        wait_until(lambda: "job.end_waits" in daemon.log(), daemon.log()[-2000:])
+        assert api.get("/v2/health/live").json()["live"]
+    finally:
+        daemon.kill()
+        daemon.session.close()
+
+
+# ---- locked ----
+
+
+@contextlib.contextmanager
+def locked(daemon):
+    """Another process's write transaction."""
+    path = daemon.data_dir / "krrd.db"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        db.execute("ROLLBACK")
+
+
+def test_a_lock_of_another_process_holds_up_nobody(daemons):
+    """The loop never waits for it: reads and predictions go on, changes are told to come again."""
+    daemon = daemons()
+    api = daemon.api
+    X, y = data.regression(50)
+    dataset = api.upload_npz(X, y)
+    api.train("m", dataset)
+    answers = api.predict("m", X).text
+    running = api.create("long", **long_spec(api, 1.5))
+    api.wait_running(running["id"])
+    with locked(daemon):
+        slowest = 0.0
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            for path in ("/v1/jobs", "/v2/health/live", f"/v1/jobs/{running['id']}/events"):
+                began = time.monotonic()
+                api.get(path)
+                slowest = max(slowest, time.monotonic() - began)
+            assert api.predict("m", X).text == answers
+            began = time.monotonic()
+            answer = api.request("POST", "/v1/jobs", json={"model": "n", "dataset": dataset})
+            slowest = max(slowest, time.monotonic() - began)
+            assert "database" in problem(answer, 503, "busy")["detail"]
+            assert int(answer.headers["Retry-After"]) >= 1
+        assert slowest < 1.0, slowest
+        assert ready(api) == "Another process has locked the database."
+        assert api.job(running["id"])["status"] == "running"
+        assert "job.end_waits" in daemon.log()
+    done = api.wait(running["id"])
+    assert (done["status"], done["reason"], done["attempt"]) == ("succeeded", "time_budget", 1)
+    check_gapless(api, running)
+    wait_ready(api)
+    api.train("n", dataset)
+
+
+def test_stopping_while_an_end_waits(daemons):
+    """SIGTERM gives it the time of the drain; what was in vain is trained again."""
+    daemon = daemons(drain_timeout_s=2)
+    api = daemon.api
+    kept = api.create("kept", **long_spec(api, 1))
+    with locked(daemon):
+        wait_until(lambda: "job.end_waits" in daemon.log(), "never")
+        daemon.process.terminate()
+        time.sleep(0.5)
+    assert daemon.ended(20) == 0
+    daemon.start()
+    assert daemon.api.job(kept["id"])["status"] == "succeeded"
+    lost = daemon.api.create("lost", **long_spec(daemon.api, 1))
+    with locked(daemon):
+        wait_until(lambda: daemon.log().count("job.end_waits") == 2, "never")
+        assert daemon.stop() == 0
+    daemon.start()
+    done = daemon.api.wait(lost["id"])
+    assert (done["status"], done["attempt"]) == ("succeeded", 2)
+    check_gapless(daemon.api, lost)
