@@ -23,6 +23,8 @@
     X(READ_ONLY, "read_only", "The storage is read-only.")                                         \
     X(PARSE, "malformed", "The input is not well-formed.")                                         \
     X(INVALID, "invalid_value", "A value is not allowed here.")                                    \
+    X(UNAUTHORIZED, "unauthorized", "An API key is needed.")                                       \
+    X(FORBIDDEN, "forbidden", "This is not allowed.")                                              \
     X(NOT_FOUND, "not_found", "There is no such thing.")                                           \
     X(CONFLICT, "conflict", "The present state does not allow this.")                              \
     X(TOO_LARGE, "too_large", "A limit was exceeded.")                                             \

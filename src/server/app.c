@@ -16,7 +16,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "server/api/routes.h"
+#include "server/credentials.h"
 #include "server/http/http.h"
+#include "server/http/keys.h"
 #include "server/jobs/retention.h"
 #include "server/jobs/subscribers.h"
 #include "server/jobs/trainer.h"
@@ -139,15 +141,23 @@ static int open_store(struct app *app, struct err *err)
 
 static int open_http(struct app *app, struct err *err)
 {
-    const struct http_options o = {
+    struct http_options o = {
         .address = app->config.listen_address,
         .port = app->config.listen_port,
         .max_upload_bytes = app->config.max_upload_bytes,
         .max_connections = app->config.max_connections,
         .idle_timeout_s = app->config.idle_timeout_s,
         .request_deadline_s = app->config.request_timeout_s,
+        .cors_origins = app->config.cors_origin,
     };
-    return http_start(app, app->loop, &o, routes, &app->http, err);
+    int rc = credentials_read_tls(app, &o, err);
+    rc = rc == 0 ? credentials_read_keys(app, err) : rc;
+    rc = rc == 0 ? http_start(app, app->loop, &o, routes, &app->http, err) : rc;
+    credentials_forget_tls(&o);
+    if (rc == 0) {
+        http_set_keys(app->http, app->keys);
+    }
+    return rc;
 }
 
 static void print_address(const struct app *app, char *ret, size_t size)
@@ -322,6 +332,7 @@ static void on_hangup(uv_signal_t *handle, int number)
     const struct running *r = handle->data;
     (void)number;
     reopen_log(r->app);
+    credentials_reload_keys(r->app);
 }
 
 /* From the loop itself, so that a loop that is stuck is noticed. */
@@ -422,6 +433,7 @@ bool app_close(struct app *app)
     }
     app->http = http_stop(app->http);
     app->storage = storage_stop(app->storage);
+    app->keys = keys_free(app->keys);
     workers_close(app);
     app->waits = waits_stop(app->waits);
     app->retention = retention_stop(app->retention);

@@ -11,6 +11,7 @@
 #include "server/config.h"
 
 struct http;
+struct keys;
 struct metrics_registry;
 struct store;
 struct pool;
@@ -38,6 +39,7 @@ struct app {
     struct served *served;           /* served.h: which model a request means */
     struct serving *serving;         /* serving.h: loaded models, predictions */
     struct http *http;
+    struct keys *keys;           /* http/keys.h; NULL: everybody is served */
     struct retention *retention; /* retention.h: what is kept for a time alone */
     struct once *claimed_keys;   /* once.h: Idempotency-Keys of requests under way */
     int uploads;                 /* data sets being received or read in */

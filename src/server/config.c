@@ -218,11 +218,15 @@ static int read_argument(struct config *c, int argc, char **argv, int *at, struc
 
 static int check(const struct config *c, struct err *err)
 {
-    if (!c->insecure && !http_address_is_loopback(c->listen_address)) {
+    if (!c->insecure && c->api_keys[0] == '\0' && !http_address_is_loopback(c->listen_address)) {
         return err_set(err, ERR_INVALID,
-                       "--listen %s: anybody who reaches that address could use the server; "
-                       "listen on 127.0.0.1, or allow it with --insecure.",
+                       "--listen %s: anybody who reaches that address could use the server; name "
+                       "a file of keys with --api-keys, listen on 127.0.0.1, or allow it with "
+                       "--insecure.",
                        c->listen_address);
+    }
+    if ((c->tls_cert[0] == '\0') != (c->tls_key[0] == '\0')) {
+        return err_set(err, ERR_INVALID, "--tls-cert and --tls-key go together.");
     }
     return c->data_dir[0] != '\0' ? 0 : err_set(err, ERR_INVALID, "--data-dir is empty.");
 }
@@ -252,6 +256,10 @@ void config_deinit(struct config *c)
     c->worker_program = mem_free(c->worker_program);
     c->default_model = mem_free(c->default_model);
     c->log_file = mem_free(c->log_file);
+    c->api_keys = mem_free(c->api_keys);
+    c->tls_cert = mem_free(c->tls_cert);
+    c->tls_key = mem_free(c->tls_key);
+    c->cors_origin = mem_free(c->cors_origin);
 }
 
 static const char *level_name(enum log_level level)
@@ -322,7 +330,11 @@ char *config_usage(void)
             "daemon\n"
             "       krrd check [--data-dir DIR]         database, data sets and models; exit "
             "code 1 and JSON\n"
-            "                                           where something is wrong\n\n");
+            "                                           where something is wrong\n"
+            "       krrd key NAME SCOPES --api-keys FILE   makes an API key: prints it, and puts "
+            "its digest\n"
+            "                                           into the file; scopes are of read, "
+            "predict, train, admin\n\n");
     for (const struct option_def *o = all_options(); o->name != NULL; o++) {
         char left[64], name[64];
         snprintf(left, sizeof(left), "--%s %s", o->name, o->value_name);
@@ -413,6 +425,13 @@ static const struct option_def options[] = {
      "debug, info, warning, error or off."},
     {"log-file", OPTION_STRING, AT(log_file), "", "FILE", 0, 0,
      "Where the log goes, opened anew on SIGHUP; default: standard error."},
+    {"api-keys", OPTION_STRING, AT(api_keys), "", "FILE", 0, 0,
+     "Keys, made by `krrd key`, without which nobody is served; read anew on SIGHUP."},
+    {"tls-cert", OPTION_STRING, AT(tls_cert), "", "FILE", 0, 0,
+     "Certificate chain (PEM): the server speaks https alone."},
+    {"tls-key", OPTION_STRING, AT(tls_key), "", "FILE", 0, 0, "The certificate's key (PEM)."},
+    {"cors-origin", OPTION_STRING, AT(cors_origin), "", "ORIGIN[,ORIGIN]", 0, 0,
+     "Sites whose pages may use the server, as https://a.example; * for all."},
     {"insecure", OPTION_FLAG, AT(insecure), "false", "", 0, 0,
      "Allow an address that others can reach."},
     {"print-config", OPTION_ACTION, AT(print_config), "false", "", 0, 0,

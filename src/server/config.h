@@ -45,6 +45,9 @@ struct config {
     double request_timeout_s;     /* 30, and what the size adds at 64 KiB/s: for receiving one */
     enum log_level log_level;     /* info */
     char *log_file;               /* "": standard error */
+    char *api_keys;               /* "": everybody is served */
+    char *tls_cert, *tls_key;     /* "": no TLS; both or none */
+    char *cors_origin;            /* "": pages of other origins may not use the server */
     bool insecure;                /* allow listening beyond loopback without keys */
     bool print_config, help, version;
 };

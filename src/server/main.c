@@ -37,35 +37,52 @@ static int serve(struct config *config)
     return rc == 0 ? 0 : 1;
 }
 
-/* "backup FILE" or "check" before the options: *argc and *argv then begin with them. */
-enum command { COMMAND_SERVE, COMMAND_BACKUP, COMMAND_CHECK };
+/* "backup FILE", "check" or "key NAME SCOPES" before the options: *argc and *argv then begin with
+ * them. */
+enum command { COMMAND_SERVE, COMMAND_BACKUP, COMMAND_CHECK, COMMAND_KEY };
 
-static int read_command(int *argc, char ***argv, enum command *ret, const char **ret_file,
+/* The words after the command's own. */
+struct words {
+    const char *first, *second;
+};
+
+static int read_command(int *argc, char ***argv, enum command *ret, struct words *ret_words,
                         struct err *err)
 {
+    static const struct {
+        const char *name, *usage;
+        enum command command;
+        int words;
+    } known[] = {{"check", "krrd check", COMMAND_CHECK, 0},
+                 {"backup", "krrd backup FILE", COMMAND_BACKUP, 1},
+                 {"key", "krrd key NAME SCOPES", COMMAND_KEY, 2}};
     const char *word = *argc > 1 ? (*argv)[1] : "";
-    int words = 0;
-    if (strcmp(word, "check") == 0) {
-        *ret = COMMAND_CHECK;
-        words = 1;
-    } else if (strcmp(word, "backup") == 0) {
-        if (*argc < 3 || (*argv)[2][0] == '-' || (*argv)[2][0] == '\0') {
-            return err_set(err, ERR_INVALID, "Name the file: krrd backup FILE.");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(word, known[i].name) != 0) {
+            continue;
         }
-        *ret = COMMAND_BACKUP;
-        *ret_file = (*argv)[2];
-        words = 2;
+        for (int k = 0; k < known[i].words; k++) {
+            const char *given = *argc > 2 + k ? (*argv)[2 + k] : "-";
+            if (given[0] == '-' || given[0] == '\0') {
+                return err_set(err, ERR_INVALID, "Something is missing: %s.", known[i].usage);
+            }
+            *(k == 0 ? &ret_words->first : &ret_words->second) = given;
+        }
+        *ret = known[i].command;
+        *argc -= 1 + known[i].words;
+        *argv += 1 + known[i].words;
+        return 0;
     }
-    *argc -= words;
-    *argv += words;
     return 0;
 }
 
-static int do_command(enum command command, const char *file, struct config *config)
+static int do_command(enum command command, const struct words *words, struct config *config)
 {
     switch (command) {
     case COMMAND_BACKUP:
-        return operate_backup(config, file);
+        return operate_backup(config, words->first);
+    case COMMAND_KEY:
+        return operate_key(config, words->first, words->second);
     case COMMAND_CHECK:
         return operate_check(config);
     case COMMAND_SERVE:
@@ -79,8 +96,8 @@ int main(int argc, char **argv)
     struct config config;
     struct err err;
     enum command command = COMMAND_SERVE;
-    const char *file = NULL;
-    if (read_command(&argc, &argv, &command, &file, &err) < 0 ||
+    struct words words = {.first = NULL};
+    if (read_command(&argc, &argv, &command, &words, &err) < 0 ||
         config_read(argc, argv, &config, &err) != 0) {
         fprintf(stderr, "krrd: %s\n", err.detail);
         return EXIT_USAGE;
@@ -94,7 +111,7 @@ int main(int argc, char **argv)
         rc = print_text(config_print(&config));
         putchar('\n');
     } else {
-        rc = do_command(command, file, &config);
+        rc = do_command(command, &words, &config);
     }
     config_deinit(&config);
     return rc;

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "server/app.h"
+#include "server/http/keys.h"
 #include "store/maintain.h"
 #include "wire/dataset.h"
 
@@ -87,4 +88,21 @@ int operate_check(const struct config *config)
     json_set(answer, "problems", problems);
     problems = NULL;
     return print_answer(answer, ok ? 0 : 1);
+}
+
+/* ---- key ---- */
+
+int operate_key(const struct config *c, const char *name, const char *scopes)
+{
+    char text[KEY_TEXT_SIZE];
+    struct err err;
+    if (c->api_keys[0] == '\0') {
+        fprintf(stderr, "krrd key: name the file with --api-keys.\n");
+        return 1;
+    }
+    if (keys_add(c->api_keys, name, scopes, text, &err) < 0) {
+        fprintf(stderr, "krrd key: %s\n", err.detail);
+        return 1;
+    }
+    return puts(text) >= 0 && fflush(stdout) == 0 ? 0 : 1;
 }

@@ -1,4 +1,5 @@
-/* The commands of krrd that are not the daemon: `krrd backup FILE`, `krrd check`. Each takes the
+/* The commands of krrd that are not the daemon: `krrd backup FILE`, `krrd check`,
+ * `krrd key NAME SCOPES`. Each takes the
  * daemon's options (--data-dir), prints JSON, and returns the exit code. */
 #pragma once
 
@@ -9,3 +10,6 @@ int operate_backup(const struct config *c, const char *to);
 /* Prints {"ok","datasets","models","problems":[{"kind","id","detail"}]}. 0: all is well; 1: there
  * are problems, or it could not look. */
 int operate_check(const struct config *c);
+/* Makes an API key in the file of --api-keys and prints it. 0: done; 1: not, said on standard
+ * error. */
+int operate_key(const struct config *c, const char *name, const char *scopes);

@@ -9,6 +9,7 @@
  */
 #include "server/http/http.h"
 
+#include <gnutls/gnutls.h>
 #include <limits.h>
 #include <microhttpd.h>
 #include <poll.h>
@@ -36,6 +37,9 @@ enum {
     QUIET_RUNS = 2,   /* after which libmicrohttpd has nothing to do but to ask for them again */
     STOP_MS = 500     /* how long http_stop waits for last answers to leave */
 };
+
+/* Nothing older than TLS 1.2. */
+static char tls_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
 /* ---- The loop. ---- */
 
@@ -232,6 +236,13 @@ static enum MHD_Result queue(struct exchange *ex)
     return rc;
 }
 
+bool exchange_send_tls(struct exchange *ex, const void *data, size_t size)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(ex->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    return info != NULL && gnutls_record_send(info->tls_session, data, size) == (ssize_t)size;
+}
+
 /* ---- Receiving. ---- */
 
 /* The exchange was refused while `rest` bytes of its body (negative: unknown) are still to come. */
@@ -350,7 +361,7 @@ static void log_request(const struct exchange *ex)
     snprintf(seconds, sizeof(seconds), "%.6f", clock_monotonic_s() - ex->started);
     log_msg(&ex->http->app->log, LOG_DEBUG, "http.request", "method", ex->request.method, "path",
             ex->request.path, "status", status, "seconds", seconds, "request", ex->request_id,
-            NULL);
+            ex->key_name[0] != '\0' ? "key" : NULL, ex->key_name, NULL);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
@@ -432,12 +443,30 @@ __attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *
 
 /* ---- Start and stop. ---- */
 
+/* Options only for TLS; none ends the list where it stands. */
+static void tls_options(const struct http *h, struct MHD_OptionItem ret[4])
+{
+    int n = 0;
+    if (h->tls) {
+        /* libmicrohttpd reads these and keeps none of them. */
+        char *certificate = (char *)(uintptr_t)h->options.tls_certificate;
+        char *key = (char *)(uintptr_t)h->options.tls_key;
+        ret[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, certificate};
+        ret[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, key};
+        ret[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, tls_priorities};
+    }
+    ret[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+}
+
 static int start_daemon(struct http *h, struct err *err)
 {
     const unsigned int limit = (unsigned int)h->options.max_connections + HTTP_SPARE_CONNECTIONS;
+    struct MHD_OptionItem tls[4];
+    tls_options(h, tls);
     h->mhd = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_access, h,
-        MHD_OPTION_EXTERNAL_LOGGER, on_log, h,  /* first, or early messages go elsewhere */
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (h->tls ? MHD_USE_TLS : 0u),
+        0, NULL, NULL, on_access, h, MHD_OPTION_EXTERNAL_LOGGER, on_log,
+        h,                                      /* first, or early messages go elsewhere */
         MHD_OPTION_LISTEN_SOCKET, h->listen_fd, //
         MHD_OPTION_CONNECTION_LIMIT, limit,     //
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)h->options.idle_timeout_s, //
@@ -446,7 +475,13 @@ static int start_daemon(struct http *h, struct err *err)
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,                         //
         MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, h,                          //
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,                                   //
+        MHD_OPTION_ARRAY, tls,                                                  //
         MHD_OPTION_END);
+    if (h->mhd == NULL && h->tls) {
+        return err_set(err, ERR_INVALID,
+                       "The TLS certificate and its key cannot be used together; "
+                       "both are PEM files, and the key has no password.");
+    }
     return h->mhd != NULL ? 0 : err_set(err, ERR_INTERNAL, "The HTTP server did not start.");
 }
 
@@ -468,7 +503,11 @@ int http_start(struct app *app, void *loop, const struct http_options *o,
     if (h == NULL) {
         return err_no_memory(err);
     }
-    *h = (struct http){.app = app, .routes = routes, .options = *o, .listen_fd = -1};
+    *h = (struct http){.app = app,
+                       .routes = routes,
+                       .options = *o,
+                       .listen_fd = -1,
+                       .tls = o->tls_certificate != NULL};
     h->options.address = NULL; /* the caller's */
     const size_t most = (size_t)o->max_connections + HTTP_SPARE_CONNECTIONS;
     h->polled = mem_array(most, sizeof(*h->polled));
@@ -484,8 +523,14 @@ int http_start(struct app *app, void *loop, const struct http_options *o,
         release(h);
         return rc;
     }
+    h->options.tls_certificate = h->options.tls_key = NULL; /* likewise; MHD has read them */
     *ret = h;
     return 0;
+}
+
+void http_set_keys(struct http *h, const struct keys *keys)
+{
+    h->keys = keys;
 }
 
 int http_port(const struct http *h)

@@ -24,6 +24,7 @@
 
 struct app;
 struct http;
+struct keys;
 struct request;
 struct sha256;
 struct stream;
@@ -38,11 +39,14 @@ struct stream;
 #define HTTP_REQUEST_ID_MAX 128
 
 enum route_flags {
-    ROUTE_NO_BODY = 0, /* a body is refused (400) */
-    ROUTE_BODY = 1,    /* collected in request.body, up to body_max */
-    ROUTE_STREAM = 2,  /* handed to data() as it arrives, up to the configured upload limit */
-    ROUTE_OPEN = 4,    /* needs no key */
-    ROUTE_HEALTH = 8   /* answered even when the connection limit is reached */
+    ROUTE_NO_BODY = 0,  /* a body is refused (400) */
+    ROUTE_BODY = 1,     /* collected in request.body, up to body_max */
+    ROUTE_STREAM = 2,   /* handed to data() as it arrives, up to the configured upload limit */
+    ROUTE_OPEN = 4,     /* needs no key */
+    ROUTE_HEALTH = 8,   /* answered even when the connection limit is reached */
+    ROUTE_PREDICT = 16, /* needs a key that may predict; to GET, one that may read will do */
+    ROUTE_ADMIN = 32    /* needs a key that may do all; else GET needs one that may read, and */
+                        /* everything else one that may train */
 };
 
 #define ROUTE_PAUSE 1
@@ -147,6 +151,10 @@ void stream_comment(struct stream *s, const char *text);
 size_t stream_pending(const struct stream *s); /* bytes the client has not taken yet */
 void stream_end(struct stream *s);             /* after what is pending */
 
+/* Whether a key that may do all was given, or none is needed here: for a handler whose request asks
+ * for more than its route does. */
+bool request_is_admin(const struct request *rq);
+
 /* The server itself. */
 struct http_options {
     const char *address; /* "127.0.0.1" or "::1" or "0.0.0.0" */
@@ -155,10 +163,15 @@ struct http_options {
     int max_connections;
     double idle_timeout_s;     /* without a request; MHD rounds it down */
     double request_deadline_s; /* for receiving a request completely */
+    const char *cors_origins;  /* "https://a.example,https://b.example", "*", or "": none */
+    const char *tls_certificate, *tls_key; /* PEM texts; NULL: no TLS */
 };
 /* `loop` is a uv_loop_t. routes is terminated by a NULL pattern. */
 int http_start(struct app *app, void *loop, const struct http_options *o,
                const struct route *routes, struct http **ret, struct err *err);
+/* From now on only who has one of these keys is served (keys.h); NULL: everybody is. The keys stay
+ * the caller's, who keeps them until he has given others. */
+void http_set_keys(struct http *h, const struct keys *keys);
 int http_port(const struct http *h);
 /* Stops accepting; requests in flight go on. */
 void http_quiesce(struct http *h);

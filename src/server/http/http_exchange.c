@@ -139,18 +139,6 @@ static bool head_fits(struct exchange *ex, const char *target)
     return ex->answer.status == 0;
 }
 
-/* A page of another site must not make a browser change anything here. */
-static bool origin_ok(struct exchange *ex)
-{
-    struct request *rq = &ex->request;
-    const bool changes = strcmp(ex->method, "GET") != 0 && strcmp(ex->method, "HEAD") != 0;
-    if (changes && !http_origin_allowed(request_header(rq, "Sec-Fetch-Site"),
-                                        request_header(rq, "Origin"), request_header(rq, "Host"))) {
-        exchange_refuse(ex, 403, ERR_UNSUPPORTED, "A page of another site may not do this.");
-    }
-    return ex->answer.status == 0;
-}
-
 static void take_ids(struct exchange *ex)
 {
     const char *given = request_header(&ex->request, "X-Request-Id");
@@ -368,9 +356,13 @@ void exchange_begin(struct exchange *ex, const char *method, const char *target,
         no_memory(ex);
         return;
     }
-    const bool ready = framing_ok(ex, &facts, version) && head_fits(ex, target) && origin_ok(ex) &&
-                       take_route(ex, path != NULL ? path : "") && capacity_left(ex) &&
-                       body_welcome(ex) && take_query(ex) && query_welcome(ex);
+    if (!framing_ok(ex, &facts, version) || !head_fits(ex, target) || !exchange_origin_ok(ex) ||
+        exchange_preflight(ex, path != NULL ? path : "")) {
+        return;
+    }
+    const bool ready = take_route(ex, path != NULL ? path : "") && capacity_left(ex) &&
+                       exchange_key_ok(ex) && body_welcome(ex) && take_query(ex) &&
+                       query_welcome(ex);
     const struct route *r = ex->request.route;
     if (ready && (r->flags & ROUTE_STREAM) != 0 && r->begin != NULL) {
         r->begin(&ex->request);

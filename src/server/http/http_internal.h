@@ -19,6 +19,8 @@ struct exchange;
 #define HTTP_DROP_MAX (64u << 10)
 /* How long a refused sender may go on before the connection is cut, in seconds. */
 #define HTTP_LINGER_S 10.0
+/* Bytes of an API key's name (keys.h). */
+#define HTTP_KEY_NAME_MAX 64
 /* The slowest transfer that is waited for, in bytes per second, after the request's deadline. */
 #define HTTP_SLOWEST_RATE (64.0 * 1024)
 /* Looks, one a second, after which a body that is not taken is given up. */
@@ -73,8 +75,10 @@ struct exchange {
     char *method, *path;
     char *params[HTTP_MAX_PARAMS];
     char request_id[HTTP_REQUEST_ID_MAX + 1];
-    int64_t length; /* announced; -1: chunked */
-    int64_t limit;  /* of the body */
+    char key_name[HTTP_KEY_NAME_MAX + 1]; /* of the API key, or "" */
+    unsigned scopes;                      /* its scopes */
+    int64_t length;                       /* announced; -1: chunked */
+    int64_t limit;                        /* of the body */
     int64_t received;
     double started;
     int shed; /* enum metric_shed; -1: nothing was said of it */
@@ -90,6 +94,8 @@ struct http {
     struct app *app;
     const struct route *routes;
     struct http_options options;
+    const struct keys *keys; /* NULL: everybody is served */
+    bool tls;
     struct http_loop *loop;
     struct MHD_Daemon *mhd;
     int port;
@@ -141,6 +147,15 @@ void exchange_handle(struct exchange *ex);
 void exchange_count(const struct exchange *ex);
 /* The client left or the server stops before an answer was given. */
 void exchange_abandon(struct exchange *ex);
+
+/* Sends through the connection's TLS session, past libmicrohttpd; false: not all of it. */
+bool exchange_send_tls(struct exchange *ex, const void *data, size_t size);
+
+/* http_access.c: each answers where it says no. */
+bool exchange_origin_ok(struct exchange *ex);
+bool exchange_key_ok(struct exchange *ex);
+/* Whether this was a browser's question what a page of an allowed origin may do; it is answered. */
+bool exchange_preflight(struct exchange *ex, const char *path);
 
 /* http_answer.c */
 void answer_deinit(struct answer *a);

@@ -23,13 +23,19 @@ void connection_cut(struct connection *c)
     shutdown(c->fd, SHUT_RDWR);
 }
 
+static bool send_now(struct connection *c, const void *data, size_t size)
+{
+    if (c->http->tls) {
+        return exchange_send_tls(c->exchange, data, size);
+    }
+    return send(c->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
+}
+
 void connection_answer_now(struct connection *c)
 {
     struct buf text cleanup_buf = BUF_INIT;
     answer_print(c->exchange, &text);
-    const bool sent = !text.failed && send(c->fd, text.data, text.len,
-                                           MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)text.len;
-    if (sent) {
+    if (!text.failed && send_now(c, text.data, text.len)) {
         shutdown(c->fd, SHUT_WR);
         connection_enter(c, CONNECTION_LINGERING);
     } else {

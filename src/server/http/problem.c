@@ -48,6 +48,10 @@ int problem_status(const struct err *err)
         return 400;
     case ERR_INVALID:
         return err->pointer[0] != '\0' ? 422 : 400;
+    case ERR_UNAUTHORIZED:
+        return 401;
+    case ERR_FORBIDDEN:
+        return 403;
     case ERR_NOT_FOUND:
         return 404;
     case ERR_CONFLICT:

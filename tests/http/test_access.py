@@ -1,0 +1,341 @@
+"""API keys and their scopes, TLS, and pages of other origins."""
+
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+
+import pytest
+import requests
+
+import contract
+import daemon as programs
+import data
+
+KRRD = programs.program("KRRD_TEST_DAEMON", "src/server/krrd")
+KRR = programs.program("KRRD_TEST_CLIENT", "src/client/krr")
+SCOPES = ("read", "predict", "train", "admin")
+
+
+def make_key(path, name, scopes):
+    done = subprocess.run([KRRD, "key", name, scopes, "--api-keys", path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """A daemon with a key for each scope."""
+    folder = tmp_path_factory.mktemp("guarded")
+    path = folder / "keys"
+    keys = {scope: make_key(path, scope, scope) for scope in SCOPES}
+    daemon = programs.Daemon(folder, api_keys=path)
+    yield daemon, keys, path
+    daemon.close()
+
+
+def bearer(key):
+    return {"Authorization": f"Bearer {key}"}
+
+
+# ---- keys ----
+
+
+def test_a_key_is_kept_as_its_digest_alone(tmp_path):
+    path = tmp_path / "keys"
+    key = make_key(path, "ci", "read,train")
+    text = path.read_text()
+    assert re.fullmatch(r"krrd_[0-9a-f]{64}", key)
+    assert re.fullmatch(r"ci read,train sha256:[0-9a-f]{64}\n", text)
+    assert key[5:] not in text and path.stat().st_mode & 0o077 == 0
+    assert make_key(path, "other", "admin") != key
+
+
+@pytest.mark.parametrize("name, scopes, said", [
+    ("a b", "read", "name"), ("ok", "write", "scopes"), ("ok", "read,,train", "scopes"), ("ok", "", "missing"),
+])
+def test_a_key_that_makes_no_sense_is_not_made(tmp_path, name, scopes, said):
+    path = tmp_path / "keys"
+    done = subprocess.run([KRRD, "key", name, scopes, "--api-keys", path], capture_output=True, text=True)
+    assert done.returncode != 0 and said in done.stderr and not path.exists()
+
+
+def test_a_name_is_taken_once(tmp_path):
+    path = tmp_path / "keys"
+    make_key(path, "ci", "read")
+    done = subprocess.run([KRRD, "key", "ci", "admin", "--api-keys", path], capture_output=True, text=True)
+    assert done.returncode == 1 and "already" in done.stderr and len(path.read_text().splitlines()) == 1
+
+
+def refuses_to_start(tmp_path, *words):
+    done = subprocess.run([KRRD, "--data-dir", tmp_path / "data", *words], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode != 0
+    return done.stderr
+
+
+@pytest.mark.parametrize("text, said", [
+    ("", "no key"), ("# nothing\n\n", "no key"),
+    ("a read\n", "line 1"), ("# x\na read sha256:12\n", "line 2"),
+    (f"a write sha256:{'0' * 64}\n", "line 1"), (f"a read sha256:{'A' * 64}\n", "line 1"),
+    (f"a read sha256:{'0' * 64}\na admin sha256:{'1' * 64}\n", "line 2"),
+])
+def test_a_file_of_keys_that_is_wrong_names_the_line(tmp_path, text, said):
+    path = tmp_path / "keys"
+    path.write_text(text)
+    assert said in refuses_to_start(tmp_path, "--listen", "127.0.0.1:0", "--api-keys", path)
+
+
+def test_without_keys_nobody_listens_beyond_loopback(tmp_path):
+    assert "--api-keys" in refuses_to_start(tmp_path, "--listen", "0.0.0.0:0")
+    assert "no file" in refuses_to_start(tmp_path, "--listen", "0.0.0.0:0", "--api-keys", tmp_path / "none")
+
+
+def test_with_keys_it_listens_beyond_loopback(daemons, tmp_path):
+    key = make_key(tmp_path / "keys", "a", "read")
+    daemon = daemons(listen="0.0.0.0:0", api_keys=tmp_path / "keys")
+    base = daemon.base.replace("0.0.0.0", "127.0.0.1")
+    assert requests.get(base + "/v1/jobs", timeout=30).status_code == 401
+    assert requests.get(base + "/v1/jobs", headers=bearer(key), timeout=30).status_code == 200
+
+
+def test_strangers_get_401_and_health_and_the_dashboard(guarded):
+    daemon, _, _ = guarded
+    session = daemon.session
+    for headers in ({}, bearer("krrd_" + "0" * 64), bearer(""), {"Authorization": "Basic YTpi"}):
+        answer = session.get(daemon.base + "/v1/jobs", headers=headers)
+        assert answer.status_code == 401 and answer.json()["code"] == "unauthorized"
+        assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    for path in ("/v2/health/live", "/health", "/openapi.yaml", "/"):
+        assert session.get(daemon.base + path).status_code == 200, path
+
+
+def expected_scopes(method, operation):
+    """What the contract says: `security: []` is open, `x-scopes` names scopes, else the rule of the document."""
+    if operation.get("security") == []:
+        return None
+    return set(operation.get("x-scopes") or (["read", "train"] if method == "GET" else ["train"])) | {"admin"}
+
+
+def test_every_operation_needs_the_scopes_that_the_contract_names(guarded):
+    daemon, keys, _ = guarded
+    session = requests.Session()
+    for (method, template), operation in contract.operations().items():
+        path = re.sub(r"\{[^}]*\}", "x", template)
+        allowed = expected_scopes(method, operation)
+        for scope in SCOPES:
+            answer = session.request(method, daemon.base + path, headers=bearer(keys[scope]), data=b"" if method != "GET" else None,
+                                     timeout=30, stream=True)
+            status = answer.status_code
+            answer.close()
+            if allowed is None or scope in allowed:
+                assert status not in (401, 403), (method, template, scope, status)
+            else:
+                assert status == 403, (method, template, scope, status)
+
+
+def test_a_refused_upload_is_not_read(guarded):
+    daemon, keys, _ = guarded
+    answer = requests.post(daemon.base + "/v1/datasets", data=b"1,2\n" * 1000000, timeout=60,
+                           headers={**bearer(keys["read"]), "Content-Type": "text/csv"})
+    assert answer.status_code == 403 and "train" in answer.json()["detail"]
+
+
+def test_a_training_key_moves_no_alias_through_a_job(guarded):
+    daemon, keys, _ = guarded
+    X, y = data.regression(40)
+    headers = {**bearer(keys["train"]), "Content-Type": "text/csv"}
+    dataset = requests.post(daemon.base + "/v1/datasets", data=data.csv(X, y), headers=headers, timeout=60).json()["id"]
+    spec = {"model": "m", "dataset": dataset, "promote": {"alias": "prod", "if": {"smape": {"lt": 2}}}}
+    answer = requests.post(daemon.base + "/v1/jobs", json=spec, headers=bearer(keys["train"]), timeout=60)
+    assert answer.status_code == 403 and answer.json()["errors"][0]["pointer"] == "#/promote"
+    answer = requests.post(daemon.base + "/v1/jobs", json=spec, headers=bearer(keys["admin"]), timeout=60)
+    assert answer.status_code == 202
+
+
+def test_the_client_uses_a_key(guarded, tmp_path):
+    daemon, keys, _ = guarded
+    environment = {k: v for k, v in os.environ.items() if k != "KRR_KEY"} | {"KRR_URL": daemon.base}
+    without = subprocess.run([KRR, "jobs"], capture_output=True, env=environment)
+    assert without.returncode == 4 and b"401" in without.stderr
+    assert subprocess.run([KRR, "jobs"], env={**environment, "KRR_KEY": keys["read"]}).returncode == 0
+    file = tmp_path / "key"
+    file.write_text(keys["read"] + "\n")
+    assert subprocess.run([KRR, "jobs", "--key-file", file], env=environment).returncode == 0
+
+
+def test_keys_are_read_anew_and_a_broken_file_changes_nothing(daemons, tmp_path):
+    path = tmp_path / "keys"
+    first = make_key(path, "first", "read")
+    daemon = daemons(api_keys=path)
+
+    def status(key):
+        return requests.get(daemon.base + "/v1/jobs", headers=bearer(key), timeout=30).status_code
+
+    def reread(event):
+        before = daemon.log().count(event)
+        daemon.process.send_signal(signal.SIGHUP)
+        end = time.monotonic() + 30
+        while daemon.log().count(event) == before:
+            assert time.monotonic() < end, daemon.log()
+            time.sleep(0.02)
+
+    second = make_key(path, "second", "read")
+    assert (status(first), status(second)) == (200, 401)
+    reread("keys.read")
+    assert (status(first), status(second)) == (200, 200)
+    good = path.read_text()
+    path.write_text("nonsense\n")
+    reread("keys.not_read")
+    assert (status(first), status(second)) == (200, 200)
+    path.write_text(good.splitlines()[1] + "\n")
+    reread("keys.read")
+    assert (status(first), status(second)) == (401, 200)
+    assert first not in daemon.log() and second not in daemon.log()
+
+
+def test_the_log_names_the_key_and_never_tells_it(guarded):
+    daemon, keys, _ = guarded
+    requests.get(daemon.base + "/v1/jobs", headers={**bearer(keys["read"]), "X-Request-Id": "who-was-it"}, timeout=30)
+    line = next(line for line in daemon.log().splitlines() if "who-was-it" in line and "http.request" in line)
+    assert json.loads(line)["key"] == "read"
+    assert not any(key in daemon.log() for key in keys.values())
+
+
+# ---- TLS ----
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls")
+    done = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                           "-nodes", "-keyout", folder / "key.pem", "-out", folder / "cert.pem", "-days", "2",
+                           "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"],
+                          capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return folder / "cert.pem", folder / "key.pem"
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory, certificate):
+    daemon = programs.Daemon(tmp_path_factory.mktemp("secure"), tls_cert=certificate[0], tls_key=certificate[1],
+                             max_upload_bytes=1000000)
+    daemon.base = daemon.base.replace("http:", "https:")
+    yield daemon
+    daemon.close()
+
+
+def trusting(certificate):
+    session = requests.Session()
+    session.trust_env = False  # the environment may name other certificates
+    session.verify = str(certificate[0])
+    return session
+
+
+def test_a_whole_journey_over_tls(secure, certificate):
+    session = trusting(certificate)
+    X, y = data.regression(60)
+    answer = session.post(secure.base + "/v1/datasets", data=data.csv(X, y), headers={"Content-Type": "text/csv"})
+    assert answer.status_code == 201
+    job = session.post(secure.base + "/v1/jobs", json={"model": "m", "dataset": answer.json()["id"]}).json()["id"]
+    with session.get(f"{secure.base}/v1/jobs/{job}/events", headers={"Accept": "text/event-stream"}, stream=True,
+                     timeout=60) as stream:
+        assert any(b'"succeeded"' in line for line in stream.iter_lines())
+    answer = session.post(secure.base + "/v1/models/m/predict", json={"instances": X[:3].tolist()})
+    assert len(answer.json()["predictions"]) == 3
+
+
+def test_the_client_over_tls(secure, certificate):
+    environment = {**os.environ, "KRR_URL": secure.base}
+    assert subprocess.run([KRR, "jobs", "--cacert", certificate[0]], env=environment).returncode == 0
+    done = subprocess.run([KRR, "jobs"], env=environment, capture_output=True)
+    assert done.returncode == 3 and b"certificate" in done.stderr
+
+
+def test_many_connections_over_tls(secure, certificate):
+    seen = []
+
+    def ask():
+        session = trusting(certificate)
+        seen.extend(session.get(secure.base + "/v1/solvers", timeout=60).status_code for _ in range(5))
+
+    threads = [threading.Thread(target=ask) for _ in range(16)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert seen == [200] * 80
+
+
+def test_an_upload_that_is_too_large_is_told_so_over_tls(secure, certificate):
+    """The refusal goes out while the body is still coming in."""
+    context = ssl.create_default_context(cafile=certificate[0])
+    host, port = secure.base.removeprefix("https://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as plain:
+        with context.wrap_socket(plain, server_hostname="localhost") as tls:
+            tls.sendall(b"POST /v1/datasets HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\n"
+                        b"Content-Length: 5000000\r\n\r\n1,2\n")
+            assert tls.recv(4096).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize("version", ["TLSv1", "TLSv1_1"])
+def test_old_versions_of_tls_are_refused(secure, version):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.minimum_version = context.maximum_version = getattr(ssl.TLSVersion, version)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    host, port = secure.base.removeprefix("https://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as plain:
+        with pytest.raises((ssl.SSLError, OSError)):
+            context.wrap_socket(plain)
+
+
+def test_plain_http_and_nonsense_at_a_tls_port_hurt_nobody(secure, certificate):
+    host, port = secure.base.removeprefix("https://").split(":")
+    for nonsense in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\xff\xff" + bytes(100), b"\x00" * 3000):
+        with socket.create_connection((host, int(port)), timeout=30) as plain:
+            plain.sendall(nonsense)
+    assert trusting(certificate).get(secure.base + "/health", timeout=30).status_code == 200
+
+
+def test_a_certificate_without_its_key_is_refused(tmp_path, certificate):
+    assert "together" in refuses_to_start(tmp_path, "--listen", "127.0.0.1:0", "--tls-cert", certificate[0])
+    other = tmp_path / "other.pem"
+    other.write_text("nonsense")
+    said = refuses_to_start(tmp_path, "--listen", "127.0.0.1:0", "--tls-cert", certificate[0], "--tls-key", other)
+    assert "cannot be used" in said
+    said = refuses_to_start(tmp_path, "--listen", "127.0.0.1:0", "--tls-cert", certificate[0],
+                            "--tls-key", tmp_path / "none")
+    assert "--tls-key" in said
+
+
+# ---- pages of other origins ----
+
+PAGE = "https://page.example"
+PREFLIGHT = {"Origin": PAGE, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+
+
+def test_other_origins_are_off_by_default(api):
+    answer = requests.options(api.url("/v1/jobs"), headers=PREFLIGHT, timeout=30)
+    assert answer.status_code in (403, 405) and "Access-Control-Allow-Origin" not in answer.headers
+    answer = requests.get(api.url("/v1/jobs"), headers={"Origin": PAGE}, timeout=30)
+    assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_an_origin_that_is_named_may(daemons):
+    daemon = daemons(cors_origin=f"https://other.example,{PAGE}")
+    answer = requests.options(daemon.base + "/v1/jobs", headers=PREFLIGHT, timeout=30)
+    assert answer.status_code == 204 and answer.headers["Access-Control-Allow-Origin"] == PAGE
+    assert "POST" in answer.headers["Access-Control-Allow-Methods"]
+    assert "Authorization" in answer.headers["Access-Control-Allow-Headers"]
+    assert "Access-Control-Allow-Credentials" not in answer.headers
+    answer = requests.post(daemon.base + "/v1/jobs", json={}, timeout=30,
+                           headers={"Origin": PAGE, "Sec-Fetch-Site": "cross-site"})
+    assert answer.status_code == 422 and answer.headers["Access-Control-Allow-Origin"] == PAGE
+    assert answer.headers["Vary"] == "Origin"
+    for origin in ("https://evil.example", "https://page.example.evil", "null", "https://page.exampl"):
+        answer = requests.options(daemon.base + "/v1/jobs", headers={**PREFLIGHT, "Origin": origin}, timeout=30)
+        assert answer.status_code in (403, 405) and "Access-Control-Allow-Origin" not in answer.headers
