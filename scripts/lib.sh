@@ -10,7 +10,7 @@ build_packages="build-essential pkg-config meson ninja-build libmicrohttpd-dev l
 test_packages="libcmocka-dev openssl python3 python3-pytest python3-numpy python3-requests python3-yaml
     python3-jsonschema python3-venv"
 # Checks that are skipped where the distribution has no such package.
-optional_packages="clang-format-14 chromium chromium-driver python3-selenium"
+optional_packages="faketime clang-format-14 chromium chromium-driver python3-selenium"
 
 say() {
     printf '%s\n' "== $*"

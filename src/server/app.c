@@ -27,6 +27,7 @@
 #include "server/notify.h"
 #include "server/storage.h"
 #include "server/sweep.h"
+#include "server/timekeeper.h"
 #include "server/workers.h"
 #include "store/store.h"
 
@@ -244,6 +245,7 @@ int app_open(struct app *app, struct config *config, struct err *err)
     rc = rc == 0 ? open_loop(app, err) : rc;
     rc = rc == 0 ? metrics_new(routes, &app->metrics, err) : rc;
     rc = rc == 0 ? open_store(app, err) : rc;
+    rc = rc == 0 ? timekeeper_new(app, &app->timekeeper, err) : rc;
     rc = rc == 0 ? retention_new(app, &app->retention, err) : rc;
     rc = rc == 0 ? waits_new(app, &app->waits, err) : rc;
     rc = rc == 0 ? workers_open(app, err) : rc;
@@ -434,6 +436,7 @@ bool app_close(struct app *app)
     app->http = http_stop(app->http);
     app->storage = storage_stop(app->storage);
     app->keys = keys_free(app->keys);
+    app->timekeeper = timekeeper_stop(app->timekeeper);
     workers_close(app);
     app->waits = waits_stop(app->waits);
     app->retention = retention_stop(app->retention);

@@ -23,6 +23,7 @@ struct once;
 struct retention;
 struct waits;
 struct storage;
+struct timekeeper;
 
 struct app {
     struct config config; /* owned */
@@ -33,6 +34,7 @@ struct app {
     struct store *store;
     struct pool *pool;               /* pool.h: worker processes */
     struct subscribers *subscribers; /* subscribers.h: SSE listeners by job */
+    struct timekeeper *timekeeper;   /* timekeeper.h: jumps of the wall clock */
     struct storage *storage;         /* storage.h: whether the data directory can be written */
     struct waits *waits;             /* waits.h: requests that wait for a job to end */
     struct trainer *trainer;         /* trainer.h: queue -> training workers -> store */

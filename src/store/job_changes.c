@@ -564,3 +564,16 @@ int jobs_next_attempt(struct store *s, int64_t now_ms, int64_t *ret_ms, struct e
     const int rc = sql_number(s->db, select, SQL_ARGS(sql_int(now_ms)), ret_ms, err);
     return rc < 0 ? rc : 0;
 }
+
+static int shift_inside(struct sql *db, int64_t by_ms, struct err *err)
+{
+    static const char change[] = "UPDATE jobs SET next_attempt_ms = next_attempt_ms + ?1 "
+                                 "WHERE next_attempt_ms IS NOT NULL AND status = 'queued'";
+    return sql_run(db, change, SQL_ARGS(sql_int(by_ms)), err);
+}
+
+int jobs_shift_attempts(struct store *s, int64_t by_ms, struct err *err)
+{
+    const int rc = sql_begin(s->db, err);
+    return rc < 0 ? rc : sql_end(s->db, shift_inside(s->db, by_ms, err), err);
+}

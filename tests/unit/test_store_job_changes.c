@@ -528,9 +528,30 @@ static void test_a_clock_that_is_put_back(void **state)
     job_row_deinit(&row);
 }
 
+/* Known as such, it is followed: the wait is as long as it was. */
+static void test_a_clock_that_jumps(void **state)
+{
+    struct fixture *f = *state;
+    const struct job_loss loss = {.message = "Lost.", .first_ms = 1000};
+    enum job_status status;
+    struct job_row row;
+    int64_t next;
+    add_dataset(f, "ds_1");
+    OK(insert_job(f, JOB, "m", 0, 3));
+    claim(f, JOB);
+    OK(jobs_worker_lost(f->store, JOB, &loss, 1000000000, &status, &f->err));
+    OK(jobs_shift_attempts(f->store, -900000000, &f->err));
+    OK(jobs_next_attempt(f->store, 100000400, &next, &f->err));
+    assert_int_equal(next, 100001000);
+    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 100000400, &row, &f->err), 0);
+    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 100001000, &row, &f->err), 1);
+    assert_int_equal(row.next_attempt_ms, 0);
+    job_row_deinit(&row);
+}
+
 TEST_MAIN(STORE_TEST(test_matrix), STORE_TEST(test_absent_job), STORE_TEST(test_a_whole_life),
           STORE_TEST(test_attempts_are_spent), STORE_TEST(test_recover), STORE_TEST(test_pause),
           STORE_TEST(test_each_unfinished), STORE_TEST(test_claim_without_memory),
           STORE_TEST(test_full_disk), STORE_TEST(test_attempts_wait_longer_and_longer),
           STORE_TEST(test_a_job_that_waits_lets_others_pass),
-          STORE_TEST(test_a_clock_that_is_put_back))
+          STORE_TEST(test_a_clock_that_is_put_back), STORE_TEST(test_a_clock_that_jumps))

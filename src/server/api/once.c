@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/http/http.h"
+#include "server/timekeeper.h"
 
 #define POINTER "#/header/idempotency-key"
 
@@ -90,7 +91,8 @@ static void claim(struct once *o)
 /* Finds the answer given under the key, or claims it. */
 static int look_up(struct once *o, const char *operation, const char *key, struct err *err)
 {
-    const int64_t oldest = clock_wall_ms() - (int64_t)(o->app->config.idempotency_ttl_s * 1e3);
+    const int64_t ttl_ms = (int64_t)(o->app->config.idempotency_ttl_s * 1e3);
+    const int64_t oldest = timekeeper_cautious_ms(o->app->timekeeper) - ttl_ms;
     const int rc = idempotency_get(o->app->store, operation, key, oldest, &o->row, err);
     o->answered = rc == 1;
     if (rc == 0) {

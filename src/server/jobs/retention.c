@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <uv.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "server/app.h"
+#include "server/timekeeper.h"
 #include "store/events.h"
 #include "store/idempotency.h"
 
@@ -29,9 +29,9 @@ static void complain(const struct app *app, const char *doing, const struct err 
 }
 
 /* Wall milliseconds so many seconds ago. */
-static int64_t moment(double seconds)
+static int64_t moment(const struct app *app, double seconds)
 {
-    return clock_wall_ms() - (int64_t)(seconds * 1e3);
+    return timekeeper_cautious_ms(app->timekeeper) - (int64_t)(seconds * 1e3);
 }
 
 /* true: there may be more to remove; so the others. */
@@ -39,8 +39,8 @@ static bool expire_keys(const struct app *app)
 {
     int64_t count;
     struct err err;
-    if (idempotency_expire(app->store, moment(app->config.idempotency_ttl_s), KEYS_BATCH, &count,
-                           &err) < 0) {
+    if (idempotency_expire(app->store, moment(app, app->config.idempotency_ttl_s), KEYS_BATCH,
+                           &count, &err) < 0) {
         complain(app, "remove answers kept under Idempotency-Keys", &err);
         return false;
     }
@@ -51,7 +51,7 @@ static bool sweep_events(const struct app *app)
 {
     const double seconds = app->config.keep_events_s;
     const struct events_kept kept = {
-        .finished_since_ms = seconds > 0.0 ? moment(seconds) : INT64_MIN,
+        .finished_since_ms = seconds > 0.0 ? moment(app, seconds) : INT64_MIN,
         .newest = app->config.keep_events,
     };
     int64_t count;

@@ -14,6 +14,7 @@
 #include "server/rate.h"
 #include "server/storage.h"
 #include "server/sweep.h"
+#include "server/timekeeper.h"
 #include "store/jobs.h"
 #include "store/models.h"
 #include "store/store.h"
@@ -361,6 +362,7 @@ static bool feed(struct trainer *t, struct slot *slot)
 {
     struct job_row job;
     struct err err;
+    timekeeper_look(t->app->timekeeper);
     int r =
         jobs_claim(t->app->store, slot_name(slot), slot_device(slot), clock_wall_ms(), &job, &err);
     if (r < 0) {

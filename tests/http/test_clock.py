@@ -1,0 +1,114 @@
+"""A wall clock that jumps by days: what waits, runs, expires or is kept takes as long as it should."""
+
+import glob
+import os
+import signal
+import time
+
+import pytest
+
+import data
+
+DAY = 86400
+LIBRARIES = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+
+
+@pytest.fixture
+def jump(tmp_path, monkeypatch):
+    """jump(days) moves the wall clock of what is started after it, forward or backward, from then
+    on; the monotonic clock goes on."""
+    if not LIBRARIES:
+        pytest.skip("libfaketime is not installed (package faketime)")
+    if os.environ.get("KRRD_TEST_SANITIZER"):
+        pytest.skip("a sanitizer's runtime must come first; libfaketime cannot")
+    path = tmp_path / "clock"
+    total = 0
+
+    def by(days):
+        nonlocal total
+        total += days * DAY
+        fresh = tmp_path / "clock.new"
+        fresh.write_text(f"{total:+d}s\n")
+        fresh.rename(path)
+
+    by(0)
+    for name, value in {"LD_PRELOAD": LIBRARIES[0], "FAKETIME_TIMESTAMP_FILE": str(path),
+                        "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}.items():
+        monkeypatch.setenv(name, value)
+    return by
+
+
+def long_spec(api, seconds):
+    X, y = data.regression(2000, d=6, seed=99)
+    return {"dataset": api.upload_npz(X, y), "regularization": 1e-13, "test": {"fraction": 0},
+            "solver": {"name": "pcg", "preconditioner": "none"},
+            "kernel": {"name": "gaussian", "bandwidth": 3.0},
+            "stop": {"tolerance": 1e-15, "max_iterations": 10**6, "time_budget_s": seconds}}
+
+
+def check_gapless(api, job):
+    ids = [e["id"] for e in api.events(job["id"])]
+    assert ids == list(range(1, len(ids) + 1))
+
+
+def test_jumps_while_a_job_runs(daemons, jump):
+    """Its budget, its lease and its worker are none of the wall clock's business."""
+    daemon = daemons(worker_lease_s=3)
+    api = daemon.api
+    began = time.monotonic()
+    job = api.create("m", **long_spec(api, 4))
+    api.wait_running(job["id"])
+    pid = api.worker_pid("train")
+    for days in (2, -5, 400, -390):
+        jump(days)
+        time.sleep(0.7)
+    done = api.wait(job["id"])
+    assert (done["status"], done["reason"], done["attempt"]) == ("succeeded", "time_budget", 1)
+    assert 3.5 < time.monotonic() - began < 20 and 3.5 < done["result"]["seconds"] < 10
+    assert api.worker_pid("train") == pid
+    assert daemon.log().count('"clock.jumped"') >= 3
+    check_gapless(api, job)
+
+
+@pytest.mark.parametrize("days", [2, -5], ids=["forward", "backward"])
+def test_a_jump_while_an_attempt_waits(daemons, jump, days):
+    daemon = daemons(retry_delay_s=8)
+    api = daemon.api
+    job = api.create("m", **long_spec(api, 1))
+    api.wait_running(job["id"])
+    os.kill(api.worker_pid("train", "busy"), signal.SIGKILL)
+    api.wait(job["id"], ("queued",))
+    began = time.monotonic()
+    jump(days)
+    time.sleep(2)
+    waiting = api.job(job["id"])
+    assert waiting["status"] == "queued"
+    stamp = time.strptime(waiting["next_attempt_at"][:19], "%Y-%m-%dT%H:%M:%S")
+    ahead = time.mktime(stamp) - time.mktime(time.gmtime(time.time() + days * DAY))
+    assert -1 <= ahead <= 7, ahead  # in the new time
+    api.wait(job["id"], ("running",), timeout=20)
+    assert 3 <= time.monotonic() - began <= 11
+    assert api.wait(job["id"])["attempt"] == 2
+
+
+def test_nothing_expires_by_a_jump(daemons, jump):
+    """Neither the answer to a request that is repeated, nor the events of a finished job."""
+    daemon = daemons(keep_events_s=3600, idempotency_ttl_s=3600)
+    api = daemon.api
+    X, y = data.regression(30)
+    body = {"model": "m", "dataset": api.upload_npz(X, y)}
+    key = {"Idempotency-Key": "once"}
+    job = api.post("/v1/jobs", 202, json=body, headers=key).json()
+    api.wait(job["id"])
+    count = len(api.events(job["id"]))
+    for days in (3, -10, 800):
+        jump(days)
+        time.sleep(0.2)
+        again = api.post("/v1/jobs", 202, json=body, headers=key)
+        assert again.headers["Idempotency-Replayed"] == "true" and again.json()["id"] == job["id"]
+    time.sleep(12)  # the retention looks every 10 s
+    assert len(api.events(job["id"])) == count
+    assert api.post("/v1/jobs", 202, json=body, headers=key).json()["id"] == job["id"]
+    # Ids go on ascending, whatever the clock says.
+    ids = [api.create("m", body["dataset"])["id"] for _ in range(3)]
+    assert ids == sorted(ids) and ids[0] > job["id"]
