@@ -52,6 +52,11 @@ void prediction_refuse(struct prediction *p, const struct err *err)
     if (err->code == ERR_BUSY) {
         request_shed(p->rq, SHED_PREDICTIONS, serving_retry_s(p->app->serving));
     }
+    if (err->code == ERR_WORKER_LOST) { /* Twice, with this question or beside it. */
+        request_shed(p->rq, SHED_OTHER, serving_retry_s(p->app->serving));
+        reply_problem(p->rq, 503, err);
+        return;
+    }
     reply_error(p->rq, err);
 }
 

@@ -421,11 +421,20 @@ void serving_pin(struct serving *s, int64_t model_key, bool pinned)
 void serving_unload(struct serving *s, int64_t model_key)
 {
     struct entry *e = entry_find(s, model_key);
-    if (e) {
-        struct err err;
-        err_set(&err, ERR_CONFLICT, "The model was unloaded.");
-        unload(e, &err);
+    if (!e) {
+        return;
     }
+    e->pinned = false;
+    if (e->calls > 0) { /* Who asks for it loads it: they were here before. */
+        if (e->lane) {
+            send_unload(e);
+        }
+        begin_load(e);
+        return;
+    }
+    struct err err;
+    err_set(&err, ERR_CONFLICT, "The model was unloaded.");
+    unload(e, &err);
 }
 
 enum serving_state serving_state(const struct serving *s, int64_t model_key)

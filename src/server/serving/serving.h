@@ -58,7 +58,8 @@ void serving_load(struct serving *s, const struct served_model *model,
                   void (*done)(void *context, const struct err *err), void *context);
 /* A loaded or loading model that is pinned stays until it is unloaded or unpinned. */
 void serving_pin(struct serving *s, int64_t model_key, bool pinned);
-/* Requests that wait for it end with -ERR_CONFLICT. */
+/* Also unpins it. Predictions that wait for it load it again; loads that wait end with
+ * -ERR_CONFLICT. */
 void serving_unload(struct serving *s, int64_t model_key);
 
 /* What a worker answered. Borrowed. */
@@ -80,7 +81,7 @@ struct serving_ask {
     int priority;      /* larger ones go first */
     bool scores;       /* of a classification */
     /* Called exactly once, later, unless serving_forget comes first. -ERR_DEADLINE: it passed;
-     * -ERR_BUSY, -ERR_WORKER_LOST, -ERR_CONFLICT (the model was unloaded) and what loading says. */
+     * -ERR_BUSY, -ERR_WORKER_LOST (twice), and what loading says. */
     void (*done)(void *context, const struct serving_answer *answer, const struct err *err);
     void *context;
 };
