@@ -145,11 +145,15 @@ static int open_http(struct app *app, struct err *err)
     struct http_options o = {
         .address = app->config.listen_address,
         .port = app->config.listen_port,
+        .max_header_bytes = (size_t)app->config.max_header_bytes,
+        .max_body_bytes = app->config.max_body_bytes,
+        .max_bodies_bytes = (size_t)app->config.max_bodies_bytes,
         .max_upload_bytes = app->config.max_upload_bytes,
         .max_connections = app->config.max_connections,
         .idle_timeout_s = app->config.idle_timeout_s,
-        .request_deadline_s = app->config.request_timeout_s,
         .cors_origins = app->config.cors_origin,
+        .receive_timeout_s = app->config.request_timeout_s,
+        .request_deadline_s = app->config.request_deadline_s,
     };
     int rc = credentials_read_tls(app, &o, err);
     rc = rc == 0 ? credentials_read_keys(app, err) : rc;

@@ -9,6 +9,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "server/config.h"
+#include "server/rate.h"
 
 struct http;
 struct keys;
@@ -44,6 +45,7 @@ struct app {
     struct keys *keys;           /* http/keys.h; NULL: everybody is served */
     struct retention *retention; /* retention.h: what is kept for a time alone */
     struct once *claimed_keys;   /* once.h: Idempotency-Keys of requests under way */
+    struct rate upload_rate;     /* how fast uploads make room */
     int uploads;                 /* data sets being received or read in */
     int offloaded;               /* calls on the thread pool that are not back yet: offload.h */
     int64_t started_ms;          /* wall clock */

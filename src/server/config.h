@@ -21,7 +21,11 @@ struct config {
     int64_t serve_model_queue;    /* 1024 predictions that wait for one model */
     int64_t serve_queue;          /* 4096, of all models, waiting or at work */
     int worker_threads;           /* --worker-threads, 0: what the machine grants */
+    int64_t max_header_bytes;     /* 16384: request line and headers */
+    int64_t max_body_bytes;       /* 64 MiB: of a body kept in memory */
+    int64_t max_bodies_bytes;     /* 256 MiB: of all of them */
     int64_t max_upload_bytes;     /* default 16 GiB */
+    int max_uploads;              /* 64: at once */
     int64_t max_unpacked_bytes;   /* of compressed uploads, default 64 GiB */
     int64_t min_free_bytes;       /* of the data directory's disk, 64 MiB: less counts as full */
     double storage_wait_s;        /* 60: the end of a job waits for room before it is queued anew */
@@ -37,6 +41,8 @@ struct config {
     double quarantine_s;          /* ... for 30, longer each time */
     double worker_lease_s;        /* 15: until a worker without a sign of life is replaced */
     double idle_timeout_s;        /* 60: of a connection without a request */
+    int max_listeners;            /* 512: open event streams */
+    double request_deadline_s;    /* 300, 0: none; from a request's first header to its answer */
     int max_waits;                /* 256: requests that wait for a job to end */
     int max_wait_s;               /* 60: the longest that one of them waits */
     double keep_events_s;         /* 0: for ever; events of jobs that finished longer ago go */

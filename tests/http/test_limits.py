@@ -11,6 +11,8 @@ import pytest
 import requests
 
 import daemon as daemon_module
+import data
+import prometheus
 from raw import Raw
 
 NO_WORKERS = {"workers": "cpu:0", "serve_workers": 0}
@@ -459,3 +461,178 @@ def test_memory_does_not_grow_with_an_upload(daemons):
         answer = c.answer()
     assert answer.status == 201, answer.body
     assert most - before < 16 << 20
+
+
+# Limits that are settings, at the limit and one past it.
+
+
+def is_shed(answer, status=503):
+    assert is_problem(answer, status)
+    assert 1 <= int(answer.headers["retry-after"]) <= 300
+    return True
+
+
+def test_header_bytes_are_a_setting(daemons):
+    daemon = daemons(max_header_bytes=2000, **NO_WORKERS)
+    head = len("GET /v1/solvers HTTP/1.1\r\nHost: test\r\nX: \r\n\r\n")
+    with Raw(daemon.base) as c:
+        statuses = {}
+        for size in (2000 - head - 100, 2000 - head + 100):
+            c.request("GET", "/v1/solvers", ["X: " + "a" * size])
+            statuses[size] = c.answer().status
+        assert list(statuses.values()) == [200, 431]
+
+
+def test_body_bytes_are_a_setting(daemons):
+    daemon = daemons(max_body_bytes=5000, **NO_WORKERS)
+    for size, status in ((5000, 400), (5001, 413)):  # blanks are no JSON
+        with Raw(daemon.base) as c:
+            c.request("POST", "/v1/jobs", ["Content-Type: application/json", f"Content-Length: {size}"],
+                      b" " * size)
+            assert is_problem(c.answer(), status)
+
+
+def test_all_bodies_together_are_a_setting(daemons):
+    daemon = daemons(max_bodies_bytes=10_000, **NO_WORKERS)
+    with Raw(daemon.base) as held, Raw(daemon.base) as other:
+        held.request("POST", "/v1/jobs", ["Content-Type: application/json", "Content-Length: 9001"],
+                     b" " * 9000)
+        time.sleep(0.3)
+        other.request("POST", "/v1/jobs", ["Content-Type: application/json", "Content-Length: 1001"],
+                      b" " * 1001)
+        assert is_shed(other.answer())
+        other.request("POST", "/v1/jobs", ["Content-Type: application/json", "Content-Length: 900"],
+                      b" " * 900)
+        assert is_problem(other.answer(), 400)
+        held.send(b" ")
+        assert is_problem(held.answer(), 400)
+        other.request("POST", "/v1/jobs", ["Content-Type: application/json", "Content-Length: 9001"],
+                      b" " * 9001)
+        assert is_problem(other.answer(), 400)
+    page = prometheus.scrape(daemon.api)
+    assert page.value("krrd_requests_shed_total", cause="bodies") == 1
+
+
+def test_uploads_at_once_are_a_setting(daemons):
+    daemon = daemons(max_uploads=2, **NO_WORKERS)
+    body = b"x,y\n1,2\n3,4\n"
+    with Raw(daemon.base) as one, Raw(daemon.base) as two, Raw(daemon.base) as three:
+        for c in (one, two):
+            c.request("POST", "/v1/datasets", [CSV, f"Content-Length: {len(body)}"], body[:-1])
+        time.sleep(0.3)
+        three.request("POST", "/v1/datasets", [CSV, f"Content-Length: {len(body)}"], body)
+        assert is_shed(three.answer())
+        one.send(body[-1:])
+        assert one.answer().status == 201
+        three.request("POST", "/v1/datasets", [CSV, f"Content-Length: {len(body)}"], body)
+        assert three.answer().status == 201
+        two.send(body[-1:])
+        assert two.answer().status == 201
+
+
+@pytest.fixture(scope="module")
+def queued_only(tmp_path_factory):
+    """A daemon that trains nothing, with a job in its queue, which is full."""
+    daemon = daemon_module.Daemon(tmp_path_factory.mktemp("queued"), max_queue=1, max_listeners=2,
+                                  max_waits=2, **NO_WORKERS)
+    X, y = data.regression(20)
+    dataset = daemon.api.upload_csv(X, y)
+    daemon.job = daemon.api.create("m", dataset)["id"]
+    daemon.spec = {"model": "m", "dataset": dataset}
+    yield daemon
+    daemon.close()
+
+
+def test_jobs_in_the_queue(queued_only):
+    answer = queued_only.api.post("/v1/jobs", 429, json=queued_only.spec)
+    assert 1 <= int(answer.headers["Retry-After"]) <= 300
+
+
+def hold(daemon, path, header):
+    c = Raw(daemon.base)
+    c.request("GET", path, [header])
+    return c
+
+
+@pytest.mark.parametrize("path, header, cause", [
+    ("/v1/jobs/{}/events", "Accept: text/event-stream", "listeners"),
+    ("/v1/jobs/{}", "Prefer: wait=50", "waits"),
+])
+def test_listeners_and_waits_at_once(queued_only, path, header, cause):
+    path = path.format(queued_only.job)
+    held = [hold(queued_only, path, header) for _ in range(2)]
+    time.sleep(0.3)
+    try:
+        with hold(queued_only, path, header) as third:
+            assert is_shed(third.answer())
+        held.pop().socket.close()
+        end = time.monotonic() + 10
+        while True:  # until the server has noticed
+            time.sleep(0.1)
+            with hold(queued_only, path, header) as again:
+                again.socket.settimeout(0.3)
+                try:
+                    if again.until(b"\r\n").startswith(b"HTTP/1.1 200"):
+                        break
+                except TimeoutError:
+                    break  # it waits
+            assert time.monotonic() < end
+    finally:
+        for c in held:
+            c.socket.close()
+    page = prometheus.scrape(queued_only.api)
+    assert page.value("krrd_requests_shed_total", cause=cause) >= 1
+
+
+# Deadlines.
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "abc", "1e3", "86401", ""])
+def test_nonsense_deadline(queued_only, text):
+    answer = queued_only.api.get("/v1/solvers", 422, headers={"X-Request-Timeout": text})
+    assert answer.json()["errors"][0]["pointer"] == "#/header/x-request-timeout"
+
+
+def test_wait_ends_with_the_deadline(queued_only):
+    """A wait is cut to whole seconds within the deadline, and answered."""
+    end = time.monotonic() + 20
+    while prometheus.scrape(queued_only.api).value("krrd_job_waiters") > 0:  # of a test before
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    began = time.monotonic()
+    answer = queued_only.api.get(f"/v1/jobs/{queued_only.job}",
+                                 headers={"Prefer": "wait=50", "X-Request-Timeout": "3.9"})
+    assert answer.json()["status"] == "queued"
+    assert answer.headers["Preference-Applied"] == "wait=3"
+    assert 2.9 < time.monotonic() - began < 10
+
+
+def test_deadline_of_a_prediction(daemons, name):
+    """Nobody loads the model: the answer comes at the deadline, and says so."""
+    daemon = daemons()
+    X, y = data.regression(60)
+    daemon.api.train(name, daemon.api.upload_csv(X, y))
+    daemon.stop()
+    daemon.start(serve_workers=0)
+    began = time.monotonic()
+    answer = daemon.api.post(f"/v1/models/{name}/predict", 504, json={"instances": X[:1].tolist()},
+                             headers={"X-Request-Timeout": "0.4"})
+    assert 0.3 < time.monotonic() - began < 10
+    assert "deadline" in answer.json()["detail"]
+    answer = daemon.api.post(f"/v1/models/{name}/versions/1/load", 504,
+                             headers={"X-Request-Timeout": "0.4"})
+    assert "deadline" in answer.json()["detail"]
+    daemon.stop()
+    daemon.start(request_deadline_s=1)
+    daemon.api.post(f"/v1/models/{name}/versions/1/load", 504)
+    page = prometheus.scrape(daemon.api)
+    assert page.value("krrd_requests_shed_total", cause="deadline") == 1
+
+
+def test_deadline_of_a_body(small):
+    with Raw(small.base) as c:
+        began = time.monotonic()
+        c.request("POST", "/v1/jobs", ["Content-Type: application/json", "Content-Length: 10",
+                                       "X-Request-Timeout: 1"], b"{")
+        assert is_problem(c.answer(), 408)
+        assert time.monotonic() - began < 10

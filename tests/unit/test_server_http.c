@@ -127,10 +127,14 @@ static int start(void **state)
 {
     struct bench *b = mem_zalloc(sizeof(*b));
     const struct http_options o = {.address = "127.0.0.1",
+                                   .max_header_bytes = 16384,
+                                   .max_body_bytes = 64 << 20,
+                                   .max_bodies_bytes = 256u << 20,
                                    .max_upload_bytes = 1 << 20,
                                    .max_connections = 4,
                                    .idle_timeout_s = 30,
-                                   .request_deadline_s = 30};
+                                   .receive_timeout_s = 30,
+                                   .cors_origins = ""};
     struct err err;
     b->app.log = (struct log){.fd = -1, .level = LOG_OFF, .program = "test"};
     uv_loop_init(&b->loop);

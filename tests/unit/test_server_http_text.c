@@ -222,6 +222,20 @@ static void accepts(const char *accept, const char *type, double expected)
     assert_true(got > expected - 1e-9 && got < expected + 1e-9);
 }
 
+static void test_timeout(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"",   "0",  "0.0", "-1",  "+1",    "1e3",   " 1",  "1 ",
+                                      "1s", "1,", ".5",  "1..", "86401", "1.2.3", "nan", "inf"};
+    double seconds = 7.0;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_false(http_timeout_read(bad[i], &seconds));
+        assert_true(seconds == 7.0);
+    }
+    assert_true(http_timeout_read("0.25", &seconds) && seconds == 0.25);
+    assert_true(http_timeout_read("86400", &seconds) && seconds == 86400.0);
+}
+
 static void test_accept_quality(void **state)
 {
     (void)state;
@@ -264,6 +278,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_prefer_wait),
         cmocka_unit_test(test_tag_listed),
         cmocka_unit_test(test_accept_quality),
+        cmocka_unit_test(test_timeout),
     };
     if (argc > 1) {
         cmocka_set_test_filter(argv[1]);

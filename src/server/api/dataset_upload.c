@@ -80,6 +80,7 @@ static struct upload *upload_free(struct upload *u)
     buf_deinit(&u->arriving);
     buf_deinit(&u->block);
     u->app->uploads--;
+    rate_add(&u->app->upload_rate, clock_monotonic_s(), 1.0);
     return mem_free(u);
 }
 

@@ -17,7 +17,6 @@
 #define UPLOAD_TARGETS_MAX 64
 #define UPLOAD_NAME_MAX 200
 #define UPLOAD_BLOCK (512u << 10)
-#define UPLOADS_MAX 64 /* at once; more are refused with 503 */
 
 struct once;
 struct upload; /* opaque */

@@ -2,6 +2,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "server/api/dataset_upload.h"
 #include "server/api/dataset_view.h"
@@ -110,9 +111,11 @@ static int check_room(struct request *rq, struct err *err)
 
 static int check_load(struct request *rq, struct err *err)
 {
-    if (rq->app->uploads >= UPLOADS_MAX) {
-        request_shed(rq, SHED_UPLOADS, 1);
-        return err_set(err, ERR_BUSY, "%d uploads are under way; try again later.", UPLOADS_MAX);
+    struct app *app = rq->app;
+    if (app->uploads >= app->config.max_uploads) {
+        request_shed(rq, SHED_UPLOADS,
+                     rate_retry_after_s(&app->upload_rate, clock_monotonic_s(), 1.0));
+        return err_set(err, ERR_BUSY, "%d uploads are under way; try again later.", app->uploads);
     }
     if (rq->app->draining) {
         request_shed(rq, SHED_STOPPING, 1);

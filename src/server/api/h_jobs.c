@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -394,7 +395,7 @@ static void wait_for_end(struct request *rq, int64_t seconds)
 {
     struct err err;
     if (waits_add(rq->app->waits, rq, rq->param[0], seconds, reply_as_it_is, &err) < 0) {
-        request_shed(rq, SHED_WAITS, 1);
+        request_shed(rq, SHED_WAITS, waits_retry_after_s(rq->app->waits));
         reply_error(rq, &err);
     }
 }
@@ -406,11 +407,20 @@ static void tell_wait(struct request *rq, int64_t seconds)
     request_set_header(rq, "Preference-Applied", applied);
 }
 
+/* How long a request may wait for its job: as the server allows, and its deadline. */
+static int64_t longest_wait(const struct request *rq)
+{
+    const double deadline = request_deadline(rq);
+    const int64_t most = rq->app->config.max_wait_s;
+    const double left = deadline > 0.0 ? floor(deadline - clock_monotonic_s()) : (double)most;
+    return left < (double)most ? (left > 0.0 ? (int64_t)left : 0) : most;
+}
+
 /* GET /v1/jobs/{id}, where "Prefer: wait=N" waits for its end. */
 void jobs_show(struct request *rq)
 {
     const int64_t asked = request_prefer_wait(rq);
-    const int64_t most = rq->app->config.max_wait_s;
+    const int64_t most = longest_wait(rq);
     const int64_t seconds = asked < most ? asked : most;
     if (asked >= 0) {
         tell_wait(rq, seconds);

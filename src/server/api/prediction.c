@@ -17,8 +17,6 @@
  * long to write. */
 #define READ_AT_ONCE ((size_t)64 << 10)
 #define WRITE_AT_ONCE 4096
-/* An unpacked body is as long as a plain one may be. */
-#define UNPACKED_MAX ((int64_t)HTTP_BODY_MEMORY_MAX)
 /* Shorter answers are not packed. */
 #define PACK_MIN 1024
 
@@ -176,6 +174,12 @@ static void on_answer(void *context, const struct serving_answer *a, const struc
 
 /* ---- the question ---- */
 
+/* Of two deadlines, 0 for none. */
+static double earlier(double a, double b)
+{
+    return a > 0.0 && (b <= 0.0 || a < b) ? a : b;
+}
+
 static int ask(struct prediction *p, struct err *err)
 {
     struct serving_ask ask = {
@@ -183,7 +187,7 @@ static int ask(struct prediction *p, struct err *err)
         .X = p->question.X,
         .rows = p->question.rows,
         .scores = p->question.scores,
-        .deadline_s = p->deadline_s,
+        .deadline_s = earlier(p->deadline_s, request_deadline(p->rq)),
         .priority = p->priority,
         .done = on_answer,
         .context = p,
@@ -199,8 +203,9 @@ static int read_body(struct prediction *p, const struct buf *body, struct err *e
         return p->ops->read(p, text, body->len, err);
     }
     cleanup_buf struct buf plain = BUF_INIT;
-    const int r = deflate_unpack(strcmp(p->unpack, "gzip") == 0 ? DEFLATE_GZIP : DEFLATE_ZLIB, text,
-                                 body->len, UNPACKED_MAX, &plain, err);
+    const int r = deflate_unpack(
+        strcmp(p->unpack, "gzip") == 0 ? DEFLATE_GZIP : DEFLATE_ZLIB, text, body->len,
+        p->app->config.max_body_bytes /* as long as a plain one */, &plain, err);
     return r < 0 ? r : p->ops->read(p, plain.data ? plain.data : "", plain.len, err);
 }
 

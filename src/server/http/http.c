@@ -291,6 +291,15 @@ static enum MHD_Result piece_call(struct exchange *ex, const char *data, size_t 
     return pause ? suspend(ex) : MHD_YES;
 }
 
+/* A deadline before the next sweep. */
+static void set_alarm(const struct exchange *ex)
+{
+    const double left = ex->deadline - clock_monotonic_s();
+    if (ex->answer.status == 0 && ex->deadline > 0.0 && left < 1.0 && ex->http->loop != NULL) {
+        http_loop_alarm(ex->http->loop, left > 0.0 ? (long)(1e3 * left) + 1 : 0);
+    }
+}
+
 static enum MHD_Result last_call(struct exchange *ex)
 {
     if (ex->gone || ex->connection->phase == CONNECTION_LINGERING) {
@@ -303,6 +312,7 @@ static enum MHD_Result last_call(struct exchange *ex)
     if (ex->answer.status == 0 && !ex->handled) {
         connection_enter(ex->connection, CONNECTION_HANDLING);
         exchange_handle(ex);
+        set_alarm(ex);
         ex->http->moved = true;
     }
     if (ex->answer.status == 0) {
@@ -417,6 +427,7 @@ static void connection_closed(struct http *h, struct connection *c)
         c->next->prev = c->prev;
     }
     h->connection_count--;
+    rate_add(&h->connection_rate, clock_monotonic_s(), 1.0);
     mem_free(c);
 }
 

@@ -30,12 +30,9 @@ struct sha256;
 struct stream;
 
 #define HTTP_MAX_PARAMS 4
-#define HTTP_BODY_MEMORY_MAX (64u << 20)    /* largest body collected in memory */
-#define HTTP_BODIES_MEMORY_MAX (256u << 20) /* all bodies being collected together */
-#define HTTP_STREAM_PENDING_MAX (4u << 20)  /* a listener that lets more pile up is dropped */
-#define HTTP_TARGET_MAX 8192                /* bytes of path and query together */
-#define HTTP_HEADERS_MAX 16384              /* bytes of the request line and headers */
-#define HTTP_QUERY_MAX 128                  /* query parameters of a request */
+#define HTTP_STREAM_PENDING_MAX (4u << 20) /* a listener that lets more pile up is dropped */
+#define HTTP_TARGET_MAX 8192               /* bytes of path and query together */
+#define HTTP_QUERY_MAX 128                 /* query parameters of a request */
 #define HTTP_REQUEST_ID_MAX 128
 
 enum route_flags {
@@ -58,7 +55,7 @@ struct route {
      * ones without do not, whatever the method. */
     const char *pattern;
     unsigned flags;
-    size_t body_max; /* ROUTE_BODY; 0: HTTP_BODY_MEMORY_MAX */
+    size_t body_max; /* ROUTE_BODY, where it is less than max_body_bytes; 0: it is not */
     void (*handle)(struct request *rq);
     /* ROUTE_STREAM: begin may refuse by answering at once (then returns < 0); data may refuse by
      * returning < 0 with the answer given: what follows is read and dropped. data may return
@@ -102,6 +99,10 @@ bool request_has_tag(struct request *rq, const char *tag);
 /* Digests what tells a request from others, but for its body: query, Content-Type and
  * Content-Encoding. */
 void request_digest_head(struct request *rq, struct sha256 *to);
+/* When the request's answer will be of no use any more (X-Request-Timeout, or the server's own
+ * limit), in monotonic seconds; 0: never. What is deferred beyond it hears of it by on_gone, and is
+ * answered with 504. */
+double request_deadline(const struct request *rq);
 int64_t request_content_length(struct request *rq); /* -1: unknown (chunked) */
 /* Integer query parameter within min..max; absent: *ret unchanged. -ERR_INVALID at "#/query/name".
  */
@@ -118,7 +119,7 @@ int request_json_body(struct request *rq, struct json **ret, struct err *err);
 
 /*
  * Moves the body out of the request, for work that goes on when the client has left. It counts
- * against HTTP_BODIES_MEMORY_MAX until http_body_done is told its length.
+ * against max_bodies_bytes until http_body_done is told its length.
  */
 void request_take_body(struct request *rq, struct buf *ret);
 void http_body_done(struct http *h, size_t len); /* takes NULL */
@@ -157,14 +158,18 @@ bool request_is_admin(const struct request *rq);
 
 /* The server itself. */
 struct http_options {
-    const char *address; /* "127.0.0.1" or "::1" or "0.0.0.0" */
-    int port;            /* 0: any free one */
+    const char *address;     /* "127.0.0.1" or "::1" or "0.0.0.0" */
+    int port;                /* 0: any free one */
+    size_t max_header_bytes; /* request line and headers */
+    int64_t max_body_bytes;  /* of a body collected in memory */
+    size_t max_bodies_bytes; /* of all of them together */
     int64_t max_upload_bytes;
     int max_connections;
-    double idle_timeout_s;     /* without a request; MHD rounds it down */
-    double request_deadline_s; /* for receiving a request completely */
-    const char *cors_origins;  /* "https://a.example,https://b.example", "*", or "": none */
+    double idle_timeout_s;    /* without a request; MHD rounds it down */
+    const char *cors_origins; /* "https://a.example,https://b.example", "*", or "": none */
     const char *tls_certificate, *tls_key; /* PEM texts; NULL: no TLS */
+    double receive_timeout_s;              /* for receiving a request completely */
+    double request_deadline_s; /* until its answer, where it does not name one; 0: none */
 };
 /* `loop` is a uv_loop_t. routes is terminated by a NULL pattern. */
 int http_start(struct app *app, void *loop, const struct http_options *o,

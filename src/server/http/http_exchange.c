@@ -54,7 +54,9 @@ struct exchange *exchange_free(struct exchange *ex)
     if (ex->request.user_free != NULL && ex->request.user != NULL) {
         ex->request.user_free(ex->request.user);
     }
-    ex->http->bodies -= ex->request.body.len;
+    if (ex->request.body.len > 0) {
+        http_body_done(ex->http, ex->request.body.len);
+    }
     buf_deinit(&ex->request.body);
     answer_deinit(&ex->answer);
     free_query(ex);
@@ -132,9 +134,9 @@ static bool head_fits(struct exchange *ex, const char *target)
         ex->path[0] = '\0'; /* not repeated in the answer */
         exchange_refuse(ex, 414, ERR_TOO_LARGE, "The path may have at most %d bytes.",
                         HTTP_TARGET_MAX);
-    } else if (exchange_header_size(ex) > HTTP_HEADERS_MAX) {
-        exchange_refuse(ex, 431, ERR_TOO_LARGE, "The headers may have at most %d bytes.",
-                        HTTP_HEADERS_MAX);
+    } else if (exchange_header_size(ex) > ex->http->options.max_header_bytes) {
+        exchange_refuse(ex, 431, ERR_TOO_LARGE, "The headers may have at most %zu bytes.",
+                        ex->http->options.max_header_bytes);
     }
     return ex->answer.status == 0;
 }
@@ -303,7 +305,8 @@ static int64_t body_limit(const struct exchange *ex)
         return ex->http->options.max_upload_bytes;
     }
     if ((r->flags & ROUTE_BODY) != 0) {
-        return r->body_max > 0 ? (int64_t)r->body_max : (int64_t)HTTP_BODY_MEMORY_MAX;
+        const int64_t most = ex->http->options.max_body_bytes;
+        return r->body_max > 0 && (int64_t)r->body_max < most ? (int64_t)r->body_max : most;
     }
     return 0;
 }
@@ -332,11 +335,32 @@ static bool capacity_left(struct exchange *ex)
     const bool health = ex->request.route != NULL && (ex->request.route->flags & ROUTE_HEALTH) != 0;
     if (ex->connection->surplus && !health) {
         ex->close = true;
-        request_shed(&ex->request, SHED_CONNECTIONS, 1);
+        request_shed(&ex->request, SHED_CONNECTIONS,
+                     rate_retry_after_s(&ex->http->connection_rate, ex->started, 1.0));
         exchange_refuse(ex, 503, ERR_BUSY, "All %d connections are in use; try again later.",
                         ex->http->options.max_connections);
     }
     return ex->answer.status == 0;
+}
+
+/* Who names a deadline means it for everything; the server's own is not for uploads, which take as
+ * long as their size does. */
+static bool take_deadline(struct exchange *ex)
+{
+    const char *given = request_header(&ex->request, "X-Request-Timeout");
+    double seconds = ex->http->options.request_deadline_s;
+    if (given != NULL && !http_timeout_read(given, &seconds)) {
+        struct err err;
+        err_at(&err, ERR_INVALID, "#/header/x-request-timeout",
+               "X-Request-Timeout is a number of seconds, more than 0 and at most %d.",
+               HTTP_TIMEOUT_MAX_S);
+        reply_error(&ex->request, &err);
+        return false;
+    }
+    if (given != NULL || (seconds > 0.0 && (ex->request.route->flags & ROUTE_STREAM) == 0)) {
+        ex->deadline = ex->started + seconds;
+    }
+    return true;
 }
 
 void exchange_begin(struct exchange *ex, const char *method, const char *target,
@@ -362,7 +386,7 @@ void exchange_begin(struct exchange *ex, const char *method, const char *target,
     }
     const bool ready = take_route(ex, path != NULL ? path : "") && capacity_left(ex) &&
                        exchange_key_ok(ex) && body_welcome(ex) && take_query(ex) &&
-                       query_welcome(ex);
+                       query_welcome(ex) && take_deadline(ex);
     const struct route *r = ex->request.route;
     if (ready && (r->flags & ROUTE_STREAM) != 0 && r->begin != NULL) {
         r->begin(&ex->request);
@@ -372,8 +396,9 @@ void exchange_begin(struct exchange *ex, const char *method, const char *target,
 static void collect(struct exchange *ex, const void *data, size_t size)
 {
     struct buf *body = &ex->request.body;
-    if (ex->http->bodies + size > HTTP_BODIES_MEMORY_MAX) {
-        request_shed(&ex->request, SHED_BODIES, 1);
+    if (ex->http->bodies + size > ex->http->options.max_bodies_bytes) {
+        request_shed(&ex->request, SHED_BODIES,
+                     rate_retry_after_s(&ex->http->body_rate, clock_monotonic_s(), 1.0));
         exchange_refuse(ex, 503, ERR_BUSY,
                         "Too many large requests are arriving at once; try again later.");
         return;
@@ -420,6 +445,16 @@ void exchange_count(const struct exchange *ex)
     struct metrics_registry *m = ex->http->app->metrics;
     metrics_observe(m, METRIC_REQUEST_SECONDS, metrics_route(m, ex->request.route),
                     ex->answer.status / 100, clock_monotonic_s() - ex->started);
+}
+
+void exchange_expire(struct exchange *ex)
+{
+    void (*on_gone)(struct request *) = ex->request.on_gone;
+    if (on_gone != NULL) {
+        ex->request.on_gone = NULL;
+        on_gone(&ex->request);
+    }
+    exchange_refuse(ex, 504, ERR_DEADLINE, "The deadline passed before there was an answer.");
 }
 
 void exchange_abandon(struct exchange *ex)

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "server/http/http.h"
+#include "server/rate.h"
 
 struct MHD_Connection;
 struct MHD_Daemon;
@@ -81,7 +82,8 @@ struct exchange {
     int64_t limit;                        /* of the body */
     int64_t received;
     double started;
-    int shed; /* enum metric_shed; -1: nothing was said of it */
+    double deadline; /* monotonic seconds; 0: none */
+    int shed;        /* enum metric_shed; -1: nothing was said of it */
     bool expects_continue;
     bool handled;   /* handle() was called */
     bool suspended; /* in libmicrohttpd's eyes */
@@ -109,8 +111,9 @@ struct http {
     struct connection *connections;
     int connection_count;
     int in_flight;
-    size_t bodies;         /* bytes of bodies in memory */
-    struct pollfd *polled; /* room for every connection */
+    size_t bodies;                          /* bytes of bodies in memory */
+    struct rate body_rate, connection_rate; /* how fast they make room */
+    struct pollfd *polled;                  /* room for every connection */
 };
 
 static inline struct exchange *exchange_of(struct request *rq)
@@ -145,6 +148,8 @@ bool exchange_receive(struct exchange *ex, const void *data, size_t size);
 void exchange_handle(struct exchange *ex);
 /* Into the registry: the route, the answer's status, the time since the beginning. */
 void exchange_count(const struct exchange *ex);
+/* Its deadline has passed before an answer was given. */
+void exchange_expire(struct exchange *ex);
 /* The client left or the server stops before an answer was given. */
 void exchange_abandon(struct exchange *ex);
 

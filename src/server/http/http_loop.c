@@ -14,7 +14,8 @@ struct http_loop {
     uv_idle_t at_once; /* for a delay of 0: a timer that starts itself again with 0 never lets the
                         * loop go on (libuv 1.44) */
     uv_timer_t sweep;
-    int open; /* handles not closed yet */
+    uv_timer_t alarm; /* for a deadline before the next sweep */
+    int open;         /* handles not closed yet */
 };
 
 static void on_readable(uv_poll_t *handle, int status, int events)
@@ -61,7 +62,7 @@ int http_loop_open(void *loop, int fd, const struct http_loop_ops *ops, void *co
     if (l == NULL) {
         return err_no_memory(err);
     }
-    *l = (struct http_loop){.ops = ops, .context = context, .open = 4};
+    *l = (struct http_loop){.ops = ops, .context = context, .open = 5};
     const int rc = uv_poll_init(loop, &l->poll, fd);
     if (rc != 0) {
         mem_free(l);
@@ -70,7 +71,8 @@ int http_loop_open(void *loop, int fd, const struct http_loop_ops *ops, void *co
     uv_timer_init(loop, &l->wake);
     uv_idle_init(loop, &l->at_once);
     uv_timer_init(loop, &l->sweep);
-    l->poll.data = l->wake.data = l->at_once.data = l->sweep.data = l;
+    uv_timer_init(loop, &l->alarm);
+    l->poll.data = l->wake.data = l->at_once.data = l->sweep.data = l->alarm.data = l;
     uv_poll_start(&l->poll, UV_READABLE, on_readable);
     uv_timer_start(&l->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
     *ret = l;
@@ -88,10 +90,19 @@ void http_loop_wake(struct http_loop *l, long delay_ms)
     }
 }
 
+void http_loop_alarm(struct http_loop *l, long delay_ms)
+{
+    const uint64_t due = uv_timer_get_due_in(&l->alarm);
+    if (!uv_is_active((uv_handle_t *)&l->alarm) || (uint64_t)delay_ms < due) {
+        uv_timer_start(&l->alarm, on_sweep, (uint64_t)delay_ms, 0);
+    }
+}
+
 void http_loop_close(struct http_loop *l)
 {
     uv_close((uv_handle_t *)&l->poll, on_closed);
     uv_close((uv_handle_t *)&l->wake, on_closed);
     uv_close((uv_handle_t *)&l->at_once, on_closed);
     uv_close((uv_handle_t *)&l->sweep, on_closed);
+    uv_close((uv_handle_t *)&l->alarm, on_closed);
 }

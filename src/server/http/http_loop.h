@@ -21,4 +21,6 @@ int http_loop_open(void *loop, int fd, const struct http_loop_ops *ops, void *co
 /* The next run comes after delay_ms at the latest; negative: only when the descriptor says so. */
 void http_loop_wake(struct http_loop *l, long delay_ms);
 /* Frees it from within the loop, which must run once more. */
+/* A sweep in delay_ms, unless one comes earlier. */
+void http_loop_alarm(struct http_loop *l, long delay_ms);
 void http_loop_close(struct http_loop *l);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
 #include "base/sha256.h"
 #include "server/http/http_internal.h"
 #include "server/http/http_text.h"
@@ -146,6 +147,11 @@ bool request_query_at(struct request *rq, int n, const char **ret_name, const ch
     return true;
 }
 
+double request_deadline(const struct request *rq)
+{
+    return ((const struct exchange *)(const void *)rq)->deadline;
+}
+
 int request_is_json(struct request *rq, struct err *err)
 {
     const char *type = request_header(rq, "Content-Type");
@@ -180,5 +186,6 @@ void http_body_done(struct http *h, size_t len)
 {
     if (h != NULL) {
         h->bodies -= len;
+        rate_add(&h->body_rate, clock_monotonic_s(), 1.0);
     }
 }

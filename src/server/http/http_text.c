@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/decimal.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "server/http/http.h"
@@ -231,6 +232,19 @@ long http_prefer_wait(const char *prefer)
         prefer = *end == ',' ? end + 1 : end;
     }
     return -1;
+}
+
+bool http_timeout_read(const char *text, double *ret)
+{
+    double seconds;
+    const size_t len = strlen(text);
+    if (strspn(text, "0123456789.") != len || len > 32 ||
+        decimal_scan(text, len, &seconds) != len || seconds <= 0.0 ||
+        seconds > HTTP_TIMEOUT_MAX_S) {
+        return false;
+    }
+    *ret = seconds;
+    return true;
 }
 
 /* ---- Accept ---- */

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "server/app.h"
 #include "server/http/http_internal.h"
+#include "server/http/http_loop.h"
 
 void connection_enter(struct connection *c, enum connection_phase phase)
 {
@@ -53,13 +54,13 @@ static double allowance(const struct connection *c)
         return o->idle_timeout_s;
     case CONNECTION_RECEIVING:
     case CONNECTION_DROPPING:
-        return o->request_deadline_s + (double)ex->received / HTTP_SLOWEST_RATE;
+        return o->receive_timeout_s + (double)ex->received / HTTP_SLOWEST_RATE;
     case CONNECTION_LINGERING:
         return HTTP_LINGER_S;
     case CONNECTION_SENDING:
         return ex->answer.stream != NULL
                    ? -1.0
-                   : o->request_deadline_s + (double)ex->answer.size / HTTP_SLOWEST_RATE;
+                   : o->receive_timeout_s + (double)ex->answer.size / HTTP_SLOWEST_RATE;
     case CONNECTION_HANDLING:
         break;
     }
@@ -74,6 +75,15 @@ static void expire(struct connection *c)
     } else {
         connection_cut(c);
     }
+}
+
+/* Of what is received or handled. Where the socket is to be answered past libmicrohttpd, `expire`
+ * does it. */
+static bool is_overdue(const struct connection *c, double now)
+{
+    const struct exchange *ex = c->exchange;
+    return ex != NULL && ex->deadline > 0.0 && now >= ex->deadline && ex->answer.status == 0 &&
+           (c->phase == CONNECTION_HANDLING || c->phase == CONNECTION_RECEIVING);
 }
 
 /* libmicrohttpd 0.9.75 neither reads on nor gives up when a chunk's head does not fit its buffer,
@@ -133,16 +143,36 @@ static void find_gone(struct http *h)
     }
 }
 
+/* Wakes the loop for the first deadline of what is being handled. */
+static void set_alarm(struct http *h, double now)
+{
+    double first = 0.0;
+    for (const struct connection *c = h->connections; c != NULL; c = c->next) {
+        const struct exchange *ex = c->exchange;
+        if (ex != NULL && c->phase == CONNECTION_HANDLING && ex->deadline > now &&
+            (first == 0.0 || ex->deadline < first)) {
+            first = ex->deadline;
+        }
+    }
+    if (first > 0.0 && first - now < 1.0 && h->loop != NULL) {
+        http_loop_alarm(h->loop, (long)(1e3 * (first - now)) + 1);
+    }
+}
+
 void http_watch(struct http *h)
 {
     const double now = clock_monotonic_s();
     for (struct connection *c = h->connections; c != NULL; c = c->next) {
         const double allowed = allowance(c);
-        if (!c->cut && allowed >= 0.0 && now - c->since > allowed) {
+        if (!c->cut && is_overdue(c, now) && c->phase == CONNECTION_HANDLING) {
+            exchange_expire(c->exchange);
+        } else if (!c->cut &&
+                   ((allowed >= 0.0 && now - c->since > allowed) || is_overdue(c, now))) {
             expire(c);
         } else if (!c->cut && is_stuck(c)) {
             give_up(c);
         }
     }
     find_gone(h);
+    set_alarm(h, now);
 }

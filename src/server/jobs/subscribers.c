@@ -4,11 +4,13 @@
 #include <string.h>
 #include <uv.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/http/http.h"
 #include "server/jobs/waits.h"
 #include "server/metrics.h"
+#include "server/rate.h"
 #include "server/view.h"
 #include "store/events.h"
 #include "store/jobs.h"
@@ -35,6 +37,7 @@ struct subscribers {
     struct app *app;
     struct listener *first;
     int count;
+    struct rate rate; /* how fast they make room */
     uv_timer_t heartbeat, catch_up, soon;
     int open_timers;
 };
@@ -42,6 +45,7 @@ struct subscribers {
 static void unlink_listener(struct listener *l)
 {
     l->set->count--;
+    rate_add(&l->set->rate, clock_monotonic_s(), 1.0);
     *l->link = l->next;
     if (l->next) {
         l->next->link = l->link;
@@ -282,9 +286,15 @@ struct subscribers *subscribers_free(struct subscribers *s)
 
 void subscribers_add(struct subscribers *s, struct request *rq, const char *job, int64_t after)
 {
+    struct err err;
+    if (s->count >= s->app->config.max_listeners) {
+        request_shed(rq, SHED_LISTENERS, rate_retry_after_s(&s->rate, clock_monotonic_s(), 1.0));
+        err_set(&err, ERR_BUSY, "%d event streams are open; try again later.", s->count);
+        reply_error(rq, &err);
+        return;
+    }
     struct listener *l = mem_zalloc(sizeof *l);
     if (!l) {
-        struct err err;
         err_no_memory(&err);
         reply_error(rq, &err);
         return;

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/http/http.h"
+#include "server/rate.h"
 #include "store/jobs.h"
 
 struct waiter {
@@ -24,6 +25,7 @@ struct waits {
     struct app *app;
     struct waiter *first;
     int count;
+    struct rate rate; /* how fast they make room */
     uv_timer_t timer; /* for the earliest deadline */
 };
 
@@ -34,6 +36,7 @@ static void waiter_free(struct waiter *w)
         w->next->link = w->link;
     }
     w->set->count--;
+    rate_add(&w->set->rate, clock_monotonic_s(), 1.0);
     mem_free(w);
 }
 
@@ -131,6 +134,11 @@ int waits_add(struct waits *s, struct request *rq, const char *job, int64_t seco
     rq->on_gone = on_gone;
     arm(s);
     return 0;
+}
+
+int waits_retry_after_s(const struct waits *s)
+{
+    return rate_retry_after_s(&s->rate, clock_monotonic_s(), 1.0);
 }
 
 int waits_count(const struct waits *s)

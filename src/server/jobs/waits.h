@@ -21,6 +21,7 @@ struct waits *waits_stop(struct waits *w);
 int waits_add(struct waits *w, struct request *rq, const char *job, int64_t seconds,
               void (*answer)(struct request *rq), struct err *err);
 int waits_count(const struct waits *w);
+int waits_retry_after_s(const struct waits *w); /* until one more may wait, likely */
 
 /* The job may have ended. */
 void waits_notify(struct waits *w, const char *job);
