@@ -128,15 +128,21 @@ static void put_eight(char *to, unsigned v)
 static int put_digits(uint64_t v, char ret[MAX_DIGITS])
 {
     char text[24];
-    put_eight(text, (unsigned)(v / UINT64_C(10000000000000000)));
-    put_eight(text + 8, (unsigned)(v / 100000000 % 100000000));
+    char *from = text + 16;
     put_eight(text + 16, (unsigned)(v % 100000000));
-    int zeros = sizeof(text) - MAX_DIGITS;
-    while (zeros < (int)sizeof(text) - 1 && text[zeros] == '0') {
-        zeros++;
+    if (v >= 100000000) {
+        put_eight(text + 8, (unsigned)(v / 100000000 % 100000000));
+        from = text + 8;
     }
-    const int count = (int)sizeof(text) - zeros;
-    memcpy(ret, text + zeros, (size_t)count);
+    if (v >= UINT64_C(10000000000000000)) {
+        put_eight(text, (unsigned)(v / UINT64_C(10000000000000000)));
+        from = text;
+    }
+    while (*from == '0' && from < text + 23) {
+        from++;
+    }
+    const int count = (int)(text + sizeof(text) - from);
+    memcpy(ret, from, (size_t)count);
     return count;
 }
 

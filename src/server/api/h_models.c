@@ -77,6 +77,7 @@ void models_show(struct request *rq)
 {
     struct model_row *rows;
     int64_t count;
+    const char *reason = NULL;
     struct err err;
     if (models_versions(rq->app->store, rq->param[0], &rows, &count, &err) < 0) {
         reply_error(rq, &err);
@@ -85,6 +86,7 @@ void models_show(struct request *rq)
     struct json *j = json_new_object();
     json_set_string(j, "object", "model");
     json_set_string(j, "name", rq->param[0]);
+    json_set_bool(j, "ready", app_ready(rq->app, &reason)); /* KServe's member, version 1 */
     json_set(j, "aliases", aliases_views(rq->app, rq->param[0]));
     json_set(j, "versions", view_rows(rq->app, rows, count));
     reply_tagged(rq, j);

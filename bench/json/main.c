@@ -1,0 +1,158 @@
+/*
+ * krr-json: how fast JSON numbers are read into a matrix and printed, and how much memory reading
+ * takes, beside other libraries. One JSON line on stdout:
+ *
+ *     krr-json [ROWS [COLUMNS [REPEATS]]]
+ *
+ * Two texts are read: numbers of 16 and 17 digits, as programs print doubles, and numbers of six
+ * decimals, as data files have them. Times are CPU seconds, the best of REPEATS; MB are 10^6 bytes.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "bench/json/contender.h"
+#include "bench/machine.h"
+
+struct workload {
+    const char *name;
+    int64_t rows, columns;
+    double *values;
+    struct buf text;
+};
+
+struct result {
+    bool good;
+    double read_s, print_s;
+    size_t printed;
+    double memory; /* bytes that reading adds to the process */
+};
+
+static struct result measure(const struct contender *c, const struct workload *w, int repeats)
+{
+    struct result r = {.read_s = INFINITY, .print_s = INFINITY};
+    double sum = 0.0;
+    machine_reset_peak();
+    const int64_t before = machine_resident_bytes();
+    r.good = c->read(w->text.data, w->text.len, w->columns, &sum) == w->rows * w->columns;
+    r.memory = (double)(machine_peak_bytes() - before);
+    for (int i = 0; i < repeats; i++) {
+        const double start = machine_cpu_s();
+        c->read(w->text.data, w->text.len, w->columns, &sum);
+        const double middle = machine_cpu_s();
+        r.printed = c->print(w->values, w->rows * w->columns);
+        const double end = machine_cpu_s();
+        r.read_s = fmin(r.read_s, middle - start);
+        r.print_s = fmin(r.print_s, end - middle);
+    }
+    return r;
+}
+
+/* In a process of its own, so that each one's memory is its own. */
+static struct result measure_apart(const struct contender *c, const struct workload *w, int repeats)
+{
+    struct result r = {.good = false};
+    int ends[2];
+    if (pipe(ends) != 0) {
+        return r;
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        r = measure(c, w, repeats);
+        _exit(write(ends[1], &r, sizeof r) == sizeof r ? 0 : 1);
+    }
+    close(ends[1]);
+    if (read(ends[0], &r, sizeof r) != sizeof r) {
+        r.good = false;
+    }
+    close(ends[0]);
+    waitpid(child, NULL, 0);
+    return r;
+}
+
+static void describe(struct json *to, const struct contender *c, const struct workload *w,
+                     int repeats)
+{
+    const struct result r = measure_apart(c, w, repeats);
+    struct json *j = json_set_object(to, c->name);
+    if (!r.good) {
+        json_set_string(j, "error", "it read something else");
+        return;
+    }
+    json_set_number(j, "read_mb_per_s", round((double)w->text.len / r.read_s / 1e6));
+    json_set_number(j, "print_mb_per_s", round((double)r.printed / r.print_s / 1e6));
+    json_set_int(j, "printed_bytes", (int64_t)r.printed);
+    json_set_number(j, "read_memory_over_body",
+                    round(100.0 * r.memory / (double)w->text.len) / 100.0);
+}
+
+static void write_body(struct workload *w)
+{
+    buf_str(&w->text, "{\"instances\":[");
+    for (int64_t i = 0; i < w->rows; i++) {
+        buf_str(&w->text, i > 0 ? ",[" : "[");
+        buf_json_numbers(&w->text, w->values + i * w->columns, w->columns);
+        buf_char(&w->text, ']');
+    }
+    buf_str(&w->text, "]}");
+}
+
+/* decimals < 0: all digits. */
+static bool make(struct workload *w, int decimals)
+{
+    struct rng r = rng_new(7, RNG_TEST);
+    const int64_t n = w->rows * w->columns;
+    w->values = mem_array((size_t)n, sizeof *w->values);
+    for (int64_t i = 0; w->values != NULL && i < n; i++) {
+        const double v = 10.0 * ((double)(rng_u64(&r) >> 11) * 0x1p-53) - 5.0;
+        w->values[i] = decimals < 0 ? v : round(v * pow(10, decimals)) / pow(10, decimals);
+    }
+    if (w->values != NULL) {
+        write_body(w);
+    }
+    return w->values != NULL && !w->text.failed;
+}
+
+static int64_t argument(int argc, char **argv, int i, int64_t usual)
+{
+    const long long v = argc > i ? strtoll(argv[i], NULL, 10) : usual;
+    return v > 0 ? v : usual;
+}
+
+int main(int argc, char **argv)
+{
+    const int64_t rows = argument(argc, argv, 1, 100000);
+    const int64_t columns = argument(argc, argv, 2, 18);
+    const int repeats = (int)argument(argc, argv, 3, 5);
+    struct workload workloads[] = {{.name = "all_digits", .rows = rows, .columns = columns},
+                                   {.name = "six_decimals", .rows = rows, .columns = columns}};
+    cleanup_json struct json *report = json_new_object();
+    machine_to_json(report);
+    json_set_int(report, "rows", rows);
+    json_set_int(report, "columns", columns);
+    json_set_int(report, "repeats", repeats);
+    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) {
+        struct workload *w = &workloads[i];
+        if (!make(w, i == 0 ? -1 : 6)) {
+            fputs("krr-json: not enough memory\n", stderr);
+            return 1;
+        }
+        struct json *j = json_set_object(report, w->name);
+        json_set_int(j, "body_bytes", (int64_t)w->text.len);
+        describe(j, &contender_krrd, w, repeats);
+        describe(j, &contender_cjson, w, repeats);
+        if (contender_yyjson != NULL) {
+            describe(j, contender_yyjson, w, repeats);
+        }
+        mem_free(w->values);
+        buf_deinit(&w->text);
+    }
+    cleanup_mem char *text = json_print(report);
+    return text != NULL && puts(text) >= 0 ? 0 : 1;
+}

@@ -1,0 +1,3 @@
+#include "bench/json/contender.h"
+
+const struct contender *const contender_yyjson = NULL;
