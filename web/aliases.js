@@ -50,10 +50,10 @@ export function aliasPanel(name, version, changed) {
   return {element, async load() {
     try {
       const {data} = await get(base);
-      fill(list, data.length ? data.map(line) : empty("No aliases."));
+      fill(list, data.length ? data.map(line) : h("li", null, empty("No aliases.")));
       if (!form.isConnected) element.append(form);
     } catch (problem) {
-      fill(list, empty(problem.status === 404 ? "This krrd has no aliases." : problem.message));
+      fill(list, h("li", null, empty(problem.status === 404 ? "This krrd has no aliases." : problem.message)));
     }
   }};
 }

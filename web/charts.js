@@ -9,7 +9,7 @@ const TABLE_ROWS = 12;
 
 // Which leading digits get a line, by how far the axis goes.
 function leading(ratio) {
-  return ratio > 1e3 ? [1] : ratio > 12 ? [1, 2, 5] : [1, 2, 3, 4, 5, 6, 7, 8, 9];
+  return ratio > 1e3 ? [1] : ratio > 5 ? [1, 2, 5] : [1, 2, 3, 4, 5, 6, 7, 8, 9];
 }
 
 function thinned(scale) {
@@ -126,7 +126,7 @@ export function chart(kind, {title, x, y, logarithmic = false, nothing, legend =
       {type: kind, data: {datasets: []}, options: options(names.x, names.y, logarithmic)});
     scale();
     picture.data.datasets = sets.map((set) => ({
-      borderWidth: 1.75, pointRadius: set.data.length === 1 ? 3 : 0, pointHitRadius: 6,
+      borderWidth: 1.75, pointRadius: set.data.length < 3 ? 3 : 0, pointHitRadius: 6,
       borderDash: DASHES[Math.floor((set.slot ?? 0) / 2) % DASHES.length], ...set,
     }));
     paint(picture);

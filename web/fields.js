@@ -128,10 +128,12 @@ export function field(def, pointer, changed = () => {}) {
     else input.value = JSON.stringify(value) === JSON.stringify(def.default) ? "" : written(value, def);
   }
   write(def.default);
-  input.addEventListener("input", () => {
-    fail(read().error && !isEmpty(input.value ?? "") ? read().error : null);
-    changed();
-  });
+  for (const kind of ["input", "change"]) {
+    input.addEventListener(kind, () => {
+      fail(read().error && !isEmpty(input.value ?? "") ? read().error : null);
+      changed();
+    });
+  }
   return {element, pointer, input, def, read, write, fail, focus: () => input.focus(),
     options(words, names = {}) { // other choices, for lists that come later
       const value = input.value;

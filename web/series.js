@@ -34,6 +34,7 @@ export class Series {
     this.points.forEach(take);
     if (this.last && this.points.at(-1) !== this.last) take(this.last);
     // A job that began again after a loss goes back; a curve goes on.
-    return points.sort((a, b) => a.x - b.x);
+    points.sort((a, b) => a.x - b.x);
+    return points.filter((point, i) => point.x !== points[i + 1]?.x);
   }
 }

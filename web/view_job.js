@@ -107,8 +107,9 @@ export function open(root, [id], context) {
       job.error?.cause?.stderr?.length ? h("pre", {class: "spec", tabindex: 0, "aria-label": "What the worker wrote last"}, job.error.cause.stderr.join("\n")) : null);
     setText(spec, JSON.stringify(job.spec, null, 2));
     fill(search, searchTable(job.result?.search));
-    plotsCard.hidden = !job.result?.test_rows;
-    if (job.result?.test_rows) plots.load(id);
+    const tested = job.status === "succeeded" && job.result?.test_rows > 0;
+    plotsCard.hidden = !tested;
+    if (tested) plots.load(id);
   }, (problem) => {
     fill(trouble, problem ? problemBox(problem, {live: false}) : null);
     if (problem?.status === 404) {

@@ -121,6 +121,7 @@ function selection() {
 function queueCard() {
   const list = h("ol", {class: "plain queue"});
   const none = empty("Nothing waits.");
+  none.hidden = true;
   const count = h("span", {class: "hint"});
   const element = card("Queue", h("div", null, none, list), {beside: count});
   return {element, update(queued) {
@@ -161,6 +162,7 @@ export function open(root, _parts, context) {
   const table = scrolling("Jobs", h("table", {class: "jobs"},
     h("thead", null, h("tr", null, HEADINGS.map(([text, kind]) => h("th", {scope: "col", class: kind}, text)))),
     body));
+  none.hidden = table.hidden = more.hidden = true; // until it is known what there is
   const queue = queueCard();
   const workers = workersTable();
 

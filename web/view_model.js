@@ -91,7 +91,8 @@ export function open(root, [name, version]) {
         h("div", {class: "stack"}, card("What it is", about(model), {beside: actions(model, draw)}), card("Try it", tryout(model)), card("On its test rows", plots.element)),
         h("div", {class: "stack side"}, card("Versions", versionsTable(whole.versions, model.version)), card("Aliases", aliases.element))));
     aliases.load();
-    plots.load(model.job);
+    if (model.description?.result?.test_rows > 0) plots.load(model.job);
+    else fill(plots.element, empty("The job had no test rows."));
   }
   draw();
   return {title: name, close() {

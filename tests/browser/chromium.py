@@ -74,6 +74,8 @@ class Page:
     def screenshot(self, name, whole=True):
         """The whole page, as a file of the build's, where one is named."""
         import base64
+        self.driver.execute_async_script(  # two frames: what was drawn is on the screen
+            "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done));")
         taken = self.driver.execute_cdp_cmd("Page.captureScreenshot", {
             "format": "png", "captureBeyondViewport": whole})
         folder = os.environ.get("KRRD_TEST_SCREENSHOTS")
@@ -103,12 +105,13 @@ class Page:
 
     def wait(self, fits, what, timeout=WAIT_S):
         """What fits() gives once it is true."""
-        from selenium.common.exceptions import StaleElementReferenceException
+        from selenium.common.exceptions import (ElementNotInteractableException,
+                                                StaleElementReferenceException)
         end = time.monotonic() + timeout
         while True:
             try:
                 value = fits()
-            except StaleElementReferenceException:  # redrawn meanwhile
+            except (StaleElementReferenceException, ElementNotInteractableException):  # redrawn
                 value = None
             if value:
                 return value
@@ -145,14 +148,17 @@ class Page:
         return self.wait(search, f"control labelled {words!r}")
 
     def put(self, words, value, within="body"):
-        control = self.labelled(words, within)
-        if control.tag_name == "select":
-            from selenium.webdriver.support.ui import Select
-            Select(control).select_by_visible_text(value)
-        else:
-            control.clear()
-            control.send_keys(value)
-        return control
+        from selenium.webdriver.support.ui import Select
+
+        def done():
+            control = self.labelled(words, within)
+            if control.tag_name == "select":
+                Select(control).select_by_visible_text(value)
+            else:
+                control.clear()
+                control.send_keys(value)
+            return control
+        return self.wait(done, f"way to put {value!r} into {words!r}")
 
     def keys(self, *keys):
         from selenium.webdriver.common.action_chains import ActionChains
