@@ -28,6 +28,7 @@
     X(NOT_FOUND, "not_found", "There is no such thing.")                                           \
     X(CONFLICT, "conflict", "The present state does not allow this.")                              \
     X(TOO_LARGE, "too_large", "A limit was exceeded.")                                             \
+    X(DOES_NOT_FIT, "does_not_fit", "The job needs more memory than a worker has.")                \
     X(UNSUPPORTED, "unsupported", "This is not supported here.")                                   \
     X(BUSY, "busy", "A queue is full; try again later.")                                           \
     X(DEADLINE, "deadline_exceeded", "The answer was not there by the deadline.")                  \

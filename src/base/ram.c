@@ -138,6 +138,19 @@ int64_t ram_limit(void)
                  least(host, cgroup_room(false)));
 }
 
+bool ram_huge_pages(void)
+{
+    FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+    char line[LINE_SIZE] = "";
+    if (f != NULL) {
+        if (fgets(line, sizeof(line), f) == NULL) {
+            line[0] = '\0';
+        }
+        fclose(f);
+    }
+    return strstr(line, "[always]") != NULL;
+}
+
 int64_t ram_resident(void)
 {
     const int64_t kib = read_number("/proc/self/status", "VmRSS:");

@@ -5,12 +5,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 int64_t ram_limit(void);     /* bytes in all, whoever uses them */
 int64_t ram_available(void); /* bytes that this process may still take now */
 /* The same, of a process that is to stay below `limit` resident bytes; 0: no such limit. */
 int64_t ram_available_within(int64_t limit);
+/* Whether the system hands out pages of 2 MiB without being asked. */
+bool ram_huge_pages(void);
 int64_t ram_resident(void); /* of this process; 0 where it cannot be read */
 
 /* The process's high-water mark of resident memory, and a fresh start for it, so that each job of a

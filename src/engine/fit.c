@@ -164,6 +164,7 @@ static int solve(struct fit *f, struct err *err)
 static int prepare(struct fit *f, const struct dataset *file, struct err *err)
 {
     int r = f->restricted ? fit__select_centers(f, file, err) : 0;
+    mem_trim();
     if (r == 0) {
         r = fit__choose_method(f, err);
     }
@@ -209,6 +210,7 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
     if (r == 0) {
         r = fit__search(f, err);
     }
+    mem_trim(); /* what choosing has freed is no part of the solve's memory */
     if (r == 0) {
         r = prepare(f, in->centers, err);
     }

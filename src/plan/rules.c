@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { KEPT_FEATURES = 18 };
-
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -21,7 +19,7 @@ static int64_t most(int64_t a, int64_t b)
 /* The most rows for which a factorisation is the cheaper way. */
 static double cholesky_rows(int64_t d, bool narrow, enum precision precision)
 {
-    const double features = (double)(d < KEPT_FEATURES ? d : KEPT_FEATURES);
+    const double features = (double)(d < RULE_KEPT_FEATURES ? d : RULE_KEPT_FEATURES);
     const double value = (features + 18.0) / (precision == PRECISION_FLOAT64 ? 2.0 : 4.0);
     return narrow ? 12.0 * (30.0 * value + 110.0) : 6.0 * (200.0 * value + 110.0);
 }

@@ -37,6 +37,10 @@
 #include "wire/param.h"
 #include "wire/spec.h"
 
+/* Kernel values of more features cost more to compute than to read: where they fit they are kept.
+ */
+#define RULE_KEPT_FEATURES 18
+
 /* "cholesky" or "pcg", for n points of d features; `precision` is the one that pcg would have,
  * `room` the bytes that are free. */
 const char *rule_solver(int64_t room, int64_t n, int64_t d, double regularization,

@@ -373,6 +373,9 @@ static const struct option_def options[] = {
      "Predictions of all models, waiting or at work; more are refused with 503."},
     {"worker-threads", OPTION_INT, AT(worker_threads), "0", "N", 0, 1024,
      "Threads of a worker; 0: what the machine grants."},
+    {"worker-memory-bytes", OPTION_INT64, AT(worker_memory_bytes), "0", "N", 0, EXACT,
+     "Memory that a worker may have: jobs that need more are refused; 0: what the host or its "
+     "control group has."},
     {"worker-program", OPTION_STRING, AT(worker_program), "", "FILE", 0, 0,
      "Default: krrd-worker beside krrd."},
     {"default-model", OPTION_STRING, AT(default_model), "", "NAME", 0, 0,

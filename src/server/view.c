@@ -40,7 +40,7 @@ static void set_job_times(struct json *j, const struct job_row *r)
     view_set_stamp(j, "finished_at", r->finished_ms);
 }
 
-struct json *view_job(const struct job_row *r, int64_t queue_position)
+struct json *view_job(const struct job_row *r, int64_t queue_position, struct json *waiting_for)
 {
     struct json *j = json_new_object();
     json_set_string(j, "id", r->id);
@@ -53,6 +53,8 @@ struct json *view_job(const struct job_row *r, int64_t queue_position)
     view_set_text(j, "spec", r->spec);
     set_job_times(j, r);
     set_positive(j, "queue_position", queue_position, 0);
+    json_set(j, "waiting_for", waiting_for != NULL ? waiting_for : json_new_null());
+    view_set_text(j, "plan", r->plan);
     json_set_int(j, "attempt", r->attempt);
     view_set_stamp(j, "next_attempt_at", r->next_attempt_ms);
     json_set_string(j, "worker", r->worker);

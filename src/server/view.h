@@ -8,8 +8,8 @@
 #include "store/jobs.h"
 #include "store/models.h"
 
-/* queue_position: -1 when not queued. */
-struct json *view_job(const struct job_row *r, int64_t queue_position);
+/* queue_position: -1 when not queued. Takes waiting_for, which may be NULL. */
+struct json *view_job(const struct job_row *r, int64_t queue_position, struct json *waiting_for);
 struct json *view_event(const struct event_row *r);
 /* state: "loaded", "unloaded", "loading", "failed". Takes aliases, an array of names. */
 struct json *view_model(const struct model_row *r, const char *state, struct json *aliases);

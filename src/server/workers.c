@@ -72,6 +72,7 @@ static int open_pool(struct app *app, struct err *err)
         .train_workers = app->config.train_workers,
         .serve_workers = app->config.serve_workers,
         .threads = app->config.worker_threads,
+        .memory_bytes = app->config.worker_memory_bytes,
         .lease_s = app->config.worker_lease_s,
         .quarantine_after = app->config.quarantine_after,
         .quarantine_s = app->config.quarantine_s,

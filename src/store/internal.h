@@ -48,7 +48,7 @@ int idempotency__insert(struct sql *db, const struct idempotency_row *row, struc
 #define JOB_COLUMNS                                                                                \
     "id, status, reason, model, model_version, dataset, test_dataset, spec, progress, result, "    \
     "error, worker, device, priority, attempt, max_attempts, created_ms, queued_ms, started_ms, "  \
-    "finished_ms, centers_dataset, next_attempt_ms, promotion"
+    "finished_ms, centers_dataset, next_attempt_ms, promotion, plan"
 /* The queue from its head. The planner would take jobs_by_status and sort, if it were let. */
 #define JOBS_QUEUE                                                                                 \
     "FROM jobs INDEXED BY jobs_queue WHERE status = 'queued' AND " JOBS_DUE                        \

@@ -15,6 +15,7 @@ void job_row_deinit(struct job_row *r)
     mem_free(r->reason);
     mem_free(r->model);
     mem_free(r->spec);
+    mem_free(r->plan);
     mem_free(r->progress);
     mem_free(r->result);
     mem_free(r->error);
@@ -64,6 +65,7 @@ int jobs__read(struct sql_stmt *st, void *row, struct err *err)
     sql_col_fixed(st, 20, r->centers_dataset, sizeof(r->centers_dataset));
     r->next_attempt_ms = sql_col_int(st, 21);
     r->promotion = sql_col_text(st, 22);
+    r->plan = sql_col_text(st, 23);
     return sql_row_check(st, err);
 }
 
@@ -128,15 +130,15 @@ static int insert_inside(struct sql *db, const struct job_row *row,
 {
     static const char insert[] =
         "INSERT INTO jobs (id, status, model, dataset, test_dataset, centers_dataset, spec, "
-        "priority, max_attempts, created_ms, queued_ms) "
-        "VALUES (?1, 'queued', ?2, ?3, nullif(?4, ''), nullif(?5, ''), ?6, ?7, ?8, ?9, ?9) "
+        "priority, max_attempts, created_ms, queued_ms, plan) "
+        "VALUES (?1, 'queued', ?2, ?3, nullif(?4, ''), nullif(?5, ''), ?6, ?7, ?8, ?9, ?9, ?10) "
         "RETURNING key";
     int64_t key;
     int rc = sql_number(db, insert,
                         SQL_ARGS(sql_text(row->id), sql_text(row->model), sql_text(row->dataset),
                                  sql_text(row->test_dataset), sql_text(row->centers_dataset),
                                  sql_text(row->spec), sql_int(row->priority),
-                                 sql_int(row->max_attempts), sql_int(now_ms)),
+                                 sql_int(row->max_attempts), sql_int(now_ms), sql_text(row->plan)),
                         &key, err);
     if (rc < 0) {
         return rc;

@@ -52,6 +52,7 @@ struct job_row {
     char test_dataset[ID_SIZE];                             /* "" when none */
     char centers_dataset[ID_SIZE];                          /* "" when none */
     char *spec;                                             /* JSON text */
+    char *plan;                                             /* JSON text, or NULL: unknown */
     char *progress;                                         /* JSON text, or NULL */
     char *result;                                           /* JSON text, or NULL */
     char *error;                                            /* JSON text of a problem, or NULL */
@@ -64,10 +65,11 @@ struct job_row {
 };
 void job_row_deinit(struct job_row *r);
 
-/* Fields read: id, model, dataset, test_dataset, centers_dataset, spec, priority, max_attempts.
- * Becomes queued. -ERR_NOT_FOUND at "#/dataset", "#/test/dataset" or "#/centers/dataset" when there
- * is no such data set (any more); -ERR_CONFLICT when the id is taken. Until the job has finished,
- * its data sets cannot be deleted. `answer` (NULL: none) is kept in the same transaction.
+/* Fields read: id, model, dataset, test_dataset, centers_dataset, spec, plan, priority,
+ * max_attempts. Becomes queued. -ERR_NOT_FOUND at "#/dataset", "#/test/dataset" or
+ * "#/centers/dataset" when there is no such data set (any more); -ERR_CONFLICT when the id is
+ * taken. Until the job has finished, its data sets cannot be deleted. `answer` (NULL: none) is kept
+ * in the same transaction.
  */
 int jobs_insert(struct store *s, const struct job_row *row, const struct idempotency_row *answer,
                 int64_t now_ms, struct err *err);

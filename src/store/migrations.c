@@ -189,6 +189,9 @@ static const char version_11[] =
     "ALTER TABLE models ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1));"
     "CREATE INDEX models_pinned ON models (key) WHERE pinned = 1;";
 
+/* What a job was predicted to take when it came in. */
+static const char version_12[] = "ALTER TABLE jobs ADD COLUMN plan TEXT;";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -263,9 +266,9 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
     return 0;
 }
 
-static const char *const texts[] = {version_1, version_2,  version_3, version_4,
-                                    version_5, version_6,  version_7, version_8,
-                                    version_9, version_10, version_11};
+static const char *const texts[] = {version_1, version_2,  version_3,  version_4,
+                                    version_5, version_6,  version_7,  version_8,
+                                    version_9, version_10, version_11, version_12};
 
 const struct migrations migrations = {
     .texts = texts,

@@ -16,7 +16,8 @@
  *   QUIT        end after the present job
  *   PING
  * worker -> daemon
- *   HELLO       {"program","version","device","threads"}
+ *   HELLO       {"program","version","device","threads","base_bytes","device_bytes"|null,
+ *                "rates"|null} (plan/machine.h)
  *   EVENT       {"job","type","level","message","data"}
  *   MODEL       {"job"} and the next bytes of the model's file
  *   DONE        {"job","reason","result"|null,"error"|null,"model"|null,"bytes","sha256"}

@@ -14,6 +14,7 @@
 #include "gpu/providers.h"
 #include "worker/faulty.h"
 #include "worker/job.h"
+#include "worker/measure.h"
 #include "worker/session.h"
 
 struct settings {
@@ -21,14 +22,18 @@ struct settings {
     struct job_files files;
     int socket, threads;
     double beat_interval_s;
+    double memory_bytes; /* 0: none but the host's */
+    bool measure;
     const char *break_device; /* NULL, or the trigger of faulty.h */
 };
 
 static const char usage[] =
     "krrd-worker --job FILE [--model FILE] [--start FILE] [--device cpu] [--threads N]\n"
     "    Runs one training order without a daemon; events are JSON lines on stdout.\n"
-    "krrd-worker --socket FD [--device cpu] [--threads N] [--beat-interval-s S]\n"
-    "    Serves the daemon that started it, and gives it a sign of life every S seconds.\n"
+    "krrd-worker --socket FD [--device cpu] [--threads N] [--beat-interval-s S] [--measure]\n"
+    "    Serves the daemon that started it, and gives it a sign of life every S seconds; with\n"
+    "    --measure it first finds out how fast it is, and says so.\n"
+    "    With --memory-bytes N both plan to stay below N resident bytes.\n"
     "    For tests: with --break-device FILE the device breaks once there is such a file.\n";
 
 /* A decimal integer within 0..max, the whole text. */
@@ -44,14 +49,14 @@ static int read_count(const char *flag, const char *text, int max, int *ret, str
     return 0;
 }
 
-/* Seconds, 0 to a day, the whole text. */
-static int read_seconds(const char *flag, const char *text, double *ret, struct err *err)
+/* A number, 0 to max, the whole text. */
+static int read_number(const char *flag, const char *text, double max, double *ret, struct err *err)
 {
     char *end;
     const double v = strtod(text, &end);
-    if (end == text || *end != '\0' || !(v >= 0.0 && v <= 86400.0)) {
-        return err_set(err, ERR_INVALID, "%s takes seconds from 0 to 86400, not \"%.40s\".", flag,
-                       text);
+    if (end == text || *end != '\0' || !(v >= 0.0 && v <= max)) {
+        return err_set(err, ERR_INVALID, "%s takes a number from 0 to %.16g, not \"%.40s\".", flag,
+                       max, text);
     }
     *ret = v;
     return 0;
@@ -67,6 +72,8 @@ static int read_settings(int argc, char **argv, struct settings *ret, struct err
         {"device", required_argument, NULL, 'd'},
         {"threads", required_argument, NULL, 't'},
         {"beat-interval-s", required_argument, NULL, 'i'},
+        {"memory-bytes", required_argument, NULL, 'l'},
+        {"measure", no_argument, NULL, 'r'},
         {"break-device", required_argument, NULL, 'x'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
@@ -93,7 +100,13 @@ static int read_settings(int argc, char **argv, struct settings *ret, struct err
             r = read_count("--threads", optarg, 4096, &ret->threads, err);
             break;
         case 'i':
-            r = read_seconds("--beat-interval-s", optarg, &ret->beat_interval_s, err);
+            r = read_number("--beat-interval-s", optarg, 86400.0, &ret->beat_interval_s, err);
+            break;
+        case 'l':
+            r = read_number("--memory-bytes", optarg, 0x1p53, &ret->memory_bytes, err);
+            break;
+        case 'r':
+            ret->measure = true;
             break;
         case 'x':
             ret->break_device = optarg;
@@ -111,6 +124,19 @@ static int read_settings(int argc, char **argv, struct settings *ret, struct err
     return r;
 }
 
+static int run_session(const struct settings *settings, struct backend *be, struct err *err)
+{
+    struct session_options options = {
+        .fd = settings->socket, .be = be, .beat_interval_s = settings->beat_interval_s};
+    int r = 0;
+    if (settings->measure) {
+        r = measure_machine(be, &options.machine, err);
+    } else {
+        measure_nothing(be, &options.machine);
+    }
+    return r == 0 ? session_run(&options, err) : r;
+}
+
 static int run(const struct settings *settings, struct err *err)
 {
     struct backend *be = NULL;
@@ -118,6 +144,7 @@ static int run(const struct settings *settings, struct err *err)
     if (r < 0) {
         return r;
     }
+    be->memory_limit = (int64_t)settings->memory_bytes;
     struct faulty faulty;
     if (settings->break_device) {
         faulty_install(&faulty, be, settings->break_device);
@@ -125,9 +152,7 @@ static int run(const struct settings *settings, struct err *err)
     if (settings->files.order) {
         r = job_run(be, &settings->files, err);
     } else {
-        const struct session_options options = {
-            .fd = settings->socket, .be = be, .beat_interval_s = settings->beat_interval_s};
-        r = session_run(&options, err);
+        r = run_session(settings, be, err);
     }
     if (settings->break_device) {
         faulty_restore(&faulty, be);

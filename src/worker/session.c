@@ -17,7 +17,8 @@ struct session {
     struct backend *be;
     struct frame_reader *reader;
     struct loaded *loaded;
-    struct pulse *pulse;     /* all that is sent goes through it */
+    struct pulse *pulse; /* all that is sent goes through it */
+    const struct plan_machine *machine;
     char job[ID_SIZE];       /* in training, else "" */
     bool cancel;             /* asked for the present job */
     bool pause;              /* likewise */
@@ -337,7 +338,7 @@ static int hello(struct session *s, struct err *err)
     json_set_string(j, "program", "krrd-worker");
     json_set_string(j, "version", KRRD_VERSION);
     json_set_string(j, "device", s->be->ops->name);
-    json_set_int(j, "threads", s->be->threads);
+    plan_machine_write(s->machine, j);
     return pulse_send(s->pulse, FRAME_HELLO, 0, j, NULL, 0, err);
 }
 
@@ -369,6 +370,7 @@ int session_run(const struct session_options *options, struct err *err)
     struct session s = {
         .fd = options->fd,
         .be = options->be,
+        .machine = &options->machine,
         .reader = frame_reader_new(),
         .loaded = loaded_new(options->be),
     };

@@ -8,11 +8,13 @@
 
 #include "base/err.h"
 #include "engine/backend.h"
+#include "plan/machine.h"
 
 struct session_options {
     int fd; /* connected socket, owned by the caller */
     struct backend *be;
-    double beat_interval_s; /* 0: none */
+    double beat_interval_s;      /* 0: none */
+    struct plan_machine machine; /* what HELLO says of it */
 };
 
 /* Returns 0 after QUIT or the end of the stream; -ERR_DEVICE when the device broke, of which the

@@ -89,6 +89,7 @@ static void test_jobs_of_version_1(void **state)
     OK(jobs_get(f->store, "job_1", &row, &f->err));
     assert_string_equal(row.dataset, "ds_1");
     assert_string_equal(row.centers_dataset, "");
+    assert_null(row.plan);
     assert_int_equal(row.created_ms, 5);
     job_row_deinit(&row);
     assert_int_equal(number_of(f, "SELECT count(*) FROM job_metadata "

@@ -71,15 +71,6 @@ static int read_task(struct request *rq, struct upload_wish *wish, struct err *e
                         "The task must be auto, regression or classification.");
 }
 
-static int read_one_hot(struct request *rq, struct upload_wish *wish, struct err *err)
-{
-    const char *text = request_query(rq, "one_hot");
-    wish->one_hot = text != NULL && strcmp(text, "true") == 0;
-    return text == NULL || wish->one_hot || strcmp(text, "false") == 0
-               ? 0
-               : err_at(err, ERR_INVALID, "#/query/one_hot", "one_hot must be true or false.");
-}
-
 static int read_encoding(struct request *rq, struct upload_wish *wish, struct err *err)
 {
     const char *encoding = request_header(rq, "Content-Encoding");
@@ -99,7 +90,7 @@ static int read_wish(struct request *rq, struct upload_wish *wish, struct err *e
     rc = rc == 0 ? read_name(rq, wish, err) : rc;
     rc = rc == 0 ? read_targets(rq, wish, err) : rc;
     rc = rc == 0 ? read_task(rq, wish, err) : rc;
-    return rc == 0 ? read_one_hot(rq, wish, err) : rc;
+    return rc == 0 ? request_query_flag(rq, "one_hot", &wish->one_hot, err) : rc;
 }
 
 /* A body whose announced size does not fit is not begun. */

@@ -5,17 +5,19 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "server/api/handlers.h"
+#include "server/api/job_data.h"
 #include "server/api/once.h"
 #include "server/app.h"
 #include "server/jobs/job_report.h"
+#include "server/jobs/planner.h"
 #include "server/jobs/subscribers.h"
 #include "server/jobs/trainer.h"
+#include "server/jobs/waiting.h"
 #include "server/jobs/waits.h"
 #include "server/metrics.h"
 #include "server/storage.h"
 #include "server/sweep.h"
 #include "server/view.h"
-#include "store/datasets.h"
 #include "store/models.h"
 #include "wire/reason.h"
 #include "wire/spec.h"
@@ -33,7 +35,7 @@ static struct json *view(const struct app *app, const struct job_row *row)
     if (row->status == JOB_QUEUED) {
         jobs_queue_position(app->store, row->id, &position, NULL); /* Else unknown: null. */
     }
-    return view_job(row, position);
+    return view_job(row, position, waiting_for(app, row, position));
 }
 
 static void reply_job(struct request *rq, int status, const char *id)
@@ -49,71 +51,6 @@ static void reply_job(struct request *rq, int status, const char *id)
 }
 
 /* ---- POST /v1/jobs ---- */
-
-/* The description of a data set that the spec names at `pointer`. */
-static int find_dataset(const struct app *app, const char *id, const char *pointer,
-                        struct dataset_info *ret, struct err *err)
-{
-    struct dataset_row row;
-    if (datasets_get(app->store, id, &row, err) < 0) {
-        return err->code == ERR_NOT_FOUND
-                   ? err_at(err, ERR_INVALID, pointer, "There is no data set \"%s\".", id)
-                   : -(int)err->code;
-    }
-    cleanup_json struct json *j = NULL;
-    int r = json_parse(row.info, strlen(row.info), &j, err);
-    if (r == 0) {
-        r = dataset_info_from_json(j, ret, err);
-    }
-    dataset_row_deinit(&row);
-    return r;
-}
-
-static int check_test(const struct app *app, const struct job_spec *spec, struct err *err)
-{
-    struct dataset_info test;
-    if (spec->test.kind != SPEC_TEST_DATASET) {
-        return 0;
-    }
-    int r = find_dataset(app, spec->test.dataset, "#/test/dataset", &test, err);
-    if (r == 0) {
-        dataset_info_deinit(&test);
-    }
-    return r;
-}
-
-static int check_centers(const struct app *app, const struct job_spec *spec,
-                         const struct dataset_info *info, struct err *err)
-{
-    struct dataset_info centers;
-    if (spec->centers.dataset[0] == '\0') {
-        return 0;
-    }
-    int r = find_dataset(app, spec->centers.dataset, "#/centers/dataset", &centers, err);
-    if (r == 0) {
-        r = job_spec_check_centers(spec, info, &centers, err);
-        dataset_info_deinit(&centers);
-    }
-    return r;
-}
-
-static int check_data(const struct app *app, const struct job_spec *spec, struct err *err)
-{
-    struct dataset_info info;
-    int r = find_dataset(app, spec->dataset, "#/dataset", &info, err);
-    if (r < 0) {
-        return r;
-    }
-    r = job_spec_check_columns(spec, &info, err);
-    if (r == 0) {
-        r = check_test(app, spec, err);
-    }
-    if (r == 0) {
-        r = check_centers(app, spec, &info, err);
-    }
-    dataset_info_deinit(&info);
-    return r;
-}
 
 /* Fixes the version of the model to begin with, so that every attempt begins alike. */
 static int check_warm_start(const struct app *app, struct job_spec *spec, struct err *err)
@@ -159,6 +96,7 @@ static int check_room(const struct app *app, struct err *err)
 
 /* What a request to queue a job comes to. */
 struct creation {
+    bool validate_only; /* nothing is stored */
     struct once *once;
     bool queue_full;
     char body[SHA256_HEX_SIZE]; /* digest of the body; of use with `once` alone */
@@ -182,7 +120,7 @@ static int insert_row(struct app *app, const struct job_row *row, struct creatio
     if (r < 0) {
         return r;
     }
-    cleanup_json struct json *j = view_job(row, position);
+    cleanup_json struct json *j = view_job(row, position, waiting_for(app, row, position));
     c->answer = json_print(j);
     memcpy(c->id, row->id, ID_SIZE);
     snprintf(c->location, sizeof c->location, "/v1/jobs/%s", c->id);
@@ -194,7 +132,8 @@ static int insert_row(struct app *app, const struct job_row *row, struct creatio
     return jobs_insert(app->store, row, kept, row->created_ms, err);
 }
 
-static int insert(struct app *app, const struct job_spec *spec, struct creation *c, struct err *err)
+static int insert(struct app *app, const struct job_spec *spec, char *plan, struct creation *c,
+                  struct err *err)
 {
     cleanup_json struct json *document = job_spec_write(spec);
     cleanup_mem char *text = document ? json_print(document) : NULL;
@@ -206,6 +145,7 @@ static int insert(struct app *app, const struct job_spec *spec, struct creation 
         .status = JOB_QUEUED,
         .model = (char *)(uintptr_t)spec->model, /* Read only: rows own their strings elsewhere. */
         .spec = text,
+        .plan = plan,
         .priority = spec->priority,
         .max_attempts = spec->max_attempts,
         .created_ms = now,
@@ -220,11 +160,45 @@ static int insert(struct app *app, const struct job_spec *spec, struct creation 
     return insert_row(app, &row, c, err);
 }
 
+/* The answer of a request that only asks what a job would take. */
+static int answer_plan(const struct job_spec *spec, const char *plan, struct creation *c,
+                       struct err *err)
+{
+    cleanup_json struct json *j = json_new_object();
+    json_set_string(j, "object", "plan");
+    json_set(j, "spec", job_spec_write(spec));
+    view_set_text(j, "plan", plan);
+    c->answer = json_ok(j) ? json_print(j) : NULL;
+    return c->answer ? 0 : err_no_memory(err);
+}
+
+static int plan_and_insert(struct app *app, const struct job_spec *spec,
+                           const struct job_data *data, struct creation *c, struct err *err)
+{
+    const struct plan_data sizes = {
+        .train = &data->train,
+        .test = data->tested ? &data->test : NULL,
+        .centers = data->centered ? &data->centers : NULL,
+    };
+    cleanup_mem char *plan = NULL;
+    int r = planner_plan(app, spec, &sizes, &plan, err);
+    if (r == 0 && c->validate_only) {
+        return answer_plan(spec, plan, c, err);
+    }
+    r = r == 0 ? storage_room(app, 0, err) : r;
+    if (r == 0) {
+        r = check_room(app, err);
+        c->queue_full = r == -ERR_BUSY;
+    }
+    return r < 0 ? r : insert(app, spec, plan, c, err);
+}
+
 /* Everything between the body and the row. */
 static int create(struct request *rq, struct creation *c, struct err *err)
 {
     cleanup_json struct json *body = NULL;
     __attribute__((cleanup(spec_freep))) struct job_spec *spec = NULL;
+    __attribute__((cleanup(job_data_deinit))) struct job_data data = {.tested = false};
     int r = request_json_body(rq, &body, err);
     if (r == 0) {
         r = job_spec_read(body, &spec, err);
@@ -236,23 +210,22 @@ static int create(struct request *rq, struct creation *c, struct err *err)
         r = check_device(rq->app, spec, err);
     }
     if (r == 0) {
-        r = check_data(rq->app, spec, err);
+        r = job_data_find(rq->app, spec, &data, err);
     }
     if (r == 0) {
         r = check_warm_start(rq->app, spec, err);
     }
-    if (r == 0) {
-        r = storage_room(rq->app, 0, err);
-    }
-    if (r == 0) {
-        r = check_room(rq->app, err);
-        c->queue_full = r == -ERR_BUSY;
-    }
-    return r < 0 ? r : insert(rq->app, spec, c, err);
+    return r < 0 ? r : plan_and_insert(rq->app, spec, &data, c, err);
 }
 
-static void reply_queued(struct request *rq, struct creation *c)
+/* What has been made of the request: a job in the queue, or a plan. */
+static void reply_created(struct request *rq, struct creation *c)
 {
+    if (c->validate_only) {
+        reply_take(rq, 200, "application/json", c->answer, strlen(c->answer));
+        c->answer = NULL;
+        return;
+    }
     metrics_count(rq->app->metrics, METRIC_JOBS_SUBMITTED, 0, 0, 1);
     log_msg(&rq->app->log, LOG_INFO, "job.queued", "job", c->id, "request", rq->id, NULL);
     request_set_header(rq, "Location", c->location);
@@ -261,9 +234,14 @@ static void reply_queued(struct request *rq, struct creation *c)
     trainer_kick(rq->app->trainer);
 }
 
+/* A request that stores nothing is not kept either, whatever key it has. */
 static int begin_once(struct request *rq, struct creation *c, struct err *err)
 {
-    int r = once_begin(rq, "jobs", &c->once, err);
+    int r = request_query_flag(rq, "validate_only", &c->validate_only, err);
+    if (r < 0 || c->validate_only) {
+        return r;
+    }
+    r = once_begin(rq, "jobs", &c->once, err);
     if (r == 0 && c->once) {
         r = sha256_text(rq->body.data, rq->body.len, c->body) ? 0 : err_no_memory(err);
     }
@@ -288,7 +266,7 @@ void jobs_create(struct request *rq)
     } else if (r < 0) {
         reply_error(rq, &err);
     } else {
-        reply_queued(rq, &c);
+        reply_created(rq, &c);
     }
 }
 
@@ -357,7 +335,9 @@ void jobs_index(struct request *rq)
     }
     struct json *data = json_new_array();
     for (int64_t i = 0; i < found.count; i++) {
-        json_push(data, view_job(&found.rows[i], found.positions[i]));
+        const struct job_row *row = &found.rows[i];
+        struct json *waiting = waiting_for(rq->app, row, found.positions[i]);
+        json_push(data, view_job(row, found.positions[i], waiting));
     }
     const char *first = found.count > 0 ? found.rows[0].id : NULL;
     reply_json(rq, 200, view_list(data, first, found.last[0] ? found.last : NULL, found.more));

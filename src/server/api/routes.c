@@ -20,7 +20,7 @@ const struct route routes[] = {
     {"DELETE", "/v1/datasets/{id}", .handle = datasets_remove},
     {"GET", "/v1/datasets/{id}/preview", .handle = datasets_preview, .query = "rows"},
 
-    {"POST", "/v1/jobs", ROUTE_BODY, JOB_BODY_MAX, .handle = jobs_create},
+    {"POST", "/v1/jobs", ROUTE_BODY, JOB_BODY_MAX, .handle = jobs_create, .query = "validate_only"},
     {"GET", "/v1/jobs", .handle = jobs_index,
      .query = "status+ model metadata.* limit after"},
     {"GET", "/v1/jobs/{id}", .handle = jobs_show},

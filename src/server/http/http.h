@@ -108,6 +108,8 @@ int64_t request_content_length(struct request *rq); /* -1: unknown (chunked) */
  */
 int request_query_int(struct request *rq, const char *name, int64_t min, int64_t max, int64_t *ret,
                       struct err *err);
+/* "true" or "false"; absent: *ret unchanged. Likewise. */
+int request_query_flag(struct request *rq, const char *name, bool *ret, struct err *err);
 /* The n-th (from 0) of all query parameters; false when there are not so many. */
 bool request_query_at(struct request *rq, int n, const char **ret_name, const char **ret_value);
 /* 0 when the body is declared as JSON, without a Content-Encoding. Another Content-Type than

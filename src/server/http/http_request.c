@@ -136,6 +136,23 @@ int request_query_int(struct request *rq, const char *name, int64_t min, int64_t
     return 0;
 }
 
+int request_query_flag(struct request *rq, const char *name, bool *ret, struct err *err)
+{
+    const char *text = request_query(rq, name);
+    if (text == NULL) {
+        return 0;
+    }
+    const bool yes = strcmp(text, "true") == 0;
+    if (!yes && strcmp(text, "false") != 0) {
+        char pointer[sizeof(err->pointer)];
+        snprintf(pointer, sizeof(pointer), "#/query/%s", name);
+        return err_at(err, ERR_INVALID, pointer,
+                      "The query parameter \"%s\" must be true or false.", name);
+    }
+    *ret = yes;
+    return 0;
+}
+
 bool request_query_at(struct request *rq, int n, const char **ret_name, const char **ret_value)
 {
     const struct exchange *ex = exchange_of(rq);

@@ -59,6 +59,8 @@ int problem_status(const struct err *err)
         return 409;
     case ERR_TOO_LARGE:
         return 413;
+    case ERR_DOES_NOT_FIT:
+        return 422;
     case ERR_UNSUPPORTED:
         return strcmp(err->pointer, PROBLEM_CONTENT_TYPE) == 0 ? 415
                : strcmp(err->pointer, PROBLEM_ACCEPT) == 0     ? 406

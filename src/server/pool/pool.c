@@ -29,6 +29,8 @@ struct slot {
     enum slot_state state;
     char name[24];
     char *device;
+    bool known; /* what its worker, or one before it, said of its machine */
+    struct plan_machine machine;
     void *user;
     int64_t restarts;
     int64_t heard_ms;             /* wall clock */
@@ -214,6 +216,9 @@ static void on_hello(struct slot *s, const struct frame *f)
 {
     mem_free(s->device);
     s->device = mem_strdup(json_string(json_get(f->json, "device")));
+    s->machine = plan_machine_unknown();
+    plan_machine_read(f->json, &s->machine);
+    s->known = true;
     s->state = SLOT_IDLE;
     log_msg(s->pool->log, LOG_INFO, "worker.ready", "worker", s->name, "device", s->device, NULL);
     listener(s)->ready(listener(s)->context, s);
@@ -358,12 +363,16 @@ static char **environment(enum slot_kind kind)
 static int spawn(struct child *c, const struct pool *p)
 {
     cleanup_mem char **env = environment(c->slot->kind);
-    char threads[16], socket[16], beat[32];
+    char threads[16], socket[16], beat[32], memory[24];
     snprintf(threads, sizeof threads, "%d", p->options.threads);
     snprintf(socket, sizeof socket, "%d", CHILD_SOCKET);
     snprintf(beat, sizeof beat, "%.3f", p->options.lease_s / LEASE_BEATS);
-    char *args[] = {p->program, "--socket",          socket, "--device", "cpu", "--threads",
-                    threads,    "--beat-interval-s", beat,   NULL};
+    snprintf(memory, sizeof memory, "%lld", (long long)p->options.memory_bytes);
+    char *args[] = {
+        p->program, "--socket",       socket,  "--device",
+        "cpu",      "--threads",      threads, "--beat-interval-s",
+        beat,       "--memory-bytes", memory,  c->slot->kind == SLOT_TRAIN ? "--measure" : NULL,
+        NULL};
     uv_stdio_container_t stdio[CHILD_SOCKET + 1] = {
         {.flags = UV_IGNORE},
         {.flags = UV_IGNORE},
@@ -713,6 +722,11 @@ enum slot_state slot_state(const struct slot *s)
 const char *slot_device(const struct slot *s)
 {
     return s->device;
+}
+
+const struct plan_machine *slot_machine(const struct slot *s)
+{
+    return s->known ? &s->machine : NULL;
 }
 
 int slot_pid(const struct slot *s)

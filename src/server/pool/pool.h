@@ -24,6 +24,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "plan/machine.h"
 #include "server/pool/tail.h"
 #include "wire/frame.h"
 
@@ -53,8 +54,9 @@ struct slot_listener {
 struct pool_options {
     const char *program; /* path of krrd-worker */
     int train_workers, serve_workers;
-    int threads;    /* per worker; 0: what the machine grants */
-    double lease_s; /* > 0 */
+    int threads;          /* per worker; 0: what the machine grants */
+    int64_t memory_bytes; /* that a worker is to stay below; 0: no limit of ours */
+    double lease_s;       /* > 0 */
     int quarantine_after;
     double quarantine_s;
     struct metrics_registry *metrics; /* may be NULL */
@@ -79,6 +81,8 @@ enum slot_kind slot_kind(const struct slot *s);
 enum slot_state slot_state(const struct slot *s);
 const char *slot_device(const struct slot *s); /* from HELLO: "cpu"; NULL before */
 int slot_pid(const struct slot *s);            /* 0 when down */
+/* From its last HELLO, which may be that of a process before; NULL: there was none. */
+const struct plan_machine *slot_machine(const struct slot *s);
 int64_t slot_restarts(const struct slot *s);
 int64_t slot_heard_ms(const struct slot *s); /* when its process was last heard of; 0: never */
 /* Why it is in quarantine, and until when; NULL and 0: it is not. */

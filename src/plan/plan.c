@@ -1,0 +1,349 @@
+#include "plan/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "plan/plan_parts.h"
+#include "plan/rules.h"
+
+#define MIB 1048576.0
+
+/* engine/bandwidth.h: the median of so many distances, sorted. */
+static const double median_distances = 5e5;
+/* engine/choose.h: the kernel is chosen on so many rows, two thirds of them fitted. */
+static const double sample_rows = 1500;
+/* engine/fit_choose.c: rows that are looked at where the data are not loaded. */
+static const double looked_rows = 4096;
+/* Seconds: to read and standardise a number, to sort a distance. */
+static const double number_s = 6e-9, distance_s = 1.5e-7;
+
+const char *plan_part_name(enum plan_part p)
+{
+    static const char *const names[PLAN_PARTS] = {
+        [PLAN_PROCESS] = "process",
+        [PLAN_LIBRARY] = "library",
+        [PLAN_DATA] = "data",
+        [PLAN_POINTS] = "points",
+        [PLAN_VECTORS] = "vectors",
+        [PLAN_SOLVER] = "solver",
+        [PLAN_PRECONDITIONER] = "preconditioner",
+        [PLAN_KERNEL_CACHE] = "kernel_cache",
+        [PLAN_OTHER] = "other",
+    };
+    return names[p];
+}
+
+/* ---- what the files share ---- */
+
+static double sum_parts(const double parts[PLAN_PARTS])
+{
+    double sum = 0;
+    for (int i = 0; i < PLAN_PARTS; i++) {
+        sum += parts[i];
+    }
+    return sum;
+}
+
+void plan__moment(struct planning *g, const struct plan_moment *m, const char *name)
+{
+    struct plan *p = g->plan;
+    const double sum = sum_parts(m->parts);
+    p->reserved_bytes = fmax(p->reserved_bytes, sum + m->untouched);
+    if (p->moment == NULL || sum > sum_parts(p->parts)) {
+        memcpy(p->parts, m->parts, sizeof(p->parts));
+        p->moment = name;
+    }
+}
+
+void plan__values(const struct planning *g, struct plan_work *w, double values, enum dtype dtype,
+                  int used)
+{
+    /* The rates are of a gaussian with PLAN_RATE_FEATURES features and one target. */
+    const double sums = g->ld > g->d ? 1.3 : 1.0;
+    const double cost = sums * (g->d + 14.0 + 4.0 * g->t) / (PLAN_RATE_FEATURES + 18.0);
+    *(dtype == DTYPE_F32 ? &w->values_f32 : &w->values_f64) += values * cost * 2.0 / used;
+}
+
+void plan__dense(struct plan_work *w, double multiply_adds, enum dtype dtype)
+{
+    *(dtype == DTYPE_F32 ? &w->multiply_adds_f32 : &w->multiply_adds_f64) += multiply_adds;
+}
+
+/* Code that is used for the first time, OpenBLAS's strips of the matrices that it multiplies, and
+ * the scratch of each thread; seen on x86-64. */
+double plan__library(const struct planning *g, double columns)
+{
+    if (g->machine->own_memory) {
+        return 0;
+    }
+    const double strips = 2.0 * MIB * fmin(columns / 1000.0, 1.0);
+    return 0.5 * MIB + strips + 1.0 * MIB * g->machine->threads;
+}
+
+/* ---- sizes ---- */
+
+static int64_t count_features(const struct job_spec *spec, const struct dataset_info *info,
+                              int64_t targets)
+{
+    if (spec->features > 0) {
+        return spec->features;
+    }
+    int64_t others = targets + (spec->test.kind == SPEC_TEST_MASK);
+    bool *siblings = mem_zarray((size_t)info->columns, sizeof(*siblings));
+    if (siblings != NULL) {
+        job_spec_mark_siblings(spec, info, siblings);
+        for (int64_t j = 0; j < info->columns; j++) {
+            others += siblings[j];
+        }
+    }
+    mem_free(siblings);
+    return info->columns > others ? info->columns - others : 1;
+}
+
+/* As engine/split.c. */
+static double test_rows(const struct job_spec *spec, const struct plan_data *data)
+{
+    const double rows = (double)data->train->rows;
+    if (spec->test.kind == SPEC_TEST_DATASET) {
+        return data->test != NULL ? (double)data->test->rows : 0;
+    }
+    if (spec->test.kind == SPEC_TEST_MASK || !(spec->test.fraction > 0)) {
+        return 0;
+    }
+    return fmin(fmax(round(spec->test.fraction * rows), 1.0), rows - 1.0);
+}
+
+static bool classifies(const struct job_spec *spec, const struct dataset_info *info)
+{
+    return spec->task == TASK_CLASSIFICATION ||
+           (spec->task == TASK_AUTO && info->task == TASK_CLASSIFICATION);
+}
+
+static void measure_problem(struct planning *g, const struct plan_data *data)
+{
+    const struct job_spec *spec = g->spec;
+    const struct dataset_info *info = data->train;
+    const int64_t targets = spec->targets > 0 ? spec->targets : info->targets;
+    const bool apart = spec->test.kind == SPEC_TEST_DATASET;
+    g->m = test_rows(spec, data);
+    g->n = fmax((double)info->rows - (apart ? 0 : g->m), 1);
+    g->d = (double)count_features(spec, info, targets);
+    g->t = (double)(classifies(spec, info) && info->classes > 0 ? info->classes : targets);
+    g->plan->assumed = spec->test.kind == SPEC_TEST_MASK;
+    g->plan->train_rows = (int64_t)g->n;
+    g->plan->test_rows = (int64_t)g->m;
+    g->plan->features = (int64_t)g->d;
+    g->plan->targets = (int64_t)g->t;
+}
+
+static void measure_kernel(struct planning *g)
+{
+    const struct method_def *kernel = g->spec->kernel.method;
+    g->plan->kernel = kernel != NULL ? kernel->name : NULL;
+    /* A kernel of absolute differences has a sum beside each point. */
+    const bool sums = kernel != NULL && strncmp(kernel->name, "laplacian", 9) == 0;
+    g->ld = g->d + (sums ? 1 : 0);
+}
+
+static double file_bytes(const struct dataset_info *info)
+{
+    return info == NULL
+               ? 0
+               : (double)info->rows * (double)info->columns * (double)dtype_size(info->dtype);
+}
+
+/* From loading to the end: the process, mapped files, row numbers, rows, targets, predictions. */
+static void measure_base(struct planning *g, const struct plan_data *data)
+{
+    const bool streamed = g->centers > 0, classes = classifies(g->spec, data->train);
+    double *parts = g->base.parts;
+    parts[PLAN_PROCESS] = (double)g->machine->base_bytes;
+    parts[PLAN_DATA] = file_bytes(data->train) + file_bytes(data->test) +
+                       file_bytes(data->centers) + 8.0 * (g->n + g->m) +
+                       g->m * (classes ? 8.0 : 8.0 * g->t) + 8.0 * g->m * g->t;
+    if (!streamed) {
+        parts[PLAN_DATA] += (g->n + g->m) * g->d * g->host + 8.0 * g->n * g->t;
+    }
+    if (g->spec->search.wanted) {
+        parts[PLAN_DATA] += 8.0 * g->n * g->t;
+    }
+    g->setup.seconds += number_s * (g->n + g->m) * (g->d + g->t);
+}
+
+/* ---- choosing ---- */
+
+static bool by_median(const struct job_spec *spec)
+{
+    const bool distance = spec->kernel.method == NULL || spec->kernel.method->has_bandwidth;
+    return distance && spec->kernel.kind == SPEC_BANDWIDTH_MEDIAN && spec->search.bandwidths == 0;
+}
+
+/* The kernel, its bandwidth. */
+static void choose_kernel(struct planning *g)
+{
+    struct plan_moment at = g->base;
+    const double rows = fmin(g->n, sample_rows), fitted = rows - floor(rows / 3.0);
+    const double pairs = fmin(g->n * (g->n - 1.0) / 2.0, median_distances);
+    const bool open = g->spec->kernel.method == NULL;
+    if (g->centers > 0 && (open || by_median(g->spec))) {
+        at.parts[PLAN_DATA] += fmin(g->n, looked_rows) * (g->d * g->host + 8.0 * g->t);
+    }
+    if (open) {
+        at.parts[PLAN_OTHER] = 8.0 * (fitted * fitted + rows * (2.0 * g->d + 3.0 * g->t));
+        at.parts[PLAN_LIBRARY] = plan__library(g, fitted);
+        plan__dense(&g->setup, 2.0 * pow(fitted, 3) / 6.0, DTYPE_F64);
+        plan__values(g, &g->setup, 2.0 * fitted * rows, DTYPE_F64, 1);
+    }
+    at.parts[PLAN_LIBRARY] = fmax(at.parts[PLAN_LIBRARY], plan__library(g, 0));
+    if (open || by_median(g->spec)) {
+        const double distances = 16.0 * pairs; /* sorted beside themselves */
+        at.parts[PLAN_OTHER] = fmax(at.parts[PLAN_OTHER], distances);
+        g->setup.seconds += (open ? 3.0 : 1.0) * distance_s * pairs;
+    }
+    plan__moment(g, &at, "loading");
+}
+
+/* A search decomposes the matrix of its rows once a bandwidth. */
+static void search(struct planning *g)
+{
+    const struct search_spec *spec = &g->spec->search;
+    if (!spec->wanted) {
+        return;
+    }
+    const double n = fmin(g->n, (double)spec->max_rows), t = g->t;
+    const double bandwidths = spec->bandwidths > 0 ? (double)spec->bandwidths : 1;
+    const double ridges = spec->regularizations > 0 ? (double)spec->regularizations : 1;
+    const bool sampled = n < g->n;
+    struct plan_moment at = g->base;
+    at.parts[PLAN_LIBRARY] = plan__library(g, n);
+    at.parts[PLAN_OTHER] = 8.0 * (3.0 * n * n + n * (6.0 * t + g->ld + 4.0)) +
+                           (spec->folds == 0 ? 8.0 * n * ridges : 0) +
+                           (sampled ? n * (g->d * g->host + 8.0 * t) : 0);
+    plan__moment(g, &at, "search");
+    plan__dense(&g->setup, 5.5 * bandwidths * n * n * n, DTYPE_F64);
+    plan__dense(&g->setup, 2.0 * bandwidths * ridges * n * n * t, DTYPE_F64);
+    if (spec->folds > 0) {
+        plan__dense(&g->setup, bandwidths * ridges * n * n * n / (double)spec->folds, DTYPE_F64);
+    }
+    plan__values(g, &g->setup, bandwidths * n * n, DTYPE_F64, 1);
+}
+
+/* The parameters of a solver that was chosen are its defaults. */
+static void take_solver(struct planning *g, const char *name)
+{
+    const struct method_def *method = catalog_find(CATALOG_SOLVERS, name);
+    const struct job_spec *spec = g->spec;
+    g->plan->solver = method->name;
+    g->params = spec->solver.params;
+    if (spec->solver.method != method) {
+        param_read(method->params, NULL, NULL, &g->params, NULL);
+    }
+    if (method->has_preconditioner && spec->solver.preconditioner != NULL) {
+        g->plan->preconditioner = spec->solver.preconditioner->name;
+        g->precond_params = spec->solver.preconditioner_params;
+    } else if (method->has_preconditioner) {
+        const struct method_def *first = catalog_list(CATALOG_PRECONDITIONERS);
+        g->plan->preconditioner = first->name;
+        param_read(first->params, NULL, NULL, &g->precond_params, NULL);
+    }
+}
+
+static void choose_solver(struct planning *g)
+{
+    const struct job_spec *spec = g->spec;
+    const bool distance = spec->kernel.method == NULL || spec->kernel.method->has_bandwidth;
+    const char *name = spec->solver.method->name;
+    if (strcmp(name, "auto") == 0 && g->centers > 0) {
+        name = rule_restricted_solver((int64_t)g->centers, (int64_t)g->d);
+    } else if (strcmp(name, "auto") == 0) {
+        const bool open = spec->precision == PRECISION_AUTO;
+        const enum precision p = open ? rule_precision("pcg", distance) : spec->precision;
+        const int64_t room =
+            g->machine->own_memory ? g->machine->device_bytes : g->machine->free_bytes;
+        name = rule_solver(room, (int64_t)g->n, (int64_t)g->d, spec->regularization, p);
+    }
+    take_solver(g, name);
+    g->plan->precision = spec->precision == PRECISION_AUTO
+                             ? rule_precision(g->plan->solver, distance)
+                             : spec->precision;
+}
+
+/* ---- seconds ---- */
+
+static double seconds_of(const struct plan_work *w, const struct plan_rates *r)
+{
+    return w->values_f32 / r->values_f32 + w->values_f64 / r->values_f64 +
+           w->multiply_adds_f32 / r->multiply_adds_f32 +
+           w->multiply_adds_f64 / r->multiply_adds_f64 + w->bytes / r->bytes + w->seconds;
+}
+
+static void take_seconds(struct planning *g)
+{
+    struct plan *p = g->plan;
+    const struct plan_rates *r = &g->machine->rates;
+    p->setup_s = p->iteration_s = p->finish_s = p->total_s = NAN;
+    if (r->bytes > 0 && r->values_f32 > 0 && r->values_f64 > 0 && r->multiply_adds_f32 > 0 &&
+        r->multiply_adds_f64 > 0) {
+        p->setup_s = seconds_of(&g->setup, r);
+        p->iteration_s = seconds_of(&g->iteration, r);
+        p->finish_s = seconds_of(&g->finish, r);
+        const double steps = (double)p->iterations * p->iteration_s;
+        p->total_s = fmin(p->setup_s + steps, g->spec->stop.time_budget_s) + p->finish_s;
+    }
+}
+
+static void take_bytes(struct planning *g)
+{
+    struct plan *p = g->plan;
+    const double all = sum_parts(p->parts);
+    p->host_bytes = all;
+    p->device_bytes = 0;
+    if (g->machine->own_memory) {
+        p->host_bytes = p->parts[PLAN_PROCESS] + p->parts[PLAN_DATA];
+        p->device_bytes = all - p->host_bytes;
+    }
+}
+
+static int64_t count_centers(const struct job_spec *spec, const struct plan_data *data, double n,
+                             bool *ret_assumed)
+{
+    if (spec->centers.method == NULL) {
+        return 0;
+    }
+    if (spec->centers.count > 0) {
+        return spec->centers.count < (int64_t)n || data->centers != NULL ? spec->centers.count
+                                                                         : (int64_t)n;
+    }
+    *ret_assumed = *ret_assumed || (data->centers == NULL && spec->centers.method->weighted);
+    return data->centers != NULL ? data->centers->rows : rule_centers((int64_t)n);
+}
+
+void plan_make(const struct job_spec *spec, const struct plan_data *data,
+               const struct plan_machine *machine, struct plan *ret)
+{
+    *ret = (struct plan){.iterations = spec->stop.max_iterations};
+    struct planning g = {.spec = spec, .machine = machine, .plan = ret};
+    measure_problem(&g, data);
+    measure_kernel(&g);
+    ret->centers = count_centers(spec, data, g.n, &ret->assumed);
+    g.centers = (double)ret->centers;
+    const bool single = spec->precision == PRECISION_FLOAT32;
+    g.host = single ? 4 : 8;
+    g.vectors = single && g.centers == 0 ? DTYPE_F32 : DTYPE_F64;
+    g.vector = (double)dtype_size(g.vectors);
+    g.ridge = g.n * spec->regularization;
+    measure_base(&g, data);
+    choose_kernel(&g);
+    search(&g);
+    choose_solver(&g);
+    g.points = single || ret->precision == PRECISION_MIXED ? DTYPE_F32 : DTYPE_F64;
+    g.point = (double)dtype_size(g.points);
+    if (g.centers > 0) {
+        plan__restricted(&g);
+    } else {
+        plan__full(&g);
+    }
+    take_bytes(&g);
+    take_seconds(&g);
+}

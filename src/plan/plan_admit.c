@@ -1,0 +1,101 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/plan.h"
+#include "plan/rules.h"
+
+/* What is asked for at once must be there, even where not all of it is touched. */
+static bool fits(const struct plan *p, const struct plan_machine *m)
+{
+    if (m->own_memory) {
+        return p->host_bytes <= (double)m->limit_bytes &&
+               p->reserved_bytes - p->host_bytes <= (double)m->device_bytes;
+    }
+    return p->reserved_bytes <= (double)m->limit_bytes;
+}
+
+/* The same job with another solver, its parameters and its preconditioner at their defaults. */
+static struct job_spec with_solver(const struct job_spec *spec, const char *name)
+{
+    struct job_spec other = *spec; /* borrows what the spec owns */
+    other.solver.method = catalog_find(CATALOG_SOLVERS, name);
+    other.solver.preconditioner = NULL;
+    param_read(other.solver.method->params, NULL, NULL, &other.solver.params, NULL);
+    return other;
+}
+
+static bool spec_fits(const struct job_spec *spec, const struct plan_data *data,
+                      const struct plan_machine *machine, double *ret_bytes)
+{
+    struct plan p;
+    plan_make(spec, data, machine, &p);
+    *ret_bytes = machine->own_memory ? p.device_bytes : p.reserved_bytes;
+    return fits(&p, machine);
+}
+
+/* A full model by a method that needs less, or "". */
+static void advise_solver(const struct job_spec *spec, const struct plan_data *data,
+                          const struct plan_machine *machine, char *ret, size_t size)
+{
+    static const char *const thrifty[] = {"pcg", "askotch2"};
+    double bytes;
+    for (size_t i = 0; i < sizeof(thrifty) / sizeof(thrifty[0]); i++) {
+        struct job_spec other = with_solver(spec, thrifty[i]);
+        other.kernel_cache_bytes = 0;
+        if (spec_fits(&other, data, machine, &bytes)) {
+            snprintf(ret, size, " The solver \"%s\" would take %.3g GB.", thrifty[i], bytes / 1e9);
+            return;
+        }
+    }
+}
+
+/* A restricted model with as many centers as fit, at most the usual number or what was asked for:
+ * halves. */
+static void advise_centers(const struct job_spec *spec, const struct plan_data *data,
+                           const struct plan_machine *machine, int64_t most, char *ret, size_t size)
+{
+    const bool restricted = spec->centers.method != NULL;
+    struct job_spec other = restricted ? *spec : with_solver(spec, "auto");
+    if (other.centers.dataset[0] != '\0') {
+        return; /* its rows are the centers, all that were asked for */
+    }
+    if (!restricted) {
+        other.centers.method = catalog_list(CATALOG_CENTERS);
+        other.search.wanted = false;
+    }
+    double bytes;
+    for (int64_t m = most; m >= 10; m /= 2) {
+        other.centers.count = m;
+        if (spec_fits(&other, data, machine, &bytes)) {
+            snprintf(ret, size, " A model on %lld centers would take %.3g GB.", (long long)m,
+                     bytes / 1e9);
+            return;
+        }
+    }
+}
+
+int plan_admit(const struct job_spec *spec, const struct plan_data *data,
+               const struct plan_machine *machine, const struct plan *plan, struct err *err)
+{
+    if (fits(plan, machine)) {
+        return 0;
+    }
+    char advice[2][96] = {"", ""};
+    if (plan->centers > 0) {
+        advise_centers(spec, data, machine, plan->centers / 2, advice[1], sizeof(advice[1]));
+    } else {
+        advise_solver(spec, data, machine, advice[0], sizeof(advice[0]));
+        advise_centers(spec, data, machine, rule_centers(plan->train_rows), advice[1],
+                       sizeof(advice[1]));
+    }
+    const bool device = machine->own_memory && plan->host_bytes <= (double)machine->limit_bytes;
+    const double need = device                ? plan->reserved_bytes - plan->host_bytes
+                        : machine->own_memory ? plan->host_bytes
+                                              : plan->reserved_bytes;
+    const double limit = (double)(device ? machine->device_bytes : machine->limit_bytes);
+    return err_at(err, ERR_DOES_NOT_FIT, plan->centers > 0 ? "#/centers" : "#/solver",
+                  "The job would need %.3g GB of %s memory with the solver \"%s\", and a worker "
+                  "has %.3g GB.%s%s",
+                  need / 1e9, device ? "device" : "host", plan->solver, limit / 1e9, advice[0],
+                  advice[1]);
+}

@@ -1,0 +1,331 @@
+/*
+ * Full models: a coefficient for every training row. The formulas follow the headers of
+ * engine/methods/, n training rows, t targets, v and p bytes of a vector's number and of a kernel
+ * value.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "plan/plan_parts.h"
+#include "plan/rules.h"
+
+#define MIB 1048576.0
+/* A column of the triangle begins within a page and ends within one. */
+static const double page_share = 0.6 * 4096;
+/* engine/methods/precond_nystrom_gaussian.c, engine/certify.h, cpu/cpu_cache.c. */
+static const double block_numbers = 8388608, piece_work = 4e9, certify_entries = 1e10;
+static const double trial_bytes = 256.0 * MIB;
+/* Of refinement with a float32 factor, as engine/methods/solver_cholesky.c has it. */
+static const double refinement_products = 4;
+/* Multiply-adds of a dense product that a step of a factorisation, a triangular solve, or an
+ * eigen-decomposition costs for each of its own. */
+static const double factor_cost = 1.25, eigen_cost = 4.0;
+
+/* What a solver adds while it solves; the certificate is made beside it. */
+static void solve_and_certify(struct planning *g, const struct plan_moment *at)
+{
+    struct plan_moment certifying = *at;
+    const double n = g->n, entries = n * n;
+    const bool sampled = entries > certify_entries;
+    const bool exact = g->plan->precision == PRECISION_MIXED;
+    certifying.parts[PLAN_OTHER] += 16.0 * n * g->t + (exact ? 0 : 8.0 * n * g->ld) +
+                                    (sampled ? 8.0 * n * (g->t + 2.0) + 4.0 * n * g->ld : 0);
+    plan__moment(g, at, "solving");
+    plan__moment(g, &certifying, "certifying");
+    plan__values(g, &g->finish, entries, sampled ? DTYPE_F32 : DTYPE_F64, 2);
+    plan__values(g, &g->finish, n * g->m, DTYPE_F64, 1);
+}
+
+/* Points, right-hand sides and coefficients; in mixed precision the points twice. */
+static struct plan_moment uploaded(const struct planning *g)
+{
+    struct plan_moment at = g->base;
+    const bool mixed = g->plan->precision == PRECISION_MIXED;
+    const bool started = g->spec->warm_start.model[0] != '\0' || g->spec->search.wanted;
+    at.parts[PLAN_POINTS] = g->ld * (g->n * (mixed ? 12.0 : g->host) + g->m * g->host);
+    at.parts[PLAN_VECTORS] = g->vector * g->t * (g->n * (started ? 3.0 : 2.0) + g->m);
+    return at;
+}
+
+/* ---- cholesky ---- */
+
+/* Only the lower triangle of the factor is touched, and whole blocks on the diagonal; of its other
+ * pages none, unless the system hands out large ones. */
+static double touched(const struct planning *g, double number)
+{
+    const double n = g->n, block = (double)param_int(&g->params, "block_size");
+    const double all = number * n * n;
+    const double lower = number * (n * n / 2.0 + n * fmin(block, n) / 2.0) + page_share * n;
+    return g->machine->huge_pages || g->machine->own_memory ? all : fmin(lower, all);
+}
+
+static bool narrow_factor(const struct planning *g)
+{
+    const struct param_value *factor = param_get(&g->params, "factor");
+    const int64_t n = (int64_t)g->n;
+    if (g->vectors == DTYPE_F32) {
+        return factor->is_auto || strcmp(factor->choice, "float32") == 0;
+    }
+    if (!factor->is_auto) {
+        return strcmp(factor->choice, "float32") == 0;
+    }
+    return dtype_matrix_bytes(n, n, DTYPE_F64) > g->machine->free_bytes ||
+           rule_narrow_factor(n, (int64_t)g->d, (int64_t)g->t, g->ridge, 1.0);
+}
+
+static void cholesky(struct planning *g)
+{
+    struct plan_moment at = uploaded(g);
+    const bool narrow = narrow_factor(g), refined = narrow && g->vectors == DTYPE_F64;
+    const enum dtype type = narrow ? DTYPE_F32 : DTYPE_F64;
+    const double n = g->n, number = (double)dtype_size(type);
+    g->plan->block_rows = (int64_t)fmin(n, (double)param_int(&g->params, "block_size"));
+    g->plan->iterations = 0;
+    at.parts[PLAN_SOLVER] = touched(g, number);
+    at.untouched = number * n * n - at.parts[PLAN_SOLVER];
+    at.parts[PLAN_VECTORS] += n * g->t * (refined ? 5.0 * 8.0 + 4.0 : 3.0 * g->vector);
+    at.parts[PLAN_LIBRARY] = plan__library(g, n);
+    plan__values(g, &g->setup, n * n / 2.0, g->points, 1);
+    plan__dense(&g->setup, factor_cost * n * n * n / 6.0, type);
+    if (refined) {
+        plan__values(g, &g->setup, refinement_products * n * n, DTYPE_F64, 2);
+        g->setup.bytes += refinement_products * number * n * n;
+    }
+    g->setup.bytes += 2.0 * number * n * n * fmin(g->t, 4.0);
+    solve_and_certify(g, &at);
+}
+
+/* ---- pcg ---- */
+
+static double choose_rank(const struct planning *g)
+{
+    const bool sketch = strcmp(g->plan->preconditioner, "nystrom_gaussian") == 0;
+    const struct rank_shape shape = {
+        .n = (int64_t)g->n,
+        .d = (int64_t)g->d,
+        .t = (int64_t)g->t,
+        .dtype = g->vectors,
+        .room = g->machine->own_memory ? g->machine->device_bytes : g->machine->free_bytes,
+    };
+    return (double)rule_rank(&shape, sketch ? RANK_SKETCH : RANK_COLUMNS,
+                             param_get(&g->precond_params, "rank"));
+}
+
+/* The factor F and its Gram matrix; *ret_building is what there is more of while it is made. */
+static double lowrank(struct planning *g, double k, double *ret_building)
+{
+    const double n = g->n, v = g->vector, b = fmin(fmax(ceil(k / 10.0), 10.0), 2048.0);
+    const bool sketch = strcmp(g->plan->preconditioner, "nystrom_gaussian") == 0;
+    const double factor = n * k * v + 8.0 * k * k + n * v + k * g->t * (v + 8.0);
+    if (sketch) {
+        /* As many rows of K at a time as a piece of work has, and fit. */
+        const double rows = fmax(piece_work / (n * (k + g->d + 10.0)), 128.0);
+        const double dense = v * n * fmin(fmin(rows, n), fmax(block_numbers / n, 128.0));
+        *ret_building = n * k * v + 8.0 * k * k + fmax(dense, 512.0 * n);
+        plan__values(g, &g->setup, n * n, g->points, 1);
+        plan__dense(&g->setup, n * n * k + 3.0 * n * k * k, g->vectors);
+        plan__dense(&g->setup, n * k * k, DTYPE_F64);
+        g->setup.seconds += 2e-8 * n * k; /* random numbers */
+    } else {
+        const double widened = v < 8.0 ? 8.0 * fmin(n, 4096.0) * k : 0; /* summed in float64 */
+        *ret_building = 8.0 * n + (v + 16.0) * b * b + fmax(v * b * k, widened);
+        plan__values(g, &g->setup, 1.1 * n * k, g->points, 1);
+        plan__dense(&g->setup, n * k * k / 2.0, g->vectors);
+        plan__dense(&g->setup, factor_cost * (n * k * k / 2.0 + k * k * k / 6.0), DTYPE_F64);
+    }
+    return factor;
+}
+
+/* All values as cpu/cpu_cache.h lays them out: blocks with each other, and some spare rows. */
+static double cache_bytes(const struct planning *g)
+{
+    const double spare_rows = 32, page = 2.0 * MIB;
+    const double block = fmin(fmax(ceil(g->n / 16.0), 16.0), 1024.0);
+    const double count = ceil(g->n / block), tasks = count * (count + 1.0) / 2.0;
+    return ceil(g->point * tasks * block * (block + spare_rows) / page) * page;
+}
+
+/* Whether twenty products with kept values are so much faster that they are kept: the engine tries
+ * it out (cpu/cpu_cache.h), this is a guess at what it finds. A stream from memory is taken to be a
+ * third as fast as one from the processor's caches, which was measured. */
+static bool keeping_pays(const struct planning *g)
+{
+    const double products = 20, worth = 0.8, from_caches = 3;
+    const struct plan_rates *r = &g->machine->rates;
+    const double values = g->points == DTYPE_F32 ? r->values_f32 : r->values_f64;
+    if (!(values > 0) || !(r->bytes > 0)) {
+        return g->d > RULE_KEPT_FEATURES;
+    }
+    struct plan_work one = {.seconds = 0};
+    plan__values(g, &one, 1, g->points, 1);
+    const double computed = (one.values_f32 + one.values_f64) / values;
+    const double read = from_caches * g->point / r->bytes;
+    return (computed + read) / products + read < worth * computed;
+}
+
+/* Kernel values that are kept where that is asked for, or pays. */
+static double kept_values(struct planning *g, struct plan_moment *at)
+{
+    const int64_t asked = g->spec->kernel_cache_bytes;
+    const double own =
+        g->machine->own_memory ? (double)g->machine->device_bytes : (double)g->machine->free_bytes;
+    const double budget = asked < 0 ? own / 4.0 : fmin((double)asked, own / 2.0);
+    const double all = cache_bytes(g);
+    const bool brief = g->spec->stop.time_budget_s < 5.0 || g->spec->stop.max_iterations < 20;
+    if (g->machine->own_memory || asked == 0 || (brief && asked < 0)) {
+        return 0;
+    }
+    if (asked > 0 || keeping_pays(g)) {
+        plan__values(g, &g->setup, g->n * g->n, g->points, 2);
+        return fmin(all, budget);
+    }
+    struct plan_moment trial = *at;
+    trial.parts[PLAN_LIBRARY] = plan__library(g, 0);
+    trial.parts[PLAN_KERNEL_CACHE] = fmin(fmin(all, budget), trial_bytes);
+    plan__moment(g, &trial, "solving");
+    const double share = fmin(1.0, trial_bytes / all);
+    plan__values(g, &g->setup, 5.0 * share * g->n * g->n, g->points, 2);
+    return 0;
+}
+
+static void pcg(struct planning *g)
+{
+    struct plan_moment at = uploaded(g), building;
+    const bool mixed = g->plan->precision == PRECISION_MIXED;
+    const bool plain = strcmp(g->plan->preconditioner, "none") == 0;
+    const double n = g->n, t = g->t;
+    double more = 0, k = 0;
+    at.parts[PLAN_KERNEL_CACHE] = kept_values(g, &at);
+    at.parts[PLAN_VECTORS] += n * t * (5.0 * g->vector + (mixed ? 8.0 : 0));
+    at.parts[PLAN_LIBRARY] = plan__library(g, plain ? 0 : n);
+    at.parts[PLAN_LIBRARY] += g->points == DTYPE_F32 ? fmin(8.0 * n * fmin(t, 8.0), 48.0 * MIB) : 0;
+    if (!plain) {
+        k = choose_rank(g);
+        at.parts[PLAN_PRECONDITIONER] = lowrank(g, k, &more);
+    }
+    g->plan->rank = (int64_t)k;
+    building = at;
+    building.parts[PLAN_PRECONDITIONER] += more;
+    plan__moment(g, &building, "solving");
+    const double read = at.parts[PLAN_KERNEL_CACHE];
+    const double computed = 1.0 - fmin(read / (g->point * n * n / 2.0), 1.0);
+    plan__values(g, &g->iteration, computed * n * n, g->points, 2);
+    g->iteration.bytes += read + 2.0 * g->vector * n * k + 16.0 * g->vector * n * t;
+    solve_and_certify(g, &at);
+}
+
+/* ---- block methods ---- */
+
+static void blocks(struct planning *g)
+{
+    struct plan_moment at = uploaded(g);
+    const double n = g->n, t = g->t, v = g->vector;
+    const bool two = strcmp(g->plan->solver, "askotch2") == 0;
+    const double most = (double)rule_block_rows((int64_t)n, param_get(&g->params, "block_size"));
+    const double b = two ? most : ceil(n / ceil(n / most)); /* a partition in even parts */
+    const double r = fmin((double)param_int(&g->params, "rank"), b);
+    const int64_t powers = param_int(&g->params, "power_iterations");
+    const char *kind = param_choice(&g->params, "block_preconditioner");
+    const bool open = strcmp(kind, "auto") == 0;
+    const bool exact = open ? rule_block_exact((int64_t)n, (int64_t)g->d, (int64_t)b, (int64_t)r,
+                                               powers, g->vectors)
+                            : strcmp(kind, "cholesky") == 0;
+    const bool sketch = !exact && strcmp(kind, "none") != 0;
+    const double tall = strcmp(g->plan->solver, "skotch") == 0 ? 3.0 : 4.0;
+    g->plan->block_rows = (int64_t)b;
+    g->plan->rank = sketch ? (int64_t)r : 0;
+    at.parts[PLAN_VECTORS] += v * tall * n * t + 8.0 * n + (16.0 + v) * b * t;
+    at.parts[PLAN_SOLVER] = exact ? 8.0 * b * b : v * b * b;
+    at.parts[PLAN_PRECONDITIONER] =
+        sketch ? b * r * (16.0 + 2.0 * v) + 16.0 * r * r + 8.0 * r * t : 0;
+    at.parts[PLAN_LIBRARY] = plan__library(g, b);
+    plan__values(g, &g->iteration, b * n, g->points, 1);
+    plan__values(g, &g->iteration, b * b, g->points, 1);
+    plan__dense(&g->iteration, exact ? factor_cost * b * b * b / 6.0 : b * b * r + 2.0 * b * r * r,
+                exact ? DTYPE_F64 : g->vectors);
+    g->iteration.bytes += sketch ? v * b * b * (double)powers : 0;
+    /* The first version sweeps over all blocks, the second tries four. */
+    const double swept = two ? fmin(4.0 * b, n) : n;
+    plan__values(g, &g->setup, swept * b, g->points, 1);
+    plan__dense(&g->setup, swept / b * b * b * b / 6.0, DTYPE_F64);
+    /* The true residual, once in so many passes. */
+    const double every = (double)param_int(&g->params, "residual_every");
+    plan__values(g, &g->iteration, b * n / every, g->points, 2);
+    solve_and_certify(g, &at);
+}
+
+/* ---- eigenpro2 ---- */
+
+static double int_or(const struct planning *g, const char *key, double automatic)
+{
+    const struct param_value *v = param_get(&g->params, key);
+    return v->is_auto ? automatic : v->real;
+}
+
+static void eigenpro2(struct planning *g)
+{
+    enum { DENSE_ROWS = 2500, PAIRS = 1000, OVERSAMPLE = 10, PROBES = 2000 };
+    struct plan_moment at = uploaded(g), building;
+    const double n = g->n, t = g->t, v = g->vector;
+    const double s = fmin(int_or(g, "subsample", n < 100000 ? 2000 : 12000), n);
+    const double bytes = (double)param_int(&g->params, "batch_memory_mib") * MIB;
+    const double q = fmin(int_or(g, "eigenvectors", fmin(PAIRS, s / 2.0)), s);
+    const double b = fmin(fmin(int_or(g, "batch_size", s), n), bytes / (s * v));
+    const double probes = fmin(n > s ? n - s : s, PROBES), l = q + OVERSAMPLE;
+    at.parts[PLAN_VECTORS] += 4.0 * v * n * t + 32.0 * n;
+    building = at;
+    building.parts[PLAN_LIBRARY] = plan__library(g, s);
+    building.parts[PLAN_SOLVER] =
+        s <= DENSE_ROWS || l > s / 2.0 ? 24.0 * s * s + 4.0 * s * q : 8.0 * s * (2.0 * l + q);
+    plan__moment(g, &building, "solving");
+    building.parts[PLAN_SOLVER] = s * q * (8.0 + v) + 8.0 * probes * (q + probes);
+    plan__moment(g, &building, "solving");
+    at.parts[PLAN_LIBRARY] = plan__library(g, fmax(b, s));
+    at.parts[PLAN_SOLVER] = v * (b * s + s * q + 2.0 * b * t + s * t);
+    g->plan->rank = (int64_t)q;
+    g->plan->block_rows = (int64_t)b;
+    g->plan->assumed = true;
+    const double decomposed = s <= DENSE_ROWS ? eigen_cost * s * s * s : 4.0 * s * s * l;
+    plan__dense(&g->setup, decomposed + probes * q * (s + probes), DTYPE_F64);
+    /* An iteration is a batch, or as many as make 2^22 kernel values. */
+    const double rows = fmin(fmax(b, 4194304.0 / n), n);
+    plan__values(g, &g->iteration, rows * n, g->points, 1);
+    plan__dense(&g->iteration, 2.0 * s * q * t * rows / b, g->vectors);
+    solve_and_certify(g, &at);
+}
+
+/* ---- all ---- */
+
+/* A search on all rows has found the solution on its way. */
+static bool solved_by_search(const struct planning *g)
+{
+    const char *name = g->spec->solver.method->name;
+    return g->spec->search.wanted && g->n <= (double)g->spec->search.max_rows &&
+           (strcmp(name, "auto") == 0 || strcmp(name, "cholesky") == 0);
+}
+
+void plan__full(struct planning *g)
+{
+    static const struct {
+        const char *solver;
+        void (*plan)(struct planning *g);
+    } methods[] = {
+        {"cholesky", cholesky}, {"pcg", pcg},       {"askotch2", blocks},
+        {"askotch", blocks},    {"skotch", blocks}, {"eigenpro2", eigenpro2},
+    };
+    if (solved_by_search(g)) {
+        const struct plan_moment at = uploaded(g);
+        g->plan->solver = "eigendecomposition";
+        g->plan->preconditioner = NULL;
+        g->plan->precision =
+            g->spec->precision == PRECISION_AUTO ? PRECISION_FLOAT64 : g->spec->precision;
+        g->plan->iterations = 0;
+        solve_and_certify(g, &at);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        if (strcmp(methods[i].solver, g->plan->solver) == 0) {
+            methods[i].plan(g);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+/*
+ * What a job would take on this server's workers (plan/plan.h): with what a training worker said of
+ * its machine, or before any did with what is usual, and the memory that a worker may have.
+ */
+#pragma once
+
+#include "plan/plan.h"
+
+struct app;
+
+/* JSON text of the plan, for the caller to mem_free. -ERR_DOES_NOT_FIT: no worker can ever run it.
+ */
+int planner_plan(const struct app *app, const struct job_spec *spec, const struct plan_data *data,
+                 char **ret, struct err *err);

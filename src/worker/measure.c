@@ -1,0 +1,159 @@
+#include "worker/measure.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/ram.h"
+#include "base/rng.h"
+#include "engine/memory.h"
+
+/* Rows of the kernel product and of dense ones; a dense matrix of TALL rows is past most caches. */
+enum { POINTS = 1024, SQUARE = 384, TALL = 4096, RUNS = 3 };
+
+/* Seconds of the best of some runs; one before them is not counted. */
+struct stopwatch {
+    double best, began;
+};
+
+static void start(struct stopwatch *w)
+{
+    w->began = clock_monotonic_s();
+}
+
+static void stop(struct stopwatch *w, int run)
+{
+    const double seconds = clock_monotonic_s() - w->began;
+    w->best = run == 0 ? INFINITY : fmin(w->best, seconds);
+}
+
+static int fill(struct backend *be, const struct mat *m, struct err *err)
+{
+    const size_t count = (size_t)(m->rows * m->cols);
+    cleanup_mem double *numbers = mem_array(count, sizeof(*numbers));
+    if (numbers == NULL) {
+        return err_no_memory(err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        numbers[i] = 1.0 / (double)(i % 97 + 1);
+    }
+    return be->ops->mat_put(be, numbers, m->rows, m, err);
+}
+
+/* C <- A B, of so many rows and columns. *ret_s are the seconds. */
+static int time_product(struct backend *be, enum dtype dtype, int64_t rows, int64_t inner,
+                        int64_t cols, double *ret_s, struct err *err)
+{
+    const struct backend_ops *o = be->ops;
+    struct mat A = {0}, B = {0}, C = {0};
+    struct stopwatch w = {0};
+    int r = o->mat_new(be, dtype, rows, inner, &A, err);
+    r = r == 0 ? o->mat_new(be, dtype, inner, cols, &B, err) : r;
+    r = r == 0 ? o->mat_new(be, dtype, rows, cols, &C, err) : r;
+    r = r == 0 ? fill(be, &A, err) : r;
+    r = r == 0 ? fill(be, &B, err) : r;
+    double sum[SQUARE];
+    for (int i = 0; r == 0 && i <= RUNS; i++) {
+        start(&w);
+        r = o->gemm(be, false, false, 1.0, &A, &B, 0.0, &C, err);
+        const struct mat one = mat_cols(C, 0, 1);
+        r = r == 0 ? o->col_dots(be, &one, &one, sum, err) : r; /* waits for a device */
+        stop(&w, i);
+    }
+    o->mat_free(be, &C);
+    o->mat_free(be, &B);
+    o->mat_free(be, &A);
+    *ret_s = w.best;
+    return r;
+}
+
+static int time_kernel_with(struct backend *be, const struct points *X, enum dtype dtype,
+                            double *ret_s, struct err *err)
+{
+    const struct backend_ops *o = be->ops;
+    const struct view all = view_all(X, POINTS);
+    struct mat V = {0}, Y = {0};
+    struct stopwatch w = {0};
+    int r = o->mat_new(be, dtype, POINTS, 1, &V, err);
+    r = r == 0 ? o->mat_new(be, dtype, POINTS, 1, &Y, err) : r;
+    r = r == 0 ? fill(be, &V, err) : r;
+    double sum;
+    for (int i = 0; r == 0 && i <= RUNS; i++) {
+        start(&w);
+        r = o->kmv(be, all, all, 1.0, &V, 0.0, &Y, err);
+        r = r == 0 ? o->col_dots(be, &Y, &Y, &sum, err) : r;
+        stop(&w, i);
+    }
+    o->mat_free(be, &Y);
+    o->mat_free(be, &V);
+    *ret_s = w.best;
+    return r;
+}
+
+static int time_kernel(struct backend *be, enum dtype dtype, double *ret_s, struct err *err)
+{
+    const struct kernel k = {
+        .id = KERNEL_GAUSSIAN, .d = PLAN_RATE_FEATURES, .bandwidth = 3.0, .gamma = 1.0};
+    const size_t count = (size_t)POINTS * PLAN_RATE_FEATURES;
+    cleanup_mem double *numbers = mem_array(count, sizeof(*numbers));
+    if (numbers == NULL) {
+        return err_no_memory(err);
+    }
+    struct rng rng = rng_new(1, RNG_AUTO);
+    for (size_t i = 0; i < count; i++) {
+        numbers[i] = rng_normal(&rng);
+    }
+    const struct rows rows = {
+        .dtype = DTYPE_F64, .n = POINTS, .d = PLAN_RATE_FEATURES, .data = numbers};
+    struct points *X = NULL;
+    int r = be->ops->points_new(be, &k, dtype, &rows, &X, err);
+    if (r == 0) {
+        r = time_kernel_with(be, X, dtype, ret_s, err);
+        be->ops->points_free(be, X);
+    }
+    return r;
+}
+
+static int measure_rates(struct backend *be, struct plan_rates *ret, struct err *err)
+{
+    const double values = (double)POINTS * POINTS, square = pow(SQUARE, 3);
+    double kernel[2] = {0}, dense[2] = {0}, tall = 0;
+    int r = 0;
+    for (enum dtype t = DTYPE_F32; r == 0 && t <= DTYPE_F64; t++) {
+        r = time_kernel(be, t, &kernel[t], err);
+        r = r == 0 ? time_product(be, t, SQUARE, SQUARE, SQUARE, &dense[t], err) : r;
+    }
+    r = r == 0 ? time_product(be, DTYPE_F64, TALL, SQUARE, 1, &tall, err) : r;
+    if (r == 0) {
+        *ret = (struct plan_rates){
+            .values_f32 = values / kernel[DTYPE_F32],
+            .values_f64 = values / kernel[DTYPE_F64],
+            .multiply_adds_f32 = square / dense[DTYPE_F32],
+            .multiply_adds_f64 = square / dense[DTYPE_F64],
+            .bytes = (double)TALL * SQUARE * sizeof(double) / tall,
+        };
+    }
+    return r;
+}
+
+void measure_nothing(struct backend *be, struct plan_machine *ret)
+{
+    *ret = plan_machine_unknown();
+    ret->threads = be->threads;
+    ret->own_memory = strcmp(be->ops->name, "cpu") != 0;
+    ret->device_bytes = ret->own_memory ? memory_available_on(be) : 0;
+    ret->base_bytes = ram_resident();
+}
+
+int measure_machine(struct backend *be, struct plan_machine *ret, struct err *err)
+{
+    struct plan_rates rates;
+    const int r = measure_rates(be, &rates, err);
+    if (r == 0) {
+        mem_trim();
+        measure_nothing(be, ret);
+        ret->rates = rates;
+    }
+    return r;
+}

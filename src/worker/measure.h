@@ -1,0 +1,15 @@
+/*
+ * What a training worker says of its machine when it starts: how fast its backend is, by some
+ * products of a few milliseconds each, the best of some, and what its process takes once the
+ * libraries have been used. Predictions of seconds are made from it (plan/plan.h).
+ */
+#pragma once
+
+#include "engine/backend.h"
+#include "plan/machine.h"
+
+/* About a twentieth of a second of one processor. */
+int measure_machine(struct backend *be, struct plan_machine *ret, struct err *err);
+
+/* The same without rates: nothing is computed. */
+void measure_nothing(struct backend *be, struct plan_machine *ret);

@@ -1,0 +1,189 @@
+/*
+ * Plans against what the engine's code asks of a backend: whole fits with every solver of the
+ * registry, and every preconditioner, selector of centers and precision that changes the sizes.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../unit/engine_fixture.h"
+#include "base/clock.h"
+#include "base/ram.h"
+#include "conformance/device.h"
+#include "engine/fit.h"
+#include "engine/solver.h"
+#include "plan/plan.h"
+
+enum { ROWS = 1800, COLUMNS = 7 };
+
+/* Of what was used, and a MiB. */
+static const double tolerance = 0.2;
+
+#define CENTERS                                                                                    \
+    "'centers':{'method':'uniform','count':400},'kernel':{'name':'gaussian','bandwidth':2},"
+#define FULL "'kernel':{'name':'gaussian','bandwidth':2},'test':{'fraction':0.1},"
+
+/* Continue a spec, after a common beginning. */
+static const char *const cases[] = {
+    FULL "'solver':'cholesky'",
+    FULL "'solver':'cholesky','precision':'float32'",
+    FULL "'solver':{'name':'cholesky','factor':'float32'},'regularization':1e-4",
+    FULL "'solver':'auto'",
+    FULL "'solver':'pcg','kernel_cache_bytes':0",
+    FULL "'solver':'pcg','kernel_cache_bytes':1000000000",
+    FULL "'solver':'pcg','precision':'float64','kernel_cache_bytes':0",
+    FULL "'solver':'pcg','precision':'float32','kernel_cache_bytes':0",
+    FULL "'solver':{'name':'pcg','preconditioner':'none'},'kernel_cache_bytes':0",
+    FULL "'solver':{'name':'pcg','preconditioner':'nystrom_uniform'},'kernel_cache_bytes':0",
+    FULL "'solver':{'name':'pcg','preconditioner':'nystrom_gaussian'},'kernel_cache_bytes':0",
+    FULL "'solver':{'name':'pcg','preconditioner':'cholesky_greedy'},'kernel_cache_bytes':0",
+    FULL "'solver':{'name':'pcg','preconditioner':{'name':'rpcholesky','rank':150}},"
+         "'kernel_cache_bytes':0",
+    FULL "'solver':{'name':'askotch2','block_size':700}",
+    FULL "'solver':{'name':'askotch','block_size':700}",
+    FULL "'solver':{'name':'skotch','block_size':700}",
+    FULL "'solver':{'name':'askotch2','block_size':900,'block_preconditioner':'nystrom'}",
+    FULL "'solver':'eigenpro2'",
+    "'kernel':{'name':'laplacian','bandwidth':2},'regularization':'auto','test':{'fraction':0.1},"
+    "'search':{'regularization':[1e-6,1e-5],'folds':3}",
+    CENTERS "'solver':'auto'",
+    CENTERS "'solver':'direct'",
+    CENTERS "'solver':'krill'",
+    CENTERS "'solver':'krill','precision':'float32'",
+    CENTERS "'solver':'falkon'",
+    CENTERS "'solver':'cg'",
+    CENTERS "'solver':'sketchysaga'",
+    CENTERS "'solver':'sketchykatyusha'",
+    CENTERS "'solver':'eigenpro3'",
+    CENTERS "'solver':'eigenpro4'",
+    "'kernel':{'name':'gaussian','bandwidth':2},'solver':'falkon_bless','centers':{'method':'bless'"
+    ",'count':600}",
+    "'kernel':{'name':'gaussian','bandwidth':2},'solver':'krill','centers':{'method':'rpcholesky','"
+    "count':300}",
+    "'kernel':{'name':'gaussian','bandwidth':2},'solver':'krill','centers':{'method':'kmeans','"
+    "count':600}",
+};
+enum { CASES = sizeof(cases) / sizeof(cases[0]) };
+
+/* The last column is the target, a smooth function of the others. */
+static struct dataset *make_data(void)
+{
+    struct rng rng = rng_new(5, RNG_TEST);
+    double *v = mem_array(ROWS, COLUMNS * sizeof(double));
+    for (int64_t i = 0; i < ROWS; i++) {
+        double *x = v + COLUMNS * i;
+        for (int64_t j = 0; j < COLUMNS; j++) {
+            x[j] = rng_normal(&rng);
+        }
+        x[COLUMNS - 1] = sin(x[0]) + x[1] * x[2] + 0.1 * x[3];
+    }
+    struct dataset *ds = fixture_dataset(v, ROWS, COLUMNS, 0);
+    mem_free(v);
+    return ds;
+}
+
+static double now(void *context)
+{
+    (void)context;
+    return clock_monotonic_s();
+}
+
+/* The most that the fit's backend had at a time. */
+static double fit_peak(struct backend *be, const struct job_spec *spec, const struct dataset *ds,
+                       struct fit_result *ret_result)
+{
+    const struct solve_control control = {.now = now, .started = clock_monotonic_s()};
+    const struct fit_input in = {.train = ds};
+    struct model *model = NULL;
+    be->peak_bytes = be->bytes;
+    must(fit_run(be, spec, &in, &control, &model, ret_result, &err));
+    assert_non_null(model);
+    model_free(model);
+    return (double)be->peak_bytes;
+}
+
+static struct plan_machine machine_of(struct backend *be)
+{
+    struct plan_machine m = plan_machine_unknown();
+    m.threads = be->threads;
+    m.limit_bytes = ram_limit();
+    m.free_bytes = ram_available();
+    m.own_memory = strcmp(be->ops->name, "cpu") != 0;
+    m.device_bytes = m.own_memory ? be->ops->memory_available(be) : 0;
+    return m;
+}
+
+/* Of the plan's bytes, those that a backend accounts for, at the plan's worst moment. */
+static double planned_bytes(const struct plan *p)
+{
+    const double host = p->parts[PLAN_PROCESS] + p->parts[PLAN_LIBRARY] + p->parts[PLAN_DATA];
+    return p->reserved_bytes - host;
+}
+
+static bool check_case(struct backend *be, const struct dataset *ds, const char *fields)
+{
+    char text[600];
+    snprintf(text, sizeof(text), "%s,'seed':3,'stop':{'max_iterations':3}", fields);
+    struct job_spec *spec = fixture_spec_read(text);
+    const struct plan_data data = {.train = &ds->info};
+    const struct plan_machine machine = machine_of(be);
+    struct plan plan;
+    struct fit_result result;
+    plan_make(spec, &data, &machine, &plan);
+    const double used = fit_peak(be, spec, ds, &result), planned = planned_bytes(&plan);
+    assert_string_equal(plan.solver, result.solver);
+    assert_string_equal(plan.preconditioner != NULL ? plan.preconditioner : "",
+                        result.preconditioner);
+    assert_int_equal(plan.precision, result.precision);
+    assert_int_equal(plan.train_rows, result.train_rows);
+    assert_int_equal(plan.test_rows, result.test_rows);
+    /* Decompositions have a workspace of the library's, which only the plan counts. */
+    const bool decomposes = strstr(fields, "search") != NULL || strstr(fields, "eigenpro2") != NULL;
+    const double slack = tolerance * used + (1 << 20);
+    const bool near = planned >= used - slack && (planned <= used + slack || decomposes);
+    if (!near) {
+        print_error("%s: planned %.2f MB (%s), used %.2f MB\n", fields, planned / 1e6, plan.moment,
+                    used / 1e6);
+    }
+    job_spec_free(spec);
+    return near;
+}
+
+static void test_memory_of_whole_fits(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(2);
+    struct dataset *ds = make_data();
+    int wrong = 0;
+    for (int i = 0; i < CASES; i++) {
+        wrong += !check_case(be, ds, cases[i]);
+    }
+    assert_int_equal(wrong, 0);
+    fixture_dataset_free(ds);
+    device_close(be);
+}
+
+/* A solver of the registry without formulas would be planned as if it took nothing. */
+static void test_every_solver_has_a_plan(void **state)
+{
+    (void)state;
+    struct dataset *ds = make_data();
+    const struct plan_data data = {.train = &ds->info};
+    const struct plan_machine machine = plan_machine_unknown();
+    for (const struct solver_ops *const *s = solver_list(); *s != NULL; s++) {
+        char fields[200];
+        snprintf(fields, sizeof(fields), "'solver':'%s','kernel':{'name':'gaussian','bandwidth':2}",
+                 (*s)->name);
+        struct job_spec *spec = fixture_spec_read(fields);
+        struct plan plan;
+        plan_make(spec, &data, &machine, &plan);
+        assert_string_equal(plan.solver, (*s)->name);
+        assert_true(plan.parts[PLAN_POINTS] > 0 && plan.parts[PLAN_VECTORS] > 0);
+        assert_true(plan.iterations == 0 || !(*s)->direct);
+        job_spec_free(spec);
+    }
+    fixture_dataset_free(ds);
+}
+
+TEST_MAIN(cmocka_unit_test(test_memory_of_whole_fits),
+          cmocka_unit_test(test_every_solver_has_a_plan))

@@ -1,0 +1,195 @@
+#include "plan/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine_fixture.h"
+
+/* Columns x0 to x5, the last one the target. */
+static struct dataset_info table(int64_t rows)
+{
+    struct dataset_info info = {
+        .rows = rows,
+        .columns = 6,
+        .dtype = DTYPE_F64,
+        .column_names = fixture_names("x", 6),
+        .targets = 1,
+        .target_columns = mem_zarray(1, sizeof(int64_t)),
+        .task = TASK_REGRESSION,
+    };
+    info.target_columns[0] = 5;
+    return info;
+}
+
+/* 4 GB, and rates of one thread. */
+static struct plan_machine machine(void)
+{
+    return (struct plan_machine){
+        .threads = 1,
+        .limit_bytes = 4000000000,
+        .free_bytes = 4000000000,
+        .base_bytes = 10000000,
+        .rates = {.values_f32 = 2e9,
+                  .values_f64 = 1e9,
+                  .multiply_adds_f32 = 4e10,
+                  .multiply_adds_f64 = 2e10,
+                  .bytes = 2e10},
+    };
+}
+
+static struct plan plan_for(const char *fields, int64_t rows, const struct plan_machine *m)
+{
+    struct job_spec *spec = fixture_spec_read(fields);
+    struct dataset_info info = table(rows);
+    const struct plan_data data = {.train = &info};
+    struct plan p;
+    plan_make(spec, &data, m, &p);
+    dataset_info_deinit(&info);
+    job_spec_free(spec);
+    return p;
+}
+
+static int admit(const char *fields, int64_t rows, const struct plan_machine *m, struct err *err)
+{
+    struct job_spec *spec = fixture_spec_read(fields);
+    struct dataset_info info = table(rows);
+    const struct plan_data data = {.train = &info};
+    struct plan p;
+    plan_make(spec, &data, m, &p);
+    const int r = plan_admit(spec, &data, m, &p, err);
+    dataset_info_deinit(&info);
+    job_spec_free(spec);
+    return r;
+}
+
+static void test_rows_as_the_split_has_them(void **state)
+{
+    (void)state;
+    const struct plan_machine m = machine();
+    struct plan p = plan_for("'test':{'fraction':0.25}", 1001, &m);
+    assert_int_equal(p.test_rows, 250);
+    assert_int_equal(p.train_rows, 751);
+    p = plan_for("'test':{'fraction':0.0001}", 10, &m);
+    assert_int_equal(p.test_rows, 1);
+    p = plan_for("'test':{'mask':'x2'}", 100, &m);
+    assert_int_equal(p.train_rows, 100);
+    assert_int_equal(p.features, 4);
+    assert_true(p.assumed);
+    p = plan_for("'features':['x0','x1'],'test':{'fraction':0}", 100, &m);
+    assert_int_equal(p.features, 2);
+    assert_int_equal(p.test_rows, 0);
+}
+
+/* The factor of 10,000 rows: 800 MB, of which a little more than a half is touched, unless pages
+ * are large. */
+static void test_half_of_a_factor(void **state)
+{
+    (void)state;
+    struct plan_machine m = machine();
+    static const char spec[] = "'solver':{'name':'cholesky','factor':'float64'},"
+                               "'kernel':{'name':'gaussian','bandwidth':1},'test':{'fraction':0}";
+    struct plan p = plan_for(spec, 10000, &m);
+    assert_true(p.parts[PLAN_SOLVER] > 400e6 && p.parts[PLAN_SOLVER] < 480e6);
+    assert_true(p.reserved_bytes > 800e6 && p.reserved_bytes < 830e6);
+    assert_true(p.host_bytes < 500e6);
+    m.huge_pages = true;
+    p = plan_for(spec, 10000, &m);
+    assert_true(p.host_bytes > 800e6);
+}
+
+static void test_seconds_follow_rates(void **state)
+{
+    (void)state;
+    struct plan_machine m = machine();
+    static const char spec[] = "'solver':'pcg','kernel':'gaussian','kernel_cache_bytes':0,"
+                               "'stop':{'max_iterations':200}";
+    const struct plan p = plan_for(spec, 20000, &m);
+    assert_true(p.total_s > 0);
+    assert_close(p.total_s, p.setup_s + 200 * p.iteration_s + p.finish_s, 1e-12);
+    m.rates.values_f32 /= 10;
+    assert_true(plan_for(spec, 20000, &m).iteration_s > 2 * p.iteration_s);
+    m.rates = (struct plan_rates){.bytes = 0};
+    assert_true(isnan(plan_for(spec, 20000, &m).total_s));
+}
+
+static void test_time_budget_bounds_the_total(void **state)
+{
+    (void)state;
+    const struct plan_machine m = machine();
+    const struct plan p = plan_for("'solver':'pcg','stop':{'time_budget_s':0.5}", 100000, &m);
+    assert_close(p.total_s, 0.5 + p.finish_s, 1e-12);
+}
+
+/* Counts whose squares exceed 2^63. */
+static void test_sizes_without_end(void **state)
+{
+    (void)state;
+    const struct plan_machine m = machine();
+    struct err err = {.code = ERR_OK};
+    const int64_t rows = INT64_C(4000000000);
+    const struct plan p = plan_for("'solver':'cholesky'", rows, &m);
+    assert_true(p.reserved_bytes > 2e19 && isfinite(p.total_s));
+    assert_int_equal(admit("'solver':'cholesky'", rows, &m, &err), -ERR_DOES_NOT_FIT);
+}
+
+static void test_refusals_say_what_would_fit(void **state)
+{
+    (void)state;
+    const struct plan_machine m = machine();
+    struct err err = {.code = ERR_OK};
+    assert_int_equal(admit("'solver':'pcg'", 20000, &m, &err), 0);
+    assert_int_equal(admit("'solver':{'name':'cholesky','factor':'float64'}", 40000, &m, &err),
+                     -ERR_DOES_NOT_FIT);
+    assert_string_equal(err.pointer, "#/solver");
+    assert_contains(err.detail, "8.21 GB of host memory");
+    assert_contains(err.detail, "a worker has 4 GB");
+    assert_contains(err.detail, "The solver \"pcg\" would take");
+    assert_contains(err.detail, "centers would take");
+    assert_int_equal(
+        admit("'solver':'krill','centers':{'method':'uniform','count':30000}", 100000, &m, &err),
+        -ERR_DOES_NOT_FIT);
+    assert_string_equal(err.pointer, "#/centers");
+    assert_contains(err.detail, "A model on 7500 centers would take");
+}
+
+/* A device with memory of its own: the host holds the process and the data alone. */
+static void test_own_memory_is_apart(void **state)
+{
+    (void)state;
+    struct plan_machine m = machine();
+    m.own_memory = true;
+    m.device_bytes = 1000000000;
+    struct err err = {.code = ERR_OK};
+    static const char spec[] = "'solver':{'name':'cholesky','factor':'float64'},"
+                               "'kernel':{'name':'gaussian','bandwidth':1}";
+    const struct plan p = plan_for(spec, 10000, &m);
+    assert_true(p.host_bytes < 20e6);
+    assert_true(p.device_bytes > 500e6);
+    assert_int_equal(admit(spec, 10000, &m, &err), 0);
+    assert_int_equal(admit(spec, 15000, &m, &err), -ERR_DOES_NOT_FIT);
+    assert_contains(err.detail, "of device memory");
+}
+
+static void test_json_has_all_of_it(void **state)
+{
+    (void)state;
+    const struct plan_machine m = machine();
+    const struct plan p = plan_for("'solver':'falkon'", 5000, &m);
+    struct json *j = plan_to_json(&p, &m);
+    const struct json *memory = json_get(j, "memory");
+    assert_string_equal(json_string(json_get(j, "solver")), "falkon");
+    assert_int_equal(json_type(json_get(j, "preconditioner")), JSON_NULL);
+    assert_true(json_bool(json_get(j, "restricted")));
+    assert_true(json_number(json_get(memory, "host_limit_bytes")) == 4e9);
+    assert_int_equal(json_type(json_get(memory, "device_limit_bytes")), JSON_NULL);
+    assert_int_equal(json_size(json_get(memory, "parts")), PLAN_PARTS);
+    assert_true(json_number(json_get(json_get(j, "seconds"), "total")) > 0);
+    json_free(j);
+}
+
+TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them),
+          cmocka_unit_test(test_half_of_a_factor), cmocka_unit_test(test_seconds_follow_rates),
+          cmocka_unit_test(test_time_budget_bounds_the_total),
+          cmocka_unit_test(test_sizes_without_end),
+          cmocka_unit_test(test_refusals_say_what_would_fit),
+          cmocka_unit_test(test_own_memory_is_apart), cmocka_unit_test(test_json_has_all_of_it))
