@@ -61,5 +61,6 @@ enum exit_code cmd_predict(struct client *c, const struct args *args);
 enum exit_code cmd_export(struct client *c, const struct args *args);
 enum exit_code cmd_import(struct client *c, const struct args *args);
 enum exit_code cmd_delete(struct client *c, const struct args *args);
+enum exit_code cmd_health(struct client *c, const struct args *args);
 enum exit_code cmd_status(struct client *c, const struct args *args);
 enum exit_code cmd_completion(struct client *c, const struct args *args);

@@ -1,4 +1,4 @@
-/* krr jobs, job, cancel, pause, resume, datasets, delete, status. */
+/* krr jobs, job, cancel, pause, resume, datasets, delete, status, health. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -201,4 +201,33 @@ enum exit_code cmd_status(struct client *c, const struct args *args)
     (void)args;
     buf_str(&path, "/v1/workers");
     return show_list(c, &path, 5, heads, worker_row);
+}
+
+enum exit_code cmd_health(struct client *c, const struct args *args)
+{
+    const struct http_ask ask = {.method = "GET", .path = "/v2/health/ready"};
+    struct http_reply reply = {.status = 0};
+    cleanup_json struct json *answer = NULL;
+    struct err err;
+    (void)args;
+    const int r = http_call(c->http, &ask, &reply, &err);
+    const bool known = r == 0 && reply.body.len > 0 &&
+                       json_parse(reply.body.data, reply.body.len, &answer, NULL) == 0 &&
+                       json_get(answer, "ready");
+    const bool ready = known && json_bool(json_get(answer, "ready"));
+    enum exit_code code = ready ? EXIT_DONE : known ? EXIT_SERVER : EXIT_UNREACHABLE;
+    if (r < 0) {
+        code = api_no_answer(&err);
+    } else if (!known) {
+        code = api_refused(&reply);
+    } else if (c->json) {
+        api_print(answer);
+    } else if (ready && !c->quiet) {
+        puts("ready");
+    } else if (!ready) {
+        const char *reason = text_of(answer, "reason");
+        complain("%s", reason ? reason : "the server is not ready");
+    }
+    http_reply_deinit(&reply);
+    return code;
 }

@@ -217,6 +217,13 @@ def test_predict_says_which_part_is_wrong(base, table, name):
     assert run(base, "predict", "no-such-model", stdin=b"1,2,3,4\n").returncode == 4
 
 
+def test_health_is_an_exit_code(base, daemons):
+    assert good(base, "health") == "ready\n" and good(base, "health", "--quiet") == ""
+    daemon = daemons(workers="cpu:0", serve_workers=0)
+    done = run(daemon.base, "health")
+    assert done.returncode == 5 and b"training worker" in done.stderr
+
+
 def test_versions_are_loaded_unloaded_and_deleted(base, table, name):
     good(base, "train", table, "-t", "price", "-m", name)
     assert good(base, "load", f"{name}@1").strip() == "loaded"

@@ -17,11 +17,11 @@ PROMETHEUS = ("application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q
 
 @pytest.mark.parametrize("accept, openmetrics", [
     (None, False),
-    ("*/*", True),
     ("text/plain", False),
     ("text/html", False),
     ("text/*;q=0.5, application/openmetrics-text;q=0.4", False),
     ("application/openmetrics-text", True),
+    ("*/*", False),
     ("application/openmetrics-text;version=0.0.1", False),
     ("application/openmetrics-text; version=1.0.0; charset=utf-8", True),
     ("application/openmetrics-text;q=0", False),

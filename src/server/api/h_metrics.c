@@ -147,11 +147,14 @@ static void print_page(const struct page *p, const struct app *app)
 
 /* ---- the answer ---- */
 
+/* Only who names it gets it: to people and tools that take anything goes what all of them read. */
 static bool wants_openmetrics(struct request *rq)
 {
     const char *accept = request_header(rq, "Accept");
-    const double open =
-        accept ? http_accept_quality(accept, "application/openmetrics-text;version=1.0.0") : 0.0;
+    if (accept == NULL || strcasestr(accept, "openmetrics") == NULL) {
+        return false;
+    }
+    const double open = http_accept_quality(accept, "application/openmetrics-text;version=1.0.0");
     return open > 0.0 && open >= http_accept_quality(accept, "text/plain;version=0.0.4");
 }
 
