@@ -72,24 +72,8 @@ static struct model_file view(const struct model *m)
 
 struct json *model_describe(const struct model *m)
 {
-    struct json *j = json_new_object();
     const struct model_file f = view(m);
-    json_set(j, "kernel", model_file_kernel(&f, true));
-    json_set_string(j, "task", task_name(m->task));
-    names_write(j, "features", m->feature_names, m->d);
-    names_write(j, "targets", m->target_names, m->outputs);
-    if (m->class_labels != NULL) {
-        names_write(j, "classes", m->class_labels, m->t);
-    } else {
-        json_set(j, "classes", json_new_null());
-    }
-    json_set_int(j, "centers", m->m);
-    json_set_string(j, "precision", dtype_name(m->dtype));
-    if (json_ok(j)) {
-        return j;
-    }
-    json_free(j);
-    return NULL;
+    return model_file_describe(&f);
 }
 
 int model_write(const struct model *m,

@@ -47,6 +47,7 @@ struct app {
     struct once *claimed_keys;   /* once.h: Idempotency-Keys of requests under way */
     struct rate upload_rate;     /* how fast uploads make room */
     int uploads;                 /* data sets being received or read in */
+    int exports, imports;        /* of models, under way */
     int offloaded;               /* calls on the thread pool that are not back yet: offload.h */
     int64_t started_ms;          /* wall clock */
     bool draining;

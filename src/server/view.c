@@ -88,8 +88,8 @@ struct json *view_model(const struct model_row *r, const char *state, struct jso
     json_set_int(j, "version", r->version);
     json_set_string(j, "state", state);
     json_set(j, "aliases", aliases);
-    json_set_string(j, "job", r->job);
-    json_set_string(j, "dataset", r->dataset);
+    json_set_string(j, "job", r->job[0] ? r->job : NULL);
+    json_set_string(j, "dataset", r->dataset[0] ? r->dataset : NULL);
     json_set_int(j, "bytes", r->bytes);
     json_set_string(j, "sha256", r->sha256);
     view_set_stamp(j, "created_at", r->created_ms);

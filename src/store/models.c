@@ -75,6 +75,23 @@ int models_stage(struct store *s, const char *job, int64_t *ret_key, struct err 
     return rc;
 }
 
+int models_stage_import(struct store *s, const char *name, int64_t *ret_key, struct err *err)
+{
+    static const char insert[] =
+        "INSERT INTO models (name, job, dataset) VALUES (?1, '', '') RETURNING key";
+    int rc = sql_begin_batched(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    int64_t key = 0;
+    rc = sql_number(s->db, insert, SQL_ARGS(sql_text(name)), &key, err);
+    rc = sql_end_batched(s->db, rc < 0 ? rc : 0, err);
+    if (rc == 0) {
+        *ret_key = key;
+    }
+    return rc;
+}
+
 struct staged {
     int64_t bytes, chunks;
     bool sealed;
@@ -212,6 +229,16 @@ int models__publish(struct sql *db, int64_t key, const char *job, int64_t now_ms
         *ret_version = version;
     }
     return rc;
+}
+
+int models_publish_import(struct store *s, int64_t key, int64_t now_ms, int64_t *ret_version,
+                          struct err *err)
+{
+    const int rc = sql_begin(s->db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return sql_end(s->db, models__publish(s->db, key, "", now_ms, ret_version, err), err);
 }
 
 /* Published models. */

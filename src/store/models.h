@@ -18,10 +18,10 @@
 struct model_row {
     int64_t key; /* the store's own number of this version */
     char *name;
-    int64_t version; /* from 1, ascending within the name, never used twice */
-    char job[ID_SIZE];
-    char dataset[ID_SIZE];
-    char *description; /* JSON text: what model_describe says and what the job found */
+    int64_t version;       /* from 1, ascending within the name, never used twice */
+    char job[ID_SIZE];     /* "" where it was imported */
+    char dataset[ID_SIZE]; /* likewise */
+    char *description;     /* JSON text: what model_describe says and what the job found */
     int64_t bytes;
     char sha256[SHA256_HEX_SIZE];
     int64_t created_ms;
@@ -38,12 +38,18 @@ int models_stage(struct store *s, const char *job, int64_t *ret_key, struct err 
  * is staged under the key (any more: the job may have ended), -ERR_CONFLICT after the seal. */
 int models_stage_chunk(struct store *s, int64_t key, const void *data, size_t size,
                        struct err *err);
+/* The same of a model that no job has made; `name` is the model's. */
+int models_stage_import(struct store *s, const char *name, int64_t *ret_key, struct err *err);
 /* What publishing will set; call once, before jobs_finish. -ERR_CORRUPT unless `bytes` have been
  * staged. */
 int models_stage_seal(struct store *s, int64_t key, const char *description, const char *sha256,
                       int64_t bytes, struct err *err);
 /* Nothing staged under the key: nothing happens. A published model is never touched. */
 int models_drop_stage(struct store *s, int64_t key, struct err *err);
+
+/* Makes a sealed import a new version. -ERR_NOT_FOUND, -ERR_CONFLICT as jobs_finish. */
+int models_publish_import(struct store *s, int64_t key, int64_t now_ms, int64_t *ret_version,
+                          struct err *err);
 
 /* version 0: the newest published one. -ERR_NOT_FOUND. */
 int models_get(struct store *s, const char *name, int64_t version, struct model_row *ret,

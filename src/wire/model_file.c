@@ -289,6 +289,27 @@ struct json *model_file_kernel(const struct model_file *f, bool list)
     return j;
 }
 
+struct json *model_file_describe(const struct model_file *f)
+{
+    struct json *j = json_new_object();
+    json_set(j, "kernel", model_file_kernel(f, true));
+    json_set_string(j, "task", task_name(f->task));
+    names_write(j, "features", f->feature_names, f->d);
+    names_write(j, "targets", f->target_names, f->outputs);
+    if (f->class_labels != NULL) {
+        names_write(j, "classes", f->class_labels, f->t);
+    } else {
+        json_set(j, "classes", json_new_null());
+    }
+    json_set_int(j, "centers", f->m);
+    json_set_string(j, "precision", dtype_name(f->dtype));
+    if (json_ok(j)) {
+        return j;
+    }
+    json_free(j);
+    return NULL;
+}
+
 /* The text under the metadata key "model". */
 static char *metadata_text(const struct model_file *f)
 {

@@ -57,6 +57,10 @@ void model_file_deinit(struct model_file *f); /* the names; of a zeroed one, too
  * them in place of `bandwidth` where `list` is set and there is one a feature. */
 struct json *model_file_kernel(const struct model_file *f, bool list);
 
+/* What the HTTP interface shows of it: kernel with parameters and bandwidth, task, features,
+ * targets, classes, sizes, precision. NULL on lack of memory. */
+struct json *model_file_describe(const struct model_file *f);
+
 /* The file's tensors in their order, with their data, and their number. */
 int model_file_tensors(const struct model_file *f, struct tensor_info ret[MODEL_FILE_TENSORS]);
 

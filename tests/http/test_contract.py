@@ -139,6 +139,9 @@ def test_every_operation_answers(api, name, big_job):
     api.get(f"/v1/models/{name}/aliases")
     api.post(alias + "/predict", json={"instances": X.tolist()})
     api.delete(alias)
+    exported = api.get(version + "/export").content
+    api.post(f"/v1/models/{name}/import", 201, data=exported,
+             headers={"Content-Type": "application/vnd.safetensors"})
     api.post(version + "/unload")
     api.delete(version)
     api.delete(f"/v1/jobs/{job['id']}")

@@ -29,7 +29,7 @@ int models_find(struct request *rq, struct model_row *ret, struct err *err)
     return r < 0 ? r : models_get(rq->app->store, rq->param[0], version, ret, err);
 }
 
-static struct json *view(struct app *app, const struct model_row *row)
+struct json *models_view(struct app *app, const struct model_row *row)
 {
     const int64_t bytes = serving_bytes(app->serving, row->key);
     struct json *j = view_model(row, serving_state_name(serving_state(app->serving, row->key)),
@@ -43,7 +43,7 @@ static struct json *view_rows(struct app *app, const struct model_row *rows, int
 {
     struct json *data = json_new_array();
     for (int64_t i = 0; i < count; i++) {
-        json_push(data, view(app, &rows[i]));
+        json_push(data, models_view(app, &rows[i]));
     }
     return data;
 }
@@ -101,7 +101,7 @@ static void reply_version(struct request *rq)
         reply_error(rq, &err);
         return;
     }
-    reply_json(rq, 200, view(rq->app, &row));
+    reply_json(rq, 200, models_view(rq->app, &row));
     model_row_deinit(&row);
 }
 
@@ -114,7 +114,7 @@ void models_version(struct request *rq)
         reply_error(rq, &err);
         return;
     }
-    reply_tagged(rq, view(rq->app, &row));
+    reply_tagged(rq, models_view(rq->app, &row));
     model_row_deinit(&row);
 }
 
@@ -244,7 +244,7 @@ void models_unload(struct request *rq)
         reply_error(rq, &err);
     } else {
         serving_unload(rq->app->serving, row.key);
-        reply_json(rq, 200, view(rq->app, &row));
+        reply_json(rq, 200, models_view(rq->app, &row));
     }
     model_row_deinit(&row);
 }

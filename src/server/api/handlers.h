@@ -1,6 +1,6 @@
 /* Every handler, one file a noun: h_aliases.c, h_datasets.c, h_jobs.c, h_metrics.c, h_events.c,
- * h_models.c, h_predict.c, h_system.c, h_tested.c, h_web.c, h_workers.c. routes.c is the table that
- * names them. */
+ * h_models.c, h_predict.c, h_system.c, h_tested.c, h_transfers.c, h_web.c, h_workers.c. routes.c is
+ * the table that names them. */
 #pragma once
 
 #include "server/http/http.h"
@@ -43,6 +43,12 @@ void aliases_show(struct request *rq);
 void aliases_put(struct request *rq);
 void aliases_undo(struct request *rq); /* POST …/rollback */
 void aliases_remove(struct request *rq);
+
+/* h_transfers.c */
+void transfers_export(struct request *rq);
+int transfers_import_begin(struct request *rq);
+int transfers_import_data(struct request *rq, const void *data, size_t size);
+void transfers_import(struct request *rq);
 
 /* h_predict.c */
 void predict(struct request *rq);

@@ -6,6 +6,11 @@
 
 struct served_model;
 
+struct app;
+
+/* As GET shows it. */
+struct json *models_view(struct app *app, const struct model_row *row);
+
 /* param[0] is the name, param[1] the version or NULL for the newest. */
 int models_find(struct request *rq, struct model_row *ret, struct err *err);
 /* The same for predictions, which may also name an alias: param[1], where the route says {alias}.

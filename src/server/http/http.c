@@ -215,14 +215,26 @@ static void add_header(void *context, const char *name, const char *value)
     MHD_add_response_header(context, name, value);
 }
 
+static struct MHD_Response *make_response(struct exchange *ex)
+{
+    struct answer *a = &ex->answer;
+    if (a->stream != NULL) {
+        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, ex,
+                                                 NULL);
+    }
+    if (a->file) {
+        struct MHD_Response *response = MHD_create_response_from_fd64(a->size, a->fd);
+        a->file = response == NULL; /* It closes the file. */
+        return response;
+    }
+    return MHD_create_response_from_buffer(a->size, a->size > 0 ? a->body : "",
+                                           MHD_RESPMEM_PERSISTENT);
+}
+
 static enum MHD_Result queue(struct exchange *ex)
 {
     struct answer *a = &ex->answer;
-    struct MHD_Response *response =
-        a->stream != NULL ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
-                                                              read_stream, ex, NULL)
-                          : MHD_create_response_from_buffer(a->size, a->size > 0 ? a->body : "",
-                                                            MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *response = make_response(ex);
     if (response == NULL) {
         return MHD_NO;
     }

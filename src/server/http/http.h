@@ -139,6 +139,8 @@ void reply_take(struct request *rq, int status, const char *type, char *data, si
 /* Before a reply that refuses for lack of room: why, for the registry (metrics.h), and when there
  * may be some (rate.h). Without it 429 and 503 count as SHED_OTHER, with "Retry-After: 1". */
 void request_shed(struct request *rq, enum metric_shed cause, int retry_after_s);
+/* The first `size` bytes of a file, which is read as the client takes them; takes fd. */
+void reply_fd(struct request *rq, int status, const char *type, int fd, uint64_t size);
 /* problem+json by the error's code: see problem.h. */
 void reply_error(struct request *rq, const struct err *err);
 void reply_problem(struct request *rq, int status, const struct err *err);

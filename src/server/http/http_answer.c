@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -16,6 +17,10 @@ void answer_deinit(struct answer *a)
     buf_deinit(&a->headers);
     a->body = mem_free(a->body);
     a->stream = stream_free(a->stream);
+    if (a->file) {
+        close(a->fd);
+        a->file = false;
+    }
 }
 
 void answer_each_header(const struct answer *a,
@@ -155,6 +160,18 @@ void reply_empty(struct request *rq, int status)
     if (may_answer(ex)) {
         give(ex, status, NULL, NULL, 0);
     }
+}
+
+void reply_fd(struct request *rq, int status, const char *type, int fd, uint64_t size)
+{
+    struct exchange *ex = exchange_of(rq);
+    if (!may_answer(ex)) {
+        close(fd);
+        return;
+    }
+    ex->answer.file = true;
+    ex->answer.fd = fd;
+    give(ex, status, type, NULL, (size_t)size);
 }
 
 static void log_failure(struct exchange *ex, int status, const struct err *err)

@@ -59,6 +59,8 @@ struct answer {
     char *body;
     size_t size;
     struct stream *stream; /* instead of a body */
+    bool file;             /* the body are the first `size` bytes of fd, which is owned */
+    int fd;
 };
 
 struct query_arg {

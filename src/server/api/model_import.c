@@ -1,0 +1,408 @@
+#include "server/api/model_import.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/sha256.h"
+#include "server/api/models.h"
+#include "server/app.h"
+#include "server/offload.h"
+#include "server/serving/served.h"
+#include "store/models.h"
+#include "wire/model_file.h"
+
+#define BLOCK (1u << 20)
+
+struct import {
+    struct app *app;
+    struct request *rq; /* who waits: paused, or for the answer; NULL: nobody */
+    bool finished;      /* the body is complete */
+    bool released;      /* the request ended before that */
+    bool busy;          /* a thread is at work */
+    char *name;         /* of the model */
+
+    char body_path[APP_PATH_MAX], path[APP_PATH_MAX];
+    int fd;              /* of the file that is being written, then read; -1: none */
+    struct buf arriving; /* gathers while `block` is written */
+    struct buf block;
+    struct sha256 *hash;
+    char sha256[SHA256_HEX_SIZE]; /* of the model's own file */
+    int64_t bytes, staged_bytes;
+    struct json *description;
+    int64_t staged; /* the store's key; 0: none */
+    void *chunk;
+    size_t chunk_size;
+    int rc;
+    struct err err;
+};
+
+/* ---- life ---- */
+
+static struct import *import_free(struct import *m)
+{
+    if (m->staged != 0) {
+        models_drop_stage(m->app->store, m->staged, NULL); /* Else swept at the next start. */
+    }
+    offload_discard(m->app, -1, m->body_path);
+    offload_discard(m->app, m->fd, m->path);
+    buf_deinit(&m->arriving);
+    buf_deinit(&m->block);
+    sha256_free(m->hash);
+    json_free(m->description);
+    mem_free(m->chunk);
+    mem_free(m->name);
+    m->app->imports--;
+    return mem_free(m);
+}
+
+void import_release(struct import *m)
+{
+    m->released = true;
+    m->rq = NULL;
+    if (!m->busy) {
+        import_free(m);
+    }
+}
+
+static int open_body(struct import *m, struct err *err)
+{
+    char id[ID_SIZE];
+    id_new(&m->app->ids, "imp", clock_wall_ms(), id);
+    app_temporary_path(m->app, id, m->body_path);
+    id_new(&m->app->ids, "imp", clock_wall_ms(), id);
+    app_temporary_path(m->app, id, m->path);
+    m->fd = open(m->body_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return m->fd >= 0 ? 0 : err_errno(err, "store the model");
+}
+
+int import_new(struct request *rq, struct import **ret, struct err *err)
+{
+    struct app *app = rq->app;
+    if (app->imports >= IMPORTS_MAX) {
+        return err_set(err, ERR_BUSY, "%d imports are under way; try again later.", IMPORTS_MAX);
+    }
+    struct import *m = mem_zalloc(sizeof *m);
+    if (m == NULL) {
+        return err_no_memory(err);
+    }
+    m->app = app;
+    m->fd = -1;
+    app->imports++;
+    m->name = mem_strdup(rq->param[0]);
+    const int r = m->name != NULL ? open_body(m, err) : err_no_memory(err);
+    if (r < 0) {
+        import_free(m);
+        return r;
+    }
+    *ret = m;
+    return 0;
+}
+
+/* ---- from here on the request waits for its answer ---- */
+
+static void on_gone(struct request *rq)
+{
+    struct import *m = rq->deferral;
+    m->rq = NULL;
+}
+
+static void fail(struct import *m)
+{
+    if (m->rq != NULL) {
+        m->rq->on_gone = NULL;
+        reply_error(m->rq, &m->err);
+    }
+    import_free(m);
+}
+
+static void go(struct import *m, const struct offload_ops *ops)
+{
+    m->rc = 0;
+    if (m->rq == NULL || offload(m->app, NULL, ops, m, &m->err) < 0) {
+        fail(m);
+    }
+}
+
+static bool may_go_on(struct import *m)
+{
+    if (m->rc < 0 || m->rq == NULL) {
+        fail(m);
+        return false;
+    }
+    return true;
+}
+
+/* ---- 3. into the store ---- */
+
+static void publish(struct import *m)
+{
+    cleanup_mem char *description = json_print(m->description);
+    struct model_row row;
+    int64_t version = 0;
+    int r = description != NULL ? models_stage_seal(m->app->store, m->staged, description,
+                                                    m->sha256, m->bytes, &m->err)
+                                : err_no_memory(&m->err);
+    if (r == 0) {
+        r = models_publish_import(m->app->store, m->staged, clock_wall_ms(), &version, &m->err);
+    }
+    if (r < 0) {
+        fail(m);
+        return;
+    }
+    m->staged = 0;
+    served_changed(m->app->served);
+    r = models_get(m->app->store, m->name, version, &row, &m->err);
+    if (r < 0) {
+        fail(m);
+        return;
+    }
+    char text[160];
+    snprintf(text, sizeof text, "/v1/models/%s/versions/%lld", m->name, (long long)version);
+    log_msg(&m->app->log, LOG_INFO, "model.imported", "model", text, NULL);
+    request_set_header(m->rq, "Location", text);
+    m->rq->on_gone = NULL;
+    reply_json(m->rq, 201, models_view(m->app, &row));
+    model_row_deinit(&row);
+    import_free(m);
+}
+
+static void read_work(void *context)
+{
+    struct import *m = context;
+    m->chunk_size = 0;
+    while (m->chunk_size < MODELS_CHUNK_MAX) {
+        const ssize_t n =
+            read(m->fd, (char *)m->chunk + m->chunk_size, MODELS_CHUNK_MAX - m->chunk_size);
+        if (n < 0) {
+            m->rc = err_errno(&m->err, "read the model");
+        }
+        if (n <= 0) {
+            return;
+        }
+        m->chunk_size += (size_t)n;
+    }
+}
+
+static void read_done(struct app *app, struct request *none, void *context)
+{
+    static const struct offload_ops ops = {.work = read_work, .done = read_done};
+    struct import *m = context;
+    (void)none;
+    if (!may_go_on(m)) {
+        return;
+    }
+    if (m->chunk_size == 0) {
+        publish(m);
+        return;
+    }
+    if (models_stage_chunk(app->store, m->staged, m->chunk, m->chunk_size, &m->err) < 0) {
+        fail(m);
+        return;
+    }
+    go(m, &ops);
+}
+
+static void begin_staging(struct import *m)
+{
+    static const struct offload_ops ops = {.work = read_work, .done = read_done};
+    m->chunk = mem_alloc(MODELS_CHUNK_MAX);
+    int r = m->chunk != NULL ? models_stage_import(m->app->store, m->name, &m->staged, &m->err)
+                             : err_no_memory(&m->err);
+    if (r < 0) {
+        fail(m);
+    } else {
+        go(m, &ops);
+    }
+}
+
+/* ---- 2. the file is checked ---- */
+
+static int add_to_file(void *context, const void *data, size_t size, struct err *err)
+{
+    struct import *m = context;
+    sha256_update(m->hash, data, size);
+    m->bytes += (int64_t)size;
+    return file_write_all(m->fd, data, size, err);
+}
+
+/* Of a body, that it is damaged is the client's business: said, and no failure of ours. */
+static int blame(int rc, struct err *err)
+{
+    struct err why = *err;
+    return rc == -ERR_CORRUPT || rc == -ERR_UNSUPPORTED
+               ? err_at(err, ERR_INVALID, "#/body", "%s", why.detail)
+               : rc;
+}
+
+static void take_claim(struct json *to, const struct tensors *file, const char *key)
+{
+    json_set_string(to, key, tensors_metadata(file, key));
+}
+
+static int describe(struct import *m, const struct model_file *f, const struct tensors *file,
+                    struct err *err)
+{
+    m->description = model_file_describe(f);
+    json_set(m->description, "result", json_new_null());
+    struct json *claims = json_set_object(m->description, "imported");
+    take_claim(claims, file, "name");
+    take_claim(claims, file, "version");
+    take_claim(claims, file, "sha256");
+    take_claim(claims, file, "created_at");
+    return json_ok(m->description) ? 0 : err_no_memory(err);
+}
+
+/* The model's own file, and its digest held against the one that the export names. */
+static int rewrite(struct import *m, const struct model_file *f, const struct tensors *file,
+                   struct err *err)
+{
+    const char *claimed = tensors_metadata(file, "sha256");
+    m->fd = open(m->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    m->hash = sha256_new();
+    if (m->fd < 0 || m->hash == NULL) {
+        return m->fd < 0 ? err_errno(err, "store the model") : err_no_memory(err);
+    }
+    int r = model_file_write(f, NULL, add_to_file, m, err);
+    sha256_hex(m->hash, m->sha256);
+    if (r == 0 && claimed != NULL && strcmp(claimed, m->sha256) != 0) {
+        r = err_at(err, ERR_INVALID, "#/body",
+                   "The model does not have the digest that its metadata name.");
+    }
+    if (r == 0 && lseek(m->fd, 0, SEEK_SET) != 0) {
+        r = err_errno(err, "read the model");
+    }
+    return r;
+}
+
+static int check(struct import *m, const struct file_map *map, struct err *err)
+{
+    struct model_file f;
+    struct tensors file;
+    int r = model_file_open(map->data, map->size, &f, &file, err);
+    if (r < 0) {
+        return blame(r, err);
+    }
+    r = describe(m, &f, &file, err);
+    r = r == 0 ? rewrite(m, &f, &file, err) : r;
+    tensors_deinit(&file);
+    model_file_deinit(&f);
+    return r;
+}
+
+static void check_work(void *context)
+{
+    struct import *m = context;
+    struct file_map map;
+    if (m->block.len > 0) {
+        m->rc = file_write_all(m->fd, m->block.data, m->block.len, &m->err);
+    }
+    close(m->fd);
+    m->fd = -1;
+    m->rc = m->rc == 0 ? file_map_open(m->body_path, &map, &m->err) : m->rc;
+    if (m->rc == 0) {
+        m->rc = check(m, &map, &m->err);
+        file_map_close(&map);
+    }
+    unlink(m->body_path); /* its room is free for the store */
+}
+
+static void check_done(struct app *app, struct request *none, void *context)
+{
+    struct import *m = context;
+    (void)app;
+    (void)none;
+    if (may_go_on(m)) {
+        begin_staging(m);
+    }
+}
+
+static void begin_checking(struct import *m)
+{
+    static const struct offload_ops ops = {.work = check_work, .done = check_done};
+    const struct buf full = m->arriving; /* the last block */
+    m->arriving = m->block;
+    m->block = full;
+    go(m, &ops);
+}
+
+/* ---- 1. the body ---- */
+
+static void block_work(void *context)
+{
+    struct import *m = context;
+    m->rc = file_write_all(m->fd, m->block.data, m->block.len, &m->err);
+}
+
+static void block_done(struct app *app, struct request *none, void *context)
+{
+    struct import *m = context;
+    (void)app;
+    (void)none;
+    m->busy = false;
+    buf_clear(&m->block);
+    if (m->released) {
+        import_free(m);
+    } else if (m->finished) {
+        if (may_go_on(m)) {
+            begin_checking(m);
+        }
+    } else if (m->rq != NULL) {
+        struct request *rq = m->rq;
+        m->rq = NULL;
+        if (m->rc < 0) {
+            reply_error(rq, &m->err); /* the request still owns the import */
+        } else {
+            request_continue(rq);
+        }
+    }
+}
+
+static int write_block(struct import *m, struct err *err)
+{
+    static const struct offload_ops ops = {.work = block_work, .done = block_done};
+    const struct buf full = m->arriving;
+    m->arriving = m->block;
+    m->block = full;
+    const int r = offload(m->app, NULL, &ops, m, err);
+    m->busy = r == 0;
+    return r;
+}
+
+int import_add(struct import *m, struct request *rq, const void *data, size_t size, struct err *err)
+{
+    if (!m->busy && m->rc < 0) {
+        *err = m->err;
+        return m->rc;
+    }
+    buf_add(&m->arriving, data, size);
+    if (m->arriving.failed) {
+        return err_no_memory(err);
+    }
+    if (m->arriving.len < BLOCK) {
+        return 0;
+    }
+    if (!m->busy) {
+        return write_block(m, err);
+    }
+    m->rq = rq;
+    return ROUTE_PAUSE;
+}
+
+void import_finish(struct import *m, struct request *rq)
+{
+    m->finished = true;
+    m->rq = rq;
+    rq->deferral = m;
+    rq->on_gone = on_gone;
+    if (!m->busy && m->rc < 0) {
+        fail(m);
+    } else if (!m->busy) {
+        begin_checking(m);
+    }
+}

@@ -1,0 +1,191 @@
+"""Exports that come back: the same bits, and nothing but refusals for what is not whole."""
+
+import concurrent.futures
+import json
+import random
+import struct
+
+import numpy as np
+import pytest
+
+import contract
+import data
+
+TYPE = {"Content-Type": "application/vnd.safetensors"}
+
+
+@pytest.fixture(scope="module")
+def models(api):
+    """Regression with one bandwidth a feature, in float32, and a classification."""
+    X, y = data.regression(80, seed=61)
+    api.train("there", api.upload_npz(X, np.column_stack([y, -y])), precision="float32",
+              kernel={"name": "matern32", "bandwidth": [1.0, 2.0, 3.0, 4.0]})
+    C, labels = data.classification(60)
+    api.train("there", api.upload_csv(C, labels), kernel={"name": "polynomial", "degree": 2})
+    return {1: X[:20], 2: C[:20]}
+
+
+def exported(api, version):
+    return api.get(f"/v1/models/there/versions/{version}/export").content
+
+
+def put(api, name, body, expect=201):
+    return api.post(f"/v1/models/{name}/import", expect, data=body, headers=TYPE)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_round_trip(api, name, models, version):
+    answer = put(api, name, exported(api, version))
+    assert answer.headers["Location"] == f"/v1/models/{name}/versions/1"
+    model, origin = answer.json(), api.get(f"/v1/models/there/versions/{version}").json()
+    assert model == api.get(f"/v1/models/{name}/versions/1").json()
+    assert model["sha256"] == origin["sha256"] and model["bytes"] == origin["bytes"]
+    assert model["job"] is None and model["dataset"] is None
+    description = model["description"]
+    assert description["imported"]["name"] == "there"
+    assert description["imported"]["version"] == str(version)
+    assert description["imported"]["sha256"] == origin["sha256"]
+    for key in ("kernel", "task", "features", "targets", "classes", "centers", "precision"):
+        assert description[key] == origin["description"][key]
+    here = api.predict(name, models[version]).json()
+    there = api.predict("there", models[version], version=version).json()
+    for key in ("predictions", "scores", "classes"):
+        assert here.get(key) == there.get(key)
+    # It is a version like any other: exported, aliased, deleted.
+    again = api.get(f"/v1/models/{name}/versions/1/export").content
+    assert put(api, name, again).json()["sha256"] == origin["sha256"]
+    api.request("PUT", f"/v1/models/{name}/aliases/prod", 201, json={"version": 2})
+    api.delete(f"/v1/models/{name}/versions/1")
+
+
+def parts(content):
+    size = struct.unpack("<Q", content[:8])[0]
+    return json.loads(content[8:8 + size]), content[8 + size:]
+
+
+def joined(header, rest):
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + rest
+
+
+def changed_model(change):
+    def apply(header):
+        model = json.loads(header["__metadata__"]["model"])
+        change(model)
+        header["__metadata__"]["model"] = json.dumps(model)
+    return apply
+
+
+@pytest.mark.parametrize("change, part", [
+    (lambda h: h["__metadata__"].pop("model"), "description"),
+    (lambda h: h["__metadata__"].update(sha256="0" * 64), "digest"),
+    (changed_model(lambda m: m["kernel"].update(name="cosine")), "kernel"),
+    (changed_model(lambda m: m["kernel"].update(bandwidth=2)), ""),
+    (changed_model(lambda m: m["kernel"].update(gamma=2)), "parameters"),
+    (changed_model(lambda m: m["features"].pop()), "tensor"),
+    (changed_model(lambda m: m["targets"].append("more")), "tensor"),
+    (changed_model(lambda m: m.update(version=2)), "version 2"),
+    (changed_model(lambda m: m.update(task="auto")), ""),
+    (changed_model(lambda m: m.update(task="classification")), "class labels"),
+    (lambda h: h["centers"].update(shape=[4, h["centers"]["shape"][0]]), "shape"),
+    (lambda h: h["coef"].update(dtype="F32"), ""),
+    (lambda h: h["coef"].update(dtype="I8"), "F32 and F64"),
+    (lambda h: h.update(more=h.pop("bandwidths")), "tensor"),
+])
+def test_contradictions(api, name, models, change, part):
+    header, rest = parts(exported(api, 1))
+    if part != "digest":
+        header["__metadata__"].pop("sha256")
+    change(header)
+    problem = put(api, name, joined(header, rest), 422).json()
+    assert problem["errors"][0]["pointer"] == "#/body" and part in problem["detail"]
+    api.get(f"/v1/models/{name}", 404)
+
+
+@pytest.mark.parametrize("tensor, value, part", [
+    ("coef", float("nan"), "infinity or NaN"), ("feature_mean", float("inf"), "infinity or NaN"),
+    ("feature_scale", 0.0, "positive"), ("target_scale", -1.0, "positive"),
+    ("bandwidths", 0.0, "positive"), ("coef", 0.125, "digest")])
+def test_numbers(api, name, models, tensor, value, part):
+    header, rest = parts(exported(api, 1))
+    begin = header[tensor]["data_offsets"][0]
+    damaged = rest[:begin] + struct.pack("<d", value) + rest[begin + 8:]
+    assert part in put(api, name, joined(header, damaged), 422).json()["detail"]
+
+
+def test_what_is_no_model(api, name, models):
+    body = exported(api, 1)
+    for text in (b"", b"x", b"{}", body[:-1], body + b"\0", body[:8], body[:100],
+                 struct.pack("<Q", 2**63) + body[8:], data.npz(np.eye(3), np.ones(3))):
+        put(api, name, text, 422)
+    api.post(f"/v1/models/{name}/import", 415, data=body, headers={"Content-Type": "text/csv"})
+    api.post(f"/v1/models/{name}/import", 415, data=body,
+             headers={**TYPE, "Content-Encoding": "gzip"})
+    api.post("/v1/models/-x/import", 422, data=body, headers=TYPE)
+    api.get(f"/v1/models/{name}", 404)
+
+
+def test_too_large(daemons, api, models):
+    daemon = daemons(max_upload_bytes=1000)
+    answer = daemon.api.post("/v1/models/m/import", None, data=exported(api, 1), headers=TYPE)
+    assert answer.status_code == 413
+
+
+def test_random_damage(api, name, models):
+    """Whatever is done to a file: it is refused, or it is a model that predicts."""
+    rng = random.Random(62)
+    whole = exported(api, 1), exported(api, 2)
+    accepted = 0
+    for _ in range(300):
+        body = bytearray(rng.choice(whole))
+        size = struct.unpack("<Q", body[:8])[0]
+        for _ in range(rng.randint(1, 4)):
+            at = rng.randrange(len(body) if rng.random() < 0.4 else 8 + size)
+            kind = rng.randrange(3)
+            if kind == 0:
+                body[at] ^= 1 << rng.randrange(8)
+            elif kind == 1:
+                del body[at:at + rng.randint(1, 9)]
+            else:
+                body[at:at] = rng.choice((b'"', b"{", b"}", b"0", b"-", b"\xff", b"e999", b"[[[["))
+        answer = put(api, name, bytes(body), None)
+        assert answer.status_code in (201, 422), answer.text
+        if answer.status_code == 201:
+            accepted += 1
+            version = answer.json()
+            d = len(version["description"]["features"])
+            reply = api.predict(name, [[0.5] * d], version=version["version"], expect=None)
+            assert reply.status_code in (200, 422), reply.text
+    assert accepted < 150
+
+
+def test_a_larger_one_while_clients_leave(daemons):
+    """Several blocks and chunks; some clients leave in the midst, and nothing is left of theirs."""
+    daemon = daemons()
+    api = daemon.api
+    X = np.random.default_rng(63).normal(size=(1500, 1000))
+    api.train("m", api.upload_npz(X, X[:, 0]), kernel="linear", solver="cholesky")
+    body = api.get("/v1/models/m/versions/1/export").content
+    assert len(body) > 9 << 20
+
+    def leave(i):
+        def pieces():
+            yield body[:(i + 1) * 1000000]
+            raise ConnectionError
+        with contract.Session() as session:
+            try:
+                session.post(api.url("/v1/models/n/import"), data=pieces(), headers=TYPE)
+            except Exception:  # pylint: disable=broad-except
+                return True
+        return False
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        left = [pool.submit(leave, i) for i in range(3)]
+        model = put(api, "n", body).json()
+        assert all(f.result() for f in left)
+    assert model["sha256"] == api.get("/v1/models/m/versions/1").json()["sha256"]
+    assert api.predict("n", X[:2]).json()["predictions"] == api.predict("m", X[:2]).json()["predictions"]
+    assert len(api.get("/v1/models/n").json()["versions"]) == 1
+    assert daemon.stop() == 0
+    assert not [f for f in (daemon.data_dir / "tmp").iterdir() if f.name != "address"]

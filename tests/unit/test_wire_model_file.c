@@ -1,0 +1,157 @@
+#include "wire/model_file.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "support/assert.h"
+#include "support/mutate.h"
+
+enum { M = 4, D = 2 };
+
+static const double coef[M] = {1, -2, 3, -4}, mean[D] = {0.5, -0.5}, scale[D] = {2, 3};
+static const double target_mean[1] = {7}, target_scale[1] = {0.125}, bandwidths[D] = {1, 4};
+static const float centers[M * D] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+static struct model_file example(bool ard)
+{
+    static char x0[] = "x0", x1[] = "x1", y[] = "y";
+    static char *features[] = {x0, x1}, *targets[] = {y};
+    return (struct model_file){
+        .kernel = catalog_find(CATALOG_KERNELS, "gaussian"),
+        .bandwidth = 1.0 / 3,
+        .degree = 1,
+        .task = TASK_REGRESSION,
+        .m = M,
+        .d = D,
+        .t = 1,
+        .outputs = 1,
+        .feature_names = features,
+        .target_names = targets,
+        .dtype = DTYPE_F32,
+        .coef = coef,
+        .feature_mean = mean,
+        .feature_scale = scale,
+        .target_mean = target_mean,
+        .target_scale = target_scale,
+        .bandwidths = ard ? bandwidths : NULL,
+        .centers = centers,
+    };
+}
+
+static int to_buf(void *context, const void *data, size_t size, struct err *err)
+{
+    (void)err;
+    buf_add(context, data, size);
+    return 0;
+}
+
+static struct buf write_file(const struct model_file *f, const struct json *more)
+{
+    struct buf image = BUF_INIT;
+    assert_int_equal(model_file_write(f, more, to_buf, &image, NULL), 0);
+    return image;
+}
+
+/* What is read is what was written; further metadata change nothing of the model. */
+static void test_round_trip(void **state)
+{
+    (void)state;
+    for (int ard = 0; ard < 2; ard++) {
+        const struct model_file f = example(ard == 1);
+        cleanup_json struct json *more = json_new_object();
+        json_set_string(more, "name", "m");
+        json_set_string(more, "a", "\"quoted\"");
+        struct buf plain = write_file(&f, NULL), rich = write_file(&f, more), again = BUF_INIT;
+        struct model_file back;
+        struct tensors file;
+        assert_int_equal(model_file_open(rich.data, rich.len, &back, &file, NULL), 0);
+        assert_string_equal(tensors_metadata(&file, "a"), "\"quoted\"");
+        assert_ptr_equal(back.kernel, f.kernel);
+        assert_true(ard == 1 || back.bandwidth == f.bandwidth);
+        assert_int_equal(back.m * back.d, M * D);
+        assert_memory_equal(back.centers, centers, sizeof(centers));
+        assert_memory_equal(back.coef, coef, sizeof(coef));
+        assert_true((back.bandwidths != NULL) == (ard == 1));
+        again = write_file(&back, NULL);
+        assert_int_equal(again.len, plain.len);
+        assert_memory_equal(again.data, plain.data, plain.len);
+        tensors_deinit(&file);
+        model_file_deinit(&back);
+        buf_deinit(&plain);
+        buf_deinit(&rich);
+        buf_deinit(&again);
+    }
+}
+
+static void test_description(void **state)
+{
+    (void)state;
+    const struct model_file f = example(true);
+    cleanup_json struct json *j = model_file_describe(&f);
+    cleanup_mem char *text = json_print(j);
+    assert_string_equal(text, "{\"kernel\":{\"name\":\"gaussian\",\"bandwidth\":[1,4]},"
+                              "\"task\":\"regression\",\"features\":[\"x0\",\"x1\"],"
+                              "\"targets\":[\"y\"],\"classes\":null,\"centers\":4,"
+                              "\"precision\":\"float32\"}");
+}
+
+/* A file of the right form with one number that is wrong. */
+static void refuse_number(const double *at, double wrong, const char *part)
+{
+    struct model_file f = example(true);
+    double other[M];
+    const double **members[] = {&f.coef, &f.feature_mean, &f.feature_scale, &f.bandwidths};
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        if (*members[i] == at) {
+            memcpy(other, at, (at == coef ? M : D) * sizeof(double));
+            other[1] = wrong;
+            *members[i] = other;
+        }
+    }
+    struct buf image = write_file(&f, NULL);
+    struct err err;
+    assert_int_equal(model_file_open(image.data, image.len, &f, NULL, &err), -ERR_CORRUPT);
+    assert_contains(err.detail, part);
+    buf_deinit(&image);
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    refuse_number(coef, 0.0 / 0.0 * 1.0, "infinity or NaN");
+    refuse_number(mean, 1e308 * 10, "infinity or NaN");
+    refuse_number(scale, 0, "not positive");
+    refuse_number(bandwidths, -1, "not positive");
+}
+
+/* Cut short or damaged at random: refused or read, never more. */
+static void test_damage(void **state)
+{
+    (void)state;
+    const struct model_file f = example(true);
+    cleanup_json struct json *more = json_new_object();
+    json_set_string(more, "sha256", "0123");
+    struct buf image = write_file(&f, more);
+    struct rng rng = rng_new(9, RNG_TEST);
+    for (int i = 0; i < 5000; i++) {
+        size_t len = (size_t)i;
+        char *damaged =
+            len < image.len ? mem_dup(image.data, len) : mutate(&rng, image.data, image.len, &len);
+        struct model_file back;
+        struct tensors file;
+        if (model_file_open(damaged, len, &back, &file, NULL) == 0) {
+            struct buf again = write_file(&back, NULL);
+            cleanup_json struct json *j = model_file_describe(&back);
+            assert_true(again.len > 0 && json_ok(j));
+            buf_deinit(&again);
+            tensors_deinit(&file);
+            model_file_deinit(&back);
+        }
+        mem_free(damaged);
+    }
+    buf_deinit(&image);
+}
+
+TEST_MAIN(cmocka_unit_test(test_round_trip), cmocka_unit_test(test_description),
+          cmocka_unit_test(test_numbers), cmocka_unit_test(test_damage))
