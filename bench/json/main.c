@@ -133,6 +133,10 @@ int main(int argc, char **argv)
     struct workload workloads[] = {{.name = "all_digits", .rows = rows, .columns = columns},
                                    {.name = "six_decimals", .rows = rows, .columns = columns}};
     cleanup_json struct json *report = json_new_object();
+    char command[96];
+    snprintf(command, sizeof command, "krr-json %lld %lld %d", (long long)rows, (long long)columns,
+             repeats);
+    json_set_string(report, "command", command);
     machine_to_json(report);
     json_set_int(report, "rows", rows);
     json_set_int(report, "columns", columns);

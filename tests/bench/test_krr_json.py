@@ -14,6 +14,7 @@ class KrrJsonTests(unittest.TestCase):
         done = subprocess.run([PROGRAM, "300", "7", "2"], capture_output=True, text=True, check=True)
         report = json.loads(done.stdout)
         self.assertEqual((report["rows"], report["columns"], report["repeats"]), (300, 7, 2))
+        self.assertEqual(report["command"], "krr-json 300 7 2")
         for workload in ("all_digits", "six_decimals"):
             self.assertGreater(report[workload]["body_bytes"], 300 * 7 * 2)
             for contender in ("krrd", "cJSON"):

@@ -4,6 +4,8 @@ import csv
 import gzip
 import io
 import json
+import socket
+import time
 import zlib
 
 import numpy as np
@@ -382,3 +384,24 @@ def test_large_bodies_and_answers(api, model):
     bad[19999, 3] = np.nan
     answer = ask(api, model, npy(bad), "application/x-npy", 422)
     assert interface.problem_pointers(answer) == ["#/row/19999/column/3"]
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/x-npy"])
+def test_clients_that_leave(daemons, accept):
+    """While another thread reads their body, or writes their answer, or a worker predicts."""
+    daemon = daemons()
+    own = daemon.api
+    X, y = data.regression(60, seed=45)
+    own.train("left", own.upload_csv(X, y), test={"fraction": 0})
+    body = json.dumps({"instances": questions(20000).tolist()}).encode()
+    head = (f"POST /v1/models/left/predict HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\nAccept-Encoding: gzip\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n").encode()
+    address = ("127.0.0.1", int(daemon.base.rsplit(":", 1)[1]))
+    for wait in (0, 0.001, 0.003, 0.01, 0.02, 0.03, 0.05, 0.08, 0.1):
+        with socket.create_connection(address) as client:
+            client.sendall(head + body)
+            time.sleep(wait)
+    wanted = own.predict("left", X[:3]).json()["predictions"]
+    assert len(wanted) == 3
+    found = own.post("/v1/models/left/predict", data=body).json()["predictions"]
+    assert len(found) == 20000
