@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import contract
 import daemon as daemon_module
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -90,3 +91,17 @@ def test_files_are_small_and_listed():
     for name in WEB:
         assert f"'{name}'" in listed, name
         assert len((ROOT / "web" / name).read_text().splitlines()) <= 320, name
+
+
+def test_the_contract_as_a_page(quiet):
+    answer = quiet.api.get("/docs")
+    page = answer.text
+    assert "<script" not in page and " style=" not in page
+    for (method, path), operation in contract.operations().items():
+        assert f'id="{operation["operationId"]}"' in page, (method, path)
+        assert f"<code>{path}</code>" in page, path
+    ids = set(re.findall(r'id="([^"]+)"', page))
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= ids
+    assert {f"schema-{name}" for name in contract.DOCUMENT["components"]["schemas"]} <= ids
+    for link in re.findall(r'(?:href|src)="(/[^"]*)"', page):
+        assert quiet.api.get(link).content, link

@@ -56,6 +56,12 @@ void web_index(struct request *rq)
     reply_file(rq, find_file("index.html"));
 }
 
+/* The contract for people, made of api/openapi.yaml at build time. */
+void web_docs(struct request *rq)
+{
+    reply_file(rq, find_file("docs.html"));
+}
+
 void web_file(struct request *rq)
 {
     const struct embedded_file *f = find_file(rq->param[0]);

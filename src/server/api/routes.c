@@ -93,6 +93,7 @@ const struct route routes[] = {
     {"GET", "/ping", ROUTE_OPEN | ROUTE_HEALTH, .handle = system_ready},
     {"GET", "/metrics", ROUTE_HEALTH, .handle = system_metrics},
     {"GET", "/openapi.yaml", ROUTE_OPEN, .handle = system_openapi},
+    {"GET", "/docs", ROUTE_OPEN, .handle = web_docs},
     {"GET", "/", ROUTE_OPEN, .handle = web_index},
     {"GET", "/ui/{file}", ROUTE_OPEN, .handle = web_file},
     {.pattern = NULL},
