@@ -20,7 +20,10 @@ export function storedKey() {
   return sessionStorage.getItem(KEY) ?? "";
 }
 
+let declined = false; // who closed the dialog is not asked at every turn
+
 export function storeKey(key) {
+  declined = false;
   if (key) sessionStorage.setItem(KEY, key);
   else sessionStorage.removeItem(KEY);
 }
@@ -45,9 +48,11 @@ let asking = null;
 // Asks for a key, once for all calls that were refused for want of one; false: none was given.
 export function renewKey(refused) {
   if (refused !== storedKey()) return Promise.resolve(true);
+  if (declined) return Promise.resolve(false);
   asking ??= askKey(refused !== "").then((key) => {
     asking = null;
     if (key) storeKey(key);
+    else declined = true;
     return Boolean(key);
   });
   return asking;

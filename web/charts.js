@@ -21,11 +21,12 @@ function thinned(scale) {
   });
 }
 
-function axis(title, logarithmic) {
+function axis(title, logarithmic, fromZero = false) {
   return {
     type: logarithmic ? "logarithmic" : "linear",
     title: {display: true, text: title},
     grid: {},
+    beginAtZero: fromZero,
     afterBuildTicks: logarithmic ? thinned : undefined,
     ticks: {maxRotation: 0, maxTicksLimit: 9, autoSkip: true, callback: logarithmic ? function label(value) {
       return this.max / this.min > 1e3 ? power(value) : number(value);
@@ -33,7 +34,7 @@ function axis(title, logarithmic) {
   };
 }
 
-function options(x, y, logarithmic) {
+function options(x, y, logarithmic, fromZero) {
   return {
     animation: false,
     parsing: false,
@@ -41,7 +42,7 @@ function options(x, y, logarithmic) {
     responsive: true,
     maintainAspectRatio: false,
     interaction: {mode: "nearest", axis: "x", intersect: false},
-    scales: {x: axis(x, false), y: axis(y, logarithmic)},
+    scales: {x: axis(x, false, fromZero), y: axis(y, logarithmic)},
     plugins: {
       legend: {display: false},
       tooltip: {callbacks: {
@@ -110,7 +111,7 @@ export function chart(kind, {title, x, y, logarithmic = false, nothing, legend =
   more.addEventListener("toggle", listed);
 
   function scale() {
-    Object.assign(picture.options.scales, {x: axis(names.x, false), y: axis(names.y, logarithmic)});
+    Object.assign(picture.options.scales, {x: axis(names.x, false, kind === "line"), y: axis(names.y, logarithmic)});
   }
 
   function draw(next, {summary = "", ...renamed} = {}) {
@@ -123,7 +124,7 @@ export function chart(kind, {title, x, y, logarithmic = false, nothing, legend =
     setAttribute(canvas, "aria-label", summary ? `${names.title}. ${summary}` : names.title);
     fill(key, sets.map((set) => h("li", null, h("span", {class: `swatch s${set.slot}`}), set.label)));
     picture ??= new globalThis.Chart(canvas,
-      {type: kind, data: {datasets: []}, options: options(names.x, names.y, logarithmic)});
+      {type: kind, data: {datasets: []}, options: options(names.x, names.y, logarithmic, kind === "line")});
     scale();
     picture.data.datasets = sets.map((set) => ({
       borderWidth: 1.75, pointRadius: set.data.length < 3 ? 3 : 0, pointHitRadius: 6,

@@ -86,17 +86,30 @@ export function open(root, [id], context) {
     card("Curves", picture.element, {beside: picture.controls}), plotsCard, search,
     h("div", {class: "halves"}, card("What it is", about), card("Events", log.element)),
     h("details", {class: "card"}, h("summary", null, h("h2", null, "Specification")), spec)));
-  const events = watch(id, (feed) => log.update(feed.log));
   let said = null;
+  let job = null;
+  function showProgress() {
+    progress.update(job);
+    fill(now, facts(progressFacts(job)));
+    setText(why, [reason(job), !FINAL.includes(job.status) && fraction(job) != null ? percent(fraction(job)) : "",
+      job.queue_position != null ? `place ${integer(job.queue_position + 1)}` : ""].filter(Boolean).join(" · "));
+  }
+  // Events come as they happen; the job itself is asked for now and then.
+  const events = watch(id, (feed) => {
+    log.update(feed.log);
+    if (job && !FINAL.includes(job.status) && feed.series.last?.elapsed_s > (job.progress?.elapsed_s ?? 0)) {
+      job.progress = feed.series.last;
+      showProgress();
+    }
+  });
   const list = poll(1.5, async () => {
-    const job = await get(`/v1/jobs/${segment(id)}`);
+    const newest = await get(`/v1/jobs/${segment(id)}`);
+    const ahead = job?.progress?.elapsed_s > newest.progress?.elapsed_s && newest.attempt === job.attempt && !FINAL.includes(newest.status);
+    job = ahead ? {...newest, progress: job.progress} : newest;
     setText(title, nameOf(job));
     document.title = `${nameOf(job)} – krrd`;
     status.update(job);
-    setText(why, [reason(job), !FINAL.includes(job.status) && fraction(job) != null ? percent(fraction(job)) : "",
-      job.queue_position != null ? `place ${integer(job.queue_position + 1)}` : ""].filter(Boolean).join(" · "));
-    progress.update(job);
-    fill(now, facts(progressFacts(job)));
+    showProgress();
     actions.update(job);
     picture.show([{id, slot: 0, label: nameOf(job)}]);
     if (said === job.status) return;

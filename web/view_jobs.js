@@ -206,7 +206,8 @@ export function open(root, _parts, context) {
     const [queued, all] = await Promise.all([
       get(query("/v1/jobs", {status: "queued", limit: 100})), get("/v1/workers")]);
     queue.update(queued.data.sort((a, b) => (a.queue_position ?? 1e9) - (b.queue_position ?? 1e9)));
-    workers.update(all.data);
+    const entries = new Map(latest.map((job) => [job.id, job.progress?.kernel_entries_per_s]));
+    workers.update(all.data.map((worker) => ({...worker, entries: worker.job ? entries.get(worker.job) : null})));
   });
   return {title: "Jobs", close() {
     jobsPoll.stop();

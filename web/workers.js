@@ -1,6 +1,6 @@
 // Workers and the devices they have, as GET /v1/workers tells.
 import {h, keyed, setAttribute, setText} from "./dom.js";
-import {clock, shortId} from "./format.js";
+import {clock, rate, shortId} from "./format.js";
 
 function row(worker) {
   const state = h("span", {class: "badge"});
@@ -15,6 +15,7 @@ function row(worker) {
     setText(device, [next.kind === "train" ? "trains" : "predicts", next.device].filter(Boolean).join(" on "));
     const words = [];
     if (next.job) words.push(`job ${shortId(next.job)}`);
+    if (next.entries != null) words.push(`${rate(next.entries)} kernel entries`);
     if (next.restarts) words.push(`restarted ${next.restarts} ×`);
     if (next.quarantine_reason) words.push(`${next.quarantine_reason} until ${clock(next.quarantined_until)}`);
     setText(note, words.length ? `· ${words.join(" · ")}` : "");
