@@ -188,6 +188,7 @@ int fit_centers_upload(struct fit_centers *c, const struct fit_centers_task *tas
         .centers = &c->host,
         .m = c->chosen.m,
         .weights = c->chosen.weights,
+        .positions = task->spec->centers.dataset[0] == '\0' ? c->chosen.rows : NULL,
     };
     return r;
 }

@@ -37,7 +37,8 @@ struct restricted {
     const struct points *core;  /* the same in float64, for K_mm; may be Z */
     const struct rows *centers; /* the same on the host */
     int64_t m;
-    const double *weights; /* [m]: of the selection (centers.h); NULL: ones */
+    const double *weights;    /* [m]: of the selection (centers.h); NULL: ones */
+    const int64_t *positions; /* [m]: the row that each center is; NULL: no rows, or not known */
 };
 
 struct problem {

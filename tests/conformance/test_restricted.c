@@ -337,6 +337,35 @@ static void test_weights_of_one(void **state)
     mem_free(found[1]);
 }
 
+/* Where centers are rows of the data, their targets give something to begin with. */
+static void test_start_of_falkon_bless(void **state)
+{
+    const struct restricted_spec spec = ordinary();
+    double weights[30];
+    int64_t positions[30], iterations[2];
+    for (int i = 0; i < 30; i++) {
+        weights[i] = 0.8 + 0.02 * i;
+    }
+    for (int k = 0; k < 2; k++) {
+        struct restricted_fixture f;
+        restricted_init(&f, *state, &spec);
+        for (int64_t i = 0; i < f.m; i++) {
+            positions[i] = i * (f.n / f.m);
+        }
+        f.restricted.weights = weights;
+        f.restricted.positions = k == 1 ? positions : NULL;
+        const struct solve_outcome outcome = restricted_solve(&f, "falkon_bless", &patient);
+        assert_int_equal(outcome.reason, REASON_CONVERGED);
+        iterations[k] = outcome.iterations;
+        double *B = restricted_solution(&f), *A = device_get(f.be, &f.A);
+        assert_true(restricted_difference(&f, A, B) < 1e-7);
+        mem_free(A);
+        mem_free(B);
+        restricted_deinit(&f);
+    }
+    assert_true(iterations[1] <= iterations[0]);
+}
+
 static void test_bless_needs_weights(void **state)
 {
     const struct restricted_spec spec = ordinary();
@@ -472,4 +501,5 @@ static void test_resume(void **state)
 TEST_MAIN(TEST(test_tiles_stay_or_pass), TEST(test_batches), TEST(test_certificate),
           TEST(test_product_of_factors), TEST(test_solvers), TEST(test_shapes),
           TEST(test_equal_centers), TEST(test_zero_targets), TEST(test_weights_of_one),
-          TEST(test_bless_needs_weights), TEST(test_start), TEST(test_resume))
+          TEST(test_start_of_falkon_bless), TEST(test_bless_needs_weights), TEST(test_start),
+          TEST(test_resume))

@@ -16,6 +16,15 @@
  *
  * Both factors are float64. The papers have T = L', and lambda for ridge / n.
  *
+ * Deviation: FALKON-BLESS begins with the solution of the centers' own problem, in which each of
+ * them stands for the rows that its weight says,
+ *
+ *     P B_0 = (n/m) K_mm W^-1 Y_m,
+ *
+ * where they are rows of the data and their targets Y_m therefore known. It costs two products with
+ * a factor and a pass for its residual, and saves one or two of the five iterations that the paper
+ * takes.
+ *
  * Cost of the building: m^2 kernel values and 4/3 m^3 multiplications. Memory: 2 m^2 float64.
  */
 #include <math.h>
@@ -29,8 +38,9 @@
 struct precond {
     struct problem p;
     bool weighted;
-    int built;          /* factors that are there */
+    int built;          /* pieces that are there */
     struct mat L, A, W; /* W: float64, m x t */
+    struct mat start;   /* B_0, likewise; data NULL: none */
 };
 
 static void precond_teardown(struct precond *m)
@@ -42,6 +52,7 @@ static void precond_teardown(struct precond *m)
     o->mat_free(m->p.be, &m->L);
     o->mat_free(m->p.be, &m->A);
     o->mat_free(m->p.be, &m->W);
+    o->mat_free(m->p.be, &m->start);
     mem_free(m);
 }
 
@@ -104,6 +115,11 @@ static int weigh(struct precond *m, double power, struct err *err)
     return m->p.be->ops->scale_rows(m->p.be, factors, &m->L, err);
 }
 
+static int factor_core(struct precond *m, struct err *err)
+{
+    return core_factor(&m->p, &m->L, err);
+}
+
 /* A A' = (n/m) L' W^-1 L + ridge I. */
 static int factor_sum(struct precond *m, struct err *err)
 {
@@ -125,12 +141,51 @@ static int factor_sum(struct precond *m, struct err *err)
     return r == 0 ? core_factor_sum(m->p.be, &m->A, 1e-16, err) : r;
 }
 
+/* start <- (n/m) W^-1 Y_m. */
+static int read_targets(struct precond *m, struct err *err)
+{
+    const struct restricted *re = m->p.restricted;
+    const struct row_source *s = re->source;
+    const int64_t size = re->m;
+    cleanup_mem double *Y = mem_array((size_t)(size * s->t), sizeof(double));
+    cleanup_mem char *X = mem_array((size_t)(size * s->d), dtype_size(s->dtype));
+    int r = Y != NULL && X != NULL ? 0 : err_no_memory(err);
+    r = r == 0 ? s->read(s, 0, re->positions, size, X, Y, err) : r;
+    for (int64_t i = 0; r == 0 && i < size * s->t; i++) {
+        Y[i] *= (double)m->p.n / (double)size / re->weights[i % size];
+    }
+    r = r == 0 ? m->p.be->ops->mat_new(m->p.be, DTYPE_F64, size, s->t, &m->start, err) : r;
+    return r == 0 ? m->p.be->ops->mat_put(m->p.be, Y, size, &m->start, err) : r;
+}
+
+/* B_0 = L^-T A^-T A^-1 L' (n/m) W^-1 Y_m. */
+static int find_start(struct precond *m, struct err *err)
+{
+    struct backend *be = m->p.be;
+    const struct backend_ops *o = be->ops;
+    if (!m->weighted || m->p.restricted->positions == NULL) {
+        return 0;
+    }
+    int r = read_targets(m, err);
+    r = r == 0 ? o->gemm(be, true, false, 1.0, &m->L, &m->start, 0.0, &m->W, err) : r;
+    r = r == 0 ? core_solve(be, &m->A, &m->start, &m->W, &m->start, err) : r;
+    return r == 0 ? o->trsm(be, false, true, &m->L, &m->start, err) : r;
+}
+
+static int give_start(struct precond *m, const struct mat *B, struct err *err)
+{
+    return m->p.be->ops->copy(m->p.be, &m->start, B, err);
+}
+
 static int precond_build(struct precond *m, double *ret_fraction, struct err *err)
 {
-    const int r = m->built == 0 ? core_factor(&m->p, &m->L, err) : factor_sum(m, err);
+    static int (*const pieces[])(struct precond * m, struct err * err) = {factor_core, factor_sum,
+                                                                          find_start};
+    const int count = sizeof(pieces) / sizeof(*pieces);
+    const int r = pieces[m->built](m, err);
     m->built += r == 0;
-    *ret_fraction = 0.5 * m->built;
-    return r < 0 ? r : m->built == 2;
+    *ret_fraction = (double)m->built / count;
+    return r < 0 ? r : m->built == count;
 }
 
 static int precond_apply(struct precond *m, const struct mat *R, const struct mat *Z,
@@ -178,6 +233,7 @@ static int setup_bless(const struct problem *p, const struct solver_options *o, 
     const struct normal_method method = {
         .precond = &weighted,
         .residual_every = param_int(&o->params, "residual_every"),
+        .start = p->restricted->positions != NULL ? give_start : NULL,
     };
     return normal_cg_setup(p, o, &method, ret, err);
 }
