@@ -1,0 +1,117 @@
+"""The commands of README.md and docs/ do what the text around them says: they are run, in order."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/http"))
+
+import daemon as programs  # noqa: E402
+
+KRR = pathlib.Path(programs.program("KRRD_TEST_CLIENT", "src/client/krr"))
+# What installs or leaves something running; tests of their own run these.
+ELSEWHERE = ("scripts/", "export ", "build", "tools/")
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    daemon = programs.Daemon(tmp_path_factory.mktemp("docs"))
+    end = time.monotonic() + 60
+    while daemon.api.get("/v2/health/ready", expect=None).status_code != 200:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    yield daemon
+    daemon.close()
+
+
+def commands(path, begin=None, end=None):
+    """Indented lines of a document; one that ends with a backslash goes on in the next."""
+    text = (ROOT / path).read_text()
+    text = text[text.index(begin) if begin else 0:]
+    text = text[: text.index(end, 1) if end else None]
+    lines = re.sub(r"\\\n\s*", "", text).split("\n")
+    found = [line[4:] for line in lines if re.match(r"    (krr|curl|examples/|head|printf|echo) ?\S", line)]
+    return [re.sub(r"\s{2,}#.*", "", line) for line in found if not line.startswith(ELSEWHERE)]
+
+
+def run_all(lines, daemon, folder):
+    """Each in one shell's folder; ids in an answer stand for ds_… and job_… from then on."""
+    known = {"ds": "", "job": ""}
+    environment = {**os.environ, "KRR_URL": daemon.base, "PATH": f"{KRR.parent}:{os.environ['PATH']}"}
+    outputs = []
+    (folder / "examples").symlink_to(ROOT / "examples")
+    for line in lines:
+        line = line.replace("http://127.0.0.1:8080", daemon.base)
+        line = line.replace("ds_…", known["ds"]).replace("job_…", known["job"])
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=folder, env=environment, text=True,
+                              capture_output=True, timeout=120)
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+        assert '"status":4' not in done.stdout, (line, done.stdout)
+        for prefix in known:
+            match = re.search(rf'"id":"({prefix}_\w+)"', done.stdout)
+            known[prefix] = match.group(1) if match else known[prefix]
+        if "/v1/jobs --json" in line:
+            daemon.api.wait(known["job"])
+        outputs.append((line, done.stdout))
+    return outputs
+
+
+def test_the_tutorial(daemon, tmp_path):
+    lines = commands("docs/tutorial.md")
+    assert len(lines) > 12
+    outputs = run_all(lines, daemon, tmp_path)
+    said = {line: out for line, out in outputs}
+    predicted = said["printf 'x\\n0.5\\n1.5\\n' | krr predict sine"].split()
+    assert predicted[0] == "y" and abs(float(predicted[1]) - 0.479) < 0.1 and abs(float(predicted[2]) - 0.997) < 0.1
+    assert "sine" in said["krr models sine"]
+    assert re.search(r"r2 +0\.9", said["krr train sine.csv --target y"])
+
+
+@pytest.mark.parametrize("begin, end", [
+    ("## Train and predict from the command line", "## Train and predict with curl"),
+    ("## Train and predict with curl", "A long job is not lost"),
+])
+def test_the_readme(daemon, tmp_path, begin, end):
+    lines = commands("README.md", begin, end)
+    assert len(lines) >= 3
+    run_all(lines, daemon, tmp_path)
+
+
+@pytest.mark.parametrize("document", sorted(p.relative_to(ROOT) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"),
+                                                                         *ROOT.glob("deploy/*.md")]), ids=str)
+def test_links_lead_somewhere(document):
+    text = (ROOT / document).read_text()
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+        if not re.match(r"[a-z]+:", target):
+            assert (ROOT / document).parent.joinpath(target).exists(), target
+
+
+def test_options_in_the_documents_are_options_of_the_client():
+    helps = {}
+    for document in ("docs/tutorial.md", "docs/how-to/README.md", "README.md", "deploy/README.md"):
+        for line in re.findall(r"^    (?:.*\| )?(krr .*)$", (ROOT / document).read_text(), re.M):
+            command = line.split()[1]
+            if command not in helps:
+                done = subprocess.run([KRR, command, "--help"], capture_output=True, text=True)
+                assert done.returncode == 0, line
+                helps[command] = done.stdout
+            for option in re.findall(r"(?<!\S)--[a-z-]+", line.split("#")[0]):
+                assert option in helps[command], line
+
+
+def test_methods_in_the_guide_are_methods(daemon):
+    text = (ROOT / "docs/solvers.md").read_text()
+    known = set()
+    for path in ("solvers", "kernels", "preconditioners", "center_selectors"):
+        known |= {row["name"] for row in daemon.api.get(f"/v1/{path}").json()["data"]}
+    words = {"auto", "float32", "float64", "stop.tolerance", "time_budget_s"}
+    for word in re.findall(r"`([a-z0-9_.]+)`", text):
+        assert word in known | words, word
+    solvers = {row["name"] for row in daemon.api.get("/v1/solvers").json()["data"]}
+    assert solvers - {"auto"} <= set(re.findall(r"`([a-z0-9_]+)`", text)), "a solver is not in the guide"
