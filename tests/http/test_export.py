@@ -141,7 +141,7 @@ def test_features_far_from_the_origin(api, name):
 
 
 def predict_by_file(file, X):
-    """The README's way: numpy alone, from the tensors and the metadata."""
+    """What the file's metadata say: numpy alone, from the tensors."""
     with safetensors.safe_open(file, "numpy") as f:
         metadata = f.metadata()
         t = {key: f.get_tensor(key).astype(np.float64) for key in f.keys()}
