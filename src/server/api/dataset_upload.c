@@ -214,7 +214,7 @@ static void reply_created(struct request *rq, const struct upload *u, char *answ
     char location[64];
     print_location(u, location, sizeof(location));
     log_msg(&u->app->log, LOG_INFO, "dataset.created", "dataset", u->row.id, "name", u->row.name,
-            NULL);
+            "request", rq->id, NULL);
     request_set_header(rq, "Location", location);
     reply_take(rq, 201, "application/json", answer, strlen(answer));
 }

@@ -412,6 +412,12 @@ void jobs_show(struct request *rq)
     }
 }
 
+static void log_asked(struct request *rq, const char *what)
+{
+    log_msg(&rq->app->log, LOG_INFO, "job.asked", "job", rq->param[0], "what", what, "request",
+            rq->id, NULL);
+}
+
 /* POST /v1/jobs/{id}/cancel */
 void jobs_stop(struct request *rq)
 {
@@ -427,6 +433,7 @@ void jobs_stop(struct request *rq)
         job_report_count_end(rq->app, status, reason_name(REASON_CANCELLED));
         sweep_checkpoint(rq->app, rq->param[0]);
     }
+    log_asked(rq, "cancel");
     subscribers_notify(rq->app->subscribers, rq->param[0]);
     reply_job(rq, 200, rq->param[0]);
 }
@@ -443,6 +450,7 @@ void jobs_hold(struct request *rq)
     if (status == JOB_RUNNING) {
         trainer_pause(rq->app->trainer, rq->param[0]);
     }
+    log_asked(rq, "pause");
     subscribers_notify(rq->app->subscribers, rq->param[0]);
     reply_job(rq, 200, rq->param[0]);
 }
@@ -455,6 +463,7 @@ void jobs_continue(struct request *rq)
         reply_error(rq, &err);
         return;
     }
+    log_asked(rq, "resume");
     subscribers_notify(rq->app->subscribers, rq->param[0]);
     reply_job(rq, 200, rq->param[0]);
     trainer_kick(rq->app->trainer);
@@ -467,6 +476,7 @@ void jobs_remove(struct request *rq)
         reply_error(rq, &err);
         return;
     }
+    log_asked(rq, "delete");
     subscribers_notify(rq->app->subscribers, rq->param[0]);
     reply_empty(rq, 204);
 }
