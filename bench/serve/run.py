@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the prediction service beside a bare libmicrohttpd handler, in one run.
+"""Measures the prediction service beside a bare libmicrohttpd handler and the kernel oracle, in one run.
 
 For every case krr-load asks krrd, and where the case says so krr-bare, in turn, `--repeat` times; the
 median by rate is kept. One JSON document with the command inside.
@@ -58,6 +58,18 @@ def median(runs):
     return sorted(runs, key=lambda r: r["requests_per_s"])[len(runs) // 2]
 
 
+def oracle(build, rows, centers, d):
+    """Kernel values a second of krr-bench's product of the same shape on all processors."""
+    rates = {}
+    for precision in ("float32", "mixed"):
+        words = [str(ROOT / build / "bench/krr-bench"), "operator", "--kernel", "gaussian", "--n",
+                 str(rows), "--m", str(centers), "--d", str(d), "--precision", precision,
+                 "--repeat", "51"]
+        done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
+        rates[precision] = json.loads(done.stdout)["entries_per_s"]
+    return rates
+
+
 def measure(build, service, bare, repeat, model, compare, **options):
     ours, theirs = [], []
     for _ in range(repeat):
@@ -91,10 +103,14 @@ def main():
                          seconds=a.seconds) for c in (1, 16, 64, 256)]
         if a.large:
             service.train("large", 10000, 18)
-            cases += [measure(a.build, service, bare, a.repeat, "large", False, connections=c,
-                              rows=rows, format=form, distinct=4, seconds=a.seconds)
-                      for rows, form, c in ((1, "json", 1), (1, "json", 64), (1024, a.format, 2),
-                                            (1024, a.format, 4))]
+            for rows, form, c in ((1, "json", 1), (1, "json", 64), (1024, a.format, 2),
+                                  (1024, a.format, 4)):
+                case = measure(a.build, service, bare, a.repeat, "large", False, connections=c,
+                               rows=rows, format=form, distinct=4, seconds=a.seconds)
+                rate = case["krrd"]["predictions_per_s"] * 10000
+                case["oracle_share"] = {p: rate / r
+                                        for p, r in oracle(a.build, 1024, 10000, 18).items()}
+                cases.append(case)
     finally:
         bare.close()
         service.close()
