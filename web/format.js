@@ -50,6 +50,7 @@ const two = (value) => String(value).padStart(2, "0");
 
 export function duration(seconds) {
   if (seconds == null || !Number.isFinite(seconds)) return NONE;
+  if (seconds > 0 && seconds < 0.0005) return "< 1 ms";
   if (seconds < 0.0995) return `${Math.round(1000 * seconds)} ms`;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);

@@ -26,6 +26,11 @@ export function reason(job) {
   return REASONS[job.reason] ?? job.reason.replaceAll("_", " ");
 }
 
+// Of a queued job: what it waits for.
+export function waits(job) {
+  return job.waiting_for?.detail ?? "";
+}
+
 export function nameOf(job) {
   return job.model_version ? `${job.model} v${job.model_version}` : job.model;
 }

@@ -5,7 +5,7 @@ import {announce, card, empty, facts, fill, h, keyed, scrolling, setText} from "
 import {watch} from "./feeds.js";
 import {bytes, clock, duration, integer, number, percent, plural, rate, shortId} from "./format.js";
 import {jobActions} from "./job_actions.js";
-import {FINAL, fraction, nameOf, reason, residual, spoken} from "./job_words.js";
+import {FINAL, fraction, nameOf, reason, residual, spoken, waits} from "./job_words.js";
 import {problemBox} from "./notices.js";
 import {testPlots} from "./plots.js";
 import {poll} from "./poll.js";
@@ -34,7 +34,7 @@ function resultFacts(job) {
     ["Precision", r?.precision], ["Certificate", r && `${r.certificate}${r.relative_residual_bound != null ? `, at most ${number(r.relative_residual_bound)}` : ""}`],
     ["Ridge", r && `${number(r.ridge)} (λ ${number(r.regularization)} a row)`],
     ["Rows", r && `${integer(r.train_rows)} to train, ${integer(r.test_rows)} to test`], ["Centers", r && integer(r.centers)],
-    ["Peak memory", r && bytes(r.peak_memory_bytes)], ["Kernel kept", r?.kernel_cache_bytes ? bytes(r.kernel_cache_bytes) : null],
+    ["Peak memory", r && bytes(r.peak_memory_bytes)], ["Planned memory", job.plan?.memory && bytes(job.plan.memory.host_bytes)], ["Kernel kept", r?.kernel_cache_bytes ? bytes(r.kernel_cache_bytes) : null],
     ...Object.entries(job.spec.metadata ?? {})];
 }
 
@@ -92,7 +92,7 @@ export function open(root, [id], context) {
     progress.update(job);
     fill(now, facts(progressFacts(job)));
     setText(why, [reason(job), !FINAL.includes(job.status) && fraction(job) != null ? percent(fraction(job)) : "",
-      job.queue_position != null ? `place ${integer(job.queue_position + 1)}` : ""].filter(Boolean).join(" · "));
+      job.queue_position != null ? `place ${integer(job.queue_position + 1)}` : "", waits(job)].filter(Boolean).join(" · "));
   }
   // Events come as they happen; the job itself is asked for now and then.
   const events = watch(id, (feed) => {

@@ -4,7 +4,7 @@ import {curves} from "./curves.js";
 import {announce, card, empty, fill, h, keyed, scrolling, setAttribute, setText} from "./dom.js";
 import {clock, integer, number, plural, shortId} from "./format.js";
 import {jobActions} from "./job_actions.js";
-import {ACTIVE, FINAL, fraction, method, metric, nameOf, reason, residual, spoken, step, when} from "./job_words.js";
+import {ACTIVE, FINAL, fraction, method, metric, nameOf, reason, residual, spoken, step, waits, when} from "./job_words.js";
 import {problemBox} from "./notices.js";
 import {poll} from "./poll.js";
 import {workersTable} from "./workers.js";
@@ -135,7 +135,7 @@ function queueCard() {
         setText(place, next.queue_position == null ? "" : integer(next.queue_position + 1));
         setText(link, nameOf(next));
         const late = next.next_attempt_at && Date.parse(next.next_attempt_at) > Date.now();
-        const words = [reason(next), late ? when(next) : "", next.spec.priority ? `priority ${next.spec.priority}` : ""];
+        const words = [waits(next) || reason(next), late ? when(next) : "", next.spec.priority ? `priority ${next.spec.priority}` : ""];
         setText(why, words.filter(Boolean).join(" · ") || `since ${clock(next.queued_at)}`);
       }};
     });

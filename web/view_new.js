@@ -6,6 +6,7 @@ import {field} from "./fields.js";
 import {BANDWIDTH, COUNT, DATA, MORE, REGULARIZATION, SCALES, SEARCH, STOP, TEST} from "./job_fields.js";
 import {methodFields} from "./method_fields.js";
 import {problemBox} from "./notices.js";
+import {planBox} from "./plan.js";
 import {integer} from "./format.js";
 
 // Fields that go together into one object of the specification; read() is undefined when all of
@@ -185,9 +186,11 @@ function build(root, {datasets, models, catalog}, [source, id]) {
   }
   form.data.by.dataset.input.addEventListener("change", () => columns());
   const go = h("button", {type: "submit", class: "primary"}, "Train");
+  const check = h("button", {type: "submit", class: "quiet"}, "Check");
 
   async function submit(event) {
     event.preventDefault();
+    const only = event.submitter === check;
     fill(trouble);
     let first = null;
     for (const one of form.fields()) {
@@ -201,16 +204,21 @@ function build(root, {datasets, models, catalog}, [source, id]) {
       announce("Some fields are not right yet.");
       return;
     }
-    go.disabled = true;
+    go.disabled = check.disabled = true;
     try {
+      if (only) {
+        fill(trouble, planBox((await post("/v1/jobs?validate_only=true", form.spec())).plan));
+        return;
+      }
       const job = await post("/v1/jobs", form.spec(), {headers: {"Idempotency-Key": freshKey()}});
       announce("The job is queued.");
       location.hash = `#/jobs/${job.id}`;
     } catch (problem) {
       fill(trouble, problemBox(problem));
       if (problem.errors) blame(form, problem)?.focus();
+    } finally {
+      go.disabled = check.disabled = false;
     }
-    go.disabled = false;
   }
 
   fill(root, h("form", {novalidate: true, onsubmit: submit},
@@ -227,7 +235,7 @@ function build(root, {datasets, models, catalog}, [source, id]) {
         folded("More", h("div", {class: "fields"}, ...form.more.elements))),
       h("div", {class: "stack side sticky"}, card("Request", h("div", {class: "stack"},
         h("p", {class: "hint"}, "POST /v1/jobs. What is not in it, krrd chooses and reports."), preview, trouble,
-        h("div", {class: "buttons"}, go))))),
+        h("div", {class: "buttons"}, go, check))))),
     h("datalist", {id: "model-names"}, models.map((m) => h("option", {value: m.name})))));
 
   if (source === "data" && id) form.data.by.dataset.write(id);

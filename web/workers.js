@@ -15,7 +15,7 @@ function row(worker) {
     setText(device, [next.kind === "train" ? "trains" : "predicts", next.device].filter(Boolean).join(" on "));
     const words = [];
     if (next.job) words.push(`job ${shortId(next.job)}`);
-    if (next.entries != null) words.push(`${rate(next.entries)} kernel entries`);
+    if (next.entries > 0) words.push(`${rate(next.entries)} kernel entries`);
     if (next.restarts) words.push(`restarted ${next.restarts} ×`);
     if (next.quarantine_reason) words.push(`${next.quarantine_reason} until ${clock(next.quarantined_until)}`);
     setText(note, words.length ? `· ${words.join(" · ")}` : "");

@@ -128,6 +128,18 @@ def test_every_method_of_the_tables_can_be_chosen(page, api, name, regression_da
         assert ("Preconditioner" in labels) == bool(solver.get("preconditioner"))
 
 
+def test_check_tells_the_plan(page, api, name, regression_dataset):
+    page.open(f"new/data/{regression_dataset}")
+    page.put("Model", name)
+    page.put("Solver", "pcg")
+    page.button("Check").click()
+    page.text("The job is valid.", ".notice")
+    page.text("96 to train, 24 to test", ".notice")
+    page.screenshot("new-checked")
+    assert page.find("h1")[0].text == "New job"
+    assert not api.get("/v1/jobs", params={"model": name}).json()["data"]
+
+
 def test_new_job_like_an_old_one(page, api, name, regression_dataset):
     spec = {"kernel": {"name": "matern32", "bandwidth": 2.5}, "regularization": 1e-5, "priority": 7,
             "solver": {"name": "pcg", "residual_every": 9, "preconditioner": {"name": "nystrom_uniform", "rank": 20}},

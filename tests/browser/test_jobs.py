@@ -81,13 +81,16 @@ def test_pause_and_resume(page, api, big_job, name):
     page.wait(lambda: api.job(job["id"])["status"] in ("queued", "running"), "resumed job")
 
 
-def test_queue_has_places_and_reasons(page, big_job, name):
+def test_queue_has_places_and_reasons(page, api, big_job, name):
     big_job(name + "-first")
     big_job(name + "-second")
     big_job(name + "-third")
     page.open("jobs")
     page.wait(lambda: [e.text[:1] for e in page.find(".queue li")] == ["1", "2"], "two places")
-    assert name + "-second" in page.find(".queue li")[0].text
+    first = page.find(".queue li")[0].text
+    assert name + "-second" in first
+    waiting = api.get("/v1/jobs", params={"status": "queued"}).json()["data"][-1]["waiting_for"]
+    assert waiting["detail"] in first
 
 
 def test_no_answer_is_said(daemons, driver):

@@ -26,8 +26,8 @@ def test_sizes_and_rates(page):
 
 def test_durations(page):
     assert call(page, "format", "args[0].map(m.duration)",
-                [0, 0.012, 0.5, 9.94, 9.96, 59.4, 59.6, 3599, 3600, 86400 * 2, 1e6, None]) == [
-        "0 ms", "12 ms", "0.5 s", "9.9 s", "10 s", "59 s", "1 min 00 s", "59 min 59 s", "1 h 00 min",
+                [0, 1e-5, 0.012, 0.5, 9.94, 9.96, 59.4, 59.6, 3599, 3600, 86400 * 2, 1e6, None]) == [
+        "0 ms", "< 1 ms", "12 ms", "0.5 s", "9.9 s", "10 s", "59 s", "1 min 00 s", "59 min 59 s", "1 h 00 min",
         "2 d 0 h", "11 d 13 h", "–"]
 
 
