@@ -63,7 +63,7 @@ class Peer:
             env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1",
                  "OPENBLAS_NUM_THREADS": "1"})
         body = json.dumps({"instances": points(1, FEATURES)[0].tolist()}).encode()
-        for _ in range(300):
+        for _ in range(1500):
             assert self.process.poll() is None, "the peer ended"
             try:
                 request = urllib.request.Request(f"http://127.0.0.1:{self.port}/predict", body,
