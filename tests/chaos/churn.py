@@ -159,9 +159,11 @@ class Churn:
             while not self.over.wait(rng.uniform(0.5, 1.5)):
                 workers = session.get(self.daemon.base + "/v1/workers").json()["data"]
                 pids = [w["pid"] for w in workers if w["kind"] == "serve" and w["pid"]]
-                if pids:
+                try:
                     os.kill(rng.choice(pids), signal.SIGKILL)
                     self.seen["kills"] += 1
+                except (IndexError, ProcessLookupError):
+                    pass  # none is up, or it was just replaced
 
     def run(self):
         """What is wrong, and a count of what was seen."""
