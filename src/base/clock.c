@@ -10,6 +10,13 @@ double clock_monotonic_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+double clock_processor_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 int64_t clock_wall_ms(void)
 {
     struct timespec t = {0};

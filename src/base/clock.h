@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 double clock_monotonic_s(void);
+double clock_processor_s(void); /* of all threads of this process */
 int64_t clock_wall_ms(void);
 
 #define CLOCK_STAMP_SIZE 32

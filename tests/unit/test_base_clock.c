@@ -50,5 +50,18 @@ static void test_clocks_run(void **state)
     assert_true(clock_wall_ms() > INT64_C(1700000000000)); /* after 2023 */
 }
 
-TEST_MAIN(cmocka_unit_test(test_stamps), cmocka_unit_test(test_extreme_stamps),
-          cmocka_unit_test(test_clocks_run))
+static void test_processor_time_counts_work(void **state)
+{
+    (void)state;
+    const double before = clock_processor_s();
+    volatile double sum = 0;
+    for (int i = 0; i < 1000000; i++) {
+        sum += 1.0 / (i + 1);
+    }
+    const double after = clock_processor_s();
+    assert_true(after > before);
+    assert_true(after - before < 60);
+}
+
+TEST_MAIN(cmocka_unit_test(test_processor_time_counts_work), cmocka_unit_test(test_stamps),
+          cmocka_unit_test(test_extreme_stamps), cmocka_unit_test(test_clocks_run))
