@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every restricted solver against `direct` on real data: are the predictions the same?
+"""Every restricted solver against `direct`, or --reference, on real data: are the predictions the same?
 
 Gaussian kernel of bandwidth 3 on standardised features, lambda = 1e-6 a row, a fifth of the rows for
 testing, centers drawn uniformly (by bless for a solver that needs weights, which is then compared with
@@ -62,7 +62,7 @@ def train(options, folder, data, solver, centers):
     loose = solver in STOCHASTIC
     spec = {"solver": solver, "kernel": KERNEL, "regularization": 1e-6, "centers": centers,
             "test": {"mask": "test"},
-            "stop": {"tolerance": options.loose if loose else 1e-7, "time_budget_s": None if solver == "direct" else options.budget,
+            "stop": {"tolerance": options.loose if loose else 1e-7, "time_budget_s": None if solver == options.reference else options.budget,
                      "max_iterations": options.iterations}}
     order, model = os.path.join(folder, "order.json"), os.path.join(folder, "model")
     problems.write_order(order, data, spec)
@@ -81,7 +81,8 @@ def train(options, folder, data, solver, centers):
 
 def compare(options, folder, name, count, done):
     """Runs what is not among the lines `done`, and yields a line for each."""
-    wanted = ["direct"] + [solver for solver in options.solvers if solver != "direct"]
+    first = options.reference
+    wanted = [first] + [solver for solver in options.solvers if solver != first]
     wanted = [solver for solver in wanted if (name, count, solver) not in done]
     if not wanted:
         return
@@ -97,17 +98,17 @@ def compare(options, folder, name, count, done):
         centers = {"method": method, "count": count}
         key = {"set": name, "asked": count, "selector": method}
         if method not in exact:
-            line, model = train(options, folder, data, "direct", centers)
+            line, model = train(options, folder, data, first, centers)
             exact[method] = predict(model, rows)
-            if solver == "direct":
+            if solver == first:
                 yield {**key, **line, "difference": 0.0}
-        if solver == "direct":
+        if solver == first:
             continue
         line, model = train(options, folder, data, solver, centers)
         if model is not None:
             found = predict(model, rows)
             line["difference"] = float(numpy.abs(found - exact[method]).max() / exact[method].std())
-        yield {**key, **line}
+        yield {**key, "reference": first, **line}
 
 
 def page(lines):
@@ -129,7 +130,8 @@ def main():
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--centers", nargs="+", type=int, default=[200, 4000])
     parser.add_argument("--solvers", nargs="+", required=True)
-    parser.add_argument("--budget", type=float, default=300.0, help="seconds a run, but for direct")
+    parser.add_argument("--reference", default="direct", help="the solver that others are compared with")
+    parser.add_argument("--budget", type=float, default=300.0, help="seconds a run, but for the reference")
     parser.add_argument("--loose", type=float, default=1e-4, help="tolerance of stochastic solvers")
     parser.add_argument("--iterations", type=int, default=1000, help="at most")
     parser.add_argument("--output", required=True)
