@@ -1,4 +1,4 @@
-/* SHA-256 (nettle underneath). */
+/* SHA-256, HMAC with it, and base64 (nettle underneath). */
 #pragma once
 
 #include <stdbool.h>
@@ -16,3 +16,12 @@ struct sha256 *sha256_free(struct sha256 *h);
 
 /* Of one piece of memory; false on lack of memory. */
 bool sha256_text(const void *data, size_t len, char ret[SHA256_HEX_SIZE]);
+
+/* HMAC-SHA256, in base64. */
+#define SHA256_BASE64_SIZE 45
+void hmac_sha256(const void *key, size_t key_size, const void *data, size_t size,
+                 char ret[SHA256_BASE64_SIZE]);
+
+/* Base64 of whole quadruples into *ret_size bytes at most; *ret_size becomes their number. False
+ * where it is none, or too long. */
+bool base64_decode(const char *text, size_t len, void *ret, size_t *ret_size);

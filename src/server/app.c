@@ -28,6 +28,7 @@
 #include "server/storage.h"
 #include "server/sweep.h"
 #include "server/timekeeper.h"
+#include "server/webhooks/webhooks.h"
 #include "server/workers.h"
 #include "store/store.h"
 
@@ -252,6 +253,7 @@ int app_open(struct app *app, struct config *config, struct err *err)
     rc = rc == 0 ? timekeeper_new(app, &app->timekeeper, err) : rc;
     rc = rc == 0 ? retention_new(app, &app->retention, err) : rc;
     rc = rc == 0 ? waits_new(app, &app->waits, err) : rc;
+    rc = rc == 0 ? webhooks_new(app, &app->webhooks, err) : rc;
     rc = rc == 0 ? workers_open(app, err) : rc;
     rc = rc == 0 ? storage_new(app, &app->storage, err) : rc;
     return rc == 0 ? open_http(app, err) : rc;
@@ -438,17 +440,19 @@ bool app_close(struct app *app)
         subscribers_stop(app->subscribers);
     }
     app->http = http_stop(app->http);
+    webhooks_stop(app->webhooks);
     app->storage = storage_stop(app->storage);
     app->keys = keys_free(app->keys);
-    app->timekeeper = timekeeper_stop(app->timekeeper);
     workers_close(app);
     app->waits = waits_stop(app->waits);
     app->retention = retention_stop(app->retention);
+    app->timekeeper = timekeeper_stop(app->timekeeper);
     const bool idle = app->loop == NULL || wait_for_threads(app);
     app->store = store_close(app->store);
     if (idle) {
         app->metrics = metrics_free(app->metrics);
         close_loop(app);
+        app->webhooks = webhooks_free(app->webhooks);
         config_deinit(&app->config);
     }
     return idle;

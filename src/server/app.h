@@ -24,6 +24,7 @@ struct once;
 struct retention;
 struct waits;
 struct storage;
+struct webhooks;
 struct timekeeper;
 
 struct app {
@@ -36,6 +37,7 @@ struct app {
     struct pool *pool;               /* pool.h: worker processes */
     struct subscribers *subscribers; /* subscribers.h: SSE listeners by job */
     struct timekeeper *timekeeper;   /* timekeeper.h: jumps of the wall clock */
+    struct webhooks *webhooks;       /* webhooks/webhooks.h: NULL where there are none */
     struct storage *storage;         /* storage.h: whether the data directory can be written */
     struct waits *waits;             /* waits.h: requests that wait for a job to end */
     struct trainer *trainer;         /* trainer.h: queue -> training workers -> store */

@@ -228,6 +228,9 @@ static int check(const struct config *c, struct err *err)
     if ((c->tls_cert[0] == '\0') != (c->tls_key[0] == '\0')) {
         return err_set(err, ERR_INVALID, "--tls-cert and --tls-key go together.");
     }
+    if (c->webhooks && c->webhook_secret_file[0] == '\0') {
+        return err_set(err, ERR_INVALID, "--webhooks needs --webhook-secret-file.");
+    }
     return c->data_dir[0] != '\0' ? 0 : err_set(err, ERR_INVALID, "--data-dir is empty.");
 }
 
@@ -260,6 +263,9 @@ void config_deinit(struct config *c)
     c->tls_cert = mem_free(c->tls_cert);
     c->tls_key = mem_free(c->tls_key);
     c->cors_origin = mem_free(c->cors_origin);
+    c->webhook_secret_file = mem_free(c->webhook_secret_file);
+    c->webhook_allow = mem_free(c->webhook_allow);
+    c->webhook_ca_file = mem_free(c->webhook_ca_file);
 }
 
 static const char *level_name(enum log_level level)
@@ -437,6 +443,21 @@ static const struct option_def options[] = {
      "times."},
     {"worker-lease-s", OPTION_SECONDS, AT(worker_lease_s), "15", "S", 0.1, 86400,
      "How long a worker may give no sign of life before it is ended and replaced."},
+    {"webhooks", OPTION_FLAG, AT(webhooks), "false", "", 0, 0,
+     "Let jobs name an address that is told of their end."},
+    {"webhook-secret-file", OPTION_STRING, AT(webhook_secret_file), "", "FILE", 0, 0,
+     "What webhooks are signed with: whsec_ and 24 to 64 bytes in base64, one or more lines."},
+    {"webhook-allow", OPTION_STRING, AT(webhook_allow), "", "NETWORKS", 0, 0,
+     "Addresses that are not public to which they may go too: 10.0.0.0/8,::1."},
+    {"webhook-http", OPTION_FLAG, AT(webhook_http), "false", "", 0, 0, "Allow http:// too."},
+    {"webhook-ca-file", OPTION_STRING, AT(webhook_ca_file), "", "FILE", 0, 0,
+     "Certificates that are trusted instead of the system's (PEM)."},
+    {"webhook-timeout-s", OPTION_SECONDS, AT(webhook_timeout_s), "10", "S", 0.1, 60,
+     "For one attempt at a webhook."},
+    {"webhook-retry-s", OPTION_SECONDS, AT(webhook_retry_s), "5", "S", 0.1, 3600,
+     "Before the second attempt; doubles with each, to 3600."},
+    {"webhook-give-up-s", OPTION_SECONDS, AT(webhook_give_up_s), "259200", "S", 1, 2592000,
+     "How long after the end of the job it is tried."},
     {"log-level", OPTION_LOG_LEVEL, AT(log_level), "info", "LEVEL", 0, 0,
      "debug, info, warning, error or off."},
     {"log-file", OPTION_STRING, AT(log_file), "", "FILE", 0, 0,

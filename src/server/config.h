@@ -55,6 +55,14 @@ struct config {
     char *api_keys;               /* "": everybody is served */
     char *tls_cert, *tls_key;     /* "": no TLS; both or none */
     char *cors_origin;            /* "": pages of other origins may not use the server */
+    bool webhooks;                /* jobs may ask to tell others of their end */
+    bool webhook_http;            /* without TLS too */
+    char *webhook_secret_file;    /* sign.h */
+    char *webhook_allow;          /* address.h: networks beside the public ones */
+    char *webhook_ca_file;        /* "": the system's */
+    double webhook_timeout_s;     /* 10: for one attempt */
+    double webhook_retry_s;       /* 5: before the second attempt, doubled from then on */
+    double webhook_give_up_s;     /* 259200: after the end of the job */
     bool insecure;                /* allow listening beyond loopback without keys */
     bool print_config, help, version;
 };

@@ -62,6 +62,7 @@ struct json *view_job(const struct job_row *r, int64_t queue_position, struct js
     view_set_text(j, "progress", r->progress);
     view_set_text(j, "result", r->result);
     view_set_text(j, "promotion", r->promotion);
+    json_set(j, "webhook", json_new_null());
     view_set_text(j, "error", r->error);
     return j;
 }

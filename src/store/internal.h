@@ -77,6 +77,9 @@ enum job_action {
 int jobs__check_transition(enum job_action action, enum job_status from, enum job_status to,
                            struct err *err);
 
+/* webhooks.c: what is to be told of the end of `job` (jobs.key), where its specification asks. */
+int webhooks__add(struct sql *db, int64_t job, int64_t now_ms, struct err *err);
+
 /* models.c */
 #define MODEL_COLUMNS                                                                              \
     "models.key, models.name, models.version, models.job, models.dataset, models.description, "    \

@@ -177,6 +177,9 @@ static int enter_final(struct sql *db, const struct present *job, const struct j
         rc = sql_run(db, release, SQL_ARGS(sql_int(job->key)), err);
     }
     if (rc == 0) {
+        rc = webhooks__add(db, job->key, now_ms, err);
+    }
+    if (rc == 0) {
         rc = models__drop_staged(db, job->id, err);
     }
     if (rc < 0) {
@@ -569,7 +572,10 @@ static int shift_inside(struct sql *db, int64_t by_ms, struct err *err)
 {
     static const char change[] = "UPDATE jobs SET next_attempt_ms = next_attempt_ms + ?1 "
                                  "WHERE next_attempt_ms IS NOT NULL AND status = 'queued'";
-    return sql_run(db, change, SQL_ARGS(sql_int(by_ms)), err);
+    static const char webhooks[] =
+        "UPDATE webhooks SET next_ms = next_ms + ?1 WHERE state = 'pending'";
+    const int rc = sql_run(db, change, SQL_ARGS(sql_int(by_ms)), err);
+    return rc < 0 ? rc : sql_run(db, webhooks, SQL_ARGS(sql_int(by_ms)), err);
 }
 
 int jobs_shift_attempts(struct store *s, int64_t by_ms, struct err *err)

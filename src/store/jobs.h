@@ -186,7 +186,8 @@ int jobs_worker_lost(struct store *s, const char *id, const struct job_loss *los
 /* When the first of the queued jobs that wait for their next attempt may start; 0: none waits. */
 int jobs_next_attempt(struct store *s, int64_t now_ms, int64_t *ret_ms, struct err *err);
 
-/* The clock has jumped by so many milliseconds, and so do the moments of next attempts. */
+/* The clock has jumped by so many milliseconds, and so do the moments of next attempts,
+ * those of webhooks too. */
 int jobs_shift_attempts(struct store *s, int64_t by_ms, struct err *err);
 
 /* At start, before anything else: as jobs_worker_lost for every running or cancelling job, all of

@@ -192,6 +192,25 @@ static const char version_11[] =
 /* What a job was predicted to take when it came in. */
 static const char version_12[] = "ALTER TABLE jobs ADD COLUMN plan TEXT;";
 
+/* next_ms is that of the next attempt, while there is to be one. */
+static const char version_13[] =
+    "CREATE TABLE webhooks ("
+    "    id TEXT NOT NULL PRIMARY KEY,"
+    "    job TEXT NOT NULL UNIQUE REFERENCES jobs (id) ON DELETE CASCADE,"
+    "    url TEXT NOT NULL,"
+    "    body TEXT NOT NULL,"
+    "    state TEXT NOT NULL CHECK (state IN ('pending', 'delivered', 'given_up')),"
+    "    attempts INTEGER NOT NULL DEFAULT 0,"
+    "    created_ms INTEGER NOT NULL,"
+    "    next_ms INTEGER,"
+    "    finished_ms INTEGER,"
+    "    last_status INTEGER,"
+    "    last_error TEXT,"
+    "    CHECK ((state = 'pending') = (next_ms IS NOT NULL)),"
+    "    CHECK ((state = 'pending') = (finished_ms IS NULL))"
+    ") STRICT;"
+    "CREATE INDEX webhooks_pending ON webhooks (next_ms) WHERE state = 'pending';";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -266,9 +285,9 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
     return 0;
 }
 
-static const char *const texts[] = {version_1, version_2,  version_3,  version_4,
-                                    version_5, version_6,  version_7,  version_8,
-                                    version_9, version_10, version_11, version_12};
+static const char *const texts[] = {version_1,  version_2,  version_3, version_4, version_5,
+                                    version_6,  version_7,  version_8, version_9, version_10,
+                                    version_11, version_12, version_13};
 
 const struct migrations migrations = {
     .texts = texts,

@@ -194,6 +194,7 @@ struct json *job_spec_write(const struct job_spec *spec)
     write_stop(spec, j);
     write_warm_start(spec, j);
     promote_write(&spec->promote, j);
+    webhook_write(&spec->webhook, j);
     json_set_string(j, "precision", precision_name(spec->precision));
     if (spec->kernel_cache_bytes == SPEC_CACHE_AUTO) {
         json_set_string(j, "kernel_cache_bytes", "auto");

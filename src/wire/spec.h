@@ -18,6 +18,7 @@
 #include "wire/param.h"
 #include "wire/promote.h"
 #include "wire/search.h"
+#include "wire/webhook.h"
 
 #define SPEC_NAME_MAX 64     /* model names: [A-Za-z0-9][A-Za-z0-9._-]* */
 #define SPEC_METADATA_MAX 16 /* pairs; key at most 64 bytes, value at most 512 */
@@ -93,6 +94,7 @@ struct job_spec {
         int64_t version;               /* 0: the newest */
     } warm_start;
     struct promote_spec promote;
+    struct webhook_spec webhook;
     enum precision precision;   /* default auto */
     int64_t kernel_cache_bytes; /* of kernel values to keep, at most; or SPEC_CACHE_AUTO */
     char device[16];            /* "auto", "cpu", "cuda", "cuda:N" */
@@ -106,8 +108,8 @@ struct job_spec {
  * Refuses unknown fields, wrong types and values out of range with a pointer into the document.
  * `model` and `dataset` are required. A method may be named by its bare name: "kernel": "gaussian".
  * `target` is one name or a list; null stands for absent in `target`, `features`, `centers`,
- * `warm_start`, `promote` and `stop.time_budget_s`. A restricted solver without `centers` has the
- * catalog's first method, and no restricted model is searched for.
+ * `warm_start`, `promote`, `webhook` and `stop.time_budget_s`. A restricted solver without
+ * `centers` has the catalog's first method, and no restricted model is searched for.
  */
 int job_spec_read(const struct json *j, struct job_spec **ret, struct err *err);
 /* The full document with defaults filled in; reading it back gives the same spec. NULL on lack of

@@ -130,9 +130,10 @@ static bool is_absent(const struct json *j)
 
 static int read_scalars(const struct json *j, struct job_spec *spec, struct err *err)
 {
-    static const char *const also[] = {
-        "model",   "dataset", "target", "features", "test",   "kernel",     "standardize", "solver",
-        "centers", "stop",    "device", "metadata", "search", "warm_start", "promote",     NULL};
+    static const char *const also[] = {"model",   "dataset",     "target", "features",   "test",
+                                       "kernel",  "standardize", "solver", "centers",    "stop",
+                                       "device",  "metadata",    "search", "warm_start", "promote",
+                                       "webhook", NULL};
     struct param_set set;
     const int rc = param_read(scalar_params, j, also, &set, err);
     if (rc < 0) {
@@ -492,6 +493,7 @@ static int read_fields(const struct json *j, struct job_spec *spec, struct err *
     rc = rc < 0 ? rc : read_stop(j, spec, err);
     rc = rc < 0 ? rc : read_warm_start(j, spec, err);
     rc = rc < 0 ? rc : promote_read(j, &spec->promote, err);
+    rc = rc < 0 ? rc : webhook_read(j, &spec->webhook, err);
     rc = rc < 0 ? rc : read_device(j, spec, err);
     return rc < 0 ? rc : read_metadata(j, spec, err);
 }

@@ -18,7 +18,9 @@
 #include "server/storage.h"
 #include "server/sweep.h"
 #include "server/view.h"
+#include "server/webhooks/webhooks.h"
 #include "store/models.h"
+#include "store/webhooks.h"
 #include "wire/reason.h"
 #include "wire/spec.h"
 
@@ -29,13 +31,34 @@ static void spec_freep(struct job_spec **s)
 
 /* ---- answers ---- */
 
+/* What became of telling others of its end. */
+static struct json *with_webhook(const struct app *app, const struct job_row *row, struct json *j)
+{
+    struct webhook_row w;
+    if (!job_status_final(row->status) || strstr(row->spec, "\"webhook\":{") == NULL ||
+        webhooks_of_job(app->store, row->id, &w, NULL) <= 0) {
+        return j;
+    }
+    struct json *to = json_set_object(j, "webhook");
+    json_set_string(to, "id", w.id);
+    json_set_string(to, "state", w.state);
+    json_set_int(to, "attempts", w.attempts);
+    json_set(to, "last_status",
+             w.last_status > 0 ? json_new_number((double)w.last_status) : json_new_null());
+    json_set_string(to, "last_error", w.last_error);
+    view_set_stamp(to, "next_attempt_at", w.next_ms);
+    view_set_stamp(to, "finished_at", w.finished_ms);
+    webhook_row_deinit(&w);
+    return j;
+}
+
 static struct json *view(const struct app *app, const struct job_row *row)
 {
     int64_t position = -1;
     if (row->status == JOB_QUEUED) {
         jobs_queue_position(app->store, row->id, &position, NULL); /* Else unknown: null. */
     }
-    return view_job(row, position, waiting_for(app, row, position));
+    return with_webhook(app, row, view_job(row, position, waiting_for(app, row, position)));
 }
 
 static void reply_job(struct request *rq, int status, const char *id)
@@ -215,6 +238,9 @@ static int create(struct request *rq, struct creation *c, struct err *err)
     if (r == 0) {
         r = check_warm_start(rq->app, spec, err);
     }
+    if (r == 0) {
+        r = webhooks_check(rq->app, &spec->webhook, err);
+    }
     return r < 0 ? r : plan_and_insert(rq->app, spec, &data, c, err);
 }
 
@@ -337,7 +363,8 @@ void jobs_index(struct request *rq)
     for (int64_t i = 0; i < found.count; i++) {
         const struct job_row *row = &found.rows[i];
         struct json *waiting = waiting_for(rq->app, row, found.positions[i]);
-        json_push(data, view_job(row, found.positions[i], waiting));
+        struct json *j = view_job(row, found.positions[i], waiting);
+        json_push(data, with_webhook(rq->app, row, j));
     }
     const char *first = found.count > 0 ? found.rows[0].id : NULL;
     reply_json(rq, 200, view_list(data, first, found.last[0] ? found.last : NULL, found.more));

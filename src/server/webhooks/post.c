@@ -1,0 +1,128 @@
+#include "server/webhooks/post.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+struct sending {
+    const struct post *post;
+    bool refused; /* the address */
+    size_t received;
+};
+
+int post_init(struct err *err)
+{
+    return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK
+               ? 0
+               : err_set(err, ERR_INTERNAL, "libcurl could not be started.");
+}
+
+/* The address is the one that is connected to, so that a name cannot mean another one by then. */
+static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
+{
+    struct sending *s = context;
+    (void)purpose;
+    if (!address_allowed(&to->addr, s->post->also)) {
+        s->refused = true;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
+static size_t receive(char *data, size_t size, size_t count, void *context)
+{
+    struct sending *s = context;
+    (void)data;
+    s->received += size * count;
+    return s->received > POST_ANSWER_MAX ? 0 : size * count;
+}
+
+/* NULL, once a line is missing. */
+static struct curl_slist *add(struct curl_slist *all, const char *line)
+{
+    struct curl_slist *longer = curl_slist_append(all, line);
+    if (longer == NULL) {
+        curl_slist_free_all(all);
+    }
+    return longer;
+}
+
+static struct curl_slist *make_headers(const struct post *p)
+{
+    char id[128], timestamp[64], signature[512];
+    snprintf(id, sizeof id, "webhook-id: %s", p->id);
+    snprintf(timestamp, sizeof timestamp, "webhook-timestamp: %lld", (long long)p->timestamp_s);
+    snprintf(signature, sizeof signature, "webhook-signature: %s", p->signature);
+    const char *const lines[] = {id,
+                                 timestamp,
+                                 signature,
+                                 "Content-Type: application/json",
+                                 "Accept:",
+                                 "Expect:",
+                                 "User-Agent: krrd/" KRRD_VERSION};
+    struct curl_slist *all = curl_slist_append(NULL, lines[0]);
+    for (size_t i = 1; all != NULL && i < sizeof lines / sizeof lines[0]; i++) {
+        all = add(all, lines[i]);
+    }
+    return all;
+}
+
+static CURLcode set_up(CURL *c, const struct post *p, struct sending *s, struct curl_slist *headers)
+{
+    const char *schemes = p->http ? "https,http" : "https";
+    CURLcode rc = curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, schemes);
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_URL, p->url) : rc;
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_PROXY, "") : rc;
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) : rc;
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) : rc;
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(1e3 * p->timeout_s)) : rc;
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_POSTFIELDS, p->body) : rc;
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers) : rc;
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket) : rc;
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, s) : rc;
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, receive) : rc;
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_WRITEDATA, s) : rc;
+    if (rc == CURLE_OK && p->ca_file[0] != '\0') {
+        rc = curl_easy_setopt(c, CURLOPT_CAINFO, p->ca_file);
+    }
+    return rc;
+}
+
+static void explain(const struct sending *s, CURLcode rc, const char *told, struct post_result *ret)
+{
+    const bool taken = ret->status >= 200 && ret->status < 300;
+    if (s->refused) {
+        snprintf(ret->error, sizeof ret->error,
+                 "Its host has an address that webhooks may not go to (--webhook-allow).");
+    } else if (taken && (rc == CURLE_OK || s->received > POST_ANSWER_MAX)) {
+        ret->error[0] = '\0';
+    } else if (ret->status >= 300 && ret->status < 400) {
+        snprintf(ret->error, sizeof ret->error, "It answered %ld; redirects are not followed.",
+                 ret->status);
+    } else if (ret->status > 0 && !taken) {
+        snprintf(ret->error, sizeof ret->error, "It answered %ld.", ret->status);
+    } else {
+        snprintf(ret->error, sizeof ret->error, "It could not be reached: %.200s.",
+                 told[0] != '\0' ? told : curl_easy_strerror(rc));
+    }
+}
+
+void post_send(const struct post *p, struct post_result *ret)
+{
+    struct sending s = {.post = p};
+    char told[CURL_ERROR_SIZE] = "";
+    *ret = (struct post_result){.status = 0};
+    CURL *c = curl_easy_init();
+    struct curl_slist *headers = make_headers(p);
+    CURLcode rc = c != NULL && headers != NULL ? CURLE_OK : CURLE_OUT_OF_MEMORY;
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_ERRORBUFFER, told) : rc;
+    rc = rc == CURLE_OK ? set_up(c, p, &s, headers) : rc;
+    rc = rc == CURLE_OK ? curl_easy_perform(c) : rc;
+    if (c != NULL) {
+        curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &ret->status);
+    }
+    explain(&s, rc, told, ret);
+    curl_slist_free_all(headers);
+    curl_easy_cleanup(c);
+}

@@ -1,0 +1,21 @@
+/*
+ * Webhooks: from the store's outbox to their receivers, two at a time, on threads of the pool. What
+ * is not taken with 2xx is tried again with growing waits; 410, or the end of --webhook-give-up-s,
+ * ends it, with an event in the job's log. A message may arrive twice, under the same webhook-id.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "wire/webhook.h"
+
+struct app;
+struct webhooks;
+
+/* *ret is NULL where --webhooks is not given: what is pending then stays so. */
+int webhooks_new(struct app *app, struct webhooks **ret, struct err *err);
+/* Nothing more is begun. Freed once no thread is at work; NULL is fine. */
+void webhooks_stop(struct webhooks *w);
+struct webhooks *webhooks_free(struct webhooks *w);
+
+/* Whether such a webhook would be sent: -ERR_INVALID at "#/webhook…". Names are not looked up. */
+int webhooks_check(const struct app *app, const struct webhook_spec *spec, struct err *err);

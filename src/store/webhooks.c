@@ -1,0 +1,118 @@
+#include "store/webhooks.h"
+
+#include "base/mem.h"
+#include "store/internal.h"
+
+#define COLUMNS                                                                                    \
+    "webhooks.id, webhooks.job, url, body, state, attempts, webhooks.created_ms, next_ms, "        \
+    "webhooks.finished_ms, last_status, last_error"
+
+void webhook_row_deinit(struct webhook_row *r)
+{
+    mem_free(r->url);
+    mem_free(r->body);
+    mem_free(r->last_error);
+    *r = (struct webhook_row){.url = NULL};
+}
+
+static int read_row(struct sql_stmt *st, struct webhook_row *ret, struct err *err)
+{
+    struct webhook_row r = {.url = NULL};
+    sql_col_fixed(st, 0, r.id, sizeof r.id);
+    sql_col_fixed(st, 1, r.job, sizeof r.job);
+    r.url = sql_col_text(st, 2);
+    r.body = sql_col_text(st, 3);
+    sql_col_fixed(st, 4, r.state, sizeof r.state);
+    r.attempts = sql_col_int(st, 5);
+    r.created_ms = sql_col_int(st, 6);
+    r.next_ms = sql_col_int(st, 7);
+    r.finished_ms = sql_col_int(st, 8);
+    r.last_status = sql_col_int(st, 9);
+    r.last_error = sql_col_text(st, 10);
+    const int rc = sql_row_check(st, err);
+    if (rc < 0) {
+        webhook_row_deinit(&r);
+        return rc;
+    }
+    *ret = r;
+    return 1;
+}
+
+static int read_one(struct sql *db, const char *text, const struct sql_value *args, int count,
+                    struct webhook_row *ret, struct err *err)
+{
+    cleanup_sql struct sql_stmt *st = NULL;
+    const int rc = sql_first(db, text, args, count, &st, err);
+    return rc <= 0 ? rc : read_row(st, ret, err);
+}
+
+int webhooks_of_job(struct store *s, const char *job, struct webhook_row *ret, struct err *err)
+{
+    static const char select[] = "SELECT " COLUMNS " FROM webhooks WHERE job = ?1";
+    return read_one(s->db, select, SQL_ARGS(sql_text(job)), ret, err);
+}
+
+int webhooks_due(struct store *s, int64_t now_ms, const char *const *but, int count,
+                 struct webhook_row *ret, struct err *err)
+{
+    static const char select[] =
+        "SELECT " COLUMNS " FROM webhooks INDEXED BY webhooks_pending WHERE state = 'pending' "
+        "AND next_ms <= ?1 AND id NOT IN (ifnull(?2, ''), ifnull(?3, '')) ORDER BY next_ms LIMIT 1";
+    const char *first = count > 0 ? but[0] : NULL, *second = count > 1 ? but[1] : NULL;
+    return read_one(s->db, select, SQL_ARGS(sql_int(now_ms), sql_text(first), sql_text(second)),
+                    ret, err);
+}
+
+int webhooks__add(struct sql *db, int64_t job, int64_t now_ms, struct err *err)
+{
+    /* Numbers of the result and the error stand in the body as the worker wrote them. */
+    static const char insert[] =
+        "INSERT INTO webhooks (id, job, url, body, state, created_ms, next_ms) "
+        "SELECT 'msg_' || lower(hex(randomblob(16))), id, json_extract(spec, '$.webhook.url'), "
+        "json_object('type', 'job.' || status, "
+        "'timestamp', strftime('%Y-%m-%dT%H:%M:%fZ', ?2 / 1000.0, 'unixepoch'), "
+        "'data', json_object('id', id, 'object', 'job', 'status', status, 'reason', reason, "
+        "'model', model, 'model_version', model_version, 'dataset', dataset, "
+        "'attempt', attempt, 'metadata', json(ifnull(json_extract(spec, '$.metadata'), '{}')), "
+        "'result', json(result), 'error', json(error))), 'pending', ?2, ?2 "
+        "FROM jobs WHERE key = ?1 AND json_valid(spec) "
+        "AND json_type(spec, '$.webhook.url') = 'text' AND EXISTS (SELECT 1 FROM "
+        "json_each(spec, '$.webhook.events') AS e WHERE e.value = jobs.status)";
+    return sql_run(db, insert, SQL_ARGS(sql_int(job), sql_int(now_ms)), err);
+}
+
+static int tell_job(struct sql *db, const char *id, const char *message, int64_t now_ms,
+                    struct err *err)
+{
+    static const char select[] = "SELECT jobs.key FROM webhooks JOIN jobs ON jobs.id = "
+                                 "webhooks.job WHERE webhooks.id = ?1";
+    int64_t job;
+    const int rc = sql_number(db, select, SQL_ARGS(sql_text(id)), &job, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    const struct event_new event = {.level = "warning", .type = "message", .message = message};
+    return events__append(db, job, &event, now_ms, NULL, err);
+}
+
+/* One whose job has been deleted meanwhile is gone, which is no failure. */
+static int record_inside(struct sql *db, const char *id, const struct webhook_result *r,
+                         int64_t now_ms, struct err *err)
+{
+    static const char change[] =
+        "UPDATE webhooks SET state = ?2, attempts = attempts + 1, last_status = nullif(?3, 0), "
+        "last_error = ?4, next_ms = iif(?2 = 'pending', ?5, NULL), "
+        "finished_ms = iif(?2 = 'pending', NULL, ?6) WHERE id = ?1 AND state = 'pending'";
+    const int rc = sql_run(db, change,
+                           SQL_ARGS(sql_text(id), sql_text(r->state), sql_int(r->status),
+                                    sql_text(r->error), sql_int(r->next_ms), sql_int(now_ms)),
+                           err);
+    return rc < 0 || r->message == NULL ? rc : tell_job(db, id, r->message, now_ms, err);
+}
+
+int webhooks_record(struct store *s, const char *id, const struct webhook_result *result,
+                    int64_t now_ms, struct err *err)
+{
+    const int rc = sql_begin(s->db, err);
+    return rc < 0 ? rc : sql_end(s->db, record_inside(s->db, id, result, now_ms, err), err);
+}

@@ -1,0 +1,330 @@
+"""Webhooks: a real receiver, its signatures recomputed; kills, refusals, retries and giving up."""
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import http.server
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+
+import pytest
+
+import daemon as daemon_module
+import data
+
+KEY = b"0123456789abcdef0123456789abcdef"
+OTHER = b"fedcba9876543210fedcba9876543210"
+
+
+class Receiver:
+    """Answers with the next of `answers`, and with the last one for good; keeps what arrived."""
+
+    def __init__(self, answers=(200,), context=None, delay=0.0, body=b"thanks"):
+        self.answers, self.delay, self.body = list(answers), delay, body
+        self.arrived = []
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                content = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.arrived.append((dict(self.headers.items()), content, self.path))
+                answers = outer.answers
+                status = answers.pop(0) if len(answers) > 1 else answers[0]
+                time.sleep(outer.delay)
+                with contextlib.suppress(OSError):
+                    self.send_response(status)
+                    if 300 <= status < 400:
+                        self.send_header("Location", outer.url + "/elsewhere")
+                    self.send_header("Content-Length", str(len(outer.body)))
+                    self.end_headers()
+                    self.wfile.write(outer.body)
+
+            do_GET = do_POST
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_port
+        self.url = f"http://127.0.0.1:{self.port}"
+        if context:
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+            self.url = f"https://localhost:{self.port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def wait(self, count, timeout=30):
+        end = time.monotonic() + timeout
+        while len(self.arrived) < count:
+            assert time.monotonic() < end, f"{len(self.arrived)} of {count} arrived"
+            time.sleep(0.02)
+        return self.arrived
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def receiver():
+    with contextlib.ExitStack() as stack:
+
+        def start(*args, **kwargs):
+            r = Receiver(*args, **kwargs)
+            stack.callback(r.close)
+            return r
+
+        yield start
+
+
+@pytest.fixture
+def hooked(daemons, tmp_path, monkeypatch):
+    """A daemon that sends webhooks, by default to loopback and without TLS too."""
+
+    def start(keys=(KEY,), http=True, **options):
+        path = tmp_path / "secrets"
+        path.write_text("".join(f"whsec_{base64.b64encode(k).decode()}\n" for k in keys))
+        monkeypatch.setenv("KRRD_WEBHOOKS", "true")
+        monkeypatch.setenv("KRRD_WEBHOOK_HTTP", "true" if http else "false")
+        return daemons(**{"webhook_secret_file": path, "webhook_allow": "127.0.0.0/8",
+                          "webhook_retry_s": 0.2, **options})
+
+    return start
+
+
+def dataset(api):
+    X, y = data.regression(40)
+    return api.upload_npz(X, y)
+
+
+def signatures(message, keys=(KEY,)):
+    headers, body, _ = message
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    return " ".join("v1," + base64.b64encode(hmac.new(k, signed, hashlib.sha256).digest()).decode()
+                    for k in keys)
+
+
+def wait_state(api, job, state, timeout=30):
+    end = time.monotonic() + timeout
+    while True:
+        found = api.job(job["id"])["webhook"]
+        if found and found["state"] == state:
+            return found
+        assert time.monotonic() < end, found
+        time.sleep(0.05)
+
+
+def test_off_unless_asked_for(api, regression_dataset):
+    answer = api.post("/v1/jobs", 422, json={"model": "m", "dataset": regression_dataset,
+                                             "webhook": {"url": "https://example.org/"}})
+    assert answer.json()["errors"][0]["pointer"] == "#/webhook"
+
+
+def test_the_message(hooked, receiver):
+    api = hooked(keys=(KEY, OTHER)).api
+    r = receiver()
+    job = api.create("m", dataset(api), webhook={"url": r.url + "/hook?a=b"},
+                     metadata={"team": "blue"})
+    assert job["webhook"] is None and job["spec"]["webhook"]["url"] == r.url + "/hook?a=b"
+    done = api.wait(job["id"])
+    headers, body, path = r.wait(1)[0]
+    assert path == "/hook?a=b" and headers["Content-Type"] == "application/json"
+    assert abs(int(headers["webhook-timestamp"]) - time.time()) < 60
+    assert headers["webhook-signature"] == signatures(r.arrived[0], (KEY, OTHER))
+    assert headers["webhook-signature"] != signatures(r.arrived[0], (OTHER, KEY))
+    message = json.loads(body)
+    assert set(message) == {"type", "timestamp", "data"} and message["type"] == "job.succeeded"
+    assert message["timestamp"] == done["finished_at"]
+    for key, value in message["data"].items():
+        assert value == (done["spec"]["metadata"] if key == "metadata" else done[key]), key
+    assert message["data"]["metadata"] == {"team": "blue"} and message["data"]["result"]
+    state = wait_state(api, job, "delivered")
+    assert (state["attempts"], state["last_status"], state["last_error"]) == (1, 200, None)
+    assert state["id"] == headers["webhook-id"] and state["next_attempt_at"] is None
+    time.sleep(1)
+    assert len(r.arrived) == 1
+    assert api.get("/v1/jobs").json()["data"][0]["webhook"] == state
+
+
+def test_the_events_asked_for(hooked, receiver):
+    api = hooked(workers="cpu:0").api
+    r = receiver()
+    quiet = api.create("m", dataset(api), webhook={"url": r.url, "events": ["succeeded", "failed"]})
+    told = api.create("m", quiet["dataset"], webhook={"url": r.url, "events": ["cancelled"]})
+    api.cancel(quiet["id"])
+    api.cancel(told["id"])
+    assert json.loads(r.wait(1)[0][1])["data"]["id"] == told["id"]
+    wait_state(api, told, "delivered")
+    assert len(r.arrived) == 1 and api.job(quiet["id"])["webhook"] is None
+
+
+@pytest.mark.parametrize("url, events, pointer", [
+    ("ftp://example.org/", None, "#/webhook/url"),
+    ("https://", None, "#/webhook/url"),
+    ("https://user:word@example.org/", None, "#/webhook/url"),
+    ("https://example.org/a b", None, "#/webhook/url"),
+    ("https://example.org/" + "x" * 1024, None, "#/webhook/url"),
+    ("https://example.org/", [], "#/webhook/events"),
+    ("https://example.org/", ["succeeded", "succeeded"], "#/webhook/events/1"),
+    ("https://example.org/", ["running"], "#/webhook/events/0"),
+    ("http://169.254.169.254/latest/meta-data/", None, "#/webhook/url"),
+    ("http://10.1.2.3/", None, "#/webhook/url"),
+    ("http://[::1]:80/", None, "#/webhook/url"),
+    ("http://[::ffff:169.254.169.254]/", None, "#/webhook/url"),
+    ("http://[64:ff9b::a9fe:a9fe]/", None, "#/webhook/url"),
+    ("http://[2002:7f00:1::]/", None, "#/webhook/url"),
+    ("http://[fe80::1]/", None, "#/webhook/url"),
+])
+def test_refused_when_the_job_is_posted(hooked, url, events, pointer):
+    api = hooked(webhook_allow="").api
+    hook = {"url": url} if events is None else {"url": url, "events": events}
+    answer = api.request("POST", "/v1/jobs", json={"model": "m", "dataset": dataset(api),
+                                                   "webhook": hook})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == pointer
+
+
+def test_http_is_refused_unless_allowed(hooked):
+    api = hooked(http=False).api
+    answer = api.request("POST", "/v1/jobs", json={
+        "model": "m", "dataset": dataset(api), "webhook": {"url": "http://example.org/"}})
+    assert answer.status_code == 422 and "https" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("host", ["localhost", "2130706433", "0x7f.1"])
+def test_a_name_that_leads_to_loopback(hooked, receiver, host):
+    """What is connected to is judged, not what stands in the address."""
+    daemon = hooked(webhook_allow="", webhook_give_up_s=1)
+    api = daemon.api
+    r = receiver()
+    job = api.create("m", dataset(api), webhook={"url": f"http://{host}:{r.port}/"})
+    state = wait_state(api, job, "given_up")
+    assert "may not go to" in state["last_error"], state
+    assert r.arrived == []
+    warnings = [e["message"] for e in api.events(job["id"]) if e["level"] == "warning"]
+    assert any("webhook was given up after" in m for m in warnings), warnings
+    ids = [e["id"] for e in api.events(job["id"])]
+    assert ids == list(range(1, len(ids) + 1))
+
+
+def test_redirects_are_not_followed(hooked, receiver):
+    api = hooked(webhook_give_up_s=1).api
+    r = receiver(answers=[302])
+    job = api.create("m", dataset(api), webhook={"url": r.url})
+    state = wait_state(api, job, "given_up")
+    assert state["last_status"] == 302 and "redirects" in state["last_error"]
+    assert all(path == "/" for _, _, path in r.arrived)
+
+
+def test_tried_again_until_it_is_taken(hooked, receiver):
+    api = hooked().api
+    r = receiver(answers=[500, 503, 404, 204])
+    job = api.create("m", dataset(api), webhook={"url": r.url})
+    state = wait_state(api, job, "delivered")
+    assert (state["attempts"], state["last_status"]) == (4, 204)
+    ids = {headers["webhook-id"] for headers, _, _ in r.arrived}
+    bodies = {body for _, body, _ in r.arrived}
+    assert len(r.arrived) == 4 and len(ids) == len(bodies) == 1
+    for message in r.arrived:
+        assert message[0]["webhook-signature"] == signatures(message)
+
+
+def test_gone_ends_it(hooked, receiver):
+    api = hooked().api
+    r = receiver(answers=[410])
+    job = api.create("m", dataset(api), webhook={"url": r.url})
+    assert wait_state(api, job, "given_up")["attempts"] == 1
+
+
+def test_a_receiver_that_is_slow_or_talks_much(hooked, receiver):
+    """The time for an attempt is limited, and so is what is read; nobody else waits."""
+    api = hooked(webhook_timeout_s=1, webhook_give_up_s=1).api
+    slow, loud = receiver(delay=5), receiver(body=b"x" * (4 << 20))
+    first = api.create("m", dataset(api), webhook={"url": slow.url})
+    api.wait(first["id"])
+    second = api.create("m", first["dataset"], webhook={"url": loud.url})
+    assert wait_state(api, second, "delivered")["last_status"] == 200
+    began = time.monotonic()
+    api.get("/v1/jobs")
+    assert time.monotonic() - began < 0.5
+    assert "could not be reached" in wait_state(api, first, "given_up")["last_error"]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def test_a_kill_between_the_end_and_the_message(hooked, receiver):
+    """Whatever the moment, the message arrives, under one id."""
+    daemon = hooked(webhook_retry_s=30)
+    api = daemon.api
+    r = receiver(delay=0.5)
+    source = dataset(api)
+    for i in range(6):
+        job = daemon.api.create(f"m{i}", source, webhook={"url": r.url})
+        if i % 2:
+            daemon.api.wait(job["id"])
+        else:
+            r.wait(len(r.arrived) + 1)  # taken, and not recorded
+        daemon.kill()
+        daemon.start()
+        wait_state(daemon.api, job, "delivered")
+        ids = {h["webhook-id"] for h, b, _ in r.arrived if json.loads(b)["data"]["id"] == job["id"]}
+        assert ids == {daemon.api.job(job["id"])["webhook"]["id"]}
+    assert len({h["webhook-id"] for h, _, _ in r.arrived}) == 6
+
+
+def test_a_receiver_that_comes_later(hooked):
+    daemon = hooked()
+    port = free_port()
+    job = daemon.api.create("m", dataset(daemon.api), webhook={"url": f"http://127.0.0.1:{port}/"})
+    end = time.monotonic() + 20
+    while (daemon.api.job(job["id"])["webhook"] or {}).get("attempts", 0) < 2:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert daemon.stop() == 0
+    daemon.start()
+    waiting = daemon.api.job(job["id"])["webhook"]
+    assert waiting["state"] == "pending" and waiting["next_attempt_at"]
+    daemon.api.delete(f"/v1/jobs/{job['id']}")  # ends it
+    time.sleep(0.5)
+
+
+def test_tls_is_verified(hooked, receiver, tmp_path):
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                           "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+                           "-keyout", key, "-out", cert], capture_output=True, check=False)
+    assert made.returncode == 0, made.stderr
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    r = receiver(context=context)
+    trusting = hooked(webhook_ca_file=cert, http=False).api
+    job = trusting.create("m", dataset(trusting), webhook={"url": r.url})
+    assert wait_state(trusting, job, "delivered")["last_status"] == 200
+    assert r.arrived[0][0]["webhook-signature"] == signatures(r.arrived[0])
+    wary = hooked(http=False, webhook_give_up_s=1).api
+    job = wary.create("m", dataset(wary), webhook={"url": r.url})
+    assert "could not be reached" in wait_state(wary, job, "given_up")["last_error"]
+    assert len(r.arrived) == 1
+
+
+@pytest.mark.parametrize("content", ["", "secret\n", "whsec_c2hvcnQ=\n", "whsec_!!!!\n"])
+def test_a_file_of_secrets_that_is_none(tmp_path, content):
+    path = tmp_path / "secrets"
+    path.write_text(content)
+    answer = subprocess.run(
+        [daemon_module.program("KRRD_TEST_DAEMON", "src/server/krrd"), "--webhooks", "--data-dir",
+         tmp_path / "data", "--listen", "127.0.0.1:0", "--webhook-secret-file", path],
+        capture_output=True, text=True, timeout=30, check=False)
+    assert answer.returncode == 1 and "--webhook-secret-file" in answer.stderr
