@@ -443,7 +443,7 @@ bool app_close(struct app *app)
     webhooks_stop(app->webhooks);
     app->storage = storage_stop(app->storage);
     app->keys = keys_free(app->keys);
-    workers_close(app);
+    workers_close(app); /* the loop runs meanwhile, and what asks for the time may ask */
     app->waits = waits_stop(app->waits);
     app->retention = retention_stop(app->retention);
     app->timekeeper = timekeeper_stop(app->timekeeper);

@@ -139,3 +139,13 @@ def test_check_finds_damage(daemons, tmp_path):
     problem, = check(daemon.data_dir)["problems"]
     assert problem["kind"] == "database"
     assert check(tmp_path / "nothing")["problems"][0]["detail"] == "There is no database there."
+
+
+def test_an_end_while_a_worker_starts(daemons, tmp_path):
+    """The loop goes on until the worker is gone, with all that its timers need."""
+    slow = tmp_path / "slow-worker"
+    slow.write_text("#!/bin/sh\nsleep 1.5\nexec "
+                    f"{programs.program('KRRD_TEST_WORKER', 'src/worker/krrd-worker')} \"$@\"\n")
+    slow.chmod(0o755)
+    daemon = daemons(worker_program=slow)
+    assert daemon.stop() == 0, daemon.log()[-2000:]
