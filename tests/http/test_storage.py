@@ -106,7 +106,7 @@ def test_an_announced_size_is_refused_before_it_is_sent(small):
     found = problem(api.request("POST", "/v1/datasets", data=b"1" * (7 << 20),
                                 headers={"Content-Type": "text/csv"}), 507, "disk_full")
     assert "--min-free-bytes" in found["detail"]
-    assert ready(api) is None
+    wait_ready(api)
 
 
 def test_below_the_reserve_nothing_begins(small):
@@ -392,6 +392,7 @@ def test_stopping_while_an_end_waits(daemons):
     daemon = daemons(drain_timeout_s=2)
     api = daemon.api
     kept = api.create("kept", **long_spec(api, 1))
+    api.wait(kept["id"], ("running",))
     with locked(daemon):
         wait_until(lambda: "job.end_waits" in daemon.log(), "never")
         daemon.process.terminate()
@@ -400,6 +401,7 @@ def test_stopping_while_an_end_waits(daemons):
     daemon.start()
     assert daemon.api.job(kept["id"])["status"] == "succeeded"
     lost = daemon.api.create("lost", **long_spec(daemon.api, 1))
+    daemon.api.wait(lost["id"], ("running",))
     with locked(daemon):
         wait_until(lambda: daemon.log().count("job.end_waits") == 2, "never")
         assert daemon.stop() == 0
