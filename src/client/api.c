@@ -5,15 +5,16 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "client/show.h"
 
 void complain(const char *fmt, ...)
 {
+    char text[SHOW_LINE];
     va_list list;
-    fputs("krr: ", stderr);
     va_start(list, fmt);
-    vfprintf(stderr, fmt, list);
+    vsnprintf(text, sizeof text, fmt, list);
     va_end(list);
-    fputc('\n', stderr);
+    show_line(stderr, "krr: %s", text);
 }
 
 enum exit_code api_no_answer(const struct err *err)
@@ -38,8 +39,8 @@ static void tell_places(const struct json *problem, const char *detail)
         const char *pointer = json_string(json_get(e, "pointer"));
         const char *said = json_string(json_get(e, "detail"));
         const bool again = said && strcmp(said, detail) == 0;
-        fprintf(stderr, "  %s%s%s\n", pointer ? pointer : "", again ? "" : ": ",
-                said && !again ? said : "");
+        show_line(stderr, "  %s%s%s", pointer ? pointer : "", again ? "" : ": ",
+                  said && !again ? said : "");
     }
 }
 
@@ -69,13 +70,14 @@ enum exit_code api_call(struct client *c, const struct http_ask *ask, struct htt
     return ret->status >= 200 && ret->status < 300 ? EXIT_DONE : api_refused(ret);
 }
 
-static enum exit_code parse(const struct http_reply *r, struct json **ret)
+enum exit_code api_parse(const struct http_reply *r, struct json **ret)
 {
     struct err err;
-    if (r->body.len == 0) {
+    *ret = NULL;
+    if (r->status == 204) {
         return EXIT_DONE;
     }
-    if (json_parse(r->body.data, r->body.len, ret, &err) < 0) {
+    if (json_parse(r->body.data ? r->body.data : "", r->body.len, ret, &err) < 0) {
         complain("the server's answer is not JSON: %s", err.detail);
         return EXIT_UNREACHABLE;
     }
@@ -100,7 +102,7 @@ enum exit_code api_json(struct client *c, const char *method, const char *path,
     enum exit_code code = api_call(c, &ask, &reply);
     *ret = NULL;
     if (code == EXIT_DONE) {
-        code = parse(&reply, ret);
+        code = api_parse(&reply, ret);
     }
     http_reply_deinit(&reply);
     return code;
@@ -134,6 +136,6 @@ enum exit_code api_print(const struct json *j)
         complain("not enough memory");
         return EXIT_LOCAL;
     }
-    puts(text);
+    show_json(text);
     return EXIT_DONE;
 }

@@ -16,6 +16,9 @@ enum exit_code api_json(struct client *c, const char *method, const char *path,
 /* A whole call: EXIT_DONE for any 2xx. *ret as in http_call, deinit in any case. */
 enum exit_code api_call(struct client *c, const struct http_ask *ask, struct http_reply *ret);
 
+/* The JSON of an answer to api_call, as api_json gives it. */
+enum exit_code api_parse(const struct http_reply *r, struct json **ret);
+
 /* Tells of a call that got no answer, and of an answer that is a refusal. */
 enum exit_code api_no_answer(const struct err *err);
 enum exit_code api_refused(const struct http_reply *r);

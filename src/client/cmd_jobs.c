@@ -33,7 +33,7 @@ static enum exit_code show_list(struct client *c, struct buf *path, int columns,
     const bool ok = table_end(&t);
     const char *last = text_of(list, "last_id");
     if (json_bool(json_get(list, "has_more")) && last) {
-        fprintf(stderr, "more: --after %s\n", last);
+        show_line(stderr, "more: --after %s", last);
     }
     return ok ? EXIT_DONE : EXIT_LOCAL;
 }
@@ -127,7 +127,7 @@ static enum exit_code act(struct client *c, const struct args *args, const char 
         return code == EXIT_DONE ? api_print(job) : code;
     }
     const char *status = text_of(job, "status");
-    puts(status ? status : "");
+    show_line(stdout, "%s", status ? status : "");
     return EXIT_DONE;
 }
 

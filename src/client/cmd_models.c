@@ -86,7 +86,7 @@ static enum exit_code post_version(struct client *c, const char *which, const ch
         return code == EXIT_DONE ? api_print(answer) : code;
     }
     const char *state = text_of(answer, "state");
-    puts(state ? state : "");
+    show_line(stdout, "%s", state ? state : "");
     return EXIT_DONE;
 }
 
@@ -238,9 +238,13 @@ enum exit_code cmd_import(struct client *c, const struct args *args)
                                  .accept = "application/json",
                                  .file = file,
                                  .file_size = (int64_t)st.st_size};
-    const enum exit_code code = path.failed ? EXIT_LOCAL : api_call(c, &ask, &reply);
+    cleanup_json struct json *model = NULL;
+    enum exit_code code = path.failed ? EXIT_LOCAL : api_call(c, &ask, &reply);
     if (code == EXIT_DONE) {
-        printf("%.*s\n", (int)reply.body.len, reply.body.data);
+        code = api_parse(&reply, &model);
+    }
+    if (code == EXIT_DONE) {
+        code = api_print(model);
     }
     http_reply_deinit(&reply);
     buf_deinit(&path);

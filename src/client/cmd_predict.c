@@ -66,7 +66,7 @@ static enum exit_code ask(struct predicting *p, const struct buf *piece, int64_t
         const bool again = code == EXIT_DONE && busy && attempt < ATTEMPTS && !interrupt_seen();
         const double wait = reply.retry_after_s;
         if (code == EXIT_DONE && reply.status == 200) {
-            if (fwrite(reply.body.data, 1, reply.body.len, p->out) != reply.body.len) {
+            if (!show_text(p->out, reply.body.data, reply.body.len)) {
                 complain("writing failed: %s", strerror(errno));
                 code = EXIT_LOCAL;
             }

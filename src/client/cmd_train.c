@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "client/api.h"
 #include "client/args.h"
+#include "client/show.h"
 #include "client/spec.h"
 #include "client/upload.h"
 #include "client/watch.h"
@@ -37,14 +38,14 @@ static void tell_dataset(const struct client *c, const struct json *d)
     const char *id = json_string(json_get(d, "id"));
     const char *task = json_string(json_get(d, "task"));
     const int64_t features = json_size(json_get(d, "features"));
-    fprintf(stderr, "%s: %.0f rows, %lld feature%s, %s\n", id ? id : "?",
-            json_number(json_get(d, "rows")), (long long)features, features == 1 ? "" : "s",
-            task ? task : "");
+    show_line(stderr, "%s: %.0f rows, %lld feature%s, %s", id ? id : "?",
+              json_number(json_get(d, "rows")), (long long)features, features == 1 ? "" : "s",
+              task ? task : "");
     const struct json *warnings = json_get(d, "warnings");
     for (const struct json *w = warnings ? json_first(warnings) : NULL; w; w = json_next(w)) {
         const char *said =
             json_type(w) == JSON_STRING ? json_string(w) : json_string(json_get(w, "detail"));
-        fprintf(stderr, "warning: %s\n", said ? said : "");
+        show_line(stderr, "warning: %s", said ? said : "");
     }
 }
 
@@ -91,7 +92,7 @@ static enum exit_code submit(struct client *c, const struct args *args, const st
             return api_print(job);
         }
         if (code == EXIT_DONE) {
-            puts(id ? id : "");
+            show_line(stdout, "%s", id ? id : "");
         }
         return code;
     }
@@ -100,7 +101,7 @@ static enum exit_code submit(struct client *c, const struct args *args, const st
         return EXIT_UNREACHABLE;
     }
     if (!c->quiet) {
-        fprintf(stderr, "%s\n", id);
+        show_line(stderr, "%s", id);
     }
     return finish(c, id);
 }
@@ -155,6 +156,6 @@ enum exit_code cmd_upload(struct client *c, const struct args *args)
     if (c->json) {
         return api_print(dataset);
     }
-    puts(id ? id : "");
+    show_line(stdout, "%s", id ? id : "");
     return EXIT_DONE;
 }

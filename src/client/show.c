@@ -1,6 +1,7 @@
 #include "client/show.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -8,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #define REDRAW_S 0.1 /* on a terminal */
 #define REPEAT_S 5.0 /* elsewhere */
@@ -52,6 +54,73 @@ void show_member(const struct json *obj, const char *key, char ret[SHOW_CELL])
     show_number(v && json_type(v) == JSON_NUMBER ? json_number(v) : NAN, ret);
 }
 
+/* ---- text of others ---- */
+
+/* Bytes of the character at text[0..len), of which ret_shown tells whether it may be shown. */
+static size_t step(const char *text, size_t len, bool *ret_shown)
+{
+    const unsigned char *u = (const unsigned char *)text;
+    const size_t n = utf8_step(text, len);
+    const bool c1 = n == 2 && u[0] == 0xC2 && u[1] < 0xA0;
+    *ret_shown = n > 0 && u[0] >= ' ' && u[0] != 127 && !c1;
+    return n > 0 ? n : 1;
+}
+
+static void add_plain(struct buf *b, const char *text, size_t len, const char *kept)
+{
+    bool shown;
+    for (size_t n; len > 0; text += n, len -= n) {
+        n = step(text, len, &shown);
+        if (shown || (*text != '\0' && strchr(kept, *text))) {
+            buf_add(b, text, n);
+        } else {
+            buf_char(b, '?');
+        }
+    }
+}
+
+void show_line(FILE *to, const char *fmt, ...)
+{
+    char line[SHOW_LINE];
+    struct buf b = BUF_INIT;
+    va_list list;
+    va_start(list, fmt);
+    vsnprintf(line, sizeof line, fmt, list);
+    va_end(list);
+    add_plain(&b, line, strlen(line), "");
+    fprintf(to, "%s\n", b.data && !b.failed ? b.data : "");
+    buf_deinit(&b);
+}
+
+bool show_text(FILE *to, const char *text, size_t len)
+{
+    struct buf b = BUF_INIT;
+    const bool plain = isatty(fileno(to));
+    if (plain) {
+        add_plain(&b, text, len, "\n\t");
+        text = b.data;
+        len = b.len;
+    }
+    const bool ok = !b.failed && (len == 0 || fwrite(text, 1, len, to) == len);
+    buf_deinit(&b);
+    return ok;
+}
+
+void show_json(const char *text)
+{
+    bool shown;
+    size_t len = strlen(text);
+    for (size_t n; len > 0; text += n, len -= n) {
+        n = step(text, len, &shown);
+        if (shown) {
+            fwrite(text, 1, n, stdout);
+        } else {
+            printf("\\u%04x", (unsigned char)text[n - 1]); /* C1: C2, and the number itself */
+        }
+    }
+    putchar('\n');
+}
+
 /* ---- tables ---- */
 
 void table_begin(struct table *t, int columns, const char *const *heads)
@@ -64,9 +133,8 @@ void table_begin(struct table *t, int columns, const char *const *heads)
 
 void table_cell(struct table *t, const char *text)
 {
-    for (const char *c = text ? text : "-"; *c; c++) {
-        buf_char(&t->text, (unsigned char)*c < ' ' || *c == 127 ? '?' : *c);
-    }
+    text = text ? text : "-";
+    add_plain(&t->text, text, strlen(text), "");
     buf_char(&t->text, '\0');
     t->cells++;
 }
@@ -158,11 +226,14 @@ void meter_show(struct meter *m, double fraction, const char *text)
         print_bar(fraction, bar);
     }
     if (!m->terminal) {
-        fprintf(stderr, "%s%s\n", bar, text);
+        show_line(stderr, "%s%s", bar, text);
         return;
     }
+    struct buf plain = BUF_INIT;
+    add_plain(&plain, text, strlen(text), "");
     const int room = terminal_width() - 1;
-    snprintf(line, (size_t)room + 1, "%s%s", bar, text);
+    snprintf(line, (size_t)room + 1, "%s%s", bar, plain.data ? plain.data : "");
+    buf_deinit(&plain);
     const int width = (int)strlen(line);
     fprintf(stderr, "\r%s%*s", line, m->width > width ? m->width - width : 0, "");
     m->width = width;
@@ -181,6 +252,6 @@ void meter_say(struct meter *m, const char *text)
 {
     if (!m->quiet) {
         meter_end(m);
-        fprintf(stderr, "%s\n", text);
+        show_line(stderr, "%s", text);
     }
 }

@@ -7,11 +7,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/buf.h"
 #include "base/json.h"
 
 #define SHOW_CELL 48
+
+/* What a server says must not command the terminal: control characters (C0, DEL, C1) and bytes that
+ * are not UTF-8 are shown as '?'. */
+
+/* One line, of which the first SHOW_LINE bytes count, with its end. */
+#define SHOW_LINE 4096
+void show_line(FILE *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* As it is, but where `to` is a terminal; there line feeds and tabs stay. false: writing failed. */
+bool show_text(FILE *to, const char *text, size_t len);
+/* One line of JSON, which holds control characters in strings alone: "\u009b". */
+void show_json(const char *text);
 
 /* "1.2 GB"; "1:02:03"; "0.0123" (4 digits), "-" where v is not finite. Into SHOW_CELL bytes. */
 void show_bytes(double bytes, char ret[SHOW_CELL]);
@@ -20,8 +32,7 @@ void show_number(double v, char ret[SHOW_CELL]);
 /* obj[key] as show_number has it, "-" where there is none. */
 void show_member(const struct json *obj, const char *key, char ret[SHOW_CELL]);
 
-/* A table on standard output, in columns as wide as what they hold. Cells are copied; control
- * characters in them are shown as '?'. */
+/* A table on standard output, in columns as wide as what they hold. Cells are copied. */
 struct table {
     struct buf text; /* cells one after another, each with its NUL */
     int columns, cells;

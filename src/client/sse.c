@@ -51,7 +51,7 @@ static bool end_line(struct sse *s, bool (*take)(void *, const char *, size_t), 
     } else if (id) {
         snprintf(s->next_id, sizeof s->next_id, "%s", id);
     }
-    on = on && !s->line.failed && !s->data.failed;
+    on = on && !s->line.failed && !s->data.failed && s->data.len <= SSE_EVENT_MAX;
     buf_clear(&s->line);
     return on;
 }
@@ -72,6 +72,7 @@ bool sse_feed(struct sse *s, const void *data, size_t size,
             on = end_line(s, take, context);
         } else {
             buf_char(&s->line, c);
+            on = s->line.len <= SSE_EVENT_MAX && !s->line.failed;
         }
     }
     return on;

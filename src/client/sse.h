@@ -16,7 +16,10 @@ void sse_deinit(struct sse *s);
 /* Forgets what is left of an event that was cut off; the id stays. */
 void sse_restart(struct sse *s);
 
-/* Calls take with the data of every event that is now whole. false: take said so, or lack of
- * memory. */
+/* An event with a longer line, or with more data, is not one of krrd's. */
+#define SSE_EVENT_MAX ((size_t)1 << 20)
+
+/* Calls take with the data of every event that is now whole. false: take said so, an event is too
+ * long, or lack of memory. */
 bool sse_feed(struct sse *s, const void *data, size_t size,
               bool (*take)(void *context, const char *data, size_t size), void *context);

@@ -107,7 +107,6 @@ static enum exit_code send_file(struct client *c, const struct args *args, const
     struct sending s = {.total = size, .began = clock_monotonic_s()};
     struct buf url = BUF_INIT;
     struct http_reply reply = {.status = 0};
-    struct err err;
     if (!format) {
         complain("what %s holds cannot be told by its name; say --format csv, libsvm, npy or npz",
                  path);
@@ -127,8 +126,8 @@ static enum exit_code send_file(struct client *c, const struct args *args, const
                                  .context = &s};
     enum exit_code code = url.failed ? EXIT_LOCAL : api_call(c, &ask, &reply);
     meter_end(&s.meter);
-    if (code == EXIT_DONE && json_parse(reply.body.data, reply.body.len, ret, &err) < 0) {
-        code = api_no_answer(&err);
+    if (code == EXIT_DONE) {
+        code = api_parse(&reply, ret);
     }
     http_reply_deinit(&reply);
     buf_deinit(&url);

@@ -87,7 +87,7 @@ static bool on_event(void *context, const char *text, size_t size)
         return true; /* Of a newer server, perhaps. */
     }
     if (w->client->json) {
-        printf("%.*s\n", (int)size, text);
+        api_print(event);
         fflush(stdout);
     }
     look_at(w, event);
@@ -182,7 +182,7 @@ enum exit_code watch_job(struct client *c, const char *job, struct json **ret)
 
 static void print_pair(const char *name, const char *value)
 {
-    printf("%-18s %s\n", name, value);
+    show_line(stdout, "%-18s %s", name, value);
 }
 
 static void print_members(const struct json *obj, const char *const *keys)
@@ -206,8 +206,8 @@ static void print_result(const struct json *job)
     const char *solver = json_string(json_get(result, "solver"));
     const char *reason = json_string(json_get(result, "stop_reason"));
     char text[SHOW_CELL];
-    printf("%-18s %s version %.0f\n", "model", model ? model : "-",
-           json_number(json_get(job, "model_version")));
+    show_line(stdout, "%-18s %s version %.0f", "model", model ? model : "-",
+              json_number(json_get(job, "model_version")));
     print_pair("solver", solver ? solver : "-");
     print_pair("ended by", reason ? reason : "-");
     show_duration(json_number(json_get(result, "seconds")), text);

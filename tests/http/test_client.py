@@ -155,6 +155,74 @@ def test_an_answer_of_somebody_else_ends_with_3(tmp_path):
     assert done.returncode == 3 and b"not JSON" in done.stderr
 
 
+BAD = "a\x1b]0;b\x07\x9b31m\x7f\nkrr: all is well é"
+PLAIN = "a?]0;b??31m??krr: all is well é"
+
+
+@pytest.fixture
+def hostile():
+    """hostile(status, type, body): the base of a server that answers everything so."""
+    import http.server
+    servers = []
+
+    def start(status, kind, body):
+        class Other(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_POST = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        servers.append(http.server.HTTPServer(("127.0.0.1", 0), Other))
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_what_a_server_says_does_not_command_the_terminal(hostile, table):
+    said = {"detail": BAD, "errors": [{"pointer": BAD, "detail": "x" + BAD}]}
+    done = run(hostile(422, "application/problem+json", json.dumps(said).encode()), "job", "job_1")
+    assert done.returncode == 4
+    assert done.stderr.decode() == f"krr: {PLAIN} (422)\n  {PLAIN}: x{PLAIN}\n"
+    thing = {"id": BAD, "state": BAD, "status": BAD, "task": BAD, "warnings": [BAD], "features": [],
+             "has_more": True, "last_id": BAD, "data": [{"id": BAD, "status": BAD, "model": BAD}]}
+    base = hostile(200, "application/json", json.dumps(thing, ensure_ascii=False).encode())
+    for words in (["jobs"], ["cancel", "job_1"], ["load", "m@1"], ["upload", table]):
+        done = run(base, *words)
+        assert done.returncode == 0 and PLAIN in done.stdout.decode(), words
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", (done.stdout + done.stderr).decode()), words
+    for words in (["job", "job_1"], ["import", "m", table]):
+        out = good(base, *words)
+        assert json.loads(out)["id"] == BAD and "\\u009b" in out and "\\u007f" in out
+    event = b"data: " + json.dumps({"type": "message", "message": BAD}).encode() + b"\n\n"
+    end = b'data: {"type":"status","data":{"status":"failed"}}\n\n'
+    done = run(hostile(200, "text/event-stream", event + end), "watch", "job_1")
+    assert done.returncode == 3 and PLAIN in done.stderr.decode() and "not JSON" in done.stderr.decode()
+
+
+@pytest.mark.parametrize("body", [b"", b"\x1b[31m", b"[1]", b"7", b'"x"', b'{"id":7,"data":{"a":[null]}}',
+                                  b'{"data":7,"errors":[7],"detail":"x"}', b"[" * 100000])
+def test_answers_of_the_wrong_form_are_survived(hostile, table, body):
+    for status in (200, 422):
+        base = hostile(status, "application/json", body)
+        for words in (["jobs"], ["job", "job_1"], ["models"], ["models", "m"], ["status"], ["health"],
+                      ["cancel", "job_1"], ["load", "m@1"], ["upload", table], ["import", "m", table]):
+            done = run(base, *words)
+            assert 0 <= done.returncode <= 9 and b"Sanitizer" not in done.stderr, done.stderr.decode()
+            assert b"\x1b" not in done.stdout + done.stderr
+            assert body or done.returncode == 3
+
+
 def test_a_failed_job_ends_with_1(base, name):
     rows = "\n".join(f"{i % 3},{i % 2}" for i in range(30))  # the same few rows again and again
     done = run(base, "train", "-", "--format", "csv", "-m", name, "-s", "cholesky", "-k", "linear",

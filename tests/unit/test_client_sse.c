@@ -87,6 +87,27 @@ static void who_takes_can_say_no(void **state)
     buf_deinit(&seen.all);
 }
 
+/* What a server sends without end must not fill the memory. */
+static void no_event_is_endless(void **state)
+{
+    (void)state;
+    static const char line[] = "data: 0123456789abcdef\n";
+    struct sse s = {.id = ""};
+    struct seen seen = {.left = -1};
+    size_t fed = 0;
+    while (fed < 8 * SSE_EVENT_MAX && sse_feed(&s, "x", 1, take, &seen)) {
+        fed++;
+    }
+    assert_int_equal(fed, SSE_EVENT_MAX);
+    sse_restart(&s);
+    for (fed = 0; fed < 8 * SSE_EVENT_MAX && sse_feed(&s, line, strlen(line), take, &seen);) {
+        fed += 16;
+    }
+    assert_in_range(fed, SSE_EVENT_MAX - 64 * 1024, SSE_EVENT_MAX);
+    sse_deinit(&s);
+    buf_deinit(&seen.all);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -96,6 +117,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(several_data_lines_are_one_text),
         cmocka_unit_test(an_event_that_was_cut_off_does_not_count),
         cmocka_unit_test(who_takes_can_say_no),
+        cmocka_unit_test(no_event_is_endless),
     };
     if (argc > 1) {
         cmocka_set_test_filter(argv[1]);
