@@ -40,7 +40,7 @@ const struct route routes[] = {
     {"POST", "/v1/models/{name}/versions/{version}/load", ROUTE_BODY | ROUTE_ADMIN, LOAD_BODY_MAX,
      .handle = models_load},
     {"POST", "/v1/models/{name}/versions/{version}/unload", ROUTE_ADMIN, .handle = models_unload},
-    {"GET", "/v1/models/{name}/versions/{version}/export", ROUTE_PREDICT, .handle = transfers_export,
+    {"GET", "/v1/models/{name}/versions/{version}/export", .handle = transfers_export,
      .query = "format form"},
     {"POST", "/v1/models/{name}/import", ROUTE_STREAM | ROUTE_ADMIN, 0, transfers_import,
      transfers_import_begin, transfers_import_data, NULL},
