@@ -114,6 +114,21 @@ def test_numbers(api, name, models, tensor, value, part):
     assert part in put(api, name, joined(header, damaged), 422).json()["detail"]
 
 
+def test_a_model_whose_predictions_overflow(api, name, models):
+    """No answer holds a number that JSON has not, and an export of it says that its error is not known."""
+    header, rest = parts(exported(api, 2))
+    header["__metadata__"].pop("sha256")
+    changed_model(lambda m: m["kernel"].update(gamma=1e308, coef0=-1e308))(header)
+    put(api, name, joined(header, rest))
+    assert "finite" in api.predict(name, models[2], expect=422).text
+    for query in ("", "?format=onnx"):
+        answer = api.get(f"/v1/models/{name}/versions/1/export{query}")
+        assert "X-Export-Error" not in answer.headers
+    again, _ = parts(api.get(f"/v1/models/{name}/versions/1/export").content)
+    assert again["__metadata__"]["export_error"] == "null"
+    assert "finite" in again["__metadata__"]["export_error_unknown"]
+
+
 def test_what_is_no_model(api, name, models):
     body = exported(api, 1)
     for text in (b"", b"x", b"{}", body[:-1], body + b"\0", body[:8], body[:100],

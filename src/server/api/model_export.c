@@ -1,6 +1,7 @@
 #include "server/api/model_export.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -248,8 +249,11 @@ static void write_work(void *context)
     struct export *e = context;
     struct err why;
     if (e->served != NULL) {
-        e->measured = sample_measure(&e->file, e->form == EXPORT_ONNX_SVM, &e->sample, e->served,
-                                     &e->error, &why) == 0;
+        const int r = sample_measure(&e->file, e->form == EXPORT_ONNX_SVM, &e->sample, e->served,
+                                     &e->error, &why);
+        e->measured = r == 0 && isfinite(e->error.largest) && isfinite(e->error.largest_value);
+        snprintf(e->unmeasured, sizeof e->unmeasured, "%.150s",
+                 r < 0 ? why.detail : "The predictions are not finite.");
     }
     e->size = 0;
     e->hash = sha256_new();
