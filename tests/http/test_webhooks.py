@@ -126,6 +126,22 @@ def test_off_unless_asked_for(api, regression_dataset):
     assert answer.json()["errors"][0]["pointer"] == "#/webhook"
 
 
+def test_a_receiver_that_does_not_answer_holds_up_no_stop(hooked, receiver):
+    """What was under way is sent again after the next start."""
+    slow = receiver(delay=45)
+    daemon = hooked(webhook_timeout_s=60)
+    job = daemon.api.create("m", dataset=dataset(daemon.api), webhook={"url": slow.url})
+    slow.wait(1)
+    began = time.monotonic()
+    assert daemon.stop() == 0
+    assert time.monotonic() - began < 20
+    slow.delay = 0
+    daemon.start()
+    slow.wait(2)
+    assert wait_state(daemon.api, job, "delivered")["attempts"] == 2
+    assert slow.arrived[0][0]["webhook-id"] == slow.arrived[1][0]["webhook-id"]
+
+
 def test_the_message(hooked, receiver):
     api = hooked(keys=(KEY, OTHER)).api
     r = receiver()

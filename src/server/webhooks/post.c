@@ -5,10 +5,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
+
 struct sending {
     const struct post *post;
     bool refused; /* the address */
     size_t received;
+    double stopping_since; /* monotonic seconds; 0: the server is not stopping */
+    bool given_up;
 };
 
 int post_init(struct err *err)
@@ -36,6 +40,21 @@ static size_t receive(char *data, size_t size, size_t count, void *context)
     (void)data;
     s->received += size * count;
     return s->received > POST_ANSWER_MAX ? 0 : size * count;
+}
+
+/* A receiver that does not answer must not hold up the end of the server. */
+static int look_around(void *context, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                       curl_off_t up)
+{
+    struct sending *s = context;
+    (void)down_total, (void)down, (void)up_total, (void)up;
+    if (!atomic_load(s->post->stopping)) {
+        return 0;
+    }
+    const double now = clock_monotonic_s();
+    s->stopping_since = s->stopping_since > 0.0 ? s->stopping_since : now;
+    s->given_up = now - s->stopping_since >= POST_STOPPING_S;
+    return s->given_up;
 }
 
 /* NULL, once a line is missing. */
@@ -83,6 +102,9 @@ static CURLcode set_up(CURL *c, const struct post *p, struct sending *s, struct 
     rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, s) : rc;
     rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, receive) : rc;
     rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_WRITEDATA, s) : rc;
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, look_around) : rc;
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_XFERINFODATA, s) : rc;
+    rc = rc == CURLE_OK ? curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L) : rc;
     if (rc == CURLE_OK && p->ca_file[0] != '\0') {
         rc = curl_easy_setopt(c, CURLOPT_CAINFO, p->ca_file);
     }
@@ -97,6 +119,8 @@ static void explain(const struct sending *s, CURLcode rc, const char *told, stru
                  "Its host has an address that webhooks may not go to (--webhook-allow).");
     } else if (taken && (rc == CURLE_OK || s->received > POST_ANSWER_MAX)) {
         ret->error[0] = '\0';
+    } else if (s->given_up) {
+        snprintf(ret->error, sizeof ret->error, "It had not answered when the server stopped.");
     } else if (ret->status >= 300 && ret->status < 400) {
         snprintf(ret->error, sizeof ret->error, "It answered %ld; redirects are not followed.",
                  ret->status);

@@ -1,6 +1,7 @@
 /* One webhook on its way: libcurl, blocking, for a thread of the pool. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -8,6 +9,8 @@
 
 /* So much of an answer is read; its content does not matter. */
 #define POST_ANSWER_MAX 65536
+/* So long a receiver may still take once *stopping was set; looked at about every second. */
+#define POST_STOPPING_S 2.0
 
 struct post {
     const char *url, *body;
@@ -16,6 +19,7 @@ struct post {
     bool http;           /* allow it without TLS */
     const char *ca_file; /* "": the system's */
     double timeout_s;    /* for all of it */
+    const atomic_bool *stopping;
     const struct address_list *also;
 };
 

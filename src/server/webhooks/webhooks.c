@@ -1,6 +1,7 @@
 #include "server/webhooks/webhooks.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -32,6 +33,7 @@ struct webhooks {
     const char *under_way[AT_ONCE]; /* ids */
     int count;
     bool stopped;
+    atomic_bool stopping; /* read by the threads that send */
 };
 
 /* One attempt. */
@@ -160,6 +162,7 @@ static int prepare(struct attempt *a)
         .ca_file = c->webhook_ca_file,
         .timeout_s = c->webhook_timeout_s,
         .also = &a->all->also,
+        .stopping = &a->all->stopping,
     };
     return a->signature ? 0 : -ERR_NO_MEMORY;
 }
@@ -221,8 +224,16 @@ int webhooks_new(struct app *app, struct webhooks **ret, struct err *err)
     return 0;
 }
 
+void webhooks_drain(struct webhooks *w)
+{
+    if (w != NULL) {
+        atomic_store(&w->stopping, true);
+    }
+}
+
 void webhooks_stop(struct webhooks *w)
 {
+    webhooks_drain(w);
     if (w != NULL) {
         w->stopped = true;
         uv_close((uv_handle_t *)&w->timer, NULL);

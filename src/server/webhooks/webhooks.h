@@ -13,6 +13,8 @@ struct webhooks;
 
 /* *ret is NULL where --webhooks is not given: what is pending then stays so. */
 int webhooks_new(struct app *app, struct webhooks **ret, struct err *err);
+/* The server will stop: nothing more is begun, and what is under way has little time left. */
+void webhooks_drain(struct webhooks *w);
 /* Nothing more is begun. Freed once no thread is at work; NULL is fine. */
 void webhooks_stop(struct webhooks *w);
 struct webhooks *webhooks_free(struct webhooks *w);
