@@ -341,6 +341,7 @@ def test_watching_outlives_a_restart_without_gap_or_repeat(daemons, name):
     daemon = daemons()
     job = start_big_job(daemon, name)
     process = watching(daemon.base, job)
+    daemon.api.wait_running(job)
     daemon.kill()
     time.sleep(0.5)
     port = daemon.base.rsplit(":", 1)[1]

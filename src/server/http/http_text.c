@@ -238,7 +238,7 @@ bool http_timeout_read(const char *text, double *ret)
 {
     double seconds;
     const size_t len = strlen(text);
-    if (strspn(text, "0123456789.") != len || len > 32 ||
+    if (strspn(text, "0123456789.") != len || len == 0 || len > 32 ||
         decimal_scan(text, len, &seconds) != len || seconds <= 0.0 ||
         seconds > HTTP_TIMEOUT_MAX_S) {
         return false;
