@@ -5,6 +5,7 @@ import time
 
 import contract
 import data
+import raw
 import sse
 
 
@@ -220,3 +221,15 @@ def test_the_newest_events_are_kept_where_asked_for(daemons):
     job = api.train("m", dataset)["id"]
     last = api.events(job)[-2:]
     assert wait_swept(api, job, 2) == last
+
+
+def test_head_of_a_stream_has_no_body(api, name, regression_dataset):
+    """Not even the last of its chunks: the next answer of the connection follows at once."""
+    job = api.train(name, regression_dataset)
+    with raw.Raw(api.base) as connection:
+        for _ in range(2):
+            connection.request("HEAD", f"/v1/jobs/{job['id']}/events", ["Accept: text/event-stream"])
+            answer = connection.answer(head_only=True)
+            assert answer.status == 200 and answer.headers["content-type"].startswith("text/event-stream")
+        connection.request("GET", f"/v1/jobs/{job['id']}")
+        assert connection.answer().status == 200

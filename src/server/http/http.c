@@ -218,7 +218,8 @@ static void add_header(void *context, const char *name, const char *value)
 static struct MHD_Response *make_response(struct exchange *ex)
 {
     struct answer *a = &ex->answer;
-    if (a->stream != NULL) {
+    /* MHD ends the chunks of a body that HEAD has not, and the client takes that for an answer. */
+    if (a->stream != NULL && strcmp(ex->method, "HEAD") != 0) {
         return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, ex,
                                                  NULL);
     }
