@@ -76,7 +76,7 @@ def test_states_in_rules_are_states_of_workers_and_jobs():
     text = (DEPLOY / "prometheus/alerts.yaml").read_text() + (DEPLOY / "grafana/dashboards/krrd.json").read_text()
     states = set(re.findall(r'state=\\?"(\w+)', text))
     statuses = set(re.findall(r'status=\\?"(\w+)', text))
-    pool = (ROOT / "src/server/pool/pool.c").read_text()
+    pool = "".join(file.read_text() for file in (ROOT / "src/server/pool").glob("*.c"))
     assert states and all(f'"{s}"' in pool for s in states)
     contract = yaml.safe_load((ROOT / "api/openapi.yaml").read_text())
     assert statuses and statuses <= set(contract["components"]["schemas"]["JobStatus"]["enum"])

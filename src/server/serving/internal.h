@@ -60,6 +60,7 @@ struct entry {
     int64_t calls, rows;       /* of them */
     int64_t away;              /* batches */
     struct serving_stats stats;
+    struct err failure; /* SERVING_FAILED: why */
 };
 
 /* A chunk on its way into the socket. It may outlive its entry. */

@@ -208,6 +208,7 @@ static void fail_load(struct entry *e, const struct err *err)
     }
     count_load(e, LOAD_FAILED);
     e->state = SERVING_FAILED;
+    e->failure = *err;
     e->lane = NULL;
     queue_fail(e, err);
     wake(e, err);
@@ -402,8 +403,7 @@ void serving_load(struct serving *s, const struct served_model *model,
     e->asked_s = clock_monotonic_s();
     if (e->state != SERVING_LOADING) {
         mem_free(w);
-        err_set(&err, ERR_IO, "The model could not be loaded.");
-        done(context, e->state == SERVING_LOADED ? NULL : &err);
+        done(context, e->state == SERVING_LOADED ? NULL : &e->failure);
         return;
     }
     *w = (struct waiter){.next = e->waiters, .done = done, .context = context};

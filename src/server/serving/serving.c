@@ -220,7 +220,8 @@ static int place_call(struct serving *s, struct call *c, struct err *err)
         return -(int)err->code;
     }
     if (e->state == SERVING_FAILED) {
-        return err_set(err, ERR_IO, "The model could not be loaded.");
+        *err = e->failure;
+        return -(int)err->code;
     }
     if (e->calls >= s->limits.model_queue) {
         return busy(s, err, " for this model");
