@@ -179,6 +179,8 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def rows(api):
+    while api.get("/v2/health/ready", expect=None).status_code != 200:
+        time.sleep(0.05)  # until the worker has told what it takes by itself, the plan assumes more
     return api.upload_npz(*data.regression(4000, 12))
 
 
