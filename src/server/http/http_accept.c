@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "server/http/http_text.h"
+
 /* One element of such a header: a name with parameters, of which only q counts. */
 struct element {
     const char *name;
@@ -33,21 +35,6 @@ static int read_quality(const char *s)
     return quality > 1000 ? 1000 : quality;
 }
 
-/* The end of the text before one of the marks, outside quotes. */
-static const char *find_end(const char *s, const char *marks)
-{
-    for (bool quoted = false; *s != '\0'; s++) {
-        if (quoted && *s == '\\' && s[1] != '\0') {
-            s++;
-        } else if (*s == '"') {
-            quoted = !quoted;
-        } else if (!quoted && strchr(marks, *s) != NULL) {
-            break;
-        }
-    }
-    return s;
-}
-
 /* The next element of the list at *at; false at its end. */
 static bool take_element(const char **at, struct element *ret)
 {
@@ -58,7 +45,7 @@ static bool take_element(const char **at, struct element *ret)
     if (*s == '\0') {
         return false;
     }
-    const char *end = find_end(s, ",;");
+    const char *end = http_piece_end(s, ",;");
     ret->name = s;
     ret->len = (size_t)(end - s);
     while (ret->len > 0 && (s[ret->len - 1] == ' ' || s[ret->len - 1] == '\t')) {
@@ -70,7 +57,7 @@ static bool take_element(const char **at, struct element *ret)
         if (strncasecmp(parameter, "q=", 2) == 0) {
             ret->quality = read_quality(parameter + 2);
         }
-        end = find_end(parameter, ",;");
+        end = http_piece_end(parameter, ",;");
     }
     *at = end;
     return true;

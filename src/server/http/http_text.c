@@ -185,8 +185,7 @@ static const char *skip_blanks(const char *s)
     return s + strspn(s, " \t");
 }
 
-/* The end of a piece of a list that ends at one of `marks`, which count for nothing in quotes. */
-static const char *piece_end(const char *s, const char *marks)
+const char *http_piece_end(const char *s, const char *marks)
 {
     for (bool quoted = false; *s != '\0'; s++) {
         if (quoted && *s == '\\' && s[1] != '\0') {
@@ -224,8 +223,8 @@ long http_prefer_wait(const char *prefer)
 {
     while (*prefer != '\0') {
         prefer = skip_blanks(prefer);
-        const char *end = piece_end(prefer, ",");
-        const long seconds = wait_seconds(prefer, piece_end(prefer, ",;"));
+        const char *end = http_piece_end(prefer, ",");
+        const long seconds = wait_seconds(prefer, http_piece_end(prefer, ",;"));
         if (seconds >= 0) {
             return seconds;
         }
@@ -254,7 +253,7 @@ bool http_timeout_read(const char *text, double *ret)
 static const char *parameter(const char *s, const char *end, const char *name)
 {
     const size_t len = strlen(name);
-    for (s = piece_end(s, ",;"); s < end && *s == ';'; s = piece_end(s, ",;")) {
+    for (s = http_piece_end(s, ",;"); s < end && *s == ';'; s = http_piece_end(s, ",;")) {
         s = skip_blanks(s + 1);
         if (strncasecmp(s, name, len) == 0 && s[len] == '=') {
             return s + len + 1;
@@ -310,7 +309,7 @@ double http_accept_quality(const char *accept, const char *type)
     double weight = 0.0;
     while (*accept != '\0') {
         accept = skip_blanks(accept);
-        const char *end = piece_end(accept, ",");
+        const char *end = http_piece_end(accept, ",");
         const int fits = range_fits(accept, end, type);
         if (fits > best) {
             best = fits;
@@ -326,7 +325,7 @@ bool http_tag_listed(const char *if_none_match, const char *tag)
     const size_t len = strlen(tag);
     const char *s = skip_blanks(if_none_match);
     while (*s != '\0') {
-        const char *end = piece_end(s, ",");
+        const char *end = http_piece_end(s, ",");
         const char *start = strncmp(s, "W/", 2) == 0 ? s + 2 : s;
         if ((*start == '*' && skip_blanks(start + 1) >= end) ||
             (strncmp(start, tag, len) == 0 && skip_blanks(start + len) >= end)) {
