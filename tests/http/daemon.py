@@ -18,8 +18,16 @@ def program(variable, path):
     return os.environ.get(variable) or str(ROOT / "build" / path)
 
 
+def make_key(path, name, scopes):
+    """A new API key in the file, as `krrd key` makes it."""
+    words = [program("KRRD_TEST_DAEMON", "src/server/krrd"), "key", name, scopes, "--api-keys", path]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
 class Daemon:
-    """Options are settings with '_' for '-': max_queue=2."""
+    """Options are settings with '_' for '-': max_queue=2; True is that of a flag."""
 
     def __init__(self, folder, **options):
         self.data_dir = pathlib.Path(folder) / "data"
@@ -36,7 +44,8 @@ class Daemon:
                    **self.options}
         words = [program("KRRD_TEST_DAEMON", "src/server/krrd")]
         for key, value in options.items():
-            words += ["--" + key.replace("_", "-"), str(value)]
+            flag = "--" + key.replace("_", "-")
+            words += [flag] if value is True else [flag, str(value)]
         return words
 
     def start(self, **options):

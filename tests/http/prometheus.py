@@ -127,9 +127,9 @@ class Page:
                    if sample == name and wanted <= set(found))
 
 
-def scrape(api, openmetrics=False):
+def scrape(api, openmetrics=False, headers=None):
     accept = "application/openmetrics-text;version=1.0.0" if openmetrics else "text/plain"
-    answer = api.get("/metrics", headers={"Accept": accept})
+    answer = api.get("/metrics", headers={"Accept": accept, **(headers or {})})
     kind = answer.headers["Content-Type"]
     assert kind == ("application/openmetrics-text; version=1.0.0; charset=utf-8" if openmetrics
                     else "text/plain; version=0.0.4; charset=utf-8")

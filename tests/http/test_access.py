@@ -1,5 +1,6 @@
 """API keys and their scopes, TLS, and pages of other origins."""
 
+import contextlib
 import json
 import os
 import re
@@ -17,15 +18,10 @@ import contract
 import daemon as programs
 import data
 
+make_key = programs.make_key
 KRRD = programs.program("KRRD_TEST_DAEMON", "src/server/krrd")
 KRR = programs.program("KRRD_TEST_CLIENT", "src/client/krr")
 SCOPES = ("read", "predict", "train", "admin")
-
-
-def make_key(path, name, scopes):
-    done = subprocess.run([KRRD, "key", name, scopes, "--api-keys", path], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +166,15 @@ def test_the_client_uses_a_key(guarded, tmp_path):
     assert subprocess.run([KRR, "jobs", "--key-file", file], env=environment).returncode == 0
 
 
+def read_keys_anew(daemon, event="keys.read"):
+    before = daemon.log().count(event)
+    daemon.process.send_signal(signal.SIGHUP)
+    end = time.monotonic() + 30
+    while daemon.log().count(event) == before:
+        assert time.monotonic() < end, daemon.log()
+        time.sleep(0.02)
+
+
 def test_keys_are_read_anew_and_a_broken_file_changes_nothing(daemons, tmp_path):
     path = tmp_path / "keys"
     first = make_key(path, "first", "read")
@@ -179,12 +184,7 @@ def test_keys_are_read_anew_and_a_broken_file_changes_nothing(daemons, tmp_path)
         return requests.get(daemon.base + "/v1/jobs", headers=bearer(key), timeout=30).status_code
 
     def reread(event):
-        before = daemon.log().count(event)
-        daemon.process.send_signal(signal.SIGHUP)
-        end = time.monotonic() + 30
-        while daemon.log().count(event) == before:
-            assert time.monotonic() < end, daemon.log()
-            time.sleep(0.02)
+        read_keys_anew(daemon, event)
 
     second = make_key(path, "second", "read")
     assert (status(first), status(second)) == (200, 401)
@@ -198,6 +198,47 @@ def test_keys_are_read_anew_and_a_broken_file_changes_nothing(daemons, tmp_path)
     reread("keys.read")
     assert (status(first), status(second)) == (401, 200)
     assert first not in daemon.log() and second not in daemon.log()
+
+
+@contextlib.contextmanager
+def listening(daemon, key, job):
+    """The lines of an event stream, whose beginning has been read."""
+    with requests.get(f"{daemon.base}/v1/jobs/{job}/events", stream=True, timeout=60,
+                      headers={**bearer(key), "Accept": "text/event-stream"}) as answer:
+        assert answer.status_code == 200
+        lines = answer.iter_lines()
+        while not next(lines).startswith(b"id: 1"):
+            pass
+        yield lines
+
+
+def test_event_streams_end_with_their_keys(daemons, tmp_path):
+    """Of a key that is removed, replaced under its name, or may no more; others go on."""
+    path = tmp_path / "keys"
+    keys = {name: make_key(path, name, "read,train") for name in ("gone", "new", "less", "stays")}
+    daemon = daemons(api_keys=path, workers="cpu:0", serve_workers=0)
+    X, y = data.regression(40)
+    headers = bearer(keys["stays"])
+    dataset = requests.post(daemon.base + "/v1/datasets", data=data.csv(X, y), timeout=60,
+                            headers={**headers, "Content-Type": "text/csv"}).json()["id"]
+    job = requests.post(daemon.base + "/v1/jobs", json={"model": "m", "dataset": dataset}, headers=headers,
+                        timeout=60).json()["id"]
+    with contextlib.ExitStack() as stack:
+        streams = {name: stack.enter_context(listening(daemon, key, job)) for name, key in keys.items()}
+        lines = {line.split()[0]: line for line in path.read_text().splitlines()}
+        lines["new"] = f"new read,train sha256:{'0' * 64}"
+        lines["less"] = lines["less"].replace("read,train", "predict")
+        del lines["gone"]
+        path.write_text("\n".join(lines.values()) + "\n")
+        read_keys_anew(daemon)
+        for name in ("gone", "new", "less"):
+            assert b"succeeded" not in b"".join(streams[name]), name  # until the server ends it
+        requests.post(f"{daemon.base}/v1/jobs/{job}/cancel", headers=headers, timeout=60)
+        assert any(b'"cancelled"' in line for line in streams["stays"])
+    assert daemon.log().count("http.stream_revoked") == 3
+    for name in ("gone", "new"):
+        assert requests.get(f"{daemon.base}/v1/jobs/{job}/events", timeout=60, headers={
+            **bearer(keys[name]), "Accept": "text/event-stream"}).status_code == 401
 
 
 def test_the_log_names_the_key_and_never_tells_it(guarded):

@@ -15,6 +15,7 @@ import requests
 
 import daemon as daemon_module
 import data
+from prometheus import scrape
 from raw import Raw
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -264,6 +265,20 @@ def test_leftovers_are_swept(daemons):
     assert daemon.api.get(f"/v1/datasets/{kept}/preview").json()["rows"][0] == [*X[0], y[0]]
 
 
+def wait_uploads(daemon, count=1):
+    end = time.monotonic() + 20
+    while scrape(daemon.api).value("krrd_uploads") != count:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def wait_said(daemon, text):
+    end = time.monotonic() + 20
+    while text not in daemon.log():
+        assert time.monotonic() < end, daemon.log()
+        time.sleep(0.02)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_end_it(daemons, number):
     daemon = daemons(**NO_WORKERS)
@@ -280,9 +295,9 @@ def test_stopping_waits_for_what_is_in_flight(daemons):
         assert idle.answer().status == 200
         upload.request("POST", "/v1/datasets",
                        ["Content-Type: text/csv", f"Content-Length: {len(body)}"], body[:100])
-        time.sleep(0.2)
+        wait_uploads(daemon)
         daemon.process.send_signal(signal.SIGTERM)
-        time.sleep(0.2)
+        wait_said(daemon, "server.stopping")
         with pytest.raises(ConnectionRefusedError):
             Raw(daemon.base)
         idle.request("GET", "/v2/health/ready")
@@ -302,21 +317,70 @@ def test_stopping_does_not_wait_for_ever(daemons):
     daemon = daemons(drain_timeout_s=0.5, **NO_WORKERS)
     with Raw(daemon.base) as upload:
         upload.request("POST", "/v1/datasets", ["Content-Type: text/csv", "Content-Length: 99"])
-        time.sleep(0.2)
+        wait_uploads(daemon)
         began = time.monotonic()
         assert daemon.stop() == 0
         assert 0.4 < time.monotonic() - began < 5
 
 
+def stalled(upload, body, piece):
+    """Sends the request as far as `piece`, or, where that is 1, a byte of it now and then."""
+    upload.request("POST", "/v1/datasets", ["Content-Type: text/csv", f"Content-Length: {len(body)}"],
+                   body[:piece])
+    for i in range(piece, len(body) if piece == 1 else 0):
+        if not upload.send(body[i:i + 1]):
+            return
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("piece", [100, 1, 0], ids=["half", "drops", "head"])
+def test_who_sends_too_slowly_holds_up_no_stop(daemons, piece):
+    """The rest of a body that does not come, or comes in drops, is not waited for."""
+    daemon = daemons(drain_timeout_s=600, **NO_WORKERS)
+    body = b"x,y\n" + b"1,2\n" * 10000
+    with Raw(daemon.base) as upload:
+        sending = threading.Thread(target=stalled, args=(upload, body, piece))
+        sending.start()
+        wait_uploads(daemon)
+        daemon.process.send_signal(signal.SIGTERM)
+        answer = upload.answer()
+        assert answer.status == 503 and answer.headers["Connection"] == "close"
+        assert int(answer.headers["Retry-After"]) >= 1
+        assert json.loads(answer.body)["code"] == "busy"
+        assert upload.closed()
+        upload.socket.close()
+        sending.join()
+        assert daemon.ended(30) == 0
+    assert list((daemon.data_dir / "tmp").iterdir()) == []
+    daemon.start()
+    assert daemon.api.get("/v1/datasets").json()["data"] == []
+
+
+def test_a_body_that_is_collected_holds_up_no_stop_either(daemons):
+    daemon = daemons(drain_timeout_s=600, **NO_WORKERS)
+    with Raw(daemon.base) as slow:
+        slow.request("POST", "/v1/jobs", ["Content-Type: application/json", "Content-Length: 99"], b"{")
+        end = time.monotonic() + 20
+        while scrape(daemon.api).value("krrd_http_requests_in_flight") < 2:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        daemon.process.send_signal(signal.SIGTERM)
+        assert slow.answer().status == 503
+        slow.socket.close()
+        assert daemon.ended(30) == 0
+
+
 def test_second_signal_ends_it_at_once(daemons):
     daemon = daemons(drain_timeout_s=600, **NO_WORKERS)
-    with Raw(daemon.base) as upload:
-        upload.request("POST", "/v1/datasets", ["Content-Type: text/csv", "Content-Length: 99"])
-        time.sleep(0.2)
-        daemon.process.send_signal(signal.SIGTERM)
-        time.sleep(0.2)
-        assert daemon.process.poll() is None
-        assert daemon.stop(10) == 0
+    busy = threading.Thread(target=flood, args=(daemon.base,))
+    busy.start()
+    wait_uploads(daemon)
+    daemon.process.send_signal(signal.SIGTERM)
+    wait_said(daemon, "server.stopping")
+    assert daemon.process.poll() is None
+    assert daemon.stop(30) == 0
+    busy.join()
+    assert "server.drained" not in daemon.log()
     assert list((daemon.data_dir / "tmp").iterdir()) == []
 
 

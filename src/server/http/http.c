@@ -555,6 +555,14 @@ int http_start(struct app *app, void *loop, const struct http_options *o,
 void http_set_keys(struct http *h, const struct keys *keys)
 {
     h->keys = keys;
+    for (struct connection *c = h->connections; c != NULL; c = c->next) {
+        struct exchange *ex = c->exchange;
+        if (ex != NULL && ex->answer.stream != NULL && !exchange_key_holds(ex)) {
+            log_msg(&h->app->log, LOG_INFO, "http.stream_revoked", "key", ex->key_name, "request",
+                    ex->request_id, NULL);
+            stream_end(ex->answer.stream);
+        }
+    }
 }
 
 int http_port(const struct http *h)
@@ -578,6 +586,7 @@ void http_quiesce(struct http *h)
         MHD_quiesce_daemon(h->mhd);
         close(h->listen_fd);
         h->listen_fd = -1;
+        http_watch(h); /* measures from now on who sends */
     }
 }
 

@@ -159,6 +159,8 @@ void stream_end(struct stream *s);             /* after what is pending */
 /* Whether a key that may do all was given, or none is needed here: for a handler whose request asks
  * for more than its route does. */
 bool request_is_admin(const struct request *rq);
+/* Of the API key that was given; "" where none is needed. */
+const char *request_key_name(const struct request *rq);
 
 /* The server itself. */
 struct http_options {
@@ -178,11 +180,12 @@ struct http_options {
 /* `loop` is a uv_loop_t. routes is terminated by a NULL pattern. */
 int http_start(struct app *app, void *loop, const struct http_options *o,
                const struct route *routes, struct http **ret, struct err *err);
-/* From now on only who has one of these keys is served (keys.h); NULL: everybody is. The keys stay
- * the caller's, who keeps them until he has given others. */
+/* From now on only who has one of these keys is served (keys.h); NULL: everybody is. Event streams
+ * of keys that are no more, or may no more, end. The keys stay the caller's, who keeps them until
+ * he has given others. */
 void http_set_keys(struct http *h, const struct keys *keys);
 int http_port(const struct http *h);
-/* Stops accepting; requests in flight go on. */
+/* Stops accepting; requests in flight go on, but for those whose body does not come. */
 void http_quiesce(struct http *h);
 int http_connections(const struct http *h);
 int http_in_flight(const struct http *h); /* requests not answered completely; no streams */

@@ -151,9 +151,24 @@ bool exchange_key_ok(struct exchange *ex)
         refuse_scope(ex, key, needed);
     } else {
         snprintf(ex->key_name, sizeof ex->key_name, "%s", key->name);
+        snprintf(ex->key_digest, sizeof ex->key_digest, "%s", key->digest);
         ex->scopes = key->scopes;
     }
     return ex->answer.status == 0;
+}
+
+bool exchange_key_holds(const struct exchange *ex)
+{
+    const struct keys *keys = ex->http->keys;
+    const unsigned needed = scopes_of(ex->request.route);
+    const struct key *key = keys != NULL ? keys_find_digest(keys, ex->key_digest) : NULL;
+    return keys == NULL || needed == 0 || (key != NULL && (key->scopes & needed) != 0);
+}
+
+const char *request_key_name(const struct request *rq)
+{
+    const struct exchange *ex = (const struct exchange *)(const void *)rq;
+    return ex->key_name;
 }
 
 bool request_is_admin(const struct request *rq)

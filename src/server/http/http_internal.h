@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/sha256.h"
 #include "server/http/http.h"
 #include "server/rate.h"
 
@@ -20,6 +21,9 @@ struct exchange;
 #define HTTP_DROP_MAX (64u << 10)
 /* How long a refused sender may go on before the connection is cut, in seconds. */
 #define HTTP_LINGER_S 10.0
+/* Once nobody is accepted any more: a body of which less than HTTP_SLOWEST_RATE has come for so
+ * long, in seconds, is waited for no longer. */
+#define HTTP_STALL_S 3.0
 /* Bytes of an API key's name (keys.h). */
 #define HTTP_KEY_NAME_MAX 64
 /* The slowest transfer that is waited for, in bytes per second, after the request's deadline. */
@@ -49,6 +53,8 @@ struct connection {
     double since;    /* monotonic seconds at which the phase began */
     int64_t noticed; /* bytes of the body that had arrived at the last look */
     int stuck;       /* looks since then at which more was there and none was taken */
+    double pace_s;   /* monotonic seconds since when the pace is measured; 0: it is not */
+    int64_t pace;    /* bytes of the body that had arrived then */
     bool surplus;    /* accepted beyond the limit */
     bool cut;        /* the socket was shut down on purpose */
 };
@@ -79,6 +85,7 @@ struct exchange {
     char *params[HTTP_MAX_PARAMS];
     char request_id[HTTP_REQUEST_ID_MAX + 1];
     char key_name[HTTP_KEY_NAME_MAX + 1]; /* of the API key, or "" */
+    char key_digest[SHA256_HEX_SIZE];     /* by which it is found again */
     unsigned scopes;                      /* its scopes */
     int64_t length;                       /* announced; -1: chunked */
     int64_t limit;                        /* of the body */
@@ -161,6 +168,8 @@ bool exchange_send_tls(struct exchange *ex, const void *data, size_t size);
 /* http_access.c: each answers where it says no. */
 bool exchange_origin_ok(struct exchange *ex);
 bool exchange_key_ok(struct exchange *ex);
+/* Whether the key that it was let in with is still one, with a scope that will do. */
+bool exchange_key_holds(const struct exchange *ex);
 /* Whether this was a browser's question what a page of an allowed origin may do; it is answered. */
 bool exchange_preflight(struct exchange *ex, const char *path);
 
@@ -183,6 +192,7 @@ struct stream *stream_new(struct exchange *ex, void (*closed)(void *context), vo
 struct stream *stream_free(struct stream *s);
 /* Up to max bytes of what is pending; 0: nothing is. */
 size_t stream_take(struct stream *s, char *ret, size_t max);
+bool stream_ended(const struct stream *s);
 bool stream_over(const struct stream *s); /* ended, and nothing is pending */
 
 /* http_watch.c */

@@ -45,6 +45,11 @@ size_t stream_pending(const struct stream *s)
     return s->bytes.len - s->taken;
 }
 
+bool stream_ended(const struct stream *s)
+{
+    return s->ended;
+}
+
 bool stream_over(const struct stream *s)
 {
     return s->ended && stream_pending(s) == 0;
@@ -132,6 +137,9 @@ void stream_comment(struct stream *s, const char *text)
 
 void stream_end(struct stream *s)
 {
-    s->ended = true;
+    if (!s->ended) {
+        s->ended = true;
+        connection_enter(s->exchange->connection, CONNECTION_SENDING); /* the rest */
+    }
     exchange_resume(s->exchange);
 }

@@ -1,6 +1,7 @@
 /*
  * libmicrohttpd's time-out knows inactivity alone, and it does not look at suspended connections at
- * all. Here every phase of a connection has an end, and clients that left are noticed.
+ * all. Here every phase of a connection has an end, clients that left are noticed, and a server
+ * that stops waits for nobody who does not send.
  */
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -44,11 +45,20 @@ void connection_answer_now(struct connection *c)
     }
 }
 
+static size_t left_to_send(const struct exchange *ex)
+{
+    return ex->answer.stream != NULL ? HTTP_STREAM_PENDING_MAX : ex->answer.size;
+}
+
 /* How long a phase may last; negative: for ever. */
 static double allowance(const struct connection *c)
 {
     const struct http_options *o = &c->http->options;
     const struct exchange *ex = c->exchange;
+    if (c->phase == CONNECTION_SENDING && ex->answer.stream != NULL &&
+        !stream_ended(ex->answer.stream)) {
+        return -1.0;
+    }
     switch (c->phase) {
     case CONNECTION_WAITING:
         return o->idle_timeout_s;
@@ -58,9 +68,7 @@ static double allowance(const struct connection *c)
     case CONNECTION_LINGERING:
         return HTTP_LINGER_S;
     case CONNECTION_SENDING:
-        return ex->answer.stream != NULL
-                   ? -1.0
-                   : o->receive_timeout_s + (double)ex->answer.size / HTTP_SLOWEST_RATE;
+        return o->receive_timeout_s + (double)left_to_send(ex) / HTTP_SLOWEST_RATE;
     case CONNECTION_HANDLING:
         break;
     }
@@ -100,6 +108,41 @@ static bool is_stuck(struct connection *c)
         return false;
     }
     return ++c->stuck >= HTTP_STUCK_MAX;
+}
+
+/* While the server stops: whether the rest of a body is not waited for. One that the daemon itself
+ * holds back is. */
+static bool holds_up(struct connection *c, double now)
+{
+    const bool sends = c->phase == CONNECTION_RECEIVING || c->phase == CONNECTION_DROPPING ||
+                       c->phase == CONNECTION_LINGERING;
+    const double since = now - c->pace_s;
+    if (c->http->listen_fd >= 0 || !sends || c->exchange->suspended) {
+        c->pace_s = 0.0;
+        return false;
+    }
+    if (c->pace_s > 0.0 && since < HTTP_STALL_S) {
+        return false;
+    }
+    const bool slow =
+        c->pace_s > 0.0 && (double)(c->exchange->received - c->pace) < HTTP_SLOWEST_RATE * since;
+    c->pace_s = now;
+    c->pace = c->exchange->received;
+    return slow;
+}
+
+static void stop_waiting(struct connection *c)
+{
+    struct exchange *ex = c->exchange;
+    if (c->phase == CONNECTION_LINGERING) {
+        connection_cut(c);
+        return;
+    }
+    if (c->phase == CONNECTION_RECEIVING) {
+        request_shed(&ex->request, SHED_STOPPING, 1);
+        exchange_refuse(ex, 503, ERR_BUSY, "The server is stopping; the request came too slowly.");
+    }
+    connection_answer_now(c);
 }
 
 static void give_up(struct connection *c)
@@ -169,6 +212,8 @@ void http_watch(struct http *h)
         } else if (!c->cut &&
                    ((allowed >= 0.0 && now - c->since > allowed) || is_overdue(c, now))) {
             expire(c);
+        } else if (!c->cut && holds_up(c, now)) {
+            stop_waiting(c);
         } else if (!c->cut && is_stuck(c)) {
             give_up(c);
         }

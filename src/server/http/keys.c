@@ -203,8 +203,13 @@ static bool same_digest(const char *a, const char *b)
 const struct key *keys_find(const struct keys *k, const char *text)
 {
     char digest[SHA256_HEX_SIZE];
+    return sha256_text(text, strlen(text), digest) ? keys_find_digest(k, digest) : NULL;
+}
+
+const struct key *keys_find_digest(const struct keys *k, const char *digest)
+{
     const struct key *found = NULL;
-    if (!sha256_text(text, strlen(text), digest)) {
+    if (!digest_valid(digest)) {
         return NULL;
     }
     for (int i = 0; i < k->count; i++) {

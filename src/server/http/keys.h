@@ -42,6 +42,9 @@ struct keys *keys_free(struct keys *k);
  * text fits. */
 const struct key *keys_find(const struct keys *k, const char *text);
 
+/* The key with that digest (struct key), or NULL. */
+const struct key *keys_find_digest(const struct keys *k, const char *digest);
+
 /* "read,train" -> SCOPE_READ | SCOPE_TRAIN; 0 where it is malformed. */
 unsigned keys_scopes(const char *text);
 /* "read or train" for people. */
