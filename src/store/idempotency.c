@@ -12,24 +12,28 @@ void idempotency_row_deinit(struct idempotency_row *r)
 static int read_row(struct sql_stmt *st, struct idempotency_row *r, struct err *err)
 {
     sql_col_fixed(st, 0, r->operation, sizeof(r->operation));
-    sql_col_fixed(st, 1, r->key, sizeof(r->key));
-    sql_col_fixed(st, 2, r->request, sizeof(r->request));
-    r->status = (int)sql_col_int(st, 3);
-    sql_col_fixed(st, 4, r->location, sizeof(r->location));
-    r->body = sql_col_text(st, 5);
-    r->created_ms = sql_col_int(st, 6);
+    sql_col_fixed(st, 1, r->owner, sizeof(r->owner));
+    sql_col_fixed(st, 2, r->key, sizeof(r->key));
+    sql_col_fixed(st, 3, r->request, sizeof(r->request));
+    r->status = (int)sql_col_int(st, 4);
+    sql_col_fixed(st, 5, r->location, sizeof(r->location));
+    r->body = sql_col_text(st, 6);
+    r->created_ms = sql_col_int(st, 7);
     return sql_row_check(st, err);
 }
 
-int idempotency_get(struct store *s, const char *operation, const char *key, int64_t oldest_ms,
-                    struct idempotency_row *ret, struct err *err)
+int idempotency_get(struct store *s, const char *operation, const char *owner, const char *key,
+                    int64_t oldest_ms, struct idempotency_row *ret, struct err *err)
 {
     static const char select[] =
-        "SELECT operation, key, request, status, location, body, created_ms FROM idempotency_keys "
-        "WHERE operation = ?1 AND key = ?2 AND created_ms >= ?3";
+        "SELECT operation, owner, key, request, status, location, body, created_ms "
+        "FROM idempotency_keys WHERE operation = ?1 AND key = ?2 AND owner IN (?3, '*') "
+        "AND created_ms >= ?4";
     cleanup_sql struct sql_stmt *st = NULL;
-    int rc = sql_first(s->db, select,
-                       SQL_ARGS(sql_text(operation), sql_text(key), sql_int(oldest_ms)), &st, err);
+    int rc =
+        sql_first(s->db, select,
+                  SQL_ARGS(sql_text(operation), sql_text(key), sql_text(owner), sql_int(oldest_ms)),
+                  &st, err);
     if (rc <= 0) {
         return rc;
     }
@@ -47,15 +51,15 @@ int idempotency__insert(struct sql *db, const struct idempotency_row *row, struc
 {
     /* What may be replaced has expired. */
     static const char insert[] = "INSERT OR REPLACE INTO idempotency_keys "
-                                 "(operation, key, request, status, location, body, created_ms) "
-                                 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+                                 "(operation, owner, key, request, status, location, body, "
+                                 "created_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     if (row == NULL) {
         return 0;
     }
     return sql_run(db, insert,
-                   SQL_ARGS(sql_text(row->operation), sql_text(row->key), sql_text(row->request),
-                            sql_int(row->status), sql_text(row->location), sql_text(row->body),
-                            sql_int(row->created_ms)),
+                   SQL_ARGS(sql_text(row->operation), sql_text(row->owner), sql_text(row->key),
+                            sql_text(row->request), sql_int(row->status), sql_text(row->location),
+                            sql_text(row->body), sql_int(row->created_ms)),
                    err);
 }
 

@@ -11,9 +11,13 @@
 #include "store/store.h"
 
 #define IDEMPOTENCY_KEY_MAX 255
+#define IDEMPOTENCY_OWNER_MAX 64
 
 struct idempotency_row {
     char operation[16]; /* what was asked for: the same key may be used once in each */
+    char owner[IDEMPOTENCY_OWNER_MAX + 1]; /* who asked: nobody else's request is answered so. "":
+                                              everybody is served; "*": anybody, of rows from before
+                                              there were owners */
     char key[IDEMPOTENCY_KEY_MAX + 1];
     char request[SHA256_HEX_SIZE]; /* digest of the request */
     int status;
@@ -23,9 +27,9 @@ struct idempotency_row {
 };
 void idempotency_row_deinit(struct idempotency_row *r);
 
-/* 1: *ret is the answer given since oldest_ms; 0: there is none. */
-int idempotency_get(struct store *s, const char *operation, const char *key, int64_t oldest_ms,
-                    struct idempotency_row *ret, struct err *err);
+/* 1: *ret is the answer given to the owner since oldest_ms; 0: there is none. */
+int idempotency_get(struct store *s, const char *operation, const char *owner, const char *key,
+                    int64_t oldest_ms, struct idempotency_row *ret, struct err *err);
 /* Removes at most `limit` of the answers given before oldest_ms; *ret_count: how many. */
 int idempotency_expire(struct store *s, int64_t oldest_ms, int64_t limit, int64_t *ret_count,
                        struct err *err);

@@ -211,6 +211,29 @@ static const char version_13[] =
     ") STRICT;"
     "CREATE INDEX webhooks_pending ON webhooks (next_ms) WHERE state = 'pending';";
 
+/* An answer belongs to the API key that asked; those from before are anybody's until they expire.
+ */
+static const char version_14[] =
+    "ALTER TABLE idempotency_keys RENAME TO idempotency_keys_before;"
+    "DROP INDEX idempotency_keys_by_age;"
+    "CREATE TABLE idempotency_keys ("
+    "    operation TEXT NOT NULL CHECK (length(operation) BETWEEN 1 AND 15),"
+    "    owner TEXT NOT NULL CHECK (length(owner) <= 64),"
+    "    key TEXT NOT NULL CHECK (length(key) BETWEEN 1 AND 255),"
+    "    request TEXT NOT NULL CHECK (length(request) = 64),"
+    "    status INTEGER NOT NULL,"
+    "    location TEXT NOT NULL,"
+    "    body TEXT NOT NULL,"
+    "    created_ms INTEGER NOT NULL,"
+    "    PRIMARY KEY (operation, key, owner)"
+    ") STRICT;"
+    "INSERT INTO idempotency_keys "
+    "    (operation, owner, key, request, status, location, body, created_ms)"
+    "    SELECT operation, '*', key, request, status, location, body, created_ms"
+    "    FROM idempotency_keys_before;"
+    "DROP TABLE idempotency_keys_before;"
+    "CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_ms);";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -285,9 +308,9 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
     return 0;
 }
 
-static const char *const texts[] = {version_1,  version_2,  version_3, version_4, version_5,
-                                    version_6,  version_7,  version_8, version_9, version_10,
-                                    version_11, version_12, version_13};
+static const char *const texts[] = {version_1,  version_2,  version_3,  version_4, version_5,
+                                    version_6,  version_7,  version_8,  version_9, version_10,
+                                    version_11, version_12, version_13, version_14};
 
 const struct migrations migrations = {
     .texts = texts,

@@ -7,7 +7,9 @@ import time
 import pytest
 
 import api as interface
+import daemon as programs
 import data
+import prometheus
 from raw import Raw
 
 CSV = b"a,b,y\n" + b"".join(b"%d,%d,%d\n" % (i, i * i % 7, i % 5) for i in range(40))
@@ -116,13 +118,19 @@ def test_a_broken_upload_is_not_kept(api, name):
     assert REPLAYED not in post_csv(api, name).headers
 
 
+def wait_uploads(api, count, headers=None):
+    end = time.monotonic() + 20
+    while prometheus.scrape(api, headers=headers).value("krrd_uploads") != count:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 def test_conflict_while_the_first_is_under_way(daemons):
     api = daemons(workers="cpu:0", serve_workers=0).api
     with Raw(api.base) as slow:
         slow.request("POST", "/v1/datasets", [*UPLOAD_HEAD, f"Content-Length: {len(CSV)}"], CSV[:50])
-        end = time.monotonic() + 10
-        while (answer := post_csv(api, "slow", expect=None)).status_code != 409:
-            raise AssertionError(answer.text) if time.monotonic() > end else None
+        wait_uploads(api, 1)
+        post_csv(api, "slow", expect=409)
         slow.send(CSV[50:])
         first = slow.answer()
         assert first.status == 201
@@ -134,7 +142,8 @@ def test_a_client_that_leaves_frees_its_key(daemons):
     api = daemons(workers="cpu:0", serve_workers=0).api
     with Raw(api.base) as slow:
         slow.request("POST", "/v1/datasets", [*UPLOAD_HEAD, f"Content-Length: {len(CSV)}"], CSV[:50])
-        assert post_csv(api, "slow", expect=None).status_code in (201, 409)
+        wait_uploads(api, 1)
+        post_csv(api, "slow", expect=409)
     end = time.monotonic() + 20
     while (answer := post_csv(api, "slow", expect=None)).status_code != 201:
         assert answer.status_code == 409 and time.monotonic() < end, answer.text
@@ -153,6 +162,42 @@ def test_keys_survive_a_kill(daemons):
     assert again.content == job.content and again.headers[REPLAYED] == "true"
     assert post_csv(daemon.api, "upload").content == dataset.content
     assert len(jobs_of(daemon.api, "m")) == 1
+
+
+def test_keys_of_others(daemons, tmp_path):
+    """What one client was answered is nobody else's answer, and keeps nobody's key from him."""
+    file = tmp_path / "keys"
+    alice, bob = ({"Authorization": f"Bearer {programs.make_key(file, name, 'train')}"}
+                  for name in ("alice", "bob"))
+    daemon = daemons(workers="cpu:0", serve_workers=0, api_keys=file)
+    api = daemon.api
+
+    def post(who, **more):
+        return api.post("/v1/jobs", 202, json={"model": "m", "dataset": dataset, **more},
+                        headers=keyed("k", **who))
+
+    dataset = api.request("POST", "/v1/datasets", 201, data=CSV,
+                          headers=keyed("k", **{"Content-Type": "text/csv"}, **alice)).json()["id"]
+    first = post(alice)
+    second = post(bob, seed=7)  # another payload under a key that is his own
+    assert REPLAYED not in second.headers and second.json()["id"] != first.json()["id"]
+    daemon.kill()
+    daemon.start()
+    api = daemon.api
+    assert post(alice).content == first.content
+    assert post(bob, seed=7).content == second.content
+    length = f"Content-Length: {len(CSV)}"
+    with Raw(daemon.base) as slow:
+        slow.request("POST", "/v1/datasets", [*UPLOAD_HEAD, length, f"Authorization: {alice['Authorization']}"],
+                     CSV[:50])
+
+        def upload(who):
+            return api.request("POST", "/v1/datasets", data=CSV,
+                               headers=keyed("slow", **{"Content-Type": "text/csv"}, **who))
+
+        wait_uploads(api, 1, alice)
+        assert upload(alice).status_code == 409
+        assert upload(bob).status_code == 201
 
 
 def test_keys_expire(daemons):

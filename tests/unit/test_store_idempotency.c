@@ -24,17 +24,24 @@ static int add(struct fixture *f, const char *id, const struct idempotency_row *
     return jobs_insert(f->store, &job, row, 1, &f->err);
 }
 
-static bool has(struct fixture *f, const char *operation, const char *key, int64_t oldest_ms)
+static bool owner_has(struct fixture *f, const char *owner, const char *operation, const char *key,
+                      int64_t oldest_ms)
 {
     struct idempotency_row row;
-    const int rc = idempotency_get(f->store, operation, key, oldest_ms, &row, &f->err);
+    const int rc = idempotency_get(f->store, operation, owner, key, oldest_ms, &row, &f->err);
     OK(rc);
     if (rc == 1) {
         assert_string_equal(row.key, key);
         assert_string_equal(row.operation, operation);
+        assert_string_equal(row.owner, owner);
         idempotency_row_deinit(&row);
     }
     return rc == 1;
+}
+
+static bool has(struct fixture *f, const char *operation, const char *key, int64_t oldest_ms)
+{
+    return owner_has(f, "", operation, key, oldest_ms);
 }
 
 static void test_kept_and_read(void **state)
@@ -47,7 +54,7 @@ static void test_kept_and_read(void **state)
     fixture_close(f);
     fixture_open(f);
     struct idempotency_row kept;
-    assert_int_equal(idempotency_get(f->store, "jobs", "k", 50, &kept, &f->err), 1);
+    assert_int_equal(idempotency_get(f->store, "jobs", "", "k", 50, &kept, &f->err), 1);
     assert_string_equal(kept.request, SHA);
     assert_int_equal(kept.status, 202);
     assert_string_equal(kept.location, "/v1/jobs/job_1");
@@ -57,6 +64,27 @@ static void test_kept_and_read(void **state)
     assert_false(has(f, "datasets", "k", 0));
     assert_false(has(f, "jobs", "K", 0));
     assert_false(has(f, "jobs", "k", 51));
+}
+
+/* The same key of two owners is two. */
+static void test_owners(void **state)
+{
+    struct fixture *f = *state;
+    add_dataset(f, "ds_1");
+    struct idempotency_row row = answer("jobs", "k", 50);
+    snprintf(row.owner, sizeof(row.owner), "alice");
+    OK(add(f, "job_1", &row));
+    assert_true(owner_has(f, "alice", "jobs", "k", 0));
+    assert_false(owner_has(f, "bob", "jobs", "k", 0));
+    assert_false(owner_has(f, "", "jobs", "k", 0));
+    snprintf(row.owner, sizeof(row.owner), "bob");
+    snprintf(row.location, sizeof(row.location), "/v1/jobs/job_2");
+    OK(add(f, "job_2", &row));
+    struct idempotency_row kept;
+    assert_int_equal(idempotency_get(f->store, "jobs", "alice", "k", 0, &kept, &f->err), 1);
+    assert_string_equal(kept.location, "/v1/jobs/job_1");
+    idempotency_row_deinit(&kept);
+    assert_true(owner_has(f, "bob", "jobs", "k", 0));
 }
 
 /* The job and its answer are there both, or neither. */
@@ -99,4 +127,5 @@ static void test_expire(void **state)
     assert_int_equal(number_of(f, "SELECT count(*) FROM jobs"), 6);
 }
 
-TEST_MAIN(STORE_TEST(test_kept_and_read), STORE_TEST(test_one_transaction), STORE_TEST(test_expire))
+TEST_MAIN(STORE_TEST(test_kept_and_read), STORE_TEST(test_owners), STORE_TEST(test_one_transaction),
+          STORE_TEST(test_expire))

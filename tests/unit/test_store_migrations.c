@@ -1,5 +1,6 @@
 #include "store/migrations.h"
 
+#include "store/webhooks.h"
 #include "unit/store_fixture.h"
 
 static const char first[] = "CREATE TABLE t (i INTEGER) STRICT; INSERT INTO t VALUES (1);";
@@ -100,16 +101,131 @@ static void test_jobs_of_version_1(void **state)
     sql_close(db);
 }
 
+/* A database as that version of the program left it, which a statement has filled, opened. */
+static void open_old(struct fixture *f, int version, const char *filling)
+{
+    const struct migrations old = {.texts = migrations.texts, .count = version};
+    struct sql *db;
+    OK(sql_open(f->path, &db, &f->err));
+    OK(migrations_run(db, &old, &f->err));
+    assert_int_equal(version_of(f, db), version);
+    OK(sql_script(db, filling, &f->err));
+    sql_close(db);
+    fixture_open(f);
+}
+
+static void remove_database(struct fixture *f)
+{
+    fixture_close(f);
+    assert_int_equal(unlink(f->path), 0);
+}
+
+static void check_ended_job(struct fixture *f)
+{
+    struct job_row row;
+    struct event_row *events = NULL;
+    int64_t count = 0;
+    OK(jobs_get(f->store, "job_1", &row, &f->err));
+    assert_int_equal(row.status, JOB_SUCCEEDED);
+    assert_int_equal(row.model_version, 1);
+    assert_int_equal(row.finished_ms, 9);
+    assert_int_equal(row.next_attempt_ms, 0);
+    assert_null(row.promotion);
+    assert_null(row.plan);
+    job_row_deinit(&row);
+    OK(events_list(f->store, "job_1", 0, EVENTS_LIMIT_MAX, &events, &count, &f->err));
+    assert_int_equal(count, 2);
+    assert_string_equal(events[1].message, "Done.");
+    events_list_free(events, count);
+}
+
+static void check_model(struct fixture *f)
+{
+    struct model_row model;
+    void *data = NULL;
+    size_t size = 0;
+    OK(models_get(f->store, "m", 0, &model, &f->err));
+    assert_string_equal(model.sha256, SHA);
+    assert_int_equal(models_chunk(f->store, model.key, 0, &data, &size, &f->err), 1);
+    assert_int_equal(size, 3);
+    mem_free(data);
+    model_row_deinit(&model);
+}
+
+/* A job that has ended, its events and its model are read from every version there has been, and
+ * the next job goes on from them. */
+static void test_rows_of_every_version(void **state)
+{
+    static const char filling[] =
+        "INSERT INTO datasets (id, name, info, rows, columns, bytes, sha256, created_ms) "
+        "VALUES ('ds_1', 'd', '{}', 5, 2, 80, '" SHA "', 1);"
+        "INSERT INTO jobs (id, status, reason, model, model_version, dataset, spec, worker, "
+        "priority, attempt, max_attempts, created_ms, queued_ms, started_ms, finished_ms, "
+        "last_event) VALUES ('job_1', 'succeeded', 'converged', 'm', 1, 'ds_1', '{}', 'cpu:0', 0, "
+        "1, 3, 5, 5, 6, 9, 2);"
+        "INSERT INTO events (job, id, created_ms, level, type, message, data) VALUES "
+        "(1, 1, 5, 'info', 'status', 'Queued.', NULL), (1, 2, 9, 'info', 'status', 'Done.', NULL);"
+        "INSERT INTO model_names VALUES ('m', 2);"
+        "INSERT INTO models (name, version, job, dataset, description, sha256, bytes, chunks, "
+        "created_ms) VALUES ('m', 1, 'job_1', 'ds_1', '{}', '" SHA "', 3, 1, 9);"
+        "INSERT INTO model_chunks VALUES (1, 0, x'010203');";
+    struct fixture *f = *state;
+    for (int version = 1; version < migrations.count; version++) {
+        open_old(f, version, filling);
+        check_ended_job(f);
+        check_model(f);
+        assert_int_equal(train(f, "job_2", "m"), 2);
+        remove_database(f);
+    }
+}
+
+/* Jobs that end from now on tell of it, those of before do not. */
+static void test_ends_of_version_12(void **state)
+{
+    struct fixture *f = *state;
+    open_old(f, 12,
+             "INSERT INTO jobs (id, status, reason, model, dataset, spec, worker, priority, "
+             "attempt, max_attempts, created_ms, queued_ms, started_ms, finished_ms) VALUES "
+             "('job_1', 'failed', 'failed', 'm', 'ds_1', '{\"webhook\":{\"url\":\"http://x/\","
+             "\"events\":[\"cancelled\",\"failed\"]}}', 'cpu:0', 0, 1, 3, 5, 5, 6, 9), "
+             "('job_2', 'queued', NULL, 'm', 'ds_1', '{\"webhook\":{\"url\":\"http://x/\","
+             "\"events\":[\"cancelled\",\"failed\"]}}', NULL, 0, 0, 3, 5, 5, NULL, NULL);");
+    struct webhook_row row;
+    enum job_status status;
+    assert_int_equal(webhooks_of_job(f->store, "job_1", &row, &f->err), 0);
+    OK(jobs_cancel(f->store, "job_2", 20, &status, &f->err));
+    assert_int_equal(webhooks_of_job(f->store, "job_1", &row, &f->err), 0);
+    assert_int_equal(webhooks_of_job(f->store, "job_2", &row, &f->err), 1);
+    assert_string_equal(row.state, "pending");
+    webhook_row_deinit(&row);
+}
+
+/* An answer from before answers had owners is given to whoever asks again. */
+static void test_answers_of_version_13(void **state)
+{
+    struct fixture *f = *state;
+    open_old(f, 13,
+             "INSERT INTO idempotency_keys (operation, key, request, status, location, body, "
+             "created_ms) VALUES ('jobs', 'k', '" SHA "', 202, '/v1/jobs/job_1', '{}', 50);");
+    static const char *const owners[] = {"", "alice", "bob"};
+    for (size_t i = 0; i < 3; i++) {
+        struct idempotency_row row;
+        assert_int_equal(idempotency_get(f->store, "jobs", owners[i], "k", 0, &row, &f->err), 1);
+        assert_string_equal(row.location, "/v1/jobs/job_1");
+        assert_string_equal(row.body, "{}");
+        assert_int_equal(row.created_ms, 50);
+        idempotency_row_deinit(&row);
+    }
+    int64_t count = 0;
+    OK(idempotency_expire(f->store, 51, 10, &count, &f->err));
+    assert_int_equal(count, 1);
+}
+
 /* No model of a database from before pins is pinned. */
 static void test_models_of_version_10(void **state)
 {
     struct fixture *f = *state;
-    const struct migrations old = {.texts = migrations.texts, .count = 10};
-    struct sql *db;
-    OK(sql_open(f->path, &db, &f->err));
-    OK(migrations_run(db, &old, &f->err));
-    sql_close(db);
-    fixture_open(f);
+    open_old(f, 10, "");
     struct model_row *rows = NULL;
     int64_t count = -1;
     OK(models_pinned(f->store, &rows, &count, &f->err));
@@ -117,6 +233,7 @@ static void test_models_of_version_10(void **state)
     models_list_free(rows, count);
 }
 
-TEST_MAIN(EMPTY_TEST(test_models_of_version_10), EMPTY_TEST(test_jobs_of_version_1),
-          EMPTY_TEST(test_step_by_step), EMPTY_TEST(test_failure_leaves_the_last_version),
-          EMPTY_TEST(test_other_programs))
+TEST_MAIN(EMPTY_TEST(test_models_of_version_10), EMPTY_TEST(test_rows_of_every_version),
+          EMPTY_TEST(test_ends_of_version_12), EMPTY_TEST(test_answers_of_version_13),
+          EMPTY_TEST(test_jobs_of_version_1), EMPTY_TEST(test_step_by_step),
+          EMPTY_TEST(test_failure_leaves_the_last_version), EMPTY_TEST(test_other_programs))

@@ -68,10 +68,12 @@ static int read_key(struct request *rq, const char **ret, struct err *err)
     return 0;
 }
 
-static bool claimed(const struct app *app, const char *operation, const char *key)
+static bool claimed(const struct app *app, const char *operation, const char *owner,
+                    const char *key)
 {
     for (const struct once *o = app->claimed_keys; o != NULL; o = o->next) {
-        if (strcmp(o->row.key, key) == 0 && strcmp(o->row.operation, operation) == 0) {
+        if (strcmp(o->row.key, key) == 0 && strcmp(o->row.operation, operation) == 0 &&
+            strcmp(o->row.owner, owner) == 0) {
             return true;
         }
     }
@@ -89,14 +91,16 @@ static void claim(struct once *o)
 }
 
 /* Finds the answer given under the key, or claims it. */
-static int look_up(struct once *o, const char *operation, const char *key, struct err *err)
+static int look_up(struct once *o, const char *operation, const char *owner, const char *key,
+                   struct err *err)
 {
     const int64_t ttl_ms = (int64_t)(o->app->config.idempotency_ttl_s * 1e3);
     const int64_t oldest = timekeeper_cautious_ms(o->app->timekeeper) - ttl_ms;
-    const int rc = idempotency_get(o->app->store, operation, key, oldest, &o->row, err);
+    const int rc = idempotency_get(o->app->store, operation, owner, key, oldest, &o->row, err);
     o->answered = rc == 1;
     if (rc == 0) {
         snprintf(o->row.operation, sizeof(o->row.operation), "%s", operation);
+        snprintf(o->row.owner, sizeof(o->row.owner), "%s", owner);
         snprintf(o->row.key, sizeof(o->row.key), "%s", key);
         claim(o);
     }
@@ -105,13 +109,13 @@ static int look_up(struct once *o, const char *operation, const char *key, struc
 
 int once_begin(struct request *rq, const char *operation, struct once **ret, struct err *err)
 {
-    const char *key = NULL;
+    const char *owner = request_key_name(rq), *key = NULL;
     int rc = read_key(rq, &key, err);
     if (rc < 0 || key == NULL) {
         *ret = NULL;
         return rc;
     }
-    if (claimed(rq->app, operation, key)) {
+    if (claimed(rq->app, operation, owner, key)) {
         return err_at(err, ERR_CONFLICT, POINTER,
                       "The first request with this Idempotency-Key has not been answered yet.");
     }
@@ -121,7 +125,7 @@ int once_begin(struct request *rq, const char *operation, struct once **ret, str
     }
     o->app = rq->app;
     rc = digest_head(rq, o->head, err);
-    rc = rc == 0 ? look_up(o, operation, key, err) : rc;
+    rc = rc == 0 ? look_up(o, operation, owner, key, err) : rc;
     if (rc < 0) {
         once_free(o);
         return rc;

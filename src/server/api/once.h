@@ -1,8 +1,8 @@
 /*
  * Requests that are done once, however often they are sent: those with an Idempotency-Key. A
- * success is kept with a digest of the request in the transaction that makes it, and given again to
- * whoever sends the same key within the configured time. A refusal is not kept: it has changed
- * nothing.
+ * success is kept with a digest of the request in the transaction that makes it, and given again
+ * when the same client, by the name of its API key, sends the key within the configured time. A
+ * refusal is not kept: it has changed nothing.
  *
  * A request that takes a while (an upload) claims its key in memory until it ends.
  */
@@ -17,10 +17,10 @@ struct once; /* opaque: a key with its request */
 struct request;
 
 /*
- * By the request's Idempotency-Key, within an operation ("jobs"; at most 15 characters): *ret is
- * NULL where it has none, else the key's, claimed until once_free, or answered before.
- * -ERR_CONFLICT: another request holds the key. -ERR_INVALID at "#/header/idempotency-key": it is
- * no key.
+ * By the request's Idempotency-Key, among those of its API key and of an operation ("jobs"; at most
+ * 15 characters): *ret is NULL where it has none, else the key's, claimed until once_free, or
+ * answered before. -ERR_CONFLICT: another request holds the key. -ERR_INVALID at
+ * "#/header/idempotency-key": it is no key.
  */
 int once_begin(struct request *rq, const char *operation, struct once **ret, struct err *err);
 bool once_answered(const struct once *o); /* NULL: false */
