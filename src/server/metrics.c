@@ -22,7 +22,8 @@ enum label {
     LABEL_KIND,
     LABEL_STATE,
     LABEL_PREDICTION,
-    LABEL_LOAD
+    LABEL_LOAD,
+    LABEL_WEBHOOK
 };
 
 #define BOUNDS_MAX 16
@@ -86,6 +87,16 @@ static const struct family families[METRIC_COUNT_] = {
               durations, .first = LABEL_END),
     GAUGE(JOB_LAST_SUCCESS, "job_last_success_timestamp_seconds",
           "When a job last succeeded; 0: none has since the start."),
+
+    COUNTER(WEBHOOK_ATTEMPTS, "webhook_attempts", "Attempts to send a webhook.",
+            .first = LABEL_WEBHOOK),
+    HISTOGRAM(WEBHOOK_ATTEMPT_SECONDS, "webhook_attempt_seconds",
+              "How long an attempt to send a webhook took, whatever came of it.", latency, ),
+    HISTOGRAM(WEBHOOK_DELIVERY_SECONDS, "webhook_delivery_seconds",
+              "From the end of a job to its webhook's being taken.", durations, ),
+    GAUGE(WEBHOOKS_PENDING, "webhooks_pending", "Webhooks not taken yet, nor given up."),
+    GAUGE(WEBHOOKS_OLDEST, "webhooks_oldest_pending_seconds",
+          "For how long the oldest pending webhook has been waiting; 0: none is."),
 
     GAUGE(WORKERS, "workers", "Worker processes by kind and state.", .first = LABEL_KIND,
           .second = LABEL_STATE),
@@ -162,6 +173,8 @@ static int label_count(const struct metrics_registry *m, enum label l)
         return PREDICTION_COUNT_;
     case LABEL_LOAD:
         return LOAD_COUNT_;
+    case LABEL_WEBHOOK:
+        return WEBHOOK_COUNT_;
     }
     return 1;
 }
@@ -197,6 +210,7 @@ static void print_label(const struct metrics_registry *m, enum label l, int i, s
     static const char *const classes[] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
     static const char *const predictions[] = {"ok", "refused", "shed", "failed", "gone"};
     static const char *const loads[] = {"ok", "failed"};
+    static const char *const webhooks[] = {"delivered", "retried", "given_up"};
     switch (l) {
     case LABEL_NONE:
         break;
@@ -229,6 +243,9 @@ static void print_label(const struct metrics_registry *m, enum label l, int i, s
         break;
     case LABEL_LOAD:
         metrics_label(to, "outcome", loads[i]);
+        break;
+    case LABEL_WEBHOOK:
+        metrics_label(to, "outcome", webhooks[i]);
         break;
     }
 }

@@ -50,6 +50,13 @@ enum metric_prediction {
     PREDICTION_COUNT_
 };
 enum metric_load { LOAD_OK, LOAD_FAILED, LOAD_COUNT_ };
+/* What came of an attempt to send a webhook. */
+enum metric_webhook {
+    WEBHOOK_DELIVERED,
+    WEBHOOK_RETRIED, /* not taken; there will be another attempt */
+    WEBHOOK_GIVEN_UP,
+    WEBHOOK_COUNT_
+};
 enum metric_worker_kind { METRIC_TRAIN, METRIC_SERVE, METRIC_WORKER_KINDS_ }; /* enum slot_kind */
 
 enum metric {
@@ -72,6 +79,12 @@ enum metric {
     METRIC_JOB_WAIT_SECONDS, /* histogram: queued -> started */
     METRIC_JOB_RUN_SECONDS,  /* histogram: started -> ended; as METRIC_JOBS_ENDED's first */
     METRIC_JOB_LAST_SUCCESS, /* gauge: Unix seconds; 0: none since the start */
+    /* Webhooks. */
+    METRIC_WEBHOOK_ATTEMPTS,         /* counter; enum metric_webhook */
+    METRIC_WEBHOOK_ATTEMPT_SECONDS,  /* histogram: an attempt, from the look-up of the name on */
+    METRIC_WEBHOOK_DELIVERY_SECONDS, /* histogram: end of the job -> taken */
+    METRIC_WEBHOOKS_PENDING,         /* gauge */
+    METRIC_WEBHOOKS_OLDEST,          /* gauge: seconds since the end of its job; 0: none pending */
     /* Workers. */
     METRIC_WORKERS,         /* gauge; enum metric_worker_kind, enum slot_state */
     METRIC_WORKER_RESTARTS, /* counter; enum metric_worker_kind; so the next two */

@@ -57,10 +57,25 @@ int webhooks_due(struct store *s, int64_t now_ms, const char *const *but, int co
 {
     static const char select[] =
         "SELECT " COLUMNS " FROM webhooks INDEXED BY webhooks_pending WHERE state = 'pending' "
-        "AND next_ms <= ?1 AND id NOT IN (ifnull(?2, ''), ifnull(?3, '')) ORDER BY next_ms LIMIT 1";
+        "AND (next_ms <= ?1 OR next_ms > ?1 + 3600000) AND id NOT IN (ifnull(?2, ''), ifnull(?3, "
+        "'')) ORDER BY next_ms LIMIT 1";
+    _Static_assert(WEBHOOK_WAIT_MAX_MS == 3600000, "The query says the same.");
     const char *first = count > 0 ? but[0] : NULL, *second = count > 1 ? but[1] : NULL;
     return read_one(s->db, select, SQL_ARGS(sql_int(now_ms), sql_text(first), sql_text(second)),
                     ret, err);
+}
+
+int webhooks_waiting(struct store *s, struct webhooks_waiting *ret, struct err *err)
+{
+    static const char select[] = "SELECT count(*), min(created_ms) FROM webhooks "
+                                 "INDEXED BY webhooks_pending WHERE state = 'pending'";
+    cleanup_sql struct sql_stmt *st = NULL;
+    const int rc = sql_first(s->db, select, SQL_NO_ARGS, &st, err);
+    if (rc > 0) {
+        ret->count = sql_col_int(st, 0);
+        ret->oldest_ms = sql_col_int(st, 1);
+    }
+    return rc < 0 ? rc : 0;
 }
 
 int webhooks__add(struct sql *db, int64_t job, int64_t now_ms, struct err *err)

@@ -11,6 +11,7 @@
 #include "store/store.h"
 
 #define WEBHOOK_ID_SIZE 40
+#define WEBHOOK_WAIT_MAX_MS 3600000 /* until the next attempt */
 
 struct webhook_row {
     char id[WEBHOOK_ID_SIZE]; /* "msg_…" */
@@ -30,9 +31,16 @@ void webhook_row_deinit(struct webhook_row *r);
 /* Of a job, 1; 0: it has none. */
 int webhooks_of_job(struct store *s, const char *job, struct webhook_row *ret, struct err *err);
 /* The pending one that has been due for longest, but for those whose ids are given (count of
- * them, at most 2). 1, or 0: none is. */
+ * them, at most 2). One whose next attempt is further off than any wait is due as well: the clock
+ * has been put back since. 1, or 0: none is. */
 int webhooks_due(struct store *s, int64_t now_ms, const char *const *but, int count,
                  struct webhook_row *ret, struct err *err);
+
+struct webhooks_waiting {
+    int64_t count;     /* of pending ones */
+    int64_t oldest_ms; /* when the job of the oldest of them ended; 0: there is none */
+};
+int webhooks_waiting(struct store *s, struct webhooks_waiting *ret, struct err *err);
 
 /* What came of an attempt. */
 struct webhook_result {

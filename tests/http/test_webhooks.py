@@ -1,74 +1,21 @@
 """Webhooks: a real receiver, its signatures recomputed; kills, refusals, retries and giving up."""
 
-import base64
 import contextlib
-import hashlib
-import hmac
-import http.server
 import json
 import shutil
 import socket
 import ssl
 import subprocess
-import threading
 import time
 
 import pytest
 
 import daemon as daemon_module
 import data
+from prometheus import scrape
+from receiver import KEY, Receiver, signatures, write_secrets
 
-KEY = b"0123456789abcdef0123456789abcdef"
 OTHER = b"fedcba9876543210fedcba9876543210"
-
-
-class Receiver:
-    """Answers with the next of `answers`, and with the last one for good; keeps what arrived."""
-
-    def __init__(self, answers=(200,), context=None, delay=0.0, body=b"thanks"):
-        self.answers, self.delay, self.body = list(answers), delay, body
-        self.arrived = []
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                content = self.rfile.read(int(self.headers["Content-Length"]))
-                outer.arrived.append((dict(self.headers.items()), content, self.path))
-                answers = outer.answers
-                status = answers.pop(0) if len(answers) > 1 else answers[0]
-                time.sleep(outer.delay)
-                with contextlib.suppress(OSError):
-                    self.send_response(status)
-                    if 300 <= status < 400:
-                        self.send_header("Location", outer.url + "/elsewhere")
-                    self.send_header("Content-Length", str(len(outer.body)))
-                    self.end_headers()
-                    self.wfile.write(outer.body)
-
-            do_GET = do_POST
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.port = self.server.server_port
-        self.url = f"http://127.0.0.1:{self.port}"
-        if context:
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-            self.url = f"https://localhost:{self.port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def wait(self, count, timeout=30):
-        end = time.monotonic() + timeout
-        while len(self.arrived) < count:
-            assert time.monotonic() < end, f"{len(self.arrived)} of {count} arrived"
-            time.sleep(0.02)
-        return self.arrived
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 @pytest.fixture
@@ -88,8 +35,7 @@ def hooked(daemons, tmp_path, monkeypatch):
     """A daemon that sends webhooks, by default to loopback and without TLS too."""
 
     def start(keys=(KEY,), http=True, **options):
-        path = tmp_path / "secrets"
-        path.write_text("".join(f"whsec_{base64.b64encode(k).decode()}\n" for k in keys))
+        path = write_secrets(tmp_path / "secrets", keys)
         monkeypatch.setenv("KRRD_WEBHOOKS", "true")
         monkeypatch.setenv("KRRD_WEBHOOK_HTTP", "true" if http else "false")
         return daemons(**{"webhook_secret_file": path, "webhook_allow": "127.0.0.0/8",
@@ -101,13 +47,6 @@ def hooked(daemons, tmp_path, monkeypatch):
 def dataset(api):
     X, y = data.regression(40)
     return api.upload_npz(X, y)
-
-
-def signatures(message, keys=(KEY,)):
-    headers, body, _ = message
-    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
-    return " ".join("v1," + base64.b64encode(hmac.new(k, signed, hashlib.sha256).digest()).decode()
-                    for k in keys)
 
 
 def wait_state(api, job, state, timeout=30):
@@ -249,6 +188,49 @@ def test_tried_again_until_it_is_taken(hooked, receiver):
     assert len(r.arrived) == 4 and len(ids) == len(bodies) == 1
     for message in r.arrived:
         assert message[0]["webhook-signature"] == signatures(message)
+
+
+def test_attempts_are_counted(hooked, receiver):
+    api = hooked().api
+    r = receiver(answers=[500, 503, 200])
+    before = scrape(api)
+    assert before.value("krrd_webhooks_pending") == 0
+    assert before.value("krrd_webhooks_oldest_pending_seconds") == 0
+    job = api.create("m", dataset(api), webhook={"url": r.url})
+    wait_state(api, job, "delivered")
+    page = scrape(api)
+    attempts = {o: page.value("krrd_webhook_attempts_total", outcome=o)
+                for o in ("delivered", "retried", "given_up")}
+    assert attempts == {"delivered": 1, "retried": 2, "given_up": 0}
+    assert page.value("krrd_webhook_attempt_seconds_count") == 3
+    assert page.value("krrd_webhook_delivery_seconds_count") == 1
+    assert page.value("krrd_webhook_delivery_seconds_sum") >= 0.2  # of two waits
+    r.answers = [410]
+    gone = api.create("m", job["dataset"], webhook={"url": r.url})
+    wait_state(api, gone, "given_up")
+    page = scrape(api)
+    assert page.value("krrd_webhook_attempts_total", outcome="given_up") == 1
+    assert page.value("krrd_webhook_delivery_seconds_count") == 1
+    assert page.value("krrd_webhooks_pending") == 0
+
+
+def test_what_is_pending_is_told(hooked):
+    """Also while nothing is sent, and of jobs of an earlier run."""
+    daemon = hooked(webhook_retry_s=300)
+    api = daemon.api
+    url = f"http://127.0.0.1:{free_port()}/"
+    job = api.create("m", dataset(api), webhook={"url": url})
+    done = api.wait(job["id"])
+    age = scrape(api).value("krrd_webhooks_oldest_pending_seconds")
+    assert scrape(api).value("krrd_webhooks_pending") == 1 and 0 <= age < 600
+    assert daemon.stop() == 0
+    daemon.start()
+    page = scrape(daemon.api)
+    assert page.value("krrd_webhooks_pending") == 1, done
+    assert page.value("krrd_webhooks_oldest_pending_seconds") > age
+    daemon.api.delete(f"/v1/jobs/{job['id']}")
+    page = scrape(daemon.api)
+    assert page.value("krrd_webhooks_pending") == page.value("krrd_webhooks_oldest_pending_seconds") == 0
 
 
 def test_gone_ends_it(hooked, receiver):

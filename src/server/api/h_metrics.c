@@ -14,6 +14,7 @@
 #include "server/pool/pool.h"
 #include "server/process.h"
 #include "store/jobs.h"
+#include "store/webhooks.h"
 
 #define TYPE_TEXT "text/plain; version=0.0.4; charset=utf-8"
 #define TYPE_OPENMETRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -47,6 +48,17 @@ static void set_workers(struct app *app)
     }
 }
 
+static void set_webhooks(struct app *app)
+{
+    struct webhooks_waiting waiting;
+    if (webhooks_waiting(app->store, &waiting, NULL) == 0) {
+        const double age = (double)(clock_wall_ms() - waiting.oldest_ms) / 1e3;
+        metrics_gauge(app->metrics, METRIC_WEBHOOKS_PENDING, 0, 0, (double)waiting.count);
+        metrics_gauge(app->metrics, METRIC_WEBHOOKS_OLDEST, 0, 0,
+                      waiting.count > 0 && age > 0.0 ? age : 0.0);
+    }
+}
+
 static double file_size(const struct app *app, const char *name)
 {
     char path[APP_PATH_MAX];
@@ -61,6 +73,7 @@ static void set_gauges(struct app *app)
     struct metrics_registry *m = app->metrics;
     set_jobs(app);
     set_workers(app);
+    set_webhooks(app);
     metrics_gauge(m, METRIC_REQUESTS_IN_FLIGHT, 0, 0, http_in_flight(app->http));
     metrics_gauge(m, METRIC_CONNECTIONS, 0, 0, http_connections(app->http));
     metrics_gauge(m, METRIC_UPLOADS, 0, 0, app->uploads);

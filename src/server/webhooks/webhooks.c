@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "server/app.h"
+#include "server/metrics.h"
 #include "server/offload.h"
 #include "server/timekeeper.h"
 #include "server/webhooks/address.h"
@@ -23,7 +24,7 @@ enum {
     PATIENCE_MS = 5000, /* until the store is asked again that did not take a result */
     GONE = 410
 };
-static const double longest_wait_s = 3600.0;
+static const double longest_wait_s = WEBHOOK_WAIT_MAX_MS / 1e3;
 
 struct webhooks {
     struct app *app;
@@ -43,6 +44,7 @@ struct attempt {
     char *signature;
     struct post post;
     struct post_result result;
+    double seconds; /* that it took */
 };
 
 /* ---- checks ---- */
@@ -78,6 +80,20 @@ static void attempt_free(struct attempt *a)
     mem_free(a);
 }
 
+static void count(const struct attempt *a, const struct webhook_result *r, int64_t now)
+{
+    struct metrics_registry *m = a->all->app->metrics;
+    const enum metric_webhook outcome = r->error == NULL     ? WEBHOOK_DELIVERED
+                                        : r->message == NULL ? WEBHOOK_RETRIED
+                                                             : WEBHOOK_GIVEN_UP;
+    metrics_count(m, METRIC_WEBHOOK_ATTEMPTS, (int)outcome, 0, 1);
+    metrics_observe(m, METRIC_WEBHOOK_ATTEMPT_SECONDS, 0, 0, a->seconds);
+    if (outcome == WEBHOOK_DELIVERED) {
+        const double s = (double)(now - a->row.created_ms) / 1e3;
+        metrics_observe(m, METRIC_WEBHOOK_DELIVERY_SECONDS, 0, 0, s > 0.0 ? s : 0.0);
+    }
+}
+
 /* Milliseconds to the next attempt, of which the last half is left out by chance. */
 static int64_t wait_ms(const struct config *c, int64_t attempts)
 {
@@ -108,6 +124,9 @@ static int record(struct attempt *a)
                  (long long)attempts, a->result.error);
     }
     const int rc = webhooks_record(app->store, a->row.id, &r, now, &err);
+    if (rc == 0) {
+        count(a, &r, now);
+    }
     log_msg(&app->log, rc < 0 || r.error ? LOG_WARNING : LOG_INFO,
             rc < 0 ? "webhook.not_recorded" : "webhook.sent", "webhook", a->row.id, "job",
             a->row.job, "state", r.state, "detail", rc < 0 ? err.detail : r.error, NULL);
@@ -119,7 +138,9 @@ static int record(struct attempt *a)
 static void work(void *context)
 {
     struct attempt *a = context;
+    const double began = clock_monotonic_s();
     post_send(&a->post, &a->result);
+    a->seconds = clock_monotonic_s() - began;
 }
 
 static void look(struct webhooks *w);
