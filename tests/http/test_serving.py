@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import os
+import re
 import signal
 import socket
 import threading
@@ -65,14 +66,15 @@ def predict(api, model, rows, expect=200):
 class Stopped:
     """The serving worker takes nothing while this lasts; one question is away to it."""
 
-    def __init__(self, api, asker, model):
+    def __init__(self, api, asker, model, row=None):
         self.pid = api.worker_pid("serve")
         self.api, self.asker, self.model = api, asker, model
+        self.row = questions(1) if row is None else row
 
     def __enter__(self):
-        predict(self.api, self.model, questions(1))
+        predict(self.api, self.model, self.row)
         os.kill(self.pid, signal.SIGSTOP)
-        self.away = self.asker.ask(predict, self.model, questions(1))
+        self.away = self.asker.ask(predict, self.model, self.row)
         time.sleep(0.3)
         return self
 
@@ -333,3 +335,37 @@ def test_two_workers(daemons):
         time.sleep(2)
         stop.set()
         assert sum(one.result()[0] for one in asked) > 20
+
+
+def wait_until(what, timeout=10):
+    end = time.monotonic() + timeout
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def waiting(api):
+    """Questions in the daemon's queues."""
+    return int(re.search(r"^krrd_predictions_waiting (\d+)", api.get("/metrics").text, re.M)[1])
+
+
+def test_a_batch_of_much_work_takes_no_other_questions_and_waits_at_the_worker(three):
+    api = three.api
+    large, little = data.regression(2000, d=8)[0], data.regression(1, d=8)[0]
+    load(api, "a")
+    before = stats(api, "a")["execution_count"]
+
+    def batches():
+        return stats(api, "a")["execution_count"] - before
+
+    with Asker(api) as asker:
+        with Stopped(api, asker, "a", little):
+            asked = [asker.ask(predict, "a", little) for _ in range(3)]
+            wait_until(lambda: waiting(api) == 3)
+            assert batches() == 2  # those of Stopped: one row does not go behind another
+            asked += [asker.ask(predict, "a", large) for _ in range(2)]
+            wait_until(lambda: batches() == 3)
+            asked += [asker.ask(predict, "a", large)]
+        for one in asked:
+            one.result()
+    assert batches() == 5

@@ -5,6 +5,12 @@
 
 #define BATCH_BYTES ((size_t)16 << 20) /* of a batch of several questions, and of its answer */
 
+/* A batch is full when it has the most rows that are sent together, or so many rows of so many
+ * bytes of its model (a millisecond of work or more) that others beside them would make no row
+ * cheaper. */
+#define FULL_BYTES ((int64_t)256 << 20)
+#define FULL_ROWS 256
+
 enum {
     AWAY_MAX = 2,      /* batches at a worker: it finds the next one when it has done one */
     CALL_ATTEMPTS = 2, /* a question that takes two workers down is not tried a third time */
@@ -29,14 +35,19 @@ static struct entry *sender(const struct serving *s, const struct batch *b)
 
 /* ---- building ---- */
 
+static bool is_full(const struct serving *s, const struct served_model *m, int64_t rows)
+{
+    return rows >= s->limits.batch_rows || (rows >= FULL_ROWS && rows >= FULL_BYTES / m->bytes);
+}
+
 /* Questions that waited while a worker was lost go alone: one of them may be the cause. */
 static bool fits(const struct serving *s, const struct batch *b, const struct call *c)
 {
     const struct served_model *m = c->ask.model;
     const int64_t rows = b->rows + c->ask.rows;
     const int64_t width = m->d > m->outputs + m->classes ? m->d : m->outputs + m->classes;
-    return rows <= s->limits.batch_rows && c->attempts == 0 && b->calls->attempts == 0 &&
-           (size_t)rows * (size_t)width * sizeof(double) <= BATCH_BYTES;
+    return !is_full(s, m, b->rows) && rows <= s->limits.batch_rows && c->attempts == 0 &&
+           b->calls->attempts == 0 && (size_t)rows * (size_t)width * sizeof(double) <= BATCH_BYTES;
 }
 
 /* Moves the first questions of the queue, whose deadlines have not passed, into the batch. */
@@ -186,8 +197,9 @@ static bool send_next(struct serving *s, struct entry *e)
 /* From when on the model's next batch may go. */
 static double due_s(const struct serving *s, const struct entry *e)
 {
-    const bool full = e->rows >= s->limits.batch_rows;
-    return full ? 0.0 : e->first->arrived_s + 1e-6 * (double)s->limits.batch_delay_us;
+    return is_full(s, e->model, e->rows)
+               ? 0.0
+               : e->first->arrived_s + 1e-6 * (double)s->limits.batch_delay_us;
 }
 
 /* A worker that is at work gets a second batch only when that is full or of another model: else it
@@ -196,7 +208,7 @@ static bool may_go(const struct serving *s, const struct entry *e)
 {
     const struct lane *lane = e->lane;
     return lane->away == 0 ||
-           (lane->away < AWAY_MAX && (e->away == 0 || e->rows >= s->limits.batch_rows));
+           (lane->away < AWAY_MAX && (e->away == 0 || is_full(s, e->model, e->rows)));
 }
 
 static bool more_urgent(const struct entry *a, const struct entry *b)
