@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "server/app.h"
+#include "server/http/http_internal.h"
 #include "support/assert.h"
 
 struct bench {
@@ -240,6 +241,52 @@ static void test_deferred(void **state)
         buf_clear(&got);
     }
     assert_int_equal(b->gone, 0);
+    close(fd);
+}
+
+/* Asks on one connection, without a rest, while another's answer is not there: that one is asked
+ * about with every run, but not for ever. */
+static void test_deferred_beside_others(void **state)
+{
+    struct bench *b = *state;
+    struct buf got cleanup_buf = BUF_INIT;
+    char piece[4096];
+    const int fd = connect_to(b), other = connect_to(b);
+    get(fd, "/defer");
+    until_deferred(b);
+    const struct exchange *ex = exchange_of(b->deferred);
+    assert_true(ex->held);
+    for (int i = 0; i < 4 * HELD_ASKS && !ex->suspended; i++) {
+        get(other, "/twice");
+        while (recv(other, piece, sizeof(piece), 0) < 0) {
+            uv_run(&b->loop, UV_RUN_NOWAIT);
+        }
+    }
+    assert_true(ex->suspended);
+    assert_false(ex->held);
+    reply_bytes(b->deferred, 200, "text/plain", "later", 5);
+    expect(b, fd, &got, "later");
+    close(fd);
+    close(other);
+}
+
+/* Nothing else goes on. */
+static void test_deferred_for_long(void **state)
+{
+    struct bench *b = *state;
+    struct buf got cleanup_buf = BUF_INIT;
+    const double end = clock_monotonic_s() + 10.0;
+    const int fd = connect_to(b);
+    get(fd, "/defer");
+    until_deferred(b);
+    const struct exchange *ex = exchange_of(b->deferred);
+    while (!ex->suspended && clock_monotonic_s() < end) {
+        turn(b);
+    }
+    assert_true(ex->suspended);
+    assert_true(ex->asked < HELD_ASKS);
+    reply_bytes(b->deferred, 200, "text/plain", "later", 5);
+    expect(b, fd, &got, "later");
     close(fd);
 }
 
@@ -485,6 +532,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_deferred, start, stop),
+        cmocka_unit_test_setup_teardown(test_deferred_beside_others, start, stop),
+        cmocka_unit_test_setup_teardown(test_deferred_for_long, start, stop),
         cmocka_unit_test_setup_teardown(test_client_of_deferred_leaves, start, stop),
         cmocka_unit_test_setup_teardown(test_stop_answers_deferred, start, stop),
         cmocka_unit_test_setup_teardown(test_handler_that_forgets, start, stop),

@@ -32,7 +32,6 @@ enum {
      * its size is time. */
     CONNECTION_MEMORY = 32 * 1024,
     STREAM_BLOCK = 16 * 1024,
-    HELD_MAX = 64,    /* exchanges at once */
     HELD_TICK_MS = 1, /* between two looks at them */
     QUIET_RUNS = 2,   /* after which libmicrohttpd has nothing to do but to ask for them again */
     STOP_MS = 500     /* how long http_stop waits for last answers to leave */
@@ -120,12 +119,14 @@ static enum MHD_Result suspend(struct exchange *ex)
 }
 
 /* A deferred exchange whose answer is likely to be there soon: MHD is told nothing and asks again
- * with its next run. Suspending and resuming would take two calls of the kernel. */
+ * with its next run. Suspending and resuming would take calls of the kernel that cost as much as
+ * HELD_ASKS questions; under load many come between a question and its answer, however long that
+ * takes. */
 static enum MHD_Result hold(struct exchange *ex)
 {
     struct http *h = ex->http;
-    if (h->stopping || (!ex->held && h->held == HELD_MAX) ||
-        h->run_s - ex->connection->since > HELD_S) {
+    const bool late = h->quiet > QUIET_RUNS && h->run_s - ex->connection->since > HELD_S;
+    if (h->stopping || late || ++ex->asked > HELD_ASKS) {
         exchange_let_go(ex);
         return suspend(ex);
     }

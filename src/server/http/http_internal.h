@@ -30,7 +30,9 @@ struct exchange;
 #define HTTP_SLOWEST_RATE (64.0 * 1024)
 /* Looks, one a second, after which a body that is not taken is given up. */
 #define HTTP_STUCK_MAX 2
-/* A deferred exchange is suspended after so long, in seconds, which costs more than to wait. */
+/* A deferred exchange is suspended, which costs more than to wait, once it was asked about so
+ * often, or after so long, in seconds, when nothing else goes on. */
+#define HELD_ASKS 64
 #define HELD_S 0.002
 /* Connections beyond the limit that are still accepted, to be told so. */
 #define HTTP_SPARE_CONNECTIONS 32
@@ -97,6 +99,7 @@ struct exchange {
     bool handled;   /* handle() was called */
     bool suspended; /* in libmicrohttpd's eyes */
     bool held;      /* deferred, and not suspended: see hold in http.c */
+    int asked;      /* how often since it was deferred */
     bool gone;      /* the client left while the exchange was suspended */
     bool close;     /* the connection ends with this answer */
 };
