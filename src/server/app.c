@@ -153,6 +153,7 @@ static int open_http(struct app *app, struct err *err)
         .max_connections = app->config.max_connections,
         .idle_timeout_s = app->config.idle_timeout_s,
         .cors_origins = app->config.cors_origin,
+        .allowed_hosts = app->config.allowed_hosts,
         .receive_timeout_s = app->config.request_timeout_s,
         .request_deadline_s = app->config.request_deadline_s,
     };

@@ -263,6 +263,7 @@ void config_deinit(struct config *c)
     c->tls_cert = mem_free(c->tls_cert);
     c->tls_key = mem_free(c->tls_key);
     c->cors_origin = mem_free(c->cors_origin);
+    c->allowed_hosts = mem_free(c->allowed_hosts);
     c->webhook_secret_file = mem_free(c->webhook_secret_file);
     c->webhook_allow = mem_free(c->webhook_allow);
     c->webhook_ca_file = mem_free(c->webhook_ca_file);
@@ -469,6 +470,9 @@ static const struct option_def options[] = {
     {"tls-key", OPTION_STRING, AT(tls_key), "", "FILE", 0, 0, "The certificate's key (PEM)."},
     {"cors-origin", OPTION_STRING, AT(cors_origin), "", "ORIGIN[,ORIGIN]", 0, 0,
      "Sites whose pages may use the server, as https://a.example; * for all."},
+    {"allowed-hosts", OPTION_STRING, AT(allowed_hosts), "", "NAME[,NAME]", 0, 0,
+     "Names by which it may be asked beside addresses and localhost; .a.example for all below, * "
+     "for any. Default: any where there are keys or others can reach it, none on loopback."},
     {"insecure", OPTION_FLAG, AT(insecure), "false", "", 0, 0,
      "Allow an address that others can reach."},
     {"print-config", OPTION_ACTION, AT(print_config), "false", "", 0, 0,

@@ -55,6 +55,7 @@ struct config {
     char *api_keys;               /* "": everybody is served */
     char *tls_cert, *tls_key;     /* "": no TLS; both or none */
     char *cors_origin;            /* "": pages of other origins may not use the server */
+    char *allowed_hosts;          /* http_host.h; "": see http.h */
     bool webhooks;                /* jobs may ask to tell others of their end */
     bool webhook_http;            /* without TLS too */
     char *webhook_secret_file;    /* sign.h */

@@ -24,7 +24,7 @@ def missing():
     return None
 
 
-def start(width=1440, height=1000):
+def start(width=1440, height=1000, more=()):
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -33,7 +33,7 @@ def start(width=1440, height=1000):
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                  "--no-first-run", "--disable-background-networking", "--disable-extensions",
                  "--no-proxy-server", "--hide-scrollbars", "--force-device-scale-factor=1",
-                 f"--window-size={width},{height}", "--lang=en-US"):
+                 f"--window-size={width},{height}", "--lang=en-US", *more):
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)

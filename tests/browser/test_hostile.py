@@ -1,8 +1,12 @@
-"""Text from files and people stays text: names that would be scripts if anybody read them as such."""
+"""Text from files and people stays text: names that would be scripts if anybody read them as such. And sites that have
+their names mean this machine."""
 
 import csv
 import io
 
+import pytest
+
+import chromium
 import data
 
 EVIL = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>"\'>&lt;'
@@ -78,3 +82,26 @@ def test_the_policy_stops_what_gets_through(page):
     assert page.script(PWNED)
     assert refused == ["TypeError"] * 3  # trusted types
     page.driver.get_log("browser")
+
+
+@pytest.fixture
+def rebound(shared_daemon):
+    """A browser to which names of a foreign site mean loopback, as after DNS rebinding."""
+    driver = chromium.start(more=["--host-resolver-rules=MAP *.example 127.0.0.1"])
+    yield driver, shared_daemon.base.replace("127.0.0.1", "evil.example")
+    driver.quit()
+
+
+def test_a_site_whose_name_means_this_machine_reads_and_changes_nothing(rebound, api):
+    driver, base = rebound
+    before = api.get("/v1/datasets", params={"limit": 1}).json()["first_id"]
+    driver.get(base + "/ui/icon.svg")  # the site's own page, to the browser
+    asked = driver.execute_async_script("""
+        const done = arguments[arguments.length - 1];
+        Promise.all([fetch("/v1/jobs"), fetch("/v1/datasets?format=csv", {method: "POST", body: "x,y\\n1,2\\n3,4\\n"})])
+            .then(async (all) => done([location.origin, ...await Promise.all(all.map((one) => one.text().then((t) => [one.status, t])))]),
+                  (error) => done([String(error)]));""")
+    assert asked[0] == base
+    assert [status for status, _ in asked[1:]] == [421, 421], asked
+    assert all("allowed-hosts" in text for _, text in asked[1:])
+    assert api.get("/v1/datasets", params={"limit": 1}).json()["first_id"] == before

@@ -39,7 +39,7 @@ class Raw:
 
     def request(self, method, path, headers=(), body=b""):
         self.asked.append((method, path))
-        lines = [f"{method} {path} HTTP/1.1", "Host: test", *headers]
+        lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *headers]
         return self.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
 
     def more(self):

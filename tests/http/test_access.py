@@ -337,7 +337,7 @@ def test_old_versions_of_tls_are_refused(secure, version):
 
 def test_plain_http_and_nonsense_at_a_tls_port_hurt_nobody(secure, certificate):
     host, port = secure.base.removeprefix("https://").split(":")
-    for nonsense in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\xff\xff" + bytes(100), b"\x00" * 3000):
+    for nonsense in (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x16\x03\x01\xff\xff" + bytes(100), b"\x00" * 3000):
         with socket.create_connection((host, int(port)), timeout=30) as plain:
             plain.sendall(nonsense)
     assert trusting(certificate).get(secure.base + "/health", timeout=30).status_code == 200
@@ -381,3 +381,60 @@ def test_an_origin_that_is_named_may(daemons):
     for origin in ("https://evil.example", "https://page.example.evil", "null", "https://page.exampl"):
         answer = requests.options(daemon.base + "/v1/jobs", headers={**PREFLIGHT, "Origin": origin}, timeout=30)
         assert answer.status_code in (403, 405) and "Access-Control-Allow-Origin" not in answer.headers
+
+
+# ---- other names ----
+
+
+def asked_as(daemon, host, path="/v1/jobs", **more):
+    headers = {"Host": host, **more.pop("headers", {})}
+    return contract.Session().get(daemon.base + path, headers=headers, timeout=30, **more)
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/jobs", "/v1/models", "/metrics", "/health", "/openapi.yaml"])
+def test_a_name_that_somebody_points_at_loopback_reaches_nothing(api, path):
+    """A page whose own name has come to mean 127.0.0.1: the browser calls this the same origin."""
+    port = api.base.rsplit(":", 1)[1]
+    answer = contract.Session().get(api.url(path), timeout=30, headers={
+        "Host": f"evil.example:{port}", "Origin": f"http://evil.example:{port}", "Sec-Fetch-Site": "same-origin"})
+    assert answer.status_code == 421 and answer.json()["code"] == "forbidden"
+    assert "evil.example" in answer.json()["detail"] and "--allowed-hosts" in answer.json()["detail"]
+
+
+def test_such_a_page_changes_nothing(api):
+    before = api.get("/v1/datasets", params={"limit": 1}).json()["first_id"]
+    answer = contract.Session().post(api.url("/v1/datasets"), data=b"1,2\n" * 1000000, timeout=60, headers={
+        "Host": "evil.example", "Sec-Fetch-Site": "same-origin", "Content-Type": "text/csv"})
+    assert answer.status_code == 421
+    assert api.get("/v1/datasets", params={"limit": 1}).json()["first_id"] == before
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "krrd.localhost:8080", "127.0.0.1", "127.9.9.9:80", "[::1]:8080",
+                                  "192.0.2.7"])
+def test_addresses_and_localhost_are_names_of_every_server(shared_daemon, host):
+    assert asked_as(shared_daemon, host).status_code == 200
+
+
+def test_names_can_be_given(daemons):
+    daemon = daemons(allowed_hosts="krrd.example,.lab.example")
+    for host, status in (("krrd.example:8080", 200), ("a.lab.example", 200), ("localhost", 200), ("127.0.0.1", 200),
+                         ("lab.example", 421), ("evil.example", 421), ("krrd.example.evil", 421)):
+        assert asked_as(daemon, host).status_code == status, host
+    assert asked_as(daemons(allowed_hosts="*"), "evil.example").status_code == 200
+
+
+def test_a_key_or_an_open_address_needs_no_names(guarded, daemons, monkeypatch):
+    daemon, keys, _ = guarded
+    assert asked_as(daemon, "krrd.example", headers=bearer(keys["read"])).status_code == 200
+    assert asked_as(daemon, "krrd.example").status_code == 401
+    monkeypatch.setenv("KRRD_INSECURE", "true")
+    everywhere = daemons(listen="0.0.0.0:0")
+    everywhere.base = everywhere.base.replace("0.0.0.0", "127.0.0.1")
+    assert asked_as(everywhere, "krrd").status_code == 200
+
+
+def test_names_hold_for_servers_with_keys_too_where_they_are_given(daemons, tmp_path):
+    key = make_key(tmp_path / "keys", "a", "read")
+    daemon = daemons(api_keys=tmp_path / "keys", allowed_hosts="krrd.example")
+    assert asked_as(daemon, "evil.example", headers=bearer(key)).status_code == 421
+    assert asked_as(daemon, "krrd.example", headers=bearer(key)).status_code == 200

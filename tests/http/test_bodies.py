@@ -394,7 +394,7 @@ def test_clients_that_leave(daemons, accept):
     X, y = data.regression(60, seed=45)
     own.train("left", own.upload_csv(X, y), test={"fraction": 0})
     body = json.dumps({"instances": questions(20000).tolist()}).encode()
-    head = (f"POST /v1/models/left/predict HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\nAccept-Encoding: gzip\r\n"
+    head = (f"POST /v1/models/left/predict HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\nAccept-Encoding: gzip\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n").encode()
     address = ("127.0.0.1", int(daemon.base.rsplit(":", 1)[1]))
     for wait in (0, 0.001, 0.003, 0.01, 0.02, 0.03, 0.05, 0.08, 0.1):

@@ -211,7 +211,7 @@ def test_other_expectation(small):
 def test_ambiguous_requests(small, headers, status):
     with Raw(small.base) as c:
         c.request("POST", "/v1/datasets", [CSV, *headers],
-                  b"0\r\n\r\nGET /v1/datasets HTTP/1.1\r\nHost: x\r\n\r\n")
+                  b"0\r\n\r\nGET /v1/datasets HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert is_problem(c.answer(), status)
         assert c.closed()  # what followed was not taken for a request
 
@@ -291,7 +291,7 @@ def test_absolute_target(small):
 
 def test_pipelined_requests_are_answered_in_order(small):
     with Raw(small.base) as c:
-        one = b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n"
+        one = b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n"
         c.send(b"".join(one % path for path in (b"/v2/health/live", b"/nothing", b"/v1/datasets") * 10))
         assert [c.answer().status for _ in range(30)] == [200, 404, 200] * 10
 
@@ -305,7 +305,7 @@ def test_http_1_0(small):
 @pytest.mark.parametrize("seed", range(4))
 def test_random_bytes(small, seed):
     rng = random.Random(seed)
-    start = b"POST /v1/datasets HTTP/1.1\r\nHost: x\r\nContent-Type: text/csv\r\nContent-Length: 40\r\n\r\n"
+    start = b"POST /v1/datasets HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\nContent-Length: 40\r\n\r\n"
     for _ in range(60):
         with Raw(small.base) as c:
             if rng.random() < 0.5:
@@ -422,7 +422,7 @@ def test_two_hundred_clients_at_once(daemons):
 def test_clients_that_leave_at_any_moment(small):
     rng = random.Random(5)
     body = table(20_000)
-    whole = b"POST /v1/datasets HTTP/1.1\r\nHost: x\r\nContent-Type: text/csv\r\nContent-Length: 20000\r\n\r\n" + body
+    whole = b"POST /v1/datasets HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\nContent-Length: 20000\r\n\r\n" + body
     for _ in range(60):
         c = Raw(small.base)
         c.send(whole[: rng.randrange(len(whole) + 1)])
@@ -474,7 +474,7 @@ def is_shed(answer, status=503):
 
 def test_header_bytes_are_a_setting(daemons):
     daemon = daemons(max_header_bytes=2000, **NO_WORKERS)
-    head = len("GET /v1/solvers HTTP/1.1\r\nHost: test\r\nX: \r\n\r\n")
+    head = len("GET /v1/solvers HTTP/1.1\r\nHost: localhost\r\nX: \r\n\r\n")
     with Raw(daemon.base) as c:
         statuses = {}
         for size in (2000 - head - 100, 2000 - head + 100):

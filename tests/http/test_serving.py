@@ -189,7 +189,7 @@ def test_who_leaves_is_not_computed(small):
             before = stats(api, "m")
             for _ in range(5):
                 with socket.create_connection((host, int(port))) as s:
-                    s.sendall(b"POST /v1/models/m/predict HTTP/1.1\r\nHost: x\r\nContent-Length: "
+                    s.sendall(b"POST /v1/models/m/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
                               + str(len(body)).encode() + b"\r\n\r\n" + body)
                     time.sleep(0.1)
             time.sleep(2.5)  # clients that left are looked for once a second

@@ -135,7 +135,8 @@ static int start(void **state)
                                    .max_connections = 4,
                                    .idle_timeout_s = 30,
                                    .receive_timeout_s = 30,
-                                   .cors_origins = ""};
+                                   .cors_origins = "",
+                                   .allowed_hosts = "x"};
     struct err err;
     b->app.log = (struct log){.fd = -1, .level = LOG_OFF, .program = "test"};
     uv_loop_init(&b->loop);

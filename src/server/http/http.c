@@ -532,6 +532,7 @@ int http_start(struct app *app, void *loop, const struct http_options *o,
                        .routes = routes,
                        .options = *o,
                        .listen_fd = -1,
+                       .loopback = http_address_is_loopback(o->address),
                        .tls = o->tls_certificate != NULL};
     h->options.address = NULL; /* the caller's */
     const size_t most = (size_t)o->max_connections + HTTP_SPARE_CONNECTIONS;

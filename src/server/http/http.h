@@ -173,6 +173,9 @@ struct http_options {
     int max_connections;
     double idle_timeout_s;    /* without a request; MHD rounds it down */
     const char *cors_origins; /* "https://a.example,https://b.example", "*", or "": none */
+    /* Names by which it may be asked (http_host.h). "": any, but for a server on loopback without
+     * keys, which is asked by addresses and as localhost alone. */
+    const char *allowed_hosts;
     const char *tls_certificate, *tls_key; /* PEM texts; NULL: no TLS */
     double receive_timeout_s;              /* for receiving a request completely */
     double request_deadline_s; /* until its answer, where it does not name one; 0: none */

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "server/app.h"
+#include "server/http/http_host.h"
 #include "server/http/http_internal.h"
 #include "server/http/http_route.h"
 #include "server/http/http_text.h"
@@ -19,6 +20,25 @@
     "Content-Disposition, ETag, Idempotency-Replayed, Inference-Header-Content-Length, Location, " \
     "Preference-Applied, Retry-After, X-Request-Id"
 #define CORS_MAX_AGE_S "600"
+
+/* A server that a key guards need not care under which name it is asked: a page has no key. */
+bool exchange_host_ok(struct exchange *ex)
+{
+    const struct http *h = ex->http;
+    const char *names = h->options.allowed_hosts;
+    const char *host = request_header(&ex->request, "Host");
+    const bool guarded = names[0] != '\0' || (h->loopback && h->keys == NULL);
+    if (!guarded || http_host_allowed(host, names)) {
+        return true;
+    }
+    ex->close = true; /* its body is not read */
+    exchange_refuse(
+        ex, 421, ERR_FORBIDDEN,
+        "This server does not go by the name \"%.200s\": ask for it by its address or as "
+        "localhost, or name it with --allowed-hosts.",
+        host);
+    return false;
+}
 
 /* Whether the origin is one of the list's, which has commas between, or the list is "*". */
 static bool listed(const char *list, const char *origin)

@@ -313,8 +313,12 @@ static int64_t body_limit(const struct exchange *ex)
 
 static void refuse_size(struct exchange *ex)
 {
-    exchange_refuse(ex, 413, ERR_TOO_LARGE, "The body may have at most %" PRId64 " bytes.",
-                    ex->limit);
+    const struct http_options *o = &ex->http->options;
+    const char *setting = (ex->request.route->flags & ROUTE_STREAM) != 0 ? " (--max-upload-bytes)"
+                          : ex->limit == o->max_body_bytes               ? " (--max-body-bytes)"
+                                                                         : "";
+    exchange_refuse(ex, 413, ERR_TOO_LARGE, "The body may have at most %" PRId64 " bytes%s.",
+                    ex->limit, setting);
 }
 
 static bool body_welcome(struct exchange *ex)
@@ -380,8 +384,8 @@ void exchange_begin(struct exchange *ex, const char *method, const char *target,
         no_memory(ex);
         return;
     }
-    if (!framing_ok(ex, &facts, version) || !head_fits(ex, target) || !exchange_origin_ok(ex) ||
-        exchange_preflight(ex, path != NULL ? path : "")) {
+    if (!framing_ok(ex, &facts, version) || !head_fits(ex, target) || !exchange_host_ok(ex) ||
+        !exchange_origin_ok(ex) || exchange_preflight(ex, path != NULL ? path : "")) {
         return;
     }
     const bool ready = take_route(ex, path != NULL ? path : "") && capacity_left(ex) &&

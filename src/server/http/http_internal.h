@@ -110,6 +110,7 @@ struct http {
     struct http_options options;
     const struct keys *keys; /* NULL: everybody is served */
     bool tls;
+    bool loopback; /* it listens there */
     struct http_loop *loop;
     struct MHD_Daemon *mhd;
     int port;
@@ -169,6 +170,7 @@ void exchange_abandon(struct exchange *ex);
 bool exchange_send_tls(struct exchange *ex, const void *data, size_t size);
 
 /* http_access.c: each answers where it says no. */
+bool exchange_host_ok(struct exchange *ex);
 bool exchange_origin_ok(struct exchange *ex);
 bool exchange_key_ok(struct exchange *ex);
 /* Whether the key that it was let in with is still one, with a scope that will do. */
