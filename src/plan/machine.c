@@ -27,21 +27,26 @@ struct plan_machine plan_machine_unknown(void)
     };
 }
 
+void plan_rates_write(const struct plan_rates *r, struct json *to)
+{
+    if (!(r->bytes > 0)) {
+        json_set(to, "rates", json_new_null());
+        return;
+    }
+    struct json *members = json_set_object(to, "rates");
+    for (int i = 0; i < RATES; i++) {
+        json_set_number(members, rates[i].key,
+                        *(const double *)((const char *)r + rates[i].offset));
+    }
+}
+
 void plan_machine_write(const struct plan_machine *m, struct json *hello)
 {
     json_set_int(hello, "threads", m->threads);
     json_set_int(hello, "base_bytes", m->base_bytes);
     json_set(hello, "device_bytes",
              m->own_memory ? json_new_number((double)m->device_bytes) : json_new_null());
-    if (!(m->rates.bytes > 0)) {
-        json_set(hello, "rates", json_new_null());
-        return;
-    }
-    struct json *to = json_set_object(hello, "rates");
-    for (int i = 0; i < RATES; i++) {
-        json_set_number(to, rates[i].key,
-                        *(const double *)((const char *)&m->rates + rates[i].offset));
-    }
+    plan_rates_write(&m->rates, hello);
 }
 
 /* A number of at least `least`, or what was there. */

@@ -34,6 +34,9 @@ struct plan_machine {
 /* Before any worker has said anything: one thread, no rates, the usual size of its process. */
 struct plan_machine plan_machine_unknown(void);
 
+/* Sets "rates": an object, or null where nothing was measured. */
+void plan_rates_write(const struct plan_rates *r, struct json *to);
+
 /* The members of HELLO that this is about: "threads", "base_bytes", "device_bytes" (null: it has
  * none of its own) and "rates" (null: not measured). Limits and pages are the host's and not read.
  * What is missing or of another type stays as it was in *ret. */

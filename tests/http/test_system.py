@@ -419,3 +419,41 @@ def test_stopping_cuts_uploads_that_are_held_back(daemons):
     for upload in threads:
         upload.socket.close()
     assert code == 0, daemon.log()[-2000:]
+
+
+# Devices.
+
+
+def test_devices_are_what_workers_tell(shared_daemon, name):
+    api = shared_daemon.api
+    for kind in ("train", "serve"):
+        api.worker_pid(kind, "idle")
+    (device,) = api.get("/v1/devices").json()["data"]
+    assert device["name"] == "cpu" and device["threads"] == 1
+    assert set(device["workers"]) == {w["name"] for w in api.get("/v1/workers").json()["data"]}
+    memory = device["memory"]
+    assert 10 << 20 < memory["workers_bytes"] < memory["total_bytes"] and 0 < memory["free_bytes"] <= memory["total_bytes"]
+    total = next(int(line.split()[1]) << 10 for line in open("/proc/meminfo") if line.startswith("MemTotal"))
+    assert memory["total_bytes"] <= total
+    assert all(rate > 0 for rate in device["rates"].values())
+
+
+def test_devices_tell_what_they_do_now(api, big_job, name):
+    job = big_job(name)
+    api.wait_running(job["id"])
+    end = time.monotonic() + 30
+    while True:
+        (device,) = api.get("/v1/devices").json()["data"]
+        shown = api.job(job["id"])["progress"]["kernel_entries_per_s"]
+        if device["busy_workers"] >= 1 and device["kernel_entries_per_s"] > 0:
+            break
+        assert time.monotonic() < end, device
+    assert 0.1 < device["kernel_entries_per_s"] / shown < 10
+    api.cancel(job["id"])
+    api.wait(job["id"])
+    api.worker_pid("train", "idle")
+    assert api.get("/v1/devices").json()["data"][0]["kernel_entries_per_s"] == 0
+
+
+def test_no_devices_without_workers(quiet):
+    assert quiet.api.get("/v1/devices").json()["data"] == []

@@ -1,6 +1,6 @@
-/* Every handler, one file a noun: h_aliases.c, h_datasets.c, h_jobs.c, h_metrics.c, h_events.c,
- * h_models.c, h_predict.c, h_system.c, h_tested.c, h_transfers.c, h_web.c, h_workers.c. routes.c is
- * the table that names them. */
+/* Every handler, one file a noun: h_aliases.c, h_datasets.c, h_devices.c, h_jobs.c, h_metrics.c,
+ * h_events.c, h_models.c, h_predict.c, h_system.c, h_tested.c, h_transfers.c, h_web.c, h_workers.c.
+ * routes.c is the table that names them. */
 #pragma once
 
 #include "server/http/http.h"
@@ -84,3 +84,6 @@ void web_file(struct request *rq);
 
 /* h_workers.c */
 void system_workers(struct request *rq);
+
+/* h_devices.c */
+void system_devices(struct request *rq);

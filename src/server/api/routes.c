@@ -63,6 +63,7 @@ const struct route routes[] = {
 
     {"GET", "/v1/workers", .handle = system_workers},
     {"GET", "/v1/solvers", .handle = system_solvers},
+    {"GET", "/v1/devices", .handle = system_devices},
     {"GET", "/v1/kernels", .handle = system_kernels},
     {"GET", "/v1/preconditioners", .handle = system_preconditioners},
     {"GET", "/v1/center_selectors", .handle = system_center_selectors},
