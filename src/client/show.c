@@ -45,7 +45,8 @@ void show_duration(double seconds, char ret[SHOW_CELL])
 
 void show_number(double v, char ret[SHOW_CELL])
 {
-    snprintf(ret, SHOW_CELL, isfinite(v) ? "%.4g" : "-", v);
+    const bool count = v == floor(v) && fabs(v) < 1e15;
+    snprintf(ret, SHOW_CELL, !isfinite(v) ? "-" : count ? "%.0f" : "%.4g", v);
 }
 
 void show_member(const struct json *obj, const char *key, char ret[SHOW_CELL])

@@ -36,6 +36,11 @@ int ingest_format_parse(const char *name, enum ingest_format *ret, struct err *e
                   ingest_show(name, strlen(name), show));
 }
 
+const char *ingest_format_name(enum ingest_format f)
+{
+    return formats[f].name;
+}
+
 int ingest_format_from_type(const char *content_type, enum ingest_format *ret, struct err *err)
 {
     size_t len = strcspn(content_type, ";");

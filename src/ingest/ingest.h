@@ -19,6 +19,7 @@ enum ingest_format { INGEST_CSV, INGEST_LIBSVM, INGEST_NPY, INGEST_NPZ };
 
 /* "csv", "libsvm", "npy", "npz". */
 int ingest_format_parse(const char *name, enum ingest_format *ret, struct err *err);
+const char *ingest_format_name(enum ingest_format f);
 /* By Content-Type (parameters ignored): text/csv, text/x-libsvm, application/x-npy,
  * application/x-npz. */
 int ingest_format_from_type(const char *content_type, enum ingest_format *ret, struct err *err);

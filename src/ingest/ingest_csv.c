@@ -314,7 +314,7 @@ static int hold_cell(struct csv_reader *r, const struct held_cell *cell, struct 
     int64_t limit = ingest_max_columns(r->t->options);
     if (row->count >= limit) {
         return ingest_line_error(err, ERR_TOO_LARGE, r->record_line,
-                                 "the row has more than the limit of %lld columns.",
+                                 "the row has more than the limit of %lld columns (--max-columns).",
                                  (long long)limit);
     }
     if (row->count == row->capacity) {

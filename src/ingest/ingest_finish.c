@@ -199,15 +199,17 @@ static int check_spread(const struct ingest_table *t, const struct dataset_info 
     }
     int64_t limit = ingest_max_columns(t->options);
     if (info->columns > limit) {
-        return err_at(err, ERR_TOO_LARGE, "#/one_hot",
-                      "One-hot encoding makes %lld columns, more than the limit of %lld.",
-                      (long long)info->columns, (long long)limit);
+        return err_at(
+            err, ERR_TOO_LARGE, "#/one_hot",
+            "One-hot encoding makes %lld columns, more than the limit of %lld (--max-columns).",
+            (long long)info->columns, (long long)limit);
     }
     double bytes = (double)info->rows * (double)info->columns * (double)dtype_size(info->dtype);
     if (bytes > (double)t->options->max_unpacked_bytes) {
         return err_at(err, ERR_TOO_LARGE, "#/one_hot",
-                      "One-hot encoding makes %.0f bytes, more than the limit of %lld.", bytes,
-                      (long long)t->options->max_unpacked_bytes);
+                      "One-hot encoding makes %.0f bytes, more than the limit of %lld "
+                      "(--max-unpacked-bytes).",
+                      bytes, (long long)t->options->max_unpacked_bytes);
     }
     return 0;
 }

@@ -121,7 +121,8 @@ static int read_index(const struct libsvm_reader *r, const struct item *item, si
         return item_error(r, item, ERR_INVALID, err, "indices begin at 1.");
     }
     if (index > limit) {
-        return item_error(r, item, ERR_TOO_LARGE, err, "the index is above the limit of %lld.",
+        return item_error(r, item, ERR_TOO_LARGE, err,
+                          "the index is above the limit of %lld (--max-columns).",
                           (long long)limit);
     }
     if (index <= last) {
@@ -204,7 +205,7 @@ static int check_size(const struct libsvm_reader *r, struct err *err)
     if (bytes > (double)r->t->options->max_unpacked_bytes) {
         return err_set(err, ERR_TOO_LARGE,
                        "The file's %lld rows and %lld features make a dense matrix of %.0f bytes, "
-                       "more than the limit of %lld.",
+                       "more than the limit of %lld (--max-unpacked-bytes).",
                        (long long)r->rows, (long long)r->max_index, bytes,
                        (long long)r->t->options->max_unpacked_bytes);
     }

@@ -11,7 +11,7 @@ static int begin(const struct ingest_array *a, struct ingest_table *t, struct er
     int64_t limit = ingest_max_columns(t->options);
     if (a->columns > limit) {
         return err_at(err, ERR_TOO_LARGE, "#/header/shape",
-                      "The array has %lld columns, more than the limit of %lld.",
+                      "The array has %lld columns, more than the limit of %lld (--max-columns).",
                       (long long)a->columns, (long long)limit);
     }
     char **names = mem_zarray((size_t)a->columns, sizeof(*names));

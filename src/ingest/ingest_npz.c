@@ -150,9 +150,10 @@ static int check_shapes(const struct npz_reader *r, struct err *err)
     }
     int64_t limit = ingest_max_columns(r->t->options);
     if (x->columns > limit || y->columns > limit - x->columns) {
-        return err_at(err, ERR_TOO_LARGE, "#/X/header/shape",
-                      "X and y have %lld and %lld columns, more than the limit of %lld.",
-                      (long long)x->columns, (long long)y->columns, (long long)limit);
+        return err_at(
+            err, ERR_TOO_LARGE, "#/X/header/shape",
+            "X and y have %lld and %lld columns, more than the limit of %lld (--max-columns).",
+            (long long)x->columns, (long long)y->columns, (long long)limit);
     }
     return 0;
 }

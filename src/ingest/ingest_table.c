@@ -172,7 +172,7 @@ int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns,
     int64_t limit = ingest_max_columns(t->options);
     if (columns > limit) {
         return err_set(err, ERR_TOO_LARGE,
-                       "The file has %lld columns, more than the limit of %lld.",
+                       "The file has %lld columns, more than the limit of %lld (--max-columns).",
                        (long long)columns, (long long)limit);
     }
     int r = choose_targets(t, default_targets, err);
@@ -203,7 +203,8 @@ int ingest_table_make_text(struct ingest_table *t, int64_t column, struct err *e
 int ingest_table_rows(struct ingest_table *t, const double *rows, int64_t count, struct err *err)
 {
     if (count > t->options->max_rows - t->writer.rows) {
-        return err_set(err, ERR_TOO_LARGE, "The file has more than the limit of %lld rows.",
+        return err_set(err, ERR_TOO_LARGE,
+                       "The file has more than the limit of %lld rows (--max-rows).",
                        (long long)t->options->max_rows);
     }
     for (int64_t k = 0; k < t->targets; k++) {

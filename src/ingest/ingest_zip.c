@@ -195,9 +195,10 @@ static int copy_member(zip_file_t *file, const char *show, int fd, int64_t limit
             return 0;
         }
         if (n > *left) {
-            return err_set(err, ERR_TOO_LARGE,
-                           "The archive unpacks to more than the limit of %lld bytes.",
-                           (long long)limit);
+            return err_set(
+                err, ERR_TOO_LARGE,
+                "The archive unpacks to more than the limit of %lld bytes (--max-unpacked-bytes).",
+                (long long)limit);
         }
         *left -= n;
         int r = file_write_all(fd, chunk, (size_t)n, err);

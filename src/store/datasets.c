@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "store/internal.h"
 
-#define DATASET_COLUMNS "id, name, info, rows, columns, bytes, sha256, created_ms"
+#define DATASET_COLUMNS "id, name, info, rows, columns, bytes, sha256, created_ms, recipe"
 
 void dataset_row_deinit(struct dataset_row *r)
 {
@@ -28,6 +28,7 @@ static int read_row(struct sql_stmt *st, void *row, struct err *err)
     r->bytes = sql_col_int(st, 5);
     sql_col_fixed(st, 6, r->sha256, sizeof(r->sha256));
     r->created_ms = sql_col_int(st, 7);
+    sql_col_fixed(st, 8, r->recipe, sizeof(r->recipe));
     return sql_row_check(st, err);
 }
 
@@ -46,12 +47,13 @@ static int insert_inside(struct sql *db, const struct dataset_row *row,
                          const struct idempotency_row *answer, struct err *err)
 {
     static const char insert[] =
-        "INSERT INTO datasets (" DATASET_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    const int rc = sql_run(db, insert,
-                           SQL_ARGS(sql_text(row->id), sql_text(row->name), sql_text(row->info),
-                                    sql_int(row->rows), sql_int(row->columns), sql_int(row->bytes),
-                                    sql_text(row->sha256), sql_int(row->created_ms)),
-                           err);
+        "INSERT INTO datasets (" DATASET_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    const int rc =
+        sql_run(db, insert,
+                SQL_ARGS(sql_text(row->id), sql_text(row->name), sql_text(row->info),
+                         sql_int(row->rows), sql_int(row->columns), sql_int(row->bytes),
+                         sql_text(row->sha256), sql_int(row->created_ms), sql_text(row->recipe)),
+                err);
     return rc < 0 ? rc : idempotency__insert(db, answer, err);
 }
 
@@ -65,11 +67,9 @@ int datasets_insert(struct store *s, const struct dataset_row *row,
     return sql_end(s->db, insert_inside(s->db, row, answer, err), err);
 }
 
-int datasets_get(struct store *s, const char *id, struct dataset_row *ret, struct err *err)
+/* The row that the statement has found, if `rc` says so. */
+static int take_row(struct sql_stmt *st, int rc, struct dataset_row *ret, struct err *err)
 {
-    static const char select[] = "SELECT " DATASET_COLUMNS " FROM datasets WHERE id = ?1";
-    cleanup_sql struct sql_stmt *st = NULL;
-    int rc = sql_first(s->db, select, SQL_ARGS(sql_text(id)), &st, err);
     if (rc <= 0) {
         return rc < 0 ? rc : not_found(err);
     }
@@ -81,6 +81,24 @@ int datasets_get(struct store *s, const char *id, struct dataset_row *ret, struc
     }
     *ret = row;
     return 0;
+}
+
+int datasets_get(struct store *s, const char *id, struct dataset_row *ret, struct err *err)
+{
+    static const char select[] = "SELECT " DATASET_COLUMNS " FROM datasets WHERE id = ?1";
+    cleanup_sql struct sql_stmt *st = NULL;
+    const int rc = sql_first(s->db, select, SQL_ARGS(sql_text(id)), &st, err);
+    return take_row(st, rc, ret, err);
+}
+
+int datasets_find(struct store *s, const char *sha256, const char *recipe, struct dataset_row *ret,
+                  struct err *err)
+{
+    static const char select[] = "SELECT " DATASET_COLUMNS " FROM datasets "
+                                 "WHERE sha256 = ?1 AND recipe = ?2 ORDER BY id DESC LIMIT 1";
+    cleanup_sql struct sql_stmt *st = NULL;
+    const int rc = sql_first(s->db, select, SQL_ARGS(sql_text(sha256), sql_text(recipe)), &st, err);
+    return take_row(st, rc, ret, err);
 }
 
 int datasets_list(struct store *s, struct store_page page, struct dataset_row **ret,

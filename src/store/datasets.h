@@ -16,6 +16,7 @@ struct dataset_row {
     int64_t rows, columns;
     int64_t bytes;                /* of the file */
     char sha256[SHA256_HEX_SIZE]; /* of the uploaded body as it arrived */
+    char recipe[SHA256_HEX_SIZE]; /* digest of how it was read; "": not known */
     int64_t created_ms;
 };
 void dataset_row_deinit(struct dataset_row *r);
@@ -25,6 +26,9 @@ int datasets_insert(struct store *s, const struct dataset_row *row,
                     const struct idempotency_row *answer, struct err *err);
 int datasets_get(struct store *s, const char *id, struct dataset_row *ret,
                  struct err *err); /* -ERR_NOT_FOUND */
+/* The newest that was read from a body with this digest in this way; -ERR_NOT_FOUND. */
+int datasets_find(struct store *s, const char *sha256, const char *recipe, struct dataset_row *ret,
+                  struct err *err);
 int datasets_list(struct store *s, struct store_page page, struct dataset_row **ret,
                   int64_t *ret_count, bool *ret_more, struct err *err);
 void datasets_list_free(struct dataset_row *rows, int64_t count);

@@ -243,8 +243,8 @@ def test_lists_are_tables_or_json(base, table, name):
 
 
 def test_pages_are_told_of(base, table):
-    for _ in range(3):
-        good(base, "upload", table, "-t", "price")
+    for target in "abc":
+        good(base, "upload", table, "-t", target)
     done = run(base, "datasets", "--limit", 2)
     after = re.search(rb"more: --after (ds_\w+)", done.stderr).group(1).decode()
     assert after in done.stdout.decode()
@@ -355,34 +355,144 @@ def test_watching_outlives_a_restart_without_gap_or_repeat(daemons, name):
     assert ended["status"] == "cancelled" and ended["attempt"] >= 2
 
 
-def test_the_bar_of_an_upload_is_honest(base, tmp_path):
-    """Standard error of a terminal: bytes grow, and the end is reached only with the answer."""
-    import pty
+class Terminal:
+    """A program whose standard error is a terminal; `lines` grows with what it shows."""
 
+    def __init__(self, words, base, seen):
+        import pty
+        master, slave = pty.openpty()
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "KRR_URL": base})
+        os.close(slave)
+        self.lines, self.changed, self.over = [], threading.Condition(), False
+        self.reader = threading.Thread(target=self.read, args=(master, seen))
+        self.reader.start()
+
+    def read(self, master, seen):
+        rest = b""
+        while True:
+            try:
+                piece = os.read(master, 4096)
+            except OSError:  # the other end is closed
+                piece = b""
+            *lines, rest = re.split(rb"[\r\n]", rest + piece)
+            with self.changed:
+                for line in filter(bytes.strip, lines):
+                    self.lines.append((line.decode().strip(), seen()))
+                self.over = not piece
+                self.changed.notify_all()
+            if not piece:
+                os.close(master)
+                return
+
+    def wait_line(self, fits, begin=0):
+        """One that fits, from the line with that number on."""
+        with self.changed:
+            def found():
+                return any(fits(line) for line, _ in self.lines[begin:])
+            there = self.changed.wait_for(lambda: self.over or found(), TIMEOUT_S)
+            assert there and found(), self.lines[-5:]
+
+    def end(self):
+        code = self.process.wait(TIMEOUT_S)
+        self.reader.join(TIMEOUT_S)
+        return code
+
+
+def bytes_said(line, what="sending"):
+    """(so many, of so many) by a line of the bar, or None."""
+    match = re.search(rf"{what} ([0-9.]+) (\w*B) of ([0-9.]+) (\w*B)", line)
+    units = {"B": 1, "kB": 1e3, "MB": 1e6}
+    return match and (float(match.group(1)) * units[match.group(2)], float(match.group(3)) * units[match.group(4)])
+
+
+def sent_by(line):
+    return (bytes_said(line) or (0, 0))[0]
+
+
+class Sluice:
+    """Lets bytes to a daemon through as far as it is opened, and counts them; answers likewise."""
+
+    def __init__(self, base):
+        import socket
+        self.open_to, self.passed, self.answers = 0, 0, threading.Event()
+        self.turned = threading.Condition()
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)  # little is on its way
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen()
+        self.base = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.there = socket.create_connection(tuple(base.removeprefix("http://").split(":")))
+        self.threads = [threading.Thread(target=f, daemon=True) for f in (self.take, self.give)]
+        self.here = None
+        self.threads[0].start()
+
+    def take(self):
+        self.listener.settimeout(TIMEOUT_S)
+        self.here, _ = self.listener.accept()
+        self.threads[1].start()
+        while True:
+            with self.turned:
+                assert self.turned.wait_for(lambda: self.passed < self.open_to, TIMEOUT_S)
+            piece = self.here.recv(min(1 << 16, self.open_to - self.passed))
+            if not piece:
+                return
+            self.there.sendall(piece)
+            with self.turned:
+                self.passed += len(piece)
+                self.turned.notify_all()
+
+    def give(self):
+        """Answers to the first question at once, to the upload when told."""
+        first = True
+        while piece := self.there.recv(1 << 16):
+            assert first or self.answers.wait(TIMEOUT_S)
+            first = False
+            self.here.sendall(piece)
+
+    def open(self, bytes_more):
+        """Returns once so much has passed."""
+        with self.turned:
+            self.open_to += bytes_more
+            self.turned.notify_all()
+            assert self.turned.wait_for(lambda: self.passed == self.open_to, TIMEOUT_S)
+
+
+# What the sockets on the way may hold: sent as far as the client can know, and not yet here.
+IN_FLIGHT = 5e6
+
+
+def test_the_bar_of_an_upload_is_honest(base, tmp_path):
+    """Held against a receiver that takes the table bit by bit: the bar says what has left, comes along with what has
+    arrived, and does not end before the answer."""
     path = tmp_path / "big.csv"
     row = ",".join(["0.123456789"] * 20) + "\n"
-    path.write_text("".join(f"c{j}," for j in range(19)) + "c19\n" + row * 150000)
+    path.write_text("".join(f"c{j}," for j in range(19)) + "c19\n" + row * 250000)
     size = path.stat().st_size
-    master, slave = pty.openpty()
-    process = subprocess.Popen([KRR, "upload", path], stdout=subprocess.PIPE, stderr=slave,
-                               env={**os.environ, "KRR_URL": base})
-    os.close(slave)
-    said = b""
-    while True:
-        try:
-            piece = os.read(master, 4096)
-        except OSError:
-            break
-        if not piece:
-            break
-        said += piece
-    assert process.wait(TIMEOUT_S) == 0
-    os.close(master)
-    percents = [int(p) for p in re.findall(rb"\] +(\d+) %", said)]
-    assert percents == sorted(percents) and all(p <= 100 for p in percents)
-    megabytes = f"{size / 1e6:.1f} MB".encode()
-    assert b"of " + megabytes in said
-    assert megabytes + b" sent; the server reads it in" in said
+    sluice = Sluice(base)
+    krr = Terminal([KRR, "upload", path], sluice.base, lambda: sluice.passed)
+    step = size // 5
+    for i in range(1, 5):
+        sluice.open(step)
+        krr.wait_line(lambda line: sent_by(line) >= sluice.passed - 2e5, len(krr.lines))
+    assert not any("reads it in" in line for line, _ in krr.lines)
+    with sluice.turned:
+        sluice.open_to = 1 << 40
+        sluice.turned.notify_all()
+    krr.wait_line(lambda line: f"{size / 1e6:.1f} MB sent; the server reads it in" in line)
+    assert krr.process.poll() is None
+    krr.wait_line(lambda line: re.search(r"reads it in  [1-9]", line))  # it tells that time goes by
+    sluice.answers.set()
+    assert krr.end() == 0
+    for what in ("looking at", "sending"):
+        lines = [line for line, _ in krr.lines if bytes_said(line, what)]
+        percents = [int(re.search(r"\] +(\d+) %", line).group(1)) for line in lines]
+        assert lines and percents == sorted(percents) and all(p <= 100 for p in percents)
+        for line, percent in zip(lines, percents):
+            done, whole = bytes_said(line, what)
+            assert abs(100 * done / whole - percent) < 1.2, line
+    for line, passed in krr.lines:
+        assert sent_by(line) <= passed + IN_FLIGHT, (line, passed)
+        assert "reads it in" not in line or passed >= size - IN_FLIGHT, (line, passed)
 
 
 def test_a_refused_upload_ends_early(daemons, tmp_path):

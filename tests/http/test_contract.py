@@ -1,5 +1,6 @@
 """api/openapi.yaml and the server say the same."""
 
+import hashlib
 import json
 import re
 
@@ -101,6 +102,9 @@ def test_every_operation_answers(api, name, big_job):
     api.get("/v1/datasets")
     api.get(f"/v1/datasets/{dataset}")
     api.get(f"/v1/datasets/{dataset}/preview", params={"rows": 3})
+    body = data.npz(X, y)
+    api.request("PUT", f"/v1/datasets/sha256:{hashlib.sha256(body).hexdigest()}", 200, data=body,
+                headers={"Content-Type": "application/x-npz"})
     job = api.train(name, dataset)
     endless = big_job(name)
     api.post(f"/v1/jobs/{endless['id']}/pause")

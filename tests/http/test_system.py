@@ -141,7 +141,7 @@ def test_unknown_path(quiet, path):
 @pytest.mark.parametrize("method, path, allow", [
     ("POST", "/v2/health/live", "GET, HEAD"),
     ("PUT", "/v1/datasets", "POST, GET, HEAD"),
-    ("PATCH", "/v1/datasets/ds_x", "GET, HEAD, DELETE"),
+    ("PATCH", "/v1/datasets/ds_x", "GET, HEAD, PUT, DELETE"),
     ("BREW", "/", "GET, HEAD"),
     ("OPTIONS", "/v1/solvers", "GET, HEAD"),
 ])

@@ -32,6 +32,29 @@ static void test_insert_and_get(void **state)
     FAILS(datasets_get(f->store, "' OR 1 --", &row, &f->err), ERR_NOT_FOUND, "no such data set");
 }
 
+/* By what was sent and how it was read, the newest of several; rows of an earlier schema by
+ * nothing. */
+static void test_find(void **state)
+{
+    struct fixture *f = *state;
+    struct dataset_row row;
+    add_dataset(f, "ds_1");
+    OK(datasets_get(f->store, "ds_1", &row, &f->err));
+    assert_string_equal(row.recipe, "");
+    for (char n = '2'; n <= '4'; n++) {
+        row.id[3] = n;
+        snprintf(row.recipe, sizeof(row.recipe), "%s", n < '4' ? "a" : "b");
+        OK(datasets_insert(f->store, &row, NULL, &f->err));
+    }
+    dataset_row_deinit(&row);
+    OK(datasets_find(f->store, SHA, "a", &row, &f->err));
+    assert_string_equal(row.id, "ds_3");
+    assert_string_equal(row.recipe, "a");
+    dataset_row_deinit(&row);
+    FAILS(datasets_find(f->store, SHA, "c", &row, &f->err), ERR_NOT_FOUND, "no such data set");
+    FAILS(datasets_find(f->store, "a", "a", &row, &f->err), ERR_NOT_FOUND, "no such data set");
+}
+
 /* Walks all pages of `limit` and checks that the ids are those of `expected`, newest first. */
 static void check_pages(struct fixture *f, int64_t limit, const char *const *expected,
                         int64_t total)
@@ -181,5 +204,5 @@ static void test_lack_of_memory(void **state)
     mem_fail_nth(0);
 }
 
-TEST_MAIN(STORE_TEST(test_insert_and_get), STORE_TEST(test_paging), STORE_TEST(test_delete),
-          STORE_TEST(test_each), STORE_TEST(test_lack_of_memory))
+TEST_MAIN(STORE_TEST(test_insert_and_get), STORE_TEST(test_find), STORE_TEST(test_paging),
+          STORE_TEST(test_delete), STORE_TEST(test_each), STORE_TEST(test_lack_of_memory))

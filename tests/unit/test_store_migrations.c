@@ -233,7 +233,29 @@ static void test_models_of_version_10(void **state)
     models_list_free(rows, count);
 }
 
+/* A data set of a database from before recipes is there, and found by none. */
+static void test_datasets_of_version_14(void **state)
+{
+    struct fixture *f = *state;
+    const struct migrations old = {.texts = migrations.texts, .count = 14};
+    struct sql *db;
+    OK(sql_open(f->path, &db, &f->err));
+    OK(migrations_run(db, &old, &f->err));
+    OK(sql_script(db,
+                  "INSERT INTO datasets (id, name, info, rows, columns, bytes, sha256, created_ms) "
+                  "VALUES ('ds_1', 'iris', '{}', 150, 5, 6000, '" SHA "', 5)",
+                  &f->err));
+    sql_close(db);
+    fixture_open(f);
+    struct dataset_row row;
+    OK(datasets_get(f->store, "ds_1", &row, &f->err));
+    assert_string_equal(row.recipe, "");
+    dataset_row_deinit(&row);
+    FAILS(datasets_find(f->store, SHA, SHA, &row, &f->err), ERR_NOT_FOUND, "no such data set");
+}
+
 TEST_MAIN(EMPTY_TEST(test_models_of_version_10), EMPTY_TEST(test_rows_of_every_version),
           EMPTY_TEST(test_ends_of_version_12), EMPTY_TEST(test_answers_of_version_13),
-          EMPTY_TEST(test_jobs_of_version_1), EMPTY_TEST(test_step_by_step),
-          EMPTY_TEST(test_failure_leaves_the_last_version), EMPTY_TEST(test_other_programs))
+          EMPTY_TEST(test_datasets_of_version_14), EMPTY_TEST(test_jobs_of_version_1),
+          EMPTY_TEST(test_step_by_step), EMPTY_TEST(test_failure_leaves_the_last_version),
+          EMPTY_TEST(test_other_programs))

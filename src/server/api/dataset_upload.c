@@ -33,6 +33,7 @@ struct upload {
     char tmp_path[APP_PATH_MAX];
     char path[APP_PATH_MAX];
     struct sha256 *digest;
+    char expected[SHA256_HEX_SIZE]; /* what it is to be; "": anything */
     struct ingest_options options;
     char *targets[UPLOAD_TARGETS_MAX];
     struct dataset_row row; /* filled in as things become known */
@@ -55,6 +56,11 @@ static int copy_wish(struct upload *u, const struct upload_wish *wish, struct er
         .max_columns = u->app->config.max_columns,
         .temporary_prefix = temporary_prefix,
     };
+    snprintf(u->expected, sizeof(u->expected), "%s", wish->sha256 != NULL ? wish->sha256 : "");
+    const int rc = upload_wish_recipe(wish, u->row.recipe, err);
+    if (rc != 0) {
+        return rc;
+    }
     u->row.name = mem_strdup(wish->name != NULL ? wish->name : u->row.id);
     bool ok = u->row.name != NULL;
     for (int i = 0; ok && i < wish->target_count; i++) {
@@ -146,6 +152,16 @@ static void write_block(struct upload *u)
     buf_clear(&u->block);
 }
 
+/* What arrived is what the client meant to send, where it has said that. */
+static int check_digest(struct upload *u)
+{
+    sha256_hex(u->digest, u->row.sha256);
+    return u->expected[0] == '\0' || strcmp(u->expected, u->row.sha256) == 0
+               ? 0
+               : err_at(&u->err, ERR_INVALID, "#/path/id", "What arrived has another SHA-256: %s.",
+                        u->row.sha256);
+}
+
 static void ingest_work(void *context)
 {
     struct upload *u = context;
@@ -154,8 +170,8 @@ static void ingest_work(void *context)
     }
     close(u->fd);
     u->fd = -1;
+    u->rc = u->rc == 0 ? check_digest(u) : u->rc;
     if (u->rc == 0) {
-        sha256_hex(u->digest, u->row.sha256);
         u->options.targets = u->options.target_count > 0 ? (const char *const *)u->targets : NULL;
         u->rc = ingest_file(u->tmp_path, u->path, &u->options, &u->info, &u->err);
     }

@@ -9,31 +9,15 @@
  */
 #pragma once
 
-#include "ingest/ingest.h"
-#include "server/app.h"
-#include "server/http/http.h"
-#include "store/datasets.h"
+#include "server/api/dataset_wish.h"
 
-#define UPLOAD_TARGETS_MAX 64
-#define UPLOAD_NAME_MAX 200
 #define UPLOAD_BLOCK (512u << 10)
 
 struct once;
 struct upload; /* opaque */
 
-/* What the client asked for; strings are copied. */
-struct upload_wish {
-    enum ingest_format format;
-    bool gzip;
-    const char *name; /* NULL: the id */
-    const char *targets[UPLOAD_TARGETS_MAX];
-    int target_count;
-    enum task task;
-    bool one_hot;
-};
-
-/* Takes `once` (NULL: the request has no Idempotency-Key), also on failure. The body of a request
- * that was answered before is digested alone, and the answer given again. */
+/* Copies the wish. Takes `once` (NULL: the request has no Idempotency-Key), also on failure. The
+ * body of a request that was answered before is digested alone, and the answer given again. */
 int upload_new(struct app *app, const struct upload_wish *wish, struct once *once,
                struct upload **ret, struct err *err);
 /* The request ends without upload_finish. A thread at work keeps the upload until it is done. */

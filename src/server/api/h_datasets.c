@@ -1,5 +1,5 @@
+#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -9,89 +9,38 @@
 #include "server/api/handlers.h"
 #include "server/api/once.h"
 #include "server/app.h"
-#include "server/http/problem.h"
 #include "server/offload.h"
 #include "server/storage.h"
 
 enum { PAGE_DEFAULT = 20, PREVIEW_DEFAULT = 10, PREVIEW_MAX = 100 };
 
+/* ---- What a row looks like. ---- */
+
+static int read_info(const struct dataset_row *row, struct dataset_info *ret, struct err *err)
+{
+    struct json *j cleanup_json = NULL;
+    int rc = json_parse(row->info, strlen(row->info), &j, err);
+    rc = rc == 0 ? dataset_info_from_json(j, ret, err) : rc;
+    return rc == 0 || rc == -ERR_NO_MEMORY
+               ? rc
+               : err_set(err, ERR_CORRUPT, "A data set's description is damaged.");
+}
+
+static struct json *view_row(const struct dataset_row *row, bool full, struct err *err)
+{
+    struct dataset_info info;
+    if (read_info(row, &info, err) != 0) {
+        return NULL;
+    }
+    struct json *view = dataset_view(row, &info, full);
+    dataset_info_deinit(&info);
+    if (view == NULL) {
+        err_no_memory(err);
+    }
+    return view;
+}
+
 /* ---- Upload. ---- */
-
-static int read_name(struct request *rq, struct upload_wish *wish, struct err *err)
-{
-    wish->name = request_query(rq, "name");
-    const size_t len = wish->name != NULL ? strlen(wish->name) : 1;
-    return len > 0 && len <= UPLOAD_NAME_MAX ? 0
-                                             : err_at(err, ERR_INVALID, "#/query/name",
-                                                      "A name has 1 to %d bytes.", UPLOAD_NAME_MAX);
-}
-
-static int read_targets(struct request *rq, struct upload_wish *wish, struct err *err)
-{
-    const char *target;
-    while ((target = request_query_nth(rq, "target", wish->target_count)) != NULL) {
-        if (wish->target_count == UPLOAD_TARGETS_MAX) {
-            return err_at(err, ERR_INVALID, "#/query/target", "There may be at most %d targets.",
-                          UPLOAD_TARGETS_MAX);
-        }
-        if (*target == '\0') {
-            return err_at(err, ERR_INVALID, "#/query/target",
-                          "A target is the name or the 0-based index of a column.");
-        }
-        wish->targets[wish->target_count++] = target;
-    }
-    return 0;
-}
-
-static int read_format(struct request *rq, struct upload_wish *wish, struct err *err)
-{
-    const char *format = request_query(rq, "format");
-    if (format != NULL) {
-        return ingest_format_parse(format, &wish->format, NULL) == 0
-                   ? 0
-                   : err_at(err, ERR_INVALID, "#/query/format",
-                            "The format must be csv, libsvm, npy or npz.");
-    }
-    const char *type = request_header(rq, "Content-Type");
-    if (type == NULL || ingest_format_from_type(type, &wish->format, NULL) != 0) {
-        return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
-                      "The Content-Type must be text/csv, text/x-libsvm, application/x-npy or "
-                      "application/x-npz; or name the format with ?format=csv, libsvm, npy or "
-                      "npz.");
-    }
-    return 0;
-}
-
-static int read_task(struct request *rq, struct upload_wish *wish, struct err *err)
-{
-    const char *task = request_query(rq, "task");
-    return task == NULL || task_parse(task, &wish->task, NULL) == 0
-               ? 0
-               : err_at(err, ERR_INVALID, "#/query/task",
-                        "The task must be auto, regression or classification.");
-}
-
-static int read_encoding(struct request *rq, struct upload_wish *wish, struct err *err)
-{
-    const char *encoding = request_header(rq, "Content-Encoding");
-    if (encoding == NULL || strcasecmp(encoding, "identity") == 0) {
-        return 0;
-    }
-    wish->gzip = strcasecmp(encoding, "gzip") == 0 || strcasecmp(encoding, "x-gzip") == 0;
-    return wish->gzip ? 0
-                      : err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
-                               "The Content-Encoding must be gzip or identity.");
-}
-
-static int read_wish(struct request *rq, struct upload_wish *wish, struct err *err)
-{
-    int rc = read_format(rq, wish, err);
-    rc = rc == 0 ? read_encoding(rq, wish, err) : rc;
-    rc = rc == 0 ? read_name(rq, wish, err) : rc;
-    rc = rc == 0 ? read_targets(rq, wish, err) : rc;
-    rc = rc == 0 ? read_task(rq, wish, err) : rc;
-    return rc == 0 ? request_query_flag(rq, "one_hot", &wish->one_hot, err) : rc;
-}
 
 /* A body whose announced size does not fit is not begun. */
 static int check_room(struct request *rq, struct err *err)
@@ -120,24 +69,87 @@ static void release_upload(void *user)
     upload_release(user);
 }
 
+/* Takes once. */
+static int begin(struct request *rq, const struct upload_wish *wish, struct once *once,
+                 struct err *err)
+{
+    struct upload *u = NULL;
+    const int rc = upload_new(rq->app, wish, once, &u, err);
+    if (rc == 0) {
+        rq->user = u;
+        rq->user_free = release_upload;
+    }
+    return rc;
+}
+
+static int welcome(struct request *rq, struct err *err)
+{
+    const int rc = check_load(rq, err);
+    return rc == 0 ? check_room(rq, err) : rc;
+}
+
 int datasets_upload_begin(struct request *rq)
 {
     struct upload_wish wish = {.name = NULL};
-    struct upload *u = NULL;
     struct once *once = NULL;
     struct err err;
-    int rc = read_wish(rq, &wish, &err);
-    rc = rc == 0 ? check_load(rq, &err) : rc;
-    rc = rc == 0 ? check_room(rq, &err) : rc;
+    int rc = upload_wish_read(rq, &wish, &err);
+    rc = rc == 0 ? welcome(rq, &err) : rc;
     rc = rc == 0 ? once_begin(rq, "datasets", &once, &err) : rc;
-    rc = rc == 0 ? upload_new(rq->app, &wish, once, &u, &err) : rc;
+    rc = rc == 0 ? begin(rq, &wish, once, &err) : rc;
     if (rc != 0) {
         reply_error(rq, &err);
+    }
+    return rc;
+}
+
+static int read_digest(struct request *rq, struct upload_wish *wish, struct err *err)
+{
+    wish->sha256 = upload_digest_of(rq->param[0]);
+    return wish->sha256 != NULL
+               ? 0
+               : err_at(err, ERR_INVALID, "#/path/id",
+                        "A data set is put under sha256: and the 64 hexadecimal digits (lower "
+                        "case) of its body's SHA-256.");
+}
+
+/* 200 with the data set, if it is there. */
+static int reply_there(struct request *rq, const struct upload_wish *wish, struct err *err)
+{
+    struct dataset_row row;
+    const int rc = upload_find(rq, wish->sha256, wish, &row, err);
+    if (rc != 0) {
         return rc;
     }
-    rq->user = u;
-    rq->user_free = release_upload;
+    struct json *view = view_row(&row, true, err);
+    char location[64];
+    snprintf(location, sizeof(location), "/v1/datasets/%s", row.id);
+    dataset_row_deinit(&row);
+    if (view == NULL) {
+        return -(int)err->code;
+    }
+    request_set_header(rq, "Location", location);
+    reply_json(rq, 200, view);
     return 0;
+}
+
+/* Its body is read only where nothing is there that was made of it. */
+int datasets_put_begin(struct request *rq)
+{
+    struct upload_wish wish = {.name = NULL};
+    struct err err;
+    int rc = upload_wish_read(rq, &wish, &err);
+    rc = rc == 0 ? read_digest(rq, &wish, &err) : rc;
+    rc = rc == 0 ? reply_there(rq, &wish, &err) : rc;
+    if (rc == 0) {
+        return -ERR_CONFLICT; /* answered */
+    }
+    rc = rc == -ERR_NOT_FOUND ? welcome(rq, &err) : rc;
+    rc = rc == 0 ? begin(rq, &wish, NULL, &err) : rc;
+    if (rc != 0) {
+        reply_error(rq, &err);
+    }
+    return rc;
 }
 
 int datasets_upload_data(struct request *rq, const void *data, size_t size)
@@ -162,30 +174,6 @@ void datasets_upload(struct request *rq)
 
 /* ---- Looking. ---- */
 
-static int read_info(const struct dataset_row *row, struct dataset_info *ret, struct err *err)
-{
-    struct json *j cleanup_json = NULL;
-    int rc = json_parse(row->info, strlen(row->info), &j, err);
-    rc = rc == 0 ? dataset_info_from_json(j, ret, err) : rc;
-    return rc == 0 || rc == -ERR_NO_MEMORY
-               ? rc
-               : err_set(err, ERR_CORRUPT, "A data set's description is damaged.");
-}
-
-static struct json *view_row(const struct dataset_row *row, bool full, struct err *err)
-{
-    struct dataset_info info;
-    if (read_info(row, &info, err) != 0) {
-        return NULL;
-    }
-    struct json *view = dataset_view(row, &info, full);
-    dataset_info_deinit(&info);
-    if (view == NULL) {
-        err_no_memory(err);
-    }
-    return view;
-}
-
 static int check_id(struct request *rq, struct err *err)
 {
     return id_valid(rq->param[0], "ds") ? 0
@@ -199,11 +187,35 @@ static int get_row(struct request *rq, struct dataset_row *ret, struct err *err)
                                   : -ERR_NOT_FOUND;
 }
 
+/* What says how a body is read has no meaning for a data set that is named by its id. */
+static int refuse_query(struct request *rq, struct err *err)
+{
+    const char *name, *value;
+    char pointer[64];
+    if (!request_query_at(rq, 0, &name, &value)) {
+        return 0;
+    }
+    snprintf(pointer, sizeof(pointer), "#/query/%s", name);
+    return err_at(err, ERR_INVALID, pointer, "%s is for data sets that are named by sha256: alone.",
+                  name);
+}
+
+/* The row that the path names by its id, or by its body. */
+static int find_row(struct request *rq, struct dataset_row *ret, struct err *err)
+{
+    const char *digest = upload_digest_of(rq->param[0]);
+    if (digest != NULL) {
+        return upload_find_asked(rq, digest, ret, err);
+    }
+    const int rc = refuse_query(rq, err);
+    return rc == 0 ? get_row(rq, ret, err) : rc;
+}
+
 void datasets_show(struct request *rq)
 {
     struct dataset_row row;
     struct err err;
-    if (get_row(rq, &row, &err) != 0) {
+    if (find_row(rq, &row, &err) != 0) {
         reply_error(rq, &err);
         return;
     }

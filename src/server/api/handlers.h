@@ -7,6 +7,7 @@
 
 /* h_datasets.c */
 int datasets_upload_begin(struct request *rq);
+int datasets_put_begin(struct request *rq);
 int datasets_upload_data(struct request *rq, const void *data, size_t size);
 void datasets_upload(struct request *rq);
 void datasets_index(struct request *rq);

@@ -16,7 +16,9 @@ const struct route routes[] = {
     {"POST", "/v1/datasets", ROUTE_STREAM, 0, datasets_upload, datasets_upload_begin,
      datasets_upload_data, "name target+ format task one_hot"},
     {"GET", "/v1/datasets", .handle = datasets_index, .query = "limit after"},
-    {"GET", "/v1/datasets/{id}", .handle = datasets_show},
+    {"GET", "/v1/datasets/{id}", .handle = datasets_show, .query = "target+ format task one_hot"},
+    {"PUT", "/v1/datasets/{id}", ROUTE_STREAM, 0, datasets_upload, datasets_put_begin,
+     datasets_upload_data, "name target+ format task one_hot"},
     {"DELETE", "/v1/datasets/{id}", .handle = datasets_remove},
     {"GET", "/v1/datasets/{id}/preview", .handle = datasets_preview, .query = "rows"},
 
@@ -61,9 +63,9 @@ const struct route routes[] = {
     {"POST", "/invocations", ROUTE_BODY | ROUTE_PREDICT, .handle = predict_default,
      .query = "return_scores"},
 
+    {"GET", "/v1/devices", .handle = system_devices},
     {"GET", "/v1/workers", .handle = system_workers},
     {"GET", "/v1/solvers", .handle = system_solvers},
-    {"GET", "/v1/devices", .handle = system_devices},
     {"GET", "/v1/kernels", .handle = system_kernels},
     {"GET", "/v1/preconditioners", .handle = system_preconditioners},
     {"GET", "/v1/center_selectors", .handle = system_center_selectors},
