@@ -72,6 +72,42 @@ def test_the_dashboard_speaks_of_metrics_that_exist(families):
     assert len({p["id"] for p in board["panels"]}) == len(board["panels"])
 
 
+def dashboard():
+    return json.loads((DEPLOY / "grafana/dashboards/krrd.json").read_text())
+
+
+def test_panels_of_the_dashboard_stand_beside_each_other():
+    board, taken = dashboard(), {}
+    assert board["uid"] and board["title"] and board.get("id") is None and board["schemaVersion"] >= 36
+    source = yaml.safe_load((DEPLOY / "grafana/provisioning/datasources/prometheus.yaml").read_text())["datasources"][0]
+    variables = {v["name"] for v in board.get("templating", {}).get("list", [])}
+    for panel in board["panels"]:
+        place = panel["gridPos"]
+        assert panel["title"] and panel["type"] and place["x"] + place["w"] <= 24, panel["title"]
+        assert panel["type"] == "row" or panel["datasource"]["uid"] in (source["uid"], "${datasource}"), panel["title"]
+        for x in range(place["x"], place["x"] + place["w"]):
+            for y in range(place["y"], place["y"] + place["h"]):
+                assert (x, y) not in taken, (panel["title"], taken[(x, y)])
+                taken[(x, y)] = panel["title"]
+        for target in panel.get("targets", []):
+            used = set(re.findall(r"\$\{?([a-z]\w*)", target["expr"]))
+            assert used <= variables, (panel["title"], used)
+
+
+def test_queries_of_the_dashboard_are_well_formed(tmp_path):
+    promtool = need("promtool")
+    rules = []
+    for panel in dashboard()["panels"]:
+        for target in panel.get("targets", []):
+            text = re.sub(r"\$__(rate_)?interval", "5m", target["expr"])
+            rules.append({"record": f"panel:{len(rules)}", "expr": re.sub(r"\$\{?[a-z]\w*\}?", "x", text)})
+    assert len(rules) > 10
+    path = tmp_path / "rules.yaml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
+    done = run(promtool, "check", "rules", path)
+    assert done.returncode == 0 and f"{len(rules)} rules found" in done.stdout, done.stderr + done.stdout
+
+
 def test_states_in_rules_are_states_of_workers_and_jobs():
     text = (DEPLOY / "prometheus/alerts.yaml").read_text() + (DEPLOY / "grafana/dashboards/krrd.json").read_text()
     states = set(re.findall(r'state=\\?"(\w+)', text))
@@ -90,11 +126,25 @@ def test_promtool_has_no_complaint():
         assert done.returncode == 0, done.stderr + done.stdout
 
 
-def test_compose_can_be_read():
-    if run(need("docker"), "compose", "version").returncode != 0:
-        pytest.skip("this docker has no compose")
-    done = run("docker", "compose", "-f", DEPLOY / "compose.yaml", "config", "-q")
+def compose_program():
+    """Docker's own, or the distribution's docker-compose."""
+    if shutil.which("docker") and run("docker", "compose", "version").returncode == 0:
+        return ["docker", "compose"]
+    return [need("docker-compose")]
+
+
+def test_compose_can_be_read(tmp_path):
+    program = compose_program()
+    done = run(*program, "-f", DEPLOY / "compose.yaml", "config")
     assert done.returncode == 0, done.stderr
+    assert set(yaml.safe_load(done.stdout)["services"]) == {"krrd", "prometheus", "grafana"}
+    broken = tmp_path / "compose.yaml"
+    broken.write_text((DEPLOY / "compose.yaml").read_text().replace("command:", "comand:", 1))
+    assert run(*program, "-f", broken, "config").returncode != 0
+
+
+def test_the_project_has_a_name():
+    assert (DEPLOY / ".env").read_text() == "COMPOSE_PROJECT_NAME=krrd\n"
 
 
 def test_compose_mounts_what_is_there():
