@@ -174,6 +174,9 @@ struct backend_provider {
     /* `ordinal` counts devices of this kind from 0; threads = 0 takes what the machine grants this
      * process. */
     int (*open)(int ordinal, int threads, struct backend **ret, struct err *err);
+    /* Bit N of *ret: the device "name:N" can be opened, of the first 64; none is an error that says
+     * what is missing. NULL: there is one device, and it is always there. */
+    int (*find)(uint64_t *ret, struct err *err);
 };
 extern const struct backend_provider backend_cpu_provider;
 

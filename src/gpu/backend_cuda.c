@@ -42,6 +42,7 @@ static int cuda_open(int ordinal, int threads, struct backend **ret, struct err 
 const struct backend_provider backend_cuda_provider = {
     .name = "cuda",
     .open = cuda_open,
+    .find = cuda__device_find,
 };
 
 static const struct backend_ops cuda_ops = {

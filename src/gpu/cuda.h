@@ -61,6 +61,8 @@ static inline struct cuda_backend *cuda_of(struct backend *be)
 #define CUDA_RESERVE_BYTES ((int64_t)256 << 20)
 
 /* Finds the device and makes its stream. -ERR_UNSUPPORTED at "#/device" says what is missing. */
+/* As backend_provider.find. */
+int cuda__device_find(uint64_t *ret, struct err *err);
 int cuda__device_open(struct cuda_backend *cu, int ordinal, struct err *err);
 /* Gives back the stream and the buffers; survives a half-opened backend. */
 void cuda__device_close(struct cuda_backend *cu);

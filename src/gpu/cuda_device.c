@@ -97,6 +97,23 @@ static int probe(int ordinal, struct err *err)
     return check_capability(ordinal, err);
 }
 
+int cuda__device_find(uint64_t *ret, struct err *err)
+{
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    uint64_t found = 0;
+    if (status != cudaSuccess || count == 0) {
+        return no_device((int)status, err);
+    }
+    for (int i = 0; i < count && i < 64; i++) {
+        if (check_capability(i, err) == 0) {
+            found |= UINT64_C(1) << i;
+        }
+    }
+    *ret = found;
+    return found != 0 ? 0 : -(int)err->code;
+}
+
 int cuda__device_open(struct cuda_backend *cu, int ordinal, struct err *err)
 {
     int rc = probe(ordinal, err);

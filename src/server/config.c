@@ -22,7 +22,7 @@ enum option_kind {
     OPTION_FLAG,   /* takes no value */
     OPTION_ACTION, /* a flag without an environment variable, not part of the settings */
     OPTION_LISTEN,
-    OPTION_WORKERS,
+    OPTION_PLACEMENT,
     OPTION_LOG_LEVEL
 };
 
@@ -88,19 +88,14 @@ static int read_listen(const struct option_def *o, const char *text, struct conf
     return c->listen_address != NULL ? 0 : err_no_memory(err);
 }
 
-/* "cpu:N". */
-static int read_workers(const struct option_def *o, const char *text, struct config *c,
-                        struct err *err)
+static int read_placement(const struct option_def *o, const char *text, struct placement *ret,
+                          struct err *err)
 {
-    char *end = NULL;
-    const long n = strncmp(text, "cpu:", 4) == 0 && isdigit((unsigned char)text[4])
-                       ? strtol(text + 4, &end, 10)
-                       : -1;
-    if (n < 0 || *end != '\0' || (double)n > o->max) {
-        return bad_value(err, o, text, "cpu:N with N of 0 to 64");
-    }
-    c->train_workers = (int)n;
-    return 0;
+    return placement_parse(text, ret)
+               ? 0
+               : bad_value(err, o, text,
+                           "a list such as cpu:2,cuda:all or cuda:0,cuda:1, with cpu:0 to cpu:64, "
+                           "nothing twice");
 }
 
 static int read_flag(const struct option_def *o, const char *text, bool *ret, struct err *err)
@@ -133,8 +128,8 @@ static int set_value(struct config *c, const struct option_def *o, const char *t
         return read_string(text, field, err);
     case OPTION_LISTEN:
         return read_listen(o, text, c, err);
-    case OPTION_WORKERS:
-        return read_workers(o, text, c, err);
+    case OPTION_PLACEMENT:
+        return read_placement(o, text, field, err);
     case OPTION_LOG_LEVEL:
         rc = log_level_parse(text, field, NULL);
         return rc == 0 ? 0 : bad_value(err, o, text, "debug, info, warning, error or off");
@@ -257,6 +252,7 @@ void config_deinit(struct config *c)
     c->listen_address = mem_free(c->listen_address);
     c->data_dir = mem_free(c->data_dir);
     c->worker_program = mem_free(c->worker_program);
+    c->cuda_worker_program = mem_free(c->cuda_worker_program);
     c->default_model = mem_free(c->default_model);
     c->log_file = mem_free(c->log_file);
     c->api_keys = mem_free(c->api_keys);
@@ -305,8 +301,8 @@ static void print_option(struct json *to, const struct config *c, const struct o
                  c->listen_address, c->listen_port);
         json_set_string(to, key, text);
         break;
-    case OPTION_WORKERS:
-        snprintf(text, sizeof(text), "cpu:%d", c->train_workers);
+    case OPTION_PLACEMENT:
+        placement_print(field, text, sizeof(text));
         json_set_string(to, key, text);
         break;
     case OPTION_LOG_LEVEL:
@@ -365,9 +361,10 @@ static const struct option_def options[] = {
      "Where to listen; port 0 takes a free one."},
     {"data-dir", OPTION_STRING, AT(data_dir), "./data", "DIR", 0, 0,
      "Database and data sets; made when missing."},
-    {"workers", OPTION_WORKERS, 0, "cpu:1", "cpu:N", 0, 64, "Training worker processes."},
-    {"serve-workers", OPTION_INT, AT(serve_workers), "1", "N", 0, 64,
-     "Prediction worker processes."},
+    {"workers", OPTION_PLACEMENT, AT(train_placement), "cpu:1", "LIST", 0, 0,
+     "Training worker processes: cpu:N, cuda:N (one on that GPU), cuda:all, parted by commas."},
+    {"serve-workers", OPTION_PLACEMENT, AT(serve_placement), "cpu:1", "LIST", 0, 0,
+     "Prediction worker processes, likewise; N alone is cpu:N."},
     {"serve-memory-bytes", OPTION_INT64, AT(serve_memory_bytes), "0", "N", 0, EXACT,
      "Memory that loaded models may take; those not asked for the longest go. 0: no limit."},
     {"serve-batch-rows", OPTION_INT64, AT(serve_batch_rows), "4096", "N", 1, 1048576,
@@ -385,6 +382,8 @@ static const struct option_def options[] = {
      "control group has."},
     {"worker-program", OPTION_STRING, AT(worker_program), "", "FILE", 0, 0,
      "Default: krrd-worker beside krrd."},
+    {"cuda-worker-program", OPTION_STRING, AT(cuda_worker_program), "", "FILE", 0, 0,
+     "Default: krrd-worker-cuda beside krrd."},
     {"default-model", OPTION_STRING, AT(default_model), "", "NAME", 0, 0,
      "The model that POST /invocations asks."},
     {"max-header-bytes", OPTION_INT64, AT(max_header_bytes), "16384", "N", 1024, 24576,

@@ -6,28 +6,30 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "server/pool/placement.h"
 
 struct config {
-    char *listen_address;         /* "127.0.0.1"; numeric, or "localhost" */
-    int listen_port;              /* 8080; 0: any free one, printed at start */
-    char *data_dir;               /* "./data" */
-    char *worker_program;         /* "": krrd-worker beside the daemon's own program file */
-    int train_workers;            /* from --workers cpu:N, default 1 */
-    int serve_workers;            /* --serve-workers, default 1 */
-    char *default_model;          /* of /invocations; "": there is none */
-    int64_t serve_memory_bytes;   /* 0: no limit; that loaded models may take */
-    int64_t serve_batch_rows;     /* 4096 */
-    int64_t serve_batch_delay_us; /* 0 */
-    int64_t serve_model_queue;    /* 1024 predictions that wait for one model */
-    int64_t serve_queue;          /* 4096, of all models, waiting or at work */
-    int worker_threads;           /* --worker-threads, 0: what the machine grants */
-    int64_t worker_memory_bytes;  /* 0: what the host or its control group has */
-    int64_t max_header_bytes;     /* 16384: request line and headers */
-    int64_t max_body_bytes;       /* 64 MiB: of a body kept in memory */
-    int64_t max_bodies_bytes;     /* 256 MiB: of all of them */
-    int64_t max_upload_bytes;     /* default 16 GiB */
-    int max_uploads;              /* 64: at once */
-    int64_t max_unpacked_bytes;   /* of compressed uploads, default 64 GiB */
+    char *listen_address;             /* "127.0.0.1"; numeric, or "localhost" */
+    int listen_port;                  /* 8080; 0: any free one, printed at start */
+    char *data_dir;                   /* "./data" */
+    char *worker_program;             /* "": krrd-worker beside the daemon's own program file */
+    char *cuda_worker_program;        /* "": krrd-worker-cuda, likewise */
+    struct placement train_placement; /* --workers, default cpu:1 */
+    struct placement serve_placement; /* --serve-workers, default cpu:1 */
+    char *default_model;              /* of /invocations; "": there is none */
+    int64_t serve_memory_bytes;       /* 0: no limit; that loaded models may take */
+    int64_t serve_batch_rows;         /* 4096 */
+    int64_t serve_batch_delay_us;     /* 0 */
+    int64_t serve_model_queue;        /* 1024 predictions that wait for one model */
+    int64_t serve_queue;              /* 4096, of all models, waiting or at work */
+    int worker_threads;               /* --worker-threads, 0: what the machine grants */
+    int64_t worker_memory_bytes;      /* 0: what the host or its control group has */
+    int64_t max_header_bytes;         /* 16384: request line and headers */
+    int64_t max_body_bytes;           /* 64 MiB: of a body kept in memory */
+    int64_t max_bodies_bytes;         /* 256 MiB: of all of them */
+    int64_t max_upload_bytes;         /* default 16 GiB */
+    int max_uploads;                  /* 64: at once */
+    int64_t max_unpacked_bytes;       /* of compressed uploads, default 64 GiB */
     int64_t min_free_bytes;       /* of the data directory's disk, 64 MiB: less counts as full */
     double storage_wait_s;        /* 60: the end of a job waits for room before it is queued anew */
     int64_t max_queue;            /* queued jobs, default 1000 */

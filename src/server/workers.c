@@ -11,6 +11,7 @@
 #include "server/jobs/subscribers.h"
 #include "server/jobs/trainer.h"
 #include "server/pool/pool.h"
+#include "server/pool/roster.h"
 #include "server/serving/serving.h"
 #include "server/sweep.h"
 #include "store/aliases.h"
@@ -21,29 +22,47 @@ static const double stop_grace_s = 2.0;
 
 /* ---- the worker program ---- */
 
-/* Installed beside the daemon, or in the sister folder of a build tree. */
-static int find_program(const struct app *app, char ret[PATH_MAX], struct err *err)
+/* As given, else beside the daemon, as it is installed, or in the sister folder of a build tree.
+ * 0: *ret is where it should lie, and there is none; 1: it is there, or was given. */
+static int find_program(const char *given, const char *name, char ret[PATH_MAX], struct err *err)
 {
-    static const char *const places[] = {"krrd-worker", "../worker/krrd-worker"};
-    if (app->config.worker_program[0] != '\0') {
-        snprintf(ret, PATH_MAX, "%s", app->config.worker_program);
-        return 0;
-    }
+    static const char *const folders[] = {"../worker/", ""};
     char self[PATH_MAX];
+    if (given[0] != '\0') {
+        snprintf(ret, PATH_MAX, "%s", given);
+        return 1;
+    }
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n < 0) {
         return err_errno(err, "find the daemon's own program file");
     }
     self[n] = '\0';
     *strrchr(self, '/') = '\0';
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        const int len = snprintf(ret, PATH_MAX, "%s/%s", self, places[i]);
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        const int len = snprintf(ret, PATH_MAX, "%s/%s%s", self, folders[i], name);
         if (len < PATH_MAX && access(ret, X_OK) == 0) {
-            return 0;
+            return 1;
         }
     }
-    return err_set(err, ERR_NOT_FOUND,
-                   "krrd-worker is not beside krrd; name it with --worker-program.");
+    return 0;
+}
+
+static int make_roster(const struct config *c, char program[PATH_MAX], char cuda_program[PATH_MAX],
+                       struct roster *ret, struct err *err)
+{
+    int r = find_program(c->worker_program, "krrd-worker", program, err);
+    if (r == 0) {
+        return err_set(err, ERR_NOT_FOUND,
+                       "krrd-worker is not beside krrd; name it with --worker-program.");
+    }
+    r = r < 0 ? r : find_program(c->cuda_worker_program, "krrd-worker-cuda", cuda_program, err);
+    const struct roster_options o = {
+        .train = c->train_placement,
+        .serve = c->serve_placement,
+        .program = program,
+        .cuda_program = cuda_program,
+    };
+    return r < 0 ? r : roster_make(&o, ret, err);
 }
 
 /* ---- up ---- */
@@ -62,15 +81,15 @@ static int recover(struct app *app, struct err *err)
 
 static int open_pool(struct app *app, struct err *err)
 {
-    char program[PATH_MAX];
-    const int r = find_program(app, program, err);
+    char program[PATH_MAX], cuda_program[PATH_MAX];
+    struct roster roster;
+    const int r = make_roster(&app->config, program, cuda_program, &roster, err);
     if (r < 0) {
         return r;
     }
     const struct pool_options o = {
-        .program = program,
-        .train_workers = app->config.train_workers,
-        .serve_workers = app->config.serve_workers,
+        .places = roster.places,
+        .count = roster.count,
         .threads = app->config.worker_threads,
         .memory_bytes = app->config.worker_memory_bytes,
         .lease_s = app->config.worker_lease_s,

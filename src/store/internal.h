@@ -49,9 +49,11 @@ int idempotency__insert(struct sql *db, const struct idempotency_row *row, struc
     "id, status, reason, model, model_version, dataset, test_dataset, spec, progress, result, "    \
     "error, worker, device, priority, attempt, max_attempts, created_ms, queued_ms, started_ms, "  \
     "finished_ms, centers_dataset, next_attempt_ms, promotion, plan"
-/* The queue from its head. The planner would take jobs_by_status and sort, if it were let. */
+/* The queue from its head, of those who may run on the device ?2 of the kind ?3. The planner would
+ * take jobs_by_status and sort, if it were let. */
 #define JOBS_QUEUE                                                                                 \
     "FROM jobs INDEXED BY jobs_queue WHERE status = 'queued' AND " JOBS_DUE                        \
+    " AND coalesce(json_extract(spec, '$.device'), 'auto') IN ('auto', ?2, ?3)"                    \
     " ORDER BY priority DESC, key"
 /* Whether a queued job may start at ?1. A time further off than any wait was set by a clock that
  * has been put back since. */

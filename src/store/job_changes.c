@@ -1,5 +1,8 @@
 /* The transitions of jobs.h: each reads the present state, asks the table whether it may, changes
  * the row and tells of it, all in one transaction. */
+#include <stdio.h>
+#include <string.h>
+
 #include "base/buf.h"
 #include "base/mem.h"
 #include "store/internal.h"
@@ -84,8 +87,11 @@ static int claim_inside(struct sql *db, const char *worker, const char *device, 
 {
     static const char next[] = PRESENT JOBS_QUEUE " LIMIT 1";
     static const char select[] = "SELECT " JOB_COLUMNS " FROM jobs WHERE key = ?1";
+    char kind[16]; /* of "cuda:1": "cuda" */
     struct present job;
-    int rc = read_present(db, next, SQL_ARGS(sql_int(now_ms)), &job, err);
+    snprintf(kind, sizeof(kind), "%.*s", (int)strcspn(device, ":"), device);
+    int rc = read_present(db, next, SQL_ARGS(sql_int(now_ms), sql_text(device), sql_text(kind)),
+                          &job, err);
     if (rc <= 0) {
         return rc;
     }

@@ -106,8 +106,9 @@ int jobs_queue_position(struct store *s, const char *id, int64_t *ret, struct er
 int jobs_queue_length(struct store *s, int64_t priority, int64_t *ret, struct err *err);
 int jobs_count(struct store *s, enum job_status status, int64_t *ret, struct err *err);
 
-/* The queued job of highest priority, oldest first, that need not wait for its next attempt:
- * becomes running, started now, attempt + 1; a job that was put aside goes on with the same
+/* The queued job of highest priority, oldest first, that need not wait for its next attempt and
+ * asks for this device ("cuda:1"), for one of its kind ("cuda") or for none ("auto"): becomes
+ * running, started now, attempt + 1; a job that was put aside goes on with the same
  * attempt. 1: *ret is it; 0: there is none. A job that is queued again keeps its age. */
 int jobs_claim(struct store *s, const char *worker, const char *device, int64_t now_ms,
                struct job_row *ret, struct err *err);

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "gpu/providers.h"
+#include "worker/devices.h"
 #include "worker/faulty.h"
 #include "worker/job.h"
 #include "worker/measure.h"
@@ -23,7 +24,7 @@ struct settings {
     int socket, threads;
     double beat_interval_s;
     double memory_bytes; /* 0: none but the host's */
-    bool measure;
+    bool measure, devices;
     const char *break_device; /* NULL, or the trigger of faulty.h */
 };
 
@@ -34,6 +35,10 @@ static const char usage[] =
     "    Serves the daemon that started it, and gives it a sign of life every S seconds; with\n"
     "    --measure it first finds out how fast it is, and says so.\n"
     "    With --memory-bytes N both plan to stay below N resident bytes.\n"
+    "krrd-worker --devices\n"
+    "    Tells as JSON which devices it can run on, best first: {\"devices\": [\"cuda:0\", "
+    "\"cpu\"]};\n"
+    "    \"detail\" says what others lack.\n"
     "    For tests: with --break-device FILE the device breaks once there is such a file.\n";
 
 /* A decimal integer within 0..max, the whole text. */
@@ -73,6 +78,7 @@ static int read_settings(int argc, char **argv, struct settings *ret, struct err
         {"threads", required_argument, NULL, 't'},
         {"beat-interval-s", required_argument, NULL, 'i'},
         {"memory-bytes", required_argument, NULL, 'l'},
+        {"devices", no_argument, NULL, 'v'},
         {"measure", no_argument, NULL, 'r'},
         {"break-device", required_argument, NULL, 'x'},
         {"help", no_argument, NULL, 'h'},
@@ -108,6 +114,9 @@ static int read_settings(int argc, char **argv, struct settings *ret, struct err
         case 'r':
             ret->measure = true;
             break;
+        case 'v':
+            ret->devices = true;
+            break;
         case 'x':
             ret->break_device = optarg;
             break;
@@ -118,8 +127,10 @@ static int read_settings(int argc, char **argv, struct settings *ret, struct err
             r = err_set(err, ERR_INVALID, "See krrd-worker --help.");
         }
     }
-    if (r == 0 && (optind != argc || !ret->files.order == (ret->socket < 0))) {
-        r = err_set(err, ERR_INVALID, "Give either --job or --socket; see krrd-worker --help.");
+    const int tasks = (ret->files.order != NULL) + (ret->socket >= 0) + ret->devices;
+    if (r == 0 && (optind != argc || tasks != 1)) {
+        r = err_set(err, ERR_INVALID,
+                    "Give one of --job, --socket and --devices; see krrd-worker --help.");
     }
     return r;
 }
@@ -139,6 +150,9 @@ static int run_session(const struct settings *settings, struct backend *be, stru
 
 static int run(const struct settings *settings, struct err *err)
 {
+    if (settings->devices) {
+        return devices_print(gpu_providers(), err);
+    }
     struct backend *be = NULL;
     int r = backend_open(gpu_providers(), settings->device, settings->threads, &be, err);
     if (r < 0) {

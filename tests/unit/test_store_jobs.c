@@ -207,7 +207,10 @@ static void test_claim_uses_its_index(void **state)
     struct fixture *f = *state;
     struct sql_stmt *st = NULL;
     static const char explain[] = "EXPLAIN QUERY PLAN SELECT key " JOBS_QUEUE " LIMIT 1";
-    assert_int_equal(sql_first(f->store->db, explain, SQL_ARGS(sql_int(1)), &st, &f->err), 1);
+    assert_int_equal(sql_first(f->store->db, explain,
+                               SQL_ARGS(sql_int(1), sql_text("cpu"), sql_text("cpu")), &st,
+                               &f->err),
+                     1);
     char *plan = sql_col_text(st, 3);
     assert_contains(plan, "jobs_queue");
     mem_free(plan);

@@ -15,6 +15,7 @@
 #include "server/jobs/waiting.h"
 #include "server/jobs/waits.h"
 #include "server/metrics.h"
+#include "server/pool/pool.h"
 #include "server/storage.h"
 #include "server/sweep.h"
 #include "server/view.h"
@@ -94,16 +95,32 @@ static int check_warm_start(const struct app *app, struct job_spec *spec, struct
     return 0;
 }
 
-/* Whether some training worker runs on the device asked for. */
+/* Whether some training worker runs on the device asked for. A server without any training worker
+ * keeps jobs for the day when it has one. */
 static int check_device(const struct app *app, const struct job_spec *spec, struct err *err)
 {
-    (void)app;
-    if (strncmp(spec->device, "cuda", 4) != 0) {
-        return 0;
+    bool cpu = false, cuda = false;
+    for (int i = 0; app->pool != NULL && i < pool_size(app->pool); i++) {
+        const struct slot *s = pool_slot(app->pool, i);
+        const bool train = slot_kind(s) == SLOT_TRAIN;
+        if (train && slot_takes(s, spec->device)) {
+            return 0;
+        }
+        cpu |= train && slot_takes(s, "cpu");
+        cuda |= train && slot_takes(s, "cuda");
     }
-    return err_at(err, ERR_UNSUPPORTED, "#/device",
-                  "This server has no CUDA worker (krrd-worker-cuda with an NVIDIA driver). Use "
-                  "\"cpu\" or \"auto\".");
+    if (strncmp(spec->device, "cuda", 4) != 0) {
+        return !cuda ? 0
+                     : err_at(err, ERR_UNSUPPORTED, "#/device",
+                              "This server trains on GPUs alone (its --workers names no cpu). Use "
+                              "\"cuda\" or \"auto\".");
+    }
+    return cuda ? err_at(err, ERR_UNSUPPORTED, "#/device",
+                         "This server has no training worker on %s. Use \"cuda\"%s or \"auto\".",
+                         spec->device, cpu ? ", \"cpu\"" : "")
+                : err_at(err, ERR_UNSUPPORTED, "#/device",
+                         "This server has no CUDA worker: it wants krrd-worker-cuda, an NVIDIA "
+                         "driver, and cuda:all among its --workers. Use \"cpu\" or \"auto\".");
 }
 
 static int check_room(const struct app *app, struct err *err)
@@ -195,8 +212,8 @@ static int answer_plan(const struct job_spec *spec, const char *plan, struct cre
     return c->answer ? 0 : err_no_memory(err);
 }
 
-static int plan_and_insert(struct app *app, const struct job_spec *spec,
-                           const struct job_data *data, struct creation *c, struct err *err)
+static int plan_and_insert(struct app *app, struct job_spec *spec, const struct job_data *data,
+                           struct creation *c, struct err *err)
 {
     const struct plan_data sizes = {
         .train = &data->train,

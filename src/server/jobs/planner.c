@@ -1,5 +1,8 @@
 #include "server/jobs/planner.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/mem.h"
 #include "base/ram.h"
 #include "server/app.h"
@@ -10,17 +13,10 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The training worker that has said most of itself. */
-static struct plan_machine machine_of(const struct app *app)
+/* With what the worker said of its machine; NULL: with what is usual. */
+static struct plan_machine machine_of(const struct app *app, const struct plan_machine *said)
 {
-    struct plan_machine m = plan_machine_unknown();
-    for (int i = 0; app->pool != NULL && i < pool_size(app->pool); i++) {
-        const struct slot *s = pool_slot(app->pool, i);
-        const struct plan_machine *said = slot_kind(s) == SLOT_TRAIN ? slot_machine(s) : NULL;
-        if (said != NULL && !(said->rates.bytes < m.rates.bytes)) {
-            m = *said;
-        }
-    }
+    struct plan_machine m = said != NULL ? *said : plan_machine_unknown();
     const int64_t given = app->config.worker_memory_bytes;
     m.limit_bytes = given > 0 ? least(given, ram_limit()) : ram_limit();
     m.free_bytes = least(ram_available(), m.limit_bytes);
@@ -28,17 +24,65 @@ static struct plan_machine machine_of(const struct app *app)
     return m;
 }
 
-int planner_plan(const struct app *app, const struct job_spec *spec, const struct plan_data *data,
-                 char **ret, struct err *err)
+static int plan_on(const struct plan_machine *machine, const struct job_spec *spec,
+                   const struct plan_data *data, char **ret, struct err *err)
 {
-    const struct plan_machine machine = machine_of(app);
     struct plan plan;
-    plan_make(spec, data, &machine, &plan);
-    const int r = plan_admit(spec, data, &machine, &plan, err);
+    plan_make(spec, data, machine, &plan);
+    const int r = plan_admit(spec, data, machine, &plan, err);
     if (r < 0) {
         return r;
     }
-    cleanup_json struct json *j = plan_to_json(&plan, &machine);
+    cleanup_json struct json *j = plan_to_json(&plan, machine);
     *ret = j != NULL ? json_print(j) : NULL;
     return *ret != NULL ? 0 : err_no_memory(err);
+}
+
+/* The next training worker from *index on that may take the job and has measured its machine, or
+ * has not; NULL: there is none any more. */
+static const struct slot *next_slot(const struct app *app, const char *device, bool measured,
+                                    int *index)
+{
+    while (app->pool != NULL && *index < pool_size(app->pool)) {
+        const struct slot *s = pool_slot(app->pool, (*index)++);
+        const struct plan_machine *said = slot_machine(s);
+        if (slot_kind(s) == SLOT_TRAIN && slot_takes(s, device) &&
+            (said != NULL && said->rates.bytes > 0.0) == measured) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+/* The job may run anywhere, and there is a device that it does not fit: it asks for those it fits.
+ */
+static void narrow(struct job_spec *spec, const struct slot *fits)
+{
+    const char *device = slot_device(fits);
+    snprintf(spec->device, sizeof spec->device, "%.*s", (int)strcspn(device, ":"), device);
+}
+
+int planner_plan(const struct app *app, struct job_spec *spec, const struct plan_data *data,
+                 char **ret, struct err *err)
+{
+    const char *refused = NULL;
+    for (int pass = 0; pass < 2; pass++) {
+        const struct slot *s;
+        for (int i = 0; (s = next_slot(app, spec->device, pass == 0, &i)) != NULL;) {
+            if (refused != NULL && strcmp(refused, slot_device(s)) == 0) {
+                continue;
+            }
+            const struct plan_machine machine = machine_of(app, slot_machine(s));
+            const int r = plan_on(&machine, spec, data, ret, err);
+            if (r == 0 && refused != NULL) {
+                narrow(spec, s);
+            }
+            if (r != -ERR_DOES_NOT_FIT) {
+                return r;
+            }
+            refused = slot_device(s);
+        }
+    }
+    const struct plan_machine usual = machine_of(app, NULL);
+    return refused != NULL ? -ERR_DOES_NOT_FIT : plan_on(&usual, spec, data, ret, err);
 }

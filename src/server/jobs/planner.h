@@ -1,6 +1,7 @@
 /*
- * What a job would take on this server's workers (plan/plan.h): with what a training worker said of
- * its machine, or before any did with what is usual, and the memory that a worker may have.
+ * What a job would take on this server's workers (plan/plan.h): on the first training worker that
+ * may take it and that it fits, with what that one said of its machine, or before any did with what
+ * is usual, and the memory that a worker may have.
  */
 #pragma once
 
@@ -8,7 +9,9 @@
 
 struct app;
 
-/* JSON text of the plan, for the caller to mem_free. -ERR_DOES_NOT_FIT: no worker can ever run it.
+/* Where the job may run on "auto" and does not fit one of the devices, spec->device becomes the
+ * kind that it fits. *ret: JSON text of the plan, for the caller to mem_free. -ERR_DOES_NOT_FIT: no
+ * worker can ever run it.
  */
-int planner_plan(const struct app *app, const struct job_spec *spec, const struct plan_data *data,
+int planner_plan(const struct app *app, struct job_spec *spec, const struct plan_data *data,
                  char **ret, struct err *err);

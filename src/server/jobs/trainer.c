@@ -357,8 +357,8 @@ static void wait_for_attempt(struct trainer *t)
     }
 }
 
-/* The next queued job to this idle worker: whether there was one. */
-static bool feed(struct trainer *t, struct slot *slot)
+/* The next queued job to this idle worker. 1: there was one; 0: none that it may take. */
+static int feed(struct trainer *t, struct slot *slot)
 {
     struct job_row job;
     struct err err;
@@ -372,12 +372,11 @@ static bool feed(struct trainer *t, struct slot *slot)
     } else if (r == 0) {
         wait_for_attempt(t);
     }
-    if (r <= 0) {
-        return false;
+    if (r > 0) {
+        launch(t, slot, &job);
+        job_row_deinit(&job);
     }
-    launch(t, slot, &job);
-    job_row_deinit(&job);
-    return true;
+    return r;
 }
 
 int trainer_retry_after_s(const struct trainer *t)
@@ -385,20 +384,38 @@ int trainer_retry_after_s(const struct trainer *t)
     return rate_retry_after_s(&t->taken, clock_monotonic_s(), 1.0);
 }
 
+static bool idle(const struct slot *s)
+{
+    return slot_kind(s) == SLOT_TRAIN && slot_state(s) == SLOT_IDLE;
+}
+
+/* Where one worker of a device finds nothing to do, the next of that device would not either. */
+static void feed_all(struct trainer *t, struct pool *pool)
+{
+    const char *sated = "";
+    for (int i = 0; i < pool_size(pool); i++) {
+        struct slot *s = pool_slot(pool, i);
+        if (!idle(s) || strcmp(slot_device(s), sated) == 0) {
+            continue;
+        }
+        const int r = feed(t, s);
+        if (r < 0) {
+            return;
+        }
+        sated = r == 0 ? slot_device(s) : sated;
+    }
+}
+
 void trainer_kick(struct trainer *t)
 {
-    struct pool *pool = t->app->pool;
     const enum err_code trouble = storage_trouble(t->app, NULL);
     if (trouble == ERR_DISK_FULL || trouble == ERR_READ_ONLY) {
         t->refused = true; /* nothing begins whose end could not be kept */
         retry_later(t);
         return;
     }
-    for (int i = 0; pool && !t->app->draining && i < pool_size(pool); i++) {
-        struct slot *s = pool_slot(pool, i);
-        if (slot_kind(s) == SLOT_TRAIN && slot_state(s) == SLOT_IDLE && !feed(t, s)) {
-            return;
-        }
+    if (t->app->pool && !t->app->draining) {
+        feed_all(t, t->app->pool);
     }
 }
 

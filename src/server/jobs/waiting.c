@@ -1,6 +1,7 @@
 #include "server/jobs/waiting.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -8,18 +9,23 @@
 #include "server/pool/pool.h"
 #include "server/view.h"
 
-/* The training workers, by what they are at. */
+/* The training workers that may take a job, by what they are at. */
 struct census {
     int all, idle, busy, quarantined;
     int64_t until_ms; /* the first quarantine ends */
 };
 
-static struct census count(const struct app *app)
+static struct census count(const struct app *app, const struct job_row *job)
 {
+    struct json *spec cleanup_json = NULL;
+    struct err ignored;
+    json_parse(job->spec, strlen(job->spec), &spec, &ignored);
+    const char *given = json_string(json_get(spec, "device"));
+    const char *device = given != NULL ? given : "auto";
     struct census c = {.all = 0};
     for (int i = 0; app->pool != NULL && i < pool_size(app->pool); i++) {
         const struct slot *s = pool_slot(app->pool, i);
-        if (slot_kind(s) != SLOT_TRAIN) {
+        if (slot_kind(s) != SLOT_TRAIN || !slot_takes(s, device)) {
             continue;
         }
         int64_t until_ms = 0;
@@ -60,7 +66,6 @@ static struct json *for_worker(const struct census *c, int64_t position)
 
 struct json *waiting_for(const struct app *app, const struct job_row *job, int64_t queue_position)
 {
-    const struct census c = count(app);
     if (job->status != JOB_QUEUED) {
         return NULL;
     }
@@ -71,5 +76,6 @@ struct json *waiting_for(const struct app *app, const struct job_row *job, int64
         return say("retry_delay", "Its worker was lost: the next attempt begins later.",
                    job->next_attempt_ms);
     }
+    const struct census c = count(app, job);
     return c.idle > 0 ? NULL : for_worker(&c, queue_position > 0 ? queue_position : 0);
 }

@@ -105,8 +105,6 @@ static void on_exit_cb(uv_process_t *process, int64_t status, int term_signal)
 
 static void on_hello(struct slot *s, const struct frame *f)
 {
-    mem_free(s->device);
-    s->device = mem_strdup(json_string(json_get(f->json, "device")));
     s->machine = plan_machine_unknown();
     plan_machine_read(f->json, &s->machine);
     s->known = true;
@@ -236,16 +234,17 @@ static char **environment(enum slot_kind kind)
 
 static int spawn(struct child *c, const struct pool *p)
 {
-    cleanup_mem char **env = environment(c->slot->kind);
+    const struct slot *s = c->slot;
+    cleanup_mem char **env = environment(s->kind);
     char threads[16], socket[16], beat[32], memory[24];
     snprintf(threads, sizeof threads, "%d", p->options.threads);
     snprintf(socket, sizeof socket, "%d", CHILD_SOCKET);
     snprintf(beat, sizeof beat, "%.3f", p->options.lease_s / LEASE_BEATS);
     snprintf(memory, sizeof memory, "%lld", (long long)p->options.memory_bytes);
     char *args[] = {
-        p->program, "--socket",       socket,  "--device",
-        "cpu",      "--threads",      threads, "--beat-interval-s",
-        beat,       "--memory-bytes", memory,  c->slot->kind == SLOT_TRAIN ? "--measure" : NULL,
+        s->program, "--socket",       socket,  "--device",
+        s->device,  "--threads",      threads, "--beat-interval-s",
+        beat,       "--memory-bytes", memory,  s->kind == SLOT_TRAIN ? "--measure" : NULL,
         NULL};
     uv_stdio_container_t stdio[CHILD_SOCKET + 1] = {
         {.flags = UV_IGNORE},
@@ -255,7 +254,7 @@ static int spawn(struct child *c, const struct pool *p)
          .data.stream = (uv_stream_t *)&c->pipe},
     };
     const uv_process_options_t options = {
-        .file = p->program,
+        .file = s->program,
         .args = args,
         .env = env,
         .exit_cb = on_exit_cb,

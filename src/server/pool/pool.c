@@ -24,10 +24,10 @@ static void watch_leases(struct pool *p)
 
 /* ---- starting ---- */
 
-static int add_slots(struct pool *p, enum slot_kind kind, int count, struct err *err)
+static int add_slots(struct pool *p, const struct pool_options *o, struct err *err)
 {
-    for (int i = 0; i < count; i++) {
-        struct slot *s = slot__new(p, kind, i);
+    for (int i = 0; i < o->count; i++) {
+        struct slot *s = slot__new(p, &o->places[i]);
         if (!s) {
             return err_no_memory(err);
         }
@@ -45,8 +45,8 @@ static struct pool *pool_alloc(void *loop, const struct log *log, const struct p
     p->loop = loop;
     p->log = log;
     p->options = *o;
-    p->program = mem_strdup(o->program);
-    p->slots = mem_zarray((size_t)(o->train_workers + o->serve_workers), sizeof *p->slots);
+    p->options.places = NULL;
+    p->slots = mem_zarray((size_t)o->count, sizeof *p->slots);
     uv_timer_init(p->loop, &p->grace);
     p->grace.data = p;
     uv_timer_init(p->loop, &p->beats);
@@ -62,13 +62,7 @@ int pool_new(void *loop, const struct log *log, const struct pool_options *o, st
     if (!p) {
         return err_no_memory(err);
     }
-    int r = p->program && p->slots ? 0 : err_no_memory(err);
-    if (r == 0) {
-        r = add_slots(p, SLOT_TRAIN, o->train_workers, err);
-    }
-    if (r == 0) {
-        r = add_slots(p, SLOT_SERVE, o->serve_workers, err);
-    }
+    int r = p->slots ? add_slots(p, o, err) : err_no_memory(err);
     for (int i = 0; r == 0 && i < p->size; i++) {
         r = child__start(p->slots[i], err);
     }
@@ -143,11 +137,9 @@ struct pool *pool_free(struct pool *p)
 {
     if (p) {
         for (int i = 0; i < p->size; i++) {
-            mem_free(p->slots[i]->device);
-            mem_free(p->slots[i]);
+            slot__free(p->slots[i]);
         }
         mem_free(p->slots);
-        mem_free(p->program);
         mem_free(p);
     }
     return NULL;

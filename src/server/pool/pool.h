@@ -51,9 +51,16 @@ struct slot_listener {
     void (*lost)(void *context, struct slot *s, const struct slot_end *end);
 };
 
+/* Where one worker runs. */
+struct pool_place {
+    enum slot_kind kind;
+    const char *device;  /* "cpu", "cuda:0" */
+    const char *program; /* path of the worker program that has a backend for it */
+};
+
 struct pool_options {
-    const char *program; /* path of krrd-worker */
-    int train_workers, serve_workers;
+    const struct pool_place *places; /* read by pool_new alone */
+    int count;
     int threads;          /* per worker; 0: what the machine grants */
     int64_t memory_bytes; /* that a worker is to stay below; 0: no limit of ours */
     double lease_s;       /* > 0 */
@@ -79,8 +86,10 @@ struct slot *pool_slot(const struct pool *p, int index);
 const char *slot_name(const struct slot *s); /* "train:0" */
 enum slot_kind slot_kind(const struct slot *s);
 enum slot_state slot_state(const struct slot *s);
-const char *slot_device(const struct slot *s); /* from HELLO: "cpu"; NULL before */
-int slot_pid(const struct slot *s);            /* 0 when down */
+const char *slot_device(const struct slot *s); /* "cpu", "cuda:0" */
+/* Whether a job that asks for a device so may run there: "auto", "cpu", "cuda", "cuda:1". */
+bool slot_takes(const struct slot *s, const char *wanted);
+int slot_pid(const struct slot *s); /* 0 when down */
 /* From its last HELLO, which may be that of a process before; NULL: there was none. */
 const struct plan_machine *slot_machine(const struct slot *s);
 int64_t slot_restarts(const struct slot *s);

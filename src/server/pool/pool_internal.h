@@ -19,7 +19,7 @@ struct slot {
     enum slot_kind kind;
     enum slot_state state;
     char name[24];
-    char *device;
+    char *device, *program;
     bool known; /* what its worker, or one before it, said of its machine */
     struct plan_machine machine;
     void *user;
@@ -57,8 +57,7 @@ struct child {
 struct pool {
     uv_loop_t *loop;
     const struct log *log;
-    struct pool_options options;
-    char *program;
+    struct pool_options options; /* without its places */
     int size;
     struct slot **slots;
     int alive; /* children whose memory is not yet freed */
@@ -72,7 +71,9 @@ struct pool {
 };
 
 /* slot.c */
-struct slot *slot__new(struct pool *p, enum slot_kind kind, int index);
+/* The next one of the pool. */
+struct slot *slot__new(struct pool *p, const struct pool_place *place);
+struct slot *slot__free(struct slot *s);
 const struct slot_listener *slot__listener(const struct slot *s);
 void slot__count(const struct slot *s, enum metric what);
 /* What becomes of the slot whose process has ended: its next start, later, or quarantine. */

@@ -32,19 +32,45 @@ void slot__count(const struct slot *s, enum metric what)
     metrics_count(s->pool->options.metrics, what, (int)s->kind, 0, 1);
 }
 
-struct slot *slot__new(struct pool *p, enum slot_kind kind, int index)
+/* "train:0" is the first of its kind. */
+static void name(struct slot *s)
+{
+    int index = 0;
+    for (int i = 0; i < s->pool->size; i++) {
+        index += s->pool->slots[i]->kind == s->kind;
+    }
+    snprintf(s->name, sizeof s->name, "%s:%d", slot_kind_name(s->kind), index);
+}
+
+struct slot *slot__free(struct slot *s)
+{
+    if (s) {
+        mem_free(s->device);
+        mem_free(s->program);
+        mem_free(s);
+    }
+    return NULL;
+}
+
+struct slot *slot__new(struct pool *p, const struct pool_place *place)
 {
     struct slot *s = mem_zalloc(sizeof *s);
-    if (s) {
-        s->pool = p;
-        s->kind = kind;
-        s->state = SLOT_DOWN;
-        s->backoff_ms = BACKOFF_FIRST_MS;
-        snprintf(s->name, sizeof s->name, "%s:%d", slot_kind_name(kind), index);
-        uv_timer_init(p->loop, &s->timer);
-        s->timer.data = s;
-        p->open_timers++;
+    if (!s) {
+        return NULL;
     }
+    s->pool = p;
+    s->kind = place->kind;
+    s->device = mem_strdup(place->device);
+    s->program = mem_strdup(place->program);
+    if (!s->device || !s->program) {
+        return slot__free(s);
+    }
+    s->state = SLOT_DOWN;
+    s->backoff_ms = BACKOFF_FIRST_MS;
+    name(s);
+    uv_timer_init(p->loop, &s->timer);
+    s->timer.data = s;
+    p->open_timers++;
     return s;
 }
 
@@ -123,6 +149,13 @@ enum slot_state slot_state(const struct slot *s)
 const char *slot_device(const struct slot *s)
 {
     return s->device;
+}
+
+bool slot_takes(const struct slot *s, const char *wanted)
+{
+    const size_t kind = strcspn(s->device, ":");
+    return strcmp(wanted, "auto") == 0 || strcmp(wanted, s->device) == 0 ||
+           (strlen(wanted) == kind && strncmp(wanted, s->device, kind) == 0);
 }
 
 const struct plan_machine *slot_machine(const struct slot *s)

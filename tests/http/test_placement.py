@@ -1,0 +1,115 @@
+"""Which workers a daemon has, and which jobs they take. The GPUs are named by a worker program that
+claims to have two of them and computes on the CPU: what is tried here is where jobs go."""
+
+import os
+import pathlib
+import stat
+import subprocess
+
+import pytest
+
+import api as interface
+import daemon as daemon_module
+
+STOP = {"tolerance": 1e-15, "max_iterations": 10**6}
+
+WORKER = os.environ.get("KRRD_TEST_WORKER") or \
+    pathlib.Path(__file__).resolve().parents[2] / "build/src/worker/krrd-worker"
+
+CLAIMANT = """#!/bin/sh
+if [ "$1" = --devices ]; then
+    echo '{answer}'
+    exit 0
+fi
+for word; do
+    shift
+    case $word in cuda:*) word=cpu ;; esac
+    set -- "$@" "$word"
+done
+exec {worker} "$@"
+"""
+
+
+@pytest.fixture
+def claimant(tmp_path):
+    """claimant(answer) is the path of a worker program that so tells of its devices."""
+    def make(answer='{"devices": ["cuda:0", "cuda:1", "cpu"], "detail": null}'):
+        program = tmp_path / "krrd-worker-cuda"
+        program.write_text(CLAIMANT.format(answer=answer, worker=WORKER))
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        return program
+    return make
+
+
+def start(daemons, program, workers):
+    return daemons(cuda_worker_program=program, workers=workers).api
+
+
+def refused(api, dataset, device):
+    answer = api.post("/v1/jobs", 422, json={"model": "m", "dataset": dataset, "device": device})
+    assert interface.problem_pointers(answer) == ["#/device"]
+    return answer.json()["errors"][0]["detail"]
+
+
+def test_every_gpu_has_a_worker(daemons, claimant):
+    daemon = daemons(cuda_worker_program=claimant(), workers="cpu:1,cuda:all",
+                     serve_workers="cuda:1")
+    api = daemon.api
+    assert [(w["name"], w["device"]) for w in api.workers("train")] == \
+        [("train:0", "cuda:0"), ("train:1", "cuda:1"), ("train:2", "cpu")]
+    assert [w["device"] for w in api.workers("serve")] == ["cuda:1"]
+
+
+def test_jobs_go_where_they_ask(daemons, claimant, big_spec_for):
+    api = start(daemons, claimant(), "cpu:1,cuda:0,cuda:1")
+    spec = dict(big_spec_for(api), stop=STOP)
+    jobs = {}
+    for device, runs_on in (("cuda:1", "cuda:1"), ("auto", "cuda:0"), ("cpu", "cpu")):
+        jobs[device] = api.create("m", device=device, **spec)["id"]
+        running = api.wait_running(jobs[device])
+        assert running["device"] == runs_on and running["spec"]["device"] == device
+    waiting = api.create("m", device="cuda", **spec)["id"]
+    cpu = api.create("m", device="cpu", **spec)["id"]
+    assert api.job(waiting)["waiting_for"]["code"] == "worker_busy"
+    assert "2 of 2 training workers" in api.job(waiting)["waiting_for"]["detail"]
+    api.cancel(jobs["cpu"])  # its worker passes over the job that asks for a GPU
+    assert api.wait_running(cpu)["device"] == "cpu"
+    assert api.job(waiting)["status"] == "queued"
+    api.cancel(jobs["cuda:1"])
+    assert api.wait_running(waiting)["device"] == "cuda:1"
+    for job in (jobs["auto"], cpu, waiting):
+        api.cancel(job)
+
+
+def test_devices_that_are_not_there(daemons, claimant, big_spec_for):
+    api = start(daemons, claimant(), "cuda:1")
+    dataset = big_spec_for(api)["dataset"]
+    assert "GPUs alone" in refused(api, dataset, "cpu")
+    detail = refused(api, dataset, "cuda:0")
+    assert "cuda:0" in detail and '"cpu"' not in detail
+    api.post("/v1/jobs?validate_only=true", 200, json={"model": "m", "dataset": dataset,
+                                                       "device": "cuda:1"})
+
+
+@pytest.mark.parametrize("answer, workers, said", [
+    ('{"devices": ["cpu"], "detail": "There is no NVIDIA driver."}', "cuda:all",
+     "There is no NVIDIA driver."),
+    ('{"devices": ["cuda:0"], "detail": null}', "cuda:0,cuda:2", "There is no cuda:2"),
+    ("none of your business", "cuda:all", "without telling"),
+    ("", "cpu:1,cuda:0", "without telling"),
+])
+def test_a_daemon_without_its_gpus_does_not_start(tmp_path, claimant, answer, workers, said):
+    done = subprocess.run(
+        [daemon_module.program("KRRD_TEST_DAEMON", "src/server/krrd"), "--listen", "127.0.0.1:0",
+         "--data-dir", tmp_path / "data", "--workers", workers, "--worker-program", WORKER,
+         "--cuda-worker-program", claimant(answer)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "--workers" in done.stderr and said in done.stderr
+
+
+def test_a_missing_program_is_named(tmp_path):
+    done = subprocess.run(
+        [daemon_module.program("KRRD_TEST_DAEMON", "src/server/krrd"), "--listen", "127.0.0.1:0",
+         "--data-dir", tmp_path / "data", "--workers", "cuda:all", "--worker-program", WORKER,
+         "--cuda-worker-program", tmp_path / "nowhere"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and str(tmp_path / "nowhere") in done.stderr
