@@ -430,9 +430,31 @@ static void test_no_regularization(void **state)
         w.task.count = 0;
         assert_int_equal(table_select(&w.task, names[k], NULL, 0, &c, &err), -ERR_INVALID);
         assert_contains(err.detail, "regularization");
+        assert_string_equal(err.pointer, "#/regularization");
         w.task.count = 30;
         assert_int_equal(table_select(&w.task, names[k], NULL, 0, &c, &err), 0);
         assert_int_equal(c.m, 30);
+        centers_deinit(&c);
+    }
+    world_free(&w);
+}
+
+/* tanh of large products has a kernel matrix with large negative eigenvalues. */
+static void test_indefinite_kernel(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bless", "bless_r", "rls", "two_pass", "squeak"};
+    struct world w = world_new(DTYPE_F64, 1);
+    w.kernel = (struct kernel){.id = KERNEL_SIGMOID, .d = D, .gamma = 3.0, .coef0 = -1.0};
+    w.task.kernel = &w.kernel;
+    w.task.regularization = 1e-6;
+    for (size_t k = 0; k < 5; k++) {
+        struct centers c = {0};
+        struct err err = {0};
+        assert_int_equal(table_select(&w.task, names[k], NULL, 0, &c, &err),
+                         -ERR_NOT_POSITIVE_DEFINITE);
+        assert_string_equal(err.pointer, "#/kernel");
+        assert_contains(err.detail, "positive definite kernel");
         centers_deinit(&c);
     }
     world_free(&w);
@@ -443,4 +465,4 @@ TEST_MAIN(cmocka_unit_test(test_all_rows_are_exact), cmocka_unit_test(test_score
           cmocka_unit_test(test_weights), cmocka_unit_test(test_path),
           cmocka_unit_test(test_threads), cmocka_unit_test(test_bless_does_not_look_at_all_rows),
           cmocka_unit_test(test_linear_kernel), cmocka_unit_test(test_tiny_regularization),
-          cmocka_unit_test(test_no_regularization))
+          cmocka_unit_test(test_no_regularization), cmocka_unit_test(test_indefinite_kernel))

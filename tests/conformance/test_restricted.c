@@ -380,6 +380,38 @@ static void test_bless_needs_weights(void **state)
     restricted_deinit(&f);
 }
 
+/* Who factorises the matrix of the centers tells that the kernel is at fault. */
+static void test_indefinite_kernel(void **state)
+{
+    static const char *const names[] = {"falkon", "krill", "eigenpro3", "eigenpro4"};
+    const struct restricted_spec spec = ordinary();
+    for (size_t k = 0; k < 4; k++) {
+        struct restricted_fixture f;
+        restricted_init(&f, *state, &spec);
+        const struct kernel tanh_kernel = {
+            .id = KERNEL_SIGMOID, .d = spec.d, .gamma = 3.0, .coef0 = -1.0};
+        struct points *core = NULL;
+        must(f.be->ops->points_new(f.be, &tanh_kernel, DTYPE_F64, &f.host_centers, &core, &err));
+        f.restricted.core = core;
+        const struct solver_options options = options_make(names[k], NULL, 1e-3);
+        const struct solver_ops *ops = solver_find(names[k]);
+        struct solver *s = NULL;
+        must(ops->setup(&f.problem, &options, &s, &err));
+        struct step_report at;
+        struct err err = {0};
+        int r = 0;
+        while (r == 0) {
+            r = ops->step(s, &at, &err);
+        }
+        assert_int_equal(r, -ERR_NOT_POSITIVE_DEFINITE);
+        assert_string_equal(err.pointer, "#/kernel");
+        assert_contains(err.detail, "positive definite kernel");
+        ops->teardown(s);
+        f.be->ops->points_free(f.be, core);
+        restricted_deinit(&f);
+    }
+}
+
 /* Coefficients to begin with: the solution is taken as it is, nonsense is dropped. */
 static void test_start(void **state)
 {
@@ -501,5 +533,5 @@ static void test_resume(void **state)
 TEST_MAIN(TEST(test_tiles_stay_or_pass), TEST(test_batches), TEST(test_certificate),
           TEST(test_product_of_factors), TEST(test_solvers), TEST(test_shapes),
           TEST(test_equal_centers), TEST(test_zero_targets), TEST(test_weights_of_one),
-          TEST(test_start_of_falkon_bless), TEST(test_bless_needs_weights), TEST(test_start),
-          TEST(test_resume))
+          TEST(test_start_of_falkon_bless), TEST(test_bless_needs_weights),
+          TEST(test_indefinite_kernel), TEST(test_start), TEST(test_resume))

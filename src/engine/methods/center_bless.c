@@ -62,8 +62,8 @@ int bless_init(struct bless *b, const struct center_task *task, const struct ble
     center_set_init(&b->J, task->rows->d, task->rows->dtype);
     center_set_init(&b->fresh, task->rows->d, task->rows->dtype);
     if (options->count == 0 && !(options->lambda > 0)) {
-        return err_set(err, ERR_INVALID,
-                       "Leverage scores need a regularization above 0 or a number of centers.");
+        return err_at(err, ERR_INVALID, "#/regularization",
+                      "Leverage scores need a regularization above 0 or a number of centers.");
     }
     return 0;
 }

@@ -145,6 +145,13 @@ int center_scores_build(struct center_scores *s, struct err *err)
         raise_jitter(s);
         return 0;
     }
+    if (rc == -ERR_NOT_POSITIVE_DEFINITE) {
+        return err_at(err, ERR_NOT_POSITIVE_DEFINITE, "#/kernel",
+                      "The regularized kernel matrix of %lld rows, from which leverage scores are "
+                      "made, is not positive definite. Choose a positive definite kernel, or "
+                      "another way to select centers.",
+                      (long long)s->m);
+    }
     if (rc > 0) {
         s->ready = true;
         rc = s->narrow.data != NULL ? s->task->be->ops->copy(s->task->be, &s->core, &s->narrow, err)

@@ -54,6 +54,17 @@ double core_rounding(const struct problem *p)
     return single ? FLT_EPSILON : DBL_EPSILON;
 }
 
+/* What the factorisation says of its pivots tells nobody what to do. */
+static int explain(int r, struct err *err)
+{
+    return r == -ERR_NOT_POSITIVE_DEFINITE
+               ? err_at(err, ERR_NOT_POSITIVE_DEFINITE, "#/kernel",
+                        "The kernel matrix of the centers is not positive definite in this "
+                        "precision. Choose a positive definite kernel, use precision float64, or "
+                        "raise `regularization`.")
+               : r;
+}
+
 int core_factor(const struct problem *p, struct mat *ret, struct err *err)
 {
     return core_factor_some(p, NULL, p->restricted->m, ret, err);
@@ -74,7 +85,7 @@ int core_factor_some(const struct problem *p, const int64_t *index, int64_t coun
         r = try_factor(p, index, scale, ret, err);
         scale *= next_try;
     }
-    return r == 0 ? p->be->ops->clear_upper(p->be, ret, err) : r;
+    return r == 0 ? p->be->ops->clear_upper(p->be, ret, err) : explain(r, err);
 }
 
 int core_factor_sum(struct backend *be, const struct mat *S, double jitter, struct err *err)
@@ -84,7 +95,7 @@ int core_factor_sum(struct backend *be, const struct mat *S, double jitter, stru
     if (r == 0) {
         r = be->ops->add_diag(be, jitter * trace, S, err);
     }
-    return r == 0 ? be->ops->potrf(be, S, 0.0, NULL, err) : r;
+    return explain(r == 0 ? be->ops->potrf(be, S, 0.0, NULL, err) : r, err);
 }
 
 int core_add(const struct problem *p, double a, const struct mat *H, struct err *err)

@@ -1,7 +1,7 @@
 /*
  * What preconditioners of restricted problems are made of: factors of m x m matrices in float64,
  * whatever the precision of the solve, since the matrices are singular to working precision as soon
- * as two centers are close.
+ * as two centers are close. -ERR_NOT_POSITIVE_DEFINITE names the kernel.
  */
 #pragma once
 
