@@ -6,13 +6,15 @@ testing, centers drawn uniformly (by bless for a solver that needs weights, whic
 direct on the same centers). `difference` is the largest difference of two predictions of the test rows
 divided by their standard deviation (scores of a class count like targets). Stochastic solvers are
 given a looser tolerance: their last digits cost most. The results file is written after every run; with
-one that is there already the program goes on where it stopped.
+one that is there already the program goes on where it stopped. With --models models of the reference are
+kept in a folder, and taken from there by later runs (the reference's own line is that of its first run).
 """
 import argparse
 import json
 import os
 import pathlib
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -79,6 +81,20 @@ def train(options, folder, data, solver, centers):
     return line, read_model(model) if os.path.getsize(model) > 0 else None
 
 
+def reference_model(options, folder, data, name, centers):
+    """Line and model of the reference on these centers; the line is None where the model was kept."""
+    kept = options.models and os.path.join(
+        options.models, f"{name}-{centers['method']}-{centers['count']}-{options.reference}.safetensors")
+    if kept and os.path.exists(kept):
+        return None, read_model(kept)
+    line, model = train(options, folder, data, options.reference, centers)
+    if kept:
+        os.makedirs(options.models, exist_ok=True)
+        shutil.copy(os.path.join(folder, "model"), kept + ".part")
+        os.replace(kept + ".part", kept)
+    return line, model
+
+
 def compare(options, folder, name, count, done):
     """Runs what is not among the lines `done`, and yields a line for each."""
     first = options.reference
@@ -97,18 +113,17 @@ def compare(options, folder, name, count, done):
         method = "bless" if solver in WEIGHTED else "uniform"
         centers = {"method": method, "count": count}
         key = {"set": name, "asked": count, "selector": method}
+        if solver != first:
+            line, model = train(options, folder, data, solver, centers)
         if method not in exact:
-            line, model = train(options, folder, data, first, centers)
-            exact[method] = predict(model, rows)
-            if solver == first:
-                yield {**key, **line, "difference": 0.0}
-        if solver == first:
-            continue
-        line, model = train(options, folder, data, solver, centers)
-        if model is not None:
-            found = predict(model, rows)
-            line["difference"] = float(numpy.abs(found - exact[method]).max() / exact[method].std())
-        yield {**key, "reference": first, **line}
+            exact_line, exact_model = reference_model(options, folder, data, name, centers)
+            exact[method] = predict(exact_model, rows)
+        if solver != first:
+            if model is not None:
+                line["difference"] = float(numpy.abs(predict(model, rows) - exact[method]).max() / exact[method].std())
+            yield {**key, "reference": first, **line}
+        elif exact_line is not None:
+            yield {**key, **exact_line, "difference": 0.0}
 
 
 def page(lines):
@@ -131,6 +146,7 @@ def main():
     parser.add_argument("--centers", nargs="+", type=int, default=[200, 4000])
     parser.add_argument("--solvers", nargs="+", required=True)
     parser.add_argument("--reference", default="direct", help="the solver that others are compared with")
+    parser.add_argument("--models", help="folder that models of the reference are kept in")
     parser.add_argument("--budget", type=float, default=300.0, help="seconds a run, but for the reference")
     parser.add_argument("--loose", type=float, default=1e-4, help="tolerance of stochastic solvers")
     parser.add_argument("--iterations", type=int, default=1000, help="at most")
