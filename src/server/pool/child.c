@@ -305,13 +305,19 @@ int child__start(struct slot *s, struct err *err)
 
 /* ---- sending ---- */
 
+/* What did not go out at once. */
 struct sending {
     uv_write_t write;
-    struct buf head;
-    void *copy; /* of the payload, or NULL */
+    struct buf head; /* without `sent` the payload follows in it */
     void (*sent)(void *context);
     void *context;
 };
+
+static void sending_free(struct sending *w)
+{
+    buf_deinit(&w->head);
+    mem_free(w);
+}
 
 static void on_written(uv_write_t *write, int status)
 {
@@ -320,31 +326,40 @@ static void on_written(uv_write_t *write, int status)
     if (w->sent) {
         w->sent(w->context);
     }
-    buf_deinit(&w->head);
-    mem_free(w->copy);
-    mem_free(w);
+    sending_free(w);
 }
 
-static int sending_new(enum frame_type type, uint64_t request, const struct json *json,
-                       const void *payload, size_t size, bool copy, struct sending **ret,
-                       struct err *err)
+/* What the socket takes now, in bytes. A write that is done needs no callback, for which the loop
+ * would turn once more and tell the kernel what it knows already. */
+static size_t write_at_once(struct child *c, const uv_buf_t *parts, unsigned count)
+{
+    const int n = uv_try_write((uv_stream_t *)&c->pipe, parts, count);
+    return n > 0 ? (size_t)n : 0; /* What is wrong is seen by the write that follows. */
+}
+
+/* Takes head, of which `gone` bytes are written. */
+static int write_later(struct child *c, struct buf *head, size_t gone, const uv_buf_t *payload,
+                       void (*sent)(void *context), void *context, struct err *err)
 {
     struct sending *w = mem_zalloc(sizeof *w);
-    if (!w) {
+    if (!sent) {
+        buf_add(head, payload->base, payload->len);
+    }
+    if (!w || head->failed) {
+        buf_deinit(head);
+        mem_free(w);
         return err_no_memory(err);
     }
+    w->head = *head;
     w->write.data = w;
-    int r = frame_head(type, request, json, size, &w->head, err);
-    if (r == 0 && copy && size > 0) {
-        w->copy = mem_dup(payload, size);
-        r = w->copy ? 0 : err_no_memory(err);
+    const uv_buf_t parts[2] = {{.base = w->head.data + gone, .len = w->head.len - gone}, *payload};
+    const unsigned count = sent && payload->len > 0 ? 2 : 1;
+    if (uv_write(&w->write, (uv_stream_t *)&c->pipe, parts, count, on_written) != 0) {
+        sending_free(w);
+        return err_set(err, ERR_WORKER_LOST, "The worker does not take messages.");
     }
-    if (r < 0) {
-        buf_deinit(&w->head);
-        mem_free(w);
-        return r;
-    }
-    *ret = w;
+    w->sent = sent;
+    w->context = context;
     return 0;
 }
 
@@ -352,26 +367,26 @@ int slot_send(struct slot *s, enum frame_type type, uint64_t request, const stru
               const void *payload, size_t size, void (*sent)(void *context), void *context,
               struct err *err)
 {
-    if (!s->child || s->child->stream_ended) {
+    struct child *c = s->child;
+    if (!c || c->stream_ended) {
         return err_set(err, ERR_WORKER_LOST, "The worker is not running.");
     }
-    struct sending *w = NULL;
-    int r = sending_new(type, request, json, payload, size, !sent, &w, err);
+    struct buf head = BUF_INIT;
+    int r = frame_head(type, request, json, size, &head, err);
     if (r < 0) {
+        buf_deinit(&head);
         return r;
     }
-    uv_buf_t parts[2] = {
-        {.base = w->head.data, .len = w->head.len},
-        {.base = w->copy ? w->copy : (char *)(uintptr_t)payload, .len = size},
-    };
-    r = uv_write(&w->write, (uv_stream_t *)&s->child->pipe, parts, size > 0 ? 2 : 1, on_written);
-    if (r != 0) {
-        buf_deinit(&w->head);
-        mem_free(w->copy);
-        mem_free(w);
-        return err_set(err, ERR_WORKER_LOST, "The worker does not take messages.");
+    const uv_buf_t parts[2] = {{.base = head.data, .len = head.len},
+                               {.base = (char *)(uintptr_t)payload, .len = size}};
+    const size_t gone = sent ? 0 : write_at_once(c, parts, size > 0 ? 2 : 1);
+    if (gone == head.len + size) {
+        buf_deinit(&head);
+        return 0;
     }
-    w->sent = sent;
-    w->context = context;
-    return 0;
+    r = write_later(c, &head, gone, &parts[1], sent, context, err);
+    if (r < 0 && gone > 0) {
+        child__kill(c, SIGKILL); /* Half a message makes no sense of what follows. */
+    }
+    return r;
 }

@@ -105,8 +105,9 @@ void *slot_user(const struct slot *s); /* the listener's own mark, NULL at first
 void slot_set_user(struct slot *s, void *user);
 void slot_set_busy(struct slot *s, bool busy);
 
-/* Queues a frame. The payload is copied unless `sent` is given: then it is borrowed until `sent` is
- * called (once, on success or failure), which also paces a long transfer. */
+/* Sends a frame. What of it the socket does not take at once is copied, unless `sent` is given:
+ * then the payload is borrowed until `sent` is called (once, later, on success or failure), which
+ * also paces a long transfer. */
 int slot_send(struct slot *s, enum frame_type type, uint64_t request, const struct json *json,
               const void *payload, size_t size, void (*sent)(void *context), void *context,
               struct err *err);

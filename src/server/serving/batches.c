@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "server/serving/internal.h"
 
+#define COPY_BYTES ((size_t)64 << 10)  /* of a batch that is copied where it cannot go at once */
 #define BATCH_BYTES ((size_t)16 << 20) /* of a batch of several questions, and of its answer */
 
 /* A batch is full when it has the most rows that are sent together, or so many rows of so many
@@ -93,8 +94,10 @@ static int send_batch(const struct entry *e, const struct batch *b, struct err *
         return err_no_memory(err);
     }
     const size_t size = (size_t)b->rows * (size_t)b->model->d * sizeof *X;
-    const int r = slot_send(e->lane->slot, FRAME_PREDICT, b->number, j, X, size, on_sent, X, err);
-    if (r < 0) {
+    const bool small = size <= COPY_BYTES;
+    const int r = slot_send(e->lane->slot, FRAME_PREDICT, b->number, j, X, size,
+                            small ? NULL : on_sent, X, err);
+    if (r < 0 || small) {
         mem_free(X);
     }
     return r;
