@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +27,7 @@
 #include "server/storage.h"
 #include "server/sweep.h"
 #include "server/timekeeper.h"
+#include "server/turns.h"
 #include "server/webhooks/webhooks.h"
 #include "server/workers.h"
 #include "store/store.h"
@@ -118,7 +118,7 @@ static int open_loop(struct app *app, struct err *err)
         mem_free(loop);
         return err_set(err, ERR_INTERNAL, "The event loop did not start: %s.", uv_strerror(rc));
     }
-    uv_loop_configure(loop, UV_METRICS_IDLE_TIME); /* for on_turn */
+    uv_loop_configure(loop, UV_METRICS_IDLE_TIME); /* turns.h */
     app->loop = loop;
     return 0;
 }
@@ -262,40 +262,12 @@ int app_open(struct app *app, struct config *config, struct err *err)
 
 /* ---- Running and draining. ---- */
 
-/* How long the loop was away from its sockets: what every client may have waited for. */
-struct turns {
-    struct app *app;
-    uv_prepare_t prepare;
-    double since, idle; /* seconds, at the end of the last turn */
-};
-
-static void on_turn(uv_prepare_t *handle)
-{
-    struct turns *t = handle->data;
-    const double now = clock_monotonic_s();
-    const double idle = 1e-9 * (double)uv_metrics_idle_time(handle->loop);
-    metrics_observe(t->app->metrics, METRIC_LOOP_TURN_SECONDS, 0, 0,
-                    fmax(now - t->since - (idle - t->idle), 0.0));
-    t->since = now;
-    t->idle = idle;
-}
-
-static void begin_turns(struct turns *t, struct app *app, uv_loop_t *loop)
-{
-    *t = (struct turns){.app = app, .since = clock_monotonic_s()};
-    t->idle = 1e-9 * (double)uv_metrics_idle_time(loop);
-    uv_prepare_init(loop, &t->prepare);
-    t->prepare.data = t;
-    uv_prepare_start(&t->prepare, on_turn);
-    uv_unref((uv_handle_t *)&t->prepare);
-}
-
 struct running {
     struct app *app;
-    struct turns turns;
+    struct turns *turns;
     uv_signal_t term, interrupt, hangup;
     uv_timer_t drain, watchdog;
-    int open; /* of the six, which live in app_run's frame */
+    int open; /* of the five, which live in app_run's frame */
     double deadline;
 };
 
@@ -380,7 +352,7 @@ static int begin(struct running *r, struct err *err)
 
 int app_run(struct app *app, struct err *err)
 {
-    struct running r = {.app = app, .open = 6};
+    struct running r = {.app = app, .open = 5};
     uv_loop_t *loop = app->loop;
     uv_signal_init(loop, &r.term);
     uv_signal_init(loop, &r.interrupt);
@@ -388,13 +360,12 @@ int app_run(struct app *app, struct err *err)
     uv_timer_init(loop, &r.drain);
     uv_timer_init(loop, &r.watchdog);
     r.term.data = r.interrupt.data = r.hangup.data = r.drain.data = r.watchdog.data = &r;
-    begin_turns(&r.turns, app, loop);
-    const int rc = begin(&r, err);
+    int rc = turns_begin(app, &r.turns, err);
+    rc = rc == 0 ? begin(&r, err) : rc;
     if (rc == 0) {
         uv_run(loop, UV_RUN_DEFAULT);
     }
-    r.turns.prepare.data = &r;
-    uv_close((uv_handle_t *)&r.turns.prepare, on_closed);
+    r.turns = turns_end(r.turns);
     uv_close((uv_handle_t *)&r.term, on_closed);
     uv_close((uv_handle_t *)&r.hangup, on_closed);
     uv_close((uv_handle_t *)&r.watchdog, on_closed);

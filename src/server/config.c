@@ -371,6 +371,9 @@ static const struct option_def options[] = {
      "Rows that go to a worker together; one request may hold more."},
     {"serve-batch-delay-us", OPTION_INT64, AT(serve_batch_delay_us), "0", "N", 0, 10000000,
      "How long the first request of a batch waits for others, in microseconds."},
+    {"busy-poll-us", OPTION_INT64, AT(busy_poll_us), "100", "N", 0, 1000,
+     "How long daemon and prediction workers look for the next message before they sleep, where "
+     "messages follow each other that fast, in microseconds; 0: they sleep at once."},
     {"serve-model-queue", OPTION_INT64, AT(serve_model_queue), "1024", "N", 1, 1048576,
      "Predictions that may wait for one model; more are refused with 503."},
     {"serve-queue", OPTION_INT64, AT(serve_queue), "4096", "N", 1, 1048576,

@@ -20,6 +20,7 @@ struct config {
     int64_t serve_memory_bytes;       /* 0: no limit; that loaded models may take */
     int64_t serve_batch_rows;         /* 4096 */
     int64_t serve_batch_delay_us;     /* 0 */
+    int64_t busy_poll_us;             /* 100 */
     int64_t serve_model_queue;        /* 1024 predictions that wait for one model */
     int64_t serve_queue;              /* 4096, of all models, waiting or at work */
     int worker_threads;               /* --worker-threads, 0: what the machine grants */

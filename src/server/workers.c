@@ -92,6 +92,7 @@ static int open_pool(struct app *app, struct err *err)
         .count = roster.count,
         .threads = app->config.worker_threads,
         .memory_bytes = app->config.worker_memory_bytes,
+        .busy_poll_us = app->config.busy_poll_us,
         .lease_s = app->config.worker_lease_s,
         .quarantine_after = app->config.quarantine_after,
         .quarantine_s = app->config.quarantine_s,

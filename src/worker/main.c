@@ -24,6 +24,7 @@ struct settings {
     int socket, threads;
     double beat_interval_s;
     double memory_bytes; /* 0: none but the host's */
+    double busy_poll_us;
     bool measure, devices;
     const char *break_device; /* NULL, or the trigger of faulty.h */
 };
@@ -34,6 +35,8 @@ static const char usage[] =
     "krrd-worker --socket FD [--device cpu] [--threads N] [--beat-interval-s S] [--measure]\n"
     "    Serves the daemon that started it, and gives it a sign of life every S seconds; with\n"
     "    --measure it first finds out how fast it is, and says so.\n"
+    "    With --busy-poll-us N it looks for the next message so long before it sleeps, where\n"
+    "    messages follow each other that fast.\n"
     "    With --memory-bytes N both plan to stay below N resident bytes.\n"
     "krrd-worker --devices\n"
     "    Tells as JSON which devices it can run on, best first: {\"devices\": [\"cuda:0\", "
@@ -78,6 +81,7 @@ static int read_settings(int argc, char **argv, struct settings *ret, struct err
         {"threads", required_argument, NULL, 't'},
         {"beat-interval-s", required_argument, NULL, 'i'},
         {"memory-bytes", required_argument, NULL, 'l'},
+        {"busy-poll-us", required_argument, NULL, 'p'},
         {"devices", no_argument, NULL, 'v'},
         {"measure", no_argument, NULL, 'r'},
         {"break-device", required_argument, NULL, 'x'},
@@ -111,6 +115,9 @@ static int read_settings(int argc, char **argv, struct settings *ret, struct err
         case 'l':
             r = read_number("--memory-bytes", optarg, 0x1p53, &ret->memory_bytes, err);
             break;
+        case 'p':
+            r = read_number("--busy-poll-us", optarg, 1e6, &ret->busy_poll_us, err);
+            break;
         case 'r':
             ret->measure = true;
             break;
@@ -137,8 +144,10 @@ static int read_settings(int argc, char **argv, struct settings *ret, struct err
 
 static int run_session(const struct settings *settings, struct backend *be, struct err *err)
 {
-    struct session_options options = {
-        .fd = settings->socket, .be = be, .beat_interval_s = settings->beat_interval_s};
+    struct session_options options = {.fd = settings->socket,
+                                      .be = be,
+                                      .beat_interval_s = settings->beat_interval_s,
+                                      .busy_poll_s = 1e-6 * settings->busy_poll_us};
     int r = 0;
     if (settings->measure) {
         r = measure_machine(be, &options.machine, err);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/spin.h"
 #include "wire/frame.h"
 #include "worker/loaded.h"
 #include "worker/pulse.h"
@@ -17,6 +18,7 @@ struct session {
     struct backend *be;
     struct frame_reader *reader;
     struct loaded *loaded;
+    struct spin spin;
     struct pulse *pulse; /* all that is sent goes through it */
     const struct plan_machine *machine;
     char job[ID_SIZE];       /* in training, else "" */
@@ -350,12 +352,24 @@ static void tell_fault(struct session *s, const struct err *fault)
     pulse_send(s->pulse, FRAME_FAULT, 0, j, NULL, 0, NULL);
 }
 
+/* As frame_recv. */
+static int next_frame(struct session *s, struct frame *ret, struct err *err)
+{
+    int r = frame_reader_next(s->reader, ret, err);
+    if (r == 0) {
+        spin_begin(&s->spin, s->fd);
+        r = frame_recv(s->fd, s->reader, ret, err);
+        spin_end(&s->spin);
+    }
+    return r;
+}
+
 static int serve(struct session *s, struct err *err)
 {
     int r = hello(s, err);
     while (r == 0 && !s->quit) {
         struct frame f;
-        r = frame_recv(s->fd, s->reader, &f, err);
+        r = next_frame(s, &f, err);
         if (r <= 0) {
             return r;
         }
@@ -374,6 +388,7 @@ int session_run(const struct session_options *options, struct err *err)
         .reader = frame_reader_new(),
         .loaded = loaded_new(options->be),
     };
+    spin_init(&s.spin, options->busy_poll_s);
     int r = s.reader && s.loaded ? pulse_start(s.fd, options->beat_interval_s, &s.pulse, err)
                                  : err_no_memory(err);
     if (r == 0) {

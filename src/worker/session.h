@@ -14,6 +14,7 @@ struct session_options {
     int fd; /* connected socket, owned by the caller */
     struct backend *be;
     double beat_interval_s;      /* 0: none */
+    double busy_poll_s;          /* base/spin.h */
     struct plan_machine machine; /* what HELLO says of it */
 };
 

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -211,6 +212,38 @@ def test_a_batch_waits_for_others(small):
         at = max(one.result()[1] for one in pair)
         assert ends[0] - begun >= 0.39
         assert at - ends[0] < 0.39  # the second made the batch full
+
+
+# Looking for the next message instead of sleeping.
+
+
+def processor_s(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def arguments(pid):
+    return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+
+
+@pytest.mark.parametrize("busy_poll_us", [0, 1000])
+def test_who_looks_answers_as_who_sleeps(daemons, busy_poll_us):
+    """And looks for a moment alone: nobody spends the second in which no answer comes."""
+    daemon = daemons(busy_poll_us=busy_poll_us)
+    api = daemon.api
+    X, y = data.regression(60, seed=50)
+    api.train("m", api.upload_npz(X, y), kernel={"name": "gaussian", "bandwidth": 2.0},
+              test={"fraction": 0})
+    words = arguments(api.worker_pid("serve"))
+    assert words[words.index("--busy-poll-us") + 1] == str(busy_poll_us)
+    Q = questions(200)
+    together = api.predict("m", Q).json()["predictions"]
+    assert [api.predict("m", Q[i:i + 1]).json()["predictions"][0] for i in range(200)] == together
+    with Asker(api) as asker, Stopped(api, asker, "m"):
+        before = processor_s(daemon.process.pid)
+        answer = infer(api, "m", Q[:1], expect=None, timeout=1_000_000)
+        assert answer.status_code == 504
+        assert processor_s(daemon.process.pid) - before < 0.5
 
 
 # Memory.

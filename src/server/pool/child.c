@@ -236,16 +236,21 @@ static int spawn(struct child *c, const struct pool *p)
 {
     const struct slot *s = c->slot;
     cleanup_mem char **env = environment(s->kind);
-    char threads[16], socket[16], beat[32], memory[24];
+    char threads[16], socket[16], beat[32], memory[24], busy_poll[24];
+    const int64_t busy = s->kind == SLOT_SERVE ? p->options.busy_poll_us : 0;
     snprintf(threads, sizeof threads, "%d", p->options.threads);
     snprintf(socket, sizeof socket, "%d", CHILD_SOCKET);
     snprintf(beat, sizeof beat, "%.3f", p->options.lease_s / LEASE_BEATS);
     snprintf(memory, sizeof memory, "%lld", (long long)p->options.memory_bytes);
-    char *args[] = {
-        s->program, "--socket",       socket,  "--device",
-        s->device,  "--threads",      threads, "--beat-interval-s",
-        beat,       "--memory-bytes", memory,  s->kind == SLOT_TRAIN ? "--measure" : NULL,
-        NULL};
+    snprintf(busy_poll, sizeof busy_poll, "%lld", (long long)busy);
+    char *args[] = {s->program, "--socket",
+                    socket,     "--device",
+                    s->device,  "--threads",
+                    threads,    "--beat-interval-s",
+                    beat,       "--memory-bytes",
+                    memory,     "--busy-poll-us",
+                    busy_poll,  s->kind == SLOT_TRAIN ? "--measure" : NULL,
+                    NULL};
     uv_stdio_container_t stdio[CHILD_SOCKET + 1] = {
         {.flags = UV_IGNORE},
         {.flags = UV_IGNORE},

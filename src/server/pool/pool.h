@@ -63,6 +63,7 @@ struct pool_options {
     int count;
     int threads;          /* per worker; 0: what the machine grants */
     int64_t memory_bytes; /* that a worker is to stay below; 0: no limit of ours */
+    int64_t busy_poll_us; /* of serving workers: base/spin.h */
     double lease_s;       /* > 0 */
     int quarantine_after;
     double quarantine_s;

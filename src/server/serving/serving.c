@@ -285,6 +285,11 @@ void serving_forget(struct serving *s, uint64_t handle)
     }
 }
 
+int64_t serving_questions(const struct serving *s)
+{
+    return s->places.count;
+}
+
 int serving_retry_s(const struct serving *s)
 {
     const double seconds = s->rate > 0.0 ? (double)s->places.count / s->rate : 1.0;

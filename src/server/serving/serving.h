@@ -91,4 +91,6 @@ int serving_predict(struct serving *s, const struct serving_ask *ask, uint64_t *
                     struct err *err);
 void serving_forget(struct serving *s, uint64_t handle);
 /* Whole seconds after which who was refused for -ERR_BUSY may find room, by the rate of late. */
+/* That wait or are at work. */
+int64_t serving_questions(const struct serving *s);
 int serving_retry_s(const struct serving *s);
