@@ -4,8 +4,10 @@
  *
  *     krr-json [ROWS [COLUMNS [REPEATS]]]
  *
- * Two texts are read: numbers of 16 and 17 digits, as programs print doubles, and numbers of six
- * decimals, as data files have them. Times are CPU seconds, the best of REPEATS; MB are 10^6 bytes.
+ * Five texts: numbers of 16 and 17 digits, as programs print doubles; of six and of three decimals,
+ * as data files have them; rows of four like [5.1,3.5,1.4,0.2], as people write them; and integers
+ * among numbers of up to three decimals. Times are CPU seconds, the best of REPEATS; MB are 10^6
+ * bytes.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,9 +24,25 @@
 
 struct workload {
     const char *name;
+    int columns;     /* 0: as asked for */
+    double from, to; /* range of the numbers */
+    int least, most; /* decimals of each, drawn; ALL_DIGITS */
+};
+
+struct sample {
     int64_t rows, columns;
     double *values;
     struct buf text;
+};
+
+enum { ALL_DIGITS = -1 };
+
+static const struct workload workloads[] = {
+    {"all_digits", 0, -5.0, 5.0, ALL_DIGITS, ALL_DIGITS},
+    {"six_decimals", 0, -5.0, 5.0, 6, 6},
+    {"three_decimals", 0, -5.0, 5.0, 3, 3},
+    {"one_decimal_rows_of_4", 4, 0.0, 8.0, 1, 1},
+    {"integers_to_three_decimals", 0, -100.0, 100.0, 0, 3},
 };
 
 struct result {
@@ -34,7 +52,7 @@ struct result {
     double memory; /* bytes that reading adds to the process */
 };
 
-static struct result measure(const struct contender *c, const struct workload *w, int repeats)
+static struct result measure(const struct contender *c, const struct sample *w, int repeats)
 {
     struct result r = {.read_s = INFINITY, .print_s = INFINITY};
     double sum = 0.0;
@@ -55,7 +73,7 @@ static struct result measure(const struct contender *c, const struct workload *w
 }
 
 /* In a process of its own, so that each one's memory is its own. */
-static struct result measure_apart(const struct contender *c, const struct workload *w, int repeats)
+static struct result measure_apart(const struct contender *c, const struct sample *w, int repeats)
 {
     struct result r = {.good = false};
     int ends[2];
@@ -76,7 +94,7 @@ static struct result measure_apart(const struct contender *c, const struct workl
     return r;
 }
 
-static void describe(struct json *to, const struct contender *c, const struct workload *w,
+static void describe(struct json *to, const struct contender *c, const struct sample *w,
                      int repeats)
 {
     const struct result r = measure_apart(c, w, repeats);
@@ -92,7 +110,7 @@ static void describe(struct json *to, const struct contender *c, const struct wo
                     round(100.0 * r.memory / (double)w->text.len) / 100.0);
 }
 
-static void write_body(struct workload *w)
+static void write_body(struct sample *w)
 {
     buf_str(&w->text, "{\"instances\":[");
     for (int64_t i = 0; i < w->rows; i++) {
@@ -103,20 +121,51 @@ static void write_body(struct workload *w)
     buf_str(&w->text, "]}");
 }
 
-/* decimals < 0: all digits. */
-static bool make(struct workload *w, int decimals)
+static double draw(const struct workload *w, struct rng *r)
+{
+    const double v = w->from + (w->to - w->from) * ((double)(rng_u64(r) >> 11) * 0x1p-53);
+    if (w->least == ALL_DIGITS) {
+        return v;
+    }
+    const double power = pow(10, w->least + (int)rng_below(r, w->most - w->least + 1));
+    return round(v * power) / power;
+}
+
+static bool make(const struct workload *w, struct sample *ret)
 {
     struct rng r = rng_new(7, RNG_TEST);
-    const int64_t n = w->rows * w->columns;
-    w->values = mem_array((size_t)n, sizeof *w->values);
-    for (int64_t i = 0; w->values != NULL && i < n; i++) {
-        const double v = 10.0 * ((double)(rng_u64(&r) >> 11) * 0x1p-53) - 5.0;
-        w->values[i] = decimals < 0 ? v : round(v * pow(10, decimals)) / pow(10, decimals);
+    const int64_t n = ret->rows * ret->columns;
+    ret->values = mem_array((size_t)n, sizeof *ret->values);
+    for (int64_t i = 0; ret->values != NULL && i < n; i++) {
+        ret->values[i] = draw(w, &r);
     }
-    if (w->values != NULL) {
-        write_body(w);
+    if (ret->values != NULL) {
+        write_body(ret);
     }
-    return w->values != NULL && !w->text.failed;
+    return ret->values != NULL && !ret->text.failed;
+}
+
+static void compare(const struct workload *w, int64_t rows, int64_t columns, int repeats,
+                    struct json *report)
+{
+    struct sample s = {.rows = rows, .columns = columns};
+    if (w->columns > 0) {
+        s.rows = rows * columns / w->columns;
+        s.columns = w->columns;
+    }
+    struct json *j = json_set_object(report, w->name);
+    if (make(w, &s)) {
+        json_set_int(j, "body_bytes", (int64_t)s.text.len);
+        describe(j, &contender_krrd, &s, repeats);
+        describe(j, &contender_cjson, &s, repeats);
+        if (contender_yyjson != NULL) {
+            describe(j, contender_yyjson, &s, repeats);
+        }
+    } else {
+        json_set_string(j, "error", "not enough memory");
+    }
+    mem_free(s.values);
+    buf_deinit(&s.text);
 }
 
 static int64_t argument(int argc, char **argv, int i, int64_t usual)
@@ -130,8 +179,6 @@ int main(int argc, char **argv)
     const int64_t rows = argument(argc, argv, 1, 100000);
     const int64_t columns = argument(argc, argv, 2, 18);
     const int repeats = (int)argument(argc, argv, 3, 5);
-    struct workload workloads[] = {{.name = "all_digits", .rows = rows, .columns = columns},
-                                   {.name = "six_decimals", .rows = rows, .columns = columns}};
     cleanup_json struct json *report = json_new_object();
     char command[96];
     snprintf(command, sizeof command, "krr-json %lld %lld %d", (long long)rows, (long long)columns,
@@ -142,20 +189,7 @@ int main(int argc, char **argv)
     json_set_int(report, "columns", columns);
     json_set_int(report, "repeats", repeats);
     for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) {
-        struct workload *w = &workloads[i];
-        if (!make(w, i == 0 ? -1 : 6)) {
-            fputs("krr-json: not enough memory\n", stderr);
-            return 1;
-        }
-        struct json *j = json_set_object(report, w->name);
-        json_set_int(j, "body_bytes", (int64_t)w->text.len);
-        describe(j, &contender_krrd, w, repeats);
-        describe(j, &contender_cjson, w, repeats);
-        if (contender_yyjson != NULL) {
-            describe(j, contender_yyjson, w, repeats);
-        }
-        mem_free(w->values);
-        buf_deinit(&w->text);
+        compare(&workloads[i], rows, columns, repeats, report);
     }
     cleanup_mem char *text = json_print(report);
     return text != NULL && puts(text) >= 0 ? 0 : 1;

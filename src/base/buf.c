@@ -10,7 +10,10 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-enum { FIRST_CAPACITY = 64 };
+enum {
+    FIRST_CAPACITY = 64,
+    PIECE = 64 /* numbers that room is made for at once */
+};
 
 void buf_deinit(struct buf *b)
 {
@@ -139,11 +142,16 @@ void buf_json_number(struct buf *b, double v)
 
 void buf_json_numbers(struct buf *b, const double *v, int64_t count)
 {
-    for (int64_t i = 0; i < count && reserve(b, 1 + DECIMAL_PRINT_MAX); i++) {
+    for (int64_t i = 0; i < count; i += PIECE) {
+        const int64_t piece = count - i < PIECE ? count - i : PIECE;
+        if (!reserve(b, 1 + (size_t)piece * (DECIMAL_PRINT_MAX + 1))) {
+            return;
+        }
         if (i > 0) {
             b->data[b->len++] = ',';
         }
-        buf_json_number(b, v[i]);
+        b->len += decimal_print_list(v + i, piece, b->data + b->len);
+        b->data[b->len] = '\0';
     }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Reads the JSON number (RFC 8259, section 6) that s[0..len) starts with:
@@ -15,6 +16,14 @@
  */
 size_t decimal_scan(const char *s, size_t len, double *ret_value);
 
+/*
+ * The same for a list: up to `max` numbers, the first at s, with a comma and any number of blanks
+ * between two. A number is taken where it is finite and a comma or a ']' follows at once; the first
+ * that is not ends the list, as the ']' does. *ret_count numbers are in to[], which has room for
+ * max. Returns the bytes up to the end of the last number, 0 where there is none.
+ */
+size_t decimal_scan_list(const char *s, size_t len, int64_t max, double *to, int64_t *ret_count);
+
 /* "-2.2250738585072014e-308" */
 enum { DECIMAL_PRINT_MAX = 24 };
 
@@ -25,3 +34,7 @@ enum { DECIMAL_PRINT_MAX = 24 };
  * 1e-05, 1000000000000000, 1e+16.
  */
 size_t decimal_print(double v, char ret[DECIMAL_PRINT_MAX]);
+
+/* A list of `count` of them with commas between, null for what is not finite, in ret[0..count *
+ * (DECIMAL_PRINT_MAX + 1)). Returns its length; what is behind it in ret is undefined. */
+size_t decimal_print_list(const double *v, int64_t count, char *ret);

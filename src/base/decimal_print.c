@@ -8,6 +8,7 @@
  * multiples of 10^k around v. All is done in units of 10^k / 4, rounded to odd, so that comparisons
  * of the rounded values are those of the exact ones.
  */
+#include <endian.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -190,7 +191,7 @@ static size_t put_scientific(const char *digits, int count, int point, char *to)
     return len + put_exponent(point - 1, to + len);
 }
 
-size_t decimal_print(double v, char ret[DECIMAL_PRINT_MAX])
+static size_t print_any(double v, char ret[DECIMAL_PRINT_MAX])
 {
     uint64_t bits;
     memcpy(&bits, &v, sizeof(bits));
@@ -206,4 +207,91 @@ size_t decimal_print(double v, char ret[DECIMAL_PRINT_MAX])
     const int point = count + d.exponent;
     const bool plain = point >= SMALLEST_PLAIN && point <= LARGEST_PLAIN;
     return sign + (plain ? put_plain : put_scientific)(digits, count, point, ret + sign);
+}
+
+/* ---- numbers of few digits ---- */
+
+/*
+ * |v| = n / 10^PLACES to the nearest double, with n < 10^15. As every decimal of up to 15 digits
+ * comes back through a double, no two of them are read as the same one: n without its last zeros is
+ * the shortest there is, and the only one of its length. n / 10^PLACES rounds once, since both are
+ * integers that a double holds, so the division proves it; the product only guesses n.
+ */
+enum { PLACES = 8 };
+static const double ten_to_places = 1e8;
+static const double below_whole = 1e7;
+static const int64_t least_plain = 10000; /* 10^SMALLEST_PLAIN and a digit: below has exponents */
+
+/* Eight digits of v, the first in the lowest byte: pairs of four, of two, of one. */
+static inline uint64_t split_eight(uint32_t v)
+{
+    const uint64_t fours = v / 10000 | (uint64_t)(v % 10000) << 32;
+    const uint64_t hundreds = (fours * 10486 >> 20) & UINT64_C(0x0000007F0000007F);
+    const uint64_t twos = hundreds | (fours - 100 * hundreds) << 16;
+    const uint64_t tens = (twos * 103 >> 10) & UINT64_C(0x000F000F000F000F);
+    return tens | (twos - 10 * tens) << 8;
+}
+
+/* Eight digits as text. */
+static inline void store_eight(char *to, uint64_t digits)
+{
+    const uint64_t text = htole64(digits + UINT64_C(0x3030303030303030));
+    memcpy(to, &text, sizeof(text));
+}
+
+/* v < 10^8 without zeros in front; writes eight bytes. Returns its end. */
+static inline char *put_whole(uint32_t v, char *to)
+{
+    if (v < 10) { /* most numbers that are predicted */
+        *to = (char)('0' + v);
+        return to + 1;
+    }
+    const uint64_t digits = split_eight(v);
+    const unsigned zeros = (unsigned)__builtin_ctzll(digits) / 8;
+    store_eight(to, digits >> 8 * zeros);
+    return to + 8 - zeros;
+}
+
+/* Returns the length, or 0 where v is no such number. Writes at most DECIMAL_PRINT_MAX bytes. */
+static inline size_t print_short(double v, char ret[DECIMAL_PRINT_MAX])
+{
+    const double magnitude = fabs(v);
+    if (!(magnitude < below_whole)) {
+        return 0;
+    }
+    const int64_t n = (int64_t)(magnitude * ten_to_places + 0.5);
+    if ((double)n / ten_to_places != magnitude || (n < least_plain && n > 0)) {
+        return 0;
+    }
+    const uint64_t fraction = split_eight((uint32_t)(n % 100000000));
+    const unsigned places = 8 - (unsigned)__builtin_clzll(fraction | 1) / 8;
+    char *to = ret;
+    *to = '-';
+    to = put_whole((uint32_t)(n / 100000000), to + (signbit(v) != 0));
+    *to = '.';
+    store_eight(to + 1, fraction);
+    to += fraction != 0 ? 1 + places : 0;
+    return (size_t)(to - ret);
+}
+
+size_t decimal_print(double v, char ret[DECIMAL_PRINT_MAX])
+{
+    const size_t len = print_short(v, ret);
+    return len > 0 ? len : print_any(v, ret);
+}
+
+size_t decimal_print_list(const double *v, int64_t count, char *ret)
+{
+    char *to = ret;
+    for (int64_t i = 0; i < count; i++) {
+        size_t len = print_short(v[i], to);
+        if (len == 0 && isfinite(v[i])) {
+            len = print_any(v[i], to);
+        } else if (len == 0) {
+            memcpy(to, "null", len = 4);
+        }
+        to[len] = ',';
+        to += len + 1;
+    }
+    return count > 0 ? (size_t)(to - ret) - 1 : 0;
 }

@@ -387,28 +387,26 @@ int jsonread_next(struct jsonread *r, struct err *err)
     return token;
 }
 
-/* Takes the array's next number where it stands at the next byte, or behind a comma and blanks, and
- * a comma or the end of the array follows at once. False: nothing was read, and jsonread_next says
- * what is there. */
-static bool take_plain_number(struct jsonread *r, double *ret)
+/* Takes the array's next numbers, up to `max`, from the next byte, or from behind a comma and
+ * blanks there, and returns how many. 0: nothing was read, and jsonread_next says what is there. */
+static int64_t take_plain_numbers(struct jsonread *r, double *to, int64_t max)
 {
     size_t at = r->at;
     if (r->expect == EXPECT_SEPARATOR) {
         if (at == r->len || r->text[at] != ',') {
-            return false;
+            return 0;
         }
         for (at++; at < r->len && r->text[at] == ' '; at++) {
         }
     }
-    const size_t len = decimal_scan(r->text + at, r->len - at, ret);
-    at += len;
-    if (len == 0 || !isfinite(*ret) || at == r->len || (r->text[at] != ',' && r->text[at] != ']')) {
-        return false;
+    int64_t count = 0;
+    const size_t len = decimal_scan_list(r->text + at, r->len - at, max, to, &count);
+    if (count > 0) {
+        r->at = at + len;
+        r->expect = EXPECT_SEPARATOR;
+        r->token = JSONREAD_NUMBER;
     }
-    r->at = at;
-    r->expect = EXPECT_SEPARATOR;
-    r->token = JSONREAD_NUMBER;
-    return true;
+    return count;
 }
 
 int jsonread_numbers(struct jsonread *r, double *to, int64_t max, int64_t *ret_count,
@@ -418,10 +416,12 @@ int jsonread_numbers(struct jsonread *r, double *to, int64_t max, int64_t *ret_c
     int64_t count = 0;
     while (token == JSONREAD_NUMBER && count < max) {
         const bool inside = r->status == 0 && r->depth > 0 && !r->in_object[r->depth - 1];
-        while (inside && count < max && take_plain_number(r, to + count)) {
-            count++;
-        }
-        if (count < max) {
+        const int64_t taken = inside ? take_plain_numbers(r, to + count, max - count) : 0;
+        count += taken;
+        if (taken > 0 && r->text[r->at] == ']') {
+            mark_token(r);
+            token = end(r);
+        } else if (count < max) {
             token = jsonread_next(r, err);
             if (token == JSONREAD_NUMBER) {
                 to[count++] = r->number;

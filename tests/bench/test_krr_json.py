@@ -15,7 +15,8 @@ class KrrJsonTests(unittest.TestCase):
         report = json.loads(done.stdout)
         self.assertEqual((report["rows"], report["columns"], report["repeats"]), (300, 7, 2))
         self.assertEqual(report["command"], "krr-json 300 7 2")
-        for workload in ("all_digits", "six_decimals"):
+        for workload in ("all_digits", "six_decimals", "three_decimals", "one_decimal_rows_of_4",
+                         "integers_to_three_decimals"):
             self.assertGreater(report[workload]["body_bytes"], 300 * 7 * 2)
             for contender in ("krrd", "cJSON"):
                 found = report[workload][contender]

@@ -306,7 +306,155 @@ static void test_midpoints(void **state)
     }
 }
 
-TEST_MAIN(cmocka_unit_test(test_grammar), cmocka_unit_test(test_length_is_a_limit),
+/* How long the number is that the text starts with, by its grammar. */
+static size_t number_length(const char *text)
+{
+    const char *const digits = "0123456789";
+    const char *at = text + (*text == '-');
+    const size_t whole = *at == '0' ? 1 : strspn(at, digits);
+    at += whole;
+    if (whole > 0 && *at == '.') {
+        const size_t places = strspn(at + 1, digits);
+        at = places > 0 ? at + 1 + places : NULL;
+    }
+    if (whole > 0 && at != NULL && (*at == 'e' || *at == 'E')) {
+        at += 1 + (at[1] == '-' || at[1] == '+');
+        const size_t exponent = strspn(at, digits);
+        at = exponent > 0 ? at + exponent : NULL;
+    }
+    return whole > 0 && at != NULL ? (size_t)(at - text) : 0;
+}
+
+/* Whether much or nothing follows the text, the number at its start is the same. */
+static void check_start(const char *text)
+{
+    char number[64] = "";
+    const size_t len = number_length(text);
+    memcpy(number, text, len);
+    const double expected = strtod(number, NULL);
+    const size_t least = len > 0 ? len : strlen(text);
+    for (size_t most = strlen(text); most >= least; most--) {
+        double value = expected;
+        const size_t used = decimal_scan(text, most, &value);
+        if (used != len || (len > 0 && memcmp(&value, &expected, sizeof(value)) != 0)) {
+            print_error("%zu bytes of \"%s\" -> %.17g of %zu bytes, expected %.17g of %zu\n", most,
+                        text, value, used, expected, len);
+            fail();
+        }
+    }
+}
+
+/* Every text of up to five characters, before what may follow a number and more. */
+static void test_every_short_text(void **state)
+{
+    (void)state;
+    static const char alphabet[] = "-.e019";
+    static const char *const behind[] = {",5.1,-3.25,100,0.125]", "]},{\"a\":1.5}, 12345",
+                                         " , 1,2,3,4,5,6,7,8,9,10", "000001234567,123456789",
+                                         "1.234567890123456,2.5"};
+    const int letters = (int)sizeof(alphabet) - 1;
+    for (int length = 1, count = letters; length <= 5; length++, count *= letters) {
+        for (int i = 0; i < count; i++) {
+            char text[64];
+            for (int k = 0, rest = i; k < length; k++, rest /= letters) {
+                text[k] = alphabet[rest % letters];
+            }
+            for (size_t b = 0; b < sizeof(behind) / sizeof(behind[0]); b++) {
+                snprintf(text + length, sizeof(text) - (size_t)length, "%s", behind[b]);
+                check_start(text);
+            }
+        }
+    }
+}
+
+/* As many digits before the point and behind it as fit into 20, with something behind them. */
+static void test_every_length(void **state)
+{
+    (void)state;
+    struct rng r = rng_new(6, RNG_TEST);
+    for (int64_t i = draws(30000) / 300; i > 0; i--) {
+        for (int whole = 1; whole <= 18; whole++) {
+            for (int places = 0; places <= 20 - whole; places++) {
+                char text[64];
+                int at = 0;
+                text[at] = '-';
+                at += rng_below(&r, 2) == 0;
+                for (int k = 0; k < whole + places; k++) {
+                    if (k == whole) {
+                        text[at++] = '.';
+                    }
+                    const bool nine = i % 7 == 0, first = k == 0 && whole > 1;
+                    text[at++] = (char)(nine ? '9' : '0' + first + rng_below(&r, 10 - first));
+                }
+                snprintf(text + at, sizeof(text) - (size_t)at, "%s",
+                         rng_below(&r, 2) == 0 ? ",1.5,2.5,3.5,4.5" : "]");
+                check_start(text);
+            }
+        }
+    }
+}
+
+static void test_lists(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t count;
+        size_t len;
+    } cases[] = {
+        {"1,2,3]", 3, 5},
+        {"1.5, -2.5,  1234567.12345678]", 3, 28},
+        {"5.1,3.5,1.4,0.2],[4.9,3.0,1.4,0.2]", 4, 15},
+        {"5.1,3.5,x,0.2,1,1,1,1,1,1]", 2, 7},
+        {"5.1,3.5 ,1,1,1,1,1,1,1,1]", 1, 3},
+        {"1e5,1.25e-1,0.1,0.1,0.1,1}", 5, 23},
+        {"1,1e999,0.1,0.1,0.1,0.1]", 1, 1},
+        {"1,01,0.1,0.1,0.1,0.1,0.1]", 1, 1},
+        {"1,-,0.1,0.1,0.1,0.1,0.1]", 1, 1},
+        {"1,2,", 2, 3},
+        {"1,2", 1, 1},
+        {"1", 0, 0},
+        {"", 0, 0},
+        {"]", 0, 0},
+        {"1,2,3,4,5,6,7,8,9,10]", 8, 15},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        double to[9] = {[8] = 42.0};
+        int64_t count = -1;
+        const char *text = cases[i].text;
+        assert_int_equal(decimal_scan_list(text, strlen(text), 8, to, &count), cases[i].len);
+        assert_int_equal(count, cases[i].count);
+        for (int64_t k = 0; k < count; k++) {
+            char *end = NULL;
+            assert_same_bits(to[k], strtod(text, &end));
+            text = end + 1;
+        }
+        assert_same_bits(to[8], 42.0);
+    }
+}
+
+/* Single-precision numbers of every exponent, as their printers write them. */
+static void test_float32_texts(void **state)
+{
+    (void)state;
+    const uint32_t step = (uint32_t)(UINT32_MAX / (uint64_t)draws(60000)) | 1;
+    for (uint64_t bits = 0; bits <= UINT32_MAX; bits += step) {
+        const uint32_t b = (uint32_t)bits;
+        float v;
+        memcpy(&v, &b, sizeof(v));
+        if (isfinite(v)) {
+            char text[64];
+            snprintf(text, sizeof(text), "%.*g", 6 + (int)(b % 4), (double)v);
+            check_like_strtod(text);
+            snprintf(text, sizeof(text), "%.9f", (double)fmodf(v, 1000.0F));
+            check_like_strtod(text);
+        }
+    }
+}
+
+TEST_MAIN(cmocka_unit_test(test_every_short_text), cmocka_unit_test(test_every_length),
+          cmocka_unit_test(test_lists), cmocka_unit_test(test_float32_texts),
+          cmocka_unit_test(test_grammar), cmocka_unit_test(test_length_is_a_limit),
           cmocka_unit_test(test_edges), cmocka_unit_test(test_longest_midpoints),
           cmocka_unit_test(test_beyond_the_range), cmocka_unit_test(test_far_digit_breaks_a_tie),
           cmocka_unit_test(test_digits_around_the_kept_ones),

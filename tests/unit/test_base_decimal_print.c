@@ -171,6 +171,78 @@ static void test_denormal_numbers(void **state)
     }
 }
 
-TEST_MAIN(cmocka_unit_test(test_forms), cmocka_unit_test(test_random_bits),
-          cmocka_unit_test(test_common_numbers), cmocka_unit_test(test_powers),
-          cmocka_unit_test(test_denormal_numbers))
+/* n / 10^places, as a text gives it. */
+static double decimal(int64_t n, int places)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%llde-%d", (long long)n, places);
+    return strtod(text, NULL);
+}
+
+static void check_around(double v)
+{
+    check_shortest(v);
+    check_shortest(-nextafter(v, 0.0));
+    check_shortest(nextafter(v, INFINITY));
+}
+
+/* All numbers of up to four digits and nine decimals, and those at the borders of what is printed
+ * without a search for the shortest digits. */
+static void test_few_digits(void **state)
+{
+    (void)state;
+    struct rng r = rng_new(4, RNG_TEST);
+    for (int places = 0; places <= 9; places++) {
+        for (int64_t n = 0; n < 10000; n++) {
+            check_shortest(decimal(n, places));
+        }
+        for (int64_t ten = 10; ten <= INT64_C(10000000000000000); ten *= 10) {
+            for (int64_t n = ten - 3; n <= ten + 3; n++) {
+                check_around(decimal(n, places));
+            }
+            for (int64_t i = draws(10000) / 200; i > 0; i--) {
+                check_around(decimal(rng_below(&r, ten), places));
+            }
+        }
+    }
+    check_text(9999999.99999999, "9999999.99999999");
+    check_text(-10000000.00000001, "-10000000.00000001");
+    check_text(0.00010001, "0.00010001");
+    check_text(0.00009999, "9.999e-05");
+    check_text(1e-8, "1e-08");
+    check_text(-1234567.00000001, "-1234567.00000001");
+}
+
+/* Single-precision numbers of every exponent, as a model of that precision has them. */
+static void test_float32(void **state)
+{
+    (void)state;
+    const uint32_t step = (uint32_t)(UINT32_MAX / (uint64_t)draws(60000)) | 1;
+    for (uint64_t bits = 0; bits <= UINT32_MAX; bits += step) {
+        const uint32_t b = (uint32_t)bits;
+        float v;
+        memcpy(&v, &b, sizeof(v));
+        if (isfinite(v)) {
+            check_shortest(v);
+        }
+    }
+}
+
+static void test_list(void **state)
+{
+    (void)state;
+    const double v[] = {5.1, -0.0, NAN, 0.1 + 0.2, -INFINITY, 1e300, -DBL_MIN};
+    const int64_t count = sizeof(v) / sizeof(v[0]);
+    char text[sizeof(v) / sizeof(v[0]) * (DECIMAL_PRINT_MAX + 1)];
+    const size_t len = decimal_print_list(v, count, text);
+    assert_in_range(len, 1, sizeof(text) - 1);
+    text[len] = '\0';
+    assert_string_equal(text, "5.1,-0,null,0.30000000000000004,null,1e+300,"
+                              "-2.2250738585072014e-308");
+    assert_int_equal(decimal_print_list(v, 0, text), 0);
+}
+
+TEST_MAIN(cmocka_unit_test(test_few_digits), cmocka_unit_test(test_float32),
+          cmocka_unit_test(test_list), cmocka_unit_test(test_forms),
+          cmocka_unit_test(test_random_bits), cmocka_unit_test(test_common_numbers),
+          cmocka_unit_test(test_powers), cmocka_unit_test(test_denormal_numbers))
