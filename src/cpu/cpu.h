@@ -10,6 +10,7 @@
  *   cpu_symmetric.c  kmv of a view with itself: every tile serves both sides
  *   cpu_normal.c   K' diag(w) K V in one pass
  *   cpu_sketch.c   Phi K, Phi sparse
+ *   cpu_lanes.*    kmv of few rows with all points, spread over the lanes
  *   cpu_cache.*    kernel values kept for products of all points with themselves
  *   cpu_sweep.c    a band of rows against others, for both
  *   cpu_tile.*     the loops themselves, one build for each instruction set
@@ -34,6 +35,7 @@ struct cpu_backend {
 struct points {
     struct tile_kernel kernel;
     struct cache *cache; /* or NULL */
+    struct lanes *lanes; /* likewise */
     enum dtype dtype;
     int64_t n, d, ld;
     void *data;
@@ -122,6 +124,8 @@ void cpu__points_free(struct backend *be, struct points *p);
 
 int cpu__points_cache(struct backend *be, struct points *p, int64_t bytes,
                       enum kernel_storage storage, int64_t *ret_bytes, struct err *err);
+
+int cpu__points_lanes(struct backend *be, struct points *p, int64_t *ret_bytes, struct err *err);
 
 int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
              double b, const struct mat *Y, struct err *err);

@@ -66,7 +66,8 @@ void oracle__run(const struct product *p, enum tile_use use, int lanes, const st
 void oracle__write(const struct product *p, int64_t first, int64_t rows, const double *totals,
                    int64_t ld);
 
-/* cpu_plain.c: any product. */
+/* cpu_plain.c: any product. Sums of so many runs of TILE_RUN rows of Q are added up, then these. */
+#define PLAIN_CHUNK 34
 int oracle__plain_product(const struct product *p, struct err *err);
 
 /* cpu_symmetric.c: the product when P and Q are the same view of n points. How many of `cols`

@@ -10,12 +10,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cpu/cpu_lanes.h"
 #include "cpu/cpu_sweep.h"
 
-#define CHUNK (34 * TILE_RUN) /* rows of Q; fixed, see above */
-#define PANELS 8              /* of a band; what a row of Q costs to fetch is spread over them */
-#define BANDS 16              /* a thread at least, rows permitting, so that all end together */
-#define WAVE 8                /* chunks a thread, when threads share a band */
+#define CHUNK (PLAIN_CHUNK * TILE_RUN) /* rows of Q; fixed, see above */
+#define PANELS 8 /* of a band; what a row of Q costs to fetch is spread over them */
+#define BANDS 16 /* a thread at least, rows permitting, so that all end together */
+#define WAVE 8   /* chunks a thread, when threads share a band */
 
 struct plain {
     const struct product *p;
@@ -151,7 +152,7 @@ static int product_by_chunks(const struct plain *s, struct err *err)
     return 0;
 }
 
-int oracle__plain_product(const struct product *p, struct err *err)
+static int product_by_panels(const struct product *p, struct err *err)
 {
     struct plain s = {.p = p};
     plain_plan(&s);
@@ -165,4 +166,13 @@ int oracle__plain_product(const struct product *p, struct err *err)
     }
     product_by_bands(&s);
     return 0;
+}
+
+int oracle__plain_product(const struct product *p, struct err *err)
+{
+    const int64_t few = oracle__few_rows(p);
+    struct product many = *p;
+    many.o.P.count -= few;
+    const int rc = few > 0 ? oracle__few_product(p, few, err) : 0;
+    return rc == 0 && many.o.P.count > 0 ? product_by_panels(&many, err) : rc;
 }

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "cpu/cpu_cache.h"
+#include "cpu/cpu_lanes.h"
 
 static double scale_of(const struct kernel *k, int64_t j)
 {
@@ -149,6 +150,7 @@ void cpu__points_free(struct backend *be, struct points *p)
 {
     if (p != NULL) {
         p->cache = cache_free(be, p->cache);
+        p->lanes = lanes_free(be, p->lanes);
         cpu__account(be, -points_bytes(p));
         mem_free(p->data);
         mem_free(p);

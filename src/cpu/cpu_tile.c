@@ -35,6 +35,10 @@
 #define VECTOR_REGISTER "m"
 #endif
 
+/* Vectors of a panel of cpu_lanes.h: enough sums to keep the arithmetic units busy. */
+#define TILE_DEEP (2 * TILE_STEP)
+
+_Static_assert(TILE_RUN % TILE_DEEP == 0, "whole panels");
 _Static_assert(TILE_BLOCK % TILE_STEP == 0 && TILE_RUN % TILE_BLOCK == 0, "whole blocks");
 
 /* may_alias: panels and buffers are plain arrays elsewhere. */
@@ -71,6 +75,7 @@ INLINE bool has_root(enum form form)
 }
 
 typedef void loop_function(const struct tile *t);
+typedef void lane_function(const struct lane_tile *t);
 
 #define EACH_USE(M, form) M(form, VALUES) M(form, ROWS) M(form, BOTH) M(form, COLUMNS)
 #define EACH_LOOP(M)                                                                               \
@@ -86,12 +91,20 @@ typedef void loop_function(const struct tile *t);
     EACH_USE(M, KEPT)                                                                              \
     EACH_USE(M, KEPT_HALF)
 
-static enum form form_of(const struct tile *t)
+/* Forms whose values are computed. */
+#define EACH_COMPUTED(M)                                                                           \
+    M(GAUSSIAN)                                                                                    \
+    M(L1)                                                                                          \
+    M(L1_MAX)                                                                                      \
+    M(EXPONENTIAL)                                                                                 \
+    M(MATERN32)                                                                                    \
+    M(MATERN52)                                                                                    \
+    M(LINEAR)                                                                                      \
+    M(POLYNOMIAL)                                                                                  \
+    M(SIGMOID)
+
+static enum form form_of_kernel(const struct tile_kernel *k)
 {
-    const struct tile_kernel *k = t->kernel;
-    if (t->kept != NULL) {
-        return t->storage == KERNEL_STORE_HALF ? FORM_KEPT_HALF : FORM_KEPT;
-    }
     switch (k->id) {
     case KERNEL_GAUSSIAN:
         return FORM_GAUSSIAN;
@@ -110,6 +123,14 @@ static enum form form_of(const struct tile *t)
     default: /* laplacian, matern12 */
         return FORM_EXPONENTIAL;
     }
+}
+
+static enum form form_of(const struct tile *t)
+{
+    if (t->kept != NULL) {
+        return t->storage == KERNEL_STORE_HALF ? FORM_KEPT_HALF : FORM_KEPT;
+    }
+    return form_of_kernel(t->kernel);
 }
 
 /* totals[i] += v[i]. */
@@ -264,6 +285,9 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .pack = pack_f32,
             .run = run_f32,
             .run_f64 = run_mixed,
+            .deep = TILE_DEEP,
+            .run_lanes = run_lanes_f32,
+            .run_lanes_f64 = run_lanes_mixed,
             .drain = drain_f32,
             .fold = fold_f32,
             .to_half = to_half_f32,
@@ -275,6 +299,9 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .pack = pack_f64,
             .run = run_f64,
             .run_f64 = run_f64,
+            .deep = TILE_DEEP,
+            .run_lanes = run_lanes_f64,
+            .run_lanes_f64 = run_lanes_f64,
             .drain = drain_f64,
             .fold = fold_f64,
             .to_half = to_half_f64,

@@ -64,6 +64,19 @@ struct tile {
     enum kernel_storage storage; /* of `kept` */
 };
 
+/* A few rows z_i against TILE_RUN rows x_j in each lane (cpu_lanes.h): sums(i,c) of a lane += sum_j
+ * K(j,i) weights(c,j), in the order of j. W is the type of weights and sums, all of them
+ * TILE_ALIGN-ed. */
+struct lane_tile {
+    const struct tile_kernel *kernel;
+    const void *panels;   /* T[TILE_RUN / deep][ld][deep][lanes] */
+    const void *const *z; /* T[d] each */
+    int64_t d, ld;
+    int rows, cols;
+    const void *weights; /* W[cols][TILE_RUN][lanes], 0 where a run has no row */
+    void *sums;          /* W[rows][cols][lanes] */
+};
+
 /* What becomes of the values: stored, or summed for x, for both sides, for z. */
 enum tile_use { TILE_VALUES, TILE_ROWS, TILE_BOTH, TILE_COLUMNS, TILE_USES_ };
 
@@ -76,6 +89,11 @@ struct tile_loops {
     /* With weights and sums of type T, or float64. */
     void (*run)(enum tile_use use, int lanes, const struct tile *t);
     void (*run_f64)(enum tile_use use, int lanes, const struct tile *t);
+
+    /* Few rows: lanes are `narrow`, a panel holds `deep` rows of each. */
+    int deep;
+    void (*run_lanes)(const struct lane_tile *t);
+    void (*run_lanes_f64)(const struct lane_tile *t);
 
     /* For x_sums of type T: totals[c * ld + i] += sums[c][i]; sums[c][i] <- 0. */
     void (*drain)(void *x_sums, int lanes, int cols, double *totals, int64_t ld);

@@ -134,6 +134,10 @@ struct backend_ops {
      * dropped. NULL: this backend computes always. */
     int (*points_cache)(struct backend *be, struct points *p, int64_t bytes,
                         enum kernel_storage storage, int64_t *ret_bytes, struct err *err);
+    /* (optional) Makes products of few rows with all the points faster, by holding the points once
+     * more in an order of its own, as far as there are points enough for that to pay. No bit of a
+     * product changes. *ret_bytes is what they take; freed with the points. */
+    int (*points_lanes)(struct backend *be, struct points *p, int64_t *ret_bytes, struct err *err);
     /* (optional) Bytes that mat_new could still give; NULL: not known. */
     int64_t (*memory_available)(struct backend *be);
 };

@@ -15,13 +15,18 @@ enum { CHUNK_ROWS = 4096, CHUNK_NUMBERS = 1 << 22 };
 /* Multiply-adds of a kernel value beside those of its features, roughly. */
 #define FUNCTION_COST 12
 
-/* A panel has so many rows at least, also where fewer are asked for. */
+/* A panel has so many rows at least, also where fewer are asked for; but for centers with lanes. */
 #define PANEL_ROWS 16
+
+/* Multiply-adds of one row from which on centers get lanes: some 20 us of a processor for a panel.
+ */
+#define LANES_FROM 1e5
 
 struct predictor {
     const struct model *m;
     struct backend *be;
     struct points *centers;
+    bool lanes;   /* a few rows take no longer than as many of a panel */
     struct mat A; /* m x t float64 */
     struct mat Y; /* room x t float64 */
     int64_t chunk;
@@ -75,6 +80,21 @@ static int put_coefficients(struct predictor *p, struct err *err)
     return r == 0 ? p->be->ops->mat_put(p->be, columns, m->m, &p->A, err) : r;
 }
 
+static double row_work(const struct predictor *p)
+{
+    return (double)p->m->m * (double)(p->m->d + p->m->t + FUNCTION_COST);
+}
+
+static int spread(struct predictor *p, struct err *err)
+{
+    const struct backend_ops *o = p->be->ops;
+    int64_t bytes = 0;
+    const bool worth = o->points_lanes != NULL && row_work(p) >= LANES_FROM;
+    const int r = worth ? o->points_lanes(p->be, p->centers, &bytes, err) : 0;
+    p->lanes = bytes > 0;
+    return r;
+}
+
 static int prepare(struct predictor *p, struct err *err)
 {
     const struct model *m = p->m;
@@ -83,6 +103,7 @@ static int prepare(struct predictor *p, struct err *err)
     const int64_t before = p->be->bytes;
     p->chunk = fitting < 1 ? 1 : fitting < CHUNK_ROWS ? fitting : CHUNK_ROWS;
     int r = p->be->ops->points_new(p->be, &m->kernel, m->dtype, &centers, &p->centers, err);
+    r = r == 0 ? spread(p, err) : r;
     r = r == 0 ? put_coefficients(p, err) : r;
     p->bytes = p->be->bytes - before;
     return r;
@@ -136,9 +157,8 @@ static int make_room(struct predictor *p, int64_t rows, struct err *err)
 /* The bits of the product do not depend on it. */
 static int threads_for(const struct predictor *p, int64_t rows)
 {
-    const double panels = (double)((rows + PANEL_ROWS - 1) / PANEL_ROWS);
-    const double work =
-        panels * PANEL_ROWS * (double)p->m->m * (double)(p->m->d + p->m->t + FUNCTION_COST);
+    const int64_t panels = (rows + PANEL_ROWS - 1) / PANEL_ROWS;
+    const double work = row_work(p) * (double)(p->lanes ? rows : panels * PANEL_ROWS);
     return work < ALONE ? 1 : p->be->threads;
 }
 

@@ -1,0 +1,228 @@
+/*
+ * Products of few rows with all of some points that have lanes (backend.h, points_lanes): the bits
+ * of those without, which test_backend_oracle.c and test_backend_sizes.c hold to the reference,
+ * with every kernel in every precision, however many rows and threads. And of predictions: a row's
+ * bits alone are those in a batch.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "conformance/device.h"
+#include "conformance/precisions.h"
+#include "engine/model.h"
+
+#define ROWS 1000 /* the largest number */
+
+static const int64_t counts[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+                                 11, 12, 13, 14, 15, 16, 17, 31, 33, ROWS};
+static const int thread_counts[] = {1, 2, 4};
+
+enum { COUNTS = sizeof counts / sizeof counts[0], THREAD_COUNTS = 3 };
+
+/* Rows, points that they meet, and weights of the points. */
+struct fixture {
+    struct kernel kernel;
+    enum precision precision;
+    int64_t n, t; /* points, columns */
+    double *x, *z, *v;
+};
+
+static struct fixture fixture_new(enum kernel_id id, enum precision precision, int64_t n, int64_t d,
+                                  int64_t t)
+{
+    struct rng rng = rng_new((uint64_t)(n + d), RNG_TEST);
+    struct fixture f = {.kernel = {.id = id,
+                                   .d = d,
+                                   .bandwidth = kernel_uses_l1(id) ? (double)d : sqrt((double)d),
+                                   .gamma = 0.5 / (double)d,
+                                   .coef0 = 0.3,
+                                   .degree = 3},
+                        .precision = precision,
+                        .n = n,
+                        .t = t};
+    f.x = host_normal(&rng, ROWS * d);
+    f.z = host_normal(&rng, n * d);
+    f.v = host_normal(&rng, n * t);
+    host_round(f.v, n * t, vector_dtype(precision));
+    return f;
+}
+
+static void fixture_free(struct fixture *f)
+{
+    mem_free(f->x);
+    mem_free(f->z);
+    mem_free(f->v);
+}
+
+static struct points *points_of(struct backend *be, const struct fixture *f, const double *x,
+                                int64_t n)
+{
+    const struct rows X = {.dtype = DTYPE_F64, .n = n, .d = f->kernel.d, .data = x};
+    struct points *ret = NULL;
+    must(be->ops->points_new(be, &f->kernel, points_dtype(f->precision), &X, &ret, &err));
+    return ret;
+}
+
+static double *product(struct backend *be, const struct fixture *f, struct view P,
+                       const struct points *Q)
+{
+    struct mat V = device_mat(be, vector_dtype(f->precision), f->n, f->t, f->v);
+    struct mat Y = device_mat(be, vector_dtype(f->precision), P.count, f->t, NULL);
+    must(be->ops->kmv(be, P, view_all(Q, f->n), 1.0, &V, 0.0, &Y, &err));
+    double *y = device_get(be, &Y);
+    be->ops->mat_free(be, &V);
+    be->ops->mat_free(be, &Y);
+    return y;
+}
+
+/* `count` rows from `first` on, as a range and as an index, against all of them at once. */
+static void check_part(struct backend *be, const struct fixture *f, const struct points *P,
+                       const struct points *Q, int64_t first, int64_t count, const double *whole)
+{
+    int64_t index[ROWS];
+    for (int64_t i = 0; i < count; i++) {
+        index[i] = first + i;
+    }
+    double *range = product(be, f, view_range(P, first, count), Q);
+    double *indexed = product(be, f, view_index(P, index, count), Q);
+    for (int64_t c = 0; c < f->t; c++) {
+        for (int64_t i = 0; i < count; i++) {
+            assert_same_bits(range[i + c * count], whole[first + i + c * ROWS]);
+            assert_same_bits(indexed[i + c * count], whole[first + i + c * ROWS]);
+        }
+    }
+    mem_free(range);
+    mem_free(indexed);
+}
+
+static void check_fixture(struct backend *be, const struct fixture *f)
+{
+    const int threads = be->threads;
+    struct points *P = points_of(be, f, f->x, ROWS), *Q = points_of(be, f, f->z, f->n);
+    double *whole = product(be, f, view_all(P, ROWS), Q);
+    const int64_t before = be->bytes;
+    int64_t bytes = 0;
+    must(be->ops->points_lanes(be, Q, &bytes, &err));
+    assert_true(bytes > 0);
+    assert_int_equal(be->bytes - before, bytes);
+    for (int i = 0; i < COUNTS; i++) {
+        be->threads = thread_counts[i % THREAD_COUNTS];
+        check_part(be, f, P, Q, 0, counts[i], whole);
+        check_part(be, f, P, Q, ROWS - counts[i], counts[i], whole);
+    }
+    for (int i = 0; i < THREAD_COUNTS; i++) {
+        be->threads = thread_counts[i];
+        check_part(be, f, P, Q, 77, 1, whole);
+    }
+    be->threads = threads;
+    mem_free(whole);
+    be->ops->points_free(be, P);
+    be->ops->points_free(be, Q);
+}
+
+/* Ends: whole runs, part of one, whole groups of them; one chunk of runs and more. */
+static void test_bits(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1920, 1081, 4081, 2003};
+    static const int64_t dims[] = {1, 3, 18, 7};
+    struct backend *be = device_open(2);
+    for (int i = 0; i < KERNEL_COUNT_ * PRECISIONS && be->ops->points_lanes != NULL; i++) {
+        const enum kernel_id id = (enum kernel_id)(i / PRECISIONS);
+        struct fixture f = fixture_new(id, (enum precision)(i % PRECISIONS), sizes[i % 4],
+                                       dims[(i + i / 4) % 4], 1 + i % 3);
+        check_fixture(be, &f);
+        fixture_free(&f);
+    }
+    device_close(be);
+}
+
+/* Few points would fill few lanes. */
+static void test_few_points_have_none(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(1);
+    struct fixture f = fixture_new(KERNEL_GAUSSIAN, F32, 120, 2, 1);
+    struct points *Q = points_of(be, &f, f.z, f.n);
+    int64_t bytes = -1;
+    if (be->ops->points_lanes != NULL) {
+        must(be->ops->points_lanes(be, Q, &bytes, &err));
+        assert_int_equal(bytes, 0);
+    }
+    be->ops->points_free(be, Q);
+    fixture_free(&f);
+    device_close(be);
+}
+
+static void test_lack_of_memory(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(1);
+    struct fixture f = fixture_new(KERNEL_GAUSSIAN, F32, 2000, 40, 1);
+    struct points *Q = points_of(be, &f, f.z, f.n), *P = points_of(be, &f, f.x, 1);
+    struct mat V = device_mat(be, DTYPE_F32, f.n, 1, f.v),
+               Y = device_mat(be, DTYPE_F32, 1, 1, NULL);
+    int64_t bytes = 0;
+    for (int nth = 1; nth <= 2 && be->ops->points_lanes != NULL; nth++) {
+        mem_fail_nth(nth);
+        assert_int_equal(be->ops->points_lanes(be, Q, &bytes, NULL), -ERR_NO_MEMORY);
+        mem_fail_nth(0);
+        must(be->ops->points_lanes(be, Q, &bytes, &err));
+        mem_fail_nth(nth);
+        assert_int_equal(be->ops->kmv(be, view_all(P, 1), view_all(Q, f.n), 1.0, &V, 0.0, &Y, NULL),
+                         -ERR_NO_MEMORY);
+        mem_fail_nth(0);
+    }
+    be->ops->mat_free(be, &V);
+    be->ops->mat_free(be, &Y);
+    be->ops->points_free(be, P);
+    be->ops->points_free(be, Q);
+    fixture_free(&f);
+    device_close(be);
+}
+
+/* ---- predictions ---- */
+
+static struct model model_of(struct fixture *f, double *units)
+{
+    return (struct model){.kernel = f->kernel,
+                          .m = f->n,
+                          .d = f->kernel.d,
+                          .t = f->t,
+                          .dtype = DTYPE_F64,
+                          .centers = f->z,
+                          .coef = f->v,
+                          .feature_mean = units,
+                          .feature_scale = units + f->kernel.d,
+                          .target_mean = units,
+                          .target_scale = units + f->kernel.d};
+}
+
+/* Alone, by two, three, ... rows: the bits of a thousand. */
+static void test_predictions(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(4);
+    struct fixture f = fixture_new(KERNEL_GAUSSIAN, F64, 10000, 9, 2);
+    double units[18], *whole = host_zeros(ROWS * f.t), *part = host_zeros(ROWS * f.t);
+    for (int i = 0; i < 18; i++) {
+        units[i] = i < 9 ? 0.0 : 1.0;
+    }
+    const struct model m = model_of(&f, units);
+    struct predictor *p = NULL;
+    must(predictor_new(&m, be, &p, &err));
+    must(predictor_run(p, f.x, ROWS, whole, &err));
+    for (int64_t rows = 1; rows <= 40; rows++) {
+        must(predictor_run(p, f.x + rows * 9, rows, part, &err));
+        assert_memory_equal(part, whole + rows * f.t, (size_t)(rows * f.t) * sizeof *part);
+    }
+    predictor_free(p);
+    mem_free(whole);
+    mem_free(part);
+    fixture_free(&f);
+    device_close(be);
+}
+
+TEST_MAIN(cmocka_unit_test(test_bits), cmocka_unit_test(test_few_points_have_none),
+          cmocka_unit_test(test_lack_of_memory), cmocka_unit_test(test_predictions))
