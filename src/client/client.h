@@ -63,4 +63,5 @@ enum exit_code cmd_import(struct client *c, const struct args *args);
 enum exit_code cmd_delete(struct client *c, const struct args *args);
 enum exit_code cmd_health(struct client *c, const struct args *args);
 enum exit_code cmd_status(struct client *c, const struct args *args);
+enum exit_code cmd_devices(struct client *c, const struct args *args);
 enum exit_code cmd_completion(struct client *c, const struct args *args);

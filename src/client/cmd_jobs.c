@@ -168,19 +168,30 @@ static bool deletion_path(struct buf *path, const char *id)
     return true;
 }
 
+static enum exit_code delete_one(struct client *c, const char *id)
+{
+    cleanup_json struct json *nothing = NULL;
+    cleanup_json struct json *said = c->json ? json_new_object() : NULL;
+    struct buf path = BUF_INIT;
+    enum exit_code code = EXIT_USAGE;
+    if (deletion_path(&path, id)) {
+        code = api_json(c, "DELETE", path.failed ? NULL : path.data, NULL, &nothing);
+    } else {
+        complain("%s is no job_…, ds_… or MODEL@VERSION", id);
+    }
+    buf_deinit(&path);
+    if (code == EXIT_DONE && said) {
+        json_set_string(said, "deleted", id);
+        code = api_print(said);
+    }
+    return code;
+}
+
 enum exit_code cmd_delete(struct client *c, const struct args *args)
 {
     enum exit_code code = EXIT_DONE;
     for (int i = 0; code == EXIT_DONE && i < args->operand_count; i++) {
-        cleanup_json struct json *nothing = NULL;
-        struct buf path = BUF_INIT;
-        if (deletion_path(&path, args_operand(args, i))) {
-            code = api_json(c, "DELETE", path.failed ? NULL : path.data, NULL, &nothing);
-        } else {
-            complain("%s is no job_…, ds_… or MODEL@VERSION", args_operand(args, i));
-            code = EXIT_USAGE;
-        }
-        buf_deinit(&path);
+        code = delete_one(c, args_operand(args, i));
     }
     return code;
 }
@@ -201,6 +212,46 @@ enum exit_code cmd_status(struct client *c, const struct args *args)
     (void)args;
     buf_str(&path, "/v1/workers");
     return show_list(c, &path, 5, heads, worker_row);
+}
+
+/* "1.50 G" */
+static void rate_cell(struct table *t, const struct json *obj, const char *key)
+{
+    const struct json *v = obj ? json_get(obj, key) : NULL;
+    const bool known = v && json_type(v) == JSON_NUMBER && json_number(v) > 0;
+    char text[SHOW_CELL];
+    show_rate(known ? json_number(v) : NAN, text);
+    table_cell(t, text);
+}
+
+static void device_row(struct table *t, const struct json *d)
+{
+    const struct json *memory = json_get(d, "memory");
+    const struct json *rates = json_get(d, "rates");
+    const struct json *left = json_get(memory, "free_bytes");
+    char text[SHOW_CELL];
+    table_cell(t, text_of(d, "name"));
+    snprintf(text, sizeof text, "%.0f of %lld", json_number(json_get(d, "busy_workers")),
+             (long long)json_size(json_get(d, "workers")));
+    table_cell(t, text);
+    show_bytes(json_number(json_get(memory, "total_bytes")), text);
+    table_cell(t, text);
+    const bool known = left && json_type(left) == JSON_NUMBER;
+    show_bytes(known ? json_number(left) : 0, text);
+    table_cell(t, known ? text : NULL);
+    rate_cell(t, d, "kernel_entries_per_s");
+    rate_cell(t, rates, "kernel_values_float32_per_s");
+    rate_cell(t, rates, "kernel_values_float64_per_s");
+}
+
+enum exit_code cmd_devices(struct client *c, const struct args *args)
+{
+    static const char *const heads[] = {"device",    "busy",        "memory",     "free",
+                                        "entries/s", "float32 1/s", "float64 1/s"};
+    struct buf path = BUF_INIT;
+    (void)args;
+    buf_str(&path, "/v1/devices");
+    return show_list(c, &path, 7, heads, device_row);
 }
 
 enum exit_code cmd_health(struct client *c, const struct args *args)

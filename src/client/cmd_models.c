@@ -169,6 +169,14 @@ static enum exit_code receive(struct client *c, struct buf *path, struct sink *s
     return code;
 }
 
+static enum exit_code tell_file(const struct sink *s)
+{
+    cleanup_json struct json *said = json_new_object();
+    json_set_string(said, "output", s->path);
+    json_set_int(said, "bytes", s->bytes);
+    return api_print(said);
+}
+
 /* Into a file beside the wanted one, which takes its name when it is whole. */
 static enum exit_code receive_file(struct client *c, struct buf *path, const char *name)
 {
@@ -190,7 +198,7 @@ static enum exit_code receive_file(struct client *c, struct buf *path, const cha
         }
     }
     buf_deinit(&part);
-    return code;
+    return code == EXIT_DONE && c->json ? tell_file(&s) : code;
 }
 
 enum exit_code cmd_export(struct client *c, const struct args *args)

@@ -31,6 +31,28 @@ static void wait_for(double seconds)
     usleep((useconds_t)(s * 1e6));
 }
 
+/* JSON is whole in every answer, CSV has its header in the first. */
+static const char *wanted(const struct predicting *p)
+{
+    if (p->client->json) {
+        return "application/json";
+    }
+    return p->wrote ? "text/csv; header=absent" : "text/csv";
+}
+
+static enum exit_code put_out(struct predicting *p, const struct buf *answer)
+{
+    if (p->client->json) {
+        show_json(answer->data ? answer->data : "");
+        return EXIT_DONE;
+    }
+    if (!show_text(p->out, answer->data, answer->len)) {
+        complain("writing failed: %s", strerror(errno));
+        return EXIT_LOCAL;
+    }
+    return EXIT_DONE;
+}
+
 static enum exit_code ask_once(struct predicting *p, const struct buf *piece,
                                struct http_reply *ret)
 {
@@ -40,7 +62,7 @@ static enum exit_code ask_once(struct predicting *p, const struct buf *piece,
         .path = p->path,
         .content_type =
             p->pieces.header.len > 0 ? "text/csv; header=present" : "text/csv; header=absent",
-        .accept = p->wrote ? "text/csv; header=absent" : "text/csv",
+        .accept = wanted(p),
         .body = piece->data,
         .size = piece->len,
     };
@@ -66,10 +88,7 @@ static enum exit_code ask(struct predicting *p, const struct buf *piece, int64_t
         const bool again = code == EXIT_DONE && busy && attempt < ATTEMPTS && !interrupt_seen();
         const double wait = reply.retry_after_s;
         if (code == EXIT_DONE && reply.status == 200) {
-            if (!show_text(p->out, reply.body.data, reply.body.len)) {
-                complain("writing failed: %s", strerror(errno));
-                code = EXIT_LOCAL;
-            }
+            code = put_out(p, &reply.body);
         } else if (code == EXIT_DONE && !again) {
             code = api_refused(&reply);
             tell_where(before);

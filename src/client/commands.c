@@ -83,6 +83,8 @@ const struct command commands[] = {
      cmd_import},
     {"delete", "ID…", "Deletes job_…, ds_… or MODEL@VERSION.", NULL, 1, ANY_NUMBER, cmd_delete},
     {"status", "", "The server's workers.", NULL, 0, 0, cmd_status},
+    {"devices", "", "What the workers compute on: memory, and kernel entries a second.", NULL, 0, 0,
+     cmd_devices},
     {"health", "", "Whether the server would do new work; exit code 5 and the reason if not.", NULL,
      0, 0, cmd_health},
     {"completion", "", "Prints completion for bash: eval \"$(krr completion)\".", NULL, 0, 0,

@@ -27,6 +27,21 @@ void show_bytes(double bytes, char ret[SHOW_CELL])
     snprintf(ret, SHOW_CELL, i == 0 || bytes >= 99.95 ? "%.0f %s" : "%.1f %s", bytes, units[i]);
 }
 
+void show_rate(double v, char ret[SHOW_CELL])
+{
+    static const char *const units[] = {"", " k", " M", " G", " T", " P"};
+    size_t i = 0;
+    while (v >= 999.5 && i + 1 < sizeof units / sizeof *units) {
+        v /= 1000;
+        i++;
+    }
+    if (isfinite(v)) {
+        snprintf(ret, SHOW_CELL, "%.3g%s", v, units[i]);
+    } else {
+        snprintf(ret, SHOW_CELL, "-");
+    }
+}
+
 void show_duration(double seconds, char ret[SHOW_CELL])
 {
     if (!(seconds >= 0 && seconds < 1e9)) {

@@ -29,6 +29,8 @@ void show_json(const char *text);
  * have all of theirs), "-" where v is not finite. Into SHOW_CELL bytes. */
 void show_bytes(double bytes, char ret[SHOW_CELL]);
 void show_duration(double seconds, char ret[SHOW_CELL]);
+/* "1.5 G", of a count in a second; "-" where it is not finite. */
+void show_rate(double v, char ret[SHOW_CELL]);
 void show_number(double v, char ret[SHOW_CELL]);
 /* obj[key] as show_number has it, "-" where there is none. */
 void show_member(const struct json *obj, const char *key, char ret[SHOW_CELL]);

@@ -242,6 +242,45 @@ def test_lists_are_tables_or_json(base, table, name):
     assert "serve:0" in good(base, "status")
 
 
+def test_json_of_every_command(base, api, table, name, tmp_path):
+    """One value a line and nothing else, whatever the command."""
+    said, model = {}, f"{name}@1"
+
+    def ask(command, *words):
+        out = good(base, command, *words, "--json", "-q")
+        said[command] = [json.loads(line) for line in out.splitlines()]
+        assert said[command], command
+        return said[command]
+
+    dataset = ask("upload", table, "-t", "price")[0]["id"]
+    job = ask("train", "--dataset", dataset, "-m", name)[-1]["id"]
+    assert ask("job", job)[0]["id"] == ask("watch", job)[-1]["id"] == job
+    rows = "a,b,c,d\n0,0,0,0\n1,1,1,1\n"
+    said["predict"] = [json.loads(line) for line in good(base, "predict", name, "--json", stdin=rows.encode()).splitlines()]
+    assert len(said["predict"][0]["predictions"]) == 2
+    for command in ("jobs", "datasets", "models", "status", "devices", "health"):
+        ask(command)
+    ask("load", model), ask("alias", name, "prod", 1), ask("unload", model)
+    file = tmp_path / "m.safetensors"
+    assert ask("export", model, "-o", file) == [{"output": str(file), "bytes": file.stat().st_size}]
+    ask("import", name, file)
+    big = api.create(name, **make_big_spec(api), stop={"tolerance": 1e-15, "max_iterations": 10**6})["id"]
+    api.wait_running(big)
+    ask("pause", big)
+    api.wait(big, ("paused",))
+    ask("resume", big), ask("cancel", big)
+    api.wait(big)
+    assert ask("delete", big, f"{name}@2") == [{"deleted": big}, {"deleted": f"{name}@2"}]
+    assert set(said) == set(table_of_commands()) - {"completion"}
+
+
+def test_devices_are_a_table(base, api):
+    api.worker_pid("train", "idle")
+    head, row = good(base, "devices").splitlines()
+    assert row.split()[:4] == ["cpu", "0", "of", "2"] and head.split()[0] == "device"
+    assert re.search(r" [0-9.]+ [kMG]\b", row)
+
+
 def test_pages_are_told_of(base, table):
     for target in "abc":
         good(base, "upload", table, "-t", target)
