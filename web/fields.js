@@ -1,5 +1,6 @@
 // One field of a form, made from an entry of a parameter table: {key, type, minimum,
 // exclusive_minimum, maximum, choices, auto, default, help}, as /v1/solvers and its like have them.
+import {readConditions, readModel, writeConditions, writeModel} from "./conditions.js";
 import {fill, freshId, h} from "./dom.js";
 
 const isEmpty = (text) => text.trim() === "";
@@ -60,11 +61,11 @@ function control(def, id, described) {
     const words = def.auto && !def.choices.includes("auto") ? ["auto", ...def.choices] : def.choices;
     return h("select", common, words.map((word) => h("option", {value: word}, def.names?.[word] ?? (word || "–"))));
   }
-  if (def.type === "pairs" || def.long) {
+  if (def.type === "pairs" || def.type === "conditions" || def.long) {
     return h("textarea", {...common, rows: 2, spellcheck: "false", class: "short", placeholder: def.example ?? ""});
   }
   return h("input", {...common, type: "text", autocomplete: "off", spellcheck: "false",
-    inputmode: def.auto || def.type === "string" || def.words ? null : "decimal",
+    inputmode: ["integer", "number", "numbers"].includes(def.type) && !def.auto ? "decimal" : null,
     list: def.list ?? null, required: def.required,
     placeholder: def.required ? def.example ?? "" : shown(def.default ?? def.example ?? "")});
 }
@@ -75,6 +76,8 @@ const READERS = {
   numbers: readList,
   string: (text) => ({value: text.trim()}),
   words: (text) => ({value: text.split(/[\n,]+/).map((word) => word.trim()).filter(Boolean)}),
+  conditions: readConditions,
+  model: readModel,
   // A number, a word, or one number a feature.
   bandwidth: (text, def) => {
     if (text.trim() === "median") return {value: "median"};
@@ -94,6 +97,8 @@ const READERS = {
 
 function written(value, def) {
   if (def.type === "pairs") return Object.entries(value ?? {}).map(([k, v]) => `${k}=${v}`).join("\n");
+  if (def.type === "conditions") return writeConditions(value);
+  if (def.type === "model") return writeModel(value);
   if (def.type === "words") return (value ?? []).join("\n");
   return value == null ? "" : shown(value);
 }

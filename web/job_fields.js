@@ -56,7 +56,21 @@ export const MORE = [
   {key: "seed", type: "integer", minimum: 0, default: 0, help: ""},
   {key: "priority", type: "integer", minimum: -100, maximum: 100, default: 0, help: "Larger ones start first."},
   {key: "max_attempts", type: "integer", minimum: 1, maximum: 10, default: 3, help: "After losses of a worker."},
-  {key: "warm_start", label: "begin with the model", type: "string", list: "model-names", example: "none",
-    help: "Its coefficients are where the iteration begins."},
+  {key: "warm_start", label: "begin with the model", type: "model", list: "model-names", example: "none",
+    help: "Its coefficients are where the iteration begins; model@version for another than the newest."},
   {key: "metadata", type: "pairs", example: "team=a", help: "name=value, one a line, to find the job by."},
+];
+
+export const PROMOTE = [
+  {key: "alias", type: "string", example: "none",
+    help: "The name that the new version gets, as prod, if it is good enough."},
+  {key: "if", label: "if", type: "conditions", example: "smape < 0.02\nr2 >= current",
+    help: "Metrics of the test rows, one condition a line; current is that of the version that has the alias. Empty: in any case."},
+];
+
+export const WEBHOOK = [
+  {key: "url", label: "tell this address", type: "string", example: "nobody",
+    help: "An https address that hears of the end of the job, where the server sends webhooks."},
+  {key: "events", label: "of jobs that have", type: "words", long: true, example: "succeeded, failed, cancelled", default: ["succeeded", "failed", "cancelled"],
+    help: "Which ends it is told of."},
 ];

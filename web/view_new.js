@@ -3,7 +3,7 @@
 import {all, freshKey, get, post, segment} from "./api.js";
 import {announce, card, fill, h, setText} from "./dom.js";
 import {field} from "./fields.js";
-import {BANDWIDTH, COUNT, DATA, MORE, REGULARIZATION, SCALES, SEARCH, STOP, TEST} from "./job_fields.js";
+import {BANDWIDTH, COUNT, DATA, MORE, PROMOTE, REGULARIZATION, SCALES, SEARCH, STOP, TEST, WEBHOOK} from "./job_fields.js";
 import {methodFields} from "./method_fields.js";
 import {problemBox} from "./notices.js";
 import {planBox} from "./plan.js";
@@ -43,6 +43,8 @@ export function jobForm(catalog, changed) {
   const ridge = group([REGULARIZATION], "#", changed);
   const stop = group(STOP, "#/stop", changed);
   const search = group(SEARCH, "#/search", changed);
+  const promote = group(PROMOTE, "#/promote", changed);
+  const webhook = group(WEBHOOK, "#/webhook", changed);
   const more = group(MORE, "#", changed);
   const kernel = methodFields({label: "kernel", methods: [{name: "auto", title: "", help: "Chosen by the data.", parameters: []},
     ...catalog.kernels], pointer: "#/kernel", fallback: "auto", changed, also: ridge.elements,
@@ -92,17 +94,18 @@ export function jobForm(catalog, changed) {
   }
 
   const methods = [kernel, solver, preconditioner, centers];
-  const groups = [data, test, scales, ridge, stop, search, more];
+  const groups = [data, test, scales, ridge, stop, search, promote, webhook, more];
   return {
-    data, test, scales, ridge, stop, search, more, kernel, solver, preconditionerBox, centersBox,
+    data, test, scales, ridge, stop, search, promote, webhook, more, kernel, solver, preconditionerBox, centersBox,
     // The visible fields, in the order of the page.
     fields: () => [...data.fields, ...test.fields, ...scales.fields, ...kernel.fields(), ...ridge.fields, ...solver.fields(),
       ...(preconditionerBox.hidden ? [] : preconditioner.fields()), ...(centersBox.hidden ? [] : centers.fields()),
-      ...stop.fields, ...search.fields, ...more.fields],
+      ...stop.fields, ...search.fields, ...promote.fields, ...webhook.fields, ...more.fields],
     spec() {
       const {target, ...rest} = data.read() ?? {};
       const spec = {...rest, target: target && JSON.parse(target), test: readTest(), standardize: scales.read(), kernel: readKernel(), ...ridge.read(),
-        solver: readSolver(), centers: readCenters(), stop: stop.read(), search: search.read(), ...more.read()};
+        solver: readSolver(), centers: readCenters(), stop: stop.read(), search: search.read(),
+        promote: promote.read(), webhook: webhook.read(), ...more.read()};
       return JSON.parse(JSON.stringify(spec)); // without what is undefined
     },
     write(spec) {
@@ -113,7 +116,9 @@ export function jobForm(catalog, changed) {
       ridge.write(spec);
       stop.write(spec.stop);
       search.write({...spec.search, folds: spec.search?.folds === "loo" ? null : spec.search?.folds});
-      more.write({...spec, warm_start: spec.warm_start?.model ?? spec.warm_start});
+      promote.write(spec.promote);
+      webhook.write(spec.webhook);
+      more.write(spec);
       methods.forEach((one, i) => one.write([spec.kernel, spec.solver, spec.solver?.preconditioner ?? null, spec.centers][i]));
       fit();
     },
@@ -232,6 +237,8 @@ function build(root, {datasets, models, catalog}, [source, id]) {
         folded("Search for regularization and bandwidth", h("p", {class: "hint"},
           "Every pair is tried on the training rows; leave the fields above empty that are searched for."),
         h("div", {class: "fields"}, ...form.search.elements)),
+        folded("When it is done", h("p", {class: "hint"}, "An alias for the new version, and somebody to tell."),
+          h("div", {class: "fields"}, ...form.promote.elements, ...form.webhook.elements)),
         folded("More", h("div", {class: "fields"}, ...form.more.elements))),
       h("div", {class: "stack side sticky"}, card("Request", h("div", {class: "stack"},
         h("p", {class: "hint"}, "POST /v1/jobs. What is not in it, krrd chooses and reports."), preview, trouble,

@@ -1,4 +1,4 @@
-// Workers with their devices, and the methods that this krrd knows.
+// Devices, the workers on them, and the methods that this krrd knows.
 import {get} from "./api.js";
 import {card, empty, fill, h, keyed, scrolling, setAttribute, setText} from "./dom.js";
 import {bytes, clock, integer, rate} from "./format.js";
@@ -8,6 +8,8 @@ import {poll} from "./poll.js";
 
 const HEADINGS = [["Worker", ""], ["Does", ""], ["State", ""], ["Device", ""], ["Memory", "num"], ["Kernel entries", "num"], ["Job", ""],
   ["Process", "num optional"], ["Restarts", "num"], ["Heard of", "num optional"]];
+const DEVICE_HEADINGS = [["Device", ""], ["Workers", "num"], ["Memory", ""], ["Kernel entries", "num"], ["Measured, float32", "num"],
+  ["Measured, float64", "num"]];
 const KINDS = {solvers: "Solvers", kernels: "Kernels", preconditioners: "Preconditioners", center_selectors: "Center selectors"};
 
 function row(first) {
@@ -34,6 +36,28 @@ function row(first) {
   }};
 }
 
+// "112 MiB taken by workers, 18.0 GiB free of 23.5 GiB"; memory of a device's own has a size alone.
+function memoryWords({total_bytes: total, free_bytes: free, workers_bytes: workers}) {
+  return free == null ? bytes(total) : `${bytes(workers)} taken by workers, ${bytes(free)} free of ${bytes(total)}`;
+}
+
+function deviceRow(first) {
+  const cells = DEVICE_HEADINGS.map(([, kind]) => h("td", {class: kind}));
+  const element = h("tr", null, h("th", {scope: "row"}, first.name), cells.slice(1));
+  return {element, update(device) {
+    const {threads, workers, busy_workers: busy, memory, kernel_entries_per_s: entries, rates} = device;
+    setText(cells[1], `${integer(busy)} of ${integer(workers.length)} busy, ${integer(threads)} ${threads === 1 ? "thread" : "threads"} each`);
+    setText(cells[2], memoryWords(memory));
+    setText(cells[3], entries > 0 ? rate(entries) : "–");
+    setText(cells[4], rate(rates?.kernel_values_float32_per_s ?? null));
+    setText(cells[5], rate(rates?.kernel_values_float64_per_s ?? null));
+  }};
+}
+
+function head(headings) {
+  return h("thead", null, h("tr", null, headings.map(([text, kind]) => h("th", {scope: "col", class: kind}, text))));
+}
+
 function range(parameter) {
   const low = parameter.exclusive_minimum != null ? `> ${parameter.exclusive_minimum}` : parameter.minimum != null ? `≥ ${parameter.minimum}` : "";
   const high = parameter.maximum != null ? `≤ ${parameter.maximum}` : "";
@@ -53,12 +77,16 @@ function method(one) {
 export function open(root, _parts, context) {
   const trouble = h("div");
   const body = h("tbody");
+  const devices = h("tbody");
   const methods = h("div", {class: "columns"});
   fill(root, h("h1", {tabindex: -1}, "System"), trouble, h("div", {class: "stack"},
-    card("Workers", scrolling("Workers", h("table", null, h("thead", null, h("tr", null, HEADINGS.map(([text, kind]) => h("th", {scope: "col", class: kind}, text)))), body))),
+    card("Devices", scrolling("Devices", h("table", null, head(DEVICE_HEADINGS), devices)),
+      h("p", {class: "hint"}, "Kernel entries: what jobs compute in a second now. Measured: by a worker as it started, with all its threads.")),
+    card("Workers", scrolling("Workers", h("table", null, head(HEADINGS), body))),
     methods));
   const list = poll(2, async () => {
-    const [{data}, gauges] = await Promise.all([get("/v1/workers"), loadGauges().catch(() => null)]);
+    const [{data}, machines, gauges] = await Promise.all([get("/v1/workers"), get("/v1/devices"), loadGauges().catch(() => null)]);
+    keyed(devices, machines.data, (one) => one.name, deviceRow);
     keyed(body, data.map((worker) => ({worker, memory: gauges?.of("krrd_worker_resident_memory_bytes", {worker: worker.name}) ?? null,
       entries: gauges?.of("krrd_worker_kernel_entries_per_second", {worker: worker.name}) ?? null})), (one) => one.worker.name, row);
   }, (problem) => {

@@ -239,6 +239,7 @@ def test_system(page, api):
     page.open("system")
     page.text("train:0")
     page.wait(lambda: any("MiB" in e.text for e in page.find("td")), "memory of a worker")
+    page.wait(lambda: any(" free of " in e.text for e in page.find("td")), "memory of the device")
     for method in api.get("/v1/kernels").json()["data"]:
         page.text(method["name"])
     page.screenshot("system")
