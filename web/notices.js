@@ -1,8 +1,9 @@
 // Telling people what went wrong, with the fields that the server points at.
 import {fill, h} from "./dom.js";
 
-function pointed(error) {
-  return h("li", null, h("code", null, error.pointer), " ", error.detail);
+// What stands above is not said again.
+function pointed(error, detail) {
+  return h("li", null, h("code", null, error.pointer), error.detail === detail ? "" : ` ${error.detail}`);
 }
 
 // The body of a problem: what, why, where.
@@ -12,7 +13,8 @@ export function problemBox(problem, {live = true} = {}) {
       problem.status ? h("span", {class: "hint"}, ` ${problem.status}`) : null),
     problem.detail || problem.message ? h("p", null, problem.detail || problem.message) : null,
     problem.errors?.length ? h("ul", {class: "plain"},
-      problem.errors.filter((error) => error.pointer || error.detail !== problem.detail).map(pointed)) : null);
+      problem.errors.filter((error) => error.pointer || error.detail !== problem.detail)
+        .map((error) => pointed(error, problem.detail))) : null);
 }
 
 // A notice in the corner that stays until it is closed.

@@ -174,7 +174,10 @@ function build(root, {datasets, models, catalog}, [source, id]) {
   const preview = h("pre", {class: "spec", tabindex: 0, "aria-label": "The request"});
   const trouble = h("div");
   const draw = () => setText(preview, JSON.stringify(form.spec(), null, 2));
-  const form = jobForm(catalog, () => draw());
+  const form = jobForm(catalog, () => {
+    fill(trouble); // it was about what stood there before
+    draw();
+  });
   const titles = Object.fromEntries(datasets.map((d) => [d.id, `${d.name} (${integer(d.rows)} × ${integer(d.columns)})`]));
   form.data.by.dataset.options(["", ...datasets.map((d) => d.id)], {"": datasets.length ? "choose" : "none uploaded yet", ...titles});
   form.test.by.dataset.options(["", ...datasets.map((d) => d.id)], {"": "none", ...titles});

@@ -58,20 +58,20 @@ function head(headings) {
   return h("thead", null, h("tr", null, headings.map(([text, kind]) => h("th", {scope: "col", class: kind}, text))));
 }
 
-function range(parameter) {
+// "integer ≥ 1, ≤ 100; auto. Default auto."
+function kindOf(parameter) {
   const low = parameter.exclusive_minimum != null ? `> ${parameter.exclusive_minimum}` : parameter.minimum != null ? `≥ ${parameter.minimum}` : "";
   const high = parameter.maximum != null ? `≤ ${parameter.maximum}` : "";
   const words = parameter.choices ? parameter.choices.join(", ") : [low, high].filter(Boolean).join(", ");
-  return [words, parameter.auto ? "auto" : ""].filter(Boolean).join("; ");
+  const kind = parameter.choices ? words : [parameter.type, words].filter(Boolean).join(" ");
+  return `${kind}${parameter.auto ? "; auto" : ""}. Default ${parameter.default ?? "none"}.`;
 }
 
 function method(one) {
   return h("details", {class: "method-doc"}, h("summary", null, h("strong", null, one.name), " ", h("span", {class: "hint"}, one.title)),
     h("p", null, one.help), one.paper ? h("p", {class: "hint"}, one.paper) : null,
-    one.parameters.length === 0 ? empty("No parameters.") : scrolling(`Parameters of ${one.name}`, h("table", null,
-      h("thead", null, h("tr", null, ["Parameter", "Type", "Range", "Default", "What it is"].map((t) => h("th", {scope: "col"}, t)))),
-      h("tbody", null, one.parameters.map((p) => h("tr", null, h("th", {scope: "row"}, h("code", null, p.key)), h("td", null, p.type), h("td", null, range(p)),
-        h("td", null, JSON.stringify(p.default)), h("td", null, p.help)))))));
+    one.parameters.length === 0 ? empty("No parameters.") : h("dl", {class: "parameters"}, one.parameters.flatMap((p) => [
+      h("dt", null, h("code", null, p.key), " ", h("span", {class: "hint"}, kindOf(p))), h("dd", null, p.help)])));
 }
 
 export function open(root, _parts, context) {

@@ -126,7 +126,9 @@ def test_a_gate_from_the_form_holds(page, api, name):
     page.button("Train").click()
     page.wait(lambda: page.find("[aria-invalid=true]"), "refused field")
     assert page.labelled("If").get_attribute("aria-invalid") == "true"
+    assert page.one("[role=alert]").text.count("does not judge a regression") == 1  # once, and where
     page.put("If", "smape < 1.9")
+    page.wait(lambda: not page.find(".notice"), "form without the refusal of what was there before")
     page.text('"alias": "prod"', "pre.spec")
     page.screenshot("new-promote")
     page.button("Train").click()

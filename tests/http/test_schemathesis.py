@@ -23,7 +23,7 @@ def test_every_operation(daemons, tmp_path):
     daemon.api.train("there", daemon.api.upload_csv(X, y))
     done = subprocess.run(
         [PROGRAM, "--config-file", ROOT / "tests/http/schemathesis.toml", "run", ROOT / "api/openapi.yaml", "--url",
-         daemon.base, "--max-examples", str(EXAMPLES), "--seed", str(SEED), "--phases", "coverage,fuzzing",
+         daemon.base, "--max-examples", str(EXAMPLES), "--seed", str(SEED), "--phases", "examples,coverage,fuzzing,stateful",
          "--generation-database", "none"],
         cwd=tmp_path, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
