@@ -5,6 +5,7 @@ import os
 import pathlib
 import stat
 import subprocess
+import time
 
 import pytest
 
@@ -58,6 +59,16 @@ def test_every_gpu_has_a_worker(daemons, claimant):
     assert [(w["name"], w["device"]) for w in api.workers("train")] == \
         [("train:0", "cuda:0"), ("train:1", "cuda:1"), ("train:2", "cpu")]
     assert [w["device"] for w in api.workers("serve")] == ["cuda:1"]
+
+
+def test_devices_are_those_of_the_places(daemons, claimant):
+    daemon = daemons(cuda_worker_program=claimant(), workers="cpu:1,cuda:all", serve_workers="cuda:1")
+    end = time.monotonic() + 60
+    while len(devices := daemon.api.get("/v1/devices").json()["data"]) < 3 or len(devices[1]["workers"]) < 2:
+        assert time.monotonic() < end, devices
+        time.sleep(0.02)
+    assert {d["name"]: sorted(d["workers"]) for d in devices} == {
+        "cuda:0": ["train:0"], "cuda:1": ["serve:0", "train:1"], "cpu": ["train:2"]}
 
 
 def test_jobs_go_where_they_ask(daemons, claimant, big_spec_for):

@@ -13,8 +13,7 @@ static bool is_first(const struct pool *pool, int at)
 {
     const char *device = slot_device(pool_slot(pool, at));
     for (int i = 0; i < at; i++) {
-        const char *other = slot_device(pool_slot(pool, i));
-        if (other != NULL && strcmp(other, device) == 0) {
+        if (strcmp(slot_device(pool_slot(pool, i)), device) == 0) {
             return false;
         }
     }
@@ -23,10 +22,10 @@ static bool is_first(const struct pool *pool, int at)
 
 static bool shares(const struct slot *s, const char *device)
 {
-    return slot_device(s) != NULL && strcmp(slot_device(s), device) == 0;
+    return strcmp(slot_device(s), device) == 0;
 }
 
-/* The one of its workers that has said most of it. */
+/* The one of its workers that has said most of it; NULL: none has said anything. */
 static const struct plan_machine *machine_of(const struct pool *pool, const char *device)
 {
     const struct plan_machine *best = NULL;
@@ -55,11 +54,9 @@ static void set_memory(struct json *to, const struct plan_machine *m, int64_t re
     json_set_int(j, "workers_bytes", resident);
 }
 
-static void add_device(struct json *list, const struct app *app, const char *device)
+static void add_device(struct json *list, const struct app *app, const char *device,
+                       const struct plan_machine *m)
 {
-    const struct plan_machine unknown = plan_machine_unknown();
-    const struct plan_machine *known = machine_of(app->pool, device);
-    const struct plan_machine *m = known != NULL ? known : &unknown;
     struct json *j = json_push(list, json_new_object());
     int64_t resident = 0, busy = 0;
     double entries = 0.0;
@@ -91,8 +88,9 @@ void system_devices(struct request *rq)
     struct json *data = json_set_array(j, "data");
     for (int i = 0; i < pool_size(pool); i++) {
         const char *device = slot_device(pool_slot(pool, i));
-        if (device != NULL && is_first(pool, i)) {
-            add_device(data, rq->app, device);
+        const struct plan_machine *m = is_first(pool, i) ? machine_of(pool, device) : NULL;
+        if (m != NULL) {
+            add_device(data, rq->app, device, m);
         }
     }
     reply_json(rq, 200, j);
