@@ -375,7 +375,7 @@ static const struct option_def options[] = {
      "How long daemon and prediction workers look for the next message before they sleep, where "
      "messages follow each other that fast, in microseconds; 0: they sleep at once."},
     {"serve-model-queue", OPTION_INT64, AT(serve_model_queue), "1024", "N", 1, 1048576,
-     "Predictions that may wait for one model; more are refused with 503."},
+     "Predictions that may wait for one model; more are refused with 429."},
     {"serve-queue", OPTION_INT64, AT(serve_queue), "4096", "N", 1, 1048576,
      "Predictions of all models, waiting or at work; more are refused with 503."},
     {"worker-threads", OPTION_INT, AT(worker_threads), "0", "N", 0, 1024,

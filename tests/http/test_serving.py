@@ -166,15 +166,16 @@ def test_the_more_urgent_goes_first(small):
         assert sum(one.result()[1] < at for one in usual) <= 20
 
 
-@pytest.mark.parametrize("limits", [{"serve_queue": 4}, {"serve_model_queue": 3}])
-def test_a_full_queue(small, limits):
+@pytest.mark.parametrize(("limits", "status"), [({"serve_queue": 4}, 503), ({"serve_model_queue": 3}, 429)])
+def test_a_full_queue(small, limits, status):
+    """429 where it is the model's own queue, 503 where it is the one of all models."""
     api = small(**limits)
     with Asker(api) as asker:
         with Stopped(api, asker, "m"):
             taken = [asker.ask(predict, "m", questions(1)) for _ in range(3)]
             time.sleep(0.5)
-            refused = api.predict("m", questions(1), expect=503)
-            assert refused.json()["code"] == "busy"
+            refused = api.predict("m", questions(1), expect=status)
+            assert refused.json()["code"] == "busy" and refused.json()["status"] == status
             assert 1 <= int(refused.headers["Retry-After"]) <= 60
         for one in taken:
             one.result()

@@ -167,7 +167,7 @@ static int set_pin(struct app *app, int64_t key, bool pinned, struct err *err)
 static void refuse_load(struct request *rq, const struct err *err)
 {
     if (err->code == ERR_BUSY) {
-        request_shed(rq, SHED_MODELS, serving_retry_s(rq->app->serving));
+        request_shed(rq, SHED_MODELS, serving_retry_s(rq->app->serving, 0));
     }
     reply_error(rq, err);
 }

@@ -44,18 +44,19 @@ static void on_gone(struct request *rq)
     (void)rq;
 }
 
-/* Whoever finds no room is told when to come again. */
+/* Whoever finds no room is told when to come again: with 429 where the model is asked for more than
+ * it answers, with 503 where the server as a whole cannot. */
 void prediction_refuse(struct prediction *p, const struct err *err)
 {
-    if (err->code == ERR_BUSY) {
-        request_shed(p->rq, SHED_PREDICTIONS, serving_retry_s(p->app->serving));
-    }
-    if (err->code == ERR_WORKER_LOST) { /* Twice, with this question or beside it. */
-        request_shed(p->rq, SHED_OTHER, serving_retry_s(p->app->serving));
-        reply_problem(p->rq, 503, err);
+    const bool lost = err->code == ERR_WORKER_LOST; /* Twice, with this question or beside it. */
+    if (err->code != ERR_BUSY && !lost) {
+        reply_error(p->rq, err);
         return;
     }
-    reply_error(p->rq, err);
+    const struct serving *s = p->app->serving;
+    const bool crowded = !lost && !p->app->draining && serving_crowded(s, p->model->key);
+    request_shed(p->rq, lost ? SHED_OTHER : SHED_PREDICTIONS, serving_retry_s(s, p->model->key));
+    reply_problem(p->rq, crowded ? 429 : 503, err);
 }
 
 /* ---- another thread ---- */

@@ -18,6 +18,13 @@
 struct batch;
 struct lane;
 
+/* Questions answered a second, lately. */
+struct pace {
+    double rate;      /* 0: not known */
+    int64_t answered; /* since since_s */
+    double since_s;
+};
+
 enum { SERVING_BUCKETS = 256 };
 
 /* Somebody who waits for a model to be ready. */
@@ -60,6 +67,7 @@ struct entry {
     int64_t calls, rows;       /* of them */
     int64_t away;              /* batches */
     struct serving_stats stats;
+    struct pace pace;   /* of its questions */
     struct err failure; /* SERVING_FAILED: why */
 };
 
@@ -109,9 +117,7 @@ struct serving {
     uint64_t last_number; /* of loads and batches */
     size_t call_bytes;
     int64_t waiting;  /* questions */
-    double rate;      /* questions answered a second, lately; 0: not known */
-    int64_t answered; /* since rate_s */
-    double rate_s;
+    struct pace pace; /* of all models */
 };
 
 static inline size_t call_bytes(const struct call *c)

@@ -65,7 +65,7 @@ static struct entry *add_entry(struct serving *s, const struct served_model *mod
         e->serving = s;
         e->model = served_hold(model);
         e->key = model->key;
-        e->asked_s = clock_monotonic_s();
+        e->asked_s = e->pace.since_s = clock_monotonic_s();
         snprintf(e->text_key, sizeof e->text_key, "%lld", (long long)model->key);
         e->next = s->entries;
         s->entries = e;

@@ -134,14 +134,14 @@ void queue_fail(struct entry *e, const struct err *err)
 /* ---- ends ---- */
 
 /* How many were answered a second, over the last second or so. */
-static void count_answer(struct serving *s, double now_s)
+static void count_answer(struct pace *p, double now_s)
 {
-    s->answered++;
-    const double passed = now_s - s->rate_s;
+    p->answered++;
+    const double passed = now_s - p->since_s;
     if (passed >= RATE_WINDOW_S) {
-        s->rate = (double)s->answered / passed;
-        s->answered = 0;
-        s->rate_s = now_s;
+        p->rate = (double)p->answered / passed;
+        p->answered = 0;
+        p->since_s = now_s;
     }
 }
 
@@ -171,7 +171,10 @@ static void count_end(struct serving *s, const struct call *c, const struct err 
         e->stats.failed++;
         e->stats.failed_s += seconds;
     }
-    count_answer(s, now);
+    if (e) {
+        count_answer(&e->pace, now);
+    }
+    count_answer(&s->pace, now);
 }
 
 void call_end(struct serving *s, struct call *c, const struct serving_answer *answer,
@@ -290,9 +293,18 @@ int64_t serving_questions(const struct serving *s)
     return s->places.count;
 }
 
-int serving_retry_s(const struct serving *s)
+bool serving_crowded(const struct serving *s, int64_t model_key)
 {
-    const double seconds = s->rate > 0.0 ? (double)s->places.count / s->rate : 1.0;
+    const struct entry *e = entry_find(s, model_key);
+    return e && e->calls >= s->limits.model_queue;
+}
+
+int serving_retry_s(const struct serving *s, int64_t model_key)
+{
+    const struct entry *e = serving_crowded(s, model_key) ? entry_find(s, model_key) : NULL;
+    const double rate = e ? e->pace.rate : s->pace.rate;
+    const int64_t before = e ? e->calls : s->places.count;
+    const double seconds = rate > 0.0 ? (double)before / rate : 1.0;
     return seconds < 1.0 ? 1 : seconds > RETRY_MAX_S ? RETRY_MAX_S : (int)seconds;
 }
 
@@ -396,7 +408,7 @@ int serving_new(struct app *app, const struct serving_limits *limits, struct ser
     }
     s->app = app;
     s->limits = *limits;
-    s->rate_s = clock_monotonic_s();
+    s->pace.since_s = clock_monotonic_s();
     int r = places_init(&s->places, limits->queue, err);
     r = r == 0 ? turn_new(app->loop, &ops, s, &s->turn, err) : r;
     if (r < 0) {

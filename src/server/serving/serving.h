@@ -90,7 +90,10 @@ struct serving_ask {
 int serving_predict(struct serving *s, const struct serving_ask *ask, uint64_t *ret_handle,
                     struct err *err);
 void serving_forget(struct serving *s, uint64_t handle);
-/* Whole seconds after which who was refused for -ERR_BUSY may find room, by the rate of late. */
 /* That wait or are at work. */
 int64_t serving_questions(const struct serving *s);
-int serving_retry_s(const struct serving *s);
+/* Whether the model's own queue is full, so that asking for another model may well succeed. */
+bool serving_crowded(const struct serving *s, int64_t model_key);
+/* Whole seconds, from 1, after which who was refused for -ERR_BUSY may find room, by how fast
+ * questions were answered of late: those to the model where its own queue is full, else all. */
+int serving_retry_s(const struct serving *s, int64_t model_key);
