@@ -36,21 +36,23 @@ class Bare:
 
 
 def processor_seconds(pid):
-    """Of a process and its children."""
-    total, ticks = 0.0, os.sysconf("SC_CLK_TCK")
-    for one in [pid, *map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]:
-        fields = pathlib.Path(f"/proc/{one}/stat").read_text().rsplit(")", 1)[1].split()
-        total += (int(fields[11]) + int(fields[12])) / ticks
-    return total
+    """Of a process, and of its children."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return own, sum(sum(processor_seconds(int(child))) for child in children)
 
 
 def timed(pid, run):
-    """What krr-load says, and the processor time that the server took for each request."""
+    """What krr-load says, and the processor time that the server and of it its workers took for each
+    request."""
     before = processor_seconds(pid)
     report = run()
+    own, workers = (after - then for after, then in zip(processor_seconds(pid), before))
     asked = report["answers"] + report["shed"] + report["wrong"]
     warm = report["seconds"] / (report["seconds"] + 1.0)
-    report["server_cpu_us"] = 1e6 * (processor_seconds(pid) - before) * warm / max(asked, 1)
+    report["server_cpu_us"] = 1e6 * (own + workers) * warm / max(asked, 1)
+    report["worker_cpu_us"] = 1e6 * workers * warm / max(asked, 1)
     return report
 
 
@@ -58,16 +60,25 @@ def median(runs):
     return sorted(runs, key=lambda r: r["requests_per_s"])[len(runs) // 2]
 
 
-def oracle(build, rows, centers, d):
-    """Kernel values a second of krr-bench's product of the same shape on all processors."""
-    rates = {}
+def operator(build, rows, centers, d, precision, *options):
+    words = [str(ROOT / build / "bench/krr-bench"), "operator", "--kernel", "gaussian", "--n",
+             str(rows), "--m", str(centers), "--d", str(d), "--precision", precision,
+             "--repeat", "51", *options]
+    return json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout)
+
+
+def compare_oracle(build, case, centers):
+    """With krr-bench's product of 1,024 rows: the kernel values a second, end to end, over those of
+    all processors; and those of a worker's processor second over those of the product's."""
+    krrd = case["krrd"]
+    case["oracle_share"], case["compute_share"] = {}, {}
     for precision in ("float32", "mixed"):
-        words = [str(ROOT / build / "bench/krr-bench"), "operator", "--kernel", "gaussian", "--n",
-                 str(rows), "--m", str(centers), "--d", str(d), "--precision", precision,
-                 "--repeat", "51"]
-        done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
-        rates[precision] = json.loads(done.stdout)["entries_per_s"]
-    return rates
+        every = operator(build, 1024, centers, krrd["d"], precision)
+        one = operator(build, 1024, centers, krrd["d"], precision, "--threads", "1")
+        rate = krrd["predictions_per_s"] * centers
+        case["oracle_share"][precision] = rate / every["entries_per_s"]
+        of_worker = krrd["rows"] * centers / max(1e-6 * krrd["worker_cpu_us"], 1e-9)
+        case["compute_share"][precision] = of_worker * one["cpu_seconds"] / (1024 * centers)
 
 
 def measure(build, service, bare, repeat, model, compare, **options):
@@ -107,9 +118,9 @@ def main():
                                   (1024, a.format, 4)):
                 case = measure(a.build, service, bare, a.repeat, "large", False, connections=c,
                                rows=rows, format=form, distinct=4, seconds=a.seconds)
-                rate = case["krrd"]["predictions_per_s"] * 10000
-                case["oracle_share"] = {p: rate / r
-                                        for p, r in oracle(a.build, 1024, 10000, 18).items()}
+                compare_oracle(a.build, case, 10000)
+                print(json.dumps({k: case[k] for k in ("oracle_share", "compute_share")}),
+                      file=sys.stderr)
                 cases.append(case)
     finally:
         bare.close()
