@@ -112,7 +112,13 @@ static int apply(struct sql *db, const struct promotion_target *to, const struct
                  p->failure != NULL ? p->failure : "");
         return 0;
     }
-    const int rc = aliases__set(db, &c, to->version, ALIAS_PROMOTION, to->job, now_ms, &why);
+    int rc = aliases__set(db, &c, to->version, ALIAS_PROMOTION, to->job, now_ms, &why);
+#ifdef KRRD_PLANT_MOVED_TWICE
+    rc = rc == 0 && o->from > 0
+             ? aliases__set(db, &c, o->from, ALIAS_PROMOTION, to->job, now_ms, &why)
+             : rc;
+    rc = rc == 0 ? aliases__set(db, &c, to->version, ALIAS_PROMOTION, to->job, now_ms, &why) : rc;
+#endif
     if (rc == -ERR_CONFLICT) {
         o->reason = "refused";
         snprintf(o->detail, sizeof(o->detail), "%.250s", why.detail);
@@ -137,7 +143,10 @@ int promotions__decide(struct sql *db, const struct promotion_target *to,
     int rc = find_present(db, to->model, p->spec->alias, &present, err);
     if (rc == 0) {
         o.from = present.version;
-        const bool met = promote_decide(p->spec, p->metrics, present.metrics, &o.conditions);
+        bool met = promote_decide(p->spec, p->metrics, present.metrics, &o.conditions);
+#ifdef KRRD_PLANT_OPEN_GATE /* Only in the daemon that tests/chaos must catch; so the next one. */
+        met = true;
+#endif
         rc = apply(db, to, p, met, now_ms, &o, err);
     }
     if (rc == 0) {

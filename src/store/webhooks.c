@@ -93,6 +93,11 @@ int webhooks__add(struct sql *db, int64_t job, int64_t now_ms, struct err *err)
         "FROM jobs WHERE key = ?1 AND json_valid(spec) "
         "AND json_type(spec, '$.webhook.url') = 'text' AND EXISTS (SELECT 1 FROM "
         "json_each(spec, '$.webhook.events') AS e WHERE e.value = jobs.status)";
+#ifdef KRRD_PLANT_LOST_MESSAGES /* Only in the daemon that tests/chaos must catch. */
+    if (job % 3 == 0) {
+        return 0;
+    }
+#endif
     return sql_run(db, insert, SQL_ARGS(sql_int(job), sql_int(now_ms)), err);
 }
 
@@ -118,6 +123,13 @@ static int record_inside(struct sql *db, const char *id, const struct webhook_re
         "UPDATE webhooks SET state = ?2, attempts = attempts + 1, last_status = nullif(?3, 0), "
         "last_error = ?4, next_ms = iif(?2 = 'pending', ?5, NULL), "
         "finished_ms = iif(?2 = 'pending', NULL, ?6) WHERE id = ?1 AND state = 'pending'";
+#ifdef KRRD_PLANT_RENAMED_MESSAGES /* As above. */
+    if (r->next_ms > 0) {
+        static const char rename[] = "UPDATE webhooks SET attempts = attempts + 1, next_ms = ?2, "
+                                     "id = 'msg_' || hex(randomblob(16)) WHERE id = ?1";
+        return sql_run(db, rename, SQL_ARGS(sql_text(id), sql_int(r->next_ms)), err);
+    }
+#endif
     const int rc = sql_run(db, change,
                            SQL_ARGS(sql_text(id), sql_text(r->state), sql_int(r->status),
                                     sql_text(r->error), sql_int(r->next_ms), sql_int(now_ms)),

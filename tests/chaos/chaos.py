@@ -24,12 +24,18 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "http"))
 import daemon as programs  # noqa: E402
 import data  # noqa: E402
 import history  # noqa: E402
+import outcomes  # noqa: E402
+import receiver  # noqa: E402
 
 FINAL = history.FINAL
 ALIAS = "/v1/models/aliased/aliases/prod"
 VERSIONS = 3
-SOLVERS = {"plain": {"name": "pcg", "preconditioner": "none"},
-           "rpcholesky": {"name": "pcg", "preconditioner": "rpcholesky"}}
+PLAIN = {"name": "pcg", "preconditioner": "none"}
+KINDS = {"plain": {"solver": PLAIN},
+         "rpcholesky": {"solver": {"name": "pcg", "preconditioner": "rpcholesky"}},
+         "fine": {"solver": PLAIN, "test": {"fraction": 0.2}},
+         "coarse": {"solver": PLAIN, "test": {"fraction": 0.2}, "regularization": 0.1}}
+GATED_KINDS = ("fine", "coarse")
 
 
 class Log:
@@ -43,16 +49,20 @@ class Log:
 
 
 class Chaos:
-    def __init__(self, folder, kills, seed):
+    def __init__(self, folder, kills, seed, jobs=0, kinds=tuple(KINDS)):
         self.rng = random.Random(seed)
-        self.kills = kills
+        self.kills, self.least, self.kinds = kills, jobs, kinds
         self.log = Log()
         self.jobs = {}  # id -> kind, of what was acknowledged
         self.over = threading.Event()
         self.failures = []
+        self.receiver = outcomes.Receiver(self.log, seed)
+        secrets = receiver.write_secrets(pathlib.Path(folder) / "secrets")
         self.daemon = programs.Daemon(folder, workers="cpu:2", checkpoint_interval_s=0,
                                       retry_delay_s=0.05, cancel_grace_s=2,
-                                      quarantine_after=1000000)
+                                      quarantine_after=1000000, webhooks=True, webhook_http=True,
+                                      webhook_secret_file=secrets, webhook_retry_s=0.1,
+                                      webhook_allow="127.0.0.0/8")
         self.X, y = data.regression(700, d=6, seed=99)
         self.upload = data.npz(self.X, y)
 
@@ -75,22 +85,24 @@ class Chaos:
         raise AssertionError(f"no answer to {method} {path}: {answer and answer.text}")
 
     def spec(self, kind, model):
-        return {"model": model, "dataset": self.dataset, "solver": SOLVERS[kind],
+        return {"model": model, "dataset": self.dataset,
                 "kernel": {"name": "gaussian", "bandwidth": 3.0}, "regularization": 1e-13,
                 "precision": "float64", "test": {"fraction": 0}, "max_attempts": 10,
-                "stop": {"tolerance": 1e-15, "max_iterations": 300}}
+                "stop": {"tolerance": 1e-15, "max_iterations": 300}, **KINDS[kind]}
 
-    def submit(self, kind, name, key):
-        answer = self.insist("POST", "/v1/jobs", json=self.spec(kind, name),
-                             headers={"Idempotency-Key": key})
+    def submit(self, kind, name, key, gate=None, ends=None):
+        spec = self.spec(kind, name)
+        spec |= {"promote": gate} if gate else {}
+        spec |= {"webhook": {"url": self.receiver.url, "events": ends}} if ends else {}
+        answer = self.insist("POST", "/v1/jobs", json=spec, headers={"Idempotency-Key": key})
         assert answer.status_code == 202, answer.text
         job = answer.json()["id"]
-        self.log.add("submitted", key=key, job=job, kind=kind)
+        self.log.add("submitted", key=key, job=job, kind=kind, gate=gate, ends=ends)
         self.jobs[job] = kind
         return job
 
-    def predict(self, name, kind):
-        answer = self.request("POST", f"/v1/models/{name}/predict",
+    def predict(self, name, kind, version=1):
+        answer = self.request("POST", f"/v1/models/{name}/versions/{version}/predict",
                               json={"instances": self.X[:20].tolist()})
         if answer is not None and answer.ok:
             self.log.add("predicted", kind=kind, digest=self.digest(answer))
@@ -107,9 +119,14 @@ class Chaos:
             unfinished = sum(job not in self.ended_seen for job in list(self.jobs))
             if unfinished < 6:
                 count += 1
-                kind = rng.choice(list(SOLVERS))
+                kind = rng.choice(self.kinds)
+                gated = kind in GATED_KINDS
+                name = outcomes.GATED if gated else f"{kind}-{count}"
+                gate = outcomes.gate(rng, count, self.middle) if gated else None
+                ends = outcomes.ends(rng)
+                self.aliases = max(self.aliases, count // outcomes.PER_ALIAS + 1)
                 for _ in range(rng.choice((1, 1, 2))):  # who is unsure asks once more
-                    self.submit(kind, f"{kind}-{count}", f"key-{count}")
+                    self.submit(kind, name, f"key-{count}", gate, ends)
             time.sleep(0.05 + 0.1 * rng.random())
 
     def meddler(self, rng):
@@ -145,7 +162,7 @@ class Chaos:
         """Predictions and uploads."""
         while not self.over.is_set():
             time.sleep(0.05 + 0.1 * rng.random())
-            kind = rng.choice(list(SOLVERS))
+            kind = rng.choice(self.kinds)
             self.predict(f"reference-{kind}", kind)
             self.predict_by_alias()
             if rng.random() < 0.2:
@@ -166,6 +183,25 @@ class Chaos:
         answer = self.request("POST", f"{ALIAS}/predict", json={"instances": self.X[:20].tolist()})
         if answer is not None and answer.ok:
             self.log.add("asked_by", version=answer.json()["version"], digest=self.digest(answer))
+
+    def watcher(self, rng):
+        """Looks at what promotions do: a version that an alias stands for is that of a job that has
+        succeeded."""
+        while not self.over.is_set():
+            time.sleep(0.03 + 0.1 * rng.random())
+            name = f"best-{rng.randrange(self.aliases)}"
+            path = f"/v1/models/{outcomes.GATED}/aliases/{name}"
+            answer = self.request("GET", path)
+            if answer is None or not answer.ok:
+                continue
+            alias = answer.json()
+            job = self.request("GET", f"/v1/jobs/{alias['history'][0]['job']}")
+            self.log.add("standing", alias=name, version=alias["version"], number=alias["moves"],
+                         status=job.json()["status"] if job is not None and job.ok else None)
+            answer = self.request("POST", f"{path}/predict", json={"instances": self.X[:20].tolist()})
+            if answer is not None and answer.ok:
+                self.log.add("asked_gated", version=answer.json()["version"],
+                             digest=self.digest(answer))
 
     def mover(self, rng):
         """The only client that moves the alias; the versions are 1 to VERSIONS."""
@@ -224,21 +260,29 @@ class Chaos:
                 self.kill_daemon()
             if self.failures:
                 return
+        while len(self.jobs) < self.least and not self.failures:
+            time.sleep(0.05)
 
     # ---- the whole ----
 
     def prepare(self):
         self.ended_seen = set()
+        self.aliases = 1
+        errors = []
         self.dataset = self.send(self.upload, len(self.X)).json()["id"]
-        for kind in SOLVERS:
+        for kind in self.kinds:
             name = f"reference-{kind}"
             job = self.submit(kind, name, name)
-            assert self.daemon.api.wait(job)["status"] == "succeeded"
+            done = self.daemon.api.wait(job)
+            assert done["status"] == "succeeded"
+            errors += [done["result"]["metrics"]["smape"]] if kind in GATED_KINDS else []
             model = self.daemon.api.get(f"/v1/models/{name}/versions/1").json()
             digest = self.digest(self.insist("POST", f"/v1/models/{name}/predict",
                                              json={"instances": self.X[:20].tolist()}))
             self.log.add("reference", kind=kind, sha256=model["sha256"], digest=digest)
             self.ended_seen.add(job)
+        assert errors[0] < errors[1], errors
+        self.middle = sum(errors) / 2
         self.prepare_alias()
 
     def prepare_alias(self):
@@ -263,11 +307,13 @@ class Chaos:
     def settle(self):
         """Nobody kills any more: everything that was acknowledged ends."""
         api = self.daemon.api
+        waits = {e["job"] for e in self.log.entries if e["op"] == "submitted" and e["ends"]}
+        end = time.monotonic() + 300
         for job, kind in self.jobs.items():
-            end = time.monotonic() + 120
             while True:
                 document = api.job(job)
-                if document["status"] in FINAL or time.monotonic() > end:
+                told = job not in waits or (document["webhook"] or {}).get("state") != "pending"
+                if (document["status"] in FINAL and told) or time.monotonic() > end:
                     break
                 if document["status"] == "paused":
                     api.post(f"/v1/jobs/{job}/resume")
@@ -275,7 +321,7 @@ class Chaos:
             self.log.add("ended", job=job, document=document)
             self.log.add("events", job=job, events=api.events(job))
             if document["status"] == "succeeded":
-                self.predict(document["model"], kind)
+                self.predict(document["model"], kind, document["model_version"])
 
     def datasets(self):
         after = None
@@ -287,14 +333,18 @@ class Chaos:
                 return
             after = page["last_id"]
 
+    def models(self):
+        for name in {self.daemon.api.job(job)["model"] for job in self.jobs}:
+            answer = self.daemon.api.request("GET", f"/v1/models/{name}")
+            for version in answer.json()["versions"] if answer.ok else ():
+                yield {k: version[k] for k in ("name", "version", "job", "sha256")}
+
     def look_around(self):
-        api, models = self.daemon.api, []
-        for job in self.jobs:
-            name = self.daemon.api.job(job)["model"]
-            answer = api.request("GET", f"/v1/models/{name}/versions/1")
-            if answer.ok:
-                models.append({k: answer.json()[k] for k in ("name", "version", "job", "sha256")})
-        self.log.add("models", models=models)
+        api = self.daemon.api
+        self.log.add("models", models=list(self.models()))
+        for name in (f"best-{i}" for i in range(self.aliases)):
+            answer = api.request("GET", f"/v1/models/{outcomes.GATED}/aliases/{name}")
+            self.log.add("gated_history", alias=name, moves=answer.json()["history"] if answer.ok else [])
         alias = api.get(ALIAS).json()
         self.log.add("resolved", version=alias["version"])
         self.log.add("history", moves=[{k: m[k] for k in ("number", "from", "to")}
@@ -307,7 +357,7 @@ class Chaos:
     def run(self):
         self.prepare()
         clients = [self.guarded(c, i) for i, c in enumerate(
-            (self.submitter, self.meddler, self.reader, self.visitor, self.mover))]
+            (self.submitter, self.meddler, self.reader, self.visitor, self.mover, self.watcher))]
         for client in clients:
             client.start()
         try:
@@ -320,6 +370,7 @@ class Chaos:
         self.settle()
         self.look_around()
         self.daemon.close()
+        self.receiver.close()
         return self.log.entries
 
 
@@ -341,6 +392,10 @@ def main():
     resumed = sum("Resumed from the checkpoint" in e["message"]
                   for entry in log if entry["op"] == "events" for e in entry["events"])
     ended = [e["document"] for e in log if e["op"] == "ended"]
+    told = [e for e in log if e["op"] == "told"]
+    promoted = sum(bool(d["promotion"] and d["promotion"]["promoted"]) for d in ended)
+    gated = sum(d["promotion"] is not None for d in ended)
+    print(f"{promoted} of {gated} models promoted, {len(told)} messages of {len({e['id'] for e in told})} webhooks")
     print(f"{arguments.kills} kills, {len(ended)} jobs ("
           + ", ".join(f"{sum(d['status'] == s for d in ended)} {s}" for s in FINAL)
           + f"; {sum(d['attempt'] > 1 for d in ended)} of them in several attempts, {resumed} resumptions), {len(log)} "

@@ -9,25 +9,85 @@ import history
 
 
 def test_a_short_run(tmp_path):
-    log = chaos.Chaos(tmp_path, kills=20, seed=1).run()
+    log = chaos.Chaos(tmp_path, kills=20, seed=1, jobs=20).run()
     assert history.check(log) == []
     assert sum(e["op"] == "ended" for e in log) >= 4
     assert sum(e["op"] == "moved" for e in log) >= 4 and any(e["op"] == "kept" for e in log)
     assert sum(e["op"] == "uploaded" for e in log) >= 2
     assert any("Resumed from the checkpoint" in event["message"]
                for entry in log if entry["op"] == "events" for event in entry["events"])
+    ended = [e["document"] for e in log if e["op"] == "ended"]
+    decided = [d["promotion"]["promoted"] for d in ended if d["promotion"]]
+    assert True in decided and False in decided
+    told = [e["id"] for e in log if e["op"] == "told"]
+    assert len(told) > len(set(told)) >= 4
 
 
-def test_a_daemon_that_forgets_events(tmp_path, monkeypatch):
-    """The same run with a planted bug: it must not pass."""
+@pytest.mark.parametrize("name, said", [
+    ("forgetful", "gap"),
+    ("ungated", "gate of"),
+    ("restless", "no move, or several"),
+    ("silent", "not told to who asked"),
+    ("renaming", "other ids than one"),
+])
+def test_a_daemon_with_a_planted_bug(tmp_path, monkeypatch, name, said):
+    """The same run with a build that is wrong on purpose: it must not pass."""
     monkeypatch.setenv("KRRD_TEST_DAEMON", chaos.programs.program(
-        "KRRD_TEST_FORGETFUL", "tests/chaos/krrd-forgetful"))
-    log = chaos.Chaos(tmp_path, kills=2, seed=1).run()
-    assert any("gap" in fault for fault in history.check(log))
+        f"KRRD_TEST_{name.upper()}", f"tests/chaos/krrd-{name}"))
+    run = chaos.Chaos(tmp_path, kills=2, seed=1, jobs=12, kinds=chaos.GATED_KINDS)
+    faults = history.check(run.run())
+    assert any(said in fault for fault in faults), faults
 
 
 def status(number, name):
     return {"id": number, "type": "status", "data": {"status": name}}
+
+
+def told(status=200, **change):
+    """A message of job c."""
+    data = {"id": "c", "status": "succeeded", "model_version": 1, "result": {"metrics": {"smape": 0.1}}}
+    return {"op": "told", "id": "msg_c", "status": status, "signed": True,
+            "body": {"type": "job.succeeded", "data": {**data, **change}}}
+
+
+def promoted(job, version, before, smape, **more):
+    """A job that asked for `best`, and how it ended."""
+    decision = {"alias": "best", "promoted": True, "from": before, "to": version}
+    return ({"op": "ended", "job": job, "document": {
+                "status": "succeeded", "model_version": version, "promotion": decision,
+                "webhook": None, "result": {"metrics": {"smape": smape}}, **more}},
+            {"op": "events", "job": job, "events": [
+                status(1, "queued"), {"id": 2, "type": "message", "data": copy.deepcopy(decision)},
+                status(3, "succeeded")]})
+
+
+def gated():
+    """Job c is promoted and told of, d is better and promoted, e is not."""
+    better = {"alias": "best", "if": {"smape": {"lt": "current"}}}
+    end_c, events_c = promoted("c", 1, None, 0.1, webhook={"id": "msg_c", "state": "delivered"})
+    end_d, events_d = promoted("d", 2, 1, 0.05)
+    end_e, events_e = promoted("e", 3, 2, 0.07)
+    for part in (end_e["document"]["promotion"], events_e["events"][1]["data"]):
+        part.update(promoted=False)
+    move = {"kind": "promotion"}
+    return {
+        "c": {"op": "submitted", "key": "3", "job": "c", "kind": "k", "gate": {"alias": "best"},
+              "ends": ["succeeded"]},
+        "d": {"op": "submitted", "key": "4", "job": "d", "kind": "k", "gate": better, "ends": ["failed"]},
+        "e": {"op": "submitted", "key": "5", "job": "e", "kind": "k", "gate": better, "ends": None},
+        "end c": end_c, "events c": events_c, "end d": end_d, "events d": events_d,
+        "end e": end_e, "events e": events_e,
+        "versions gated": {"op": "models", "models": [
+            {"name": "gated", "version": v, "job": j, "sha256": "s"} for v, j in ((1, "c"), (2, "d"), (3, "e"))]},
+        "moves": {"op": "gated_history", "alias": "best", "moves": [
+            {"number": 2, "from": 1, "to": 2, "job": "d", **move},
+            {"number": 1, "from": None, "to": 1, "job": "c", **move}]},
+        "stood": {"op": "standing", "alias": "best", "version": 1, "number": 1, "status": "succeeded"},
+        "stands": {"op": "standing", "alias": "best", "version": 2, "number": 2, "status": None},
+        "asked": {"op": "asked_gated", "version": 2, "digest": "d"},
+        "refused": told(status=500),
+        "taken": told(),
+    }
 
 
 def sound():
@@ -70,6 +130,7 @@ def sound():
         "datasets": {"op": "datasets", "datasets": [{"id": "ds_1", "sha256": "u", "rows": 5},
                                                     {"id": "ds_2", "sha256": "v", "rows": 6}]},
         "checked": {"op": "checked", "answer": {"ok": True, "problems": []}},
+        **gated(),
     }
 
 
@@ -113,6 +174,39 @@ def test_a_sound_history():
     ("datasets", lambda e: e["datasets"][0].update(sha256="t")),
     ("datasets", lambda e: e["datasets"][1].update(sha256="t")),
     ("datasets", lambda e: e["datasets"][1].update(rows=3)),
+    ("moves", lambda e: e["moves"].pop(0)),
+    ("moves", lambda e: e["moves"].insert(0, {**e["moves"][0], "number": 3, "from": 2})),
+    ("moves", lambda e: e["moves"].insert(0, e["moves"][0])),
+    ("moves", lambda e: e["moves"][0].update(job="e")),
+    ("moves", lambda e: e["moves"][0].update(to=3)),
+    ("moves", lambda e: e["moves"][0].update(kind="set")),
+    ("moves", lambda e: e["moves"].insert(0, {"number": 3, "from": 2, "to": 3, "job": "x", "kind": "promotion"})),
+    ("end d", lambda e: e["document"]["promotion"].update(promoted=False)),
+    ("end d", lambda e: e["document"].update(promotion=None)),
+    ("end d", lambda e: e["document"]["result"]["metrics"].update(smape=0.2)),
+    ("end e", lambda e: e["document"]["promotion"].update(promoted=True)),
+    ("end e", lambda e: e["document"]["result"]["metrics"].update(smape=0.01)),
+    ("end b", lambda e: e["document"].update(promotion={"promoted": False})),
+    ("events d", lambda e: e["events"][1].update(data={"promoted": False})),
+    ("d", lambda e: e.update(gate=None)),
+    ("c", lambda e: e.update(gate={"alias": "worst"})),
+    ("stood", lambda e: e.update(version=2)),
+    ("stood", lambda e: e.update(number=2, version=2, status="running")),
+    ("stands", lambda e: e.update(number=3)),
+    ("asked", lambda e: e.update(digest="e")),
+    ("taken", lambda e: e.update(status=503)),
+    ("taken", lambda e: e.update(id="msg_d")),
+    ("taken", lambda e: e.update(signed=False)),
+    ("taken", lambda e: e["body"].update(type="job.failed")),
+    ("taken", lambda e: e["body"]["data"].update(id="d")),
+    ("taken", lambda e: e["body"]["data"].update(id="nobody")),
+    ("refused", lambda e: e["body"]["data"].update(model_version=2)),
+    ("c", lambda e: e.update(ends=["failed"])),
+    ("c", lambda e: e.update(ends=None)),
+    ("d", lambda e: e.update(ends=["succeeded"])),
+    ("end c", lambda e: e["document"].update(webhook=None)),
+    ("end c", lambda e: e["document"]["webhook"].update(state="pending")),
+    ("end c", lambda e: e["document"]["webhook"].update(id="msg_d")),
     ("checked", lambda e: e.update(op="nothing")),
     ("checked", lambda e: e["answer"].update(ok=False)),
 ])
