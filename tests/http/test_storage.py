@@ -12,6 +12,7 @@ import pytest
 import daemon as daemon_module
 import data
 import disks
+import sse
 
 STOP = {"tolerance": 1e-15, "max_iterations": 10**6}
 PLAIN = {"name": "pcg", "preconditioner": "none"}
@@ -385,6 +386,34 @@ def test_a_lock_of_another_process_holds_up_nobody(daemons):
     check_gapless(api, running)
     wait_ready(api)
     api.train("n", dataset)
+
+
+@pytest.mark.parametrize("how", ["io", "full"])
+def test_the_end_of_a_job_is_lost_with_the_claim_of_the_next(daemons, monkeypatch, how):
+    """They are one commit. Nobody was told of either; the end is tried again, and no job is trained twice."""
+    monkeypatch.setenv("KRRD_TEST_DAEMON", daemon_module.program("KRRD_TEST_UNLUCKY",
+                                                                 "tests/http/krrd-unlucky"))
+    monkeypatch.setenv("KRRD_TEST_LOSE", f"{how}:2")
+    daemon = daemons(min_free_bytes=0)
+    api = daemon.api
+    spec = long_spec(api, 0.5, n=500)
+    jobs = [api.create(f"m{i}", **spec) for i in range(3)]
+    with sse.listen(api.session, api.url(f"/v1/jobs/{jobs[0]['id']}/events")) as stream:
+        ended = [api.wait(job["id"]) for job in jobs]
+        heard = stream.events()
+    for i, (job, done) in enumerate(zip(jobs, ended)):
+        assert (done["status"], done["attempt"]) == ("succeeded", 1)
+        check_gapless(api, job)
+        told = [e["data"]["status"] for e in api.events(job["id"]) if e["type"] == "status"]
+        assert told == ["queued", "running", "succeeded"]
+        versions = api.get(f"/v1/models/m{i}").json()["versions"]
+        assert [v["job"] for v in versions] == [job["id"]]
+        api.predict(f"m{i}", data.regression(3, d=6)[0])
+    assert heard == api.events(jobs[0]["id"])
+    assert daemon.log().count("a commit was lost") == 2
+    assert daemon.log().count("job.end_waits") == 2
+    wait_ready(api)
+    check_sound(daemon)
 
 
 def test_stopping_while_an_end_waits(daemons):
