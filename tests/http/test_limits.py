@@ -340,6 +340,16 @@ def test_dripping_head_is_cut(daemons):
         assert time.monotonic() - began < 6
 
 
+def test_a_refusal_reaches_who_never_sends_the_body(daemons):
+    """A short body that is refused is read first, to keep the connection; not for ever."""
+    daemon = daemons(request_timeout_s=1, max_upload_bytes=1000, **NO_WORKERS)
+    with Raw(daemon.base) as c:
+        c.request("POST", "/v1/datasets", [CSV, "Content-Length: 1001"])
+        answer = c.answer()
+        assert is_problem(answer, 413) and answer.headers["Connection"] == "close"
+        assert c.closed()
+
+
 def test_dripping_body_times_out(daemons):
     daemon = daemons(request_timeout_s=1, **NO_WORKERS)
     with Raw(daemon.base) as c:

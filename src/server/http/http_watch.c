@@ -80,6 +80,8 @@ static void expire(struct connection *c)
     if (c->phase == CONNECTION_RECEIVING) {
         exchange_refuse(c->exchange, 408, ERR_BUSY, "The request did not arrive in time.");
         connection_answer_now(c);
+    } else if (c->phase == CONNECTION_DROPPING) {
+        connection_answer_now(c); /* the rest of the body never came */
     } else {
         connection_cut(c);
     }
