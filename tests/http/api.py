@@ -6,6 +6,7 @@ import time
 import data
 
 FINAL = ("succeeded", "failed", "cancelled")
+PATIENCE_S = 180  # for a state that comes, on a machine with much else to do
 
 
 class Api:
@@ -52,7 +53,7 @@ class Api:
     def job(self, job_id):
         return self.get(f"/v1/jobs/{job_id}").json()
 
-    def wait(self, job_id, until=FINAL, timeout=60):
+    def wait(self, job_id, until=FINAL, timeout=PATIENCE_S):
         """Polls until the job has one of the statuses, or fits a function."""
         fits = until if callable(until) else lambda job: job["status"] in until
         end = time.monotonic() + timeout
@@ -64,12 +65,12 @@ class Api:
             assert time.monotonic() < end, f"after {timeout} s: {job}"
             time.sleep(0.02)
 
-    def wait_running(self, job_id, timeout=60):
+    def wait_running(self, job_id, timeout=PATIENCE_S):
         """Until a worker has reported progress from within the solver."""
         return self.wait(job_id, lambda job: job["status"] == "running" and
                          (job["progress"] or {}).get("iteration", 0) > 0, timeout)
 
-    def train(self, model, dataset, expect="succeeded", timeout=60, **spec):
+    def train(self, model, dataset, expect="succeeded", timeout=PATIENCE_S, **spec):
         job = self.wait(self.create(model, dataset, **spec)["id"], timeout=timeout)
         assert job["status"] == expect, job
         return job
@@ -98,7 +99,7 @@ class Api:
     def workers(self, kind):
         return [w for w in self.get("/v1/workers").json()["data"] if w["kind"] == kind]
 
-    def worker_pid(self, kind, state=None, timeout=20):
+    def worker_pid(self, kind, state=None, timeout=PATIENCE_S):
         """The pid of the first worker of that kind, once it is up (and in that state)."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:

@@ -84,7 +84,7 @@ class Daemon:
 
     def kill(self):
         self.process.kill()
-        return self.ended(10)
+        return self.ended(60)
 
     def close(self):
         """Ends it and looks whether it ended well, and for a sanitizer's report."""

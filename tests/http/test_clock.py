@@ -39,11 +39,19 @@ def jump(tmp_path, monkeypatch):
 
 
 def long_spec(api, seconds):
-    X, y = data.regression(2000, d=6, seed=99)
+    X, y = data.regression(500, d=6, seed=99)
     return {"dataset": api.upload_npz(X, y), "regularization": 1e-13, "test": {"fraction": 0},
             "solver": {"name": "pcg", "preconditioner": "none"},
             "kernel": {"name": "gaussian", "bandwidth": 3.0},
             "stop": {"tolerance": 1e-15, "max_iterations": 10**6, "time_budget_s": seconds}}
+
+
+def wait_noticed(daemon, jumps):
+    """So many in all."""
+    end = time.monotonic() + 60
+    while daemon.log().count('"clock.jumped"') < jumps:
+        assert time.monotonic() < end, daemon.log()[-2000:]
+        time.sleep(0.05)
 
 
 def check_gapless(api, job):
@@ -53,61 +61,64 @@ def check_gapless(api, job):
 
 def test_jumps_while_a_job_runs(daemons, jump):
     """Its budget, its lease and its worker are none of the wall clock's business."""
-    daemon = daemons(worker_lease_s=3)
+    daemon = daemons(worker_lease_s=20)
     api = daemon.api
-    began = time.monotonic()
-    job = api.create("m", **long_spec(api, 4))
+    job = api.create("m", **long_spec(api, 8))
     api.wait_running(job["id"])
     pid = api.worker_pid("train")
-    for days in (2, -5, 400, -390):
+    for i, days in enumerate((2, -5, 400, -390)):
         jump(days)
-        time.sleep(0.7)
+        wait_noticed(daemon, i + 1)
     done = api.wait(job["id"])
     assert (done["status"], done["reason"], done["attempt"]) == ("succeeded", "time_budget", 1)
-    assert 3.5 < time.monotonic() - began < 20 and 3.5 < done["result"]["seconds"] < 10
+    assert 7.5 < done["result"]["seconds"] < 120
     assert api.worker_pid("train") == pid
-    assert daemon.log().count('"clock.jumped"') >= 3
     check_gapless(api, job)
 
 
 @pytest.mark.parametrize("days", [2, -5], ids=["forward", "backward"])
 def test_a_jump_while_an_attempt_waits(daemons, jump, days):
-    daemon = daemons(retry_delay_s=8)
+    daemon = daemons(retry_delay_s=16)
     api = daemon.api
-    job = api.create("m", **long_spec(api, 1))
+    job = api.create("m", **long_spec(api, 5))
     api.wait_running(job["id"])
     os.kill(api.worker_pid("train", "busy"), signal.SIGKILL)
     api.wait(job["id"], ("queued",))
     began = time.monotonic()
     jump(days)
-    time.sleep(2)
+    wait_noticed(daemon, 1)
     waiting = api.job(job["id"])
     assert waiting["status"] == "queued"
     stamp = time.strptime(waiting["next_attempt_at"][:19], "%Y-%m-%dT%H:%M:%S")
     ahead = time.mktime(stamp) - time.mktime(time.gmtime(time.time() + days * DAY))
-    assert -1 <= ahead <= 7, ahead  # in the new time
-    api.wait(job["id"], ("running",), timeout=20)
-    assert 3 <= time.monotonic() - began <= 11
+    assert -1 <= ahead <= 16, ahead  # in the new time
+    api.wait(job["id"], ("running",))
+    assert 6 <= time.monotonic() - began
     assert api.wait(job["id"])["attempt"] == 2
 
 
 def test_nothing_expires_by_a_jump(daemons, jump):
-    """Neither the answer to a request that is repeated, nor the events of a finished job."""
-    daemon = daemons(keep_events_s=3600, idempotency_ttl_s=3600)
+    """Neither the answer to a request that is repeated, nor the events of a finished job, of which the
+    newest five are kept."""
+    daemon = daemons(keep_events_s=3600, keep_events=5, idempotency_ttl_s=3600)
     api = daemon.api
     X, y = data.regression(30)
     body = {"model": "m", "dataset": api.upload_npz(X, y)}
     key = {"Idempotency-Key": "once"}
     job = api.post("/v1/jobs", 202, json=body, headers=key).json()
     api.wait(job["id"])
-    count = len(api.events(job["id"]))
-    for days in (3, -10, 800):
+    for i, days in enumerate((3, -10, 800)):
         jump(days)
-        time.sleep(0.2)
+        wait_noticed(daemon, i + 1)
         again = api.post("/v1/jobs", 202, json=body, headers=key)
         assert again.headers["Idempotency-Replayed"] == "true" and again.json()["id"] == job["id"]
-    time.sleep(12)  # the retention looks every 10 s
-    assert len(api.events(job["id"])) == count
+    later = api.train("n", body["dataset"])
+    assert len(api.events(later["id"])) > 5
+    end = time.monotonic() + 60
+    while len(api.events(later["id"])) > 5:  # until events are removed again
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert len(api.events(job["id"])) == 5
     assert api.post("/v1/jobs", 202, json=body, headers=key).json()["id"] == job["id"]
     # Ids go on ascending, whatever the clock says.
     ids = [api.create("m", body["dataset"])["id"] for _ in range(3)]

@@ -34,7 +34,7 @@ def small(tmp_path):
         yield start
 
 
-def wait_until(fits, what, timeout=30):
+def wait_until(fits, what, timeout=120):
     end = time.monotonic() + timeout
     while not fits():
         assert time.monotonic() < end, what
@@ -71,8 +71,8 @@ def problem(answer, status, code):
     return found
 
 
-def long_spec(api, seconds, n=2000):
-    """Trains for so long, whatever the machine."""
+def long_spec(api, seconds, n=500):
+    """Trains for so long, whatever the machine; its steps are short, so that it is under way soon."""
     X, y = data.regression(n, d=6, seed=99)
     return {"dataset": api.upload_npz(X, y), "solver": PLAIN, "regularization": 1e-13,
             "kernel": {"name": "gaussian", "bandwidth": 3.0}, "test": {"fraction": 0},
@@ -323,7 +323,7 @@ def test_a_disk_that_becomes_read_only(faulty_disk):
         dataset = api.upload_npz(X, y)
         api.train("m", dataset)
         answers = api.predict("m", X).text
-        running = api.create("long", **long_spec(api, 2))
+        running = api.create("long", **long_spec(api, 5))
         api.wait_running(running["id"])
         break_it()
         wait_until(lambda: ready(api) == "The storage is read-only.", ready(api))
@@ -361,7 +361,7 @@ def test_a_lock_of_another_process_holds_up_nobody(daemons):
     dataset = api.upload_npz(X, y)
     api.train("m", dataset)
     answers = api.predict("m", X).text
-    running = api.create("long", **long_spec(api, 1.5))
+    running = api.create("long", **long_spec(api, 4))
     api.wait_running(running["id"])
     with locked(daemon):
         slowest = 0.0
@@ -377,7 +377,7 @@ def test_a_lock_of_another_process_holds_up_nobody(daemons):
             slowest = max(slowest, time.monotonic() - began)
             assert "database" in problem(answer, 503, "busy")["detail"]
             assert int(answer.headers["Retry-After"]) >= 1
-        assert slowest < 1.0, slowest
+        assert slowest < 3.0, slowest  # and not the five seconds that SQLite would wait
         assert ready(api) == "Another process has locked the database."
         assert api.job(running["id"])["status"] == "running"
         assert "job.end_waits" in daemon.log()
@@ -396,7 +396,7 @@ def test_the_end_of_a_job_is_lost_with_the_claim_of_the_next(daemons, monkeypatc
     monkeypatch.setenv("KRRD_TEST_LOSE", f"{how}:2")
     daemon = daemons(min_free_bytes=0)
     api = daemon.api
-    spec = long_spec(api, 0.5, n=500)
+    spec = long_spec(api, 0.5)
     jobs = [api.create(f"m{i}", **spec) for i in range(3)]
     with sse.listen(api.session, api.url(f"/v1/jobs/{jobs[0]['id']}/events")) as stream:
         ended = [api.wait(job["id"]) for job in jobs]
@@ -418,18 +418,18 @@ def test_the_end_of_a_job_is_lost_with_the_claim_of_the_next(daemons, monkeypatc
 
 def test_stopping_while_an_end_waits(daemons):
     """SIGTERM gives it the time of the drain; what was in vain is trained again."""
-    daemon = daemons(drain_timeout_s=2)
+    daemon = daemons(drain_timeout_s=30)
     api = daemon.api
-    kept = api.create("kept", **long_spec(api, 1))
+    kept = api.create("kept", **long_spec(api, 3))
     api.wait(kept["id"], ("running",))
     with locked(daemon):
         wait_until(lambda: "job.end_waits" in daemon.log(), "never")
         daemon.process.terminate()
-        time.sleep(0.5)
-    assert daemon.ended(20) == 0
-    daemon.start()
+        wait_until(lambda: "server.stopping" in daemon.log(), "never")
+    assert daemon.ended(60) == 0
+    daemon.start(drain_timeout_s=2)
     assert daemon.api.job(kept["id"])["status"] == "succeeded"
-    lost = daemon.api.create("lost", **long_spec(daemon.api, 1))
+    lost = daemon.api.create("lost", **long_spec(daemon.api, 3))
     daemon.api.wait(lost["id"], ("running",))
     with locked(daemon):
         wait_until(lambda: daemon.log().count("job.end_waits") == 2, "never")
