@@ -8,19 +8,39 @@ import chaos
 import history
 
 
-def test_a_short_run(tmp_path):
-    log = chaos.Chaos(tmp_path, kills=20, seed=1, jobs=20).run()
-    assert history.check(log) == []
-    assert sum(e["op"] == "ended" for e in log) >= 4
-    assert sum(e["op"] == "moved" for e in log) >= 4 and any(e["op"] == "kept" for e in log)
-    assert sum(e["op"] == "uploaded" for e in log) >= 2
-    assert any("Resumed from the checkpoint" in event["message"]
-               for entry in log if entry["op"] == "events" for event in entry["events"])
-    ended = [e["document"] for e in log if e["op"] == "ended"]
+def seen(log):
+    """What has to happen for the checks to mean anything."""
+    def of(op):
+        return [e for e in log if e["op"] == op]
+
+    ended = [e["document"] for e in of("ended")]
     decided = [d["promotion"]["promoted"] for d in ended if d["promotion"]]
-    assert True in decided and False in decided
-    told = [e["id"] for e in log if e["op"] == "told"]
-    assert len(told) > len(set(told)) >= 4
+    told = [e["id"] for e in of("told")]
+    return {name for name, happened in {
+        "ends": len(ended) >= 4,
+        "moves": len(of("moved")) >= 4 and len(of("kept")) > 0,
+        "uploads": len(of("uploaded")) >= 2,
+        "resumptions": any("Resumed from the checkpoint" in event["message"]
+                           for entry in of("events") for event in entry["events"]),
+        "promotions": True in decided,
+        "closed gates": False in decided,
+        "messages sent again": len(told) > len(set(told)) >= 4,
+    }.items() if happened}
+
+
+def test_short_runs(tmp_path):
+    """Until everything has happened that can; what happens within one depends on the machine."""
+    missing = {"ends", "moves", "uploads", "resumptions", "promotions", "closed gates",
+               "messages sent again"}
+    for seed in range(1, 6):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        log = chaos.Chaos(folder, kills=20, seed=seed, jobs=20).run()
+        assert history.check(log) == []
+        missing -= seen(log)
+        if not missing:
+            return
+    raise AssertionError(f"never happened: {missing}")
 
 
 @pytest.mark.parametrize("name, said", [

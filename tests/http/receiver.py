@@ -66,7 +66,7 @@ class Receiver:
         self.arrived.append(message)
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
-    def wait(self, count, timeout=30):
+    def wait(self, count, timeout=120):
         end = time.monotonic() + timeout
         while len(self.arrived) < count:
             assert time.monotonic() < end, f"{len(self.arrived)} of {count} arrived"
