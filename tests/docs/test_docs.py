@@ -1,5 +1,6 @@
 """The commands of README.md and docs/ do what the text around them says: they are run, in order."""
 
+import json
 import os
 import pathlib
 import re
@@ -13,6 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/http"))
 
 import daemon as programs  # noqa: E402
+import data  # noqa: E402
 
 KRR = pathlib.Path(programs.program("KRRD_TEST_CLIENT", "src/client/krr"))
 # What installs or leaves something running; tests of their own run these.
@@ -40,12 +42,13 @@ def commands(path, begin=None, end=None):
     return [re.sub(r"\s{2,}#.*", "", line) for line in found if not line.startswith(ELSEWHERE)]
 
 
-def run_all(lines, daemon, folder):
+def run_all(lines, daemon, folder, job="", after=lambda line: None):
     """Each in one shell's folder; ids in an answer stand for ds_… and job_… from then on."""
-    known = {"ds": "", "job": ""}
+    known = {"ds": "", "job": job}
     environment = {**os.environ, "KRR_URL": daemon.base, "PATH": f"{KRR.parent}:{os.environ['PATH']}"}
     outputs = []
-    (folder / "examples").symlink_to(ROOT / "examples")
+    if not (folder / "examples").exists():
+        (folder / "examples").symlink_to(ROOT / "examples")
     for line in lines:
         line = line.replace("http://127.0.0.1:8080", daemon.base)
         line = line.replace("ds_…", known["ds"]).replace("job_…", known["job"])
@@ -58,6 +61,7 @@ def run_all(lines, daemon, folder):
             known[prefix] = match.group(1) if match else known[prefix]
         if "/v1/jobs --json" in line:
             daemon.api.wait(known["job"])
+        after(line)
         outputs.append((line, done.stdout))
     return outputs
 
@@ -81,6 +85,46 @@ def test_the_readme(daemon, tmp_path, begin, end):
     lines = commands("README.md", begin, end)
     assert len(lines) >= 3
     run_all(lines, daemon, tmp_path)
+
+
+def tables(folder):
+    """The files that the how-to pages speak of."""
+    import gzip
+    X, y = data.regression(400, d=4)
+    for name in ("data.csv", "new.csv", "prices.csv"):
+        (folder / name).write_bytes(data.csv(X, y))
+    (folder / "big.csv.gz").write_bytes(gzip.compress(data.csv(*data.regression(1000, d=4))))
+    letters = "\n".join(",".join([*map(repr, row), "AB"[value > 2]]) for row, value in zip(X.tolist(), y.tolist()))
+    (folder / "letters.csv").write_text("a,b,c,d,letter\n" + letters + "\n")
+
+
+def test_the_how_tos(daemon, tmp_path):
+    tables(tmp_path)
+    lines = commands("docs/how-to/README.md")
+    assert len(lines) >= 14
+    run_all(["examples/make-sine > sine.csv", "krr train sine.csv --target y", "krr train prices.csv --target y"], daemon, tmp_path)
+    dataset = daemon.api.get("/v1/datasets", params={"limit": 1}).json()["first_id"]
+    (tmp_path / "job.json").write_text(json.dumps({"model": "again", "dataset": dataset}))
+    X, y = data.regression(6000, d=6, seed=99)
+    long = daemon.api.create("long", daemon.api.upload_npz(X, y), solver={"name": "pcg", "preconditioner": "none"},
+                             kernel={"name": "gaussian", "bandwidth": 3.0}, regularization=1e-13,
+                             stop={"tolerance": 1e-15, "max_iterations": 10**6})["id"]
+
+    def after(line):
+        """A paused job frees its worker; one that goes on is not waited for."""
+        if line.startswith("krr pause"):
+            daemon.api.wait(long, ("paused",))
+        elif line.startswith("krr resume"):
+            daemon.api.cancel(long)
+            daemon.api.wait(long)
+
+    first = next(i for i, line in enumerate(lines) if line.startswith("krr pause"))
+    daemon.api.wait_running(long)
+    ordered = lines[first:first + 2] + lines[:first] + lines[first + 2:]  # the long job holds the worker
+    said = dict(run_all(ordered, daemon, tmp_path, long, after))
+    assert said[next(line for line in lines if line.startswith("curl -s -T"))].count('"sha256"') == 1
+    again = next(line for line in lines if "Idempotency-Key" in line)
+    assert run_all([again], daemon, tmp_path)[0][1] == said[again]
 
 
 @pytest.mark.parametrize("document", sorted(p.relative_to(ROOT) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"),
