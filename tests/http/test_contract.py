@@ -130,6 +130,7 @@ def test_every_operation_answers(api, name, big_job):
     rows = {"inputs": [{"name": "X", "shape": list(X.shape), "datatype": "FP64", "data": X.tolist()}]}
     for model in (f"/v2/models/{name}", f"/v2/models/{name}/versions/1"):
         api.post(model + "/infer", json=rows)
+        api.get("/v2/models/stats")
         for path in ("", "/ready", "/config", "/stats"):
             api.get(model + path)
     for path in ("index", f"models/{name}/load", f"models/{name}/unload"):

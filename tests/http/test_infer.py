@@ -192,7 +192,11 @@ def test_statistics(api, name):
     api.train(name, api.upload_csv(X, y), test={"fraction": 0})
     for rows in (1, 2, 5):
         api.predict(name, X[:rows])
+    everything = api.get("/v2/models/stats").json()["model_stats"]
     found = api.get(f"/v2/models/{name}/versions/1/stats").json()
+    assert found["model_stats"][0] in everything
+    assert len({(m["name"], m["version"]) for m in everything}) == len(everything)
+    assert all(m["memory_usage"][0]["byte_size"] > 0 for m in everything)  # none but loaded ones
     assert found == api.get(f"/v2/models/{name}/stats").json()
     [stats] = found["model_stats"]
     assert (stats["name"], stats["version"]) == (name, "1")

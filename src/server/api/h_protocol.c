@@ -181,6 +181,22 @@ static void set_statistics(struct json *j, const struct serving_stats *s)
     json_set_array(j, "batch_stats");
 }
 
+/* Adds the model's to a list. */
+static void push_statistics(const struct serving *s, const struct served_model *m, struct json *to)
+{
+    char version[24];
+    snprintf(version, sizeof version, "%lld", (long long)m->version);
+    const struct serving_stats stats = serving_statistics(s, m->key);
+    struct json *j = json_push(to, json_new_object());
+    json_set_string(j, "name", m->name);
+    json_set_string(j, "version", version);
+    set_statistics(j, &stats);
+    struct json *memory = json_push(json_set_array(j, "memory_usage"), json_new_object());
+    json_set_string(memory, "type", "CPU");
+    json_set_int(memory, "id", 0);
+    json_set_int(memory, "byte_size", serving_bytes(s, m->key));
+}
+
 /* GET …/stats */
 void protocol_stats(struct request *rq)
 {
@@ -188,18 +204,28 @@ void protocol_stats(struct request *rq)
     if (!m) {
         return;
     }
-    char version[24];
-    snprintf(version, sizeof version, "%lld", (long long)m->version);
-    const struct serving_stats stats = serving_statistics(rq->app->serving, m->key);
     struct json *answer = json_new_object();
-    struct json *j = json_push(json_set_array(answer, "model_stats"), json_new_object());
-    json_set_string(j, "name", m->name);
-    json_set_string(j, "version", version);
-    set_statistics(j, &stats);
-    struct json *memory = json_push(json_set_array(j, "memory_usage"), json_new_object());
-    json_set_string(memory, "type", "CPU");
-    json_set_int(memory, "id", 0);
-    json_set_int(memory, "byte_size", serving_bytes(rq->app->serving, m->key));
+    push_statistics(rq->app->serving, m, json_set_array(answer, "model_stats"));
     served_release(m);
+    reply_json(rq, 200, answer);
+}
+
+struct listing {
+    const struct serving *serving;
+    struct json *to;
+};
+
+static void list_model(void *context, const struct served_model *m)
+{
+    const struct listing *l = context;
+    push_statistics(l->serving, m, l->to);
+}
+
+/* GET /v2/models/stats */
+void protocol_all_stats(struct request *rq)
+{
+    struct json *answer = json_new_object();
+    struct listing l = {.serving = rq->app->serving, .to = json_set_array(answer, "model_stats")};
+    serving_visit(rq->app->serving, list_model, &l);
     reply_json(rq, 200, answer);
 }

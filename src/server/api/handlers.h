@@ -65,6 +65,7 @@ void protocol_model(struct request *rq);
 void protocol_ready(struct request *rq);
 void protocol_config(struct request *rq);
 void protocol_stats(struct request *rq);
+void protocol_all_stats(struct request *rq);
 void repository_index(struct request *rq);
 void repository_load(struct request *rq);
 void repository_unload(struct request *rq);

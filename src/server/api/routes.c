@@ -71,6 +71,7 @@ const struct route routes[] = {
     {"GET", "/v1/center_selectors", .handle = system_center_selectors},
 
     {"GET", "/v2", ROUTE_PREDICT, .handle = protocol_server},
+    {"GET", "/v2/models/stats", ROUTE_PREDICT, .handle = protocol_all_stats},
     {"GET", "/v2/models/{name}", ROUTE_PREDICT, .handle = protocol_model},
     {"GET", "/v2/models/{name}/versions/{version}", ROUTE_PREDICT, .handle = protocol_model},
     {"GET", "/v2/models/{name}/ready", ROUTE_PREDICT, .handle = protocol_ready},

@@ -460,3 +460,13 @@ struct serving_stats serving_statistics(const struct serving *s, int64_t model_k
     const struct entry *e = entry_find(s, model_key);
     return e ? e->stats : (struct serving_stats){.requests = 0};
 }
+
+void serving_visit(const struct serving *s,
+                   void (*visit)(void *context, const struct served_model *model), void *context)
+{
+    for (const struct entry *e = s->entries; e; e = e->next) {
+        if (e->state == SERVING_LOADED) {
+            visit(context, e->model);
+        }
+    }
+}

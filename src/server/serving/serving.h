@@ -48,6 +48,9 @@ struct serving_stats {
     double success_s, failed_s; /* sums over requests, from arrival to answer */
 };
 struct serving_stats serving_statistics(const struct serving *s, int64_t model_key);
+/* Calls `visit` for each loaded model, in no order; it changes nothing here. */
+void serving_visit(const struct serving *s,
+                   void (*visit)(void *context, const struct served_model *model), void *context);
 bool serving_pinned(const struct serving *s, int64_t model_key);
 /* Bytes of memory of a loaded model, 0 when it is not. */
 int64_t serving_bytes(const struct serving *s, int64_t model_key);
