@@ -270,17 +270,20 @@ static void complete_result(struct fit *f)
     r->peak_memory_bytes = ram_peak();
 }
 
-/* Lack of memory, and a job that was cancelled or paused, are results, wherever they are met. */
+/* Lack of memory or time, and a job that was cancelled or paused, are results, wherever they are
+ * met. */
 static int failure_to_result(struct fit *f, int r)
 {
     const enum reason stopped = f->paused ? REASON_PAUSED : REASON_CANCELLED;
     f->result.outcome = (struct solve_outcome){
-        .reason = r == -ERR_NO_MEMORY ? REASON_OUT_OF_MEMORY : stopped,
+        .reason = r == -ERR_NO_MEMORY ? REASON_OUT_OF_MEMORY
+                  : f->spent          ? REASON_TIME_BUDGET
+                                      : stopped,
         .relative_residual = 1.0,
         .relative_residual_bound = 1.0,
         .metrics = metrics_none(),
     };
-    return r == -ERR_NO_MEMORY || r == -ERR_CANCELLED ? 0 : r;
+    return r == -ERR_NO_MEMORY || r == -ERR_CANCELLED || f->spent ? 0 : r;
 }
 
 int fit_run(struct backend *be, const struct job_spec *spec, const struct fit_input *in,

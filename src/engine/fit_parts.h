@@ -28,6 +28,7 @@ struct fit {
     double *found;        /* [n, t] the coefficients a search found, or NULL */
     struct mat start;     /* those, or an earlier model's; no rows: none */
     bool paused;          /* asked to, before the solve */
+    bool spent;           /* the time budget was, before the solve */
     char problem[SHA256_HEX_SIZE];
     struct fit_result result;
 };

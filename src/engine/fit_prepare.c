@@ -18,6 +18,20 @@ static int make_points(struct fit *f, const struct rows *rows, enum dtype dtype,
     return r;
 }
 
+/* A selection may take far longer than the solve, and leaves nothing to keep. */
+static int stop_selecting(void *context, struct err *err)
+{
+    struct fit *f = context;
+    const double budget = f->spec->stop.time_budget_s;
+    const int r = fit__stop_here(f, err);
+    f->spent = r == 0 && f->control->now(f->control->context) - f->control->started >= budget;
+    return f->spent ? err_at(err, ERR_TOO_LARGE, "#/stop/time_budget_s",
+                             "The time budget of %g s was spent before the centers were selected: "
+                             "ask for fewer, or for a method that looks at fewer rows.",
+                             budget)
+                    : r;
+}
+
 static struct fit_centers_task centers_task(struct fit *f, const struct dataset *file)
 {
     return (struct fit_centers_task){
@@ -29,7 +43,7 @@ static struct fit_centers_task centers_task(struct fit *f, const struct dataset 
         .points = f->result.precision == PRECISION_FLOAT64 ? DTYPE_F64 : DTYPE_F32,
         .vectors = f->vectors,
         .regularization = f->result.regularization,
-        .stop = fit__stop_here,
+        .stop = stop_selecting,
         .stop_context = f,
     };
 }

@@ -589,6 +589,28 @@ static void test_time_budget(void **state)
     fixture_dataset_free(ds);
 }
 
+/* A selection of centers is part of the job's time. */
+static void test_time_budget_of_a_selection(void **state)
+{
+    (void)state;
+    struct dataset *ds = smooth(300, 13);
+    struct backend *be = fixture_backend();
+    const char *fields = "'solver':'direct','stop':{'time_budget_s':40},"
+                         "'centers':{'method':'squeak','count':20,'block_size':1}";
+    struct story story = {.cancel_at = -1, .tick = 1};
+    struct model *m = NULL;
+    struct fit_result result;
+    struct err err = {0};
+    assert_int_equal(fit(be, fields, ds, NULL, &story, &m, &result, &err), 0);
+    assert_int_equal(result.outcome.reason, REASON_TIME_BUDGET);
+    assert_null(m);
+    assert_string_equal(err.pointer, "#/stop/time_budget_s");
+    assert_contains(err.detail, "centers");
+    buf_deinit(&story.messages);
+    backend_close(be);
+    fixture_dataset_free(ds);
+}
+
 /* ---- pauses ---- */
 
 /* A job that is asked to pause at its pause_at-th question, and from then on. */
@@ -709,4 +731,5 @@ TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
           cmocka_unit_test(test_a_class_without_rows), cmocka_unit_test(test_not_positive_definite),
           cmocka_unit_test(test_bad_combinations), cmocka_unit_test(test_cancel_anywhere),
           cmocka_unit_test(test_pause_anywhere), cmocka_unit_test(test_no_memory_anywhere),
-          cmocka_unit_test(test_time_budget), cmocka_unit_test(test_far_from_the_origin_in_float32))
+          cmocka_unit_test(test_time_budget), cmocka_unit_test(test_time_budget_of_a_selection),
+          cmocka_unit_test(test_far_from_the_origin_in_float32))
