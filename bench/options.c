@@ -161,6 +161,7 @@ static int read_operator_flag(int flag, const char *text, struct operator_option
         o->cached = true;
         return 0;
     case FLAG_STORAGE:
+        o->storage_given = true;
         return read_storage(text, &o->storage, err);
     case FLAG_REPEAT:
         return read_integer("repeat", text, 1, 1000, &o->repeat, err);
@@ -218,11 +219,8 @@ static int complete_operator(struct operator_options *o, struct err *err)
         return err_set(err, ERR_INVALID,
                        "--cached is for products of points with themselves: add --symmetric.");
     }
-    if (o->storage != KERNEL_STORE_IF_FASTER && !o->cached) {
+    if (o->storage_given && !o->cached) {
         return err_set(err, ERR_INVALID, "--storage says how to keep values: add --cached.");
-    }
-    if (o->cached && o->storage == KERNEL_STORE_IF_FASTER) {
-        o->storage = KERNEL_STORE_EXACT;
     }
     o->m = o->m != 0 ? o->m : o->n;
     if (o->bandwidth == 0.0) {

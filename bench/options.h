@@ -17,6 +17,7 @@ struct operator_options {
     enum precision precision;
     bool symmetric; /* P is Q; then m = n */
     bool cached;    /* kernel values are kept in memory, as `storage` says */
+    bool storage_given;
     enum kernel_storage storage;
     int64_t repeat;
     int64_t seed;

@@ -9,6 +9,7 @@ data are normal points with a smooth target. Prints one line a job as it ends.
 """
 import argparse
 import datetime
+import itertools
 import json
 import os
 import pathlib
@@ -54,8 +55,8 @@ def processor_seconds(api):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def run(api, dataset, name, spec):
-    common = {"kernel": "gaussian", "regularization": 1e-6, "seed": 1, "stop": {"max_iterations": 25}}
+def run(api, dataset, kernel, name, spec):
+    common = {"kernel": kernel, "regularization": 1e-6, "seed": 1, "stop": {"max_iterations": 25}}
     before = processor_seconds(api)
     job = api.create("plan", dataset, **{**common, **spec})
     job = api.wait(job["id"], timeout=3600)
@@ -65,18 +66,19 @@ def run(api, dataset, name, spec):
     planned = seconds["setup"] + seconds["finish"]
     planned += seconds["iteration"] * result["iterations"] if seconds["iterations"] else 0
     memory = plan["memory"]["host_bytes"]
-    return {"case": name, "solver": result["solver"], "iterations": result["iterations"], "moment": plan["memory"]["moment"],
+    return {"case": name, "rows": plan["train_rows"], "features": plan["features"], "kernel": kernel, "solver": result["solver"], "iterations": result["iterations"], "moment": plan["memory"]["moment"],
             "planned_bytes": memory, "peak_memory_bytes": result["peak_memory_bytes"],
             "bytes_ratio": memory / result["peak_memory_bytes"],
             "keeps_planned": plan["keeps_kernel_values"], "kernel_cache_bytes": result["kernel_cache_bytes"],
-            "planned_s": planned, "cpu_seconds": used, "seconds": result["seconds"], "seconds_ratio": planned / used}
+            "planned_s": planned, "cpu_seconds": used, "seconds": result["seconds"], "seconds_ratio": planned / max(used, 0.01)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
-    parser.add_argument("--rows", type=int, default=5000)
-    parser.add_argument("--features", type=int, default=18)
+    parser.add_argument("--rows", default="5000", help="one number, or some with commas; likewise features and kernels")
+    parser.add_argument("--features", default="18")
+    parser.add_argument("--kernels", default="gaussian")
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--output", type=pathlib.Path)
     args = parser.parse_args()
@@ -89,18 +91,20 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         server = daemon.Daemon(folder, worker_threads=1, log_level="warning")
         api = server.api
-        dataset = api.upload_npz(*data.regression(args.rows, args.features))
         while not any(w["kind"] == "train" and w["state"] == "idle" for w in api.get("/v1/workers").json()["data"]):
             time.sleep(0.1)
-        for name in args.cases.split(","):
-            row = run(api, dataset, name, CASES[name])
-            rows.append(row)
-            print(f"{name:22s} {row['planned_bytes'] / 1e6:8.1f} MB planned, {row['peak_memory_bytes'] / 1e6:8.1f} used:"
-                  f" {row['bytes_ratio']:.2f}   {row['planned_s']:7.2f} s planned, {row['cpu_seconds']:7.2f} used:"
-                  f" {row['seconds_ratio']:.2f}", flush=True)
+        for n, d, kernel in itertools.product(args.rows.split(","), args.features.split(","), args.kernels.split(",")):
+            dataset = api.upload_npz(*data.regression(int(n), int(d)))
+            for name in args.cases.split(","):
+                row = run(api, dataset, kernel, name, CASES[name])
+                rows.append(row)
+                print(f"{n:>6s} {d:>3s} {kernel:12s} {name:20s} {row['planned_bytes'] / 1e6:8.1f} MB planned,"
+                      f" {row['peak_memory_bytes'] / 1e6:8.1f} used: {row['bytes_ratio']:.2f}"
+                      f" {'kept' if row['kernel_cache_bytes'] else '    '} {row['planned_s']:7.2f} s planned,"
+                      f" {row['cpu_seconds']:7.2f} used: {row['seconds_ratio']:.2f}", flush=True)
         server.close()
     if args.output:
-        report = {"command": "bench/plan.py " + shlex.join(sys.argv[1:]), "rows": args.rows, "features": args.features,
+        report = {"command": "bench/plan.py " + shlex.join(sys.argv[1:]),
                   "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
                   "load_average": os.getloadavg(), "results": rows}
         args.output.write_text(json.dumps(report, indent=1) + "\n")

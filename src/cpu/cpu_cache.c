@@ -1,17 +1,11 @@
 #include "cpu/cpu_cache.h"
 
-#include <math.h>
 #include <omp.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 
-#define PIECE_BYTES (32L << 20)  /* a thread's, between two looks whether to stop */
-#define TRIAL_BYTES (256L << 20) /* many times what most processors' caches hold */
-#define TRIAL_RUNS 2
-#define PRODUCTS 20 /* after which keeping values must have paid, their computation included */
-static const double worth = 0.8; /* the most that it may take of the time without: memory is dear */
+#define PIECE_BYTES (32L << 20) /* a thread's, between two looks whether to stop */
 
 static int64_t panel_rows(const struct symmetric_task *t)
 {
@@ -174,14 +168,13 @@ static int fill_piece(struct cache *c, const struct oracle *o, int64_t first, in
     return 0;
 }
 
-/* Likewise, with looks at be->stop between pieces. */
-static int cache_fill(struct backend *be, struct cache *c, const struct oracle *o, int64_t first,
-                      int64_t end, struct err *err)
+/* All tasks, with looks at be->stop between pieces. */
+static int cache_fill(struct backend *be, struct cache *c, const struct oracle *o, struct err *err)
 {
     const size_t piece = (size_t)o->threads * PIECE_BYTES;
     int rc = 0;
-    for (int64_t next = first; rc == 0 && first < end; first = next) {
-        while (next < end && c->at[next] - c->at[first] < piece) {
+    for (int64_t first = 0, next = 0; rc == 0 && first < c->grid.tasks; first = next) {
+        while (next < c->grid.tasks && c->at[next] - c->at[first] < piece) {
             next++;
         }
         rc = be->stop != NULL ? be->stop(be->stop_context, err) : 0;
@@ -190,71 +183,12 @@ static int cache_fill(struct backend *be, struct cache *c, const struct oracle *
     return rc;
 }
 
-/* ---- whether it pays ---- */
-
-/* Seconds for the first tasks: to compute and keep their values, for a product that reads them, and
- * for one that computes. */
-struct trial {
-    int64_t tasks;
-    double fill, kept, computed;
-};
-
-static int64_t trial_tasks(const struct cache *c)
-{
-    int64_t tasks = 1;
-    while (tasks < c->grid.tasks && c->at[tasks] < TRIAL_BYTES) {
-        tasks++;
-    }
-    return tasks;
-}
-
-static int time_product(struct product *p, const struct cache *c, double *best, struct err *err)
-{
-    const double began = clock_monotonic_s();
-    p->cache = c;
-    const int rc = oracle__symmetric_product(p, err);
-    *best = fmin(*best, clock_monotonic_s() - began);
-    return rc;
-}
-
-static int time_products(struct backend *be, const struct cache *c, const struct points *p,
-                         struct trial *t, struct err *err)
+static int fill_all(struct backend *be, struct cache *c, const struct points *p, struct err *err)
 {
     const struct view all = view_all(p, p->n);
-    struct mat V = {0}, Y = {0};
-    struct product product;
-    int rc = cpu__mat_new(be, p->dtype, p->n, 1, &V, err);
-    if (rc == 0 && (rc = cpu__mat_new(be, p->dtype, p->n, 1, &Y, err)) == 0) {
-        rc = oracle__product_init(&product, be, all, all, &V, &Y, err);
-        product.tasks = t->tasks;
-    }
-    for (int i = 0; rc == 0 && i < TRIAL_RUNS; i++) {
-        rc = time_product(&product, c, &t->kept, err);
-        rc = rc == 0 ? time_product(&product, NULL, &t->computed, err) : rc;
-    }
-    cpu__mat_free(be, &V);
-    cpu__mat_free(be, &Y);
-    return rc;
-}
-
-/* Fills what pays; *ret_pays is decided on the first tasks. */
-static int cache_build(struct backend *be, struct cache *c, const struct points *p, bool *ret_pays,
-                       struct err *err)
-{
-    const struct view all = view_all(p, p->n);
-    struct trial t = {.kept = INFINITY, .computed = INFINITY};
     struct oracle o;
-    int rc = oracle__init(&o, be, all, all, err);
-    *ret_pays = true;
-    if (rc == 0 && c->storage == KERNEL_STORE_IF_FASTER) {
-        const double began = clock_monotonic_s();
-        t.tasks = trial_tasks(c);
-        rc = cache_fill(be, c, &o, 0, t.tasks, err);
-        t.fill = clock_monotonic_s() - began;
-        rc = rc == 0 ? time_products(be, c, p, &t, err) : rc;
-        *ret_pays = t.fill + PRODUCTS * t.kept < worth * PRODUCTS * t.computed;
-    }
-    return rc == 0 && *ret_pays ? cache_fill(be, c, &o, t.tasks, c->grid.tasks, err) : rc;
+    const int rc = oracle__init(&o, be, all, all, err);
+    return rc == 0 ? cache_fill(be, c, &o, err) : rc;
 }
 
 int cpu__points_cache(struct backend *be, struct points *p, int64_t bytes,
@@ -273,9 +207,8 @@ int cpu__points_cache(struct backend *be, struct points *p, int64_t bytes,
     if (c == NULL) {
         return 0;
     }
-    bool pays = false;
-    const int rc = cache_build(be, c, p, &pays, err);
-    if (rc < 0 || !pays) {
+    const int rc = fill_all(be, c, p, err);
+    if (rc < 0) {
         cache_free(be, c);
         return rc == -ERR_NO_MEMORY ? 0 : rc;
     }

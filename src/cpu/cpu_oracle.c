@@ -180,7 +180,7 @@ int oracle__product_init(struct product *p, struct backend *be, struct view P, s
 {
     const bool fits = V->rows == Q.count && Y->rows == P.count && V->cols == Y->cols;
     int rc = cpu__expect(fits, "kmv", err);
-    *p = (struct product){.a = 1.0, .V = *V, .Y = *Y, .tasks = INT64_MAX};
+    *p = (struct product){.a = 1.0, .V = *V, .Y = *Y};
     if (rc < 0 || (rc = oracle__init(&p->o, be, P, Q, err)) < 0) {
         return rc;
     }

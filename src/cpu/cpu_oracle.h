@@ -30,7 +30,6 @@ struct product {
     enum dtype weights;            /* float32 only when points and vectors are */
     const struct tile_loops *sums; /* the loops of that type */
     const struct cache *cache;     /* of a symmetric product, or NULL */
-    int64_t tasks;                 /* of a symmetric product: only the first so many */
 };
 
 static inline int64_t min_i64(int64_t a, int64_t b)

@@ -163,7 +163,7 @@ static void run_task(struct symmetric *s, int64_t task, struct buffers *b)
 
 static void run_tasks(struct symmetric *s)
 {
-    const int64_t tasks = min_i64(s->grid.tasks, s->p->tasks);
+    const int64_t tasks = s->grid.tasks;
 #pragma omp parallel num_threads(s->p->o.threads)
     {
         char *memory = s->scratch + (size_t)omp_get_thread_num() * s->scratch_size;

@@ -218,7 +218,8 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
         r = fit__take_start(f, in->earlier, err);
     }
     if (r == 0) {
-        r = fit__keep_kernel(f, f->X, err);
+        const bool single = f->exact != NULL || f->vectors == DTYPE_F32;
+        r = fit__keep_kernel(f, f->X, single ? DTYPE_F32 : DTYPE_F64, err);
     }
     if (r == 0) {
         r = solve(f, err);
@@ -301,6 +302,7 @@ int fit_run(struct backend *be, const struct job_spec *spec, const struct fit_in
     if (spec->precision == PRECISION_FLOAT32 && !f.restricted) {
         f.vectors = DTYPE_F32; /* normal equations lose too many digits in float32 */
     }
+    f.planned_cache = in->kernel_cache_bytes;
     struct model *model = NULL;
     ram_peak_reset();
     int r = run(&f, in, &model, err);

@@ -45,7 +45,10 @@ struct fit_input {
     const struct dataset *train;
     const struct dataset *test;    /* when the spec names one, else NULL */
     const struct dataset *centers; /* when the spec's `centers` name one (its rows), else NULL */
-    struct model **earlier;        /* the spec's warm_start, else NULL; freed once it was used */
+    /* What the job's plan decided of kept kernel values, where the spec leaves it open (plan.h);
+     * NULL: there is no plan. */
+    const int64_t *kernel_cache_bytes;
+    struct model **earlier; /* the spec's warm_start, else NULL; freed once it was used */
     /* Called once before a fit with a model and test rows returns, unless NULL; what it is shown is
      * borrowed. A negative return is that of the fit. */
     int (*tested)(void *context, const struct tested_rows *rows, struct err *err);

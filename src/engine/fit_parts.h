@@ -19,8 +19,9 @@ struct fit {
     const struct solver_ops *solver;
     struct solver_options options;
     enum dtype vectors;
-    bool restricted;            /* a model on few centers */
-    struct fit_centers centers; /* of such a one, in place of X, X_test and Y */
+    bool restricted;              /* a model on few centers */
+    struct fit_centers centers;   /* of such a one, in place of X, X_test and Y */
+    const int64_t *planned_cache; /* fit_input's kernel_cache_bytes */
     struct points *X, *X_test;
     struct points *exact; /* mixed precision: X in float64, else NULL */
     struct mat Y, A, P;   /* P: predictions of the test rows */
@@ -49,7 +50,7 @@ int fit__choose_method(struct fit *f, struct err *err);
 /* fit_prepare.c: points, right-hand sides and room for the answer of a full model, and kept
  * kernel values; centers and rows of a restricted one; coefficients to begin with. */
 int fit__upload(struct fit *f, struct err *err);
-int fit__keep_kernel(struct fit *f, struct points *X, struct err *err);
+int fit__keep_kernel(struct fit *f, struct points *X, enum dtype points, struct err *err);
 int fit__widened(void *context, struct err *err); /* struct problem's, of a fit */
 int fit__select_centers(struct fit *f, const struct dataset *file, struct err *err);
 int fit__upload_restricted(struct fit *f, struct err *err);

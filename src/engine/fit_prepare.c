@@ -5,6 +5,7 @@
 #include "engine/fit_parts.h"
 #include "engine/memory.h"
 #include "engine/warm.h"
+#include "plan/rules.h"
 
 /* Points that the kernel's bandwidth takes out of the range of numbers are the bandwidth's fault.
  */
@@ -126,28 +127,35 @@ int fit__upload(struct fit *f, struct err *err)
     return r == 0 ? o->mat_new(f->be, f->vectors, data->m, data->t, &f->P, err) : r;
 }
 
-/* A job with less time or fewer steps than this computes: keeping values comes before the first
- * step. */
-static const double cache_budget_s = 5.0;
-enum { CACHE_STEPS = 20 };
+/* As the job asks for, as its plan has decided, or, without a plan, by the same rule. */
+static int64_t kept_bytes(const struct fit *f, enum dtype points)
+{
+    const struct keep_shape shape = {
+        .kernel = kernel_name(f->kernel.id),
+        .d = f->kernel.d,
+        .t = f->data.t,
+        .dtype = points,
+        .room = memory_available_on(f->be),
+    };
+    const int64_t *planned = f->planned_cache;
+    if (f->spec->kernel_cache_bytes != SPEC_CACHE_AUTO || planned == NULL) {
+        return rule_kept_bytes(f->spec, &shape, NULL);
+    }
+    return *planned < shape.room / 2 ? *planned : shape.room / 2;
+}
 
-/* Kernel values in memory, where the solver multiplies with the whole matrix again and again: as
- * many as the spec asks for, or, left to us, only if that is faster. */
-int fit__keep_kernel(struct fit *f, struct points *X, struct err *err)
+/* Kernel values in memory, where the solver multiplies with the whole matrix again and again. */
+int fit__keep_kernel(struct fit *f, struct points *X, enum dtype points, struct err *err)
 {
     const struct backend_ops *o = f->be->ops;
-    const bool asked = f->spec->kernel_cache_bytes != SPEC_CACHE_AUTO;
-    const bool brief =
-        f->spec->stop.time_budget_s < cache_budget_s || f->spec->stop.max_iterations < CACHE_STEPS;
-    if (!f->solver->whole_products || o->points_cache == NULL || (brief && !asked)) {
+    if (!f->solver->whole_products || o->points_cache == NULL) {
         return 0;
     }
-    const int64_t budget = memory_cache_budget(f->be, f->spec->kernel_cache_bytes);
+    const int64_t budget = kept_bytes(f, points);
     int64_t *const bytes = &f->result.kernel_cache_bytes;
-    const enum kernel_storage how = asked ? KERNEL_STORE_EXACT : KERNEL_STORE_IF_FASTER;
     f->be->stop = fit__stop_here;
     f->be->stop_context = f;
-    const int r = o->points_cache(f->be, X, budget, how, bytes, err);
+    const int r = o->points_cache(f->be, X, budget, KERNEL_STORE_EXACT, bytes, err);
     f->be->stop = NULL;
     if (r == 0 && *bytes > 0) {
         fit__say(f, "info", "Kernel values kept in memory: %.3g GB, of %.3g GB that they may take.",
@@ -168,7 +176,7 @@ int fit__widened(void *context, struct err *err)
                       ? f->be->ops->points_cache(f->be, f->X, 0, KERNEL_STORE_EXACT, &bytes, err)
                       : 0;
     f->result.kernel_cache_bytes = 0;
-    const int kept = r == 0 ? fit__keep_kernel(f, f->exact, err) : r;
+    const int kept = r == 0 ? fit__keep_kernel(f, f->exact, DTYPE_F64, err) : r;
     return kept == -ERR_CANCELLED ? 0 : kept;
 }
 

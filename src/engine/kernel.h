@@ -35,9 +35,8 @@ enum kernel_id {
 
 /* How kernel values that are kept lie in memory. */
 enum kernel_storage {
-    KERNEL_STORE_IF_FASTER, /* exact, and only where reading them is faster than computing them */
-    KERNEL_STORE_EXACT,     /* in the type they are computed in */
-    KERNEL_STORE_HALF       /* in 16 bits, with a relative error of 2^-12 */
+    KERNEL_STORE_EXACT, /* in the type they are computed in */
+    KERNEL_STORE_HALF   /* in 16 bits, with a relative error of 2^-12 */
 };
 
 struct kernel {

@@ -10,15 +10,6 @@ int64_t memory_available_on(struct backend *be)
     return be->ops->memory_available != NULL ? be->ops->memory_available(be) : INT64_MAX;
 }
 
-int64_t memory_cache_budget(struct backend *be, int64_t asked)
-{
-    const int64_t room = memory_available_on(be);
-    if (asked < 0) {
-        return room < INT64_MAX ? room / 4 : 0;
-    }
-    return asked < room / 2 ? asked : room / 2;
-}
-
 int memory_check_matrix(struct backend *be, int64_t rows, int64_t cols, enum dtype dtype,
                         const char *what, struct err *err)
 {

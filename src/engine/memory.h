@@ -12,11 +12,6 @@
 /* Bytes still free on the backend; INT64_MAX when it does not know. */
 int64_t memory_available_on(struct backend *be);
 
-/* Bytes that kept kernel values may take: `asked`, but at most half of what is free, since vectors
- * and preconditioners need some too. asked < 0 leaves it to us: a quarter of what is free, or
- * nothing when that is not known. */
-int64_t memory_cache_budget(struct backend *be, int64_t asked);
-
 /* -ERR_NO_MEMORY, naming `what` and both sizes, when the matrix cannot fit on the backend. */
 int memory_check_matrix(struct backend *be, int64_t rows, int64_t cols, enum dtype dtype,
                         const char *what, struct err *err);

@@ -16,7 +16,8 @@ struct plan_rates {
      * and one target, in both precisions. */
     double values_f32, values_f64;
     double multiply_adds_f32, multiply_adds_f64; /* of a dense product */
-    double bytes;                                /* read by a dense product with one column */
+    double bytes;                                /* read from memory, by such a product with one
+                                                  * column */
 };
 #define PLAN_RATE_FEATURES 18
 

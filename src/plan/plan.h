@@ -39,10 +39,11 @@ struct plan {
     const char *kernel;         /* NULL: chosen by data */
     enum precision precision;
     int64_t train_rows, test_rows, features, targets;
-    int64_t centers;    /* 0: a full model */
-    int64_t rank;       /* of the preconditioner, at most; 0: it has none */
-    int64_t block_rows; /* of a block or a batch, where the method works by them; else 0 */
-    bool assumed;       /* something above is not known before the job runs */
+    int64_t centers;            /* 0: a full model */
+    int64_t rank;               /* of the preconditioner, at most; 0: it has none */
+    int64_t block_rows;         /* of a block or a batch, where the method works by them; else 0 */
+    int64_t kernel_cache_bytes; /* that kernel values may take which are kept; 0: none are */
+    bool assumed;               /* something above is not known before the job runs */
     /* Bytes. Parts add up to host_bytes and device_bytes. */
     double parts[PLAN_PARTS];
     double host_bytes, device_bytes, reserved_bytes;

@@ -12,14 +12,13 @@
 #define MIB 1048576.0
 /* A column of the triangle begins within a page and ends within one. */
 static const double page_share = 0.6 * 4096;
-/* engine/methods/precond_nystrom_gaussian.c, engine/certify.h, cpu/cpu_cache.c. */
+/* engine/methods/precond_nystrom_gaussian.c, engine/certify.h. */
 static const double block_numbers = 8388608, piece_work = 4e9, certify_entries = 1e10;
-static const double trial_bytes = 256.0 * MIB;
 /* Of refinement with a float32 factor, as engine/methods/solver_cholesky.c has it. */
 static const double refinement_products = 4;
 /* Multiply-adds of a dense product that a step of a factorisation, a triangular solve, or an
  * eigen-decomposition costs for each of its own. */
-static const double factor_cost = 1.25, eigen_cost = 4.0;
+static const double factor_cost = 1.25, eigen_cost = 3.0;
 
 /* What a solver adds while it solves; the certificate is made beside it. */
 static void solve_and_certify(struct planning *g, const struct plan_moment *at)
@@ -97,6 +96,37 @@ static void cholesky(struct planning *g)
 
 /* ---- pcg ---- */
 
+/* Of d features, of at most that degree. */
+static double monomials(double d, int64_t degree)
+{
+    double count = 1;
+    for (int64_t i = 1; i <= degree; i++) {
+        count *= (d + (double)i) / (double)i;
+    }
+    return count;
+}
+
+/* Columns of the factor that are touched, where the kernel has few features: the factor ends where
+ * nothing is left. A gaussian with the usual bandwidth has little more than its Taylor polynomial's
+ * terms: 745 columns for 12,000 and 20,000 normal points of 3 features. A factor of less than 32
+ * MiB may come from memory that was used before, and then counts as a whole. */
+static double touched_rank(struct planning *g, double most)
+{
+    enum { TAYLOR_DEGREE = 15 };
+    const char *name = g->plan->kernel != NULL ? g->plan->kernel : "";
+    const bool polynomial = strcmp(name, "polynomial") == 0;
+    const bool usual = g->spec->kernel.kind == SPEC_BANDWIDTH_MEDIAN;
+    double k = most;
+    if (strcmp(name, "linear") == 0) {
+        k = g->d;
+    } else if (polynomial || (usual && strcmp(name, "gaussian") == 0)) {
+        k = monomials(g->d,
+                      polynomial ? param_int(&g->spec->kernel.params, "degree") : TAYLOR_DEGREE);
+    }
+    g->plan->assumed = g->plan->assumed || k < most;
+    return k < most && g->vector * g->n * most >= 32.0 * MIB ? k : most;
+}
+
 static double choose_rank(const struct planning *g)
 {
     const bool sketch = strcmp(g->plan->preconditioner, "nystrom_gaussian") == 0;
@@ -140,52 +170,29 @@ static double lowrank(struct planning *g, double k, double *ret_building)
 static double cache_bytes(const struct planning *g)
 {
     const double spare_rows = 32, page = 2.0 * MIB;
-    const double block = fmin(fmax(ceil(g->n / 16.0), 16.0), 1024.0);
+    const double block = fmin(16.0 * ceil(g->n / 256.0), 1024.0);
     const double count = ceil(g->n / block), tasks = count * (count + 1.0) / 2.0;
     return ceil(g->point * tasks * block * (block + spare_rows) / page) * page;
 }
 
-/* Whether twenty products with kept values are so much faster that they are kept: the engine tries
- * it out (cpu/cpu_cache.h), this is a guess at what it finds. A stream from memory is taken to be a
- * third as fast as one from the processor's caches, which was measured. */
-static bool keeping_pays(const struct planning *g)
+/* Kernel values that are kept: the engine follows what is decided here. */
+static double kept_values(struct planning *g)
 {
-    const double products = 20, worth = 0.8, from_caches = 3;
-    const struct plan_rates *r = &g->machine->rates;
-    const double values = g->points == DTYPE_F32 ? r->values_f32 : r->values_f64;
-    if (!(values > 0) || !(r->bytes > 0)) {
-        return g->d > RULE_KEPT_FEATURES;
-    }
-    struct plan_work one = {.seconds = 0};
-    plan__values(g, &one, 1, g->points, 1);
-    const double computed = (one.values_f32 + one.values_f64) / values;
-    const double read = from_caches * g->point / r->bytes;
-    return (computed + read) / products + read < worth * computed;
-}
-
-/* Kernel values that are kept where that is asked for, or pays. */
-static double kept_values(struct planning *g, struct plan_moment *at)
-{
-    const int64_t asked = g->spec->kernel_cache_bytes;
-    const double own =
-        g->machine->own_memory ? (double)g->machine->device_bytes : (double)g->machine->free_bytes;
-    const double budget = asked < 0 ? own / 4.0 : fmin((double)asked, own / 2.0);
-    const double all = cache_bytes(g);
-    const bool brief = g->spec->stop.time_budget_s < 5.0 || g->spec->stop.max_iterations < 20;
-    if (g->machine->own_memory || asked == 0 || (brief && asked < 0)) {
+    const struct keep_shape shape = {
+        .kernel = g->plan->kernel,
+        .d = (int64_t)g->d,
+        .t = (int64_t)g->t,
+        .dtype = g->points,
+        .room = g->machine->free_bytes,
+    };
+    if (g->machine->own_memory) {
         return 0;
     }
-    if (asked > 0 || keeping_pays(g)) {
-        plan__values(g, &g->setup, g->n * g->n, g->points, 2);
-        return fmin(all, budget);
-    }
-    struct plan_moment trial = *at;
-    trial.parts[PLAN_LIBRARY] = plan__library(g, 0);
-    trial.parts[PLAN_KERNEL_CACHE] = fmin(fmin(all, budget), trial_bytes);
-    plan__moment(g, &trial, "solving");
-    const double share = fmin(1.0, trial_bytes / all);
-    plan__values(g, &g->setup, 5.0 * share * g->n * g->n, g->points, 2);
-    return 0;
+    const double all = cache_bytes(g), slack = 1.1; /* of which nothing is to be missing */
+    const double room = (double)rule_kept_bytes(g->spec, &shape, &g->machine->rates);
+    g->plan->kernel_cache_bytes = (int64_t)fmin(room, ceil(slack * all));
+    plan__values(g, &g->setup, room > 0 ? g->n * g->n : 0, g->points, 2);
+    return fmin(all, room);
 }
 
 static void pcg(struct planning *g)
@@ -194,16 +201,21 @@ static void pcg(struct planning *g)
     const bool mixed = g->plan->precision == PRECISION_MIXED;
     const bool plain = strcmp(g->plan->preconditioner, "none") == 0;
     const double n = g->n, t = g->t;
-    double more = 0, k = 0;
-    at.parts[PLAN_KERNEL_CACHE] = kept_values(g, &at);
+    double more = 0, most = 0, k = 0;
+    at.parts[PLAN_KERNEL_CACHE] = kept_values(g);
     at.parts[PLAN_VECTORS] += n * t * (5.0 * g->vector + (mixed ? 8.0 : 0));
     at.parts[PLAN_LIBRARY] = plan__library(g, plain ? 0 : n);
     at.parts[PLAN_LIBRARY] += g->points == DTYPE_F32 ? fmin(8.0 * n * fmin(t, 8.0), 48.0 * MIB) : 0;
     if (!plain) {
-        k = choose_rank(g);
+        most = choose_rank(g);
+        k = touched_rank(g, most);
+        const struct plan_work before = g->setup;
+        at.untouched = lowrank(g, most, &more) + more;
+        g->setup = before;
         at.parts[PLAN_PRECONDITIONER] = lowrank(g, k, &more);
+        at.untouched -= at.parts[PLAN_PRECONDITIONER] + more;
     }
-    g->plan->rank = (int64_t)k;
+    g->plan->rank = (int64_t)most;
     building = at;
     building.parts[PLAN_PRECONDITIONER] += more;
     plan__moment(g, &building, "solving");

@@ -70,7 +70,8 @@ struct json *plan_to_json(const struct plan *p, const struct plan_machine *machi
     json_set_int(j, "targets", p->targets);
     json_set_int(j, "centers", p->centers > 0 ? p->centers : p->train_rows);
     json_set_bool(j, "restricted", p->centers > 0);
-    json_set_bool(j, "keeps_kernel_values", p->parts[PLAN_KERNEL_CACHE] > 0);
+    json_set_bool(j, "keeps_kernel_values", p->kernel_cache_bytes > 0);
+    json_set_int(j, "kernel_cache_bytes", p->kernel_cache_bytes);
     json_set_bool(j, "assumed", p->assumed);
     set_memory(p, machine, json_set_object(j, "memory"));
     set_seconds(p, j);

@@ -14,6 +14,63 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* ---- kernel values ---- */
+
+/* Beside the features: the function of the distance or the product, in float32 and in float64. */
+static const struct {
+    const char *kernel;
+    double single, dual;
+} functions[] = {
+    {"gaussian", 3, 8},  {"laplacian", 9, 12}, {"laplacian_l1", 5, 10},
+    {"matern12", 9, 12}, {"matern32", 10, 14}, {"matern52", 11, 15},
+    {"linear", 1, 0},    {"polynomial", 3, 8}, {"sigmoid", 9, 12},
+};
+static const double target_cost = 3.0;
+
+double rule_value_cost(const char *kernel, double d, double t, enum dtype dtype)
+{
+    size_t which = 0;
+    for (size_t i = 0; kernel != NULL && i < sizeof(functions) / sizeof(functions[0]); i++) {
+        which = strcmp(functions[i].kernel, kernel) == 0 ? i : which;
+    }
+    const double function = dtype == DTYPE_F32 ? functions[which].single : functions[which].dual;
+    return d + function + target_cost * t;
+}
+
+/* What reading a byte from memory costs, in units of rule_value_cost: by the table, or as measured,
+ * which is believed within a factor of four: other work beside a measurement may spoil it. */
+static double byte_cost(const struct plan_rates *rates, enum dtype dtype)
+{
+    const bool single = dtype == DTYPE_F32;
+    const double usual = single ? 3.7 : 1.8, most = 4.0;
+    const double values = rates == NULL ? 0 : single ? rates->values_f32 : rates->values_f64;
+    if (!(values > 0) || !(rates->bytes > 0)) {
+        return usual;
+    }
+    /* A rate counts a value as often as it is used: twice. */
+    const double unit = 2.0 / (values * rule_value_cost(NULL, PLAN_RATE_FEATURES, 1, dtype));
+    return fmin(fmax(1.0 / (rates->bytes * unit), usual / most), usual * most);
+}
+
+static bool keeping_pays(const struct keep_shape *s, const struct plan_rates *rates)
+{
+    const double products = 20, worth = 0.8, t = (double)s->t;
+    const double computed = rule_value_cost(s->kernel, (double)s->d, t, s->dtype);
+    const double read = byte_cost(rates, s->dtype) * (double)dtype_size(s->dtype) + target_cost * t;
+    return (computed + read) / products + read < worth * computed;
+}
+
+int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *shape,
+                        const struct plan_rates *rates)
+{
+    const bool brief = spec->stop.time_budget_s < 5.0 || spec->stop.max_iterations < 20;
+    if (spec->kernel_cache_bytes != SPEC_CACHE_AUTO) {
+        return least(spec->kernel_cache_bytes, shape->room / 2);
+    }
+    const bool keep = !brief && shape->room < INT64_MAX && keeping_pays(shape, rates);
+    return keep ? shape->room / 4 : 0;
+}
+
 /* ---- solver, precision ---- */
 
 /* The most rows for which a factorisation is the cheaper way. */

@@ -33,6 +33,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "plan/machine.h"
 #include "wire/dtype.h"
 #include "wire/param.h"
 #include "wire/spec.h"
@@ -40,6 +41,41 @@
 /* Kernel values of more features cost more to compute than to read: where they fit they are kept.
  */
 #define RULE_KEPT_FEATURES 18
+
+/*
+ * What a value of k(x, x') costs on a processor in a whole product, where each is used twice: d
+ * features, t targets, in units of a feature in the same precision. `kernel` NULL counts as a
+ * gaussian. Nanoseconds of a value, one thread of a Zen 5 core with AVX-512, on a machine busy with
+ * other work, n = 8,000, t = 1 (krr-bench operator --symmetric), computed, and read where it was
+ * kept (--cached); a feature is 0.021 in float32 and 0.043 in float64:
+ *
+ *                       float32                          float64
+ *     d              3          18          90          3          18          90
+ *     gaussian     .20 .25    .54 .24   2.01 .50     .62 .69   1.24 .81   4.65 .91
+ *     laplacian    .33 .33    .61 .30   2.23 .42     .74 .62   1.43 .65   4.90 .77
+ *     laplacian_l1 .26 .24    .54 .34   2.10 .43     .70 .85   1.25 .76   4.52 .88
+ *     matern52     .36 .33    .67 .25   2.32 .42     .95 .51   1.44 .72   5.04 1.17
+ *     linear       .14 .30    .39 .25   1.89 .43     .25 .61    .79 .56   3.61 .76
+ *     polynomial   .21 .31    .46 .39   1.97 .42     .41 .47   1.33 .58   4.15 .84
+ */
+double rule_value_cost(const char *kernel, double d, double t, enum dtype dtype);
+
+struct keep_shape {
+    const char *kernel; /* NULL: a gaussian */
+    int64_t d, t;
+    enum dtype dtype; /* of the points */
+    int64_t room;     /* bytes that are free; INT64_MAX: not known */
+};
+/*
+ * Bytes that kernel values may take that are kept for products of all points with all points; 0:
+ * they are computed each time. What the job asks for, at most half of the room; where it leaves
+ * that open, a quarter of it if twenty products by kept values, the first filling included, take
+ * less than four fifths of the time of computing them, by the machine's rates (NULL, or none
+ * measured: a usual machine's), and the job is to last, 20 iterations and 5 s at least: filling
+ * comes before the first iteration, and memory is dear.
+ */
+int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *shape,
+                        const struct plan_rates *rates);
 
 /* "cholesky" or "pcg", for n points of d features; `precision` is the one that pcg would have,
  * `room` the bytes that are free. */

@@ -257,6 +257,9 @@ int app_open(struct app *app, struct config *config, struct err *err)
     rc = rc == 0 ? webhooks_new(app, &app->webhooks, err) : rc;
     rc = rc == 0 ? workers_open(app, err) : rc;
     rc = rc == 0 ? storage_new(app, &app->storage, err) : rc;
+    if (rc == 0) {
+        workers_hear(app); /* the very first plan is to hold */
+    }
     return rc == 0 ? open_http(app, err) : rc;
 }
 

@@ -19,6 +19,8 @@
 
 /* What workers get at shutdown that did not end in the drain. */
 static const double stop_grace_s = 2.0;
+/* How long the first training worker may take to tell of itself before requests are taken. */
+static const double hearing_s = 5.0;
 
 /* ---- the worker program ---- */
 
@@ -171,6 +173,54 @@ int workers_open(struct app *app, struct err *err)
     r = r == 0 ? open_serving(app, err) : r;
     r = r == 0 ? open_pool(app, err) : r;
     return r == 0 ? load_first(app, err) : r;
+}
+
+/* ---- the first word ---- */
+
+struct hearing {
+    uv_timer_t timer;
+    bool over, closed;
+};
+
+static void on_hearing_over(uv_timer_t *timer)
+{
+    struct hearing *h = timer->data;
+    h->over = true;
+}
+
+static void on_hearing_closed(uv_handle_t *handle)
+{
+    struct hearing *h = handle->data;
+    h->closed = true;
+}
+
+/* No training worker has told of itself yet, and one may soon. */
+static bool more_to_hear(const struct app *app)
+{
+    bool starting = false;
+    for (int i = 0; i < pool_size(app->pool); i++) {
+        const struct slot *s = pool_slot(app->pool, i);
+        if (slot_kind(s) == SLOT_TRAIN && slot_machine(s) != NULL) {
+            return false;
+        }
+        starting = starting || (slot_kind(s) == SLOT_TRAIN && slot_state(s) == SLOT_STARTING);
+    }
+    return starting;
+}
+
+void workers_hear(struct app *app)
+{
+    struct hearing h = {.over = false};
+    uv_timer_init(app->loop, &h.timer);
+    h.timer.data = &h;
+    uv_timer_start(&h.timer, on_hearing_over, (uint64_t)(1e3 * hearing_s), 0);
+    while (!h.over && more_to_hear(app)) {
+        uv_run(app->loop, UV_RUN_ONCE);
+    }
+    uv_close((uv_handle_t *)&h.timer, on_hearing_closed);
+    while (!h.closed) {
+        uv_run(app->loop, UV_RUN_NOWAIT);
+    }
 }
 
 /* ---- down ---- */

@@ -30,6 +30,15 @@ static const struct param_def order_params[] = {
         .fallback = "0",
         .help = "Size of the earlier model's file that came before the order.",
     },
+    {
+        .key = "kernel_cache_bytes",
+        .type = PARAM_INT,
+        .min = 0,
+        .max = 9007199254740992.0,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Of kept kernel values, as the job's plan has it; auto: there is no plan.",
+    },
     {.key = NULL},
 };
 
@@ -147,6 +156,8 @@ int order_read(const struct json *j, struct order **ret, struct err *err)
     o->attempt = param_int(&set, "attempt");
     o->start_bytes = param_int(&set, "start_bytes");
     o->checkpoint_interval_s = param_real(&set, "checkpoint_interval_s");
+    o->planned = !param_get(&set, "kernel_cache_bytes")->is_auto;
+    o->kernel_cache_bytes = o->planned ? param_int(&set, "kernel_cache_bytes") : 0;
     *ret = o;
     return 0;
 }
@@ -166,6 +177,9 @@ struct json *order_write(const struct order *o)
     json_set_string(j, "checkpoint_path", o->checkpoint_path);
     json_set_number(j, "checkpoint_interval_s", o->checkpoint_interval_s);
     json_set_int(j, "start_bytes", o->start_bytes);
+    if (o->planned) {
+        json_set_int(j, "kernel_cache_bytes", o->kernel_cache_bytes);
+    }
     struct json *ret = json_ok(j) ? j : NULL;
     j = ret == NULL ? j : NULL;
     return ret;

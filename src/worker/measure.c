@@ -9,8 +9,9 @@
 #include "base/rng.h"
 #include "engine/memory.h"
 
-/* Rows of the kernel product and of dense ones; a dense matrix of TALL rows is past most caches. */
-enum { POINTS = 1024, SQUARE = 384, TALL = 4096, RUNS = 3 };
+/* Rows of the kernel product and of dense ones; a dense matrix of TALL rows has 50 MB, past most
+ * caches, and one of SHORT rows is taken where there is little memory. */
+enum { POINTS = 1024, SQUARE = 384, TALL = 16384, SHORT = 2048, RUNS = 3 };
 
 /* Seconds of the best of some runs; one before them is not counted. On processors they are those of
  * each thread, so that a machine that is busy just then does not look slow for ever. */
@@ -36,17 +37,22 @@ static void stop(struct stopwatch *w, int run)
     w->best = run == 0 ? INFINITY : fmin(w->best, seconds);
 }
 
+/* Each column alike. */
 static int fill(struct backend *be, const struct mat *m, struct err *err)
 {
-    const size_t count = (size_t)(m->rows * m->cols);
-    cleanup_mem double *numbers = mem_array(count, sizeof(*numbers));
+    cleanup_mem double *numbers = mem_array((size_t)m->rows, sizeof(*numbers));
     if (numbers == NULL) {
         return err_no_memory(err);
     }
-    for (size_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < m->rows; i++) {
         numbers[i] = 1.0 / (double)(i % 97 + 1);
     }
-    return be->ops->mat_put(be, numbers, m->rows, m, err);
+    int r = 0;
+    for (int64_t j = 0; r == 0 && j < m->cols; j++) {
+        const struct mat column = mat_cols(*m, j, 1);
+        r = be->ops->mat_put(be, numbers, m->rows, &column, err);
+    }
+    return r;
 }
 
 /* C <- A B, of so many rows and columns. *ret_s are the seconds. */
@@ -127,19 +133,21 @@ static int measure_rates(struct backend *be, struct plan_rates *ret, struct err 
 {
     const double values = (double)POINTS * POINTS, square = pow(SQUARE, 3);
     double kernel[2] = {0}, dense[2] = {0}, tall = 0;
+    const double whole = (double)TALL * SQUARE * sizeof(double);
+    const int64_t rows = (double)memory_available_on(be) > 4.0 * whole ? TALL : SHORT;
     int r = 0;
     for (enum dtype t = DTYPE_F32; r == 0 && t <= DTYPE_F64; t++) {
         r = time_kernel(be, t, &kernel[t], err);
         r = r == 0 ? time_product(be, t, SQUARE, SQUARE, SQUARE, &dense[t], err) : r;
     }
-    r = r == 0 ? time_product(be, DTYPE_F64, TALL, SQUARE, 1, &tall, err) : r;
+    r = r == 0 ? time_product(be, DTYPE_F64, rows, SQUARE, 1, &tall, err) : r;
     if (r == 0) {
         *ret = (struct plan_rates){
             .values_f32 = values / kernel[DTYPE_F32],
             .values_f64 = values / kernel[DTYPE_F64],
             .multiply_adds_f32 = square / dense[DTYPE_F32],
             .multiply_adds_f64 = square / dense[DTYPE_F64],
-            .bytes = (double)TALL * SQUARE * sizeof(double) / tall,
+            .bytes = (double)rows * SQUARE * sizeof(double) / tall,
         };
     }
     return r;

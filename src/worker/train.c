@@ -234,6 +234,11 @@ static int open_checkpoint(struct training *t, struct err *err)
     return 0;
 }
 
+static const int64_t *planned_cache(const struct order *o)
+{
+    return o->planned ? &o->kernel_cache_bytes : NULL;
+}
+
 /* Fits and fills `done`; a negative return is a failure of the job, told in *err. */
 static int fit_into(struct training *t, struct backend *be, struct json *done, struct err *err)
 {
@@ -271,6 +276,7 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
         const struct fit_input in = {.train = data.train,
                                      .test = data.test,
                                      .centers = data.centers,
+                                     .kernel_cache_bytes = planned_cache(t->order),
                                      .earlier = &earlier,
                                      .tested = keep_tested,
                                      .context = t};

@@ -238,24 +238,7 @@ static void test_what_is_kept_is_accounted(void **state)
     assert_int_equal(f.be->bytes, before + half);
     assert_int_equal(keep(&f, 100, KERNEL_STORE_EXACT), 0);
     assert_int_equal(f.be->bytes, before);
-    const int64_t faster = keep(&f, 1 << 24, KERNEL_STORE_IF_FASTER);
-    assert_true(faster == exact || faster == 0); /* as the machine has it */
-    assert_int_equal(f.be->bytes, before + faster);
     fixture_free(&f); /* checks that nothing is left */
-}
-
-/* Reading a value is faster than computing one of 4000 features, on any machine. */
-static void test_kept_where_it_is_faster(void **state)
-{
-    (void)state;
-    struct fixture f = fixture_new(2, KERNEL_LAPLACIAN_L1, F32, 1000, 4000, 1);
-    double *computed = multiply(&f, 0, f.n);
-    assert_true(keep(&f, 1 << 24, KERNEL_STORE_IF_FASTER) > 0);
-    double *y = multiply(&f, 0, f.n);
-    assert_same(y, computed, f.n);
-    mem_free(computed);
-    mem_free(y);
-    fixture_free(&f);
 }
 
 /* Lack of memory keeps nothing, and products go on. */
@@ -270,7 +253,7 @@ static void test_no_memory(void **state)
         int64_t kept = -1;
         struct err err = {0};
         const int rc =
-            f.be->ops->points_cache(f.be, f.points, 1 << 24, KERNEL_STORE_IF_FASTER, &kept, &err);
+            f.be->ops->points_cache(f.be, f.points, 1 << 24, KERNEL_STORE_EXACT, &kept, &err);
         mem_fail_nth(0);
         assert_int_equal(rc, 0);
         assert_int_equal(f.be->bytes, before + kept);
@@ -374,7 +357,6 @@ static int needs_cache(void **state)
 
 #define TEST(f) cmocka_unit_test_setup(f, needs_cache)
 TEST_MAIN(TEST(test_products), TEST(test_bits_of_parts), TEST(test_bits_of_halves),
-          TEST(test_halves), TEST(test_what_is_kept_is_accounted),
-          TEST(test_kept_where_it_is_faster), TEST(test_no_memory),
+          TEST(test_halves), TEST(test_what_is_kept_is_accounted), TEST(test_no_memory),
           TEST(test_stopped_while_filling), TEST(test_halves_are_for_distances),
           cmocka_unit_test(test_memory_of_a_product))

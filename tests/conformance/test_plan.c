@@ -25,6 +25,7 @@ static const double tolerance = 0.2;
 
 /* Continue a spec, after a common beginning. */
 static const char *const cases[] = {
+    FULL "'solver':'pcg','precision':'float64'",
     FULL "'solver':'cholesky'",
     FULL "'solver':'cholesky','precision':'float32'",
     FULL "'solver':{'name':'cholesky','factor':'float32'},'regularization':1e-4",
@@ -66,18 +67,18 @@ static const char *const cases[] = {
 enum { CASES = sizeof(cases) / sizeof(cases[0]) };
 
 /* The last column is the target, a smooth function of the others. */
-static struct dataset *make_data(void)
+static struct dataset *make_data_of(int64_t rows, int64_t columns)
 {
     struct rng rng = rng_new(5, RNG_TEST);
-    double *v = mem_array(ROWS, COLUMNS * sizeof(double));
-    for (int64_t i = 0; i < ROWS; i++) {
-        double *x = v + COLUMNS * i;
-        for (int64_t j = 0; j < COLUMNS; j++) {
+    double *v = mem_array((size_t)rows, (size_t)columns * sizeof(double));
+    for (int64_t i = 0; i < rows; i++) {
+        double *x = v + columns * i;
+        for (int64_t j = 0; j < columns; j++) {
             x[j] = rng_normal(&rng);
         }
-        x[COLUMNS - 1] = sin(x[0]) + x[1] * x[2] + 0.1 * x[3];
+        x[columns - 1] = sin(x[0]) + x[1] * x[2] + 0.1 * x[0];
     }
-    struct dataset *ds = fixture_dataset(v, ROWS, COLUMNS, 0);
+    struct dataset *ds = fixture_dataset(v, rows, columns, 0);
     mem_free(v);
     return ds;
 }
@@ -90,10 +91,10 @@ static double now(void *context)
 
 /* The most that the fit's backend had at a time. */
 static double fit_peak(struct backend *be, const struct job_spec *spec, const struct dataset *ds,
-                       struct fit_result *ret_result)
+                       const struct plan *plan, struct fit_result *ret_result)
 {
     const struct solve_control control = {.now = now, .started = clock_monotonic_s()};
-    const struct fit_input in = {.train = ds};
+    const struct fit_input in = {.train = ds, .kernel_cache_bytes = &plan->kernel_cache_bytes};
     struct model *model = NULL;
     be->peak_bytes = be->bytes;
     must(fit_run(be, spec, &in, &control, &model, ret_result, &err));
@@ -130,7 +131,7 @@ static bool check_case(struct backend *be, const struct dataset *ds, const char 
     struct plan plan;
     struct fit_result result;
     plan_make(spec, &data, &machine, &plan);
-    const double used = fit_peak(be, spec, ds, &result), planned = planned_bytes(&plan);
+    const double used = fit_peak(be, spec, ds, &plan, &result), planned = planned_bytes(&plan);
     assert_string_equal(plan.solver, result.solver);
     assert_string_equal(plan.preconditioner != NULL ? plan.preconditioner : "",
                         result.preconditioner);
@@ -149,11 +150,36 @@ static bool check_case(struct backend *be, const struct dataset *ds, const char 
     return near;
 }
 
+/* What was kept, and whether that was not what was planned. */
+static int64_t check_kept(struct backend *be, const struct dataset *ds, const char *fields,
+                          int *wrong)
+{
+    char text[600];
+    snprintf(text, sizeof(text), "%s,'seed':3,'stop':{'max_iterations':20}", fields);
+    struct job_spec *spec = fixture_spec_read(text);
+    const struct plan_data data = {.train = &ds->info};
+    const struct plan_machine machine = machine_of(be);
+    struct plan plan;
+    struct fit_result result;
+    plan_make(spec, &data, &machine, &plan);
+    fit_peak(be, spec, ds, &plan, &result);
+    const double n = (double)result.train_rows, kept = (double)result.kernel_cache_bytes;
+    const double size = result.precision == PRECISION_FLOAT64 ? 8 : 4;
+    const bool whole = kept >= size * n * n / 2.0 && kept <= (double)plan.kernel_cache_bytes;
+    if (plan.kernel_cache_bytes > 0 ? !whole : kept > 0) {
+        print_error("%s: planned %.2f MB at most, kept %.2f MB\n", fields,
+                    (double)plan.kernel_cache_bytes / 1e6, kept / 1e6);
+        ++*wrong;
+    }
+    job_spec_free(spec);
+    return result.kernel_cache_bytes;
+}
+
 static void test_memory_of_whole_fits(void **state)
 {
     (void)state;
     struct backend *be = device_open(2);
-    struct dataset *ds = make_data();
+    struct dataset *ds = make_data_of(ROWS, COLUMNS);
     int wrong = 0;
     for (int i = 0; i < CASES; i++) {
         wrong += !check_case(be, ds, cases[i]);
@@ -163,11 +189,39 @@ static void test_memory_of_whole_fits(void **state)
     device_close(be);
 }
 
+/* Where the job leaves open whether kernel values are kept, the fit keeps them as planned: all of
+ * them or none, whatever the sizes and the kernel. */
+static void test_kept_values_are_as_planned(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{600, 4}, {1930, 4}, {2500, 19}, {2500, 91}, {4100, 40}};
+    static const char *const kernels[] = {"gaussian", "laplacian_l1", "matern52", "linear"};
+    struct backend *be = device_open(2);
+    int wrong = 0, kept = 0, computed = 0;
+    for (int i = 0; i < 5; i++) {
+        struct dataset *ds = make_data_of(sizes[i][0], sizes[i][1]);
+        for (int k = 0; k < 4; k++) {
+            char fields[200];
+            snprintf(fields, sizeof(fields),
+                     "'kernel':'%s','solver':'pcg','test':{'fraction':0.1},'regularization':1e-3",
+                     kernels[k]);
+            const int64_t bytes = check_kept(be, ds, fields, &wrong);
+            kept += bytes > 0;
+            computed += bytes == 0;
+        }
+        fixture_dataset_free(ds);
+    }
+    assert_int_equal(wrong, 0);
+    assert_true(computed > 0);
+    assert_true(kept > 0 || be->ops->points_cache == NULL);
+    device_close(be);
+}
+
 /* A solver of the registry without formulas would be planned as if it took nothing. */
 static void test_every_solver_has_a_plan(void **state)
 {
     (void)state;
-    struct dataset *ds = make_data();
+    struct dataset *ds = make_data_of(ROWS, COLUMNS);
     const struct plan_data data = {.train = &ds->info};
     const struct plan_machine machine = plan_machine_unknown();
     for (const struct solver_ops *const *s = solver_list(); *s != NULL; s++) {
@@ -186,4 +240,5 @@ static void test_every_solver_has_a_plan(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_memory_of_whole_fits),
+          cmocka_unit_test(test_kept_values_are_as_planned),
           cmocka_unit_test(test_every_solver_has_a_plan))

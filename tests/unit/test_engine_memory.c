@@ -41,20 +41,4 @@ static void test_two_together(void **state)
                      -ERR_NO_MEMORY);
 }
 
-static void test_cache_budget(void **state)
-{
-    (void)state;
-    const struct backend_ops ops = {.name = "test", .memory_available = tiny};
-    struct backend be = {.ops = &ops};
-    assert_int_equal(memory_cache_budget(&be, -1), 250);
-    assert_int_equal(memory_cache_budget(&be, 0), 0);
-    assert_int_equal(memory_cache_budget(&be, 400), 400);
-    assert_int_equal(memory_cache_budget(&be, 5000), 500);
-    const struct backend_ops silent = {.name = "test"};
-    be.ops = &silent;
-    assert_int_equal(memory_cache_budget(&be, -1), 0);
-    assert_int_equal(memory_cache_budget(&be, 5000), 5000);
-}
-
-TEST_MAIN(cmocka_unit_test(test_refusal_says_how_much), cmocka_unit_test(test_two_together),
-          cmocka_unit_test(test_cache_budget))
+TEST_MAIN(cmocka_unit_test(test_refusal_says_how_much), cmocka_unit_test(test_two_together))

@@ -109,6 +109,16 @@ static char *digest_of(struct source *s)
     return s->path[0] ? s->sha256 : NULL;
 }
 
+/* Jobs of an earlier version may have a plan that does not say it. */
+static void read_plan(const struct job_row *job, struct order *order)
+{
+    cleanup_json struct json *plan = NULL;
+    if (job->plan != NULL && json_parse(job->plan, strlen(job->plan), &plan, NULL) == 0) {
+        order->planned =
+            json_take_int(plan, "kernel_cache_bytes", &order->kernel_cache_bytes, NULL) == 0;
+    }
+}
+
 static int make_order(const struct app *app, const struct job_row *job, const struct job_spec *spec,
                       int64_t start_bytes, struct json **ret, struct err *err)
 {
@@ -130,6 +140,7 @@ static int make_order(const struct app *app, const struct job_row *job, const st
         .checkpoint_interval_s = app->config.checkpoint_interval_s,
         .start_bytes = start_bytes,
     };
+    read_plan(job, &order);
     memcpy(order.job, job->id, sizeof order.job);
     *ret = order_write(&order);
     return *ret ? 0 : err_no_memory(err);
