@@ -157,6 +157,14 @@ int64_t ram_resident(void)
     return kib < 0 ? 0 : kib * 1024;
 }
 
+int64_t ram_resident_of(int pid)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    const int64_t kib = read_number(path, "VmRSS:");
+    return kib < 0 ? 0 : kib * 1024;
+}
+
 int64_t ram_available_within(int64_t limit)
 {
     const int64_t room = ram_available();

@@ -14,7 +14,8 @@ int64_t ram_available(void); /* bytes that this process may still take now */
 int64_t ram_available_within(int64_t limit);
 /* Whether the system hands out pages of 2 MiB without being asked. */
 bool ram_huge_pages(void);
-int64_t ram_resident(void); /* of this process; 0 where it cannot be read */
+int64_t ram_resident(void);       /* of this process; 0 where it cannot be read */
+int64_t ram_resident_of(int pid); /* likewise of another one */
 
 /* The process's high-water mark of resident memory, and a fresh start for it, so that each job of a
  * long-lived worker has its own. Where the mark cannot be set back it stays that of the process. */

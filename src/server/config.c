@@ -383,6 +383,9 @@ static const struct option_def options[] = {
     {"worker-memory-bytes", OPTION_INT64, AT(worker_memory_bytes), "0", "N", 0, EXACT,
      "Memory that a worker may have: jobs that need more are refused; 0: what the host or its "
      "control group has."},
+    {"train-memory-bytes", OPTION_INT64, AT(train_memory_bytes), "0", "N", 0, EXACT,
+     "Memory that all training workers may have together: a job waits until there is room for it; "
+     "0: what the host or its control group has."},
     {"worker-program", OPTION_STRING, AT(worker_program), "", "FILE", 0, 0,
      "Default: krrd-worker beside krrd."},
     {"cuda-worker-program", OPTION_STRING, AT(cuda_worker_program), "", "FILE", 0, 0,

@@ -25,6 +25,7 @@ struct config {
     int64_t serve_queue;              /* 4096, of all models, waiting or at work */
     int worker_threads;               /* --worker-threads, 0: what the machine grants */
     int64_t worker_memory_bytes;      /* 0: what the host or its control group has */
+    int64_t train_memory_bytes;       /* of all training workers together; 0: likewise */
     int64_t max_header_bytes;         /* 16384: request line and headers */
     int64_t max_body_bytes;           /* 64 MiB: of a body kept in memory */
     int64_t max_bodies_bytes;         /* 256 MiB: of all of them */

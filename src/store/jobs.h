@@ -113,6 +113,17 @@ int jobs_count(struct store *s, enum job_status status, int64_t *ret, struct err
 int jobs_claim(struct store *s, const char *worker, const char *device, int64_t now_ms,
                struct job_row *ret, struct err *err);
 
+/* The same, of the jobs that `look` would take: it is shown them in the queue's order, at most
+ * JOBS_LOOKED_AT, until it takes one or says that no further one may start before this one. */
+enum jobs_look { JOBS_TAKE, JOBS_PASS, JOBS_STOP };
+#define JOBS_LOOKED_AT 100
+struct jobs_choice {
+    enum jobs_look (*look)(void *context, const char *id, const char *plan); /* plan: may be NULL */
+    void *context;
+};
+int jobs_claim_chosen(struct store *s, const struct jobs_choice *choice, const char *worker,
+                      const char *device, int64_t now_ms, struct job_row *ret, struct err *err);
+
 /* Batched: durable after store_flush (store.h).
  * Stores the progress object and appends a "metrics" event with it. *ret_event may be NULL.
  * -ERR_CONFLICT unless the job is running or cancelling. */

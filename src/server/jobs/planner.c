@@ -18,7 +18,15 @@ static struct plan_machine machine_of(const struct app *app, const struct plan_m
 {
     struct plan_machine m = said != NULL ? *said : plan_machine_unknown();
     const int64_t given = app->config.worker_memory_bytes;
+    int64_t others = -m.base_bytes; /* of training workers that do nothing */
+    for (int i = 0; app->pool != NULL && i < pool_size(app->pool); i++) {
+        others += slot_kind(pool_slot(app->pool, i)) == SLOT_TRAIN ? m.base_bytes : 0;
+    }
+    const int64_t all = app->config.train_memory_bytes - (others > 0 ? others : 0);
     m.limit_bytes = given > 0 ? least(given, ram_limit()) : ram_limit();
+    if (app->config.train_memory_bytes > 0) {
+        m.limit_bytes = least(all > 0 ? all : 0, m.limit_bytes);
+    }
     m.free_bytes = least(ram_available(), m.limit_bytes);
     m.huge_pages = ram_huge_pages();
     return m;

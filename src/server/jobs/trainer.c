@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/jobs/promotion.h"
+#include "server/jobs/room.h"
 #include "server/jobs/run.h"
 #include "server/jobs/subscribers.h"
 #include "server/metrics.h"
@@ -39,7 +40,8 @@ struct trainer {
     struct job_report *ending; /* of no slot any more, while it is being stored */
     uv_timer_t *retry;         /* runs while there is something to try again */
     uv_timer_t *due;           /* runs until the next attempt of a job that waits for it */
-    struct rate taken;         /* jobs that left the queue for a worker */
+    struct trainer_want want;
+    struct rate taken; /* jobs that left the queue for a worker */
 };
 
 static struct run *run_of(const struct slot *s)
@@ -357,14 +359,57 @@ static void wait_for_attempt(struct trainer *t)
     }
 }
 
+/* ---- memory ---- */
+
+struct looking {
+    struct trainer *t;
+    const struct slot *slot;
+    struct room room;
+};
+
+/* A job without room waits, and where the end of jobs at work will make room no other overtakes it,
+ * or it might wait for ever; where something else has the memory, those that fit go first. */
+static enum jobs_look look_at(void *context, const char *id, const char *plan)
+{
+    const struct looking *l = context;
+    struct trainer_want *want = &l->t->want;
+    const double needed = room_needed_beside(plan, l->slot);
+    if (needed <= l->room.free) {
+        return JOBS_TAKE;
+    }
+    const bool ours = needed <= l->room.later;
+    if (want->job[0] == '\0') {
+        *want = (struct trainer_want){.needed = needed, .free = l->room.free, .ours = ours};
+        snprintf(want->job, sizeof want->job, "%s", id);
+    }
+    return ours ? JOBS_STOP : JOBS_PASS;
+}
+
+const struct trainer_want *trainer_want(const struct trainer *t)
+{
+    return &t->want;
+}
+
+static int claim(struct trainer *t, struct slot *slot, struct job_row *ret, struct err *err)
+{
+    struct looking looking = {.t = t, .slot = slot, .room = room_look(t->app)};
+    const struct jobs_choice choice = {.look = look_at, .context = &looking};
+    const int r = jobs_claim_chosen(t->app->store, &choice, slot_name(slot), slot_device(slot),
+                                    clock_wall_ms(), ret, err);
+    if (t->want.job[0] != '\0') {
+        t->refused = true; /* nobody tells when there is memory again */
+        retry_later(t);
+    }
+    return r;
+}
+
 /* The next queued job to this idle worker. 1: there was one; 0: none that it may take. */
 static int feed(struct trainer *t, struct slot *slot)
 {
     struct job_row job;
     struct err err;
     timekeeper_look(t->app->timekeeper);
-    int r =
-        jobs_claim(t->app->store, slot_name(slot), slot_device(slot), clock_wall_ms(), &job, &err);
+    const int r = claim(t, slot, &job, &err);
     if (r < 0) {
         job_report_complain(t->app, "", "queue.not_readable", &err);
         t->refused = true;
@@ -373,6 +418,9 @@ static int feed(struct trainer *t, struct slot *slot)
         wait_for_attempt(t);
     }
     if (r > 0) {
+        if (strcmp(t->want.job, job.id) == 0) { /* another worker has more memory already */
+            t->want.job[0] = '\0';
+        }
         launch(t, slot, &job);
         job_row_deinit(&job);
     }
@@ -415,6 +463,7 @@ void trainer_kick(struct trainer *t)
         return;
     }
     if (t->app->pool && !t->app->draining) {
+        t->want.job[0] = '\0';
         feed_all(t, t->app->pool);
     }
 }

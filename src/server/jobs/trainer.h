@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "base/id.h"
 #include "server/pool/pool.h"
 
 struct app;
@@ -22,6 +23,15 @@ struct slot_listener trainer_listener(struct trainer *t);
 int trainer_retry_after_s(const struct trainer *t);
 /* Looks whether a queued job can start: after an insert, and whenever a worker becomes idle. */
 void trainer_kick(struct trainer *t);
+
+/* What keeps queued jobs from idle workers: too little memory for the first of them, as it was when
+ * a worker last looked for one. `job` is "" where nothing does. */
+struct trainer_want {
+    char job[ID_SIZE];
+    double needed, free; /* bytes beside what a worker has */
+    bool ours;           /* jobs at work have what is missing */
+};
+const struct trainer_want *trainer_want(const struct trainer *t);
 
 /* The store says `cancelling`: tells the worker; no answer within the grace period ends it. */
 void trainer_cancel(struct trainer *t, const char *job);

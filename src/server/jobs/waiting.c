@@ -1,11 +1,13 @@
 #include "server/jobs/waiting.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "server/app.h"
+#include "server/jobs/trainer.h"
 #include "server/pool/pool.h"
 #include "server/view.h"
 
@@ -64,6 +66,19 @@ static struct json *for_worker(const struct census *c, int64_t position)
     return say("no_worker", "No training worker is up.", 0);
 }
 
+static struct json *for_memory(const struct trainer_want *want, const struct job_row *job)
+{
+    char text[192];
+    if (strcmp(want->job, job->id) != 0) {
+        return say("memory", "A job that comes first waits for memory.", 0);
+    }
+    snprintf(text, sizeof text,
+             "The job needs %.3g GB of memory more than its worker has, and %.3g GB are free%s.",
+             want->needed / 1e9, fmax(want->free, 0) / 1e9,
+             want->ours ? "; jobs at work have the rest" : "");
+    return say("memory", text, 0);
+}
+
 struct json *waiting_for(const struct app *app, const struct job_row *job, int64_t queue_position)
 {
     if (job->status != JOB_QUEUED) {
@@ -77,5 +92,9 @@ struct json *waiting_for(const struct app *app, const struct job_row *job, int64
                    job->next_attempt_ms);
     }
     const struct census c = count(app, job);
-    return c.idle > 0 ? NULL : for_worker(&c, queue_position > 0 ? queue_position : 0);
+    const struct trainer_want *want = trainer_want(app->trainer);
+    if (c.idle > 0) {
+        return want->job[0] != '\0' ? for_memory(want, job) : NULL;
+    }
+    return for_worker(&c, queue_position > 0 ? queue_position : 0);
 }
