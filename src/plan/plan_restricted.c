@@ -247,9 +247,7 @@ static void select_means(struct planning *g, struct plan_moment *at)
 static void select_scores(struct planning *g, struct plan_moment *at)
 {
     enum { PIECE_MOST = 4096, CANDIDATES = 20000 };
-    /* A level of bless holds fewer than are asked for, one of the others may hold more. */
-    const bool fewer = strncmp(g->spec->centers.method->name, "bless", 5) == 0;
-    const double m = (fewer ? 1.0 : 1.2) * g->centers;
+    const double m = 1.2 * g->centers; /* a level may hold more than are asked for */
     const double scored = fmin(g->n, fmax(20.0 * g->centers, CANDIDATES));
     at->parts[PLAN_OTHER] = 8.0 * m * (m + fmin(PIECE_MOST, g->n)) +
                             scored * (g->d * g->host + 32.0) + 3.0 * m * g->ld * 8.0;

@@ -252,7 +252,6 @@ CASES = {
     "askotch2": {"solver": {"name": "askotch2", "block_size": 1500}},
     "skotch": {"solver": {"name": "skotch", "block_size": 1500}},
     "eigenpro2": {"solver": "eigenpro2"},
-    "falkon_bless": {"solver": "falkon_bless", "centers": {"method": "bless", "count": 1000}},
     "krill": {"solver": "krill", "centers": {"method": "uniform", "count": 1200}},
     "falkon": {"solver": "falkon", "centers": {"method": "uniform", "count": 1500}},
     "direct": {"solver": "direct", "centers": {"method": "uniform", "count": 1000}},
