@@ -6,8 +6,9 @@
  *   TILE_LEAF       the file of its own operations
  *   TILE_VEC_BYTES  bytes of a vector register
  *   TILE_WIDE       vectors in a wide panel
- *   TILE_TOGETHER   vectors whose functions are evaluated side by side; 1 where registers are many
  *   TILE_STEP       z rows in a block; TILE_WIDE * TILE_STEP sums must fit the registers
+ *   TILE_HELD       vectors of a panel that fit there beside them
+ *   TILE_TOGETHER_F32, TILE_TOGETHER_F64  cpu_tile.inc
  */
 #include <math.h>
 #include <stdbool.h>
@@ -36,7 +37,7 @@
 #endif
 
 /* Vectors of a panel of cpu_lanes.h: enough sums to keep the arithmetic units busy. */
-#define TILE_DEEP (2 * TILE_STEP)
+#define TILE_DEEP 10
 
 _Static_assert(TILE_RUN % TILE_DEEP == 0, "whole panels");
 _Static_assert(TILE_BLOCK % TILE_STEP == 0 && TILE_RUN % TILE_BLOCK == 0, "whole blocks");
@@ -156,6 +157,7 @@ INLINE void add_lanes_f32(double *totals, vec_f32 v)
 #define MANTISSA 23
 #define EXP_MIN -126
 #define ROUND 0x1.8p23
+#define TOGETHER TILE_TOGETHER_F32
 #define EXP2_TERMS                                                                                 \
     0.6931469775997493, 0.2402224208533244, 0.05550733742411255, 0.00967151264264307,              \
         0.0013264727448516489
@@ -169,6 +171,7 @@ INLINE void add_lanes_f32(double *totals, vec_f32 v)
 #define MANTISSA 52
 #define EXP_MIN -1022
 #define ROUND 0x1.8p52
+#define TOGETHER TILE_TOGETHER_F64
 #define EXP2_TERMS                                                                                 \
     0.69314718055994615897, 0.24022650695910076139, 0.055504108664651672007,                       \
         0.0096181291076186655706, 0.0013333558200794592645, 0.00015403530424776527587,             \
@@ -179,8 +182,8 @@ INLINE void add_lanes_f32(double *totals, vec_f32 v)
 /* ---- mixed precision: float32 values, float64 weights and sums ---- */
 
 #define LANES_F32 ((int)(TILE_VEC_BYTES / sizeof(float)))
-#define MIXED_COLS TILE_WIDE /* columns that share a conversion */
-#define MIXED_RUN TILE_BLOCK /* rows at a time; whole blocks */
+#define MIXED_COLS (TILE_TOGETHER_F32 == 1 ? 4 : 2) /* columns that share a conversion */
+#define MIXED_RUN TILE_BLOCK                        /* rows at a time; whole blocks */
 
 /* `cols` columns from c on. A vector of K is two of float64; z_sums take both halves. */
 INLINE void apply_mixed(enum tile_use use, int vecs, int cols, const struct tile *t, int j, int c,

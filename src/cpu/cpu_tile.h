@@ -37,7 +37,7 @@
 #define TILE_COLS 64  /* right-hand sides that share one evaluation of the kernel */
 #define TILE_LANES 64 /* most lanes of any panel */
 #define TILE_ALIGN 64 /* bytes */
-#define TILE_BLOCK 20 /* z rows that are whole blocks everywhere; divides TILE_RUN */
+#define TILE_BLOCK 15 /* z rows that are whole blocks everywhere; divides TILE_RUN */
 
 /* A kernel on scaled points. */
 struct tile_kernel {
@@ -98,7 +98,7 @@ struct tile_loops {
     /* For x_sums of type T: totals[c * ld + i] += sums[c][i]; sums[c][i] <- 0. */
     void (*drain)(void *x_sums, int lanes, int cols, double *totals, int64_t ld);
     /* The same for z_sums of so many rows: totals[c * ld + j] += the sum of a vector. Up to
-     * TILE_BLOCK rows more are read and set to 0. */
+     * TILE_BLOCK rows behind the last block are read and set to 0. */
     void (*fold)(void *z_sums, int rows, int cols, double *totals, int64_t ld);
     /* n values of type T in [0, 1] (whole vectors, both aligned) in the 16 bits of
      * KERNEL_STORE_HALF. */
