@@ -56,8 +56,11 @@ static int64_t group_room(const char *folder, bool v2, bool left)
         return INT64_MAX;
     }
     snprintf(path, sizeof(path), "%s/memory.stat", folder);
-    const int64_t cache = read_number(path, v2 ? "inactive_file " : "total_inactive_file ");
-    const int64_t used = cache > 0 && cache < use ? use - cache : use;
+    /* What the kernel gives back as soon as somebody wants it. */
+    const int64_t idle = read_number(path, v2 ? "inactive_file " : "total_inactive_file ");
+    const int64_t warm = read_number(path, v2 ? "active_file " : "total_active_file ");
+    const int64_t cache = (idle > 0 ? idle : 0) + (warm > 0 ? warm : 0);
+    const int64_t used = cache < use ? use - cache : 0;
     return limit > used ? limit - used : 0;
 }
 

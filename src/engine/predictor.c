@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "engine/memory.h"
 #include "engine/model.h"
 #include "engine/standardize.h"
 
@@ -21,6 +22,8 @@ enum { CHUNK_ROWS = 4096, CHUNK_NUMBERS = 1 << 22 };
 /* Multiply-adds of one row from which on centers get lanes: some 20 us of a processor for a panel.
  */
 #define LANES_FROM 1e5
+#define LANES_SHARE 4 /* of the free memory may be taken by centers, for lanes to be made of them  \
+                       */
 
 struct predictor {
     const struct model *m;
@@ -85,14 +88,17 @@ static double row_work(const struct predictor *p)
     return (double)p->m->m * (double)(p->m->d + p->m->t + FUNCTION_COST);
 }
 
-static int spread(struct predictor *p, struct err *err)
+/* Lanes make few rows fast, and take up to twice the centers' memory: where there is little, or
+ * where they cannot be had, the model does without. */
+static int spread(struct predictor *p, int64_t centers_bytes, struct err *err)
 {
     const struct backend_ops *o = p->be->ops;
     int64_t bytes = 0;
-    const bool worth = o->points_lanes != NULL && row_work(p) >= LANES_FROM;
+    const bool worth = o->points_lanes != NULL && row_work(p) >= LANES_FROM &&
+                       memory_available_on(p->be) / LANES_SHARE > centers_bytes;
     const int r = worth ? o->points_lanes(p->be, p->centers, &bytes, err) : 0;
     p->lanes = bytes > 0;
-    return r;
+    return r == -ERR_NO_MEMORY ? 0 : r;
 }
 
 static int prepare(struct predictor *p, struct err *err)
@@ -103,7 +109,7 @@ static int prepare(struct predictor *p, struct err *err)
     const int64_t before = p->be->bytes;
     p->chunk = fitting < 1 ? 1 : fitting < CHUNK_ROWS ? fitting : CHUNK_ROWS;
     int r = p->be->ops->points_new(p->be, &m->kernel, m->dtype, &centers, &p->centers, err);
-    r = r == 0 ? spread(p, err) : r;
+    r = r == 0 ? spread(p, p->be->bytes - before, err) : r;
     r = r == 0 ? put_coefficients(p, err) : r;
     p->bytes = p->be->bytes - before;
     return r;

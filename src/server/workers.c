@@ -194,18 +194,29 @@ static void on_hearing_closed(uv_handle_t *handle)
     h->closed = true;
 }
 
-/* No training worker has told of itself yet, and one may soon. */
-static bool more_to_hear(const struct app *app)
+static bool heard(const struct app *app, const char *device)
 {
-    bool starting = false;
     for (int i = 0; i < pool_size(app->pool); i++) {
         const struct slot *s = pool_slot(app->pool, i);
-        if (slot_kind(s) == SLOT_TRAIN && slot_machine(s) != NULL) {
-            return false;
+        if (slot_kind(s) == SLOT_TRAIN && slot_machine(s) != NULL &&
+            strcmp(slot_device(s), device) == 0) {
+            return true;
         }
-        starting = starting || (slot_kind(s) == SLOT_TRAIN && slot_state(s) == SLOT_STARTING);
     }
-    return starting;
+    return false;
+}
+
+/* Of some device no training worker has told yet, and one may soon. */
+static bool more_to_hear(const struct app *app)
+{
+    for (int i = 0; i < pool_size(app->pool); i++) {
+        const struct slot *s = pool_slot(app->pool, i);
+        if (slot_kind(s) == SLOT_TRAIN && slot_state(s) == SLOT_STARTING &&
+            !heard(app, slot_device(s))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void workers_hear(struct app *app)

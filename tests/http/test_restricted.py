@@ -221,7 +221,7 @@ def train_beyond(api, name, X, limit, group):
                         timeout=120)
         assert (full["status"], full["reason"]) == ("failed", "out_of_memory")
     job = api.create(name, dataset, solver="falkon", kernel="gaussian", precision="mixed",
-                     regularization=1e-6, stop={"tolerance": 1e-2},
+                     regularization=1e-6, stop={"tolerance": 1e-2}, kernel_cache_bytes=0,
                      centers={"method": "uniform", "count": 60})
     most = [0]
 

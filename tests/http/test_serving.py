@@ -157,7 +157,7 @@ def test_the_more_urgent_goes_first(small):
     api = small(serve_batch_rows=1)
     with Asker(api) as asker:
         with Stopped(api, asker, "m"):
-            usual = [asker.ask(infer, "m", questions(1)) for _ in range(40)]
+            usual = [asker.ask(infer, "m", questions(2000)) for _ in range(40)]
             time.sleep(1)
             urgent = asker.ask(infer, "m", questions(1), priority=1)
             time.sleep(0.5)

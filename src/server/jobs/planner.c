@@ -62,12 +62,17 @@ static const struct slot *next_slot(const struct app *app, const char *device, b
     return NULL;
 }
 
-/* The job may run anywhere, and there is a device that it does not fit: it asks for those it fits.
- */
-static void narrow(struct job_spec *spec, const struct slot *fits)
+/* The plan holds for the device that it was made for, so that the job is kept to devices like it:
+ * where another was refused, and where this one has a memory of its own. `refused` may be NULL. */
+static void narrow(struct job_spec *spec, const struct slot *fits, const char *refused)
 {
     const char *device = slot_device(fits);
-    snprintf(spec->device, sizeof spec->device, "%.*s", (int)strcspn(device, ":"), device);
+    const size_t kind = strcspn(device, ":");
+    const bool same = refused != NULL && strncmp(device, refused, kind + 1) == 0;
+    if (refused != NULL || slot_machine(fits)->own_memory) {
+        snprintf(spec->device, sizeof spec->device, "%.*s", (int)(same ? strlen(device) : kind),
+                 device);
+    }
 }
 
 int planner_plan(const struct app *app, struct job_spec *spec, const struct plan_data *data,
@@ -82,8 +87,8 @@ int planner_plan(const struct app *app, struct job_spec *spec, const struct plan
             }
             const struct plan_machine machine = machine_of(app, slot_machine(s));
             const int r = plan_on(&machine, spec, data, ret, err);
-            if (r == 0 && refused != NULL) {
-                narrow(spec, s);
+            if (r == 0 && pass == 0 && strchr(spec->device, ':') == NULL) {
+                narrow(spec, s, refused);
             }
             if (r != -ERR_DOES_NOT_FIT) {
                 return r;

@@ -9,9 +9,9 @@
 
 struct app;
 
-/* Where the job may run on "auto" and does not fit one of the devices, spec->device becomes the
- * kind that it fits. *ret: JSON text of the plan, for the caller to mem_free. -ERR_DOES_NOT_FIT: no
- * worker can ever run it.
+/* A job that may run on several devices is kept to those like the one that it was planned for,
+ * by spec->device, where others were refused or that one is a GPU. *ret: JSON text of the plan, for
+ * the caller to mem_free. -ERR_DOES_NOT_FIT: no worker can ever run it.
  */
 int planner_plan(const struct app *app, struct job_spec *spec, const struct plan_data *data,
                  char **ret, struct err *err);

@@ -295,18 +295,25 @@ static void on_retry(uv_timer_t *timer)
 
 /* ---- starting ---- */
 
+static void on_due(uv_timer_t *timer)
+{
+    trainer_kick(timer->data);
+}
+
 /* A job that cannot be started, or whose worker does not take it. */
 static void on_failed(void *context, struct run *run, const struct err *err)
 {
+    struct trainer *t = context;
     struct job_report *report = &run->report;
     const int r =
         err->code == ERR_WORKER_LOST
             ? job_report_lost(report->app, report->job, REASON_WORKER_LOST, err->detail, NULL)
             : job_report_fail(report, reason_name(REASON_FAILED), err->detail, err->pointer);
     if (r < 0 || job_report_settle(report) < 0) {
-        add_stray(context, report, NULL);
+        add_stray(t, report, NULL);
     }
     run_close(run);
+    uv_timer_start(t->due, on_due, 0, 0); /* the worker is idle, and others may wait */
 }
 
 static void count_start(struct metrics_registry *m, const struct job_row *job)
@@ -340,11 +347,6 @@ static void launch(struct trainer *t, struct slot *slot, const struct job_row *j
     subscribers_notify(t->app->subscribers, job->id);
 }
 
-static void on_due(uv_timer_t *timer)
-{
-    trainer_kick(timer->data);
-}
-
 /* Nothing may start now; perhaps something may later. */
 static void wait_for_attempt(struct trainer *t)
 {
@@ -374,7 +376,9 @@ static enum jobs_look look_at(void *context, const char *id, const char *plan)
     const struct looking *l = context;
     struct trainer_want *want = &l->t->want;
     const double needed = room_needed_beside(plan, l->slot);
-    if (needed <= l->room.free) {
+    /* Nor does one overtake it that asks for another device. */
+    const bool behind = want->ours && want->job[0] != '\0' && strcmp(want->job, id) != 0;
+    if (needed <= l->room.free - (behind ? want->needed : 0)) {
         return JOBS_TAKE;
     }
     const bool ours = needed <= l->room.later;
@@ -437,7 +441,8 @@ static bool idle(const struct slot *s)
     return slot_kind(s) == SLOT_TRAIN && slot_state(s) == SLOT_IDLE;
 }
 
-/* Where one worker of a device finds nothing to do, the next of that device would not either. */
+/* Where one worker of a device finds nothing to do, the next of that device would not either,
+ * unless it is a matter of memory: what an idle worker holds already counts for it. */
 static void feed_all(struct trainer *t, struct pool *pool)
 {
     const char *sated = "";
@@ -450,7 +455,7 @@ static void feed_all(struct trainer *t, struct pool *pool)
         if (r < 0) {
             return;
         }
-        sated = r == 0 ? slot_device(s) : sated;
+        sated = r == 0 && t->want.job[0] == '\0' ? slot_device(s) : sated;
     }
 }
 

@@ -38,7 +38,8 @@ static struct entry *sender(const struct serving *s, const struct batch *b)
 
 static bool is_full(const struct serving *s, const struct served_model *m, int64_t rows)
 {
-    return rows >= s->limits.batch_rows || (rows >= FULL_ROWS && rows >= FULL_BYTES / m->bytes);
+    return rows >= s->limits.batch_rows ||
+           (rows >= FULL_ROWS && (double)rows * (double)m->bytes >= FULL_BYTES);
 }
 
 /* Questions that waited while a worker was lost go alone: one of them may be the cause. */

@@ -6,6 +6,7 @@
 #define CALLS_MAX_BYTES (512u << 20)
 
 enum {
+    RATE_GAP_S = 4,    /* without an answer: what was counted before says nothing any more */
     RATE_WINDOW_S = 1, /* answers are counted for so long at least */
     RETRY_MAX_S = 60,
     PLACE_BITS = 32,
@@ -133,11 +134,16 @@ void queue_fail(struct entry *e, const struct err *err)
 
 /* ---- ends ---- */
 
-/* How many were answered a second, over the last second or so. */
+/* How many were answered a second, over the last second or so. Time in which nobody asked is none
+ * in which answers were slow. */
 static void count_answer(struct pace *p, double now_s)
 {
-    p->answered++;
     const double passed = now_s - p->since_s;
+    if (passed > RATE_GAP_S) {
+        *p = (struct pace){.answered = 1, .since_s = now_s};
+        return;
+    }
+    p->answered++;
     if (passed >= RATE_WINDOW_S) {
         p->rate = (double)p->answered / passed;
         p->answered = 0;
