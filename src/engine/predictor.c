@@ -22,8 +22,8 @@ enum { CHUNK_ROWS = 4096, CHUNK_NUMBERS = 1 << 22 };
 /* Multiply-adds of one row from which on centers get lanes: some 20 us of a processor for a panel.
  */
 #define LANES_FROM 1e5
-#define LANES_SHARE 4 /* of the free memory may be taken by centers, for lanes to be made of them  \
-                       */
+/* Centers may take this part of the free memory at most, for lanes to be made of them. */
+#define LANES_SHARE 4
 
 struct predictor {
     const struct model *m;

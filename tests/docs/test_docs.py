@@ -153,7 +153,8 @@ def test_methods_in_the_guide_are_methods(daemon):
     text = (ROOT / "docs/solvers.md").read_text()
     known = set()
     for path in ("solvers", "kernels", "preconditioners", "center_selectors"):
-        known |= {row["name"] for row in daemon.api.get(f"/v1/{path}").json()["data"]}
+        for row in daemon.api.get(f"/v1/{path}").json()["data"]:
+            known |= {row["name"], *(parameter["key"] for parameter in row["parameters"])}
     words = {"auto", "float32", "float64", "stop.tolerance", "time_budget_s"}
     for word in re.findall(r"`([a-z0-9_.]+)`", text):
         assert word in known | words, word
