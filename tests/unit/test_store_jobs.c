@@ -218,6 +218,34 @@ static void test_claim_uses_its_index(void **state)
     sql_done(st);
 }
 
+/* A specification that was damaged on the disk costs its own job, not the queue. */
+static void test_claim_of_a_damaged_spec(void **state)
+{
+    struct fixture *f = *state;
+    add_dataset(f, "ds_1");
+    OK(insert_job(f, "job_1", "m", 0, 3));
+    OK(insert_job(f, "job_2", "m", 0, 3));
+    OK(sql_run(f->store->db, "UPDATE jobs SET spec = '{' WHERE id = ?1",
+               SQL_ARGS(sql_text("job_1")), &f->err));
+    claim(f, "job_1");
+    claim(f, "job_2");
+}
+
+/* A job is claimed for the device that it asks for, and for no other. */
+static void test_claim_by_device(void **state)
+{
+    struct fixture *f = *state;
+    struct job_row row;
+    add_dataset(f, "ds_1");
+    OK(insert_job(f, "job_1", "m", 0, 3));
+    OK(sql_run(f->store->db, "UPDATE jobs SET spec = '{\"device\":\"cuda\"}' WHERE id = ?1",
+               SQL_ARGS(sql_text("job_1")), &f->err));
+    assert_int_equal(jobs_claim(f->store, "train:0", "cpu", 1, &row, &f->err), 0);
+    assert_int_equal(jobs_claim(f->store, "train:1", "cuda:3", 1, &row, &f->err), 1);
+    assert_string_equal(row.id, "job_1");
+    job_row_deinit(&row);
+}
+
 static void test_delete(void **state)
 {
     struct fixture *f = *state;
@@ -275,4 +303,5 @@ static void test_test_predictions(void **state)
 TEST_MAIN(EMPTY_TEST(test_status_names), STORE_TEST(test_insert_and_get),
           STORE_TEST(test_insert_refusals), STORE_TEST(test_list_and_filters),
           STORE_TEST(test_claim_order_and_position), STORE_TEST(test_claim_uses_its_index),
+          STORE_TEST(test_claim_of_a_damaged_spec), STORE_TEST(test_claim_by_device),
           STORE_TEST(test_delete), STORE_TEST(test_test_predictions))
