@@ -1,5 +1,6 @@
 #include "conformance/device.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -43,6 +44,16 @@ double *host_zeros(int64_t n)
     double *x = mem_zarray((size_t)n + 1, sizeof *x);
     assert_non_null(x);
     return x;
+}
+
+struct kernel usual_kernel(enum kernel_id id, int64_t d)
+{
+    return (struct kernel){.id = id,
+                           .d = d,
+                           .bandwidth = kernel_uses_l1(id) ? (double)d : sqrt((double)d),
+                           .gamma = 0.5 / (double)d,
+                           .coef0 = 0.3,
+                           .degree = 3};
 }
 
 double *host_normal(struct rng *rng, int64_t n)

@@ -25,6 +25,9 @@ void device_close(struct backend *be);
         }                                                                                          \
     } while (0)
 
+/* A kernel whose values on normal points are neither all 0 nor all 1. */
+struct kernel usual_kernel(enum kernel_id id, int64_t d);
+
 /* n standard normal numbers, or NULL for 0 of them; the caller frees. */
 double *host_normal(struct rng *rng, int64_t n);
 double *host_zeros(int64_t n);

@@ -26,12 +26,7 @@ static struct fixture fixture_new(int threads, enum kernel_id id, enum precision
     struct rng rng = rng_new((uint64_t)(n + 7 * t), RNG_TEST);
     struct fixture f = {
         .be = device_open(threads),
-        .kernel = {.id = id,
-                   .d = d,
-                   .bandwidth = kernel_uses_l1(id) ? (double)d : sqrt((double)d),
-                   .gamma = 0.5 / (double)d,
-                   .coef0 = 0.3,
-                   .degree = 3},
+        .kernel = usual_kernel(id, d),
         .precision = precision,
         .n = n,
         .t = t,

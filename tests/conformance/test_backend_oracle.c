@@ -52,17 +52,6 @@ static void cloud_free(struct backend *be, struct cloud *c)
     mem_free(c->x);
 }
 
-/* A kernel whose values on normal points are neither all 0 nor all 1. */
-static struct kernel usual_kernel(enum kernel_id id, int64_t d)
-{
-    return (struct kernel){.id = id,
-                           .d = d,
-                           .bandwidth = kernel_uses_l1(id) ? (double)d : sqrt((double)d),
-                           .gamma = 0.5 / (double)d,
-                           .coef0 = 0.3,
-                           .degree = 3};
-}
-
 /* What an entry's rounding error is relative to: its value, but for inner products, which cancel,
  * what it would be if no term were negative. */
 static double entry_size(const struct kernel *k, const double *x, const double *z)

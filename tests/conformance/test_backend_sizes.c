@@ -47,12 +47,7 @@ static double entry_bound(const struct kernel *k, const double *x, const double 
 static void corpus_init(struct corpus *c, enum kernel_id id, int64_t d)
 {
     struct rng rng = rng_new((uint64_t)d, RNG_TEST);
-    *c = (struct corpus){.kernel = {.id = id,
-                                    .d = d,
-                                    .bandwidth = kernel_uses_l1(id) ? (double)d : sqrt((double)d),
-                                    .gamma = 0.5 / (double)d,
-                                    .coef0 = 0.3,
-                                    .degree = 3},
+    *c = (struct corpus){.kernel = usual_kernel(id, d),
                          .x = host_normal(&rng, N * d),
                          .v = host_normal(&rng, N * T),
                          .values = host_zeros(N * N),

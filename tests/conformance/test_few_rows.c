@@ -32,15 +32,7 @@ static struct fixture fixture_new(enum kernel_id id, enum precision precision, i
                                   int64_t t)
 {
     struct rng rng = rng_new((uint64_t)(n + d), RNG_TEST);
-    struct fixture f = {.kernel = {.id = id,
-                                   .d = d,
-                                   .bandwidth = kernel_uses_l1(id) ? (double)d : sqrt((double)d),
-                                   .gamma = 0.5 / (double)d,
-                                   .coef0 = 0.3,
-                                   .degree = 3},
-                        .precision = precision,
-                        .n = n,
-                        .t = t};
+    struct fixture f = {.kernel = usual_kernel(id, d), .precision = precision, .n = n, .t = t};
     f.x = host_normal(&rng, ROWS * d);
     f.z = host_normal(&rng, n * d);
     f.v = host_normal(&rng, n * t);

@@ -39,12 +39,7 @@ static struct fixture fixture_new(int threads, enum kernel_id id, enum precision
     const int64_t rows = indexed ? 2 * p : p;
     struct fixture f = {
         .be = device_open(threads),
-        .kernel = {.id = id,
-                   .d = d,
-                   .bandwidth = kernel_uses_l1(id) ? (double)d : sqrt((double)d),
-                   .gamma = 0.5 / (double)d,
-                   .coef0 = 0.3,
-                   .degree = 3},
+        .kernel = usual_kernel(id, d),
         .precision = precision,
         .p = p,
         .q = q,
