@@ -34,6 +34,8 @@ RIDGE = 1e-4
 class Churn:
     def __init__(self, folder, count, connections, seed):
         self.count, self.connections = count, connections
+        self.least = {"kills": 1 + count // 2500, "versions": 1 + count // 2500,
+                      "loads and unloads": count // 100}
         self.rng = random.Random(seed)
         self.lock = threading.Lock()
         self.done = 0
@@ -122,12 +124,17 @@ class Churn:
         elif answer.status_code not in (429, 503) or "Retry-After" not in answer.headers:
             self.fault(f"{path}: {answer.status_code} {answer.text[:300]}")
 
+    def enough(self):
+        """All requests are done, and what disturbs them has happened often enough: by numbers and not by
+        the clock, since a busy machine does the one and the other at rates of its own."""
+        return self.done >= self.count and all(self.seen[what] >= n for what, n in self.least.items())
+
     def client(self, seed):
         rng = random.Random(seed)
         with requests.Session() as session:
             while True:
                 with self.lock:
-                    if self.done >= self.count:
+                    if self.enough() or self.faults:
                         return
                     self.done += 1
                 try:
