@@ -62,6 +62,13 @@ export function duration(seconds) {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
+// What is left, where that is known, else "": nobody knows it to a tenth of a second.
+export function remaining(seconds) {
+  if (seconds == null || !Number.isFinite(seconds) || seconds < 0) return "";
+  if (seconds < 1) return "under 1 s left";
+  return `${seconds < 59.5 ? `${Math.round(seconds)} s` : duration(seconds)} left`;
+}
+
 // The local time; the date only where it is another day than `now`.
 export function clock(stamp, now = new Date()) {
   if (stamp == null) return NONE;

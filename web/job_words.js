@@ -1,5 +1,5 @@
 // What a job says of itself, in words.
-import {clock, duration, integer, number} from "./format.js";
+import {clock, duration, integer, number, remaining} from "./format.js";
 
 export const FINAL = ["succeeded", "failed", "cancelled"];
 export const ACTIVE = ["running", "cancelling"];
@@ -53,9 +53,13 @@ export function residual(job) {
   return job.result?.relative_residual ?? job.progress?.relative_residual ?? null;
 }
 
+// What a running job has left, "" where nobody knows.
+export function timeLeft(job) {
+  return job.status === "running" ? remaining(job.progress?.eta_s) : "";
+}
+
 // What stands in the place of the time left.
 export function when(job, now = Date.now()) {
-  const p = job.progress;
   switch (job.status) {
   case "queued":
     if (job.next_attempt_at && Date.parse(job.next_attempt_at) > now) {
@@ -64,7 +68,7 @@ export function when(job, now = Date.now()) {
     return job.queue_position == null ? "" : `place ${integer(job.queue_position + 1)}`;
   case "running":
   case "cancelling":
-    return p?.eta_s != null ? `${duration(p.eta_s)} left` : `since ${duration((now - Date.parse(job.started_at)) / 1000)}`;
+    return timeLeft(job) || `for ${duration(Math.max(now - Date.parse(job.started_at), 0) / 1000)}`;
   case "paused":
     return "";
   default:

@@ -2,7 +2,7 @@
 import {all, get, query, remove, segment} from "./api.js";
 import {confirm} from "./dialog.js";
 import {announce, card, empty, facts, fill, freshId, h, keyed, scrolling, setAttribute, setText} from "./dom.js";
-import {bytes, clock, duration, integer, number, percent, plural, rate, shortId} from "./format.js";
+import {bytes, clock, duration, integer, number, percent, plural, rate, remaining, shortId} from "./format.js";
 import {attempt, into, problemBox} from "./notices.js";
 import {poll} from "./poll.js";
 import {cells, separatorOf} from "./rows.js";
@@ -29,10 +29,11 @@ function journey(file, options, done) {
   function progress(sent, of) {
     const seconds = (performance.now() - begun) / 1000;
     const speed = sent / Math.max(seconds, 0.001);
+    const left = seconds >= 1 && sent > 0 ? remaining((of - sent) / speed) : ""; // the first pieces fill buffers
     inner.style.width = percent(sent / of, 1).replace(" ", "");
     setAttribute(bar, "aria-valuenow", Math.round(100 * sent / of));
     setText(words, sent < of
-      ? `${bytes(sent)} of ${bytes(of)} · ${rate(speed, "B/s")} · ${duration((of - sent) / speed)} left`
+      ? [`${bytes(sent)} of ${bytes(of)}`, sent > 0 && rate(speed, "B/s"), left].filter(Boolean).join(" · ")
       : `${bytes(of)} sent in ${duration(seconds)}; krrd reads them …`);
   }
   progress(0, Math.max(file.size, 1));

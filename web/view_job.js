@@ -5,7 +5,7 @@ import {announce, card, empty, facts, fill, h, keyed, scrolling, setText} from "
 import {watch} from "./feeds.js";
 import {bytes, clock, duration, integer, number, percent, plural, rate, shortId} from "./format.js";
 import {jobActions} from "./job_actions.js";
-import {FINAL, fraction, nameOf, reason, residual, spoken, waits} from "./job_words.js";
+import {FINAL, fraction, nameOf, reason, residual, spoken, timeLeft, waits} from "./job_words.js";
 import {problemBox} from "./notices.js";
 import {testPlots} from "./plots.js";
 import {poll} from "./poll.js";
@@ -20,7 +20,7 @@ function progressFacts(job) {
   return [["Residual", residual(job) == null ? null : number(residual(job))], ...metricFacts(job.result?.metrics ?? p),
     ["Iteration", p.iteration != null ? integer(p.iteration) : null],
     [ended ? "Took" : "Running for", ended ? job.result && duration(job.result.seconds) : p.elapsed_s != null && duration(p.elapsed_s)],
-    ["Time left", ended || p.eta_s == null ? null : duration(p.eta_s)],
+    ["Time", timeLeft(job) || null],
     ["Kernel entries", p.kernel_entries_per_s == null ? null : rate(p.kernel_entries_per_s)]];
 }
 

@@ -58,6 +58,19 @@ void show_duration(double seconds, char ret[SHOW_CELL])
     }
 }
 
+void show_remaining(double seconds, char ret[SHOW_CELL])
+{
+    if (!(seconds >= 0 && seconds < 1e9)) {
+        ret[0] = '\0';
+    } else if (seconds < 1) {
+        snprintf(ret, SHOW_CELL, "under 1 s");
+    } else if (seconds < 59.5) {
+        snprintf(ret, SHOW_CELL, "%.0f s", seconds);
+    } else {
+        show_duration(seconds, ret);
+    }
+}
+
 void show_number(double v, char ret[SHOW_CELL])
 {
     const bool count = v == floor(v) && fabs(v) < 1e15;

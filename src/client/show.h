@@ -29,6 +29,8 @@ void show_json(const char *text);
  * have all of theirs), "-" where v is not finite. Into SHOW_CELL bytes. */
 void show_bytes(double bytes, char ret[SHOW_CELL]);
 void show_duration(double seconds, char ret[SHOW_CELL]);
+/* What is left: "under 1 s", "12 s", "1:02"; "" where that is not known (NaN). */
+void show_remaining(double seconds, char ret[SHOW_CELL]);
 /* "1.5 G", of a count in a second; "-" where it is not finite. */
 void show_rate(double v, char ret[SHOW_CELL]);
 void show_number(double v, char ret[SHOW_CELL]);

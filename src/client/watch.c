@@ -52,8 +52,8 @@ static void show_progress(struct watching *w, const struct json *p)
     add_member(&b, p, "relative_residual", "residual");
     add_member(&b, p, "smape", "SMAPE");
     add_member(&b, p, "accuracy", "accuracy");
-    if (left && json_type(left) == JSON_NUMBER) {
-        show_duration(json_number(left), eta);
+    show_remaining(left && json_type(left) == JSON_NUMBER ? json_number(left) : NAN, eta);
+    if (eta[0]) {
         buf_printf(&b, "  ETA %s", eta);
     }
     const bool known = fraction && json_type(fraction) == JSON_NUMBER;

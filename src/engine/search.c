@@ -312,7 +312,7 @@ static int try_bandwidth(struct search *s, const struct kernel *kernel, struct e
     return r;
 }
 
-static void show_progress(const struct search *s, int64_t done, int64_t of)
+static void show_progress(const struct search *s)
 {
     const struct solve_control *c = s->task->control;
     if (c->report == NULL) {
@@ -321,7 +321,6 @@ static void show_progress(const struct search *s, int64_t done, int64_t of)
     struct progress p = progress_none();
     p.phase = "searching";
     p.elapsed_s = c->now(c->context) - c->started;
-    p.eta_s = done > 0 ? p.elapsed_s * (double)(of - done) / (double)done : (double)NAN;
     c->report(c->context, &p);
 }
 
@@ -339,7 +338,7 @@ static int try_everything(struct search *s, struct err *err)
     for (int64_t b = 0; b < count && !out_of_time(s); b++) {
         int r = task->stop(task->stop_context, err);
         if (r == 0) {
-            show_progress(s, b, count);
+            show_progress(s);
             kernel.bandwidth =
                 task->spec->bandwidths > 0 ? task->spec->bandwidth[b] : kernel.bandwidth;
             r = try_bandwidth(s, &kernel, err);

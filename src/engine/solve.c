@@ -24,6 +24,8 @@ struct drive {
     const struct mat *A;
     struct step_report at;
     struct progress progress;
+    struct eta eta;
+    double certifying;            /* when the certificate began; NaN: not yet */
     double began;                 /* of this solve; control->started is of the job */
     double earlier;               /* seconds of the job before this attempt */
     double last_report;           /* -INFINITY: none yet */
@@ -87,10 +89,26 @@ static double guess_fraction(const struct drive *d, double seconds)
     return d->known + (0.95 - d->known) * fmin(share, 1.0);
 }
 
+/* Seconds that are left, NaN where nobody knows. */
+static double remaining(const struct drive *d, double t)
+{
+    const double seconds = elapsed(d, t);
+    if (d->model) {
+        return (double)NAN; /* the model is handed out */
+    }
+    if (!isnan(d->certifying)) {
+        return eta_finishing(&d->eta, seconds, t - d->certifying);
+    }
+    if (d->ops->direct && !isnan(d->at.fraction)) {
+        return eta_direct(&d->eta, seconds, solving(d, t), d->known);
+    }
+    return d->at.usable ? eta_iterating(&d->eta, seconds) : (double)NAN;
+}
+
 static void update_progress(struct drive *d, const char *phase, double t)
 {
     struct progress *p = &d->progress;
-    const double spent = solving(d, t), here = t - d->began;
+    const double here = t - d->began;
     if (!isnan(d->at.fraction)) {
         d->known = fmin(fmax(d->known, d->at.fraction), 1.0);
     }
@@ -100,7 +118,8 @@ static void update_progress(struct drive *d, const char *phase, double t)
     p->iteration = d->at.iteration;
     p->relative_residual = d->at.relative_residual;
     p->elapsed_s = elapsed(d, t);
-    p->eta_s = p->fraction > 0.02 ? spent * (1.0 - p->fraction) / p->fraction : (double)NAN;
+    eta_iterated(&d->eta, d->at.iteration, d->at.relative_residual, p->elapsed_s);
+    p->eta_s = remaining(d, t);
     const int64_t entries = d->p->be->kernel_entries - d->entries_before;
     p->kernel_entries_per_s = here > 0 ? (double)entries / here : (double)NAN;
 }
@@ -393,6 +412,7 @@ static int refuse(struct drive *d, struct err *err)
 static int conclude(struct drive *d, int reason, const struct kernel *kernel,
                     const struct rows *host, struct certificate *ret, struct err *err)
 {
+    d->certifying = now(d);
     report(d, "certifying", true);
     struct certificate found = {.residual = NAN};
     const struct certify_stop stop = {.asked = cancelled_certificate, .context = d};
@@ -424,9 +444,9 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
         warn_of_large_residual(d, found.residual);
     }
     d->at.fraction = 1.0;
+    d->model = true;
     report(d, "saving", true); /* the metrics of the coefficients that are handed out */
     *ret = found;
-    d->model = true;
     return reason;
 }
 
@@ -435,6 +455,7 @@ static int drive(struct drive *d, const struct solver_options *options, const st
 {
     int r = set_up(d, options, err);
     while (r == 0) {
+        d->certifying = (double)NAN;
         r = iterate(d, err);
         if (r < 0 || !reason_gives_model((enum reason)r)) {
             break;
@@ -449,6 +470,15 @@ static int drive(struct drive *d, const struct solver_options *options, const st
     }
     d->ops->teardown(d->solver);
     return r < 0 ? reason_of_error(r) : r;
+}
+
+static void init_eta(struct drive *d)
+{
+    const struct eta_plan none = eta_plan_none();
+    const struct eta_limits limits = {.tolerance = d->limits->tolerance,
+                                      .max_iterations = d->limits->max_iterations,
+                                      .budget_s = d->limits->time_budget_s};
+    eta_init(&d->eta, &limits, d->control->plan != NULL ? d->control->plan : &none);
 }
 
 /* A = 0 for outcomes that have no coefficients. */
@@ -476,6 +506,7 @@ int solve_run(const struct solver_ops *ops, const struct problem *p,
         .last_report = -INFINITY,
         .entries_before = p->be->kernel_entries,
     };
+    init_eta(&d);
     d.began = d.saved = now(&d);
     struct certificate certificate = {.residual = 1.0, .bound = 1.0};
     const int reason = drive(&d, options, kernel, host, &certificate, err);

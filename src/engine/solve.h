@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "engine/eta.h"
 #include "engine/solver.h"
 #include "wire/progress.h"
 
@@ -22,8 +23,9 @@ struct solve_control {
     void (*message)(void *context, const char *level, const char *text); /* "info", "warning" */
     /* A message of level "info" with an object of data. */
     void (*tell)(void *context, const char *text, const struct json *data);
-    double report_every_s; /* 0: every step */
-    double started;        /* now() when the job, or this attempt at it, began */
+    double report_every_s;       /* 0: every step */
+    double started;              /* now() when the job, or this attempt at it, began */
+    const struct eta_plan *plan; /* NULL: nothing is known of how long the job will take */
 
     /*
      * Checkpoints. `paused` is asked before every step: yes ends the solve with PAUSED after a last

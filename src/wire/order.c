@@ -1,5 +1,6 @@
 #include "wire/order.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -38,6 +39,24 @@ static const struct param_def order_params[] = {
         .fallback = "\"auto\"",
         .allow_auto = true,
         .help = "Of kept kernel values, as the job's plan has it; auto: there is no plan.",
+    },
+    {
+        .key = "setup_s",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1e300,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Seconds before the first iteration, as the plan expects; auto: not known.",
+    },
+    {
+        .key = "finish_s",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1e300,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Seconds from the last iteration to the end, as setup_s.",
     },
     {.key = NULL},
 };
@@ -122,6 +141,12 @@ static int read_spec(const struct json *j, struct order *o, struct err *err)
     return rc;
 }
 
+/* NaN for auto. */
+static double real_or_nan(const struct param_set *set, const char *key)
+{
+    return param_get(set, key)->is_auto ? (double)NAN : param_real(set, key);
+}
+
 int order_read(const struct json *j, struct order **ret, struct err *err)
 {
     static const char *const also[] = {
@@ -158,8 +183,17 @@ int order_read(const struct json *j, struct order **ret, struct err *err)
     o->checkpoint_interval_s = param_real(&set, "checkpoint_interval_s");
     o->planned = !param_get(&set, "kernel_cache_bytes")->is_auto;
     o->kernel_cache_bytes = o->planned ? param_int(&set, "kernel_cache_bytes") : 0;
+    o->setup_s = real_or_nan(&set, "setup_s");
+    o->finish_s = real_or_nan(&set, "finish_s");
     *ret = o;
     return 0;
+}
+
+static void write_known(struct json *j, const char *key, double seconds)
+{
+    if (!isnan(seconds)) {
+        json_set_number(j, key, seconds);
+    }
 }
 
 struct json *order_write(const struct order *o)
@@ -180,6 +214,8 @@ struct json *order_write(const struct order *o)
     if (o->planned) {
         json_set_int(j, "kernel_cache_bytes", o->kernel_cache_bytes);
     }
+    write_known(j, "setup_s", o->setup_s);
+    write_known(j, "finish_s", o->finish_s);
     struct json *ret = json_ok(j) ? j : NULL;
     j = ret == NULL ? j : NULL;
     return ret;

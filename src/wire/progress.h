@@ -29,7 +29,7 @@ struct progress {
     double relative_residual; /* of the iteration itself, not certified; NaN when unknown */
     struct metrics metrics;   /* on the test rows; NaN until evaluated */
     double elapsed_s;
-    double eta_s;                /* NaN when unknown */
+    double eta_s;                /* of the job (engine/eta.h); NaN when unknown */
     double kernel_entries_per_s; /* NaN when unknown */
 };
 struct progress progress_none(void); /* at the start of "loading" */

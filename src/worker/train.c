@@ -243,6 +243,7 @@ static const int64_t *planned_cache(const struct order *o)
 static int fit_into(struct training *t, struct backend *be, struct json *done, struct err *err)
 {
     char problem[SHA256_HEX_SIZE];
+    const struct eta_plan plan = {.setup_s = t->order->setup_s, .finish_s = t->order->finish_s};
     struct solve_control control = {
         .context = t,
         .now = now,
@@ -252,6 +253,7 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
         .tell = tell,
         .report_every_s = REPORT_EVERY_S,
         .started = clock_monotonic_s(),
+        .plan = &plan,
         .paused = paused,
         .checkpoint = t->order->checkpoint_path ? keep_checkpoint : NULL,
         .checkpoint_every_s = t->order->checkpoint_interval_s,

@@ -31,6 +31,25 @@ def test_durations(page):
         "2 d 0 h", "11 d 13 h", "–"]
 
 
+def test_what_is_left_is_said_only_where_it_is_known(page):
+    assert call(page, "format", "args[0].map(m.remaining)", [None, -1, 0, 0.001, 0.99, 1, 3.2, 59.4, 59.6, 3600]) == [
+        "", "", "under 1 s left", "under 1 s left", "under 1 s left", "1 s left", "3 s left", "59 s left",
+        "1 min 00 s left", "1 h 00 min left"]
+    assert call(page, "format", "[NaN, Infinity, undefined].map(m.remaining)") == [""] * 3
+
+
+def test_the_time_of_a_job(page):
+    """Time left while it runs and the server says so; else for how long it has run."""
+    now = 1_700_000_000_000
+    job = {"status": "running", "started_at": "2023-11-14T22:13:10Z"}  # ten seconds before
+    cases = [{**job, "progress": {"eta_s": 12.3}}, {**job, "progress": {"eta_s": None}}, job,
+             {**job, "status": "cancelling", "progress": {"eta_s": 12.3}},
+             {**job, "status": "paused", "progress": {"eta_s": 12.3}},
+             {**job, "status": "succeeded", "progress": {"eta_s": 12.3}, "result": {"seconds": 2.5}}]
+    assert call(page, "job_words", "args[0].map((job) => m.when(job, args[1]))", cases, now) == [
+        "12 s left", "for 10 s", "for 10 s", "for 10 s", "", "took 2.5 s"]
+
+
 def test_powers_of_ten(page):
     assert call(page, "format", "args[0].map(m.power)", [1, 10, 0.001, 1e-12, 2e-5]) == [
         "10⁰", "10¹", "10⁻³", "10⁻¹²", "2e-5"]

@@ -167,6 +167,10 @@ static void world_report(void *context, const struct progress *p)
     w->reports++;
     w->fraction_fell = fmax(w->fraction_fell, w->last.fraction - p->fraction);
     w->last = *p;
+    if (!isnan(p->eta_s)) {
+        w->latest_end = fmax(w->latest_end, p->elapsed_s + p->eta_s);
+        w->early_etas += strcmp(p->phase, "preconditioner") == 0;
+    }
 }
 
 struct solve_control world_control(struct world *w)

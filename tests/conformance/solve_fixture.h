@@ -57,6 +57,8 @@ struct world {
     int64_t reports;
     struct progress last;
     double fraction_fell; /* largest step back of the fraction */
+    double latest_end;    /* the largest elapsed_s + eta_s; 0: nothing was guessed */
+    int64_t early_etas;   /* guesses while a preconditioner is built */
 };
 struct solve_control world_control(struct world *w);
 

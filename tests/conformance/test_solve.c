@@ -139,6 +139,7 @@ static void test_time_budget(void **state)
     assert_int_equal(out.reason, REASON_TIME_BUDGET);
     assert_true(out.iterations > 0);
     assert_true(isfinite(out.relative_residual) && out.relative_residual > limits.tolerance);
+    assert_true(w.latest_end > 0 && w.latest_end <= limits.time_budget_s);
 
     /* Spent while the preconditioner is built, or the matrix factorised: nothing to show. */
     limits.time_budget_s = 3.0;
@@ -149,6 +150,7 @@ static void test_time_budget(void **state)
     assert_string_equal(err.pointer, "#/stop/time_budget_s");
     assert_contains(err.detail, "preconditioner");
     assert_close(out.relative_residual, 1.0, 0);
+    assert_int_equal(w.early_etas, 0);
     fixture_deinit(&f);
 }
 

@@ -1,5 +1,6 @@
 #include "wire/order.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -48,18 +49,21 @@ static void test_read(void **state)
     assert_null(o->dataset_sha256);
     assert_null(o->checkpoint_path);
     assert_close(o->checkpoint_interval_s, 30.0, 0);
+    assert_true(isnan(o->setup_s) && isnan(o->finish_s));
     assert_string_equal(o->spec->model, "m");
     check_round_trip(o);
     order_free(o);
 
     assert_int_equal(read_text("{\"job\":\"job_1\",\"spec\":" SPEC ",\"dataset_path\":\"/d/x\","
                                "\"dataset_sha256\":\"00ff\",\"checkpoint_path\":\"c/1\","
-                               "\"checkpoint_interval_s\":0.5}",
+                               "\"checkpoint_interval_s\":0.5,\"setup_s\":4.5,\"finish_s\":0}",
                                &o, NULL),
                      0);
     assert_string_equal(o->dataset_sha256, "00ff");
     assert_string_equal(o->checkpoint_path, "c/1");
     assert_close(o->checkpoint_interval_s, 0.5, 0);
+    assert_close(o->setup_s, 4.5, 0);
+    assert_close(o->finish_s, 0.0, 0);
     check_round_trip(o);
     order_free(o);
 
@@ -116,6 +120,7 @@ static void test_refused(void **state)
          "#/checkpoint_path"},
         {"{\"job\":\"j\",\"spec\":" SPEC ",\"dataset_path\":\"a\",\"checkpoint_interval_s\":-1}",
          "#/checkpoint_interval_s"},
+        {"{\"job\":\"j\",\"spec\":" SPEC ",\"dataset_path\":\"a\",\"setup_s\":-1}", "#/setup_s"},
         {"{\"job\":\"j\",\"spec\":" SPEC ",\"dataset_path\":\"a\",\"more\":0}", "#/more"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

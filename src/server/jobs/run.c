@@ -1,5 +1,6 @@
 #include "server/jobs/run.h"
 
+#include <math.h>
 #include <signal.h>
 #include <string.h>
 
@@ -111,7 +112,14 @@ static char *digest_of(struct source *s)
     return s->path[0] ? s->sha256 : NULL;
 }
 
-/* Jobs of an earlier version may have a plan that does not say it. */
+/* NaN where the plan does not have it. */
+static double seconds_of(const struct json *plan, const char *key)
+{
+    const struct json *s = json_get(json_get(plan, "seconds"), key);
+    return s && json_type(s) == JSON_NUMBER ? json_number(s) : (double)NAN;
+}
+
+/* Jobs of an earlier version may have a plan that does not say all of it. */
 static void read_plan(const struct job_row *job, struct order *order)
 {
     cleanup_json struct json *plan = NULL;
@@ -119,6 +127,8 @@ static void read_plan(const struct job_row *job, struct order *order)
         order->planned =
             json_take_int(plan, "kernel_cache_bytes", &order->kernel_cache_bytes, NULL) == 0;
     }
+    order->setup_s = seconds_of(plan, "setup");
+    order->finish_s = seconds_of(plan, "finish");
 }
 
 static int make_order(const struct app *app, const struct job_row *job, const struct job_spec *spec,
