@@ -8,13 +8,16 @@
 /* Codes of options without a letter begin here. */
 #define LONG_ONLY 256
 
+/* Where the words of --help begin, and where lines of choices end. */
+enum { HELP_COLUMN = 31, HELP_WIDTH = 100 };
+
 const struct option_row common_options[] = {
-    {"url", 'u', "URL", "the server (default: $KRR_URL, else http://127.0.0.1:8080)"},
-    {"key-file", 0, "FILE", "API key in its first line (default: $KRR_KEY)"},
-    {"cacert", 0, "FILE", "certificates to trust for https (default: the system's)"},
-    {"json", 'j', NULL, "JSON on standard output"},
-    {"quiet", 'q', NULL, "no progress on standard error"},
-    {"help", 'h', NULL, "this text"},
+    {"url", 'u', "URL", "the server (default: $KRR_URL, else http://127.0.0.1:8080)", NULL},
+    {"key-file", 0, "FILE", "API key in its first line (default: $KRR_KEY)", NULL},
+    {"cacert", 0, "FILE", "certificates to trust for https (default: the system's)", NULL},
+    {"json", 'j', NULL, "JSON on standard output", NULL},
+    {"quiet", 'q', NULL, "no progress on standard error", NULL},
+    {"help", 'h', NULL, "this text", NULL},
     {.name = NULL},
 };
 
@@ -138,6 +141,22 @@ const char *args_operand(const struct args *a, int index)
     return index < a->operand_count ? a->operands[index] : NULL;
 }
 
+/* ": one, two", from this column on, in lines of HELP_WIDTH. */
+static void print_choices(const struct option_row *row, int column, FILE *to)
+{
+    for (int i = 0; row->choice && row->choice(i); i++) {
+        const char *word = row->choice(i);
+        const int width = 3 + (int)strlen(word);
+        fputs(i > 0 ? "," : ":", to);
+        if (column + width > HELP_WIDTH) {
+            fprintf(to, "\n%*s", HELP_COLUMN - 1, "");
+            column = HELP_COLUMN;
+        }
+        fprintf(to, " %s", word);
+        column += width - 1;
+    }
+}
+
 static void print_row(const struct option_row *row, FILE *to)
 {
     char left[64];
@@ -146,7 +165,9 @@ static void print_row(const struct option_row *row, FILE *to)
     if (row->value && n > 0 && (size_t)n < sizeof left) {
         snprintf(left + n, sizeof left - (size_t)n, " %s", row->value);
     }
-    fprintf(to, "  %-28s %s\n", left, row->help);
+    fprintf(to, "  %-28s %s", left, row->help);
+    print_choices(row, HELP_COLUMN + (int)strlen(row->help), to);
+    fputc('\n', to);
 }
 
 void args_print_help(const struct command *command, FILE *to)

@@ -16,6 +16,9 @@ struct option_row {
     char letter;       /* a short form, or 0 */
     const char *value; /* what the value is called; NULL: a flag */
     const char *help;
+    /* What the value may be, by place, NULL after the last; a member NULL: what it likes. Help and
+     * completion tell. */
+    const char *(*choice)(int place);
 };
 
 struct args {

@@ -49,6 +49,17 @@ static void tell_dataset(const struct client *c, const struct json *d)
     }
 }
 
+/* The first option that says how a file is read, which means nothing without one; NULL: none. A
+ * target is one of the job, too. */
+static const char *needs_file(const struct args *args)
+{
+    const struct option_row *row = upload_options;
+    while (row->name && (strcmp(row->name, "target") == 0 || !args_has(args, row->name))) {
+        row++;
+    }
+    return row->name;
+}
+
 /* The data set's id: the one that was named, or that of the file that is sent first. */
 static enum exit_code find_dataset(struct client *c, const struct args *args, char *ret,
                                    size_t room)
@@ -57,6 +68,10 @@ static enum exit_code find_dataset(struct client *c, const struct args *args, ch
     const char *named = args_get(args, "dataset");
     if (named && path) {
         complain("give a file or --dataset, not both");
+        return EXIT_USAGE;
+    }
+    if (!path && needs_file(args)) {
+        complain("--%s is about a file that is sent, and there is none", needs_file(args));
         return EXIT_USAGE;
     }
     snprintf(ret, room, "%s", named ? named : "");

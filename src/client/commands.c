@@ -1,57 +1,54 @@
 /* What krr can do: the one list behind dispatch, help, completion and the manual's test. */
 #include "client/args.h"
+#include "client/choices.h"
 #include "client/client.h"
 #include "client/upload.h"
 
 static const struct option_row page_options[] = {
-    {"limit", 'n', "N", "at most so many (default 20)"},
-    {"after", 0, "ID", "those that follow this one"},
+    {"limit", 'n', "N", "at most so many (default 20)", NULL},
+    {"after", 0, "ID", "those that follow this one", NULL},
     {.name = NULL},
 };
 
 static const struct option_row jobs_options[] = {
-    {"status", 's', "STATUS", "queued, running, paused, succeeded, failed, cancelled"},
-    {"model", 'm', "NAME", "those that train this model"},
-    {"limit", 'n', "N", "at most so many (default 20)"},
-    {"after", 0, "ID", "those that follow this one"},
+    {"status", 's', "STATUS", "those in this state", choice_status},
+    {"model", 'm', "NAME", "those that train this model", NULL},
+    {"limit", 'n', "N", "at most so many (default 20)", NULL},
+    {"after", 0, "ID", "those that follow this one", NULL},
     {.name = NULL},
 };
 
 static const struct option_row train_options[] = {
-    {"target", 't', "COLUMN", "target column, by name or number; may be repeated (default: last)"},
-    {"name", 0, "NAME", "what the data set is called (default: the file's name)"},
-    {"format", 0, "FORMAT", "csv, libsvm, npy or npz (default: by the file's name)"},
-    {"task", 0, "TASK", "regression or classification (default: by the target's values)"},
-    {"one-hot", 0, NULL, "text columns become one column a value"},
-    {"dataset", 'd', "ID", "a data set that the server has, instead of a file"},
-    {"model", 'm', "NAME", "the model's name (default: the file's)"},
-    {"features", 0, "A,B,…", "columns to learn from (default: all but the target)"},
-    {"test-fraction", 0, "F", "rows kept for the test metrics (default 0.2)"},
-    {"kernel", 'k', "NAME", "gaussian, laplacian, matern52, … (krr train --set for the rest)"},
-    {"bandwidth", 'b', "X", "a number, or median"},
-    {"regularization", 'r', "X", "lambda for each training row, or auto"},
-    {"solver", 's', "NAME", "auto, cholesky, pcg, falkon, krill, askotch, …"},
-    {"preconditioner", 0, "NAME", "of pcg and its relatives"},
-    {"rank", 0, "N", "of the preconditioner"},
-    {"centers", 'c', "M", "a model on M centers, for many rows"},
-    {"center-method", 0, "NAME", "uniform, kmeans, rpcholesky, bless, …"},
-    {"tolerance", 0, "X", "relative residual to stop at"},
-    {"max-iterations", 0, "N", "at most so many"},
-    {"time-budget", 0, "SECONDS", "at most so long"},
-    {"precision", 0, "NAME", "auto, float64, float32 or mixed"},
-    {"device", 0, "NAME", "auto, cpu or cuda"},
-    {"seed", 0, "N", "of all that is random"},
-    {"priority", 0, "N", "higher ones are trained first"},
-    {"set", 0, "FIELD=VALUE", "any field of the specification, as in stop.tolerance=1e-6"},
-    {"spec", 0, "FILE", "a specification (JSON) that the options above change"},
-    {"plan", 'p', NULL, "only say what the job would be and need"},
-    {"no-wait", 0, NULL, "queue the job, print its id and end"},
+    UPLOAD_OPTIONS,
+    {"dataset", 'd', "ID", "a data set that the server has, instead of a file", NULL},
+    {"model", 'm', "NAME", "the model's name (default: the file's)", NULL},
+    {"features", 0, "A,B,…", "columns to learn from (default: all but the target)", NULL},
+    {"test-fraction", 0, "F", "rows kept for the test metrics (default 0.2)", NULL},
+    {"kernel", 'k', "NAME", "the kernel; its parameters with --set", choice_kernel},
+    {"bandwidth", 'b', "X", "a number, or median", NULL},
+    {"regularization", 'r', "X", "lambda for each training row, or auto", NULL},
+    {"solver", 's', "NAME", "how the system is solved", choice_solver},
+    {"preconditioner", 0, "NAME", "of pcg and its relatives", choice_preconditioner},
+    {"rank", 0, "N", "of the preconditioner", NULL},
+    {"centers", 'c', "M", "a model on M centers, for many rows", NULL},
+    {"center-method", 0, "NAME", "how centers are chosen", choice_center_method},
+    {"tolerance", 0, "X", "relative residual to stop at", NULL},
+    {"max-iterations", 0, "N", "at most so many", NULL},
+    {"time-budget", 0, "SECONDS", "at most so long", NULL},
+    {"precision", 0, "NAME", "arithmetic of the solve", choice_precision},
+    {"device", 0, "NAME", "where to compute", choice_device},
+    {"seed", 0, "N", "of all that is random", NULL},
+    {"priority", 0, "N", "higher ones are trained first", NULL},
+    {"set", 0, "FIELD=VALUE", "any field of the specification, as in stop.tolerance=1e-6", NULL},
+    {"spec", 0, "FILE", "a specification (JSON) that the options above change", NULL},
+    {"plan", 'p', NULL, "only say what the job would be and need", NULL},
+    {"no-wait", 0, NULL, "queue the job, print its id and end", NULL},
     {.name = NULL},
 };
 
 static const struct option_row export_options[] = {
-    {"format", 'f', "FORMAT", "safetensors (default) or onnx"},
-    {"output", 'o', "FILE", "where to (default: standard output)"},
+    {"format", 'f', "FORMAT", "safetensors unless said", choice_model_format},
+    {"output", 'o', "FILE", "where to (default: standard output)", NULL},
     {.name = NULL},
 };
 

@@ -1,40 +1,145 @@
 /* krr completion: a bash function made of the tables that the program itself goes by. */
 #include <stdio.h>
+#include <string.h>
 
 #include "client/args.h"
 
-static void print_options(const struct option_row *rows)
+/* What is no list of words: names that the server knows, files, and what nobody can guess. */
+#define FILES "@files"
+#define NOTHING "@nothing"
+
+static void print_names(const struct option_row *rows)
 {
     for (; rows && rows->name; rows++) {
         printf(" --%s", rows->name);
     }
 }
 
+/* What an option's value, or a command's operand, may be, by what the usage line calls it. */
+static const char *kind_of(const char *value)
+{
+    static const struct {
+        const char *begin, *kind;
+    } kinds[] = {{"FILE", FILES},
+                 {"[FILE", FILES},
+                 {"MODEL", "@models"},
+                 {"[MODEL", "@models"},
+                 {"JOB", "@jobs"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strncmp(value, kinds[i].begin, strlen(kinds[i].begin)) == 0) {
+            return kinds[i].kind;
+        }
+    }
+    return NOTHING;
+}
+
+static const char *kind_of_option(const struct option_row *row)
+{
+    if (strcmp(row->name, "model") == 0) {
+        return "@models";
+    }
+    return strcmp(row->name, "dataset") == 0 ? "@datasets" : kind_of(row->value);
+}
+
+/* `train:--solver | train:-s) what='auto pcg' ;;`, of options with a value. */
+static void print_values(const char *command, const struct option_row *rows)
+{
+    for (const struct option_row *r = rows; r && r->name; r++) {
+        if (!r->value) {
+            continue;
+        }
+        printf("    %s:--%s", command, r->name);
+        if (r->letter) {
+            printf(" | %s:-%c", command, r->letter);
+        }
+        printf(") what='");
+        if (!r->choice) {
+            printf("%s", kind_of_option(r));
+        }
+        for (int i = 0; r->choice && r->choice(i); i++) {
+            printf("%s%s", i > 0 ? " " : "", r->choice(i));
+        }
+        printf("' ;;\n");
+    }
+}
+
+/* Of the operands: every kind among them. */
+static void print_operands(const struct command *k)
+{
+    printf("        %s) what='", k->name);
+    for (const char *word = k->operands; *word; word += strcspn(word, " "), word += *word == ' ') {
+        printf("%s ", kind_of(word));
+    }
+    printf("' ;;\n");
+}
+
+static void print_commands(void)
+{
+    for (const struct command *k = commands; k->name; k++) {
+        printf("%s%s", k == commands ? "" : " ", k->name);
+    }
+}
+
+static const char head[] =
+    /* The first column of a list, without its heading. Options that name another server would have
+     * to be taken along: then nothing is asked. */
+    "_krr_ask() {\n"
+    "    case \" ${COMP_WORDS[*]} \" in *' -u'* | *' --url'* | *' --key-file'* | *' --cacert'*) "
+    "return ;; esac\n"
+    "    timeout 2 krr \"$1\" --limit 100 2>/dev/null | awk 'NR > 1 { print $1 }'\n"
+    "}\n"
+    "_krr() {\n"
+    "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+    "    local options= what= one\n"
+    /* bash takes "=" for a word of its own. */
+    "    [ \"$word\" != = ] || word=\n"
+    "    [ \"$before\" != = ] || before=${COMP_WORDS[COMP_CWORD-2]}\n"
+    "    case ${COMP_WORDS[1]} in\n";
+
+static const char tail[] =
+    "    COMPREPLY=()\n"
+    "    for one in $what; do\n"
+    "        case $one in\n"
+    "        " NOTHING ") ;;\n"
+    "        " FILES ")\n"
+    "            compopt -o filenames 2>/dev/null\n"
+    "            mapfile -t -O \"${#COMPREPLY[@]}\" COMPREPLY < <(compgen -f -- \"$word\")\n"
+    "            ;;\n"
+    "        @*) COMPREPLY+=($(compgen -W \"$(_krr_ask \"${one#@}\")\" -- \"$word\")) ;;\n"
+    "        *) COMPREPLY+=($(compgen -W \"$one\" -- \"$word\")) ;;\n"
+    "        esac\n"
+    "    done\n"
+    "}\n"
+    "complete -F _krr krr\n";
+
 enum exit_code cmd_completion(struct client *c, const struct args *args)
 {
     (void)c, (void)args;
-    printf("_krr() {\n"
-           "    local word=${COMP_WORDS[COMP_CWORD]} options=\n"
-           "    case ${COMP_WORDS[1]} in\n");
+    printf("%s", head);
     for (const struct command *k = commands; k->name; k++) {
         printf("    %s) options='", k->name);
-        print_options(k->options);
-        print_options(common_options);
+        print_names(k->options);
+        print_names(common_options);
         printf("' ;;\n");
     }
     printf("    esac\n"
-           "    if [ \"$COMP_CWORD\" = 1 ]; then\n"
-           "        COMPREPLY=($(compgen -W '");
+           "    case ${COMP_WORDS[1]}:$before in\n");
     for (const struct command *k = commands; k->name; k++) {
-        printf("%s ", k->name);
+        print_values(k->name, k->options);
+        print_values(k->name, common_options);
     }
-    printf("' -- \"$word\"))\n"
-           "    elif [[ $word == -* ]]; then\n"
-           "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
-           "    else\n"
-           "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
-           "    fi\n"
-           "}\n"
-           "complete -F _krr krr\n");
+    printf("    *)\n"
+           "        case ${COMP_WORDS[1]} in\n");
+    for (const struct command *k = commands; k->name; k++) {
+        print_operands(k);
+    }
+    printf("        esac\n"
+           "        [[ $word != -* ]] || what=$options\n"
+           "        [ \"$COMP_CWORD\" != 1 ] || what='");
+    print_commands();
+    printf("'\n"
+           "    esac\n"
+           "%s",
+           tail);
     return EXIT_DONE;
 }

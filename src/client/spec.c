@@ -16,7 +16,6 @@ static const struct {
     const char *option, *path;
 } fields[] = {
     {"features", "features"},
-    {"job-target", "target"},
     {"test-fraction", "test.fraction"},
     {"kernel", "kernel.name"},
     {"bandwidth", "kernel.bandwidth"},
@@ -82,6 +81,17 @@ static void set_features(struct json *spec, const char *list)
     }
 }
 
+/* --target, where it is not about a file that is sent: of the data set's columns. */
+static void set_targets(struct json *spec, const struct args *args)
+{
+    struct json *array = args_has(args, "target") ? json_set_array(spec, "target") : NULL;
+    for (int i = 0; array && i < args->value_count; i++) {
+        if (strcmp(args->values[i].name, "target") == 0) {
+            json_push(array, json_new_string(args->values[i].value));
+        }
+    }
+}
+
 /* "path=value" of --set. */
 static enum exit_code set_pair(struct json *spec, const char *pair)
 {
@@ -131,6 +141,9 @@ static enum exit_code apply(const struct args *args, struct json *spec)
     enum exit_code code = EXIT_DONE;
     name_to_object(spec, "solver");
     name_to_object(spec, "kernel");
+    if (!args_operand(args, 0)) {
+        set_targets(spec, args);
+    }
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const char *value = args_get(args, fields[i].option);
         if (value && strcmp(fields[i].option, "features") == 0) {

@@ -1,6 +1,7 @@
 #include "client/upload.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -14,14 +15,7 @@
 #include "client/interrupt.h"
 #include "client/show.h"
 
-const struct option_row upload_options[] = {
-    {"target", 't', "COLUMN", "target column, by name or number; may be repeated (default: last)"},
-    {"name", 0, "NAME", "what the data set is called (default: the file's name)"},
-    {"format", 0, "FORMAT", "csv, libsvm, npy or npz (default: by the file's name)"},
-    {"task", 0, "TASK", "regression or classification (default: by the target's values)"},
-    {"one-hot", 0, NULL, "text columns become one column a value"},
-    {.name = NULL},
-};
+const struct option_row upload_options[] = {UPLOAD_OPTIONS, {.name = NULL}};
 
 #define PIECE ((size_t)1 << 20)
 
@@ -67,16 +61,25 @@ static const char *type_of(const char *format)
     return strcmp(format, "npz") == 0 ? "application/x-npz" : "text/csv";
 }
 
-/* "120 MB of 500 MB  35.1 MB/s", with a bar. */
+/* At the pace so far; NaN where there is none yet, for the first pieces fill buffers. */
+static double seconds_left(const struct sending *s, int64_t done, double seconds)
+{
+    const double share = (double)done / (double)s->total;
+    return done > 0 && seconds >= 1 ? seconds * (1 - share) / share : (double)NAN;
+}
+
+/* "120 MB of 500 MB  35.1 MB/s  ETA 11 s", with a bar. */
 static void show_way(struct sending *s, const char *doing, int64_t done)
 {
-    char now[SHOW_CELL], all[SHOW_CELL], rate[SHOW_CELL], line[4 * SHOW_CELL];
+    char now[SHOW_CELL], all[SHOW_CELL], rate[SHOW_CELL], eta[SHOW_CELL], line[6 * SHOW_CELL];
     const double seconds = clock_monotonic_s() - s->began;
     show_bytes((double)done, now);
     show_bytes((double)s->total, all);
     show_bytes(seconds > 0 ? (double)done / seconds : 0, rate);
     if (s->total > 0) {
-        snprintf(line, sizeof line, "%s %s of %s  %s/s", doing, now, all, rate);
+        show_remaining(seconds_left(s, done, seconds), eta);
+        snprintf(line, sizeof line, "%s %s of %s  %s/s%s%s", doing, now, all, rate,
+                 eta[0] ? "  ETA " : "", eta);
         meter_show(&s->meter, (double)done / (double)s->total, line);
     } else {
         snprintf(line, sizeof line, "%s %s  %s/s", doing, now, rate);
@@ -160,11 +163,20 @@ static void write_path(struct buf *ret, const struct sending *s, const char *dig
     }
 }
 
+/* A data set that is there keeps its name, which others may know it by. Who asked for another one
+ * is told even where progress is not wanted. */
 static void tell_there(const struct sending *s, const struct json *dataset)
 {
-    const char *name = json_string(json_get(dataset, "name"));
-    if (!s->client->quiet) {
-        show_line(stderr, "the server has this table already, as %s", name ? name : "");
+    const char *there = json_string(json_get(dataset, "name"));
+    const char *id = json_string(json_get(dataset, "id"));
+    const char *asked = args_get(s->args, "name");
+    if (asked && there && strcmp(asked, there) != 0) {
+        show_line(stderr,
+                  "warning: the server has this table already, under the name %s (%s): it keeps "
+                  "that name, and is not called %s",
+                  there, id ? id : "?", asked);
+    } else if (!s->client->quiet) {
+        show_line(stderr, "the server has this table already, as %s", there ? there : "");
     }
 }
 

@@ -117,6 +117,9 @@ int job_spec_read(const struct json *j, struct job_spec **ret, struct err *err);
 struct json *job_spec_write(const struct job_spec *spec);
 struct job_spec *job_spec_free(struct job_spec *spec);
 
+/* The names that a field may have ("precision", "task"), NULL-terminated. */
+const char *const *job_spec_choices(const char *key);
+
 /* A model's name obeys the rule above. */
 bool spec_name_valid(const char *name);
 

@@ -1,5 +1,6 @@
 /* job_spec_read: one function a field of the document, in its order; spec_methods.c has the
  * kernel, the solver and the centers. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -84,6 +85,16 @@ static const struct param_def scalar_params[] = {
     },
     {.key = NULL},
 };
+
+const char *const *job_spec_choices(const char *key)
+{
+    const struct param_def *p = scalar_params;
+    while (p->key != NULL && strcmp(p->key, key) != 0) {
+        p++;
+    }
+    assert(p->choices != NULL);
+    return p->choices;
+}
 
 static const struct param_def standardize_params[] = {
     {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import threading
 import time
 
 import pytest
+import yaml
 
 import daemon as programs
 import data
@@ -97,6 +99,32 @@ def test_a_specification_from_a_file_and_a_data_set_that_is_there(base, table, n
     job = json.loads(out.splitlines()[-1])
     assert (job["dataset"], job["model"], job["spec"]["seed"]) == (dataset, name, 6)
     assert job["spec"]["solver"]["name"] == "cholesky"
+
+
+def test_a_table_that_is_there_keeps_its_name_and_who_asks_for_another_is_told(base, table, name, api):
+    column = "a"  # a target no other test has: the data set is this test's
+    first = good(base, "upload", table, "-t", column, "--name", "first " + name).strip()
+    for words in (["upload"], ["train", "-m", name, "--no-wait"]):
+        done = run(base, words[0], table, "-t", column, "--name", "second", "-q", *words[1:])
+        assert done.returncode == 0
+        said = done.stderr.decode()
+        assert f"under the name first {name} ({first})" in said and "not called second" in said
+    assert api.get(f"/v1/datasets/{first}").json()["name"] == f"first {name}"
+    for words in ([], ["--name", "first " + name]):  # nothing that is ignored: nothing to warn of
+        done = run(base, "upload", table, "-t", column, *words)
+        assert "as first " + name in done.stderr.decode() and b"warning" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--name", "x"], ["--format", "csv"], ["--task", "regression"], ["--one-hot"]])
+def test_options_of_a_file_without_a_file_are_refused(base, words):
+    done = run(base, "train", "--dataset", "ds_1", *words)
+    assert done.returncode == 2 and f"{words[0]} is about a file".encode() in done.stderr
+
+
+def test_a_data_set_that_is_there_is_trained_on_another_target(base, table, name):
+    dataset = good(base, "upload", table, "-t", "price").strip()
+    job = json.loads(good(base, "train", "-d", dataset, "-t", "b", "-m", name, "--json").splitlines()[-1])
+    assert job["spec"]["target"] == "b" and job["status"] == "succeeded"
 
 
 def test_no_wait_gives_an_id_to_watch(base, table, name):
@@ -569,6 +597,50 @@ def test_completion_is_bash_that_knows_commands_and_options():
     """
     out = subprocess.run(["bash", "-c", ask], capture_output=True, text=True).stdout.split("\n")
     assert out[0] == "train" and out[1] == "--kernel"
+
+
+def complete(base, folder, *lines):
+    """What bash would offer at the end of each line."""
+    script = subprocess.run([KRR, "completion"], capture_output=True, text=True).stdout
+    ask = script + """
+        complete_line() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _krr; (IFS='|'; echo "${COMPREPLY[*]}"); }
+    """ + "\n".join("complete_line krr " + line for line in lines)
+    path = f"{pathlib.Path(KRR).parent}:{os.environ['PATH']}"
+    out = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, cwd=folder,
+                         env={**os.environ, "PATH": path, "KRR_URL": base})
+    assert out.stderr == ""
+    return [line.split("|") if line else [] for line in out.stdout.rstrip("\n").split("\n")]
+
+
+def schema(contract, name):
+    return contract["components"]["schemas"][name]["enum"]
+
+
+def test_completion_has_the_values_that_the_contract_has(base, tmp_path):
+    contract = yaml.safe_load((programs.ROOT / "api/openapi.yaml").read_text())
+    formats = contract["components"]["parameters"]["UploadFormat"]["schema"]["enum"]
+    offered = complete(base, tmp_path, "train --solver ''", "train -k ''", "train --preconditioner ''",
+                       "train --center-method ''", "jobs -s ''", "upload --format ''", "train --task ''",
+                       "train --solver pc", "train --solver = eigenpro", "train --solver =")
+    assert [sorted(words) for words in offered[:7]] == [sorted(words) for words in (
+        schema(contract, "SolverName"), schema(contract, "KernelName"), schema(contract, "PreconditionerName"),
+        schema(contract, "CenterSelectorName"), schema(contract, "JobStatus"), formats, schema(contract, "Task"))]
+    assert offered[7] == ["pcg"] and offered[8] == ["eigenpro2", "eigenpro3", "eigenpro4"]
+    assert sorted(offered[9]) == sorted(schema(contract, "SolverName"))
+
+
+def test_completion_has_names_of_the_server_and_files(base, table, name, tmp_path):
+    good(base, "train", table, "-t", "price", "-m", name)
+    (tmp_path / "a b.csv").write_text("")
+    job = json.loads(good(base, "jobs", "-m", name, "--json"))["data"][0]["id"]
+    offered = complete(base, tmp_path, f"models {name[:-1]}", f"jobs --model {name}", f"watch {job[:-3]}", "upload a",
+                       "train --seed ''", f"models -u http://127.0.0.1:1 {name}", "predict --jso")
+    assert offered == [[name], [name], [job], ["a b.csv"], [], [], ["--json"]]
+
+
+def test_help_has_the_values_of_options(tmp_path):
+    text = " ".join(subprocess.run([KRR, "train", "--help"], capture_output=True, text=True).stdout.split())
+    assert "how the system is solved: auto, cholesky, pcg," in text and "arithmetic of the solve: auto, float64," in text
 
 
 def test_version_and_help():

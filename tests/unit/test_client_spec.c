@@ -43,6 +43,15 @@ static void options_are_fields(void **state)
            "{\"features\":[\"a\",\"b\"],\"centers\":{\"count\":10}}");
 }
 
+/* Of a file that is sent, the upload takes it; of a data set that is there, the job. */
+static void targets_are_the_files_or_the_jobs(void **state)
+{
+    (void)state;
+    expect(WORDS("x.csv", "--target", "price"), "{}");
+    expect(WORDS("--dataset", "ds_1", "-t", "price", "--target=rent"),
+           "{\"target\":[\"price\",\"rent\"]}");
+}
+
 static void set_reaches_any_field(void **state)
 {
     (void)state;
@@ -121,6 +130,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_are_fields),
+        cmocka_unit_test(targets_are_the_files_or_the_jobs),
         cmocka_unit_test(set_reaches_any_field),
         cmocka_unit_test(what_is_no_field_is_refused),
         cmocka_unit_test(paths_lead_through_objects),
