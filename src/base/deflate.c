@@ -15,8 +15,9 @@ enum { PACK_LEVEL = 1, MEMORY_LEVEL = 8 };
 struct inflater {
     z_stream z;
     enum deflate_kind kind;
-    int64_t limit, left; /* bytes that may still come out */
-    bool in_member;      /* within a member or stream: its end has not been seen */
+    struct deflate_limit limit;
+    int64_t left;   /* bytes that may still come out */
+    bool in_member; /* within a member or stream: its end has not been seen */
     unsigned char out[CHUNK];
 };
 
@@ -43,7 +44,8 @@ static const char *name_of(enum deflate_kind kind)
     return kind == DEFLATE_GZIP ? "gzip" : "deflate";
 }
 
-int inflater_new(enum deflate_kind kind, int64_t limit, struct inflater **ret, struct err *err)
+int inflater_new(enum deflate_kind kind, struct deflate_limit limit, struct inflater **ret,
+                 struct err *err)
 {
     struct inflater *f = mem_alloc(sizeof(*f));
     if (f == NULL) {
@@ -51,7 +53,8 @@ int inflater_new(enum deflate_kind kind, int64_t limit, struct inflater **ret, s
     }
     f->z = (z_stream){.zalloc = zlib_alloc, .zfree = zlib_free};
     f->kind = kind;
-    f->limit = f->left = limit;
+    f->limit = limit;
+    f->left = limit.bytes;
     f->in_member = true;
     if (inflateInit2(&f->z, window_bits(kind)) != Z_OK) {
         mem_free(f);
@@ -74,8 +77,8 @@ static int give_output(struct inflater *f, deflate_sink *sink, void *context, st
     const size_t size = CHUNK - f->z.avail_out;
     if ((int64_t)size > f->left) {
         return err_set(err, ERR_TOO_LARGE,
-                       "The %s stream unpacks to more than the limit of %lld bytes.",
-                       name_of(f->kind), (long long)f->limit);
+                       "The %s stream unpacks to more than the limit of %lld bytes (%s).",
+                       name_of(f->kind), (long long)f->limit.bytes, f->limit.name);
     }
     f->left -= (int64_t)size;
     return size > 0 ? sink(context, f->out, size, err) : 0;
@@ -154,8 +157,8 @@ static int add_to_buf(void *context, const void *data, size_t size, struct err *
     return to->failed ? err_no_memory(err) : 0;
 }
 
-int deflate_unpack(enum deflate_kind kind, const void *data, size_t size, int64_t limit,
-                   struct buf *ret, struct err *err)
+int deflate_unpack(enum deflate_kind kind, const void *data, size_t size,
+                   struct deflate_limit limit, struct buf *ret, struct err *err)
 {
     struct inflater *f = NULL;
     int r = inflater_new(kind, limit, &f, err);

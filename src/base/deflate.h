@@ -17,8 +17,14 @@ typedef int deflate_sink(void *context, const void *data, size_t size, struct er
 
 struct inflater; /* opaque, one a stream */
 
-/* No more than `limit` bytes may come out. */
-int inflater_new(enum deflate_kind kind, int64_t limit, struct inflater **ret, struct err *err);
+/* How many bytes may come out, and what says so, in words for who sent too much: the setting. */
+struct deflate_limit {
+    int64_t bytes;
+    const char *name; /* "--max-body-bytes"; static */
+};
+
+int inflater_new(enum deflate_kind kind, struct deflate_limit limit, struct inflater **ret,
+                 struct err *err);
 struct inflater *inflater_free(struct inflater *f);
 
 /* Unpacks the next piece of the stream. -ERR_TOO_LARGE before a byte beyond the limit reaches the
@@ -29,8 +35,8 @@ int inflater_feed(struct inflater *f, const void *data, size_t size, deflate_sin
 int inflater_end(const struct inflater *f, struct err *err);
 
 /* A whole stream; appends to *ret, which on failure may hold a part. */
-int deflate_unpack(enum deflate_kind kind, const void *data, size_t size, int64_t limit,
-                   struct buf *ret, struct err *err);
+int deflate_unpack(enum deflate_kind kind, const void *data, size_t size,
+                   struct deflate_limit limit, struct buf *ret, struct err *err);
 /* Packs all of it, quickly rather than tightly; appends to *ret. */
 int deflate_pack(enum deflate_kind kind, const void *data, size_t size, struct buf *ret,
                  struct err *err);

@@ -114,17 +114,19 @@ static int read_plain(const char *path, const char *output_path,
     return r;
 }
 
-int64_t ingest_unpack_limit(int64_t packed_bytes, const struct ingest_options *options)
+struct deflate_limit ingest_unpack_limit(int64_t packed_bytes, const struct ingest_options *options)
 {
     int64_t limit;
     if (__builtin_mul_overflow(packed_bytes, INGEST_EXPANSION_MAX, &limit)) {
         limit = INT64_MAX;
     }
     limit = limit > INGEST_EXPANSION_FREE ? limit : INGEST_EXPANSION_FREE;
-    return limit < options->max_unpacked_bytes ? limit : options->max_unpacked_bytes;
+    const struct deflate_limit grown = {limit, "far beyond what tables unpack to"};
+    const struct deflate_limit set = {options->max_unpacked_bytes, "--max-unpacked-bytes"};
+    return grown.bytes < set.bytes ? grown : set;
 }
 
-int64_t ingest_unpack_limit_of(int fd, const struct ingest_options *options)
+struct deflate_limit ingest_unpack_limit_of(int fd, const struct ingest_options *options)
 {
     struct stat st;
     return ingest_unpack_limit(fstat(fd, &st) == 0 ? (int64_t)st.st_size : 0, options);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/deflate.h"
 #include "base/err.h"
 #include "wire/dataset.h"
 
@@ -45,7 +46,8 @@ struct ingest_options {
  */
 #define INGEST_EXPANSION_FREE ((int64_t)256 << 20)
 #define INGEST_EXPANSION_MAX 200
-int64_t ingest_unpack_limit(int64_t packed_bytes, const struct ingest_options *options);
+struct deflate_limit ingest_unpack_limit(int64_t packed_bytes,
+                                         const struct ingest_options *options);
 
 /*
  * Reads input_path, writes a data set file to output_path (durably: fsync + rename), and tells what

@@ -13,7 +13,7 @@ struct ingest_input {
 };
 
 /* ingest_unpack_limit for an open file. */
-int64_t ingest_unpack_limit_of(int fd, const struct ingest_options *options);
+struct deflate_limit ingest_unpack_limit_of(int fd, const struct ingest_options *options);
 
 /*
  * RFC 4180 with quotes; LF, CR LF or CR; a UTF-8 byte order mark is skipped, blank lines too. The

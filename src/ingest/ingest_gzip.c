@@ -48,7 +48,7 @@ static int unpack(struct inflater *f, int in_fd, int out_fd, unsigned char *in, 
     }
 }
 
-int ingest_gunzip(int in_fd, int out_fd, int64_t limit, struct err *err)
+int ingest_gunzip(int in_fd, int out_fd, struct deflate_limit limit, struct err *err)
 {
     if (lseek(in_fd, 0, SEEK_SET) < 0) {
         return err_errno(err, "read the upload");

@@ -1,10 +1,9 @@
 /* Unpacking a gzip stream (RFC 1952; several members in a row are one stream). */
 #pragma once
 
-#include <stdint.h>
-
+#include "base/deflate.h"
 #include "base/err.h"
 
 /* Unpacks all of in_fd, from its first byte on, to out_fd. Stops with ERR_TOO_LARGE as soon as more
  * than `limit` bytes come out; a truncated or damaged stream and bytes after its end are errors. */
-int ingest_gunzip(int in_fd, int out_fd, int64_t limit, struct err *err);
+int ingest_gunzip(int in_fd, int out_fd, struct deflate_limit limit, struct err *err);

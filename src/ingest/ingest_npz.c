@@ -30,7 +30,7 @@ struct npz_reader {
     int64_t place[MEMBER_COUNT]; /* in the archive, -1: absent */
     struct ingest_temp file[MEMBER_COUNT];
     struct ingest_array array[MEMBER_COUNT];
-    int64_t limit; /* bytes that may come out of the archive */
+    struct deflate_limit limit; /* bytes that may come out of the archive */
 };
 
 static void reader_deinit(struct npz_reader *r)
@@ -221,7 +221,7 @@ int ingest_read_npz(const struct ingest_input *in, struct ingest_table *t, struc
     int status = ingest_zip_open(in->path, in->fd, &r.zip, err);
     status = status < 0 ? status : find_members(&r, err);
     r.limit = ingest_unpack_limit_of(in->fd, t->options);
-    int64_t left = r.limit;
+    int64_t left = r.limit.bytes;
     for (int m = 0; status == 0 && m < MEMBER_COUNT; m++) {
         status = open_member(&r, m, &left, err);
     }

@@ -179,8 +179,8 @@ static int check_member(struct ingest_zip *z, int64_t member, const char *show, 
     return 0;
 }
 
-static int copy_member(zip_file_t *file, const char *show, int fd, int64_t limit, int64_t *left,
-                       struct err *err)
+static int copy_member(zip_file_t *file, const char *show, int fd, struct deflate_limit limit,
+                       int64_t *left, struct err *err)
 {
     cleanup_mem unsigned char *chunk = mem_alloc(CHUNK);
     if (chunk == NULL) {
@@ -195,10 +195,9 @@ static int copy_member(zip_file_t *file, const char *show, int fd, int64_t limit
             return 0;
         }
         if (n > *left) {
-            return err_set(
-                err, ERR_TOO_LARGE,
-                "The archive unpacks to more than the limit of %lld bytes (--max-unpacked-bytes).",
-                (long long)limit);
+            return err_set(err, ERR_TOO_LARGE,
+                           "The archive unpacks to more than the limit of %lld bytes (%s).",
+                           (long long)limit.bytes, limit.name);
         }
         *left -= n;
         int r = file_write_all(fd, chunk, (size_t)n, err);
@@ -208,8 +207,8 @@ static int copy_member(zip_file_t *file, const char *show, int fd, int64_t limit
     }
 }
 
-int ingest_zip_unpack(struct ingest_zip *z, int64_t member, int fd, int64_t limit, int64_t *left,
-                      struct err *err)
+int ingest_zip_unpack(struct ingest_zip *z, int64_t member, int fd, struct deflate_limit limit,
+                      int64_t *left, struct err *err)
 {
     char show[INGEST_SHOW_SIZE];
     const char *name = ingest_zip_name(z, member);

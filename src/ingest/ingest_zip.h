@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "base/deflate.h"
 #include "base/err.h"
 
 #define INGEST_ZIP_MEMBERS_MAX 1000
@@ -19,8 +20,8 @@ const char *ingest_zip_name(const struct ingest_zip *z, int64_t member);
 
 /* Unpacks a member to fd. *left is what may still come out of the archive, of `limit` at first; it
  * is counted down by what does come out, whatever the archive declares. */
-int ingest_zip_unpack(struct ingest_zip *z, int64_t member, int fd, int64_t limit, int64_t *left,
-                      struct err *err);
+int ingest_zip_unpack(struct ingest_zip *z, int64_t member, int fd, struct deflate_limit limit,
+                      int64_t *left, struct err *err);
 
 static inline void ingest_zip_freep(struct ingest_zip **z)
 {

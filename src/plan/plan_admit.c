@@ -95,7 +95,7 @@ int plan_admit(const struct job_spec *spec, const struct plan_data *data,
     const double limit = (double)(device ? machine->device_bytes : machine->limit_bytes);
     return err_at(err, ERR_DOES_NOT_FIT, plan->centers > 0 ? "#/centers" : "#/solver",
                   "The job would need %.3g GB of %s memory with the solver \"%s\", and a worker "
-                  "has %.3g GB.%s%s",
-                  need / 1e9, device ? "device" : "host", plan->solver, limit / 1e9, advice[0],
-                  advice[1]);
+                  "has %.3g GB%s.%s%s",
+                  need / 1e9, device ? "device" : "host", plan->solver, limit / 1e9,
+                  device ? "" : " (--worker-memory-bytes)", advice[0], advice[1]);
 }

@@ -369,7 +369,7 @@ def test_refused_codings(api, model):
     bomb = gzip.compress(b"[" + b" " * (70 << 20))
     assert len(bomb) < 1 << 20
     answer = ask(api, model, bomb, expect=413, Content_Encoding="gzip")
-    assert "limit" in answer.json()["detail"]
+    assert "--max-body-bytes" in answer.json()["detail"]
 
 
 def test_large_bodies_and_answers(api, model):

@@ -364,12 +364,13 @@ def test_zip_bomb(api):
     bomb = archive(X=lying("(40000, 100)", b"\0" * (8 * 4_000_000)), y=data.npy(np.arange(40000.0)))
     assert len(bomb) < 100_000
     problem = refused(api, 413, bomb, NPZ)
-    assert "1000000" in problem["detail"].replace(",", "")
+    assert "1000000" in problem["detail"].replace(",", "") and "--max-unpacked-bytes" in problem["detail"]
 
 
 def test_gzip_bomb(api):
     bomb = gzip.compress(b"x,y\n" + b"1,2\n" * 20_000_000)
-    refused(api, 413, bomb, headers={"Content-Encoding": "gzip"})
+    problem = refused(api, 413, bomb, headers={"Content-Encoding": "gzip"})
+    assert "--max-unpacked-bytes" in problem["detail"]
 
 
 @pytest.mark.parametrize("body", [b"no gzip at all", gzip.compress(CSV)[:-6], gzip.compress(CSV)[:12], b""])

@@ -1,6 +1,7 @@
 """Every limit at its edge and one past it, and whatever a hostile client can put on a wire."""
 
 import concurrent.futures
+import json
 import random
 import re
 import socket
@@ -50,9 +51,11 @@ def chunked(body, piece=10_000):
     return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
 
 
-def is_problem(answer, status):
+def is_problem(answer, status, setting=""):
+    """setting: what the sentence names, so that whoever runs the server finds it."""
     assert answer.status == status, (answer.status, answer.body)
     assert answer.headers["content-type"] == "application/problem+json"
+    assert not setting or f"{setting}" in json.loads(answer.body)["detail"], answer.body
     return True
 
 
@@ -75,7 +78,7 @@ def test_upload_at_the_limit(small, size):
 def test_length_over_the_limit_is_refused_unread(small, length):
     with Raw(small.base) as c:
         c.request("POST", "/v1/datasets", [CSV, f"Content-Length: {length}"])
-        assert is_problem(c.answer(), 413)  # not a byte of the body was sent
+        assert is_problem(c.answer(), 413, "--max-upload-bytes")  # not a byte of the body was sent
         assert c.closed()
 
 
@@ -382,7 +385,7 @@ def test_connection_limit(daemons):
     with Raw(daemon.base) as ninth:
         ninth.request("GET", "/v1/solvers")
         answer = ninth.answer()
-        assert is_problem(answer, 503) and int(answer.headers["retry-after"]) >= 1
+        assert is_problem(answer, 503, "--max-connections") and int(answer.headers["retry-after"]) >= 1
         assert ninth.closed()
     with Raw(daemon.base) as probe:
         probe.request("GET", "/v2/health/live")
@@ -476,8 +479,8 @@ def test_memory_does_not_grow_with_an_upload(daemons):
 # Limits that are settings, at the limit and one past it.
 
 
-def is_shed(answer, status=503):
-    assert is_problem(answer, status)
+def is_shed(answer, setting):
+    assert is_problem(answer, 503, setting)
     assert 1 <= int(answer.headers["retry-after"]) <= 300
     return True
 
@@ -489,8 +492,9 @@ def test_header_bytes_are_a_setting(daemons):
         statuses = {}
         for size in (2000 - head - 100, 2000 - head + 100):
             c.request("GET", "/v1/solvers", ["X: " + "a" * size])
-            statuses[size] = c.answer().status
-        assert list(statuses.values()) == [200, 431]
+            statuses[size] = answer = c.answer()
+        assert [a.status for a in statuses.values()] == [200, 431]
+        assert is_problem(answer, 431, "--max-header-bytes")
 
 
 def test_body_bytes_are_a_setting(daemons):
@@ -499,7 +503,7 @@ def test_body_bytes_are_a_setting(daemons):
         with Raw(daemon.base) as c:
             c.request("POST", "/v1/jobs", ["Content-Type: application/json", f"Content-Length: {size}"],
                       b" " * size)
-            assert is_problem(c.answer(), status)
+            assert is_problem(c.answer(), status, "--max-body-bytes" if status == 413 else "")
 
 
 def test_all_bodies_together_are_a_setting(daemons):
@@ -510,7 +514,7 @@ def test_all_bodies_together_are_a_setting(daemons):
         time.sleep(0.3)
         other.request("POST", "/v1/jobs", ["Content-Type: application/json", "Content-Length: 1001"],
                       b" " * 1001)
-        assert is_shed(other.answer())
+        assert is_shed(other.answer(), "--max-bodies-bytes")
         other.request("POST", "/v1/jobs", ["Content-Type: application/json", "Content-Length: 900"],
                       b" " * 900)
         assert is_problem(other.answer(), 400)
@@ -531,7 +535,7 @@ def test_uploads_at_once_are_a_setting(daemons):
             c.request("POST", "/v1/datasets", [CSV, f"Content-Length: {len(body)}"], body[:-1])
         time.sleep(0.3)
         three.request("POST", "/v1/datasets", [CSV, f"Content-Length: {len(body)}"], body)
-        assert is_shed(three.answer())
+        assert is_shed(three.answer(), "--max-uploads")
         one.send(body[-1:])
         assert one.answer().status == 201
         three.request("POST", "/v1/datasets", [CSV, f"Content-Length: {len(body)}"], body)
@@ -556,6 +560,7 @@ def queued_only(tmp_path_factory):
 def test_jobs_in_the_queue(queued_only):
     answer = queued_only.api.post("/v1/jobs", 429, json=queued_only.spec)
     assert 1 <= int(answer.headers["Retry-After"]) <= 300
+    assert "--max-queue" in answer.json()["detail"]
 
 
 def hold(daemon, path, header):
@@ -574,7 +579,7 @@ def test_listeners_and_waits_at_once(queued_only, path, header, cause):
     time.sleep(0.3)
     try:
         with hold(queued_only, path, header) as third:
-            assert is_shed(third.answer())
+            assert is_shed(third.answer(), f"--max-{cause}")
         held.pop().socket.close()
         end = time.monotonic() + 10
         while True:  # until the server has noticed
@@ -628,10 +633,10 @@ def test_deadline_of_a_prediction(daemons, name):
     answer = daemon.api.post(f"/v1/models/{name}/predict", 504, json={"instances": X[:1].tolist()},
                              headers={"X-Request-Timeout": "0.4"})
     assert 0.3 < time.monotonic() - began < 10
-    assert "deadline" in answer.json()["detail"]
+    assert "deadline" in answer.json()["detail"] and "--request-deadline-s" in answer.json()["detail"]
     answer = daemon.api.post(f"/v1/models/{name}/versions/1/load", 504,
                              headers={"X-Request-Timeout": "0.4"})
-    assert "deadline" in answer.json()["detail"]
+    assert "deadline" in answer.json()["detail"] and "--request-deadline-s" in answer.json()["detail"]
     daemon.stop()
     daemon.start(request_deadline_s=1)
     daemon.api.post(f"/v1/models/{name}/versions/1/load", 504)
@@ -644,5 +649,5 @@ def test_deadline_of_a_body(small):
         began = time.monotonic()
         c.request("POST", "/v1/jobs", ["Content-Type: application/json", "Content-Length: 10",
                                        "X-Request-Timeout: 1"], b"{")
-        assert is_problem(c.answer(), 408)
+        assert is_problem(c.answer(), 408, "--request-timeout-s")
         assert time.monotonic() - began < 10

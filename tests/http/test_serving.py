@@ -176,6 +176,7 @@ def test_a_full_queue(small, limits, status):
             time.sleep(0.5)
             refused = api.predict("m", questions(1), expect=status)
             assert refused.json()["code"] == "busy" and refused.json()["status"] == status
+            assert f"(--{list(limits)[0].replace('_', '-')})" in refused.json()["detail"]
             assert 1 <= int(refused.headers["Retry-After"]) <= 60
         for one in taken:
             one.result()

@@ -78,13 +78,13 @@ static void test_unpack_limit(void **state)
 {
     (void)state;
     struct ingest_options o = {.max_unpacked_bytes = (int64_t)64 << 30};
-    assert_int_equal(ingest_unpack_limit(0, &o), INGEST_EXPANSION_FREE);
-    assert_int_equal(ingest_unpack_limit(1000, &o), INGEST_EXPANSION_FREE);
-    assert_int_equal(ingest_unpack_limit(4 << 20, &o), (int64_t)800 << 20);
-    assert_int_equal(ingest_unpack_limit((int64_t)1 << 30, &o), o.max_unpacked_bytes);
-    assert_int_equal(ingest_unpack_limit(INT64_MAX, &o), o.max_unpacked_bytes);
+    assert_int_equal(ingest_unpack_limit(0, &o).bytes, INGEST_EXPANSION_FREE);
+    assert_int_equal(ingest_unpack_limit(1000, &o).bytes, INGEST_EXPANSION_FREE);
+    assert_int_equal(ingest_unpack_limit(4 << 20, &o).bytes, (int64_t)800 << 20);
+    assert_int_equal(ingest_unpack_limit((int64_t)1 << 30, &o).bytes, o.max_unpacked_bytes);
+    assert_int_equal(ingest_unpack_limit(INT64_MAX, &o).bytes, o.max_unpacked_bytes);
     o.max_unpacked_bytes = 1000;
-    assert_int_equal(ingest_unpack_limit(10, &o), 1000);
+    assert_int_equal(ingest_unpack_limit(10, &o).bytes, 1000);
 }
 
 TEST_MAIN(cmocka_unit_test(test_unpack_limit), cmocka_unit_test(test_formats),

@@ -69,11 +69,13 @@ static void test_bomb(void **state)
     cleanup_buf struct buf b = BUF_INIT;
     add_gzip(&b, zeros, size);
     mem_free(zeros);
-    refuse_bytes(f, b.data, b.len, ERR_TOO_LARGE, "", "more than the limit of 1048576 bytes");
+    refuse_bytes(f, b.data, b.len, ERR_TOO_LARGE, "",
+                 "more than the limit of 1048576 bytes (--max-unpacked-bytes)");
     write_file(f->in, b.data, b.len);
     const int in = open(f->in, O_RDONLY);
     const int out = open(f->out, O_RDWR | O_CREAT, 0600);
-    assert_int_equal(ingest_gunzip(in, out, 1000000, &f->err), -ERR_TOO_LARGE);
+    assert_int_equal(ingest_gunzip(in, out, (struct deflate_limit){1000000, "--most"}, &f->err),
+                     -ERR_TOO_LARGE);
     assert_true(lseek(out, 0, SEEK_END) <= 1000000);
     close(in);
     close(out);

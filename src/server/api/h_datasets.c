@@ -55,7 +55,8 @@ static int check_load(struct request *rq, struct err *err)
     if (app->uploads >= app->config.max_uploads) {
         request_shed(rq, SHED_UPLOADS,
                      rate_retry_after_s(&app->upload_rate, clock_monotonic_s(), 1.0));
-        return err_set(err, ERR_BUSY, "%d uploads are under way; try again later.", app->uploads);
+        return err_set(err, ERR_BUSY, "%d uploads (--max-uploads) are under way; try again later.",
+                       app->uploads);
     }
     if (rq->app->draining) {
         request_shed(rq, SHED_STOPPING, 1);

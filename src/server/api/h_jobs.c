@@ -128,7 +128,8 @@ static int check_room(const struct app *app, struct err *err)
     int64_t queued;
     int r = jobs_count(app->store, JOB_QUEUED, &queued, err);
     if (r == 0 && queued >= app->config.max_queue) {
-        return err_set(err, ERR_BUSY, "The queue holds %lld jobs, its limit; try again later.",
+        return err_set(err, ERR_BUSY,
+                       "The queue holds %lld jobs, its limit (--max-queue); try again later.",
                        (long long)queued);
     }
     return r;

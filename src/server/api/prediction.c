@@ -204,9 +204,10 @@ static int read_body(struct prediction *p, const struct buf *body, struct err *e
         return p->ops->read(p, text, body->len, err);
     }
     cleanup_buf struct buf plain = BUF_INIT;
-    const int r = deflate_unpack(
-        strcmp(p->unpack, "gzip") == 0 ? DEFLATE_GZIP : DEFLATE_ZLIB, text, body->len,
-        p->app->config.max_body_bytes /* as long as a plain one */, &plain, err);
+    const enum deflate_kind kind = strcmp(p->unpack, "gzip") == 0 ? DEFLATE_GZIP : DEFLATE_ZLIB;
+    /* As long as a plain one. */
+    const struct deflate_limit limit = {p->app->config.max_body_bytes, "--max-body-bytes"};
+    const int r = deflate_unpack(kind, text, body->len, limit, &plain, err);
     return r < 0 ? r : p->ops->read(p, plain.data ? plain.data : "", plain.len, err);
 }
 

@@ -135,7 +135,8 @@ static bool head_fits(struct exchange *ex, const char *target)
         exchange_refuse(ex, 414, ERR_TOO_LARGE, "The path may have at most %d bytes.",
                         HTTP_TARGET_MAX);
     } else if (exchange_header_size(ex) > ex->http->options.max_header_bytes) {
-        exchange_refuse(ex, 431, ERR_TOO_LARGE, "The headers may have at most %zu bytes.",
+        exchange_refuse(ex, 431, ERR_TOO_LARGE,
+                        "The headers may have at most %zu bytes (--max-header-bytes).",
                         ex->http->options.max_header_bytes);
     }
     return ex->answer.status == 0;
@@ -341,7 +342,8 @@ static bool capacity_left(struct exchange *ex)
         ex->close = true;
         request_shed(&ex->request, SHED_CONNECTIONS,
                      rate_retry_after_s(&ex->http->connection_rate, ex->started, 1.0));
-        exchange_refuse(ex, 503, ERR_BUSY, "All %d connections are in use; try again later.",
+        exchange_refuse(ex, 503, ERR_BUSY,
+                        "All %d connections (--max-connections) are in use; try again later.",
                         ex->http->options.max_connections);
     }
     return ex->answer.status == 0;
@@ -404,7 +406,9 @@ static void collect(struct exchange *ex, const void *data, size_t size)
         request_shed(&ex->request, SHED_BODIES,
                      rate_retry_after_s(&ex->http->body_rate, clock_monotonic_s(), 1.0));
         exchange_refuse(ex, 503, ERR_BUSY,
-                        "Too many large requests are arriving at once; try again later.");
+                        "Requests that arrive at once may hold %zu bytes (--max-bodies-bytes); try "
+                        "again later.",
+                        ex->http->options.max_bodies_bytes);
         return;
     }
     buf_add(body, data, size);
@@ -458,7 +462,9 @@ void exchange_expire(struct exchange *ex)
         ex->request.on_gone = NULL;
         on_gone(&ex->request);
     }
-    exchange_refuse(ex, 504, ERR_DEADLINE, "The deadline passed before there was an answer.");
+    exchange_refuse(ex, 504, ERR_DEADLINE,
+                    "The deadline passed before there was an answer (X-Request-Timeout, or else "
+                    "--request-deadline-s).");
 }
 
 void exchange_abandon(struct exchange *ex)

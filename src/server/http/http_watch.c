@@ -78,7 +78,9 @@ static double allowance(const struct connection *c)
 static void expire(struct connection *c)
 {
     if (c->phase == CONNECTION_RECEIVING) {
-        exchange_refuse(c->exchange, 408, ERR_BUSY, "The request did not arrive in time.");
+        exchange_refuse(c->exchange, 408, ERR_BUSY,
+                        "The request did not arrive in time (X-Request-Timeout, or else "
+                        "--request-timeout-s).");
         connection_answer_now(c);
     } else if (c->phase == CONNECTION_DROPPING) {
         connection_answer_now(c); /* the rest of the body never came */

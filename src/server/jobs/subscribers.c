@@ -289,7 +289,8 @@ void subscribers_add(struct subscribers *s, struct request *rq, const char *job,
     struct err err;
     if (s->count >= s->app->config.max_listeners) {
         request_shed(rq, SHED_LISTENERS, rate_retry_after_s(&s->rate, clock_monotonic_s(), 1.0));
-        err_set(&err, ERR_BUSY, "%d event streams are open; try again later.", s->count);
+        err_set(&err, ERR_BUSY, "%d event streams (--max-listeners) are open; try again later.",
+                s->count);
         reply_error(rq, &err);
         return;
     }

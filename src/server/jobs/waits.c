@@ -114,7 +114,8 @@ int waits_add(struct waits *s, struct request *rq, const char *job, int64_t seco
               void (*answer)(struct request *rq), struct err *err)
 {
     if (s->count >= s->app->config.max_waits) {
-        return err_set(err, ERR_BUSY, "%d requests wait for jobs already; try again later.",
+        return err_set(err, ERR_BUSY,
+                       "%d requests (--max-waits) wait for jobs already; try again later.",
                        s->count);
     }
     struct waiter *w = mem_zalloc(sizeof(*w));

@@ -182,8 +182,8 @@ static int make_room(struct entry *e, struct err *err)
         struct entry *victim = longest_unused(s, e);
         if (!victim) {
             return err_set(err, ERR_BUSY,
-                           "There is no memory for the model while others are at work; try again "
-                           "later.");
+                           "There is no memory for the model (--serve-memory-bytes) while others "
+                           "are at work; try again later.");
         }
         all -= victim->bytes;
         err_set(&gone, ERR_CONFLICT, "The model was unloaded to make room for another.");

@@ -216,8 +216,11 @@ static int check_ask(const struct serving *s, const struct serving_ask *ask, str
     if (call_is_late(ask, clock_monotonic_s())) {
         return call_too_late(err);
     }
-    if (s->places.count == s->places.room || s->call_bytes + size > CALLS_MAX_BYTES) {
-        return busy(s, err, "");
+    if (s->places.count == s->places.room) {
+        return busy(s, err, " (--serve-queue)");
+    }
+    if (s->call_bytes + size > CALLS_MAX_BYTES) {
+        return busy(s, err, ", with all the numbers that may wait");
     }
     return 0;
 }
@@ -233,7 +236,7 @@ static int place_call(struct serving *s, struct call *c, struct err *err)
         return -(int)err->code;
     }
     if (e->calls >= s->limits.model_queue) {
-        return busy(s, err, " for this model");
+        return busy(s, err, " for this model (--serve-model-queue)");
     }
     place_take(&s->places, c);
     s->call_bytes += call_bytes(c);
