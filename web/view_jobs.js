@@ -5,8 +5,7 @@ import {announce, card, empty, fill, h, keyed, scrolling, setAttribute, setText}
 import {clock, integer, number, plural, shortId} from "./format.js";
 import {jobActions} from "./job_actions.js";
 import {ACTIVE, FINAL, fraction, method, metric, nameOf, reason, residual, spoken, step, waits, when} from "./job_words.js";
-import {problemBox} from "./notices.js";
-import {poll} from "./poll.js";
+import {panel} from "./panel.js";
 import {workersTable} from "./workers.js";
 import {SERIES} from "./theme.js";
 
@@ -123,8 +122,9 @@ function queueCard() {
   const none = empty("Nothing waits.");
   none.hidden = true;
   const count = h("span", {class: "hint"});
-  const element = card("Queue", h("div", null, none, list), {beside: count});
-  return {element, update(queued) {
+  const trouble = h("div");
+  const element = card("Queue", h("div", null, trouble, none, list), {beside: count});
+  return {element, trouble, update(queued) {
     none.hidden = queued.length > 0;
     setText(count, queued.length ? plural(queued.length, "job") : "");
     keyed(list, queued, (job) => job.id, (job) => {
@@ -187,31 +187,29 @@ export function open(root, _parts, context) {
         card("Jobs", h("div", null, none, table, h("div", {class: "buttons"}, more)), {beside:
           h("span", {class: "choice"}, h("label", {for: "status-filter"}, "Status"), filter)})),
       h("div", {class: "stack side"}, queue.element,
-        card("Workers", workers.element))));
+        card("Workers", h("div", null, workers.element)))));
 
-  const jobsPoll = poll(1.5, async () => {
-    const page = await get(query("/v1/jobs", {limit: shown, status}));
+  const jobsPoll = panel(1.5, () => get(query("/v1/jobs", {limit: shown, status})), (page) => {
     latest = page.data;
     none.hidden = latest.length > 0 || status !== "";
     table.hidden = latest.length === 0 && status === "";
     more.hidden = !page.has_more || shown >= 100;
     picked.follow(latest);
     draw();
-  }, (problem) => {
-    if (problem) fill(trouble, problemBox(problem, {live: false}));
-    else fill(trouble);
-    context.reached(problem);
-  });
-  const slowPoll = poll(3, async () => {
-    const [queued, all] = await Promise.all([
-      get(query("/v1/jobs", {status: "queued", limit: 100})), get("/v1/workers")]);
-    queue.update(queued.data.sort((a, b) => (a.queue_position ?? 1e9) - (b.queue_position ?? 1e9)));
+  }, context);
+  const queuePoll = panel(3, () => get(query("/v1/jobs", {status: "queued", limit: 100})), ({data}) =>
+    queue.update(data.sort((a, b) => (a.queue_position ?? 1e9) - (b.queue_position ?? 1e9))), context);
+  const workersPoll = panel(3, () => get("/v1/workers"), ({data}) => {
     const entries = new Map(latest.map((job) => [job.id, job.progress?.kernel_entries_per_s]));
-    workers.update(all.data.map((worker) => ({...worker, entries: worker.job ? entries.get(worker.job) : null})));
-  });
+    workers.update(data.map((worker) => ({...worker, entries: worker.job ? entries.get(worker.job) : null})));
+  }, context);
+  trouble.append(jobsPoll.trouble);
+  queue.trouble.append(queuePoll.trouble);
+  workers.element.before(workersPoll.trouble);
   return {title: "Jobs", close() {
     jobsPoll.stop();
-    slowPoll.stop();
+    queuePoll.stop();
+    workersPoll.stop();
     picture.close();
   }};
 }

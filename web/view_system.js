@@ -3,8 +3,8 @@ import {get} from "./api.js";
 import {card, empty, fill, h, keyed, scrolling, setAttribute, setText} from "./dom.js";
 import {bytes, clock, integer, rate} from "./format.js";
 import {loadGauges} from "./gauges.js";
-import {into, problemBox} from "./notices.js";
-import {poll} from "./poll.js";
+import {into} from "./notices.js";
+import {panel} from "./panel.js";
 
 const HEADINGS = [["Worker", ""], ["Does", ""], ["State", ""], ["Device", ""], ["Memory", "num"], ["Kernel entries", "num"], ["Job", ""],
   ["Process", "num optional"], ["Restarts", "num"], ["Heard of", "num optional"]];
@@ -75,25 +75,28 @@ function method(one) {
 }
 
 export function open(root, _parts, context) {
-  const trouble = h("div");
   const body = h("tbody");
   const devices = h("tbody");
   const methods = h("div", {class: "columns"});
-  fill(root, h("h1", {tabindex: -1}, "System"), trouble, h("div", {class: "stack"},
-    card("Devices", scrolling("Devices", h("table", null, head(DEVICE_HEADINGS), devices)),
-      h("p", {class: "hint"}, "Kernel entries: what jobs compute in a second now. Measured: by a worker as it started, with all its threads.")),
-    card("Workers", scrolling("Workers", h("table", null, head(HEADINGS), body))),
+  const machines = panel(2, () => get("/v1/devices"), ({data}) => keyed(devices, data, (one) => one.name, deviceRow), context);
+  const unmeasured = h("p", {class: "hint"}); // why memory and rates are missing
+  const workers = panel(2, () => Promise.all([get("/v1/workers"), loadGauges().catch((problem) => ({of: () => null, problem}))]), ([{data}, gauges]) => {
+    setText(unmeasured, gauges.problem ? `Memory and kernel entries are not known: ${gauges.problem.message}` : "");
+    keyed(body, data.map((worker) => ({worker, memory: gauges.of("krrd_worker_resident_memory_bytes", {worker: worker.name}),
+      entries: gauges.of("krrd_worker_kernel_entries_per_second", {worker: worker.name})})), (one) => one.worker.name, row);
+  }, context);
+  fill(root, h("h1", {tabindex: -1}, "System"), h("div", {class: "stack"},
+    card("Devices", h("div", {class: "stack"}, machines.trouble, scrolling("Devices", h("table", null, head(DEVICE_HEADINGS), devices)),
+      h("p", {class: "hint"}, "Kernel entries: what jobs compute in a second now. Measured: by a worker as it started, with all its threads."))),
+    card("Workers", h("div", {class: "stack"}, workers.trouble, scrolling("Workers", h("table", null, head(HEADINGS), body)), unmeasured)),
     methods));
-  const list = poll(2, async () => {
-    const [{data}, machines, gauges] = await Promise.all([get("/v1/workers"), get("/v1/devices"), loadGauges().catch(() => null)]);
-    keyed(devices, machines.data, (one) => one.name, deviceRow);
-    keyed(body, data.map((worker) => ({worker, memory: gauges?.of("krrd_worker_resident_memory_bytes", {worker: worker.name}) ?? null,
-      entries: gauges?.of("krrd_worker_kernel_entries_per_second", {worker: worker.name}) ?? null})), (one) => one.worker.name, row);
-  }, (problem) => {
-    fill(trouble, problem ? problemBox(problem, {live: false}) : null);
-    context.reached(problem);
-  });
-  into(methods, () => Promise.all(Object.keys(KINDS).map((kind) => get(`/v1/${kind}`))),
-    (lists) => lists.map((one, i) => card(Object.values(KINDS)[i], h("div", null, one.data.map(method)))));
-  return {title: "System", close: () => list.stop()};
+  for (const [kind, title] of Object.entries(KINDS)) {
+    const list = h("div");
+    methods.append(card(title, list));
+    into(list, () => get(`/v1/${kind}`), (one) => one.data.map(method));
+  }
+  return {title: "System", close() {
+    machines.stop();
+    workers.stop();
+  }};
 }

@@ -4,6 +4,8 @@ import os
 import pathlib
 import shutil
 import time
+import urllib.error
+import urllib.request
 
 WAIT_S = 30
 PROGRAMS = ("chromium", "chromedriver")
@@ -50,12 +52,23 @@ class Page:
 
     # Where one is.
 
-    def reset(self):
+    def reset(self, ready=True):
+        """ready: what a daemon says that has just begun, and no worker yet, is not to be seen."""
+        end = time.monotonic() + WAIT_S
+        while ready and not self.is_ready():
+            assert time.monotonic() < end, "the daemon is not ready"
+            time.sleep(0.05)
         self.driver.get(self.base + "/ui/icon.svg")  # the origin, without the dashboard
         self.script("sessionStorage.clear(); localStorage.clear();")
         self.emulate()
         self.size(1440, 1000)
         self.driver.get_log("browser")
+
+    def is_ready(self):
+        try:
+            return bool(urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{self.base}/v2/health/ready"))
+        except urllib.error.HTTPError:
+            return False
 
     def open(self, place=""):
         """place: "jobs", "models/homo", …; always a new page."""

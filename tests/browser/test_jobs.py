@@ -105,3 +105,15 @@ def test_no_answer_is_said(daemons, driver):
     page.screenshot("jobs-no-answer")
     driver.get("about:blank")
     driver.get_log("browser")
+
+
+def test_a_page_before_the_daemon_is_ready_says_why(daemons, driver):
+    import chromium
+    page = chromium.Page(driver, daemons(serve_workers=0).api.base)
+    page.expected.append("/v2/health/ready")  # 503, which the browser tells of
+    page.reset(ready=False)
+    page.open("jobs")
+    page.text("not ready", "#health")
+    assert page.one("#health").get_attribute("title")
+    page.text("No jobs yet.")
+    page.check_console()
