@@ -204,14 +204,12 @@ static int handle_train(struct session *s, const struct frame *f, struct err *er
     if (r == 0) {
         r = send_rest(s, err);
     }
-    if (r == 0) {
-        r = pulse_send(s->pulse, FRAME_DONE, f->request, done, NULL, 0, err);
-    }
     s->job[0] = s->start_job[0] = '\0';
     buf_deinit(&s->start);
     buf_deinit(&s->model);
     order_free(order);
-    return r;
+    mem_trim(); /* before the daemon looks for what the next job may have */
+    return r < 0 ? r : pulse_send(s->pulse, FRAME_DONE, f->request, done, NULL, 0, err);
 }
 
 /* ---- serving ---- */
