@@ -13,18 +13,31 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* With what the worker said of its machine; NULL: with what is usual. */
-static struct plan_machine machine_of(const struct app *app, const struct plan_machine *said)
+/* What the processes of the other training workers take while they do nothing; `own` NULL: of all
+ * but one. */
+static int64_t others_bytes(const struct app *app, const struct slot *own)
 {
+    int64_t sum = 0;
+    for (int i = 0; app->pool != NULL && i < pool_size(app->pool); i++) {
+        const struct slot *s = pool_slot(app->pool, i);
+        const struct plan_machine *said = slot_machine(s);
+        own = own == NULL && slot_kind(s) == SLOT_TRAIN ? s : own;
+        if (s != own && slot_kind(s) == SLOT_TRAIN) {
+            sum += said != NULL ? said->base_bytes : plan_machine_unknown().base_bytes;
+        }
+    }
+    return sum;
+}
+
+/* The machine as the worker said; NULL, or one that has said nothing: as is usual. */
+static struct plan_machine machine_of(const struct app *app, const struct slot *own)
+{
+    const struct plan_machine *said = own != NULL ? slot_machine(own) : NULL;
     struct plan_machine m = said != NULL ? *said : plan_machine_unknown();
     const int64_t given = app->config.worker_memory_bytes;
-    int64_t others = -m.base_bytes; /* of training workers that do nothing */
-    for (int i = 0; app->pool != NULL && i < pool_size(app->pool); i++) {
-        others += slot_kind(pool_slot(app->pool, i)) == SLOT_TRAIN ? m.base_bytes : 0;
-    }
-    const int64_t all = app->config.train_memory_bytes - (others > 0 ? others : 0);
     m.limit_bytes = given > 0 ? least(given, ram_limit()) : ram_limit();
     if (app->config.train_memory_bytes > 0) {
+        const int64_t all = app->config.train_memory_bytes - others_bytes(app, own);
         m.limit_bytes = least(all > 0 ? all : 0, m.limit_bytes);
     }
     m.free_bytes = least(ram_available(), m.limit_bytes);
@@ -85,7 +98,7 @@ int planner_plan(const struct app *app, struct job_spec *spec, const struct plan
             if (refused != NULL && strcmp(refused, slot_device(s)) == 0) {
                 continue;
             }
-            const struct plan_machine machine = machine_of(app, slot_machine(s));
+            const struct plan_machine machine = machine_of(app, s);
             const int r = plan_on(&machine, spec, data, ret, err);
             if (r == 0 && pass == 0 && strchr(spec->device, ':') == NULL) {
                 narrow(spec, s, refused);
