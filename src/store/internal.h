@@ -48,24 +48,19 @@ int idempotency__insert(struct sql *db, const struct idempotency_row *row, struc
 #define JOB_COLUMNS                                                                                \
     "id, status, reason, model, model_version, dataset, test_dataset, spec, progress, result, "    \
     "error, worker, device, priority, attempt, max_attempts, created_ms, queued_ms, started_ms, "  \
-    "finished_ms, centers_dataset, next_attempt_ms, promotion, plan"
-/* The queue from its head, of those who may run on the device ?2 of the kind ?3. The planner would
- * take jobs_by_status and sort, if it were let. */
-#define JOBS_QUEUE                                                                                 \
-    "FROM jobs INDEXED BY jobs_queue WHERE status = 'queued' AND " JOBS_DUE                        \
-    " AND iif(json_valid(spec), coalesce(json_extract(spec, '$.device'), 'auto'), 'auto')"         \
-    " IN ('auto', ?2, ?3)"                                                                         \
-    " ORDER BY priority DESC, key"
-/* Whether a queued job may start at ?1. A time further off than any wait was set by a clock that
- * has been put back since. */
-#define JOBS_DUE "(next_attempt_ms IS NULL OR next_attempt_ms NOT BETWEEN ?1 + 1 AND ?1 + 300000)"
-_Static_assert(JOBS_RETRY_MAX_MS == 300000, "JOBS_DUE says the same.");
+    "finished_ms, centers_dataset, next_attempt_ms, promotion, plan, wanted_device, host_bytes"
 int jobs__read(struct sql_stmt *st, void *row, struct err *err); /* columns as above */
 int jobs__read_status(struct sql_stmt *st, int column, enum job_status *ret, struct err *err);
 int jobs__not_found(struct err *err);
 /* Appends the event of the job's entering `status`; reason may be NULL. */
 int jobs__tell_status(struct sql *db, int64_t job, enum job_status status, const char *reason,
                       int64_t attempt, const char *message, int64_t now_ms, struct err *err);
+
+/* job_queue.c */
+/* Whether some worker may take jobs that ask for one device and for the other. */
+bool jobs__compete(const char *a, const char *b);
+/* The query behind jobs_next: ?1 is the time, ?2 the device asked for, ?3 the most bytes. */
+extern const char jobs__next_of_device[];
 
 /* job_status.c: the state machine as a table. */
 enum job_action {

@@ -82,59 +82,15 @@ static int start(struct sql *db, const struct present *job, const char *worker, 
     return jobs__tell_status(db, job->key, JOB_RUNNING, NULL, attempt, message.data, now_ms, err);
 }
 
-/* 1: *ret_key is the job that the choice comes to; 0: it takes none. */
-static int choose(struct sql *db, const struct jobs_choice *choice, const char *device,
-                  const char *kind, int64_t now_ms, int64_t *ret_key, struct err *err)
-{
-    static const char next[] = "SELECT key, id, plan " JOBS_QUEUE " LIMIT ?4";
-    cleanup_sql struct sql_stmt *st = NULL;
-    int rc = sql_first(
-        db, next,
-        SQL_ARGS(sql_int(now_ms), sql_text(device), sql_text(kind), sql_int(JOBS_LOOKED_AT)), &st,
-        err);
-    for (; rc > 0; rc = sql_next(st, err)) {
-        char id[ID_SIZE];
-        sql_col_fixed(st, 1, id, sizeof(id));
-        cleanup_mem char *plan = sql_col_text(st, 2);
-        *ret_key = sql_col_int(st, 0);
-        rc = sql_row_check(st, err);
-        if (rc < 0) {
-            return rc;
-        }
-        const enum jobs_look look = choice->look(choice->context, id, plan);
-        if (look != JOBS_PASS) {
-            return look == JOBS_TAKE;
-        }
-    }
-    return rc;
-}
-
-static int read_next(struct sql *db, const struct jobs_choice *choice, const char *device,
-                     int64_t now_ms, struct present *ret, struct err *err)
-{
-    static const char first[] = PRESENT JOBS_QUEUE " LIMIT 1";
-    static const char chosen[] = PRESENT "FROM jobs WHERE key = ?1";
-    char kind[16]; /* of "cuda:1": "cuda" */
-    int64_t key = 0;
-    snprintf(kind, sizeof(kind), "%.*s", (int)strcspn(device, ":"), device);
-    if (choice == NULL) {
-        return read_present(db, first, SQL_ARGS(sql_int(now_ms), sql_text(device), sql_text(kind)),
-                            ret, err);
-    }
-    const int rc = choose(db, choice, device, kind, now_ms, &key, err);
-    return rc <= 0 ? rc : read_present(db, chosen, SQL_ARGS(sql_int(key)), ret, err);
-}
-
-static int claim_inside(struct sql *db, const struct jobs_choice *choice, const char *worker,
-                        const char *device, int64_t now_ms, struct job_row *row, struct err *err)
+static int claim_inside(struct sql *db, const char *id, const char *worker, const char *device,
+                        int64_t now_ms, struct job_row *row, struct err *err)
 {
     static const char select[] = "SELECT " JOB_COLUMNS " FROM jobs WHERE key = ?1";
     struct present job;
-    int rc = read_next(db, choice, device, now_ms, &job, err);
-    if (rc <= 0) {
-        return rc;
+    int rc = find(db, id, &job, err);
+    if (rc == 0) {
+        rc = jobs__check_transition(JOB_CLAIM, job.status, JOB_RUNNING, err);
     }
-    rc = jobs__check_transition(JOB_CLAIM, job.status, JOB_RUNNING, err);
     if (rc == 0) {
         rc = start(db, &job, worker, device, now_ms, err);
     }
@@ -146,31 +102,24 @@ static int claim_inside(struct sql *db, const struct jobs_choice *choice, const 
     if (rc <= 0) {
         return rc < 0 ? rc : jobs__not_found(err);
     }
-    rc = jobs__read(st, row, err);
-    return rc < 0 ? rc : 1;
+    return jobs__read(st, row, err);
 }
 
-int jobs_claim(struct store *s, const char *worker, const char *device, int64_t now_ms,
-               struct job_row *ret, struct err *err)
-{
-    return jobs_claim_chosen(s, NULL, worker, device, now_ms, ret, err);
-}
-
-int jobs_claim_chosen(struct store *s, const struct jobs_choice *choice, const char *worker,
-                      const char *device, int64_t now_ms, struct job_row *ret, struct err *err)
+int jobs_claim(struct store *s, const char *id, const char *worker, const char *device,
+               int64_t now_ms, struct job_row *ret, struct err *err)
 {
     int rc = sql_begin(s->db, err);
     if (rc < 0) {
         return rc;
     }
     struct job_row row = {.reason = NULL};
-    rc = sql_end(s->db, claim_inside(s->db, choice, worker, device, now_ms, &row, err), err);
-    if (rc <= 0) {
+    rc = sql_end(s->db, claim_inside(s->db, id, worker, device, now_ms, &row, err), err);
+    if (rc < 0) {
         job_row_deinit(&row);
         return rc;
     }
     *ret = row;
-    return rc;
+    return 0;
 }
 
 static int progress_inside(struct sql *db, const char *id, const char *progress,
@@ -609,28 +558,4 @@ int jobs_recover(struct store *s, int64_t now_ms, int64_t *ret_count, struct err
         *ret_count = count;
     }
     return rc;
-}
-
-int jobs_next_attempt(struct store *s, int64_t now_ms, int64_t *ret_ms, struct err *err)
-{
-    static const char select[] = "SELECT coalesce(min(next_attempt_ms), 0) FROM jobs "
-                                 "WHERE status = 'queued' AND NOT " JOBS_DUE;
-    const int rc = sql_number(s->db, select, SQL_ARGS(sql_int(now_ms)), ret_ms, err);
-    return rc < 0 ? rc : 0;
-}
-
-static int shift_inside(struct sql *db, int64_t by_ms, struct err *err)
-{
-    static const char change[] = "UPDATE jobs SET next_attempt_ms = next_attempt_ms + ?1 "
-                                 "WHERE next_attempt_ms IS NOT NULL AND status = 'queued'";
-    static const char webhooks[] =
-        "UPDATE webhooks SET next_ms = next_ms + ?1 WHERE state = 'pending'";
-    const int rc = sql_run(db, change, SQL_ARGS(sql_int(by_ms)), err);
-    return rc < 0 ? rc : sql_run(db, webhooks, SQL_ARGS(sql_int(by_ms)), err);
-}
-
-int jobs_shift_attempts(struct store *s, int64_t by_ms, struct err *err)
-{
-    const int rc = sql_begin(s->db, err);
-    return rc < 0 ? rc : sql_end(s->db, shift_inside(s->db, by_ms, err), err);
 }

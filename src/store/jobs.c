@@ -66,6 +66,8 @@ int jobs__read(struct sql_stmt *st, void *row, struct err *err)
     r->next_attempt_ms = sql_col_int(st, 21);
     r->promotion = sql_col_text(st, 22);
     r->plan = sql_col_text(st, 23);
+    sql_col_fixed(st, 24, r->wanted_device, sizeof(r->wanted_device));
+    r->host_bytes = sql_col_int(st, 25);
     return sql_row_check(st, err);
 }
 
@@ -130,15 +132,17 @@ static int insert_inside(struct sql *db, const struct job_row *row,
 {
     static const char insert[] =
         "INSERT INTO jobs (id, status, model, dataset, test_dataset, centers_dataset, spec, "
-        "priority, max_attempts, created_ms, queued_ms, plan) "
-        "VALUES (?1, 'queued', ?2, ?3, nullif(?4, ''), nullif(?5, ''), ?6, ?7, ?8, ?9, ?9, ?10) "
+        "priority, max_attempts, created_ms, queued_ms, plan, wanted_device, host_bytes) "
+        "VALUES (?1, 'queued', ?2, ?3, nullif(?4, ''), nullif(?5, ''), ?6, ?7, ?8, ?9, ?9, ?10, "
+        "coalesce(nullif(?11, ''), 'auto'), ?12) "
         "RETURNING key";
     int64_t key;
     int rc = sql_number(db, insert,
                         SQL_ARGS(sql_text(row->id), sql_text(row->model), sql_text(row->dataset),
                                  sql_text(row->test_dataset), sql_text(row->centers_dataset),
                                  sql_text(row->spec), sql_int(row->priority),
-                                 sql_int(row->max_attempts), sql_int(now_ms), sql_text(row->plan)),
+                                 sql_int(row->max_attempts), sql_int(now_ms), sql_text(row->plan),
+                                 sql_text(row->wanted_device), sql_int(row->host_bytes)),
                         &key, err);
     if (rc < 0) {
         return rc;
@@ -218,28 +222,6 @@ int jobs_test_predictions(struct store *s, const char *id, char **ret, struct er
         text = NULL;
     }
     return rc;
-}
-
-int jobs_queue_position(struct store *s, const char *id, int64_t *ret, struct err *err)
-{
-    static const char select[] =
-        "SELECT iif(j.status = 'queued', (SELECT count(*) FROM jobs q INDEXED BY jobs_queue WHERE "
-        "q.status = 'queued' "
-        "AND (q.priority > j.priority OR (q.priority = j.priority AND q.key < j.key))), -1) "
-        "FROM jobs j WHERE j.id = ?1";
-    const int rc = sql_number(s->db, select, SQL_ARGS(sql_text(id)), ret, err);
-    if (rc <= 0) {
-        return rc < 0 ? rc : jobs__not_found(err);
-    }
-    return 0;
-}
-
-int jobs_queue_length(struct store *s, int64_t priority, int64_t *ret, struct err *err)
-{
-    static const char select[] = "SELECT count(*) FROM jobs INDEXED BY jobs_queue "
-                                 "WHERE status = 'queued' AND priority >= ?1";
-    const int rc = sql_number(s->db, select, SQL_ARGS(sql_int(priority)), ret, err);
-    return rc < 0 ? rc : 0;
 }
 
 int jobs_count(struct store *s, enum job_status status, int64_t *ret, struct err *err)

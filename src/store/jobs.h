@@ -42,6 +42,7 @@ const char *job_status_name(enum job_status s);
 int job_status_parse(const char *name, enum job_status *ret, struct err *err);
 bool job_status_final(enum job_status s);
 
+#define JOBS_DEVICE_SIZE 16
 struct job_row {
     char id[ID_SIZE];
     enum job_status status;
@@ -62,11 +63,14 @@ struct job_row {
     int64_t created_ms, queued_ms, started_ms, finished_ms; /* 0: not yet */
     int64_t next_attempt_ms; /* not before, of a job that is queued again; else 0 */
     char *promotion;         /* JSON text: whether its model was promoted and why; or NULL */
+    char wanted_device[JOBS_DEVICE_SIZE]; /* which it asks for: "auto", "cpu", "cuda", "cuda:1" */
+    int64_t host_bytes; /* of the host's memory, by its plan, its worker included; 0: unknown */
 };
 void job_row_deinit(struct job_row *r);
 
 /* Fields read: id, model, dataset, test_dataset, centers_dataset, spec, plan, priority,
- * max_attempts. Becomes queued. -ERR_NOT_FOUND at "#/dataset", "#/test/dataset" or
+ * max_attempts, wanted_device ("": "auto"), host_bytes. Becomes queued. -ERR_NOT_FOUND at
+ * "#/dataset", "#/test/dataset" or
  * "#/centers/dataset" when there is no such data set (any more); -ERR_CONFLICT when the id is
  * taken. Until the job has finished, its data sets cannot be deleted. `answer` (NULL: none) is kept
  * in the same transaction.
@@ -100,29 +104,33 @@ int jobs_list(struct store *s, const struct jobs_filter *filter, struct store_pa
               struct jobs_page *ret, struct err *err);
 void jobs_page_deinit(struct jobs_page *p);
 
-/* How many queued jobs come before this one (0 = next); -1 when it is not queued. */
+/* How many queued jobs come before this one (0 = next) and ask for a device that could be its own;
+ * -1 when it is not queued. */
 int jobs_queue_position(struct store *s, const char *id, int64_t *ret, struct err *err);
-/* How many queued jobs would come before a new one of that priority. */
-int jobs_queue_length(struct store *s, int64_t priority, int64_t *ret, struct err *err);
+/* How many would come before a new one of that priority that asks for that device. */
+int jobs_queue_length(struct store *s, int64_t priority, const char *device, int64_t *ret,
+                      struct err *err);
 int jobs_count(struct store *s, enum job_status status, int64_t *ret, struct err *err);
 
-/* The queued job of highest priority, oldest first, that need not wait for its next attempt and
- * asks for this device ("cuda:1"), for one of its kind ("cuda") or for none ("auto"): becomes
- * running, started now, attempt + 1; a job that was put aside goes on with the same
- * attempt. 1: *ret is it; 0: there is none. A job that is queued again keeps its age. */
-int jobs_claim(struct store *s, const char *worker, const char *device, int64_t now_ms,
-               struct job_row *ret, struct err *err);
-
-/* The same, of the jobs that `look` would take: it is shown them in the queue's order, at most
- * JOBS_LOOKED_AT, until it takes one or says that no further one may start before this one. */
-enum jobs_look { JOBS_TAKE, JOBS_PASS, JOBS_STOP };
-#define JOBS_LOOKED_AT 100
-struct jobs_choice {
-    enum jobs_look (*look)(void *context, const char *id, const char *plan); /* plan: may be NULL */
-    void *context;
+/* What idle workers have for jobs that ask for that device, in these very words. */
+struct jobs_offer {
+    const char *device; /* "auto", "cpu", "cuda", "cuda:1" */
+    int64_t most_bytes; /* of the host's memory; jobs of unknown needs ask for 0 */
 };
-int jobs_claim_chosen(struct store *s, const struct jobs_choice *choice, const char *worker,
-                      const char *device, int64_t now_ms, struct job_row *ret, struct err *err);
+struct job_head {
+    char id[ID_SIZE];
+    char wanted_device[JOBS_DEVICE_SIZE];
+    int64_t priority, host_bytes;
+};
+/* The queued job of highest priority, oldest first, that need not wait for its next attempt and
+ * fits one of the offers. 1: *ret is it; 0: there is none. A job that is queued again keeps its
+ * age. */
+int jobs_next(struct store *s, const struct jobs_offer *offers, int count, int64_t now_ms,
+              struct job_head *ret, struct err *err);
+/* queued -> running, started now, attempt + 1; a job that was put aside goes on with the same
+ * attempt. *ret is its row. */
+int jobs_claim(struct store *s, const char *id, const char *worker, const char *device,
+               int64_t now_ms, struct job_row *ret, struct err *err);
 
 /* Batched: durable after store_flush (store.h).
  * Stores the progress object and appends a "metrics" event with it. *ret_event may be NULL.

@@ -1,5 +1,6 @@
 /* Lists of jobs: however many there are, a page costs a bounded number of rows looked at, so that
  * the daemon, which reads them on its loop, stalls for some milliseconds at most. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -204,23 +205,57 @@ static int find_places(struct sql *db, const struct jobs_page *page, struct plac
     return rc < 0 ? rc : 0;
 }
 
+/* How many of the jobs passed so far ask for a device. Few devices are ever asked for. */
+struct tally {
+    char device[JOBS_DEVICE_SIZE];
+    int64_t count;
+};
+enum { TALLIES_MAX = 64 };
+
+static void count_one(struct tally *tallies, const char *device)
+{
+    for (int i = 0; i < TALLIES_MAX; i++) {
+        if (tallies[i].count == 0) {
+            snprintf(tallies[i].device, sizeof(tallies[i].device), "%s", device);
+        }
+        if (strcmp(tallies[i].device, device) == 0) {
+            tallies[i].count++;
+            return;
+        }
+    }
+}
+
+static int64_t count_competing(const struct tally *tallies, const char *device)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < TALLIES_MAX && tallies[i].count > 0; i++) {
+        sum += jobs__compete(tallies[i].device, device) ? tallies[i].count : 0;
+    }
+    return sum;
+}
+
 /* Walks the queue once for all of them. */
 static int walk_queue(struct sql *db, struct jobs_page *page, const struct place *places,
                       int64_t count, struct err *err)
 {
-    static const char walk[] = "SELECT key FROM jobs INDEXED BY jobs_queue WHERE status = 'queued' "
-                               "ORDER BY priority DESC, key LIMIT ?1";
+    static const char walk[] = "SELECT key, wanted_device FROM jobs INDEXED BY jobs_queue "
+                               "WHERE status = 'queued' ORDER BY priority DESC, key LIMIT ?1";
+    struct tally tallies[TALLIES_MAX] = {{.count = 0}};
     cleanup_sql struct sql_stmt *st = NULL;
     int rc = sql_start(db, walk, SQL_ARGS(sql_int(JOBS_PLACES_MAX)), &st, err);
     int64_t at = 0;
-    for (int64_t position = 0; rc == 0 && at < count; position++) {
+    while (rc == 0 && at < count) {
+        char device[JOBS_DEVICE_SIZE];
         const int row = sql_next(st, err);
         if (row <= 0) {
             return row;
         }
+        sql_col_fixed(st, 1, device, sizeof(device));
         if (sql_col_int(st, 0) == places[at].key) {
-            page->positions[places[at++].row] = position;
+            page->positions[places[at++].row] = count_competing(tallies, device);
         }
+        count_one(tallies, device);
+        rc = sql_row_check(st, err);
     }
     return rc;
 }

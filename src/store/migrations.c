@@ -238,6 +238,31 @@ static const char version_14[] =
 static const char version_15[] = "ALTER TABLE datasets ADD COLUMN recipe TEXT NOT NULL DEFAULT '';"
                                  "CREATE INDEX datasets_digest ON datasets (sha256, recipe);";
 
+/* What claims go by, copied from the specification and the plan: the device that the job asks for
+ * and what it takes of the host's memory. Plans of before say what kept kernel values take among
+ * their parts alone. */
+static const char version_16[] =
+    "ALTER TABLE jobs ADD COLUMN wanted_device TEXT NOT NULL DEFAULT 'auto'"
+    "    CHECK (length(wanted_device) BETWEEN 1 AND 15);"
+    "ALTER TABLE jobs ADD COLUMN host_bytes INTEGER NOT NULL DEFAULT 0 CHECK (host_bytes >= 0);"
+    "UPDATE jobs SET wanted_device = json_extract(spec, '$.device')"
+    "    WHERE iif(json_valid(spec), length(json_extract(spec, '$.device')) BETWEEN 1 AND 15, 0);"
+    "UPDATE jobs SET plan = json_set(plan, '$.kernel_cache_bytes',"
+    "        CAST(coalesce(json_extract(plan, '$.memory.parts.kernel_cache'), 0) AS INTEGER))"
+    "    WHERE iif(json_valid(plan), json_type(plan, '$.memory') = 'object'"
+    "        AND json_type(plan, '$.kernel_cache_bytes') IS NULL, 0);"
+    "UPDATE jobs SET host_bytes = max(0, CAST(coalesce(json_extract(plan,"
+    "        iif(json_extract(plan, '$.memory.device_bytes') > 0, '$.memory.host_bytes',"
+    "            '$.memory.reserved_bytes')), 0) AS INTEGER))"
+    "    WHERE iif(json_valid(plan), json_type(plan, '$.memory') = 'object', 0);"
+    "DROP INDEX jobs_queue;"
+    "CREATE INDEX jobs_queue ON jobs (priority DESC, key, wanted_device) WHERE status = 'queued';"
+    "CREATE INDEX jobs_claims ON jobs"
+    "    (wanted_device, priority DESC, key, host_bytes, next_attempt_ms)"
+    "    WHERE status = 'queued';"
+    "CREATE INDEX jobs_retries ON jobs (next_attempt_ms)"
+    "    WHERE status = 'queued' AND next_attempt_ms IS NOT NULL;";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -312,9 +337,9 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
     return 0;
 }
 
-static const char *const texts[] = {version_1,  version_2,  version_3,  version_4,  version_5,
-                                    version_6,  version_7,  version_8,  version_9,  version_10,
-                                    version_11, version_12, version_13, version_14, version_15};
+static const char *const texts[] = {
+    version_1, version_2,  version_3,  version_4,  version_5,  version_6,  version_7,  version_8,
+    version_9, version_10, version_11, version_12, version_13, version_14, version_15, version_16};
 
 const struct migrations migrations = {
     .texts = texts,

@@ -1,45 +1,22 @@
-"""Which workers a daemon has, and which jobs they take. The GPUs are named by a worker program that
-claims to have two of them and computes on the CPU: what is tried here is where jobs go."""
+"""Which workers a daemon has, and which jobs they take, with GPUs as claimant.py has them."""
 
-import os
-import pathlib
-import stat
 import subprocess
 import time
 
 import pytest
 
 import api as interface
+import claimant as claimants
 import daemon as daemon_module
 
 STOP = {"tolerance": 1e-15, "max_iterations": 10**6}
 
-WORKER = os.environ.get("KRRD_TEST_WORKER") or \
-    pathlib.Path(__file__).resolve().parents[2] / "build/src/worker/krrd-worker"
-
-CLAIMANT = """#!/bin/sh
-if [ "$1" = --devices ]; then
-    echo '{answer}'
-    exit 0
-fi
-for word; do
-    shift
-    case $word in cuda:*) word=cpu ;; esac
-    set -- "$@" "$word"
-done
-exec {worker} "$@"
-"""
-
+WORKER = daemon_module.program("KRRD_TEST_WORKER", "src/worker/krrd-worker")
 
 @pytest.fixture
 def claimant(tmp_path):
     """claimant(answer) is the path of a worker program that so tells of its devices."""
-    def make(answer='{"devices": ["cuda:0", "cuda:1", "cpu"], "detail": null}'):
-        program = tmp_path / "krrd-worker-cuda"
-        program.write_text(CLAIMANT.format(answer=answer, worker=WORKER))
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        return program
-    return make
+    return lambda *answer: claimants.write(tmp_path / "krrd-worker-cuda", *answer)
 
 
 def start(daemons, program, workers):

@@ -5,6 +5,7 @@ import pathlib
 import re
 import resource
 import signal
+import sqlite3
 import time
 
 import numpy as np
@@ -84,6 +85,37 @@ def test_a_job_keeps_its_plan(api, dataset):
     assert job["plan"]["solver"] == wanted["solver"] == job["result"]["solver"]
     assert job["plan"]["train_rows"] == job["result"]["train_rows"]
     assert job["waiting_for"] is None
+
+
+def as_schema_15(path):
+    """The database as the version before wrote it, whose plans did not tell of kept kernel values."""
+    with sqlite3.connect(path) as db:
+        db.executescript("""
+            DROP INDEX jobs_claims; DROP INDEX jobs_retries; DROP INDEX jobs_queue;
+            ALTER TABLE jobs DROP COLUMN wanted_device;
+            ALTER TABLE jobs DROP COLUMN host_bytes;
+            CREATE INDEX jobs_queue ON jobs (priority DESC, key) WHERE status = 'queued';
+            UPDATE jobs SET plan = json_remove(plan, '$.kernel_cache_bytes');
+            PRAGMA user_version = 15;""")
+    db.close()
+
+
+def test_plans_of_an_earlier_version(daemons):
+    daemon = daemons(workers="cpu:0")
+    api = daemon.api
+    ds = api.upload_npz(*data.regression(600, 3))
+    made = [api.create("m", ds, solver="pcg", kernel="gaussian", kernel_cache_bytes=keeps)["id"]
+            for keeps in (0, 10**9)]
+    before = [api.job(job)["plan"] for job in made]
+    daemon.stop()
+    as_schema_15(daemon.data_dir / "krrd.db")
+    daemon.start(workers="cpu:1")
+    api = daemon.api
+    for job, plan in zip(made, before):
+        now = api.job(job)["plan"]  # held to the contract
+        assert now["kernel_cache_bytes"] == plan["memory"]["parts"]["kernel_cache"]
+        assert {**now, "kernel_cache_bytes": 0} == {**plan, "kernel_cache_bytes": 0}
+        assert api.wait(job)["status"] == "succeeded"
 
 
 def test_what_can_never_fit_is_refused_at_once(daemons):

@@ -51,8 +51,8 @@ static int act(struct fixture *f, enum action action, int *ret_status)
     struct job_row row;
     switch (action) {
     case CLAIM:
-        rc = jobs_claim(f->store, "cpu:1", "cpu", 4000, &row, &f->err);
-        if (rc > 0) {
+        rc = jobs_claim(f->store, JOB, "cpu:1", "cpu", 4000, &row, &f->err);
+        if (rc == 0) {
             job_row_deinit(&row);
         }
         return rc;
@@ -121,16 +121,13 @@ static void check_cell(struct fixture *f, enum action action, enum job_status fr
     f->err = (struct err){.code = ERR_OK};
     const int rc = act(f, action, &reported);
     if (to < 0) {
-        /* The claim passes over a job that is not queued; every other action is refused. */
-        assert_int_equal(rc, action == CLAIM ? 0 : -ERR_CONFLICT);
+        assert_int_equal(rc, -ERR_CONFLICT);
         assert_int_equal(reported, -1);
-        if (action != CLAIM) {
-            assert_contains(f->err.detail, job_status_name(from));
-        }
+        assert_contains(f->err.detail, job_status_name(from));
         assert_int_equal(status_of(f, JOB), from);
         check_gapless(f, JOB, events);
     } else {
-        assert_int_equal(rc, action == CLAIM ? 1 : 0);
+        assert_int_equal(rc, 0);
         assert_true(reported == -1 || reported == to);
         assert_int_equal(status_of(f, JOB), to);
         const bool silent =
@@ -162,13 +159,13 @@ static void test_matrix(void **state)
 static void test_absent_job(void **state)
 {
     struct fixture *f = *state;
-    for (int action = CANCEL; action < ACTION_COUNT; action++) {
+    struct job_row row;
+    for (int action = CLAIM; action < ACTION_COUNT; action++) {
         int reported = -1;
         FAILS(act(f, (enum action)action, &reported), ERR_NOT_FOUND, "no such job");
         assert_int_equal(reported, -1);
     }
-    int reported;
-    assert_int_equal(act(f, CLAIM, &reported), 0);
+    assert_int_equal(claim_next(f, "cpu", 4000, &row), 0);
 }
 
 /* The data of the job's newest event. */
@@ -192,7 +189,7 @@ static void test_a_whole_life(void **state)
     add_dataset(f, "ds_1");
     add_job(f, JOB);
     struct job_row row;
-    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 3000, &row, &f->err), 1);
+    assert_int_equal(claim_next(f, "cpu", 3000, &row), 1);
     assert_string_equal(row.worker, "cpu:0");
     assert_string_equal(row.device, "cpu");
     assert_int_equal(row.attempt, 1);
@@ -292,7 +289,7 @@ static void test_pause(void **state)
     check_last_event(f, "info", "Paused in the queue.",
                      "{\"status\":\"paused\",\"reason\":\"paused\",\"attempt\":0}");
     struct job_row row;
-    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 2600, &row, &f->err), 0);
+    assert_int_equal(claim_next(f, "cpu", 2600, &row), 0);
     OK(jobs_resume(f->store, JOB, 2700, &f->err));
     claim(f, JOB);
     stage(f, JOB, 1);
@@ -402,7 +399,7 @@ static void test_claim_without_memory(void **state)
     for (int n = 1;; n++) {
         struct job_row row = {.attempt = 77};
         mem_fail_nth(n);
-        const int rc = jobs_claim(f->store, "cpu:0", "cpu", 1, &row, &f->err);
+        const int rc = claim_next(f, "cpu", 1, &row);
         mem_fail_nth(0);
         if (rc > 0) {
             assert_int_equal(row.attempt, 1);
@@ -466,10 +463,10 @@ static void check_wait(struct fixture *f, int64_t now_ms, double jitter, int64_t
     job_row_deinit(&row);
     OK(jobs_next_attempt(f->store, now_ms, &next, &f->err));
     assert_int_equal(next, now_ms + wait);
-    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", now_ms + wait - 1, &row, &f->err), 0);
+    assert_int_equal(claim_next(f, "cpu", now_ms + wait - 1, &row), 0);
     OK(jobs_next_attempt(f->store, now_ms + wait, &next, &f->err));
     assert_int_equal(next, 0);
-    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", now_ms + wait, &row, &f->err), 1);
+    assert_int_equal(claim_next(f, "cpu", now_ms + wait, &row), 1);
     assert_int_equal(row.next_attempt_ms, 0);
     job_row_deinit(&row);
 }
@@ -500,13 +497,13 @@ static void test_a_job_that_waits_lets_others_pass(void **state)
     claim(f, JOB);
     OK(jobs_worker_lost(f->store, JOB, &loss, 5000, &status, &f->err));
     struct job_row row;
-    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 5500, &row, &f->err), 1);
+    assert_int_equal(claim_next(f, "cpu", 5500, &row), 1);
     assert_string_equal(row.id, "job_2");
     job_row_deinit(&row);
     /* Who resumes a job means now. */
     OK(jobs_pause(f->store, JOB, 5600, &status, &f->err));
     OK(jobs_resume(f->store, JOB, 5700, &f->err));
-    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 5700, &row, &f->err), 1);
+    assert_int_equal(claim_next(f, "cpu", 5700, &row), 1);
     job_row_deinit(&row);
 }
 
@@ -524,7 +521,7 @@ static void test_a_clock_that_is_put_back(void **state)
     OK(jobs_worker_lost(f->store, JOB, &loss, 1000000000, &status, &f->err));
     OK(jobs_next_attempt(f->store, 5000, &next, &f->err));
     assert_int_equal(next, 0);
-    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 5000, &row, &f->err), 1);
+    assert_int_equal(claim_next(f, "cpu", 5000, &row), 1);
     job_row_deinit(&row);
 }
 
@@ -543,8 +540,8 @@ static void test_a_clock_that_jumps(void **state)
     OK(jobs_shift_attempts(f->store, -900000000, &f->err));
     OK(jobs_next_attempt(f->store, 100000400, &next, &f->err));
     assert_int_equal(next, 100001000);
-    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 100000400, &row, &f->err), 0);
-    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 100001000, &row, &f->err), 1);
+    assert_int_equal(claim_next(f, "cpu", 100000400, &row), 0);
+    assert_int_equal(claim_next(f, "cpu", 100001000, &row), 1);
     assert_int_equal(row.next_attempt_ms, 0);
     job_row_deinit(&row);
 }

@@ -187,7 +187,7 @@ static void test_claim_order_and_position(void **state)
         claim(f, order[first]);
     }
     struct job_row row;
-    assert_int_equal(jobs_claim(f->store, "cpu:0", "cpu", 1, &row, &f->err), 0);
+    assert_int_equal(claim_next(f, "cpu", 1, &row), 0);
     int64_t position;
     FAILS(jobs_queue_position(f->store, "job_9", &position, &f->err), ERR_NOT_FOUND, "no such job");
 
@@ -201,49 +201,154 @@ static void test_claim_order_and_position(void **state)
     claim(f, "job_1");
 }
 
-/* The claim walks the partial index and sorts nothing. */
+/* The claim walks a partial index that has all that it looks at, and sorts nothing. */
 static void test_claim_uses_its_index(void **state)
 {
     struct fixture *f = *state;
     struct sql_stmt *st = NULL;
-    static const char explain[] = "EXPLAIN QUERY PLAN SELECT key " JOBS_QUEUE " LIMIT 1";
+    char explain[512];
+    snprintf(explain, sizeof(explain), "EXPLAIN QUERY PLAN %s", jobs__next_of_device);
     assert_int_equal(sql_first(f->store->db, explain,
-                               SQL_ARGS(sql_int(1), sql_text("cpu"), sql_text("cpu")), &st,
-                               &f->err),
+                               SQL_ARGS(sql_int(1), sql_text("cpu"), sql_int(1)), &st, &f->err),
                      1);
     char *plan = sql_col_text(st, 3);
-    assert_contains(plan, "jobs_queue");
+    assert_contains(plan, "USING INDEX jobs_claims (wanted_device=?)");
     mem_free(plan);
     assert_int_equal(sql_next(st, &f->err), 0); /* no second step, which would be a sort */
     sql_done(st);
 }
 
-/* A specification that was damaged on the disk costs its own job, not the queue. */
-static void test_claim_of_a_damaged_spec(void **state)
+static int insert_for(struct fixture *f, const char *id, int64_t priority, const char *device,
+                      int64_t bytes)
 {
-    struct fixture *f = *state;
-    add_dataset(f, "ds_1");
-    OK(insert_job(f, "job_1", "m", 0, 3));
-    OK(insert_job(f, "job_2", "m", 0, 3));
-    OK(sql_run(f->store->db, "UPDATE jobs SET spec = '{' WHERE id = ?1",
-               SQL_ARGS(sql_text("job_1")), &f->err));
-    claim(f, "job_1");
-    claim(f, "job_2");
+    struct job_row row = {.model = (char[]){"m"},
+                          .dataset = "ds_1",
+                          .spec = (char[]){"{}"},
+                          .priority = priority,
+                          .max_attempts = 3,
+                          .host_bytes = bytes};
+    snprintf(row.id, sizeof(row.id), "%s", id);
+    snprintf(row.wanted_device, sizeof(row.wanted_device), "%s", device);
+    return jobs_insert(f->store, &row, NULL, 2000, &f->err);
 }
 
-/* A job is claimed for the device that it asks for, and for no other. */
-static void test_claim_by_device(void **state)
+/* The job that the offers come to; "": none. */
+static const char *next_of(struct fixture *f, const struct jobs_offer *offers, int count,
+                           struct job_head *ret)
+{
+    ret->id[0] = '\0';
+    const int rc = jobs_next(f->store, offers, count, 1, ret, &f->err);
+    OK(rc);
+    assert_int_equal(rc, ret->id[0] != '\0');
+    return ret->id;
+}
+
+/* A job is next for the device that it asks for, and for no other, in one order with all. */
+static void test_next_by_device(void **state)
 {
     struct fixture *f = *state;
-    struct job_row row;
+    struct job_head head;
+    static const struct jobs_offer cpu[] = {{"auto", INT64_MAX}, {"cpu", INT64_MAX}};
+    static const struct jobs_offer gpu[] = {
+        {"auto", INT64_MAX}, {"cuda", INT64_MAX}, {"cuda:3", INT64_MAX}};
     add_dataset(f, "ds_1");
-    OK(insert_job(f, "job_1", "m", 0, 3));
-    OK(sql_run(f->store->db, "UPDATE jobs SET spec = '{\"device\":\"cuda\"}' WHERE id = ?1",
-               SQL_ARGS(sql_text("job_1")), &f->err));
-    assert_int_equal(jobs_claim(f->store, "train:0", "cpu", 1, &row, &f->err), 0);
-    assert_int_equal(jobs_claim(f->store, "train:1", "cuda:3", 1, &row, &f->err), 1);
-    assert_string_equal(row.id, "job_1");
-    job_row_deinit(&row);
+    OK(insert_for(f, "job_1", 0, "cuda", 5));
+    assert_string_equal(next_of(f, cpu, 2, &head), "");
+    OK(insert_for(f, "job_2", 0, "cpu", 5));
+    OK(insert_for(f, "job_3", 1, "cuda:3", 5));
+    OK(insert_for(f, "job_4", 1, "auto", 5));
+    OK(insert_for(f, "job_5", 2, "cuda:1", 5));
+    assert_string_equal(next_of(f, cpu, 2, &head), "job_4");
+    assert_string_equal(next_of(f, gpu, 3, &head), "job_3");
+    assert_string_equal(head.wanted_device, "cuda:3");
+    assert_int_equal(head.priority, 1);
+    assert_int_equal(head.host_bytes, 5);
+    claim(f, "job_4");
+    claim(f, "job_2");
+    assert_string_equal(next_of(f, cpu, 2, &head), "");
+    assert_string_equal(next_of(f, gpu, 2, &head), "job_1");
+    assert_string_equal(next_of(f, gpu, 0, &head), "");
+}
+
+/* However many there are that do not fit, the first that does is found. */
+static void test_next_by_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct job_head head;
+    char id[ID_SIZE];
+    OK(sql_script(f->store->db, "PRAGMA synchronous = OFF", &f->err));
+    add_dataset(f, "ds_1");
+    for (int i = 0; i < 300; i++) {
+        snprintf(id, sizeof(id), "job_%d", i);
+        OK(insert_for(f, id, i % 3, "auto", 1000 + i));
+    }
+    OK(insert_for(f, "job_small", 0, "cpu", 900));
+    struct jobs_offer offers[] = {{"auto", 999}, {"cpu", 899}};
+    assert_string_equal(next_of(f, offers, 2, &head), "");
+    offers[1].most_bytes = 900;
+    assert_string_equal(next_of(f, offers, 2, &head), "job_small");
+    offers[0].most_bytes = 1001;
+    assert_string_equal(next_of(f, offers, 2, &head), "job_1");
+    offers[0].most_bytes = INT64_MAX;
+    assert_string_equal(next_of(f, offers, 2, &head), "job_2");
+}
+
+/* What a look at a long queue costs does not grow with it, whatever is in front. */
+static void test_next_of_a_long_queue(void **state)
+{
+    struct fixture *f = *state;
+    struct job_head head;
+    int64_t due;
+    static const char fill[] =
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) "
+        "INSERT INTO jobs (id, status, model, dataset, spec, priority, max_attempts, created_ms, "
+        "queued_ms, wanted_device, host_bytes) SELECT 'job_' || i, 'queued', 'm', 'ds_1', '{}', "
+        "i % 5, 3, 1, 1, iif(i < 10000, 'cuda', 'cpu'), i FROM n";
+    static const struct jobs_offer offers[] = {
+        {"auto", INT64_MAX}, {"cpu", INT64_MAX}, {"cuda", INT64_MAX}};
+    OK(sql_script(f->store->db, fill, &f->err));
+    assert_string_equal(next_of(f, offers, 2, &head), "job_10000"); /* prepared, too */
+    OK(jobs_next_attempt(f->store, 1, &due, &f->err));
+    int64_t steps = sql_work(f->store->db);
+    assert_string_equal(next_of(f, offers, 2, &head), "job_10000");
+    assert_string_equal(next_of(f, offers, 3, &head), "job_4");
+    OK(jobs_next_attempt(f->store, 1, &due, &f->err));
+    steps = sql_work(f->store->db) - steps;
+    assert_true(steps < 300);
+}
+
+/* Only jobs that may get the same worker come before each other. */
+static void test_positions_by_device(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *id, *device;
+        int64_t priority, position;
+    } jobs[] = {{"job_1", "cuda", 5, 0},   {"job_2", "cpu", 5, 0},  {"job_3", "cuda:0", 5, 1},
+                {"job_4", "cuda:1", 5, 1}, {"job_5", "auto", 4, 4}, {"job_6", "cpu", 3, 2},
+                {"job_7", "cuda:1", 3, 3}, {"job_8", "cuda", 3, 5}, {"job_9", "cpu", 9, -1}};
+    add_dataset(f, "ds_1");
+    for (size_t i = 0; i < 9; i++) {
+        OK(insert_for(f, jobs[i].id, jobs[i].priority, jobs[i].device, 0));
+    }
+    claim(f, "job_9");
+    struct jobs_page page;
+    OK(jobs_list(f->store, &(struct jobs_filter){.model = NULL}, (struct store_page){"", 20}, &page,
+                 &f->err));
+    for (size_t i = 0; i < 9; i++) {
+        assert_int_equal(position_of(f, jobs[i].id), jobs[i].position);
+        assert_int_equal(page.positions[8 - i], jobs[i].position);
+    }
+    jobs_page_deinit(&page);
+    static const struct {
+        const char *device;
+        int64_t priority, length;
+    } lengths[] = {{"cpu", 4, 2}, {"cuda:0", 5, 2}, {"cuda:1", 0, 5}, {"auto", 0, 8}};
+    for (size_t i = 0; i < 4; i++) {
+        int64_t length = -1;
+        OK(jobs_queue_length(f->store, lengths[i].priority, lengths[i].device, &length, &f->err));
+        assert_int_equal(length, lengths[i].length);
+    }
 }
 
 static void test_delete(void **state)
@@ -303,5 +408,6 @@ static void test_test_predictions(void **state)
 TEST_MAIN(EMPTY_TEST(test_status_names), STORE_TEST(test_insert_and_get),
           STORE_TEST(test_insert_refusals), STORE_TEST(test_list_and_filters),
           STORE_TEST(test_claim_order_and_position), STORE_TEST(test_claim_uses_its_index),
-          STORE_TEST(test_claim_of_a_damaged_spec), STORE_TEST(test_claim_by_device),
+          STORE_TEST(test_next_by_device), STORE_TEST(test_next_by_memory),
+          STORE_TEST(test_next_of_a_long_queue), STORE_TEST(test_positions_by_device),
           STORE_TEST(test_delete), STORE_TEST(test_test_predictions))

@@ -221,6 +221,58 @@ static void test_answers_of_version_13(void **state)
     assert_int_equal(count, 1);
 }
 
+static void check_claims(struct fixture *f, const char *id, const char *device, int64_t bytes,
+                         const char *plan)
+{
+    struct job_row row;
+    OK(jobs_get(f->store, id, &row, &f->err));
+    assert_string_equal(row.wanted_device, device);
+    assert_int_equal(row.host_bytes, bytes);
+    if (plan != NULL) {
+        assert_string_equal(row.plan, plan);
+    } else {
+        assert_null(row.plan);
+    }
+    job_row_deinit(&row);
+}
+
+#define PLAN_15(device, cache)                                                                     \
+    "{\"solver\":\"pcg\",\"memory\":{\"host_bytes\":700,\"device_bytes\":" device                  \
+    ",\"reserved_bytes\":900,\"parts\":{\"process\":20,\"kernel_cache\":" cache "}}"
+
+/* What claims go by is taken from specifications and plans, and plans say what they did not. One
+ * that is damaged costs its own job at most. */
+static void test_jobs_of_version_15(void **state)
+{
+    struct fixture *f = *state;
+    open_old(
+        f, 15,
+        "INSERT INTO jobs (id, status, model, dataset, spec, plan, priority, max_attempts, "
+        "created_ms, queued_ms) VALUES "
+        "('job_1', 'queued', 'm', 'ds_1', '{}', NULL, 0, 3, 5, 5), "
+        "('job_2', 'queued', 'm', 'ds_1', '{\"device\":\"cuda:1\"}', '" PLAN_15(
+            "800",
+            "64") "}', 0, 3, 5, 5), "
+                  "('job_3', 'queued', 'm', 'ds_1', '{\"device\":\"cpu\"}', '" PLAN_15(
+                      "0",
+                      "0") ",\"kernel_cache_bytes\":7}', 0, 3, 5, 5), "
+                           "('job_4', 'queued', 'm', 'ds_1', '{', '{\"memory\":', 0, 3, 5, 5), "
+                           "('job_5', 'queued', 'm', 'ds_1', '[{\"device\":7}]', '{\"memory\":5}', "
+                           "0, 3, 5, 5);");
+    check_claims(f, "job_1", "auto", 0, NULL);
+    check_claims(f, "job_2", "cuda:1", 700, PLAN_15("800", "64") ",\"kernel_cache_bytes\":64}");
+    check_claims(f, "job_3", "cpu", 900, PLAN_15("0", "0") ",\"kernel_cache_bytes\":7}");
+    check_claims(f, "job_4", "auto", 0, "{\"memory\":");
+    check_claims(f, "job_5", "auto", 0, "{\"memory\":5}");
+    struct job_row row;
+    assert_int_equal(claim_next(f, "cuda:1", 3000, &row), 1);
+    assert_string_equal(row.id, "job_1");
+    job_row_deinit(&row);
+    assert_int_equal(claim_next(f, "cuda:1", 3000, &row), 1);
+    assert_string_equal(row.id, "job_2");
+    job_row_deinit(&row);
+}
+
 /* No model of a database from before pins is pinned. */
 static void test_models_of_version_10(void **state)
 {
@@ -256,6 +308,6 @@ static void test_datasets_of_version_14(void **state)
 
 TEST_MAIN(EMPTY_TEST(test_models_of_version_10), EMPTY_TEST(test_rows_of_every_version),
           EMPTY_TEST(test_ends_of_version_12), EMPTY_TEST(test_answers_of_version_13),
-          EMPTY_TEST(test_datasets_of_version_14), EMPTY_TEST(test_jobs_of_version_1),
-          EMPTY_TEST(test_step_by_step), EMPTY_TEST(test_failure_leaves_the_last_version),
-          EMPTY_TEST(test_other_programs))
+          EMPTY_TEST(test_datasets_of_version_14), EMPTY_TEST(test_jobs_of_version_15),
+          EMPTY_TEST(test_jobs_of_version_1), EMPTY_TEST(test_step_by_step),
+          EMPTY_TEST(test_failure_leaves_the_last_version), EMPTY_TEST(test_other_programs))

@@ -10,6 +10,7 @@
 #include "server/app.h"
 #include "server/jobs/job_report.h"
 #include "server/jobs/planner.h"
+#include "server/jobs/room.h"
 #include "server/jobs/subscribers.h"
 #include "server/jobs/trainer.h"
 #include "server/jobs/waiting.h"
@@ -157,7 +158,7 @@ static int insert_row(struct app *app, const struct job_row *row, struct creatio
                       struct err *err)
 {
     int64_t position;
-    int r = jobs_queue_length(app->store, row->priority, &position, err);
+    int r = jobs_queue_length(app->store, row->priority, row->wanted_device, &position, err);
     if (r < 0) {
         return r;
     }
@@ -189,11 +190,13 @@ static int insert(struct app *app, const struct job_spec *spec, char *plan, stru
         .plan = plan,
         .priority = spec->priority,
         .max_attempts = spec->max_attempts,
+        .host_bytes = (int64_t)room_needed(plan),
         .created_ms = now,
         .queued_ms = now,
     };
     id_new(&app->ids, "job", now, row.id);
     snprintf(row.dataset, sizeof row.dataset, "%s", spec->dataset);
+    snprintf(row.wanted_device, sizeof row.wanted_device, "%s", spec->device);
     if (spec->test.kind == SPEC_TEST_DATASET) {
         snprintf(row.test_dataset, sizeof row.test_dataset, "%s", spec->test.dataset);
     }

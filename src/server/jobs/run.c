@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "server/app.h"
-#include "server/jobs/room.h"
 #include "store/datasets.h"
 #include "store/models.h"
 #include "wire/order.h"
@@ -53,7 +52,7 @@ struct run *run_new(struct app *app, struct slot *slot, const struct job_row *jo
     run->context = context;
     run->slot = slot;
     run->pid = slot_pid(slot);
-    run->needed = room_needed(job->plan);
+    run->needed = (double)job->host_bytes;
     run->kill_signal = SIGTERM;
     uv_timer_init(app->loop, &run->timer);
     run->timer.data = run;

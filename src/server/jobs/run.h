@@ -14,7 +14,7 @@ struct run {
     struct job_report report;
     struct slot *slot;
     int pid;
-    double needed; /* bytes of the host, by the job's plan: room.h */
+    double needed; /* bytes of the host, by the job's plan */
     void (*failed)(void *context, struct run *run, const struct err *err);
     void *context;
     uv_timer_t timer; /* grace after a cancel */

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "server/app.h"
+#include "server/jobs/dispatch.h"
 #include "server/jobs/promotion.h"
-#include "server/jobs/room.h"
 #include "server/jobs/run.h"
 #include "server/jobs/subscribers.h"
 #include "server/metrics.h"
@@ -40,7 +40,7 @@ struct trainer {
     struct job_report *ending; /* of no slot any more, while it is being stored */
     uv_timer_t *retry;         /* runs while there is something to try again */
     uv_timer_t *due;           /* runs until the next attempt of a job that waits for it */
-    struct trainer_want want;
+    struct dispatch dispatch;
     struct rate taken; /* jobs that left the queue for a worker */
 };
 
@@ -115,6 +115,7 @@ struct trainer *trainer_free(struct trainer *t)
         store_watch_batches(t->app->store, NULL, NULL);
         uv_close((uv_handle_t *)t->retry, on_timer_closed);
         uv_close((uv_handle_t *)t->due, on_timer_closed);
+        dispatch_deinit(&t->dispatch);
         while (t->strays) {
             struct stray *next = t->strays->next;
             stray_free(t->strays);
@@ -361,70 +362,27 @@ static void wait_for_attempt(struct trainer *t)
     }
 }
 
-/* ---- memory ---- */
-
-struct looking {
-    struct trainer *t;
-    const struct slot *slot;
-    struct room room;
-};
-
-/* A job without room waits, and where the end of jobs at work will make room no other overtakes it,
- * or it might wait for ever; where something else has the memory, those that fit go first. */
-static enum jobs_look look_at(void *context, const char *id, const char *plan)
+/* The next queued job to an idle worker. 1: there was one; 0: none may start now. */
+static int feed(struct trainer *t)
 {
-    const struct looking *l = context;
-    struct trainer_want *want = &l->t->want;
-    const double needed = room_needed_beside(plan, l->slot);
-    /* Nor does one overtake it that asks for another device. */
-    const bool behind = want->ours && want->job[0] != '\0' && strcmp(want->job, id) != 0;
-    if (needed <= l->room.free - (behind ? want->needed : 0)) {
-        return JOBS_TAKE;
-    }
-    const bool ours = needed <= l->room.later;
-    if (want->job[0] == '\0') {
-        *want = (struct trainer_want){.needed = needed, .free = l->room.free, .ours = ours};
-        snprintf(want->job, sizeof want->job, "%s", id);
-    }
-    return ours ? JOBS_STOP : JOBS_PASS;
-}
-
-const struct trainer_want *trainer_want(const struct trainer *t)
-{
-    return &t->want;
-}
-
-static int claim(struct trainer *t, struct slot *slot, struct job_row *ret, struct err *err)
-{
-    struct looking looking = {.t = t, .slot = slot, .room = room_look(t->app)};
-    const struct jobs_choice choice = {.look = look_at, .context = &looking};
-    const int r = jobs_claim_chosen(t->app->store, &choice, slot_name(slot), slot_device(slot),
-                                    clock_wall_ms(), ret, err);
-    if (t->want.job[0] != '\0') {
-        t->refused = true; /* nobody tells when there is memory again */
-        retry_later(t);
-    }
-    return r;
-}
-
-/* The next queued job to this idle worker. 1: there was one; 0: none that it may take. */
-static int feed(struct trainer *t, struct slot *slot)
-{
+    struct job_head head;
     struct job_row job;
+    struct slot *slot = NULL;
     struct err err;
     timekeeper_look(t->app->timekeeper);
-    const int r = claim(t, slot, &job, &err);
+    int r = dispatch_next(&t->dispatch, t->app, &head, &slot, &err);
+    if (r > 0) {
+        const int claimed = jobs_claim(t->app->store, head.id, slot_name(slot), slot_device(slot),
+                                       clock_wall_ms(), &job, &err);
+        r = claimed < 0 ? claimed : r;
+    }
     if (r < 0) {
         job_report_complain(t->app, "", "queue.not_readable", &err);
         t->refused = true;
         retry_later(t);
     } else if (r == 0) {
         wait_for_attempt(t);
-    }
-    if (r > 0) {
-        if (strcmp(t->want.job, job.id) == 0) { /* another worker has more memory already */
-            t->want.job[0] = '\0';
-        }
+    } else {
         launch(t, slot, &job);
         job_row_deinit(&job);
     }
@@ -436,29 +394,6 @@ int trainer_retry_after_s(const struct trainer *t)
     return rate_retry_after_s(&t->taken, clock_monotonic_s(), 1.0);
 }
 
-static bool idle(const struct slot *s)
-{
-    return slot_kind(s) == SLOT_TRAIN && slot_state(s) == SLOT_IDLE;
-}
-
-/* Where one worker of a device finds nothing to do, the next of that device would not either,
- * unless it is a matter of memory: what an idle worker holds already counts for it. */
-static void feed_all(struct trainer *t, struct pool *pool)
-{
-    const char *sated = "";
-    for (int i = 0; i < pool_size(pool); i++) {
-        struct slot *s = pool_slot(pool, i);
-        if (!idle(s) || strcmp(slot_device(s), sated) == 0) {
-            continue;
-        }
-        const int r = feed(t, s);
-        if (r < 0) {
-            return;
-        }
-        sated = r == 0 && t->want.job[0] == '\0' ? slot_device(s) : sated;
-    }
-}
-
 void trainer_kick(struct trainer *t)
 {
     const enum err_code trouble = storage_trouble(t->app, NULL);
@@ -467,10 +402,17 @@ void trainer_kick(struct trainer *t)
         retry_later(t);
         return;
     }
-    if (t->app->pool && !t->app->draining) {
-        t->want.job[0] = '\0';
-        feed_all(t, t->app->pool);
+    while (t->app->pool && !t->app->draining && feed(t) > 0) {
     }
+    if (t->dispatch.waits) { /* nobody tells when there is memory again */
+        t->refused = true;
+        retry_later(t);
+    }
+}
+
+struct dispatch *trainer_dispatch(struct trainer *t)
+{
+    return &t->dispatch;
 }
 
 /* ---- frames of a run ---- */

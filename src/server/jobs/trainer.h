@@ -7,10 +7,10 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "base/id.h"
 #include "server/pool/pool.h"
 
 struct app;
+struct dispatch;
 struct trainer;
 
 int trainer_new(struct app *app, struct trainer **ret, struct err *err);
@@ -24,14 +24,8 @@ int trainer_retry_after_s(const struct trainer *t);
 /* Looks whether a queued job can start: after an insert, and whenever a worker becomes idle. */
 void trainer_kick(struct trainer *t);
 
-/* What keeps queued jobs from idle workers: too little memory for the first of them, as it was when
- * a worker last looked for one. `job` is "" where nothing does. */
-struct trainer_want {
-    char job[ID_SIZE];
-    double needed, free; /* bytes beside what a worker has */
-    bool ours;           /* jobs at work have what is missing */
-};
-const struct trainer_want *trainer_want(const struct trainer *t);
+/* What was found when the queue was last looked at: dispatch.h. */
+struct dispatch *trainer_dispatch(struct trainer *t);
 
 /* The store says `cancelling`: tells the worker; no answer within the grace period ends it. */
 void trainer_cancel(struct trainer *t, const char *job);

@@ -1,12 +1,11 @@
 #include "server/jobs/waiting.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "server/app.h"
+#include "server/jobs/dispatch.h"
 #include "server/jobs/trainer.h"
 #include "server/pool/pool.h"
 #include "server/view.h"
@@ -19,15 +18,10 @@ struct census {
 
 static struct census count(const struct app *app, const struct job_row *job)
 {
-    struct json *spec cleanup_json = NULL;
-    struct err ignored;
-    json_parse(job->spec, strlen(job->spec), &spec, &ignored);
-    const char *given = json_string(json_get(spec, "device"));
-    const char *device = given != NULL ? given : "auto";
     struct census c = {.all = 0};
     for (int i = 0; app->pool != NULL && i < pool_size(app->pool); i++) {
         const struct slot *s = pool_slot(app->pool, i);
-        if (slot_kind(s) != SLOT_TRAIN || !slot_takes(s, device)) {
+        if (slot_kind(s) != SLOT_TRAIN || !slot_takes(s, job->wanted_device)) {
             continue;
         }
         int64_t until_ms = 0;
@@ -66,17 +60,23 @@ static struct json *for_worker(const struct census *c, int64_t position)
     return say("no_worker", "No training worker is up.", 0);
 }
 
-static struct json *for_memory(const struct trainer_want *want, const struct job_row *job)
+static struct json *for_memory(const struct app *app, const struct job_row *job)
 {
     char text[192];
-    if (strcmp(want->job, job->id) != 0) {
+    struct dispatch_memory m;
+    switch (dispatch_lack(trainer_dispatch(app->trainer), app, job, &m)) {
+    case DISPATCH_MEMORY:
+        snprintf(
+            text, sizeof text,
+            "The job needs %.3g GB of memory more than its worker has, and %.3g GB are free%s.",
+            m.needed / 1e9, m.free / 1e9, m.ours ? "; jobs at work have the rest" : "");
+        return say("memory", text, 0);
+    case DISPATCH_TURN:
         return say("memory", "A job that comes first waits for memory.", 0);
+    case DISPATCH_NOTHING:
+        break;
     }
-    snprintf(text, sizeof text,
-             "The job needs %.3g GB of memory more than its worker has, and %.3g GB are free%s.",
-             want->needed / 1e9, fmax(want->free, 0) / 1e9,
-             want->ours ? "; jobs at work have the rest" : "");
-    return say("memory", text, 0);
+    return NULL;
 }
 
 struct json *waiting_for(const struct app *app, const struct job_row *job, int64_t queue_position)
@@ -92,9 +92,6 @@ struct json *waiting_for(const struct app *app, const struct job_row *job, int64
                    job->next_attempt_ms);
     }
     const struct census c = count(app, job);
-    const struct trainer_want *want = trainer_want(app->trainer);
-    if (c.idle > 0) {
-        return want->job[0] != '\0' ? for_memory(want, job) : NULL;
-    }
-    return for_worker(&c, queue_position > 0 ? queue_position : 0);
+    return c.idle > 0 ? for_memory(app, job)
+                      : for_worker(&c, queue_position > 0 ? queue_position : 0);
 }
