@@ -212,7 +212,7 @@ INLINE void apply_mixed(enum tile_use use, int vecs, int cols, const struct tile
             UNROLL for (int i = 0; i < cols; i++)
             {
                 if (use != TILE_COLUMNS) {
-                    sum[i] = fma_each_f64(sum[i], value, w + i * TILE_RUN + r);
+                    sum[i] = fma_each_f64(sum[i], value, spread_f64(w + i * TILE_RUN + r));
                 }
                 if (use != TILE_ROWS) {
                     row_sum[r][i] += value * x[i * vecs * 2 + v];
