@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Every restricted solver against `direct`, or --reference, on real data: are the predictions the same?
 
-Gaussian kernel of bandwidth 3 on standardised features, lambda = 1e-6 a row, a fifth of the rows for
-testing, centers drawn uniformly (by bless for a solver that needs weights, which is then compared with
+Gaussian kernel of bandwidth 3 on standardised features, lambda = 1e-6 a row (--regularization), a fifth of the
+rows for testing, centers drawn uniformly (by bless for a solver that needs weights, which is then compared with
 direct on the same centers). `difference` is the largest difference of two predictions of the test rows
 divided by their standard deviation (scores of a class count like targets). Stochastic solvers are
 given a looser tolerance: their last digits cost most. The results file is written after every run; with
 one that is there already the program goes on where it stopped. With --models models of the reference are
-kept in a folder, and taken from there by later runs (the reference's own line is that of its first run).
+kept in a folder, and taken from there by later runs (the reference's own line is that of its first run);
+with --progress the worker's messages of each run are.
 """
 import argparse
 import json
@@ -27,6 +28,7 @@ import problems
 SETS = {"bike": "bike", "letter": "letter", "higgs7k": "higgs7k", "hflights": "hflights"}
 STOCHASTIC = ("sketchysaga", "sketchykatyusha", "eigenpro3", "eigenpro4")
 WEIGHTED = ("falkon_bless",)
+USUAL = 1e-6  # lambda a row
 KERNEL = {"name": "gaussian", "bandwidth": 3.0}
 
 
@@ -62,16 +64,20 @@ def processor_seconds():
 
 def train(options, folder, data, solver, centers):
     loose = solver in STOCHASTIC
-    spec = {"solver": solver, "kernel": KERNEL, "regularization": 1e-6, "centers": centers,
+    spec = {"solver": solver, "kernel": KERNEL, "regularization": options.regularization, "centers": centers,
             "test": {"mask": "test"},
             "stop": {"tolerance": options.loose if loose else 1e-7, "time_budget_s": None if solver == options.reference else options.budget,
                      "max_iterations": options.iterations}}
     order, model = os.path.join(folder, "order.json"), os.path.join(folder, "model")
     problems.write_order(order, data, spec)
     pathlib.Path(model).write_bytes(b"")
+    command = [options.worker, "--job", order, "--model", model]
+    command += ["--threads", str(options.threads)] if options.threads else []
+    told = os.path.join(options.progress or folder, f"{pathlib.Path(data).stem}-{centers['method']}-{centers['count']}-{solver}.jsonl")
     began, before = time.monotonic(), processor_seconds()
-    done = subprocess.run([options.worker, "--job", order, "--model", model], capture_output=True, text=True)
-    last = json.loads(done.stdout.strip().splitlines()[-1])
+    with open(told, "w") as out:
+        subprocess.run(command, stdout=out, stderr=subprocess.DEVNULL)
+    last = json.loads(pathlib.Path(told).read_text().strip().splitlines()[-1])
     result = last.get("result") or {}
     line = {"solver": solver, "reason": last["reason"], "seconds": round(time.monotonic() - began, 2),
             "cpu_seconds": round(processor_seconds() - before, 2),
@@ -84,7 +90,8 @@ def train(options, folder, data, solver, centers):
 def reference_model(options, folder, data, name, centers):
     """Line and model of the reference on these centers; the line is None where the model was kept."""
     kept = options.models and os.path.join(
-        options.models, f"{name}-{centers['method']}-{centers['count']}-{options.reference}.safetensors")
+        options.models,
+        f"{name}-{centers['method']}-{centers['count']}-{options.regularization:g}-{options.reference}.safetensors")
     if kept and os.path.exists(kept):
         return None, read_model(kept)
     line, model = train(options, folder, data, options.reference, centers)
@@ -99,7 +106,7 @@ def compare(options, folder, name, count, done):
     """Runs what is not among the lines `done`, and yields a line for each."""
     first = options.reference
     wanted = [first] + [solver for solver in options.solvers if solver != first]
-    wanted = [solver for solver in wanted if (name, count, solver) not in done]
+    wanted = [solver for solver in wanted if (name, count, options.regularization, solver) not in done]
     if not wanted:
         return
     X, y, labels = problems.real(options.data, name, 10 ** 9, 0)
@@ -112,7 +119,7 @@ def compare(options, folder, name, count, done):
     for solver in wanted:
         method = "bless" if solver in WEIGHTED else "uniform"
         centers = {"method": method, "count": count}
-        key = {"set": name, "asked": count, "selector": method}
+        key = {"set": name, "asked": count, "selector": method, "regularization": options.regularization}
         if solver != first:
             line, model = train(options, folder, data, solver, centers)
         if method not in exact:
@@ -150,15 +157,20 @@ def main():
     parser.add_argument("--budget", type=float, default=300.0, help="seconds a run, but for the reference")
     parser.add_argument("--loose", type=float, default=1e-4, help="tolerance of stochastic solvers")
     parser.add_argument("--iterations", type=int, default=1000, help="at most")
+    parser.add_argument("--regularization", type=float, default=USUAL, help="lambda a row")
+    parser.add_argument("--threads", type=int, help="of the worker; all cores where not given")
+    parser.add_argument("--progress", help="folder for the worker's messages")
     parser.add_argument("--output", required=True)
     options = parser.parse_args()
     path = pathlib.Path(options.output)
+    if options.progress:
+        os.makedirs(options.progress, exist_ok=True)
     lines = problems.load(path)["runs"] if path.exists() else []
     command = "bench/claims/restricted.py " + problems.told(sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
         for count in options.centers:
             for name in options.sets:
-                done = {(line["set"], line["asked"], line["solver"]) for line in lines}
+                done = {(line["set"], line["asked"], line.get("regularization", USUAL), line["solver"]) for line in lines}
                 for line in compare(options, folder, name, count, done):
                     print(json.dumps(line), file=sys.stderr)
                     lines.append({**line, "command": command})
