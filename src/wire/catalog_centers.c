@@ -60,9 +60,12 @@ static const struct param_def rpcholesky_params[] = {
 /* What the ways by leverage scores share. */
 #define OVERSAMPLING                                                                               \
     {                                                                                              \
-        .key = "q2", .type = PARAM_REAL, .min = 0.01, .max = 1000, .fallback = "5",                \
+        .key = "q2", .type = PARAM_REAL, .min = 0.01, .max = 1000, .fallback = "\"auto\"",         \
+        .allow_auto = true,                                                                        \
         .help = "Centers for each unit of the effective dimension: more give scores that are "     \
-                "closer, at the cost of their square.",                                            \
+                "closer, at the cost of their square. Where m are asked for, the scores are at "   \
+                "the lambda where q2 times the effective dimension is m. auto: 5; m / 20, from 5 " \
+                "to 100, when m are asked for.",                                                   \
     }
 #define LEVELS                                                                                     \
     {.key = "q",                                                                                   \

@@ -321,6 +321,27 @@ static void test_path(void **state)
     world_free(&w);
 }
 
+/* Asked for m centers the scores are at the lambda where the effective dimension is 20, m / 5 for
+ * fewer than 100 and m / 100 for more than 2,000; q2 says otherwise. */
+static void test_dimension_of_a_count(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t count;
+        const char *params;
+        double dimension;
+    } cases[] = {{60, NULL, 12.0}, {300, NULL, 20.0}, {300, "{\"q2\": 8}", 37.5}};
+    struct world w = world_new(DTYPE_F64, 0);
+    for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+        w.task.count = cases[k].count;
+        struct centers c = select_centers(&w, "bless", cases[k].params);
+        assert_int_equal(c.m, cases[k].count);
+        assert_close(c.path[c.levels - 1].effective_dimension, cases[k].dimension, 0.15);
+        centers_deinit(&c);
+    }
+    world_free(&w);
+}
+
 /* How many threads, and in what pieces rows are read, decide nothing; nor do rows far away. */
 static void test_threads(void **state)
 {
@@ -463,6 +484,7 @@ static void test_indefinite_kernel(void **state)
 TEST_MAIN(cmocka_unit_test(test_all_rows_are_exact), cmocka_unit_test(test_scores_are_close),
           cmocka_unit_test(test_oversampling_helps), cmocka_unit_test(test_chances_follow_scores),
           cmocka_unit_test(test_weights), cmocka_unit_test(test_path),
-          cmocka_unit_test(test_threads), cmocka_unit_test(test_bless_does_not_look_at_all_rows),
+          cmocka_unit_test(test_dimension_of_a_count), cmocka_unit_test(test_threads),
+          cmocka_unit_test(test_bless_does_not_look_at_all_rows),
           cmocka_unit_test(test_linear_kernel), cmocka_unit_test(test_tiny_regularization),
           cmocka_unit_test(test_no_regularization), cmocka_unit_test(test_indefinite_kernel))

@@ -11,6 +11,12 @@ enum { CANDIDATES_LEAST = 256, PICKS_LEAST = 16, LEVELS_MIN = 16 };
 /* Most candidates of a level by default: of a lambda, and for each center asked for. */
 enum { CANDIDATES_MOST = 100000, CANDIDATES_A_CENTER = 20, CANDIDATES_COUNTED = 20000 };
 
+/* Centers for each unit of the effective dimension by default; of m that are asked for m /
+ * DIMENSION_COUNTED, so that the scores are at a lambda where the effective dimension is that. At
+ * the smallest lambda that m centers are enough for, scores favour rows far from all others, which
+ * few test rows are near to (docs/claims/paper-003.md). */
+enum { OVERSAMPLING_LEAST = 5, OVERSAMPLING_MOST = 100, DIMENSION_COUNTED = 20 };
+
 /* Candidates that tell whether a level has as many points as are asked for. */
 enum { PROBE = 4096 };
 
@@ -25,6 +31,13 @@ static int64_t choose_candidates(const struct center_task *task, const struct pa
                                        : CANDIDATES_COUNTED;
 }
 
+double bless_oversampling(const struct center_task *task, const struct param_set *params)
+{
+    const struct param_value *q2 = param_get(params, "q2");
+    const double counted = (double)center_task_wanted(task) / DIMENSION_COUNTED;
+    return q2->is_auto ? fmin(fmax(counted, OVERSAMPLING_LEAST), OVERSAMPLING_MOST) : q2->real;
+}
+
 struct bless_options bless_options_of(const struct center_task *task,
                                       const struct param_set *params, bool with_replacement)
 {
@@ -32,7 +45,7 @@ struct bless_options bless_options_of(const struct center_task *task,
         .with_replacement = with_replacement,
         .q = param_real(params, "q"),
         .q1 = with_replacement ? param_real(params, "q1") : 0.0,
-        .q2 = param_real(params, "q2"),
+        .q2 = bless_oversampling(task, params),
         .t = param_real(params, "t"),
         .candidates = choose_candidates(task, param_get(params, "candidates")),
         .count = center_task_wanted(task),

@@ -70,6 +70,8 @@ struct bless {
     int64_t levels, room;
 };
 
+/* q2 from a table that has it. */
+double bless_oversampling(const struct center_task *task, const struct param_set *params);
 /* q, q1, q2, t and candidates from a table that has them; lambda and count from the task. */
 struct bless_options bless_options_of(const struct center_task *task,
                                       const struct param_set *params, bool with_replacement);

@@ -93,7 +93,7 @@ static int start(const struct center_task *task, const struct param_set *params,
     s->task = *task;
     s->nested = nested;
     s->wanted = center_task_wanted(task);
-    s->q2 = param_real(params, "q2");
+    s->q2 = bless_oversampling(task, params);
     rc = prepare(s, params, err);
     if (rc < 0) {
         teardown(s);

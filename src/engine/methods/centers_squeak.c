@@ -66,7 +66,7 @@ static int setup(const struct center_task *task, const struct param_set *params,
     const struct param_value *block = param_get(params, "block_size");
     s->task = *task;
     s->wanted = center_task_wanted(task);
-    s->q2 = param_real(params, "q2");
+    s->q2 = bless_oversampling(task, params);
     s->block = block->is_auto ? 0 : (int64_t)block->real;
     s->phase = s->wanted == 0 ? BEGIN : s->wanted == task->rows->n ? ALL : LAMBDA;
     s->lambda = task->regularization;
