@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Raised whenever the meaning of what a solver saves changes. */
-static const char format[] = "krrd-checkpoint-2";
+static const char format[] = "krrd-checkpoint-3";
 
 enum { REALS = 3, COUNTS = 4, TEXTS = 5, TEXT_SIZE = 96 };
 static const char reals_name[] = "driver.seconds", counts_name[] = "driver.counts";
@@ -90,13 +90,11 @@ static bool sensible(const double *reals, const int64_t *counts)
     return ok;
 }
 
-int checkpoint_read(const struct state *from, const struct checkpoint_key *key,
-                    struct checkpoint_record *ret, struct err *err)
+static int get_record(const struct state *from, struct checkpoint_record *ret, struct err *err)
 {
     double reals[REALS];
     int64_t counts[COUNTS];
-    int r = check_texts(from, key, err);
-    r = r == 0 ? state_get_reals(from, reals_name, reals, REALS, err) : r;
+    int r = state_get_reals(from, reals_name, reals, REALS, err);
     r = r == 0 ? state_get_ints(from, counts_name, counts, COUNTS, err) : r;
     if (r == 0 && !sensible(reals, counts)) {
         r = err_set(err, ERR_CORRUPT, "The checkpoint's times and counts make no sense.");
@@ -113,4 +111,24 @@ int checkpoint_read(const struct state *from, const struct checkpoint_key *key,
         };
     }
     return r;
+}
+
+int checkpoint_read(const struct state *from, const struct checkpoint_key *key,
+                    struct checkpoint_record *ret, struct err *err)
+{
+    const int r = check_texts(from, key, err);
+    return r == 0 ? get_record(from, ret, err) : r;
+}
+
+static bool text_is(const struct state *from, const char *key, const char *value)
+{
+    const char *found = state_text(from, key);
+    return found != NULL && strcmp(found, value) == 0;
+}
+
+bool checkpoint_glance(const struct state *from, const char *problem, struct checkpoint_record *ret)
+{
+    struct err err;
+    return text_is(from, "format", format) && text_is(from, "problem", problem) &&
+           get_record(from, ret, &err) == 0;
 }

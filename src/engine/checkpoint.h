@@ -29,6 +29,10 @@ struct checkpoint_record {
 int checkpoint_make(const struct checkpoint_key *key, const struct checkpoint_record *record,
                     const struct solver_ops *ops, const struct solver *solver, struct state **ret,
                     struct err *err);
+/* Whether the state is of this problem, as far as its digest tells: before there is a solver to
+ * load it. *ret is set only then. */
+bool checkpoint_glance(const struct state *from, const char *problem,
+                       struct checkpoint_record *ret);
 /* -ERR_CONFLICT with a sentence when the state belongs to another problem, -ERR_CORRUPT when it
  * contradicts itself. */
 int checkpoint_read(const struct state *from, const struct checkpoint_key *key,

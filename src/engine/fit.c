@@ -31,7 +31,7 @@ void fit__show_phase(const struct fit *f, const char *phase)
     }
     struct progress p = progress_none();
     p.phase = phase;
-    p.elapsed_s = f->control->now(f->control->context) - f->control->started;
+    p.elapsed_s = f->earlier.elapsed_s + f->control->now(f->control->context) - f->control->started;
     f->control->report(f->control->context, &p);
 }
 
@@ -92,7 +92,8 @@ static int evaluate(void *context, const struct mat *A, struct metrics *ret, str
 }
 
 /* The digest that binds a checkpoint to this problem: what the caller knows of it, and the kernel
- * that was chosen, to the last bit. */
+ * that was chosen, to the last bit. Of a restricted one nothing in it changes once its centers are
+ * selected. */
 static int identify(struct fit *f, struct err *err)
 {
     struct sha256 *hash = sha256_new();
@@ -160,10 +161,23 @@ static int solve(struct fit *f, struct err *err)
                              &f->result.outcome, err);
 }
 
+/* Centers are selected by every attempt anew, within what the ones before have left of the time. */
+static int begin_selection(struct fit *f, struct err *err)
+{
+    const int r = identify(f, err);
+    if (r == 0 && f->control->resume != NULL) {
+        checkpoint_glance(f->control->resume, f->problem, &f->earlier);
+    }
+    return r;
+}
+
 /* Which solver is the right one depends on how many centers there are. */
 static int prepare(struct fit *f, const struct dataset *file, struct err *err)
 {
-    int r = f->restricted ? fit__select_centers(f, file, err) : 0;
+    int r = f->restricted ? begin_selection(f, err) : 0;
+    if (r == 0 && f->restricted) {
+        r = fit__select_centers(f, file, err);
+    }
     mem_trim();
     if (r == 0) {
         r = fit__choose_method(f, err);
@@ -277,6 +291,7 @@ static int failure_to_result(struct fit *f, int r)
 {
     const enum reason stopped = f->paused ? REASON_PAUSED : REASON_CANCELLED;
     f->result.outcome = (struct solve_outcome){
+        .earlier_s = f->earlier.elapsed_s,
         .reason = r == -ERR_NO_MEMORY ? REASON_OUT_OF_MEMORY
                   : f->spent          ? REASON_TIME_BUDGET
                                       : stopped,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/sha256.h"
+#include "engine/checkpoint.h"
 #include "engine/fit.h"
 #include "engine/fit_centers.h"
 #include "engine/fit_data.h"
@@ -23,13 +24,14 @@ struct fit {
     struct fit_centers centers;   /* of such a one, in place of X, X_test and Y */
     const int64_t *planned_cache; /* fit_input's kernel_cache_bytes */
     struct points *X, *X_test;
-    struct points *exact; /* mixed precision: X in float64, else NULL */
-    struct mat Y, A, P;   /* P: predictions of the test rows */
-    double *predicted;    /* [m, t] */
-    double *found;        /* [n, t] the coefficients a search found, or NULL */
-    struct mat start;     /* those, or an earlier model's; no rows: none */
-    bool paused;          /* asked to, before the solve */
-    bool spent;           /* the time budget was, before the solve */
+    struct points *exact;             /* mixed precision: X in float64, else NULL */
+    struct mat Y, A, P;               /* P: predictions of the test rows */
+    double *predicted;                /* [m, t] */
+    double *found;                    /* [n, t] the coefficients a search found, or NULL */
+    struct mat start;                 /* those, or an earlier model's; no rows: none */
+    struct checkpoint_record earlier; /* of a restricted fit, what an attempt before had come to */
+    bool paused;                      /* asked to, before the solve */
+    bool spent;                       /* the time budget was, before the solve */
     char problem[SHA256_HEX_SIZE];
     struct fit_result result;
 };

@@ -19,13 +19,20 @@ static int make_points(struct fit *f, const struct rows *rows, enum dtype dtype,
     return r;
 }
 
-/* A selection may take far longer than the solve, and leaves nothing to keep. */
+/* Seconds of the job, those of earlier attempts included. */
+static double elapsed(const struct fit *f)
+{
+    return f->earlier.elapsed_s + f->control->now(f->control->context) - f->control->started;
+}
+
+/* A selection may take far longer than the solve, and leaves nothing to keep. Where an earlier
+ * attempt has left coefficients, they are worth their centers. */
 static int stop_selecting(void *context, struct err *err)
 {
     struct fit *f = context;
     const double budget = f->spec->stop.time_budget_s;
     const int r = fit__stop_here(f, err);
-    f->spent = r == 0 && f->control->now(f->control->context) - f->control->started >= budget;
+    f->spent = r == 0 && !f->earlier.usable && elapsed(f) >= budget;
     return f->spent ? err_at(err, ERR_TOO_LARGE, "#/stop/time_budget_s",
                              "The time budget of %g s was spent before the centers were selected: "
                              "ask for fewer, or for a method that looks at fewer rows.",

@@ -615,14 +615,15 @@ static void test_time_budget_of_a_selection(void **state)
 
 /* A job that is asked to pause at its pause_at-th question, and from then on. */
 struct rest {
-    double now;
+    double now, tick; /* seconds a look at the clock takes; 0: 1e-3 */
     int64_t pause_at, asked, discarded;
     struct buf kept; /* the last checkpoint's file */
 };
 
 static double rest_now(void *context)
 {
-    return ((struct rest *)context)->now += 1e-3;
+    struct rest *s = context;
+    return s->now += s->tick > 0 ? s->tick : 1e-3;
 }
 
 static bool rest_paused(void *context)
@@ -690,6 +691,37 @@ static struct model *attempt(const struct dataset *ds, const char *fields, struc
     return m;
 }
 
+/* Centers are selected by every attempt anew. On a machine that has become slower that alone may
+ * take more than is left of the time, or more than all of it: the coefficients of the earlier
+ * attempt are worth their centers. */
+static void test_time_budget_of_a_resumed_selection(void **state)
+{
+    (void)state;
+    struct dataset *ds = smooth(300, 13);
+    struct fit_result result;
+    static const char fields[] = "'solver':{'name':'falkon'},'regularization':1e-9,"
+                                 "'stop':{'time_budget_s':0.5,'tolerance':1e-14},"
+                                 "'centers':{'method':'squeak','count':20,'block_size':1}";
+    struct rest story = {.tick = 1e-4, .pause_at = INT64_MAX};
+    struct model *m = attempt(ds, fields, &story, &result);
+    assert_non_null(m); /* within its time */
+    model_free(m);
+    story.pause_at = story.asked - 3;
+    assert_null(attempt(ds, fields, &story, &result));
+    assert_true(story.kept.len > 0);
+    story.tick = 1e-1;
+    story.pause_at = INT64_MAX;
+    const double began = story.now;
+    m = attempt(ds, fields, &story, &result);
+    assert_int_equal(result.outcome.reason, REASON_TIME_BUDGET);
+    assert_true(story.now - began > 0.5); /* of the selection */
+    assert_non_null(m);
+    assert_true(result.outcome.earlier_s > 0);
+    model_free(m);
+    buf_deinit(&story.kept);
+    fixture_dataset_free(ds);
+}
+
 /* A job that is asked to pause is paused, whatever it is doing: kernel values are being kept, at
  * first float32 ones and then, where the iteration goes over to them or begins with them again
  * after a pause, float64 ones. What it had is not lost, and it ends with the bits it would have. */
@@ -732,4 +764,5 @@ TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
           cmocka_unit_test(test_bad_combinations), cmocka_unit_test(test_cancel_anywhere),
           cmocka_unit_test(test_pause_anywhere), cmocka_unit_test(test_no_memory_anywhere),
           cmocka_unit_test(test_time_budget), cmocka_unit_test(test_time_budget_of_a_selection),
+          cmocka_unit_test(test_time_budget_of_a_resumed_selection),
           cmocka_unit_test(test_far_from_the_origin_in_float32))
