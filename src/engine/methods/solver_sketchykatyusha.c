@@ -37,7 +37,7 @@
 #include "base/rng.h"
 #include "engine/memory.h"
 #include "engine/methods/methods.h"
-#include "engine/methods/stochastic.h"
+#include "engine/methods/stochastic_course.h"
 #include "engine/normal.h"
 #include "engine/products.h"
 
@@ -68,16 +68,9 @@ struct solver {
     bool built, given;
     double build_fraction;
     double theta1, eta, sigma, L;
-    enum purpose purpose;
+    struct stochastic_course c; /* at.own: how often mu was lowered; is.own: f(W) - f(0), summed
+                                   over columns */
     struct normal_pass pass;
-    int64_t batch; /* of the epoch under way */
-    int64_t epoch;
-    int doublings, stale, lowered;
-    int ended;       /* a positive reason, or 0 */
-    double relative; /* of W, the largest over columns; 1: at 0 */
-    double least;    /* the smallest so far; of best_W */
-    double value;    /* f(W) - f(0), summed over columns */
-    double *norm;    /* [t]: |K_nm' Y_j| */
     struct mat Y, Z, W, X, best_W;
     struct mat gradient, rhs; /* of f at W; K_nm' Y */
     struct mat V;             /* X - W */
@@ -103,7 +96,6 @@ static void teardown(struct solver *s)
         s->p.be->ops->mat_free(s->p.be, all[i]);
     }
     stochastic_deinit(&s->s);
-    mem_free(s->norm);
     mem_free(s);
 }
 
@@ -111,10 +103,6 @@ static int allocate(struct solver *s, struct err *err)
 {
     const struct problem *p = &s->p;
     const int64_t m = p->restricted->m;
-    s->norm = mem_zarray((size_t)p->t, sizeof(double));
-    if (s->norm == NULL) {
-        return err_no_memory(err);
-    }
     struct mat *all[MATRICES];
     matrices_of(s, all);
     int rc = memory_check_matrix(p->be, m, MATRICES * p->t, p->dtype, "coefficients", err);
@@ -135,8 +123,8 @@ static int setup(const struct problem *p, const struct solver_options *options, 
     s->p = *p;
     s->tolerance = options->tolerance;
     s->mu = param_get(params, "mu")->is_auto ? 0 : param_real(params, "mu");
-    s->purpose = PURPOSE_BEGIN;
-    s->relative = s->least = 1.0;
+    s->c.at.purpose = PURPOSE_BEGIN;
+    s->c.is.relative = s->c.is.least = 1.0;
     int rc = allocate(s, err);
     rc = rc == 0 ? stochastic_init(&s->s, p, params, err) : rc;
     if (rc < 0) {
@@ -152,29 +140,11 @@ static void set_constants(struct solver *s)
 {
     const double share = s->s.P.exact ? mu_share_exact : mu_share_sketch;
     const double guess = share * fmin(s->p.ridge / s->s.P.rho, 1.0);
-    const double mu = s->mu > 0 ? s->mu : guess * pow(lowering, s->lowered);
-    s->L = s->s.L * exp2(s->doublings);
+    const double mu = s->mu > 0 ? s->mu : guess * pow(lowering, (double)s->c.at.own);
+    s->L = s->s.L * exp2((double)s->c.at.backs);
     s->sigma = fmin(fmax(mu / s->L, 1e-12), 1.0);
     s->theta1 = fmin(sqrt(2.0 * (double)s->s.batches.batches * s->sigma / 3.0), 0.5);
     s->eta = theta2 / ((1.0 + theta2) * s->theta1);
-}
-
-static int diverged(struct err *err)
-{
-    return err_set(err, ERR_DIVERGED,
-                   "The residual grew however small the step was made. Scale the features and the "
-                   "target, raise `regularization`, or take the solver `falkon`.");
-}
-
-/* The largest sqrt(squares[j]) / norm[j] over columns; NaN where one is. */
-static double largest(const struct solver *s, const double *squares)
-{
-    double found = 0;
-    for (int64_t j = 0; j < s->p.t; j++) {
-        const double relative = s->norm[j] > 0 ? sqrt(squares[j]) / s->norm[j] : 0.0;
-        found = isnan(relative) || isnan(found) ? (double)NAN : fmax(found, relative);
-    }
-    return found;
 }
 
 /* Y and Z go back to W. */
@@ -187,13 +157,13 @@ static int drop_momentum(struct solver *s, struct err *err)
 /* Back to the best snapshot, with twice the L. */
 static int step_back(struct solver *s, struct err *err)
 {
-    if (++s->doublings > DOUBLINGS_MAX) {
-        return s->least < 1.0 ? REASON_STAGNATED : diverged(err);
+    if (++s->c.at.backs > DOUBLINGS_MAX) {
+        return s->c.is.least < 1.0 ? REASON_STAGNATED : stochastic_diverged(err);
     }
     set_constants(s);
-    s->purpose = PURPOSE_SNAPSHOT;
+    s->c.at.purpose = PURPOSE_SNAPSHOT;
     s->pass = (struct normal_pass){0};
-    s->value = INFINITY;
+    s->c.is.own = INFINITY;
     const int rc = s->p.be->ops->copy(s->p.be, &s->best_W, &s->W, err);
     return rc == 0 ? drop_momentum(s, err) : rc;
 }
@@ -205,22 +175,15 @@ static int begin(struct solver *s, struct err *err)
 {
     const struct backend_ops *o = s->p.be->ops;
     int rc = stochastic_add(&s->s, -1.0, &s->gradient, 0.0, &s->rhs, err);
-    rc = rc == 0 ? o->col_dots(s->p.be, &s->rhs, &s->rhs, s->s.dots, err) : rc;
-    bool zero = true;
-    for (int64_t j = 0; rc == 0 && j < s->p.t; j++) {
-        s->norm[j] = sqrt(s->s.dots[j]);
-        zero = zero && s->norm[j] == 0;
-        if (!isfinite(s->norm[j])) {
-            return diverged(err);
-        }
-    }
-    s->purpose = PURPOSE_NONE;
+    bool zero = false;
+    rc = rc == 0 ? stochastic_take_norms(&s->s, &s->rhs, &zero, err) : rc;
+    s->c.at.purpose = PURPOSE_NONE;
     if (rc == 0 && zero) {
-        s->relative = 0;
+        s->c.is.relative = 0;
         return REASON_CONVERGED;
     }
     if (rc == 0 && s->p.start != NULL) {
-        s->purpose = PURPOSE_START;
+        s->c.at.purpose = PURPOSE_START;
         return o->copy(s->p.be, s->p.start, &s->W, err);
     }
     return rc;
@@ -241,7 +204,7 @@ static int measure(struct solver *s, double *ret_value, double *ret_relative, st
         *ret_value -= 0.5 * dots[j];
     }
     rc = rc == 0 ? o->col_dots(s->p.be, &s->gradient, &s->gradient, dots, err) : rc;
-    *ret_relative = largest(s, dots);
+    *ret_relative = stochastic_relative(&s->s);
     return rc;
 }
 
@@ -253,15 +216,15 @@ static int take_start(struct solver *s, struct err *err)
     if (rc < 0) {
         return rc;
     }
-    s->purpose = PURPOSE_NONE;
+    s->c.at.purpose = PURPOSE_NONE;
     if (!(relative < 1.0)) { /* best_W is still 0 */
         rc = s->p.be->ops->copy(s->p.be, &s->best_W, &s->W, err);
         rc = rc == 0 ? stochastic_add(&s->s, -1.0, &s->rhs, 0.0, &s->gradient, err) : rc;
         return rc == 0 ? drop_momentum(s, err) : rc;
     }
-    s->given = true;
-    s->relative = s->least = relative;
-    s->value = value;
+    s->c.at.given = true;
+    s->c.is.relative = s->c.is.least = relative;
+    s->c.is.own = value;
     rc = s->p.be->ops->copy(s->p.be, &s->W, &s->best_W, err);
     rc = rc == 0 ? drop_momentum(s, err) : rc;
     return rc == 0 && relative <= s->tolerance ? REASON_CONVERGED : rc;
@@ -274,26 +237,26 @@ static int take_snapshot(struct solver *s, struct err *err)
     if (rc < 0) {
         return rc;
     }
-    s->purpose = PURPOSE_NONE;
-    s->stale = relative < improvement * s->least ? 0 : s->stale + 1;
-    if (s->stale >= STALE_SNAPSHOTS && s->least < 1.0) {
+    s->c.at.purpose = PURPOSE_NONE;
+    s->c.at.stale = relative < improvement * s->c.is.least ? 0 : s->c.at.stale + 1;
+    if (s->c.at.stale >= STALE_SNAPSHOTS && s->c.is.least < 1.0) {
         return REASON_STAGNATED;
     }
-    if (!(relative <= grown * s->least)) {
+    if (!(relative <= grown * s->c.is.least)) {
         return step_back(s, err);
     }
-    const bool uphill = value > s->value;
-    s->value = value;
-    s->relative = relative;
-    if (relative < s->least) {
-        s->least = relative;
+    const bool uphill = value > s->c.is.own;
+    s->c.is.own = value;
+    s->c.is.relative = relative;
+    if (relative < s->c.is.least) {
+        s->c.is.least = relative;
         rc = s->p.be->ops->copy(s->p.be, &s->W, &s->best_W, err);
     }
     if (rc == 0 && relative <= s->tolerance) {
         return REASON_CONVERGED;
     }
-    const bool stuck = s->stale > 0 && s->stale % LOWER_EVERY == 0;
-    s->lowered += stuck;
+    const bool stuck = s->c.at.stale > 0 && s->c.at.stale % LOWER_EVERY == 0;
+    s->c.at.own += stuck;
     set_constants(s);
     return rc == 0 && (uphill || stuck) ? drop_momentum(s, err) : rc;
 }
@@ -306,14 +269,14 @@ static int pass(struct solver *s, struct err *err)
     if (rc <= 0) {
         return rc;
     }
-    if (s->purpose == PURPOSE_BEGIN) {
+    if (s->c.at.purpose == PURPOSE_BEGIN) {
         return begin(s, err);
     }
     rc = normal_add_core(r, s->p.be, s->p.ridge, &s->W, &s->gradient, err);
     if (rc < 0) {
         return rc;
     }
-    return s->purpose == PURPOSE_START ? take_start(s, err) : take_snapshot(s, err);
+    return s->c.at.purpose == PURPOSE_START ? take_start(s, err) : take_snapshot(s, err);
 }
 
 /* ---- batches ---- */
@@ -355,14 +318,14 @@ static bool snapshot_due(const struct solver *s)
 {
     const int64_t batches = s->s.batches.batches;
     struct rng rng = rng_new(s->p.seed, RNG_SOLVER);
-    rng.position = (uint64_t)(s->epoch * batches + s->batch);
+    rng.position = (uint64_t)(s->c.at.epoch * batches + s->c.at.batch);
     return rng_uniform(&rng) * (double)batches < 1.0;
 }
 
 static int iterate(struct solver *s, struct err *err)
 {
     struct row_batches *b = &s->s.batches;
-    const int64_t count = row_batches_draw(b, s->epoch, s->batch);
+    const int64_t count = row_batches_draw(b, s->c.at.epoch, s->c.at.batch);
     struct row_tile t;
     int rc = rowset_batch(s->p.restricted->rows, b->index, count, &t, err);
     rc = rc == 0 ? gradient(s, t.rows, err) : rc;
@@ -370,16 +333,16 @@ static int iterate(struct solver *s, struct err *err)
     if (rc < 0) {
         return rc;
     }
-    const bool wild = !(largest(s, s->s.dots) <= grown);
+    const bool wild = !(stochastic_relative(&s->s) <= grown);
     const bool due = snapshot_due(s);
     rc = wild ? step_back(s, err) : move(s, err);
-    s->given = true;
-    if (++s->batch == b->batches) {
-        s->batch = 0;
-        s->epoch++;
+    s->c.at.given = true;
+    if (++s->c.at.batch == b->batches) {
+        s->c.at.batch = 0;
+        s->c.at.epoch++;
     }
     if (rc == 0 && due && !wild) {
-        s->purpose = PURPOSE_SNAPSHOT;
+        s->c.at.purpose = PURPOSE_SNAPSHOT;
         rc = s->p.be->ops->copy(s->p.be, &s->Y, &s->W, err);
     }
     return rc;
@@ -400,105 +363,66 @@ static int build(struct solver *s, struct err *err)
 static int step(struct solver *s, struct step_report *ret, struct err *err)
 {
     const bool building = !s->built;
-    int rc = s->ended;
+    int rc = (int)s->c.at.ended;
     if (rc == 0 && building) {
         rc = build(s, err);
     } else if (rc == 0) {
-        rc = s->purpose != PURPOSE_NONE ? pass(s, err) : iterate(s, err);
+        rc = s->c.at.purpose != PURPOSE_NONE ? pass(s, err) : iterate(s, err);
     }
-    s->ended = rc > 0 ? rc : 0;
+    s->c.at.ended = rc > 0 ? rc : 0;
     *ret = (struct step_report){
         .phase = building && rc == 0 ? "preconditioner" : "iterating",
         .fraction = building ? 0.3 * s->build_fraction : (double)NAN,
-        .iteration = s->epoch,
-        .relative_residual = s->relative,
-        .usable = s->given || rc == REASON_CONVERGED,
+        .iteration = s->c.at.epoch,
+        .relative_residual = s->c.is.relative,
+        .usable = s->c.at.given || rc == REASON_CONVERGED,
         .rank = s->built ? s->s.P.rank : 0,
-        .note = s->doublings > 0 ? doubled_note : s->s.note,
+        .note = s->c.at.backs > 0 ? doubled_note : s->s.note,
     };
     return rc;
 }
 
 static int coef(struct solver *s, const struct mat *A, struct err *err)
 {
-    return s->p.be->ops->copy(s->p.be, s->ended != 0 ? &s->best_W : &s->Y, A, err);
+    return s->p.be->ops->copy(s->p.be, s->c.at.ended != 0 ? &s->best_W : &s->Y, A, err);
 }
 
 /* ---- checkpoints ---- */
 
-enum { COUNTERS = 9, NUMBERS = 5, KEPT = 6 };
+enum { KEPT = 6 };
 
-static const char *const kept_names[KEPT] = {"Y", "Z", "W", "best", "gradient", "rhs"};
+static const struct stochastic_bounds bounds = {
+    .purposes = PURPOSES, .backs = DOUBLINGS_MAX + 1, .stale = STALE_SNAPSHOTS, .own = INT32_MAX};
 
-static void kept_of(struct solver *s, struct mat *ret[KEPT])
+static void kept_of(const struct solver *s, struct stochastic_matrix ret[KEPT + 1])
 {
-    struct mat *const all[KEPT] = {&s->Y, &s->Z, &s->W, &s->best_W, &s->gradient, &s->rhs};
-    for (int i = 0; i < KEPT; i++) {
+    const struct stochastic_matrix all[KEPT + 1] = {{"Y", &s->Y},
+                                                    {"Z", &s->Z},
+                                                    {"W", &s->W},
+                                                    {"best", &s->best_W},
+                                                    {"gradient", &s->gradient},
+                                                    {"rhs", &s->rhs},
+                                                    {NULL, NULL}};
+    for (int i = 0; i <= KEPT; i++) {
         ret[i] = all[i];
     }
 }
 
 static int save(const struct solver *s, struct state *to, struct err *err)
 {
-    const int64_t counters[COUNTERS] = {s->purpose, s->pass.tile, s->batch, s->epoch,  s->doublings,
-                                        s->stale,   s->ended,     s->given, s->lowered};
-    const double numbers[NUMBERS] = {s->relative, s->least, s->value, s->s.damping, s->s.L};
-    const struct mat *const kept[KEPT] = {&s->Y, &s->Z, &s->W, &s->best_W, &s->gradient, &s->rhs};
-    int rc = state_put_ints(to, "counters", counters, COUNTERS, err);
-    rc = rc == 0 ? state_put_reals(to, "numbers", numbers, NUMBERS, err) : rc;
-    rc = rc == 0 ? state_put_reals(to, "norm", s->norm, s->p.t, err) : rc;
-    for (int i = 0; rc == 0 && i < KEPT; i++) {
-        rc = state_put_mat(to, kept_names[i], s->p.be, kept[i], err);
-    }
-    return rc;
-}
-
-/* What save may have left. */
-static bool plausible(const struct solver *s, const int64_t *c, const double *x)
-{
-    const bool reason = c[6] == 0 || c[6] == REASON_CONVERGED || c[6] == REASON_STAGNATED;
-    return reason && c[0] >= 0 && c[0] < PURPOSES && c[1] >= 0 &&
-           c[1] < rowset_tiles(s->p.restricted->rows) && c[2] >= 0 && c[2] < s->s.batches.batches &&
-           c[3] >= 0 && c[3] < INT32_MAX && c[4] >= 0 && c[4] <= DOUBLINGS_MAX + 1 && c[5] >= 0 &&
-           c[5] <= STALE_SNAPSHOTS && c[8] >= 0 && c[8] < INT32_MAX && x[3] > 0 && x[4] > 0 &&
-           isfinite(x[3]) && isfinite(x[4]);
-}
-
-static void take_numbers(struct solver *s, const int64_t *c, const double *x)
-{
-    s->purpose = (enum purpose)c[0];
-    s->pass.tile = c[1];
-    s->batch = c[2];
-    s->epoch = c[3];
-    s->doublings = (int)c[4];
-    s->stale = (int)c[5];
-    s->ended = (int)c[6];
-    s->given = c[7] != 0;
-    s->lowered = (int)c[8];
-    s->relative = x[0];
-    s->least = x[1];
-    s->value = x[2];
-    stochastic_recall(&s->s, x[3], x[4]);
+    struct stochastic_matrix kept[KEPT + 1];
+    kept_of(s, kept);
+    struct stochastic_course c = s->c;
+    c.at.tile = s->pass.tile;
+    return stochastic_save(&s->s, &c, kept, to, err);
 }
 
 static int load(struct solver *s, const struct state *from, struct err *err)
 {
-    int64_t counters[COUNTERS];
-    double numbers[NUMBERS];
-    struct mat *kept[KEPT];
+    struct stochastic_matrix kept[KEPT + 1];
     kept_of(s, kept);
-    int rc = state_get_ints(from, "counters", counters, COUNTERS, err);
-    rc = rc == 0 ? state_get_reals(from, "numbers", numbers, NUMBERS, err) : rc;
-    if (rc == 0 && !plausible(s, counters, numbers)) {
-        return err_set(err, ERR_CORRUPT, "The checkpoint's arrays have numbers out of range.");
-    }
-    rc = rc == 0 ? state_get_reals(from, "norm", s->norm, s->p.t, err) : rc;
-    for (int i = 0; rc == 0 && i < KEPT; i++) {
-        rc = state_get_mat(from, kept_names[i], s->p.be, kept[i], err);
-    }
-    if (rc == 0) {
-        take_numbers(s, counters, numbers);
-    }
+    const int rc = stochastic_load(&s->s, from, &bounds, kept, &s->c, err);
+    s->pass.tile = rc == 0 ? s->c.at.tile : s->pass.tile;
     return rc;
 }
 

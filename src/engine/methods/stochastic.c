@@ -20,12 +20,13 @@ static int allocate(struct stochastic *s, struct err *err)
     const struct problem *p = &s->p;
     const struct backend_ops *o = p->be->ops;
     const int64_t m = p->restricted->m, rows = s->batches.most;
-    s->one = mem_array((size_t)p->t, 3 * sizeof(double));
+    s->one = mem_zarray((size_t)p->t, 4 * sizeof(double));
     if (s->one == NULL) {
         return err_no_memory(err);
     }
     s->work = s->one + p->t;
     s->dots = s->one + 2 * p->t;
+    s->norm = s->one + 3 * p->t;
     const struct {
         struct mat *M;
         int64_t rows, cols;

@@ -55,7 +55,8 @@ struct stochastic {
     struct mat G, E;           /* m x t: what a solver computes a step from */
     struct mat D, T;           /* most x t: of a batch */
     struct mat x, u, v;        /* m x 1, of powering */
-    double *one, *work, *dots; /* [t] each, of one allocation */
+    double *one, *work, *dots; /* [t] each, of one allocation with */
+    double *norm;              /* [t]: |K_nm' Y_j|, once a solver knows */
 
     /* Of the building. */
     int stage;
