@@ -182,7 +182,7 @@ static double int_or(const struct planning *g, const char *key, double automatic
 
 static void eigenpro34(struct planning *g)
 {
-    enum { KEPT = 5, EXACT = 20000, PROBES = 2000 };
+    enum { KEPT = 5, EXACT = 20000, PROBES = 2000, FAR = 20, FAR_BYTES = 16 };
     struct plan_moment at = uploaded(g), building;
     const bool delayed = strcmp(g->plan->solver, "eigenpro4") == 0;
     const char *how = param_choice(&g->params, "projection");
@@ -200,18 +200,18 @@ static void eigenpro34(struct planning *g)
     g->plan->block_rows = (int64_t)b;
     g->plan->assumed = true;
     at.parts[PLAN_VECTORS] += 8.0 * m * t * (8.0 + 2.0 * KEPT + 3.0);
-    at.parts[PLAN_SOLVER] = 8.0 * b * (m + 2.0 * t) + 8.0 * window * (1.0 + t) +
+    at.parts[PLAN_SOLVER] = 8.0 * b * (m + 3.0 * t + 2.0) + 8.0 * window * (1.0 + t) +
                             window * (g->d * g->host + g->ld * g->point);
-    at.parts[PLAN_PRECONDITIONER] = (exact ? 8.0 * m * m : 0) + 8.0 * c * q;
+    at.parts[PLAN_PRECONDITIONER] = (exact ? 8.0 * m * m : 0) + 8.0 * c * q + FAR_BYTES * n / FAR;
     building = at;
     building.parts[PLAN_SOLVER] = 0;
     building.parts[PLAN_PRECONDITIONER] +=
         fmax(24.0 * c * c + 8.0 * c * q, 8.0 * probes * (probes + c + q));
     plan__moment(g, &building, "solving");
-    plan__values(g, &g->setup, s * c + probes * (probes + c), g->points, 1);
+    plan__values(g, &g->setup, (s + n) * c + probes * (probes + c), g->points, 1);
     plan__dense(&g->setup,
                 factor_cost * (s * c * c + (exact ? m * m * m / 6.0 : 0)) + eigen_cost * c * c * c +
-                    probes * q * (c + probes),
+                    probes * q * (c + probes) + n * q * c,
                 DTYPE_F64);
     pass(g, &g->iteration, delayed ? 1.75 : 1.25);
     plan__values(g, &g->iteration, n * m, g->points, 1);

@@ -40,6 +40,15 @@ static void choose_centers(struct restricted_fixture *f, int64_t copies)
     }
 }
 
+static void move_out(struct restricted_fixture *f, int64_t far)
+{
+    for (int64_t i = 0; far > 0 && i < f->n; i += far) {
+        for (int64_t k = 0; k < f->d; k++) {
+            f->X[i * f->d + k] *= 10;
+        }
+    }
+}
+
 /* As a fit does before it solves. */
 static void keep_independent(struct restricted_fixture *f)
 {
@@ -69,6 +78,7 @@ void restricted_init(struct restricted_fixture *f, struct backend *be,
         .X = host_normal(&rng, spec->n * spec->d),
         .Y = host_normal(&rng, spec->n * spec->t),
     };
+    move_out(f, spec->far);
     host_round(f->X, f->n * f->d, spec->points);
     host_round(f->Y, f->n * f->t, spec->vectors);
     choose_centers(f, spec->copies);

@@ -33,6 +33,7 @@ struct restricted_spec {
     int64_t copies;    /* the last so many centers repeat the first ones */
     int64_t tile_rows; /* 0: by the shape */
     bool streamed;     /* no tile stays */
+    int64_t far;       /* one row in so many lies ten times as far out; 0: none */
     const double *weights;
 };
 

@@ -177,8 +177,10 @@ static void test_exact_and_inexact(void **state)
 
 /* ---- the published iteration ---- */
 
-/* Coefficients after the first epoch, with parameters that make the iteration plain. */
-static double *after_an_epoch(struct restricted_fixture *f, const char *solver, const char *params)
+/* Coefficients after the first epoch, with parameters that make the iteration plain, and the rows'
+ * shares of a step, [n]. */
+static double *after_an_epoch(struct restricted_fixture *f, const char *solver, const char *params,
+                              double *ret_shares)
 {
     const struct solver_options options = options_of(solver, params, 1e-8);
     const struct solver_ops *ops = solver_find(solver);
@@ -192,13 +194,17 @@ static double *after_an_epoch(struct restricted_fixture *f, const char *solver, 
         A = device_get(f->be, &f->A);
         must(ops->step(s, &at, &err));
     }
+    for (int64_t i = 0; i < f->n; i++) {
+        ret_shares[i] = eigenpro_far_share(eigenpro_span_far(s->span), i);
+    }
     ops->teardown(s);
     return A;
 }
 
-/* One epoch of steps of 0.05 a row, P = I, by plain loops: f has weights at the centers (B) and at
- * the rows of the window (w); after `window` rows the latter are projected. */
-static double *plain_epoch(const struct restricted_fixture *f, int64_t batch, int64_t window)
+/* One epoch of steps of 0.05 times its share a row, P = I, by plain loops: f has weights at the
+ * centers (B) and at the rows of the window (w); after `window` rows the latter are projected. */
+static double *plain_epoch(const struct restricted_fixture *f, const double *shares, int64_t batch,
+                           int64_t window)
 {
     const int64_t n = f->n, m = f->m, t = f->t;
     const struct row_order order = row_order_new(f->problem.seed, EIGENPRO34_ORDER, n);
@@ -225,7 +231,7 @@ static double *plain_epoch(const struct restricted_fixture *f, int64_t batch, in
                     sum +=
                         kernel_eval(&f->kernel, x, f->X + other * f->d) * w[k - start + j * window];
                 }
-                g[i + j * batch] = sum;
+                g[i + j * batch] = shares[row] * sum;
             }
         }
         const double decay = 1.0 - 0.05 * (double)count / (double)n * f->problem.ridge;
@@ -275,14 +281,94 @@ static void test_first_epoch(void **state)
     const struct restricted_spec spec = ordinary();
     struct restricted_fixture f;
     restricted_init(&f, *state, &spec);
+    double *shares = host_zeros(f.n);
     for (int k = 0; k < 2; k++) {
-        double *found = after_an_epoch(&f, both[k], params);
-        double *expected = plain_epoch(&f, 12, k == 0 ? 12 : 36);
+        double *found = after_an_epoch(&f, both[k], params, shares);
+        double *expected = plain_epoch(&f, shares, 12, k == 0 ? 12 : 36);
+        assert_true(restricted_difference(&f, found, expected) < 1e-10);
+        for (int64_t i = 0; i < f.n; i++) {
+            assert_true(shares[i] == 1.0); /* k(x,x) is 1 */
+        }
+        mem_free(found);
+        mem_free(expected);
+    }
+    mem_free(shares);
+    restricted_deinit(&f);
+}
+
+/* ---- far rows ---- */
+
+/* One row in 25 lies ten times as far out, where the linear kernel is a hundred times as large: its
+ * step is as much shorter as its k(x,x) is above the others'. */
+static void test_far_rows_step_less(void **state)
+{
+    static const char params[] = "{\"eigenvectors\": 0, \"batch_size\": 2, \"learning_rate\": 0.1}";
+    struct restricted_spec spec = ordinary();
+    spec.kernel = KERNEL_LINEAR;
+    spec.far = 25;
+    struct restricted_fixture f;
+    restricted_init(&f, *state, &spec);
+    double *shares = host_zeros(f.n);
+    for (int k = 0; k < 2; k++) {
+        double *found = after_an_epoch(&f, both[k], params, shares);
+        double *expected = plain_epoch(&f, shares, 2, k == 0 || f.m < 4 ? 2 : 4);
+        double ceiling = INFINITY;
+        int64_t shortened = 0;
+        for (int64_t i = 0; i < f.n; i++) {
+            const double value = kernel_eval(&f.kernel, f.X + i * f.d, f.X + i * f.d);
+            ceiling = shares[i] < 1 ? shares[i] * value : ceiling;
+            shortened += shares[i] < 1;
+            assert_true(shares[i] > 0 && shares[i] * value <= ceiling * (1 + 1e-9));
+        }
+        assert_true(shortened >= 10 && shortened <= 32);
         assert_true(restricted_difference(&f, found, expected) < 1e-10);
         mem_free(found);
         mem_free(expected);
     }
+    mem_free(shares);
     restricted_deinit(&f);
+}
+
+/* A few rows far from the centers' span would make all steps short. */
+static void test_far_rows(void **state)
+{
+    struct restricted_spec spec = ordinary();
+    spec.kernel = KERNEL_GAUSSIAN;
+    spec.n = 3000;
+    spec.m = 100;
+    spec.far = 31; /* some of them centers */
+    spec.lambda = 1e-5;
+    for (int k = 0; k < 2; k++) {
+        struct restricted_fixture f;
+        restricted_init(&f, *state, &spec);
+        const struct solve_outcome out = solve(&f, both[k], "{}", 1e-6, 200);
+        double *B = restricted_solution(&f), *A = device_get(f.be, &f.A);
+        print_message("%s: %lld epochs, predictions differ by %g\n", both[k],
+                      (long long)out.iterations, restricted_difference(&f, A, B));
+        assert_int_equal(out.reason, REASON_CONVERGED);
+        assert_true(out.iterations <= 28); /* 32 and 37 where all rows have the same step */
+        assert_true(restricted_difference(&f, A, B) < 1e-3);
+        mem_free(A);
+        mem_free(B);
+        restricted_deinit(&f);
+    }
+}
+
+/* What most numbers do not exceed, where few are far beyond. */
+static void test_ceiling(void **state)
+{
+    (void)state;
+    double even[100], uneven[100];
+    for (int i = 0; i < 100; i++) {
+        even[i] = uneven[i] = 1.0 + i;
+    }
+    uneven[40] = 5000;
+    uneven[41] = 500;
+    assert_true(eigenpro_far_ceiling(even, 100, 0) == 100.0);
+    assert_true(eigenpro_far_ceiling(uneven, 100, 0) == 98.0);
+    assert_true(eigenpro_far_ceiling(uneven, 100, 1000) == 1000.0);
+    assert_true(eigenpro_far_ceiling(uneven, 100, 2000) == 5000.0);
+    assert_true(eigenpro_far_ceiling(uneven, 1, 0) == 1.0);
 }
 
 /* A window of one batch: eigenpro4 is eigenpro3, to the bit. */
@@ -472,6 +558,7 @@ static void test_impossible_counters(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
 
 TEST_MAIN(TEST(test_projections), TEST(test_exact_and_inexact), TEST(test_first_epoch),
+          TEST(test_far_rows_step_less), TEST(test_far_rows), cmocka_unit_test(test_ceiling),
           TEST(test_window_of_one_batch), TEST(test_noise), TEST(test_steps_too_long),
           TEST(test_no_ridge), TEST(test_residency), TEST(test_resume_inside_a_window),
           TEST(test_impossible_counters))

@@ -140,7 +140,9 @@ struct solver {
     struct mat u, ug;  /* q x t: <psi, step>, (1 - c) U' G */
     struct mat w;      /* window_rows x t, of the temporary centers */
     struct mat held_av, held_w; /* from a saved state, until q and b are known */
-    struct mat g;               /* b x t */
+    struct mat g, gf;           /* b x t; gf only where rows are far */
+    int64_t *far;               /* [b] places of a batch's far rows */
+    double *less;               /* [b] their shares less 1 */
 };
 
 /* Whether this epoch is as published. */

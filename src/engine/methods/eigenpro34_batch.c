@@ -52,6 +52,41 @@ static int residual(struct solver *s, struct view B, const struct mat *Y, const 
     return r == 0 ? product_residual(s->p.be, B, Z, &s->D, targets, g, false, &s->h, err) : r;
 }
 
+/* The batch's far rows: places in s->far, shares less 1 in s->less. */
+static int64_t find_far(struct solver *s, int64_t first, int64_t b)
+{
+    const struct eigenpro_far *far = eigenpro_span_far(s->span);
+    int64_t count = 0;
+    for (int64_t i = 0; far->count > 0 && i < b; i++) {
+        const double share = eigenpro_far_share(far, s->rows[first + i]);
+        if (share < 1.0) {
+            s->far[count] = i;
+            s->less[count++] = share - 1.0;
+        }
+    }
+    return count;
+}
+
+/* Far rows have their share of a step: h += K(Z, far) (share - 1) g, g *= share. */
+static int shorten(struct solver *s, struct view B, const struct mat *g, struct err *err)
+{
+    const struct backend_ops *o = s->p.be->ops;
+    const struct view Z = view_all(s->p.restricted->Z, s->m);
+    const int64_t count = find_far(s, s->at.next - s->at.window, g->rows);
+    if (count == 0) {
+        return 0;
+    }
+    const struct mat less = mat_rows(s->gf, 0, count);
+    int r = o->gather_rows(s->p.be, g, s->far, &less, err);
+    r = r == 0 ? o->scale_rows(s->p.be, s->less, &less, err) : r;
+    r = r == 0 ? o->add_rows(s->p.be, s->one, &less, s->far, g, err) : r;
+    for (int64_t i = 0; i < count; i++) {
+        s->far[i] += B.first;
+    }
+    const struct view far = view_index(B.points, s->far, count);
+    return r == 0 ? o->kmv(s->p.be, Z, far, 1.0, &less, 1.0, &s->h, err) : r;
+}
+
 /* Whether |g|^2 of the epoch is beyond what is allowed. */
 static int sum_up(struct solver *s, const struct mat *Y, const struct mat *g, bool *ret_grown,
                   struct err *err)
@@ -219,6 +254,9 @@ int eigenpro34__batch(struct solver *s, bool *ret_grown, struct err *err)
         return r;
     }
     r = sum_targets(s, B, &Y, err);
+    if (r == 0) {
+        r = shorten(s, B, &g, err);
+    }
     if (r == 0) {
         r = descend(s, &g, err);
     }

@@ -2,6 +2,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -14,14 +15,17 @@ enum { PIECE_ROWS = 512, LEAST_VECTORS = 5, POWER_STEPS = 30 };
 /* Pairs below this share of ridge / n are not worth flattening. */
 static const double ridge_share = 0.1;
 
-enum stage { FACTORING, SUMMING, DECOMPOSING, PROBING, MEASURING, COMPLETE };
+/* Of the ridge: rows beyond need not be slowed down for the sake of a longer step. */
+static const double ceiling_share = 0.125;
+
+enum stage { FACTORING, SUMMING, DECOMPOSING, PROBING, MEASURING, SIFTING, FINISHING, COMPLETE };
 
 struct eigenpro_span {
     struct eigenpro_span_spec spec;
     struct backend *be;
     enum stage stage;
     double rho;      /* ridge / n */
-    int64_t done;    /* rows summed, or probed */
+    int64_t done;    /* rows summed, or sifted */
     int64_t *rows;   /* [PIECE_ROWS or the probes] */
     struct mat own;  /* L where it is made here */
     struct mat G;    /* F' F, then its eigenvectors, ascending */
@@ -30,7 +34,10 @@ struct eigenpro_span {
     int64_t q;
     double level; /* r_1 lambda_1 */
     double beta, lambda;
-    struct mat A; /* k'(T,T) while building */
+    struct mat A;            /* k'(T,T) while building */
+    double ceiling;          /* of k'(x,x) */
+    bool sifting;            /* some rows are beyond */
+    struct eigenpro_far far; /* rows beyond */
     struct mat U64, U;
 };
 
@@ -44,6 +51,7 @@ struct eigenpro_span *eigenpro_span_free(struct eigenpro_span *e)
         mem_free(e->rows);
         mem_free(e->values);
         mem_free(e->damping);
+        eigenpro_far_deinit(&e->far);
         mem_free(e);
     }
     return NULL;
@@ -222,29 +230,34 @@ static int weigh(struct eigenpro_span *e, const struct mat *X, struct err *err)
     return e->be->ops->col_axpby(e->be, factors, X, factors + e->q, X, err);
 }
 
-/* A -= Psi diag(c) Psi', Psi = K(T,Z_c) U. */
-static int deflate(struct eigenpro_span *e, struct view T, struct err *err)
+/* *ret <- Psi diag(sqrt(c)), Psi = K(T,Z_c) U, for the caller to free. */
+static int functions(struct eigenpro_span *e, struct view T, struct mat *ret, struct err *err)
 {
     const struct backend_ops *o = e->be->ops;
-    struct mat K = {0}, psi = {0};
+    struct mat K = {0};
     int r = o->mat_new(e->be, DTYPE_F64, T.count, e->spec.c, &K, err);
     if (r == 0) {
-        r = o->mat_new(e->be, DTYPE_F64, T.count, e->q, &psi, err);
+        r = o->mat_new(e->be, DTYPE_F64, T.count, e->q, ret, err);
     }
     if (r == 0) {
         r = o->kblock(e->be, T, centers_of(e), &K, err);
     }
     if (r == 0) {
-        r = o->gemm(e->be, false, false, 1.0, &K, &e->U64, 0.0, &psi, err);
+        r = o->gemm(e->be, false, false, 1.0, &K, &e->U64, 0.0, ret, err);
     }
-    if (r == 0) {
-        r = weigh(e, &psi, err);
-    }
-    if (r == 0) {
-        r = o->gemm(e->be, false, true, -1.0, &psi, &psi, 1.0, &e->A, err);
-    }
-    o->mat_free(e->be, &psi);
     o->mat_free(e->be, &K);
+    return r == 0 ? weigh(e, ret, err) : r;
+}
+
+/* A -= Psi diag(c) Psi'. */
+static int deflate(struct eigenpro_span *e, struct view T, struct err *err)
+{
+    struct mat psi = {0};
+    int r = functions(e, T, &psi, err);
+    if (r == 0) {
+        r = e->be->ops->gemm(e->be, false, true, -1.0, &psi, &psi, 1.0, &e->A, err);
+    }
+    e->be->ops->mat_free(e->be, &psi);
     return r;
 }
 
@@ -270,17 +283,41 @@ static int probe(struct eigenpro_span *e, struct err *err)
     return r == 0 && e->q > 0 ? deflate(e, T.rows, err) : r;
 }
 
-/* beta without ridge / n: the largest number on A's diagonal. */
-static int largest_diagonal(struct eigenpro_span *e, struct err *err)
+/* ret[i] <- A(i,i). */
+static int diagonal(struct eigenpro_span *e, double *ret, struct err *err)
 {
     int r = 0;
     for (int64_t i = 0; r == 0 && i < e->A.rows; i++) {
         const struct mat entry = mat_rows(mat_cols(e->A, i, 1), i, 1);
-        double value = 0;
-        r = e->be->ops->mat_get(e->be, &entry, &value, 1, err);
-        e->beta = fmax(e->beta, value);
+        r = e->be->ops->mat_get(e->be, &entry, ret + i, 1, err);
     }
     return r;
+}
+
+static double share_of(const struct eigenpro_span *e, double value)
+{
+    return value > e->ceiling ? e->ceiling / value : 1.0;
+}
+
+/* The ceiling, and A <- diag(sqrt(w)) A diag(sqrt(w)) with the shares w of the probes. */
+static int set_ceiling(struct eigenpro_span *e, struct err *err)
+{
+    const int64_t count = e->A.rows;
+    cleanup_mem double *values = mem_zarray((size_t)count, 3 * sizeof(double));
+    if (values == NULL) {
+        return err_no_memory(err);
+    }
+    double *roots = values + count, *zeros = roots + count;
+    int r = diagonal(e, values, err);
+    memcpy(roots, values, (size_t)count * sizeof(double));
+    e->ceiling = eigenpro_far_ceiling(roots, count, ceiling_share * e->spec.p->ridge);
+    for (int64_t i = 0; i < count; i++) {
+        roots[i] = sqrt(share_of(e, values[i]));
+        e->beta = fmax(e->beta, fmin(values[i], e->ceiling));
+        e->sifting = e->sifting || values[i] > e->ceiling;
+    }
+    r = r == 0 ? e->be->ops->scale_rows(e->be, roots, &e->A, err) : r;
+    return r == 0 ? e->be->ops->col_axpby(e->be, roots, &e->A, zeros, &e->A, err) : r;
 }
 
 /* *ret: the largest eigenvalue of A, from below. */
@@ -311,37 +348,89 @@ static int power(struct eigenpro_span *e, const struct mat *x, const struct mat 
     return r;
 }
 
-/* beta, lambda1. Both are positive unless the kernel is 0 on the rows: then any step will do. */
-static int measure(struct eigenpro_span *e, struct err *err)
+/* *ret: that of A. */
+static int largest_eigenvalue(struct eigenpro_span *e, double *ret, struct err *err)
 {
     const struct backend_ops *o = e->be->ops;
-    const int64_t count = e->A.rows;
     struct mat x = {0}, y = {0};
-    double largest = 0;
-    int r = o->mat_new(e->be, DTYPE_F64, count, 1, &x, err);
+    int r = o->mat_new(e->be, DTYPE_F64, e->A.rows, 1, &x, err);
     if (r == 0) {
-        r = o->mat_new(e->be, DTYPE_F64, count, 1, &y, err);
+        r = o->mat_new(e->be, DTYPE_F64, e->A.rows, 1, &y, err);
     }
     if (r == 0) {
-        r = power(e, &x, &y, &largest, err);
-    }
-    if (r == 0) {
-        r = largest_diagonal(e, err);
+        r = power(e, &x, &y, ret, err);
     }
     o->mat_free(e->be, &y);
     o->mat_free(e->be, &x);
-    o->mat_free(e->be, &e->A);
+    return r;
+}
+
+/* beta, lambda1. Both are positive unless the kernel is 0 on the rows: then any step will do. */
+static int measure(struct eigenpro_span *e, struct err *err)
+{
+    const int64_t count = e->A.rows;
+    double largest = 0;
+    int r = set_ceiling(e, err);
+    r = r == 0 ? largest_eigenvalue(e, &largest, err) : r;
+    e->be->ops->mat_free(e->be, &e->A);
     const double seen = count > 1 ? (largest - e->beta) / (double)(count - 1) : 0.0;
     e->lambda = fmax(e->level, seen + e->rho);
     e->beta = fmax(e->beta + e->rho, e->lambda);
     if (!(e->lambda > 0)) {
         e->lambda = e->beta = e->beta > 0 ? e->beta : 1.0;
     }
-    e->stage = COMPLETE;
-    if (r < 0 || e->q == 0) {
-        return r;
+    e->stage = e->sifting ? SIFTING : FINISHING;
+    return r;
+}
+
+/* d(i) <- k'(x_i,x_i) of some rows. */
+static int measure_rows(struct eigenpro_span *e, struct view rows, const struct mat *d,
+                        struct err *err)
+{
+    struct mat psi = {0};
+    int r = e->be->ops->kdiag(e->be, rows, d, err);
+    if (r == 0 && e->q > 0) {
+        r = functions(e, rows, &psi, err);
+        r = r == 0 ? e->be->ops->deflate_diag(e->be, &psi, d, err) : r;
     }
-    r = o->mat_new(e->be, e->spec.p->dtype, e->spec.c, e->q, &e->U, err);
+    e->be->ops->mat_free(e->be, &psi);
+    return r;
+}
+
+/* Which rows of a piece are far. With the kernel of the span they may be fewer: a step too short.
+ */
+static int sift_piece(struct eigenpro_span *e, struct err *err)
+{
+    const int64_t count = min_i64(PIECE_ROWS, e->spec.p->n - e->done);
+    double values[PIECE_ROWS];
+    struct row_tile tile;
+    struct mat d = {0};
+    for (int64_t i = 0; i < count; i++) {
+        e->rows[i] = e->done + i;
+    }
+    int r = rowset_batch(e->spec.p->restricted->rows, e->rows, count, &tile, err);
+    r = r == 0 ? e->be->ops->mat_new(e->be, DTYPE_F64, count, 1, &d, err) : r;
+    r = r == 0 ? measure_rows(e, tile.rows, &d, err) : r;
+    r = r == 0 ? e->be->ops->mat_get(e->be, &d, values, count, err) : r;
+    for (int64_t i = 0; r == 0 && i < count; i++) {
+        const double share = share_of(e, values[i]);
+        r = share < 1.0 ? eigenpro_far_add(&e->far, e->done + i, share, err) : 0;
+    }
+    e->be->ops->mat_free(e->be, &d);
+    e->done += count;
+    e->stage = e->done == e->spec.p->n ? FINISHING : SIFTING;
+    return r;
+}
+
+/* U as the solver needs it. */
+static int finish(struct eigenpro_span *e, struct err *err)
+{
+    const struct backend_ops *o = e->be->ops;
+    e->stage = COMPLETE;
+    if (e->q == 0) {
+        return 0;
+    }
+    int r = o->mat_new(e->be, e->spec.p->dtype, e->spec.c, e->q, &e->U, err);
     r = r == 0 ? o->copy(e->be, &e->U64, &e->U, err) : r;
     o->mat_free(e->be, &e->U64);
     o->mat_free(e->be, &e->own);
@@ -359,12 +448,12 @@ static int factor(struct eigenpro_span *e, struct err *err)
 int eigenpro_span_step(struct eigenpro_span *e, double *ret_fraction, struct err *err)
 {
     static int (*const steps[])(struct eigenpro_span * e, struct err * err) = {
-        [FACTORING] = factor, [SUMMING] = sum_piece, [DECOMPOSING] = decompose,
-        [PROBING] = probe,    [MEASURING] = measure,
+        [FACTORING] = factor,  [SUMMING] = sum_piece,  [DECOMPOSING] = decompose, [PROBING] = probe,
+        [MEASURING] = measure, [SIFTING] = sift_piece, [FINISHING] = finish,
     };
     const int r = e->stage < COMPLETE ? steps[e->stage](e, err) : 0;
-    const double summed = e->stage == SUMMING ? (double)e->done / (double)e->spec.s : 0.0;
-    *ret_fraction = ((double)e->stage + summed) / (double)COMPLETE;
+    const double of = e->stage == SUMMING ? (double)e->spec.s : (double)e->spec.p->n;
+    *ret_fraction = ((double)e->stage + (double)e->done / of) / (double)COMPLETE;
     return r < 0 ? r : e->stage == COMPLETE;
 }
 
@@ -381,6 +470,11 @@ struct mat eigenpro_span_vectors(const struct eigenpro_span *e)
 const double *eigenpro_span_damping(const struct eigenpro_span *e)
 {
     return e->damping;
+}
+
+const struct eigenpro_far *eigenpro_span_far(const struct eigenpro_span *e)
+{
+    return &e->far;
 }
 
 double eigenpro_span_beta(const struct eigenpro_span *e)

@@ -23,6 +23,16 @@
  * as in eigenpro.h: non-expansive in the norm of P^-1 while (eta / b) lambda_max(k'(B,B)) <= 2.
  * There is no other formula for b = n.
  *
+ * Far rows. The slowest directions, those of the ridge, shrink by ridge / beta an epoch, and beta
+ * is the largest k'(x,x). Real data have a few rows far from all centers, which P does not flatten:
+ * of hflights with 4,000 centers the largest is 0.62, the median 0.0007, so that the few make the
+ * steps of all a hundred times shorter than they need be. Where the largest is more than four times
+ * the ceiling, the larger one of what 19 probes in 20 do not exceed and ridge / 8, rows beyond have
+ * the share ceiling / k'(x,x) of a step, which is as far as each can go, and beta is the ceiling.
+ * An epoch is then one on the problem in which these rows weigh less: nearly the same in the span
+ * of the centers, which such rows have little to do with, and a preconditioner of the true one,
+ * whose gradient every later epoch starts from (eigenpro34.h).
+ *
  * q (auto): half of the c pairs, at most a tenth of s, at least 5. The published rules take few,
  * since theirs is a subsample of as many rows as centers and its small pairs are noise; with the
  * span's own moments over s = 5 c rows they are not. On 6,400 rows of letter with 1,000 centers the
@@ -31,10 +41,12 @@
  * low rank have no division by 0.
  *
  * Cost: s c values of the kernel, s c^2 + c^3 / 3 multiplications, an eigen-decomposition of c, and
- * as much again for the probes. Memory: 2 c^2 while building, c q afterwards, float64.
+ * as much again for the probes; where rows are far n c values and n c q multiplications to find
+ * them. Memory: 2 c^2 while building, c q afterwards, float64, and 16 bytes a far row.
  */
 #pragma once
 
+#include "engine/methods/eigenpro_far.h"
 #include "engine/methods/row_order.h"
 #include "engine/solver.h"
 
@@ -62,7 +74,8 @@ struct eigenpro_span *eigenpro_span_free(struct eigenpro_span *e); /* NULL is fi
 int eigenpro_span_step(struct eigenpro_span *e, double *ret_fraction, struct err *err);
 
 /* When complete. */
-int64_t eigenpro_span_rank(const struct eigenpro_span *e);          /* q, may be 0 */
+const struct eigenpro_far *eigenpro_span_far(const struct eigenpro_span *e); /* rows and shares */
+int64_t eigenpro_span_rank(const struct eigenpro_span *e);                   /* q, may be 0 */
 struct mat eigenpro_span_vectors(const struct eigenpro_span *e);    /* U, c x q, of p->dtype */
 const double *eigenpro_span_damping(const struct eigenpro_span *e); /* [q] c_i */
 double eigenpro_span_beta(const struct eigenpro_span *e);

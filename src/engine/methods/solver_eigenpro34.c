@@ -15,9 +15,9 @@ static void teardown(struct solver *s)
     if (s == NULL) {
         return;
     }
-    struct mat *const all[] = {&s->B,  &s->G, &s->D,  &s->Q,       &s->drift, &s->V,
-                               &s->HD, &s->h, &s->hs, &s->us,      &s->av,    &s->u,
-                               &s->ug, &s->w, &s->g,  &s->held_av, &s->held_w};
+    struct mat *const all[] = {&s->B,  &s->G, &s->D,  &s->Q,       &s->drift,  &s->V,
+                               &s->HD, &s->h, &s->hs, &s->us,      &s->av,     &s->u,
+                               &s->ug, &s->w, &s->g,  &s->held_av, &s->held_w, &s->gf};
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
         s->p.be->ops->mat_free(s->p.be, all[i]);
     }
@@ -26,6 +26,8 @@ static void teardown(struct solver *s)
     conjugate_free(s->outer);
     mem_free(s->centers);
     mem_free(s->rows);
+    mem_free(s->far);
+    mem_free(s->less);
     mem_free(s->arrays);
     mem_free(s);
 }
@@ -202,12 +204,13 @@ static int make_buffers(struct solver *s, struct err *err)
     const int64_t b = s->batch, q = eigenpro_span_rank(s->span);
     const int64_t part = s->centers != NULL ? s->c : 0;
     const int64_t window = s->delayed ? s->window_rows : 0;
+    const int64_t far = eigenpro_span_far(s->span)->count > 0 ? b : 0;
     const struct {
         struct mat *m;
         int64_t rows, cols;
     } buffers[] = {
         {&s->hs, part, s->t}, {&s->us, s->c, s->t},  {&s->av, q, 2 * s->t}, {&s->u, q, s->t},
-        {&s->ug, q, s->t},    {&s->w, window, s->t}, {&s->g, b, s->t},
+        {&s->ug, q, s->t},    {&s->w, window, s->t}, {&s->g, b, s->t},      {&s->gf, far, s->t},
     };
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof(buffers) / sizeof(*buffers); i++) {
@@ -217,7 +220,9 @@ static int make_buffers(struct solver *s, struct err *err)
     s->a = mat_cols(s->av, 0, s->t);
     s->v = mat_cols(s->av, s->t, s->t);
     s->rows = mem_array((size_t)s->window_rows, sizeof(*s->rows));
-    return s->rows == NULL ? err_no_memory(err) : r;
+    s->far = mem_array((size_t)b, sizeof(*s->far));
+    s->less = mem_array((size_t)b, sizeof(*s->less));
+    return s->rows == NULL || s->far == NULL || s->less == NULL ? err_no_memory(err) : r;
 }
 
 /* u = c U' G, ug = (1 - c) U' G. */
