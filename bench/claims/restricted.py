@@ -66,7 +66,7 @@ def train(options, folder, data, solver, centers):
     loose = solver in STOCHASTIC
     spec = {"solver": solver, "kernel": KERNEL, "regularization": options.regularization, "centers": centers,
             "test": {"mask": "test"},
-            "stop": {"tolerance": options.loose if loose else 1e-7, "time_budget_s": None if solver == options.reference else options.budget,
+            "stop": {"tolerance": options.loose if loose else options.tolerance, "time_budget_s": None if solver == options.reference else options.budget,
                      "max_iterations": options.iterations}}
     order, model = os.path.join(folder, "order.json"), os.path.join(folder, "model")
     problems.write_order(order, data, spec)
@@ -155,6 +155,7 @@ def main():
     parser.add_argument("--reference", default="direct", help="the solver that others are compared with")
     parser.add_argument("--models", help="folder that models of the reference are kept in")
     parser.add_argument("--budget", type=float, default=300.0, help="seconds a run, but for the reference")
+    parser.add_argument("--tolerance", type=float, default=1e-7, help="of the others")
     parser.add_argument("--loose", type=float, default=1e-4, help="tolerance of stochastic solvers")
     parser.add_argument("--iterations", type=int, default=1000, help="at most")
     parser.add_argument("--regularization", type=float, default=USUAL, help="lambda a row")

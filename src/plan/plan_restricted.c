@@ -246,8 +246,11 @@ static void select_means(struct planning *g, struct plan_moment *at)
 /* By leverage scores: the matrix of the centers so far and pieces of candidates. */
 static void select_scores(struct planning *g, struct plan_moment *at)
 {
-    enum { PIECE_MOST = 4096, CANDIDATES = 20000 };
-    const double m = 1.2 * g->centers; /* a level may hold more than are asked for */
+    enum { PIECE_MOST = 4096, CANDIDATES = 20000, COARSE = 100 };
+    /* A level may hold more than are asked for. With the automatic q2 its lambda is coarse, and
+     * most have fewer candidates than that. */
+    const bool coarse = param_get(&g->params, "q2")->is_auto && g->centers > COARSE;
+    const double m = (coarse ? 0.6 : 1.2) * g->centers;
     const double scored = fmin(g->n, fmax(20.0 * g->centers, CANDIDATES));
     at->parts[PLAN_OTHER] = 8.0 * m * (m + fmin(PIECE_MOST, g->n)) +
                             scored * (g->d * g->host + 32.0) + 3.0 * m * g->ld * 8.0;

@@ -59,6 +59,8 @@ static const char *const cases[] = {
     CENTERS "'solver':'eigenpro4'",
     "'kernel':{'name':'gaussian','bandwidth':2},'solver':'falkon_bless','centers':{'method':'bless'"
     ",'count':600}",
+    "'kernel':{'name':'gaussian','bandwidth':2},'solver':'falkon_bless','centers':{'method':'bless'"
+    ",'count':600,'q2':5}",
     "'kernel':{'name':'gaussian','bandwidth':2},'solver':'krill','centers':{'method':'rpcholesky','"
     "count':300}",
     "'kernel':{'name':'gaussian','bandwidth':2},'solver':'krill','centers':{'method':'kmeans','"
