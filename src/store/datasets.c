@@ -57,6 +57,37 @@ static int insert_inside(struct sql *db, const struct dataset_row *row,
     return rc < 0 ? rc : idempotency__insert(db, answer, err);
 }
 
+/* The newest that is there already of this body, read in this way: 1, *ret_id is its; 0: none. */
+static int find_twin(struct sql *db, const struct dataset_row *row, char ret_id[ID_SIZE],
+                     struct err *err)
+{
+    static const char select[] = "SELECT id FROM datasets WHERE sha256 = ?1 AND recipe = ?2 "
+                                 "ORDER BY id DESC LIMIT 1";
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc =
+        sql_first(db, select, SQL_ARGS(sql_text(row->sha256), sql_text(row->recipe)), &st, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    sql_col_fixed(st, 0, ret_id, ID_SIZE);
+    rc = sql_row_check(st, err);
+    return rc < 0 ? rc : 1;
+}
+
+static int put_inside(struct sql *db, const struct dataset_row *row, char ret_id[ID_SIZE],
+                      struct err *err)
+{
+    const int rc = find_twin(db, row, ret_id, err);
+    return rc != 0 ? rc : insert_inside(db, row, NULL, err);
+}
+
+int datasets_put(struct store *s, const struct dataset_row *row, char ret_id[ID_SIZE],
+                 struct err *err)
+{
+    const int rc = sql_begin(s->db, err);
+    return rc < 0 ? rc : sql_end(s->db, put_inside(s->db, row, ret_id, err), err);
+}
+
 int datasets_insert(struct store *s, const struct dataset_row *row,
                     const struct idempotency_row *answer, struct err *err)
 {

@@ -24,6 +24,10 @@ void dataset_row_deinit(struct dataset_row *r);
 /* -ERR_CONFLICT when the id is taken. `answer` (NULL: none) is kept in the same transaction. */
 int datasets_insert(struct store *s, const struct dataset_row *row,
                     const struct idempotency_row *answer, struct err *err);
+/* Unless one is there that was read from a body with this digest in this way: then 1, and ret_id is
+ * the newest of such. */
+int datasets_put(struct store *s, const struct dataset_row *row, char ret_id[ID_SIZE],
+                 struct err *err);
 int datasets_get(struct store *s, const char *id, struct dataset_row *ret,
                  struct err *err); /* -ERR_NOT_FOUND */
 /* The newest that was read from a body with this digest in this way; -ERR_NOT_FOUND. */

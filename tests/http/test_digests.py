@@ -3,14 +3,17 @@ its way is refused."""
 
 import gzip
 import hashlib
+import json
 import os
 import re
 import subprocess
+import time
 
 import pytest
 
 import daemon as programs
 import data
+from prometheus import scrape
 from raw import Raw
 
 KRR = programs.program("KRRD_TEST_CLIENT", "src/client/krr")
@@ -70,6 +73,28 @@ def test_the_same_bytes_read_otherwise_are_another_data_set(api, table):
     assert api.get(path_of(table), params={"format": "csv"}).json()["id"] == made["id"]
     assert api.request("HEAD", path_of(table), params={"format": "npy"}).status_code == 404
     assert api.get(path_of(table)).json()["id"] == made["id"]
+
+
+def test_of_two_at_once_one_is_made(api, table):
+    """Both are asked for their bodies; who comes last is told of the first one's data set."""
+    head = ["Content-Type: text/csv", f"Content-Length: {len(table)}"]
+    with Raw(api.base) as slow, Raw(api.base) as quick:
+        for upload in (slow, quick):
+            upload.request("PUT", path_of(table), head, table[:-9])
+        end = time.monotonic() + 60
+        while scrape(api).value("krrd_uploads") < 2:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        quick.send(table[-9:])
+        first = quick.answer()
+        slow.send(table[-9:])
+        last = slow.answer()
+    assert (first.status, last.status) == (201, 200)
+    assert json.loads(last.body) == json.loads(first.body)
+    assert last.headers["Location"] == first.headers["Location"]
+    digest = path_of(table).split(":")[-1]
+    listed = [d for d in api.get("/v1/datasets", params={"limit": 100}).json()["data"] if d["sha256"] == digest]
+    assert len(listed) == 1
 
 
 def test_of_gzip_the_digest_is_that_of_what_is_sent(api, table):

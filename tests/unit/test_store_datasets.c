@@ -204,5 +204,28 @@ static void test_lack_of_memory(void **state)
     mem_fail_nth(0);
 }
 
-TEST_MAIN(STORE_TEST(test_insert_and_get), STORE_TEST(test_find), STORE_TEST(test_paging),
-          STORE_TEST(test_delete), STORE_TEST(test_each), STORE_TEST(test_lack_of_memory))
+/* Of a body that is there already, read in the same way, no second row is made. */
+static void test_put(void **state)
+{
+    struct fixture *f = *state;
+    char id[ID_SIZE] = "";
+    struct dataset_row row = {.name = (char[]){"iris"},
+                              .info = (char[]){"{}"},
+                              .rows = 1,
+                              .columns = 2,
+                              .sha256 = SHA,
+                              .recipe = SHA};
+    snprintf(row.id, sizeof(row.id), "ds_1");
+    assert_int_equal(datasets_put(f->store, &row, id, &f->err), 0);
+    assert_string_equal(id, "");
+    snprintf(row.id, sizeof(row.id), "ds_2");
+    assert_int_equal(datasets_put(f->store, &row, id, &f->err), 1);
+    assert_string_equal(id, "ds_1");
+    row.recipe[0] = 'f';
+    assert_int_equal(datasets_put(f->store, &row, id, &f->err), 0);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM datasets"), 2);
+}
+
+TEST_MAIN(STORE_TEST(test_put), STORE_TEST(test_insert_and_get), STORE_TEST(test_find),
+          STORE_TEST(test_paging), STORE_TEST(test_delete), STORE_TEST(test_each),
+          STORE_TEST(test_lack_of_memory))

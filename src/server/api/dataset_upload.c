@@ -37,6 +37,7 @@ struct upload {
     struct ingest_options options;
     char *targets[UPLOAD_TARGETS_MAX];
     struct dataset_row row; /* filled in as things become known */
+    bool twin;              /* `row` was there before, of the same body */
     struct dataset_info info;
     int rc;
     struct err err;
@@ -201,6 +202,30 @@ static void print_location(const struct upload *u, char *ret, size_t size)
     snprintf(ret, size, "/v1/datasets/%s", u->row.id);
 }
 
+/* Of a body that was put under its digest another upload may have become a data set meanwhile,
+ * which *u then stands for. */
+static int put_row(struct upload *u)
+{
+    char id[ID_SIZE];
+    int rc = datasets_put(u->app->store, &u->row, id, &u->err);
+    if (rc <= 0) {
+        return rc;
+    }
+    dataset_row_deinit(&u->row);
+    u->twin = true;
+    return datasets_get(u->app->store, id, &u->row, &u->err);
+}
+
+static char *print_row(struct upload *u)
+{
+    struct json *view cleanup_json = dataset_view(&u->row, true, &u->err);
+    char *text = view != NULL ? json_print(view) : NULL;
+    if (view != NULL && text == NULL) {
+        err_no_memory(&u->err);
+    }
+    return text;
+}
+
 /* Makes the row. The answer is made first, since nobody would learn of a row without one. */
 static int publish(struct upload *u, char **ret_answer)
 {
@@ -208,31 +233,40 @@ static int publish(struct upload *u, char **ret_answer)
     if (rc != 0) {
         return rc;
     }
-    struct json *view cleanup_json = dataset_view(&u->row, &u->info, true);
-    char *answer = view != NULL ? json_print(view) : NULL;
+    cleanup_mem char *answer = print_row(u);
+    if (answer == NULL) {
+        return -(int)u->err.code;
+    }
     char location[64];
     print_location(u, location, sizeof(location));
-    const struct idempotency_row *kept =
-        answer != NULL ? once_answer(u->once, u->row.sha256, 201, location, answer) : NULL;
-    rc = answer != NULL && (kept != NULL) == (u->once != NULL)
-             ? datasets_insert(u->app->store, &u->row, kept, &u->err)
-             : err_no_memory(&u->err);
-    if (rc != 0) {
-        mem_free(answer);
-        return rc;
+    const struct idempotency_row *kept = once_answer(u->once, u->row.sha256, 201, location, answer);
+    if ((kept != NULL) != (u->once != NULL)) {
+        return err_no_memory(&u->err);
     }
-    *ret_answer = answer;
-    return 0;
+    rc = u->expected[0] != '\0' ? put_row(u)
+                                : datasets_insert(u->app->store, &u->row, kept, &u->err);
+    if (rc == 0 && u->twin) {
+        mem_free(answer);
+        answer = print_row(u);
+        rc = answer != NULL ? 0 : -(int)u->err.code;
+    }
+    if (rc == 0) {
+        *ret_answer = answer;
+        answer = NULL;
+    }
+    return rc;
 }
 
-static void reply_created(struct request *rq, const struct upload *u, char *answer)
+static void reply_made(struct request *rq, const struct upload *u, char *answer)
 {
     char location[64];
     print_location(u, location, sizeof(location));
-    log_msg(&u->app->log, LOG_INFO, "dataset.created", "dataset", u->row.id, "name", u->row.name,
-            "request", rq->id, NULL);
+    if (!u->twin) {
+        log_msg(&u->app->log, LOG_INFO, "dataset.created", "dataset", u->row.id, "name",
+                u->row.name, "request", rq->id, NULL);
+    }
     request_set_header(rq, "Location", location);
-    reply_take(rq, 201, "application/json", answer, strlen(answer));
+    reply_take(rq, u->twin ? 200 : 201, "application/json", answer, strlen(answer));
 }
 
 static void ingest_done(struct app *app, struct request *rq, void *context)
@@ -244,11 +278,11 @@ static void ingest_done(struct app *app, struct request *rq, void *context)
     if (ingested && rq != NULL) {
         u->rc = publish(u, &answer);
     }
-    if (ingested && answer == NULL) {
+    if (ingested && (answer == NULL || u->twin)) {
         offload_discard(u->app, -1, u->path); /* nobody learns its id */
     }
     if (answer != NULL) {
-        reply_created(rq, u, answer);
+        reply_made(rq, u, answer);
     } else if (rq != NULL) {
         reply_error(rq, &u->err);
     }

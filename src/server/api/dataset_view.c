@@ -1,5 +1,7 @@
 #include "server/api/dataset_view.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/mem.h"
 
@@ -43,7 +45,8 @@ static void add_target(struct json *to, const struct dataset_info *info)
     }
 }
 
-struct json *dataset_view(const struct dataset_row *row, const struct dataset_info *info, bool full)
+static struct json *view_of(const struct dataset_row *row, const struct dataset_info *info,
+                            bool full)
 {
     char created[CLOCK_STAMP_SIZE];
     clock_stamp(row->created_ms, created);
@@ -65,6 +68,30 @@ struct json *dataset_view(const struct dataset_row *row, const struct dataset_in
     json_set_string(view, "created_at", created);
     if (full) {
         add_strings(view, "warnings", info->warning_texts, info->warnings);
+    }
+    return view;
+}
+
+static int read_info(const struct dataset_row *row, struct dataset_info *ret, struct err *err)
+{
+    struct json *j cleanup_json = NULL;
+    int rc = json_parse(row->info, strlen(row->info), &j, err);
+    rc = rc == 0 ? dataset_info_from_json(j, ret, err) : rc;
+    return rc == 0 || rc == -ERR_NO_MEMORY
+               ? rc
+               : err_set(err, ERR_CORRUPT, "A data set's description is damaged.");
+}
+
+struct json *dataset_view(const struct dataset_row *row, bool full, struct err *err)
+{
+    struct dataset_info info;
+    if (read_info(row, &info, err) != 0) {
+        return NULL;
+    }
+    struct json *view = view_of(row, &info, full);
+    dataset_info_deinit(&info);
+    if (view == NULL) {
+        err_no_memory(err);
     }
     return view;
 }

@@ -5,10 +5,9 @@
 #include "store/datasets.h"
 #include "wire/dataset.h"
 
-/* The object of the contract; `full` adds features and warnings, which may be long. NULL on lack of
- * memory. */
-struct json *dataset_view(const struct dataset_row *row, const struct dataset_info *info,
-                          bool full);
+/* The object of the contract; `full` adds features and warnings, which may be long. NULL: *err says
+ * why. */
+struct json *dataset_view(const struct dataset_row *row, bool full, struct err *err);
 
 /* Column names and the first rows (at most DATASET_PREVIEW_COLUMNS columns). NULL on lack of
  * memory. */

@@ -14,32 +14,6 @@
 
 enum { PAGE_DEFAULT = 20, PREVIEW_DEFAULT = 10, PREVIEW_MAX = 100 };
 
-/* ---- What a row looks like. ---- */
-
-static int read_info(const struct dataset_row *row, struct dataset_info *ret, struct err *err)
-{
-    struct json *j cleanup_json = NULL;
-    int rc = json_parse(row->info, strlen(row->info), &j, err);
-    rc = rc == 0 ? dataset_info_from_json(j, ret, err) : rc;
-    return rc == 0 || rc == -ERR_NO_MEMORY
-               ? rc
-               : err_set(err, ERR_CORRUPT, "A data set's description is damaged.");
-}
-
-static struct json *view_row(const struct dataset_row *row, bool full, struct err *err)
-{
-    struct dataset_info info;
-    if (read_info(row, &info, err) != 0) {
-        return NULL;
-    }
-    struct json *view = dataset_view(row, &info, full);
-    dataset_info_deinit(&info);
-    if (view == NULL) {
-        err_no_memory(err);
-    }
-    return view;
-}
-
 /* ---- Upload. ---- */
 
 /* A body whose announced size does not fit is not begun. */
@@ -122,7 +96,7 @@ static int reply_there(struct request *rq, const struct upload_wish *wish, struc
     if (rc != 0) {
         return rc;
     }
-    struct json *view = view_row(&row, true, err);
+    struct json *view = dataset_view(&row, true, err);
     char location[64];
     snprintf(location, sizeof(location), "/v1/datasets/%s", row.id);
     dataset_row_deinit(&row);
@@ -220,7 +194,7 @@ void datasets_show(struct request *rq)
         reply_error(rq, &err);
         return;
     }
-    struct json *view = view_row(&row, true, &err);
+    struct json *view = dataset_view(&row, true, &err);
     dataset_row_deinit(&row);
     if (view != NULL) {
         reply_tagged(rq, view);
@@ -233,7 +207,7 @@ static int list_views(struct json *to, const struct dataset_row *rows, int64_t c
                       struct err *err)
 {
     for (int64_t i = 0; i < count; i++) {
-        struct json *view = view_row(&rows[i], false, err);
+        struct json *view = dataset_view(&rows[i], false, err);
         if (view == NULL) {
             return -(int)err->code;
         }
