@@ -307,6 +307,7 @@ static void on_signal(uv_signal_t *handle, int number)
     r->deadline = clock_monotonic_s() + r->app->config.drain_timeout_s;
     http_quiesce(r->app->http);
     waits_end(r->app->waits);
+    subscribers_drain(r->app->subscribers);
     trainer_drain(r->app->trainer);
     webhooks_drain(r->app->webhooks);
     uv_timer_start(&r->drain, on_drain_tick, 0, DRAIN_TICK_MS);

@@ -10,11 +10,13 @@ import subprocess
 import threading
 import time
 
+import numpy as np
 import pytest
 import requests
 
 import daemon as daemon_module
 import data
+import sse
 from prometheus import scrape
 from raw import Raw
 
@@ -369,6 +371,42 @@ def test_a_body_that_is_collected_holds_up_no_stop_either(daemons):
         assert slow.answer().status == 503
         slow.socket.close()
         assert daemon.ended(30) == 0
+
+
+def test_event_streams_end_at_once(daemons):
+    """While others are still waited for; whoever asks for a stream then gets what there is."""
+    daemon = daemons(drain_timeout_s=600, **NO_WORKERS)
+    job = daemon.api.create("m", daemon.api.upload_csv(*data.regression(30)))
+    path = f"/v1/jobs/{job['id']}/events"
+    with Raw(daemon.base) as late, Raw(daemon.base) as upload:
+        upload.request("POST", "/v1/datasets", ["Content-Type: text/csv", "Content-Length: 99"])
+        wait_uploads(daemon)
+        with sse.listen(daemon.session, daemon.api.url(path)) as stream:
+            items = iter(stream)
+            while next(items)[0] != "event":
+                pass
+            daemon.process.send_signal(signal.SIGTERM)
+            assert list(items) == [("comment", "the server is stopping; come back")]
+        late.request("GET", path, ["Accept: text/event-stream"])
+        assert late.until(b"\r\n").endswith(b"200 OK")
+        assert b'"type":"status"' in late.until(b": the server is stopping; come back\n\n")
+        assert "server.drained" not in daemon.log()
+        assert upload.answer().status == 503
+    assert daemon.ended(30) == 0
+
+
+def test_who_does_not_take_an_answer_holds_up_no_stop(daemons):
+    daemon = daemons(drain_timeout_s=600)
+    X = np.random.default_rng(63).normal(size=(1500, 1000))
+    daemon.api.train("m", daemon.api.upload_npz(X, X[:, 0]), kernel="linear", solver="cholesky")
+    with Raw(daemon.base) as slow:
+        slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.request("GET", "/v1/models/m/versions/1/export")
+        assert slow.until(b"\r\n").endswith(b"200 OK")
+        began = time.monotonic()
+        assert daemon.stop(60) == 0
+        assert time.monotonic() - began < 30
+    assert '"server.drained","complete":"true"' in daemon.log()
 
 
 def test_second_signal_ends_it_at_once(daemons):

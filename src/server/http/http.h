@@ -188,7 +188,8 @@ int http_start(struct app *app, void *loop, const struct http_options *o,
  * he has given others. */
 void http_set_keys(struct http *h, const struct keys *keys);
 int http_port(const struct http *h);
-/* Stops accepting; requests in flight go on, but for those whose body does not come. */
+/* Stops accepting; requests in flight go on, but for those whose body does not come and whose
+ * answer is not taken. */
 void http_quiesce(struct http *h);
 int http_connections(const struct http *h);
 int http_in_flight(const struct http *h); /* requests not answered completely; no streams */

@@ -22,7 +22,7 @@ struct exchange;
 /* How long a refused sender may go on before the connection is cut, in seconds. */
 #define HTTP_LINGER_S 10.0
 /* Once nobody is accepted any more: a body of which less than HTTP_SLOWEST_RATE has come for so
- * long, in seconds, is waited for no longer. */
+ * long, in seconds, is waited for no longer, nor an answer of which the client has taken less. */
 #define HTTP_STALL_S 3.0
 /* Bytes of an API key's name (keys.h). */
 #define HTTP_KEY_NAME_MAX 64
@@ -56,7 +56,7 @@ struct connection {
     int64_t noticed; /* bytes of the body that had arrived at the last look */
     int stuck;       /* looks since then at which more was there and none was taken */
     double pace_s;   /* monotonic seconds since when the pace is measured; 0: it is not */
-    int64_t pace;    /* bytes of the body that had arrived then */
+    int64_t pace;    /* bytes of the body that had arrived then, or that the client had taken */
     bool surplus;    /* accepted beyond the limit */
     bool cut;        /* the socket was shut down on purpose */
 };

@@ -3,6 +3,8 @@
  * all. Here every phase of a connection has an end, clients that left are noticed, and a server
  * that stops waits for nobody who does not send.
  */
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -114,31 +116,44 @@ static bool is_stuck(struct connection *c)
     return ++c->stuck >= HTTP_STUCK_MAX;
 }
 
-/* While the server stops: whether the rest of a body is not waited for. One that the daemon itself
- * holds back is. */
+/* Bytes that the peer has acknowledged, of all that was ever sent to it. Where the system does not
+ * say, those of a fast one. */
+static int64_t acknowledged(const struct connection *c, double now)
+{
+    struct tcp_info info = {.tcpi_bytes_acked = 0};
+    socklen_t size = sizeof(info);
+    const bool told =
+        getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_bytes_acked > 0;
+    return told ? (int64_t)info.tcpi_bytes_acked : (int64_t)(2 * HTTP_SLOWEST_RATE * now);
+}
+
+/* While the server stops: whether the rest of a body, or of an answer, is not waited for. One that
+ * the daemon itself holds back is; event streams are ended elsewhere. */
 static bool holds_up(struct connection *c, double now)
 {
     const bool sends = c->phase == CONNECTION_RECEIVING || c->phase == CONNECTION_DROPPING ||
                        c->phase == CONNECTION_LINGERING;
+    const bool reads = c->phase == CONNECTION_SENDING && c->exchange->answer.stream == NULL;
     const double since = now - c->pace_s;
-    if (c->http->listen_fd >= 0 || !sends || c->exchange->suspended) {
+    if (c->http->listen_fd >= 0 || !(sends || reads) || c->exchange->suspended) {
         c->pace_s = 0.0;
         return false;
     }
-    if (c->pace_s > 0.0 && since < HTTP_STALL_S) {
+    const bool measured = c->pace_s > 0.0 && c->pace_s >= c->since; /* in this phase */
+    if (measured && since < HTTP_STALL_S) {
         return false;
     }
-    const bool slow =
-        c->pace_s > 0.0 && (double)(c->exchange->received - c->pace) < HTTP_SLOWEST_RATE * since;
+    const int64_t moved = sends ? c->exchange->received : acknowledged(c, now);
+    const bool slow = measured && (double)(moved - c->pace) < HTTP_SLOWEST_RATE * since;
     c->pace_s = now;
-    c->pace = c->exchange->received;
+    c->pace = moved;
     return slow;
 }
 
 static void stop_waiting(struct connection *c)
 {
     struct exchange *ex = c->exchange;
-    if (c->phase == CONNECTION_LINGERING) {
+    if (c->phase == CONNECTION_LINGERING || c->phase == CONNECTION_SENDING) {
         connection_cut(c);
         return;
     }

@@ -66,6 +66,15 @@ static void end_listener(struct listener *l)
     stream_end(l->stream);
 }
 
+/* What the client has not been sent it asks for when it comes back, with the last id it saw. */
+static void turn_away(struct listener *l)
+{
+    if (!l->ended) {
+        stream_comment(l->stream, "the server is stopping; come back");
+        end_listener(l);
+    }
+}
+
 /* ---- pages of the log ---- */
 
 /* Some events of a job as they go over the wire: read and printed once for all listeners that have
@@ -252,6 +261,13 @@ int subscribers_new(struct app *app, struct subscribers **ret, struct err *err)
     return 0;
 }
 
+void subscribers_drain(struct subscribers *s)
+{
+    for (struct listener *l = s->first; l; l = l->next) {
+        turn_away(l);
+    }
+}
+
 static void on_timer_closed(uv_handle_t *handle)
 {
     struct subscribers *s = handle->data;
@@ -319,4 +335,7 @@ void subscribers_add(struct subscribers *s, struct request *rq, const char *job,
     struct page page = {.count = 0};
     pump(l, &page);
     page_free(&page);
+    if (s->app->draining) {
+        turn_away(l);
+    }
 }

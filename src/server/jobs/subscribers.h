@@ -14,6 +14,9 @@ struct request;
 struct subscribers;
 
 int subscribers_new(struct app *app, struct subscribers **ret, struct err *err);
+/* The daemon stops: ends every stream after what was sent to it, and those to come likewise; their
+ * clients come back with the last id. */
+void subscribers_drain(struct subscribers *s);
 /* Ends every stream and the heartbeat; call before http_stop and before the loop ends. */
 void subscribers_stop(struct subscribers *s);
 struct subscribers *subscribers_free(struct subscribers *s);
