@@ -278,7 +278,7 @@ static void reply_created(struct request *rq, struct creation *c)
     request_set_header(rq, "Location", c->location);
     reply_take(rq, 202, "application/json", c->answer, strlen(c->answer));
     c->answer = NULL;
-    trainer_kick(rq->app->trainer);
+    trainer_kick_soon(rq->app->trainer);
 }
 
 /* A request that stores nothing is not kept either, whatever key it has. */
@@ -514,7 +514,7 @@ void jobs_continue(struct request *rq)
     log_asked(rq, "resume");
     subscribers_notify(rq->app->subscribers, rq->param[0]);
     reply_job(rq, 200, rq->param[0]);
-    trainer_kick(rq->app->trainer);
+    trainer_kick_soon(rq->app->trainer);
 }
 
 void jobs_remove(struct request *rq)

@@ -301,6 +301,11 @@ static void on_due(uv_timer_t *timer)
     trainer_kick(timer->data);
 }
 
+void trainer_kick_soon(struct trainer *t)
+{
+    uv_timer_start(t->due, on_due, 0, 0);
+}
+
 /* A job that cannot be started, or whose worker does not take it. */
 static void on_failed(void *context, struct run *run, const struct err *err)
 {
@@ -314,7 +319,7 @@ static void on_failed(void *context, struct run *run, const struct err *err)
         add_stray(t, report, NULL);
     }
     run_close(run);
-    uv_timer_start(t->due, on_due, 0, 0); /* the worker is idle, and others may wait */
+    trainer_kick_soon(t); /* the worker is idle, and others may wait */
 }
 
 static void count_start(struct metrics_registry *m, const struct job_row *job)

@@ -23,6 +23,8 @@ struct slot_listener trainer_listener(struct trainer *t);
 int trainer_retry_after_s(const struct trainer *t);
 /* Looks whether a queued job can start: after an insert, and whenever a worker becomes idle. */
 void trainer_kick(struct trainer *t);
+/* The same when the loop turns, for a request whose answer is to leave before the job does. */
+void trainer_kick_soon(struct trainer *t);
 
 /* What was found when the queue was last looked at: dispatch.h. */
 struct dispatch *trainer_dispatch(struct trainer *t);
