@@ -1,7 +1,7 @@
 // Charts on the distribution's Chart.js (window.Chart), with what it lacks: a text beside the
 // picture, colours that follow the scheme, and ticks in powers of ten.
 import {fill, freshId, h, scrolling, setAttribute} from "./dom.js";
-import {number, power} from "./format.js";
+import {number, power, tick} from "./format.js";
 import {colour, onTheme, seriesColour} from "./theme.js";
 
 const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3]];
@@ -28,9 +28,9 @@ function axis(title, logarithmic, fromZero = false) {
     grid: {},
     beginAtZero: fromZero,
     afterBuildTicks: logarithmic ? thinned : undefined,
-    ticks: {maxRotation: 0, maxTicksLimit: 9, autoSkip: true, callback: logarithmic ? function label(value) {
+    ticks: {maxRotation: 0, maxTicksLimit: 9, autoSkip: true, autoSkipPadding: 12, callback: logarithmic ? function label(value) {
       return this.max / this.min > 1e3 ? power(value) : number(value);
-    } : (value) => number(value)},
+    } : tick},
   };
 }
 

@@ -25,13 +25,14 @@ function summary(sets, x) {
   }).filter(Boolean).join("; ");
 }
 
-export function curves() {
+// nothing: what stands there before there is a curve.
+export function curves(nothing) {
   let over = "iteration";
   let quantity = "smape";
   let jobs = []; // [{id, label, slot}]
   const watches = new Map();
   const residual = chart("line", {title: "Relative residual", x: OVER[over], y: "Residual",
-    logarithmic: true, nothing: "Curves appear when a job is chosen in the table and iterates."});
+    logarithmic: true, nothing});
   const metricBox = h("div");
   let test = null;
 

@@ -62,6 +62,14 @@ export function duration(seconds) {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
+// A value beside an axis, short: 250k, 1.5M.
+export function tick(value) {
+  const size = Math.abs(value);
+  if (size < 1e4 || size >= 1e15) return number(value);
+  const step = Math.floor(Math.log10(size) / 3);
+  return `${Number((value / 1000 ** step).toPrecision(4))}${["", "k", "M", "G", "T"][step]}`;
+}
+
 // What is left, where that is known, else "": nobody knows it to a tenth of a second.
 export function remaining(seconds) {
   if (seconds == null || !Number.isFinite(seconds) || seconds < 0) return "";

@@ -1,5 +1,5 @@
 // What a job says of itself, in words.
-import {clock, duration, integer, number, remaining} from "./format.js";
+import {clock, duration, integer, number, plural, remaining} from "./format.js";
 
 export const FINAL = ["succeeded", "failed", "cancelled"];
 export const ACTIVE = ["running", "cancelling"];
@@ -79,7 +79,7 @@ export function when(job, now = Date.now()) {
 export function step(job) {
   const p = job.progress;
   if (FINAL.includes(job.status)) {
-    return job.result ? `${integer(job.result.iterations)} iterations` : "";
+    return job.result?.iterations > 0 ? plural(job.result.iterations, "iteration") : ""; // direct methods have none
   }
   if (!p) return "";
   return p.iteration > 0 ? `${p.phase} ${integer(p.iteration)}` : p.phase;

@@ -4,6 +4,7 @@ import {empty, fill, freshId, h, scrolling} from "./dom.js";
 import {exact, number, plural} from "./format.js";
 import {problemBox} from "./notices.js";
 import {parseRows, RowsError, toCsv} from "./rows.js";
+import {save} from "./save.js";
 
 const MOST_FIELDS = 60;
 const SHOWN_ROWS = 200;
@@ -36,11 +37,8 @@ function table(answer, rows, model) {
 function saveLink(answer, rows, model) {
   const {names, rows: values} = flat(answer, model);
   const text = toCsv([...model.description.features, ...names], rows.map((row, i) => [...row, ...values[i]]));
-  return h("button", {type: "button", class: "quiet", onclick: () => {
-    const url = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
-    h("a", {href: url, download: `${model.name}-v${model.version}.csv`}).click();
-    setTimeout(() => URL.revokeObjectURL(url), 1000);
-  }}, "Save as CSV");
+  return h("button", {type: "button", class: "quiet",
+    onclick: () => save(new Blob([text], {type: "text/csv"}), `${model.name}-v${model.version}.csv`)}, "Save as CSV");
 }
 
 function inputs(features) {

@@ -5,7 +5,7 @@ import {announce, card, empty, facts, fill, h, keyed, scrolling, setText} from "
 import {watch} from "./feeds.js";
 import {bytes, clock, duration, integer, number, percent, plural, rate, shortId} from "./format.js";
 import {jobActions} from "./job_actions.js";
-import {FINAL, fraction, nameOf, reason, residual, spoken, timeLeft, waits} from "./job_words.js";
+import {ACTIVE, FINAL, fraction, nameOf, reason, residual, spoken, timeLeft, waits} from "./job_words.js";
 import {problemBox} from "./notices.js";
 import {testPlots} from "./plots.js";
 import {poll} from "./poll.js";
@@ -14,12 +14,18 @@ import {metricFacts} from "./view_model.js";
 
 const LOG_ROWS = 200;
 
+// Of a job that runs: also while it has nothing to report.
+function ran(job, now = Date.now()) {
+  if (!ACTIVE.includes(job.status)) return job.progress && duration(job.progress.elapsed_s);
+  return duration(Math.max(job.progress?.elapsed_s ?? 0, (now - Date.parse(job.started_at)) / 1000));
+}
+
 function progressFacts(job) {
   const p = job.progress ?? {};
   const ended = FINAL.includes(job.status);
   return [["Residual", residual(job) == null ? null : number(residual(job))], ...metricFacts(job.result?.metrics ?? p),
-    ["Iteration", p.iteration != null ? integer(p.iteration) : null],
-    [ended ? "Took" : "Running for", ended ? job.result && duration(job.result.seconds) : p.elapsed_s != null && duration(p.elapsed_s)],
+    ["Iteration", p.iteration > 0 ? integer(p.iteration) : null], // direct methods have none
+    [ended ? "Took" : "Running for", ended ? job.result && duration(job.result.seconds) : ran(job)],
     ["Time", timeLeft(job) || null],
     ["Kernel entries", p.kernel_entries_per_s == null ? null : rate(p.kernel_entries_per_s)]];
 }
@@ -69,7 +75,7 @@ export function open(root, [id], context) {
     if (name === "delete") location.hash = "#/jobs";
     else list.now();
   }, {small: false});
-  const picture = curves();
+  const picture = curves("Curves appear once the job iterates; direct methods do not.");
   const log = logTable();
   const about = h("div");
   const trouble = h("div");

@@ -144,7 +144,7 @@ function queueCard() {
 
 export function open(root, _parts, context) {
   const picked = selection();
-  const picture = curves();
+  const picture = curves("Curves appear when a job is chosen in the table and iterates.");
   const body = h("tbody");
   const trouble = h("div");
   const none = empty("No jobs yet. ", h("a", {href: "#/data"}, "Upload a table"), ", then ",

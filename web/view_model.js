@@ -1,12 +1,14 @@
 // One model: its versions, what one of them is, aliases, a try-out, how it does on its test rows.
-import {get, post, remove, segment} from "./api.js";
+import {call, get, post, query, remove, segment} from "./api.js";
 import {aliasPanel} from "./aliases.js";
 import {confirm} from "./dialog.js";
-import {announce, card, empty, facts, fill, h, scrolling} from "./dom.js";
+import {announce, card, empty, facts, fill, h, scrolling, setAttribute, setText} from "./dom.js";
 import {bytes, clock, duration, integer, number, shortId} from "./format.js";
 import {METRICS} from "./curves.js";
 import {attempt, problemBox} from "./notices.js";
 import {testPlots} from "./plots.js";
+import {poll} from "./poll.js";
+import {save} from "./save.js";
 import {tryout} from "./tryout.js";
 
 function kernelText(kernel) {
@@ -26,7 +28,7 @@ function about(model) {
     facts([["Task", d.task], ["Kernel", kernelText(d.kernel)], ["Ridge λ per row", number(d.regularization)],
       ["Solver", [r.solver, r.preconditioner].filter(Boolean).join(" · ")], ["Precision", d.precision],
       ["Residual, certified", r.relative_residual == null ? null : `${number(r.relative_residual)} (${r.certificate})`],
-      ["Stopped", r.stop_reason?.replaceAll("_", " ")], ["Iterations", integer(r.iterations)], ["Took", duration(r.seconds)],
+      ["Stopped", r.stop_reason?.replaceAll("_", " ")], ["Iterations", r.iterations > 0 ? integer(r.iterations) : null], ["Took", duration(r.seconds)],
       ["Training rows", integer(r.train_rows)], ["Test rows", integer(r.test_rows)], ["Centers", integer(d.centers)],
       ["Features", integer(d.features?.length)], ["Targets", d.targets?.slice(0, 8).join(", ")], ["Classes", d.classes?.slice(0, 12).join(", ")],
       ["Size", bytes(model.bytes)], ["SHA-256", h("code", null, `${model.sha256.slice(0, 16)}…`)], ["Created", clock(model.created_at)],
@@ -66,9 +68,26 @@ function actions(model, changed) {
   return h("div", {class: "buttons"}, model.state === "loaded" ? act("unload") : act("load"), drop);
 }
 
-export function open(root, [name, version]) {
+// The version as a file, for other programs.
+function exports(model) {
+  const path = `/v1/models/${segment(model.name)}/versions/${model.version}/export`;
+  const button = (format, word) => {
+    const element = h("button", {type: "button", class: "quiet", "aria-label": `Export as ${word}`, onclick: () => attempt(element, async () => {
+      const answer = await call("GET", query(path, {format}), {accept: "*/*"});
+      save(await answer.blob(), `${model.name}-v${model.version}.${format}`);
+      announce(`${model.name} v${model.version} is exported.`);
+    })}, word);
+    return element;
+  };
+  return h("div", {class: "stack"}, h("p", {class: "hint"}, "All that it takes to predict, raw units in and out."),
+    h("div", {class: "buttons"}, button("safetensors", "safetensors"), button("onnx", "ONNX")));
+}
+
+export function open(root, [name, version], context) {
   const plots = testPlots();
   let closed = false;
+  let show = null; // (the model's answer) once the page stands
+  let missing = false;
   fill(root, h("h1", {tabindex: -1}, name), empty("Loading …"));
 
   async function draw() {
@@ -76,27 +95,49 @@ export function open(root, [name, version]) {
     try {
       whole = await get(`/v1/models/${segment(name)}`);
     } catch (problem) {
+      missing = problem.status === 404;
       if (!closed) fill(root, h("h1", {tabindex: -1}, name), problemBox(problem));
       return;
     }
     if (closed) return;
     const model = whole.versions.find((one) => String(one.version) === version) ?? (version ? null : whole.versions[0]);
-    if (!model) {
+    missing = !model;
+    if (missing) {
       fill(root, h("h1", {tabindex: -1}, name), problemBox({title: "No such version", detail: `${name} has no version ${version}.`}));
       return;
     }
     const aliases = aliasPanel(name, model.version, draw);
-    fill(root, h("h1", {tabindex: -1}, `${name} v${model.version} `, h("span", {class: "badge", "data-status": model.state}, model.state)),
+    const state = h("span", {class: "badge"});
+    const buttons = h("div");
+    const versions = h("div");
+    let seen = null;
+    // What may change while somebody looks: what they have typed stays.
+    show = (now) => {
+      const one = now.versions.find((each) => each.version === model.version);
+      const text = JSON.stringify(now.versions.map((each) => [each.version, each.state, each.aliases]));
+      if (!one || text === seen) return;
+      seen = text;
+      setText(state, one.state);
+      setAttribute(state, "data-status", one.state);
+      fill(buttons, actions(one, () => list.now()));
+      fill(versions, versionsTable(now.versions, one.version));
+    };
+    fill(root, h("h1", {tabindex: -1}, `${name} v${model.version} `, state),
       h("div", {class: "split"},
-        h("div", {class: "stack"}, card("What it is", about(model), {beside: actions(model, draw)}), card("Try it", tryout(model)), card("On its test rows", plots.element)),
-        h("div", {class: "stack side"}, card("Versions", versionsTable(whole.versions, model.version)), card("Aliases", aliases.element))));
+        h("div", {class: "stack"}, card("What it is", about(model), {beside: buttons}), card("Try it", tryout(model)), card("On its test rows", plots.element)),
+        h("div", {class: "stack side"}, card("Versions", versions), card("Aliases", aliases.element), card("Export", exports(model)))));
+    show(whole);
     aliases.load();
     if (model.description?.result?.test_rows > 0) plots.load(model.job);
     else fill(plots.element, empty("The job had no test rows."));
   }
-  draw();
+  const list = poll(3, async () => {
+    if (show) show(await get(`/v1/models/${segment(name)}`));
+    else if (!missing) await draw();
+  }, (problem) => context.reached(problem));
   return {title: name, close() {
     closed = true;
+    list.stop();
     plots.close();
   }};
 }

@@ -170,6 +170,11 @@ function offerTargets(form, names, dataset, chosen = null) {
 }
 
 // The form on the page, with the specification and the button beside it.
+// What a model of this data set may be called: the same, of what names hold.
+export function modelName(name) {
+  return name.replace(/\.[^.]*$/, "").replace(/[^A-Za-z0-9._-]+/g, "_").replace(/^[^A-Za-z0-9]+/, "").slice(0, 64);
+}
+
 function build(root, {datasets, models, catalog}, [source, id]) {
   const preview = h("pre", {class: "spec", tabindex: 0, "aria-label": "The request"});
   const trouble = h("div");
@@ -248,7 +253,10 @@ function build(root, {datasets, models, catalog}, [source, id]) {
         h("div", {class: "buttons"}, go, check))))),
     h("datalist", {id: "model-names"}, models.map((m) => h("option", {value: m.name})))));
 
-  if (source === "data" && id) form.data.by.dataset.write(id);
+  if (source === "data" && id) {
+    form.data.by.dataset.write(id);
+    form.data.by.model.write(modelName(datasets.find((d) => d.id === id)?.name ?? ""));
+  }
   columns();
   draw();
   return {form, columns};

@@ -204,6 +204,34 @@ def test_aliases(page, api, name, regression_dataset):
     assert api.get(f"/v1/models/{name}/aliases").json()["data"][0]["version"] == 1
 
 
+@pytest.mark.parametrize("word, ending, head", [("safetensors", "safetensors", None), ("ONNX", "onnx", b"\x08")])
+def test_a_version_is_exported(page, api, name, regression_dataset, tmp_path, word, ending, head):
+    page.driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    api.train(name, regression_dataset)
+    page.open(f"models/{name}")
+    page.button(word).click()
+    path = tmp_path / f"{name}-v1.{ending}"
+    page.wait(path.exists, path.name)
+    data = path.read_bytes()
+    asked = api.get(f"/v1/models/{name}/versions/1/export", params={"format": ending})
+    assert data == asked.content and (head is None or data.startswith(head))
+
+
+def test_a_model_that_a_prediction_loads_is_shown_as_loaded_and_what_was_typed_stays(page, api, name, regression_dataset):
+    api.train(name, regression_dataset)
+    page.open(f"models/{name}")
+    page.text("unloaded", "h1")
+    page.button("Fill in an example").click()
+    page.wait(lambda: all(e.get_attribute("value") for e in page.find("form .tight input")), "example")
+    typed = [e.get_attribute("value") for e in page.find("form .tight input")]
+    page.button("Predict").click()
+    page.wait(lambda: "unloaded" not in page.one("h1").text and "loaded" in page.one("h1").text, "state")
+    page.button("Unload").click()
+    page.text("unloaded", "h1")
+    assert [e.get_attribute("value") for e in page.find("form .tight input")] == typed
+    page.text("1 prediction of")
+
+
 def test_classes_have_a_confusion_table(page, api, name):
     X, labels = data.classification(150)
     api.train(name, api.upload_csv(X, labels))

@@ -50,6 +50,17 @@ def test_the_time_of_a_job(page):
         "12 s left", "for 10 s", "for 10 s", "for 10 s", "", "took 2.5 s"]
 
 
+def test_values_beside_an_axis_are_short(page):
+    assert call(page, "format", "args[0].map(m.tick)", [0, 0.25, -3, 9999, 10000, 250000, -1.5e6, 2e9, 1e15]) == [
+        "0", "0.25", "-3", "9999", "10k", "250k", "-1.5M", "2G", "1.00e15"]
+
+
+def test_the_name_of_a_model_from_that_of_its_data(page):
+    names = ["houses", "my table (1).csv", "__x", "Größe-2", "", "a" * 200]
+    assert call(page, "view_new", "args[0].map(m.modelName)", names) == [
+        "houses", "my_table_1_", "x", "Gr_e-2", "", "a" * 64]
+
+
 def test_powers_of_ten(page):
     assert call(page, "format", "args[0].map(m.power)", [1, 10, 0.001, 1e-12, 2e-5]) == [
         "10⁰", "10¹", "10⁻³", "10⁻¹²", "2e-5"]
