@@ -100,6 +100,31 @@ enum exit_code cmd_unload(struct client *c, const struct args *args)
     return post_version(c, args_operand(args, 0), "/unload");
 }
 
+static void alias_row(struct table *t, const struct json *alias)
+{
+    char value[SHOW_CELL];
+    table_cell(t, text_of(alias, "alias"));
+    show_member(alias, "version", value);
+    table_cell(t, value);
+    table_cell(t, text_of(alias, "moved_at"));
+}
+
+/* One alias, or a model's list of them. */
+static enum exit_code print_aliases(const struct json *answer)
+{
+    static const char *const heads[] = {"alias", "version", "moved"};
+    const struct json *list = json_get(answer, "data");
+    struct table t;
+    table_begin(&t, 3, heads);
+    if (!list) {
+        alias_row(&t, answer);
+    }
+    for (const struct json *one = list ? json_first(list) : NULL; one; one = json_next(one)) {
+        alias_row(&t, one);
+    }
+    return table_end(&t) ? EXIT_DONE : EXIT_LOCAL;
+}
+
 enum exit_code cmd_alias(struct client *c, const struct args *args)
 {
     const char *version = args_operand(args, 2);
@@ -124,7 +149,10 @@ enum exit_code cmd_alias(struct client *c, const struct args *args)
     const char *method = version ? "PUT" : "GET";
     const enum exit_code code = api_json(c, method, path.failed ? NULL : path.data, body, &answer);
     buf_deinit(&path);
-    return code == EXIT_DONE ? api_print(answer) : code;
+    if (code != EXIT_DONE) {
+        return code;
+    }
+    return c->json ? api_print(answer) : print_aliases(answer);
 }
 
 /* ---- export and import ---- */

@@ -73,7 +73,7 @@ void show_remaining(double seconds, char ret[SHOW_CELL])
 
 void show_number(double v, char ret[SHOW_CELL])
 {
-    const bool count = v == floor(v) && fabs(v) < 1e15;
+    const bool count = (v == floor(v) && fabs(v) < 1e15) || (fabs(v) >= 1e4 && fabs(v) < 1e6);
     snprintf(ret, SHOW_CELL, !isfinite(v) ? "-" : count ? "%.0f" : "%.4g", v);
 }
 

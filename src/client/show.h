@@ -25,8 +25,8 @@ bool show_text(FILE *to, const char *text, size_t len);
 /* One line of JSON, which holds control characters in strings alone: "\u009b". */
 void show_json(const char *text);
 
-/* "1.2 GB"; "1:02:03"; "0.0123" (4 digits; whole numbers
- * have all of theirs), "-" where v is not finite. Into SHOW_CELL bytes. */
+/* "1.2 GB"; "1:02:03"; "0.0123": 4 digits, or all before the point up to a million, and those of
+ * whole numbers; "-" where v is not finite. Into SHOW_CELL bytes. */
 void show_bytes(double bytes, char ret[SHOW_CELL]);
 void show_duration(double seconds, char ret[SHOW_CELL]);
 /* What is left: "under 1 s", "12 s", "1:02"; "" where that is not known (NaN). */

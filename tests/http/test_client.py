@@ -370,8 +370,11 @@ def test_versions_are_loaded_unloaded_and_deleted(base, table, name):
 def test_an_alias_is_moved(base, table, name):
     good(base, "train", table, "-t", "price", "-m", name)
     good(base, "load", f"{name}@1")
-    assert json.loads(good(base, "alias", name, "prod", 1))["version"] == 1
-    assert json.loads(good(base, "alias", name, "prod"))["version"] == 1
+    assert json.loads(good(base, "alias", name, "prod", 1, "--json"))["version"] == 1
+    assert json.loads(good(base, "alias", name, "prod", "--json"))["version"] == 1
+    for words in ([], ["prod"], ["prod", 1]):
+        head, row = good(base, "alias", name, *words).splitlines()
+        assert head.split() == ["alias", "version", "moved"] and row.split()[:2] == ["prod", "1"]
     assert "price" in good(base, "predict", f"{name}:prod", stdin=b"a,b,c,d\n1,2,3,4\n")
     assert run(base, "alias", name, "prod", 7).returncode == 4
     assert run(base, "alias", name, "prod", "x").returncode == 2
