@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "client/api.h"
 #include "client/interrupt.h"
 #include "client/show.h"
@@ -20,6 +21,10 @@ struct watching {
     struct meter meter;
     bool ended;   /* an event told of the end */
     bool got_any; /* since the last connection was made */
+    /* What was reported last, shown again as time goes by: a step may take long. */
+    struct buf said; /* "": nothing yet */
+    double fraction;
+    double since; /* monotonic seconds at which the job, as far as is known, began; 0: it has not */
 };
 
 static bool is_final(const char *status)
@@ -34,6 +39,18 @@ static void add_member(struct buf *b, const struct json *p, const char *key, con
     show_member(p, key, value);
     if (strcmp(value, "-") != 0) {
         buf_printf(b, "  %s %s", label, value);
+    }
+}
+
+/* "iterating  iteration 3  residual 0.1  0:27" */
+static void show_again(struct watching *w)
+{
+    char ran[SHOW_CELL];
+    char line[SHOW_LINE];
+    if (w->since > 0) {
+        show_duration(clock_monotonic_s() - w->since, ran);
+        snprintf(line, sizeof line, "%s  %s", w->said.data ? w->said.data : "running", ran);
+        meter_show(&w->meter, w->fraction, line);
     }
 }
 
@@ -57,8 +74,21 @@ static void show_progress(struct watching *w, const struct json *p)
         buf_printf(&b, "  ETA %s", eta);
     }
     const bool known = fraction && json_type(fraction) == JSON_NUMBER;
-    meter_show(&w->meter, known ? json_number(fraction) : NAN, b.data ? b.data : "");
-    buf_deinit(&b);
+    w->fraction = known ? json_number(fraction) : (double)NAN;
+    w->since = clock_monotonic_s() - json_number(json_get(p, "elapsed_s"));
+    buf_deinit(&w->said);
+    w->said = b;
+    show_again(w);
+}
+
+/* The worker begins, or does not any more: nothing is known of how it is going. */
+static void note_status(struct watching *w, const char *status)
+{
+    w->ended = is_final(status);
+    buf_deinit(&w->said);
+    w->said = (struct buf)BUF_INIT;
+    w->fraction = (double)NAN;
+    w->since = status && strcmp(status, "running") == 0 ? clock_monotonic_s() : 0;
 }
 
 static void look_at(struct watching *w, const struct json *event)
@@ -71,7 +101,7 @@ static void look_at(struct watching *w, const struct json *event)
         return;
     }
     if (type && strcmp(type, "status") == 0) {
-        w->ended = is_final(json_string(json_get(data, "status")));
+        note_status(w, json_string(json_get(data, "status")));
     }
     if (!w->ended && message) {
         meter_say(&w->meter, message);
@@ -102,7 +132,8 @@ static bool on_data(void *context, const void *data, size_t size)
 
 static bool go_on(void *context, int64_t sent)
 {
-    (void)context, (void)sent;
+    (void)sent;
+    show_again(context);
     return !interrupt_seen();
 }
 
@@ -157,13 +188,14 @@ static enum exit_code follow(struct watching *w, const char *job)
 
 enum exit_code watch_job(struct client *c, const char *job, struct json **ret)
 {
-    struct watching w = {.client = c};
+    struct watching w = {.client = c, .said = BUF_INIT, .fraction = NAN};
     *ret = NULL;
     meter_begin(&w.meter, c->quiet);
     interrupt_watch();
     enum exit_code code = follow(&w, job);
     meter_end(&w.meter);
     sse_deinit(&w.sse);
+    buf_deinit(&w.said);
     if (code == EXIT_INTERRUPTED) {
         fprintf(stderr, "The job goes on: krr watch %s, krr cancel %s\n", job, job);
         return code;

@@ -573,6 +573,29 @@ def test_a_refused_upload_ends_early(daemons, tmp_path):
     assert done.returncode == 4 and b"(413)" in done.stderr
 
 
+def test_time_goes_by_while_a_job_reports_nothing(daemons, name):
+    """The worker is stopped: what it said last stays, and the seconds count on."""
+    daemon = daemons(worker_lease_s=600)
+    job = start_big_job(daemon, name)
+    daemon.api.wait_running(job)
+    krr = Terminal([KRR, "watch", job], daemon.base, lambda: None)
+    shown = re.compile(r"\] +\d+ % (.* iteration \d+ .*)  (\d+)\.\d s$")
+    krr.wait_line(shown.search)
+    worker = next(w for w in daemon.api.get("/v1/workers").json()["data"] if w["kind"] == "train")["pid"]
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        def later(line):
+            """The same report as in the first line with it, at least two seconds on."""
+            now = shown.search(line)
+            before = now and next(m for m in map(shown.search, (text for text, _ in krr.lines)) if m and m.group(1) == now.group(1))
+            return now and int(now.group(2)) - int(before.group(2)) >= 2
+        krr.wait_line(later)
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    daemon.api.post(f"/v1/jobs/{job}/cancel")
+    assert krr.end() == 1
+
+
 def table_of_commands():
     text = subprocess.run([KRR, "--help"], capture_output=True, text=True).stdout
     return re.findall(r"^  (\w+) +\S", text, re.M)
