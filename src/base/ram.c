@@ -64,9 +64,7 @@ static int64_t group_room(const char *folder, bool v2, bool left)
     return limit > used ? limit - used : 0;
 }
 
-/* The smallest room among the group at root/path and its ancestors. Inside a container the path may
- * name folders that are not there: they set no limit. */
-static int64_t groups_room(const char *root, const char *path, bool v2, bool left)
+int64_t ram_groups_room(const char *root, const char *path, bool v2, bool left)
 {
     char folder[LINE_SIZE + 32];
     snprintf(folder, sizeof(folder), "%s%s", root, path);
@@ -93,10 +91,10 @@ static int64_t cgroup_room(bool left)
         line[strcspn(line, "\n")] = '\0';
         const char *v1 = strstr(line, ":memory:");
         if (strncmp(line, "0::", 3) == 0) {
-            room = least(room, groups_room("/sys/fs/cgroup", line + 3, true, left));
+            room = least(room, ram_groups_room("/sys/fs/cgroup", line + 3, true, left));
         } else if (v1 != NULL) {
             const char *path = v1 + strlen(":memory:");
-            room = least(room, groups_room("/sys/fs/cgroup/memory", path, false, left));
+            room = least(room, ram_groups_room("/sys/fs/cgroup/memory", path, false, left));
         }
     }
     fclose(f);

@@ -12,6 +12,11 @@ int64_t ram_limit(void);     /* bytes in all, whoever uses them */
 int64_t ram_available(void); /* bytes that this process may still take now */
 /* The same, of a process that is to stay below `limit` resident bytes; 0: no such limit. */
 int64_t ram_available_within(int64_t limit);
+/* The smallest limit among the control group at root/path and its ancestors, or with `left` the
+ * least that one leaves free, where file cache that can be dropped does not count as use. Inside a
+ * container the path may name folders that are not there: they set no limit. INT64_MAX: none does.
+ */
+int64_t ram_groups_room(const char *root, const char *path, bool v2, bool left);
 /* Whether the system hands out pages of 2 MiB without being asked. */
 bool ram_huge_pages(void);
 int64_t ram_resident(void);       /* of this process; 0 where it cannot be read */

@@ -1,10 +1,12 @@
 #include "base/ram.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -31,6 +33,48 @@ static void test_a_limit_of_the_process_counts(void **state)
     setrlimit(RLIMIT_DATA, &before);
     assert_int_equal(limit, 3 << 20);
     assert_true(free < limit);
+}
+
+static void write_file(const char *folder, const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void remove_file(const char *folder, const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    assert_int_equal(remove(path), 0);
+}
+
+/* File cache, of late use too, is there for whoever wants it. */
+static void test_cache_of_a_control_group_is_free(void **state)
+{
+    (void)state;
+    char root[] = "/tmp/krrd-test-ram-XXXXXX", group[64];
+    assert_non_null(mkdtemp(root));
+    snprintf(group, sizeof(group), "%s/a", root);
+    assert_int_equal(mkdir(group, 0700), 0);
+    assert_true(ram_groups_room(root, "/a/b", true, true) == INT64_MAX);
+    write_file(group, "memory.max", "1000000\n");
+    write_file(group, "memory.current", "900000\n");
+    write_file(group, "memory.stat", "anon 300000\ninactive_file 100000\nactive_file 250000\n");
+    assert_int_equal(ram_groups_room(root, "/a/b", true, false), 1000000);
+    assert_int_equal(ram_groups_room(root, "/a/b", true, true), 450000);
+    write_file(group, "memory.current", "9000000\n");
+    assert_int_equal(ram_groups_room(root, "/a", true, true), 0);
+    write_file(group, "memory.max", "max\n");
+    assert_true(ram_groups_room(root, "/a", true, true) == INT64_MAX);
+    remove_file(group, "memory.max");
+    remove_file(group, "memory.current");
+    remove_file(group, "memory.stat");
+    remove_file(root, "a");
+    assert_int_equal(rmdir(root), 0);
 }
 
 static void test_what_a_limit_of_ours_leaves(void **state)
@@ -106,4 +150,5 @@ static void test_peak_is_without_what_was_freed(void **state)
 TEST_MAIN(cmocka_unit_test(test_peak_is_without_what_was_freed),
           cmocka_unit_test(test_peak_is_of_the_job), cmocka_unit_test(test_the_machine_has_some),
           cmocka_unit_test(test_a_limit_of_the_process_counts),
+          cmocka_unit_test(test_cache_of_a_control_group_is_free),
           cmocka_unit_test(test_what_a_limit_of_ours_leaves))
