@@ -7,13 +7,13 @@ import re
 import signal
 import subprocess
 import threading
-import time
 
 import pytest
 import yaml
 
 import daemon as programs
 import data
+import wait
 from fixtures import make_big_spec
 
 KRR = programs.program("KRRD_TEST_CLIENT", "src/client/krr")
@@ -413,10 +413,11 @@ def test_watching_outlives_a_restart_without_gap_or_repeat(daemons, name):
     process = watching(daemon.base, job)
     daemon.api.wait_running(job)
     daemon.kill()
-    time.sleep(0.5)
+    assert "connecting again" in process.stderr.readline().decode()
     port = daemon.base.rsplit(":", 1)[1]
     daemon.start(listen=f"127.0.0.1:{port}")
-    time.sleep(3)
+    wait.until_metric(daemon.api, "krrd_event_listeners", 1)
+    daemon.api.wait(job, lambda found: found["attempt"] >= 2)
     good(daemon.base, "cancel", job)
     out = process.stdout.read()  # with what readline has taken in beyond its line
     assert process.wait(TIMEOUT_S) == 1, process.stderr.read()

@@ -3,12 +3,12 @@
 import os
 import signal
 import sqlite3
-import time
 
 import numpy as np
 import pytest
 
 import data
+import wait
 
 GAUSSIAN = {"name": "gaussian", "bandwidth": 2.0}
 # Fits y to about 1 %, and not at all.
@@ -100,13 +100,6 @@ def test_no_test_rows(api, name, dataset):
     assert api.create(name, dataset, promote=None)["promotion"] is None
 
 
-def until(what, timeout=60):
-    end = time.monotonic() + timeout
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def staged(daemon):
     with sqlite3.connect(daemon.data_dir / "krrd.db") as database:
         return database.execute("SELECT count(*) FROM models WHERE version IS NULL AND "
@@ -120,8 +113,7 @@ def start_and_hold(daemon, **spec):
     pid = api.worker_pid("serve", "idle")
     os.kill(pid, signal.SIGSTOP)
     job = api.create("m", dataset, kernel=GAUSSIAN, promote={"alias": "prod"}, **spec)
-    until(lambda: staged(daemon))
-    time.sleep(0.2)
+    wait.until(lambda: staged(daemon))
     assert api.job(job["id"])["status"] == "running" and standing(api, "m") is None
     return job["id"], pid
 
@@ -168,7 +160,7 @@ def test_a_stop_before_the_decision(daemons):
     daemon = daemons(worker_lease_s=600, drain_timeout_s=1)
     job, pid = start_and_hold(daemon)
     daemon.process.send_signal(signal.SIGTERM)
-    time.sleep(1.5)
+    wait.until_said(daemon, "job.put_aside")
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:

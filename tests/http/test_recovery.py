@@ -13,6 +13,7 @@ import pytest
 
 import data
 import sse
+import wait
 
 # Ends after so much work that a test can do something to it meanwhile, also where the worker and the
 # test get little of the machine: a time would be over before it has begun.
@@ -202,8 +203,8 @@ def test_the_next_attempt_waits(daemons, big_spec_for):
     os.kill(api.worker_pid("train", "busy"), signal.SIGKILL)
     waiting = api.wait(job["id"], ("queued",))
     assert (waiting["reason"], waiting["attempt"]) == ("worker_lost", 1)
-    wait = seconds(waiting["next_attempt_at"]) - seconds(waiting["queued_at"])
-    assert 60 <= wait <= 120
+    delay = seconds(waiting["next_attempt_at"]) - seconds(waiting["queued_at"])
+    assert 60 <= delay <= 120
     other = api.create("n", stop={**STOP, "max_iterations": 2}, **spec)
     assert api.wait(other["id"])["status"] == "succeeded"
     assert api.job(job["id"])["status"] == "queued"
@@ -341,8 +342,9 @@ def test_kill_the_serving_worker(daemons):
         assert api.predict("m", X).text == before
         assert api.worker_pid("serve") != pid
     # It may also be noticed before the next prediction.
-    os.kill(api.worker_pid("serve"), signal.SIGKILL)
-    time.sleep(0.2)
+    pid = api.worker_pid("serve")
+    os.kill(pid, signal.SIGKILL)
+    wait.until(lambda: api.worker_pid("serve") != pid)
     assert api.predict("m", X).text == before
 
 

@@ -1,5 +1,6 @@
 """What a service manager and a log rotation see of the daemon."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -7,14 +8,18 @@ import time
 
 import pytest
 
+import wait
+
 
 @pytest.fixture
-def manager(tmp_path, monkeypatch):
-    """A socket in the place of the service manager's, that gives what it hears."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
-        listening.settimeout(20)
+def manager(monkeypatch):
+    """manager(name): a socket in the place of the service manager's, for daemons that start from now on, that gives
+    what it hears."""
+    with contextlib.ExitStack() as stack:
 
         def begin(name):
+            listening = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+            listening.settimeout(wait.PATIENCE_S)
             listening.bind(name.replace("@", "\0") if name.startswith("@") else name)
             monkeypatch.setenv("NOTIFY_SOCKET", name)
             return lambda: listening.recv(100).decode()
@@ -47,8 +52,11 @@ def test_the_watchdog_of_another_process(daemons, manager, tmp_path, monkeypatch
     monkeypatch.setenv("WATCHDOG_PID", "1")
     daemon = daemons()
     assert hear() == "READY=1"
-    time.sleep(0.5)
-    assert daemon.stop() == 0
+    monkeypatch.delenv("WATCHDOG_PID")
+    hear_fed = manager(str(tmp_path / "fed"))
+    fed = daemons()  # in the time in which this one tells so often, the other would have told as well
+    assert [hear_fed() for _ in range(6)] == ["READY=1"] + ["WATCHDOG=1"] * 5
+    assert fed.stop() == daemon.stop() == 0
     assert hear() == "STOPPING=1"
 
 
@@ -58,10 +66,7 @@ def test_nobody_listens(daemons, monkeypatch, tmp_path):
 
 
 def wait_for(text, path):
-    end = time.monotonic() + 20
-    while not path.exists() or text not in path.read_text():
-        assert time.monotonic() < end, f"no {text} in {path}"
-        time.sleep(0.02)
+    wait.until(lambda: path.exists() and text in path.read_text(), f"{text} in {path}")
 
 
 def test_a_log_that_is_rotated(daemons, tmp_path):

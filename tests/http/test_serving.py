@@ -15,6 +15,7 @@ import pytest
 import api as interface
 import contract
 import data
+import wait
 
 KERNELS = {"gaussian": {"bandwidth": 2.0}, "laplacian": {"bandwidth": 3.0},
            "laplacian_l1": {"bandwidth": 6.0}, "matern12": {"bandwidth": 3.0},
@@ -64,6 +65,15 @@ def predict(api, model, rows, expect=200):
     return api.predict(model, rows, expect=expect)
 
 
+def waiting(api):
+    """Questions in the daemon's queues."""
+    return int(re.search(r"^krrd_predictions_waiting (\d+)", api.get("/metrics").text, re.M)[1])
+
+
+def until_waiting(api, count):
+    wait.until(lambda: waiting(api) == count, lambda: f"{waiting(api)} questions wait, not {count}")
+
+
 class Stopped:
     """The serving worker takes nothing while this lasts; one question is away to it."""
 
@@ -76,7 +86,7 @@ class Stopped:
         predict(self.api, self.model, self.row)
         os.kill(self.pid, signal.SIGSTOP)
         self.away = self.asker.ask(predict, self.model, self.row)
-        time.sleep(0.3)
+        until_waiting(self.api, 1)
         return self
 
     def __exit__(self, *_):
@@ -125,7 +135,7 @@ def test_questions_that_wait_go_together(small):
         with Stopped(api, asker, "m"):
             before = stats(api, "m")
             asked = [asker.ask(predict, "m", Q[i:i + 1]) for i in range(40)]
-            time.sleep(1)
+            until_waiting(api, 41)
         assert [one.result()[0].json()["predictions"][0] for one in asked] == alone
     after = stats(api, "m")
     assert after["inference_count"] - before["inference_count"] == 41
@@ -158,9 +168,9 @@ def test_the_more_urgent_goes_first(small):
     with Asker(api) as asker:
         with Stopped(api, asker, "m"):
             usual = [asker.ask(infer, "m", questions(2000)) for _ in range(40)]
-            time.sleep(1)
+            until_waiting(api, 41)
             urgent = asker.ask(infer, "m", questions(1), priority=1)
-            time.sleep(0.5)
+            until_waiting(api, 42)
         at = urgent.result()[1]
         # In the order of arrival it would be the last; threads here are told with some delay.
         assert sum(one.result()[1] < at for one in usual) <= 20
@@ -173,7 +183,7 @@ def test_a_full_queue(small, limits, status):
     with Asker(api) as asker:
         with Stopped(api, asker, "m"):
             taken = [asker.ask(predict, "m", questions(1)) for _ in range(3)]
-            time.sleep(0.5)
+            until_waiting(api, 4)
             refused = api.predict("m", questions(1), expect=status)
             assert refused.json()["code"] == "busy" and refused.json()["status"] == status
             assert f"(--{list(limits)[0].replace('_', '-')})" in refused.json()["detail"]
@@ -194,8 +204,8 @@ def test_who_leaves_is_not_computed(small):
                 with socket.create_connection((host, int(port))) as s:
                     s.sendall(b"POST /v1/models/m/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
                               + str(len(body)).encode() + b"\r\n\r\n" + body)
-                    time.sleep(0.1)
-            time.sleep(2.5)  # clients that left are looked for once a second
+                    wait.until(lambda: waiting(api) >= 2)
+            until_waiting(api, 1)  # clients that left are looked for once a second
         after = stats(api, "m")
         api.predict("m", questions(1))
     assert stats(api, "m")["inference_count"] - before["inference_count"] == 2
@@ -303,22 +313,17 @@ def test_pinned_models_stay(three):
     assert states(api) == {"a": "loaded", "b": "loaded", "c": "unloaded"}
     pid = api.worker_pid("serve")
     os.kill(pid, signal.SIGKILL)
-    end = time.monotonic() + 20
-    while api.worker_pid("serve") == pid or states(api)["a"] != "loaded":
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait.until(lambda: api.worker_pid("serve") != pid and states(api)["a"] == "loaded")
     three.stop()
     three.start()
     api = three.api
-    while states(api)["a"] != "loaded":
-        assert time.monotonic() < end + 20
-        time.sleep(0.05)
+    wait.until(lambda: states(api)["a"] == "loaded")
     assert states(api)["b"] == "unloaded"
     gone = api.post("/v1/models/a/versions/1/unload").json()
     assert gone["state"] == "unloaded" and not gone["pinned"] and gone["memory_bytes"] is None
     three.stop()
     three.start()
-    time.sleep(0.5)
+    three.api.predict("b", data.regression(1, d=8)[0])  # comes after what is loaded at the start
     assert states(three.api)["a"] == "unloaded"
 
 
@@ -354,34 +359,27 @@ def test_two_workers(daemons):
     stop = threading.Event()
     with Asker(api) as asker:
 
+        answered = []
+
         def go_on(own):
-            count = 0
             while not stop.is_set():
                 for model in "ab":
                     found = own.predict(model, Q).json()["predictions"]
                     assert found == expected
-                    count += 1
-            return count
+                    answered.append(model)
+
+        def some_more(asked):
+            wanted = len(answered) + 20
+            wait.until(lambda: len(answered) >= wanted or any(one.done() for one in asked))
 
         asked = [asker.ask(go_on) for _ in range(4)]
         for worker in api.workers("serve"):
-            time.sleep(0.5)
+            some_more(asked)
             os.kill(worker["pid"], signal.SIGKILL)
-        time.sleep(2)
+        some_more(asked)
         stop.set()
-        assert sum(one.result()[0] for one in asked) > 20
-
-
-def wait_until(what, timeout=10):
-    end = time.monotonic() + timeout
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def waiting(api):
-    """Questions in the daemon's queues."""
-    return int(re.search(r"^krrd_predictions_waiting (\d+)", api.get("/metrics").text, re.M)[1])
+        for one in asked:
+            one.result()
 
 
 def test_a_batch_of_much_work_takes_no_other_questions_and_waits_at_the_worker(three):
@@ -396,10 +394,10 @@ def test_a_batch_of_much_work_takes_no_other_questions_and_waits_at_the_worker(t
     with Asker(api) as asker:
         with Stopped(api, asker, "a", little):
             asked = [asker.ask(predict, "a", little) for _ in range(3)]
-            wait_until(lambda: waiting(api) == 3)
+            wait.until(lambda: waiting(api) == 3)
             assert batches() == 2  # those of Stopped: one row does not go behind another
             asked += [asker.ask(predict, "a", large) for _ in range(2)]
-            wait_until(lambda: batches() == 3)
+            wait.until(lambda: batches() == 3)
             asked += [asker.ask(predict, "a", large)]
         for one in asked:
             one.result()

@@ -17,7 +17,7 @@ import requests
 import daemon as daemon_module
 import data
 import sse
-from prometheus import scrape
+import wait
 from raw import Raw
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -57,10 +57,7 @@ def test_methods_have_parameter_tables(quiet, kind, member):
 def test_live_and_ready(shared_daemon):
     api = shared_daemon.api
     assert api.get("/v2/health/live").json() == {"live": True}
-    end = time.monotonic() + 30
-    while api.request("GET", "/v2/health/ready").status_code != 200:
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait.until(lambda: api.request("GET", "/v2/health/ready").status_code == 200)
     for path in ("/v2/health/ready", "/health", "/ping"):
         assert api.get(path).json() == {"live": True, "ready": True}
 
@@ -269,17 +266,7 @@ def test_leftovers_are_swept(daemons):
 
 
 def wait_uploads(daemon, count=1):
-    end = time.monotonic() + 20
-    while scrape(daemon.api).value("krrd_uploads") != count:
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def wait_said(daemon, text):
-    end = time.monotonic() + 20
-    while text not in daemon.log():
-        assert time.monotonic() < end, daemon.log()
-        time.sleep(0.02)
+    wait.until_metric(daemon.api, "krrd_uploads", count)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -300,7 +287,7 @@ def test_stopping_waits_for_what_is_in_flight(daemons):
                        ["Content-Type: text/csv", f"Content-Length: {len(body)}"], body[:100])
         wait_uploads(daemon)
         daemon.process.send_signal(signal.SIGTERM)
-        wait_said(daemon, "server.stopping")
+        wait.until_said(daemon, "server.stopping")
         with pytest.raises(ConnectionRefusedError):
             Raw(daemon.base)
         idle.request("GET", "/v2/health/ready")
@@ -363,10 +350,7 @@ def test_a_body_that_is_collected_holds_up_no_stop_either(daemons):
     daemon = daemons(drain_timeout_s=600, **NO_WORKERS)
     with Raw(daemon.base) as slow:
         slow.request("POST", "/v1/jobs", ["Content-Type: application/json", "Content-Length: 99"], b"{")
-        end = time.monotonic() + 20
-        while scrape(daemon.api).value("krrd_http_requests_in_flight") < 2:
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        wait.until_metric(daemon.api, "krrd_http_requests_in_flight", lambda count: count >= 2)
         daemon.process.send_signal(signal.SIGTERM)
         assert slow.answer().status == 503
         slow.socket.close()
@@ -415,7 +399,7 @@ def test_second_signal_ends_it_at_once(daemons):
     busy.start()
     wait_uploads(daemon)
     daemon.process.send_signal(signal.SIGTERM)
-    wait_said(daemon, "server.stopping")
+    wait.until_said(daemon, "server.stopping")
     assert daemon.process.poll() is None
     assert daemon.stop(30) == 0
     busy.join()
@@ -451,7 +435,7 @@ def test_stopping_cuts_uploads_that_are_held_back(daemons):
     clients = [threading.Thread(target=flood, args=(daemon.base,)) for _ in range(4)]
     for client in clients:
         client.start()
-    time.sleep(0.3)
+    wait_uploads(daemon, 8)
     code = daemon.stop(60)
     for client in clients:
         client.join()

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import data
+import wait
 from raw import Raw
 
 APPLIED = "Preference-Applied"
@@ -68,7 +69,7 @@ def test_no_such_job(api):
 
 def start_waits(pool, daemon, job, count, seconds):
     waits = [pool.submit(wait_for, daemon.api, job, seconds, None) for _ in range(count)]
-    time.sleep(0.7)
+    wait.until_metric(daemon.api, "krrd_job_waiters", count)
     return waits
 
 
@@ -84,8 +85,8 @@ def test_waiting_blocks_nobody_and_all_hear_of_the_end(queued, how):
         daemon.api.cancel(job)
         if how == "delete":
             daemon.api.delete(f"/v1/jobs/{job}")
-        for wait in waits:
-            answer, took = wait.result()
+        for one in waits:
+            answer, took = one.result()
             assert answer.json()["status"] == "cancelled" and took < 3.5
 
 
@@ -104,7 +105,7 @@ def test_who_leaves_makes_room(queued):
     for _ in range(3):
         with Raw(daemon.base) as raw:
             raw.request("GET", f"/v1/jobs/{job}", ["Prefer: wait=4"])
-            time.sleep(0.1)
+            wait.until_metric(daemon.api, "krrd_job_waiters", lambda count: count >= 1)
     end = time.monotonic() + 3.5
     while wait_for(daemon.api, job, 1, None)[0].status_code == 503:
         assert time.monotonic() < end
