@@ -57,6 +57,30 @@ static double take(const struct json *from, const char *key, double least, doubl
     return number ? json_number(j) : otherwise;
 }
 
+static void read_rates(const struct json *from, struct plan_rates *ret)
+{
+    const struct json *measured = json_get(from, "rates");
+    for (int i = 0; measured != NULL && json_type(measured) == JSON_OBJECT && i < RATES; i++) {
+        double *to = (double *)(void *)((char *)ret + rates[i].offset);
+        *to = take(measured, rates[i].key, 0, *to);
+    }
+}
+
+void plan_machine_write_left(const struct plan_machine *m, int64_t process_bytes, struct json *done)
+{
+    json_set_int(done, "process_bytes", process_bytes);
+    plan_rates_write(&m->rates, done);
+}
+
+void plan_machine_read_left(const struct json *done, struct plan_machine *ret)
+{
+    const double most = 9007199254740992.0; /* 2^53 */
+    const double process = take(done, "process_bytes", 0, 0);
+    const double left = process <= most ? process - (double)ret->base_bytes : 0;
+    ret->left_bytes = left > 0 ? (int64_t)left : 0;
+    read_rates(done, &ret->rates);
+}
+
 void plan_machine_read(const struct json *hello, struct plan_machine *ret)
 {
     const double most = 9007199254740992.0; /* 2^53 */
@@ -67,9 +91,5 @@ void plan_machine_read(const struct json *hello, struct plan_machine *ret)
     ret->base_bytes = base <= most ? (int64_t)base : ret->base_bytes;
     ret->own_memory = device > 0 && device <= most;
     ret->device_bytes = ret->own_memory ? (int64_t)device : 0;
-    const struct json *measured = json_get(hello, "rates");
-    for (int i = 0; measured != NULL && json_type(measured) == JSON_OBJECT && i < RATES; i++) {
-        double *to = (double *)(void *)((char *)&ret->rates + rates[i].offset);
-        *to = take(measured, rates[i].key, 0, *to);
-    }
+    read_rates(hello, &ret->rates);
 }

@@ -28,6 +28,7 @@ struct plan_machine {
     int64_t free_bytes;   /* of those, that are free now */
     int64_t device_bytes; /* of a device with memory of its own */
     int64_t base_bytes;   /* of the worker's process before its first job */
+    int64_t left_bytes;   /* that jobs have left in it since: the library's buffers */
     bool huge_pages;      /* a page that is touched brings 2 MiB with it */
     struct plan_rates rates;
 };
@@ -37,6 +38,12 @@ struct plan_machine plan_machine_unknown(void);
 
 /* Sets "rates": an object, or null where nothing was measured. */
 void plan_rates_write(const struct plan_rates *r, struct json *to);
+
+/* After each job, in DONE: "process_bytes", what the worker's process has once the job is gone, and
+ * "rates" again, which may be better than those of HELLO. */
+void plan_machine_write_left(const struct plan_machine *m, int64_t process_bytes,
+                             struct json *done);
+void plan_machine_read_left(const struct json *done, struct plan_machine *ret);
 
 /* The members of HELLO that this is about: "threads", "base_bytes", "device_bytes" (null: it has
  * none of its own) and "rates" (null: not measured). Limits and pages are the host's and not read.

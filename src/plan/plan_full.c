@@ -58,6 +58,24 @@ static double touched(const struct planning *g, double number)
     return g->machine->huge_pages || g->machine->own_memory ? all : fmin(lower, all);
 }
 
+/* max k(x,x): 1, or of a kernel of inner products that at the longest of n normal points (Laurent,
+ * Massart, "Adaptive estimation of a quadratic functional by model selection", Annals of Statistics
+ * 28(5), 2000, lemma 1). */
+static double largest_value(const struct planning *g)
+{
+    const char *kernel = g->plan->kernel != NULL ? g->plan->kernel : "";
+    const bool cubic = strcmp(kernel, "polynomial") == 0;
+    if (!cubic && strcmp(kernel, "linear") != 0) {
+        return 1.0;
+    }
+    const struct param_set *params = &g->spec->kernel.params;
+    const struct param_value *gamma = param_get(params, "gamma");
+    const double logs = log(g->n), longest = g->d + 2.0 * sqrt(g->d * logs) + 2.0 * logs;
+    const double dot = (gamma->is_auto ? 1.0 / g->d : gamma->real) * longest;
+    return pow(dot + param_real(params, "coef0"),
+               cubic ? (double)param_int(params, "degree") : 1.0);
+}
+
 static bool narrow_factor(const struct planning *g)
 {
     const struct param_value *factor = param_get(&g->params, "factor");
@@ -69,7 +87,7 @@ static bool narrow_factor(const struct planning *g)
         return strcmp(factor->choice, "float32") == 0;
     }
     return dtype_matrix_bytes(n, n, DTYPE_F64) > g->machine->free_bytes ||
-           rule_narrow_factor(n, (int64_t)g->d, (int64_t)g->t, g->ridge, 1.0);
+           rule_narrow_factor(n, (int64_t)g->d, (int64_t)g->t, g->ridge, largest_value(g));
 }
 
 static void cholesky(struct planning *g)
@@ -96,33 +114,11 @@ static void cholesky(struct planning *g)
 
 /* ---- pcg ---- */
 
-/* Of d features, of at most that degree. */
-static double monomials(double d, int64_t degree)
-{
-    double count = 1;
-    for (int64_t i = 1; i <= degree; i++) {
-        count *= (d + (double)i) / (double)i;
-    }
-    return count;
-}
-
-/* Columns of the factor that are touched, where the kernel has few features: the factor ends where
- * nothing is left. A gaussian with the usual bandwidth has little more than its Taylor polynomial's
- * terms: 745 columns for 12,000 and 20,000 normal points of 3 features. A factor of less than 32
+/* Columns of the factor that are touched: it ends where nothing is left. A factor of less than 32
  * MiB may come from memory that was used before, and then counts as a whole. */
 static double touched_rank(struct planning *g, double most)
 {
-    enum { TAYLOR_DEGREE = 15 };
-    const char *name = g->plan->kernel != NULL ? g->plan->kernel : "";
-    const bool polynomial = strcmp(name, "polynomial") == 0;
-    const bool usual = g->spec->kernel.kind == SPEC_BANDWIDTH_MEDIAN;
-    double k = most;
-    if (strcmp(name, "linear") == 0) {
-        k = g->d;
-    } else if (polynomial || (usual && strcmp(name, "gaussian") == 0)) {
-        k = monomials(g->d,
-                      polynomial ? param_int(&g->spec->kernel.params, "degree") : TAYLOR_DEGREE);
-    }
+    const double k = plan__rank(g, most);
     g->plan->assumed = g->plan->assumed || k < most;
     return k < most && g->vector * g->n * most >= 32.0 * MIB ? k : most;
 }

@@ -40,8 +40,12 @@ void plan__moment(struct planning *g, const struct plan_moment *m, const char *n
 void plan__values(const struct planning *g, struct plan_work *w, double values, enum dtype dtype,
                   int used);
 void plan__dense(struct plan_work *w, double multiply_adds, enum dtype dtype);
+/* Of so many columns of a factor of the kernel matrix, those that it has rank for. */
+double plan__rank(const struct planning *g, double most);
 /* Of a dense library that works on matrices with so many columns. */
 double plan__library(const struct planning *g, double columns);
 
-void plan__full(struct planning *g);       /* plan_full.c */
-void plan__restricted(struct planning *g); /* plan_restricted.c */
+void plan__full(struct planning *g); /* plan_full.c */
+/* plan_restricted.c: the centers, of which g->centers stay, then what is solved with them. */
+void plan__centers(struct planning *g);
+void plan__restricted(struct planning *g);

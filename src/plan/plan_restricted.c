@@ -11,28 +11,33 @@
 #define MIB 1048576.0
 static const double factor_cost = 1.25, eigen_cost = 4.0;
 
-/* What a selection frees lets the allocator keep more of what the solve does. */
 static bool selects(const struct planning *g)
 {
     const char *name = g->spec->centers.method->name;
     return strcmp(name, "uniform") != 0 && strcmp(name, "file") != 0;
 }
 
+static double tile_rows(const struct planning *g, double n, double t)
+{
+    return fmin((double)rule_tile_rows((int64_t)g->d, (int64_t)t, (int64_t)g->centers), n);
+}
+
 /* A tile of rows on its way: read, prepared. */
 static double tile_bytes(const struct planning *g, double n, double t, double point)
 {
-    const double rows = (double)rule_tile_rows((int64_t)g->d, (int64_t)t, (int64_t)g->centers);
-    return fmin(rows, n) * (g->d * g->host + g->ld * point + 16.0 * t);
+    return tile_rows(g, n, t) * (g->d * g->host + g->ld * point + 16.0 * t);
 }
 
-/* Rows stay on the backend where half of the free memory holds them. */
+/* Rows stay on the backend where half of the free memory holds them, beside a tile as it is read.
+ */
 static double rows_bytes(const struct planning *g)
 {
     const double room =
         g->machine->own_memory ? (double)g->machine->device_bytes : (double)g->machine->free_bytes;
     const double all = g->n * (g->d * g->point + 8.0 * g->t);
-    const double resident = all <= room / 2.0 ? g->n * (g->ld * g->point + 8.0 * g->t) : 0;
-    return resident + tile_bytes(g, g->n, g->t, g->point);
+    const double read = tile_rows(g, g->n, g->t) * (g->d * g->host + 8.0 * g->t);
+    return all <= room / 2.0 ? g->n * (g->ld * g->point + 8.0 * g->t) + read
+                             : tile_bytes(g, g->n, g->t, g->point);
 }
 
 /* Rows, centers (in float64 besides, for their own matrix), right-hand sides, the answer. */
@@ -44,7 +49,7 @@ static struct plan_moment uploaded(const struct planning *g)
     at.parts[PLAN_DATA] += m * (g->d * g->host + 8.0);
     at.parts[PLAN_POINTS] = rows_bytes(g) + m * g->ld * twice;
     at.parts[PLAN_VECTORS] = 8.0 * m * g->t * (started ? 2.0 : 1.0);
-    at.parts[PLAN_LIBRARY] = plan__library(g, m) + (selects(g) ? 5.0 * MIB : 0);
+    at.parts[PLAN_LIBRARY] = plan__library(g, m);
     return at;
 }
 
@@ -54,13 +59,14 @@ static void pass(struct planning *g, struct plan_work *w, double passes)
     plan__values(g, w, passes * 2.0 * g->n * g->centers, g->points, 2);
 }
 
-/* The certificate is in float64, of tiles that are read again. */
+/* The certificate is in float64, of tiles that are read again; then the test rows pass. */
 static void certify(struct planning *g, const struct plan_moment *at)
 {
     struct plan_moment certifying = *at;
     const double m = g->centers;
-    certifying.parts[PLAN_OTHER] += tile_bytes(g, g->n, 2.0 * g->t, 8.0) + 8.0 * m * g->ld +
-                                    32.0 * m * g->t + tile_bytes(g, g->m, 0, g->point);
+    const double certificate =
+        tile_bytes(g, g->n, 2.0 * g->t, 8.0) + 8.0 * m * g->ld + 32.0 * m * g->t;
+    certifying.parts[PLAN_OTHER] += fmax(certificate, tile_bytes(g, g->m, 0, g->point));
     plan__moment(g, at, "solving");
     plan__moment(g, &certifying, "certifying");
     plan__values(g, &g->finish, 2.0 * g->n * m, DTYPE_F64, 2);
@@ -103,10 +109,13 @@ static void direct(struct planning *g)
 {
     struct plan_moment at = uploaded(g);
     const double m = g->centers, block = fmax(32.0 * MIB, 512.0 * m);
+    const double touched = fmin(block, 8.0 * m * tile_rows(g, g->n, g->t));
     conjugate(g, &at, 2.0);
-    at.parts[PLAN_SOLVER] = 8.0 * m * m + block;
+    at.parts[PLAN_SOLVER] = 8.0 * m * m;
     g->plan->iterations = 0;
     struct plan_moment building = at;
+    building.parts[PLAN_SOLVER] += touched;
+    building.untouched = block - touched;
     building.parts[PLAN_OTHER] = fmin(32.0 * MIB, 8.0 * m * m);
     plan__moment(g, &building, "solving");
     plan__values(g, &g->setup, g->n * m, g->points, 1);
@@ -141,7 +150,7 @@ static void krill(struct planning *g)
 
 static void stochastic(struct planning *g)
 {
-    enum { RACE_BATCHES = 4 };
+    enum { RACE_BATCHES = 4, PIECE_ROWS = 1024 };
     struct plan_moment at = uploaded(g);
     const bool saga = strcmp(g->plan->solver, "sketchysaga") == 0;
     const double n = g->n, m = g->centers, t = g->t;
@@ -154,13 +163,17 @@ static void stochastic(struct planning *g)
     g->plan->rank = (int64_t)r;
     g->plan->block_rows = (int64_t)b;
     at.parts[PLAN_VECTORS] += 8.0 * ((saga ? n * t : 0) + 12.0 * m * t + 2.0 * b * t + 3.0 * m);
-    at.parts[PLAN_SOLVER] = piece + batch;
-    at.parts[PLAN_PRECONDITIONER] =
-        exact ? 16.0 * m * m : 8.0 * (2.0 * m * r + 2.0 * r * r + r * t);
-    struct plan_moment building = at;
-    building.parts[PLAN_PRECONDITIONER] += exact ? 8.0 * fmin(rows, m) * m : 8.0 * m * r;
+    at.parts[PLAN_SOLVER] = batch;
+    at.parts[PLAN_PRECONDITIONER] = exact ? 8.0 * m * m : 8.0 * (2.0 * m * r + 2.0 * r * r + r * t);
+    /* The matrix of the centers and the sum over the rows, beside pieces of these, then beside what
+     * they become. */
+    struct plan_moment building = at, solving = at;
+    building.parts[PLAN_PRECONDITIONER] +=
+        exact ? 16.0 * m * m + 8.0 * fmax(fmin(rows, PIECE_ROWS) - m, 0) * m : 8.0 * m * r;
     building.parts[PLAN_SOLVER] += (RACE_BATCHES - 1) * batch + 32.0 * b * t;
     plan__moment(g, &building, "solving");
+    solving.parts[PLAN_SOLVER] += piece;
+    plan__moment(g, &solving, "solving");
     const double sample = rows * m * (exact ? m : r);
     plan__values(g, &g->setup, rows * m + m * m + 40.0 * b * m, g->points, 1);
     plan__dense(&g->setup, factor_cost * (sample + 2.0 * m * m * m / 3.0), DTYPE_F64);
@@ -222,12 +235,23 @@ static void eigenpro34(struct planning *g)
 
 /* ---- selection of centers ---- */
 
-/* A partial factorisation of a sample. */
+/* Bytes of a number of the matrices that a selection makes, as engine/fit_centers.c has it. */
+static double selection_number(const struct planning *g)
+{
+    const enum precision p = g->spec->precision;
+    return p == PRECISION_FLOAT32 || p == PRECISION_MIXED ? 4.0 : 8.0;
+}
+
+/* A partial factorisation of a sample, of as many columns as it has rank for. */
 static void select_pivots(struct planning *g, struct plan_moment *at)
 {
-    const double m = g->centers;
-    const double N = fmin(int_or(g, "sample", fmax(20.0 * m, 20000.0)), g->n);
-    at->parts[PLAN_OTHER] = N * (8.0 * m + g->d * g->host + g->ld * 8.0 + 32.0) + 0.24 * m * m;
+    const double most = g->centers, m = plan__rank(g, most), w = selection_number(g);
+    const double N = fmin(int_or(g, "sample", fmax(20.0 * most, 20000.0)), g->n);
+    at->parts[PLAN_OTHER] =
+        N * (w * m + g->d * g->host + g->ld * g->host + 32.0) + 0.24 * most * most;
+    at->untouched = N * w * (most - m);
+    g->centers = m;
+    g->plan->assumed = g->plan->assumed || m < most;
     plan__values(g, &g->setup, 1.1 * N * m, DTYPE_F64, 1);
     plan__dense(&g->setup, N * m * m / 2.0, DTYPE_F64);
 }
@@ -237,25 +261,65 @@ static void select_means(struct planning *g, struct plan_moment *at)
     const double m = g->centers, n = g->n;
     const double sample = fmin(int_or(g, "sample", fmax(10.0 * m, 20000.0)), n);
     const double rows = int_or(g, "rows", fmin(fmax(100.0 * m, 200000.0), 3.0 * n));
+    const double block = fmin(m, 1024.0) * 1024.0; /* engine/methods/nearest.h */
     at->parts[PLAN_OTHER] =
-        8.0 * MIB + (2.0 * sample + 4.0 * m) * g->d * 8.0 + 24.0 * sample + 32.0 * m;
+        (8.0 + g->host) * block + (2.0 * sample + 4.0 * m) * g->d * 8.0 + 24.0 * sample + 32.0 * m;
     plan__dense(&g->setup, (sample + rows) * m * g->d, DTYPE_F64);
     g->setup.seconds += 1.5e-9 * (sample + rows) * m;
 }
 
-/* By leverage scores: the matrix of the centers so far and pieces of candidates. */
+/* As bless_oversampling of engine/methods/center_bless.c. */
+static double oversampling(const struct planning *g)
+{
+    const struct param_value *q2 = param_get(&g->params, "q2");
+    return q2->is_auto ? fmin(fmax(g->centers / 20.0, 5.0), 100.0) : q2->real;
+}
+
+/*
+ * Points of the last level but one. BLESS draws q2 times the effective dimension, as long as that
+ * is less than the centers that are asked for, and the dimension at most doubles from a level to
+ * the next: between a half of them and all, and more of them with a smooth kernel, whose dimension
+ * grows slowly. With the automatic q2 its lambda is coarse, and most levels have fewer candidates
+ * than that. Those that go through all rows take about as many as they are asked for, SQUEAK beside
+ * the rows of a block. None has more than q2 a unit of the kernel's rank.
+ */
+static double level_points(const struct planning *g)
+{
+    enum { COARSE = 100 };
+    const char *kernel = g->plan->kernel != NULL ? g->plan->kernel : "";
+    const char *method = g->spec->centers.method->name;
+    const bool path = strncmp(method, "bless", 5) == 0;
+    const double block = strcmp(method, "squeak") == 0 ? 256 : 0; /* at least */
+    const bool rough = strncmp(kernel, "laplacian", 9) == 0 || strcmp(kernel, "matern12") == 0;
+    const bool coarse = param_get(&g->params, "q2")->is_auto && g->centers > COARSE;
+    const double drawn = coarse ? 0.6 : !path ? 1.0 : rough ? 0.75 : 0.85;
+    const double most = oversampling(g) * plan__rank(g, g->centers);
+    return (most < g->centers ? most : drawn * g->centers) + block;
+}
+
+/* Levels that count, each with the work of the last one: where the kernel's rank is too low for as
+ * many points as are asked for, the path goes down to where rounding ends it
+ * (engine/methods/center_scores.h); else earlier ones have fewer points and candidates. */
+static double level_count(const struct planning *g)
+{
+    const double least = g->host < 8.0 ? 1.2e-7 : 1e-14, ratio = 2.0;
+    const bool short_of_rank = oversampling(g) * plan__rank(g, g->centers) < g->centers;
+    return short_of_rank ? log(1.0 / least) / log(ratio) : 2.0;
+}
+
+/* By leverage scores: the matrix of a level's points and pieces of candidates. */
 static void select_scores(struct planning *g, struct plan_moment *at)
 {
-    enum { PIECE_MOST = 4096, CANDIDATES = 20000, COARSE = 100 };
-    /* A level may hold more than are asked for. With the automatic q2 its lambda is coarse, and
-     * most have fewer candidates than that. */
-    const bool coarse = param_get(&g->params, "q2")->is_auto && g->centers > COARSE;
-    const double m = (coarse ? 0.6 : 1.2) * g->centers;
+    enum { PIECE_LEAST = 128, PIECE_MOST = 4096, CANDIDATES = 20000 };
     const double scored = fmin(g->n, fmax(20.0 * g->centers, CANDIDATES));
-    at->parts[PLAN_OTHER] = 8.0 * m * (m + fmin(PIECE_MOST, g->n)) +
-                            scored * (g->d * g->host + 32.0) + 3.0 * m * g->ld * 8.0;
-    plan__values(g, &g->setup, 2.0 * scored * m, DTYPE_F64, 1);
-    plan__dense(&g->setup, factor_cost * 2.0 * scored * m * m / 2.0, DTYPE_F64);
+    const double m = level_points(g), w = selection_number(g);
+    const double piece = fmin(fmin(fmax(8e9 / (m * m), PIECE_LEAST), PIECE_MOST), g->n);
+    at->parts[PLAN_OTHER] = m * (8.0 * m + (w < 8.0 ? 4.0 * m : 0) + w * piece) + scored * 32.0 +
+                            piece * (g->d + g->ld) * g->host +
+                            (2.0 * g->centers + m) * g->ld * g->host;
+    const double levels = level_count(g);
+    plan__values(g, &g->setup, levels * scored * m, DTYPE_F64, 1);
+    plan__dense(&g->setup, factor_cost * levels * scored * m * m / 2.0, DTYPE_F64);
     g->plan->assumed = true;
 }
 
@@ -278,6 +342,30 @@ static void select_centers(struct planning *g)
     plan__moment(g, &at, "centers");
 }
 
+/* Of a kernel of finite rank the fit keeps as many centers as that (engine/methods/center_rank.h):
+ * columns of all centers, as long as they are independent. */
+static void keep_independent(struct planning *g)
+{
+    const char *kernel = g->plan->kernel != NULL ? g->plan->kernel : "";
+    const bool finite = strcmp(kernel, "linear") == 0 || strcmp(kernel, "polynomial") == 0;
+    const double m = g->centers, r = finite ? plan__rank(g, m) : m;
+    struct plan_moment at = g->base;
+    at.parts[PLAN_DATA] += m * (g->d * g->host + 8.0);
+    at.parts[PLAN_LIBRARY] = plan__library(g, r);
+    at.parts[PLAN_OTHER] = finite ? 8.0 * m * (r + g->ld + 3.0) + 24.0 * r * r / 100.0 : 0;
+    plan__moment(g, &at, "centers");
+    plan__values(g, &g->setup, finite ? m * r : 0, DTYPE_F64, 1);
+    plan__dense(&g->setup, finite ? m * r * r / 2.0 : 0, DTYPE_F64);
+    g->centers = r;
+    g->plan->centers = (int64_t)r;
+}
+
+void plan__centers(struct planning *g)
+{
+    select_centers(g);
+    keep_independent(g);
+}
+
 void plan__restricted(struct planning *g)
 {
     static const struct {
@@ -294,7 +382,6 @@ void plan__restricted(struct planning *g)
         {"eigenpro3", eigenpro34},
         {"eigenpro4", eigenpro34},
     };
-    select_centers(g);
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
         if (strcmp(methods[i].solver, g->plan->solver) == 0) {
             methods[i].plan(g);

@@ -116,6 +116,20 @@ int64_t rule_centers(int64_t n)
     return usual < (double)n ? (int64_t)usual : n;
 }
 
+int64_t rule_kernel_rank(const char *kernel, int64_t d, int64_t degree)
+{
+    const bool linear = strcmp(kernel, "linear") == 0;
+    if (!linear && strcmp(kernel, "polynomial") != 0) {
+        return INT64_MAX;
+    }
+    const double most = 1e15;
+    double count = 1;
+    for (int64_t i = 1; i <= (linear ? 1 : degree) && count < most; i++) {
+        count *= (double)(d + i) / (double)i;
+    }
+    return count < most ? (int64_t)(count + 0.5) : INT64_MAX;
+}
+
 /* ---- the rank of a preconditioner ---- */
 
 static const double build_products = 100.0;

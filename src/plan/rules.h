@@ -102,6 +102,12 @@ bool rule_narrow_factor(int64_t n, int64_t d, int64_t t, double ridge, double la
  * ceil(10 sqrt(n)). */
 int64_t rule_centers(int64_t n);
 
+/* The most that the rank of a kernel matrix on points of d features can be, whatever their number:
+ * d + 1 for a linear kernel, the (d + degree over degree) monomials for a polynomial one, INT64_MAX
+ * for the others. `degree` is the polynomial's. A restricted model keeps no more centers
+ * (engine/methods/center_rank.h). */
+int64_t rule_kernel_rank(const char *kernel, int64_t d, int64_t degree);
+
 /*
  * The rank of a low-rank preconditioner where the job leaves it open ("auto"): a function of the
  * problem's shape alone, the same on every machine, but for the last line.

@@ -20,7 +20,8 @@
  *                "rates"|null} (plan/machine.h)
  *   EVENT       {"job","type","level","message","data"}
  *   MODEL       {"job"} and the next bytes of the model's file
- *   DONE        {"job","reason","result"|null,"error"|null,"model"|null,"bytes","sha256"}
+ *   DONE        {"job","reason","result"|null,"error"|null,"model"|null,"bytes","sha256",
+ *                "process_bytes","rates"|null} (plan/machine.h)
  *   LOADED      {"model","bytes"}, the memory that it takes, or {"model","error"}
  *   PREDICTION  {"rows","outputs","scores","seconds"} and float64 [rows, outputs], then
  *               [rows, scores], or {"error"}; request echoed

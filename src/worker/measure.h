@@ -8,8 +8,13 @@
 #include "engine/backend.h"
 #include "plan/machine.h"
 
-/* About a twentieth of a second of one processor. */
+/* About a tenth of a second of one processor. */
+#define MEASURE_SECONDS 0.1
 int measure_machine(struct backend *be, struct plan_machine *ret, struct err *err);
+
+/* Takes each rate that is better now: a machine that was busy when the worker started looks slow
+ * until then. */
+int measure_again(struct backend *be, struct plan_rates *rates, struct err *err);
 
 /* The same without rates: nothing is computed. */
 void measure_nothing(struct backend *be, struct plan_machine *ret);

@@ -7,11 +7,16 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/ram.h"
 #include "base/spin.h"
 #include "wire/frame.h"
 #include "worker/loaded.h"
+#include "worker/measure.h"
 #include "worker/pulse.h"
 #include "worker/train.h"
+
+/* A job that took so many times what measuring the machine takes is followed by that. */
+enum { MEASURE_SHARE = 100 };
 
 struct session {
     int fd;
@@ -20,7 +25,7 @@ struct session {
     struct loaded *loaded;
     struct spin spin;
     struct pulse *pulse; /* all that is sent goes through it */
-    const struct plan_machine *machine;
+    struct plan_machine machine;
     char job[ID_SIZE];       /* in training, else "" */
     bool cancel;             /* asked for the present job */
     bool pause;              /* likewise */
@@ -182,6 +187,17 @@ static struct train_start take_start(struct session *s, const struct order *o)
         .data = s->start.data, .size = s->start.len, .taken = drop_start, .context = s};
 }
 
+/* The rest is given back before the daemon looks for what the next job may have. Rates that cannot
+ * be measured now stay as they were. */
+static void note_left(struct session *s, double seconds, struct json *done)
+{
+    if (s->machine.rates.bytes > 0 && seconds >= MEASURE_SHARE * MEASURE_SECONDS) {
+        measure_again(s->be, &s->machine.rates, NULL);
+    }
+    mem_trim();
+    plan_machine_write_left(&s->machine, ram_resident(), done);
+}
+
 static int handle_train(struct session *s, const struct frame *f, struct err *err)
 {
     struct order *order = NULL;
@@ -200,6 +216,7 @@ static int handle_train(struct session *s, const struct frame *f, struct err *er
         .paused = job_paused,
     };
     cleanup_json struct json *done = NULL;
+    const double began = clock_monotonic_s();
     r = train_run(s->be, order, take_start(s, order), &output, &done, err);
     if (r == 0) {
         r = send_rest(s, err);
@@ -208,8 +225,11 @@ static int handle_train(struct session *s, const struct frame *f, struct err *er
     buf_deinit(&s->start);
     buf_deinit(&s->model);
     order_free(order);
-    mem_trim(); /* before the daemon looks for what the next job may have */
-    return r < 0 ? r : pulse_send(s->pulse, FRAME_DONE, f->request, done, NULL, 0, err);
+    if (r == 0) {
+        note_left(s, clock_monotonic_s() - began, done);
+        r = pulse_send(s->pulse, FRAME_DONE, f->request, done, NULL, 0, err);
+    }
+    return r;
 }
 
 /* ---- serving ---- */
@@ -338,7 +358,7 @@ static int hello(struct session *s, struct err *err)
     json_set_string(j, "program", "krrd-worker");
     json_set_string(j, "version", KRRD_VERSION);
     json_set_string(j, "device", s->be->ops->name);
-    plan_machine_write(s->machine, j);
+    plan_machine_write(&s->machine, j);
     return pulse_send(s->pulse, FRAME_HELLO, 0, j, NULL, 0, err);
 }
 
@@ -382,7 +402,7 @@ int session_run(const struct session_options *options, struct err *err)
     struct session s = {
         .fd = options->fd,
         .be = options->be,
-        .machine = &options->machine,
+        .machine = options->machine,
         .reader = frame_reader_new(),
         .loaded = loaded_new(options->be),
     };

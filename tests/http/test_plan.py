@@ -79,6 +79,20 @@ def test_an_idempotency_key_is_of_no_use_to_a_plan(api, dataset):
     api.wait(job["id"])
 
 
+def test_what_earlier_jobs_left_is_planned(daemons):
+    """The library keeps its buffers: a small job is larger after others."""
+    api = daemons().api
+    small, large = (api.upload_npz(*data.regression(n, d=18)) for n in (400, 3000))
+    jobs = [api.train("m", small, kernel=GAUSSIAN, solver="pcg")]
+    bless = {"method": "bless", "count": 800}
+    api.train("m", large, kernel=GAUSSIAN, solver="falkon_bless", centers=bless, stop={"max_iterations": 2})
+    jobs.append(api.train("m", small, kernel=GAUSSIAN, solver="pcg"))
+    planned = [job["plan"]["memory"]["host_bytes"] for job in jobs]
+    used = [job["result"]["peak_memory_bytes"] for job in jobs]
+    assert used[1] > 1.1 * used[0]
+    assert all(1 / 1.2 <= p / u <= 1.2 for p, u in zip(planned, used)), (planned, used)
+
+
 def test_a_job_keeps_its_plan(api, dataset):
     wanted = plan_of(api, dataset, kernel=GAUSSIAN)["plan"]
     job = api.train("planned", dataset, kernel=GAUSSIAN)

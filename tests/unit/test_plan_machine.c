@@ -30,6 +30,24 @@ static void test_what_is_written_is_read(void **state)
     assert_memory_equal(&read.rates, &m.rates, sizeof(m.rates));
 }
 
+static void test_what_a_job_left_is_read(void **state)
+{
+    (void)state;
+    struct plan_machine m = plan_machine_unknown(), read = m;
+    m.rates.bytes = 7e9;
+    struct json *done = json_new_object();
+    plan_machine_write_left(&m, m.base_bytes + 5000, done);
+    plan_machine_read_left(done, &read);
+    assert_int_equal(read.left_bytes, 5000);
+    assert_true(read.rates.bytes == 7e9);
+    json_free(done);
+    done = json_new_object();
+    plan_machine_write_left(&m, m.base_bytes - 1, done); /* the system took pages back */
+    plan_machine_read_left(done, &read);
+    assert_int_equal(read.left_bytes, 0);
+    json_free(done);
+}
+
 /* What a worker says is not trusted further than its type and sign. */
 static void test_nonsense_changes_nothing(void **state)
 {
@@ -63,4 +81,5 @@ static void test_without_rates(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_what_is_written_is_read),
+          cmocka_unit_test(test_what_a_job_left_is_read),
           cmocka_unit_test(test_nonsense_changes_nothing), cmocka_unit_test(test_without_rates))

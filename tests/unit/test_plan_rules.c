@@ -46,6 +46,15 @@ static void test_few_centers_are_solved_directly(void **state)
     assert_int_equal(rule_centers(99), 99);
 }
 
+static void test_ranks_of_kernels(void **state)
+{
+    (void)state;
+    assert_int_equal(rule_kernel_rank("linear", 18, 7), 19);
+    assert_int_equal(rule_kernel_rank("polynomial", 3, 3), 20);
+    assert_int_equal(rule_kernel_rank("polynomial", 90, 20), INT64_MAX);
+    assert_int_equal(rule_kernel_rank("gaussian", 3, 3), INT64_MAX);
+}
+
 static void test_mixed_precision_is_for_pcg_and_distances(void **state)
 {
     (void)state;
@@ -113,6 +122,7 @@ static void test_tiles(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_solver_follows_memory_and_cost),
           cmocka_unit_test(test_few_centers_are_solved_directly),
+          cmocka_unit_test(test_ranks_of_kernels),
           cmocka_unit_test(test_mixed_precision_is_for_pcg_and_distances),
           cmocka_unit_test(test_a_narrow_factor_needs_rows_and_a_ridge),
           cmocka_unit_test(test_blocks), cmocka_unit_test(test_stochastic_sizes),

@@ -5,20 +5,11 @@
 
 #include "base/mem.h"
 #include "engine/methods/precond_pivoted.h"
+#include "plan/rules.h"
 
 int64_t center_rank_bound(const struct kernel *kernel)
 {
-    if (kernel->id == KERNEL_LINEAR) {
-        return kernel->d + 1;
-    }
-    if (kernel->id != KERNEL_POLYNOMIAL) {
-        return INT64_MAX;
-    }
-    double count = 1; /* (d + degree over degree) */
-    for (int i = 1; i <= (int)kernel->degree && count < 1e15; i++) {
-        count = count * (double)(kernel->d + i) / (double)i;
-    }
-    return count < 1e15 ? (int64_t)(count + 0.5) : INT64_MAX;
+    return rule_kernel_rank(kernel_name(kernel->id), kernel->d, (int64_t)kernel->degree);
 }
 
 static int compare(const void *a, const void *b)

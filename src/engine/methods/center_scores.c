@@ -30,10 +30,13 @@ void center_scores_deinit(struct center_scores *s)
     *s = (struct center_scores){.m = 0};
 }
 
-static int64_t choose_piece(int64_t m)
+static int64_t choose_piece(int64_t m, int64_t n)
 {
     const double rows = m > 0 ? PIECE_MULTIPLICATIONS / ((double)m * (double)m) : PIECE_MOST;
-    return rows > PIECE_MOST ? PIECE_MOST : rows < PIECE_LEAST ? PIECE_LEAST : (int64_t)rows;
+    const int64_t piece = rows > PIECE_MOST    ? PIECE_MOST
+                          : rows < PIECE_LEAST ? PIECE_LEAST
+                                               : (int64_t)rows;
+    return piece < n ? piece : n;
 }
 
 static bool is_narrow(const struct center_scores *s)
@@ -75,7 +78,7 @@ int center_scores_start(struct center_scores *s, const struct center_task *task,
     s->ridge = fmax(lambda, center_least_lambda(task, largest)) * (double)task->rows->n;
     s->largest = largest;
     s->m = J->m;
-    s->piece = choose_piece(s->m);
+    s->piece = choose_piece(s->m, task->rows->n);
     s->ready = s->m == 0;
     int rc = allocate(s, err);
     for (int64_t j = 0; rc == 0 && j < s->m; j++) {

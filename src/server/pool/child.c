@@ -130,6 +130,9 @@ static void on_frame(struct slot *s, struct frame *f)
     } else if (f->type == FRAME_FAULT) {
         on_fault(s->child, f);
     } else if (f->type != FRAME_PONG && f->type != FRAME_BEAT && s->state != SLOT_STARTING) {
+        if (f->type == FRAME_DONE && f->json) {
+            plan_machine_read_left(f->json, &s->machine);
+        }
         slot__listener(s)->frame(slot__listener(s)->context, s, f);
     }
 }
