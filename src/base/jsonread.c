@@ -432,6 +432,57 @@ int jsonread_numbers(struct jsonread *r, double *to, int64_t max, int64_t *ret_c
     return token == JSONREAD_NUMBER ? jsonread_next(r, err) : token;
 }
 
+/* From the next byte: a comma, unless the row is the array's first, and a row of `columns` plain
+ * numbers. Where they are not there nothing is read. */
+static bool take_row(struct jsonread *r, double *to, int64_t columns)
+{
+    int64_t count = 0;
+    size_t at = r->at;
+    if (r->expect == EXPECT_SEPARATOR) {
+        if (at == r->len || r->text[at] != ',') {
+            return false;
+        }
+        at++;
+    }
+    while (at < r->len && r->text[at] == ' ') {
+        at++;
+    }
+    if (at == r->len || r->text[at] != '[') {
+        return false;
+    }
+    at++;
+    at += decimal_scan_list(r->text + at, r->len - at, columns, to, &count);
+    if (count < columns || r->text[at] != ']') {
+        return false;
+    }
+    r->at = at + 1;
+    r->expect = EXPECT_SEPARATOR;
+    return true;
+}
+
+int64_t jsonread_rows(struct jsonread *r, double *to, int64_t columns, int64_t max)
+{
+    const bool inside = r->depth > 0 && r->depth < JSON_MAX_DEPTH && !r->in_object[r->depth - 1];
+    int64_t count = 0;
+    if (r->status < 0 || !inside || columns < 1) {
+        return 0;
+    }
+    while (count < max && take_row(r, to + count * columns, columns)) {
+        count++;
+    }
+    if (count > 0) { /* the last ']' is the last token */
+        mark_token(r);
+        r->token_column--;
+        r->token = JSONREAD_ARRAY_END;
+    }
+    return count;
+}
+
+size_t jsonread_offset(const struct jsonread *r)
+{
+    return r->at;
+}
+
 const char *jsonread_str(const struct jsonread *r, size_t *ret_len)
 {
     if (ret_len != NULL) {

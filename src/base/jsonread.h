@@ -46,6 +46,17 @@ int jsonread_next(struct jsonread *r, struct err *err);
 int jsonread_numbers(struct jsonread *r, double *to, int64_t max, int64_t *ret_count,
                      struct err *err);
 
+/*
+ * Arrays of `columns` numbers each that follow in the array whose '[', or whose last value, was the
+ * last token: up to `max` of them go to to[], row by row, and are read as if token by token.
+ * Returns how many. What follows then, be it another row, is the next token: only rows are taken
+ * that are whole and plain, and none where the reader has failed.
+ */
+int64_t jsonread_rows(struct jsonread *r, double *to, int64_t columns, int64_t max);
+
+/* Bytes of the text up to the end of the last token. */
+size_t jsonread_offset(const struct jsonread *r);
+
 /* The value of the last token. The string belongs to the reader until the next call; it holds no
  * NUL but its last, as \u0000 is refused. ret_len may be NULL. */
 const char *jsonread_str(const struct jsonread *r, size_t *ret_len);

@@ -363,6 +363,21 @@ static void test_numbers_take_no_memory(void **state)
     jsonread_free(r);
 }
 
+static void tell_numbers(const double *v, int64_t count, struct buf *ret)
+{
+    for (int64_t i = 0; i < count; i++) {
+        buf_printf(ret, "%d ", JSONREAD_NUMBER);
+        buf_json_number(ret, v[i]);
+    }
+}
+
+static void tell_end(struct jsonread *r, int token, const struct err *err, struct buf *ret)
+{
+    int64_t line, column;
+    jsonread_position(r, &line, &column);
+    buf_printf(ret, "%d %s %lld:%lld", token, err->detail, (long long)line, (long long)column);
+}
+
 /* A text is read token by token, and by rows of up to `max` numbers; all that is seen goes to the
  * buffer: kinds, numbers, and the error at the end. */
 static void describe(const char *text, size_t len, int64_t max, struct buf *ret)
@@ -379,14 +394,36 @@ static void describe(const char *text, size_t len, int64_t max, struct buf *ret)
         }
         int64_t count = 0;
         token = max < 0 ? jsonread_next(r, &err) : jsonread_numbers(r, row, max, &count, &err);
-        for (int64_t i = 0; i < count; i++) {
-            buf_printf(ret, "%d ", JSONREAD_NUMBER);
-            buf_json_number(ret, row[i]);
-        }
+        tell_numbers(row, count, ret);
     }
-    int64_t line, column;
-    jsonread_position(r, &line, &column);
-    buf_printf(ret, "%d %s %lld:%lld", token, err.detail, (long long)line, (long long)column);
+    tell_end(r, token, &err, ret);
+    jsonread_free(r);
+}
+
+/* The same, with up to `max` whole rows of `columns` numbers at a time wherever they may stand. */
+static void describe_rows(const char *text, size_t len, int64_t columns, int64_t max,
+                          struct buf *ret)
+{
+    struct jsonread *r = NULL;
+    struct err err = {.code = ERR_OK};
+    double rows[32];
+    assert_int_equal(jsonread_new(text, len, &r, NULL), 0);
+    int token = jsonread_next(r, &err);
+    while (token > 0) {
+        buf_printf(ret, "%d ", token);
+        if (token == JSONREAD_NUMBER) {
+            buf_json_number(ret, jsonread_number(r));
+        }
+        const int64_t count = token == JSONREAD_KEY ? 0 : jsonread_rows(r, rows, columns, max);
+        for (int64_t i = 0; i < count; i++) {
+            buf_printf(ret, "%d ", JSONREAD_ARRAY_BEGIN);
+            tell_numbers(rows + i * columns, columns, ret);
+            buf_printf(ret, "%d ", JSONREAD_ARRAY_END);
+        }
+        token = jsonread_next(r, &err);
+    }
+    assert_int_equal(jsonread_rows(r, rows, columns, max), 0);
+    tell_end(r, token, &err, ret);
     jsonread_free(r);
 }
 
@@ -399,6 +436,41 @@ static void check_rows(const char *text, size_t len)
         describe(text, len, max, &rows);
         assert_string_equal(rows.data, one_by_one.data);
     }
+    for (int64_t columns = 1; columns <= 4; columns++) {
+        for (int64_t max = 1; max <= 8; max += 3) {
+            cleanup_buf struct buf rows = BUF_INIT;
+            describe_rows(text, len, columns, max, &rows);
+            assert_string_equal(rows.data, one_by_one.data);
+        }
+    }
+}
+
+/* They are taken at once, and are where tokens would be. */
+static void test_whole_rows(void **state)
+{
+    (void)state;
+    static const char text[] = "[[1,2],[3, 4],  [5,6],\n[7,8],[9]]";
+    struct jsonread *r = reader_of(text);
+    double rows[8];
+    int64_t line, column;
+    assert_int_equal(jsonread_rows(r, rows, 2, 4), 0); /* in no array yet */
+    assert_int_equal(jsonread_next(r, NULL), JSONREAD_ARRAY_BEGIN);
+    assert_int_equal(jsonread_rows(r, rows, 2, 4), 3);
+    for (int i = 0; i < 6; i++) {
+        assert_same_bits(rows[i], i + 1.0);
+    }
+    jsonread_position(r, &line, &column);
+    assert_int_equal(line, 1);
+    assert_int_equal(column, 21);
+    assert_int_equal(jsonread_offset(r), 21);
+    assert_int_equal(jsonread_next(r, NULL), JSONREAD_ARRAY_BEGIN);
+    assert_int_equal(jsonread_skip(r, NULL), 0);
+    assert_int_equal(jsonread_rows(r, rows, 2, 4), 0); /* not as wide */
+    assert_int_equal(jsonread_rows(r, rows, 1, 4), 1);
+    assert_same_bits(rows[0], 9.0);
+    assert_int_equal(jsonread_next(r, NULL), JSONREAD_ARRAY_END);
+    assert_int_equal(jsonread_next(r, NULL), JSONREAD_END);
+    jsonread_free(r);
 }
 
 /* Rows of numbers are what the tokens are, in good texts and in damaged ones. */
@@ -453,4 +525,5 @@ TEST_MAIN(cmocka_unit_test(test_tokens_in_order), cmocka_unit_test(test_accepted
           cmocka_unit_test(test_nul_bytes), cmocka_unit_test(test_every_cut),
           cmocka_unit_test(test_depth_limit), cmocka_unit_test(test_positions),
           cmocka_unit_test(test_skip), cmocka_unit_test(test_no_memory),
-          cmocka_unit_test(test_numbers_take_no_memory), cmocka_unit_test(test_numbers_by_rows))
+          cmocka_unit_test(test_numbers_take_no_memory), cmocka_unit_test(test_numbers_by_rows),
+          cmocka_unit_test(test_whole_rows))

@@ -11,7 +11,7 @@
 #include "server/bodies/rows.h"
 
 struct csv {
-    const char *at, *end;
+    const char *begin, *at, *end;
     int64_t line;
     char delimiter;
     struct buf cell; /* a quoted cell, its quotes resolved */
@@ -204,7 +204,8 @@ static int read_number(struct csv *c, int64_t column, double *ret, struct err *e
 static int read_row(struct csv *c, struct err *err)
 {
     const int64_t d = c->rows.model->d;
-    double *row = rows_next(&c->rows, err);
+    const int64_t room = rows_room(&c->rows, (size_t)(c->at - c->begin), err);
+    double *row = room >= 0 ? rows_next(&c->rows, err) : NULL;
     if (!row) {
         return err ? -(int)err->code : -ERR_NO_MEMORY;
     }
@@ -305,6 +306,7 @@ static int read_body(struct csv *c, struct question *q, struct err *err)
         r = is_header(*c, &q->header, err);
         r = r == 0 && q->header ? read_header(c, err) : r;
     }
+    rows_begin(&c->rows, (size_t)(c->at - c->begin), (size_t)(c->end - c->begin));
     while (r == 0 && find_line(c)) {
         r = read_row(c, err);
     }
@@ -316,8 +318,12 @@ int question_read_csv(const char *text, size_t len, const struct served_model *m
                       struct question *ret, struct err *err)
 {
     struct question q = {.scores = model->classes > 0};
-    cleanup_csv struct csv c = {
-        .at = text, .end = text + len, .line = 1, .delimiter = ',', .rows = {.model = model}};
+    cleanup_csv struct csv c = {.begin = text,
+                                .at = text,
+                                .end = text + len,
+                                .line = 1,
+                                .delimiter = ',',
+                                .rows = {.model = model}};
     const int r = read_body(&c, &q, err);
     if (r == 0) {
         *ret = q;

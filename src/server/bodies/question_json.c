@@ -17,6 +17,7 @@ struct reading {
     bool by_name;     /* columns is in use */
     const char *at;   /* pointer to where the rows stand: "#/instances" */
     const char *form; /* the member that has brought rows, or NULL */
+    size_t len;       /* of the body */
     struct question *ret;
 };
 
@@ -77,6 +78,19 @@ static void key_pointer(const struct reading *b, bool in_row, const char *key, s
 }
 
 /* ---- rows ---- */
+
+/* Plain rows, as many as follow. */
+static int read_plain(struct reading *b, struct err *err)
+{
+    const int64_t d = b->rows.model->d;
+    int64_t room, taken;
+    do {
+        room = rows_room(&b->rows, jsonread_offset(b->r), err);
+        taken = room > 0 ? jsonread_rows(b->r, b->rows.X + b->rows.count * d, d, room) : 0;
+        b->rows.count += taken;
+    } while (room > 0 && taken == room);
+    return room < 0 ? (int)room : 0;
+}
 
 /* The numbers of a row whose '[' was read. */
 static int read_array(struct reading *b, struct err *err)
@@ -169,9 +183,10 @@ static int read_record(struct reading *b, struct err *err)
 /* The rows of the array whose '[' was read. */
 static int read_rows(struct reading *b, bool records, struct err *err)
 {
+    rows_begin(&b->rows, jsonread_offset(b->r), b->len);
     for (;;) {
-        const int token = jsonread_next(b->r, err);
-        int r = 0;
+        int r = read_plain(b, err);
+        const int token = r < 0 ? r : jsonread_next(b->r, err);
         if (token < 0 || token == JSONREAD_ARRAY_END) {
             return token < 0 ? token : 0;
         }
@@ -511,7 +526,7 @@ int question_read_json(const char *text, size_t len, const struct served_model *
                        struct question *ret, struct err *err)
 {
     struct question q = {.scores = model->classes > 0};
-    cleanup_reading struct reading b = {.rows = {.model = model}, .at = "#", .ret = &q};
+    cleanup_reading struct reading b = {.rows = {.model = model}, .at = "#", .len = len, .ret = &q};
     int r = jsonread_new(text, len, &b.r, err);
     if (r == 0) {
         r = read_body(&b, err);

@@ -1,5 +1,6 @@
 #include "server/bodies/rows.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,13 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-enum { FIRST_ROWS = 1 };
+enum {
+    FIRST_ROWS = 1,
+    SAMPLE_ROWS = 16, /* from which on the length of the others is reckoned */
+};
+
+/* Of what was reckoned: rows differ in length. */
+#define MORE_ROWS 1.0625
 
 /* Names are quoted in error texts up to this many bytes. */
 enum { QUOTED_NAME = 80 };
@@ -56,20 +63,44 @@ int rows_reserve(struct rows *rows, int64_t count, struct err *err)
     return count > rows->capacity ? set_capacity(rows, count, err) : 0;
 }
 
-double *rows_next(struct rows *rows, struct err *err)
+void rows_begin(struct rows *rows, size_t begin, size_t end)
 {
-    if (rows->count == rows->capacity) {
-        const int64_t most = rows_max(rows);
-        const int64_t wanted = rows->capacity > 0 ? 2 * rows->capacity : FIRST_ROWS;
-        if (rows->count >= most) {
-            too_many(rows, err);
-            return NULL;
-        }
-        if (set_capacity(rows, wanted < most ? wanted : most, err) < 0) {
-            return NULL;
+    rows->begin = begin;
+    rows->end = end;
+}
+
+/* Twice as many as there were; or, once some are there, for all that the rest of the text may hold,
+ * by the length of those. Memory that is not written to takes none; two copies of the rows would.
+ */
+static int64_t next_capacity(const struct rows *rows, size_t at)
+{
+    const double most = (double)rows_max(rows);
+    double wanted = rows->capacity > 0 ? 2.0 * (double)rows->capacity : FIRST_ROWS;
+    if (rows->count >= SAMPLE_ROWS && at > rows->begin && at < rows->end) {
+        const double left = (double)(rows->end - at) / (double)(at - rows->begin);
+        wanted = (double)rows->count * (1.0 + MORE_ROWS * left) + SAMPLE_ROWS;
+    }
+    return (int64_t)fmin(wanted, most);
+}
+
+int64_t rows_room(struct rows *rows, size_t at, struct err *err)
+{
+    if (rows->count == rows->capacity && rows->count < rows_max(rows)) {
+        const int r = set_capacity(rows, next_capacity(rows, at), err);
+        if (r < 0) {
+            return r;
         }
     }
-    return rows->X + rows->count * rows->model->d;
+    return rows->capacity - rows->count;
+}
+
+double *rows_next(struct rows *rows, struct err *err)
+{
+    const int64_t room = rows_room(rows, 0, err);
+    if (room == 0) {
+        too_many(rows, err);
+    }
+    return room > 0 ? rows->X + rows->count * rows->model->d : NULL;
 }
 
 int rows_take(struct rows *rows, const char *where, struct question *ret, struct err *err)

@@ -11,6 +11,7 @@ struct rows {
     const struct served_model *model; /* borrowed */
     double *X;                        /* [capacity, d], owned; rows_take hands it out */
     int64_t count, capacity;
+    size_t begin, end; /* of their text in the body; end 0: not known */
 };
 
 void rows_deinit(struct rows *rows);
@@ -18,6 +19,12 @@ void rows_deinit(struct rows *rows);
 int rows_reserve(struct rows *rows, int64_t count, struct err *err);
 /* Room for one row more, which rows->count++ keeps. NULL with *err where there is none. */
 double *rows_next(struct rows *rows, struct err *err);
+/* The rows that follow stand in the bytes from `begin` to `end` of the body, or before `end`. */
+void rows_begin(struct rows *rows, size_t begin, size_t end);
+/* Makes room for a row more where there is none, `at` being how far the body was read: once the
+ * length of rows is known, for as many as the rest of it may hold. Returns for how many there is
+ * room, 0 where there may be no more, or -ERR_NO_MEMORY. */
+int64_t rows_room(struct rows *rows, size_t at, struct err *err);
 /* -ERR_INVALID at "#" + where when there is no row. */
 int rows_take(struct rows *rows, const char *where, struct question *ret, struct err *err);
 
