@@ -210,11 +210,15 @@ static double divide(uint64_t n, int k)
     return ldexp((double)(quotient | sticky), d_shift - n_shift - 62);
 }
 
-/* The general case: strtod on "<digits>e<exponent>", which has no decimal point and so does not
- * depend on the locale. s[0..len) is the number without its sign. */
-static double convert_long(const char *s, size_t len, int64_t exponent)
+/* Texts for strtod and strtof: digits and an exponent, and no decimal point, so that they do not
+ * depend on the locale. */
+enum { LONG_TEXT = LONG_DIGITS + 32 };
+
+/* Writes s[0..len), a number without its sign, so. `exponent` belongs to a significand of
+ * SHORT_DIGITS digits, or of all where there are fewer. Numbers that no double is close to are
+ * written as such that come to the same. */
+static void write_long(const char *s, size_t len, int64_t exponent, char ret[LONG_TEXT])
 {
-    char text[LONG_DIGITS + 32];
     size_t digits = 0;
     bool more = false;
     for (size_t at = 0; at < len && s[at] != 'e' && s[at] != 'E'; at++) {
@@ -222,28 +226,33 @@ static double convert_long(const char *s, size_t len, int64_t exponent)
             continue;
         }
         if (digits < LONG_DIGITS) {
-            text[digits++] = s[at];
+            ret[digits++] = s[at];
         } else {
             more = more || s[at] != '0';
         }
     }
-    /* `exponent` belongs to a significand of SHORT_DIGITS digits, or of all where there are
-     * fewer. */
     if (digits > SHORT_DIGITS) {
         exponent -= (int64_t)digits - SHORT_DIGITS;
     }
     if (more) {
-        text[digits++] = '1';
+        ret[digits++] = '1';
         exponent -= 1;
     }
     const int64_t magnitude = exponent + (int64_t)digits; /* the number is below 10^magnitude */
-    if (magnitude > 310) {
-        return INFINITY;
+    if (digits == 0 || magnitude < -330) {
+        memcpy(ret, "0", 2);
+    } else if (magnitude > 310) {
+        memcpy(ret, "1e999", 6);
+    } else {
+        snprintf(ret + digits, LONG_TEXT - digits, "e%lld", (long long)exponent);
     }
-    if (magnitude < -330) {
-        return 0.0;
-    }
-    snprintf(text + digits, sizeof(text) - digits, "e%lld", (long long)exponent);
+}
+
+/* The general case. */
+static double convert_long(const char *s, size_t len, int64_t exponent)
+{
+    char text[LONG_TEXT];
+    write_long(s, len, exponent, text);
     return strtod(text, NULL);
 }
 
@@ -285,7 +294,7 @@ static void add_digit(struct decimal *d, unsigned digit, bool fraction)
 }
 
 /* s[0..len) is the number without its sign, `exponent` what stands behind its "e". */
-static double convert_many(const char *s, size_t len, int64_t exponent)
+static struct decimal take_many(const char *s, size_t len, int64_t exponent)
 {
     struct decimal d = {.exponent = exponent};
     bool fraction = false;
@@ -296,6 +305,12 @@ static double convert_many(const char *s, size_t len, int64_t exponent)
             add_digit(&d, (unsigned)(s[at] - '0'), fraction);
         }
     }
+    return d;
+}
+
+static double convert_many(const char *s, size_t len, int64_t exponent)
+{
+    const struct decimal d = take_many(s, len, exponent);
     if (!d.truncated) {
         return convert(d.significand, d.exponent, s, len);
     }
@@ -303,6 +318,25 @@ static double convert_many(const char *s, size_t len, int64_t exponent)
     const bool decided = scale(d.significand, d.exponent, &below) &&
                          scale(d.significand + 1, d.exponent, &above) && below == above;
     return decided ? below : convert_long(s, len, d.exponent);
+}
+
+float decimal_single(const char *s, size_t len)
+{
+    const bool negative = len > 0 && *s == '-';
+    const char *const first = s + negative, *const end = s + len;
+    char text[LONG_TEXT];
+    int64_t exponent = 0;
+    size_t plain = 0;
+    while (first + plain < end && (first[plain] | 0x20) != 'e') {
+        plain++;
+    }
+    if (first + plain < end) {
+        take_exponent(first + plain + 1, end, &exponent);
+    }
+    const struct decimal d = take_many(first, plain, exponent);
+    write_long(first, plain, d.exponent, text);
+    const float magnitude = strtof(text, NULL);
+    return negative ? -magnitude : magnitude;
 }
 
 static inline double with_sign(double magnitude, bool negative)

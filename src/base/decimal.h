@@ -16,11 +16,15 @@
  */
 size_t decimal_scan(const char *s, size_t len, double *ret_value);
 
+/* The number that s[0..len) is, as decimal_scan reads it, to the nearest float instead, rounded
+ * once; an infinity beyond their range. Slow. */
+float decimal_single(const char *s, size_t len);
+
 /*
- * The same for a list: up to `max` numbers, the first at s, with a comma and any number of blanks
- * between two. A number is taken where it is finite and a comma or a ']' follows at once; the first
- * that is not ends the list, as the ']' does. *ret_count numbers are in to[], which has room for
- * max. Returns the bytes up to the end of the last number, 0 where there is none.
+ * decimal_scan for a list: up to `max` numbers, the first at s, with a comma and any number of
+ * blanks between two. A number is taken where it is finite and a comma or a ']' follows at once;
+ * the first that is not ends the list, as the ']' does. *ret_count numbers are in to[], which has
+ * room for max. Returns the bytes up to the end of the last number, 0 where there is none.
  */
 size_t decimal_scan_list(const char *s, size_t len, int64_t max, double *to, int64_t *ret_count);
 

@@ -452,6 +452,74 @@ static void test_float32_texts(void **state)
     }
 }
 
+/* ---- to single precision ---- */
+
+static void check_like_strtof(const char *text)
+{
+    const float value = decimal_single(text, strlen(text));
+    const float expected = strtof(text, NULL);
+    if (memcmp(&value, &expected, sizeof(value)) != 0) {
+        print_error("%.200s -> %.9g, expected %.9g\n", text, value, expected);
+        fail();
+    }
+}
+
+/* Between two floats, and a little above and below: through double all three come to the same. */
+static void test_midpoints_of_floats(void **state)
+{
+    (void)state;
+    struct rng r = rng_new(9, RNG_TEST);
+    for (int64_t i = 0; i < draws(20000); i++) {
+        const uint32_t bits = (uint32_t)rng_u64(&r) & 0x7FFFFFFF;
+        float f;
+        memcpy(&f, &bits, sizeof(f));
+        if (!isfinite(f)) {
+            continue;
+        }
+        const double middle = ((double)f + (double)nextafterf(f, INFINITY)) / 2.0;
+        char text[256];
+        snprintf(text, sizeof(text), "%s%.160e", i % 2 == 0 ? "" : "-",
+                 isfinite(middle) ? middle : (double)FLT_MAX);
+        check_like_strtof(text);
+        char *last = strchr(text, 'e') - 1;
+        *last = '1';
+        check_like_strtof(text);
+        while (*last == '1' || *last == '0') {
+            *last = '9';
+            last -= last[-1] == '.' ? 2 : 1;
+        }
+        (*last)--;
+        check_like_strtof(text);
+    }
+}
+
+static void test_edges_of_floats(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"16777217",
+                                        "16777217.000000000000000001",
+                                        "16777216.999999999999999999",
+                                        "3.4028235677973366e38",
+                                        "340282356779733661637539395458142568447",
+                                        "340282356779733661637539395458142568448",
+                                        "1e39",
+                                        "-1e400",
+                                        "7.006492321624085e-46",
+                                        "7.00649232162408535461864791644958065640130970938258e-46",
+                                        "0.0",
+                                        "-0",
+                                        "1e-400",
+                                        "0.1E1",
+                                        "12e+2",
+                                        "1.17549435e-38"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        check_like_strtof(texts[i]);
+    }
+    for (size_t i = 0; i < sizeof(edge_texts) / sizeof(edge_texts[0]); i++) {
+        check_like_strtof(edge_texts[i]);
+    }
+}
+
 TEST_MAIN(cmocka_unit_test(test_every_short_text), cmocka_unit_test(test_every_length),
           cmocka_unit_test(test_lists), cmocka_unit_test(test_float32_texts),
           cmocka_unit_test(test_grammar), cmocka_unit_test(test_length_is_a_limit),
@@ -459,4 +527,5 @@ TEST_MAIN(cmocka_unit_test(test_every_short_text), cmocka_unit_test(test_every_l
           cmocka_unit_test(test_beyond_the_range), cmocka_unit_test(test_far_digit_breaks_a_tie),
           cmocka_unit_test(test_digits_around_the_kept_ones),
           cmocka_unit_test(test_a_million_digits), cmocka_unit_test(test_random_doubles),
-          cmocka_unit_test(test_random_texts), cmocka_unit_test(test_midpoints))
+          cmocka_unit_test(test_random_texts), cmocka_unit_test(test_midpoints),
+          cmocka_unit_test(test_midpoints_of_floats), cmocka_unit_test(test_edges_of_floats))

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "server/bodies/infer.h"
@@ -194,24 +195,101 @@ static void test_no_memory(void **state)
     }
 }
 
-/* One number beyond what a worker takes at once. */
+/* As many rows as a worker takes at once are read, and one more is refused. */
 static void test_too_many_rows(void **state)
 {
     (void)state;
+    static const struct {
+        enum kind kind;
+        const char *begin, *row, *end;
+    } forms[] = {{CSV, "", "1,2,3\n", ""}, {JSON, "{\"inputs\":[[1,2,3]", ",[1,2,3]", "]}"}};
     const size_t most = QUESTION_MAX_BYTES / sizeof(double) / 3;
-    cleanup_buf struct buf body = BUF_INIT;
-    for (size_t i = 0; i < most; i++) {
-        buf_str(&body, "1,2,3\n");
+    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+        cleanup_buf struct buf body = BUF_INIT;
+        struct question q = {.X = NULL};
+        struct err err;
+        buf_str(&body, forms[f].begin);
+        for (size_t i = forms[f].kind == JSON; i < most; i++) {
+            buf_str(&body, forms[f].row);
+        }
+        const size_t len = body.len;
+        buf_str(&body, forms[f].end);
+        assert_int_equal(read_body(forms[f].kind, body.data, body.len, &regression, &q, &err), 0);
+        assert_int_equal(q.rows, most);
+        question_deinit(&q);
+        body.len = len;
+        buf_str(&body, forms[f].row);
+        buf_str(&body, forms[f].end);
+        assert_int_equal(read_body(forms[f].kind, body.data, body.len, &regression, &q, &err),
+                         -ERR_TOO_LARGE);
     }
-    struct question q = {.X = NULL};
-    struct err err;
-    assert_int_equal(question_read_csv(body.data, body.len, &regression, &q, &err), 0);
-    assert_int_equal(q.rows, most);
-    question_deinit(&q);
-    buf_str(&body, "1,2,3\n");
-    assert_int_equal(question_read_csv(body.data, body.len, &regression, &q, &err), -ERR_TOO_LARGE);
+}
+
+/* Numbers of FP32 are rounded once: as doubles the three on each side of a number between two
+ * floats are the same. */
+static void test_single_precision_rounds_once(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {
+        "{\"inputs\": [{\"name\": \"X\", \"shape\": [2, 3], \"datatype\": \"FP32\", \"data\": "
+        "[16777217.000000001, 16777217, 16777216.999999999, -16777219e0, -16777219.000000001,\n"
+        "-16777218.999999999]}]}",
+        "{\"inputs\": [{\"data\": [ [16777217.000000001, 16777217, 1677721699.9999999e-2], "
+        "[-16777219, -167772190000.00001e-4, -16777218.999999999] ], \"datatype\": \"FP32\", "
+        "\"shape\": [2, 3], \"name\": \"X\"}]}"};
+    static const double expected[] = {16777218,  16777216,  16777216,
+                                      -16777220, -16777220, -16777218};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct question q = {.X = NULL};
+        assert_int_equal(read_body(INFER, forms[i], strlen(forms[i]), &regression, &q, NULL), 0);
+        assert_int_equal(q.rows, 2);
+        for (int k = 0; k < 6; k++) {
+            assert_same_bits(q.X[k], expected[k]);
+        }
+        question_deinit(&q);
+    }
+}
+
+/* Bodies of many rows, in every form of them: all rows, in order. */
+static void test_many_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        enum kind kind;
+        const char *begin, *row_begin, *row_end, *between, *end;
+    } forms[] = {
+        {JSON, "{\"instances\":[", "[", "]", ",", "]}"},
+        {JSON, "{\"instances\" : [ ", "[", "]", ",\n ", " ] }"},
+        {CSV, "", "", "", "\n", ""},
+        {INFER, "{\"inputs\":[{\"name\":\"X\",\"datatype\":\"FP64\",\"shape\":[5000,3],\"data\":[",
+         "[", "]", ", ", "]}]}"},
+        {INFER, "{\"inputs\":[{\"name\":\"X\",\"datatype\":\"FP64\",\"shape\":[5000,3],\"data\":[",
+         "", "", ",", "]}]}"},
+    };
+    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+        cleanup_buf struct buf body = BUF_INIT;
+        struct question q = {.X = NULL};
+        struct err err = {.detail = ""};
+        buf_str(&body, forms[f].begin);
+        for (int i = 0; i < 5000; i++) {
+            buf_printf(&body, "%s%s%d,%d,%d%s", i > 0 ? forms[f].between : "", forms[f].row_begin,
+                       i, -i % 7, i * i % 1000, forms[f].row_end);
+        }
+        buf_str(&body, forms[f].end);
+        if (read_body(forms[f].kind, body.data, body.len, &regression, &q, &err) != 0) {
+            fail_msg("form %zu: %s %s", f, err.pointer, err.detail);
+        }
+        assert_int_equal(q.rows, 5000);
+        for (int i = 0; i < 5000; i++) {
+            assert_same_bits(q.X[3 * i], i);
+            assert_same_bits(q.X[3 * i + 1], -i % 7);
+            assert_same_bits(q.X[3 * i + 2], i * i % 1000);
+        }
+        question_deinit(&q);
+    }
 }
 
 TEST_MAIN(cmocka_unit_test(test_good), cmocka_unit_test(test_mutations),
           cmocka_unit_test(test_every_cut), cmocka_unit_test(test_binary_mutations),
-          cmocka_unit_test(test_no_memory), cmocka_unit_test(test_too_many_rows))
+          cmocka_unit_test(test_no_memory), cmocka_unit_test(test_too_many_rows),
+          cmocka_unit_test(test_single_precision_rounds_once), cmocka_unit_test(test_many_rows))

@@ -298,6 +298,8 @@ static int read_all(struct reading *b, const char *body, size_t len, int64_t hea
         return infer_tensor_raw(&b->x, body, len, err);
     }
     const size_t json = header == INFER_NO_HEADER ? len : (size_t)header;
+    b->x.text = body;
+    b->x.len = json;
     int r = jsonread_new(body, json, &b->r, err);
     r = r == 0 ? read_json(b, err) : r;
     return r == 0 ? infer_tensor_finish(&b->x, body + json, len - json, err) : r;

@@ -1,11 +1,13 @@
 #include "server/bodies/infer_tensor.h"
 
 #include <endian.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/decimal.h"
 
 #define AT "#/inputs/0"
 
@@ -34,28 +36,33 @@ static int no_row(const struct err *err)
     return err ? -(int)err->code : -ERR_NO_MEMORY;
 }
 
+/* Room for the row that comes next, and how many more. */
+static double *make_room(struct infer_tensor *t, const struct jsonread *r, int64_t *ret,
+                         struct err *err)
+{
+    *ret = rows_room(&t->rows, jsonread_offset(r), err);
+    return *ret >= 0 ? rows_next(&t->rows, err) : NULL;
+}
+
 /* [1, 2, 3, 4, ...], of which the first `have` numbers are in the row already. */
 static int read_flat(struct infer_tensor *t, struct jsonread *r, int token, int64_t have,
                      struct err *err)
 {
     const int64_t d = t->rows.model->d;
-    while (token == JSONREAD_NUMBER) { /* the row is full */
-        int64_t count = 0;
-        t->rows.count++;
-        double *row = rows_next(&t->rows, err);
-        if (!row) {
+    t->rows.count += have / d;
+    while (token == JSONREAD_NUMBER) { /* the rows are full */
+        int64_t room = 0, count = 0;
+        double *to = make_room(t, r, &room, err);
+        if (!to) {
             return no_row(err);
         }
-        row[0] = jsonread_number(r);
-        token = jsonread_numbers(r, row + 1, d - 1, &count, err);
+        to[0] = jsonread_number(r);
+        token = jsonread_numbers(r, to + 1, room * d - 1, &count, err);
         have = 1 + count;
+        t->rows.count += have / d;
     }
-    if (token != JSONREAD_ARRAY_END) {
-        return data_error(token, err);
-    }
-    t->rows.count += have == d;
-    t->left_over = have == d ? 0 : have;
-    return 0;
+    t->left_over = have % d;
+    return token == JSONREAD_ARRAY_END ? 0 : data_error(token, err);
 }
 
 /* [[1, 2], [3, 4], ...], of which the first '[[' was read. */
@@ -65,8 +72,8 @@ static int read_nested(struct infer_tensor *t, struct jsonread *r, struct err *e
     int token = JSONREAD_ARRAY_BEGIN;
     t->nested = true;
     while (token == JSONREAD_ARRAY_BEGIN) {
-        double *row = rows_next(&t->rows, err);
-        int64_t count = 0;
+        int64_t count = 0, room = 0;
+        double *row = make_room(t, r, &room, err);
         if (!row) {
             return no_row(err);
         }
@@ -77,7 +84,10 @@ static int read_nested(struct infer_tensor *t, struct jsonread *r, struct err *e
             return err_at(err, ERR_INVALID, pointer, "A row holds %lld numbers.", (long long)d);
         }
         t->rows.count++;
-        token = token < 0 ? token : jsonread_next(r, err);
+        if (token >= 0) {
+            t->rows.count += jsonread_rows(r, row + d, d, room - 1);
+            token = jsonread_next(r, err);
+        }
     }
     return token == JSONREAD_ARRAY_END ? 0 : data_error(token, err);
 }
@@ -88,6 +98,8 @@ static int read_data(struct infer_tensor *t, struct jsonread *r, struct err *err
     if (token != JSONREAD_ARRAY_BEGIN) {
         return data_error(token, err);
     }
+    t->data_at = jsonread_offset(r);
+    rows_begin(&t->rows, t->data_at, t->len);
     double *row = rows_next(&t->rows, err);
     int64_t count = 0;
     if (!row) {
@@ -317,12 +329,48 @@ static int missing(const char *key, struct err *err)
     return err_at(err, ERR_INVALID, pointer, "The field is missing.");
 }
 
-/* As the binary data would have come. */
+/* A float and the next one are as far from it. */
+static bool is_midpoint(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    const double half_steps = fabs(v) * 0x1p150; /* of the smallest float */
+    return fabs(v) < FLT_MIN ? half_steps == floor(half_steps) && fmod(half_steps, 2.0) == 1.0
+                             : (bits & ((UINT64_C(1) << 29) - 1)) == UINT64_C(1) << 28;
+}
+
+/* The text of a number of the data, the `next`-th. */
+struct cursor {
+    const char *at, *end;
+    int64_t next;
+};
+
+/* The i-th number to the nearest float; i only grows. The data were read: nothing else stands
+ * between numbers than commas, brackets and white space. */
+static float read_single(struct cursor *c, int64_t i)
+{
+    for (;; c->next++) {
+        double ignored;
+        c->at += strcspn(c->at, "-0123456789");
+        const char *const number = c->at;
+        const size_t len = decimal_scan(number, (size_t)(c->end - number), &ignored);
+        c->at += len;
+        if (c->next == i) {
+            c->next++;
+            return decimal_single(number, len);
+        }
+    }
+}
+
+/* To what the text is closest to. A double between two floats may have been rounded to there: the
+ * text decides, and only then. */
 static int round_to_single(struct infer_tensor *t, struct err *err)
 {
     const int64_t n = t->rows.count * t->rows.model->d;
+    struct cursor text = {.at = t->text + t->data_at, .end = t->text + t->len};
     for (int64_t i = 0; i < n; i++) {
-        t->rows.X[i] = (double)(float)t->rows.X[i];
+        const double v = t->rows.X[i];
+        t->rows.X[i] = (double)(is_midpoint(v) ? read_single(&text, i) : (float)v);
         if (!isfinite(t->rows.X[i])) {
             return number_error(i, err);
         }

@@ -9,6 +9,9 @@
 
 struct infer_tensor {
     struct rows rows;
+    const char *text; /* [len] that the tensor stands in; borrowed */
+    size_t len;
+    size_t data_at; /* where the numbers of its data begin */
     int64_t shape[2];
     int dims;
     bool named, shaped, typed, has_data; /* which members were there */
