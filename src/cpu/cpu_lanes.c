@@ -18,7 +18,9 @@ struct lanes *lanes_free(struct backend *be, struct lanes *l)
     return mem_free(l);
 }
 
-/* Rows `at` .. at + deep - 1 of the runs of a group. What is beyond the last row repeats it. */
+/* Rows `at` .. at + deep - 1 of the runs of a group. What is beyond the last row is zero: its
+ * weight is, too, and no kernel value of the origin is infinite, however large the row that meets
+ * it. */
 static void load_panel(const struct points *p, const struct tile_loops *loops, int64_t group,
                        int64_t at, void *panel)
 {
@@ -26,7 +28,7 @@ static void load_panel(const struct points *p, const struct tile_loops *loops, i
     for (int v = 0; v < loops->deep; v++) {
         for (int i = 0; i < loops->narrow; i++) {
             const int64_t row = (group * loops->narrow + i) * TILE_RUN + at + v;
-            rows[v * loops->narrow + i] = points_row(p, min_i64(row, p->n - 1));
+            rows[v * loops->narrow + i] = points_row(p, min_i64(row, p->n));
         }
     }
     loops->pack(rows, p->ld, loops->deep * loops->narrow, panel);

@@ -125,7 +125,7 @@ void oracle__load_rows(const struct oracle *o, int64_t first, int count, const v
         }
     }
     for (int j = count; j < count + TILE_BLOCK; j++) {
-        z[j] = z[count - 1];
+        z[j] = points_row(q, q->n);
     }
 }
 

@@ -1,6 +1,7 @@
 #include <float.h>
 #include <math.h>
 #include <omp.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "cpu/cpu_cache.h"
@@ -110,7 +111,7 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
 
 static int64_t points_bytes(const struct points *p)
 {
-    return p->n * p->ld * (int64_t)dtype_size(p->dtype);
+    return (p->n + 1) * p->ld * (int64_t)dtype_size(p->dtype);
 }
 
 int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype,
@@ -123,7 +124,7 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
     struct points *p = mem_zalloc(sizeof *p);
     size_t count = 0;
     const int64_t ld = X->d + (kernel_uses_l1(k->id) ? 1 : 0);
-    if (p != NULL && !__builtin_mul_overflow((size_t)X->n, (size_t)ld, &count)) {
+    if (p != NULL && !__builtin_mul_overflow((size_t)X->n + 1, (size_t)ld, &count)) {
         p->data = mem_aligned(count > 0 ? count : 1, dtype_size(dtype));
     }
     if (p == NULL || p->data == NULL) {
@@ -136,6 +137,8 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
     p->n = X->n;
     p->d = X->d;
     p->ld = ld;
+    memset((char *)p->data + (size_t)(X->n * ld) * dtype_size(dtype), 0,
+           (size_t)ld * dtype_size(dtype));
     cpu__account(be, points_bytes(p));
     rc = pack(be, k, X, p, err);
     if (rc < 0) {

@@ -130,6 +130,49 @@ static void test_bits(void **state)
     device_close(be);
 }
 
+static void check_no_nan(struct backend *be, const struct fixture *f)
+{
+    struct points *P = points_of(be, f, f->x, ROWS), *Q = points_of(be, f, f->z, f->n);
+    double *y = product(be, f, view_all(P, ROWS), Q);
+    for (int64_t i = 0; i < ROWS * f->t; i++) {
+        if (isnan(y[i])) {
+            fail_msg("row %lld, %s: NaN", (long long)i, kernel_name(f->kernel.id));
+        }
+    }
+    mem_free(y);
+    be->ops->points_free(be, P);
+    be->ops->points_free(be, Q);
+}
+
+/* Kernel values up to infinity: rows that are not there, whose weights are zero, add nothing. The
+ * linear product of positive rows with positive points and weights is never NaN. */
+static void test_huge_rows(void **state)
+{
+    (void)state;
+    static const enum kernel_id ids[] = {KERNEL_LINEAR, KERNEL_POLYNOMIAL, KERNEL_SIGMOID};
+    struct backend *be = device_open(2);
+    for (int i = 0; i < 3 * PRECISIONS && be->ops->points_lanes != NULL; i++) {
+        const enum precision precision = (enum precision)(i % PRECISIONS);
+        struct fixture f = fixture_new(ids[i / PRECISIONS], precision, 1081, 3, 1);
+        const double huge = points_dtype(precision) == DTYPE_F32 ? 1e38 : 1e307;
+        for (int64_t k = 0; k < f.n * 3; k++) {
+            f.z[k] = 8.0 * fabs(f.z[k]) + 1.0;
+        }
+        for (int64_t k = 0; k < ROWS * 3; k++) {
+            f.x[k] = k / 3 % 5 == 0 ? huge : fabs(f.x[k]);
+        }
+        for (int64_t k = 0; k < f.n; k++) {
+            f.v[k] = fabs(f.v[k]);
+        }
+        check_fixture(be, &f);
+        if (f.kernel.id == KERNEL_LINEAR) {
+            check_no_nan(be, &f);
+        }
+        fixture_free(&f);
+    }
+    device_close(be);
+}
+
 /* Few points would fill few lanes. */
 static void test_few_points_have_none(void **state)
 {
@@ -216,5 +259,6 @@ static void test_predictions(void **state)
     device_close(be);
 }
 
-TEST_MAIN(cmocka_unit_test(test_bits), cmocka_unit_test(test_few_points_have_none),
-          cmocka_unit_test(test_lack_of_memory), cmocka_unit_test(test_predictions))
+TEST_MAIN(cmocka_unit_test(test_bits), cmocka_unit_test(test_huge_rows),
+          cmocka_unit_test(test_few_points_have_none), cmocka_unit_test(test_lack_of_memory),
+          cmocka_unit_test(test_predictions))
