@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/processors.h"
 
 /* How long nobody looks when others want the processor, at first and at most, in seconds; and what
  * becomes of it with every look that found something. */
@@ -53,8 +54,7 @@ void spin_crowded(struct spin *s, double now_s)
 
 void spin_init(struct spin *s, double most_s)
 {
-    cpu_set_t mine;
-    const bool alone = sched_getaffinity(0, sizeof(mine), &mine) == 0 && CPU_COUNT(&mine) < 2;
+    const bool alone = processors_allowed() < 2.0;
     *s = (struct spin){.most_s = alone ? 0.0 : most_s, .pause_s = PAUSE_FIRST_S};
 }
 

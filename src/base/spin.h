@@ -26,7 +26,8 @@ struct spin {
     double pause_s;  /* of the next such time */
 };
 
-/* It never looks where this process has one processor alone. */
+/* It never looks where this process has fewer than two processors: it may run on one alone, or its
+ * control group has less time of them, so that looking would take that of the work. */
 void spin_init(struct spin *s, double most_s);
 
 /* A wait for `fd` to be readable begins: looks as long as that pays. Its caller then waits as it
@@ -34,11 +35,12 @@ void spin_init(struct spin *s, double most_s);
 void spin_begin(struct spin *s, int fd);
 /* What was waited for is there, or something else was. */
 void spin_end(struct spin *s);
+/* The same, of a wait that lasted so long and ended a while ago. */
+void spin_waited(struct spin *s, double seconds);
 
 /* ---- The rule alone, for spin.c and its test. Times are monotonic seconds. ---- */
 
 bool spin_worth(const struct spin *s, double now_s);
-void spin_waited(struct spin *s, double seconds);
 /* What was looked for. */
 void spin_found(struct spin *s);
 /* Others had the processor. */

@@ -56,11 +56,18 @@ static void on_prepare(uv_prepare_t *handle)
     t->since = clock_monotonic_s();
 }
 
+/* How long the loop was in on_prepare and asleep: what its callbacks did since is no waiting. */
+static double waited(const struct turns *t)
+{
+    const double idle = 1e-9 * (double)uv_metrics_idle_time(t->app->loop);
+    return t->since - t->waiting->began_s + (idle - t->idle);
+}
+
 static void on_check(uv_check_t *handle)
 {
     struct turns *t = handle->data;
     if (t->waiting) {
-        spin_end(t->waiting);
+        spin_waited(t->waiting, waited(t));
         t->waiting = NULL;
     }
 }
