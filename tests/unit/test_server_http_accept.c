@@ -42,6 +42,38 @@ static void test_types(void **state)
     check_type("application/json\"", -1);
 }
 
+static void accepts(const char *accept, const char *type, double expected)
+{
+    const double got = http_accept_quality(accept, type);
+    assert_true(got > expected - 1e-9 && got < expected + 1e-9);
+}
+
+static void test_accept_quality(void **state)
+{
+    (void)state;
+    accepts("", "text/csv", 0.0);
+    accepts("text/csv", "text/csv", 1.0);
+    accepts("TEXT/CSV", "text/csv", 1.0);
+    accepts("text/csvx, text/cs, text, */", "text/csv", 0.0);
+    accepts("text/html, text/csv;q=0.25", "text/csv", 0.25);
+    accepts("text/html , text/csv ; q=0.25 , a/b", "text/csv", 0.25);
+    accepts("*/*;q=0.1, text/*;q=0.2, text/csv;q=0", "text/csv", 0.0);
+    accepts("text/csv;q=0.3, */*, text/*;q=0.2", "text/csv", 0.3);
+    accepts("*/*;q=0.1, text/*;q=0.2", "text/csv", 0.2);
+    accepts("text/*;q=0.2, */*;q=0.1", "image/png", 0.1);
+    accepts("text/csv;q=2", "text/csv", 0.0);
+    accepts("text/csv;q=abc", "text/csv", 0.0);
+    accepts("text/csv;x=\",\";q=0.5, text/html", "text/csv", 0.5);
+    accepts("text/csv;version=1.0", "text/csv;version=2.0", 0.0);
+    accepts("text/csv;version=2.0;q=0.5", "text/csv;version=2.0", 0.5);
+    accepts("text/csv;version=2.0", "text/csv", 1.0);
+    accepts("text/csv;version=2", "text/csv;version=2.0", 0.0);
+    accepts("text/csv;", "text/csv", 1.0);
+    accepts(",,;;,", "text/csv", 0.0);
+    accepts("br, GZIP;q=0.5, *;q=0", "gzip", 0.5);
+    accepts("br, xgzip, gzipx", "gzip", 0.0);
+}
+
 static void check_encoding(const char *accept, const char *expected)
 {
     const char *found = http_accept_encoding(accept);
@@ -73,4 +105,5 @@ static void test_encodings(void **state)
     check_encoding("gzip;q=0, *", "deflate");
 }
 
-TEST_MAIN(cmocka_unit_test(test_types), cmocka_unit_test(test_encodings))
+TEST_MAIN(cmocka_unit_test(test_accept_quality), cmocka_unit_test(test_types),
+          cmocka_unit_test(test_encodings))

@@ -216,12 +216,6 @@ static void test_tag_listed(void **state)
     assert_false(http_tag_listed(",,", "\"a\""));
 }
 
-static void accepts(const char *accept, const char *type, double expected)
-{
-    const double got = http_accept_quality(accept, type);
-    assert_true(got > expected - 1e-9 && got < expected + 1e-9);
-}
-
 static void test_timeout(void **state)
 {
     (void)state;
@@ -234,32 +228,6 @@ static void test_timeout(void **state)
     }
     assert_true(http_timeout_read("0.25", &seconds) && seconds == 0.25);
     assert_true(http_timeout_read("86400", &seconds) && seconds == 86400.0);
-}
-
-static void test_accept_quality(void **state)
-{
-    (void)state;
-    accepts("", "text/csv", 0.0);
-    accepts("text/csv", "text/csv", 1.0);
-    accepts("TEXT/CSV", "text/csv", 1.0);
-    accepts("text/csvx, text/cs, text, */", "text/csv", 0.0);
-    accepts("text/html, text/csv;q=0.25", "text/csv", 0.25);
-    accepts("text/html , text/csv ; q=0.25 , a/b", "text/csv", 0.25);
-    accepts("*/*;q=0.1, text/*;q=0.2, text/csv;q=0", "text/csv", 0.0);
-    accepts("text/csv;q=0.3, */*, text/*;q=0.2", "text/csv", 0.3);
-    accepts("*/*;q=0.1, text/*;q=0.2", "text/csv", 0.2);
-    accepts("text/*;q=0.2, */*;q=0.1", "image/png", 0.1);
-    accepts("text/csv;q=2", "text/csv", 1.0);
-    accepts("text/csv;q=abc", "text/csv", 1.0);
-    accepts("text/csv;x=\",\";q=0.5, text/html", "text/csv", 0.5);
-    accepts("text/csv;version=1.0", "text/csv;version=2.0", 0.0);
-    accepts("text/csv;version=2.0;q=0.5", "text/csv;version=2.0", 0.5);
-    accepts("text/csv;version=2.0", "text/csv", 1.0);
-    accepts("text/csv;version=2", "text/csv;version=2.0", 0.0);
-    accepts("text/csv;", "text/csv", 1.0);
-    accepts(",,;;,", "text/csv", 0.0);
-    accepts("br, GZIP;q=0.5, *;q=0", "gzip", 0.5);
-    accepts("br, xgzip, gzipx", "gzip", 0.0);
 }
 
 int main(int argc, char **argv)
@@ -277,7 +245,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_traceparent),
         cmocka_unit_test(test_prefer_wait),
         cmocka_unit_test(test_tag_listed),
-        cmocka_unit_test(test_accept_quality),
         cmocka_unit_test(test_timeout),
     };
     if (argc > 1) {

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "server/api/handlers.h"
 #include "server/app.h"
-#include "server/http/http_text.h"
+#include "server/http/http_accept.h"
 #include "server/jobs/subscribers.h"
 #include "server/jobs/trainer.h"
 #include "server/jobs/waits.h"

@@ -6,7 +6,7 @@
 
 #include "server/api/handlers.h"
 #include "server/embedded.h"
-#include "server/http/http_text.h"
+#include "server/http/http_accept.h"
 
 /* Scripts and styles come from files of this server alone, none stands in the page; nothing is
  * loaded from or sent to elsewhere; no text becomes markup (trusted types); no other page may show
@@ -30,9 +30,8 @@ static const struct embedded_file *find_file(const char *name)
  * the daemon no page runs on scripts of two versions. */
 static void reply_file(struct request *rq, const struct embedded_file *f)
 {
-    const char *accepted = request_header(rq, "Accept-Encoding");
-    const bool packed =
-        f->gzip.data != NULL && accepted != NULL && http_accept_quality(accepted, "gzip") > 0;
+    const char *coding = http_accept_encoding(request_header(rq, "Accept-Encoding"));
+    const bool packed = f->gzip.data != NULL && coding != NULL && strcmp(coding, "gzip") == 0;
     const struct embedded_body *body = packed ? &f->gzip : &f->plain;
     request_set_header(rq, "Content-Security-Policy", POLICY);
     request_set_header(rq, "Referrer-Policy", "no-referrer");

@@ -7,11 +7,19 @@
 
 #include "server/http/http_text.h"
 
-/* One element of such a header: a name with parameters, of which only q counts. */
+#define VERSION "version="
+
+struct piece {
+    const char *text;
+    size_t len;
+};
+
+/* One element of such a header: a name with parameters, of which q and version count. */
 struct element {
     const char *name;
     size_t len;
-    int quality; /* thousandths */
+    int quality;          /* thousandths */
+    struct piece version; /* NULL: none */
 };
 
 static const char *skip_blanks(const char *s)
@@ -35,6 +43,11 @@ static int read_quality(const char *s)
     return quality > 1000 ? 1000 : quality;
 }
 
+static struct piece value_at(const char *s)
+{
+    return (struct piece){.text = s, .len = strcspn(s, ",; \t")};
+}
+
 /* The next element of the list at *at; false at its end. */
 static bool take_element(const char **at, struct element *ret)
 {
@@ -52,10 +65,13 @@ static bool take_element(const char **at, struct element *ret)
         ret->len--;
     }
     ret->quality = 1000;
+    ret->version = (struct piece){.text = NULL};
     while (*end == ';') {
         const char *parameter = skip_blanks(end + 1);
         if (strncasecmp(parameter, "q=", 2) == 0) {
             ret->quality = read_quality(parameter + 2);
+        } else if (strncasecmp(parameter, VERSION, strlen(VERSION)) == 0) {
+            ret->version = value_at(parameter + strlen(VERSION));
         }
         end = http_piece_end(parameter, ",;");
     }
@@ -63,26 +79,38 @@ static bool take_element(const char **at, struct element *ret)
     return true;
 }
 
-/* How closely an element of Accept names the type: 0 not at all, up to 3. */
-static int closeness(const struct element *e, const char *type)
+static bool other_version(const struct element *e, const struct element *type)
 {
-    if (e->len == strlen(type) && strncasecmp(e->name, type, e->len) == 0) {
+    const struct piece *a = &e->version, *b = &type->version;
+    return a->text != NULL && b->text != NULL &&
+           (a->len != b->len || strncmp(a->text, b->text, a->len) != 0);
+}
+
+/* How closely an element of Accept names the type: 0 not at all, up to 3. */
+static int closeness(const struct element *e, const struct element *type)
+{
+    if (other_version(e, type)) {
+        return 0;
+    }
+    if (e->len == type->len && strncasecmp(e->name, type->name, e->len) == 0) {
         return 3;
     }
     if (e->len == 3 && strncmp(e->name, "*/*", 3) == 0) {
         return 1;
     }
     const bool range = e->len > 2 && strncmp(e->name + e->len - 2, "/*", 2) == 0;
-    return range && strncasecmp(e->name, type, e->len - 1) == 0 ? 2 : 0;
+    return range && e->len - 1 < type->len && strncasecmp(e->name, type->name, e->len - 1) == 0 ? 2
+                                                                                                : 0;
 }
 
 /* The quality that the closest element gives the type. */
 static int quality_of(const char *accept, const char *type, int *ret_closeness)
 {
-    struct element e;
+    struct element e, wanted;
     int best = 0, quality = 0;
+    take_element(&type, &wanted);
     while (take_element(&accept, &e)) {
-        const int close = closeness(&e, type);
+        const int close = closeness(&e, &wanted);
         if (close > best) {
             best = close;
             quality = e.quality;
@@ -90,6 +118,12 @@ static int quality_of(const char *accept, const char *type, int *ret_closeness)
     }
     *ret_closeness = best;
     return quality;
+}
+
+double http_accept_quality(const char *accept, const char *type)
+{
+    int ignored;
+    return 1e-3 * quality_of(accept, type, &ignored);
 }
 
 int http_accept_type(const char *accept, const char *const *types, int count)

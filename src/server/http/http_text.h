@@ -38,11 +38,6 @@ bool http_timeout_read(const char *text, double *ret);
 /* The end of a piece of a list that ends at one of `marks`, which count for nothing in quotes. */
 const char *http_piece_end(const char *s, const char *marks);
 
-/* The weight, 0 to 1, that an Accept header gives the media type: of the most exact of its ranges
- * that fit. Of their parameters "version" alone counts, where the type has one, too:
- * "text/plain;version=0.0.4". So too what an Accept-Encoding header gives a coding, by its name. */
-double http_accept_quality(const char *accept, const char *type);
-
 /*
  * One Prefer header (RFC 7240): the whole seconds of its first preference "wait"; -1 where it has
  * none that can be understood. Numbers beyond a day read as a day.
