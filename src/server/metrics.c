@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "server/http/http.h"
 #include "server/pool/pool.h"
+#include "store/aliases.h"
 #include "store/jobs.h"
 #include "wire/reason.h"
 
@@ -23,7 +24,9 @@ enum label {
     LABEL_STATE,
     LABEL_PREDICTION,
     LABEL_LOAD,
-    LABEL_WEBHOOK
+    LABEL_WEBHOOK,
+    LABEL_TRANSFER,
+    LABEL_ALIAS
 };
 
 #define BOUNDS_MAX 16
@@ -126,6 +129,10 @@ static const struct family families[METRIC_COUNT_] = {
     HISTOGRAM(MODEL_LOAD_SECONDS, "model_load_seconds", "How long loading a model took.",
               latency, ),
     COUNTER(MODEL_UNLOADS, "model_unloads", "Models taken out of a serving worker."),
+    COUNTER(MODEL_EXPORTS, "model_exports", "Exports of models.", .first = LABEL_TRANSFER),
+    COUNTER(MODEL_IMPORTS, "model_imports", "Imports of models.", .first = LABEL_TRANSFER),
+    COUNTER(ALIAS_MOVES, "alias_moves", "Aliases set, rolled back, promoted or deleted.",
+            .first = LABEL_ALIAS),
 
     COUNTER(STORE_CHANGES, "store_changes", "Transactions that changed the database."),
     HISTOGRAM(STORE_COMMIT_SECONDS, "store_commit_seconds",
@@ -175,6 +182,10 @@ static int label_count(const struct metrics_registry *m, enum label l)
         return LOAD_COUNT_;
     case LABEL_WEBHOOK:
         return WEBHOOK_COUNT_;
+    case LABEL_TRANSFER:
+        return TRANSFER_COUNT_;
+    case LABEL_ALIAS:
+        return ALIAS_DELETE + 1;
     }
     return 1;
 }
@@ -210,6 +221,7 @@ static void print_label(const struct metrics_registry *m, enum label l, int i, s
     static const char *const classes[] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
     static const char *const predictions[] = {"ok", "refused", "shed", "failed", "gone"};
     static const char *const loads[] = {"ok", "failed"};
+    static const char *const transfers[] = {"ok", "failed", "gone"};
     static const char *const webhooks[] = {"delivered", "retried", "given_up"};
     switch (l) {
     case LABEL_NONE:
@@ -246,6 +258,12 @@ static void print_label(const struct metrics_registry *m, enum label l, int i, s
         break;
     case LABEL_WEBHOOK:
         metrics_label(to, "outcome", webhooks[i]);
+        break;
+    case LABEL_TRANSFER:
+        metrics_label(to, "outcome", transfers[i]);
+        break;
+    case LABEL_ALIAS:
+        metrics_label(to, "kind", alias_kind_name((enum alias_kind)i));
         break;
     }
 }

@@ -50,6 +50,12 @@ enum metric_prediction {
     PREDICTION_COUNT_
 };
 enum metric_load { LOAD_OK, LOAD_FAILED, LOAD_COUNT_ };
+enum metric_transfer {
+    TRANSFER_OK,
+    TRANSFER_FAILED, /* also where it was refused */
+    TRANSFER_GONE,   /* the client left first */
+    TRANSFER_COUNT_
+};
 /* What came of an attempt to send a webhook. */
 enum metric_webhook {
     WEBHOOK_DELIVERED,
@@ -105,6 +111,9 @@ enum metric {
     METRIC_MODEL_LOADS,              /* counter; enum metric_load */
     METRIC_MODEL_LOAD_SECONDS,       /* histogram */
     METRIC_MODEL_UNLOADS,            /* counter: asked for, or for room */
+    METRIC_MODEL_EXPORTS,            /* counter; enum metric_transfer; so the next */
+    METRIC_MODEL_IMPORTS,
+    METRIC_ALIAS_MOVES, /* counter; enum alias_kind */
     /* Store and loop. */
     METRIC_STORE_CHANGES,        /* counter: transactions that changed something */
     METRIC_STORE_COMMIT_SECONDS, /* histogram: commits, each of one or several transactions */

@@ -1,7 +1,7 @@
 /*
  * Answers kept under a client's Idempotency-Key, so that a request sent twice is done once, also
  * across a restart. A row is written in the transaction of the change that it tells of
- * (jobs_insert, datasets_insert): both are there or neither.
+ * (jobs_insert, datasets_insert, models_publish_import): both are there or neither.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct idempotency_row {
     char key[IDEMPOTENCY_KEY_MAX + 1];
     char request[SHA256_HEX_SIZE]; /* digest of the request */
     int status;
-    char location[64]; /* header of the answer */
+    char location[160]; /* header of the answer */
     char *body;
     int64_t created_ms;
 };

@@ -231,14 +231,28 @@ int models__publish(struct sql *db, int64_t key, const char *job, int64_t now_ms
     return rc;
 }
 
-int models_publish_import(struct store *s, int64_t key, int64_t now_ms, int64_t *ret_version,
+int models_next_version(struct store *s, const char *name, int64_t *ret, struct err *err)
+{
+    static const char select[] = "SELECT next_version FROM model_names WHERE name = ?1";
+    int64_t next = 1;
+    const int rc = sql_number(s->db, select, SQL_ARGS(sql_text(name)), &next, err);
+    if (rc >= 0) {
+        *ret = next;
+    }
+    return rc < 0 ? rc : 0;
+}
+
+int models_publish_import(struct store *s, int64_t key, int64_t now_ms,
+                          const struct idempotency_row *answer, int64_t *ret_version,
                           struct err *err)
 {
-    const int rc = sql_begin(s->db, err);
+    int rc = sql_begin(s->db, err);
     if (rc < 0) {
         return rc;
     }
-    return sql_end(s->db, models__publish(s->db, key, "", now_ms, ret_version, err), err);
+    rc = models__publish(s->db, key, "", now_ms, ret_version, err);
+    rc = rc == 0 ? idempotency__insert(s->db, answer, err) : rc;
+    return sql_end(s->db, rc, err);
 }
 
 /* Published models. */

@@ -47,8 +47,13 @@ int models_stage_seal(struct store *s, int64_t key, const char *description, con
 /* Nothing staged under the key: nothing happens. A published model is never touched. */
 int models_drop_stage(struct store *s, int64_t key, struct err *err);
 
-/* Makes a sealed import a new version. -ERR_NOT_FOUND, -ERR_CONFLICT as jobs_finish. */
-int models_publish_import(struct store *s, int64_t key, int64_t now_ms, int64_t *ret_version,
+struct idempotency_row;
+/* The number that the next version of the name gets. */
+int models_next_version(struct store *s, const char *name, int64_t *ret, struct err *err);
+/* Makes a sealed import a new version, and keeps the answer that tells of it (NULL: none).
+ * -ERR_NOT_FOUND, -ERR_CONFLICT as jobs_finish. */
+int models_publish_import(struct store *s, int64_t key, int64_t now_ms,
+                          const struct idempotency_row *answer, int64_t *ret_version,
                           struct err *err);
 
 /* version 0: the newest published one. -ERR_NOT_FOUND. */

@@ -132,3 +132,33 @@ def test_a_lost_worker_is_counted(daemons, big_spec_for, name):
     assert page.value("krrd_job_retries_total") == 1
     api.cancel(job["id"])
     api.wait(job["id"])
+
+
+def test_models_that_move(daemons):
+    """Moves of aliases by kind; exports and imports by how they ended."""
+    api = daemons().api
+    X, y = data.regression(60)
+    dataset = api.upload_npz(X, y)
+    for alias in (None, "best"):
+        api.train("m", dataset, **({"promote": {"alias": alias}} if alias else {}))
+
+    def put(version):
+        api.request("PUT", "/v1/models/m/aliases/prod", None, json={"version": version})
+
+    for version in (1, 2, 2, 9):  # the third changes nothing, the fourth is refused
+        put(version)
+    api.post("/v1/models/m/aliases/prod/rollback", 200)
+    api.delete("/v1/models/m/aliases/prod")
+    content = api.get("/v1/models/m/versions/1/export").content
+    api.get("/v1/models/m/versions/2/export")
+    tensors = {"Content-Type": "application/vnd.safetensors"}
+    api.post("/v1/models/n/import", 201, data=content, headers={**tensors, "Idempotency-Key": "k"})
+    api.post("/v1/models/n/import", 201, data=content, headers={**tensors, "Idempotency-Key": "k"})
+    api.post("/v1/models/n/import", 422, data=content[:100], headers=tensors)
+    page = scrape(api)
+    moves = {"set": 2, "rollback": 1, "promotion": 1, "delete": 1}
+    assert {kind: page.value("krrd_alias_moves_total", kind=kind) for kind in moves} == moves
+    assert page.value("krrd_model_exports_total", outcome="ok") == 2
+    assert page.value("krrd_model_exports_total", outcome="failed") == 0
+    assert page.value("krrd_model_imports_total", outcome="ok") == 1
+    assert page.value("krrd_model_imports_total", outcome="failed") == 1

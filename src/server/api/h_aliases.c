@@ -7,6 +7,7 @@
 #include "server/api/handlers.h"
 #include "server/app.h"
 #include "server/http/http_text.h"
+#include "server/metrics.h"
 #include "server/serving/served.h"
 #include "server/serving/serving.h"
 #include "server/view.h"
@@ -194,6 +195,11 @@ static void reply_moved(const struct moving *m, const struct alias_row *row)
     reply_json(rq, m->new ? 201 : 200, view_alias(row));
 }
 
+static void count_move(struct app *app, enum alias_kind kind)
+{
+    metrics_count(app->metrics, METRIC_ALIAS_MOVES, (int)kind, 0, 1);
+}
+
 static void move(const struct moving *m)
 {
     struct request *rq = m->rq;
@@ -209,6 +215,9 @@ static void move(const struct moving *m)
     } else if (r == ALIAS_OTHER) {
         refuse_condition(rq);
     } else {
+        if (row.moved_ms == now) { /* else it stood there already */
+            count_move(m->app, m->rollback ? ALIAS_ROLLBACK : ALIAS_SET);
+        }
         reply_moved(m, &row);
         alias_row_deinit(&row);
     }
@@ -353,6 +362,7 @@ void aliases_remove(struct request *rq)
         } else if (r == ALIAS_OTHER) {
             refuse_condition(rq);
         } else {
+            count_move(rq->app, ALIAS_DELETE);
             served_changed(rq->app->served);
             reply_empty(rq, 204);
         }

@@ -8,6 +8,7 @@
 #include "server/api/model_export.h"
 #include "server/api/model_import.h"
 #include "server/api/models.h"
+#include "server/api/once.h"
 #include "server/app.h"
 #include "server/http/http_text.h"
 #include "server/http/problem.h"
@@ -115,11 +116,13 @@ static void release(void *user)
 int transfers_import_begin(struct request *rq)
 {
     struct import *m = NULL;
+    struct once *once = NULL;
     struct err err;
     int r = check_type(rq, &err);
     r = r == 0 ? check_name(rq, &err) : r;
     r = r == 0 ? check_room(rq, &err) : r;
-    r = r == 0 ? import_new(rq, &m, &err) : r;
+    r = r == 0 ? once_begin(rq, "imports", &once, &err) : r;
+    r = r == 0 ? import_new(rq, once, &m, &err) : r;
     if (r < 0) {
         reply_error(rq, &err);
         return r;

@@ -13,6 +13,7 @@
 #include "export/onnx.h"
 #include "export/sample.h"
 #include "server/app.h"
+#include "server/metrics.h"
 #include "server/offload.h"
 #include "server/serving/served.h"
 #include "server/serving/serving.h"
@@ -52,6 +53,7 @@ struct export
     char unmeasured[160]; /* why not */
 
     char digest[SHA256_HEX_SIZE];
+    enum metric_transfer outcome;
     int rc;
     struct err err;
 };
@@ -76,6 +78,7 @@ static struct export *export_free(struct export *e)
     mem_free(e->chunk);
     mem_free(e->test_rows);
     e->app->exports--;
+    metrics_count(e->app->metrics, METRIC_MODEL_EXPORTS, (int)e->outcome, 0, 1);
     return mem_free(e);
 }
 
@@ -88,6 +91,7 @@ static void on_gone(struct request *rq)
 static void fail(struct export *e)
 {
     if (e->rq != NULL) {
+        e->outcome = TRANSFER_FAILED;
         reply_error(e->rq, &e->err);
     }
     export_free(e);
@@ -174,6 +178,7 @@ static void answer(struct export *e)
 {
     char tag[40];
     set_headers(e);
+    e->outcome = TRANSFER_OK;
     snprintf(tag, sizeof tag, "\"%.32s\"", e->digest);
     if (request_has_tag(e->rq, tag)) {
         reply_empty(e->rq, 304);
@@ -482,9 +487,11 @@ int model_export(struct request *rq, const struct model_row *model, enum export_
     e->app = app;
     e->form = form;
     e->fd = -1;
+    e->outcome = TRANSFER_GONE;
     app->exports++;
     const int r = begin(e, model, err);
     if (r < 0) {
+        e->outcome = TRANSFER_FAILED;
         export_free(e);
         return r;
     }

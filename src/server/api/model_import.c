@@ -11,7 +11,9 @@
 #include "base/mem.h"
 #include "base/sha256.h"
 #include "server/api/models.h"
+#include "server/api/once.h"
 #include "server/app.h"
+#include "server/metrics.h"
 #include "server/offload.h"
 #include "server/serving/served.h"
 #include "store/models.h"
@@ -21,11 +23,13 @@
 
 struct import {
     struct app *app;
-    struct request *rq; /* who waits: paused, or for the answer; NULL: nobody */
-    bool finished;      /* the body is complete */
-    bool released;      /* the request ended before that */
-    bool busy;          /* a thread is at work */
-    char *name;         /* of the model */
+    struct request *rq;                   /* who waits: paused, or for the answer; NULL: nobody */
+    bool finished;                        /* the body is complete */
+    bool released;                        /* the request ended before that */
+    bool busy;                            /* a thread is at work */
+    char *name;                           /* of the model */
+    struct once *once;                    /* NULL: the request has no Idempotency-Key */
+    char request_sha256[SHA256_HEX_SIZE]; /* where it has one */
 
     char body_path[APP_PATH_MAX], path[APP_PATH_MAX];
     int fd;              /* of the file that is being written, then read; -1: none */
@@ -38,6 +42,7 @@ struct import {
     int64_t staged; /* the store's key; 0: none */
     void *chunk;
     size_t chunk_size;
+    enum metric_transfer outcome; /* of a body that was complete */
     int rc;
     struct err err;
 };
@@ -58,6 +63,10 @@ static struct import *import_free(struct import *m)
     mem_free(m->chunk);
     mem_free(m->name);
     m->app->imports--;
+    if (m->finished && !once_answered(m->once)) {
+        metrics_count(m->app->metrics, METRIC_MODEL_IMPORTS, (int)m->outcome, 0, 1);
+    }
+    once_free(m->once);
     return mem_free(m);
 }
 
@@ -81,17 +90,20 @@ static int open_body(struct import *m, struct err *err)
     return m->fd >= 0 ? 0 : err_errno(err, "store the model");
 }
 
-int import_new(struct request *rq, struct import **ret, struct err *err)
+int import_new(struct request *rq, struct once *once, struct import **ret, struct err *err)
 {
     struct app *app = rq->app;
-    if (app->imports >= IMPORTS_MAX) {
-        return err_set(err, ERR_BUSY, "%d imports are under way; try again later.", IMPORTS_MAX);
-    }
-    struct import *m = mem_zalloc(sizeof *m);
+    struct import *m = app->imports < IMPORTS_MAX ? mem_zalloc(sizeof *m) : NULL;
     if (m == NULL) {
-        return err_no_memory(err);
+        once_free(once);
+        return app->imports < IMPORTS_MAX
+                   ? err_no_memory(err)
+                   : err_set(err, ERR_BUSY, "%d imports are under way; try again later.",
+                             IMPORTS_MAX);
     }
     m->app = app;
+    m->once = once;
+    m->outcome = TRANSFER_GONE;
     m->fd = -1;
     app->imports++;
     m->name = mem_strdup(rq->param[0]);
@@ -115,6 +127,7 @@ static void on_gone(struct request *rq)
 static void fail(struct import *m)
 {
     if (m->rq != NULL) {
+        m->outcome = TRANSFER_FAILED;
         m->rq->on_gone = NULL;
         reply_error(m->rq, &m->err);
     }
@@ -140,35 +153,72 @@ static bool may_go_on(struct import *m)
 
 /* ---- 3. into the store ---- */
 
+/* The answer is made first, since nobody would learn of a version without one; it is the store's
+ * next one, as nothing comes between on the loop's thread. */
+static char *make_answer(struct import *m, const char *description, int64_t now_ms, char ret[160])
+{
+    int64_t version = 0;
+    if (models_next_version(m->app->store, m->name, &version, &m->err) < 0) {
+        return NULL;
+    }
+    struct model_row row = {.key = m->staged,
+                            .name = m->name,
+                            .version = version,
+                            .description = (char *)(uintptr_t)description,
+                            .bytes = m->bytes,
+                            .created_ms = now_ms};
+    memcpy(row.sha256, m->sha256, sizeof row.sha256);
+    cleanup_json struct json *view = models_view(m->app, &row);
+    char *text = view != NULL ? json_print(view) : NULL;
+    if (text == NULL) {
+        err_no_memory(&m->err);
+    }
+    snprintf(ret, 160, "/v1/models/%s/versions/%lld", m->name, (long long)version);
+    return text;
+}
+
+static int make_version(struct import *m, const char *description, char location[160],
+                        char **ret_answer)
+{
+    const int64_t now = clock_wall_ms();
+    int64_t version = 0;
+    char *answer = make_answer(m, description, now, location);
+    if (answer == NULL) {
+        return -(int)m->err.code;
+    }
+    const struct idempotency_row *kept =
+        once_answer(m->once, m->request_sha256, 201, location, answer);
+    const int r =
+        (kept != NULL) == (m->once != NULL)
+            ? models_publish_import(m->app->store, m->staged, now, kept, &version, &m->err)
+            : err_no_memory(&m->err);
+    if (r < 0) {
+        mem_free(answer);
+        return r;
+    }
+    *ret_answer = answer;
+    return 0;
+}
+
 static void publish(struct import *m)
 {
     cleanup_mem char *description = json_print(m->description);
-    struct model_row row;
-    int64_t version = 0;
+    char *answer = NULL, location[160];
     int r = description != NULL ? models_stage_seal(m->app->store, m->staged, description,
                                                     m->sha256, m->bytes, &m->err)
                                 : err_no_memory(&m->err);
-    if (r == 0) {
-        r = models_publish_import(m->app->store, m->staged, clock_wall_ms(), &version, &m->err);
-    }
+    r = r == 0 ? make_version(m, description, location, &answer) : r;
     if (r < 0) {
         fail(m);
         return;
     }
     m->staged = 0;
+    m->outcome = TRANSFER_OK;
     served_changed(m->app->served);
-    r = models_get(m->app->store, m->name, version, &row, &m->err);
-    if (r < 0) {
-        fail(m);
-        return;
-    }
-    char text[160];
-    snprintf(text, sizeof text, "/v1/models/%s/versions/%lld", m->name, (long long)version);
-    log_msg(&m->app->log, LOG_INFO, "model.imported", "model", text, NULL);
-    request_set_header(m->rq, "Location", text);
+    log_msg(&m->app->log, LOG_INFO, "model.imported", "model", location, NULL);
+    request_set_header(m->rq, "Location", location);
     m->rq->on_gone = NULL;
-    reply_json(m->rq, 201, models_view(m->app, &row));
-    model_row_deinit(&row);
+    reply_take(m->rq, 201, "application/json", answer, strlen(answer));
     import_free(m);
 }
 
@@ -295,6 +345,20 @@ static int check(struct import *m, const struct file_map *map, struct err *err)
     return r;
 }
 
+/* Of the model's name and the body, for who asks a second time. */
+static int digest(struct import *m, const struct file_map *map, struct err *err)
+{
+    struct sha256 *h = sha256_new();
+    if (h == NULL) {
+        return err_no_memory(err);
+    }
+    sha256_update(h, m->name, strlen(m->name) + 1);
+    sha256_update(h, map->data, map->size);
+    sha256_hex(h, m->request_sha256);
+    sha256_free(h);
+    return 0;
+}
+
 static void check_work(void *context)
 {
     struct import *m = context;
@@ -306,7 +370,8 @@ static void check_work(void *context)
     m->fd = -1;
     m->rc = m->rc == 0 ? file_map_open(m->body_path, &map, &m->err) : m->rc;
     if (m->rc == 0) {
-        m->rc = check(m, &map, &m->err);
+        m->rc = m->once != NULL ? digest(m, &map, &m->err) : 0;
+        m->rc = m->rc == 0 && !once_answered(m->once) ? check(m, &map, &m->err) : m->rc;
         file_map_close(&map);
     }
     unlink(m->body_path); /* its room is free for the store */
@@ -317,7 +382,14 @@ static void check_done(struct app *app, struct request *none, void *context)
     struct import *m = context;
     (void)app;
     (void)none;
-    if (may_go_on(m)) {
+    if (!may_go_on(m)) {
+        return;
+    }
+    if (once_answered(m->once)) {
+        m->rq->on_gone = NULL;
+        once_replay(m->once, m->rq, m->request_sha256);
+        import_free(m);
+    } else {
         begin_staging(m);
     }
 }

@@ -16,7 +16,11 @@
 
 struct import;
 
-int import_new(struct request *rq, struct import **ret, struct err *err);
+struct once;
+
+/* Takes `once` (once.h; NULL: the request has no key), also on failure. Where that was answered the
+ * body is digested alone, and the answer is the first one. */
+int import_new(struct request *rq, struct once *once, struct import **ret, struct err *err);
 /* The request ends without import_finish. A thread at work keeps it until it is done. */
 void import_release(struct import *m);
 /* Takes a piece of rq's body: 0, ROUTE_PAUSE (request_continue follows, or an error as the answer),

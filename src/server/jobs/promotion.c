@@ -5,8 +5,11 @@
 
 #include "base/mem.h"
 #include "server/app.h"
+#include "server/metrics.h"
 #include "server/serving/served.h"
 #include "server/serving/serving.h"
+#include "store/aliases.h"
+#include "store/jobs.h"
 #include "store/models.h"
 
 /* A model that no worker takes within this time is not promoted. */
@@ -38,6 +41,21 @@ static void on_timer_closed(uv_handle_t *handle)
     mem_free(p);
 }
 
+/* Whether the alias moved is in the job's row, where the end was recorded. */
+static void count_move(struct app *app, const char *job)
+{
+    struct job_row row;
+    if (jobs_get(app->store, job, &row, NULL) < 0) {
+        return;
+    }
+    cleanup_json struct json *told = NULL;
+    if (row.promotion && json_parse(row.promotion, strlen(row.promotion), &told, NULL) == 0 &&
+        json_bool(json_get(told, "promoted"))) {
+        metrics_count(app->metrics, METRIC_ALIAS_MOVES, ALIAS_PROMOTION, 0, 1);
+    }
+    job_row_deinit(&row);
+}
+
 /* A daemon that stops has not tried in earnest: the job is put aside, and goes on at the next
  * start. */
 static void on_loaded(void *context, const struct err *err)
@@ -52,6 +70,9 @@ static void on_loaded(void *context, const struct err *err)
     if (r < 0) {
         serving_unload(app->serving, p->report.staged);
         p->report.sealed = p->report.sealed_kept;
+    }
+    if (r == 0 && !err) {
+        count_move(app, p->report.job);
     }
     p->ended(p->context, &p->report, p->done, r);
     uv_close((uv_handle_t *)&p->timer, on_timer_closed);
