@@ -263,6 +263,20 @@ static const char version_16[] =
     "CREATE INDEX jobs_retries ON jobs (next_attempt_ms)"
     "    WHERE status = 'queued' AND next_attempt_ms IS NOT NULL;";
 
+/* How a model's predictions are batched and bounded; -1: by the daemon's settings. */
+static const char version_17[] =
+    "CREATE TABLE model_limits ("
+    "    name TEXT NOT NULL PRIMARY KEY,"
+    "    batch_rows INTEGER NOT NULL,"
+    "    batch_delay_us INTEGER NOT NULL,"
+    "    queue INTEGER NOT NULL,"
+    "    deadline_us INTEGER NOT NULL"
+    ") STRICT;"
+    "CREATE TRIGGER model_limits_end AFTER DELETE ON models "
+    "WHEN NOT EXISTS (SELECT 1 FROM models WHERE name = OLD.name AND version IS NOT NULL) BEGIN"
+    "    DELETE FROM model_limits WHERE name = OLD.name;"
+    "END;";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -337,9 +351,10 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
     return 0;
 }
 
-static const char *const texts[] = {
-    version_1, version_2,  version_3,  version_4,  version_5,  version_6,  version_7,  version_8,
-    version_9, version_10, version_11, version_12, version_13, version_14, version_15, version_16};
+static const char *const texts[] = {version_1,  version_2,  version_3,  version_4,  version_5,
+                                    version_6,  version_7,  version_8,  version_9,  version_10,
+                                    version_11, version_12, version_13, version_14, version_15,
+                                    version_16, version_17};
 
 const struct migrations migrations = {
     .texts = texts,

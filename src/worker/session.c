@@ -319,6 +319,7 @@ static int handle_predict(struct session *s, const struct frame *f, struct err *
     json_set_int(j, "outputs", outputs);
     json_set_int(j, "scores", scores);
     json_set_number(j, "seconds", clock_monotonic_s() - began);
+    json_set_int(j, "bytes", loaded_bytes(s->loaded, key)); /* more, after the largest batch */
     return pulse_send(s->pulse, FRAME_PREDICTION, f->request, j, values, size, err);
 }
 

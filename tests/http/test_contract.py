@@ -118,6 +118,8 @@ def test_every_operation_answers(api, name, big_job):
     with sse.listen(api.session, api.url(f"/v1/jobs/{job['id']}/events")) as stream:
         assert stream.events()
     api.get("/v1/models")
+    api.get(f"/v1/models/{name}/limits")
+    api.request("PUT", f"/v1/models/{name}/limits", 200, json={"queue": 100})
     api.get(f"/v1/models/{name}")
     version = f"/v1/models/{name}/versions/1"
     api.get(version)

@@ -118,6 +118,72 @@ def test_a_broken_upload_is_not_kept(api, name):
     assert REPLAYED not in post_csv(api, name).headers
 
 
+# Imports of models.
+
+TENSORS = {"Content-Type": "application/vnd.safetensors"}
+
+
+@pytest.fixture(scope="module")
+def exports(api, regression_dataset):
+    """Two models, exported."""
+    for count in (40, 50):
+        X, y = data.regression(count, seed=count)
+        api.train("exported", api.upload_npz(X, y))
+    return [api.get(f"/v1/models/exported/versions/{v}/export").content for v in (1, 2)]
+
+
+def put_model(api, name, key, body, expect=201):
+    return api.request("POST", f"/v1/models/{name}/import", expect, data=body,
+                       headers=keyed(key, **TENSORS))
+
+
+def test_a_model_is_imported_once(api, name, exports):
+    first = put_model(api, name, name, exports[0])
+    assert first.json() == api.get(f"/v1/models/{name}/versions/1").json()
+    again = put_model(api, name, name, exports[0])
+    assert again.content == first.content and again.headers[REPLAYED] == "true"
+    assert again.headers["Location"] == first.headers["Location"] == f"/v1/models/{name}/versions/1"
+    for other, body in ((name, exports[1]), (name + "-2", exports[0]), (name, b"broken")):
+        answer = put_model(api, other, name, body, 422)
+        assert interface.problem_pointers(answer) == ["#/header/idempotency-key"]
+    assert len(api.get(f"/v1/models/{name}").json()["versions"]) == 1
+    assert REPLAYED not in put_model(api, name, name + "-2", exports[0]).headers  # a version more
+    assert len(api.get(f"/v1/models/{name}").json()["versions"]) == 2
+
+
+def test_the_longest_name_comes_back_whole(api, exports):
+    name = "n" * 64
+    first, again = (put_model(api, name, "long", exports[0]) for _ in range(2))
+    assert again.headers[REPLAYED] == "true"
+    assert again.headers["Location"] == first.headers["Location"] == f"/v1/models/{name}/versions/1"
+
+
+def test_a_refused_import_is_not_kept(api, name, exports):
+    put_model(api, name, name, exports[0][:-9], 422)
+    assert REPLAYED not in put_model(api, name, name, exports[0]).headers
+
+
+def test_one_import_at_a_time_under_a_key(daemons, exports):
+    daemon = daemons(workers="cpu:0", serve_workers=0)
+    api, body = daemon.api, exports[0]
+    head = ["Content-Type: application/vnd.safetensors", "Idempotency-Key: k",
+            f"Content-Length: {len(body)}"]
+    with Raw(api.base) as slow:
+        slow.request("POST", "/v1/models/m/import", head, body[:50])
+        end = time.monotonic() + 20
+        # The first may not have been seen yet: then the second is it, and refused for its body.
+        while put_model(api, "m", "k", b"broken", None).status_code != 409:
+            assert time.monotonic() < end
+        slow.send(body[50:])
+        first = slow.answer()
+        assert first.status == 201
+    daemon.kill()
+    daemon.start()
+    again = put_model(daemon.api, "m", "k", body)
+    assert again.content == first.body and again.headers[REPLAYED] == "true"
+    assert len(daemon.api.get("/v1/models/m").json()["versions"]) == 1
+
+
 def wait_uploads(api, count, headers=None):
     wait.until_metric(api, "krrd_uploads", count, headers)
 

@@ -402,3 +402,39 @@ def test_a_batch_of_much_work_takes_no_other_questions_and_waits_at_the_worker(t
         for one in asked:
             one.result()
     assert batches() == 5
+
+
+def resident(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return 1024 * int(line.split()[1])
+    raise AssertionError(pid)
+
+
+def test_memory_is_what_the_worker_grows_by(daemons):
+    """4,000 centers of 300 features, kept for panels and for lanes; and after a large batch."""
+    api = daemons().api
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((4000, 300))
+    api.train("m", api.upload_npz(X, X[:, 0]), kernel={"name": "gaussian", "bandwidth": 17.0},
+              test={"fraction": 0}, precision="float64", regularization=1e-3,
+              solver={"name": "pcg", "preconditioner": "none"}, stop={"max_iterations": 1})
+    pid = api.worker_pid("serve", "idle")
+
+    def told():
+        return api.get("/v1/models/m/versions/1").json()["memory_bytes"]
+
+    path = "/v1/models/m/versions/1"
+    api.post(f"{path}/load", 200)
+    loaded, full = told(), resident(pid)
+    assert loaded > 2.1 * 4000 * 300 * 8
+    api.post(f"{path}/unload", 200)
+    end = time.monotonic() + 20
+    while full - resident(pid) < 0.85 * loaded:
+        assert time.monotonic() < end, (full, resident(pid), loaded)
+        time.sleep(0.05)
+    empty = resident(pid)
+    assert full - empty < 1.15 * loaded
+    api.predict("m", X[:2000])  # loads it again
+    assert told() >= loaded + 2000 * 300 * 8
+    assert resident(pid) - empty > 0.85 * told()

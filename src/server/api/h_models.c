@@ -88,6 +88,7 @@ void models_show(struct request *rq)
     json_set_string(j, "name", rq->param[0]);
     json_set_bool(j, "ready", app_ready(rq->app, &reason)); /* KServe's member, version 1 */
     json_set(j, "aliases", aliases_views(rq->app, rq->param[0]));
+    json_set(j, "limits", limits_view(rq->app, rq->param[0]));
     json_set(j, "versions", view_rows(rq->app, rows, count));
     reply_tagged(rq, j);
     models_list_free(rows, count);

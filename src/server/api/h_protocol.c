@@ -8,6 +8,7 @@
 #include "server/app.h"
 #include "server/bodies/infer.h"
 #include "server/serving/serving.h"
+#include "store/limits.h"
 
 /* GET /v2 */
 void protocol_server(struct request *rq)
@@ -129,6 +130,25 @@ static void set_tensors(struct json *to, const char *key, struct json *tensors)
     json_free(tensors);
 }
 
+/* Triton's form of the model's limits; 0 microseconds: no deadline. */
+static void set_batching(struct app *app, const struct served_model *m, struct json *to)
+{
+    struct limits_row own;
+    if (limits_get(app->store, m->name, &own, NULL) < 0) {
+        return; /* it is not told, as by a server that does not batch */
+    }
+    const struct model_limits l = serving_limits_of(app->serving, &own);
+    struct json *batching = json_set_object(to, "dynamic_batching");
+    json_push(json_set_array(batching, "preferred_batch_size"),
+              json_new_number((double)l.batch_rows));
+    json_set_int(batching, "max_queue_delay_microseconds", l.batch_delay_us);
+    struct json *policy = json_set_object(batching, "default_queue_policy");
+    json_set_string(policy, "timeout_action", "REJECT");
+    json_set_int(policy, "default_timeout_microseconds", llround(1e6 * l.deadline_s));
+    json_set_bool(policy, "allow_timeout_override", true);
+    json_set_int(policy, "max_queue_size", l.queue);
+}
+
 /* GET …/config */
 void protocol_config(struct request *rq)
 {
@@ -143,6 +163,7 @@ void protocol_config(struct request *rq)
     json_set_int(json_set_object(json_set_object(j, "version_policy"), "latest"), "num_versions",
                  1);
     json_set_int(j, "max_batch_size", (int64_t)(QUESTION_MAX_BYTES / sizeof(double)) / m->d);
+    set_batching(rq->app, m, j);
     set_tensors(j, "input", infer_describe_inputs(m));
     set_tensors(j, "output", infer_describe_outputs(m));
     json_set_string(json_set_object(json_set_object(j, "parameters"), "digest"), "string_value",

@@ -1,6 +1,6 @@
-/* Every handler, one file a noun: h_aliases.c, h_datasets.c, h_devices.c, h_jobs.c, h_metrics.c,
- * h_events.c, h_models.c, h_predict.c, h_system.c, h_tested.c, h_transfers.c, h_web.c, h_workers.c.
- * routes.c is the table that names them. */
+/* Every handler, one file a noun: h_aliases.c, h_datasets.c, h_devices.c, h_jobs.c, h_limits.c,
+ * h_metrics.c, h_events.c, h_models.c, h_predict.c, h_system.c, h_tested.c, h_transfers.c, h_web.c,
+ * h_workers.c. routes.c is the table that names them. */
 #pragma once
 
 #include "server/http/http.h"
@@ -37,6 +37,10 @@ void models_version(struct request *rq);
 void models_load(struct request *rq);
 void models_unload(struct request *rq);
 void models_remove(struct request *rq);
+
+/* h_limits.c */
+void limits_show(struct request *rq);
+void limits_put(struct request *rq);
 
 /* h_aliases.c */
 void aliases_index(struct request *rq);

@@ -11,6 +11,10 @@ struct app;
 /* As GET shows it. */
 struct json *models_view(struct app *app, const struct model_row *row);
 
+/* What bounds the model's predictions (h_limits.c); NULL for lack of memory or a store that fails.
+ */
+struct json *limits_view(struct app *app, const char *name);
+
 /* param[0] is the name, param[1] the version or NULL for the newest. */
 int models_find(struct request *rq, struct model_row *ret, struct err *err);
 /* The same for predictions, which may also name an alias: param[1], where the route says {alias}.

@@ -11,6 +11,8 @@
 
 #define LOAD_BODY_MAX (4u << 10)
 
+#define LIMITS_BODY_MAX (4u << 10)
+
 const struct route routes[] = {
     /* clang-format off */
     {"POST", "/v1/datasets", ROUTE_STREAM, 0, datasets_upload, datasets_upload_begin,
@@ -46,6 +48,9 @@ const struct route routes[] = {
      .query = "format form"},
     {"POST", "/v1/models/{name}/import", ROUTE_STREAM | ROUTE_ADMIN, 0, transfers_import,
      transfers_import_begin, transfers_import_data, NULL},
+    {"GET", "/v1/models/{name}/limits", ROUTE_PREDICT, .handle = limits_show},
+    {"PUT", "/v1/models/{name}/limits", ROUTE_BODY | ROUTE_ADMIN, LIMITS_BODY_MAX,
+     .handle = limits_put},
     {"GET", "/v1/models/{name}/aliases", ROUTE_PREDICT, .handle = aliases_index},
     {"GET", "/v1/models/{name}/aliases/{alias}", ROUTE_PREDICT, .handle = aliases_show},
     {"PUT", "/v1/models/{name}/aliases/{alias}", ROUTE_BODY | ROUTE_ADMIN, ALIAS_BODY_MAX,

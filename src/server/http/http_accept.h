@@ -8,8 +8,8 @@
  */
 int http_accept_type(const char *accept, const char *const *types, int count);
 
-/* The weight, 0 to 1, that an Accept header gives one media type: of the closest of its elements. Of
- * their parameters beside q, "version" alone counts, where the type has one, too:
+/* The weight, 0 to 1, that an Accept header gives one media type: of the closest of its elements.
+ * Of their parameters beside q, "version" alone counts, where the type has one, too:
  * "text/plain;version=0.0.4". */
 double http_accept_quality(const char *accept, const char *type);
 

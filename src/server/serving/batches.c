@@ -38,19 +38,20 @@ static struct entry *sender(const struct serving *s, const struct batch *b)
 
 /* ---- building ---- */
 
-static bool is_full(const struct serving *s, const struct served_model *m, int64_t rows)
+static bool is_full(const struct entry *e, int64_t rows)
 {
-    return rows >= s->limits.batch_rows ||
+    const struct served_model *m = e->model;
+    return rows >= e->limits.batch_rows ||
            (rows >= FULL_ROWS && (double)rows * (double)m->bytes >= FULL_BYTES);
 }
 
 /* Questions that waited while a worker was lost go alone: one of them may be the cause. */
-static bool fits(const struct serving *s, const struct batch *b, const struct call *c)
+static bool fits(const struct entry *e, const struct batch *b, const struct call *c)
 {
     const struct served_model *m = c->ask.model;
     const int64_t rows = b->rows + c->ask.rows;
     const int64_t width = m->d > m->outputs + m->classes ? m->d : m->outputs + m->classes;
-    return !is_full(s, m, b->rows) && rows <= s->limits.batch_rows && c->attempts == 0 &&
+    return !is_full(e, b->rows) && rows <= e->limits.batch_rows && c->attempts == 0 &&
            b->calls->attempts == 0 && (size_t)rows * (size_t)width * sizeof(double) <= BATCH_BYTES;
 }
 
@@ -58,7 +59,7 @@ static bool fits(const struct serving *s, const struct batch *b, const struct ca
 static void gather(struct entry *e, struct batch *b)
 {
     struct call **tail = &b->calls;
-    while (e->first && (!b->calls || fits(e->serving, b, e->first))) {
+    while (e->first && (!b->calls || fits(e, b, e->first))) {
         struct call *c = e->first;
         queue_remove(e, &e->first);
         c->batch = b;
@@ -201,20 +202,18 @@ static bool send_next(struct serving *s, struct entry *e)
 /* ---- when ---- */
 
 /* From when on the model's next batch may go. */
-static double due_s(const struct serving *s, const struct entry *e)
+static double due_s(const struct entry *e)
 {
-    return is_full(s, e->model, e->rows)
-               ? 0.0
-               : e->first->arrived_s + 1e-6 * (double)s->limits.batch_delay_us;
+    return is_full(e, e->rows) ? 0.0
+                               : e->first->arrived_s + 1e-6 * (double)e->limits.batch_delay_us;
 }
 
 /* A worker that is at work gets a second batch only when that is full or of another model: else it
  * would miss the questions that are about to come. */
-static bool may_go(const struct serving *s, const struct entry *e)
+static bool may_go(const struct entry *e)
 {
     const struct lane *lane = e->lane;
-    return lane->away == 0 ||
-           (lane->away < AWAY_MAX && (e->away == 0 || is_full(s, e->model, e->rows)));
+    return lane->away == 0 || (lane->away < AWAY_MAX && (e->away == 0 || is_full(e, e->rows)));
 }
 
 static bool more_urgent(const struct entry *a, const struct entry *b)
@@ -229,10 +228,10 @@ static struct entry *choose(const struct serving *s, double now_s, double *next)
 {
     struct entry *best = NULL;
     for (struct entry *e = s->busy; e; e = e->busy_next) {
-        if (e->state != SERVING_LOADED || slot_state(e->lane->slot) != SLOT_IDLE || !may_go(s, e)) {
+        if (e->state != SERVING_LOADED || slot_state(e->lane->slot) != SLOT_IDLE || !may_go(e)) {
             continue;
         }
-        const double due = due_s(s, e);
+        const double due = due_s(e);
         if (due > now_s) {
             *next = *next > 0.0 && *next < due ? *next : due;
         } else if (!best || more_urgent(e, best)) {
@@ -323,6 +322,9 @@ void batches_take(struct serving *s, struct lane *lane, struct frame *f)
     }
     metrics_observe(s->app->metrics, METRIC_BATCH_SECONDS, 0, 0, seconds);
     batches_send(s); /* before the answers, so that the worker has work meanwhile */
+    if (e && r == 0) {
+        entry_grown(e, (int64_t)json_number(json_get(f->json, "bytes")));
+    }
     if (r < 0) {
         batch_end(s, b, &err);
     } else {

@@ -52,7 +52,8 @@ struct entry {
     struct serving *serving;
     const struct served_model *model;
     int64_t key;
-    int64_t bytes;     /* of memory: an estimate until the worker has said what it takes */
+    int64_t bytes; /* of memory: an estimate until the worker has said what it takes */
+    struct model_limits limits;
     char text_key[24]; /* the key as frames carry it */
     enum serving_state state;
     bool pinned;
@@ -155,6 +156,8 @@ struct entry *entry_find(const struct serving *s, int64_t key);
 /* Loading, if it was not there; NULL: *err says why there is no room. */
 struct entry *entry_need(struct serving *s, const struct served_model *model, struct err *err);
 void entry_loaded(struct serving *s, const struct frame *f);
+/* The worker says that a loaded model takes so many bytes by now. */
+void entry_grown(struct entry *e, int64_t bytes);
 /* The lane's worker is lost. */
 void entries_recall(struct serving *s, struct lane *lane, const struct err *err);
 /* A lane is ready: loads that wait for one begin. */

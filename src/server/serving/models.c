@@ -2,9 +2,11 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "plan/plan_served.h"
 #include "server/serving/internal.h"
+#include "store/limits.h"
 
-/* What a worker needs beside the numbers in the file, until it has said so itself. */
+/* What a worker needs beside numbers, until it has said so itself. */
 #define MODEL_OVERHEAD_BYTES (64 << 10)
 
 const char *serving_state_name(enum serving_state s)
@@ -58,13 +60,52 @@ static void tell_gauges(const struct serving *s)
     metrics_gauge(s->app->metrics, METRIC_MODELS_BYTES, 0, 0, (double)bytes);
 }
 
-static struct entry *add_entry(struct serving *s, const struct served_model *model)
+static int64_t or_else(int64_t own, int64_t usual)
+{
+    return own == LIMITS_UNSET ? usual : own;
+}
+
+struct model_limits serving_limits_of(const struct serving *s, const struct limits_row *own)
+{
+    return (struct model_limits){
+        .batch_rows = or_else(own->batch_rows, s->limits.batch_rows),
+        .batch_delay_us = or_else(own->batch_delay_us, s->limits.batch_delay_us),
+        .queue = or_else(own->queue, s->limits.model_queue),
+        .deadline_s = 1e-6 * (double)or_else(own->deadline_us, 0),
+    };
+}
+
+static int find_limits(struct entry *e, struct err *err)
+{
+    struct limits_row own;
+    const int r = limits_of_version(e->serving->app->store, e->key, &own, err);
+    if (r == 0) {
+        e->limits = serving_limits_of(e->serving, &own);
+    }
+    return r;
+}
+
+void serving_limits_changed(struct serving *s)
+{
+    for (struct entry *e = s->entries; e; e = e->next) {
+        find_limits(e, NULL); /* what cannot be read stays as it was */
+    }
+    turn_ask(s->turn); /* what waits may be due */
+}
+
+/* NULL with *err. */
+static struct entry *add_entry(struct serving *s, const struct served_model *model, struct err *err)
 {
     struct entry *e = mem_zalloc(sizeof *e);
-    if (e) {
+    if (!e) {
+        err_no_memory(err);
+    } else {
         e->serving = s;
-        e->model = served_hold(model);
         e->key = model->key;
+        if (find_limits(e, err) < 0) {
+            return mem_free(e);
+        }
+        e->model = served_hold(model);
         e->asked_s = e->pace.since_s = clock_monotonic_s();
         snprintf(e->text_key, sizeof e->text_key, "%lld", (long long)model->key);
         e->next = s->entries;
@@ -165,10 +206,27 @@ static int no_room(const struct entry *e, int64_t pinned, struct err *err)
                    (long long)e->bytes, (long long)s->limits.memory_bytes, (long long)pinned);
 }
 
-/* Unloads others until the model fits. */
-static int make_room(struct entry *e, struct err *err)
+/* Unloads others until the model fits beside `all` bytes of them; false: those that are left are at
+ * work or pinned. */
+static bool unload_others(struct entry *e, int64_t all)
 {
     struct serving *s = e->serving;
+    while (all + e->bytes > s->limits.memory_bytes) {
+        struct err gone;
+        struct entry *victim = longest_unused(s, e);
+        if (!victim) {
+            return false;
+        }
+        all -= victim->bytes;
+        err_set(&gone, ERR_CONFLICT, "The model was unloaded to make room for another.");
+        unload(victim, &gone);
+    }
+    return true;
+}
+
+static int make_room(struct entry *e, struct err *err)
+{
+    const struct serving *s = e->serving;
     int64_t all, pinned;
     sum_bytes(s, e, &all, &pinned);
     if (s->limits.memory_bytes == 0) {
@@ -177,19 +235,11 @@ static int make_room(struct entry *e, struct err *err)
     if (e->bytes > s->limits.memory_bytes - pinned) {
         return no_room(e, pinned, err);
     }
-    while (all + e->bytes > s->limits.memory_bytes) {
-        struct err gone;
-        struct entry *victim = longest_unused(s, e);
-        if (!victim) {
-            return err_set(err, ERR_BUSY,
-                           "There is no memory for the model (--serve-memory-bytes) while others "
-                           "are at work; try again later.");
-        }
-        all -= victim->bytes;
-        err_set(&gone, ERR_CONFLICT, "The model was unloaded to make room for another.");
-        unload(victim, &gone);
-    }
-    return 0;
+    return unload_others(e, all)
+               ? 0
+               : err_set(err, ERR_BUSY,
+                         "There is no memory for the model (--serve-memory-bytes) while others "
+                         "are at work; try again later.");
 }
 
 /* ---- loading ---- */
@@ -311,18 +361,43 @@ static void begin_load(struct entry *e)
     }
 }
 
+/* Before the worker has said what it takes. */
+static int64_t estimate(const struct served_model *m)
+{
+    const struct plan_served sizes = {
+        .centers = (int64_t)json_number(json_get(m->description, "centers")),
+        .d = m->d,
+        .outputs = m->classes > 0 ? m->classes : m->outputs,
+        .point_bytes = m->float32 ? (int64_t)sizeof(float) : (int64_t)sizeof(double)};
+    const int64_t bytes = plan_served_bytes(&sizes);
+    return (bytes > m->bytes ? bytes : m->bytes) + MODEL_OVERHEAD_BYTES;
+}
+
+void entry_grown(struct entry *e, int64_t bytes)
+{
+    int64_t all, pinned;
+    if (bytes <= e->bytes) {
+        return;
+    }
+    e->bytes = bytes;
+    sum_bytes(e->serving, e, &all, &pinned);
+    if (e->serving->limits.memory_bytes > 0) {
+        unload_others(e, all); /* else it stands as it is: the model is at work */
+    }
+    tell_gauges(e->serving);
+}
+
 struct entry *entry_need(struct serving *s, const struct served_model *model, struct err *err)
 {
     struct entry *e = entry_find(s, model->key);
     if (e && takes_memory(e)) {
         return e;
     }
-    e = e ? e : add_entry(s, model);
+    e = e ? e : add_entry(s, model, err);
     if (!e) {
-        err_no_memory(err);
         return NULL;
     }
-    e->bytes = model->bytes + MODEL_OVERHEAD_BYTES;
+    e->bytes = estimate(model);
     if (make_room(e, err) < 0) {
         entry_remove(e, err);
         return NULL;

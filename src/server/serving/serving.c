@@ -235,8 +235,16 @@ static int place_call(struct serving *s, struct call *c, struct err *err)
         *err = e->failure;
         return -(int)err->code;
     }
-    if (e->calls >= s->limits.model_queue) {
-        return busy(s, err, " for this model (--serve-model-queue)");
+    if (e->calls >= e->limits.queue) {
+        return busy(s, err,
+                    e->limits.queue == s->limits.model_queue
+                        ? " for this model (--serve-model-queue)"
+                        : " for this model (its limit \"queue\")");
+    }
+    if (e->limits.deadline_s > 0.0) {
+        const double last = c->arrived_s + e->limits.deadline_s;
+        const double asked = c->ask.deadline_s;
+        c->ask.deadline_s = asked > 0.0 && asked < last ? asked : last;
     }
     place_take(&s->places, c);
     s->call_bytes += call_bytes(c);
@@ -268,8 +276,8 @@ int serving_predict(struct serving *s, const struct serving_ask *ask, uint64_t *
     }
     *ret_handle = c->handle;
     turn_ask(s->turn);
-    if (ask->deadline_s > 0.0) {
-        turn_at(s->turn, ask->deadline_s);
+    if (c->ask.deadline_s > 0.0) {
+        turn_at(s->turn, c->ask.deadline_s);
     }
     return 0;
 }
@@ -305,7 +313,7 @@ int64_t serving_questions(const struct serving *s)
 bool serving_crowded(const struct serving *s, int64_t model_key)
 {
     const struct entry *e = entry_find(s, model_key);
-    return e && e->calls >= s->limits.model_queue;
+    return e && e->calls >= e->limits.queue;
 }
 
 int serving_retry_s(const struct serving *s, int64_t model_key)

@@ -23,12 +23,24 @@ struct app;
 struct serving;
 
 struct serving_limits {
-    int64_t batch_rows;     /* most rows sent together; one request may hold more */
+    int64_t batch_rows;     /* of a model without limits of its own: most rows sent together; one
+                               request may hold more */
     int64_t batch_delay_us; /* how long the first request of a batch waits for others; 0: not */
     int64_t model_queue;    /* most requests that wait for one model */
     int64_t queue;          /* most requests, of all models, waiting or at work */
     int64_t memory_bytes;   /* that loaded models may take, all workers together; 0: no limit */
 };
+
+/* Of the versions of one model, each by itself. */
+struct model_limits {
+    int64_t batch_rows, batch_delay_us, queue; /* as above */
+    double deadline_s; /* from a request's arrival to its answer, at most; 0: none */
+};
+struct limits_row;
+/* `own` (store/limits.h), and what it leaves open as the daemon has it. */
+struct model_limits serving_limits_of(const struct serving *s, const struct limits_row *own);
+/* The store's have changed: they hold for what comes from now on. */
+void serving_limits_changed(struct serving *s);
 
 int serving_new(struct app *app, const struct serving_limits *limits, struct serving **ret,
                 struct err *err);

@@ -1,0 +1,18 @@
+/* What a loaded model takes, from its sizes alone. */
+#pragma once
+
+#include <stdint.h>
+
+struct plan_served {
+    int64_t centers, d, outputs; /* outputs: targets, or classes */
+    int64_t point_bytes;         /* of a number of a center: 4 or 8 */
+};
+
+/*
+ * Bytes of a serving worker's memory, on a processor, when the model has answered its first row:
+ * its coefficients, its centers as the tiles take them and, where few rows are spread over lanes
+ * (ADR 31), once more, and room for a panel of rows. An upper estimate: how many lanes there are is
+ * the worker's business. Larger batches take more (up to 4,096 rows of features and outputs), as
+ * the worker tells.
+ */
+int64_t plan_served_bytes(const struct plan_served *p);
