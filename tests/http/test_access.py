@@ -17,6 +17,7 @@ import requests
 import contract
 import daemon as programs
 import data
+import wait
 
 make_key = programs.make_key
 KRRD = programs.program("KRRD_TEST_DAEMON", "src/server/krrd")
@@ -244,7 +245,8 @@ def test_event_streams_end_with_their_keys(daemons, tmp_path):
 def test_the_log_names_the_key_and_never_tells_it(guarded):
     daemon, keys, _ = guarded
     requests.get(daemon.base + "/v1/jobs", headers={**bearer(keys["read"]), "X-Request-Id": "who-was-it"}, timeout=30)
-    line = next(line for line in daemon.log().splitlines() if "who-was-it" in line and "http.request" in line)
+    line = wait.until(lambda: next((line for line in daemon.log().splitlines()
+                                    if "who-was-it" in line and "http.request" in line and line.endswith("}")), None))
     assert json.loads(line)["key"] == "read"
     assert not any(key in daemon.log() for key in keys.values())
 

@@ -102,9 +102,10 @@ def test_a_job_keeps_its_plan(api, dataset):
 
 
 def as_schema_15(path):
-    """The database as the version before wrote it, whose plans did not tell of kept kernel values."""
+    """The database as version 15 wrote it, whose plans did not tell of kept kernel values."""
     with sqlite3.connect(path) as db:
         db.executescript("""
+            DROP TRIGGER model_limits_end; DROP TABLE model_limits;
             DROP INDEX jobs_claims; DROP INDEX jobs_retries; DROP INDEX jobs_queue;
             ALTER TABLE jobs DROP COLUMN wanted_device;
             ALTER TABLE jobs DROP COLUMN host_bytes;
