@@ -15,6 +15,7 @@ import pytest
 import api as interface
 import contract
 import data
+import prometheus
 import wait
 
 KERNELS = {"gaussian": {"bandwidth": 2.0}, "laplacian": {"bandwidth": 3.0},
@@ -70,12 +71,13 @@ def waiting(api):
     return int(re.search(r"^krrd_predictions_waiting (\d+)", api.get("/metrics").text, re.M)[1])
 
 
-def until_waiting(api, count):
-    wait.until(lambda: waiting(api) == count, lambda: f"{waiting(api)} questions wait, not {count}")
+def sent(api):
+    """Questions that were sent to a worker, ever."""
+    return int(prometheus.scrape(api).value("krrd_prediction_queue_seconds_count"))
 
 
 class Stopped:
-    """The serving worker takes nothing while this lasts; one question is away to it."""
+    """The serving worker takes nothing while this lasts; one question is away to it, and the first."""
 
     def __init__(self, api, asker, model, row=None):
         self.pid = api.worker_pid("serve")
@@ -84,10 +86,22 @@ class Stopped:
 
     def __enter__(self):
         predict(self.api, self.model, self.row)
+        self.before = sent(self.api)
         os.kill(self.pid, signal.SIGSTOP)
         self.away = self.asker.ask(predict, self.model, self.row)
-        until_waiting(self.api, 1)
+        self.until(lambda: sent(self.api) == self.before + 1)
         return self
+
+    def until(self, fits):
+        try:
+            wait.until(fits, lambda: f"{waiting(self.api)} wait, {sent(self.api) - self.before} were sent")
+        except AssertionError:
+            os.kill(self.pid, signal.SIGCONT)  # who asked would wait for ever
+            raise
+
+    def until_asked(self, count):
+        """Until so many questions wait in the daemon or at the worker."""
+        self.until(lambda: waiting(self.api) + sent(self.api) - self.before == count)
 
     def __exit__(self, *_):
         os.kill(self.pid, signal.SIGCONT)
@@ -132,10 +146,10 @@ def test_questions_that_wait_go_together(small):
     Q = questions(40)
     alone = [api.predict("m", Q[i:i + 1]).json()["predictions"][0] for i in range(40)]
     with Asker(api) as asker:
-        with Stopped(api, asker, "m"):
+        with Stopped(api, asker, "m") as stopped:
             before = stats(api, "m")
             asked = [asker.ask(predict, "m", Q[i:i + 1]) for i in range(40)]
-            until_waiting(api, 41)
+            stopped.until_asked(41)
         assert [one.result()[0].json()["predictions"][0] for one in asked] == alone
     after = stats(api, "m")
     assert after["inference_count"] - before["inference_count"] == 41
@@ -166,11 +180,11 @@ def test_a_deadline_passes(small):
 def test_the_more_urgent_goes_first(small):
     api = small(serve_batch_rows=1)
     with Asker(api) as asker:
-        with Stopped(api, asker, "m"):
+        with Stopped(api, asker, "m") as stopped:
             usual = [asker.ask(infer, "m", questions(2000)) for _ in range(40)]
-            until_waiting(api, 41)
+            stopped.until_asked(41)
             urgent = asker.ask(infer, "m", questions(1), priority=1)
-            until_waiting(api, 42)
+            stopped.until_asked(42)
         at = urgent.result()[1]
         # In the order of arrival it would be the last; threads here are told with some delay.
         assert sum(one.result()[1] < at for one in usual) <= 20
@@ -181,9 +195,9 @@ def test_a_full_queue(small, limits, status):
     """429 where it is the model's own queue, 503 where it is the one of all models."""
     api = small(**limits)
     with Asker(api) as asker:
-        with Stopped(api, asker, "m"):
+        with Stopped(api, asker, "m") as stopped:
             taken = [asker.ask(predict, "m", questions(1)) for _ in range(3)]
-            until_waiting(api, 4)
+            stopped.until_asked(4)
             refused = api.predict("m", questions(1), expect=status)
             assert refused.json()["code"] == "busy" and refused.json()["status"] == status
             assert f"(--{list(limits)[0].replace('_', '-')})" in refused.json()["detail"]
@@ -198,14 +212,15 @@ def test_who_leaves_is_not_computed(small):
     host, port = api.base.removeprefix("http://").split(":")
     body = b'{"instances": [[1, 2, 3, 4]]}'
     with Asker(api) as asker:
-        with Stopped(api, asker, "m"):
+        with Stopped(api, asker, "m") as stopped:
             before = stats(api, "m")
             for _ in range(5):
                 with socket.create_connection((host, int(port))) as s:
                     s.sendall(b"POST /v1/models/m/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
                               + str(len(body)).encode() + b"\r\n\r\n" + body)
-                    wait.until(lambda: waiting(api) >= 2)
-            until_waiting(api, 1)  # clients that left are looked for once a second
+                    stopped.until(lambda: waiting(api) >= 1)
+            # Clients that left are looked for once a second: then the one that is away is left, and who asks for this.
+            stopped.until(lambda: prometheus.scrape(api).value("krrd_http_requests_in_flight") == 2)
         after = stats(api, "m")
         api.predict("m", questions(1))
     assert stats(api, "m")["inference_count"] - before["inference_count"] == 2
