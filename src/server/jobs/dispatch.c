@@ -120,8 +120,8 @@ static bool any_idle(const struct app *app)
 }
 
 /* First of all jobs, then of those that are not too large even once jobs at work have ended. */
-int dispatch_next(struct dispatch *d, const struct app *app, struct job_head *ret_job,
-                  struct slot **ret_slot, struct err *err)
+int dispatch_next(struct dispatch *d, const struct app *app, int64_t now_ms,
+                  struct job_head *ret_job, struct slot **ret_slot, struct err *err)
 {
     d->waits = false;
     d->held.id[0] = '\0';
@@ -132,7 +132,7 @@ int dispatch_next(struct dispatch *d, const struct app *app, struct job_head *re
     for (int pass = 0; r == 0 && pass < 2; pass++) {
         struct job_head head;
         const int count = make_offers(app, d, pass == 0);
-        r = jobs_next(app->store, d->offers, count, clock_wall_ms(), &head, err);
+        r = jobs_next(app->store, d->offers, count, now_ms, &head, err);
         const int place = r > 0 ? best_place(d, app, head.wanted_device) : -1;
         if (place < 0) {
             return r < 0 ? r : 0;

@@ -25,9 +25,9 @@ struct dispatch {
     double read_s;             /* when the shares were read; monotonic */
 };
 
-/* 1: *ret_job is to start on *ret_slot; 0: none may. */
-int dispatch_next(struct dispatch *d, const struct app *app, struct job_head *ret_job,
-                  struct slot **ret_slot, struct err *err);
+/* 1: *ret_job is to start on *ret_slot; 0: none may, at that time of the wall's clock. */
+int dispatch_next(struct dispatch *d, const struct app *app, int64_t now_ms,
+                  struct job_head *ret_job, struct slot **ret_slot, struct err *err);
 void dispatch_deinit(struct dispatch *d);
 
 /* What keeps a queued job from idle workers. */

@@ -353,16 +353,17 @@ static void launch(struct trainer *t, struct slot *slot, const struct job_row *j
     subscribers_notify(t->app->subscribers, job->id);
 }
 
-/* Nothing may start now; perhaps something may later. */
-static void wait_for_attempt(struct trainer *t)
+/* Nothing could start at `looked_ms`; perhaps something may later. What became due since then is
+ * later, too: a look at another time would miss it, and nobody would look again. */
+static void wait_for_attempt(struct trainer *t, int64_t looked_ms)
 {
-    const int64_t now = clock_wall_ms();
     int64_t due = 0;
     struct err err;
-    if (jobs_next_attempt(t->app->store, now, &due, &err) < 0) {
+    if (jobs_next_attempt(t->app->store, looked_ms, &due, &err) < 0) {
         job_report_complain(t->app, "", "queue.not_readable", &err);
         retry_later(t);
     } else if (due > 0) {
+        const int64_t now = clock_wall_ms();
         uv_timer_start(t->due, on_due, due > now ? (uint64_t)(due - now) + 1 : 1, 0);
     }
 }
@@ -375,10 +376,11 @@ static int feed(struct trainer *t)
     struct slot *slot = NULL;
     struct err err;
     timekeeper_look(t->app->timekeeper);
-    int r = dispatch_next(&t->dispatch, t->app, &head, &slot, &err);
+    const int64_t now = clock_wall_ms();
+    int r = dispatch_next(&t->dispatch, t->app, now, &head, &slot, &err);
     if (r > 0) {
-        const int claimed = jobs_claim(t->app->store, head.id, slot_name(slot), slot_device(slot),
-                                       clock_wall_ms(), &job, &err);
+        const int claimed =
+            jobs_claim(t->app->store, head.id, slot_name(slot), slot_device(slot), now, &job, &err);
         r = claimed < 0 ? claimed : r;
     }
     if (r < 0) {
@@ -386,7 +388,7 @@ static int feed(struct trainer *t)
         t->refused = true;
         retry_later(t);
     } else if (r == 0) {
-        wait_for_attempt(t);
+        wait_for_attempt(t, now);
     } else {
         launch(t, slot, &job);
         job_row_deinit(&job);
