@@ -52,8 +52,8 @@ enum metric_prediction {
 enum metric_load { LOAD_OK, LOAD_FAILED, LOAD_COUNT_ };
 enum metric_transfer {
     TRANSFER_OK,
-    TRANSFER_FAILED, /* also where it was refused */
-    TRANSFER_GONE,   /* the client left first */
+    TRANSFER_FAILED, /* also where it was refused for what its body said */
+    TRANSFER_GONE,   /* the client left before the answer */
     TRANSFER_COUNT_
 };
 /* What came of an attempt to send a webhook. */

@@ -41,7 +41,7 @@ def expected(model="m", **own):
 def test_what_is_not_set_is_the_daemons(served):
     api = served.api
     assert api.get("/v1/models/m/limits").json() == expected()
-    for limits in ({"queue": 3}, {"batch_rows": 5, "batch_delay_us": 0, "deadline_s": 0.25}):
+    for limits in ({"queue": 3}, {"batch_rows": 5, "batch_delay_us": 0, "deadline_s": 0.25}, {"deadline_s": 1.1}):
         assert put(api, limits).json() == expected(**limits)
         assert api.get("/v1/models/m/limits").json() == expected(**limits)
         assert api.get("/v1/models/m").json()["limits"] == expected(**limits)

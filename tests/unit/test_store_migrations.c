@@ -258,7 +258,14 @@ static void test_jobs_of_version_15(void **state)
                       "0") ",\"kernel_cache_bytes\":7}', 0, 3, 5, 5), "
                            "('job_4', 'queued', 'm', 'ds_1', '{', '{\"memory\":', 0, 3, 5, 5), "
                            "('job_5', 'queued', 'm', 'ds_1', '[{\"device\":7}]', '{\"memory\":5}', "
-                           "0, 3, 5, 5);");
+                           "0, 3, 5, 5), "
+                           "('job_6', 'queued', 'm', 'ds_1', '{\"device\":5}', NULL, 0, 3, 5, 5), "
+                           "('job_7', 'queued', 'm', 'ds_1', "
+                           "'{\"device\":"
+                           "\"\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\"}', "
+                           "NULL, 0, 3, 5, 5);");
+    check_claims(f, "job_6", "auto", 0, NULL);
+    check_claims(f, "job_7", "auto", 0, NULL); /* 10 letters, 20 bytes */
     check_claims(f, "job_1", "auto", 0, NULL);
     check_claims(f, "job_2", "cuda:1", 700, PLAN_15("800", "64") ",\"kernel_cache_bytes\":64}");
     check_claims(f, "job_3", "cpu", 900, PLAN_15("0", "0") ",\"kernel_cache_bytes\":7}");

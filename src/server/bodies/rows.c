@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 
 enum {
-    FIRST_ROWS = 1,
+    FIRST_ROWS = 2,
     SAMPLE_ROWS = 16, /* from which on the length of the others is reckoned */
 };
 

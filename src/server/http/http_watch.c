@@ -116,14 +116,15 @@ static bool is_stuck(struct connection *c)
     return ++c->stuck >= HTTP_STUCK_MAX;
 }
 
-/* Bytes that the peer has acknowledged, of all that was ever sent to it. Where the system does not
- * say, those of a fast one. */
+/* Bytes that the peer has acknowledged, of all that was ever sent to it; 0 before the first. Where
+ * the system does not say, those of a fast one. */
 static int64_t acknowledged(const struct connection *c, double now)
 {
     struct tcp_info info = {.tcpi_bytes_acked = 0};
     socklen_t size = sizeof(info);
     const bool told =
-        getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_bytes_acked > 0;
+        getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+        size >= offsetof(struct tcp_info, tcpi_bytes_acked) + sizeof(info.tcpi_bytes_acked);
     return told ? (int64_t)info.tcpi_bytes_acked : (int64_t)(2 * HTTP_SLOWEST_RATE * now);
 }
 

@@ -330,8 +330,9 @@ static void count_start(struct metrics_registry *m, const struct job_row *job)
                     (double)(job->started_ms - job->queued_ms) / 1e3);
 }
 
-/* Sends a claimed job to its worker. */
-static void launch(struct trainer *t, struct slot *slot, const struct job_row *job)
+/* Sends a claimed job to its worker. Where that fails, the queue is looked at again once the loop
+ * has turned: what is wrong may be the worker or the memory, and not the job. */
+static bool launch(struct trainer *t, struct slot *slot, const struct job_row *job)
 {
     struct err err;
     struct run *run = run_new(t->app, slot, job, on_failed, t);
@@ -341,16 +342,17 @@ static void launch(struct trainer *t, struct slot *slot, const struct job_row *j
         struct job_report report;
         job_report_init(&report, t->app, job);
         add_stray(t, &report, NULL);
-        return;
+        return false;
     }
     if (run_launch(run, job, &err) < 0) {
         on_failed(t, run, &err);
-        return;
+        return false;
     }
     count_start(t->app->metrics, job);
     rate_add(&t->taken, clock_monotonic_s(), 1.0);
     log_msg(&t->app->log, LOG_INFO, "job.started", "job", job->id, "worker", slot_name(slot), NULL);
     subscribers_notify(t->app->subscribers, job->id);
+    return true;
 }
 
 /* Nothing could start at `looked_ms`; perhaps something may later. What became due since then is
@@ -368,7 +370,7 @@ static void wait_for_attempt(struct trainer *t, int64_t looked_ms)
     }
 }
 
-/* The next queued job to an idle worker. 1: there was one; 0: none may start now. */
+/* The next queued job to an idle worker. 1: it has started; 0: none may start now. */
 static int feed(struct trainer *t)
 {
     struct job_head head;
@@ -390,7 +392,7 @@ static int feed(struct trainer *t)
     } else if (r == 0) {
         wait_for_attempt(t, now);
     } else {
-        launch(t, slot, &job);
+        r = launch(t, slot, &job);
         job_row_deinit(&job);
     }
     return r;

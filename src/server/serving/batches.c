@@ -25,8 +25,8 @@ bool call_is_late(const struct serving_ask *ask, double now_s)
 int call_too_late(struct err *err)
 {
     return err_set(err, ERR_DEADLINE,
-                   "The deadline passed before there was an answer (X-Request-Timeout, or else "
-                   "--request-deadline-s).");
+                   "The deadline passed before there was an answer (X-Request-Timeout, the "
+                   "model's deadline_s, or --request-deadline-s).");
 }
 
 /* The entry that sent it, if the model is still loaded as it was then. */

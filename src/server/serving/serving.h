@@ -34,7 +34,7 @@ struct serving_limits {
 /* Of the versions of one model, each by itself. */
 struct model_limits {
     int64_t batch_rows, batch_delay_us, queue; /* as above */
-    double deadline_s; /* from a request's arrival to its answer, at most; 0: none */
+    double deadline_s; /* from when a request was read to its answer, at most; 0: none */
 };
 struct limits_row;
 /* `own` (store/limits.h), and what it leaves open as the daemon has it. */
