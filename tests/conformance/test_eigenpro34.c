@@ -369,6 +369,8 @@ static void test_ceiling(void **state)
     assert_true(eigenpro_far_ceiling(uneven, 100, 1000) == 1000.0);
     assert_true(eigenpro_far_ceiling(uneven, 100, 2000) == 5000.0);
     assert_true(eigenpro_far_ceiling(uneven, 1, 0) == 1.0);
+    double nothing[100] = {[40] = 5000}; /* of no use as a ceiling: no row would have a step */
+    assert_true(eigenpro_far_ceiling(nothing, 100, 0) == 5000.0);
 }
 
 /* A window of one batch: eigenpro4 is eigenpro3, to the bit. */

@@ -381,8 +381,7 @@ def test_an_alias_is_moved(base, table, name):
 
 
 def start_big_job(daemon, name):
-    spec = make_big_spec(daemon.api)
-    spec["model"] = name
+    spec = {**make_big_spec(daemon.api), "model": name, "stop": {"tolerance": 1e-15, "max_iterations": 10**6}}
     return daemon.api.post("/v1/jobs", 202, json=spec).json()["id"]
 
 

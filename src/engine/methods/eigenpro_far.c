@@ -61,5 +61,5 @@ double eigenpro_far_ceiling(double *numbers, int64_t count, double least)
     qsort(numbers, (size_t)count, sizeof(*numbers), compare);
     const double largest = numbers[count - 1];
     const double usual = fmax(numbers[count - 1 - (count - 1) / NEAR_TIMES], least);
-    return largest > FAR_TIMES * usual ? usual : largest;
+    return usual > 0 && largest > FAR_TIMES * usual ? usual : largest;
 }

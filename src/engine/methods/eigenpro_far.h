@@ -20,5 +20,6 @@ double eigenpro_far_share(const struct eigenpro_far *f, int64_t row);
 void eigenpro_far_deinit(struct eigenpro_far *f);
 
 /* Of `count` numbers, which get sorted: the largest; or where that is more than four times what 19
- * in 20 do not exceed, and more than four times `least`: the larger one of these two. */
+ * in 20 do not exceed, and more than four times `least`: the larger one of these two, unless it is
+ * 0. */
 double eigenpro_far_ceiling(double *numbers, int64_t count, double least);
