@@ -114,11 +114,12 @@ static void cholesky(struct planning *g)
 
 /* ---- pcg ---- */
 
-/* Columns of the factor that are touched: it ends where nothing is left. A factor of less than 32
- * MiB may come from memory that was used before, and then counts as a whole. */
+/* Columns of the factor that are touched: by pivots it ends where nothing is left. A factor of less
+ * than 32 MiB may come from memory that was used before, and then counts as a whole. */
 static double touched_rank(struct planning *g, double most)
 {
-    const double k = plan__rank(g, most);
+    const bool sketch = strcmp(g->plan->preconditioner, "nystrom_gaussian") == 0;
+    const double k = sketch ? most : plan__rank(g, most);
     g->plan->assumed = g->plan->assumed || k < most;
     return k < most && g->vector * g->n * most >= 32.0 * MIB ? k : most;
 }

@@ -275,13 +275,20 @@ static double oversampling(const struct planning *g)
     return q2->is_auto ? fmin(fmax(g->centers / 20.0, 5.0), 100.0) : q2->real;
 }
 
+/* Whether the kernel's rank is too low for as many points as are asked for. */
+static bool short_of_rank(const struct planning *g)
+{
+    return oversampling(g) * plan__rank(g, g->centers) <= g->centers;
+}
+
 /*
  * Points of the last level but one. BLESS draws q2 times the effective dimension, as long as that
  * is less than the centers that are asked for, and the dimension at most doubles from a level to
  * the next: between a half of them and all, and more of them with a smooth kernel, whose dimension
  * grows slowly. With the automatic q2 its lambda is coarse, and most levels have fewer candidates
  * than that. Those that go through all rows take about as many as they are asked for, SQUEAK beside
- * the rows of a block. None has more than q2 a unit of the kernel's rank.
+ * the rows of a block. Where the rank is low, it is the dimension that is met at the end, and those
+ * of nested subsets take it for up to twice as much (engine/methods/centers_rls.c).
  */
 static double level_points(const struct planning *g)
 {
@@ -294,17 +301,18 @@ static double level_points(const struct planning *g)
     const bool coarse = param_get(&g->params, "q2")->is_auto && g->centers > COARSE;
     const double drawn = coarse ? 0.6 : !path ? 1.0 : rough ? 0.75 : 0.85;
     const double most = oversampling(g) * plan__rank(g, g->centers);
-    return (most < g->centers ? most : drawn * g->centers) + block;
+    const double nested = strcmp(method, "rls") == 0 ? 2.0 : 1.0;
+    return (short_of_rank(g) ? nested * most : drawn * g->centers) + block;
 }
 
-/* Levels that count, each with the work of the last one: where the kernel's rank is too low for as
- * many points as are asked for, the path goes down to where rounding ends it
- * (engine/methods/center_scores.h); else earlier ones have fewer points and candidates. */
+/* Levels that count, each with the work of the last one: with a low rank the path goes down to
+ * where rounding ends it (engine/methods/center_scores.h); else earlier ones have fewer points and
+ * candidates. */
 static double level_count(const struct planning *g)
 {
     const double least = g->host < 8.0 ? 1.2e-7 : 1e-14, ratio = 2.0;
-    const bool short_of_rank = oversampling(g) * plan__rank(g, g->centers) < g->centers;
-    return short_of_rank ? log(1.0 / least) / log(ratio) : 2.0;
+    const bool never_met = oversampling(g) * plan__rank(g, g->centers) < g->centers;
+    return never_met ? log(1.0 / least) / log(ratio) : 2.0;
 }
 
 /* By leverage scores: the matrix of a level's points and pieces of candidates. */
