@@ -8,6 +8,7 @@ import pytest
 import api as interface
 import claimant as claimants
 import daemon as daemon_module
+import wait
 
 STOP = {"tolerance": 1e-15, "max_iterations": 10**6}
 
@@ -50,6 +51,7 @@ def test_devices_are_those_of_the_places(daemons, claimant):
 
 def test_jobs_go_where_they_ask(daemons, claimant, big_spec_for):
     api = start(daemons, claimant(), "cpu:1,cuda:0,cuda:1")
+    wait.until(lambda: all(w["state"] == "idle" for w in api.workers("train")))  # a GPU that is up goes first
     spec = dict(big_spec_for(api), stop=STOP)
     jobs = {}
     for device, runs_on in (("cuda:1", "cuda:1"), ("auto", "cuda:0"), ("cpu", "cpu")):
