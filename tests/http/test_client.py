@@ -6,6 +6,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import termios
 import threading
 
 import pytest
@@ -427,9 +428,10 @@ def test_watching_outlives_a_restart_without_gap_or_repeat(daemons, name):
 class Terminal:
     """A program whose standard error is a terminal; `lines` grows with what it shows."""
 
-    def __init__(self, words, base, seen):
+    def __init__(self, words, base, seen, columns=80):
         import pty
         master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, (24, columns))
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "KRR_URL": base})
         os.close(slave)
         self.lines, self.changed, self.over = [], threading.Condition(), False
@@ -577,8 +579,12 @@ def test_time_goes_by_while_a_job_reports_nothing(daemons, name):
     daemon = daemons(worker_lease_s=600)
     job = start_big_job(daemon, name)
     daemon.api.wait_running(job)
-    krr = Terminal([KRR, "watch", job], daemon.base, lambda: None)
-    shown = re.compile(r"\] +\d+ % (.* iteration \d+ .*)  (\d+)\.\d s$")
+    krr = Terminal([KRR, "watch", job], daemon.base, lambda: None, columns=160)  # an ETA may come before the seconds
+    shown = re.compile(r"\] +\d+ % (.* iteration \d+ .*)  (?:(\d+)\.\d s|(\d+):(\d\d))$")
+
+    def seconds(found):
+        return int(found[2] or 60 * int(found[3]) + int(found[4]))
+
     krr.wait_line(shown.search)
     worker = next(w for w in daemon.api.get("/v1/workers").json()["data"] if w["kind"] == "train")["pid"]
     os.kill(worker, signal.SIGSTOP)
@@ -587,7 +593,7 @@ def test_time_goes_by_while_a_job_reports_nothing(daemons, name):
             """The same report as in the first line with it, at least two seconds on."""
             now = shown.search(line)
             before = now and next(m for m in map(shown.search, (text for text, _ in krr.lines)) if m and m.group(1) == now.group(1))
-            return now and int(now.group(2)) - int(before.group(2)) >= 2
+            return now and seconds(now) - seconds(before) >= 2
         krr.wait_line(later)
     finally:
         os.kill(worker, signal.SIGCONT)
