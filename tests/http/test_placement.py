@@ -71,6 +71,17 @@ def test_jobs_go_where_they_ask(daemons, claimant, big_spec_for):
         api.cancel(job)
 
 
+def test_the_first_gpu_goes_first(daemons, claimant, tmp_path, big_spec_for):
+    """Whichever process has more pages: here that of cuda:1 has 64 MiB more."""
+    larger = 'case "$*" in *cuda:1*) export KRRD_TEST_BALLAST_BYTES=67108864 ;; esac'
+    program = claimants.write(tmp_path / "krrd-worker-cuda", ballast_bytes="${KRRD_TEST_BALLAST_BYTES:-0}", first=larger)
+    api = start(daemons, program, "cpu:1,cuda:0,cuda:1")
+    wait.until(lambda: all(w["state"] == "idle" for w in api.workers("train")))
+    job = api.create("m", device="auto", **dict(big_spec_for(api), stop=STOP))["id"]
+    assert api.wait_running(job)["device"] == "cuda:0"
+    api.cancel(job)
+
+
 def test_devices_that_are_not_there(daemons, claimant, big_spec_for):
     api = start(daemons, claimant(), "cuda:1")
     dataset = big_spec_for(api)["dataset"]

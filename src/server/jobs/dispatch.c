@@ -18,16 +18,29 @@ static bool is_idle(const struct slot *s)
     return slot_kind(s) == SLOT_TRAIN && slot_state(s) == SLOT_IDLE;
 }
 
-/* Of the idle workers that such a job may run on, the place of the one where it may have most; -1:
- * none. Among equals the first of the pool, where GPUs come first. */
-static int best_place(const struct dispatch *d, const struct app *app, const char *device)
+/* 2: the job may start with that share, 1: once jobs at work have ended, 0: not even then. */
+static int fit(const struct room_share *share, double bytes)
 {
-    int best = -1;
+    return bytes <= share->now ? 2 : bytes <= share->later ? 1 : 0;
+}
+
+/* Of the idle workers that such a job may run on, the place of the one that it fits best; -1: none.
+ * Among equals the first of the pool, where GPUs come first, whatever pages their processes have;
+ * where it fits nowhere, the one where it would have most. */
+static int best_place(const struct dispatch *d, const struct app *app, const char *device,
+                      double bytes)
+{
+    int best = -1, best_fit = 0;
     for (int i = 0; i < pool_size(app->pool); i++) {
         const struct slot *s = pool_slot(app->pool, i);
-        if (is_idle(s) && slot_takes(s, device) &&
-            (best < 0 || d->shares[i].now > d->shares[best].now)) {
+        if (!is_idle(s) || !slot_takes(s, device)) {
+            continue;
+        }
+        const int f = fit(&d->shares[i], bytes);
+        const bool more = f == 0 && best >= 0 && d->shares[i].now > d->shares[best].now;
+        if (best < 0 || f > best_fit || (f == best_fit && more)) {
             best = i;
+            best_fit = f;
         }
     }
     return best;
@@ -133,17 +146,19 @@ int dispatch_next(struct dispatch *d, const struct app *app, int64_t now_ms,
         struct job_head head;
         const int count = make_offers(app, d, pass == 0);
         r = jobs_next(app->store, d->offers, count, now_ms, &head, err);
-        const int place = r > 0 ? best_place(d, app, head.wanted_device) : -1;
+        const double bytes = r > 0 ? (double)head.host_bytes : 0;
+        const int place = r > 0 ? best_place(d, app, head.wanted_device, bytes) : -1;
         if (place < 0) {
             return r < 0 ? r : 0;
         }
-        if ((double)head.host_bytes <= d->shares[place].now) {
+        const int f = fit(&d->shares[place], bytes);
+        if (f == 2) {
             *ret_job = head;
             *ret_slot = pool_slot(app->pool, place);
             return 1;
         }
         d->waits = true;
-        if ((double)head.host_bytes <= d->shares[place].later) {
+        if (f == 1) {
             d->held = head;
             return 0;
         }
@@ -161,8 +176,8 @@ enum dispatch_lack dispatch_lack(struct dispatch *d, const struct app *app,
     if (!fresh && read_memory(d, app, NULL) < 0) {
         return DISPATCH_NOTHING;
     }
-    const int place = best_place(d, app, job->wanted_device);
     const double bytes = (double)job->host_bytes;
+    const int place = best_place(d, app, job->wanted_device, bytes);
     if (place < 0) {
         return DISPATCH_NOTHING;
     }
