@@ -47,6 +47,12 @@ def test_the_page(quiet):
         assert quiet.api.get(link).content, link
 
 
+def test_the_icon_that_browsers_ask_for(quiet):
+    answer = quiet.api.get("/favicon.ico")
+    assert answer.headers["Content-Type"] == "image/svg+xml"
+    assert answer.content == quiet.api.get("/ui/icon.svg").content
+
+
 @pytest.mark.parametrize("path", ["/", "/ui/main.js", "/ui/style.css", "/ui/chart.min.js"])
 def test_policy(quiet, path):
     answer = quiet.api.get(path)

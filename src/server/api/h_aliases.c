@@ -83,13 +83,9 @@ struct json *aliases_views(struct app *app, const char *name)
 /* GET /v1/models/{name}/aliases */
 void aliases_index(struct request *rq)
 {
-    struct model_row model;
-    struct err err;
-    if (models_get(rq->app->store, rq->param[0], 0, &model, &err) < 0) {
-        reply_error(rq, &err);
+    if (!models_exist(rq)) {
         return;
     }
-    model_row_deinit(&model);
     struct json *j = json_new_object();
     json_set_string(j, "object", "list");
     json_set(j, "data", aliases_views(rq->app, rq->param[0]));

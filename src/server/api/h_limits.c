@@ -64,14 +64,9 @@ struct json *limits_view(struct app *app, const char *name)
 /* GET /v1/models/{name}/limits */
 void limits_show(struct request *rq)
 {
-    struct model_row model;
-    struct err err;
-    if (models_get(rq->app->store, rq->param[0], 0, &model, &err) < 0) {
-        reply_error(rq, &err);
-        return;
+    if (models_exist(rq)) {
+        reply_tagged(rq, limits_view(rq->app, rq->param[0]));
     }
-    model_row_deinit(&model);
-    reply_tagged(rq, limits_view(rq->app, rq->param[0]));
 }
 
 /* ---- changes ---- */

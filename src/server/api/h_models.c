@@ -29,6 +29,18 @@ int models_find(struct request *rq, struct model_row *ret, struct err *err)
     return r < 0 ? r : models_get(rq->app->store, rq->param[0], version, ret, err);
 }
 
+bool models_exist(struct request *rq)
+{
+    struct model_row newest;
+    struct err err;
+    if (models_get(rq->app->store, rq->param[0], 0, &newest, &err) < 0) {
+        reply_error(rq, &err);
+        return false;
+    }
+    model_row_deinit(&newest);
+    return true;
+}
+
 struct json *models_view(struct app *app, const struct model_row *row)
 {
     const int64_t bytes = serving_bytes(app->serving, row->key);

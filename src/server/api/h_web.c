@@ -61,6 +61,12 @@ void web_docs(struct request *rq)
     reply_file(rq, find_file("docs.html"));
 }
 
+/* What browsers ask for where a page names no icon, as pictures and answers in JSON cannot. */
+void web_icon(struct request *rq)
+{
+    reply_file(rq, find_file("icon.svg"));
+}
+
 void web_file(struct request *rq)
 {
     const struct embedded_file *f = find_file(rq->param[0]);

@@ -86,6 +86,7 @@ void system_center_selectors(struct request *rq);
 /* h_web.c */
 void web_index(struct request *rq);
 void web_docs(struct request *rq);
+void web_icon(struct request *rq);
 void web_file(struct request *rq);
 
 /* h_workers.c */

@@ -104,6 +104,7 @@ const struct route routes[] = {
     {"GET", "/openapi.yaml", ROUTE_OPEN, .handle = system_openapi},
     {"GET", "/docs", ROUTE_OPEN, .handle = web_docs},
     {"GET", "/", ROUTE_OPEN, .handle = web_index},
+    {"GET", "/favicon.ico", ROUTE_OPEN, .handle = web_icon},
     {"GET", "/ui/{file}", ROUTE_OPEN, .handle = web_file},
     {.pattern = NULL},
     /* clang-format on */
