@@ -154,11 +154,14 @@ static int solve(struct fit *f, struct err *err)
     };
     struct solve_control control = *f->control;
     control.problem = f->problem;
-    const int r = identify(f, err);
-    return r < 0 ? r
-                 : solve_run(f->solver, &problem, &f->options, &limits, &control,
-                             f->data.m > 0 ? &evaluator : NULL, &f->kernel, &host, &f->A,
-                             &f->result.outcome, err);
+    int r = identify(f, err);
+    if (r == 0) {
+        r = solve_run(f->solver, &problem, &f->options, &limits, &control,
+                      f->data.m > 0 ? &evaluator : NULL, &f->kernel, &host, &f->A,
+                      &f->result.outcome, err);
+        f->solved = control.now(control.context);
+    }
+    return r;
 }
 
 /* Centers are selected by every attempt anew, within what the ones before have left of the time. */
@@ -272,8 +275,22 @@ static void deinit(struct fit *f)
     fit_data_deinit(&f->data);
 }
 
+/* Of `seconds` in one attempt, which ended at `now`. */
+static struct fit_phases phases_of(const struct fit *f, double seconds, double now)
+{
+    const struct solve_outcome *o = &f->result.outcome;
+    if (o->earlier_s > 0) {
+        return (struct fit_phases){NAN, NAN, NAN};
+    }
+    const double after = isnan(f->solved) ? 0.0 : now - f->solved, finish = o->finish_s + after;
+    return (struct fit_phases){.setup_s = fmax(seconds - o->iterations_s - finish, 0.0),
+                               .iterations_s = o->iterations_s,
+                               .finish_s = finish};
+}
+
 static void complete_result(struct fit *f)
 {
+    const double now = f->control->now(f->control->context);
     struct fit_result *r = &f->result;
     r->solver = f->solver != NULL ? f->solver->name : "";
     r->preconditioner = f->options.precond != NULL ? f->options.precond->name : "";
@@ -281,7 +298,8 @@ static void complete_result(struct fit *f)
     r->ridge = (double)f->data.n * r->regularization;
     r->train_rows = f->data.n;
     r->test_rows = f->data.m;
-    r->seconds = r->outcome.earlier_s + f->control->now(f->control->context) - f->control->started;
+    r->seconds = r->outcome.earlier_s + now - f->control->started;
+    r->phases = phases_of(f, r->seconds, now);
     r->peak_memory_bytes = ram_peak();
 }
 
@@ -313,6 +331,7 @@ int fit_run(struct backend *be, const struct job_spec *spec, const struct fit_in
         .restricted = spec->centers.method != NULL,
         .vectors = DTYPE_F64,
         .result.precision = spec->precision,
+        .solved = NAN,
     };
     if (spec->precision == PRECISION_FLOAT32 && !f.restricted) {
         f.vectors = DTYPE_F32; /* normal equations lose too many digits in float32 */

@@ -9,6 +9,13 @@
 #include "engine/solve.h"
 #include "wire/spec.h"
 
+/* Seconds of a fit; they add up to all of it. The same three are those of its plan (plan.h). */
+struct fit_phases {
+    double setup_s;      /* all until the first iteration; of a direct method all of its work */
+    double iterations_s; /* all of them, with metrics and checkpoints on the way; or 0 */
+    double finish_s;     /* certificate, metrics, model */
+};
+
 struct fit_result {
     struct solve_outcome outcome;
     const char *solver;         /* static names */
@@ -21,6 +28,8 @@ struct fit_result {
     int64_t train_rows, test_rows;
     int64_t centers;            /* of a restricted model; 0: every training row is one */
     double seconds;             /* of the whole fit, earlier attempts that were resumed included */
+    struct fit_phases phases;   /* NaN where it was resumed: of earlier attempts only the sum is
+                                 * known */
     int64_t peak_memory_bytes;  /* resident, of the process during this fit */
     int64_t kernel_cache_bytes; /* of kernel values kept in memory */
     struct search_result search;

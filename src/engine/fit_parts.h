@@ -32,6 +32,7 @@ struct fit {
     struct checkpoint_record earlier; /* of a restricted fit, what an attempt before had come to */
     bool paused;                      /* asked to, before the solve */
     bool spent;                       /* the time budget was, before the solve */
+    double solved;                    /* when the solve had ended; NaN: it did not begin */
     char problem[SHA256_HEX_SIZE];
     struct fit_result result;
 };

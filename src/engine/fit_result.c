@@ -1,5 +1,19 @@
+#include <math.h>
+
 #include "base/json.h"
 #include "engine/fit.h"
+
+static void set_phases(const struct fit_phases *p, struct json *to)
+{
+    if (isnan(p->setup_s)) {
+        json_set(to, "phases", json_new_null());
+        return;
+    }
+    struct json *phases = json_set_object(to, "phases");
+    json_set_number(phases, "setup_s", p->setup_s);
+    json_set_number(phases, "iterations_s", p->iterations_s);
+    json_set_number(phases, "finish_s", p->finish_s);
+}
 
 struct json *fit_result_to_json(const struct fit_result *r)
 {
@@ -24,6 +38,7 @@ struct json *fit_result_to_json(const struct fit_result *r)
     json_set_int(j, "centers", r->centers > 0 ? r->centers : r->train_rows);
     metrics_to_json(&r->outcome.metrics, json_set_object(j, "metrics"));
     json_set_number(j, "seconds", r->seconds);
+    set_phases(&r->phases, j);
     json_set(j, "search", search_result_to_json(&r->search));
     json_set_int(j, "peak_memory_bytes", r->peak_memory_bytes);
     json_set_int(j, "kernel_cache_bytes", r->kernel_cache_bytes);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "engine/certify.h"
@@ -26,6 +27,8 @@ struct drive {
     struct progress progress;
     struct eta eta;
     double certifying;            /* when the certificate began; NaN: not yet */
+    double iterating;             /* when iterations did, of this attempt; NaN: not yet */
+    double iterated, concluded;   /* seconds of iterations, and of certificates, of this attempt */
     double began;                 /* of this solve; control->started is of the job */
     double earlier;               /* seconds of the job before this attempt */
     double last_report;           /* -INFINITY: none yet */
@@ -291,20 +294,31 @@ static void tell_note(struct drive *d)
     d->told = d->at.note;
 }
 
+/* A step that began at t may have been the first that does not build. */
+static void note_iteration(struct drive *d, double t)
+{
+    const bool iterates = d->at.phase != NULL && strcmp(d->at.phase, "iterating") == 0;
+    if (iterates && isnan(d->iterating) && !d->ops->direct) {
+        d->iterating = t;
+    }
+}
+
 /* Steps until a reason to stop: positive, or a negative error of the solver's. */
 static int iterate(struct drive *d, struct err *err)
 {
     for (;;) {
+        const double began = now(d);
         if (cancelled(d)) {
             return REASON_CANCELLED;
         }
         if (paused(d)) {
             return pause_here(d);
         }
-        if (elapsed(d, now(d)) >= d->limits->time_budget_s) {
+        if (elapsed(d, began) >= d->limits->time_budget_s) {
             return REASON_TIME_BUDGET;
         }
         int r = d->ops->step(d->solver, &d->at, err);
+        note_iteration(d, began);
         tell_note(d);
         if (r != 0) {
             return r;
@@ -450,6 +464,13 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     return reason;
 }
 
+/* All iterations there were until now; what follows is told apart anew. */
+static void note_end_of_iterations(struct drive *d)
+{
+    d->iterated += isnan(d->iterating) ? 0.0 : now(d) - d->iterating;
+    d->iterating = (double)NAN;
+}
+
 static int drive(struct drive *d, const struct solver_options *options, const struct kernel *kernel,
                  const struct rows *host, struct certificate *ret, struct err *err)
 {
@@ -457,6 +478,7 @@ static int drive(struct drive *d, const struct solver_options *options, const st
     while (r == 0) {
         d->certifying = (double)NAN;
         r = iterate(d, err);
+        note_end_of_iterations(d);
         if (r < 0 || !reason_gives_model((enum reason)r)) {
             break;
         }
@@ -466,6 +488,7 @@ static int drive(struct drive *d, const struct solver_options *options, const st
             r = REASON_CANCELLED;
         } else {
             r = conclude(d, r, kernel, host, ret, err);
+            d->concluded += now(d) - d->certifying;
         }
     }
     d->ops->teardown(d->solver);
@@ -504,6 +527,7 @@ int solve_run(const struct solver_ops *ops, const struct problem *p,
         .at = {.fraction = 0, .relative_residual = NAN},
         .progress = progress_none(),
         .last_report = -INFINITY,
+        .iterating = NAN,
         .entries_before = p->be->kernel_entries,
     };
     init_eta(&d);
@@ -528,6 +552,8 @@ int solve_run(const struct solver_ops *ops, const struct problem *p,
         .metrics = d.model ? d.progress.metrics : metrics_none(),
         .seconds = solving(&d, now(&d)),
         .earlier_s = d.earlier,
+        .iterations_s = d.iterated,
+        .finish_s = d.concluded,
         .rank = d.at.rank,
         .model = d.model,
     };

@@ -65,8 +65,12 @@ struct solve_outcome {
     struct metrics metrics;
     double seconds;   /* of the solve, with those of earlier attempts that it resumed */
     double earlier_s; /* of the job in earlier attempts, from the checkpoint; 0: not resumed */
-    int64_t rank;     /* of the preconditioner, 0: none */
-    bool model;       /* A holds coefficients */
+    /* Of this attempt: from the start of the first iteration to the end of the last, with metrics
+     * and checkpoints on the way (0: none, or a direct method), and of coefficients, certificate
+     * and metrics at the end. */
+    double iterations_s, finish_s;
+    int64_t rank; /* of the preconditioner, 0: none */
+    bool model;   /* A holds coefficients */
 };
 
 /*

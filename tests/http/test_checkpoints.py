@@ -115,6 +115,7 @@ def test_pause_and_resume(daemons, solver):
     assert any("Resumed from the checkpoint at iteration" in m for m in messages(api, job))
     assert messages(api, job, "warning") == []
     assert done["result"]["seconds"] > held["progress"]["elapsed_s"]
+    assert done["result"]["phases"] is None and whole["result"]["phases"]["iterations_s"] > 0
 
 
 FACTORS = pytest.mark.parametrize("factor", ["float64", "float32"])

@@ -56,6 +56,9 @@ def test_model_and_dataset_are_enough(api, name):
     assert 0 <= result["relative_residual"] < 1e-6
     assert 0 < result["seconds"] < 60 and result["peak_memory_bytes"] > 1 << 20
     assert result["kernel_cache_bytes"] >= 0
+    phases = result["phases"]
+    assert phases["iterations_s"] == 0 and min(phases["setup_s"], phases["finish_s"]) > 0
+    assert sum(phases.values()) == pytest.approx(result["seconds"], rel=1e-9)
     metrics = result["metrics"]
     assert metrics["accuracy"] is None and metrics["auc"] is None
     assert metrics["r2"] > 0.9 and 0 < metrics["smape"] < 1

@@ -611,6 +611,80 @@ static void test_time_budget_of_a_selection(void **state)
     fixture_dataset_free(ds);
 }
 
+/* ---- phases ---- */
+
+/* A clock that goes on by a second a look, and only while one of some phases was reported last. */
+struct shift {
+    const char *while_in; /* their names, in a row */
+    const char *phase;
+    double now;
+};
+
+static double shift_now(void *context)
+{
+    struct shift *s = context;
+    s->now += strstr(s->while_in, s->phase) != NULL ? 1.0 : 0.0;
+    return s->now;
+}
+
+static void shift_report(void *context, const struct progress *p)
+{
+    ((struct shift *)context)->phase = p->phase;
+}
+
+/* The seconds of a job during some phases, and what its result says of them. */
+static struct fit_phases phases_while(const char *while_in, const char *fields, double *ret_seconds)
+{
+    struct dataset *ds = smooth(200, 21);
+    struct backend *be = fixture_backend();
+    struct job_spec *spec = fixture_spec_read(fields);
+    struct shift story = {.while_in = while_in, .phase = "loading"};
+    const struct solve_control control = {
+        .context = &story, .now = shift_now, .report = shift_report};
+    const struct fit_input in = {.train = ds};
+    struct model *m = NULL;
+    struct fit_result result;
+    assert_int_equal(fit_run(be, spec, &in, &control, &m, &result, NULL), 0);
+    assert_non_null(m);
+    const struct fit_phases p = result.phases;
+    assert_close(p.setup_s + p.iterations_s + p.finish_s, result.seconds, 1e-12);
+    *ret_seconds = result.seconds;
+    model_free(m);
+    job_spec_free(spec);
+    backend_close(be);
+    fixture_dataset_free(ds);
+    return p;
+}
+
+/* A phase is reported some looks at the clock after it began. */
+static const double looks = 6;
+
+static void test_phases(void **state)
+{
+    (void)state;
+#define SLOW                                                                                       \
+    "'kernel':'gaussian','regularization':1e-9,'stop':{'max_iterations':20,'tolerance':1e-14}"
+    static const char *const solvers[] = {
+        "'solver':{'name':'pcg','preconditioner':{'name':'rpcholesky','rank':5}}," SLOW,
+        "'solver':'falkon','centers':{'method':'uniform','count':50}," SLOW};
+    double all;
+    for (size_t i = 0; i < sizeof(solvers) / sizeof(solvers[0]); i++) {
+        struct fit_phases p = phases_while("iterating", solvers[i], &all);
+        assert_true(all > 20);
+        assert_true(p.iterations_s >= all - looks && p.iterations_s <= all);
+        p = phases_while("certifying saving", solvers[i], &all);
+        assert_true(all >= 7 && p.finish_s >= all - 2 && p.iterations_s == 0);
+        p = phases_while("loading kernel centers preconditioner", solvers[i], &all);
+        assert_true(p.setup_s >= 3 && p.setup_s >= all - looks);
+    }
+    static const char direct[] = "'solver':'cholesky','kernel':'gaussian'";
+    struct fit_phases p = phases_while("loading kernel factorizing iterating", direct, &all);
+    assert_true(p.setup_s >= 3 && p.setup_s >= all - looks);
+    assert_close(p.iterations_s, 0.0, 0.0);
+    p = phases_while("certifying saving", direct, &all);
+    assert_true(all >= 7 && p.finish_s >= all - 2);
+}
+
 /* ---- pauses ---- */
 
 /* A job that is asked to pause at its pause_at-th question, and from then on. */
@@ -705,6 +779,7 @@ static void test_time_budget_of_a_resumed_selection(void **state)
     struct rest story = {.tick = 1e-4, .pause_at = INT64_MAX};
     struct model *m = attempt(ds, fields, &story, &result);
     assert_non_null(m); /* within its time */
+    assert_true(result.phases.setup_s > 0 && result.phases.iterations_s > 0);
     model_free(m);
     story.pause_at = story.asked - 3;
     assert_null(attempt(ds, fields, &story, &result));
@@ -717,6 +792,10 @@ static void test_time_budget_of_a_resumed_selection(void **state)
     assert_true(story.now - began > 0.5); /* of the selection */
     assert_non_null(m);
     assert_true(result.outcome.earlier_s > 0);
+    assert_true(isnan(result.phases.setup_s)); /* of the earlier attempt there is only a sum */
+    struct json *j = fit_result_to_json(&result);
+    assert_int_equal(json_type(json_get(j, "phases")), JSON_NULL);
+    json_free(j);
     model_free(m);
     buf_deinit(&story.kept);
     fixture_dataset_free(ds);
@@ -765,4 +844,4 @@ TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
           cmocka_unit_test(test_pause_anywhere), cmocka_unit_test(test_no_memory_anywhere),
           cmocka_unit_test(test_time_budget), cmocka_unit_test(test_time_budget_of_a_selection),
           cmocka_unit_test(test_time_budget_of_a_resumed_selection),
-          cmocka_unit_test(test_far_from_the_origin_in_float32))
+          cmocka_unit_test(test_far_from_the_origin_in_float32), cmocka_unit_test(test_phases))
