@@ -35,12 +35,12 @@ void spin_init(struct spin *s, double most_s);
 void spin_begin(struct spin *s, int fd);
 /* What was waited for is there, or something else was. */
 void spin_end(struct spin *s);
-/* The same, of a wait that lasted so long and ended a while ago. */
-void spin_waited(struct spin *s, double seconds);
 
 /* ---- The rule alone, for spin.c and its test. Times are monotonic seconds. ---- */
 
 bool spin_worth(const struct spin *s, double now_s);
+/* A wait lasted so long. */
+void spin_waited(struct spin *s, double seconds);
 /* What was looked for. */
 void spin_found(struct spin *s);
 /* Others had the processor. */

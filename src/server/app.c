@@ -118,7 +118,6 @@ static int open_loop(struct app *app, struct err *err)
         mem_free(loop);
         return err_set(err, ERR_INTERNAL, "The event loop did not start: %s.", uv_strerror(rc));
     }
-    uv_loop_configure(loop, UV_METRICS_IDLE_TIME); /* turns.h */
     app->loop = loop;
     return 0;
 }

@@ -1,6 +1,6 @@
 #include "server/turns.h"
 
-#include <math.h>
+#include <poll.h>
 #include <uv.h>
 
 #include "base/clock.h"
@@ -17,23 +17,12 @@
 struct turns {
     struct app *app;
     uv_prepare_t prepare;
-    uv_check_t check;
-    double since, idle; /* seconds, at the end of the last turn */
+    double since; /* monotonic seconds: the end of the last wait */
     /* For a worker's answer, and for whatever else: one may be near where the other is not. */
     struct spin worker, others;
-    struct spin *waiting; /* the present wait's; NULL: none */
-    int open;             /* handles */
 };
 
-static void observe(struct turns *t)
-{
-    const double now = clock_monotonic_s();
-    const double idle = 1e-9 * (double)uv_metrics_idle_time(t->app->loop);
-    metrics_observe(t->app->metrics, METRIC_LOOP_TURN_SECONDS, 0, 0,
-                    fmax(now - t->since - (idle - t->idle), 0.0));
-    t->idle = idle;
-}
-
+/* NULL: nobody looks. */
 static struct spin *choose(struct turns *t)
 {
     const int64_t questions = t->app->serving ? serving_questions(t->app->serving) : 0;
@@ -43,33 +32,38 @@ static struct spin *choose(struct turns *t)
     return questions > 0 ? &t->worker : &t->others;
 }
 
+/* Until there is something for the loop, or a timer of it is due, whatever signals come meanwhile.
+ * The loop itself finds what it was then, and has nothing to wait for. */
+static void sleep_for(uv_loop_t *loop)
+{
+    struct pollfd p = {.fd = uv_backend_fd(loop), .events = POLLIN};
+    int ms, ready = 0;
+    while (ready <= 0 && (ms = uv_backend_timeout(loop)) != 0) {
+        ready = poll(&p, 1, ms);
+        uv_update_time(loop);
+    }
+}
+
+static void wait_for(uv_loop_t *loop, struct spin *s)
+{
+    if (s) {
+        spin_begin(s, uv_backend_fd(loop));
+    }
+    sleep_for(loop);
+    if (s) {
+        spin_end(s);
+    }
+}
+
 static void on_prepare(uv_prepare_t *handle)
 {
     struct turns *t = handle->data;
-    observe(t);
-    if (uv_backend_timeout(handle->loop) != 0) { /* the loop is about to sleep */
-        t->waiting = choose(t);
-    }
-    if (t->waiting) {
-        spin_begin(t->waiting, uv_backend_fd(handle->loop));
+    metrics_observe(t->app->metrics, METRIC_LOOP_TURN_SECONDS, 0, 0,
+                    clock_monotonic_s() - t->since);
+    if (uv_backend_timeout(handle->loop) != 0) {
+        wait_for(handle->loop, choose(t));
     }
     t->since = clock_monotonic_s();
-}
-
-/* How long the loop was in on_prepare and asleep: what its callbacks did since is no waiting. */
-static double waited(const struct turns *t)
-{
-    const double idle = 1e-9 * (double)uv_metrics_idle_time(t->app->loop);
-    return t->since - t->waiting->began_s + (idle - t->idle);
-}
-
-static void on_check(uv_check_t *handle)
-{
-    struct turns *t = handle->data;
-    if (t->waiting) {
-        spin_waited(t->waiting, waited(t));
-        t->waiting = NULL;
-    }
 }
 
 int turns_begin(struct app *app, struct turns **ret, struct err *err)
@@ -78,35 +72,26 @@ int turns_begin(struct app *app, struct turns **ret, struct err *err)
     if (!t) {
         return err_no_memory(err);
     }
-    uv_loop_t *loop = app->loop;
-    *t = (struct turns){.app = app, .since = clock_monotonic_s(), .open = 2};
-    t->idle = 1e-9 * (double)uv_metrics_idle_time(loop);
+    *t = (struct turns){.app = app, .since = clock_monotonic_s()};
     spin_init(&t->worker, 1e-6 * (double)app->config.busy_poll_us);
     spin_init(&t->others, 1e-6 * (double)app->config.busy_poll_us);
-    uv_prepare_init(loop, &t->prepare);
-    uv_check_init(loop, &t->check);
-    t->prepare.data = t->check.data = t;
+    uv_prepare_init(app->loop, &t->prepare);
+    t->prepare.data = t;
     uv_prepare_start(&t->prepare, on_prepare);
-    uv_check_start(&t->check, on_check);
     uv_unref((uv_handle_t *)&t->prepare);
-    uv_unref((uv_handle_t *)&t->check);
     *ret = t;
     return 0;
 }
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct turns *t = handle->data;
-    if (--t->open == 0) {
-        mem_free(t);
-    }
+    mem_free(handle->data);
 }
 
 struct turns *turns_end(struct turns *t)
 {
     if (t) {
         uv_close((uv_handle_t *)&t->prepare, on_closed);
-        uv_close((uv_handle_t *)&t->check, on_closed);
     }
     return NULL;
 }

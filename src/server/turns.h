@@ -1,6 +1,8 @@
 /*
- * What lies between two turns of the loop: how long the loop was away from its sockets is measured,
- * and when what it waits for is about to come it looks for it instead of sleeping (base/spin.h).
+ * What lies between two turns of the loop: it waits here, not within libuv, so that how long it was
+ * away from its sockets is known whatever ended the wait (libuv's own account of idle time loses
+ * what a signal cuts short). When what it waits for is about to come it looks for it instead of
+ * sleeping (base/spin.h).
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 """GET /metrics: both formats, strictly, and whether the numbers say what was done."""
 
 import shutil
+import signal
 import subprocess
 import time
 
@@ -9,6 +10,7 @@ import pytest
 import data
 import prometheus
 import sse
+import wait
 from prometheus import scrape
 
 PROMETHEUS = ("application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
@@ -72,6 +74,23 @@ def test_requests_are_counted_by_pattern(api):
     assert count(after) == count(before) + 5
     assert unknown(after) == unknown(before) + 5
     assert "nobody" not in str(after.samples)
+
+
+def test_sleep_is_no_turn(daemons, tmp_path):
+    """Whatever ends it: an idle daemon that gets signal after signal is in turns a small part of the time."""
+    daemon = daemons(log_file=tmp_path / "daemon.log")
+    log = tmp_path / "daemon.log"
+    wait.until(log.exists)
+
+    def turns():
+        return scrape(daemon.api).value("krrd_loop_turn_seconds_sum")
+
+    before, begun = turns(), time.monotonic()
+    for _ in range(40):
+        log.unlink()
+        daemon.process.send_signal(signal.SIGHUP)
+        wait.until(log.exists)  # looks again after a while, in which the daemon sleeps
+    assert turns() - before < 0.25 * (time.monotonic() - begun)
 
 
 def test_a_job_is_counted(api, regression_dataset, name):
