@@ -317,7 +317,7 @@ int aliases__set(struct sql *db, const struct alias_change *c, int64_t version,
         return ALIAS_OTHER;
     }
     if (now.version == version) {
-        return 0;
+        return ALIAS_STANDS;
     }
     rc = next_number(db, c, &m.number, err);
     m.from = now.version;
@@ -397,7 +397,11 @@ static int set_inside(struct sql *db, const struct alias_change *c, int64_t vers
                       struct alias_row *ret, struct err *err)
 {
     const int rc = aliases__set(db, c, version, ALIAS_SET, NULL, now_ms, err);
-    return rc != 0 ? rc : get_inside(db, c->name, c->alias, ret, err);
+    if (rc < 0 || rc == ALIAS_OTHER) {
+        return rc;
+    }
+    const int got = get_inside(db, c->name, c->alias, ret, err);
+    return got < 0 ? got : rc;
 }
 
 /* ---- changing: the transactions ---- */
@@ -405,7 +409,7 @@ static int set_inside(struct sql *db, const struct alias_change *c, int64_t vers
 /* A row that was read inside a transaction that did not come to be is no answer. */
 static int hand_out(int rc, struct alias_row *row, struct alias_row *ret)
 {
-    if (rc == 0) {
+    if (rc == 0 || rc == ALIAS_STANDS) {
         *ret = *row;
     } else {
         alias_row_deinit(row);

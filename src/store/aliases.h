@@ -70,6 +70,8 @@ void aliases_history_free(struct alias_move *moves, int64_t count);
 #define ALIAS_ABSENT (0) /* that it does not */
 /* The alias is not what was expected; nothing has been changed. */
 #define ALIAS_OTHER 1
+/* It stands there already; nothing has been changed. */
+#define ALIAS_STANDS 2
 
 struct alias_change {
     const char *name, *alias;
@@ -77,8 +79,8 @@ struct alias_change {
     const char *request; /* longer ones are cut; NULL: none */
 };
 
-/* Sets the alias to a version (from 1) of the model; nothing happens where it stands there already.
- * 0 or ALIAS_OTHER; *ret is what it is now. -ERR_NOT_FOUND: there is no such version.
+/* Sets the alias to a version (from 1) of the model. 0 or ALIAS_STANDS, *ret is what it is now; or
+ * ALIAS_OTHER. -ERR_NOT_FOUND: there is no such version.
  * -ERR_CONFLICT: the model has ALIASES_MAX aliases. */
 int aliases_set(struct store *s, const struct alias_change *change, int64_t version, int64_t now_ms,
                 struct alias_row *ret, struct err *err);

@@ -100,7 +100,7 @@ struct promotion_target {
 int promotions__decide(struct sql *db, const struct promotion_target *to,
                        const struct job_promotion *p, int64_t now_ms, struct err *err);
 
-/* aliases.c */
+/* aliases.c: as aliases_set */
 int aliases__set(struct sql *db, const struct alias_change *c, int64_t version,
                  enum alias_kind kind, const char *job, int64_t now_ms, struct err *err);
 /* -ERR_CONFLICT naming an alias that stands for the version. */

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import data
+from prometheus import scrape
 
 DAY = 86400
 LIBRARIES = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
@@ -15,8 +16,8 @@ LIBRARIES = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
 
 @pytest.fixture
 def jump(tmp_path, monkeypatch):
-    """jump(days) moves the wall clock of what is started after it, forward or backward, from then
-    on; the monotonic clock goes on."""
+    """jump(days) moves the wall clock of what is started after it, forward or backward, from then on, and jump.stop()
+    lets it stand still; the monotonic clock goes on."""
     if not LIBRARIES:
         pytest.skip("libfaketime is not installed (package faketime)")
     if os.environ.get("KRRD_TEST_SANITIZER"):
@@ -24,13 +25,17 @@ def jump(tmp_path, monkeypatch):
     path = tmp_path / "clock"
     total = 0
 
+    def write(text):
+        fresh = tmp_path / "clock.new"
+        fresh.write_text(text + "\n")
+        fresh.rename(path)
+
     def by(days):
         nonlocal total
         total += days * DAY
-        fresh = tmp_path / "clock.new"
-        fresh.write_text(f"{total:+d}s\n")
-        fresh.rename(path)
+        write(f"{total:+d}s")
 
+    by.stop = lambda: write(time.strftime("%Y-%m-%d %H:%M:%S"))
     by(0)
     for name, value in {"LD_PRELOAD": LIBRARIES[0], "FAKETIME_TIMESTAMP_FILE": str(path),
                         "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}.items():
@@ -123,3 +128,21 @@ def test_nothing_expires_by_a_jump(daemons, jump):
     # Ids go on ascending, whatever the clock says.
     ids = [api.create("m", body["dataset"])["id"] for _ in range(3)]
     assert ids == sorted(ids) and ids[0] > job["id"]
+
+
+def test_an_alias_that_stands_there_does_not_move(daemons, jump):
+    """Also where it came there in the same millisecond."""
+    api = daemons().api
+    X, y = data.regression(60)
+    dataset = api.upload_npz(X, y)
+    for _ in range(2):
+        api.train("m", dataset)
+    jump.stop()
+    path = "/v1/models/m/aliases/prod"
+    moved = [api.request("PUT", path, None, json={"version": version}) for version in (1, 1, 2, 2, 1)]
+    assert [answer.status_code for answer in moved] == [201, 200, 200, 200, 200]
+    assert [answer.json()["moves"] for answer in moved] == [1, 1, 2, 2, 3]
+    shown = api.get(path).json()
+    assert len(shown["history"]) == shown["moves"] == 3
+    assert len({move["moved_at"] for move in shown["history"]}) == 1
+    assert scrape(api).value("krrd_alias_moves_total", kind="set") == 3

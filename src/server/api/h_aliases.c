@@ -176,24 +176,29 @@ static void on_gone(struct request *rq)
     m->rq = NULL;
 }
 
-static void reply_moved(const struct moving *m, const struct alias_row *row)
+static void count_move(struct app *app, enum alias_kind kind)
 {
-    struct request *rq = m->rq;
+    metrics_count(app->metrics, METRIC_ALIAS_MOVES, (int)kind, 0, 1);
+}
+
+static void tell_moved(const struct moving *m, const struct alias_row *row)
+{
     char version[24];
     snprintf(version, sizeof version, "%lld", (long long)row->version);
     log_msg(&m->app->log, LOG_INFO, "alias.moved", "model", row->name, "alias", row->alias,
-            "version", version, "request", rq->id, NULL);
+            "version", version, "request", m->rq->id, NULL);
+    count_move(m->app, m->rollback ? ALIAS_ROLLBACK : ALIAS_SET);
     served_changed(m->app->served);
+}
+
+static void reply_alias(const struct moving *m, const struct alias_row *row)
+{
+    struct request *rq = m->rq;
     set_tag(rq, row);
     if (m->new) {
         request_set_header(rq, "Location", rq->path);
     }
     reply_json(rq, m->new ? 201 : 200, view_alias(row));
-}
-
-static void count_move(struct app *app, enum alias_kind kind)
-{
-    metrics_count(app->metrics, METRIC_ALIAS_MOVES, (int)kind, 0, 1);
 }
 
 static void move(const struct moving *m)
@@ -211,10 +216,10 @@ static void move(const struct moving *m)
     } else if (r == ALIAS_OTHER) {
         refuse_condition(rq);
     } else {
-        if (row.moved_ms == now) { /* else it stood there already */
-            count_move(m->app, m->rollback ? ALIAS_ROLLBACK : ALIAS_SET);
+        if (r != ALIAS_STANDS) {
+            tell_moved(m, &row);
         }
-        reply_moved(m, &row);
+        reply_alias(m, &row);
         alias_row_deinit(&row);
     }
 }
