@@ -1,15 +1,12 @@
 """Limits of a model's predictions: its own, and the daemon's where it has none."""
 
-import concurrent.futures
-import os
-import signal
 import time
 
 import pytest
 
 import api as interface
-import contract
 import data
+from asking import Asker, Stopped, predict
 
 USUAL = {"batch_rows": 64, "batch_delay_us": 7, "queue": 50, "deadline_s": None, "own": []}
 
@@ -107,41 +104,24 @@ def test_no_such_model(api):
     api.get("/v1/models/nobody/limits", 404)
 
 
-class Stopped:
-    """The serving worker takes nothing while this lasts."""
-
-    def __init__(self, api):
-        self.pid = api.worker_pid("serve", "idle")
-
-    def __enter__(self):
-        os.kill(self.pid, signal.SIGSTOP)
-
-    def __exit__(self, *_):
-        os.kill(self.pid, signal.SIGCONT)
-
-
-def ask(base, model):
-    with contract.Session() as session:
-        return interface.Api(session, base).predict(model, row(), expect=None).status_code
-
-
-def test_a_queue_of_its_own(served):
-    """What is loaded already has the new limits at once; the other model keeps the daemon's."""
+@pytest.mark.parametrize("queue", [1, 50])
+def test_a_queue_of_its_own(served, queue):
+    """What is loaded already has the new limits at once; the other model keeps the daemon's. It is the model's limit that
+    is met, also where the daemon's is the same number."""
     api = served.api
     for model in ("m", "other"):
         api.predict(model, row())
-    put(api, {"queue": 1})
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        with Stopped(api):
-            asked = [pool.submit(ask, api.base, "m") for _ in range(6)]
-            # One is away to the worker, one waits; the others are refused.
-            done, _ = concurrent.futures.wait(asked, timeout=30,
-                                              return_when=concurrent.futures.FIRST_COMPLETED)
-            assert {f.result() for f in done} == {429}
-            others = [pool.submit(ask, api.base, "other") for _ in range(2)]
-        codes = [f.result() for f in asked]
-        assert set(codes) == {200, 429}
-        assert [f.result() for f in others] == [200, 200]
+    put(api, {"queue": queue})
+    with Asker(api) as asker:
+        with Stopped(api, asker, "m") as stopped:
+            asked = [asker.ask(predict, "m", row()) for _ in range(queue)]
+            stopped.until_asked(1 + queue)
+            refused = api.predict("m", row(), expect=429)
+            assert '(its limit "queue")' in refused.json()["detail"]
+            others = [asker.ask(predict, "other", row()) for _ in range(2)]
+            stopped.until_asked(3 + queue)
+        for one in (stopped.away, *asked, *others):
+            one.result()
 
 
 def test_a_deadline_of_its_own(served):
@@ -149,13 +129,12 @@ def test_a_deadline_of_its_own(served):
     for model in ("m", "other"):
         api.predict(model, row())
     put(api, {"deadline_s": 0.2})
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        with Stopped(api):
+    with Asker(api) as asker:
+        with Stopped(api, asker, "other") as stopped:
             began = time.monotonic()
             api.predict("m", row(), expect=504)
             assert time.monotonic() - began >= 0.2
-            other = pool.submit(ask, api.base, "other")
-        assert other.result() == 200
+        stopped.away.result()
     put(api, {})
     api.predict("m", row())
 
@@ -164,14 +143,15 @@ def test_rows_of_a_batch(served):
     """Twelve questions that wait together go in batches of at most four rows."""
     api = served.api
     put(api, {"batch_rows": 4, "batch_delay_us": 0})
-    api.predict("m", row())
 
     def executions():
         return api.get("/v2/models/m/stats").json()["model_stats"][0]["execution_count"]
 
-    before = executions()
-    with concurrent.futures.ThreadPoolExecutor(12) as pool:
-        with Stopped(api):
-            asked = [pool.submit(ask, api.base, "m") for _ in range(12)]
-        assert [f.result() for f in asked] == [200] * 12
-    assert executions() - before >= 3
+    with Asker(api) as asker:
+        with Stopped(api, asker, "m") as stopped:
+            before = executions()
+            asked = [asker.ask(predict, "m", row()) for _ in range(12)]
+            stopped.until_asked(13)
+        for one in asked:
+            one.result()
+    assert executions() - before == 3

@@ -1,9 +1,7 @@
 """The serving core: batches, queues, deadlines, and the memory that loaded models share."""
 
-import concurrent.futures
 import os
 import pathlib
-import re
 import signal
 import socket
 import threading
@@ -13,19 +11,15 @@ import numpy as np
 import pytest
 
 import api as interface
-import contract
 import data
 import prometheus
 import wait
+from asking import Asker, Stopped, predict, questions, waiting
 
 KERNELS = {"gaussian": {"bandwidth": 2.0}, "laplacian": {"bandwidth": 3.0},
            "laplacian_l1": {"bandwidth": 6.0}, "matern12": {"bandwidth": 3.0},
            "matern32": {"bandwidth": 3.0}, "matern52": {"bandwidth": 3.0},
            "linear": {}, "polynomial": {}, "sigmoid": {}}
-
-
-def questions(n, seed=51):
-    return data.regression(n, seed=seed)[0]
 
 
 def infer(api, model, rows, expect=200, **parameters):
@@ -36,75 +30,6 @@ def infer(api, model, rows, expect=200, **parameters):
 
 def stats(api, model):
     return api.get(f"/v2/models/{model}/stats").json()["model_stats"][0]
-
-
-class Asker:
-    """Asks from threads of its own, each over its own connection."""
-
-    def __init__(self, api):
-        self.base = api.base
-        self.pool = concurrent.futures.ThreadPoolExecutor(64)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.pool.shutdown()
-
-    def ask(self, function, *args, **kwargs):
-        """What function(api, …) returned, and when, later."""
-
-        def run():
-            with contract.Session() as session:
-                answer = function(interface.Api(session, self.base), *args, **kwargs)
-                return answer, time.monotonic()
-
-        return self.pool.submit(run)
-
-
-def predict(api, model, rows, expect=200):
-    return api.predict(model, rows, expect=expect)
-
-
-def waiting(api):
-    """Questions in the daemon's queues."""
-    return int(re.search(r"^krrd_predictions_waiting (\d+)", api.get("/metrics").text, re.M)[1])
-
-
-def sent(api):
-    """Questions that were sent to a worker, ever."""
-    return int(prometheus.scrape(api).value("krrd_prediction_queue_seconds_count"))
-
-
-class Stopped:
-    """The serving worker takes nothing while this lasts; one question is away to it, and the first."""
-
-    def __init__(self, api, asker, model, row=None):
-        self.pid = api.worker_pid("serve")
-        self.api, self.asker, self.model = api, asker, model
-        self.row = questions(1) if row is None else row
-
-    def __enter__(self):
-        predict(self.api, self.model, self.row)
-        self.before = sent(self.api)
-        os.kill(self.pid, signal.SIGSTOP)
-        self.away = self.asker.ask(predict, self.model, self.row)
-        self.until(lambda: sent(self.api) == self.before + 1)
-        return self
-
-    def until(self, fits):
-        try:
-            wait.until(fits, lambda: f"{waiting(self.api)} wait, {sent(self.api) - self.before} were sent")
-        except AssertionError:
-            os.kill(self.pid, signal.SIGCONT)  # who asked would wait for ever
-            raise
-
-    def until_asked(self, count):
-        """Until so many questions wait in the daemon or at the worker."""
-        self.until(lambda: waiting(self.api) + sent(self.api) - self.before == count)
-
-    def __exit__(self, *_):
-        os.kill(self.pid, signal.SIGCONT)
 
 
 @pytest.fixture
@@ -190,9 +115,10 @@ def test_the_more_urgent_goes_first(small):
         assert sum(one.result()[1] < at for one in usual) <= 20
 
 
-@pytest.mark.parametrize(("limits", "status"), [({"serve_queue": 4}, 503), ({"serve_model_queue": 3}, 429)])
+@pytest.mark.parametrize(("limits", "status"), [({"serve_queue": 4}, 503), ({"serve_model_queue": 3}, 429),
+                                              ({"serve_model_queue": 3, "serve_queue": 4}, 429)])
 def test_a_full_queue(small, limits, status):
-    """429 where it is the model's own queue, 503 where it is the one of all models."""
+    """429 where it is the model's own queue (also when both are full), 503 where it is the one of all models."""
     api = small(**limits)
     with Asker(api) as asker:
         with Stopped(api, asker, "m") as stopped:

@@ -71,6 +71,7 @@ struct model_limits serving_limits_of(const struct serving *s, const struct limi
         .batch_rows = or_else(own->batch_rows, s->limits.batch_rows),
         .batch_delay_us = or_else(own->batch_delay_us, s->limits.batch_delay_us),
         .queue = or_else(own->queue, s->limits.model_queue),
+        .own_queue = own->queue != LIMITS_UNSET,
         .deadline_s = (double)or_else(own->deadline_us, 0) / 1e6,
     };
 }

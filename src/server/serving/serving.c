@@ -205,6 +205,19 @@ static int busy(const struct serving *s, struct err *err, const char *what)
     return err_set(err, ERR_BUSY, "Too many predictions are waiting%s; try again later.", what);
 }
 
+/* The model's own comes first, so that a model that is asked too much is refused as such
+ * (serving_crowded), whatever else is full. */
+static int check_queues(const struct serving *s, int64_t model_key, struct err *err)
+{
+    if (serving_crowded(s, model_key)) {
+        return busy(s, err,
+                    entry_find(s, model_key)->limits.own_queue
+                        ? " for this model (its limit \"queue\")"
+                        : " for this model (--serve-model-queue)");
+    }
+    return s->places.count < s->places.room ? 0 : busy(s, err, " (--serve-queue)");
+}
+
 static int check_ask(const struct serving *s, const struct serving_ask *ask, struct err *err)
 {
     const size_t size = (size_t)ask->rows * (size_t)ask->model->d * sizeof *ask->X;
@@ -216,13 +229,11 @@ static int check_ask(const struct serving *s, const struct serving_ask *ask, str
     if (call_is_late(ask, clock_monotonic_s())) {
         return call_too_late(err);
     }
-    if (s->places.count == s->places.room) {
-        return busy(s, err, " (--serve-queue)");
-    }
-    if (s->call_bytes + size > CALLS_MAX_BYTES) {
+    const int r = check_queues(s, ask->model->key, err);
+    if (r == 0 && s->call_bytes + size > CALLS_MAX_BYTES) {
         return busy(s, err, ", with all the numbers that may wait");
     }
-    return 0;
+    return r;
 }
 
 static int place_call(struct serving *s, struct call *c, struct err *err)
@@ -234,12 +245,6 @@ static int place_call(struct serving *s, struct call *c, struct err *err)
     if (e->state == SERVING_FAILED) {
         *err = e->failure;
         return -(int)err->code;
-    }
-    if (e->calls >= e->limits.queue) {
-        return busy(s, err,
-                    e->limits.queue == s->limits.model_queue
-                        ? " for this model (--serve-model-queue)"
-                        : " for this model (its limit \"queue\")");
     }
     if (e->limits.deadline_s > 0.0) {
         const double last = c->arrived_s + e->limits.deadline_s;

@@ -34,6 +34,7 @@ struct serving_limits {
 /* Of the versions of one model, each by itself. */
 struct model_limits {
     int64_t batch_rows, batch_delay_us, queue; /* as above */
+    bool own_queue;    /* the queue's is the model's own, else the daemon's */
     double deadline_s; /* from when a request was read to its answer, at most; 0: none */
 };
 struct limits_row;
