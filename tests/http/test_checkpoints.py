@@ -435,7 +435,7 @@ def test_time_budget_spans_a_pause(daemons):
     spec = spec_of(api, stop={**STOP, "max_iterations": 10**6, "time_budget_s": 2.0})
     job = hold(api, spec, "parts")
     spent = api.job(job["id"])["progress"]["elapsed_s"]
-    time.sleep(2)  # the pause itself costs nothing
+    time.sleep(2)  # no wait, but the pause itself: as long as the budget, of which it costs nothing
     resume(api, job)
     done = api.wait(job["id"])
     assert (done["reason"], done["attempt"]) == ("time_budget", 1)
