@@ -16,6 +16,7 @@ enum label {
     LABEL_NONE,
     LABEL_ROUTE,
     LABEL_CLASS,
+    LABEL_PROBLEM,
     LABEL_SHED,
     LABEL_STATUS,
     LABEL_END,
@@ -75,6 +76,9 @@ static const struct family families[METRIC_COUNT_] = {
             .first = LABEL_SHED),
     COUNTER(UPLOAD_BYTES, "upload_bytes", "Bytes of data sets received, as they came."),
     GAUGE(UPLOADS, "uploads", "Data sets being received or read in."),
+    COUNTER(TRANSFERS_REFUSED, "transfers_refused",
+            "Data sets and models refused before any of their body was read.", .first = LABEL_ROUTE,
+            .second = LABEL_PROBLEM, .sparse = true),
     GAUGE(LISTENERS, "event_listeners", "Open event streams."),
     COUNTER(LISTENER_EVENTS, "event_listener_events", "Events given to event streams."),
     GAUGE(WAITS, "job_waiters", "Requests that wait for a job to end."),
@@ -164,6 +168,8 @@ static int label_count(const struct metrics_registry *m, enum label l)
         return m->route_count + 1;
     case LABEL_CLASS:
         return 6;
+    case LABEL_PROBLEM:
+        return ERR_COUNT_;
     case LABEL_SHED:
         return SHED_COUNT_;
     case LABEL_STATUS:
@@ -202,6 +208,7 @@ static const char *shed_name(int i)
         [SHED_SLOW_LISTENER] = "slow_listener",
         [SHED_PREDICTIONS] = "predictions",
         [SHED_MODELS] = "models",
+        [SHED_TRANSFERS] = "transfers",
         [SHED_DEADLINE] = "deadline",
         [SHED_STOPPING] = "stopping",
         [SHED_OTHER] = "other",
@@ -231,6 +238,9 @@ static void print_label(const struct metrics_registry *m, enum label l, int i, s
         break;
     case LABEL_CLASS:
         metrics_label(to, "code", classes[i]);
+        break;
+    case LABEL_PROBLEM:
+        metrics_label(to, "reason", err_name((enum err_code)i));
         break;
     case LABEL_SHED:
         metrics_label(to, "cause", shed_name(i));

@@ -36,6 +36,7 @@ enum metric_shed {
     SHED_SLOW_LISTENER, /* an event stream whose client did not read */
     SHED_PREDICTIONS,   /* 429 or 503: the queue of predictions */
     SHED_MODELS,        /* 429 or 503: memory for loaded models */
+    SHED_TRANSFERS,     /* 503: models being exported or imported */
     SHED_DEADLINE,      /* 504, 408: a request's deadline */
     SHED_STOPPING,      /* 503: the daemon drains */
     SHED_OTHER,         /* 429 or 503 */
@@ -73,6 +74,8 @@ enum metric {
     METRIC_SHED,         /* counter; enum metric_shed */
     METRIC_UPLOAD_BYTES, /* counter: of bodies of data sets, as received */
     METRIC_UPLOADS,
+    METRIC_TRANSFERS_REFUSED, /* counter: bodies that are streamed, refused before any of it is
+                                 read; metrics_route(), enum err_code */
     METRIC_LISTENERS,
     METRIC_LISTENER_EVENTS, /* counter: events given to event streams */
     METRIC_WAITS,

@@ -153,6 +153,34 @@ def test_a_lost_worker_is_counted(daemons, big_spec_for, name):
     api.wait(job["id"])
 
 
+def test_refused_before_the_body(daemons):
+    """Counted by route and problem, whoever refused it; not what was refused for what its body said."""
+    api = daemons(max_upload_bytes=20_000).api
+    csv, tensors = {"Content-Type": "text/csv"}, {"Content-Type": "application/vnd.safetensors"}
+    body = data.csv(*data.regression(20))
+    api.post("/v1/datasets", 413, data=b"x" * 20_001, headers=csv)
+    api.post("/v1/datasets", 415, data=body, headers={"Content-Type": "image/png"})
+    api.post("/v1/datasets?what=ever", 422, data=body, headers=csv)
+    api.request("PUT", "/v1/datasets/sha256:no", 422, data=body, headers=csv)
+    for name in (".", ".."):
+        api.post(f"/v1/models/-{name}/import", 422, data=b"x", headers=tensors)
+    api.post("/v1/datasets", 201, data=body, headers=csv)
+    api.post("/v1/datasets", 422, data=b"a,b\n1,no\n", headers=csv)
+    api.post("/v1/models/m/import", 422, data=b"x", headers=tensors)
+    page = scrape(api)
+
+    def refused(method, route, reason):
+        return page.value("krrd_transfers_refused_total", method=method, route=route, reason=reason)
+
+    assert refused("POST", "/v1/datasets", "too_large") == 1
+    assert refused("POST", "/v1/datasets", "unsupported") == 1
+    assert refused("POST", "/v1/datasets", "invalid_value") == 1
+    assert refused("PUT", "/v1/datasets/{id}", "invalid_value") == 1
+    assert refused("POST", "/v1/models/{name}/import", "invalid_value") == 2
+    assert page.total("krrd_transfers_refused_total") == 6
+    assert page.value("krrd_model_imports_total", outcome="failed") == 1
+
+
 def test_models_that_move(daemons):
     """Moves of aliases by kind; exports and imports by how they ended."""
     api = daemons().api

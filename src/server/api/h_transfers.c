@@ -102,7 +102,11 @@ static int check_room(struct request *rq, struct err *err)
         2.0 * (double)need > (double)disk.f_bavail * (double)disk.f_frsize) {
         return err_set(err, ERR_DISK_FULL, "%s", err_sentence(ERR_DISK_FULL));
     }
-    return rq->app->draining ? err_set(err, ERR_BUSY, "The server is stopping.") : 0;
+    if (rq->app->draining) {
+        request_shed(rq, SHED_STOPPING, 1);
+        return err_set(err, ERR_BUSY, "The server is stopping.");
+    }
+    return 0;
 }
 
 static void release(void *user)

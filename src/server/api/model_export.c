@@ -478,6 +478,7 @@ int model_export(struct request *rq, const struct model_row *model, enum export_
 {
     struct app *app = rq->app;
     if (app->exports >= EXPORTS_MAX) {
+        request_shed(rq, SHED_TRANSFERS, 1);
         return err_set(err, ERR_BUSY, "%d exports are under way; try again later.", EXPORTS_MAX);
     }
     struct export *e = mem_zalloc(sizeof *e);

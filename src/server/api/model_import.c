@@ -93,13 +93,15 @@ static int open_body(struct import *m, struct err *err)
 int import_new(struct request *rq, struct once *once, struct import **ret, struct err *err)
 {
     struct app *app = rq->app;
-    struct import *m = app->imports < IMPORTS_MAX ? mem_zalloc(sizeof *m) : NULL;
+    if (app->imports >= IMPORTS_MAX) {
+        once_free(once);
+        request_shed(rq, SHED_TRANSFERS, 1);
+        return err_set(err, ERR_BUSY, "%d imports are under way; try again later.", IMPORTS_MAX);
+    }
+    struct import *m = mem_zalloc(sizeof *m);
     if (m == NULL) {
         once_free(once);
-        return app->imports < IMPORTS_MAX
-                   ? err_no_memory(err)
-                   : err_set(err, ERR_BUSY, "%d imports are under way; try again later.",
-                             IMPORTS_MAX);
+        return err_no_memory(err);
     }
     m->app = app;
     m->once = once;

@@ -203,6 +203,7 @@ static void count_shed(const struct exchange *ex, int status)
 void reply_problem(struct request *rq, int status, const struct err *err)
 {
     struct exchange *ex = exchange_of(rq);
+    ex->problem = err->code;
     log_failure(ex, status, err);
     count_shed(ex, status);
     if ((status == 503 || status == 429) && !answer_has_header(&ex->answer, "Retry-After")) {

@@ -369,6 +369,25 @@ static bool take_deadline(struct exchange *ex)
     return true;
 }
 
+static bool welcome(struct exchange *ex, const char *path)
+{
+    return take_route(ex, path) && capacity_left(ex) && exchange_key_ok(ex) && body_welcome(ex) &&
+           take_query(ex) && query_welcome(ex) && take_deadline(ex);
+}
+
+/* Its sink may refuse a body before any of it is read. */
+static void begin_stream(struct exchange *ex, bool ready)
+{
+    struct metrics_registry *m = ex->http->app->metrics;
+    const struct route *r = ex->request.route;
+    if (ready && r->begin != NULL) {
+        r->begin(&ex->request);
+    }
+    if (ex->problem != ERR_OK) {
+        metrics_count(m, METRIC_TRANSFERS_REFUSED, metrics_route(m, r), (int)ex->problem, 1);
+    }
+}
+
 void exchange_begin(struct exchange *ex, const char *method, const char *target,
                     const char *version)
 {
@@ -390,12 +409,9 @@ void exchange_begin(struct exchange *ex, const char *method, const char *target,
         !exchange_origin_ok(ex) || exchange_preflight(ex, path != NULL ? path : "")) {
         return;
     }
-    const bool ready = take_route(ex, path != NULL ? path : "") && capacity_left(ex) &&
-                       exchange_key_ok(ex) && body_welcome(ex) && take_query(ex) &&
-                       query_welcome(ex) && take_deadline(ex);
-    const struct route *r = ex->request.route;
-    if (ready && (r->flags & ROUTE_STREAM) != 0 && r->begin != NULL) {
-        r->begin(&ex->request);
+    const bool ready = welcome(ex, path != NULL ? path : "");
+    if (ex->request.route != NULL && (ex->request.route->flags & ROUTE_STREAM) != 0) {
+        begin_stream(ex, ready);
     }
 }
 

@@ -93,8 +93,9 @@ struct exchange {
     int64_t limit;                        /* of the body */
     int64_t received;
     double started;
-    double deadline; /* monotonic seconds; 0: none */
-    int shed;        /* enum metric_shed; -1: nothing was said of it */
+    double deadline;       /* monotonic seconds; 0: none */
+    int shed;              /* enum metric_shed; -1: nothing was said of it */
+    enum err_code problem; /* that is its answer; ERR_OK: none is */
     bool expects_continue;
     bool handled;   /* handle() was called */
     bool suspended; /* in libmicrohttpd's eyes */
