@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import resource
 import signal
 import socket
 import threading
@@ -379,3 +380,93 @@ def test_memory_is_what_the_worker_grows_by(daemons):
     api.predict("m", X[:2000])  # loads it again
     assert told() >= loaded + 2000 * 300 * 8
     assert resident(pid) - empty > 0.85 * told()
+
+
+# Workers that fail while a model is sent to them.
+
+
+def make_large(api, columns=256, model="m"):
+    """8 MB of centers, in two chunks: a worker that does not read holds up the first. Not loaded; two rows for it."""
+    X = np.random.default_rng(5).standard_normal((4000, columns))
+    api.train(model, api.upload_npz(X, X[:, 0]), kernel={"name": "gaussian", "bandwidth": columns**0.5},
+              test={"fraction": 0}, precision="float64", regularization=1e-3,
+              solver={"name": "pcg", "preconditioner": "none"}, stop={"max_iterations": 1})
+    return X[:2].tolist()
+
+
+def state_of(api, model="m"):
+    return api.get(f"/v1/models/{model}/versions/1").json()["state"]
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_a_worker_is_lost_while_a_model_is_sent_to_it(daemons, pinned):
+    """The next one gets it from the beginning, and who asked has the answer; as has who asks for another model."""
+    api = daemons().api
+    Q = make_large(api)
+    X, y = data.regression(60, seed=50)
+    api.train("other", api.upload_npz(X, y), test={"fraction": 0})
+    expected = api.predict("m", Q).json()["predictions"]
+    api.post("/v1/models/m/versions/1/unload")
+    pid = api.worker_pid("serve", "idle")
+    with Asker(api) as asker:
+        os.kill(pid, signal.SIGSTOP)
+        if pinned:
+            asked = asker.ask(lambda own: own.post("/v1/models/m/versions/1/load", json={"pin": True}))
+        else:
+            asked = asker.ask(predict, "m", Q)
+        wait.until(lambda: state_of(api) == "loading")
+        other = asker.ask(predict, "other", X[:2])
+        wait.until(lambda: state_of(api, "other") == "loading")
+        os.kill(pid, signal.SIGKILL)
+        asked.result()
+        other.result()
+    assert api.predict("m", Q).json()["predictions"] == expected
+    page = prometheus.scrape(api)
+    assert page.value("krrd_models_loaded") == 2
+    assert page.value("krrd_model_loads_total", outcome="failed") == 0
+    assert page.value("krrd_worker_lost_total", kind="serve") == 1
+
+
+def test_who_asked_leaves_and_the_worker_is_lost(daemons):
+    """Nobody waits for the model then: it is not loaded again before somebody does."""
+    daemon = daemons()
+    api = daemon.api
+    Q = make_large(api)
+    pid = api.worker_pid("serve", "idle")
+    os.kill(pid, signal.SIGSTOP)
+    answer = api.post("/v1/models/m/predict", None, json={"instances": Q}, headers={"X-Request-Timeout": "0.2"})
+    assert answer.status_code == 504 and state_of(api) == "loading"
+    os.kill(pid, signal.SIGKILL)
+    wait.until(lambda: state_of(api) == "unloaded")
+    wait.until(lambda: api.worker_pid("serve", "idle") != pid)
+    assert prometheus.scrape(api).value("krrd_model_loads_total", outcome="ok") == 0
+    api.predict("m", Q)
+
+
+def limit_memory(pid, more=None):
+    """The process gets so many bytes more than it has; None: as many as it likes."""
+    size = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize()
+    most = resource.RLIM_INFINITY if more is None else size + more
+    resource.prlimit(pid, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+
+
+def test_a_worker_has_no_memory_for_a_model_that_is_sent_to_it(daemons):
+    """It says so at the first frame, while the rest is on its way. The next load begins anew, and the other model stays."""
+    if os.environ.get("KRRD_TEST_SANITIZER"):
+        pytest.skip("a sanitizer's runtime takes address space as it likes, and ends where it gets none")
+    api = daemons().api
+    Q = make_large(api, columns=1000)
+    X, y = data.regression(60, seed=50)
+    api.train("other", api.upload_npz(X, y), test={"fraction": 0})
+    api.predict("other", X[:2])
+    pid = api.worker_pid("serve", "idle")
+    limit_memory(pid, 16 << 20)
+    for count in range(1, 4):
+        answer = api.predict("m", Q, expect=500)
+        assert answer.json()["code"] == "out_of_memory"
+        assert state_of(api) == "failed"
+        assert prometheus.scrape(api).value("krrd_model_loads_total", outcome="failed") == count
+        api.predict("other", X[:2])
+    limit_memory(pid)
+    api.predict("m", Q)
+    assert api.worker_pid("serve", "idle") == pid and state_of(api) == state_of(api, "other") == "loaded"

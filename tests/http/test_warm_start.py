@@ -1,5 +1,10 @@
 """Jobs that begin with the coefficients of an earlier model."""
 
+import contextlib
+import os
+import signal
+import sqlite3
+
 import numpy as np
 import pytest
 
@@ -166,3 +171,68 @@ def test_the_model_is_deleted_after_a_checkpoint(daemons):
     assert api.wait(job["id"])["status"] == "succeeded"
     digests = {api.get(f"/v1/models/{m}/versions/1").json()["sha256"] for m in ("whole", "parts")}
     assert len(digests) == 1
+
+
+# Workers, and models, that fail while a model is sent.
+
+
+@pytest.fixture
+def pieces(daemons):
+    """A daemon with the models "m", in two pieces, and "small"; specifications that begin with the one and the other."""
+    daemon = daemons(retry_delay_s=0)
+    api = daemon.api
+    X, y = data.regression(5000, d=130, seed=67)
+    short = {"stop": {"tolerance": 1e-8, "max_iterations": 2}, "regularization": 1e-2}
+    large = spec_of(api.upload_npz(X, y), **short)
+    api.train("m", **large)
+    assert 4 << 20 < api.get("/v1/models/m/versions/1").json()["bytes"] < 8 << 20
+    little = spec_of(api.upload_npz(*data.regression(100, seed=68)), **short)
+    api.train("small", **little)
+    return daemon, {**large, "warm_start": "m"}, {**little, "warm_start": "small"}
+
+
+def test_the_worker_is_lost_while_the_model_is_sent(pieces):
+    """Both jobs begin with their models at the next worker."""
+    daemon, large, little = pieces
+    api = daemon.api
+    pid = api.worker_pid("train", "idle")
+    os.kill(pid, signal.SIGSTOP)
+    first, second = api.create("a", **large), api.create("b", **little)
+    assert api.job(first["id"])["status"] == "running" and api.job(second["id"])["status"] == "queued"
+    os.kill(pid, signal.SIGKILL)
+    first, second = api.wait(first["id"]), api.wait(second["id"])
+    assert [(job["status"], job["attempt"]) for job in (first, second)] == [("succeeded", 2), ("succeeded", 1)]
+    assert "5000 of 5000" in said(api, first) and "100 of 100" in said(api, second)
+
+
+def damage_piece(path, number):
+    """Of the first model that has so many, this piece cannot be read any more: a page in its middle names a next one
+    that is not there. Changes the database, so that who has read that page reads it again."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        blob = db.execute("SELECT data FROM model_chunks WHERE number = ? ORDER BY model", (number,)).fetchone()[0]
+        page, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "user_version"))
+        middle = len(blob) // 2
+        with open(path, "r+b") as file:
+            at = file.read().index(blob[middle:middle + 64])
+            file.seek(at - at % page)
+            file.write(b"\xff\xff\xff\xf0")
+        db.execute(f"PRAGMA user_version = {version}")
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_piece_of_the_model_cannot_be_read(pieces, number):
+    """Its job fails; the next one, which waited for the same worker, has it at once, and none of the pieces sent."""
+    daemon, large, little = pieces
+    assert daemon.stop() == 0
+    daemon.start()
+    damage_piece(daemon.data_dir / "krrd.db", number)
+    api = daemon.api
+    pid = api.worker_pid("train", "idle")
+    os.kill(pid, signal.SIGSTOP)
+    jobs = [api.create(name, **spec) for name, spec in (("a", large), ("b", little), ("c", large), ("d", little))]
+    os.kill(pid, signal.SIGCONT)
+    ended = [api.wait(job["id"]) for job in jobs]
+    assert [job["status"] for job in ended] == ["failed", "succeeded"] * 2
+    assert all("damaged" in job["error"]["detail"] for job in ended[::2])
+    assert all("100 of 100" in said(api, job) for job in ended[1::2])
+    assert api.worker_pid("train", "idle") == pid
