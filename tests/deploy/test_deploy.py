@@ -33,13 +33,20 @@ def need(name):
 
 
 @pytest.fixture(scope="module")
-def families(tmp_path_factory):
-    """Names of the samples that the daemon's metrics have, whether or not there are any yet."""
+def page(tmp_path_factory):
+    """The metrics of a daemon with workers."""
     daemon = programs.Daemon(tmp_path_factory.mktemp("metrics"))
+    daemon.api.worker_pid("serve", "idle")
     text = daemon.api.get("/metrics").text
     daemon.close()
+    return text
+
+
+@pytest.fixture(scope="module")
+def families(page):
+    """Names of the samples that the daemon's metrics have, whether or not there are any yet."""
     names = set()
-    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M):
+    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", page, re.M):
         names |= {name + end for end in (("_bucket", "_sum", "_count") if kind == "histogram" else ("",))}
     return names
 
@@ -70,6 +77,22 @@ def test_the_dashboard_speaks_of_metrics_that_exist(families):
             used = used_metrics(target["expr"])
             assert used and used <= families, (panel["title"], used - families)
     assert len({p["id"] for p in board["panels"]}) == len(board["panels"])
+
+
+def test_the_list_of_metrics_is_whole(page):
+    """Each once, with the labels that its samples have, histograms in italics."""
+    listed = {}
+    for row in re.findall(r"^\|[^|]*\|([^|]*(?:krrd|process)_[^|]*)\|([^|]*)\|$", (DEPLOY / "README.md").read_text(), re.M):
+        labels = set(re.findall(r"`(\w+)`", row[1]))
+        for italics, name in re.findall(r"(\*?)`(\w+)`", row[0]):
+            assert name not in listed, name
+            listed[name] = ("histogram" if italics else None, labels)
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", page, re.M))
+    assert listed.keys() == kinds.keys(), listed.keys() ^ kinds.keys()
+    assert {n for n, (kind, _) in listed.items() if kind} == {n for n, kind in kinds.items() if kind == "histogram"}
+    for name, labels in re.findall(r"^(\w+)\{(.*)\} \S+$", page, re.M):
+        family = name if name in kinds else re.sub("_(bucket|sum|count)$", "", name)
+        assert {key for key, _ in re.findall(r'(\w+)="([^"]*)"', labels)} - {"le"} == listed[family][1], name
 
 
 def dashboard():
