@@ -378,13 +378,51 @@ static void tell_end(struct jsonread *r, int token, const struct err *err, struc
     buf_printf(ret, "%d %s %lld:%lld", token, err->detail, (long long)line, (long long)column);
 }
 
-/* A text is read token by token, and by rows of up to `max` numbers; all that is seen goes to the
- * buffer: kinds, numbers, and the error at the end. */
-static void describe(const char *text, size_t len, int64_t max, struct buf *ret)
+/* How a text is read: up to `max` whole rows of `columns` numbers at a time wherever they may
+ * stand, or (columns 0) up to `max` numbers, or (max < 0) token by token. */
+struct way {
+    int64_t columns, max;
+};
+
+static int take_numbers(struct jsonread *r, const struct way *w, struct buf *ret, struct err *err)
+{
+    double row[8];
+    int64_t count = 0;
+    const int token =
+        w->max < 0 ? jsonread_next(r, err) : jsonread_numbers(r, row, w->max, &count, err);
+    tell_numbers(row, count, ret);
+    return token;
+}
+
+static void take_rows(struct jsonread *r, const struct way *w, struct buf *ret)
+{
+    double rows[32];
+    const int64_t count = jsonread_rows(r, rows, w->columns, w->max);
+    for (int64_t i = 0; i < count; i++) {
+        buf_printf(ret, "%d ", JSONREAD_ARRAY_BEGIN);
+        tell_numbers(rows + i * w->columns, w->columns, ret);
+        buf_printf(ret, "%d ", JSONREAD_ARRAY_END);
+    }
+}
+
+/* What follows the token; returns the token after that. */
+static int take(struct jsonread *r, int token, const struct way *w, struct buf *ret,
+                struct err *err)
+{
+    if (w->columns == 0) {
+        return take_numbers(r, w, ret, err);
+    }
+    if (token != JSONREAD_KEY) {
+        take_rows(r, w, ret);
+    }
+    return jsonread_next(r, err);
+}
+
+/* All that is seen goes to the buffer: kinds, numbers, and the error at the end. */
+static void describe(const char *text, size_t len, struct way w, struct buf *ret)
 {
     struct jsonread *r = NULL;
     struct err err = {.code = ERR_OK};
-    double row[8];
     assert_int_equal(jsonread_new(text, len, &r, NULL), 0);
     int token = jsonread_next(r, &err);
     while (token > 0) {
@@ -392,55 +430,32 @@ static void describe(const char *text, size_t len, int64_t max, struct buf *ret)
         if (token == JSONREAD_NUMBER) {
             buf_json_number(ret, jsonread_number(r));
         }
-        int64_t count = 0;
-        token = max < 0 ? jsonread_next(r, &err) : jsonread_numbers(r, row, max, &count, &err);
-        tell_numbers(row, count, ret);
+        token = take(r, token, &w, ret, &err);
+    }
+    if (w.columns > 0) {
+        take_rows(r, &w, ret); /* there are none at the end */
     }
     tell_end(r, token, &err, ret);
     jsonread_free(r);
 }
 
-/* The same, with up to `max` whole rows of `columns` numbers at a time wherever they may stand. */
-static void describe_rows(const char *text, size_t len, int64_t columns, int64_t max,
-                          struct buf *ret)
+static void check_way(const char *text, size_t len, struct way w, const struct buf *expected)
 {
-    struct jsonread *r = NULL;
-    struct err err = {.code = ERR_OK};
-    double rows[32];
-    assert_int_equal(jsonread_new(text, len, &r, NULL), 0);
-    int token = jsonread_next(r, &err);
-    while (token > 0) {
-        buf_printf(ret, "%d ", token);
-        if (token == JSONREAD_NUMBER) {
-            buf_json_number(ret, jsonread_number(r));
-        }
-        const int64_t count = token == JSONREAD_KEY ? 0 : jsonread_rows(r, rows, columns, max);
-        for (int64_t i = 0; i < count; i++) {
-            buf_printf(ret, "%d ", JSONREAD_ARRAY_BEGIN);
-            tell_numbers(rows + i * columns, columns, ret);
-            buf_printf(ret, "%d ", JSONREAD_ARRAY_END);
-        }
-        token = jsonread_next(r, &err);
-    }
-    assert_int_equal(jsonread_rows(r, rows, columns, max), 0);
-    tell_end(r, token, &err, ret);
-    jsonread_free(r);
+    cleanup_buf struct buf rows = BUF_INIT;
+    describe(text, len, w, &rows);
+    assert_string_equal(rows.data, expected->data);
 }
 
 static void check_rows(const char *text, size_t len)
 {
     cleanup_buf struct buf one_by_one = BUF_INIT;
-    describe(text, len, -1, &one_by_one);
+    describe(text, len, (struct way){.max = -1}, &one_by_one);
     for (int64_t max = 0; max <= 8; max += max < 3 ? 1 : 5) {
-        cleanup_buf struct buf rows = BUF_INIT;
-        describe(text, len, max, &rows);
-        assert_string_equal(rows.data, one_by_one.data);
+        check_way(text, len, (struct way){.max = max}, &one_by_one);
     }
     for (int64_t columns = 1; columns <= 4; columns++) {
         for (int64_t max = 1; max <= 8; max += 3) {
-            cleanup_buf struct buf rows = BUF_INIT;
-            describe_rows(text, len, columns, max, &rows);
-            assert_string_equal(rows.data, one_by_one.data);
+            check_way(text, len, (struct way){columns, max}, &one_by_one);
         }
     }
 }
