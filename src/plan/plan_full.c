@@ -19,6 +19,10 @@ static const double refinement_products = 4;
 /* Multiply-adds of a dense product that a step of a factorisation, a triangular solve, or an
  * eigen-decomposition costs for each of its own. */
 static const double factor_cost = 1.25, eigen_cost = 3.0;
+/* The same of a sketch's tall matrix, which is made orthogonal and decomposed: n k^2 each time. */
+static const double tall_cost = 12.0;
+/* Seconds of a byte of memory that the system gives as it is written for the first time. */
+static const double page_s = 1e-9;
 
 /* What a solver adds while it solves; the certificate is made beside it. */
 static void solve_and_certify(struct planning *g, const struct plan_moment *at)
@@ -144,17 +148,17 @@ static double lowrank(struct planning *g, double k, double *ret_building)
     const double n = g->n, v = g->vector, b = fmin(fmax(ceil(k / 10.0), 10.0), 2048.0);
     const bool sketch = strcmp(g->plan->preconditioner, "nystrom_gaussian") == 0;
     const double factor = n * k * v + 8.0 * k * k + n * v + k * g->t * (v + 8.0);
+    const double widened = v < 8.0 ? 8.0 * fmin(n, 4096.0) * k : 0; /* summed in float64 */
     if (sketch) {
         /* As many rows of K at a time as a piece of work has, and fit. */
         const double rows = fmax(piece_work / (n * (k + g->d + 10.0)), 128.0);
         const double dense = v * n * fmin(fmin(rows, n), fmax(block_numbers / n, 128.0));
-        *ret_building = n * k * v + 8.0 * k * k + fmax(dense, 512.0 * n);
+        *ret_building = n * k * v + 8.0 * k * k + fmax(fmax(dense, widened), 512.0 * n);
         plan__values(g, &g->setup, n * n, g->points, 1);
-        plan__dense(&g->setup, n * n * k + 3.0 * n * k * k, g->vectors);
+        plan__dense(&g->setup, n * n * k + tall_cost * n * k * k, g->vectors);
         plan__dense(&g->setup, n * k * k, DTYPE_F64);
-        g->setup.seconds += 2e-8 * n * k; /* random numbers */
+        g->setup.seconds += 2e-8 * n * k + 6e-9 * n * n; /* random numbers; values written, read */
     } else {
-        const double widened = v < 8.0 ? 8.0 * fmin(n, 4096.0) * k : 0; /* summed in float64 */
         *ret_building = 8.0 * n + (v + 16.0) * b * b + fmax(v * b * k, widened);
         plan__values(g, &g->setup, 1.1 * n * k, g->points, 1);
         plan__dense(&g->setup, n * k * k / 2.0, g->vectors);
@@ -189,6 +193,7 @@ static double kept_values(struct planning *g)
     const double room = (double)rule_kept_bytes(g->spec, &shape, &g->machine->rates);
     g->plan->kernel_cache_bytes = (int64_t)fmin(room, ceil(slack * all));
     plan__values(g, &g->setup, room > 0 ? g->n * g->n : 0, g->points, 2);
+    g->setup.seconds += page_s * fmin(all, room);
     return fmin(all, room);
 }
 

@@ -180,7 +180,7 @@ static void stochastic(struct planning *g)
     pass(g, &g->setup, 1.0);
     pass(g, &g->iteration, saga ? 1.0 : 2.0);
     const double batches = ceil(n / b);
-    plan__values(g, &g->iteration, batches * m * m, DTYPE_F64, 2);
+    plan__values(g, &g->iteration, batches * m * m, DTYPE_F64, 1);
     g->iteration.bytes += batches * 8.0 * (exact ? 2.0 * m * m : 2.0 * m * r);
     certify(g, &at);
 }
@@ -253,7 +253,7 @@ static void select_pivots(struct planning *g, struct plan_moment *at)
     g->centers = m;
     g->plan->assumed = g->plan->assumed || m < most;
     plan__values(g, &g->setup, 1.1 * N * m, DTYPE_F64, 1);
-    plan__dense(&g->setup, N * m * m / 2.0, DTYPE_F64);
+    plan__dense(&g->setup, N * m * m, DTYPE_F64);
 }
 
 static void select_means(struct planning *g, struct plan_moment *at)
@@ -264,8 +264,9 @@ static void select_means(struct planning *g, struct plan_moment *at)
     const double block = fmin(m, 1024.0) * 1024.0; /* engine/methods/nearest.h */
     at->parts[PLAN_OTHER] =
         (8.0 + g->host) * block + (2.0 * sample + 4.0 * m) * g->d * 8.0 + 24.0 * sample + 32.0 * m;
-    plan__dense(&g->setup, (sample + rows) * m * g->d, DTYPE_F64);
-    g->setup.seconds += 1.5e-9 * (sample + rows) * m;
+    /* Narrow products, and the least of each row's distances. */
+    plan__dense(&g->setup, 5.0 * (sample + rows) * m * g->d, DTYPE_F64);
+    g->setup.seconds += 3e-9 * (sample + rows) * m;
 }
 
 /* As bless_oversampling of engine/methods/center_bless.c. */
@@ -288,7 +289,8 @@ static bool short_of_rank(const struct planning *g)
  * grows slowly. With the automatic q2 its lambda is coarse, and most levels have fewer candidates
  * than that. Those that go through all rows take about as many as they are asked for, SQUEAK beside
  * the rows of a block. Where the rank is low, it is the dimension that is met at the end, and those
- * of nested subsets take it for up to twice as much (engine/methods/centers_rls.c).
+ * that do not go along a path of lambda take it for up to twice as much
+ * (engine/methods/centers_rls.c).
  */
 static double level_points(const struct planning *g)
 {
@@ -299,20 +301,26 @@ static double level_points(const struct planning *g)
     const double block = strcmp(method, "squeak") == 0 ? 256 : 0; /* at least */
     const bool rough = strncmp(kernel, "laplacian", 9) == 0 || strcmp(kernel, "matern12") == 0;
     const bool coarse = param_get(&g->params, "q2")->is_auto && g->centers > COARSE;
-    const double drawn = coarse ? 0.6 : !path ? 1.0 : rough ? 0.75 : 0.85;
+    const bool slow = plan__rank(g, g->centers) < g->centers; /* a dimension that hardly grows */
+    const double drawn = slow && !path ? 1.25 : coarse ? 0.6 : !path ? 1.0 : rough ? 0.75 : 0.85;
     const double most = oversampling(g) * plan__rank(g, g->centers);
-    const double nested = strcmp(method, "rls") == 0 ? 2.0 : 1.0;
+    const double nested = path ? 1.0 : 2.0;
     return (short_of_rank(g) ? nested * most : drawn * g->centers) + block;
 }
 
 /* Levels that count, each with the work of the last one: with a low rank the path goes down to
  * where rounding ends it (engine/methods/center_scores.h); else earlier ones have fewer points and
- * candidates. */
+ * candidates. SQUEAK scores its points again with every block, recursive sampling with every half
+ * of the rows. */
 static double level_count(const struct planning *g)
 {
     const double least = g->host < 8.0 ? 1.2e-7 : 1e-14, ratio = 2.0;
     const bool never_met = oversampling(g) * plan__rank(g, g->centers) < g->centers;
-    return never_met ? log(1.0 / least) / log(ratio) : 2.0;
+    const char *method = g->spec->centers.method->name;
+    const double usual = strcmp(method, "squeak") == 0 ? 5.0
+                         : strcmp(method, "rls") == 0  ? 3.0
+                                                       : 2.0;
+    return never_met ? log(1.0 / least) / log(ratio) : usual;
 }
 
 /* By leverage scores: the matrix of a level's points and pieces of candidates. */

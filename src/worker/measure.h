@@ -1,14 +1,14 @@
 /*
  * What a training worker says of its machine when it starts: how fast its backend is, by some
- * products of a few milliseconds each, the best of some, and what its process takes once the
- * libraries have been used. Predictions of seconds are made from it (plan/plan.h).
+ * products of a few milliseconds each, until no better times come, and what its process takes once
+ * the libraries have been used. Predictions of seconds are made from it (plan/plan.h).
  */
 #pragma once
 
 #include "engine/backend.h"
 #include "plan/machine.h"
 
-/* About a tenth of a second of one processor. */
+/* About a tenth of a second of one processor, or two. */
 #define MEASURE_SECONDS 0.1
 int measure_machine(struct backend *be, struct plan_machine *ret, struct err *err);
 

@@ -15,8 +15,8 @@
 #include "worker/pulse.h"
 #include "worker/train.h"
 
-/* A job that took so many times what measuring the machine takes is followed by that. */
-enum { MEASURE_SHARE = 100 };
+/* Jobs that together took so many times what measuring the machine takes are followed by that. */
+enum { MEASURE_SHARE = 50 };
 
 struct session {
     int fd;
@@ -26,6 +26,7 @@ struct session {
     struct spin spin;
     struct pulse *pulse; /* all that is sent goes through it */
     struct plan_machine machine;
+    double worked_s;         /* since the machine was measured */
     char job[ID_SIZE];       /* in training, else "" */
     bool cancel;             /* asked for the present job */
     bool pause;              /* likewise */
@@ -191,8 +192,10 @@ static struct train_start take_start(struct session *s, const struct order *o)
  * be measured now stay as they were. */
 static void note_left(struct session *s, double seconds, struct json *done)
 {
-    if (s->machine.rates.bytes > 0 && seconds >= MEASURE_SHARE * MEASURE_SECONDS) {
+    s->worked_s += seconds;
+    if (s->machine.rates.bytes > 0 && s->worked_s >= MEASURE_SHARE * MEASURE_SECONDS) {
         measure_again(s->be, &s->machine.rates, NULL);
+        s->worked_s = 0;
     }
     mem_trim();
     plan_machine_write_left(&s->machine, ram_resident(), done);
