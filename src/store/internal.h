@@ -41,6 +41,9 @@ const char *list__before(struct store_page page);
 int events__append(struct sql *db, int64_t job, const struct event_new *event, int64_t now_ms,
                    int64_t *ret_id, struct err *err);
 
+/* experience.c: one more record, and the oldest goes where there are too many. */
+int experience__append(struct sql *db, const char *record, struct err *err);
+
 /* idempotency.c: row may be NULL, then nothing happens. */
 int idempotency__insert(struct sql *db, const struct idempotency_row *row, struct err *err);
 

@@ -419,6 +419,14 @@ static int keep_test_predictions(struct sql *db, int64_t job, const char *text, 
     return sql_run(db, insert, SQL_ARGS(sql_int(job), sql_text(text)), err);
 }
 
+/* A job does not fail because nothing is learned from it; what the whole store refuses, it would
+ * refuse of the job's end, too. */
+static int learn(struct sql *db, const char *record, struct err *err)
+{
+    const int rc = experience__append(db, record, err);
+    return store_may_recover(rc) ? rc : 0;
+}
+
 static int finish_inside(struct sql *db, const char *id, const struct job_end *end, int64_t now_ms,
                          struct err *err)
 {
@@ -436,6 +444,9 @@ static int finish_inside(struct sql *db, const char *id, const struct job_end *e
     }
     if (rc == 0 && end->status == JOB_SUCCEEDED && end->test_predictions != NULL) {
         rc = keep_test_predictions(db, job.key, end->test_predictions, err);
+    }
+    if (rc == 0 && end->status == JOB_SUCCEEDED && end->experience != NULL) {
+        rc = learn(db, end->experience, err);
     }
     return rc < 0 ? rc : enter_final(db, &job, end, version, now_ms, err);
 }

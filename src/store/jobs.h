@@ -172,6 +172,9 @@ struct job_end {
     const char *error;            /* JSON text or NULL */
     const char *message;          /* of the status event */
     const char *test_predictions; /* JSON text or NULL; kept where the job succeeded */
+    /* What it teaches of plans (experience.h), or NULL; added where the job succeeded. What is
+     * wrong with it alone costs the job nothing. */
+    const char *experience;
     /* models_stage's handle, sealed, or 0. Published in the same transaction when status is
      * JOB_SUCCEEDED; whatever else the job has staged is dropped. -ERR_NOT_FOUND when this job has
      * not staged it, -ERR_CONFLICT when it is not sealed. */

@@ -279,6 +279,13 @@ static const char version_17[] =
     "    DELETE FROM model_limits WHERE name = OLD.name;"
     "END;";
 
+/* What finished jobs taught of the seconds of plans. */
+static const char version_18[] =
+    "CREATE TABLE plan_experience ("
+    "    key INTEGER PRIMARY KEY,"
+    "    record TEXT NOT NULL CHECK (length(record) BETWEEN 2 AND 4096)"
+    ") STRICT;";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -356,7 +363,7 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
 static const char *const texts[] = {version_1,  version_2,  version_3,  version_4,  version_5,
                                     version_6,  version_7,  version_8,  version_9,  version_10,
                                     version_11, version_12, version_13, version_14, version_15,
-                                    version_16, version_17};
+                                    version_16, version_17, version_18};
 
 const struct migrations migrations = {
     .texts = texts,

@@ -105,7 +105,7 @@ def as_schema_15(path):
     """The database as version 15 wrote it, whose plans did not tell of kept kernel values."""
     with sqlite3.connect(path) as db:
         db.executescript("""
-            DROP TRIGGER model_limits_end; DROP TABLE model_limits;
+            DROP TRIGGER model_limits_end; DROP TABLE model_limits; DROP TABLE plan_experience;
             DROP INDEX jobs_claims; DROP INDEX jobs_retries; DROP INDEX jobs_queue;
             ALTER TABLE jobs DROP COLUMN wanted_device;
             ALTER TABLE jobs DROP COLUMN host_bytes;

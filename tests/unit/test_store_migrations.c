@@ -292,6 +292,15 @@ static void test_models_of_version_10(void **state)
     models_list_free(rows, count);
 }
 
+/* Nothing was learned before anything was. */
+static void test_experience_of_version_17(void **state)
+{
+    struct fixture *f = *state;
+    open_old(f, 17, "");
+    assert_int_equal(number_of(f, "SELECT count(*) FROM plan_experience"), 0);
+    assert_int_equal(store_schema_version(f->store), migrations.count);
+}
+
 /* A data set of a database from before recipes is there, and found by none. */
 static void test_datasets_of_version_14(void **state)
 {
@@ -315,6 +324,7 @@ static void test_datasets_of_version_14(void **state)
 
 TEST_MAIN(EMPTY_TEST(test_models_of_version_10), EMPTY_TEST(test_rows_of_every_version),
           EMPTY_TEST(test_ends_of_version_12), EMPTY_TEST(test_answers_of_version_13),
-          EMPTY_TEST(test_datasets_of_version_14), EMPTY_TEST(test_jobs_of_version_15),
-          EMPTY_TEST(test_jobs_of_version_1), EMPTY_TEST(test_step_by_step),
-          EMPTY_TEST(test_failure_leaves_the_last_version), EMPTY_TEST(test_other_programs))
+          EMPTY_TEST(test_experience_of_version_17), EMPTY_TEST(test_datasets_of_version_14),
+          EMPTY_TEST(test_jobs_of_version_15), EMPTY_TEST(test_jobs_of_version_1),
+          EMPTY_TEST(test_step_by_step), EMPTY_TEST(test_failure_leaves_the_last_version),
+          EMPTY_TEST(test_other_programs))
