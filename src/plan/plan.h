@@ -48,7 +48,7 @@ struct plan {
     double parts[PLAN_PARTS];
     double host_bytes, device_bytes, reserved_bytes;
     const char *moment; /* of the peak: "loading", "search", "centers", "solving", "certifying" */
-    /* Seconds; NaN: the machine's rates are not known. */
+    /* Seconds, as the machine's rates have them (experience.h corrects them); NaN: not known. */
     double setup_s, iteration_s, finish_s;
     int64_t iterations; /* the limit; 0: a direct method */
     double total_s;     /* to that limit, at most the time budget */

@@ -53,6 +53,7 @@ static void set_seconds(const struct plan *p, struct json *to)
     json_set_number(s, "finish", p->finish_s);
     json_set_int(s, "iterations", p->iterations);
     json_set_number(s, "total", p->total_s);
+    json_set(s, "experience", json_new_null()); /* experience.h */
 }
 
 struct json *plan_to_json(const struct plan *p, const struct plan_machine *machine)
@@ -73,6 +74,7 @@ struct json *plan_to_json(const struct plan *p, const struct plan_machine *machi
     json_set_bool(j, "keeps_kernel_values", p->kernel_cache_bytes > 0);
     json_set_int(j, "kernel_cache_bytes", p->kernel_cache_bytes);
     json_set_bool(j, "assumed", p->assumed);
+    json_set_int(j, "threads", machine->threads);
     set_memory(p, machine, json_set_object(j, "memory"));
     set_seconds(p, j);
     struct json *ret = json_ok(j) ? j : NULL;
