@@ -1,6 +1,6 @@
 // What a job is expected to take, before it runs: POST /v1/jobs?validate_only=true.
 import {facts, h} from "./dom.js";
-import {bytes, duration, integer} from "./format.js";
+import {bytes, duration, integer, plural} from "./format.js";
 
 const PARTS = {process: "worker", library: "buffers", data: "data", points: "points", vectors: "vectors", solver: "solver",
   preconditioner: "preconditioner", kernel_cache: "kernel values kept", other: "other"};
@@ -23,6 +23,7 @@ export function planBox(plan) {
       ["Memory", share(memory.host_bytes, memory.host_limit_bytes)],
       ["Device memory", memory.device_bytes > 0 ? share(memory.device_bytes, memory.device_limit_bytes) : null],
       ["Time, at most", plan.seconds ? duration(plan.seconds.total) : "not measured yet"],
+      ["Learned from", plan.seconds?.experience ? plural(plan.seconds.experience.jobs, "job") : null],
       ["An iteration", plan.seconds?.iteration > 0 ? duration(plan.seconds.iteration) : null]]),
     h("p", {class: "hint"}, `Most memory while ${memory.moment === "search" ? "searching" : memory.moment}: ${largest}.`,
       plan.assumed ? " Some sizes are known only when it runs." : ""));

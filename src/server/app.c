@@ -18,6 +18,7 @@
 #include "server/credentials.h"
 #include "server/http/http.h"
 #include "server/http/keys.h"
+#include "server/jobs/lessons.h"
 #include "server/jobs/retention.h"
 #include "server/jobs/subscribers.h"
 #include "server/jobs/trainer.h"
@@ -250,6 +251,7 @@ int app_open(struct app *app, struct config *config, struct err *err)
     rc = rc == 0 ? open_loop(app, err) : rc;
     rc = rc == 0 ? metrics_new(routes, &app->metrics, err) : rc;
     rc = rc == 0 ? open_store(app, err) : rc;
+    rc = rc == 0 ? lessons_new(app, &app->lessons, err) : rc;
     rc = rc == 0 ? timekeeper_new(app, &app->timekeeper, err) : rc;
     rc = rc == 0 ? retention_new(app, &app->retention, err) : rc;
     rc = rc == 0 ? waits_new(app, &app->waits, err) : rc;
@@ -424,6 +426,7 @@ bool app_close(struct app *app)
     app->retention = retention_stop(app->retention);
     app->timekeeper = timekeeper_stop(app->timekeeper);
     const bool idle = app->loop == NULL || wait_for_threads(app);
+    app->lessons = lessons_free(app->lessons);
     app->store = store_close(app->store);
     if (idle) {
         app->metrics = metrics_free(app->metrics);

@@ -13,6 +13,7 @@
 
 struct http;
 struct keys;
+struct lessons;
 struct metrics_registry;
 struct store;
 struct pool;
@@ -34,6 +35,7 @@ struct app {
     void *loop;                       /* uv_loop_t */
     struct metrics_registry *metrics; /* metrics.h: what GET /metrics tells */
     struct store *store;
+    struct lessons *lessons;         /* jobs/lessons.h: what finished jobs taught */
     struct pool *pool;               /* pool.h: worker processes */
     struct subscribers *subscribers; /* subscribers.h: SSE listeners by job */
     struct timekeeper *timekeeper;   /* timekeeper.h: jumps of the wall clock */

@@ -19,14 +19,17 @@
 int job_report_init(struct job_report *r, struct app *app, const struct job_row *job)
 {
     *r = (struct job_report){.app = app, .attempt = job->attempt, .spec = mem_strdup(job->spec)};
+    r->plan = job->plan ? mem_strdup(job->plan) : NULL;
     r->started = clock_monotonic_s();
     memcpy(r->job, job->id, sizeof r->job);
+    snprintf(r->device, sizeof r->device, "%s", job->device ? job->device : "");
     return r->spec ? 0 : err_no_memory(NULL);
 }
 
 void job_report_deinit(struct job_report *r)
 {
     r->spec = mem_free(r->spec);
+    r->plan = mem_free(r->plan);
     backlog_deinit(&r->backlog);
     backlog_deinit(&r->batched);
 }
@@ -34,7 +37,7 @@ void job_report_deinit(struct job_report *r)
 struct job_report job_report_take(struct job_report *from)
 {
     const struct job_report taken = *from;
-    from->spec = NULL;
+    from->spec = from->plan = NULL;
     from->backlog = from->batched = (struct backlog){.first = NULL};
     return taken;
 }
@@ -270,6 +273,9 @@ int job_report_settle(struct job_report *report)
     if (report->status == JOB_SUCCEEDED) {
         served_changed(app->served);
     }
+    if (report->status == JOB_SUCCEEDED && report->learned) {
+        lessons_keep(app->lessons, &report->lesson);
+    }
     metrics_observe(app->metrics, METRIC_JOB_RUN_SECONDS, (int)report->status - (int)JOB_SUCCEEDED,
                     0, clock_monotonic_s() - report->started);
     tell(app, report->job, report->status, report->reason);
@@ -357,6 +363,9 @@ int job_report_end_with_model(struct job_report *report, const struct json *done
     cleanup_mem char *result = json_print(json_get(done, "result"));
     const struct json *tested = json_get(done, "test_predictions");
     cleanup_mem char *sample = json_type(tested) == JSON_OBJECT ? json_print(tested) : NULL;
+    const struct lessons_job ran = {report->spec, report->plan, report->device};
+    cleanup_mem char *lesson = lessons_draw(&ran, done, &report->lesson);
+    report->learned = lesson != NULL;
     const struct job_end succeeded = {
         .status = JOB_SUCCEEDED,
         .reason = reason,
@@ -364,6 +373,7 @@ int job_report_end_with_model(struct job_report *report, const struct json *done
         .message = reason_sentence(reason_from_name(reason)),
         .staged_model = report->staged,
         .test_predictions = sample,
+        .experience = lesson,
         .promotion = job_report_promote(report, &promote) ? &promotion : NULL,
     };
     return end(report, &succeeded);

@@ -11,6 +11,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "server/jobs/backlog.h"
+#include "server/jobs/lessons.h"
 #include "store/jobs.h"
 #include "wire/frame.h"
 
@@ -20,7 +21,11 @@ struct job_report {
     struct app *app;
     char job[ID_SIZE];
     int64_t attempt;
-    char *spec;     /* JSON text, kept for the model's description; owned */
+    char *spec; /* JSON text, kept for the model's description; owned */
+    char *plan; /* JSON text or NULL; owned */
+    char device[JOBS_DEVICE_SIZE];
+    struct experience_record lesson; /* where it is `learned`, once the end is settled */
+    bool learned;
     int64_t losses; /* store_losses when the end was written */
     bool ended;     /* the end is written, and nobody was told yet: status, reason */
     enum job_status status;

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/ram.h"
 #include "server/app.h"
+#include "server/jobs/lessons.h"
 #include "server/pool/pool.h"
 
 static int64_t least(int64_t a, int64_t b)
@@ -45,8 +46,9 @@ static struct plan_machine machine_of(const struct app *app, const struct slot *
     return m;
 }
 
-static int plan_on(const struct plan_machine *machine, const struct job_spec *spec,
-                   const struct plan_data *data, char **ret, struct err *err)
+static int plan_on(const struct app *app, const struct plan_machine *machine,
+                   const struct job_spec *spec, const struct plan_data *data, char **ret,
+                   struct err *err)
 {
     struct plan plan;
     plan_make(spec, data, machine, &plan);
@@ -55,6 +57,7 @@ static int plan_on(const struct plan_machine *machine, const struct job_spec *sp
         return r;
     }
     cleanup_json struct json *j = plan_to_json(&plan, machine);
+    lessons_correct(app->lessons, spec, j);
     *ret = j != NULL ? json_print(j) : NULL;
     return *ret != NULL ? 0 : err_no_memory(err);
 }
@@ -99,7 +102,7 @@ int planner_plan(const struct app *app, struct job_spec *spec, const struct plan
                 continue;
             }
             const struct plan_machine machine = machine_of(app, s);
-            const int r = plan_on(&machine, spec, data, ret, err);
+            const int r = plan_on(app, &machine, spec, data, ret, err);
             if (r == 0 && pass == 0 && strchr(spec->device, ':') == NULL) {
                 narrow(spec, s, refused);
             }
@@ -110,5 +113,5 @@ int planner_plan(const struct app *app, struct job_spec *spec, const struct plan
         }
     }
     const struct plan_machine usual = machine_of(app, NULL);
-    return refused != NULL ? -ERR_DOES_NOT_FIT : plan_on(&usual, spec, data, ret, err);
+    return refused != NULL ? -ERR_DOES_NOT_FIT : plan_on(app, &usual, spec, data, ret, err);
 }

@@ -1,7 +1,8 @@
 /*
  * What a job would take on this server's workers (plan/plan.h): on the first training worker that
  * may take it and that it fits, with what that one said of its machine, or before any did with what
- * is usual, and the memory that a worker may have.
+ * is usual, and the memory that a worker may have. Its seconds are corrected by what finished jobs
+ * taught (lessons.h).
  */
 #pragma once
 
