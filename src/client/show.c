@@ -14,6 +14,8 @@
 #define REDRAW_S 0.1 /* on a terminal */
 #define REPEAT_S 5.0 /* elsewhere */
 #define BAR_WIDTH 24
+#define BAR_LEAST 4
+#define BAR_REST 10 /* "[] 100 % " and the end of the string */
 #define LINE_MAX_WIDTH 200
 
 void show_bytes(double bytes, char ret[SHOW_CELL])
@@ -230,15 +232,41 @@ static int terminal_width(void)
     return size.ws_col < LINE_MAX_WIDTH ? size.ws_col : LINE_MAX_WIDTH;
 }
 
-static void print_bar(double fraction, char ret[BAR_WIDTH + 16])
+/* "[####....]  50 % " with so many characters in the brackets, or without them where there are too
+ * few to tell anything; never "100 %" before the end. */
+static void print_bar(double fraction, int width, char ret[BAR_WIDTH + BAR_REST])
 {
-    const int full = (int)(fraction * BAR_WIDTH);
+    const int full = (int)(fraction * width);
     char bar[BAR_WIDTH + 1];
-    memset(bar, '.', BAR_WIDTH);
+    memset(bar, '.', sizeof bar);
     memset(bar, '#', (size_t)full);
-    bar[BAR_WIDTH] = '\0';
-    /* Never "100 %" before the end. */
-    snprintf(ret, BAR_WIDTH + 16, "[%s] %3d %% ", bar, (int)(fraction * 100));
+    if (width < BAR_LEAST) {
+        snprintf(ret, BAR_WIDTH + BAR_REST, "%d %% ", (int)(fraction * 100));
+    } else {
+        snprintf(ret, BAR_WIDTH + BAR_REST, "[%.*s] %3d %% ", width, bar, (int)(fraction * 100));
+    }
+}
+
+/* The bar takes what the text leaves of the terminal's line. */
+static int bar_width(int room, size_t text)
+{
+    const int left = room - (int)text - BAR_REST;
+    return left < BAR_WIDTH ? left : BAR_WIDTH;
+}
+
+static void redraw(struct meter *m, double fraction, bool known, const char *text)
+{
+    const int room = terminal_width() - 1;
+    char bar[BAR_WIDTH + BAR_REST] = "";
+    char line[LINE_MAX_WIDTH + 1];
+    if (known) {
+        const int left = bar_width(room, strlen(text));
+        print_bar(fraction, left > 0 ? left : 0, bar);
+    }
+    snprintf(line, (size_t)room + 1, "%s%s", bar, text);
+    const int width = (int)strlen(line);
+    fprintf(stderr, "\r%s%*s", line, m->width > width ? m->width - width : 0, "");
+    m->width = width;
 }
 
 void meter_show(struct meter *m, double fraction, const char *text)
@@ -248,24 +276,20 @@ void meter_show(struct meter *m, double fraction, const char *text)
     if (m->quiet || (m->last > 0 && now - m->last < wait)) {
         return;
     }
-    char bar[BAR_WIDTH + 16] = "";
-    char line[LINE_MAX_WIDTH + 1];
+    const bool known = fraction >= 0 && fraction <= 1;
     m->last = now;
-    if (fraction >= 0 && fraction <= 1) {
-        print_bar(fraction, bar);
-    }
     if (!m->terminal) {
+        char bar[BAR_WIDTH + BAR_REST] = "";
+        if (known) {
+            print_bar(fraction, BAR_WIDTH, bar);
+        }
         show_line(stderr, "%s%s", bar, text);
         return;
     }
     struct buf plain = BUF_INIT;
     add_plain(&plain, text, strlen(text), "");
-    const int room = terminal_width() - 1;
-    snprintf(line, (size_t)room + 1, "%s%s", bar, plain.data ? plain.data : "");
+    redraw(m, fraction, known, plain.data ? plain.data : "");
     buf_deinit(&plain);
-    const int width = (int)strlen(line);
-    fprintf(stderr, "\r%s%*s", line, m->width > width ? m->width - width : 0, "");
-    m->width = width;
 }
 
 void meter_end(struct meter *m)
