@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Of the gaussian over the distance between sizes, in powers of two. */
-static const double width = 1.5;
+/* Of the gaussians over the distance between sizes, and between speeds, in powers of two. */
+static const double width = 1.5, speed_width = 1.0;
 /* Weights of the prior, of all records together that are of another kind, of one that counts. */
 static const double prior = 0.15, relatives_most = 0.5, least_weight = 0.01;
 /* Records after which one counts half. */
@@ -94,10 +94,11 @@ static double likeness(enum plan_phase phase, const struct contrast *c)
     return like;
 }
 
-/* Of sizes, and in time: `age` records are newer. */
-static double nearness(const double a[KIND_SIZES], const double b[KIND_SIZES], int64_t age)
+/* Of sizes, of speeds, and in time: `age` records are newer. */
+static double nearness(const double a[KIND_SIZES], const double b[KIND_SIZES], double faster,
+                       int64_t age)
 {
-    double sum = 0;
+    double sum = pow(faster * width / speed_width, 2);
     for (int i = 0; i < KIND_SIZES; i++) {
         sum += (a[i] - b[i]) * (a[i] - b[i]);
     }
@@ -125,15 +126,18 @@ struct votes {
     struct weighed own[PLAN_PHASES], others[PLAN_PHASES]; /* of the very same kind, or not */
 };
 
+/* `faster`, in powers of two, is the machine by now than when the record was made: so much shorter
+ * is the plan that it is about. */
 static bool vote(struct votes *v, const struct experience_record *r,
-                 const struct experience_kind *kind, double near)
+                 const struct experience_kind *kind, double near, double faster)
 {
     const struct contrast c = contrast(&r->kind, kind);
     bool weighs = false;
     for (int p = 0; p < PLAN_PHASES; p++) {
         const double like = likeness((enum plan_phase)p, &c);
         if (!isnan(r->log_ratio[p]) && like * near >= least_weight) {
-            weigh(like < 1.0 ? &v->others[p] : &v->own[p], like * near, bounded(r->log_ratio[p]));
+            weigh(like < 1.0 ? &v->others[p] : &v->own[p], like * near,
+                  bounded(r->log_ratio[p] + log(2.0) * faster));
             weighs = true;
         }
     }
@@ -156,8 +160,9 @@ struct experience_factors experience_factors(const struct experience *e,
     log_sizes(kind, sizes);
     for (int64_t age = 0; age < EXPERIENCE_RECORDS && age < e->count; age++) {
         const int64_t at = (e->count - 1 - age) % EXPERIENCE_RECORDS;
-        const double near = nearness(e->log_sizes[at], sizes, age);
-        ret.jobs += near >= least_weight && vote(&votes, &e->records[at], kind, near);
+        const double faster = kind->log2_speed - e->records[at].kind.log2_speed;
+        const double near = nearness(e->log_sizes[at], sizes, faster, age);
+        ret.jobs += near >= least_weight && vote(&votes, &e->records[at], kind, near, faster);
     }
     for (int p = 0; p < PLAN_PHASES; p++) {
         ret.of[p] = factor_of(&votes.own[p], &votes.others[p]);

@@ -14,6 +14,10 @@
  * same kind: any number of other methods does not outvote the job's own. A prior of 0.15 records
  * at factor 1 keeps single records from being believed wholly.
  *
+ * Rates are measured anew at every start of a worker, with whatever else is at work then, and a
+ * plan made with lower ones is longer by as much. So a record is brought to the rates of the new
+ * plan, and counts less where they differ by far: that is another machine.
+ *
  * Arithmetic alone; a record of one job suffices to predict the next one like it on any machine.
  * adr/0035.
  */
@@ -47,6 +51,7 @@ struct experience_kind {
     char texts[KIND_TEXTS][KIND_TEXT_SIZE]; /* names; "": none, or not known before the job runs */
     int64_t numbers[KIND_NUMBERS];          /* flags are 0 or 1 */
     int64_t sizes[KIND_SIZES];              /* 0: it has none */
+    double log2_speed; /* the mean over the rates that its plan was made with (machine.h) */
 };
 
 struct experience_record {

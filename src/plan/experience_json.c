@@ -23,6 +23,7 @@ static const char *const planned_keys[PLAN_PHASES] = {"setup", "iteration", "fin
 static const char *const factor_keys[PLAN_PHASES] = {"setup_factor", "iteration_factor",
                                                      "finish_factor"};
 static const char *const used_keys[PLAN_PHASES] = {"setup_s", "iterations_s", "finish_s"};
+static const char speed_key[] = "log2_speed";
 static const char *const log_keys[PLAN_PHASES] = {"log_setup", "log_iteration", "log_finish"};
 
 static double number_or_nan(const struct json *from, const char *key)
@@ -47,6 +48,17 @@ static bool take_count(const struct json *from, const char *key, int64_t *ret)
            (json_type(j) == JSON_NULL || (json_take_int(from, key, ret, NULL) == 0 && *ret >= 0));
 }
 
+/* NaN where the plan has no rates. */
+static double log2_speed(const struct json *rates)
+{
+    double sum = 0;
+    for (const struct json *rate = json_first(rates); rate != NULL; rate = json_next(rate)) {
+        sum += log2(json_number(rate));
+    }
+    const int64_t count = json_size(rates);
+    return count > 0 && isfinite(sum) ? sum / (double)count : (double)NAN;
+}
+
 bool experience_kind_read(const struct job_spec *spec, const struct json *plan,
                           struct experience_kind *ret)
 {
@@ -69,7 +81,8 @@ bool experience_kind_read(const struct job_spec *spec, const struct json *plan,
     if (!ret->numbers[KIND_RESTRICTED]) {
         ret->sizes[KIND_CENTERS] = 0; /* a plan names its rows */
     }
-    return whole && device != NULL && ret->texts[KIND_SOLVER][0] != '\0';
+    ret->log2_speed = log2_speed(json_get(plan, "rates"));
+    return whole && device != NULL && !isnan(ret->log2_speed);
 }
 
 /* ---- correcting ---- */
@@ -170,6 +183,7 @@ struct json *experience_record_write(const struct experience_record *r)
     for (int i = 0; i < KIND_SIZES; i++) {
         json_set_int(j, size_keys[i], r->kind.sizes[i]);
     }
+    json_set_number(j, speed_key, r->kind.log2_speed);
     for (int p = 0; p < PLAN_PHASES; p++) {
         json_set_number(j, log_keys[p], r->log_ratio[p]);
     }
@@ -195,5 +209,6 @@ bool experience_record_read(const struct json *from, struct experience_record *r
         ret->log_ratio[p] = number_or_nan(from, log_keys[p]);
         teaches = teaches || !isnan(ret->log_ratio[p]);
     }
-    return whole && teaches;
+    ret->kind.log2_speed = number_or_nan(from, speed_key);
+    return whole && teaches && !isnan(ret->kind.log2_speed);
 }

@@ -75,6 +75,7 @@ struct json *plan_to_json(const struct plan *p, const struct plan_machine *machi
     json_set_int(j, "kernel_cache_bytes", p->kernel_cache_bytes);
     json_set_bool(j, "assumed", p->assumed);
     json_set_int(j, "threads", machine->threads);
+    plan_rates_write(&machine->rates, j);
     set_memory(p, machine, json_set_object(j, "memory"));
     set_seconds(p, j);
     struct json *ret = json_ok(j) ? j : NULL;

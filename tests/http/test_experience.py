@@ -26,34 +26,46 @@ def rows(api):
     return api.upload_npz(*data.regression(3000, d=6, seed=99))
 
 
-def seconds_of(api, dataset, **spec):
-    answer = api.post("/v1/jobs?validate_only=true", 200, json={"model": "m", "dataset": dataset, **spec}).json()
-    return answer["plan"]["seconds"]
+def plan_of(api, dataset, **spec):
+    return api.post("/v1/jobs?validate_only=true", 200, json={"model": "m", "dataset": dataset, **spec}).json()["plan"]
 
 
-def factors(seconds):
-    said = seconds["experience"]
+def factors(plan):
+    said = plan["seconds"]["experience"]
     return [said[f"{phase}_factor"] for phase in PHASES] if said else [1, 1, 1]
 
 
-def plain(seconds):
-    """As the machine's rates alone have them."""
-    return [seconds[phase] / factor for phase, factor in zip(PHASES, factors(seconds))]
+def plain(plan):
+    """Seconds as the machine's rates alone have them."""
+    return [plan["seconds"][phase] / factor for phase, factor in zip(PHASES, factors(plan))]
 
 
 def taken(job):
     """Seconds of each phase where it was long enough to say something."""
     result = job["result"]
-    used = list(result["phases"].values())
+    used = [result["phases"][key] for key in ("setup_s", "iterations_s", "finish_s")]
     each = [used[0], used[1] / max(result["iterations"], 1), used[2]]
     return [one if all_ >= LEAST_S else None for one, all_ in zip(each, used)]
 
 
-def taught(planned, used):
-    """The factors that one job makes."""
-    most = math.log(8)
-    logs = [math.log(u / p) if u is not None else 0 for p, u in zip(planned, used)]
-    return [math.exp(min(max(one, -most), most) / (1 + PRIOR)) for one in logs]
+def speed(plan):
+    """The mean of the rates that it was made with, in powers of two."""
+    return sum(math.log2(rate) for rate in plan["rates"].values()) / len(plan["rates"])
+
+
+def taught(plan, *jobs, phases=(0, 1, 2)):
+    """The factors that such jobs, all of the plan's own kind, the newest first, come to."""
+    most, sums, weights = math.log(8), [0, 0, 0], [PRIOR] * 3
+    for age, job in enumerate(jobs):
+        faster = speed(plan) - speed(job["plan"])
+        weight = math.exp(-faster**2 / 2 - math.log(2) * age / 128)
+        for phase in phases:
+            used = taken(job)[phase]
+            if used is not None:
+                one = math.log(used / plain(job["plan"])[phase]) + math.log(2) * faster
+                sums[phase] += weight * min(max(one, -most), most)
+                weights[phase] += weight
+    return pytest.approx([math.exp(total / weight) for total, weight in zip(sums, weights)], rel=1e-9)
 
 
 def records(daemon):
@@ -66,37 +78,35 @@ def records(daemon):
 def test_a_job_teaches_the_plans_of_others_like_it(daemon):
     api = daemon.api
     dataset = rows(api)
-    before = seconds_of(api, dataset, **SPEC)
-    assert before["experience"] is None
-    job = api.train("m", dataset, **SPEC)
-    assert job["plan"]["seconds"]["experience"] is None
-    used = taken(job)
-    assert used[1] is not None, job["result"]["phases"]
+    first = api.train("m", dataset, **SPEC)
+    assert first["plan"]["seconds"]["experience"] is None
+    assert taken(first)[1] is not None, first["result"]["phases"]
 
-    after = seconds_of(api, dataset, **SPEC)
-    assert after["experience"]["jobs"] == 1
-    assert factors(after) == pytest.approx(taught(plain(job["plan"]["seconds"]), used), rel=1e-9)
-    assert plain(after) == pytest.approx(plain(before), rel=1e-9)
-    assert after["total"] == pytest.approx(after["setup"] + 60 * after["iteration"] + after["finish"])
+    plan = plan_of(api, dataset, **SPEC)
+    seconds = plan["seconds"]
+    assert seconds["experience"]["jobs"] == 1
+    assert factors(plan) == taught(plan, first)
+    assert seconds["total"] == pytest.approx(seconds["setup"] + 60 * seconds["iteration"] + seconds["finish"])
 
-    # Half the rows are nearly the same job, another solver is not, and another model's name is nothing.
-    few = api.upload_npz(*data.regression(1500, d=6))
-    assert 0 < math.log(factors(seconds_of(api, few, **SPEC))[1]) / math.log(factors(after)[1]) < 1
-    other = seconds_of(api, dataset, **{**SPEC, "solver": {"name": "askotch2"}})
-    assert abs(math.log(factors(other)[1])) <= 0.2 * abs(math.log(factors(after)[1]))
+    # Half the rows are nearly the same job, another solver is not.
+    few = plan_of(api, api.upload_npz(*data.regression(1500, d=6)), **SPEC)
+    assert 0 < math.log(factors(few)[1]) / math.log(factors(plan)[1]) < 1
+    other = plan_of(api, dataset, **{**SPEC, "solver": {"name": "askotch2"}})
+    assert abs(math.log(factors(other)[1])) <= 0.2 * abs(math.log(factors(plan)[1]))
 
     # A job keeps the plan that it was given, and teaches by what its formulas said.
     second = api.train("other", dataset, **SPEC)
-    assert factors(second["plan"]["seconds"]) == pytest.approx(factors(after), rel=1e-9)
-    learned = seconds_of(api, dataset, **SPEC)
-    assert learned["experience"]["jobs"] == 2
+    assert factors(second["plan"]) == taught(second["plan"], first)
+    plan = plan_of(api, dataset, **SPEC)
+    assert plan["seconds"]["experience"]["jobs"] == 2
+    assert factors(plan) == taught(plan, second, first)
 
     daemon.stop()
     assert records(daemon) == 2
     daemon.start()
-    again = seconds_of(daemon.api, dataset, **SPEC)  # the machine is measured anew, what was learned is not
-    assert again["experience"]["jobs"] == 2
-    assert factors(again) == pytest.approx(factors(learned), rel=1e-9)
+    again = plan_of(daemon.api, dataset, **SPEC)  # the machine is measured anew, what was learned is not
+    assert again["seconds"]["experience"]["jobs"] == 2
+    assert factors(again) == taught(again, second, first)
 
 
 def test_what_did_not_run_through_teaches_nothing(daemon):
@@ -114,7 +124,7 @@ def test_what_did_not_run_through_teaches_nothing(daemon):
     api.post(f"/v1/jobs/{resumed['id']}/resume", 200)
     resumed = api.wait(resumed["id"])
     assert resumed["status"] == "succeeded" and resumed["result"]["phases"] is None
-    assert seconds_of(api, dataset, **SPEC)["experience"] is None
+    assert plan_of(api, dataset, **SPEC)["seconds"]["experience"] is None
     daemon.stop()
     assert records(daemon) == 0
 
@@ -124,10 +134,10 @@ def test_a_time_budget_says_something_of_iterations_alone(daemon):
     dataset = rows(api)
     job = api.train("m", dataset, **{**LONGER, "stop": {"tolerance": 1e-15, "max_iterations": 10**6, "time_budget_s": 1}})
     assert job["reason"] == "time_budget"
-    after = seconds_of(api, dataset, **LONGER)
-    used = taken(job)
-    assert factors(after) == pytest.approx(taught(plain(job["plan"]["seconds"]), [None, used[1], None]), rel=1e-9)
-    assert seconds_of(api, dataset, **{**LONGER, "stop": {"time_budget_s": 2}})["total"] <= 2 + after["finish"] + 1e-9
+    plan = plan_of(api, dataset, **LONGER)
+    assert factors(plan) == taught(plan, job, phases=[1])
+    short = plan_of(api, dataset, **{**LONGER, "stop": {"max_iterations": 10**6, "time_budget_s": 2}})["seconds"]
+    assert short["total"] == pytest.approx(2 + short["finish"])
 
 
 def test_records_that_are_damaged_are_left_out(daemon):
@@ -139,7 +149,7 @@ def test_records_that_are_damaged_are_left_out(daemon):
         db.executemany("INSERT INTO plan_experience (record) VALUES (?)", [("{{",), ("[]",), ('{"solver":"pcg"}',)])
     db.close()
     daemon.start()
-    assert seconds_of(daemon.api, dataset, **SPEC)["experience"]["jobs"] == 1
+    assert plan_of(daemon.api, dataset, **SPEC)["seconds"]["experience"]["jobs"] == 1
     daemon.api.train("m", dataset, **SPEC)
     daemon.stop()
     assert records(daemon) == 5

@@ -130,6 +130,23 @@ static void test_others_do_not_outvote(void **state)
     mem_free(e);
 }
 
+/* The machine is measured to be half as fast as before: its plans are twice as long, and what they
+ * come to with experience is what it was. */
+static void test_rates_measured_anew(void **state)
+{
+    (void)state;
+    struct experience_kind kind = pcg();
+    kind.log2_speed = -1;
+    const struct experience_factors f = say(100, &kind);
+    assert_int_equal(f.jobs, 100);
+    assert_close(f.of[PLAN_SETUP], 1.5, 0.01);
+    assert_close(f.of[PLAN_ITERATION], 0.25, 0.02);
+    kind.log2_speed = 1;
+    assert_close(say(100, &kind).of[PLAN_SETUP], 6.0, 0.02);
+    kind.log2_speed = 4; /* another machine */
+    assert_int_equal(say(100, &kind).jobs, 0);
+}
+
 /* A machine that has become slower: newer records count for more, and the oldest give way. */
 static void test_newer_ones(void **state)
 {
@@ -258,6 +275,7 @@ static void test_a_plan_learns(void **state)
     assert_int_equal(r.kind.numbers[KIND_THREADS], 3);
     assert_int_equal(r.kind.sizes[KIND_ROWS], 16000);
     assert_int_equal(r.kind.sizes[KIND_CENTERS], 0);
+    assert_close(r.kind.log2_speed, log2(2e9 * 1e9 * 4e10 * 2e10 * 2e10) / 5, 1e-12);
 
     struct experience *e = with(&r, 1);
     const double plain = seconds(&next, "setup"), iteration = seconds(&next, "iteration");
@@ -355,6 +373,10 @@ static void test_records_are_written_and_read(void **state)
     json_set_int(j, "threads", 2);
     json_set(j, "log_setup", json_new_null());
     assert_true(experience_record_read(j, &back));
+    json_remove(j, "log2_speed");
+    assert_false(experience_record_read(j, &back));
+    json_set_number(j, "log2_speed", 33);
+    assert_true(experience_record_read(j, &back));
     json_set_string(j, "log_finish", "x");
     assert_false(experience_record_read(j, &back));
     json_free(j);
@@ -364,9 +386,10 @@ static void test_records_are_written_and_read(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_nothing_known), cmocka_unit_test(test_the_same_job),
-          cmocka_unit_test(test_sizes), cmocka_unit_test(test_choices),
-          cmocka_unit_test(test_others_do_not_outvote), cmocka_unit_test(test_newer_ones),
-          cmocka_unit_test(test_bounds), cmocka_unit_test(test_a_plan_learns),
+          cmocka_unit_test(test_sizes), cmocka_unit_test(test_rates_measured_anew),
+          cmocka_unit_test(test_choices), cmocka_unit_test(test_others_do_not_outvote),
+          cmocka_unit_test(test_newer_ones), cmocka_unit_test(test_bounds),
+          cmocka_unit_test(test_a_plan_learns),
           cmocka_unit_test(test_the_time_budget_bounds_what_is_learned),
           cmocka_unit_test(test_what_teaches_nothing),
           cmocka_unit_test(test_records_are_written_and_read))
