@@ -5,6 +5,7 @@
 #define BAND_BYTES (384 * 1024) /* panels and their sums: half of a second-level cache */
 #define RUN_BYTES (16 * 1024)   /* rows of a run: half of a first-level cache */
 #define LINE 64                 /* bytes of a cache line */
+#define LONG_ROW (8 * LINE)     /* of so many bytes */
 #define Z_NUMBERS 1280          /* z_sums, a vector each: a part of a second-level cache */
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
@@ -126,14 +127,26 @@ void sweep_load(const struct sweep *s, enum tile_use use, int64_t first, int64_t
     }
 }
 
+/* Bytes from a row to the same one of the next run, where the tiles are to fetch that: rows of many
+ * lines, one after the other. */
+static int64_t rows_ahead(const struct sweep *s, bool more, const struct band *b)
+{
+    const struct oracle *o = &s->p->o;
+    const int64_t row_size = o->ld * (int64_t)dtype_size(o->dtype);
+    const bool follow = more && o->Q.index == NULL && b->kept.values == NULL;
+    return o->loops->fetches && follow && row_size >= LONG_ROW ? s->run * row_size : 0;
+}
+
 /* The i-th panel against rows z .. z+count-1. */
-static struct tile tile_at(const struct sweep *s, int i, int64_t z, int count, const struct band *b)
+static struct tile tile_at(const struct sweep *s, int i, int64_t z, int count, int64_t ahead,
+                           const struct band *b)
 {
     const size_t lanes_at = (size_t)i * lane_size(s, b->lanes);
     return (struct tile){.kernel = &s->p->o.kernel,
                          .panel = b->panels + (size_t)i * panel_size(s, b->lanes),
                          .z = b->rows,
                          .d = s->p->o.d,
+                         .ahead = i == 0 ? ahead : 0,
                          .count = count,
                          .cols = s->cols,
                          .z_weights = b->z_weights,
@@ -156,13 +169,14 @@ void sweep_run(const struct sweep *s, enum tile_use use, int64_t z_first, int64_
                              TILE_RUN, b->z_weights);
         const int64_t next = at + count, after = min_i64(next + s->run, z_end);
         pending += count;
+        const int64_t ahead = rows_ahead(s, next < z_end, b);
         const bool drain = pending == TILE_RUN || next == z_end;
         for (int i = 0; i < panels; i++) {
-            if (b->kept.values == NULL) {
+            if (b->kept.values == NULL && ahead == 0) {
                 fetch_rows(&s->p->o.Q, next + (after - next) * i / panels,
                            next + (after - next) * (i + 1) / panels);
             }
-            const struct tile t = tile_at(s, i, at, count, b);
+            const struct tile t = tile_at(s, i, at, count, ahead, b);
             oracle__run(s->p, use, b->lanes, &t);
             if (drain) {
                 s->p->sums->drain(t.x_sums, b->lanes, s->cols, x.sums + i * b->lanes, x.ld);

@@ -285,6 +285,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
         {
             .wide = TILE_WIDE * LANES_F32,
             .narrow = LANES_F32,
+            .fetches = TILE_TOGETHER_F32 == 1,
             .pack = pack_f32,
             .run = run_f32,
             .run_f64 = run_mixed,
@@ -299,6 +300,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
         {
             .wide = TILE_WIDE * LANES_F32 / 2,
             .narrow = LANES_F32 / 2,
+            .fetches = TILE_TOGETHER_F64 == 1,
             .pack = pack_f64,
             .run = run_f64,
             .run_f64 = run_f64,

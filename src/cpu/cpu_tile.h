@@ -53,6 +53,7 @@ struct tile {
     const void *panel;
     const void *const *z; /* `count`, then up to TILE_BLOCK spare ones to any valid row */
     int64_t d;
+    int64_t ahead; /* bytes from a row to one to fetch, where loops do (tile_loops.fetches), or 0 */
     int count;
     void *K;
     int cols;
@@ -82,6 +83,7 @@ enum tile_use { TILE_VALUES, TILE_ROWS, TILE_BOTH, TILE_COLUMNS, TILE_USES_ };
 
 struct tile_loops {
     int wide, narrow; /* the two panel widths, in lanes */
+    bool fetches;     /* tile.ahead */
 
     /* panel T[ld][lanes] <- rows[0 .. lanes-1], each T[ld]. */
     void (*pack)(const void *const *rows, int64_t ld, int lanes, void *panel);
