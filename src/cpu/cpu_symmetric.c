@@ -7,7 +7,7 @@
  * order of tasks, so sums are added in one order whatever the number of threads. Threads take
  * tasks in that order too, so a turn that is waited for always belongs to a task at work.
  *
- * Memory: for each thread up to about a megabyte, and when Y is float32, totals of 8 bytes a
+ * Memory: for each thread up to some three megabytes, and when Y is float32, totals of 8 bytes a
  * number; they set how many columns a product takes at a time. A float64 Y holds its own totals.
  *
  * Where a task's kernel values are kept (cpu_cache.h) its tiles read them instead of computing
@@ -22,8 +22,9 @@
 #include "cpu/cpu_sweep.h"
 
 #define TOTALS_MAX (48L << 20) /* bytes beside a float32 Y */
-#define BLOCK_ROWS 1024        /* at most; what packing a panel costs is spread over them */
-#define BLOCKS 16              /* at least, rows permitting, so that threads are kept busy */
+#define BLOCK_ROWS 2048        /* at most; what packing a panel costs is spread over them */
+#define BLOCKS 12              /* at least, rows permitting, so that threads are kept busy */
+#define DIAGONAL_PANELS 4      /* of a band on the diagonal */
 
 struct symmetric {
     const struct product *p;
@@ -99,17 +100,35 @@ static void symmetric_plan(struct symmetric *s)
 
 /* ---- one task ---- */
 
-/* A block with itself, panel by panel: the panel's own rows once, those after it for both. */
+/* A band with itself, panel by panel: the panel's own rows once, those after it for both. */
+static void triangle(const struct symmetric *s, int64_t first, int64_t end, double *totals,
+                     struct buffers *b)
+{
+    for (int64_t x = first; x < end; x += s->wide) {
+        const int64_t next = min_i64(x + s->wide, end);
+        const struct sweep_sums here = {.sums = totals + (x - first), .ld = s->block};
+        const struct sweep_sums after = {.sums = totals + (next - first), .ld = s->block};
+        sweep_load(&s->sweep, TILE_BOTH, x, next, s->wide, &b->band);
+        sweep_run(&s->sweep, TILE_ROWS, x, next, here, here, &b->band);
+        sweep_run(&s->sweep, TILE_BOTH, next, end, here, after, &b->band);
+    }
+}
+
+/* A block with itself: narrow bands with themselves, and each with the rows after it. */
 static void diagonal_task(const struct symmetric *s, const struct symmetric_task *t,
                           struct buffers *b)
 {
-    for (int64_t x = t->first; x < t->end; x += s->wide) {
-        const int64_t next = min_i64(x + s->wide, t->end);
-        const struct sweep_sums here = {.sums = b->x_totals + (x - t->first), .ld = s->block};
-        const struct sweep_sums after = {.sums = b->x_totals + (next - t->first), .ld = s->block};
-        sweep_load(&s->sweep, TILE_BOTH, x, next, s->wide, &b->band);
-        sweep_run(&s->sweep, TILE_ROWS, x, next, here, here, &b->band);
-        sweep_run(&s->sweep, TILE_BOTH, next, t->end, here, after, &b->band);
+    const int64_t step = (int64_t)min_i64(s->sweep.panels, DIAGONAL_PANELS) * s->wide;
+    for (int64_t x = t->first; x < t->end; x += step) {
+        const int64_t next = min_i64(x + step, t->end);
+        double *totals = b->x_totals + (x - t->first);
+        const struct sweep_sums here = {.sums = totals, .ld = s->block};
+        const struct sweep_sums after = {.sums = totals + (next - x), .ld = s->block};
+        triangle(s, x, next, totals, b);
+        if (next < t->end) {
+            sweep_load(&s->sweep, TILE_BOTH, x, next, s->wide, &b->band);
+            sweep_run(&s->sweep, TILE_BOTH, next, t->end, here, after, &b->band);
+        }
     }
 }
 
