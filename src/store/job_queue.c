@@ -1,7 +1,8 @@
 /*
  * The queue as workers and clients see it. What it is asked for often goes along indexes that hold
  * all that is looked at: jobs_queue in the queue's order, jobs_claims the same apart by the device
- * that jobs ask for, jobs_retries by the time of the next attempt.
+ * that jobs ask for, jobs_retries by the time of the next attempt. How many come before a place is
+ * summed up from queue_blocks.
  */
 #include <stdio.h>
 #include <string.h>
@@ -89,14 +90,22 @@ bool jobs__compete(const char *a, const char *b)
            (a[kind_a] == '\0' || b[kind_b] == '\0');
 }
 
-/* How many queued jobs come before that place and compete for a worker: as jobs__compete. */
+/* How many queued jobs come before that place and compete for a worker (jobs__compete). Whole
+ * blocks of 256 keys are counted already, by triggers; one by one those of the place's own block.
+ * Priorities and devices are few, so that this is the work of hundreds of jobs however many there
+ * are. */
+#define COMPETE                                                                                    \
+    "(?3 = 'auto' OR wanted_device IN ('auto', ?3, ?4) OR wanted_device GLOB ?3 || ':*')"
 static int count_before(struct sql *db, const char *device, int64_t priority, int64_t key,
                         int64_t *ret, struct err *err)
 {
     static const char select[] =
-        "SELECT count(*) FROM jobs INDEXED BY jobs_queue WHERE status = 'queued' "
-        "AND priority >= ?1 AND (priority > ?1 OR key < ?2) "
-        "AND (?3 = 'auto' OR wanted_device IN ('auto', ?3, ?4) OR wanted_device GLOB ?3 || ':*')";
+        "SELECT (SELECT coalesce(sum(jobs), 0) FROM queue_blocks"
+        "        WHERE priority > ?1 AND " COMPETE ")"
+        "     + (SELECT coalesce(sum(jobs), 0) FROM queue_blocks"
+        "        WHERE priority = ?1 AND block < ?2 >> 8 AND " COMPETE ")"
+        "     + (SELECT count(*) FROM jobs INDEXED BY jobs_queue WHERE status = 'queued'"
+        "        AND priority = ?1 AND key >= ?2 & ~255 AND key < ?2 AND " COMPETE ")";
     char kind[JOBS_DEVICE_SIZE];
     print_kind(device, kind);
     const int rc = sql_number(

@@ -286,6 +286,43 @@ static const char version_18[] =
     "    record TEXT NOT NULL CHECK (length(record) BETWEEN 2 AND 4096)"
     ") STRICT;";
 
+/* How many queued jobs of each 256 keys ask for a device (job_queue.c). */
+static const char version_19[] =
+    "CREATE TABLE queue_blocks ("
+    "    priority INTEGER NOT NULL,"
+    "    block INTEGER NOT NULL,"
+    "    wanted_device TEXT NOT NULL,"
+    "    jobs INTEGER NOT NULL,"
+    "    PRIMARY KEY (priority, block, wanted_device)"
+    ") STRICT, WITHOUT ROWID;"
+    "INSERT INTO queue_blocks (priority, block, wanted_device, jobs)"
+    "    SELECT priority, key >> 8, wanted_device, count(*) FROM jobs WHERE status = 'queued'"
+    "    GROUP BY priority, key >> 8, wanted_device;"
+    "CREATE TRIGGER queue_blocks_insert AFTER INSERT ON jobs WHEN NEW.status = 'queued' BEGIN"
+    "    INSERT INTO queue_blocks (priority, block, wanted_device, jobs)"
+    "        VALUES (NEW.priority, NEW.key >> 8, NEW.wanted_device, 1)"
+    "        ON CONFLICT DO UPDATE SET jobs = jobs + 1;"
+    "END;"
+    "CREATE TRIGGER queue_blocks_leave AFTER UPDATE OF status, priority, wanted_device ON jobs "
+    "WHEN OLD.status = 'queued' BEGIN"
+    "    UPDATE queue_blocks SET jobs = jobs - 1 WHERE priority = OLD.priority"
+    "        AND block = OLD.key >> 8 AND wanted_device = OLD.wanted_device;"
+    "    DELETE FROM queue_blocks WHERE priority = OLD.priority"
+    "        AND block = OLD.key >> 8 AND wanted_device = OLD.wanted_device AND jobs <= 0;"
+    "END;"
+    "CREATE TRIGGER queue_blocks_enter AFTER UPDATE OF status, priority, wanted_device ON jobs "
+    "WHEN NEW.status = 'queued' BEGIN"
+    "    INSERT INTO queue_blocks (priority, block, wanted_device, jobs)"
+    "        VALUES (NEW.priority, NEW.key >> 8, NEW.wanted_device, 1)"
+    "        ON CONFLICT DO UPDATE SET jobs = jobs + 1;"
+    "END;"
+    "CREATE TRIGGER queue_blocks_delete AFTER DELETE ON jobs WHEN OLD.status = 'queued' BEGIN"
+    "    UPDATE queue_blocks SET jobs = jobs - 1 WHERE priority = OLD.priority"
+    "        AND block = OLD.key >> 8 AND wanted_device = OLD.wanted_device;"
+    "    DELETE FROM queue_blocks WHERE priority = OLD.priority"
+    "        AND block = OLD.key >> 8 AND wanted_device = OLD.wanted_device AND jobs <= 0;"
+    "END;";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -363,7 +400,7 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
 static const char *const texts[] = {version_1,  version_2,  version_3,  version_4,  version_5,
                                     version_6,  version_7,  version_8,  version_9,  version_10,
                                     version_11, version_12, version_13, version_14, version_15,
-                                    version_16, version_17, version_18};
+                                    version_16, version_17, version_18, version_19};
 
 const struct migrations migrations = {
     .texts = texts,

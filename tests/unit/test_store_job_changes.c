@@ -134,6 +134,9 @@ static void check_cell(struct fixture *f, enum action action, enum job_status fr
             (action == CANCEL && from == JOB_CANCELLING) || (action == PAUSE && from == JOB_PAUSED);
         check_gapless(f, JOB, silent ? events : events + 1);
     }
+    int64_t queued = -1; /* which is counted by triggers */
+    OK(jobs_count(f->store, JOB_QUEUED, &queued, &f->err));
+    assert_int_equal(queued, status_of(f, JOB) == JOB_QUEUED);
     const bool final = job_status_final(status_of(f, JOB));
     assert_int_equal(number_of(f, "SELECT count(*) FROM dataset_holds"), final ? 0 : 1);
     assert_int_equal(jobs_delete(f->store, JOB, &f->err), final ? 0 : -ERR_CONFLICT);

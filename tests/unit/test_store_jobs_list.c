@@ -161,6 +161,60 @@ static void test_positions(void **state)
     jobs_page_deinit(&page);
 }
 
+/* What the place is by the list of all that are queued. */
+static int64_t place_of(struct fixture *f, const char *id)
+{
+    static const char count[] =
+        "SELECT count(*) FROM jobs AS a, jobs AS b WHERE b.id = ?1 AND a.status = 'queued' "
+        "AND (a.priority > b.priority OR (a.priority = b.priority AND a.key < b.key))";
+    int64_t place = -1;
+    assert_int_equal(sql_number(f->store->db, count, SQL_ARGS(sql_text(id)), &place, &f->err), 1);
+    return place;
+}
+
+/* Steps of the place of the last one in the queue, and of the length of the queue. */
+static int64_t work_of_last(struct fixture *f, const char *id)
+{
+    int64_t place = -1, length = -1;
+    OK(jobs_queue_position(f->store, id, &place, &f->err)); /* prepares the statements */
+    OK(jobs_count(f->store, JOB_QUEUED, &length, &f->err));
+    const int64_t before = sql_work(f->store->db);
+    OK(jobs_queue_position(f->store, id, &place, &f->err));
+    OK(jobs_count(f->store, JOB_QUEUED, &length, &f->err));
+    const int64_t work = sql_work(f->store->db) - before;
+    assert_int_equal(place, place_of(f, id));
+    return work;
+}
+
+/* Ten times the jobs, little more work; and the counts follow what becomes of them. */
+static void test_places_in_a_long_queue(void **state)
+{
+    struct fixture *f = *state;
+    queue(f, 2000);
+    const int64_t few = work_of_last(f, "job_q00001998"); /* of the least priority */
+    OK(sql_script(f->store->db, "DELETE FROM jobs", &f->err));
+    queue(f, 20000);
+    const int64_t many = work_of_last(f, "job_q00019998");
+    assert_true(many < few + 20 * (20000 / 256) * 3);
+    OK(sql_script(f->store->db,
+                  "UPDATE jobs SET status = 'paused' WHERE key % 5 = 0;"
+                  "UPDATE jobs SET status = 'queued' WHERE key % 25 = 0;"
+                  "UPDATE jobs SET wanted_device = 'cpu', priority = 7 WHERE key % 26 = 0;"
+                  "DELETE FROM jobs WHERE key % 7 = 0;",
+                  &f->err));
+    int64_t length = -1, place = -1;
+    OK(jobs_count(f->store, JOB_QUEUED, &length, &f->err));
+    static const char count[] = "SELECT count(*) FROM jobs WHERE status = 'queued'";
+    assert_int_equal(sql_number(f->store->db, count, SQL_NO_ARGS, &place, &f->err), 1);
+    assert_int_equal(length, place);
+    static const char *const ids[] = {"job_q00000026", "job_q00000257", "job_q00000256",
+                                      "job_q00010001", "job_q00019998"};
+    for (int i = 0; i < 5; i++) {
+        OK(jobs_queue_position(f->store, ids[i], &place, &f->err));
+        assert_int_equal(place, place_of(f, ids[i]));
+    }
+}
+
 /* A failing allocation anywhere gives no page, and leaves nothing behind. */
 static void test_no_memory(void **state)
 {
@@ -188,4 +242,4 @@ static void test_no_memory(void **state)
 
 TEST_MAIN(STORE_TEST(test_work_is_bounded), STORE_TEST(test_rare_ones_are_found),
           STORE_TEST(test_page_without_a_hit), STORE_TEST(test_positions),
-          STORE_TEST(test_no_memory))
+          STORE_TEST(test_places_in_a_long_queue), STORE_TEST(test_no_memory))

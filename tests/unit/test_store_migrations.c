@@ -301,6 +301,24 @@ static void test_experience_of_version_17(void **state)
     assert_int_equal(store_schema_version(f->store), migrations.count);
 }
 
+/* The queue of a database from before it was counted by blocks. */
+static void test_queue_of_version_18(void **state)
+{
+    struct fixture *f = *state;
+    open_old(f, 18,
+             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) "
+             "INSERT INTO jobs (id, status, model, dataset, spec, priority, max_attempts, "
+             "created_ms, queued_ms) SELECT printf('job_%03d', i), "
+             "iif(i % 3 = 0, 'paused', 'queued'), 'm', 'ds_1', '{}', i % 2, 3, 5, 5 FROM n;");
+    int64_t count = -1;
+    OK(jobs_count(f->store, JOB_QUEUED, &count, &f->err));
+    assert_int_equal(count, 400);
+    OK(jobs_queue_position(f->store, "job_001", &count, &f->err));
+    assert_int_equal(count, 0);
+    OK(jobs_queue_position(f->store, "job_598", &count, &f->err));
+    assert_int_equal(count, 399); /* of the least priority, before 600, which is paused */
+}
+
 /* A data set of a database from before recipes is there, and found by none. */
 static void test_datasets_of_version_14(void **state)
 {
@@ -324,7 +342,7 @@ static void test_datasets_of_version_14(void **state)
 
 TEST_MAIN(EMPTY_TEST(test_models_of_version_10), EMPTY_TEST(test_rows_of_every_version),
           EMPTY_TEST(test_ends_of_version_12), EMPTY_TEST(test_answers_of_version_13),
-          EMPTY_TEST(test_experience_of_version_17), EMPTY_TEST(test_datasets_of_version_14),
-          EMPTY_TEST(test_jobs_of_version_15), EMPTY_TEST(test_jobs_of_version_1),
-          EMPTY_TEST(test_step_by_step), EMPTY_TEST(test_failure_leaves_the_last_version),
-          EMPTY_TEST(test_other_programs))
+          EMPTY_TEST(test_experience_of_version_17), EMPTY_TEST(test_queue_of_version_18),
+          EMPTY_TEST(test_datasets_of_version_14), EMPTY_TEST(test_jobs_of_version_15),
+          EMPTY_TEST(test_jobs_of_version_1), EMPTY_TEST(test_step_by_step),
+          EMPTY_TEST(test_failure_leaves_the_last_version), EMPTY_TEST(test_other_programs))
