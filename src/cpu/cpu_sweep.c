@@ -161,6 +161,7 @@ void sweep_run(const struct sweep *s, enum tile_use use, int64_t z_first, int64_
                struct sweep_sums x, struct sweep_sums z, struct band *b)
 {
     const int panels = (int)ceil_div(b->end - b->first, b->lanes);
+    const int length = use == TILE_BOTH ? 2 * TILE_RUN : TILE_RUN; /* of a sum of T */
     int pending = 0; /* rows since sums were drained */
     for (int64_t at = z_first; at < z_end; at += s->run) {
         const int count = (int)min_i64(s->run, z_end - at);
@@ -170,7 +171,7 @@ void sweep_run(const struct sweep *s, enum tile_use use, int64_t z_first, int64_
         const int64_t next = at + count, after = min_i64(next + s->run, z_end);
         pending += count;
         const int64_t ahead = rows_ahead(s, next < z_end, b);
-        const bool drain = pending == TILE_RUN || next == z_end;
+        const bool drain = pending == length || next == z_end;
         for (int i = 0; i < panels; i++) {
             if (b->kept.values == NULL && ahead == 0) {
                 fetch_rows(&s->p->o.Q, next + (after - next) * i / panels,

@@ -5,8 +5,9 @@
  * their rows. Rows of Q come in runs, short enough for the first-level cache; every panel meets a
  * run before the next one is fetched, so rows of Q are read from memory once a band.
  *
- * A row's sums are added up in float64 after every TILE_RUN rows of Q, counted from the first row
- * of the call: what is added to what depends neither on the panels of a band nor on the runs.
+ * A row's sums are added up in float64 after every TILE_RUN rows of Q, or twice as many when tiles
+ * serve both sides, counted from the first row of the call: what is added to what depends neither
+ * on the panels of a band nor on the runs.
  */
 #pragma once
 

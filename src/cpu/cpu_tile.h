@@ -33,7 +33,7 @@
 
 #include "engine/kernel.h"
 
-#define TILE_RUN 120  /* also the length of a float32 sum before it is added in float64 */
+#define TILE_RUN 120  /* also what a float32 sum's length is counted in (cpu_sweep.h) */
 #define TILE_COLS 64  /* right-hand sides that share one evaluation of the kernel */
 #define TILE_LANES 64 /* most lanes of any panel */
 #define TILE_ALIGN 64 /* bytes */
