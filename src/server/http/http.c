@@ -25,7 +25,6 @@
 #include "server/http/http_internal.h"
 #include "server/http/http_listen.h"
 #include "server/http/http_loop.h"
-#include "server/metrics.h"
 
 enum {
     /* MHD's pool for headers and buffers, a connection; it is cleared after every request, so that
@@ -367,27 +366,6 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
 
 /* ---- Ends. ---- */
 
-/* Of event streams this is how long they lasted, which says nothing: they were counted before. */
-static void count_request(const struct exchange *ex)
-{
-    if (ex->answer.stream == NULL) {
-        exchange_count(ex);
-    }
-}
-
-static void log_request(const struct exchange *ex)
-{
-    char status[16], seconds[32];
-    if (ex->http->app->log.level > LOG_DEBUG) {
-        return;
-    }
-    snprintf(status, sizeof(status), "%d", ex->answer.status);
-    snprintf(seconds, sizeof(seconds), "%.6f", clock_monotonic_s() - ex->started);
-    log_msg(&ex->http->app->log, LOG_DEBUG, "http.request", "method", ex->request.method, "path",
-            ex->request.path, "status", status, "seconds", seconds, "request", ex->request_id,
-            ex->key_name[0] != '\0' ? "key" : NULL, ex->key_name, NULL);
-}
-
 static void on_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
                          enum MHD_RequestTerminationCode why)
 {
@@ -402,57 +380,20 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
             exchange_abandon(ex);
         }
         c->http->moved = true;
-        log_request(ex);
-        count_request(ex);
-        *con_cls = exchange_free(ex);
+        *con_cls = exchange_end(ex);
         connection_enter(c, CONNECTION_WAITING);
     }
-}
-
-static void connection_opened(struct http *h, struct MHD_Connection *mhd, void **context)
-{
-    struct connection *c = mem_zalloc(sizeof(*c));
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-    *context = c;
-    if (c == NULL) {
-        return; /* on_access refuses it */
-    }
-    c->http = h;
-    c->fd = info->connect_fd;
-    c->next = h->connections;
-    if (c->next != NULL) {
-        c->next->prev = c;
-    }
-    h->connections = c;
-    h->connection_count++;
-    c->surplus = h->connection_count > h->options.max_connections;
-    connection_enter(c, CONNECTION_WAITING);
-}
-
-static void connection_closed(struct http *h, struct connection *c)
-{
-    if (c->prev != NULL) {
-        c->prev->next = c->next;
-    } else {
-        h->connections = c->next;
-    }
-    if (c->next != NULL) {
-        c->next->prev = c->prev;
-    }
-    h->connection_count--;
-    rate_add(&h->connection_rate, clock_monotonic_s(), 1.0);
-    mem_free(c);
 }
 
 static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
                           enum MHD_ConnectionNotificationCode what)
 {
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        connection_opened(cls, mhd, context);
-    } else if (*context != NULL) {
-        connection_closed(cls, *context);
-        *context = NULL;
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *context = connection_open(cls, info->connect_fd); /* NULL: on_access refuses it */
+    } else {
+        *context = connection_close(*context);
     }
 }
 

@@ -471,6 +471,29 @@ void exchange_count(const struct exchange *ex)
                     ex->answer.status / 100, clock_monotonic_s() - ex->started);
 }
 
+static void log_request(const struct exchange *ex)
+{
+    char status[16], seconds[32];
+    if (ex->http->app->log.level > LOG_DEBUG) {
+        return;
+    }
+    snprintf(status, sizeof(status), "%d", ex->answer.status);
+    snprintf(seconds, sizeof(seconds), "%.6f", clock_monotonic_s() - ex->started);
+    log_msg(&ex->http->app->log, LOG_DEBUG, "http.request", "method", ex->request.method, "path",
+            ex->request.path, "status", status, "seconds", seconds, "request", ex->request_id,
+            ex->key_name[0] != '\0' ? "key" : NULL, ex->key_name, NULL);
+}
+
+/* How long event streams lasted says nothing: they were counted before. */
+struct exchange *exchange_end(struct exchange *ex)
+{
+    log_request(ex);
+    if (ex->answer.stream == NULL) {
+        exchange_count(ex);
+    }
+    return exchange_free(ex);
+}
+
 void exchange_expire(struct exchange *ex)
 {
     void (*on_gone)(struct request *) = ex->request.on_gone;

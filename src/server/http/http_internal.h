@@ -1,6 +1,7 @@
 /*
- * What the files of the HTTP room share: http.c (libmicrohttpd), http_exchange.c (what is asked),
- * http_answer.c (what is said), http_stream.c (event streams), http_watch.c (deadlines).
+ * What the files of the HTTP room share: http.c (libmicrohttpd), http_connection.c, http_exchange.c
+ * (what is asked), http_answer.c (what is said), http_stream.c (event streams), http_watch.c
+ * (deadlines).
  *
  * An exchange is one request with its answer; it ends when libmicrohttpd says so. A connection
  * carries one exchange after another.
@@ -160,6 +161,8 @@ void exchange_begin(struct exchange *ex, const char *method, const char *target,
 bool exchange_receive(struct exchange *ex, const void *data, size_t size);
 /* Calls the handler, once. */
 void exchange_handle(struct exchange *ex);
+/* It is over: logged, counted, freed. Returns NULL. */
+struct exchange *exchange_end(struct exchange *ex);
 /* Into the registry: the route, the answer's status, the time since the beginning. */
 void exchange_count(const struct exchange *ex);
 /* Its deadline has passed before an answer was given. */
@@ -201,11 +204,15 @@ size_t stream_take(struct stream *s, char *ret, size_t max);
 bool stream_ended(const struct stream *s);
 bool stream_over(const struct stream *s); /* ended, and nothing is pending */
 
-/* http_watch.c */
+/* http_connection.c */
+struct connection *connection_open(struct http *h, int fd); /* NULL: no memory */
+struct connection *connection_close(struct connection *c);  /* takes and returns NULL */
 void connection_enter(struct connection *c, enum connection_phase phase);
 /* Ends the connection from outside libmicrohttpd, which learns of it from the socket. */
 void connection_cut(struct connection *c);
 /* Writes the answer past libmicrohttpd, which takes none while a body arrives. */
 void connection_answer_now(struct connection *c);
+
+/* http_watch.c */
 /* Once a second: deadlines, and suspended connections whose client left. */
 void http_watch(struct http *h);

@@ -10,42 +10,8 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "server/app.h"
 #include "server/http/http_internal.h"
 #include "server/http/http_loop.h"
-
-void connection_enter(struct connection *c, enum connection_phase phase)
-{
-    c->phase = phase;
-    c->since = clock_monotonic_s();
-}
-
-void connection_cut(struct connection *c)
-{
-    c->cut = true;
-    shutdown(c->fd, SHUT_RDWR);
-}
-
-static bool send_now(struct connection *c, const void *data, size_t size)
-{
-    if (c->http->tls) {
-        return exchange_send_tls(c->exchange, data, size);
-    }
-    return send(c->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
-}
-
-void connection_answer_now(struct connection *c)
-{
-    struct buf text cleanup_buf = BUF_INIT;
-    answer_print(c->exchange, &text);
-    if (!text.failed && send_now(c, text.data, text.len)) {
-        shutdown(c->fd, SHUT_WR);
-        connection_enter(c, CONNECTION_LINGERING);
-    } else {
-        connection_cut(c);
-    }
-}
 
 static size_t left_to_send(const struct exchange *ex)
 {
