@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "server/api/aliases.h"
 #include "server/api/handlers.h"
+#include "server/api/models.h"
 #include "server/app.h"
 #include "server/http/http_text.h"
 #include "server/metrics.h"
