@@ -90,7 +90,7 @@ struct jobs_filter {
     const char *names[JOBS_METADATA_MAX], *values[JOBS_METADATA_MAX];
 };
 #define JOBS_VISITED_MAX 1000 /* jobs with the rarest pair of metadata that a page looks at */
-#define JOBS_PLACES_MAX 50000 /* places of the queue that it tells apart */
+#define JOBS_PLACES_MAX 50000 /* places between the first and the last of its page's, at most */
 struct jobs_page {
     struct job_row *rows; /* newest first; may be NULL when there are none */
     int64_t count;

@@ -212,14 +212,14 @@ struct tally {
 };
 enum { TALLIES_MAX = 64 };
 
-static void count_one(struct tally *tallies, const char *device)
+static void add(struct tally *tallies, const char *device, int64_t count)
 {
     for (int i = 0; i < TALLIES_MAX; i++) {
         if (tallies[i].count == 0) {
             snprintf(tallies[i].device, sizeof(tallies[i].device), "%s", device);
         }
         if (strcmp(tallies[i].device, device) == 0) {
-            tallies[i].count++;
+            tallies[i].count += count;
             return;
         }
     }
@@ -234,15 +234,45 @@ static int64_t count_competing(const struct tally *tallies, const char *device)
     return sum;
 }
 
-/* Walks the queue once for all of them. */
+/* All in whole blocks (job_queue.c) before the place's own. */
+static int count_blocks(struct sql *db, const struct place *place, struct tally *tallies,
+                        struct err *err)
+{
+    static const char select[] =
+        "SELECT wanted_device, sum(jobs) FROM queue_blocks "
+        "WHERE priority > ?1 OR (priority = ?1 AND block < ?2 >> 8) GROUP BY wanted_device";
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc =
+        sql_start(db, select, SQL_ARGS(sql_int(place->priority), sql_int(place->key)), &st, err);
+    while (rc == 0) {
+        char device[JOBS_DEVICE_SIZE];
+        const int row = sql_next(st, err);
+        if (row <= 0) {
+            return row;
+        }
+        sql_col_fixed(st, 0, device, sizeof(device));
+        add(tallies, device, sql_col_int(st, 1));
+        rc = sql_row_check(st, err);
+    }
+    return rc;
+}
+
+/* Walks along the queue from the block of the first of the places, which are of one priority, to
+ * the last. */
 static int walk_queue(struct sql *db, struct jobs_page *page, const struct place *places,
                       int64_t count, struct err *err)
 {
     static const char walk[] = "SELECT key, wanted_device FROM jobs INDEXED BY jobs_queue "
-                               "WHERE status = 'queued' ORDER BY priority DESC, key LIMIT ?1";
+                               "WHERE status = 'queued' AND priority = ?1 AND key >= ?2 & ~255 "
+                               "ORDER BY key LIMIT ?3";
     struct tally tallies[TALLIES_MAX] = {{.count = 0}};
     cleanup_sql struct sql_stmt *st = NULL;
-    int rc = sql_start(db, walk, SQL_ARGS(sql_int(JOBS_PLACES_MAX)), &st, err);
+    int rc = count_blocks(db, places, tallies, err);
+    rc = rc < 0 ? rc
+                : sql_start(db, walk,
+                            SQL_ARGS(sql_int(places->priority), sql_int(places->key),
+                                     sql_int(JOBS_PLACES_MAX)),
+                            &st, err);
     int64_t at = 0;
     while (rc == 0 && at < count) {
         char device[JOBS_DEVICE_SIZE];
@@ -254,8 +284,22 @@ static int walk_queue(struct sql *db, struct jobs_page *page, const struct place
         if (sql_col_int(st, 0) == places[at].key) {
             page->positions[places[at++].row] = count_competing(tallies, device);
         }
-        count_one(tallies, device);
+        add(tallies, device, 1);
         rc = sql_row_check(st, err);
+    }
+    return rc;
+}
+
+/* One walk for each priority. */
+static int walk_all(struct sql *db, struct jobs_page *page, const struct place *places,
+                    int64_t count, struct err *err)
+{
+    int rc = 0;
+    for (int64_t first = 0, end = 0; rc == 0 && first < count; first = end) {
+        while (end < count && places[end].priority == places[first].priority) {
+            end++;
+        }
+        rc = walk_queue(db, page, places + first, end - first, err);
     }
     return rc;
 }
@@ -272,7 +316,7 @@ static int find_positions(struct sql *db, struct jobs_page *page, struct err *er
     }
     int64_t count;
     const int rc = find_places(db, page, places, &count, err);
-    return rc < 0 || count == 0 ? rc : walk_queue(db, page, places, count, err);
+    return rc < 0 ? rc : walk_all(db, page, places, count, err);
 }
 
 /* ---- a page ---- */
