@@ -5,12 +5,13 @@
     bench/plan.py --build build-rel --grid --sample 150
 
 Starts a daemon with one training worker of one thread, whose processor seconds are what a plan's are compared with: a
-machine with other work makes jobs take longer, not dearer. Seconds are compared for the iterations that were done. The
-data are normal points with a smooth target. Prints one line a job as it ends, and last those whose memory or seconds
-were not within a fifth.
+machine with other work makes jobs take longer, not dearer. Seconds are compared for the iterations that were done, as
+the machine's rates alone have them, and, against the seconds on the wall that they learn from, as finished jobs have
+corrected them. The data are normal points with a smooth target. Prints one line a job as it ends, and last those whose
+memory or seconds were not within a fifth.
 
 --grid takes all methods, kernels, precisions and sizes; --sample of them so many jobs, in which every pair of two choices
-comes before any comes again.
+comes before any comes again. --rounds runs all of it more than once, and compares the last round.
 """
 import argparse
 import datetime
@@ -120,6 +121,15 @@ def spec_of(case, precision, kernel):
     return {**spec, **CASES[case]}
 
 
+def planned_for(plan, iterations, plain):
+    """Setup, iterations and finish; `plain`: as the machine's rates alone have them."""
+    seconds = plan["seconds"]
+    said = seconds["experience"] if plain else None
+    setup, each, finish = (seconds[phase] / (said[f"{phase}_factor"] if said else 1)
+                           for phase in ("setup", "iteration", "finish"))
+    return setup, each * iterations if seconds["iterations"] else 0, finish
+
+
 def run(api, dataset, choice):
     case, precision, kernel, features, rows = choice
     row = {"case": case, "precision": precision, "kernel": kernel, "features": features, "rows": rows}
@@ -130,9 +140,9 @@ def run(api, dataset, choice):
         return {**row, "error": job["reason"]}
     used = processor_seconds(api) - before
     plan, result = job["plan"], job["result"]
-    seconds, memory = plan["seconds"], plan["memory"]
-    planned = seconds["setup"] + seconds["finish"]
-    planned += seconds["iteration"] * result["iterations"] if seconds["iterations"] else 0
+    memory, experience = plan["memory"], plan["seconds"]["experience"]
+    setup, iterations, finish = planned_for(plan, result["iterations"], plain=True)
+    planned, learned = setup + iterations + finish, sum(planned_for(plan, result["iterations"], plain=False))
     return {**row, "solver": result["solver"], "iterations": result["iterations"],
             "rank_planned": plan["rank"], "rank": result["rank"], "centers_planned": plan["centers"],
             "centers": result["centers"], "moment": memory["moment"],
@@ -140,7 +150,9 @@ def run(api, dataset, choice):
             "peak_memory_bytes": result["peak_memory_bytes"],
             "bytes_ratio": memory["host_bytes"] / result["peak_memory_bytes"],
             "keeps_planned": plan["keeps_kernel_values"], "kernel_cache_bytes": result["kernel_cache_bytes"],
-            "planned_setup_s": seconds["setup"], "planned_finish_s": seconds["finish"],
+            "planned_setup_s": setup, "planned_iterations_s": iterations, "planned_finish_s": finish,
+            "phases": result["phases"], "experience": experience, "learned_s": learned,
+            "learned_ratio": learned / result["seconds"] if experience else None,
             "planned_s": planned, "cpu_seconds": used, "seconds": result["seconds"],
             "seconds_ratio": planned / max(used, 0.01)}
 
@@ -151,13 +163,16 @@ def line_of(row):
         return f"{name} failed: {row['error']}"
     return (f"{name} {row['planned_bytes'] / 1e6:8.1f} MB planned, {row['peak_memory_bytes'] / 1e6:8.1f} used:"
             f" {row['bytes_ratio']:.2f} {'kept' if row['kernel_cache_bytes'] else '    '}"
-            f" {row['planned_s']:7.2f} s planned, {row['cpu_seconds']:7.2f} used: {row['seconds_ratio']:.2f}")
+            f" {row['planned_s']:7.2f} s planned, {row['cpu_seconds']:7.2f} used: {row['seconds_ratio']:.2f}"
+            + (f"; learned {row['learned_s']:7.2f} of {row['seconds']:7.2f}: {row['learned_ratio']:.2f}"
+               if row["experience"] else ""))
 
 
 def summarise(rows):
     done = [row for row in rows if "error" not in row]
-    for key, counted in (("bytes_ratio", done),
-                         ("seconds_ratio", [row for row in done if row["cpu_seconds"] >= COUNTED_S])):
+    lasted = [row for row in done if row["cpu_seconds"] >= COUNTED_S]
+    for key, counted in (("bytes_ratio", done), ("seconds_ratio", lasted),
+                         ("learned_ratio", [row for row in lasted if row["experience"]])):
         ratios = sorted(row[key] for row in counted)
         apart = [row for row in counted if not FIFTH[0] <= row[key] <= FIFTH[1]]
         if ratios:
@@ -189,6 +204,7 @@ def main():
     parser.add_argument("--grid", action="store_true", help="all of them, instead of what is listed")
     parser.add_argument("--sample", type=int, help="so many of all combinations")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--output", type=pathlib.Path)
     args = parser.parse_args()
     build = pathlib.Path(args.build).resolve()
@@ -198,7 +214,8 @@ def main():
         server = daemon.Daemon(folder, worker_threads=1, log_level="warning")
         server.api.worker_pid("train", "idle")
         rates = server.api.get("/v1/devices").json()
-        rows = measure(args, server.api)
+        for _ in range(args.rounds):
+            rows = measure(args, server.api)
         server.close()
     summarise(rows)
     if args.output:
