@@ -7,8 +7,9 @@
 static const double width = 1.5, speed_width = 1.0;
 /* Weights of the prior, of all records together that are of another kind, of one that counts. */
 static const double prior = 0.15, relatives_most = 0.5, least_weight = 0.01;
-/* Records after which one counts half. */
-static const double half_life = 128;
+/* Records after which one counts half; after which it does for the machine as it is now, and the
+ * weight of the prior that this begins with. */
+static const double half_life = 128, lately = 16, steadiness = 5;
 
 /* What a record of another solver, … is worth. Centers and factors are chosen and built in the
  * setup; a certificate is nearly the same work after any solver. */
@@ -94,15 +95,23 @@ static double likeness(enum plan_phase phase, const struct contrast *c)
     return like;
 }
 
-/* Of sizes, of speeds, and in time: `age` records are newer. */
-static double nearness(const double a[KIND_SIZES], const double b[KIND_SIZES], double faster,
-                       int64_t age)
+static double gaussian(double squares, double w)
 {
-    double sum = pow(faster * width / speed_width, 2);
+    return exp(-squares / (2.0 * w * w));
+}
+
+static double halved(int64_t age, double life)
+{
+    return exp2(-(double)age / life);
+}
+
+static double distance(const double a[KIND_SIZES], const double b[KIND_SIZES])
+{
+    double sum = 0;
     for (int i = 0; i < KIND_SIZES; i++) {
         sum += (a[i] - b[i]) * (a[i] - b[i]);
     }
-    return exp(-sum / (2.0 * width * width) - log(2.0) * (double)age / half_life);
+    return sum;
 }
 
 struct weighed {
@@ -122,50 +131,73 @@ static double bounded(double log_ratio)
     return fmin(fmax(log_ratio, -most), most);
 }
 
+/* In one phase: of the very same kind; of others; of all, as the machine is now. */
 struct votes {
-    struct weighed own[PLAN_PHASES], others[PLAN_PHASES]; /* of the very same kind, or not */
+    struct weighed own, others, all;
 };
+
+/* How near a record is: by its sizes and age; by its age alone. */
+struct near {
+    double as_kin, as_late;
+};
+
+static bool vote(struct votes *v, double like, const struct near *near, double log_ratio)
+{
+    const double weight = like * near->as_kin;
+    const bool kin = weight >= least_weight, late = like > 0 && near->as_late >= least_weight;
+    if (kin) {
+        weigh(like < 1.0 ? &v->others : &v->own, weight, log_ratio);
+    }
+    if (late) {
+        weigh(&v->all, near->as_late, log_ratio);
+    }
+    return kin || late;
+}
 
 /* `faster`, in powers of two, is the machine by now than when the record was made: so much shorter
  * is the plan that it is about. */
-static bool vote(struct votes *v, const struct experience_record *r,
-                 const struct experience_kind *kind, double near, double faster)
+static bool vote_all(struct votes v[PLAN_PHASES], const struct experience_record *r,
+                     const struct experience_kind *kind, const struct near *near, double faster)
 {
     const struct contrast c = contrast(&r->kind, kind);
     bool weighs = false;
     for (int p = 0; p < PLAN_PHASES; p++) {
+        const double log_ratio = bounded(r->log_ratio[p] + log(2.0) * faster);
         const double like = likeness((enum plan_phase)p, &c);
-        if (!isnan(r->log_ratio[p]) && like * near >= least_weight) {
-            weigh(like < 1.0 ? &v->others[p] : &v->own[p], like * near,
-                  bounded(r->log_ratio[p] + log(2.0) * faster));
-            weighs = true;
-        }
+        weighs = (!isnan(r->log_ratio[p]) && vote(&v[p], like, near, log_ratio)) || weighs;
     }
     return weighs;
 }
 
-static double factor_of(const struct weighed *own, const struct weighed *others)
+static double factor_of(const struct votes *v)
 {
-    const double most = relatives_most / (1.0 + own->weight);
-    const double share = others->weight > most ? most / others->weight : 1.0;
-    return exp((own->sum + share * others->sum) / (own->weight + share * others->weight + prior));
+    const double most = relatives_most / (1.0 + v->own.weight);
+    const double share = v->others.weight > most ? most / v->others.weight : 1.0;
+    const double machine = v->all.sum / (v->all.weight + steadiness);
+    return exp((v->own.sum + share * v->others.sum + prior * machine) /
+               (v->own.weight + share * v->others.weight + prior));
 }
 
 struct experience_factors experience_factors(const struct experience *e,
                                              const struct experience_kind *kind)
 {
     struct experience_factors ret = {.jobs = 0};
-    struct votes votes = {.own = {{0}}, .others = {{0}}};
+    struct votes votes[PLAN_PHASES] = {{.own = {0}}};
     double sizes[KIND_SIZES];
     log_sizes(kind, sizes);
     for (int64_t age = 0; age < EXPERIENCE_RECORDS && age < e->count; age++) {
         const int64_t at = (e->count - 1 - age) % EXPERIENCE_RECORDS;
         const double faster = kind->log2_speed - e->records[at].kind.log2_speed;
-        const double near = nearness(e->log_sizes[at], sizes, faster, age);
-        ret.jobs += near >= least_weight && vote(&votes, &e->records[at], kind, near, faster);
+        const double same = gaussian(faster * faster, speed_width);
+        const struct near near = {same * gaussian(distance(e->log_sizes[at], sizes), width) *
+                                      halved(age, half_life),
+                                  same * halved(age, lately)};
+        if (fmax(near.as_kin, near.as_late) >= least_weight) {
+            ret.jobs += vote_all(votes, &e->records[at], kind, &near, faster);
+        }
     }
     for (int p = 0; p < PLAN_PHASES; p++) {
-        ret.of[p] = factor_of(&votes.own[p], &votes.others[p]);
+        ret.of[p] = factor_of(&votes[p]);
     }
     return ret;
 }

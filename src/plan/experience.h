@@ -12,7 +12,9 @@
  * that are newer. On a device of another kind a record says nothing. Records that differ in some
  * choice count together as half a record at most, and for less once there are records of the very
  * same kind: any number of other methods does not outvote the job's own. A prior of 0.15 records
- * at factor 1 keeps single records from being believed wholly.
+ * keeps single ones from being believed wholly, and stands for jobs whose like never ran: at what
+ * all jobs on such a device lately took of what was planned, for a machine that is busy is slow in
+ * all that it does; that in turn begins with five records at factor 1.
  *
  * Rates are measured anew at every start of a worker, with whatever else is at work then, and a
  * plan made with lower ones is longer by as much. So a record is brought to the rates of the new

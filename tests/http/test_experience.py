@@ -56,16 +56,22 @@ def speed(plan):
 def taught(plan, *jobs, phases=(0, 1, 2)):
     """The factors that such jobs, all of the plan's own kind, the newest first, come to."""
     most, sums, weights = math.log(8), [0, 0, 0], [PRIOR] * 3
+    all_sums, all_weights = [0, 0, 0], [5] * 3
     for age, job in enumerate(jobs):
         faster = speed(plan) - speed(job["plan"])
-        weight = math.exp(-faster**2 / 2 - math.log(2) * age / 128)
+        weight, late = (math.exp(-faster**2 / 2 - math.log(2) * age / life) for life in (128, 16))
         for phase in phases:
             used = taken(job)[phase]
             if used is not None:
                 one = math.log(used / plain(job["plan"])[phase]) + math.log(2) * faster
-                sums[phase] += weight * min(max(one, -most), most)
+                one = min(max(one, -most), most)
+                sums[phase] += weight * one
                 weights[phase] += weight
-    return pytest.approx([math.exp(total / weight) for total, weight in zip(sums, weights)], rel=1e-9)
+                all_sums[phase] += late * one
+                all_weights[phase] += late
+    machine = [total / weight for total, weight in zip(all_sums, all_weights)]
+    return pytest.approx([math.exp((total + PRIOR * base) / weight)
+                          for total, weight, base in zip(sums, weights, machine)], rel=1e-9)
 
 
 def records(daemon):
@@ -92,7 +98,7 @@ def test_a_job_teaches_the_plans_of_others_like_it(daemon):
     few = plan_of(api, api.upload_npz(*data.regression(1500, d=6)), **SPEC)
     assert 0 < math.log(factors(few)[1]) / math.log(factors(plan)[1]) < 1
     other = plan_of(api, dataset, **{**SPEC, "solver": {"name": "askotch2"}})
-    assert abs(math.log(factors(other)[1])) <= 0.2 * abs(math.log(factors(plan)[1]))
+    assert abs(math.log(factors(other)[1])) <= 0.25 * abs(math.log(factors(plan)[1]))
 
     # A job keeps the plan that it was given, and teaches by what its formulas said.
     second = api.train("other", dataset, **SPEC)
