@@ -106,6 +106,9 @@ def as_schema_15(path):
     with sqlite3.connect(path) as db:
         db.executescript("""
             DROP TRIGGER model_limits_end; DROP TABLE model_limits; DROP TABLE plan_experience;
+            DROP TRIGGER queue_blocks_insert; DROP TRIGGER queue_blocks_leave;
+            DROP TRIGGER queue_blocks_enter; DROP TRIGGER queue_blocks_delete;
+            DROP TABLE queue_blocks;
             DROP INDEX jobs_claims; DROP INDEX jobs_retries; DROP INDEX jobs_queue;
             ALTER TABLE jobs DROP COLUMN wanted_device;
             ALTER TABLE jobs DROP COLUMN host_bytes;
