@@ -40,6 +40,26 @@ static double rows_bytes(const struct planning *g)
                              : tile_bytes(g, g->n, g->t, g->point);
 }
 
+/* What the products of engine/products.h hold where the backend has no operation for them: a block
+ * of values, and of the sketch's columns besides. */
+enum { PRODUCT_ROWS = 4096 };
+
+static double product_bytes(const struct planning *g)
+{
+    const double fit = fmax(floor(32.0 * MIB / (8.0 * g->centers)), 1.0);
+    const double rows = fmin(fmin(fit, PRODUCT_ROWS), tile_rows(g, g->n, g->t));
+    return g->machine->own_memory ? 8.0 * rows * (g->centers + g->t) : 0;
+}
+
+static double sketch_bytes(const struct planning *g, double d, double columns)
+{
+    const double fit = fmax(floor(16.0 * MIB / (8.0 * d)), 1.0);
+    const double rows = fmin(fmin(fit, PRODUCT_ROWS), columns);
+    const double values = fmax(floor(32.0 * MIB / (8.0 * rows)), 1.0);
+    return g->machine->own_memory ? 8.0 * rows * (d + fmin(fmin(values, PRODUCT_ROWS), g->centers))
+                                  : 0;
+}
+
 /* Rows, centers (in float64 besides, for their own matrix), right-hand sides, the answer. */
 static struct plan_moment uploaded(const struct planning *g)
 {
@@ -50,6 +70,7 @@ static struct plan_moment uploaded(const struct planning *g)
     at.parts[PLAN_POINTS] = rows_bytes(g) + m * g->ld * twice;
     at.parts[PLAN_VECTORS] = 8.0 * m * g->t * (started ? 2.0 : 1.0);
     at.parts[PLAN_LIBRARY] = plan__library(g, m);
+    at.parts[PLAN_OTHER] = product_bytes(g);
     return at;
 }
 
@@ -138,6 +159,8 @@ static void krill(struct planning *g)
     g->plan->rank = (int64_t)m;
     struct plan_moment building = at;
     building.parts[PLAN_PRECONDITIONER] += 8.0 * m * (d / parts + nonzeros);
+    building.parts[PLAN_OTHER] =
+        sketch_bytes(g, ceil(d / parts), fmin(PHI_COLUMNS, tile_rows(g, g->n, t)));
     plan__moment(g, &building, "solving");
     pass(g, &g->setup, parts);
     plan__values(g, &g->setup, m * m, DTYPE_F64, 1);
@@ -171,6 +194,7 @@ static void stochastic(struct planning *g)
     building.parts[PLAN_PRECONDITIONER] +=
         exact ? 16.0 * m * m + 8.0 * fmax(fmin(rows, PIECE_ROWS) - m, 0) * m : 8.0 * m * r;
     building.parts[PLAN_SOLVER] += (RACE_BATCHES - 1) * batch + 32.0 * b * t;
+    building.parts[PLAN_OTHER] = 0; /* no pass over the rows yet */
     plan__moment(g, &building, "solving");
     solving.parts[PLAN_SOLVER] += piece;
     plan__moment(g, &solving, "solving");
