@@ -57,6 +57,9 @@ static inline struct cuda_backend *cuda_of(struct backend *be)
 
 /* Most bytes of host data converted at a time. */
 #define CUDA_STAGE_BYTES ((size_t)32 << 20)
+/* Most bytes of a buffer that stay when an operation with a workspace of the library's is done:
+ * what the largest product takes. */
+#define CUDA_KEPT_BYTES ((size_t)80 << 20)
 /* Device memory kept for this backend's own buffers, for cuBLAS and for cuSOLVER. */
 #define CUDA_RESERVE_BYTES ((int64_t)256 << 20)
 
@@ -80,6 +83,9 @@ int cuda__alloc(size_t bytes, void **ret, struct err *err);
 void cuda__release(void *data);
 /* At least `bytes` in the buffer; its contents are lost when it grows. */
 int cuda__reserve(struct cuda_buffer *buffer, size_t bytes, struct err *err);
+
+/* Gives back a buffer that grew past CUDA_KEPT_BYTES: memory_available counts on it. */
+void cuda__trim(struct cuda_buffer *buffer);
 
 int cuda__zero(struct cuda_backend *cu, void *data, size_t bytes, struct err *err);
 /* Host to device: `from` may be changed after the call. */

@@ -158,7 +158,9 @@ int cuda__potrf(struct backend *be, const struct mat *A, double min_pivot, int64
         return rc;
     }
     int info = 0;
-    if ((rc = factorize(cu, A, &info, err)) < 0) {
+    rc = factorize(cu, A, &info, err);
+    cuda__trim(&cu->work);
+    if (rc < 0) {
         return rc;
     }
     if (info < 0) {
@@ -200,10 +202,16 @@ static int run_syevd(struct cuda_backend *cu, const struct mat *A, int *ret_info
     const int type = A->dtype == DTYPE_F32 ? TYPE_R_32F : TYPE_R_64F;
     const size_t head = eigh_head(A);
     size_t device_size = 0, host_size = 0;
-    int rc = dense_library_solver(lib->syevd_size(lib->solver, lib->params, EIG_VECTORS, FILL_LOWER,
-                                                  A->rows, type, A->data, A->ld, type, NULL, type,
-                                                  &device_size, &host_size),
-                                  err);
+    int rc = cuda__reserve(&cu->work, head, err);
+    if (rc < 0) {
+        return rc;
+    }
+    /* Not documented to go without the eigenvalues' place, which may move below. */
+    rc = dense_library_solver(lib->syevd_size(lib->solver, lib->params, EIG_VECTORS, FILL_LOWER,
+                                              A->rows, type, A->data, A->ld, type,
+                                              (const char *)cu->work.data + POTRF_HEAD, type,
+                                              &device_size, &host_size),
+                              err);
     if (rc < 0 || (rc = cuda__reserve(&cu->work, head + device_size, err)) < 0) {
         return rc;
     }
@@ -244,12 +252,12 @@ static int download_values(struct cuda_backend *cu, const struct mat *A, double 
     return rc;
 }
 
-int cuda__eigh(struct backend *be, const struct mat *A, double *ret_values, struct err *err)
+static int decompose(struct cuda_backend *cu, const struct mat *A, double *ret_values,
+                     struct err *err)
 {
-    struct cuda_backend *cu = cuda_of(be);
     int info = 0;
-    int rc = cuda__begin(be, A->rows == A->cols, "eigh", err);
-    if (rc < 0 || A->rows == 0 || (rc = run_syevd(cu, A, &info, err)) < 0) {
+    const int rc = run_syevd(cu, A, &info, err);
+    if (rc < 0) {
         return rc;
     }
     if (info != 0) {
@@ -258,4 +266,16 @@ int cuda__eigh(struct backend *be, const struct mat *A, double *ret_values, stru
                        (long long)A->rows, (long long)A->rows);
     }
     return download_values(cu, A, ret_values, err);
+}
+
+int cuda__eigh(struct backend *be, const struct mat *A, double *ret_values, struct err *err)
+{
+    struct cuda_backend *cu = cuda_of(be);
+    int rc = cuda__begin(be, A->rows == A->cols, "eigh", err);
+    if (rc < 0 || A->rows == 0) {
+        return rc;
+    }
+    rc = decompose(cu, A, ret_values, err);
+    cuda__trim(&cu->work);
+    return rc;
 }

@@ -172,7 +172,9 @@ int cuda__alloc(size_t bytes, void **ret, struct err *err)
 
 void cuda__release(void *data)
 {
-    (void)cudaFree(data);
+    if (data != NULL) { /* cudaFree(NULL) would start the first device, whichever this one is */
+        (void)cudaFree(data);
+    }
 }
 
 int cuda__reserve(struct cuda_buffer *buffer, size_t bytes, struct err *err)
@@ -186,6 +188,13 @@ int cuda__reserve(struct cuda_buffer *buffer, size_t bytes, struct err *err)
         buffer->bytes = bytes;
     }
     return rc;
+}
+
+void cuda__trim(struct cuda_buffer *buffer)
+{
+    if (buffer->bytes > CUDA_KEPT_BYTES) {
+        buffer_release(buffer);
+    }
 }
 
 int cuda__zero(struct cuda_backend *cu, void *data, size_t bytes, struct err *err)
