@@ -1,5 +1,6 @@
 /* Memory, column operations and dense algebra of a backend, against plain loops on the host. */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "conformance/device.h"
@@ -26,6 +27,42 @@ static int close_device(void **state)
 }
 
 /* ---- memory ---- */
+
+/* A caller may use its arrays for something else as soon as an operation has returned, though a
+ * device may not have begun with it: arrays too large for a launch's arguments or one staging
+ * buffer of a driver's. */
+static void test_host_arrays_are_read_by_the_call(void **state)
+{
+    enum { N = 200000 };
+    struct backend *be = *state;
+    const struct backend_ops *o = be->ops;
+    double *x = host_zeros(N);
+    int64_t *index = mem_array(N, sizeof *index);
+    assert_non_null(index);
+    for (int64_t i = 0; i < N; i++) {
+        x[i] = (double)i;
+        index[i] = N - 1 - i;
+    }
+    struct mat from = device_mat(be, DTYPE_F64, N, 1, x), to = device_mat(be, DTYPE_F64, N, 1, x);
+    memset(x, 0, N * sizeof *x);
+    must(o->gather_rows(be, &from, index, &to, &err));
+    must(o->add_rows(be, &(double){2.0}, &from, index, &to, &err));
+    memset(index, 0, N * sizeof *index);
+    for (int64_t i = 0; i < N; i++) {
+        x[i] = 0.5;
+    }
+    must(o->scale_rows(be, x, &to, &err));
+    memset(x, 0, N * sizeof *x);
+    double *got = device_get(be, &to);
+    for (int64_t i = 0; i < N; i++) {
+        assert_same_bits(got[i], 1.5 * (double)(N - 1 - i));
+    }
+    mem_free(got);
+    mem_free(index);
+    mem_free(x);
+    o->mat_free(be, &from);
+    o->mat_free(be, &to);
+}
 
 static void test_new_is_zero_and_accounted(void **state)
 {
@@ -566,9 +603,9 @@ static void test_shapes_are_checked(void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_device, close_device)
-TEST_MAIN(TEST(test_new_is_zero_and_accounted), TEST(test_too_much_memory_is_refused),
-          TEST(test_put_get_copy), TEST(test_col_dots), TEST(test_col_axpby),
-          TEST(test_gather_and_deflate), TEST(test_add_diag), TEST(test_scale_rows),
-          TEST(test_clear_upper), TEST(test_gemm), TEST(test_syrk), TEST(test_trsm),
-          TEST(test_potrf), TEST(test_eigh), TEST(test_add_rows), TEST(test_not_positive_definite),
-          TEST(test_shapes_are_checked))
+TEST_MAIN(TEST(test_new_is_zero_and_accounted), TEST(test_host_arrays_are_read_by_the_call),
+          TEST(test_too_much_memory_is_refused), TEST(test_put_get_copy), TEST(test_col_dots),
+          TEST(test_col_axpby), TEST(test_gather_and_deflate), TEST(test_add_diag),
+          TEST(test_scale_rows), TEST(test_clear_upper), TEST(test_gemm), TEST(test_syrk),
+          TEST(test_trsm), TEST(test_potrf), TEST(test_eigh), TEST(test_add_rows),
+          TEST(test_not_positive_definite), TEST(test_shapes_are_checked))
