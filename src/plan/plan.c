@@ -296,6 +296,7 @@ static void choose_solver(struct planning *g)
  * least-squares fit to 190 of the jobs of bench/plan.py --grid; what is left is the methods' own.
  */
 static const double single_share = 0.8, dense_share = 1.05, read_share = 3.2;
+
 static double seconds_of(const struct plan_work *w, const struct plan_rates *r)
 {
     return single_share * w->values_f32 / r->values_f32 + w->values_f64 / r->values_f64 +

@@ -4,10 +4,12 @@
  */
 #pragma once
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "engine/backend.h"
 #include "support/assert.h"
 #include "wire/names.h"
@@ -26,13 +28,10 @@ static inline char **fixture_names(const char *prefix, int64_t count)
 }
 
 /* Columns x0 .. x{columns-1}, the last one the target; classes = 0: regression, else the labels are
- * c0 .. c{classes-1}. `values` [rows, columns] is copied. */
-static inline struct dataset *fixture_dataset(const double *values, int64_t rows, int64_t columns,
-                                              int64_t classes)
+ * c0 .. c{classes-1}. */
+static inline struct dataset_info fixture_info(int64_t rows, int64_t columns, int64_t classes)
 {
-    struct dataset *ds = mem_zalloc(sizeof(*ds));
-    assert_non_null(ds);
-    ds->info = (struct dataset_info){
+    struct dataset_info info = {
         .rows = rows,
         .columns = columns,
         .dtype = DTYPE_F64,
@@ -43,9 +42,37 @@ static inline struct dataset *fixture_dataset(const double *values, int64_t rows
         .classes = classes,
         .class_labels = classes > 0 ? fixture_names("c", classes) : NULL,
     };
-    ds->info.target_columns[0] = columns - 1;
+    info.target_columns[0] = columns - 1;
+    return info;
+}
+
+/* The same with data: `values` [rows, columns] is copied. */
+static inline struct dataset *fixture_dataset(const double *values, int64_t rows, int64_t columns,
+                                              int64_t classes)
+{
+    struct dataset *ds = mem_zalloc(sizeof(*ds));
+    assert_non_null(ds);
+    ds->info = fixture_info(rows, columns, classes);
     ds->data = mem_dup(values, (size_t)(rows * columns) * sizeof(double));
     assert_non_null(ds->data);
+    return ds;
+}
+
+/* y = 5 + 3 sin(x0) + x1 + noise; one constant feature; x3 a mask of every fifth row. */
+static inline struct dataset *fixture_smooth(int64_t rows, uint64_t seed)
+{
+    struct rng rng = rng_new(seed, RNG_TEST);
+    double *v = mem_array((size_t)rows, 5 * sizeof(double));
+    for (int64_t i = 0; i < rows; i++) {
+        double *x = v + 5 * i;
+        x[0] = 2 * rng_normal(&rng);
+        x[1] = 10 + 0.1 * rng_normal(&rng);
+        x[2] = 7;
+        x[3] = (double)(i % 5 == 0);
+        x[4] = 5 + 3 * sin(x[0]) + x[1] + 0.01 * rng_normal(&rng);
+    }
+    struct dataset *ds = fixture_dataset(v, rows, 5, 0);
+    mem_free(v);
     return ds;
 }
 

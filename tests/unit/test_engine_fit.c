@@ -86,24 +86,6 @@ static struct model *fit_well(const char *fields, const struct dataset *train,
     return m;
 }
 
-/* y = 5 + 3 sin(x0) + x1 + noise; one constant feature; x3 a mask of every fifth row. */
-static struct dataset *smooth(int64_t rows, uint64_t seed)
-{
-    struct rng rng = rng_new(seed, RNG_TEST);
-    double *v = mem_array((size_t)rows, 5 * sizeof(double));
-    for (int64_t i = 0; i < rows; i++) {
-        double *x = v + 5 * i;
-        x[0] = 2 * rng_normal(&rng);
-        x[1] = 10 + 0.1 * rng_normal(&rng);
-        x[2] = 7;
-        x[3] = (double)(i % 5 == 0);
-        x[4] = 5 + 3 * sin(x[0]) + x[1] + 0.01 * rng_normal(&rng);
-    }
-    struct dataset *ds = fixture_dataset(v, rows, 5, 0);
-    mem_free(v);
-    return ds;
-}
-
 static double rmse_at(const char *fields, const struct dataset *ds)
 {
     struct fit_result result;
@@ -116,7 +98,7 @@ static double rmse_at(const char *fields, const struct dataset *ds)
 static void test_far_from_the_origin_in_float32(void **state)
 {
     (void)state;
-    struct dataset *ds = smooth(300, 11);
+    struct dataset *ds = fixture_smooth(300, 11);
     for (int64_t i = 0; i < 300; i++) {
         ((double *)(uintptr_t)ds->data)[5 * i] += 1e6;
         ((double *)(uintptr_t)ds->data)[5 * i + 1] += 1e6;
@@ -150,7 +132,7 @@ static struct dataset *clouds(int64_t rows, int64_t classes, uint64_t seed)
 static void test_regression_with_defaults(void **state)
 {
     (void)state;
-    struct dataset *ds = smooth(400, 1);
+    struct dataset *ds = fixture_smooth(400, 1);
     struct fit_result result;
     struct model *m = fit_well("", ds, NULL, "Kernel chosen", &result);
     assert_int_equal(result.train_rows, 320);
@@ -189,7 +171,7 @@ static void test_precision_left_open(void **state)
         {"'solver':'pcg','regularization':1e-11", "too coarse", PRECISION_FLOAT64},
     };
     (void)state;
-    struct dataset *ds = smooth(400, 12);
+    struct dataset *ds = fixture_smooth(400, 12);
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
         char fields[256];
         snprintf(fields, sizeof(fields), "%s%s%s", cases[k].fields,
@@ -219,7 +201,7 @@ static void test_metrics_are_the_models(void **state)
                                  "'kernel':{'bandwidth':2.5}",
                                  "'standardize':{'features':false,'target':false}"};
     struct backend *be = fixture_backend();
-    struct dataset *ds = smooth(200, 2);
+    struct dataset *ds = fixture_smooth(200, 2);
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
         char fields[256];
         snprintf(fields, sizeof(fields), "'test':{'mask':'x3'},'regularization':1e-4,%s", cases[k]);
@@ -306,7 +288,7 @@ static void test_test_data_set(void **state)
 static void test_several_targets(void **state)
 {
     (void)state;
-    struct dataset *ds = smooth(150, 7);
+    struct dataset *ds = fixture_smooth(150, 7);
     struct fit_result both, first, second;
 #define COMMON "'features':['x0','x1'],'kernel':{'name':'gaussian'},'solver':{'name':'cholesky'}"
     struct model *m = fit_well("'target':['x4','x3']," COMMON, ds, NULL, NULL, &both);
@@ -375,7 +357,7 @@ static void test_kept_kernel_values(void **state)
 static void test_constant_target(void **state)
 {
     (void)state;
-    struct dataset *ds = smooth(60, 8);
+    struct dataset *ds = fixture_smooth(60, 8);
     struct fit_result result;
     struct model *m = fit_well("'target':'x2','features':['x0','x1']", ds, NULL,
                                "warning: The target \"x2\" is constant", &result);
@@ -496,7 +478,7 @@ static void test_bad_combinations(void **state)
                  {"'kernel':{'name':'gaussian','bandwidth':[1,2]}", "#/kernel/bandwidth"},
                  {"'kernel':{'name':'gaussian','bandwidth':1e-320}", "#/kernel/bandwidth"},
                  {"'test':{'dataset':'ds_01HZXW5GQ0ABCDEFGHJKMNPQRT'}", "#/test/dataset"}};
-    struct dataset *ds = smooth(30, 10);
+    struct dataset *ds = fixture_smooth(30, 10);
     struct backend *be = fixture_backend();
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
         struct story story = {.cancel_at = -1};
@@ -516,7 +498,7 @@ static void test_bad_combinations(void **state)
 static void test_cancel_anywhere(void **state)
 {
     (void)state;
-    struct dataset *ds = smooth(100, 11);
+    struct dataset *ds = fixture_smooth(100, 11);
     struct backend *be = fixture_backend();
     for (int64_t k = 0;; k++) {
         struct story story = {.cancel_at = k};
@@ -572,7 +554,7 @@ static void test_no_memory_anywhere(void **state)
 static void test_time_budget(void **state)
 {
     (void)state;
-    struct dataset *ds = smooth(300, 13);
+    struct dataset *ds = fixture_smooth(300, 13);
     struct backend *be = fixture_backend();
     const char *fields = "'regularization':1e-9,'stop':{'tolerance':1e-14,'time_budget_s':100},"
                          "'solver':{'name':'pcg','preconditioner':{'name':'none'}}";
@@ -593,7 +575,7 @@ static void test_time_budget(void **state)
 static void test_time_budget_of_a_selection(void **state)
 {
     (void)state;
-    struct dataset *ds = smooth(300, 13);
+    struct dataset *ds = fixture_smooth(300, 13);
     struct backend *be = fixture_backend();
     const char *fields = "'solver':'direct','stop':{'time_budget_s':40},"
                          "'centers':{'method':'squeak','count':20,'block_size':1}";
@@ -611,228 +593,6 @@ static void test_time_budget_of_a_selection(void **state)
     fixture_dataset_free(ds);
 }
 
-/* ---- phases ---- */
-
-/* A clock that goes on by a second a look, and only while one of some phases was reported last. */
-struct shift {
-    const char *while_in; /* their names, in a row */
-    const char *phase;
-    double now;
-};
-
-static double shift_now(void *context)
-{
-    struct shift *s = context;
-    s->now += strstr(s->while_in, s->phase) != NULL ? 1.0 : 0.0;
-    return s->now;
-}
-
-static void shift_report(void *context, const struct progress *p)
-{
-    ((struct shift *)context)->phase = p->phase;
-}
-
-/* The seconds of a job during some phases, and what its result says of them. */
-static struct fit_phases phases_while(const char *while_in, const char *fields, double *ret_seconds)
-{
-    struct dataset *ds = smooth(200, 21);
-    struct backend *be = fixture_backend();
-    struct job_spec *spec = fixture_spec_read(fields);
-    struct shift story = {.while_in = while_in, .phase = "loading"};
-    const struct solve_control control = {
-        .context = &story, .now = shift_now, .report = shift_report};
-    const struct fit_input in = {.train = ds};
-    struct model *m = NULL;
-    struct fit_result result;
-    assert_int_equal(fit_run(be, spec, &in, &control, &m, &result, NULL), 0);
-    assert_non_null(m);
-    const struct fit_phases p = result.phases;
-    assert_close(p.setup_s + p.iterations_s + p.finish_s, result.seconds, 1e-12);
-    *ret_seconds = result.seconds;
-    model_free(m);
-    job_spec_free(spec);
-    backend_close(be);
-    fixture_dataset_free(ds);
-    return p;
-}
-
-/* A phase is reported some looks at the clock after it began. */
-static const double looks = 6;
-
-static void test_phases(void **state)
-{
-    (void)state;
-#define SLOW                                                                                       \
-    "'kernel':'gaussian','regularization':1e-9,'stop':{'max_iterations':20,'tolerance':1e-14}"
-    static const char *const solvers[] = {
-        "'solver':{'name':'pcg','preconditioner':{'name':'rpcholesky','rank':5}}," SLOW,
-        "'solver':'falkon','centers':{'method':'uniform','count':50}," SLOW};
-    double all;
-    for (size_t i = 0; i < sizeof(solvers) / sizeof(solvers[0]); i++) {
-        struct fit_phases p = phases_while("iterating", solvers[i], &all);
-        assert_true(all > 20);
-        assert_true(p.iterations_s >= all - looks && p.iterations_s <= all);
-        p = phases_while("certifying saving", solvers[i], &all);
-        assert_true(all >= 7 && p.finish_s >= all - 2 && p.iterations_s == 0);
-        p = phases_while("loading kernel centers preconditioner", solvers[i], &all);
-        assert_true(p.setup_s >= 3 && p.setup_s >= all - looks);
-    }
-    static const char direct[] = "'solver':'cholesky','kernel':'gaussian'";
-    struct fit_phases p = phases_while("loading kernel factorizing iterating", direct, &all);
-    assert_true(p.setup_s >= 3 && p.setup_s >= all - looks);
-    assert_close(p.iterations_s, 0.0, 0.0);
-    p = phases_while("certifying saving", direct, &all);
-    assert_true(all >= 7 && p.finish_s >= all - 2);
-}
-
-/* ---- pauses ---- */
-
-/* A job that is asked to pause at its pause_at-th question, and from then on. */
-struct rest {
-    double now, tick; /* seconds a look at the clock takes; 0: 1e-3 */
-    int64_t pause_at, asked, discarded;
-    struct buf kept; /* the last checkpoint's file */
-};
-
-static double rest_now(void *context)
-{
-    struct rest *s = context;
-    return s->now += s->tick > 0 ? s->tick : 1e-3;
-}
-
-static bool rest_paused(void *context)
-{
-    struct rest *s = context;
-    return s->asked++ >= s->pause_at;
-}
-
-static void rest_message(void *context, const char *level, const char *text)
-{
-    (void)level;
-    ((struct rest *)context)->discarded += strstr(text, "discarded") != NULL;
-}
-
-static int rest_sink(void *context, const void *data, size_t size, struct err *err)
-{
-    struct buf *to = context;
-    buf_add(to, data, size);
-    return to->failed ? err_no_memory(err) : 0;
-}
-
-static int rest_checkpoint(void *context, const struct state *s, struct err *err)
-{
-    struct rest *story = context;
-    buf_deinit(&story->kept);
-    story->kept = (struct buf)BUF_INIT;
-    return state_write(s, rest_sink, &story->kept, err);
-}
-
-/* One attempt, from the last one's checkpoint where there is one. */
-static struct model *attempt(const struct dataset *ds, const char *fields, struct rest *story,
-                             struct fit_result *ret)
-{
-    struct backend *be = fixture_backend();
-    struct job_spec *spec = fixture_spec_read(fields);
-    struct state *resume = NULL;
-    struct buf image = story->kept;
-    if (image.len > 0) {
-        assert_int_equal(state_read(image.data, image.len, &resume, NULL), 0);
-    }
-    story->kept = (struct buf)BUF_INIT;
-    story->asked = 0;
-    const struct solve_control control = {.context = story,
-                                          .now = rest_now,
-                                          .message = rest_message,
-                                          .paused = rest_paused,
-                                          .checkpoint = rest_checkpoint,
-                                          .checkpoint_every_s = INFINITY,
-                                          .resume = resume};
-    struct model *m = NULL;
-    const struct fit_input in = {.train = ds};
-    assert_int_equal(fit_run(be, spec, &in, &control, &m, ret, NULL), 0);
-    assert_int_equal(be->bytes, 0);
-    if (m == NULL) {
-        assert_int_equal(ret->outcome.reason, REASON_PAUSED);
-    }
-    if (story->kept.len == 0) { /* nothing newer: what was kept stays */
-        story->kept = image;
-    } else {
-        buf_deinit(&image);
-    }
-    state_free(resume);
-    job_spec_free(spec);
-    backend_close(be);
-    return m;
-}
-
-/* Centers are selected by every attempt anew. On a machine that has become slower that alone may
- * take more than is left of the time, or more than all of it: the coefficients of the earlier
- * attempt are worth their centers. */
-static void test_time_budget_of_a_resumed_selection(void **state)
-{
-    (void)state;
-    struct dataset *ds = smooth(300, 13);
-    struct fit_result result;
-    static const char fields[] = "'solver':{'name':'falkon'},'regularization':1e-9,"
-                                 "'stop':{'time_budget_s':0.5,'tolerance':1e-14},"
-                                 "'centers':{'method':'squeak','count':20,'block_size':1}";
-    struct rest story = {.tick = 1e-4, .pause_at = INT64_MAX};
-    struct model *m = attempt(ds, fields, &story, &result);
-    assert_non_null(m); /* within its time */
-    assert_true(result.phases.setup_s > 0 && result.phases.iterations_s > 0);
-    model_free(m);
-    story.pause_at = story.asked - 3;
-    assert_null(attempt(ds, fields, &story, &result));
-    assert_true(story.kept.len > 0);
-    story.tick = 1e-1;
-    story.pause_at = INT64_MAX;
-    const double began = story.now;
-    m = attempt(ds, fields, &story, &result);
-    assert_int_equal(result.outcome.reason, REASON_TIME_BUDGET);
-    assert_true(story.now - began > 0.5); /* of the selection */
-    assert_non_null(m);
-    assert_true(result.outcome.earlier_s > 0);
-    assert_true(isnan(result.phases.setup_s)); /* of the earlier attempt there is only a sum */
-    struct json *j = fit_result_to_json(&result);
-    assert_int_equal(json_type(json_get(j, "phases")), JSON_NULL);
-    json_free(j);
-    model_free(m);
-    buf_deinit(&story.kept);
-    fixture_dataset_free(ds);
-}
-
-/* A job that is asked to pause is paused, whatever it is doing: kernel values are being kept, at
- * first float32 ones and then, where the iteration goes over to them or begins with them again
- * after a pause, float64 ones. What it had is not lost, and it ends with the bits it would have. */
-static void test_pause_anywhere(void **state)
-{
-    (void)state;
-    static const char fields[] = "'solver':'pcg','kernel':'gaussian','regularization':1e-11,"
-                                 "'kernel_cache_bytes':10000000";
-    struct dataset *ds = smooth(150, 12);
-    struct fit_result result;
-    struct rest whole = {.pause_at = INT64_MAX};
-    struct model *expected = attempt(ds, fields, &whole, &result);
-    assert_int_equal(result.precision, PRECISION_FLOAT64); /* it went over */
-    assert_true(result.kernel_cache_bytes > 0);
-    bool paused = true;
-    for (int64_t k = 0; paused; k++) {
-        struct rest story = {.pause_at = k};
-        struct model *m = attempt(ds, fields, &story, &result);
-        paused = m == NULL;
-        for (story.pause_at = k % 6; m == NULL; story.pause_at = INT64_MAX) {
-            m = attempt(ds, fields, &story, &result);
-        }
-        assert_int_equal(story.discarded, 0);
-        assert_memory_equal(m->coef, expected->coef, (size_t)(m->m * m->t) * sizeof(double));
-        model_free(m);
-        buf_deinit(&story.kept);
-    }
-    model_free(expected);
-    buf_deinit(&whole.kept);
-    fixture_dataset_free(ds);
-}
-
 TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
           cmocka_unit_test(test_precision_left_open), cmocka_unit_test(test_metrics_are_the_models),
           cmocka_unit_test(test_many_classes), cmocka_unit_test(test_two_classes_have_auc),
@@ -841,7 +601,6 @@ TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
           cmocka_unit_test(test_targets_of_any_size), cmocka_unit_test(test_one_row),
           cmocka_unit_test(test_a_class_without_rows), cmocka_unit_test(test_not_positive_definite),
           cmocka_unit_test(test_bad_combinations), cmocka_unit_test(test_cancel_anywhere),
-          cmocka_unit_test(test_pause_anywhere), cmocka_unit_test(test_no_memory_anywhere),
-          cmocka_unit_test(test_time_budget), cmocka_unit_test(test_time_budget_of_a_selection),
-          cmocka_unit_test(test_time_budget_of_a_resumed_selection),
-          cmocka_unit_test(test_far_from_the_origin_in_float32), cmocka_unit_test(test_phases))
+          cmocka_unit_test(test_no_memory_anywhere), cmocka_unit_test(test_time_budget),
+          cmocka_unit_test(test_time_budget_of_a_selection),
+          cmocka_unit_test(test_far_from_the_origin_in_float32))

@@ -221,16 +221,7 @@ struct planned {
 
 static struct planned plan_job(const char *fields, bool own_memory)
 {
-    struct dataset_info info = {
-        .rows = 20000,
-        .columns = 6,
-        .dtype = DTYPE_F64,
-        .column_names = fixture_names("x", 6),
-        .targets = 1,
-        .target_columns = mem_zarray(1, sizeof(int64_t)),
-        .task = TASK_REGRESSION,
-    };
-    info.target_columns[0] = 5;
+    struct dataset_info info = fixture_info(20000, 6, 0);
     const struct plan_machine machine = {
         .threads = 3,
         .own_memory = own_memory,

@@ -5,22 +5,6 @@
 
 #include "engine_fixture.h"
 
-/* Columns x0 to x5, the last one the target. */
-static struct dataset_info table(int64_t rows)
-{
-    struct dataset_info info = {
-        .rows = rows,
-        .columns = 6,
-        .dtype = DTYPE_F64,
-        .column_names = fixture_names("x", 6),
-        .targets = 1,
-        .target_columns = mem_zarray(1, sizeof(int64_t)),
-        .task = TASK_REGRESSION,
-    };
-    info.target_columns[0] = 5;
-    return info;
-}
-
 /* 4 GB, and rates of one thread. */
 static struct plan_machine machine(void)
 {
@@ -40,7 +24,7 @@ static struct plan_machine machine(void)
 static struct plan plan_for(const char *fields, int64_t rows, const struct plan_machine *m)
 {
     struct job_spec *spec = fixture_spec_read(fields);
-    struct dataset_info info = table(rows);
+    struct dataset_info info = fixture_info(rows, 6, 0);
     const struct plan_data data = {.train = &info};
     struct plan p;
     plan_make(spec, &data, m, &p);
@@ -52,7 +36,7 @@ static struct plan plan_for(const char *fields, int64_t rows, const struct plan_
 static int admit(const char *fields, int64_t rows, const struct plan_machine *m, struct err *err)
 {
     struct job_spec *spec = fixture_spec_read(fields);
-    struct dataset_info info = table(rows);
+    struct dataset_info info = fixture_info(rows, 6, 0);
     const struct plan_data data = {.train = &info};
     struct plan p;
     plan_make(spec, &data, m, &p);

@@ -1,0 +1,233 @@
+/* How a fit goes along: the seconds of its phases, and pauses from which it goes on. */
+#include "engine/fit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "engine_fixture.h"
+
+/* ---- phases ---- */
+
+/* A clock that goes on by a second a look, and only while one of some phases was reported last. */
+struct shift {
+    const char *while_in; /* their names, in a row */
+    const char *phase;
+    double now;
+};
+
+static double shift_now(void *context)
+{
+    struct shift *s = context;
+    s->now += strstr(s->while_in, s->phase) != NULL ? 1.0 : 0.0;
+    return s->now;
+}
+
+static void shift_report(void *context, const struct progress *p)
+{
+    ((struct shift *)context)->phase = p->phase;
+}
+
+/* The seconds of a job during some phases, and what its result says of them. */
+static struct fit_phases phases_while(const char *while_in, const char *fields, double *ret_seconds)
+{
+    struct dataset *ds = fixture_smooth(200, 21);
+    struct backend *be = fixture_backend();
+    struct job_spec *spec = fixture_spec_read(fields);
+    struct shift story = {.while_in = while_in, .phase = "loading"};
+    const struct solve_control control = {
+        .context = &story, .now = shift_now, .report = shift_report};
+    const struct fit_input in = {.train = ds};
+    struct model *m = NULL;
+    struct fit_result result;
+    assert_int_equal(fit_run(be, spec, &in, &control, &m, &result, NULL), 0);
+    assert_non_null(m);
+    const struct fit_phases p = result.phases;
+    assert_close(p.setup_s + p.iterations_s + p.finish_s, result.seconds, 1e-12);
+    *ret_seconds = result.seconds;
+    model_free(m);
+    job_spec_free(spec);
+    backend_close(be);
+    fixture_dataset_free(ds);
+    return p;
+}
+
+/* A phase is reported some looks at the clock after it began. */
+static const double looks = 6;
+
+static void test_phases(void **state)
+{
+    (void)state;
+#define SLOW                                                                                       \
+    "'kernel':'gaussian','regularization':1e-9,'stop':{'max_iterations':20,'tolerance':1e-14}"
+    static const char *const solvers[] = {
+        "'solver':{'name':'pcg','preconditioner':{'name':'rpcholesky','rank':5}}," SLOW,
+        "'solver':'falkon','centers':{'method':'uniform','count':50}," SLOW};
+    double all;
+    for (size_t i = 0; i < sizeof(solvers) / sizeof(solvers[0]); i++) {
+        struct fit_phases p = phases_while("iterating", solvers[i], &all);
+        assert_true(all > 20);
+        assert_true(p.iterations_s >= all - looks && p.iterations_s <= all);
+        p = phases_while("certifying saving", solvers[i], &all);
+        assert_true(all >= 7 && p.finish_s >= all - 2 && p.iterations_s == 0);
+        p = phases_while("loading kernel centers preconditioner", solvers[i], &all);
+        assert_true(p.setup_s >= 3 && p.setup_s >= all - looks);
+    }
+    static const char direct[] = "'solver':'cholesky','kernel':'gaussian'";
+    struct fit_phases p = phases_while("loading kernel factorizing iterating", direct, &all);
+    assert_true(p.setup_s >= 3 && p.setup_s >= all - looks);
+    assert_close(p.iterations_s, 0.0, 0.0);
+    p = phases_while("certifying saving", direct, &all);
+    assert_true(all >= 7 && p.finish_s >= all - 2);
+}
+
+/* ---- pauses ---- */
+
+/* A job that is asked to pause at its pause_at-th question, and from then on. */
+struct rest {
+    double now, tick; /* seconds a look at the clock takes; 0: 1e-3 */
+    int64_t pause_at, asked, discarded;
+    struct buf kept; /* the last checkpoint's file */
+};
+
+static double rest_now(void *context)
+{
+    struct rest *s = context;
+    return s->now += s->tick > 0 ? s->tick : 1e-3;
+}
+
+static bool rest_paused(void *context)
+{
+    struct rest *s = context;
+    return s->asked++ >= s->pause_at;
+}
+
+static void rest_message(void *context, const char *level, const char *text)
+{
+    (void)level;
+    ((struct rest *)context)->discarded += strstr(text, "discarded") != NULL;
+}
+
+static int rest_sink(void *context, const void *data, size_t size, struct err *err)
+{
+    struct buf *to = context;
+    buf_add(to, data, size);
+    return to->failed ? err_no_memory(err) : 0;
+}
+
+static int rest_checkpoint(void *context, const struct state *s, struct err *err)
+{
+    struct rest *story = context;
+    buf_deinit(&story->kept);
+    story->kept = (struct buf)BUF_INIT;
+    return state_write(s, rest_sink, &story->kept, err);
+}
+
+/* One attempt, from the last one's checkpoint where there is one. */
+static struct model *attempt(const struct dataset *ds, const char *fields, struct rest *story,
+                             struct fit_result *ret)
+{
+    struct backend *be = fixture_backend();
+    struct job_spec *spec = fixture_spec_read(fields);
+    struct state *resume = NULL;
+    struct buf image = story->kept;
+    if (image.len > 0) {
+        assert_int_equal(state_read(image.data, image.len, &resume, NULL), 0);
+    }
+    story->kept = (struct buf)BUF_INIT;
+    story->asked = 0;
+    const struct solve_control control = {.context = story,
+                                          .now = rest_now,
+                                          .message = rest_message,
+                                          .paused = rest_paused,
+                                          .checkpoint = rest_checkpoint,
+                                          .checkpoint_every_s = INFINITY,
+                                          .resume = resume};
+    struct model *m = NULL;
+    const struct fit_input in = {.train = ds};
+    assert_int_equal(fit_run(be, spec, &in, &control, &m, ret, NULL), 0);
+    assert_int_equal(be->bytes, 0);
+    if (m == NULL) {
+        assert_int_equal(ret->outcome.reason, REASON_PAUSED);
+    }
+    if (story->kept.len == 0) { /* nothing newer: what was kept stays */
+        story->kept = image;
+    } else {
+        buf_deinit(&image);
+    }
+    state_free(resume);
+    job_spec_free(spec);
+    backend_close(be);
+    return m;
+}
+
+/* Centers are selected by every attempt anew. On a machine that has become slower that alone may
+ * take more than is left of the time, or more than all of it: the coefficients of the earlier
+ * attempt are worth their centers. */
+static void test_time_budget_of_a_resumed_selection(void **state)
+{
+    (void)state;
+    struct dataset *ds = fixture_smooth(300, 13);
+    struct fit_result result;
+    static const char fields[] = "'solver':{'name':'falkon'},'regularization':1e-9,"
+                                 "'stop':{'time_budget_s':0.5,'tolerance':1e-14},"
+                                 "'centers':{'method':'squeak','count':20,'block_size':1}";
+    struct rest story = {.tick = 1e-4, .pause_at = INT64_MAX};
+    struct model *m = attempt(ds, fields, &story, &result);
+    assert_non_null(m); /* within its time */
+    assert_true(result.phases.setup_s > 0 && result.phases.iterations_s > 0);
+    model_free(m);
+    story.pause_at = story.asked - 3;
+    assert_null(attempt(ds, fields, &story, &result));
+    assert_true(story.kept.len > 0);
+    story.tick = 1e-1;
+    story.pause_at = INT64_MAX;
+    const double began = story.now;
+    m = attempt(ds, fields, &story, &result);
+    assert_int_equal(result.outcome.reason, REASON_TIME_BUDGET);
+    assert_true(story.now - began > 0.5); /* of the selection */
+    assert_non_null(m);
+    assert_true(result.outcome.earlier_s > 0);
+    assert_true(isnan(result.phases.setup_s)); /* of the earlier attempt there is only a sum */
+    struct json *j = fit_result_to_json(&result);
+    assert_int_equal(json_type(json_get(j, "phases")), JSON_NULL);
+    json_free(j);
+    model_free(m);
+    buf_deinit(&story.kept);
+    fixture_dataset_free(ds);
+}
+
+/* A job that is asked to pause is paused, whatever it is doing: kernel values are being kept, at
+ * first float32 ones and then, where the iteration goes over to them or begins with them again
+ * after a pause, float64 ones. What it had is not lost, and it ends with the bits it would have. */
+static void test_pause_anywhere(void **state)
+{
+    (void)state;
+    static const char fields[] = "'solver':'pcg','kernel':'gaussian','regularization':1e-11,"
+                                 "'kernel_cache_bytes':10000000";
+    struct dataset *ds = fixture_smooth(150, 12);
+    struct fit_result result;
+    struct rest whole = {.pause_at = INT64_MAX};
+    struct model *expected = attempt(ds, fields, &whole, &result);
+    assert_int_equal(result.precision, PRECISION_FLOAT64); /* it went over */
+    assert_true(result.kernel_cache_bytes > 0);
+    bool paused = true;
+    for (int64_t k = 0; paused; k++) {
+        struct rest story = {.pause_at = k};
+        struct model *m = attempt(ds, fields, &story, &result);
+        paused = m == NULL;
+        for (story.pause_at = k % 6; m == NULL; story.pause_at = INT64_MAX) {
+            m = attempt(ds, fields, &story, &result);
+        }
+        assert_int_equal(story.discarded, 0);
+        assert_memory_equal(m->coef, expected->coef, (size_t)(m->m * m->t) * sizeof(double));
+        model_free(m);
+        buf_deinit(&story.kept);
+    }
+    model_free(expected);
+    buf_deinit(&whole.kept);
+    fixture_dataset_free(ds);
+}
+
+TEST_MAIN(cmocka_unit_test(test_phases), cmocka_unit_test(test_time_budget_of_a_resumed_selection),
+          cmocka_unit_test(test_pause_anywhere))
