@@ -154,7 +154,17 @@ static int run_session(const struct settings *settings, struct backend *be, stru
     } else {
         measure_nothing(be, &options.machine);
     }
-    return r == 0 ? session_run(&options, err) : r;
+    if (r < 0) {
+        return r;
+    }
+    if (!settings->break_device) {
+        return session_run(&options, err);
+    }
+    struct faulty faulty; /* The device has been measured: it breaks at work. */
+    faulty_install(&faulty, be, settings->break_device);
+    r = session_run(&options, err);
+    faulty_restore(&faulty, be);
+    return r;
 }
 
 static int run(const struct settings *settings, struct err *err)
@@ -168,17 +178,10 @@ static int run(const struct settings *settings, struct err *err)
         return r;
     }
     be->memory_limit = (int64_t)settings->memory_bytes;
-    struct faulty faulty;
-    if (settings->break_device) {
-        faulty_install(&faulty, be, settings->break_device);
-    }
     if (settings->files.order) {
         r = job_run(be, &settings->files, err);
     } else {
         r = run_session(settings, be, err);
-    }
-    if (settings->break_device) {
-        faulty_restore(&faulty, be);
     }
     backend_close(be);
     return r;
