@@ -17,7 +17,7 @@ import wait
 
 # Ends after so much work that a test can do something to it meanwhile, also where the worker and the
 # test get little of the machine: a time would be over before it has begun.
-STOP = {"tolerance": 1e-15, "max_iterations": 40}
+STOP = {"tolerance": 1e-15, "max_iterations": 150}
 
 
 def statuses(api, job):
@@ -134,7 +134,7 @@ def test_stop_the_daemon_in_mid_training(daemons, big_spec_for):
     api = daemon.api
     done = api.wait(short["id"])
     assert (done["status"], done["reason"], done["attempt"]) == ("succeeded", "iteration_limit", 1)
-    long = api.create("long", stop={**STOP, "max_iterations": 60}, **spec)
+    long = api.create("long", stop={**STOP, "max_iterations": 200}, **spec)
     api.wait_running(long["id"])
     assert daemon.stop() == 0
     assert daemon.log().count('"server.drained","complete":"true"') == 2  # in time
