@@ -6,6 +6,8 @@ extern "C" {
 #include "gpu/launch.h"
 }
 
+#include "gpu/start.cuh"
+
 namespace {
 
 constexpr int THREADS = 256;
@@ -79,7 +81,7 @@ __global__ void axpby(struct factors f, struct mat X, struct mat Y)
 /* The sum of every thread's number, in thread 0: a tree, always the same. */
 __device__ double block_sum(double value)
 {
-    __shared__ double sums[THREADS];
+    auto &sums = shared<double[THREADS]>();
     sums[threadIdx.x] = value;
     __syncthreads();
     for (int half = THREADS / 2; half > 0; half /= 2) {
@@ -207,8 +209,7 @@ extern "C" {
 
 int launch_convert(void *stream, const struct mat *src, const struct mat *dst)
 {
-    convert<<<grid_of(src->rows, src->cols), THREADS, 0, (cudaStream_t)stream>>>(*src, *dst);
-    return cudaGetLastError();
+    return start(convert, grid_of(src->rows, src->cols), THREADS, 0, stream, *src, *dst);
 }
 
 int launch_axpby(void *stream, const double *a, const struct mat *X, const double *b,
@@ -219,8 +220,7 @@ int launch_axpby(void *stream, const double *a, const struct mat *X, const doubl
         f.a[j] = a[j];
         f.b[j] = b[j];
     }
-    axpby<<<grid_of(X->rows, X->cols), THREADS, 0, (cudaStream_t)stream>>>(f, *X, *Y);
-    return cudaGetLastError();
+    return start(axpby, grid_of(X->rows, X->cols), THREADS, 0, stream, f, *X, *Y);
 }
 
 int64_t launch_dots_work(int64_t rows, int64_t cols)
@@ -232,20 +232,17 @@ int launch_dots(void *stream, const struct mat *A, const struct mat *B, double *
 {
     const int64_t spans = span_count(A->rows);
     const dim3 grid((unsigned)spans, (unsigned)least(A->cols, GRID_Y));
-    dots_of_spans<<<grid, THREADS, 0, (cudaStream_t)stream>>>(*A, *B, work);
-    const cudaError_t status = cudaGetLastError();
+    const int status = start(dots_of_spans, grid, THREADS, 0, stream, *A, *B, work);
     if (status != cudaSuccess) {
         return status;
     }
     const unsigned blocks = (unsigned)least(A->cols, GRID_X);
-    add_spans<<<blocks, THREADS, 0, (cudaStream_t)stream>>>(work, spans, A->cols, sums);
-    return cudaGetLastError();
+    return start(add_spans, blocks, THREADS, 0, stream, work, spans, A->cols, sums);
 }
 
 int launch_gather(void *stream, const struct mat *A, const int64_t *index, const struct mat *B)
 {
-    gather<<<grid_of(B->rows, B->cols), THREADS, 0, (cudaStream_t)stream>>>(*A, index, *B);
-    return cudaGetLastError();
+    return start(gather, grid_of(B->rows, B->cols), THREADS, 0, stream, *A, index, *B);
 }
 
 int launch_add_rows(void *stream, const double *a, const struct mat *A, const int64_t *index,
@@ -255,43 +252,36 @@ int launch_add_rows(void *stream, const double *a, const struct mat *A, const in
     for (int64_t j = 0; j < A->cols; j++) {
         f.a[j] = a[j];
     }
-    add_rows<<<grid_of(A->rows, A->cols), THREADS, 0, (cudaStream_t)stream>>>(f, *A, index, *B);
-    return cudaGetLastError();
+    return start(add_rows, grid_of(A->rows, A->cols), THREADS, 0, stream, f, *A, index, *B);
 }
 
 int launch_deflate(void *stream, const struct mat *F, const struct mat *d)
 {
-    deflate<<<grid_of(F->rows, 1), THREADS, 0, (cudaStream_t)stream>>>(*F, *d);
-    return cudaGetLastError();
+    return start(deflate, grid_of(F->rows, 1), THREADS, 0, stream, *F, *d);
 }
 
 int launch_add_diag(void *stream, double value, const struct mat *A)
 {
-    add_diag<<<grid_of(A->rows, 1), THREADS, 0, (cudaStream_t)stream>>>(value, *A);
-    return cudaGetLastError();
+    return start(add_diag, grid_of(A->rows, 1), THREADS, 0, stream, value, *A);
 }
 
 int launch_scale_rows(void *stream, const double *factors, const struct mat *A)
 {
-    scale_rows<<<grid_of(A->rows, A->cols), THREADS, 0, (cudaStream_t)stream>>>(factors, *A);
-    return cudaGetLastError();
+    return start(scale_rows, grid_of(A->rows, A->cols), THREADS, 0, stream, factors, *A);
 }
 
 int launch_clear_upper(void *stream, const struct mat *A)
 {
-    clear_upper<<<grid_of(A->rows, A->cols), THREADS, 0, (cudaStream_t)stream>>>(*A);
-    return cudaGetLastError();
+    return start(clear_upper, grid_of(A->rows, A->cols), THREADS, 0, stream, *A);
 }
 
 int launch_get_diag(void *stream, const struct mat *A, double *ret)
 {
-    get_diag<<<grid_of(A->rows, 1), THREADS, 0, (cudaStream_t)stream>>>(*A, ret);
-    return cudaGetLastError();
+    return start(get_diag, grid_of(A->rows, 1), THREADS, 0, stream, *A, ret);
 }
 
 int launch_scale(void *stream, bool lower, double b, const struct mat *C)
 {
-    scale<<<grid_of(C->rows, C->cols), THREADS, 0, (cudaStream_t)stream>>>(lower, b, *C);
-    return cudaGetLastError();
+    return start(scale, grid_of(C->rows, C->cols), THREADS, 0, stream, lower, b, *C);
 }
 }

@@ -8,7 +8,7 @@
  *   cuda_oracle.c     kmv, kblock, kdiag: cutting work into launches
  *   cuda_dense.c      dense algebra by cuBLAS and cuSOLVER
  *   dense_library.c   finding those two at run time
- *   launch.h, *.cu    the kernels
+ *   launch.h, *.cu    the kernels; start.cuh: how they are started
  *
  * All work of a backend goes to one stream, in the order of the calls. An operation returns when
  * its work is in the stream; those that give numbers to the host wait for them. A failure on the

@@ -3,6 +3,8 @@ extern "C" {
 #include "gpu/launch.h"
 }
 
+#include "gpu/start.cuh"
+
 namespace {
 
 constexpr int THREADS = 256;
@@ -42,7 +44,6 @@ int launch_pack(void *stream, const struct pack *pack)
 {
     const int64_t blocks = (pack->n * pack->d + THREADS - 1) / THREADS;
     const unsigned grid = (unsigned)(blocks < GRID_MAX ? blocks : GRID_MAX);
-    pack_rows<<<grid, THREADS, 0, (cudaStream_t)stream>>>(*pack);
-    return cudaGetLastError();
+    return start(pack_rows, grid, THREADS, 0, stream, *pack);
 }
 }

@@ -17,6 +17,8 @@ extern "C" {
 #include "gpu/launch.h"
 }
 
+#include "gpu/start.cuh"
+
 namespace {
 
 constexpr int TILE = 64, SIDE = 16, PER = TILE / SIDE, DEPTH = 16;
@@ -294,7 +296,7 @@ __device__ void write_partials(const struct launch_sums &p, W (&sums)[PER][COLS]
 template <launch_form FORM, class T, class W, int COLS>
 __global__ __launch_bounds__(THREADS) void sums_of_chunk(struct launch_sums p)
 {
-    __shared__ product_memory<T, W, COLS> s;
+    auto &s = shared<product_memory<T, W, COLS>>();
     const struct launch_view &P = p.tiles.P, &Q = p.tiles.Q;
     const int64_t d = p.tiles.d;
     const int64_t begin = (p.first_chunk + blockIdx.y) * LAUNCH_CHUNK;
@@ -350,7 +352,7 @@ __global__ void add_chunks(struct launch_finish f)
 template <launch_form FORM, class T>
 __global__ __launch_bounds__(THREADS) void block_of_values(struct launch_tiles t, struct mat K)
 {
-    __shared__ stage<T> s;
+    auto &s = shared<stage<T>>();
     const int64_t across_tiles = (t.P.count + TILE - 1) / TILE;
     const int64_t tiles = across_tiles * ((t.Q.count + TILE - 1) / TILE);
     for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
@@ -416,38 +418,35 @@ __global__ void diagonal(struct launch_tiles t, struct mat d)
 /* ---- choosing the instance ---- */
 
 template <launch_form FORM, class T, class W>
-void start_sums(const struct launch_sums &p, cudaStream_t stream)
+int start_sums(const struct launch_sums &p, void *stream)
 {
     const dim3 grid((unsigned)((p.rows + TILE - 1) / TILE), (unsigned)p.chunks);
     if (p.V.cols == 1) {
-        sums_of_chunk<FORM, T, W, 1><<<grid, THREADS, 0, stream>>>(p);
-    } else {
-        sums_of_chunk<FORM, T, W, LAUNCH_COLS><<<grid, THREADS, 0, stream>>>(p);
+        return start(sums_of_chunk<FORM, T, W, 1>, grid, THREADS, 0, stream, p);
     }
+    return start(sums_of_chunk<FORM, T, W, LAUNCH_COLS>, grid, THREADS, 0, stream, p);
 }
 
-template <launch_form FORM>
-void start_sums_of_form(const struct launch_sums &p, cudaStream_t stream)
+template <launch_form FORM> int start_sums_of_form(const struct launch_sums &p, void *stream)
 {
     if (p.tiles.dtype == DTYPE_F64) {
-        start_sums<FORM, double, double>(p, stream);
-    } else if (p.V.dtype == DTYPE_F64) {
-        start_sums<FORM, float, double>(p, stream);
-    } else {
-        start_sums<FORM, float, float>(p, stream);
+        return start_sums<FORM, double, double>(p, stream);
     }
+    if (p.V.dtype == DTYPE_F64) {
+        return start_sums<FORM, float, double>(p, stream);
+    }
+    return start_sums<FORM, float, float>(p, stream);
 }
 
 template <launch_form FORM>
-void start_block(const struct launch_tiles &t, const struct mat &K, cudaStream_t stream)
+int start_block(const struct launch_tiles &t, const struct mat &K, void *stream)
 {
     const int64_t tiles = ((t.P.count + TILE - 1) / TILE) * ((t.Q.count + TILE - 1) / TILE);
     const unsigned grid = (unsigned)min(tiles, (int64_t)1 << 30);
     if (t.dtype == DTYPE_F64) {
-        block_of_values<FORM, double><<<grid, THREADS, 0, stream>>>(t, K);
-    } else {
-        block_of_values<FORM, float><<<grid, THREADS, 0, stream>>>(t, K);
+        return start(block_of_values<FORM, double>, grid, THREADS, 0, stream, t, K);
     }
+    return start(block_of_values<FORM, float>, grid, THREADS, 0, stream, t, K);
 }
 
 } // namespace
@@ -456,47 +455,37 @@ extern "C" {
 
 int launch_sums(void *stream, const struct launch_sums *sums)
 {
-    const cudaStream_t on = (cudaStream_t)stream;
     switch (sums->tiles.kernel.form) {
     case FORM_L1:
-        start_sums_of_form<FORM_L1>(*sums, on);
-        break;
+        return start_sums_of_form<FORM_L1>(*sums, stream);
     case FORM_DOT:
-        start_sums_of_form<FORM_DOT>(*sums, on);
-        break;
+        return start_sums_of_form<FORM_DOT>(*sums, stream);
     default:
-        start_sums_of_form<FORM_L2>(*sums, on);
+        return start_sums_of_form<FORM_L2>(*sums, stream);
     }
-    return cudaGetLastError();
 }
 
 int launch_finish(void *stream, const struct launch_finish *finish)
 {
     const dim3 grid((unsigned)((finish->Y.rows + THREADS - 1) / THREADS), (unsigned)finish->Y.cols);
-    add_chunks<<<grid, THREADS, 0, (cudaStream_t)stream>>>(*finish);
-    return cudaGetLastError();
+    return start(add_chunks, grid, THREADS, 0, stream, *finish);
 }
 
 int launch_block(void *stream, const struct launch_tiles *tiles, const struct mat *K)
 {
-    const cudaStream_t on = (cudaStream_t)stream;
     switch (tiles->kernel.form) {
     case FORM_L1:
-        start_block<FORM_L1>(*tiles, *K, on);
-        break;
+        return start_block<FORM_L1>(*tiles, *K, stream);
     case FORM_DOT:
-        start_block<FORM_DOT>(*tiles, *K, on);
-        break;
+        return start_block<FORM_DOT>(*tiles, *K, stream);
     default:
-        start_block<FORM_L2>(*tiles, *K, on);
+        return start_block<FORM_L2>(*tiles, *K, stream);
     }
-    return cudaGetLastError();
 }
 
 int launch_diagonal(void *stream, const struct launch_tiles *tiles, const struct mat *d)
 {
     const unsigned grid = (unsigned)((tiles->P.count + THREADS - 1) / THREADS);
-    diagonal<<<grid, THREADS, 0, (cudaStream_t)stream>>>(*tiles, *d);
-    return cudaGetLastError();
+    return start(diagonal, grid, THREADS, 0, stream, *tiles, *d);
 }
 }
