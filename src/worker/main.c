@@ -70,68 +70,72 @@ static int read_number(const char *flag, const char *text, double max, double *r
     return 0;
 }
 
+static const struct option flags[] = {
+    {"job", required_argument, NULL, 'j'},
+    {"model", required_argument, NULL, 'm'},
+    {"start", required_argument, NULL, 'b'},
+    {"socket", required_argument, NULL, 's'},
+    {"device", required_argument, NULL, 'd'},
+    {"threads", required_argument, NULL, 't'},
+    {"beat-interval-s", required_argument, NULL, 'i'},
+    {"memory-bytes", required_argument, NULL, 'l'},
+    {"busy-poll-us", required_argument, NULL, 'p'},
+    {"devices", no_argument, NULL, 'v'},
+    {"measure", no_argument, NULL, 'r'},
+    {"break-device", required_argument, NULL, 'x'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static int read_value(int option, const char *value, struct settings *ret, struct err *err)
+{
+    switch (option) {
+    case 'j':
+        ret->files.order = value;
+        return 0;
+    case 'm':
+        ret->files.model = value;
+        return 0;
+    case 'b':
+        ret->files.start = value;
+        return 0;
+    case 'd':
+        ret->device = value;
+        return 0;
+    case 'x':
+        ret->break_device = value;
+        return 0;
+    case 's':
+        return read_count("--socket", value, 65535, &ret->socket, err);
+    case 't':
+        return read_count("--threads", value, 4096, &ret->threads, err);
+    case 'i':
+        return read_number("--beat-interval-s", value, 86400.0, &ret->beat_interval_s, err);
+    case 'l':
+        return read_number("--memory-bytes", value, 0x1p53, &ret->memory_bytes, err);
+    case 'p':
+        return read_number("--busy-poll-us", value, 1e6, &ret->busy_poll_us, err);
+    default:
+        return err_set(err, ERR_INVALID, "See krrd-worker --help.");
+    }
+}
+
 static int read_settings(int argc, char **argv, struct settings *ret, struct err *err)
 {
-    static const struct option options[] = {
-        {"job", required_argument, NULL, 'j'},
-        {"model", required_argument, NULL, 'm'},
-        {"start", required_argument, NULL, 'b'},
-        {"socket", required_argument, NULL, 's'},
-        {"device", required_argument, NULL, 'd'},
-        {"threads", required_argument, NULL, 't'},
-        {"beat-interval-s", required_argument, NULL, 'i'},
-        {"memory-bytes", required_argument, NULL, 'l'},
-        {"busy-poll-us", required_argument, NULL, 'p'},
-        {"devices", no_argument, NULL, 'v'},
-        {"measure", no_argument, NULL, 'r'},
-        {"break-device", required_argument, NULL, 'x'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
     int r = 0;
-    for (int c; r == 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    for (int c; r == 0 && (c = getopt_long(argc, argv, "", flags, NULL)) != -1;) {
         switch (c) {
-        case 'j':
-            ret->files.order = optarg;
-            break;
-        case 'm':
-            ret->files.model = optarg;
-            break;
-        case 'b':
-            ret->files.start = optarg;
-            break;
-        case 'd':
-            ret->device = optarg;
-            break;
-        case 's':
-            r = read_count("--socket", optarg, 65535, &ret->socket, err);
-            break;
-        case 't':
-            r = read_count("--threads", optarg, 4096, &ret->threads, err);
-            break;
-        case 'i':
-            r = read_number("--beat-interval-s", optarg, 86400.0, &ret->beat_interval_s, err);
-            break;
-        case 'l':
-            r = read_number("--memory-bytes", optarg, 0x1p53, &ret->memory_bytes, err);
-            break;
-        case 'p':
-            r = read_number("--busy-poll-us", optarg, 1e6, &ret->busy_poll_us, err);
-            break;
         case 'r':
             ret->measure = true;
             break;
         case 'v':
             ret->devices = true;
             break;
-        case 'x':
-            ret->break_device = optarg;
-            break;
         case 'h':
             fputs(usage, stdout);
             exit(0);
         default:
-            r = err_set(err, ERR_INVALID, "See krrd-worker --help.");
+            r = read_value(c, optarg, ret, err);
         }
     }
     const int tasks = (ret->files.order != NULL) + (ret->socket >= 0) + ret->devices;

@@ -239,12 +239,11 @@ static const int64_t *planned_cache(const struct order *o)
     return o->planned ? &o->kernel_cache_bytes : NULL;
 }
 
-/* Fits and fills `done`; a negative return is a failure of the job, told in *err. */
-static int fit_into(struct training *t, struct backend *be, struct json *done, struct err *err)
+/* What the solve tells and asks on its way; `plan` and `problem` are kept by pointer. */
+static struct solve_control control_of(struct training *t, const struct eta_plan *plan,
+                                       const char *problem)
 {
-    char problem[SHA256_HEX_SIZE];
-    const struct eta_plan plan = {.setup_s = t->order->setup_s, .finish_s = t->order->finish_s};
-    struct solve_control control = {
+    return (struct solve_control){
         .context = t,
         .now = now,
         .cancelled = cancelled,
@@ -253,13 +252,21 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
         .tell = tell,
         .report_every_s = REPORT_EVERY_S,
         .started = clock_monotonic_s(),
-        .plan = &plan,
+        .plan = plan,
         .paused = paused,
         .checkpoint = t->order->checkpoint_path ? keep_checkpoint : NULL,
         .checkpoint_every_s = t->order->checkpoint_interval_s,
         .problem = problem,
         .taken = drop_state,
     };
+}
+
+/* Fits and fills `done`; a negative return is a failure of the job, told in *err. */
+static int fit_into(struct training *t, struct backend *be, struct json *done, struct err *err)
+{
+    char problem[SHA256_HEX_SIZE];
+    const struct eta_plan plan = {.setup_s = t->order->setup_s, .finish_s = t->order->finish_s};
+    struct solve_control control = control_of(t, &plan, problem);
     struct opened data = {.train = NULL};
     struct model *model = NULL, *earlier = NULL;
     struct fit_result result;

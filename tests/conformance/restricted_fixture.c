@@ -57,8 +57,9 @@ static void keep_independent(struct restricted_fixture *f)
     f->m = c.m;
 }
 
-void restricted_init(struct restricted_fixture *f, struct backend *be,
-                     const struct restricted_spec *spec)
+/* The data on the host, and the centers. */
+static void draw_data(struct restricted_fixture *f, struct backend *be,
+                      const struct restricted_spec *spec)
 {
     struct rng rng = rng_new((uint64_t)(spec->n + 7 * spec->m), RNG_TEST);
     *f = (struct restricted_fixture){
@@ -83,6 +84,12 @@ void restricted_init(struct restricted_fixture *f, struct backend *be,
     host_round(f->Y, f->n * f->t, spec->vectors);
     choose_centers(f, spec->copies);
     keep_independent(f);
+}
+
+/* The same on the device. */
+static void prepare_points(struct restricted_fixture *f, const struct restricted_spec *spec)
+{
+    struct backend *const be = f->be;
     f->source = (struct row_source){
         .context = f, .n = f->n, .d = f->d, .t = f->t, .dtype = DTYPE_F64, .read = read_rows};
     const struct rowset_spec rows = {
@@ -99,6 +106,13 @@ void restricted_init(struct restricted_fixture *f, struct backend *be,
     must(rowset_new(&rows, &f->rows, &err));
     must(be->ops->points_new(be, &f->kernel, spec->points, &f->host_centers, &f->centers, &err));
     must(be->ops->points_new(be, &f->kernel, DTYPE_F64, &f->host_centers, &f->core, &err));
+}
+
+void restricted_init(struct restricted_fixture *f, struct backend *be,
+                     const struct restricted_spec *spec)
+{
+    draw_data(f, be, spec);
+    prepare_points(f, spec);
     f->restricted = (struct restricted){
         .core = f->core,
         .rows = f->rows,

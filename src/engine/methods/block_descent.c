@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "engine/memory.h"
 
-enum { STALE_CHECKS = 3, ARRAYS = 11, WINDOW = 10, KEPT = 6 };
+enum { ARRAYS = 11, WINDOW = 10 };
 
 static const double improvement = 0.9;
 static const double noise_factor = 3.0;
@@ -462,7 +462,7 @@ static int check(struct block_descent *d, struct err *err)
     if (block_descent_done(d)) {
         return REASON_CONVERGED;
     }
-    if (d->stale_checks >= STALE_CHECKS) {
+    if (d->stale_checks >= BLOCK_DESCENT_STALE_CHECKS) {
         return REASON_STAGNATED;
     }
     return restart_where(d, risen, err);
@@ -516,110 +516,4 @@ int block_descent_coef(struct block_descent *d, const struct mat *A, struct err 
     }
     const int rc = d->p.be->ops->copy(d->p.be, &d->E, A, err);
     return rc == 0 ? to_iterate(d, none, A, err) : rc;
-}
-
-/* What save keeps of each column, beside the flags. */
-static void kept_arrays(const struct block_descent *d, double *ret[KEPT])
-{
-    double *const kept[KEPT] = {d->relative, d->mean, d->bias, d->best, d->value, d->slope};
-    memcpy(ret, kept, sizeof(kept));
-}
-
-static const char *const kept_names[KEPT] = {"relative", "mean", "bias", "best", "value", "slope"};
-
-enum { COUNTERS = 6 };
-
-static int put_flags(const struct block_descent *d, struct state *to, struct err *err)
-{
-    const int64_t counters[COUNTERS] = {d->iteration, d->since_check,  d->since_restart,
-                                        d->averaged,  d->stale_checks, d->checked};
-    cleanup_mem int64_t *frozen = mem_array((size_t)d->p.t, sizeof(*frozen));
-    if (frozen == NULL) {
-        return err_no_memory(err);
-    }
-    for (int64_t j = 0; j < d->p.t; j++) {
-        frozen[j] = d->frozen[j];
-    }
-    const int rc = state_put_ints(to, "frozen", frozen, d->p.t, err);
-    return rc == 0 ? state_put_ints(to, "counters", counters, COUNTERS, err) : rc;
-}
-
-/* Whether a run with d's pass and window can have saved these. */
-static bool possible(const struct block_descent *d, const int64_t counters[COUNTERS])
-{
-    const int64_t iteration = counters[0], since_check = counters[1], since_restart = counters[2];
-    const int64_t averaged = counters[3], stale_checks = counters[4], checked = counters[5];
-    return iteration >= 0 && since_check >= 0 && since_check <= iteration && since_restart >= 0 &&
-           since_restart <= iteration && (!d->accelerated || since_restart < d->pass) &&
-           averaged >= 0 && averaged <= iteration && averaged <= d->window && stale_checks >= 0 &&
-           stale_checks <= STALE_CHECKS && (checked == 1 || (checked == 0 && stale_checks == 0));
-}
-
-static int get_flags(struct block_descent *d, const struct state *from, struct err *err)
-{
-    int64_t counters[COUNTERS];
-    cleanup_mem int64_t *frozen = mem_array((size_t)d->p.t, sizeof(*frozen));
-    int rc =
-        frozen == NULL ? err_no_memory(err) : state_get_ints(from, "frozen", frozen, d->p.t, err);
-    if (rc == 0) {
-        rc = state_get_ints(from, "counters", counters, COUNTERS, err);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    if (!possible(d, counters)) {
-        return err_set(err, ERR_CORRUPT,
-                       "The state's array \"counters\" has numbers that no run can reach.");
-    }
-    for (int64_t j = 0; j < d->p.t; j++) {
-        if (frozen[j] != 0 && frozen[j] != 1) {
-            return err_set(err, ERR_CORRUPT,
-                           "The state's array \"frozen\" has numbers other than 0 and 1.");
-        }
-        d->frozen[j] = frozen[j] != 0;
-    }
-    d->iteration = counters[0];
-    d->since_check = counters[1];
-    d->since_restart = counters[2];
-    d->averaged = counters[3];
-    d->stale_checks = (int)counters[4];
-    d->checked = counters[5] != 0;
-    return 0;
-}
-
-int block_descent_save(const struct block_descent *d, struct state *to, struct err *err)
-{
-    double *kept[KEPT];
-    kept_arrays(d, kept);
-    int rc = state_put_mat(to, "E", d->p.be, &d->E, err);
-    if (rc == 0) {
-        rc = state_put_reals(to, "alpha", &d->alpha, 1, err);
-    }
-    if (rc == 0 && d->accelerated) {
-        rc = state_put_mat(to, "V", d->p.be, &d->V, err);
-    }
-    for (int i = 0; rc == 0 && i < KEPT; i++) {
-        rc = state_put_reals(to, kept_names[i], kept[i], d->p.t, err);
-    }
-    return rc == 0 ? put_flags(d, to, err) : rc;
-}
-
-int block_descent_load(struct block_descent *d, const struct state *from, struct err *err)
-{
-    double *kept[KEPT];
-    kept_arrays(d, kept);
-    int rc = state_get_mat(from, "E", d->p.be, &d->E, err);
-    if (rc == 0) {
-        rc = state_get_reals(from, "alpha", &d->alpha, 1, err);
-    }
-    if (rc == 0 && !(d->alpha >= 0 && d->alpha <= 0.5)) {
-        rc = err_set(err, ERR_CORRUPT, "The state's array \"alpha\" is out of range.");
-    }
-    if (rc == 0 && d->accelerated) {
-        rc = state_get_mat(from, "V", d->p.be, &d->V, err);
-    }
-    for (int i = 0; rc == 0 && i < KEPT; i++) {
-        rc = state_get_reals(from, kept_names[i], kept[i], d->p.t, err);
-    }
-    return rc == 0 ? get_flags(d, from, err) : rc;
 }

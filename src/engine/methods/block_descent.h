@@ -27,10 +27,10 @@
  * (O'Donoghue and Candes, arXiv:1204.3982, with block gradients); likewise where f has risen
  * between two true residuals, which give f for nothing.
  *
- * Stops: CONVERGED by the true residual. STAGNATED: STALE_CHECKS true residuals in a row, none of
- * them below 0.9 of its column's best so far, all within 3 times the rounding error of the
- * product, eps |k| sqrt(n) |W_j|. -ERR_DIVERGED: infinity, NaN, or a
- * residual beyond 1e8 times both its column's best so far and |Y_j|.
+ * Stops: CONVERGED by the true residual. STAGNATED: BLOCK_DESCENT_STALE_CHECKS true residuals in a
+ * row, none of them below 0.9 of its column's best so far, all within 3 times the rounding error of
+ * the product, eps |k| sqrt(n) |W_j|. -ERR_DIVERGED: infinity, NaN, or a residual beyond 1e8 times
+ * both its column's best so far and |Y_j|.
  *
  * K_bb is needed for P as well. Where it pays (`splits`) it is evaluated once, for both: G is then
  * the product of K with the n - b other rows, whose part of E is gathered for it, and K_bb E_b.
@@ -42,6 +42,8 @@
 #pragma once
 
 #include "engine/solver.h"
+
+enum { BLOCK_DESCENT_STALE_CHECKS = 3 };
 
 struct block_descent {
     struct problem p;
@@ -104,6 +106,9 @@ int block_descent_step(struct block_descent *d, const int64_t *index, const stru
 bool block_descent_done(const struct block_descent *d);       /* every column is frozen */
 double block_descent_residual(const struct block_descent *d); /* largest relative; NaN: unknown */
 int block_descent_coef(struct block_descent *d, const struct mat *A, struct err *err);
+
+/* ---- block_descent_state.c ---- */
+
 int block_descent_save(const struct block_descent *d, struct state *to, struct err *err);
 /* Numbers that no run can have saved are -ERR_CORRUPT. */
 int block_descent_load(struct block_descent *d, const struct state *from, struct err *err);
