@@ -62,7 +62,7 @@ struct pack {
 };
 int launch_pack(void *stream, const struct pack *pack);
 
-/* ---- tile.cu: the kernel oracle ---- */
+/* ---- products.cu, blocks.cu: the kernel oracle ---- */
 
 #define LAUNCH_CHUNK 1024 /* rows of Q whose share of a sum is formed in one piece */
 #define LAUNCH_COLS 8     /* right-hand sides that share one evaluation of the kernel */

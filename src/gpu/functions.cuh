@@ -1,0 +1,135 @@
+/*
+ * Kernel functions of distances and inner products of packed points (launch.h).
+ */
+#pragma once
+
+extern "C" {
+#include "gpu/launch.h"
+}
+
+namespace {
+
+constexpr double LN2 = 0.69314718055994530942;
+
+/* Beyond it the power of two is 0; the polynomials of the Matern kernels must not be infinite. */
+__device__ float largest_root(float)
+{
+    return 160.0F;
+}
+
+__device__ double largest_root(double)
+{
+    return 1100.0;
+}
+
+template <class T> struct exp_of {
+    __device__ T operator()(T D) const
+    {
+        return exp2(-D);
+    }
+};
+
+template <class T> struct root_exp_of {
+    __device__ T operator()(T D) const
+    {
+        return exp2(-sqrt(D));
+    }
+};
+
+/* u = sqrt(3) r / ln 2: (1 + u ln 2) 2^-u. */
+template <class T> struct matern32_of {
+    __device__ T operator()(T D) const
+    {
+        const T u = fmin(sqrt(D), largest_root(D));
+        return fma((T)LN2, u, (T)1) * exp2(-u);
+    }
+};
+
+/* u = sqrt(5) r / ln 2, v = u ln 2: (1 + v + v^2/3) 2^-u. */
+template <class T> struct matern52_of {
+    __device__ T operator()(T D) const
+    {
+        const T u = fmin(sqrt(D), largest_root(D));
+        const T v = (T)LN2 * u;
+        return fma(v, fma(v, (T)(1.0 / 3.0), (T)1), (T)1) * exp2(-u);
+    }
+};
+
+template <class T> struct linear_of {
+    T gamma, coef0;
+    __device__ T operator()(T D) const
+    {
+        return fma(gamma, D, coef0);
+    }
+};
+
+/* By repeated squaring; degree >= 0. */
+template <class T> struct polynomial_of {
+    T gamma, coef0;
+    int degree;
+    __device__ T operator()(T D) const
+    {
+        T base = fma(gamma, D, coef0), power = 1;
+        for (int bits = degree; bits > 0; bits >>= 1) {
+            if (bits & 1) {
+                power *= base;
+            }
+            base *= base;
+        }
+        return power;
+    }
+};
+
+template <class T> struct sigmoid_of {
+    T gamma, coef0;
+    __device__ T operator()(T D) const
+    {
+        return tanh(fma(gamma, D, coef0));
+    }
+};
+
+template <int PER, class T, class F> __device__ void replace_each(const F &f, T (&D)[PER][PER])
+{
+    for (int i = 0; i < PER; i++) {
+        for (int j = 0; j < PER; j++) {
+            D[i][j] = f(D[i][j]);
+        }
+    }
+}
+
+/* Distances become kernel values. */
+template <launch_form FORM, int PER, class T>
+__device__ void apply_function(const struct launch_kernel &k, T (&D)[PER][PER])
+{
+    const T gamma = (T)k.gamma, coef0 = (T)k.coef0;
+    if constexpr (FORM == FORM_L1) {
+        replace_each(exp_of<T>(), D);
+    } else if constexpr (FORM == FORM_DOT) {
+        switch (k.function) {
+        case FUNCTION_POLYNOMIAL:
+            replace_each(polynomial_of<T>{gamma, coef0, k.degree}, D);
+            break;
+        case FUNCTION_SIGMOID:
+            replace_each(sigmoid_of<T>{gamma, coef0}, D);
+            break;
+        default:
+            replace_each(linear_of<T>{gamma, coef0}, D);
+        }
+    } else {
+        switch (k.function) {
+        case FUNCTION_ROOT_EXP:
+            replace_each(root_exp_of<T>(), D);
+            break;
+        case FUNCTION_MATERN32:
+            replace_each(matern32_of<T>(), D);
+            break;
+        case FUNCTION_MATERN52:
+            replace_each(matern52_of<T>(), D);
+            break;
+        default:
+            replace_each(exp_of<T>(), D);
+        }
+    }
+}
+
+} // namespace
