@@ -51,7 +51,7 @@ export const SEARCH = [
 
 export const MORE = [
   {key: "precision", type: "string", choices: ["auto", "float64", "float32", "mixed"], default: "auto", help: "Of the solve."},
-  {key: "device", type: "string", default: "auto", help: "auto, cpu, cuda or cuda:1."},
+  {key: "device", type: "string", default: "auto", help: "auto, cpu, cuda, cuda:1, or cuda:0,1 for both together."},
   {key: "kernel_cache_bytes", type: "integer", minimum: 0, auto: true, default: "auto", help: "Kernel values kept in memory."},
   {key: "seed", type: "integer", minimum: 0, default: 0, help: ""},
   {key: "priority", type: "integer", minimum: -100, maximum: 100, default: 0, help: "Larger ones start first."},

@@ -3,29 +3,53 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/backend_group.h"
+
 #define ORDINAL_MAX 1023
 
-/* "cuda:1" -> name of 4 characters and ordinal 1; "cuda" is "cuda:0". */
-static int parse_device(const char *device, size_t *ret_name_length, int *ret_ordinal,
-                        struct err *err)
+struct device_name {
+    size_t length; /* of what stands before the colon */
+    int ordinals[BACKEND_GROUP_MAX];
+    int count;
+};
+
+/* One number of a list; *at moves behind it. */
+static bool read_ordinal(const char **at, struct device_name *to)
 {
-    const size_t length = strcspn(device, ":");
-    long ordinal = 0;
-    if (device[length] == ':') {
-        const char *digits = device + length + 1;
-        const size_t count = strspn(digits, "0123456789");
-        if (count == 0 || count > 4 || digits[count] != '\0') {
-            return err_at(err, ERR_INVALID, "#/device",
-                          "A device is a name, or a name with a number as in cuda:1.");
-        }
-        ordinal = strtol(digits, NULL, 10);
+    const size_t count = strspn(*at, "0123456789");
+    if (count == 0 || count > 4 || to->count == BACKEND_GROUP_MAX) {
+        return false;
     }
-    if (length == 0 || ordinal > ORDINAL_MAX) {
-        return err_at(err, ERR_INVALID, "#/device", "There is no device named \"%.60s\".", device);
+    const long ordinal = strtol(*at, NULL, 10);
+    *at += count;
+    if (ordinal > ORDINAL_MAX || (to->count > 0 && (int)ordinal <= to->ordinals[to->count - 1])) {
+        return false;
     }
-    *ret_name_length = length;
-    *ret_ordinal = (int)ordinal;
-    return 0;
+    to->ordinals[to->count++] = (int)ordinal;
+    return true;
+}
+
+/* "cuda:1,2" -> a name of 4 characters with 1 and 2; "cuda" is "cuda:0". */
+static int parse_device(const char *device, struct device_name *ret, struct err *err)
+{
+    *ret = (struct device_name){.length = strcspn(device, ":")};
+    const char *at = device + ret->length;
+    bool valid = ret->length > 0;
+    if (*at == '\0') {
+        ret->count = 1;
+        return valid ? 0
+                     : err_at(err, ERR_INVALID, "#/device", "There is no device without a name.");
+    }
+    do {
+        at++;
+        valid = valid && read_ordinal(&at, ret);
+    } while (valid && *at == ',');
+    return valid && *at == '\0'
+               ? 0
+               : err_at(err, ERR_INVALID, "#/device",
+                        "\"%.60s\" is no device: that is a name, or a name with one number as in "
+                        "cuda:1, or with up to %d of them, ascending, as in cuda:0,1.",
+                        device, BACKEND_GROUP_MAX);
 }
 
 static int open_first(const struct backend_provider *const *providers, int threads,
@@ -53,24 +77,41 @@ static const struct backend_provider *find_provider(const struct backend_provide
     return NULL;
 }
 
+static int open_group(const struct backend_provider *provider, const struct device_name *name,
+                      int threads, struct backend **ret, struct err *err)
+{
+    struct backend *members[BACKEND_GROUP_MAX] = {NULL};
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < name->count; i++) {
+        rc = provider->open(name->ordinals[i], threads, &members[i], err);
+    }
+    if (rc == 0) {
+        rc = backend_group_new(members, name->count, BACKEND_GROUP_VALUES, ret, err);
+    }
+    for (int i = 0; rc < 0 && i < name->count; i++) {
+        backend_close(members[i]);
+    }
+    return rc;
+}
+
 int backend_open(const struct backend_provider *const *providers, const char *device, int threads,
                  struct backend **ret, struct err *err)
 {
     if (strcmp(device, "auto") == 0) {
         return open_first(providers, threads, ret, err);
     }
-    size_t length = 0;
-    int ordinal = 0;
-    const int rc = parse_device(device, &length, &ordinal, err);
+    struct device_name name;
+    const int rc = parse_device(device, &name, err);
     if (rc < 0) {
         return rc;
     }
-    const struct backend_provider *provider = find_provider(providers, device, length);
+    const struct backend_provider *provider = find_provider(providers, device, name.length);
     if (provider == NULL) {
         return err_at(err, ERR_UNSUPPORTED, "#/device",
                       "This program was built without a backend for the device \"%.60s\".", device);
     }
-    return provider->open(ordinal, threads, ret, err);
+    return name.count == 1 ? provider->open(name.ordinals[0], threads, ret, err)
+                           : open_group(provider, &name, threads, ret, err);
 }
 
 struct backend *backend_close(struct backend *be)

@@ -189,7 +189,8 @@ extern const struct backend_provider backend_cpu_provider;
  * measurements and tests. */
 int backend_cpu_open(const char *isa, int threads, struct backend **ret, struct err *err);
 
-/* By device name: "cpu", "auto", "cuda", "cuda:1". What this program was not linked with, or what
+/* By device name: "cpu", "auto", "cuda", "cuda:1", or several as one (backend_group.h):
+ * "cuda:0,1". What this program was not linked with, or what
  * the machine lacks, is -ERR_UNSUPPORTED at "#/device" and says what is missing. */
 int backend_open(const struct backend_provider *const *providers, const char *device, int threads,
                  struct backend **ret, struct err *err);

@@ -93,9 +93,10 @@ static int read_placement(const struct option_def *o, const char *text, struct p
 {
     return placement_parse(text, ret)
                ? 0
-               : bad_value(err, o, text,
-                           "a list such as cpu:2,cuda:all or cuda:0,cuda:1, with cpu:0 to cpu:64, "
-                           "nothing twice");
+               : bad_value(
+                     err, o, text,
+                     "a list such as cpu:2,cuda:all or cuda:0,cuda:1+2, with cpu:0 to cpu:64, "
+                     "up to 8 GPUs together, nothing twice");
 }
 
 static int read_flag(const struct option_def *o, const char *text, bool *ret, struct err *err)
@@ -362,7 +363,8 @@ static const struct option_def options[] = {
     {"data-dir", OPTION_STRING, AT(data_dir), "./data", "DIR", 0, 0,
      "Database and data sets; made when missing."},
     {"workers", OPTION_PLACEMENT, AT(train_placement), "cpu:1", "LIST", 0, 0,
-     "Training worker processes: cpu:N, cuda:N (one on that GPU), cuda:all, parted by commas."},
+     "Training worker processes: cpu:N, cuda:N (one on that GPU), cuda:N+M (one on those GPUs "
+     "together), cuda:all (one on each), parted by commas."},
     {"serve-workers", OPTION_PLACEMENT, AT(serve_placement), "cpu:1", "LIST", 0, 0,
      "Prediction worker processes, likewise; N alone is cpu:N."},
     {"serve-memory-bytes", OPTION_INT64, AT(serve_memory_bytes), "0", "N", 0, EXACT,

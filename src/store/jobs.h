@@ -42,7 +42,7 @@ const char *job_status_name(enum job_status s);
 int job_status_parse(const char *name, enum job_status *ret, struct err *err);
 bool job_status_final(enum job_status s);
 
-#define JOBS_DEVICE_SIZE 16
+#define JOBS_DEVICE_SIZE 40 /* of a device as jobs ask for it */
 struct job_row {
     char id[ID_SIZE];
     enum job_status status;
@@ -63,7 +63,7 @@ struct job_row {
     int64_t created_ms, queued_ms, started_ms, finished_ms; /* 0: not yet */
     int64_t next_attempt_ms; /* not before, of a job that is queued again; else 0 */
     char *promotion;         /* JSON text: whether its model was promoted and why; or NULL */
-    char wanted_device[JOBS_DEVICE_SIZE]; /* which it asks for: "auto", "cpu", "cuda", "cuda:1" */
+    char wanted_device[JOBS_DEVICE_SIZE]; /* which it asks for: as job_spec.device */
     int64_t host_bytes; /* of the host's memory, by its plan, its worker included; 0: unknown */
 };
 void job_row_deinit(struct job_row *r);

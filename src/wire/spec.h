@@ -25,6 +25,8 @@
 #define SPEC_FEATURES_MAX 65536
 #define SPEC_TARGETS_MAX 4096
 #define SPEC_CUDA_MAX 255 /* N of "cuda:N" */
+#define SPEC_GPUS_MAX 8   /* of "cuda:0,1,..." */
+#define SPEC_DEVICE_SIZE 40
 #define SPEC_CACHE_AUTO (-1)
 #define SPEC_CENTERS_MAX 1000000000
 
@@ -95,13 +97,13 @@ struct job_spec {
     } warm_start;
     struct promote_spec promote;
     struct webhook_spec webhook;
-    enum precision precision;   /* default auto */
-    int64_t kernel_cache_bytes; /* of kernel values to keep, at most; or SPEC_CACHE_AUTO */
-    char device[16];            /* "auto", "cpu", "cuda", "cuda:N" */
-    int64_t seed;               /* 0 .. 2^53 */
-    int64_t priority;           /* -100 .. 100, higher first */
-    int64_t max_attempts;       /* 1 .. 10, default 3 */
-    struct json *metadata;      /* object of strings, or NULL */
+    enum precision precision;      /* default auto */
+    int64_t kernel_cache_bytes;    /* of kernel values to keep, at most; or SPEC_CACHE_AUTO */
+    char device[SPEC_DEVICE_SIZE]; /* "auto", "cpu", "cuda", "cuda:N", "cuda:N,M" (together) */
+    int64_t seed;                  /* 0 .. 2^53 */
+    int64_t priority;              /* -100 .. 100, higher first */
+    int64_t max_attempts;          /* 1 .. 10, default 3 */
+    struct json *metadata;         /* object of strings, or NULL */
 };
 
 /*

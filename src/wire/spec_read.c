@@ -390,7 +390,21 @@ static int read_warm_start(const struct json *j, struct job_spec *spec, struct e
                : read_earlier_model(given, key, spec, err);
 }
 
-/* "auto", "cpu", "cuda", or "cuda:N" without leading zeros. */
+/* A number without leading zeros that is larger than *last, which becomes it; its length, or 0. */
+static size_t gpu_length(const char *digits, int *last)
+{
+    const size_t len = strspn(digits, "0123456789");
+    int n = 0;
+    for (size_t i = 0; i < len && i < 4; i++) {
+        n = 10 * n + (digits[i] - '0');
+    }
+    const bool valid =
+        len >= 1 && len <= 3 && (len == 1 || digits[0] != '0') && n <= SPEC_CUDA_MAX && n > *last;
+    *last = n;
+    return valid ? len : 0;
+}
+
+/* "auto", "cpu", "cuda", "cuda:N", or "cuda:N,M" with ascending numbers. */
 static bool device_valid(const char *name)
 {
     static const char prefix[] = "cuda:";
@@ -400,14 +414,16 @@ static bool device_valid(const char *name)
     if (strncmp(name, prefix, strlen(prefix)) != 0) {
         return false;
     }
-    const char *digits = name + strlen(prefix);
-    const size_t len = strlen(digits);
-    int n = 0;
-    for (size_t i = 0; i < len && i < 4; i++) {
-        n = 10 * n + (digits[i] - '0');
+    const char *at = name + strlen(prefix);
+    for (int count = 1, last = -1; count <= SPEC_GPUS_MAX; count++) {
+        const size_t len = gpu_length(at, &last);
+        at += len;
+        if (len == 0 || *at != ',') {
+            return len > 0 && *at == '\0';
+        }
+        at++;
     }
-    return len >= 1 && len <= 3 && strspn(digits, "0123456789") == len &&
-           (len == 1 || digits[0] != '0') && n <= SPEC_CUDA_MAX;
+    return false;
 }
 
 static int read_device(const struct json *j, struct job_spec *spec, struct err *err)
@@ -415,9 +431,11 @@ static int read_device(const struct json *j, struct job_spec *spec, struct err *
     const struct json *given = json_get(j, "device");
     const char *name = given == NULL ? "auto" : json_string(given);
     if (name == NULL || !device_valid(name)) {
-        return field_wrong(err, "device", FIELD_WHOLE, given,
-                           "\"auto\", \"cpu\", \"cuda\" or \"cuda:0\" to \"cuda:%d\"",
-                           SPEC_CUDA_MAX);
+        return field_wrong(
+            err, "device", FIELD_WHOLE, given,
+            "\"auto\", \"cpu\", \"cuda\", \"cuda:0\" to \"cuda:%d\", or up to %d GPUs "
+            "together, ascending, as in \"cuda:0,1\"",
+            SPEC_CUDA_MAX, SPEC_GPUS_MAX);
     }
     snprintf(spec->device, sizeof(spec->device), "%s", name);
     return 0;

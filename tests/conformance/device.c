@@ -2,9 +2,11 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "conformance/providers.h"
+#include "engine/backend_group.h"
 
 #define SKIPPED 77
 
@@ -22,12 +24,26 @@ static struct backend *open_isa(const char *isa, int threads)
     return be;
 }
 
+/* Three devices of the CPU's as one, which divides every product that it can. */
+static struct backend *open_group(void)
+{
+    struct backend *members[3] = {NULL}, *be = NULL;
+    for (int i = 0; i < 3; i++) {
+        must(backend_cpu_open(NULL, 1, &members[i], &err));
+    }
+    must(backend_group_new(members, 3, 1, &be, &err));
+    return be;
+}
+
 struct backend *device_open(int threads)
 {
     const char *name = getenv("KRR_DEVICE"), *isa = getenv("KRR_ISA");
     struct backend *be = NULL;
     if (isa != NULL) {
         return open_isa(isa, threads);
+    }
+    if (name != NULL && strcmp(name, "group") == 0) {
+        return open_group();
     }
     must(backend_open(test_providers, name == NULL ? "cpu" : name, threads, &be, &err));
     return be;

@@ -1,7 +1,7 @@
 /*
- * What the conformance tests share: the backend named by KRR_DEVICE (default "cpu") or the CPU
- * with the instruction set KRR_ISA, and matrices held twice, on the host in float64 and on the
- * device. Failures end the test.
+ * What the conformance tests share: the backend named by KRR_DEVICE (default "cpu"; "group":
+ * several CPU backends as one) or the CPU with the instruction set KRR_ISA, and matrices held
+ * twice, on the host in float64 and on the device. Failures end the test.
  */
 #pragma once
 

@@ -109,6 +109,20 @@ def test_a_job_planned_for_a_gpu_is_kept_to_gpus(start, big_spec_for):
         api.cancel(job["id"])
 
 
+def test_gpus_together_are_a_device_of_their_own(start):
+    """A job that names them runs there; one for any GPU may; one for one of them alone may not."""
+    api = start("cpu:1,cuda:0+1").api
+    few = api.upload_csv(*data.regression(100))
+    assert [w["device"] for w in api.workers("train")] == ["cuda:0,1", "cpu"]
+    for asked in ("cuda:0,1", "cuda", "auto"):
+        job = api.create("m", few, device=asked)
+        assert api.wait(job["id"])["device"] == "cuda:0,1"
+    for asked in ("cuda:0", "cuda:1", "cuda:0,1,2"):
+        body = {"model": "m", "dataset": few, "device": asked}
+        problem = api.post("/v1/jobs", 422, json=body).json()
+        assert problem["errors"][0]["pointer"] == "#/device" and asked in problem["detail"], problem
+
+
 def test_places_are_among_jobs_for_the_same_workers(start, big_spec_for):
     api = start("cpu:1,cuda:0", gpu={"device_bytes": 10**9}).api
     few, endless = api.upload_csv(*data.regression(100)), dict(big_spec_for(api), stop=ENDLESS)

@@ -71,5 +71,17 @@ static void test_refusals(void **state)
     check_refused(cpu_only, "cpu", 1 << 20, ERR_INVALID, "threads");
 }
 
+/* Members that were opened before one fails are closed again. */
+static void test_groups(void **state)
+{
+    (void)state;
+    check_refused(both, "cuda:0,1", 1, ERR_UNSUPPORTED, "Card 0 is not there");
+    check_refused(cpu_only, "cpu:0,1", 1, ERR_UNSUPPORTED, "one device");
+    check_refused(cpu_only, "cpu:0,0", 1, ERR_INVALID, "ascending");
+    check_refused(cpu_only, "cpu:1,0", 1, ERR_INVALID, "ascending");
+    check_refused(cpu_only, "cpu:0,", 1, ERR_INVALID, "number");
+    check_refused(cpu_only, "cpu:0,1,2,3,4,5,6,7,8", 1, ERR_INVALID, "up to 8");
+}
+
 TEST_MAIN(cmocka_unit_test(test_cpu), cmocka_unit_test(test_auto_takes_the_first_that_opens),
-          cmocka_unit_test(test_refusals))
+          cmocka_unit_test(test_refusals), cmocka_unit_test(test_groups))

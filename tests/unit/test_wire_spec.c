@@ -84,7 +84,7 @@ static const char full[] =
          "\"solver\":{\"name\":\"pcg\",\"residual_every\":10,"
          "\"preconditioner\":{\"name\":\"rpcholesky\",\"rank\":77}},"
          "\"stop\":{\"tolerance\":0.001,\"max_iterations\":50,\"time_budget_s\":3600.5},"
-         "\"precision\":\"float32\",\"kernel_cache_bytes\":6000000000,\"device\":\"cuda:12\","
+         "\"precision\":\"float32\",\"kernel_cache_bytes\":6000000000,\"device\":\"cuda:0,12,255\","
          "\"seed\":9007199254740992,"
          "\"priority\":-100,\"max_attempts\":10,\"metadata\":{\"k\":\"v\",\"\xC3\xBC\":\"\"}}";
 
@@ -116,7 +116,7 @@ static void test_full(void **state)
     assert_same_bits(s->stop.time_budget_s, 3600.5);
     assert_int_equal(s->precision, PRECISION_FLOAT32);
     assert_true(s->kernel_cache_bytes == 6000000000);
-    assert_string_equal(s->device, "cuda:12");
+    assert_string_equal(s->device, "cuda:0,12,255");
     assert_true(s->seed == 9007199254740992);
     assert_int_equal(s->priority, -100);
     assert_string_equal(json_string(json_get(s->metadata, "k")), "v");
@@ -455,6 +455,10 @@ static const struct {
     {"\"device\":\"cuda:256\"", "#/device", "cuda:255"},
     {"\"device\":\"cuda:-1\"", "#/device", ""},
     {"\"device\":\"cuda:1111111111\"", "#/device", ""},
+    {"\"device\":\"cuda:1,0\"", "#/device", "ascending"},
+    {"\"device\":\"cuda:0,0\"", "#/device", ""},
+    {"\"device\":\"cuda:0,\"", "#/device", ""},
+    {"\"device\":\"cuda:0,1,2,3,4,5,6,7,8\"", "#/device", "8 GPUs"},
     {"\"device\":null", "#/device", ""},
     {"\"seed\":-1", "#/seed", ""},
     {"\"seed\":9007199254740994", "#/seed", ""},

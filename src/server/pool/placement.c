@@ -27,18 +27,49 @@ static bool starts(const char *text, size_t len, const char *prefix)
     return len >= strlen(prefix) && strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+/* "0", or "0+1" and so on. */
+static bool read_gpus(const char *text, size_t len, uint64_t *ret)
+{
+    for (size_t at = 0; at <= len;) {
+        size_t end = at;
+        int n;
+        while (end < len && text[end] != '+') {
+            end++;
+        }
+        if (!read_number(text + at, end - at, PLACEMENT_CUDA_MAX - 1, &n) || *ret >> n & 1) {
+            return false;
+        }
+        *ret |= UINT64_C(1) << n;
+        at = end + 1;
+    }
+    return __builtin_popcountll(*ret) <= PLACEMENT_GROUP_SIZE;
+}
+
+uint64_t placement_gpus(const struct placement *p)
+{
+    uint64_t gpus = p->cuda;
+    for (int i = 0; i < p->group_count; i++) {
+        gpus |= p->groups[i];
+    }
+    return gpus;
+}
+
 static bool add_cuda(const char *text, size_t len, struct placement *p)
 {
-    int n;
+    uint64_t gpus = 0;
     if (len == 3 && strncmp(text, "all", 3) == 0) {
-        const bool once = !p->cuda_all && p->cuda == 0;
+        const bool once = !p->cuda_all && placement_gpus(p) == 0;
         p->cuda_all = true;
         return once;
     }
-    if (p->cuda_all || !read_number(text, len, PLACEMENT_CUDA_MAX - 1, &n) || p->cuda >> n & 1) {
+    if (p->cuda_all || !read_gpus(text, len, &gpus) || (gpus & placement_gpus(p)) != 0) {
         return false;
     }
-    p->cuda |= UINT64_C(1) << n;
+    if (__builtin_popcountll(gpus) == 1) {
+        p->cuda |= gpus;
+    } else {
+        p->groups[p->group_count++] = gpus;
+    }
     return true;
 }
 
@@ -72,11 +103,37 @@ bool placement_parse(const char *text, struct placement *ret)
     }
 }
 
+/* "cuda:" and the GPUs with a sign between them. */
+static void print_gpus(uint64_t gpus, char between, char ret[PLACEMENT_DEVICE_SIZE])
+{
+    size_t len = (size_t)snprintf(ret, PLACEMENT_DEVICE_SIZE, "cuda:");
+    const size_t begin = len;
+    for (int i = 0; i < PLACEMENT_CUDA_MAX && len < PLACEMENT_DEVICE_SIZE; i++) {
+        if (gpus >> i & 1) {
+            const char sign[] = {between, '\0'};
+            len += (size_t)snprintf(ret + len, PLACEMENT_DEVICE_SIZE - len, "%s%d",
+                                    len > begin ? sign : "", i);
+        }
+    }
+}
+
+void placement_device(uint64_t gpus, char ret[PLACEMENT_DEVICE_SIZE])
+{
+    print_gpus(gpus, ',', ret);
+}
+
+static size_t print_item(uint64_t gpus, char *ret, size_t size, size_t len)
+{
+    char item[PLACEMENT_DEVICE_SIZE];
+    print_gpus(gpus, '+', item);
+    return len + (size_t)snprintf(ret + len, size - len, "%s%s", len > 0 ? "," : "", item);
+}
+
 void placement_print(const struct placement *p, char *ret, size_t size)
 {
     size_t len = 0;
     ret[0] = '\0';
-    if (p->cpu > 0 || (p->cuda == 0 && !p->cuda_all)) {
+    if (p->cpu > 0 || (placement_gpus(p) == 0 && !p->cuda_all)) {
         len += (size_t)snprintf(ret, size, "cpu:%d", p->cpu);
     }
     if (p->cuda_all && len < size) {
@@ -84,7 +141,10 @@ void placement_print(const struct placement *p, char *ret, size_t size)
     }
     for (int i = 0; i < PLACEMENT_CUDA_MAX && len < size; i++) {
         if (p->cuda >> i & 1) {
-            len += (size_t)snprintf(ret + len, size - len, "%scuda:%d", len > 0 ? "," : "", i);
+            len = print_item(UINT64_C(1) << i, ret, size, len);
         }
+    }
+    for (int i = 0; i < p->group_count && len < size; i++) {
+        len = print_item(p->groups[i], ret, size, len);
     }
 }

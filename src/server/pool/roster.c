@@ -1,7 +1,5 @@
 #include "server/pool/roster.h"
 
-#include <stdio.h>
-
 #include "server/pool/probe.h"
 
 static void add(struct roster *to, enum slot_kind kind, const char *device, const char *program)
@@ -10,12 +8,24 @@ static void add(struct roster *to, enum slot_kind kind, const char *device, cons
         (struct pool_place){.kind = kind, .device = device, .program = program};
 }
 
+static void add_gpus(const struct roster_options *o, enum slot_kind kind, uint64_t gpus,
+                     struct roster *to)
+{
+    char *const device = to->devices[to->gpu_count++];
+    placement_device(gpus, device);
+    add(to, kind, device, o->cuda_program);
+}
+
+/* Several together come first: they are the fastest. */
 static void add_all(const struct roster_options *o, enum slot_kind kind, const struct placement *p,
                     struct roster *to)
 {
+    for (int i = 0; i < p->group_count; i++) {
+        add_gpus(o, kind, p->groups[i], to);
+    }
     for (int i = 0; i < PLACEMENT_CUDA_MAX; i++) {
         if (p->cuda >> i & 1) {
-            add(to, kind, to->devices[i], o->cuda_program);
+            add_gpus(o, kind, UINT64_C(1) << i, to);
         }
     }
     for (int i = 0; i < p->cpu; i++) {
@@ -30,7 +40,7 @@ static int settle(struct placement *p, uint64_t found, struct err *err)
         p->cuda_all = false;
         p->cuda = found;
     }
-    const uint64_t missing = p->cuda & ~found;
+    const uint64_t missing = placement_gpus(p) & ~found;
     return missing == 0 ? 0
                         : err_set(err, ERR_UNSUPPORTED, "There is no cuda:%d on this machine.",
                                   __builtin_ctzll(missing));
@@ -38,7 +48,7 @@ static int settle(struct placement *p, uint64_t found, struct err *err)
 
 static bool wants_cuda(const struct placement *p)
 {
-    return p->cuda_all || p->cuda != 0;
+    return p->cuda_all || placement_gpus(p) != 0;
 }
 
 static int settle_both(const char *program, struct placement *train, struct placement *serve,
@@ -62,10 +72,7 @@ int roster_make(const struct roster_options *o, struct roster *ret, struct err *
 {
     struct placement train = o->train, serve = o->serve;
     const int r = settle_both(o->cuda_program, &train, &serve, err);
-    ret->count = 0;
-    for (int i = 0; i < PLACEMENT_CUDA_MAX; i++) {
-        snprintf(ret->devices[i], sizeof ret->devices[i], "cuda:%d", i);
-    }
+    ret->count = ret->gpu_count = 0;
     if (r == 0) {
         add_all(o, SLOT_TRAIN, &train, ret);
         add_all(o, SLOT_SERVE, &serve, ret);

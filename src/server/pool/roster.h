@@ -17,8 +17,8 @@ struct roster_options {
 
 struct roster {
     struct pool_place places[2 * (PLACEMENT_CPU_MAX + PLACEMENT_CUDA_MAX)];
-    char devices[PLACEMENT_CUDA_MAX][16]; /* that places borrow */
-    int count;
+    char devices[2 * PLACEMENT_CUDA_MAX][PLACEMENT_DEVICE_SIZE]; /* that places borrow */
+    int count, gpu_count;
 };
 
 /* *ret borrows the programs' names. Where a GPU is asked for, the CUDA program is run once; a GPU

@@ -1,0 +1,125 @@
+/* Several devices as one: the bits of products, and what remains when a device fails. */
+
+#include "base/mem.h"
+#include "conformance/device.h"
+#include "conformance/precisions.h"
+#include "engine/backend_group.h"
+
+enum { N = 301, M = 77, D = 5, T = 3 };
+
+static struct backend *open_cpu(void)
+{
+    struct backend *be = NULL;
+    must(backend_cpu_open(NULL, 1, &be, &err));
+    return be;
+}
+
+static struct backend *open_group(int count)
+{
+    struct backend *members[BACKEND_GROUP_MAX] = {NULL}, *be = NULL;
+    for (int i = 0; i < count; i++) {
+        members[i] = open_cpu();
+    }
+    must(backend_group_new(members, count, 1, &be, &err));
+    return be;
+}
+
+/* The numbers of Y <- 0.7 K(P,Q) V - 0.3 Y. */
+static double *product(struct backend *be, enum precision precision, const int64_t *index)
+{
+    struct rng rng = rng_new(7, RNG_TEST);
+    const struct kernel k = usual_kernel(KERNEL_MATERN32, D);
+    double *x = host_normal(&rng, (N + M) * D), *v = host_normal(&rng, M * T);
+    double *y = host_normal(&rng, N * T);
+    const struct rows P = {.dtype = DTYPE_F64, .n = N, .d = D, .data = x};
+    const struct rows Q = {.dtype = DTYPE_F64, .n = M, .d = D, .data = x + (size_t)N * D};
+    struct points *p = NULL, *q = NULL;
+    must(be->ops->points_new(be, &k, points_dtype(precision), &P, &p, &err));
+    must(be->ops->points_new(be, &k, points_dtype(precision), &Q, &q, &err));
+    struct mat V = device_mat(be, vector_dtype(precision), M, T, v);
+    struct mat Y = device_mat(be, vector_dtype(precision), N, T, y);
+    const struct view rows = index != NULL ? view_index(p, index, N) : view_all(p, N);
+    must(be->ops->kmv(be, rows, view_all(q, M), 0.7, &V, -0.3, &Y, &err));
+    double *ret = device_get(be, &Y);
+    assert_int_equal(be->kernel_entries, N * M);
+    be->ops->mat_free(be, &V);
+    be->ops->mat_free(be, &Y);
+    be->ops->points_free(be, p);
+    be->ops->points_free(be, q);
+    mem_free(x);
+    mem_free(v);
+    mem_free(y);
+    device_close(be);
+    return ret;
+}
+
+static void test_rows_have_the_bits_of_one_device(void **state)
+{
+    (void)state;
+    int64_t backwards[N];
+    for (int64_t i = 0; i < N; i++) {
+        backwards[i] = N - 1 - i;
+    }
+    for (enum precision p = F32; p < PRECISIONS; p++) {
+        for (int listed = 0; listed < 2; listed++) {
+            const int64_t *index = listed ? backwards : NULL;
+            double *one = product(open_cpu(), p, index);
+            for (int count = 1; count <= BACKEND_GROUP_MAX; count += 3) {
+                double *several = product(open_group(count), p, index);
+                assert_memory_equal(several, one, N * T * sizeof(*one));
+                mem_free(several);
+            }
+            mem_free(one);
+        }
+    }
+}
+
+/* ---- a device without memory ---- */
+
+static const struct backend_ops *real_ops;
+
+static int no_memory(struct backend *be, enum dtype dtype, int64_t rows, int64_t cols,
+                     struct mat *ret, struct err *err)
+{
+    (void)be;
+    (void)dtype;
+    (void)rows;
+    (void)cols;
+    (void)ret;
+    return err_no_memory(err);
+}
+
+static void test_a_member_that_fails(void **state)
+{
+    (void)state;
+    struct backend *members[] = {open_cpu(), open_cpu(), open_cpu()}, *be = NULL;
+    must(backend_group_new(members, 3, 1, &be, &err));
+    struct rng rng = rng_new(8, RNG_TEST);
+    const struct kernel k = usual_kernel(KERNEL_GAUSSIAN, D);
+    double *x = host_normal(&rng, N * D);
+    const struct rows X = {.dtype = DTYPE_F64, .n = N, .d = D, .data = x};
+    struct points *p = NULL;
+    must(be->ops->points_new(be, &k, DTYPE_F64, &X, &p, &err));
+    struct mat V = device_mat(be, DTYPE_F64, N, 1, x), Y = device_mat(be, DTYPE_F64, N, 1, NULL);
+    real_ops = members[2]->ops;
+    struct backend_ops poor = *real_ops;
+    poor.mat_new = no_memory;
+    members[2]->ops = &poor;
+    struct err why;
+    const struct view all = view_all(p, N);
+    assert_int_equal(be->ops->kmv(be, all, all, 1.0, &V, 0.0, &Y, &why), -ERR_NO_MEMORY);
+    members[2]->ops = real_ops;
+    must(be->ops->kmv(be, all, all, 1.0, &V, 0.0, &Y, &err));
+    assert_int_equal(members[1]->bytes, members[2]->bytes);
+    be->ops->mat_free(be, &V);
+    be->ops->mat_free(be, &Y);
+    be->ops->points_free(be, p);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(members[i]->bytes, 0);
+    }
+    device_close(be);
+    mem_free(x);
+}
+
+TEST_MAIN(cmocka_unit_test(test_rows_have_the_bits_of_one_device),
+          cmocka_unit_test(test_a_member_that_fails))
