@@ -109,6 +109,11 @@ struct backend_ops {
      * the shape alone. b = 0 ignores what Y held. */
     int (*kmv)(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
                double b, const struct mat *Y, struct err *err);
+    /* (optional) Of Y <- K(P,P) V the share `part` of `parts`: all shares have about the same work
+     * and add up to the product, of which each value is evaluated once for both sides. For several
+     * devices (backend_group.h); bits depend on the shape and on `parts`. */
+    int (*kmv_share)(struct backend *be, struct view P, int part, int parts, const struct mat *V,
+                     const struct mat *Y, struct err *err);
     /* K <- K(P,Q), p x q. */
     int (*kblock)(struct backend *be, struct view P, struct view Q, const struct mat *K,
                   struct err *err);

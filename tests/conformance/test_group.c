@@ -74,6 +74,64 @@ static void test_rows_have_the_bits_of_one_device(void **state)
     }
 }
 
+/* ---- products with both sides the same ---- */
+
+/* The part's rows, and zeros for the others: a share as any. */
+static int share_by_rows(struct backend *be, struct view P, int part, int parts,
+                         const struct mat *V, const struct mat *Y, struct err *err)
+{
+    const int64_t first = P.count * part / parts, rows = P.count * (part + 1) / parts - first;
+    double *zeros = host_zeros(P.count * Y->cols);
+    const int rc = be->ops->mat_put(be, zeros, P.count, Y, err);
+    mem_free(zeros);
+    assert_int_equal(rc, 0);
+    const struct mat own = mat_rows(*Y, first, rows);
+    return be->ops->kmv(be, view_range(P.points, first, rows), P, 1.0, V, 0.0, &own, err);
+}
+
+static double *own_product(struct backend *be, enum precision precision)
+{
+    struct rng rng = rng_new(9, RNG_TEST);
+    const struct kernel k = usual_kernel(KERNEL_GAUSSIAN, D);
+    double *x = host_normal(&rng, N * D), *v = host_normal(&rng, N * T);
+    const struct rows X = {.dtype = DTYPE_F64, .n = N, .d = D, .data = x};
+    struct points *p = NULL;
+    must(be->ops->points_new(be, &k, points_dtype(precision), &X, &p, &err));
+    struct mat V = device_mat(be, vector_dtype(precision), N, T, v);
+    struct mat Y = device_mat(be, vector_dtype(precision), N, T, v);
+    const struct view all = view_all(p, N);
+    must(be->ops->kmv(be, all, all, 0.5, &V, 2.0, &Y, &err));
+    double *ret = device_get(be, &Y);
+    be->ops->mat_free(be, &V);
+    be->ops->mat_free(be, &Y);
+    be->ops->points_free(be, p);
+    mem_free(x);
+    mem_free(v);
+    device_close(be);
+    return ret;
+}
+
+/* Each value is evaluated once: so many are counted as the members count. */
+static void test_shares_add_up(void **state)
+{
+    (void)state;
+    for (enum precision p = F32; p < PRECISIONS; p++) {
+        struct backend *members[] = {open_cpu(), open_cpu(), open_cpu()}, *be = NULL;
+        struct backend_ops sharing = *members[0]->ops;
+        sharing.kmv_share = share_by_rows;
+        for (int i = 0; i < 3; i++) {
+            members[i]->ops = &sharing;
+        }
+        must(backend_group_new(members, 3, 1, &be, &err));
+        double *shared = own_product(be, p), *one = own_product(open_cpu(), p);
+        for (int64_t i = 0; i < N * T; i++) {
+            assert_close(shared[i], one[i], p == F64 ? 1e-13 * N : 1e-6 * N);
+        }
+        mem_free(shared);
+        mem_free(one);
+    }
+}
+
 /* ---- a device without memory ---- */
 
 static const struct backend_ops *real_ops;
@@ -122,4 +180,4 @@ static void test_a_member_that_fails(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_rows_have_the_bits_of_one_device),
-          cmocka_unit_test(test_a_member_that_fails))
+          cmocka_unit_test(test_shares_add_up), cmocka_unit_test(test_a_member_that_fails))
