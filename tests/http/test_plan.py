@@ -15,6 +15,7 @@ import data
 from daemon import program
 
 GAUSSIAN = {"name": "gaussian", "bandwidth": 2.0}
+real_memory = pytest.mark.skipif("KRRD_TEST_SANITIZER" in os.environ, reason="a sanitizer's memory is its own")
 
 
 def plan_of(api, dataset, expect=200, **spec):
@@ -79,6 +80,7 @@ def test_an_idempotency_key_is_of_no_use_to_a_plan(api, dataset):
     api.wait(job["id"])
 
 
+@real_memory
 def test_what_earlier_jobs_left_is_planned(daemons):
     """The library keeps its buffers: a small job is larger after others."""
     api = daemons().api
@@ -136,6 +138,7 @@ def test_plans_of_an_earlier_version(daemons):
         assert api.wait(job)["status"] == "succeeded"
 
 
+@real_memory
 def test_what_can_never_fit_is_refused_at_once(daemons):
     api = daemons(worker_memory_bytes=1_000_000_000).api
     ds = large(api, 60_000)
@@ -198,7 +201,7 @@ ENDLESS = {"tolerance": 1e-15, "max_iterations": 10**6}
 LARGE = {"kernel": GAUSSIAN, "solver": "pcg", "kernel_cache_bytes": 10**9, "regularization": 1e-9}
 
 
-@pytest.mark.skipif("KRRD_TEST_SANITIZER" in os.environ, reason="a sanitizer's memory is its own")
+@real_memory
 def test_a_job_waits_until_there_is_memory(daemons):
     """A worker is idle, and the memory for both jobs is not there: no other overtakes the one that waits."""
     api = daemons(workers="cpu:2", train_memory_bytes=160 * MIB).api
@@ -223,7 +226,7 @@ def test_a_job_waits_until_there_is_memory(daemons):
     assert ended[0]["finished_at"] <= ended[1]["started_at"] <= ended[2]["started_at"]
 
 
-@pytest.mark.skipif("KRRD_TEST_SANITIZER" in os.environ, reason="a sanitizer's memory is its own")
+@real_memory
 def test_others_go_first_where_memory_is_not_for_jobs_to_give_back(daemons, big_spec_for):
     daemon = daemons(workers="cpu:1")
     api = daemon.api
@@ -318,7 +321,7 @@ def rows(api):
     return api.upload_npz(*data.regression(4000, 12))
 
 
-@pytest.mark.skipif("KRRD_TEST_SANITIZER" in os.environ, reason="a sanitizer's memory is its own")
+@real_memory
 @pytest.mark.parametrize("case", CASES)
 def test_memory_is_as_planned(api, rows, case):
     check_memory(api, rows, {"stop": {"max_iterations": 3}, **CASES[case]})
@@ -328,7 +331,7 @@ def test_memory_is_as_planned(api, rows, case):
 SIZES = [(2000, 3), (2500, 90), (6000, 3), (6000, 18), (10000, 18), (8000, 90)]
 
 
-@pytest.mark.skipif("KRRD_TEST_SANITIZER" in os.environ, reason="a sanitizer's memory is its own")
+@real_memory
 @pytest.mark.parametrize("n,d", SIZES)
 def test_memory_of_pcg_is_as_planned(daemons, n, d):
     api = daemons().api  # a library's buffers stay with a worker that has done other things
