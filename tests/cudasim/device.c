@@ -1,0 +1,200 @@
+#include <cuda_runtime.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cudasim/sim.h"
+
+#define VERSION 13000 /* of driver and runtime */
+#define DEVICES_MAX 8
+
+static int current;
+static cudaError_t last;
+static uint64_t random_state;
+
+void sim_fault(const char *format, ...)
+{
+    char where[512] = "";
+    va_list args;
+    (void)sim_where(where, sizeof where);
+    fflush(stdout);
+    fprintf(stderr, "cudasim: %s", where);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    abort();
+}
+
+int sim_error(int status)
+{
+    if (status != cudaSuccess) {
+        last = (cudaError_t)status;
+    }
+    return status;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    const cudaError_t status = last;
+    last = cudaSuccess;
+    return status;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    switch (error) {
+    case cudaSuccess:
+        return "no error";
+    case cudaErrorInvalidValue:
+        return "invalid argument";
+    case cudaErrorMemoryAllocation:
+        return "out of memory";
+    case cudaErrorInvalidConfiguration:
+        return "invalid configuration argument";
+    case cudaErrorNoDevice:
+        return "no CUDA-capable device is detected";
+    case cudaErrorInvalidDevice:
+        return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle:
+        return "invalid resource handle";
+    default:
+        return "unknown error";
+    }
+}
+
+/* ---- the environment ---- */
+
+static const char *setting(const char *name, const char *usual)
+{
+    const char *text = getenv(name);
+    return text != NULL ? text : usual;
+}
+
+static long long number_setting(const char *name, const char *usual)
+{
+    char *end = NULL;
+    const char *text = setting(name, usual);
+    const long long value = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || value <= 0) {
+        sim_fault("%s is \"%s\", not a number above 0", name, text);
+    }
+    return value;
+}
+
+/* Capabilities times ten; returns how many. */
+static int read_devices(int ret[DEVICES_MAX])
+{
+    const char *text = setting("CUDASIM_DEVICES", "9.0");
+    int count = 0;
+    while (*text != '\0' && count < DEVICES_MAX) {
+        char *end = NULL;
+        ret[count++] = (int)(strtod(text, &end) * 10.0 + 0.5);
+        if (end == text || (*end != ',' && *end != '\0')) {
+            sim_fault("CUDASIM_DEVICES has no capability at \"%s\"", text);
+        }
+        text = *end == ',' ? end + 1 : end;
+    }
+    return count;
+}
+
+int sim_device_count(void)
+{
+    int capabilities[DEVICES_MAX];
+    return read_devices(capabilities);
+}
+
+size_t sim_memory_total(void)
+{
+    return (size_t)number_setting("CUDASIM_MEMORY", "4294967296");
+}
+
+int64_t sim_seed(void)
+{
+    return number_setting("CUDASIM_SEED", "1");
+}
+
+/* splitmix64. */
+uint64_t sim_random(void)
+{
+    if (random_state == 0) {
+        random_state = (uint64_t)sim_seed();
+    }
+    uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* ---- the runtime's functions ---- */
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = sim_device_count();
+    return sim_error(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
+{
+    int capabilities[DEVICES_MAX];
+    if (device < 0 || device >= read_devices(capabilities)) {
+        return sim_error(cudaErrorInvalidDevice);
+    }
+    memset(properties, 0, sizeof *properties);
+    snprintf(properties->name, sizeof properties->name, "simulated device %d", device);
+    properties->major = capabilities[device] / 10;
+    properties->minor = capabilities[device] % 10;
+    properties->multiProcessorCount = 4;
+    properties->totalGlobalMem = sim_memory_total();
+    properties->sharedMemPerBlock = SIM_STATIC_MAX;
+    properties->sharedMemPerBlockOptin = SIM_SHARED_MAX;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    if (device < 0 || device >= sim_device_count()) {
+        return sim_error(cudaErrorInvalidDevice);
+    }
+    current = device;
+    return cudaSuccess;
+}
+
+int sim_current_device(void)
+{
+    return current;
+}
+
+cudaError_t cudaMalloc(void **ret, size_t bytes)
+{
+    *ret = bytes > 0 ? sim_memory_new(current, bytes) : NULL;
+    return sim_error(bytes > 0 && *ret == NULL ? cudaErrorMemoryAllocation : cudaSuccess);
+}
+
+cudaError_t cudaFree(void *data)
+{
+    if (data != NULL) {
+        sim_memory_free(data);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+    *available = sim_memory_left(current);
+    *total = sim_memory_total();
+    return cudaSuccess;
+}

@@ -1,0 +1,184 @@
+#include <cuda_pipeline.h>
+
+extern "C" {
+#include "cudasim/faults.h"
+}
+
+#include "gpu/start.cuh"
+
+namespace {
+
+constexpr int THREADS = 256;
+
+template <bool BARRIERS> __global__ void block_sums(const double *x, double *sums)
+{
+    auto &memory = shared<double[THREADS]>();
+    memory[threadIdx.x] = x[blockIdx.x * THREADS + threadIdx.x];
+    __syncthreads();
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) {
+            memory[threadIdx.x] += memory[threadIdx.x + half];
+        }
+        if (BARRIERS) {
+            __syncthreads();
+        }
+    }
+    if (threadIdx.x == 0) {
+        sums[blockIdx.x] = memory[0];
+    }
+}
+
+__global__ void shift_by(const float *x, int64_t n, int64_t shift, float *y)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[i] = x[i + shift];
+    }
+}
+
+__global__ void copy_async(const float *x, float *y, int wait)
+{
+    auto &memory = shared<float[2][64]>();
+    const int i = threadIdx.x;
+    __pipeline_memcpy_async(&memory[0][i], x + i, sizeof(float));
+    __pipeline_commit();
+    __pipeline_memcpy_async(&memory[1][i], x + i, sizeof(float), sizeof(float));
+    __pipeline_commit();
+    __pipeline_wait_prior(wait ? 1 : 2); /* the second may be on its way */
+    y[i] = memory[0][i];
+    __pipeline_wait_prior(0);
+    y[i] += memory[1][i];
+}
+
+__global__ void warp_sum(const float *x, unsigned mask, float *ret)
+{
+    float sum = x[threadIdx.x];
+    for (int half = 16; half > 0; half /= 2) {
+        sum += __shfl_xor_sync(mask, sum, half);
+    }
+    ret[0] = __shfl_sync(mask, sum, 0);
+}
+
+__global__ void divergent(int limit)
+{
+    if (threadIdx.x < limit) {
+        __syncthreads();
+    }
+}
+
+__global__ void split_warp()
+{
+    if (threadIdx.x % 2 == 0) {
+        __syncwarp();
+    } else {
+        __syncthreads();
+    }
+}
+
+__global__ void write_behind()
+{
+    auto &memory = shared<float[64]>();
+    memory[threadIdx.x + 1] = 1.0F;
+}
+
+__global__ void read_unwritten(float *ret)
+{
+    auto &memory = shared<float[64]>();
+    ret[0] = memory[7];
+}
+
+__global__ void too_much_shared()
+{
+    shared<char[49 << 10]>()[0] = 1;
+}
+
+__global__ void through_dynamic(int64_t bytes, unsigned char *ret)
+{
+    auto *memory = dynamic_shared<unsigned char>();
+    for (int64_t i = threadIdx.x; i < bytes; i += THREADS) {
+        memory[i] = (unsigned char)(i % 251);
+    }
+    __syncthreads();
+    for (int64_t i = threadIdx.x; i < bytes; i += THREADS) {
+        ret[i] = memory[bytes - 1 - i];
+    }
+}
+
+__global__ void nothing()
+{
+}
+
+__global__ void note_order(int *next, int *order)
+{
+    order[(*next)++] = (int)threadIdx.x;
+}
+
+} // namespace
+
+extern "C" {
+
+int start_block_sums(void *stream, const double *x, int blocks, double *sums, int barriers)
+{
+    return start(barriers ? block_sums<true> : block_sums<false>, blocks, THREADS, 0, stream, x,
+                 sums);
+}
+
+int start_shift(void *stream, const float *x, int64_t n, int64_t shift, float *y)
+{
+    return start(shift_by, (unsigned)((n + 63) / 64), 64, 0, stream, x, n, shift, y);
+}
+
+int start_async_copy(void *stream, const float *x, float *y, int wait)
+{
+    return start(copy_async, 1, 64, 0, stream, x, y, wait);
+}
+
+int start_warp_sum(void *stream, const float *x, unsigned mask, float *ret)
+{
+    return start(warp_sum, 1, 32, 0, stream, x, mask, ret);
+}
+
+int start_divergent(void *stream, int limit)
+{
+    return start(divergent, 1, 64, 0, stream, limit);
+}
+
+int start_split_warp(void *stream)
+{
+    return start(split_warp, 1, 32, 0, stream);
+}
+
+int start_write_behind(void *stream)
+{
+    return start(write_behind, 1, 64, 0, stream);
+}
+
+int start_read_unwritten(void *stream, float *ret)
+{
+    return start(read_unwritten, 1, 64, 0, stream, ret);
+}
+
+int start_too_much_shared(void *stream)
+{
+    return start(too_much_shared, 1, 1, 0, stream);
+}
+
+int start_dynamic(void *stream, int64_t bytes, int allow, unsigned char *ret)
+{
+    if (allow) {
+        (void)cudaFuncSetAttribute(through_dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   (int)bytes);
+    }
+    return start(through_dynamic, 1, THREADS, (size_t)bytes, stream, bytes, ret);
+}
+
+int start_nothing(void *stream, unsigned grid_x, unsigned grid_y, unsigned threads)
+{
+    return start(nothing, dim3(grid_x, grid_y), threads, 0, stream);
+}
+
+int start_order(void *stream, int *next, int *order)
+{
+    return start(note_order, 1, 64, 0, stream, next, order);
+}
+}

@@ -1,0 +1,32 @@
+/* Kernels for test_cudasim.c, most of them with a fault that the simulator must find. */
+#pragma once
+
+#include <stdint.h>
+
+/* Each starts its kernel, or kernels, on the stream and returns the cudaError_t of the start. */
+
+/* sums[b] <- the sum of block b's 256 of x[256 blocks]; `barriers`: with the __syncthreads() that
+ * the tree needs. */
+int start_block_sums(void *stream, const double *x, int blocks, double *sums, int barriers);
+/* y[i] <- x[i + shift], i < n. */
+int start_shift(void *stream, const float *x, int64_t n, int64_t shift, float *y);
+/* y[0 .. 63] <- x through shared memory by asynchronous copies; waits for them or not. */
+int start_async_copy(void *stream, const float *x, float *y, int wait);
+/* ret[0] <- the sum of x[32] by shuffles; `mask` is theirs. */
+int start_warp_sum(void *stream, const float *x, unsigned mask, float *ret);
+/* Threads below `limit` of 64 wait for all. */
+int start_divergent(void *stream, int limit);
+/* Half of a warp waits for its lanes, the other half for the block. */
+int start_split_warp(void *stream);
+/* Writes one number behind its 64 of shared memory. */
+int start_write_behind(void *stream);
+/* ret[0] <- a number of shared memory that nobody wrote. */
+int start_read_unwritten(void *stream, float *ret);
+/* 49 KiB of static shared memory. */
+int start_too_much_shared(void *stream);
+/* ret[0 .. bytes-1] through dynamic shared memory; `allow` asks for more than 48 KiB before. */
+int start_dynamic(void *stream, int64_t bytes, int allow, unsigned char *ret);
+/* A kernel that does nothing. */
+int start_nothing(void *stream, unsigned grid_x, unsigned grid_y, unsigned threads);
+/* order[k] <- the thread that came k-th of 64. */
+int start_order(void *stream, int *next, int *order);

@@ -1,0 +1,154 @@
+/*
+ * A GPU simulated on the host, for tests of src/gpu where there is none: the CUDA runtime as far as
+ * src/gpu uses it, and kernels compiled as C++ (include/gpu/start.cuh). It is made to find faults,
+ * not to be fast:
+ *
+ *   device.c   devices, errors
+ *   memory.c   device memory: every allocation between two pages that nobody may touch, filled with
+ *              NaN; no page of it can be read or written but by the device at work
+ *   stream.c   work is put off until the host waits for it, and host memory that a copy will write
+ *              is NaN until then
+ *   block.c    a block's threads as fibers, in an order that changes with the seed; barriers, warps
+ *   shared.c   memory of a block, filled with NaN, and copies to it that arrive when waited for
+ *   fiber.c    switching stacks
+ *
+ * A fault that a GPU would not report, or would report as one of its own (a barrier that not all
+ * threads reach, an access outside an allocation), is told on stderr with the kernel, block and
+ * thread, and ends the process.
+ *
+ * The environment sets it up: CUDASIM_DEVICES, compute capabilities of the devices, separated by
+ * commas (default "9.0"; empty: none); CUDASIM_MEMORY, bytes of each (default 4 GiB); CUDASIM_SEED,
+ * of the order of threads and blocks (default 1).
+ *
+ * One thread of the host uses it at a time.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sim_size {
+    unsigned x, y, z;
+};
+
+/* ---- limits of every device of compute capability 7.5 and later ---- */
+
+#define SIM_WARP 32
+#define SIM_BLOCK_MAX 1024
+#define SIM_GRID_X_MAX 2147483647u
+#define SIM_GRID_YZ_MAX 65535u
+#define SIM_BLOCK_Z_MAX 64
+#define SIM_STATIC_MAX ((size_t)48 << 10)
+#define SIM_SHARED_MAX ((size_t)227 << 10) /* 9.0; asked for kernel by kernel above 48 KiB */
+#define SIM_PARAMETERS_MAX 4096
+
+/* ---- device.c ---- */
+
+void sim_fault(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+/* Remembers the error for cudaGetLastError and returns it. */
+int sim_error(int status);
+int sim_current_device(void);
+int sim_device_count(void);
+int64_t sim_seed(void);
+/* A number of the process's sequence, which the seed begins. */
+uint64_t sim_random(void);
+
+/* ---- memory.c ---- */
+
+/* NULL when the device has not that much left. */
+void *sim_memory_new(int device, size_t bytes);
+void sim_memory_free(void *data);
+size_t sim_memory_left(int device);
+size_t sim_memory_total(void);
+/* True for every address of device memory, given out or not. */
+bool sim_memory_is_device(const void *data);
+/* All the bytes lie in one live allocation of the device. */
+bool sim_memory_holds(int device, const void *data, size_t bytes);
+/* Between these two the memory of this device, and only that, can be used. leave checks what lies
+ * between allocations. */
+void sim_memory_enter(int device);
+void sim_memory_leave(void);
+
+/* ---- stream.c ---- */
+
+/* Puts work on a stream (a cudaStream_t): `run` is called with a copy of the argument's bytes when
+ * somebody waits for it. Returns a cudaError_t. */
+int sim_stream_push(void *stream, void (*run)(void *argument), const void *argument, size_t bytes);
+/* Waits for all streams of a device. */
+void sim_streams_finish(int device);
+
+/* ---- block.c ---- */
+
+/* A kernel as it is started; `run` calls it with its arguments, which lie behind the launch. */
+struct sim_launch {
+    const char *what; /* its text in the source */
+    const char *file;
+    int line;
+    void (*run)(const struct sim_launch *launch);
+    const void *kernel;
+    struct sim_size grid, block;
+    size_t dynamic_bytes;
+    const void *arguments;
+    size_t arguments_bytes;
+};
+
+/* From a launch to its arguments, aligned for all types. */
+#define SIM_LAUNCH_BYTES ((sizeof(struct sim_launch) + 15) / 16 * 16)
+
+/* Checks the limits and puts it on the stream. Returns cudaGetLastError(). */
+int sim_start(const struct sim_launch *launch, void *stream);
+/* Lets a kernel have more dynamic shared memory than 48 KiB. */
+int sim_allow_dynamic(const void *kernel, size_t bytes);
+
+/* The thread that runs. */
+extern struct sim_size sim_thread_index, sim_block_index, sim_block_size, sim_grid_size;
+/* Where it is, for messages; false outside of kernels. */
+bool sim_where(char *text, size_t bytes);
+
+void sim_barrier(void);
+/* The lanes of `mask` wait for each other; the last one calls `act`, once, with what each lane
+ * brought (NULL where the lane is not in the mask). What is named otherwise in another lane does
+ * not meet. */
+void sim_together(unsigned mask, const char *name, void *mine,
+                  void (*act)(void **lanes, unsigned mask));
+
+/* ---- shared.c ---- */
+
+void sim_shared_begin(size_t dynamic_bytes);
+/* Checks what lies between its parts. */
+void sim_shared_end(void);
+/* The block's memory for `key`, NaN when the block first asks for it. */
+void *sim_shared(const void *key, size_t bytes, size_t align);
+void *sim_dynamic_shared(void);
+bool sim_shared_holds(const void *data, size_t bytes);
+
+/* Copies to shared memory that arrive when their thread waits for them; until then what they will
+ * replace is NaN. */
+struct sim_copies {
+    struct sim_copy *list;
+    size_t count, room;
+    int64_t group;
+};
+struct sim_copies *sim_thread_copies(void);
+void sim_copy_async(void *to, const void *from, size_t bytes, size_t zeros);
+void sim_copy_commit(void);
+/* Until at most `pending` of the thread's last groups are on their way. */
+void sim_copy_wait(size_t pending);
+
+/* ---- fiber.c ---- */
+
+struct sim_fiber;
+/* `body` never returns. */
+struct sim_fiber *sim_fiber_new(void (*body)(void));
+/* From the scheduler to a fiber, and back. */
+void sim_fiber_resume(struct sim_fiber *fiber);
+void sim_fiber_yield(void);
+
+#ifdef __cplusplus
+}
+#endif

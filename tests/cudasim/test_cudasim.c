@@ -1,0 +1,416 @@
+/*
+ * The simulator of a GPU: right kernels give what CUDA promises, and each kind of fault that it is
+ * there for is found. A fault ends the process, so each runs in one of its own.
+ */
+#include <cuda_runtime.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cudasim/faults.h"
+#include "support/assert.h"
+
+#define ok(call) assert_int_equal(call, cudaSuccess)
+
+static cudaStream_t stream_new(void)
+{
+    cudaStream_t stream = NULL;
+    ok(cudaSetDevice(0));
+    ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    return stream;
+}
+
+/* Device memory with a copy of the bytes, or as it comes. */
+static void *device_bytes(cudaStream_t stream, const void *bytes, size_t count)
+{
+    void *data = NULL;
+    ok(cudaMalloc(&data, count));
+    if (bytes != NULL) {
+        ok(cudaMemcpyAsync(data, bytes, count, cudaMemcpyHostToDevice, stream));
+    }
+    return data;
+}
+
+static void get(cudaStream_t stream, void *to, const void *from, size_t bytes)
+{
+    ok(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream));
+    ok(cudaStreamSynchronize(stream));
+}
+
+/* x[i] = i + 1. */
+static float *counted(cudaStream_t stream, int64_t n)
+{
+    float x[1024];
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = (float)(i + 1);
+    }
+    return device_bytes(stream, x, (size_t)n * sizeof *x);
+}
+
+/* ---- what a faulty program says ---- */
+
+/* Runs it in a process of its own, with a setting of the environment if `name` is not NULL; it must
+ * end by abort() and say `sentence` on stderr. */
+static void assert_fault(void (*program)(cudaStream_t), const char *sentence)
+{
+    int ends[2];
+    char said[2048] = "";
+    size_t length = 0;
+    ssize_t got = 0;
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)dup2(ends[1], STDERR_FILENO);
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+        (void)signal(SIGABRT, SIG_DFL);
+        program(stream_new());
+        _exit(0);
+    }
+    (void)close(ends[1]);
+    while (length < sizeof said - 1 &&
+           (got = read(ends[0], said + length, sizeof said - 1 - length)) > 0) {
+        length += (size_t)got;
+    }
+    (void)close(ends[0]);
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    said[length] = '\0';
+    assert_contains(said, sentence);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGABRT);
+}
+
+/* ---- kernels ---- */
+
+#define BLOCKS 3
+
+static void sum_blocks(cudaStream_t stream, int barriers, double *ret)
+{
+    double x[256 * BLOCKS];
+    for (int i = 0; i < 256 * BLOCKS; i++) {
+        x[i] = i;
+    }
+    double *on_device = device_bytes(stream, x, sizeof x);
+    double *sums = device_bytes(stream, NULL, BLOCKS * sizeof *sums);
+    ok(start_block_sums(stream, on_device, BLOCKS, sums, barriers));
+    get(stream, ret, sums, BLOCKS * sizeof *sums);
+    ok(cudaFree(on_device));
+    ok(cudaFree(sums));
+}
+
+static bool sums_are_right(const double *sums)
+{
+    bool right = true;
+    for (int b = 0; b < BLOCKS; b++) {
+        right = right && sums[b] == 256.0 * 256.0 * b + 255.0 * 128.0;
+    }
+    return right;
+}
+
+static void test_barriers(void **state)
+{
+    double sums[BLOCKS];
+    sum_blocks(*state, true, sums);
+    assert_true(sums_are_right(sums));
+    sum_blocks(*state, false, sums);
+    assert_false(sums_are_right(sums));
+}
+
+static void test_shuffles(void **state)
+{
+    float sum = 0.0F;
+    float *x = counted(*state, 32), *ret = device_bytes(*state, NULL, sizeof sum);
+    ok(start_warp_sum(*state, x, 0xffffffffu, ret));
+    get(*state, &sum, ret, sizeof sum);
+    assert_true(sum == 528.0F);
+    ok(cudaFree(x));
+    ok(cudaFree(ret));
+}
+
+/* A copy that nobody waits for has not arrived. */
+static void test_asynchronous_copies(void **state)
+{
+    float y[64];
+    float *x = counted(*state, 64), *ret = device_bytes(*state, NULL, sizeof y);
+    for (int wait = 0; wait < 2; wait++) {
+        ok(start_async_copy(*state, x, ret, wait));
+        get(*state, y, ret, sizeof y);
+        for (int i = 0; i < 64; i++) {
+            assert_true(wait ? y[i] == (float)(i + 1) : isnan(y[i]));
+        }
+    }
+    ok(cudaFree(x));
+    ok(cudaFree(ret));
+}
+
+static void test_dynamic_memory(void **state)
+{
+    const int64_t bytes = 60000;
+    unsigned char *host = malloc((size_t)bytes);
+    unsigned char *ret = device_bytes(*state, NULL, (size_t)bytes);
+    assert_non_null(host);
+    assert_int_equal(start_dynamic(*state, bytes, false, ret), cudaErrorInvalidValue);
+    ok(start_dynamic(*state, bytes, true, ret));
+    get(*state, host, ret, (size_t)bytes);
+    for (int64_t i = 0; i < bytes; i++) {
+        assert_int_equal(host[i], (bytes - 1 - i) % 251);
+    }
+    assert_int_equal(start_dynamic(*state, 240000, true, ret), cudaErrorInvalidValue);
+    free(host);
+    ok(cudaFree(ret));
+}
+
+static void test_limits_of_starts(void **state)
+{
+    ok(start_nothing(*state, 70000, 1, 1));
+    ok(start_nothing(*state, 1, 1, 1024));
+    assert_int_equal(start_nothing(*state, 1, 1, 1025), cudaErrorInvalidConfiguration);
+    assert_int_equal(start_nothing(*state, 1, 65536, 1), cudaErrorInvalidConfiguration);
+    assert_int_equal(start_nothing(*state, 0, 1, 1), cudaErrorInvalidConfiguration);
+    assert_int_equal(start_nothing(NULL, 1, 1, 1), cudaErrorInvalidResourceHandle);
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+    ok(cudaStreamSynchronize(*state));
+}
+
+/* Threads run in one order, then in another. */
+static void test_orders(void **state)
+{
+    int orders[2][64];
+    int *order = device_bytes(*state, NULL, sizeof orders[0]);
+    const int none = 0;
+    for (int i = 0; i < 2; i++) {
+        int *next = device_bytes(*state, &none, sizeof none);
+        ok(start_order(*state, next, order));
+        get(*state, orders[i], order, sizeof orders[i]);
+        ok(cudaFree(next));
+        unsigned long long seen = 0;
+        for (int k = 0; k < 64; k++) {
+            seen |= 1ull << orders[i][k];
+        }
+        assert_true(seen == ~0ull);
+    }
+    assert_memory_not_equal(orders[0], orders[1], sizeof orders[0]);
+    ok(cudaFree(order));
+}
+
+/* ---- memory and streams ---- */
+
+/* A copy from the host has read its numbers; one to the host gives them when it is waited for. */
+static void test_copies(void **state)
+{
+    float number = 3.0F, back = 1.0F;
+    float *data = device_bytes(*state, &number, sizeof number);
+    number = 4.0F;
+    ok(cudaMemcpyAsync(&back, data, sizeof back, cudaMemcpyDeviceToHost, *state));
+    assert_true(isnan(back));
+    ok(cudaStreamSynchronize(*state));
+    assert_true(back == 3.0F);
+    ok(cudaMemsetAsync(data, 0, sizeof number, *state));
+    get(*state, &back, data, sizeof back);
+    assert_true(back == 0.0F);
+    assert_int_equal(cudaMemsetAsync(data, 0, sizeof number + 1, *state), cudaErrorInvalidValue);
+    assert_int_equal(cudaMemcpyAsync(&back, &number, 4, cudaMemcpyHostToDevice, *state),
+                     cudaErrorInvalidValue);
+    (void)cudaGetLastError();
+    ok(cudaFree(data));
+}
+
+static void test_new_memory_is_no_number(void **state)
+{
+    double x = 0.0;
+    double *data = device_bytes(*state, NULL, sizeof x);
+    get(*state, &x, data, sizeof x);
+    assert_true(isnan(x));
+    ok(cudaFree(data));
+}
+
+static void test_memory_ends(void **state)
+{
+    size_t before = 0, after = 0, total = 0;
+    void *data = NULL, *more = NULL;
+    (void)state;
+    ok(cudaMemGetInfo(&before, &total));
+    assert_int_equal(cudaMalloc(&data, total + 1), cudaErrorMemoryAllocation);
+    assert_int_equal(cudaGetLastError(), cudaErrorMemoryAllocation);
+    ok(cudaMalloc(&more, 1000));
+    ok(cudaMemGetInfo(&after, &total));
+    assert_int_equal(before - after, 1000);
+    ok(cudaFree(more));
+}
+
+/* ---- faults ---- */
+
+static void one_too_far(cudaStream_t stream)
+{
+    float *x = counted(stream, 64), *y = counted(stream, 64);
+    (void)start_shift(stream, x, 64, 1, y);
+    float last = 0.0F;
+    get(stream, &last, y + 63, sizeof last);
+    /* 64 floats fill CUDA's 256 bytes: the next page is nobody's. */
+}
+
+static void behind_by_little(cudaStream_t stream)
+{
+    float *x = counted(stream, 60);
+    (void)start_shift(stream, x, 60, 0, x + 1);
+    (void)cudaStreamSynchronize(stream);
+}
+
+static void before_the_begin(cudaStream_t stream)
+{
+    float *x = counted(stream, 60);
+    (void)start_shift(stream, x, 60, 0, x - 1);
+    (void)cudaStreamSynchronize(stream);
+}
+
+static void read_on_the_host(cudaStream_t stream)
+{
+    const volatile float *x = counted(stream, 64);
+    ok(cudaStreamSynchronize(stream));
+    if (x[0] > 0.0F) {
+        _exit(1);
+    }
+}
+
+static void used_after_free(cudaStream_t stream)
+{
+    float *x = counted(stream, 64), *y = counted(stream, 64);
+    ok(cudaFree(x));
+    (void)start_shift(stream, x, 64, 0, y);
+    (void)cudaStreamSynchronize(stream);
+}
+
+static void freed_twice(cudaStream_t stream)
+{
+    float *x = counted(stream, 64);
+    ok(cudaFree(x));
+    (void)cudaFree(x);
+}
+
+static void of_another_device(cudaStream_t stream)
+{
+    float *x = counted(stream, 64);
+    cudaStream_t other = NULL;
+    ok(cudaStreamSynchronize(stream));
+    ok(cudaSetDevice(1));
+    ok(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    (void)start_shift(other, x, 64, 0, counted(other, 64));
+    (void)cudaStreamSynchronize(other);
+}
+
+static void divergent_barrier(cudaStream_t stream)
+{
+    (void)start_divergent(stream, 63);
+    (void)cudaStreamSynchronize(stream);
+}
+
+static void lanes_apart(cudaStream_t stream)
+{
+    (void)start_split_warp(stream);
+    (void)cudaStreamSynchronize(stream);
+}
+
+static void lane_outside(cudaStream_t stream)
+{
+    (void)start_warp_sum(stream, counted(stream, 32), 0xffffu, counted(stream, 1));
+    (void)cudaStreamSynchronize(stream);
+}
+
+static void shared_written_behind(cudaStream_t stream)
+{
+    (void)start_write_behind(stream);
+    (void)cudaStreamSynchronize(stream);
+}
+
+static void shared_too_large(cudaStream_t stream)
+{
+    (void)start_too_much_shared(stream);
+    (void)cudaStreamSynchronize(stream);
+}
+
+static void test_faults(void **state)
+{
+    (void)state;
+    assert_fault(one_too_far, "an access 256 bytes behind the begin of an allocation of 256 bytes");
+    assert_fault(behind_by_little, "memory behind an allocation of 240 bytes was written");
+    assert_fault(before_the_begin, "memory before an allocation of 240 bytes was written");
+    assert_fault(read_on_the_host, "the host used device memory");
+    assert_fault(used_after_free, "an access to freed memory");
+    assert_fault(freed_twice, "an allocation of 256 bytes is freed twice");
+    assert_fault(of_another_device, "an access to memory of device 0 from device 1");
+    assert_fault(divergent_barrier, "63 threads wait at __syncthreads(), and 1 have ended");
+    assert_fault(lanes_apart, "waits in __syncwarp for lanes that do not come");
+    assert_fault(lane_outside, "the mask 0xffff is without the lane that calls");
+    assert_fault(shared_written_behind, "shared memory outside of what the kernel has");
+    assert_fault(shared_too_large, "50176 bytes of shared memory in one kernel");
+}
+
+/* Where a fault is: the start's line and text, block and thread. */
+static void test_faults_are_placed(void **state)
+{
+    (void)state;
+    assert_fault(one_too_far, "start(shift_by, ");
+    assert_fault(one_too_far, "block (0, 0, 0), thread (63, 0, 0): ");
+}
+
+static void test_unwritten_shared_memory(void **state)
+{
+    float x = 0.0F;
+    float *ret = device_bytes(*state, NULL, sizeof x);
+    ok(start_read_unwritten(*state, ret));
+    get(*state, &x, ret, sizeof x);
+    assert_true(isnan(x));
+    ok(cudaFree(ret));
+}
+
+static void test_devices(void **state)
+{
+    int count = 0;
+    struct cudaDeviceProp properties;
+    (void)state;
+    ok(cudaGetDeviceCount(&count));
+    assert_int_equal(count, 2);
+    ok(cudaGetDeviceProperties(&properties, 1));
+    assert_int_equal(properties.major * 10 + properties.minor, 75);
+    assert_int_equal(cudaSetDevice(2), cudaErrorInvalidDevice);
+    assert_int_equal(cudaGetLastError(), cudaErrorInvalidDevice);
+}
+
+static int open_stream(void **state)
+{
+    *state = stream_new();
+    return 0;
+}
+
+static int close_stream(void **state)
+{
+    return cudaStreamDestroy(*state);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_stream, close_stream)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_barriers),
+        TEST(test_shuffles),
+        TEST(test_asynchronous_copies),
+        TEST(test_dynamic_memory),
+        TEST(test_limits_of_starts),
+        TEST(test_orders),
+        TEST(test_copies),
+        TEST(test_new_memory_is_no_number),
+        TEST(test_memory_ends),
+        TEST(test_faults),
+        TEST(test_faults_are_placed),
+        TEST(test_unwritten_shared_memory),
+        TEST(test_devices),
+    };
+    setenv("CUDASIM_DEVICES", "9.0,7.5", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
