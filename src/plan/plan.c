@@ -15,9 +15,9 @@ static const double median_distances = 5e5;
 static const double sample_rows = 1500;
 /* engine/fit_choose.c: rows that are looked at where the data are not loaded. */
 static const double looked_rows = 4096;
-/* Seconds: to read and standardise a number, to sort a distance; of each job beside its work, for
- * files, events, and the model's way to the disk. */
-static const double number_s = 6e-9, distance_s = 1.5e-7, job_s = 0.05;
+/* Seconds: to read and standardise a number, to sort a distance, and of each of its features; of
+ * each job beside its work, for files, events, and the model's way to the disk. */
+static const double number_s = 6e-9, distance_s = 1.45e-7, difference_s = 4e-10, job_s = 0.003;
 
 const char *plan_part_name(enum plan_part p)
 {
@@ -57,20 +57,6 @@ void plan__moment(struct planning *g, const struct plan_moment *m, const char *n
     }
 }
 
-void plan__values(const struct planning *g, struct plan_work *w, double values, enum dtype dtype,
-                  int used)
-{
-    /* The rates are of a gaussian with PLAN_RATE_FEATURES features and one target. */
-    const double cost = rule_value_cost(g->plan->kernel, g->d, g->t, dtype) /
-                        rule_value_cost(NULL, PLAN_RATE_FEATURES, 1, dtype);
-    *(dtype == DTYPE_F32 ? &w->values_f32 : &w->values_f64) += values * cost * 2.0 / used;
-}
-
-void plan__dense(struct plan_work *w, double multiply_adds, enum dtype dtype)
-{
-    *(dtype == DTYPE_F32 ? &w->multiply_adds_f32 : &w->multiply_adds_f64) += multiply_adds;
-}
-
 /* Columns of a factor that leaves nothing of the kernel matrix but the rounding of its values: at
  * most its rank, where the kernel has few features. A gaussian with the usual bandwidth has little
  * more than its Taylor polynomial's terms. 12,000 normal points of 2, 3, 4 features: 195, 745 and
@@ -98,6 +84,12 @@ double plan__library(const struct planning *g, double columns)
     const double strips = 2.0 * MIB * fmin(columns / 1000.0, 1.0);
     return fmax(0.5 * MIB + strips + 1.0 * MIB * g->machine->threads,
                 (double)g->machine->left_bytes);
+}
+
+double plan__int_or(const struct planning *g, const char *key, double automatic)
+{
+    const struct param_value *v = param_get(&g->params, key);
+    return v->is_auto ? automatic : v->real;
 }
 
 /* ---- sizes ---- */
@@ -219,7 +211,7 @@ static void choose_kernel(struct planning *g)
     if (open || by_median(g->spec)) {
         const double distances = 16.0 * pairs; /* sorted beside themselves */
         at.parts[PLAN_OTHER] = fmax(at.parts[PLAN_OTHER], distances);
-        g->setup.seconds += (open ? 3.0 : 1.0) * distance_s * pairs;
+        g->setup.seconds += (open ? 3.0 : 1.0) * (distance_s + difference_s * g->d) * pairs;
     }
     plan__moment(g, &at, "loading");
 }
@@ -291,19 +283,8 @@ static void choose_solver(struct planning *g)
 
 /* ---- seconds ---- */
 
-/* Against what was measured in a few milliseconds, on data in the caches: products that last do
- * better in float32, and the triangular solves and pieces that count as reading reach a third. A
- * least-squares fit to 190 of the jobs of bench/plan.py --grid; what is left is the methods' own.
- */
-static const double single_share = 0.8, dense_share = 1.05, read_share = 3.2;
-
-static double seconds_of(const struct plan_work *w, const struct plan_rates *r)
-{
-    return single_share * w->values_f32 / r->values_f32 + w->values_f64 / r->values_f64 +
-           w->multiply_adds_f32 / r->multiply_adds_f32 +
-           dense_share * w->multiply_adds_f64 / r->multiply_adds_f64 +
-           read_share * w->bytes / r->bytes + w->seconds;
-}
+/* Of the time of the iterations, which metrics on the way may take besides (engine/solve.c). */
+static const double metrics_share = 0.05;
 
 static void take_seconds(struct planning *g)
 {
@@ -312,9 +293,14 @@ static void take_seconds(struct planning *g)
     p->setup_s = p->iteration_s = p->finish_s = p->total_s = NAN;
     if (r->bytes > 0 && r->values_f32 > 0 && r->values_f64 > 0 && r->multiply_adds_f32 > 0 &&
         r->multiply_adds_f64 > 0) {
-        p->setup_s = seconds_of(&g->setup, r);
-        p->iteration_s = seconds_of(&g->iteration, r);
-        p->finish_s = seconds_of(&g->finish, r);
+        if (!g->machine->own_memory) {
+            plan__touch(&g->setup, p->parts[PLAN_SOLVER] + p->parts[PLAN_PRECONDITIONER] +
+                                       p->parts[PLAN_KERNEL_CACHE]);
+        }
+        const double metrics = g->m > 0 ? metrics_share : 0;
+        p->setup_s = plan__seconds(&g->setup, r);
+        p->iteration_s = (1.0 + metrics) * plan__seconds(&g->iteration, r);
+        p->finish_s = plan__seconds(&g->finish, r);
         const double steps = (double)p->iterations * p->iteration_s;
         p->total_s = fmin(p->setup_s + steps, g->spec->stop.time_budget_s) + p->finish_s;
     }

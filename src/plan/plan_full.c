@@ -16,13 +16,15 @@ static const double page_share = 0.6 * 4096;
 static const double block_numbers = 8388608, piece_work = 4e9, certify_entries = 1e10;
 /* Of refinement with a float32 factor, as engine/methods/solver_cholesky.c has it. */
 static const double refinement_products = 4;
-/* Multiply-adds of a dense product that a step of a factorisation, a triangular solve, or an
- * eigen-decomposition costs for each of its own. */
-static const double factor_cost = 1.25, eigen_cost = 3.0;
-/* The same of a sketch's tall matrix, which is made orthogonal and decomposed: n k^2 each time. */
+/* Multiply-adds of a sketch's tall matrix, which is made orthogonal and decomposed: n k^2 each. */
 static const double tall_cost = 12.0;
-/* Seconds of a byte of memory that the system gives as it is written for the first time. */
-static const double page_s = 1e-9;
+/* By pieces, as pivots come: thin products. */
+static double thin_cost(double columns)
+{
+    return 1.1 + 300.0 / fmax(columns, 1.0);
+}
+/* With float32 values the residual is computed in float64 once in so many iterations. */
+static const double refined_every = 5;
 
 /* What a solver adds while it solves; the certificate is made beside it. */
 static void solve_and_certify(struct planning *g, const struct plan_moment *at)
@@ -94,6 +96,13 @@ static bool narrow_factor(const struct planning *g)
            rule_narrow_factor(n, (int64_t)g->d, (int64_t)g->t, g->ridge, largest_value(g));
 }
 
+/* Multiply-adds of the rate that one costs where a factor is made by blocks of columns: those
+ * beside the diagonal are thin. */
+static double by_blocks(double n, enum dtype dtype)
+{
+    return dtype == DTYPE_F32 ? 1.1 + 600.0 / n : 0.95 + 1800.0 / n;
+}
+
 static void cholesky(struct planning *g)
 {
     struct plan_moment at = uploaded(g);
@@ -106,24 +115,30 @@ static void cholesky(struct planning *g)
     at.untouched = number * n * n - at.parts[PLAN_SOLVER];
     at.parts[PLAN_VECTORS] += n * g->t * (refined ? 5.0 * 8.0 + 4.0 : 3.0 * g->vector);
     at.parts[PLAN_LIBRARY] = plan__library(g, n);
-    plan__values(g, &g->setup, n * n / 2.0, g->points, 1);
-    plan__dense(&g->setup, factor_cost * n * n * n / 6.0, type);
+    plan__stored(g, &g->setup, n * n / 2.0, g->points, number);
+    plan__dense(&g->setup, by_blocks(n, type) * n * n * n / 6.0, type);
     if (refined) {
         plan__values(g, &g->setup, refinement_products * n * n, DTYPE_F64, 2);
-        g->setup.bytes += refinement_products * number * n * n;
+        g->setup.read += refinement_products * number * n * n;
     }
-    g->setup.bytes += 2.0 * number * n * n * fmin(g->t, 4.0);
+    g->setup.read += number * n * n * fmin(g->t, 4.0);
     solve_and_certify(g, &at);
 }
 
 /* ---- pcg ---- */
 
-/* Columns of the factor that are touched: by pivots it ends where nothing is left. A factor of less
- * than 32 MiB may come from memory that was used before, and then counts as a whole. */
-static double touched_rank(struct planning *g, double most)
+/* Columns that the factor ends with: by pivots, where nothing is left. */
+static double pivot_rank(const struct planning *g, double most)
 {
     const bool sketch = strcmp(g->plan->preconditioner, "nystrom_gaussian") == 0;
-    const double k = sketch ? most : plan__rank(g, most);
+    return sketch ? most : plan__rank(g, most);
+}
+
+/* Columns of the factor that are touched. A factor of less than 32 MiB may come from memory that
+ * was used before, and then counts as a whole. */
+static double touched_rank(struct planning *g, double most)
+{
+    const double k = pivot_rank(g, most);
     g->plan->assumed = g->plan->assumed || k < most;
     return k < most && g->vector * g->n * most >= 32.0 * MIB ? k : most;
 }
@@ -154,17 +169,26 @@ static double lowrank(struct planning *g, double k, double *ret_building)
         const double rows = fmax(piece_work / (n * (k + g->d + 10.0)), 128.0);
         const double dense = v * n * fmin(fmin(rows, n), fmax(block_numbers / n, 128.0));
         *ret_building = n * k * v + 8.0 * k * k + fmax(fmax(dense, widened), 512.0 * n);
+    } else {
+        *ret_building = 8.0 * n + (v + 16.0) * b * b + fmax(v * b * k, widened);
+    }
+    return factor;
+}
+
+static void make_lowrank(struct planning *g, double k)
+{
+    const double n = g->n;
+    if (strcmp(g->plan->preconditioner, "nystrom_gaussian") == 0) {
         plan__values(g, &g->setup, n * n, g->points, 1);
         plan__dense(&g->setup, n * n * k + tall_cost * n * k * k, g->vectors);
         plan__dense(&g->setup, n * k * k, DTYPE_F64);
         g->setup.seconds += 2e-8 * n * k + 6e-9 * n * n; /* random numbers; values written, read */
     } else {
-        *ret_building = 8.0 * n + (v + 16.0) * b * b + fmax(v * b * k, widened);
-        plan__values(g, &g->setup, 1.1 * n * k, g->points, 1);
-        plan__dense(&g->setup, n * k * k / 2.0, g->vectors);
-        plan__dense(&g->setup, factor_cost * (n * k * k / 2.0 + k * k * k / 6.0), DTYPE_F64);
+        plan__stored(g, &g->setup, 1.1 * n * k, g->points, g->vector);
+        plan__dense(&g->setup, thin_cost(k) * n * k * k / 2.0, g->vectors);
+        plan__dense(&g->setup, thin_cost(k) * n * k * k / 2.0, DTYPE_F64);
+        plan__factor(&g->setup, k, DTYPE_F64);
     }
-    return factor;
 }
 
 /* All values as cpu/cpu_cache.h lays them out: blocks with each other, and some spare rows. */
@@ -193,7 +217,8 @@ static double kept_values(struct planning *g)
     const double room = (double)rule_kept_bytes(g->spec, &shape, &g->machine->rates);
     g->plan->kernel_cache_bytes = (int64_t)fmin(room, ceil(slack * all));
     plan__values(g, &g->setup, room > 0 ? g->n * g->n : 0, g->points, 2);
-    g->setup.seconds += page_s * fmin(all, room);
+    g->setup.written += fmin(all, room) / 2.0;
+    plan__touch(&g->setup, fmin(all, room)); /* large pages: twice as dear */
     return fmin(all, room);
 }
 
@@ -203,7 +228,7 @@ static void pcg(struct planning *g)
     const bool mixed = g->plan->precision == PRECISION_MIXED;
     const bool plain = strcmp(g->plan->preconditioner, "none") == 0;
     const double n = g->n, t = g->t;
-    double more = 0, most = 0, k = 0;
+    double more = 0, most = 0, k = 0, columns = 0;
     at.parts[PLAN_KERNEL_CACHE] = kept_values(g);
     at.parts[PLAN_VECTORS] += n * t * (5.0 * g->vector + (mixed ? 8.0 : 0));
     at.parts[PLAN_LIBRARY] = plan__library(g, plain ? 0 : n);
@@ -211,10 +236,10 @@ static void pcg(struct planning *g)
     if (!plain) {
         most = choose_rank(g);
         k = touched_rank(g, most);
-        const struct plan_work before = g->setup;
         at.untouched = lowrank(g, most, &more) + more;
-        g->setup = before;
         at.parts[PLAN_PRECONDITIONER] = lowrank(g, k, &more);
+        columns = pivot_rank(g, most);
+        make_lowrank(g, columns);
         at.untouched -= at.parts[PLAN_PRECONDITIONER] + more;
     }
     g->plan->rank = (int64_t)most;
@@ -224,7 +249,9 @@ static void pcg(struct planning *g)
     const double read = at.parts[PLAN_KERNEL_CACHE];
     const double computed = 1.0 - fmin(read / (g->point * n * n / 2.0), 1.0);
     plan__values(g, &g->iteration, computed * n * n, g->points, 2);
-    g->iteration.bytes += read + 2.0 * g->vector * n * k + 16.0 * g->vector * n * t;
+    plan__values(g, &g->iteration, mixed ? n * n / refined_every : 0, DTYPE_F64, 2);
+    g->iteration.read += read + 2.0 * g->vector * n * columns + 16.0 * g->vector * n * t;
+    plan__values(g, &g->finish, mixed ? n * n : 0, DTYPE_F64, 2); /* the last residual */
     solve_and_certify(g, &at);
 }
 
@@ -254,10 +281,13 @@ static void blocks(struct planning *g)
         sketch ? b * r * (16.0 + 2.0 * v) + 16.0 * r * r + 8.0 * r * t : 0;
     at.parts[PLAN_LIBRARY] = plan__library(g, b);
     plan__values(g, &g->iteration, b * n, g->points, 1);
-    plan__values(g, &g->iteration, b * b, g->points, 1);
-    plan__dense(&g->iteration, exact ? factor_cost * b * b * b / 6.0 : b * b * r + 2.0 * b * r * r,
-                exact ? DTYPE_F64 : g->vectors);
-    g->iteration.bytes += sketch ? v * b * b * (double)powers : 0;
+    plan__stored(g, &g->iteration, b * b, g->points, exact ? 8.0 : v);
+    if (exact) {
+        plan__factor(&g->iteration, b, DTYPE_F64);
+    } else {
+        plan__dense(&g->iteration, b * b * r + 2.0 * b * r * r, g->vectors);
+    }
+    g->iteration.read += sketch ? v * b * b * (double)powers : 0;
     /* The first version sweeps over all blocks, the second tries four. */
     const double swept = two ? fmin(4.0 * b, n) : n;
     plan__values(g, &g->setup, swept * b, g->points, 1);
@@ -270,21 +300,15 @@ static void blocks(struct planning *g)
 
 /* ---- eigenpro2 ---- */
 
-static double int_or(const struct planning *g, const char *key, double automatic)
-{
-    const struct param_value *v = param_get(&g->params, key);
-    return v->is_auto ? automatic : v->real;
-}
-
 static void eigenpro2(struct planning *g)
 {
-    enum { DENSE_ROWS = 2500, PAIRS = 1000, OVERSAMPLE = 10, PROBES = 2000 };
+    enum { DENSE_ROWS = 2500, PAIRS = 1000, OVERSAMPLE = 10, PROBES = 2000, BATCH_ROWS = 750 };
     struct plan_moment at = uploaded(g), building;
     const double n = g->n, t = g->t, v = g->vector;
-    const double s = fmin(int_or(g, "subsample", n < 100000 ? 2000 : 12000), n);
+    const double s = fmin(plan__int_or(g, "subsample", n < 100000 ? 2000 : 12000), n);
     const double bytes = (double)param_int(&g->params, "batch_memory_mib") * MIB;
-    const double q = fmin(int_or(g, "eigenvectors", fmin(PAIRS, s / 2.0)), s);
-    const double b = fmin(fmin(int_or(g, "batch_size", s), n), bytes / (s * v));
+    const double q = fmin(plan__int_or(g, "eigenvectors", fmin(PAIRS, s / 2.0)), s);
+    const double b = fmin(fmin(plan__int_or(g, "batch_size", s), n), bytes / (s * v));
     const double probes = fmin(n > s ? n - s : s, PROBES), l = q + OVERSAMPLE;
     at.parts[PLAN_VECTORS] += 4.0 * v * n * t + 32.0 * n;
     building = at;
@@ -299,12 +323,20 @@ static void eigenpro2(struct planning *g)
     g->plan->rank = (int64_t)q;
     g->plan->block_rows = (int64_t)b;
     g->plan->assumed = true;
-    const double decomposed = s <= DENSE_ROWS ? eigen_cost * s * s * s : 4.0 * s * s * l;
-    plan__dense(&g->setup, decomposed + probes * q * (s + probes), DTYPE_F64);
-    /* An iteration is a batch, or as many as make 2^22 kernel values. */
-    const double rows = fmin(fmax(b, 4194304.0 / n), n);
-    plan__values(g, &g->iteration, rows * n, g->points, 1);
-    plan__dense(&g->iteration, 2.0 * s * q * t * rows / b, g->vectors);
+    if (s <= DENSE_ROWS) {
+        plan__eigen(&g->setup, s);
+    } else {
+        plan__dense(&g->setup, 4.0 * s * s * l, DTYPE_F64);
+    }
+    plan__stored(g, &g->setup, s * s + probes * (s + probes), g->points, 8.0);
+    plan__dense(&g->setup, probes * q * (s + probes), DTYPE_F64);
+    /* An iteration is a batch, or as many as make 2^22 kernel values; those with the subsample are
+     * used again. Batches that find their own size came out at 500 to 1,000 rows. */
+    const double own = param_get(&g->params, "batch_size")->is_auto ? fmin(b, BATCH_ROWS) : b;
+    const double rows = fmin(fmax(own, 4194304.0 / n), n);
+    plan__values(g, &g->iteration, rows * (n - s), g->points, 1);
+    plan__stored(g, &g->iteration, rows * s, g->points, v);
+    g->iteration.read += 2.0 * v * s * q * t * rows / own;
     solve_and_certify(g, &at);
 }
 

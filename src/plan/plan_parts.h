@@ -7,8 +7,9 @@
 /* Work, in what the machine's rates are of. Kernel values count as in a whole product, where each
  * is used twice: one that is used once counts two. */
 struct plan_work {
-    double values_f32, values_f64, multiply_adds_f32, multiply_adds_f64, bytes;
-    double seconds; /* that no rate stands for */
+    double values_f32, values_f64, multiply_adds_f32, multiply_adds_f64;
+    double read, written; /* bytes of memory */
+    double seconds;       /* that no rate stands for */
 };
 
 /* What is resident at some moment. */
@@ -36,16 +37,39 @@ struct planning {
 
 /* plan.c: takes a moment as the peak where it is. */
 void plan__moment(struct planning *g, const struct plan_moment *m, const char *name);
-/* Kernel values: `used` times each, 1 or 2. */
-void plan__values(const struct planning *g, struct plan_work *w, double values, enum dtype dtype,
-                  int used);
-void plan__dense(struct plan_work *w, double multiply_adds, enum dtype dtype);
 /* Of so many columns of a factor of the kernel matrix, those that it has rank for. */
 double plan__rank(const struct planning *g, double most);
+/* A parameter of g->params; `automatic` where it is left open. */
+double plan__int_or(const struct planning *g, const char *key, double automatic);
 /* Of a dense library that works on matrices with so many columns. */
 double plan__library(const struct planning *g, double columns);
 
-void plan__full(struct planning *g); /* plan_full.c */
-/* plan_restricted.c: the centers, of which g->centers stay, then what is solved with them. */
+/* plan_centers.c: the centers, of which g->centers stay. */
 void plan__centers(struct planning *g);
-void plan__restricted(struct planning *g);
+void plan__full(struct planning *g);       /* plan_full.c */
+void plan__restricted(struct planning *g); /* plan_restricted.c */
+
+/* ---- plan_work.c: what the backend's operations cost (engine/backend.h) ---- */
+
+/* Kernel values that stay in registers: `used` times each, 1 or 2. */
+void plan__values(const struct planning *g, struct plan_work *w, double values, enum dtype dtype,
+                  int used);
+/* Kernel values that are written down, as numbers of so many bytes ("kblock"). */
+void plan__stored(const struct planning *g, struct plan_work *w, double values, enum dtype dtype,
+                  double number);
+/* A product with the values between rows and centers and one with their transpose ("kmtkv"). */
+void plan__normal(const struct planning *g, struct plan_work *w, double values);
+/* Multiply-adds of large products. */
+void plan__dense(struct plan_work *w, double multiply_adds, enum dtype dtype);
+/* A triangular factor of n columns, and solves with it: of many right-hand sides, and of single
+ * ones, which read it. */
+void plan__factor(struct plan_work *w, double n, enum dtype dtype);
+void plan__solve(struct plan_work *w, double n, double sides, enum dtype dtype);
+void plan__substitute(struct plan_work *w, double n, double times);
+/* Eigenvectors of n rows. */
+void plan__eigen(struct plan_work *w, double n);
+/* Numbers of memory that the system gives as they are written for the first time. */
+void plan__touch(struct plan_work *w, double bytes);
+/* to += times what `from` has. */
+void plan__add(struct plan_work *to, const struct plan_work *from, double times);
+double plan__seconds(const struct plan_work *w, const struct plan_rates *r);

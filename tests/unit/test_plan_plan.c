@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine_fixture.h"
@@ -96,6 +97,49 @@ static void test_seconds_follow_rates(void **state)
     assert_true(isnan(plan_for(spec, 20000, &m).total_s));
 }
 
+/* A gaussian of three features in float32 has rank for a sixth of these, a linear kernel for four:
+ * what is made of them takes no longer for more that were asked for. */
+static void test_ranks_bound_the_work(void **state)
+{
+    (void)state;
+    const struct plan_machine m = machine();
+    static const char pivots[] = "'solver':'krill','precision':'float32','kernel':'gaussian',"
+                                 "'features':['x0','x1','x2'],"
+                                 "'centers':{'method':'rpcholesky','count':1000}";
+    const struct plan p = plan_for(pivots, 20000, &m);
+    assert_true(p.centers > 100 && p.centers < 200);
+    static const char linear[] = "'solver':{'name':'pcg','preconditioner':{'name':'rpcholesky',"
+                                 "'rank':%d}},'kernel':'linear','features':['x0','x1','x2'],"
+                                 "'kernel_cache_bytes':0";
+    char few[256], many[256];
+    snprintf(few, sizeof(few), linear, 10);
+    snprintf(many, sizeof(many), linear, 1000);
+    const struct plan a = plan_for(few, 20000, &m), b = plan_for(many, 20000, &m);
+    assert_close(a.iteration_s, b.iteration_s, 1e-12);
+    assert_true(b.setup_s < 1.5 * a.setup_s);
+}
+
+/* Of a linear kernel no level has as many points as are asked for: its path goes down to where
+ * rounding ends it, in float64 twice as far. */
+static void test_paths_end_where_points_or_rounding_do(void **state)
+{
+    (void)state;
+    const struct plan_machine m = machine();
+    static const char spec[] = "'solver':'falkon_bless','kernel':'%s','precision':'%s',"
+                               "'stop':{'max_iterations':1},"
+                               "'centers':{'method':'bless','count':1000}";
+    const char *const kinds[][2] = {
+        {"laplacian", "float64"}, {"linear", "float32"}, {"linear", "float64"}};
+    double seconds[3];
+    for (int i = 0; i < 3; i++) {
+        char text[256];
+        snprintf(text, sizeof(text), spec, kinds[i][0], kinds[i][1]);
+        seconds[i] = plan_for(text, 20000, &m).setup_s;
+    }
+    assert_true(seconds[1] > 2.0 * seconds[0]);
+    assert_true(seconds[2] > 2.0 * seconds[1]);
+}
+
 static void test_time_budget_bounds_the_total(void **state)
 {
     (void)state;
@@ -173,6 +217,8 @@ static void test_json_has_all_of_it(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them),
           cmocka_unit_test(test_half_of_a_factor), cmocka_unit_test(test_seconds_follow_rates),
+          cmocka_unit_test(test_ranks_bound_the_work),
+          cmocka_unit_test(test_paths_end_where_points_or_rounding_do),
           cmocka_unit_test(test_time_budget_bounds_the_total),
           cmocka_unit_test(test_sizes_without_end),
           cmocka_unit_test(test_refusals_say_what_would_fit),
