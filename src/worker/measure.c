@@ -207,26 +207,28 @@ void measure_nothing(struct backend *be, struct plan_machine *ret)
     ret->base_bytes = ram_resident();
 }
 
-static double faster(double a, double b)
+/* Whether it is faster by more than two measurements differ by. */
+static bool take_faster(double *rate, double now)
 {
-    return a > b ? a : b;
+    const bool more = better * now > *rate;
+    *rate = fmax(*rate, now);
+    return more;
 }
 
 int measure_again(struct backend *be, struct plan_rates *rates, struct err *err)
 {
     struct plan_rates now;
     const int r = measure_rates(be, &now, err);
-    if (r == 0) {
-        *rates = (struct plan_rates){
-            .values_f32 = faster(rates->values_f32, now.values_f32),
-            .values_f64 = faster(rates->values_f64, now.values_f64),
-            .multiply_adds_f32 = faster(rates->multiply_adds_f32, now.multiply_adds_f32),
-            .multiply_adds_f64 = faster(rates->multiply_adds_f64, now.multiply_adds_f64),
-            .bytes = faster(rates->bytes, now.bytes),
-        };
-    }
     mem_trim();
-    return r;
+    if (r < 0) {
+        return r;
+    }
+    bool more = take_faster(&rates->values_f32, now.values_f32);
+    more |= take_faster(&rates->values_f64, now.values_f64);
+    more |= take_faster(&rates->multiply_adds_f32, now.multiply_adds_f32);
+    more |= take_faster(&rates->multiply_adds_f64, now.multiply_adds_f64);
+    more |= take_faster(&rates->bytes, now.bytes);
+    return more;
 }
 
 int measure_machine(struct backend *be, struct plan_machine *ret, struct err *err)

@@ -13,7 +13,7 @@
 int measure_machine(struct backend *be, struct plan_machine *ret, struct err *err);
 
 /* Takes each rate that is better now: a machine that was busy when the worker started looks slow
- * until then. */
+ * until then. 1: some was; 0: none. */
 int measure_again(struct backend *be, struct plan_rates *rates, struct err *err);
 
 /* The same without rates: nothing is computed. */

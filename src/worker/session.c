@@ -1,5 +1,6 @@
 #include "worker/session.h"
 
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +16,9 @@
 #include "worker/pulse.h"
 #include "worker/train.h"
 
-/* Jobs that together took so many times what measuring the machine takes are followed by that. */
-enum { MEASURE_SHARE = 50 };
+/* Jobs that together took so many times what measuring the machine takes are followed by that;
+ * after one that found nothing better, jobs that take twice as long, up to so many times. */
+enum { MEASURE_SHARE = 50, PATIENCE_MOST = 64 };
 
 struct session {
     int fd;
@@ -27,6 +29,7 @@ struct session {
     struct pulse *pulse; /* all that is sent goes through it */
     struct plan_machine machine;
     double worked_s;         /* since the machine was measured */
+    double patience_s;       /* before it is measured again */
     char job[ID_SIZE];       /* in training, else "" */
     bool cancel;             /* asked for the present job */
     bool pause;              /* likewise */
@@ -193,8 +196,10 @@ static struct train_start take_start(struct session *s, const struct order *o)
 static void note_left(struct session *s, double seconds, struct json *done)
 {
     s->worked_s += seconds;
-    if (s->machine.rates.bytes > 0 && s->worked_s >= MEASURE_SHARE * MEASURE_SECONDS) {
-        measure_again(s->be, &s->machine.rates, NULL);
+    const double least = MEASURE_SHARE * MEASURE_SECONDS;
+    if (s->machine.rates.bytes > 0 && s->worked_s >= fmax(s->patience_s, least)) {
+        const bool better = measure_again(s->be, &s->machine.rates, NULL) > 0;
+        s->patience_s = better ? least : fmin(2.0 * s->worked_s, PATIENCE_MOST * least);
         s->worked_s = 0;
     }
     mem_trim();
