@@ -17,7 +17,7 @@ struct part {
     size_t bytes;
 };
 
-static char *arena;
+static _Alignas(256) char arena[SIM_SHARED_MAX + SIM_STATIC_MAX + PARTS_MAX * 2 * GAP];
 static struct part parts[PARTS_MAX];
 static int part_count;
 static size_t arena_used, static_bytes;
@@ -39,12 +39,6 @@ static void *add_part(const void *key, size_t bytes, size_t align)
 
 void sim_shared_begin(size_t dynamic_bytes)
 {
-    if (arena == NULL) {
-        arena = aligned_alloc(4096, SIM_SHARED_MAX + SIM_STATIC_MAX + PARTS_MAX * 2 * GAP);
-        if (arena == NULL) {
-            sim_fault("no memory on the host");
-        }
-    }
     memset(arena, FILL, GAP);
     arena_used = GAP;
     static_bytes = 0;
