@@ -17,19 +17,22 @@ struct thread {
     struct sim_size index;
     struct sim_fiber *fiber; /* from its first step to its end */
     struct sim_copies copies;
+    bool watched;
     /* AT_MEETING: who is waited for, and what for. */
     unsigned mask;
     const char *name;
     void *mine;
 };
 
-struct sim_size sim_thread_index, sim_block_index, sim_block_size, sim_grid_size;
+struct sim_place sim_place;
 
 static const struct sim_launch *launch; /* what runs */
 static struct thread threads[SIM_BLOCK_MAX];
 static unsigned thread_count;
 static unsigned count_of[STATES]; /* threads */
 static struct thread *now;        /* who runs */
+static uint32_t launches, blocks_begun, block_number, epoch;
+static uint16_t warp_epochs[SIM_BLOCK_MAX / SIM_WARP];
 static struct sim_fiber *idle[SIM_BLOCK_MAX];
 static unsigned idle_count;
 
@@ -40,7 +43,7 @@ bool sim_where(char *text, size_t bytes)
     if (launch == NULL) {
         return false;
     }
-    const struct sim_size b = sim_block_index, t = sim_thread_index;
+    const struct sim_size b = sim_place.block, t = sim_place.thread;
     snprintf(text, bytes, "%s:%d: start(%s): block (%u, %u, %u)%s ", launch->file, launch->line,
              launch->what, b.x, b.y, b.z, now == NULL ? ":" : ",");
     if (now != NULL) {
@@ -107,6 +110,7 @@ static void run_threads(void)
 {
     for (;;) {
         launch->run(launch);
+        now->watched = false;
         change(now, ENDED);
         idle[idle_count++] = now->fiber;
         now->fiber = NULL;
@@ -120,7 +124,7 @@ static void resume(struct thread *t)
         t->fiber = idle_count > 0 ? idle[--idle_count] : sim_fiber_new(run_threads);
     }
     now = t;
-    sim_thread_index = t->index;
+    sim_place.thread = t->index;
     sim_fiber_resume(t->fiber);
     now = NULL;
 }
@@ -128,6 +132,35 @@ static void resume(struct thread *t)
 struct sim_copies *sim_thread_copies(void)
 {
     return &now->copies;
+}
+
+uint32_t sim_now(struct sim_use *ret)
+{
+    *ret = (struct sim_use){.block = block_number,
+                            .epoch = epoch,
+                            .thread = (uint16_t)(now - threads),
+                            .warp_epoch = warp_epochs[(now - threads) / SIM_WARP]};
+    return launches;
+}
+
+uint32_t sim_block_begun(void)
+{
+    return blocks_begun;
+}
+
+bool sim_watched(void)
+{
+    return now != NULL && now->watched;
+}
+
+void sim_begin_watch(void)
+{
+    now->watched = true;
+}
+
+void sim_warp_barrier(void)
+{
+    warp_epochs[(now - threads) / SIM_WARP]++;
 }
 
 void sim_barrier(void)
@@ -186,6 +219,13 @@ void sim_together(unsigned mask, const char *name, void *mine,
     sim_fiber_yield(); /* the others may come first */
 }
 
+long long sim_atomic_min(long long *at, long long value)
+{
+    const long long old = *at;
+    *at = value < old ? value : old;
+    return old;
+}
+
 /* ---- blocks ---- */
 
 /* Nobody can go on. Returns false when the block is done. */
@@ -205,6 +245,7 @@ static bool pass_barrier(void)
         sim_fault("%u threads wait at __syncthreads(), and %u have ended", waiting, ended);
     }
     all_ready();
+    epoch++;
     return true;
 }
 
@@ -215,6 +256,8 @@ static void run_block(void)
         threads[i].copies.group = 0;
     }
     all_ready();
+    epoch++;
+    blocks_begun++;
     sim_shared_begin(launch->dynamic_bytes);
     do {
         while (count_of[READY] > 0) {
@@ -246,12 +289,14 @@ static void run_grid(void *argument)
     const struct sim_size grid = here.grid;
     struct order order = order_of((uint64_t)grid.x * grid.y * grid.z);
     launch = &here;
-    sim_block_size = here.block;
-    sim_grid_size = grid;
+    launches++;
+    sim_place.block_size = here.block;
+    sim_place.grid_size = grid;
     number_threads(&here.block);
     for (uint64_t i = 0; i < order.count; i++) {
         const uint64_t b = order_next(&order);
-        sim_block_index = (struct sim_size){(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
+        block_number = (uint32_t)b;
+        sim_place.block = (struct sim_size){(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
                                             (unsigned)(b / grid.x / grid.y)};
         run_block();
     }

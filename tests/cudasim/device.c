@@ -1,4 +1,5 @@
 #include <cuda_runtime.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +126,35 @@ uint64_t sim_random(void)
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
+}
+
+/* ---- the program ---- */
+
+struct search {
+    const char *at;
+    bool found;
+};
+
+static int search_program(struct dl_phdr_info *program, size_t size, void *context)
+{
+    struct search *search = context;
+    (void)size;
+    for (int i = 0; i < program->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &program->dlpi_phdr[i];
+        const char *begin = (const char *)(program->dlpi_addr + part->p_vaddr);
+        if (part->p_type == PT_LOAD && (part->p_flags & PF_W) == 0 && search->at >= begin &&
+            search->at < begin + part->p_memsz) {
+            search->found = true;
+        }
+    }
+    return search->found;
+}
+
+bool sim_constant(const void *at)
+{
+    struct search search = {.at = at};
+    (void)dl_iterate_phdr(search_program, &search);
+    return search.found;
 }
 
 /* ---- the runtime's functions ---- */

@@ -113,6 +113,35 @@ __global__ void note_order(int *next, int *order)
     order[(*next)++] = (int)threadIdx.x;
 }
 
+__global__ void share_places(const float *x, int share, float *ret)
+{
+    if (x[blockIdx.x] > 0.0F && threadIdx.x == 0) {
+        ret[blockIdx.x / share] = x[blockIdx.x];
+    }
+}
+
+__global__ void reverse(const float *x, int wait, float *ret)
+{
+    auto &memory = shared<float[32]>();
+    memory[threadIdx.x] = x[threadIdx.x];
+    if (wait) {
+        __syncwarp();
+    }
+    ret[threadIdx.x] = memory[31 - threadIdx.x];
+}
+
+__global__ void take_neighbour(const float *x, float *y, int barrier)
+{
+    auto &memory = shared<float[64]>();
+    __pipeline_memcpy_async(&memory[threadIdx.x], x + threadIdx.x, sizeof(float));
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    if (barrier) {
+        __syncthreads();
+    }
+    y[threadIdx.x] = memory[(threadIdx.x + 1) % 64];
+}
+
 } // namespace
 
 extern "C" {
@@ -180,5 +209,20 @@ int start_nothing(void *stream, unsigned grid_x, unsigned grid_y, unsigned threa
 int start_order(void *stream, int *next, int *order)
 {
     return start(note_order, 1, 64, 0, stream, next, order);
+}
+
+int start_share(void *stream, const float *x, int blocks, int share, float *ret)
+{
+    return start(share_places, blocks, 64, 0, stream, x, share, ret);
+}
+
+int start_reverse(void *stream, const float *x, int wait, float *ret)
+{
+    return start(reverse, 1, 32, 0, stream, x, wait, ret);
+}
+
+int start_async_neighbour(void *stream, const float *x, float *y, int barrier)
+{
+    return start(take_neighbour, 1, 64, 0, stream, x, y, barrier);
 }
 }

@@ -30,3 +30,14 @@ int start_dynamic(void *stream, int64_t bytes, int allow, unsigned char *ret);
 int start_nothing(void *stream, unsigned grid_x, unsigned grid_y, unsigned threads);
 /* order[k] <- the thread that came k-th of 64. */
 int start_order(void *stream, int *next, int *order);
+
+/* ---- for watched kernels ---- */
+
+/* ret[b] <- x[b], read by all 64 threads of block b; block b writes to ret[b / share]. */
+int start_share(void *stream, const float *x, int blocks, int share, float *ret);
+/* ret[i] <- x[31 - i] through shared memory, i < 32, with __syncwarp() between or not. */
+int start_reverse(void *stream, const float *x, int wait, float *ret);
+/* As start_async_copy with both waits, but each thread reads its neighbour's number; `barrier`:
+ * after
+ * __syncthreads(). */
+int start_async_neighbour(void *stream, const float *x, float *y, int barrier);

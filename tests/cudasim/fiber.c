@@ -134,3 +134,9 @@ void sim_fiber_yield(void)
 {
     switch_stacks(running, &scheduler);
 }
+
+bool sim_fiber_holds(const void *at)
+{
+    const char *bottom = running->bottom;
+    return (const char *)at >= bottom && (const char *)at < bottom + running->bytes;
+}

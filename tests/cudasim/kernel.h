@@ -59,10 +59,10 @@ inline double2 make_double2(double x, double y)
     return {x, y};
 }
 
-#define threadIdx sim_thread_index
-#define blockIdx sim_block_index
-#define blockDim sim_block_size
-#define gridDim sim_grid_size
+#define threadIdx sim_place.thread
+#define blockIdx sim_place.block
+#define blockDim sim_place.block_size
+#define gridDim sim_place.grid_size
 constexpr int warpSize = SIM_WARP;
 
 /* ---- arithmetic ---- */
@@ -120,11 +120,10 @@ template <class T> T __ldg(const T *from)
     return *from;
 }
 
+/* Atomic functions are the simulator's own, which nobody watches. */
 inline long long atomicMin(long long *at, long long value)
 {
-    const long long old = *at;
-    *at = value < old ? value : old;
-    return old;
+    return sim_atomic_min(at, value);
 }
 
 /* ---- waiting for others ---- */
@@ -136,7 +135,7 @@ inline void __syncthreads()
 
 inline void __syncwarp(unsigned mask = 0xffffffffu)
 {
-    sim_together(mask, "__syncwarp", nullptr, [](void **, unsigned) {});
+    sim_together(mask, "__syncwarp", nullptr, [](void **, unsigned) { sim_warp_barrier(); });
 }
 
 /* What a lane brings to an exchange of values, and takes from it. */

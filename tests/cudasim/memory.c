@@ -26,6 +26,7 @@ struct piece {
     size_t page_bytes;
     int device;
     bool live, open;
+    struct sim_units *units; /* for watched kernels, from their first access on */
 };
 
 static struct {
@@ -82,8 +83,12 @@ static void describe(const char *at)
     if (at < p->pages + p->page_bytes && !p->live) {
         sim_fault("an access to freed memory, %zu bytes into %zu bytes", offset, p->bytes);
     }
-    if (at < p->pages + p->page_bytes) {
+    if (at < p->pages + p->page_bytes && p->device != memory.working) {
         sim_fault("an access to memory of device %d from device %d", p->device, memory.working);
+    }
+    if (at < p->data) {
+        sim_fault("an access %zu bytes before an allocation of %zu bytes", (size_t)(p->data - at),
+                  p->bytes);
     }
     sim_fault("an access %zu bytes behind the begin of an allocation of %zu bytes%s", offset,
               p->bytes, p->live ? "" : ", which is free");
@@ -236,6 +241,8 @@ void sim_memory_free(void *data)
     }
     sim_streams_finish(p->device);
     p->live = false;
+    free(p->units);
+    p->units = NULL;
     memory.used[p->device] -= p->bytes;
     (void)madvise(p->pages, p->page_bytes, MADV_DONTNEED);
 }
@@ -258,4 +265,21 @@ bool sim_memory_holds(int device, const void *data, size_t bytes)
     const struct piece *p = sim_memory_is_device(data) ? piece_near(at) : NULL;
     return p != NULL && p->live && p->device == device && at >= p->data && bytes <= p->bytes &&
            at + bytes <= p->data + p->bytes;
+}
+
+bool sim_memory_units(const void *at, size_t bytes, struct sim_units **ret, size_t *ret_offset)
+{
+    if (!sim_memory_is_device(at)) {
+        return false;
+    }
+    if (!sim_memory_holds(memory.working, at, bytes)) {
+        describe(at);
+    }
+    struct piece *p = piece_near(at);
+    if (p->units == NULL) {
+        p->units = sim_units_new(p->bytes);
+    }
+    *ret = p->units;
+    *ret_offset = (size_t)((const char *)at - p->data);
+    return true;
 }

@@ -81,6 +81,24 @@ bool sim_shared_holds(const void *data, size_t bytes)
     return false;
 }
 
+bool sim_shared_units(const void *at, size_t bytes, struct sim_units **ret, size_t *ret_offset)
+{
+    static struct sim_units *units;
+    const char *from = at;
+    if (from < arena || from >= arena + sizeof arena) {
+        return false;
+    }
+    if (!sim_shared_holds(at, bytes)) {
+        sim_fault("%zu bytes of shared memory are used outside of what the kernel has", bytes);
+    }
+    if (units == NULL) {
+        units = sim_units_new(sizeof arena);
+    }
+    *ret = units;
+    *ret_offset = (size_t)(from - arena);
+    return true;
+}
+
 void sim_shared_end(void)
 {
     const char *gap = arena;
@@ -123,6 +141,7 @@ void sim_copy_async(void *to, const void *from, size_t bytes, size_t zeros)
             sim_fault("no memory on the host");
         }
     }
+    sim_watch(to, bytes, true);
     memset(to, FILL, bytes);
     copies->list[copies->count++] = (struct sim_copy){
         .to = to, .from = from, .bytes = bytes, .zeros = zeros, .group = copies->group};
@@ -142,6 +161,10 @@ void sim_copy_wait(size_t pending)
         if (c->group >= copies->group - (int64_t)pending) {
             copies->list[left++] = *c;
             continue;
+        }
+        sim_watch(c->to, c->bytes, true);
+        if (c->zeros < c->bytes) {
+            sim_watch(c->from, c->bytes - c->zeros, false);
         }
         memcpy(c->to, c->from, c->bytes - c->zeros);
         memset((char *)c->to + c->bytes - c->zeros, 0, c->zeros);

@@ -11,6 +11,7 @@
  *   block.c    a block's threads as fibers, in an order that changes with the seed; barriers, warps
  *   shared.c   memory of a block, filled with NaN, and copies to it that arrive when waited for
  *   fiber.c    switching stacks
+ *   watch.c    accesses of kernels compiled to be watched: where they reach, and races
  *
  * A fault that a GPU would not report, or would report as one of its own (a barrier that not all
  * threads reach, an access outside an allocation), is told on stderr with the kernel, block and
@@ -74,6 +75,10 @@ bool sim_memory_holds(int device, const void *data, size_t bytes);
 void sim_memory_enter(int device);
 void sim_memory_leave(void);
 
+struct sim_units;
+/* True for bytes within a live allocation; which units they are (watch.c), from an offset on. */
+bool sim_memory_units(const void *at, size_t bytes, struct sim_units **ret, size_t *ret_offset);
+
 /* ---- stream.c ---- */
 
 /* Puts work on a stream (a cudaStream_t): `run` is called with a copy of the argument's bytes when
@@ -105,17 +110,38 @@ int sim_start(const struct sim_launch *launch, void *stream);
 /* Lets a kernel have more dynamic shared memory than 48 KiB. */
 int sim_allow_dynamic(const void *kernel, size_t bytes);
 
-/* The thread that runs. */
-extern struct sim_size sim_thread_index, sim_block_index, sim_block_size, sim_grid_size;
+/* The thread that runs: threadIdx, blockIdx, blockDim and gridDim. */
+struct sim_place {
+    struct sim_size thread, block, block_size, grid_size;
+};
+extern struct sim_place sim_place;
 /* Where it is, for messages; false outside of kernels. */
 bool sim_where(char *text, size_t bytes);
 
+/* The thread that runs, as watch.c knows it: block and thread in order, and the number of barriers
+ * so far, of blocks and of its warp. */
+struct sim_use {
+    uint32_t block, epoch;
+    uint16_t thread, warp_epoch;
+};
+/* Returns the number of the launch, from 1 on. */
+uint32_t sim_now(struct sim_use *ret);
+/* The number of the block among all that have begun, from 1 on. */
+uint32_t sim_block_begun(void);
+/* Whether a kernel's own code runs, not what brings it its arguments. */
+bool sim_watched(void);
+void sim_begin_watch(void);
+
 void sim_barrier(void);
+/* Counts a barrier of the warp. */
+void sim_warp_barrier(void);
 /* The lanes of `mask` wait for each other; the last one calls `act`, once, with what each lane
  * brought (NULL where the lane is not in the mask). What is named otherwise in another lane does
  * not meet. */
 void sim_together(unsigned mask, const char *name, void *mine,
                   void (*act)(void **lanes, unsigned mask));
+
+long long sim_atomic_min(long long *at, long long value);
 
 /* ---- shared.c ---- */
 
@@ -126,6 +152,8 @@ void sim_shared_end(void);
 void *sim_shared(const void *key, size_t bytes, size_t align);
 void *sim_dynamic_shared(void);
 bool sim_shared_holds(const void *data, size_t bytes);
+/* As sim_memory_units; what lies beside the block's parts is a fault. */
+bool sim_shared_units(const void *at, size_t bytes, struct sim_units **ret, size_t *ret_offset);
 
 /* Copies to shared memory that arrive when their thread waits for them; until then what they will
  * replace is NaN. */
@@ -148,6 +176,19 @@ struct sim_fiber *sim_fiber_new(void (*body)(void));
 /* From the scheduler to a fiber, and back. */
 void sim_fiber_resume(struct sim_fiber *fiber);
 void sim_fiber_yield(void);
+/* The address is on the stack of the one that runs. */
+bool sim_fiber_holds(const void *at);
+
+/* ---- watch.c ---- */
+
+struct sim_units *sim_units_new(size_t bytes);
+/* An access of the thread that runs. */
+void sim_watch(const void *at, size_t bytes, bool write);
+
+/* ---- device.c ---- */
+
+/* The address is of the program's own read-only data. */
+bool sim_constant(const void *at);
 
 #ifdef __cplusplus
 }

@@ -8,8 +8,13 @@
 
 template <class... P> void sim_run(const struct sim_launch *launch)
 {
-    const auto &arguments = *(const std::tuple<P...> *)launch->arguments;
-    std::apply((void (*)(P...))launch->kernel, arguments);
+    const auto kernel = (void (*)(P...))launch->kernel;
+    std::apply(
+        [kernel](P... arguments) {
+            sim_begin_watch();
+            kernel(arguments...);
+        },
+        *(const std::tuple<P...> *)launch->arguments);
 }
 
 template <class... P, class... A>
