@@ -10,6 +10,8 @@
 
 int64_t ram_limit(void);     /* bytes in all, whoever uses them */
 int64_t ram_available(void); /* bytes that this process may still take now */
+/* Both, for the price of one. */
+void ram_look(int64_t *ret_limit, int64_t *ret_available);
 /* The same, of a process that is to stay below `limit` resident bytes; 0: no such limit. */
 int64_t ram_available_within(int64_t limit);
 /* The smallest limit among the control group at root/path and its ancestors, or with `left` the

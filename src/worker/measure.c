@@ -217,7 +217,7 @@ static bool take_faster(double *rate, double now)
 
 int measure_again(struct backend *be, struct plan_rates *rates, struct err *err)
 {
-    struct plan_rates now;
+    struct plan_rates now = {.bytes = 0};
     const int r = measure_rates(be, &now, err);
     mem_trim();
     if (r < 0) {

@@ -20,6 +20,10 @@ static void test_the_machine_has_some(void **state)
     assert_true(all >= free);
     assert_true(all < INT64_C(1) << 50); /* a limit was found, not INT64_MAX */
     assert_true(ram_resident() > 0 && ram_resident() < all);
+    int64_t limit, left;
+    ram_look(&limit, &left);
+    assert_int_equal(limit, all);
+    assert_true(left > (1 << 20) && left <= limit);
 }
 
 static void test_a_limit_of_the_process_counts(void **state)

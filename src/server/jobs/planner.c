@@ -36,12 +36,13 @@ static struct plan_machine machine_of(const struct app *app, const struct slot *
     const struct plan_machine *said = own != NULL ? slot_machine(own) : NULL;
     struct plan_machine m = said != NULL ? *said : plan_machine_unknown();
     const int64_t given = app->config.worker_memory_bytes;
-    m.limit_bytes = given > 0 ? least(given, ram_limit()) : ram_limit();
+    ram_look(&m.limit_bytes, &m.free_bytes);
+    m.limit_bytes = given > 0 ? least(given, m.limit_bytes) : m.limit_bytes;
     if (app->config.train_memory_bytes > 0) {
         const int64_t all = app->config.train_memory_bytes - others_bytes(app, own);
         m.limit_bytes = least(all > 0 ? all : 0, m.limit_bytes);
     }
-    m.free_bytes = least(ram_available(), m.limit_bytes);
+    m.free_bytes = least(m.free_bytes, m.limit_bytes);
     m.huge_pages = ram_huge_pages();
     return m;
 }
