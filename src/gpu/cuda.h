@@ -2,7 +2,8 @@
  * Inside the CUDA backend: what its C files share.
  *
  *   backend_cuda.c    open, close, the ops table
- *   cuda_device.c     the CUDA runtime: probe, memory, copies, errors; the only C file that sees it
+ *   cuda_device.c     the CUDA runtime: probe, memory, errors
+ *   cuda_copies.c     copies between the host and the device
  *   cuda_mat.c        matrices and column operations
  *   cuda_points.c     points prepared for a kernel
  *   cuda_oracle.c     kmv, kblock, kdiag: cutting work into launches
@@ -30,11 +31,20 @@ struct cuda_buffer {
     size_t bytes;
 };
 
+/* Memory of the host that the device reads and writes itself; made when it is first needed. */
+struct cuda_pinned {
+    void *data[2];
+    void *events[2]; /* cudaEvent_t: when the device is done with it */
+    int next;
+    bool refused;
+};
+
 struct cuda_backend {
     struct backend base; /* first */
     int ordinal;
-    void *stream;                /* cudaStream_t */
-    struct dense_library dense;  /* cuBLAS and cuSOLVER on that stream */
+    void *stream;               /* cudaStream_t */
+    struct dense_library dense; /* cuBLAS and cuSOLVER on that stream */
+    struct cuda_pinned pinned;
     struct cuda_buffer work;     /* partial sums, workspaces */
     struct cuda_buffer stage;    /* host numbers on their way to another type */
     struct cuda_buffer lists[2]; /* index lists of P and Q */
@@ -88,12 +98,19 @@ int cuda__reserve(struct cuda_buffer *buffer, size_t bytes, struct err *err);
 void cuda__trim(struct cuda_buffer *buffer);
 
 int cuda__zero(struct cuda_backend *cu, void *data, size_t bytes, struct err *err);
+
+/* ---- cuda_copies.c ---- */
+
 /* Host to device: `from` may be changed after the call. */
 int cuda__upload(struct cuda_backend *cu, void *to, const void *from, size_t bytes,
                  struct err *err);
 /* Device to host: waits for everything before it. */
 int cuda__download(struct cuda_backend *cu, void *to, const void *from, size_t bytes,
                    struct err *err);
+
+void cuda__pinned_release(struct cuda_pinned *p);
+
+/* ---- cuda_device.c ---- */
 
 /* Bytes that an allocation could still get, less the reserve. */
 int64_t cuda__memory_available(struct backend *be);

@@ -1,5 +1,6 @@
 /*
- * The CUDA runtime as the backend's C files use it, and the only C file that sees its header.
+ * The CUDA runtime as the backend's C files use it; this file and cuda_copies.c alone see its
+ * header.
  */
 #include <cuda_runtime.h>
 
@@ -139,6 +140,7 @@ static void buffer_release(struct cuda_buffer *buffer)
 
 void cuda__device_close(struct cuda_backend *cu)
 {
+    cuda__pinned_release(&cu->pinned);
     buffer_release(&cu->work);
     buffer_release(&cu->stage);
     buffer_release(&cu->lists[0]);
@@ -200,22 +202,6 @@ void cuda__trim(struct cuda_buffer *buffer)
 int cuda__zero(struct cuda_backend *cu, void *data, size_t bytes, struct err *err)
 {
     return cuda__status(cudaMemsetAsync(data, 0, bytes, cu->stream), "clear memory", err);
-}
-
-int cuda__upload(struct cuda_backend *cu, void *to, const void *from, size_t bytes, struct err *err)
-{
-    /* From pageable memory the call returns when the runtime has read everything. */
-    return cuda__status(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, cu->stream),
-                        "take numbers from the host", err);
-}
-
-int cuda__download(struct cuda_backend *cu, void *to, const void *from, size_t bytes,
-                   struct err *err)
-{
-    const int rc =
-        cuda__status(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, cu->stream),
-                     "give numbers to the host", err);
-    return rc < 0 ? rc : cuda__status(cudaStreamSynchronize(cu->stream), "finish its work", err);
 }
 
 int64_t cuda__memory_available(struct backend *be)

@@ -29,11 +29,11 @@ static int close_device(void **state)
 /* ---- memory ---- */
 
 /* A caller may use its arrays for something else as soon as an operation has returned, though a
- * device may not have begun with it: arrays too large for a launch's arguments or one staging
- * buffer of a driver's. */
+ * device may not have begun with it: arrays too large for a launch's arguments or for two staging
+ * buffers. */
 static void test_host_arrays_are_read_by_the_call(void **state)
 {
-    enum { N = 200000 };
+    enum { N = 400000 };
     struct backend *be = *state;
     const struct backend_ops *o = be->ops;
     double *x = host_zeros(N);

@@ -1,7 +1,8 @@
 /*
  * Streams: queues of work that run, in order, when the host waits for them. Numbers that go to the
  * host arrive then; the memory they will arrive in is NaN before. Numbers that come from the host's
- * (pageable) memory are read when the copy is asked for, as CUDA promises.
+ * pageable memory are read when the copy is asked for, as CUDA promises, and those of pinned memory
+ * when it runs.
  */
 #include <cuda_runtime.h>
 #include <stdlib.h>
@@ -19,9 +20,24 @@ struct CUstream_st {
     struct CUstream_st *next; /* of all streams */
     int device;
     struct work *first, **end;
+    size_t asked, done; /* pieces of work */
 };
 
 static struct CUstream_st *streams;
+
+struct CUevent_st {
+    cudaStream_t stream; /* NULL: never recorded */
+    size_t asked;        /* of the stream, when it was */
+};
+
+/* Pinned memory, in no order. */
+struct pinned {
+    struct pinned *next;
+    char *data;
+    size_t bytes;
+};
+
+static struct pinned *pinned;
 
 static struct CUstream_st *find(const void *stream)
 {
@@ -32,18 +48,20 @@ static struct CUstream_st *find(const void *stream)
     return s;
 }
 
-static void finish(struct CUstream_st *s)
+/* Its first `most` pieces of work, counted from its beginning. */
+static void finish(struct CUstream_st *s, size_t most)
 {
-    if (s->first == NULL) {
+    if (s->done >= most || s->first == NULL) {
         return;
     }
     sim_memory_enter(s->device);
-    for (struct work *w = s->first; w != NULL; w = s->first) {
+    for (struct work *w = s->first; w != NULL && s->done < most; w = s->first) {
         s->first = w->next;
         w->run(w->argument);
+        s->done++;
         free(w);
     }
-    s->end = &s->first;
+    s->end = s->first == NULL ? &s->first : s->end;
     sim_memory_leave();
 }
 
@@ -51,7 +69,7 @@ void sim_streams_finish(int device)
 {
     for (struct CUstream_st *s = streams; s != NULL; s = s->next) {
         if (s->device == device) {
-            finish(s);
+            finish(s, SIZE_MAX);
         }
     }
 }
@@ -71,6 +89,7 @@ int sim_stream_push(void *stream, void (*run)(void *argument), const void *argum
     memcpy(w->argument, argument, bytes);
     *s->end = w;
     s->end = &w->next;
+    s->asked++;
     return cudaSuccess;
 }
 
@@ -98,7 +117,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     if (*at == NULL) {
         return sim_error(cudaErrorInvalidResourceHandle);
     }
-    finish(stream);
+    finish(stream, SIZE_MAX);
     *at = stream->next;
     free(stream);
     return cudaSuccess;
@@ -110,11 +129,89 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     if (s == NULL) {
         return sim_error(cudaErrorInvalidResourceHandle);
     }
-    finish(s);
+    finish(s, SIZE_MAX);
+    return cudaSuccess;
+}
+
+/* ---- events ---- */
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *ret, unsigned flags)
+{
+    *ret = calloc(1, sizeof **ret);
+    return *ret != NULL && flags <= cudaEventDisableTiming ? cudaSuccess
+                                                           : sim_error(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    free(event);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    const struct CUstream_st *s = find(stream);
+    if (s == NULL) {
+        return sim_error(cudaErrorInvalidResourceHandle);
+    }
+    *event = (struct CUevent_st){.stream = stream, .asked = s->asked};
+    return cudaSuccess;
+}
+
+/* Work behind the event is not done: what did not wait for it would be seen. */
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    struct CUstream_st *s = find(event->stream);
+    if (s != NULL) {
+        finish(s, event->asked);
+    }
     return cudaSuccess;
 }
 
 /* ---- copies ---- */
+
+static bool is_pinned(const void *data, size_t bytes)
+{
+    const char *at = data;
+    const struct pinned *p = pinned;
+    while (p != NULL && (at < p->data || at + bytes > p->data + p->bytes)) {
+        p = p->next;
+    }
+    return p != NULL;
+}
+
+cudaError_t cudaMallocHost(void **ret, size_t bytes)
+{
+    struct pinned *p = malloc(sizeof *p);
+    void *data = malloc(bytes > 0 ? bytes : 1);
+    if (p == NULL || data == NULL) {
+        free(p);
+        free(data);
+        return sim_error(cudaErrorMemoryAllocation);
+    }
+    memset(data, 0xFF, bytes);
+    *p = (struct pinned){.next = pinned, .data = data, .bytes = bytes};
+    pinned = p;
+    *ret = data;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *data)
+{
+    struct pinned **at = &pinned;
+    while (*at != NULL && (*at)->data != data) {
+        at = &(*at)->next;
+    }
+    if (*at == NULL) {
+        return sim_error(cudaErrorInvalidValue);
+    }
+    sim_streams_finish(sim_current_device()); /* as the runtime does */
+    struct pinned *p = *at;
+    *at = p->next;
+    free(p->data);
+    free(p);
+    return cudaSuccess;
+}
 
 struct copy {
     void *to;
@@ -145,14 +242,14 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
         !ends_fit(from, bytes, kind != cudaMemcpyHostToDevice)) {
         return sim_error(cudaErrorInvalidValue);
     }
-    if (kind == cudaMemcpyHostToDevice) {
+    if (kind == cudaMemcpyHostToDevice && !is_pinned(from, bytes)) {
         copy.held = malloc(bytes > 0 ? bytes : 1);
         if (copy.held == NULL) {
             sim_fault("no memory on the host");
         }
         memcpy(copy.held, from, bytes);
-    } else if (kind == cudaMemcpyDeviceToHost) {
-        memset(to, 0xFF, bytes);
+    } else if (kind == cudaMemcpyDeviceToHost && !is_pinned(to, bytes)) {
+        memset(to, 0xFF, bytes); /* a copy from pinned memory may still have to read it */
     }
     return sim_stream_push(stream, run_copy, &copy, sizeof copy);
 }

@@ -145,6 +145,32 @@ static void test_copies(void **state)
     ok(cudaFree(data));
 }
 
+/* Pinned memory is read when the copy runs, and an event waits for what was asked before it. */
+static void test_pinned_memory(void **state)
+{
+    float *from = NULL, back = 1.0F, later = 1.0F;
+    float *data = device_bytes(*state, NULL, sizeof *from);
+    cudaEvent_t event = NULL;
+    ok(cudaMallocHost((void **)&from, sizeof *from));
+    ok(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    ok(cudaEventSynchronize(event));
+    *from = 3.0F;
+    ok(cudaMemcpyAsync(data, from, sizeof *from, cudaMemcpyHostToDevice, *state));
+    *from = 4.0F;
+    ok(cudaMemcpyAsync(&back, data, sizeof back, cudaMemcpyDeviceToHost, *state));
+    ok(cudaEventRecord(event, *state));
+    ok(cudaMemcpyAsync(&later, data, sizeof later, cudaMemcpyDeviceToHost, *state));
+    ok(cudaEventSynchronize(event));
+    assert_true(back == 4.0F && isnan(later));
+    ok(cudaStreamSynchronize(*state));
+    assert_true(later == 4.0F);
+    ok(cudaEventDestroy(event));
+    ok(cudaFreeHost(from));
+    assert_int_equal(cudaFreeHost(from), cudaErrorInvalidValue);
+    (void)cudaGetLastError();
+    ok(cudaFree(data));
+}
+
 static void test_new_memory_is_no_number(void **state)
 {
     double x = 0.0;
@@ -329,6 +355,7 @@ int main(void)
         TEST(test_limits_of_starts),
         TEST(test_orders),
         TEST(test_copies),
+        TEST(test_pinned_memory),
         TEST(test_new_memory_is_no_number),
         TEST(test_memory_ends),
         TEST(test_faults),

@@ -29,6 +29,7 @@ enum cudaMemcpyKind {
 };
 
 enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
+enum { cudaEventDisableTiming = 2 };
 
 struct cudaDeviceProp {
     char name[256];
@@ -39,6 +40,7 @@ struct cudaDeviceProp {
 };
 
 typedef struct CUstream_st *cudaStream_t;
+typedef struct CUevent_st *cudaEvent_t;
 
 cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorString(cudaError_t error);
@@ -59,6 +61,15 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *data, int value, size_t bytes, cudaStream_t stream);
+
+/* Memory of the host that copies read and write when they run. */
+cudaError_t cudaMallocHost(void **ret, size_t bytes);
+cudaError_t cudaFreeHost(void *data);
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *ret, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
 
 #ifdef __cplusplus
 }
