@@ -107,20 +107,11 @@ static void run_panel(const struct sketch *s, struct group g, struct buffers *b)
     write_panel(s, g, b->sums);
 }
 
-static bool phi_valid(const struct sign_sketch *phi, int64_t columns)
-{
-    bool valid = phi->rows >= 0 && phi->nonzeros >= 0;
-    for (int64_t i = 0; valid && i < columns * phi->nonzeros; i++) {
-        valid = phi->index[i] >= 0 && phi->index[i] < phi->rows;
-    }
-    return valid;
-}
-
 int cpu__ksketch(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
                  bool add, const struct mat *S, struct err *err)
 {
     struct sketch s = {.phi = phi, .S = S, .add = add};
-    const bool fits = S->rows == phi->rows && S->cols == Q.count && phi_valid(phi, P.count);
+    const bool fits = S->rows == phi->rows && S->cols == Q.count && sign_sketch_valid(phi, P.count);
     int rc = cpu__expect(fits, "ksketch", err);
     if (rc < 0 || (rc = oracle__init(&s.o, be, Q, P, err)) < 0) {
         return rc;

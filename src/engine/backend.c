@@ -121,3 +121,12 @@ struct backend *backend_close(struct backend *be)
     }
     return NULL;
 }
+
+bool sign_sketch_valid(const struct sign_sketch *phi, int64_t columns)
+{
+    bool valid = phi->rows >= 0 && phi->nonzeros >= 0;
+    for (int64_t i = 0; valid && i < columns * phi->nonzeros; i++) {
+        valid = phi->index[i] >= 0 && phi->index[i] < phi->rows;
+    }
+    return valid;
+}

@@ -41,6 +41,8 @@ struct sign_sketch {
     const signed char *sign;
     double scale;
 };
+/* The indices of so many columns are those of rows. */
+bool sign_sketch_valid(const struct sign_sketch *phi, int64_t columns);
 
 struct backend_ops {
     const char *name; /* "cpu", "cuda" */

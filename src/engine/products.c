@@ -192,6 +192,10 @@ int product_sketch_by_blocks(struct backend *be, const struct sign_sketch *phi, 
                              struct view Q, bool add, const struct mat *S, struct err *err)
 {
     struct sketch s = {.be = be, .phi = phi};
+    if (S->rows != phi->rows || S->cols != Q.count || !sign_sketch_valid(phi, P.count)) {
+        return err_set(err, ERR_INTERNAL,
+                       "A product with a sketch got shapes that do not fit together.");
+    }
     if (P.count == 0) {
         return add ? 0 : clear(be, S, err);
     }

@@ -419,16 +419,12 @@ static void test_shapes_are_checked(void **state)
     struct mat V = device_mat(f.be, DTYPE_F64, 10, 2, NULL),
                S = device_mat(f.be, DTYPE_F64, 7, 10, NULL);
     const struct mat less = mat_rows(V, 0, 9);
-    if (f.be->ops->kmtkv != NULL && f.be->ops->ksketch != NULL) {
-        assert_int_equal(product_normal(f.be, f.P, f.Q, NULL, &V, NULL, false, &less, NULL),
-                         -ERR_INTERNAL);
-        phi.index[5] = 7;
-        assert_int_equal(product_sketch(f.be, &phi.sketch, f.P, f.Q, false, &S, NULL),
-                         -ERR_INTERNAL);
-        phi.index[5] = -1;
-        assert_int_equal(product_sketch(f.be, &phi.sketch, f.P, f.Q, false, &S, NULL),
-                         -ERR_INTERNAL);
-    }
+    assert_int_equal(product_normal(f.be, f.P, f.Q, NULL, &V, NULL, false, &less, NULL),
+                     -ERR_INTERNAL);
+    phi.index[5] = 7;
+    assert_int_equal(product_sketch(f.be, &phi.sketch, f.P, f.Q, false, &S, NULL), -ERR_INTERNAL);
+    phi.index[5] = -1;
+    assert_int_equal(product_sketch(f.be, &phi.sketch, f.P, f.Q, false, &S, NULL), -ERR_INTERNAL);
     f.be->ops->mat_free(f.be, &V);
     f.be->ops->mat_free(f.be, &S);
     phi_free(&phi);
