@@ -11,10 +11,10 @@
  *     written down in float64                       2.13   2.93   5.67    1.30   1.67
  *     written down in its own type                                         .87   1.18
  *
- *     multiply-adds of the rate that cost as much as one                  n = 91    300   1,000
- * 2,000 Cholesky factor, n^3 /
- * 6                                             3.6    1.7     1.3    1.2 triangular solve of n
- * right-hand sides, n^3 / 2                      4.3    2.3     1.4    1.2 eigenvectors, n^3 3.6
+ *     multiply-adds of the rate that cost as much as one     n = 91    300   1,000   2,000
+ *     Cholesky factor, n^3 / 6                                  3.6    1.7     1.3     1.2
+ *     triangular solve of n right-hand sides, n^3 / 2           4.3    2.3     1.4     1.2
+ *     eigenvectors, n^3                                                3.6
  */
 #include <math.h>
 
