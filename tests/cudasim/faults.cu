@@ -127,7 +127,22 @@ __global__ void reverse(const float *x, int wait, float *ret)
     if (wait) {
         __syncwarp();
     }
-    ret[threadIdx.x] = memory[31 - threadIdx.x];
+    const float first = memory[0];
+    ret[threadIdx.x] = memory[31 - threadIdx.x] + first;
+    if (wait) {
+        __syncwarp();
+    }
+    if (threadIdx.x == 0) {
+        memory[0] = first + 1.0F;
+    }
+}
+
+__global__ void change_of_all(float *x)
+{
+    x[1 + threadIdx.x] = x[0];
+    if (threadIdx.x == 0) {
+        x[0] = 0.0F;
+    }
 }
 
 __global__ void take_neighbour(const float *x, float *y, int barrier)
@@ -219,6 +234,11 @@ int start_share(void *stream, const float *x, int blocks, int share, float *ret)
 int start_reverse(void *stream, const float *x, int wait, float *ret)
 {
     return start(reverse, 1, 32, 0, stream, x, wait, ret);
+}
+
+int start_change_of_all(void *stream, float *x)
+{
+    return start(change_of_all, 1, 64, 0, stream, x);
 }
 
 int start_async_neighbour(void *stream, const float *x, float *y, int barrier)

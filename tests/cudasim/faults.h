@@ -35,8 +35,12 @@ int start_order(void *stream, int *next, int *order);
 
 /* ret[b] <- x[b], read by all 64 threads of block b; block b writes to ret[b / share]. */
 int start_share(void *stream, const float *x, int blocks, int share, float *ret);
-/* ret[i] <- x[31 - i] through shared memory, i < 32, with __syncwarp() between or not. */
+/* ret[i] <- x[31 - i] + x[0] through shared memory, i < 32, of which thread 0 changes x[0] then,
+ * with
+ * __syncwarp() between or not. */
 int start_reverse(void *stream, const float *x, int wait, float *ret);
+/* All 64 threads read what thread 0 changes then, with no barrier between. */
+int start_change_of_all(void *stream, float *x);
 /* As start_async_copy with both waits, but each thread reads its neighbour's number; `barrier`:
  * after
  * __syncthreads(). */

@@ -33,7 +33,7 @@ static void test_warps_order(void **state)
     ok(start_reverse(*state, x, true, ret));
     get(*state, y, ret, sizeof y);
     for (int i = 0; i < 32; i++) {
-        assert_true(y[i] == (float)(32 - i));
+        assert_true(y[i] == (float)(33 - i));
     }
     ok(start_async_neighbour(*state, x, ret, true));
     get(*state, y, ret, sizeof y);
@@ -80,6 +80,12 @@ static void copies_without_barrier(cudaStream_t stream)
     (void)cudaStreamSynchronize(stream);
 }
 
+static void change_of_all(cudaStream_t stream)
+{
+    (void)start_change_of_all(stream, counted(stream, 65));
+    (void)cudaStreamSynchronize(stream);
+}
+
 static void blocks_in_one_place(cudaStream_t stream)
 {
     (void)start_share(stream, counted(stream, 8), 8, 2, counted(stream, 8));
@@ -119,6 +125,7 @@ static void test_faults(void **state)
     assert_fault(tree_without_barriers, "with no barrier between");
     assert_fault(warp_without_barrier, "with no barrier between");
     assert_fault(copies_without_barrier, "with no barrier between");
+    assert_fault(change_of_all, "with no barrier between");
     assert_fault(blocks_in_one_place, "writes what thread 0 of block ");
     assert_fault(blocks_in_place, "with no barrier between");
     assert_fault(read_a_little_behind,

@@ -11,7 +11,8 @@
 
 #define UNIT 2
 #define SEVERAL_THREADS 1u
-#define SEVERAL_BLOCKS 2u
+#define SEVERAL_WARPS 2u
+#define SEVERAL_BLOCKS 4u
 
 /* Who used a unit last, for writing and for reading. */
 struct sim_units {
@@ -49,16 +50,32 @@ static void tell_race(const struct sim_use *earlier, const char *did, const char
               earlier->block, did);
 }
 
+/* Whether all reads so far come before this use; unit->reader is the last of them. */
+static bool readers_done(const struct sim_units *unit, const struct sim_use *use)
+{
+    if ((unit->several & SEVERAL_BLOCKS) != 0 || unit->reader.block != use->block) {
+        return false;
+    }
+    if (unit->reader.epoch != use->epoch) {
+        return true;
+    }
+    return (unit->several & SEVERAL_WARPS) == 0 &&
+           unit->reader.thread / SIM_WARP == use->thread / SIM_WARP &&
+           unit->reader.warp_epoch != use->warp_epoch;
+}
+
 static void read_unit(struct sim_units *unit, const struct sim_use *use)
 {
     if (unit->written && meets(&unit->writer, use)) {
         tell_race(&unit->writer, "wrote", "reads");
     }
-    if (unit->read) {
-        const bool later = unit->reader.block == use->block && unit->reader.epoch != use->epoch;
-        unit->several = later ? unit->several & SEVERAL_BLOCKS : unit->several;
+    if (unit->read && readers_done(unit, use)) {
+        unit->several = 0;
+    } else if (unit->read) {
         unit->several |= unit->reader.block != use->block ? SEVERAL_BLOCKS : 0;
-        unit->several |= !later && unit->reader.thread != use->thread ? SEVERAL_THREADS : 0;
+        unit->several |= unit->reader.thread != use->thread ? SEVERAL_THREADS : 0;
+        unit->several |=
+            unit->reader.thread / SIM_WARP != use->thread / SIM_WARP ? SEVERAL_WARPS : 0;
     }
     unit->reader = *use;
     unit->read = true;
@@ -69,13 +86,11 @@ static void write_unit(struct sim_units *unit, const struct sim_use *use)
     if (unit->written && meets(&unit->writer, use)) {
         tell_race(&unit->writer, "wrote", "writes");
     }
-    if (unit->read) {
-        const bool others =
-            (unit->several & SEVERAL_BLOCKS) != 0 ||
-            ((unit->several & SEVERAL_THREADS) != 0 && unit->reader.epoch == use->epoch);
-        if (others || meets(&unit->reader, use)) {
-            tell_race(&unit->reader, "read", "writes");
-        }
+    if (unit->read && meets(&unit->reader, use)) {
+        tell_race(&unit->reader, "read", "writes");
+    }
+    if (unit->read && unit->several != 0 && !readers_done(unit, use)) {
+        sim_fault("writes what others read, with no barrier between");
     }
     unit->writer = *use;
     unit->written = true;
