@@ -438,7 +438,8 @@ static void test_start(void **state)
 
 /* ---- checkpoints ---- */
 
-enum { STEPS_MAX = 3000 };
+/* cg in float32 wanders for thousands of steps before it is told to be getting nowhere. */
+enum { STEPS_MAX = 30000 };
 
 struct run {
     const struct solver_ops *ops;
