@@ -78,7 +78,11 @@ static bool stage_init(struct stage *s, const struct loop *l, const struct tile_
     const size_t ld = (size_t)l->d + 1, cols = (size_t)l->cols;
     const size_t lane_numbers = (TILE_RUN + TILE_LANES) * cols * PANELS;
     *s = (struct stage){
-        .kernel = {.id = l->kernel, .gamma = 1.0, .degree = 2, .by_max = kernel_uses_l1(l->kernel)},
+        .kernel = {.id = l->kernel,
+                   .gamma = 1.0,
+                   .degree = 2,
+                   .by_max = kernel_uses_l1(l->kernel),
+                   .near = true},
         .run = run_rows(l),
         .lanes = loops->wide,
         .panel_size = ld * (size_t)loops->wide * dtype_size(l->dtype),

@@ -40,6 +40,7 @@ struct points {
     struct lanes *lanes; /* likewise */
     enum dtype dtype;
     int64_t n, d, ld;
+    double reach; /* of the kernel's distance from the origin to a row, at most */
     void *data;
 };
 

@@ -61,6 +61,14 @@ static bool view_valid(const struct view *v)
     return valid;
 }
 
+/* Whether all powers of two are normal numbers: no two rows are farther apart than the origin is
+ * from both together. */
+static bool all_near(const struct points *p, const struct points *q)
+{
+    const double apart = p->reach + q->reach, most = p->dtype == DTYPE_F32 ? 120.0 : 1000.0;
+    return (kernel_uses_l1(p->kernel.id) ? apart : apart * apart) <= most;
+}
+
 int oracle__init(struct oracle *o, struct backend *be, struct view P, struct view Q,
                  struct err *err)
 {
@@ -78,6 +86,7 @@ int oracle__init(struct oracle *o, struct backend *be, struct view P, struct vie
                          .d = p->d,
                          .ld = p->ld,
                          .threads = be->threads};
+    o->kernel.near = all_near(p, q);
     return 0;
 }
 

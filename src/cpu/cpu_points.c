@@ -46,17 +46,18 @@ static double by_max_limit(enum dtype dtype)
 
 /* One row, scaled in float64, then rounded, and the sum of what was rounded, in the type and in
  * the order of the features (cpu_tile.h). Returns |x|_1; not finite when a feature leaves the
- * type's range. */
+ * type's range. *ret_reach is that or |x|_2. */
 static double pack_row(const struct rows *X, int64_t i, const double *scale, const double *center,
-                       struct points *p)
+                       struct points *p, double *ret_reach)
 {
     float *const row_f32 = (float *)p->data + i * p->ld;
     double *const row_f64 = (double *)p->data + i * p->ld;
     const bool f32 = p->dtype == DTYPE_F32;
-    double size = 0.0, sum_f64 = 0.0;
+    double size = 0.0, squares = 0.0, sum_f64 = 0.0;
     float sum_f32 = 0.0F;
     for (int64_t j = 0; j < X->d; j++) {
         const double value = (rows_at(X, i, j) - (center != NULL ? center[j] : 0.0)) * scale[j];
+        squares += value * value;
         if (f32) {
             row_f32[j] = (float)value;
             sum_f32 += row_f32[j];
@@ -72,6 +73,7 @@ static double pack_row(const struct rows *X, int64_t i, const double *scale, con
     } else if (p->ld > p->d) {
         row_f64[p->d] = sum_f64;
     }
+    *ret_reach = kernel_uses_l1(p->kernel.id) ? size : sqrt(squares);
     /* Sums of the form by maxima must not overflow. */
     return p->ld > p->d && f32 && size > (double)FLT_MAX / 4 ? (double)INFINITY : size;
 }
@@ -88,13 +90,15 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
     }
     const double *center = kernel_uses_distance(k->id) ? k->center : NULL;
     int64_t bad = INT64_MAX;
-    double largest = 0.0;
+    double largest = 0.0, reach = 0.0;
 #pragma omp parallel for num_threads(be->threads) reduction(min                                    \
                                                             : bad)                                 \
     reduction(max                                                                                  \
-              : largest) if (X->n > 1000)
+              : largest, reach) if (X->n > 1000)
     for (int64_t i = 0; i < X->n; i++) {
-        const double size = pack_row(X, i, scale, center, p);
+        double row_reach = 0.0;
+        const double size = pack_row(X, i, scale, center, p, &row_reach);
+        reach = row_reach > reach ? row_reach : reach;
         largest = size > largest ? size : largest;
         if (!isfinite(size)) {
             bad = i < bad ? i : bad;
@@ -105,6 +109,7 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
                        "Row %lld divided by the bandwidth is infinity or NaN in %s.",
                        (long long)bad + 1, dtype_name(p->dtype));
     }
+    p->reach = reach;
     p->kernel.by_max = kernel_uses_l1(k->id) && largest <= by_max_limit(p->dtype);
     return 0;
 }

@@ -45,6 +45,7 @@ struct tile_kernel {
     double gamma, coef0; /* dot-product kernels */
     int degree;
     bool by_max; /* laplacian_l1 by the faster form */
+    bool near;   /* gaussian and that form: all powers are normal numbers. Changes no bit */
 };
 
 /* One panel against one run; see above. Members that a use does not need are ignored. */

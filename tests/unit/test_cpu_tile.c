@@ -1,5 +1,6 @@
 /* The CPU's loops, every instruction set this machine can run, against kernel_eval. */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -173,6 +174,31 @@ static void check_by_max(struct sample *t, const struct tile_isa *isa, bool f64,
 static void test_by_max(void **state)
 {
     for_each_panel(*state, check_by_max);
+}
+
+/* Where all exponents are those of normal numbers the loops that rely on it give the same bits. */
+static void check_near(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+{
+    for (int l1 = 0; l1 < 2; l1++) {
+        sample_fill(t, lanes, TILE_RUN, 9, 0.9);
+        struct tile_kernel k = {.id = l1 ? KERNEL_LAPLACIAN_L1 : KERNEL_GAUSSIAN, .by_max = l1};
+        const struct tile tile = tile_of(t, &k, f64);
+        const size_t size = (size_t)(TILE_RUN * lanes) * (f64 ? sizeof(double) : sizeof(float));
+        loops_of(isa, f64)->run(TILE_VALUES, lanes, &tile);
+        cleanup_mem char *expected = mem_aligned(size, 1);
+        assert_non_null(expected);
+        memcpy(expected, tile.K, size);
+        memset(tile.K, 0, size);
+        k.near = true;
+        loops_of(isa, f64)->run(TILE_VALUES, lanes, &tile);
+        assert_memory_equal(tile.K, expected, size);
+        check_values(t, f64, k.id, 100.0);
+    }
+}
+
+static void test_near(void **state)
+{
+    for_each_panel(*state, check_near);
 }
 
 /* From 1 down to nothing: exponents cross the smallest normal number, and go far beyond. */
@@ -372,5 +398,5 @@ static int free_tile(void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, new_tile, free_tile)
-TEST_MAIN(TEST(test_values), TEST(test_by_max), TEST(test_underflow), TEST(test_sigmoid),
-          TEST(test_nan), TEST(test_sums))
+TEST_MAIN(TEST(test_values), TEST(test_by_max), TEST(test_near), TEST(test_underflow),
+          TEST(test_sigmoid), TEST(test_nan), TEST(test_sums))
