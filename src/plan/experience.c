@@ -10,6 +10,9 @@ static const double prior = 0.15, relatives_most = 0.5, least_weight = 0.01;
 /* Records after which one counts half; after which it does for the machine as it is now, and the
  * weight of the prior that this begins with. */
 static const double half_life = 128, lately = 16, steadiness = 5;
+/* Of surprises: records after which one counts half, and the weight of being surprised by nothing.
+ */
+static const double surprise_life = 8, calm = 2;
 
 /* What a record of another solver, … is worth. Centers and factors are chosen and built in the
  * setup; a certificate is nearly the same work after any solver. */
@@ -56,13 +59,6 @@ static void log_sizes(const struct experience_kind *k, double ret[KIND_SIZES])
     for (int i = 0; i < KIND_SIZES; i++) {
         ret[i] = log2(1.0 + (double)k->sizes[i]);
     }
-}
-
-void experience_add(struct experience *e, const struct experience_record *r)
-{
-    const int64_t at = e->count++ % EXPERIENCE_RECORDS;
-    e->records[at] = *r;
-    log_sizes(&r->kind, e->log_sizes[at]);
 }
 
 /* What differs. */
@@ -169,24 +165,34 @@ static bool vote_all(struct votes v[PLAN_PHASES], const struct experience_record
     return weighs;
 }
 
-static double factor_of(const struct votes *v)
+/* The logarithms of factors, and what they rest on: the weights of the records. */
+struct estimate {
+    double log[PLAN_PHASES], support[PLAN_PHASES];
+    int64_t jobs;
+};
+
+static void settle(const struct votes *v, double *ret_log, double *ret_support)
 {
     const double most = relatives_most / (1.0 + v->own.weight);
     const double share = v->others.weight > most ? most / v->others.weight : 1.0;
     const double machine = v->all.sum / (v->all.weight + steadiness);
-    return exp((v->own.sum + share * v->others.sum + prior * machine) /
-               (v->own.weight + share * v->others.weight + prior));
+    *ret_support = v->own.weight + share * v->others.weight;
+    *ret_log = (v->own.sum + share * v->others.sum + prior * machine) / (*ret_support + prior);
 }
 
-struct experience_factors experience_factors(const struct experience *e,
-                                             const struct experience_kind *kind)
+static int64_t place(const struct experience *e, int64_t age)
 {
-    struct experience_factors ret = {.jobs = 0};
+    return (e->count - 1 - age) % EXPERIENCE_RECORDS;
+}
+
+static struct estimate estimate(const struct experience *e, const struct experience_kind *kind)
+{
+    struct estimate ret = {.jobs = 0};
     struct votes votes[PLAN_PHASES] = {{.own = {0}}};
     double sizes[KIND_SIZES];
     log_sizes(kind, sizes);
     for (int64_t age = 0; age < EXPERIENCE_RECORDS && age < e->count; age++) {
-        const int64_t at = (e->count - 1 - age) % EXPERIENCE_RECORDS;
+        const int64_t at = place(e, age);
         const double faster = kind->log2_speed - e->records[at].kind.log2_speed;
         const double same = gaussian(faster * faster, speed_width);
         const struct near near = {same * gaussian(distance(e->log_sizes[at], sizes), width) *
@@ -197,7 +203,67 @@ struct experience_factors experience_factors(const struct experience *e,
         }
     }
     for (int p = 0; p < PLAN_PHASES; p++) {
-        ret.of[p] = factor_of(&votes[p]);
+        settle(&votes[p], &ret.log[p], &ret.support[p]);
+    }
+    return ret;
+}
+
+/* ---- surprises ---- */
+
+/* By how much the record's job took longer than the ones before it had let expect, in the mean of
+ * its phases. Where these said little, there is nothing to be surprised at. */
+static struct experience_surprise surprise(const struct experience *e,
+                                           const struct experience_record *r)
+{
+    const struct estimate expected = estimate(e, &r->kind);
+    struct weighed w = {0, 0};
+    int phases = 0;
+    for (int p = 0; p < PLAN_PHASES; p++) {
+        if (!isnan(r->log_ratio[p])) {
+            const double support = expected.support[p];
+            weigh(&w, support / (1.0 + support), bounded(r->log_ratio[p]) - expected.log[p]);
+            phases++;
+        }
+    }
+    return (struct experience_surprise){.weight = phases > 0 ? w.weight / phases : 0,
+                                        .log_ratio = w.weight > 0 ? w.sum / w.weight : 0};
+}
+
+void experience_add(struct experience *e, const struct experience_record *r)
+{
+    const struct experience_surprise now = surprise(e, r);
+    const int64_t at = e->count++ % EXPERIENCE_RECORDS;
+    e->records[at] = *r;
+    e->surprises[at] = now;
+    log_sizes(&r->kind, e->log_sizes[at]);
+}
+
+/* The mean of the latest on such a device. */
+static double drift(const struct experience *e, const struct experience_kind *kind)
+{
+    struct weighed w = {calm, 0};
+    for (int64_t age = 0; age < EXPERIENCE_RECORDS && age < e->count; age++) {
+        const struct experience_kind *other = &e->records[place(e, age)].kind;
+        const struct experience_surprise *s = &e->surprises[place(e, age)];
+        const double late = halved(age, surprise_life);
+        if (late < least_weight) {
+            break;
+        }
+        if (other->numbers[KIND_OWN_MEMORY] == kind->numbers[KIND_OWN_MEMORY]) {
+            weigh(&w, late * s->weight, s->log_ratio);
+        }
+    }
+    return w.sum / w.weight;
+}
+
+struct experience_factors experience_factors(const struct experience *e,
+                                             const struct experience_kind *kind)
+{
+    const struct estimate found = estimate(e, kind);
+    struct experience_factors ret = {.jobs = found.jobs};
+    const double busier = found.jobs > 0 ? drift(e, kind) : 0;
+    for (int p = 0; p < PLAN_PHASES; p++) {
+        ret.of[p] = exp(bounded(found.log[p] + busier));
     }
     return ret;
 }

@@ -16,6 +16,12 @@
  * all jobs on such a device lately took of what was planned, for a machine that is busy is slow in
  * all that it does; that in turn begins with five records at factor 1.
  *
+ * The load of a machine changes within minutes, and then all kinds of jobs take longer or less long
+ * than their own records say. So each record keeps by how much its job surprised those before it,
+ * the less the fewer there were, and the mean of the latest surprises, halved with every 8 newer
+ * ones, is added to every estimate: some jobs of one kind tell of all others. As the records of a
+ * kind come to say the same, surprises end.
+ *
  * Rates are measured anew at every start of a worker, with whatever else is at work then, and a
  * plan made with lower ones is longer by as much. So a record is brought to the rates of the new
  * plan, and counts less where they differ by far: that is another machine.
@@ -65,8 +71,14 @@ struct experience_record {
 #define EXPERIENCE_BOUND 8.0    /* factors are within it and its inverse */
 #define EXPERIENCE_LEAST_S 0.05 /* a phase that took less says nothing */
 
+/* What a job took of what the records before it let expect. */
+struct experience_surprise {
+    double weight, log_ratio; /* 0: nothing was expected */
+};
+
 struct experience {
     struct experience_record records[EXPERIENCE_RECORDS];
+    struct experience_surprise surprises[EXPERIENCE_RECORDS];
     double log_sizes[EXPERIENCE_RECORDS][KIND_SIZES];
     int64_t count; /* all that were ever added; the last of them is at (count - 1) % RECORDS */
 };

@@ -53,25 +53,50 @@ def speed(plan):
     return sum(math.log2(rate) for rate in plan["rates"].values()) / len(plan["rates"])
 
 
-def taught(plan, *jobs, phases=(0, 1, 2)):
-    """The factors that such jobs, all of the plan's own kind, the newest first, come to."""
-    most, sums, weights = math.log(8), [0, 0, 0], [PRIOR] * 3
+def expected(plan, jobs, phases):
+    """The logarithms that such jobs, all of the plan's own kind, the newest first, come to, and what they rest on."""
+    sums, supports = [0, 0, 0], [0, 0, 0]
     all_sums, all_weights = [0, 0, 0], [5] * 3
     for age, job in enumerate(jobs):
         faster = speed(plan) - speed(job["plan"])
         weight, late = (math.exp(-faster**2 / 2 - math.log(2) * age / life) for life in (128, 16))
         for phase in phases:
-            used = taken(job)[phase]
-            if used is not None:
-                one = math.log(used / plain(job["plan"])[phase]) + math.log(2) * faster
-                one = min(max(one, -most), most)
+            one = lesson(job, phase, faster)
+            if one is not None:
                 sums[phase] += weight * one
-                weights[phase] += weight
+                supports[phase] += weight
                 all_sums[phase] += late * one
                 all_weights[phase] += late
     machine = [total / weight for total, weight in zip(all_sums, all_weights)]
-    return pytest.approx([math.exp((total + PRIOR * base) / weight)
-                          for total, weight, base in zip(sums, weights, machine)], rel=1e-9)
+    return [(total + PRIOR * base) / (weight + PRIOR)
+            for total, weight, base in zip(sums, supports, machine)], supports
+
+
+def lesson(job, phase, faster=0):
+    """The logarithm of what the phase took of what was planned; None: it was too short to tell."""
+    used, most = taken(job)[phase], math.log(8)
+    if used is None:
+        return None
+    return min(max(math.log(used / plain(job["plan"])[phase]) + math.log(2) * faster, -most), most)
+
+
+def surprise(job, before, phases):
+    """Its weight and the logarithm of what the job took of what those before it let expect."""
+    logs, supports = expected(job["plan"], before, phases)
+    told = [(supports[p] / (1 + supports[p]), lesson(job, p) - logs[p]) for p in phases if lesson(job, p) is not None]
+    weight = sum(w for w, _ in told)
+    return (weight / len(told), sum(w * s for w, s in told) / weight) if weight else (0, 0)
+
+
+def taught(plan, *jobs, phases=(0, 1, 2)):
+    """The factors that they come to."""
+    logs, _ = expected(plan, jobs, phases)
+    total, weight = 0, 2
+    for age, job in enumerate(jobs):
+        own, log = surprise(job, jobs[age + 1:], phases)
+        total, weight = total + 2 ** (-age / 8) * own * log, weight + 2 ** (-age / 8) * own
+    most = math.log(8)
+    return pytest.approx([math.exp(min(max(log + total / weight, -most), most)) for log in logs], rel=1e-9)
 
 
 def records(daemon):
