@@ -122,16 +122,16 @@ static void test_put_get_copy(void **state)
 
 /* ---- columns ---- */
 
-static void check_dots(struct backend *be, enum dtype dtype, int64_t n)
+static void check_dots(struct backend *be, enum dtype dtype, int64_t n, int64_t cols)
 {
     struct rng rng = rng_new((uint64_t)n, RNG_TEST);
-    double *a = host_normal(&rng, 3 * n), *b = host_normal(&rng, 3 * n);
-    host_round(a, 3 * n, dtype);
-    host_round(b, 3 * n, dtype);
-    struct mat A = device_mat(be, dtype, n, 3, a), B = device_mat(be, dtype, n, 3, b);
-    double dots[3];
+    double *a = host_normal(&rng, cols * n), *b = host_normal(&rng, cols * n);
+    host_round(a, cols * n, dtype);
+    host_round(b, cols * n, dtype);
+    struct mat A = device_mat(be, dtype, n, cols, a), B = device_mat(be, dtype, n, cols, b);
+    double *dots = host_zeros(cols);
     must(be->ops->col_dots(be, &A, &B, dots, &err));
-    for (int j = 0; j < 3; j++) {
+    for (int64_t j = 0; j < cols; j++) {
         double sum = 0.0, size = 0.0;
         for (int64_t i = 0; i < n; i++) {
             sum += a[i + j * n] * b[i + j * n];
@@ -143,15 +143,17 @@ static void check_dots(struct backend *be, enum dtype dtype, int64_t n)
     be->ops->mat_free(be, &B);
     mem_free(a);
     mem_free(b);
+    mem_free(dots);
 }
 
 static void test_col_dots(void **state)
 {
     for (int s = 0; s < SIZES; s++) {
-        check_dots(*state, DTYPE_F32, sizes[s]);
-        check_dots(*state, DTYPE_F64, sizes[s]);
+        check_dots(*state, DTYPE_F32, sizes[s], 3);
+        check_dots(*state, DTYPE_F64, sizes[s], 3);
     }
-    check_dots(*state, DTYPE_F64, 100000);
+    check_dots(*state, DTYPE_F64, 100000, 3);
+    check_dots(*state, DTYPE_F64, 2, 17000); /* more columns than a grid of the GPU's has */
 }
 
 static void check_axpby(struct backend *be, enum dtype dtype, int64_t n)
