@@ -1,38 +1,49 @@
 /*
- * Blocks of kernel values that are kept, and diagonals.
+ * Blocks of kernel values that are kept, and diagonals. Values are by differences always, so that
+ * k(x,x) is exactly 1 and a block of points with themselves symmetric to the last bit.
  */
-#include "gpu/functions.cuh"
-#include "gpu/start.cuh"
 #include "gpu/tile.cuh"
 
 namespace {
 
+constexpr int DIAGONAL_THREADS = 256;
+
+template <class S, class T> __device__ void store(S *to, int64_t rows, const T (&values)[Z<T>])
+{
+#pragma unroll
+    for (int j = 0; j < Z<T>; j++) {
+        if (z_row<T>(j) < rows) {
+            to[z_row<T>(j)] = (S)values[j];
+        }
+    }
+}
+
 /* Rows of Q run down the tile and rows of P across, so that neighbouring threads write
  * neighbouring rows of K. */
 template <launch_form FORM, class T>
-__global__ __launch_bounds__(THREADS) void block_of_values(struct launch_tiles t, struct mat K)
+__global__ __launch_bounds__(THREADS, 3) void block_of_values(struct launch_tiles t, struct mat K)
 {
-    auto &s = shared<stage<T>>();
-    const int64_t across_tiles = (t.P.count + TILE - 1) / TILE;
-    const int64_t tiles = across_tiles * ((t.Q.count + TILE - 1) / TILE);
+    auto &s = shared<tile_memory<T>>();
+    const int64_t across_tiles = (t.Q.count + ZT<T> - 1) / ZT<T>;
+    const int64_t tiles = across_tiles * ((t.P.count + XT - 1) / XT);
     for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        const int64_t p = tile % across_tiles * TILE, q = tile / across_tiles * TILE;
-        T values[PER][PER];
-        find_rows(t.Q, q, t.d, s.x_at);
-        find_rows(t.P, p, t.d, s.z_at);
-        distances<FORM>(t.Q.data, t.P.data, t.d, s, values);
+        T values[X][Z<T>];
+        const int64_t x0 = tile / across_tiles * XT, z0 = tile % across_tiles * ZT<T>;
+        place<T> at = {source<XT, T>(t.P, t.ld, x0), source<ZT<T>, T>(t.Q, t.ld, z0), INFINITY,
+                       false};
+        __syncthreads(); /* the stages are read */
+        fetch_step(at, 0, (int)t.d, s.stages[0]);
+        __pipeline_commit();
+        distances<FORM>(
+            t, at, s, [] {}, values);
         apply_function<FORM>(t.kernel, values);
-        for (int i = 0; i < PER; i++) {
-            for (int j = 0; j < PER; j++) {
-                const int64_t row = p + across() + j * SIDE, col = q + down() + i * SIDE;
-                if (row >= t.P.count || col >= t.Q.count) {
-                    continue;
-                }
-                if (K.dtype == DTYPE_F32) {
-                    ((float *)K.data)[row + col * K.ld] = (float)values[i][j];
-                } else {
-                    ((double *)K.data)[row + col * K.ld] = (double)values[i][j];
-                }
+#pragma unroll
+        for (int i = 0; i < X; i++) {
+            const int64_t col = x0 + x_row<T>(i), first = z0 + col * K.ld;
+            if (col < t.P.count && K.dtype == DTYPE_F32) {
+                store((float *)K.data + first, t.Q.count - z0, values[i]);
+            } else if (col < t.P.count) {
+                store((double *)K.data + first, t.Q.count - z0, values[i]);
             }
         }
     }
@@ -53,17 +64,17 @@ __device__ double dot_function(const struct launch_kernel &k, double dot)
 /* Distance kernels are 1 at distance 0; the others take the row's square, in float64. */
 __global__ void diagonal(struct launch_tiles t, struct mat d)
 {
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    const int64_t i = (int64_t)blockIdx.x * DIAGONAL_THREADS + threadIdx.x;
     if (i >= t.P.count) {
         return;
     }
     double value = 1.0;
     if (t.kernel.form == FORM_DOT) {
-        const int64_t at = (t.P.index != nullptr ? t.P.index[i] : t.P.first + i) * t.d;
+        const int64_t at = (t.P.panel + i / PANEL) * t.ld * PANEL + i % PANEL;
         double sum = 0.0;
-        for (int64_t k = at; k < at + t.d; k++) {
-            const double x =
-                t.dtype == DTYPE_F32 ? ((const float *)t.P.data)[k] : ((const double *)t.P.data)[k];
+        for (int64_t k = 0; k < t.d; k++) {
+            const double x = t.dtype == DTYPE_F32 ? ((const float *)t.P.data)[at + k * PANEL]
+                                                  : ((const double *)t.P.data)[at + k * PANEL];
             sum = fma(x, x, sum);
         }
         value = dot_function(t.kernel, sum);
@@ -75,12 +86,12 @@ __global__ void diagonal(struct launch_tiles t, struct mat d)
     }
 }
 
-/* ---- choosing the instance ---- */
-
+/* t.P is the matrix' columns, t.Q its rows. */
 template <launch_form FORM>
 int start_block(const struct launch_tiles &t, const struct mat &K, void *stream)
 {
-    const int64_t tiles = ((t.P.count + TILE - 1) / TILE) * ((t.Q.count + TILE - 1) / TILE);
+    const int64_t across = t.dtype == DTYPE_F64 ? ZT<double> : ZT<float>;
+    const int64_t tiles = ((t.P.count + XT - 1) / XT) * ((t.Q.count + across - 1) / across);
     const unsigned grid = (unsigned)min(tiles, (int64_t)1 << 30);
     if (t.dtype == DTYPE_F64) {
         return start(block_of_values<FORM, double>, grid, THREADS, 0, stream, t, K);
@@ -94,19 +105,22 @@ extern "C" {
 
 int launch_block(void *stream, const struct launch_tiles *tiles, const struct mat *K)
 {
+    struct launch_tiles turned = *tiles;
+    turned.P = tiles->Q;
+    turned.Q = tiles->P;
     switch (tiles->kernel.form) {
     case FORM_L1:
-        return start_block<FORM_L1>(*tiles, *K, stream);
+        return start_block<FORM_L1>(turned, *K, stream);
     case FORM_DOT:
-        return start_block<FORM_DOT>(*tiles, *K, stream);
+        return start_block<FORM_DOT>(turned, *K, stream);
     default:
-        return start_block<FORM_L2>(*tiles, *K, stream);
+        return start_block<FORM_L2>(turned, *K, stream);
     }
 }
 
 int launch_diagonal(void *stream, const struct launch_tiles *tiles, const struct mat *d)
 {
-    const unsigned grid = (unsigned)((tiles->P.count + THREADS - 1) / THREADS);
-    return start(diagonal, grid, THREADS, 0, stream, *tiles, *d);
+    const unsigned grid = (unsigned)((tiles->P.count + DIAGONAL_THREADS - 1) / DIAGONAL_THREADS);
+    return start(diagonal, grid, DIAGONAL_THREADS, 0, stream, *tiles, *d);
 }
 }

@@ -6,7 +6,9 @@
  *   cuda_copies.c     copies between the host and the device
  *   cuda_mat.c        matrices and column operations
  *   cuda_points.c     points prepared for a kernel
+ *   cuda_views.c      members of views in panels
  *   cuda_oracle.c     kmv, kblock, kdiag: cutting work into launches
+ *   cuda_both.c       kmv of points with themselves
  *   cuda_dense.c      dense algebra by cuBLAS and cuSOLVER
  *   dense_library.c   finding those two at run time
  *   launch.h, *.cu    the kernels; start.cuh: how they are started
@@ -45,18 +47,25 @@ struct cuda_backend {
     void *stream;               /* cudaStream_t */
     struct dense_library dense; /* cuBLAS and cuSOLVER on that stream */
     struct cuda_pinned pinned;
-    struct cuda_buffer work;     /* partial sums, workspaces */
-    struct cuda_buffer stage;    /* host numbers on their way to another type */
-    struct cuda_buffer lists[2]; /* index lists of P and Q */
+    struct cuda_buffer work;      /* partial sums, workspaces */
+    struct cuda_buffer stage;     /* host numbers on their way to another type */
+    struct cuda_buffer lists[2];  /* index lists of P and Q */
+    struct cuda_buffer panels[2]; /* their members, where those do not lie in panels */
 };
 
-/* Row-major [n, d] on the device, scaled so that the kernel needs no bandwidth, and centered. */
+/* In panels (launch.h), scaled so that the kernel needs no bandwidth, and centered. */
 struct points {
     struct launch_kernel kernel;
     enum dtype dtype;
-    int64_t n, d;
+    int64_t n, d, ld;
     void *data;
 };
+
+/* How many rows the panels of so many have. */
+static inline int64_t cuda__padded(int64_t rows)
+{
+    return (rows + LAUNCH_TILE - 1) / LAUNCH_TILE * LAUNCH_TILE;
+}
 
 static inline struct cuda_backend *cuda_of(struct backend *be)
 {
@@ -156,6 +165,40 @@ int cuda__potrf(struct backend *be, const struct mat *A, double min_pivot, int64
 int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtype,
                      const struct rows *X, struct points **ret, struct err *err);
 void cuda__points_free(struct backend *be, struct points *p);
+
+/* ---- cuda_views.c ---- */
+
+/* A view in a product: which of its sides, 0 for P, and its index list on the device. */
+struct cuda_view {
+    struct view view;
+    int side;
+    const int64_t *index;
+};
+
+bool cuda__views_fit(const struct view *P, const struct view *Q);
+bool cuda__view_valid(const struct view *v);
+/* Brings the index list to the device. */
+int cuda__view_open(struct cuda_backend *cu, const struct view *v, int side, struct cuda_view *ret,
+                    struct err *err);
+/* How many members cuda__view_part is to be asked for at a time, a multiple of LAUNCH_TILE; where
+ * they lie in panels, all of them. */
+int64_t cuda__view_step(const struct cuda_view *v);
+/* Members first .. first+count-1, first a multiple of LAUNCH_TILE, in panels: the points' own, or
+ * copies that hold until the next call for this side. */
+int cuda__view_part(struct cuda_backend *cu, const struct cuda_view *v, int64_t first,
+                    int64_t count, struct launch_view *ret, struct err *err);
+/* What launches are told of points besides their members. */
+struct launch_tiles cuda__tiles(const struct points *p);
+/* The buffers of a call shrink to what is kept. */
+void cuda__views_close(struct cuda_backend *cu);
+
+/* ---- cuda_both.c ---- */
+
+/* Whether Y <- a K(P,P) V + b Y, V with t columns of `weights`, is to be computed by launch_both;
+ * it depends on the shape alone. */
+bool cuda__both_pays(const struct cuda_view *P, enum dtype weights, int64_t t);
+int cuda__both(struct cuda_backend *cu, const struct cuda_view *P, double a, const struct mat *V,
+               double b, const struct mat *Y, struct err *err);
 
 int cuda__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
               double b, const struct mat *Y, struct err *err);

@@ -143,8 +143,10 @@ void cuda__device_close(struct cuda_backend *cu)
     cuda__pinned_release(&cu->pinned);
     buffer_release(&cu->work);
     buffer_release(&cu->stage);
-    buffer_release(&cu->lists[0]);
-    buffer_release(&cu->lists[1]);
+    for (int side = 0; side < 2; side++) {
+        buffer_release(&cu->lists[side]);
+        buffer_release(&cu->panels[side]);
+    }
     if (cu->stream != NULL) {
         (void)cudaStreamDestroy(cu->stream);
         cu->stream = NULL;

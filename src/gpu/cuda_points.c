@@ -36,11 +36,38 @@ static struct form form_of(enum kernel_id id)
     }
 }
 
+/* How much of its value a kernel loses by an error of 1 in D, at most; 0: more than is bearable
+ * near D = 0. */
+static double slope_of(struct form form)
+{
+    switch (form.form == FORM_L2 ? form.function : FUNCTION_LINEAR) {
+    case FUNCTION_EXP:
+        return 0.7;
+    case FUNCTION_MATERN32:
+        return 0.25;
+    case FUNCTION_MATERN52:
+        return 0.085;
+    default:
+        return 0;
+    }
+}
+
+/* The largest |x|^2/2 + |z|^2/2 where D may be taken from an inner product. Each of its d roundings
+ * is at most 2^-24 of that sum; they differ in sign, so that sqrt(d) of them count, and two of the
+ * norms. A value is to lose 1.5e-6 at most. */
+static float inner_limit(struct form form, enum dtype dtype, int64_t d)
+{
+    const double slope = dtype == DTYPE_F32 ? slope_of(form) : 0;
+    const double roundings = 2.0 + 0.4 * sqrt((double)d);
+    return slope > 0 ? (float)(1.5e-6 / (slope * 0x1p-24 * roundings)) : 0;
+}
+
 /* What packing needs on the device: scale[d], center[d], and the first row that does not fit. */
-static int upload_factors(struct cuda_backend *cu, const struct kernel *k, struct err *err)
+static int upload_factors(struct cuda_backend *cu, const struct kernel *k, const struct points *p,
+                          struct err *err)
 {
     const bool distance = kernel_uses_distance(k->id);
-    const double scale = form_of(k->id).scale;
+    const double scale = form_of(k->id).scale * (p->kernel.inner > 0 ? sqrt(2.0) : 1.0);
     const int64_t none = INT64_MAX;
     cleanup_mem double *host = mem_zarray(2 * (size_t)k->d + 1, sizeof *host);
     if (host == NULL) {
@@ -62,14 +89,15 @@ static int upload_factors(struct cuda_backend *cu, const struct kernel *k, struc
     return rc < 0 ? rc : cuda__upload(cu, cu->lists[0].data, &none, sizeof none, err);
 }
 
-/* A stage full of rows at a time. */
+/* A stage full of rows at a time, but a tile of them at least. */
 static int pack_rows(struct cuda_backend *cu, const struct rows *X, const struct points *p,
                      struct err *err)
 {
     const size_t from_row = (size_t)X->d * dtype_size(X->dtype);
-    const size_t to_row = (size_t)X->d * dtype_size(p->dtype);
-    const int64_t fit = (int64_t)(CUDA_STAGE_BYTES / from_row);
-    const int64_t step = fit < 1 ? 1 : fit > X->n ? X->n : fit;
+    const size_t to_row = (size_t)p->ld * dtype_size(p->dtype);
+    const int64_t fit = (int64_t)(CUDA_STAGE_BYTES / from_row) / LAUNCH_TILE * LAUNCH_TILE;
+    const int64_t whole = fit < LAUNCH_TILE ? LAUNCH_TILE : fit;
+    const int64_t step = whole > X->n ? X->n : whole;
     int rc = cuda__reserve(&cu->stage, (size_t)step * from_row, err);
     for (int64_t first = 0; rc == 0 && first < X->n; first += step) {
         const int64_t n = X->n - first < step ? X->n - first : step;
@@ -79,6 +107,7 @@ static int pack_rows(struct cuda_backend *cu, const struct rows *X, const struct
                                   .to_dtype = p->dtype,
                                   .n = n,
                                   .d = X->d,
+                                  .ld = p->ld,
                                   .scale = cu->work.data,
                                   .center = (const double *)cu->work.data + X->d,
                                   .first_row = first,
@@ -99,7 +128,7 @@ static int pack_points(struct cuda_backend *cu, const struct kernel *k, const st
     if (X->n == 0 || X->d == 0) {
         return 0;
     }
-    int rc = upload_factors(cu, k, err);
+    int rc = upload_factors(cu, k, p, err);
     if (rc < 0 || (rc = pack_rows(cu, X, p, err)) < 0 ||
         (rc = cuda__download(cu, &bad, cu->lists[0].data, sizeof bad, err)) < 0) {
         return rc;
@@ -114,7 +143,7 @@ static int pack_points(struct cuda_backend *cu, const struct kernel *k, const st
 
 static int64_t points_bytes(const struct points *p)
 {
-    return p->n * p->d * (int64_t)dtype_size(p->dtype);
+    return cuda__padded(p->n) * p->ld * (int64_t)dtype_size(p->dtype);
 }
 
 int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtype,
@@ -124,22 +153,27 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
     if (rc < 0) {
         return rc;
     }
-    int64_t bytes = 0;
     struct points *p = mem_zalloc(sizeof *p);
-    if (p == NULL || __builtin_mul_overflow(X->n, X->d, &bytes) ||
+    const struct form form = form_of(k->id);
+    const float inner = inner_limit(form, dtype, X->d);
+    int64_t bytes = 0;
+    const int64_t ld = X->d + (inner > 0);
+    if (p == NULL || X->n > INT64_MAX - LAUNCH_TILE ||
+        __builtin_mul_overflow(cuda__padded(X->n), ld, &bytes) ||
         __builtin_mul_overflow(bytes, (int64_t)dtype_size(dtype), &bytes)) {
         mem_free(p);
         return err_no_memory(err);
     }
-    const struct form form = form_of(k->id);
     *p = (struct points){.kernel = {.form = form.form,
                                     .function = form.function,
+                                    .inner = inner,
                                     .gamma = k->gamma,
                                     .coef0 = k->coef0,
                                     .degree = k->degree},
                          .dtype = dtype,
                          .n = X->n,
-                         .d = X->d};
+                         .d = X->d,
+                         .ld = ld};
     rc = cuda__alloc((size_t)bytes, &p->data, err);
     if (rc < 0) {
         mem_free(p);

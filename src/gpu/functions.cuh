@@ -12,27 +12,61 @@ namespace {
 constexpr double LN2 = 0.69314718055994530942;
 
 /* Beyond it the power of two is 0; the polynomials of the Matern kernels must not be infinite. */
-__device__ float largest_root(float)
+inline __device__ float largest_root(float)
 {
     return 160.0F;
 }
 
-__device__ double largest_root(double)
+inline __device__ double largest_root(double)
 {
     return 1100.0;
+}
+
+/* 2^x to 2 units in the last place by one instruction, 1 for 0 and 0 below 2^-126; and a root of 1,
+ * which takes two. */
+inline __device__ float power_of_two(float x)
+{
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return exp2(x);
+#endif
+}
+
+inline __device__ double power_of_two(double x)
+{
+    return exp2(x);
+}
+
+inline __device__ float root(float x)
+{
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return sqrt(x);
+#endif
+}
+
+inline __device__ double root(double x)
+{
+    return sqrt(x);
 }
 
 template <class T> struct exp_of {
     __device__ T operator()(T D) const
     {
-        return exp2(-D);
+        return power_of_two(-D);
     }
 };
 
 template <class T> struct root_exp_of {
     __device__ T operator()(T D) const
     {
-        return exp2(-sqrt(D));
+        return power_of_two(-root(D));
     }
 };
 
@@ -40,8 +74,8 @@ template <class T> struct root_exp_of {
 template <class T> struct matern32_of {
     __device__ T operator()(T D) const
     {
-        const T u = fmin(sqrt(D), largest_root(D));
-        return fma((T)LN2, u, (T)1) * exp2(-u);
+        const T u = fmin(root(fmax(D, (T)0)), largest_root(D));
+        return fma((T)LN2, u, (T)1) * power_of_two(-u);
     }
 };
 
@@ -49,9 +83,9 @@ template <class T> struct matern32_of {
 template <class T> struct matern52_of {
     __device__ T operator()(T D) const
     {
-        const T u = fmin(sqrt(D), largest_root(D));
+        const T u = fmin(root(fmax(D, (T)0)), largest_root(D));
         const T v = (T)LN2 * u;
-        return fma(v, fma(v, (T)(1.0 / 3.0), (T)1), (T)1) * exp2(-u);
+        return fma(v, fma(v, (T)(1.0 / 3.0), (T)1), (T)1) * power_of_two(-u);
     }
 };
 
@@ -88,18 +122,21 @@ template <class T> struct sigmoid_of {
     }
 };
 
-template <int PER, class T, class F> __device__ void replace_each(const F &f, T (&D)[PER][PER])
+template <int ROWS, int COLS, class T, class F>
+__device__ void replace_each(const F &f, T (&D)[ROWS][COLS])
 {
-    for (int i = 0; i < PER; i++) {
-        for (int j = 0; j < PER; j++) {
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+        for (int j = 0; j < COLS; j++) {
             D[i][j] = f(D[i][j]);
         }
     }
 }
 
 /* Distances become kernel values. */
-template <launch_form FORM, int PER, class T>
-__device__ void apply_function(const struct launch_kernel &k, T (&D)[PER][PER])
+template <launch_form FORM, int ROWS, int COLS, class T>
+__device__ void apply_function(const struct launch_kernel &k, T (&D)[ROWS][COLS])
 {
     const T gamma = (T)k.gamma, coef0 = (T)k.coef0;
     if constexpr (FORM == FORM_L1) {

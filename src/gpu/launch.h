@@ -48,24 +48,38 @@ int launch_scale(void *stream, bool lower, double b, const struct mat *C);
 
 /* ---- pack.cu: points as the tiles want them ---- */
 
-/* to(i,j) <- (from(i,j) - center[j]) * scale[j], both row-major [n, d], computed in float64. When a
+/* Points lie in panels of LAUNCH_PANEL rows, each [ld][LAUNCH_PANEL]: a feature's numbers of the
+ * panel's rows stand side by side. ld is d, or d + 1 where the panel ends with |x|^2/2 of its rows.
+ * There are panels for a multiple of LAUNCH_TILE rows; those behind the last are 0, or anything
+ * finite. */
+#define LAUNCH_PANEL 32
+#define LAUNCH_TILE 128 /* rows that every tile divides: launches are cut at multiples */
+/* Row i: (from(i,j) - center[j]) * scale[j] of row-major `from` [n, d], computed in float64. When a
  * number leaves the type's range, *bad becomes the least such row, counted from first_row. */
 struct pack {
     const void *from;
     enum dtype from_dtype;
-    void *to;
+    void *to; /* the first row's panel */
     enum dtype to_dtype;
-    int64_t n, d;
+    int64_t n, d, ld;
     const double *scale, *center;
     int64_t first_row;
     int64_t *bad;
 };
 int launch_pack(void *stream, const struct pack *pack);
 
-/* ---- products.cu, blocks.cu: the kernel oracle ---- */
+/* Panels `to` of the rows index[0 .. count-1], or first .. first+count-1, of the panels `from`. */
+struct gather_panels {
+    const void *from;
+    void *to;
+    enum dtype dtype;
+    int64_t ld;
+    const int64_t *index;
+    int64_t first, count;
+};
+int launch_gather_panels(void *stream, const struct gather_panels *gather);
 
-#define LAUNCH_CHUNK 1024 /* rows of Q whose share of a sum is formed in one piece */
-#define LAUNCH_COLS 8     /* right-hand sides that share one evaluation of the kernel */
+/* ---- the kernel oracle ---- */
 
 enum launch_form { FORM_L2, FORM_L1, FORM_DOT };
 
@@ -84,35 +98,59 @@ enum launch_function {
 struct launch_kernel {
     enum launch_form form;
     enum launch_function function;
+    /* 0, or points carry norms, D is |x-z|_2^2 / 2, and products may take it from inner products
+     * where |x|^2/2 + |z|^2/2 is at most this. */
+    float inner;
     double gamma, coef0; /* dot-product kernels */
     int degree;
 };
 
-/* Members of a view: rows first .. first+count-1 of data, or index[0 .. count-1]. */
+/* Member i is row i % LAUNCH_PANEL of panel panel + i / LAUNCH_PANEL; `panel` begins a tile. */
 struct launch_view {
-    const void *data; /* row-major [., d] */
-    const int64_t *index;
-    int64_t first, count;
+    const void *data;
+    int64_t panel, count;
 };
 
 struct launch_tiles {
     struct launch_kernel kernel;
     enum dtype dtype; /* of the points, and of kernel values */
-    int64_t d;
+    int64_t d, ld;
     struct launch_view P, Q;
 };
 
-/* Members first_row .. first_row+rows-1 of P against `chunks` chunks of Q from first_chunk on, with
- * at most LAUNCH_COLS columns of weights V and at most 65535 chunks:
- * partials[(chunk * V.cols + column) * rows + row] <- that chunk's share of K(P,Q) V. */
+/* ---- products.cu ---- */
+
+/* What a product needs of Q's members, for their tiles in order: weights[tile][V.cols][rows of a
+ * tile] of `type` from V [Q.count, cols], 0 behind the last member, and reach[tile], the most
+ * |z|^2/2 of its members, where points carry norms. Tiles have launch_tile_rows(dtype) rows. */
+struct launch_weights {
+    enum dtype dtype; /* of the points */
+    int64_t d, ld;
+    struct launch_view Q;
+    struct mat V;
+    enum dtype type;
+    bool norms;
+    void *weights;
+    float *reach;
+};
+int launch_weights(void *stream, const struct launch_weights *weights);
+int64_t launch_tile_rows(enum dtype dtype);
+
+/* All members of P against those of Q in chunks of `chunk`, a multiple of LAUNCH_TILE, of which
+ * there are at most 65535; at most launch_cols() columns of weights, of float32 or, as `type` says,
+ * float64: partials[(chunk * cols + column) * P.count + row] <- that chunk's share of K(P,Q) V. */
 struct launch_sums {
     struct launch_tiles tiles;
-    int64_t first_row, rows;
-    int64_t first_chunk, chunks;
-    struct mat V;
+    int64_t chunk;
+    int cols;
+    enum dtype type;
+    const void *weights;
+    const float *reach;
     double *partials;
 };
 int launch_sums(void *stream, const struct launch_sums *sums);
+/* Right-hand sides that share one evaluation of the kernel, by the types of points and weights. */
+int launch_cols(enum dtype points, enum dtype weights);
 
 /* Adds the partials in the order of the chunks to `totals` [cols][rows], or, when `first`, to zero.
  * When `last`, Y <- a totals + b Y (Y has the rows and columns of this part); otherwise the totals
@@ -127,7 +165,40 @@ struct launch_finish {
 };
 int launch_finish(void *stream, const struct launch_finish *finish);
 
+/* Shares of Y = K(P,P) V with every value but those of diagonal blocks computed once and used on
+ * both sides. P's members are cut in `blocks` of `rows` members (a multiple of LAUNCH_TILE). In
+ * step s, of `steps` from `first_step` on, block I meets block J = (I + s) % blocks; the steps up
+ * to blocks / 2 bring each pair of blocks together once (the last of an even number is done by half
+ * of the blocks). partials of `type`: [step][2][cols][blocks * rows], the shares of each I's rows
+ * and of each J's. Weights are those of all members; at most launch_both_cols() columns. */
+struct launch_both {
+    struct launch_tiles tiles; /* Q is P */
+    int64_t rows, blocks, first_step;
+    int steps, cols;
+    enum dtype type;
+    const void *weights;
+    const float *reach;
+    void *partials;
+};
+int launch_both(void *stream, const struct launch_both *both);
+/* As launch_cols, where a value serves both sides; and most rows of a block. */
+int launch_both_cols(enum dtype points, enum dtype weights);
+int64_t launch_both_rows(enum dtype points, enum dtype weights, int cols);
+/* totals [cols][P.count] += the partials, step by step; or, with first_step 0, <- them. */
+int launch_add_both(void *stream, const struct launch_both *both, double *totals);
+
+/* ---- blocks.cu ---- */
+
 /* K <- K(P,Q). */
 int launch_block(void *stream, const struct launch_tiles *tiles, const struct mat *K);
 /* d(i) <- k(p_i, p_i). Only P of the tiles is used. */
 int launch_diagonal(void *stream, const struct launch_tiles *tiles, const struct mat *d);
+
+/* ---- product_l2.cu, product_l1.cu, product_dot.cu: the launchers above for one form ---- */
+
+int launch_sums_l2(void *stream, const struct launch_sums *sums);
+int launch_sums_l1(void *stream, const struct launch_sums *sums);
+int launch_sums_dot(void *stream, const struct launch_sums *sums);
+int launch_both_l2(void *stream, const struct launch_both *both);
+int launch_both_l1(void *stream, const struct launch_both *both);
+int launch_both_dot(void *stream, const struct launch_both *both);

@@ -1,106 +1,57 @@
 /*
- * Products with the kernel matrix: a block takes one tile's rows of P against one chunk of Q. A
- * thread sums its own columns over the chunk (at most LAUNCH_CHUNK / SIDE terms) in the weights'
- * type, the block adds its threads' sums in float64, and launch_finish adds the chunks, each in a
- * fixed order. Where a row stands in its tile, or how many tiles there are, changes nothing in
- * this.
+ * Around products: weights as their tiles want them, shares added up, and which form's file has the
+ * product itself.
  */
-#include "gpu/functions.cuh"
-#include "gpu/start.cuh"
-#include "gpu/tile.cuh"
+#include "gpu/both.cuh"
+#include "gpu/product.cuh"
 
 namespace {
 
-static_assert(LAUNCH_CHUNK % TILE == 0, "a chunk is a whole number of tiles");
+constexpr int SUM_THREADS = 256;
 
-/* T is the type of points and kernel values, W of weights and of the sums over a chunk. */
-template <class T, class W, int COLS> struct product_memory {
-    stage<T> points;
-    W weights[COLS][TILE];
-    double sums[TILE][SIDE + 1];
-};
-
-template <class W, int COLS>
-__device__ void load_weights(const struct mat &V, int64_t first, int64_t end, W (*ret)[TILE])
+__device__ double weight(const struct mat &V, int64_t i, int64_t c)
 {
-    for (int e = threadIdx.x; e < COLS * TILE; e += THREADS) {
-        const int c = e / TILE, j = e % TILE;
-        W w = 0;
-        if (c < V.cols && first + j < end) {
-            const int64_t at = first + j + c * V.ld;
-            w = V.dtype == DTYPE_F32 ? (W)((const float *)V.data)[at]
-                                     : (W)((const double *)V.data)[at];
+    const int64_t at = i + c * V.ld;
+    return V.dtype == DTYPE_F32 ? (double)((const float *)V.data)[at]
+                                : ((const double *)V.data)[at];
+}
+
+/* Block x: the x-th tile, a thread a row. */
+template <class T, class W> __global__ void lay_weights(struct launch_weights w)
+{
+    auto &norms = shared<float[ZT<T>]>();
+    const int64_t first = (int64_t)blockIdx.x * ZT<T>, i = first + threadIdx.x;
+    const bool there = i < w.Q.count;
+    W *to = (W *)w.weights + first * w.V.cols + threadIdx.x;
+    for (int64_t c = 0; c < w.V.cols; c++) {
+        to[c * ZT<T>] = there ? (W)weight(w.V, i, c) : (W)0;
+    }
+    norms[threadIdx.x] = 0;
+    if (w.norms && there) {
+        const int64_t panel = w.Q.panel + i / PANEL;
+        norms[threadIdx.x] = (float)((const T *)w.Q.data)[(panel * w.ld + w.d) * PANEL + i % PANEL];
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        float most = 0;
+        for (int k = 0; k < ZT<T>; k++) {
+            most = fmax(most, norms[k]);
         }
-        ret[c][j] = w;
+        w.reach[blockIdx.x] = most;
     }
 }
 
-/* sums[i][c] += sum_j K[i][j] w[c][j] over the thread's columns. `count` columns of the tile are
- * real; the others' kernel values may be infinite, so weights of 0 are not enough. */
-template <class T, class W, int COLS>
-__device__ void add_tile(T (&K)[PER][PER], int count, const W (*weights)[TILE],
-                         W (&sums)[PER][COLS])
+template <class T> int start_weights(const struct launch_weights &w, void *stream)
 {
-    for (int j = 0; j < PER; j++) {
-        const int column = across() + j * SIDE;
-        for (int i = 0; i < PER; i++) {
-            const W value = column < count ? (W)K[i][j] : (W)0;
-            for (int c = 0; c < COLS; c++) {
-                sums[i][c] = fma(value, weights[c][column], sums[i][c]);
-            }
-        }
-    }
-}
-
-/* partials of one chunk <- the threads' sums, added in the order of the threads. */
-template <class W, int COLS>
-__device__ void write_partials(const struct launch_sums &p, W (&sums)[PER][COLS],
-                               double (*memory)[SIDE + 1])
-{
-    const int64_t row = (int64_t)blockIdx.x * TILE + threadIdx.x;
-    for (int c = 0; c < COLS; c++) {
-        for (int i = 0; i < PER; i++) {
-            memory[down() + i * SIDE][across()] = (double)sums[i][c];
-        }
-        __syncthreads();
-        if (threadIdx.x < TILE && row < p.rows && c < p.V.cols) {
-            double total = 0.0;
-            for (int t = 0; t < SIDE; t++) {
-                total += memory[threadIdx.x][t];
-            }
-            p.partials[((int64_t)blockIdx.y * p.V.cols + c) * p.rows + row] = total;
-        }
-        __syncthreads();
-    }
-}
-
-/* Block (x, y): the x-th tile of rows against the y-th chunk. */
-template <launch_form FORM, class T, class W, int COLS>
-__global__ __launch_bounds__(THREADS) void sums_of_chunk(struct launch_sums p)
-{
-    auto &s = shared<product_memory<T, W, COLS>>();
-    const struct launch_view &P = p.tiles.P, &Q = p.tiles.Q;
-    const int64_t d = p.tiles.d;
-    const int64_t begin = (p.first_chunk + blockIdx.y) * LAUNCH_CHUNK;
-    const int64_t end = min(begin + LAUNCH_CHUNK, Q.count);
-    W sums[PER][COLS] = {};
-    find_rows(P, p.first_row + (int64_t)blockIdx.x * TILE, d, s.points.x_at);
-    for (int64_t first = begin; first < end; first += TILE) {
-        T K[PER][PER];
-        find_rows(Q, first, d, s.points.z_at);
-        load_weights<W, COLS>(p.V, first, end, s.weights);
-        distances<FORM>(P.data, Q.data, d, s.points, K);
-        apply_function<FORM>(p.tiles.kernel, K);
-        add_tile<T, W, COLS>(K, (int)min((int64_t)TILE, end - first), s.weights, sums);
-        __syncthreads(); /* the weights are used up */
-    }
-    write_partials<W, COLS>(p, sums, s.sums);
+    const unsigned grid = (unsigned)((w.Q.count + ZT<T> - 1) / ZT<T>);
+    return w.type == DTYPE_F64 ? start(lay_weights<T, double>, grid, ZT<T>, 0, stream, w)
+                               : start(lay_weights<T, float>, grid, ZT<T>, 0, stream, w);
 }
 
 __global__ void add_chunks(struct launch_finish f)
 {
     const int64_t rows = f.Y.rows, cols = f.Y.cols;
-    const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x, c = blockIdx.y;
+    const int64_t row = (int64_t)blockIdx.x * SUM_THREADS + threadIdx.x, c = blockIdx.y;
     if (row >= rows) {
         return;
     }
@@ -127,48 +78,103 @@ __global__ void add_chunks(struct launch_finish f)
     }
 }
 
-/* ---- choosing the instance ---- */
-
-template <launch_form FORM, class T, class W>
-int start_sums(const struct launch_sums &p, void *stream)
+/* Which sides a block of rows took part with in a step: all with both, but for the diagonal and the
+ * last of an even number, where a block is either I or J. */
+template <class W> __global__ void add_steps(struct launch_both p, double *totals)
 {
-    const dim3 grid((unsigned)((p.rows + TILE - 1) / TILE), (unsigned)p.chunks);
-    if (p.V.cols == 1) {
-        return start(sums_of_chunk<FORM, T, W, 1>, grid, THREADS, 0, stream, p);
+    const int64_t row = (int64_t)blockIdx.x * SUM_THREADS + threadIdx.x, c = blockIdx.y;
+    const int64_t n = p.tiles.P.count, block = row / p.rows;
+    if (row >= n) {
+        return;
     }
-    return start(sums_of_chunk<FORM, T, W, LAUNCH_COLS>, grid, THREADS, 0, stream, p);
-}
-
-template <launch_form FORM> int start_sums_of_form(const struct launch_sums &p, void *stream)
-{
-    if (p.tiles.dtype == DTYPE_F64) {
-        return start_sums<FORM, double, double>(p, stream);
+    double total = p.first_step == 0 ? 0.0 : totals[c * n + row];
+    for (int s = 0; s < p.steps; s++) {
+        const step_shares<W> shares = shares_of<W>(p, s);
+        const int64_t step = p.first_step + s, at = c * shares.ld + row;
+        const bool half = 2 * step == p.blocks;
+        if (!half || block < step) {
+            total += (double)shares.I[at];
+        }
+        if (step != 0 && (!half || block >= step)) {
+            total += (double)shares.J[at];
+        }
     }
-    if (p.V.dtype == DTYPE_F64) {
-        return start_sums<FORM, float, double>(p, stream);
-    }
-    return start_sums<FORM, float, float>(p, stream);
+    totals[c * n + row] = total;
 }
 
 } // namespace
 
 extern "C" {
 
+int64_t launch_tile_rows(enum dtype dtype)
+{
+    return dtype == DTYPE_F64 ? ZT<double> : ZT<float>;
+}
+
+int launch_cols(enum dtype points, enum dtype weights)
+{
+    return points == DTYPE_F64    ? COLUMNS<double, double>
+           : weights == DTYPE_F64 ? COLUMNS<float, double>
+                                  : COLUMNS<float, float>;
+}
+
+int launch_both_cols(enum dtype points, enum dtype weights)
+{
+    return points == DTYPE_F64    ? BOTH_COLUMNS<double, double>
+           : weights == DTYPE_F64 ? BOTH_COLUMNS<float, double>
+                                  : BOTH_COLUMNS<float, float>;
+}
+
+int64_t launch_both_rows(enum dtype points, enum dtype weights, int cols)
+{
+    return points == DTYPE_F64    ? both_rows<double, double>(cols)
+           : weights == DTYPE_F64 ? both_rows<float, double>(cols)
+                                  : both_rows<float, float>(cols);
+}
+
+int launch_weights(void *stream, const struct launch_weights *weights)
+{
+    return weights->dtype == DTYPE_F64 ? start_weights<double>(*weights, stream)
+                                       : start_weights<float>(*weights, stream);
+}
+
 int launch_sums(void *stream, const struct launch_sums *sums)
 {
     switch (sums->tiles.kernel.form) {
     case FORM_L1:
-        return start_sums_of_form<FORM_L1>(*sums, stream);
+        return launch_sums_l1(stream, sums);
     case FORM_DOT:
-        return start_sums_of_form<FORM_DOT>(*sums, stream);
+        return launch_sums_dot(stream, sums);
     default:
-        return start_sums_of_form<FORM_L2>(*sums, stream);
+        return launch_sums_l2(stream, sums);
     }
 }
 
 int launch_finish(void *stream, const struct launch_finish *finish)
 {
-    const dim3 grid((unsigned)((finish->Y.rows + THREADS - 1) / THREADS), (unsigned)finish->Y.cols);
-    return start(add_chunks, grid, THREADS, 0, stream, *finish);
+    const unsigned blocks = (unsigned)((finish->Y.rows + SUM_THREADS - 1) / SUM_THREADS);
+    return start(add_chunks, dim3(blocks, (unsigned)finish->Y.cols), SUM_THREADS, 0, stream,
+                 *finish);
+}
+
+int launch_both(void *stream, const struct launch_both *both)
+{
+    switch (both->tiles.kernel.form) {
+    case FORM_L1:
+        return launch_both_l1(stream, both);
+    case FORM_DOT:
+        return launch_both_dot(stream, both);
+    default:
+        return launch_both_l2(stream, both);
+    }
+}
+
+int launch_add_both(void *stream, const struct launch_both *both, double *totals)
+{
+    const unsigned blocks = (unsigned)((both->tiles.P.count + SUM_THREADS - 1) / SUM_THREADS);
+    const dim3 grid(blocks, (unsigned)both->cols);
+    return both->type == DTYPE_F64
+               ? start(add_steps<double>, grid, SUM_THREADS, 0, stream, *both, totals)
+               : start(add_steps<float>, grid, SUM_THREADS, 0, stream, *both, totals);
 }
 }

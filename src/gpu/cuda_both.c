@@ -1,0 +1,131 @@
+/*
+ * Products of points with themselves, every value used for both sides (launch_both of launch.h):
+ * blocks of rows meet in steps, as many to a launch as the workspace has room for, and the steps'
+ * shares are added in their order. How rows are cut depends on the shape alone.
+ */
+#include "gpu/cuda.h"
+
+#define WORK_BYTES ((int64_t)64 << 20) /* at most; more rows go the plain way */
+#define ROWS_MIN 256                   /* fewer are one step's diagonal blocks */
+#define BLOCKS 48                      /* that are to be, rows permitting: some 1,200 pairs */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* How a product is cut, and the bytes of the workspace's parts. */
+struct cut {
+    int64_t n, cols, rows, blocks, steps; /* of all */
+    int64_t together;                     /* steps a launch takes */
+    size_t weights, totals, reaches, step;
+};
+
+static struct cut cut_of(const struct cuda_view *P, enum dtype weights, int64_t t)
+{
+    const struct points *p = P->view.points;
+    struct cut c = {.n = P->view.count, .cols = least(t, launch_both_cols(p->dtype, weights))};
+    const int64_t even = ceil_div(ceil_div(c.n, BLOCKS), LAUNCH_TILE) * LAUNCH_TILE;
+    c.rows = least(even, launch_both_rows(p->dtype, weights, (int)c.cols));
+    c.blocks = ceil_div(c.n, c.rows);
+    c.steps = c.blocks / 2 + 1;
+    const size_t padded = (size_t)(c.blocks * c.rows * c.cols);
+    c.weights = padded * dtype_size(weights);
+    c.totals = (size_t)(c.n * c.cols) * sizeof(double);
+    c.reaches = (size_t)(c.blocks * c.rows / launch_tile_rows(p->dtype)) * sizeof(float);
+    c.step = 2 * padded * dtype_size(weights);
+    const int64_t room = WORK_BYTES - (int64_t)(c.weights + c.totals + c.reaches);
+    c.together = room > 0 ? least(room / (int64_t)c.step, c.steps) : 0;
+    return c;
+}
+
+bool cuda__both_pays(const struct cuda_view *P, enum dtype weights, int64_t t)
+{
+    const int64_t n = P->view.count;
+    const enum dtype points = P->view.points->dtype;
+    if (n <= ROWS_MIN || n > WORK_BYTES || cuda__view_step(P) < n) {
+        return false;
+    }
+    return ceil_div(t, launch_both_cols(points, weights)) <
+               2 * ceil_div(t, launch_cols(points, weights)) &&
+           cut_of(P, weights, t).together > 0;
+}
+
+/* All steps of one group of columns; the workspace holds weights, partials, totals, reaches. */
+static int sum_steps(struct cuda_backend *cu, const struct cut *c, struct launch_both *both,
+                     double *totals, struct err *err)
+{
+    int rc = 0;
+    for (int64_t step = 0; rc == 0 && step < c->steps; step += c->together) {
+        both->first_step = step;
+        both->steps = (int)least(c->together, c->steps - step);
+        rc = cuda__status(launch_both(cu->stream, both), "start a product with the kernel matrix",
+                          err);
+        if (rc == 0) {
+            rc = cuda__status(launch_add_both(cu->stream, both, totals),
+                              "add up a product with the kernel matrix", err);
+        }
+    }
+    return rc;
+}
+
+static int both_columns(struct cuda_backend *cu, const struct cut *c, struct launch_tiles tiles,
+                        enum dtype type, double a, const struct mat *V, double b,
+                        const struct mat *Y, struct err *err)
+{
+    char *partials = (char *)cu->work.data + c->weights;
+    double *totals = (double *)(partials + (size_t)c->together * c->step);
+    float *reach = (float *)(totals + c->n * c->cols);
+    const struct launch_weights weights = {.dtype = tiles.dtype,
+                                           .d = tiles.d,
+                                           .ld = tiles.ld,
+                                           .Q = tiles.Q,
+                                           .V = *V,
+                                           .type = type,
+                                           .norms = tiles.kernel.inner > 0,
+                                           .weights = cu->work.data,
+                                           .reach = reach};
+    struct launch_both both = {.tiles = tiles,
+                               .rows = c->rows,
+                               .blocks = c->blocks,
+                               .cols = (int)V->cols,
+                               .type = type,
+                               .weights = cu->work.data,
+                               .reach = reach,
+                               .partials = partials};
+    const struct launch_finish finish = {.totals = totals, .last = true, .a = a, .b = b, .Y = *Y};
+    int rc = cuda__status(launch_weights(cu->stream, &weights), "lay out a vector", err);
+    if (rc == 0) {
+        rc = sum_steps(cu, c, &both, totals, err);
+    }
+    return rc < 0 ? rc
+                  : cuda__status(launch_finish(cu->stream, &finish),
+                                 "finish a product with the kernel matrix", err);
+}
+
+int cuda__both(struct cuda_backend *cu, const struct cuda_view *P, double a, const struct mat *V,
+               double b, const struct mat *Y, struct err *err)
+{
+    const struct points *p = P->view.points;
+    const enum dtype type = p->dtype == DTYPE_F32 ? V->dtype : DTYPE_F64;
+    const struct cut c = cut_of(P, type, V->cols);
+    struct launch_tiles tiles = cuda__tiles(p);
+    const size_t bytes = c.weights + (size_t)c.together * c.step + c.totals + c.reaches;
+    int rc = cuda__view_part(cu, P, 0, P->view.count, &tiles.P, err);
+    tiles.Q = tiles.P;
+    if (rc == 0) {
+        rc = cuda__reserve(&cu->work, bytes, err);
+    }
+    for (int64_t col = 0; rc == 0 && col < V->cols; col += c.cols) {
+        const int64_t cols = least(c.cols, V->cols - col);
+        const struct mat v = mat_cols(*V, col, cols), y = mat_cols(*Y, col, cols);
+        rc = both_columns(cu, &c, tiles, type, a, &v, b, &y, err);
+        cu->base.kernel_entries += c.n * c.n;
+    }
+    return rc;
+}

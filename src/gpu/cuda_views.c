@@ -1,0 +1,100 @@
+/*
+ * Members of views, as the tiles want them. A range of points that begins with a tile lies in
+ * panels already; other members are copied to some, a bounded number at a time.
+ */
+#include "gpu/cuda.h"
+
+#define COPY_BYTES ((int64_t)16 << 20) /* of each side's members, or LAUNCH_TILE of them */
+
+bool cuda__view_valid(const struct view *v)
+{
+    if (v->count < 0) {
+        return false;
+    }
+    if (v->index == NULL) {
+        return v->first >= 0 && v->first <= v->points->n - v->count;
+    }
+    bool valid = true;
+    for (int64_t i = 0; i < v->count; i++) {
+        valid = valid && v->index[i] >= 0 && v->index[i] < v->points->n;
+    }
+    return valid;
+}
+
+bool cuda__views_fit(const struct view *P, const struct view *Q)
+{
+    const struct points *p = P->points, *q = Q->points;
+    return p->d == q->d && p->dtype == q->dtype && p->kernel.form == q->kernel.form &&
+           p->kernel.function == q->kernel.function && cuda__view_valid(P) && cuda__view_valid(Q);
+}
+
+static bool in_panels(const struct view *v)
+{
+    return v->index == NULL && v->first % LAUNCH_TILE == 0;
+}
+
+int cuda__view_open(struct cuda_backend *cu, const struct view *v, int side, struct cuda_view *ret,
+                    struct err *err)
+{
+    struct cuda_buffer *list = &cu->lists[side];
+    const size_t bytes = (size_t)v->count * sizeof *v->index;
+    *ret = (struct cuda_view){.view = *v, .side = side};
+    if (v->index == NULL || v->count == 0) {
+        return 0;
+    }
+    int rc = cuda__reserve(list, bytes, err);
+    if (rc == 0) {
+        rc = cuda__upload(cu, list->data, v->index, bytes, err);
+    }
+    ret->index = list->data;
+    return rc;
+}
+
+int64_t cuda__view_step(const struct cuda_view *v)
+{
+    const struct points *p = v->view.points;
+    const int64_t row = p->ld * (int64_t)dtype_size(p->dtype);
+    if (in_panels(&v->view) || row == 0) {
+        return (v->view.count / LAUNCH_TILE + 1) * LAUNCH_TILE;
+    }
+    const int64_t rows = COPY_BYTES / row / LAUNCH_TILE * LAUNCH_TILE;
+    return rows > LAUNCH_TILE ? rows : LAUNCH_TILE;
+}
+
+int cuda__view_part(struct cuda_backend *cu, const struct cuda_view *v, int64_t first,
+                    int64_t count, struct launch_view *ret, struct err *err)
+{
+    const struct points *p = v->view.points;
+    struct cuda_buffer *panels = &cu->panels[v->side];
+    if (in_panels(&v->view)) {
+        *ret = (struct launch_view){
+            .data = p->data, .panel = (v->view.first + first) / LAUNCH_PANEL, .count = count};
+        return 0;
+    }
+    const int64_t rows = cuda__padded(count);
+    int rc = cuda__reserve(panels, (size_t)(rows * p->ld) * dtype_size(p->dtype), err);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct gather_panels gather = {.from = p->data,
+                                         .to = panels->data,
+                                         .dtype = p->dtype,
+                                         .ld = p->ld,
+                                         .index = v->index != NULL ? v->index + first : NULL,
+                                         .first = v->view.first + first,
+                                         .count = count};
+    *ret = (struct launch_view){.data = panels->data, .panel = 0, .count = count};
+    return cuda__status(launch_gather_panels(cu->stream, &gather), "gather points", err);
+}
+
+struct launch_tiles cuda__tiles(const struct points *p)
+{
+    return (struct launch_tiles){.kernel = p->kernel, .dtype = p->dtype, .d = p->d, .ld = p->ld};
+}
+
+void cuda__views_close(struct cuda_backend *cu)
+{
+    cuda__trim(&cu->panels[0]);
+    cuda__trim(&cu->panels[1]);
+    cuda__trim(&cu->work);
+}

@@ -1,0 +1,16 @@
+/* Products with kernels of distances in the 1-norm. */
+#include "gpu/both.cuh"
+#include "gpu/product.cuh"
+
+extern "C" {
+
+int launch_sums_l1(void *stream, const struct launch_sums *sums)
+{
+    return start_sums<FORM_L1>(*sums, stream);
+}
+
+int launch_both_l1(void *stream, const struct launch_both *both)
+{
+    return start_both<FORM_L1>(*both, stream);
+}
+}
