@@ -15,14 +15,18 @@ struct division {
     struct share shares[BACKEND_GROUP_MAX];
 };
 
-/* Rows of P for each member: as many for each, the rest for the first ones. */
+/* Shares begin at multiples of it, where there are rows enough: backends have points in panels. */
+enum { ALIGNED_ROWS = 128 };
+
+/* Rows of P for each member, about as many for each. */
 static void divide(struct division *d, int64_t rows)
 {
-    int64_t first = 0;
-    for (int i = 0; i < d->g->count; i++) {
-        const int64_t own = rows / d->g->count + (i < rows % d->g->count);
-        d->shares[i] = (struct share){.be = d->g->members[i], .first = first, .rows = own};
-        first += own;
+    const int64_t count = d->g->count;
+    const int64_t unit = rows >= 4 * count * ALIGNED_ROWS ? ALIGNED_ROWS : 1;
+    for (int i = 0; i < count; i++) {
+        const int64_t first = rows * i / count / unit * unit;
+        const int64_t end = i + 1 < count ? rows * (i + 1) / count / unit * unit : rows;
+        d->shares[i] = (struct share){.be = d->g->members[i], .first = first, .rows = end - first};
     }
 }
 

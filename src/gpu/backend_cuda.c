@@ -69,6 +69,7 @@ static const struct backend_ops cuda_ops = {
     .points_new = cuda__points_new,
     .points_free = cuda__points_free,
     .kmv = cuda__kmv,
+    .kmv_share = cuda__kmv_share,
     .kblock = cuda__kblock,
     .kdiag = cuda__kdiag,
     .memory_available = cuda__memory_available,

@@ -200,6 +200,8 @@ bool cuda__both_pays(const struct cuda_view *P, enum dtype weights, int64_t t);
 int cuda__both(struct cuda_backend *cu, const struct cuda_view *P, double a, const struct mat *V,
                double b, const struct mat *Y, struct err *err);
 
+int cuda__kmv_share(struct backend *be, struct view P, int part, int parts, const struct mat *V,
+                    const struct mat *Y, struct err *err);
 int cuda__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
               double b, const struct mat *Y, struct err *err);
 int cuda__kblock(struct backend *be, struct view P, struct view Q, const struct mat *K,

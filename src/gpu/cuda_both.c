@@ -19,9 +19,15 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
+static enum dtype weight_type(const struct points *p, const struct mat *V)
+{
+    return p->dtype == DTYPE_F32 ? V->dtype : DTYPE_F64;
+}
+
 /* How a product is cut, and the bytes of the workspace's parts. */
 struct cut {
     int64_t n, cols, rows, blocks, steps; /* of all */
+    int64_t begin, end;                   /* steps of this share */
     int64_t together;                     /* steps a launch takes */
     size_t weights, totals, reaches, step;
 };
@@ -33,7 +39,7 @@ static struct cut cut_of(const struct cuda_view *P, enum dtype weights, int64_t 
     const int64_t even = ceil_div(ceil_div(c.n, BLOCKS), LAUNCH_TILE) * LAUNCH_TILE;
     c.rows = least(even, launch_both_rows(p->dtype, weights, (int)c.cols));
     c.blocks = ceil_div(c.n, c.rows);
-    c.steps = c.blocks / 2 + 1;
+    c.steps = c.end = c.blocks / 2 + 1;
     const size_t padded = (size_t)(c.blocks * c.rows * c.cols);
     c.weights = padded * dtype_size(weights);
     c.totals = (size_t)(c.n * c.cols) * sizeof(double);
@@ -56,14 +62,15 @@ bool cuda__both_pays(const struct cuda_view *P, enum dtype weights, int64_t t)
            cut_of(P, weights, t).together > 0;
 }
 
-/* All steps of one group of columns; the workspace holds weights, partials, totals, reaches. */
+/* The steps of one group of columns; the workspace holds weights, partials, totals, reaches. */
 static int sum_steps(struct cuda_backend *cu, const struct cut *c, struct launch_both *both,
                      double *totals, struct err *err)
 {
     int rc = 0;
-    for (int64_t step = 0; rc == 0 && step < c->steps; step += c->together) {
+    for (int64_t step = c->begin; rc == 0 && step < c->end; step += c->together) {
         both->first_step = step;
-        both->steps = (int)least(c->together, c->steps - step);
+        both->first = step == c->begin;
+        both->steps = (int)least(c->together, c->end - step);
         rc = cuda__status(launch_both(cu->stream, both), "start a product with the kernel matrix",
                           err);
         if (rc == 0) {
@@ -108,12 +115,13 @@ static int both_columns(struct cuda_backend *cu, const struct cut *c, struct lau
                                  "finish a product with the kernel matrix", err);
 }
 
-int cuda__both(struct cuda_backend *cu, const struct cuda_view *P, double a, const struct mat *V,
-               double b, const struct mat *Y, struct err *err)
+/* The cut's steps of Y <- a K(P,P) V + b Y. */
+static int both_steps(struct cuda_backend *cu, const struct cuda_view *P, const struct cut *cut,
+                      double a, const struct mat *V, double b, const struct mat *Y, struct err *err)
 {
     const struct points *p = P->view.points;
-    const enum dtype type = p->dtype == DTYPE_F32 ? V->dtype : DTYPE_F64;
-    const struct cut c = cut_of(P, type, V->cols);
+    const enum dtype type = weight_type(p, V);
+    const struct cut c = *cut;
     struct launch_tiles tiles = cuda__tiles(p);
     const size_t bytes = c.weights + (size_t)c.together * c.step + c.totals + c.reaches;
     int rc = cuda__view_part(cu, P, 0, P->view.count, &tiles.P, err);
@@ -125,7 +133,56 @@ int cuda__both(struct cuda_backend *cu, const struct cuda_view *P, double a, con
         const int64_t cols = least(c.cols, V->cols - col);
         const struct mat v = mat_cols(*V, col, cols), y = mat_cols(*Y, col, cols);
         rc = both_columns(cu, &c, tiles, type, a, &v, b, &y, err);
-        cu->base.kernel_entries += c.n * c.n;
+        cu->base.kernel_entries += c.n * c.n / c.steps * (c.end - c.begin);
     }
+    return rc;
+}
+
+int cuda__both(struct cuda_backend *cu, const struct cuda_view *P, double a, const struct mat *V,
+               double b, const struct mat *Y, struct err *err)
+{
+    const struct cut c = cut_of(P, weight_type(P->view.points, V), V->cols);
+    return both_steps(cu, P, &c, a, V, b, Y, err);
+}
+
+/* Where values do not serve both sides, a share is some of the rows; the others are 0. */
+static int share_rows(struct backend *be, struct view P, int64_t first, int64_t end,
+                      const struct mat *V, const struct mat *Y, struct err *err)
+{
+    struct view own = P;
+    own.first += P.index == NULL ? first : 0;
+    own.index = P.index != NULL ? P.index + first : NULL;
+    own.count = end - first;
+    const struct mat rows = mat_rows(*Y, first, own.count);
+    const int rc =
+        cuda__status(launch_scale(cuda_of(be)->stream, false, 0.0, Y), "clear a matrix", err);
+    return rc < 0 ? rc : cuda__kmv(be, own, P, 1.0, V, 0.0, &rows, err);
+}
+
+int cuda__kmv_share(struct backend *be, struct view P, int part, int parts, const struct mat *V,
+                    const struct mat *Y, struct err *err)
+{
+    struct cuda_backend *cu = cuda_of(be);
+    const int64_t n = P.count;
+    const bool fits = V->rows == n && Y->rows == n && V->cols == Y->cols && part < parts;
+    int rc = cuda__begin(be, fits && cuda__views_fit(&P, &P), "kmv_share", err);
+    if (rc < 0 || n == 0 || V->cols == 0) {
+        return rc;
+    }
+    struct cuda_view view;
+    rc = cuda__view_open(cu, &P, 0, &view, err);
+    if (rc == 0 && !cuda__both_pays(&view, weight_type(P.points, V), V->cols)) {
+        cuda__views_close(cu);
+        return share_rows(be, P, n * part / parts, n * (part + 1) / parts, V, Y, err);
+    }
+    if (rc == 0) {
+        struct cut c = cut_of(&view, weight_type(P.points, V), V->cols);
+        c.begin = c.steps * part / parts;
+        c.end = c.steps * (part + 1) / parts;
+        rc = c.begin < c.end
+                 ? both_steps(cu, &view, &c, 1.0, V, 0.0, Y, err)
+                 : cuda__status(launch_scale(cu->stream, false, 0.0, Y), "clear a matrix", err);
+    }
+    cuda__views_close(cu);
     return rc;
 }

@@ -175,6 +175,7 @@ struct launch_both {
     struct launch_tiles tiles; /* Q is P */
     int64_t rows, blocks, first_step;
     int steps, cols;
+    bool first; /* totals are not added to */
     enum dtype type;
     const void *weights;
     const float *reach;
@@ -184,7 +185,7 @@ int launch_both(void *stream, const struct launch_both *both);
 /* As launch_cols, where a value serves both sides; and most rows of a block. */
 int launch_both_cols(enum dtype points, enum dtype weights);
 int64_t launch_both_rows(enum dtype points, enum dtype weights, int cols);
-/* totals [cols][P.count] += the partials, step by step; or, with first_step 0, <- them. */
+/* totals [cols][P.count] += the partials, step by step; or, when `first`, <- them. */
 int launch_add_both(void *stream, const struct launch_both *both, double *totals);
 
 /* ---- blocks.cu ---- */

@@ -87,7 +87,7 @@ template <class W> __global__ void add_steps(struct launch_both p, double *total
     if (row >= n) {
         return;
     }
-    double total = p.first_step == 0 ? 0.0 : totals[c * n + row];
+    double total = p.first ? 0.0 : totals[c * n + row];
     for (int s = 0; s < p.steps; s++) {
         const step_shares<W> shares = shares_of<W>(p, s);
         const int64_t step = p.first_step + s, at = c * shares.ld + row;

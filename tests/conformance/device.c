@@ -24,14 +24,21 @@ static struct backend *open_isa(const char *isa, int threads)
     return be;
 }
 
+struct backend *device_member(int i)
+{
+    const struct backend_provider *p = test_providers[0];
+    struct backend *be = NULL;
+    must(p->open(p->find != NULL ? i : 0, 1, &be, &err));
+    return be;
+}
+
 /* Three devices of the first provider's as one, which divides every product that it can. Of the
  * CPU there is only one, thrice. */
 static struct backend *open_group(void)
 {
     struct backend *members[3] = {NULL}, *be = NULL;
     for (int i = 0; i < 3; i++) {
-        const struct backend_provider *p = test_providers[0];
-        must(p->open(p->find != NULL ? i : 0, 1, &members[i], &err));
+        members[i] = device_member(i);
     }
     must(backend_group_new(members, 3, 1, &be, &err));
     return be;

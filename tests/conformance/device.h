@@ -11,6 +11,8 @@
 
 /* threads = 0: all. */
 struct backend *device_open(int threads);
+/* The i-th device of the kind these tests are linked for; the CPU is as many as one likes. */
+struct backend *device_member(int i);
 /* Closes and checks that nothing is left alive. */
 void device_close(struct backend *be);
 
