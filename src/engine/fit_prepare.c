@@ -134,7 +134,8 @@ int fit__upload(struct fit *f, struct err *err)
     return r == 0 ? o->mat_new(f->be, f->vectors, data->m, data->t, &f->P, err) : r;
 }
 
-/* As the job asks for, as its plan has decided, or, without a plan, by the same rule. */
+/* As the job's plan has decided, or, without a plan, by the same rule. Where float32 gives way to
+ * float64 it stays at that: a part of the values is kept then, and the memory is what was planned. */
 static int64_t kept_bytes(const struct fit *f, enum dtype points)
 {
     const struct keep_shape shape = {
@@ -145,7 +146,7 @@ static int64_t kept_bytes(const struct fit *f, enum dtype points)
         .room = memory_available_on(f->be),
     };
     const int64_t *planned = f->planned_cache;
-    if (f->spec->kernel_cache_bytes != SPEC_CACHE_AUTO || planned == NULL) {
+    if (planned == NULL) {
         return rule_kept_bytes(f->spec, &shape, NULL);
     }
     return *planned < shape.room / 2 ? *planned : shape.room / 2;

@@ -327,6 +327,16 @@ def test_memory_is_as_planned(api, rows, case):
     check_memory(api, rows, {"stop": {"max_iterations": 3}, **CASES[case]})
 
 
+@real_memory
+def test_memory_is_as_planned_where_float32_gives_way(api, rows):
+    """Values kept in float64 take no more than was planned for those in float32."""
+    spec = {"solver": "pcg", "kernel_cache_bytes": 10**9, "regularization": 1e-11, "stop": {"max_iterations": 3}}
+    job = check_memory(api, rows, spec)
+    assert (job["plan"]["precision"], job["result"]["precision"]) == ("mixed", "float64")
+    kept = job["result"]["kernel_cache_bytes"]
+    assert 0 < kept <= job["plan"]["kernel_cache_bytes"] < 10**9, kept
+
+
 # Where a job leaves it open, the plan decides whether kernel values are kept; both happen here.
 SIZES = [(2000, 3), (2500, 90), (6000, 3), (6000, 18), (10000, 18), (8000, 90)]
 
