@@ -135,7 +135,8 @@ int fit__upload(struct fit *f, struct err *err)
 }
 
 /* As the job's plan has decided, or, without a plan, by the same rule. Where float32 gives way to
- * float64 it stays at that: a part of the values is kept then, and the memory is what was planned. */
+ * float64 it stays at that: a part of the values is kept then, and the memory is what was planned.
+ */
 static int64_t kept_bytes(const struct fit *f, enum dtype points)
 {
     const struct keep_shape shape = {
@@ -184,6 +185,7 @@ int fit__widened(void *context, struct err *err)
                       ? f->be->ops->points_cache(f->be, f->X, 0, KERNEL_STORE_EXACT, &bytes, err)
                       : 0;
     f->result.kernel_cache_bytes = 0;
+    mem_trim(); /* what goes shall not lie beside what comes */
     const int kept = r == 0 ? fit__keep_kernel(f, f->exact, DTYPE_F64, err) : r;
     return kept == -ERR_CANCELLED ? 0 : kept;
 }
