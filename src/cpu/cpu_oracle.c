@@ -48,17 +48,7 @@ static struct scratch *my_scratch(const struct plan *plan)
 
 static bool view_valid(const struct view *v)
 {
-    if (v->count < 0) {
-        return false;
-    }
-    if (v->index == NULL) {
-        return v->first >= 0 && v->first <= v->points->n - v->count;
-    }
-    bool valid = true;
-    for (int64_t i = 0; i < v->count; i++) {
-        valid = valid && v->index[i] >= 0 && v->index[i] < v->points->n;
-    }
-    return valid;
+    return view_within(v, v->points->n);
 }
 
 /* Whether all powers of two are normal numbers: no two rows are farther apart than the origin is
@@ -178,12 +168,6 @@ void oracle__write(const struct product *p, int64_t first, int64_t rows, const d
     }
 }
 
-static bool same_view(const struct view *P, const struct view *Q)
-{
-    return P->points == Q->points && P->count == Q->count && P->index == Q->index &&
-           (P->index != NULL || P->first == Q->first);
-}
-
 int oracle__product_init(struct product *p, struct backend *be, struct view P, struct view Q,
                          const struct mat *V, const struct mat *Y, struct err *err)
 {
@@ -207,7 +191,7 @@ int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const s
     int rc = oracle__product_init(&p, be, P, Q, V, Y, err);
     p.a = a;
     p.b = b;
-    const bool same = same_view(&P, &Q);
+    const bool same = view_same(&P, &Q);
     int64_t cols = 0;
     for (int64_t c = 0; c < V->cols && rc == 0; c += cols) {
         const int64_t left = V->cols - c;
@@ -286,7 +270,7 @@ int cpu__kblock(struct backend *be, struct view P, struct view Q, const struct m
         (rc = plan_init(&plan, &o, err)) < 0) {
         return rc;
     }
-    const bool symmetric = same_view(&P, &Q);
+    const bool symmetric = view_same(&P, &Q);
     const int64_t segments = ceil_div(Q.count, SEGMENT);
 #pragma omp parallel for num_threads(o.threads) schedule(dynamic) collapse(2)
     for (int64_t i = 0; i < plan.groups; i++) {

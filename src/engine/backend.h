@@ -178,6 +178,26 @@ static inline struct view view_index(const struct points *p, const int64_t *inde
     return (struct view){.points = p, .first = 0, .count = count, .index = index};
 }
 
+/* Whether all its members are among the n points. */
+static inline bool view_within(const struct view *v, int64_t n)
+{
+    if (v->index == NULL) {
+        return v->count >= 0 && v->first >= 0 && v->first <= n - v->count;
+    }
+    bool valid = v->count >= 0;
+    for (int64_t i = 0; i < v->count; i++) {
+        valid = valid && v->index[i] >= 0 && v->index[i] < n;
+    }
+    return valid;
+}
+
+/* The same members of the same points, told by where the lists are, not by what is in them. */
+static inline bool view_same(const struct view *P, const struct view *Q)
+{
+    return P->points == Q->points && P->count == Q->count && P->index == Q->index &&
+           (P->index != NULL || P->first == Q->first);
+}
+
 /* How a program names the backends it was linked with: it hands a NULL-terminated list of these to
  * backend_open, best first ("auto" takes the first that opens). */
 struct backend_provider {

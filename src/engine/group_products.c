@@ -167,12 +167,6 @@ static int divided_kmv(struct backend *be, const struct kmv *k, struct err *err)
 
 /* ---- both sides of one view ---- */
 
-static bool same_view(const struct view *P, const struct view *Q)
-{
-    return P->points == Q->points && P->count == Q->count && P->first == Q->first &&
-           P->index == Q->index;
-}
-
 static bool all_share(struct backend *be)
 {
     const struct group *g = group_of(be);
@@ -243,7 +237,7 @@ int group__kmv(struct backend *be, struct view P, struct view Q, double a, const
 {
     if (worth(be, &P, &Q) && V->rows == Q.count && Y->rows == P.count && V->cols == Y->cols) {
         const struct kmv k = {.P = P, .Q = Q, .a = a, .b = b, .V = V, .Y = Y};
-        return same_view(&P, &Q) && all_share(be) ? shared_kmv(be, &k, err)
+        return view_same(&P, &Q) && all_share(be) ? shared_kmv(be, &k, err)
                                                   : divided_kmv(be, &k, err);
     }
     return group_done(be, group_lead(be)->ops->kmv(group_lead(be), group_view(&P, 0),

@@ -192,6 +192,12 @@ struct launch_tiles cuda__tiles(const struct points *p);
 /* The buffers of a call shrink to what is kept. */
 void cuda__views_close(struct cuda_backend *cu);
 
+/* The type that weights have on the device, in a product with these points. */
+static inline enum dtype cuda__weight_type(const struct points *p, const struct mat *V)
+{
+    return p->dtype == DTYPE_F32 && V->dtype == DTYPE_F32 ? DTYPE_F32 : DTYPE_F64;
+}
+
 /* ---- cuda_both.c ---- */
 
 /* Whether Y <- a K(P,P) V + b Y, V with t columns of `weights`, is to be computed by launch_both;

@@ -19,11 +19,6 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
-static enum dtype weight_type(const struct points *p, const struct mat *V)
-{
-    return p->dtype == DTYPE_F32 ? V->dtype : DTYPE_F64;
-}
-
 /* How a product is cut, and the bytes of the workspace's parts. */
 struct cut {
     int64_t n, cols, rows, blocks, steps; /* of all */
@@ -120,7 +115,7 @@ static int both_steps(struct cuda_backend *cu, const struct cuda_view *P, const 
                       double a, const struct mat *V, double b, const struct mat *Y, struct err *err)
 {
     const struct points *p = P->view.points;
-    const enum dtype type = weight_type(p, V);
+    const enum dtype type = cuda__weight_type(p, V);
     const struct cut c = *cut;
     struct launch_tiles tiles = cuda__tiles(p);
     const size_t bytes = c.weights + (size_t)c.together * c.step + c.totals + c.reaches;
@@ -141,7 +136,7 @@ static int both_steps(struct cuda_backend *cu, const struct cuda_view *P, const 
 int cuda__both(struct cuda_backend *cu, const struct cuda_view *P, double a, const struct mat *V,
                double b, const struct mat *Y, struct err *err)
 {
-    const struct cut c = cut_of(P, weight_type(P->view.points, V), V->cols);
+    const struct cut c = cut_of(P, cuda__weight_type(P->view.points, V), V->cols);
     return both_steps(cu, P, &c, a, V, b, Y, err);
 }
 
@@ -171,12 +166,12 @@ int cuda__kmv_share(struct backend *be, struct view P, int part, int parts, cons
     }
     struct cuda_view view;
     rc = cuda__view_open(cu, &P, 0, &view, err);
-    if (rc == 0 && !cuda__both_pays(&view, weight_type(P.points, V), V->cols)) {
+    if (rc == 0 && !cuda__both_pays(&view, cuda__weight_type(P.points, V), V->cols)) {
         cuda__views_close(cu);
         return share_rows(be, P, n * part / parts, n * (part + 1) / parts, V, Y, err);
     }
     if (rc == 0) {
-        struct cut c = cut_of(&view, weight_type(P.points, V), V->cols);
+        struct cut c = cut_of(&view, cuda__weight_type(P.points, V), V->cols);
         c.begin = c.steps * part / parts;
         c.end = c.steps * (part + 1) / parts;
         rc = c.begin < c.end

@@ -26,11 +26,6 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
-static enum dtype weight_type(const struct points *p, const struct mat *V)
-{
-    return p->dtype == DTYPE_F32 && V->dtype == DTYPE_F32 ? DTYPE_F32 : DTYPE_F64;
-}
-
 /* ---- kmv ---- */
 
 /* One product: its views, cut into steps, and the workspace. */
@@ -158,12 +153,6 @@ static int plain_product(struct cuda_backend *cu, struct product *p, struct err 
     return rc;
 }
 
-static bool same_view(const struct view *P, const struct view *Q)
-{
-    return P->points == Q->points && P->count == Q->count && P->index == Q->index &&
-           (P->index != NULL || P->first == Q->first);
-}
-
 int cuda__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
               double b, const struct mat *Y, struct err *err)
 {
@@ -178,9 +167,9 @@ int cuda__kmv(struct backend *be, struct view P, struct view Q, double a, const 
                         .b = b,
                         .V = *V,
                         .Y = *Y,
-                        .type = weight_type(P.points, V)};
+                        .type = cuda__weight_type(P.points, V)};
     rc = cuda__view_open(cu, &P, 0, &p.P, err);
-    if (rc == 0 && same_view(&P, &Q) && cuda__both_pays(&p.P, p.type, V->cols)) {
+    if (rc == 0 && view_same(&P, &Q) && cuda__both_pays(&p.P, p.type, V->cols)) {
         rc = cuda__both(cu, &p.P, a, V, b, Y, err);
     } else if (rc == 0 && (rc = cuda__view_open(cu, &Q, 1, &p.Q, err)) == 0) {
         rc = plain_product(cu, &p, err);

@@ -8,17 +8,7 @@
 
 bool cuda__view_valid(const struct view *v)
 {
-    if (v->count < 0) {
-        return false;
-    }
-    if (v->index == NULL) {
-        return v->first >= 0 && v->first <= v->points->n - v->count;
-    }
-    bool valid = true;
-    for (int64_t i = 0; i < v->count; i++) {
-        valid = valid && v->index[i] >= 0 && v->index[i] < v->points->n;
-    }
-    return valid;
+    return view_within(v, v->points->n);
 }
 
 bool cuda__views_fit(const struct view *P, const struct view *Q)
