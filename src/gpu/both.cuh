@@ -16,17 +16,18 @@ namespace {
 template <class T, class W> constexpr int BOTH_COLUMNS = sizeof(T) == sizeof(W) ? 4 : 1;
 template <class W, int COLS> constexpr int BOTH_ROWS = 8192 / (int)sizeof(W) / COLS;
 
-/* One column's shares of the column sums, of each of the DOWN threads, twice: one is added up while
- * the other is written. Row sums take its place when a row of tiles is done. */
-template <class T, class W> union alignas(16) shares {
-    W columns[2][DOWN][ZT<T>];
+/* One column's shares of the column sums, of each of the DOWN threads, twice where there are
+ * several columns: one is added up while the other is written. Row sums take its place when a row
+ * of tiles is done. */
+template <class T, class W, int COLS> union alignas(16) shares {
+    W columns[COLS > 1 ? 2 : 1][DOWN][ZT<T>];
     double rows[XT][ACROSS + 1];
 };
 
 template <class T, class W, int COLS> struct both_memory {
     tile_memory<T> tile;
     alignas(16) W weights[2][COLS][ZT<T>], x_weights[COLS][XT];
-    shares<T, W> part;
+    shares<T, W, COLS> part;
     W columns[COLS][BOTH_ROWS<W, COLS>];
 };
 
@@ -138,7 +139,7 @@ template <launch_form FORM, class T, class W, int COLS>
 __global__ __launch_bounds__(THREADS,
                              RESIDENT<FORM, T, W, COLS>) void sums_of_both(struct launch_both p)
 {
-    auto &s = shared<both_memory<T, W, COLS>>();
+    auto &s = *dynamic_shared<both_memory<T, W, COLS>>();
     const struct launch_tiles &t = p.tiles;
     const int64_t I = blockIdx.x, step = p.first_step + blockIdx.y, J = (I + step) % p.blocks;
     if (2 * step == p.blocks && I >= step) {
@@ -211,14 +212,23 @@ template <class T, class W> int64_t both_rows(int cols)
     return cols == 1 ? BOTH_ROWS<W, 1> : BOTH_ROWS<W, BOTH_COLUMNS<T, W>>;
 }
 
+/* Their memory is more than a kernel may have without asking. */
+template <launch_form FORM, class T, class W, int COLS>
+int start_both_with(const struct launch_both &p, void *stream)
+{
+    constexpr size_t bytes = sizeof(both_memory<T, W, COLS>);
+    const auto kernel = sums_of_both<FORM, T, W, COLS>;
+    const int status =
+        (int)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    const dim3 grid((unsigned)p.blocks, (unsigned)p.steps);
+    return status != 0 ? status : start(kernel, grid, THREADS, bytes, stream, p);
+}
+
 template <launch_form FORM, class T, class W>
 int start_both_of(const struct launch_both &p, void *stream)
 {
-    const dim3 grid((unsigned)p.blocks, (unsigned)p.steps);
-    if (p.cols == 1) {
-        return start(sums_of_both<FORM, T, W, 1>, grid, THREADS, 0, stream, p);
-    }
-    return start(sums_of_both<FORM, T, W, BOTH_COLUMNS<T, W>>, grid, THREADS, 0, stream, p);
+    return p.cols == 1 ? start_both_with<FORM, T, W, 1>(p, stream)
+                       : start_both_with<FORM, T, W, BOTH_COLUMNS<T, W>>(p, stream);
 }
 
 template <launch_form FORM> int start_both(const struct launch_both &p, void *stream)

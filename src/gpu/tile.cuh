@@ -1,8 +1,8 @@
 /*
  * A tile of distances on the GPU. A block of THREADS threads takes XT rows x against ZT rows z at a
  * time: ACROSS x DOWN threads hold X x Z distances each in registers. Features come from panels
- * (launch.h) in steps of DEPTH, which the block copies to shared memory while it works on the step
- * before (cp.async where the device has it), in pieces of 16 bytes on both sides.
+ * (launch.h) in steps of DEPTH<T>, which the block copies to shared memory while it works on the
+ * step before (cp.async where the device has it), in pieces of 16 bytes on both sides.
  *
  * Distances are sums in the order of the features, by differences, in which nothing cancels and
  * k(x,z) and k(z,x) have the same bits; or, for products in float32, |x|^2/2 + |z|^2/2 - x.z, half
@@ -26,27 +26,35 @@ extern "C" {
 
 namespace {
 
-constexpr int ACROSS = 16, DOWN = 8, THREADS = ACROSS * DOWN, DEPTH = 10, PANEL = LAUNCH_PANEL;
+constexpr int ACROSS = 16, DOWN = 8, THREADS = ACROSS * DOWN, PANEL = LAUNCH_PANEL;
 constexpr int X = 8, XT = DOWN * X; /* x rows of a thread, of a tile */
 
 template <class T> constexpr int VECTOR = 16 / sizeof(T); /* numbers in 16 bytes */
 template <class T> constexpr int Z = 32 / sizeof(T);      /* z rows of a thread: 8 or 4 */
 template <class T> constexpr int ZT = ACROSS *Z<T>;       /* of a tile: 128 or 64 */
 
+/* Features of a step, by the shared memory of a multiprocessor, which is 64 KiB before 8.0. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+template <class T> constexpr int DEPTH = 10;
+#else
+template <class T> constexpr int DEPTH = sizeof(T) == 4 ? 16 : 10;
+#endif
+
 static_assert(LAUNCH_TILE % ZT<float> == 0 && LAUNCH_TILE % ZT<double> == 0 &&
                   LAUNCH_TILE % XT == 0 && XT % PANEL == 0,
               "launches are cut at whole tiles, and tiles at whole panels");
 
 /* A warp is 8 threads across and 4 down, so that its reads of 16 bytes a thread are 128 bytes of z
- * rows and 64 of x rows. */
+ * rows and 64 of x rows. Its lanes are in the order in
+ * which they would hold a product of matrices by mma. */
 __device__ int across()
 {
-    return threadIdx.x % 8 + threadIdx.x / 32 % 2 * 8;
+    return threadIdx.x % 32 / 4 + threadIdx.x / 32 % 2 * 8;
 }
 
 __device__ int down()
 {
-    return threadIdx.x % 32 / 8 + threadIdx.x / 64 * 4;
+    return threadIdx.x % 4 + threadIdx.x / 64 * 4;
 }
 
 /* Where in the tile the thread's x row i and z row j stand. */
@@ -63,8 +71,8 @@ template <class T> __device__ int z_row(int j)
 }
 
 /* ret[0 .. COUNT-1] <- the thread's numbers of `from` [SPAN x COUNT], which stand in groups of
- * VECTOR<T>; its group is the `place`-th of SPAN. */
-template <class T, int SPAN, int COUNT, class W>
+ * VECTOR<T>; its group is the `place`-th of SPAN. GAP numbers lie between one SPAN and the next. */
+template <class T, int SPAN, int GAP = 0, int COUNT, class W>
 __device__ void take(const W *from, int place, W (&ret)[COUNT])
 {
     constexpr int V = VECTOR<T>;
@@ -74,7 +82,7 @@ __device__ void take(const W *from, int place, W (&ret)[COUNT])
     constexpr int EACH = 16 / sizeof(W);
 #pragma unroll
     for (int i = 0; i < COUNT; i += EACH) {
-        const int at = i / V * (SPAN * V) + place * V + i % V;
+        const int at = i / V * (SPAN * V + GAP) + place * V + i % V;
         const sixteen part = *(const sixteen *)(from + at);
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
@@ -85,8 +93,13 @@ __device__ void take(const W *from, int place, W (&ret)[COUNT])
 
 /* ---- staging ---- */
 
+/* In float32, GAP numbers lie behind each panel of x rows, and twice as many behind the z rows: so
+ * four lanes with a feature each, and eight with a row each, read from all banks of shared memory.
+ */
+template <class T> constexpr int GAP = sizeof(T) == 4 ? 4 : 0;
+
 template <class T> struct alignas(16) stage {
-    T x[DEPTH][XT], z[DEPTH][ZT<T>];
+    T x[DEPTH<T>][XT + XT / PANEL * GAP<T>], z[DEPTH<T>][ZT<T> + 2 * GAP<T>];
 };
 
 /* Where this thread copies from when WIDTH members from `first` on (a multiple of PANEL) are
@@ -102,16 +115,17 @@ __device__ const T *source(const struct launch_view &view, int64_t ld, int64_t f
 }
 
 /* Begins to copy `count` features of the members of source() from feature k0 on. */
-template <int WIDTH, class T>
-__device__ void fetch(const T *source, int k0, int count, T (*to)[WIDTH])
+template <int WIDTH, int GAP = 0, int STRIDE, class T>
+__device__ void fetch(const T *source, int k0, int count, T (*to)[STRIDE])
 {
     constexpr int V = VECTOR<T>, PIECES = WIDTH / V, TOGETHER = THREADS / PIECES;
     const int row = (int)threadIdx.x % PIECES * V, k = (int)threadIdx.x / PIECES;
+    T *const first = &to[k][row + row / PANEL * GAP];
     source += (int64_t)k0 * PANEL;
 #pragma unroll
-    for (int i = 0; i < DEPTH; i += TOGETHER) {
+    for (int i = 0; i < DEPTH<T>; i += TOGETHER) {
         if (k + i < count) {
-            __pipeline_memcpy_async(&to[k][row] + i * WIDTH, source + i * PANEL, 16);
+            __pipeline_memcpy_async(first + i * STRIDE, source + i * PANEL, 16);
         }
     }
 }
@@ -148,7 +162,7 @@ template <way WAY, class T>
 __device__ void add_features(const T *all_x, const T *all_z, unsigned inner, T (&D)[X][Z<T>])
 {
     T x[X], z[Z<T>];
-    take<T, DOWN>(all_x, 0, x);
+    take<T, DOWN, GAP<T>>(all_x, 0, x);
     take<T, ACROSS>(all_z, 0, z);
 #pragma unroll
     for (int i = 0; i < X; i++) {
@@ -162,16 +176,18 @@ __device__ void add_features(const T *all_x, const T *all_z, unsigned inner, T (
 template <way WAY, class T>
 __device__ void add_step(const stage<T> &s, int count, unsigned inner, T (&D)[X][Z<T>])
 {
+    constexpr int ALL = DEPTH<T>, NEXT_X = sizeof s.x[0] / sizeof(T),
+                  NEXT_Z = sizeof s.z[0] / sizeof(T);
     const T *x = s.x[0] + down() * VECTOR<T>, *z = s.z[0] + across() * VECTOR<T>;
-    if (WAY != WAY_MIXED && count == DEPTH) {
-#pragma unroll(DEPTH / 2)
-        for (int k = 0; k < DEPTH; k++, x += XT, z += ZT<T>) {
+    if (WAY != WAY_MIXED && count == ALL) {
+#pragma unroll(ALL / 2)
+        for (int k = 0; k < ALL; k++, x += NEXT_X, z += NEXT_Z) {
             add_features<WAY>(x, z, inner, D);
         }
         return;
     }
 #pragma unroll(WAY == WAY_MIXED ? 1 : 2)
-    for (int k = 0; k < count; k++, x += XT, z += ZT<T>) {
+    for (int k = 0; k < count; k++, x += NEXT_X, z += NEXT_Z) {
         add_features<WAY>(x, z, inner, D);
     }
 }
@@ -261,8 +277,8 @@ template <class T> struct place {
 /* Begins to copy features from k0 on into the stage. */
 template <class T> __device__ void fetch_step(const place<T> &at, int k0, int d, stage<T> &s)
 {
-    const int count = min(DEPTH, d - k0);
-    fetch<XT>(at.x, k0, count, s.x);
+    const int count = min(DEPTH<T>, d - k0);
+    fetch<XT, GAP<T>>(at.x, k0, count, s.x);
     fetch<ZT<T>>(at.z, k0, count, s.z);
 }
 
@@ -353,8 +369,8 @@ __device__ void distances(const struct launch_tiles &t, place<T> &at, tile_memor
         __syncthreads(); /* this step is there, and the other stage is read */
         const stage<T> &now = s.stages[at.slot];
         at.slot ^= 1;
-        if (k0 + DEPTH < d) {
-            fetch_step(at, k0 + DEPTH, d, s.stages[at.slot]);
+        if (k0 + DEPTH<T> < d) {
+            fetch_step(at, k0 + DEPTH<T>, d, s.stages[at.slot]);
         } else {
             fetch_next();
         }
@@ -362,8 +378,8 @@ __device__ void distances(const struct launch_tiles &t, place<T> &at, tile_memor
         if (k0 == 0) {
             c = begin<FORM>(t.kernel, at, s, D);
         }
-        add_step_by<FORM>(c, now, min(DEPTH, d - k0), D);
-        k0 += DEPTH;
+        add_step_by<FORM>(c, now, min(DEPTH<T>, d - k0), D);
+        k0 += DEPTH<T>;
     } while (k0 < d);
     halve<FORM>(t.kernel, c, D);
 }
