@@ -7,7 +7,8 @@ measurement: it says what share of its instructions a loop spends on the arithme
 
 One line for each innermost loop of each kernel with at least --least instructions: where it begins,
 and how many of its instructions a pass goes to fp32 lanes, to float64 lanes, to the special
-functions (MUFU), to reads of shared memory (LDS), to asynchronous copies (LDGSTS), and elsewhere.
+functions (MUFU), to reads of shared memory (LDS) and of the device's (LDG), to asynchronous copies
+(LDGSTS), and elsewhere.
 `lanes` is the share of arithmetic in all: a multiprocessor starts as many instructions a cycle as it
 has fp32 lanes for.
 """
@@ -17,7 +18,7 @@ import sys
 
 FP32 = ("FFMA", "FADD", "FMUL")
 FP64 = ("DFMA", "DADD", "DMUL")
-KINDS = ("fp32", "fp64", "mufu", "lds", "ldgsts", "other")
+KINDS = ("fp32", "fp64", "mufu", "lds", "ldg", "ldgsts", "other")
 
 
 def kind_of(name):

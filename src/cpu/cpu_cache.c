@@ -194,11 +194,9 @@ static int fill_all(struct backend *be, struct cache *c, const struct points *p,
 int cpu__points_cache(struct backend *be, struct points *p, int64_t bytes,
                       enum kernel_storage storage, int64_t *ret_bytes, struct err *err)
 {
-    if (storage == KERNEL_STORE_HALF && !kernel_uses_distance(p->kernel.id)) {
-        return err_set(err, ERR_UNSUPPORTED,
-                       "Kernel values can be kept in 16 bits only where they lie between 0 and 1; "
-                       "those of \"%s\" do not.",
-                       kernel_name(p->kernel.id));
+    const int fits = kernel_check_storage(p->kernel.id, storage, err);
+    if (fits < 0) {
+        return fits;
     }
     p->cache = cache_free(be, p->cache);
     *ret_bytes = 0;

@@ -141,6 +141,11 @@ struct backend_ops {
      * dropped. NULL: this backend computes always. */
     int (*points_cache)(struct backend *be, struct points *p, int64_t bytes,
                         enum kernel_storage storage, int64_t *ret_bytes, struct err *err);
+    /* (optional, with kmv_share) Keeps of them what kmv_share uses for this share. Other products
+     * of all the points use what they find. */
+    int (*points_cache_share)(struct backend *be, struct points *p, int part, int parts,
+                              int64_t bytes, enum kernel_storage storage, int64_t *ret_bytes,
+                              struct err *err);
     /* (optional) Makes products of few rows with all the points faster, by holding the points once
      * more in an order of its own, as far as there are points enough for that to pay. No bit of a
      * product changes. *ret_bytes is what they take; freed with the points. */

@@ -36,6 +36,18 @@ bool kernel_uses_distance(enum kernel_id id)
     return id != KERNEL_LINEAR && id != KERNEL_POLYNOMIAL && id != KERNEL_SIGMOID;
 }
 
+int kernel_check_storage(enum kernel_id id, enum kernel_storage storage, struct err *err)
+{
+    if (storage != KERNEL_STORE_HALF || kernel_uses_distance(id)) {
+        return 0;
+    }
+    return err_set(
+        err, ERR_UNSUPPORTED,
+        "Kernel values can be kept in 16 bits only where they lie between 0 and 1; those "
+        "of \"%s\" do not.",
+        kernel_name(id));
+}
+
 bool kernel_uses_l1(enum kernel_id id)
 {
     return id == KERNEL_LAPLACIAN_L1;

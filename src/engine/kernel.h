@@ -36,7 +36,8 @@ enum kernel_id {
 /* How kernel values that are kept lie in memory. */
 enum kernel_storage {
     KERNEL_STORE_EXACT, /* in the type they are computed in */
-    KERNEL_STORE_HALF   /* in 16 bits, with a relative error of 2^-12 */
+    KERNEL_STORE_HALF   /* in 16 bits, with a relative error of 2^-12: the value plus 2^-31, without
+                           sign, 5 bits of exponent (0 is 2^-31) and 11 of mantissa */
 };
 
 struct kernel {
@@ -56,6 +57,8 @@ const char *kernel_name(enum kernel_id id);
 int kernel_id_parse(const char *name, enum kernel_id *ret, struct err *err);
 bool kernel_uses_distance(enum kernel_id id);
 bool kernel_uses_l1(enum kernel_id id);
+/* -ERR_UNSUPPORTED where values of the kernel do not lie in what the storage holds. */
+int kernel_check_storage(enum kernel_id id, enum kernel_storage storage, struct err *err);
 
 /* gamma, coef0 and degree from the catalog's parameter values; gamma "auto" = 1/d. */
 void kernel_set_params(struct kernel *k, const struct param_set *params);

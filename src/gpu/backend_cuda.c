@@ -72,5 +72,7 @@ static const struct backend_ops cuda_ops = {
     .kmv_share = cuda__kmv_share,
     .kblock = cuda__kblock,
     .kdiag = cuda__kdiag,
+    .points_cache = cuda__points_cache,
+    .points_cache_share = cuda__points_cache_share,
     .memory_available = cuda__memory_available,
 };

@@ -12,42 +12,64 @@
 
 namespace {
 
-/* Right-hand sides a block takes at most, and rows of a block, which shared memory bounds. */
+/* Right-hand sides a block takes at most, and rows of a block: as many as shared memory has room
+ * for with the most right-hand sides. How rows are cut must not depend on how many there are, or
+ * values could not be kept for all of them. */
 template <class T, class W> constexpr int BOTH_COLUMNS = sizeof(T) == sizeof(W) ? 4 : 1;
-template <class W, int COLS> constexpr int BOTH_ROWS = 8192 / (int)sizeof(W) / COLS;
+template <class T> constexpr int BOTH_ROWS = 2048 / (int)sizeof(T);
 
-/* One column's shares of the column sums, of each of the DOWN threads, twice where there are
- * several columns: one is added up while the other is written. Row sums take its place when a row
- * of tiles is done. */
-template <class T, class W, int COLS> union alignas(16) shares {
-    W columns[COLS > 1 ? 2 : 1][DOWN][ZT<T>];
+/* One column's shares of the column sums, of each of the DOWN threads, TURNS times: one is added up
+ * while the next is written. Row sums take its place when a row of tiles is done. */
+template <class T, class W, int TURNS> union alignas(16) shares {
+    W columns[TURNS][DOWN][ZT<T>];
     double rows[XT][ACROSS + 1];
 };
 
 template <class T, class W, int COLS> struct both_memory {
     tile_memory<T> tile;
     alignas(16) W weights[2][COLS][ZT<T>], x_weights[COLS][XT];
-    shares<T, W, COLS> part;
-    W columns[COLS][BOTH_ROWS<W, COLS>];
+    shares<T, W, (COLS > 1 ? 2 : 1)> part;
+    W columns[COLS][BOTH_ROWS<T>];
 };
 
 /* ret[j] <- sum_i K[i][j] u[i] over the thread's rows. */
 template <class T, class W>
-__device__ void column_shares(const T (&K)[X][Z<T>], const W *weights, W *ret)
+__device__ void column_shares(const T (&K)[X][Z<T>], const W *weights, W (&ret)[Z<T>])
 {
-    constexpr int V = VECTOR<T>;
-    W u[X], sum[Z<T>] = {};
+    W u[X];
     take<T, DOWN>(weights, down(), u);
+#pragma unroll
+    for (int j = 0; j < Z<T>; j++) {
+        ret[j] = 0;
+    }
 #pragma unroll
     for (int i = 0; i < X; i++) {
 #pragma unroll
         for (int j = 0; j < Z<T>; j++) {
-            sum[j] = fma((W)K[i][j], u[i], sum[j]);
+            ret[j] = fma((W)K[i][j], u[i], ret[j]);
         }
     }
+}
+
+/* Adds the threads' shares of a tile's column sums to those at `sums`, of which each thread has
+ * one. `memory` is not read any more when all threads have passed the barrier of the next call. */
+template <class T, class W>
+__device__ void add_shares(const W (&own)[Z<T>], W (&memory)[DOWN][ZT<T>], W *sums)
+{
+    constexpr int V = VECTOR<T>;
+    W *const mine = memory[down()];
 #pragma unroll
     for (int j = 0; j < Z<T>; j++) {
-        ret[j / V * (ACROSS * V) + across() * V + j % V] = sum[j];
+        mine[j / V * (ACROSS * V) + across() * V + j % V] = own[j];
+    }
+    __syncthreads();
+    if (threadIdx.x < ZT<T>) {
+        W sum = 0;
+#pragma unroll
+        for (int r = 0; r < DOWN; r++) {
+            sum += memory[r][threadIdx.x];
+        }
+        sums[threadIdx.x] += sum;
     }
 }
 
@@ -58,16 +80,9 @@ __device__ void add_columns(const T (&K)[X][Z<T>], int cols, int column, both_me
 #pragma unroll
     for (int c = 0; c < COLS; c++) {
         if (c < cols) {
-            column_shares<T>(K, s.x_weights[c], s.part.columns[c & 1][down()]);
-            __syncthreads();
-            if (threadIdx.x < ZT<T>) {
-                W sum = 0;
-#pragma unroll
-                for (int r = 0; r < DOWN; r++) {
-                    sum += s.part.columns[c & 1][r][threadIdx.x];
-                }
-                s.columns[c][column + threadIdx.x] += sum;
-            }
+            W own[Z<T>];
+            column_shares<T>(K, s.x_weights[c], own);
+            add_shares<T>(own, s.part.columns[c & 1], s.columns[c] + column);
         }
     }
 }
@@ -82,6 +97,18 @@ __device__ void fetch_x_weights(const struct launch_both &p, int64_t x0, W (&to)
         const int c = e / PIECES, i = e % PIECES * EACH;
         __pipeline_memcpy_async(&to[c][i], from + c * ZT<T> + i, 16);
     }
+}
+
+/* How many of the pairs before this one are kept (launch_kept). */
+inline __host__ __device__ int64_t slots_before(const struct launch_kept &k, int64_t pair)
+{
+    const int64_t before = pair - k.first_pair;
+    return (before < 0 ? 0 : before < k.pairs ? before : k.pairs) * k.slots / k.pairs;
+}
+
+inline __device__ bool is_kept(const struct launch_kept &k, int64_t pair)
+{
+    return k.slots > 0 && slots_before(k, pair + 1) > slots_before(k, pair);
 }
 
 /* What launch_both leaves of a step: one share of each side's rows. */
@@ -99,14 +126,13 @@ template <class W> __device__ step_shares<W> shares_of(const struct launch_both 
 
 /* The thread's sums of a row of tiles become shares of the rows from x0 on. */
 template <class T, class W, int COLS>
-__device__ void write_rows(const struct launch_both &p, int64_t x0, W (&sums)[X][COLS],
-                           both_memory<T, W, COLS> &s)
+__device__ void write_rows(const step_shares<W> &to, int cols, int64_t x0, W (&sums)[X][COLS],
+                           double (&part)[XT][ACROSS + 1])
 {
-    const step_shares<W> to = shares_of<W>(p, blockIdx.y);
 #pragma unroll
     for (int c = 0; c < COLS; c++) {
-        if (c < p.cols) {
-            const double total = total_of_row<T>(c, sums, s.part.rows);
+        if (c < cols) {
+            const double total = total_of_row<T>(c, sums, part);
             if (threadIdx.x < XT) {
                 to.I[c * to.ld + x0 + threadIdx.x] = (W)total;
             }
@@ -121,7 +147,7 @@ __device__ void write_rows(const struct launch_both &p, int64_t x0, W (&sums)[X]
 
 template <class T, class W, int COLS> __device__ void clear_memory(both_memory<T, W, COLS> &s)
 {
-    for (int e = threadIdx.x; e < COLS * BOTH_ROWS<W, COLS>; e += THREADS) {
+    for (int e = threadIdx.x; e < COLS * BOTH_ROWS<T>; e += THREADS) {
         (&s.columns[0][0])[e] = 0;
     }
     for (int e = threadIdx.x; e < 2 * COLS * ZT<T>; e += THREADS) {
@@ -142,8 +168,8 @@ __global__ __launch_bounds__(THREADS,
     auto &s = *dynamic_shared<both_memory<T, W, COLS>>();
     const struct launch_tiles &t = p.tiles;
     const int64_t I = blockIdx.x, step = p.first_step + blockIdx.y, J = (I + step) % p.blocks;
-    if (2 * step == p.blocks && I >= step) {
-        return; /* J met I */
+    if ((2 * step == p.blocks && I >= step) || is_kept(p.kept, step * p.blocks + I)) {
+        return; /* J met I, or sums_of_kept has both */
     }
     const int64_t n = t.P.count, x_first = I * p.rows, z_first = J * p.rows;
     const int x_rows = (int)min(p.rows, n - x_first), z_rows = (int)min(p.rows, n - z_first);
@@ -153,6 +179,7 @@ __global__ __launch_bounds__(THREADS,
     const float *const reach = p.reach + z_first / ZT<T>;
     const W *const weights = (const W *)p.weights + z_first * p.cols;
     place<T> at = {source<XT, T>(t.P, t.ld, x_first), z_source, reach[0], true};
+    const step_shares<W> to = shares_of<W>(p, blockIdx.y);
     W sums[X][COLS] = {};
     clear_memory(s);
     fetch_x_weights<T>(p, x_first, s.x_weights);
@@ -184,7 +211,7 @@ __global__ __launch_bounds__(THREADS,
         at.z += across_tile;
         at.reach = next_reach;
         if (++z == z_tiles) {
-            write_rows<T>(p, x_first + x * XT, sums, s);
+            write_rows<T>(to, p.cols, x_first + x * XT, sums, s.part.rows);
             z = 0;
             if (++x < x_tiles) {
                 at.x += XT / PANEL * t.ld * PANEL;
@@ -200,16 +227,10 @@ __global__ __launch_bounds__(THREADS,
             }
         }
     }
-    const step_shares<W> to = shares_of<W>(p, blockIdx.y);
     for (int e = threadIdx.x; step != 0 && e < p.cols * p.rows; e += THREADS) {
         const int c = e / (int)p.rows, j = e % (int)p.rows;
         to.J[c * to.ld + z_first + j] = s.columns[c][j];
     }
-}
-
-template <class T, class W> int64_t both_rows(int cols)
-{
-    return cols == 1 ? BOTH_ROWS<W, 1> : BOTH_ROWS<W, BOTH_COLUMNS<T, W>>;
 }
 
 /* Their memory is more than a kernel may have without asking. */

@@ -9,6 +9,7 @@
  *   cuda_views.c      members of views in panels
  *   cuda_oracle.c     kmv, kblock, kdiag: cutting work into launches
  *   cuda_both.c       kmv of points with themselves
+ *   cuda_cache.c      kernel values kept for it
  *   cuda_dense.c      dense algebra by cuBLAS and cuSOLVER
  *   dense_library.c   finding those two at run time
  *   launch.h, *.cu    the kernels; start.cuh: how they are started
@@ -55,10 +56,12 @@ struct cuda_backend {
 
 /* In panels (launch.h), scaled so that the kernel needs no bandwidth, and centered. */
 struct points {
+    enum kernel_id id;
     struct launch_kernel kernel;
     enum dtype dtype;
     int64_t n, d, ld;
     void *data;
+    struct launch_kept kept;
 };
 
 /* How many rows the panels of so many have. */
@@ -105,6 +108,9 @@ int cuda__reserve(struct cuda_buffer *buffer, size_t bytes, struct err *err);
 
 /* Gives back a buffer that grew past CUDA_KEPT_BYTES: memory_available counts on it. */
 void cuda__trim(struct cuda_buffer *buffer);
+
+/* Until what was put on the stream is done. */
+int cuda__wait(struct cuda_backend *cu, struct err *err);
 
 int cuda__zero(struct cuda_backend *cu, void *data, size_t bytes, struct err *err);
 
@@ -200,11 +206,31 @@ static inline enum dtype cuda__weight_type(const struct points *p, const struct 
 
 /* ---- cuda_both.c ---- */
 
+/* How n rows are cut for launch_both, and the bytes of the reaches that it needs. */
+struct cuda_blocks {
+    int64_t n, rows, count, steps;
+    size_t reaches;
+};
+struct cuda_blocks cuda__blocks(const struct points *p, int64_t n);
+/* Where the steps of kmv_share's share begin. */
+static inline int64_t cuda__share_begin(const struct cuda_blocks *b, int part, int parts)
+{
+    return b->steps * part / parts;
+}
 /* Whether Y <- a K(P,P) V + b Y, V with t columns of `weights`, is to be computed by launch_both;
  * it depends on the shape alone. */
 bool cuda__both_pays(const struct cuda_view *P, enum dtype weights, int64_t t);
 int cuda__both(struct cuda_backend *cu, const struct cuda_view *P, double a, const struct mat *V,
                double b, const struct mat *Y, struct err *err);
+
+/* ---- cuda_cache.c ---- */
+
+void cuda__cache_free(struct backend *be, struct points *p);
+int cuda__points_cache(struct backend *be, struct points *p, int64_t bytes,
+                       enum kernel_storage storage, int64_t *ret_bytes, struct err *err);
+int cuda__points_cache_share(struct backend *be, struct points *p, int part, int parts,
+                             int64_t bytes, enum kernel_storage storage, int64_t *ret_bytes,
+                             struct err *err);
 
 int cuda__kmv_share(struct backend *be, struct view P, int part, int parts, const struct mat *V,
                     const struct mat *Y, struct err *err);

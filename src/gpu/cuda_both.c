@@ -1,12 +1,14 @@
 /*
  * Products of points with themselves, every value used for both sides (launch_both of launch.h):
  * blocks of rows meet in steps, as many to a launch as the workspace has room for, and the steps'
- * shares are added in their order. How rows are cut depends on the shape alone.
+ * shares are added in their order. How rows are cut, and who is x and who z in a pair, depends on
+ * the number of rows and the points' type alone, not on the right-hand sides: values that were kept
+ * for one product (cuda_cache.c) are those of every other.
  */
 #include "gpu/cuda.h"
 
 #define WORK_BYTES ((int64_t)64 << 20) /* at most; more rows go the plain way */
-#define ROWS_MIN 256                   /* fewer are one step's diagonal blocks */
+#define ROWS_MIN 64                    /* no more are one row of tiles */
 #define BLOCKS 48                      /* that are to be, rows permitting: some 1,200 pairs */
 
 static int64_t least(int64_t a, int64_t b)
@@ -19,42 +21,55 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
+struct cuda_blocks cuda__blocks(const struct points *p, int64_t n)
+{
+    struct cuda_blocks b = {.n = n};
+    const int64_t even = ceil_div(ceil_div(n, BLOCKS), LAUNCH_TILE) * LAUNCH_TILE;
+    b.rows = least(even, launch_both_rows(p->dtype));
+    b.count = ceil_div(n, b.rows);
+    b.steps = b.count / 2 + 1;
+    b.reaches = (size_t)(b.count * b.rows / launch_tile_rows(p->dtype)) * sizeof(float);
+    return b;
+}
+
 /* How a product is cut, and the bytes of the workspace's parts. */
 struct cut {
-    int64_t n, cols, rows, blocks, steps; /* of all */
-    int64_t begin, end;                   /* steps of this share */
-    int64_t together;                     /* steps a launch takes */
-    size_t weights, totals, reaches, step;
+    struct cuda_blocks of;
+    int64_t cols;
+    int64_t begin, end; /* steps of this share */
+    int64_t together;   /* steps a launch takes */
+    size_t weights, totals, step;
 };
 
 static struct cut cut_of(const struct cuda_view *P, enum dtype weights, int64_t t)
 {
     const struct points *p = P->view.points;
-    struct cut c = {.n = P->view.count, .cols = least(t, launch_both_cols(p->dtype, weights))};
-    const int64_t even = ceil_div(ceil_div(c.n, BLOCKS), LAUNCH_TILE) * LAUNCH_TILE;
-    c.rows = least(even, launch_both_rows(p->dtype, weights, (int)c.cols));
-    c.blocks = ceil_div(c.n, c.rows);
-    c.steps = c.end = c.blocks / 2 + 1;
-    const size_t padded = (size_t)(c.blocks * c.rows * c.cols);
+    struct cut c = {.of = cuda__blocks(p, P->view.count),
+                    .cols = least(t, launch_both_cols(p->dtype, weights))};
+    c.end = c.of.steps;
+    const size_t padded = (size_t)(c.of.count * c.of.rows * c.cols);
     c.weights = padded * dtype_size(weights);
-    c.totals = (size_t)(c.n * c.cols) * sizeof(double);
-    c.reaches = (size_t)(c.blocks * c.rows / launch_tile_rows(p->dtype)) * sizeof(float);
+    c.totals = (size_t)(c.of.n * c.cols) * sizeof(double);
     c.step = 2 * padded * dtype_size(weights);
-    const int64_t room = WORK_BYTES - (int64_t)(c.weights + c.totals + c.reaches);
-    c.together = room > 0 ? least(room / (int64_t)c.step, c.steps) : 0;
+    const int64_t room = WORK_BYTES - (int64_t)(c.weights + c.totals + c.of.reaches);
+    c.together = room > 0 ? least(room / (int64_t)c.step, c.of.steps) : 0;
     return c;
 }
 
 bool cuda__both_pays(const struct cuda_view *P, enum dtype weights, int64_t t)
 {
     const int64_t n = P->view.count;
-    const enum dtype points = P->view.points->dtype;
     if (n <= ROWS_MIN || n > WORK_BYTES || cuda__view_step(P) < n) {
         return false;
     }
-    return ceil_div(t, launch_both_cols(points, weights)) <
-               2 * ceil_div(t, launch_cols(points, weights)) &&
-           cut_of(P, weights, t).together > 0;
+    return cut_of(P, weights, t).together > 0;
+}
+
+/* What the points keep of this view's values. */
+static struct launch_kept kept_of(const struct view *P)
+{
+    const bool all = P->index == NULL && P->first == 0 && P->count == P->points->n;
+    return all ? P->points->kept : (struct launch_kept){.slots = 0};
 }
 
 /* The steps of one group of columns; the workspace holds weights, partials, totals, reaches. */
@@ -77,12 +92,12 @@ static int sum_steps(struct cuda_backend *cu, const struct cut *c, struct launch
 }
 
 static int both_columns(struct cuda_backend *cu, const struct cut *c, struct launch_tiles tiles,
-                        enum dtype type, double a, const struct mat *V, double b,
-                        const struct mat *Y, struct err *err)
+                        struct launch_kept kept, enum dtype type, double a, const struct mat *V,
+                        double b, const struct mat *Y, struct err *err)
 {
     char *partials = (char *)cu->work.data + c->weights;
     double *totals = (double *)(partials + (size_t)c->together * c->step);
-    float *reach = (float *)(totals + c->n * c->cols);
+    float *reach = (float *)(totals + c->of.n * c->cols);
     const struct launch_weights weights = {.dtype = tiles.dtype,
                                            .d = tiles.d,
                                            .ld = tiles.ld,
@@ -93,13 +108,14 @@ static int both_columns(struct cuda_backend *cu, const struct cut *c, struct lau
                                            .weights = cu->work.data,
                                            .reach = reach};
     struct launch_both both = {.tiles = tiles,
-                               .rows = c->rows,
-                               .blocks = c->blocks,
+                               .rows = c->of.rows,
+                               .blocks = c->of.count,
                                .cols = (int)V->cols,
                                .type = type,
                                .weights = cu->work.data,
                                .reach = reach,
-                               .partials = partials};
+                               .partials = partials,
+                               .kept = kept};
     const struct launch_finish finish = {.totals = totals, .last = true, .a = a, .b = b, .Y = *Y};
     int rc = cuda__status(launch_weights(cu->stream, &weights), "lay out a vector", err);
     if (rc == 0) {
@@ -118,7 +134,7 @@ static int both_steps(struct cuda_backend *cu, const struct cuda_view *P, const 
     const enum dtype type = cuda__weight_type(p, V);
     const struct cut c = *cut;
     struct launch_tiles tiles = cuda__tiles(p);
-    const size_t bytes = c.weights + (size_t)c.together * c.step + c.totals + c.reaches;
+    const size_t bytes = c.weights + (size_t)c.together * c.step + c.totals + c.of.reaches;
     int rc = cuda__view_part(cu, P, 0, P->view.count, &tiles.P, err);
     tiles.Q = tiles.P;
     if (rc == 0) {
@@ -127,8 +143,8 @@ static int both_steps(struct cuda_backend *cu, const struct cuda_view *P, const 
     for (int64_t col = 0; rc == 0 && col < V->cols; col += c.cols) {
         const int64_t cols = least(c.cols, V->cols - col);
         const struct mat v = mat_cols(*V, col, cols), y = mat_cols(*Y, col, cols);
-        rc = both_columns(cu, &c, tiles, type, a, &v, b, &y, err);
-        cu->base.kernel_entries += c.n * c.n / c.steps * (c.end - c.begin);
+        rc = both_columns(cu, &c, tiles, kept_of(&P->view), type, a, &v, b, &y, err);
+        cu->base.kernel_entries += c.of.n * c.of.n / c.of.steps * (c.end - c.begin);
     }
     return rc;
 }
@@ -172,8 +188,8 @@ int cuda__kmv_share(struct backend *be, struct view P, int part, int parts, cons
     }
     if (rc == 0) {
         struct cut c = cut_of(&view, cuda__weight_type(P.points, V), V->cols);
-        c.begin = c.steps * part / parts;
-        c.end = c.steps * (part + 1) / parts;
+        c.begin = cuda__share_begin(&c.of, part, parts);
+        c.end = cuda__share_begin(&c.of, part + 1, parts);
         rc = c.begin < c.end
                  ? both_steps(cu, &view, &c, 1.0, V, 0.0, Y, err)
                  : cuda__status(launch_scale(cu->stream, false, 0.0, Y), "clear a matrix", err);

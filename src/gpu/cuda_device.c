@@ -206,6 +206,11 @@ int cuda__zero(struct cuda_backend *cu, void *data, size_t bytes, struct err *er
     return cuda__status(cudaMemsetAsync(data, 0, bytes, cu->stream), "clear memory", err);
 }
 
+int cuda__wait(struct cuda_backend *cu, struct err *err)
+{
+    return cuda__status(cudaStreamSynchronize((cudaStream_t)cu->stream), "finish its work", err);
+}
+
 int64_t cuda__memory_available(struct backend *be)
 {
     size_t available = 0, total = 0;

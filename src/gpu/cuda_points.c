@@ -164,7 +164,8 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
         mem_free(p);
         return err_no_memory(err);
     }
-    *p = (struct points){.kernel = {.form = form.form,
+    *p = (struct points){.id = k->id,
+                         .kernel = {.form = form.form,
                                     .function = form.function,
                                     .inner = inner,
                                     .gamma = k->gamma,
@@ -192,6 +193,7 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
 void cuda__points_free(struct backend *be, struct points *p)
 {
     if (p != NULL) {
+        cuda__cache_free(be, p);
         cuda__account(be, -points_bytes(p));
         cuda__release(p->data);
         mem_free(p);

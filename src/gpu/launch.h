@@ -165,6 +165,19 @@ struct launch_finish {
 };
 int launch_finish(void *stream, const struct launch_finish *finish);
 
+/* Values of launch_both's pairs of blocks, kept in memory. Pair q is that of block q % blocks in
+ * step q / blocks, the last one that of the half step of an even number. Kept are `slots` of the
+ * `pairs` from first_pair on, spread evenly among them. A slot has room for the values of whole
+ * blocks and holds the tiles of its pair, row after row, masked where K is of inner products. A
+ * tile lies as its threads hold it: of all the threads their first 16 bytes, then the next ones.
+ * `half`: as KERNEL_STORE_HALF of engine/kernel.h. */
+struct launch_kept {
+    void *values;
+    int64_t first_pair, pairs;
+    int64_t slots; /* 0: nothing is kept */
+    bool half;
+};
+
 /* Shares of Y = K(P,P) V with every value but those of diagonal blocks computed once and used on
  * both sides. P's members are cut in `blocks` of `rows` members (a multiple of LAUNCH_TILE). In
  * step s, of `steps` from `first_step` on, block I meets block J = (I + s) % blocks; the steps up
@@ -180,11 +193,15 @@ struct launch_both {
     const void *weights;
     const float *reach;
     void *partials;
+    struct launch_kept kept;
 };
 int launch_both(void *stream, const struct launch_both *both);
 /* As launch_cols, where a value serves both sides; and most rows of a block. */
 int launch_both_cols(enum dtype points, enum dtype weights);
-int64_t launch_both_rows(enum dtype points, enum dtype weights, int cols);
+int64_t launch_both_rows(enum dtype points);
+/* kept.values of the slots first .. first+count-1 <- the values; no weights are needed, and of the
+ * steps only where they begin. */
+int launch_keep(void *stream, const struct launch_both *both, int64_t first, int64_t count);
 /* totals [cols][P.count] += the partials, step by step; or, when `first`, <- them. */
 int launch_add_both(void *stream, const struct launch_both *both, double *totals);
 
@@ -203,3 +220,10 @@ int launch_sums_dot(void *stream, const struct launch_sums *sums);
 int launch_both_l2(void *stream, const struct launch_both *both);
 int launch_both_l1(void *stream, const struct launch_both *both);
 int launch_both_dot(void *stream, const struct launch_both *both);
+int launch_keep_l2(void *stream, const struct launch_both *both, int64_t first, int64_t count);
+int launch_keep_l1(void *stream, const struct launch_both *both, int64_t first, int64_t count);
+int launch_keep_dot(void *stream, const struct launch_both *both, int64_t first, int64_t count);
+
+/* ---- kept.cu: the part of launch_both that is kept ---- */
+
+int launch_both_kept(void *stream, const struct launch_both *both);

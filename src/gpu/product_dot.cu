@@ -1,5 +1,6 @@
 /* Products with kernels of inner products. */
 #include "gpu/both.cuh"
+#include "gpu/keep.cuh"
 #include "gpu/product.cuh"
 
 extern "C" {
@@ -12,5 +13,10 @@ int launch_sums_dot(void *stream, const struct launch_sums *sums)
 int launch_both_dot(void *stream, const struct launch_both *both)
 {
     return start_both<FORM_DOT>(*both, stream);
+}
+
+int launch_keep_dot(void *stream, const struct launch_both *both, int64_t first, int64_t count)
+{
+    return start_keep<FORM_DOT>(*both, first, count, stream);
 }
 }

@@ -1,5 +1,6 @@
 /* Products with kernels of distances in the 1-norm. */
 #include "gpu/both.cuh"
+#include "gpu/keep.cuh"
 #include "gpu/product.cuh"
 
 extern "C" {
@@ -12,5 +13,10 @@ int launch_sums_l1(void *stream, const struct launch_sums *sums)
 int launch_both_l1(void *stream, const struct launch_both *both)
 {
     return start_both<FORM_L1>(*both, stream);
+}
+
+int launch_keep_l1(void *stream, const struct launch_both *both, int64_t first, int64_t count)
+{
+    return start_keep<FORM_L1>(*both, first, count, stream);
 }
 }

@@ -1,5 +1,6 @@
 /* Products with kernels of Euclidean distances. */
 #include "gpu/both.cuh"
+#include "gpu/keep.cuh"
 #include "gpu/product.cuh"
 
 extern "C" {
@@ -12,5 +13,10 @@ int launch_sums_l2(void *stream, const struct launch_sums *sums)
 int launch_both_l2(void *stream, const struct launch_both *both)
 {
     return start_both<FORM_L2>(*both, stream);
+}
+
+int launch_keep_l2(void *stream, const struct launch_both *both, int64_t first, int64_t count)
+{
+    return start_keep<FORM_L2>(*both, first, count, stream);
 }
 }

@@ -125,11 +125,9 @@ int launch_both_cols(enum dtype points, enum dtype weights)
                                   : BOTH_COLUMNS<float, float>;
 }
 
-int64_t launch_both_rows(enum dtype points, enum dtype weights, int cols)
+int64_t launch_both_rows(enum dtype points)
 {
-    return points == DTYPE_F64    ? both_rows<double, double>(cols)
-           : weights == DTYPE_F64 ? both_rows<float, double>(cols)
-                                  : both_rows<float, float>(cols);
+    return points == DTYPE_F64 ? BOTH_ROWS<double> : BOTH_ROWS<float>;
 }
 
 int launch_weights(void *stream, const struct launch_weights *weights)
@@ -157,7 +155,7 @@ int launch_finish(void *stream, const struct launch_finish *finish)
                  *finish);
 }
 
-int launch_both(void *stream, const struct launch_both *both)
+static int launch_both_computed(void *stream, const struct launch_both *both)
 {
     switch (both->tiles.kernel.form) {
     case FORM_L1:
@@ -166,6 +164,29 @@ int launch_both(void *stream, const struct launch_both *both)
         return launch_both_dot(stream, both);
     default:
         return launch_both_l2(stream, both);
+    }
+}
+
+int launch_both(void *stream, const struct launch_both *both)
+{
+    const struct launch_kept *k = &both->kept;
+    const int64_t first = both->first_step * both->blocks, end = first + both->steps * both->blocks;
+    const int64_t last = both->blocks * (both->blocks + 1) / 2;
+    const bool all = k->slots > 0 && k->slots == k->pairs && first >= k->first_pair &&
+                     (end < last ? end : last) <= k->first_pair + k->pairs;
+    const int status = k->slots > 0 ? launch_both_kept(stream, both) : 0;
+    return status != 0 || all ? status : launch_both_computed(stream, both);
+}
+
+int launch_keep(void *stream, const struct launch_both *both, int64_t first, int64_t count)
+{
+    switch (both->tiles.kernel.form) {
+    case FORM_L1:
+        return launch_keep_l1(stream, both, first, count);
+    case FORM_DOT:
+        return launch_keep_dot(stream, both, first, count);
+    default:
+        return launch_keep_l2(stream, both, first, count);
     }
 }
 

@@ -43,6 +43,9 @@ struct alignas(8) int2 {
 struct alignas(16) int4 {
     int x, y, z, w;
 };
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
 
 inline float2 make_float2(float x, float y)
 {
@@ -118,6 +121,17 @@ inline float __int_as_float(int x)
 template <class T> T __ldg(const T *from)
 {
     return *from;
+}
+
+/* As any load and store: they say only how long caches should hold it. */
+template <class T> T __ldcs(const T *from)
+{
+    return *from;
+}
+
+template <class T> void __stcs(T *to, T value)
+{
+    *to = value;
 }
 
 /* Atomic functions are the simulator's own, which nobody watches. */
