@@ -157,6 +157,35 @@ static int group_points_new(struct backend *be, const struct kernel *k, enum dty
     return group_done(be, 0);
 }
 
+static int keep_share(struct backend *be, struct points *p, int i, int64_t bytes,
+                      enum kernel_storage storage, int64_t *ret_bytes, struct err *err)
+{
+    struct backend *member = group_of(be)->members[i];
+    member->stop = be->stop;
+    member->stop_context = be->stop_context;
+    const int rc = member->ops->points_cache_share(member, p->on[i], i, group_of(be)->count, bytes,
+                                                   storage, ret_bytes, err);
+    member->stop = NULL;
+    return rc;
+}
+
+/* Every device its share, of so many bytes at most; the lead's count. */
+static int group_points_cache(struct backend *be, struct points *p, int64_t bytes,
+                              enum kernel_storage storage, int64_t *ret_bytes, struct err *err)
+{
+    const int count = group_of(be)->count;
+    int64_t kept = 0, none;
+    int rc = 0;
+    for (int i = count - 1; rc == 0 && i >= 0; i--) {
+        rc = keep_share(be, p, i, bytes, storage, &kept, err);
+    }
+    for (int i = 0; rc < 0 && i < count; i++) {
+        (void)keep_share(be, p, i, 0, KERNEL_STORE_EXACT, &none, NULL);
+    }
+    *ret_bytes = rc < 0 ? 0 : kept;
+    return group_done(be, rc);
+}
+
 static int group_kblock(struct backend *be, struct view P, struct view Q, const struct mat *K,
                         struct err *err)
 {
@@ -205,6 +234,7 @@ static const struct backend_ops group_ops = {
     .kmv = group__kmv,
     .kblock = group_kblock,
     .kdiag = group_kdiag,
+    .points_cache = group_points_cache,
     .kmtkv = group__kmtkv,
     .ksketch = group__ksketch,
     .memory_available = group_memory_available,
@@ -224,6 +254,9 @@ int backend_group_new(struct backend *const *members, int count, int64_t least_v
         g->members[i] = members[i];
         if (members[i]->ops->memory_available == NULL) {
             g->ops.memory_available = NULL;
+        }
+        if (members[i]->ops->kmv_share == NULL || members[i]->ops->points_cache_share == NULL) {
+            g->ops.points_cache = NULL;
         }
     }
     g->base.ops = &g->ops;

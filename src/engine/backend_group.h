@@ -6,7 +6,8 @@
  *
  * A row of kmv has the same bits as on one device, but for P and Q the same view, where one device
  * may use the symmetry and several do not. Sums over P (kmtkv, ksketch) are added in the order of
- * the devices, so that their bits depend on how many there are. Blocks of kernel values would
+ * the devices, so that their bits depend on how many there are. Where devices can, each keeps the
+ * kernel values of its share of a product. Blocks of kernel values would
  * travel longer than they take to compute: the lead computes them.
  */
 #pragma once

@@ -133,6 +133,98 @@ static void test_shares_add_up(void **state)
     }
 }
 
+/* ---- kept values ---- */
+
+struct looks {
+    int left;
+};
+
+static int stop_after(void *context, struct err *why)
+{
+    struct looks *l = context;
+    return l->left-- > 0 ? 0 : err_set(why, ERR_CANCELLED, "enough");
+}
+
+/* K V, the caller frees. */
+static double *times(struct backend *be, const struct points *p, enum precision precision,
+                     const double *v)
+{
+    struct mat V = device_mat(be, vector_dtype(precision), N, T, v);
+    struct mat Y = device_mat(be, vector_dtype(precision), N, T, NULL);
+    must(be->ops->kmv(be, view_all(p, N), view_all(p, N), 1.0, &V, 0.0, &Y, &err));
+    double *ret = device_get(be, &Y);
+    be->ops->mat_free(be, &V);
+    be->ops->mat_free(be, &Y);
+    return ret;
+}
+
+static int64_t bytes_of(struct backend *const *members)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < DEVICES; i++) {
+        sum += members[i]->bytes;
+    }
+    return sum;
+}
+
+/* Whatever they keep, all, a part, or nothing since somebody stops it, the bits of the group's
+ * product stay; the shares are all the values, and those of about the same size. */
+static void check_kept(struct backend *be, struct backend *const *members, enum precision precision)
+{
+    struct rng rng = rng_new(11, RNG_TEST);
+    const struct kernel k = usual_kernel(KERNEL_GAUSSIAN, D);
+    double *x = host_normal(&rng, N * D), *v = host_normal(&rng, N * T);
+    const struct rows X = {.dtype = DTYPE_F64, .n = N, .d = D, .data = x};
+    struct points *p = NULL;
+    must(be->ops->points_new(be, &k, points_dtype(precision), &X, &p, &err));
+    double *computed = times(be, p, precision, v);
+    const int64_t before = bytes_of(members);
+    const int64_t all = (int64_t)N * N / 2 * (int64_t)dtype_size(points_dtype(precision));
+    const int64_t budgets[] = {INT64_MAX, all / DEVICES / 2, 0};
+    for (int i = 0; i < 3; i++) {
+        int64_t kept = -1;
+        must(be->ops->points_cache(be, p, budgets[i], KERNEL_STORE_EXACT, &kept, &err));
+        assert_true(i == 2 ? kept == 0 : kept > 0);
+        assert_true(i > 0 || bytes_of(members) - before >= all);
+        assert_true(bytes_of(members) - before <= DEVICES * (double)budgets[i]);
+        double *y = times(be, p, precision, v);
+        assert_memory_equal(y, computed, N * T * sizeof(*y));
+        mem_free(y);
+    }
+    for (int looks = 0; looks < DEVICES; looks++) {
+        struct looks l = {looks};
+        int64_t kept = -1;
+        struct err why;
+        be->stop = stop_after;
+        be->stop_context = &l;
+        assert_int_equal(be->ops->points_cache(be, p, INT64_MAX, KERNEL_STORE_EXACT, &kept, &why),
+                         -ERR_CANCELLED);
+        be->stop = NULL;
+        assert_int_equal(bytes_of(members), before);
+    }
+    be->ops->points_free(be, p);
+    assert_int_equal(bytes_of(members), 0);
+    mem_free(computed);
+    mem_free(x);
+    mem_free(v);
+}
+
+static void test_shares_are_kept(void **state)
+{
+    (void)state;
+    for (enum precision p = F32; p < PRECISIONS; p++) {
+        struct backend *members[DEVICES], *be = NULL;
+        open_members(members);
+        const bool can = members[0]->ops->points_cache_share != NULL;
+        must(backend_group_new(members, DEVICES, 1, &be, &err));
+        assert_true(can == (be->ops->points_cache != NULL));
+        if (can) {
+            check_kept(be, members, p);
+        }
+        device_close(be);
+    }
+}
+
 /* ---- a device without memory ---- */
 
 static const struct backend_ops *real_ops;
@@ -182,4 +274,5 @@ static void test_a_member_that_fails(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_rows_have_the_bits_of_one_device),
-          cmocka_unit_test(test_shares_add_up), cmocka_unit_test(test_a_member_that_fails))
+          cmocka_unit_test(test_shares_add_up), cmocka_unit_test(test_shares_are_kept),
+          cmocka_unit_test(test_a_member_that_fails))
