@@ -191,9 +191,22 @@ static void make_lowrank(struct planning *g, double k)
     }
 }
 
+/* All values as gpu/cuda_cache.c lays them out: whole blocks. Products of more rows keep nothing.
+ */
+static double device_cache_bytes(const struct planning *g)
+{
+    const double tile = 128.0, widest = 2048.0 / g->point, most_rows = 2.0e6;
+    const double block = fmin(tile * ceil(ceil(g->n / 48.0) / tile), widest);
+    const double count = ceil(g->n / block);
+    return g->n < most_rows ? g->point * count * (count + 1.0) / 2.0 * block * block : 0;
+}
+
 /* All values as cpu/cpu_cache.h lays them out: blocks with each other, and some spare rows. */
 static double cache_bytes(const struct planning *g)
 {
+    if (g->machine->own_memory) {
+        return device_cache_bytes(g);
+    }
     const double spare_rows = 32, page = 2.0 * MIB;
     const double block = fmin(16.0 * ceil(g->n / 256.0), 1024.0);
     const double count = ceil(g->n / block), tasks = count * (count + 1.0) / 2.0;
@@ -208,18 +221,18 @@ static double kept_values(struct planning *g)
         .d = (int64_t)g->d,
         .t = (int64_t)g->t,
         .dtype = g->points,
-        .room = g->machine->free_bytes,
+        .room = g->machine->own_memory ? g->machine->device_bytes : g->machine->free_bytes,
     };
-    if (g->machine->own_memory) {
-        return 0;
-    }
     const double all = cache_bytes(g), slack = 1.1; /* of which nothing is to be missing */
     const double room = (double)rule_kept_bytes(g->spec, &shape, &g->machine->rates);
+    const double kept = fmin(all, room);
     g->plan->kernel_cache_bytes = (int64_t)fmin(room, ceil(slack * all));
-    plan__values(g, &g->setup, room > 0 ? g->n * g->n : 0, g->points, 2);
-    g->setup.written += fmin(all, room) / 2.0;
-    plan__touch(&g->setup, fmin(all, room)); /* large pages: twice as dear */
-    return fmin(all, room);
+    plan__values(g, &g->setup, kept > 0 ? g->n * g->n : 0, g->points, 2);
+    g->setup.written += kept / 2.0;
+    if (!g->machine->own_memory) {
+        plan__touch(&g->setup, kept); /* large pages: twice as dear */
+    }
+    return kept;
 }
 
 static void pcg(struct planning *g)

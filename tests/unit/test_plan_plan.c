@@ -198,6 +198,36 @@ static void test_own_memory_is_apart(void **state)
     assert_contains(err.detail, "of device memory");
 }
 
+/* Values that are kept are on the device, as many as its own memory has room for; by rates such as
+ * a large GPU's, those of five features are computed. */
+static void test_values_kept_on_a_device(void **state)
+{
+    (void)state;
+    struct plan_machine m = machine();
+    m.own_memory = true;
+    m.device_bytes = 140000000000;
+    m.rates = (struct plan_rates){.values_f32 = 1.5e12,
+                                  .values_f64 = 4e11,
+                                  .multiply_adds_f32 = 2e13,
+                                  .multiply_adds_f64 = 2e13,
+                                  .bytes = 4e12};
+    static const char open[] = "'solver':'pcg','kernel':'gaussian','test':{'fraction':0},"
+                               "'stop':{'max_iterations':100}";
+    static const char given[] = "'solver':'pcg','kernel':'gaussian','test':{'fraction':0},"
+                                "'kernel_cache_bytes':50000000000,'stop':{'max_iterations':100}";
+    const double all = 196.0 * 197 / 2 * 512 * 512 * 4; /* of 100,000 rows in float32 */
+    struct plan p = plan_for(given, 100000, &m);
+    assert_close(p.parts[PLAN_KERNEL_CACHE], all, 1e-12);
+    assert_true(p.device_bytes > all && p.host_bytes < 1e9);
+    assert_true((double)p.kernel_cache_bytes > all);
+    p = plan_for(given, 1000000, &m);
+    assert_close(p.parts[PLAN_KERNEL_CACHE], 50e9, 1e-12);
+    assert_int_equal(plan_for(given, 3000000, &m).kernel_cache_bytes, 0);
+    assert_int_equal(plan_for(open, 100000, &m).kernel_cache_bytes, 0);
+    m.rates.values_f32 /= 10;
+    assert_close(plan_for(open, 100000, &m).parts[PLAN_KERNEL_CACHE], all, 1e-12);
+}
+
 static void test_json_has_all_of_it(void **state)
 {
     (void)state;
@@ -222,4 +252,5 @@ TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them),
           cmocka_unit_test(test_time_budget_bounds_the_total),
           cmocka_unit_test(test_sizes_without_end),
           cmocka_unit_test(test_refusals_say_what_would_fit),
-          cmocka_unit_test(test_own_memory_is_apart), cmocka_unit_test(test_json_has_all_of_it))
+          cmocka_unit_test(test_own_memory_is_apart),
+          cmocka_unit_test(test_values_kept_on_a_device), cmocka_unit_test(test_json_has_all_of_it))
