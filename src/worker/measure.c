@@ -9,9 +9,19 @@
 #include "base/rng.h"
 #include "engine/memory.h"
 
-/* Rows of the kernel product and of dense ones; a dense matrix of TALL rows has 50 MB, past most
- * caches, and one of SHORT rows is taken where there is little memory. */
-enum { POINTS = 1024, SQUARE = 384, TALL = 16384, SHORT = 2048 };
+/* Rows of the kernel product and of dense ones. A tall dense matrix is past most caches: 50 MB on a
+ * processor, 270 MB on a device; one of SHORT rows is taken where there is little memory. A device
+ * needs some ten microseconds to begin, in which a large one computes millions of values. */
+enum { SHORT = 2048 };
+struct sizes {
+    int64_t points, square, tall;
+};
+
+static struct sizes sizes_of(const struct backend *be)
+{
+    const bool processor = strcmp(be->ops->name, "cpu") == 0;
+    return processor ? (struct sizes){1024, 384, 16384} : (struct sizes){16384, 1024, 32768};
+}
 
 /* What fits in the caches takes a millisecond or two: it is timed in turns, once a turn, so that
  * not all times are of one bad moment, and until so many turns have brought no better time: a
@@ -73,12 +83,12 @@ static int time_product(struct backend *be, enum dtype dtype, int64_t rows, int6
     r = r == 0 ? o->mat_new(be, dtype, rows, cols, &C, err) : r;
     r = r == 0 ? fill(be, &A, err) : r;
     r = r == 0 ? fill(be, &B, err) : r;
-    double sum[SQUARE];
+    double sum;
     for (int i = 0; r == 0 && i <= runs; i++) {
         start(&w);
         r = o->gemm(be, false, false, 1.0, &A, &B, 0.0, &C, err);
         const struct mat one = mat_cols(C, 0, 1);
-        r = r == 0 ? o->col_dots(be, &one, &one, sum, err) : r; /* waits for a device */
+        r = r == 0 ? o->col_dots(be, &one, &one, &sum, err) : r; /* waits for a device */
         stop(&w, i);
     }
     o->mat_free(be, &C);
@@ -92,11 +102,12 @@ static int time_kernel_with(struct backend *be, const struct points *X, enum dty
                             double *ret_s, struct err *err)
 {
     const struct backend_ops *o = be->ops;
-    const struct view all = view_all(X, POINTS);
+    const int64_t n = sizes_of(be).points;
+    const struct view all = view_all(X, n);
     struct mat V = {0}, Y = {0};
     struct stopwatch w = {.be = be};
-    int r = o->mat_new(be, dtype, POINTS, 1, &V, err);
-    r = r == 0 ? o->mat_new(be, dtype, POINTS, 1, &Y, err) : r;
+    int r = o->mat_new(be, dtype, n, 1, &V, err);
+    r = r == 0 ? o->mat_new(be, dtype, n, 1, &Y, err) : r;
     r = r == 0 ? fill(be, &V, err) : r;
     double sum;
     for (int i = 0; r == 0 && i <= 1; i++) {
@@ -115,7 +126,8 @@ static int time_kernel(struct backend *be, enum dtype dtype, double *ret_s, stru
 {
     const struct kernel k = {
         .id = KERNEL_GAUSSIAN, .d = PLAN_RATE_FEATURES, .bandwidth = 3.0, .gamma = 1.0};
-    const size_t count = (size_t)POINTS * PLAN_RATE_FEATURES;
+    const int64_t n = sizes_of(be).points;
+    const size_t count = (size_t)n * PLAN_RATE_FEATURES;
     cleanup_mem double *numbers = mem_array(count, sizeof(*numbers));
     if (numbers == NULL) {
         return err_no_memory(err);
@@ -124,8 +136,7 @@ static int time_kernel(struct backend *be, enum dtype dtype, double *ret_s, stru
     for (size_t i = 0; i < count; i++) {
         numbers[i] = rng_normal(&rng);
     }
-    const struct rows rows = {
-        .dtype = DTYPE_F64, .n = POINTS, .d = PLAN_RATE_FEATURES, .data = numbers};
+    const struct rows rows = {.dtype = DTYPE_F64, .n = n, .d = PLAN_RATE_FEATURES, .data = numbers};
     struct points *X = NULL;
     int r = be->ops->points_new(be, &k, dtype, &rows, &X, err);
     if (r == 0) {
@@ -142,11 +153,12 @@ struct times {
 
 static int time_turn(struct backend *be, struct times *ret, struct err *err)
 {
+    const int64_t square = sizes_of(be).square;
     int r = 0;
     for (int i = 0; r == 0 && i < 2; i++) {
         const enum dtype t = i == 0 ? DTYPE_F32 : DTYPE_F64;
         r = time_kernel(be, t, &ret->kernel[t], err);
-        r = r == 0 ? time_product(be, t, SQUARE, SQUARE, SQUARE, 1, &ret->dense[t], err) : r;
+        r = r == 0 ? time_product(be, t, square, square, square, 1, &ret->dense[t], err) : r;
     }
     return r;
 }
@@ -179,20 +191,21 @@ static int time_turns(struct backend *be, struct times *ret, struct err *err)
 
 static int measure_rates(struct backend *be, struct plan_rates *ret, struct err *err)
 {
-    const double values = (double)POINTS * POINTS, square = pow(SQUARE, 3);
+    const struct sizes s = sizes_of(be);
+    const double values = pow((double)s.points, 2), square = pow((double)s.square, 3);
     struct times best;
     double tall = 0;
-    const double whole = (double)TALL * SQUARE * sizeof(double);
-    const int64_t rows = (double)memory_available_on(be) > 4.0 * whole ? TALL : SHORT;
+    const double whole = (double)(s.tall * s.square) * sizeof(double);
+    const int64_t rows = (double)memory_available_on(be) > 4.0 * whole ? s.tall : SHORT;
     int r = time_turns(be, &best, err);
-    r = r == 0 ? time_product(be, DTYPE_F64, rows, SQUARE, 1, RUNS_TALL, &tall, err) : r;
+    r = r == 0 ? time_product(be, DTYPE_F64, rows, s.square, 1, RUNS_TALL, &tall, err) : r;
     if (r == 0) {
         *ret = (struct plan_rates){
             .values_f32 = values / best.kernel[DTYPE_F32],
             .values_f64 = values / best.kernel[DTYPE_F64],
             .multiply_adds_f32 = square / best.dense[DTYPE_F32],
             .multiply_adds_f64 = square / best.dense[DTYPE_F64],
-            .bytes = (double)rows * SQUARE * sizeof(double) / tall,
+            .bytes = (double)(rows * s.square) * sizeof(double) / tall,
         };
     }
     return r;
