@@ -82,6 +82,7 @@ static bool stage_init(struct stage *s, const struct loop *l, const struct tile_
                    .gamma = 1.0,
                    .degree = 2,
                    .by_max = kernel_uses_l1(l->kernel),
+                   .by_inner = l->kernel == KERNEL_GAUSSIAN && loops->inner,
                    .near = true},
         .run = run_rows(l),
         .lanes = loops->wide,

@@ -31,9 +31,9 @@ struct cpu_backend {
 };
 
 /* Row-major [n + 1, ld], scaled so that the kernel needs no bandwidth, and centered (kernel.h). For
- * laplacian_l1 each row ends with the sum of its features (ld = d + 1), otherwise ld = d. The last
- * row is the origin, which takes the place of rows that are not there: their weights are zero, and
- * none of its kernel values is infinite, however large the row that meets it. */
+ * the faster forms of cpu_tile.h each row ends with one feature more (ld = d + 1). The last row is
+ * the origin, which takes the place of rows that are not there: their weights are zero, and none of
+ * its kernel values is infinite, however large the row that meets it. */
 struct points {
     struct tile_kernel kernel;
     struct cache *cache; /* or NULL */

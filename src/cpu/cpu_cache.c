@@ -107,14 +107,15 @@ struct filler {
     struct cache_tiles kept;
 };
 
-/* Rows z .. z+count-1 of the loaded panel, which begins at row x. */
+/* Rows z .. z+count-1 of the loaded panel, which begins at row x; its own rows as products take
+ * them. */
 static void fill_tile(struct filler *f, int64_t x, int64_t z, int count)
 {
     const struct oracle *o = f->o;
     const bool half = f->kept.storage == KERNEL_STORE_HALF;
     void *to = cache_at(&f->kept, x, z);
     oracle__load_rows(o, z, count, f->z);
-    const struct tile t = {.kernel = &o->kernel,
+    const struct tile t = {.kernel = z == x ? &o->apart : &o->kernel,
                            .panel = f->panel,
                            .z = f->z,
                            .d = o->d,
@@ -133,7 +134,10 @@ static void fill_task(struct filler *f, const struct symmetric_task *t)
     for (int64_t x = t->first; x < t->end; x += wide) {
         const struct group g = {.first = x, .rows = (int)min_i64(wide, t->end - x), .lanes = wide};
         oracle__load_panel(f->o, g, f->z, f->panel);
-        for (int64_t z = t->step == 0 ? x : t->z_first; z < t->z_end; z += TILE_RUN) {
+        if (t->step == 0) {
+            fill_tile(f, x, x, g.rows);
+        }
+        for (int64_t z = t->step == 0 ? x + g.rows : t->z_first; z < t->z_end; z += TILE_RUN) {
             fill_tile(f, x, z, (int)min_i64(TILE_RUN, t->z_end - z));
         }
         memset(cache_at(&f->kept, x, t->z_end), 0, TILE_BLOCK * f->kept.row_bytes);

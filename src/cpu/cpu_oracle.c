@@ -77,6 +77,8 @@ int oracle__init(struct oracle *o, struct backend *be, struct view P, struct vie
                          .ld = p->ld,
                          .threads = be->threads};
     o->kernel.near = all_near(p, q);
+    o->apart = o->kernel;
+    o->apart.by_max = o->apart.by_inner = false;
     return 0;
 }
 
@@ -214,7 +216,7 @@ static void load_values(const struct oracle *o, struct group g, int64_t first, i
 {
     oracle__load_rows(o, first, count, s->z);
     const struct tile t = {
-        .kernel = &o->kernel, .panel = s->panel, .z = s->z, .d = o->d, .count = count, .K = s->K};
+        .kernel = &o->apart, .panel = s->panel, .z = s->z, .d = o->d, .count = count, .K = s->K};
     o->loops->run(TILE_VALUES, g.lanes, &t);
 }
 

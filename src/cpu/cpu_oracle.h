@@ -9,6 +9,7 @@ struct cache;
 struct oracle {
     const struct tile_loops *loops;
     struct tile_kernel kernel;
+    struct tile_kernel apart; /* by differences: 1 for equal rows */
     struct view P, Q;
     enum dtype dtype;
     int64_t d, ld;

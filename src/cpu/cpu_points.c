@@ -38,44 +38,54 @@ double tile_scale(enum kernel_id id)
 
 /* The form by maxima loses about the size of a row's |x|_1 times the type's rounding, in units of
  * ln 2 of the exponent: small rows only. A row far from all others loses more, where the kernel is
- * next to nothing. */
+ * next to nothing; so it does in the form by inner products. */
 static double by_max_limit(enum dtype dtype)
 {
     return dtype == DTYPE_F32 ? 16.0 : 1024.0;
 }
 
-/* One row, scaled in float64, then rounded, and the sum of what was rounded, in the type and in
- * the order of the features (cpu_tile.h). Returns |x|_1; not finite when a feature leaves the
- * type's range. *ret_reach is that or |x|_2. */
+/* What the faster forms' sums begin with (cpu_tile.h). */
+static double begin_of(enum kernel_id id, double sum, double squares)
+{
+    return kernel_uses_l1(id) ? sum : -0.5 * squares;
+}
+
+/* One row, scaled in float64, then rounded, and one feature more of what was rounded where points
+ * carry it. Returns |x|_1; not finite when a feature leaves the type's range. *ret_reach is that
+ * or |x|_2. */
 static double pack_row(const struct rows *X, int64_t i, const double *scale, const double *center,
                        struct points *p, double *ret_reach)
 {
+    const bool f32 = p->dtype == DTYPE_F32;
     float *const row_f32 = (float *)p->data + i * p->ld;
     double *const row_f64 = (double *)p->data + i * p->ld;
-    const bool f32 = p->dtype == DTYPE_F32;
-    double size = 0.0, squares = 0.0, sum_f64 = 0.0;
-    float sum_f32 = 0.0F;
+    double size = 0.0, squares = 0.0, sum = 0.0;
     for (int64_t j = 0; j < X->d; j++) {
-        const double value = (rows_at(X, i, j) - (center != NULL ? center[j] : 0.0)) * scale[j];
-        squares += value * value;
+        double value = (rows_at(X, i, j) - (center != NULL ? center[j] : 0.0)) * scale[j];
         if (f32) {
             row_f32[j] = (float)value;
-            sum_f32 += row_f32[j];
-            size += fabs((double)row_f32[j]);
+            value = (double)row_f32[j];
         } else {
             row_f64[j] = value;
-            sum_f64 += value;
-            size += fabs(value);
         }
+        squares += value * value;
+        sum += value;
+        size += fabs(value);
     }
+    const double begin = begin_of(p->kernel.id, sum, squares);
     if (p->ld > p->d && f32) {
-        row_f32[p->d] = sum_f32;
+        row_f32[p->d] = (float)begin;
     } else if (p->ld > p->d) {
-        row_f64[p->d] = sum_f64;
+        row_f64[p->d] = begin;
     }
     *ret_reach = kernel_uses_l1(p->kernel.id) ? size : sqrt(squares);
-    /* Sums of the form by maxima must not overflow. */
+    /* Sums of the faster forms must not overflow. */
     return p->ld > p->d && f32 && size > (double)FLT_MAX / 4 ? (double)INFINITY : size;
+}
+
+static bool has_inner(const struct backend *be, enum kernel_id id, enum dtype dtype)
+{
+    return id == KERNEL_GAUSSIAN && cpu_loops(be, dtype)->inner;
 }
 
 static int pack(struct backend *be, const struct kernel *k, const struct rows *X, struct points *p,
@@ -111,6 +121,8 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
     }
     p->reach = reach;
     p->kernel.by_max = kernel_uses_l1(k->id) && largest <= by_max_limit(p->dtype);
+    p->kernel.by_inner =
+        has_inner(be, k->id, p->dtype) && 2 * reach * reach <= kernel_inner_limit(k->id, p->d);
     return 0;
 }
 
@@ -128,7 +140,7 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
     }
     struct points *p = mem_zalloc(sizeof *p);
     size_t count = 0;
-    const int64_t ld = X->d + (kernel_uses_l1(k->id) ? 1 : 0);
+    const int64_t ld = X->d + (kernel_uses_l1(k->id) || has_inner(be, k->id, dtype) ? 1 : 0);
     if (p != NULL && !__builtin_mul_overflow((size_t)X->n + 1, (size_t)ld, &count)) {
         p->data = mem_aligned(count > 0 ? count : 1, dtype_size(dtype));
     }

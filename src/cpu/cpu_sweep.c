@@ -142,7 +142,7 @@ static struct tile tile_at(const struct sweep *s, int i, int64_t z, int count, i
                            const struct band *b)
 {
     const size_t lanes_at = (size_t)i * lane_size(s, b->lanes);
-    return (struct tile){.kernel = &s->p->o.kernel,
+    return (struct tile){.kernel = b->apart ? &s->p->o.apart : &s->p->o.kernel,
                          .panel = b->panels + (size_t)i * panel_size(s, b->lanes),
                          .z = b->rows,
                          .d = s->p->o.d,

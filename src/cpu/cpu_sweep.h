@@ -34,6 +34,7 @@ struct band {
     char *z_sums;       /* [run][cols] vectors, 0 between calls */
     const void **rows;  /* at least TILE_RUN + TILE_BLOCK */
     struct cache_tiles kept;
+    bool apart; /* its rows meet themselves: distances are differences (oracle.apart) */
 };
 
 /* Sums that a call adds to: row i (of P or of Q, from the call's first on) and column c at

@@ -57,6 +57,7 @@ typedef double loose_f64 __attribute__((vector_size(TILE_VEC_BYTES), may_alias, 
 /* What is summed over the features, and what is made of it. */
 enum form {
     FORM_GAUSSIAN,
+    FORM_INNER, /* gaussian of |x|^2/2 + |z|^2/2 - x.z */
     FORM_L1,
     FORM_L1_MAX,
     FORM_EXPONENTIAL,
@@ -75,12 +76,19 @@ INLINE bool has_root(enum form form)
     return form >= FORM_EXPONENTIAL && form <= FORM_MATERN52;
 }
 
+/* Whether points carry a number that sums begin with, in the place of feature d. */
+INLINE bool has_sum(enum form form)
+{
+    return form == FORM_INNER || form == FORM_L1_MAX;
+}
+
 typedef void loop_function(const struct tile *t);
 typedef void lane_function(const struct lane_tile *t);
 
 #define EACH_USE(M, form) M(form, VALUES) M(form, ROWS) M(form, BOTH) M(form, COLUMNS)
 #define EACH_LOOP(M)                                                                               \
     EACH_USE(M, GAUSSIAN)                                                                          \
+    EACH_INNER(M)                                                                                  \
     EACH_USE(M, L1)                                                                                \
     EACH_USE(M, L1_MAX)                                                                            \
     EACH_USE(M, EXPONENTIAL)                                                                       \
@@ -92,9 +100,21 @@ typedef void lane_function(const struct lane_tile *t);
     EACH_USE(M, KEPT)                                                                              \
     EACH_USE(M, KEPT_HALF)
 
+/* FORM_INNER is for float32, where registers are few (cpu_tile.h). */
+#if TILE_TOGETHER_F32 > 1
+#define TILE_INNER true
+#define EACH_INNER_F32(M) EACH_USE(M, INNER)
+#define EACH_INNER_COMPUTED_F32(M) M(INNER)
+#else
+#define TILE_INNER false
+#define EACH_INNER_F32(M)
+#define EACH_INNER_COMPUTED_F32(M)
+#endif
+
 /* Forms whose values are computed. */
 #define EACH_COMPUTED(M)                                                                           \
     M(GAUSSIAN)                                                                                    \
+    EACH_INNER_COMPUTED(M)                                                                         \
     M(L1)                                                                                          \
     M(L1_MAX)                                                                                      \
     M(EXPONENTIAL)                                                                                 \
@@ -108,7 +128,7 @@ static enum form form_of_kernel(const struct tile_kernel *k)
 {
     switch (k->id) {
     case KERNEL_GAUSSIAN:
-        return FORM_GAUSSIAN;
+        return k->by_inner ? FORM_INNER : FORM_GAUSSIAN;
     case KERNEL_LAPLACIAN_L1:
         return k->by_max ? FORM_L1_MAX : FORM_L1;
     case KERNEL_MATERN32:
@@ -159,6 +179,8 @@ INLINE void add_lanes_f32(double *totals, vec_f32 v)
 #define EXP_MIN -126
 #define ROUND 0x1.8p23
 #define TOGETHER TILE_TOGETHER_F32
+#define EACH_INNER(M) EACH_INNER_F32(M)
+#define EACH_INNER_COMPUTED(M) EACH_INNER_COMPUTED_F32(M)
 #define EXP2_TERMS                                                                                 \
     0.6931469775997493, 0.2402224208533244, 0.05550733742411255, 0.00967151264264307,              \
         0.0013264727448516489
@@ -175,6 +197,8 @@ INLINE void add_lanes_f32(double *totals, vec_f32 v)
 #define EXP_MIN -1022
 #define ROUND 0x1.8p52
 #define TOGETHER TILE_TOGETHER_F64
+#define EACH_INNER(M)
+#define EACH_INNER_COMPUTED(M)
 #define EXP2_TERMS                                                                                 \
     0.69314718055994615897, 0.24022650695910076139, 0.055504108664651672007,                       \
         0.0096181291076186655706, 0.0013333558200794592645, 0.00015403530424776527587,             \
@@ -295,6 +319,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .wide = TILE_WIDE * LANES_F32,
             .narrow = LANES_F32,
             .fetches = TILE_TOGETHER_F32 == 1,
+            .inner = TILE_INNER,
             .pack = pack_f32,
             .run = run_f32,
             .run_f64 = run_mixed,

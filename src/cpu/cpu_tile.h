@@ -9,12 +9,13 @@
  *               z_sums(c,j) += sum_i K(j,i) x_weights(c,i)   when the tile serves the other side
  *               or K(j,i) is stored
  *
- * |x - z|_2 is a sum of explicit differences in the order of the features, so nothing cancels. For
- * |x - z|_1 there is a faster form, sum 2 max(x,z) - sum x - sum z, for points whose own sums are
- * small (tile_kernel.by_max). Either way k(x,z) and k(z,x) have the same bits, and k(x,x) is
- * exactly 1. Points come scaled: f needs no bandwidth and its exponential is a bare power of two
- * (tile_scale). What happens in one lane does not depend on the other lanes or on the width of the
- * panel.
+ * Distances are sums of explicit differences in the order of the features, so nothing cancels,
+ * k(x,z) and k(z,x) have the same bits, and k(x,x) is exactly 1. For rows z near the origin there
+ * are faster forms, in which less than 2e-6 of a value cancels and k(x,x) may be 1 + 1e-6: |x -
+ * z|_1 = sum 2 max(x,z) - sum x - sum z (tile_kernel.by_max), and in float32, on processors where a
+ * difference costs as much as a product, |x - z|_2^2 = |x|^2 + |z|^2 - 2 x.z (by_inner). Points
+ * come scaled: f needs no bandwidth and its exponential is a bare power of two (tile_scale). What
+ * happens in one lane does not depend on the other lanes or on the width of the panel.
  *
  * Layouts (T is float or double, W the weights' type): panel T[d][lanes]; z T[d] each; K
  * T[TILE_RUN][lanes]; weights W[cols][TILE_RUN] and W[cols][lanes]; x_sums
@@ -22,8 +23,8 @@
  * most, [TILE_RUN][cols].
  * Values kept in 16 bits are of kernels that lie in [0, 1], hence without a sign: 5 bits of
  * exponent and 11 of mantissa, of the value + 2^-31 (relative error 2^-12; 0 stays exact, 1 to
- * 2^-31). Points for laplacian_l1 carry the sum of their features as one more feature. Panel, K and
- * sums are 64-byte aligned.
+ * 2^-31). For the faster forms points carry one more feature: the sum of the others, or -|x|^2/2.
+ * Panel, K and sums are 64-byte aligned.
  *
  * cpu_tile.c is compiled once for each instruction set, from one text.
  */
@@ -44,8 +45,8 @@ struct tile_kernel {
     enum kernel_id id;
     double gamma, coef0; /* dot-product kernels */
     int degree;
-    bool by_max; /* laplacian_l1 by the faster form */
-    bool near;   /* gaussian and that form: all powers are normal numbers. Changes no bit */
+    bool by_max, by_inner; /* the faster forms of laplacian_l1 and gaussian */
+    bool near; /* gaussian and laplacian_l1: all powers are normal numbers. Changes no bit */
 };
 
 /* One panel against one run; see above. Members that a use does not need are ignored. */
@@ -85,6 +86,7 @@ enum tile_use { TILE_VALUES, TILE_ROWS, TILE_BOTH, TILE_COLUMNS, TILE_USES_ };
 struct tile_loops {
     int wide, narrow; /* the two panel widths, in lanes */
     bool fetches;     /* tile.ahead */
+    bool inner;       /* has tile_kernel.by_inner */
 
     /* panel T[ld][lanes] <- rows[0 .. lanes-1], each T[ld]. */
     void (*pack)(const void *const *rows, int64_t ld, int lanes, void *panel);

@@ -53,6 +53,30 @@ bool kernel_uses_l1(enum kernel_id id)
     return id == KERNEL_LAPLACIAN_L1;
 }
 
+/* How much of its value a kernel loses by an error of 1 in the squared distance, at most; 0: more
+ * than is bearable near 0. */
+static double slope_of(enum kernel_id id)
+{
+    switch (id) {
+    case KERNEL_GAUSSIAN:
+        return 0.7;
+    case KERNEL_MATERN32:
+        return 0.25;
+    case KERNEL_MATERN52:
+        return 0.085;
+    default:
+        return 0;
+    }
+}
+
+/* Each of the d roundings is at most 2^-24 of the norms' sum; they differ in sign, so that sqrt(d)
+ * of them count, and two of the norms. */
+double kernel_inner_limit(enum kernel_id id, int64_t d)
+{
+    const double slope = slope_of(id), roundings = 2.0 + 0.4 * sqrt((double)d);
+    return slope > 0 ? 1.5e-6 / (slope * 0x1p-24 * roundings) : 0;
+}
+
 /* Every kernel's table has some of the three keys; the others keep values that change nothing. */
 static const struct param_value *find_value(const struct param_set *params, const char *key)
 {

@@ -36,32 +36,6 @@ static struct form form_of(enum kernel_id id)
     }
 }
 
-/* How much of its value a kernel loses by an error of 1 in D, at most; 0: more than is bearable
- * near D = 0. */
-static double slope_of(struct form form)
-{
-    switch (form.form == FORM_L2 ? form.function : FUNCTION_LINEAR) {
-    case FUNCTION_EXP:
-        return 0.7;
-    case FUNCTION_MATERN32:
-        return 0.25;
-    case FUNCTION_MATERN52:
-        return 0.085;
-    default:
-        return 0;
-    }
-}
-
-/* The largest |x|^2/2 + |z|^2/2 where D may be taken from an inner product. Each of its d roundings
- * is at most 2^-24 of that sum; they differ in sign, so that sqrt(d) of them count, and two of the
- * norms. A value is to lose 1.5e-6 at most. */
-static float inner_limit(struct form form, enum dtype dtype, int64_t d)
-{
-    const double slope = dtype == DTYPE_F32 ? slope_of(form) : 0;
-    const double roundings = 2.0 + 0.4 * sqrt((double)d);
-    return slope > 0 ? (float)(1.5e-6 / (slope * 0x1p-24 * roundings)) : 0;
-}
-
 /* What packing needs on the device: scale[d], center[d], and the first row that does not fit. */
 static int upload_factors(struct cuda_backend *cu, const struct kernel *k, const struct points *p,
                           struct err *err)
@@ -155,7 +129,7 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
     }
     struct points *p = mem_zalloc(sizeof *p);
     const struct form form = form_of(k->id);
-    const float inner = inner_limit(form, dtype, X->d);
+    const float inner = dtype == DTYPE_F32 ? (float)kernel_inner_limit(k->id, X->d) : 0;
     int64_t bytes = 0;
     const int64_t ld = X->d + (inner > 0);
     if (p == NULL || X->n > INT64_MAX - LAUNCH_TILE ||

@@ -4,6 +4,7 @@
  * against sum_j |k(x_i, z_j) v_j|: at most 1e-5 for float32 kernel values, 1e-12 for float64.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -170,6 +171,52 @@ static void test_products_with_itself(void **state)
         for (int precision = 0; precision < PRECISIONS; precision++) {
             for (int s = 0; s < 4; s++) {
                 check_itself(*state, &k, (enum precision)precision, sizes[s], ts[(s + id) % 3]);
+            }
+        }
+    }
+}
+
+/* Single values of K(X, X), by columns of the identity: those near 1 as well as the others, and on
+ * the CPU 1 exactly where a row meets itself. */
+static void check_columns(struct backend *be, const struct kernel *k, enum precision precision)
+{
+    enum { N = 150, COLS = 20 };
+    struct rng rng = rng_new((uint64_t)k->d, RNG_TEST);
+    struct cloud A = cloud_new(be, k, precision, N, 0.0, &rng);
+    double *v = mem_zarray((size_t)N * COLS, sizeof *v);
+    for (int c = 0; c < COLS; c++) {
+        v[c * N + 7 * c] = 1.0;
+    }
+    struct mat V = device_mat(be, vector_dtype(precision), N, COLS, v);
+    struct mat Y = device_mat(be, vector_dtype(precision), N, COLS, NULL);
+    const struct view all = view_all(A.points, N);
+    must(be->ops->kmv(be, all, all, 1.0, &V, 0.0, &Y, &err));
+    double *got = device_get(be, &Y);
+    for (int c = 0; c < COLS; c++) {
+        const int64_t one = 7 * c;
+        for (int i = 0; i < N; i++) {
+            const double expected = kernel_eval(k, A.x + i * k->d, A.x + one * k->d);
+            assert_near(got[c * N + i], expected, precision == F64 ? 1e-14 : 3e-6);
+        }
+        if (getenv("KRR_DEVICE") == NULL) { /* the CPU, and not a group of them */
+            assert_same_bits(got[c * N + one], 1.0);
+        }
+    }
+    be->ops->mat_free(be, &V);
+    be->ops->mat_free(be, &Y);
+    mem_free(got);
+    mem_free(v);
+    cloud_free(be, &A);
+}
+
+static void test_columns(void **state)
+{
+    static const int64_t ds[] = {1, 3, 18, 200};
+    for (int id = 0; id < KERNEL_COUNT_; id++) {
+        for (int i = 0; i < 4 && kernel_uses_distance((enum kernel_id)id); i++) {
+            const struct kernel k = usual_kernel((enum kernel_id)id, ds[i]);
+            for (int precision = 0; precision < PRECISIONS; precision++) {
+                check_columns(*state, &k, (enum precision)precision);
             }
         }
     }
@@ -552,7 +599,7 @@ static void test_entries_are_counted(void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_device, close_device)
-TEST_MAIN(TEST(test_products_with_itself), TEST(test_right_hand_sides),
+TEST_MAIN(TEST(test_products_with_itself), TEST(test_columns), TEST(test_right_hand_sides),
           TEST(test_one_bandwidth_a_feature), TEST(test_factors), TEST(test_views),
           TEST(test_extreme_scales), TEST(test_points_must_stay_finite),
           cmocka_unit_test(test_bits_of_rows), cmocka_unit_test(test_bits_of_products_with_itself),

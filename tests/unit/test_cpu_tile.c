@@ -10,8 +10,9 @@
 #define D_MAX 20
 
 /* A panel of `lanes` rows against `count` rows; numbers in both types. Each row ends with the sum
- * of its features, added in the order of the features and in the type. */
+ * of its features, or with -|x|^2/2. */
 struct sample {
+    bool norms;
     int lanes, count;
     int64_t d;
     double x[TILE_LANES * D_MAX], z[TILE_RUN * D_MAX]; /* row-major, scaled */
@@ -24,19 +25,20 @@ struct sample {
     double K_f64[TILE_RUN * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
 };
 
-/* One row of d features, `step` numbers apart, and its sum. */
-static void put_row(const double *row, int64_t d, int64_t step, float *to_f32, double *to_f64)
+/* One row of t->d features, `step` numbers apart, and what it ends with. */
+static void put_row(const struct sample *t, const double *row, int64_t step, float *to_f32,
+                    double *to_f64)
 {
-    float sum_f32 = 0.0F;
-    double sum_f64 = 0.0;
+    const int64_t d = t->d;
+    double sum = 0.0, squares = 0.0;
     for (int64_t k = 0; k < d; k++) {
         to_f64[k * step] = row[k];
         to_f32[k * step] = (float)row[k];
-        sum_f32 += (float)row[k];
-        sum_f64 += row[k];
+        sum += row[k];
+        squares += row[k] * row[k];
     }
-    to_f32[d * step] = sum_f32;
-    to_f64[d * step] = sum_f64;
+    to_f64[d * step] = t->norms ? -0.5 * squares : sum;
+    to_f32[d * step] = (float)to_f64[d * step];
 }
 
 /* Normal numbers times `scale`, representable in float32. */
@@ -53,11 +55,11 @@ static void sample_fill(struct sample *t, int lanes, int count, int64_t d, doubl
         t->z[i] = (double)(float)(scale * rng_normal(&rng));
     }
     for (int i = 0; i < lanes; i++) {
-        put_row(t->x + i * d, d, lanes, t->panel_f32 + i, t->panel_f64 + i);
+        put_row(t, t->x + i * d, lanes, t->panel_f32 + i, t->panel_f64 + i);
     }
     for (int j = 0; j < TILE_RUN + TILE_BLOCK; j++) {
         const int64_t row = j % TILE_RUN;
-        put_row(t->z + row * d, d, 1, t->z_f32 + row * (d + 1), t->z_f64 + row * (d + 1));
+        put_row(t, t->z + row * d, 1, t->z_f32 + row * (d + 1), t->z_f64 + row * (d + 1));
         t->rows_f32[j] = t->z_f32 + row * (d + 1);
         t->rows_f64[j] = t->z_f64 + row * (d + 1);
     }
@@ -80,10 +82,10 @@ static struct tile tile_of(const struct sample *t, const struct tile_kernel *k, 
 }
 
 static void compute_form(struct sample *t, const struct tile_isa *isa, bool f64, enum kernel_id id,
-                         bool by_max)
+                         bool faster)
 {
     const struct tile_kernel k = {
-        .id = id, .gamma = 0.25, .coef0 = 0.5, .degree = 5, .by_max = by_max};
+        .id = id, .gamma = 0.25, .coef0 = 0.5, .degree = 5, .by_max = faster, .by_inner = faster};
     const struct tile tile = tile_of(t, &k, f64);
     loops_of(isa, f64)->run(TILE_VALUES, t->lanes, &tile);
 }
@@ -149,26 +151,42 @@ static void test_values(void **state)
     for_each_panel(*state, check_kernels);
 }
 
-/* The form by maxima: accurate for small numbers, symmetric, and exactly 1 for equal rows. */
-static void check_by_max(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+/* The faster form of a kernel: accurate for small numbers, symmetric, and near 1 for equal rows. */
+static void check_faster(struct sample *t, const struct tile_isa *isa, bool f64, int lanes,
+                         enum kernel_id id)
 {
     for (int64_t d = 1; d <= D_MAX; d += 6) {
         sample_fill(t, lanes, lanes, d, 0.3);
-        compute_form(t, isa, f64, KERNEL_LAPLACIAN_L1, true);
-        check_values(t, f64, KERNEL_LAPLACIAN_L1, 10.0);
+        compute_form(t, isa, f64, id, true);
+        check_values(t, f64, id, 10.0);
         for (int i = 0; i < lanes; i++) {
-            put_row(t->x + i * d, d, 1, t->z_f32 + i * (d + 1), t->z_f64 + i * (d + 1));
+            put_row(t, t->x + i * d, 1, t->z_f32 + i * (d + 1), t->z_f64 + i * (d + 1));
         }
-        compute_form(t, isa, f64, KERNEL_LAPLACIAN_L1, true);
+        compute_form(t, isa, f64, id, true);
         for (int i = 0; i < lanes; i++) {
             for (int j = 0; j < lanes; j++) {
                 const int at = i * lanes + j, mirror = j * lanes + i;
                 assert_true(f64 ? t->K_f64[at] == t->K_f64[mirror]
                                 : t->K_f32[at] == t->K_f32[mirror]);
             }
-            assert_true((f64 ? t->K_f64[i * lanes + i] : (double)t->K_f32[i * lanes + i]) == 1.0);
+            const double one = f64 ? t->K_f64[i * (lanes + 1)] : (double)t->K_f32[i * (lanes + 1)];
+            assert_near(one, 1.0, f64 ? 2e-15 : 1e-6);
         }
     }
+}
+
+static void check_by_max(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+{
+    check_faster(t, isa, f64, lanes, KERNEL_LAPLACIAN_L1);
+}
+
+static void check_by_inner(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+{
+    t->norms = true;
+    if (loops_of(isa, f64)->inner) {
+        check_faster(t, isa, f64, lanes, KERNEL_GAUSSIAN);
+    }
+    t->norms = false;
 }
 
 static void test_by_max(void **state)
@@ -176,23 +194,38 @@ static void test_by_max(void **state)
     for_each_panel(*state, check_by_max);
 }
 
+static void test_by_inner(void **state)
+{
+    for_each_panel(*state, check_by_inner);
+}
+
 /* Where all exponents are those of normal numbers the loops that rely on it give the same bits. */
+static void check_near_form(struct sample *t, const struct tile_isa *isa, bool f64, int lanes,
+                            enum kernel_id id, bool faster)
+{
+    t->norms = faster && id == KERNEL_GAUSSIAN;
+    sample_fill(t, lanes, TILE_RUN, 9, 0.9);
+    t->norms = false;
+    struct tile_kernel k = {.id = id, .by_max = faster, .by_inner = faster};
+    const struct tile tile = tile_of(t, &k, f64);
+    const size_t size = (size_t)(TILE_RUN * lanes) * (f64 ? sizeof(double) : sizeof(float));
+    loops_of(isa, f64)->run(TILE_VALUES, lanes, &tile);
+    cleanup_mem char *expected = mem_aligned(size, 1);
+    assert_non_null(expected);
+    memcpy(expected, tile.K, size);
+    memset(tile.K, 0, size);
+    k.near = true;
+    loops_of(isa, f64)->run(TILE_VALUES, lanes, &tile);
+    assert_memory_equal(tile.K, expected, size);
+    check_values(t, f64, k.id, 100.0);
+}
+
 static void check_near(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
 {
-    for (int l1 = 0; l1 < 2; l1++) {
-        sample_fill(t, lanes, TILE_RUN, 9, 0.9);
-        struct tile_kernel k = {.id = l1 ? KERNEL_LAPLACIAN_L1 : KERNEL_GAUSSIAN, .by_max = l1};
-        const struct tile tile = tile_of(t, &k, f64);
-        const size_t size = (size_t)(TILE_RUN * lanes) * (f64 ? sizeof(double) : sizeof(float));
-        loops_of(isa, f64)->run(TILE_VALUES, lanes, &tile);
-        cleanup_mem char *expected = mem_aligned(size, 1);
-        assert_non_null(expected);
-        memcpy(expected, tile.K, size);
-        memset(tile.K, 0, size);
-        k.near = true;
-        loops_of(isa, f64)->run(TILE_VALUES, lanes, &tile);
-        assert_memory_equal(tile.K, expected, size);
-        check_values(t, f64, k.id, 100.0);
+    check_near_form(t, isa, f64, lanes, KERNEL_GAUSSIAN, false);
+    check_near_form(t, isa, f64, lanes, KERNEL_LAPLACIAN_L1, true);
+    if (loops_of(isa, f64)->inner) {
+        check_near_form(t, isa, f64, lanes, KERNEL_GAUSSIAN, true);
     }
 }
 
@@ -387,8 +420,12 @@ static void test_sums(void **state)
 
 static int new_tile(void **state)
 {
-    *state = mem_aligned(1, sizeof(struct sample));
-    return *state == NULL;
+    struct sample *t = mem_aligned(1, sizeof *t);
+    *state = t;
+    if (t != NULL) {
+        t->norms = false;
+    }
+    return t == NULL;
 }
 
 static int free_tile(void **state)
@@ -398,5 +435,5 @@ static int free_tile(void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, new_tile, free_tile)
-TEST_MAIN(TEST(test_values), TEST(test_by_max), TEST(test_near), TEST(test_underflow),
-          TEST(test_sigmoid), TEST(test_nan), TEST(test_sums))
+TEST_MAIN(TEST(test_values), TEST(test_by_max), TEST(test_by_inner), TEST(test_near),
+          TEST(test_underflow), TEST(test_sigmoid), TEST(test_nan), TEST(test_sums))
