@@ -189,6 +189,8 @@ int cuda__view_open(struct cuda_backend *cu, const struct view *v, int side, str
 /* How many members cuda__view_part is to be asked for at a time, a multiple of LAUNCH_TILE; where
  * they lie in panels, all of them. */
 int64_t cuda__view_step(const struct cuda_view *v);
+/* The same in whole chunks, at least one, but no more than `most` members or one chunk. */
+int64_t cuda__view_wave(const struct cuda_view *v, int64_t chunk, int64_t most);
 /* Members first .. first+count-1, first a multiple of LAUNCH_TILE, in panels: the points' own, or
  * copies that hold until the next call for this side. */
 int cuda__view_part(struct cuda_backend *cu, const struct cuda_view *v, int64_t first,

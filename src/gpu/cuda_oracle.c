@@ -16,11 +16,6 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0);
@@ -73,9 +68,8 @@ static int plan_product(struct cuda_backend *cu, struct product *p, struct err *
     p->cols = least(p->V.cols, launch_cols(p->tiles.dtype, p->type));
     p->slab = least(least(p->P.view.count, SLAB_ROWS), cuda__view_step(&p->P));
     const int64_t weight = p->cols * (int64_t)dtype_size(p->type);
-    const int64_t members = least(cuda__view_step(&p->Q), WEIGHT_BYTES / weight);
     const int64_t chunks = least(PARTIALS / (p->slab * p->cols), WAVE_CHUNKS);
-    p->wave = most(least(chunks, members / p->chunk), 1) * p->chunk;
+    p->wave = cuda__view_wave(&p->Q, p->chunk, least(chunks * p->chunk, WEIGHT_BYTES / weight));
     return reserve_work(cu, p, err);
 }
 

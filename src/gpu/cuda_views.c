@@ -51,6 +51,14 @@ int64_t cuda__view_step(const struct cuda_view *v)
     return rows > LAUNCH_TILE ? rows : LAUNCH_TILE;
 }
 
+int64_t cuda__view_wave(const struct cuda_view *v, int64_t chunk, int64_t most)
+{
+    const int64_t step = cuda__view_step(v), members = step < most ? step : most;
+    const bool all = members >= v->view.count;
+    const int64_t chunks = (all ? v->view.count + chunk - 1 : members) / chunk;
+    return (chunks > 1 ? chunks : 1) * chunk;
+}
+
 int cuda__view_part(struct cuda_backend *cu, const struct cuda_view *v, int64_t first,
                     int64_t count, struct launch_view *ret, struct err *err)
 {
