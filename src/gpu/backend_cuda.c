@@ -74,5 +74,7 @@ static const struct backend_ops cuda_ops = {
     .kdiag = cuda__kdiag,
     .points_cache = cuda__points_cache,
     .points_cache_share = cuda__points_cache_share,
+    .kmtkv = cuda__kmtkv,
+    .ksketch = cuda__ksketch,
     .memory_available = cuda__memory_available,
 };

@@ -10,6 +10,8 @@
  *   cuda_oracle.c     kmv, kblock, kdiag: cutting work into launches
  *   cuda_both.c       kmv of points with themselves
  *   cuda_cache.c      kernel values kept for it
+ *   cuda_normal.c     kmtkv
+ *   cuda_sketch.c     ksketch
  *   cuda_dense.c      dense algebra by cuBLAS and cuSOLVER
  *   dense_library.c   finding those two at run time
  *   launch.h, *.cu    the kernels; start.cuh: how they are started
@@ -206,6 +208,11 @@ static inline enum dtype cuda__weight_type(const struct points *p, const struct 
     return p->dtype == DTYPE_F32 && V->dtype == DTYPE_F32 ? DTYPE_F32 : DTYPE_F64;
 }
 
+/* ---- cuda_oracle.c ---- */
+
+/* How many of so many members of Q go into one piece of a row's sum. */
+int64_t cuda__chunk(int64_t members);
+
 /* ---- cuda_both.c ---- */
 
 /* How n rows are cut for launch_both, and the bytes of the reaches that it needs. */
@@ -241,3 +248,8 @@ int cuda__kmv(struct backend *be, struct view P, struct view Q, double a, const 
 int cuda__kblock(struct backend *be, struct view P, struct view Q, const struct mat *K,
                  struct err *err);
 int cuda__kdiag(struct backend *be, struct view P, const struct mat *d, struct err *err);
+int cuda__kmtkv(struct backend *be, struct view P, struct view Q, const double *weights,
+                const struct mat *V, const struct mat *T, const struct mat *U, bool add,
+                const struct mat *Y, struct err *err);
+int cuda__ksketch(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
+                  bool add, const struct mat *S, struct err *err);

@@ -38,7 +38,7 @@ struct product {
 };
 
 /* Small enough that few rows fill a device, large enough that partial sums are few; by Q alone. */
-static int64_t chunk_of(int64_t members)
+int64_t cuda__chunk(int64_t members)
 {
     return members <= 32768 ? 512 : members <= 262144 ? 1024 : 2048;
 }
@@ -64,7 +64,7 @@ static int reserve_work(struct cuda_backend *cu, struct product *p, struct err *
 
 static int plan_product(struct cuda_backend *cu, struct product *p, struct err *err)
 {
-    p->chunk = chunk_of(p->Q.view.count);
+    p->chunk = cuda__chunk(p->Q.view.count);
     p->cols = least(p->V.cols, launch_cols(p->tiles.dtype, p->type));
     p->slab = least(least(p->P.view.count, SLAB_ROWS), cuda__view_step(&p->P));
     const int64_t weight = p->cols * (int64_t)dtype_size(p->type);

@@ -138,7 +138,9 @@ int64_t launch_tile_rows(enum dtype dtype);
 
 /* All members of P against those of Q in chunks of `chunk`, a multiple of LAUNCH_TILE, of which
  * there are at most 65535; at most launch_cols() columns of weights, of float32 or, as `type` says,
- * float64: partials[(chunk * cols + column) * P.count + row] <- that chunk's share of K(P,Q) V. */
+ * float64: partials[(chunk * cols + column) * P.count + row] <- that chunk's share of K(P,Q) V.
+ * values[x * across + z], where not NULL, <- the values of P's x-th tile with Q's z-th, as
+ * launch_panel has them. */
 struct launch_sums {
     struct launch_tiles tiles;
     int64_t chunk;
@@ -147,6 +149,8 @@ struct launch_sums {
     const void *weights;
     const float *reach;
     double *partials;
+    void *values;
+    int64_t across;
 };
 int launch_sums(void *stream, const struct launch_sums *sums);
 /* Right-hand sides that share one evaluation of the kernel, by the types of points and weights. */
@@ -204,6 +208,45 @@ int64_t launch_both_rows(enum dtype points);
 int launch_keep(void *stream, const struct launch_both *both, int64_t first, int64_t count);
 /* totals [cols][P.count] += the partials, step by step; or, when `first`, <- them. */
 int launch_add_both(void *stream, const struct launch_both *both, double *totals);
+
+/* ---- normal.cu: K' diag(w) (K V - T) with the values of some of P's rows, a panel ---- */
+
+/* A stored tile has LAUNCH_TILE_X rows of P, launch_tile_rows(dtype) of Q. */
+#define LAUNCH_TILE_X 64
+/* Values by launch_sums: panel of `rows` rows against all `members` of Q, in `across` tiles. `type`
+ * is that of both sides' weights; at most launch_cols() columns. */
+struct launch_panel {
+    enum dtype dtype, type;
+    int64_t rows, members, across;
+    const void *values;
+    int cols;
+    int64_t chunk;         /* members of Q whose share of a row's sum is formed in one piece */
+    int64_t segment;       /* rows, likewise for a column's; a multiple of LAUNCH_TILE_X */
+    const void *q_weights; /* as launch_weights lays them */
+    double *row_sums;      /* [chunk][cols][rows], as those of launch_sums */
+    void *p_weights;       /* [tile of P][cols][LAUNCH_TILE_X], 0 behind the last row */
+    double *column_sums;   /* [segment][cols][members] */
+};
+/* row_sums <- the shares of K V, from stored values; of launch_sums' bits. */
+int launch_panel_rows(void *stream, const struct launch_panel *panel);
+/* p_weights <- weights o (the sum of row_sums in their order - T), and U likewise. weights [rows]
+ * or NULL; T and U have the panel's rows and columns, or data NULL. U may be T. */
+int launch_residual(void *stream, const struct launch_panel *panel, const double *weights,
+                    const struct mat *T, const struct mat *U);
+/* column_sums <- the segments' shares of K' p_weights, added to what is there unless `first`. */
+int launch_panel_columns(void *stream, const struct launch_panel *panel, bool first);
+
+/* ---- sketch.cu ---- */
+
+/* S <- scale Phi K + b S for Phi's entries begin[r] .. begin[r+1]-1 of each row r, which are 2 i of
+ * K's row i, or 2 i + 1 where it is to be subtracted; added in float64 in their order. K' is given:
+ * transposed [S.cols, K's rows]. b = 0 does not read S. */
+struct launch_signs {
+    struct mat transposed, S;
+    const int32_t *begin, *entries;
+    double scale, b;
+};
+int launch_signs(void *stream, const struct launch_signs *signs);
 
 /* ---- blocks.cu ---- */
 

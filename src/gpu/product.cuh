@@ -92,8 +92,46 @@ __device__ double total_of_row(int c, const W (&sums)[X][COLS], double (*memory)
     return total;
 }
 
-/* Block (x, y): the x-th tile of rows against the y-th chunk. */
-template <launch_form FORM, class T, class W, int COLS>
+/* ---- stored tiles ---- */
+
+template <class T> constexpr int TILE_VALUES = XT *ZT<T>;
+
+/* A thread's values lie in pieces of 16 bytes, of which all threads' first ones come first. */
+template <class T> __device__ void store_tile(const T (&K)[X][Z<T>], T *tile)
+{
+    constexpr int V = VECTOR<T>, PIECES = Z<T> / V;
+    struct alignas(16) sixteen {
+        T k[V];
+    };
+#pragma unroll
+    for (int e = 0; e < X * PIECES; e++) {
+        sixteen piece;
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            piece.k[k] = K[e / PIECES][e % PIECES * V + k];
+        }
+        ((sixteen *)tile)[e * THREADS + threadIdx.x] = piece;
+    }
+}
+
+template <class T> __device__ void load_tile(const T *tile, T (&K)[X][Z<T>])
+{
+    constexpr int V = VECTOR<T>, PIECES = Z<T> / V;
+    struct alignas(16) sixteen {
+        T k[V];
+    };
+#pragma unroll
+    for (int e = 0; e < X * PIECES; e++) {
+        const sixteen piece = ((const sixteen *)tile)[e * THREADS + threadIdx.x];
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            K[e / PIECES][e % PIECES * V + k] = piece.k[k];
+        }
+    }
+}
+
+/* Block (x, y): the x-th tile of rows against the y-th chunk. STORES: values are kept, too. */
+template <launch_form FORM, class T, class W, int COLS, bool STORES>
 __global__ __launch_bounds__(THREADS,
                              RESIDENT<FORM, T, W, COLS>) void sums_of_chunk(struct launch_sums p)
 {
@@ -133,7 +171,13 @@ __global__ __launch_bounds__(THREADS,
         };
         distances<FORM>(t, at, s.tile, fetch_next, K);
         apply_function<FORM>(t.kernel, K);
-        mask<FORM>(XT, members - at.tile * ZT<T>, K);
+        mask<FORM>(STORES ? t.P.count - x0 : XT, members - at.tile * ZT<T>, K);
+        if constexpr (STORES) {
+            const unsigned chunk_tiles = (unsigned)p.chunk / ZT<T>;
+            const unsigned tile =
+                blockIdx.x * (unsigned)p.across + blockIdx.y * chunk_tiles + (unsigned)at.tile;
+            store_tile(K, (T *)p.values + (int64_t)tile * TILE_VALUES<T>);
+        }
         add_rows<T>(K, s.weights[at.tile & 1], sums);
         at.z += across_tile;
         at.reach = next_reach;
@@ -150,26 +194,32 @@ __global__ __launch_bounds__(THREADS,
     }
 }
 
-template <launch_form FORM, class T, class W>
+template <launch_form FORM, class T, class W, int COLS>
 int start_sums_of(const struct launch_sums &p, void *stream)
 {
     const dim3 grid((unsigned)((p.tiles.P.count + XT - 1) / XT),
                     (unsigned)((p.tiles.Q.count + p.chunk - 1) / p.chunk));
-    if (p.cols == 1) {
-        return start(sums_of_chunk<FORM, T, W, 1>, grid, THREADS, 0, stream, p);
-    }
-    return start(sums_of_chunk<FORM, T, W, COLUMNS<T, W>>, grid, THREADS, 0, stream, p);
+    return p.values != NULL
+               ? start(sums_of_chunk<FORM, T, W, COLS, true>, grid, THREADS, 0, stream, p)
+               : start(sums_of_chunk<FORM, T, W, COLS, false>, grid, THREADS, 0, stream, p);
+}
+
+template <launch_form FORM, class T, class W>
+int start_sums_by(const struct launch_sums &p, void *stream)
+{
+    return p.cols == 1 ? start_sums_of<FORM, T, W, 1>(p, stream)
+                       : start_sums_of<FORM, T, W, COLUMNS<T, W>>(p, stream);
 }
 
 template <launch_form FORM> int start_sums(const struct launch_sums &p, void *stream)
 {
     if (p.tiles.dtype == DTYPE_F64) {
-        return start_sums_of<FORM, double, double>(p, stream);
+        return start_sums_by<FORM, double, double>(p, stream);
     }
     if (p.type == DTYPE_F64) {
-        return start_sums_of<FORM, float, double>(p, stream);
+        return start_sums_by<FORM, float, double>(p, stream);
     }
-    return start_sums_of<FORM, float, float>(p, stream);
+    return start_sums_by<FORM, float, float>(p, stream);
 }
 
 } // namespace

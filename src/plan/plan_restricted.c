@@ -33,24 +33,19 @@ static double rows_bytes(const struct planning *g)
                              : tile_bytes(g, g->n, g->t, g->point);
 }
 
-/* What the products of engine/products.h hold where the backend has no operation for them: a block
- * of values, and of the sketch's columns besides. */
-enum { PRODUCT_ROWS = 4096 };
+/* What the products of engine/products.h take on a GPU: a block of values for many right-hand sides
+ * (gpu/cuda_normal.c, GROUPS); else at most one side's sums. What their workspaces take beside is
+ * within what the backend leaves free (CUDA_RESERVE_BYTES). */
+enum { PRODUCT_ROWS = 4096, FEW_SINGLE = 6, FEW_DOUBLE = 12, SUMS = 1 << 20 };
 
 static double product_bytes(const struct planning *g)
 {
     const double fit = fmax(floor(32.0 * MIB / (8.0 * g->centers)), 1.0);
-    const double rows = fmin(fmin(fit, PRODUCT_ROWS), tile_rows(g, g->n, g->t));
-    return g->machine->own_memory ? 8.0 * rows * (g->centers + g->t) : 0;
-}
-
-static double sketch_bytes(const struct planning *g, double d, double columns)
-{
-    const double fit = fmax(floor(16.0 * MIB / (8.0 * d)), 1.0);
-    const double rows = fmin(fmin(fit, PRODUCT_ROWS), columns);
-    const double values = fmax(floor(32.0 * MIB / (8.0 * rows)), 1.0);
-    return g->machine->own_memory ? 8.0 * rows * (d + fmin(fmin(values, PRODUCT_ROWS), g->centers))
-                                  : 0;
+    const double all = tile_rows(g, g->n, g->t), rows = fmin(fmin(fit, PRODUCT_ROWS), all);
+    const bool many = g->t > (g->points == DTYPE_F32 ? FEW_SINGLE : FEW_DOUBLE);
+    return !g->machine->own_memory ? 0
+           : many                  ? 8.0 * rows * (g->centers + g->t)
+                                   : 8.0 * fmin(SUMS, all * g->t);
 }
 
 /* Rows, centers (in float64 besides, for their own matrix), right-hand sides, the answer. */
@@ -171,8 +166,7 @@ static void krill(struct planning *g)
     g->plan->rank = (int64_t)m;
     struct plan_moment building = at;
     building.parts[PLAN_PRECONDITIONER] += 8.0 * m * (d / parts + nonzeros);
-    building.parts[PLAN_OTHER] =
-        sketch_bytes(g, ceil(d / parts), fmin(PHI_COLUMNS, tile_rows(g, g->n, t)));
+    building.parts[PLAN_OTHER] = 0; /* no pass over the rows yet */
     plan__moment(g, &building, "solving");
     pass(g, &g->setup, parts);
     core_factor(g);
