@@ -106,6 +106,12 @@ int sim_device_count(void)
     return read_devices(capabilities);
 }
 
+int sim_capability(int device)
+{
+    int capabilities[DEVICES_MAX];
+    return device >= 0 && device < read_devices(capabilities) ? capabilities[device] : 0;
+}
+
 size_t sim_memory_total(void)
 {
     return (size_t)number_setting("CUDASIM_MEMORY", "4294967296");

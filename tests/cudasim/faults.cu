@@ -4,6 +4,7 @@ extern "C" {
 #include "cudasim/faults.h"
 }
 
+#include "gpu/matrix.cuh"
 #include "gpu/start.cuh"
 
 namespace {
@@ -157,9 +158,50 @@ __global__ void take_neighbour(const float *x, float *y, int barrier)
     y[threadIdx.x] = memory[(threadIdx.x + 1) % 64];
 }
 
+__device__ uint32_t pair_of(const float *from, int stride)
+{
+    return float16_pair(from[0], from[stride]);
+}
+
+__global__ void multiply_matrices(const float *A, const float *B, float *C, int tf32, int lanes)
+{
+    if (threadIdx.x >= lanes) {
+        return;
+    }
+    const int g = threadIdx.x / 4, t = threadIdx.x % 4;
+    uint32_t a[4], b[2];
+    float c[4];
+    for (int i = 0; i < 4; i++) {
+        const float *const row = A + (g + i % 2 * 8) * 16;
+        a[i] = tf32 ? (uint32_t)__float_as_int(row[t + i / 2 * 4])
+                    : pair_of(row + 2 * t + i / 2 * 8, 1);
+    }
+    for (int i = 0; i < 2; i++) {
+        b[i] = tf32 ? (uint32_t)__float_as_int(B[(t + i * 4) * 8 + g])
+                    : pair_of(B + (2 * t + i * 8) * 8 + g, 8);
+    }
+    for (int i = 0; i < 4; i++) {
+        c[i] = C[(g + i / 2 * 8) * 8 + 2 * t + i % 2];
+    }
+    if (tf32) {
+        add_product_tf32(c, a, b);
+    } else {
+        add_product_float16(c, a, b);
+    }
+    for (int i = 0; i < 4; i++) {
+        C[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = c[i];
+    }
+}
+
 } // namespace
 
 extern "C" {
+
+int start_matrix_product(void *stream, const float *A, const float *B, float *C, int tf32,
+                         int lanes)
+{
+    return start(multiply_matrices, 1, 32, 0, stream, A, B, C, tf32, lanes);
+}
 
 int start_block_sums(void *stream, const double *x, int blocks, double *sums, int barriers)
 {

@@ -31,6 +31,11 @@ int start_nothing(void *stream, unsigned grid_x, unsigned grid_y, unsigned threa
 /* order[k] <- the thread that came k-th of 64. */
 int start_order(void *stream, int *next, int *order);
 
+/* C <- C + A B, [16 x 16] by [16 x 8] of float16, or, if `tf32`, of the first 8 columns and rows,
+ * all row-major; `lanes` of a warp take part. */
+int start_matrix_product(void *stream, const float *A, const float *B, float *C, int tf32,
+                         int lanes);
+
 /* ---- for watched kernels ---- */
 
 /* ret[b] <- x[b], read by all 64 threads of block b; block b writes to ret[b / share]. */

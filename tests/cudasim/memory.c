@@ -163,6 +163,11 @@ void sim_memory_enter(int device)
     memory.working = device;
 }
 
+int sim_working_device(void)
+{
+    return memory.working;
+}
+
 void sim_memory_leave(void)
 {
     for (size_t i = 0; i < memory.open_count; i++) {

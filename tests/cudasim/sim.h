@@ -10,6 +10,7 @@
  *              is NaN until then
  *   block.c    a block's threads as fibers, in an order that changes with the seed; barriers, warps
  *   shared.c   memory of a block, filled with NaN, and copies to it that arrive when waited for
+ *   matrix.c   products of small matrices by a warp
  *   fiber.c    switching stacks
  *   watch.c    accesses of kernels compiled to be watched: where they reach, and races
  *
@@ -55,6 +56,8 @@ void sim_fault(const char *format, ...) __attribute__((noreturn, format(printf, 
 int sim_error(int status);
 int sim_current_device(void);
 int sim_device_count(void);
+/* Ten times the device's compute capability. */
+int sim_capability(int device);
 int64_t sim_seed(void);
 /* A number of the process's sequence, which the seed begins. */
 uint64_t sim_random(void);
@@ -74,6 +77,8 @@ bool sim_memory_holds(int device, const void *data, size_t bytes);
  * between allocations. */
 void sim_memory_enter(int device);
 void sim_memory_leave(void);
+/* The one between them. */
+int sim_working_device(void);
 
 struct sim_units;
 /* True for bytes within a live allocation; which units they are (watch.c), from an offset on. */
@@ -167,6 +172,20 @@ void sim_copy_async(void *to, const void *from, size_t bytes, size_t zeros);
 void sim_copy_commit(void);
 /* Until at most `pending` of the thread's last groups are on their way. */
 void sim_copy_wait(size_t pending);
+
+/* ---- matrix.c ---- */
+
+/* To the nearest, even ones first, and back. */
+uint16_t sim_float16_bits(float x);
+float sim_float16_value(uint16_t bits);
+
+/* What a lane holds of A, B and C (src/gpu/matrix.cuh). */
+struct sim_matrix {
+    uint32_t a[4], b[2];
+    float c[4];
+};
+/* C += A B for all lanes of a warp: float16 where k is 16, tf32 where it is 8. */
+void sim_add_product(int k, struct sim_matrix *const lanes[SIM_WARP]);
 
 /* ---- fiber.c ---- */
 

@@ -123,6 +123,69 @@ static void test_orders(void **state)
     ok(cudaFree(order));
 }
 
+/* ---- products of matrices ---- */
+
+/* C + A B by the kernel; C is overwritten. */
+static void multiply(cudaStream_t stream, const float *A, const float *B, float *C, int tf32)
+{
+    float *a = device_bytes(stream, A, 256 * sizeof *A),
+          *b = device_bytes(stream, B, 128 * sizeof *B);
+    float *c = device_bytes(stream, C, 128 * sizeof *C);
+    ok(start_matrix_product(stream, a, b, c, tf32, 32));
+    get(stream, C, c, 128 * sizeof *C);
+    ok(cudaFree(a));
+    ok(cudaFree(b));
+    ok(cudaFree(c));
+}
+
+static void test_products_of_matrices(void **state)
+{
+    float A[256], B[128], C[128];
+    for (int tf32 = 0; tf32 < 2; tf32++) {
+        for (int i = 0; i < 256; i++) {
+            A[i] = (float)(i * 7 % 31 - 15);
+            B[i / 2] = (float)(i * 11 % 29 - 14) / 8.0F;
+            C[i / 2] = (float)i;
+        }
+        multiply(*state, A, B, C, tf32);
+        for (int i = 0; i < 128; i++) {
+            float sum = (float)(2 * i + 1);
+            for (int k = 0; k < (tf32 ? 8 : 16); k++) {
+                sum += A[i / 8 * 16 + k] * B[k * 8 + i % 8];
+            }
+            assert_true(C[i] == sum);
+        }
+    }
+}
+
+/* x * 1 + c in each of them. */
+static float one_product(cudaStream_t stream, float x, float c, int tf32)
+{
+    float A[256] = {0}, B[128] = {0}, C[128] = {0};
+    A[5 * 16 + 3] = x;
+    B[3 * 8 + 6] = 1.0F;
+    C[5 * 8 + 6] = c;
+    multiply(stream, A, B, C, tf32);
+    return C[5 * 8 + 6];
+}
+
+/* What operands keep, and that sums are cut off where float32 would round up. */
+static void test_precision_of_matrices(void **state)
+{
+    const float x = 1.0F + 0x1.cp-11F;
+    assert_true(one_product(*state, x, 0.0F, true) == 1.0F);
+    assert_true(one_product(*state, 1.0F + 0x1p-10F, 0.0F, true) == 1.0F + 0x1p-10F);
+    assert_true(one_product(*state, x, 0.0F, false) == 1.0F + 0x1p-10F);
+    assert_true(one_product(*state, 1.0F + 0x1p-11F, 0.0F, false) == 1.0F);
+    assert_true(one_product(*state, 0x1.4p-24F, 0.0F, false) == 0x1p-24F);
+    assert_true(one_product(*state, -65519.0F, 0.0F, false) == -65504.0F);
+    assert_true(isinf(one_product(*state, 65520.0F, 0.0F, false)));
+    for (int tf32 = 0; tf32 < 2; tf32++) {
+        assert_true(one_product(*state, 0x1.8p-14F, 1024.0F, tf32) == 1024.0F);
+        assert_true(one_product(*state, -0x1.8p-14F, -1024.0F, tf32) == -1024.0F);
+    }
+}
+
 /* ---- memory and streams ---- */
 
 /* A copy from the host has read its numbers; one to the host gives them when it is waited for. */
@@ -272,6 +335,24 @@ static void lane_outside(cudaStream_t stream)
     (void)cudaStreamSynchronize(stream);
 }
 
+static void matrices_without_a_lane(cudaStream_t stream)
+{
+    (void)start_matrix_product(stream, counted(stream, 256), counted(stream, 128),
+                               counted(stream, 128), true, 31);
+    (void)cudaStreamSynchronize(stream);
+}
+
+static void matrices_before_there_were_any(cudaStream_t stream)
+{
+    cudaStream_t other = NULL;
+    (void)stream;
+    ok(cudaSetDevice(1));
+    ok(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    (void)start_matrix_product(other, counted(other, 256), counted(other, 128), counted(other, 128),
+                               false, 32);
+    (void)cudaStreamSynchronize(other);
+}
+
 static void shared_written_behind(cudaStream_t stream)
 {
     (void)start_write_behind(stream);
@@ -297,6 +378,8 @@ static void test_faults(void **state)
     assert_fault(divergent_barrier, "63 threads wait at __syncthreads(), and 1 have ended");
     assert_fault(lanes_apart, "waits in __syncwarp for lanes that do not come");
     assert_fault(lane_outside, "the mask 0xffff is without the lane that calls");
+    assert_fault(matrices_without_a_lane, "mma of tf32: lane 31 of the mask 0xffffffff has ended");
+    assert_fault(matrices_before_there_were_any, "compute capability below 8.0");
     assert_fault(shared_written_behind, "shared memory outside of what the kernel has");
     assert_fault(shared_too_large, "50176 bytes of shared memory in one kernel");
 }
@@ -354,6 +437,8 @@ int main(void)
         TEST(test_dynamic_memory),
         TEST(test_limits_of_starts),
         TEST(test_orders),
+        TEST(test_products_of_matrices),
+        TEST(test_precision_of_matrices),
         TEST(test_copies),
         TEST(test_pinned_memory),
         TEST(test_new_memory_is_no_number),
