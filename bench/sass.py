@@ -5,12 +5,12 @@ measurement: it says what share of its instructions a loop spends on the arithme
     nvcc -std=c++17 -O3 -Isrc -arch=sm_90 -cubin -o l2.cubin src/gpu/product_l2.cu
     cuobjdump -sass l2.cubin | bench/sass.py
 
-One line for each innermost loop of each kernel with at least --least instructions: where it begins,
-and how many of its instructions a pass goes to fp32 lanes, to float64 lanes, to the special
-functions (MUFU), to reads of shared memory (LDS) and of the device's (LDG), to asynchronous copies
-(LDGSTS), and elsewhere.
-`lanes` is the share of arithmetic in all: a multiprocessor starts as many instructions a cycle as it
-has fp32 lanes for.
+One line for each innermost loop of each kernel with at least --least instructions, and for each
+stretch without jumps that uses tensor cores: where it begins, and how many of its instructions a
+pass goes to fp32 lanes, to float64 lanes, to the special functions (MUFU), to tensor cores (HMMA),
+to reads of shared memory (LDS) and of the device's (LDG), to asynchronous copies (LDGSTS), and
+elsewhere. `lanes` is the share of arithmetic in all: a multiprocessor starts as many instructions a
+cycle as it has fp32 lanes for.
 """
 import argparse
 import re
@@ -18,7 +18,8 @@ import sys
 
 FP32 = ("FFMA", "FADD", "FMUL")
 FP64 = ("DFMA", "DADD", "DMUL")
-KINDS = ("fp32", "fp64", "mufu", "lds", "ldg", "ldgsts", "other")
+JUMPS = ("BRA", "BRX", "EXIT", "BSYNC", "BSSY")
+KINDS = ("fp32", "fp64", "mufu", "hmma", "lds", "ldg", "ldgsts", "other")
 
 
 def kind_of(name):
@@ -57,13 +58,30 @@ def loops(code):
             yield first, [name for at, name, _ in code if first <= at <= last]
 
 
+def stretches(code):
+    """The runs of instructions without a jump, or the target of one, that use tensor cores."""
+    begins = {int(t.group(1), 16) for _, name, operands in code if (t := re.search(r"0x([0-9a-f]+)\s*$", operands))
+              if name in JUMPS}
+    run = []
+    for address, name, _ in code:
+        if address in begins or name in JUMPS:
+            if "HMMA" in run:
+                yield first, run
+            run = []
+        if not run:
+            first = address
+        run.append(name)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--least", type=int, default=60, help="instructions of a loop")
     least = parser.parse_args().least
     for name, code in kernels(sys.stdin):
         print(f"{name}: {len(code)} instructions")
-        for first, body in loops(code):
+        found = list(loops(code))
+        found += [stretch for stretch in stretches(code) if stretch[0] not in dict(found)]
+        for first, body in sorted(found):
             counts = dict.fromkeys(KINDS, 0)
             for instruction in body:
                 counts[kind_of(instruction)] += 1

@@ -1,6 +1,7 @@
 /*
- * Blocks of kernel values that are kept, and diagonals. Values are by differences always, so that
- * k(x,x) is exactly 1 and a block of points with themselves symmetric to the last bit.
+ * Blocks of kernel values that are kept, and diagonals. Values are by differences always, or by
+ * inner products without tensor cores, so that k(x,x) is exactly 1 and a block of points with
+ * themselves symmetric to the last bit.
  */
 #include "gpu/tile.cuh"
 
@@ -32,7 +33,7 @@ __global__ __launch_bounds__(THREADS, 3) void block_of_values(struct launch_tile
         place<T> at = {source<XT, T>(t.P, t.ld, x0), source<ZT<T>, T>(t.Q, t.ld, z0), INFINITY,
                        false};
         __syncthreads(); /* the stages are read */
-        fetch_step(at, 0, (int)t.d, s.stages[0]);
+        fetch_step(t, at, 0, s.stages[0]);
         __pipeline_commit();
         distances<FORM>(
             t, at, s, [] {}, values);

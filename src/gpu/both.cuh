@@ -254,8 +254,10 @@ int start_both_of(const struct launch_both &p, void *stream)
 
 template <launch_form FORM> int start_both(const struct launch_both &p, void *stream)
 {
-    if (p.tiles.dtype == DTYPE_F64) {
-        return start_both_of<FORM, double, double>(p, stream);
+    if constexpr (PLAIN<FORM> == FORM) {
+        if (p.tiles.dtype == DTYPE_F64) {
+            return start_both_of<FORM, double, double>(p, stream);
+        }
     }
     if (p.type == DTYPE_F64) {
         return start_both_of<FORM, float, double>(p, stream);

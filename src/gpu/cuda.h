@@ -47,6 +47,7 @@ struct cuda_pinned {
 struct cuda_backend {
     struct backend base; /* first */
     int ordinal;
+    bool tensor;                /* it has tensor cores that launch_kernel.tensor can ask for */
     void *stream;               /* cudaStream_t */
     struct dense_library dense; /* cuBLAS and cuSOLVER on that stream */
     struct cuda_pinned pinned;

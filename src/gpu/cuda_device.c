@@ -8,6 +8,7 @@
 
 #define CAPABILITY_MAJOR 7
 #define CAPABILITY_MINOR 5
+#define TENSOR_MAJOR 8
 
 int cuda__status(int status, const char *doing, struct err *err)
 {
@@ -64,7 +65,7 @@ static int no_device(int status, struct err *err)
                   cudaGetErrorString((cudaError_t)status));
 }
 
-static int check_capability(int ordinal, struct err *err)
+static int check_capability(int ordinal, int *ret_major, struct err *err)
 {
     struct cudaDeviceProp properties;
     const int rc =
@@ -80,10 +81,11 @@ static int check_capability(int ordinal, struct err *err)
                       ordinal, properties.name, properties.major, properties.minor,
                       CAPABILITY_MAJOR, CAPABILITY_MINOR);
     }
+    *ret_major = properties.major;
     return 0;
 }
 
-static int probe(int ordinal, struct err *err)
+static int probe(int ordinal, int *ret_major, struct err *err)
 {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
@@ -95,19 +97,19 @@ static int probe(int ordinal, struct err *err)
                       "There is no device cuda:%d: this program sees %d, counted from cuda:0.",
                       ordinal, count);
     }
-    return check_capability(ordinal, err);
+    return check_capability(ordinal, ret_major, err);
 }
 
 int cuda__device_find(uint64_t *ret, struct err *err)
 {
-    int count = 0;
+    int count = 0, major = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
     uint64_t found = 0;
     if (status != cudaSuccess || count == 0) {
         return no_device((int)status, err);
     }
     for (int i = 0; i < count && i < 64; i++) {
-        if (check_capability(i, err) == 0) {
+        if (check_capability(i, &major, err) == 0) {
             found |= UINT64_C(1) << i;
         }
     }
@@ -117,11 +119,13 @@ int cuda__device_find(uint64_t *ret, struct err *err)
 
 int cuda__device_open(struct cuda_backend *cu, int ordinal, struct err *err)
 {
-    int rc = probe(ordinal, err);
+    int major = 0;
+    int rc = probe(ordinal, &major, err);
     if (rc < 0) {
         return rc;
     }
     cu->ordinal = ordinal;
+    cu->tensor = major >= TENSOR_MAJOR;
     rc = cuda__begin(&cu->base, true, "open", err);
     cudaStream_t stream = NULL;
     if (rc == 0) {

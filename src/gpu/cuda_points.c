@@ -36,6 +36,18 @@ static struct form form_of(enum kernel_id id)
     }
 }
 
+/* Fewer fill less of a product of 16 features, and functions and sums take most of the time. */
+#define TENSOR_FEATURES 16
+
+/* The share of kernel_inner_limit that is borne where tensor cores may take inner products. They
+ * round every 16 features alone, but what their parts leave out and what they cut off counts as two
+ * roundings more. Never above 1: some products take lanes all the same. */
+static double tensor_share(int64_t d)
+{
+    const double root = sqrt((double)d);
+    return fmin((2.0 + 0.4 * root) / (4.0 + 0.1 * root), 1.0);
+}
+
 /* What packing needs on the device: scale[d], center[d], and the first row that does not fit. */
 static int upload_factors(struct cuda_backend *cu, const struct kernel *k, const struct points *p,
                           struct err *err)
@@ -129,7 +141,9 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
     }
     struct points *p = mem_zalloc(sizeof *p);
     const struct form form = form_of(k->id);
-    const float inner = dtype == DTYPE_F32 ? (float)kernel_inner_limit(k->id, X->d) : 0;
+    const bool tensor = cuda_of(be)->tensor && dtype == DTYPE_F32 && X->d >= TENSOR_FEATURES;
+    const double limit = dtype == DTYPE_F32 ? kernel_inner_limit(k->id, X->d) : 0;
+    const float inner = (float)(limit * (tensor ? tensor_share(X->d) : 1.0));
     int64_t bytes = 0;
     const int64_t ld = X->d + (inner > 0);
     if (p == NULL || X->n > INT64_MAX - LAUNCH_TILE ||
@@ -142,6 +156,7 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
                          .kernel = {.form = form.form,
                                     .function = form.function,
                                     .inner = inner,
+                                    .tensor = tensor && (inner > 0 || form.form == FORM_DOT),
                                     .gamma = k->gamma,
                                     .coef0 = k->coef0,
                                     .degree = k->degree},

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <type_traits>
+
 #include "gpu/both.cuh"
 
 namespace {
@@ -172,18 +174,23 @@ int start_keep_of(const struct launch_both &p, int64_t first, int64_t count, voi
     return start(values_of_slots<FORM, T, S>, grid, THREADS, 0, stream, p, first);
 }
 
+template <bool HALF, class T> using half_or = std::conditional_t<HALF, half_value, T>;
+
 template <launch_form FORM>
 int start_keep(const struct launch_both &p, int64_t first, int64_t count, void *stream)
 {
-    const bool dual = p.tiles.dtype == DTYPE_F64;
-    if constexpr (FORM != FORM_DOT) { /* others may leave the range of 16 bits */
-        if (p.kept.half) {
-            return dual ? start_keep_of<FORM, double, half_value>(p, first, count, stream)
-                        : start_keep_of<FORM, float, half_value>(p, first, count, stream);
+    constexpr bool half = PLAIN<FORM> != FORM_DOT; /* others may leave the range of 16 bits */
+    if constexpr (PLAIN<FORM> == FORM) {
+        if (half && p.tiles.dtype == DTYPE_F64 && p.kept.half) {
+            return start_keep_of<FORM, double, half_or<half, double>>(p, first, count, stream);
+        }
+        if (p.tiles.dtype == DTYPE_F64) {
+            return start_keep_of<FORM, double, double>(p, first, count, stream);
         }
     }
-    return dual ? start_keep_of<FORM, double, double>(p, first, count, stream)
-                : start_keep_of<FORM, float, float>(p, first, count, stream);
+    return half && p.kept.half
+               ? start_keep_of<FORM, float, half_or<half, float>>(p, first, count, stream)
+               : start_keep_of<FORM, float, float>(p, first, count, stream);
 }
 
 } // namespace

@@ -81,7 +81,9 @@ int launch_gather_panels(void *stream, const struct gather_panels *gather);
 
 /* ---- the kernel oracle ---- */
 
-enum launch_form { FORM_L2, FORM_L1, FORM_DOT };
+/* The last two are the kernels of the first and third that use tensor cores; launch_kernel.form is
+ * one of the first three. */
+enum launch_form { FORM_L2, FORM_L1, FORM_DOT, FORM_L2_TENSOR, FORM_DOT_TENSOR };
 
 /* Of D = |x-z|_2^2, |x-z|_1 or x.z on packed points, whose scale is such that exponentials are
  * powers of two: FUNCTION_EXP is 2^-D, ROOT_EXP 2^-sqrt(D). */
@@ -101,6 +103,9 @@ struct launch_kernel {
     /* 0, or points carry norms, D is |x-z|_2^2 / 2, and products may take it from inner products
      * where |x|^2/2 + |z|^2/2 is at most this. */
     float inner;
+    /* Products may take inner products of float32 from the tensor cores, where the device has any
+     * (compute capability 8.0); `inner` is then for these. */
+    bool tensor;
     double gamma, coef0; /* dot-product kernels */
     int degree;
 };

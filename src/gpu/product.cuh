@@ -25,7 +25,9 @@ constexpr int COLUMNS = sizeof(W) == sizeof(float)    ? 8
                                                       : 2;
 /* Blocks that a multiprocessor is to hold. */
 template <launch_form FORM, class T, class W, int COLS>
-constexpr int RESIDENT = FORM != FORM_DOT &&COLS == 1 && sizeof(T) == sizeof(W) ? 3 : 2;
+constexpr int RESIDENT = (FORM == FORM_L2 || FORM == FORM_L1) && COLS == 1 && sizeof(T) == sizeof(W)
+                             ? 3
+                             : 2;
 
 /* Begins to copy `cols` columns of a tile's weights. */
 template <class T, class W, int COLS>
@@ -59,12 +61,12 @@ __device__ void add_rows(const T (&K)[X][Z<T>], const W (*weights)[ZT<T>], W (&s
     }
 }
 
-/* Rows and columns that are not there must add nothing, even where values may be infinite: weights
- * of 0 are not enough. */
+/* Rows and columns that are not there must add nothing, even where values may be infinite, or no
+ * numbers: weights of 0 are not enough. */
 template <launch_form FORM, class T>
 __device__ void mask(int64_t rows, int64_t cols, T (&K)[X][Z<T>])
 {
-    if constexpr (FORM == FORM_DOT) {
+    if ((PLAIN<FORM> == FORM_DOT || USES_TENSOR<FORM, T>)&&(rows < XT || cols < ZT<T>)) {
 #pragma unroll
         for (int i = 0; i < X; i++) {
 #pragma unroll
@@ -213,8 +215,10 @@ int start_sums_by(const struct launch_sums &p, void *stream)
 
 template <launch_form FORM> int start_sums(const struct launch_sums &p, void *stream)
 {
-    if (p.tiles.dtype == DTYPE_F64) {
-        return start_sums_by<FORM, double, double>(p, stream);
+    if constexpr (PLAIN<FORM> == FORM) {
+        if (p.tiles.dtype == DTYPE_F64) {
+            return start_sums_by<FORM, double, double>(p, stream);
+        }
     }
     if (p.type == DTYPE_F64) {
         return start_sums_by<FORM, float, double>(p, stream);

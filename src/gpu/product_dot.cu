@@ -7,16 +7,19 @@ extern "C" {
 
 int launch_sums_dot(void *stream, const struct launch_sums *sums)
 {
-    return start_sums<FORM_DOT>(*sums, stream);
+    return sums->tiles.kernel.tensor ? start_sums<FORM_DOT_TENSOR>(*sums, stream)
+                                     : start_sums<FORM_DOT>(*sums, stream);
 }
 
 int launch_both_dot(void *stream, const struct launch_both *both)
 {
-    return start_both<FORM_DOT>(*both, stream);
+    return both->tiles.kernel.tensor ? start_both<FORM_DOT_TENSOR>(*both, stream)
+                                     : start_both<FORM_DOT>(*both, stream);
 }
 
 int launch_keep_dot(void *stream, const struct launch_both *both, int64_t first, int64_t count)
 {
-    return start_keep<FORM_DOT>(*both, first, count, stream);
+    return both->tiles.kernel.tensor ? start_keep<FORM_DOT_TENSOR>(*both, first, count, stream)
+                                     : start_keep<FORM_DOT>(*both, first, count, stream);
 }
 }

@@ -8,7 +8,8 @@
  * k(x,z) and k(z,x) have the same bits; or, for products in float32, |x|^2/2 + |z|^2/2 - x.z, half
  * as many instructions, where both norms are so small that cancelling does not matter
  * (launch_kernel.inner). Which of both is decided for each row x and tile of z rows, so what a row
- * gets does not depend on the rows beside it.
+ * gets does not depend on the rows beside it. Inner products of many features come from the tensor
+ * cores (launch_kernel.tensor).
  *
  * Products and sums that the compiler might or might not fuse are written as fma: all copies of a
  * formula must round alike.
@@ -23,6 +24,7 @@ extern "C" {
 
 #include "gpu/functions.cuh"
 #include "gpu/start.cuh"
+#include "gpu/tensor.cuh"
 
 namespace {
 
@@ -33,20 +35,21 @@ template <class T> constexpr int VECTOR = 16 / sizeof(T); /* numbers in 16 bytes
 template <class T> constexpr int Z = 32 / sizeof(T);      /* z rows of a thread: 8 or 4 */
 template <class T> constexpr int ZT = ACROSS *Z<T>;       /* of a tile: 128 or 64 */
 
-/* Features of a step, by the shared memory of a multiprocessor, which is 64 KiB before 8.0. */
+/* Whether float32 points may meet on the tensor cores, and the features of a step: shared memory
+ * has room for fewer where there are none. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-template <class T> constexpr int DEPTH = 10;
+template <class T> constexpr bool TENSOR = false;
 #else
-template <class T> constexpr int DEPTH = sizeof(T) == 4 ? 16 : 10;
+template <class T> constexpr bool TENSOR = sizeof(T) == 4;
 #endif
+template <class T> constexpr int DEPTH = TENSOR<T> ? 16 : 10;
 
 static_assert(LAUNCH_TILE % ZT<float> == 0 && LAUNCH_TILE % ZT<double> == 0 &&
-                  LAUNCH_TILE % XT == 0 && XT % PANEL == 0,
+                  LAUNCH_TILE % XT == 0 && XT % PANEL == 0 && DOWN * VECTOR<float> == PANEL,
               "launches are cut at whole tiles, and tiles at whole panels");
 
 /* A warp is 8 threads across and 4 down, so that its reads of 16 bytes a thread are 128 bytes of z
- * rows and 64 of x rows. Its lanes are in the order in
- * which they would hold a product of matrices by mma. */
+ * rows and 64 of x rows. Its lanes are in the order in which they hold products of matrices. */
 __device__ int across()
 {
     return threadIdx.x % 32 / 4 + threadIdx.x / 32 % 2 * 8;
@@ -98,8 +101,12 @@ __device__ void take(const W *from, int place, W (&ret)[COUNT])
  */
 template <class T> constexpr int GAP = sizeof(T) == 4 ? 4 : 0;
 
+/* From one feature to the next. */
+template <class T> constexpr int NEXT_X = XT + XT / PANEL *GAP<T>;
+template <class T> constexpr int NEXT_Z = ZT<T> + 2 * GAP<T>;
+
 template <class T> struct alignas(16) stage {
-    T x[DEPTH<T>][XT + XT / PANEL * GAP<T>], z[DEPTH<T>][ZT<T> + 2 * GAP<T>];
+    T x[DEPTH<T>][NEXT_X<T>], z[DEPTH<T>][NEXT_Z<T>];
 };
 
 /* Where this thread copies from when WIDTH members from `first` on (a multiple of PANEL) are
@@ -114,7 +121,8 @@ __device__ const T *source(const struct launch_view &view, int64_t ld, int64_t f
     return (const T *)view.data + (panel * ld + k) * PANEL + row % PANEL;
 }
 
-/* Begins to copy `count` features of the members of source() from feature k0 on. */
+/* Begins to copy `count` features of the members of source() from feature k0 on. Where tensor cores
+ * may use them, those behind are filled up with 0. */
 template <int WIDTH, int GAP = 0, int STRIDE, class T>
 __device__ void fetch(const T *source, int k0, int count, T (*to)[STRIDE])
 {
@@ -124,9 +132,19 @@ __device__ void fetch(const T *source, int k0, int count, T (*to)[STRIDE])
     source += (int64_t)k0 * PANEL;
 #pragma unroll
     for (int i = 0; i < DEPTH<T>; i += TOGETHER) {
-        if (k + i < count) {
-            __pipeline_memcpy_async(first + i * STRIDE, source + i * PANEL, 16);
+        const bool there = k + i < count;
+        if (TENSOR<T> || there) {
+            __pipeline_memcpy_async(first + i * STRIDE, source + i * PANEL, 16, there ? 0 : 16);
         }
+    }
+}
+
+/* Begins to copy the k-th feature alone. */
+template <int WIDTH, class T> __device__ void fetch_one(const T *source, int k, T (&to)[WIDTH])
+{
+    constexpr int V = VECTOR<T>;
+    if (threadIdx.x < WIDTH / V) {
+        __pipeline_memcpy_async(to + threadIdx.x * V, source + (int64_t)k * PANEL, 16);
     }
 }
 
@@ -136,6 +154,7 @@ enum way {
     WAY_DIFFERENCES,
     WAY_INNER, /* |x|^2/2 + |z|^2/2 - x.z */
     WAY_MIXED, /* each x row by one of both */
+    WAY_FAR,   /* differences of those x rows that are not by inner products */
     WAY_L1,
     WAY_DOT
 };
@@ -152,6 +171,8 @@ template <way WAY, class T> __device__ T add_feature(T sum, T x, T z, bool inner
             return sum + fabs(diff);
         } else if constexpr (WAY == WAY_MIXED) {
             return fma(inner ? -x : diff, inner ? z : diff, sum);
+        } else if constexpr (WAY == WAY_FAR) {
+            return fma(inner ? (T)0 : diff, diff, sum);
         } else {
             return fma(diff, diff, sum);
         }
@@ -176,19 +197,72 @@ __device__ void add_features(const T *all_x, const T *all_z, unsigned inner, T (
 template <way WAY, class T>
 __device__ void add_step(const stage<T> &s, int count, unsigned inner, T (&D)[X][Z<T>])
 {
-    constexpr int ALL = DEPTH<T>, NEXT_X = sizeof s.x[0] / sizeof(T),
-                  NEXT_Z = sizeof s.z[0] / sizeof(T);
+    constexpr int ALL = DEPTH<T>;
     const T *x = s.x[0] + down() * VECTOR<T>, *z = s.z[0] + across() * VECTOR<T>;
-    if (WAY != WAY_MIXED && count == ALL) {
+    constexpr bool SELECTS = WAY == WAY_MIXED || WAY == WAY_FAR;
+    if (!SELECTS && count == ALL) {
 #pragma unroll(ALL / 2)
-        for (int k = 0; k < ALL; k++, x += NEXT_X, z += NEXT_Z) {
+        for (int k = 0; k < ALL; k++, x += NEXT_X<T>, z += NEXT_Z<T>) {
             add_features<WAY>(x, z, inner, D);
         }
         return;
     }
-#pragma unroll(WAY == WAY_MIXED ? 1 : 2)
-    for (int k = 0; k < count; k++, x += NEXT_X, z += NEXT_Z) {
+#pragma unroll(SELECTS ? 1 : 2)
+    for (int k = 0; k < count; k++, x += NEXT_X<T>, z += NEXT_Z<T>) {
         add_features<WAY>(x, z, inner, D);
+    }
+}
+
+/* D += x.z of a product's features, or -=, but for columns that are not `taken`. */
+template <class PARTS, bool MINUS>
+__device__ void add_products(const float *all_x, const float *all_z, unsigned taken,
+                             float (&D)[X][Z<float>])
+{
+    constexpr int HALF = X / 2;
+    row_parts x[HALF];
+    split_rows<PARTS, NEXT_X<float>>(all_x, taken, x);
+#pragma unroll
+    for (int first = 0; first < Z<float>; first += VECTOR<float>) {
+        row_parts z[VECTOR<float>];
+        split_rows<PARTS, NEXT_Z<float>>(all_z + first * ACROSS, ALL_TAKEN, z);
+#pragma unroll
+        for (int i = 0; i < HALF; i++) {
+#pragma unroll
+            for (int j = 0; j < VECTOR<float>; j += 2) {
+                float c[4];
+                multiply<PARTS>(z[j], z[j + 1], x[i], c);
+#pragma unroll
+                for (int k = 0; k < 4; k++) {
+                    float &sum = D[i + k % 2 * HALF][first + j + k / 2];
+                    sum = MINUS ? sum - c[k] : sum + c[k];
+                }
+            }
+        }
+    }
+}
+
+/* The x rows that this lane brings to products as their columns are not its own: the two columns
+ * that lane 0 holds of a product come from lanes 0 and 4, and so on. Returns where they stand in a
+ * feature of x rows, 4 of them, whose panels are GAP apart. */
+template <int GAP> __device__ int columns_place()
+{
+    const int column = threadIdx.x % 32 / 4, place = column / 2 + threadIdx.x / 64 * 4;
+    return column % 2 * (PANEL + GAP) + place * VECTOR<float>;
+}
+
+/* As add_step, by the tensor cores. A lane brings every fourth feature. Those that fill up the last
+ * product are 0. */
+template <class PARTS, bool MINUS>
+__device__ void add_step_of_products(const stage<float> &s, int count, unsigned taken,
+                                     float (&D)[X][Z<float>])
+{
+    const float *x = s.x[threadIdx.x % 4] + columns_place<GAP<float>>();
+    const float *z = s.z[threadIdx.x % 4] + across() * VECTOR<float>;
+#pragma unroll 1
+    for (int k = 0; k < count; k += PARTS::FEATURES) {
+        add_products<PARTS, MINUS>(x, z, taken, D);
+        x += PARTS::FEATURES * NEXT_X<float>;
+        z += PARTS::FEATURES * NEXT_Z<float>;
     }
 }
 
@@ -206,31 +280,57 @@ template <class T> __device__ void clear_rows(unsigned which, T (&D)[X][Z<T>])
 
 /* ---- which way ---- */
 
-template <launch_form FORM, class T> constexpr bool HAS_NORMS = FORM == FORM_L2 && sizeof(T) == 4;
+template <launch_form FORM, class T>
+constexpr bool HAS_NORMS = PLAIN<FORM> == FORM_L2 && sizeof(T) == 4;
+template <launch_form FORM, class T> constexpr bool USES_TENSOR = TENSOR<T> &&PLAIN<FORM> != FORM;
 
-/* How a thread's x rows meet a tile of z rows; bit i of `inner`: row i by WAY_INNER. */
+/* How a thread's x rows meet a tile of z rows; bit i of `inner`: row i by WAY_INNER; of `columns`,
+ * that the tensor cores take the i-th of the rows at columns_place(). */
 struct choice {
     way by;
-    unsigned inner;
+    unsigned inner, columns;
 };
 
 /* `by` is the same for all threads of the block: least and most are of the norms of all the tile's
  * x rows, `reach` is the most of its z rows. */
-inline __device__ choice choose(float limit, const float (&norms)[X], float least, float most,
-                                float reach)
+inline __device__ choice choose(float limit, const float (&norms)[X], const float *columns,
+                                float least, float most, float reach)
 {
     if (most + reach <= limit) {
-        return {WAY_INNER, (1U << X) - 1};
+        return {WAY_INNER, (1U << X) - 1, ALL_TAKEN};
     }
     if (!(least + reach <= limit)) {
-        return {WAY_DIFFERENCES, 0};
+        return {WAY_DIFFERENCES, 0, 0};
     }
-    choice c = {WAY_MIXED, 0};
+    choice c = {WAY_MIXED, 0, 0};
 #pragma unroll
     for (int i = 0; i < X; i++) {
         c.inner |= norms[i] + reach <= limit ? 1U << i : 0U;
     }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        c.columns |= columns[i] + reach <= limit ? 1U << i : 0U;
+    }
     return c;
+}
+
+/* By differences or inner products. */
+template <launch_form FORM, class T>
+__device__ void add_step_of_either(const choice &c, const stage<T> &s, int count, T (&D)[X][Z<T>])
+{
+    constexpr bool tensor = USES_TENSOR<FORM, T>;
+    if (c.by == WAY_DIFFERENCES) {
+        add_step<WAY_DIFFERENCES>(s, count, 0, D);
+    } else if constexpr (tensor) {
+        add_step_of_products<float16_parts, true>(s, count, c.columns, D);
+        if (c.by == WAY_MIXED) {
+            add_step<WAY_FAR>(s, count, c.inner, D);
+        }
+    } else if (c.by == WAY_MIXED) {
+        add_step<WAY_MIXED>(s, count, c.inner, D);
+    } else {
+        add_step<WAY_INNER>(s, count, 0, D);
+    }
 }
 
 template <launch_form FORM, class T>
@@ -238,21 +338,14 @@ __device__ void add_step_by(const choice &c, const stage<T> &s, int count, T (&D
 {
     if constexpr (FORM == FORM_L1) {
         add_step<WAY_L1>(s, count, 0, D);
-    } else if constexpr (FORM == FORM_DOT) {
-        add_step<WAY_DOT>(s, count, 0, D);
     } else if constexpr (HAS_NORMS<FORM, T>) {
-        switch (c.by) {
-        case WAY_INNER:
-            add_step<WAY_INNER>(s, count, 0, D);
-            break;
-        case WAY_MIXED:
-            add_step<WAY_MIXED>(s, count, c.inner, D);
-            break;
-        default:
-            add_step<WAY_DIFFERENCES>(s, count, 0, D);
-        }
-    } else {
+        add_step_of_either<FORM>(c, s, count, D);
+    } else if constexpr (PLAIN<FORM> == FORM_L2) {
         add_step<WAY_DIFFERENCES>(s, count, 0, D);
+    } else if constexpr (USES_TENSOR<FORM, T>) {
+        add_step_of_products<tf32_parts, false>(s, count, ALL_TAKEN, D);
+    } else {
+        add_step<WAY_DOT>(s, count, 0, D);
     }
 }
 
@@ -275,9 +368,10 @@ template <class T> struct place {
 };
 
 /* Begins to copy features from k0 on into the stage. */
-template <class T> __device__ void fetch_step(const place<T> &at, int k0, int d, stage<T> &s)
+template <class T>
+__device__ void fetch_step(const struct launch_tiles &t, const place<T> &at, int k0, stage<T> &s)
 {
-    const int count = min(DEPTH<T>, d - k0);
+    const int count = min(DEPTH<T>, (int)t.d - k0);
     fetch<XT, GAP<T>>(at.x, k0, count, s.x);
     fetch<ZT<T>>(at.z, k0, count, s.z);
 }
@@ -286,12 +380,12 @@ template <class T> __device__ void fetch_step(const place<T> &at, int k0, int d,
 template <launch_form FORM, class T>
 __device__ void fetch_tile(const struct launch_tiles &t, const place<T> &at, tile_memory<T> &s)
 {
-    fetch_step(at, 0, (int)t.d, s.stages[at.slot]);
+    fetch_step(t, at, 0, s.stages[at.slot]);
     if constexpr (HAS_NORMS<FORM, T>) {
         if (t.kernel.inner > 0) {
-            fetch<ZT<T>>(at.z, (int)t.d, 1, &s.z_norms[at.tile & 1]);
+            fetch_one(at.z, (int)t.d, s.z_norms[at.tile & 1]);
             if (at.fresh) {
-                fetch<XT>(at.x, (int)t.d, 1, &s.x_norms);
+                fetch_one(at.x, (int)t.d, s.x_norms);
             }
         }
     }
@@ -313,7 +407,7 @@ template <launch_form FORM, class T>
 __device__ choice begin(const struct launch_kernel &k, place<T> &at, const tile_memory<T> &s,
                         T (&D)[X][Z<T>])
 {
-    choice c = {WAY_DIFFERENCES, 0};
+    choice c = {WAY_DIFFERENCES, 0, 0};
     if constexpr (HAS_NORMS<FORM, T>) {
         if (at.reach <= k.inner) { /* else there are differences only, whatever the rows */
             T x[X], z[Z<T>];
@@ -322,7 +416,7 @@ __device__ choice begin(const struct launch_kernel &k, place<T> &at, const tile_
             }
             take<T, DOWN>(s.x_norms, down(), x);
             take<T, ACROSS>(s.z_norms[at.tile & 1], across(), z);
-            c = choose(k.inner, x, at.least, at.most, at.reach);
+            c = choose(k.inner, x, s.x_norms + columns_place<0>(), at.least, at.most, at.reach);
 #pragma unroll
             for (int i = 0; i < X; i++) {
 #pragma unroll
@@ -362,7 +456,7 @@ __device__ void distances(const struct launch_tiles &t, place<T> &at, tile_memor
                           const F &fetch_next, T (&D)[X][Z<T>])
 {
     const int d = (int)t.d;
-    choice c = {WAY_DIFFERENCES, 0};
+    choice c = {WAY_DIFFERENCES, 0, 0};
     int k0 = 0;
     do {
         __pipeline_wait_prior(0);
@@ -370,7 +464,7 @@ __device__ void distances(const struct launch_tiles &t, place<T> &at, tile_memor
         const stage<T> &now = s.stages[at.slot];
         at.slot ^= 1;
         if (k0 + DEPTH<T> < d) {
-            fetch_step(at, k0 + DEPTH<T>, d, s.stages[at.slot]);
+            fetch_step(t, at, k0 + DEPTH<T>, s.stages[at.slot]);
         } else {
             fetch_next();
         }
