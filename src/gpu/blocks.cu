@@ -33,7 +33,7 @@ __global__ __launch_bounds__(THREADS, 3) void block_of_values(struct launch_tile
         place<T> at = {source<XT, T>(t.P, t.ld, x0), source<ZT<T>, T>(t.Q, t.ld, z0), INFINITY,
                        false};
         __syncthreads(); /* the stages are read */
-        fetch_step(t, at, 0, s.stages[0]);
+        fetch_step<FORM>(t, at, 0, s.stages[0]);
         __pipeline_commit();
         distances<FORM>(
             t, at, s, [] {}, values);

@@ -121,9 +121,9 @@ __device__ const T *source(const struct launch_view &view, int64_t ld, int64_t f
     return (const T *)view.data + (panel * ld + k) * PANEL + row % PANEL;
 }
 
-/* Begins to copy `count` features of the members of source() from feature k0 on. Where tensor cores
- * may use them, those behind are filled up with 0. */
-template <int WIDTH, int GAP = 0, int STRIDE, class T>
+/* Begins to copy `count` features of the members of source() from feature k0 on. FILLS: those
+ * behind become 0. */
+template <int WIDTH, bool FILLS, int GAP = 0, int STRIDE, class T>
 __device__ void fetch(const T *source, int k0, int count, T (*to)[STRIDE])
 {
     constexpr int V = VECTOR<T>, PIECES = WIDTH / V, TOGETHER = THREADS / PIECES;
@@ -133,8 +133,10 @@ __device__ void fetch(const T *source, int k0, int count, T (*to)[STRIDE])
 #pragma unroll
     for (int i = 0; i < DEPTH<T>; i += TOGETHER) {
         const bool there = k + i < count;
-        if (TENSOR<T> || there) {
+        if constexpr (FILLS) {
             __pipeline_memcpy_async(first + i * STRIDE, source + i * PANEL, 16, there ? 0 : 16);
+        } else if (there) {
+            __pipeline_memcpy_async(first + i * STRIDE, source + i * PANEL, 16);
         }
     }
 }
@@ -368,19 +370,20 @@ template <class T> struct place {
 };
 
 /* Begins to copy features from k0 on into the stage. */
-template <class T>
+template <launch_form FORM, class T>
 __device__ void fetch_step(const struct launch_tiles &t, const place<T> &at, int k0, stage<T> &s)
 {
     const int count = min(DEPTH<T>, (int)t.d - k0);
-    fetch<XT, GAP<T>>(at.x, k0, count, s.x);
-    fetch<ZT<T>>(at.z, k0, count, s.z);
+    constexpr bool fills = USES_TENSOR<FORM, T>;
+    fetch<XT, fills, GAP<T>>(at.x, k0, count, s.x);
+    fetch<ZT<T>, fills>(at.z, k0, count, s.z);
 }
 
 /* Begins to copy what the first step of a tile needs into stages[slot]. */
 template <launch_form FORM, class T>
 __device__ void fetch_tile(const struct launch_tiles &t, const place<T> &at, tile_memory<T> &s)
 {
-    fetch_step(t, at, 0, s.stages[at.slot]);
+    fetch_step<FORM>(t, at, 0, s.stages[at.slot]);
     if constexpr (HAS_NORMS<FORM, T>) {
         if (t.kernel.inner > 0) {
             fetch_one(at.z, (int)t.d, s.z_norms[at.tile & 1]);
@@ -464,7 +467,7 @@ __device__ void distances(const struct launch_tiles &t, place<T> &at, tile_memor
         const stage<T> &now = s.stages[at.slot];
         at.slot ^= 1;
         if (k0 + DEPTH<T> < d) {
-            fetch_step(t, at, k0 + DEPTH<T>, s.stages[at.slot]);
+            fetch_step<FORM>(t, at, k0 + DEPTH<T>, s.stages[at.slot]);
         } else {
             fetch_next();
         }
