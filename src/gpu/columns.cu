@@ -2,10 +2,7 @@
  * Column operations on matrices in device memory. All are bound by memory traffic, so element types
  * are told apart at run time, and arithmetic is float64 for both.
  */
-extern "C" {
-#include "gpu/launch.h"
-}
-
+#include "gpu/elements.cuh"
 #include "gpu/start.cuh"
 
 namespace {
@@ -13,22 +10,6 @@ namespace {
 constexpr int THREADS = 256;
 constexpr int64_t SPAN = 64 * THREADS; /* rows one block adds up; fixed, so that sums are */
 constexpr int64_t GRID_X = 1 << 14, GRID_Y = 1 << 14;
-
-__device__ double at(const struct mat &m, int64_t i, int64_t j)
-{
-    const int64_t k = i + j * m.ld;
-    return m.dtype == DTYPE_F32 ? (double)((const float *)m.data)[k] : ((const double *)m.data)[k];
-}
-
-__device__ void set(const struct mat &m, int64_t i, int64_t j, double value)
-{
-    const int64_t k = i + j * m.ld;
-    if (m.dtype == DTYPE_F32) {
-        ((float *)m.data)[k] = (float)value;
-    } else {
-        ((double *)m.data)[k] = value;
-    }
-}
 
 int64_t least(int64_t a, int64_t b)
 {
@@ -56,7 +37,7 @@ __global__ void convert(struct mat src, struct mat dst)
 {
     for (int64_t j = blockIdx.y; j < src.cols; j += gridDim.y) {
         for (int64_t i = first_row(); i < src.rows; i += row_stride()) {
-            set(dst, i, j, at(src, i, j));
+            set_element(dst, i, j, element(src, i, j));
         }
     }
 }
@@ -73,8 +54,8 @@ __global__ void axpby(struct factors f, struct mat X, struct mat Y)
         return;
     }
     for (int64_t i = first_row(); i < X.rows; i += row_stride()) {
-        const double old = b == 0.0 ? 0.0 : b * at(Y, i, j);
-        set(Y, i, j, fma(a, at(X, i, j), old));
+        const double old = b == 0.0 ? 0.0 : b * element(Y, i, j);
+        set_element(Y, i, j, fma(a, element(X, i, j), old));
     }
 }
 
@@ -101,7 +82,7 @@ __global__ void dots_of_spans(struct mat A, struct mat B, double *partials)
     for (int64_t j = blockIdx.y; j < A.cols; j += gridDim.y) {
         double sum = 0.0;
         for (int64_t i = first + threadIdx.x; i < end; i += THREADS) {
-            sum = fma(at(A, i, j), at(B, i, j), sum);
+            sum = fma(element(A, i, j), element(B, i, j), sum);
         }
         sum = block_sum(sum);
         if (threadIdx.x == 0) {
@@ -130,7 +111,7 @@ __global__ void gather(struct mat A, const int64_t *index, struct mat B)
 {
     for (int64_t j = blockIdx.y; j < B.cols; j += gridDim.y) {
         for (int64_t i = first_row(); i < B.rows; i += row_stride()) {
-            set(B, i, j, at(A, index[i], j));
+            set_element(B, i, j, element(A, index[i], j));
         }
     }
 }
@@ -139,26 +120,26 @@ __global__ void add_rows(struct factors f, struct mat A, const int64_t *index, s
 {
     const int64_t j = blockIdx.y;
     for (int64_t i = first_row(); i < A.rows; i += row_stride()) {
-        set(B, index[i], j, fma(f.a[j], at(A, i, j), at(B, index[i], j)));
+        set_element(B, index[i], j, fma(f.a[j], element(A, i, j), element(B, index[i], j)));
     }
 }
 
 __global__ void deflate(struct mat F, struct mat d)
 {
     for (int64_t i = first_row(); i < F.rows; i += row_stride()) {
-        double left = at(d, i, 0);
+        double left = element(d, i, 0);
         for (int64_t j = 0; j < F.cols; j++) {
-            const double f = at(F, i, j);
+            const double f = element(F, i, j);
             left = fma(-f, f, left);
         }
-        set(d, i, 0, fmax(left, 0.0));
+        set_element(d, i, 0, fmax(left, 0.0));
     }
 }
 
 __global__ void add_diag(double value, struct mat A)
 {
     for (int64_t i = first_row(); i < A.rows; i += row_stride()) {
-        set(A, i, i, at(A, i, i) + value);
+        set_element(A, i, i, element(A, i, i) + value);
     }
 }
 
@@ -166,7 +147,7 @@ __global__ void scale_rows(const double *factors, struct mat A)
 {
     for (int64_t j = blockIdx.y; j < A.cols; j += gridDim.y) {
         for (int64_t i = first_row(); i < A.rows; i += row_stride()) {
-            set(A, i, j, factors[i] * at(A, i, j));
+            set_element(A, i, j, factors[i] * element(A, i, j));
         }
     }
 }
@@ -175,7 +156,7 @@ __global__ void clear_upper(struct mat A)
 {
     for (int64_t j = blockIdx.y; j < A.cols; j += gridDim.y) {
         for (int64_t i = first_row(); i < j; i += row_stride()) {
-            set(A, i, j, 0.0);
+            set_element(A, i, j, 0.0);
         }
     }
 }
@@ -183,7 +164,7 @@ __global__ void clear_upper(struct mat A)
 __global__ void get_diag(struct mat A, double *ret)
 {
     for (int64_t i = first_row(); i < A.rows; i += row_stride()) {
-        ret[i] = at(A, i, i);
+        ret[i] = element(A, i, i);
     }
 }
 
@@ -192,7 +173,7 @@ __global__ void scale(bool lower, double b, struct mat C)
     for (int64_t j = blockIdx.y; j < C.cols; j += gridDim.y) {
         for (int64_t i = first_row(); i < C.rows; i += row_stride()) {
             if (!lower || i >= j) {
-                set(C, i, j, b == 0.0 ? 0.0 : b * at(C, i, j));
+                set_element(C, i, j, b == 0.0 ? 0.0 : b * element(C, i, j));
             }
         }
     }

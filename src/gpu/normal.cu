@@ -3,6 +3,7 @@
  * same values of a tile as when they were computed; nothing goes through shared memory but the
  * threads' sums at the end.
  */
+#include "gpu/elements.cuh"
 #include "gpu/product.cuh"
 
 namespace {
@@ -54,23 +55,6 @@ __global__ __launch_bounds__(THREADS, 2) void rows_of_panel(struct launch_panel 
     }
 }
 
-__device__ double number(const struct mat &m, int64_t i, int64_t j)
-{
-    const int64_t at = i + j * m.ld;
-    return m.dtype == DTYPE_F32 ? (double)((const float *)m.data)[at]
-                                : ((const double *)m.data)[at];
-}
-
-__device__ void set_number(const struct mat &m, int64_t i, int64_t j, double value)
-{
-    const int64_t at = i + j * m.ld;
-    if (m.dtype == DTYPE_F32) {
-        ((float *)m.data)[at] = (float)value;
-    } else {
-        ((double *)m.data)[at] = value;
-    }
-}
-
 /* A thread a row of the panel's tiles; block (., c) does column c. */
 template <class W>
 __global__ void residual(struct launch_panel p, const double *weights, struct mat T, struct mat U)
@@ -85,10 +69,10 @@ __global__ void residual(struct launch_panel p, const double *weights, struct ma
         for (int64_t chunk = 0; chunk * p.chunk < p.members; chunk++) {
             value += p.row_sums[(chunk * p.cols + c) * p.rows + row];
         }
-        value -= T.data != NULL ? number(T, row, c) : 0.0;
+        value -= T.data != NULL ? element(T, row, c) : 0.0;
         value *= weights != NULL ? weights[row] : 1.0;
         if (U.data != NULL) {
-            set_number(U, row, c, value);
+            set_element(U, row, c, value);
         }
     }
     ((W *)p.p_weights)[(row / XT * p.cols + c) * XT + row % XT] = (W)value;

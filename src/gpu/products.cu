@@ -3,18 +3,12 @@
  * product itself.
  */
 #include "gpu/both.cuh"
+#include "gpu/elements.cuh"
 #include "gpu/product.cuh"
 
 namespace {
 
 constexpr int SUM_THREADS = 256;
-
-__device__ double weight(const struct mat &V, int64_t i, int64_t c)
-{
-    const int64_t at = i + c * V.ld;
-    return V.dtype == DTYPE_F32 ? (double)((const float *)V.data)[at]
-                                : ((const double *)V.data)[at];
-}
 
 /* Block x: the x-th tile, a thread a row. */
 template <class T, class W> __global__ void lay_weights(struct launch_weights w)
@@ -24,7 +18,7 @@ template <class T, class W> __global__ void lay_weights(struct launch_weights w)
     const bool there = i < w.Q.count;
     W *to = (W *)w.weights + first * w.V.cols + threadIdx.x;
     for (int64_t c = 0; c < w.V.cols; c++) {
-        to[c * ZT<T>] = there ? (W)weight(w.V, i, c) : (W)0;
+        to[c * ZT<T>] = there ? (W)element(w.V, i, c) : (W)0;
     }
     norms[threadIdx.x] = 0;
     if (w.norms && there) {

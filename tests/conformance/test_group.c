@@ -90,14 +90,24 @@ static int share_by_rows(struct backend *be, struct view P, int part, int parts,
     return be->ops->kmv(be, view_range(P.points, first, rows), P, 1.0, V, 0.0, &own, err);
 }
 
-static double *own_product(struct backend *be, enum precision precision)
+/* N points, and N x T numbers to multiply with. */
+static struct points *own_points(struct backend *be, enum precision precision, double **ret_v)
 {
     struct rng rng = rng_new(9, RNG_TEST);
     const struct kernel k = usual_kernel(KERNEL_GAUSSIAN, D);
-    double *x = host_normal(&rng, N * D), *v = host_normal(&rng, N * T);
+    double *x = host_normal(&rng, N * D);
     const struct rows X = {.dtype = DTYPE_F64, .n = N, .d = D, .data = x};
     struct points *p = NULL;
     must(be->ops->points_new(be, &k, points_dtype(precision), &X, &p, &err));
+    mem_free(x);
+    *ret_v = host_normal(&rng, N * T);
+    return p;
+}
+
+static double *own_product(struct backend *be, enum precision precision)
+{
+    double *v = NULL;
+    struct points *p = own_points(be, precision, &v);
     struct mat V = device_mat(be, vector_dtype(precision), N, T, v);
     struct mat Y = device_mat(be, vector_dtype(precision), N, T, v);
     const struct view all = view_all(p, N);
@@ -106,7 +116,6 @@ static double *own_product(struct backend *be, enum precision precision)
     be->ops->mat_free(be, &V);
     be->ops->mat_free(be, &Y);
     be->ops->points_free(be, p);
-    mem_free(x);
     mem_free(v);
     device_close(be);
     return ret;
@@ -171,12 +180,8 @@ static int64_t bytes_of(struct backend *const *members)
  * product stay; the shares are all the values, and those of about the same size. */
 static void check_kept(struct backend *be, struct backend *const *members, enum precision precision)
 {
-    struct rng rng = rng_new(11, RNG_TEST);
-    const struct kernel k = usual_kernel(KERNEL_GAUSSIAN, D);
-    double *x = host_normal(&rng, N * D), *v = host_normal(&rng, N * T);
-    const struct rows X = {.dtype = DTYPE_F64, .n = N, .d = D, .data = x};
-    struct points *p = NULL;
-    must(be->ops->points_new(be, &k, points_dtype(precision), &X, &p, &err));
+    double *v = NULL;
+    struct points *p = own_points(be, precision, &v);
     double *computed = times(be, p, precision, v);
     const int64_t before = bytes_of(members);
     const int64_t all = (int64_t)N * N / 2 * (int64_t)dtype_size(points_dtype(precision));
@@ -205,7 +210,6 @@ static void check_kept(struct backend *be, struct backend *const *members, enum 
     be->ops->points_free(be, p);
     assert_int_equal(bytes_of(members), 0);
     mem_free(computed);
-    mem_free(x);
     mem_free(v);
 }
 
