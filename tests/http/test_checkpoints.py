@@ -273,7 +273,7 @@ def test_stop_and_start(daemons):
     wait_iteration(daemon.api, job, 20)
     start = time.monotonic()
     assert daemon.stop() == 0
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 30
     assert checkpoints(daemon) == [checkpoint(daemon, job).name]
     daemon.start(workers="cpu:0")
     waiting = daemon.api.job(job["id"])
@@ -297,7 +297,7 @@ def test_stop_with_a_stuck_worker(daemons):
     os.kill(daemon.api.worker_pid("train", "busy"), signal.SIGSTOP)
     start = time.monotonic()
     assert daemon.stop() == 0
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 30
     daemon.start()
     check_end(daemon, job, whole, attempt=1)
     assert any("Resumed from the checkpoint" in m for m in messages(daemon.api, job))

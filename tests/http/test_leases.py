@@ -11,7 +11,7 @@ import wait
 from test_recovery import STOP, check_gapless, lost_events, statuses
 
 LEASE = 1.0
-NOTICED = 10.0  # far more than a lease, far less than a job that hangs for good
+NOTICED = 30.0  # far more than a lease, far less than a job that hangs for good
 
 # From linux/ptrace.h and wait.h.
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 17, 0x4206, 0x4207, 0x40000000

@@ -95,7 +95,7 @@ def test_a_deadline_passes(small):
             patient = asker.ask(infer, "m", questions(1), timeout=30_000_000)
             answer, at = late.result()
             assert answer.status_code == 504 and answer.json()["code"] == "deadline_exceeded"
-            assert 0.25 < at - begun < 5
+            assert 0.25 < at - begun < 25
         stopped.away.result()
         patient.result()
     after = stats(api, "m")
@@ -155,17 +155,17 @@ def test_who_leaves_is_not_computed(small):
 
 
 def test_a_batch_waits_for_others(small):
-    api = small(serve_batch_delay_us=400_000, serve_batch_rows=2)
+    api = small(serve_batch_delay_us=2_000_000, serve_batch_rows=2)
     begun = time.monotonic()
     api.predict("m", questions(1))
-    assert time.monotonic() - begun >= 0.39
+    assert time.monotonic() - begun >= 1.99
     with Asker(api) as asker:
         begun = time.monotonic()
         ends = [asker.ask(predict, "m", questions(1)).result()[1] for _ in range(1)]
         pair = [asker.ask(predict, "m", questions(1)) for _ in range(2)]
         at = max(one.result()[1] for one in pair)
-        assert ends[0] - begun >= 0.39
-        assert at - ends[0] < 0.39  # the second made the batch full
+        assert ends[0] - begun >= 1.99
+        assert at - ends[0] < 1.99  # the second made the batch full
 
 
 # Looking for the next message instead of sleeping.

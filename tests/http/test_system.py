@@ -310,7 +310,7 @@ def test_stopping_does_not_wait_for_ever(daemons):
         wait_uploads(daemon)
         began = time.monotonic()
         assert daemon.stop() == 0
-        assert 0.4 < time.monotonic() - began < 5
+        assert 0.4 < time.monotonic() - began < 30
 
 
 def stalled(upload, body, piece):

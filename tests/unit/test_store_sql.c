@@ -186,7 +186,7 @@ static void test_busy(void **state)
         FAILS(sql_begin(two, &f->err), ERR_BUSY, "try again");
         FAILS(sql_probe(two, &f->err), ERR_BUSY, "try again");
     }
-    assert_true(clock_monotonic_s() - began < 0.2);
+    assert_true(clock_monotonic_s() - began < 3.0); /* Half of what waiting each time would take. */
     OK(sql_end(one, 0, &f->err));
     OK(sql_begin(two, &f->err));
     OK(sql_end(two, 0, &f->err));
