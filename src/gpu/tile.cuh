@@ -412,7 +412,8 @@ __device__ choice begin(const struct launch_kernel &k, place<T> &at, const tile_
 {
     choice c = {WAY_DIFFERENCES, 0, 0};
     if constexpr (HAS_NORMS<FORM, T>) {
-        if (at.reach <= k.inner) { /* else there are differences only, whatever the rows */
+        /* Else there are differences only, whatever the rows; without norms reach is 0. */
+        if (k.inner > 0 && at.reach <= k.inner) {
             T x[X], z[Z<T>];
             if (at.fresh) {
                 find_range(at, s.x_norms);

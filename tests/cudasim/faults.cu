@@ -124,6 +124,8 @@ __global__ void share_places(const float *x, int share, float *ret)
 __global__ void reverse(const float *x, int wait, float *ret)
 {
     auto &memory = shared<float[32]>();
+    memory[threadIdx.x] = 0;
+    __syncwarp();
     memory[threadIdx.x] = x[threadIdx.x];
     if (wait) {
         __syncwarp();
@@ -149,6 +151,8 @@ __global__ void change_of_all(float *x)
 __global__ void take_neighbour(const float *x, float *y, int barrier)
 {
     auto &memory = shared<float[64]>();
+    memory[threadIdx.x] = 0;
+    __syncthreads();
     __pipeline_memcpy_async(&memory[threadIdx.x], x + threadIdx.x, sizeof(float));
     __pipeline_commit();
     __pipeline_wait_prior(0);

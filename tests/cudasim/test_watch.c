@@ -119,6 +119,12 @@ static void shared_behind(cudaStream_t stream)
     (void)cudaStreamSynchronize(stream);
 }
 
+static void shared_unwritten(cudaStream_t stream)
+{
+    (void)start_read_unwritten(stream, counted(stream, 1));
+    (void)cudaStreamSynchronize(stream);
+}
+
 static void test_faults(void **state)
 {
     (void)state;
@@ -132,6 +138,7 @@ static void test_faults(void **state)
                  "an access 240 bytes behind the begin of an allocation of 240 bytes");
     assert_fault(read_of_the_host, "reads 4 bytes at ");
     assert_fault(shared_behind, "4 bytes of shared memory are used outside");
+    assert_fault(shared_unwritten, "shared memory that no thread of the block wrote");
 }
 
 static int open_stream(void **state)

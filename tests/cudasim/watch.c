@@ -3,7 +3,9 @@
  * functions below before each access to memory (they are ThreadSanitizer's, which is not linked).
  * Every access must be to memory that a kernel can reach, and no two threads may use the same
  * memory, one of them writing, unless a barrier lies between: __syncthreads in a block, __syncwarp
- * in a warp, a launch between blocks. Accesses are told apart in units of two bytes.
+ * in a warp, a launch between blocks. Shared memory that no thread of the block wrote holds
+ * anything on a device, so that reading it is a fault, whatever becomes of the number: NaN, which
+ * it holds here, is often compared away. Accesses are told apart in units of two bytes.
  */
 #include <stdlib.h>
 
@@ -98,18 +100,35 @@ static void write_unit(struct sim_units *unit, const struct sim_use *use)
     unit->several = 0;
 }
 
+/* The unit as it is after what happened in this era. */
+static struct sim_units *unit_of(struct sim_units *units, size_t i, uint32_t era)
+{
+    if (units[i].era != era) {
+        units[i] = (struct sim_units){.era = era};
+    }
+    return &units[i];
+}
+
 /* Bytes offset .. offset+bytes-1 of what the units are of. */
 static void use_units(struct sim_units *units, size_t offset, size_t bytes, bool write,
                       uint32_t era, const struct sim_use *use)
 {
     for (size_t i = offset / UNIT; i <= (offset + bytes - 1) / UNIT; i++) {
-        if (units[i].era != era) {
-            units[i] = (struct sim_units){.era = era};
-        }
+        struct sim_units *const unit = unit_of(units, i, era);
         if (write) {
-            write_unit(&units[i], use);
+            write_unit(unit, use);
         } else {
-            read_unit(&units[i], use);
+            read_unit(unit, use);
+        }
+    }
+}
+
+/* A block begins with shared memory that nobody has written. */
+static void check_written(struct sim_units *units, size_t offset, size_t bytes, uint32_t era)
+{
+    for (size_t i = offset / UNIT; i <= (offset + bytes - 1) / UNIT; i++) {
+        if (!unit_of(units, i, era)->written) {
+            sim_fault("reads %zu bytes of shared memory that no thread of the block wrote", bytes);
         }
     }
 }
@@ -130,6 +149,9 @@ void sim_watch(const void *at, size_t bytes, bool write)
     }
     const uint32_t launch = sim_now(&use);
     if (sim_shared_units(at, bytes, &units, &offset)) {
+        if (!write) {
+            check_written(units, offset, bytes, sim_block_begun());
+        }
         use_units(units, offset, bytes, write, sim_block_begun(), &use);
     } else if (sim_memory_units(at, bytes, &units, &offset)) {
         use_units(units, offset, bytes, write, launch, &use);
