@@ -37,9 +37,10 @@ struct cuda_buffer {
 };
 
 /* Memory of the host that the device reads and writes itself; made when it is first needed. */
+#define CUDA_PINNED 4
 struct cuda_pinned {
-    void *data[2];
-    void *events[2]; /* cudaEvent_t: when the device is done with it */
+    void *data[CUDA_PINNED];
+    void *events[CUDA_PINNED]; /* cudaEvent_t: when the device is done with it */
     int next;
     bool refused;
 };

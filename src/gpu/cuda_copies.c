@@ -1,8 +1,9 @@
 /*
  * Copies between the host and the device. A device reads the host's ordinary memory only by way of
- * memory that is pinned, and the driver has little of that. Long copies go through two pinned
- * pieces of this backend's own instead: the host fills, or empties, one while the device is at the
- * other.
+ * memory that is pinned, and CUDA does not promise when it is done with the ordinary one ("might be
+ * synchronous", API synchronization behavior). So all copies to the device, and long ones to the
+ * host, go through pinned pieces of this backend's own: the host fills, or empties, one while the
+ * device is at others.
  */
 #include <cuda_runtime.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "gpu/cuda.h"
 
 #define PIECE_BYTES ((size_t)1 << 20)
-#define LONG_BYTES ((size_t)256 << 10) /* below, what the driver has is as fast */
+#define LONG_BYTES ((size_t)256 << 10) /* to the host: below, what the driver has is as fast */
 
 static int wait_for(void *event, struct err *err)
 {
@@ -21,7 +22,7 @@ static int wait_for(void *event, struct err *err)
 static bool pinned_ready(struct cuda_backend *cu)
 {
     struct cuda_pinned *p = &cu->pinned;
-    for (int i = 0; i < 2 && !p->refused; i++) {
+    for (int i = 0; i < CUDA_PINNED && !p->refused; i++) {
         if (p->events[i] == NULL) {
             cudaEvent_t event = NULL;
             p->refused = cudaMallocHost(&p->data[i], PIECE_BYTES) != cudaSuccess ||
@@ -37,7 +38,7 @@ static bool pinned_ready(struct cuda_backend *cu)
 
 void cuda__pinned_release(struct cuda_pinned *p)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < CUDA_PINNED; i++) {
         if (p->events[i] != NULL) {
             (void)cudaEventDestroy(p->events[i]);
         }
@@ -69,15 +70,22 @@ static size_t piece_at(size_t at, size_t bytes)
     return bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
 }
 
-static int long_upload(struct cuda_backend *cu, char *to, const char *from, size_t bytes,
-                       struct err *err)
+/* The next piece in turn. */
+static int take_piece(struct cuda_pinned *p)
+{
+    const int piece = p->next;
+    p->next = (piece + 1) % CUDA_PINNED;
+    return piece;
+}
+
+static int upload_pieces(struct cuda_backend *cu, char *to, const char *from, size_t bytes,
+                         struct err *err)
 {
     struct cuda_pinned *p = &cu->pinned;
     int rc = 0;
     for (size_t at = 0; rc == 0 && at < bytes; at += PIECE_BYTES) {
-        const int piece = p->next;
+        const int piece = take_piece(p);
         const size_t size = piece_at(at, bytes);
-        p->next = 1 - piece;
         rc = wait_for(p->events[piece], err);
         if (rc == 0) {
             memcpy(p->data[piece], from + at, size);
@@ -90,10 +98,11 @@ static int long_upload(struct cuda_backend *cu, char *to, const char *from, size
 
 int cuda__upload(struct cuda_backend *cu, void *to, const void *from, size_t bytes, struct err *err)
 {
-    /* From pageable memory the call returns when the runtime has read everything. */
-    return bytes >= LONG_BYTES && pinned_ready(cu)
-               ? long_upload(cu, to, from, bytes, err)
-               : copy(cu, to, from, bytes, cudaMemcpyHostToDevice, err);
+    if (pinned_ready(cu)) {
+        return upload_pieces(cu, to, from, bytes, err);
+    }
+    const int rc = copy(cu, to, from, bytes, cudaMemcpyHostToDevice, err);
+    return rc < 0 ? rc : cuda__wait(cu, err);
 }
 
 /* The device writes one piece while the host reads the one before. */
@@ -101,10 +110,9 @@ static int long_download(struct cuda_backend *cu, char *to, const char *from, si
                          struct err *err)
 {
     struct cuda_pinned *p = &cu->pinned;
-    int rc = 0;
+    int rc = 0, last = 0;
     for (size_t at = 0; rc == 0 && at < bytes + PIECE_BYTES; at += PIECE_BYTES) {
-        const int piece = p->next;
-        p->next = 1 - piece;
+        const int piece = take_piece(p);
         if (at < bytes) {
             rc = copy(cu, p->data[piece], from + at, piece_at(at, bytes), cudaMemcpyDeviceToHost,
                       err);
@@ -112,11 +120,12 @@ static int long_download(struct cuda_backend *cu, char *to, const char *from, si
         }
         if (rc == 0 && at > 0) {
             const size_t before = at - PIECE_BYTES;
-            rc = wait_for(p->events[1 - piece], err);
+            rc = wait_for(p->events[last], err);
             if (rc == 0) {
-                memcpy(to + before, p->data[1 - piece], piece_at(before, bytes));
+                memcpy(to + before, p->data[last], piece_at(before, bytes));
             }
         }
+        last = piece;
     }
     return rc;
 }
@@ -128,5 +137,5 @@ int cuda__download(struct cuda_backend *cu, void *to, const void *from, size_t b
         return long_download(cu, to, from, bytes, err);
     }
     const int rc = copy(cu, to, from, bytes, cudaMemcpyDeviceToHost, err);
-    return rc < 0 ? rc : cuda__status(cudaStreamSynchronize(cu->stream), "finish its work", err);
+    return rc < 0 ? rc : cuda__wait(cu, err);
 }

@@ -28,40 +28,45 @@ static int close_device(void **state)
 
 /* ---- memory ---- */
 
-/* A caller may use its arrays for something else as soon as an operation has returned, though a
- * device may not have begun with it: arrays too large for a launch's arguments or for two staging
- * buffers. */
-static void test_host_arrays_are_read_by_the_call(void **state)
+static void check_host_arrays(struct backend *be, int64_t n)
 {
-    enum { N = 400000 };
-    struct backend *be = *state;
     const struct backend_ops *o = be->ops;
-    double *x = host_zeros(N);
-    int64_t *index = mem_array(N, sizeof *index);
+    double *x = host_zeros(n);
+    int64_t *index = mem_array((size_t)n, sizeof *index);
     assert_non_null(index);
-    for (int64_t i = 0; i < N; i++) {
+    for (int64_t i = 0; i < n; i++) {
         x[i] = (double)i;
-        index[i] = N - 1 - i;
+        index[i] = n - 1 - i;
     }
-    struct mat from = device_mat(be, DTYPE_F64, N, 1, x), to = device_mat(be, DTYPE_F64, N, 1, x);
-    memset(x, 0, N * sizeof *x);
+    struct mat from = device_mat(be, DTYPE_F64, n, 1, x), to = device_mat(be, DTYPE_F64, n, 1, x);
+    memset(x, 0, (size_t)n * sizeof *x);
     must(o->gather_rows(be, &from, index, &to, &err));
     must(o->add_rows(be, &(double){2.0}, &from, index, &to, &err));
-    memset(index, 0, N * sizeof *index);
-    for (int64_t i = 0; i < N; i++) {
+    memset(index, 0, (size_t)n * sizeof *index);
+    for (int64_t i = 0; i < n; i++) {
         x[i] = 0.5;
     }
     must(o->scale_rows(be, x, &to, &err));
-    memset(x, 0, N * sizeof *x);
+    memset(x, 0, (size_t)n * sizeof *x);
     double *got = device_get(be, &to);
-    for (int64_t i = 0; i < N; i++) {
-        assert_same_bits(got[i], 1.5 * (double)(N - 1 - i));
+    for (int64_t i = 0; i < n; i++) {
+        assert_same_bits(got[i], 1.5 * (double)(n - 1 - i));
     }
     mem_free(got);
     mem_free(index);
     mem_free(x);
     o->mat_free(be, &from);
     o->mat_free(be, &to);
+}
+
+/* A caller may use its arrays for something else as soon as an operation has returned, though a
+ * device may not have begun with it: short arrays, and those too large for a launch's arguments or
+ * for all staging buffers. */
+static void test_host_arrays_are_read_by_the_call(void **state)
+{
+    check_host_arrays(*state, 3);
+    check_host_arrays(*state, 400000);
+    check_host_arrays(*state, 900000);
 }
 
 static void test_new_is_zero_and_accounted(void **state)

@@ -20,6 +20,7 @@ void *device_bytes(cudaStream_t stream, const void *bytes, size_t count)
     ok(cudaMalloc(&data, count));
     if (bytes != NULL) {
         ok(cudaMemcpyAsync(data, bytes, count, cudaMemcpyHostToDevice, stream));
+        ok(cudaStreamSynchronize(stream));
     }
     return data;
 }

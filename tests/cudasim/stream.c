@@ -1,8 +1,8 @@
 /*
  * Streams: queues of work that run, in order, when the host waits for them. Numbers that go to the
- * host arrive then; the memory they will arrive in is NaN before. Numbers that come from the host's
- * pageable memory are read when the copy is asked for, as CUDA promises, and those of pinned memory
- * when it runs.
+ * host arrive then; the memory they will arrive in is NaN before. Numbers that come from the host
+ * are read when the copy runs, of pageable memory too: CUDA says only that it might read them
+ * before.
  */
 #include <cuda_runtime.h>
 #include <stdlib.h>
@@ -216,15 +216,13 @@ cudaError_t cudaFreeHost(void *data)
 struct copy {
     void *to;
     const void *from;
-    void *held; /* bytes from the host, owned */
     size_t bytes;
 };
 
 static void run_copy(void *argument)
 {
-    struct copy *copy = argument;
-    memmove(copy->to, copy->held != NULL ? copy->held : copy->from, copy->bytes);
-    free(copy->held);
+    const struct copy *copy = argument;
+    memmove(copy->to, copy->from, copy->bytes);
 }
 
 /* What is said to be the host's is not the device's, and what is the device's was given out. */
@@ -237,18 +235,12 @@ static bool ends_fit(const void *data, size_t bytes, bool on_device)
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    struct copy copy = {.to = to, .from = from, .bytes = bytes};
+    const struct copy copy = {.to = to, .from = from, .bytes = bytes};
     if (!ends_fit(to, bytes, kind != cudaMemcpyDeviceToHost) ||
         !ends_fit(from, bytes, kind != cudaMemcpyHostToDevice)) {
         return sim_error(cudaErrorInvalidValue);
     }
-    if (kind == cudaMemcpyHostToDevice && !is_pinned(from, bytes)) {
-        copy.held = malloc(bytes > 0 ? bytes : 1);
-        if (copy.held == NULL) {
-            sim_fault("no memory on the host");
-        }
-        memcpy(copy.held, from, bytes);
-    } else if (kind == cudaMemcpyDeviceToHost && !is_pinned(to, bytes)) {
+    if (kind == cudaMemcpyDeviceToHost && !is_pinned(to, bytes)) {
         memset(to, 0xFF, bytes); /* a copy from pinned memory may still have to read it */
     }
     return sim_stream_push(stream, run_copy, &copy, sizeof copy);

@@ -208,7 +208,19 @@ static void test_copies(void **state)
     ok(cudaFree(data));
 }
 
-/* Pinned memory is read when the copy runs, and an event waits for what was asked before it. */
+/* Memory of the host, ordinary memory too, may be read as late as when the copy runs. */
+static void test_host_memory(void **state)
+{
+    float from = 3.0F, back = 1.0F;
+    float *data = device_bytes(*state, NULL, sizeof from);
+    ok(cudaMemcpyAsync(data, &from, sizeof from, cudaMemcpyHostToDevice, *state));
+    from = 4.0F;
+    get(*state, &back, data, sizeof back);
+    assert_true(back == 4.0F);
+    ok(cudaFree(data));
+}
+
+/* Pinned memory likewise, and an event waits for what was asked before it. */
 static void test_pinned_memory(void **state)
 {
     float *from = NULL, back = 1.0F, later = 1.0F;
@@ -440,6 +452,7 @@ int main(void)
         TEST(test_products_of_matrices),
         TEST(test_precision_of_matrices),
         TEST(test_copies),
+        TEST(test_host_memory),
         TEST(test_pinned_memory),
         TEST(test_new_memory_is_no_number),
         TEST(test_memory_ends),
