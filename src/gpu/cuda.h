@@ -74,6 +74,12 @@ static inline int64_t cuda__padded(int64_t rows)
     return (rows + LAUNCH_TILE - 1) / LAUNCH_TILE * LAUNCH_TILE;
 }
 
+/* The bytes of the panels of so many rows, and of what must be behind them. */
+static inline size_t cuda__panel_bytes(int64_t rows, int64_t ld, enum dtype dtype)
+{
+    return (size_t)(cuda__padded(rows) * ld + LAUNCH_BEHIND * LAUNCH_PANEL) * dtype_size(dtype);
+}
+
 static inline struct cuda_backend *cuda_of(struct backend *be)
 {
     return (struct cuda_backend *)be;

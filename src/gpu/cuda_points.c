@@ -148,7 +148,8 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
     const int64_t ld = X->d + (inner > 0);
     if (p == NULL || X->n > INT64_MAX - LAUNCH_TILE ||
         __builtin_mul_overflow(cuda__padded(X->n), ld, &bytes) ||
-        __builtin_mul_overflow(bytes, (int64_t)dtype_size(dtype), &bytes)) {
+        __builtin_mul_overflow(bytes, (int64_t)dtype_size(dtype), &bytes) ||
+        bytes > INT64_MAX / 2) {
         mem_free(p);
         return err_no_memory(err);
     }
@@ -164,7 +165,7 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
                          .n = X->n,
                          .d = X->d,
                          .ld = ld};
-    rc = cuda__alloc((size_t)bytes, &p->data, err);
+    rc = cuda__alloc(cuda__panel_bytes(p->n, ld, dtype), &p->data, err);
     if (rc < 0) {
         mem_free(p);
         return rc;

@@ -69,8 +69,7 @@ int cuda__view_part(struct cuda_backend *cu, const struct cuda_view *v, int64_t 
             .data = p->data, .panel = (v->view.first + first) / LAUNCH_PANEL, .count = count};
         return 0;
     }
-    const int64_t rows = cuda__padded(count);
-    int rc = cuda__reserve(panels, (size_t)(rows * p->ld) * dtype_size(p->dtype), err);
+    int rc = cuda__reserve(panels, cuda__panel_bytes(count, p->ld, p->dtype), err);
     if (rc < 0) {
         return rc;
     }

@@ -54,6 +54,10 @@ int launch_scale(void *stream, bool lower, double b, const struct mat *C);
  * finite. */
 #define LAUNCH_PANEL 32
 #define LAUNCH_TILE 128 /* rows that every tile divides: launches are cut at multiples */
+/* Behind the last panel is memory for so many features of one. It is never read, but where features
+ * end in the middle of a step, copies of no bytes name it, which checkers of memory may not like.
+ */
+#define LAUNCH_BEHIND 16
 /* Row i: (from(i,j) - center[j]) * scale[j] of row-major `from` [n, d], computed in float64. When a
  * number leaves the type's range, *bad becomes the least such row, counted from first_row. */
 struct pack {

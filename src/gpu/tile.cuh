@@ -44,6 +44,7 @@ template <class T> constexpr bool TENSOR = sizeof(T) == 4;
 #endif
 template <class T> constexpr int DEPTH = TENSOR<T> ? 16 : 10;
 
+static_assert(DEPTH<float> <= LAUNCH_BEHIND, "a step names no memory that is not there");
 static_assert(LAUNCH_TILE % ZT<float> == 0 && LAUNCH_TILE % ZT<double> == 0 &&
                   LAUNCH_TILE % XT == 0 && XT % PANEL == 0 && DOWN * VECTOR<float> == PANEL,
               "launches are cut at whole tiles, and tiles at whole panels");

@@ -131,7 +131,8 @@ void sim_copy_async(void *to, const void *from, size_t bytes, size_t zeros)
     if ((uintptr_t)to % bytes != 0 || (uintptr_t)from % bytes != 0) {
         sim_fault("an asynchronous copy of %zu bytes is not aligned to them", bytes);
     }
-    if (!sim_shared_holds(to, bytes) || (zeros < bytes && !sim_memory_is_device(from))) {
+    /* What is filled with zeros is not read, but a checker of memory may take it for read. */
+    if (!sim_shared_holds(to, bytes) || !sim_memory_holds(sim_working_device(), from, bytes)) {
         sim_fault("an asynchronous copy that is not from device memory to shared memory");
     }
     if (copies->count == copies->room) {
