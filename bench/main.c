@@ -1,4 +1,5 @@
-/* krr-bench: measures the engine. One JSON line on stdout, or a sentence on stderr and status 1. */
+/* krr-bench, and krr-bench-cuda with GPUs: measures the engine. One JSON line on stdout, or a
+ * sentence on stderr and status 1. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -6,8 +7,7 @@
 #include "bench/operator.h"
 #include "bench/options.h"
 #include "bench/solve.h"
-
-static const struct backend_provider *const providers[] = {&backend_cpu_provider, NULL};
+#include "gpu/providers.h"
 
 static int print_line(const struct json *j, struct err *err)
 {
@@ -21,7 +21,7 @@ static int print_line(const struct json *j, struct err *err)
 static int open_device(const struct bench_options *o, struct backend **ret, struct err *err)
 {
     return o->isa != NULL ? backend_cpu_open(o->isa, o->threads, ret, err)
-                          : backend_open(providers, o->device, o->threads, ret, err);
+                          : backend_open(gpu_providers(), o->device, o->threads, ret, err);
 }
 
 static int run(const struct bench_options *o, struct err *err)
