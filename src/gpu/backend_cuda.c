@@ -8,6 +8,9 @@
 static void cuda_close(struct backend *be)
 {
     struct cuda_backend *cu = cuda_of(be);
+    if (cu->stream != NULL) { /* the libraries give back what is the current device's */
+        (void)cuda__begin(be, true, "close", NULL);
+    }
     dense_library_close(&cu->dense);
     cuda__device_close(cu);
     mem_free(cu);
@@ -39,10 +42,17 @@ static int cuda_open(int ordinal, int threads, struct backend **ret, struct err 
     return 0;
 }
 
+/* Devices are of no use without the libraries. */
+static int cuda_find(uint64_t *ret, struct err *err)
+{
+    const int rc = cuda__device_find(ret, err);
+    return rc < 0 ? rc : dense_library_find(err);
+}
+
 const struct backend_provider backend_cuda_provider = {
     .name = "cuda",
     .open = cuda_open,
-    .find = cuda__device_find,
+    .find = cuda_find,
 };
 
 static const struct backend_ops cuda_ops = {

@@ -1,10 +1,13 @@
 #include "gpu/dense_library.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #define BLAS_ALLOC_FAILED 3
 #define SOLVER_ALLOC_FAILED 2
+#define WHY_SIZE 256
 
 struct symbol {
     const char *name;
@@ -50,25 +53,45 @@ static const struct symbol cusolver_symbols[] = {
     {NULL, 0},
 };
 
-/* The first of the files that the loader finds stays loaded until the process ends: loading takes
- * longer than most jobs, and the libraries keep state of their own. */
-static void *load(const char *const *files)
+/* Whether the loader says of a file that it is not there, not that something else is missing. */
+static bool is_absent(const char *file, const char *said)
 {
-    void *file = NULL;
-    for (; file == NULL && *files != NULL; files++) {
-        file = dlopen(*files, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    }
-    return file;
+    const size_t length = strlen(file);
+    return strncmp(said, file, length) == 0 && said[length] == ':';
 }
 
-static int resolve(struct dense_library *lib, const char *library, void *file,
-                   const struct symbol *symbols, struct err *err)
+/* The first of the files that the loader finds stays loaded until the process ends: loading takes
+ * longer than most jobs, and the libraries keep state of their own. Where none can be loaded, `why`
+ * is what the loader says of the first one that is there, or of the first. */
+static void *load(const char *const *files, char why[WHY_SIZE])
 {
+    bool absent = true;
+    why[0] = '\0';
+    for (; *files != NULL; files++) {
+        void *file = dlopen(*files, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+        if (file != NULL) {
+            return file;
+        }
+        const char *said = dlerror();
+        if (said != NULL && (why[0] == '\0' || (absent && !is_absent(*files, said)))) {
+            absent = is_absent(*files, said);
+            snprintf(why, WHY_SIZE, "%s", said);
+        }
+    }
+    return NULL;
+}
+
+static int load_and_resolve(struct dense_library *lib, const char *library,
+                            const char *const *files, const struct symbol *symbols, void **ret,
+                            struct err *err)
+{
+    char why[WHY_SIZE];
+    void *const file = *ret = load(files, why);
     if (file == NULL) {
         return err_at(err, ERR_UNSUPPORTED, "#/device",
                       "The library %s, which dense algebra on a GPU needs, is not installed or not "
-                      "on the loader's path.",
-                      library);
+                      "on the loader's path (%s).",
+                      library, why);
     }
     for (; symbols->name != NULL; symbols++) {
         void *address = dlsym(file, symbols->name);
@@ -94,17 +117,28 @@ static int make_handles(struct dense_library *lib, void *stream, struct err *err
     return dense_library_solver(lib->params_create(&lib->params), err);
 }
 
-int dense_library_open(struct dense_library *lib, void *stream, struct err *err)
+static int load_both(struct dense_library *lib, struct err *err)
 {
     /* cuSOLVER needs cuBLAS itself, and takes the one that is already loaded. */
-    lib->cublas_file = load(cublas_files);
-    int rc = resolve(lib, "cuBLAS", lib->cublas_file, cublas_symbols, err);
-    if (rc < 0) {
-        return rc;
-    }
-    lib->cusolver_file = load(cusolver_files);
-    rc = resolve(lib, "cuSOLVER", lib->cusolver_file, cusolver_symbols, err);
+    const int rc =
+        load_and_resolve(lib, "cuBLAS", cublas_files, cublas_symbols, &lib->cublas_file, err);
+    return rc < 0 ? rc
+                  : load_and_resolve(lib, "cuSOLVER", cusolver_files, cusolver_symbols,
+                                     &lib->cusolver_file, err);
+}
+
+int dense_library_open(struct dense_library *lib, void *stream, struct err *err)
+{
+    const int rc = load_both(lib, err);
     return rc < 0 ? rc : make_handles(lib, stream, err);
+}
+
+int dense_library_find(struct err *err)
+{
+    struct dense_library lib = {0};
+    const int rc = load_both(&lib, err);
+    dense_library_close(&lib);
+    return rc;
 }
 
 void dense_library_close(struct dense_library *lib)

@@ -66,6 +66,8 @@ struct dense_library {
 /* Loads both libraries and makes their handles on the stream. -ERR_UNSUPPORTED at "#/device" names
  * the library that is missing. On failure *lib may be half-built: close it. */
 int dense_library_open(struct dense_library *lib, void *stream, struct err *err);
+/* Whether both libraries can be loaded, with the same error; no device is used. */
+int dense_library_find(struct err *err);
 void dense_library_close(struct dense_library *lib);
 
 /* 0 for success, else -ERR_NO_MEMORY or -ERR_DEVICE. */
