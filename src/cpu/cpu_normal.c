@@ -231,18 +231,21 @@ static int normal_product(struct product *p, const double *weights, const struct
         return err_no_memory(err);
     }
     s.totals = totals;
+    struct halt halt = oracle__halt(&p->o, err);
 #pragma omp parallel num_threads(p->o.threads)
     {
         struct buffers b;
         lay_out(&s, scratch + (size_t)omp_get_thread_num() * s.scratch_size, &b);
         memset(b.z_sums, 0, (size_t)((TILE_RUN + TILE_BLOCK) * s.cols) * TILE_ALIGN);
         int64_t task;
-        while ((task = atomic_fetch_add(&s.next, 1)) < s.tasks) {
+        while (oracle__goes_on(&halt) && (task = atomic_fetch_add(&s.next, 1)) < s.tasks) {
             run_task(&s, task, &b);
         }
     }
-    oracle__write(p, 0, s.q, totals, s.q);
-    return 0;
+    if (halt.result == 0) {
+        oracle__write(p, 0, s.q, totals, s.q);
+    }
+    return halt.result;
 }
 
 int cpu__kmtkv(struct backend *be, struct view P, struct view Q, const double *weights,
@@ -268,7 +271,7 @@ int cpu__kmtkv(struct backend *be, struct view P, struct view Q, const double *w
         const struct mat part = T != NULL ? mat_cols(*T, c, p.V.cols) : (struct mat){0};
         const struct mat out = U != NULL ? mat_cols(*U, c, p.V.cols) : (struct mat){0};
         rc = normal_product(&p, weights, T != NULL ? &part : NULL, U != NULL ? &out : NULL, err);
-        be->kernel_entries += 2 * P.count * Q.count;
+        be->kernel_entries += rc == 0 ? 2 * P.count * Q.count : 0;
     }
     return rc;
 }

@@ -75,7 +75,8 @@ int oracle__init(struct oracle *o, struct backend *be, struct view P, struct vie
                          .dtype = p->dtype,
                          .d = p->d,
                          .ld = p->ld,
-                         .threads = be->threads};
+                         .threads = be->threads,
+                         .be = be};
     o->kernel.near = all_near(p, q);
     o->apart = o->kernel;
     o->apart.by_max = o->apart.by_inner = false;
@@ -203,7 +204,7 @@ int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const s
         p.V = mat_cols(*V, c, cols);
         p.Y = mat_cols(*Y, c, cols);
         rc = both > 0 ? oracle__symmetric_product(&p, err) : oracle__plain_product(&p, err);
-        be->kernel_entries += P.count * Q.count;
+        be->kernel_entries += rc == 0 ? P.count * Q.count : 0;
     }
     return rc;
 }

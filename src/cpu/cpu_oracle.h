@@ -1,6 +1,9 @@
 /* Inside the CPU's kernel oracle: what its files share. */
 #pragma once
 
+#include <omp.h>
+#include <stdatomic.h>
+
 #include "cpu/cpu.h"
 
 struct cache;
@@ -14,6 +17,7 @@ struct oracle {
     enum dtype dtype;
     int64_t d, ld;
     int threads;
+    struct backend *be;
 };
 
 /* A panel's worth of rows of P. */
@@ -32,6 +36,30 @@ struct product {
     const struct tile_loops *sums; /* the loops of that type */
     const struct cache *cache;     /* of a symmetric product, or NULL */
 };
+
+/* A product of this many kernel values, some hundredths of a second, asks be->stop: the thread that
+ * called the backend does between its tasks, and all threads heed the answer. */
+#define LONG_PRODUCT (INT64_C(1) << 26)
+struct halt {
+    struct backend *be; /* NULL: nobody is asked */
+    struct err *err;
+    atomic_int result; /* < 0: what the product returns; Y is then of no use */
+};
+
+static inline struct halt oracle__halt(const struct oracle *o, struct err *err)
+{
+    const bool asks = o->be->stop != NULL && o->P.count > LONG_PRODUCT / (o->Q.count + 1);
+    return (struct halt){.be = asks ? o->be : NULL, .err = err};
+}
+
+/* Whether to take another task. A task that was taken is done: others may wait for it. */
+static inline bool oracle__goes_on(struct halt *h)
+{
+    if (h->be != NULL && omp_get_thread_num() == 0 && atomic_load(&h->result) == 0) {
+        atomic_store(&h->result, h->be->stop(h->be->stop_context, h->err));
+    }
+    return atomic_load(&h->result) == 0;
+}
 
 static inline int64_t min_i64(int64_t a, int64_t b)
 {

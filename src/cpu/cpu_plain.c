@@ -85,7 +85,7 @@ static void add_to(double *restrict totals, const double *restrict sums, int64_t
 }
 
 /* Many bands: a thread takes a band over all of Q. */
-static void product_by_bands(const struct plain *s)
+static void product_by_bands(const struct plain *s, struct halt *halt)
 {
     const int64_t n = s->sweep.cols * s->band;
 #pragma omp parallel num_threads(s->p->o.threads)
@@ -94,6 +94,9 @@ static void product_by_bands(const struct plain *s)
         buffers_place(s, &b);
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < s->bands; i++) {
+            if (!oracle__goes_on(halt)) {
+                continue;
+            }
             load_band(s, i, &b.band);
             memset(b.totals, 0, (size_t)n * sizeof *b.totals);
             for (int64_t chunk = 0; chunk < s->chunks; chunk++) {
@@ -108,12 +111,12 @@ static void product_by_bands(const struct plain *s)
 /* Threads share one band's chunks, a wave of them at a time; `sums` has room for one wave,
  * `totals` for the band. */
 static void product_of_band(const struct plain *s, int64_t band, int64_t wave, double *sums,
-                            double *totals)
+                            double *totals, struct halt *halt)
 {
     const int64_t n = s->sweep.cols * s->band;
     int64_t rows = 0, first_row = 0;
     memset(totals, 0, (size_t)n * sizeof *totals);
-    for (int64_t first = 0; first < s->chunks; first += wave) {
+    for (int64_t first = 0; first < s->chunks && oracle__goes_on(halt); first += wave) {
         const int64_t end = min_i64(first + wave, s->chunks);
 #pragma omp parallel num_threads(s->p->o.threads)
         {
@@ -138,18 +141,18 @@ static void product_of_band(const struct plain *s, int64_t band, int64_t wave, d
 }
 
 /* Few bands. */
-static int product_by_chunks(const struct plain *s, struct err *err)
+static int product_by_chunks(const struct plain *s, struct halt *halt)
 {
     const int64_t wave = min_i64(s->chunks, WAVE * s->p->o.threads);
     const size_t n = (size_t)(s->sweep.cols * s->band);
     cleanup_mem double *sums = mem_array((size_t)wave + 1, n * sizeof *sums);
     if (sums == NULL) {
-        return err_no_memory(err);
+        return err_no_memory(halt->err);
     }
     for (int64_t i = 0; i < s->bands; i++) {
-        product_of_band(s, i, wave, sums, sums + (size_t)wave * n);
+        product_of_band(s, i, wave, sums, sums + (size_t)wave * n, halt);
     }
-    return 0;
+    return halt->result;
 }
 
 static int product_by_panels(const struct product *p, struct err *err)
@@ -161,11 +164,12 @@ static int product_by_panels(const struct product *p, struct err *err)
         return err_no_memory(err);
     }
     s.scratch = scratch;
+    struct halt halt = oracle__halt(&p->o, err);
     if (s.bands < 2L * p->o.threads && s.chunks > 1) {
-        return product_by_chunks(&s, err);
+        return product_by_chunks(&s, &halt);
     }
-    product_by_bands(&s);
-    return 0;
+    product_by_bands(&s, &halt);
+    return halt.result;
 }
 
 int oracle__plain_product(const struct product *p, struct err *err)

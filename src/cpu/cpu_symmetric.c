@@ -13,9 +13,7 @@
  * Where a task's kernel values are kept (cpu_cache.h) its tiles read them instead of computing
  * them: the same sums in the same order.
  */
-#include <omp.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -182,8 +180,9 @@ static void run_task(struct symmetric *s, int64_t task, struct buffers *b)
     add_in_turn(s, t.J, 2 * t.step - 1 + (t.J < t.step), b->z_totals);
 }
 
-static void run_tasks(struct symmetric *s)
+static int run_tasks(struct symmetric *s, struct err *err)
 {
+    struct halt halt = oracle__halt(&s->p->o, err);
     const int64_t tasks = s->grid.tasks;
 #pragma omp parallel num_threads(s->p->o.threads)
     {
@@ -193,10 +192,11 @@ static void run_tasks(struct symmetric *s)
         b.x_totals = (double *)(void *)(memory + s->sweep.size);
         b.z_totals = b.x_totals + s->cols * s->block;
         int64_t task;
-        while ((task = atomic_fetch_add(&s->next, 1)) < tasks) {
+        while (oracle__goes_on(&halt) && (task = atomic_fetch_add(&s->next, 1)) < tasks) {
             run_task(s, task, &b);
         }
     }
+    return halt.result;
 }
 
 /* Y <- b Y, for sums to be added to. */
@@ -231,9 +231,9 @@ int oracle__symmetric_product(struct product *p, struct err *err)
     s.factor = in_place ? p->a : 1.0;
     s.turn = turn;
     s.scratch = scratch;
-    run_tasks(&s);
-    if (!in_place) {
+    const int rc = run_tasks(&s, err);
+    if (rc == 0 && !in_place) {
         oracle__write(p, 0, s.n, totals, s.n);
     }
-    return 0;
+    return rc;
 }

@@ -108,7 +108,7 @@ struct backend_ops {
      * hold points of the same kernel and d, of one or of two `struct points`. A row of Y has the
      * same bits however many rows P has, but for one case: when P and Q are the same view of the
      * same points, a backend may use each kernel value for both sides, in an order that depends on
-     * the shape alone. b = 0 ignores what Y held. */
+     * the shape alone. b = 0 ignores what Y held. May ask be->stop, as kmtkv may. */
     int (*kmv)(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
                double b, const struct mat *Y, struct err *err);
     /* (optional) Of Y <- K(P,P) V the share `part` of `parts`: all shares have about the same work
@@ -162,8 +162,8 @@ struct backend {
     int64_t memory_limit; /* resident bytes of the process on the host; 0: none but the host's */
     int64_t bytes, peak_bytes; /* matrices and points alive, and their high-water mark */
     int64_t kernel_entries;    /* kernel values used so far, for rates; shared ones count twice */
-    /* Asked by calls that are long by themselves and say so: < 0 is what they return. The caller
-     * sets it for such a call; NULL: never asked. */
+    /* Asked now and then, on the caller's thread, by calls that may be long and say so: < 0 is what
+     * they return, and what they were to write is then of no use. NULL: never asked. */
     int (*stop)(void *context, struct err *err);
     void *stop_context;
 };

@@ -153,7 +153,22 @@ static int64_t kept_bytes(const struct fit *f, enum dtype points)
     return *planned < shape.room / 2 ? *planned : shape.room / 2;
 }
 
-/* Kernel values in memory, where the solver multiplies with the whole matrix again and again. */
+/* A state to go on from may have coefficients that are worth more than the time. */
+static int stop_keeping(void *context, struct err *err)
+{
+    struct fit *f = context;
+    const double budget = f->spec->stop.time_budget_s;
+    const int r = fit__stop_here(f, err);
+    f->spent = r == 0 && f->control->resume == NULL && elapsed(f) >= budget;
+    return f->spent ? err_at(err, ERR_TOO_LARGE, "#/stop/time_budget_s",
+                             "The time budget of %g s was spent while the kernel values to keep in "
+                             "memory were computed, before the method had any coefficients.",
+                             budget)
+                    : r;
+}
+
+/* Kernel values in memory, where the solver multiplies with the whole matrix again and again. The
+ * solve asks in its own way. */
 int fit__keep_kernel(struct fit *f, struct points *X, enum dtype points, struct err *err)
 {
     const struct backend_ops *o = f->be->ops;
@@ -162,10 +177,13 @@ int fit__keep_kernel(struct fit *f, struct points *X, enum dtype points, struct 
     }
     const int64_t budget = kept_bytes(f, points);
     int64_t *const bytes = &f->result.kernel_cache_bytes;
-    f->be->stop = fit__stop_here;
-    f->be->stop_context = f;
+    const bool solving = f->be->stop != NULL;
+    if (!solving) {
+        f->be->stop = stop_keeping;
+        f->be->stop_context = f;
+    }
     const int r = o->points_cache(f->be, X, budget, KERNEL_STORE_EXACT, bytes, err);
-    f->be->stop = NULL;
+    f->be->stop = solving ? f->be->stop : NULL;
     if (r == 0 && *bytes > 0) {
         fit__say(f, "info", "Kernel values kept in memory: %.3g GB, of %.3g GB that they may take.",
                  (double)*bytes / 1e9, (double)budget / 1e9);

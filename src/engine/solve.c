@@ -12,6 +12,8 @@
 static const double metrics_share = 0.05;
 /* And into checkpoints. */
 static const double checkpoint_share = 0.02;
+/* How often a long product asks whether it is still wanted. */
+static const double ask_every_s = 0.05;
 /* What certificates may exceed the tolerance by: the same sums in another order. */
 static const double certificate_slack = 1.01;
 
@@ -41,7 +43,9 @@ struct drive {
     int64_t usable_steps;
     const char *told; /* the last note passed on */
     int64_t entries_before;
-    bool model; /* A holds the coefficients of the outcome */
+    bool model;   /* A holds the coefficients of the outcome */
+    double asked; /* when a long product last did */
+    bool spent;   /* the time budget was, in the midst of a step and before any coefficients */
 };
 
 static double now(const struct drive *d)
@@ -381,6 +385,21 @@ static int without_coefficients(const struct drive *d, int reason, struct err *e
     return REASON_FAILED;
 }
 
+/* Within a step. A pause waits for its end, and so does a budget that is spent where there are
+ * coefficients to hand out. `context` is the drive. */
+static int stop_within(void *context, struct err *err)
+{
+    struct drive *d = context;
+    const double t = now(d);
+    if (t - d->asked < ask_every_s) {
+        return 0;
+    }
+    d->asked = t;
+    d->spent = !d->at.usable && elapsed(d, t) >= d->limits->time_budget_s;
+    return d->spent || cancelled(d) ? err_set(err, ERR_CANCELLED, "%s", err_sentence(ERR_CANCELLED))
+                                    : 0;
+}
+
 static bool cancelled_certificate(void *context)
 {
     struct drive *d = context;
@@ -474,6 +493,9 @@ static void note_end_of_iterations(struct drive *d)
 static int drive(struct drive *d, const struct solver_options *options, const struct kernel *kernel,
                  const struct rows *host, struct certificate *ret, struct err *err)
 {
+    struct backend *be = d->p->be;
+    be->stop = stop_within;
+    be->stop_context = d;
     int r = set_up(d, options, err);
     while (r == 0) {
         d->certifying = (double)NAN;
@@ -491,7 +513,11 @@ static int drive(struct drive *d, const struct solver_options *options, const st
             d->concluded += now(d) - d->certifying;
         }
     }
+    be->stop = NULL;
     d->ops->teardown(d->solver);
+    if (r < 0 && d->spent) {
+        return without_coefficients(d, REASON_TIME_BUDGET, err);
+    }
     return r < 0 ? reason_of_error(r) : r;
 }
 
@@ -527,6 +553,7 @@ int solve_run(const struct solver_ops *ops, const struct problem *p,
         .at = {.fraction = 0, .relative_residual = NAN},
         .progress = progress_none(),
         .last_report = -INFINITY,
+        .asked = -INFINITY,
         .iterating = NAN,
         .entries_before = p->be->kernel_entries,
     };

@@ -1,6 +1,7 @@
 /* The driver: why it stops, what it says on the way, and that it leaves nothing behind. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -151,6 +152,35 @@ static void test_time_budget(void **state)
     assert_contains(err.detail, "preconditioner");
     assert_close(out.relative_residual, 1.0, 0);
     assert_int_equal(w.early_etas, 0);
+    fixture_deinit(&f);
+}
+
+/* A product of many rows takes hours: the budget, or a job that is cancelled, ends it in its midst
+ * where there are no coefficients yet. The CPU's products ask. */
+static void test_ends_within_a_step(void **state)
+{
+    if (getenv("KRR_DEVICE") != NULL) {
+        skip();
+    }
+    struct fixture_spec spec = driven;
+    spec.n = 9000;
+    struct fixture f;
+    fixture_init(&f, *state, &spec);
+    struct solve_limits limits = patient;
+    limits.time_budget_s = 20.0;
+    struct world w = {.cancel_at = -1, .tick = 1.0};
+    struct err err;
+    struct solve_outcome out = fixture_solve(&f, "pcg", "none", &limits, &w, NULL, &err);
+    assert_int_equal(out.reason, REASON_TIME_BUDGET);
+    assert_false(out.model);
+    assert_string_equal(err.pointer, "#/stop/time_budget_s");
+    assert_int_equal(f.be->kernel_entries, 0); /* no product was whole */
+
+    w = (struct world){.cancel_at = 10, .tick = 1.0};
+    out = fixture_solve(&f, "pcg", "none", &patient, &w, NULL, &err);
+    assert_int_equal(out.reason, REASON_CANCELLED);
+    assert_int_equal(f.be->kernel_entries, 0);
+    assert_true(f.be->stop == NULL);
     fixture_deinit(&f);
 }
 
@@ -315,6 +345,7 @@ static void test_reports_are_rationed(void **state)
 
 TEST_MAIN(on_device(test_cancel_at_every_step), on_device(test_cancel_while_certifying),
           on_device(test_no_memory_anywhere), on_device(test_time_budget),
-          on_device(test_iteration_limit), on_device(test_worse_than_none_is_said),
-          on_device(test_stagnation_is_said), on_device(test_certificate_overrules),
-          on_device(test_metrics_schedule), on_device(test_reports_are_rationed))
+          on_device(test_ends_within_a_step), on_device(test_iteration_limit),
+          on_device(test_worse_than_none_is_said), on_device(test_stagnation_is_said),
+          on_device(test_certificate_overrules), on_device(test_metrics_schedule),
+          on_device(test_reports_are_rationed))
