@@ -51,7 +51,7 @@ export function jobForm(catalog, changed) {
   extra: (m) => (m.bandwidth || m.name === "auto" ? [BANDWIDTH] : [])});
   const preconditioner = methodFields({label: "preconditioner", methods: catalog.preconditioners, none: "the server's choice",
     pointer: "#/solver/preconditioner", fallback: "", changed});
-  const centers = methodFields({label: "centers chosen by", methods: catalog.center_selectors, none: "none: every row is a center",
+  const centers = methodFields({label: "centers chosen by", methods: catalog.center_selectors, none: "none: every row is a center (solver auto: up to 250,000 rows)",
     pointer: "#/centers", nameKey: "method", fallback: "", changed, extra: (m) => [COUNT,
       ...(m.name === "file" ? [{key: "dataset", label: "data set of the centers", type: "string", required: true, help: "Its id."}] : [])]});
   const preconditionerBox = h("div", null, preconditioner.element);

@@ -95,6 +95,19 @@ static enum exit_code finish(struct client *c, const char *job)
     return code == EXIT_DONE ? watch_report(c, ended) : code;
 }
 
+/* Many rows have a model on centers, which the server chooses where nothing was said of them. */
+static void tell_centers(const struct json *asked, const struct json *job)
+{
+    const struct json *taken = json_get(json_get(job, "spec"), "centers");
+    if (json_get(asked, "centers") == NULL && taken && json_type(taken) == JSON_OBJECT) {
+        const char *method = json_string(json_get(taken, "method"));
+        show_line(stderr,
+                  "many rows: a model on %.0f centers (%s); --centers takes another number, and a "
+                  "solver of full models none",
+                  json_number(json_get(taken, "count")), method ? method : "");
+    }
+}
+
 static enum exit_code submit(struct client *c, const struct args *args, const struct json *spec)
 {
     cleanup_json struct json *job = NULL;
@@ -117,6 +130,7 @@ static enum exit_code submit(struct client *c, const struct args *args, const st
     }
     if (!c->quiet) {
         show_line(stderr, "%s", id);
+        tell_centers(spec, job);
     }
     return finish(c, id);
 }

@@ -64,6 +64,14 @@ void plan_make(const struct job_spec *spec, const struct plan_data *data,
                const struct plan_machine *machine, struct plan *ret);
 
 /*
+ * A job that leaves both solver and centers open, and searches for nothing, on more training rows
+ * than rule_full_rows becomes one with centers: uniform ones, rule_open_centers of them or the
+ * largest of its halves that fits the machine. Else, and where none fits, it stays as it is.
+ */
+void plan_take_centers(struct job_spec *spec, const struct plan_data *data,
+                       const struct plan_machine *machine);
+
+/*
  * Whether the job can ever run where a worker has machine->limit_bytes, and its device
  * machine->device_bytes. -ERR_DOES_NOT_FIT states what is needed, what there is, and what would
  * fit: another solver, fewer centers.

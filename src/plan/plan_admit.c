@@ -49,6 +49,27 @@ static void advise_solver(const struct job_spec *spec, const struct plan_data *d
     }
 }
 
+/* other->centers.count <- the first of `most`, its half, ... with which the job fits, and the bytes
+ * it takes then; 0: with none. */
+static int64_t fitting_centers(struct job_spec *other, const struct plan_data *data,
+                               const struct plan_machine *machine, int64_t most, double *ret_bytes)
+{
+    for (int64_t m = most; m >= 10; m /= 2) {
+        other->centers.count = m;
+        if (spec_fits(other, data, machine, ret_bytes)) {
+            return m;
+        }
+    }
+    return 0;
+}
+
+/* Uniform ones, with parameters at their defaults. */
+static void take_centers(struct job_spec *spec)
+{
+    spec->centers.method = catalog_list(CATALOG_CENTERS);
+    param_read(spec->centers.method->params, NULL, NULL, &spec->centers.params, NULL);
+}
+
 /* A restricted model with as many centers as fit, at most the usual number or what was asked for:
  * halves. */
 static void advise_centers(const struct job_spec *spec, const struct plan_data *data,
@@ -60,17 +81,35 @@ static void advise_centers(const struct job_spec *spec, const struct plan_data *
         return; /* its rows are the centers, all that were asked for */
     }
     if (!restricted) {
-        other.centers.method = catalog_list(CATALOG_CENTERS);
+        take_centers(&other);
         other.search.wanted = false;
     }
     double bytes;
-    for (int64_t m = most; m >= 10; m /= 2) {
-        other.centers.count = m;
-        if (spec_fits(&other, data, machine, &bytes)) {
-            snprintf(ret, size, " A model on %lld centers would take %.3g GB.", (long long)m,
-                     bytes / 1e9);
-            return;
-        }
+    const int64_t m = fitting_centers(&other, data, machine, most, &bytes);
+    if (m > 0) {
+        snprintf(ret, size, " A model on %lld centers would take %.3g GB.", (long long)m,
+                 bytes / 1e9);
+    }
+}
+
+void plan_take_centers(struct job_spec *spec, const struct plan_data *data,
+                       const struct plan_machine *machine)
+{
+    if (strcmp(spec->solver.method->name, "auto") != 0 || spec->centers.method != NULL ||
+        spec->search.wanted) {
+        return;
+    }
+    struct plan full;
+    plan_make(spec, data, machine, &full);
+    if (full.train_rows <= rule_full_rows(machine->own_memory)) {
+        return;
+    }
+    struct job_spec other = *spec; /* borrows what the spec owns */
+    double bytes;
+    take_centers(&other);
+    const int64_t most = rule_open_centers(full.train_rows);
+    if (fitting_centers(&other, data, machine, most, &bytes) > 0) {
+        spec->centers = other.centers;
     }
 }
 

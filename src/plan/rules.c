@@ -116,6 +116,17 @@ int64_t rule_centers(int64_t n)
     return usual < (double)n ? (int64_t)usual : n;
 }
 
+int64_t rule_full_rows(bool device)
+{
+    return device ? 1500000 : 250000;
+}
+
+int64_t rule_open_centers(int64_t n)
+{
+    enum { MOST_CENTERS = 10000 };
+    return least(rule_centers(n), MOST_CENTERS);
+}
+
 int64_t rule_kernel_rank(const char *kernel, int64_t d, int64_t degree)
 {
     const bool linear = strcmp(kernel, "linear") == 0;

@@ -102,6 +102,15 @@ bool rule_narrow_factor(int64_t n, int64_t d, int64_t t, double ridge, double la
  * ceil(10 sqrt(n)). */
 int64_t rule_centers(int64_t n);
 
+/* Training rows up to which a job that leaves solver and centers open gets a full model: 250,000 on
+ * a processor, 1,500,000 on a device. A product with the kernel matrix then takes some ten seconds
+ * on two cores, as on an H200 by its arithmetic, and a job takes fifty and more. */
+int64_t rule_full_rows(bool device);
+
+/* Centers of such a job beyond that: rule_centers, at most 10,000: a pass over 10^8 rows is 10^12
+ * kernel values then, and the factors take a few GB. */
+int64_t rule_open_centers(int64_t n);
+
 /* The most that the rank of a kernel matrix on points of d features can be, whatever their number:
  * d + 1 for a linear kernel, the (d + degree over degree) monomials for a polynomial one, INT64_MAX
  * for the others. `degree` is the polynomial's. A restricted model keeps no more centers

@@ -62,6 +62,20 @@ def test_what_is_chosen_follows_from_the_size(api, dataset):
     assert (few["solver"], few["centers"], few["restricted"]) == ("direct", 50, True)
 
 
+def test_many_rows_get_a_model_on_centers(api):
+    """Where solver and centers are left open; the job says which centers, as if they had been asked for."""
+    many = large(api, 400_000)
+    answer = plan_of(api, many)
+    assert answer["spec"]["centers"] == {"method": "uniform", "count": 5657}  # ceil(10 sqrt(320,000))
+    assert answer["plan"]["restricted"] and answer["plan"]["centers"] == 5657
+    job = api.create("many", dataset=many, kernel=GAUSSIAN, stop={"max_iterations": 1, "time_budget_s": 0.1})
+    assert job["spec"]["centers"] == answer["spec"]["centers"]
+    api.wait(job["id"])
+    for open_else in ({"solver": "pcg"}, {"regularization": "auto"}):
+        full = plan_of(api, many, **open_else)
+        assert full["spec"]["centers"] is None and not full["plan"]["restricted"]
+
+
 def test_a_plan_is_checked_as_a_job_is(api, dataset):
     problem = plan_of(api, dataset, expect=422, solver={"name": "magic"})
     assert problem["errors"][0]["pointer"] == "#/solver/name"

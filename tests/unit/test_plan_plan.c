@@ -228,6 +228,44 @@ static void test_values_kept_on_a_device(void **state)
     assert_close(plan_for(open, 100000, &m).parts[PLAN_KERNEL_CACHE], all, 1e-12);
 }
 
+/* Centers that the rule gives a job, 0: none. */
+static int64_t centers_taken(const char *fields, int64_t rows, const struct plan_machine *m)
+{
+    struct job_spec *spec = fixture_spec_read(fields);
+    struct dataset_info info = fixture_info(rows, 6, 0);
+    const struct plan_data data = {.train = &info};
+    plan_take_centers(spec, &data, m);
+    const int64_t count = spec->centers.method != NULL ? spec->centers.count : 0;
+    dataset_info_deinit(&info);
+    job_spec_free(spec);
+    return count;
+}
+
+/* Only what is left open is taken, and as many as there is memory for. */
+static void test_many_rows_take_centers(void **state)
+{
+    (void)state;
+    struct plan_machine m = machine();
+    m.limit_bytes = INT64_C(64000000000);
+    static const char open[] = "'test':{'fraction':0}";
+    assert_int_equal(centers_taken(open, 250000, &m), 0);
+    assert_int_equal(centers_taken(open, 250001, &m), 5001);
+    assert_int_equal(centers_taken(open, 100000000, &m), 10000);
+    assert_int_equal(centers_taken("'solver':'pcg'", 1000000, &m), 0);
+    assert_int_equal(centers_taken("'regularization':'auto'", 1000000, &m), 0);
+    assert_int_equal(centers_taken("'centers':{'count':77}", 1000000, &m), 77);
+    m.limit_bytes = 1000000000;
+    const int64_t fewer = centers_taken(open, 1000000, &m);
+    assert_true(fewer == 5000 || fewer == 2500 || fewer == 1250);
+    m.limit_bytes = 20000000;
+    assert_int_equal(centers_taken(open, 1000000, &m), 0);
+    m = machine();
+    m.own_memory = true;
+    m.limit_bytes = m.device_bytes = INT64_C(64000000000);
+    assert_int_equal(centers_taken(open, 1500000, &m), 0);
+    assert_int_equal(centers_taken(open, 2250000, &m), 10000);
+}
+
 static void test_json_has_all_of_it(void **state)
 {
     (void)state;
@@ -253,4 +291,5 @@ TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them),
           cmocka_unit_test(test_sizes_without_end),
           cmocka_unit_test(test_refusals_say_what_would_fit),
           cmocka_unit_test(test_own_memory_is_apart),
-          cmocka_unit_test(test_values_kept_on_a_device), cmocka_unit_test(test_json_has_all_of_it))
+          cmocka_unit_test(test_values_kept_on_a_device),
+          cmocka_unit_test(test_many_rows_take_centers), cmocka_unit_test(test_json_has_all_of_it))

@@ -47,19 +47,22 @@ static struct plan_machine machine_of(const struct app *app, const struct slot *
     return m;
 }
 
-static int plan_on(const struct app *app, const struct plan_machine *machine,
-                   const struct job_spec *spec, const struct plan_data *data, char **ret,
-                   struct err *err)
+/* Where the job fits, what it leaves open of its centers is settled for this machine. */
+static int plan_on(const struct app *app, const struct plan_machine *machine, struct job_spec *spec,
+                   const struct plan_data *data, char **ret, struct err *err)
 {
+    struct job_spec settled = *spec; /* borrows what the spec owns */
     struct plan plan;
-    plan_make(spec, data, machine, &plan);
-    const int r = plan_admit(spec, data, machine, &plan, err);
+    plan_take_centers(&settled, data, machine);
+    plan_make(&settled, data, machine, &plan);
+    const int r = plan_admit(&settled, data, machine, &plan, err);
     if (r < 0) {
         return r;
     }
     cleanup_json struct json *j = plan_to_json(&plan, machine);
-    lessons_correct(app->lessons, spec, j);
+    lessons_correct(app->lessons, &settled, j);
     *ret = j != NULL ? json_print(j) : NULL;
+    spec->centers = settled.centers;
     return *ret != NULL ? 0 : err_no_memory(err);
 }
 
