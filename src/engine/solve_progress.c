@@ -1,0 +1,123 @@
+#include <math.h>
+#include <stdio.h>
+
+#include "engine/solve_parts.h"
+
+/* The share of the time that may go into test metrics on the way. */
+static const double metrics_share = 0.05;
+
+double solve__now(const struct drive *d)
+{
+    return d->control->now(d->control->context);
+}
+
+bool solve__cancelled(const struct drive *d)
+{
+    return d->control->cancelled != NULL && d->control->cancelled(d->control->context);
+}
+
+bool solve__paused(const struct drive *d)
+{
+    return d->control->paused != NULL && d->control->paused(d->control->context);
+}
+
+/* Seconds of the job, and of the solve, earlier attempts included. */
+double solve__elapsed(const struct drive *d, double t)
+{
+    return d->earlier + t - d->control->started;
+}
+
+double solve__solving(const struct drive *d, double t)
+{
+    return d->earlier + t - d->began;
+}
+
+void solve__say(const struct drive *d, const char *level, const char *first, const char *second)
+{
+    if (d->control->message != NULL) {
+        char text[640];
+        snprintf(text, sizeof(text), "%s %s", first, second);
+        d->control->message(d->control->context, level, text);
+    }
+}
+
+/* The iteration's share where the solver cannot tell: the largest of the residual's way to the
+ * tolerance in decades, the iterations' to their limit, and the clock's to the budget. */
+static double guess_fraction(const struct drive *d, double seconds)
+{
+    const double rel = d->at.relative_residual;
+    double share = (double)d->at.iteration / (double)d->limits->max_iterations;
+    if (rel > 0 && rel < 1 && d->limits->tolerance < 1) {
+        share = fmax(share, log(rel) / log(d->limits->tolerance));
+    }
+    share = fmax(share, seconds / d->limits->time_budget_s);
+    return d->known + (0.95 - d->known) * fmin(share, 1.0);
+}
+
+/* Seconds that are left, NaN where nobody knows. */
+static double remaining(const struct drive *d, double t)
+{
+    const double seconds = solve__elapsed(d, t);
+    if (d->model) {
+        return (double)NAN; /* the model is handed out */
+    }
+    if (!isnan(d->certifying)) {
+        return eta_finishing(&d->eta, seconds, t - d->certifying);
+    }
+    if (d->ops->direct && !isnan(d->at.fraction)) {
+        return eta_direct(&d->eta, seconds, solve__solving(d, t), d->known);
+    }
+    return d->at.usable ? eta_iterating(&d->eta, seconds) : (double)NAN;
+}
+
+static void update_progress(struct drive *d, const char *phase, double t)
+{
+    struct progress *p = &d->progress;
+    const double here = t - d->began;
+    if (!isnan(d->at.fraction)) {
+        d->known = fmin(fmax(d->known, d->at.fraction), 1.0);
+    }
+    const double f = isnan(d->at.fraction) ? guess_fraction(d, solve__elapsed(d, t)) : d->known;
+    p->fraction = fmax(p->fraction, f);
+    p->phase = phase;
+    p->iteration = d->at.iteration;
+    p->relative_residual = d->at.relative_residual;
+    p->elapsed_s = solve__elapsed(d, t);
+    eta_iterated(&d->eta, d->at.iteration, d->at.relative_residual, p->elapsed_s);
+    p->eta_s = remaining(d, t);
+    const int64_t entries = d->p->be->kernel_entries - d->entries_before;
+    p->kernel_entries_per_s = here > 0 ? (double)entries / here : (double)NAN;
+}
+
+void solve__report(struct drive *d, const char *phase, bool always)
+{
+    const double t = solve__now(d);
+    if (d->control->report == NULL ||
+        (!always && t - d->last_report < d->control->report_every_s)) {
+        return;
+    }
+    update_progress(d, phase, t);
+    d->control->report(d->control->context, &d->progress);
+    d->last_report = t;
+}
+
+bool solve__evaluation_due(const struct drive *d)
+{
+    if (d->evaluator == NULL || !d->at.usable) {
+        return false;
+    }
+    if (d->evaluations == 0) {
+        return (double)d->usable_steps * metrics_share >= d->evaluator->cost;
+    }
+    return d->eval_spent + d->eval_last <= metrics_share * solve__solving(d, solve__now(d));
+}
+
+int solve__evaluate(struct drive *d, struct err *err)
+{
+    const double start = solve__now(d);
+    const int r = d->evaluator->evaluate(d->evaluator->context, d->A, &d->progress.metrics, err);
+    d->eval_last = solve__now(d) - start;
+    d->eval_spent += d->eval_last;
+    d->evaluations++;
+    return r;
+}
