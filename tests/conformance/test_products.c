@@ -5,7 +5,6 @@
 #include "engine/products.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/mem.h"
 #include "conformance/device.h"
@@ -544,66 +543,6 @@ static void test_neighbours_add_nothing(void **state)
     }
 }
 
-/* ---- products that are left ---- */
-
-struct asked {
-    int count, last; /* the last answer to go on */
-};
-
-static int answer(void *context, struct err *ret)
-{
-    struct asked *a = context;
-    return a->count++ < a->last ? 0 : err_set(ret, ERR_CANCELLED, "Enough.");
-}
-
-enum { LONG_ROWS = 9000, LONG_KINDS = 3 };
-
-/* With itself, with other points, and K' (K V). */
-static int long_product(struct fixture *f, int kind, const struct mat *V, const struct mat *Y)
-{
-    struct err err;
-    if (kind == 2) {
-        return product_normal(f->be, f->P, f->Q, NULL, V, NULL, false, Y, &err);
-    }
-    const struct view Q = kind == 1 ? f->Q : f->P;
-    return f->be->ops->kmv(f->be, f->P, Q, 1.0, V, 0.0, Y, &err);
-}
-
-/* The CPU asks in the midst of a product and leaves it with the answer, and what comes after is as
- * if nothing had been. */
-static void test_long_products_are_left(void **state)
-{
-    (void)state;
-    if (getenv("KRR_DEVICE") != NULL) {
-        skip();
-    }
-    for (int threads = 1; threads <= 3; threads++) {
-        struct fixture f =
-            fixture_new(threads, KERNEL_GAUSSIAN, F32, LONG_ROWS, LONG_ROWS, 3, 1, false);
-        struct mat V = device_mat(f.be, DTYPE_F32, f.q, 1, f.v),
-                   Y = device_mat(f.be, DTYPE_F32, f.p, 1, NULL);
-        for (int kind = 0; kind < LONG_KINDS; kind++) {
-            assert_int_equal(long_product(&f, kind, &V, &Y), 0);
-            double *expected = device_get(f.be, &Y);
-            struct asked a = {.last = 2};
-            f.be->stop = answer;
-            f.be->stop_context = &a;
-            assert_int_equal(long_product(&f, kind, &V, &Y), -ERR_CANCELLED);
-            assert_int_equal(a.count, 3);
-            a = (struct asked){.last = INT32_MAX};
-            assert_int_equal(long_product(&f, kind, &V, &Y), 0);
-            f.be->stop = NULL;
-            double *found = device_get(f.be, &Y);
-            assert_memory_equal(found, expected, (size_t)f.p * sizeof(double));
-            mem_free(found);
-            mem_free(expected);
-        }
-        f.be->ops->mat_free(f.be, &V);
-        f.be->ops->mat_free(f.be, &Y);
-        fixture_free(&f);
-    }
-}
-
 static void test_shapes_are_checked(void **state)
 {
     (void)state;
@@ -628,5 +567,4 @@ TEST_MAIN(cmocka_unit_test(test_normal), cmocka_unit_test(test_residual),
           cmocka_unit_test(test_normal_of_nothing), cmocka_unit_test(test_bits_of_normal),
           cmocka_unit_test(test_sketch), cmocka_unit_test(test_bits_of_sketch),
           cmocka_unit_test(test_lists), cmocka_unit_test(test_neighbours_add_nothing),
-          cmocka_unit_test(test_lack_of_device_memory),
-          cmocka_unit_test(test_long_products_are_left), cmocka_unit_test(test_shapes_are_checked))
+          cmocka_unit_test(test_lack_of_device_memory), cmocka_unit_test(test_shapes_are_checked))
