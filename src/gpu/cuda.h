@@ -122,6 +122,10 @@ void cuda__trim(struct cuda_buffer *buffer);
 /* Until what was put on the stream is done. */
 int cuda__wait(struct cuda_backend *cu, struct err *err);
 
+/* Before each launch of a product of so many rows with so many members: whether it is still wanted,
+ * which be->stop is asked of long products, once the device is done with the launches before. */
+int cuda__ask(struct cuda_backend *cu, int64_t rows, int64_t members, struct err *err);
+
 int cuda__zero(struct cuda_backend *cu, void *data, size_t bytes, struct err *err);
 
 /* ---- cuda_copies.c ---- */

@@ -81,8 +81,11 @@ static int sum_steps(struct cuda_backend *cu, const struct cut *c, struct launch
         both->first_step = step;
         both->first = step == c->begin;
         both->steps = (int)least(c->together, c->end - step);
-        rc = cuda__status(launch_both(cu->stream, both), "start a product with the kernel matrix",
-                          err);
+        rc = cuda__ask(cu, c->of.n, c->of.n, err);
+        if (rc == 0) {
+            rc = cuda__status(launch_both(cu->stream, both),
+                              "start a product with the kernel matrix", err);
+        }
         if (rc == 0) {
             rc = cuda__status(launch_add_both(cu->stream, both, totals),
                               "add up a product with the kernel matrix", err);

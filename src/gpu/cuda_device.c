@@ -9,6 +9,7 @@
 #define CAPABILITY_MAJOR 7
 #define CAPABILITY_MINOR 5
 #define TENSOR_MAJOR 8
+#define LONG_PRODUCT (INT64_C(1) << 26) /* kernel values; a wait is little beside them */
 
 int cuda__status(int status, const char *doing, struct err *err)
 {
@@ -213,6 +214,16 @@ int cuda__zero(struct cuda_backend *cu, void *data, size_t bytes, struct err *er
 int cuda__wait(struct cuda_backend *cu, struct err *err)
 {
     return cuda__status(cudaStreamSynchronize((cudaStream_t)cu->stream), "finish its work", err);
+}
+
+int cuda__ask(struct cuda_backend *cu, int64_t rows, int64_t members, struct err *err)
+{
+    const struct backend *be = &cu->base;
+    if (be->stop == NULL || rows <= LONG_PRODUCT / (members + 1)) {
+        return 0;
+    }
+    const int rc = cuda__wait(cu, err);
+    return rc < 0 ? rc : be->stop(be->stop_context, err);
 }
 
 int64_t cuda__memory_available(struct backend *be)

@@ -257,7 +257,8 @@ static int stored_product(struct normal *n, struct err *err)
     n->panel.row_sums = n->row_sums;
     n->panel.p_weights = n->p_weights;
     for (int64_t row = 0; rc == 0 && row < n->P.view.count; row += n->rows) {
-        rc = sum_panel(n, row, err);
+        rc = cuda__ask(n->cu, n->P.view.count, n->panel.members, err);
+        rc = rc == 0 ? sum_panel(n, row, err) : rc;
     }
     return rc == 0 ? finish(n, err) : rc;
 }

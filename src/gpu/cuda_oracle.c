@@ -115,6 +115,7 @@ static int product_slab(struct cuda_backend *cu, struct product *p, int64_t row,
     int64_t first = 0;
     do {
         const int64_t count = least(p->wave, members - first);
+        rc = rc == 0 ? cuda__ask(cu, p->P.view.count, members, err) : rc;
         if (rc == 0 && count > 0) {
             rc = sum_wave(cu, p, &Y, col, first, count, err);
         }

@@ -1,6 +1,7 @@
-/* The CPU asks in the midst of a long product whether it is still wanted, and leaves it with the
- * answer; what comes after is as if nothing had been. */
+/* In the midst of a long product the CPU asks whether it is still wanted, and a device before each
+ * launch. It is left with the answer; what comes after is as if nothing had been. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "conformance/device.h"
@@ -44,13 +45,14 @@ static int product(struct backend *be, int kind, struct points *const points[2],
 static void check_kind(struct backend *be, int kind, struct points *const points[2],
                        const struct mat *V, const struct mat *Y)
 {
+    const int last = getenv("KRR_DEVICE") == NULL ? 2 : 0; /* a device may take one launch */
     assert_int_equal(product(be, kind, points, V, Y), 0);
     double *expected = device_get(be, Y);
-    struct asked a = {.last = 2};
+    struct asked a = {.last = last};
     be->stop = answer;
     be->stop_context = &a;
     assert_int_equal(product(be, kind, points, V, Y), -ERR_CANCELLED);
-    assert_int_equal(a.count, 3);
+    assert_int_equal(a.count, last + 1);
     a = (struct asked){.last = INT32_MAX};
     assert_int_equal(product(be, kind, points, V, Y), 0);
     be->stop = NULL;
@@ -63,10 +65,11 @@ static void check_kind(struct backend *be, int kind, struct points *const points
 static void test_long_products_are_left(void **state)
 {
     (void)state;
-    if (getenv("KRR_DEVICE") != NULL) {
+    const char *device = getenv("KRR_DEVICE");
+    if (device != NULL && strcmp(device, "group") == 0) {
         skip();
     }
-    for (int threads = 1; threads <= 3; threads++) {
+    for (int threads = 1; threads <= (device == NULL ? 3 : 1); threads++) {
         struct backend *be = device_open(threads);
         struct points *const points[] = {normal_points(be, 1), normal_points(be, 2)};
         struct rng rng = rng_new(3, RNG_TEST);
