@@ -17,8 +17,9 @@ struct thread {
     struct sim_size index;
     struct sim_fiber *fiber; /* from its first step to its end */
     struct sim_copies copies;
+    struct sim_group_thread group;
     bool watched;
-    /* AT_MEETING: who is waited for, and what for. */
+    /* AT_MEETING: who is waited for, and what for. No mask: the group. */
     unsigned mask;
     const char *name;
     void *mine;
@@ -110,6 +111,7 @@ static void run_threads(void)
 {
     for (;;) {
         launch->run(launch);
+        sim_group_thread_ends();
         now->watched = false;
         change(now, ENDED);
         idle[idle_count++] = now->fiber;
@@ -127,6 +129,21 @@ static void resume(struct thread *t)
     sim_place.thread = t->index;
     sim_fiber_resume(t->fiber);
     now = NULL;
+}
+
+struct sim_group_thread *sim_group_thread(void)
+{
+    return &now->group;
+}
+
+uint32_t sim_fences_of(unsigned thread)
+{
+    return threads[thread].group.fences;
+}
+
+unsigned sim_thread_number(void)
+{
+    return (unsigned)(now - threads);
 }
 
 struct sim_copies *sim_thread_copies(void)
@@ -219,6 +236,46 @@ void sim_together(unsigned mask, const char *name, void *mine,
     sim_fiber_yield(); /* the others may come first */
 }
 
+/* The threads of the group that wait where this one does; false: not all are there. */
+static bool group_there(struct thread *first, const char *name, void **mine)
+{
+    if (first + SIM_GROUP > threads + thread_count) {
+        sim_fault("%s: the group of thread %u has %u threads, not %d", name,
+                  (unsigned)(first - threads), (unsigned)(threads + thread_count - first),
+                  SIM_GROUP);
+    }
+    for (unsigned i = 0; i < SIM_GROUP; i++) {
+        const struct thread *t = &first[i];
+        if (t->state == ENDED) {
+            sim_fault("%s: thread %u of the group has ended", name, i);
+        }
+        if (t->state != AT_MEETING || t->mask != 0 || t->name != name) {
+            return false;
+        }
+        mine[i] = t->mine;
+    }
+    return true;
+}
+
+void sim_group_together(const char *name, void *mine, void (*act)(void **threads))
+{
+    struct thread *const first = threads + (now - threads) / SIM_GROUP * SIM_GROUP;
+    void *all[SIM_GROUP];
+    now->mask = 0;
+    now->name = name;
+    now->mine = mine;
+    change(now, AT_MEETING);
+    if (!group_there(first, name, all)) {
+        sim_fiber_yield();
+        return;
+    }
+    act(all);
+    for (unsigned i = 0; i < SIM_GROUP; i++) {
+        change(&first[i], READY);
+    }
+    sim_fiber_yield(); /* the others may come first */
+}
+
 long long sim_atomic_min(long long *at, long long value)
 {
     const long long old = *at;
@@ -238,8 +295,9 @@ static bool pass_barrier(void)
     if (waiting < thread_count) {
         for (unsigned i = 0; i < thread_count; i++) {
             if (threads[i].state == AT_MEETING) {
-                sim_fault("thread %u waits in %s for lanes that do not come (mask %#x)", i,
-                          threads[i].name, threads[i].mask);
+                sim_fault("thread %u waits in %s for %s that do not come (mask %#x)", i,
+                          threads[i].name, threads[i].mask != 0 ? "lanes" : "warps",
+                          threads[i].mask);
             }
         }
         sim_fault("%u threads wait at __syncthreads(), and %u have ended", waiting, ended);
@@ -254,6 +312,10 @@ static void run_block(void)
     for (unsigned i = 0; i < thread_count; i++) {
         threads[i].copies.count = 0;
         threads[i].copies.group = 0;
+        threads[i].group.count = 0;
+        threads[i].group.group = 0;
+        threads[i].group.fences = 1;
+        threads[i].group.fenced = false;
     }
     all_ready();
     epoch++;

@@ -6,6 +6,7 @@ extern "C" {
 
 #include "gpu/matrix.cuh"
 #include "gpu/start.cuh"
+#include "gpu/warpgroup.cuh"
 
 namespace {
 
@@ -197,9 +198,59 @@ __global__ void multiply_matrices(const float *A, const float *B, float *C, int 
     }
 }
 
+__global__ void multiply_by_groups(const uint32_t *A, const uint32_t *B, float *C, int fault)
+{
+    auto &memory = shared<uint32_t[2][512]>();
+    uint32_t *const a = memory[0], *const b = memory[1];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    __pipeline_memcpy_async(a + 4 * threadIdx.x, A + 4 * threadIdx.x, 16);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncthreads();
+    __pipeline_memcpy_async(b + 4 * threadIdx.x, B + 4 * threadIdx.x, 16);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    if (fault != GROUP_WITHOUT_PROXY_FENCE) {
+        shared_fence();
+    }
+    if (fault != GROUP_WITHOUT_BARRIER) {
+        __syncthreads();
+    }
+    if (fault == GROUP_WITHOUT_A_WARP && warp == 3) {
+        return;
+    }
+    uint32_t rows[4];
+    float c[32];
+    read_matrices(a + lane / 16 * 256 + (warp * 16 + lane % 16) * 4, rows);
+    const uint64_t matrix = describe_matrix(b, 128, fault == GROUP_OUTSIDE ? 2048 + 16384 : 1024);
+    if (fault != GROUP_WITHOUT_FENCE) {
+        group_fence();
+    }
+    group_product<false>(c, rows, matrix);
+    if (fault == GROUP_TOUCHED) {
+        c[5] = 1;
+    }
+    group_product<true>(c, rows, matrix);
+    if (fault != GROUP_WITHOUT_COMMIT) {
+        group_commit();
+    }
+    if (fault != GROUP_WITHOUT_WAIT) {
+        group_wait<0>(c);
+    }
+    for (int i = 0; i < 32; i++) {
+        const int row = warp * 16 + lane / 4 + i % 4 / 2 * 8;
+        C[row * 64 + i / 4 * 8 + lane % 4 * 2 + i % 2] = c[i];
+    }
+}
+
 } // namespace
 
 extern "C" {
+
+int start_group_product(void *stream, const unsigned *A, const unsigned *B, float *C, int fault)
+{
+    return start(multiply_by_groups, 1, 128, 0, stream, A, B, C, fault);
+}
 
 int start_matrix_product(void *stream, const float *A, const float *B, float *C, int tf32,
                          int lanes)

@@ -36,6 +36,22 @@ int start_order(void *stream, int *next, int *order);
 int start_matrix_product(void *stream, const float *A, const float *B, float *C, int tf32,
                          int lanes);
 
+enum group_fault {
+    GROUP_RIGHT,
+    GROUP_WITHOUT_A_WARP,
+    GROUP_WITHOUT_PROXY_FENCE,
+    GROUP_WITHOUT_BARRIER, /* for watched kernels */
+    GROUP_WITHOUT_FENCE,
+    GROUP_WITHOUT_COMMIT,
+    GROUP_WITHOUT_WAIT,
+    GROUP_TOUCHED, /* registers, between two products */
+    GROUP_OUTSIDE  /* of shared memory */
+};
+/* C <- 2 A B by a group of warps, [64 x 16] by [16 x 64]: both as pairs of float16 in pieces of 8
+ * numbers of a row of A, or a column of B, the first halves of all and then the others. C by rows.
+ */
+int start_group_product(void *stream, const unsigned *A, const unsigned *B, float *C, int fault);
+
 /* ---- for watched kernels ---- */
 
 /* ret[b] <- x[b], read by all 64 threads of block b; block b writes to ret[b / share]. */

@@ -87,10 +87,11 @@ static float add_at_once(float sum, const double *products, int count)
     return cut_off(total * unit);
 }
 
-static float inner_product(float sum, const float *a, const float *b, int k)
+float sim_inner_product(float sum, const float *a, const float *b, int k)
 {
     double products[K_MAX];
     int count = 0;
+    draw_way();
     for (int i = 0; i < K_MAX; i++) {
         if (way.order[i] < k) {
             products[count++] = (double)a[way.order[i]] * (double)b[way.order[i]];
@@ -138,7 +139,6 @@ void sim_add_product(int k, struct sim_matrix *const lanes[SIM_WARP])
     if (sim_capability(sim_working_device()) < 80) {
         sim_fault("a product of matrices on a device of compute capability below 8.0");
     }
-    draw_way();
     for (int lane = 0; lane < SIM_WARP; lane++) {
         const int g = lane / 4, t = lane % 4;
         for (int i = 0; i < 4; i++) {
@@ -151,7 +151,7 @@ void sim_add_product(int k, struct sim_matrix *const lanes[SIM_WARP])
     for (int lane = 0; lane < SIM_WARP; lane++) {
         for (int i = 0; i < 4; i++) {
             float *c = &lanes[lane]->c[i];
-            *c = inner_product(*c, m.a[lane / 4 + i / 2 * 8], m.b[lane % 4 * 2 + i % 2], k);
+            *c = sim_inner_product(*c, m.a[lane / 4 + i / 2 * 8], m.b[lane % 4 * 2 + i % 2], k);
         }
     }
 }

@@ -43,6 +43,7 @@ void sim_shared_begin(size_t dynamic_bytes)
     arena_used = GAP;
     static_bytes = 0;
     part_count = 0;
+    sim_group_block_begins();
     (void)add_part(&dynamic_key, dynamic_bytes, GAP);
 }
 
@@ -79,6 +80,18 @@ bool sim_shared_holds(const void *data, size_t bytes)
         }
     }
     return false;
+}
+
+_Static_assert(sizeof arena <= SIM_SHARED_SPACE, "sim.h says how large offsets are");
+
+size_t sim_shared_offset(const void *at)
+{
+    return (size_t)((const char *)at - arena);
+}
+
+const void *sim_shared_at(size_t offset)
+{
+    return arena + offset;
 }
 
 bool sim_shared_units(const void *at, size_t bytes, struct sim_units **ret, size_t *ret_offset)
@@ -169,6 +182,7 @@ void sim_copy_wait(size_t pending)
         }
         memcpy(c->to, c->from, c->bytes - c->zeros);
         memset((char *)c->to + c->bytes - c->zeros, 0, c->zeros);
+        sim_group_note_write(c->to, c->bytes);
     }
     copies->count = left;
 }

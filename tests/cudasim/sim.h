@@ -11,6 +11,7 @@
  *   block.c    a block's threads as fibers, in an order that changes with the seed; barriers, warps
  *   shared.c   memory of a block, filled with NaN, and copies to it that arrive when waited for
  *   matrix.c   products of small matrices by a warp
+ *   group.c    products of matrices by four warps, which run beside them
  *   fiber.c    switching stacks
  *   watch.c    accesses of kernels compiled to be watched: where they reach, and races
  *
@@ -20,7 +21,8 @@
  *
  * The environment sets it up: CUDASIM_DEVICES, compute capabilities of the devices, separated by
  * commas (default "9.0"; empty: none); CUDASIM_MEMORY, bytes of each (default 4 GiB); CUDASIM_SEED,
- * of the order of threads and blocks (default 1).
+ * of the order of threads and blocks (default 1); CUDASIM_FAULT, what is broken: "wgmma" takes
+ * columns for each other (default: nothing).
  *
  * One thread of the host uses it at a time.
  */
@@ -146,6 +148,23 @@ void sim_warp_barrier(void);
 void sim_together(unsigned mask, const char *name, void *mine,
                   void (*act)(void **lanes, unsigned mask));
 
+/* As sim_together, of a group of four warps. `act` gets each thread's `mine`. */
+#define SIM_GROUP 128
+void sim_group_together(const char *name, void *mine, void (*act)(void **threads));
+
+/* What a thread has begun with its group, and knows of it (group.c). */
+struct sim_group_thread {
+    struct sim_pending *pending; /* products whose registers nobody may touch */
+    size_t count, room;
+    int64_t group;   /* of those to come */
+    uint32_t fences; /* shared_fence() so far, from 1 on */
+    bool fenced;     /* no register was touched since group_fence() */
+};
+struct sim_group_thread *sim_group_thread(void);
+/* Of any thread of the block, by its number. */
+uint32_t sim_fences_of(unsigned thread);
+unsigned sim_thread_number(void);
+
 long long sim_atomic_min(long long *at, long long value);
 
 /* ---- shared.c ---- */
@@ -157,6 +176,10 @@ void sim_shared_end(void);
 void *sim_shared(const void *key, size_t bytes, size_t align);
 void *sim_dynamic_shared(void);
 bool sim_shared_holds(const void *data, size_t bytes);
+/* From the begin of all shared memory, which the second gives back; `at` is of it. */
+size_t sim_shared_offset(const void *at);
+const void *sim_shared_at(size_t offset);
+#define SIM_SHARED_SPACE ((size_t)320 << 10) /* no offset is as large */
 /* As sim_memory_units; what lies beside the block's parts is a fault. */
 bool sim_shared_units(const void *at, size_t bytes, struct sim_units **ret, size_t *ret_offset);
 
@@ -186,6 +209,38 @@ struct sim_matrix {
 };
 /* C += A B for all lanes of a warp: float16 where k is 16, tf32 where it is 8. */
 void sim_add_product(int k, struct sim_matrix *const lanes[SIM_WARP]);
+
+/* One sum of products in the way drawn: sum + a . b of k numbers, k at most 16. */
+float sim_inner_product(float sum, const float *a, const float *b, int k);
+
+/* ---- group.c ---- */
+
+/* What a thread brings to C <- A B, or C + A B, by its group (src/gpu/warpgroup.cuh). */
+struct sim_group_product {
+    const uint32_t *a;
+    float *c;
+    uint64_t b; /* the descriptor */
+    bool adds;
+};
+void sim_group_multiply(const struct sim_group_product *product);
+void sim_group_fence(void);
+/* The thread has written registers that products may have. */
+void sim_group_touch(void);
+void sim_group_commit(void);
+void sim_group_wait(int64_t pending);
+/* As a descriptor has it. */
+uint64_t sim_group_address(const void *at);
+void sim_shared_fence(void);
+/* Four matrices by the lanes of a warp: row[32], ret[32][4]. */
+struct sim_rows {
+    const void *row;
+    uint32_t ret[4];
+};
+void sim_read_matrices(struct sim_rows *const lanes[SIM_WARP]);
+void sim_group_thread_ends(void);
+/* A thread wrote shared memory. */
+void sim_group_note_write(const void *at, size_t bytes);
+void sim_group_block_begins(void);
 
 /* ---- fiber.c ---- */
 

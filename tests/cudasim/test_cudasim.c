@@ -186,6 +186,103 @@ static void test_precision_of_matrices(void **state)
     }
 }
 
+/* ---- products by groups of warps ---- */
+
+/* Small whole numbers, which float16 has. */
+static float of_a(int row, int k)
+{
+    return (float)((row * 7 + k * 5) % 23 - 11);
+}
+
+static float of_b(int k, int column)
+{
+    return (float)((k * 3 + column * 11) % 19 - 9);
+}
+
+/* float16 of a whole number below 2048 in size. */
+static unsigned half_of(float x)
+{
+    int exponent = 0;
+    const unsigned sign = x < 0 ? 0x8000u : 0u;
+    if (x == 0.0F) {
+        return 0;
+    }
+    const float fraction = frexpf(fabsf(x), &exponent);
+    return sign + ((unsigned)(exponent + 13) << 10) + (unsigned)(fraction * 2048.0F);
+}
+
+static void start_group(cudaStream_t stream, int fault, float **ret)
+{
+    unsigned A[512], B[512];
+    for (int i = 0; i < 512; i++) {
+        const int line = i % 256 / 4, k = i / 256 * 8 + i % 4 * 2;
+        A[i] = half_of(of_a(line, k)) | half_of(of_a(line, k + 1)) << 16;
+        B[i] = half_of(of_b(k, line)) | half_of(of_b(k + 1, line)) << 16;
+    }
+    unsigned *a = device_bytes(stream, A, sizeof A), *b = device_bytes(stream, B, sizeof B);
+    *ret = device_bytes(stream, NULL, 64 * 64 * sizeof **ret);
+    ok(start_group_product(stream, a, b, *ret, fault));
+    ok(cudaStreamSynchronize(stream));
+    ok(cudaFree(a));
+    ok(cudaFree(b));
+}
+
+static void test_products_by_groups(void **state)
+{
+    static float C[64 * 64];
+    for (int again = 0; again < 8; again++) { /* products run at once or late */
+        float *c = NULL;
+        start_group(*state, GROUP_RIGHT, &c);
+        get(*state, C, c, sizeof C);
+        for (int i = 0; i < 64 * 64; i++) {
+            float sum = 0.0F;
+            for (int k = 0; k < 16; k++) {
+                sum += of_a(i / 64, k) * of_b(k, i % 64);
+            }
+            assert_true(C[i] == 2.0F * sum);
+        }
+        ok(cudaFree(c));
+    }
+}
+
+/* What nobody committed or waited for is no number, but then the thread's end is told, too. */
+#define GROUP_FAULT(name, fault)                                                                   \
+    static void name(cudaStream_t stream)                                                          \
+    {                                                                                              \
+        float *c = NULL;                                                                           \
+        start_group(stream, fault, &c);                                                            \
+    }
+GROUP_FAULT(group_without_a_warp, GROUP_WITHOUT_A_WARP)
+GROUP_FAULT(group_without_proxy_fence, GROUP_WITHOUT_PROXY_FENCE)
+GROUP_FAULT(group_without_fence, GROUP_WITHOUT_FENCE)
+GROUP_FAULT(group_without_commit, GROUP_WITHOUT_COMMIT)
+GROUP_FAULT(group_without_wait, GROUP_WITHOUT_WAIT)
+GROUP_FAULT(group_touched, GROUP_TOUCHED)
+GROUP_FAULT(group_outside, GROUP_OUTSIDE)
+
+static void group_before_there_were_any(cudaStream_t stream)
+{
+    cudaStream_t other = NULL;
+    float *c = NULL;
+    (void)stream;
+    ok(cudaSetDevice(1));
+    ok(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    start_group(other, GROUP_RIGHT, &c);
+}
+
+static void test_faults_of_groups(void **state)
+{
+    (void)state;
+    assert_fault(group_without_a_warp, "wgmma.fence: thread 96 of the group has ended");
+    assert_fault(group_without_proxy_fence, "with no fence.proxy.async behind it");
+    assert_fault(group_without_fence, "without wgmma.fence since its registers were touched");
+    assert_fault(group_without_commit, "a wgmma that no wgmma.commit_group has taken in");
+    assert_fault(group_without_wait, "ends with a wgmma that it has not waited for");
+    assert_fault(group_touched, "registers of a wgmma were touched before");
+    assert_fault(group_outside, "wgmma reads shared memory outside of what the kernel has");
+    assert_fault(group_before_there_were_any, "another compute capability than 9.0");
+}
+
 /* ---- memory and streams ---- */
 
 /* A copy from the host has read its numbers; one to the host gives them when it is waited for. */
@@ -451,6 +548,8 @@ int main(void)
         TEST(test_orders),
         TEST(test_products_of_matrices),
         TEST(test_precision_of_matrices),
+        TEST(test_products_by_groups),
+        TEST(test_faults_of_groups),
         TEST(test_copies),
         TEST(test_host_memory),
         TEST(test_pinned_memory),

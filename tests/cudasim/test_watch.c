@@ -80,6 +80,15 @@ static void copies_without_barrier(cudaStream_t stream)
     (void)cudaStreamSynchronize(stream);
 }
 
+/* A product reads what another thread's copy brought. */
+static void group_without_barrier(cudaStream_t stream)
+{
+    float *const c = device_bytes(stream, NULL, 64 * 64 * sizeof(float));
+    (void)start_group_product(stream, (const unsigned *)counted(stream, 512),
+                              (const unsigned *)counted(stream, 512), c, GROUP_WITHOUT_BARRIER);
+    (void)cudaStreamSynchronize(stream);
+}
+
 static void change_of_all(cudaStream_t stream)
 {
     (void)start_change_of_all(stream, counted(stream, 65));
@@ -131,6 +140,7 @@ static void test_faults(void **state)
     assert_fault(tree_without_barriers, "with no barrier between");
     assert_fault(warp_without_barrier, "with no barrier between");
     assert_fault(copies_without_barrier, "with no barrier between");
+    assert_fault(group_without_barrier, "with no barrier between");
     assert_fault(change_of_all, "with no barrier between");
     assert_fault(blocks_in_one_place, "writes what thread 0 of block ");
     assert_fault(blocks_in_place, "with no barrier between");

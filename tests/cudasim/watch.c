@@ -153,6 +153,9 @@ void sim_watch(const void *at, size_t bytes, bool write)
             check_written(units, offset, bytes, sim_block_begun());
         }
         use_units(units, offset, bytes, write, sim_block_begun(), &use);
+        if (write) {
+            sim_group_note_write(at, bytes);
+        }
     } else if (sim_memory_units(at, bytes, &units, &offset)) {
         use_units(units, offset, bytes, write, launch, &use);
     } else if (write || !(is_place(at) || sim_constant(at))) {
