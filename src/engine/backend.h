@@ -161,7 +161,10 @@ struct backend {
     const char *isa;      /* instruction set of the kernel loops, static; NULL: no CPU's */
     int64_t memory_limit; /* resident bytes of the process on the host; 0: none but the host's */
     int64_t bytes, peak_bytes; /* matrices and points alive, and their high-water mark */
-    int64_t kernel_entries;    /* kernel values used so far, for rates; shared ones count twice */
+    /* A sentence about what the device should have and this backend does without, for each job's
+     * messages; "": nothing. */
+    char notice[240];
+    int64_t kernel_entries; /* kernel values used so far, for rates; shared ones count twice */
     /* Asked now and then, on the caller's thread, by calls that may be long and say so: < 0 is what
      * they return, and what they were to write is then of no use. NULL: never asked. */
     int (*stop)(void *context, struct err *err);

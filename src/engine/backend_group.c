@@ -1,5 +1,7 @@
 #include "engine/backend_group.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "engine/group.h"
 
@@ -252,6 +254,9 @@ int backend_group_new(struct backend *const *members, int count, int64_t least_v
     g->ops.name = members[0]->ops->name;
     for (int i = 0; i < count; i++) {
         g->members[i] = members[i];
+        if (g->base.notice[0] == '\0') {
+            memcpy(g->base.notice, members[i]->notice, sizeof g->base.notice);
+        }
         if (members[i]->ops->memory_available == NULL) {
             g->ops.memory_available = NULL;
         }

@@ -214,6 +214,9 @@ static int show_tested(const struct fit *f, const struct fit_input *in, struct e
 static int run(struct fit *f, const struct fit_input *in, struct model **ret, struct err *err)
 {
     fit__show_phase(f, "loading");
+    if (f->be->notice[0] != '\0') {
+        fit__say(f, "warning", "%s", f->be->notice);
+    }
     int r = fit_data_load(f->spec, in->train, in->test, &f->data, err);
     if (r < 0) {
         return r;

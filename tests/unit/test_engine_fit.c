@@ -367,6 +367,25 @@ static void test_constant_target(void **state)
     fixture_dataset_free(ds);
 }
 
+/* What the device does without is among a job's messages. */
+static void test_notice_of_the_backend(void **state)
+{
+    (void)state;
+    struct dataset *ds = fixture_smooth(60, 8);
+    struct backend *be = fixture_backend();
+    struct story story = {.cancel_at = -1};
+    struct fit_result result;
+    struct model *m = NULL;
+    struct err err = {.code = ERR_OK};
+    snprintf(be->notice, sizeof be->notice, "The device does without 100%% of it.");
+    assert_int_equal(fit(be, "'kernel':'gaussian'", ds, NULL, &story, &m, &result, &err), 0);
+    assert_contains(story.messages.data, "warning: The device does without 100% of it.");
+    model_free(m);
+    buf_deinit(&story.messages);
+    backend_close(be);
+    fixture_dataset_free(ds);
+}
+
 /* y = unit (5 + 3 sin(x0)), rows of [x0, y]. */
 static struct dataset *in_units_of(double unit)
 {
@@ -598,9 +617,9 @@ TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
           cmocka_unit_test(test_many_classes), cmocka_unit_test(test_two_classes_have_auc),
           cmocka_unit_test(test_test_data_set), cmocka_unit_test(test_several_targets),
           cmocka_unit_test(test_kept_kernel_values), cmocka_unit_test(test_constant_target),
-          cmocka_unit_test(test_targets_of_any_size), cmocka_unit_test(test_one_row),
-          cmocka_unit_test(test_a_class_without_rows), cmocka_unit_test(test_not_positive_definite),
-          cmocka_unit_test(test_bad_combinations), cmocka_unit_test(test_cancel_anywhere),
-          cmocka_unit_test(test_no_memory_anywhere), cmocka_unit_test(test_time_budget),
-          cmocka_unit_test(test_time_budget_of_a_selection),
+          cmocka_unit_test(test_notice_of_the_backend), cmocka_unit_test(test_targets_of_any_size),
+          cmocka_unit_test(test_one_row), cmocka_unit_test(test_a_class_without_rows),
+          cmocka_unit_test(test_not_positive_definite), cmocka_unit_test(test_bad_combinations),
+          cmocka_unit_test(test_cancel_anywhere), cmocka_unit_test(test_no_memory_anywhere),
+          cmocka_unit_test(test_time_budget), cmocka_unit_test(test_time_budget_of_a_selection),
           cmocka_unit_test(test_far_from_the_origin_in_float32))
