@@ -34,6 +34,9 @@ static int cuda_open(int ordinal, int threads, struct backend **ret, struct err 
     if (rc == 0) {
         rc = dense_library_open(&cu->dense, cu->stream, err);
     }
+    if (rc == 0) {
+        rc = cuda__try_groups(cu, err);
+    }
     if (rc < 0) {
         cuda_close(&cu->base);
         return rc;

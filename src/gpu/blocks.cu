@@ -30,8 +30,8 @@ __global__ __launch_bounds__(THREADS, 3) void block_of_values(struct launch_tile
     for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         T values[X][Z<T>];
         const int64_t x0 = tile / across_tiles * XT, z0 = tile % across_tiles * ZT<T>;
-        place<T> at = {source<XT, T>(t.P, t.ld, x0), source<ZT<T>, T>(t.Q, t.ld, z0), INFINITY,
-                       false};
+        tile_place<T> at = {source<XT, T>(t.P, t.ld, x0), source<ZT<T>, T>(t.Q, t.ld, z0), INFINITY,
+                            false};
         __syncthreads(); /* the stages are read */
         fetch_step<FORM>(t, at, 0, s.stages[0]);
         __pipeline_commit();

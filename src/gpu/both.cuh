@@ -18,34 +18,38 @@ namespace {
 template <class T, class W> constexpr int BOTH_COLUMNS = sizeof(T) == sizeof(W) ? 4 : 1;
 template <class T> constexpr int BOTH_ROWS = 2048 / (int)sizeof(T);
 
-/* One column's shares of the column sums, of each of the DOWN threads, TURNS times: one is added up
- * while the next is written. Row sums take its place when a row of tiles is done. */
-template <class T, class W, int TURNS> union alignas(16) shares {
-    W columns[TURNS][DOWN][ZT<T>];
-    double rows[XT][ACROSS + 1];
+/* Blocks that a multiprocessor is to hold. */
+template <launch_form FORM, class T, class W, int COLS>
+constexpr int BOTH_RESIDENT = FORM == FORM_L2_GROUP ? 2 : RESIDENT<FORM, T, W, COLS>;
+
+/* One column's shares of the column sums, of each of the S::DOWN threads, TURNS times: one is added
+ * up while the next is written. Row sums take its place when a row of tiles is done. */
+template <class S, class W, int TURNS> union alignas(16) shares {
+    W columns[TURNS][S::DOWN][S::ZT];
+    double rows[S::XT][S::ACROSS + 1];
 };
 
-template <class T, class W, int COLS> struct both_memory {
-    tile_memory<T> tile;
-    alignas(16) W weights[2][COLS][ZT<T>], x_weights[COLS][XT];
-    shares<T, W, (COLS > 1 ? 2 : 1)> part;
-    W columns[COLS][BOTH_ROWS<T>];
+template <class S, class W, int COLS> struct both_memory {
+    typename S::memory tile;
+    alignas(16) W weights[2][COLS][S::ZT], x_weights[COLS][S::XT];
+    shares<S, W, (COLS > 1 ? 2 : 1)> part;
+    W columns[COLS][BOTH_ROWS<typename S::T>];
 };
 
 /* ret[j] <- sum_i K[i][j] u[i] over the thread's rows. */
-template <class T, class W>
-__device__ void column_shares(const T (&K)[X][Z<T>], const W *weights, W (&ret)[Z<T>])
+template <class S, class W>
+__device__ void column_shares(const tile_values<S> &K, const W *weights, W (&ret)[S::Z])
 {
-    W u[X];
-    take<T, DOWN>(weights, down(), u);
+    W u[S::X];
+    take<S::VECTOR, S::DOWN>(weights, S::down(), u);
 #pragma unroll
-    for (int j = 0; j < Z<T>; j++) {
+    for (int j = 0; j < S::Z; j++) {
         ret[j] = 0;
     }
 #pragma unroll
-    for (int i = 0; i < X; i++) {
+    for (int i = 0; i < S::X; i++) {
 #pragma unroll
-        for (int j = 0; j < Z<T>; j++) {
+        for (int j = 0; j < S::Z; j++) {
             ret[j] = fma((W)K[i][j], u[i], ret[j]);
         }
     }
@@ -53,20 +57,20 @@ __device__ void column_shares(const T (&K)[X][Z<T>], const W *weights, W (&ret)[
 
 /* Adds the threads' shares of a tile's column sums to those at `sums`, of which each thread has
  * one. `memory` is not read any more when all threads have passed the barrier of the next call. */
-template <class T, class W>
-__device__ void add_shares(const W (&own)[Z<T>], W (&memory)[DOWN][ZT<T>], W *sums)
+template <class S, class W>
+__device__ void add_shares(const W (&own)[S::Z], W (&memory)[S::DOWN][S::ZT], W *sums)
 {
-    constexpr int V = VECTOR<T>;
-    W *const mine = memory[down()];
+    constexpr int V = S::VECTOR;
+    W *const mine = memory[S::down()];
 #pragma unroll
-    for (int j = 0; j < Z<T>; j++) {
-        mine[j / V * (ACROSS * V) + across() * V + j % V] = own[j];
+    for (int j = 0; j < S::Z; j++) {
+        mine[j / V * (S::ACROSS * V) + S::across() * V + j % V] = own[j];
     }
     __syncthreads();
-    if (threadIdx.x < ZT<T>) {
+    if (threadIdx.x < S::ZT) {
         W sum = 0;
 #pragma unroll
-        for (int r = 0; r < DOWN; r++) {
+        for (int r = 0; r < S::DOWN; r++) {
             sum += memory[r][threadIdx.x];
         }
         sums[threadIdx.x] += sum;
@@ -74,28 +78,30 @@ __device__ void add_shares(const W (&own)[Z<T>], W (&memory)[DOWN][ZT<T>], W *su
 }
 
 /* Adds the tile's column sums to those from `column` on. */
-template <class T, class W, int COLS>
-__device__ void add_columns(const T (&K)[X][Z<T>], int cols, int column, both_memory<T, W, COLS> &s)
+template <class S, class W, int COLS>
+__device__ void add_columns(const tile_values<S> &K, int cols, int column,
+                            both_memory<S, W, COLS> &s)
 {
 #pragma unroll
     for (int c = 0; c < COLS; c++) {
         if (c < cols) {
-            W own[Z<T>];
-            column_shares<T>(K, s.x_weights[c], own);
-            add_shares<T>(own, s.part.columns[c & 1], s.columns[c] + column);
+            W own[S::Z];
+            column_shares<S>(K, s.x_weights[c], own);
+            add_shares<S>(own, s.part.columns[c & 1], s.columns[c] + column);
         }
     }
 }
 
-/* Of a tile of ZT<T> members, those x0 .. x0+XT-1 (which lie in one). */
-template <class T, class W, int COLS>
-__device__ void fetch_x_weights(const struct launch_both &p, int64_t x0, W (&to)[COLS][XT])
+/* Of members x0 .. x0+XT-1, which begin a tile or lie in one. */
+template <class S, class W, int COLS>
+__device__ void fetch_x_weights(const struct launch_both &p, int64_t x0, W (&to)[COLS][S::XT])
 {
-    constexpr int EACH = 16 / sizeof(W), PIECES = XT / EACH;
-    const W *from = (const W *)p.weights + x0 / ZT<T> * ZT<T> * p.cols + x0 % ZT<T>;
+    constexpr int EACH = 16 / sizeof(W), PIECES = S::XT / EACH;
     for (int e = threadIdx.x; e < p.cols * PIECES; e += THREADS) {
         const int c = e / PIECES, i = e % PIECES * EACH;
-        __pipeline_memcpy_async(&to[c][i], from + c * ZT<T> + i, 16);
+        const int64_t tile = (x0 + i) / S::ZT, member = (x0 + i) % S::ZT;
+        const W *const from = (const W *)p.weights + (tile * p.cols + c) * S::ZT + member;
+        __pipeline_memcpy_async(&to[c][i], from, 16);
     }
 }
 
@@ -125,35 +131,35 @@ template <class W> __device__ step_shares<W> shares_of(const struct launch_both 
 }
 
 /* The thread's sums of a row of tiles become shares of the rows from x0 on. */
-template <class T, class W, int COLS>
-__device__ void write_rows(const step_shares<W> &to, int cols, int64_t x0, W (&sums)[X][COLS],
-                           double (&part)[XT][ACROSS + 1])
+template <class S, class W, int COLS>
+__device__ void write_rows(const step_shares<W> &to, int cols, int64_t x0, W (&sums)[S::X][COLS],
+                           double (&part)[S::XT][S::ACROSS + 1])
 {
 #pragma unroll
     for (int c = 0; c < COLS; c++) {
         if (c < cols) {
-            const double total = total_of_row<T>(c, sums, part);
-            if (threadIdx.x < XT) {
+            const double total = total_of_row<S>(c, sums, part);
+            if (threadIdx.x < S::XT) {
                 to.I[c * to.ld + x0 + threadIdx.x] = (W)total;
             }
         }
 #pragma unroll
-        for (int i = 0; i < X; i++) {
+        for (int i = 0; i < S::X; i++) {
             sums[i][c] = 0;
         }
     }
     __syncthreads();
 }
 
-template <class T, class W, int COLS> __device__ void clear_memory(both_memory<T, W, COLS> &s)
+template <class S, class W, int COLS> __device__ void clear_memory(both_memory<S, W, COLS> &s)
 {
-    for (int e = threadIdx.x; e < COLS * BOTH_ROWS<T>; e += THREADS) {
+    for (int e = threadIdx.x; e < COLS * BOTH_ROWS<typename S::T>; e += THREADS) {
         (&s.columns[0][0])[e] = 0;
     }
-    for (int e = threadIdx.x; e < 2 * COLS * ZT<T>; e += THREADS) {
+    for (int e = threadIdx.x; e < 2 * COLS * S::ZT; e += THREADS) {
         (&s.weights[0][0][0])[e] = 0;
     }
-    for (int e = threadIdx.x; e < COLS * XT; e += THREADS) {
+    for (int e = threadIdx.x; e < COLS * S::XT; e += THREADS) {
         (&s.x_weights[0][0])[e] = 0;
     }
     __syncthreads();
@@ -162,10 +168,14 @@ template <class T, class W, int COLS> __device__ void clear_memory(both_memory<T
 /* Block (x, y): block I = x of rows in step first_step + y. Diagonal blocks are computed as any
  * product is. */
 template <launch_form FORM, class T, class W, int COLS>
-__global__ __launch_bounds__(THREADS,
-                             RESIDENT<FORM, T, W, COLS>) void sums_of_both(struct launch_both p)
+__global__
+__launch_bounds__(THREADS, BOTH_RESIDENT<FORM, T, W, COLS>) void sums_of_both(struct launch_both p)
 {
-    auto &s = *dynamic_shared<both_memory<T, W, COLS>>();
+    if constexpr (!RUNS<FORM>) {
+        return;
+    }
+    using S = tile_of<FORM, T>;
+    auto &s = *dynamic_shared<both_memory<S, W, COLS>>();
     const struct launch_tiles &t = p.tiles;
     const int64_t I = blockIdx.x, step = p.first_step + blockIdx.y, J = (I + step) % p.blocks;
     if ((2 * step == p.blocks && I >= step) || is_kept(p.kept, step * p.blocks + I)) {
@@ -173,55 +183,47 @@ __global__ __launch_bounds__(THREADS,
     }
     const int64_t n = t.P.count, x_first = I * p.rows, z_first = J * p.rows;
     const int x_rows = (int)min(p.rows, n - x_first), z_rows = (int)min(p.rows, n - z_first);
-    const int x_tiles = (x_rows + XT - 1) / XT, z_tiles = (z_rows + ZT<T> - 1) / ZT<T>;
-    const int64_t across_tile = ZT<T> / PANEL * t.ld * PANEL;
-    const T *const z_source = source<ZT<T>, T>(t.Q, t.ld, z_first);
-    const float *const reach = p.reach + z_first / ZT<T>;
+    const int x_tiles = (x_rows + S::XT - 1) / S::XT, z_tiles = (z_rows + S::ZT - 1) / S::ZT;
+    const float *const reach = p.reach + z_first / S::ZT;
     const W *const weights = (const W *)p.weights + z_first * p.cols;
-    place<T> at = {source<XT, T>(t.P, t.ld, x_first), z_source, reach[0], true};
+    typename S::place at = S::begin(t, x_first, z_first, reach[0], &s + 1);
     const step_shares<W> to = shares_of<W>(p, blockIdx.y);
-    W sums[X][COLS] = {};
+    W sums[S::X][COLS] = {};
     clear_memory(s);
-    fetch_x_weights<T>(p, x_first, s.x_weights);
+    fetch_x_weights<S>(p, x_first, s.x_weights);
     fetch_tile<FORM>(t, at, s.tile);
-    fetch_weights<T>(weights, p.cols, s.weights[0]);
+    fetch_weights<S>(weights, p.cols, s.weights[0]);
     __pipeline_commit();
     for (int x = 0, z = 0; x < x_tiles; at.tile++) {
-        T K[X][Z<T>];
-        float next_reach = 0;
+        tile_values<S> K;
+        typename S::place next = S::behind(t, at);
         const auto fetch_next = [&] {
             if (z + 1 < z_tiles) {
-                place<T> next = at;
-                next.z += across_tile;
-                next.tile++;
-                next.fresh = false;
-                next_reach = reach[z + 1];
+                next.slot = at.slot;
+                next.reach = reach[z + 1];
                 fetch_tile<FORM>(t, next, s.tile);
-                fetch_weights<T>(weights + (z + 1) * ZT<T> * p.cols, p.cols,
+                fetch_weights<S>(weights + (z + 1) * S::ZT * p.cols, p.cols,
                                  s.weights[next.tile & 1]);
             }
         };
         distances<FORM>(t, at, s.tile, fetch_next, K);
         apply_function<FORM>(t.kernel, K);
-        mask<FORM>(x_rows - x * XT, z_rows - z * ZT<T>, K);
-        add_rows<T>(K, s.weights[at.tile & 1], sums);
+        mask<FORM, S>(x_rows - x * S::XT, z_rows - z * S::ZT, K);
+        add_rows<S>(K, s.weights[at.tile & 1], sums);
         if (step != 0) {
-            add_columns<T>(K, p.cols, z * ZT<T>, s);
+            add_columns<S>(K, p.cols, z * S::ZT, s);
         }
-        at.z += across_tile;
-        at.reach = next_reach;
+        at.z = next.z;
+        at.reach = next.reach;
         if (++z == z_tiles) {
-            write_rows<T>(to, p.cols, x_first + x * XT, sums, s.part.rows);
+            write_rows<S>(to, p.cols, x_first + x * S::XT, sums, s.part.rows);
             z = 0;
             if (++x < x_tiles) {
-                at.x += XT / PANEL * t.ld * PANEL;
-                at.z = z_source;
-                at.reach = reach[0];
-                at.fresh = true;
-                fetch_x_weights<T>(p, x_first + x * XT, s.x_weights);
+                at = S::begin_row(t, at, x_first + x * S::XT, z_first, reach[0]);
+                fetch_x_weights<S>(p, x_first + x * S::XT, s.x_weights);
                 at.tile++;
                 fetch_tile<FORM>(t, at, s.tile);
-                fetch_weights<T>(weights, p.cols, s.weights[at.tile & 1]);
+                fetch_weights<S>(weights, p.cols, s.weights[at.tile & 1]);
                 at.tile--;
                 __pipeline_commit();
             }
@@ -233,16 +235,13 @@ __global__ __launch_bounds__(THREADS,
     }
 }
 
-/* Their memory is more than a kernel may have without asking. */
 template <launch_form FORM, class T, class W, int COLS>
 int start_both_with(const struct launch_both &p, void *stream)
 {
-    constexpr size_t bytes = sizeof(both_memory<T, W, COLS>);
-    const auto kernel = sums_of_both<FORM, T, W, COLS>;
-    const int status =
-        (int)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    using S = tile_of<FORM, T>;
+    const size_t bytes = sizeof(both_memory<S, W, COLS>) + S::bytes_behind(p.tiles.d);
     const dim3 grid((unsigned)p.blocks, (unsigned)p.steps);
-    return status != 0 ? status : start(kernel, grid, THREADS, bytes, stream, p);
+    return start_with(sums_of_both<FORM, T, W, COLS>, grid, bytes, stream, p);
 }
 
 template <launch_form FORM, class T, class W>

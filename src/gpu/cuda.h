@@ -6,6 +6,7 @@
  *   cuda_copies.c     copies between the host and the device
  *   cuda_mat.c        matrices and column operations
  *   cuda_points.c     points prepared for a kernel
+ *   cuda_groups.c     whether products by groups of warps are right
  *   cuda_views.c      members of views in panels
  *   cuda_oracle.c     kmv, kblock, kdiag: cutting work into launches
  *   cuda_both.c       kmv of points with themselves
@@ -49,6 +50,7 @@ struct cuda_backend {
     struct backend base; /* first */
     int ordinal;
     bool tensor;                /* it has tensor cores that launch_kernel.tensor can ask for */
+    bool group;                 /* launch_kernel.group likewise */
     void *stream;               /* cudaStream_t */
     struct dense_library dense; /* cuBLAS and cuSOLVER on that stream */
     struct cuda_pinned pinned;
@@ -56,6 +58,7 @@ struct cuda_backend {
     struct cuda_buffer stage;     /* host numbers on their way to another type */
     struct cuda_buffer lists[2];  /* index lists of P and Q */
     struct cuda_buffer panels[2]; /* their members, where those do not lie in panels */
+    struct cuda_buffer parts[2];  /* and the parts of these */
 };
 
 /* In panels (launch.h), scaled so that the kernel needs no bandwidth, and centered. */
@@ -65,6 +68,7 @@ struct points {
     enum dtype dtype;
     int64_t n, d, ld;
     void *data;
+    void *parts; /* as launch_parts makes them, where kernel.group */
     struct launch_kept kept;
 };
 
@@ -185,6 +189,16 @@ int cuda__potrf(struct backend *be, const struct mat *A, double min_pivot, int64
 int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtype,
                      const struct rows *X, struct points **ret, struct err *err);
 void cuda__points_free(struct backend *be, struct points *p);
+
+/* Makes the parts of so many rows' panels. */
+int cuda__make_parts(struct cuda_backend *cu, const struct points *p, int64_t rows,
+                     const void *panels, void *to, struct err *err);
+
+/* ---- cuda_groups.c ---- */
+
+/* Turns cu->group on where the device multiplies by groups of warps as it does by lanes. Where it
+ * should and does not, base.notice says so. */
+int cuda__try_groups(struct cuda_backend *cu, struct err *err);
 
 /* ---- cuda_views.c ---- */
 

@@ -28,7 +28,8 @@ struct cuda_blocks cuda__blocks(const struct points *p, int64_t n)
     b.rows = least(even, launch_both_rows(p->dtype));
     b.count = ceil_div(n, b.rows);
     b.steps = b.count / 2 + 1;
-    b.reaches = (size_t)(b.count * b.rows / launch_tile_rows(p->dtype)) * sizeof(float);
+    b.reaches =
+        (size_t)(b.count * b.rows / launch_tile_rows(p->dtype, p->kernel.group)) * sizeof(float);
     return b;
 }
 
@@ -102,6 +103,7 @@ static int both_columns(struct cuda_backend *cu, const struct cut *c, struct lau
     double *totals = (double *)(partials + (size_t)c->together * c->step);
     float *reach = (float *)(totals + c->of.n * c->cols);
     const struct launch_weights weights = {.dtype = tiles.dtype,
+                                           .group = tiles.kernel.group,
                                            .d = tiles.d,
                                            .ld = tiles.ld,
                                            .Q = tiles.Q,

@@ -53,6 +53,7 @@ static int find_reaches(struct cuda_backend *cu, const struct launch_both *both,
 {
     const struct launch_tiles *t = &both->tiles;
     const struct launch_weights weights = {.dtype = t->dtype,
+                                           .group = t->kernel.group,
                                            .d = t->d,
                                            .ld = t->ld,
                                            .Q = t->Q,

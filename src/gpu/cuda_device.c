@@ -8,7 +8,8 @@
 
 #define CAPABILITY_MAJOR 7
 #define CAPABILITY_MINOR 5
-#define TENSOR_MAJOR 8
+#define TENSOR_CAPABILITY 80
+#define GROUP_CAPABILITY 90             /* no earlier one has wgmma, and no later one */
 #define LONG_PRODUCT (INT64_C(1) << 26) /* kernel values; a wait is little beside them */
 
 int cuda__status(int status, const char *doing, struct err *err)
@@ -66,7 +67,7 @@ static int no_device(int status, struct err *err)
                   cudaGetErrorString((cudaError_t)status));
 }
 
-static int check_capability(int ordinal, int *ret_major, struct err *err)
+static int check_capability(int ordinal, int *ret_capability, struct err *err)
 {
     struct cudaDeviceProp properties;
     const int rc =
@@ -82,11 +83,11 @@ static int check_capability(int ordinal, int *ret_major, struct err *err)
                       ordinal, properties.name, properties.major, properties.minor,
                       CAPABILITY_MAJOR, CAPABILITY_MINOR);
     }
-    *ret_major = properties.major;
+    *ret_capability = 10 * properties.major + properties.minor;
     return 0;
 }
 
-static int probe(int ordinal, int *ret_major, struct err *err)
+static int probe(int ordinal, int *ret_capability, struct err *err)
 {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
@@ -98,19 +99,19 @@ static int probe(int ordinal, int *ret_major, struct err *err)
                       "There is no device cuda:%d: this program sees %d, counted from cuda:0.",
                       ordinal, count);
     }
-    return check_capability(ordinal, ret_major, err);
+    return check_capability(ordinal, ret_capability, err);
 }
 
 int cuda__device_find(uint64_t *ret, struct err *err)
 {
-    int count = 0, major = 0;
+    int count = 0, capability = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
     uint64_t found = 0;
     if (status != cudaSuccess || count == 0) {
         return no_device((int)status, err);
     }
     for (int i = 0; i < count && i < 64; i++) {
-        if (check_capability(i, &major, err) == 0) {
+        if (check_capability(i, &capability, err) == 0) {
             found |= UINT64_C(1) << i;
         }
     }
@@ -120,13 +121,14 @@ int cuda__device_find(uint64_t *ret, struct err *err)
 
 int cuda__device_open(struct cuda_backend *cu, int ordinal, struct err *err)
 {
-    int major = 0;
-    int rc = probe(ordinal, &major, err);
+    int capability = 0;
+    int rc = probe(ordinal, &capability, err);
     if (rc < 0) {
         return rc;
     }
     cu->ordinal = ordinal;
-    cu->tensor = major >= TENSOR_MAJOR;
+    cu->tensor = capability >= TENSOR_CAPABILITY;
+    cu->group = capability == GROUP_CAPABILITY;
     rc = cuda__begin(&cu->base, true, "open", err);
     cudaStream_t stream = NULL;
     if (rc == 0) {
@@ -151,6 +153,7 @@ void cuda__device_close(struct cuda_backend *cu)
     for (int side = 0; side < 2; side++) {
         buffer_release(&cu->lists[side]);
         buffer_release(&cu->panels[side]);
+        buffer_release(&cu->parts[side]);
     }
     if (cu->stream != NULL) {
         (void)cudaStreamDestroy(cu->stream);

@@ -73,7 +73,7 @@ static size_t lay_out(struct normal *n, char *base)
         chunks * cols * rows * sizeof(double),
         segments * t * (size_t)n->panel.members * sizeof(double),
         rows * sizeof(double),
-        q / (size_t)launch_tile_rows(n->panel.dtype) * sizeof(float),
+        q / (size_t)launch_tile_rows(n->panel.dtype, n->panel.group) * sizeof(float),
     };
     char *parts[sizeof sizes / sizeof sizes[0]];
     size_t at = 0;
@@ -97,11 +97,12 @@ static void cut(struct normal *n)
     const int64_t members = n->Q.view.count, count = n->P.view.count;
     n->panel = (struct launch_panel){.dtype = p->dtype,
                                      .type = cuda__weight_type(p, n->r->V),
+                                     .group = p->kernel.group,
                                      .members = members,
                                      .chunk = cuda__chunk(members),
                                      .segment = SEGMENT};
     n->padded = cuda__padded(members);
-    n->panel.across = n->padded / launch_tile_rows(p->dtype);
+    n->panel.across = n->padded / launch_tile_rows(p->dtype, p->kernel.group);
     n->cols = least(n->r->V->cols, launch_cols(p->dtype, n->panel.type));
     n->wave = cuda__view_wave(&n->Q, n->panel.chunk, members);
     const int64_t fit = PANEL_BYTES / (n->padded * (int64_t)dtype_size(p->dtype));
@@ -134,6 +135,7 @@ static int lay_weights(struct normal *n, int64_t first, int64_t count, struct er
         take_group(n, col);
         const struct launch_weights weights = {
             .dtype = p->dtype,
+            .group = p->group,
             .d = n->tiles.d,
             .ld = n->tiles.ld,
             .Q = n->tiles.Q,
@@ -141,7 +143,7 @@ static int lay_weights(struct normal *n, int64_t first, int64_t count, struct er
             .type = p->type,
             .norms = n->tiles.kernel.inner > 0,
             .weights = (char *)p->q_weights + (size_t)(first * p->cols) * dtype_size(p->type),
-            .reach = n->reach + first / launch_tile_rows(p->dtype),
+            .reach = n->reach + first / launch_tile_rows(p->dtype, p->group),
         };
         rc = cuda__status(launch_weights(n->cu->stream, &weights), "lay out a vector", err);
     }
@@ -153,8 +155,8 @@ static int lay_weights(struct normal *n, int64_t first, int64_t count, struct er
 static int sum_values(struct normal *n, int64_t first, struct err *err)
 {
     struct launch_panel *p = &n->panel;
-    const int64_t tile_rows = launch_tile_rows(p->dtype), tile = first / tile_rows;
-    const int64_t tile_bytes = LAUNCH_TILE_X * tile_rows * (int64_t)dtype_size(p->dtype);
+    const int64_t tile = first / launch_tile_rows(p->dtype, p->group);
+    const int64_t tile_bytes = launch_tile_bytes(p->dtype);
     take_group(n, 0);
     const struct launch_sums sums = {.tiles = n->tiles,
                                      .chunk = p->chunk,

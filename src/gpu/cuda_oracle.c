@@ -51,7 +51,8 @@ static int reserve_work(struct cuda_backend *cu, struct product *p, struct err *
     const int64_t chunks = ceil_div(rows, p->chunk);
     const size_t weights = (size_t)(rows * p->cols) * dtype_size(p->type);
     const size_t sums = (size_t)((chunks + 1) * one) * sizeof(double);
-    const size_t reaches = (size_t)(rows / launch_tile_rows(p->tiles.dtype)) * sizeof(float);
+    const int64_t tile_rows = launch_tile_rows(p->tiles.dtype, p->tiles.kernel.group);
+    const size_t reaches = (size_t)(rows / tile_rows) * sizeof(float);
     const int rc = cuda__reserve(&cu->work, weights + sums + reaches, err);
     if (rc == 0) {
         p->weights = cu->work.data;
@@ -80,6 +81,7 @@ static int sum_wave(struct cuda_backend *cu, struct product *p, const struct mat
     int rc = cuda__view_part(cu, &p->Q, first, count, &p->tiles.Q, err);
     const struct launch_weights weights = {
         .dtype = p->tiles.dtype,
+        .group = p->tiles.kernel.group,
         .d = p->tiles.d,
         .ld = p->tiles.ld,
         .Q = p->tiles.Q,

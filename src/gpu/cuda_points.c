@@ -127,9 +127,35 @@ static int pack_points(struct cuda_backend *cu, const struct kernel *k, const st
     return 0;
 }
 
+int cuda__make_parts(struct cuda_backend *cu, const struct points *p, int64_t rows,
+                     const void *panels, void *to, struct err *err)
+{
+    const struct parts parts = {.panels = panels, .to = to, .d = p->d, .ld = p->ld, .rows = rows};
+    return cuda__status(launch_parts(cu->stream, &parts), "split points", err);
+}
+
+/* They lie behind the panels. */
+static int64_t parts_bytes(const struct points *p)
+{
+    const int64_t panels = cuda__padded(p->n) / LAUNCH_PANEL;
+    return p->kernel.group ? panels * launch_parts_bytes(p->d) : 0;
+}
+
 static int64_t points_bytes(const struct points *p)
 {
-    return cuda__padded(p->n) * p->ld * (int64_t)dtype_size(p->dtype);
+    return cuda__padded(p->n) * p->ld * (int64_t)dtype_size(p->dtype) + parts_bytes(p);
+}
+
+/* Rows in panels, and their parts where products want them. */
+static int fill_points(struct cuda_backend *cu, const struct kernel *k, const struct rows *X,
+                       struct points *p, struct err *err)
+{
+    int rc = pack_points(cu, k, X, p, err);
+    if (rc < 0 || !p->kernel.group || X->n == 0) {
+        return rc;
+    }
+    p->parts = (char *)p->data + cuda__panel_bytes(p->n, p->ld, p->dtype);
+    return cuda__make_parts(cu, p, cuda__padded(p->n), p->data, p->parts, err);
 }
 
 int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtype,
@@ -149,7 +175,7 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
     if (p == NULL || X->n > INT64_MAX - LAUNCH_TILE ||
         __builtin_mul_overflow(cuda__padded(X->n), ld, &bytes) ||
         __builtin_mul_overflow(bytes, (int64_t)dtype_size(dtype), &bytes) ||
-        bytes > INT64_MAX / 2) {
+        bytes > INT64_MAX / 4) {
         mem_free(p);
         return err_no_memory(err);
     }
@@ -158,6 +184,7 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
                                     .function = form.function,
                                     .inner = inner,
                                     .tensor = tensor && (inner > 0 || form.form == FORM_DOT),
+                                    .group = tensor && inner > 0 && cuda_of(be)->group,
                                     .gamma = k->gamma,
                                     .coef0 = k->coef0,
                                     .degree = k->degree},
@@ -165,13 +192,14 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
                          .n = X->n,
                          .d = X->d,
                          .ld = ld};
-    rc = cuda__alloc(cuda__panel_bytes(p->n, ld, dtype), &p->data, err);
+    const size_t panels = cuda__panel_bytes(p->n, ld, dtype);
+    rc = cuda__alloc(panels + (size_t)parts_bytes(p), &p->data, err);
     if (rc < 0) {
         mem_free(p);
         return rc;
     }
-    cuda__account(be, bytes);
-    rc = pack_points(cuda_of(be), k, X, p, err);
+    cuda__account(be, points_bytes(p));
+    rc = fill_points(cuda_of(be), k, X, p, err);
     if (rc < 0) {
         cuda__points_free(be, p);
         return rc;

@@ -15,7 +15,8 @@ bool cuda__views_fit(const struct view *P, const struct view *Q)
 {
     const struct points *p = P->points, *q = Q->points;
     return p->d == q->d && p->dtype == q->dtype && p->kernel.form == q->kernel.form &&
-           p->kernel.function == q->kernel.function && cuda__view_valid(P) && cuda__view_valid(Q);
+           p->kernel.function == q->kernel.function && p->kernel.group == q->kernel.group &&
+           cuda__view_valid(P) && cuda__view_valid(Q);
 }
 
 static bool in_panels(const struct view *v)
@@ -59,14 +60,28 @@ int64_t cuda__view_wave(const struct cuda_view *v, int64_t chunk, int64_t most)
     return (chunks > 1 ? chunks : 1) * chunk;
 }
 
+/* The parts of what lies in this side's panels. */
+static int split_panels(struct cuda_backend *cu, const struct cuda_view *v, int64_t rows,
+                        struct launch_view *ret, struct err *err)
+{
+    const struct points *p = v->view.points;
+    struct cuda_buffer *parts = &cu->parts[v->side];
+    const int64_t bytes = rows / LAUNCH_PANEL * launch_parts_bytes(p->d);
+    const int rc = cuda__reserve(parts, (size_t)bytes, err);
+    ret->parts = parts->data;
+    return rc < 0 ? rc : cuda__make_parts(cu, p, rows, ret->data, parts->data, err);
+}
+
 int cuda__view_part(struct cuda_backend *cu, const struct cuda_view *v, int64_t first,
                     int64_t count, struct launch_view *ret, struct err *err)
 {
     const struct points *p = v->view.points;
     struct cuda_buffer *panels = &cu->panels[v->side];
     if (in_panels(&v->view)) {
-        *ret = (struct launch_view){
-            .data = p->data, .panel = (v->view.first + first) / LAUNCH_PANEL, .count = count};
+        *ret = (struct launch_view){.data = p->data,
+                                    .parts = p->parts,
+                                    .panel = (v->view.first + first) / LAUNCH_PANEL,
+                                    .count = count};
         return 0;
     }
     int rc = cuda__reserve(panels, cuda__panel_bytes(count, p->ld, p->dtype), err);
@@ -81,7 +96,8 @@ int cuda__view_part(struct cuda_backend *cu, const struct cuda_view *v, int64_t 
                                          .first = v->view.first + first,
                                          .count = count};
     *ret = (struct launch_view){.data = panels->data, .panel = 0, .count = count};
-    return cuda__status(launch_gather_panels(cu->stream, &gather), "gather points", err);
+    rc = cuda__status(launch_gather_panels(cu->stream, &gather), "gather points", err);
+    return rc == 0 && p->kernel.group ? split_panels(cu, v, cuda__padded(count), ret, err) : rc;
 }
 
 struct launch_tiles cuda__tiles(const struct points *p)
@@ -93,5 +109,7 @@ void cuda__views_close(struct cuda_backend *cu)
 {
     cuda__trim(&cu->panels[0]);
     cuda__trim(&cu->panels[1]);
+    cuda__trim(&cu->parts[0]);
+    cuda__trim(&cu->parts[1]);
     cuda__trim(&cu->work);
 }

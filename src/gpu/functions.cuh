@@ -136,9 +136,9 @@ __device__ void replace_each(const F &f, T (&D)[ROWS][COLS])
 
 /* What a form computes, whatever it uses. */
 template <launch_form FORM>
-constexpr launch_form PLAIN = FORM == FORM_L2_TENSOR    ? FORM_L2
-                              : FORM == FORM_DOT_TENSOR ? FORM_DOT
-                                                        : FORM;
+constexpr launch_form PLAIN = FORM == FORM_L2_TENSOR || FORM == FORM_L2_GROUP ? FORM_L2
+                              : FORM == FORM_DOT_TENSOR                       ? FORM_DOT
+                                                                              : FORM;
 
 /* Distances become kernel values. */
 template <launch_form FORM, int ROWS, int COLS, class T>

@@ -53,68 +53,67 @@ template <class T> __device__ T from_half(half_value value)
 
 /* ---- where they lie ---- */
 
-/* Values of type S in a piece of 16 bytes, and a thread's pieces of a tile of points of type T. */
-template <class S> constexpr int PIECE = 16 / sizeof(S);
-template <class T, class S> constexpr int PIECES = X *Z<T> / PIECE<S>;
+/* Values of type K in a piece of 16 bytes, and a thread's pieces of a tile. */
+template <class K> constexpr int PIECE = 16 / sizeof(K);
+template <class S, class K> constexpr int PIECES = S::X *S::Z / PIECE<K>;
 
-template <class S> struct piece {
-    S values[PIECE<S>];
+template <class K> struct piece {
+    K values[PIECE<K>];
 };
 
 /* Two blocks of rows, of which the values are kept in a slot. */
-template <class T> struct kept_pair {
+struct kept_pair {
     int64_t I, J, step;
     int x_rows, z_rows, x_tiles, z_tiles;
 };
 
 /* The pair of a slot is the last one that so many slots are before. */
-template <class T> __device__ kept_pair<T> pair_of_slot(const struct launch_both &p, int64_t slot)
+template <class S> __device__ kept_pair pair_of_slot(const struct launch_both &p, int64_t slot)
 {
     const int64_t after = (slot + 1) * p.kept.pairs;
     const int64_t pair = p.kept.first_pair + (after + p.kept.slots - 1) / p.kept.slots - 1;
     const int64_t I = pair % p.blocks, step = pair / p.blocks, J = (I + step) % p.blocks;
     const int64_t n = p.tiles.P.count;
     const int x_rows = (int)min(p.rows, n - I * p.rows), z_rows = (int)min(p.rows, n - J * p.rows);
-    return {I, J, step, x_rows, z_rows, (x_rows + XT - 1) / XT, (z_rows + ZT<T> - 1) / ZT<T>};
+    return {I, J, step, x_rows, z_rows, (x_rows + S::XT - 1) / S::XT, (z_rows + S::ZT - 1) / S::ZT};
 }
 
 /* The thread's first piece of the slot's first tile. The next one is THREADS pieces on, those of
  * the next tile follow. */
-template <class T, class S>
-__device__ uint4 *pieces_of_slot(const struct launch_both &p, int64_t slot)
+template <class K> __device__ uint4 *pieces_of_slot(const struct launch_both &p, int64_t slot)
 {
-    return (uint4 *)p.kept.values + slot * (p.rows * p.rows / PIECE<S>)+threadIdx.x;
+    return (uint4 *)p.kept.values + slot * (p.rows * p.rows / PIECE<K>)+threadIdx.x;
 }
 
 /* The thread's x row i of a tile. */
-template <class T, class S>
-__device__ void unpack_row(const uint4 (&pieces)[PIECES<T, S>], int i, T (&ret)[Z<T>])
+template <class S, class K>
+__device__ void unpack_row(const uint4 (&pieces)[PIECES<S, K>], int i, typename S::T (&ret)[S::Z])
 {
 #pragma unroll
-    for (int j = 0; j < Z<T>; j++) {
-        const int at = i * Z<T> + j;
-        const S value = same_bits<piece<S>>(pieces[at / PIECE<S>]).values[at % PIECE<S>];
-        if constexpr (sizeof(S) == sizeof(T)) {
-            ret[j] = value;
+    for (int j = 0; j < S::Z; j++) {
+        const int at = i * S::Z + j;
+        const K value = same_bits<piece<K>>(pieces[at / PIECE<K>]).values[at % PIECE<K>];
+        if constexpr (std::is_same_v<K, half_value>) {
+            ret[j] = from_half<typename S::T>(value);
         } else {
-            ret[j] = from_half<T>(value);
+            ret[j] = value;
         }
     }
 }
 
-template <class T, class S> __device__ void store_tile(const T (&K)[X][Z<T>], uint4 *to)
+template <class S, class K> __device__ void store_pieces(const tile_values<S> &values, uint4 *to)
 {
 #pragma unroll
-    for (int q = 0; q < PIECES<T, S>; q++) {
-        piece<S> part;
+    for (int q = 0; q < PIECES<S, K>; q++) {
+        piece<K> part;
 #pragma unroll
-        for (int e = 0; e < PIECE<S>; e++) {
-            const int at = q * PIECE<S> + e;
-            const T value = K[at / Z<T>][at % Z<T>];
-            if constexpr (sizeof(S) == sizeof(T)) {
-                part.values[e] = value;
-            } else {
+        for (int e = 0; e < PIECE<K>; e++) {
+            const int at = q * PIECE<K> + e;
+            const typename S::T value = values[at / S::Z][at % S::Z];
+            if constexpr (std::is_same_v<K, half_value>) {
                 part.values[e] = to_half(value);
+            } else {
+                part.values[e] = value;
             }
         }
         __stcs(to + q * THREADS, same_bits<uint4>(part));
@@ -124,54 +123,55 @@ template <class T, class S> __device__ void store_tile(const T (&K)[X][Z<T>], ui
 /* ---- computing them ---- */
 
 /* Block (x, y): the y-th row of tiles of slot first + x. */
-template <launch_form FORM, class T, class S>
-__global__ __launch_bounds__(THREADS,
-                             RESIDENT<FORM, T, T, 1>) void values_of_slots(struct launch_both p,
-                                                                           int64_t first)
+template <launch_form FORM, class T, class K>
+__global__
+__launch_bounds__(THREADS, BOTH_RESIDENT<FORM, T, T, 1>) void values_of_slots(struct launch_both p,
+                                                                              int64_t first)
 {
-    auto &s = shared<tile_memory<T>>();
+    if constexpr (!RUNS<FORM>) {
+        return;
+    }
+    using S = tile_of<FORM, T>;
+    auto &s = *dynamic_shared<typename S::memory>();
     const struct launch_tiles &t = p.tiles;
     const int64_t slot = first + blockIdx.x, x = blockIdx.y;
-    const kept_pair<T> pair = pair_of_slot<T>(p, slot);
+    const kept_pair pair = pair_of_slot<S>(p, slot);
     if (x >= pair.x_tiles) {
         return;
     }
-    const int64_t x_first = pair.I * p.rows + x * XT, z_first = pair.J * p.rows;
-    const int64_t across_tile = ZT<T> / PANEL * t.ld * PANEL;
-    const float *const reach = p.reach + z_first / ZT<T>;
-    uint4 *to = pieces_of_slot<T, S>(p, slot) + x * pair.z_tiles * PIECES<T, S> * THREADS;
-    place<T> at = {source<XT, T>(t.P, t.ld, x_first), source<ZT<T>, T>(t.Q, t.ld, z_first),
-                   reach[0], true};
+    const int64_t x_first = pair.I * p.rows + x * S::XT, z_first = pair.J * p.rows;
+    const float *const reach = p.reach + z_first / S::ZT;
+    uint4 *to = pieces_of_slot<K>(p, slot) + x * pair.z_tiles * PIECES<S, K> * THREADS;
+    typename S::place at = S::begin(t, x_first, z_first, reach[0], &s + 1);
     fetch_tile<FORM>(t, at, s);
     __pipeline_commit();
     for (; at.tile < pair.z_tiles; at.tile++) {
-        T K[X][Z<T>];
-        float next_reach = 0;
+        tile_values<S> values;
+        typename S::place next = S::behind(t, at);
         const auto fetch_next = [&] {
-            if (at.tile + 1 < pair.z_tiles) {
-                place<T> next = at;
-                next.z += across_tile;
-                next.tile++;
-                next.fresh = false;
-                next_reach = reach[next.tile];
+            if (next.tile < pair.z_tiles) {
+                next.slot = at.slot;
+                next.reach = reach[next.tile];
                 fetch_tile<FORM>(t, next, s);
             }
         };
-        distances<FORM>(t, at, s, fetch_next, K);
-        apply_function<FORM>(t.kernel, K);
-        mask<FORM>(pair.x_rows - x * XT, pair.z_rows - at.tile * ZT<T>, K);
-        store_tile<T, S>(K, to);
-        to += PIECES<T, S> * THREADS;
-        at.z += across_tile;
-        at.reach = next_reach;
+        distances<FORM>(t, at, s, fetch_next, values);
+        apply_function<FORM>(t.kernel, values);
+        mask<FORM, S>(pair.x_rows - x * S::XT, pair.z_rows - at.tile * S::ZT, values);
+        store_pieces<S, K>(values, to);
+        to += PIECES<S, K> * THREADS;
+        at.z = next.z;
+        at.reach = next.reach;
     }
 }
 
-template <launch_form FORM, class T, class S>
+template <launch_form FORM, class T, class K>
 int start_keep_of(const struct launch_both &p, int64_t first, int64_t count, void *stream)
 {
-    const dim3 grid((unsigned)count, (unsigned)(p.rows / XT));
-    return start(values_of_slots<FORM, T, S>, grid, THREADS, 0, stream, p, first);
+    using S = tile_of<FORM, T>;
+    const dim3 grid((unsigned)count, (unsigned)(p.rows / S::XT));
+    const size_t bytes = sizeof(typename S::memory) + S::bytes_behind(p.tiles.d);
+    return start_with(values_of_slots<FORM, T, K>, grid, bytes, stream, p, first);
 }
 
 template <bool HALF, class T> using half_or = std::conditional_t<HALF, half_value, T>;

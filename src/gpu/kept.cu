@@ -12,41 +12,43 @@
 
 namespace {
 
-template <class T, class W, int COLS> struct kept_memory {
-    alignas(16) W x_weights[COLS][BOTH_ROWS<T>], z_weights[COLS][BOTH_ROWS<T>];
-    W columns[COLS][BOTH_ROWS<T>];
-    shares<T, W, 2> part;
+template <class S> constexpr int ROWS = BOTH_ROWS<typename S::T>;
+
+template <class S, class W, int COLS> struct kept_memory {
+    alignas(16) W x_weights[COLS][ROWS<S>], z_weights[COLS][ROWS<S>];
+    W columns[COLS][ROWS<S>];
+    shares<S, W, 2> part;
 };
 
 /* Blocks that a multiprocessor is to hold: their values on the way, 32 KiB each where they are
  * exact, must outweigh what passes while one comes. */
-template <class T, class W, int COLS>
+template <class W, int COLS>
 constexpr int KEPT_RESIDENT = COLS > 1                    ? 2
                               : sizeof(W) > sizeof(float) ? 3
                                                           : 4;
 
 /* Weights of `count` members from `first` on, which begins a tile, and 0 for missing columns. */
-template <class T, class W, int COLS>
+template <class S, class W, int COLS>
 __device__ void load_weights(const struct launch_both &p, int64_t first, int count,
-                             W (&to)[COLS][BOTH_ROWS<T>])
+                             W (&to)[COLS][ROWS<S>])
 {
     const W *const from = (const W *)p.weights + first * p.cols;
     for (int i = threadIdx.x; i < count; i += THREADS) {
-        const W *const member = from + i / ZT<T> * ZT<T> * p.cols + i % ZT<T>;
+        const W *const member = from + i / S::ZT * S::ZT * p.cols + i % S::ZT;
 #pragma unroll
         for (int c = 0; c < COLS; c++) {
-            to[c][i] = c < p.cols ? member[c * ZT<T>] : (W)0;
+            to[c][i] = c < p.cols ? member[c * S::ZT] : (W)0;
         }
     }
 }
 
-template <class T, class W, int COLS>
-__device__ void begin_kept(const struct launch_both &p, const kept_pair<T> &pair,
-                           kept_memory<T, W, COLS> &s)
+template <class S, class W, int COLS>
+__device__ void begin_kept(const struct launch_both &p, const kept_pair &pair,
+                           kept_memory<S, W, COLS> &s)
 {
-    load_weights<T>(p, pair.I * p.rows, pair.x_tiles * XT, s.x_weights);
-    load_weights<T>(p, pair.J * p.rows, pair.z_tiles * ZT<T>, s.z_weights);
-    for (int e = threadIdx.x; e < COLS * BOTH_ROWS<T>; e += THREADS) {
+    load_weights<S>(p, pair.I * p.rows, pair.x_tiles * S::XT, s.x_weights);
+    load_weights<S>(p, pair.J * p.rows, pair.z_tiles * S::ZT, s.z_weights);
+    for (int e = threadIdx.x; e < COLS * ROWS<S>; e += THREADS) {
         (&s.columns[0][0])[e] = 0;
     }
     __syncthreads();
@@ -54,22 +56,22 @@ __device__ void begin_kept(const struct launch_both &p, const kept_pair<T> &pair
 
 /* The shares of a tile in the sums of its rows, and of its columns over the thread's rows. `next`
  * are the pieces that come in the place of those that are used, NULL: none. */
-template <class T, class S, class W, int COLS>
-__device__ void use_tile(uint4 (&pieces)[PIECES<T, S>], const uint4 *next, const W *x_weights,
-                         const W *z_weights, W (&sums)[X][COLS], W (&columns)[COLS][Z<T>])
+template <class S, class K, class W, int COLS>
+__device__ void use_tile(uint4 (&pieces)[PIECES<S, K>], const uint4 *next, const W *x_weights,
+                         const W *z_weights, W (&sums)[S::X][COLS], W (&columns)[COLS][S::Z])
 {
-    constexpr int V = VECTOR<T>;
-    W w[COLS][Z<T>], u[COLS][V];
+    constexpr int V = S::VECTOR;
+    W w[COLS][S::Z], u[COLS][V];
 #pragma unroll
     for (int c = 0; c < COLS; c++) {
-        take<T, ACROSS>(z_weights + c * BOTH_ROWS<T>, across(), w[c]);
+        take<S::VECTOR, S::ACROSS>(z_weights + c * ROWS<S>, S::across(), w[c]);
     }
 #pragma unroll
-    for (int i = 0; i < X; i++) {
-        T K[Z<T>];
-        unpack_row<T, S>(pieces, i, K);
+    for (int i = 0; i < S::X; i++) {
+        typename S::T values[S::Z];
+        unpack_row<S, K>(pieces, i, values);
 #pragma unroll
-        for (int q = i * Z<T> / PIECE<S>; q < (i + 1) * Z<T> / PIECE<S>; q++) {
+        for (int q = i * S::Z / PIECE<K>; q < (i + 1) * S::Z / PIECE<K>; q++) {
             if (next != nullptr) {
                 pieces[q] = __ldcs(next + q * THREADS);
             }
@@ -77,51 +79,52 @@ __device__ void use_tile(uint4 (&pieces)[PIECES<T, S>], const uint4 *next, const
 #pragma unroll
         for (int c = 0; c < COLS; c++) {
             if (i % V == 0) {
-                take<T, DOWN>(x_weights + c * BOTH_ROWS<T> + i / V * (DOWN * V), down(), u[c]);
+                take<S::VECTOR, S::DOWN>(x_weights + c * ROWS<S> + i / V * (S::DOWN * V), S::down(),
+                                         u[c]);
             }
 #pragma unroll
-            for (int j = 0; j < Z<T>; j++) {
-                sums[i][c] = fma((W)K[j], w[c][j], sums[i][c]);
-                columns[c][j] = fma((W)K[j], u[c][i % V], columns[c][j]);
+            for (int j = 0; j < S::Z; j++) {
+                sums[i][c] = fma((W)values[j], w[c][j], sums[i][c]);
+                columns[c][j] = fma((W)values[j], u[c][i % V], columns[c][j]);
             }
         }
     }
 }
 
 /* Block x: slot first + x. */
-template <class T, class S, class W, int COLS>
+template <class S, class K, class W, int COLS>
 __global__ __launch_bounds__(THREADS,
-                             KEPT_RESIDENT<T, W, COLS>) void sums_of_kept(struct launch_both p,
-                                                                          int64_t first)
+                             KEPT_RESIDENT<W, COLS>) void sums_of_kept(struct launch_both p,
+                                                                       int64_t first)
 {
-    auto &s = shared<kept_memory<T, W, COLS>>();
+    auto &s = shared<kept_memory<S, W, COLS>>();
     const int64_t slot = first + blockIdx.x;
-    const kept_pair<T> pair = pair_of_slot<T>(p, slot);
+    const kept_pair pair = pair_of_slot<S>(p, slot);
     const step_shares<W> to = shares_of<W>(p, pair.step - p.first_step);
     const int64_t x_first = pair.I * p.rows, z_first = pair.J * p.rows;
-    const uint4 *from = pieces_of_slot<T, S>(p, slot);
-    uint4 pieces[PIECES<T, S>];
+    const uint4 *from = pieces_of_slot<K>(p, slot);
+    uint4 pieces[PIECES<S, K>];
 #pragma unroll
-    for (int q = 0; q < PIECES<T, S>; q++) {
+    for (int q = 0; q < PIECES<S, K>; q++) {
         pieces[q] = __ldcs(from + q * THREADS);
     }
     begin_kept(p, pair, s);
     int turn = 0, left = pair.x_tiles * pair.z_tiles;
     for (int x = 0; x < pair.x_tiles; x++) {
-        W sums[X][COLS] = {};
+        W sums[S::X][COLS] = {};
         for (int z = 0; z < pair.z_tiles; z++) {
-            W columns[COLS][Z<T>] = {};
-            from += PIECES<T, S> * THREADS;
-            use_tile<T, S>(pieces, --left > 0 ? from : nullptr, s.x_weights[0] + x * XT,
-                           s.z_weights[0] + z * ZT<T>, sums, columns);
+            W columns[COLS][S::Z] = {};
+            from += PIECES<S, K> * THREADS;
+            use_tile<S, K>(pieces, --left > 0 ? from : nullptr, s.x_weights[0] + x * S::XT,
+                           s.z_weights[0] + z * S::ZT, sums, columns);
 #pragma unroll
             for (int c = 0; c < COLS; c++) {
                 if (c < p.cols && pair.step != 0) {
-                    add_shares<T>(columns[c], s.part.columns[turn++ & 1], s.columns[c] + z * ZT<T>);
+                    add_shares<S>(columns[c], s.part.columns[turn++ & 1], s.columns[c] + z * S::ZT);
                 }
             }
         }
-        write_rows<T>(to, p.cols, x_first + x * XT, sums, s.part.rows);
+        write_rows<S>(to, p.cols, x_first + x * S::XT, sums, s.part.rows);
     }
     for (int e = threadIdx.x; pair.step != 0 && e < p.cols * p.rows; e += THREADS) {
         const int c = e / (int)p.rows, j = e % (int)p.rows;
@@ -129,22 +132,24 @@ __global__ __launch_bounds__(THREADS,
     }
 }
 
-template <class T, class S, class W> int start_kept(const struct launch_both &p, void *stream)
+template <class S, class K, class W> int start_kept(const struct launch_both &p, void *stream)
 {
     const int64_t first = slots_before(p.kept, p.first_step * p.blocks);
     const int64_t count = slots_before(p.kept, (p.first_step + p.steps) * p.blocks) - first;
+    constexpr int COLS = BOTH_COLUMNS<typename S::T, W>;
     if (count == 0) {
         return 0;
     }
-    return p.cols == 1 ? start(sums_of_kept<T, S, W, 1>, dim3((unsigned)count), THREADS, 0, stream,
+    return p.cols == 1 ? start(sums_of_kept<S, K, W, 1>, dim3((unsigned)count), THREADS, 0, stream,
                                p, first)
-                       : start(sums_of_kept<T, S, W, BOTH_COLUMNS<T, W>>, dim3((unsigned)count),
-                               THREADS, 0, stream, p, first);
+                       : start(sums_of_kept<S, K, W, COLS>, dim3((unsigned)count), THREADS, 0,
+                               stream, p, first);
 }
 
-template <class T, class W> int start_kept_as(const struct launch_both &p, void *stream)
+template <class S, class W> int start_kept_as(const struct launch_both &p, void *stream)
 {
-    return p.kept.half ? start_kept<T, half_value, W>(p, stream) : start_kept<T, T, W>(p, stream);
+    return p.kept.half ? start_kept<S, half_value, W>(p, stream)
+                       : start_kept<S, typename S::T, W>(p, stream);
 }
 
 } // namespace
@@ -154,9 +159,13 @@ extern "C" {
 int launch_both_kept(void *stream, const struct launch_both *both)
 {
     if (both->tiles.dtype == DTYPE_F64) {
-        return start_kept_as<double, double>(*both, stream);
+        return start_kept_as<lanes_tile<double>, double>(*both, stream);
     }
-    return both->type == DTYPE_F64 ? start_kept_as<float, double>(*both, stream)
-                                   : start_kept_as<float, float>(*both, stream);
+    if (both->tiles.kernel.group) {
+        return both->type == DTYPE_F64 ? start_kept_as<group_tile, double>(*both, stream)
+                                       : start_kept_as<group_tile, float>(*both, stream);
+    }
+    return both->type == DTYPE_F64 ? start_kept_as<lanes_tile<float>, double>(*both, stream)
+                                   : start_kept_as<lanes_tile<float>, float>(*both, stream);
 }
 }

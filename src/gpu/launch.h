@@ -72,6 +72,16 @@ struct pack {
 };
 int launch_pack(void *stream, const struct pack *pack);
 
+/* The numbers of panels in two parts of float16 each, as group.cuh wants them: the panels have
+ * launch_parts_bytes(d) each. */
+struct parts {
+    const void *panels; /* float32 */
+    void *to;
+    int64_t d, ld, rows;
+};
+int launch_parts(void *stream, const struct parts *parts);
+int64_t launch_parts_bytes(int64_t d);
+
 /* Panels `to` of the rows index[0 .. count-1], or first .. first+count-1, of the panels `from`. */
 struct gather_panels {
     const void *from;
@@ -85,9 +95,9 @@ int launch_gather_panels(void *stream, const struct gather_panels *gather);
 
 /* ---- the kernel oracle ---- */
 
-/* The last two are the kernels of the first and third that use tensor cores; launch_kernel.form is
- * one of the first three. */
-enum launch_form { FORM_L2, FORM_L1, FORM_DOT, FORM_L2_TENSOR, FORM_DOT_TENSOR };
+/* The last three are the kernels of the first and third that use tensor cores, by warps or by
+ * groups of four; launch_kernel.form is one of the first three. */
+enum launch_form { FORM_L2, FORM_L1, FORM_DOT, FORM_L2_TENSOR, FORM_DOT_TENSOR, FORM_L2_GROUP };
 
 /* Of D = |x-z|_2^2, |x-z|_1 or x.z on packed points, whose scale is such that exponentials are
  * powers of two: FUNCTION_EXP is 2^-D, ROOT_EXP 2^-sqrt(D). */
@@ -110,13 +120,16 @@ struct launch_kernel {
     /* Products may take inner products of float32 from the tensor cores, where the device has any
      * (compute capability 8.0); `inner` is then for these. */
     bool tensor;
+    /* They do so by groups of four warps (group.cuh; compute capability 9.0), of points that have
+     * parts; another tile then. */
+    bool group;
     double gamma, coef0; /* dot-product kernels */
     int degree;
 };
 
 /* Member i is row i % LAUNCH_PANEL of panel panel + i / LAUNCH_PANEL; `panel` begins a tile. */
 struct launch_view {
-    const void *data;
+    const void *data, *parts; /* parts: NULL where the kernel is not `group` */
     int64_t panel, count;
 };
 
@@ -130,10 +143,12 @@ struct launch_tiles {
 /* ---- products.cu ---- */
 
 /* What a product needs of Q's members, for their tiles in order: weights[tile][V.cols][rows of a
- * tile] of `type` from V [Q.count, cols], 0 behind the last member, and reach[tile], the most
- * |z|^2/2 of its members, where points carry norms. Tiles have launch_tile_rows(dtype) rows. */
+ * tile] of `type` from V [Q.count, cols], 0 behind the last member up to a multiple of LAUNCH_TILE,
+ * and reach[tile], the most |z|^2/2 of its members, where points carry norms. Tiles have
+ * launch_tile_rows() rows. */
 struct launch_weights {
     enum dtype dtype; /* of the points */
+    bool group;       /* as launch_kernel.group */
     int64_t d, ld;
     struct launch_view Q;
     struct mat V;
@@ -143,7 +158,7 @@ struct launch_weights {
     float *reach;
 };
 int launch_weights(void *stream, const struct launch_weights *weights);
-int64_t launch_tile_rows(enum dtype dtype);
+int64_t launch_tile_rows(enum dtype dtype, bool group);
 
 /* All members of P against those of Q in chunks of `chunk`, a multiple of LAUNCH_TILE, of which
  * there are at most 65535; at most launch_cols() columns of weights, of float32 or, as `type` says,
@@ -220,20 +235,21 @@ int launch_add_both(void *stream, const struct launch_both *both, double *totals
 
 /* ---- normal.cu: K' diag(w) (K V - T) with the values of some of P's rows, a panel ---- */
 
-/* A stored tile has LAUNCH_TILE_X rows of P, launch_tile_rows(dtype) of Q. */
-#define LAUNCH_TILE_X 64
+/* Bytes of a stored tile; it has launch_tile_rows() rows of Q. */
+int64_t launch_tile_bytes(enum dtype dtype);
 /* Values by launch_sums: panel of `rows` rows against all `members` of Q, in `across` tiles. `type`
  * is that of both sides' weights; at most launch_cols() columns. */
 struct launch_panel {
     enum dtype dtype, type;
+    bool group; /* as launch_kernel.group */
     int64_t rows, members, across;
     const void *values;
     int cols;
     int64_t chunk;         /* members of Q whose share of a row's sum is formed in one piece */
-    int64_t segment;       /* rows, likewise for a column's; a multiple of LAUNCH_TILE_X */
+    int64_t segment;       /* rows, likewise for a column's; a multiple of LAUNCH_TILE */
     const void *q_weights; /* as launch_weights lays them */
     double *row_sums;      /* [chunk][cols][rows], as those of launch_sums */
-    void *p_weights;       /* [tile of P][cols][LAUNCH_TILE_X], 0 behind the last row */
+    void *p_weights;       /* [tile of P][cols][its rows], 0 behind the last row */
     double *column_sums;   /* [segment][cols][members] */
 };
 /* row_sums <- the shares of K V, from stored values; of launch_sums' bits. */

@@ -7,15 +7,16 @@
  */
 #pragma once
 
-#include "gpu/tile.cuh"
+#include "gpu/group.cuh"
 
 namespace {
 
-/* T is the type of points and kernel values, W of weights and of the sums over a chunk. */
-template <class T, class W, int COLS> struct product_memory {
-    tile_memory<T> tile;
-    alignas(16) W weights[2][COLS][ZT<T>]; /* of this tile and the one after */
-    double sums[XT][ACROSS + 1];
+/* S is how threads share a tile, S::T the type of points and kernel values, W of weights and of the
+ * sums over a chunk. */
+template <class S, class W, int COLS> struct product_memory {
+    typename S::memory tile;
+    alignas(16) W weights[2][COLS][S::ZT]; /* of this tile and the one after */
+    double sums[S::XT][S::ACROSS + 1];
 };
 
 /* Right-hand sides a block takes at most: as many as registers hold the sums of. */
@@ -25,36 +26,38 @@ constexpr int COLUMNS = sizeof(W) == sizeof(float)    ? 8
                                                       : 2;
 /* Blocks that a multiprocessor is to hold. */
 template <launch_form FORM, class T, class W, int COLS>
-constexpr int RESIDENT = (FORM == FORM_L2 || FORM == FORM_L1) && COLS == 1 && sizeof(T) == sizeof(W)
-                             ? 3
-                             : 2;
+constexpr int
+    RESIDENT = (FORM == FORM_L2 || FORM == FORM_L1 || FORM == FORM_L2_GROUP) && COLS == 1 &&
+                       sizeof(T) == sizeof(W)
+                   ? 3
+                   : 2;
 
 /* Begins to copy `cols` columns of a tile's weights. */
-template <class T, class W, int COLS>
-__device__ void fetch_weights(const W *from, int cols, W (&to)[COLS][ZT<T>])
+template <class S, class W, int COLS>
+__device__ void fetch_weights(const W *from, int cols, W (&to)[COLS][S::ZT])
 {
     constexpr int EACH = 16 / sizeof(W), TOGETHER = THREADS * EACH;
     const int at = (int)threadIdx.x * EACH;
 #pragma unroll
-    for (int e = 0; e < COLS * ZT<T>; e += TOGETHER) {
-        if (at + e < cols * ZT<T>) {
+    for (int e = 0; e < COLS * S::ZT; e += TOGETHER) {
+        if (at + e < cols * S::ZT) {
             __pipeline_memcpy_async(&to[0][0] + at + e, from + at + e, 16);
         }
     }
 }
 
 /* sums[i][c] += sum_j K[i][j] w[c][j] over the thread's columns. */
-template <class T, class W, int COLS>
-__device__ void add_rows(const T (&K)[X][Z<T>], const W (*weights)[ZT<T>], W (&sums)[X][COLS])
+template <class S, class W, int COLS>
+__device__ void add_rows(const tile_values<S> &K, const W (*weights)[S::ZT], W (&sums)[S::X][COLS])
 {
 #pragma unroll
     for (int c = 0; c < COLS; c++) {
-        W w[Z<T>];
-        take<T, ACROSS>(weights[c], across(), w);
+        W w[S::Z];
+        take<S::VECTOR, S::ACROSS>(weights[c], S::across(), w);
 #pragma unroll
-        for (int i = 0; i < X; i++) {
+        for (int i = 0; i < S::X; i++) {
 #pragma unroll
-            for (int j = 0; j < Z<T>; j++) {
+            for (int j = 0; j < S::Z; j++) {
                 sums[i][c] = fma((W)K[i][j], w[j], sums[i][c]);
             }
         }
@@ -63,32 +66,33 @@ __device__ void add_rows(const T (&K)[X][Z<T>], const W (*weights)[ZT<T>], W (&s
 
 /* Rows and columns that are not there must add nothing, even where values may be infinite, or no
  * numbers: weights of 0 are not enough. */
-template <launch_form FORM, class T>
-__device__ void mask(int64_t rows, int64_t cols, T (&K)[X][Z<T>])
+template <launch_form FORM, class S>
+__device__ void mask(int64_t rows, int64_t cols, tile_values<S> &K)
 {
-    if ((PLAIN<FORM> == FORM_DOT || USES_TENSOR<FORM, T>)&&(rows < XT || cols < ZT<T>)) {
+    if ((PLAIN<FORM> == FORM_DOT || USES_TENSOR<FORM, typename S::T>)&&(rows < S::XT ||
+                                                                        cols < S::ZT)) {
 #pragma unroll
-        for (int i = 0; i < X; i++) {
+        for (int i = 0; i < S::X; i++) {
 #pragma unroll
-            for (int j = 0; j < Z<T>; j++) {
-                K[i][j] = x_row<T>(i) < rows && z_row<T>(j) < cols ? K[i][j] : (T)0;
+            for (int j = 0; j < S::Z; j++) {
+                K[i][j] = S::x_row(i) < rows && S::z_row(j) < cols ? K[i][j] : 0;
             }
         }
     }
 }
 
 /* totals[r] of the tile's rows, in thread r, of the threads' sums in the order of the threads. */
-template <class T, class W, int COLS>
-__device__ double total_of_row(int c, const W (&sums)[X][COLS], double (*memory)[ACROSS + 1])
+template <class S, class W, int COLS>
+__device__ double total_of_row(int c, const W (&sums)[S::X][COLS], double (*memory)[S::ACROSS + 1])
 {
     __syncthreads(); /* what the memory held is used up */
 #pragma unroll
-    for (int i = 0; i < X; i++) {
-        memory[x_row<T>(i)][across()] = (double)sums[i][c];
+    for (int i = 0; i < S::X; i++) {
+        memory[S::x_row(i)][S::across()] = (double)sums[i][c];
     }
     __syncthreads();
     double total = 0.0;
-    for (int a = 0; threadIdx.x < XT && a < ACROSS; a++) {
+    for (int a = 0; threadIdx.x < S::XT && a < S::ACROSS; a++) {
         total += memory[threadIdx.x][a];
     }
     return total;
@@ -96,17 +100,17 @@ __device__ double total_of_row(int c, const W (&sums)[X][COLS], double (*memory)
 
 /* ---- stored tiles ---- */
 
-template <class T> constexpr int TILE_VALUES = XT *ZT<T>;
+template <class S> constexpr int TILE_VALUES = S::XT *S::ZT;
 
 /* A thread's values lie in pieces of 16 bytes, of which all threads' first ones come first. */
-template <class T> __device__ void store_tile(const T (&K)[X][Z<T>], T *tile)
+template <class S> __device__ void store_tile(const tile_values<S> &K, typename S::T *tile)
 {
-    constexpr int V = VECTOR<T>, PIECES = Z<T> / V;
+    constexpr int V = S::VECTOR, PIECES = S::Z / V;
     struct alignas(16) sixteen {
-        T k[V];
+        typename S::T k[V];
     };
 #pragma unroll
-    for (int e = 0; e < X * PIECES; e++) {
+    for (int e = 0; e < S::X * PIECES; e++) {
         sixteen piece;
 #pragma unroll
         for (int k = 0; k < V; k++) {
@@ -116,14 +120,14 @@ template <class T> __device__ void store_tile(const T (&K)[X][Z<T>], T *tile)
     }
 }
 
-template <class T> __device__ void load_tile(const T *tile, T (&K)[X][Z<T>])
+template <class S> __device__ void load_tile(const typename S::T *tile, tile_values<S> &K)
 {
-    constexpr int V = VECTOR<T>, PIECES = Z<T> / V;
+    constexpr int V = S::VECTOR, PIECES = S::Z / V;
     struct alignas(16) sixteen {
-        T k[V];
+        typename S::T k[V];
     };
 #pragma unroll
-    for (int e = 0; e < X * PIECES; e++) {
+    for (int e = 0; e < S::X * PIECES; e++) {
         const sixteen piece = ((const sixteen *)tile)[e * THREADS + threadIdx.x];
 #pragma unroll
         for (int k = 0; k < V; k++) {
@@ -137,59 +141,58 @@ template <launch_form FORM, class T, class W, int COLS, bool STORES>
 __global__ __launch_bounds__(THREADS,
                              RESIDENT<FORM, T, W, COLS>) void sums_of_chunk(struct launch_sums p)
 {
-    auto &s = shared<product_memory<T, W, COLS>>();
+    if constexpr (!RUNS<FORM>) {
+        return;
+    }
+    using S = tile_of<FORM, T>;
+    auto &s = *dynamic_shared<product_memory<S, W, COLS>>();
     const struct launch_tiles &t = p.tiles;
-    const int64_t x0 = (int64_t)blockIdx.x * XT, first = blockIdx.y * p.chunk;
-    const int members = (int)min(p.chunk, t.Q.count - first), end = (members - 1) / ZT<T>;
-    const int64_t across_tile = ZT<T> / PANEL * t.ld * PANEL;
-    const float *reach = p.reach + first / ZT<T>;
+    const int64_t x0 = (int64_t)blockIdx.x * S::XT, first = blockIdx.y * p.chunk;
+    const int members = (int)min(p.chunk, t.Q.count - first), end = (members - 1) / S::ZT;
+    const float *reach = p.reach + first / S::ZT;
     const W *weights = (const W *)p.weights + first * p.cols;
-    place<T> at = {source<XT, T>(t.P, t.ld, x0), source<ZT<T>, T>(t.Q, t.ld, first), reach[0],
-                   true};
-    W sums[X][COLS] = {};
+    typename S::place at = S::begin(t, x0, first, reach[0], &s + 1);
+    W sums[S::X][COLS] = {};
     if (p.cols < COLS) {
-        for (int e = threadIdx.x; e < 2 * COLS * ZT<T>; e += THREADS) {
+        for (int e = threadIdx.x; e < 2 * COLS * S::ZT; e += THREADS) {
             (&s.weights[0][0][0])[e] = 0;
         }
         __syncthreads();
     }
     fetch_tile<FORM>(t, at, s.tile);
-    fetch_weights<T>(weights, p.cols, s.weights[0]);
+    fetch_weights<S>(weights, p.cols, s.weights[0]);
     __pipeline_commit();
     for (; at.tile <= end; at.tile++) {
-        T K[X][Z<T>];
-        float next_reach = 0;
+        tile_values<S> K;
+        typename S::place next = S::behind(t, at);
         const auto fetch_next = [&] {
             if (at.tile < end) {
-                place<T> next = at;
-                next.z += across_tile;
-                next.tile++;
-                next.fresh = false;
-                weights += ZT<T> * p.cols;
-                next_reach = reach[next.tile];
+                next.slot = at.slot;
+                next.reach = reach[next.tile];
+                weights += S::ZT * p.cols;
                 fetch_tile<FORM>(t, next, s.tile);
-                fetch_weights<T>(weights, p.cols, s.weights[next.tile & 1]);
+                fetch_weights<S>(weights, p.cols, s.weights[next.tile & 1]);
             }
         };
         distances<FORM>(t, at, s.tile, fetch_next, K);
         apply_function<FORM>(t.kernel, K);
-        mask<FORM>(STORES ? t.P.count - x0 : XT, members - at.tile * ZT<T>, K);
+        mask<FORM, S>(STORES ? t.P.count - x0 : S::XT, members - at.tile * S::ZT, K);
         if constexpr (STORES) {
-            const unsigned chunk_tiles = (unsigned)p.chunk / ZT<T>;
+            const unsigned chunk_tiles = (unsigned)p.chunk / S::ZT;
             const unsigned tile =
                 blockIdx.x * (unsigned)p.across + blockIdx.y * chunk_tiles + (unsigned)at.tile;
-            store_tile(K, (T *)p.values + (int64_t)tile * TILE_VALUES<T>);
+            store_tile<S>(K, (T *)p.values + (int64_t)tile * TILE_VALUES<S>);
         }
-        add_rows<T>(K, s.weights[at.tile & 1], sums);
-        at.z += across_tile;
-        at.reach = next_reach;
+        add_rows<S>(K, s.weights[at.tile & 1], sums);
+        at.z = next.z;
+        at.reach = next.reach;
     }
     const int64_t row = x0 + threadIdx.x;
 #pragma unroll
     for (int c = 0; c < COLS; c++) {
         if (c < p.cols) {
-            const double total = total_of_row<T>(c, sums, s.sums);
-            if (threadIdx.x < XT && row < t.P.count) {
+            const double total = total_of_row<S>(c, sums, s.sums);
+            if (threadIdx.x < S::XT && row < t.P.count) {
                 p.partials[((int64_t)blockIdx.y * p.cols + c) * t.P.count + row] = total;
             }
         }
@@ -199,11 +202,13 @@ __global__ __launch_bounds__(THREADS,
 template <launch_form FORM, class T, class W, int COLS>
 int start_sums_of(const struct launch_sums &p, void *stream)
 {
-    const dim3 grid((unsigned)((p.tiles.P.count + XT - 1) / XT),
+    using S = tile_of<FORM, T>;
+    const dim3 grid((unsigned)((p.tiles.P.count + S::XT - 1) / S::XT),
                     (unsigned)((p.tiles.Q.count + p.chunk - 1) / p.chunk));
+    const size_t bytes = sizeof(product_memory<S, W, COLS>) + S::bytes_behind(p.tiles.d);
     return p.values != NULL
-               ? start(sums_of_chunk<FORM, T, W, COLS, true>, grid, THREADS, 0, stream, p)
-               : start(sums_of_chunk<FORM, T, W, COLS, false>, grid, THREADS, 0, stream, p);
+               ? start_with(sums_of_chunk<FORM, T, W, COLS, true>, grid, bytes, stream, p)
+               : start_with(sums_of_chunk<FORM, T, W, COLS, false>, grid, bytes, stream, p);
 }
 
 template <launch_form FORM, class T, class W>

@@ -11,35 +11,37 @@ namespace {
 constexpr int SUM_THREADS = 256;
 
 /* Block x: the x-th tile, a thread a row. */
-template <class T, class W> __global__ void lay_weights(struct launch_weights w)
+template <class S, class W> __global__ void lay_weights(struct launch_weights w)
 {
-    auto &norms = shared<float[ZT<T>]>();
-    const int64_t first = (int64_t)blockIdx.x * ZT<T>, i = first + threadIdx.x;
+    auto &norms = shared<float[S::ZT]>();
+    const int64_t first = (int64_t)blockIdx.x * S::ZT, i = first + threadIdx.x;
     const bool there = i < w.Q.count;
     W *to = (W *)w.weights + first * w.V.cols + threadIdx.x;
     for (int64_t c = 0; c < w.V.cols; c++) {
-        to[c * ZT<T>] = there ? (W)element(w.V, i, c) : (W)0;
+        to[c * S::ZT] = there ? (W)element(w.V, i, c) : (W)0;
     }
     norms[threadIdx.x] = 0;
     if (w.norms && there) {
         const int64_t panel = w.Q.panel + i / PANEL;
-        norms[threadIdx.x] = (float)((const T *)w.Q.data)[(panel * w.ld + w.d) * PANEL + i % PANEL];
+        const auto *const data = (const typename S::T *)w.Q.data;
+        norms[threadIdx.x] = (float)data[(panel * w.ld + w.d) * PANEL + i % PANEL];
     }
     __syncthreads();
     if (threadIdx.x == 0) {
         float most = 0;
-        for (int k = 0; k < ZT<T>; k++) {
+        for (int k = 0; k < S::ZT; k++) {
             most = fmax(most, norms[k]);
         }
         w.reach[blockIdx.x] = most;
     }
 }
 
-template <class T> int start_weights(const struct launch_weights &w, void *stream)
+template <class S> int start_weights(const struct launch_weights &w, void *stream)
 {
-    const unsigned grid = (unsigned)((w.Q.count + ZT<T> - 1) / ZT<T>);
-    return w.type == DTYPE_F64 ? start(lay_weights<T, double>, grid, ZT<T>, 0, stream, w)
-                               : start(lay_weights<T, float>, grid, ZT<T>, 0, stream, w);
+    const unsigned grid =
+        (unsigned)((w.Q.count + LAUNCH_TILE - 1) / LAUNCH_TILE * (LAUNCH_TILE / S::ZT));
+    return w.type == DTYPE_F64 ? start(lay_weights<S, double>, grid, S::ZT, 0, stream, w)
+                               : start(lay_weights<S, float>, grid, S::ZT, 0, stream, w);
 }
 
 __global__ void add_chunks(struct launch_finish f)
@@ -100,9 +102,18 @@ template <class W> __global__ void add_steps(struct launch_both p, double *total
 
 extern "C" {
 
-int64_t launch_tile_rows(enum dtype dtype)
+int64_t launch_tile_rows(enum dtype dtype, bool group)
 {
-    return dtype == DTYPE_F64 ? ZT<double> : ZT<float>;
+    return dtype == DTYPE_F64 ? lanes_tile<double>::ZT
+           : group            ? group_tile::ZT
+                              : lanes_tile<float>::ZT;
+}
+
+int64_t launch_tile_bytes(enum dtype dtype)
+{
+    static_assert(TILE_VALUES<group_tile> == TILE_VALUES<lanes_tile<float>>, "one size for both");
+    return dtype == DTYPE_F64 ? TILE_VALUES<lanes_tile<double>> * (int64_t)sizeof(double)
+                              : TILE_VALUES<lanes_tile<float>> * (int64_t)sizeof(float);
 }
 
 int launch_cols(enum dtype points, enum dtype weights)
@@ -126,8 +137,11 @@ int64_t launch_both_rows(enum dtype points)
 
 int launch_weights(void *stream, const struct launch_weights *weights)
 {
-    return weights->dtype == DTYPE_F64 ? start_weights<double>(*weights, stream)
-                                       : start_weights<float>(*weights, stream);
+    if (weights->group) {
+        return start_weights<group_tile>(*weights, stream);
+    }
+    return weights->dtype == DTYPE_F64 ? start_weights<lanes_tile<double>>(*weights, stream)
+                                       : start_weights<lanes_tile<float>>(*weights, stream);
 }
 
 int launch_sums(void *stream, const struct launch_sums *sums)

@@ -23,17 +23,17 @@ extern "C" {
 }
 
 #include "gpu/functions.cuh"
+#include "gpu/shape.cuh"
 #include "gpu/start.cuh"
 #include "gpu/tensor.cuh"
 
 namespace {
 
-constexpr int ACROSS = 16, DOWN = 8, THREADS = ACROSS * DOWN, PANEL = LAUNCH_PANEL;
-constexpr int X = 8, XT = DOWN * X; /* x rows of a thread, of a tile */
-
+constexpr int ACROSS = 16, DOWN = 8, X = 8;
 template <class T> constexpr int VECTOR = 16 / sizeof(T); /* numbers in 16 bytes */
 template <class T> constexpr int Z = 32 / sizeof(T);      /* z rows of a thread: 8 or 4 */
-template <class T> constexpr int ZT = ACROSS *Z<T>;       /* of a tile: 128 or 64 */
+constexpr int XT = DOWN * X;                              /* x rows of a tile */
+template <class T> constexpr int ZT = ACROSS *Z<T>;       /* z rows of one: 128 or 64 */
 
 /* Whether float32 points may meet on the tensor cores, and the features of a step: shared memory
  * has room for fewer where there are none. */
@@ -51,48 +51,36 @@ static_assert(LAUNCH_TILE % ZT<float> == 0 && LAUNCH_TILE % ZT<double> == 0 &&
 
 /* A warp is 8 threads across and 4 down, so that its reads of 16 bytes a thread are 128 bytes of z
  * rows and 64 of x rows. Its lanes are in the order in which they hold products of matrices. */
-__device__ int across()
+struct lanes_place {
+    static __device__ int across()
+    {
+        return threadIdx.x % 32 / 4 + threadIdx.x / 32 % 2 * 8;
+    }
+    static __device__ int down()
+    {
+        return threadIdx.x % 4 + threadIdx.x / 64 * 4;
+    }
+};
+
+inline __device__ int across()
 {
-    return threadIdx.x % 32 / 4 + threadIdx.x / 32 % 2 * 8;
+    return lanes_place::across();
 }
 
-__device__ int down()
+inline __device__ int down()
 {
-    return threadIdx.x % 4 + threadIdx.x / 64 * 4;
+    return lanes_place::down();
 }
 
 /* Where in the tile the thread's x row i and z row j stand. */
 template <class T> __device__ int x_row(int i)
 {
-    constexpr int V = VECTOR<T>;
-    return i / V * (DOWN * V) + down() * V + i % V;
+    return shape<T, ACROSS, DOWN, X, Z<T>, lanes_place>::x_row(i);
 }
 
 template <class T> __device__ int z_row(int j)
 {
-    constexpr int V = VECTOR<T>;
-    return j / V * (ACROSS * V) + across() * V + j % V;
-}
-
-/* ret[0 .. COUNT-1] <- the thread's numbers of `from` [SPAN x COUNT], which stand in groups of
- * VECTOR<T>; its group is the `place`-th of SPAN. GAP numbers lie between one SPAN and the next. */
-template <class T, int SPAN, int GAP = 0, int COUNT, class W>
-__device__ void take(const W *from, int place, W (&ret)[COUNT])
-{
-    constexpr int V = VECTOR<T>;
-    struct alignas(16) sixteen {
-        W w[16 / sizeof(W)];
-    };
-    constexpr int EACH = 16 / sizeof(W);
-#pragma unroll
-    for (int i = 0; i < COUNT; i += EACH) {
-        const int at = i / V * (SPAN * V + GAP) + place * V + i % V;
-        const sixteen part = *(const sixteen *)(from + at);
-#pragma unroll
-        for (int k = 0; k < EACH; k++) {
-            ret[i + k] = part.w[k];
-        }
-    }
+    return shape<T, ACROSS, DOWN, X, Z<T>, lanes_place>::z_row(j);
 }
 
 /* ---- staging ---- */
@@ -186,8 +174,8 @@ template <way WAY, class T>
 __device__ void add_features(const T *all_x, const T *all_z, unsigned inner, T (&D)[X][Z<T>])
 {
     T x[X], z[Z<T>];
-    take<T, DOWN, GAP<T>>(all_x, 0, x);
-    take<T, ACROSS>(all_z, 0, z);
+    take<VECTOR<T>, DOWN, GAP<T>>(all_x, 0, x);
+    take<VECTOR<T>, ACROSS>(all_z, 0, z);
 #pragma unroll
     for (int i = 0; i < X; i++) {
 #pragma unroll
@@ -361,7 +349,7 @@ template <class T> struct tile_memory {
 };
 
 /* Where a block is. */
-template <class T> struct place {
+template <class T> struct tile_place {
     const T *x, *z; /* source() of the tile's x and z rows */
     float reach;    /* of these z rows */
     bool fresh;     /* the x rows are new, and least and most, of their norms, not known yet */
@@ -372,7 +360,8 @@ template <class T> struct place {
 
 /* Begins to copy features from k0 on into the stage. */
 template <launch_form FORM, class T>
-__device__ void fetch_step(const struct launch_tiles &t, const place<T> &at, int k0, stage<T> &s)
+__device__ void fetch_step(const struct launch_tiles &t, const tile_place<T> &at, int k0,
+                           stage<T> &s)
 {
     const int count = min(DEPTH<T>, (int)t.d - k0);
     constexpr bool fills = USES_TENSOR<FORM, T>;
@@ -382,7 +371,7 @@ __device__ void fetch_step(const struct launch_tiles &t, const place<T> &at, int
 
 /* Begins to copy what the first step of a tile needs into stages[slot]. */
 template <launch_form FORM, class T>
-__device__ void fetch_tile(const struct launch_tiles &t, const place<T> &at, tile_memory<T> &s)
+__device__ void fetch_tile(const struct launch_tiles &t, const tile_place<T> &at, tile_memory<T> &s)
 {
     fetch_step<FORM>(t, at, 0, s.stages[at.slot]);
     if constexpr (HAS_NORMS<FORM, T>) {
@@ -395,7 +384,7 @@ __device__ void fetch_tile(const struct launch_tiles &t, const place<T> &at, til
     }
 }
 
-template <class T> __device__ void find_range(place<T> &at, const T (&norms)[XT])
+template <class T> __device__ void find_range(tile_place<T> &at, const T (&norms)[XT])
 {
     at.fresh = false;
     at.least = at.most = norms[0];
@@ -408,7 +397,7 @@ template <class T> __device__ void find_range(place<T> &at, const T (&norms)[XT]
 
 /* D begins with 0, or with the norms of the pairs that are taken by inner products. */
 template <launch_form FORM, class T>
-__device__ choice begin(const struct launch_kernel &k, place<T> &at, const tile_memory<T> &s,
+__device__ choice begin(const struct launch_kernel &k, tile_place<T> &at, const tile_memory<T> &s,
                         T (&D)[X][Z<T>])
 {
     choice c = {WAY_DIFFERENCES, 0, 0};
@@ -419,8 +408,8 @@ __device__ choice begin(const struct launch_kernel &k, place<T> &at, const tile_
             if (at.fresh) {
                 find_range(at, s.x_norms);
             }
-            take<T, DOWN>(s.x_norms, down(), x);
-            take<T, ACROSS>(s.z_norms[at.tile & 1], across(), z);
+            take<VECTOR<T>, DOWN>(s.x_norms, down(), x);
+            take<VECTOR<T>, ACROSS>(s.z_norms[at.tile & 1], across(), z);
             c = choose(k.inner, x, s.x_norms + columns_place<0>(), at.least, at.most, at.reach);
 #pragma unroll
             for (int i = 0; i < X; i++) {
@@ -457,7 +446,7 @@ __device__ void halve(const struct launch_kernel &k, const choice &c, T (&D)[X][
 /* D <- distances or inner products of the tile at `at`, of which the first step is on its way; puts
  * on its way what fetch_next() asks for, which has at.slot to itself. */
 template <launch_form FORM, class T, class F>
-__device__ void distances(const struct launch_tiles &t, place<T> &at, tile_memory<T> &s,
+__device__ void distances(const struct launch_tiles &t, tile_place<T> &at, tile_memory<T> &s,
                           const F &fetch_next, T (&D)[X][Z<T>])
 {
     const int d = (int)t.d;
@@ -482,5 +471,42 @@ __device__ void distances(const struct launch_tiles &t, place<T> &at, tile_memor
     } while (k0 < d);
     halve<FORM>(t.kernel, c, D);
 }
+
+/* ---- for those who use values ---- */
+
+template <class NUMBER> struct lanes_tile : shape<NUMBER, ACROSS, DOWN, X, Z<NUMBER>, lanes_place> {
+    using T = NUMBER;
+    using memory = tile_memory<T>;
+    using place = tile_place<T>;
+    /* Bytes that the walk has behind the memory of its block. */
+    static size_t bytes_behind(int64_t)
+    {
+        return 0;
+    }
+    /* At the tile of row x against row z. */
+    static __device__ place begin(const struct launch_tiles &t, int64_t x, int64_t z, float reach,
+                                  void *)
+    {
+        return {source<XT, T>(t.P, t.ld, x), source<ZT<T>, T>(t.Q, t.ld, z), reach, true};
+    }
+    /* At other x rows. */
+    static __device__ place begin_row(const struct launch_tiles &t, const place &at, int64_t x,
+                                      int64_t z, float reach)
+    {
+        place next = begin(t, x, z, reach, nullptr);
+        next.slot = at.slot;
+        next.tile = at.tile;
+        return next;
+    }
+    /* At the z rows behind; the reach is the caller's to know. */
+    static __device__ place behind(const struct launch_tiles &t, const place &at)
+    {
+        place next = at;
+        next.z += ZT<T> / PANEL * t.ld * PANEL;
+        next.tile++;
+        next.fresh = false;
+        return next;
+    }
+};
 
 } // namespace
