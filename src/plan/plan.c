@@ -332,6 +332,21 @@ static int64_t count_centers(const struct job_spec *spec, const struct plan_data
     return data->centers != NULL ? data->centers->rows : rule_centers((int64_t)n);
 }
 
+/* Products of float32 points by tensor cores take them in parts, on some devices (adr/0044): of
+ * kernels whose distances come from inner products, and of many features. */
+#define HALVES_FEATURES 16
+static double halves_of(const struct planning *g)
+{
+    static const char *const kernels[] = {"gaussian", "matern32", "matern52"};
+    const char *name = g->plan->kernel;
+    bool taken = name == NULL; /* not chosen yet */
+    for (size_t i = 0; name != NULL && i < sizeof kernels / sizeof kernels[0]; i++) {
+        taken = taken || strcmp(name, kernels[i]) == 0;
+    }
+    const bool many = g->d >= HALVES_FEATURES && g->points == DTYPE_F32;
+    return g->machine->own_memory && many && taken ? 4.0 : 0.0;
+}
+
 void plan_make(const struct job_spec *spec, const struct plan_data *data,
                const struct plan_machine *machine, struct plan *ret)
 {
@@ -355,6 +370,7 @@ void plan_make(const struct job_spec *spec, const struct plan_data *data,
     choose_solver(&g);
     g.points = single || ret->precision == PRECISION_MIXED ? DTYPE_F32 : DTYPE_F64;
     g.point = (double)dtype_size(g.points);
+    g.halves = halves_of(&g);
     if (g.centers > 0) {
         plan__restricted(&g);
     } else {

@@ -47,7 +47,8 @@ static struct plan_moment uploaded(const struct planning *g)
     struct plan_moment at = g->base;
     const bool mixed = g->plan->precision == PRECISION_MIXED;
     const bool started = g->spec->warm_start.model[0] != '\0' || g->spec->search.wanted;
-    at.parts[PLAN_POINTS] = g->ld * (g->n * (mixed ? 12.0 : g->host) + g->m * g->host);
+    at.parts[PLAN_POINTS] =
+        g->ld * (g->n * (mixed ? 12.0 : g->host) + g->m * g->host + (g->n + g->m) * g->halves);
     at.parts[PLAN_VECTORS] = g->vector * g->t * (g->n * (started ? 3.0 : 2.0) + g->m);
     return at;
 }

@@ -27,6 +27,7 @@ struct planning {
     double host;                /* bytes of a number of the standardised rows */
     double vector;              /* of a vector's number */
     double point;               /* of a kernel value */
+    double halves; /* of a number of points that a device may hold once more, in parts of float16 */
     double ridge;
     enum dtype vectors, points;
     struct param_set params; /* of the solver */

@@ -29,8 +29,8 @@ static double rows_bytes(const struct planning *g)
         g->machine->own_memory ? (double)g->machine->device_bytes : (double)g->machine->free_bytes;
     const double all = g->n * (g->d * g->point + 8.0 * g->t);
     const double read = tile_rows(g, g->n, g->t) * (g->d * g->host + 8.0 * g->t);
-    return all <= room / 2.0 ? g->n * (g->ld * g->point + 8.0 * g->t) + read
-                             : tile_bytes(g, g->n, g->t, g->point);
+    return all <= room / 2.0 ? g->n * (g->ld * (g->point + g->halves) + 8.0 * g->t) + read
+                             : tile_bytes(g, g->n, g->t, g->point + g->halves);
 }
 
 /* What the products of engine/products.h take on a GPU: a block of values for many right-hand sides
@@ -55,7 +55,7 @@ static struct plan_moment uploaded(const struct planning *g)
     const double m = g->centers, twice = g->points == DTYPE_F32 ? 12.0 : 8.0;
     const bool started = g->spec->warm_start.model[0] != '\0';
     at.parts[PLAN_DATA] += m * (g->d * g->host + 8.0);
-    at.parts[PLAN_POINTS] = rows_bytes(g) + m * g->ld * twice;
+    at.parts[PLAN_POINTS] = rows_bytes(g) + m * g->ld * (twice + g->halves);
     at.parts[PLAN_VECTORS] = 8.0 * m * g->t * (started ? 2.0 : 1.0);
     at.parts[PLAN_LIBRARY] = plan__library(g, m);
     at.parts[PLAN_OTHER] = product_bytes(g);

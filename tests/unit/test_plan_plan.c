@@ -198,6 +198,34 @@ static void test_own_memory_is_apart(void **state)
     assert_contains(err.detail, "of device memory");
 }
 
+static double point_bytes(const char *fields, int64_t columns, bool own_memory)
+{
+    struct plan_machine m = machine();
+    m.own_memory = own_memory;
+    m.device_bytes = 1000000000;
+    struct job_spec *spec = fixture_spec_read(fields);
+    struct dataset_info info = fixture_info(10000, (int)columns, 0);
+    const struct plan_data data = {.train = &info};
+    struct plan p;
+    plan_make(spec, &data, &m, &p);
+    dataset_info_deinit(&info);
+    job_spec_free(spec);
+    return p.parts[PLAN_POINTS];
+}
+
+/* A device may hold float32 points of many features twice (adr/0044). */
+static void test_points_in_parts(void **state)
+{
+    static const char gaussian[] = "'precision':'float32','kernel':{'name':'gaussian',"
+                                   "'bandwidth':1},'solver':{'name':'pcg'}";
+    static const char laplacian[] = "'precision':'float32','kernel':{'name':'laplacian_l1',"
+                                    "'bandwidth':1},'solver':{'name':'pcg'}";
+    (void)state;
+    assert_true(point_bytes(gaussian, 41, true) == 2.0 * point_bytes(gaussian, 41, false));
+    assert_true(point_bytes(gaussian, 6, true) == point_bytes(gaussian, 6, false));
+    assert_true(point_bytes(laplacian, 41, true) == point_bytes(laplacian, 41, false));
+}
+
 /* Values that are kept are on the device, as many as its own memory has room for; by rates such as
  * a large GPU's, those of five features are computed. */
 static void test_values_kept_on_a_device(void **state)
@@ -290,6 +318,6 @@ TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them),
           cmocka_unit_test(test_time_budget_bounds_the_total),
           cmocka_unit_test(test_sizes_without_end),
           cmocka_unit_test(test_refusals_say_what_would_fit),
-          cmocka_unit_test(test_own_memory_is_apart),
+          cmocka_unit_test(test_own_memory_is_apart), cmocka_unit_test(test_points_in_parts),
           cmocka_unit_test(test_values_kept_on_a_device),
           cmocka_unit_test(test_many_rows_take_centers), cmocka_unit_test(test_json_has_all_of_it))
