@@ -2,15 +2,15 @@
 """Counts the instructions of the loops in the GPU's machine code. Nothing is run, so this is no
 measurement: it says what share of its instructions a loop spends on the arithmetic it is for.
 
-    nvcc -std=c++17 -O3 -Isrc -arch=sm_90 -cubin -o l2.cubin src/gpu/product_l2.cu
+    nvcc -std=c++17 -O3 -Isrc -arch=sm_90a -cubin -o l2.cubin src/gpu/product_l2.cu
     cuobjdump -sass l2.cubin | bench/sass.py
 
 One line for each innermost loop of each kernel with at least --least instructions, and for each
 stretch without jumps that uses tensor cores: where it begins, and how many of its instructions a
-pass goes to fp32 lanes, to float64 lanes, to the special functions (MUFU), to tensor cores (HMMA),
-to reads of shared memory (LDS) and of the device's (LDG), to asynchronous copies (LDGSTS), and
-elsewhere. `lanes` is the share of arithmetic in all: a multiprocessor starts as many instructions a
-cycle as it has fp32 lanes for.
+pass goes to fp32 lanes, to float64 lanes, to the special functions (MUFU), to tensor cores (HMMA,
+HGMMA), to reads of shared memory (LDS, LDSM) and of the device's (LDG), to asynchronous copies
+(LDGSTS), and elsewhere. `lanes` is the share of arithmetic in all: a multiprocessor starts as many
+instructions a cycle as it has fp32 lanes for.
 """
 import argparse
 import re
@@ -19,6 +19,7 @@ import sys
 FP32 = ("FFMA", "FADD", "FMUL")
 FP64 = ("DFMA", "DADD", "DMUL")
 JUMPS = ("BRA", "BRX", "EXIT", "BSYNC", "BSSY")
+TENSOR = ("HMMA", "HGMMA")
 KINDS = ("fp32", "fp64", "mufu", "hmma", "lds", "ldg", "ldgsts", "other")
 
 
@@ -27,6 +28,10 @@ def kind_of(name):
         return "fp32"
     if name in FP64:
         return "fp64"
+    if name in TENSOR:
+        return "hmma"
+    if name == "LDSM":
+        return "lds"
     return name.lower() if name.lower() in KINDS else "other"
 
 
@@ -65,7 +70,7 @@ def stretches(code):
     run = []
     for address, name, _ in code:
         if address in begins or name in JUMPS:
-            if "HMMA" in run:
+            if any(name in TENSOR for name in run):
                 yield first, run
             run = []
         if not run:
