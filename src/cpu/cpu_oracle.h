@@ -37,9 +37,8 @@ struct product {
     const struct cache *cache;     /* of a symmetric product, or NULL */
 };
 
-/* A product of this many kernel values, some hundredths of a second, asks be->stop: the thread that
- * called the backend does between its tasks, and all threads heed the answer. */
-#define LONG_PRODUCT (INT64_C(1) << 26)
+/* A long product asks be->stop: the thread that called the backend does between its tasks, and all
+ * threads heed the answer. */
 struct halt {
     struct backend *be; /* NULL: nobody is asked */
     struct err *err;
@@ -48,7 +47,7 @@ struct halt {
 
 static inline struct halt oracle__halt(const struct oracle *o, struct err *err)
 {
-    const bool asks = o->be->stop != NULL && o->P.count > LONG_PRODUCT / (o->Q.count + 1);
+    const bool asks = backend_asks(o->be, o->P.count, o->Q.count);
     return (struct halt){.be = asks ? o->be : NULL, .err = err};
 }
 

@@ -171,6 +171,13 @@ struct backend {
     void *stop_context;
 };
 
+/* Whether a product of so many rows with so many members asks be->stop: one of 2^26 kernel values
+ * takes hundredths of a second on a processor. */
+static inline bool backend_asks(const struct backend *be, int64_t rows, int64_t members)
+{
+    return be->stop != NULL && rows > (INT64_C(1) << 26) / (members + 1);
+}
+
 static inline struct view view_all(const struct points *p, int64_t n)
 {
     return (struct view){.points = p, .first = 0, .count = n, .index = NULL};

@@ -9,8 +9,7 @@
 #define CAPABILITY_MAJOR 7
 #define CAPABILITY_MINOR 5
 #define TENSOR_CAPABILITY 80
-#define GROUP_CAPABILITY 90             /* no earlier one has wgmma, and no later one */
-#define LONG_PRODUCT (INT64_C(1) << 26) /* kernel values; a wait is little beside them */
+#define GROUP_CAPABILITY 90 /* no earlier one has wgmma, and no later one */
 
 int cuda__status(int status, const char *doing, struct err *err)
 {
@@ -222,7 +221,7 @@ int cuda__wait(struct cuda_backend *cu, struct err *err)
 int cuda__ask(struct cuda_backend *cu, int64_t rows, int64_t members, struct err *err)
 {
     const struct backend *be = &cu->base;
-    if (be->stop == NULL || rows <= LONG_PRODUCT / (members + 1)) {
+    if (!backend_asks(be, rows, members)) {
         return 0;
     }
     const int rc = cuda__wait(cu, err);

@@ -211,6 +211,14 @@ static bool all_there(struct thread *warp, const struct thread *t, void **lanes)
     return true;
 }
 
+static void come_to_meeting(unsigned mask, const char *name, void *mine)
+{
+    now->mask = mask;
+    now->name = name;
+    now->mine = mine;
+    change(now, AT_MEETING);
+}
+
 void sim_together(unsigned mask, const char *name, void *mine,
                   void (*act)(void **lanes, unsigned mask))
 {
@@ -219,10 +227,7 @@ void sim_together(unsigned mask, const char *name, void *mine,
     if ((mask >> (now - warp) & 1u) == 0) {
         sim_fault("%s: the mask %#x is without the lane that calls", name, mask);
     }
-    now->mask = mask;
-    now->name = name;
-    now->mine = mine;
-    change(now, AT_MEETING);
+    come_to_meeting(mask, name, mine);
     if (!all_there(warp, now, lanes)) {
         sim_fiber_yield();
         return;
@@ -261,10 +266,7 @@ void sim_group_together(const char *name, void *mine, void (*act)(void **threads
 {
     struct thread *const first = threads + (now - threads) / SIM_GROUP * SIM_GROUP;
     void *all[SIM_GROUP];
-    now->mask = 0;
-    now->name = name;
-    now->mine = mine;
-    change(now, AT_MEETING);
+    come_to_meeting(0, name, mine);
     if (!group_there(first, name, all)) {
         sim_fiber_yield();
         return;
