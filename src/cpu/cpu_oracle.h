@@ -37,8 +37,8 @@ struct product {
     const struct cache *cache;     /* of a symmetric product, or NULL */
 };
 
-/* A long product asks be->stop: the thread that called the backend does between its tasks, and all
- * threads heed the answer. */
+/* A long product asks be->stop at its start, and between its tasks the thread that called the
+ * backend does; all threads heed the answer. */
 struct halt {
     struct backend *be; /* NULL: nobody is asked */
     struct err *err;
@@ -48,7 +48,8 @@ struct halt {
 static inline struct halt oracle__halt(const struct oracle *o, struct err *err)
 {
     const bool asks = backend_asks(o->be, o->P.count, o->Q.count);
-    return (struct halt){.be = asks ? o->be : NULL, .err = err};
+    const int result = asks ? o->be->stop(o->be->stop_context, err) : 0;
+    return (struct halt){.be = asks ? o->be : NULL, .err = err, .result = result};
 }
 
 /* Whether to take another task. A task that was taken is done: others may wait for it. */
