@@ -15,8 +15,10 @@ export function planBox(plan) {
     (memory.device_limit_bytes && memory.device_bytes > memory.device_limit_bytes);
   const largest = Object.entries(memory.parts).filter(([, size]) => size > 0).sort((a, b) => b[1] - a[1]).slice(0, 3)
     .map(([part, size]) => `${PARTS[part] ?? part} ${bytes(size)}`).join(", ");
-  return h("div", {class: `notice ${over ? "warn" : "good"}`, role: "status"},
+  const warnings = plan.warnings ?? [];
+  return h("div", {class: `notice ${over || warnings.length ? "warn" : "good"}`, role: "status"},
     h("p", null, h("strong", null, over ? "It may not fit into the memory." : "The job is valid.")),
+    warnings.map((w) => h("p", null, w.detail)),
     facts([["Solver", [plan.solver, plan.preconditioner, plan.rank ? `rank ${integer(plan.rank)}` : ""].filter(Boolean).join(" · ")],
       ["Kernel", plan.kernel ?? "chosen when it runs"], ["Precision", plan.precision],
       ["Rows", `${integer(plan.train_rows)} to train, ${integer(plan.test_rows)} to test`], ["Centers", integer(plan.centers)],

@@ -95,16 +95,30 @@ static enum exit_code finish(struct client *c, const char *job)
     return code == EXIT_DONE ? watch_report(c, ended) : code;
 }
 
-/* Many rows have a model on centers, which the server chooses where nothing was said of them. */
+/* Many rows, or a short time budget, have a model on centers, which the server chooses where
+ * nothing was said of them. */
 static void tell_centers(const struct json *asked, const struct json *job)
 {
-    const struct json *taken = json_get(json_get(job, "spec"), "centers");
+    const struct json *spec = json_get(job, "spec"), *taken = json_get(spec, "centers");
+    const struct json *budget = json_get(json_get(spec, "stop"), "time_budget_s");
     if (json_get(asked, "centers") == NULL && taken && json_type(taken) == JSON_OBJECT) {
         const char *method = json_string(json_get(taken, "method"));
         show_line(stderr,
-                  "many rows: a model on %.0f centers (%s); --centers takes another number, and a "
-                  "solver of full models none",
+                  "%s: a model on %.0f centers (%s); --centers takes another number, and a solver "
+                  "of full models none",
+                  budget && json_type(budget) == JSON_NUMBER ? "many rows in such a time"
+                                                             : "many rows",
                   json_number(json_get(taken, "count")), method ? method : "");
+    }
+}
+
+/* A job that is not waited for says so here; else its events do. */
+static void tell_warnings(const struct json *job)
+{
+    const struct json *warnings = json_get(json_get(job, "plan"), "warnings");
+    for (const struct json *w = json_first(warnings); w; w = json_next(w)) {
+        const char *detail = json_string(json_get(w, "detail"));
+        show_line(stderr, "warning: %s", detail ? detail : "");
     }
 }
 
@@ -116,6 +130,10 @@ static enum exit_code submit(struct client *c, const struct args *args, const st
     const enum exit_code code = api_json(c, "POST", path, spec, &job);
     const char *id = job ? json_string(json_get(job, "id")) : NULL;
     if (code != EXIT_DONE || plan || args_has(args, "no-wait")) {
+        if (code == EXIT_DONE && !c->quiet) {
+            tell_centers(spec, job);
+            tell_warnings(job);
+        }
         if (code == EXIT_DONE && (plan || c->json)) {
             return api_print(job);
         }

@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include "plan/experience.h"
 #include "plan/machine.h"
 #include "wire/dataset.h"
 #include "wire/spec.h"
@@ -64,12 +65,15 @@ void plan_make(const struct job_spec *spec, const struct plan_data *data,
                const struct plan_machine *machine, struct plan *ret);
 
 /*
- * A job that leaves both solver and centers open, and searches for nothing, on more training rows
- * than rule_full_rows becomes one with centers: uniform ones, rule_open_centers of them or the
- * largest of its halves that fits the machine. Else, and where none fits, it stays as it is.
+ * A job that leaves both solver and centers open, and searches for nothing, becomes one with
+ * centers on more training rows than rule_full_rows, and where its time budget is too short for a
+ * full model (plan_in_time), unless it goes on from an earlier model: uniform ones,
+ * rule_open_centers of them or the largest of its halves that fits the machine and is in time.
+ * Where none is in time, time decides nothing, and where none fits the job stays as it is.
+ * `experience` may be NULL.
  */
 void plan_take_centers(struct job_spec *spec, const struct plan_data *data,
-                       const struct plan_machine *machine);
+                       const struct plan_machine *machine, const struct experience *experience);
 
 /*
  * Whether the job can ever run where a worker has machine->limit_bytes, and its device
@@ -81,3 +85,10 @@ int plan_admit(const struct job_spec *spec, const struct plan_data *data,
 
 /* The job's `plan` object; NULL on lack of memory. */
 struct json *plan_to_json(const struct plan *p, const struct plan_machine *machine);
+
+/* Of a plan as JSON, corrected by experience: whether the job's time budget is long enough for
+ * coefficients that are worth it, twenty iterations and what comes after them, with half of it to
+ * spare for what comes before. True without a budget, or where nobody knows the seconds. */
+bool plan_in_time(const struct job_spec *spec, const struct json *plan);
+/* Sets its `warnings`: what the time budget will make of the job. */
+void plan_warn(const struct job_spec *spec, struct json *plan);

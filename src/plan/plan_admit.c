@@ -1,8 +1,11 @@
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "plan/plan.h"
 #include "plan/rules.h"
+
+#define LEAST_CENTERS 10 /* fewer are not worth proposing */
 
 /* What is asked for at once must be there, even where not all of it is touched. */
 static bool fits(const struct plan *p, const struct plan_machine *m)
@@ -54,7 +57,7 @@ static void advise_solver(const struct job_spec *spec, const struct plan_data *d
 static int64_t fitting_centers(struct job_spec *other, const struct plan_data *data,
                                const struct plan_machine *machine, int64_t most, double *ret_bytes)
 {
-    for (int64_t m = most; m >= 10; m /= 2) {
+    for (int64_t m = most; m >= LEAST_CENTERS; m /= 2) {
         other->centers.count = m;
         if (spec_fits(other, data, machine, ret_bytes)) {
             return m;
@@ -92,24 +95,64 @@ static void advise_centers(const struct job_spec *spec, const struct plan_data *
     }
 }
 
-void plan_take_centers(struct job_spec *spec, const struct plan_data *data,
-                       const struct plan_machine *machine)
+/* ---- what a job leaves open ---- */
+
+struct settling {
+    const struct plan_data *data;
+    const struct plan_machine *machine;
+    const struct experience *experience; /* NULL: none */
+};
+
+static bool in_time(const struct settling *s, const struct job_spec *spec)
 {
+    if (isinf(spec->stop.time_budget_s)) {
+        return true;
+    }
+    struct plan p;
+    plan_make(spec, s->data, s->machine, &p);
+    cleanup_json struct json *j = plan_to_json(&p, s->machine);
+    if (j != NULL && s->experience != NULL) {
+        experience_correct(s->experience, spec, j);
+    }
+    return plan_in_time(spec, j);
+}
+
+/* The first of `most`, its half, ... that is in time; 0: none is. */
+static int64_t timely_centers(const struct settling *s, const struct job_spec *spec, int64_t most)
+{
+    struct job_spec other = *spec;
+    for (int64_t m = most; m >= LEAST_CENTERS; m /= 2) {
+        other.centers.count = m;
+        if (in_time(s, &other)) {
+            return m;
+        }
+    }
+    return 0;
+}
+
+void plan_take_centers(struct job_spec *spec, const struct plan_data *data,
+                       const struct plan_machine *machine, const struct experience *experience)
+{
+    const struct settling s = {.data = data, .machine = machine, .experience = experience};
     if (strcmp(spec->solver.method->name, "auto") != 0 || spec->centers.method != NULL ||
         spec->search.wanted) {
         return;
     }
     struct plan full;
     plan_make(spec, data, machine, &full);
-    if (full.train_rows <= rule_full_rows(machine->own_memory)) {
+    const bool many = full.train_rows > rule_full_rows(machine->own_memory);
+    if (!many && (spec->warm_start.model[0] != '\0' || in_time(&s, spec))) {
         return;
     }
     struct job_spec other = *spec; /* borrows what the spec owns */
     double bytes;
     take_centers(&other);
     const int64_t most = rule_open_centers(full.train_rows);
-    if (fitting_centers(&other, data, machine, most, &bytes) > 0) {
+    const int64_t fitting = fitting_centers(&other, data, machine, most, &bytes);
+    const int64_t timely = timely_centers(&s, &other, fitting);
+    if (timely > 0 || (many && fitting > 0)) {
         spec->centers = other.centers;
+        spec->centers.count = timely > 0 ? timely : fitting;
     }
 }
 

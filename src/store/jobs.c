@@ -127,6 +127,23 @@ static int index_metadata(struct sql *db, const struct job_row *job, struct err 
     return sql_run(db, insert, SQL_ARGS(sql_text(job->id), sql_text(job->spec)), err);
 }
 
+/* What its plan warns of, as events. */
+static int tell_warnings(struct sql *db, int64_t key, const char *plan, int64_t now_ms,
+                         struct err *err)
+{
+    static const char select[] =
+        "SELECT json_extract(value, '$.detail') FROM json_each(?1, '$.warnings')";
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc = plan != NULL ? sql_first(db, select, SQL_ARGS(sql_text(plan)), &st, err) : 0;
+    while (rc > 0) {
+        cleanup_mem char *text = sql_col_text(st, 0);
+        const struct event_new event = {.level = "warning", .type = "message", .message = text};
+        rc = text != NULL ? events__append(db, key, &event, now_ms, NULL, err) : err_no_memory(err);
+        rc = rc < 0 ? rc : sql_next(st, err);
+    }
+    return rc;
+}
+
 static int insert_inside(struct sql *db, const struct job_row *row,
                          const struct idempotency_row *answer, int64_t now_ms, struct err *err)
 {
@@ -163,7 +180,8 @@ static int insert_inside(struct sql *db, const struct job_row *row,
     if (rc < 0) {
         return rc;
     }
-    return jobs__tell_status(db, key, JOB_QUEUED, NULL, 0, "Queued.", now_ms, err);
+    rc = jobs__tell_status(db, key, JOB_QUEUED, NULL, 0, "Queued.", now_ms, err);
+    return rc < 0 ? rc : tell_warnings(db, key, row->plan, now_ms, err);
 }
 
 int jobs_insert(struct store *s, const struct job_row *row, const struct idempotency_row *answer,

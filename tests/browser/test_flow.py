@@ -136,6 +136,9 @@ def test_check_tells_the_plan(page, api, name, regression_dataset):
     page.text("The job is valid.", ".notice")
     page.text("96 to train, 24 to test", ".notice")
     page.screenshot("new-checked")
+    page.put("Time budget, seconds", "1e-6")
+    page.button("Check").click()
+    page.text("may end the job without a model", ".notice")
     assert page.find("h1")[0].text == "New job"
     assert not api.get("/v1/jobs", params={"model": name}).json()["data"]
 

@@ -135,6 +135,13 @@ def test_no_wait_gives_an_id_to_watch(base, table, name):
     assert json.loads(good(base, "job", job))["status"] == "succeeded"
 
 
+@pytest.mark.parametrize("words", [["--no-wait"], ["--plan"], []])
+def test_a_time_budget_that_is_too_short_is_told_of(base, table, name, words):
+    done = run(base, "train", table, "-t", "price", "-m", name, "-s", "pcg", "--time-budget", "1e-6", *words)
+    assert done.returncode == (0 if words else 1), done.stderr.decode()
+    assert done.stderr.decode().count("may end the job without a model") == 1
+
+
 def test_refusals_name_the_place_and_have_their_exit_code(base, table, name):
     done = run(base, "train", table, "-t", "price", "-m", name, "--bandwidth", -3)
     assert done.returncode == 4

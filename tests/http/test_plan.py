@@ -68,12 +68,41 @@ def test_many_rows_get_a_model_on_centers(api):
     answer = plan_of(api, many)
     assert answer["spec"]["centers"] == {"method": "uniform", "count": 5657}  # ceil(10 sqrt(320,000))
     assert answer["plan"]["restricted"] and answer["plan"]["centers"] == 5657
-    job = api.create("many", dataset=many, kernel=GAUSSIAN, stop={"max_iterations": 1, "time_budget_s": 0.1})
+    job = api.create("many", dataset=many, kernel=GAUSSIAN, stop={"max_iterations": 1})
     assert job["spec"]["centers"] == answer["spec"]["centers"]
+    api.cancel(job["id"])
     api.wait(job["id"])
     for open_else in ({"solver": "pcg"}, {"regularization": "auto"}):
         full = plan_of(api, many, **open_else)
         assert full["spec"]["centers"] is None and not full["plan"]["restricted"]
+
+
+def test_a_time_budget_takes_fewer_centers(api):
+    """So many that the job comes to its end in it; more than the rows alone would give it are never taken."""
+    many = large(api, 400_000)
+    usual = plan_of(api, many, kernel=GAUSSIAN)["plan"]["centers"]
+    seconds = plan_of(api, many, kernel=GAUSSIAN)["plan"]["seconds"]
+    budget = {"time_budget_s": seconds["setup"]}  # of which setup may take a half
+    answer = plan_of(api, many, kernel=GAUSSIAN, stop=budget)
+    few = answer["plan"]["centers"]
+    assert 10 <= few < usual and answer["spec"]["centers"] == {"method": "uniform", "count": few}
+    assert answer["plan"]["seconds"]["setup"] <= budget["time_budget_s"] / 2 and answer["plan"]["warnings"] == []
+    ample = plan_of(api, many, kernel=GAUSSIAN, stop={"time_budget_s": 100 * seconds["total"]})["plan"]
+    assert ample["centers"] == usual and ample["warnings"] == []
+
+
+def test_a_time_budget_that_is_too_short_is_told_of(api, dataset):
+    """In the answer, and among the job's events."""
+    stop = {"time_budget_s": 1e-6}
+    planned = plan_of(api, dataset, solver="pcg", stop=stop)["plan"]["warnings"]
+    job = api.create("hurried", dataset=dataset, solver="pcg", stop=stop)
+    assert job["plan"]["warnings"][0]["code"] == planned[0]["code"] == "time_budget"
+    assert "without a model" in job["plan"]["warnings"][0]["detail"]
+    events = api.get(f"/v1/jobs/{job['id']}/events").json()["data"]
+    warnings = [e["message"] for e in events if (e["level"], e["type"]) == ("warning", "message")]
+    assert warnings == [w["detail"] for w in job["plan"]["warnings"]]
+    assert api.wait(job["id"])["reason"] == "time_budget"
+    assert plan_of(api, dataset)["plan"]["warnings"] == []
 
 
 def test_a_plan_is_checked_as_a_job_is(api, dataset):

@@ -262,7 +262,7 @@ static int64_t centers_taken(const char *fields, int64_t rows, const struct plan
     struct job_spec *spec = fixture_spec_read(fields);
     struct dataset_info info = fixture_info(rows, 6, 0);
     const struct plan_data data = {.train = &info};
-    plan_take_centers(spec, &data, m);
+    plan_take_centers(spec, &data, m, NULL);
     const int64_t count = spec->centers.method != NULL ? spec->centers.count : 0;
     dataset_info_deinit(&info);
     job_spec_free(spec);

@@ -47,6 +47,11 @@ void lessons_keep(struct lessons *l, const struct experience_record *r)
     }
 }
 
+const struct experience *lessons_experience(const struct lessons *l)
+{
+    return l ? &l->experience : NULL;
+}
+
 void lessons_correct(const struct lessons *l, const struct job_spec *spec, struct json *plan)
 {
     if (l) {

@@ -13,6 +13,8 @@ struct lessons;
 int lessons_new(struct app *app, struct lessons **ret, struct err *err);
 struct lessons *lessons_free(struct lessons *l);
 
+/* For as long as l lives and nothing is kept; NULL where l is. */
+const struct experience *lessons_experience(const struct lessons *l);
 /* Of a plan that has just been made; l may be NULL. */
 void lessons_correct(const struct lessons *l, const struct job_spec *spec, struct json *plan);
 

@@ -53,7 +53,7 @@ static int plan_on(const struct app *app, const struct plan_machine *machine, st
 {
     struct job_spec settled = *spec; /* borrows what the spec owns */
     struct plan plan;
-    plan_take_centers(&settled, data, machine);
+    plan_take_centers(&settled, data, machine, lessons_experience(app->lessons));
     plan_make(&settled, data, machine, &plan);
     const int r = plan_admit(&settled, data, machine, &plan, err);
     if (r < 0) {
@@ -61,6 +61,9 @@ static int plan_on(const struct app *app, const struct plan_machine *machine, st
     }
     cleanup_json struct json *j = plan_to_json(&plan, machine);
     lessons_correct(app->lessons, &settled, j);
+    if (j != NULL) {
+        plan_warn(&settled, j);
+    }
     *ret = j != NULL ? json_print(j) : NULL;
     spec->centers = settled.centers;
     return *ret != NULL ? 0 : err_no_memory(err);

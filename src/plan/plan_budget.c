@@ -1,0 +1,97 @@
+/*
+ * What a time budget makes of a job, by the seconds of its plan. Until its setup and a first
+ * iteration are done a method has nothing to hand out, and a direct one until it has ended: a
+ * budget that is spent by then leaves no model.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "plan/plan.h"
+#include "plan/rules.h"
+
+/* Iterations that a method is given where it is chosen for a budget, and the share of the budget
+ * that what comes before them may have: it must not fail where a machine is slower than usual. */
+#define BUDGET_ITERATIONS 20.0
+static const double budget_setup_share = 0.5;
+/* What comes after the iterations is not in the budget; more than this share of it is told. */
+static const double budget_finish_share = 0.5;
+
+/* As the plan has them. `iterations` is 0 of a direct method. */
+struct needed {
+    double setup_s, iteration_s, finish_s, iterations;
+};
+
+/* False: the job has no budget, or nobody knows its seconds. */
+static bool read_needed(const struct job_spec *spec, const struct json *plan, struct needed *ret)
+{
+    const struct json *s = json_get(plan, "seconds");
+    if (isinf(spec->stop.time_budget_s) || s == NULL || json_type(s) != JSON_OBJECT) {
+        return false;
+    }
+    *ret = (struct needed){.setup_s = json_number(json_get(s, "setup")),
+                           .iteration_s = json_number(json_get(s, "iteration")),
+                           .finish_s = json_number(json_get(s, "finish")),
+                           .iterations = json_number(json_get(s, "iterations"))};
+    return true;
+}
+
+bool plan_in_time(const struct job_spec *spec, const struct json *plan)
+{
+    const double budget = spec->stop.time_budget_s;
+    struct needed n;
+    if (!read_needed(spec, plan, &n)) {
+        return true;
+    }
+    const double iterating = fmin(n.iterations, BUDGET_ITERATIONS) * n.iteration_s;
+    return n.setup_s <= budget_setup_share * budget && n.setup_s + iterating + n.finish_s <= budget;
+}
+
+/* ---- warnings ---- */
+
+static void warn(struct json *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void warn(struct json *to, const char *format, ...)
+{
+    char text[320];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    struct json *w = json_push(to, json_new_object());
+    json_set_string(w, "code", "time_budget");
+    json_set_string(w, "detail", text);
+}
+
+static void warn_of_budget(const struct needed *n, double budget, bool restricted, struct json *to)
+{
+    const double before_s = n->setup_s + fmin(n->iterations, 1.0) * n->iteration_s;
+    const double room = floor((budget - n->setup_s) / n->iteration_s);
+    if (before_s > budget) {
+        warn(to,
+             "The time budget of %g s may end the job without a model: by its plan it takes %.3g s "
+             "until there are any coefficients. Allow more time, or ask for %s.",
+             budget, before_s, restricted ? "fewer centers" : "a model on centers");
+        return;
+    }
+    if (n->iterations > 0 && room < fmin(n->iterations, BUDGET_ITERATIONS)) {
+        warn(to,
+             "By its plan the job has time for %.0f of its iterations, and may end before it "
+             "converges: the time budget is %g s.",
+             room, budget);
+    }
+    if (n->finish_s > budget_finish_share * budget) {
+        warn(to,
+             "By its plan the job takes %.3g s after its time budget of %g s, for its certificate "
+             "and the test rows.",
+             n->finish_s, budget);
+    }
+}
+
+void plan_warn(const struct job_spec *spec, struct json *plan)
+{
+    struct json *to = json_set_array(plan, "warnings");
+    struct needed n;
+    if (read_needed(spec, plan, &n)) {
+        warn_of_budget(&n, spec->stop.time_budget_s, json_bool(json_get(plan, "restricted")), to);
+    }
+}
