@@ -61,9 +61,12 @@ static void show_progress(struct watching *w, const struct json *p)
     const char *phase = json_string(json_get(p, "phase"));
     const double iteration = json_number(json_get(p, "iteration"));
     const struct json *left = json_get(p, "eta_s");
+    const struct json *step = json_get(p, "step_fraction");
     const struct json *fraction = json_get(p, "fraction");
     buf_str(&b, phase ? phase : "");
-    if (iteration > 0) {
+    if (step && json_type(step) == JSON_NUMBER) { /* of the one under way */
+        buf_printf(&b, "  iteration %.0f at %.0f %%", iteration + 1.0, 100.0 * json_number(step));
+    } else if (iteration > 0) {
         buf_printf(&b, "  iteration %.0f", iteration);
     }
     add_member(&b, p, "relative_residual", "residual");

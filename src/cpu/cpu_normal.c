@@ -231,7 +231,8 @@ static int normal_product(struct product *p, const double *weights, const struct
         return err_no_memory(err);
     }
     s.totals = totals;
-    struct halt halt = oracle__halt(&p->o, err);
+    struct halt halt = oracle__halt(&p->o, s.tasks, err);
+    halt.each *= 2.0; /* as they are counted */
 #pragma omp parallel num_threads(p->o.threads)
     {
         struct buffers b;
@@ -272,6 +273,7 @@ int cpu__kmtkv(struct backend *be, struct view P, struct view Q, const double *w
         const struct mat out = U != NULL ? mat_cols(*U, c, p.V.cols) : (struct mat){0};
         rc = normal_product(&p, weights, T != NULL ? &part : NULL, U != NULL ? &out : NULL, err);
         be->kernel_entries += rc == 0 ? 2 * P.count * Q.count : 0;
+        be->under_way = 0;
     }
     return rc;
 }

@@ -205,6 +205,7 @@ int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const s
         p.Y = mat_cols(*Y, c, cols);
         rc = both > 0 ? oracle__symmetric_product(&p, err) : oracle__plain_product(&p, err);
         be->kernel_entries += rc == 0 ? P.count * Q.count : 0;
+        be->under_way = 0;
     }
     return rc;
 }

@@ -43,19 +43,26 @@ struct halt {
     struct backend *be; /* NULL: nobody is asked */
     struct err *err;
     atomic_int result; /* < 0: what the product returns; Y is then of no use */
+    double each;       /* kernel values of a task */
+    atomic_llong taken;
 };
 
-static inline struct halt oracle__halt(const struct oracle *o, struct err *err)
+static inline struct halt oracle__halt(const struct oracle *o, int64_t tasks, struct err *err)
 {
     const bool asks = backend_asks(o->be, o->P.count, o->Q.count);
     const int result = asks ? o->be->stop(o->be->stop_context, err) : 0;
-    return (struct halt){.be = asks ? o->be : NULL, .err = err, .result = result};
+    return (struct halt){.be = asks ? o->be : NULL,
+                         .err = err,
+                         .result = result,
+                         .each = (double)o->P.count * (double)o->Q.count / (double)tasks};
 }
 
 /* Whether to take another task. A task that was taken is done: others may wait for it. */
 static inline bool oracle__goes_on(struct halt *h)
 {
+    const long long taken = h->be != NULL ? atomic_fetch_add(&h->taken, 1) : 0;
     if (h->be != NULL && omp_get_thread_num() == 0 && atomic_load(&h->result) == 0) {
+        h->be->under_way = (int64_t)((double)taken * h->each);
         atomic_store(&h->result, h->be->stop(h->be->stop_context, h->err));
     }
     return atomic_load(&h->result) == 0;

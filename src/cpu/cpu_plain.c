@@ -141,18 +141,19 @@ static void product_of_band(const struct plain *s, int64_t band, int64_t wave, d
 }
 
 /* Few bands. */
-static int product_by_chunks(const struct plain *s, struct halt *halt)
+static int product_by_chunks(const struct plain *s, struct err *err)
 {
     const int64_t wave = min_i64(s->chunks, WAVE * s->p->o.threads);
     const size_t n = (size_t)(s->sweep.cols * s->band);
     cleanup_mem double *sums = mem_array((size_t)wave + 1, n * sizeof *sums);
     if (sums == NULL) {
-        return err_no_memory(halt->err);
+        return err_no_memory(err);
     }
+    struct halt halt = oracle__halt(&s->p->o, s->bands * ceil_div(s->chunks, wave), err);
     for (int64_t i = 0; i < s->bands; i++) {
-        product_of_band(s, i, wave, sums, sums + (size_t)wave * n, halt);
+        product_of_band(s, i, wave, sums, sums + (size_t)wave * n, &halt);
     }
-    return halt->result;
+    return halt.result;
 }
 
 static int product_by_panels(const struct product *p, struct err *err)
@@ -164,10 +165,10 @@ static int product_by_panels(const struct product *p, struct err *err)
         return err_no_memory(err);
     }
     s.scratch = scratch;
-    struct halt halt = oracle__halt(&p->o, err);
     if (s.bands < 2L * p->o.threads && s.chunks > 1) {
-        return product_by_chunks(&s, &halt);
+        return product_by_chunks(&s, err);
     }
+    struct halt halt = oracle__halt(&p->o, s.bands, err);
     product_by_bands(&s, &halt);
     return halt.result;
 }

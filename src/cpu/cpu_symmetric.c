@@ -182,8 +182,8 @@ static void run_task(struct symmetric *s, int64_t task, struct buffers *b)
 
 static int run_tasks(struct symmetric *s, struct err *err)
 {
-    struct halt halt = oracle__halt(&s->p->o, err);
     const int64_t tasks = s->grid.tasks;
+    struct halt halt = oracle__halt(&s->p->o, tasks, err);
 #pragma omp parallel num_threads(s->p->o.threads)
     {
         char *memory = s->scratch + (size_t)omp_get_thread_num() * s->scratch_size;

@@ -165,6 +165,9 @@ struct backend {
      * messages; "": nothing. */
     char notice[240];
     int64_t kernel_entries; /* kernel values used so far, for rates; shared ones count twice */
+    /* Those of the call that asks `stop`, so far: not among the others yet. 0 of a backend that
+     * does not count them within its calls. */
+    int64_t under_way;
     /* Asked now and then, on the caller's thread, by calls that may be long and say so: < 0 is what
      * they return, and what they were to write is then of no use. NULL: never asked. */
     int (*stop)(void *context, struct err *err);

@@ -39,7 +39,8 @@ double eta_direct(const struct eta *e, double seconds, double spent_s, double fr
 
 void eta_iterated(struct eta *e, int64_t iteration, double residual, double seconds)
 {
-    if (!(residual > 0 && isfinite(residual)) || iteration <= 0) {
+    const bool told = e->marks > 0 && iteration == e->last.iteration; /* once is enough */
+    if (!(residual > 0 && isfinite(residual)) || iteration <= 0 || told) {
         return;
     }
     e->last = (struct eta_mark){iteration, seconds, residual};

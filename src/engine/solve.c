@@ -24,10 +24,25 @@ static void tell_note(struct drive *d)
 /* A step that began at t may have been the first that does not build. */
 static void note_iteration(struct drive *d, double t)
 {
-    const bool iterates = d->at.phase != NULL && strcmp(d->at.phase, "iterating") == 0;
-    if (iterates && isnan(d->iterating) && !d->ops->direct) {
+    if (solve__iterates(d) && isnan(d->iterating) && !d->ops->direct) {
         d->iterating = t;
     }
+}
+
+/* An iteration may be several steps. */
+static int take_step(struct drive *d, struct err *err)
+{
+    const int64_t before = d->at.iteration, *entries = &d->p->be->kernel_entries;
+    d->stepping = true;
+    const int r = d->ops->step(d->solver, &d->at, err);
+    d->stepping = false;
+    if (d->at.iteration == before + 1) {
+        d->iteration_entries = (double)(*entries - d->iteration_from);
+    }
+    if (d->at.iteration > before || !solve__iterates(d)) {
+        d->iteration_from = *entries;
+    }
+    return r;
 }
 
 /* Steps until a reason to stop: positive, or a negative error of the solver's. */
@@ -44,7 +59,7 @@ static int iterate(struct drive *d, struct err *err)
         if (solve__elapsed(d, began) >= d->limits->time_budget_s) {
             return REASON_TIME_BUDGET;
         }
-        int r = d->ops->step(d->solver, &d->at, err);
+        int r = take_step(d, err);
         note_iteration(d, began);
         tell_note(d);
         if (r != 0) {
@@ -55,10 +70,12 @@ static int iterate(struct drive *d, struct err *err)
         }
         d->usable_steps += d->at.usable;
         if (solve__evaluation_due(d)) {
+            const int64_t entries = d->p->be->kernel_entries;
             r = d->ops->coef(d->solver, d->A, err);
             if (r == 0) {
                 r = solve__evaluate(d, err);
             }
+            d->iteration_from += d->p->be->kernel_entries - entries;
             if (r < 0) {
                 return r;
             }
@@ -118,6 +135,7 @@ static int stop_within(void *context, struct err *err)
         return 0;
     }
     d->asked = t;
+    solve__report_step(d, t);
     d->spent = !d->at.usable && solve__elapsed(d, t) >= d->limits->time_budget_s;
     return d->spent || solve__cancelled(d)
                ? err_set(err, ERR_CANCELLED, "%s", err_sentence(ERR_CANCELLED))
@@ -281,6 +299,8 @@ int solve_run(const struct solver_ops *ops, const struct problem *p,
         .asked = -INFINITY,
         .iterating = NAN,
         .entries_before = p->be->kernel_entries,
+        .iteration_from = p->be->kernel_entries,
+        .iteration_entries = ops->whole_products && p->t == 1 ? (double)p->n * (double)p->n : NAN,
     };
     init_eta(&d);
     d.began = d.saved = solve__now(&d);

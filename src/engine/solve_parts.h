@@ -31,21 +31,27 @@ struct drive {
     int64_t usable_steps;
     const char *told; /* the last note passed on */
     int64_t entries_before;
-    bool model;   /* A holds the coefficients of the outcome */
-    double asked; /* when a long product last did */
-    bool spent;   /* the time budget was, in the midst of a step and before any coefficients */
+    bool stepping;            /* a step is under way */
+    int64_t iteration_from;   /* the backend's count as the iteration under way began */
+    double iteration_entries; /* that one takes, by the last; NaN: not known */
+    bool model;               /* A holds the coefficients of the outcome */
+    double asked;             /* when a long product last did */
+    bool spent; /* the time budget was, in the midst of a step and before any coefficients */
 };
 
 /* solve_progress.c: the clock, and the seconds of the job and of the solve at time t, earlier
  * attempts included; messages of two parts; progress, where it is time or `always`; test metrics.
  */
 double solve__now(const struct drive *d);
+bool solve__iterates(const struct drive *d); /* the step of the last report did */
 bool solve__cancelled(const struct drive *d);
 bool solve__paused(const struct drive *d);
 double solve__elapsed(const struct drive *d, double t);
 double solve__solving(const struct drive *d, double t);
 void solve__say(const struct drive *d, const char *level, const char *first, const char *second);
 void solve__report(struct drive *d, const char *phase, bool always);
+/* Within a step: said again now and then, with the share of it that is done. */
+void solve__report_step(struct drive *d, double t);
 /* The first evaluation waits until it is a twentieth of the iterations so far, later ones until the
  * seconds of all of them are. */
 bool solve__evaluation_due(const struct drive *d);

@@ -1,14 +1,22 @@
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/solve_parts.h"
 
 /* The share of the time that may go into test metrics on the way. */
 static const double metrics_share = 0.05;
+/* In the midst of a long step something is said after so much silence. */
+static const double silence_s = 2.0;
 
 double solve__now(const struct drive *d)
 {
     return d->control->now(d->control->context);
+}
+
+bool solve__iterates(const struct drive *d)
+{
+    return d->at.phase != NULL && strcmp(d->at.phase, "iterating") == 0;
 }
 
 bool solve__cancelled(const struct drive *d)
@@ -41,12 +49,24 @@ void solve__say(const struct drive *d, const char *level, const char *first, con
     }
 }
 
+/* Of the iteration under way, by the kernel values that it takes; NaN where nobody knows. */
+static double step_share(const struct drive *d)
+{
+    const struct backend *be = d->p->be;
+    if (!d->stepping || !(d->at.built || solve__iterates(d)) || !(d->iteration_entries > 0)) {
+        return (double)NAN;
+    }
+    const double done = (double)(be->kernel_entries + be->under_way - d->iteration_from);
+    return fmin(done / d->iteration_entries, 1.0);
+}
+
 /* The iteration's share where the solver cannot tell: the largest of the residual's way to the
  * tolerance in decades, the iterations' to their limit, and the clock's to the budget. */
 static double guess_fraction(const struct drive *d, double seconds)
 {
     const double rel = d->at.relative_residual;
-    double share = (double)d->at.iteration / (double)d->limits->max_iterations;
+    const double begun = isnan(d->progress.step) ? 0.0 : d->progress.step;
+    double share = ((double)d->at.iteration + begun) / (double)d->limits->max_iterations;
     if (rel > 0 && rel < 1 && d->limits->tolerance < 1) {
         share = fmax(share, log(rel) / log(d->limits->tolerance));
     }
@@ -77,6 +97,7 @@ static void update_progress(struct drive *d, const char *phase, double t)
     if (!isnan(d->at.fraction)) {
         d->known = fmin(fmax(d->known, d->at.fraction), 1.0);
     }
+    p->step = step_share(d);
     const double f = isnan(d->at.fraction) ? guess_fraction(d, solve__elapsed(d, t)) : d->known;
     p->fraction = fmax(p->fraction, f);
     p->phase = phase;
@@ -85,7 +106,8 @@ static void update_progress(struct drive *d, const char *phase, double t)
     p->elapsed_s = solve__elapsed(d, t);
     eta_iterated(&d->eta, d->at.iteration, d->at.relative_residual, p->elapsed_s);
     p->eta_s = remaining(d, t);
-    const int64_t entries = d->p->be->kernel_entries - d->entries_before;
+    const struct backend *be = d->p->be;
+    const int64_t entries = be->kernel_entries + be->under_way - d->entries_before;
     p->kernel_entries_per_s = here > 0 ? (double)entries / here : (double)NAN;
 }
 
@@ -99,6 +121,13 @@ void solve__report(struct drive *d, const char *phase, bool always)
     update_progress(d, phase, t);
     d->control->report(d->control->context, &d->progress);
     d->last_report = t;
+}
+
+void solve__report_step(struct drive *d, double t)
+{
+    if (d->stepping && d->at.phase != NULL && t - d->last_report >= silence_s) {
+        solve__report(d, d->at.built ? "iterating" : d->at.phase, false);
+    }
 }
 
 bool solve__evaluation_due(const struct drive *d)

@@ -41,6 +41,7 @@ struct progress progress_none(void)
     return (struct progress){
         .fraction = 0,
         .phase = "loading",
+        .step = NAN,
         .relative_residual = NAN,
         .metrics = metrics_none(),
         .eta_s = NAN,
@@ -54,6 +55,7 @@ struct json *progress_to_json(const struct progress *p)
     json_set_number(j, "fraction", p->fraction);
     json_set_string(j, "phase", p->phase);
     json_set_int(j, "iteration", p->iteration);
+    json_set_number(j, "step_fraction", p->step);
     json_set_number(j, "relative_residual", p->relative_residual);
     metrics_to_json(&p->metrics, j);
     json_set_number(j, "elapsed_s", p->elapsed_s);

@@ -165,6 +165,8 @@ static void world_report(void *context, const struct progress *p)
 {
     struct world *w = context;
     w->reports++;
+    const bool same = w->last.iteration == p->iteration && !isnan(w->last.step);
+    w->within += p->step > (same ? w->last.step : 0.0) && p->step < 1.0;
     w->fraction_fell = fmax(w->fraction_fell, w->last.fraction - p->fraction);
     w->last = *p;
     if (!isnan(p->eta_s)) {

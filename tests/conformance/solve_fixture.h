@@ -57,6 +57,7 @@ struct world {
     int64_t reports;
     struct progress last;
     double fraction_fell; /* largest step back of the fraction */
+    int64_t within;       /* reports from within an iteration: a share of it that grows */
     double latest_end;    /* the largest elapsed_s + eta_s; 0: nothing was guessed */
     int64_t early_etas;   /* guesses while a preconditioner is built */
 };

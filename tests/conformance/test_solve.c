@@ -187,6 +187,31 @@ static void test_ends_within_a_step(void **state)
     device_close(be);
 }
 
+/* And tells how far it is, before the first iteration has ended and after. */
+static void test_tells_within_a_step(void **state)
+{
+    if (getenv("KRR_DEVICE") != NULL) {
+        skip();
+    }
+    (void)state;
+    struct backend *be = device_open(1);
+    struct fixture_spec spec = driven;
+    spec.n = 9000;
+    struct fixture f;
+    fixture_init(&f, be, &spec);
+    struct solve_limits limits = patient;
+    limits.max_iterations = 3;
+    struct world w = {.cancel_at = -1, .tick = 1.0};
+    const struct solve_outcome out = fixture_solve(&f, "pcg", "none", &limits, &w, NULL, NULL);
+    assert_int_equal(out.iterations, 3);
+    assert_in_range(w.within, 3 * 4, w.reports);
+    assert_true(isnan(w.last.step)); /* "saving" */
+    assert_int_equal(f.be->under_way, 0);
+    assert_close(w.fraction_fell, 0, 0);
+    fixture_deinit(&f);
+    device_close(be);
+}
+
 static void test_iteration_limit(void **state)
 {
     struct fixture f;
@@ -348,7 +373,7 @@ static void test_reports_are_rationed(void **state)
 
 TEST_MAIN(on_device(test_cancel_at_every_step), on_device(test_cancel_while_certifying),
           on_device(test_no_memory_anywhere), on_device(test_time_budget),
-          on_device(test_ends_within_a_step), on_device(test_iteration_limit),
-          on_device(test_worse_than_none_is_said), on_device(test_stagnation_is_said),
-          on_device(test_certificate_overrules), on_device(test_metrics_schedule),
-          on_device(test_reports_are_rationed))
+          on_device(test_ends_within_a_step), on_device(test_tells_within_a_step),
+          on_device(test_iteration_limit), on_device(test_worse_than_none_is_said),
+          on_device(test_stagnation_is_said), on_device(test_certificate_overrules),
+          on_device(test_metrics_schedule), on_device(test_reports_are_rationed))

@@ -439,6 +439,7 @@ static void describe(const struct solver *s, bool building, struct step_report *
         .fraction = building ? 0.2 * s->build_fraction : NAN,
         .iteration = s->at.iteration,
         .relative_residual = present_residual(s),
+        .built = s->built,
         .usable = s->at.iteration > 0 || s->given || s->zero,
         .rank = s->built ? eigenpro_rank(s->pre) : 0,
     };

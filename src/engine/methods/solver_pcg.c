@@ -202,6 +202,7 @@ static void describe(const struct solver *s, bool building, struct step_report *
         .fraction = building ? 0.3 * s->build_fraction : NAN,
         .iteration = s->iteration,
         .relative_residual = cg_columns_largest(&s->c),
+        .built = s->built,
         .usable = pcg_usable(s),
         .savable = s->precond->save != NULL,
         .rank = s->built ? s->precond->rank(s->M) : 0,
