@@ -56,7 +56,7 @@ static bool view_valid(const struct view *v)
 static bool all_near(const struct points *p, const struct points *q)
 {
     const double apart = p->reach + q->reach, most = p->dtype == DTYPE_F32 ? 120.0 : 1000.0;
-    return (kernel_uses_l1(p->kernel.id) ? apart : apart * apart) <= most;
+    return (p->kernel.id == KERNEL_GAUSSIAN ? apart * apart : apart) <= most;
 }
 
 int oracle__init(struct oracle *o, struct backend *be, struct view P, struct view Q,

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "cpu/cpu_exp2.h"
 #include "cpu/cpu_isa.h"
 #include "cpu/cpu_tile.h"
 
@@ -169,8 +170,6 @@ INLINE void add_lanes_f32(double *totals, vec_f32 v)
                   __builtin_convertvector(half[1], vec_f64));
 }
 
-/* Relative errors: TERMS 9e-8; SQUARE and REST 5e-8, and 3e-7 with what is rounded (1e-7 in the
- * mean square). */
 #define T float
 #define BITS uint32_t
 #define NAME(x) x##_f32
@@ -181,14 +180,11 @@ INLINE void add_lanes_f32(double *totals, vec_f32 v)
 #define TOGETHER TILE_TOGETHER_F32
 #define EACH_INNER(M) EACH_INNER_F32(M)
 #define EACH_INNER_COMPUTED(M) EACH_INNER_COMPUTED_F32(M)
-#define EXP2_TERMS                                                                                 \
-    0.6931469775997493, 0.2402224208533244, 0.05550733742411255, 0.00967151264264307,              \
-        0.0013264727448516489
-#define EXP2_SQUARE 1.2607421875, 0.219415543638047, 0.07617784699090775, 0.0087551292959383
-#define EXP2_REST -0.5894708633422852, 0.13989423496908263
+#define EXP2_TERMS EXP2_TERMS_F32
+#define EXP2_SQUARE EXP2_SQUARE_F32
+#define EXP2_REST EXP2_REST_F32
 #include "cpu/cpu_tile.inc"
 
-/* Relative errors: 6e-16, and about 1e-15 with what is rounded. */
 #define T double
 #define BITS uint64_t
 #define NAME(x) x##_f64
@@ -199,17 +195,9 @@ INLINE void add_lanes_f32(double *totals, vec_f32 v)
 #define TOGETHER TILE_TOGETHER_F64
 #define EACH_INNER(M)
 #define EACH_INNER_COMPUTED(M)
-#define EXP2_TERMS                                                                                 \
-    0.69314718055994615897, 0.24022650695910076139, 0.055504108664651672007,                       \
-        0.0096181291076186655706, 0.0013333558200794592645, 0.00015403530424776527587,             \
-        0.000015252672924850736404, 1.3215451633221434374e-6, 1.0205905413765595794e-7,            \
-        7.0709778665081385558e-9
-#define EXP2_SQUARE                                                                                \
-    1.9340264201164246, 0.36556175018576065, 0.049787074583595194, 0.005668257884207832,           \
-        0.0006068506359028583, 8.408910537418723e-05
-#define EXP2_REST                                                                                  \
-    -2.7404581937083528, -0.7208649855265766, -0.0859879214897358, -0.0028215125863467927,         \
-        0.0006478494409145299
+#define EXP2_TERMS EXP2_TERMS_F64
+#define EXP2_SQUARE EXP2_SQUARE_F64
+#define EXP2_REST EXP2_REST_F64
 #include "cpu/cpu_tile.inc"
 
 /* ---- mixed precision: float32 values, float64 weights and sums ---- */

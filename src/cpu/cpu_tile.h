@@ -46,7 +46,7 @@ struct tile_kernel {
     double gamma, coef0; /* dot-product kernels */
     int degree;
     bool by_max, by_inner; /* the faster forms of laplacian_l1 and gaussian */
-    bool near; /* gaussian and laplacian_l1: all powers are normal numbers. Changes no bit */
+    bool near;             /* distance kernels: all powers are normal numbers. Changes no bit */
 };
 
 /* One panel against one run; see above. Members that a use does not need are ignored. */

@@ -224,6 +224,9 @@ static void check_near(struct sample *t, const struct tile_isa *isa, bool f64, i
 {
     check_near_form(t, isa, f64, lanes, KERNEL_GAUSSIAN, false);
     check_near_form(t, isa, f64, lanes, KERNEL_LAPLACIAN_L1, true);
+    check_near_form(t, isa, f64, lanes, KERNEL_MATERN12, false);
+    check_near_form(t, isa, f64, lanes, KERNEL_MATERN32, false);
+    check_near_form(t, isa, f64, lanes, KERNEL_MATERN52, false);
     if (loops_of(isa, f64)->inner) {
         check_near_form(t, isa, f64, lanes, KERNEL_GAUSSIAN, true);
     }
