@@ -11,7 +11,7 @@
 #define RUNS 40
 #define RUN_S 0.0015 /* of one run: well below a scheduler's slice */
 #define READS 12
-#define PROBES 5
+#define PROBES (5 + CEILING_EXP2)
 #define READ_COUNT (8 << 20) /* doubles a thread: 64 MiB, beyond the share of any cache */
 
 static const struct ceiling_isa *find_isa(const char *name)
@@ -52,19 +52,19 @@ struct probe {
 
 /* Threads run side by side, and each one's best runs count. The kinds take turns, so that a
  * disturbance of some milliseconds spoils no kind's runs altogether. */
-static void run_probes(struct probe probes[PROBES], int threads)
+static void run_probes(struct probe probes[PROBES], int count, int threads)
 {
 #pragma omp parallel num_threads(threads)
     {
         double best[PROBES];
-        for (int i = 0; i < RUNS * PROBES; i++) {
-            const struct probe *p = &probes[i % PROBES];
+        for (int i = 0; i < RUNS * count; i++) {
+            const struct probe *p = &probes[i % count];
 #pragma omp barrier
             const double seconds = run_once(p->loop, p->rounds);
-            best[i % PROBES] = i < PROBES ? seconds : fmin(best[i % PROBES], seconds);
+            best[i % count] = i < count ? seconds : fmin(best[i % count], seconds);
         }
 #pragma omp critical
-        for (int i = 0; i < PROBES; i++) {
+        for (int i = 0; i < count; i++) {
             probes[i].rate += (double)(probes[i].rounds * probes[i].loop->lanes) / best[i];
         }
     }
@@ -76,16 +76,21 @@ static struct ceiling_rates measure_type(const struct ceiling_type *type, int th
         {.loop = &type->fma},  {.loop = &type->add},    {.loop = &type->pair},
         {.loop = &type->root}, {.loop = &type->beside},
     };
-    for (int i = 0; i < PROBES; i++) {
+    int count = 5;
+    for (int i = 0; i < CEILING_EXP2 && type->exp2[i].run != NULL; i++) {
+        probes[count++].loop = &type->exp2[i];
+    }
+    for (int i = 0; i < count; i++) {
         probes[i].rounds = count_rounds(probes[i].loop);
     }
-    run_probes(probes, threads);
+    run_probes(probes, count, threads);
     return (struct ceiling_rates){
         .fma = fmax(probes[0].rate, probes[2].rate), /* a pair holds one */
         .add = probes[1].rate,
         .pair = probes[2].rate,
         .root = probes[3].rate,
         .beside = probes[4].rate,
+        .exp2 = fmax(probes[5].rate, fmax(probes[6].rate, probes[7].rate)),
     };
 }
 

@@ -14,9 +14,10 @@
 #endif
 
 #include "bench/ceiling_isa.h"
+#include "cpu/cpu_exp2.h"
 
-#define CHAINS 12 /* latency 4 times two pipes, and some; with constants within 16 registers */
-#define ROOTS 16
+#define CHAINS 12  /* latency 4 times two pipes, and some; with constants within 16 registers */
+#define VECTORS 16 /* of independent values */
 
 /* What a vector register is called in the constraints of GCC's asm statements. */
 #if defined(__aarch64__)
@@ -42,15 +43,40 @@
 #define VECTOR_ROOT_F64(v) (vec_f64) vsqrtq_f64((float64x2_t)(v))
 #endif
 
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define QUOTE_(a) #a
+#define QUOTE(a) QUOTE_(a)
+
+#if defined(__AVX2__) && CEILING_VEC_BYTES == 32
+#define LOOKUP_F32(t, v) _mm256_permutevar8x32_ps(t, (__m256i)(v))
+#endif
+
 #define T float
 #define NAME(x) x##_f32
 #define ROOT sqrtf
 #define VECTOR_ROOT VECTOR_ROOT_F32
+#define PS ps
+#define BITS uint32_t
+#define MANTISSA 23
+#define EXP2_TERMS EXP2_TERMS_F32
+#define EXP2_SQUARE EXP2_SQUARE_F32
+#define EXP2_REST EXP2_REST_F32
+#ifdef LOOKUP_F32
+#define EXP2_LOOKUP LOOKUP_F32
+#endif
 #include "bench/ceiling_loops.inc"
 #undef T
 #undef NAME
 #undef ROOT
 #undef VECTOR_ROOT
+#undef PS
+#undef BITS
+#undef MANTISSA
+#undef EXP2_TERMS
+#undef EXP2_SQUARE
+#undef EXP2_REST
+#undef EXP2_LOOKUP
 #undef VEC
 #undef LANES
 
@@ -58,37 +84,57 @@
 #define NAME(x) x##_f64
 #define ROOT sqrt
 #define VECTOR_ROOT VECTOR_ROOT_F64
+#define PS pd
+#define BITS uint64_t
+#define MANTISSA 52
+#define EXP2_TERMS EXP2_TERMS_F64
+#define EXP2_SQUARE EXP2_SQUARE_F64
+#define EXP2_REST EXP2_REST_F64
 #include "bench/ceiling_loops.inc"
 #undef T
 #undef NAME
 #undef ROOT
 #undef VECTOR_ROOT
+#undef PS
+#undef BITS
+#undef MANTISSA
+#undef EXP2_TERMS
+#undef EXP2_SQUARE
+#undef EXP2_REST
 #undef VEC
 #undef LANES
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define QUOTE_(a) #a
-#define QUOTE(a) QUOTE_(a)
 #define LANES_F32 ((int64_t)(CEILING_VEC_BYTES / sizeof(float)))
 #define LANES_F64 ((int64_t)(CEILING_VEC_BYTES / sizeof(double)))
 
-const struct ceiling_isa JOIN(ceiling_isa_, CEILING_ISA) = {
-    .name = QUOTE(CEILING_ISA),
-    .f32 =
+const struct ceiling_isa
+    JOIN(ceiling_isa_, CEILING_ISA) =
         {
-            .fma = {.run = fma_f32, .lanes = CHAINS * LANES_F32},
-            .add = {.run = add_f32, .lanes = CHAINS * LANES_F32},
-            .pair = {.run = pair_f32, .lanes = CHAINS * LANES_F32},
-            .root = {.run = root_f32, .lanes = ROOTS * LANES_F32},
-            .beside = {.run = beside_f32, .lanes = LANES_F32},
-        },
-    .f64 =
-        {
-            .fma = {.run = fma_f64, .lanes = CHAINS * LANES_F64},
-            .add = {.run = add_f64, .lanes = CHAINS * LANES_F64},
-            .pair = {.run = pair_f64, .lanes = CHAINS * LANES_F64},
-            .root = {.run = root_f64, .lanes = ROOTS * LANES_F64},
-            .beside = {.run = beside_f64, .lanes = LANES_F64},
-        },
+            .name = QUOTE(CEILING_ISA),
+            .f32 =
+                {
+                    .fma = {.run = fma_f32, .lanes = CHAINS * LANES_F32},
+                    .add = {.run = add_f32, .lanes = CHAINS * LANES_F32},
+                    .pair = {.run = pair_f32, .lanes = CHAINS * LANES_F32},
+                    .root = {.run = root_f32, .lanes = VECTORS * LANES_F32},
+                    .beside = {.run = beside_f32, .lanes = LANES_F32},
+                    .exp2 =
+                        {
+                            {.run = in_one_f32, .lanes = VECTORS * LANES_F32},
+                            {.run = in_two_f32, .lanes = VECTORS * LANES_F32},
+#ifdef LOOKUP_F32
+                            {.run = in_parts_f32, .lanes = VECTORS * LANES_F32},
+#endif
+                        },
+                },
+            .f64 =
+                {
+                    .fma = {.run = fma_f64, .lanes = CHAINS * LANES_F64},
+                    .add = {.run = add_f64, .lanes = CHAINS * LANES_F64},
+                    .pair = {.run = pair_f64, .lanes = CHAINS * LANES_F64},
+                    .root = {.run = root_f64, .lanes = VECTORS * LANES_F64},
+                    .beside = {.run = beside_f64, .lanes = LANES_F64},
+                    .exp2 = {{.run = in_one_f64, .lanes = VECTORS * LANES_F64},
+                             {.run = in_two_f64, .lanes = VECTORS * LANES_F64}},
+                },
 };

@@ -22,25 +22,26 @@ static int multiplications(int degree)
     return count;
 }
 
-/* Multiply-adds behind the distance, the root apart. */
+/* Multiply-adds behind the distance, roots and powers apart. */
 static int function_ops(const struct limit_case *c)
 {
-    const bool wide = c->values == DTYPE_F64;
-    const int exp2 = wide ? 10 : 5;
     switch (c->kernel) {
     case KERNEL_MATERN32:
-        return exp2 + 2;
+        return 2;
     case KERNEL_MATERN52:
-        return exp2 + 3;
-    case KERNEL_LINEAR:
-        return 0;
+        return 3;
     case KERNEL_POLYNOMIAL:
         return multiplications(c->degree);
     case KERNEL_SIGMOID:
-        return exp2 + (wide ? 5 : 3);
+        return c->values == DTYPE_F64 ? 5 : 3;
     default:
-        return exp2;
+        return 0;
     }
+}
+
+static bool has_power(enum kernel_id id)
+{
+    return kernel_uses_distance(id) || id == KERNEL_SIGMOID;
 }
 
 static bool has_root(enum kernel_id id)
@@ -60,6 +61,9 @@ static double arithmetic_time(const struct limit_case *c, const struct ceiling *
         return time / uses;
     }
     time += distance + function_ops(c) / values->fma;
+    if (has_power(c->kernel)) {
+        time += 1.0 / values->exp2;
+    }
     if (has_root(c->kernel)) {
         time += root_time(values, c->values == DTYPE_F64, time);
     }
@@ -81,4 +85,12 @@ double limit_entries_per_s(const struct limit_case *c, const struct ceiling *cei
 {
     const double entries = (double)c->n * (double)c->m;
     return entries / fmax(entries * arithmetic_time(c, ceiling), memory_time(c, ceiling));
+}
+
+double limit_of_fma(const struct limit_case *c, const struct ceiling *ceiling)
+{
+    struct ceiling by_fma = *ceiling;
+    by_fma.f32.exp2 = ceiling->f32.fma / 5;
+    by_fma.f64.exp2 = ceiling->f64.fma / 10;
+    return limit_entries_per_s(c, &by_fma);
 }

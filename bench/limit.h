@@ -3,14 +3,14 @@
  * ceilings. An entry is one k(x_i, z_j), generated, multiplied with the weights of its t right-hand
  * sides, added, and thrown away. A symmetric product (P is Q) uses one evaluation for two entries.
  *
- * Multiply-adds of one evaluation, in lanes:
+ * One evaluation takes powers 2^e at the rate at which a loop of nothing else makes them (the
+ * ceiling `exp2`; none for dot-product kernels but 1 for sigmoid), and multiply-adds, in lanes:
  *
  *   distance   d       l2 and inner products; the dot form, the cheapest there is
  *              d pairs laplacian_l1: |x-z|_1 = sum 2 max(x,z) - x - z needs a maximum as well
- *   2^e        5       degree of the polynomial, float32     (10 in float64)
  *   function   0       gaussian, laplacian_l1, linear: factors are folded into the data
  *              root    laplacian, matern12; root + 2 matern32; root + 3 matern52
- *              -       polynomial: multiplications of repeated squaring, no 2^e
+ *              -       polynomial: multiplications of repeated squaring
  *              3       sigmoid (5): the reciprocal by an estimate and one (two) Newton steps
  *   weights    t       plain: one a right-hand side
  *              2 t     symmetric: one for each of the two uses
@@ -19,11 +19,11 @@
  *   processor's own instruction running beside everything else, for which the divider needs its
  *   time and takes some of the multiply-adds' too (2 of them on a Zen 4; the ceiling `beside`).
  *
- * Subtractions, rounding of exponents, scaling by powers of two, loads and conversions are taken
- * as free, so this is an upper bound. With one right-hand side, gaussian:
+ * Subtractions, loads and conversions are taken as free, so this is an upper bound. With one
+ * right-hand side, gaussian, in seconds:
  *
- *   plain      fma / (d + 6)           float64: fma / (d + 11)
- *   symmetric  fma / ((d + 7) / 2)              fma / ((d + 12) / 2)
+ *   plain      (d + 1) / fma + 1 / exp2
+ *   symmetric  ((d + 2) / fma + 1 / exp2) / 2
  *
  * In mixed precision kernel values are float32, weights and sums float64. Whatever is computed, all
  * points and vectors are read once; the limit is the lower of the two. Kept kernel values cost no
@@ -47,3 +47,7 @@ struct limit_case {
 };
 
 double limit_entries_per_s(const struct limit_case *c, const struct ceiling *ceiling);
+
+/* The same if 2^e took the multiply-adds of its polynomial alone, 5 in float32 and 10 in float64,
+ * and its rounding and its exponent's bits nothing. */
+double limit_of_fma(const struct limit_case *c, const struct ceiling *ceiling);

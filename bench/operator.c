@@ -178,6 +178,7 @@ static void report_rates(struct json *ceilings, const char *key, const struct ce
     json_set_number(j, "pair_per_s", rates->pair);
     json_set_number(j, "root_per_s", rates->root);
     json_set_number(j, "beside_per_s", rates->beside);
+    json_set_number(j, "exp2_per_s", rates->exp2);
 }
 
 static void report_ceiling(const struct bench *b, struct json *j)
@@ -192,10 +193,10 @@ static void report_ceiling(const struct bench *b, struct json *j)
     json_set_number(ceilings, "read_bytes_per_s", b->ceiling.read_bytes);
 }
 
-static double find_limit(const struct bench *b)
+static struct limit_case limit_case_of(const struct bench *b)
 {
     const struct operator_options *o = b->o;
-    const struct limit_case c = {
+    return (struct limit_case){
         .kernel = o->kernel,
         .degree = b->work.kernel.degree,
         .values = b->work.P.dtype,
@@ -207,7 +208,18 @@ static double find_limit(const struct bench *b)
         .symmetric = o->symmetric,
         .cached_bytes = b->cached_bytes,
     };
-    return b->be->isa != NULL ? limit_entries_per_s(&c, &b->ceiling) : NAN;
+}
+
+static void report_limit(const struct bench *b, double rate, double seconds, struct json *j)
+{
+    const struct limit_case c = limit_case_of(b);
+    const bool known = b->be->isa != NULL;
+    const double limit = known ? limit_entries_per_s(&c, &b->ceiling) : NAN;
+    const double by_fma = known ? limit_of_fma(&c, &b->ceiling) : NAN;
+    json_set_number(j, "limit_entries_per_s", limit);
+    json_set_number(j, "fraction_of_limit", rate / limit);
+    json_set_number(j, "fraction_of_limit_best", rate / limit * seconds / b->seconds[0]);
+    json_set_number(j, "fraction_of_fma_limit", rate / by_fma);
 }
 
 /* What keeping the values took, and how fast they are read, beside the memory's own rate. */
@@ -227,7 +239,6 @@ static struct json *report(const struct bench *b)
     const int64_t n = b->o->repeat;
     const double seconds = median(b->seconds, n);
     const double rate = (double)b->o->n * (double)b->o->m / seconds;
-    const double limit = find_limit(b);
     struct json *j = json_new_object();
     report_case(b, j);
     json_set_number(j, "seconds", seconds);
@@ -235,9 +246,7 @@ static struct json *report(const struct bench *b)
     json_set_number(j, "cpu_seconds", median(b->cpu_seconds, n));
     json_set_number(j, "cpu_seconds_best", b->cpu_seconds[0]);
     json_set_number(j, "entries_per_s", rate);
-    json_set_number(j, "limit_entries_per_s", limit);
-    json_set_number(j, "fraction_of_limit", rate / limit);
-    json_set_number(j, "fraction_of_limit_best", rate / limit * seconds / b->seconds[0]);
+    report_limit(b, rate, seconds, j);
     json_set_number(j, "max_rel_err", b->error);
     json_set_number(j, "product_bytes", b->product_bytes >= 0 ? (double)b->product_bytes : NAN);
     if (b->o->cached) {

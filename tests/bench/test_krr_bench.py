@@ -53,8 +53,9 @@ def test_operator_reports(precision):
     assert r["isa"] in ("avx512", "avx2", "portable")
     assert math.isclose(r["entries_per_s"], 150000 / r["seconds"])
     assert math.isclose(r["fraction_of_limit"], r["entries_per_s"] / r["limit_entries_per_s"])
+    assert 0 < r["fraction_of_fma_limit"] <= 1.5 * r["fraction_of_limit"]
     assert 0 < r["seconds_best"] <= r["seconds"]
-    for key in ("fma_per_s", "add_per_s", "pair_per_s", "root_per_s", "beside_per_s"):
+    for key in ("fma_per_s", "add_per_s", "pair_per_s", "root_per_s", "beside_per_s", "exp2_per_s"):
         assert r["ceilings"]["float32"][key] > 0 and r["ceilings"]["float64"][key] > 0
     assert r["ceilings"]["read_bytes_per_s"] > 0
     assert 0 <= r["max_rel_err"] < LARGEST_ERROR[precision]

@@ -30,6 +30,7 @@ def test_operator_reports(words):
     r = report(*words)
     assert r["device"] == "cuda" and r["isa"] is None and r["ceilings"] is None
     assert r["limit_entries_per_s"] is r["fraction_of_limit"] is r["fraction_of_limit_best"] is None
+    assert r["fraction_of_fma_limit"] is None
     assert 0 <= r["max_rel_err"] < 1e-5
     assert r["n"] * r["m"] / r["seconds_best"] < FASTEST  # the device has done it, not only been asked
     assert ("cached_bytes" in r) == ("--cached" in words)
