@@ -35,7 +35,7 @@ static int cuda_open(int ordinal, int threads, struct backend **ret, struct err 
         rc = dense_library_open(&cu->dense, cu->stream, err);
     }
     if (rc == 0) {
-        rc = cuda__try_groups(cu, err);
+        rc = cuda__try_ways(cu, err);
     }
     if (rc < 0) {
         cuda_close(&cu->base);

@@ -6,7 +6,7 @@
  *   cuda_copies.c     copies between the host and the device
  *   cuda_mat.c        matrices and column operations
  *   cuda_points.c     points prepared for a kernel
- *   cuda_groups.c     whether products by groups of warps are right
+ *   cuda_trial.c      whether products by tensor cores are right
  *   cuda_views.c      members of views in panels
  *   cuda_oracle.c     kmv, kblock, kdiag: cutting work into launches
  *   cuda_both.c       kmv of points with themselves
@@ -194,11 +194,11 @@ void cuda__points_free(struct backend *be, struct points *p);
 int cuda__make_parts(struct cuda_backend *cu, const struct points *p, int64_t rows,
                      const void *panels, void *to, struct err *err);
 
-/* ---- cuda_groups.c ---- */
+/* ---- cuda_trial.c ---- */
 
-/* Turns cu->group on where the device multiplies by groups of warps as it does by lanes. Where it
- * should and does not, base.notice says so. */
-int cuda__try_groups(struct cuda_backend *cu, struct err *err);
+/* Leaves of cu->tensor and cu->group what multiplies as lanes do. What the device should have and
+ * does without base.notice tells. -ERR_DEVICE: the trial broke it. */
+int cuda__try_ways(struct cuda_backend *cu, struct err *err);
 
 /* ---- cuda_views.c ---- */
 

@@ -3,6 +3,7 @@
  * (--socket FD); alone it runs one order (--job FILE).
  */
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,8 @@ static const char usage[] =
     "    With --busy-poll-us N it looks for the next message so long before it sleeps, where\n"
     "    messages follow each other that fast.\n"
     "    With --memory-bytes N both plan to stay below N resident bytes.\n"
+    "    With " GPU_WITHOUT
+    "=wgmma, or =mma, in the environment GPUs do without these instructions.\n"
     "krrd-worker --devices\n"
     "    Tells as JSON which devices it can run on, best first: {\"devices\": [\"cuda:0\", "
     "\"cpu\"]};\n"
@@ -171,13 +174,48 @@ static int run_session(const struct settings *settings, struct backend *be, stru
     return r;
 }
 
-static int run(const struct settings *settings, struct err *err)
+static void report(enum log_level level, const char *event, const struct err *err)
+{
+    const struct log log = {.fd = STDERR_FILENO, .level = LOG_INFO, .program = "krrd-worker"};
+    log_msg(&log, level, event, "code", err_name(err->code), "pointer", err->pointer, "detail",
+            err->detail, NULL);
+}
+
+/* What more to do without where a device broke as it was opened; NULL: there is nothing left. */
+static const char *without_more(void)
+{
+    const char *without = getenv(GPU_WITHOUT);
+    if (without == NULL || without[0] == '\0') {
+        return "wgmma";
+    }
+    return strcmp(without, "wgmma") == 0 ? "mma" : NULL;
+}
+
+/* After an error of its device a process can do nothing more with it. So this one begins anew, and
+ * does without what may have been the cause; it returns where nothing is left to do without. */
+static void begin_anew(const struct settings *settings, char **argv, const struct err *err)
+{
+    const char *without = without_more();
+    if (without == NULL) {
+        return;
+    }
+    report(LOG_WARNING, "worker.begins_anew", err);
+    const int kept = settings->socket > STDERR_FILENO ? settings->socket : STDERR_FILENO;
+    (void)close_range((unsigned)kept + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
+    setenv(GPU_WITHOUT, without, 1);
+    execv("/proc/self/exe", argv);
+}
+
+static int run(const struct settings *settings, char **argv, struct err *err)
 {
     if (settings->devices) {
         return devices_print(gpu_providers(), err);
     }
     struct backend *be = NULL;
     int r = backend_open(gpu_providers(), settings->device, settings->threads, &be, err);
+    if (r == -ERR_DEVICE) {
+        begin_anew(settings, argv, err);
+    }
     if (r < 0) {
         return r;
     }
@@ -193,7 +231,6 @@ static int run(const struct settings *settings, struct err *err)
 
 int main(int argc, char **argv)
 {
-    const struct log log = {.fd = STDERR_FILENO, .level = LOG_INFO, .program = "krrd-worker"};
     struct settings settings = {.device = "cpu", .socket = -1};
     struct err err = {.code = ERR_OK};
     signal(SIGPIPE, SIG_IGN);
@@ -202,11 +239,10 @@ int main(int argc, char **argv)
         if (settings.socket >= 0) {
             prctl(PR_SET_PDEATHSIG, SIGTERM); /* No orphan outlives its daemon. */
         }
-        r = run(&settings, &err);
+        r = run(&settings, argv, &err);
     }
     if (r < 0) {
-        log_msg(&log, LOG_ERROR, "worker.failed", "code", err_name(err.code), "pointer",
-                err.pointer, "detail", err.detail, NULL);
+        report(LOG_ERROR, "worker.failed", &err);
     }
     return r < 0 ? 1 : 0;
 }

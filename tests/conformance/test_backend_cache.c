@@ -21,12 +21,12 @@ struct fixture {
     struct points *points;
 };
 
-static struct fixture fixture_new(int threads, enum kernel_id id, enum precision precision,
-                                  int64_t n, int64_t d, int64_t t)
+static struct fixture fixture_on(struct backend *be, enum kernel_id id, enum precision precision,
+                                 int64_t n, int64_t d, int64_t t)
 {
     struct rng rng = rng_new((uint64_t)(n + 7 * t), RNG_TEST);
     struct fixture f = {
-        .be = device_open(threads),
+        .be = be,
         .kernel = usual_kernel(id, d),
         .precision = precision,
         .n = n,
@@ -41,11 +41,24 @@ static struct fixture fixture_new(int threads, enum kernel_id id, enum precision
     return f;
 }
 
-static void fixture_free(struct fixture *f)
+/* The backend stays; nothing of the fixture does. */
+static void fixture_leave(struct fixture *f)
 {
     f->be->ops->points_free(f->be, f->points);
     mem_free(f->x);
     mem_free(f->v);
+    assert_int_equal(f->be->bytes, 0);
+}
+
+static struct fixture fixture_new(int threads, enum kernel_id id, enum precision precision,
+                                  int64_t n, int64_t d, int64_t t)
+{
+    return fixture_on(device_open(threads), id, precision, n, d, t);
+}
+
+static void fixture_free(struct fixture *f)
+{
+    fixture_leave(f);
     device_close(f->be);
 }
 
@@ -94,9 +107,10 @@ static void check_reference(const struct fixture *f, const double *y, double rto
     }
 }
 
-static void check_kept(enum kernel_id id, enum precision precision, int64_t n, int64_t d, int64_t t)
+static void check_kept(struct backend *be, enum kernel_id id, enum precision precision, int64_t n,
+                       int64_t d, int64_t t)
 {
-    struct fixture f = fixture_new(2, id, precision, n, d, t);
+    struct fixture f = fixture_on(be, id, precision, n, d, t);
     double *computed = multiply(&f, 0, n);
     const int64_t kept = keep(&f, INT64_MAX / 2, KERNEL_STORE_EXACT);
     double *exact = multiply(&f, 0, n);
@@ -114,7 +128,7 @@ static void check_kept(enum kernel_id id, enum precision precision, int64_t n, i
     }
     mem_free(exact);
     mem_free(computed);
-    fixture_free(&f);
+    fixture_leave(&f);
 }
 
 /* How values are kept does not depend on the features; where there are many, one number of those is
@@ -124,20 +138,22 @@ static void test_products(void **state)
     (void)state;
     static const int64_t few[] = {1, 2, 15, 16, 17, 31, 33}, many[] = {65, 129, 255, 257, 600};
     static const int64_t dims[] = {1, 2, 3, 7, 64, 435};
+    struct backend *be = device_open(2);
     for (int i = 0; i < KERNEL_COUNT_ * PRECISIONS; i++) {
         const enum kernel_id id = (enum kernel_id)(i / PRECISIONS);
         const enum precision precision = (enum precision)(i % PRECISIONS);
         for (int j = 0; j < 7 * 6; j++) {
-            check_kept(id, precision, few[j / 6], dims[j % 6], (i + j) % 3 + 1);
+            check_kept(be, id, precision, few[j / 6], dims[j % 6], (i + j) % 3 + 1);
         }
         for (int j = 0; j < 5; j++) {
-            check_kept(id, precision, many[j], dims[(i + j) % 6], (i + j) % 3 + 1);
+            check_kept(be, id, precision, many[j], dims[(i + j) % 6], (i + j) % 3 + 1);
         }
     }
     for (int precision = 0; precision < PRECISIONS; precision++) {
-        check_kept(KERNEL_MATERN52, (enum precision)precision, 300, 4, 10);
-        check_kept(KERNEL_GAUSSIAN, (enum precision)precision, 300, 4, 70);
+        check_kept(be, KERNEL_MATERN52, (enum precision)precision, 300, 4, 10);
+        check_kept(be, KERNEL_GAUSSIAN, (enum precision)precision, 300, 4, 70);
     }
+    device_close(be);
 }
 
 /* ---- parts, threads ---- */

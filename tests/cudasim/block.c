@@ -424,6 +424,10 @@ int sim_start(const struct sim_launch *l, void *stream)
         (void)sim_error(cudaErrorInvalidValue);
         return cudaGetLastError();
     }
+    if (sim_cannot_start(l->file)) {
+        (void)sim_error(cudaErrorLaunchOutOfResources);
+        return cudaGetLastError();
+    }
     const size_t bytes = SIM_LAUNCH_BYTES + l->arguments_bytes;
     char *copy = malloc(bytes);
     if (copy == NULL) {

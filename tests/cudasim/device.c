@@ -11,7 +11,7 @@
 #define DEVICES_MAX 8
 
 static int current;
-static cudaError_t last;
+static cudaError_t last, broken[DEVICES_MAX];
 static uint64_t random_state;
 
 void sim_fault(const char *format, ...)
@@ -30,15 +30,26 @@ void sim_fault(const char *format, ...)
 
 int sim_error(int status)
 {
-    if (status != cudaSuccess) {
-        last = (cudaError_t)status;
+    const int told = broken[current] != cudaSuccess ? (int)broken[current] : status;
+    if (told != cudaSuccess) {
+        last = (cudaError_t)told;
     }
-    return status;
+    return told;
+}
+
+void sim_break(int status)
+{
+    broken[sim_working_device()] = (cudaError_t)status;
+}
+
+bool sim_is_broken(int device)
+{
+    return broken[device] != cudaSuccess;
 }
 
 cudaError_t cudaGetLastError(void)
 {
-    const cudaError_t status = last;
+    const cudaError_t status = sim_is_broken(current) ? broken[current] : last;
     last = cudaSuccess;
     return status;
 }
@@ -60,6 +71,10 @@ const char *cudaGetErrorString(cudaError_t error)
         return "invalid device ordinal";
     case cudaErrorInvalidResourceHandle:
         return "invalid resource handle";
+    case cudaErrorLaunchOutOfResources:
+        return "too many resources requested for launch";
+    case cudaErrorIllegalInstruction:
+        return "an illegal instruction was encountered";
     default:
         return "unknown error";
     }
@@ -82,6 +97,18 @@ static long long number_setting(const char *name, const char *usual)
         sim_fault("%s is \"%s\", not a number above 0", name, text);
     }
     return value;
+}
+
+bool sim_has_fault(const char *name)
+{
+    return strcmp(setting("CUDASIM_FAULT", ""), name) == 0;
+}
+
+bool sim_cannot_start(const char *file)
+{
+    const char *fault = setting("CUDASIM_FAULT", ""), *slash = strrchr(file, '/');
+    return strncmp(fault, "launch:", 7) == 0 &&
+           strcmp(fault + 7, slash != NULL ? slash + 1 : file) == 0;
 }
 
 /* Capabilities times ten; returns how many. */
@@ -216,7 +243,7 @@ int sim_current_device(void)
 
 cudaError_t cudaMalloc(void **ret, size_t bytes)
 {
-    *ret = bytes > 0 ? sim_memory_new(current, bytes) : NULL;
+    *ret = bytes > 0 && !sim_is_broken(current) ? sim_memory_new(current, bytes) : NULL;
     return sim_error(bytes > 0 && *ret == NULL ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 
@@ -225,12 +252,12 @@ cudaError_t cudaFree(void *data)
     if (data != NULL) {
         sim_memory_free(data);
     }
-    return cudaSuccess;
+    return sim_error(cudaSuccess);
 }
 
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 {
     *available = sim_memory_left(current);
     *total = sim_memory_total();
-    return cudaSuccess;
+    return sim_error(cudaSuccess);
 }

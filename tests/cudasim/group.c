@@ -5,6 +5,7 @@
  * to shared memory a product finds only behind that thread's fence; known are the writes of copies,
  * and all of watched kernels.
  */
+#include <cuda_runtime.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,19 +72,14 @@ uint64_t sim_group_address(const void *at)
     return offset / UNIT;
 }
 
-static bool is_broken(void)
-{
-    const char *fault = getenv("CUDASIM_FAULT");
-    return fault != NULL && strcmp(fault, "wgmma") == 0;
-}
-
 /* B by columns, K-major and not swizzled: pieces of 8 numbers of k, 8 columns' pieces together;
  * their begin, then the offset between the halves of k, and that between 8 columns and the next. */
 static void read_matrix(uint64_t descriptor, float (*ret)[K])
 {
     const size_t begin = (descriptor & 0x3fff) * UNIT;
     const size_t half = (descriptor >> 16 & 0x3fff) * UNIT;
-    const size_t columns = (descriptor >> 32 & 0x3fff) * UNIT, broken = is_broken() ? 1 : 0;
+    const size_t columns = (descriptor >> 32 & 0x3fff) * UNIT,
+                 broken = sim_has_fault("wgmma") ? 1 : 0;
     if (descriptor >> 46 != 0) {
         sim_fault("a descriptor of a matrix with an offset or a swizzle, which are not simulated");
     }
@@ -253,6 +249,9 @@ void sim_group_multiply(const struct sim_group_product *product)
                            .registers = before == NULL ? product->c : NULL,
                            .before = before != NULL ? before->work : NULL};
     check_use(product, before);
+    if (sim_has_fault("wgmma-trap")) {
+        sim_break(cudaErrorIllegalInstruction);
+    }
     sim_group_together("wgmma.mma_async", &mine, act);
     fill_with_no_numbers(product->c);
     add_pending(product->c, mine.work);

@@ -5,6 +5,7 @@
  * Pranesh: Numerical behavior of NVIDIA tensor cores, 2021). How many at once, in which order, and
  * how many bits differs between devices and is not specified: it is drawn once.
  */
+#include <cuda_runtime.h>
 #include <math.h>
 #include <string.h>
 
@@ -136,8 +137,12 @@ static void place_numbers(uint32_t bits, int t, int half, struct matrices *m, fl
 void sim_add_product(int k, struct sim_matrix *const lanes[SIM_WARP])
 {
     struct matrices m = {.k = k};
+    const int broken = sim_has_fault("mma") ? 1 : 0;
     if (sim_capability(sim_working_device()) < 80) {
         sim_fault("a product of matrices on a device of compute capability below 8.0");
+    }
+    if (sim_has_fault("mma-trap")) {
+        sim_break(cudaErrorIllegalInstruction);
     }
     for (int lane = 0; lane < SIM_WARP; lane++) {
         const int g = lane / 4, t = lane % 4;
@@ -145,7 +150,7 @@ void sim_add_product(int k, struct sim_matrix *const lanes[SIM_WARP])
             place_numbers(lanes[lane]->a[i], t, i / 2, &m, m.a[g + i % 2 * 8]);
         }
         for (int i = 0; i < 2; i++) {
-            place_numbers(lanes[lane]->b[i], t, i, &m, m.b[g]);
+            place_numbers(lanes[lane]->b[i], t, i, &m, m.b[g ^ broken]);
         }
     }
     for (int lane = 0; lane < SIM_WARP; lane++) {

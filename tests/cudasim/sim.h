@@ -21,8 +21,9 @@
  *
  * The environment sets it up: CUDASIM_DEVICES, compute capabilities of the devices, separated by
  * commas (default "9.0"; empty: none); CUDASIM_MEMORY, bytes of each (default 4 GiB); CUDASIM_SEED,
- * of the order of threads and blocks (default 1); CUDASIM_FAULT, what is broken: "wgmma" takes
- * columns for each other (default: nothing).
+ * of the order of threads and blocks (default 1); CUDASIM_FAULT, what is broken (default: nothing):
+ * with "wgmma" or "mma" these take columns for each other, with "wgmma-trap" or "mma-trap" they are
+ * illegal instructions, with "launch:FILE" no kernel of a source file of that name can be started.
  *
  * One thread of the host uses it at a time.
  */
@@ -56,6 +57,13 @@ struct sim_size {
 void sim_fault(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 /* Remembers the error for cudaGetLastError and returns it. */
 int sim_error(int status);
+/* The device at work got an error that it does not recover from: what waits for it is not done, and
+ * every later call gives that error. */
+void sim_break(int status);
+bool sim_is_broken(int device);
+/* Whether CUDASIM_FAULT is that. */
+bool sim_has_fault(const char *name);
+bool sim_cannot_start(const char *file);
 int sim_current_device(void);
 int sim_device_count(void);
 /* Ten times the device's compute capability. */

@@ -57,7 +57,9 @@ static void finish(struct CUstream_st *s, size_t most)
     sim_memory_enter(s->device);
     for (struct work *w = s->first; w != NULL && s->done < most; w = s->first) {
         s->first = w->next;
-        w->run(w->argument);
+        if (!sim_is_broken(s->device)) {
+            w->run(w->argument);
+        }
         s->done++;
         free(w);
     }
@@ -90,7 +92,7 @@ int sim_stream_push(void *stream, void (*run)(void *argument), const void *argum
     *s->end = w;
     s->end = &w->next;
     s->asked++;
-    return cudaSuccess;
+    return sim_error(cudaSuccess);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret, unsigned flags)
@@ -120,7 +122,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     finish(stream, SIZE_MAX);
     *at = stream->next;
     free(stream);
-    return cudaSuccess;
+    return sim_error(cudaSuccess);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
@@ -130,7 +132,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
         return sim_error(cudaErrorInvalidResourceHandle);
     }
     finish(s, SIZE_MAX);
-    return cudaSuccess;
+    return sim_error(cudaSuccess);
 }
 
 /* ---- events ---- */
@@ -155,7 +157,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
         return sim_error(cudaErrorInvalidResourceHandle);
     }
     *event = (struct CUevent_st){.stream = stream, .asked = s->asked};
-    return cudaSuccess;
+    return sim_error(cudaSuccess);
 }
 
 /* Work behind the event is not done: what did not wait for it would be seen. */
@@ -165,7 +167,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     if (s != NULL) {
         finish(s, event->asked);
     }
-    return cudaSuccess;
+    return sim_error(cudaSuccess);
 }
 
 /* ---- copies ---- */

@@ -14,6 +14,7 @@ from daemon import program
 WORKER = program("KRRD_TEST_CUDASIM", "tests/http/krrd-worker-cudasim")
 # Its rates are of no use, and to measure them takes minutes.
 UNMEASURED = f"""#!/bin/sh
+export %s
 for word; do
     shift
     [ "$word" = --measure ] || set -- "$@" "$word"
@@ -22,12 +23,16 @@ exec {WORKER} "$@"
 """
 
 
-@pytest.fixture
-def worker(tmp_path):
+def unmeasured(tmp_path, environment="CUDASIM_FAULT="):
     path = tmp_path / "krrd-worker-cuda"
-    path.write_text(UNMEASURED)
+    path.write_text(UNMEASURED % environment)
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
+
+
+@pytest.fixture
+def worker(tmp_path):
+    return unmeasured(tmp_path)
 
 
 def devices(**environment):
@@ -65,3 +70,22 @@ def test_jobs_and_predictions(daemons, worker):
     assert numpy.allclose(predicted["cuda:0"], predicted["cpu"], atol=1e-3)
     gpu = {d["name"]: d for d in api.get("/v1/devices").json()["data"]}["cuda:0"]
     assert sorted(gpu["workers"]) == ["serve:0", "train:0"]
+
+
+@pytest.mark.parametrize("trap, title", [("wgmma-trap", "groups of warps (wgmma)"), ("mma-trap", "tensor cores (mma)")])
+def test_a_gpu_that_an_instruction_breaks_does_without(daemons, tmp_path, trap, title):
+    """No process goes on with a GPU after an illegal instruction: the worker begins anew, the same to the daemon."""
+    daemon = daemons(cuda_worker_program=unmeasured(tmp_path, f"CUDASIM_FAULT={trap}"), workers="cuda:0")
+    X, y = data.regression(120)
+    job = daemon.api.train("m", daemon.api.upload_csv(X, y), seed=1)
+    assert (job["device"], job["attempt"]) == ("cuda:0", 1)
+    warnings = [e["message"] for e in daemon.api.events(job["id"]) if e.get("level") == "warning"]
+    assert warnings == [f"The device cuda:0 does without products by {title}, and those of many features are slower: "
+                        "so says the environment variable KRR_GPU_WITHOUT."]
+
+
+def test_what_a_gpu_cannot_do_without(tmp_path):
+    done = subprocess.run([WORKER, "--job", tmp_path, "--device", "cuda"], capture_output=True, text=True, timeout=100,
+                          env={**os.environ, "KRR_GPU_WITHOUT": "memory"})
+    assert done.returncode == 1
+    assert 'is \\"memory\\"; what a GPU can be told to do without is \\"wgmma\\" or \\"mma\\".' in done.stderr

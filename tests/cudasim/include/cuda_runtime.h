@@ -19,7 +19,9 @@ typedef enum cudaError {
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
-    cudaErrorInvalidResourceHandle = 400
+    cudaErrorInvalidResourceHandle = 400,
+    cudaErrorLaunchOutOfResources = 701,
+    cudaErrorIllegalInstruction = 715
 } cudaError_t;
 
 enum cudaMemcpyKind {
