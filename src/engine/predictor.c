@@ -179,6 +179,24 @@ static int multiply(struct predictor *p, int64_t rows, const struct points *poin
     return r;
 }
 
+/* The first of the standardised rows that the kernel cannot take; `rows` where all are fine. */
+static int64_t unfit_row(const struct predictor *p, int64_t rows)
+{
+    const struct model *m = p->m;
+    const struct backend_ops *o = p->be->ops;
+    const size_t size = (size_t)m->d * dtype_size(m->dtype);
+    for (int64_t i = 0; i < rows; i++) {
+        const struct rows one = {
+            .dtype = m->dtype, .n = 1, .d = m->d, .data = (const char *)p->X + (size_t)i * size};
+        struct points *points = NULL;
+        if (o->points_new(p->be, &m->kernel, m->dtype, &one, &points, NULL) == -ERR_INVALID) {
+            return i;
+        }
+        o->points_free(p->be, points);
+    }
+    return rows;
+}
+
 /* At most `chunk` rows. */
 static int run_chunk(struct predictor *p, const double *X, int64_t rows, double *ret,
                      struct err *err)
@@ -214,6 +232,12 @@ int predictor_run(struct predictor *p, const double *X, int64_t rows, double *re
     for (int64_t first = 0; first < rows; first += p->chunk) {
         const int64_t count = rows - first < p->chunk ? rows - first : p->chunk;
         const int r = run_chunk(p, X + first * p->m->d, count, ret + first * p->m->t, err);
+        if (r == -ERR_INVALID) {
+            return err_set(err, ERR_INVALID,
+                           "Row %lld (counted from 0) has features that are too large for the "
+                           "model: scaled as its training rows were they exceed %s.",
+                           (long long)(first + unfit_row(p, count)), dtype_name(p->m->dtype));
+        }
         if (r < 0) {
             return r;
         }

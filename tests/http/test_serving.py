@@ -154,6 +154,25 @@ def test_who_leaves_is_not_computed(small):
     assert after["execution_count"] - before["execution_count"] <= 1
 
 
+def test_who_asks_beside_a_row_that_is_refused_is_answered(small):
+    """A number that is too large once it is scaled is found out by the worker, which has all rows as one matrix."""
+    api = small()
+    Q = questions(6)
+    expected = api.predict("m", Q).json()["predictions"]
+    with Asker(api) as asker:
+        with Stopped(api, asker, "m") as stopped:
+            before = stats(api, "m")["execution_count"]
+            fine = [asker.ask(predict, "m", Q[i:i + 1]) for i in range(3)]
+            wrong = asker.ask(predict, "m", np.vstack([Q[:2], [[1.7e308] * 4]]), expect=422)
+            fine += [asker.ask(predict, "m", Q[i:i + 1]) for i in range(3, 6)]
+            stopped.until(lambda: waiting(api) == 7)
+        assert [one.result()[0].json()["predictions"][0] for one in fine] == expected
+        problem = wrong.result()[0].json()
+    assert problem["code"] == "invalid_value" and problem["errors"][0]["pointer"] == "#"
+    assert problem["detail"].startswith("Row 2 (counted from 0) has features that are too large")
+    assert stats(api, "m")["execution_count"] - before >= 2  # they were one batch first
+
+
 def test_a_batch_waits_for_others(small):
     api = small(serve_batch_delay_us=2_000_000, serve_batch_rows=2)
     begun = time.monotonic()

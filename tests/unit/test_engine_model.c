@@ -99,6 +99,30 @@ static double by_hand(const struct model *m, const double *x, int64_t j)
     return m->target_mean[j] + m->target_scale[j] * sum;
 }
 
+/* However many rows are asked for, the first that the model cannot take is named. */
+static void test_too_large_for_the_model(void **state)
+{
+    (void)state;
+    enum { ROWS = 9000, BAD = 8500 };
+    struct backend *be = fixture_backend();
+    double *X = normal(ROWS * D, 4);
+    X[BAD * D] = X[(BAD + 7) * D] = 1e300; /* no float32 */
+    struct model *m = model_make(KERNEL_GAUSSIAN, DTYPE_F32, 0, false);
+    struct predictor *p = NULL;
+    struct err err;
+    assert_int_equal(predictor_new(m, be, &p, NULL), 0);
+    double *y = mem_zarray((size_t)(ROWS * m->t), sizeof(double));
+    assert_int_equal(predictor_run(p, X, ROWS, y, &err), -ERR_INVALID);
+    assert_contains(err.detail, "Row 8500 (counted from 0)");
+    assert_contains(err.detail, "float32");
+    assert_int_equal(predictor_run(p, X, BAD, y, &err), 0);
+    mem_free(y);
+    predictor_free(p);
+    model_free(m);
+    mem_free(X);
+    backend_close(be);
+}
+
 static void test_round_trip_and_prediction(void **state)
 {
     (void)state;
@@ -286,7 +310,8 @@ static void test_argmax(void **state)
     assert_int_equal(model_argmax(scores, 1), 0);
 }
 
-TEST_MAIN(cmocka_unit_test(test_round_trip_and_prediction), cmocka_unit_test(test_names_survive),
+TEST_MAIN(cmocka_unit_test(test_round_trip_and_prediction),
+          cmocka_unit_test(test_too_large_for_the_model), cmocka_unit_test(test_names_survive),
           cmocka_unit_test(test_damaged_descriptions), cmocka_unit_test(test_numbers_are_checked),
           cmocka_unit_test(test_damage), cmocka_unit_test(test_sink_that_fails),
           cmocka_unit_test(test_argmax))

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -45,7 +46,8 @@ static bool is_full(const struct entry *e, int64_t rows)
            (rows >= FULL_ROWS && (double)rows * (double)m->bytes >= FULL_BYTES);
 }
 
-/* Questions that waited while a worker was lost go alone: one of them may be the cause. */
+/* Questions that waited while a worker was lost, or whose batch was refused, go alone: one of them
+ * may be the cause. */
 static bool fits(const struct entry *e, const struct batch *b, const struct call *c)
 {
     const struct served_model *m = c->ask.model;
@@ -297,13 +299,23 @@ static int check_answer(const struct batch *b, const struct frame *f, struct err
 {
     const struct json *error = json_get(f->json, "error");
     if (error) {
-        return serving_error(error, err);
+        const int r = serving_error(error, err);
+        if (r == -ERR_INVALID) {
+            snprintf(err->pointer, sizeof err->pointer, "#"); /* what is wrong is in the body */
+        }
+        return r;
     }
     const struct served_model *m = b->model;
     if (f->payload_size != (size_t)b->rows * (size_t)(m->outputs + m->classes) * sizeof(double)) {
         return err_set(err, ERR_INTERNAL, "The worker's answer does not fit the request.");
     }
     return 0;
+}
+
+/* One question's rows may be the fault of all: each is asked again, alone. */
+static bool worth_parting(const struct batch *b, int r)
+{
+    return r == -ERR_INVALID && b->calls && b->calls->next;
 }
 
 void batches_take(struct serving *s, struct lane *lane, struct frame *f)
@@ -321,6 +333,11 @@ void batches_take(struct serving *s, struct lane *lane, struct frame *f)
         e->stats.compute_s += json_number(json_get(f->json, "seconds"));
     }
     metrics_observe(s->app->metrics, METRIC_BATCH_SECONDS, 0, 0, seconds);
+    if (worth_parting(b, r)) {
+        batch_return(s, b, &err);
+        batches_send(s);
+        return;
+    }
     batches_send(s); /* before the answers, so that the worker has work meanwhile */
     if (e && r == 0) {
         entry_grown(e, (int64_t)json_number(json_get(f->json, "bytes")));
