@@ -1,11 +1,12 @@
 /*
- * What a time budget makes of a job, by the seconds of its plan. Until its setup and a first
- * iteration are done a method has nothing to hand out, and a direct one until it has ended: a
- * budget that is spent by then leaves no model.
+ * What a job should be warned of, and what a time budget makes of it, by the seconds of its plan.
+ * Until its setup and a first iteration are done a method has nothing to hand out, and a direct one
+ * until it has ended: a budget that is spent by then leaves no model.
  */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "plan/plan.h"
 #include "plan/rules.h"
@@ -49,8 +50,9 @@ bool plan_in_time(const struct job_spec *spec, const struct json *plan)
 
 /* ---- warnings ---- */
 
-static void warn(struct json *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void warn(struct json *to, const char *format, ...)
+static void warn(struct json *to, const char *code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void warn(struct json *to, const char *code, const char *format, ...)
 {
     char text[320];
     va_list args;
@@ -58,32 +60,51 @@ static void warn(struct json *to, const char *format, ...)
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     struct json *w = json_push(to, json_new_object());
-    json_set_string(w, "code", "time_budget");
+    json_set_string(w, "code", code);
     json_set_string(w, "detail", text);
 }
+
+static const char time_budget[] = "time_budget";
 
 static void warn_of_budget(const struct needed *n, double budget, bool restricted, struct json *to)
 {
     const double before_s = n->setup_s + fmin(n->iterations, 1.0) * n->iteration_s;
     const double room = floor((budget - n->setup_s) / n->iteration_s);
     if (before_s > budget) {
-        warn(to,
+        warn(to, time_budget,
              "The time budget of %g s may end the job without a model: by its plan it takes %.3g s "
              "until there are any coefficients. Allow more time, or ask for %s.",
              budget, before_s, restricted ? "fewer centers" : "a model on centers");
         return;
     }
     if (n->iterations > 0 && room < fmin(n->iterations, BUDGET_ITERATIONS)) {
-        warn(to,
+        warn(to, time_budget,
              "By its plan the job has time for %.0f of its iterations, and may end before it "
              "converges: the time budget is %g s.",
              room, budget);
     }
     if (n->finish_s > budget_finish_share * budget) {
-        warn(to,
+        warn(to, time_budget,
              "By its plan the job takes %.3g s after its time budget of %g s, for its certificate "
              "and the test rows.",
              n->finish_s, budget);
+    }
+}
+
+/* A job that left its solver open has a full model of many rows where it also searches: there are
+ * no searches with centers. */
+static void warn_of_rows(const struct job_spec *spec, const struct json *plan, struct json *to)
+{
+    const struct json *device = json_get(json_get(plan, "memory"), "device_limit_bytes");
+    const double rows = json_number(json_get(plan, "train_rows"));
+    const bool own_memory = json_type(device) == JSON_NUMBER;
+    if (spec->search.wanted && strcmp(spec->solver.method->name, "auto") == 0 &&
+        rows > (double)rule_full_rows(own_memory)) {
+        warn(to, "many_rows",
+             "With a search the job trains a full model, on %.0f rows: see its plan's seconds. To "
+             "have centers, search in a job on a sample of the rows, and name the regularization "
+             "and the bandwidth that it finds in one on all of them.",
+             rows);
     }
 }
 
@@ -91,6 +112,7 @@ void plan_warn(const struct job_spec *spec, struct json *plan)
 {
     struct json *to = json_set_array(plan, "warnings");
     struct needed n;
+    warn_of_rows(spec, plan, to);
     if (read_needed(spec, plan, &n)) {
         warn_of_budget(&n, spec->stop.time_budget_s, json_bool(json_get(plan, "restricted")), to);
     }
