@@ -90,6 +90,6 @@ struct json *plan_to_json(const struct plan *p, const struct plan_machine *machi
  * coefficients that are worth it, twenty iterations and what comes after them, with half of it to
  * spare for what comes before. True without a budget, or where nobody knows the seconds. */
 bool plan_in_time(const struct job_spec *spec, const struct json *plan);
-/* Sets its `warnings`: what the time budget will make of the job, and a full model of very many rows
- * that it did not ask for. */
+/* Sets its `warnings`: what the time budget will make of the job, and a full model of very many
+ * rows that it did not ask for. */
 void plan_warn(const struct job_spec *spec, struct json *plan);
