@@ -109,14 +109,28 @@ static int unknown_target(const struct ingest_table *t, const char *text, struct
                   ingest_show(text, strlen(text), show), list, j < t->columns ? ", …" : "");
 }
 
+/* A table of one column may be one whose cells are parted by something else. */
+static int no_feature(const struct ingest_table *t, int64_t targets, struct err *err)
+{
+    char show[INGEST_SHOW_SIZE], hint[INGEST_SHOW_SIZE + 96] = "";
+    const char *name = t->columns == 1 ? t->names[0] : "";
+    if (strpbrk(name, " |:") != NULL) {
+        snprintf(hint, sizeof(hint),
+                 " The one column is %s: the cells of a line are parted by commas, semicolons or "
+                 "tabs.",
+                 ingest_show(name, strlen(name), show));
+    }
+    return err_at(err, ERR_INVALID, "#/target",
+                  "%lld column(s) and %lld target(s) leave no column to predict from.%s",
+                  (long long)t->columns, (long long)targets, hint);
+}
+
 static int choose_targets(struct ingest_table *t, int64_t default_targets, struct err *err)
 {
     bool named = t->options->targets != NULL && t->options->target_count > 0;
     int64_t count = named ? t->options->target_count : default_targets;
     if (count >= t->columns) {
-        return err_at(err, ERR_INVALID, "#/target",
-                      "%lld column(s) and %lld target(s) leave no column to predict from.",
-                      (long long)t->columns, (long long)count);
+        return no_feature(t, count, err);
     }
     t->target = mem_array((size_t)count, sizeof(*t->target));
     t->is_target = mem_zarray((size_t)t->columns, sizeof(*t->is_target));

@@ -65,7 +65,10 @@ static void test_delimiters(void **state)
     refuse_text(f, "a\tb\ty\n1\t\t3\n4\t5\t6\n", ERR_INVALID, "#/line/2/column/2", "empty");
     refuse_text(f, "a;y\n1;2,5\n3;4,5\n", ERR_INVALID, "#/line/2/column/2",
                 "\"2,5\" has a decimal comma");
-    refuse_text(f, "a b y\n1 2 3\n4 5 6\n", ERR_INVALID, "#/target", "leave no column");
+    refuse_text(f, "a b y\n1 2 3\n4 5 6\n", ERR_INVALID, "#/target",
+                "The one column is \"a b y\": the cells of a line are parted by commas");
+    refuse_text(f, "a|b|y\n1|2|3\n4|5|6\n", ERR_INVALID, "#/target", "parted by commas");
+    refuse_text(f, "a\n1\n4\n", ERR_INVALID, "#/target", "no column to predict from.");
 }
 
 static void test_bad_numbers(void **state)
