@@ -6,7 +6,7 @@
  * One evaluation takes powers 2^e at the rate at which a loop of nothing else makes them (the
  * ceiling `exp2`; none for dot-product kernels but 1 for sigmoid), and multiply-adds, in lanes:
  *
- *   distance   d       l2 and inner products; the dot form, the cheapest there is
+ *   distance   d       l2 and inner products; the dot form
  *              d pairs laplacian_l1: |x-z|_1 = sum 2 max(x,z) - x - z needs a maximum as well
  *   function   0       gaussian, laplacian_l1, linear: factors are folded into the data
  *              root    laplacian, matern12; root + 2 matern32; root + 3 matern52
@@ -19,8 +19,9 @@
  *   processor's own instruction running beside everything else, for which the divider needs its
  *   time and takes some of the multiply-adds' too (2 of them on a Zen 4; the ceiling `beside`).
  *
- * Subtractions, loads and conversions are taken as free, so this is an upper bound. With one
- * right-hand side, gaussian, in seconds:
+ * Subtractions, loads and conversions are taken as free, so this is an upper bound for loops that
+ * multiply once a feature; those that make one product of two (cpu/cpu_tile.h) may be above it.
+ * With one right-hand side, gaussian, in seconds:
  *
  *   plain      (d + 1) / fma + 1 / exp2
  *   symmetric  ((d + 2) / fma + 1 / exp2) / 2

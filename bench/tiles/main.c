@@ -83,6 +83,7 @@ static bool stage_init(struct stage *s, const struct loop *l, const struct tile_
                    .degree = 2,
                    .by_max = kernel_uses_l1(l->kernel),
                    .by_inner = l->kernel == KERNEL_GAUSSIAN && loops->inner,
+                   .pairs = tile_pairs(loops, l->d),
                    .near = true},
         .run = run_rows(l),
         .lanes = loops->wide,

@@ -14,3 +14,8 @@ const struct tile_isa *tile_isa_list(int i)
     list[n++] = &tile_isa_portable;
     return i < n ? list[i] : NULL;
 }
+
+bool tile_adds_beside(void)
+{
+    return __builtin_cpu_is("amd");
+}

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "cpu/cpu_cache.h"
+#include "cpu/cpu_isa.h"
 #include "cpu/cpu_lanes.h"
 
 static double scale_of(const struct kernel *k, int64_t j)
@@ -44,10 +45,24 @@ static double by_max_limit(enum dtype dtype)
     return dtype == DTYPE_F32 ? 16.0 : 1024.0;
 }
 
-/* What the faster forms' sums begin with (cpu_tile.h). */
-static double begin_of(enum kernel_id id, double sum, double squares)
+int64_t tile_pairs(const struct tile_loops *loops, int64_t d)
 {
-    return kernel_uses_l1(id) ? sum : -0.5 * squares;
+    const bool pays = loops->paired && tile_adds_beside() && d >= 6;
+    return pays ? d / 3 : 0;
+}
+
+/* By pairs a value loses at most 3e-6: the limit's errors add up as roots of numbers, and where
+ * features are alike, products of pairs as large as the norms, half of that was seen. */
+static double inner_limit(const struct points *p)
+{
+    return kernel_inner_limit(p->kernel.id, p->d) * (p->kernel.pairs > 0 ? 2.0 : 1.0);
+}
+
+/* Differences cost nothing where additions have pipes of their own, unless those are used. */
+static bool has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d)
+{
+    const bool pays = !loops->paired || !tile_adds_beside() || tile_pairs(loops, d) > 0;
+    return id == KERNEL_GAUSSIAN && loops->inner && pays;
 }
 
 /* One row, scaled in float64, then rounded, and one feature more of what was rounded where points
@@ -59,7 +74,7 @@ static double pack_row(const struct rows *X, int64_t i, const double *scale, con
     const bool f32 = p->dtype == DTYPE_F32;
     float *const row_f32 = (float *)p->data + i * p->ld;
     double *const row_f64 = (double *)p->data + i * p->ld;
-    double size = 0.0, squares = 0.0, sum = 0.0;
+    double size = 0.0, squares = 0.0, sum = 0.0, pairs = 0.0, last = 0.0;
     for (int64_t j = 0; j < X->d; j++) {
         double value = (rows_at(X, i, j) - (center != NULL ? center[j] : 0.0)) * scale[j];
         if (f32) {
@@ -71,8 +86,12 @@ static double pack_row(const struct rows *X, int64_t i, const double *scale, con
         squares += value * value;
         sum += value;
         size += fabs(value);
+        pairs += j % 3 == 1 && j / 3 < p->kernel.pairs ? value * last : 0.0;
+        last = value;
     }
-    const double begin = begin_of(p->kernel.id, sum, squares);
+    /* What the faster forms' sums begin with (cpu_tile.h). That of inner products is so far below 0
+     * that no part of a sum is above; where it overflows the sum stays -infinity. */
+    const double begin = kernel_uses_l1(p->kernel.id) ? sum : -0.5 * squares - pairs;
     if (p->ld > p->d && f32) {
         row_f32[p->d] = (float)begin;
     } else if (p->ld > p->d) {
@@ -81,11 +100,6 @@ static double pack_row(const struct rows *X, int64_t i, const double *scale, con
     *ret_reach = kernel_uses_l1(p->kernel.id) ? size : sqrt(squares);
     /* Sums of the faster forms must not overflow. */
     return p->ld > p->d && f32 && size > (double)FLT_MAX / 4 ? (double)INFINITY : size;
-}
-
-static bool has_inner(const struct backend *be, enum kernel_id id, enum dtype dtype)
-{
-    return id == KERNEL_GAUSSIAN && cpu_loops(be, dtype)->inner;
 }
 
 static int pack(struct backend *be, const struct kernel *k, const struct rows *X, struct points *p,
@@ -122,7 +136,7 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
     p->reach = reach;
     p->kernel.by_max = kernel_uses_l1(k->id) && largest <= by_max_limit(p->dtype);
     p->kernel.by_inner =
-        has_inner(be, k->id, p->dtype) && 2 * reach * reach <= kernel_inner_limit(k->id, p->d);
+        has_inner(cpu_loops(be, p->dtype), k->id, p->d) && 2 * reach * reach <= inner_limit(p);
     return 0;
 }
 
@@ -140,7 +154,9 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
     }
     struct points *p = mem_zalloc(sizeof *p);
     size_t count = 0;
-    const int64_t ld = X->d + (kernel_uses_l1(k->id) || has_inner(be, k->id, dtype) ? 1 : 0);
+    const struct tile_loops *loops = cpu_loops(be, dtype);
+    const bool begins = kernel_uses_l1(k->id) || has_inner(loops, k->id, X->d);
+    const int64_t ld = X->d + (begins ? 1 : 0);
     if (p != NULL && !__builtin_mul_overflow((size_t)X->n + 1, (size_t)ld, &count)) {
         p->data = mem_aligned(count > 0 ? count : 1, dtype_size(dtype));
     }
@@ -148,8 +164,9 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
         mem_free(p);
         return err_no_memory(err);
     }
+    const int64_t pairs = k->id == KERNEL_GAUSSIAN ? tile_pairs(loops, X->d) : 0;
     p->kernel = (struct tile_kernel){
-        .id = k->id, .gamma = k->gamma, .coef0 = k->coef0, .degree = k->degree};
+        .id = k->id, .gamma = k->gamma, .coef0 = k->coef0, .degree = k->degree, .pairs = pairs};
     p->dtype = dtype;
     p->n = X->n;
     p->d = X->d;

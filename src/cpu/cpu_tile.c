@@ -9,6 +9,7 @@
  *   TILE_STEP       z rows in a block; TILE_WIDE * TILE_STEP sums must fit the registers
  *   TILE_HELD       vectors of a panel that fit there beside them
  *   TILE_TOGETHER_F32, TILE_TOGETHER_F64  cpu_tile.inc
+ *   TILE_PAIRED     has the loops of tile_kernel.pairs
  */
 #include <math.h>
 #include <stdbool.h>
@@ -101,15 +102,24 @@ typedef void lane_function(const struct lane_tile *t);
     EACH_USE(M, KEPT)                                                                              \
     EACH_USE(M, KEPT_HALF)
 
-/* FORM_INNER is for float32, where registers are few (cpu_tile.h). */
-#if TILE_TOGETHER_F32 > 1
-#define TILE_INNER true
+/* FORM_INNER is for where registers are few, in float32, and for TILE_PAIRED (cpu_tile.h). */
+#if TILE_TOGETHER_F32 > 1 || TILE_PAIRED
+#define TILE_INNER_F32 true
 #define EACH_INNER_F32(M) EACH_USE(M, INNER)
 #define EACH_INNER_COMPUTED_F32(M) M(INNER)
 #else
-#define TILE_INNER false
+#define TILE_INNER_F32 false
 #define EACH_INNER_F32(M)
 #define EACH_INNER_COMPUTED_F32(M)
+#endif
+#if TILE_PAIRED
+#define TILE_INNER_F64 true
+#define EACH_INNER_F64(M) EACH_USE(M, INNER)
+#define EACH_INNER_COMPUTED_F64(M) M(INNER)
+#else
+#define TILE_INNER_F64 false
+#define EACH_INNER_F64(M)
+#define EACH_INNER_COMPUTED_F64(M)
 #endif
 
 /* Forms whose values are computed. */
@@ -193,8 +203,8 @@ INLINE void add_lanes_f32(double *totals, vec_f32 v)
 #define EXP_MIN -1022
 #define ROUND 0x1.8p52
 #define TOGETHER TILE_TOGETHER_F64
-#define EACH_INNER(M)
-#define EACH_INNER_COMPUTED(M)
+#define EACH_INNER(M) EACH_INNER_F64(M)
+#define EACH_INNER_COMPUTED(M) EACH_INNER_COMPUTED_F64(M)
 #define EXP2_TERMS EXP2_TERMS_F64
 #define EXP2_SQUARE EXP2_SQUARE_F64
 #define EXP2_REST EXP2_REST_F64
@@ -307,7 +317,8 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .wide = TILE_WIDE * LANES_F32,
             .narrow = LANES_F32,
             .fetches = TILE_TOGETHER_F32 == 1,
-            .inner = TILE_INNER,
+            .inner = TILE_INNER_F32,
+            .paired = TILE_PAIRED,
             .pack = pack_f32,
             .run = run_f32,
             .run_f64 = run_mixed,
@@ -323,6 +334,8 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .wide = TILE_WIDE * LANES_F32 / 2,
             .narrow = LANES_F32 / 2,
             .fetches = TILE_TOGETHER_F64 == 1,
+            .inner = TILE_INNER_F64,
+            .paired = TILE_PAIRED,
             .pack = pack_f64,
             .run = run_f64,
             .run_f64 = run_f64,

@@ -11,11 +11,19 @@
  *
  * Distances are sums of explicit differences in the order of the features, so nothing cancels,
  * k(x,z) and k(z,x) have the same bits, and k(x,x) is exactly 1. For rows z near the origin there
- * are faster forms, in which less than 2e-6 of a value cancels and k(x,x) may be 1 + 1e-6: |x -
- * z|_1 = sum 2 max(x,z) - sum x - sum z (tile_kernel.by_max), and in float32, on processors where a
- * difference costs as much as a product, |x - z|_2^2 = |x|^2 + |z|^2 - 2 x.z (by_inner). Points
- * come scaled: f needs no bandwidth and its exponential is a bare power of two (tile_scale). What
- * happens in one lane does not depend on the other lanes or on the width of the panel.
+ * are faster forms, in which less than 3e-6 of a value cancels (6e-15 in float64) and k(x,x) may be
+ * 1 + 2e-6:
+ *
+ *   by_max    |x - z|_1 = sum 2 max(x,z) - sum x - sum z
+ *   by_inner  |x - z|_2^2 = |x|^2 + |z|^2 - 2 x.z, where a difference costs as much as a product
+ *   pairs     and there, where additions have pipes of their own, two features in one product
+ *             (Winograd, IEEE Trans. Comput. C-17, 1968, p. 693):
+ *             x1 z1 + x2 z2 = (x1 + z2) (x2 + z1) - x1 x2 - z1 z2
+ *             of features 3 k and 3 k + 1; the next one stands by itself, so that additions and
+ *             multiply-adds are as many
+ *
+ * Points come scaled: f needs no bandwidth and its exponential is a bare power of two (tile_scale).
+ * What happens in one lane does not depend on the other lanes or on the width of the panel.
  *
  * Layouts (T is float or double, W the weights' type): panel T[d][lanes]; z T[d] each; K
  * T[TILE_RUN][lanes]; weights W[cols][TILE_RUN] and W[cols][lanes]; x_sums
@@ -23,7 +31,8 @@
  * most, [TILE_RUN][cols].
  * Values kept in 16 bits are of kernels that lie in [0, 1], hence without a sign: 5 bits of
  * exponent and 11 of mantissa, of the value + 2^-31 (relative error 2^-12; 0 stays exact, 1 to
- * 2^-31). For the faster forms points carry one more feature: the sum of the others, or -|x|^2/2.
+ * 2^-31). For the faster forms points carry one more feature, with which sums begin: the sum of the
+ * others, or -|x|^2/2 less the products x1 x2.
  * Panel, K and sums are 64-byte aligned.
  *
  * cpu_tile.c is compiled once for each instruction set, from one text.
@@ -46,6 +55,7 @@ struct tile_kernel {
     double gamma, coef0; /* dot-product kernels */
     int degree;
     bool by_max, by_inner; /* the faster forms of laplacian_l1 and gaussian */
+    int64_t pairs;         /* of by_inner, for which the points were made */
     bool near;             /* distance kernels: all powers are normal numbers. Changes no bit */
 };
 
@@ -87,6 +97,7 @@ struct tile_loops {
     int wide, narrow; /* the two panel widths, in lanes */
     bool fetches;     /* tile.ahead */
     bool inner;       /* has tile_kernel.by_inner */
+    bool paired;      /* has tile_kernel.pairs */
 
     /* panel T[ld][lanes] <- rows[0 .. lanes-1], each T[ld]. */
     void (*pack)(const void *const *rows, int64_t ld, int lanes, void *panel);
@@ -117,6 +128,9 @@ struct tile_isa {
 
 /* What this processor can run, best first; NULL after the last. */
 const struct tile_isa *tile_isa_list(int i);
+
+/* tile_kernel.pairs for points of d features, where they pay. */
+int64_t tile_pairs(const struct tile_loops *loops, int64_t d);
 
 /* What to multiply a point's coordinates with, besides dividing them by the bandwidth. */
 double tile_scale(enum kernel_id id);

@@ -14,6 +14,8 @@ static const struct {
     {"multiply_adds_float32_per_s", offsetof(struct plan_rates, multiply_adds_f32)},
     {"multiply_adds_float64_per_s", offsetof(struct plan_rates, multiply_adds_f64)},
     {"bytes_per_s", offsetof(struct plan_rates, bytes)},
+    {"near_values_float32_per_s", offsetof(struct plan_rates, near_f32)},
+    {"near_values_float64_per_s", offsetof(struct plan_rates, near_f64)},
 };
 enum { RATES = sizeof(rates) / sizeof(rates[0]) };
 
@@ -35,8 +37,10 @@ void plan_rates_write(const struct plan_rates *r, struct json *to)
     }
     struct json *members = json_set_object(to, "rates");
     for (int i = 0; i < RATES; i++) {
-        json_set_number(members, rates[i].key,
-                        *(const double *)((const char *)r + rates[i].offset));
+        const double rate = *(const double *)((const char *)r + rates[i].offset);
+        if (rate > 0) {
+            json_set_number(members, rates[i].key, rate);
+        }
     }
 }
 

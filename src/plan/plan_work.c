@@ -17,6 +17,7 @@
  *     eigenvectors, n^3                                                3.6
  */
 #include <math.h>
+#include <string.h>
 
 #include "plan/plan_parts.h"
 #include "plan/rules.h"
@@ -43,11 +44,24 @@ static double rated(double cost, enum dtype dtype)
     return cost / rule_value_cost(NULL, PLAN_RATE_FEATURES, 1, dtype);
 }
 
+/* What the faster way saves of the cost of g->d features. */
+static double saved(const struct planning *g, enum dtype dtype)
+{
+    const struct plan_rates *r = &g->machine->rates;
+    const double far = dtype == DTYPE_F32 ? r->values_f32 : r->values_f64;
+    const double near = dtype == DTYPE_F32 ? r->near_f32 : r->near_f64;
+    if (!(near > far) || g->d < PLAN_NEAR_FEATURES || strcmp(g->plan->kernel, "gaussian") != 0) {
+        return 0.0;
+    }
+    const double cost = rule_value_cost(NULL, PLAN_RATE_FEATURES, 1, dtype);
+    return fmin((1.0 - far / near) * cost / PLAN_RATE_FEATURES, 0.5) * g->d;
+}
+
 void plan__values(const struct planning *g, struct plan_work *w, double values, enum dtype dtype,
                   int used)
 {
-    const double cost = rated(rule_value_cost(g->plan->kernel, g->d, g->t, dtype), dtype);
-    *values_of(w, dtype) += values * cost * 2.0 / used;
+    const double cost = rule_value_cost(g->plan->kernel, g->d, g->t, dtype) - saved(g, dtype);
+    *values_of(w, dtype) += values * rated(cost, dtype) * 2.0 / used;
 }
 
 void plan__stored(const struct planning *g, struct plan_work *w, double values, enum dtype dtype,

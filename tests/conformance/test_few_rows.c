@@ -173,6 +173,37 @@ static void test_huge_rows(void **state)
     device_close(be);
 }
 
+/* Rows so far out that squares of their features overflow float32, of either sign: values are 0, by
+ * whatever way distances are computed, and have the same bits in few rows and in many. */
+static void test_rows_out_of_range(void **state)
+{
+    (void)state;
+    static const int64_t dims[] = {5, 18, 40};
+    struct backend *be = device_open(2);
+    for (int i = 0; i < 3 * PRECISIONS && be->ops->points_lanes != NULL; i++) {
+        const int64_t d = dims[i / PRECISIONS];
+        struct fixture f =
+            fixture_new(KERNEL_GAUSSIAN, (enum precision)(i % PRECISIONS), 2000, d, 2);
+        for (int64_t j = 0; j < 3 * d; j++) {
+            f.x[j] = j / d == 0   ? 1e20
+                     : j / d == 1 ? (j % 2 ? 1e20 : -1e20)
+                                  : (j % 5 ? 3e20 : -2e20);
+        }
+        check_fixture(be, &f);
+        struct points *P = points_of(be, &f, f.x, ROWS), *Q = points_of(be, &f, f.z, f.n);
+        double *y = product(be, &f, view_range(P, 0, 4), Q);
+        for (int row = 0; row < 3; row++) {
+            assert_true(y[row] == 0.0 && y[row + 4] == 0.0);
+        }
+        assert_true(y[3] != 0.0);
+        mem_free(y);
+        be->ops->points_free(be, P);
+        be->ops->points_free(be, Q);
+        fixture_free(&f);
+    }
+    device_close(be);
+}
+
 /* Few points would fill few lanes. */
 static void test_few_points_have_none(void **state)
 {
@@ -259,6 +290,6 @@ static void test_predictions(void **state)
     device_close(be);
 }
 
-TEST_MAIN(cmocka_unit_test(test_bits), cmocka_unit_test(test_huge_rows),
-          cmocka_unit_test(test_few_points_have_none), cmocka_unit_test(test_lack_of_memory),
-          cmocka_unit_test(test_predictions))
+TEST_MAIN(cmocka_unit_test(test_bits), cmocka_unit_test(test_rows_out_of_range),
+          cmocka_unit_test(test_huge_rows), cmocka_unit_test(test_few_points_have_none),
+          cmocka_unit_test(test_lack_of_memory), cmocka_unit_test(test_predictions))

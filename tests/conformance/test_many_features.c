@@ -5,6 +5,7 @@
  * or nearly so, and what single values lose.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "conformance/device.h"
@@ -201,7 +202,13 @@ static double largest_error(const struct cloud *c, int64_t first)
     return worst;
 }
 
-/* A value loses 1.5e-6 at most by its distance, and a little by its function, whatever the
+static double most_lost(const struct backend *be)
+{
+    return strcmp(be->ops->name, "cpu") == 0 ? 3.3e-6 : 1.8e-6;
+}
+
+/* A value loses 1.5e-6 at most by its distance, twice that on processors (cpu/cpu_points.c), and a
+ * little by its function, whatever the
  * bandwidth: the narrower it is, the more inner products lose, until they are not taken. */
 static void test_values(void **state)
 {
@@ -217,7 +224,31 @@ static void test_values(void **state)
             cloud_free(&c);
         }
         print_message("%s, d = %d: %.2e\n", kernel_name(ids[i % 3]), (int)dims[i / 3], worst);
-        assert_true(worst <= 1.8e-6);
+        assert_true(worst <= most_lost(be));
+    }
+    device_close(be);
+}
+
+/* Features that are alike or opposite: products of pairs of them are as large as the norms. */
+static void test_values_of_like_features(void **state)
+{
+    static const int64_t dims[] = {6, 18, 90};
+    (void)state;
+    struct backend *be = device_open(1);
+    for (int i = 0; i < 6; i++) {
+        double worst = 0.0;
+        for (double narrow = 0.5; narrow < 2.2; narrow *= 1.25) {
+            struct cloud c = cloud_new(be, KERNEL_GAUSSIAN, 60, dims[i % 3], false, narrow);
+            be->ops->points_free(be, c.points);
+            for (int64_t k = 0; k < c.n * c.kernel.d; k++) {
+                c.x[k] = k % c.kernel.d % 3 == 1 ? (i < 3 ? 1.0 : -1.0) * c.x[k - 1] : c.x[k];
+            }
+            load(&c);
+            worst = fmax(worst, largest_error(&c, 12));
+            cloud_free(&c);
+        }
+        print_message("d = %d: %.2e\n", (int)dims[i % 3], worst);
+        assert_true(worst <= most_lost(be));
     }
     device_close(be);
 }
@@ -257,4 +288,5 @@ static void test_bits_of_rows(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_products), cmocka_unit_test(test_rows_beside_a_view),
-          cmocka_unit_test(test_values), cmocka_unit_test(test_bits_of_rows))
+          cmocka_unit_test(test_values), cmocka_unit_test(test_values_of_like_features),
+          cmocka_unit_test(test_bits_of_rows))

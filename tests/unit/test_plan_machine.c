@@ -14,6 +14,8 @@ static void test_what_is_written_is_read(void **state)
         .base_bytes = 70000000,
         .rates = {.values_f32 = 1e9,
                   .values_f64 = 2e9,
+                  .near_f32 = 1.5e9,
+                  .near_f64 = 2.5e9,
                   .multiply_adds_f32 = 3e9,
                   .multiply_adds_f64 = 4e9,
                   .bytes = 5e9},

@@ -22,16 +22,22 @@ static struct plan_machine machine(void)
     };
 }
 
-static struct plan plan_for(const char *fields, int64_t rows, const struct plan_machine *m)
+static struct plan plan_of(const char *fields, int64_t rows, int64_t columns,
+                           const struct plan_machine *m)
 {
     struct job_spec *spec = fixture_spec_read(fields);
-    struct dataset_info info = fixture_info(rows, 6, 0);
+    struct dataset_info info = fixture_info(rows, columns, 0);
     const struct plan_data data = {.train = &info};
     struct plan p;
     plan_make(spec, &data, m, &p);
     dataset_info_deinit(&info);
     job_spec_free(spec);
     return p;
+}
+
+static struct plan plan_for(const char *fields, int64_t rows, const struct plan_machine *m)
+{
+    return plan_of(fields, rows, 6, m);
 }
 
 static int admit(const char *fields, int64_t rows, const struct plan_machine *m, struct err *err)
@@ -95,6 +101,30 @@ static void test_seconds_follow_rates(void **state)
     assert_true(plan_for(spec, 20000, &m).iteration_s > 2 * p.iteration_s);
     m.rates = (struct plan_rates){.bytes = 0};
     assert_true(isnan(plan_for(spec, 20000, &m).total_s));
+}
+
+/* A faster way for near rows is the gaussian's alone, and of more than a few features. */
+static void test_near_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        bool faster;
+    } jobs[] = {
+        {"'solver':'pcg','kernel':'gaussian','kernel_cache_bytes':0", true},
+        {"'solver':'pcg','kernel':'matern52','kernel_cache_bytes':0", false},
+        {"'solver':'pcg','kernel':'gaussian','kernel_cache_bytes':0,'features':['x0','x1','x2']",
+         false},
+    };
+    for (int i = 0; i < 3; i++) {
+        struct plan_machine m = machine();
+        const double before = plan_of(jobs[i].spec, 20000, 19, &m).iteration_s;
+        m.rates.near_f32 = 1.25 * m.rates.values_f32;
+        m.rates.near_f64 = 1.25 * m.rates.values_f64;
+        const double after = plan_of(jobs[i].spec, 20000, 19, &m).iteration_s;
+        assert_true(jobs[i].faster ? after < 0.95 * before && after > 0.6 * before
+                                   : after == before);
+    }
 }
 
 /* A gaussian of three features in float32 has rank for a sixth of these, a linear kernel for four:
@@ -313,7 +343,7 @@ static void test_json_has_all_of_it(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them),
           cmocka_unit_test(test_half_of_a_factor), cmocka_unit_test(test_seconds_follow_rates),
-          cmocka_unit_test(test_ranks_bound_the_work),
+          cmocka_unit_test(test_near_rows), cmocka_unit_test(test_ranks_bound_the_work),
           cmocka_unit_test(test_paths_end_where_points_or_rounding_do),
           cmocka_unit_test(test_time_budget_bounds_the_total),
           cmocka_unit_test(test_sizes_without_end),
