@@ -64,7 +64,10 @@ static void show_progress(struct watching *w, const struct json *p)
     const struct json *step = json_get(p, "step_fraction");
     const struct json *fraction = json_get(p, "fraction");
     buf_str(&b, phase ? phase : "");
-    if (step && json_type(step) == JSON_NUMBER) { /* of the one under way */
+    const bool under_way = step && json_type(step) == JSON_NUMBER;
+    if (under_way && phase && strcmp(phase, "centers") == 0) {
+        buf_printf(&b, " at %.0f %%", 100.0 * json_number(step));
+    } else if (under_way) {
         buf_printf(&b, "  iteration %.0f at %.0f %%", iteration + 1.0, 100.0 * json_number(step));
     } else if (iteration > 0) {
         buf_printf(&b, "  iteration %.0f", iteration);

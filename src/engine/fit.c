@@ -24,15 +24,32 @@ void fit__say(const struct fit *f, const char *level, const char *fmt, ...)
     f->control->message(f->control->context, level, text);
 }
 
-void fit__show_phase(const struct fit *f, const char *phase)
+/* A phase that takes long is told of after so many seconds of silence. */
+static const double silence_s = 2.0;
+
+static void show(struct fit *f, const char *phase, double share)
 {
     if (f->control->report == NULL) {
         return;
     }
     struct progress p = progress_none();
+    f->told = f->control->now(f->control->context);
     p.phase = phase;
-    p.elapsed_s = f->earlier.elapsed_s + f->control->now(f->control->context) - f->control->started;
+    p.step = share;
+    p.elapsed_s = f->earlier.elapsed_s + f->told - f->control->started;
     f->control->report(f->control->context, &p);
+}
+
+void fit__show_phase(struct fit *f, const char *phase)
+{
+    show(f, phase, NAN);
+}
+
+void fit__show_share(struct fit *f, const char *phase, double share)
+{
+    if (f->control->now(f->control->context) - f->told >= silence_s) {
+        show(f, phase, share);
+    }
 }
 
 int fit__stop_here(void *context, struct err *err)

@@ -75,6 +75,7 @@ static int run_selection(const struct center_ops *ops, struct center_selection *
         r = task->stop(task->stop_context, err);
         if (r == 0) {
             r = ops->step(s, &fraction, err);
+            task->told(task->stop_context, fraction);
         }
     }
     return r < 0 ? r : ops->take(s, ret, err);

@@ -33,6 +33,7 @@ struct fit_centers_task {
     double regularization;
     /* Asked before every step of the selection: a negative error ends it. */
     int (*stop)(void *context, struct err *err);
+    void (*told)(void *context, double fraction); /* the share of it that is done, after each */
     void *stop_context;
 };
 

@@ -32,6 +32,7 @@ struct fit {
     struct checkpoint_record earlier; /* of a restricted fit, what an attempt before had come to */
     bool paused;                      /* asked to, before the solve */
     bool spent;                       /* the time budget was, before the solve */
+    double told;                      /* when a phase before the solve last was */
     double solved;                    /* when the solve had ended; NaN: it did not begin */
     char problem[SHA256_HEX_SIZE];
     struct fit_result result;
@@ -40,7 +41,9 @@ struct fit {
 /* fit.c */
 void fit__say(const struct fit *f, const char *level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-void fit__show_phase(const struct fit *f, const char *phase);
+void fit__show_phase(struct fit *f, const char *phase);
+/* `share` is that of the phase which is done; said where nothing was for a while. */
+void fit__show_share(struct fit *f, const char *phase, double share);
 /* Whether to stop before the solve, where there is nothing to keep; `context` is the fit. */
 int fit__stop_here(void *context, struct err *err);
 

@@ -40,6 +40,11 @@ static int stop_selecting(void *context, struct err *err)
                     : r;
 }
 
+static void tell_selected(void *context, double fraction)
+{
+    fit__show_share(context, "centers", fraction);
+}
+
 static struct fit_centers_task centers_task(struct fit *f, const struct dataset *file)
 {
     return (struct fit_centers_task){
@@ -52,6 +57,7 @@ static struct fit_centers_task centers_task(struct fit *f, const struct dataset 
         .vectors = f->vectors,
         .regularization = f->result.regularization,
         .stop = stop_selecting,
+        .told = tell_selected,
         .stop_context = f,
     };
 }

@@ -13,6 +13,8 @@ struct story {
     double tick;
     int64_t cancel_at, asked;
     struct progress last;
+    int selecting; /* reports of a share of the selection of centers */
+    bool fell;     /* such a share did */
     struct buf messages;
 };
 
@@ -33,6 +35,8 @@ static bool story_cancelled(void *context)
 static void story_report(void *context, const struct progress *p)
 {
     struct story *s = context;
+    s->fell = s->fell || (p->step < s->last.step && strcmp(p->phase, s->last.phase) == 0);
+    s->selecting += strcmp(p->phase, "centers") == 0 && p->step > 0 && p->step <= 1;
     s->last = *p;
 }
 
@@ -590,6 +594,28 @@ static void test_time_budget(void **state)
     fixture_dataset_free(ds);
 }
 
+/* A selection that takes long tells how far it is. */
+static void test_selections_are_told_of(void **state)
+{
+    (void)state;
+    struct dataset *ds = fixture_smooth(300, 13);
+    struct backend *be = fixture_backend();
+    const char *fields =
+        "'solver':'direct','centers':{'method':'squeak','count':20,'block_size':8}";
+    struct story story = {.cancel_at = -1, .tick = 1, .last = progress_none()};
+    struct model *m = NULL;
+    struct fit_result result;
+    struct err err = {0};
+    assert_int_equal(fit(be, fields, ds, NULL, &story, &m, &result, &err), 0);
+    assert_int_equal(result.outcome.reason, REASON_CONVERGED);
+    assert_true(story.selecting >= 5);
+    assert_false(story.fell);
+    model_free(m);
+    buf_deinit(&story.messages);
+    backend_close(be);
+    fixture_dataset_free(ds);
+}
+
 /* A selection of centers is part of the job's time. */
 static void test_time_budget_of_a_selection(void **state)
 {
@@ -621,5 +647,6 @@ TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
           cmocka_unit_test(test_one_row), cmocka_unit_test(test_a_class_without_rows),
           cmocka_unit_test(test_not_positive_definite), cmocka_unit_test(test_bad_combinations),
           cmocka_unit_test(test_cancel_anywhere), cmocka_unit_test(test_no_memory_anywhere),
-          cmocka_unit_test(test_time_budget), cmocka_unit_test(test_time_budget_of_a_selection),
+          cmocka_unit_test(test_time_budget), cmocka_unit_test(test_selections_are_told_of),
+          cmocka_unit_test(test_time_budget_of_a_selection),
           cmocka_unit_test(test_far_from_the_origin_in_float32))
