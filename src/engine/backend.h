@@ -111,11 +111,12 @@ struct backend_ops {
      * the shape alone. b = 0 ignores what Y held. May ask be->stop, as kmtkv may. */
     int (*kmv)(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
                double b, const struct mat *Y, struct err *err);
-    /* (optional) Of Y <- K(P,P) V the share `part` of `parts`: all shares have about the same work
-     * and add up to the product, of which each value is evaluated once for both sides. For several
-     * devices (backend_group.h); bits depend on the shape and on `parts`. */
+    /* (optional) Of Y <- K(P,P) V the share `part` of `parts`, added to Y where `add` says so: all
+     * shares have about the same work and add up to the product, of which each value is evaluated
+     * once for both sides. Shares r k .. r k + k - 1 of r `parts` are share r of `parts`. For
+     * several devices (backend_group.h); bits depend on the shape and on `parts`. */
     int (*kmv_share)(struct backend *be, struct view P, int part, int parts, const struct mat *V,
-                     const struct mat *Y, struct err *err);
+                     bool add, const struct mat *Y, struct err *err);
     /* K <- K(P,Q), p x q. */
     int (*kblock)(struct backend *be, struct view P, struct view Q, const struct mat *K,
                   struct err *err);

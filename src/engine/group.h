@@ -32,11 +32,21 @@ static inline struct backend *group_lead(struct backend *be)
     return group_of(be)->members[0];
 }
 
+/* The lead for what it does alone: it asks whom the group is to ask, until group_done. */
+static inline struct backend *group_asking_lead(struct backend *be)
+{
+    struct backend *lead = group_lead(be);
+    lead->stop = be->stop;
+    lead->stop_context = be->stop_context;
+    return lead;
+}
+
 /* What the lead is asked for in the group's name: its figures become the group's. Every operation
  * that changes them ends with it. */
 static inline int group_done(struct backend *be, int rc)
 {
     const struct group *g = group_of(be);
+    g->members[0]->stop = NULL;
     be->bytes = g->members[0]->bytes;
     be->peak_bytes = g->members[0]->peak_bytes;
     be->kernel_entries = 0;

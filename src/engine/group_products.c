@@ -1,22 +1,27 @@
+#include <math.h>
+
 #include "base/mem.h"
 #include "engine/group.h"
 #include "engine/products.h"
 
-/* What a member but the lead needs for its share of a product. */
+/* What a member needs for its share of a product. */
 struct share {
     struct backend *be;
     int64_t first, rows; /* of P */
-    struct mat V, T, Y;  /* on the member */
+    struct mat V, T, Y;  /* on the member; of the lead Y alone, which is not the share's own */
 };
 
 struct division {
     const struct group *g;
     double *host; /* numbers on their way */
+    int rounds;
+    bool asks;
     struct share shares[BACKEND_GROUP_MAX];
 };
 
-/* Shares begin at multiples of it, where there are rows enough: backends have points in panels. */
-enum { ALIGNED_ROWS = 128 };
+/* Shares and rounds begin at multiples of it, where there are rows enough: backends have points in
+ * panels. */
+enum { ALIGNED_ROWS = 128, ROUND_ROWS = 512, ROUNDS_MAX = 1 << 16 };
 
 /* Rows of P for each member, about as many for each. */
 static void divide(struct division *d, int64_t rows)
@@ -30,10 +35,22 @@ static void divide(struct division *d, int64_t rows)
     }
 }
 
-static int division_init(struct division *d, struct backend *be, int64_t rows, int64_t numbers,
-                         struct err *err)
+static int rounds_of(const struct group *g, int64_t rows, int64_t members)
 {
-    *d = (struct division){.g = group_of(be)};
+    const double values = (double)rows * (double)members / g->count;
+    const double wanted = ceil(values / ((double)g->least_values * BACKEND_GROUP_ROUND));
+    const int64_t most = rows / g->count / ROUND_ROWS;
+    const double rounds = fmin(fmin(wanted, (double)most), ROUNDS_MAX);
+    return rounds > 1 ? (int)rounds : 1;
+}
+
+/* A product of `rows` with `members`. */
+static int division_init(struct division *d, struct backend *be, int64_t rows, int64_t members,
+                         int64_t numbers, struct err *err)
+{
+    *d = (struct division){.g = group_of(be),
+                           .rounds = rounds_of(group_of(be), rows, members),
+                           .asks = backend_asks(be, rows, members)};
     divide(d, rows);
     d->host = mem_array((size_t)numbers, sizeof(double));
     return d->host == NULL ? err_no_memory(err) : 0;
@@ -48,6 +65,56 @@ static void division_deinit(struct division *d)
         s->be->ops->mat_free(s->be, &s->Y);
     }
     d->host = mem_free(d->host);
+}
+
+/* What of a share's rows is done in a round; `first` is of the share, as its matrices are. */
+struct piece {
+    int64_t first, rows;
+};
+
+static struct piece piece_of(const struct division *d, const struct share *s, int round)
+{
+    const int64_t unit = d->rounds > 1 ? ALIGNED_ROWS : 1;
+    const int64_t first = s->rows * round / d->rounds / unit * unit;
+    const int64_t end =
+        round + 1 < d->rounds ? s->rows * (round + 1) / d->rounds / unit * unit : s->rows;
+    return (struct piece){.first = first, .rows = end - first};
+}
+
+static int wait_for(const struct share *s, struct err *err)
+{
+    double number;
+    const struct mat corner = mat_cols(mat_rows(s->Y, 0, 1), 0, 1);
+    return s->be->ops->mat_get(s->be, &corner, &number, 1, err);
+}
+
+/* Whether the product is still wanted, when all are done with the round before. */
+static int ask(const struct division *d, int round, struct err *err)
+{
+    const struct backend *be = &d->g->base;
+    int rc = 0;
+    for (int i = 0; d->asks && rc == 0 && round > 0 && i < d->g->count; i++) {
+        rc = wait_for(&d->shares[i], err);
+    }
+    return d->asks && rc == 0 ? be->stop(be->stop_context, err) : rc;
+}
+
+/* A round of one member's share. */
+typedef int (*round_of_share)(const struct division *d, const void *product, int i, int round,
+                              struct err *err);
+
+/* The others first: a device works on while the next one gets its work. */
+static int run_rounds(const struct division *d, round_of_share run, const void *product,
+                      struct err *err)
+{
+    int rc = 0;
+    for (int round = 0; rc == 0 && round < d->rounds; round++) {
+        rc = ask(d, round, err);
+        for (int i = 1; rc == 0 && i <= d->g->count; i++) {
+            rc = run(d, product, i % d->g->count, round, err);
+        }
+    }
+    return rc;
 }
 
 static int64_t ld_of(const struct mat *m)
@@ -131,33 +198,42 @@ struct kmv {
     const struct mat *V, *Y;
 };
 
-static int start_kmv(struct division *d, const struct kmv *k, int i, struct err *err)
+static int send_kmv(struct division *d, const struct kmv *k, int i, struct err *err)
 {
     struct share *s = &d->shares[i];
     const struct mat part = mat_rows(*k->Y, s->first, s->rows);
-    int rc = send(d, k->V, s, &s->V, err);
-    if (rc == 0) {
-        rc = k->b != 0 ? send(d, &part, s, &s->Y, err)
-                       : s->be->ops->mat_new(s->be, part.dtype, part.rows, part.cols, &s->Y, err);
+    if (i == 0) {
+        s->Y = part;
+        return 0;
     }
-    return rc == 0 ? s->be->ops->kmv(s->be, group_part(&k->P, i, s->first, s->rows),
-                                     group_view(&k->Q, i), k->a, &s->V, k->b, &s->Y, err)
-                   : rc;
+    const int rc = send(d, k->V, s, &s->V, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return k->b != 0 ? send(d, &part, s, &s->Y, err)
+                     : s->be->ops->mat_new(s->be, part.dtype, part.rows, part.cols, &s->Y, err);
 }
 
-/* The others first: a device works on while the next one gets its weights. */
+static int round_of_kmv(const struct division *d, const void *product, int i, int round,
+                        struct err *err)
+{
+    const struct kmv *k = product;
+    const struct share *s = &d->shares[i];
+    const struct piece piece = piece_of(d, s, round);
+    const struct mat Y = mat_rows(s->Y, piece.first, piece.rows);
+    return s->be->ops->kmv(s->be, group_part(&k->P, i, s->first + piece.first, piece.rows),
+                           group_view(&k->Q, i), k->a, i == 0 ? k->V : &s->V, k->b, &Y, err);
+}
+
 static int divided_kmv(struct backend *be, const struct kmv *k, struct err *err)
 {
     struct division d;
-    int rc = division_init(&d, be, k->P.count, most(k->V->rows, k->Y->rows) * k->V->cols, err);
-    for (int i = 1; rc == 0 && i < d.g->count; i++) {
-        rc = start_kmv(&d, k, i, err);
+    int rc = division_init(&d, be, k->P.count, k->Q.count,
+                           most(k->V->rows, k->Y->rows) * k->V->cols, err);
+    for (int i = 0; rc == 0 && i < d.g->count; i++) {
+        rc = send_kmv(&d, k, i, err);
     }
-    if (rc == 0) {
-        const struct mat own = mat_rows(*k->Y, 0, d.shares[0].rows);
-        rc = group_lead(be)->ops->kmv(group_lead(be), group_part(&k->P, 0, 0, own.rows),
-                                      group_view(&k->Q, 0), k->a, k->V, k->b, &own, err);
-    }
+    rc = rc == 0 ? run_rounds(&d, round_of_kmv, k, err) : rc;
     for (int i = 1; rc == 0 && i < d.g->count; i++) {
         rc = fetch_rows(&d, &d.shares[i], k->Y, err);
     }
@@ -177,25 +253,23 @@ static bool all_share(struct backend *be)
     return all;
 }
 
-static int start_share(struct division *d, const struct kmv *k, int i, struct err *err)
+static int send_share(struct division *d, const struct kmv *k, int i, struct err *err)
 {
     struct share *s = &d->shares[i];
-    int rc = send(d, k->V, s, &s->V, err);
-    if (rc == 0) {
-        rc = s->be->ops->mat_new(s->be, k->Y->dtype, k->Y->rows, k->Y->cols, &s->Y, err);
-    }
-    return rc == 0 ? s->be->ops->kmv_share(s->be, group_view(&k->P, i), i, d->g->count, &s->V,
-                                           &s->Y, err)
+    const int rc = send(d, k->V, s, &s->V, err);
+    return rc == 0 ? s->be->ops->mat_new(s->be, k->Y->dtype, k->Y->rows, k->Y->cols, &s->Y, err)
                    : rc;
 }
 
-/* sum <- the lead's own share, and those of the others in their order. */
-static int add_shares(struct backend *be, const struct division *d, const struct kmv *k,
-                      const struct mat *sum, struct err *err)
+/* A share of the member's share. */
+static int round_of_pairs(const struct division *d, const void *product, int i, int round,
+                          struct err *err)
 {
-    const int rc = group_lead(be)->ops->kmv_share(group_lead(be), group_view(&k->P, 0), 0,
-                                                  d->g->count, k->V, sum, err);
-    return rc == 0 ? fetch_sums(d, sum, err) : rc;
+    const struct kmv *k = product;
+    const struct share *s = &d->shares[i];
+    return s->be->ops->kmv_share(s->be, group_view(&k->P, i), i * d->rounds + round,
+                                 d->g->count * d->rounds, i == 0 ? k->V : &s->V, round > 0, &s->Y,
+                                 err);
 }
 
 static int scaled_sum(struct backend *be, const struct kmv *k, const struct mat *sum,
@@ -218,14 +292,16 @@ static int shared_kmv(struct backend *be, const struct kmv *k, struct err *err)
     const struct backend_ops *o = group_lead(be)->ops;
     struct division d;
     struct mat sum = {0};
-    int rc = division_init(&d, be, k->P.count, k->V->rows * k->V->cols, err);
+    int rc = division_init(&d, be, k->P.count, k->Q.count, k->V->rows * k->V->cols, err);
     for (int i = 1; rc == 0 && i < d.g->count; i++) {
-        rc = start_share(&d, k, i, err);
+        rc = send_share(&d, k, i, err);
     }
     if (rc == 0) {
         rc = o->mat_new(group_lead(be), k->Y->dtype, k->Y->rows, k->Y->cols, &sum, err);
     }
-    rc = rc == 0 ? add_shares(be, &d, k, &sum, err) : rc;
+    d.shares[0].Y = sum;
+    rc = rc == 0 ? run_rounds(&d, round_of_pairs, k, err) : rc;
+    rc = rc == 0 ? fetch_sums(&d, &sum, err) : rc;
     rc = rc == 0 ? scaled_sum(be, k, &sum, err) : rc;
     o->mat_free(group_lead(be), &sum);
     division_deinit(&d);
@@ -240,8 +316,9 @@ int group__kmv(struct backend *be, struct view P, struct view Q, double a, const
         return view_same(&P, &Q) && all_share(be) ? shared_kmv(be, &k, err)
                                                   : divided_kmv(be, &k, err);
     }
-    return group_done(be, group_lead(be)->ops->kmv(group_lead(be), group_view(&P, 0),
-                                                   group_view(&Q, 0), a, V, b, Y, err));
+    struct backend *lead = group_asking_lead(be);
+    return group_done(be,
+                      lead->ops->kmv(lead, group_view(&P, 0), group_view(&Q, 0), a, V, b, Y, err));
 }
 
 /* ---- sums over P ---- */
@@ -251,22 +328,24 @@ struct normal {
     struct view P, Q;
     const double *weights;
     const struct mat *V, *T, *U, *Y;
+    bool add;
 };
 
-/* The share of one member, with its own T, U and Y; U may be NULL. */
-static int share_of_normal(const struct normal *n, int i, const struct share *s,
-                           const struct mat *V, const struct mat *T, const struct mat *U, bool add,
-                           const struct mat *Y, struct err *err)
+/* `rows` rows of P from `first` on, by member i with its own matrices; T and U, which may be NULL,
+ * have these rows. */
+static int part_of_normal(const struct normal *n, int i, struct backend *be, int64_t first,
+                          int64_t rows, const struct mat *V, const struct mat *T,
+                          const struct mat *U, bool add, const struct mat *Y, struct err *err)
 {
-    const struct view P = group_part(&n->P, i, s->first, s->rows), Q = group_view(&n->Q, i);
-    const double *weights = n->weights != NULL ? n->weights + s->first : NULL;
-    return s->be->ops->kmtkv != NULL
-               ? s->be->ops->kmtkv(s->be, P, Q, weights, V, T, U, add, Y, err)
-               : product_normal_by_blocks(s->be, P, Q, weights, V, T, U, add, Y, err);
+    const struct view P = group_part(&n->P, i, first, rows), Q = group_view(&n->Q, i);
+    const double *weights = n->weights != NULL ? n->weights + first : NULL;
+    return be->ops->kmtkv != NULL
+               ? be->ops->kmtkv(be, P, Q, weights, V, T, U, add, Y, err)
+               : product_normal_by_blocks(be, P, Q, weights, V, T, U, add, Y, err);
 }
 
 /* U takes T's place. */
-static int start_normal(struct division *d, const struct normal *n, int i, struct err *err)
+static int send_normal(struct division *d, const struct normal *n, int i, struct err *err)
 {
     struct share *s = &d->shares[i];
     const struct backend_ops *o = s->be->ops;
@@ -277,22 +356,23 @@ static int start_normal(struct division *d, const struct normal *n, int i, struc
     } else if (rc == 0 && n->U != NULL) {
         rc = o->mat_new(s->be, n->U->dtype, s->rows, n->U->cols, &s->T, err);
     }
-    if (rc == 0) {
-        rc = o->mat_new(s->be, n->Y->dtype, n->Y->rows, n->Y->cols, &s->Y, err);
-    }
-    return rc == 0 ? share_of_normal(n, i, s, &s->V, n->T != NULL ? &s->T : NULL,
-                                     n->U != NULL ? &s->T : NULL, false, &s->Y, err)
-                   : rc;
+    return rc == 0 ? o->mat_new(s->be, n->Y->dtype, n->Y->rows, n->Y->cols, &s->Y, err) : rc;
 }
 
-static int own_normal(const struct division *d, const struct normal *n, bool add, struct err *err)
+static int round_of_normal(const struct division *d, const void *product, int i, int round,
+                           struct err *err)
 {
-    const struct share *s = &d->shares[0];
+    const struct normal *n = product;
+    const struct share *s = &d->shares[i];
+    const struct piece piece = piece_of(d, s, round);
     const struct mat none = {0};
-    const struct mat T = n->T != NULL ? mat_rows(*n->T, 0, s->rows) : none;
-    const struct mat U = n->U != NULL ? mat_rows(*n->U, 0, s->rows) : none;
-    return share_of_normal(n, 0, s, n->V, n->T != NULL ? &T : NULL, n->U != NULL ? &U : NULL, add,
-                           n->Y, err);
+    const struct mat T =
+        n->T == NULL ? none : mat_rows(i == 0 ? *n->T : s->T, piece.first, piece.rows);
+    const struct mat U =
+        n->U == NULL ? none : mat_rows(i == 0 ? *n->U : s->T, piece.first, piece.rows);
+    return part_of_normal(n, i, s->be, s->first + piece.first, piece.rows, i == 0 ? n->V : &s->V,
+                          n->T != NULL ? &T : NULL, n->U != NULL ? &U : NULL,
+                          round > 0 || (i == 0 && n->add), &s->Y, err);
 }
 
 static int fetch_residuals(const struct division *d, const struct mat *U, struct err *err)
@@ -306,15 +386,16 @@ static int fetch_residuals(const struct division *d, const struct mat *U, struct
     return rc;
 }
 
-static int divided_normal(struct backend *be, const struct normal *n, bool add, struct err *err)
+static int divided_normal(struct backend *be, const struct normal *n, struct err *err)
 {
     struct division d;
     const int64_t numbers = most(n->V->rows, n->P.count) * n->V->cols;
-    int rc = division_init(&d, be, n->P.count, numbers, err);
+    int rc = division_init(&d, be, n->P.count, n->Q.count, numbers, err);
     for (int i = 1; rc == 0 && i < d.g->count; i++) {
-        rc = start_normal(&d, n, i, err);
+        rc = send_normal(&d, n, i, err);
     }
-    rc = rc == 0 ? own_normal(&d, n, add, err) : rc;
+    d.shares[0].Y = *n->Y;
+    rc = rc == 0 ? run_rounds(&d, round_of_normal, n, err) : rc;
     rc = rc == 0 ? fetch_sums(&d, n->Y, err) : rc;
     rc = rc == 0 && n->U != NULL ? fetch_residuals(&d, n->U, err) : rc;
     division_deinit(&d);
@@ -325,36 +406,47 @@ int group__kmtkv(struct backend *be, struct view P, struct view Q, const double 
                  const struct mat *V, const struct mat *T, const struct mat *U, bool add,
                  const struct mat *Y, struct err *err)
 {
-    const struct normal n = {.P = P, .Q = Q, .weights = weights, .V = V, .T = T, .U = U, .Y = Y};
+    const struct normal n = {
+        .P = P, .Q = Q, .weights = weights, .V = V, .T = T, .U = U, .Y = Y, .add = add};
     if (worth(be, &P, &Q)) {
-        return divided_normal(be, &n, add, err);
+        return divided_normal(be, &n, err);
     }
-    const struct share all = {.be = group_lead(be), .first = 0, .rows = P.count};
-    return group_done(be, share_of_normal(&n, 0, &all, V, T, U, add, Y, err));
+    return group_done(
+        be, part_of_normal(&n, 0, group_asking_lead(be), 0, P.count, V, T, U, add, Y, err));
 }
 
-static int share_of_sketch(const struct sign_sketch *phi, const struct view *P,
-                           const struct view *Q, int i, const struct share *s, bool add,
-                           const struct mat *S, struct err *err)
+/* Of ksketch; backend.h. */
+struct sketch {
+    const struct sign_sketch *phi;
+    struct view P, Q;
+    bool add;
+};
+
+static int round_of_sketch(const struct division *d, const void *product, int i, int round,
+                           struct err *err)
 {
-    struct sign_sketch own = *phi;
-    own.index += s->first * phi->nonzeros;
-    own.sign += s->first * phi->nonzeros;
-    return product_sketch(s->be, &own, group_part(P, i, s->first, s->rows), group_view(Q, i), add,
-                          S, err);
+    const struct sketch *k = product;
+    const struct share *s = &d->shares[i];
+    const struct piece piece = piece_of(d, s, round);
+    const int64_t first = s->first + piece.first;
+    struct sign_sketch own = *k->phi;
+    own.index += first * own.nonzeros;
+    own.sign += first * own.nonzeros;
+    return product_sketch(s->be, &own, group_part(&k->P, i, first, piece.rows),
+                          group_view(&k->Q, i), round > 0 || (i == 0 && k->add), &s->Y, err);
 }
 
-static int divided_sketch(struct backend *be, const struct sign_sketch *phi, const struct view *P,
-                          const struct view *Q, bool add, const struct mat *S, struct err *err)
+static int divided_sketch(struct backend *be, const struct sketch *k, const struct mat *S,
+                          struct err *err)
 {
     struct division d;
-    int rc = division_init(&d, be, P->count, S->rows * S->cols, err);
+    int rc = division_init(&d, be, k->P.count, k->Q.count, S->rows * S->cols, err);
     for (int i = 1; rc == 0 && i < d.g->count; i++) {
         struct share *s = &d.shares[i];
         rc = s->be->ops->mat_new(s->be, S->dtype, S->rows, S->cols, &s->Y, err);
-        rc = rc == 0 ? share_of_sketch(phi, P, Q, i, s, false, &s->Y, err) : rc;
     }
-    rc = rc == 0 ? share_of_sketch(phi, P, Q, 0, &d.shares[0], add, S, err) : rc;
+    d.shares[0].Y = *S;
+    rc = rc == 0 ? run_rounds(&d, round_of_sketch, k, err) : rc;
     rc = rc == 0 ? fetch_sums(&d, S, err) : rc;
     division_deinit(&d);
     return group_done(be, rc);
@@ -364,8 +456,9 @@ int group__ksketch(struct backend *be, const struct sign_sketch *phi, struct vie
                    bool add, const struct mat *S, struct err *err)
 {
     if (worth(be, &P, &Q)) {
-        return divided_sketch(be, phi, &P, &Q, add, S, err);
+        const struct sketch k = {.phi = phi, .P = P, .Q = Q, .add = add};
+        return divided_sketch(be, &k, S, err);
     }
-    return group_done(
-        be, product_sketch(group_lead(be), phi, group_view(&P, 0), group_view(&Q, 0), add, S, err));
+    return group_done(be, product_sketch(group_asking_lead(be), phi, group_view(&P, 0),
+                                         group_view(&Q, 0), add, S, err));
 }

@@ -268,7 +268,7 @@ int cuda__points_cache_share(struct backend *be, struct points *p, int part, int
                              struct err *err);
 
 int cuda__kmv_share(struct backend *be, struct view P, int part, int parts, const struct mat *V,
-                    const struct mat *Y, struct err *err);
+                    bool add, const struct mat *Y, struct err *err);
 int cuda__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
               double b, const struct mat *Y, struct err *err);
 int cuda__kblock(struct backend *be, struct view P, struct view Q, const struct mat *K,

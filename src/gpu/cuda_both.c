@@ -161,22 +161,36 @@ int cuda__both(struct cuda_backend *cu, const struct cuda_view *P, double a, con
     return both_steps(cu, P, &c, a, V, b, Y, err);
 }
 
+static int clear(struct cuda_backend *cu, const struct mat *Y, struct err *err)
+{
+    return cuda__status(launch_scale(cu->stream, false, 0.0, Y), "clear a matrix", err);
+}
+
 /* Where values do not serve both sides, a share is some of the rows; the others are 0. */
 static int share_rows(struct backend *be, struct view P, int64_t first, int64_t end,
-                      const struct mat *V, const struct mat *Y, struct err *err)
+                      const struct mat *V, bool add, const struct mat *Y, struct err *err)
 {
     struct view own = P;
     own.first += P.index == NULL ? first : 0;
     own.index = P.index != NULL ? P.index + first : NULL;
     own.count = end - first;
     const struct mat rows = mat_rows(*Y, first, own.count);
-    const int rc =
-        cuda__status(launch_scale(cuda_of(be)->stream, false, 0.0, Y), "clear a matrix", err);
-    return rc < 0 ? rc : cuda__kmv(be, own, P, 1.0, V, 0.0, &rows, err);
+    const int rc = add ? 0 : clear(cuda_of(be), Y, err);
+    return rc < 0 ? rc : cuda__kmv(be, own, P, 1.0, V, add ? 1.0 : 0.0, &rows, err);
+}
+
+/* The cut's steps of Y <- K(P,P) V, which may be none, or of Y <- K(P,P) V + Y. */
+static int share_steps(struct cuda_backend *cu, const struct cuda_view *P, const struct cut *c,
+                       const struct mat *V, bool add, const struct mat *Y, struct err *err)
+{
+    if (c->begin < c->end) {
+        return both_steps(cu, P, c, 1.0, V, add ? 1.0 : 0.0, Y, err);
+    }
+    return add ? 0 : clear(cu, Y, err);
 }
 
 int cuda__kmv_share(struct backend *be, struct view P, int part, int parts, const struct mat *V,
-                    const struct mat *Y, struct err *err)
+                    bool add, const struct mat *Y, struct err *err)
 {
     struct cuda_backend *cu = cuda_of(be);
     const int64_t n = P.count;
@@ -189,15 +203,13 @@ int cuda__kmv_share(struct backend *be, struct view P, int part, int parts, cons
     rc = cuda__view_open(cu, &P, 0, &view, err);
     if (rc == 0 && !cuda__both_pays(&view, cuda__weight_type(P.points, V), V->cols)) {
         cuda__views_close(cu);
-        return share_rows(be, P, n * part / parts, n * (part + 1) / parts, V, Y, err);
+        return share_rows(be, P, n * part / parts, n * (part + 1) / parts, V, add, Y, err);
     }
     if (rc == 0) {
         struct cut c = cut_of(&view, cuda__weight_type(P.points, V), V->cols);
         c.begin = cuda__share_begin(&c.of, part, parts);
         c.end = cuda__share_begin(&c.of, part + 1, parts);
-        rc = c.begin < c.end
-                 ? both_steps(cu, &view, &c, 1.0, V, 0.0, Y, err)
-                 : cuda__status(launch_scale(cu->stream, false, 0.0, Y), "clear a matrix", err);
+        rc = share_steps(cu, &view, &c, V, add, Y, err);
     }
     cuda__views_close(cu);
     return rc;

@@ -79,15 +79,16 @@ static void test_rows_have_the_bits_of_one_device(void **state)
 
 /* The part's rows, and zeros for the others: a share as any. */
 static int share_by_rows(struct backend *be, struct view P, int part, int parts,
-                         const struct mat *V, const struct mat *Y, struct err *err)
+                         const struct mat *V, bool add, const struct mat *Y, struct err *err)
 {
     const int64_t first = P.count * part / parts, rows = P.count * (part + 1) / parts - first;
     double *zeros = host_zeros(P.count * Y->cols);
-    const int rc = be->ops->mat_put(be, zeros, P.count, Y, err);
+    const int rc = add ? 0 : be->ops->mat_put(be, zeros, P.count, Y, err);
     mem_free(zeros);
     assert_int_equal(rc, 0);
     const struct mat own = mat_rows(*Y, first, rows);
-    return be->ops->kmv(be, view_range(P.points, first, rows), P, 1.0, V, 0.0, &own, err);
+    return be->ops->kmv(be, view_range(P.points, first, rows), P, 1.0, V, add ? 1.0 : 0.0, &own,
+                        err);
 }
 
 /* N points, and N x T numbers to multiply with. */
@@ -229,6 +230,38 @@ static void test_shares_are_kept(void **state)
     }
 }
 
+/* ---- a product that is not divided ---- */
+
+static void test_the_lead_alone_asks(void **state)
+{
+    (void)state;
+    enum { MANY = 9000 };
+    struct backend *members[DEVICES], *be = NULL;
+    open_members(members);
+    must(backend_group_new(members, DEVICES, INT64_MAX, &be, &err));
+    struct rng rng = rng_new(10, RNG_TEST);
+    const struct kernel k = usual_kernel(KERNEL_GAUSSIAN, 1);
+    double *x = host_normal(&rng, MANY);
+    const struct rows X = {.dtype = DTYPE_F64, .n = MANY, .d = 1, .data = x};
+    struct points *p = NULL;
+    must(be->ops->points_new(be, &k, DTYPE_F32, &X, &p, &err));
+    struct mat V = device_mat(be, DTYPE_F32, MANY, 1, x), Y = device_mat(be, DTYPE_F32, MANY, 1, x);
+    struct looks l = {0};
+    struct err why;
+    be->stop = stop_after;
+    be->stop_context = &l;
+    const struct view all = view_all(p, MANY);
+    assert_int_equal(be->ops->kmv(be, all, all, 1.0, &V, 0.0, &Y, &why), -ERR_CANCELLED);
+    assert_int_equal(be->ops->kmtkv(be, all, all, NULL, &V, NULL, NULL, false, &Y, &why),
+                     -ERR_CANCELLED);
+    be->stop = NULL;
+    be->ops->mat_free(be, &V);
+    be->ops->mat_free(be, &Y);
+    be->ops->points_free(be, p);
+    device_close(be);
+    mem_free(x);
+}
+
 /* ---- a device without memory ---- */
 
 static const struct backend_ops *real_ops;
@@ -279,4 +312,4 @@ static void test_a_member_that_fails(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_rows_have_the_bits_of_one_device),
           cmocka_unit_test(test_shares_add_up), cmocka_unit_test(test_shares_are_kept),
-          cmocka_unit_test(test_a_member_that_fails))
+          cmocka_unit_test(test_the_lead_alone_asks), cmocka_unit_test(test_a_member_that_fails))
