@@ -379,7 +379,7 @@ static int allowed_count;
 
 int sim_allow_dynamic(const void *kernel, size_t bytes)
 {
-    if (bytes > SIM_SHARED_MAX) {
+    if (bytes > sim_shared_max(sim_current_device())) {
         return sim_error(cudaErrorInvalidValue);
     }
     int i = 0;

@@ -139,6 +139,24 @@ int sim_capability(int device)
     return device >= 0 && device < read_devices(capabilities) ? capabilities[device] : 0;
 }
 
+/* The programming guide's table of technical specifications by compute capability. */
+size_t sim_shared_max(int device)
+{
+    switch (sim_capability(device)) {
+    case 75:
+        return (size_t)64 << 10;
+    case 80:
+    case 87:
+        return (size_t)163 << 10;
+    case 86:
+    case 89:
+    case 120:
+        return (size_t)99 << 10;
+    default:
+        return SIM_SHARED_MAX;
+    }
+}
+
 size_t sim_memory_total(void)
 {
     return (size_t)number_setting("CUDASIM_MEMORY", "4294967296");
@@ -223,7 +241,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     properties->multiProcessorCount = 4;
     properties->totalGlobalMem = sim_memory_total();
     properties->sharedMemPerBlock = SIM_STATIC_MAX;
-    properties->sharedMemPerBlockOptin = SIM_SHARED_MAX;
+    properties->sharedMemPerBlockOptin = sim_shared_max(device);
     return cudaSuccess;
 }
 

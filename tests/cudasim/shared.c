@@ -64,9 +64,9 @@ void *sim_shared(const void *key, size_t bytes, size_t align)
         sim_fault("%zu bytes of shared memory in one kernel; the limit is %zu", static_bytes,
                   SIM_STATIC_MAX);
     }
-    if (static_bytes + parts[0].bytes > SIM_SHARED_MAX) {
+    if (static_bytes + parts[0].bytes > sim_shared_max(sim_working_device())) {
         sim_fault("%zu bytes of shared memory, dynamic ones included; the limit is %zu",
-                  static_bytes + parts[0].bytes, SIM_SHARED_MAX);
+                  static_bytes + parts[0].bytes, sim_shared_max(sim_working_device()));
     }
     return add_part(key, bytes, align);
 }

@@ -49,7 +49,7 @@ struct sim_size {
 #define SIM_GRID_YZ_MAX 65535u
 #define SIM_BLOCK_Z_MAX 64
 #define SIM_STATIC_MAX ((size_t)48 << 10)
-#define SIM_SHARED_MAX ((size_t)227 << 10) /* 9.0; asked for kernel by kernel above 48 KiB */
+#define SIM_SHARED_MAX ((size_t)227 << 10) /* the most there is: sim_shared_max */
 #define SIM_PARAMETERS_MAX 4096
 
 /* ---- device.c ---- */
@@ -68,6 +68,8 @@ int sim_current_device(void);
 int sim_device_count(void);
 /* Ten times the device's compute capability. */
 int sim_capability(int device);
+/* Of a block's shared memory on a device; asked for kernel by kernel above 48 KiB. */
+size_t sim_shared_max(int device);
 int64_t sim_seed(void);
 /* A number of the process's sequence, which the seed begins. */
 uint64_t sim_random(void);

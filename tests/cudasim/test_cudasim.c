@@ -90,6 +90,21 @@ static void test_dynamic_memory(void **state)
     ok(cudaFree(ret));
 }
 
+/* A device of 7.5 has less. */
+static void test_dynamic_memory_of_a_device(void **state)
+{
+    (void)state;
+    cudaStream_t stream = NULL;
+    ok(cudaSetDevice(1));
+    ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    unsigned char *ret = device_bytes(stream, NULL, 65536);
+    ok(start_dynamic(stream, 65536, true, ret));
+    assert_int_equal(start_dynamic(stream, 65537, true, ret), cudaErrorInvalidValue);
+    ok(cudaFree(ret));
+    ok(cudaStreamDestroy(stream));
+    ok(cudaSetDevice(0));
+}
+
 static void test_limits_of_starts(void **state)
 {
     ok(start_nothing(*state, 70000, 1, 1));
@@ -544,6 +559,7 @@ int main(void)
         TEST(test_shuffles),
         TEST(test_asynchronous_copies),
         TEST(test_dynamic_memory),
+        TEST(test_dynamic_memory_of_a_device),
         TEST(test_limits_of_starts),
         TEST(test_orders),
         TEST(test_products_of_matrices),
