@@ -45,10 +45,10 @@ static double by_max_limit(enum dtype dtype)
     return dtype == DTYPE_F32 ? 16.0 : 1024.0;
 }
 
-int64_t tile_pairs(const struct tile_loops *loops, int64_t d)
+int64_t tile_pairs(const struct tile_loops *loops, enum kernel_id id, int64_t d)
 {
-    const bool pays = loops->paired && tile_adds_beside() && d >= 6;
-    return pays ? d / 3 : 0;
+    const int64_t least = id == KERNEL_GAUSSIAN ? 6 : 12; /* roots fill the time of fewer */
+    return loops->paired && tile_adds_beside() && d >= least ? d / 3 : 0;
 }
 
 /* By pairs a value loses at most 3e-6: the limit's errors add up as roots of numbers, and where
@@ -58,11 +58,13 @@ static double inner_limit(const struct points *p)
     return kernel_inner_limit(p->kernel.id, p->d) * (p->kernel.pairs > 0 ? 2.0 : 1.0);
 }
 
-/* Differences cost nothing where additions have pipes of their own, unless those are used. */
+/* Differences cost nothing where additions have pipes of their own, unless those are used. Kernels
+ * with a root have no loops by inner products of single features in other instruction sets. */
 static bool has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d)
 {
-    const bool pays = !loops->paired || !tile_adds_beside() || tile_pairs(loops, d) > 0;
-    return id == KERNEL_GAUSSIAN && loops->inner && pays;
+    const bool pays = !loops->paired || !tile_adds_beside() || tile_pairs(loops, id, d) > 0;
+    const bool smooth = id == KERNEL_MATERN32 || id == KERNEL_MATERN52;
+    return (id == KERNEL_GAUSSIAN && loops->inner && pays) || (smooth && loops->paired && pays);
 }
 
 /* One row, scaled in float64, then rounded, and one feature more of what was rounded where points
@@ -164,7 +166,7 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
         mem_free(p);
         return err_no_memory(err);
     }
-    const int64_t pairs = k->id == KERNEL_GAUSSIAN ? tile_pairs(loops, X->d) : 0;
+    const int64_t pairs = has_inner(loops, k->id, X->d) ? tile_pairs(loops, k->id, X->d) : 0;
     p->kernel = (struct tile_kernel){
         .id = k->id, .gamma = k->gamma, .coef0 = k->coef0, .degree = k->degree, .pairs = pairs};
     p->dtype = dtype;

@@ -65,6 +65,8 @@ enum form {
     FORM_EXPONENTIAL,
     FORM_MATERN32,
     FORM_MATERN52,
+    FORM_MATERN32_INNER, /* of inner products, as FORM_INNER */
+    FORM_MATERN52_INNER,
     FORM_LINEAR, /* inner products from here on */
     FORM_POLYNOMIAL,
     FORM_SIGMOID,
@@ -75,13 +77,24 @@ enum form {
 
 INLINE bool has_root(enum form form)
 {
-    return form >= FORM_EXPONENTIAL && form <= FORM_MATERN52;
+    return form >= FORM_EXPONENTIAL && form <= FORM_MATERN52_INNER;
+}
+
+/* Whether -|x - z|^2/2 comes from inner products. */
+INLINE bool by_inner(enum form form)
+{
+    return form == FORM_INNER || form == FORM_MATERN32_INNER || form == FORM_MATERN52_INNER;
+}
+
+INLINE bool is_matern32(enum form form)
+{
+    return form == FORM_MATERN32 || form == FORM_MATERN32_INNER;
 }
 
 /* Whether points carry a number that sums begin with, in the place of feature d. */
 INLINE bool has_sum(enum form form)
 {
-    return form == FORM_INNER || form == FORM_L1_MAX;
+    return by_inner(form) || form == FORM_L1_MAX;
 }
 
 typedef void loop_function(const struct tile *t);
@@ -102,23 +115,26 @@ typedef void lane_function(const struct lane_tile *t);
     EACH_USE(M, KEPT)                                                                              \
     EACH_USE(M, KEPT_HALF)
 
-/* FORM_INNER is for where registers are few, in float32, and for TILE_PAIRED (cpu_tile.h). */
-#if TILE_TOGETHER_F32 > 1 || TILE_PAIRED
-#define TILE_INNER_F32 true
-#define EACH_INNER_F32(M) EACH_USE(M, INNER)
-#define EACH_INNER_COMPUTED_F32(M) M(INNER)
-#else
-#define TILE_INNER_F32 false
-#define EACH_INNER_F32(M)
-#define EACH_INNER_COMPUTED_F32(M)
-#endif
+/* FORM_INNER is for where registers are few, in float32; all of them for TILE_PAIRED (cpu_tile.h).
+ */
+#define EACH_PAIRED(M)                                                                             \
+    EACH_USE(M, INNER)                                                                             \
+    EACH_USE(M, MATERN32_INNER)                                                                    \
+    EACH_USE(M, MATERN52_INNER)
+#define EACH_PAIRED_COMPUTED(M) M(INNER) M(MATERN32_INNER) M(MATERN52_INNER)
 #if TILE_PAIRED
+#define TILE_INNER_F32 true
 #define TILE_INNER_F64 true
-#define EACH_INNER_F64(M) EACH_USE(M, INNER)
-#define EACH_INNER_COMPUTED_F64(M) M(INNER)
+#define EACH_INNER_F32(M) EACH_PAIRED(M)
+#define EACH_INNER_F64(M) EACH_PAIRED(M)
+#define EACH_INNER_COMPUTED_F32(M) EACH_PAIRED_COMPUTED(M)
+#define EACH_INNER_COMPUTED_F64(M) EACH_PAIRED_COMPUTED(M)
 #else
+#define TILE_INNER_F32 (TILE_TOGETHER_F32 > 1)
 #define TILE_INNER_F64 false
+#define EACH_INNER_F32(M) EACH_USE(M, INNER)
 #define EACH_INNER_F64(M)
+#define EACH_INNER_COMPUTED_F32(M) M(INNER)
 #define EACH_INNER_COMPUTED_F64(M)
 #endif
 
@@ -143,9 +159,9 @@ static enum form form_of_kernel(const struct tile_kernel *k)
     case KERNEL_LAPLACIAN_L1:
         return k->by_max ? FORM_L1_MAX : FORM_L1;
     case KERNEL_MATERN32:
-        return FORM_MATERN32;
+        return k->by_inner ? FORM_MATERN32_INNER : FORM_MATERN32;
     case KERNEL_MATERN52:
-        return FORM_MATERN52;
+        return k->by_inner ? FORM_MATERN52_INNER : FORM_MATERN52;
     case KERNEL_LINEAR:
         return FORM_LINEAR;
     case KERNEL_POLYNOMIAL:

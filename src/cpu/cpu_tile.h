@@ -54,7 +54,8 @@ struct tile_kernel {
     enum kernel_id id;
     double gamma, coef0; /* dot-product kernels */
     int degree;
-    bool by_max, by_inner; /* the faster forms of laplacian_l1 and gaussian */
+    bool by_max, by_inner; /* the faster forms: of laplacian_l1; of gaussian, and where `paired` of
+                              the Materns that are smooth at 0 */
     int64_t pairs;         /* of by_inner, for which the points were made */
     bool near;             /* distance kernels: all powers are normal numbers. Changes no bit */
 };
@@ -130,7 +131,7 @@ struct tile_isa {
 const struct tile_isa *tile_isa_list(int i);
 
 /* tile_kernel.pairs for points of d features, where they pay. */
-int64_t tile_pairs(const struct tile_loops *loops, int64_t d);
+int64_t tile_pairs(const struct tile_loops *loops, enum kernel_id id, int64_t d);
 
 /* What to multiply a point's coordinates with, besides dividing them by the bandwidth. */
 double tile_scale(enum kernel_id id);

@@ -44,13 +44,20 @@ static double rated(double cost, enum dtype dtype)
     return cost / rule_value_cost(NULL, PLAN_RATE_FEATURES, 1, dtype);
 }
 
-/* What the faster way saves of the cost of g->d features. */
+/* Kernels that have the faster way of plan_rates.near_f32. */
+static bool has_near_way(const char *kernel)
+{
+    return strcmp(kernel, "gaussian") == 0 || strcmp(kernel, "matern32") == 0 ||
+           strcmp(kernel, "matern52") == 0;
+}
+
+/* What it saves of the cost of g->d features. */
 static double saved(const struct planning *g, enum dtype dtype)
 {
     const struct plan_rates *r = &g->machine->rates;
     const double far = dtype == DTYPE_F32 ? r->values_f32 : r->values_f64;
     const double near = dtype == DTYPE_F32 ? r->near_f32 : r->near_f64;
-    if (!(near > far) || g->d < PLAN_NEAR_FEATURES || strcmp(g->plan->kernel, "gaussian") != 0) {
+    if (!(near > far) || g->d < PLAN_NEAR_FEATURES || !has_near_way(g->plan->kernel)) {
         return 0.0;
     }
     const double cost = rule_value_cost(NULL, PLAN_RATE_FEATURES, 1, dtype);

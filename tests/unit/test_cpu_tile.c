@@ -194,9 +194,11 @@ static void check_by_inner(struct sample *t, const struct tile_isa *isa, bool f6
     if (loops_of(isa, f64)->inner) {
         check_faster(t, isa, f64, lanes, KERNEL_GAUSSIAN);
     }
-    t->paired = true;
-    if (loops_of(isa, f64)->paired) {
+    for (int i = 0; loops_of(isa, f64)->paired && i < 2; i++) {
+        t->paired = i > 0;
         check_faster(t, isa, f64, lanes, KERNEL_GAUSSIAN);
+        check_faster(t, isa, f64, lanes, KERNEL_MATERN32);
+        check_faster(t, isa, f64, lanes, KERNEL_MATERN52);
     }
     t->norms = t->paired = false;
 }
