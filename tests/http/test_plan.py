@@ -380,7 +380,8 @@ def test_memory_is_as_planned_where_float32_gives_way(api, rows):
     assert 0 < kept <= job["plan"]["kernel_cache_bytes"] < 10**9, kept
 
 
-# Where a job leaves it open, the plan decides whether kernel values are kept; both happen here.
+# Where a job leaves it open, the plan decides by measured rates whether kernel values are kept: with many features always,
+# with few never.
 SIZES = [(2000, 3), (2500, 90), (6000, 3), (6000, 18), (10000, 18), (8000, 90)]
 
 
@@ -395,7 +396,8 @@ def test_memory_of_pcg_is_as_planned(daemons, n, d):
         job = check_memory(api, rows, spec)
         assert job["plan"]["keeps_kernel_values"] == (job["result"]["kernel_cache_bytes"] > 0)
         kept.add(job["plan"]["keeps_kernel_values"])
-    assert True in kept if d > 3 else False in kept
+    assert d != 90 or True in kept
+    assert d != 3 or False in kept
 
 
 def check_memory(api, rows, spec):
