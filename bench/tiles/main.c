@@ -73,14 +73,6 @@ static void stage_deinit(struct stage *s)
     mem_free(s->z_sums);
 }
 
-/* As products have it for rows near the origin. */
-static bool has_inner(enum kernel_id id, const struct tile_loops *loops, int64_t d)
-{
-    const bool paired = tile_pairs(loops, id, d) > 0;
-    return id == KERNEL_GAUSSIAN ? loops->inner && (paired || !loops->paired)
-                                 : paired && (id == KERNEL_MATERN32 || id == KERNEL_MATERN52);
-}
-
 static bool stage_init(struct stage *s, const struct loop *l, const struct tile_loops *loops)
 {
     const size_t ld = (size_t)l->d + 1, cols = (size_t)l->cols;
@@ -90,7 +82,7 @@ static bool stage_init(struct stage *s, const struct loop *l, const struct tile_
                    .gamma = 1.0,
                    .degree = 2,
                    .by_max = kernel_uses_l1(l->kernel),
-                   .by_inner = has_inner(l->kernel, loops, l->d),
+                   .by_inner = tile_has_inner(loops, l->kernel, l->d),
                    .pairs = tile_pairs(loops, l->kernel, l->d),
                    .near = true},
         .run = run_rows(l),

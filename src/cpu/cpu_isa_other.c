@@ -5,3 +5,8 @@ const struct tile_isa *tile_isa_list(int i)
 {
     return i == 0 ? &tile_isa_portable : NULL;
 }
+
+bool tile_adds_beside(void)
+{
+    return false; /* not known, and not asked for: no loops are paired */
+}

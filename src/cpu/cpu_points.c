@@ -51,57 +51,79 @@ int64_t tile_pairs(const struct tile_loops *loops, enum kernel_id id, int64_t d)
     return loops->paired && tile_adds_beside() && d >= least ? d / 3 : 0;
 }
 
-/* By pairs a value loses at most 3e-6: the limit's errors add up as roots of numbers, and where
- * features are alike, products of pairs as large as the norms, half of that was seen. */
-static double inner_limit(const struct points *p)
-{
-    return kernel_inner_limit(p->kernel.id, p->d) * (p->kernel.pairs > 0 ? 2.0 : 1.0);
-}
-
 /* Differences cost nothing where additions have pipes of their own, unless those are used. Kernels
- * with a root have no loops by inner products of single features in other instruction sets. */
-static bool has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d)
+ * with a root have no loops by inner products in other instruction sets. */
+bool tile_has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d)
 {
     const bool pays = !loops->paired || !tile_adds_beside() || tile_pairs(loops, id, d) > 0;
     const bool smooth = id == KERNEL_MATERN32 || id == KERNEL_MATERN52;
     return (id == KERNEL_GAUSSIAN && loops->inner && pays) || (smooth && loops->paired && pays);
 }
 
-/* One row, scaled in float64, then rounded, and one feature more of what was rounded where points
- * carry it. Returns |x|_1; not finite when a feature leaves the type's range. *ret_reach is that
- * or |x|_2. */
-static double pack_row(const struct rows *X, int64_t i, const double *scale, const double *center,
-                       struct points *p, double *ret_reach)
+/* Features of pairs that are alike make the number that sums begin with up to twice the norms, and
+ * roundings of equal features do not cancel: pairs keep a margin. */
+static double inner_limit(const struct points *p)
 {
-    const bool f32 = p->dtype == DTYPE_F32;
+    return kernel_inner_limit(p->kernel.id, p->d) * (p->kernel.pairs > 0 ? 0.6 : 1.0);
+}
+
+/* Feature j's share in the number with which sums of inner products begin: -x^2/2, and of a pair
+ * -(x1 + x2)^2/2 together. No share is above 0, so that a sum stays below 0 on its way, and where
+ * it overflows it is -infinity to its end. */
+static double begin_share(const struct points *p, int64_t j, double value, double before)
+{
+    const bool paired = j / 3 < p->kernel.pairs && j % 3 < 2;
+    const double part = !paired ? value : j % 3 == 1 ? value + before : 0.0;
+    return -0.5 * part * part;
+}
+
+/* A row's numbers, in float64. */
+struct row_sums {
+    double size, squares, sum; /* of |x|, x^2, x */
+    double begin;              /* begin_share */
+};
+
+/* Features scaled in float64, then rounded. */
+static struct row_sums pack_features(const struct rows *X, int64_t i, const double *scale,
+                                     const double *center, const struct points *p)
+{
     float *const row_f32 = (float *)p->data + i * p->ld;
     double *const row_f64 = (double *)p->data + i * p->ld;
-    double size = 0.0, squares = 0.0, sum = 0.0, pairs = 0.0, last = 0.0;
+    struct row_sums r = {.size = 0.0};
+    double before = 0.0;
     for (int64_t j = 0; j < X->d; j++) {
         double value = (rows_at(X, i, j) - (center != NULL ? center[j] : 0.0)) * scale[j];
-        if (f32) {
+        if (p->dtype == DTYPE_F32) {
             row_f32[j] = (float)value;
             value = (double)row_f32[j];
         } else {
             row_f64[j] = value;
         }
-        squares += value * value;
-        sum += value;
-        size += fabs(value);
-        pairs += j % 3 == 1 && j / 3 < p->kernel.pairs ? value * last : 0.0;
-        last = value;
+        r.squares += value * value;
+        r.sum += value;
+        r.size += fabs(value);
+        r.begin += begin_share(p, j, value, before);
+        before = value;
     }
-    /* What the faster forms' sums begin with (cpu_tile.h). That of inner products is so far below 0
-     * that no part of a sum is above; where it overflows the sum stays -infinity. */
-    const double begin = kernel_uses_l1(p->kernel.id) ? sum : -0.5 * squares - pairs;
+    return r;
+}
+
+/* One row, and one feature more of what was rounded where points carry it (cpu_tile.h). Returns
+ * |x|_1; not finite when a feature leaves the type's range. *ret_reach is that or |x|_2. */
+static double pack_row(const struct rows *X, int64_t i, const double *scale, const double *center,
+                       struct points *p, double *ret_reach)
+{
+    const bool f32 = p->dtype == DTYPE_F32, l1 = kernel_uses_l1(p->kernel.id);
+    const struct row_sums r = pack_features(X, i, scale, center, p);
+    const double begin = l1 ? r.sum : r.begin;
     if (p->ld > p->d && f32) {
-        row_f32[p->d] = (float)begin;
+        ((float *)p->data)[i * p->ld + p->d] = (float)begin;
     } else if (p->ld > p->d) {
-        row_f64[p->d] = begin;
+        ((double *)p->data)[i * p->ld + p->d] = begin;
     }
-    *ret_reach = kernel_uses_l1(p->kernel.id) ? size : sqrt(squares);
+    *ret_reach = l1 ? r.size : sqrt(r.squares);
     /* Sums of the faster forms must not overflow. */
-    return p->ld > p->d && f32 && size > (double)FLT_MAX / 4 ? (double)INFINITY : size;
+    return p->ld > p->d && f32 && r.size > (double)FLT_MAX / 4 ? (double)INFINITY : r.size;
 }
 
 static int pack(struct backend *be, const struct kernel *k, const struct rows *X, struct points *p,
@@ -138,7 +160,7 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
     p->reach = reach;
     p->kernel.by_max = kernel_uses_l1(k->id) && largest <= by_max_limit(p->dtype);
     p->kernel.by_inner =
-        has_inner(cpu_loops(be, p->dtype), k->id, p->d) && 2 * reach * reach <= inner_limit(p);
+        tile_has_inner(cpu_loops(be, p->dtype), k->id, p->d) && 2 * reach * reach <= inner_limit(p);
     return 0;
 }
 
@@ -157,7 +179,7 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
     struct points *p = mem_zalloc(sizeof *p);
     size_t count = 0;
     const struct tile_loops *loops = cpu_loops(be, dtype);
-    const bool begins = kernel_uses_l1(k->id) || has_inner(loops, k->id, X->d);
+    const bool begins = kernel_uses_l1(k->id) || tile_has_inner(loops, k->id, X->d);
     const int64_t ld = X->d + (begins ? 1 : 0);
     if (p != NULL && !__builtin_mul_overflow((size_t)X->n + 1, (size_t)ld, &count)) {
         p->data = mem_aligned(count > 0 ? count : 1, dtype_size(dtype));
@@ -166,7 +188,7 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
         mem_free(p);
         return err_no_memory(err);
     }
-    const int64_t pairs = has_inner(loops, k->id, X->d) ? tile_pairs(loops, k->id, X->d) : 0;
+    const int64_t pairs = tile_has_inner(loops, k->id, X->d) ? tile_pairs(loops, k->id, X->d) : 0;
     p->kernel = (struct tile_kernel){
         .id = k->id, .gamma = k->gamma, .coef0 = k->coef0, .degree = k->degree, .pairs = pairs};
     p->dtype = dtype;

@@ -11,8 +11,8 @@
  *
  * Distances are sums of explicit differences in the order of the features, so nothing cancels,
  * k(x,z) and k(z,x) have the same bits, and k(x,x) is exactly 1. For rows z near the origin there
- * are faster forms, in which less than 3e-6 of a value cancels (6e-15 in float64) and k(x,x) may be
- * 1 + 2e-6:
+ * are faster forms, in which some 2e-6 of a value cancel (4e-15 in float64; up to 1e-5 and 3e-14
+ * where all features of a row are equal), of k(x,x), too:
  *
  *   by_max    |x - z|_1 = sum 2 max(x,z) - sum x - sum z
  *   by_inner  |x - z|_2^2 = |x|^2 + |z|^2 - 2 x.z, where a difference costs as much as a product
@@ -130,8 +130,10 @@ struct tile_isa {
 /* What this processor can run, best first; NULL after the last. */
 const struct tile_isa *tile_isa_list(int i);
 
-/* tile_kernel.pairs for points of d features, where they pay. */
+/* tile_kernel.pairs for points of d features, where they pay; and whether points of a kernel take
+ * by_inner at all, near the origin. */
 int64_t tile_pairs(const struct tile_loops *loops, enum kernel_id id, int64_t d);
+bool tile_has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d);
 
 /* What to multiply a point's coordinates with, besides dividing them by the bandwidth. */
 double tile_scale(enum kernel_id id);

@@ -48,14 +48,16 @@ static bool take_count(const struct json *from, const char *key, int64_t *ret)
            (json_type(j) == JSON_NULL || (json_take_int(from, key, ret, NULL) == 0 && *ret >= 0));
 }
 
-/* NaN where the plan has no rates. */
+/* NaN where the plan has no rates. Those of near rows are left out: older records have none. */
 static double log2_speed(const struct json *rates)
 {
     double sum = 0;
+    int64_t count = 0;
     for (const struct json *rate = json_first(rates); rate != NULL; rate = json_next(rate)) {
-        sum += log2(json_number(rate));
+        const bool near = strncmp(json_key(rate), "near_", strlen("near_")) == 0;
+        sum += near ? 0 : log2(json_number(rate));
+        count += !near;
     }
-    const int64_t count = json_size(rates);
     return count > 0 && isfinite(sum) ? sum / (double)count : (double)NAN;
 }
 

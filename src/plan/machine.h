@@ -18,12 +18,11 @@ struct plan_rates {
     double multiply_adds_f32, multiply_adds_f64; /* of a dense product */
     double bytes;                                /* read from memory, by such a product with one
                                                   * column */
-    /* Such values where rows are so near each other that a processor has a faster way to a
-     * smooth kernels' distances (cpu/cpu_tile.h); 0: not known. */
+    /* Such values where rows are so near each other that a processor has a faster way to the
+     * distances of smooth kernels (cpu/cpu_tile.h); 0: not known. */
     double near_f32, near_f64;
 };
 #define PLAN_RATE_FEATURES 18
-#define PLAN_NEAR_FEATURES 6 /* for which there is that way, at least */
 
 struct plan_machine {
     bool own_memory; /* the device has memory of its own: "cuda" */

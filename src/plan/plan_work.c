@@ -44,11 +44,15 @@ static double rated(double cost, enum dtype dtype)
     return cost / rule_value_cost(NULL, PLAN_RATE_FEATURES, 1, dtype);
 }
 
-/* Kernels that have the faster way of plan_rates.near_f32. */
-static bool has_near_way(const char *kernel)
+/* The least features of a kernel (NULL: not chosen yet, as rule_value_cost has it) for which there
+ * is the faster way of plan_rates.near_f32. */
+static double near_features(const char *kernel)
 {
-    return strcmp(kernel, "gaussian") == 0 || strcmp(kernel, "matern32") == 0 ||
-           strcmp(kernel, "matern52") == 0;
+    if (kernel == NULL) {
+        return 6;
+    }
+    const bool smooth = strcmp(kernel, "matern32") == 0 || strcmp(kernel, "matern52") == 0;
+    return strcmp(kernel, "gaussian") == 0 ? 6 : smooth ? 12 : INFINITY;
 }
 
 /* What it saves of the cost of g->d features. */
@@ -57,7 +61,7 @@ static double saved(const struct planning *g, enum dtype dtype)
     const struct plan_rates *r = &g->machine->rates;
     const double far = dtype == DTYPE_F32 ? r->values_f32 : r->values_f64;
     const double near = dtype == DTYPE_F32 ? r->near_f32 : r->near_f64;
-    if (!(near > far) || g->d < PLAN_NEAR_FEATURES || !has_near_way(g->plan->kernel)) {
+    if (!(near > far) || g->d < near_features(g->plan->kernel)) {
         return 0.0;
     }
     const double cost = rule_value_cost(NULL, PLAN_RATE_FEATURES, 1, dtype);
@@ -71,10 +75,12 @@ void plan__values(const struct planning *g, struct plan_work *w, double values, 
     *values_of(w, dtype) += values * rated(cost, dtype) * 2.0 / used;
 }
 
+/* Blocks of values are always by differences. */
 void plan__stored(const struct planning *g, struct plan_work *w, double values, enum dtype dtype,
                   double number)
 {
-    plan__values(g, w, values, dtype, 1);
+    const double cost = rule_value_cost(g->plan->kernel, g->d, g->t, dtype);
+    *values_of(w, dtype) += values * rated(cost, dtype) * 2.0;
     w->written += values * number;
 }
 

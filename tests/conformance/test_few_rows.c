@@ -173,21 +173,42 @@ static void test_huge_rows(void **state)
     device_close(be);
 }
 
-/* Rows so far out that squares of their features overflow float32, of either sign: values are 0, by
+/* Near rows, for which there are other ways to distances: of every kernel that has them, with so
+ * many features that they are taken, and rests. */
+static void test_bits_of_near_rows(void **state)
+{
+    (void)state;
+    static const enum kernel_id ids[] = {KERNEL_GAUSSIAN, KERNEL_MATERN32, KERNEL_MATERN52};
+    static const int64_t dims[] = {6, 12, 13, 14, 18, 40, 91};
+    struct backend *be = device_open(2);
+    for (int i = 0; i < 3 * PRECISIONS * 7 && be->ops->points_lanes != NULL; i++) {
+        const enum kernel_id id = ids[i / PRECISIONS % 3];
+        struct fixture f = fixture_new(id, (enum precision)(i % PRECISIONS), 2003,
+                                       dims[i / PRECISIONS / 3], 1 + i % 2);
+        f.kernel.bandwidth *= 1.5;
+        check_fixture(be, &f);
+        fixture_free(&f);
+    }
+    device_close(be);
+}
+
+/* Rows so far out that squares of their features overflow, of either sign: values are 0, by
  * whatever way distances are computed, and have the same bits in few rows and in many. */
 static void test_rows_out_of_range(void **state)
 {
     (void)state;
+    static const enum kernel_id ids[] = {KERNEL_GAUSSIAN, KERNEL_MATERN32, KERNEL_MATERN52};
     static const int64_t dims[] = {5, 18, 40};
     struct backend *be = device_open(2);
-    for (int i = 0; i < 3 * PRECISIONS && be->ops->points_lanes != NULL; i++) {
-        const int64_t d = dims[i / PRECISIONS];
-        struct fixture f =
-            fixture_new(KERNEL_GAUSSIAN, (enum precision)(i % PRECISIONS), 2000, d, 2);
+    for (int i = 0; i < 9 * PRECISIONS && be->ops->points_lanes != NULL; i++) {
+        const int64_t d = dims[i / PRECISIONS / 3];
+        const enum precision precision = (enum precision)(i % PRECISIONS);
+        struct fixture f = fixture_new(ids[i / PRECISIONS % 3], precision, 2000, d, 2);
+        const double huge = points_dtype(precision) == DTYPE_F32 ? 1e20 : 1e200;
         for (int64_t j = 0; j < 3 * d; j++) {
-            f.x[j] = j / d == 0   ? 1e20
-                     : j / d == 1 ? (j % 2 ? 1e20 : -1e20)
-                                  : (j % 5 ? 3e20 : -2e20);
+            f.x[j] = huge * (j / d == 0   ? 1.0
+                             : j / d == 1 ? (j % 2 ? 1.0 : -1.0)
+                                          : (j % 5 ? 3.0 : -2.0));
         }
         check_fixture(be, &f);
         struct points *P = points_of(be, &f, f.x, ROWS), *Q = points_of(be, &f, f.z, f.n);
@@ -290,6 +311,7 @@ static void test_predictions(void **state)
     device_close(be);
 }
 
-TEST_MAIN(cmocka_unit_test(test_bits), cmocka_unit_test(test_rows_out_of_range),
-          cmocka_unit_test(test_huge_rows), cmocka_unit_test(test_few_points_have_none),
-          cmocka_unit_test(test_lack_of_memory), cmocka_unit_test(test_predictions))
+TEST_MAIN(cmocka_unit_test(test_bits), cmocka_unit_test(test_bits_of_near_rows),
+          cmocka_unit_test(test_rows_out_of_range), cmocka_unit_test(test_huge_rows),
+          cmocka_unit_test(test_few_points_have_none), cmocka_unit_test(test_lack_of_memory),
+          cmocka_unit_test(test_predictions))

@@ -202,13 +202,7 @@ static double largest_error(const struct cloud *c, int64_t first)
     return worst;
 }
 
-static double most_lost(const struct backend *be)
-{
-    return strcmp(be->ops->name, "cpu") == 0 ? 3.3e-6 : 1.8e-6;
-}
-
-/* A value loses 1.5e-6 at most by its distance, twice that on processors (cpu/cpu_points.c), and a
- * little by its function, whatever the
+/* A value loses 1.5e-6 at most by its distance, and a little by its function, whatever the
  * bandwidth: the narrower it is, the more inner products lose, until they are not taken. */
 static void test_values(void **state)
 {
@@ -224,12 +218,13 @@ static void test_values(void **state)
             cloud_free(&c);
         }
         print_message("%s, d = %d: %.2e\n", kernel_name(ids[i % 3]), (int)dims[i / 3], worst);
-        assert_true(worst <= most_lost(be));
+        assert_true(worst <= 1.8e-6);
     }
     device_close(be);
 }
 
-/* Features that are alike or opposite: products of pairs of them are as large as the norms. */
+/* Features that are alike or opposite: products of pairs of them are as large as the norms, and
+ * their roundings alike. */
 static void test_values_of_like_features(void **state)
 {
     static const int64_t dims[] = {6, 18, 90};
@@ -248,7 +243,7 @@ static void test_values_of_like_features(void **state)
             cloud_free(&c);
         }
         print_message("d = %d: %.2e\n", (int)dims[i % 3], worst);
-        assert_true(worst <= most_lost(be));
+        assert_true(worst <= 1.8e-6);
     }
     device_close(be);
 }

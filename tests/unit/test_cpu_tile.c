@@ -44,6 +44,21 @@ static void put_row(const struct sample *t, const double *row, int64_t step, flo
     to_f32[d * step] = (float)to_f64[d * step];
 }
 
+/* x and z where tiles read them. */
+static void sample_pack(struct sample *t)
+{
+    const int64_t d = t->d;
+    for (int i = 0; i < t->lanes; i++) {
+        put_row(t, t->x + i * d, t->lanes, t->panel_f32 + i, t->panel_f64 + i);
+    }
+    for (int j = 0; j < TILE_RUN + TILE_BLOCK; j++) {
+        const int64_t row = j % TILE_RUN;
+        put_row(t, t->z + row * d, 1, t->z_f32 + row * (d + 1), t->z_f64 + row * (d + 1));
+        t->rows_f32[j] = t->z_f32 + row * (d + 1);
+        t->rows_f64[j] = t->z_f64 + row * (d + 1);
+    }
+}
+
 /* Normal numbers times `scale`, representable in float32. */
 static void sample_fill(struct sample *t, int lanes, int count, int64_t d, double scale)
 {
@@ -57,15 +72,7 @@ static void sample_fill(struct sample *t, int lanes, int count, int64_t d, doubl
     for (int64_t i = 0; i < TILE_RUN * d; i++) {
         t->z[i] = (double)(float)(scale * rng_normal(&rng));
     }
-    for (int i = 0; i < lanes; i++) {
-        put_row(t, t->x + i * d, lanes, t->panel_f32 + i, t->panel_f64 + i);
-    }
-    for (int j = 0; j < TILE_RUN + TILE_BLOCK; j++) {
-        const int64_t row = j % TILE_RUN;
-        put_row(t, t->z + row * d, 1, t->z_f32 + row * (d + 1), t->z_f64 + row * (d + 1));
-        t->rows_f32[j] = t->z_f32 + row * (d + 1);
-        t->rows_f64[j] = t->z_f64 + row * (d + 1);
-    }
+    sample_pack(t);
 }
 
 /* The loops of one type; K is then in the buffer of that type. */
@@ -211,6 +218,56 @@ static void test_by_max(void **state)
 static void test_by_inner(void **state)
 {
     for_each_panel(*state, check_by_inner);
+}
+
+/* Each row's norm is `norm` or a little less; features of one row are normal, positive, or equal.
+ */
+static void place_at(struct sample *t, double *rows, int count, int kind, double norm)
+{
+    for (int i = 0; i < count; i++) {
+        double *row = rows + i * t->d, squares = 0.0;
+        for (int64_t k = 0; k < t->d; k++) {
+            row[k] = kind == 2 ? 1.0 : kind == 1 ? fabs(row[k]) : row[k];
+            squares += row[k] * row[k];
+        }
+        for (int64_t k = 0; k < t->d; k++) {
+            row[k] = (double)(float)(row[k] * norm * (1.0 - 0.013 * (i % 16)) / sqrt(squares));
+        }
+    }
+}
+
+/* As far from the origin as rows may be that take products of pairs (cpu/cpu_points.c): where
+ * features are equal their roundings are, too, and add up. */
+static void check_at_limit(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+{
+    static const enum kernel_id ids[] = {KERNEL_GAUSSIAN, KERNEL_MATERN32, KERNEL_MATERN52};
+    static const double most[] = {1.5e-6, 2e-6, 3e-6};
+    t->norms = t->paired = true;
+    for (int i = 0; loops_of(isa, f64)->paired && i < 9; i++) {
+        const double squares = 0.6 * kernel_inner_limit(ids[i % 3], 18);
+        sample_fill(t, lanes, TILE_RUN, 18, 1.0);
+        place_at(t, t->x, lanes, i / 3, sqrt(squares / 2));
+        for (int64_t k = 0; k < (int64_t)TILE_RUN * 18;
+             k++) { /* the same rows, nothing hides them */
+            t->z[k] = t->x[k % ((int64_t)lanes * 18)];
+        }
+        sample_pack(t);
+        compute_form(t, isa, f64, ids[i % 3], true);
+        const struct kernel k = {.id = ids[i % 3], .d = 18, .bandwidth = tile_scale(ids[i % 3])};
+        double worst = 0.0;
+        for (int at = 0; at < lanes * TILE_RUN; at++) {
+            const double value = kernel_eval(&k, t->x + at % lanes * 18, t->z + at / lanes * 18);
+            worst = fmax(worst, fabs((f64 ? t->K_f64[at] : (double)t->K_f32[at]) - value));
+        }
+        print_message("%s %d: %.1e\n", kernel_name(ids[i % 3]), i / 3, worst);
+        assert_true(worst <= most[i / 3] * (f64 ? 0x1p-28 : 1.0));
+    }
+    t->norms = t->paired = false;
+}
+
+static void test_at_limit(void **state)
+{
+    for_each_panel(*state, check_at_limit);
 }
 
 /* Where all exponents are those of normal numbers the loops that rely on it give the same bits. */
@@ -452,5 +509,6 @@ static int free_tile(void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, new_tile, free_tile)
-TEST_MAIN(TEST(test_values), TEST(test_by_max), TEST(test_by_inner), TEST(test_near),
-          TEST(test_underflow), TEST(test_sigmoid), TEST(test_nan), TEST(test_sums))
+TEST_MAIN(TEST(test_values), TEST(test_by_max), TEST(test_by_inner), TEST(test_at_limit),
+          TEST(test_near), TEST(test_underflow), TEST(test_sigmoid), TEST(test_nan),
+          TEST(test_sums))
