@@ -49,8 +49,9 @@ def taken(job):
 
 
 def speed(plan):
-    """The mean of the rates that it was made with, in powers of two."""
-    return sum(math.log2(rate) for rate in plan["rates"].values()) / len(plan["rates"])
+    """The mean of the rates that it was made with but those of near rows, in powers of two."""
+    rates = [rate for key, rate in plan["rates"].items() if not key.startswith("near_")]
+    return sum(math.log2(rate) for rate in rates) / len(rates)
 
 
 def expected(plan, jobs, phases):
