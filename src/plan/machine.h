@@ -23,6 +23,7 @@ struct plan_rates {
     double near_f32, near_f64;
 };
 #define PLAN_RATE_FEATURES 18
+#define PLAN_NEAR_FEATURES 6 /* of a gaussian that has that way, at least */
 
 struct plan_machine {
     bool own_memory; /* the device has memory of its own: "cuda" */

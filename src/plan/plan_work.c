@@ -44,15 +44,11 @@ static double rated(double cost, enum dtype dtype)
     return cost / rule_value_cost(NULL, PLAN_RATE_FEATURES, 1, dtype);
 }
 
-/* The least features of a kernel (NULL: not chosen yet, as rule_value_cost has it) for which there
- * is the faster way of plan_rates.near_f32. */
-static double near_features(const char *kernel)
+/* Whether a kernel (NULL: not chosen yet, as rule_value_cost has it) takes the faster way of
+ * plan_rates.near_f32. The Materns have it, too, but not for rows of the usual bandwidth. */
+static bool has_near_way(const char *kernel)
 {
-    if (kernel == NULL) {
-        return 6;
-    }
-    const bool smooth = strcmp(kernel, "matern32") == 0 || strcmp(kernel, "matern52") == 0;
-    return strcmp(kernel, "gaussian") == 0 ? 6 : smooth ? 12 : INFINITY;
+    return kernel == NULL || strcmp(kernel, "gaussian") == 0;
 }
 
 /* What it saves of the cost of g->d features. */
@@ -61,7 +57,7 @@ static double saved(const struct planning *g, enum dtype dtype)
     const struct plan_rates *r = &g->machine->rates;
     const double far = dtype == DTYPE_F32 ? r->values_f32 : r->values_f64;
     const double near = dtype == DTYPE_F32 ? r->near_f32 : r->near_f64;
-    if (!(near > far) || g->d < near_features(g->plan->kernel)) {
+    if (!(near > far) || g->d < PLAN_NEAR_FEATURES || !has_near_way(g->plan->kernel)) {
         return 0.0;
     }
     const double cost = rule_value_cost(NULL, PLAN_RATE_FEATURES, 1, dtype);

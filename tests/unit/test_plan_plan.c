@@ -113,12 +113,11 @@ static void test_near_rows(void **state)
     } jobs[] = {
         {"'solver':'pcg','kernel':'gaussian','kernel_cache_bytes':0", true},
         {"'solver':'pcg','kernel_cache_bytes':0", true}, /* the worker chooses */
-        {"'solver':'pcg','kernel':'matern52','kernel_cache_bytes':0", true},
-        {"'solver':'pcg','kernel':'matern12','kernel_cache_bytes':0", false},
+        {"'solver':'pcg','kernel':'matern52','kernel_cache_bytes':0", false},
         {"'solver':'pcg','kernel':'gaussian','kernel_cache_bytes':0,'features':['x0','x1','x2']",
          false},
     };
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 4; i++) {
         struct plan_machine m = machine();
         const double before = plan_of(jobs[i].spec, 20000, 19, &m).iteration_s;
         m.rates.near_f32 = 1.25 * m.rates.values_f32;
