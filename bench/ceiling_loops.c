@@ -107,34 +107,35 @@
 #define LANES_F32 ((int64_t)(CEILING_VEC_BYTES / sizeof(float)))
 #define LANES_F64 ((int64_t)(CEILING_VEC_BYTES / sizeof(double)))
 
-const struct ceiling_isa
-    JOIN(ceiling_isa_, CEILING_ISA) =
+/* What both types have; each loop is of so many vectors a round. */
+#define EXP2_LOOPS(type, lanes_)                                                                   \
+    {.run = in_one_##type, .lanes = VECTORS * (lanes_)},                                           \
+    {                                                                                              \
+        .run = in_two_##type, .lanes = VECTORS * (lanes_)                                          \
+    }
+#define TYPE_LOOPS(type, lanes_)                                                                   \
+    .fma = {.run = fma_##type, .lanes = CHAINS * (lanes_)},                                        \
+    .add = {.run = add_##type, .lanes = CHAINS * (lanes_)},                                        \
+    .pair = {.run = pair_##type, .lanes = CHAINS * (lanes_)},                                      \
+    .root = {.run = root_##type, .lanes = VECTORS * (lanes_)},                                     \
+    .beside = {.run = beside_##type, .lanes = lanes_}
+
+const struct ceiling_isa JOIN(ceiling_isa_, CEILING_ISA) = {
+    .name = QUOTE(CEILING_ISA),
+    .f32 =
         {
-            .name = QUOTE(CEILING_ISA),
-            .f32 =
+            TYPE_LOOPS(f32, LANES_F32),
+            .exp2 =
                 {
-                    .fma = {.run = fma_f32, .lanes = CHAINS * LANES_F32},
-                    .add = {.run = add_f32, .lanes = CHAINS * LANES_F32},
-                    .pair = {.run = pair_f32, .lanes = CHAINS * LANES_F32},
-                    .root = {.run = root_f32, .lanes = VECTORS * LANES_F32},
-                    .beside = {.run = beside_f32, .lanes = LANES_F32},
-                    .exp2 =
-                        {
-                            {.run = in_one_f32, .lanes = VECTORS * LANES_F32},
-                            {.run = in_two_f32, .lanes = VECTORS * LANES_F32},
+                    EXP2_LOOPS(f32, LANES_F32),
 #ifdef LOOKUP_F32
-                            {.run = in_parts_f32, .lanes = VECTORS * LANES_F32},
+                    {.run = in_parts_f32, .lanes = VECTORS * LANES_F32},
 #endif
-                        },
                 },
-            .f64 =
-                {
-                    .fma = {.run = fma_f64, .lanes = CHAINS * LANES_F64},
-                    .add = {.run = add_f64, .lanes = CHAINS * LANES_F64},
-                    .pair = {.run = pair_f64, .lanes = CHAINS * LANES_F64},
-                    .root = {.run = root_f64, .lanes = VECTORS * LANES_F64},
-                    .beside = {.run = beside_f64, .lanes = LANES_F64},
-                    .exp2 = {{.run = in_one_f64, .lanes = VECTORS * LANES_F64},
-                             {.run = in_two_f64, .lanes = VECTORS * LANES_F64}},
-                },
+        },
+    .f64 =
+        {
+            TYPE_LOOPS(f64, LANES_F64),
+            .exp2 = {EXP2_LOOPS(f64, LANES_F64)},
+        },
 };

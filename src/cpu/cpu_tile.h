@@ -11,8 +11,8 @@
  *
  * Distances are sums of explicit differences in the order of the features, so nothing cancels,
  * k(x,z) and k(z,x) have the same bits, and k(x,x) is exactly 1. For rows z near the origin there
- * are faster forms, in which some 2e-6 of a value cancel (4e-15 in float64; up to 1e-5 and 3e-14
- * where all features of a row are equal), of k(x,x), too:
+ * are faster forms, in which some 2e-6 of a value cancel (4e-15 in float64; more where many
+ * features of a row are equal), of k(x,x), too:
  *
  *   by_max    |x - z|_1 = sum 2 max(x,z) - sum x - sum z
  *   by_inner  |x - z|_2^2 = |x|^2 + |z|^2 - 2 x.z, where a difference costs as much as a product
