@@ -104,7 +104,7 @@ class Api:
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             for worker in self.workers(kind):
-                up = worker["pid"] and worker["state"] not in ("starting", "down")
+                up = worker["pid"] and worker["state"] not in ("starting", "stopping", "down")
                 if up and state in (None, worker["state"]):
                     return worker["pid"]
             time.sleep(0.02)
