@@ -1,10 +1,10 @@
 #include "engine/bandwidth.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/sort.h"
 
 enum { ROWS_MAX = 1000, ROWS_MIN = 50 };
 static const double differences_max = 2e9;
@@ -17,12 +17,6 @@ static double distance(const struct rows *X, int64_t a, int64_t b, bool l1)
         sum += l1 ? fabs(e) : e * e;
     }
     return l1 ? sum : sqrt(sum);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* The median of n sorted distances, zeros skipped if it is one of them; 0 when all are zero. */
@@ -64,7 +58,7 @@ int bandwidth_median(const struct rows *X, bool l1, uint64_t seed, double *ret,
             distances[at++] = distance(X, sample[a], sample[b], l1);
         }
     }
-    qsort(distances, (size_t)pairs, sizeof(*distances), by_size);
+    sort_f64(distances, pairs);
     const double median = positive_median(distances, pairs);
     *ret_degenerate = !(median > 0);
     *ret = *ret_degenerate ? 1.0 : median;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum { PICKS_MIN = 64 };
 
@@ -98,12 +99,6 @@ int center_pass_draw_each(const struct center_pass *p, double factor, struct rng
     return rc;
 }
 
-static int compare_index(const void *x, const void *y)
-{
-    const int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-    return (a > b) - (a < b);
-}
-
 /* The first candidate whose running sum exceeds u. */
 static int64_t find(const double *sums, int64_t n, double u)
 {
@@ -135,7 +130,7 @@ int center_pass_draw_repeatedly(const struct center_pass *p, int64_t draws, stru
     for (int64_t j = 0; j < draws; j++) {
         drawn[j] = find(sums, p->count, rng_uniform(rng) * total);
     }
-    qsort(drawn, (size_t)draws, sizeof(*drawn), compare_index);
+    sort_i64(drawn, draws);
     int rc = 0;
     for (int64_t j = 0; rc == 0 && j < draws; j++) {
         const double chance = p->scores[drawn[j]] / total;

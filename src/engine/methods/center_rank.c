@@ -1,21 +1,15 @@
 #include "engine/methods/center_rank.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "engine/methods/precond_pivoted.h"
 #include "plan/rules.h"
 
 int64_t center_rank_bound(const struct kernel *kernel)
 {
     return rule_kernel_rank(kernel_name(kernel->id), kernel->d, (int64_t)kernel->degree);
-}
-
-static int compare(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
 }
 
 /* Centers keep[0 .. count-1], ascending, to the front. */
@@ -48,7 +42,7 @@ static int keep_pivots(struct centers *c, const struct pivoted *pivoted, struct 
     for (int64_t j = 0; j < count; j++) {
         keep[j] = pivots[j];
     }
-    qsort(keep, (size_t)kept, sizeof(*keep), compare);
+    sort_i64(keep, kept);
     compact(c, keep, kept);
     return 0;
 }

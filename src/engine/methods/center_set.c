@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum { SLOTS_MIN = 64, ROOM_MIN = 64 };
 
@@ -248,13 +249,7 @@ int64_t center_task_wanted(const struct center_task *task)
     return task->count < task->rows->n ? task->count : task->rows->n;
 }
 
-static int compare_rows(const void *x, const void *y)
-{
-    const int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-    return (a > b) - (a < b);
-}
-
 void center_sort_rows(int64_t *rows, int64_t count)
 {
-    qsort(rows, (size_t)count, sizeof(*rows), compare_rows);
+    sort_i64(rows, count);
 }

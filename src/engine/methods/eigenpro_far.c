@@ -1,9 +1,9 @@
 #include "engine/methods/eigenpro_far.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum { ROOM = 256, NEAR_TIMES = 20, FAR_TIMES = 4 };
 
@@ -50,15 +50,9 @@ double eigenpro_far_share(const struct eigenpro_far *f, int64_t row)
     return low < f->count && f->rows[low] == row ? f->shares[low] : 1.0;
 }
 
-static int compare(const void *x, const void *y)
-{
-    const double a = *(const double *)x, b = *(const double *)y;
-    return (a > b) - (a < b);
-}
-
 double eigenpro_far_ceiling(double *numbers, int64_t count, double least)
 {
-    qsort(numbers, (size_t)count, sizeof(*numbers), compare);
+    sort_f64(numbers, count);
     const double largest = numbers[count - 1];
     const double usual = fmax(numbers[count - 1 - (count - 1) / NEAR_TIMES], least);
     return usual > 0 && largest > FAR_TIMES * usual ? usual : largest;

@@ -2,10 +2,10 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/sort.h"
 #include "engine/memory.h"
 #include "engine/methods/normal_core.h"
 #include "engine/methods/row_order.h"
@@ -26,12 +26,6 @@ void hessian_sketch_deinit(struct hessian_sketch *h)
     h->index = mem_free(h->index);
 }
 
-static int compare(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The rows, ascending: a mapped file is read forwards. */
 static int draw(struct hessian_sketch *h, struct err *err)
 {
@@ -43,7 +37,7 @@ static int draw(struct hessian_sketch *h, struct err *err)
     for (int64_t i = 0; i < h->rows; i++) {
         h->index[i] = row_order_at(&order, i);
     }
-    qsort(h->index, (size_t)h->rows, sizeof(*h->index), compare);
+    sort_i64(h->index, h->rows);
     return 0;
 }
 

@@ -2,9 +2,9 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum { LEVERAGE_ROWS = 4096, BISECTIONS = 40 };
 
@@ -224,12 +224,6 @@ static int64_t find(const struct leverage *l, double u)
     return low;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 void leverage_draw(struct leverage *l, struct rng *rng, int64_t *ret)
 {
     int64_t count = 0;
@@ -243,5 +237,5 @@ void leverage_draw(struct leverage *l, struct rng *rng, int64_t *ret)
     for (int64_t k = 0; k < count; k++) {
         l->taken[ret[k]] = false;
     }
-    qsort(ret, (size_t)count, sizeof(*ret), compare);
+    sort_i64(ret, count);
 }

@@ -32,11 +32,11 @@
  *     enough: iterative refinement, without momentum.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/sort.h"
 #include "engine/methods/block_descent.h"
 #include "engine/methods/block_precond.h"
 #include "engine/methods/leverage.h"
@@ -149,12 +149,6 @@ static int setup(const struct problem *p, const struct solver_options *options, 
     return 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The order in which a pass meets the rows, a function of the stream's position alone. */
 static void shuffle(struct solver *s, struct rng *rng)
 {
@@ -195,7 +189,7 @@ static int draw(struct solver *s, struct err *err)
             s->chances[i] = s->scores.included[s->index[i]];
         }
     }
-    qsort(s->index, (size_t)s->b, sizeof(*s->index), compare);
+    sort_i64(s->index, s->b);
     return r;
 }
 

@@ -35,11 +35,11 @@
  *     enough, without momentum.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/sort.h"
 #include "engine/methods/block_descent.h"
 #include "engine/methods/block_precond.h"
 #include "engine/methods/methods.h"
@@ -92,12 +92,6 @@ static int64_t rows(const struct solver *s, int64_t k)
     return first(s, k + 1) - first(s, k);
 }
 
-static int compare(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void divide(struct solver *s)
 {
     for (int64_t i = 0; i < s->problem.n; i++) {
@@ -105,7 +99,7 @@ static void divide(struct solver *s)
     }
     rng_shuffle(&s->rng, s->order, s->problem.n);
     for (int64_t k = 0; k < s->blocks; k++) {
-        qsort(s->order + first(s, k), (size_t)rows(s, k), sizeof(*s->order), compare);
+        sort_i64(s->order + first(s, k), rows(s, k));
     }
 }
 

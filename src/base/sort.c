@@ -1,0 +1,25 @@
+#include "base/sort.h"
+
+#include <stdlib.h>
+
+static int compare_i64(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int compare_f64(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void sort_i64(int64_t *a, int64_t n)
+{
+    qsort(a, (size_t)n, sizeof(*a), compare_i64);
+}
+
+void sort_f64(double *a, int64_t n)
+{
+    qsort(a, (size_t)n, sizeof(*a), compare_f64);
+}
