@@ -167,6 +167,7 @@ static void report_case(const struct bench *b, struct json *j)
     json_set_bool(j, "cached", o->cached);
     json_set_int(j, "repeat", o->repeat);
     json_set_number(j, "bandwidth", o->bandwidth);
+    json_set_number(j, "outliers", o->outliers);
     json_set_int(j, "seed", o->seed);
 }
 

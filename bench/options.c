@@ -8,9 +8,11 @@
 const char bench_usage[] =
     "krr-bench operator [--kernel gaussian] [--n 20000] [--m N] [--d 18] [--rhs 1]\n"
     "          [--precision float32|float64|mixed] [--device cpu] [--isa NAME] [--threads 0]\n"
-    "          [--symmetric] [--repeat 5] [--bandwidth S] [--seed 0] [--save FILE]\n"
+    "          [--symmetric] [--repeat 5] [--bandwidth S] [--outliers SHARE] [--seed 0]\n"
+    "          [--save FILE]\n"
     "          [--cached [--storage exact|float16]]\n"
     "    Times Y <- K(P,Q) V on normal random points; one JSON line. --symmetric: Q is P.\n"
+    "    --outliers: so many of the rows, 0 to 1, lie ten times as far out.\n"
     "    --isa takes the kernel loops of avx512, avx2 or portable instead of the best.\n"
     "    --cached keeps the kernel values in memory; it needs --symmetric.\n"
     "    --save writes points, weights and product as a safetensors file.\n"
@@ -36,6 +38,7 @@ enum flag {
     FLAG_STORAGE,
     FLAG_REPEAT,
     FLAG_BANDWIDTH,
+    FLAG_OUTLIERS,
     FLAG_SEED,
     FLAG_SAVE,
     FLAG_DEVICE,
@@ -59,6 +62,7 @@ static const struct option operator_flags[] = {
     {"storage", required_argument, NULL, FLAG_STORAGE},
     {"repeat", required_argument, NULL, FLAG_REPEAT},
     {"bandwidth", required_argument, NULL, FLAG_BANDWIDTH},
+    {"outliers", required_argument, NULL, FLAG_OUTLIERS},
     {"seed", required_argument, NULL, FLAG_SEED},
     {"save", required_argument, NULL, FLAG_SAVE},
     {"device", required_argument, NULL, FLAG_DEVICE},
@@ -107,6 +111,18 @@ static int read_bandwidth(const char *text, double *ret, struct err *err)
     const double v = strtod(text, &end);
     if (end == text || *end != '\0' || !isfinite(v) || v <= 0.0) {
         return err_set(err, ERR_INVALID, "--bandwidth takes a number above 0, not \"%.40s\".",
+                       text);
+    }
+    *ret = v;
+    return 0;
+}
+
+static int read_share(const char *text, double *ret, struct err *err)
+{
+    char *end;
+    const double v = strtod(text, &end);
+    if (end == text || *end != '\0' || !(v >= 0.0 && v <= 1.0)) {
+        return err_set(err, ERR_INVALID, "--outliers takes a share from 0 to 1, not \"%.40s\".",
                        text);
     }
     *ret = v;
@@ -167,6 +183,8 @@ static int read_operator_flag(int flag, const char *text, struct operator_option
         return read_integer("repeat", text, 1, 1000, &o->repeat, err);
     case FLAG_BANDWIDTH:
         return read_bandwidth(text, &o->bandwidth, err);
+    case FLAG_OUTLIERS:
+        return read_share(text, &o->outliers, err);
     case FLAG_SEED:
         return read_integer("seed", text, 0, INT64_MAX, &o->seed, err);
     default:

@@ -31,8 +31,11 @@ static int draw_points(const struct operator_options *o, int64_t n, uint64_t str
         return err_no_memory(err);
     }
     struct rng rng = rng_new((uint64_t)o->seed, stream);
-    for (int64_t i = 0; i < n * o->d; i++) {
-        set_value(*memory, dtype, i, rng_normal(&rng));
+    for (int64_t i = 0; i < n; i++) {
+        const bool far = o->outliers > 0.0 && rng_uniform(&rng) < o->outliers;
+        for (int64_t j = 0; j < o->d; j++) {
+            set_value(*memory, dtype, i * o->d + j, rng_normal(&rng) * (far ? 10.0 : 1.0));
+        }
     }
     *ret = (struct rows){.dtype = dtype, .n = n, .d = o->d, .data = *memory};
     return 0;

@@ -6,6 +6,7 @@
  *   cpu_blas.c     dense algebra by OpenBLAS
  *   cpu_points.c   points prepared for a kernel
  *   cpu_oracle.c   kmv, kblock, kdiag
+ *   cpu_far.c      tiles in which some rows are far from the origin
  *   cpu_plain.c    kmv: who computes which tile, in which order sums are added
  *   cpu_symmetric.c  kmv of a view with itself: every tile serves both sides
  *   cpu_normal.c   K' diag(w) K V in one pass
@@ -40,7 +41,10 @@ struct points {
     struct lanes *lanes; /* likewise */
     enum dtype dtype;
     int64_t n, d, ld;
-    double reach; /* of the kernel's distance from the origin to a row, at most */
+    double reach;       /* of the kernel's distance from the origin to a row, at most */
+    unsigned char *far; /* [n + 1]: 1 for rows too far from the origin for the faster form that
+                           kernel names, and the others of their block of loops->step rows; NULL:
+                           there are none, or it names none */
     void *data;
 };
 

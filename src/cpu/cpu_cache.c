@@ -103,7 +103,7 @@ struct filler {
     const struct oracle *o;
     char *panel; /* T[ld][wide] */
     char *K;     /* T[TILE_RUN][wide] */
-    const void **z;
+    struct run_rows *rows;
     struct cache_tiles kept;
 };
 
@@ -114,14 +114,14 @@ static void fill_tile(struct filler *f, int64_t x, int64_t z, int count)
     const struct oracle *o = f->o;
     const bool half = f->kept.storage == KERNEL_STORE_HALF;
     void *to = cache_at(&f->kept, x, z);
-    oracle__load_rows(o, z, count, f->z);
+    oracle__load_rows(o, z, count, f->rows);
     const struct tile t = {.kernel = z == x ? &o->apart : &o->kernel,
                            .panel = f->panel,
-                           .z = f->z,
+                           .z = f->rows->z,
                            .d = o->d,
                            .count = count,
                            .K = half ? f->K : to};
-    o->loops->run(TILE_VALUES, f->kept.wide, &t);
+    oracle__values(o, f->kept.wide, &t, f->rows->far);
     if (half) {
         o->loops->to_half(f->K, (int64_t)count * f->kept.wide, to);
     }
@@ -133,12 +133,15 @@ static void fill_task(struct filler *f, const struct symmetric_task *t)
     const int wide = f->kept.wide;
     for (int64_t x = t->first; x < t->end; x += wide) {
         const struct group g = {.first = x, .rows = (int)min_i64(wide, t->end - x), .lanes = wide};
-        oracle__load_panel(f->o, g, f->z, f->panel);
+        oracle__load_panel(f->o, g, f->rows->z, f->panel);
         if (t->step == 0) {
             fill_tile(f, x, x, g.rows);
         }
-        for (int64_t z = t->step == 0 ? x + g.rows : t->z_first; z < t->z_end; z += TILE_RUN) {
-            fill_tile(f, x, z, (int)min_i64(TILE_RUN, t->z_end - z));
+        const int64_t z_first = t->step == 0 ? x + g.rows : t->z_first;
+        const int begin = oracle__rows_to_block(f->o, z_first);
+        for (int64_t z = z_first, next; z < t->z_end; z = next) {
+            next = min_i64(z + (z == z_first && begin > 0 ? begin : TILE_RUN), t->z_end);
+            fill_tile(f, x, z, (int)(next - z));
         }
         memset(cache_at(&f->kept, x, t->z_end), 0, TILE_BLOCK * f->kept.row_bytes);
     }
@@ -150,8 +153,8 @@ static int fill_piece(struct cache *c, const struct oracle *o, int64_t first, in
 {
     const size_t panel = (size_t)(o->ld * c->wide) * sizeof(double);
     const size_t K = (size_t)(TILE_RUN * c->wide) * sizeof(double);
-    const size_t z = (TILE_RUN + TILE_BLOCK) * sizeof(void *);
-    const size_t each = (panel + K + z + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
+    const size_t each =
+        (panel + K + sizeof(struct run_rows) + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
     cleanup_mem char *scratch = mem_aligned((size_t)o->threads, each);
     if (scratch == NULL) {
         return err_no_memory(err);
@@ -162,7 +165,7 @@ static int fill_piece(struct cache *c, const struct oracle *o, int64_t first, in
         struct filler f = {.o = o,
                            .panel = mine,
                            .K = mine + panel,
-                           .z = (const void **)(void *)(mine + panel + K),
+                           .rows = (struct run_rows *)(void *)(mine + panel + K),
                            .kept = cache_tiles(c, i)};
         const struct symmetric_task t = oracle__symmetric_task(&c->grid, i);
         if (f.kept.values != NULL) {

@@ -47,6 +47,17 @@ static void fill(struct backend *be, const struct points *p, const struct lanes 
     }
 }
 
+/* Lanes meet their far rows one at a time, where the others would wait: so all rows take the same
+ * form, and have the bits that tiles give them. */
+static void points_apart(struct backend *be, struct points *p)
+{
+    if (p->far != NULL) {
+        cpu__account(be, -(p->n + 1));
+        p->far = mem_free(p->far);
+        p->kernel.by_max = p->kernel.by_inner = false;
+    }
+}
+
 int cpu__points_lanes(struct backend *be, struct points *p, int64_t *ret_bytes, struct err *err)
 {
     const int64_t lanes = cpu_loops(be, p->dtype)->narrow, runs = ceil_div(p->n, TILE_RUN);
@@ -67,6 +78,7 @@ int cpu__points_lanes(struct backend *be, struct points *p, int64_t *ret_bytes, 
         mem_free(l);
         return err_no_memory(err);
     }
+    points_apart(be, p);
     fill(be, p, l);
     *ret_bytes = (int64_t)((size_t)l->groups * l->group_size);
     cpu__account(be, *ret_bytes);

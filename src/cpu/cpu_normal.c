@@ -50,7 +50,7 @@ struct buffers {
     char *z_sums;     /* [TILE_RUN and spare rows][cols] vectors */
     double *x_totals; /* [cols][wide] */
     double *z_totals; /* [cols][q] */
-    const void **z;
+    struct run_rows *rows;
 };
 
 static size_t whole_lines(size_t bytes)
@@ -71,7 +71,7 @@ static size_t lay_out(const struct normal *s, char *base, struct buffers *ret)
         (TILE_RUN + TILE_BLOCK) * cols * TILE_ALIGN,
         cols * (size_t)s->wide * sizeof(double),
         cols * (size_t)s->q * sizeof(double),
-        (TILE_RUN + TILE_BLOCK) * sizeof(void *),
+        sizeof *ret->rows,
     };
     char *parts[sizeof sizes / sizeof sizes[0]];
     size_t at = 0;
@@ -87,7 +87,7 @@ static size_t lay_out(const struct normal *s, char *base, struct buffers *ret)
                             .z_sums = parts[5],
                             .x_totals = (double *)(void *)parts[6],
                             .z_totals = (double *)(void *)parts[7],
-                            .z = (const void **)(void *)parts[8]};
+                            .rows = (struct run_rows *)(void *)parts[8]};
     return at;
 }
 
@@ -115,7 +115,7 @@ static struct tile tile_of(const struct normal *s, const struct buffers *b, int 
                                      : NULL;
     return (struct tile){.kernel = &o->kernel,
                          .panel = b->panels + (size_t)panel * s->panel_size,
-                         .z = b->z,
+                         .z = b->rows->z,
                          .d = o->d,
                          .count = count,
                          .K = values,
@@ -156,18 +156,18 @@ static void forward(const struct normal *s, struct group g, int panel, struct bu
     const struct product *p = s->p;
     memset(b->x_totals, 0, (size_t)(s->cols * s->wide) * sizeof(double));
     memset(b->x_sums, 0, s->lane_size);
-    oracle__load_panel(&p->o, g, b->z, b->panels + (size_t)panel * s->panel_size);
+    oracle__load_panel(&p->o, g, b->rows->z, b->panels + (size_t)panel * s->panel_size);
     for (int64_t z = 0; z < s->q; z += TILE_RUN) {
         const int count = (int)min_i64(TILE_RUN, s->q - z);
         struct tile t = tile_of(s, b, panel, z, count);
-        oracle__load_rows(&p->o, z, count, b->z);
+        oracle__load_rows(&p->o, z, count, b->rows);
         oracle__load_weights(p, z, count, TILE_RUN, TILE_RUN, b->z_weights);
         if (b->values != NULL) {
             t.kept = NULL;
-            p->o.loops->run(TILE_VALUES, s->wide, &t);
+            oracle__values(&p->o, s->wide, &t, b->rows->far);
             t.kept = t.K;
         }
-        oracle__run(p, TILE_ROWS, s->wide, &t);
+        oracle__run(p, TILE_ROWS, s->wide, &t, b->rows->far);
         p->sums->drain(b->x_sums, s->wide, s->cols, b->x_totals, s->wide);
     }
     weigh(s, g, b->x_weights + (size_t)panel * s->lane_size, b->x_totals);
@@ -179,10 +179,10 @@ static void backward(const struct normal *s, int panels, struct buffers *b)
     const struct product *p = s->p;
     for (int64_t z = 0; z < s->q; z += TILE_RUN) {
         const int count = (int)min_i64(TILE_RUN, s->q - z);
-        oracle__load_rows(&p->o, z, count, b->z);
+        oracle__load_rows(&p->o, z, count, b->rows);
         for (int i = 0; i < panels; i++) {
             const struct tile t = tile_of(s, b, i, z, count);
-            oracle__run(p, TILE_COLUMNS, s->wide, &t);
+            oracle__run(p, TILE_COLUMNS, s->wide, &t, b->rows->far);
         }
         p->sums->fold(b->z_sums, count, s->cols, b->z_totals + z, s->q);
     }

@@ -17,7 +17,7 @@
 /* What one thread works in for blocks. Layouts as in cpu_tile.h; T arrays in space for float64. */
 struct scratch {
     double K[TILE_RUN * TILE_LANES];
-    const void *z[TILE_RUN + TILE_BLOCK];
+    struct run_rows rows;
     double panel[] __attribute__((aligned(TILE_ALIGN))); /* T[ld][lanes] */
 } __attribute__((aligned(TILE_ALIGN)));
 
@@ -112,23 +112,21 @@ void oracle__load_panel(const struct oracle *o, struct group g, const void **row
     o->loops->pack(rows, o->ld, g.lanes, panel);
 }
 
-void oracle__load_rows(const struct oracle *o, int64_t first, int count, const void **z)
+void oracle__load_rows(const struct oracle *o, int64_t first, int count, struct run_rows *ret)
 {
     const struct points *q = o->Q.points;
-    const size_t stride = (size_t)q->ld * dtype_size(q->dtype);
-    if (o->Q.index == NULL) {
-        const char *row = (const char *)q->data + (size_t)(o->Q.first + first) * stride;
-        for (int j = 0; j < count; j++) {
-            z[j] = row + (size_t)j * stride;
-        }
-    } else {
-        for (int j = 0; j < count; j++) {
-            z[j] = (const char *)q->data + (size_t)o->Q.index[first + j] * stride;
-        }
+    unsigned char any = 0;
+    for (int j = 0; j < count; j++) {
+        const int64_t row = view_row(&o->Q, first + j);
+        ret->z[j] = points_row(q, row);
+        ret->each[j] = q->far != NULL ? q->far[row] : 0;
+        any |= ret->each[j];
     }
     for (int j = count; j < count + TILE_BLOCK; j++) {
-        z[j] = points_row(q, q->n);
+        ret->z[j] = points_row(q, q->n);
+        ret->each[j] = 0;
     }
+    ret->far = any ? ret->each : NULL;
 }
 
 /* ---- kmv ---- */
@@ -150,11 +148,6 @@ void oracle__load_weights(const struct product *p, int64_t first, int count, int
         }
         memset(to + (size_t)count * size, 0, (size_t)(padded - count) * size);
     }
-}
-
-void oracle__run(const struct product *p, enum tile_use use, int lanes, const struct tile *t)
-{
-    (p->weights == DTYPE_F32 ? p->o.loops->run : p->o.loops->run_f64)(use, lanes, t);
 }
 
 void oracle__write(const struct product *p, int64_t first, int64_t rows, const double *totals,
@@ -216,10 +209,14 @@ int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const s
 static void load_values(const struct oracle *o, struct group g, int64_t first, int count,
                         struct scratch *s)
 {
-    oracle__load_rows(o, first, count, s->z);
-    const struct tile t = {
-        .kernel = &o->apart, .panel = s->panel, .z = s->z, .d = o->d, .count = count, .K = s->K};
-    o->loops->run(TILE_VALUES, g.lanes, &t);
+    oracle__load_rows(o, first, count, &s->rows);
+    const struct tile t = {.kernel = &o->apart,
+                           .panel = s->panel,
+                           .z = s->rows.z,
+                           .d = o->d,
+                           .count = count,
+                           .K = s->K};
+    oracle__values(o, g.lanes, &t, NULL);
 }
 
 /* K(g, run) <- the tile, and K(run, g) <- its transpose when `mirror`. */
@@ -256,7 +253,7 @@ static void block_task(const struct oracle *o, const struct plan *plan, struct g
     if (segment * SEGMENT >= end) {
         return;
     }
-    oracle__load_panel(o, g, s->z, s->panel);
+    oracle__load_panel(o, g, s->rows.z, s->panel);
     for (int64_t first = segment * SEGMENT; first < end; first += BLOCK_RUN) {
         const int count = (int)min_i64(BLOCK_RUN, end - first);
         load_values(o, g, first, count, s);

@@ -20,6 +20,14 @@ struct oracle {
     struct backend *be;
 };
 
+/* Rows of Q on their way into a tile. */
+struct run_rows {
+    const void *z[TILE_RUN + TILE_BLOCK];
+    unsigned char each[TILE_RUN + TILE_BLOCK]; /* of points.far; 0 for the spare ones */
+    const unsigned char *far; /* `each`, or NULL: no row of the run is far, or none is told from the
+                                 others */
+};
+
 /* A panel's worth of rows of P. */
 struct group {
     int64_t first; /* member of P */
@@ -87,15 +95,33 @@ int oracle__product_init(struct product *p, struct backend *be, struct view P, s
  * for a pointer a lane. */
 void oracle__load_panel(const struct oracle *o, struct group g, const void **rows, void *panel);
 
-/* z[0 ..] <- members first .. first+count-1 of Q, and the spare rows a tile asks for. */
-void oracle__load_rows(const struct oracle *o, int64_t first, int count, const void **z);
+/* Members first .. first+count-1 of Q, and the spare rows a tile asks for. */
+void oracle__load_rows(const struct oracle *o, int64_t first, int count, struct run_rows *ret);
+
+/* How many rows of Q there are from member `first` on to where a run may begin: with a block of the
+ * points, where far ones are told from others (points.far). */
+static inline int oracle__rows_to_block(const struct oracle *o, int64_t first)
+{
+    const int step = o->loops->step;
+    const bool any = o->Q.points->far == NULL || o->Q.index != NULL;
+    return any ? 0 : (int)((step - (o->Q.first + first) % step) % step);
+}
+
+/* Brings a run's far rows behind the others, with their weights W[cols][TILE_RUN]: an index mixes
+ * rows that blocks of the points keep apart. */
+void oracle__near_first(const struct product *p, int count, struct run_rows *rows, void *weights);
 
 /* weights[c * ld ..] <- V(first .. first+count-1, c), and 0 up to `padded` numbers. */
 void oracle__load_weights(const struct product *p, int64_t first, int count, int padded, int ld,
                           void *weights);
 
-/* One tile of the product. */
-void oracle__run(const struct product *p, enum tile_use use, int lanes, const struct tile *t);
+/* One tile of the product; `far` is that of its rows. */
+void oracle__run(const struct product *p, enum tile_use use, int lanes, const struct tile *t,
+                 const unsigned char *far);
+
+/* t->K <- the tile's kernel values. */
+void oracle__values(const struct oracle *o, int lanes, const struct tile *t,
+                    const unsigned char *far);
 
 /* Y(first .. first+rows-1, c) <- a totals[c * ld + i] + b Y. */
 void oracle__write(const struct product *p, int64_t first, int64_t rows, const double *totals,

@@ -77,6 +77,13 @@ static double begin_share(const struct points *p, int64_t j, double value, doubl
     return -0.5 * part * part;
 }
 
+/* Whether a row is too far from the origin for the faster form. */
+static bool is_far(const struct points *p, double size, double reach)
+{
+    return kernel_uses_l1(p->kernel.id) ? size > by_max_limit(p->dtype)
+                                        : 2 * reach * reach > inner_limit(p);
+}
+
 /* A row's numbers, in float64. */
 struct row_sums {
     double size, squares, sum; /* of |x|, x^2, x */
@@ -126,6 +133,41 @@ static double pack_row(const struct rows *X, int64_t i, const double *scale, con
     return p->ld > p->d && f32 && r.size > (double)FLT_MAX / 4 ? (double)INFINITY : r.size;
 }
 
+/* Far rows have their blocks for company, which the loops would otherwise take twice. Returns how
+ * many blocks there are. */
+static int64_t mark_blocks(struct points *p, int step)
+{
+    int64_t blocks = 0;
+    for (int64_t first = 0; first < p->n; first += step) {
+        const size_t rows = (size_t)min_i64(step, p->n - first);
+        const bool far = memchr(p->far + first, 1, rows) != NULL;
+        memset(p->far + first, far, rows);
+        blocks += far;
+    }
+    return blocks;
+}
+
+/* Whether near and far blocks may take turns. What a tile begins with comes the more often then:
+ * maxima gain less than that, and so do short blocks, and roots with few features. */
+static bool takes_turns(const struct points *p, const struct tile_loops *loops)
+{
+    const bool gains = p->kernel.id == KERNEL_GAUSSIAN || p->d >= 64;
+    return loops->paired && !kernel_uses_l1(p->kernel.id) && gains;
+}
+
+static void choose_form(struct points *p, const struct tile_loops *loops)
+{
+    const bool l1 = kernel_uses_l1(p->kernel.id);
+    const int64_t most = takes_turns(p, loops) ? p->n / loops->step / 4 : 0;
+    const int64_t far = p->far != NULL ? mark_blocks(p, loops->step) : 0;
+    const bool faster = p->far != NULL && far <= most;
+    p->kernel.by_max = faster && l1;
+    p->kernel.by_inner = faster && !l1;
+    if (!faster || far == 0) {
+        p->far = mem_free(p->far);
+    }
+}
+
 static int pack(struct backend *be, const struct kernel *k, const struct rows *X, struct points *p,
                 struct err *err)
 {
@@ -138,16 +180,18 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
     }
     const double *center = kernel_uses_distance(k->id) ? k->center : NULL;
     int64_t bad = INT64_MAX;
-    double largest = 0.0, reach = 0.0;
+    double reach = 0.0;
 #pragma omp parallel for num_threads(be->threads) reduction(min                                    \
                                                             : bad)                                 \
     reduction(max                                                                                  \
-              : largest, reach) if (X->n > 1000)
+              : reach) if (X->n > 1000)
     for (int64_t i = 0; i < X->n; i++) {
         double row_reach = 0.0;
         const double size = pack_row(X, i, scale, center, p, &row_reach);
         reach = row_reach > reach ? row_reach : reach;
-        largest = size > largest ? size : largest;
+        if (p->far != NULL) {
+            p->far[i] = is_far(p, size, row_reach);
+        }
         if (!isfinite(size)) {
             bad = i < bad ? i : bad;
         }
@@ -158,15 +202,22 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
                        (long long)bad + 1, dtype_name(p->dtype));
     }
     p->reach = reach;
-    p->kernel.by_max = kernel_uses_l1(k->id) && largest <= by_max_limit(p->dtype);
-    p->kernel.by_inner =
-        tile_has_inner(cpu_loops(be, p->dtype), k->id, p->d) && 2 * reach * reach <= inner_limit(p);
+    choose_form(p, cpu_loops(be, p->dtype));
     return 0;
 }
 
 static int64_t points_bytes(const struct points *p)
 {
-    return (p->n + 1) * p->ld * (int64_t)dtype_size(p->dtype);
+    return (p->n + 1) * (p->ld * (int64_t)dtype_size(p->dtype) + (p->far != NULL ? 1 : 0));
+}
+
+static void points_free(struct points *p)
+{
+    if (p != NULL) {
+        mem_free(p->data);
+        mem_free(p->far);
+        mem_free(p);
+    }
 }
 
 int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype,
@@ -183,9 +234,10 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
     const int64_t ld = X->d + (begins ? 1 : 0);
     if (p != NULL && !__builtin_mul_overflow((size_t)X->n + 1, (size_t)ld, &count)) {
         p->data = mem_aligned(count > 0 ? count : 1, dtype_size(dtype));
+        p->far = begins ? mem_zarray((size_t)X->n + 1, 1) : NULL;
     }
-    if (p == NULL || p->data == NULL) {
-        mem_free(p);
+    if (p == NULL || p->data == NULL || (begins && p->far == NULL)) {
+        points_free(p);
         return err_no_memory(err);
     }
     const int64_t pairs = tile_has_inner(loops, k->id, X->d) ? tile_pairs(loops, k->id, X->d) : 0;
@@ -197,12 +249,12 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
     p->ld = ld;
     memset((char *)p->data + (size_t)(X->n * ld) * dtype_size(dtype), 0,
            (size_t)ld * dtype_size(dtype));
-    cpu__account(be, points_bytes(p));
     rc = pack(be, k, X, p, err);
     if (rc < 0) {
-        cpu__points_free(be, p);
+        points_free(p);
         return rc;
     }
+    cpu__account(be, points_bytes(p));
     *ret = p;
     return 0;
 }
@@ -213,7 +265,6 @@ void cpu__points_free(struct backend *be, struct points *p)
         p->cache = cache_free(be, p->cache);
         p->lanes = lanes_free(be, p->lanes);
         cpu__account(be, -points_bytes(p));
-        mem_free(p->data);
-        mem_free(p);
+        points_free(p);
     }
 }

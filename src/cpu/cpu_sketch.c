@@ -26,7 +26,7 @@ struct buffers {
     double *sums; /* [rows][lanes] */
     char *panel;  /* T[ld][lanes] */
     char *K;      /* T[TILE_RUN][lanes] */
-    const void **z;
+    struct run_rows *rows;
 };
 
 static size_t whole_lines(size_t bytes)
@@ -44,8 +44,8 @@ static size_t lay_out(const struct sketch *s, char *base, struct buffers *ret)
     ret->sums = (double *)(void *)base;
     ret->panel = base + sums;
     ret->K = base + sums + panel;
-    ret->z = (const void **)(void *)(base + sums + panel + K);
-    return sums + panel + K + whole_lines((TILE_RUN + TILE_BLOCK) * sizeof(void *));
+    ret->rows = (struct run_rows *)(void *)(base + sums + panel + K);
+    return sums + panel + K + whole_lines(sizeof *ret->rows);
 }
 
 #define ADD_ROW(T)                                                                                 \
@@ -89,17 +89,17 @@ static void run_panel(const struct sketch *s, struct group g, struct buffers *b)
     const struct oracle *o = &s->o;
     const size_t row = (size_t)s->lanes * dtype_size(o->dtype);
     memset(b->sums, 0, (size_t)(s->phi->rows * s->lanes) * sizeof(double));
-    oracle__load_panel(o, g, b->z, b->panel);
+    oracle__load_panel(o, g, b->rows->z, b->panel);
     for (int64_t j = 0; j < o->Q.count; j += TILE_RUN) {
         const int count = (int)min_i64(TILE_RUN, o->Q.count - j);
-        oracle__load_rows(o, j, count, b->z);
+        oracle__load_rows(o, j, count, b->rows);
         const struct tile t = {.kernel = &o->kernel,
                                .panel = b->panel,
-                               .z = b->z,
+                               .z = b->rows->z,
                                .d = o->d,
                                .count = count,
                                .K = b->K};
-        o->loops->run(TILE_VALUES, s->lanes, &t);
+        oracle__values(o, s->lanes, &t, b->rows->far);
         for (int i = 0; i < count; i++) {
             scatter(s, j + i, b->K + (size_t)i * row, b->sums);
         }

@@ -55,8 +55,8 @@ static size_t lay_out(const struct sweep *s, char *base, struct band *ret)
     at += whole_lines(cols * TILE_RUN * sizeof(double));
     ret->z_sums = at;
     at += (size_t)(s->run + TILE_BLOCK) * cols * TILE_ALIGN;
-    ret->rows = (const void **)(void *)at;
-    at += whole_lines((size_t)(TILE_RUN + TILE_BLOCK + TILE_LANES) * sizeof(void *));
+    ret->rows = (struct run_rows *)(void *)at;
+    at += whole_lines(sizeof *ret->rows);
     return (size_t)(at - base);
 }
 
@@ -104,7 +104,7 @@ static void load_panel(const struct sweep *s, int i, struct band *b)
         fetch_rows(&o->P, first, next);
     }
     fetch_rows(&o->P, next, min_i64(next + b->lanes, b->end));
-    oracle__load_panel(o, g, b->rows, b->panels + (size_t)i * panel_size(s, b->lanes));
+    oracle__load_panel(o, g, b->rows->z, b->panels + (size_t)i * panel_size(s, b->lanes));
 }
 
 void sweep_load(const struct sweep *s, enum tile_use use, int64_t first, int64_t end, int lanes,
@@ -144,7 +144,7 @@ static struct tile tile_at(const struct sweep *s, int i, int64_t z, int count, i
     const size_t lanes_at = (size_t)i * lane_size(s, b->lanes);
     return (struct tile){.kernel = b->apart ? &s->p->o.apart : &s->p->o.kernel,
                          .panel = b->panels + (size_t)i * panel_size(s, b->lanes),
-                         .z = b->rows,
+                         .z = b->rows->z,
                          .d = s->p->o.d,
                          .ahead = i == 0 ? ahead : 0,
                          .count = count,
@@ -163,22 +163,27 @@ void sweep_run(const struct sweep *s, enum tile_use use, int64_t z_first, int64_
     const int panels = (int)ceil_div(b->end - b->first, b->lanes);
     const int length = use == TILE_BOTH ? 2 * TILE_RUN : TILE_RUN; /* of a sum of T */
     int pending = 0; /* rows since sums were drained */
-    for (int64_t at = z_first; at < z_end; at += s->run) {
-        const int count = (int)min_i64(s->run, z_end - at);
+    const int begin = b->apart ? 0 : oracle__rows_to_block(&s->p->o, z_first);
+    for (int64_t at = z_first, next; at < z_end; at = next) {
+        next = min_i64(at + (at == z_first && begin > 0 ? begin : s->run), z_end);
+        const int count = (int)(next - at);
         oracle__load_rows(&s->p->o, at, count, b->rows);
         oracle__load_weights(s->p, at, count, (int)ceil_div(count, TILE_BLOCK) * TILE_BLOCK,
                              TILE_RUN, b->z_weights);
-        const int64_t next = at + count, after = min_i64(next + s->run, z_end);
+        if (use == TILE_ROWS && s->p->o.Q.index != NULL) {
+            oracle__near_first(s->p, count, b->rows, b->z_weights);
+        }
+        const int64_t after = min_i64(next + s->run, z_end);
         pending += count;
         const int64_t ahead = rows_ahead(s, next < z_end, b);
-        const bool drain = pending == length || next == z_end;
+        const bool drain = count < s->run || pending + s->run > length || next == z_end;
         for (int i = 0; i < panels; i++) {
             if (b->kept.values == NULL && ahead == 0) {
                 fetch_rows(&s->p->o.Q, next + (after - next) * i / panels,
                            next + (after - next) * (i + 1) / panels);
             }
             const struct tile t = tile_at(s, i, at, count, ahead, b);
-            oracle__run(s->p, use, b->lanes, &t);
+            oracle__run(s->p, use, b->lanes, &t, b->rows->far);
             if (drain) {
                 s->p->sums->drain(t.x_sums, b->lanes, s->cols, x.sums + i * b->lanes, x.ld);
             }

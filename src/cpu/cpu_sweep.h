@@ -6,8 +6,10 @@
  * run before the next one is fetched, so rows of Q are read from memory once a band.
  *
  * A row's sums are added up in float64 after every TILE_RUN rows of Q, or twice as many when tiles
- * serve both sides, counted from the first row of the call: what is added to what depends neither
- * on the panels of a band nor on the runs.
+ * serve both sides, counted from the first row of the call, or from the first block of the points
+ * where rows before it have a run to themselves (oracle__rows_to_block): what is added to what
+ * depends neither on the panels of a band nor on the runs. Rows that an index names are added near
+ * ones first (oracle__near_first).
  */
 #pragma once
 
@@ -32,7 +34,7 @@ struct band {
     char *x_weights;    /* likewise, 0 for lanes without a row */
     char *z_weights;    /* W[cols][TILE_RUN] */
     char *z_sums;       /* [run][cols] vectors, 0 between calls */
-    const void **rows;  /* at least TILE_RUN + TILE_BLOCK */
+    struct run_rows *rows;
     struct cache_tiles kept;
     bool apart; /* its rows meet themselves: distances are differences (oracle.apart) */
 };

@@ -332,6 +332,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
         {
             .wide = TILE_WIDE * LANES_F32,
             .narrow = LANES_F32,
+            .step = TILE_STEP,
             .fetches = TILE_TOGETHER_F32 == 1,
             .inner = TILE_INNER_F32,
             .paired = TILE_PAIRED,
@@ -349,6 +350,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
         {
             .wide = TILE_WIDE * LANES_F32 / 2,
             .narrow = LANES_F32 / 2,
+            .step = TILE_STEP,
             .fetches = TILE_TOGETHER_F64 == 1,
             .inner = TILE_INNER_F64,
             .paired = TILE_PAIRED,

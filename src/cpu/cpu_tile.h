@@ -96,6 +96,7 @@ enum tile_use { TILE_VALUES, TILE_ROWS, TILE_BOTH, TILE_COLUMNS, TILE_USES_ };
 
 struct tile_loops {
     int wide, narrow; /* the two panel widths, in lanes */
+    int step;         /* z rows of a block; divides TILE_BLOCK */
     bool fetches;     /* tile.ahead */
     bool inner;       /* has tile_kernel.by_inner */
     bool paired;      /* has tile_kernel.pairs */

@@ -149,7 +149,8 @@ struct backend_ops {
                               struct err *err);
     /* (optional) Makes products of few rows with all the points faster, by holding the points once
      * more in an order of its own, as far as there are points enough for that to pay. No bit of a
-     * product changes. *ret_bytes is what they take; freed with the points. */
+     * product changes, unless some points lie far from the others, whose products may then come
+     * another way, as exact. *ret_bytes is what they take; freed with the points. */
     int (*points_lanes)(struct backend *be, struct points *p, int64_t *ret_bytes, struct err *err);
     /* (optional) Bytes that mat_new could still give; NULL: not known. */
     int64_t (*memory_available)(struct backend *be);

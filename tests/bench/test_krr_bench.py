@@ -95,6 +95,15 @@ def test_saved_numbers_are_those_of_the_product(tmp_path):
     assert numpy.allclose(numpy.exp(-squares / 8) @ t["weights"].T, t["product"].T, rtol=1e-12, atol=1e-12)
 
 
+def test_outliers(tmp_path):
+    path = tmp_path / "product.safetensors"
+    r = report("operator", "--n", "400", "--m", "300", "--d", "50", "--repeat", "1", "--outliers", "0.1",
+               "--precision", "float64", "--save", str(path))
+    sizes = numpy.sqrt((read_tensors(path)["points"] ** 2).mean(axis=1))
+    assert r["outliers"] == 0.1 and r["max_rel_err"] < 1e-12
+    assert 10 < numpy.count_nonzero(sizes > 6) < 90 and not numpy.any((sizes > 2) & (sizes < 6))
+
+
 def test_the_seed_decides_the_numbers(tmp_path):
     products = []
     for seed in ("1", "1", "2"):
@@ -111,6 +120,8 @@ def test_the_seed_decides_the_numbers(tmp_path):
     (["operator", "--d", "3x"], "--d takes"),
     (["operator", "--rhs", ""], "--rhs takes"),
     (["operator", "--bandwidth", "nan"], "--bandwidth takes"),
+    (["operator", "--outliers", "1.5"], "--outliers takes"),
+    (["operator", "--outliers", "nan"], "--outliers takes"),
     (["operator", "--kernel", "cubic"], "no kernel named"),
     (["operator", "--precision", "half"], "--precision is"),
     (["operator", "--symmetric", "--n", "10", "--m", "20"], "--symmetric"),

@@ -92,12 +92,12 @@ static void check_fixture(struct backend *be, const struct fixture *f)
 {
     const int threads = be->threads;
     struct points *P = points_of(be, f, f->x, ROWS), *Q = points_of(be, f, f->z, f->n);
-    double *whole = product(be, f, view_all(P, ROWS), Q);
-    const int64_t before = be->bytes;
-    int64_t bytes = 0;
+    int64_t bytes = 0, again = 0;
     must(be->ops->points_lanes(be, Q, &bytes, &err));
-    assert_true(bytes > 0);
-    assert_int_equal(be->bytes - before, bytes);
+    const int64_t with = be->bytes;
+    must(be->ops->points_lanes(be, Q, &again, &err)); /* instead of the others */
+    assert_true(bytes > 0 && again == bytes && be->bytes == with);
+    double *whole = product(be, f, view_all(P, ROWS), Q); /* by panels, but for a few rows */
     for (int i = 0; i < COUNTS; i++) {
         be->threads = thread_counts[i % THREAD_COUNTS];
         check_part(be, f, P, Q, 0, counts[i], whole);
@@ -175,20 +175,39 @@ static void test_huge_rows(void **state)
 
 /* Near rows, for which there are other ways to distances: of every kernel that has them, with so
  * many features that they are taken, and rests. */
-static void test_bits_of_near_rows(void **state)
+static void check_near_rows(struct backend *be, double far)
 {
-    (void)state;
-    static const enum kernel_id ids[] = {KERNEL_GAUSSIAN, KERNEL_MATERN32, KERNEL_MATERN52};
+    static const enum kernel_id ids[] = {KERNEL_GAUSSIAN, KERNEL_MATERN32, KERNEL_MATERN52,
+                                         KERNEL_LAPLACIAN_L1};
     static const int64_t dims[] = {6, 12, 13, 14, 18, 40, 91};
-    struct backend *be = device_open(2);
-    for (int i = 0; i < 3 * PRECISIONS * 7 && be->ops->points_lanes != NULL; i++) {
-        const enum kernel_id id = ids[i / PRECISIONS % 3];
-        struct fixture f = fixture_new(id, (enum precision)(i % PRECISIONS), 2003,
-                                       dims[i / PRECISIONS / 3], 1 + i % 2);
+    for (int i = 0; i < 4 * PRECISIONS * 7 && be->ops->points_lanes != NULL; i++) {
+        const int64_t d = dims[i / PRECISIONS / 4];
+        struct fixture f = fixture_new(ids[i / PRECISIONS % 4], (enum precision)(i % PRECISIONS),
+                                       2003, d, 1 + i % 2);
         f.kernel.bandwidth *= 1.5;
+        for (int64_t k = 0; k < f.n * d; k++) {
+            f.z[k] *= k / d % 53 == 2 || k / d % 127 == 3 ? far : 1.0;
+        }
+        memcpy(f.x, f.z, (size_t)(40 * d) * sizeof *f.x); /* which some far rows meet */
         check_fixture(be, &f);
         fixture_free(&f);
     }
+}
+
+static void test_bits_of_near_rows(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(2);
+    check_near_rows(be, 1.0);
+    device_close(be);
+}
+
+/* Some of them far out, which take the usual way. */
+static void test_bits_with_far_rows(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(2);
+    check_near_rows(be, 30.0);
     device_close(be);
 }
 
@@ -242,6 +261,30 @@ static void test_few_points_have_none(void **state)
     device_close(be);
 }
 
+/* Points that get no lanes keep the way in which their near rows come. */
+static void check_form_without_memory(struct backend *be, const struct fixture *f)
+{
+    for (int64_t k = 0; k < f->kernel.d; k++) {
+        f->z[k] *= 30.0;
+    }
+    struct points *Q = points_of(be, f, f->z, f->n), *P = points_of(be, f, f->x, ROWS);
+    double *before = product(be, f, view_all(P, ROWS), Q);
+    for (int nth = 1; nth <= 2 && be->ops->points_lanes != NULL; nth++) {
+        int64_t bytes = 0;
+        mem_fail_nth(nth);
+        assert_int_equal(be->ops->points_lanes(be, Q, &bytes, NULL), -ERR_NO_MEMORY);
+        mem_fail_nth(0);
+        double *after = product(be, f, view_all(P, ROWS), Q);
+        for (int64_t i = 0; i < ROWS * f->t; i++) {
+            assert_same_bits(after[i], before[i]);
+        }
+        mem_free(after);
+    }
+    mem_free(before);
+    be->ops->points_free(be, P);
+    be->ops->points_free(be, Q);
+}
+
 static void test_lack_of_memory(void **state)
 {
     (void)state;
@@ -251,6 +294,7 @@ static void test_lack_of_memory(void **state)
     struct mat V = device_mat(be, DTYPE_F32, f.n, 1, f.v),
                Y = device_mat(be, DTYPE_F32, 1, 1, NULL);
     int64_t bytes = 0;
+    check_form_without_memory(be, &f);
     for (int nth = 1; nth <= 2 && be->ops->points_lanes != NULL; nth++) {
         mem_fail_nth(nth);
         assert_int_equal(be->ops->points_lanes(be, Q, &bytes, NULL), -ERR_NO_MEMORY);
@@ -312,6 +356,6 @@ static void test_predictions(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_bits), cmocka_unit_test(test_bits_of_near_rows),
-          cmocka_unit_test(test_rows_out_of_range), cmocka_unit_test(test_huge_rows),
-          cmocka_unit_test(test_few_points_have_none), cmocka_unit_test(test_lack_of_memory),
-          cmocka_unit_test(test_predictions))
+          cmocka_unit_test(test_bits_with_far_rows), cmocka_unit_test(test_rows_out_of_range),
+          cmocka_unit_test(test_huge_rows), cmocka_unit_test(test_few_points_have_none),
+          cmocka_unit_test(test_lack_of_memory), cmocka_unit_test(test_predictions))
