@@ -80,10 +80,31 @@ static void drop_mark(struct buf *b)
     }
 }
 
+/* Files that other commands take, and how their bytes begin. */
+static int refuse_other_formats(const struct buf *b, struct err *err)
+{
+    static const struct {
+        const char *begins, *what, *remedy;
+    } formats[] = {
+        {"PK\x03\x04", "an NPZ or ZIP archive", "write its X as CSV"},
+        {"\x93NUMPY", "an NPY array", "write it as CSV"},
+        {"\x1f\x8b", "packed by gzip", "unpack it first, as in gunzip -c FILE | krr predict MODEL"},
+    };
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        const size_t len = strlen(formats[i].begins);
+        if (b->len >= len && memcmp(b->data, formats[i].begins, len) == 0) {
+            return err_set(err, ERR_UNSUPPORTED, "The table is %s: predict takes CSV, so %s.",
+                           formats[i].what, formats[i].remedy);
+        }
+    }
+    return 0;
+}
+
 static int take_header(struct pieces *p, struct err *err)
 {
     int64_t records;
     int r = fill(p, PIECE_BYTES, err);
+    r = r == 0 ? refuse_other_formats(&p->rest, err) : r;
     drop_mark(&p->rest);
     const size_t len = r == 0 && p->rest.data ? whole(p->rest.data, p->rest.len, 1, &records) : 0;
     if (len > 0 && !all_numbers(p->rest.data, len)) {

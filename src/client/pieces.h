@@ -24,5 +24,6 @@ void pieces_begin(struct pieces *p, FILE *file);
 void pieces_deinit(struct pieces *p);
 
 /* 1: *ret (cleared first) is a piece; 0: there was nothing more; -ERR_IO, -ERR_NO_MEMORY;
- * -ERR_PARSE where a quote is never closed. */
+ * -ERR_PARSE where a quote is never closed; -ERR_UNSUPPORTED for what begins as NPZ, NPY or gzip.
+ */
 int pieces_next(struct pieces *p, struct buf *ret, struct err *err);

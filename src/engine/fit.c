@@ -63,34 +63,6 @@ int fit__stop_here(void *context, struct err *err)
     return f->paused ? err_set(err, ERR_CANCELLED, "%s", reason_sentence(REASON_PAUSED)) : 0;
 }
 
-static void warn_about_targets(const struct fit *f)
-{
-    const struct fit_data *data = &f->data;
-    const bool classes = data->columns.task == TASK_CLASSIFICATION;
-    int64_t constant = 0, first = -1;
-    for (int64_t j = 0; j < data->t; j++) {
-        constant += data->constant[j];
-        first = data->constant[j] && first < 0 ? j : first;
-    }
-    if (constant == 0) {
-        return;
-    }
-    if (classes && constant < data->t) {
-        fit__say(f, "warning",
-                 "%" PRId64 " of %" PRId64 " classes, \"%.64s\" among them, have no "
-                 "training row and will never be predicted.",
-                 constant, data->t, data->columns.labels[first]);
-    } else if (classes) {
-        fit__say(f, "warning",
-                 "All training rows have the same class: the model predicts it always.");
-    } else {
-        fit__say(f, "warning",
-                 "The target \"%.64s\" is constant on the training rows: the model predicts that "
-                 "constant always.",
-                 data->train->info.column_names[data->columns.target[first]]);
-    }
-}
-
 static int evaluate(void *context, const struct mat *A, struct metrics *ret, struct err *err)
 {
     struct fit *f = context;
@@ -238,7 +210,7 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
     if (r < 0) {
         return r;
     }
-    warn_about_targets(f);
+    fit__warn(f);
     fit__show_phase(f, "kernel");
     r = fit__stop_here(f, err);
     if (r == 0) {

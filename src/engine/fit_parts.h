@@ -47,6 +47,9 @@ void fit__show_share(struct fit *f, const char *phase, double share);
 /* Whether to stop before the solve, where there is nothing to keep; `context` is the fit. */
 int fit__stop_here(void *context, struct err *err);
 
+/* fit_warn.c: tells what is odd about the values that were loaded. */
+void fit__warn(const struct fit *f);
+
 /* fit_choose.c: kernel and bandwidth; then regularization and bandwidth where they are searched
  * for; then, once centers are there, solver, preconditioner and precision. */
 int fit__choose_kernel(struct fit *f, struct err *err);

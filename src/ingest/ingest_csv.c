@@ -249,7 +249,9 @@ static int choose_kind(struct csv_reader *r, int64_t column, const struct held_c
     if (!t->is_target[column] && !t->options->one_hot) {
         return cell_error(
             r, cell->line, column, ERR_INVALID, err,
-            "%s is not a number; one_hot=true turns columns of text into 0/1 columns.", show);
+            "%s is not a number; leave the column out of the table, or have columns of text "
+            "turned into 0/1 columns by one_hot=true.",
+            show);
     }
     if (t->is_target[column] && (t->targets > 1 || t->options->task == TASK_REGRESSION)) {
         return cell_error(
@@ -268,6 +270,25 @@ static int replay(struct csv_reader *r, const struct held_row *row, struct err *
         }
     }
     return ingest_table_rows(r->t, r->row, 1, err);
+}
+
+/* One text above a number makes a header, and so does a mark of what is missing in the first row of
+ * a table that has none. Fractions are no names, whereas columns are often numbered. */
+static int warn_header(const struct csv_reader *r, struct err *err)
+{
+    for (int64_t j = 0; r->header && j < r->width; j++) {
+        const struct held_cell *cell = &r->held[0].cell[j];
+        double ignored;
+        if (memchr(cell->text, '.', cell->len) != NULL &&
+            ingest_number_read(cell->text, cell->len, &ignored) == INGEST_NUMBER_OK) {
+            char show[INGEST_SHOW_SIZE];
+            return ingest_table_warn(r->t, err,
+                                     "The first row was taken for the names of the columns, %s "
+                                     "among them. If it holds data, give the table a header.",
+                                     ingest_show(cell->text, cell->len, show));
+        }
+    }
+    return 0;
 }
 
 /* The first one or two rows are there: decides names, targets and kinds, and reads those rows. */
@@ -291,6 +312,7 @@ static int begin(struct csv_reader *r, struct err *err)
         return status;
     }
     status = ingest_table_begin(r->t, names, r->width, 1, DTYPE_F64, err);
+    status = status < 0 ? status : warn_header(r, err);
     if (status < 0) {
         return status;
     }

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import itertools
 import json
 import socket
 import time
@@ -217,6 +218,19 @@ def test_csv_of_odd_but_good_cells(api, model):
     assert [float(first[0])] == ask(api, model, {"instances": [[1, 2, .5, -4]]}).json()["predictions"]
 
 
+def test_csv_with_the_target_still_in_it(api, model):
+    """As the table was that the model was trained on; what the column holds does not matter."""
+    X = questions()
+    wanted = from_csv(ask(api, model, table(X, NAMES), "text/csv"))
+    for target in (0, len(NAMES) // 2, len(NAMES)):
+        lines = [["y", *NAMES], *([cell, *map(repr, x)] for cell, x in zip(
+            itertools.cycle(["1.5", "", "unknown", '"a,b"', "nan"]), X.tolist()))]
+        for line in lines:
+            line.insert(target, line.pop(0))
+        body = "\n".join(map(",".join, lines))
+        assert from_csv(ask(api, model, body, "text/csv")) == wanted
+
+
 @pytest.mark.parametrize("body, pointer, text", [
     ("", "#", "at least one row"),
     ("x0,x1,x2,x3\n", "#", "at least one row"),
@@ -231,6 +245,12 @@ def test_csv_of_odd_but_good_cells(api, model):
     ("x0,x1,x2,other\n1,2,3,4\n", "#/line/1/column/4", 'no feature "other"'),
     ("x0,x1,x2,x2\n1,2,3,4\n", "#/line/1/column/4", "twice"),
     ("x0,x1,x2\n1,2,3\n", "#/line/1", '"x3" is missing'),
+    ("x0,x1,y,x2\n1,2,3,4\n", "#/line/1", '"x3" is missing'),
+    ("y,x0,x1,x2,x3,y\n1,2,3,4,5,6\n", "#/line/1/column/6", "twice"),
+    ("x0,x1,x2,x3,y,z\n1,2,3,4,5,6\n", "#/line/1/column/6", 'no feature "z"'),
+    ("x0,x1,x2,x3,y\n1,2,3,4\n", "#/line/2", "4 cells; the header has 5 columns"),
+    ("x0,x1,x2,x3,y\n1,2,3,4,5,6\n", "#/line/2", "more than 5 cells"),
+    ('x0,y,x1,x2,x3\n1,"2,3,4,5\n', "#/line/2/column/2", "not closed"),
     ('1,2,3,"4\n', "#/line/1/column/4", "not closed"),
     ('1,2,3,"4"5\n', "#/line/1/column/4", "follows the closing quotes"),
 ])

@@ -1,5 +1,6 @@
 """krr, the command line client, against a real daemon."""
 
+import gzip
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import subprocess
 import termios
 import threading
 
+import numpy as np
 import pytest
 import yaml
 
@@ -338,6 +340,8 @@ def test_predict_turns_a_table_into_a_table(base, api, table, name, tmp_path):
     assert without.split() == rows
     swapped = good(base, "predict", name, "-", stdin=features_csv(X[:, ::-1], "d,c,b,a").encode())
     assert swapped.split()[1:] == rows
+    trained_on = good(base, "predict", name, table).split()  # its price is still in it
+    assert trained_on[0] == "price" and len(trained_on) == len(table.read_text().splitlines())
     assert [float(r) for r in rows] == api.predict(name, X).json()["predictions"]
 
 
@@ -358,6 +362,18 @@ def test_predict_says_which_part_is_wrong(base, table, name):
     assert done.returncode == 4 and b"oops" in done.stderr
     assert run(base, "predict", name, stdin=b"").returncode == 6
     assert run(base, "predict", "no-such-model", stdin=b"1,2,3,4\n").returncode == 4
+
+
+@pytest.mark.parametrize("write, word", [
+    (lambda f: np.savez(f, X=np.ones((2, 4))), "NPZ"),
+    (lambda f: np.save(f, np.ones((2, 4))), "NPY"),
+    (lambda f: f.write(gzip.compress(b"a,b,c,d\n1,2,3,4\n")), "gunzip -c"),
+])
+def test_predict_says_that_a_table_is_no_csv(base, tmp_path, write, word):
+    with open(tmp_path / "table", "wb") as file:
+        write(file)
+    done = run(base, "predict", "any", tmp_path / "table")
+    assert done.returncode == 6 and word in done.stderr.decode() and b"CSV" in done.stderr
 
 
 def test_health_is_an_exit_code(base, daemons):

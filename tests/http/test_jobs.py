@@ -254,6 +254,36 @@ def test_constant_target_trains_with_a_warning(api, name):
     assert predictions == pytest.approx([7.25] * 5, rel=1e-12)
 
 
+def far_values(api, X, y, **spec):
+    job = api.train("far", api.upload_csv(X, y), test={"fraction": 0}, **spec)
+    return [e["message"] for e in api.events(job["id"]) if e["level"] == "warning" and "far out" in e["message"]]
+
+
+@pytest.mark.parametrize("value", [1e6, -1e300])
+def test_few_values_far_out_are_told(api, value):
+    """A wrong unit or a mark of what is missing makes all other values of its column nearly equal."""
+    X, y = data.regression(300, seed=9)
+    assert far_values(api, X, y) == []
+    rare = X.copy()
+    rare[:, 1] = 0
+    rare[7, 1] = value  # what a column has to say may be in few rows
+    assert far_values(api, rare, y) == []
+    X[7, 1] = value
+    [told] = far_values(api, X, y)
+    assert '"x1"' in told and "more" not in told
+    assert far_values(api, X, y, standardize={"features": False}) == []
+    X[9, 2] = value
+    [told] = far_values(api, X, y, solver="direct", centers={"method": "uniform", "count": 20})
+    assert '"x1"' in told and "for 1 more" in told
+
+
+def test_few_values_of_the_target_far_out_are_told(api):
+    X, y = data.regression(300, seed=9)
+    y[7] = 1e9
+    [told] = far_values(api, X, y)
+    assert 'target "y"' in told
+
+
 def test_duplicate_rows_with_zero_ridge(api, name):
     X, y = data.regression(40, seed=10)
     dataset = api.upload(data.csv(np.vstack([X, X]), np.concatenate([y, y])))["id"]

@@ -36,6 +36,12 @@ static void test_header_rule(void **state)
     accept_text(f, "a,y\n1,red\n2,blue\n");
     assert_columns(f, "a,y");
     assert_classes(f, "blue,red");
+    accept_text(f, "0,1,1e3,y\n1,2,3,4.5\n5,6,7,8\n");
+    assert_int_equal(f->info.warnings, 0);
+    accept_text(f, "1,NA,2.5\n4,5,6\n7,8,9.5\n");
+    assert_columns(f, "1,NA,2.5");
+    assert_int_equal(f->info.warnings, 1);
+    assert_contains(f->info.warning_texts[0], "names of the columns, \"2.5\" among them");
     f->options.one_hot = true;
     accept_text(f, "a,y\nu,red\nv,blue\n");
     assert_columns(f, "a=u,a=v,y");
@@ -247,7 +253,7 @@ static void test_text_refused(void **state)
 {
     struct fixture *f = *state;
     refuse_text(f, "color,y\nred,1\nblue,2\n", ERR_INVALID, "#/line/2/column/1",
-                "Line 2, column 1 (\"color\"): \"red\" is not a number; one_hot=true");
+                "Line 2, column 1 (\"color\"): \"red\" is not a number; leave the column out");
     f->options.task = TASK_REGRESSION;
     refuse_text(f, "a,y\n1,red\n2,blue\n", ERR_INVALID, "#/line/2/column/2", "classification");
     f->options.task = TASK_AUTO;
@@ -279,6 +285,35 @@ static void test_one_hot(void **state)
     assert_classes(f, "no,yes");
     assert_int_equal(f->info.target_columns[0], 2);
     refuse_text(f, "c,c=u,y\nu,1,1.5\nv,2,3\n", ERR_INVALID, "#/one_hot", "\"c=u\"");
+}
+
+/* What the first row makes of a column is not always what was meant. */
+static void test_doubtful_texts_warn(void **state)
+{
+    struct fixture *f = *state;
+    f->options.one_hot = true;
+    cleanup_buf struct buf ids = BUF_INIT, good = BUF_INIT, missing = BUF_INIT, target = BUF_INIT;
+    buf_str(&missing, "a,b,y\n");
+    buf_str(&target, "a,y\n");
+    for (int i = 0; i < 60; i++) {
+        buf_printf(&ids, "mol%d,%d,%d.5\n", i, i, i);
+        buf_printf(&good, "%s,%d,%d.5\n", i % 3 == 0 ? "red" : "blue", i, i);
+        buf_printf(&missing, i == 0 ? "3,NA,%d.5\n" : "3,%d,%d.5\n", i, i);
+        buf_printf(&target, i == 0 ? "%d,?\n" : "%d,%d.5\n", i, i);
+    }
+    accept_text(f, good.data);
+    assert_int_equal(f->info.warnings, 0);
+    accept_text(f, ids.data);
+    assert_int_equal(f->info.warnings, 1);
+    assert_contains(f->info.warning_texts[0], "60 different texts in 60 rows: as 0/1 columns");
+    accept_text(f, missing.data);
+    assert_int_equal(f->info.warnings, 1);
+    assert_contains(f->info.warning_texts[0], "text, as \"NA\", and 59 different numbers");
+    accept_text(f, target.data);
+    assert_int_equal(f->info.warnings, 1);
+    assert_contains(f->info.warning_texts[0],
+                    "text, as \"?\", and 59 different numbers: all of them "
+                    "became classes");
 }
 
 static void test_one_hot_limits(void **state)
@@ -384,6 +419,6 @@ TEST_MAIN(INGEST_TEST(test_header_and_numbers), INGEST_TEST(test_no_header),
           INGEST_TEST(test_targets), INGEST_TEST(test_unknown_target_is_short),
           INGEST_TEST(test_classes), INGEST_TEST(test_guessed_classes_warn),
           INGEST_TEST(test_text_refused), INGEST_TEST(test_one_hot),
-          INGEST_TEST(test_one_hot_limits), INGEST_TEST(test_limits),
-          INGEST_TEST(test_constant_target), INGEST_TEST(test_odd_bytes),
+          INGEST_TEST(test_doubtful_texts_warn), INGEST_TEST(test_one_hot_limits),
+          INGEST_TEST(test_limits), INGEST_TEST(test_constant_target), INGEST_TEST(test_odd_bytes),
           INGEST_TEST(test_large_header), INGEST_TEST(test_many_rows))

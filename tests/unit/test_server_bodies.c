@@ -14,14 +14,16 @@
 
 static const char *const features[] = {"a", "b/c", "d"};
 static const char *const labels[] = {"x", "y"};
+static const char *const targets[] = {"t"};
 static const struct served_model regression = {
-    .name = "m", .version = 1, .d = 3, .outputs = 1, .features = features};
+    .name = "m", .version = 1, .d = 3, .outputs = 1, .features = features, .targets = targets};
 static const struct served_model classifier = {.name = "m",
                                                .version = 1,
                                                .d = 3,
                                                .outputs = 1,
                                                .classes = 2,
                                                .features = features,
+                                               .targets = targets,
                                                .labels = labels};
 
 enum kind { JSON, CSV, NPY, INFER };
@@ -72,6 +74,7 @@ static const struct {
      "{\"dataframe_records\": [{\"a\": 1, \"b/c\": 2, \"d\": 3}], \"return_variance\": false}", 0},
     {CSV, "a;d;\"b/c\"\r\n1;2;3\r\n\r\n 4 ;\"5\";-6e2", 0},
     {CSV, "1,2,3\n4,5,6\n7,8,.5\n", 0},
+    {CSV, "d,t,a,b/c\n1,\"x\",2,3\n4,,5,6\n", 0},
     {NPY, npy, sizeof npy - 1},
     {INFER,
      "{\"id\": \"q\", \"inputs\": [{\"name\": \"X\", \"shape\": [2, 3], \"datatype\": \"FP32\", "

@@ -42,7 +42,8 @@ int question_read_json(const char *text, size_t len, const struct served_model *
                        struct question *ret, struct err *err);
 
 /* RFC 4180, with commas, semicolons or tabs. A first line without a number is a header, by
- * which columns are matched; without one they are in the order of the features. */
+ * which columns are matched; without one they are in the order of the features. Columns of a header
+ * that are the model's targets are passed over. */
 int question_read_csv(const char *text, size_t len, const struct served_model *model,
                       struct question *ret, struct err *err);
 

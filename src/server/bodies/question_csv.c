@@ -17,7 +17,10 @@ struct csv {
     struct buf cell; /* a quoted cell, its quotes resolved */
     struct rows rows;
     struct columns columns;
-    int64_t *order; /* [d] the feature of each column; NULL: there is no header */
+    int64_t *order;  /* [d] the feature of each column that is one; NULL: there is no header */
+    int64_t *target; /* [width] the target that each column is, from 1, or 0; NULL: none is one */
+    int64_t targets; /* columns that are */
+    int64_t width;   /* cells in a line */
 };
 
 struct cell {
@@ -31,6 +34,7 @@ static void csv_deinit(struct csv *c)
     rows_deinit(&c->rows);
     columns_deinit(&c->columns);
     c->order = mem_free(c->order);
+    c->target = mem_free(c->target);
 }
 
 #define cleanup_csv __attribute__((cleanup(csv_deinit)))
@@ -109,13 +113,13 @@ __attribute__((format(printf, 4, 5))) static int cell_error(const struct csv *c,
 
 static int width_error(const struct csv *c, int64_t have, struct err *err)
 {
-    const int64_t d = c->rows.model->d;
+    const bool more = have > c->width;
     char pointer[64];
     snprintf(pointer, sizeof pointer, "#/line/%lld", (long long)c->line);
-    return err_at(err, ERR_INVALID, pointer,
-                  "Line %lld holds %s%lld cells; the model takes %lld features.",
-                  (long long)c->line, have > d ? "more than " : "",
-                  (long long)(have > d ? d : have), (long long)d);
+    return err_at(err, ERR_INVALID, pointer, "Line %lld holds %s%lld cells; %s %lld %s.",
+                  (long long)c->line, more ? "more than " : "", (long long)(more ? c->width : have),
+                  c->target ? "the header has" : "the model takes", (long long)c->width,
+                  c->target ? "columns" : "features");
 }
 
 static int number_error(const struct csv *c, const struct cell *cell, int64_t column,
@@ -201,24 +205,31 @@ static int read_number(struct csv *c, int64_t column, double *ret, struct err *e
                : number_error(c, &cell, column, err);
 }
 
+/* A target may be text, or empty: it is not looked at. */
+static int pass_over(struct csv *c, int64_t column, struct err *err)
+{
+    struct cell cell = {.len = 0};
+    return read_cell(c, column, &cell, err);
+}
+
 static int read_row(struct csv *c, struct err *err)
 {
-    const int64_t d = c->rows.model->d;
     const int64_t room = rows_room(&c->rows, (size_t)(c->at - c->begin), err);
     double *row = room >= 0 ? rows_next(&c->rows, err) : NULL;
     if (!row) {
         return err ? -(int)err->code : -ERR_NO_MEMORY;
     }
     for (int64_t j = 0;; j++) {
-        if (j == d) {
-            return width_error(c, d + 1, err);
+        if (j == c->width) {
+            return width_error(c, j + 1, err);
         }
-        const int r = read_number(c, j, row + j, err);
+        const int r =
+            c->target && c->target[j] ? pass_over(c, j, err) : read_number(c, j, row++, err);
         if (r < 0) {
             return r;
         }
         if (at_line_end(c)) {
-            if (j + 1 < d) {
+            if (j + 1 < c->width) {
                 return width_error(c, j + 1, err);
             }
             break;
@@ -256,6 +267,43 @@ static int is_header(struct csv c, bool *ret, struct err *err)
     return r;
 }
 
+/* From 1; 0: the model has no such target. */
+static int64_t find_target(const struct served_model *model, const char *name)
+{
+    for (int64_t i = 0; i < model->outputs; i++) {
+        if (strcmp(model->targets[i], name) == 0) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+/* A column that is no feature: what the model is to predict may be there, in tables that it was
+ * tested on, say. */
+static int take_target(struct csv *c, int64_t column, const char *pointer, const char *name,
+                       struct err *err)
+{
+    const struct served_model *model = c->rows.model;
+    const int64_t target = find_target(model, name);
+    if (target == 0) {
+        return columns_unknown(err, pointer, name);
+    }
+    if (!c->target) {
+        c->target = mem_zarray((size_t)(model->d + model->outputs), sizeof *c->target);
+    }
+    if (!c->target) {
+        return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < column; j++) {
+        if (c->target[j] == target) {
+            return columns_twice(err, pointer, name);
+        }
+    }
+    c->target[column] = target;
+    c->targets++;
+    return 0;
+}
+
 static int take_name(struct csv *c, int64_t column, const struct cell *cell, struct err *err)
 {
     char pointer[96];
@@ -263,15 +311,15 @@ static int take_name(struct csv *c, int64_t column, const struct cell *cell, str
              (long long)column + 1);
     cleanup_mem char *name = mem_strndup(cell->text, cell->len);
     int64_t feature = 0;
-    const int r =
-        name ? columns_find(&c->columns, name, column, &feature, err) : err_no_memory(err);
+    const int64_t place = column - c->targets;
+    const int r = name ? columns_find(&c->columns, name, place, &feature, err) : err_no_memory(err);
     if (r != 0) {
-        return r < 0 ? r : columns_unknown(err, pointer, name);
+        return r < 0 ? r : take_target(c, column, pointer, name, err);
     }
     if (!columns_mark(&c->columns, feature, 1)) {
         return columns_twice(err, pointer, name);
     }
-    c->order[column] = feature;
+    c->order[place] = feature;
     return 0;
 }
 
@@ -286,6 +334,7 @@ static int read_header(struct csv *c, struct err *err)
         struct cell cell = {.len = 0};
         r = read_cell(c, j, &cell, err);
         r = r == 0 ? take_name(c, j, &cell, err) : r;
+        c->width = j + 1;
         if (r == 0 && at_line_end(c)) {
             break;
         }
@@ -323,7 +372,8 @@ int question_read_csv(const char *text, size_t len, const struct served_model *m
                                 .end = text + len,
                                 .line = 1,
                                 .delimiter = ',',
-                                .rows = {.model = model}};
+                                .rows = {.model = model},
+                                .width = model->d};
     const int r = read_body(&c, &q, err);
     if (r == 0) {
         *ret = q;

@@ -202,7 +202,7 @@ int columns_unknown(struct err *err, const char *pointer, const char *name)
 
 int columns_twice(struct err *err, const char *pointer, const char *name)
 {
-    return err_at(err, ERR_INVALID, pointer, "The feature \"%.*s\" is there twice.",
+    return err_at(err, ERR_INVALID, pointer, "The column \"%.*s\" is there twice.",
                   name_length(name), name);
 }
 
