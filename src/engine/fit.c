@@ -217,7 +217,7 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
         r = fit__choose_kernel(f, err);
     }
     if (r == 0) {
-        r = fit__search(f, err);
+        r = fit__search(f, in->centers, err);
     }
     mem_trim(); /* what choosing has freed is no part of the solve's memory */
     if (r == 0) {

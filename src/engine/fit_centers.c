@@ -55,15 +55,18 @@ int fit_centers_sample(const struct fit_data *data, int64_t most, uint64_t seed,
     return 0;
 }
 
+int64_t fit_centers_count(const struct job_spec *spec, const struct dataset *file, int64_t n)
+{
+    const int64_t usual = file != NULL ? file->info.rows : rule_centers(n);
+    return spec->centers.count > 0 ? spec->centers.count : usual;
+}
+
 /* ---- selection ---- */
 
 static int64_t count_of(const struct center_ops *ops, const struct fit_centers_task *task)
 {
-    const int64_t n = task->data->n, asked = task->spec->centers.count;
-    if (asked > 0 || ops->own_count) {
-        return asked;
-    }
-    return rule_centers(n);
+    return ops->own_count ? task->spec->centers.count
+                          : fit_centers_count(task->spec, task->file, task->data->n);
 }
 
 static int run_selection(const struct center_ops *ops, struct center_selection *s,

@@ -43,6 +43,11 @@ struct fit_centers_task {
 int fit_centers_sample(const struct fit_data *data, int64_t most, uint64_t seed, void **ret,
                        double **ret_Y, int64_t *ret_count, struct err *err);
 
+/* How many centers of n rows a job asks for, as far as that is known before they are selected: of
+ * a selector that finds their number itself, the usual one. `file`: the data set of the centers, or
+ * NULL. */
+int64_t fit_centers_count(const struct job_spec *spec, const struct dataset *file, int64_t n);
+
 /* Chooses the centers: c->chosen, of a kernel of finite rank those that are independent. */
 int fit_centers_select(struct fit_centers *c, const struct fit_centers_task *task, struct err *err);
 /* Prepares rows and centers on the backend: c->problem. */

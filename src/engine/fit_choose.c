@@ -116,10 +116,21 @@ int fit__choose_kernel(struct fit *f, struct err *err)
 static void say_found(const struct fit *f)
 {
     const struct search_result *r = &f->result.search;
+    const struct search_spec *spec = &f->spec->search;
+    const int64_t pairs = search_bandwidths(spec) * search_regularizations(spec);
+    if (r->count < pairs) {
+        fit__say(f, "warning",
+                 "The search tried %" PRId64 " of %" PRId64
+                 " pairs: the rest of the time budget is for the model.",
+                 r->count, pairs);
+    }
     if (r->sampled) {
         fit__say(f, "info",
                  "The search ran on a sample of %" PRId64 " of the %" PRId64 " training rows.",
                  r->rows, f->data.n);
+    }
+    if (r->centers > 0) {
+        fit__say(f, "info", "The models that it judged had %" PRId64 " centers.", r->centers);
     }
     if (isnan(r->points[r->best].bandwidth)) {
         fit__say(f, "info", "Regularization found: %.6g.", f->result.regularization);
@@ -130,7 +141,7 @@ static void say_found(const struct fit *f)
 }
 
 /* Regularization and bandwidth: the job's own, or the best pair of its search. */
-int fit__search(struct fit *f, struct err *err)
+int fit__search(struct fit *f, const struct dataset *file, struct err *err)
 {
     const struct job_spec *spec = f->spec;
     struct search_result *found = &f->result.search;
@@ -144,14 +155,18 @@ int fit__search(struct fit *f, struct err *err)
         .data = &f->data,
         .kernel = f->kernel,
         .regularization = spec->regularization,
+        .centers = f->restricted ? fit_centers_count(spec, file, f->data.n) : 0,
         .seed = (uint64_t)spec->seed,
         .time_budget_s = spec->stop.time_budget_s,
         .control = f->control,
         .stop = fit__stop_here,
         .stop_context = f,
     };
-    f->found = mem_array((size_t)(f->data.n * f->data.t), sizeof(double));
-    const int r = f->found != NULL ? search_run(&task, found, f->found, err) : err_no_memory(err);
+    if (!f->restricted) {
+        f->found = mem_array((size_t)(f->data.n * f->data.t), sizeof(double));
+    }
+    const bool there = f->restricted || f->found != NULL;
+    const int r = there ? search_run(&task, found, f->found, err) : err_no_memory(err);
     if (r == 0 && found->count > 0) {
         f->result.regularization = found->points[found->best].regularization;
         if (!isnan(found->points[found->best].bandwidth)) {
@@ -159,7 +174,7 @@ int fit__search(struct fit *f, struct err *err)
         }
         say_found(f);
     }
-    if (found->count == 0 || found->sampled) {
+    if (found->count == 0 || found->sampled || found->centers > 0) {
         f->found = mem_free(f->found);
     }
     return r;

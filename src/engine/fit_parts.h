@@ -51,9 +51,10 @@ int fit__stop_here(void *context, struct err *err);
 void fit__warn(const struct fit *f);
 
 /* fit_choose.c: kernel and bandwidth; then regularization and bandwidth where they are searched
- * for; then, once centers are there, solver, preconditioner and precision. */
+ * for (`file`: the data set of the centers, or NULL); then, once centers are there, solver,
+ * preconditioner and precision. */
 int fit__choose_kernel(struct fit *f, struct err *err);
-int fit__search(struct fit *f, struct err *err);
+int fit__search(struct fit *f, const struct dataset *file, struct err *err);
 int fit__choose_method(struct fit *f, struct err *err);
 
 /* fit_prepare.c: points, right-hand sides and room for the answer of a full model, and kept

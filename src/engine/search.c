@@ -1,4 +1,4 @@
-#include "engine/search.h"
+#include "engine/search_parts.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,25 +7,9 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "engine/fit_rows.h"
 #include "engine/ridge_path.h"
-
-/* What the search works on: all training rows, or a sample of them. */
-struct search {
-    const struct search_task *task;
-    struct search_result *result;
-    double *coef;    /* of the best pair so far; NULL when sampled */
-    int64_t n, t;    /* rows here, targets */
-    struct rows X;   /* [n, d] */
-    const double *Y; /* [n, t] column-major */
-    void *sampled_X; /* what X and Y point at when sampled, else NULL */
-    double *sampled_Y;
-    int64_t *order;        /* [n] a permutation: position k belongs to fold k % folds */
-    struct fit_data judge; /* the task's data with the rows here as its test rows; owns nothing */
-    double *truth;         /* [n, t] regression, own units */
-    int64_t *truth_class;  /* [n] classification */
-    double *A, *R;         /* [n, t] coefficients; left-out residuals, then predictions */
-    double *diagonals;     /* [n, regularizations]: leave one out */
-};
+#include "plan/rules.h"
 
 static void deinit(struct search *s)
 {
@@ -37,15 +21,12 @@ static void deinit(struct search *s)
     mem_free(s->A);
     mem_free(s->R);
     mem_free(s->diagonals);
+    mem_free(s->index);
+    mem_free(s->centers);
+    mem_free(s->missed);
 }
 
-static int64_t regularizations(const struct search *s)
-{
-    const int64_t count = s->task->spec->regularizations;
-    return count > 0 ? count : 1;
-}
-
-static double regularization_at(const struct search *s, int64_t l)
+double search__regularization(const struct search *s, int64_t l)
 {
     const struct search_spec *spec = s->task->spec;
     return spec->regularizations > 0 ? spec->regularization[l] : s->task->regularization;
@@ -63,14 +44,9 @@ static int sample(struct search *s, struct rng *rng, struct err *err)
     if (index == NULL || s->sampled_X == NULL || s->sampled_Y == NULL) {
         return err_no_memory(err);
     }
-    const int r = rng_choose(rng, data->n, s->n, index, err);
-    for (int64_t i = 0; r == 0 && i < s->n; i++) {
-        memcpy((char *)s->sampled_X + (size_t)i * row,
-               (const char *)data->X + (size_t)index[i] * row, row);
-        for (int64_t j = 0; j < s->t; j++) {
-            s->sampled_Y[i + j * s->n] = data->Y[index[i] + j * data->n];
-        }
-    }
+    const struct row_source rows = fit_rows_train(data);
+    int r = rng_choose(rng, data->n, s->n, index, err);
+    r = r == 0 ? rows.read(&rows, 0, index, s->n, s->sampled_X, s->sampled_Y, err) : r;
     s->X.data = s->sampled_X;
     s->Y = s->sampled_Y;
     return r;
@@ -78,6 +54,9 @@ static int sample(struct search *s, struct rng *rng, struct err *err)
 
 static int draw_rows(struct search *s, struct err *err)
 {
+    if (s->result->centers > 0) {
+        return search__draw_centers(s, err);
+    }
     struct rng rng = rng_new(s->task->seed, RNG_SEARCH);
     s->order = mem_array((size_t)s->n, sizeof(*s->order));
     if (s->order == NULL) {
@@ -124,8 +103,9 @@ static int init(struct search *s, struct err *err)
                       "There are %" PRId64 " folds and %" PRId64 " training rows.", spec->folds,
                       s->n);
     }
-    const int64_t diagonals = spec->folds == 0 ? regularizations(s) : 0;
-    s->A = mem_array((size_t)(s->n * s->t), sizeof(double));
+    const bool full = s->result->centers == 0;
+    const int64_t diagonals = full && spec->folds == 0 ? search_regularizations(s->task->spec) : 0;
+    s->A = mem_array((size_t)(full ? s->n * s->t : 0), sizeof(double));
     s->R = mem_array((size_t)(s->n * s->t), sizeof(double));
     s->diagonals = mem_array((size_t)(s->n * diagonals), sizeof(double));
     if (s->A == NULL || s->R == NULL || s->diagonals == NULL) {
@@ -217,25 +197,16 @@ static bool wins(const struct search_result *r, int64_t at)
     return mine > other || (mine == other && p->regularization > q->regularization);
 }
 
-static int try_pair(struct search *s, struct ridge_path *path, int64_t l, double bandwidth,
-                    struct err *err)
+int search__judge(struct search *s, int64_t l, double bandwidth, bool defined, struct err *err)
 {
     struct search_result *result = s->result;
-    const double regularization = regularization_at(s, l), ridge = (double)s->n * regularization;
     struct search_point *point = &result->points[result->count];
-    *point = (struct search_point){regularization, bandwidth, metrics_none()};
-    if (ridge_path_defined(path, ridge)) {
-        int r = left_out(s, path, l, ridge, err);
-        if (r == -ERR_NOT_POSITIVE_DEFINITE) {
-            result->count++; /* a fold's matrix, for rounding: the pair has no metrics */
-            return 0;
-        }
-        for (int64_t k = 0; r == 0 && k < s->n * s->t; k++) {
+    *point = (struct search_point){search__regularization(s, l), bandwidth, metrics_none()};
+    if (defined) {
+        for (int64_t k = 0; k < s->n * s->t; k++) {
             s->R[k] = s->Y[k] - s->R[k];
         }
-        if (r == 0) {
-            r = fit_data_metrics(&s->judge, s->R, &point->metrics, err);
-        }
+        const int r = fit_data_metrics(&s->judge, s->R, &point->metrics, err);
         if (r < 0) {
             return r;
         }
@@ -245,6 +216,18 @@ static int try_pair(struct search *s, struct ridge_path *path, int64_t l, double
     }
     result->count++;
     return 0;
+}
+
+/* A fold's matrix that cannot be factorised, for rounding, leaves the pair without metrics. */
+static int try_pair(struct search *s, struct ridge_path *path, int64_t l, double bandwidth,
+                    struct err *err)
+{
+    const double ridge = (double)s->n * search__regularization(s, l);
+    bool defined = ridge_path_defined(path, ridge);
+    int r = defined ? left_out(s, path, l, ridge, err) : 0;
+    defined = defined && r == 0;
+    r = r == -ERR_NOT_POSITIVE_DEFINITE ? 0 : r;
+    return r == 0 ? search__judge(s, l, bandwidth, defined, err) : r;
 }
 
 /* ---- one bandwidth ---- */
@@ -273,13 +256,13 @@ static void tell(const struct search *s, int64_t first)
 
 static int try_all(struct search *s, struct ridge_path *path, double bandwidth, struct err *err)
 {
-    const int64_t count = regularizations(s), first = s->result->count, best = s->result->best;
+    const int64_t count = search_regularizations(s->task->spec), best = s->result->best;
     cleanup_mem double *ridges = mem_array((size_t)count, sizeof(*ridges));
     if (ridges == NULL) {
         return err_no_memory(err);
     }
     for (int64_t l = 0; l < count; l++) {
-        ridges[l] = (double)s->n * regularization_at(s, l);
+        ridges[l] = (double)s->n * search__regularization(s, l);
     }
     int r = 0;
     if (s->task->spec->folds == 0) {
@@ -293,22 +276,32 @@ static int try_all(struct search *s, struct ridge_path *path, double bandwidth, 
         const double ridge = (double)s->n * s->result->points[now_best].regularization;
         r = ridge_path_solve(path, ridge, true, s->coef, err);
     }
+    return r;
+}
+
+static int try_full(struct search *s, const struct kernel *kernel, double bandwidth,
+                    struct err *err)
+{
+    const struct search_task *task = s->task;
+    struct ridge_path *path = NULL;
+    int r = ridge_path_new(task->be, kernel, task->data->dtype, &s->X, s->Y, s->t, &path, err);
     if (r == 0) {
-        tell(s, first);
+        r = try_all(s, path, bandwidth, err);
     }
+    ridge_path_free(path);
     return r;
 }
 
 static int try_bandwidth(struct search *s, const struct kernel *kernel, struct err *err)
 {
-    const struct search_task *task = s->task;
-    struct ridge_path *path = NULL;
     const bool scalar = kernel_uses_distance(kernel->id) && kernel->bandwidths == NULL;
-    int r = ridge_path_new(task->be, kernel, task->data->dtype, &s->X, s->Y, s->t, &path, err);
+    const double bandwidth = scalar ? kernel->bandwidth : (double)NAN;
+    const int64_t first = s->result->count;
+    const int r = s->result->centers > 0 ? search__try_centers(s, kernel, bandwidth, err)
+                                         : try_full(s, kernel, bandwidth, err);
     if (r == 0) {
-        r = try_all(s, path, scalar ? kernel->bandwidth : (double)NAN, err);
+        tell(s, first);
     }
-    ridge_path_free(path);
     return r;
 }
 
@@ -324,18 +317,21 @@ static void show_progress(const struct search *s)
     c->report(c->context, &p);
 }
 
-static bool out_of_time(const struct search *s)
+/* The first bandwidth is tried where there is any time; others where by the time of those `done`
+ * half of it is left for the model. */
+static bool out_of_time(const struct search *s, int64_t done)
 {
     const struct solve_control *c = s->task->control;
-    return c->now(c->context) - c->started >= s->task->time_budget_s;
+    const double gone = c->now(c->context) - c->started, budget = s->task->time_budget_s;
+    return done > 0 ? gone / (double)done * (double)(done + 1) > budget / 2.0 : gone >= budget;
 }
 
 static int try_everything(struct search *s, struct err *err)
 {
     const struct search_task *task = s->task;
-    const int64_t count = task->spec->bandwidths > 0 ? task->spec->bandwidths : 1;
+    const int64_t count = search_bandwidths(task->spec);
     struct kernel kernel = task->kernel;
-    for (int64_t b = 0; b < count && !out_of_time(s); b++) {
+    for (int64_t b = 0; b < count && !out_of_time(s, b); b++) {
         int r = task->stop(task->stop_context, err);
         if (r == 0) {
             show_progress(s);
@@ -360,40 +356,62 @@ static int nothing_found(const struct search_result *r, struct err *err)
                   r->count, search_metric_name(r->metric));
 }
 
-/* So many that one decomposition can be expected to end within the time budget. */
-static int64_t rows_in_time(double time_budget_s)
+/* Multiplications that a bandwidth may take: those of a full decomposition of max_rows rows, or
+ * what can be expected to end within the time budget. */
+static double products_in_time(const struct search_task *task)
 {
-    const double rows = floor(cbrt(SEARCH_RATE * time_budget_s / 9.0));
-    return rows < SEARCH_ROWS_MIN ? SEARCH_ROWS_MIN : rows < 1e9 ? (int64_t)rows : INT64_MAX;
+    const double rows = (double)task->spec->max_rows;
+    return fmin(9.0 * rows * rows * rows, SEARCH_RATE * task->time_budget_s);
+}
+
+static int64_t full_rows(const struct search_task *task)
+{
+    const double rows = floor(cbrt(products_in_time(task) / 9.0 * (1.0 + 1e-12)));
+    const int64_t most = rows < SEARCH_ROWS_MIN ? SEARCH_ROWS_MIN : (int64_t)rows;
+    return task->data->n < most ? task->data->n : most;
+}
+
+/* Rows and centers, or rows alone. */
+static void choose_size(const struct search_task *task, struct search_result *ret)
+{
+    const struct search_spec *spec = task->spec;
+    const int64_t ridges = search_regularizations(spec);
+    const int64_t n = task->data->n, most = task->centers > 0 ? task->centers : n;
+    const int64_t each = task->data->t * ridges;
+    ret->rows = full_rows(task);
+    const bool many = ret->rows < n && spec->folds == 0;
+    if (task->centers > 0 || (many && rule_search_takes_centers(n, each, spec->max_rows))) {
+        const struct rule_search size =
+            rule_search_on_centers(n, most, each, spec->max_rows, products_in_time(task));
+        ret->rows = size.rows;
+        ret->centers = size.centers;
+    }
+    ret->sampled = ret->rows < n;
 }
 
 int search_run(const struct search_task *task, struct search_result *ret, double *ret_coef,
                struct err *err)
 {
     const struct fit_data *data = task->data;
-    const int64_t in_time = rows_in_time(task->time_budget_s);
-    const int64_t most = in_time < task->spec->max_rows ? in_time : task->spec->max_rows;
-    const int64_t rows = data->n < most ? data->n : most;
     const bool classes = data->columns.task == TASK_CLASSIFICATION;
     *ret = (struct search_result){
         .best = -1,
-        .rows = rows,
         .folds = task->spec->folds,
-        .sampled = rows < data->n,
         .metric = task->spec->metric != SEARCH_AUTO ? task->spec->metric
                   : classes                         ? SEARCH_ACCURACY
                                                     : SEARCH_RMSE,
     };
+    choose_size(task, ret);
     struct search s = {
         .task = task,
         .result = ret,
-        .coef = ret->sampled ? NULL : ret_coef,
-        .n = rows,
+        .coef = ret->sampled || ret->centers > 0 ? NULL : ret_coef,
+        .n = ret->rows,
         .t = data->t,
         .X = fit_data_train(data),
         .Y = data->Y,
     };
-    s.X.n = rows;
+    s.X.n = ret->rows;
     int r = init(&s, err);
     if (r == 0) {
         r = try_everything(&s, err);
@@ -416,6 +434,11 @@ struct json *search_result_to_json(const struct search_result *r)
     }
     json_set_int(j, "rows", r->rows);
     json_set_bool(j, "sampled", r->sampled);
+    if (r->centers > 0) {
+        json_set_int(j, "centers", r->centers);
+    } else {
+        json_set(j, "centers", json_new_null());
+    }
     json_set_int(j, "best", r->best);
     struct json *path = json_set_array(j, "path");
     for (int64_t i = 0; i < r->count; i++) {

@@ -3,15 +3,21 @@
  * of training rows that their own fit has not seen, in closed form from one eigendecomposition a
  * bandwidth (ridge_path.h). Leave one out, or folds drawn from the seed.
  *
- * Of more than `max_rows` training rows a sample of so many is drawn from the seed; a
- * regularization found there is used a row on all of them. A decomposition cannot be interrupted,
- * so the sample is smaller where one of them would take longer than the job's time budget by a
- * careful guess (SEARCH_RATE), down to SEARCH_ROWS_MIN rows. Means and scales are those of all
- * training rows, and a left-out row is predicted with the absolute ridge of the whole (sample).
+ * A full model of at most `max_rows` rows is judged by full ones. For a model of more rows, or one
+ * on centers, the pairs are judged by models on centers (center_path.h), drawn uniformly from the
+ * seed, of all training rows or a sample of them, in as many multiplications
+ * (rule_search_on_centers): how much regularization is best depends on how many rows there are.
+ * Folds are of full models: they take a sample of max_rows rows instead, as do targets and
+ * regularizations too many to keep the left-out predictions of more rows
+ * (rule_search_takes_centers). A regularization is used a row on all rows. A decomposition cannot
+ * be interrupted, so everything is smaller where one of them would take longer than the job's time
+ * budget by a careful guess (SEARCH_RATE); samples of full models down to SEARCH_ROWS_MIN rows.
+ * Means and scales are those of all training rows, and a left-out row is predicted with the
+ * absolute ridge of the whole (sample).
  *
  * The pair with the best metric wins, the larger regularization of equal ones. A pair whose matrix
- * is not positive definite beyond rounding, or one of whose folds cannot be factorised for
- * rounding, has no metrics and cannot win.
+ * is not positive definite beyond rounding, one of whose folds cannot be factorised for rounding,
+ * or that leaves nothing but rounding of a left-out row, has no metrics and cannot win.
  */
 #pragma once
 
@@ -31,11 +37,12 @@ struct search_point {
 };
 
 struct search_result {
-    int64_t count; /* points tried; 0: no search */
-    int64_t best;  /* the one taken */
-    int64_t rows;  /* searched on */
-    int64_t folds; /* 0: leave one out */
-    bool sampled;  /* rows < training rows */
+    int64_t count;   /* points tried; 0: no search */
+    int64_t best;    /* the one taken */
+    int64_t rows;    /* searched on */
+    int64_t centers; /* of the models judged; 0: full ones */
+    int64_t folds;   /* 0: leave one out */
+    bool sampled;    /* rows < training rows */
     enum search_metric metric;
     struct search_point points[SEARCH_PAIRS_MAX];
 };
@@ -48,6 +55,7 @@ struct search_task {
     const struct fit_data *data;
     struct kernel kernel;  /* its bandwidth is used where none is searched for */
     double regularization; /* the same */
+    int64_t centers;       /* that the model is to have; 0: a full one */
     uint64_t seed;
     double time_budget_s;
     const struct solve_control *control;
@@ -58,9 +66,11 @@ struct search_task {
 
 /*
  * ret_coef [n, t] column-major, the caller's, gets the coefficients of the best pair where all rows
- * were searched (not `sampled`). A time budget that runs out ends the search with the pairs tried
- * so far; when that is none, count is 0. -ERR_INVALID at "#/search…" when no pair can be judged or
- * there are more folds than rows.
+ * were searched and the models judged are full ones; NULL: a model on centers has others. No
+ * further bandwidth is tried that would leave less than half of the time budget to the model; where
+ * the budget is over before the first, count is 0.
+ * -ERR_INVALID at
+ * "#/search…" when no pair can be judged or there are more folds than rows.
  */
 int search_run(const struct search_task *task, struct search_result *ret, double *ret_coef,
                struct err *err);

@@ -105,7 +105,8 @@ void experience_correct(const struct experience *e, const struct job_spec *spec,
  * What a job's end teaches: its plan (corrected or not) against its result's `phases`. False:
  * nothing, for it did not run through in one attempt on the kind of device that it was planned for,
  * its plan has no seconds, or no phase was long enough. A job that its time budget ended tells of
- * its iterations alone: what it prepared may have been less than planned.
+ * its iterations alone: what it prepared may have been less than planned; so may a search within a
+ * time budget, whose job's setup teaches nothing.
  */
 bool experience_record_make(const struct job_spec *spec, const struct json *plan,
                             const struct json *result, enum reason reason, const char *device,

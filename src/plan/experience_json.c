@@ -151,6 +151,14 @@ static double log_ratio(double planned, double used_s, double count)
     return long_enough && planned > 0 ? log(used_s / count / planned) : (double)NAN;
 }
 
+/* Whether all that was planned of a phase was done, as far as one can tell. */
+static bool whole(const struct job_spec *spec, enum reason reason, int phase)
+{
+    const bool limited = spec->search.wanted && isfinite(spec->stop.time_budget_s);
+    return phase == PLAN_ITERATION ||
+           (reason != REASON_TIME_BUDGET && !(phase == PLAN_SETUP && limited));
+}
+
 bool experience_record_make(const struct job_spec *spec, const struct json *plan,
                             const struct json *result, enum reason reason, const char *device,
                             struct experience_record *ret)
@@ -166,8 +174,8 @@ bool experience_record_make(const struct job_spec *spec, const struct json *plan
         const bool iterations = p == PLAN_ITERATION;
         const double used = number_or_nan(phases, used_keys[p]);
         const double count = iterations ? number_or_nan(result, "iterations") : 1.0;
-        const bool whole = iterations || reason != REASON_TIME_BUDGET;
-        ret->log_ratio[p] = whole ? log_ratio(planned[p], used, count) : (double)NAN;
+        ret->log_ratio[p] =
+            whole(spec, reason, p) ? log_ratio(planned[p], used, count) : (double)NAN;
         teaches = teaches || !isnan(ret->log_ratio[p]);
     }
     return teaches;

@@ -177,7 +177,7 @@ static void measure_base(struct planning *g, const struct plan_data *data)
     if (!streamed) {
         parts[PLAN_DATA] += (g->n + g->m) * g->d * g->host + 8.0 * g->n * g->t;
     }
-    if (g->spec->search.wanted) {
+    if (g->spec->search.wanted && !streamed) {
         parts[PLAN_DATA] += 8.0 * g->n * g->t;
     }
     g->setup.seconds += job_s + number_s * (g->n + g->m) * (g->d + g->t);
@@ -217,15 +217,10 @@ static void choose_kernel(struct planning *g)
 }
 
 /* A search decomposes the matrix of its rows once a bandwidth. */
-static void search(struct planning *g)
+static void search_full(struct planning *g, double bandwidths, double ridges)
 {
     const struct search_spec *spec = &g->spec->search;
-    if (!spec->wanted) {
-        return;
-    }
     const double n = fmin(g->n, (double)spec->max_rows), t = g->t;
-    const double bandwidths = spec->bandwidths > 0 ? (double)spec->bandwidths : 1;
-    const double ridges = spec->regularizations > 0 ? (double)spec->regularizations : 1;
     const bool sampled = n < g->n;
     struct plan_moment at = g->base;
     at.parts[PLAN_LIBRARY] = plan__library(g, n);
@@ -239,6 +234,42 @@ static void search(struct planning *g)
         plan__dense(&g->setup, bandwidths * ridges * n * n * n / (double)spec->folds, DTYPE_F64);
     }
     plan__values(g, &g->setup, bandwidths * n * n, DTYPE_F64, 1);
+}
+
+/* engine/center_path.h; what a bandwidth's left-out predictions take stays. */
+static void search_on_centers(struct planning *g, double bandwidths, double ridges)
+{
+    const double most = g->centers > 0 ? g->centers : g->n;
+    const double rows = (double)g->spec->search.max_rows, t = g->t, tile_rows = 4096;
+    const struct rule_search size =
+        rule_search_on_centers((int64_t)g->n, (int64_t)most, (int64_t)(t * ridges),
+                               g->spec->search.max_rows, 9.0 * rows * rows * rows);
+    const double n = (double)size.rows, m = (double)size.centers, tile = fmin(n, tile_rows);
+    struct plan_moment at = g->base;
+    at.parts[PLAN_LIBRARY] = plan__library(g, m);
+    at.parts[PLAN_OTHER] =
+        8.0 * (3.0 * m * m + m * (ridges * (t + 1.0) + 2.0 * g->ld)) +
+        8.0 * n * (t * (ridges + 4.0) + 1.0) +
+        8.0 * tile * (3.0 * m + 2.0 * ridges * (t + 1.0) + 2.0 * g->ld + 2.0 * t);
+    plan__moment(g, &at, "search");
+    plan__dense(&g->setup, bandwidths * (2.5 * n * m * m + 3.0 * m * m * m), DTYPE_F64);
+    plan__dense(&g->setup, bandwidths * ridges * n * m * (1.0 + t), DTYPE_F64);
+    plan__values(g, &g->setup, 2.0 * bandwidths * n * m, DTYPE_F64, 1);
+}
+
+static void search(struct planning *g)
+{
+    const struct search_spec *spec = &g->spec->search;
+    const double bandwidths = (double)search_bandwidths(spec);
+    const double ridges = (double)search_regularizations(spec);
+    const bool many =
+        g->n > (double)spec->max_rows && spec->folds == 0 &&
+        rule_search_takes_centers((int64_t)g->n, (int64_t)(g->t * ridges), spec->max_rows);
+    if (spec->wanted && (g->centers > 0 || many)) {
+        search_on_centers(g, bandwidths, ridges);
+    } else if (spec->wanted) {
+        search_full(g, bandwidths, ridges);
+    }
 }
 
 /* The parameters of a solver that was chosen are its defaults. */

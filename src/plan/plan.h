@@ -65,7 +65,7 @@ void plan_make(const struct job_spec *spec, const struct plan_data *data,
                const struct plan_machine *machine, struct plan *ret);
 
 /*
- * A job that leaves both solver and centers open, and searches for nothing, becomes one with
+ * A job that leaves both solver and centers open, and searches with no folds, becomes one with
  * centers on more training rows than rule_full_rows, and where its time budget is too short for a
  * full model (plan_in_time), unless it goes on from an earlier model: uniform ones,
  * rule_open_centers of them or the largest of its halves that fits the machine and is in time.

@@ -135,7 +135,7 @@ void plan_take_centers(struct job_spec *spec, const struct plan_data *data,
 {
     const struct settling s = {.data = data, .machine = machine, .experience = experience};
     if (strcmp(spec->solver.method->name, "auto") != 0 || spec->centers.method != NULL ||
-        spec->search.wanted) {
+        spec->search.folds > 0) { /* for full models only */
         return;
     }
     struct plan full;

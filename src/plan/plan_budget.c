@@ -91,28 +91,10 @@ static void warn_of_budget(const struct needed *n, double budget, bool restricte
     }
 }
 
-/* A job that left its solver open has a full model of many rows where it also searches: there are
- * no searches with centers. */
-static void warn_of_rows(const struct job_spec *spec, const struct json *plan, struct json *to)
-{
-    const struct json *device = json_get(json_get(plan, "memory"), "device_limit_bytes");
-    const double rows = json_number(json_get(plan, "train_rows"));
-    const bool own_memory = json_type(device) == JSON_NUMBER;
-    if (spec->search.wanted && strcmp(spec->solver.method->name, "auto") == 0 &&
-        rows > (double)rule_full_rows(own_memory)) {
-        warn(to, "many_rows",
-             "With a search the job trains a full model, on %.0f rows: see its plan's seconds. To "
-             "have centers, search in a job on a sample of the rows, and name the regularization "
-             "and the bandwidth that it finds in one on all of them.",
-             rows);
-    }
-}
-
 void plan_warn(const struct job_spec *spec, struct json *plan)
 {
     struct json *to = json_set_array(plan, "warnings");
     struct needed n;
-    warn_of_rows(spec, plan, to);
     if (read_needed(spec, plan, &n)) {
         warn_of_budget(&n, spec->stop.time_budget_s, json_bool(json_get(plan, "restricted")), to);
     }

@@ -116,6 +116,34 @@ int64_t rule_centers(int64_t n)
     return usual < (double)n ? (int64_t)usual : n;
 }
 
+/* Rows with 2^25 left-out predictions, `each` a row. */
+static double rows_left_out(int64_t each)
+{
+    enum { NUMBERS = 1 << 25 };
+    return fmax((double)NUMBERS / (double)each, 1.0);
+}
+
+bool rule_search_takes_centers(int64_t n, int64_t each, int64_t max_rows)
+{
+    return rows_left_out(each) > (double)least(n, max_rows);
+}
+
+struct rule_search rule_search_on_centers(int64_t n, int64_t m, int64_t each, int64_t max_rows,
+                                          double products)
+{
+    enum { ROWS = 64, FEW = 100 };
+    const double few = (double)least(m, FEW), most = (double)ROWS * (double)max_rows;
+    const double rows = fmin(fmin((double)n, most), rows_left_out(each));
+    const double fewer = fmax(products / (4.0 * few * few), FEW);
+    struct rule_search ret = {.rows = (int64_t)fmin(rows, fewer)};
+    double centers = sqrt(products / (4.0 * (double)ret.rows));
+    for (int i = 0; i < 40; i++) {
+        centers = sqrt(products / (4.0 * (double)ret.rows + 9.0 * centers));
+    }
+    ret.centers = least(least(m, max_rows), least(ret.rows, (int64_t)fmax(centers, few)));
+    return ret;
+}
+
 int64_t rule_full_rows(bool device)
 {
     return device ? 1500000 : 250000;

@@ -102,6 +102,21 @@ bool rule_narrow_factor(int64_t n, int64_t d, int64_t t, double ridge, double la
  * ceil(10 sqrt(n)). */
 int64_t rule_centers(int64_t n);
 
+/* Whether a search of a full model, on more of n rows than there is time for or than max_rows, has
+ * models on centers: not where fewer rows than a sample of max_rows would have their left-out
+ * predictions, `each` a row (targets times regularizations), kept. */
+bool rule_search_takes_centers(int64_t n, int64_t each, int64_t max_rows);
+
+struct rule_search {
+    int64_t rows, centers;
+};
+/* Of a search for a model on m centers of n rows (docs/adr/0015): at most 64 max_rows rows, and as
+ * many as have 2^25 left-out predictions, `each` a row; then as many centers, at most those rows
+ * and max_rows, as `products` multiplications allow: 4 rows m^2 + 9 m^3. Fewer rows where those
+ * would be fewer than 100. */
+struct rule_search rule_search_on_centers(int64_t n, int64_t m, int64_t each, int64_t max_rows,
+                                          double products);
+
 /* Training rows up to which a job that leaves solver and centers open gets a full model: 250,000 on
  * a processor, 1,500,000 on a device. A product with the kernel matrix then takes some ten seconds
  * on two cores, as on an H200 by its arithmetic, and a job takes fifty and more. */

@@ -137,8 +137,7 @@ static int check(const struct search_spec *s, struct err *err)
                       "Nothing to search for: give \"regularization\" or \"bandwidth\", or the "
                       "job's regularization \"auto\".");
     }
-    const int64_t bandwidths = s->bandwidths > 0 ? s->bandwidths : 1;
-    if (s->regularizations * bandwidths > SEARCH_PAIRS_MAX) {
+    if (search_regularizations(s) * search_bandwidths(s) > SEARCH_PAIRS_MAX) {
         return err_at(err, ERR_INVALID, "#",
                       "At most %d pairs of regularization and bandwidth are tried.",
                       SEARCH_PAIRS_MAX);

@@ -39,8 +39,19 @@ struct search_spec {
     double *bandwidth;
     enum search_metric metric;
     int64_t folds;    /* 0: leave one out; else 2 .. 50 */
-    int64_t max_rows; /* the search takes a sample of more training rows than these */
+    int64_t max_rows; /* of more, models on centers are judged; with folds, a sample */
 };
+
+/* How many of each are tried: the job's own is one. */
+static inline int64_t search_regularizations(const struct search_spec *s)
+{
+    return s->regularizations > 0 ? s->regularizations : 1;
+}
+
+static inline int64_t search_bandwidths(const struct search_spec *s)
+{
+    return s->bandwidths > 0 ? s->bandwidths : 1;
+}
 
 /* `j` is the job's document, `asked` whether its regularization is "auto". Pointers "#/search/…";
  * null stands for absent. */

@@ -111,7 +111,7 @@ struct job_spec {
  * `model` and `dataset` are required. A method may be named by its bare name: "kernel": "gaussian".
  * `target` is one name or a list; null stands for absent in `target`, `features`, `centers`,
  * `warm_start`, `promote`, `webhook` and `stop.time_budget_s`. A restricted solver without
- * `centers` has the catalog's first method, and no restricted model is searched for.
+ * `centers` has the catalog's first method.
  */
 int job_spec_read(const struct json *j, struct job_spec **ret, struct err *err);
 /* The full document with defaults filled in; reading it back gives the same spec. NULL on lack of

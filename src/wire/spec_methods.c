@@ -240,16 +240,14 @@ static int read_centers_fields(const struct json *centers, struct job_spec *spec
     return rc < 0 ? rc : read_centers_dataset(centers, spec, err);
 }
 
-/* The search has one eigendecomposition of the full matrix for all its candidates. */
-static int check_no_search(const struct json *j, const struct job_spec *spec, struct err *err)
+static int check_folds(const struct job_spec *spec, struct err *err)
 {
-    const struct json *search = json_get(j, "search");
-    const bool given = search != NULL && json_type(search) == JSON_OBJECT;
-    return !spec->search.wanted
+    return spec->search.folds == 0
                ? 0
-               : field_error(err, given ? "search" : "regularization", FIELD_WHOLE,
-                             "The search is for full problems: a job with centers names its "
-                             "regularization and bandwidth itself.");
+               : err_at(
+                     err, ERR_INVALID, "#/search/folds",
+                     "The search for a model on centers leaves out one row at a time: leave this "
+                     "out, or say \"loo\".");
 }
 
 /* The first one in the catalog that serves the solver. */
@@ -298,5 +296,5 @@ int spec__read_centers(const struct json *j, struct job_spec *spec, struct err *
     if (rc == 0) {
         rc = spec__within(centers_key, read_centers_fields(fields, spec, err), err);
     }
-    return rc < 0 ? rc : check_no_search(j, spec, err);
+    return rc < 0 ? rc : check_folds(spec, err);
 }

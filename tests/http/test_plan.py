@@ -72,9 +72,11 @@ def test_many_rows_get_a_model_on_centers(api):
     assert job["spec"]["centers"] == answer["spec"]["centers"]
     api.cancel(job["id"])
     api.wait(job["id"])
-    for open_else in ({"solver": "pcg"}, {"regularization": "auto"}):
-        full = plan_of(api, many, **open_else)
-        assert full["spec"]["centers"] is None and not full["plan"]["restricted"]
+    full = plan_of(api, many, solver="pcg")
+    assert full["spec"]["centers"] is None and not full["plan"]["restricted"]
+    searched = plan_of(api, many, regularization="auto", search={"bandwidth": [1, 3]})
+    assert searched["spec"]["centers"] == answer["spec"]["centers"]
+    assert searched["plan"]["seconds"]["setup"] > answer["plan"]["seconds"]["setup"]
 
 
 def test_a_time_budget_takes_fewer_centers(api):

@@ -74,6 +74,27 @@ def test_auto_takes_the_default_grid_and_a_sample(api, name):
     assert any("sample of 150 of the 300" in m for m in said), said
 
 
+def test_a_model_on_centers_takes_what_is_found(api, name):
+    X, y = noisy(1000)
+    job = api.train(name, api.upload_npz(X, y), kernel="gaussian", centers={"count": 60},
+                    search={"regularization": GRID, "bandwidth": [1.0, 4.0], "max_rows": 200})
+    search, result = job["result"]["search"], job["result"]
+    best = search["path"][search["best"]]
+    assert (search["rows"], search["sampled"], search["centers"], len(search["path"])) == (800, False, 60, 8)
+    assert result["centers"] == 60 and result["regularization"] == best["regularization"]
+    description = api.get(f"/v1/models/{name}/versions/1").json()["description"]
+    assert description["kernel"]["bandwidth"] == best["bandwidth"]
+    assert result["metrics"]["r2"] > 0.5
+
+
+def test_centers_of_a_file_are_counted(api, name):
+    X, y = noisy(1000)
+    centers = api.upload_npz(*noisy(30, seed=8))
+    job = api.train(name, api.upload_npz(X, y), kernel="gaussian", regularization="auto",
+                    centers={"method": "file", "dataset": centers})
+    assert job["result"]["search"]["centers"] == job["result"]["centers"] == 30
+
+
 def test_nothing_judged_is_an_error_with_a_pointer(api, name):
     X, y = noisy(60)
     job = api.train(name, api.upload_npz(X, y), "failed", kernel={"name": "sigmoid", "coef0": -1},

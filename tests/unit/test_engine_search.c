@@ -224,20 +224,68 @@ static void test_the_model_is_the_best_pair(void **state)
     fixture_dataset_free(ds);
 }
 
+/* Of 320 rows: solved whole by another solver, with the ridge that was found. */
+static void check_many_rows(const char *fields, const char *message, double ridge,
+                            struct fit_result *ret)
+{
+    struct dataset *ds = waves(400, 0.3, 4);
+    struct model *m = fit_well(fields, ds, message, ret);
+    assert_int_equal(m->m, 320);
+    assert_string_equal(ret->solver, "cholesky");
+    assert_close(ret->ridge, ridge, 1e-12);
+    model_free(m);
+    fixture_dataset_free(ds);
+}
+
 static void test_a_sample_of_many_rows(void **state)
 {
     (void)state;
-    struct dataset *ds = waves(400, 0.3, 4);
     struct fit_result result;
-    struct model *m = fit_well("'kernel':'matern52','search':{'regularization':[1e-6,1e-3,1],"
-                               "'max_rows':100}",
-                               ds, "a sample of 100 of the 320 training rows", &result);
+    check_many_rows("'kernel':'matern52','search':{'regularization':[1e-6,1e-3,1],"
+                    "'max_rows':100,'folds':5}",
+                    "a sample of 100 of the 320 training rows", 320e-3, &result);
     assert_true(result.search.sampled);
-    assert_int_equal(result.search.rows, 100);
-    assert_int_equal(m->m, 320);
-    assert_string_equal(result.solver, "cholesky");
-    assert_close(result.ridge, 320e-3, 1e-12);
+    assert_true(result.search.rows == 100 && result.search.centers == 0);
+}
+
+/* All rows, by models on as many centers as take no longer than full models of 200 rows: m = 162 is
+ * the last with 4 x 320 m^2 + 9 m^3 <= 9 x 200^3. */
+static void test_many_rows_by_centers(void **state)
+{
+    (void)state;
+    struct fit_result result;
+    check_many_rows("'kernel':'matern52','search':{'regularization':[1e-8,1e-4,1],"
+                    "'max_rows':200}",
+                    "The models that it judged had 162 centers", 320e-4, &result);
+    assert_true(!result.search.sampled && result.search.rows == 320);
+}
+
+/* Judged by models on centers: of all rows, or of a sample; in less time of fewer centers. */
+static void test_models_on_centers(void **state)
+{
+    (void)state;
+    struct dataset *ds = waves(8200, 0.3, 4);
+    struct fit_result result;
+    static const char search[] = "'kernel':'matern52','search':{'regularization':[1e-9,1e-4,1],"
+                                 "'bandwidth':[0.3,1.5],'max_rows':%d},'centers':{'count':20}%s";
+    char fields[256];
+    snprintf(fields, sizeof(fields), search, 200, "");
+    struct model *m = fit_well(fields, ds, "it judged had 20 centers", &result);
+    assert_int_equal(m->m, 20);
+    assert_true(!result.search.sampled && result.search.count == 6);
+    assert_true(result.search.rows == 6560 && result.search.centers == 20);
+    const struct search_point *best = &result.search.points[result.search.best];
+    assert_close(m->kernel.bandwidth, best->bandwidth, 0);
+    assert_close(result.ridge, 6560 * best->regularization, 1e-15);
+    assert_close(best->metrics.rmse, result.outcome.metrics.rmse, 0.2); /* other centers */
     model_free(m);
+    snprintf(fields, sizeof(fields), search, 100, ",'solver':'falkon'");
+    model_free(fit_well(fields, ds, "a sample of 5625 of the 6560 training rows", &result));
+    assert_true(result.search.sampled && result.search.rows == 5625); /* as below, 9e6 */
+    assert_string_equal(result.solver, "falkon");
+    snprintf(fields, sizeof(fields), search, 100, ",'stop':{'time_budget_s':1e-4}");
+    model_free(fit_well(fields, ds, "it judged had 20 centers", &result));
+    assert_int_equal(result.search.rows, 625); /* 1e6 multiplications, 4 for each and 20 x 20 */
     fixture_dataset_free(ds);
 }
 
@@ -249,18 +297,22 @@ static void test_a_sample_that_fits_the_time(void **state)
     struct dataset *ds = waves(400, 0.3, 4);
     struct fit_result result;
     const int64_t rows = (int64_t)cbrt(SEARCH_RATE * 2e-3 / 9.0);
+    static const char hurried[] = "'kernel':'matern52','search':{'regularization':[1e-3,1]%s},"
+                                  "'stop':{'time_budget_s':%g}";
+    char fields[256];
     assert_true(rows > SEARCH_ROWS_MIN && rows < 320);
-    model_free(fit_well("'kernel':'matern52','search':{'regularization':[1e-3,1]},"
-                        "'stop':{'time_budget_s':2e-3}",
-                        ds, "of the 320 training rows", &result));
+    snprintf(fields, sizeof(fields), hurried, ",'folds':5", 2e-3);
+    model_free(fit_well(fields, ds, "of the 320 training rows", &result));
     assert_true(result.search.sampled);
     assert_int_equal(result.search.rows, rows);
-    model_free(fit_well("'kernel':'matern52','search':{'regularization':[1e-3,1]},"
-                        "'stop':{'time_budget_s':1e-6}",
-                        ds, "a sample of 100 of", &result));
-    model_free(fit_well("'kernel':'matern52','search':{'regularization':[1e-3,1]},"
-                        "'stop':{'time_budget_s':1}",
-                        ds, "", &result));
+    snprintf(fields, sizeof(fields), hurried, ",'folds':5", 1e-6);
+    model_free(fit_well(fields, ds, "a sample of 100 of", &result));
+    snprintf(fields, sizeof(fields), hurried, "", 2e-3);
+    model_free(fit_well(fields, ds, "had 100 centers", &result));
+    assert_int_equal(result.search.rows, 320);
+    snprintf(fields, sizeof(fields), hurried, "", 1.0);
+    model_free(fit_well(fields, ds, "", &result));
+    assert_int_equal(result.search.centers, 0);
     assert_false(result.search.sampled);
     fixture_dataset_free(ds);
 }
@@ -349,21 +401,44 @@ static void test_classification(void **state)
     fixture_dataset_free(two);
 }
 
-static void test_nothing_can_be_judged(void **state)
+static void fit_without_a_pair(const char *fields, const struct dataset *ds)
 {
-    (void)state;
-    struct dataset *ds = waves(60, 0.1, 8);
     struct story story = {.cancel_at = -1};
     struct model *m = NULL;
     struct fit_result result;
     struct err err;
-    assert_int_equal(fit("'kernel':{'name':'sigmoid','coef0':-1},'search':{"
-                         "'regularization':[1e-9,1e-8]}",
-                         ds, &story, &m, &result, &err),
-                     -ERR_INVALID);
+    assert_int_equal(fit(fields, ds, &story, &m, &result, &err), -ERR_INVALID);
     assert_string_equal(err.pointer, "#/search");
     assert_contains(err.detail, "None of the 2 pairs");
     buf_deinit(&story.messages);
+}
+
+static void test_nothing_can_be_judged(void **state)
+{
+    (void)state;
+    struct dataset *ds = waves(60, 0.1, 8);
+    fit_without_a_pair("'kernel':{'name':'sigmoid','coef0':-1},'search':{"
+                       "'regularization':[1e-9,1e-8]}",
+                       ds);
+    fit_without_a_pair("'kernel':{'name':'sigmoid','coef0':-1},'centers':{'count':20},'search':{"
+                       "'regularization':[1e-9,1e-8]}",
+                       ds);
+    fixture_dataset_free(ds);
+}
+
+/* All rows are centers, and know themselves: the least regularizations leave rounding to judge. */
+static void test_rounding_does_not_win(void **state)
+{
+    (void)state;
+    struct dataset *ds = waves(60, 0.1, 8);
+    struct fit_result result;
+    model_free(fit_well("'test':{'fraction':0},'kernel':{'name':'gaussian','bandwidth':1e-6},"
+                        "'centers':{'count':60},'search':{'regularization':[1e-15,1e-13,1e-6]}",
+                        ds, "", &result));
+    const struct search_point *points = result.search.points;
+    assert_int_equal(result.search.best, 2);
+    assert_true(isnan(points[0].metrics.rmse) && isnan(points[1].metrics.rmse));
+    assert_near(points[2].metrics.r2, 0.0, 1e-6); /* each is missed by all of it */
     fixture_dataset_free(ds);
 }
 
@@ -406,6 +481,33 @@ static void test_time_budget(void **state)
         assert_null(m);
         buf_deinit(&story.messages);
     }
+    fixture_dataset_free(ds);
+}
+
+/* Bandwidths for more than the budget: half of it is the model's. */
+static void test_time_is_left_for_the_model(void **state)
+{
+    (void)state;
+    struct dataset *ds = waves(60, 0.1, 10);
+    struct buf fields = {0};
+    struct fit_result result;
+    buf_printf(&fields, "'kernel':'gaussian','centers':{'count':9},"
+                        "'stop':{'time_budget_s':100},'search':{'regularization':[1e-3],"
+                        "'bandwidth':[1");
+    for (int i = 2; i <= 100; i++) {
+        buf_printf(&fields, ",%d", i);
+    }
+    buf_printf(&fields, "]}");
+    struct story story = {.cancel_at = -1, .tick = 1};
+    struct model *m = NULL;
+    struct err err = {0};
+    assert_int_equal(fit(fields.data, ds, &story, &m, &result, &err), 0);
+    assert_non_null(m);
+    assert_true(result.search.count > 4 && result.search.count < 50);
+    assert_contains(story.messages.data, "of 100 pairs: the rest of the time budget");
+    model_free(m);
+    buf_deinit(&story.messages);
+    buf_deinit(&fields);
     fixture_dataset_free(ds);
 }
 
@@ -474,8 +576,10 @@ TEST_MAIN(cmocka_unit_test(test_metrics_are_those_of_refits), cmocka_unit_test(t
           cmocka_unit_test(test_a_sample_that_fits_the_time),
           cmocka_unit_test(test_a_fold_that_fails),
           cmocka_unit_test(test_the_model_is_the_best_pair),
-          cmocka_unit_test(test_a_sample_of_many_rows),
+          cmocka_unit_test(test_a_sample_of_many_rows), cmocka_unit_test(test_many_rows_by_centers),
+          cmocka_unit_test(test_models_on_centers),
           cmocka_unit_test(test_other_solvers_take_the_pair), cmocka_unit_test(test_classification),
-          cmocka_unit_test(test_nothing_can_be_judged), cmocka_unit_test(test_result_as_json),
-          cmocka_unit_test(test_time_budget), cmocka_unit_test(test_cancel_anywhere),
-          cmocka_unit_test(test_no_memory_anywhere))
+          cmocka_unit_test(test_nothing_can_be_judged),
+          cmocka_unit_test(test_rounding_does_not_win), cmocka_unit_test(test_result_as_json),
+          cmocka_unit_test(test_time_budget), cmocka_unit_test(test_time_is_left_for_the_model),
+          cmocka_unit_test(test_cancel_anywhere), cmocka_unit_test(test_no_memory_anywhere))

@@ -68,7 +68,7 @@ static void test_centers_for_the_time(void **state)
     assert_int_equal(centers("'stop':{'time_budget_s':20},'solver':'pcg'", 2000000), 0);
     assert_int_equal(centers("'stop':{'time_budget_s':20},'centers':{'count':9999}", 2000000),
                      9999);
-    assert_int_equal(centers("'stop':{'time_budget_s':20},'regularization':'auto'", 200000), 0);
+    assert_true(centers("'stop':{'time_budget_s':20},'regularization':'auto'", 200000) > 0);
 }
 
 /* Time that is too short for any number of centers decides nothing. */
@@ -143,28 +143,7 @@ static void test_plans_tell_what_a_budget_ends(void **state)
     check_warnings("'solver':'pcg','stop':{'time_budget_s':1}", 500000, "a model on centers", 1);
 }
 
-/* Who searches gets a full model, and is told where nobody would have chosen one. */
-static void test_searches_on_many_rows(void **state)
-{
-    (void)state;
-    const struct plan_machine m = machine();
-    static const char open[] = "'regularization':'auto','test':{'fraction':0}";
-    static const char named[] = "'regularization':'auto','test':{'fraction':0},'solver':'pcg'";
-    struct settled few = settle(open, 250000, &m, NULL), many = settle(open, 250001, &m, NULL);
-    struct settled asked = settle(named, 250001, &m, NULL);
-    const struct json *w = json_first(json_get(many.plan, "warnings"));
-    assert_int_equal(json_size(json_get(few.plan, "warnings")), 0);
-    assert_int_equal(json_size(json_get(asked.plan, "warnings")), 0);
-    assert_int_equal(json_size(json_get(many.plan, "warnings")), 1);
-    assert_string_equal(json_string(json_get(w, "code")), "many_rows");
-    assert_non_null(strstr(json_string(json_get(w, "detail")), "on 250001 rows"));
-    json_free(few.plan);
-    json_free(many.plan);
-    json_free(asked.plan);
-}
-
 TEST_MAIN(cmocka_unit_test(test_centers_for_the_time), cmocka_unit_test(test_no_time_at_all),
           cmocka_unit_test(test_without_rates_time_decides_nothing),
           cmocka_unit_test(test_centers_follow_experience),
-          cmocka_unit_test(test_plans_tell_what_a_budget_ends),
-          cmocka_unit_test(test_searches_on_many_rows))
+          cmocka_unit_test(test_plans_tell_what_a_budget_ends))

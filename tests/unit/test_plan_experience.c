@@ -311,6 +311,8 @@ static bool learn(const struct planned *p, enum reason reason, const char *devic
     return teaches;
 }
 
+#define SEARCHED                                                                                   \
+    "'solver':'pcg','kernel':'gaussian','regularization':'auto','stop':{'max_iterations':100"
 #define PCG "'solver':'pcg','kernel':'gaussian','stop':{'max_iterations':100}"
 
 /* A job teaches the plan of the next one like it, and that one, corrected, teaches the same. */
@@ -353,6 +355,22 @@ static void test_a_plan_learns(void **state)
     mem_free(e);
     planned_deinit(&first);
     planned_deinit(&next);
+}
+
+/* The budget may have made the search smaller than planned: its setup teaches nothing. */
+static void test_a_search_in_limited_time_teaches_no_setup(void **state)
+{
+    (void)state;
+    struct planned free = plan_job(SEARCHED "}", false);
+    struct planned limited = plan_job(SEARCHED ",'time_budget_s':1e4}", false);
+    struct experience_record r;
+    assert_true(learn(&free, REASON_CONVERGED, "cpu", &r));
+    assert_close(r.log_ratio[PLAN_SETUP], log(2.0), 1e-12);
+    assert_true(learn(&limited, REASON_CONVERGED, "cpu", &r));
+    assert_true(isnan(r.log_ratio[PLAN_SETUP]));
+    assert_close(r.log_ratio[PLAN_ITERATION], log(3.0), 1e-12);
+    planned_deinit(&free);
+    planned_deinit(&limited);
 }
 
 static void test_the_time_budget_bounds_what_is_learned(void **state)
@@ -444,6 +462,7 @@ TEST_MAIN(cmocka_unit_test(test_nothing_known), cmocka_unit_test(test_the_same_j
           cmocka_unit_test(test_others_do_not_outvote), cmocka_unit_test(test_newer_ones),
           cmocka_unit_test(test_load_that_comes_and_goes), cmocka_unit_test(test_bounds),
           cmocka_unit_test(test_a_plan_learns),
+          cmocka_unit_test(test_a_search_in_limited_time_teaches_no_setup),
           cmocka_unit_test(test_the_time_budget_bounds_what_is_learned),
           cmocka_unit_test(test_what_teaches_nothing),
           cmocka_unit_test(test_records_are_written_and_read))

@@ -311,7 +311,10 @@ static void test_many_rows_take_centers(void **state)
     assert_int_equal(centers_taken(open, 250001, &m), 5001);
     assert_int_equal(centers_taken(open, 100000000, &m), 10000);
     assert_int_equal(centers_taken("'solver':'pcg'", 1000000, &m), 0);
-    assert_int_equal(centers_taken("'regularization':'auto'", 1000000, &m), 0);
+    assert_int_equal(centers_taken("'regularization':'auto','test':{'fraction':0}", 250001, &m),
+                     5001);
+    static const char folds[] = "'regularization':'auto','search':{'folds':5}";
+    assert_int_equal(centers_taken(folds, 1000000, &m), 0);
     assert_int_equal(centers_taken("'centers':{'count':77}", 1000000, &m), 77);
     m.limit_bytes = 1000000000;
     const int64_t fewer = centers_taken(open, 1000000, &m);

@@ -120,10 +120,33 @@ static void test_tiles(void **state)
     assert_int_equal(rule_tile_rows(7, 1, 1 << 20), 256);
 }
 
+static bool affordable(const struct rule_search *s, int64_t more, double products)
+{
+    const double n = (double)s->rows, m = (double)(s->centers + more);
+    return 4.0 * n * m * m + 9.0 * m * m * m <= products;
+}
+
+/* As many centers as the time allows, no more than rows, whose left-out predictions are kept. */
+static void test_searches_on_centers(void **state)
+{
+    (void)state;
+    const double most = 9.0 * 12000.0 * 12000.0 * 12000.0;
+    struct rule_search s = rule_search_on_centers(1000000000, 10000, 1, 12000, most);
+    assert_int_equal(s.rows, 768000);
+    assert_true(affordable(&s, 0, most) && !affordable(&s, 1, most));
+    s = rule_search_on_centers(1000000000, 10000, 400 * 1000, 12000, most);
+    assert_true(s.rows == 83 && s.centers == 83);
+    assert_true(rule_search_takes_centers(1000000000, 8000, 4000));
+    assert_false(rule_search_takes_centers(1000000000, 8400, 4000));
+    assert_true(rule_search_takes_centers(83, 400 * 1000, 4000));
+    assert_false(rule_search_takes_centers(84, 400 * 1000, 4000));
+}
+
 TEST_MAIN(cmocka_unit_test(test_solver_follows_memory_and_cost),
           cmocka_unit_test(test_few_centers_are_solved_directly),
           cmocka_unit_test(test_ranks_of_kernels),
           cmocka_unit_test(test_mixed_precision_is_for_pcg_and_distances),
           cmocka_unit_test(test_a_narrow_factor_needs_rows_and_a_ridge),
           cmocka_unit_test(test_blocks), cmocka_unit_test(test_stochastic_sizes),
-          cmocka_unit_test(test_sketch_in_parts), cmocka_unit_test(test_tiles))
+          cmocka_unit_test(test_sketch_in_parts), cmocka_unit_test(test_tiles),
+          cmocka_unit_test(test_searches_on_centers))

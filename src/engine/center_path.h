@@ -1,0 +1,37 @@
+/*
+ * Models on m centers Z for many ridges at once, and what each of them would predict for a row that
+ * it had not been trained on. With L L' = K_mm such a model is ridge regression on the features
+ * phi(x) = L^-1 k_m(x) (Williams and Seeger, NeurIPS 2000). With F'F = Q D Q' of all rows'
+ * features F, and U = F Q, the row i left out is missed by
+ *
+ *     (y_i - u_i (D + ridge)^-1 U'Y) / (1 - u_i (D + ridge)^-1 u_i')
+ *
+ * exactly, for centers that stay, and the same absolute ridge (Allen, Technometrics 16, 1974). K_mm
+ * gets some of its rounding on the diagonal. All in float64.
+ *
+ * Cost: 3 n m^2 + 9 m^3 multiplications, and n m (1 + t) for a ridge; 2 n m kernel values. Rows are
+ * read twice, in tiles. Memory: 3 m^2 numbers and three tiles of m.
+ */
+#pragma once
+
+#include "engine/backend.h"
+#include "engine/row_source.h"
+
+struct center_path_task {
+    struct backend *be;
+    const struct kernel *kernel;
+    const struct row_source *rows; /* with targets */
+    const int64_t *index;          /* [n] rows of it, ascending */
+    int64_t n;
+    const struct rows *Z; /* on the host */
+    const double *ridges; /* [count] */
+    int64_t count;
+    int (*stop)(void *context, struct err *err); /* before each tile; < 0 ends it */
+    void *stop_context;
+};
+
+/* ret_missed [n, t, count]: column-major for each ridge, NaN for ridges of which the rounding of D
+ * leaves nothing, and for rows whose own part in their prediction is all but 1 beyond rounding, as
+ * that of centers under a small ridge can be. -ERR_NOT_POSITIVE_DEFINITE: K_mm is not, by more than
+ * rounding. */
+int center_path_left_out(const struct center_path_task *task, double *ret_missed, struct err *err);

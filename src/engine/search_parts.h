@@ -1,0 +1,39 @@
+/* Inside a search: what search.c, which has the story and full models, and search_centers.c share.
+ */
+#pragma once
+
+#include "engine/search.h"
+
+/* What the search works on: all training rows, or a sample of them. */
+struct search {
+    const struct search_task *task;
+    struct search_result *result;
+    double *coef;    /* of the best pair so far; NULL: nobody wants them */
+    int64_t n, t;    /* rows here, targets */
+    struct rows X;   /* [n, d]; not of a model on centers */
+    const double *Y; /* [n, t] column-major */
+    void *sampled_X; /* what X and Y point at when sampled or not loaded, else NULL */
+    double *sampled_Y;
+    int64_t *order;        /* [n] a permutation: position k belongs to fold k % folds */
+    struct fit_data judge; /* the task's data with the rows here as its test rows; owns nothing */
+    double *truth;         /* [n, t] regression, own units */
+    int64_t *truth_class;  /* [n] classification */
+    double *A, *R;         /* [n, t] coefficients; left-out residuals, then predictions */
+    double *diagonals;     /* [n, regularizations]: leave one out */
+    int64_t *index;        /* on centers: [n] the rows, ascending */
+    struct rows Z;         /* on centers: they; owned */
+    void *centers;         /* what Z points at */
+    double *missed;        /* on centers: [n, t, regularizations] left-out residuals */
+};
+
+double search__regularization(const struct search *s, int64_t l);
+
+/* Adds the pair of regularization l, whose left-out residuals are in R; without metrics where it is
+ * not `defined`. */
+int search__judge(struct search *s, int64_t l, double bandwidth, bool defined, struct err *err);
+
+/* search_centers.c: rows and centers, drawn from the seed; all regularizations with one bandwidth.
+ */
+int search__draw_centers(struct search *s, struct err *err);
+int search__try_centers(struct search *s, const struct kernel *kernel, double bandwidth,
+                        struct err *err);
