@@ -5,9 +5,8 @@
 
 #include "base/mem.h"
 #include "engine/memory.h"
+#include "plan/rules.h"
 
-#define TILE_ROWS 4096
-#define TILE_NUMBERS (1 << 23) /* predictions of a tile, for all ridges */
 #define JITTER 1e-15     /* of K_mm's largest number, for each center, added to its diagonal; */
 #define JITTER_MOST 1e-6 /* where that does not do a hundred times as much, up to this */
 #define LEAST_LEFT 1e-10 /* of 1 - u (D + ridge)^-1 u': below it is rounding */
@@ -72,9 +71,7 @@ static int init(struct path *p, const struct center_path_task *task, struct err 
 {
     const struct row_source *rows = task->rows;
     *p = (struct path){.task = task, .m = task->Z->n, .t = rows->t};
-    const int64_t fit = TILE_NUMBERS / (p->t * task->count), most = fit < 1 ? 1 : fit;
-    p->tile = most < TILE_ROWS ? most : TILE_ROWS;
-    p->tile = task->n < p->tile ? task->n : p->tile;
+    p->tile = rule_search_tile(task->n, p->t * task->count);
     const int64_t wide = p->m > p->t * task->count ? p->m : p->t * task->count;
     p->values = mem_array((size_t)p->m, sizeof(double));
     p->X_host = mem_array((size_t)(p->tile * rows->d), dtype_size(rows->dtype));

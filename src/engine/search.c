@@ -356,39 +356,6 @@ static int nothing_found(const struct search_result *r, struct err *err)
                   r->count, search_metric_name(r->metric));
 }
 
-/* Multiplications that a bandwidth may take: those of a full decomposition of max_rows rows, or
- * what can be expected to end within the time budget. */
-static double products_in_time(const struct search_task *task)
-{
-    const double rows = (double)task->spec->max_rows;
-    return fmin(9.0 * rows * rows * rows, SEARCH_RATE * task->time_budget_s);
-}
-
-static int64_t full_rows(const struct search_task *task)
-{
-    const double rows = floor(cbrt(products_in_time(task) / 9.0 * (1.0 + 1e-12)));
-    const int64_t most = rows < SEARCH_ROWS_MIN ? SEARCH_ROWS_MIN : (int64_t)rows;
-    return task->data->n < most ? task->data->n : most;
-}
-
-/* Rows and centers, or rows alone. */
-static void choose_size(const struct search_task *task, struct search_result *ret)
-{
-    const struct search_spec *spec = task->spec;
-    const int64_t ridges = search_regularizations(spec);
-    const int64_t n = task->data->n, most = task->centers > 0 ? task->centers : n;
-    const int64_t each = task->data->t * ridges;
-    ret->rows = full_rows(task);
-    const bool many = ret->rows < n && spec->folds == 0;
-    if (task->centers > 0 || (many && rule_search_takes_centers(n, each, spec->max_rows))) {
-        const struct rule_search size =
-            rule_search_on_centers(n, most, each, spec->max_rows, products_in_time(task));
-        ret->rows = size.rows;
-        ret->centers = size.centers;
-    }
-    ret->sampled = ret->rows < n;
-}
-
 int search_run(const struct search_task *task, struct search_result *ret, double *ret_coef,
                struct err *err)
 {
@@ -401,7 +368,11 @@ int search_run(const struct search_task *task, struct search_result *ret, double
                   : classes                         ? SEARCH_ACCURACY
                                                     : SEARCH_RMSE,
     };
-    choose_size(task, ret);
+    const struct rule_search size =
+        rule_search_size(task->spec, data->n, data->t, task->centers, task->time_budget_s);
+    ret->rows = size.rows;
+    ret->centers = size.centers;
+    ret->sampled = size.rows < data->n;
     struct search s = {
         .task = task,
         .result = ret,

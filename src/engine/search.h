@@ -6,12 +6,13 @@
  * A full model of at most `max_rows` rows is judged by full ones. For a model of more rows, or one
  * on centers, the pairs are judged by models on centers (center_path.h), drawn uniformly from the
  * seed, of all training rows or a sample of them, in as many multiplications
- * (rule_search_on_centers): how much regularization is best depends on how many rows there are.
+ * (rule_search_size): how much regularization is best depends on how many rows there are.
  * Folds are of full models: they take a sample of max_rows rows instead, as do targets and
  * regularizations too many to keep the left-out predictions of more rows
  * (rule_search_takes_centers). A regularization is used a row on all rows. A decomposition cannot
  * be interrupted, so everything is smaller where one of them would take longer than the job's time
- * budget by a careful guess (SEARCH_RATE); samples of full models down to SEARCH_ROWS_MIN rows.
+ * budget by a careful guess (RULE_SEARCH_RATE); samples of full models down to
+ * RULE_SEARCH_ROWS_MIN rows.
  * Means and scales are those of all training rows, and a left-out row is predicted with the
  * absolute ridge of the whole (sample).
  *
@@ -24,11 +25,6 @@
 #include "engine/fit_data.h"
 #include "engine/solve.h"
 #include "wire/search.h"
-
-/* Multiplications a second that a decomposition of 9 n^3 is reckoned to make: about a third of what
- * one core with 256-bit vectors does. */
-#define SEARCH_RATE 1e10
-#define SEARCH_ROWS_MIN 100
 
 struct search_point {
     double regularization;

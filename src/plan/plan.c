@@ -217,10 +217,10 @@ static void choose_kernel(struct planning *g)
 }
 
 /* A search decomposes the matrix of its rows once a bandwidth. */
-static void search_full(struct planning *g, double bandwidths, double ridges)
+static void search_full(struct planning *g, double n, double bandwidths, double ridges)
 {
     const struct search_spec *spec = &g->spec->search;
-    const double n = fmin(g->n, (double)spec->max_rows), t = g->t;
+    const double t = g->t;
     const bool sampled = n < g->n;
     struct plan_moment at = g->base;
     at.parts[PLAN_LIBRARY] = plan__library(g, n);
@@ -237,14 +237,11 @@ static void search_full(struct planning *g, double bandwidths, double ridges)
 }
 
 /* engine/center_path.h; what a bandwidth's left-out predictions take stays. */
-static void search_on_centers(struct planning *g, double bandwidths, double ridges)
+static void search_on_centers(struct planning *g, const struct rule_search *size, double bandwidths,
+                              double ridges)
 {
-    const double most = g->centers > 0 ? g->centers : g->n;
-    const double rows = (double)g->spec->search.max_rows, t = g->t, tile_rows = 4096;
-    const struct rule_search size =
-        rule_search_on_centers((int64_t)g->n, (int64_t)most, (int64_t)(t * ridges),
-                               g->spec->search.max_rows, 9.0 * rows * rows * rows);
-    const double n = (double)size.rows, m = (double)size.centers, tile = fmin(n, tile_rows);
+    const double n = (double)size->rows, m = (double)size->centers, t = g->t;
+    const double tile = (double)rule_search_tile(size->rows, (int64_t)(t * ridges));
     struct plan_moment at = g->base;
     at.parts[PLAN_LIBRARY] = plan__library(g, m);
     at.parts[PLAN_OTHER] =
@@ -262,13 +259,15 @@ static void search(struct planning *g)
     const struct search_spec *spec = &g->spec->search;
     const double bandwidths = (double)search_bandwidths(spec);
     const double ridges = (double)search_regularizations(spec);
-    const bool many =
-        g->n > (double)spec->max_rows && spec->folds == 0 &&
-        rule_search_takes_centers((int64_t)g->n, (int64_t)(g->t * ridges), spec->max_rows);
-    if (spec->wanted && (g->centers > 0 || many)) {
-        search_on_centers(g, bandwidths, ridges);
-    } else if (spec->wanted) {
-        search_full(g, bandwidths, ridges);
+    if (!spec->wanted) {
+        return;
+    }
+    const struct rule_search size = rule_search_size(
+        spec, (int64_t)g->n, (int64_t)g->t, (int64_t)g->centers, g->spec->stop.time_budget_s);
+    if (size.centers > 0) {
+        search_on_centers(g, &size, bandwidths, ridges);
+    } else {
+        search_full(g, (double)size.rows, bandwidths, ridges);
     }
 }
 

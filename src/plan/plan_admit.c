@@ -85,7 +85,7 @@ static void advise_centers(const struct job_spec *spec, const struct plan_data *
     }
     if (!restricted) {
         take_centers(&other);
-        other.search.wanted = false;
+        other.search.folds = 0; /* for full models only */
     }
     double bytes;
     const int64_t m = fitting_centers(&other, data, machine, most, &bytes);

@@ -144,6 +144,34 @@ struct rule_search rule_search_on_centers(int64_t n, int64_t m, int64_t each, in
     return ret;
 }
 
+/* Those of a full decomposition of max_rows rows, or fewer within the time budget. */
+static double products_in_time(const struct search_spec *spec, double time_budget_s)
+{
+    const double rows = (double)spec->max_rows;
+    return fmin(9.0 * rows * rows * rows, RULE_SEARCH_RATE * time_budget_s);
+}
+
+struct rule_search rule_search_size(const struct search_spec *spec, int64_t n, int64_t t,
+                                    int64_t centers, double time_budget_s)
+{
+    const double products = products_in_time(spec, time_budget_s);
+    const double full = floor(cbrt(products / 9.0 * (1.0 + 1e-12)));
+    const int64_t each = t * search_regularizations(spec);
+    const struct rule_search ret = {.rows = least(n, (int64_t)fmax(full, RULE_SEARCH_ROWS_MIN))};
+    const bool many = ret.rows < n && spec->folds == 0;
+    if (centers == 0 && !(many && rule_search_takes_centers(n, each, spec->max_rows))) {
+        return ret;
+    }
+    return rule_search_on_centers(n, centers > 0 ? centers : n, each, spec->max_rows, products);
+}
+
+int64_t rule_search_tile(int64_t rows, int64_t each)
+{
+    enum { ROWS = 4096, NUMBERS = 1 << 23 };
+    const int64_t fit = NUMBERS / each;
+    return least(rows, fit < 1 ? 1 : least(fit, ROWS));
+}
+
 int64_t rule_full_rows(bool device)
 {
     return device ? 1500000 : 250000;

@@ -117,6 +117,19 @@ struct rule_search {
 struct rule_search rule_search_on_centers(int64_t n, int64_t m, int64_t each, int64_t max_rows,
                                           double products);
 
+/* Multiplications a second that a decomposition of 9 n^3 is reckoned to make: about a third of what
+ * one core with 256-bit vectors does. */
+#define RULE_SEARCH_RATE 1e10
+#define RULE_SEARCH_ROWS_MIN 100 /* of a sample that full models are judged on */
+/* What a search for a model of n rows and t targets on `centers` (0: a full one) judges: full
+ * models where `centers` of the result is 0. Of a size that lets a bandwidth end within the time
+ * budget. */
+struct rule_search rule_search_size(const struct search_spec *spec, int64_t n, int64_t t,
+                                    int64_t centers, double time_budget_s);
+
+/* Rows that models on centers judge at a time, of `each` left-out predictions a row. */
+int64_t rule_search_tile(int64_t rows, int64_t each);
+
 /* Training rows up to which a job that leaves solver and centers open gets a full model: 250,000 on
  * a processor, 1,500,000 on a device. A product with the kernel matrix then takes some ten seconds
  * on two cores, as on an H200 by its arithmetic, and a job takes fifty and more. */

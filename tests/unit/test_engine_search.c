@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "engine/fit.h"
 #include "engine_fixture.h"
+#include "plan/rules.h"
 
 struct story {
     double now, tick;
@@ -296,11 +297,11 @@ static void test_a_sample_that_fits_the_time(void **state)
     (void)state;
     struct dataset *ds = waves(400, 0.3, 4);
     struct fit_result result;
-    const int64_t rows = (int64_t)cbrt(SEARCH_RATE * 2e-3 / 9.0);
+    const int64_t rows = (int64_t)cbrt(RULE_SEARCH_RATE * 2e-3 / 9.0);
     static const char hurried[] = "'kernel':'matern52','search':{'regularization':[1e-3,1]%s},"
                                   "'stop':{'time_budget_s':%g}";
     char fields[256];
-    assert_true(rows > SEARCH_ROWS_MIN && rows < 320);
+    assert_true(rows > RULE_SEARCH_ROWS_MIN && rows < 320);
     snprintf(fields, sizeof(fields), hurried, ",'folds':5", 2e-3);
     model_free(fit_well(fields, ds, "of the 320 training rows", &result));
     assert_true(result.search.sampled);

@@ -2,8 +2,10 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "engine_fixture.h"
 
 /* 4 GB, and rates of one thread. */
@@ -211,6 +213,26 @@ static void test_refusals_say_what_would_fit(void **state)
     assert_contains(err.detail, "A model on 7500 centers would take");
 }
 
+/* So many centers do fit, with the search that the job asks for. */
+static void test_advice_holds_for_a_search(void **state)
+{
+    (void)state;
+    struct plan_machine m = machine();
+    struct err err = {.code = ERR_OK};
+    m.limit_bytes = m.free_bytes = 250000000;
+    assert_int_equal(
+        admit("'solver':'cholesky','kernel':'gaussian','regularization':'auto'", 40000, &m, &err),
+        -ERR_DOES_NOT_FIT);
+    const char *advice = strstr(err.detail, "A model on ");
+    assert_non_null(advice);
+    char fields[160];
+    snprintf(fields, sizeof fields,
+             "'kernel':'gaussian','regularization':'auto','centers':"
+             "{'count':%lld}",
+             strtoll(advice + strlen("A model on "), NULL, 10));
+    assert_int_equal(admit(fields, 40000, &m, &err), 0);
+}
+
 /* A device with memory of its own: the host holds the process and the data alone. */
 static void test_own_memory_is_apart(void **state)
 {
@@ -287,6 +309,43 @@ static void test_values_kept_on_a_device(void **state)
     assert_close(plan_for(open, 100000, &m).parts[PLAN_KERNEL_CACHE], all, 1e-12);
 }
 
+/* Fifty targets under 400 ridges: 268 MB of left-out predictions, 80 MB of coefficients, and two
+ * tiles of 67 MB. */
+static void test_a_search_for_many_targets(void **state)
+{
+    (void)state;
+    const struct plan_machine m = machine();
+    struct buf spec = {0};
+    buf_printf(&spec, "'kernel':'gaussian','centers':{'count':500},'target':['x0'");
+    for (int j = 1; j < 50; j++) {
+        buf_printf(&spec, ",'x%d'", j);
+    }
+    buf_printf(&spec, "],'search':{'regularization':[1");
+    for (int l = 1; l < 400; l++) {
+        buf_printf(&spec, ",%d", l);
+    }
+    buf_printf(&spec, "]}");
+    const struct plan p = plan_of(spec.data, 3000, 61, &m);
+    assert_int_equal(p.targets, 50);
+    assert_string_equal(p.moment, "search");
+    assert_true(p.parts[PLAN_OTHER] > 450e6 && p.parts[PLAN_OTHER] < 550e6);
+    buf_deinit(&spec);
+}
+
+/* What has less time judges less. */
+static void test_a_search_within_a_time_budget(void **state)
+{
+    (void)state;
+    const struct plan_machine m = machine();
+    static const char open[] = "'kernel':'gaussian','solver':'pcg','regularization':'auto'";
+    char hurried[128];
+    snprintf(hurried, sizeof hurried, "%s,'stop':{'time_budget_s':6}", open);
+    for (int64_t rows = 4000; rows <= 20000; rows *= 5) {
+        const struct plan p = plan_for(open, rows, &m), q = plan_for(hurried, rows, &m);
+        assert_true(q.setup_s < p.setup_s / 2);
+    }
+}
+
 /* Centers that the rule gives a job, 0: none. */
 static int64_t centers_taken(const char *fields, int64_t rows, const struct plan_machine *m)
 {
@@ -352,6 +411,9 @@ TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them),
           cmocka_unit_test(test_time_budget_bounds_the_total),
           cmocka_unit_test(test_sizes_without_end),
           cmocka_unit_test(test_refusals_say_what_would_fit),
+          cmocka_unit_test(test_advice_holds_for_a_search),
+          cmocka_unit_test(test_a_search_for_many_targets),
+          cmocka_unit_test(test_a_search_within_a_time_budget),
           cmocka_unit_test(test_own_memory_is_apart), cmocka_unit_test(test_points_in_parts),
           cmocka_unit_test(test_values_kept_on_a_device),
           cmocka_unit_test(test_many_rows_take_centers), cmocka_unit_test(test_json_has_all_of_it))

@@ -1,5 +1,6 @@
 #include "plan/rules.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "support/assert.h"
@@ -142,6 +143,40 @@ static void test_searches_on_centers(void **state)
     assert_false(rule_search_takes_centers(84, 400 * 1000, 4000));
 }
 
+static struct rule_search sized(int64_t n, int64_t centers, int64_t folds, double time_budget_s)
+{
+    const struct search_spec spec = {.wanted = true, .folds = folds, .max_rows = 4000};
+    return rule_search_size(&spec, n, 1, centers, time_budget_s);
+}
+
+/* Full models of all rows, or of a sample; where centers are judged, also for lack of time. */
+static void test_what_a_search_judges(void **state)
+{
+    (void)state;
+    const double half = 9.0 * 2000 * 2000 * 2000 / RULE_SEARCH_RATE;
+    struct rule_search s = sized(4000, 0, 0, INFINITY);
+    assert_true(s.rows == 4000 && s.centers == 0);
+    s = sized(4001, 0, 5, INFINITY);
+    assert_true(s.rows == 4000 && s.centers == 0);
+    s = sized(4000, 0, 5, half);
+    assert_true(s.rows == 2000 && s.centers == 0);
+    s = sized(4000, 0, 5, 1e-9);
+    assert_true(s.rows == RULE_SEARCH_ROWS_MIN && s.centers == 0);
+    s = sized(4000, 0, 0, half);
+    assert_true(s.rows == 4000 && s.centers > 1000 && s.centers < 2000);
+    s = sized(4000, 700, 0, INFINITY);
+    assert_true(s.rows == 4000 && s.centers == 700);
+}
+
+static void test_tiles_of_a_search(void **state)
+{
+    (void)state;
+    assert_int_equal(rule_search_tile(100000, 2048), 4096);
+    assert_int_equal(rule_search_tile(100000, 20000), 419);
+    assert_int_equal(rule_search_tile(400, 20000), 400);
+    assert_int_equal(rule_search_tile(400, INT64_C(1) << 40), 1);
+}
+
 TEST_MAIN(cmocka_unit_test(test_solver_follows_memory_and_cost),
           cmocka_unit_test(test_few_centers_are_solved_directly),
           cmocka_unit_test(test_ranks_of_kernels),
@@ -149,4 +184,5 @@ TEST_MAIN(cmocka_unit_test(test_solver_follows_memory_and_cost),
           cmocka_unit_test(test_a_narrow_factor_needs_rows_and_a_ridge),
           cmocka_unit_test(test_blocks), cmocka_unit_test(test_stochastic_sizes),
           cmocka_unit_test(test_sketch_in_parts), cmocka_unit_test(test_tiles),
-          cmocka_unit_test(test_searches_on_centers))
+          cmocka_unit_test(test_searches_on_centers), cmocka_unit_test(test_what_a_search_judges),
+          cmocka_unit_test(test_tiles_of_a_search))
