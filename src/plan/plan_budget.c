@@ -66,10 +66,20 @@ static void warn(struct json *to, const char *code, const char *format, ...)
 
 static const char time_budget[] = "time_budget";
 
-static void warn_of_budget(const struct needed *n, double budget, bool restricted, struct json *to)
+/* `bandwidths`: that a search tries, as long as half of the budget is left to the model. */
+static void warn_of_budget(const struct needed *n, double budget, bool restricted,
+                           int64_t bandwidths, struct json *to)
 {
     const double before_s = n->setup_s + fmin(n->iterations, 1.0) * n->iteration_s;
     const double room = floor((budget - n->setup_s) / n->iteration_s);
+    if (before_s > budget && bandwidths > 1) {
+        warn(to, time_budget,
+             "The time budget of %g s may end the search before all of its %lld bandwidths are "
+             "tried, or the job without a model: by its plan it takes %.3g s until all are tried "
+             "and there are any coefficients.",
+             budget, (long long)bandwidths, before_s);
+        return;
+    }
     if (before_s > budget) {
         warn(to, time_budget,
              "The time budget of %g s may end the job without a model: by its plan it takes %.3g s "
@@ -91,11 +101,29 @@ static void warn_of_budget(const struct needed *n, double budget, bool restricte
     }
 }
 
+/* A job that left its solver open has a full model of many rows where its search has folds. */
+static void warn_of_rows(const struct job_spec *spec, const struct json *plan, struct json *to)
+{
+    const struct json *device = json_get(json_get(plan, "memory"), "device_limit_bytes");
+    const double rows = json_number(json_get(plan, "train_rows"));
+    const bool own_memory = json_type(device) == JSON_NUMBER;
+    if (spec->search.folds > 0 && strcmp(spec->solver.method->name, "auto") == 0 &&
+        rows > (double)rule_full_rows(own_memory)) {
+        warn(to, "many_rows",
+             "Folds are for full models: the job trains one on %.0f rows, see its plan's seconds. "
+             "A search that leaves out one row at a time goes with centers.",
+             rows);
+    }
+}
+
 void plan_warn(const struct job_spec *spec, struct json *plan)
 {
     struct json *to = json_set_array(plan, "warnings");
+    const int64_t bandwidths = spec->search.wanted ? search_bandwidths(&spec->search) : 0;
     struct needed n;
+    warn_of_rows(spec, plan, to);
     if (read_needed(spec, plan, &n)) {
-        warn_of_budget(&n, spec->stop.time_budget_s, json_bool(json_get(plan, "restricted")), to);
+        warn_of_budget(&n, spec->stop.time_budget_s, json_bool(json_get(plan, "restricted")),
+                       bandwidths, to);
     }
 }

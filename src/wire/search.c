@@ -25,7 +25,8 @@ static const struct param_def search_params[] = {
         .min = 100,
         .max = 12000, /* seven minutes of one core a bandwidth */
         .fallback = "4000",
-        .help = "Of more training rows than these a sample is searched.",
+        .help =
+            "Of more training rows than these, models on centers are judged; with folds, a sample.",
     },
     {.key = NULL},
 };

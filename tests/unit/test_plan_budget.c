@@ -143,7 +143,40 @@ static void test_plans_tell_what_a_budget_ends(void **state)
     check_warnings("'solver':'pcg','stop':{'time_budget_s':1}", 500000, "a model on centers", 1);
 }
 
+/* Of several bandwidths those are tried that leave half of the budget to the model. */
+static void test_a_budget_ends_the_search(void **state)
+{
+    (void)state;
+    static const char one[] = "'solver':'pcg','kernel':'gaussian','search':{'bandwidth':[1]},"
+                              "'stop':{'time_budget_s':20}";
+    static const char more[] = "'solver':'pcg','kernel':'gaussian','search':{'bandwidth':[1,2,3,4,"
+                               "5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26]},"
+                               "'stop':{'time_budget_s':20}";
+    check_warnings(one, 20000, "", 0);
+    check_warnings(more, 20000, "before all of its 26 bandwidths are tried", 1);
+}
+
+/* Who asks for folds gets a full model, and is told where nobody would have chosen one. */
+static void test_folds_on_many_rows(void **state)
+{
+    (void)state;
+    const struct plan_machine m = machine();
+    static const char folds[] = "'regularization':'auto','search':{'folds':5},"
+                                "'test':{'fraction':0}";
+    struct settled few = settle(folds, 250000, &m, NULL), many = settle(folds, 250001, &m, NULL);
+    const struct json *w = json_first(json_get(many.plan, "warnings"));
+    assert_true(few.centers == 0 && many.centers == 0);
+    assert_int_equal(json_size(json_get(few.plan, "warnings")), 0);
+    assert_int_equal(json_size(json_get(many.plan, "warnings")), 1);
+    assert_string_equal(json_string(json_get(w, "code")), "many_rows");
+    assert_non_null(strstr(json_string(json_get(w, "detail")), "on 250001 rows"));
+    json_free(few.plan);
+    json_free(many.plan);
+}
+
 TEST_MAIN(cmocka_unit_test(test_centers_for_the_time), cmocka_unit_test(test_no_time_at_all),
           cmocka_unit_test(test_without_rates_time_decides_nothing),
           cmocka_unit_test(test_centers_follow_experience),
-          cmocka_unit_test(test_plans_tell_what_a_budget_ends))
+          cmocka_unit_test(test_plans_tell_what_a_budget_ends),
+          cmocka_unit_test(test_a_budget_ends_the_search),
+          cmocka_unit_test(test_folds_on_many_rows))
