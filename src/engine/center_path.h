@@ -10,7 +10,8 @@
  * gets some of its rounding on the diagonal. All in float64.
  *
  * Cost: 3 n m^2 + 9 m^3 multiplications, and n m (1 + t) for a ridge; 2 n m kernel values. Rows are
- * read twice, in tiles. Memory: 3 m^2 numbers and three tiles of m.
+ * read twice, in tiles. Memory: 2 m^2 numbers and three tiles of m; 4 m^2 and one tile while F'F is
+ * decomposed.
  */
 #pragma once
 
@@ -33,5 +34,5 @@ struct center_path_task {
 /* ret_missed [n, t, count]: column-major for each ridge, NaN for ridges of which the rounding of D
  * leaves nothing, and for rows whose own part in their prediction is all but 1 beyond rounding, as
  * that of centers under a small ridge can be. -ERR_NOT_POSITIVE_DEFINITE: K_mm is not, by more than
- * rounding. */
+ * rounding; -ERR_DIVERGED: F'F, of numbers too large, has no decomposition. */
 int center_path_left_out(const struct center_path_task *task, double *ret_missed, struct err *err);

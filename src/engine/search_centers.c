@@ -72,14 +72,14 @@ static bool any_nan(const double *x, int64_t count)
     return any;
 }
 
-/* `factorised`: the kernel matrix of the centers was; else no pair has metrics. */
-static int judge_all(struct search *s, double bandwidth, bool factorised, struct err *err)
+/* `there`: there are left-out residuals; else no pair has metrics. */
+static int judge_all(struct search *s, double bandwidth, bool there, struct err *err)
 {
     const int64_t size = s->n * s->t;
     int r = 0;
     for (int64_t l = 0; r == 0 && l < search_regularizations(s->task->spec); l++) {
         const double *missed = s->missed + l * size;
-        const bool defined = factorised && !any_nan(missed, size);
+        const bool defined = there && !any_nan(missed, size);
         if (defined) {
             memcpy(s->R, missed, (size_t)size * sizeof(*s->R));
         }
@@ -113,6 +113,6 @@ int search__try_centers(struct search *s, const struct kernel *kernel, double ba
         .stop_context = s->task->stop_context,
     };
     const int r = center_path_left_out(&path, s->missed, err);
-    const bool indefinite = r == -ERR_NOT_POSITIVE_DEFINITE;
-    return r == 0 || indefinite ? judge_all(s, bandwidth, !indefinite, err) : r;
+    const bool none = r == -ERR_NOT_POSITIVE_DEFINITE || r == -ERR_DIVERGED;
+    return r == 0 || none ? judge_all(s, bandwidth, !none, err) : r;
 }

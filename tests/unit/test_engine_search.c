@@ -424,6 +424,12 @@ static void test_nothing_can_be_judged(void **state)
     fit_without_a_pair("'kernel':{'name':'sigmoid','coef0':-1},'centers':{'count':20},'search':{"
                        "'regularization':[1e-9,1e-8]}",
                        ds);
+    fit_without_a_pair("'kernel':{'name':'polynomial','degree':20,'gamma':1e30},'centers':{'count':"
+                       "20},'search':{'regularization':[1e-9,1e-8]}",
+                       ds);
+    fit_without_a_pair("'kernel':{'name':'polynomial','degree':20,'gamma':1e30},"
+                       "'search':{'regularization':[1e-9,1e-8]}",
+                       ds);
     fixture_dataset_free(ds);
 }
 
