@@ -20,6 +20,7 @@ struct path {
     struct mat Y, B; /* [tile, t]; [m, t]: F'Y, then Q' of it */
     struct mat W, P; /* [m, t count], [tile, t count]: coefficients, predictions */
     struct mat V, H; /* [m, count], [tile, count]: (D + ridge)^-1, leverages */
+    double largest;  /* k(z,z) */
     double *values;  /* [m] D, ascending */
     void *X_host;    /* [tile, d] */
     double *Y_host;  /* [tile, t] column-major */
@@ -86,8 +87,7 @@ static int init(struct path *p, const struct center_path_task *task, struct err 
                : r;
 }
 
-/* The largest k(z,z). */
-static int find_largest(struct path *p, double *ret, struct err *err)
+static int find_largest(struct path *p, struct err *err)
 {
     struct backend *be = p->task->be;
     struct mat d = {0};
@@ -95,9 +95,8 @@ static int find_largest(struct path *p, double *ret, struct err *err)
     r = r == 0 ? be->ops->kdiag(be, view_all(p->Z, p->m), &d, err) : r;
     r = r == 0 ? be->ops->mat_get(be, &d, p->values, p->m, err) : r;
     be->ops->mat_free(be, &d);
-    *ret = 0.0;
     for (int64_t i = 0; r == 0 && i < p->m; i++) {
-        *ret = fmax(*ret, p->values[i]);
+        p->largest = fmax(p->largest, p->values[i]);
     }
     return r;
 }
@@ -107,13 +106,12 @@ static int factorise(struct path *p, struct err *err)
 {
     struct backend *be = p->task->be;
     const struct view Z = view_all(p->Z, p->m);
-    double largest;
-    const int found = find_largest(p, &largest, err);
+    const int found = find_largest(p, err);
     int r = found < 0 ? found : -ERR_NOT_POSITIVE_DEFINITE;
     for (double jitter = JITTER * (double)p->m;
          r == -ERR_NOT_POSITIVE_DEFINITE && jitter < JITTER_MOST; jitter *= 100.0) {
         r = be->ops->kblock(be, Z, Z, &p->L, err);
-        r = r == 0 ? be->ops->add_diag(be, jitter * largest, &p->L, err) : r;
+        r = r == 0 ? be->ops->add_diag(be, jitter * p->largest, &p->L, err) : r;
         r = r == 0 ? be->ops->potrf(be, &p->L, 0.0, NULL, err) : r;
     }
     return r;
@@ -212,7 +210,8 @@ static int judge_tile(struct path *p, int64_t first, int64_t count, double *ret_
 static bool defined(const struct path *p, double ridge)
 {
     const double largest = fmax(fabs(p->values[0]), fabs(p->values[p->m - 1]));
-    return p->values[0] + ridge > (double)p->m * DBL_EPSILON * largest;
+    return ridge >= p->task->least * (double)p->task->n * p->largest &&
+           p->values[0] + ridge > (double)p->m * DBL_EPSILON * largest;
 }
 
 /* V and W: (D + ridge)^-1 of each ridge, and that times Q'F'Y; NaN where it is not defined. */

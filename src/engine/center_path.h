@@ -27,12 +27,14 @@ struct center_path_task {
     const struct rows *Z; /* on the host */
     const double *ridges; /* [count] */
     int64_t count;
+    double least; /* that a ridge must be of n times the largest k(z,z); 0: any share */
     int (*stop)(void *context, struct err *err); /* before each tile; < 0 ends it */
     void *stop_context;
 };
 
 /* ret_missed [n, t, count]: column-major for each ridge, NaN for ridges of which the rounding of D
- * leaves nothing, and for rows whose own part in their prediction is all but 1 beyond rounding, as
- * that of centers under a small ridge can be. -ERR_NOT_POSITIVE_DEFINITE: K_mm is not, by more than
- * rounding; -ERR_DIVERGED: F'F, of numbers too large, has no decomposition. */
+ * leaves nothing, or below the `least`, and for rows whose own part in their prediction is all but
+ * 1 beyond rounding, as that of centers under a small ridge can be. -ERR_NOT_POSITIVE_DEFINITE:
+ * K_mm is not, by more than rounding; -ERR_DIVERGED: F'F, of numbers too large, has no
+ * decomposition. */
 int center_path_left_out(const struct center_path_task *task, double *ret_missed, struct err *err);

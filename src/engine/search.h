@@ -18,7 +18,9 @@
  *
  * The pair with the best metric wins, the larger regularization of equal ones. A pair whose matrix
  * is not positive definite beyond rounding, one of whose folds cannot be factorised for rounding,
- * or that leaves nothing but rounding of a left-out row, has no metrics and cannot win.
+ * or that leaves nothing but rounding of a left-out row, has no metrics and cannot win. Nor has one
+ * that a full model in float32 could not be solved with, where models on centers are judged: with a
+ * regularization below 2^-23 of the largest k(x,x), unless that is the job's own.
  */
 #pragma once
 

@@ -1,3 +1,4 @@
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -93,6 +94,10 @@ int search__try_centers(struct search *s, const struct kernel *kernel, double ba
 {
     const int64_t count = search_regularizations(s->task->spec);
     const struct row_source rows = fit_rows_train(s->task->data);
+    /* A full model in float32 cannot be solved below its rounding (rule_narrow_factor); one on
+     * centers is solved in float64. */
+    const bool single = s->task->centers == 0 && s->task->data->dtype == DTYPE_F32 &&
+                        s->task->spec->regularizations > 0;
     cleanup_mem double *ridges = mem_array((size_t)count, sizeof(*ridges));
     if (ridges == NULL) {
         return err_no_memory(err);
@@ -109,6 +114,7 @@ int search__try_centers(struct search *s, const struct kernel *kernel, double ba
         .Z = &s->Z,
         .ridges = ridges,
         .count = count,
+        .least = single ? (double)FLT_EPSILON : 0.0,
         .stop = s->task->stop,
         .stop_context = s->task->stop_context,
     };

@@ -433,6 +433,28 @@ static void test_nothing_can_be_judged(void **state)
     fixture_dataset_free(ds);
 }
 
+/* A full model in float32 has no use for a ridge below that type's rounding, which the models that
+ * are judged in float64 bear. */
+static void test_what_float32_can_solve(void **state)
+{
+    (void)state;
+    struct dataset *ds = waves(400, 1e-3, 8);
+    struct fit_result result;
+    static const char fields[] = "'precision':'%s','kernel':{'name':'gaussian','bandwidth':1},"
+                                 "'search':{'regularization':[1e-12,1e-9,1e-5],'max_rows':200}";
+    char text[256];
+    snprintf(text, sizeof(text), fields, "float64");
+    model_free(fit_well(text, ds, "it judged had", &result));
+    assert_true(result.search.best < 2);
+    snprintf(text, sizeof(text), fields, "float32");
+    model_free(fit_well(text, ds, "it judged had", &result));
+    const struct search_point *points = result.search.points;
+    assert_int_equal(result.search.best, 2);
+    assert_true(isnan(points[0].metrics.rmse) && isnan(points[1].metrics.rmse));
+    assert_true(result.outcome.metrics.rmse < 1.5 * points[2].metrics.rmse);
+    fixture_dataset_free(ds);
+}
+
 /* All rows are centers, and know themselves: the least regularizations leave rounding to judge. */
 static void test_rounding_does_not_win(void **state)
 {
@@ -587,6 +609,7 @@ TEST_MAIN(cmocka_unit_test(test_metrics_are_those_of_refits), cmocka_unit_test(t
           cmocka_unit_test(test_models_on_centers),
           cmocka_unit_test(test_other_solvers_take_the_pair), cmocka_unit_test(test_classification),
           cmocka_unit_test(test_nothing_can_be_judged),
+          cmocka_unit_test(test_what_float32_can_solve),
           cmocka_unit_test(test_rounding_does_not_win), cmocka_unit_test(test_result_as_json),
           cmocka_unit_test(test_time_budget), cmocka_unit_test(test_time_is_left_for_the_model),
           cmocka_unit_test(test_cancel_anywhere), cmocka_unit_test(test_no_memory_anywhere))
