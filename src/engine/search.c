@@ -185,16 +185,45 @@ static double score(enum search_metric metric, const struct metrics *m)
 }
 
 /* Is point `at` better than the best so far? */
-static bool wins(const struct search_result *r, int64_t at)
+static bool wins(const struct search *s, int64_t at)
 {
+    const struct search_result *r = s->result;
     const struct search_point *p = &r->points[at];
     const double mine = score(r->metric, &p->metrics);
-    if (isnan(mine) || r->best < 0) {
+    if (isnan(mine) || s->leader < 0) {
         return !isnan(mine);
     }
-    const struct search_point *q = &r->points[r->best];
+    const struct search_point *q = &r->points[s->leader];
     const double other = score(r->metric, &q->metrics);
     return mine > other || (mine == other && p->regularization > q->regularization);
+}
+
+/* What is to be small: 0 is perfect. */
+static double loss(const struct search_result *r, int64_t at)
+{
+    const double value = score(r->metric, &r->points[at].metrics);
+    return search_metric_rises(r->metric) ? 1.0 - value : -value;
+}
+
+/* The pair to take. Models on centers stand for one of more terms: their number regularizes, so
+ * that they may not tell small regularizations apart which that one does. Of those that are as good
+ * as the best, with its bandwidth, the largest is taken. */
+static int64_t settle(const struct search *s)
+{
+    const struct search_result *r = s->result;
+    const int64_t count = search_regularizations(s->task->spec);
+    int64_t best = s->leader;
+    if (r->centers == 0 || best < 0) {
+        return best;
+    }
+    const int64_t first = best / count * count;
+    for (int64_t at = first; at < first + count && at < r->count; at++) {
+        const bool larger = r->points[at].regularization > r->points[best].regularization;
+        if (larger && loss(r, at) <= (1.0 + SEARCH_ALIKE) * loss(r, s->leader)) {
+            best = at;
+        }
+    }
+    return best;
 }
 
 int search__judge(struct search *s, int64_t l, double bandwidth, bool defined, struct err *err)
@@ -211,10 +240,11 @@ int search__judge(struct search *s, int64_t l, double bandwidth, bool defined, s
             return r;
         }
     }
-    if (wins(result, result->count)) {
-        result->best = result->count;
+    if (wins(s, result->count)) {
+        s->leader = result->count;
     }
     result->count++;
+    result->best = settle(s);
     return 0;
 }
 
@@ -379,6 +409,7 @@ int search_run(const struct search_task *task, struct search_result *ret, double
         .coef = ret->sampled || ret->centers > 0 ? NULL : ret_coef,
         .n = ret->rows,
         .t = data->t,
+        .leader = -1,
         .X = fit_data_train(data),
         .Y = data->Y,
     };

@@ -16,17 +16,21 @@
  * Means and scales are those of all training rows, and a left-out row is predicted with the
  * absolute ridge of the whole (sample).
  *
- * The pair with the best metric wins, the larger regularization of equal ones. A pair whose matrix
- * is not positive definite beyond rounding, one of whose folds cannot be factorised for rounding,
- * or that leaves nothing but rounding of a left-out row, has no metrics and cannot win. Nor has one
- * that a full model in float32 could not be solved with, where models on centers are judged: with a
- * regularization below 2^-23 of the largest k(x,x), unless that is the job's own.
+ * The pair with the best metric wins, the larger regularization of equal ones; where models on
+ * centers are judged, the largest of those of its bandwidth that are within SEARCH_ALIKE of it. A
+ * pair whose matrix is not positive definite beyond rounding, one of whose folds cannot be
+ * factorised for rounding, or that leaves nothing but rounding of a left-out row, has no metrics
+ * and cannot win. Nor has one that a full model in float32 could not be solved with, where models
+ * on centers are judged: with a regularization below 2^-23 of the largest k(x,x), unless that is
+ * the job's own.
  */
 #pragma once
 
 #include "engine/fit_data.h"
 #include "engine/solve.h"
 #include "wire/search.h"
+
+#define SEARCH_ALIKE 1e-3 /* of what the metric is from perfect */
 
 struct search_point {
     double regularization;

@@ -20,6 +20,7 @@ struct search {
     int64_t *truth_class;  /* [n] classification */
     double *A, *R;         /* [n, t] coefficients; left-out residuals, then predictions */
     double *diagonals;     /* [n, regularizations]: leave one out */
+    int64_t leader;        /* the point with the best metric so far; -1: none has any */
     int64_t *index;        /* on centers: [n] the rows, ascending */
     struct rows Z;         /* on centers: they; owned */
     void *centers;         /* what Z points at */

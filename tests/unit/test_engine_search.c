@@ -433,6 +433,24 @@ static void test_nothing_can_be_judged(void **state)
     fixture_dataset_free(ds);
 }
 
+/* Few centers do not tell regularizations apart that the full model does: the largest of those that
+ * are alike is taken, although the least has the best metric. */
+static void test_alike_on_centers(void **state)
+{
+    (void)state;
+    struct dataset *ds = waves(400, 1e-3, 8);
+    struct fit_result result;
+    model_free(fit_well("'kernel':{'name':'gaussian','bandwidth':0.5},'centers':{'count':6},"
+                        "'search':{'regularization':[1e-12,1e-7,1e-2],'max_rows':200}",
+                        ds, "it judged had", &result));
+    const struct search_point *points = result.search.points;
+    assert_true(points[0].metrics.rmse < points[1].metrics.rmse);
+    assert_true(points[1].metrics.rmse <= (1 + SEARCH_ALIKE) * points[0].metrics.rmse);
+    assert_true(points[2].metrics.rmse > (1 + SEARCH_ALIKE) * points[0].metrics.rmse);
+    assert_int_equal(result.search.best, 1);
+    fixture_dataset_free(ds);
+}
+
 /* A full model in float32 has no use for a ridge below that type's rounding, which the models that
  * are judged in float64 bear. */
 static void test_what_float32_can_solve(void **state)
@@ -608,7 +626,7 @@ TEST_MAIN(cmocka_unit_test(test_metrics_are_those_of_refits), cmocka_unit_test(t
           cmocka_unit_test(test_a_sample_of_many_rows), cmocka_unit_test(test_many_rows_by_centers),
           cmocka_unit_test(test_models_on_centers),
           cmocka_unit_test(test_other_solvers_take_the_pair), cmocka_unit_test(test_classification),
-          cmocka_unit_test(test_nothing_can_be_judged),
+          cmocka_unit_test(test_nothing_can_be_judged), cmocka_unit_test(test_alike_on_centers),
           cmocka_unit_test(test_what_float32_can_solve),
           cmocka_unit_test(test_rounding_does_not_win), cmocka_unit_test(test_result_as_json),
           cmocka_unit_test(test_time_budget), cmocka_unit_test(test_time_is_left_for_the_model),
