@@ -189,6 +189,20 @@ int cuda__potrf(struct backend *be, const struct mat *A, double min_pivot, int64
 
 /* ---- eigenvectors ---- */
 
+/* A status of cuSOLVER's, whose arguments were right. Matrices that it has no room in its integers
+ * for, or that hold NaN, it may refuse by one that tells of neither; the device goes on, and this
+ * is `code` then. */
+static int accepted(struct cuda_backend *cu, int status, enum err_code code, const char *sentence,
+                    const struct mat *A, struct err *err)
+{
+    const int rc = dense_library_solver(status, err);
+    if (rc != -ERR_DEVICE || cuda__wait(cu, NULL) < 0) {
+        return rc;
+    }
+    return err_set(err, code, "%s (%lld x %lld; status %d of cuSOLVER).", sentence,
+                   (long long)A->rows, (long long)A->rows, status);
+}
+
 /* The workspace starts with LAPACK's info and the n eigenvalues, of A's type. */
 static size_t eigh_head(const struct mat *A)
 {
@@ -207,11 +221,11 @@ static int run_syevd(struct cuda_backend *cu, const struct mat *A, int *ret_info
         return rc;
     }
     /* Not documented to go without the eigenvalues' place, which may move below. */
-    rc = dense_library_solver(lib->syevd_size(lib->solver, lib->params, EIG_VECTORS, FILL_LOWER,
-                                              A->rows, type, A->data, A->ld, type,
-                                              (const char *)cu->work.data + POTRF_HEAD, type,
-                                              &device_size, &host_size),
-                              err);
+    int status = lib->syevd_size(lib->solver, lib->params, EIG_VECTORS, FILL_LOWER, A->rows, type,
+                                 A->data, A->ld, type, (const char *)cu->work.data + POTRF_HEAD,
+                                 type, &device_size, &host_size);
+    rc = accepted(cu, status, ERR_TOO_LARGE, "A matrix is too large for an eigendecomposition here",
+                  A, err);
     if (rc < 0 || (rc = cuda__reserve(&cu->work, head + device_size, err)) < 0) {
         return rc;
     }
@@ -224,11 +238,11 @@ static int run_syevd(struct cuda_backend *cu, const struct mat *A, int *ret_info
     if ((rc = cuda__zero(cu, info, sizeof *info, err)) < 0) {
         return rc;
     }
-    rc = dense_library_solver(lib->syevd(lib->solver, lib->params, EIG_VECTORS, FILL_LOWER, A->rows,
-                                         type, A->data, A->ld, type, values, type,
-                                         (char *)cu->work.data + head, device_size, host_work,
-                                         host_size, info),
-                              err);
+    status = lib->syevd(lib->solver, lib->params, EIG_VECTORS, FILL_LOWER, A->rows, type, A->data,
+                        A->ld, type, values, type, (char *)cu->work.data + head, device_size,
+                        host_work, host_size, info);
+    rc = accepted(cu, status, ERR_DIVERGED, "The eigendecomposition of a matrix did not converge",
+                  A, err);
     return rc < 0 ? rc : cuda__download(cu, ret_info, info, sizeof *ret_info, err);
 }
 

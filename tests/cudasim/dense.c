@@ -14,6 +14,7 @@
 
 #define INVALID_VALUE 7 /* of cuBLAS */
 #define SOLVER_INVALID_VALUE 3
+#define SOLVER_EXECUTION_FAILED 6
 #define NOT_INITIALIZED 1
 
 struct handle {
@@ -368,7 +369,8 @@ int cusolverDnXsyevd_bufferSize(void *handle, void *params, int job, int fill, i
 {
     (void)handle;
     (void)W;
-    if (params == NULL || fill != FILL_LOWER || job != EIG_VECTORS || values_type != type) {
+    if (params == NULL || fill != FILL_LOWER || job != EIG_VECTORS || values_type != type ||
+        sim_has_fault("eigh-size")) {
         return SOLVER_INVALID_VALUE;
     }
     return factor_size(n, type, compute_type, lda, A, ret_device, ret_host);
@@ -381,6 +383,9 @@ int cusolverDnXsyevd(void *handle, void *params, int job, int fill, int64_t n, i
     if (params == NULL || fill != FILL_LOWER || job != EIG_VECTORS || values_type != type ||
         type != compute_type || W == NULL) {
         return SOLVER_INVALID_VALUE;
+    }
+    if (sim_has_fault("eigh")) {
+        return SOLVER_EXECUTION_FAILED;
     }
     return push_factor(handle,
                        &(struct factor){.single = type == TYPE_R_32F,

@@ -23,7 +23,8 @@
  * commas (default "9.0"; empty: none); CUDASIM_MEMORY, bytes of each (default 4 GiB); CUDASIM_SEED,
  * of the order of threads and blocks (default 1); CUDASIM_FAULT, what is broken (default: nothing):
  * with "wgmma" or "mma" these take columns for each other, with "wgmma-trap" or "mma-trap" they are
- * illegal instructions, with "launch:FILE" no kernel of a source file of that name can be started.
+ * illegal instructions, with "launch:FILE" no kernel of a source file of that name can be started,
+ * with "eigh" eigendecompositions are refused, with "eigh-size" the workspace of one is.
  *
  * One thread of the host uses it at a time.
  */
