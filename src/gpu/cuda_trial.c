@@ -133,7 +133,7 @@ static void note(struct cuda_backend *cu, enum way way, const char *why)
 static int broke(struct cuda_backend *cu, enum way way, const char *why, struct err *err)
 {
     return err_at(
-        err, ERR_DEVICE, "#/device",
+        err, ERR_DEVICE, GPU_BROKEN,
         "The device cuda:%d broke when it tried products by %s (%s): %.160s A process with "
         "%s=%s in its environment leaves them out.",
         cu->ordinal, ways[way].title, ways[way].instruction, why, GPU_WITHOUT,

@@ -191,8 +191,9 @@ static const char *without_more(void)
     return strcmp(without, "wgmma") == 0 ? "mma" : NULL;
 }
 
-/* After an error of its device a process can do nothing more with it. So this one begins anew, and
- * does without what may have been the cause; it returns where nothing is left to do without. */
+/* After an instruction has broken its device a process can do nothing more with it. So this one
+ * begins anew, and does without what may have been the cause; it returns where nothing is left to
+ * do without. */
 static void begin_anew(const struct settings *settings, char **argv, const struct err *err)
 {
     const char *without = without_more();
@@ -213,7 +214,7 @@ static int run(const struct settings *settings, char **argv, struct err *err)
     }
     struct backend *be = NULL;
     int r = backend_open(gpu_providers(), settings->device, settings->threads, &be, err);
-    if (r == -ERR_DEVICE) {
+    if (r == -ERR_DEVICE && strcmp(err->pointer, GPU_BROKEN) == 0) {
         begin_anew(settings, argv, err);
     }
     if (r < 0) {

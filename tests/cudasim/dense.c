@@ -41,7 +41,7 @@ static int set_stream(void *handle, void *stream)
 
 int cublasCreate_v2(void **handle)
 {
-    return create(handle);
+    return sim_has_fault("cublas") ? NOT_INITIALIZED : create(handle);
 }
 
 int cublasDestroy_v2(void *handle)

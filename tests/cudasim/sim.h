@@ -24,7 +24,8 @@
  * of the order of threads and blocks (default 1); CUDASIM_FAULT, what is broken (default: nothing):
  * with "wgmma" or "mma" these take columns for each other, with "wgmma-trap" or "mma-trap" they are
  * illegal instructions, with "launch:FILE" no kernel of a source file of that name can be started,
- * with "eigh" eigendecompositions are refused, with "eigh-size" the workspace of one is.
+ * with "cublas" there is no handle of it, with "eigh" eigendecompositions are refused, with
+ * "eigh-size" the workspace of one is.
  *
  * One thread of the host uses it at a time.
  */

@@ -84,6 +84,15 @@ def test_a_gpu_that_an_instruction_breaks_does_without(daemons, tmp_path, trap, 
                         "so says the environment variable KRR_GPU_WITHOUT."]
 
 
+def test_a_gpu_that_does_not_open_is_no_reason_to_do_without(tmp_path):
+    """One whose memory is full, say: cuBLAS makes no handle then. Another process would find the same, or run slowly
+    for good."""
+    done = subprocess.run([WORKER, "--job", tmp_path, "--device", "cuda"], capture_output=True, text=True, timeout=100,
+                          env={**os.environ, "CUDASIM_FAULT": "cublas"})
+    assert done.returncode == 1
+    assert "cuBLAS failed on the GPU" in done.stderr and "worker.begins_anew" not in done.stderr
+
+
 def test_what_a_gpu_cannot_do_without(tmp_path):
     done = subprocess.run([WORKER, "--job", tmp_path, "--device", "cuda"], capture_output=True, text=True, timeout=100,
                           env={**os.environ, "KRR_GPU_WITHOUT": "memory"})
