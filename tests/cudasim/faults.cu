@@ -38,6 +38,11 @@ __global__ void shift_by(const float *x, int64_t n, int64_t shift, float *y)
     }
 }
 
+__global__ void move_fours(const float *x, int shift, float *y)
+{
+    ((float4 *)y)[threadIdx.x] = ((const float4 *)(x + shift))[threadIdx.x];
+}
+
 __global__ void copy_async(const float *x, float *y, int wait)
 {
     auto &memory = shared<float[2][64]>();
@@ -267,6 +272,11 @@ int start_block_sums(void *stream, const double *x, int blocks, double *sums, in
 int start_shift(void *stream, const float *x, int64_t n, int64_t shift, float *y)
 {
     return start(shift_by, (unsigned)((n + 63) / 64), 64, 0, stream, x, n, shift, y);
+}
+
+int start_fours(void *stream, const float *x, int shift, float *y)
+{
+    return start(move_fours, 1, 4, 0, stream, x, shift, y);
 }
 
 int start_async_copy(void *stream, const float *x, float *y, int wait)

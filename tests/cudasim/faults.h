@@ -54,6 +54,9 @@ int start_group_product(void *stream, const unsigned *A, const unsigned *B, floa
 
 /* ---- for watched kernels ---- */
 
+/* y[i] <- x[shift + i], i < 16, four at a time. */
+int start_fours(void *stream, const float *x, int shift, float *y);
+
 /* ret[b] <- x[b], read by all 64 threads of block b; block b writes to ret[b / share]. */
 int start_share(void *stream, const float *x, int blocks, int share, float *ret);
 /* ret[i] <- x[31 - i] + x[0] through shared memory, i < 32, of which thread 0 changes x[0] then,

@@ -122,6 +122,12 @@ static void read_of_the_host(cudaStream_t stream)
     (void)cudaStreamSynchronize(stream);
 }
 
+static void fours_between(cudaStream_t stream)
+{
+    (void)start_fours(stream, counted(stream, 64), 1, counted(stream, 16));
+    (void)cudaStreamSynchronize(stream);
+}
+
 static void shared_behind(cudaStream_t stream)
 {
     (void)start_write_behind(stream);
@@ -147,6 +153,7 @@ static void test_faults(void **state)
     assert_fault(read_a_little_behind,
                  "an access 240 bytes behind the begin of an allocation of 240 bytes");
     assert_fault(read_of_the_host, "reads 4 bytes at ");
+    assert_fault(fours_between, "reads 16 bytes at ");
     assert_fault(shared_behind, "4 bytes of shared memory are used outside");
     assert_fault(shared_unwritten, "shared memory that no thread of the block wrote");
 }

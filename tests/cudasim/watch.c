@@ -164,6 +164,16 @@ void sim_watch(const void *at, size_t bytes, bool write)
     }
 }
 
+/* A device breaks where a number, or a vector of some, is not at a multiple of its size. Vectors
+ * whose numbers this compiler takes one by one are not seen. */
+static void check_aligned(const void *at, size_t bytes, bool write)
+{
+    if (sim_watched() && (uintptr_t)at % bytes != 0 && !sim_fiber_holds(at) && !sim_constant(at)) {
+        sim_fault("%s %zu bytes at %p, which is not aligned to them", write ? "writes" : "reads",
+                  bytes, at);
+    }
+}
+
 /* ---- what the compiler calls ---- */
 
 #define WATCH(bytes)                                                                               \
@@ -173,10 +183,12 @@ void sim_watch(const void *at, size_t bytes, bool write)
     void __tsan_unaligned_write##bytes(const void *at);                                            \
     void __tsan_read##bytes(const void *at)                                                        \
     {                                                                                              \
+        check_aligned(at, bytes, false);                                                           \
         sim_watch(at, bytes, false);                                                               \
     }                                                                                              \
     void __tsan_write##bytes(const void *at)                                                       \
     {                                                                                              \
+        check_aligned(at, bytes, true);                                                            \
         sim_watch(at, bytes, true);                                                                \
     }                                                                                              \
     void __tsan_unaligned_read##bytes(const void *at)                                              \
