@@ -429,20 +429,24 @@ def test_leftovers_are_swept(daemons):
     assert checkpoints(daemon) == [kept]
 
 
+def solving_rows(api, job):
+    rows = [e["data"] for e in api.events(job["id"]) if e["type"] == "metrics"]
+    return [r for r in rows if r["phase"] == "iterating"]
+
+
 def test_time_budget_spans_a_pause(daemons):
     daemon = daemons()
     api = daemon.api
     spec = spec_of(api, stop={**STOP, "max_iterations": 10**6, "time_budget_s": 2.0})
     job = hold(api, spec, "parts")
-    spent = api.job(job["id"])["progress"]["elapsed_s"]
+    before = len(solving_rows(api, job))
     time.sleep(2)  # no wait, but the pause itself: as long as the budget, of which it costs nothing
     resume(api, job)
     done = api.wait(job["id"])
     assert (done["reason"], done["attempt"]) == ("time_budget", 1)
-    rows = [e["data"] for e in api.events(job["id"]) if e["type"] == "metrics"]
-    solving = [r["elapsed_s"] for r in rows if r["phase"] == "iterating"]
-    assert max(solving) < 2.5 and max(solving) > spent
-    iterations = [r["iteration"] for r in rows if r["phase"] == "iterating"]
+    rows = solving_rows(api, job)
+    assert len(rows) > before and rows[before]["elapsed_s"] < 2.0
+    iterations = [r["iteration"] for r in rows]
     assert iterations == sorted(iterations)
 
 
