@@ -80,6 +80,11 @@ static int evaluate(void *context, const struct mat *A, struct metrics *ret, str
     return r == 0 ? fit_data_metrics(&f->data, f->predicted, ret, err) : r;
 }
 
+const char *fit__given(const struct fit *f)
+{
+    return f->control->problem != NULL ? f->control->problem : "";
+}
+
 /* The digest that binds a checkpoint to this problem: what the caller knows of it, and the kernel
  * that was chosen, to the last bit. Of a restricted one nothing in it changes once its centers are
  * selected. */
@@ -89,7 +94,7 @@ static int identify(struct fit *f, struct err *err)
     if (hash == NULL) {
         return err_no_memory(err);
     }
-    const char *given = f->control->problem != NULL ? f->control->problem : "";
+    const char *given = fit__given(f);
     const struct kernel *k = &f->kernel;
     char text[256];
     snprintf(text, sizeof(text), "|%s|%a|%a|%a|%d|%" PRId64 "|%a|%d", kernel_name(k->id),
@@ -143,6 +148,8 @@ static int solve(struct fit *f, struct err *err)
     };
     struct solve_control control = *f->control;
     control.problem = f->problem;
+    control.search = f->result.search.count > 0 ? &f->result.search : NULL;
+    control.searched = fit__given(f);
     int r = identify(f, err);
     if (r == 0) {
         r = solve_run(f->solver, &problem, &f->options, &limits, &control,

@@ -140,15 +140,20 @@ static void say_found(const struct fit *f)
     }
 }
 
-/* Regularization and bandwidth: the job's own, or the best pair of its search. */
-int fit__search(struct fit *f, const struct dataset *file, struct err *err)
+static void take_found(struct fit *f)
+{
+    const struct search_result *r = &f->result.search;
+    f->result.regularization = r->points[r->best].regularization;
+    if (!isnan(r->points[r->best].bandwidth)) {
+        f->kernel.bandwidth = r->points[r->best].bandwidth;
+    }
+    say_found(f);
+}
+
+static int search(struct fit *f, const struct dataset *file, struct err *err)
 {
     const struct job_spec *spec = f->spec;
     struct search_result *found = &f->result.search;
-    f->result.regularization = spec->regularization;
-    if (!spec->search.wanted) {
-        return 0;
-    }
     const struct search_task task = {
         .be = f->be,
         .spec = &spec->search,
@@ -168,16 +173,28 @@ int fit__search(struct fit *f, const struct dataset *file, struct err *err)
     const bool there = f->restricted || f->found != NULL;
     const int r = there ? search_run(&task, found, f->found, err) : err_no_memory(err);
     if (r == 0 && found->count > 0) {
-        f->result.regularization = found->points[found->best].regularization;
-        if (!isnan(found->points[found->best].bandwidth)) {
-            f->kernel.bandwidth = found->points[found->best].bandwidth;
-        }
-        say_found(f);
+        take_found(f);
     }
     if (found->count == 0 || found->sampled || found->centers > 0) {
         f->found = mem_free(f->found);
     }
     return r;
+}
+
+/* Regularization and bandwidth: the job's own, or the best pair of its search, which one attempt
+ * makes for all. */
+int fit__search(struct fit *f, const struct dataset *file, struct err *err)
+{
+    const struct state *resume = f->control->resume;
+    f->result.regularization = f->spec->regularization;
+    if (!f->spec->search.wanted) {
+        return 0;
+    }
+    if (resume != NULL && search_result_load(resume, fit__given(f), &f->result.search)) {
+        take_found(f);
+        return 0;
+    }
+    return search(f, file, err);
 }
 
 static int choose_preconditioner(struct fit *f, struct err *err)

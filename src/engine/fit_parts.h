@@ -44,6 +44,8 @@ void fit__say(const struct fit *f, const char *level, const char *fmt, ...)
 void fit__show_phase(struct fit *f, const char *phase);
 /* `share` is that of the phase which is done; said where nothing was for a while. */
 void fit__show_share(struct fit *f, const char *phase, double share);
+/* The digest of spec and data, as far as the caller knows them. */
+const char *fit__given(const struct fit *f);
 /* Whether to stop before the solve, where there is nothing to keep; `context` is the fit. */
 int fit__stop_here(void *context, struct err *err);
 

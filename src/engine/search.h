@@ -51,6 +51,13 @@ struct search_result {
 /* The `search` object of a job's result; null without a search. */
 struct json *search_result_to_json(const struct search_result *r);
 
+/* What a search came to among the arrays of a checkpoint, so that no attempt searches again: it
+ * takes long, and where a time budget ends it another attempt could find another pair. `of` is a
+ * digest of what the search was made on; one of something else is not loaded. */
+int search_result_save(const struct search_result *r, const char *of, struct state *to,
+                       struct err *err);
+bool search_result_load(const struct state *from, const char *of, struct search_result *ret);
+
 struct search_task {
     struct backend *be;
     const struct search_spec *spec;

@@ -15,6 +15,8 @@ struct solve_limits {
 };
 
 /* The world outside, injected. Every member may be NULL except now. */
+struct search_result; /* search.h */
+
 struct solve_control {
     void *context;
     double (*now)(void *context);     /* monotonic seconds */
@@ -45,6 +47,9 @@ struct solve_control {
     const struct state *resume;
     void (*taken)(void *context);
     const char *problem;
+    /* What found the kernel, kept with every checkpoint, and what it was made on; or NULL. */
+    const struct search_result *search;
+    const char *searched;
 };
 
 /* Test metrics of given coefficients; costs one oracle call. The driver evaluates as often as it

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "engine/search.h"
 #include "engine/solve_parts.h"
 
 /* The share of the time that may go into checkpoints. */
@@ -39,6 +40,9 @@ void solve__save(struct drive *d)
     struct state *s = NULL;
     struct err err;
     int r = checkpoint_make(&key, &record, d->ops, d->solver, &s, &err);
+    if (r == 0 && d->control->search != NULL) {
+        r = search_result_save(d->control->search, d->control->searched, s, &err);
+    }
     if (r == 0) {
         r = d->control->checkpoint(d->control->context, s, &err);
     }

@@ -229,5 +229,47 @@ static void test_pause_anywhere(void **state)
     fixture_dataset_free(ds);
 }
 
+/* A search is made by one attempt for all. On a machine that has become slower another would try
+ * fewer pairs, and the checkpoint would be of another kernel. */
+static void test_search_is_made_once(void **state)
+{
+    (void)state;
+    static const char fields[] =
+        "'solver':{'name':'pcg','preconditioner':{'name':'rpcholesky','rank':5}},"
+        "'kernel':'gaussian','search':{'bandwidth':[0.1,0.5,3],'regularization':[1e-9,1e-8]},"
+        "'stop':{'time_budget_s':2,'tolerance':1e-14}";
+    struct dataset *ds = fixture_smooth(300, 14);
+    struct fit_result first, result;
+    struct rest story = {.tick = 0.3, .pause_at = INT64_MAX};
+    model_free(attempt(ds, fields, &story, &result));
+    assert_true(result.search.count > 0 && result.search.count < 6); /* the slow one, alone */
+    buf_deinit(&story.kept);
+    story = (struct rest){.tick = 1e-4, .pause_at = INT64_MAX};
+    model_free(attempt(ds, fields, &story, &first));
+    assert_int_equal(first.search.count, 6);
+    story.pause_at = story.asked - 5;
+    assert_null(attempt(ds, fields, &story, &result));
+    assert_true(story.kept.len > 0);
+    story.tick = 0.3;
+    story.pause_at = INT64_MAX;
+    struct model *m = attempt(ds, fields, &story, &result);
+    assert_non_null(m);
+    assert_int_equal(story.discarded, 0);
+    assert_true(result.outcome.earlier_s > 0);
+    struct json *made = search_result_to_json(&first.search);
+    struct json *kept = search_result_to_json(&result.search);
+    char *made_text = json_print(made), *kept_text = json_print(kept);
+    assert_string_equal(made_text, kept_text);
+    assert_close(result.regularization, first.regularization, 0.0);
+    assert_close(m->kernel.bandwidth, first.search.points[first.search.best].bandwidth, 0.0);
+    mem_free(made_text);
+    mem_free(kept_text);
+    json_free(made);
+    json_free(kept);
+    model_free(m);
+    buf_deinit(&story.kept);
+    fixture_dataset_free(ds);
+}
+
 TEST_MAIN(cmocka_unit_test(test_phases), cmocka_unit_test(test_time_budget_of_a_resumed_selection),
-          cmocka_unit_test(test_pause_anywhere))
+          cmocka_unit_test(test_pause_anywhere), cmocka_unit_test(test_search_is_made_once))
