@@ -48,8 +48,36 @@
 #define QUOTE_(a) #a
 #define QUOTE(a) QUOTE_(a)
 
-#if defined(__AVX2__) && CEILING_VEC_BYTES == 32
-#define LOOKUP_F32(t, v) _mm256_permutevar8x32_ps(t, (__m256i)(v))
+/* Powers of parts of 1, chosen by the low bits of numbers. */
+#if defined(__AVX512F__)
+static inline __m512d lookup_f64(__m512d bits)
+{
+    static const double power[16] __attribute__((aligned(64))) = {EXP2_SIXTEENTHS_F64};
+    return _mm512_permutex2var_pd(*(const __m512d *)power, (__m512i)bits,
+                                  *(const __m512d *)(power + 8));
+}
+#define LOOKUP_F64(v) (vec_f64) lookup_f64((__m512d)(v))
+#define PARTS_F64 4
+#define PART_F64 EXP2_SMALL_F64
+#elif defined(__AVX2__)
+static inline __m256 lookup_f32(__m256 bits)
+{
+    static const float eighths[8] __attribute__((aligned(32))) = {EXP2_EIGHTHS_F32};
+    return _mm256_permutevar8x32_ps(*(const __m256 *)eighths, (__m256i)bits);
+}
+#define LOOKUP_F32(v) (vec_f32) lookup_f32((__m256)(v))
+
+static inline __m256 lookup_f64(__m256 bits)
+{
+    static const uint32_t low[8] __attribute__((aligned(32))) = {EXP2_EIGHTHS_F64_LOW};
+    static const uint32_t high[8] __attribute__((aligned(32))) = {EXP2_EIGHTHS_F64_HIGH};
+    const __m256i twice = (__m256i)_mm256_moveldup_ps(bits);
+    return _mm256_blend_ps(_mm256_permutevar8x32_ps(*(const __m256 *)high, twice),
+                           _mm256_permutevar8x32_ps(*(const __m256 *)low, (__m256i)bits), 0x55);
+}
+#define LOOKUP_F64(v) (vec_f64) lookup_f64((__m256)(v))
+#define PARTS_F64 3
+#define PART_F64 EXP2_PART_F64
 #endif
 
 #define T float
@@ -63,6 +91,8 @@
 #define EXP2_SQUARE EXP2_SQUARE_F32
 #define EXP2_REST EXP2_REST_F32
 #ifdef LOOKUP_F32
+#define EXP2_PARTS 3
+#define EXP2_PART EXP2_PART_F32
 #define EXP2_LOOKUP LOOKUP_F32
 #endif
 #include "bench/ceiling_loops.inc"
@@ -76,6 +106,8 @@
 #undef EXP2_TERMS
 #undef EXP2_SQUARE
 #undef EXP2_REST
+#undef EXP2_PART
+#undef EXP2_PARTS
 #undef EXP2_LOOKUP
 #undef VEC
 #undef LANES
@@ -90,6 +122,11 @@
 #define EXP2_TERMS EXP2_TERMS_F64
 #define EXP2_SQUARE EXP2_SQUARE_F64
 #define EXP2_REST EXP2_REST_F64
+#ifdef LOOKUP_F64
+#define EXP2_PARTS PARTS_F64
+#define EXP2_PART PART_F64
+#define EXP2_LOOKUP LOOKUP_F64
+#endif
 #include "bench/ceiling_loops.inc"
 #undef T
 #undef NAME
@@ -101,6 +138,9 @@
 #undef EXP2_TERMS
 #undef EXP2_SQUARE
 #undef EXP2_REST
+#undef EXP2_PART
+#undef EXP2_PARTS
+#undef EXP2_LOOKUP
 #undef VEC
 #undef LANES
 
@@ -136,6 +176,12 @@ const struct ceiling_isa JOIN(ceiling_isa_, CEILING_ISA) = {
     .f64 =
         {
             TYPE_LOOPS(f64, LANES_F64),
-            .exp2 = {EXP2_LOOPS(f64, LANES_F64)},
+            .exp2 =
+                {
+                    EXP2_LOOPS(f64, LANES_F64),
+#ifdef LOOKUP_F64
+                    {.run = in_parts_f64, .lanes = VECTORS * LANES_F64},
+#endif
+                },
         },
 };

@@ -49,6 +49,6 @@ struct limit_case {
 
 double limit_entries_per_s(const struct limit_case *c, const struct ceiling *ceiling);
 
-/* The same if 2^e took the multiply-adds of its polynomial alone, 5 in float32 and 10 in float64,
+/* The same if 2^e took the multiply-adds of one polynomial alone, 5 in float32 and 10 in float64,
  * and its rounding and its exponent's bits nothing. */
 double limit_of_fma(const struct limit_case *c, const struct ceiling *ceiling);

@@ -14,9 +14,9 @@ struct solve_limits {
     double time_budget_s; /* from `started`, and what earlier attempts took; INFINITY: none */
 };
 
-/* The world outside, injected. Every member may be NULL except now. */
 struct search_result; /* search.h */
 
+/* The world outside, injected. Every member may be NULL except now. */
 struct solve_control {
     void *context;
     double (*now)(void *context);     /* monotonic seconds */
