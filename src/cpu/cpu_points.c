@@ -51,13 +51,18 @@ int64_t tile_pairs(const struct tile_loops *loops, enum kernel_id id, int64_t d)
     return loops->paired && tile_adds_beside() && d >= least ? d / 3 : 0;
 }
 
-/* Differences cost nothing where additions have pipes of their own, unless those are used. Kernels
- * with a root have no loops by inner products in other instruction sets. */
+/* Where additions have pipes of their own a difference takes no time, but an instruction and, where
+ * registers are few, a number read from memory: with many features those decide. */
 bool tile_has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d)
 {
-    const bool pays = !loops->paired || !tile_adds_beside() || tile_pairs(loops, id, d) > 0;
-    const bool smooth = id == KERNEL_MATERN32 || id == KERNEL_MATERN52;
-    return (id == KERNEL_GAUSSIAN && loops->inner && pays) || (smooth && loops->paired && pays);
+    const bool root = id == KERNEL_MATERN32 || id == KERNEL_MATERN52;
+    if (id != KERNEL_GAUSSIAN && !root) {
+        return false;
+    }
+    if (loops->paired && tile_adds_beside()) {
+        return tile_pairs(loops, id, d) > 0;
+    }
+    return !tile_adds_beside() || d >= (root ? loops->inner_root_from : loops->inner_from);
 }
 
 /* Features of pairs that are alike make the number that sums begin with up to twice the norms, and

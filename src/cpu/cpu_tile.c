@@ -10,6 +10,8 @@
  *   TILE_HELD       vectors of a panel that fit there beside them
  *   TILE_TOGETHER_F32, TILE_TOGETHER_F64  cpu_tile.inc
  *   TILE_PAIRED     has the loops of tile_kernel.pairs
+ *   TILE_INNER_F32, TILE_INNER_F64, TILE_INNER_ROOT_F32, TILE_INNER_ROOT_F64
+ *                   tile_loops.inner_from, inner_root_from
  */
 #include <math.h>
 #include <stdbool.h>
@@ -115,28 +117,12 @@ typedef void lane_function(const struct lane_tile *t);
     EACH_USE(M, KEPT)                                                                              \
     EACH_USE(M, KEPT_HALF)
 
-/* FORM_INNER is for where registers are few, in float32; all of them for TILE_PAIRED (cpu_tile.h).
- */
-#define EACH_PAIRED(M)                                                                             \
+/* tile_kernel.by_inner. */
+#define EACH_INNER(M)                                                                              \
     EACH_USE(M, INNER)                                                                             \
     EACH_USE(M, MATERN32_INNER)                                                                    \
     EACH_USE(M, MATERN52_INNER)
-#define EACH_PAIRED_COMPUTED(M) M(INNER) M(MATERN32_INNER) M(MATERN52_INNER)
-#if TILE_PAIRED
-#define TILE_INNER_F32 true
-#define TILE_INNER_F64 true
-#define EACH_INNER_F32(M) EACH_PAIRED(M)
-#define EACH_INNER_F64(M) EACH_PAIRED(M)
-#define EACH_INNER_COMPUTED_F32(M) EACH_PAIRED_COMPUTED(M)
-#define EACH_INNER_COMPUTED_F64(M) EACH_PAIRED_COMPUTED(M)
-#else
-#define TILE_INNER_F32 (TILE_TOGETHER_F32 > 1)
-#define TILE_INNER_F64 false
-#define EACH_INNER_F32(M) EACH_USE(M, INNER)
-#define EACH_INNER_F64(M)
-#define EACH_INNER_COMPUTED_F32(M) M(INNER)
-#define EACH_INNER_COMPUTED_F64(M)
-#endif
+#define EACH_INNER_COMPUTED(M) M(INNER) M(MATERN32_INNER) M(MATERN52_INNER)
 
 /* Forms whose values are computed. */
 #define EACH_COMPUTED(M)                                                                           \
@@ -204,8 +190,6 @@ INLINE void add_lanes_f32(double *totals, vec_f32 v)
 #define EXP_MIN -126
 #define ROUND 0x1.8p23
 #define TOGETHER TILE_TOGETHER_F32
-#define EACH_INNER(M) EACH_INNER_F32(M)
-#define EACH_INNER_COMPUTED(M) EACH_INNER_COMPUTED_F32(M)
 #define EXP2_TERMS EXP2_TERMS_F32
 #define EXP2_SQUARE EXP2_SQUARE_F32
 #define EXP2_REST EXP2_REST_F32
@@ -219,8 +203,6 @@ INLINE void add_lanes_f32(double *totals, vec_f32 v)
 #define EXP_MIN -1022
 #define ROUND 0x1.8p52
 #define TOGETHER TILE_TOGETHER_F64
-#define EACH_INNER(M) EACH_INNER_F64(M)
-#define EACH_INNER_COMPUTED(M) EACH_INNER_COMPUTED_F64(M)
 #define EXP2_TERMS EXP2_TERMS_F64
 #define EXP2_SQUARE EXP2_SQUARE_F64
 #define EXP2_REST EXP2_REST_F64
@@ -334,7 +316,8 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .narrow = LANES_F32,
             .step = TILE_STEP,
             .fetches = TILE_TOGETHER_F32 == 1,
-            .inner = TILE_INNER_F32,
+            .inner_from = TILE_INNER_F32,
+            .inner_root_from = TILE_INNER_ROOT_F32,
             .paired = TILE_PAIRED,
             .pack = pack_f32,
             .run = run_f32,
@@ -352,7 +335,8 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .narrow = LANES_F32 / 2,
             .step = TILE_STEP,
             .fetches = TILE_TOGETHER_F64 == 1,
-            .inner = TILE_INNER_F64,
+            .inner_from = TILE_INNER_F64,
+            .inner_root_from = TILE_INNER_ROOT_F64,
             .paired = TILE_PAIRED,
             .pack = pack_f64,
             .run = run_f64,

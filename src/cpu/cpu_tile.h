@@ -15,7 +15,7 @@
  * features of a row are equal), of k(x,x), too:
  *
  *   by_max    |x - z|_1 = sum 2 max(x,z) - sum x - sum z
- *   by_inner  |x - z|_2^2 = |x|^2 + |z|^2 - 2 x.z, where a difference costs as much as a product
+ *   by_inner  |x - z|_2^2 = |x|^2 + |z|^2 - 2 x.z, one instruction a feature instead of two
  *   pairs     and there, where additions have pipes of their own, two features in one product
  *             (Winograd, IEEE Trans. Comput. C-17, 1968, p. 693):
  *             x1 z1 + x2 z2 = (x1 + z2) (x2 + z1) - x1 x2 - z1 z2
@@ -54,8 +54,8 @@ struct tile_kernel {
     enum kernel_id id;
     double gamma, coef0; /* dot-product kernels */
     int degree;
-    bool by_max, by_inner; /* the faster forms: of laplacian_l1; of gaussian, and where `paired` of
-                              the Materns that are smooth at 0 */
+    bool by_max, by_inner; /* the faster forms: of laplacian_l1; of gaussian and of the Materns that
+                              are smooth at 0 */
     int64_t pairs;         /* of by_inner, for which the points were made */
     bool near;             /* distance kernels: all powers are normal numbers. Changes no bit */
 };
@@ -98,8 +98,10 @@ struct tile_loops {
     int wide, narrow; /* the two panel widths, in lanes */
     int step;         /* z rows of a block; divides TILE_BLOCK */
     bool fetches;     /* tile.ahead */
-    bool inner;       /* has tile_kernel.by_inner */
     bool paired;      /* has tile_kernel.pairs */
+    /* Features from which tile_kernel.by_inner pays where additions have pipes of their own, of
+     * gaussian and of the Materns. Elsewhere it always does. */
+    int inner_from, inner_root_from;
 
     /* panel T[ld][lanes] <- rows[0 .. lanes-1], each T[ld]. */
     void (*pack)(const void *const *rows, int64_t ld, int lanes, void *panel);

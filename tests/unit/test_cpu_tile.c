@@ -198,10 +198,7 @@ static void check_by_max(struct sample *t, const struct tile_isa *isa, bool f64,
 static void check_by_inner(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
 {
     t->norms = true;
-    if (loops_of(isa, f64)->inner) {
-        check_faster(t, isa, f64, lanes, KERNEL_GAUSSIAN);
-    }
-    for (int i = 0; loops_of(isa, f64)->paired && i < 2; i++) {
+    for (int i = 0; i <= loops_of(isa, f64)->paired; i++) {
         t->paired = i > 0;
         check_faster(t, isa, f64, lanes, KERNEL_GAUSSIAN);
         check_faster(t, isa, f64, lanes, KERNEL_MATERN32);
@@ -236,31 +233,39 @@ static void place_at(struct sample *t, double *rows, int count, int kind, double
     }
 }
 
-/* As far from the origin as rows may be that take products of pairs (cpu/cpu_points.c): where
- * features are equal their roundings are, too, and add up. */
+/* The largest error of a value, of rows of a kind as far from the origin as they may be. */
+static double worst_at_limit(struct sample *t, const struct tile_isa *isa, bool f64, int lanes,
+                             enum kernel_id id, int kind)
+{
+    const double squares = (t->paired ? 0.6 : 1.0) * kernel_inner_limit(id, 18);
+    sample_fill(t, lanes, TILE_RUN, 18, 1.0);
+    place_at(t, t->x, lanes, kind, sqrt(squares / 2));
+    for (int64_t k = 0; k < (int64_t)TILE_RUN * 18; k++) { /* the same rows, nothing hides them */
+        t->z[k] = t->x[k % ((int64_t)lanes * 18)];
+    }
+    sample_pack(t);
+    compute_form(t, isa, f64, id, true);
+    const struct kernel k = {.id = id, .d = 18, .bandwidth = tile_scale(id)};
+    double worst = 0.0;
+    for (int at = 0; at < lanes * TILE_RUN; at++) {
+        const double value = kernel_eval(&k, t->x + at % lanes * 18, t->z + at / lanes * 18);
+        worst = fmax(worst, fabs((f64 ? t->K_f64[at] : (double)t->K_f32[at]) - value));
+    }
+    print_message("%s %d%s: %.1e\n", kernel_name(id), kind, t->paired ? " pairs" : "", worst);
+    return worst;
+}
+
+/* As far from the origin as rows may be that take inner products, or products of pairs
+ * (cpu/cpu_points.c): where features are equal their roundings are, too, and add up. */
 static void check_at_limit(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
 {
     static const enum kernel_id ids[] = {KERNEL_GAUSSIAN, KERNEL_MATERN32, KERNEL_MATERN52};
     static const double most[] = {1.5e-6, 2e-6, 3e-6};
-    t->norms = t->paired = true;
-    for (int i = 0; loops_of(isa, f64)->paired && i < 9; i++) {
-        const double squares = 0.6 * kernel_inner_limit(ids[i % 3], 18);
-        sample_fill(t, lanes, TILE_RUN, 18, 1.0);
-        place_at(t, t->x, lanes, i / 3, sqrt(squares / 2));
-        for (int64_t k = 0; k < (int64_t)TILE_RUN * 18;
-             k++) { /* the same rows, nothing hides them */
-            t->z[k] = t->x[k % ((int64_t)lanes * 18)];
-        }
-        sample_pack(t);
-        compute_form(t, isa, f64, ids[i % 3], true);
-        const struct kernel k = {.id = ids[i % 3], .d = 18, .bandwidth = tile_scale(ids[i % 3])};
-        double worst = 0.0;
-        for (int at = 0; at < lanes * TILE_RUN; at++) {
-            const double value = kernel_eval(&k, t->x + at % lanes * 18, t->z + at / lanes * 18);
-            worst = fmax(worst, fabs((f64 ? t->K_f64[at] : (double)t->K_f32[at]) - value));
-        }
-        print_message("%s %d: %.1e\n", kernel_name(ids[i % 3]), i / 3, worst);
-        assert_true(worst <= most[i / 3] * (f64 ? 0x1p-28 : 1.0));
+    t->norms = true;
+    for (int i = 0; i < (loops_of(isa, f64)->paired ? 18 : 9); i++) {
+        t->paired = i >= 9;
+        const double worst = worst_at_limit(t, isa, f64, lanes, ids[i % 3], i / 3 % 3);
+        assert_true(worst <= most[i / 3 % 3] * (f64 ? 0x1p-28 : 1.0));
     }
     t->norms = t->paired = false;
 }
@@ -274,7 +279,7 @@ static void test_at_limit(void **state)
 static void check_near_form(struct sample *t, const struct tile_isa *isa, bool f64, int lanes,
                             enum kernel_id id, bool faster)
 {
-    t->norms = faster && id == KERNEL_GAUSSIAN;
+    t->norms = faster && !kernel_uses_l1(id);
     sample_fill(t, lanes, TILE_RUN, 9, 0.9);
     t->norms = false;
     struct tile_kernel k = {.id = id, .by_max = faster, .by_inner = faster};
@@ -298,9 +303,9 @@ static void check_near(struct sample *t, const struct tile_isa *isa, bool f64, i
     check_near_form(t, isa, f64, lanes, KERNEL_MATERN12, false);
     check_near_form(t, isa, f64, lanes, KERNEL_MATERN32, false);
     check_near_form(t, isa, f64, lanes, KERNEL_MATERN52, false);
-    if (loops_of(isa, f64)->inner) {
-        check_near_form(t, isa, f64, lanes, KERNEL_GAUSSIAN, true);
-    }
+    check_near_form(t, isa, f64, lanes, KERNEL_GAUSSIAN, true);
+    check_near_form(t, isa, f64, lanes, KERNEL_MATERN32, true);
+    check_near_form(t, isa, f64, lanes, KERNEL_MATERN52, true);
 }
 
 static void test_near(void **state)
