@@ -100,7 +100,7 @@ struct tile_loops {
     bool fetches;     /* tile.ahead */
     bool paired;      /* has tile_kernel.pairs */
     /* Features from which tile_kernel.by_inner pays where additions have pipes of their own, of
-     * gaussian and of the Materns. Elsewhere it always does. */
+     * gaussian and of the Materns; where `paired`, tile_pairs decides. Elsewhere it always does. */
     int inner_from, inner_root_from;
 
     /* panel T[ld][lanes] <- rows[0 .. lanes-1], each T[ld]. */
