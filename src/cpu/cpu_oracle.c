@@ -112,21 +112,38 @@ void oracle__load_panel(const struct oracle *o, struct group g, const void **row
     o->loops->pack(rows, o->ld, g.lanes, panel);
 }
 
+/* each[j] <- points.far of member first + j, for all j < count + TILE_BLOCK. Whether there are any.
+ */
+static bool load_far(const struct oracle *o, int64_t first, int count, unsigned char *each)
+{
+    unsigned char any = 0;
+    for (int j = 0; j < count; j++) {
+        each[j] = o->Q.points->far[view_row(&o->Q, first + j)];
+        any |= each[j];
+    }
+    memset(each + count, 0, TILE_BLOCK);
+    return any != 0;
+}
+
 void oracle__load_rows(const struct oracle *o, int64_t first, int count, struct run_rows *ret)
 {
     const struct points *q = o->Q.points;
-    unsigned char any = 0;
-    for (int j = 0; j < count; j++) {
-        const int64_t row = view_row(&o->Q, first + j);
-        ret->z[j] = points_row(q, row);
-        ret->each[j] = q->far != NULL ? q->far[row] : 0;
-        any |= ret->each[j];
+    const size_t stride = (size_t)q->ld * dtype_size(q->dtype);
+    const char *rows = q->data;
+    if (o->Q.index == NULL) {
+        rows += (size_t)(o->Q.first + first) * stride;
+        for (int j = 0; j < count; j++) {
+            ret->z[j] = rows + (size_t)j * stride;
+        }
+    } else {
+        for (int j = 0; j < count; j++) {
+            ret->z[j] = rows + (size_t)o->Q.index[first + j] * stride;
+        }
     }
     for (int j = count; j < count + TILE_BLOCK; j++) {
         ret->z[j] = points_row(q, q->n);
-        ret->each[j] = 0;
     }
-    ret->far = any ? ret->each : NULL;
+    ret->far = q->far != NULL && load_far(o, first, count, ret->each) ? ret->each : NULL;
 }
 
 /* ---- kmv ---- */

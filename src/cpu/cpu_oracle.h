@@ -25,7 +25,7 @@ struct run_rows {
     const void *z[TILE_RUN + TILE_BLOCK];
     unsigned char each[TILE_RUN + TILE_BLOCK]; /* of points.far; 0 for the spare ones */
     const unsigned char *far; /* `each`, or NULL: no row of the run is far, or none is told from the
-                                 others */
+                                 others; `each` may say nothing then */
 };
 
 /* A panel's worth of rows of P. */

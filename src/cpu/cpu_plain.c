@@ -14,7 +14,7 @@
 #include "cpu/cpu_sweep.h"
 
 #define CHUNK (PLAIN_CHUNK * TILE_RUN) /* rows of Q; fixed, see above */
-#define PANELS 16 /* of a band; what a row of Q costs to fetch is spread over them */
+#define PANELS 32 /* of a band; what a row of Q costs to fetch is spread over them */
 #define BANDS 16  /* a thread at least, rows permitting, so that all end together */
 #define WAVE 8    /* chunks a thread, when threads share a band */
 

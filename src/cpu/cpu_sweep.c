@@ -20,13 +20,13 @@ static size_t whole_lines(size_t bytes)
 
 static size_t panel_size(const struct sweep *s, int lanes)
 {
-    return (size_t)(s->p->o.ld * lanes) * dtype_size(s->p->o.dtype);
+    return (size_t)(s->p->o.ld * lanes) * s->number;
 }
 
 /* Of the weights or sums of one panel's rows. */
 static size_t lane_size(const struct sweep *s, int lanes)
 {
-    return (size_t)(s->cols * lanes) * dtype_size(s->p->weights);
+    return (size_t)(s->cols * lanes) * s->weight;
 }
 
 /* The longest of TILE_RUN, its half, ... that lets `most` rows stay in the cache. */
@@ -62,8 +62,11 @@ static size_t lay_out(const struct sweep *s, char *base, struct band *ret)
 
 void sweep_init(struct sweep *s, const struct product *p, enum tile_use use, int64_t panels)
 {
-    const int64_t row_size = p->o.ld * (int64_t)dtype_size(p->o.dtype);
-    *s = (struct sweep){.p = p, .cols = (int)p->V.cols};
+    *s = (struct sweep){.p = p,
+                        .cols = (int)p->V.cols,
+                        .number = dtype_size(p->o.dtype),
+                        .weight = dtype_size(p->weights)};
+    const int64_t row_size = p->o.ld * (int64_t)s->number;
     const int wide = p->o.loops->wide;
     const size_t size = panel_size(s, wide) + 2 * lane_size(s, wide);
     s->panels = (int)clamp(BAND_BYTES / (int64_t)size, 1, panels);
@@ -137,60 +140,88 @@ static int64_t rows_ahead(const struct sweep *s, bool more, const struct band *b
     return o->loops->fetches && follow && row_size >= LONG_ROW ? s->run * row_size : 0;
 }
 
-/* The i-th panel against rows z .. z+count-1. */
-static struct tile tile_at(const struct sweep *s, int i, int64_t z, int count, int64_t ahead,
-                           const struct band *b)
+/* The first panel against the run of `count` rows from z on. */
+static struct tile first_tile(const struct sweep *s, int64_t z, int count, int64_t ahead,
+                              const struct band *b)
 {
-    const size_t lanes_at = (size_t)i * lane_size(s, b->lanes);
     return (struct tile){.kernel = b->apart ? &s->p->o.apart : &s->p->o.kernel,
-                         .panel = b->panels + (size_t)i * panel_size(s, b->lanes),
+                         .panel = b->panels,
                          .z = b->rows->z,
                          .d = s->p->o.d,
-                         .ahead = i == 0 ? ahead : 0,
+                         .ahead = ahead,
                          .count = count,
                          .cols = s->cols,
                          .z_weights = b->z_weights,
-                         .x_sums = b->x_sums + lanes_at,
-                         .x_weights = b->x_weights + lanes_at,
+                         .x_sums = b->x_sums,
+                         .x_weights = b->x_weights,
                          .z_sums = b->z_sums,
-                         .kept = cache_at(&b->kept, b->first + i * b->lanes, z),
+                         .kept = cache_at(&b->kept, b->first, z),
                          .storage = b->kept.storage};
+}
+
+/* The tile of panel i, of the one before it. */
+static void next_tile(const struct sweep *s, int i, int64_t z, const struct band *b, struct tile *t)
+{
+    const size_t lanes = lane_size(s, b->lanes);
+    t->panel = (const char *)t->panel + panel_size(s, b->lanes);
+    t->x_sums = (char *)t->x_sums + lanes;
+    t->x_weights = (const char *)t->x_weights + lanes;
+    t->ahead = 0;
+    t->kept = cache_at(&b->kept, b->first + i * b->lanes, z);
+}
+
+/* Rows of Q. */
+struct run {
+    int64_t at, next, after; /* this run ends where the next one begins, and that one ends */
+};
+
+/* All panels against one run; `drain`: sums are added to x behind it. */
+static void run_panels(const struct sweep *s, enum tile_use use, const struct run *run, bool last,
+                       bool drain, struct sweep_sums x, struct band *b)
+{
+    const int panels = (int)ceil_div(b->end - b->first, b->lanes);
+    const int64_t ahead = rows_ahead(s, !last, b), rows = run->after - run->next;
+    struct tile t = first_tile(s, run->at, (int)(run->next - run->at), ahead, b);
+    for (int i = 0; i < panels; i++) {
+        if (i > 0) {
+            next_tile(s, i, run->at, b, &t);
+        }
+        if (b->kept.values == NULL && ahead == 0) {
+            fetch_rows(&s->p->o.Q, run->next + rows * i / panels,
+                       run->next + rows * (i + 1) / panels);
+        }
+        oracle__run(s->p, use, b->lanes, &t, b->rows->far);
+        if (drain) {
+            s->p->sums->drain(t.x_sums, b->lanes, s->cols, x.sums + i * b->lanes, x.ld);
+        }
+    }
 }
 
 void sweep_run(const struct sweep *s, enum tile_use use, int64_t z_first, int64_t z_end,
                struct sweep_sums x, struct sweep_sums z, struct band *b)
 {
-    const int panels = (int)ceil_div(b->end - b->first, b->lanes);
     const int length = use == TILE_BOTH ? 2 * TILE_RUN : TILE_RUN; /* of a sum of T */
     int pending = 0; /* rows since sums were drained */
     const int begin = b->apart ? 0 : oracle__rows_to_block(&s->p->o, z_first);
-    for (int64_t at = z_first, next; at < z_end; at = next) {
-        next = min_i64(at + (at == z_first && begin > 0 ? begin : s->run), z_end);
-        const int count = (int)(next - at);
-        oracle__load_rows(&s->p->o, at, count, b->rows);
-        oracle__load_weights(s->p, at, count, (int)ceil_div(count, TILE_BLOCK) * TILE_BLOCK,
+    struct run run = {.next = z_first};
+    while (run.next < z_end) {
+        run.at = run.next;
+        run.next = min_i64(run.at + (run.at == z_first && begin > 0 ? begin : s->run), z_end);
+        run.after = min_i64(run.next + s->run, z_end);
+        const int count = (int)(run.next - run.at);
+        oracle__load_rows(&s->p->o, run.at, count, b->rows);
+        oracle__load_weights(s->p, run.at, count, (int)ceil_div(count, TILE_BLOCK) * TILE_BLOCK,
                              TILE_RUN, b->z_weights);
         if (use == TILE_ROWS && s->p->o.Q.index != NULL) {
             oracle__near_first(s->p, count, b->rows, b->z_weights);
         }
-        const int64_t after = min_i64(next + s->run, z_end);
         pending += count;
-        const int64_t ahead = rows_ahead(s, next < z_end, b);
-        const bool drain = count < s->run || pending + s->run > length || next == z_end;
-        for (int i = 0; i < panels; i++) {
-            if (b->kept.values == NULL && ahead == 0) {
-                fetch_rows(&s->p->o.Q, next + (after - next) * i / panels,
-                           next + (after - next) * (i + 1) / panels);
-            }
-            const struct tile t = tile_at(s, i, at, count, ahead, b);
-            oracle__run(s->p, use, b->lanes, &t, b->rows->far);
-            if (drain) {
-                s->p->sums->drain(t.x_sums, b->lanes, s->cols, x.sums + i * b->lanes, x.ld);
-            }
-        }
+        const bool last = run.next == z_end;
+        const bool drain = count < s->run || pending + s->run > length || last;
+        run_panels(s, use, &run, last, drain, x, b);
         pending = drain ? 0 : pending;
         if (use == TILE_BOTH) {
-            s->p->sums->fold(b->z_sums, count, s->cols, z.sums + (at - z_first), z.ld);
+            s->p->sums->fold(b->z_sums, count, s->cols, z.sums + (run.at - z_first), z.ld);
         }
     }
 }

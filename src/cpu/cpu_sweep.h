@@ -19,9 +19,10 @@
 struct sweep {
     const struct product *p;
     int cols;
-    int panels;  /* most in a band */
-    int run;     /* rows of Q at a time; divides TILE_RUN */
-    size_t size; /* bytes of a band, a multiple of TILE_ALIGN */
+    int panels;            /* most in a band */
+    int run;               /* rows of Q at a time; divides TILE_RUN */
+    size_t number, weight; /* bytes of a T and of a W */
+    size_t size;           /* bytes of a band, a multiple of TILE_ALIGN */
 };
 
 /* One thread's band. Where its kernel values are kept its tiles read them. T is the points' type, W
