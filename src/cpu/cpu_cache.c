@@ -153,8 +153,7 @@ static int fill_piece(struct cache *c, const struct oracle *o, int64_t first, in
 {
     const size_t panel = (size_t)(o->ld * c->wide) * sizeof(double);
     const size_t K = (size_t)(TILE_RUN * c->wide) * sizeof(double);
-    const size_t each =
-        (panel + K + sizeof(struct run_rows) + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
+    const size_t each = panel + K + oracle__run_size(o, TILE_RUN);
     cleanup_mem char *scratch = mem_aligned((size_t)o->threads, each);
     if (scratch == NULL) {
         return err_no_memory(err);

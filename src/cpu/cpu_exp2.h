@@ -6,6 +6,7 @@
  *                 is rounded 3e-7 (1e-7 in the mean square), 1.8e-15 (4e-16)
  *   PART          (2^f - 1) / f on [-1/16, 1/16]: 3e-8, 9e-16; with what is rounded 1.1e-7
  *                 (3e-8), 1.1e-15 (7e-16)
+ *   UP            (2^f - 1) / f on [0, 1/8]: 2.4e-8; with what is rounded 1.1e-7
  *   EIGHTHS       2^(j/8); of float32, and LOW and HIGH of float64 (the halves of its bits), less
  *                 j << MANTISSA - 3 in the bits: j joins those of n, shifted by as much
  *   SMALL         (2^f - 1) / f on [-1/32, 1/32]: 9e-18; with what is rounded 2.0e-16 (7e-17)
@@ -23,6 +24,9 @@
 #define EXP2_PART_F32_1 0.2402576297897387F
 #define EXP2_PART_F32_2 0.0554962217775085F
 #define EXP2_PART_F32 EXP2_PART_F32_0, EXP2_PART_F32_1, EXP2_PART_F32_2
+#define EXP2_UP_F32_0 0.6931506991386414F
+#define EXP2_UP_F32_1 0.24005571007728577F
+#define EXP2_UP_F32_2 0.05785812437534332F
 #define EXP2_EIGHTHS_F32                                                                           \
     0x1p+0F, 0x1.f72b84p-1F, 0x1.f06fep-1F, 0x1.ebfdaep-1F, 0x1.ea09e6p-1F, 0x1.eace54p-1F,        \
         0x1.ee89fap-1F, 0x1.f5818ep-1F

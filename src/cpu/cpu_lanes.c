@@ -31,7 +31,11 @@ static void load_panel(const struct points *p, const struct tile_loops *loops, i
             rows[v * loops->narrow + i] = points_row(p, min_i64(row, p->n));
         }
     }
-    loops->pack(rows, p->ld, loops->deep * loops->narrow, panel);
+    const int lanes = loops->deep * loops->narrow;
+    loops->pack(rows, p->ld, lanes, panel);
+    if (p->kernel.by_fixed) {
+        loops->fix_panel(panel, p->d, lanes);
+    }
 }
 
 static void fill(struct backend *be, const struct points *p, const struct lanes *l)
@@ -185,6 +189,21 @@ static void write_sums(const struct few *f)
     oracle__write(f->p, f->p->o.P.count - f->rows, f->rows, totals, f->rows);
 }
 
+/* The few rows in fixed point, out of a narrow panel of them, which lies behind `to`. */
+static void fix_few(struct few *f, int32_t *to)
+{
+    const struct oracle *o = &f->p->o;
+    int32_t *panel = to + f->lanes * o->ld;
+    const struct group g = {.first = o->P.count - f->rows, .rows = f->rows, .lanes = f->lanes};
+    oracle__load_panel(o, g, f->z, panel);
+    for (int i = 0; i < f->rows; i++) {
+        for (int64_t k = 0; k < o->ld; k++) {
+            to[i * o->ld + k] = panel[k * f->lanes + i];
+        }
+        f->z[i] = to + i * o->ld;
+    }
+}
+
 int oracle__few_product(const struct product *p, int64_t rows, struct err *err)
 {
     const struct oracle *o = &p->o;
@@ -202,8 +221,13 @@ int oracle__few_product(const struct product *p, int64_t rows, struct err *err)
     cleanup_mem char *scratch = mem_aligned((size_t)o->threads, 2 * f.size + f.sums);
     cleanup_mem double *runs =
         mem_zarray((size_t)(f.l->groups * f.lanes), (size_t)(f.rows * f.cols) * sizeof *runs);
-    if (scratch == NULL || runs == NULL) {
+    const size_t numbers = o->kernel.by_fixed ? 2 * (size_t)(f.lanes * o->ld) : 1;
+    cleanup_mem int32_t *fixed = mem_aligned(numbers, sizeof *fixed);
+    if (scratch == NULL || runs == NULL || fixed == NULL) {
         return err_no_memory(err);
+    }
+    if (o->kernel.by_fixed) {
+        fix_few(&f, fixed);
     }
     f.scratch = scratch;
     f.runs = runs;

@@ -71,7 +71,7 @@ static size_t lay_out(const struct normal *s, char *base, struct buffers *ret)
         (TILE_RUN + TILE_BLOCK) * cols * TILE_ALIGN,
         cols * (size_t)s->wide * sizeof(double),
         cols * (size_t)s->q * sizeof(double),
-        sizeof *ret->rows,
+        oracle__run_size(&s->p->o, TILE_RUN),
     };
     char *parts[sizeof sizes / sizeof sizes[0]];
     size_t at = 0;
@@ -224,6 +224,7 @@ static int normal_product(struct product *p, const double *weights, const struct
                        .U = U,
                        .cols = (int)p->V.cols,
                        .wide = p->o.loops->wide};
+    cleanup_mem int32_t *fixed = oracle__fix_all(&p->o, false);
     normal_plan(&s);
     cleanup_mem double *totals = mem_zarray((size_t)s.q, (size_t)s.cols * sizeof *totals);
     cleanup_mem char *scratch = mem_aligned((size_t)p->o.threads, s.scratch_size);

@@ -6,6 +6,7 @@
  * rest.
  */
 #include <omp.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -13,19 +14,21 @@
 
 #define BLOCK_RUN 64            /* rows of Q in a tile of kblock: whole panels */
 #define SEGMENT (8 * BLOCK_RUN) /* rows of Q one task of kblock takes */
+#define FIXED_ROWS 1024         /* about a band's, which meet a run's rows together anyway */
+#define FIXED_BYTES (8L << 20)  /* of rows in fixed point, where little is saved */
 
 /* What one thread works in for blocks. Layouts as in cpu_tile.h; T arrays in space for float64. */
 struct scratch {
     double K[TILE_RUN * TILE_LANES];
+    void *panel;
     struct run_rows rows;
-    double panel[] __attribute__((aligned(TILE_ALIGN))); /* T[ld][lanes] */
 } __attribute__((aligned(TILE_ALIGN)));
 
 /* The groups of an oracle's rows, and a struct scratch for each thread. */
 struct plan {
     int64_t wide_groups, groups;
     char *scratch;
-    size_t scratch_size;
+    size_t scratch_size, panel_at; /* bytes; where a scratch has its panel, T[ld][lanes] */
 };
 
 static struct group group_at(const struct oracle *o, const struct plan *plan, int64_t g)
@@ -42,8 +45,10 @@ static struct group group_at(const struct oracle *o, const struct plan *plan, in
 
 static struct scratch *my_scratch(const struct plan *plan)
 {
-    return (struct scratch *)(void *)(plan->scratch +
-                                      (size_t)omp_get_thread_num() * plan->scratch_size);
+    char *memory = plan->scratch + (size_t)omp_get_thread_num() * plan->scratch_size;
+    struct scratch *s = (struct scratch *)(void *)memory;
+    s->panel = memory + plan->panel_at;
+    return s;
 }
 
 static bool view_valid(const struct view *v)
@@ -79,7 +84,7 @@ int oracle__init(struct oracle *o, struct backend *be, struct view P, struct vie
                          .be = be};
     o->kernel.near = all_near(p, q);
     o->apart = o->kernel;
-    o->apart.by_max = o->apart.by_inner = false;
+    o->apart.by_max = o->apart.by_inner = false; /* in fixed point equal rows give 1 */
     return 0;
 }
 
@@ -91,7 +96,8 @@ static int plan_init(struct plan *plan, const struct oracle *o, struct err *err)
     const bool fills = narrow_groups * o->loops->narrow == wide;
     plan->wide_groups = o->P.count / wide + fills;
     plan->groups = plan->wide_groups + (fills ? 0 : narrow_groups);
-    plan->scratch_size = sizeof(struct scratch) + (size_t)(o->ld + 1) * TILE_LANES * sizeof(double);
+    plan->panel_at = offsetof(struct scratch, rows) + oracle__run_size(o, BLOCK_RUN);
+    plan->scratch_size = plan->panel_at + (size_t)(o->ld + 1) * TILE_LANES * sizeof(double);
     plan->scratch = mem_aligned((size_t)o->threads, plan->scratch_size);
     return plan->scratch == NULL ? err_no_memory(err) : 0;
 }
@@ -110,6 +116,49 @@ void oracle__load_panel(const struct oracle *o, struct group g, const void **row
         rows[i] = (const char *)p->data + (size_t)view_row(&o->P, member) * stride;
     }
     o->loops->pack(rows, o->ld, g.lanes, panel);
+    if (o->kernel.by_fixed) {
+        o->loops->fix_panel(panel, o->d, g.lanes);
+    }
+}
+
+size_t oracle__run_size(const struct oracle *o, int rows)
+{
+    const bool each = o->kernel.by_fixed && o->fixed == NULL;
+    const size_t numbers = each ? (size_t)rows * (size_t)o->ld : 0;
+    const size_t size = sizeof(struct run_rows) + numbers * sizeof(int32_t);
+    return (size + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
+}
+
+int32_t *oracle__fix_all(struct oracle *o, bool bands)
+{
+    const int64_t n = o->Q.count, size = n * o->ld * (int64_t)sizeof(int32_t);
+    const int64_t least = bands ? FIXED_ROWS : 4L * o->loops->wide;
+    int32_t *fixed = NULL;
+    if (o->kernel.by_fixed && o->P.count > least &&
+        size <= (bands ? FIXED_BYTES : 4 * FIXED_BYTES)) {
+        fixed = mem_alloc((size_t)size + 1);
+    }
+    o->fixed = fixed;
+    if (fixed == NULL) {
+        return NULL;
+    }
+#pragma omp parallel for num_threads(o->threads) if (n > 1000)
+    for (int64_t i = 0; i < n; i++) {
+        o->loops->fix_row(points_row(o->Q.points, view_row(&o->Q, i)), o->d, fixed + i * o->ld);
+    }
+    return fixed;
+}
+
+/* The run's rows in fixed point. */
+static void fix_rows(const struct oracle *o, int64_t first, int count, struct run_rows *rows)
+{
+    for (int j = 0; j < count; j++) {
+        int32_t *row = rows->fixed + j * o->ld;
+        if (o->fixed == NULL) {
+            o->loops->fix_row(rows->z[j], o->d, row);
+        }
+        rows->z[j] = o->fixed != NULL ? o->fixed + (first + j) * o->ld : row;
+    }
 }
 
 /* each[j] <- points.far of member first + j, for all j < count + TILE_BLOCK. Whether there are any.
@@ -140,8 +189,11 @@ void oracle__load_rows(const struct oracle *o, int64_t first, int count, struct 
             ret->z[j] = rows + (size_t)o->Q.index[first + j] * stride;
         }
     }
+    if (o->kernel.by_fixed) {
+        fix_rows(o, first, count, ret);
+    }
     for (int j = count; j < count + TILE_BLOCK; j++) {
-        ret->z[j] = points_row(q, q->n);
+        ret->z[j] = points_row(q, q->n); /* zeros in fixed point, too */
     }
     ret->far = q->far != NULL && load_far(o, first, count, ret->each) ? ret->each : NULL;
 }
@@ -202,6 +254,7 @@ int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const s
 {
     struct product p;
     int rc = oracle__product_init(&p, be, P, Q, V, Y, err);
+    cleanup_mem int32_t *fixed = rc == 0 && p.cache == NULL ? oracle__fix_all(&p.o, true) : NULL;
     p.a = a;
     p.b = b;
     const bool same = view_same(&P, &Q);
@@ -284,8 +337,11 @@ int cpu__kblock(struct backend *be, struct view P, struct view Q, const struct m
     struct oracle o;
     struct plan plan;
     int rc = cpu__expect(K->rows == P.count && K->cols == Q.count, "kblock", err);
-    if (rc < 0 || (rc = oracle__init(&o, be, P, Q, err)) < 0 ||
-        (rc = plan_init(&plan, &o, err)) < 0) {
+    if (rc < 0 || (rc = oracle__init(&o, be, P, Q, err)) < 0) {
+        return rc;
+    }
+    cleanup_mem int32_t *fixed = oracle__fix_all(&o, false);
+    if ((rc = plan_init(&plan, &o, err)) < 0) {
         return rc;
     }
     const bool symmetric = view_same(&P, &Q);

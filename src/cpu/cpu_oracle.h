@@ -12,20 +12,22 @@ struct cache;
 struct oracle {
     const struct tile_loops *loops;
     struct tile_kernel kernel;
-    struct tile_kernel apart; /* by differences: 1 for equal rows */
+    struct tile_kernel apart; /* by differences, or in fixed point: 1 for equal rows */
     struct view P, Q;
+    const int32_t *fixed; /* tile_kernel.by_fixed: all members of Q; NULL: a run at a time */
     enum dtype dtype;
     int64_t d, ld;
     int threads;
     struct backend *be;
 };
 
-/* Rows of Q on their way into a tile. */
+/* Rows of Q on their way into a tile. Memory of oracle__run_size() bytes. */
 struct run_rows {
     const void *z[TILE_RUN + TILE_BLOCK];
     unsigned char each[TILE_RUN + TILE_BLOCK]; /* of points.far; 0 for the spare ones */
     const unsigned char *far; /* `each`, or NULL: no row of the run is far, or none is told from the
                                  others; `each` may say nothing then */
+    int32_t fixed[] __attribute__((aligned(TILE_ALIGN))); /* [rows][ld], of tile_kernel.by_fixed */
 };
 
 /* A panel's worth of rows of P. */
@@ -94,6 +96,13 @@ int oracle__product_init(struct product *p, struct backend *be, struct view P, s
 /* panel <- the group's rows, T[ld][lanes]. Lanes without a row repeat the last one. `rows` has room
  * for a pointer a lane. */
 void oracle__load_panel(const struct oracle *o, struct group g, const void **rows, void *panel);
+
+/* Sets o->fixed, in memory that the caller frees; NULL where no such form is taken, or where it
+ * would not pay: in bands of panels (`bands`) several meet a run's rows once they are there. */
+int32_t *oracle__fix_all(struct oracle *o, bool bands);
+
+/* What runs of up to so many rows take: whole lines. */
+size_t oracle__run_size(const struct oracle *o, int rows);
 
 /* Members first .. first+count-1 of Q, and the spare rows a tile asks for. */
 void oracle__load_rows(const struct oracle *o, int64_t first, int count, struct run_rows *ret);

@@ -38,11 +38,11 @@ double tile_scale(enum kernel_id id)
 }
 
 /* The form by maxima loses about the size of a row's |x|_1 times the type's rounding, in units of
- * ln 2 of the exponent: small rows only. A row far from all others loses more, where the kernel is
- * next to nothing; so it does in the form by inner products. */
+ * ln 2 of the exponent: small rows only (and integers are not endless). A row far from all others
+ * loses more, where the kernel is next to nothing; so it does in the form by inner products. */
 static double by_max_limit(enum dtype dtype)
 {
-    return dtype == DTYPE_F32 ? 16.0 : 1024.0;
+    return dtype == DTYPE_F32 ? (double)TILE_FIXED_NEAR : 1024.0;
 }
 
 int64_t tile_pairs(const struct tile_loops *loops, enum kernel_id id, int64_t d)
@@ -166,7 +166,9 @@ static void choose_form(struct points *p, const struct tile_loops *loops)
     const int64_t most = takes_turns(p, loops) ? p->n / loops->step / 4 : 0;
     const int64_t far = p->far != NULL ? mark_blocks(p, loops->step) : 0;
     const bool faster = p->far != NULL && far <= most;
-    p->kernel.by_max = faster && l1;
+    const bool fixed = p->dtype == DTYPE_F32 && loops->fix_panel != NULL;
+    p->kernel.by_fixed = faster && l1 && fixed;
+    p->kernel.by_max = faster && l1 && !fixed;
     p->kernel.by_inner = faster && !l1;
     if (!faster || far == 0) {
         p->far = mem_free(p->far);

@@ -45,7 +45,7 @@ static size_t lay_out(const struct sketch *s, char *base, struct buffers *ret)
     ret->panel = base + sums;
     ret->K = base + sums + panel;
     ret->rows = (struct run_rows *)(void *)(base + sums + panel + K);
-    return sums + panel + K + whole_lines(sizeof *ret->rows);
+    return sums + panel + K + oracle__run_size(&s->o, TILE_RUN);
 }
 
 #define ADD_ROW(T)                                                                                 \
@@ -118,6 +118,7 @@ int cpu__ksketch(struct backend *be, const struct sign_sketch *phi, struct view 
     }
     const int64_t wide = phi->rows * s.o.loops->wide * (int64_t)sizeof(double) * be->threads;
     s.lanes = wide <= SUMS_BYTES ? s.o.loops->wide : s.o.loops->narrow;
+    cleanup_mem int32_t *fixed = oracle__fix_all(&s.o, false);
     const size_t each = lay_out(&s, NULL, &(struct buffers){0});
     cleanup_mem char *scratch = mem_aligned((size_t)be->threads, each);
     if (scratch == NULL) {

@@ -56,7 +56,7 @@ static size_t lay_out(const struct sweep *s, char *base, struct band *ret)
     ret->z_sums = at;
     at += (size_t)(s->run + TILE_BLOCK) * cols * TILE_ALIGN;
     ret->rows = (struct run_rows *)(void *)at;
-    at += whole_lines(sizeof *ret->rows);
+    at += oracle__run_size(&s->p->o, s->run);
     return (size_t)(at - base);
 }
 
@@ -82,6 +82,13 @@ void sweep_place(const struct sweep *s, char *memory, struct band *ret)
     memset(ret->z_sums, 0, (size_t)((s->run + TILE_BLOCK) * s->cols) * TILE_ALIGN);
 }
 
+static void fetch(const void *memory, int64_t size)
+{
+    for (int64_t at = 0; at < size; at += LINE) {
+        __builtin_prefetch((const char *)memory + at, 0, 2);
+    }
+}
+
 /* Rows first .. end-1 of a view on their way to the second-level cache: the processor sees no
  * stream in rows that are read a few at a time. */
 static void fetch_rows(const struct view *v, int64_t first, int64_t end)
@@ -90,10 +97,17 @@ static void fetch_rows(const struct view *v, int64_t first, int64_t end)
     const int64_t row_size = p->ld * (int64_t)dtype_size(p->dtype);
     const int64_t together = v->index == NULL ? end - first : 1; /* in memory */
     for (int64_t i = first; i < end; i += together) {
-        const char *row = (const char *)p->data + view_row(v, i) * row_size;
-        for (int64_t at = 0; at < together * row_size; at += LINE) {
-            __builtin_prefetch(row + at, 0, 2);
-        }
+        fetch((const char *)p->data + view_row(v, i) * row_size, together * row_size);
+    }
+}
+
+/* The same of what tiles take of Q. */
+static void fetch_q(const struct oracle *o, int64_t first, int64_t end)
+{
+    if (o->fixed != NULL) {
+        fetch(o->fixed + first * o->ld, (end - first) * o->ld * (int64_t)sizeof *o->fixed);
+    } else {
+        fetch_rows(&o->Q, first, end);
     }
 }
 
@@ -187,8 +201,7 @@ static void run_panels(const struct sweep *s, enum tile_use use, const struct ru
             next_tile(s, i, run->at, b, &t);
         }
         if (b->kept.values == NULL && ahead == 0) {
-            fetch_rows(&s->p->o.Q, run->next + rows * i / panels,
-                       run->next + rows * (i + 1) / panels);
+            fetch_q(&s->p->o, run->next + rows * i / panels, run->next + rows * (i + 1) / panels);
         }
         oracle__run(s->p, use, b->lanes, &t, b->rows->far);
         if (drain) {
@@ -209,7 +222,10 @@ void sweep_run(const struct sweep *s, enum tile_use use, int64_t z_first, int64_
         run.next = min_i64(run.at + (run.at == z_first && begin > 0 ? begin : s->run), z_end);
         run.after = min_i64(run.next + s->run, z_end);
         const int count = (int)(run.next - run.at);
-        oracle__load_rows(&s->p->o, run.at, count, b->rows);
+        b->rows->far = NULL;
+        if (b->kept.values == NULL) {
+            oracle__load_rows(&s->p->o, run.at, count, b->rows);
+        }
         oracle__load_weights(s->p, run.at, count, (int)ceil_div(count, TILE_BLOCK) * TILE_BLOCK,
                              TILE_RUN, b->z_weights);
         if (use == TILE_ROWS && s->p->o.Q.index != NULL) {

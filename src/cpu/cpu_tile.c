@@ -10,6 +10,7 @@
  *   TILE_HELD       vectors of a panel that fit there beside them
  *   TILE_TOGETHER_F32, TILE_TOGETHER_F64  cpu_tile.inc
  *   TILE_PAIRED     has the loops of tile_kernel.pairs
+ *   TILE_FIXED      has those of tile_kernel.by_fixed, in float32
  *   TILE_INNER_F32, TILE_INNER_F64, TILE_INNER_ROOT_F32, TILE_INNER_ROOT_F64
  *                   tile_loops.inner_from, inner_root_from
  */
@@ -63,6 +64,7 @@ enum form {
     FORM_GAUSSIAN,
     FORM_INNER, /* gaussian of |x|^2/2 + |z|^2/2 - x.z */
     FORM_L1,
+    FORM_L1_FIXED, /* where TILE_FIXED says so */
     FORM_L1_MAX,
     FORM_EXPONENTIAL,
     FORM_MATERN32,
@@ -96,7 +98,7 @@ INLINE bool is_matern32(enum form form)
 /* Whether points carry a number that sums begin with, in the place of feature d. */
 INLINE bool has_sum(enum form form)
 {
-    return by_inner(form) || form == FORM_L1_MAX;
+    return by_inner(form) || form == FORM_L1_MAX || form == FORM_L1_FIXED;
 }
 
 typedef void loop_function(const struct tile *t);
@@ -143,7 +145,7 @@ static enum form form_of_kernel(const struct tile_kernel *k)
     case KERNEL_GAUSSIAN:
         return k->by_inner ? FORM_INNER : FORM_GAUSSIAN;
     case KERNEL_LAPLACIAN_L1:
-        return k->by_max ? FORM_L1_MAX : FORM_L1;
+        return k->by_fixed ? FORM_L1_FIXED : k->by_max ? FORM_L1_MAX : FORM_L1;
     case KERNEL_MATERN32:
         return k->by_inner ? FORM_MATERN32_INNER : FORM_MATERN32;
     case KERNEL_MATERN52:
@@ -207,6 +209,14 @@ INLINE void add_lanes_f32(double *totals, vec_f32 v)
 #define EXP2_SQUARE EXP2_SQUARE_F64
 #define EXP2_REST EXP2_REST_F64
 #include "cpu/cpu_tile.inc"
+
+#if TILE_FIXED
+#define FIX_PANEL fix_panel
+#define FIX_ROW fix_row
+#else
+#define FIX_PANEL NULL
+#define FIX_ROW NULL
+#endif
 
 /* ---- mixed precision: float32 values, float64 weights and sums ---- */
 
@@ -320,6 +330,8 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .inner_root_from = TILE_INNER_ROOT_F32,
             .paired = TILE_PAIRED,
             .pack = pack_f32,
+            .fix_panel = FIX_PANEL,
+            .fix_row = FIX_ROW,
             .run = run_f32,
             .run_f64 = run_mixed,
             .deep = TILE_DEEP,

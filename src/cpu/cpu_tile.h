@@ -15,6 +15,8 @@
  * features of a row are equal), of k(x,x), too:
  *
  *   by_max    |x - z|_1 = sum 2 max(x,z) - sum x - sum z
+ *   by_fixed  the same in fixed point, for float32 (tile_loops.fix_row): rows come as integers of
+ *             2^-24, in which nothing more is rounded, and k(x,x) is 1
  *   by_inner  |x - z|_2^2 = |x|^2 + |z|^2 - 2 x.z, one instruction a feature instead of two
  *   pairs     and there, where additions have pipes of their own, two features in one product
  *             (Winograd, IEEE Trans. Comput. C-17, 1968, p. 693):
@@ -32,7 +34,7 @@
  * Values kept in 16 bits are of kernels that lie in [0, 1], hence without a sign: 5 bits of
  * exponent and 11 of mantissa, of the value + 2^-31 (relative error 2^-12; 0 stays exact, 1 to
  * 2^-31). For the faster forms points carry one more feature, with which sums begin: the sum of the
- * others, or -|x|^2/2 less the products x1 x2.
+ * others (in fixed point half of it), or -|x|^2/2 less the products x1 x2.
  * Panel, K and sums are 64-byte aligned.
  *
  * cpu_tile.c is compiled once for each instruction set, from one text.
@@ -49,13 +51,19 @@
 #define TILE_ALIGN 64 /* bytes */
 #define TILE_BLOCK 15 /* z rows that are whole blocks everywhere; divides TILE_RUN */
 
+/* Of rows z in fixed point the sizes |z|_1 are at most TILE_FIXED_NEAR. Rows x that are larger than
+ * TILE_FIXED_REACH are drawn up to there: their kernel values, all below 2^-88, are then still
+ * less than that, and every power is a normal number. */
+#define TILE_FIXED_NEAR 16.0F
+#define TILE_FIXED_REACH 104.0F
+
 /* A kernel on scaled points. */
 struct tile_kernel {
     enum kernel_id id;
     double gamma, coef0; /* dot-product kernels */
     int degree;
-    bool by_max, by_inner; /* the faster forms: of laplacian_l1; of gaussian and of the Materns that
-                              are smooth at 0 */
+    bool by_max, by_fixed; /* the faster forms of laplacian_l1 */
+    bool by_inner;         /* of gaussian, and of the Materns that are smooth at 0 */
     int64_t pairs;         /* of by_inner, for which the points were made */
     bool near;             /* distance kernels: all powers are normal numbers. Changes no bit */
 };
@@ -105,6 +113,12 @@ struct tile_loops {
 
     /* panel T[ld][lanes] <- rows[0 .. lanes-1], each T[ld]. */
     void (*pack)(const void *const *rows, int64_t ld, int lanes, void *panel);
+
+    /* For tile_kernel.by_fixed, NULL where there is no such form: a packed panel's rows of d
+     * features and one more, in place, and a single row, whose |z|_1 is TILE_FIXED_NEAR at most,
+     * into ret. A row has the same numbers either way. */
+    void (*fix_panel)(void *panel, int64_t d, int lanes);
+    void (*fix_row)(const void *row, int64_t d, void *ret);
 
     /* With weights and sums of type T, or float64. */
     void (*run)(enum tile_use use, int lanes, const struct tile *t);
