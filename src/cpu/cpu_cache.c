@@ -104,6 +104,7 @@ struct filler {
     char *panel; /* T[ld][wide] */
     char *K;     /* T[TILE_RUN][wide] */
     struct run_rows *rows;
+    int run;
     struct cache_tiles kept;
 };
 
@@ -140,7 +141,7 @@ static void fill_task(struct filler *f, const struct symmetric_task *t)
         const int64_t z_first = t->step == 0 ? x + g.rows : t->z_first;
         const int begin = oracle__rows_to_block(f->o, z_first);
         for (int64_t z = z_first, next; z < t->z_end; z = next) {
-            next = min_i64(z + (z == z_first && begin > 0 ? begin : TILE_RUN), t->z_end);
+            next = min_i64(z + (z == z_first && begin > 0 ? begin : f->run), t->z_end);
             fill_tile(f, x, z, (int)(next - z));
         }
         memset(cache_at(&f->kept, x, t->z_end), 0, TILE_BLOCK * f->kept.row_bytes);
@@ -153,7 +154,8 @@ static int fill_piece(struct cache *c, const struct oracle *o, int64_t first, in
 {
     const size_t panel = (size_t)(o->ld * c->wide) * sizeof(double);
     const size_t K = (size_t)(TILE_RUN * c->wide) * sizeof(double);
-    const size_t each = panel + K + oracle__run_size(o, TILE_RUN);
+    const int run = oracle__run_rows(o), most = run > c->wide ? run : c->wide;
+    const size_t each = panel + K + oracle__run_size(o, most);
     cleanup_mem char *scratch = mem_aligned((size_t)o->threads, each);
     if (scratch == NULL) {
         return err_no_memory(err);
@@ -165,6 +167,7 @@ static int fill_piece(struct cache *c, const struct oracle *o, int64_t first, in
                            .panel = mine,
                            .K = mine + panel,
                            .rows = (struct run_rows *)(void *)(mine + panel + K),
+                           .run = run,
                            .kept = cache_tiles(c, i)};
         const struct symmetric_task t = oracle__symmetric_task(&c->grid, i);
         if (f.kept.values != NULL) {

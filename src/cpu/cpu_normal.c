@@ -30,7 +30,7 @@ struct normal {
     const double *weights; /* of P's members, or NULL */
     const struct mat *T;   /* p x cols, or NULL */
     const struct mat *U;   /* likewise: where the sums go besides */
-    int cols, wide, panels;
+    int cols, wide, panels, run;
     bool keeps;
     int64_t q, tasks;
     size_t panel_size, values_size, lane_size; /* bytes; of a panel, its values, [cols][wide] */
@@ -71,7 +71,7 @@ static size_t lay_out(const struct normal *s, char *base, struct buffers *ret)
         (TILE_RUN + TILE_BLOCK) * cols * TILE_ALIGN,
         cols * (size_t)s->wide * sizeof(double),
         cols * (size_t)s->q * sizeof(double),
-        oracle__run_size(&s->p->o, TILE_RUN),
+        oracle__run_size(&s->p->o, s->run),
     };
     char *parts[sizeof sizes / sizeof sizes[0]];
     size_t at = 0;
@@ -157,8 +157,8 @@ static void forward(const struct normal *s, struct group g, int panel, struct bu
     memset(b->x_totals, 0, (size_t)(s->cols * s->wide) * sizeof(double));
     memset(b->x_sums, 0, s->lane_size);
     oracle__load_panel(&p->o, g, b->rows->z, b->panels + (size_t)panel * s->panel_size);
-    for (int64_t z = 0; z < s->q; z += TILE_RUN) {
-        const int count = (int)min_i64(TILE_RUN, s->q - z);
+    for (int64_t z = 0; z < s->q; z += s->run) {
+        const int count = (int)min_i64(s->run, s->q - z);
         struct tile t = tile_of(s, b, panel, z, count);
         oracle__load_rows(&p->o, z, count, b->rows);
         oracle__load_weights(p, z, count, TILE_RUN, TILE_RUN, b->z_weights);
@@ -177,8 +177,8 @@ static void forward(const struct normal *s, struct group g, int panel, struct bu
 static void backward(const struct normal *s, int panels, struct buffers *b)
 {
     const struct product *p = s->p;
-    for (int64_t z = 0; z < s->q; z += TILE_RUN) {
-        const int count = (int)min_i64(TILE_RUN, s->q - z);
+    for (int64_t z = 0; z < s->q; z += s->run) {
+        const int count = (int)min_i64(s->run, s->q - z);
         oracle__load_rows(&p->o, z, count, b->rows);
         for (int i = 0; i < panels; i++) {
             const struct tile t = tile_of(s, b, i, z, count);
@@ -223,8 +223,8 @@ static int normal_product(struct product *p, const double *weights, const struct
                        .T = T,
                        .U = U,
                        .cols = (int)p->V.cols,
-                       .wide = p->o.loops->wide};
-    cleanup_mem int32_t *fixed = oracle__fix_all(&p->o, false);
+                       .wide = p->o.loops->wide,
+                       .run = oracle__run_rows(&p->o)};
     normal_plan(&s);
     cleanup_mem double *totals = mem_zarray((size_t)s.q, (size_t)s.cols * sizeof *totals);
     cleanup_mem char *scratch = mem_aligned((size_t)p->o.threads, s.scratch_size);

@@ -14,8 +14,7 @@
 
 #define BLOCK_RUN 64            /* rows of Q in a tile of kblock: whole panels */
 #define SEGMENT (8 * BLOCK_RUN) /* rows of Q one task of kblock takes */
-#define FIXED_ROWS 1024         /* about a band's, which meet a run's rows together anyway */
-#define FIXED_BYTES (8L << 20)  /* of rows in fixed point, where little is saved */
+#define FIXED_RUN (1L << 20)    /* bytes of a run's rows in fixed point */
 
 /* What one thread works in for blocks. Layouts as in cpu_tile.h; T arrays in space for float64. */
 struct scratch {
@@ -96,7 +95,7 @@ static int plan_init(struct plan *plan, const struct oracle *o, struct err *err)
     const bool fills = narrow_groups * o->loops->narrow == wide;
     plan->wide_groups = o->P.count / wide + fills;
     plan->groups = plan->wide_groups + (fills ? 0 : narrow_groups);
-    plan->panel_at = offsetof(struct scratch, rows) + oracle__run_size(o, BLOCK_RUN);
+    plan->panel_at = sizeof(struct scratch) + oracle__run_size(o, BLOCK_RUN); /* a whole line */
     plan->scratch_size = plan->panel_at + (size_t)(o->ld + 1) * TILE_LANES * sizeof(double);
     plan->scratch = mem_aligned((size_t)o->threads, plan->scratch_size);
     return plan->scratch == NULL ? err_no_memory(err) : 0;
@@ -121,43 +120,33 @@ void oracle__load_panel(const struct oracle *o, struct group g, const void **row
     }
 }
 
+/* Whether rows of Q are turned into fixed point a run at a time. */
+static bool fixes_runs(const struct oracle *o)
+{
+    return o->kernel.by_fixed && o->Q.points->fixed == NULL;
+}
+
+int oracle__run_rows(const struct oracle *o)
+{
+    const int64_t fit =
+        FIXED_RUN / (o->ld * (int64_t)sizeof(int32_t) + 1) / TILE_BLOCK * TILE_BLOCK;
+    return !fixes_runs(o) || fit > TILE_RUN ? TILE_RUN : fit < TILE_BLOCK ? TILE_BLOCK : (int)fit;
+}
+
 size_t oracle__run_size(const struct oracle *o, int rows)
 {
-    const bool each = o->kernel.by_fixed && o->fixed == NULL;
-    const size_t numbers = each ? (size_t)rows * (size_t)o->ld : 0;
+    const size_t numbers = fixes_runs(o) ? (size_t)rows * (size_t)o->ld : 0;
     const size_t size = sizeof(struct run_rows) + numbers * sizeof(int32_t);
     return (size + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
 }
 
-int32_t *oracle__fix_all(struct oracle *o, bool bands)
-{
-    const int64_t n = o->Q.count, size = n * o->ld * (int64_t)sizeof(int32_t);
-    const int64_t least = bands ? FIXED_ROWS : 4L * o->loops->wide;
-    int32_t *fixed = NULL;
-    if (o->kernel.by_fixed && o->P.count > least &&
-        size <= (bands ? FIXED_BYTES : 4 * FIXED_BYTES)) {
-        fixed = mem_alloc((size_t)size + 1);
-    }
-    o->fixed = fixed;
-    if (fixed == NULL) {
-        return NULL;
-    }
-#pragma omp parallel for num_threads(o->threads) if (n > 1000)
-    for (int64_t i = 0; i < n; i++) {
-        o->loops->fix_row(points_row(o->Q.points, view_row(&o->Q, i)), o->d, fixed + i * o->ld);
-    }
-    return fixed;
-}
-
 /* The run's rows in fixed point. */
-static void fix_rows(const struct oracle *o, int64_t first, int count, struct run_rows *rows)
+static void fix_rows(const struct oracle *o, int count, struct run_rows *rows)
 {
     for (int j = 0; j < count; j++) {
         int32_t *row = rows->fixed + j * o->ld;
-        if (o->fixed == NULL) {
-            o->loops->fix_row(rows->z[j], o->d, row);
-        }
-        rows->z[j] = o->fixed != NULL ? o->fixed + (first + j) * o->ld : row;
+        o->loops->fix_row(rows->z[j], o->d, row);
+        rows->z[j] = row;
     }
 }
 
@@ -178,7 +167,8 @@ void oracle__load_rows(const struct oracle *o, int64_t first, int count, struct 
 {
     const struct points *q = o->Q.points;
     const size_t stride = (size_t)q->ld * dtype_size(q->dtype);
-    const char *rows = q->data;
+    const bool fixed = o->kernel.by_fixed && q->fixed != NULL;
+    const char *rows = fixed ? (const char *)q->fixed : q->data;
     if (o->Q.index == NULL) {
         rows += (size_t)(o->Q.first + first) * stride;
         for (int j = 0; j < count; j++) {
@@ -189,8 +179,8 @@ void oracle__load_rows(const struct oracle *o, int64_t first, int count, struct 
             ret->z[j] = rows + (size_t)o->Q.index[first + j] * stride;
         }
     }
-    if (o->kernel.by_fixed) {
-        fix_rows(o, first, count, ret);
+    if (fixes_runs(o)) {
+        fix_rows(o, count, ret);
     }
     for (int j = count; j < count + TILE_BLOCK; j++) {
         ret->z[j] = points_row(q, q->n); /* zeros in fixed point, too */
@@ -254,7 +244,6 @@ int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const s
 {
     struct product p;
     int rc = oracle__product_init(&p, be, P, Q, V, Y, err);
-    cleanup_mem int32_t *fixed = rc == 0 && p.cache == NULL ? oracle__fix_all(&p.o, true) : NULL;
     p.a = a;
     p.b = b;
     const bool same = view_same(&P, &Q);
@@ -337,11 +326,8 @@ int cpu__kblock(struct backend *be, struct view P, struct view Q, const struct m
     struct oracle o;
     struct plan plan;
     int rc = cpu__expect(K->rows == P.count && K->cols == Q.count, "kblock", err);
-    if (rc < 0 || (rc = oracle__init(&o, be, P, Q, err)) < 0) {
-        return rc;
-    }
-    cleanup_mem int32_t *fixed = oracle__fix_all(&o, false);
-    if ((rc = plan_init(&plan, &o, err)) < 0) {
+    if (rc < 0 || (rc = oracle__init(&o, be, P, Q, err)) < 0 ||
+        (rc = plan_init(&plan, &o, err)) < 0) {
         return rc;
     }
     const bool symmetric = view_same(&P, &Q);

@@ -14,7 +14,6 @@ struct oracle {
     struct tile_kernel kernel;
     struct tile_kernel apart; /* by differences, or in fixed point: 1 for equal rows */
     struct view P, Q;
-    const int32_t *fixed; /* tile_kernel.by_fixed: all members of Q; NULL: a run at a time */
     enum dtype dtype;
     int64_t d, ld;
     int threads;
@@ -27,7 +26,7 @@ struct run_rows {
     unsigned char each[TILE_RUN + TILE_BLOCK]; /* of points.far; 0 for the spare ones */
     const unsigned char *far; /* `each`, or NULL: no row of the run is far, or none is told from the
                                  others; `each` may say nothing then */
-    int32_t fixed[] __attribute__((aligned(TILE_ALIGN))); /* [rows][ld], of tile_kernel.by_fixed */
+    int32_t fixed[]; /* [rows][ld], where rows are turned into fixed point a run at a time */
 };
 
 /* A panel's worth of rows of P. */
@@ -97,9 +96,9 @@ int oracle__product_init(struct product *p, struct backend *be, struct view P, s
  * for a pointer a lane. */
 void oracle__load_panel(const struct oracle *o, struct group g, const void **rows, void *panel);
 
-/* Sets o->fixed, in memory that the caller frees; NULL where no such form is taken, or where it
- * would not pay: in bands of panels (`bands`) several meet a run's rows once they are there. */
-int32_t *oracle__fix_all(struct oracle *o, bool bands);
+/* Rows of a run that is to be short enough for the memory it takes; TILE_RUN where it takes none.
+ */
+int oracle__run_rows(const struct oracle *o);
 
 /* What runs of up to so many rows take: whole lines. */
 size_t oracle__run_size(const struct oracle *o, int rows);

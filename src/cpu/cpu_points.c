@@ -8,6 +8,8 @@
 #include "cpu/cpu_isa.h"
 #include "cpu/cpu_lanes.h"
 
+#define FIXED_BYTES (12U << 20) /* of rows in fixed point beside the points themselves */
+
 static double scale_of(const struct kernel *k, int64_t j)
 {
     if (!kernel_uses_distance(k->id)) {
@@ -38,8 +40,9 @@ double tile_scale(enum kernel_id id)
 }
 
 /* The form by maxima loses about the size of a row's |x|_1 times the type's rounding, in units of
- * ln 2 of the exponent: small rows only (and integers are not endless). A row far from all others
- * loses more, where the kernel is next to nothing; so it does in the form by inner products. */
+ * ln 2 of the exponent: small rows only, and no larger ones than fit into integers, so that what is
+ * near does not depend on the form. A row far from all others loses more, where the kernel is next
+ * to nothing; so it does in the form by inner products. */
 static double by_max_limit(enum dtype dtype)
 {
     return dtype == DTYPE_F32 ? (double)TILE_FIXED_NEAR : 1024.0;
@@ -213,9 +216,25 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
     return 0;
 }
 
+/* Few rows of P meet each row of Q so seldom that turning it into fixed point would take longer
+ * than the rest; so all rows are turned here if there is room. */
+static void fix_points(struct backend *be, struct points *p)
+{
+    const struct tile_loops *loops = cpu_loops(be, p->dtype);
+    const size_t size = (size_t)(p->n * p->ld) * sizeof *p->fixed;
+    if (!p->kernel.by_fixed || size > FIXED_BYTES || (p->fixed = mem_alloc(size)) == NULL) {
+        return;
+    }
+#pragma omp parallel for num_threads(be->threads) if (p->n > 1000)
+    for (int64_t i = 0; i < p->n; i++) {
+        loops->fix_row(points_row(p, i), p->d, p->fixed + i * p->ld);
+    }
+}
+
 static int64_t points_bytes(const struct points *p)
 {
-    return (p->n + 1) * (p->ld * (int64_t)dtype_size(p->dtype) + (p->far != NULL ? 1 : 0));
+    const int64_t row = p->ld * (int64_t)dtype_size(p->dtype);
+    return (p->n + 1) * (row + (p->far != NULL ? 1 : 0)) + (p->fixed != NULL ? p->n * row : 0);
 }
 
 static void points_free(struct points *p)
@@ -223,6 +242,7 @@ static void points_free(struct points *p)
     if (p != NULL) {
         mem_free(p->data);
         mem_free(p->far);
+        mem_free(p->fixed);
         mem_free(p);
     }
 }
@@ -261,6 +281,7 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
         points_free(p);
         return rc;
     }
+    fix_points(be, p);
     cpu__account(be, points_bytes(p));
     *ret = p;
     return 0;

@@ -19,7 +19,7 @@ struct sketch {
     const struct sign_sketch *phi;
     const struct mat *S;
     bool add;
-    int lanes;
+    int lanes, run;
 };
 
 struct buffers {
@@ -45,7 +45,7 @@ static size_t lay_out(const struct sketch *s, char *base, struct buffers *ret)
     ret->panel = base + sums;
     ret->K = base + sums + panel;
     ret->rows = (struct run_rows *)(void *)(base + sums + panel + K);
-    return sums + panel + K + oracle__run_size(&s->o, TILE_RUN);
+    return sums + panel + K + oracle__run_size(&s->o, s->run);
 }
 
 #define ADD_ROW(T)                                                                                 \
@@ -90,8 +90,8 @@ static void run_panel(const struct sketch *s, struct group g, struct buffers *b)
     const size_t row = (size_t)s->lanes * dtype_size(o->dtype);
     memset(b->sums, 0, (size_t)(s->phi->rows * s->lanes) * sizeof(double));
     oracle__load_panel(o, g, b->rows->z, b->panel);
-    for (int64_t j = 0; j < o->Q.count; j += TILE_RUN) {
-        const int count = (int)min_i64(TILE_RUN, o->Q.count - j);
+    for (int64_t j = 0; j < o->Q.count; j += s->run) {
+        const int count = (int)min_i64(s->run, o->Q.count - j);
         oracle__load_rows(o, j, count, b->rows);
         const struct tile t = {.kernel = &o->kernel,
                                .panel = b->panel,
@@ -118,7 +118,7 @@ int cpu__ksketch(struct backend *be, const struct sign_sketch *phi, struct view 
     }
     const int64_t wide = phi->rows * s.o.loops->wide * (int64_t)sizeof(double) * be->threads;
     s.lanes = wide <= SUMS_BYTES ? s.o.loops->wide : s.o.loops->narrow;
-    cleanup_mem int32_t *fixed = oracle__fix_all(&s.o, false);
+    s.run = oracle__run_rows(&s.o);
     const size_t each = lay_out(&s, NULL, &(struct buffers){0});
     cleanup_mem char *scratch = mem_aligned((size_t)be->threads, each);
     if (scratch == NULL) {

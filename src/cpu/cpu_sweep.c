@@ -82,32 +82,19 @@ void sweep_place(const struct sweep *s, char *memory, struct band *ret)
     memset(ret->z_sums, 0, (size_t)((s->run + TILE_BLOCK) * s->cols) * TILE_ALIGN);
 }
 
-static void fetch(const void *memory, int64_t size)
-{
-    for (int64_t at = 0; at < size; at += LINE) {
-        __builtin_prefetch((const char *)memory + at, 0, 2);
-    }
-}
-
 /* Rows first .. end-1 of a view on their way to the second-level cache: the processor sees no
- * stream in rows that are read a few at a time. */
-static void fetch_rows(const struct view *v, int64_t first, int64_t end)
+ * stream in rows that are read a few at a time. `fixed`: as they are in fixed point. */
+static void fetch_rows(const struct view *v, bool fixed, int64_t first, int64_t end)
 {
     const struct points *p = v->points;
     const int64_t row_size = p->ld * (int64_t)dtype_size(p->dtype);
     const int64_t together = v->index == NULL ? end - first : 1; /* in memory */
+    const char *data = fixed && p->fixed != NULL ? (const char *)p->fixed : p->data;
     for (int64_t i = first; i < end; i += together) {
-        fetch((const char *)p->data + view_row(v, i) * row_size, together * row_size);
-    }
-}
-
-/* The same of what tiles take of Q. */
-static void fetch_q(const struct oracle *o, int64_t first, int64_t end)
-{
-    if (o->fixed != NULL) {
-        fetch(o->fixed + first * o->ld, (end - first) * o->ld * (int64_t)sizeof *o->fixed);
-    } else {
-        fetch_rows(&o->Q, first, end);
+        const char *row = data + view_row(v, i) * row_size;
+        for (int64_t at = 0; at < together * row_size; at += LINE) {
+            __builtin_prefetch(row + at, 0, 2);
+        }
     }
 }
 
@@ -118,9 +105,9 @@ static void load_panel(const struct sweep *s, int i, struct band *b)
     const int64_t first = b->first + i * b->lanes, next = min_i64(first + b->lanes, b->end);
     const struct group g = {.first = first, .rows = (int)(next - first), .lanes = b->lanes};
     if (i == 0) {
-        fetch_rows(&o->P, first, next);
+        fetch_rows(&o->P, false, first, next);
     }
-    fetch_rows(&o->P, next, min_i64(next + b->lanes, b->end));
+    fetch_rows(&o->P, false, next, min_i64(next + b->lanes, b->end));
     oracle__load_panel(o, g, b->rows->z, b->panels + (size_t)i * panel_size(s, b->lanes));
 }
 
@@ -201,7 +188,8 @@ static void run_panels(const struct sweep *s, enum tile_use use, const struct ru
             next_tile(s, i, run->at, b, &t);
         }
         if (b->kept.values == NULL && ahead == 0) {
-            fetch_q(&s->p->o, run->next + rows * i / panels, run->next + rows * (i + 1) / panels);
+            fetch_rows(&s->p->o.Q, s->p->o.kernel.by_fixed, run->next + rows * i / panels,
+                       run->next + rows * (i + 1) / panels);
         }
         oracle__run(s->p, use, b->lanes, &t, b->rows->far);
         if (drain) {

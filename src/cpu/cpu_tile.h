@@ -52,8 +52,8 @@
 #define TILE_BLOCK 15 /* z rows that are whole blocks everywhere; divides TILE_RUN */
 
 /* Of rows z in fixed point the sizes |z|_1 are at most TILE_FIXED_NEAR. Rows x that are larger than
- * TILE_FIXED_REACH are drawn up to there: their kernel values, all below 2^-88, are then still
- * less than that, and every power is a normal number. */
+ * TILE_FIXED_REACH are scaled down to it: their kernel values are below 2^-88 either way, and every
+ * power is a normal number. */
 #define TILE_FIXED_NEAR 16.0F
 #define TILE_FIXED_REACH 104.0F
 

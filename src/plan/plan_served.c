@@ -4,6 +4,9 @@
  * group, and the least number of runs that are held so. */
 enum { RUN = 120, LANES = 16, LEAST_RUNS = 5 };
 
+/* Likewise (cpu_points.c): of a set's rows in fixed point, which are of float32. */
+#define FIXED_BYTES (12 << 20)
+
 /* As a predictor has them (predictor.c). */
 #define LANES_FROM 1e5
 enum { FUNCTION_COST = 12, PANEL_ROWS = 16 };
@@ -29,5 +32,6 @@ int64_t plan_served_bytes(const struct plan_served *p)
     const int64_t packed = (p->centers + 1 + in_lanes(p)) * point + coefficients;
     const int64_t scales = 2 * (p->d + p->outputs) * number;
     const int64_t room = PANEL_ROWS * (p->d * p->point_bytes + 2 * p->outputs * number);
-    return packed + scales + room;
+    const int64_t fixed = p->l1 && p->point_bytes == sizeof(float) ? p->centers * point : 0;
+    return packed + scales + room + (fixed <= FIXED_BYTES ? fixed : 0);
 }

@@ -1,11 +1,13 @@
 /* What a loaded model takes, from its sizes alone. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct plan_served {
     int64_t centers, d, outputs; /* outputs: targets, or classes */
     int64_t point_bytes;         /* of a number of a center: 4 or 8 */
+    bool l1; /* laplacian_l1, whose centers some processors have twice (ADR 46) */
 };
 
 /*

@@ -365,11 +365,13 @@ static void begin_load(struct entry *e)
 /* Before the worker has said what it takes. */
 static int64_t estimate(const struct served_model *m)
 {
+    const char *kernel = json_string(json_get(json_get(m->description, "kernel"), "name"));
     const struct plan_served sizes = {
         .centers = (int64_t)json_number(json_get(m->description, "centers")),
         .d = m->d,
         .outputs = m->classes > 0 ? m->classes : m->outputs,
-        .point_bytes = m->float32 ? (int64_t)sizeof(float) : (int64_t)sizeof(double)};
+        .point_bytes = m->float32 ? (int64_t)sizeof(float) : (int64_t)sizeof(double),
+        .l1 = kernel != NULL && strcmp(kernel, "laplacian_l1") == 0};
     const int64_t bytes = plan_served_bytes(&sizes);
     return (bytes > m->bytes ? bytes : m->bytes) + MODEL_OVERHEAD_BYTES;
 }
