@@ -46,8 +46,7 @@ struct points {
                            kernel names, and the others of their block of loops->step rows; NULL:
                            there are none, or it names none */
     void *data;
-    int32_t
-        *fixed; /* [n, ld] of tile_kernel.by_fixed, where they are few; NULL: as they are used */
+    int32_t *fixed; /* [n, ld] of tile_kernel.by_fixed, or NULL: rows are turned as they are used */
 };
 
 static inline const void *points_row(const struct points *p, int64_t i)
