@@ -214,7 +214,8 @@ def test_a_version_is_exported(page, api, name, regression_dataset, tmp_path, wo
     page.open(f"models/{name}")
     page.button(word).click()
     path = tmp_path / f"{name}-v1.{ending}"
-    page.wait(path.exists, path.name)
+    # The browser holds the name with an empty file, which the whole one replaces.
+    page.wait(lambda: path.exists() and path.stat().st_size > 0, path.name)
     data = path.read_bytes()
     asked = api.get(f"/v1/models/{name}/versions/1/export", params={"format": ending})
     assert data == asked.content and (head is None or data.startswith(head))
