@@ -80,7 +80,7 @@ const READERS = {
   model: readModel,
   // A number, a word, or one number a feature.
   bandwidth: (text, def) => {
-    if (text.trim() === "median") return {value: "median"};
+    if (["median", "auto"].includes(text.trim())) return {value: text.trim()};
     const list = readList(text, def);
     return list.error ? list : {value: list.value.length === 1 ? list.value[0] : list.value};
   },

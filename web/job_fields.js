@@ -22,11 +22,11 @@ export const SCALES = [
   {key: "target", label: "standardize the target", type: "boolean", default: true, help: ""},
 ];
 
-export const BANDWIDTH = {key: "bandwidth", type: "bandwidth", exclusive_minimum: 0, default: "median", words: true,
-  help: "A number, median, or one number a feature; of standardized features."};
+export const BANDWIDTH = {key: "bandwidth", type: "bandwidth", exclusive_minimum: 0, example: "median, or auto with the kernel", words: true,
+  help: "A number, median, auto (the median or four times that), or one number a feature; of standardized features."};
 
 export const REGULARIZATION = {key: "regularization", type: "number", minimum: 0, maximum: 1e100, auto: true,
-  default: 1e-6, help: "Lambda per training row: the system is (K + n·λ·I) α = y."};
+  example: "1e-6, or more with the kernel auto", help: "Lambda per training row: the system is (K + n·λ·I) α = y. Auto searches."};
 
 export const STOP = [
   {key: "tolerance", type: "number", exclusive_minimum: 0, maximum: 1, default: 1e-6,

@@ -31,14 +31,27 @@ static int look_at_rows(struct fit *f, struct rows *ret, const double **ret_Y, s
     return r;
 }
 
-static int choose_kernel_id(struct fit *f, struct err *err)
+/* Whether anything is left to be chosen on held-out rows. */
+static bool is_open(const struct job_spec *spec)
+{
+    const struct method_def *m = spec->kernel.method;
+    return m == NULL || (m->has_bandwidth && spec->kernel.kind == SPEC_BANDWIDTH_AUTO &&
+                         spec->search.bandwidths == 0);
+}
+
+static void say_chosen(const struct fit *f)
+{
+    if (f->spec->kernel.method == NULL) {
+        fit__say(f, "info", "Kernel chosen on held-out training rows: %s.",
+                 kernel_name(f->kernel.id));
+    }
+}
+
+static int choose_on_held_out(struct fit *f, struct err *err)
 {
     const struct job_spec *spec = f->spec;
     struct rows X;
     const double *Y;
-    if (spec->kernel.method != NULL) {
-        return kernel_id_parse(spec->kernel.method->name, &f->kernel.id, err);
-    }
     int r = look_at_rows(f, &X, &Y, err);
     if (r < 0) {
         return r;
@@ -49,16 +62,62 @@ static int choose_kernel_id(struct fit *f, struct err *err)
         .Y = Y,
         .t = f->data.t,
         .points_dtype = f->data.dtype,
-        .regularization = spec->regularization,
         .seed = (uint64_t)spec->seed,
+        .any_kernel = spec->kernel.method == NULL,
+        .kernel = f->kernel.id,
+        .any_bandwidth = spec->kernel.kind == SPEC_BANDWIDTH_AUTO,
         .bandwidth = spec->kernel.kind == SPEC_BANDWIDTH_SCALAR ? spec->kernel.bandwidth : 0,
         .bandwidths =
             spec->kernel.kind == SPEC_BANDWIDTH_PER_FEATURE ? spec->kernel.bandwidths : NULL,
+        .any_regularization = spec->open_regularization || spec->search.regularizations > 0,
+        .regularization = spec->regularization,
     };
-    r = choose_kernel(&data, &f->kernel.id, err);
+    r = choose_kernel(&data, &f->chosen, err);
     if (r == 0) {
-        fit__say(f, "info", "Kernel chosen on held-out training rows: %s.",
-                 kernel_name(f->kernel.id));
+        f->kernel.id = f->chosen.kernel;
+        say_chosen(f);
+    }
+    return r;
+}
+
+static int choose_kernel_id(struct fit *f, struct err *err)
+{
+    const struct method_def *m = f->spec->kernel.method;
+    f->chosen = (struct choice){.medians = 1};
+    const int r = m == NULL ? 0 : kernel_id_parse(m->name, &f->kernel.id, err);
+    return r == 0 && is_open(f->spec) ? choose_on_held_out(f, err) : r;
+}
+
+static void say_bandwidth(const struct fit *f, bool degenerate)
+{
+    const double medians = f->chosen.medians;
+    if (degenerate) {
+        fit__say(f, "warning",
+                 "All training rows looked at are equal, so that their distances have no median; "
+                 "the bandwidth is %.6g.",
+                 f->kernel.bandwidth);
+    } else if (medians == 1) {
+        fit__say(f, "info", "Bandwidth by the median rule: %.6g.", f->kernel.bandwidth);
+    } else {
+        fit__say(f, "info", "Bandwidth, %.3g times the median distance: %.6g.", medians,
+                 f->kernel.bandwidth);
+    }
+}
+
+static int take_median(struct fit *f, struct err *err)
+{
+    struct rows X;
+    const double *Y;
+    bool degenerate = false;
+    int r = look_at_rows(f, &X, &Y, err);
+    if (r < 0) {
+        return r;
+    }
+    r = bandwidth_median(&X, kernel_uses_l1(f->kernel.id), (uint64_t)f->spec->seed,
+                         &f->kernel.bandwidth, &degenerate, err);
+    if (r == 0) {
+        f->kernel.bandwidth *= f->chosen.medians;
+        say_bandwidth(f, degenerate);
     }
     return r;
 }
@@ -81,24 +140,7 @@ static int choose_bandwidth(struct fit *f, struct err *err)
         f->kernel.bandwidth = spec->kernel.bandwidth;
         return 0;
     }
-    struct rows X;
-    const double *Y;
-    bool degenerate = false;
-    int r = look_at_rows(f, &X, &Y, err);
-    if (r < 0) {
-        return r;
-    }
-    r = bandwidth_median(&X, kernel_uses_l1(f->kernel.id), (uint64_t)spec->seed,
-                         &f->kernel.bandwidth, &degenerate, err);
-    if (r == 0 && degenerate) {
-        fit__say(
-            f, "warning",
-            "All training rows looked at are equal, so that their distances have no median; the "
-            "bandwidth is 1.");
-    } else if (r == 0) {
-        fit__say(f, "info", "Bandwidth by the median rule: %.6g.", f->kernel.bandwidth);
-    }
-    return r;
+    return take_median(f, err);
 }
 
 int fit__choose_kernel(struct fit *f, struct err *err)
@@ -159,7 +201,7 @@ static int search(struct fit *f, const struct dataset *file, struct err *err)
         .spec = &spec->search,
         .data = &f->data,
         .kernel = f->kernel,
-        .regularization = spec->regularization,
+        .regularization = f->result.regularization,
         .centers = f->restricted ? fit_centers_count(spec, file, f->data.n) : 0,
         .seed = (uint64_t)spec->seed,
         .time_budget_s = spec->stop.time_budget_s,
@@ -181,12 +223,25 @@ static int search(struct fit *f, const struct dataset *file, struct err *err)
     return r;
 }
 
-/* Regularization and bandwidth: the job's own, or the best pair of its search, which one attempt
- * makes for all. */
+/* That of the ridge which was chosen with the kernel, for all training rows. */
+static void take_chosen(struct fit *f)
+{
+    const double least = f->result.regularization;
+    f->result.regularization = fmax(least, f->chosen.ridge / (double)f->data.n);
+    if (f->result.regularization > least) {
+        fit__say(f, "info", "Regularization chosen with it: %.6g a row.", f->result.regularization);
+    }
+}
+
+/* Regularization and bandwidth: the job's own, or chosen with the kernel, or the best pair of its
+ * search, which one attempt makes for all. */
 int fit__search(struct fit *f, const struct dataset *file, struct err *err)
 {
     const struct state *resume = f->control->resume;
     f->result.regularization = f->spec->regularization;
+    if (f->spec->open_regularization) {
+        take_chosen(f);
+    }
     if (!f->spec->search.wanted) {
         return 0;
     }

@@ -4,6 +4,7 @@
 
 #include "base/sha256.h"
 #include "engine/checkpoint.h"
+#include "engine/choose.h"
 #include "engine/fit.h"
 #include "engine/fit_centers.h"
 #include "engine/fit_data.h"
@@ -17,6 +18,7 @@ struct fit {
     double *sample_Y;
     int64_t sampled;
     struct kernel kernel;
+    struct choice chosen; /* of what the job leaves open */
     const struct solver_ops *solver;
     struct solver_options options;
     enum dtype vectors;

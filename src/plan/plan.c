@@ -188,7 +188,25 @@ static void measure_base(struct planning *g, const struct plan_data *data)
 static bool by_median(const struct job_spec *spec)
 {
     const bool distance = spec->kernel.method == NULL || spec->kernel.method->has_bandwidth;
-    return distance && spec->kernel.kind == SPEC_BANDWIDTH_MEDIAN && spec->search.bandwidths == 0;
+    return distance && spec->kernel.kind <= SPEC_BANDWIDTH_AUTO && spec->search.bandwidths == 0;
+}
+
+/* engine/choose.h: how many kernels with their bandwidths are fitted on a sample, how often each
+ * bandwidth's matrix is factorised, and how often a median is taken, the last one included. */
+struct trials {
+    double fits, medians;
+};
+
+static struct trials count_trials(const struct job_spec *spec)
+{
+    const bool kernels = spec->kernel.method == NULL;
+    const bool bandwidths = spec->kernel.kind == SPEC_BANDWIDTH_AUTO;
+    const bool ridges = spec->open_regularization || spec->search.regularizations > 0;
+    const double each = (bandwidths ? RULE_BANDWIDTHS : 1) * (ridges ? RULE_RIDGES : 1);
+    if (kernels) {
+        return (struct trials){RULE_KERNELS * each, RULE_KERNELS + 1};
+    }
+    return bandwidths && by_median(spec) ? (struct trials){each, 2} : (struct trials){0, 1};
 }
 
 /* The kernel, its bandwidth. */
@@ -197,21 +215,22 @@ static void choose_kernel(struct planning *g)
     struct plan_moment at = g->base;
     const double rows = fmin(g->n, sample_rows), fitted = rows - floor(rows / 3.0);
     const double pairs = fmin(g->n * (g->n - 1.0) / 2.0, median_distances);
-    const bool open = g->spec->kernel.method == NULL;
+    const struct trials trials = count_trials(g->spec);
+    const bool open = trials.fits > 0;
     if (g->centers > 0 && (open || by_median(g->spec))) {
         at.parts[PLAN_DATA] += fmin(g->n, looked_rows) * (g->d * g->host + 8.0 * g->t);
     }
     if (open) {
         at.parts[PLAN_OTHER] = 8.0 * (fitted * fitted + rows * (2.0 * g->d + 3.0 * g->t));
         at.parts[PLAN_LIBRARY] = plan__library(g, fitted);
-        plan__dense(&g->setup, 2.0 * pow(fitted, 3) / 6.0, DTYPE_F64);
-        plan__values(g, &g->setup, 2.0 * fitted * rows, DTYPE_F64, 1);
+        plan__dense(&g->setup, trials.fits * pow(fitted, 3) / 6.0, DTYPE_F64);
+        plan__values(g, &g->setup, trials.fits * fitted * rows, DTYPE_F64, 1);
     }
     at.parts[PLAN_LIBRARY] = fmax(at.parts[PLAN_LIBRARY], plan__library(g, 0));
     if (open || by_median(g->spec)) {
         const double distances = 16.0 * pairs; /* sorted beside themselves */
         at.parts[PLAN_OTHER] = fmax(at.parts[PLAN_OTHER], distances);
-        g->setup.seconds += (open ? 3.0 : 1.0) * (distance_s + difference_s * g->d) * pairs;
+        g->setup.seconds += trials.medians * (distance_s + difference_s * g->d) * pairs;
     }
     plan__moment(g, &at, "loading");
 }

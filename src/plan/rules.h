@@ -77,6 +77,12 @@ struct keep_shape {
 int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *shape,
                         const struct plan_rates *rates);
 
+/* What engine/choose.h tries where a job leaves them open: kernels, bandwidths of each, and
+ * regularizations of each pair. */
+#define RULE_KERNELS 3
+#define RULE_BANDWIDTHS 2
+#define RULE_RIDGES 5
+
 /* "cholesky" or "pcg", for n points of d features; `precision` is the one that pcg would have,
  * `room` the bytes that are free. */
 const char *rule_solver(int64_t room, int64_t n, int64_t d, double regularization,

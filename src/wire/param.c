@@ -159,7 +159,7 @@ int param_read(const struct param_def *defs, const struct json *obj, const char 
     struct param_set set = {.defs = defs};
     for (int i = 0; defs != NULL && defs[i].key != NULL; i++) {
         const struct json *given = obj == NULL ? NULL : json_get(obj, defs[i].key);
-        if (given == NULL) {
+        if (given == NULL || (defs[i].allow_null && json_type(given) == JSON_NULL)) {
             const int rc = read_fallback(&defs[i], &set.values[i], err);
             if (rc < 0) {
                 return rc;

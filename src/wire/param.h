@@ -20,6 +20,7 @@ struct param_def {
     const char *const *choices; /* PARAM_CHOICE, NULL-terminated */
     const char *fallback;       /* JSON text of the default, e.g. "3", "\"auto\"" */
     bool allow_auto;            /* the string "auto" is accepted; the engine decides */
+    bool allow_null;            /* null is accepted: as if nothing were given */
     const char *help;           /* one sentence, units included */
 };
 

@@ -79,6 +79,9 @@ static void write_bandwidth(const struct job_spec *spec, struct json *kernel)
     case SPEC_BANDWIDTH_MEDIAN:
         json_set_string(kernel, key, "median");
         break;
+    case SPEC_BANDWIDTH_AUTO:
+        json_set_string(kernel, key, "auto");
+        break;
     case SPEC_BANDWIDTH_SCALAR:
         json_set_number(kernel, key, spec->kernel.bandwidth);
         break;
@@ -107,6 +110,8 @@ static void write_regularization(const struct job_spec *spec, struct json *j)
 {
     if (spec->search.regularizations > 0) {
         json_set_string(j, "regularization", "auto");
+    } else if (spec->open_regularization) {
+        json_set(j, "regularization", json_new_null());
     } else {
         json_set_number(j, "regularization", spec->regularization);
     }

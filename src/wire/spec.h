@@ -31,7 +31,13 @@
 #define SPEC_CENTERS_MAX 1000000000
 
 enum spec_test { SPEC_TEST_FRACTION, SPEC_TEST_DATASET, SPEC_TEST_MASK };
-enum spec_bandwidth { SPEC_BANDWIDTH_MEDIAN, SPEC_BANDWIDTH_SCALAR, SPEC_BANDWIDTH_PER_FEATURE };
+/* Auto: a multiple of the median, chosen on held-out rows; the default where the kernel is open. */
+enum spec_bandwidth {
+    SPEC_BANDWIDTH_MEDIAN,
+    SPEC_BANDWIDTH_AUTO,
+    SPEC_BANDWIDTH_SCALAR,
+    SPEC_BANDWIDTH_PER_FEATURE
+};
 /* Mixed: the solver's products with float32 kernel values, all the rest in float64. Auto: the
  * engine's choice, by solver and kernel. */
 enum precision { PRECISION_FLOAT64, PRECISION_FLOAT32, PRECISION_MIXED, PRECISION_AUTO };
@@ -67,6 +73,9 @@ struct job_spec {
         double *bandwidths;
     } kernel;
     double regularization; /* >= 0, default 1e-6; a search for it replaces it */
+    /* Neither given nor searched for, and the kernel is open: chosen with that, at least the
+     * default. */
+    bool open_regularization;
     struct search_spec search;
     struct {
         const struct method_def *method; /* "auto" included */

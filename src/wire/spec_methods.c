@@ -114,11 +114,15 @@ static int read_bandwidth(const struct json *kernel, struct job_spec *spec, stru
         spec->kernel.bandwidth = json_number(given);
         return 0;
     }
-    if (json_type(given) == JSON_STRING && strcmp(json_string(given), "median") == 0) {
+    const char *word = json_type(given) == JSON_STRING ? json_string(given) : "";
+    if (strcmp(word, "median") == 0 || strcmp(word, "auto") == 0) {
+        spec->kernel.kind = word[0] == 'm' ? SPEC_BANDWIDTH_MEDIAN : SPEC_BANDWIDTH_AUTO;
         return 0;
     }
-    return field_wrong(err, key, FIELD_WHOLE, given,
-                       "a number greater than 0, \"median\" or an array with one for each feature");
+    return field_wrong(
+        err, key, FIELD_WHOLE, given,
+        "a number greater than 0, \"median\", \"auto\" or an array with one for each "
+        "feature");
 }
 
 int spec__read_kernel(const struct json *j, struct job_spec *spec, struct err *err)
@@ -135,7 +139,7 @@ int spec__read_kernel(const struct json *j, struct job_spec *spec, struct err *e
         return rc;
     }
     const struct method_def *m = spec->kernel.method;
-    spec->kernel.kind = SPEC_BANDWIDTH_MEDIAN;
+    spec->kernel.kind = m == NULL ? SPEC_BANDWIDTH_AUTO : SPEC_BANDWIDTH_MEDIAN;
     rc = param_read(m == NULL ? NULL : m->params, fields, also, &spec->kernel.params, err);
     return spec__within("kernel", rc < 0 ? rc : read_bandwidth(fields, spec, err), err);
 }

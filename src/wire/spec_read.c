@@ -34,8 +34,9 @@ static const struct param_def scalar_params[] = {
         .max = REGULARIZATION_MAX,
         .fallback = "1e-6",
         .allow_auto = true,
+        .allow_null = true,
         .help = "The ridge for each training row: (K + n*regularization*I) a = y; auto: searched "
-                "for.",
+                "for. Left open together with the kernel it is chosen with that.",
     },
     {
         .key = "precision",
@@ -491,9 +492,9 @@ static int check_search(const struct json *j, const struct job_spec *spec, struc
         return err_at(err, ERR_INVALID, "#/search/bandwidth", "The kernel \"%s\" has no bandwidth.",
                       kernel->name);
     }
-    if (s->bandwidths > 0 && spec->kernel.kind != SPEC_BANDWIDTH_MEDIAN) {
+    if (s->bandwidths > 0 && spec->kernel.kind > SPEC_BANDWIDTH_AUTO) {
         return err_at(err, ERR_INVALID, "#/kernel/bandwidth",
-                      "It is searched for: leave it out, or say \"median\".");
+                      "It is searched for: leave it out, or say \"auto\".");
     }
     return 0;
 }
@@ -503,6 +504,8 @@ static int read_search(const struct json *j, struct job_spec *spec, struct err *
     const struct json *given = json_get(j, "regularization");
     const bool asked = given != NULL && json_type(given) == JSON_STRING;
     const int rc = search_read(j, asked, &spec->search, err);
+    spec->open_regularization = (given == NULL || json_type(given) == JSON_NULL) &&
+                                spec->kernel.method == NULL && spec->search.regularizations == 0;
     return rc < 0 ? rc : check_search(j, spec, err);
 }
 

@@ -35,9 +35,9 @@ def test_model_and_dataset_are_enough(api, name):
     assert job["attempt"] == 0 and job["result"] is None and job["error"] is None
     assert job["status"] == "queued" and job["model_version"] is None
     spec = job["spec"]
-    assert spec["regularization"] == 1e-6 and spec["test"] == {"fraction": 0.2}
+    assert spec["regularization"] is None and spec["test"] == {"fraction": 0.2}
     assert spec["standardize"] == {"features": True, "target": True}
-    assert spec["kernel"]["name"] == "auto" and spec["kernel"]["bandwidth"] == "median"
+    assert spec["kernel"]["name"] == "auto" and spec["kernel"]["bandwidth"] == "auto"
     assert spec["solver"]["name"] == "auto" and spec["precision"] == "auto"
     assert spec["stop"] == {"tolerance": 1e-6, "max_iterations": 1000, "time_budget_s": None}
     assert (spec["seed"], spec["priority"], spec["max_attempts"]) == (0, 0, 3)

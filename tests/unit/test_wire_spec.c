@@ -60,7 +60,8 @@ static void test_defaults(void **state)
     assert_same_bits(s->test.fraction, 0.2);
     assert_true(s->standardize.features && s->standardize.target);
     assert_null(s->kernel.method);
-    assert_int_equal(s->kernel.kind, SPEC_BANDWIDTH_MEDIAN);
+    assert_int_equal(s->kernel.kind, SPEC_BANDWIDTH_AUTO);
+    assert_true(s->open_regularization);
     assert_same_bits(s->regularization, 1e-6);
     assert_string_equal(s->solver.method->name, "auto");
     assert_null(s->solver.preconditioner);
@@ -92,6 +93,34 @@ static const char full[] =
 static const char centered[] =
     HEAD ",\"solver\":{\"name\":\"auto\"},\"kernel\":\"gaussian\",\"regularization\":0.001,"
          "\"centers\":{\"method\":\"file\",\"count\":1000,\"dataset\":\"" DS "\"}}";
+
+/* Left open by absence or null, together with the kernel alone. */
+static void test_what_is_left_open(void **state)
+{
+    static const struct {
+        const char *rest;
+        int kind;
+        bool open;
+    } cases[] = {
+        {",\"kernel\":{\"name\":\"auto\",\"bandwidth\":\"median\"}}", SPEC_BANDWIDTH_MEDIAN, true},
+        {",\"regularization\":null}", SPEC_BANDWIDTH_AUTO, true},
+        {",\"regularization\":1e-6}", SPEC_BANDWIDTH_AUTO, false},
+        {",\"regularization\":\"auto\"}", SPEC_BANDWIDTH_AUTO, false},
+        {",\"kernel\":\"gaussian\",\"regularization\":null}", SPEC_BANDWIDTH_MEDIAN, false},
+        {",\"kernel\":{\"name\":\"matern32\",\"bandwidth\":\"auto\"}}", SPEC_BANDWIDTH_AUTO, false},
+        {",\"search\":{\"bandwidth\":[1,2]}}", SPEC_BANDWIDTH_AUTO, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[256];
+        snprintf(text, sizeof(text), HEAD "%s", cases[i].rest);
+        struct job_spec *s = accept(text);
+        assert_int_equal(s->kernel.kind, cases[i].kind);
+        assert_int_equal(s->open_regularization, cases[i].open);
+        assert_same_bits(s->regularization, 1e-6);
+        job_spec_free(s);
+    }
+}
 
 static void test_full(void **state)
 {
@@ -146,6 +175,7 @@ static void check_round_trip(const struct job_spec *spec)
     assert_int_equal(again->test.kind, spec->test.kind);
     assert_same_bits(again->stop.time_budget_s, spec->stop.time_budget_s);
     assert_same_bits(again->regularization, spec->regularization);
+    assert_int_equal(again->open_regularization, spec->open_regularization);
     assert_int_equal(again->targets, spec->targets);
     job_spec_free(again);
 }
@@ -626,11 +656,11 @@ static void test_mutations(void **state)
     assert_in_range(refused, 100, 5000);
 }
 
-TEST_MAIN(cmocka_unit_test(test_defaults), cmocka_unit_test(test_iterations_of_block_methods),
-          cmocka_unit_test(test_full), cmocka_unit_test(test_search),
-          cmocka_unit_test(test_warm_start), cmocka_unit_test(test_round_trip),
-          cmocka_unit_test(test_refused), cmocka_unit_test(test_required),
-          cmocka_unit_test(test_model_names), cmocka_unit_test(test_limits),
-          cmocka_unit_test(test_metadata_sizes), cmocka_unit_test(test_mutations),
-          cmocka_unit_test(test_centers), cmocka_unit_test(test_centers_of_every_method),
-          cmocka_unit_test(test_centers_by_solver))
+TEST_MAIN(cmocka_unit_test(test_defaults), cmocka_unit_test(test_what_is_left_open),
+          cmocka_unit_test(test_iterations_of_block_methods), cmocka_unit_test(test_full),
+          cmocka_unit_test(test_search), cmocka_unit_test(test_warm_start),
+          cmocka_unit_test(test_round_trip), cmocka_unit_test(test_refused),
+          cmocka_unit_test(test_required), cmocka_unit_test(test_model_names),
+          cmocka_unit_test(test_limits), cmocka_unit_test(test_metadata_sizes),
+          cmocka_unit_test(test_mutations), cmocka_unit_test(test_centers),
+          cmocka_unit_test(test_centers_of_every_method), cmocka_unit_test(test_centers_by_solver))
