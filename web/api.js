@@ -121,6 +121,28 @@ export async function all(path, parameters = {}, most = 500) {
   return items;
 }
 
+// A page of `count` items, of which large ones come in several answers: not in more than four.
+export async function some(path, parameters, count) {
+  const whole = {data: [], has_more: true, last_id: null};
+  for (let i = 0; i < 4 && whole.has_more && whole.data.length < count; i++) {
+    const part = await get(query(path, {...parameters, limit: count - whole.data.length, after: whole.last_id}));
+    whole.data.push(...part.data);
+    whole.has_more = part.has_more;
+    whole.last_id = part.last_id;
+  }
+  return whole;
+}
+
+// A model with its newest versions, and with the one that is looked for.
+export async function model(name, version = null) {
+  const path = `/v1/models/${segment(name)}`;
+  const whole = await get(path);
+  if (version != null && whole.has_more && !whole.versions.some((one) => String(one.version) === String(version))) {
+    whole.versions.push(await get(`${path}/versions/${segment(version)}`));
+  }
+  return whole;
+}
+
 // An Idempotency-Key: a request that is sent twice is done once.
 export function freshKey() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");

@@ -1,5 +1,5 @@
 // The first page: what runs, what waits, what has ended, and the curves of the chosen ones.
-import {get, query} from "./api.js";
+import {get, some} from "./api.js";
 import {curves} from "./curves.js";
 import {announce, card, empty, fill, h, keyed, scrolling, setAttribute, setText} from "./dom.js";
 import {clock, integer, number, plural, shortId} from "./format.js";
@@ -189,7 +189,7 @@ export function open(root, _parts, context) {
       h("div", {class: "stack side"}, queue.element,
         card("Workers", h("div", null, workers.element)))));
 
-  const jobsPoll = panel(1.5, () => get(query("/v1/jobs", {limit: shown, status})), (page) => {
+  const jobsPoll = panel(1.5, () => some("/v1/jobs", {status}, shown), (page) => {
     latest = page.data;
     none.hidden = latest.length > 0 || status !== "";
     table.hidden = latest.length === 0 && status === "";
@@ -197,7 +197,7 @@ export function open(root, _parts, context) {
     picked.follow(latest);
     draw();
   }, context);
-  const queuePoll = panel(3, () => get(query("/v1/jobs", {status: "queued", limit: 100})), ({data}) =>
+  const queuePoll = panel(3, () => some("/v1/jobs", {status: "queued"}, 100), ({data}) =>
     queue.update(data.sort((a, b) => (a.queue_position ?? 1e9) - (b.queue_position ?? 1e9))), context);
   const workersPoll = panel(3, () => get("/v1/workers"), ({data}) => {
     const entries = new Map(latest.map((job) => [job.id, job.progress?.kernel_entries_per_s]));

@@ -1,5 +1,5 @@
 // One model: its versions, what one of them is, aliases, a try-out, how it does on its test rows.
-import {call, get, post, query, remove, segment} from "./api.js";
+import {call, get, model as fetchModel, post, query, remove, segment} from "./api.js";
 import {aliasPanel} from "./aliases.js";
 import {confirm} from "./dialog.js";
 import {announce, card, empty, facts, fill, h, scrolling, setAttribute, setText} from "./dom.js";
@@ -93,7 +93,7 @@ export function open(root, [name, version], context) {
   async function draw() {
     let whole;
     try {
-      whole = await get(`/v1/models/${segment(name)}`);
+      whole = await fetchModel(name, version);
     } catch (problem) {
       missing = problem.status === 404;
       if (!closed) fill(root, h("h1", {tabindex: -1}, name), problemBox(problem));
@@ -132,7 +132,7 @@ export function open(root, [name, version], context) {
     else fill(plots.element, empty("The job had no test rows."));
   }
   const list = poll(3, async () => {
-    if (show) show(await get(`/v1/models/${segment(name)}`));
+    if (show) show(await fetchModel(name, version));
     else if (!missing) await draw();
   }, (problem) => context.reached(problem));
   return {title: name, close() {

@@ -49,6 +49,25 @@ static bool print_versions(const struct json *list)
     return table_end(&t);
 }
 
+/* Where the list goes on. */
+static void tell_more(const struct json *answer, const struct json *versions)
+{
+    char after[SHOW_CELL];
+    const struct json *last = NULL;
+    for (const struct json *v = versions ? json_first(versions) : NULL; v; v = json_next(v)) {
+        last = v;
+    }
+    if (!last || !json_bool(json_get(answer, "has_more"))) {
+        return;
+    }
+    if (json_get(answer, "versions")) {
+        show_member(last, "version", after);
+        show_line(stderr, "more: --after %s", after);
+    } else {
+        show_line(stderr, "more: --after %s", text_of(answer, "last_id"));
+    }
+}
+
 enum exit_code cmd_models(struct client *c, const struct args *args)
 {
     const char *name = args_operand(args, 0);
@@ -59,14 +78,17 @@ enum exit_code cmd_models(struct client *c, const struct args *args)
         api_path_add(&path, name);
     } else {
         api_query_add(&path, "limit", args_get(args, "limit"));
-        api_query_add(&path, "after", args_get(args, "after"));
     }
+    api_query_add(&path, "after", args_get(args, "after"));
     const enum exit_code code = api_json(c, "GET", path.failed ? NULL : path.data, NULL, &answer);
     buf_deinit(&path);
     if (code != EXIT_DONE || c->json) {
         return code == EXIT_DONE ? api_print(answer) : code;
     }
-    return print_versions(json_get(answer, name ? "versions" : "data")) ? EXIT_DONE : EXIT_LOCAL;
+    const struct json *list = json_get(answer, name ? "versions" : "data");
+    const bool ok = print_versions(list);
+    tell_more(answer, list);
+    return ok ? EXIT_DONE : EXIT_LOCAL;
 }
 
 /* POST to a version (NAME@VERSION), and what it is like then. */

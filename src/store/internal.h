@@ -27,8 +27,9 @@ struct list_kind {
     int (*read)(struct sql_stmt *st, void *row, struct err *err);
     void (*deinit)(void *row);
 };
-/* At most `limit` rows; *ret_more (may be NULL) tells whether there is one further. The array may
- * be NULL when *ret_count is 0. */
+/* At most `limit` rows; *ret_more tells whether there is one further. Where it is asked for, the
+ * list is a page, and ends with the row that brings it over STORE_PAGE_BYTES as well. NULL: all
+ * rows up to `limit`. The array may be NULL when *ret_count is 0. */
 int list__read(struct sql_stmt *st, const struct list_kind *kind, int64_t limit, void **ret,
                int64_t *ret_count, bool *ret_more, struct err *err);
 void list__free(const struct list_kind *kind, void *rows, int64_t count);

@@ -99,7 +99,8 @@ struct jobs_page {
     char last[ID_SIZE]; /* where the next page goes on: what was looked at last, which need not fit
                            a filter by metadata; "" when there was nothing */
 };
-/* At most page.limit jobs; fewer with `more` where many had to be looked at to find them. */
+/* At most page.limit jobs; fewer with `more` where many had to be looked at to find them, or where
+ * they are large. */
 int jobs_list(struct store *s, const struct jobs_filter *filter, struct store_page page,
               struct jobs_page *ret, struct err *err);
 void jobs_page_deinit(struct jobs_page *p);

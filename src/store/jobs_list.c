@@ -83,9 +83,10 @@ static void print_pairs(const struct jobs_filter *filter, struct buf *to)
     buf_char(to, '}');
 }
 
-/* Appends the job where it fits the whole filter. */
+/* Appends the job where it fits the whole filter, and adds its bytes. */
 static int match(struct sql *db, const char *id, const struct jobs_filter *filter,
-                 const char *statuses, const char *pairs, struct jobs_page *page, struct err *err)
+                 const char *statuses, const char *pairs, struct jobs_page *page, size_t *bytes,
+                 struct err *err)
 {
     static const char select[] =
         "SELECT " JOB_COLUMNS " FROM jobs WHERE id = ?1 AND (?2 IS NULL OR model = ?2) "
@@ -104,6 +105,7 @@ static int match(struct sql *db, const char *id, const struct jobs_filter *filte
     struct job_row *row = &page->rows[page->count];
     *row = (struct job_row){.reason = NULL};
     page->count++;
+    *bytes += sql_row_bytes(st);
     return jobs__read(st, row, err);
 }
 
@@ -150,19 +152,21 @@ static int list_by_metadata(struct sql *db, const struct jobs_filter *filter,
     if (rc == 0 && ret->rows == NULL) {
         rc = err_no_memory(err);
     }
+    size_t bytes = 0;
     for (int visited = 0; rc == 0; visited++) {
         char id[ID_SIZE];
         const int row = sql_next(st, err);
         if (row <= 0) {
             return row;
         }
-        ret->more = ret->count == page.limit || visited == JOBS_VISITED_MAX;
+        ret->more =
+            ret->count == page.limit || visited == JOBS_VISITED_MAX || bytes > STORE_PAGE_BYTES;
         if (ret->more) {
             return 0;
         }
         sql_col_fixed(st, 0, id, sizeof(id));
         rc = sql_row_check(st, err);
-        rc = rc == 0 ? match(db, id, filter, statuses, pairs, ret, err) : rc;
+        rc = rc == 0 ? match(db, id, filter, statuses, pairs, ret, &bytes, err) : rc;
         memcpy(ret->last, id, sizeof(id));
     }
     return rc;

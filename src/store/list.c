@@ -14,6 +14,7 @@ void list__free(const struct list_kind *kind, void *rows, int64_t count)
 struct list {
     char *rows;
     int64_t count, capacity;
+    size_t bytes, most_bytes; /* read so far; no further row is read beyond */
 };
 
 /* A zeroed row at the end, counted already so that it is freed with the others. */
@@ -42,7 +43,7 @@ static int read_rows(struct sql_stmt *st, const struct list_kind *kind, int64_t 
         if (rc <= 0) {
             return rc;
         }
-        if (list->count == limit) {
+        if (list->count == limit || list->bytes > list->most_bytes) {
             *ret_more = true;
             return 0;
         }
@@ -54,13 +55,14 @@ static int read_rows(struct sql_stmt *st, const struct list_kind *kind, int64_t 
         if (rc < 0) {
             return rc;
         }
+        list->bytes += sql_row_bytes(st);
     }
 }
 
 int list__read(struct sql_stmt *st, const struct list_kind *kind, int64_t limit, void **ret,
                int64_t *ret_count, bool *ret_more, struct err *err)
 {
-    struct list list = {.rows = NULL};
+    struct list list = {.rows = NULL, .most_bytes = ret_more ? STORE_PAGE_BYTES : SIZE_MAX};
     bool more;
     const int rc = read_rows(st, kind, limit, &list, &more, err);
     if (rc < 0) {

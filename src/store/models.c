@@ -317,27 +317,49 @@ int models__read_list(struct sql_stmt *st, struct model_row **ret, int64_t *ret_
     return rc;
 }
 
-int models_versions(struct store *s, const char *name, struct model_row **ret, int64_t *ret_count,
-                    struct err *err)
+/* 0 where the name has a version. */
+static int check_name(struct sql *db, const char *name, struct err *err)
+{
+    static const char select[] =
+        "SELECT 1 FROM models WHERE name = ?1 AND version IS NOT NULL LIMIT 1";
+    int64_t one;
+    const int rc = sql_number(db, select, SQL_ARGS(sql_text(name)), &one, err);
+    return rc == 0 ? not_found(err) : rc < 0 ? rc : 0;
+}
+
+int models_versions(struct store *s, const char *name, int64_t before, struct model_row **ret,
+                    int64_t *ret_count, bool *ret_more, struct err *err)
 {
     static const char select[] = "SELECT " MODEL_COLUMNS " FROM models WHERE name = ?1 "
-                                 "AND version IS NOT NULL ORDER BY version DESC";
+                                 "AND version IS NOT NULL AND (?2 = 0 OR version < ?2) "
+                                 "ORDER BY version DESC";
     cleanup_sql struct sql_stmt *st = NULL;
-    int rc = sql_start(s->db, select, SQL_ARGS(sql_text(name)), &st, err);
-    if (rc < 0) {
-        return rc;
+    void *rows = NULL;
+    int rc = check_name(s->db, name, err);
+    if (rc == 0) {
+        rc = sql_start(s->db, select, SQL_ARGS(sql_text(name), sql_int(before)), &st, err);
     }
-    struct model_row *rows;
-    int64_t count;
-    rc = models__read_list(st, &rows, &count, err);
-    if (rc == 0 && count == 0) {
-        rc = not_found(err);
+    if (rc == 0) {
+        rc = list__read(st, &model_kind, INT64_MAX, &rows, ret_count, ret_more, err);
     }
     if (rc == 0) {
         *ret = rows;
-        *ret_count = count;
     }
     return rc;
+}
+
+int models_versions_brief(struct store *s, const char *name, struct model_row **ret,
+                          int64_t *ret_count, struct err *err)
+{
+    static const char select[] = "SELECT key, name, version, job, dataset, NULL, bytes, sha256, "
+                                 "created_ms FROM models WHERE name = ?1 "
+                                 "AND version IS NOT NULL ORDER BY version DESC";
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc = check_name(s->db, name, err);
+    if (rc == 0) {
+        rc = sql_start(s->db, select, SQL_ARGS(sql_text(name)), &st, err);
+    }
+    return rc < 0 ? rc : models__read_list(st, ret, ret_count, err);
 }
 
 void models_list_free(struct model_row *rows, int64_t count)

@@ -62,9 +62,13 @@ int models_get(struct store *s, const char *name, int64_t version, struct model_
 /* Newest version of every name, by name (ascending); `after` is a name. */
 int models_list(struct store *s, struct store_page page, struct model_row **ret, int64_t *ret_count,
                 bool *ret_more, struct err *err);
-/* All versions of a name, newest first; -ERR_NOT_FOUND when there is none. */
-int models_versions(struct store *s, const char *name, struct model_row **ret, int64_t *ret_count,
-                    struct err *err);
+/* A page of a name's versions, newest first: those below `before` (0: all), which may be none.
+ * -ERR_NOT_FOUND when the name has no version. */
+int models_versions(struct store *s, const char *name, int64_t before, struct model_row **ret,
+                    int64_t *ret_count, bool *ret_more, struct err *err);
+/* All of them, without their descriptions (NULL). */
+int models_versions_brief(struct store *s, const char *name, struct model_row **ret,
+                          int64_t *ret_count, struct err *err);
 void models_list_free(struct model_row *rows, int64_t count);
 /* That one version (from 1), with its bytes. -ERR_NOT_FOUND; -ERR_CONFLICT naming an alias that
  * stands for it. */

@@ -452,6 +452,18 @@ void *sql_col_blob(struct sql_stmt *st, int column, size_t *ret_size)
     return copy;
 }
 
+size_t sql_row_bytes(struct sql_stmt *st)
+{
+    size_t sum = 0;
+    for (int i = 0; i < sqlite3_column_count(st->handle); i++) {
+        const int type = sqlite3_column_type(st->handle, i);
+        if (type == SQLITE_TEXT || type == SQLITE_BLOB) {
+            sum += (size_t)sqlite3_column_bytes(st->handle, i);
+        }
+    }
+    return sum;
+}
+
 int sql_row_check(const struct sql_stmt *st, struct err *err)
 {
     switch (st->failed) {

@@ -107,6 +107,7 @@ char *sql_col_text(struct sql_stmt *st, int column);                         /* 
 void sql_col_fixed(struct sql_stmt *st, int column, char *ret, size_t size); /* NULL gives "" */
 void *sql_col_blob(struct sql_stmt *st, int column, size_t *ret_size);       /* NULL gives NULL */
 int sql_row_check(const struct sql_stmt *st, struct err *err);
+size_t sql_row_bytes(struct sql_stmt *st); /* texts and blobs of the present row */
 
 /*
  * One write transaction: BEGIN IMMEDIATE, so that the lock is taken (or waited for) at once.

@@ -60,9 +60,14 @@ int store_schema_version(struct store *s); /* of the open database */
 
 #define STORE_PAGE_MAX 100
 
+/* A page ends with the row that brings it over so many bytes, however few it has then: what is made
+ * of a page on the loop stays small. */
+#define STORE_PAGE_BYTES (1u << 20)
+
 /* Paging of every list: rows after the given id ("" or NULL for the start) in descending order of
- * creation, at most limit; *ret_more tells whether there are further ones. The row with that id
- * need not exist any more. A limit out of range is -ERR_INVALID at "#/query/limit". */
+ * creation, at most limit and STORE_PAGE_BYTES; *ret_more tells whether there are further ones. The
+ * row with that id need not exist any more. A limit out of range is -ERR_INVALID at
+ * "#/query/limit". */
 struct store_page {
     const char *after;
     int64_t limit; /* 1..STORE_PAGE_MAX */

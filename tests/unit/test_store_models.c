@@ -184,7 +184,8 @@ static void test_lists(void **state)
     assert_int_equal(count, 0);
     assert_false(more);
     models_list_free(rows, count);
-    FAILS(models_versions(f->store, "b", &rows, &count, &f->err), ERR_NOT_FOUND, "no such model");
+    FAILS(models_versions(f->store, "b", 0, &rows, &count, &more, &f->err), ERR_NOT_FOUND,
+          "no such model");
 
     train(f, "job_1", "b");
     train(f, "job_2", "c");
@@ -212,12 +213,13 @@ static void test_lists(void **state)
     FAILS(models_list(f->store, (struct store_page){"", 0}, &rows, &count, &more, &f->err),
           ERR_INVALID, "limit");
 
-    OK(models_versions(f->store, "b", &rows, &count, &f->err));
+    OK(models_versions(f->store, "b", 0, &rows, &count, &more, &f->err));
     assert_int_equal(count, 2);
     assert_int_equal(rows[0].version, 2);
     assert_int_equal(rows[1].version, 1);
     models_list_free(rows, count);
-    FAILS(models_versions(f->store, "m", &rows, &count, &f->err), ERR_NOT_FOUND, "no such model");
+    FAILS(models_versions(f->store, "m", 0, &rows, &count, &more, &f->err), ERR_NOT_FOUND,
+          "no such model");
 }
 
 #define BIG_SIZE ((size_t)20 << 20)

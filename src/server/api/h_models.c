@@ -84,14 +84,19 @@ void models_index(struct request *rq)
     models_list_free(rows, count);
 }
 
-/* GET /v1/models/{name} */
+/* GET /v1/models/{name}: the newest versions, or those that are older than `after`. */
 void models_show(struct request *rq)
 {
     struct model_row *rows;
-    int64_t count;
+    int64_t count, after = 0;
+    bool more;
     const char *reason = NULL;
     struct err err;
-    if (models_versions(rq->app->store, rq->param[0], &rows, &count, &err) < 0) {
+    int r = request_query_int(rq, "after", 1, INT64_MAX, &after, &err);
+    if (r == 0) {
+        r = models_versions(rq->app->store, rq->param[0], after, &rows, &count, &more, &err);
+    }
+    if (r < 0) {
         reply_error(rq, &err);
         return;
     }
@@ -102,6 +107,7 @@ void models_show(struct request *rq)
     json_set(j, "aliases", aliases_views(rq->app, rq->param[0]));
     json_set(j, "limits", limits_view(rq->app, rq->param[0]));
     json_set(j, "versions", view_rows(rq->app, rows, count));
+    json_set_bool(j, "has_more", more);
     reply_tagged(rq, j);
     models_list_free(rows, count);
 }

@@ -55,7 +55,7 @@ static int list_versions(struct request *rq, const struct served_model *m, struc
         push_version(to, m->version);
         return 0;
     }
-    const int r = models_versions(rq->app->store, m->name, &rows, &count, err);
+    const int r = models_versions_brief(rq->app->store, m->name, &rows, &count, err);
     for (int64_t i = count; r == 0 && i > 0; i--) {
         push_version(to, rows[i - 1].version);
     }

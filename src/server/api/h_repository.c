@@ -61,7 +61,7 @@ static int push_name(struct app *app, const char *name, bool ready_only, struct 
 {
     struct model_row *rows;
     int64_t count;
-    const int r = models_versions(app->store, name, &rows, &count, err);
+    const int r = models_versions_brief(app->store, name, &rows, &count, err);
     for (int64_t i = count; r == 0 && i > 0; i--) {
         push_row(app, &rows[i - 1], ready_only, to);
     }
@@ -189,7 +189,7 @@ void repository_unload(struct request *rq)
     int64_t count;
     struct err err;
     int r = check_parameters(rq, &err);
-    r = r == 0 ? models_versions(rq->app->store, rq->param[0], &rows, &count, &err) : r;
+    r = r == 0 ? models_versions_brief(rq->app->store, rq->param[0], &rows, &count, &err) : r;
     if (r < 0) {
         reply_error(rq, &err);
         return;

@@ -38,7 +38,7 @@ const struct route routes[] = {
     {"GET", "/v1/models", ROUTE_PREDICT, .handle = models_index, .query = "limit after"},
     {"POST", "/v1/models/{name}:predict", ROUTE_BODY | ROUTE_PREDICT, .handle = predict,
      .query = "return_scores"},
-    {"GET", "/v1/models/{name}", ROUTE_PREDICT, .handle = models_show},
+    {"GET", "/v1/models/{name}", ROUTE_PREDICT, .handle = models_show, .query = "after"},
     {"GET", "/v1/models/{name}/versions/{version}", ROUTE_PREDICT, .handle = models_version},
     {"DELETE", "/v1/models/{name}/versions/{version}", ROUTE_ADMIN, .handle = models_remove},
     {"POST", "/v1/models/{name}/versions/{version}/load", ROUTE_BODY | ROUTE_ADMIN, LOAD_BODY_MAX,
