@@ -93,3 +93,45 @@ bool id_valid(const char *id, const char *prefix)
     const char *text = id + len + 1;
     return strlen(text) == CHARACTERS && strspn(text, alphabet) == CHARACTERS && text[0] <= '7';
 }
+
+/* The other way round; false for what is no id. */
+static bool read_id(const char *id, struct id_source *ret)
+{
+    const char *mark = strchr(id, '_');
+    if (mark == NULL || strlen(mark + 1) != CHARACTERS ||
+        strspn(mark + 1, alphabet) != CHARACTERS || mark[1] > '7') {
+        return false;
+    }
+    uint8_t bytes[16];
+    unsigned bits = 0;
+    int have = -2;
+    int filled = 0;
+    for (const char *c = mark + 1; *c != '\0'; c++) {
+        bits = (bits << 5 | (unsigned)(strchr(alphabet, *c) - alphabet)) & 0xFFFF;
+        have += 5;
+        if (have >= 8) {
+            have -= 8;
+            bytes[filled++] = (uint8_t)(bits >> have);
+        }
+    }
+    ret->last_ms = 0;
+    for (int i = 0; i < 6; i++) {
+        ret->last_ms = ret->last_ms << 8 | bytes[i];
+    }
+    memcpy(ret->last_random, bytes + 6, RANDOM_BYTES);
+    return true;
+}
+
+void id_continue(struct id_source *source, const char *id)
+{
+    struct id_source at;
+    if (!read_id(id, &at)) {
+        return;
+    }
+    const bool later = at.last_ms > source->last_ms ||
+                       (at.last_ms == source->last_ms &&
+                        memcmp(at.last_random, source->last_random, RANDOM_BYTES) > 0);
+    if (later) {
+        *source = at;
+    }
+}

@@ -16,3 +16,6 @@ struct id_source {
 };
 void id_new(struct id_source *source, const char *prefix, int64_t wall_ms, char ret[ID_SIZE]);
 bool id_valid(const char *id, const char *prefix);
+/* Makes the ids to come greater than this one, which another process has made: with any prefix.
+ * What is no id changes nothing. */
+void id_continue(struct id_source *source, const char *id);

@@ -130,6 +130,18 @@ static void on_commit(void *context, double seconds, int changes)
     metrics_observe(context, METRIC_STORE_COMMIT_CHANGES, 0, 0, changes);
 }
 
+/* The clock may have been set back while nothing ran. */
+static int continue_ids(struct app *app, struct err *err)
+{
+    char job[ID_SIZE], dataset[ID_SIZE];
+    const int rc = store_newest_ids(app->store, job, dataset, err);
+    if (rc == 0) {
+        id_continue(&app->ids, job);
+        id_continue(&app->ids, dataset);
+    }
+    return rc;
+}
+
 static int open_store(struct app *app, struct err *err)
 {
     char path[APP_PATH_MAX];
@@ -137,6 +149,7 @@ static int open_store(struct app *app, struct err *err)
     int rc = store_open(path, &app->store, err);
     if (rc == 0) {
         store_watch(app->store, on_commit, app->metrics);
+        rc = continue_ids(app, err);
     }
     return rc == 0 ? sweep_data_dir(app, err) : rc;
 }

@@ -189,3 +189,22 @@ bool store_may_recover(int rc)
 {
     return rc == -ERR_BUSY || rc == -ERR_DISK_FULL || rc == -ERR_READ_ONLY || rc == -ERR_IO;
 }
+
+static int newest_id(struct sql *db, const char *select, char ret[ID_SIZE], struct err *err)
+{
+    cleanup_sql struct sql_stmt *st = NULL;
+    const int rc = sql_first(db, select, SQL_NO_ARGS, &st, err);
+    ret[0] = '\0';
+    if (rc <= 0) {
+        return rc;
+    }
+    sql_col_fixed(st, 0, ret, ID_SIZE);
+    return sql_row_check(st, err);
+}
+
+int store_newest_ids(struct store *s, char ret_job[ID_SIZE], char ret_dataset[ID_SIZE],
+                     struct err *err)
+{
+    const int rc = newest_id(s->db, "SELECT max(id) FROM jobs", ret_job, err);
+    return rc < 0 ? rc : newest_id(s->db, "SELECT max(id) FROM datasets", ret_dataset, err);
+}

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/id.h"
 
 struct store; /* opaque: connection and prepared statements */
 
@@ -57,6 +58,10 @@ int store_probe(struct store *s, struct err *err);
 bool store_may_recover(int rc);
 
 int store_schema_version(struct store *s); /* of the open database */
+/* The greatest ids of jobs and of data sets, "" where there are none: new ones are to follow them,
+ * whatever the clock says. */
+int store_newest_ids(struct store *s, char ret_job[ID_SIZE], char ret_dataset[ID_SIZE],
+                     struct err *err);
 
 #define STORE_PAGE_MAX 100
 

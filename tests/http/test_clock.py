@@ -130,6 +130,25 @@ def test_nothing_expires_by_a_jump(daemons, jump):
     assert ids == sorted(ids) and ids[0] > job["id"]
 
 
+def test_ids_go_on_after_a_restart_with_the_clock_set_back(daemons, jump):
+    """Lists show the newest first."""
+    daemon = daemons(workers="cpu:0")
+    api = daemon.api
+    X, y = data.regression(30)
+    datasets = [api.upload_csv(X, y)]
+    jobs = [api.create("m", datasets[0])["id"]]
+    for days in (-30, 2):
+        daemon.stop()
+        jump(days)
+        daemon.start()
+        api = daemon.api
+        jobs.append(api.create("m", datasets[0])["id"])
+        datasets.append(api.upload_csv(X, y + len(jobs)))
+    for path, ids in (("/v1/jobs", jobs), ("/v1/datasets", datasets)):
+        assert [one["id"] for one in api.get(path).json()["data"]] == ids[::-1]
+        assert ids == sorted(ids)
+
+
 def test_an_alias_that_stands_there_does_not_move(daemons, jump):
     """Also where it came there in the same millisecond."""
     api = daemons().api

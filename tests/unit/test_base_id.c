@@ -55,6 +55,36 @@ static void test_ascending(void **state)
     }
 }
 
+/* A source goes on after what another has made, also where its clock is behind. */
+static void test_continue(void **state)
+{
+    (void)state;
+    struct id_source first = {0}, second = {0};
+    char old[ID_SIZE], id[ID_SIZE];
+    for (int i = 0; i < 500; i++) {
+        id_new(&first, i % 2 == 0 ? "job" : "ds", INT64_C(1769903999123) + i / 3, old);
+        id_continue(&second, old);
+        assert_int_equal(second.last_ms, first.last_ms);
+        assert_memory_equal(second.last_random, first.last_random, sizeof(first.last_random));
+        id_new(&second, "job", 5, id);
+        assert_true(strcmp(strchr(old, '_'), strchr(id, '_')) < 0);
+        first = second;
+    }
+    const struct id_source before = second;
+    static const char *const nothing[] = {"",
+                                          "job",
+                                          "job_",
+                                          "job_1",
+                                          "job_0000000000000000000000000Z",
+                                          "ds_8ZZZZZZZZZZZZZZZZZZZZZZZZZ",
+                                          "job_7ZZZZZZZZZZZZZZZZZZZZZZZZZZ",
+                                          "job_7ZZZZZZZZZZZZZZZZZZZZZZZZU"};
+    for (size_t i = 0; i < sizeof(nothing) / sizeof(*nothing); i++) {
+        id_continue(&second, nothing[i]); /* no ids, or an old one */
+        assert_memory_equal(&second, &before, sizeof(before));
+    }
+}
+
 static void test_carry(void **state)
 {
     (void)state;
@@ -117,5 +147,6 @@ static void test_refused(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_shape), cmocka_unit_test(test_bits),
-          cmocka_unit_test(test_ascending), cmocka_unit_test(test_carry),
-          cmocka_unit_test(test_two_sources_differ), cmocka_unit_test(test_refused))
+          cmocka_unit_test(test_ascending), cmocka_unit_test(test_continue),
+          cmocka_unit_test(test_carry), cmocka_unit_test(test_two_sources_differ),
+          cmocka_unit_test(test_refused))
