@@ -416,7 +416,7 @@ static const struct option_def options[] = {
     {"max-queue", OPTION_INT64, AT(max_queue), "1000", "N", 0, EXACT,
      "Jobs that may wait; more are refused with 429."},
     {"max-connections", OPTION_INT, AT(max_connections), "512", "N", 1, 16384,
-     "Connections at once; more are refused with 503."},
+     "Connections at once; more are refused with 503, or closed where they ask nothing for 2 s."},
     {"idle-timeout-s", OPTION_SECONDS, AT(idle_timeout_s), "60", "S", 1, 86400,
      "Idle connections are closed."},
     {"request-timeout-s", OPTION_SECONDS, AT(request_timeout_s), "30", "S", 1, 86400,

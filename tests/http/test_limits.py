@@ -404,6 +404,26 @@ def test_far_more_connections_than_the_limit(daemons):
     assert requests.get(daemon.base + "/v2/health/live", timeout=20).ok
 
 
+@pytest.mark.parametrize("begun", [b"", b"GET /v1/solvers HTTP/1.1\r\nHost: loc"], ids=["idle", "half-open"])
+def test_more_connections_than_are_told_so(daemons, begun):
+    """Those that ask nothing keep nobody from the answer that the server is full."""
+    daemon = daemons(max_connections=4, **NO_WORKERS)
+    held = [Raw(daemon.base) for _ in range(4)]
+    for c in held:  # they are served
+        c.request("GET", "/v2/health/live")
+        assert c.answer().status == 200
+    spare = [Raw(daemon.base) for _ in range(60)]
+    for c in spare:
+        c.send(begun)
+    with Raw(daemon.base, timeout=10) as late:
+        late.request("GET", "/v1/solvers")
+        assert is_problem(late.answer(), 503, "--max-connections")
+    held[0].request("GET", "/v1/solvers")
+    assert held[0].answer().status == 200
+    for c in held + spare:
+        c.socket.close()
+
+
 def test_two_hundred_clients_at_once(daemons):
     daemon = daemons(**NO_WORKERS)
     body = b"x,y\n1,2\n3,4\n"

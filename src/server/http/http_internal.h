@@ -37,6 +37,9 @@ struct exchange;
 #define HELD_S 0.002
 /* Connections beyond the limit that are still accepted, to be told so. */
 #define HTTP_SPARE_CONNECTIONS 32
+/* How long one of these may take until it asks, in seconds: nobody else is accepted, and told, once
+ * they are all taken. */
+#define HTTP_SPARE_WAIT_S 2.0
 
 enum connection_phase {
     CONNECTION_WAITING,   /* for a request line and headers */

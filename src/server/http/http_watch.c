@@ -4,6 +4,7 @@
  * that stops waits for nobody who does not send.
  */
 #include <linux/tcp.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -29,7 +30,7 @@ static double allowance(const struct connection *c)
     }
     switch (c->phase) {
     case CONNECTION_WAITING:
-        return o->idle_timeout_s;
+        return c->surplus ? fmin(o->idle_timeout_s, HTTP_SPARE_WAIT_S) : o->idle_timeout_s;
     case CONNECTION_RECEIVING:
     case CONNECTION_DROPPING:
         return o->receive_timeout_s + (double)ex->received / HTTP_SLOWEST_RATE;
