@@ -17,6 +17,7 @@ import requests
 import contract
 import daemon as programs
 import data
+import raw
 import wait
 
 make_key = programs.make_key
@@ -118,6 +119,14 @@ def expected_scopes(method, operation):
     if operation.get("security") == []:
         return None
     return set(operation.get("x-scopes") or (["read", "train"] if method == "GET" else ["train"])) | {"admin"}
+
+
+@pytest.mark.parametrize("blanks", [" ", "\t "])
+def test_blanks_behind_a_key_are_none_of_it(guarded, blanks):
+    daemon, keys, _ = guarded
+    with raw.Raw(daemon.base) as c:
+        c.request("GET", "/v1/jobs", [f"Authorization: Bearer {keys['read']}{blanks}"])
+        assert c.answer().status == 200
 
 
 def test_every_operation_needs_the_scopes_that_the_contract_names(guarded):

@@ -220,6 +220,23 @@ def test_ambiguous_requests(small, headers, status):
         assert c.closed()  # what followed was not taken for a request
 
 
+@pytest.mark.parametrize("blanks", [" ", "\t", "  \t "])
+def test_blanks_around_a_value_are_none_of_it(small, blanks):
+    with Raw(small.base) as c:
+        c.asked.append(("GET", "/v1/solvers"))
+        c.send(f"GET /v1/solvers HTTP/1.1\r\nHost:{blanks}localhost{blanks}\r\nX-Request-Timeout:{blanks}5{blanks}\r\n"
+               f"X-Request-Id:{blanks}mine{blanks}\r\nX-Empty:{blanks}\r\n\r\n".encode())
+        answer = c.answer()
+        assert answer.status == 200 and answer.headers["x-request-id"] == "mine"
+        body = b"x,y\n1,2\n3,4\n"
+        c.request("POST", "/v1/datasets", ["Content-Type: text/csv" + blanks, f"Content-Length: {len(body)}"], body)
+        assert c.answer().status == 201
+        # What frames the body is taken at its word, by libmicrohttpd as well.
+        c.request("POST", "/v1/datasets", ["Content-Type: text/csv", f"Transfer-Encoding: chunked{blanks}"], b"0\r\n\r\n")
+        assert c.answer().status in (400, 501)
+        assert c.closed()
+
+
 def test_no_host(small):
     with Raw(small.base) as c:
         c.send(b"GET / HTTP/1.1\r\n\r\n")

@@ -16,6 +16,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -268,9 +269,25 @@ static void settle(struct exchange *ex, int64_t rest)
     }
 }
 
+/* Blanks around a value are none of it (RFC 9112, section 5.1); libmicrohttpd leaves those behind
+ * it. Of Transfer-Encoding they stay, since it has understood that value as it stands. */
+static bool trim(void *context, const char *name, const char *value)
+{
+    (void)context;
+    size_t n = strlen(value);
+    if (strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0) {
+        return true;
+    }
+    while (n > 0 && (value[n - 1] == ' ' || value[n - 1] == '\t')) {
+        ((char *)(uintptr_t)value)[--n] = '\0'; /* the connection's own buffer */
+    }
+    return true;
+}
+
 static enum MHD_Result first_call(struct exchange *ex, const char *method, const char *target,
                                   const char *version)
 {
+    exchange_each_header(ex, trim, NULL);
     connection_enter(ex->connection, CONNECTION_RECEIVING);
     exchange_begin(ex, method, target, version);
     if (ex->answer.status == 0 || ex->length == 0) {
