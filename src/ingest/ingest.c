@@ -41,6 +41,28 @@ const char *ingest_format_name(enum ingest_format f)
     return formats[f].name;
 }
 
+static const char *const headers[] = {
+    [INGEST_HEADER_AUTO] = "auto",
+    [INGEST_HEADER_PRESENT] = "present",
+    [INGEST_HEADER_ABSENT] = "absent",
+};
+
+int ingest_header_parse(const char *name, enum ingest_header *ret, struct err *err)
+{
+    for (int i = 0; i < (int)(sizeof(headers) / sizeof(*headers)); i++) {
+        if (strcmp(headers[i], name) == 0) {
+            *ret = (enum ingest_header)i;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_INVALID, "The header must be auto, present or absent.");
+}
+
+const char *ingest_header_name(enum ingest_header h)
+{
+    return headers[h];
+}
+
 int ingest_format_from_type(const char *content_type, enum ingest_format *ret, struct err *err)
 {
     size_t len = strcspn(content_type, ";");

@@ -25,8 +25,15 @@ const char *ingest_format_name(enum ingest_format f);
  * application/x-npz. */
 int ingest_format_from_type(const char *content_type, enum ingest_format *ret, struct err *err);
 
+/* Whether the first row of a CSV holds names; by default that is read off the first two rows. */
+enum ingest_header { INGEST_HEADER_AUTO, INGEST_HEADER_PRESENT, INGEST_HEADER_ABSENT };
+/* "auto", "present", "absent" (RFC 4180). */
+int ingest_header_parse(const char *name, enum ingest_header *ret, struct err *err);
+const char *ingest_header_name(enum ingest_header h);
+
 struct ingest_options {
     enum ingest_format format;
+    enum ingest_header header;  /* CSV */
     bool gzip;                  /* the input is a gzip stream */
     const char *const *targets; /* names or 0-based indices in text; NULL: the format's default */
     int64_t target_count;

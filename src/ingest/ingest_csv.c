@@ -181,6 +181,19 @@ static bool is_header(const struct held_row *first, const struct held_row *secon
     return all_text;
 }
 
+/* As the upload says, where it does. */
+static bool choose_header(const struct csv_reader *r, const struct held_row *second)
+{
+    switch (r->t->options->header) {
+    case INGEST_HEADER_PRESENT:
+        return true;
+    case INGEST_HEADER_ABSENT:
+        return false;
+    default:
+        return is_header(&r->held[0], second);
+    }
+}
+
 /* The names, from the first row where it is a header. */
 static int make_names(const struct csv_reader *r, char **names, struct err *err)
 {
@@ -276,7 +289,8 @@ static int replay(struct csv_reader *r, const struct held_row *row, struct err *
  * a table that has none. Fractions are no names, whereas columns are often numbered. */
 static int warn_header(const struct csv_reader *r, struct err *err)
 {
-    for (int64_t j = 0; r->header && j < r->width; j++) {
+    const bool guessed = r->header && r->t->options->header == INGEST_HEADER_AUTO;
+    for (int64_t j = 0; guessed && j < r->width; j++) {
         const struct held_cell *cell = &r->held[0].cell[j];
         double ignored;
         if (memchr(cell->text, '.', cell->len) != NULL &&
@@ -299,7 +313,7 @@ static int begin(struct csv_reader *r, struct err *err)
     if (second != NULL && second->count != r->width) {
         return width_error(r, second->line, second->count, err);
     }
-    r->header = is_header(&r->held[0], second);
+    r->header = choose_header(r, second);
     char **names = mem_zarray((size_t)r->width, sizeof(*names));
     r->row = mem_array((size_t)r->width, sizeof(*r->row));
     if (names == NULL || r->row == NULL) {

@@ -20,8 +20,8 @@ struct deflate_limit ingest_unpack_limit_of(int fd, const struct ingest_options 
  * delimiter is the first of comma, semicolon, tab that the first line has outside quotes.
  *
  * The first row is a header when a column has text in it above a number in the second row, or when
- * every cell of it is text. Names are trimmed; an empty one, and every one without a header, is
- * "column" and the 0-based index.
+ * every cell of it is text, unless the options say whether it is. Names are trimmed; an empty one,
+ * and every one without a header, is "column" and the 0-based index.
  *
  * The first data row says what a column is. Numbers: every later cell must be one. Text: every cell
  * is a label, allowed in a single target (classes) and, with one_hot, in features.

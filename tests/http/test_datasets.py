@@ -103,6 +103,46 @@ def test_preview_of_many_columns(api):
     assert len(api.get("/v1/datasets/" + made["id"]).json()["features"]) == 299
 
 
+NUMBERED = b"0,1,2\n1,2,0.5\n3,4,1.5\n5,6.5,-2e3\n"  # columns that are named by numbers, or a row more
+
+
+@pytest.mark.parametrize("said, names, rows", [
+    ("", ["column0", "column1"], 4),
+    ("; header=present", ["0", "1"], 3),
+    (";charset=UTF-8; Header=\"present\"", ["0", "1"], 3),
+    ("; header=absent ; charset=us-ascii", ["column0", "column1"], 4),
+])
+def test_a_header_is_there_or_not_as_the_type_says(api, said, names, rows):
+    made = api.upload(NUMBERED, "text/csv" + said)
+    assert (made["features"], made["rows"]) == (names, rows)
+
+
+def test_the_query_says_the_same_of_a_header(api):
+    assert api.upload(NUMBERED, header="present")["rows"] == 3
+    assert api.upload(NUMBERED, header="absent")["rows"] == api.upload(NUMBERED, header="auto")["rows"] == 4
+    assert api.upload(NUMBERED, "text/csv; header=present", header="present")["rows"] == 3
+    api.upload(b"a,b\n1,2\n3,4\n", expect=422, header="absent")
+    for query, said in (("absent", "present"), ("maybe", "present"), ("", "absent")):
+        refused = api.request("POST", "/v1/datasets", 422, data=NUMBERED, params={"header": query},
+                              headers={"Content-Type": "text/csv; header=" + said})
+        assert refused.json()["errors"][0]["pointer"] == "#/query/header"
+    # The same body, read in another way, is another data set.
+    path = "/v1/datasets/sha256:" + hashlib.sha256(NUMBERED).hexdigest()
+    found = {header: api.get(path, params={"header": header}).json() for header in ("auto", "present", "absent")}
+    assert [found[header]["rows"] for header in found] == [4, 3, 4]
+    assert len({one["id"] for one in found.values()}) == 3
+
+
+@pytest.mark.parametrize("kind, said", [
+    ("text/csv; charset=iso-8859-1", "iso-8859-1"), ("text/csv;header=absent;charset=\"utf-16\"", "utf-16"),
+    ("text/x-libsvm; charset=latin1", "latin1"), ("text/csv; header=maybe", "maybe"),
+])
+def test_what_a_type_says_and_is_not_read(api, kind, said):
+    refused = api.request("POST", "/v1/datasets", 415, data=CSV, headers={"Content-Type": kind}).json()
+    assert f'"{said}"' in refused["detail"] and refused["errors"][0]["pointer"] == "#/header/content-type"
+    assert api.upload(data.npy(np.arange(6.0).reshape(2, 3)), NPY + "; charset=utf-16")["rows"] == 2  # no text
+
+
 def test_list_and_paging(daemons):
     daemon = daemons(**NO_WORKERS)
     api = daemon.api

@@ -95,6 +95,15 @@ static void test_request_id(void **state)
 static void test_types(void **state)
 {
     (void)state;
+    char value[8];
+    assert_true(http_type_parameter("a/b; X=1;y=\"q\\\"u;o\" ; z = 3", "y", value, sizeof(value)));
+    assert_string_equal(value, "q\"u;o");
+    assert_true(http_type_parameter("a/b;charset=utf-16-long\t", "CharSet", value, sizeof(value)));
+    assert_string_equal(value, "utf-16-");
+    assert_true(http_type_parameter("a/b; x=", "x", value, sizeof(value)));
+    assert_string_equal(value, "");
+    assert_false(http_type_parameter("a/b; xy=1; x; \"x=2\"", "x", value, sizeof(value)));
+    assert_false(http_type_parameter("x=1", "x", value, sizeof(value)));
     assert_true(http_type_is("text/csv", "text/csv"));
     assert_true(http_type_is("Text/CSV ; charset=utf-8", "text/csv"));
     assert_false(http_type_is("text/csvx", "text/csv"));

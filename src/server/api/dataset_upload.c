@@ -49,6 +49,7 @@ static int copy_wish(struct upload *u, const struct upload_wish *wish, struct er
 {
     u->options = (struct ingest_options){
         .format = wish->format,
+        .header = wish->header,
         .gzip = wish->gzip,
         .task = wish->task,
         .one_hot = wish->one_hot,

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "server/http/http_text.h"
 #include "server/http/problem.h"
 
 static int read_name(struct request *rq, struct upload_wish *wish, struct err *err)
@@ -50,6 +51,49 @@ static int read_format(struct request *rq, struct upload_wish *wish, struct err 
     return 0;
 }
 
+static bool is_text(enum ingest_format format)
+{
+    return format == INGEST_CSV || format == INGEST_LIBSVM;
+}
+
+/* What the parameters of the Content-Type say of a text. */
+static int read_parameters(struct request *rq, struct upload_wish *wish, struct err *err)
+{
+    const char *type = request_header(rq, "Content-Type");
+    char value[32];
+    if (type == NULL || !is_text(wish->format)) {
+        return 0;
+    }
+    if (http_type_parameter(type, "charset", value, sizeof(value)) &&
+        strcasecmp(value, "utf-8") != 0 && strcasecmp(value, "us-ascii") != 0) {
+        return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
+                      "The charset \"%s\" is not read; send the table in utf-8.", value);
+    }
+    if (wish->format == INGEST_CSV && http_type_parameter(type, "header", value, sizeof(value)) &&
+        ingest_header_parse(value, &wish->header, NULL) != 0) {
+        return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
+                      "The header of a CSV is present or absent, not \"%s\".", value);
+    }
+    return 0;
+}
+
+static int read_header(struct request *rq, struct upload_wish *wish, struct err *err)
+{
+    const char *text = request_query(rq, "header");
+    const enum ingest_header said = wish->header;
+    if (text == NULL) {
+        return 0;
+    }
+    if (ingest_header_parse(text, &wish->header, NULL) != 0) {
+        return err_at(err, ERR_INVALID, "#/query/header",
+                      "The header must be auto, present or absent.");
+    }
+    return said == INGEST_HEADER_AUTO || said == wish->header
+               ? 0
+               : err_at(err, ERR_INVALID, "#/query/header",
+                        "The Content-Type says that the header is %s.", ingest_header_name(said));
+}
+
 static int read_task(struct request *rq, struct upload_wish *wish, struct err *err)
 {
     const char *task = request_query(rq, "task");
@@ -75,6 +119,7 @@ static int read_encoding(struct request *rq, struct upload_wish *wish, struct er
 static int read_manner(struct request *rq, struct upload_wish *wish, struct err *err)
 {
     int rc = read_targets(rq, wish, err);
+    rc = rc == 0 ? read_header(rq, wish, err) : rc;
     rc = rc == 0 ? read_task(rq, wish, err) : rc;
     return rc == 0 ? request_query_flag(rq, "one_hot", &wish->one_hot, err) : rc;
 }
@@ -82,6 +127,7 @@ static int read_manner(struct request *rq, struct upload_wish *wish, struct err 
 int upload_wish_read(struct request *rq, struct upload_wish *ret, struct err *err)
 {
     int rc = read_format(rq, ret, err);
+    rc = rc == 0 ? read_parameters(rq, ret, err) : rc;
     rc = rc == 0 ? read_encoding(rq, ret, err) : rc;
     rc = rc == 0 ? read_name(rq, ret, err) : rc;
     return rc == 0 ? read_manner(rq, ret, err) : rc;
@@ -102,6 +148,10 @@ int upload_wish_recipe(const struct upload_wish *wish, char ret[SHA256_HEX_SIZE]
     digest(to, ingest_format_name(wish->format));
     digest(to, task_name(wish->task));
     digest(to, wish->one_hot ? "one_hot" : "");
+    if (wish->format == INGEST_CSV && wish->header != INGEST_HEADER_AUTO) {
+        digest(to, ""); /* no target is empty */
+        digest(to, ingest_header_name(wish->header));
+    }
     for (int i = 0; i < wish->target_count; i++) {
         digest(to, wish->targets[i]);
     }

@@ -15,6 +15,7 @@
 /* Strings are the request's. */
 struct upload_wish {
     enum ingest_format format;
+    enum ingest_header header; /* of a CSV */
     bool gzip;
     const char *name; /* NULL: the id */
     const char *targets[UPLOAD_TARGETS_MAX];

@@ -199,6 +199,35 @@ const char *http_piece_end(const char *s, const char *marks)
     return s;
 }
 
+/* The token or the quoted text that ends before `end`. */
+static void copy_value(const char *s, const char *end, char *ret, size_t size)
+{
+    const bool quoted = s < end && *s == '"';
+    size_t n = 0;
+    for (s += quoted; s < end && n + 1 < size && !(quoted ? *s == '"' : *s == ' ' || *s == '\t');
+         s++) {
+        s += quoted && *s == '\\' && s + 1 < end;
+        ret[n++] = *s;
+    }
+    ret[n] = '\0';
+}
+
+bool http_type_parameter(const char *content_type, const char *name, char *ret, size_t size)
+{
+    const size_t len = strlen(name);
+    const char *s = http_piece_end(content_type, ";");
+    while (*s == ';') {
+        s = skip_blanks(s + 1);
+        const char *end = http_piece_end(s, ";");
+        if (strncasecmp(s, name, len) == 0 && s[len] == '=') {
+            copy_value(s + len + 1, end, ret, size);
+            return true;
+        }
+        s = end;
+    }
+    return false;
+}
+
 /* "wait=N", the number in quotes or not, up to `end`. */
 static long wait_seconds(const char *s, const char *end)
 {

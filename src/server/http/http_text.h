@@ -22,6 +22,9 @@ bool http_traceparent_valid(const char *s);
 /* "text/csv" for "Text/CSV; charset=utf-8": whether the media type, without its parameters, is this
  * one. */
 bool http_type_is(const char *content_type, const char *type);
+/* A parameter of a media type: "utf-8" for "charset" of the above, also where it stands in quotes;
+ * cut to fit. */
+bool http_type_parameter(const char *content_type, const char *name, char *ret, size_t size);
 /* application/json or any type that ends in +json. */
 bool http_type_is_json(const char *content_type);
 /* The path of a request target: of the absolute form ("http://host/path") what follows the host.
