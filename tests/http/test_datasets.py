@@ -253,7 +253,8 @@ def test_gzip(api, encoding):
 
 @pytest.mark.parametrize("encoding", ["br", "deflate", "gzip, gzip", "zstd"])
 def test_unknown_encoding(api, encoding):
-    refused(api, 415, headers={"Content-Encoding": encoding})
+    found = refused(api, 415, headers={"Content-Encoding": encoding})
+    assert found["errors"][0]["pointer"] == "#/header/content-encoding"
 
 
 def test_identity_encoding(api):
@@ -321,7 +322,7 @@ def test_one_hot(api):
 
 
 @pytest.mark.parametrize("query, pointer", [
-    ({"name": ""}, "name"), ({"name": "x" * 201}, "name"), ({"target": ""}, "target"),
+    ({"name": ""}, "name"), ({"name": "x" * 201}, "name"), ({"name": "é" * 201}, "name"), ({"target": ""}, "target"),
     ({"format": "xls"}, "format"), ({"format": ""}, "format"), ({"task": "ranking"}, "task"),
     ({"one_hot": "yes"}, "one_hot"), ({"colour": "red"}, "colour"),
 ])
@@ -329,8 +330,9 @@ def test_bad_query(api, query, pointer):
     assert refused(api, 422, **query)["errors"][0]["pointer"] == "#/query/" + pointer
 
 
-def test_longest_name(api):
-    assert api.upload(CSV, name="x" * 200)["name"] == "x" * 200
+@pytest.mark.parametrize("character", ["x", "é", "語", "🙂"])
+def test_longest_name(api, character):
+    assert api.upload(CSV, name=character * 200)["name"] == character * 200
 
 
 # Bodies that are refused, with the place.

@@ -6,13 +6,24 @@
 #include "server/http/http_text.h"
 #include "server/http/problem.h"
 
+/* Characters of a text that is UTF-8. */
+static size_t characters(const char *text)
+{
+    size_t count = 0;
+    for (; *text != '\0'; text++) {
+        count += ((unsigned char)*text & 0xC0) != 0x80; /* no byte that continues one */
+    }
+    return count;
+}
+
 static int read_name(struct request *rq, struct upload_wish *wish, struct err *err)
 {
     wish->name = request_query(rq, "name");
-    const size_t len = wish->name != NULL ? strlen(wish->name) : 1;
-    return len > 0 && len <= UPLOAD_NAME_MAX ? 0
-                                             : err_at(err, ERR_INVALID, "#/query/name",
-                                                      "A name has 1 to %d bytes.", UPLOAD_NAME_MAX);
+    const size_t len = wish->name != NULL ? characters(wish->name) : 1;
+    return len > 0 && len <= UPLOAD_NAME_MAX
+               ? 0
+               : err_at(err, ERR_INVALID, "#/query/name", "A name has 1 to %d characters.",
+                        UPLOAD_NAME_MAX);
 }
 
 static int read_targets(struct request *rq, struct upload_wish *wish, struct err *err)
@@ -111,7 +122,7 @@ static int read_encoding(struct request *rq, struct upload_wish *wish, struct er
     }
     wish->gzip = strcasecmp(encoding, "gzip") == 0 || strcasecmp(encoding, "x-gzip") == 0;
     return wish->gzip ? 0
-                      : err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
+                      : err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_ENCODING,
                                "The Content-Encoding must be gzip or identity.");
 }
 

@@ -10,7 +10,7 @@
 #include "store/datasets.h"
 
 #define UPLOAD_TARGETS_MAX 64
-#define UPLOAD_NAME_MAX 200
+#define UPLOAD_NAME_MAX 200 /* characters */
 
 /* Strings are the request's. */
 struct upload_wish {

@@ -79,7 +79,7 @@ static int check_type(struct request *rq, struct err *err)
     }
     return encoding == NULL || strcasecmp(encoding, "identity") == 0
                ? 0
-               : err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
+               : err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_ENCODING,
                         "The Content-Encoding must be identity.");
 }
 

@@ -249,7 +249,7 @@ static int take_coding(struct prediction *p, struct err *err)
     const bool gzip = strcasecmp(coding, "gzip") == 0 || strcasecmp(coding, "x-gzip") == 0;
     if (!gzip && strcasecmp(coding, "deflate") != 0) {
         request_set_header(p->rq, "Accept-Encoding", "gzip, deflate");
-        return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
+        return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_ENCODING,
                       "The Content-Encoding may be gzip or deflate.");
     }
     p->unpack = gzip ? "gzip" : "deflate";

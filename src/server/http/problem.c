@@ -62,9 +62,11 @@ int problem_status(const struct err *err)
     case ERR_DOES_NOT_FIT:
         return 422;
     case ERR_UNSUPPORTED:
-        return strcmp(err->pointer, PROBLEM_CONTENT_TYPE) == 0 ? 415
-               : strcmp(err->pointer, PROBLEM_ACCEPT) == 0     ? 406
-                                                               : 422;
+        return strcmp(err->pointer, PROBLEM_CONTENT_TYPE) == 0 ||
+                       strcmp(err->pointer, PROBLEM_CONTENT_ENCODING) == 0
+                   ? 415
+               : strcmp(err->pointer, PROBLEM_ACCEPT) == 0 ? 406
+                                                           : 422;
     case ERR_BUSY:
     case ERR_READ_ONLY:
         return 503;
