@@ -60,6 +60,9 @@ def test_list_is_by_name_with_the_newest_version(api, name, trained, regression_
     assert [m["version"] for m in models if m["name"] == "twice"] == [2]
     for query in ({"limit": 0}, {"limit": 101}, {"name": "x"}):
         api.get("/v1/models", 422, params=query)
+    for after in ("", " ", "a/b", "-a", "a" * 65, "é"):
+        refused = api.get("/v1/models", 422, params={"after": after}).json()
+        assert refused["errors"][0]["pointer"] == "#/query/after"
 
 
 def test_load_and_unload(api, trained):

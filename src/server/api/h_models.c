@@ -9,6 +9,7 @@
 #include "server/serving/serving.h"
 #include "server/view.h"
 #include "store/aliases.h"
+#include "wire/spec.h"
 
 static bool names_alias(const struct request *rq)
 {
@@ -69,7 +70,9 @@ void models_index(struct request *rq)
     int64_t count;
     bool more;
     struct err err;
-    int r = request_query_int(rq, "limit", 1, 100, &page.limit, &err);
+    int r = after == NULL || spec_name_valid(after)
+                ? request_query_int(rq, "limit", 1, 100, &page.limit, &err)
+                : err_at(&err, ERR_INVALID, "#/query/after", "after must be the name of a model.");
     if (r == 0) {
         r = models_list(rq->app->store, page, &rows, &count, &more, &err);
     }
