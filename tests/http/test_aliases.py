@@ -88,6 +88,7 @@ def test_compare_and_swap(api, versions, alias):
     put(api, alias, 2, 412, If_None_Match="*")
     put(api, alias, 2, 412, If_Match='"2"')
     put(api, alias, 2, 412, If_Match='1')
+    put(api, alias, 2, 412, If_Match='W/"1"')
     assert put(api, alias, 2, If_Match='"0", "1"').headers["ETag"] == '"2"'
     assert put(api, alias, 3, If_Match="*").headers["ETag"] == '"3"'
     api.request("DELETE", alias, 412, headers={"If-Match": '"2"'})

@@ -212,6 +212,9 @@ static void test_prefer_wait(void **state)
 static void test_tag_listed(void **state)
 {
     (void)state;
+    assert_true(http_tag_matches("\"b\", \"a\"", "\"a\""));
+    assert_true(http_tag_matches(" * ", "\"a\""));
+    assert_false(http_tag_matches("W/\"a\", \"b\"", "\"a\""));
     assert_true(http_tag_listed("\"a\"", "\"a\""));
     assert_true(http_tag_listed("W/\"a\"", "\"a\""));
     assert_true(http_tag_listed(" \"b,c\" , \"a\" ", "\"a\""));

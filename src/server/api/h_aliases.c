@@ -152,7 +152,7 @@ static bool read_condition(struct request *rq, const struct alias_row *row, int6
     if (row) {
         snprintf(tag, sizeof tag, "\"%lld\"", (long long)row->moves);
     }
-    if ((match && (!row || !http_tag_listed(match, tag))) ||
+    if ((match && (!row || !http_tag_matches(match, tag))) ||
         (none && row && request_has_tag(rq, tag))) {
         refuse_condition(rq);
         return false;

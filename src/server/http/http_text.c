@@ -275,13 +275,14 @@ bool http_timeout_read(const char *text, double *ret)
     return true;
 }
 
-bool http_tag_listed(const char *if_none_match, const char *tag)
+/* A list of entity tags; of weak ones only where those count. */
+static bool lists_tag(const char *list, const char *tag, bool weak)
 {
     const size_t len = strlen(tag);
-    const char *s = skip_blanks(if_none_match);
+    const char *s = skip_blanks(list);
     while (*s != '\0') {
         const char *end = http_piece_end(s, ",");
-        const char *start = strncmp(s, "W/", 2) == 0 ? s + 2 : s;
+        const char *start = weak && strncmp(s, "W/", 2) == 0 ? s + 2 : s;
         if ((*start == '*' && skip_blanks(start + 1) >= end) ||
             (strncmp(start, tag, len) == 0 && skip_blanks(start + len) >= end)) {
             return true;
@@ -289,6 +290,16 @@ bool http_tag_listed(const char *if_none_match, const char *tag)
         s = skip_blanks(*end == ',' ? end + 1 : end);
     }
     return false;
+}
+
+bool http_tag_listed(const char *if_none_match, const char *tag)
+{
+    return lists_tag(if_none_match, tag, true);
+}
+
+bool http_tag_matches(const char *if_match, const char *tag)
+{
+    return lists_tag(if_match, tag, false);
 }
 
 bool http_origin_allowed(const char *sec_fetch_site, const char *origin, const char *host)

@@ -46,8 +46,11 @@ const char *http_piece_end(const char *s, const char *marks);
  * none that can be understood. Numbers beyond a day read as a day.
  */
 long http_prefer_wait(const char *prefer);
-/* Whether an If-None-Match header names the entity tag (with its quotes), or any. */
+/* Whether an If-None-Match header names the entity tag (with its quotes), or any: as a weak one,
+ * too. */
 bool http_tag_listed(const char *if_none_match, const char *tag);
+/* The same of If-Match, which compares strongly (RFC 9110, section 13.1.1): a weak tag is none. */
+bool http_tag_matches(const char *if_match, const char *tag);
 
 /*
  * Whether a request that changes something may come from where the browser says it comes from: not
