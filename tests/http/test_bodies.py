@@ -328,6 +328,11 @@ def test_classes(api, classifier):
     without = ask(api, name, {**body, "return_scores": False}).json()
     assert without["predictions"] == labels and "scores" not in without
     assert ask(api, name, body, query="?return_scores=false").json() == without
+    for said, asked in ((True, "false"), (False, "true")):
+        refused = ask(api, name, {**body, "return_scores": said}, None, 422, query="?return_scores=" + asked)
+        assert interface.problem_pointers(refused) == ["#/query/return_scores"]
+    agreed = ask(api, name, {**body, "return_scores": False}, query="?return_scores=false")
+    assert agreed.json() == without
     lines = from_csv(ask(api, name, body, Accept="text/csv"))
     assert lines[0] == ["prediction", *classes]
     assert [line[0] for line in lines[1:]] == labels
@@ -336,6 +341,8 @@ def test_classes(api, classifier):
     assert lines == [["prediction"], *[[label] for label in labels]]
     assert from_npy(ask(api, name, npy(X), "application/x-npy")).tolist() == labels
     found = from_npy(ask(api, name, npy(X), "application/x-npy", query="?return_scores=true"))
+    assert found.tolist() == scores
+    found = from_npy(ask(api, name, {**body, "return_scores": True}, Accept="application/x-npy"))
     assert found.tolist() == scores
 
 

@@ -34,9 +34,14 @@ static int wish_scores(const struct plain *own, struct question *q, struct err *
         return err_at(err, ERR_INVALID, "#/query/return_scores",
                       "The model is a regression; only classifiers have scores.");
     }
+    if (own->scores != SCORES_AS_USUAL && q->scores_said &&
+        q->scores != (own->scores == SCORES_YES)) {
+        return err_at(err, ERR_INVALID, "#/query/return_scores",
+                      "The body's return_scores says otherwise.");
+    }
     if (own->scores != SCORES_AS_USUAL) {
         q->scores = own->scores == SCORES_YES;
-    } else if (own->to == FORMAT_NPY) {
+    } else if (own->to == FORMAT_NPY && !q->scores_said) {
         q->scores = false; /* one array has room for the labels alone */
     }
     return 0;

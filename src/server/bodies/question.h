@@ -22,8 +22,9 @@
 struct question {
     double *X; /* [rows, model->d], owned */
     int64_t rows;
-    bool scores; /* a score for each class are wanted too */
-    bool header; /* CSV: had a header */
+    bool scores;      /* a score for each class are wanted too */
+    bool scores_said; /* the body says whether they are */
+    bool header;      /* CSV: had a header */
 };
 
 void question_deinit(struct question *q);

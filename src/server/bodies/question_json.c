@@ -450,6 +450,7 @@ static int read_wish(struct reading *b, int wish, struct err *err)
                                "The model is a regression; only classifiers have scores.");
         }
         b->ret->scores = wanted;
+        b->ret->scores_said = true;
     } else if (wanted) {
         return field_error(
             err, wishes[wish], FIELD_WHOLE,
