@@ -397,7 +397,8 @@ static const struct option_def options[] = {
     {"max-header-bytes", OPTION_INT64, AT(max_header_bytes), "16384", "N", 1024, 24576,
      "Request line and headers of a request; more are refused with 431."},
     {"max-body-bytes", OPTION_INT64, AT(max_body_bytes), "67108864", "N", 1024, 1 << 30,
-     "Body of a request that is kept in memory; more is refused with 413."},
+     "Body of a request that is kept in memory (of a job 4 MiB at most); more is refused with "
+     "413."},
     {"max-bodies-bytes", OPTION_INT64, AT(max_bodies_bytes), "268435456", "N", 1024, EXACT,
      "All such bodies together; more are refused with 503."},
     {"max-upload-bytes", OPTION_INT64, AT(max_upload_bytes), "17179869184", "N", 1, EXACT,

@@ -103,6 +103,19 @@ def test_an_upload_that_does_not_fit(small):
     api.train("m", first)
 
 
+def test_an_export_that_does_not_fit(small):
+    daemon = small(12)
+    api = daemon.api
+    X, y = data.regression(2000, d=20)
+    api.train("m", api.upload_npz(X, y), test={"fraction": 0})
+    path = "/v1/models/m/versions/1/export"
+    filler = disks.fill(daemon.data_dir, leave=65536)
+    problem(api.request("GET", path), 507, "disk_full")  # as the contract says
+    filler.unlink()
+    wait_until(lambda: list((daemon.data_dir / "tmp").iterdir()) == [], "leftovers")
+    assert len(api.get(path).content) > 2000 * 20 * 8
+
+
 def test_an_announced_size_is_refused_before_it_is_sent(small):
     api = small(8, min_free_bytes=2 << 20).api
     found = problem(api.request("POST", "/v1/datasets", data=b"1" * (7 << 20),
