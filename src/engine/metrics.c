@@ -12,15 +12,17 @@ static double smape_term(double p, double y)
     return size > 0 ? fabs(p - y) / size : 0.0;
 }
 
-/* 1 - sum (y - p)^2 / sum (y - mean)^2. */
+/* 1 - sum (y - p)^2 / sum (y - mean)^2, in numbers beyond y[0]: those of a constant are exactly 0,
+ * whatever its binary form. */
 static double r_squared(const double *y, int64_t n, double squares)
 {
     double mean = 0, total = 0;
     for (int64_t i = 0; i < n; i++) {
-        mean += y[i] / (double)n;
+        mean += (y[i] - y[0]) / (double)n;
     }
     for (int64_t i = 0; i < n; i++) {
-        total += (y[i] - mean) * (y[i] - mean);
+        const double e = (y[i] - y[0]) - mean;
+        total += e * e;
     }
     return total > 0 ? 1.0 - squares / total : (double)NAN;
 }

@@ -50,6 +50,26 @@ static void test_not_defined(void **state)
     assert_true(isnan(auc));
 }
 
+/* Whatever the constant's binary form, and however many rows there are. */
+static void test_r2_of_constants_is_not_defined(void **state)
+{
+    (void)state;
+    enum { N = 7 };
+    static const double constants[] = {0.1, -1.0 / 3.0, 1e300, 1e-300, 0.0};
+    double y[2 * N], p[2 * N];
+    for (size_t k = 0; k < sizeof(constants) / sizeof(constants[0]); k++) {
+        for (int64_t i = 0; i < 2 * N; i++) {
+            y[i] = i < N ? constants[k] : (double)i;
+            p[i] = i < N ? 1.5 * constants[k] : (double)i + 1.0;
+        }
+        for (int64_t n = 1; n <= N; n++) {
+            assert_true(isnan(metrics_regression(p, y, n, 1).r2));
+        }
+        assert_true(isnan(metrics_regression(p, y, N, 2).r2)); /* the mean over both */
+        assert_true(isfinite(metrics_regression(p + N, y + N, N, 1).r2));
+    }
+}
+
 static void test_accuracy(void **state)
 {
     (void)state;
@@ -92,4 +112,5 @@ static void test_auc_counts_pairs(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_regression), cmocka_unit_test(test_several_targets_are_averaged),
           cmocka_unit_test(test_smape_is_at_most_two), cmocka_unit_test(test_not_defined),
-          cmocka_unit_test(test_accuracy), cmocka_unit_test(test_auc_counts_pairs))
+          cmocka_unit_test(test_r2_of_constants_is_not_defined), cmocka_unit_test(test_accuracy),
+          cmocka_unit_test(test_auc_counts_pairs))

@@ -433,6 +433,20 @@ static void test_nothing_can_be_judged(void **state)
     fixture_dataset_free(ds);
 }
 
+/* Left-out predictions of a constant are right, and say nothing of a pair. */
+static void test_r2_of_a_constant(void **state)
+{
+    (void)state;
+    struct dataset *ds = waves(60, 0.1, 8);
+    double *values = (double *)(uintptr_t)ds->data;
+    for (int64_t i = 0; i < 60; i++) {
+        values[3 * i + 2] = 0.1;
+    }
+    fit_without_a_pair("'kernel':'gaussian','search':{'regularization':[1e-9,1e-8],'metric':'r2'}",
+                       ds);
+    fixture_dataset_free(ds);
+}
+
 /* Few centers do not tell regularizations apart that the full model does: the largest of those that
  * are alike is taken, although the least has the best metric. */
 static void test_alike_on_centers(void **state)
@@ -626,8 +640,8 @@ TEST_MAIN(cmocka_unit_test(test_metrics_are_those_of_refits), cmocka_unit_test(t
           cmocka_unit_test(test_a_sample_of_many_rows), cmocka_unit_test(test_many_rows_by_centers),
           cmocka_unit_test(test_models_on_centers),
           cmocka_unit_test(test_other_solvers_take_the_pair), cmocka_unit_test(test_classification),
-          cmocka_unit_test(test_nothing_can_be_judged), cmocka_unit_test(test_alike_on_centers),
-          cmocka_unit_test(test_what_float32_can_solve),
+          cmocka_unit_test(test_nothing_can_be_judged), cmocka_unit_test(test_r2_of_a_constant),
+          cmocka_unit_test(test_alike_on_centers), cmocka_unit_test(test_what_float32_can_solve),
           cmocka_unit_test(test_rounding_does_not_win), cmocka_unit_test(test_result_as_json),
           cmocka_unit_test(test_time_budget), cmocka_unit_test(test_time_is_left_for_the_model),
           cmocka_unit_test(test_cancel_anywhere), cmocka_unit_test(test_no_memory_anywhere))
