@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "engine/bandwidth.h"
+#include "engine/squares.h"
 #include "plan/rules.h"
 
 enum { SAMPLE_MAX = 1500, ROWS_MIN = 20 };
@@ -31,6 +32,20 @@ static void sample_deinit(struct sample *s)
     mem_free(s->Y);
 }
 
+/* Errors follow the targets, and their squares are to be numbers: see squares.h. */
+static void shrink_targets(struct sample *s)
+{
+    const int64_t size = s->count * s->data->t;
+    double largest = 0;
+    for (int64_t k = 0; k < size; k++) {
+        largest = fmax(largest, fabs(s->Y[k]));
+    }
+    const double factor = squares_factor(squares_exponent(largest));
+    for (int64_t k = 0; k < size; k++) {
+        s->Y[k] *= factor;
+    }
+}
+
 static int draw(const struct choose_data *data, struct sample *s, struct err *err)
 {
     const struct rows *X = data->X;
@@ -53,6 +68,9 @@ static int draw(const struct choose_data *data, struct sample *s, struct err *er
         for (int64_t j = 0; j < data->t; j++) {
             s->Y[i + j * s->count] = data->Y[index[i] + j * X->n];
         }
+    }
+    if (r == 0) {
+        shrink_targets(s);
     }
     return r;
 }

@@ -1,30 +1,96 @@
 #include "engine/metrics.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "engine/squares.h"
 
-static double smape_term(double p, double y)
+/* One column: its predictions p and truth y, both of n numbers that are taken times `half`. */
+struct column {
+    const double *p, *y;
+    int64_t n;
+    double half; /* 0.5 where their differences would overflow, else 1 */
+};
+
+struct sums {
+    double smape, mae;             /* a row */
+    struct squares misses, spread; /* of p - y; of y around its mean */
+};
+
+static struct column column_of(const double *p, const double *y, int64_t n)
 {
-    const double size = (fabs(p) + fabs(y)) / 2.0;
-    return size > 0 ? fabs(p - y) / size : 0.0;
+    double largest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        largest = fmax(largest, fmax(fabs(p[i]), fabs(y[i])));
+    }
+    return (struct column){p, y, n, largest > DBL_MAX / 4.0 ? 0.5 : 1.0};
 }
 
-/* 1 - sum (y - p)^2 / sum (y - mean)^2, in numbers beyond y[0]: those of a constant are exactly 0,
- * whatever its binary form. */
-static double r_squared(const double *y, int64_t n, double squares)
+static double miss(const struct column *c, int64_t i)
 {
-    double mean = 0, total = 0;
-    for (int64_t i = 0; i < n; i++) {
-        mean += (y[i] - y[0]) / (double)n;
+    return c->p[i] * c->half - c->y[i] * c->half;
+}
+
+/* From the first value: a constant column has exactly 0 everywhere. */
+static double beyond_first(const struct column *c, int64_t i)
+{
+    return c->y[i] * c->half - c->y[0] * c->half;
+}
+
+static double smape_term(const struct column *c, int64_t i)
+{
+    const double size = fabs(c->p[i] * c->half) + fabs(c->y[i] * c->half);
+    return size == 0 ? 0.0 : 2.0 * (fabs(miss(c, i)) / size);
+}
+
+/* The exponent of squares of numbers of up to `largest`, and of their sum before it was halved. */
+static int exponent_of(const struct column *c, double largest, double *ret_factor)
+{
+    const int exponent = squares_exponent(largest);
+    *ret_factor = squares_factor(exponent);
+    return c->half < 1.0 ? exponent + 1 : exponent;
+}
+
+static void sum_misses(const struct column *c, struct sums *ret)
+{
+    double largest = 0, factor, smape = 0, sum = 0;
+    for (int64_t i = 0; i < c->n; i++) {
+        largest = fmax(largest, fabs(miss(c, i)));
+        smape += smape_term(c, i);
     }
-    for (int64_t i = 0; i < n; i++) {
-        const double e = (y[i] - y[0]) - mean;
-        total += e * e;
+    ret->smape = smape / (double)c->n;
+    ret->misses.exponent = exponent_of(c, largest, &factor);
+    for (int64_t i = 0; i < c->n; i++) {
+        const double e = miss(c, i) * factor;
+        sum += fabs(e);
+        ret->misses.sum += e * e;
     }
-    return total > 0 ? 1.0 - squares / total : (double)NAN;
+    ret->mae = ldexp(sum / (double)c->n, ret->misses.exponent);
+}
+
+static void sum_spread(const struct column *c, struct sums *ret)
+{
+    double largest = 0, factor, mean = 0;
+    for (int64_t i = 0; i < c->n; i++) {
+        largest = fmax(largest, fabs(beyond_first(c, i)));
+    }
+    ret->spread.exponent = exponent_of(c, largest, &factor);
+    for (int64_t i = 0; i < c->n; i++) {
+        mean += beyond_first(c, i) * factor / (double)c->n;
+    }
+    for (int64_t i = 0; i < c->n; i++) {
+        const double e = beyond_first(c, i) * factor - mean;
+        ret->spread.sum += e * e;
+    }
+}
+
+/* 1 - sum (y - p)^2 / sum (y - mean)^2. */
+static double r_squared(const struct sums *s)
+{
+    return s->spread.sum > 0 ? 1.0 - squares_ratio(s->misses, s->spread) : (double)NAN;
 }
 
 struct metrics metrics_regression(const double *predicted, const double *truth, int64_t n,
@@ -34,23 +100,19 @@ struct metrics metrics_regression(const double *predicted, const double *truth, 
     if (n == 0) {
         return m;
     }
-    double smape = 0, absolute = 0, squares = 0, r2 = 0;
+    struct squares misses = {0, 0};
+    m.smape = m.mae = m.r2 = 0;
     for (int64_t j = 0; j < t; j++) {
-        const double *p = predicted + j * n, *y = truth + j * n;
-        double column = 0;
-        for (int64_t i = 0; i < n; i++) {
-            smape += smape_term(p[i], y[i]);
-            absolute += fabs(p[i] - y[i]);
-            column += (p[i] - y[i]) * (p[i] - y[i]);
-        }
-        squares += column;
-        r2 += r_squared(y, n, column) / (double)t;
+        const struct column c = column_of(predicted + j * n, truth + j * n, n);
+        struct sums s = {0};
+        sum_misses(&c, &s);
+        sum_spread(&c, &s);
+        misses = squares_add(misses, s.misses);
+        m.smape += s.smape / (double)t;
+        m.mae += s.mae / (double)t;
+        m.r2 += r_squared(&s) / (double)t;
     }
-    const double count = (double)n * (double)t;
-    m.smape = smape / count;
-    m.mae = absolute / count;
-    m.rmse = sqrt(squares / count);
-    m.r2 = r2;
+    m.rmse = squares_root_mean(misses, (double)n * (double)t);
     return m;
 }
 

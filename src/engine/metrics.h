@@ -10,7 +10,8 @@
 #include "wire/progress.h"
 
 /* smape, rmse, mae, r2 in the targets' own units. r2 of a target that is constant on the test rows
- * is not defined, and then neither is the mean. n = 0: all NaN. */
+ * is not defined, and then neither is the mean. Right for numbers of any size (squares.h); infinite
+ * where a metric itself is too large for a double. n = 0: all NaN. */
 struct metrics metrics_regression(const double *predicted, const double *truth, int64_t n,
                                   int64_t t);
 

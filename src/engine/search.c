@@ -184,14 +184,14 @@ static double score(enum search_metric metric, const struct metrics *m)
     return -m->rmse;
 }
 
-/* Is point `at` better than the best so far? */
+/* Is point `at` better than the best so far? Metrics beyond the range of double judge nothing. */
 static bool wins(const struct search *s, int64_t at)
 {
     const struct search_result *r = s->result;
     const struct search_point *p = &r->points[at];
     const double mine = score(r->metric, &p->metrics);
-    if (isnan(mine) || s->leader < 0) {
-        return !isnan(mine);
+    if (!isfinite(mine) || s->leader < 0) {
+        return isfinite(mine);
     }
     const struct search_point *q = &r->points[s->leader];
     const double other = score(r->metric, &q->metrics);
@@ -382,7 +382,7 @@ static int nothing_found(const struct search_result *r, struct err *err)
                   "None of the %" PRId64
                   " pairs tried could be judged: the kernel matrix with its ridge is not positive "
                   "definite for any of them in this precision, or \"%s\" is not defined on these "
-                  "training rows.",
+                  "training rows, or beyond the range of double.",
                   r->count, search_metric_name(r->metric));
 }
 

@@ -22,7 +22,7 @@
  * factorised for rounding, or that leaves nothing but rounding of a left-out row, has no metrics
  * and cannot win. Nor has one that a full model in float32 could not be solved with, where models
  * on centers are judged: with a regularization below 2^-23 of the largest k(x,x), unless that is
- * the job's own.
+ * the job's own. One whose metric is infinite cannot win, either.
  */
 #pragma once
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "engine/squares.h"
 
 /* mean = first + sum (x - first) / n: a large offset costs no digits, and the mean of a constant
  * column is that constant exactly, whatever its binary form, so that its deviation is exactly 0. */
@@ -24,20 +25,10 @@ static void means(const struct dataset *ds, const int64_t *rows, int64_t n, cons
     }
 }
 
-/*
- * Squares of deviations below 1e-154 underflow and those above 1e154 overflow. Deviations are
- * therefore multiplied by a power of two first, which brings the largest one of the column near 1:
- * exactly, so that ordinary columns keep their digits. 1 for a largest one of 0, or one that is not
- * finite.
- */
+/* Deviations are multiplied by it before they are squared (squares.h). */
 static double shrink(double largest)
 {
-    enum { EXPONENT_MIN = -1000 }; /* so that the factor is a number */
-    int exponent = 0;
-    if (isfinite(largest)) {
-        frexp(largest, &exponent);
-    }
-    return ldexp(1.0, exponent < EXPONENT_MIN ? -EXPONENT_MIN : -exponent);
+    return squares_factor(squares_exponent(largest));
 }
 
 /* The deviation from the mean of squares of shrunk ones; 1 where all are 0. */

@@ -90,6 +90,27 @@ static void test_kernel_follows_smoothness(void **state)
     }
 }
 
+static double rough_and_tiny(const double *x)
+{
+    return ldexp(rough(x), -560);
+}
+
+static double rough_and_huge(const double *x)
+{
+    return ldexp(rough(x), 520);
+}
+
+/* Squares of such errors are 0, or infinite. */
+static void test_targets_of_all_sizes(void **state)
+{
+    (void)state;
+    const struct choose_data data = all_open(0);
+    const enum kernel_id rough_kernel = choose(N, rough, no_noise, data).kernel;
+    assert_int_not_equal(rough_kernel, KERNEL_GAUSSIAN);
+    assert_int_equal(choose(N, rough_and_tiny, no_noise, data).kernel, rough_kernel);
+    assert_int_equal(choose(N, rough_and_huge, no_noise, data).kernel, rough_kernel);
+}
+
 /* Without noise the ridge is the least there is; with noise as large as this it is far above. */
 static void test_ridge_follows_noise(void **state)
 {
@@ -146,5 +167,5 @@ static void test_few_rows_take_the_first(void **state)
 TEST_MAIN(cmocka_unit_test(test_kernel_follows_smoothness),
           cmocka_unit_test(test_ridge_follows_noise),
           cmocka_unit_test(test_bandwidth_follows_variation),
-          cmocka_unit_test(test_what_is_given_stays),
+          cmocka_unit_test(test_what_is_given_stays), cmocka_unit_test(test_targets_of_all_sizes),
           cmocka_unit_test(test_few_rows_take_the_first))

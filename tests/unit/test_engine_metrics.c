@@ -70,6 +70,58 @@ static void test_r2_of_constants_is_not_defined(void **state)
     }
 }
 
+/* Times a power of two, numbers are the same but for their exponents. */
+static void check_scaled(const double *y, const double *p, int64_t n, int exponent)
+{
+    double scaled_y[8], scaled_p[8];
+    for (int64_t i = 0; i < n; i++) {
+        scaled_y[i] = ldexp(y[i], exponent);
+        scaled_p[i] = ldexp(p[i], exponent);
+    }
+    const struct metrics m = metrics_regression(p, y, n, 1);
+    const struct metrics s = metrics_regression(scaled_p, scaled_y, n, 1);
+    assert_close(s.rmse, ldexp(m.rmse, exponent), 1e-9); /* the least numbers have few digits */
+    assert_close(s.mae, ldexp(m.mae, exponent), 1e-9);
+    assert_same_bits(s.smape, m.smape);
+    assert_same_bits(s.r2, m.r2);
+}
+
+static void test_the_whole_range_of_double(void **state)
+{
+    (void)state;
+    static const double y[4] = {1, 2, 3, 0}, p[4] = {2, 2, 1, 0};
+    static const double far_y[4] = {3, -3, 3, -3}, far_p[4] = {-3, -3, 3, -3};
+    static const int exponents[] = {-1040, -560, -500, 0, 500, 520, 1021, 1022};
+    for (size_t k = 0; k < sizeof(exponents) / sizeof(exponents[0]); k++) {
+        check_scaled(y, p, 4, exponents[k]);
+        check_scaled(far_y, far_p, 4, exponents[k]);
+    }
+    assert_close(metrics_regression(far_p, far_y, 4, 1).r2, 0.0, 0);
+}
+
+static void test_targets_of_all_sizes(void **state)
+{
+    (void)state;
+    double y[8] = {1, 2, 3, 0, 1, 2, 3, 0}, p[8] = {2, 2, 1, 0, 1, 2, 1, 0};
+    const double r2 = metrics_regression(p, y, 4, 2).r2;
+    for (int i = 0; i < 8; i++) {
+        y[i] = ldexp(y[i], i < 4 ? -560 : 520);
+        p[i] = ldexp(p[i], i < 4 ? -560 : 520);
+    }
+    const struct metrics m = metrics_regression(p, y, 4, 2);
+    assert_close(m.r2, r2, 1e-15);
+    assert_close(m.rmse, ldexp(sqrt(4.0 / 8), 520), 1e-15);
+}
+
+static void test_what_is_no_number(void **state)
+{
+    (void)state;
+    const double y[2] = {1, 2}, nan[2] = {NAN, 2}, infinite[2] = {INFINITY, 2};
+    const struct metrics m = metrics_regression(nan, y, 2, 1);
+    assert_true(isnan(m.smape) && isnan(m.rmse) && isnan(m.mae) && isnan(m.r2));
+    assert_true(!isfinite(metrics_regression(infinite, y, 2, 1).rmse));
+}
+
 static void test_accuracy(void **state)
 {
     (void)state;
@@ -112,5 +164,7 @@ static void test_auc_counts_pairs(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_regression), cmocka_unit_test(test_several_targets_are_averaged),
           cmocka_unit_test(test_smape_is_at_most_two), cmocka_unit_test(test_not_defined),
-          cmocka_unit_test(test_r2_of_constants_is_not_defined), cmocka_unit_test(test_accuracy),
-          cmocka_unit_test(test_auc_counts_pairs))
+          cmocka_unit_test(test_r2_of_constants_is_not_defined),
+          cmocka_unit_test(test_the_whole_range_of_double),
+          cmocka_unit_test(test_targets_of_all_sizes), cmocka_unit_test(test_what_is_no_number),
+          cmocka_unit_test(test_accuracy), cmocka_unit_test(test_auc_counts_pairs))

@@ -447,6 +447,48 @@ static void test_r2_of_a_constant(void **state)
     fixture_dataset_free(ds);
 }
 
+static int64_t best_of_scaled(struct dataset *ds, int exponent)
+{
+    double *values = (double *)(uintptr_t)ds->data;
+    struct fit_result result;
+    for (int64_t i = 0; i < 100; i++) {
+        values[3 * i + 2] = ldexp(values[3 * i + 2], exponent);
+    }
+    model_free(fit_well("'kernel':'gaussian','regularization':'auto',"
+                        "'search':{'bandwidth':[0.1,0.5,3]}",
+                        ds, "", &result));
+    for (int64_t i = 0; i < 100; i++) {
+        values[3 * i + 2] = ldexp(values[3 * i + 2], -exponent);
+    }
+    return result.search.best;
+}
+
+/* Squares of such targets are 0, or infinite: the pair found is the same. */
+static void test_targets_of_all_sizes(void **state)
+{
+    (void)state;
+    struct dataset *ds = waves(100, 0.3, 3);
+    const int64_t best = best_of_scaled(ds, 0);
+    assert_int_equal(best_of_scaled(ds, -560), best);
+    assert_int_equal(best_of_scaled(ds, 520), best);
+    fixture_dataset_free(ds);
+}
+
+/* No pair misses the rows by less than the largest double: none is better than another. */
+static void test_infinite_metrics_do_not_win(void **state)
+{
+    (void)state;
+    struct dataset *ds = waves(60, 0.1, 8);
+    double *values = (double *)(uintptr_t)ds->data;
+    for (int64_t i = 0; i < 60; i++) {
+        values[3 * i + 2] = i % 2 == 0 ? 8e307 : -8e307;
+    }
+    fit_without_a_pair("'test':{'fraction':0},'kernel':{'name':'gaussian','bandwidth':1},"
+                       "'search':{'regularization':[1e-12,1e-11]}",
+                       ds);
+    fixture_dataset_free(ds);
+}
+
 /* Few centers do not tell regularizations apart that the full model does: the largest of those that
  * are alike is taken, although the least has the best metric. */
 static void test_alike_on_centers(void **state)
@@ -641,6 +683,8 @@ TEST_MAIN(cmocka_unit_test(test_metrics_are_those_of_refits), cmocka_unit_test(t
           cmocka_unit_test(test_models_on_centers),
           cmocka_unit_test(test_other_solvers_take_the_pair), cmocka_unit_test(test_classification),
           cmocka_unit_test(test_nothing_can_be_judged), cmocka_unit_test(test_r2_of_a_constant),
+          cmocka_unit_test(test_targets_of_all_sizes),
+          cmocka_unit_test(test_infinite_metrics_do_not_win),
           cmocka_unit_test(test_alike_on_centers), cmocka_unit_test(test_what_float32_can_solve),
           cmocka_unit_test(test_rounding_does_not_win), cmocka_unit_test(test_result_as_json),
           cmocka_unit_test(test_time_budget), cmocka_unit_test(test_time_is_left_for_the_model),
