@@ -78,7 +78,7 @@ void plan_take_centers(struct job_spec *spec, const struct plan_data *data,
 /*
  * Whether the job can ever run where a worker has machine->limit_bytes, and its device
  * machine->device_bytes. -ERR_DOES_NOT_FIT states what is needed, what there is, and what would
- * fit: another solver, fewer centers.
+ * fit: another solver, fewer centers. -ERR_INVALID at "#/search/folds": more than training rows.
  */
 int plan_admit(const struct job_spec *spec, const struct plan_data *data,
                const struct plan_machine *machine, const struct plan *plan, struct err *err);

@@ -156,9 +156,24 @@ void plan_take_centers(struct job_spec *spec, const struct plan_data *data,
     }
 }
 
+/* As engine/search.c; where a mask divides the rows, how many train is not known, but not more. */
+static int check_folds(const struct job_spec *spec, const struct plan *plan, struct err *err)
+{
+    if (spec->search.folds <= plan->train_rows) {
+        return 0;
+    }
+    return err_at(err, ERR_INVALID, "#/search/folds",
+                  "There are %lld folds and %s%lld training rows.", (long long)spec->search.folds,
+                  plan->assumed ? "at most " : "", (long long)plan->train_rows);
+}
+
 int plan_admit(const struct job_spec *spec, const struct plan_data *data,
                const struct plan_machine *machine, const struct plan *plan, struct err *err)
 {
+    const int r = check_folds(spec, plan, err);
+    if (r < 0) {
+        return r;
+    }
     if (fits(plan, machine)) {
         return 0;
     }

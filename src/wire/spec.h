@@ -150,6 +150,11 @@ void job_spec_mark_siblings(const struct job_spec *spec, const struct dataset_in
  */
 int job_spec_check_columns(const struct job_spec *spec, const struct dataset_info *info,
                            struct err *err);
+/* The same of a test data set: it has every feature and target of the job, by name, and for a
+ * classification no class that the training data lack. Points at "#/test/dataset"; `info` is what
+ * job_spec_check_columns has passed. */
+int job_spec_check_tested(const struct job_spec *spec, const struct dataset_info *info,
+                          const struct dataset_info *tested, struct err *err);
 /* The same of the data set whose rows are the centers: it has every feature of the job, by name.
  * Points at "#/centers/dataset"; `info` is what job_spec_check_columns has passed. */
 int job_spec_check_centers(const struct job_spec *spec, const struct dataset_info *info,

@@ -1,11 +1,15 @@
-/* job_spec_check_columns, job_spec_check_centers: a spec against the columns of data sets. */
+/* job_spec_check_columns, _tested, _centers: a spec against the columns of data sets. */
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "wire/field.h"
 #include "wire/names.h"
 #include "wire/spec.h"
+
+/* Missing columns named in one error text. */
+enum { NAMES_SHOWN = 5 };
 
 enum role { ROLE_NONE, ROLE_TARGET, ROLE_MASK, ROLE_FEATURE };
 
@@ -214,6 +218,64 @@ int job_spec_check_columns(const struct job_spec *spec, const struct dataset_inf
     rc = rc < 0 ? rc : check_task(spec, info, &c, err);
     rc = rc < 0 ? rc : check_metric(spec, info, &c, err);
     return rc < 0 ? rc : check_promotion(spec, info, &c, err);
+}
+
+/* The job's features and targets have to be among the columns there; the first that are not are
+ * named together. */
+static int find_missing(const struct columns *c, const struct dataset_info *info,
+                        const struct dataset_info *tested, struct err *err)
+{
+    cleanup_name_index struct name_index there = {0};
+    cleanup_buf struct buf names = BUF_INIT;
+    int64_t missing = 0;
+    int rc = name_index_init(&there, tested->column_names, tested->columns, err);
+    for (int64_t i = 0; rc == 0 && i < info->columns; i++) {
+        const char *name = info->column_names[i];
+        const bool wanted = c->roles[i] == ROLE_FEATURE || c->roles[i] == ROLE_TARGET;
+        if (wanted && name_index_find(&there, name) < 0 && ++missing <= NAMES_SHOWN) {
+            buf_printf(&names, "%s\"%.48s\"", missing > 1 ? ", " : "", name);
+        }
+    }
+    if (rc == 0 && missing > 0) {
+        rc = err_at(err, ERR_INVALID, "#/test/dataset",
+                    "The test data set lacks columns of the training data: %s%s.",
+                    names.failed ? "" : names.data, missing > NAMES_SHOWN ? " and more" : "");
+    }
+    return rc;
+}
+
+/* Every class of a data set has a row there. */
+static int check_tested_classes(const struct dataset_info *info, const struct dataset_info *tested,
+                                struct err *err)
+{
+    const char *target = info->column_names[info->target_columns[0]];
+    if (tested->task != TASK_CLASSIFICATION ||
+        strcmp(tested->column_names[tested->target_columns[0]], target) != 0) {
+        return err_at(err, ERR_INVALID, "#/test/dataset",
+                      "The test data set's target holds numbers, not classes; upload it for "
+                      "classification.");
+    }
+    cleanup_name_index struct name_index known = {0};
+    int rc = name_index_init(&known, info->class_labels, info->classes, err);
+    for (int64_t i = 0; rc == 0 && i < tested->classes; i++) {
+        if (name_index_find(&known, tested->class_labels[i]) < 0) {
+            rc = err_at(err, ERR_INVALID, "#/test/dataset",
+                        "The test data set has the class \"%.64s\", which the training data set "
+                        "does not have.",
+                        tested->class_labels[i]);
+        }
+    }
+    return rc;
+}
+
+int job_spec_check_tested(const struct job_spec *spec, const struct dataset_info *info,
+                          const struct dataset_info *tested, struct err *err)
+{
+    __attribute__((cleanup(columns_deinit))) struct columns c = {.roles = NULL};
+    int rc = columns_init(info, &c, err);
+    rc = rc < 0 ? rc : assign_all(spec, info, &c, err);
+    rc = rc < 0 ? rc : find_missing(&c, info, tested, err);
+    return rc == 0 && classifies(spec, info, &c) ? check_tested_classes(info, tested, err) : rc;
 }
 
 int job_spec_check_centers(const struct job_spec *spec, const struct dataset_info *info,

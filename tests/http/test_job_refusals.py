@@ -206,6 +206,39 @@ def test_centers_without_a_feature(api, regression_dataset):
     assert '"x3"' in answer.json()["detail"]
 
 
+def refused_test(api, dataset, other, part):
+    for query in ("", "?validate_only=true"):
+        answer = api.post(f"/v1/jobs{query}", 422, json={"model": "refused", "dataset": dataset,
+                                                         "test": {"dataset": other}})
+        refused_by(answer, "#/test/dataset")
+        assert part in answer.json()["detail"]
+
+
+def test_test_without_a_column(api, regression_dataset):
+    """The test data set lacks x3, or the target."""
+    X, y = data.regression(20, d=3)
+    refused_test(api, regression_dataset, api.upload_csv(X, y), '"x3"')
+    X, y = data.regression(20)
+    refused_test(api, regression_dataset, api.upload_csv(X, y, target="z"), '"y"')
+
+
+def test_test_with_other_classes(api):
+    X, labels = data.classification(60)
+    others = ["elsewhere" if i == 3 else label for i, label in enumerate(labels)]
+    dataset = api.upload_csv(X, labels)
+    refused_test(api, dataset, api.upload_csv(X, others), '"elsewhere"')
+
+
+def test_more_folds_than_rows(api):
+    X, y = data.regression(20)
+    job = {"model": "refused", "dataset": api.upload_csv(X, y),
+           "search": {"bandwidth": [1], "folds": 17}}
+    for query in ("", "?validate_only=true"):
+        answer = api.post(f"/v1/jobs{query}", 422, json=job)
+        refused_by(answer, "#/search/folds")
+        assert "17 folds and 16 training rows" in answer.json()["detail"]
+
+
 def test_device_cuda(api, regression_dataset):
     for device in ("cuda", "cuda:1"):
         answer = api.post("/v1/jobs", 422, json={"model": "refused", "dataset": regression_dataset,

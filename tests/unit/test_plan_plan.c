@@ -55,6 +55,33 @@ static int admit(const char *fields, int64_t rows, const struct plan_machine *m,
     return r;
 }
 
+static void test_folds_need_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *test;
+        int64_t folds;
+        const char *wrong; /* NULL: fits */
+    } cases[] = {
+        {"'test':{'fraction':0.25}", 30, NULL},
+        {"'test':{'fraction':0.25}", 31, "31 folds and 30 training rows"},
+        {"'test':{'fraction':0}", 40, NULL},
+        {"'test':{'fraction':0}", 41, "41 folds and 40 training rows"},
+        {"'test':{'mask':'x2'}", 40, NULL}, /* of what the mask leaves nobody knows */
+        {"'test':{'mask':'x2'}", 41, "41 folds and at most 40 training rows"},
+    };
+    const struct plan_machine m = machine();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char fields[128];
+        struct err err = {.code = ERR_OK};
+        snprintf(fields, sizeof(fields), "%s,'search':{'bandwidth':[1],'folds':%d}", cases[i].test,
+                 (int)cases[i].folds);
+        assert_int_equal(admit(fields, 40, &m, &err), cases[i].wrong == NULL ? 0 : -ERR_INVALID);
+        assert_string_equal(err.pointer, cases[i].wrong == NULL ? "" : "#/search/folds");
+        assert_contains(err.detail, cases[i].wrong == NULL ? "" : cases[i].wrong);
+    }
+}
+
 static void test_rows_as_the_split_has_them(void **state)
 {
     (void)state;
@@ -404,7 +431,7 @@ static void test_json_has_all_of_it(void **state)
     json_free(j);
 }
 
-TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them),
+TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(test_folds_need_rows),
           cmocka_unit_test(test_half_of_a_factor), cmocka_unit_test(test_seconds_follow_rates),
           cmocka_unit_test(test_near_rows), cmocka_unit_test(test_ranks_bound_the_work),
           cmocka_unit_test(test_paths_end_where_points_or_rounding_do),

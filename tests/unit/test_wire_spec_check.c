@@ -1,4 +1,4 @@
-/* job_spec_check_columns and job_spec_check_centers: specs against the columns of data sets. */
+/* job_spec_check_columns, _tested and _centers: specs against the columns of data sets. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -80,6 +80,64 @@ static void test_columns(void **state)
     dataset_info_deinit(&info);
 }
 
+/* Columns a, b, c and the target `target` of the classes 0 and `label`; none: it holds numbers. */
+static struct dataset_info tested_info(const char *target, const char *label)
+{
+    struct buf text cleanup_buf = BUF_INIT;
+    buf_printf(&text,
+               "{\"rows\":9,\"columns\":4,\"dtype\":\"float64\","
+               "\"column_names\":[\"%s\",\"c\",\"b\",\"a\"],\"target_columns\":[0],",
+               target);
+    if (label != NULL) {
+        buf_printf(&text,
+                   "\"task\":\"classification\",\"classes\":2,\"class_labels\":[\"0\",\"%s\"],",
+                   label);
+    } else {
+        buf_str(&text, "\"task\":\"regression\",\"classes\":0,\"class_labels\":[],");
+    }
+    buf_str(&text, "\"warnings\":[]}");
+    struct json *j cleanup_json = NULL;
+    struct dataset_info info;
+    assert_int_equal(json_parse(text.data, text.len, &j, NULL), 0);
+    assert_int_equal(dataset_info_from_json(j, &info, NULL), 0);
+    return info;
+}
+
+/* A test data set has features and target under their names, and no other classes. */
+static void test_columns_of_a_test(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fields, *target, *label;
+        const char *wrong; /* NULL: fits */
+    } cases[] = {
+        {"\"features\":[\"a\",\"b\"]", "y", "1", NULL},
+        {"\"features\":[\"a\",\"b\"]", "y", "2", "the class \"2\""},
+        {"\"features\":[\"a\",\"b\"]", "y", NULL, "numbers, not classes"},
+        {"\"features\":[\"a\",\"b\"]", "z", "1", "lacks columns of the training data: \"y\"."},
+        {"\"features\":[\"mask\"]", "z", "1",
+         "lacks columns of the training data: \"y\", \"mask\"."},
+        {"\"seed\":1", "y", "1", "\"mask\""},
+        {"\"features\":[\"a\"],\"task\":\"regression\"", "y", "2", NULL},
+        {"\"features\":[\"a\"],\"target\":\"b\"", "z", "2", NULL},
+    };
+    struct dataset_info info = example_info();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf text cleanup_buf = BUF_INIT;
+        buf_printf(&text, HEAD ",%s,\"test\":{\"dataset\":\"" DS "\"}}", cases[i].fields);
+        struct job_spec *s = accept(text.data);
+        struct dataset_info tested = tested_info(cases[i].target, cases[i].label);
+        struct err err = {.code = ERR_OK};
+        const int rc = job_spec_check_tested(s, &info, &tested, &err);
+        assert_int_equal(rc, cases[i].wrong == NULL ? 0 : -ERR_INVALID);
+        assert_string_equal(err.pointer, cases[i].wrong == NULL ? "" : "#/test/dataset");
+        assert_contains(err.detail, cases[i].wrong == NULL ? "" : cases[i].wrong);
+        dataset_info_deinit(&tested);
+        job_spec_free(s);
+    }
+    dataset_info_deinit(&info);
+}
+
 /* The data set of the centers has the job's features under their names; more does not matter. */
 static void test_columns_of_centers(void **state)
 {
@@ -119,4 +177,5 @@ static void test_columns_of_centers(void **state)
     dataset_info_deinit(&info);
 }
 
-TEST_MAIN(cmocka_unit_test(test_columns), cmocka_unit_test(test_columns_of_centers))
+TEST_MAIN(cmocka_unit_test(test_columns), cmocka_unit_test(test_columns_of_a_test),
+          cmocka_unit_test(test_columns_of_centers))

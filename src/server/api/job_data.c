@@ -42,6 +42,7 @@ int job_data_find(const struct app *app, const struct job_spec *spec, struct job
     r = r == 0 ? job_spec_check_columns(spec, &ret->train, err) : r;
     if (r == 0 && ret->tested) {
         r = find(app, spec->test.dataset, "#/test/dataset", &ret->test, err);
+        r = r == 0 ? job_spec_check_tested(spec, &ret->train, &ret->test, err) : r;
     }
     if (r == 0 && ret->centered) {
         r = find(app, spec->centers.dataset, "#/centers/dataset", &ret->centers, err);
