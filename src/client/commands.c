@@ -46,6 +46,11 @@ static const struct option_row train_options[] = {
     {.name = NULL},
 };
 
+static const struct option_row predict_options[] = {
+    {"ignore-extra", 0, NULL, "pass over columns that the model does not know", NULL},
+    {.name = NULL},
+};
+
 static const struct option_row export_options[] = {
     {"format", 'f', "FORMAT", "safetensors unless said", choice_model_format},
     {"output", 'o', "FILE", "where to (default: standard output)", NULL},
@@ -59,7 +64,7 @@ const struct command commands[] = {
      0, 1, cmd_train},
     {"predict", "MODEL[@VERSION|:ALIAS] [FILE]",
      "Predicts the rows of a CSV table (default: standard input); a table goes to standard output.",
-     NULL, 1, 2, cmd_predict},
+     predict_options, 1, 2, cmd_predict},
     {"watch", "JOB", "Shows how a job goes until it has ended.", NULL, 1, 1, cmd_watch},
     {"jobs", "", "Lists jobs, newest first.", jobs_options, 0, 0, cmd_jobs},
     {"job", "JOB", "All about a job, as JSON.", NULL, 1, 1, cmd_job},

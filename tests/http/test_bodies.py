@@ -260,6 +260,94 @@ def test_refused_csv(api, model, body, pointer, text):
     assert text in answer.json()["detail"]
 
 
+# Columns of text, and columns too many.
+
+
+MIXED = "city,size,\"ro om\",price\n" + "".join(
+    f'"{city}",{i},{"x" if i % 2 else "y=z"},{i * 1.5 + len(city)}\n'
+    for i, city in enumerate(["Paris", "Rome", "São Paulo", " L'Aquila ", "007"] * 6))
+
+
+@pytest.fixture(scope="module")
+def mixed(api):
+    """A model whose table had columns of text, and the rows as it takes them."""
+    dataset = api.upload(MIXED.encode(), one_hot="true")
+    assert "city=L'Aquila" in dataset["features"] and "ro om=y=z" in dataset["features"]
+    api.train("mixed", dataset["id"], test={"fraction": 0}, kernel={"name": "gaussian", "bandwidth": 2.0})
+    records = list(csv.DictReader(io.StringIO(MIXED)))
+    values = [{**row, "size": float(row["size"])} for row in records]
+    numbers = [[float(name == f"city={row['city'].strip()}" or name == f"ro om={row['ro om']}"
+                      or (name == "size" and row["size"])) for name in dataset["features"]] for row in values]
+    return "mixed", values, numbers
+
+
+def test_text_columns_are_read_as_on_upload(api, mixed):
+    name, values, numbers = mixed
+    wanted = ask(api, name, {"instances": numbers}).json()["predictions"]
+    rows = [{k: v for k, v in row.items() if k != "price"} for row in values]
+    columns = {key: [row[key] for row in rows] for key in ("ro om", "city", "size")}
+    split = {"columns": list(columns), "data": list(map(list, zip(*columns.values())))}
+    for body in ({"instances": rows}, {"dataframe_records": rows}, {"inputs": columns},
+                 {"dataframe_split": split}):
+        assert ask(api, name, body).json()["predictions"] == wanted, next(iter(body))
+    assert [float(cell) for [cell] in from_csv(ask(api, name, MIXED.encode(), "text/csv"))[1:]] == wanted
+
+
+@pytest.mark.parametrize("body, pointer, text", [
+    ({"instances": [{"size": 1, "city": "Lyon", "ro om": "x"}]}, "#/instances/0/city",
+     '"Lyon" is none of the values of "city" that the model knows: "007", "L\'Aquila", "Paris", "Rome", …'),
+    ({"instances": [{"size": 1, "city": 7, "ro om": "x"}]}, "#/instances/0/city", "strings"),
+    ({"instances": [{"size": "1", "city": "Rome", "ro om": "x"}]}, "#/instances/0/5", "numbers"),
+    ({"instances": [{"size": 1, "ro om": "x"}]}, "#/instances/0", '"city=007" is missing'),
+    ({"instances": [{"city=Rome": 1, "size": 1, "city": "Rome", "ro om": "x"}]}, "#/instances/0/city", "twice"),
+    ({"inputs": {"city": ["Rome", "Rom"], "size": [1, 2], "ro om": ["x", "x"]}}, "#/inputs/city/1", '"Rom" is none'),
+    ({"inputs": {"size": [1, 2], "city": ["Rome"], "ro om": ["x", "x"]}}, "#/inputs/city", "1 values, the first one 2"),
+    ({"inputs": {"size": [1, 2], "city": ["Rome", 5], "ro om": ["x", "x"]}}, "#/inputs/city/1", "strings"),
+    ({"dataframe_split": {"columns": ["size", "city", "ro om"], "data": [[1, "Rome", "x"], [1, "Rome"]]}},
+     "#/dataframe_split/data/1", "fewer"),
+    ({"dataframe_split": {"columns": ["size", "city", "ro om"], "data": [[1, "Rome", "x", 4]]}},
+     "#/dataframe_split/data/0", "more"),
+    ("city,size,ro om\nRome,1,x\nrome,1,x\n", "#/line/3/column/1", '"rome" is none of the values of "city"'),
+    ("city,size,ro om\nRome,1,x\n,1,x\n", "#/line/3/column/1", "empty"),
+])
+def test_refused_texts(api, mixed, body, pointer, text):
+    kind = "text/csv" if isinstance(body, str) else None
+    answer = ask(api, mixed[0], body, kind, 400 if text == "twice" else 422)
+    assert interface.problem_pointers(answer) == [pointer], answer.text
+    assert text in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("form", ["csv", "instances", "inputs", "dataframe_split"])
+def test_columns_too_many_are_passed_over_where_that_is_wished(api, model, form):
+    X = questions()
+    wanted = ask(api, model, {"instances": X.tolist()}).json()["predictions"]
+    columns = {"id": ["a,b"] * 25, "x1": X[:, 1].tolist(), "x0": X[:, 0].tolist(), "when": [{"t": [1]}] * 25,
+               "x2": X[:, 2].tolist(), "x3": X[:, 3].tolist()}
+    rows = list(map(list, zip(*columns.values())))
+    body = {"csv": "\n".join([",".join(columns)] + [",".join(['"a,b"', *map(repr, row[1:3]), "", *map(repr, row[4:])])
+                                                    for row in rows]),
+            "instances": {"instances": [dict(zip(columns, row)) for row in rows]}, "inputs": {"inputs": columns},
+            "dataframe_split": {"dataframe_split": {"columns": list(columns), "data": rows}}}[form]
+    kind, accept = ("text/csv" if form == "csv" else None), {"Accept": "application/json"}
+    refusal = ask(api, model, body, kind, 422, **accept).json()["detail"]
+    assert 'no feature "id"' in refusal and "extra_columns=ignore" in refusal
+    ask(api, model, body, kind, 422, "?extra_columns=refuse", **accept)
+    assert ask(api, model, body, kind, query="?extra_columns=ignore", **accept).json()["predictions"] == wanted
+
+
+def test_no_feature_may_be_missing_among_columns_too_many(api, model):
+    answer = ask(api, model, "x0,x1,x2,other\n1,2,3,4\n", "text/csv", 422, "?extra_columns=ignore")
+    assert '"x3" is missing' in answer.json()["detail"]
+    answer = ask(api, model, "x0,x1,x2,x3\n1,2,3,4\n", "text/csv", 422, "?extra_columns=maybe")
+    assert interface.problem_pointers(answer) == ["#/query/extra_columns"]
+
+
+def test_a_column_without_a_name_is_called_as_on_upload(api, name):
+    body = "".join([",a,y\n", *(f"{i},{i % 5},{i * 1.5}\n" for i in range(30))])
+    api.train(name, api.upload(body.encode())["id"], test={"fraction": 0})
+    assert len(from_csv(ask(api, name, body, "text/csv"))) == 31
+
+
 # NPY.
 
 

@@ -57,6 +57,19 @@ def features_csv(X, header="a,b,c,d"):
     return "\n".join([header] * bool(header) + [",".join(map(repr, r)) for r in X.tolist()]) + "\n"
 
 
+def test_predict_takes_the_table_that_was_trained_on(base, tmp_path, name):
+    path = tmp_path / "mixed.csv"
+    path.write_text("city,size,note,price\n" + "".join(
+        f"{['Paris', 'Rome'][i % 2]},{i},{i * 7},{i * 2.5}\n" for i in range(40)))
+    good(base, "train", path, "--target", "price", "--one-hot", "-m", name, "-q")
+    assert len(good(base, "predict", name, path).splitlines()) == 41
+    good(base, "train", path, "--target", "price", "--one-hot", "-m", name, "--features", "size,city=Paris,city=Rome", "-q")
+    refusal = run(base, "predict", name, path)
+    assert refusal.returncode == 4 and 'no feature "note"' in refusal.stderr.decode()
+    assert "--ignore-extra" in refusal.stderr.decode()
+    assert len(good(base, "predict", name, path, "--ignore-extra").splitlines()) == 41
+
+
 def test_train_shows_the_way_and_ends_with_metrics(base, table, name):
     done = run(base, "train", table, "--target", "price", "--model", name)
     assert done.returncode == 0, done.stderr.decode()

@@ -19,6 +19,7 @@ struct plain {
     enum format from, to;
     enum { HEADER_AS_ASKED, HEADER_PRESENT, HEADER_ABSENT } header;
     enum { SCORES_AS_USUAL, SCORES_YES, SCORES_NO } scores; /* by the query */
+    enum extra_columns extra;
 };
 
 static struct plain *plain_of(struct prediction *p)
@@ -50,15 +51,15 @@ static int wish_scores(const struct plain *own, struct question *q, struct err *
 static int plain_read(struct prediction *p, const char *body, size_t len, struct err *err)
 {
     static int (*const readers[FORMATS])(const char *text, size_t size,
-                                         const struct served_model *model, struct question *ret,
-                                         struct err *reason) = {
+                                         const struct served_model *model, enum extra_columns extra,
+                                         struct question *ret, struct err *reason) = {
         [FORMAT_JSON] = question_read_json,
         [FORMAT_CSV] = question_read_csv,
     };
     const struct plain *own = plain_of(p);
     const int r = own->from == FORMAT_NPY
                       ? question_read_npy(body, len, p->model, &p->question, err)
-                      : readers[own->from](body, len, p->model, &p->question, err);
+                      : readers[own->from](body, len, p->model, own->extra, &p->question, err);
     return r < 0 ? r : wish_scores(own, &p->question, err);
 }
 
@@ -146,7 +147,17 @@ static int take_accept(struct plain *own, struct err *err)
     return 0;
 }
 
-static int take_query(struct plain *own, struct err *err)
+static int take_extra(struct plain *own, struct err *err)
+{
+    const char *extra = request_query(own->prediction.rq, "extra_columns");
+    own->extra = extra && strcmp(extra, "ignore") == 0 ? EXTRA_IGNORED : EXTRA_REFUSED;
+    return !extra || own->extra == EXTRA_IGNORED || strcmp(extra, "refuse") == 0
+               ? 0
+               : err_at(err, ERR_INVALID, "#/query/extra_columns",
+                        "This must be refuse or ignore.");
+}
+
+static int take_scores(struct plain *own, struct err *err)
 {
     const char *scores = request_query(own->prediction.rq, "return_scores");
     if (!scores) {
@@ -170,7 +181,8 @@ static void answer_with(struct request *rq, const struct served_model *model)
     struct err err;
     int r = take_type(rq, &own->from, &err);
     r = r == 0 ? take_accept(own, &err) : r;
-    r = r == 0 ? take_query(own, &err) : r;
+    r = r == 0 ? take_scores(own, &err) : r;
+    r = r == 0 ? take_extra(own, &err) : r;
     if (r < 0) {
         prediction_refuse(p, &err);
         return;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "server/bodies/columns.h"
 #include "server/serving/served.h"
 #include "wire/frame.h"
 
@@ -35,18 +36,18 @@ void question_deinit(struct question *q);
  *     {"inputs": rows}, or by columns {"inputs": {"x0": [...], "x1": [...]}}
  *     {"dataframe_split": {"columns": [...], "data": rows, "index": ...}}
  *     {"dataframe_records": rows}
- * Columns that have names may come in any order. Beside it: return_scores (true unless given);
- * return_variance and return_probabilities, which no model has, may be false; signature_name
- * "serving_default".
+ * Columns that have names may come in any order; columns.h says what they may be. Beside it:
+ * return_scores (true unless given); return_variance and return_probabilities, which no model has,
+ * may be false; signature_name "serving_default".
  */
 int question_read_json(const char *text, size_t len, const struct served_model *model,
-                       struct question *ret, struct err *err);
+                       enum extra_columns extra, struct question *ret, struct err *err);
 
 /* RFC 4180, with commas, semicolons or tabs. A first line without a number is a header, by
- * which columns are matched; without one they are in the order of the features. Columns of a header
- * that are the model's targets are passed over. */
+ * which columns are matched (columns.h); without one they are in the order of the features. Columns
+ * of a header that are the model's targets are passed over. */
 int question_read_csv(const char *text, size_t len, const struct served_model *model,
-                      struct question *ret, struct err *err);
+                      enum extra_columns extra, struct question *ret, struct err *err);
 
 /* One array [rows, d], as ingest_array.h reads them; [rows] where d is 1. */
 int question_read_npy(const void *data, size_t len, const struct served_model *model,

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "ingest/ingest_number.h"
 #include "ingest/ingest_text.h"
+#include "server/bodies/columns.h"
 #include "server/bodies/rows.h"
 
 struct csv {
@@ -17,10 +18,10 @@ struct csv {
     struct buf cell; /* a quoted cell, its quotes resolved */
     struct rows rows;
     struct columns columns;
-    int64_t *order;  /* [d] the feature of each column that is one; NULL: there is no header */
-    int64_t *target; /* [width] the target that each column is, from 1, or 0; NULL: none is one */
-    int64_t targets; /* columns that are */
-    int64_t width;   /* cells in a line */
+    struct column *column; /* [width] NULL: they are the features, in their order */
+    int64_t width;         /* cells in a line */
+    bool header;
+    enum extra_columns extra;
 };
 
 struct cell {
@@ -33,8 +34,7 @@ static void csv_deinit(struct csv *c)
     buf_deinit(&c->cell);
     rows_deinit(&c->rows);
     columns_deinit(&c->columns);
-    c->order = mem_free(c->order);
-    c->target = mem_free(c->target);
+    c->column = mem_free(c->column);
 }
 
 #define cleanup_csv __attribute__((cleanup(csv_deinit)))
@@ -100,7 +100,7 @@ static char find_delimiter(const struct csv *c)
 __attribute__((format(printf, 4, 5))) static int cell_error(const struct csv *c, int64_t column,
                                                             struct err *err, const char *fmt, ...)
 {
-    char what[300], pointer[96];
+    char what[COLUMNS_WHY_SIZE], pointer[96];
     va_list args;
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
@@ -118,8 +118,8 @@ static int width_error(const struct csv *c, int64_t have, struct err *err)
     snprintf(pointer, sizeof pointer, "#/line/%lld", (long long)c->line);
     return err_at(err, ERR_INVALID, pointer, "Line %lld holds %s%lld cells; %s %lld %s.",
                   (long long)c->line, more ? "more than " : "", (long long)(more ? c->width : have),
-                  c->target ? "the header has" : "the model takes", (long long)c->width,
-                  c->target ? "columns" : "features");
+                  c->header ? "the header has" : "the model takes", (long long)c->width,
+                  c->header ? "columns" : "features");
 }
 
 static int number_error(const struct csv *c, const struct cell *cell, int64_t column,
@@ -205,11 +205,41 @@ static int read_number(struct csv *c, int64_t column, double *ret, struct err *e
                : number_error(c, &cell, column, err);
 }
 
-/* A target may be text, or empty: it is not looked at. */
+/* What is passed over may be text, or empty: it is not looked at. */
 static int pass_over(struct csv *c, int64_t column, struct err *err)
 {
     struct cell cell = {.len = 0};
     return read_cell(c, column, &cell, err);
+}
+
+static int read_text(struct csv *c, int64_t column, double *row, struct err *err)
+{
+    struct cell cell = {.len = 0};
+    char why[COLUMNS_WHY_SIZE];
+    const int r = read_cell(c, column, &cell, err);
+    if (r < 0) {
+        return r;
+    }
+    if (cell.len == 0) {
+        return number_error(c, &cell, column, err);
+    }
+    return columns_set_text(&c->columns, &c->column[column], cell.text, cell.len, row, why)
+               ? 0
+               : cell_error(c, column, err, "%s", why);
+}
+
+/* A cell of a table whose columns have names. */
+static int read_named(struct csv *c, int64_t column, double *row, struct err *err)
+{
+    switch (c->column[column].kind) {
+    case COLUMN_FEATURE:
+        return read_number(c, column, row + c->column[column].at, err);
+    case COLUMN_TEXT:
+        return read_text(c, column, row, err);
+    case COLUMN_PASSED:
+        break;
+    }
+    return pass_over(c, column, err);
 }
 
 static int read_row(struct csv *c, struct err *err)
@@ -223,8 +253,7 @@ static int read_row(struct csv *c, struct err *err)
         if (j == c->width) {
             return width_error(c, j + 1, err);
         }
-        const int r =
-            c->target && c->target[j] ? pass_over(c, j, err) : read_number(c, j, row++, err);
+        const int r = c->column ? read_named(c, j, row, err) : read_number(c, j, row + j, err);
         if (r < 0) {
             return r;
         }
@@ -267,41 +296,28 @@ static int is_header(struct csv c, bool *ret, struct err *err)
     return r;
 }
 
-/* From 1; 0: the model has no such target. */
-static int64_t find_target(const struct served_model *model, const char *name)
+/* Room for a column more. */
+static int grow(struct csv *c, int64_t column, struct err *err)
 {
-    for (int64_t i = 0; i < model->outputs; i++) {
-        if (strcmp(model->targets[i], name) == 0) {
-            return i + 1;
-        }
+    if (column < c->width) {
+        return 0;
     }
+    const int64_t width = column < 8 ? 8 : 2 * column;
+    struct column *larger = mem_regrow(c->column, (size_t)width, sizeof *larger);
+    if (!larger) {
+        return err_no_memory(err);
+    }
+    c->column = larger;
+    c->width = width;
     return 0;
 }
 
-/* A column that is no feature: what the model is to predict may be there, in tables that it was
- * tested on, say. */
-static int take_target(struct csv *c, int64_t column, const char *pointer, const char *name,
-                       struct err *err)
+/* A column without a name has that of the upload: "column3". */
+static char *name_of(const struct cell *cell, int64_t column)
 {
-    const struct served_model *model = c->rows.model;
-    const int64_t target = find_target(model, name);
-    if (target == 0) {
-        return columns_unknown(err, pointer, name);
-    }
-    if (!c->target) {
-        c->target = mem_zarray((size_t)(model->d + model->outputs), sizeof *c->target);
-    }
-    if (!c->target) {
-        return err_no_memory(err);
-    }
-    for (int64_t j = 0; j < column; j++) {
-        if (c->target[j] == target) {
-            return columns_twice(err, pointer, name);
-        }
-    }
-    c->target[column] = target;
-    c->targets++;
-    return 0;
+    char number[32];
+    snprintf(number, sizeof number, "column%lld", (long long)column);
+    return cell->len > 0 ? mem_strndup(cell->text, cell->len) : mem_strdup(number);
 }
 
 static int take_name(struct csv *c, int64_t column, const struct cell *cell, struct err *err)
@@ -309,38 +325,45 @@ static int take_name(struct csv *c, int64_t column, const struct cell *cell, str
     char pointer[96];
     snprintf(pointer, sizeof pointer, "#/line/%lld/column/%lld", (long long)c->line,
              (long long)column + 1);
-    cleanup_mem char *name = mem_strndup(cell->text, cell->len);
-    int64_t feature = 0;
-    const int64_t place = column - c->targets;
-    const int r = name ? columns_find(&c->columns, name, place, &feature, err) : err_no_memory(err);
+    cleanup_mem char *name = name_of(cell, column);
+    int r = name ? grow(c, column, err) : err_no_memory(err);
+    r = r == 0 ? columns_find(&c->columns, name, column, &c->column[column], err) : r;
     if (r != 0) {
-        return r < 0 ? r : take_target(c, column, pointer, name, err);
+        return r < 0 ? r : columns_unknown(err, pointer, name);
     }
-    if (!columns_mark(&c->columns, feature, 1)) {
-        return columns_twice(err, pointer, name);
+    return columns_mark(&c->columns, &c->column[column], 1) ? 0 : columns_twice(err, pointer, name);
+}
+
+/* Whether the columns are the features and nothing else, in their order. */
+static bool is_plain(const struct csv *c)
+{
+    for (int64_t j = 0; j < c->width; j++) {
+        if (c->column[j].kind != COLUMN_FEATURE || c->column[j].at != j) {
+            return false;
+        }
     }
-    c->order[place] = feature;
-    return 0;
+    return true;
 }
 
 static int read_header(struct csv *c, struct err *err)
 {
-    int r = columns_init(&c->columns, c->rows.model, err);
-    c->order = r == 0 ? mem_zarray((size_t)c->rows.model->d, sizeof *c->order) : NULL;
-    if (r == 0 && !c->order) {
-        r = err_no_memory(err);
-    }
-    for (int64_t j = 0; r == 0; j++) {
+    int r = columns_init(&c->columns, c->rows.model, c->extra, err);
+    int64_t j = 0;
+    c->columns.pass_targets = true;
+    c->width = 0;
+    for (bool more = true; r == 0 && more; j++) {
         struct cell cell = {.len = 0};
         r = read_cell(c, j, &cell, err);
         r = r == 0 ? take_name(c, j, &cell, err) : r;
-        c->width = j + 1;
-        if (r == 0 && at_line_end(c)) {
-            break;
-        }
-        c->at++;
+        more = !at_line_end(c);
+        c->at += more;
     }
+    c->width = j;
+    c->header = true;
     const char *missing = r == 0 ? columns_missing(&c->columns, 1) : NULL;
+    if (r == 0 && !missing && is_plain(c)) {
+        c->column = mem_free(c->column);
+    }
     return missing ? columns_lacking(err, "#/line/1", missing) : r;
 }
 
@@ -359,12 +382,11 @@ static int read_body(struct csv *c, struct question *q, struct err *err)
     while (r == 0 && find_line(c)) {
         r = read_row(c, err);
     }
-    r = r == 0 && c->order ? columns_sort(c->order, &c->rows, err) : r;
     return r == 0 ? rows_take(&c->rows, "#", q, err) : r;
 }
 
 int question_read_csv(const char *text, size_t len, const struct served_model *model,
-                      struct question *ret, struct err *err)
+                      enum extra_columns extra, struct question *ret, struct err *err)
 {
     struct question q = {.scores = model->classes > 0};
     cleanup_csv struct csv c = {.begin = text,
@@ -373,7 +395,8 @@ int question_read_csv(const char *text, size_t len, const struct served_model *m
                                 .line = 1,
                                 .delimiter = ',',
                                 .rows = {.model = model},
-                                .width = model->d};
+                                .width = model->d,
+                                .extra = extra};
     const int r = read_body(&c, &q, err);
     if (r == 0) {
         *ret = q;

@@ -4,22 +4,8 @@
 #include "base/buf.h"
 #include "base/jsonread.h"
 #include "base/mem.h"
-#include "server/bodies/rows.h"
+#include "server/bodies/question_json.h"
 #include "wire/field.h"
-
-/* Numbers of a column that are read before they are spread over the rows. */
-enum { COLUMN_PIECE = 512 };
-
-struct reading {
-    struct jsonread *r;
-    struct rows rows;
-    struct columns columns;
-    bool by_name;     /* columns is in use */
-    const char *at;   /* pointer to where the rows stand: "#/instances" */
-    const char *form; /* the member that has brought rows, or NULL */
-    size_t len;       /* of the body */
-    struct question *ret;
-};
 
 static void reading_deinit(struct reading *b)
 {
@@ -32,7 +18,7 @@ static void reading_deinit(struct reading *b)
 
 /* ---- errors ---- */
 
-static int bad_row(const struct reading *b, struct err *err, const char *what)
+int reading_bad_row(const struct reading *b, struct err *err, const char *what)
 {
     char pointer[96];
     snprintf(pointer, sizeof pointer, "%s/%lld", b->at, (long long)b->rows.count);
@@ -45,7 +31,7 @@ static int wrong_width(const struct reading *b, int64_t have, struct err *err)
     const int64_t d = b->rows.model->d;
     snprintf(text, sizeof text, "The row holds %s%lld numbers; the model takes %lld features.",
              have > d ? "more than " : "", (long long)(have > d ? d : have), (long long)d);
-    return bad_row(b, err, text);
+    return reading_bad_row(b, err, text);
 }
 
 static void number_pointer(const struct reading *b, int64_t column, char ret[96])
@@ -67,8 +53,7 @@ static int bad_number(const struct reading *b, int token, int64_t column, struct
     return token;
 }
 
-/* "#/instances/3/x~1y" */
-static void key_pointer(const struct reading *b, bool in_row, const char *key, struct buf *ret)
+void reading_key_pointer(const struct reading *b, bool in_row, const char *key, struct buf *ret)
 {
     buf_str(ret, b->at);
     if (in_row) {
@@ -115,24 +100,23 @@ static int read_array(struct reading *b, struct err *err)
     return 0;
 }
 
-static int use_names(struct reading *b, struct err *err)
+int reading_use_names(struct reading *b, struct err *err)
 {
-    const int r = b->by_name ? 0 : columns_init(&b->columns, b->rows.model, err);
+    const int r = b->by_name ? 0 : columns_init(&b->columns, b->rows.model, b->extra, err);
     b->by_name = b->by_name || r == 0;
     return r;
 }
 
-/* The feature that the key just read names; `row` (from 1) may name each once. */
-static int take_name(struct reading *b, int64_t guess, int64_t row, bool in_row, int64_t *ret,
-                     struct err *err)
+int reading_take_name(struct reading *b, int64_t guess, int64_t row, bool in_row,
+                      struct column *ret, struct err *err)
 {
     const char *name = jsonread_str(b->r, NULL);
     const int r = columns_find(&b->columns, name, guess, ret, err);
-    if (r < 0 || (r == 0 && columns_mark(&b->columns, *ret, row))) {
+    if (r < 0 || (r == 0 && columns_mark(&b->columns, ret, row))) {
         return r;
     }
     cleanup_buf struct buf pointer = BUF_INIT;
-    key_pointer(b, in_row, name, &pointer);
+    reading_key_pointer(b, in_row, name, &pointer);
     const char *at = pointer.failed ? b->at : pointer.data;
     if (r > 0) {
         return columns_unknown(err, at, name);
@@ -144,6 +128,46 @@ static int take_name(struct reading *b, int64_t guess, int64_t row, bool in_row,
     return -ERR_PARSE;
 }
 
+/* "#/instances/3/city" */
+static void text_pointer(const struct reading *b, const struct column *column, struct buf *ret)
+{
+    size_t len = 0;
+    const char *text = columns_text_name(&b->columns, column, &len);
+    cleanup_mem char *name = mem_strndup(text, len);
+    reading_key_pointer(b, true, name ? name : "", ret);
+}
+
+/* A text of the row that is being read. */
+static int take_text(struct reading *b, const struct column *column, int token, double *row,
+                     struct err *err)
+{
+    char why[COLUMNS_WHY_SIZE] = "The model reads this column as text: its values are strings.";
+    size_t len = 0;
+    const char *text = token == JSONREAD_STRING ? jsonread_str(b->r, &len) : NULL;
+    if (token < 0 || (text && columns_set_text(&b->columns, column, text, len, row, why))) {
+        return token < 0 ? token : 0;
+    }
+    cleanup_buf struct buf pointer = BUF_INIT;
+    text_pointer(b, column, &pointer);
+    return err_at(err, ERR_INVALID, pointer.failed ? b->at : pointer.data, "%s", why);
+}
+
+int reading_take_value(struct reading *b, const struct column *column, int token, double *row,
+                       struct err *err)
+{
+    if (column->kind == COLUMN_TEXT) {
+        return take_text(b, column, token, row, err);
+    }
+    if (column->kind == COLUMN_PASSED) {
+        return token < 0 ? token : jsonread_skip(b->r, err);
+    }
+    if (token != JSONREAD_NUMBER) {
+        return bad_number(b, token, column->at, err);
+    }
+    row[column->at] = jsonread_number(b->r);
+    return 0;
+}
+
 /* The members of a row whose '{' was read. */
 static int read_record(struct reading *b, struct err *err)
 {
@@ -152,23 +176,18 @@ static int read_record(struct reading *b, struct err *err)
     if (!row) {
         return err ? -(int)err->code : -ERR_NO_MEMORY;
     }
-    int r = use_names(b, err);
+    int r = reading_use_names(b, err);
     for (int64_t i = 0; r == 0; i++) {
-        int token = jsonread_next(b->r, err);
+        const int token = jsonread_next(b->r, err);
         if (token < 0) {
             return token;
         }
         if (token == JSONREAD_OBJECT_END) {
             break;
         }
-        int64_t feature = 0;
-        r = take_name(b, i, number, true, &feature, err);
-        if (r == 0 && (token = jsonread_next(b->r, err)) != JSONREAD_NUMBER) {
-            return bad_number(b, token, feature, err);
-        }
-        if (r == 0) {
-            row[feature] = jsonread_number(b->r);
-        }
+        struct column column;
+        r = reading_take_name(b, i, number, true, &column, err);
+        r = r == 0 ? reading_take_value(b, &column, jsonread_next(b->r, err), row, err) : r;
     }
     const char *missing = r == 0 ? columns_missing(&b->columns, number) : NULL;
     if (missing) {
@@ -180,8 +199,7 @@ static int read_record(struct reading *b, struct err *err)
     return r;
 }
 
-/* The rows of the array whose '[' was read. */
-static int read_rows(struct reading *b, bool records, struct err *err)
+int reading_rows(struct reading *b, bool records, struct err *err)
 {
     rows_begin(&b->rows, jsonread_offset(b->r), b->len);
     for (;;) {
@@ -195,182 +213,12 @@ static int read_rows(struct reading *b, bool records, struct err *err)
         } else if (token == JSONREAD_OBJECT_BEGIN && records) {
             r = read_record(b, err);
         } else {
-            r = bad_row(b, err, "A row is an array of numbers.");
+            r = reading_bad_row(b, err, "A row is an array of numbers.");
         }
         if (r < 0) {
             return r;
         }
     }
-}
-
-/* ---- columns ---- */
-
-/* The numbers of a column whose '[' was read; the first says how many rows there are. */
-static int read_column(struct reading *b, int64_t feature, bool first, const char *at,
-                       struct err *err)
-{
-    double piece[COLUMN_PIECE];
-    const int64_t d = b->rows.model->d;
-    int64_t row = 0, count = 0;
-    int token = JSONREAD_NUMBER;
-    while (token == JSONREAD_NUMBER) {
-        piece[0] = jsonread_number(b->r); /* what ended the piece before */
-        const int64_t kept = row > 0;
-        token = jsonread_numbers(b->r, piece + kept, COLUMN_PIECE - kept, &count, err);
-        count += kept;
-        row -= kept;
-        for (int64_t i = 0; i < count; i++, row++) {
-            if (first && !rows_next(&b->rows, err)) {
-                return err ? -(int)err->code : -ERR_NO_MEMORY;
-            }
-            b->rows.count += first;
-            if (row < b->rows.count) {
-                b->rows.X[row * d + feature] = piece[i];
-            }
-        }
-        row += token == JSONREAD_NUMBER;
-    }
-    if (token != JSONREAD_ARRAY_END) {
-        char pointer[192];
-        snprintf(pointer, sizeof pointer, "%.150s/%lld", at, (long long)row);
-        return token < 0 ? token : err_at(err, ERR_INVALID, pointer, "Features are numbers.");
-    }
-    if (row != b->rows.count) {
-        return err_at(err, ERR_INVALID, at,
-                      "The column holds %lld numbers, the first one %lld; all must be as long.",
-                      (long long)row, (long long)b->rows.count);
-    }
-    return 0;
-}
-
-/* {"x0": [...], ...} whose '{' was read. */
-static int read_columns(struct reading *b, struct err *err)
-{
-    int r = use_names(b, err);
-    for (int64_t i = 0; r == 0; i++) {
-        int token = jsonread_next(b->r, err);
-        if (token < 0) {
-            return token;
-        }
-        if (token == JSONREAD_OBJECT_END) {
-            const char *missing = columns_missing(&b->columns, 1);
-            return missing ? columns_lacking(err, b->at, missing) : 0;
-        }
-        int64_t feature = 0;
-        cleanup_buf struct buf pointer = BUF_INIT;
-        key_pointer(b, false, jsonread_str(b->r, NULL), &pointer);
-        r = take_name(b, i, 1, false, &feature, err);
-        if (r == 0 && (token = jsonread_next(b->r, err)) != JSONREAD_ARRAY_BEGIN) {
-            return token < 0 ? token
-                             : err_at(err, ERR_INVALID, pointer.failed ? b->at : pointer.data,
-                                      "A column is an array of numbers.");
-        }
-        if (r == 0) {
-            r = read_column(b, feature, i == 0, pointer.failed ? b->at : pointer.data, err);
-        }
-    }
-    return r;
-}
-
-/* ---- {"columns": [...], "data": [...]} ---- */
-
-struct split {
-    int64_t *order; /* [d] the feature of each column */
-    bool columns, data, index;
-};
-
-/* The names of the array whose '[' was read. */
-static int read_names(struct reading *b, struct split *s, struct err *err)
-{
-    const int64_t d = b->rows.model->d;
-    const char *at = "#/dataframe_split/columns";
-    int r = use_names(b, err);
-    for (int64_t j = 0; r == 0; j++) {
-        const int token = jsonread_next(b->r, err);
-        if (token < 0) {
-            return token;
-        }
-        if (token == JSONREAD_ARRAY_END) {
-            const char *missing = columns_missing(&b->columns, 1);
-            return missing ? columns_lacking(err, at, missing) : 0;
-        }
-        if (token != JSONREAD_STRING) {
-            return err_at(err, ERR_INVALID, at, "The names of columns are strings.");
-        }
-        int64_t feature = 0;
-        r = columns_find(&b->columns, jsonread_str(b->r, NULL), j, &feature, err);
-        if (r > 0) {
-            return columns_unknown(err, at, jsonread_str(b->r, NULL));
-        }
-        if (r == 0 && (!columns_mark(&b->columns, feature, 1) || j >= d)) {
-            return columns_twice(err, at, jsonread_str(b->r, NULL));
-        }
-        if (r == 0) {
-            s->order[j] = feature;
-        }
-    }
-    return r;
-}
-
-static int read_split_member(struct reading *b, struct split *s, struct err *err)
-{
-    const char *key = jsonread_str(b->r, NULL);
-    bool *seen = strcmp(key, "columns") == 0 ? &s->columns
-                 : strcmp(key, "data") == 0  ? &s->data
-                 : strcmp(key, "index") == 0 ? &s->index
-                                             : NULL;
-    if (!seen) {
-        cleanup_buf struct buf pointer = BUF_INIT;
-        buf_str(&pointer, "#/dataframe_split");
-        buf_json_pointer(&pointer, key);
-        return err_at(err, ERR_INVALID, pointer.failed ? "" : pointer.data,
-                      "A split table holds \"columns\", \"data\" and \"index\".");
-    }
-    if (*seen) {
-        return err_at(err, ERR_PARSE, "#/dataframe_split", "A field appears twice.");
-    }
-    *seen = true;
-    if (seen == &s->index) { /* the rows' names, which mean nothing to a model */
-        return jsonread_skip(b->r, err);
-    }
-    const bool names = seen == &s->columns;
-    const int token = jsonread_next(b->r, err);
-    if (token != JSONREAD_ARRAY_BEGIN) {
-        return token < 0 ? token
-                         : err_at(err, ERR_INVALID,
-                                  names ? "#/dataframe_split/columns" : "#/dataframe_split/data",
-                                  "This must be an array.");
-    }
-    return names ? read_names(b, s, err) : read_rows(b, false, err);
-}
-
-static int read_split(struct reading *b, struct err *err)
-{
-    struct split s = {.columns = false};
-    int token = jsonread_next(b->r, err);
-    if (token != JSONREAD_OBJECT_BEGIN) {
-        return token < 0 ? token
-                         : err_at(err, ERR_INVALID, "#/dataframe_split",
-                                  "A split table is an object with \"columns\" and \"data\".");
-    }
-    cleanup_mem int64_t *order = mem_zarray((size_t)b->rows.model->d, sizeof *order);
-    if (!order) {
-        return err_no_memory(err);
-    }
-    s.order = order;
-    b->at = "#/dataframe_split/data";
-    while ((token = jsonread_next(b->r, err)) != JSONREAD_OBJECT_END) {
-        const int r = token < 0 ? token : read_split_member(b, &s, err);
-        if (r < 0) {
-            return r;
-        }
-    }
-    if (!s.columns || !s.data) {
-        return err_at(err, ERR_INVALID,
-                      s.data ? "#/dataframe_split/columns" : "#/dataframe_split/data",
-                      "The field is missing.");
-    }
-    return columns_sort(order, &b->rows, err);
 }
 
 /* ---- the body ---- */
@@ -379,10 +227,10 @@ static int expect_rows(struct reading *b, bool columns, struct err *err)
 {
     const int token = jsonread_next(b->r, err);
     if (token == JSONREAD_ARRAY_BEGIN) {
-        return read_rows(b, true, err);
+        return reading_rows(b, true, err);
     }
     if (token == JSONREAD_OBJECT_BEGIN && columns) {
-        return read_columns(b, err);
+        return reading_columns(b, err);
     }
     return token < 0 ? token
                      : err_at(err, ERR_INVALID, b->at, "The rows are an array of rows%s.",
@@ -408,7 +256,7 @@ static int read_form(struct reading *b, const char *form, struct err *err)
     }
     b->form = form;
     return strcmp(form, "dataframe_split") == 0
-               ? read_split(b, err)
+               ? reading_split(b, err)
                : expect_rows(b, form[1] == 'n' && form[2] == 'p', err);
 }
 
@@ -524,10 +372,11 @@ static int read_body(struct reading *b, struct err *err)
 }
 
 int question_read_json(const char *text, size_t len, const struct served_model *model,
-                       struct question *ret, struct err *err)
+                       enum extra_columns extra, struct question *ret, struct err *err)
 {
     struct question q = {.scores = model->classes > 0};
-    cleanup_reading struct reading b = {.rows = {.model = model}, .at = "#", .len = len, .ret = &q};
+    cleanup_reading struct reading b = {
+        .rows = {.model = model}, .extra = extra, .at = "#", .len = len, .ret = &q};
     int r = jsonread_new(text, len, &b.r, err);
     if (r == 0) {
         r = read_body(&b, err);

@@ -1,12 +1,9 @@
 #include "server/bodies/rows.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/utf8.h"
 
 enum {
     FIRST_ROWS = 2,
@@ -15,9 +12,6 @@ enum {
 
 /* Of what was reckoned: rows differ in length. */
 #define MORE_ROWS 1.0625
-
-/* Names are quoted in error texts up to this many bytes. */
-enum { QUOTED_NAME = 80 };
 
 void question_deinit(struct question *q)
 {
@@ -114,105 +108,7 @@ int rows_take(struct rows *rows, const char *where, struct question *ret, struct
     return 0;
 }
 
-/* ---- columns ---- */
-
-int columns_init(struct columns *c, const struct served_model *model, struct err *err)
-{
-    *c = (struct columns){.model = model, .seen = mem_zarray((size_t)model->d, sizeof *c->seen)};
-    return c->seen ? 0 : err_no_memory(err);
-}
-
-void columns_deinit(struct columns *c)
-{
-    c->sorted = mem_free(c->sorted);
-    c->seen = mem_free(c->seen);
-}
-
-static int by_name(const void *a, const void *b, void *context)
-{
-    const char *const *names = context;
-    return strcmp(names[*(const int64_t *)a], names[*(const int64_t *)b]);
-}
-
-static bool sort_names(struct columns *c)
-{
-    const int64_t d = c->model->d;
-    c->sorted = mem_array((size_t)d, sizeof *c->sorted);
-    for (int64_t i = 0; c->sorted && i < d; i++) {
-        c->sorted[i] = i;
-    }
-    if (c->sorted) {
-        qsort_r(c->sorted, (size_t)d, sizeof *c->sorted, by_name,
-                (void *)(uintptr_t)c->model->features);
-    }
-    return c->sorted != NULL;
-}
-
-int columns_find(struct columns *c, const char *name, int64_t guess, int64_t *ret, struct err *err)
-{
-    const char *const *names = c->model->features;
-    if (guess >= 0 && guess < c->model->d && strcmp(names[guess], name) == 0) {
-        *ret = guess;
-        return 0;
-    }
-    if (!c->sorted && !sort_names(c)) {
-        return err_no_memory(err);
-    }
-    int64_t low = 0, high = c->model->d;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        const int order = strcmp(names[c->sorted[middle]], name);
-        if (order == 0) {
-            *ret = c->sorted[middle];
-            return 0;
-        }
-        low = order < 0 ? middle + 1 : low;
-        high = order < 0 ? high : middle;
-    }
-    return 1;
-}
-
-bool columns_mark(struct columns *c, int64_t feature, int64_t row)
-{
-    const bool first = c->seen[feature] != row;
-    c->seen[feature] = row;
-    return first;
-}
-
-const char *columns_missing(const struct columns *c, int64_t row)
-{
-    for (int64_t i = 0; i < c->model->d; i++) {
-        if (c->seen[i] != row) {
-            return c->model->features[i];
-        }
-    }
-    return NULL;
-}
-
-static int name_length(const char *name)
-{
-    return (int)utf8_fit(name, strlen(name), QUOTED_NAME);
-}
-
-int columns_unknown(struct err *err, const char *pointer, const char *name)
-{
-    return err_at(err, ERR_INVALID, pointer, "The model has no feature \"%.*s\".",
-                  name_length(name), name);
-}
-
-int columns_twice(struct err *err, const char *pointer, const char *name)
-{
-    return err_at(err, ERR_INVALID, pointer, "The column \"%.*s\" is there twice.",
-                  name_length(name), name);
-}
-
-int columns_lacking(struct err *err, const char *pointer, const char *name)
-{
-    return err_at(err, ERR_INVALID, pointer, "The feature \"%.*s\" is missing.", name_length(name),
-                  name);
-}
-
-int columns_sort(const int64_t *order, struct rows *rows, struct err *err)
+int rows_sort(const int64_t *order, struct rows *rows, struct err *err)
 {
     const int64_t d = rows->model->d;
     int64_t ordered = 0;

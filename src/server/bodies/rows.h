@@ -28,29 +28,7 @@ int64_t rows_room(struct rows *rows, size_t at, struct err *err);
 /* -ERR_INVALID at "#" + where when there is no row. */
 int rows_take(struct rows *rows, const char *where, struct question *ret, struct err *err);
 
-/* Finds features by their names. */
-struct columns {
-    const struct served_model *model; /* borrowed */
-    int64_t *sorted;                  /* [d] features by name, made when first needed */
-    int64_t *seen;                    /* [d] the number of the last row that named it, or 0 */
-};
-
-int columns_init(struct columns *c, const struct served_model *model, struct err *err);
-void columns_deinit(struct columns *c);
-/* The feature of that name, most likely the `guess`-th; 1: there is none. */
-int columns_find(struct columns *c, const char *name, int64_t guess, int64_t *ret, struct err *err);
-/* Notes that row number `row` (from 1) names it; false: it did before. */
-bool columns_mark(struct columns *c, int64_t feature, int64_t row);
-/* The first feature that row number `row` has not named, or NULL. */
-const char *columns_missing(const struct columns *c, int64_t row);
-
-/* Errors of columns by name, at `pointer`: "There is no feature …", "… is there twice", "… is
- * missing". */
-int columns_unknown(struct err *err, const char *pointer, const char *name);
-int columns_twice(struct err *err, const char *pointer, const char *name);
-int columns_lacking(struct err *err, const char *pointer, const char *name);
 /* Puts the rows, whose j-th column is feature order[j], in the order of the features. */
-int columns_sort(const int64_t *order, struct rows *rows, struct err *err);
+int rows_sort(const int64_t *order, struct rows *rows, struct err *err);
 
 #define cleanup_rows __attribute__((cleanup(rows_deinit)))
-#define cleanup_columns __attribute__((cleanup(columns_deinit)))

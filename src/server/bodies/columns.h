@@ -1,0 +1,62 @@
+/*
+ * What the columns of a request stand for, where it names them: a feature; a text that was turned
+ * into the 0/1 features "name=value" when the model's data set was uploaded (one_hot, see
+ * ingest_finish.c); or something that is passed over.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "server/serving/served.h"
+
+/* What is to become of columns that the model does not know. */
+enum extra_columns { EXTRA_REFUSED, EXTRA_IGNORED };
+
+enum column_kind { COLUMN_FEATURE, COLUMN_TEXT, COLUMN_PASSED };
+
+struct column {
+    enum column_kind kind;
+    int64_t at; /* the feature; of a text its first in columns.sorted; d + i of target i, or -1 */
+    int64_t count; /* of a text: its features, "name=…" */
+    size_t prefix; /* of a text: bytes of "name=" */
+};
+
+struct columns {
+    const struct served_model *model; /* borrowed */
+    enum extra_columns extra;
+    bool pass_targets; /* the model's targets are passed over */
+    int64_t *sorted;   /* [d] features by name, made when first needed */
+    int64_t *seen;     /* [d + outputs] the number of the last row that named it, or 0 */
+};
+
+#define cleanup_columns __attribute__((cleanup(columns_deinit)))
+
+int columns_init(struct columns *c, const struct served_model *model, enum extra_columns extra,
+                 struct err *err);
+void columns_deinit(struct columns *c);
+/* What a column of that name is, most likely the `guess`-th feature; 1: the model knows none. */
+int columns_find(struct columns *c, const char *name, int64_t guess, struct column *ret,
+                 struct err *err);
+/* Notes that row number `row` (from 1) has the column; false: it, or a part of it, was there. */
+bool columns_mark(struct columns *c, const struct column *column, int64_t row);
+/* The first feature that row number `row` has not named, or NULL. */
+const char *columns_missing(const struct columns *c, int64_t row);
+
+/* Room for the sentence of columns_set_text. */
+#define COLUMNS_WHY_SIZE 400
+/* Sets the 0/1 features of a text column in a row of features. Blanks around the text do not count,
+ * as in an upload. False, with a sentence that names column and value, where it is none of them. */
+bool columns_set_text(const struct columns *c, const struct column *column, const char *text,
+                      size_t len, double *row, char ret_why[COLUMNS_WHY_SIZE]);
+/* The name of a text column, which is not NUL-terminated. */
+const char *columns_text_name(const struct columns *c, const struct column *column,
+                              size_t *ret_len);
+
+/* Errors of columns by name, at `pointer`: "The model has no feature …", "… is there twice", "… is
+ * missing". */
+int columns_unknown(struct err *err, const char *pointer, const char *name);
+int columns_twice(struct err *err, const char *pointer, const char *name);
+int columns_lacking(struct err *err, const char *pointer, const char *name);
