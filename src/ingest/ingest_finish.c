@@ -282,6 +282,23 @@ static int write_final(struct ingest_table *t, const struct plan *p,
     return r < 0 ? r : ingest_writer_publish(&copy, info, t->output_path, err);
 }
 
+/* What the whole numbers of a target were taken for, and how to have it otherwise. */
+static int warn_guess(struct ingest_table *t, enum task task, struct err *err)
+{
+    const struct ingest_values *v = &t->values[0];
+    const char *name = t->names[t->target[0]];
+    const bool classes = task == TASK_CLASSIFICATION;
+    char show[INGEST_SHOW_SIZE], count[48];
+    snprintf(count, sizeof(count), "%lld classes", (long long)v->count);
+    return ingest_table_warn(
+        t, err,
+        "The target %s holds the whole numbers %.0f to %.0f and was taken for "
+        "%s; task=%s (krr: --task %s) makes it %s.",
+        ingest_show(name, strlen(name), show), v->value[0], v->value[v->count - 1],
+        classes ? count : "numbers", classes ? "regression" : "classification",
+        classes ? "regression" : "classification", classes ? "numbers" : count);
+}
+
 static int decide_task(struct ingest_table *t, enum task *ret, struct err *err)
 {
     const struct ingest_values *v = &t->values[0];
@@ -293,15 +310,7 @@ static int decide_task(struct ingest_table *t, enum task *ret, struct err *err)
     };
     bool guessed = false;
     int r = ingest_decide_task(t->options->task, &target, t->targets, ret, &guessed, err);
-    if (r < 0 || !guessed) {
-        return r;
-    }
-    char show[INGEST_SHOW_SIZE];
-    return ingest_table_warn(t, err,
-                             "The target %s holds the whole numbers %.0f to %.0f and was taken for "
-                             "%lld classes; name the task to have it otherwise.",
-                             ingest_show(name, strlen(name), show), v->value[0],
-                             v->value[v->count - 1], (long long)v->count);
+    return r == 0 && guessed ? warn_guess(t, *ret, err) : r;
 }
 
 /* A constant target trains, but the client should know. */

@@ -65,7 +65,7 @@ void ingest_values_add(struct ingest_values *v, double value)
 static bool looks_like_classes(const struct ingest_values *v, bool *ret_guessed)
 {
     *ret_guessed = false;
-    if (!v->integral || v->many || v->count < 2 || v->count > INGEST_AUTO_MAX_CLASSES) {
+    if (!v->integral || v->many || v->count < 2 || v->count > INGEST_AUTO_DOUBTFUL) {
         return false;
     }
     if (v->count == 2) {
@@ -73,7 +73,7 @@ static bool looks_like_classes(const struct ingest_values *v, bool *ret_guessed)
     }
     double span = v->value[v->count - 1] - v->value[0] + 1;
     *ret_guessed = span == (double)v->count && v->rows >= INGEST_AUTO_ROWS_PER_CLASS * v->count;
-    return *ret_guessed;
+    return *ret_guessed && v->count <= INGEST_AUTO_MAX_CLASSES;
 }
 
 static int check_classes(const struct ingest_target *target, struct err *err)

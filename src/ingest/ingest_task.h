@@ -5,12 +5,14 @@
  *
  *   text                                        classification
  *   numbers, all integral, k = 2, n >= 4        classification
- *   numbers, all integral, 2 < k <= 100,
+ *   numbers, all integral, 2 < k <= 10,
  *       max - min + 1 = k (no gap), n >= 20 k   classification, with a warning that says so
+ *   the same with 10 < k <= 100                 regression, with a warning that says so
  *   anything else, and several targets          regression
  *
  * Class numbers go without gaps and come up often; counts, prices and minutes have gaps in their
- * tails. Whoever knows better names the task.
+ * tails. But ages and small counts have none: numbers of many values are amounts more often than
+ * kinds, and as classes they lose their order. Whoever knows better names the task.
  */
 #pragma once
 
@@ -23,7 +25,8 @@
 /* Classes a classification target may have, and categories of a text feature. */
 #define INGEST_MAX_CLASSES 1000
 
-#define INGEST_AUTO_MAX_CLASSES 100
+#define INGEST_AUTO_MAX_CLASSES 10
+#define INGEST_AUTO_DOUBTFUL 100 /* values up to which numbers might be classes */
 #define INGEST_AUTO_ROWS_PER_CLASS 20
 
 /* The distinct values of one column. */
@@ -52,6 +55,6 @@ struct ingest_target {
 
 /* Turns `wanted` into regression or classification. -ERR_INVALID when the targets do not allow
  * classes; text where regression is wanted has been refused by the reader, which knows the line.
- * *ret_guessed: classification was read off numbers with more than two values. */
+ * *ret_guessed: numbers with more than two values might be either. */
 int ingest_decide_task(enum task wanted, const struct ingest_target *first, int64_t target_count,
                        enum task *ret, bool *ret_guessed, struct err *err);

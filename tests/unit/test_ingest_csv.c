@@ -238,15 +238,29 @@ static void test_classes(void **state)
 static void test_guessed_classes_warn(void **state)
 {
     struct fixture *f = *state;
-    cleanup_buf struct buf b = BUF_INIT;
+    cleanup_buf struct buf b = BUF_INIT, ages = BUF_INIT;
     for (int i = 0; i < 60; i++) {
         buf_printf(&b, "%d,%d\n", i * i, 3 + i % 3);
+    }
+    for (int i = 0; i < 51 * 20; i++) {
+        buf_printf(&ages, "%d,%d\n", i, 20 + i % 51);
     }
     accept_text(f, b.data);
     assert_int_equal(f->info.task, TASK_CLASSIFICATION);
     assert_classes(f, "3,4,5");
     assert_int_equal(f->info.warnings, 1);
-    assert_contains(f->info.warning_texts[0], "whole numbers 3 to 5 and was taken for 3 classes");
+    assert_contains(f->info.warning_texts[0],
+                    "whole numbers 3 to 5 and was taken for 3 classes; "
+                    "task=regression (krr: --task regression) makes it numbers.");
+    accept_text(f, ages.data);
+    assert_int_equal(f->info.task, TASK_REGRESSION);
+    assert_int_equal(f->info.warnings, 1);
+    assert_contains(f->info.warning_texts[0],
+                    "20 to 70 and was taken for numbers; task=classification (krr: --task "
+                    "classification) makes it 51 classes.");
+    f->options.task = TASK_REGRESSION;
+    accept_text(f, ages.data);
+    assert_int_equal(f->info.warnings, 0);
 }
 
 static void test_text_refused(void **state)

@@ -16,10 +16,10 @@ static int decide(enum task wanted, double first, double step, int64_t distinct,
     bool guessed = false;
     const int r = ingest_decide_task(wanted, &target, targets, &task, &guessed, err);
     ingest_values_deinit(&v);
-    return r < 0 ? r : task == TASK_REGRESSION ? 1 : guessed ? 3 : 2;
+    return r < 0 ? r : (task == TASK_REGRESSION ? 1 : 2) + (guessed ? 2 : 0);
 }
 
-enum { REGRESSION = 1, CLASSES = 2, GUESSED = 3 };
+enum { REGRESSION = 1, CLASSES = 2, GUESSED_NUMBERS = 3, GUESSED = 4 };
 
 static void test_auto(void **state)
 {
@@ -29,11 +29,13 @@ static void test_auto(void **state)
     assert_int_equal(decide(TASK_AUTO, 0, 1, 2, 3, 1, &err), REGRESSION);
     assert_int_equal(decide(TASK_AUTO, -1, 2, 2, 100, 1, &err), CLASSES);
     assert_int_equal(decide(TASK_AUTO, 0.5, 1, 2, 100, 1, &err), REGRESSION);
-    assert_int_equal(decide(TASK_AUTO, 0, 1, 26, 26 * 20, 1, &err), GUESSED);
+    assert_int_equal(decide(TASK_AUTO, 0, 1, 26, 26 * 20, 1, &err), GUESSED_NUMBERS);
     assert_int_equal(decide(TASK_AUTO, 0, 1, 26, 26 * 20 - 1, 1, &err), REGRESSION);
     assert_int_equal(decide(TASK_AUTO, -3, 1, 7, 1000, 1, &err), GUESSED);
     assert_int_equal(decide(TASK_AUTO, 0, 2, 26, 1000, 1, &err), REGRESSION);
-    assert_int_equal(decide(TASK_AUTO, 1, 1, 100, 5000, 1, &err), GUESSED);
+    assert_int_equal(decide(TASK_AUTO, 0, 1, 10, 200, 1, &err), GUESSED);
+    assert_int_equal(decide(TASK_AUTO, 0, 1, 11, 220, 1, &err), GUESSED_NUMBERS);
+    assert_int_equal(decide(TASK_AUTO, 1, 1, 100, 5000, 1, &err), GUESSED_NUMBERS);
     assert_int_equal(decide(TASK_AUTO, 1, 1, 101, 5000, 1, &err), REGRESSION);
     assert_int_equal(decide(TASK_AUTO, 0, 1, 2000, 50000, 1, &err), REGRESSION);
     assert_int_equal(decide(TASK_AUTO, 3, 1, 1, 100, 1, &err), REGRESSION);
