@@ -140,6 +140,18 @@ static enum exit_code digest_file(struct sending *s, char ret[SHA256_HEX_SIZE])
     return ok ? EXIT_DONE : EXIT_LOCAL;
 }
 
+/* "a,b" of --ignore, a parameter each. */
+static void add_ignored(struct buf *ret, const char *list)
+{
+    while (*list) {
+        const size_t n = strcspn(list, ",");
+        cleanup_mem char *name = mem_strndup(list, n);
+        api_query_add(ret, "ignore", name);
+        ret->failed = ret->failed || !name;
+        list += n + (list[n] == ',');
+    }
+}
+
 /* "/v1/datasets", or "/v1/datasets/sha256:…", with the query that says how to read it. */
 static void write_path(struct buf *ret, const struct sending *s, const char *digest, bool named)
 {
@@ -159,6 +171,8 @@ static void write_path(struct buf *ret, const struct sending *s, const char *dig
     for (int i = 0; i < args->value_count; i++) {
         if (strcmp(args->values[i].name, "target") == 0) {
             api_query_add(ret, "target", args->values[i].value);
+        } else if (strcmp(args->values[i].name, "ignore") == 0) {
+            add_ignored(ret, args->values[i].value);
         }
     }
 }

@@ -37,6 +37,8 @@ struct ingest_options {
     bool gzip;                  /* the input is a gzip stream */
     const char *const *targets; /* names or 0-based indices in text; NULL: the format's default */
     int64_t target_count;
+    const char *const *ignored; /* columns that are left out, likewise */
+    int64_t ignored_count;
     enum task task; /* TASK_AUTO: decided by the target (see ingest_decide_task) */
     bool one_hot;   /* CSV: turn text feature columns into 0/1 columns */
     /* What gzip and the members of an NPZ may unpack to, and the dense matrix of a LIBSVM file or

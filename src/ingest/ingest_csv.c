@@ -113,7 +113,9 @@ static int number_error(const struct csv_reader *r, int64_t line, int64_t column
     case INGEST_NUMBER_OK:
         break;
     }
-    return cell_error(r, line, column, ERR_INVALID, err, "%s is not a number.", show);
+    const bool feature = !r->t->is_target[column];
+    return cell_error(r, line, column, ERR_INVALID, err, "%s is not a number%s.", show,
+                      feature ? "; " INGEST_LEAVE_OUT : "");
 }
 
 static int label_cell(struct csv_reader *r, int64_t line, int64_t column,
@@ -140,6 +142,10 @@ static int label_cell(struct csv_reader *r, int64_t line, int64_t column,
 static int read_cell(struct csv_reader *r, int64_t line, int64_t column,
                      const struct held_cell *cell, struct err *err)
 {
+    if (r->t->is_ignored[column]) {
+        r->row[column] = 0;
+        return 0;
+    }
     if (cell->len == 0) {
         return cell_error(r, line, column, ERR_INVALID, err,
                           "the cell is empty; missing values are not supported.");
@@ -249,10 +255,10 @@ static bool has_decimal_comma(struct csv_reader *r, const struct held_cell *cell
 static int choose_kind(struct csv_reader *r, int64_t column, const struct held_cell *cell,
                        struct err *err)
 {
-    if (!is_text(cell)) {
+    struct ingest_table *t = r->t;
+    if (t->is_ignored[column] || !is_text(cell)) {
         return 0;
     }
-    struct ingest_table *t = r->t;
     char show[INGEST_SHOW_SIZE];
     ingest_show(cell->text, cell->len, show);
     if (has_decimal_comma(r, cell)) {
@@ -260,11 +266,10 @@ static int choose_kind(struct csv_reader *r, int64_t column, const struct held_c
                           "%s has a decimal comma; numbers take a point.", show);
     }
     if (!t->is_target[column] && !t->options->one_hot) {
-        return cell_error(
-            r, cell->line, column, ERR_INVALID, err,
-            "%s is not a number; leave the column out of the table, or have columns of text "
-            "turned into 0/1 columns by one_hot=true.",
-            show);
+        return cell_error(r, cell->line, column, ERR_INVALID, err,
+                          "%s is not a number; " INGEST_LEAVE_OUT
+                          ", one_hot=true (krr: --one-hot) turns columns of text into 0/1 columns.",
+                          show);
     }
     if (t->is_target[column] && (t->targets > 1 || t->options->task == TASK_REGRESSION)) {
         return cell_error(

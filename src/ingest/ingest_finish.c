@@ -18,7 +18,7 @@
 struct plan_column {
     int64_t *rank; /* text: place of a label number among the sorted labels; owned */
     bool classes;  /* numbers become class numbers */
-    int64_t width; /* columns in the output */
+    int64_t width; /* columns in the output; 0: it is ignored */
 };
 
 struct plan {
@@ -47,7 +47,7 @@ static int plan_init(struct plan *p, const struct ingest_table *t, enum task tas
     }
     for (int64_t j = 0; j < t->columns; j++) {
         struct plan_column *c = &p->column[j];
-        c->width = 1;
+        c->width = t->is_ignored[j] ? 0 : 1;
         c->classes = t->is_target[j] && task == TASK_CLASSIFICATION;
         if (t->labels[j] != NULL) {
             int r = ingest_labels_rank(t->labels[j], &c->rank, err);
@@ -56,7 +56,7 @@ static int plan_init(struct plan *p, const struct ingest_table *t, enum task tas
             }
             c->width = t->is_target[j] ? 1 : t->labels[j]->count;
         }
-        p->changes = p->changes || c->classes || c->rank != NULL;
+        p->changes = p->changes || c->classes || c->rank != NULL || c->width == 0;
     }
     return 0;
 }
@@ -76,6 +76,9 @@ static void plan_row(const struct plan *p, const struct ingest_table *t, const d
 {
     for (int64_t j = 0; j < p->raw_columns; j++) {
         const struct plan_column *c = &p->column[j];
+        if (c->width == 0) {
+            continue;
+        }
         if (c->rank != NULL && c->classes) {
             *out = (double)c->rank[(int64_t)raw[j]];
         } else if (c->rank != NULL) {
@@ -120,6 +123,9 @@ static int describe_columns(const struct ingest_table *t, const struct plan *p,
     int64_t place = 0;
     for (int64_t j = 0; j < t->columns; j++) {
         const struct plan_column *c = &p->column[j];
+        if (c->width == 0) {
+            continue;
+        }
         if (c->rank != NULL && !c->classes) {
             int r = one_hot_names(t, j, c->rank, info->column_names + place, err);
             if (r < 0) {
@@ -195,7 +201,7 @@ static int describe(const struct ingest_table *t, const struct plan *p, enum tas
 static int check_spread(const struct ingest_table *t, const struct dataset_info *info,
                         struct err *err)
 {
-    if (info->columns == t->columns) {
+    if (info->columns <= t->columns) {
         return 0;
     }
     int64_t limit = ingest_max_columns(t->options);
@@ -331,8 +337,9 @@ static int warn_constant(struct ingest_table *t, struct err *err)
     return 0;
 }
 
-/* Below this many rows, texts that hardly repeat are no surprise. */
-enum { FEW_ROWS = 10 };
+/* Below this many rows, texts that hardly repeat are no surprise; above that many 0/1 columns of a
+ * column, the client should know. */
+enum { FEW_ROWS = 10, MANY_TEXTS = 50 };
 
 /* The texts of a column that are numbers; *ret_other becomes the first that is none. */
 static int64_t count_numbers(const struct ingest_labels *l, const char **ret_other)
@@ -370,6 +377,12 @@ static int warn_text(struct ingest_table *t, int64_t column, struct err *err)
                                  "The column %s holds %lld different texts in %lld rows: as %s, "
                                  "what repeats so seldom teaches nothing.",
                                  show, (long long)l->count, (long long)t->writer.rows, what);
+    }
+    if (!t->is_target[column] && l->count > MANY_TEXTS) {
+        return ingest_table_warn(t, err,
+                                 "The column %s became %lld 0/1 columns. If its texts are no kinds "
+                                 "(dates, names), " INGEST_LEAVE_OUT ".",
+                                 show, (long long)l->count);
     }
     return 0;
 }

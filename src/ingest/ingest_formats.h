@@ -23,8 +23,9 @@ struct deflate_limit ingest_unpack_limit_of(int fd, const struct ingest_options 
  * every cell of it is text, unless the options say whether it is. Names are trimmed; an empty one,
  * and every one without a header, is "column" and the 0-based index.
  *
- * The first data row says what a column is. Numbers: every later cell must be one. Text: every cell
- * is a label, allowed in a single target (classes) and, with one_hot, in features.
+ * Cells of ignored columns may hold anything. The first data row says what another column is.
+ * Numbers: every later cell must be one. Text: every cell is a label, allowed in a single target
+ * (classes) and, with one_hot, in features.
  */
 int ingest_read_csv(const struct ingest_input *in, struct ingest_table *t, struct err *err);
 

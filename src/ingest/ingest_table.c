@@ -10,7 +10,7 @@
 #include "ingest/ingest_text.h"
 #include "wire/names.h"
 
-/* Names listed when a target is unknown. */
+/* Names listed when a column is unknown. */
 #define NAMES_LISTED 10
 
 int64_t ingest_max_columns(const struct ingest_options *options)
@@ -73,13 +73,14 @@ void ingest_table_deinit(struct ingest_table *t)
     mem_free(t->values);
     mem_free(t->target);
     mem_free(t->is_target);
+    mem_free(t->is_ignored);
     ingest_writer_close(&t->writer);
     t->names = names_free(t->names, t->columns);
     t->warning_texts = names_free(t->warning_texts, t->warnings);
 }
 
-/* Column for a target's text: a name, or a 0-based index where no column has that name; or -1. */
-static int64_t find_target(const struct ingest_table *t, const char *text)
+/* Column for an option's text: a name, or a 0-based index where no column has that name; or -1. */
+static int64_t find_column(const struct ingest_table *t, const char *text)
 {
     for (int64_t j = 0; j < t->columns; j++) {
         if (strcmp(t->names[j], text) == 0) {
@@ -94,7 +95,8 @@ static int64_t find_target(const struct ingest_table *t, const char *text)
     return index < t->columns ? index : -1;
 }
 
-static int unknown_target(const struct ingest_table *t, const char *text, struct err *err)
+static int unknown_column(const struct ingest_table *t, const char *pointer, const char *text,
+                          struct err *err)
 {
     char show[INGEST_SHOW_SIZE];
     char list[256] = "";
@@ -105,7 +107,7 @@ static int unknown_target(const struct ingest_table *t, const char *text, struct
         snprintf(list + used, sizeof(list) - used, "%s%s", j == 0 ? "" : ", ", show);
         used += strlen(list + used);
     }
-    return err_at(err, ERR_INVALID, "#/target", "There is no column %s. The columns are %s%s.",
+    return err_at(err, ERR_INVALID, pointer, "There is no column %s. The columns are %s%s.",
                   ingest_show(text, strlen(text), show), list, j < t->columns ? ", …" : "");
 }
 
@@ -122,14 +124,73 @@ static int no_feature(const struct ingest_table *t, int64_t targets, struct err 
     }
     return err_at(err, ERR_INVALID, "#/target",
                   "%lld column(s) and %lld target(s) leave no column to predict from.%s",
-                  (long long)t->columns, (long long)targets, hint);
+                  (long long)(t->columns - t->ignored), (long long)targets, hint);
 }
 
-static int choose_targets(struct ingest_table *t, int64_t default_targets, struct err *err)
+static int choose_ignored(struct ingest_table *t, struct err *err)
+{
+    t->is_ignored = mem_zarray((size_t)t->columns, sizeof(*t->is_ignored));
+    if (t->is_ignored == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t k = 0; k < t->options->ignored_count; k++) {
+        int64_t j = find_column(t, t->options->ignored[k]);
+        if (j < 0) {
+            return unknown_column(t, "#/ignore", t->options->ignored[k], err);
+        }
+        t->ignored += !t->is_ignored[j];
+        t->is_ignored[j] = true;
+    }
+    return 0;
+}
+
+static int add_target(struct ingest_table *t, int64_t column, struct err *err)
+{
+    if (t->is_target[column] || t->is_ignored[column]) {
+        const char *name = t->names[column];
+        char show[INGEST_SHOW_SIZE];
+        return err_at(err, ERR_INVALID, "#/target", "The column %s is %s.",
+                      ingest_show(name, strlen(name), show),
+                      t->is_target[column] ? "given twice" : "to be ignored and is a target");
+    }
+    t->is_target[column] = true;
+    t->target[t->targets++] = column;
+    return 0;
+}
+
+static int name_targets(struct ingest_table *t, struct err *err)
+{
+    int r = 0;
+    for (int64_t k = 0; r == 0 && k < t->options->target_count; k++) {
+        const char *text = t->options->targets[k];
+        int64_t j = find_column(t, text);
+        r = j < 0 ? unknown_column(t, "#/target", text, err) : add_target(t, j, err);
+    }
+    return r;
+}
+
+/* The last `count` columns, without those that are ignored, or the last that is not. */
+static int default_targets(struct ingest_table *t, int64_t count, struct err *err)
+{
+    int r = 0;
+    for (int64_t j = t->columns - count; r == 0 && j < t->columns; j++) {
+        r = t->is_ignored[j] ? 0 : add_target(t, j, err);
+    }
+    for (int64_t j = t->columns; r == 0 && t->targets == 0 && j-- > 0;) {
+        r = t->is_ignored[j] ? 0 : add_target(t, j, err);
+    }
+    return r;
+}
+
+static int choose_targets(struct ingest_table *t, int64_t usual, struct err *err)
 {
     bool named = t->options->targets != NULL && t->options->target_count > 0;
-    int64_t count = named ? t->options->target_count : default_targets;
-    if (count >= t->columns) {
+    int64_t count = named ? t->options->target_count : usual;
+    int r = choose_ignored(t, err);
+    if (r < 0) {
+        return r;
+    }
+    if (count >= t->columns - t->ignored) {
         return no_feature(t, count, err);
     }
     t->target = mem_array((size_t)count, sizeof(*t->target));
@@ -137,21 +198,7 @@ static int choose_targets(struct ingest_table *t, int64_t default_targets, struc
     if (t->target == NULL || t->is_target == NULL) {
         return err_no_memory(err);
     }
-    for (int64_t k = 0; k < count; k++) {
-        int64_t j = named ? find_target(t, t->options->targets[k]) : t->columns - count + k;
-        if (j < 0) {
-            return unknown_target(t, t->options->targets[k], err);
-        }
-        if (t->is_target[j]) {
-            char show[INGEST_SHOW_SIZE];
-            return err_at(err, ERR_INVALID, "#/target", "The column %s is given twice.",
-                          ingest_show(t->names[j], strlen(t->names[j]), show));
-        }
-        t->is_target[j] = true;
-        t->target[k] = j;
-    }
-    t->targets = count;
-    return 0;
+    return named ? name_targets(t, err) : default_targets(t, count, err);
 }
 
 /* The writer, with room for the header as far as it is known. */
@@ -177,8 +224,8 @@ static int open_writer(struct ingest_table *t, struct err *err)
                               t->columns, room + INGEST_HEADER_RESERVE, err);
 }
 
-int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns,
-                       int64_t default_targets, enum dtype dtype, struct err *err)
+int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns, int64_t usual_targets,
+                       enum dtype dtype, struct err *err)
 {
     t->names = names;
     t->columns = columns;
@@ -189,7 +236,7 @@ int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns,
                        "The file has %lld columns, more than the limit of %lld (--max-columns).",
                        (long long)columns, (long long)limit);
     }
-    int r = choose_targets(t, default_targets, err);
+    int r = choose_targets(t, usual_targets, err);
     if (r < 0) {
         return r;
     }

@@ -26,6 +26,8 @@ struct ingest_table {
     char **names;                  /* [columns], owned */
     struct ingest_labels **labels; /* [columns], owned; NULL for a column of numbers */
     bool *is_target;               /* [columns] */
+    bool *is_ignored;              /* [columns] left out at the end */
+    int64_t ignored;               /* columns that are */
     enum dtype dtype;
 
     int64_t targets;
@@ -43,16 +45,18 @@ void ingest_table_init(struct ingest_table *t, const struct ingest_options *opti
 void ingest_table_deinit(struct ingest_table *t);
 
 /*
- * Takes over names[columns] (also on failure), which must be unique. The last default_targets
- * columns are the targets when the options name none. At least one column must be a feature.
+ * Takes over names[columns] (also on failure), which must be unique. The last usual_targets
+ * columns are the targets when the options name none, without those that are ignored; where that
+ * leaves none, it is the last column that stays. At least one column must be a feature.
  */
-int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns,
-                       int64_t default_targets, enum dtype dtype, struct err *err);
+int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns, int64_t usual_targets,
+                       enum dtype dtype, struct err *err);
 
 /* Turns a column into one of text before its first row. */
 int ingest_table_make_text(struct ingest_table *t, int64_t column, struct err *err);
 
-/* rows[count, columns], finite; a label's number in a column of text. */
+/* rows[count, columns], finite; a label's number in a column of text, anything in one that is
+ * ignored. */
 int ingest_table_rows(struct ingest_table *t, const double *rows, int64_t count, struct err *err);
 
 int ingest_table_warn(struct ingest_table *t, struct err *err, const char *fmt, ...)

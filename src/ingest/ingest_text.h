@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* How a client leaves a column out, for sentences; krr and others have other words for it. */
+#define INGEST_LEAVE_OUT "ignore=COLUMN (krr: --ignore COLUMN) leaves the column out"
+
 /* Bytes a name or class label may have. */
 #define INGEST_NAME_MAX 256
 

@@ -80,8 +80,17 @@ def test_a_bad_file_says_where(page, tmp_path):
     page.open("data")
     give(page, tmp_path, "bad.csv", b"a,b,y\n1,2,3\n1,x,3\n")
     page.button("Upload", ".offer").click()
-    page.text('Line 3, column 2 ("b"): "x" is not a number.', "[role=alert]")
+    page.text('Line 3, column 2 ("b"): "x" is not a number; ignore=COLUMN', "[role=alert]")
     page.screenshot("data-refused")
+
+
+def test_columns_are_left_out(page, api, tmp_path, name):
+    page.open("data")
+    give(page, tmp_path, f"{name}.csv", b"when,a,who,y\n" + b"".join(b"2020,%d,me,%d.5\n" % (i, i) for i in range(9)))
+    page.one(".offer")
+    page.put("Leave out", "when, who", ".offer")
+    page.button("Upload", ".offer").click()
+    page.text("9 rows, 2 columns, regression of y.", ".upload")
 
 
 def test_a_file_that_is_too_large(daemons, driver, tmp_path):

@@ -70,6 +70,17 @@ def test_predict_takes_the_table_that_was_trained_on(base, tmp_path, name):
     assert len(good(base, "predict", name, path, "--ignore-extra").splitlines()) == 41
 
 
+def test_columns_are_left_out_of_the_table(base, tmp_path, name):
+    path = tmp_path / "dated.csv"
+    path.write_text("when,a,who,y\n" + "".join(f"2020-01-{i:02},{i},me,{i * 2.5}\n" for i in range(1, 31)))
+    refusal = run(base, "train", path, "-m", name, "--features", "a")
+    assert refusal.returncode == 4 and "--ignore COLUMN" in refusal.stderr.decode()
+    dataset = good(base, "upload", path, "--ignore", "when,who").strip()
+    assert json.loads(good(base, "upload", path, "--ignore", "when", "--ignore", "who", "-j"))["id"] == dataset
+    good(base, "train", path, "-m", name, "--ignore", "when,who", "-q")
+    assert len(good(base, "predict", name, path, "--ignore-extra").splitlines()) == 31
+
+
 def test_train_shows_the_way_and_ends_with_metrics(base, table, name):
     done = run(base, "train", table, "--target", "price", "--model", name)
     assert done.returncode == 0, done.stderr.decode()
@@ -131,7 +142,8 @@ def test_a_table_that_is_there_keeps_its_name_and_who_asks_for_another_is_told(b
         assert "as first " + name in done.stderr.decode() and b"warning" not in done.stderr
 
 
-@pytest.mark.parametrize("words", [["--name", "x"], ["--format", "csv"], ["--task", "regression"], ["--one-hot"]])
+@pytest.mark.parametrize("words", [["--name", "x"], ["--format", "csv"], ["--task", "regression"], ["--one-hot"],
+                                   ["--ignore", "a"]])
 def test_options_of_a_file_without_a_file_are_refused(base, words):
     done = run(base, "train", "--dataset", "ds_1", *words)
     assert done.returncode == 2 and f"{words[0]} is about a file".encode() in done.stderr

@@ -321,8 +321,23 @@ def test_one_hot(api):
     assert len(made["features"]) == 2 and values(api, made)[:, :2].sum(axis=1).tolist() == [1, 1, 1]
 
 
+def test_columns_can_be_left_out(api):
+    body = b"size,when,rooms,note,price\n1,2020-01-01,2,,1.5\n2,2020-01-02,3,x,2.5\n4,,1,y,3.5\n"
+    text = refused(api, 422, body)["detail"]
+    assert '"when"' in text and "ignore=COLUMN (krr: --ignore COLUMN)" in text and "krr: --one-hot" in text
+    made = api.upload(body, ignore=["when", "3"])
+    assert made["features"] == ["size", "rooms"] and made["target"] == "price" and made["columns"] == 3
+    assert values(api, made).tolist() == [[1, 2, 1.5], [2, 3, 2.5], [4, 1, 3.5]]
+    X = np.arange(12.0).reshape(4, 3)
+    made = api.upload(data.npy(X), "application/x-npy", ignore="2")
+    assert (made["features"], made["target"]) == (["column0"], "column1")
+    assert values(api, made).tolist() == X[:, :2].tolist()
+    refusal = refused(api, 422, body, ignore="whn")
+    assert refusal["errors"][0]["pointer"] == "#/ignore" and 'no column "whn"' in refusal["detail"]
+
+
 @pytest.mark.parametrize("query, pointer", [
-    ({"name": ""}, "name"), ({"name": "x" * 201}, "name"), ({"name": "é" * 201}, "name"), ({"target": ""}, "target"),
+    ({"ignore": ""}, "ignore"), ({"name": ""}, "name"), ({"name": "x" * 201}, "name"), ({"name": "é" * 201}, "name"), ({"target": ""}, "target"),
     ({"format": "xls"}, "format"), ({"format": ""}, "format"), ({"task": "ranking"}, "task"),
     ({"one_hot": "yes"}, "one_hot"), ({"colour": "red"}, "colour"),
 ])

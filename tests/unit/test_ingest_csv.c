@@ -81,7 +81,7 @@ static void test_bad_numbers(void **state)
 {
     struct fixture *f = *state;
     refuse_text(f, "age,y\n1,2\n3,4\nx1,6\n", ERR_INVALID, "#/line/4/column/1",
-                "Line 4, column 1 (\"age\"): \"x1\" is not a number.");
+                "Line 4, column 1 (\"age\"): \"x1\" is not a number; ignore=COLUMN (krr: ");
     refuse_text(f, "1,2\n3,4\n5,x\n", ERR_INVALID, "#/line/3/column/2",
                 "Line 3, column 2: \"x\" is not a number.");
     refuse_text(f, "a,y\n1,2\nnan,3\n", ERR_INVALID, "#/line/3/column/1",
@@ -267,7 +267,9 @@ static void test_text_refused(void **state)
 {
     struct fixture *f = *state;
     refuse_text(f, "color,y\nred,1\nblue,2\n", ERR_INVALID, "#/line/2/column/1",
-                "Line 2, column 1 (\"color\"): \"red\" is not a number; leave the column out");
+                "Line 2, column 1 (\"color\"): \"red\" is not a number; ignore=COLUMN (krr: "
+                "--ignore COLUMN) "
+                "leaves the column out, one_hot=true (krr: --one-hot) turns");
     f->options.task = TASK_REGRESSION;
     refuse_text(f, "a,y\n1,red\n2,blue\n", ERR_INVALID, "#/line/2/column/2", "classification");
     f->options.task = TASK_AUTO;
@@ -281,6 +283,29 @@ static void test_text_refused(void **state)
     f->options.target_count = 2;
     refuse_text(f, "a,b,y\n1,2,red\n2,3,blue\n", ERR_INVALID, "#/line/2/column/3",
                 "classification");
+}
+
+/* What is left out may hold anything, and the rest is as if it had never been there. */
+static void test_ignored(void **state)
+{
+    struct fixture *f = *state;
+    f->options.ignored = (const char *const[]){"when", "1"};
+    f->options.ignored_count = 2;
+    accept_text(f, "a,name,y,when\n1,red,2.5,2020-01-01\n2,,3.5,\n3,7,4.5,\xff\n");
+    assert_columns(f, "a,y");
+    assert_int_equal(f->info.target_columns[0], 1);
+    assert_values(f, 1, 2.5, 2, 3.5, 3, 4.5);
+    f->options.one_hot = true;
+    accept_text(f, "when,name,color,y\nx,1,red,yes\ny,2,blue,no\n,,red,no\n");
+    assert_columns(f, "color=blue,color=red,y");
+    assert_values(f, 0, 1, 1, 1, 0, 0, 0, 1, 0);
+    refuse_text(f, "a,b,y\n1,2,3\n2,3,4\n", ERR_INVALID, "#/ignore", "There is no column \"when\"");
+    refuse_text(f, "when,b,y\n1,2,3\n2,3,4\n", ERR_INVALID, "#/target", "1 column(s)");
+    refuse_text(f, "a,b,y,when\n1,x,3\n2,3,4\n", ERR_INVALID, "#/line/2", "3 cells");
+    f->options.targets = (const char *const[]){"when"};
+    f->options.target_count = 1;
+    refuse_text(f, "a,b,y,when\n1,2,3,4\n2,3,4,5\n", ERR_INVALID, "#/target",
+                "\"when\" is to be ignored and is a target");
 }
 
 static void test_one_hot(void **state)
@@ -307,6 +332,14 @@ static void test_doubtful_texts_warn(void **state)
     struct fixture *f = *state;
     f->options.one_hot = true;
     cleanup_buf struct buf ids = BUF_INIT, good = BUF_INIT, missing = BUF_INIT, target = BUF_INIT;
+    cleanup_buf struct buf dates = BUF_INIT;
+    for (int i = 0; i < 153; i++) {
+        buf_printf(&dates, "day%d,%d,%d.5\n", i % 51, i, i);
+    }
+    accept_text(f, dates.data);
+    assert_int_equal(f->info.warnings, 1);
+    assert_contains(f->info.warning_texts[0], "became 51 0/1 columns. If its texts are no kinds");
+    assert_contains(f->info.warning_texts[0], "ignore=COLUMN");
     buf_str(&missing, "a,b,y\n");
     buf_str(&target, "a,y\n");
     for (int i = 0; i < 60; i++) {
@@ -432,7 +465,7 @@ TEST_MAIN(INGEST_TEST(test_header_and_numbers), INGEST_TEST(test_no_header),
           INGEST_TEST(test_quotes), INGEST_TEST(test_too_short), INGEST_TEST(test_names),
           INGEST_TEST(test_targets), INGEST_TEST(test_unknown_target_is_short),
           INGEST_TEST(test_classes), INGEST_TEST(test_guessed_classes_warn),
-          INGEST_TEST(test_text_refused), INGEST_TEST(test_one_hot),
+          INGEST_TEST(test_text_refused), INGEST_TEST(test_ignored), INGEST_TEST(test_one_hot),
           INGEST_TEST(test_doubtful_texts_warn), INGEST_TEST(test_one_hot_limits),
           INGEST_TEST(test_limits), INGEST_TEST(test_constant_target), INGEST_TEST(test_odd_bytes),
           INGEST_TEST(test_large_header), INGEST_TEST(test_many_rows))

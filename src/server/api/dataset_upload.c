@@ -35,7 +35,7 @@ struct upload {
     struct sha256 *digest;
     char expected[SHA256_HEX_SIZE]; /* what it is to be; "": anything */
     struct ingest_options options;
-    char *targets[UPLOAD_TARGETS_MAX];
+    char *targets[UPLOAD_TARGETS_MAX], *ignored[UPLOAD_IGNORED_MAX];
     struct dataset_row row; /* filled in as things become known */
     bool twin;              /* `row` was there before, of the same body */
     struct dataset_info info;
@@ -44,6 +44,18 @@ struct upload {
 };
 
 /* ---- Making and freeing. ---- */
+
+/* Copies of texts; *ret_count is how many there are, also where memory lacks. */
+static bool copy_texts(const char *const *from, int count, char **to, int64_t *ret_count)
+{
+    for (*ret_count = 0; *ret_count < count; ++*ret_count) {
+        to[*ret_count] = mem_strdup(from[*ret_count]);
+        if (to[*ret_count] == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
 
 static int copy_wish(struct upload *u, const struct upload_wish *wish, struct err *err)
 {
@@ -64,12 +76,10 @@ static int copy_wish(struct upload *u, const struct upload_wish *wish, struct er
         return rc;
     }
     u->row.name = mem_strdup(wish->name != NULL ? wish->name : u->row.id);
-    bool ok = u->row.name != NULL;
-    for (int i = 0; ok && i < wish->target_count; i++) {
-        u->targets[i] = mem_strdup(wish->targets[i]);
-        u->options.target_count = i + 1;
-        ok = u->targets[i] != NULL;
-    }
+    struct ingest_options *o = &u->options;
+    const bool ok = u->row.name != NULL &&
+                    copy_texts(wish->targets, wish->target_count, u->targets, &o->target_count) &&
+                    copy_texts(wish->ignored, wish->ignored_count, u->ignored, &o->ignored_count);
     return ok ? 0 : err_no_memory(err);
 }
 
@@ -82,6 +92,9 @@ static struct upload *upload_free(struct upload *u)
     sha256_free(u->digest);
     for (int64_t i = 0; i < u->options.target_count; i++) {
         mem_free(u->targets[i]);
+    }
+    for (int64_t i = 0; i < u->options.ignored_count; i++) {
+        mem_free(u->ignored[i]);
     }
     dataset_row_deinit(&u->row);
     dataset_info_deinit(&u->info);
@@ -175,6 +188,7 @@ static void ingest_work(void *context)
     u->rc = u->rc == 0 ? check_digest(u) : u->rc;
     if (u->rc == 0) {
         u->options.targets = u->options.target_count > 0 ? (const char *const *)u->targets : NULL;
+        u->options.ignored = (const char *const *)u->ignored;
         u->rc = ingest_file(u->tmp_path, u->path, &u->options, &u->info, &u->err);
     }
     unlink(u->tmp_path); /* its room is free before the client hears of it */

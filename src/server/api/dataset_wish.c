@@ -43,6 +43,23 @@ static int read_targets(struct request *rq, struct upload_wish *wish, struct err
     return 0;
 }
 
+static int read_ignored(struct request *rq, struct upload_wish *wish, struct err *err)
+{
+    const char *column;
+    while ((column = request_query_nth(rq, "ignore", wish->ignored_count)) != NULL) {
+        if (wish->ignored_count == UPLOAD_IGNORED_MAX) {
+            return err_at(err, ERR_INVALID, "#/query/ignore", "At most %d columns can be left out.",
+                          UPLOAD_IGNORED_MAX);
+        }
+        if (*column == '\0') {
+            return err_at(err, ERR_INVALID, "#/query/ignore",
+                          "What is left out is the name or the 0-based index of a column.");
+        }
+        wish->ignored[wish->ignored_count++] = column;
+    }
+    return 0;
+}
+
 static int read_format(struct request *rq, struct upload_wish *wish, struct err *err)
 {
     const char *format = request_query(rq, "format");
@@ -131,6 +148,7 @@ static int read_manner(struct request *rq, struct upload_wish *wish, struct err 
 {
     int rc = read_targets(rq, wish, err);
     rc = rc == 0 ? read_header(rq, wish, err) : rc;
+    rc = rc == 0 ? read_ignored(rq, wish, err) : rc;
     rc = rc == 0 ? read_task(rq, wish, err) : rc;
     return rc == 0 ? request_query_flag(rq, "one_hot", &wish->one_hot, err) : rc;
 }
@@ -165,6 +183,12 @@ int upload_wish_recipe(const struct upload_wish *wish, char ret[SHA256_HEX_SIZE]
     }
     for (int i = 0; i < wish->target_count; i++) {
         digest(to, wish->targets[i]);
+    }
+    if (wish->ignored_count > 0) {
+        digest(to, ""); /* which no target is */
+    }
+    for (int i = 0; i < wish->ignored_count; i++) {
+        digest(to, wish->ignored[i]);
     }
     sha256_hex(to, ret);
     sha256_free(to);

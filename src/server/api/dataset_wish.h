@@ -10,6 +10,7 @@
 #include "store/datasets.h"
 
 #define UPLOAD_TARGETS_MAX 64
+#define UPLOAD_IGNORED_MAX 64
 #define UPLOAD_NAME_MAX 200 /* characters */
 
 /* Strings are the request's. */
@@ -20,6 +21,8 @@ struct upload_wish {
     const char *name; /* NULL: the id */
     const char *targets[UPLOAD_TARGETS_MAX];
     int target_count;
+    const char *ignored[UPLOAD_IGNORED_MAX];
+    int ignored_count;
     enum task task;
     bool one_hot;
     const char *sha256; /* of the body, as the client says; NULL: it does not */
