@@ -43,7 +43,8 @@ export const COUNT = {key: "count", label: "centers", type: "integer", minimum: 
 export const SEARCH = [
   {key: "regularization", label: "regularizations to try", type: "numbers", exclusive_minimum: 0, example: "1e-8 1e-6 1e-4",
     help: "With blanks between them."},
-  {key: "bandwidth", label: "bandwidths to try", type: "numbers", exclusive_minimum: 0, example: "0.5 1 2 4", help: ""},
+  {key: "bandwidth", label: "bandwidths to try", type: "numbers", exclusive_minimum: 0, example: "half, once, twice the median",
+    help: "Around the median that a first job told among its events; it grows with the columns."},
   {key: "metric", type: "string", choices: ["auto", "smape", "rmse", "mae", "r2", "accuracy", "auc"], default: "auto", help: ""},
   {key: "folds", type: "integer", minimum: 2, maximum: 50, example: "leave one out", help: ""},
   {key: "max_rows", label: "rows at most", type: "integer", minimum: 100, maximum: 12000, default: 4000, help: ""},

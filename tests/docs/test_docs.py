@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -38,7 +39,7 @@ def commands(path, begin=None, end=None):
     text = text[text.index(begin) if begin else 0:]
     text = text[: text.index(end, 1) if end else None]
     lines = re.sub(r"\\\n\s*", "", text).split("\n")
-    found = [line[4:] for line in lines if re.match(r"    (krr|curl|examples/|head|printf|echo) ?\S", line)]
+    found = [line[4:] for line in lines if re.match(r"    (krr|curl|examples/|head|printf|echo|awk) ?\S", line)]
     return [re.sub(r"\s{2,}#.*", "", line) for line in found if not line.startswith(ELSEWHERE)]
 
 
@@ -75,6 +76,9 @@ def test_the_tutorial(daemon, tmp_path):
     assert predicted[0] == "y" and abs(float(predicted[1]) - 0.479) < 0.1 and abs(float(predicted[2]) - 0.997) < 0.1
     assert "sine" in said["krr models sine"]
     assert re.search(r"r2 +0\.9", said["krr train sine.csv --target y"])
+    rmse = {line: float(re.search(r"rmse +(\S+)", out)[1]) for line, out in outputs if line.startswith("krr train")}
+    usual, rough, smooth, found = rmse.values()  # each step makes it better, as the text says
+    assert smooth < rough and found < usual < rough, rmse
 
 
 @pytest.mark.parametrize("begin, end", [
@@ -94,6 +98,9 @@ def tables(folder):
     for name in ("data.csv", "new.csv", "prices.csv"):
         (folder / name).write_bytes(data.csv(X, y))
     (folder / "big.csv.gz").write_bytes(gzip.compress(data.csv(*data.regression(1000, d=4))))
+    (folder / "skewed.csv").write_bytes(data.csv(X, np.exp(y)))
+    (folder / "houses.csv").write_text("when,city,size,price\n" + "".join(
+        f"2020-01-{i % 28 + 1:02},{('Rome', 'Oslo')[i % 3 == 0]},{i},{i * 2.5}\n" for i in range(60)))
     letters = "\n".join(",".join([*map(repr, row), "AB"[value > 2]]) for row, value in zip(X.tolist(), y.tolist()))
     (folder / "letters.csv").write_text("a,b,c,d,letter\n" + letters + "\n")
 
