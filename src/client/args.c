@@ -121,6 +121,24 @@ bool args_parse(const struct command *command, int argc, char **argv, struct arg
     return ok && check_operands(ret);
 }
 
+int args_common_words(const char *word)
+{
+    const bool is_long = strncmp(word, "--", 2) == 0;
+    for (const struct option_row *r = common_options; r->name; r++) {
+        const size_t n = strlen(r->name);
+        if (is_long && strncmp(word + 2, r->name, n) == 0 && word[n + 2] == '\0') {
+            return r->value ? 2 : 1;
+        }
+        if (is_long && r->value && strncmp(word + 2, r->name, n) == 0 && word[n + 2] == '=') {
+            return 1;
+        }
+        if (!is_long && word[0] == '-' && r->letter && word[1] == r->letter) {
+            return r->value && word[2] == '\0' ? 2 : 1;
+        }
+    }
+    return 0;
+}
+
 const char *args_get(const struct args *a, const char *name)
 {
     for (int i = a->value_count; i-- > 0;) {

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "client/api.h"
 #include "client/args.h"
+#include "client/plan.h"
 #include "client/show.h"
 #include "client/spec.h"
 #include "client/upload.h"
@@ -134,10 +135,12 @@ static enum exit_code submit(struct client *c, const struct args *args, const st
             tell_centers(spec, job);
             tell_warnings(job);
         }
-        if (code == EXIT_DONE && (plan || c->json)) {
+        if (code == EXIT_DONE && c->json) {
             return api_print(job);
         }
-        if (code == EXIT_DONE) {
+        if (code == EXIT_DONE && plan) {
+            plan_print(job);
+        } else if (code == EXIT_DONE) {
             show_line(stdout, "%s", id ? id : "");
         }
         return code;

@@ -34,6 +34,21 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+/* `krr -u URL jobs`: options of every command may stand before it. Puts the command's name in front
+ * of them. */
+static void command_first(int argc, char **argv)
+{
+    int at = 1;
+    for (int n = 1; at < argc && n > 0; at += n) {
+        n = args_common_words(argv[at]);
+    }
+    if (at > 1 && at < argc) {
+        char *name = argv[at];
+        memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof *argv);
+        argv[1] = name;
+    }
+}
+
 /* The first line of --key-file, else $KRR_KEY; mem_free. */
 static enum exit_code find_key(const struct args *a, char **ret)
 {
@@ -76,6 +91,7 @@ static enum exit_code run(const struct command *command, const struct args *args
 
 int main(int argc, char **argv)
 {
+    command_first(argc, argv);
     const char *word = argc > 1 ? argv[1] : "--help";
     const bool help = strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
     const struct command *command = find_command(word);
@@ -85,7 +101,9 @@ int main(int argc, char **argv)
         return argc > 1 ? EXIT_DONE : EXIT_USAGE;
     }
     if (!command) {
-        complain("there is no command %s; `krr --help` lists them", word);
+        complain(word[0] == '-' ? "a command is expected, not %s; `krr --help` lists them"
+                                : "there is no command %s; `krr --help` lists them",
+                 word);
         return EXIT_USAGE;
     }
     if (!args_parse(command, argc - 1, argv + 1, &args)) {

@@ -187,6 +187,30 @@ def test_wrong_command_lines_end_with_2(base, table):
         assert run(base, *words).returncode == 2, words
 
 
+@pytest.mark.parametrize("before", [["-u"], ["--url"], ["-q", "-j", "--url"], ["--key-file", os.devnull, "-u"]])
+def test_options_of_every_command_may_stand_before_it(base, before):
+    nowhere = "http://127.0.0.1:1"
+    assert good(nowhere, *before, base, "jobs") == good(nowhere, "jobs", *before, base)
+    assert good(nowhere, f"--url={base}", "status", "-j") == good(nowhere, f"-u{base}", "-j", "status")
+
+
+def test_what_is_no_option_of_every_command_is_told(base):
+    for words, said in ((["-u", base], "not -u"), (["--limit", 3, "jobs"], "not --limit"), (["-x", "jobs"], "not -x")):
+        done = run(base, *words)
+        assert done.returncode == 2 and said in done.stderr.decode()
+    assert "usage: krr jobs" in good(base, "-h", "jobs")
+
+
+def test_a_plan_is_for_people_and_for_programs(base, table, name):
+    words = ["train", table, "--target", "price", "-m", name, "--plan", "--solver", "pcg"]
+    facts = dict(line.split(None, 1) for line in good(base, *words).replace("time, at most", "time").splitlines())
+    assert (facts["model"], facts["train_rows"], facts["test_rows"]) == (name, "120", "30")
+    assert facts["solver"].startswith("pcg with ") and " of " in facts["memory"] and facts["time"]
+    answer = json.loads(good(base, *words, "--json"))
+    assert answer["object"] == "plan" and facts["solver"].startswith("pcg with " + answer["plan"]["preconditioner"])
+    assert not any(job["model"] == name for job in json.loads(good(base, "jobs", "-j"))["data"])
+
+
 def test_what_cannot_be_read_ends_with_6(base, tmp_path):
     assert run(base, "train", tmp_path / "none.csv").returncode == 6
     assert run(base, "upload", tmp_path).returncode == 6
