@@ -25,11 +25,16 @@ function summary(sets, x) {
   }).filter(Boolean).join("; ");
 }
 
+function allEnded(jobs) {
+  return jobs.length > 0 && jobs.every((job) => job.ended);
+}
+
 // nothing: what stands there before there is a curve.
 export function curves(nothing) {
   let over = "iteration";
   let quantity = "smape";
-  let jobs = []; // [{id, label, slot}]
+  let asked = false; // somebody has chosen the quantity
+  let jobs = []; // [{id, label, slot, ended}]
   const watches = new Map();
   const residual = chart("line", {title: "Relative residual", x: OVER[over], y: "Residual",
     logarithmic: true, nothing});
@@ -40,8 +45,21 @@ export function curves(nothing) {
     test?.close();
     test = chart("line", {title: `Test ${METRICS[quantity]}`, x: OVER[over], y: METRICS[quantity],
       logarithmic: LOGARITHMIC.includes(quantity),
-      nothing: `No ${METRICS[quantity]} yet: it is computed on the test rows now and then.`});
+      nothing: allEnded(jobs)
+        ? `No ${METRICS[quantity]}: what has ended has not told it.`
+        : `No ${METRICS[quantity]} yet: it is computed on the test rows now and then.`});
     metricBox.replaceChildren(test.element);
+  }
+  function setQuantity(value) {
+    quantity = value;
+    quantityChoice.querySelector("select").value = value;
+    newTest();
+  }
+  // Classifiers have no SMAPE: where none of the jobs has one, and some an accuracy, that is shown.
+  function fitQuantity() {
+    const has = (name) => jobs.some((job) => watches.get(job.id)?.feed.series.curve(name, over, false).length > 0);
+    const fits = !has("smape") && has("accuracy") ? "accuracy" : "smape";
+    if (!asked && fits !== quantity) setQuantity(fits);
   }
 
   function sets(name, logarithmic) {
@@ -52,6 +70,7 @@ export function curves(nothing) {
   let due = false;
   function draw() {
     due = false;
+    fitQuantity();
     for (const [picture, name, log] of [[residual, "relative_residual", true],
       [test, quantity, LOGARITHMIC.includes(quantity)]]) {
       const all = sets(name, log);
@@ -64,16 +83,19 @@ export function curves(nothing) {
     due = true;
   }
 
+  const quantityChoice = choice("Test metric", METRICS, quantity, (value) => { asked = true; setQuantity(value); draw(); });
   newTest();
   const controls = h("div", {class: "choices"},
     choice("Over", {iteration: "iterations", elapsed_s: "seconds"}, over, (value) => { over = value; draw(); }),
-    choice("Test metric", METRICS, quantity, (value) => { quantity = value; newTest(); draw(); }));
+    quantityChoice);
   return {
     controls,
     element: h("div", {class: "pair"}, residual.element, metricBox),
     // Shows these jobs and no others.
     show(next) {
+      const other = allEnded(next) !== allEnded(jobs);
       jobs = next;
+      if (other) newTest(); // what stands there without a curve
       const wanted = new Set(next.map((job) => job.id));
       for (const [id, one] of watches) {
         if (!wanted.has(id)) {

@@ -119,7 +119,7 @@ export function open(root, [id], context) {
     status.update(job);
     showProgress();
     actions.update(job);
-    picture.show([{id, slot: 0, label: nameOf(job)}]);
+    picture.show([{id, slot: 0, label: nameOf(job), ended: FINAL.includes(job.status)}]);
     if (said === job.status) return;
     if (said) announce(spoken(job));
     said = job.status;

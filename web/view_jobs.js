@@ -169,7 +169,8 @@ export function open(root, _parts, context) {
   let latest = [];
   function showCurves() {
     picture.show(latest.filter((job) => picked.slotOf(job) != null)
-      .map((job) => ({id: job.id, slot: picked.slotOf(job), label: `${nameOf(job)} ${shortId(job.id)}`})));
+      .map((job) => ({id: job.id, slot: picked.slotOf(job), label: `${nameOf(job)} ${shortId(job.id)}`,
+        ended: FINAL.includes(job.status)})));
   }
   function draw() {
     keyed(body, latest, (job) => job.id, (job) => row(job, picked.slotOf,

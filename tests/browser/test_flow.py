@@ -255,6 +255,18 @@ def test_classes_have_a_confusion_table(page, api, name):
     page.screenshot("model-classes")
 
 
+def test_a_classifier_that_has_ended_shows_its_accuracy(page, api, name):
+    X, labels = data.classification(150)
+    job = api.train(name, api.upload_csv(X, labels), solver="pcg")
+    page.open(f"jobs/{job['id']}")
+    page.text("Test Accuracy", "figcaption")
+    choice = page.labelled("Test metric")
+    assert choice.get_attribute("value") == "accuracy"
+    page.wait(lambda: page.script(POINTS, "Test Accuracy") not in ([], [0]), "points of the accuracy")
+    page.put("Test metric", "RMSE")
+    page.text("No RMSE: what has ended has not told it.", ".chart-empty")
+
+
 def test_a_failed_job_says_why(page, api, name, regression_dataset):
     job = api.create(name, regression_dataset, solver="cholesky", regularization=0,
                      kernel={"name": "polynomial", "degree": 1}, standardize={"features": False})
@@ -284,6 +296,32 @@ def test_system(page, api):
     for method in api.get("/v1/kernels").json()["data"]:
         page.text(method["name"])
     page.screenshot("system")
+
+
+@pytest.mark.parametrize("width", [1300, 1160, 1440])
+def test_actions_of_jobs_are_in_view(page, api, name, regression_dataset, width):
+    api.train("a-name-that-is-long-" + name[-30:], regression_dataset)
+    page.size(width, 900)
+    page.open("jobs")
+    page.wait(lambda: page.find("table.jobs tbody button"), "jobs")
+    inside = """const box = document.querySelector("[aria-label=Jobs].scroll");
+                return [box.scrollWidth, box.clientWidth];"""
+    assert page.wait(lambda: page.script(inside), "table")[0] <= page.script(inside)[1] + 1
+    page.screenshot(f"jobs-{width}")
+
+
+def test_many_columns_widen_no_list(page, api, name):
+    X, y = data.regression(60, d=30)
+    dataset = api.upload(data.csv(X, y), name=name)
+    page.size(1300, 900)
+    page.open("data")
+    page.wait(lambda: page.find(f"[aria-label='Look at {name}']"), "data set")[0].click()
+    first = page.wait(lambda: page.find(f"[aria-label='First rows of {name}']"), "rows")[0]
+    assert len(dataset["features"]) == 30
+    widths = page.script("""const box = document.querySelector("[aria-label='Data sets'].scroll");
+                            return [box.scrollWidth, box.clientWidth, arguments[0].scrollWidth, arguments[0].clientWidth];""", first)
+    assert widths[0] <= widths[1] + 1 and widths[2] > widths[3]
+    page.screenshot("data-look")
 
 
 def test_narrow(page, api, name, regression_dataset):
