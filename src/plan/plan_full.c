@@ -286,7 +286,7 @@ static void blocks(struct planning *g)
                                                powers, g->vectors)
                             : strcmp(kind, "cholesky") == 0;
     const bool sketch = !exact && strcmp(kind, "none") != 0;
-    const double tall = strcmp(g->plan->solver, "skotch") == 0 ? 3.0 : 4.0;
+    const double tall = strcmp(g->plan->solver, "skotch") == 0 ? 4.0 : 5.0;
     g->plan->block_rows = (int64_t)b;
     g->plan->rank = sketch ? (int64_t)r : 0;
     at.parts[PLAN_VECTORS] += v * tall * n * t + 8.0 * n + (16.0 + v) * b * t;
@@ -324,7 +324,7 @@ static void eigenpro2(struct planning *g)
     const double q = fmin(plan__int_or(g, "eigenvectors", fmin(PAIRS, s / 2.0)), s);
     const double b = fmin(fmin(plan__int_or(g, "batch_size", s), n), bytes / (s * v));
     const double probes = fmin(n > s ? n - s : s, PROBES), l = q + OVERSAMPLE;
-    at.parts[PLAN_VECTORS] += 4.0 * v * n * t + 32.0 * n;
+    at.parts[PLAN_VECTORS] += 5.0 * v * n * t + 32.0 * n;
     building = at;
     building.parts[PLAN_LIBRARY] = plan__library(g, s);
     building.parts[PLAN_SOLVER] =

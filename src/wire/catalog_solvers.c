@@ -64,7 +64,7 @@ const struct method_def catalog_solvers[] = {
         .name = "askotch2",
         .title = "Accelerated sketch-and-project, a fresh block of rows each step",
         .paper = ASKOTCH,
-        .help = "An iteration is one block of b rows: b n kernel values. Memory: 4 numbers a row "
+        .help = "An iteration is one block of b rows: b n kernel values. Memory: 5 numbers a row "
                 "and target, and b^2; for data too large for a preconditioner of all rows.",
         .params = catalog_askotch2_params,
         .max_iterations = BLOCK_ITERATIONS,
@@ -90,7 +90,7 @@ const struct method_def catalog_solvers[] = {
         .name = "eigenpro2",
         .title = "EigenPro 2.0: preconditioned stochastic gradient descent",
         .paper = EIGENPRO2,
-        .help = "Epochs of small batches, n^2 kernel values each. Memory: 4 n t numbers, and 2 s^2 "
+        .help = "Epochs of small batches, n^2 kernel values each. Memory: 5 n t numbers, and 2 s^2 "
                 "+ s q "
                 "for q eigenvectors of s rows. A few "
                 "epochs give the test error of rough kernels (laplacian) without regularization: "

@@ -404,14 +404,14 @@ static struct state *altered(struct fixture *f, const struct variant *v, const i
     assert_non_null(to);
     must(ops->save(s, from, &err));
     static const char *const reals[] = {"relative", "mean", "bias", "best", "value", "slope"};
-    static const char *const mats[] = {"E", "V"};
+    static const char *const mats[] = {"E", "V", "best_W"};
     double numbers[1], alpha[1];
     int64_t draws[4], frozen[1];
     for (int i = 0; i < 6; i++) {
         must(state_get_reals(from, reals[i], numbers, 1, &err));
         must(state_put_reals(to, reals[i], numbers, 1, &err));
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         must(state_get_mat(from, mats[i], f->be, &f->A, &err));
         must(state_put_mat(to, mats[i], f->be, &f->A, &err));
     }

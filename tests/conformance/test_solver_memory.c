@@ -17,10 +17,10 @@ static double stated(const struct method *m, double n, double t, double rank)
     }
     if (strcmp(m->solver, "eigenpro2") == 0) {
         const double s = fmin(n, 2000);
-        return 4 * n * t + 2 * s * s + s * rank;
+        return 5 * n * t + 2 * s * s + s * rank;
     }
     if (strcmp(m->solver, "pcg") != 0) { /* block methods, with blocks of this size exactly */
-        return 4 * n * t + rank * rank + 8 * rank * t;
+        return 5 * n * t + rank * rank + 8 * rank * t;
     }
     const double preconditioner = n * rank + rank * rank + rank * t;
     const bool sketched = strcmp(m->precond, "nystrom_gaussian") == 0;

@@ -20,12 +20,14 @@ static const double row_cost = 500.0;
 static const double gather_cost = 100.0;
 static const double listed_cost = 5.0;
 static const double split_margin = 2.0;
+/* By how much an estimate may exceed the best true residual and yet be of coefficients no worse. */
+static const double estimate_slack = 2.0;
 /* So far beyond where it was, a residual is no rounding error and no transient of the momentum. */
 static const double grown = 1e8;
 
 void block_descent_deinit(struct block_descent *d)
 {
-    struct mat *const matrices[] = {&d->E, &d->V, &d->W, &d->R, &d->G, &d->D, &d->Q};
+    struct mat *const matrices[] = {&d->E, &d->V, &d->W, &d->R, &d->best_W, &d->G, &d->D, &d->Q};
     for (size_t i = 0; i < sizeof(matrices) / sizeof(*matrices) && d->p.be != NULL; i++) {
         d->p.be->ops->mat_free(d->p.be, matrices[i]);
     }
@@ -50,8 +52,8 @@ static int allocate(struct block_descent *d, int64_t most, struct err *err)
     for (int i = 0; i < ARRAYS; i++) {
         *members[i] = d->arrays + i * p->t;
     }
-    struct mat *const tall[] = {&d->E, &d->W, &d->R, &d->V};
-    const int64_t count = 3 + d->accelerated;
+    struct mat *const tall[] = {&d->E, &d->W, &d->R, &d->best_W, &d->V};
+    const int64_t count = 4 + d->accelerated;
     int rc = memory_check_matrix(p->be, p->n, count * p->t, p->dtype, "solver's vectors", err);
     for (int i = 0; rc == 0 && i < count; i++) {
         rc = p->be->ops->mat_new(p->be, p->dtype, p->n, p->t, tall[i], err);
@@ -93,7 +95,7 @@ static int measure_kernel(struct block_descent *d, struct err *err)
     return rc;
 }
 
-/* E = V = where to begin; a target of zeros is answered by zeros at once. */
+/* E = V = best_W = where to begin; a target of zeros is answered by zeros at once. */
 static int begin(struct block_descent *d, struct err *err)
 {
     const struct problem *p = &d->p;
@@ -112,6 +114,7 @@ static int begin(struct block_descent *d, struct err *err)
     if (rc == 0 && p->start != NULL) {
         rc = o->col_axpby(p->be, d->a, p->start, d->b, &d->E, err);
     }
+    rc = rc == 0 ? o->copy(p->be, &d->E, &d->best_W, err) : rc;
     return rc == 0 && d->accelerated ? o->copy(p->be, &d->E, &d->V, err) : rc;
 }
 
@@ -154,6 +157,15 @@ static int diverged(struct err *err)
                    "The residual of the block descent grew beyond measure. Scale the features and "
                    "the target, raise `regularization` or `power_iterations`, or use precision "
                    "float64.");
+}
+
+/* Nothing better than zeros was found, and what is left is rounding error. */
+static int hopeless(struct err *err)
+{
+    return err_set(err, ERR_DIVERGED,
+                   "The block descent stagnated with a residual that is no smaller than that of "
+                   "zeros: rounding errors outweigh what is left to solve. Raise `regularization`, "
+                   "use precision float64, or choose another kernel or bandwidth.");
 }
 
 /* to <- M(index,:) in float64, through G. */
@@ -384,13 +396,23 @@ static int restart_where(struct block_descent *d, const bool *risen, struct err 
     return any ? restart(d, still, err) : 0;
 }
 
+static int get_iterate(struct block_descent *d, const struct mat *M, struct err *err)
+{
+    cleanup_mem bool *none = mem_zarray((size_t)d->p.t, sizeof(bool));
+    if (none == NULL) {
+        return err_no_memory(err);
+    }
+    const int rc = d->p.be->ops->copy(d->p.be, &d->E, M, err);
+    return rc == 0 ? to_iterate(d, none, M, err) : rc;
+}
+
 /* W, R = Y - (K + ridge I) W; dots <- |R_j|^2, more <- f_j = -W_j'(Y_j + R_j) / 2. */
 static int true_residual(struct block_descent *d, struct err *err)
 {
     const struct problem *p = &d->p;
     const struct backend_ops *o = p->be->ops;
     const struct view all = view_all(p->X, p->n);
-    int rc = block_descent_coef(d, &d->W, err);
+    int rc = get_iterate(d, &d->W, err);
     if (rc == 0) {
         rc = o->copy(p->be, &p->Y, &d->R, err);
     }
@@ -419,13 +441,15 @@ static int true_residual(struct block_descent *d, struct err *err)
     return rc == 0 ? o->col_dots(p->be, &d->R, &d->R, d->dots, err) : rc;
 }
 
-/* Freezes what has converged and says whether all that is left only shows rounding error. */
+/* Freezes what has converged and says whether all that is left only shows rounding error; b <- 0
+ * for columns with the smallest residual so far, 1 for others. */
 static bool judge(struct block_descent *d, bool *risen)
 {
     const double noise = noise_factor * d->eps * d->kernel_size * sqrt((double)d->p.n);
     bool stale = true;
     for (int64_t j = 0; j < d->p.t; j++) {
         risen[j] = false;
+        d->b[j] = 1.0;
         if (d->frozen[j]) {
             continue;
         }
@@ -435,11 +459,32 @@ static bool judge(struct block_descent *d, bool *risen)
         d->bias[j] = d->averaged > 0 && estimate > 0 ? relative / estimate : 1.0;
         risen[j] = d->accelerated && !d->frozen[j] && d->more[j] > d->value[j];
         stale = stale && relative >= improvement * d->best[j] && truth <= noise * sqrt(d->a[j]);
+        d->b[j] = relative < d->best[j] ? 0.0 : 1.0;
         d->best[j] = fmin(d->best[j], relative);
         d->relative[j] = relative;
         d->value[j] = d->more[j];
     }
     return stale;
+}
+
+/* best_W <- W where b is 0. */
+static int keep_best(struct block_descent *d, struct err *err)
+{
+    for (int64_t j = 0; j < d->p.t; j++) {
+        d->a[j] = 1.0 - d->b[j];
+    }
+    return d->p.be->ops->col_axpby(d->p.be, d->a, &d->W, d->b, &d->best_W, err);
+}
+
+/* Whether every column was once nearer to its target than zeros are. */
+static bool useful(const struct block_descent *d)
+{
+    for (int64_t j = 0; j < d->p.t; j++) {
+        if (d->norm[j] > 0 && !(d->best[j] < 1.0)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static int check(struct block_descent *d, struct err *err)
@@ -459,13 +504,14 @@ static int check(struct block_descent *d, struct err *err)
     d->since_check = 0;
     d->checked = true;
     d->stale_checks = stale ? d->stale_checks + 1 : 0;
-    if (block_descent_done(d)) {
+    rc = keep_best(d, err);
+    if (rc == 0 && block_descent_done(d)) {
         return REASON_CONVERGED;
     }
-    if (d->stale_checks >= BLOCK_DESCENT_STALE_CHECKS) {
-        return REASON_STAGNATED;
+    if (rc == 0 && d->stale_checks >= BLOCK_DESCENT_STALE_CHECKS) {
+        return useful(d) ? REASON_STAGNATED : hopeless(err);
     }
-    return restart_where(d, risen, err);
+    return rc == 0 ? restart_where(d, risen, err) : rc;
 }
 
 static bool check_due(const struct block_descent *d)
@@ -510,10 +556,11 @@ double block_descent_residual(const struct block_descent *d)
 
 int block_descent_coef(struct block_descent *d, const struct mat *A, struct err *err)
 {
-    cleanup_mem bool *none = mem_zarray((size_t)d->p.t, sizeof(bool));
-    if (none == NULL) {
-        return err_no_memory(err);
+    const double slack = d->since_check > 0 ? estimate_slack : 1.0;
+    const int rc = get_iterate(d, A, err);
+    for (int64_t j = 0; j < d->p.t; j++) {
+        d->a[j] = d->relative[j] > slack * d->best[j] ? 1.0 : 0.0;
+        d->b[j] = 1.0 - d->a[j];
     }
-    const int rc = d->p.be->ops->copy(d->p.be, &d->E, A, err);
-    return rc == 0 ? to_iterate(d, none, A, err) : rc;
+    return rc == 0 ? d->p.be->ops->col_axpby(d->p.be, d->a, &d->best_W, d->b, A, err) : rc;
 }

@@ -27,16 +27,21 @@
  * (O'Donoghue and Candes, arXiv:1204.3982, with block gradients); likewise where f has risen
  * between two true residuals, which give f for nothing.
  *
+ * Best. W with the smallest true residual so far is kept for each column. It is handed out in place
+ * of the present one where that is known to be worse: after a check, or where its estimate, which
+ * errs, is twice as large.
+ *
  * Stops: CONVERGED by the true residual. STAGNATED: BLOCK_DESCENT_STALE_CHECKS true residuals in a
  * row, none of them below 0.9 of its column's best so far, all within 3 times the rounding error of
- * the product, eps |k| sqrt(n) |W_j|. -ERR_DIVERGED: infinity, NaN, or a residual beyond 1e8 times
- * both its column's best so far and |Y_j|.
+ * the product, eps |k| sqrt(n) |W_j|, where the best of every column is below |Y_j|. -ERR_DIVERGED
+ * where it is not, because the noise of coefficients that grow grows with them; and for infinity,
+ * NaN, or a residual beyond 1e8 times both its column's best so far and |Y_j|.
  *
  * K_bb is needed for P as well. Where it pays (`splits`) it is evaluated once, for both: G is then
  * the product of K with the n - b other rows, whose part of E is gathered for it, and K_bb E_b.
  *
  * Cost of a step beside the block's product with K: 4 n t numbers read and 2 n t written with
- * momentum, none without; n t numbers gathered where it splits. Memory: 4 n t numbers and 40 b t
+ * momentum, none without; n t numbers gathered where it splits. Memory: 5 n t numbers and 40 b t
  * bytes at most, and 8 n bytes where it splits.
  */
 #pragma once
@@ -77,6 +82,7 @@ struct block_descent {
 
     int64_t *order; /* [n]: the rows outside the block, then those of the block; where it splits */
     struct mat E, V, W, R; /* n x t; V only with momentum */
+    struct mat best_W;     /* n x t: of the residuals `best`; the start before any */
     struct mat G;          /* most x t of the vectors' type */
     struct mat D, Q;       /* most x t float64 */
 };
@@ -105,6 +111,7 @@ int block_descent_step(struct block_descent *d, const int64_t *index, const stru
 
 bool block_descent_done(const struct block_descent *d);       /* every column is frozen */
 double block_descent_residual(const struct block_descent *d); /* largest relative; NaN: unknown */
+/* The iterate, or the best one. */
 int block_descent_coef(struct block_descent *d, const struct mat *A, struct err *err);
 
 /* ---- block_descent_state.c ---- */

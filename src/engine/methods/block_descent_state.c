@@ -79,6 +79,7 @@ int block_descent_save(const struct block_descent *d, struct state *to, struct e
     double *kept[KEPT];
     kept_arrays(d, kept);
     int rc = state_put_mat(to, "E", d->p.be, &d->E, err);
+    rc = rc == 0 ? state_put_mat(to, "best_W", d->p.be, &d->best_W, err) : rc;
     if (rc == 0) {
         rc = state_put_reals(to, "alpha", &d->alpha, 1, err);
     }
@@ -96,6 +97,7 @@ int block_descent_load(struct block_descent *d, const struct state *from, struct
     double *kept[KEPT];
     kept_arrays(d, kept);
     int rc = state_get_mat(from, "E", d->p.be, &d->E, err);
+    rc = rc == 0 ? state_get_mat(from, "best_W", d->p.be, &d->best_W, err) : rc;
     if (rc == 0) {
         rc = state_get_reals(from, "alpha", &d->alpha, 1, err);
     }

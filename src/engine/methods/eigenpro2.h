@@ -56,6 +56,7 @@ struct solver {
     struct mat A;    /* n x t, by places */
     struct mat kept; /* A at the start of this epoch */
     struct mat safe; /* A at the start of the last complete one, 0 or the given start at first */
+    struct mat fit;  /* A of the least true residual, a column each; 0 before any */
     struct mat KBS;  /* b x s */
     struct mat G, AB;
     struct mat H, T; /* s x t, q x t */

@@ -10,7 +10,7 @@
  *     y = alpha v + (1 - alpha) w
  *
  * Cost of a step: b n kernel values, b n t multiplications, and one block preconditioner
- * (block_precond.h). Memory: 4 n t numbers, 8 n bytes for the order of the rows (17 n for
+ * (block_precond.h). Memory: 5 n t numbers, 8 n bytes for the order of the rows (17 n for
  * leverage scores), and what a block takes, in which n does not occur.
  *
  * Deviations from the paper and its code:

@@ -37,7 +37,7 @@
  * batch of an epoch takes the rows that are left. stop.max_iterations counts iterations.
  *
  * Cost of an epoch: n^2 kernel values, n (n t + 2 s q t / b) multiplications; K(B,S) is made once
- * and used for the residual and the correction. Memory: 4 n t + b s + s q + 2 b t numbers and 4 n
+ * and used for the residual and the correction. Memory: 5 n t + b s + s q + 2 b t numbers and 4 n
  * indices; while building, that of eigenpro_top.h and eigenpro.h.
  *
  * The residual it reports is an estimate that costs nothing: |G| over |Y_B|, summed over the
@@ -53,6 +53,11 @@
  *   - Batches of an epoch are of equal size as far as possible.
  *   - STAGNATED: in STALE_CHECKS checks in a row no column fell below 0.9 of its best so far while
  *     all were below the rounding error eps |M| |A_j|. A plateau above it is no reason to stop.
+ *     -ERR_DIVERGED instead where a column was never below |Y_j|: the rounding error of
+ *     coefficients that grow grows with them.
+ *   - The coefficients with the least true residual of each column are kept, and handed out in
+ *     place of the present ones where those are known to be worse: after a check, or where their
+ *     estimate, which errs, is twice as large.
  */
 #include <float.h>
 #include <math.h>
@@ -68,15 +73,16 @@ enum { STALE_CHECKS = 3, HALVINGS_MAX = 40 };
 #define CHECK_ENTRIES (INT64_C(1) << 31) /* kernel values of a step that checks the residual */
 
 static const double improvement = 0.9;
+static const double estimate_slack = 2.0;
 
 static void teardown(struct solver *s)
 {
     if (s == NULL) {
         return;
     }
-    struct mat *const matrices[] = {&s->A,  &s->kept, &s->safe, &s->KBS, &s->G,
-                                    &s->AB, &s->H,    &s->T,    &s->R};
-    for (int i = 0; i < 9; i++) {
+    struct mat *const matrices[] = {&s->A, &s->kept, &s->safe, &s->fit, &s->KBS,
+                                    &s->G, &s->AB,   &s->H,    &s->T,   &s->R};
+    for (int i = 0; i < 10; i++) {
         s->p.be->ops->mat_free(s->p.be, matrices[i]);
     }
     eigenpro_free(s->pre);
@@ -117,9 +123,9 @@ static int allocate(struct solver *s, struct err *err)
         *members[i] = s->arrays + i * p->t;
     }
     const int64_t checked = eigenpro2__min(p->n, max_i64(CHECK_ENTRIES / p->n, 1));
-    int r = memory_check_matrix(p->be, p->n, 4 * p->t, p->dtype, "solver `eigenpro2`", err);
-    struct mat *const all[] = {&s->A, &s->kept, &s->safe};
-    for (int i = 0; r == 0 && i < 3; i++) {
+    int r = memory_check_matrix(p->be, p->n, 5 * p->t, p->dtype, "solver `eigenpro2`", err);
+    struct mat *const all[] = {&s->A, &s->kept, &s->safe, &s->fit};
+    for (int i = 0; r == 0 && i < 4; i++) {
         r = p->be->ops->mat_new(p->be, p->dtype, p->n, p->t, all[i], err);
     }
     return r == 0 ? p->be->ops->mat_new(p->be, p->dtype, checked, p->t, &s->R, err) : r;
@@ -315,6 +321,33 @@ static int judge_start(struct solver *s, struct err *err)
     return p->be->ops->col_axpby(p->be, s->work, &p->Y, s->dots, &s->A, err);
 }
 
+/* fit <- A where the true residual is the least so far, and `lowest` with it. */
+static int keep_best(struct solver *s, struct err *err)
+{
+    for (int64_t j = 0; j < s->p.t; j++) {
+        const double norm = s->norm[j], relative = norm > 0 ? sqrt(s->truth[j]) / norm : 0.0;
+        s->work[j] = relative < s->lowest[j] ? 1.0 : 0.0;
+        s->dots[j] = 1.0 - s->work[j];
+        s->lowest[j] = fmin(s->lowest[j], relative);
+    }
+    return s->p.be->ops->col_axpby(s->p.be, s->work, &s->A, s->dots, &s->fit, err);
+}
+
+/* At the end of a stagnation: whether it left anything better than zeros. */
+static int stagnated(const struct solver *s, struct err *err)
+{
+    for (int64_t j = 0; j < s->p.t; j++) {
+        if (!(s->lowest[j] < 1.0)) {
+            return err_set(err, ERR_DIVERGED,
+                           "The iteration stagnated with a residual that is no smaller than that "
+                           "of zeros: rounding errors outweigh what is left to solve. Raise "
+                           "`regularization`, use precision float64, or choose another kernel or "
+                           "bandwidth.");
+        }
+    }
+    return REASON_STAGNATED;
+}
+
 /* CONVERGED, STAGNATED or 0. */
 static int judge(struct solver *s, struct err *err)
 {
@@ -327,15 +360,15 @@ static int judge(struct solver *s, struct err *err)
         }
         reached = reached && relative <= s->tolerance;
         stale = stale && relative >= improvement * s->lowest[j] && size <= s->rounding[j];
-        s->lowest[j] = fmin(s->lowest[j], relative);
     }
+    const int r = keep_best(s, err);
     s->at.stale_checks = stale ? s->at.stale_checks + 1 : 0;
     s->at.exact = 1;
     s->at.since_check = 0;
-    if (reached) {
+    if (r == 0 && reached) {
         return REASON_CONVERGED;
     }
-    return s->at.stale_checks >= STALE_CHECKS ? REASON_STAGNATED : 0;
+    return r == 0 && s->at.stale_checks >= STALE_CHECKS ? stagnated(s, err) : r;
 }
 
 static int check(struct solver *s, struct err *err)
@@ -463,9 +496,24 @@ static int step(struct solver *s, struct step_report *ret, struct err *err)
     return r;
 }
 
+/* Whether the present coefficients of a column are known to be worse than those of `fit`. */
+static bool is_worse(const struct solver *s, int64_t j)
+{
+    if (s->at.exact) {
+        return sqrt(s->truth[j]) > s->lowest[j] * s->norm[j];
+    }
+    return s->seen[j] > 0 && sqrt(s->sum[j] / s->seen[j]) > estimate_slack * s->lowest[j];
+}
+
 static int coef(struct solver *s, const struct mat *A, struct err *err)
 {
-    return s->p.be->ops->gather_rows(s->p.be, &s->A, s->place, A, err);
+    const struct backend_ops *o = s->p.be->ops;
+    int r = o->gather_rows(s->p.be, &s->A, s->place, A, err);
+    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
+        const struct mat best = mat_cols(s->fit, j, 1), column = mat_cols(*A, j, 1);
+        r = is_worse(s, j) ? o->gather_rows(s->p.be, &best, s->place, &column, err) : 0;
+    }
+    return r;
 }
 
 static int save(const struct solver *s, struct state *to, struct err *err)
@@ -477,6 +525,9 @@ static int save(const struct solver *s, struct state *to, struct err *err)
     }
     if (r == 0) {
         r = state_put_mat(to, "epoch_before", be, &s->safe, err);
+    }
+    if (r == 0) {
+        r = state_put_mat(to, "best", be, &s->fit, err);
     }
     if (r == 0) {
         r = state_put_ints(to, "counters", (const int64_t *)&s->at, EIGENPRO2_COUNTERS, err);
@@ -513,6 +564,9 @@ static int load(struct solver *s, const struct state *from, struct err *err)
     }
     if (r == 0) {
         r = state_get_mat(from, "epoch_before", be, &s->safe, err);
+    }
+    if (r == 0) {
+        r = state_get_mat(from, "best", be, &s->fit, err);
     }
     if (r == 0) {
         r = state_get_reals(from, "sums", s->arrays, EIGENPRO2_SUMS * s->p.t, err);

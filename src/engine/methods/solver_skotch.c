@@ -18,7 +18,7 @@
  *
  * Cost: once, the preconditioner and the smoothness of every block: n b kernel values. A step: b n
  * kernel values, b n t multiplications, and one block preconditioner (block_precond.h) without
- * powering. Memory: 4 n t numbers (skotch 3), 8 n bytes of order, and what a block takes.
+ * powering. Memory: 5 n t numbers (skotch 4), 8 n bytes of order, and what a block takes.
  *
  * Deviations from the paper and its code:
  *   - mu is not lambda. The strong convexity that counts is that of f in the norm sum_b
