@@ -191,7 +191,7 @@ static void batches(struct planning *g, struct plan_work *w, double count, doubl
     w->read += count * 8.0 * (exact ? g->centers * g->centers : 2.0 * g->centers * r);
 }
 
-/* The damping is found by a race: for each of up to four, the smoothness of batches of b rows by
+/* The damping is found by a race: for each of about four, the smoothness of batches of b rows by
  * power iterations, and some epochs (engine/methods/stochastic_race.h). */
 static void race(struct planning *g, double b, double r, bool exact)
 {

@@ -316,7 +316,7 @@ static void test_race(void **state)
     restricted_deinit(&f);
 }
 
-enum { COUNTERS = 9, NUMBERS = 5, SMOOTHNESS = 4, KEPT_MAX = 6 };
+enum { COUNTERS = 9, NUMBERS = 7, SMOOTHNESS = 4, KEPT_MAX = 6 };
 
 /* A checkpoint of either method. */
 struct kept {
@@ -445,6 +445,115 @@ static void test_start(void **state)
     }
 }
 
+/* f(V) - f(0) of column j, with H V and K_nm' Y. */
+static double energy(const struct restricted_fixture *f, const double *V, const double *HV,
+                     const double *rhs, int64_t j)
+{
+    double value = 0;
+    for (int64_t a = j * f->m; a < (j + 1) * f->m; a++) {
+        value += V[a] * (0.5 * HV[a] - rhs[a]);
+    }
+    return value;
+}
+
+static double *host_rhs(const struct restricted_fixture *f)
+{
+    double *K = restricted_kernel(f), *rhs = host_zeros(f->m * f->t);
+    for (int64_t j = 0; j < f->t; j++) {
+        for (int64_t a = 0; a < f->m; a++) {
+            for (int64_t i = 0; i < f->n; i++) {
+                rhs[a + j * f->m] += K[i + a * f->n] * f->Y[i + j * f->n];
+            }
+        }
+    }
+    mem_free(K);
+    return rhs;
+}
+
+/* V = c (e_0 - e_b), the same for all columns, with the least residual of column 0: the first b for
+ * which f of it is above that at 0. */
+static void lead_astray(struct restricted_fixture *f, const double *rhs, double *V)
+{
+    for (int64_t b = 1; b < f->m; b++) {
+        memset(V, 0, (size_t)(f->m * f->t) * sizeof(double));
+        for (int64_t j = 0; j < f->t; j++) {
+            V[j * f->m] = 1.0;
+            V[b + j * f->m] = -1.0;
+        }
+        double *HV = host_hessian(f, V), cross = 0, square = 0;
+        for (int64_t a = 0; a < f->m; a++) {
+            cross += HV[a] * rhs[a];
+            square += HV[a] * HV[a];
+        }
+        for (int64_t a = 0; a < f->m * f->t; a++) {
+            V[a] *= cross / square;
+            HV[a] *= cross / square;
+        }
+        const bool found = energy(f, V, HV, rhs, 0) > 0;
+        mem_free(HV);
+        if (found) {
+            return;
+        }
+    }
+    fail_msg("no such direction");
+}
+
+/* Coefficients with a smaller residual than zeros that predict worse are dropped. */
+static void test_energy_of_a_start(void **state)
+{
+    struct restricted_spec spec = ordinary();
+    spec.t = 1;
+    for (int k = 0; k < 2; k++) {
+        struct restricted_fixture f;
+        restricted_init(&f, *state, &spec);
+        double *rhs = host_rhs(&f), *V = host_zeros(f.m);
+        lead_astray(&f, rhs, V);
+        assert_true(restricted_residual(&f, V) < 1);
+        struct mat start = device_mat(f.be, DTYPE_F64, f.m, 1, V);
+        f.problem.start = &start;
+        const struct solver_options options = options_make(solvers[k], NULL, 1e-6);
+        struct solver *s = NULL;
+        struct step_report at = {0};
+        must(solver_find(solvers[k])->setup(&f.problem, &options, &s, &err));
+        while (!at.usable) {
+            must(solver_find(solvers[k])->step(s, &at, &err));
+        }
+        must(solver_find(solvers[k])->coef(s, &f.A, &err));
+        double *A = device_get(f.be, &f.A), *HA = host_hessian(&f, A);
+        assert_true(energy(&f, A, HA, rhs, 0) <= 0);
+        solver_find(solvers[k])->teardown(s);
+        double *const numbers[] = {rhs, V, A, HA};
+        for (int i = 0; i < 4; i++) {
+            mem_free(numbers[i]);
+        }
+        f.be->ops->mat_free(f.be, &start);
+        restricted_deinit(&f);
+    }
+}
+
+/* With next to no ridge the smallest damping is far below what batches differ by: the race goes on
+ * until one is found that steps can be taken with. */
+static void test_tiny_ridge(void **state)
+{
+    struct restricted_spec spec = ordinary();
+    spec.kernel = KERNEL_LAPLACIAN;
+    spec.n = 600;
+    spec.m = 100;
+    spec.d = 12;
+    spec.lambda = 1e-12;
+    for (int k = 0; k < 2; k++) {
+        struct restricted_fixture f;
+        restricted_init(&f, *state, &spec);
+        const struct solve_outcome outcome = solve(&f, solvers[k], "{\"hessian_rows\": 100}", 1e-4);
+        if (outcome.reason != REASON_CONVERGED) {
+            print_error("%s: %s after %lld, residual %g\n", solvers[k], reason_name(outcome.reason),
+                        (long long)outcome.iterations, outcome.relative_residual);
+            fail();
+        }
+        restricted_deinit(&f);
+    }
+}
+
 /* A checkpoint with numbers that no run leaves behind is refused. */
 static void test_refuses_nonsense(void **state)
 {
@@ -480,4 +589,5 @@ static void test_refuses_nonsense(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_batches), TEST(test_all_rows_are_exact), TEST(test_sketch),
           TEST(test_parameters), TEST(test_residency), TEST(test_race), TEST(test_steps_back),
-          TEST(test_start), TEST(test_refuses_nonsense))
+          TEST(test_start), TEST(test_energy_of_a_start), TEST(test_tiny_ridge),
+          TEST(test_refuses_nonsense))

@@ -161,10 +161,11 @@ static int last_eigenvalue(struct hessian_sketch *h, double *ret, struct err *er
     return rc;
 }
 
-/* The largest number on the diagonal of a square matrix. */
-static int largest_diagonal(struct backend *be, const struct mat *S, double *ret, struct err *err)
+/* The largest number on the diagonal of a square matrix, and their mean. */
+static int diagonal(struct backend *be, const struct mat *S, double *ret_largest, double *ret_mean,
+                    struct err *err)
 {
-    *ret = 0;
+    *ret_largest = *ret_mean = 0;
     for (int64_t i = 0; i < S->rows; i++) {
         const struct mat entry = mat_rows(mat_cols(*S, i, 1), i, 1);
         double value = 0;
@@ -172,7 +173,8 @@ static int largest_diagonal(struct backend *be, const struct mat *S, double *ret
         if (rc < 0) {
             return rc;
         }
-        *ret = fmax(*ret, value);
+        *ret_largest = fmax(*ret_largest, value);
+        *ret_mean += value / (double)S->rows;
     }
     return 0;
 }
@@ -184,8 +186,8 @@ static int factor_sketch(struct hessian_sketch *h, struct err *err)
     const struct backend_ops *o = be->ops;
     const double scale = sqrt((double)h->p.n / (double)h->rows);
     int rc = o->gemm(be, true, false, 1.0, &h->omega, &h->F, 0.0, &h->A, err);
-    double largest = 0;
-    rc = rc == 0 ? largest_diagonal(be, &h->A, &largest, err) : rc;
+    double largest = 0, mean;
+    rc = rc == 0 ? diagonal(be, &h->A, &largest, &mean, err) : rc;
     if (rc == 0 && !(largest > 0 && isfinite(largest))) {
         return err_at(err, ERR_DIVERGED, "#/kernel",
                       "The kernel values between rows and centers are all 0, or overflow the "
@@ -214,13 +216,13 @@ static int factor_sketch(struct hessian_sketch *h, struct err *err)
 
 static int complete(struct hessian_sketch *h, struct err *err)
 {
+    double largest = 0;
     if (h->exact) {
         h->least = h->p.ridge > 0 ? h->p.ridge : DBL_EPSILON * (double)h->p.n;
-        return 0;
+        return diagonal(h->p.be, &h->C, &largest, &h->mean, err);
     }
-    double largest = 0;
     int rc = factor_sketch(h, err);
-    rc = rc == 0 ? largest_diagonal(h->p.be, &h->gram, &largest, err) : rc;
+    rc = rc == 0 ? diagonal(h->p.be, &h->gram, &largest, &h->mean, err) : rc;
     h->least = fmax(h->least, 10 * core_rounding(&h->p) * largest);
     return rc;
 }

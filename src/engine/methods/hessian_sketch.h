@@ -33,6 +33,7 @@ struct hessian_sketch {
     int64_t next;          /* rows summed up */
     int stage;
     double least;    /* the smallest rho worth a try, once it is built */
+    double mean;     /* of the eigenvalues of C, or of F'F */
     double rho;      /* 0: none yet */
     struct mat L, C; /* exact: as above; C is lower */
     struct mat A;    /* exact: P = A A'; otherwise A A' = rho I + F'F */

@@ -19,7 +19,8 @@
  * for its snapshots on average; besides, m^2 for each batch. There is no table: memory besides that
  * of stochastic.h is 8 m t numbers, and nothing grows with n.
  *
- * Residual. That of every snapshot is exact, and steps report the last one. The momentum is dropped
+ * Residual. That of every snapshot is exact, and steps report the last one. The best snapshot is
+ * that of the smallest one among those whose f is not above that of 0. The momentum is dropped
  * where f has risen from one snapshot to the next. Where the residual grows beyond `grown` times
  * its best, or a gradient beyond `grown` times that at 0, L is doubled and everything goes back to
  * the best snapshot: -ERR_DIVERGED after DOUBLINGS_MAX times without anything better than 0.
@@ -217,7 +218,7 @@ static int take_start(struct solver *s, struct err *err)
         return rc;
     }
     s->c.at.purpose = PURPOSE_NONE;
-    if (!(relative < 1.0)) { /* best_W is still 0 */
+    if (!(relative < 1.0 && value <= 0)) { /* best_W is still 0 */
         rc = s->p.be->ops->copy(s->p.be, &s->best_W, &s->W, err);
         rc = rc == 0 ? stochastic_add(&s->s, -1.0, &s->rhs, 0.0, &s->gradient, err) : rc;
         return rc == 0 ? drop_momentum(s, err) : rc;
@@ -238,7 +239,8 @@ static int take_snapshot(struct solver *s, struct err *err)
         return rc;
     }
     s->c.at.purpose = PURPOSE_NONE;
-    s->c.at.stale = relative < improvement * s->c.is.least ? 0 : s->c.at.stale + 1;
+    const bool sound = value <= 0;
+    s->c.at.stale = sound && relative < improvement * s->c.is.least ? 0 : s->c.at.stale + 1;
     if (s->c.at.stale >= STALE_SNAPSHOTS && s->c.is.least < 1.0) {
         return REASON_STAGNATED;
     }
@@ -248,7 +250,7 @@ static int take_snapshot(struct solver *s, struct err *err)
     const bool uphill = value > s->c.is.own;
     s->c.is.own = value;
     s->c.is.relative = relative;
-    if (relative < s->c.is.least) {
+    if (sound && relative < s->c.is.least) {
         s->c.is.least = relative;
         rc = s->p.be->ops->copy(s->p.be, &s->W, &s->best_W, err);
     }
@@ -382,9 +384,11 @@ static int step(struct solver *s, struct step_report *ret, struct err *err)
     return rc;
 }
 
+/* The best snapshot at the end, or where the last one is worse than 0. */
 static int coef(struct solver *s, const struct mat *A, struct err *err)
 {
-    return s->p.be->ops->copy(s->p.be, s->c.at.ended != 0 ? &s->best_W : &s->Y, A, err);
+    const bool best = s->c.at.ended != 0 || s->c.is.own > 0;
+    return s->p.be->ops->copy(s->p.be, best ? &s->best_W : &s->Y, A, err);
 }
 
 /* ---- checkpoints ---- */

@@ -22,7 +22,9 @@
  * Where the estimate grows beyond `grown` times the gradient at 0, or the true residual beyond
  * `grown` times its best, the step is halved and B goes back to where the residual was smallest:
  * -ERR_DIVERGED after HALVINGS_MAX times without anything better than 0. STAGNATED: STALE_CHECKS
- * true residuals in a row that are not below `improvement` times the best.
+ * true residuals in a row that are not below `improvement` times the best. The best are those of
+ * the smallest true residual among coefficients whose f, which comes with it, is not above that of
+ * 0; they are handed out where the present ones are known to be worse.
  *
  * Deviations from the paper:
  *   - The table begins as the residuals at the first B, by one pass, and mean as their exact sum,
@@ -148,11 +150,24 @@ static int renew(struct solver *s, struct err *err)
     return rc;
 }
 
+/* The sum of X_j'Z_j over columns. */
+static int sum_products(struct solver *s, const struct mat *X, const struct mat *Z, double *ret,
+                        struct err *err)
+{
+    const int rc = s->p.be->ops->col_dots(s->p.be, X, Z, s->s.dots, err);
+    *ret = 0;
+    for (int64_t j = 0; rc == 0 && j < s->p.t; j++) {
+        *ret += s->s.dots[j];
+    }
+    return rc;
+}
+
 /* B = 0: K_nm' Y is -mean. */
 static int begin(struct solver *s, struct err *err)
 {
     bool zero;
-    const int rc = stochastic_take_norms(&s->s, &s->mean, &zero, err);
+    int rc = stochastic_take_norms(&s->s, &s->mean, &zero, err);
+    rc = rc == 0 ? sum_products(s, &s->table, &s->table, &s->c.is.zero, err) : rc;
     s->c.at.purpose = PURPOSE_NONE;
     if (rc == 0 && zero) {
         s->c.is.relative = 0;
@@ -165,22 +180,28 @@ static int begin(struct solver *s, struct err *err)
     return rc;
 }
 
-/* The residual of B, of which table and mean are exact. */
+/* The residual of B, of which table and mean are exact, and f - f at 0 = (|table|^2 +
+ * B'(G - mean) - |Y|^2) / 2, G being the gradient. */
 static int true_residual(struct solver *s, double *ret, struct err *err)
 {
     struct backend *be = s->p.be;
     const struct mat *G = &s->s.G;
-    int rc = be->ops->copy(be, &s->mean, G, err);
+    double squares = 0, slope = 0, before = 0;
+    int rc = sum_products(s, &s->table, &s->table, &squares, err);
+    rc = rc == 0 ? sum_products(s, &s->B, &s->mean, &before, err) : rc;
+    rc = rc == 0 ? be->ops->copy(be, &s->mean, G, err) : rc;
     rc = rc == 0 ? normal_add_core(s->p.restricted, be, s->p.ridge, &s->B, G, err) : rc;
+    rc = rc == 0 ? sum_products(s, &s->B, G, &slope, err) : rc;
     rc = rc == 0 ? be->ops->col_dots(be, G, G, s->s.dots, err) : rc;
     *ret = stochastic_relative(&s->s);
+    s->c.is.value = 0.5 * (squares + slope - before - s->c.is.zero);
     return rc;
 }
 
 /* Coefficients to begin with that are worse than none are dropped. */
 static int take_start(struct solver *s, double relative, struct err *err)
 {
-    if (!(relative < 1.0)) {
+    if (!(relative < 1.0 && s->c.is.value <= 0)) {
         return step_back(s, err); /* best_B is still 0 */
     }
     s->c.at.given = true;
@@ -191,7 +212,8 @@ static int take_start(struct solver *s, double relative, struct err *err)
 
 static int check(struct solver *s, double relative, struct err *err)
 {
-    const bool better = relative < improvement * s->c.is.least;
+    const bool sound = s->c.is.value <= 0;
+    const bool better = sound && relative < improvement * s->c.is.least;
     s->c.at.own = 0;
     s->c.at.stale = better ? 0 : s->c.at.stale + 1;
     if (s->c.at.stale >= STALE_CHECKS && s->c.is.least < 1.0) {
@@ -202,7 +224,7 @@ static int check(struct solver *s, double relative, struct err *err)
     }
     s->c.is.relative = relative;
     int rc = 0;
-    if (relative < s->c.is.least) {
+    if (sound && relative < s->c.is.least) {
         s->c.is.least = relative;
         rc = s->p.be->ops->copy(s->p.be, &s->B, &s->best_B, err);
     }
@@ -302,11 +324,11 @@ static int step(struct solver *s, struct step_report *ret, struct err *err)
     return rc;
 }
 
-/* The best known where the present ones are known to be worse. */
+/* The best known where the present ones are known to be worse; 0 where only that is better. */
 static int coef(struct solver *s, const struct mat *A, struct err *err)
 {
     const bool worse = s->c.at.ended != 0 || !(s->c.is.own <= 1.0);
-    const bool best = worse && s->c.is.least < 1.0;
+    const bool best = s->c.is.value > 0 || (worse && s->c.is.least < 1.0);
     return s->p.be->ops->copy(s->p.be, best ? &s->best_B : &s->B, A, err);
 }
 

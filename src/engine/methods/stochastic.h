@@ -25,12 +25,16 @@
  *   damping  rho, a multiple of the smallest sensible one (hessian_sketch.h). That one is taken
  *            where L <= RACE_CALM: more damping could at best make steps that much longer.
  *            Otherwise a race: on a sample of RACE_BATCHES batches, RACE_EPOCHS epochs of
- *            SketchySAGA from zero with each of 1, 10, 100, 1000 in turn; the smallest f, with the
- *            sample standing for all rows, wins. It ends as soon as a candidate is worse than the
- *            one before. Rows of the race are drawn apart from those of P, which would flatter it.
+ *            SketchySAGA from zero with each of 1, 10, 100, .. in turn; the smallest f, with the
+ *            sample standing for all rows, wins. It ends with a candidate that is calm, or whose
+ *            rho is not below the mean of P's spectrum, or that is worse than the one before; but
+ *            not by the last while L is above RACE_ROUGH: steps that short make no difference that
+ *            a race could tell. Rows of the race are drawn apart from those of P, which would
+ *            flatter it.
  *
- * Cost of the building: that of P, at most 4 (RACE_EPOCHS + 1) RACE_BATCHES + 10 power_iterations
- * batches, and 4 m^3 / 3. Memory beside P's: 9 m t numbers, 2 b t, and
+ * Cost of the building: that of P, and of each candidate (RACE_EPOCHS + 1 + power_iterations)
+ * RACE_BATCHES batches and m^3 / 3; there are up to four of them unless the ridge is far below the
+ * spectrum, RACE_CANDIDATES at most. Memory beside P's: 9 m t numbers, 2 b t, and
  * while it builds a sample of RACE_BATCHES batches.
  */
 #pragma once
@@ -50,8 +54,9 @@ struct stochastic {
     struct hessian_sketch P;
     double damping; /* a multiple of P.least; 0: by a race */
     int64_t power_iterations;
-    double L; /* the smoothness with the damping that was taken */
-    const char *note;
+    double L;         /* the smoothness with the damping that was taken */
+    const char *note; /* NULL, or `text` */
+    char text[320];
     struct mat G, E;           /* m x t: what a solver computes a step from */
     struct mat D, T;           /* most x t: of a batch */
     struct mat x, u, v;        /* m x 1, of powering */
@@ -60,10 +65,10 @@ struct stochastic {
 
     /* Of the building. */
     int stage;
-    bool built;
+    bool built, smooth; /* L was found */
     int candidate, best;
     int64_t next;
-    double best_L, score, last_score;
+    double best_L, best_score, score, last_score;
     struct row_tile sample;
     struct mat W, mean, first_mean, table;
 };

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-enum { COUNTS = 9, NUMBERS = 5 };
+enum { COUNTS = 9, NUMBERS = 7 };
 _Static_assert(sizeof(struct stochastic_counts) == COUNTS * sizeof(int64_t), "saved as an array");
 _Static_assert(sizeof(struct stochastic_numbers) == NUMBERS * sizeof(double), "saved as an array");
 

@@ -24,6 +24,8 @@ struct stochastic_course {
         double least;    /* the smallest so far */
         double own;      /* what a method knows besides */
         double damping, L;
+        double zero;  /* |Y|^2, summed over columns, of a method that computes f by it */
+        double value; /* f - f at 0, summed over columns, where the last true residual was */
     } is;
 };
 

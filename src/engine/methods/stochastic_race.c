@@ -1,6 +1,7 @@
 #include "engine/methods/stochastic_race.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -19,20 +20,8 @@ enum stage {
     STAGE_SETTLE /* the winner's P */
 };
 
-static const double candidates[RACE_CANDIDATES] = {1, 10, 100, 1000};
-
-static const char *const notes[RACE_CANDIDATES] = {
-    NULL, /* nothing to tell */
-    "The damping of the preconditioner was raised to 10 times the smallest sensible one, by a race "
-    "on a sample of the rows: the batches scatter more than the preconditioner's own rows know. "
-    "More `hessian_rows` or a larger `batch_size` would allow faster convergence.",
-    "The damping of the preconditioner was raised to 100 times the smallest sensible one, by a "
-    "race on a sample of the rows: the batches scatter more than the preconditioner's own rows "
-    "know. More `hessian_rows` or a larger `batch_size` would allow faster convergence.",
-    "The damping of the preconditioner was raised to 1000 times the smallest sensible one, by a "
-    "race on a sample of the rows: the batches scatter more than the preconditioner's own rows "
-    "know. More `hessian_rows` or a larger `batch_size` would allow faster convergence.",
-};
+/* Candidates come as its powers. */
+static const double decade = 10.0;
 
 void race_deinit(struct stochastic *s)
 {
@@ -212,35 +201,50 @@ static int evaluate(struct stochastic *s, double *ret, struct err *err)
     return rc;
 }
 
+static double present_damping(const struct stochastic *s)
+{
+    return s->damping > 0 ? s->damping : pow(decade, s->candidate);
+}
+
+/* Whether more damping than that of the present candidate is of no use. */
+static bool is_last(const struct stochastic *s)
+{
+    const bool worse = s->candidate > 0 && !(s->score < s->last_score);
+    const bool heavy = present_damping(s) * s->P.least >= s->P.mean;
+    return heavy || s->candidate + 1 == RACE_CANDIDATES ||
+           (s->smooth && (s->L <= RACE_CALM || (worse && s->L <= RACE_ROUGH)));
+}
+
 /* Another candidate, or the winner. */
 static void judge(struct stochastic *s)
 {
-    if (s->candidate == 0 || s->score < s->last_score) {
+    if (s->candidate == 0 || s->score < s->best_score) {
         s->best = s->candidate;
         s->best_L = s->L;
+        s->best_score = s->score;
     }
-    const bool worse = s->candidate > 0 && !(s->score < s->last_score);
+    s->stage = is_last(s) ? STAGE_SETTLE : STAGE_DAMP;
     s->last_score = s->score;
     s->candidate++;
-    s->stage = worse || s->candidate == RACE_CANDIDATES ? STAGE_SETTLE : STAGE_DAMP;
 }
 
 /* ---- stages ---- */
 
-static double present_damping(const struct stochastic *s)
-{
-    return s->damping > 0 ? s->damping : candidates[s->candidate];
-}
-
-/* The damping was given, or the smallest one leaves nothing to gain: no race. */
+/* The damping was given, or the smallest one leaves nothing to gain: no race. Nor for a P whose
+ * rounding errors leave no smoothness to be found. */
 static void after_power(struct stochastic *s)
 {
-    const bool calm = s->candidate == 0 && s->L <= RACE_CALM;
+    s->smooth = s->L > 0 && isfinite(s->L);
+    s->L = s->smooth ? s->L : 1.0;
+    const bool calm = s->candidate == 0 && s->smooth && s->L <= RACE_CALM;
     s->stage = STAGE_BEGIN;
     if (s->damping > 0 || calm) {
         s->best = s->candidate;
         s->best_L = s->L;
         s->stage = STAGE_SETTLE;
+    } else if (!s->smooth) {
+        s->score = INFINITY;
+        judge(s);
     }
 }
 
@@ -265,18 +269,31 @@ static int power(struct stochastic *s, struct err *err)
     s->L = fmax(s->L, found);
     if (s->next == RACE_BATCHES) {
         s->next = 0;
-        s->L = s->L > 0 && isfinite(s->L) ? s->L : 1.0;
         after_power(s);
     }
     return rc;
+}
+
+/* What is told of a damping above the smallest one. */
+static void tell(struct stochastic *s)
+{
+    snprintf(s->text, sizeof(s->text),
+             "The damping of the preconditioner was raised to %g times the smallest sensible one, "
+             "by a race on a sample of the rows: the batches scatter more than the "
+             "preconditioner's own rows know. More `hessian_rows` or a larger `batch_size` would "
+             "allow faster convergence.",
+             s->damping);
+    s->note = s->text;
 }
 
 static int settle(struct stochastic *s, struct err *err)
 {
     if (s->damping <= 0) {
         s->candidate = s->best;
-        s->note = notes[s->best];
-        s->damping = candidates[s->best];
+        s->damping = present_damping(s);
+        if (s->best > 0) {
+            tell(s);
+        }
     }
     s->L = s->best_L;
     const double rho = s->damping * s->P.least;
@@ -291,7 +308,7 @@ static int settle(struct stochastic *s, struct err *err)
 int stochastic_build(struct stochastic *s, double *ret_fraction, struct err *err)
 {
     int rc;
-    *ret_fraction = 0.5 + 0.5 * ((double)s->candidate / RACE_CANDIDATES);
+    *ret_fraction = 0.5 + 0.5 * s->candidate / (s->candidate + 3.0);
     switch ((enum stage)s->stage) {
     case STAGE_SKETCH:
         rc = hessian_sketch_build(&s->P, ret_fraction, err);

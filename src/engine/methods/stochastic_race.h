@@ -7,6 +7,7 @@
 #define RACE_BATCHES 4
 #define RACE_EPOCHS 4
 #define RACE_CALM 4.0
-#define RACE_CANDIDATES 4
+#define RACE_ROUGH 100.0
+#define RACE_CANDIDATES 16
 
 void race_deinit(struct stochastic *s);
