@@ -83,20 +83,27 @@ static int allocate(struct fit_data *f, struct err *err)
 }
 
 /* A distance is the same wherever the origin is, and float32 holds small numbers better: points of
- * a distance kernel are centered even where nobody asked for standardised features. */
+ * a distance kernel are centered even where nobody asked for standardised features, then about a
+ * point that few rows far out do not move. */
 static bool wants_center(const struct job_spec *spec)
 {
     return spec->standardize.features || spec->kernel.method == NULL ||
            spec->kernel.method->has_bandwidth;
 }
 
-static int load_features(const struct job_spec *spec, struct fit_data *f, struct err *err)
+/* feature_mean and feature_scale. */
+static int measure_features(const struct job_spec *spec, struct fit_data *f, struct err *err)
 {
+    int r = 0;
     if (wants_center(spec)) {
         standardize_columns(f->train, f->split.train, f->n, f->columns.features, f->d,
                             f->feature_mean, f->feature_scale);
     }
-    for (int64_t j = 0; j < f->d; j++) {
+    if (wants_center(spec) && !spec->standardize.features) {
+        r = standardize_origin(f->train, f->split.train, f->n, f->columns.features, f->d,
+                               f->feature_mean, err);
+    }
+    for (int64_t j = 0; r == 0 && j < f->d; j++) {
         if (!spec->standardize.features) {
             f->feature_scale[j] = 1.0;
         }
@@ -106,11 +113,17 @@ static int load_features(const struct job_spec *spec, struct fit_data *f, struct
                           f->train->info.column_names[f->columns.features[j]]);
         }
     }
-    if (f->streamed) {
-        return 0;
+    return r;
+}
+
+static int load_features(const struct job_spec *spec, struct fit_data *f, struct err *err)
+{
+    int r = measure_features(spec, f, err);
+    if (r < 0 || f->streamed) {
+        return r;
     }
-    int r = standardize_gather(f->train, f->split.train, f->n, f->columns.features, f->d,
-                               f->feature_mean, f->feature_scale, f->dtype, &f->X, err);
+    r = standardize_gather(f->train, f->split.train, f->n, f->columns.features, f->d,
+                           f->feature_mean, f->feature_scale, f->dtype, &f->X, err);
     if (r == 0) {
         r = standardize_gather(f->tested, f->split.test, f->m, f->tested_columns.features, f->d,
                                f->feature_mean, f->feature_scale, f->dtype, &f->X_test, err);

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "engine/squares.h"
+#include "base/sort.h"
 
 /* mean = first + sum (x - first) / n: a large offset costs no digits, and the mean of a constant
  * column is that constant exactly, whatever its binary form, so that its deviation is exactly 0. */
@@ -71,6 +72,32 @@ void standardize_columns(const struct dataset *ds, const int64_t *rows, int64_t 
         const int64_t count = d - j < SCALES_BLOCK ? d - j : SCALES_BLOCK;
         scales(ds, rows, n, columns + j, count, ret_mean + j, ret_scale + j);
     }
+}
+
+enum { ORIGIN_SAMPLE = 1001, ORIGIN_ROWS_MIN = 5, ORIGIN_TAIL = 10 };
+
+int standardize_origin(const struct dataset *ds, const int64_t *rows, int64_t n,
+                       const int64_t *columns, int64_t d, double *mean, struct err *err)
+{
+    const int64_t count = n < ORIGIN_SAMPLE ? n : ORIGIN_SAMPLE;
+    const int64_t tail = count > ORIGIN_TAIL ? count / ORIGIN_TAIL : 1;
+    if (count < ORIGIN_ROWS_MIN) {
+        return 0;
+    }
+    cleanup_mem double *sample = mem_array((size_t)count, sizeof(*sample));
+    if (sample == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < d; j++) {
+        for (int64_t i = 0; i < count; i++) {
+            sample[i] = dataset_at(ds, rows[i * n / count], columns[j]);
+        }
+        sort_f64(sample, count);
+        if (!(mean[j] >= sample[tail] && mean[j] <= sample[count - 1 - tail])) {
+            mean[j] = sample[count / 2];
+        }
+    }
+    return 0;
 }
 
 bool standardize_sequence(const struct sequence *x, double *ret_mean, double *ret_scale)

@@ -16,6 +16,13 @@
 void standardize_columns(const struct dataset *ds, const int64_t *rows, int64_t n,
                          const int64_t *columns, int64_t d, double *ret_mean, double *ret_scale);
 
+/* Origins for points of which distances alone count: `mean`, that of the columns, but where it lies
+ * outside the middle four fifths of a sample of the rows, because few of them lie far out, the
+ * sample's median. Beside a mean that they drag away, all others would lose the digits by which
+ * they differ. */
+int standardize_origin(const struct dataset *ds, const int64_t *rows, int64_t n,
+                       const int64_t *columns, int64_t d, double *mean, struct err *err);
+
 /* Of n numbers, each asked for several times. Returns true when all are equal. */
 struct sequence {
     double (*at)(const void *context, int64_t i);

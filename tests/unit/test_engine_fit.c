@@ -117,6 +117,24 @@ static void test_far_from_the_origin_in_float32(void **state)
     fixture_dataset_free(ds);
 }
 
+/* Few rows that lie far out drag the mean away from all others, but not the points. */
+static void test_far_rows_do_not_move_the_origin(void **state)
+{
+    (void)state;
+    struct dataset *ds = fixture_smooth(300, 11);
+    for (int64_t i = 0; i < 3; i++) {
+        ((double *)(uintptr_t)ds->data)[5 * i] = 1e8;
+    }
+    static const char fields[] =
+        "'standardize':{'features':false},'kernel':{'name':'gaussian','bandwidth':2},"
+        "'solver':'cholesky','regularization':1e-5,'features':['x0','x1'],'precision':'%s'";
+    char wide[256], narrow[256];
+    snprintf(wide, sizeof(wide), fields, "float64");
+    snprintf(narrow, sizeof(narrow), fields, "float32");
+    assert_close(rmse_at(narrow, ds), rmse_at(wide, ds), 1e-2);
+    fixture_dataset_free(ds);
+}
+
 /* `classes` clouds of points in the plane. */
 static struct dataset *clouds(int64_t rows, int64_t classes, uint64_t seed)
 {
@@ -649,4 +667,5 @@ TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
           cmocka_unit_test(test_cancel_anywhere), cmocka_unit_test(test_no_memory_anywhere),
           cmocka_unit_test(test_time_budget), cmocka_unit_test(test_selections_are_told_of),
           cmocka_unit_test(test_time_budget_of_a_selection),
-          cmocka_unit_test(test_far_from_the_origin_in_float32))
+          cmocka_unit_test(test_far_from_the_origin_in_float32),
+          cmocka_unit_test(test_far_rows_do_not_move_the_origin))

@@ -111,6 +111,27 @@ static void test_row_and_gather_agree(void **state)
     fixture_dataset_free(ds);
 }
 
+/* A mean in the middle of the rows stays; one that a row drags away becomes the median. */
+static void test_origin(void **state)
+{
+    (void)state;
+    enum { ROWS = 12 };
+    double x[2 * ROWS], mean[2], scale[2];
+    int64_t all[ROWS];
+    const int64_t both[] = {0, 1};
+    for (int i = 0; i < ROWS; i++) {
+        all[i] = i;
+        x[2 * i] = i;
+        x[2 * i + 1] = i == 4 ? 1e8 : i;
+    }
+    struct dataset *ds = fixture_dataset(x, ROWS, 2, 0);
+    standardize_columns(ds, all, ROWS, both, 2, mean, scale);
+    assert_int_equal(standardize_origin(ds, all, ROWS, both, 2, mean, NULL), 0);
+    assert_close(mean[0], 5.5, 1e-15);
+    assert_true(mean[1] >= 5 && mean[1] <= 7);
+    fixture_dataset_free(ds);
+}
+
 static void test_too_large_for_float32(void **state)
 {
     (void)state;
@@ -129,4 +150,5 @@ static void test_too_large_for_float32(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_columns), cmocka_unit_test(test_large_offset),
           cmocka_unit_test(test_extreme_scales), cmocka_unit_test(test_many_columns),
-          cmocka_unit_test(test_row_and_gather_agree), cmocka_unit_test(test_too_large_for_float32))
+          cmocka_unit_test(test_row_and_gather_agree), cmocka_unit_test(test_too_large_for_float32),
+          cmocka_unit_test(test_origin))
