@@ -35,7 +35,7 @@ static void select_pivots(struct planning *g, struct plan_moment *at)
     const double most = g->centers, m = plan__rank(g, most), w = selection_number(g);
     const double N = fmin(plan__int_or(g, "sample", fmax(20.0 * most, 20000.0)), g->n);
     at->parts[PLAN_OTHER] =
-        N * (w * m + g->d * g->host + g->ld * g->host + 32.0) + 0.24 * most * most;
+        N * (w * m + g->d * g->host + g->ld * g->host + 40.0) + 0.24 * most * most;
     at->untouched = N * w * (most - m);
     g->centers = m;
     g->plan->assumed = g->plan->assumed || m < most;

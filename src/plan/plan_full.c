@@ -171,7 +171,7 @@ static double lowrank(struct planning *g, double k, double *ret_building)
         const double dense = v * n * fmin(fmin(rows, n), fmax(block_numbers / n, 128.0));
         *ret_building = n * k * v + 8.0 * k * k + fmax(fmax(dense, widened), 512.0 * n);
     } else {
-        *ret_building = 8.0 * n + (v + 16.0) * b * b + fmax(v * b * k, widened);
+        *ret_building = 16.0 * n + (v + 16.0) * b * b + fmax(v * b * k, widened);
     }
     return factor;
 }

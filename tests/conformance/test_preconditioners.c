@@ -236,6 +236,28 @@ static void test_noise_is_no_pivot(void **state)
     fixture_deinit(&f);
 }
 
+/* Beside one row whose k(x, x) is 1e24 times that of others the pivots go on to the rank of the
+ * kernel, 10 for squares of three features and a constant: each row is held to its own k(x, x). */
+static void test_rank_beside_a_huge_row(void **state)
+{
+    struct fixture f;
+    const struct fixture_spec spec = spec_of(KERNEL_POLYNOMIAL, 120, 1e-3);
+    fixture_init(&f, *state, &spec);
+    for (int64_t k = 0; k < f.d; k++) {
+        f.X[17 * f.d + k] *= 1e6;
+    }
+    f.be->ops->points_free(f.be, f.points);
+    must(f.be->ops->points_new(f.be, &f.kernel, DTYPE_F64, &f.host, &f.points, &err));
+    f.problem.X = f.points;
+    for (const char *const *name = pivoted; *name != NULL; name++) {
+        const struct precond_ops *ops = precond_find(*name);
+        struct precond *m = precond_make(&f, *name, 100, 0);
+        assert_true(ops->rank(m) >= 10 && ops->rank(m) <= 15);
+        ops->teardown(m);
+    }
+    fixture_deinit(&f);
+}
+
 /* Degenerate problems, where P must stay finite and definite: y'P^-1 y > 0 for each target. */
 static void check_definite(struct fixture *f, const char *name, int64_t rank)
 {
@@ -578,7 +600,7 @@ static void test_no_room_for_the_squares(void **state)
 TEST_MAIN(on_device(test_no_room_for_the_squares), cmocka_unit_test(test_lists_are_complete),
           on_device(test_full_rank_is_the_inverse), on_device(test_is_the_nystrom_approximation),
           on_device(test_symmetric_and_positive), on_device(test_ends_early_when_exhausted),
-          on_device(test_noise_is_no_pivot), on_device(test_degenerate_problems),
-          on_device(test_zero_matrix), on_device(test_pcg_finds_the_solution),
-          on_device(test_greedy_pivots), on_one_thread(test_law_of_the_pivots),
-          on_one_thread(test_uniform_columns))
+          on_device(test_noise_is_no_pivot), on_device(test_rank_beside_a_huge_row),
+          on_device(test_degenerate_problems), on_device(test_zero_matrix),
+          on_device(test_pcg_finds_the_solution), on_device(test_greedy_pivots),
+          on_one_thread(test_law_of_the_pivots), on_one_thread(test_uniform_columns))

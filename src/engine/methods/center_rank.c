@@ -47,23 +47,6 @@ static int keep_pivots(struct centers *c, const struct pivoted *pivoted, struct 
     return 0;
 }
 
-/* The largest k(z,z). */
-static int largest_diagonal(struct backend *be, struct view Z, double *ret, struct err *err)
-{
-    struct mat d = {0};
-    cleanup_mem double *values = mem_array((size_t)Z.count, sizeof(*values));
-    int r =
-        values != NULL ? be->ops->mat_new(be, DTYPE_F64, Z.count, 1, &d, err) : err_no_memory(err);
-    r = r == 0 ? be->ops->kdiag(be, Z, &d, err) : r;
-    r = r == 0 ? be->ops->mat_get(be, &d, values, Z.count, err) : r;
-    *ret = 0;
-    for (int64_t i = 0; r == 0 && i < Z.count; i++) {
-        *ret = values[i] > *ret ? values[i] : *ret;
-    }
-    be->ops->mat_free(be, &d);
-    return r;
-}
-
 int center_rank_reduce(struct backend *be, const struct kernel *kernel, struct centers *c,
                        int (*stop)(void *context, struct err *err), void *stop_context,
                        struct err *err)
@@ -77,14 +60,13 @@ int center_rank_reduce(struct backend *be, const struct kernel *kernel, struct c
         .be = be, .n = c->m, .t = 1, .d = c->d, .dtype = DTYPE_F64, .points_dtype = DTYPE_F64};
     struct points *points = NULL;
     struct pivoted *pivoted = NULL;
-    double largest = 0, fraction = 0;
+    double fraction = 0;
     int r = be->ops->points_new(be, kernel, DTYPE_F64, &Z, &points, err);
     p.X = points;
-    r = r == 0 ? largest_diagonal(be, view_all(points, c->m), &largest, err) : r;
     const int64_t most = bound < c->m ? bound : c->m;
     r = r == 0 ? pivoted_new(&pivot_rule_greedy, &p, most, pivoted_block(most), &pivoted, err) : r;
     if (r == 0) {
-        pivoted->floor = CENTER_RANK_CUT * largest;
+        pivoted->rounding = CENTER_RANK_CUT;
     }
     while (r == 0) {
         r = stop != NULL ? stop(stop_context, err) : 0;

@@ -5,7 +5,7 @@
  * rounding errors; all functions that the m centers span are spanned by some r of them already.
  *
  * Those are the pivots of a greedy pivoted Cholesky factorisation of K_mm (precond_pivoted.h) in
- * float64, until what is left of every k(z,z) is below CENTER_RANK_CUT times the largest of them:
+ * float64, until what is left of every k(z,z) is below CENTER_RANK_CUT times what it was:
  * 1e-6 of its length, ten times the rounding of float32 kernel values.
  *
  * Cost: m r kernel values and m r^2 / 2 multiplications. Memory: m r float64.

@@ -20,7 +20,7 @@ static int64_t propose(struct pivoted *m)
     int64_t count = 0;
     while (count < m->block && m->proposed < m->base.k) {
         const int64_t row = m->pivots[m->proposed++];
-        if (m->residual[row] > m->floor) {
+        if (m->residual[row] > 0) {
             m->candidates[count++] = row;
         }
     }

@@ -27,6 +27,7 @@ void pivoted_teardown(struct precond *base)
     base->p.be->ops->mat_free(base->p.be, &m->L);
     lowrank_deinit(base);
     mem_free(m->pivots);
+    mem_free(m->size);
     mem_free(m->residual);
     mem_free(m->candidates);
     mem_free(m->H);
@@ -40,15 +41,27 @@ static int allocate(struct pivoted *m, int64_t k, int64_t block, struct err *err
 {
     const size_t b = (size_t)block;
     m->pivots = mem_array((size_t)k, sizeof(*m->pivots));
+    m->size = mem_array((size_t)m->base.p.n, sizeof(*m->size));
     m->residual = mem_array((size_t)m->base.p.n, sizeof(*m->residual));
     m->candidates = mem_array(b, sizeof(*m->candidates));
     m->H = mem_array(b * b, sizeof(*m->H));
     m->start = mem_array(b, sizeof(*m->start));
     m->accepted = mem_array(b, sizeof(*m->accepted));
     m->is_taken = mem_array(b, sizeof(*m->is_taken));
-    const bool ok =
-        m->pivots && m->residual && m->candidates && m->H && m->start && m->accepted && m->is_taken;
+    const bool ok = m->pivots && m->size && m->residual && m->candidates && m->H && m->start &&
+                    m->accepted && m->is_taken;
     return ok ? 0 : err_no_memory(err);
+}
+
+/* size, from the diagonal that the backend has. */
+static int fetch_sizes(struct pivoted *m, struct err *err)
+{
+    const struct problem *p = &m->base.p;
+    const int r = p->be->ops->mat_get(p->be, &m->base.d, m->size, p->n, err);
+    for (int64_t i = 0; r == 0 && i < p->n; i++) {
+        m->size[i] = fabs(m->size[i]);
+    }
+    return r;
 }
 
 int pivoted_new(const struct pivot_rule *rule, const struct problem *p, int64_t k, int64_t block,
@@ -66,12 +79,15 @@ int pivoted_new(const struct pivot_rule *rule, const struct problem *p, int64_t 
     if (r == 0) {
         r = lowrank_init(&m->base, p, rule->name, k, k, 1, err);
     }
+    if (r == 0) {
+        r = fetch_sizes(m, err);
+    }
     if (r < 0) {
         pivoted_teardown(&m->base);
         return r;
     }
     const double eps = p->points_dtype == DTYPE_F32 ? (double)FLT_EPSILON : DBL_EPSILON;
-    m->floor = 10.0 * fmax(eps, m->base.eps) * m->base.trace / (double)p->n;
+    m->rounding = 10.0 * fmax(eps, m->base.eps);
     *ret = m;
     return 0;
 }
@@ -82,7 +98,7 @@ int64_t pivoted_block(int64_t k)
     return tenth < BLOCK_MIN ? BLOCK_MIN : tenth > BLOCK_MAX ? BLOCK_MAX : tenth;
 }
 
-/* d from the backend. Rows already taken have d = 0 but for rounding. */
+/* d from the backend, 0 where it is rounding error, as it is of rows already taken. */
 static int fetch_residual(struct pivoted *m, struct err *err)
 {
     const struct problem *p = &m->base.p;
@@ -90,9 +106,11 @@ static int fetch_residual(struct pivoted *m, struct err *err)
     for (int64_t i = 0; i < m->base.i; i++) {
         m->residual[m->pivots[i]] = 0;
     }
-    m->total = 0;
+    m->relative = 0;
     for (int64_t i = 0; i < p->n; i++) {
-        m->total += fmax(m->residual[i], 0.0);
+        const bool stands = pivoted_stands(m, i, m->residual[i]);
+        m->relative += m->residual[i] > 0 ? m->residual[i] / m->size[i] : 0.0;
+        m->residual[i] = stands ? m->residual[i] : 0.0;
     }
     return r;
 }
@@ -153,10 +171,11 @@ void pivoted_choose_largest(struct pivoted *m, int64_t wanted)
 {
     while (m->taken < wanted) {
         int64_t best = -1;
-        double value = m->floor;
+        double value = 0;
         for (int64_t j = 0; j < m->count; j++) {
             const double diagonal = m->H[j + j * m->count];
-            if (!m->is_taken[j] && diagonal > value) {
+            const bool stands = pivoted_stands(m, m->candidates[j], diagonal);
+            if (!m->is_taken[j] && stands && diagonal > value) {
                 best = j;
                 value = diagonal;
             }
@@ -253,7 +272,7 @@ static int start_round(struct pivoted *m, struct err *err)
     if (r < 0) {
         return r;
     }
-    if (f->i == f->k || m->total <= m->floor * (double)f->p.n ||
+    if (f->i == f->k || m->relative <= m->rounding * (double)f->p.n ||
         (m->count = m->rule->propose(m)) == 0) {
         return 1;
     }

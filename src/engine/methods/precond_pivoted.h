@@ -10,12 +10,14 @@
  *     G  = (K(:,T) - F F(T,:)') L^-T,   F = [F G],   d = max(d - rowsums(G o G), 0)
  *
  * The last line is done in pieces of rows. F is complete at k columns, when the rule proposes
- * nothing, when the trace of the residual is rounding error, or when EMPTY_ROUNDS rounds in a row
- * took nothing. A residual not above `floor` is rounding error of kernel values of that precision
- * and is never a pivot: the row repeats, to working precision, a combination of earlier ones.
+ * nothing, when the residual is rounding error on average, or when EMPTY_ROUNDS rounds in a row
+ * took nothing. A residual not above `rounding` k(x, x) is rounding error of kernel values of that
+ * precision, is taken for 0, and never a pivot: the row repeats, to working precision, a
+ * combination of earlier ones. Each row is held to its own k(x, x), which may differ by many orders
+ * of magnitude (polynomial kernels).
  *
  * Cost: n k kernel values and n k^2 / 2 multiplications, then those of precond_lowrank.h, and
- * b^2 i multiplications a round of b candidates. Memory: 8 (n + b^2) bytes on the host.
+ * b^2 i multiplications a round of b candidates. Memory: 8 (2 n + b^2) bytes on the host.
  */
 #pragma once
 
@@ -36,12 +38,13 @@ struct pivoted {
     struct precond base;
     const struct pivot_rule *rule;
     struct rng rng;
-    double floor;
+    double rounding;     /* relative */
+    double *size;        /* [n]: |k(x, x)| */
     int64_t block;       /* most candidates of a round */
     int64_t *pivots;     /* [k], base.i of them taken; the others are free to the rule, as far as
                             it proposed them */
     double *residual;    /* [n]: d, 0 for pivots; the rule may use it up */
-    double total;        /* its sum */
+    double relative;     /* the sum of residual / size */
     double *start;       /* [block]: free to the rule */
     double bar;          /* see pivoted_choose_largest */
     int64_t proposed;    /* free to the rule */
@@ -68,8 +71,12 @@ int64_t pivoted_block(int64_t k);
 /* Candidate j becomes a pivot: its column of H that of L, the rest of H from row and column `first`
  * on is reduced by it. H(j,j) > 0. */
 void pivoted_take(struct pivoted *m, int64_t j, int64_t first);
-/* A rule's choose: the largest H(j,j) while it is above the floor and, but for the first, at least
- * `bar`. */
+/* Whether so much of a row is left that it is no rounding error. */
+static inline bool pivoted_stands(const struct pivoted *m, int64_t row, double residual)
+{
+    return residual > m->rounding * m->size[row];
+}
+/* A rule's choose: the largest H(j,j) that stands and, but for the first, is at least `bar`. */
 void pivoted_choose_largest(struct pivoted *m, int64_t wanted);
 
 /* One piece of F alone, for its pivots' sake. 1: F is complete. 0: call again. */

@@ -74,7 +74,7 @@ void rpcholesky_choose(struct pivoted *m, int64_t wanted)
     for (int64_t j = 0; j < b && m->taken < wanted; j++) {
         const double now = m->H[j + j * b];
         const double u = rng_uniform(&m->rng);
-        if (now > m->floor && u * start[j] < now) {
+        if (pivoted_stands(m, m->candidates[j], now) && u * start[j] < now) {
             pivoted_take(m, j, j + 1);
         }
     }
