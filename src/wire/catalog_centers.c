@@ -138,7 +138,7 @@ static const struct param_def squeak_params[] = {
 };
 
 #define LEVERAGE                                                                                   \
-    " `count` 0: as many as the regularization asks for, q2 times its effective dimension."
+    " `count` \"auto\": as many as the regularization asks for, q2 times its effective dimension."
 
 const struct method_def catalog_centers[] = {
     {

@@ -30,6 +30,18 @@ static void test_tables_are_sound(void **state)
     }
 }
 
+/* What a help text tells to ask for is what a job may ask for (spec_methods.c). */
+static void test_count_left_open_is_called_auto(void **state)
+{
+    (void)state;
+    int told = 0;
+    for (const struct method_def *m = catalog_list(CATALOG_CENTERS); m->name != NULL; m++) {
+        assert_null(strstr(m->help, "`count` 0"));
+        told += strstr(m->help, "`count` \"auto\"") != NULL;
+    }
+    assert_int_equal(told, 5);
+}
+
 static void test_known_facts(void **state)
 {
     (void)state;
@@ -77,4 +89,4 @@ static void test_describe(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_tables_are_sound), cmocka_unit_test(test_known_facts),
-          cmocka_unit_test(test_describe))
+          cmocka_unit_test(test_describe), cmocka_unit_test(test_count_left_open_is_called_auto))

@@ -1,6 +1,7 @@
 /*
  * Centers by BLESS and BLESS-R (center_bless.h): points in proportion to their leverage scores,
- * with weights and the path of all lambda. `count` 0: as many as the regularization asks for.
+ * with weights and the path of all lambda. `count` 0, "auto" in a job: as many as the
+ * regularization asks for.
  */
 #include "base/mem.h"
 #include "engine/methods/center_bless.h"
