@@ -1,5 +1,7 @@
 #include "wire/model_file.h"
 
+#include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -11,6 +13,16 @@ enum { FORMAT_VERSION = 1, NAMES_MAX = 1 << 30 };
 static int corrupt(struct err *err, const char *what)
 {
     return err_set(err, ERR_CORRUPT, "The model file is damaged: %s.", what);
+}
+
+/* `why`: what the tables say of the member at its pointer. */
+static int corrupt_member(struct err *err, int rc, const struct err *why)
+{
+    if (rc != -ERR_INVALID) {
+        return rc == 0 ? 0 : err_no_memory(err);
+    }
+    return err_set(err, ERR_CORRUPT, "The model file is damaged at %s of its description: %s",
+                   why->pointer, why->detail);
 }
 
 static bool has_param(const struct method_def *kernel, const char *key)
@@ -121,6 +133,27 @@ static bool all_positive(const double *x, int64_t n)
     return true;
 }
 
+/* Backends take points times a factor of about 1 / bandwidth, in the centers' type. What any of
+ * them could be trained with passes: none has a factor of half of it. */
+static int check_centers(const struct tensor_info *centers, const struct model_file *f,
+                         struct err *err)
+{
+    const double most = f->dtype == DTYPE_F32 ? (double)FLT_MAX : DBL_MAX;
+    const int64_t rows = f->kernel->has_bandwidth ? f->m : 0;
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < f->d; j++) {
+            const double bandwidth = f->bandwidths != NULL ? f->bandwidths[j] : f->bandwidth;
+            if (!(fabs(number_at(centers, i * f->d + j) * (0.5 / bandwidth)) <= most)) {
+                return err_set(err, ERR_CORRUPT,
+                               "The model file is damaged: center %" PRId64
+                               " divided by the bandwidth is infinity or NaN in %s.",
+                               i + 1, dtype_name(f->dtype));
+            }
+        }
+    }
+    return 0;
+}
+
 static int read_tensors(const struct tensors *file, struct model_file *f, bool scalar,
                         struct err *err)
 {
@@ -145,7 +178,7 @@ static int read_tensors(const struct tensors *file, struct model_file *f, bool s
                    !all_positive(f->bandwidths, f->d))) {
         return corrupt(err, "a scale or a bandwidth is not positive");
     }
-    return r;
+    return r == 0 ? check_centers(centers, f, err) : r;
 }
 
 /* ---- the metadata ---- */
@@ -158,6 +191,19 @@ static bool take_number(const struct json *obj, const char *key, double *ret)
     }
     *ret = json_number(j);
     return true;
+}
+
+/* In the ranges that jobs have. */
+static int check_params(const struct method_def *kernel, const struct json *j, struct err *err)
+{
+    static const char *const also[] = {"name", "bandwidth", NULL};
+    struct param_set set;
+    struct err why;
+    const int r = param_read(kernel->params, j, also, &set, &why);
+    if (r < 0) {
+        err_prefix(&why, "#/kernel");
+    }
+    return corrupt_member(err, r, &why);
 }
 
 static int read_kernel(const struct json *j, struct model_file *f, bool *ret_scalar,
@@ -179,13 +225,28 @@ static int read_kernel(const struct json *j, struct model_file *f, bool *ret_sca
     if (f->kernel->has_bandwidth ? gamma || coef0 || has_degree : !gamma || !coef0 || scalar) {
         return corrupt(err, "the kernel's parameters do not belong to it");
     }
-    if (!(f->bandwidth > 0) || degree < 1 || degree > MODEL_FILE_DEGREE_MAX ||
-        degree != floor(degree) || has_degree != has_param(f->kernel, "degree")) {
-        return corrupt(err, "a parameter of the kernel is out of range");
+    if (!(f->bandwidth > 0) || has_degree != has_param(f->kernel, "degree")) {
+        return corrupt(err, "a parameter of the kernel is missing or out of range");
+    }
+    const int r = check_params(f->kernel, j, err);
+    if (r < 0) {
+        return r;
     }
     f->degree = (int)degree;
     *ret_scalar = scalar;
     return 0;
+}
+
+/* As those of data sets: none is empty, none stands there twice. */
+static int check_names(const struct model_file *f, struct err *err)
+{
+    struct err why;
+    int r = names_check_distinct(f->feature_names, f->d, "features", &why);
+    r = r < 0 ? r : names_check_distinct(f->target_names, f->outputs, "targets", &why);
+    if (r == 0 && f->task == TASK_CLASSIFICATION) {
+        r = names_check_distinct(f->class_labels, f->t, "classes", &why);
+    }
+    return corrupt_member(err, r, &why);
 }
 
 static int read_names(const struct json *j, struct model_file *f, struct err *err)
@@ -200,8 +261,13 @@ static int read_names(const struct json *j, struct model_file *f, struct err *er
         if (r == 0 && f->outputs != 1) {
             return corrupt(err, "a classification has one target");
         }
+        if (r == 0 && f->t < 2) {
+            return corrupt(err, "a classification has two classes at least");
+        }
     }
-    return r == -ERR_INVALID ? corrupt(err, "its lists of names have the wrong form") : r;
+    return r == 0              ? check_names(f, err)
+           : r == -ERR_INVALID ? corrupt(err, "its lists of names have the wrong form")
+                               : r;
 }
 
 static int read_metadata(const struct json *j, struct model_file *f, bool *ret_scalar,

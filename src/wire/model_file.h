@@ -24,7 +24,6 @@
 #include "wire/tensors.h"
 
 #define MODEL_FILE_TENSORS 7 /* at most */
-#define MODEL_FILE_DEGREE_MAX 1000
 
 struct model_file {
     const struct method_def *kernel; /* of the catalog */
@@ -46,8 +45,10 @@ struct model_file {
 /*
  * Reads a complete file image, which must be aligned to 8 bytes and outlive *ret: the numbers point
  * into it. Everything is checked: shapes against each other, every number finite, scales and
- * bandwidths positive. -ERR_CORRUPT, or -ERR_UNSUPPORTED for a version that is not known here.
- * *ret_tensors (NULL: not wanted) gets the file's tensors and metadata (tensors_deinit).
+ * bandwidths positive, and centers finite when divided by them, names distinct and not empty, two
+ * classes at least, the kernel's parameters in the ranges of the catalog. -ERR_CORRUPT, or
+ * -ERR_UNSUPPORTED for a version that is not known here. *ret_tensors (NULL: not wanted) gets the
+ * file's tensors and metadata (tensors_deinit).
  */
 int model_file_open(const void *image, size_t size, struct model_file *ret,
                     struct tensors *ret_tensors, struct err *err);

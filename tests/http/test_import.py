@@ -103,10 +103,31 @@ def test_contradictions(api, name, models, change, part):
     api.get(f"/v1/models/{name}", 404)
 
 
+@pytest.mark.parametrize("version, change, part", [
+    (1, lambda m: m["features"].__setitem__(1, m["features"][0]), "features/1"),
+    (1, lambda m: m["features"].__setitem__(2, ""), "features/2"),
+    (1, lambda m: m["targets"].__setitem__(1, m["targets"][0]), "targets/1"),
+    (2, lambda m: m["classes"].__setitem__(1, m["classes"][0]), "classes/1"),
+    (2, lambda m: m.update(classes=m["classes"][:1]), "two classes"),
+    (2, lambda m: m["kernel"].update(gamma=0), "kernel/gamma"),
+    (2, lambda m: m["kernel"].update(coef0=-1), "kernel/coef0"),
+    (2, lambda m: m["kernel"].update(degree=1000), "kernel/degree"),
+])
+def test_what_no_job_makes(api, name, models, version, change, part):
+    """Names and parameters are refused as uploads and jobs have them refused."""
+    header, rest = parts(exported(api, version))
+    header["__metadata__"].pop("sha256")
+    changed_model(change)(header)
+    problem = put(api, name, joined(header, rest), 422).json()
+    assert problem["errors"][0]["pointer"] == "#/body" and part in problem["detail"]
+    api.get(f"/v1/models/{name}", 404)
+
+
 @pytest.mark.parametrize("tensor, value, part", [
     ("coef", float("nan"), "infinity or NaN"), ("feature_mean", float("inf"), "infinity or NaN"),
     ("feature_scale", 0.0, "positive"), ("target_scale", -1.0, "positive"),
-    ("bandwidths", 0.0, "positive"), ("coef", 0.125, "digest")])
+    ("bandwidths", 0.0, "positive"), ("bandwidths", 5e-324, "divided by the bandwidth"),
+    ("coef", 0.125, "digest")])
 def test_numbers(api, name, models, tensor, value, part):
     header, rest = parts(exported(api, 1))
     begin = header[tensor]["data_offsets"][0]
@@ -118,7 +139,7 @@ def test_a_model_whose_predictions_overflow(api, name, models):
     """No answer holds a number that JSON has not, and an export of it says that its error is not known."""
     header, rest = parts(exported(api, 2))
     header["__metadata__"].pop("sha256")
-    changed_model(lambda m: m["kernel"].update(gamma=1e308, coef0=-1e308))(header)
+    changed_model(lambda m: m["kernel"].update(gamma=1e30, degree=20))(header)
     put(api, name, joined(header, rest))
     assert "finite" in api.predict(name, models[2], expect=422).text
     for query in ("", "?format=onnx"):

@@ -125,6 +125,87 @@ static void test_numbers(void **state)
     refuse_number(bandwidths, -1, "not positive");
 }
 
+static void refuse(const struct model_file *f, const char *part)
+{
+    struct buf image = write_file(f, NULL);
+    struct model_file back;
+    struct err err;
+    assert_int_equal(model_file_open(image.data, image.len, &back, NULL, &err), -ERR_CORRUPT);
+    assert_contains(err.detail, part);
+    buf_deinit(&image);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    static char x0[] = "x0", none[] = "", y[] = "y";
+    char *twice[] = {x0, x0}, *empty[] = {x0, none}, *classes[] = {y, y};
+    struct model_file f = example(true);
+    f.feature_names = twice;
+    refuse(&f, "features/1 of its description: The name \"x0\" stands here twice.");
+    f.feature_names = empty;
+    refuse(&f, "features/1 of its description: A name must not be empty.");
+    f = example(true);
+    f.target_names = &empty[1];
+    refuse(&f, "targets/0");
+    f = example(true);
+    f.task = TASK_CLASSIFICATION;
+    f.class_labels = classes;
+    refuse(&f, "two classes at least");
+}
+
+static void test_kernel_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kernel;
+        double gamma, coef0;
+        int degree;
+        const char *part; /* NULL: fine */
+    } cases[] = {
+        {"linear", 1, 0, 1, NULL},
+        {"linear", 0, 0, 1, "kernel/gamma of its description: Expected a number greater than 0"},
+        {"linear", -1, 0, 1, "kernel/gamma"},
+        {"linear", 1, -1, 1, "kernel/coef0"},
+        {"sigmoid", 1, -1, 1, NULL},
+        {"polynomial", 1, -1, 2, "kernel/coef0"},
+        {"polynomial", 1e31, 1, 2, "kernel/gamma"},
+        {"polynomial", 1, 1, 20, NULL},
+        {"polynomial", 1, 1, 21, "kernel/degree"},
+        {"polynomial", 1, 1, 0, "kernel/degree"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct model_file f = example(false);
+        f.kernel = catalog_find(CATALOG_KERNELS, cases[i].kernel);
+        f.gamma = cases[i].gamma;
+        f.coef0 = cases[i].coef0;
+        f.degree = cases[i].degree;
+        if (cases[i].part != NULL) {
+            refuse(&f, cases[i].part);
+            continue;
+        }
+        struct buf image = write_file(&f, NULL);
+        struct model_file back;
+        assert_int_equal(model_file_open(image.data, image.len, &back, NULL, NULL), 0);
+        model_file_deinit(&back);
+        buf_deinit(&image);
+    }
+}
+
+/* Centers that a bandwidth makes infinite predict nothing. */
+static void test_least_bandwidth(void **state)
+{
+    (void)state;
+    static const double least[D] = {1, 1e-39};
+    struct model_file f = example(false);
+    f.bandwidth = 5e-324;
+    refuse(&f, "center 1 divided by the bandwidth");
+    f.bandwidth = 1e-39; /* too small for float32 */
+    refuse(&f, "center 1 divided by the bandwidth is infinity or NaN in float32");
+    f.bandwidths = least;
+    refuse(&f, "center 1 divided by the bandwidth");
+}
+
 /* Cut short or damaged at random: refused or read, never more. */
 static void test_damage(void **state)
 {
@@ -154,4 +235,6 @@ static void test_damage(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_round_trip), cmocka_unit_test(test_description),
-          cmocka_unit_test(test_numbers), cmocka_unit_test(test_damage))
+          cmocka_unit_test(test_numbers), cmocka_unit_test(test_names),
+          cmocka_unit_test(test_kernel_parameters), cmocka_unit_test(test_least_bandwidth),
+          cmocka_unit_test(test_damage))
