@@ -199,7 +199,7 @@ static int read_lines(struct libsvm_reader *r, struct err *err)
 static int check_size(const struct libsvm_reader *r, struct err *err)
 {
     if (r->rows > 0 && r->max_index == 0) {
-        return err_set(err, ERR_INVALID, "No line of the file has a feature.");
+        return err_at(err, ERR_INVALID, "#/rows", "No line of the file has a feature.");
     }
     double bytes = (double)r->rows * (double)(r->max_index + 1) * (double)sizeof(double);
     if (bytes > (double)r->t->options->max_unpacked_bytes) {

@@ -69,7 +69,7 @@ static void test_too_short(void **state)
     refuse_text(f, "", ERR_INVALID, "#", "The file is empty.");
     refuse_text(f, "\n# nothing\n", ERR_INVALID, "#/rows", "no data rows");
     refuse_text(f, "1 1:1\n", ERR_INVALID, "#/rows", "at least two rows");
-    refuse_text(f, "1\n2\n", ERR_INVALID, "", "No line of the file has a feature.");
+    refuse_text(f, "1\n2\n", ERR_INVALID, "#/rows", "No line of the file has a feature.");
 }
 
 /* A few bytes must not make a matrix of gigabytes. */
