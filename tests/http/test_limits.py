@@ -60,6 +60,14 @@ def is_problem(answer, status, setting=""):
     return True
 
 
+def is_refused(answer, status, setting=""):
+    """By us, or by the HTTP library itself: libmicrohttpd 1.0 tells us nothing of some malformed heads."""
+    if "X-Request-Id" in answer.headers:
+        return is_problem(answer, status, setting)
+    assert answer.status in (400, 413), (answer.status, answer.body)
+    return True
+
+
 # The size of a body.
 
 
@@ -79,7 +87,7 @@ def test_upload_at_the_limit(small, size):
 def test_length_over_the_limit_is_refused_unread(small, length):
     with Raw(small.base) as c:
         c.request("POST", "/v1/datasets", [CSV, f"Content-Length: {length}"])
-        assert is_problem(c.answer(), 413, "--max-upload-bytes")  # not a byte of the body was sent
+        assert is_refused(c.answer(), 413, "--max-upload-bytes")  # not a byte of the body was sent
         assert c.closed()
 
 
@@ -216,7 +224,7 @@ def test_ambiguous_requests(small, headers, status):
     with Raw(small.base) as c:
         c.request("POST", "/v1/datasets", [CSV, *headers],
                   b"0\r\n\r\nGET /v1/datasets HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert is_problem(c.answer(), status)
+        assert is_refused(c.answer(), status)
         assert c.closed()  # what followed was not taken for a request
 
 
@@ -240,16 +248,26 @@ def test_blanks_around_a_value_are_none_of_it(small, blanks):
 def test_no_host(small):
     with Raw(small.base) as c:
         c.send(b"GET / HTTP/1.1\r\n\r\n")
-        assert is_problem(c.answer(), 400)
+        assert is_refused(c.answer(), 400)
 
 
 @pytest.mark.parametrize("body", [b"zz\r\n", b"-5\r\nabcde\r\n", b"\r\n", b"5\r\nabcdefgh\r\n",
-                                  b"fffffffffffffffff\r\n", b"5;" + b"x" * 200_000])
+                                  b"fffffffffffffffff\r\n"])
 def test_bad_chunks(small, body):
     with Raw(small.base) as c:
         c.request("POST", "/v1/datasets", [CSV, "Transfer-Encoding: chunked"], body)
         assert c.answer().status in (400, 413)
         assert c.closed()
+
+
+def test_a_chunk_head_without_end(small):
+    """libmicrohttpd 1.0 ends the connection without a word, to us as well."""
+    with Raw(small.base) as c:
+        c.request("POST", "/v1/datasets", [CSV, "Transfer-Encoding: chunked"], b"5;" + b"x" * 200_000)
+        if c.more():
+            assert c.answer().status in (400, 413)
+        assert c.closed()
+    wait.until(lambda: not list((small.data_dir / "tmp").iterdir()))
 
 
 # The head.

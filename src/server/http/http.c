@@ -383,22 +383,27 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
 
 /* ---- Ends. ---- */
 
+static void complete(struct exchange *ex)
+{
+    struct connection *c = ex->connection;
+    if (ex->held) { /* MHD closed it before it was asked again */
+        exchange_let_go(ex);
+        exchange_abandon(ex);
+    }
+    c->http->moved = true;
+    exchange_end(ex);
+    connection_enter(c, CONNECTION_WAITING);
+}
+
 static void on_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
                          enum MHD_RequestTerminationCode why)
 {
-    struct exchange *ex = *con_cls;
     (void)cls;
     (void)mhd;
     (void)why;
-    if (ex != NULL) {
-        struct connection *c = ex->connection;
-        if (ex->held) { /* MHD closed it before it was asked again */
-            exchange_let_go(ex);
-            exchange_abandon(ex);
-        }
-        c->http->moved = true;
-        *con_cls = exchange_end(ex);
-        connection_enter(c, CONNECTION_WAITING);
+    if (*con_cls != NULL) {
+        complete(*con_cls);
+        *con_cls = NULL;
     }
 }
 
@@ -410,7 +415,12 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
             MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
         *context = connection_open(cls, info->connect_fd); /* NULL: on_access refuses it */
     } else {
-        *context = connection_close(*context);
+        struct connection *c = *context;
+        if (c != NULL && c->exchange != NULL) { /* libmicrohttpd 1.0 does not tell of every end: not
+                                                 * where a chunk's head is too long for it */
+            complete(c->exchange);
+        }
+        *context = connection_close(c);
     }
 }
 
