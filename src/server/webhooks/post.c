@@ -114,11 +114,11 @@ static CURLcode set_up(CURL *c, const struct post *p, struct sending *s, struct 
 static void explain(const struct sending *s, CURLcode rc, const char *told, struct post_result *ret)
 {
     const bool taken = ret->status >= 200 && ret->status < 300;
-    if (s->refused) {
+    if (taken && (rc == CURLE_OK || s->received > POST_ANSWER_MAX)) {
+        ret->error[0] = '\0';
+    } else if (s->refused && ret->status == 0) { /* another of its addresses may have answered */
         snprintf(ret->error, sizeof ret->error,
                  "Its host has an address that webhooks may not go to (--webhook-allow).");
-    } else if (taken && (rc == CURLE_OK || s->received > POST_ANSWER_MAX)) {
-        ret->error[0] = '\0';
     } else if (s->given_up) {
         snprintf(ret->error, sizeof ret->error, "It had not answered when the server stopped.");
     } else if (ret->status >= 300 && ret->status < 400) {
