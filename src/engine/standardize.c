@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "engine/squares.h"
 #include "base/sort.h"
+#include "engine/squares.h"
 
 /* mean = first + sum (x - first) / n: a large offset costs no digits, and the mean of a constant
  * column is that constant exactly, whatever its binary form, so that its deviation is exactly 0. */

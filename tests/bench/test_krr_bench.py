@@ -248,7 +248,9 @@ def test_solve_traces_every_step(tmp_path):
     steps = [line for line in lines if line["phase"] == "iterating" and line["iteration"] > 0] + certifying[:1]
     assert [line["iteration"] for line in steps] == list(range(1, r["iterations"] + 1))
     assert steps[-1]["phase"] == "certifying"
-    assert steps[-1]["relative_residual"] <= 1e-6 < steps[-2]["relative_residual"]
+    # A step at the tolerance may be gone on from, when what the steps updated proves to be too small.
+    residuals = [line["relative_residual"] for line in steps]
+    assert residuals[-1] <= 1e-6 < min(residuals[:-2])
     for key in ("seconds", "cpu_seconds"):
         values = [line[key] for line in lines]
         assert values == sorted(values) and values[0] >= 0

@@ -1,6 +1,7 @@
 #include "wire/spec.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
