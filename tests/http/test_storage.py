@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import contract
 import daemon as daemon_module
 import data
 import disks
@@ -110,7 +111,9 @@ def test_an_export_that_does_not_fit(small):
     api.train("m", api.upload_npz(X, y), test={"fraction": 0})
     path = "/v1/models/m/versions/1/export"
     filler = disks.fill(daemon.data_dir, leave=65536)
-    problem(api.request("GET", path), 507, "disk_full")  # as the contract says
+    problem(api.request("GET", path), 507, "disk_full")
+    operation = contract.DOCUMENT["paths"]["/v1/models/{name}/versions/{version}/export"]["get"]
+    assert "507" in operation["responses"]
     filler.unlink()
     wait_until(lambda: list((daemon.data_dir / "tmp").iterdir()) == [], "leftovers")
     assert len(api.get(path).content) > 2000 * 20 * 8
