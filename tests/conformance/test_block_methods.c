@@ -386,7 +386,7 @@ static void test_momentum_on_a_hard_problem(void **state)
 
 /* ---- states that no run can have saved ---- */
 
-static const int64_t sound_counters[] = {17, 3, 1, 4, 0, 1};
+static const int64_t sound_counters[] = {17, 3, 1, 4, 0, 1, 0};
 enum { COUNTERS = sizeof(sound_counters) / sizeof(*sound_counters) };
 
 struct corruption {
@@ -445,8 +445,9 @@ static int load_counters(struct fixture *f, const struct variant *v, const int64
 static void test_impossible_counters_are_refused(void **state)
 {
     static const struct variant v = {"askotch2", "{\"block_size\": 40}"}; /* 5 blocks a pass */
-    static const struct corruption wrong[] = {{0, -1}, {1, -1}, {1, 18}, {2, -1}, {2, 5},  {3, -1},
-                                              {3, 6},  {4, -1}, {4, 4},  {5, 2},  {5, -1}, {0, 2}};
+    static const struct corruption wrong[] = {{0, -1}, {1, -1}, {1, 18}, {2, -1}, {2, 5},
+                                              {3, -1}, {3, 6},  {4, -1}, {4, 4},  {5, 2},
+                                              {5, -1}, {0, 2},  {6, -1}, {6, 13}};
     const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
                                       .points = DTYPE_F64,
                                       .vectors = DTYPE_F64,
@@ -464,6 +465,49 @@ static void test_impossible_counters_are_refused(void **state)
         assert_int_equal(load_counters(&f, &v, counters), -ERR_CORRUPT);
     }
     fixture_deinit(&f);
+}
+
+/* Of fixed blocks, whose smoothness was taken for less than it is: back and forth to the same bits.
+ */
+static void test_halvings_are_saved(void **state)
+{
+    static const struct variant hasty[] = {
+        {"skotch", "{\"block_size\": 40, \"block_preconditioner\": \"nystrom\", \"rank\": 10, "
+                   "\"power_iterations\": 1}"},
+        {"askotch", "{\"block_size\": 40, \"block_preconditioner\": \"nystrom\", \"rank\": 10, "
+                    "\"power_iterations\": 1}"},
+    };
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 170,
+                                      .d = 3,
+                                      .t = 2,
+                                      .lambda = 1e-3,
+                                      .seed = 3};
+    for (int i = 0; i < 2; i++) {
+        struct fixture f;
+        fixture_init(&f, *state, &spec);
+        const struct solver_ops *ops = solver_find(hasty[i].solver);
+        struct solver *whole = advance(&f, &hasty[i], NULL, 600);
+        struct solver *first = advance(&f, &hasty[i], NULL, 500);
+        struct step_report at;
+        must(ops->step(whole, &at, &err));
+        assert_non_null(at.note);
+        struct state *kept = state_new();
+        assert_non_null(kept);
+        must(ops->save(first, kept, &err));
+        struct solver *second = advance(&f, &hasty[i], kept, 601);
+        double *a = coefficients(&f, &hasty[i], whole), *b = coefficients(&f, &hasty[i], second);
+        assert_memory_equal(a, b, (size_t)(f.n * f.t) * sizeof(double));
+        mem_free(a);
+        mem_free(b);
+        ops->teardown(whole);
+        ops->teardown(first);
+        ops->teardown(second);
+        state_free(kept);
+        fixture_deinit(&f);
+    }
 }
 
 /* ---- draws by leverage scores ---- */
@@ -529,7 +573,7 @@ static void init_lonely(struct fixture *f, struct backend *be)
 
 /* A sketch of a smooth kernel misses directions in which H is small beside its large eigenvalues:
  * the step must be found from the former. Where too little powering is granted for that, the
- * descent climbs, which is no model. */
+ * descent climbs, and goes on from its best with half the step. */
 static void test_step_of_a_sketch(void **state)
 {
     const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
@@ -558,9 +602,8 @@ static void test_step_of_a_sketch(void **state)
     assert_int_equal(solve_run(solver_find(hasty.solver), &f.problem, &options, &limits, &control,
                                NULL, &f.kernel, &f.host, &f.A, &out, &err),
                      0);
-    assert_int_equal(out.reason, REASON_DIVERGED);
-    assert_false(out.model);
-    assert_contains(err.detail, "power_iterations");
+    assert_true(out.reason == REASON_CONVERGED || out.reason == REASON_ITERATION_LIMIT);
+    assert_true(out.model && out.relative_residual < 1.0);
     fixture_deinit(&f);
 }
 
@@ -603,4 +646,4 @@ TEST_MAIN(on_device(test_every_variant_kernel_and_precision), on_device(test_abl
           on_device(test_tiny_ridge), on_device(test_step_of_a_sketch),
           on_device(test_momentum_on_a_hard_problem),
           on_device(test_impossible_counters_are_refused), on_device(test_leverage_comes_in_pieces),
-          on_device(test_leverage_draws))
+          on_device(test_leverage_draws), on_device(test_halvings_are_saved))

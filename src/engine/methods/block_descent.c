@@ -9,8 +9,6 @@
 
 enum { ARRAYS = 11, WINDOW = 10 };
 
-static const double improvement = 0.9;
-static const double noise_factor = 3.0;
 /* What `splits` counts, in multiplications, as measured on one core: a kernel value takes 2 d + 20
  * in float32, twice that in float64; a row outside the block 500 and 100 a target to be listed and
  * gathered, and 5 for each row of the block, because a product with listed rows fetches them one by
@@ -22,8 +20,6 @@ static const double listed_cost = 5.0;
 static const double split_margin = 2.0;
 /* By how much an estimate may exceed the best true residual and yet be of coefficients no worse. */
 static const double estimate_slack = 2.0;
-/* So far beyond where it was, a residual is no rounding error and no transient of the momentum. */
-static const double grown = 1e8;
 
 void block_descent_deinit(struct block_descent *d)
 {
@@ -151,23 +147,6 @@ int block_descent_init(struct block_descent *d, const struct problem *p, double 
     return rc == 0 ? begin(d, err) : rc;
 }
 
-static int diverged(struct err *err)
-{
-    return err_set(err, ERR_DIVERGED,
-                   "The residual of the block descent grew beyond measure. Scale the features and "
-                   "the target, raise `regularization` or `power_iterations`, or use precision "
-                   "float64.");
-}
-
-/* Nothing better than zeros was found, and what is left is rounding error. */
-static int hopeless(struct err *err)
-{
-    return err_set(err, ERR_DIVERGED,
-                   "The block descent stagnated with a residual that is no smaller than that of "
-                   "zeros: rounding errors outweigh what is left to solve. Raise `regularization`, "
-                   "use precision float64, or choose another kernel or bandwidth.");
-}
-
 /* to <- M(index,:) in float64, through G. */
 static int gather(struct block_descent *d, const struct mat *M, const int64_t *index,
                   const struct mat *to, struct err *err)
@@ -202,7 +181,7 @@ static int weigh(struct block_descent *d, const struct mat *D, double chance,
 }
 
 /* Running means and reported residuals from dots; the slopes from more (NULL: no momentum). */
-static int absorb(struct block_descent *d, const double *slopes, struct err *err)
+static void absorb(struct block_descent *d, const double *slopes)
 {
     d->averaged += d->averaged < d->window;
     const double share = 1.0 / (double)d->averaged;
@@ -211,13 +190,13 @@ static int absorb(struct block_descent *d, const double *slopes, struct err *err
             continue;
         }
         if (!isfinite(d->dots[j])) {
-            return diverged(err);
+            d->spoilt = true;
+            continue;
         }
         d->mean[j] += share * (d->dots[j] - d->mean[j]);
         d->relative[j] = d->bias[j] * sqrt(d->mean[j]) / d->norm[j];
         d->slope[j] += slopes != NULL ? slopes[j] : 0.0;
     }
-    return 0;
 }
 
 /* order <- the rows outside the block, ascending, and those of the block behind them. */
@@ -313,11 +292,14 @@ int block_descent_gradient(struct block_descent *d, const int64_t *index, int64_
         rc = weigh(d, &D, chance, row_chances, err);
     }
     *ret = D;
-    return rc == 0 ? absorb(d, d->accelerated ? d->more : NULL, err) : rc;
+    if (rc == 0) {
+        absorb(d, d->accelerated ? d->more : NULL);
+    }
+    return rc;
 }
 
 /* Coefficients for the columns still moving; the others keep what they have. */
-static void set_coefficients(struct block_descent *d, const bool *still, double a, double b)
+void block_descent__set_coefficients(struct block_descent *d, const bool *still, double a, double b)
 {
     for (int64_t j = 0; j < d->p.t; j++) {
         d->a[j] = still[j] ? 0.0 : a;
@@ -328,25 +310,26 @@ static void set_coefficients(struct block_descent *d, const bool *still, double 
 static int move(struct block_descent *d, const int64_t *index, const struct mat *D,
                 struct block_step step, struct err *err)
 {
+    const double shorter = ldexp(1.0, -(int)d->halvings);
     struct backend *be = d->p.be;
     const struct backend_ops *o = be->ops;
     const struct mat G = mat_rows(d->G, 0, D->rows);
     const double alpha = d->accelerated ? d->alpha : 0.0;
     int rc = o->copy(be, D, &G, err);
     if (rc == 0 && d->accelerated) {
-        set_coefficients(d, d->frozen, 1.0 - step.beta, step.beta);
+        block_descent__set_coefficients(d, d->frozen, 1.0 - step.beta, step.beta);
         rc = o->col_axpby(be, d->a, &d->E, d->b, &d->V, err);
     }
     if (rc == 0 && d->accelerated) {
-        set_coefficients(d, d->frozen, -step.kick, 0);
+        block_descent__set_coefficients(d, d->frozen, -shorter * step.kick, 0);
         rc = o->add_rows(be, d->a, &G, index, &d->V, err);
     }
     if (rc == 0 && d->accelerated) {
-        set_coefficients(d, d->frozen, alpha, 1.0 - alpha);
+        block_descent__set_coefficients(d, d->frozen, alpha, 1.0 - alpha);
         rc = o->col_axpby(be, d->a, &d->V, d->b, &d->E, err);
     }
     if (rc == 0) {
-        set_coefficients(d, d->frozen, -(1.0 - alpha) * step.eta, 0);
+        block_descent__set_coefficients(d, d->frozen, -(1.0 - alpha) * shorter * step.eta, 0);
         rc = o->add_rows(be, d->a, &G, index, &d->E, err);
     }
     return rc;
@@ -359,7 +342,7 @@ static int to_iterate(struct block_descent *d, const bool *still, const struct m
     if (!d->accelerated) {
         return 0;
     }
-    set_coefficients(d, still, -d->alpha / (1.0 - d->alpha), 1.0 / (1.0 - d->alpha));
+    block_descent__set_coefficients(d, still, -d->alpha / (1.0 - d->alpha), 1.0 / (1.0 - d->alpha));
     return d->p.be->ops->col_axpby(d->p.be, d->a, &d->V, d->b, M, err);
 }
 
@@ -370,13 +353,13 @@ static int restart(struct block_descent *d, const bool *still, struct err *err)
     if (rc < 0) {
         return rc;
     }
-    set_coefficients(d, still, 1.0, 0.0);
+    block_descent__set_coefficients(d, still, 1.0, 0.0);
     return d->p.be->ops->col_axpby(d->p.be, d->a, &d->E, d->b, &d->V, err);
 }
 
 /* Restarts the columns whose momentum went uphill over the last pass, or, `risen` given, whose f
  * has risen. */
-static int restart_where(struct block_descent *d, const bool *risen, struct err *err)
+int block_descent__restart_where(struct block_descent *d, const bool *risen, struct err *err)
 {
     cleanup_mem bool *still = mem_array((size_t)d->p.t, sizeof(bool));
     if (still == NULL) {
@@ -396,7 +379,7 @@ static int restart_where(struct block_descent *d, const bool *risen, struct err 
     return any ? restart(d, still, err) : 0;
 }
 
-static int get_iterate(struct block_descent *d, const struct mat *M, struct err *err)
+int block_descent__get_iterate(struct block_descent *d, const struct mat *M, struct err *err)
 {
     cleanup_mem bool *none = mem_zarray((size_t)d->p.t, sizeof(bool));
     if (none == NULL) {
@@ -406,133 +389,22 @@ static int get_iterate(struct block_descent *d, const struct mat *M, struct err 
     return rc == 0 ? to_iterate(d, none, M, err) : rc;
 }
 
-/* W, R = Y - (K + ridge I) W; dots <- |R_j|^2, more <- f_j = -W_j'(Y_j + R_j) / 2. */
-static int true_residual(struct block_descent *d, struct err *err)
-{
-    const struct problem *p = &d->p;
-    const struct backend_ops *o = p->be->ops;
-    const struct view all = view_all(p->X, p->n);
-    int rc = get_iterate(d, &d->W, err);
-    if (rc == 0) {
-        rc = o->copy(p->be, &p->Y, &d->R, err);
-    }
-    if (rc == 0) {
-        rc = o->kmv(p->be, all, all, -1.0, &d->W, 1.0, &d->R, err);
-    }
-    for (int64_t j = 0; j < p->t; j++) {
-        d->a[j] = -p->ridge;
-        d->b[j] = 1.0;
-    }
-    if (rc == 0) {
-        rc = o->col_axpby(p->be, d->a, &d->W, d->b, &d->R, err);
-    }
-    if (rc == 0) {
-        rc = o->col_dots(p->be, &d->W, &p->Y, d->more, err);
-    }
-    if (rc == 0) {
-        rc = o->col_dots(p->be, &d->W, &d->R, d->dots, err);
-    }
-    for (int64_t j = 0; j < p->t; j++) {
-        d->more[j] = -0.5 * (d->more[j] + d->dots[j]);
-    }
-    if (rc == 0) {
-        rc = o->col_dots(p->be, &d->W, &d->W, d->a, err);
-    }
-    return rc == 0 ? o->col_dots(p->be, &d->R, &d->R, d->dots, err) : rc;
-}
-
-/* Freezes what has converged and says whether all that is left only shows rounding error; b <- 0
- * for columns with the smallest residual so far, 1 for others. */
-static bool judge(struct block_descent *d, bool *risen)
-{
-    const double noise = noise_factor * d->eps * d->kernel_size * sqrt((double)d->p.n);
-    bool stale = true;
-    for (int64_t j = 0; j < d->p.t; j++) {
-        risen[j] = false;
-        d->b[j] = 1.0;
-        if (d->frozen[j]) {
-            continue;
-        }
-        const double truth = sqrt(d->dots[j]), relative = truth / d->norm[j];
-        const double estimate = sqrt(d->mean[j]) / d->norm[j];
-        d->frozen[j] = relative <= d->tolerance;
-        d->bias[j] = d->averaged > 0 && estimate > 0 ? relative / estimate : 1.0;
-        risen[j] = d->accelerated && !d->frozen[j] && d->more[j] > d->value[j];
-        stale = stale && relative >= improvement * d->best[j] && truth <= noise * sqrt(d->a[j]);
-        d->b[j] = relative < d->best[j] ? 0.0 : 1.0;
-        d->best[j] = fmin(d->best[j], relative);
-        d->relative[j] = relative;
-        d->value[j] = d->more[j];
-    }
-    return stale;
-}
-
-/* best_W <- W where b is 0. */
-static int keep_best(struct block_descent *d, struct err *err)
-{
-    for (int64_t j = 0; j < d->p.t; j++) {
-        d->a[j] = 1.0 - d->b[j];
-    }
-    return d->p.be->ops->col_axpby(d->p.be, d->a, &d->W, d->b, &d->best_W, err);
-}
-
-/* Whether every column was once nearer to its target than zeros are. */
-static bool useful(const struct block_descent *d)
-{
-    for (int64_t j = 0; j < d->p.t; j++) {
-        if (d->norm[j] > 0 && !(d->best[j] < 1.0)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static int check(struct block_descent *d, struct err *err)
-{
-    cleanup_mem bool *risen = mem_array((size_t)d->p.t, sizeof(bool));
-    int rc = risen == NULL ? err_no_memory(err) : true_residual(d, err);
-    for (int64_t j = 0; rc == 0 && j < d->p.t; j++) {
-        const double most = grown * fmax(1.0, d->best[j]) * d->norm[j];
-        if (!d->frozen[j] && !(isfinite(d->dots[j]) && sqrt(d->dots[j]) <= most)) {
-            return diverged(err);
-        }
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    const bool stale = judge(d, risen);
-    d->since_check = 0;
-    d->checked = true;
-    d->stale_checks = stale ? d->stale_checks + 1 : 0;
-    rc = keep_best(d, err);
-    if (rc == 0 && block_descent_done(d)) {
-        return REASON_CONVERGED;
-    }
-    if (rc == 0 && d->stale_checks >= BLOCK_DESCENT_STALE_CHECKS) {
-        return useful(d) ? REASON_STAGNATED : hopeless(err);
-    }
-    return rc == 0 ? restart_where(d, risen, err) : rc;
-}
-
-static bool check_due(const struct block_descent *d)
-{
-    if (d->since_check >= d->check_every || d->pass == 1) {
-        return true;
-    }
-    return block_descent_residual(d) <= d->tolerance && (!d->checked || d->since_check >= d->pass);
-}
-
 int block_descent_step(struct block_descent *d, const int64_t *index, const struct mat *D,
                        struct block_step step, struct err *err)
 {
-    int rc = move(d, index, D, step, err);
+    const bool spoilt = d->spoilt;
+    d->spoilt = false;
     d->iteration++;
+    if (spoilt) {
+        return block_descent__step_back(d, err);
+    }
+    int rc = move(d, index, D, step, err);
     d->since_check++;
     d->since_restart++;
     if (rc == 0 && d->accelerated && d->since_restart >= d->pass) {
-        rc = restart_where(d, NULL, err);
+        rc = block_descent__restart_where(d, NULL, err);
     }
-    return rc == 0 && check_due(d) ? check(d, err) : rc;
+    return rc == 0 && block_descent__check_due(d) ? block_descent__check(d, err) : rc;
 }
 
 bool block_descent_done(const struct block_descent *d)
@@ -554,10 +426,18 @@ double block_descent_residual(const struct block_descent *d)
     return largest;
 }
 
+const char *block_descent_note(const struct block_descent *d)
+{
+    static const char note[] =
+        "The step was halved because the residual grew: the smoothness of the blocks was taken for "
+        "less than it is. More `power_iterations` find it better.";
+    return d->halvings > 0 ? note : NULL;
+}
+
 int block_descent_coef(struct block_descent *d, const struct mat *A, struct err *err)
 {
     const double slack = d->since_check > 0 ? estimate_slack : 1.0;
-    const int rc = get_iterate(d, A, err);
+    const int rc = block_descent__get_iterate(d, A, err);
     for (int64_t j = 0; j < d->p.t; j++) {
         d->a[j] = d->relative[j] > slack * d->best[j] ? 1.0 : 0.0;
         d->b[j] = 1.0 - d->a[j];

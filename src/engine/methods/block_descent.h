@@ -31,11 +31,17 @@
  * of the present one where that is known to be worse: after a check, or where its estimate, which
  * errs, is twice as large.
  *
+ * Climbs. A caller's 1 / eta may be too small: powering finds it from below. Where infinity or NaN
+ * turns up, where a true residual is beyond 1e8 times both its column's best so far and |Y_j|, or
+ * beyond 100 times that with f above that of zeros, the columns go back to their best, and steps
+ * are half as long from then on, BLOCK_DESCENT_HALVINGS times at most. An estimate beyond 100 times
+ * that has the true residual computed.
+ *
  * Stops: CONVERGED by the true residual. STAGNATED: BLOCK_DESCENT_STALE_CHECKS true residuals in a
  * row, none of them below 0.9 of its column's best so far, all within 3 times the rounding error of
  * the product, eps |k| sqrt(n) |W_j|, where the best of every column is below |Y_j|. -ERR_DIVERGED
- * where it is not, because the noise of coefficients that grow grows with them; and for infinity,
- * NaN, or a residual beyond 1e8 times both its column's best so far and |Y_j|.
+ * where it is not, because the noise of coefficients that grow grows with them. After the last
+ * halving: the same two.
  *
  * K_bb is needed for P as well. Where it pays (`splits`) it is evaluated once, for both: G is then
  * the product of K with the n - b other rows, whose part of E is gathered for it, and K_bb E_b.
@@ -48,7 +54,7 @@
 
 #include "engine/solver.h"
 
-enum { BLOCK_DESCENT_STALE_CHECKS = 3 };
+enum { BLOCK_DESCENT_STALE_CHECKS = 3, BLOCK_DESCENT_HALVINGS = 12 };
 
 struct block_descent {
     struct problem p;
@@ -65,7 +71,9 @@ struct block_descent {
     int64_t since_restart; /* steps of the present sums of slopes */
     int64_t averaged;      /* steps in the running mean, up to window */
     int stale_checks;
+    int64_t halvings;   /* of the step */
     bool checked;       /* there has been a true residual */
+    bool spoilt;        /* the block's gradient is not finite */
     bool *frozen;       /* [t] */
     double kernel_size; /* mean of k(x, x) */
     double eps;         /* of the vectors */
@@ -111,8 +119,29 @@ int block_descent_step(struct block_descent *d, const int64_t *index, const stru
 
 bool block_descent_done(const struct block_descent *d);       /* every column is frozen */
 double block_descent_residual(const struct block_descent *d); /* largest relative; NaN: unknown */
+/* What a user should know of the steps, or NULL. */
+const char *block_descent_note(const struct block_descent *d);
 /* The iterate, or the best one. */
 int block_descent_coef(struct block_descent *d, const struct mat *A, struct err *err);
+
+/* ---- block_descent.c, for block_descent_check.c ---- */
+
+/* d->a and d->b: coefficients for the columns still moving; the others keep what they have. */
+void block_descent__set_coefficients(struct block_descent *d, const bool *still, double a,
+                                     double b);
+/* M <- the iterate. */
+int block_descent__get_iterate(struct block_descent *d, const struct mat *M, struct err *err);
+/* Restarts the columns whose momentum went uphill over the last pass, or, `risen` given, whose f
+ * has risen. */
+int block_descent__restart_where(struct block_descent *d, const bool *risen, struct err *err);
+
+/* ---- block_descent_check.c ---- */
+
+bool block_descent__check_due(const struct block_descent *d);
+/* The true residual, what is kept and what has converged. 0 or a reason to stop. */
+int block_descent__check(struct block_descent *d, struct err *err);
+/* E = V = best_W for the columns that have not converged, and half the step, or the end. */
+int block_descent__step_back(struct block_descent *d, struct err *err);
 
 /* ---- block_descent_state.c ---- */
 

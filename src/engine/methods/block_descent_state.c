@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "engine/methods/block_descent.h"
 
-enum { COUNTERS = 6, KEPT = 6 };
+enum { COUNTERS = 7, KEPT = 6 };
 
 /* What save keeps of each column, beside the flags. */
 static void kept_arrays(const struct block_descent *d, double *ret[KEPT])
@@ -18,7 +18,8 @@ static const char *const kept_names[KEPT] = {"relative", "mean", "bias", "best",
 static int put_flags(const struct block_descent *d, struct state *to, struct err *err)
 {
     const int64_t counters[COUNTERS] = {d->iteration, d->since_check,  d->since_restart,
-                                        d->averaged,  d->stale_checks, d->checked};
+                                        d->averaged,  d->stale_checks, d->checked,
+                                        d->halvings};
     cleanup_mem int64_t *frozen = mem_array((size_t)d->p.t, sizeof(*frozen));
     if (frozen == NULL) {
         return err_no_memory(err);
@@ -35,10 +36,12 @@ static bool possible(const struct block_descent *d, const int64_t counters[COUNT
 {
     const int64_t iteration = counters[0], since_check = counters[1], since_restart = counters[2];
     const int64_t averaged = counters[3], stale_checks = counters[4], checked = counters[5];
+    const int64_t halvings = counters[6];
     return iteration >= 0 && since_check >= 0 && since_check <= iteration && since_restart >= 0 &&
            since_restart <= iteration && (!d->accelerated || since_restart < d->pass) &&
            averaged >= 0 && averaged <= iteration && averaged <= d->window && stale_checks >= 0 &&
-           stale_checks <= BLOCK_DESCENT_STALE_CHECKS &&
+           stale_checks <= BLOCK_DESCENT_STALE_CHECKS && halvings >= 0 &&
+           halvings <= BLOCK_DESCENT_HALVINGS &&
            (checked == 1 || (checked == 0 && stale_checks == 0));
 }
 
@@ -71,6 +74,7 @@ static int get_flags(struct block_descent *d, const struct state *from, struct e
     d->averaged = counters[3];
     d->stale_checks = (int)counters[4];
     d->checked = counters[5] != 0;
+    d->halvings = counters[6];
     return 0;
 }
 

@@ -296,6 +296,7 @@ static int step(struct solver *s, struct step_report *ret, struct err *err)
         .relative_residual = block_descent_residual(&s->d),
         .usable = s->d.iteration > 0 || block_descent_done(&s->d),
         .rank = s->built ? block_precond_rank(s->P) : 0,
+        .note = block_descent_note(&s->d),
     };
     return r;
 }
