@@ -136,7 +136,8 @@ static int find_other(const struct columns *c, const char *name, struct column *
 int columns_find(struct columns *c, const char *name, int64_t guess, struct column *ret,
                  struct err *err)
 {
-    *ret = (struct column){.kind = COLUMN_FEATURE, .at = guess};
+    ret->kind = COLUMN_FEATURE; /* its other members do not count */
+    ret->at = guess;
     if (guess >= 0 && guess < c->model->d && strcmp(c->model->features[guess], name) == 0) {
         return 0;
     }
@@ -149,18 +150,18 @@ int columns_find(struct columns *c, const char *name, int64_t guess, struct colu
 
 bool columns_mark(struct columns *c, const struct column *column, int64_t row)
 {
-    if (column->at < 0) {
-        return true;
-    }
     bool first = true;
-    for (int64_t i = 0; column->kind == COLUMN_TEXT && i < column->count; i++) {
+    if (column->kind != COLUMN_TEXT) {
+        first = column->at < 0 || c->seen[column->at] != row;
+        if (column->at >= 0) {
+            c->seen[column->at] = row;
+        }
+        return first;
+    }
+    for (int64_t i = 0; i < column->count; i++) {
         int64_t *seen = &c->seen[c->sorted[column->at + i]];
         first = first && *seen != row;
         *seen = row;
-    }
-    if (column->kind != COLUMN_TEXT) {
-        first = c->seen[column->at] != row;
-        c->seen[column->at] = row;
     }
     return first;
 }
@@ -188,11 +189,12 @@ static const char *value_at(const struct columns *c, const struct column *column
     return sorted_name(c, column->at + i) + column->prefix;
 }
 
-/* How value, a whole text, stands to text[0..len). */
+/* How value stands to text[0..len), which may hold a NUL. */
 static int value_order(const char *value, const char *text, size_t len)
 {
-    const int order = strncmp(value, text, len);
-    return order != 0 ? order : value[len] != '\0';
+    const size_t own = strlen(value);
+    const int order = memcmp(value, text, own < len ? own : len);
+    return order != 0 ? order : (own > len) - (own < len);
 }
 
 /* The place of a value among those of the column, or -1. */

@@ -205,19 +205,14 @@ static int read_number(struct csv *c, int64_t column, double *ret, struct err *e
                : number_error(c, &cell, column, err);
 }
 
-/* What is passed over may be text, or empty: it is not looked at. */
-static int pass_over(struct csv *c, int64_t column, struct err *err)
-{
-    struct cell cell = {.len = 0};
-    return read_cell(c, column, &cell, err);
-}
-
-static int read_text(struct csv *c, int64_t column, double *row, struct err *err)
+/* A cell that is no feature: a text, or what is passed over, which may be empty and is not looked
+ * at. */
+static int read_other(struct csv *c, int64_t column, double *row, struct err *err)
 {
     struct cell cell = {.len = 0};
     char why[COLUMNS_WHY_SIZE];
     const int r = read_cell(c, column, &cell, err);
-    if (r < 0) {
+    if (r < 0 || c->column[column].kind == COLUMN_PASSED) {
         return r;
     }
     if (cell.len == 0) {
@@ -226,20 +221,6 @@ static int read_text(struct csv *c, int64_t column, double *row, struct err *err
     return columns_set_text(&c->columns, &c->column[column], cell.text, cell.len, row, why)
                ? 0
                : cell_error(c, column, err, "%s", why);
-}
-
-/* A cell of a table whose columns have names. */
-static int read_named(struct csv *c, int64_t column, double *row, struct err *err)
-{
-    switch (c->column[column].kind) {
-    case COLUMN_FEATURE:
-        return read_number(c, column, row + c->column[column].at, err);
-    case COLUMN_TEXT:
-        return read_text(c, column, row, err);
-    case COLUMN_PASSED:
-        break;
-    }
-    return pass_over(c, column, err);
 }
 
 static int read_row(struct csv *c, struct err *err)
@@ -253,7 +234,10 @@ static int read_row(struct csv *c, struct err *err)
         if (j == c->width) {
             return width_error(c, j + 1, err);
         }
-        const int r = c->column ? read_named(c, j, row, err) : read_number(c, j, row + j, err);
+        const struct column *column = c->column ? &c->column[j] : NULL;
+        const int r = column && column->kind != COLUMN_FEATURE
+                          ? read_other(c, j, row, err)
+                          : read_number(c, j, row + (column ? column->at : j), err);
         if (r < 0) {
             return r;
         }

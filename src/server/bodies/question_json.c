@@ -187,7 +187,12 @@ static int read_record(struct reading *b, struct err *err)
         }
         struct column column;
         r = reading_take_name(b, i, number, true, &column, err);
-        r = r == 0 ? reading_take_value(b, &column, jsonread_next(b->r, err), row, err) : r;
+        const int value = r == 0 ? jsonread_next(b->r, err) : r;
+        if (value == JSONREAD_NUMBER && column.kind == COLUMN_FEATURE) {
+            row[column.at] = jsonread_number(b->r);
+        } else if (r == 0) {
+            r = reading_take_value(b, &column, value, row, err);
+        }
     }
     const char *missing = r == 0 ? columns_missing(&b->columns, number) : NULL;
     if (missing) {
