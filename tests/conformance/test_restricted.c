@@ -436,6 +436,58 @@ static void test_start(void **state)
     restricted_deinit(&f);
 }
 
+/* ---- what is handed out ---- */
+
+/* The residual of what is handed out at the end, and the least one that was measured on the way:
+ * with residual_every = 1 every report after a measurement has a true one. */
+static void check_best(struct backend *be, const char *name, const struct restricted_spec *spec)
+{
+    struct restricted_fixture f;
+    restricted_init(&f, be, spec);
+    const struct solver_ops *ops = solver_find(name);
+    struct solver_options options = options_make(name, NULL, 1e-14);
+    options_set(&options, "{\"residual_every\":1}");
+    struct solver *s = NULL;
+    must(ops->setup(&f.problem, &options, &s, &err));
+    struct step_report at = {0};
+    double least = 1.0;
+    for (int k = 0; k < 2000; k++) {
+        const int64_t before = at.iteration;
+        struct err err = {0};
+        const int r = ops->step(s, &at, &err);
+        assert_true(r >= 0);
+        least = at.usable && at.iteration == before ? fmin(least, at.relative_residual) : least;
+        if (r > 0) {
+            break;
+        }
+    }
+    must(ops->coef(s, &f.A, &err));
+    double *A = device_get(f.be, &f.A);
+    const double found = restricted_residual(&f, A);
+    if (!(least < 1.0 && found <= 1.5 * least)) {
+        print_error("%s: residual %g, and %g was met\n", name, found, least);
+        fail();
+    }
+    mem_free(A);
+    ops->teardown(s);
+    restricted_deinit(&f);
+}
+
+/* Where H is singular to working precision residuals rise again. */
+static void test_best_is_handed_out(void **state)
+{
+    static const char *const names[] = {"cg", "falkon", "krill"};
+    struct restricted_spec spec = ordinary();
+    spec.d = 1;
+    spec.t = 1;
+    spec.m = 60;
+    for (size_t k = 0; k < 3; k++) {
+        for (spec.lambda = 1e-6; spec.lambda > 1e-11; spec.lambda /= 10) {
+            check_best(*state, names[k], &spec);
+        }
+    }
+}
+
 /* ---- checkpoints ---- */
 
 /* cg in float32 wanders for thousands of steps before it is told to be getting nowhere. */
@@ -535,4 +587,5 @@ TEST_MAIN(TEST(test_tiles_stay_or_pass), TEST(test_batches), TEST(test_certifica
           TEST(test_product_of_factors), TEST(test_solvers), TEST(test_shapes),
           TEST(test_equal_centers), TEST(test_zero_targets), TEST(test_weights_of_one),
           TEST(test_start_of_falkon_bless), TEST(test_bless_needs_weights),
-          TEST(test_indefinite_kernel), TEST(test_start), TEST(test_resume))
+          TEST(test_indefinite_kernel), TEST(test_start), TEST(test_best_is_handed_out),
+          TEST(test_resume))

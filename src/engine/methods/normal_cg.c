@@ -42,8 +42,8 @@ struct solver {
     int ended; /* a positive reason, or 0 */
     struct cg_columns c;
     struct mat B, R, Z, P, V;
-    struct mat best_B; /* of the smallest residual so far */
-    double least;      /* that residual, the largest over columns; 1: none yet, best_B = 0 */
+    struct mat best_B; /* columns with the true residual c.best; 0 where that is 1 */
+    double *doubt;     /* [t]: what the last check found the recurrence to be off by, relative */
 };
 
 static void matrices_of(struct solver *s, struct mat *ret[MATRICES])
@@ -66,6 +66,7 @@ void normal_cg_teardown(struct solver *s)
     }
     s->precond->teardown(s->M);
     cg_columns_deinit(&s->c);
+    mem_free(s->doubt);
     mem_free(s);
 }
 
@@ -73,13 +74,13 @@ static int allocate(struct solver *s, struct err *err)
 {
     const struct problem *p = &s->p;
     const int64_t m = p->restricted->m;
-    if (cg_columns_init(&s->c, p->be, p->t, err) < 0) {
+    s->doubt = mem_zarray((size_t)p->t, sizeof(double));
+    if (s->doubt == NULL || cg_columns_init(&s->c, p->be, p->t, err) < 0) {
         return err_no_memory(err);
     }
     for (int64_t j = 0; j < p->t; j++) {
         s->c.relative[j] = s->c.best[j] = 1.0;
     }
-    s->least = 1.0;
     struct mat *all[MATRICES];
     matrices_of(s, all);
     int r = memory_check_matrix(p->be, m, MATRICES * p->t, p->dtype, "conjugate gradients", err);
@@ -159,6 +160,20 @@ static int begin(struct solver *s, struct err *err)
                               : s->start(s->M, &s->B, err);
 }
 
+/* Keeps the columns of B whose residuals, true ones, are the least so far. */
+static int keep_best(struct solver *s, struct err *err)
+{
+    int r = 0;
+    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
+        if (s->c.relative[j] < s->c.best[j]) {
+            const struct mat from = mat_cols(s->B, j, 1), to = mat_cols(s->best_B, j, 1);
+            s->c.best[j] = s->c.relative[j];
+            r = s->p.be->ops->copy(s->p.be, &from, &to, err);
+        }
+    }
+    return r;
+}
+
 /* R_j = -V_j, or B_j = 0 where the coefficients to begin with are no better than that. */
 static int take_start(struct solver *s, struct err *err)
 {
@@ -169,7 +184,6 @@ static int take_start(struct solver *s, struct err *err)
         const bool taken = relative < 1.0;
         s->given = s->given || taken;
         s->c.relative[j] = taken ? relative : s->c.relative[j];
-        s->c.best[j] = s->c.relative[j];
         s->c.frozen[j] = s->c.relative[j] <= s->tolerance;
         s->c.one[j] = taken ? 1.0 : 0.0;   /* of B */
         s->c.gamma[j] = taken ? 0.0 : 1.0; /* of R */
@@ -183,22 +197,11 @@ static int take_start(struct solver *s, struct err *err)
         const struct mat V = mat_cols(s->V, j, 1), R = mat_cols(s->R, j, 1);
         r = s->c.eta[j] != 0 ? o->col_axpby(s->p.be, &s->c.eta[j], &V, &s->c.gamma[j], &R, err) : 0;
     }
+    r = r == 0 ? keep_best(s, err) : r;
     if (r == 0 && cg_columns_frozen(&s->c)) {
         return REASON_CONVERGED;
     }
     return r == 0 ? next_directions(s, err) : r;
-}
-
-/* Keeps B where it is the best so far. A true residual also counts when it is not much larger: the
- * recurrence, which drifts, may have promised too much. */
-static int keep_best(struct solver *s, double slack, struct err *err)
-{
-    const double now = cg_columns_largest(&s->c);
-    if (!(now < slack * s->least) || now >= 1.0) {
-        return 0;
-    }
-    s->least = now;
-    return s->p.be->ops->copy(s->p.be, &s->B, &s->best_B, err);
 }
 
 /* V = H P is there. */
@@ -208,7 +211,6 @@ static int update(struct solver *s, struct err *err)
     if (r == 0) {
         r = cg_columns_update(&s->c, &s->P, &s->V, &s->B, &s->R, err);
     }
-    r = r == 0 ? keep_best(s, 1.0, err) : r;
     if (r != 0) {
         return r;
     }
@@ -260,6 +262,7 @@ static int check(struct solver *s, struct err *err)
         }
         const double truth = sqrt(s->c.dots[j]), drift = sqrt(s->c.work[j]);
         s->c.relative[j] = truth / s->c.norm[j];
+        s->doubt[j] = drift / s->c.norm[j];
         s->c.frozen[j] = s->c.relative[j] <= s->tolerance;
         s->c.omega[j] = drift > restart_drift * truth ? 0 : s->c.omega[j];
         const bool plateau =
@@ -267,10 +270,9 @@ static int check(struct solver *s, struct err *err)
         if (s->c.relative[j] < improvement * s->c.best[j] || plateau) {
             stale = false;
         }
-        s->c.best[j] = fmin(s->c.best[j], s->c.relative[j]);
     }
     s->stale_checks = stale ? s->stale_checks + 1 : 0;
-    r = keep_best(s, 10.0, err);
+    r = keep_best(s, err);
     if (r < 0 || cg_columns_frozen(&s->c)) {
         return r < 0 ? r : REASON_CONVERGED;
     }
@@ -310,7 +312,11 @@ static int build(struct solver *s, struct err *err)
 /* Infinity or NaN beyond good coefficients is the end of what the precision gives. */
 static int soften(const struct solver *s, int r)
 {
-    return r == -ERR_DIVERGED && s->least < 1.0 ? REASON_BREAKDOWN : r;
+    bool good = false;
+    for (int64_t j = 0; j < s->p.t; j++) {
+        good = good || s->c.best[j] < 1.0;
+    }
+    return r == -ERR_DIVERGED && good ? REASON_BREAKDOWN : r;
 }
 
 int normal_cg_step(struct solver *s, struct step_report *ret, struct err *err)
@@ -332,22 +338,31 @@ int normal_cg_step(struct solver *s, struct step_report *ret, struct err *err)
     return r;
 }
 
+/* Between checks the recurrence is believed where it promises less than the best by more than what
+ * the last check found it to be off by. */
 int normal_cg_coef(struct solver *s, const struct mat *A, struct err *err)
 {
-    const bool worse = s->least < cg_columns_largest(&s->c);
-    return s->p.be->ops->copy(s->p.be, worse ? &s->best_B : &s->B, A, err);
+    const struct backend_ops *o = s->p.be->ops;
+    int r = o->copy(s->p.be, &s->B, A, err);
+    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
+        if (!(s->c.relative[j] + s->doubt[j] < s->c.best[j])) {
+            const struct mat from = mat_cols(s->best_B, j, 1), to = mat_cols(*A, j, 1);
+            r = o->copy(s->p.be, &from, &to, err);
+        }
+    }
+    return r;
 }
 
 /* ---- checkpoints ---- */
 
-enum { COUNTERS = 6, COLUMN_NUMBERS = 5 };
+enum { COUNTERS = 6, COLUMN_NUMBERS = 6 };
 
 int normal_cg_save(const struct solver *s, struct state *to, struct err *err)
 {
     const int64_t t = s->p.t;
     const int64_t counters[COUNTERS] = {s->iteration, s->since_check, s->stale_checks,
                                         s->ended,     s->stage,       s->pass.tile};
-    cleanup_mem double *columns = mem_array((size_t)t + 1, COLUMN_NUMBERS * sizeof(double));
+    cleanup_mem double *columns = mem_array((size_t)t, COLUMN_NUMBERS * sizeof(double));
     if (columns == NULL) {
         return err_no_memory(err);
     }
@@ -357,10 +372,10 @@ int normal_cg_save(const struct solver *s, struct state *to, struct err *err)
         columns[2 * t + j] = s->c.omega[j];
         columns[3 * t + j] = s->c.frozen[j];
         columns[4 * t + j] = s->c.norm[j];
+        columns[5 * t + j] = s->doubt[j];
     }
-    columns[COLUMN_NUMBERS * t] = s->least;
     int r = state_put_ints(to, "counters", counters, COUNTERS, err);
-    r = r == 0 ? state_put_reals(to, "columns", columns, COLUMN_NUMBERS * t + 1, err) : r;
+    r = r == 0 ? state_put_reals(to, "columns", columns, COLUMN_NUMBERS * t, err) : r;
     r = r == 0 ? state_put_mat(to, "B", s->p.be, &s->B, err) : r;
     r = r == 0 ? state_put_mat(to, "R", s->p.be, &s->R, err) : r;
     r = r == 0 ? state_put_mat(to, "P", s->p.be, &s->P, err) : r;
@@ -387,20 +402,20 @@ static void take_numbers(struct solver *s, const int64_t *counters, const double
     s->stage = (enum stage)counters[4];
     s->pass.tile = counters[5];
     s->given = true;
-    s->least = columns[COLUMN_NUMBERS * t];
     for (int64_t j = 0; j < t; j++) {
         s->c.relative[j] = columns[j];
         s->c.best[j] = columns[t + j];
         s->c.omega[j] = columns[2 * t + j];
         s->c.frozen[j] = columns[3 * t + j] != 0;
         s->c.norm[j] = columns[4 * t + j];
+        s->doubt[j] = columns[5 * t + j];
     }
 }
 
 int normal_cg_load(struct solver *s, const struct state *from, struct err *err)
 {
     int64_t counters[COUNTERS];
-    cleanup_mem double *columns = mem_array((size_t)s->p.t + 1, COLUMN_NUMBERS * sizeof(double));
+    cleanup_mem double *columns = mem_array((size_t)s->p.t, COLUMN_NUMBERS * sizeof(double));
     if (columns == NULL) {
         return err_no_memory(err);
     }
@@ -408,7 +423,7 @@ int normal_cg_load(struct solver *s, const struct state *from, struct err *err)
     if (r == 0 && !plausible(s, counters)) {
         r = err_set(err, ERR_CORRUPT, "The checkpoint's array \"counters\" is out of range.");
     }
-    r = r == 0 ? state_get_reals(from, "columns", columns, COLUMN_NUMBERS * s->p.t + 1, err) : r;
+    r = r == 0 ? state_get_reals(from, "columns", columns, COLUMN_NUMBERS * s->p.t, err) : r;
     r = r == 0 ? state_get_mat(from, "B", s->p.be, &s->B, err) : r;
     r = r == 0 ? state_get_mat(from, "R", s->p.be, &s->R, err) : r;
     r = r == 0 ? state_get_mat(from, "P", s->p.be, &s->P, err) : r;

@@ -14,9 +14,9 @@
  * values, each evaluated once, and m^2 of the centers. One pass more gives the right-hand side, one
  * the residual of coefficients to begin with, and one the true residual, every `residual_every`
  * iterations and before a column may count as converged. Rules for columns, breakdown, restarts and
- * stagnation are those of solver_pcg.c; besides, the coefficients handed out are those
- * with the smallest residual: where H is singular to working precision, later
- * ones may be far worse. Memory: 6 m t numbers, a tile of rows, and P.
+ * stagnation are those of solver_pcg.c; besides, the coefficients handed out are, of each column,
+ * those with the smallest true residual: where H is singular to working precision, later ones may
+ * be far worse, and the recurrence does not know. Memory: 6 m t numbers, a tile of rows, and P.
  */
 #pragma once
 
