@@ -98,15 +98,23 @@ static void certify(struct planning *g, const struct plan_moment *at)
 
 /* ---- conjugate gradients ---- */
 
-/* normal_cg.h: 6 m t numbers; an iteration is a pass, and a product with the centers' matrix. */
+/* normal_cg.h: 7 m t numbers and scratch; an iteration is a pass, and a product with the centers'
+ * matrix, or, where there are triangles to solve with, with its factor. */
 static void conjugate(struct planning *g, struct plan_moment *at, double triangles)
 {
-    const double m = g->centers;
-    at->parts[PLAN_VECTORS] += 48.0 * m * g->t + 8.0 * m * g->t;
+    enum { MULTIPLY_ROWS = 256 };
+    const double m = g->centers, t = g->t;
+    at->parts[PLAN_VECTORS] += 56.0 * m * t;
     pass(g, &g->setup, 1.0);
     pass(g, &g->iteration, 1.0);
-    core(g, &g->iteration, 1.0);
-    plan__substitute(&g->iteration, m, triangles);
+    if (triangles > 0) {
+        at->parts[PLAN_VECTORS] += 8.0 * (m + fmin(m, MULTIPLY_ROWS)) * t;
+        plan__substitute(&g->iteration, m, triangles);
+        g->iteration.read += 4.0 * m * m;
+        plan__dense(&g->iteration, m * m * t / 2.0, DTYPE_F64);
+    } else {
+        core(g, &g->iteration, 1.0);
+    }
 }
 
 static void cg(struct planning *g)
@@ -134,15 +142,16 @@ static void direct(struct planning *g)
     struct plan_moment at = uploaded(g);
     const double m = g->centers, block = fmax(32.0 * MIB, 512.0 * m);
     const double touched = fmin(block, 8.0 * m * tile_rows(g, g->n, g->t));
-    conjugate(g, &at, 2.0);
-    at.parts[PLAN_SOLVER] = 8.0 * m * m;
+    conjugate(g, &at, 4.0);
+    at.parts[PLAN_SOLVER] = 16.0 * m * m;
     g->plan->iterations = 0;
     struct plan_moment building = at;
     building.parts[PLAN_SOLVER] += touched;
     building.untouched = block - touched;
-    building.parts[PLAN_OTHER] = fmin(32.0 * MIB, 8.0 * m * m);
+    building.parts[PLAN_OTHER] = 0; /* no pass over the rows yet */
     plan__moment(g, &building, "solving");
     plan__stored(g, &g->setup, g->n * m, g->points, 8.0);
+    plan__solve(&g->setup, m, g->n, DTYPE_F64);
     plan__dense(&g->setup, 1.1 * g->n * m * m / 2.0, DTYPE_F64);
     core_factor(g);
     plan__factor(&g->setup, m, DTYPE_F64);

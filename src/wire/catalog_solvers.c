@@ -159,7 +159,7 @@ const struct method_def catalog_solvers[] = {
         .name = "direct",
         .title = "The normal equations of m centers, factorised",
         .paper = "",
-        .help = "n m^2 / 2 + m^3 / 6 multiplications and m^2 numbers of memory, all in float64; "
+        .help = "n m^2 + m^3 / 3 multiplications and 2 m^2 numbers of memory, all in float64; "
                 "one or two passes more, which find again what forming them lost. For up to about "
                 "a thousand centers, or when nothing else converges.",
         .params = NULL,

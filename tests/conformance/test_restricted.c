@@ -173,6 +173,48 @@ static void test_product_of_factors(void **state)
     }
 }
 
+/* W <- L X and back, of one block of the product and of several. */
+static void test_variables_of_the_centers(void **state)
+{
+    struct backend *be = *state;
+    static const int64_t sizes[] = {1, 7, 256, 530};
+    for (int k = 0; k < 4; k++) {
+        const int64_t m = sizes[k], t = 3, rows = m < CORE_MULTIPLY_ROWS ? m : CORE_MULTIPLY_ROWS;
+        struct rng rng = rng_new((uint64_t)m, RNG_TEST);
+        double *l = host_normal(&rng, m * m), *x = host_normal(&rng, m * t);
+        for (int64_t i = 0; i < m * m; i++) { /* column i / m, row i % m; its diagonal dominates */
+            l[i] = i % m < i / m ? 0.0 : i % m == i / m ? 2.0 : l[i] / (double)m;
+        }
+        struct mat L = device_mat(be, DTYPE_F64, m, m, l), X = device_mat(be, DTYPE_F64, m, t, x);
+        struct mat W = device_mat(be, DTYPE_F64, m, t, NULL);
+        struct mat block = device_mat(be, DTYPE_F64, rows, t, NULL);
+        const struct core_variables v = {.L = &L, .W = &W};
+        must(core_multiply(be, &v, &block, &X, &err));
+        double *found = device_get(be, &W);
+        for (int64_t i = 0; i < m * t; i++) {
+            double sum = 0;
+            for (int64_t j = 0; j <= i % m; j++) {
+                sum += l[i % m + j * m] * x[j + i / m * m];
+            }
+            assert_near(found[i], sum, 1e-12);
+        }
+        must(be->ops->copy(be, &W, &X, &err));
+        must(core_whiten(be, &v, &X, &err));
+        double *back = device_get(be, &X);
+        for (int64_t i = 0; i < m * t; i++) {
+            assert_near(back[i], x[i], 1e-11);
+        }
+        struct mat *const all[] = {&L, &X, &W, &block};
+        for (int i = 0; i < 4; i++) {
+            be->ops->mat_free(be, all[i]);
+        }
+        double *const host[] = {l, x, found, back};
+        for (int i = 0; i < 4; i++) {
+            mem_free(host[i]);
+        }
+    }
+}
+
 /* ---- solvers ---- */
 
 static const struct solve_limits patient = {
@@ -436,58 +478,6 @@ static void test_start(void **state)
     restricted_deinit(&f);
 }
 
-/* ---- what is handed out ---- */
-
-/* The residual of what is handed out at the end, and the least one that was measured on the way:
- * with residual_every = 1 every report after a measurement has a true one. */
-static void check_best(struct backend *be, const char *name, const struct restricted_spec *spec)
-{
-    struct restricted_fixture f;
-    restricted_init(&f, be, spec);
-    const struct solver_ops *ops = solver_find(name);
-    struct solver_options options = options_make(name, NULL, 1e-14);
-    options_set(&options, "{\"residual_every\":1}");
-    struct solver *s = NULL;
-    must(ops->setup(&f.problem, &options, &s, &err));
-    struct step_report at = {0};
-    double least = 1.0;
-    for (int k = 0; k < 2000; k++) {
-        const int64_t before = at.iteration;
-        struct err err = {0};
-        const int r = ops->step(s, &at, &err);
-        assert_true(r >= 0);
-        least = at.usable && at.iteration == before ? fmin(least, at.relative_residual) : least;
-        if (r > 0) {
-            break;
-        }
-    }
-    must(ops->coef(s, &f.A, &err));
-    double *A = device_get(f.be, &f.A);
-    const double found = restricted_residual(&f, A);
-    if (!(least < 1.0 && found <= 1.5 * least)) {
-        print_error("%s: residual %g, and %g was met\n", name, found, least);
-        fail();
-    }
-    mem_free(A);
-    ops->teardown(s);
-    restricted_deinit(&f);
-}
-
-/* Where H is singular to working precision residuals rise again. */
-static void test_best_is_handed_out(void **state)
-{
-    static const char *const names[] = {"cg", "falkon", "krill"};
-    struct restricted_spec spec = ordinary();
-    spec.d = 1;
-    spec.t = 1;
-    spec.m = 60;
-    for (size_t k = 0; k < 3; k++) {
-        for (spec.lambda = 1e-6; spec.lambda > 1e-11; spec.lambda /= 10) {
-            check_best(*state, names[k], &spec);
-        }
-    }
-}
-
 /* ---- checkpoints ---- */
 
 /* cg in float32 wanders for thousands of steps before it is told to be getting nowhere. */
@@ -584,8 +574,8 @@ static void test_resume(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
 
 TEST_MAIN(TEST(test_tiles_stay_or_pass), TEST(test_batches), TEST(test_certificate),
-          TEST(test_product_of_factors), TEST(test_solvers), TEST(test_shapes),
-          TEST(test_equal_centers), TEST(test_zero_targets), TEST(test_weights_of_one),
-          TEST(test_start_of_falkon_bless), TEST(test_bless_needs_weights),
-          TEST(test_indefinite_kernel), TEST(test_start), TEST(test_best_is_handed_out),
+          TEST(test_product_of_factors), TEST(test_variables_of_the_centers), TEST(test_solvers),
+          TEST(test_shapes), TEST(test_equal_centers), TEST(test_zero_targets),
+          TEST(test_weights_of_one), TEST(test_start_of_falkon_bless),
+          TEST(test_bless_needs_weights), TEST(test_indefinite_kernel), TEST(test_start),
           TEST(test_resume))

@@ -15,6 +15,7 @@ struct cg_columns {
     struct backend *be;
     int64_t t;
     bool *frozen;     /* [t] */
+    bool *broken;     /* [t]: of non-positive curvature, since directions were last made */
     double *arrays;   /* the owner of those below, each [t] */
     double *norm;     /* |rhs_j| */
     double *relative; /* |R_j| / norm */
@@ -35,14 +36,21 @@ double cg_columns_largest(const struct cg_columns *c);               /* relative
 /* -ERR_DIVERGED, with its sentence. */
 int cg_columns_diverged(struct err *err);
 
-/* Z = P^-1 R is there: omega = z'r, P = Z + gamma P. REASON_BREAKDOWN where z'r <= 0. */
+/* Z = P^-1 R is there: omega = z'r, P = Z + gamma P. REASON_BREAKDOWN where z'r <= 0 in a column,
+ * which is then broken; the others have what they need. */
 int cg_columns_directions(struct cg_columns *c, const struct mat *Z, const struct mat *R,
                           const struct mat *P, struct err *err);
 
-/* V = M P is there: eta, 0 for frozen columns. REASON_BREAKDOWN where p'v <= 0. */
+/* V = M P is there: eta, 0 for columns that are frozen or broken. REASON_BREAKDOWN where p'v <= 0,
+ * likewise. */
 int cg_columns_lengths(struct cg_columns *c, const struct mat *P, const struct mat *V,
                        struct err *err);
 
-/* B += eta P, R -= eta V, relative = |R| / norm. */
+/* B += eta Q, R -= eta V: Q is P, in the variables of B. */
+int cg_columns_move(struct cg_columns *c, const struct mat *Q, const struct mat *V,
+                    const struct mat *B, const struct mat *R, struct err *err);
+/* relative = |R| / norm. */
+int cg_columns_measure(struct cg_columns *c, const struct mat *R, struct err *err);
+/* Both, where the variables are those of B. */
 int cg_columns_update(struct cg_columns *c, const struct mat *P, const struct mat *V,
                       const struct mat *B, const struct mat *R, struct err *err);

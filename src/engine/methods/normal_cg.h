@@ -3,27 +3,40 @@
  *
  *     H B = K_nm' Y,    H = K_nm' K_nm + ridge K_mm,
  *
- * with P ~ H given as a precond_ops of the caller's: what the solvers `cg`, `direct`, `falkon`,
- * `falkon_bless` and `krill` share. They differ in P alone.
+ * what the solvers `cg`, `direct`, `falkon`, `falkon_bless` and `krill` share. But for `cg` they
+ * have a factor K_mm = L L' (normal_core.h) and iterate in the variables U = L' B,
  *
- * Falkon's iteration in its own variables (Rudi, Carratino, Rosasco, arXiv:1705.10958, Algorithm 1)
- * is this one with P = T' A' A T: the iterates are the same, without a product with T and A for
- * every residual.
+ *     (L^-1 K_nm' K_nm L^-T + ridge I) U = L^-1 K_nm' Y,    P ~ the matrix on the left,
+ *
+ * whose smallest eigenvalue is ridge; they differ in P alone. In the variables of B the same
+ * iteration has z'r = r' L^-T P^-1 L^-1 r and p'H p, which cancel to nothing and below where K_mm
+ * is singular to working precision (adr/0048). Falkon's iteration in its own variables (Rudi,
+ * Carratino, Rosasco, arXiv:1705.10958, Algorithm 1) is this one with P = A A': the iterates are
+ * the same.
+ *
+ * B moves along Q = L^-T P beside U, which is never needed itself, and norms of residuals are those
+ * in the variables of B: |L r|, by a product with L.
  *
  * A step is a piece of a pass over the rows (normal.h). An iteration is one pass: n m kernel
- * values, each evaluated once, and m^2 of the centers. One pass more gives the right-hand side, one
- * the residual of coefficients to begin with, and one the true residual, every `residual_every`
- * iterations and before a column may count as converged. Rules for columns, breakdown, restarts and
- * stagnation are those of solver_pcg.c; besides, the coefficients handed out are, of each column,
- * those with the smallest true residual: where H is singular to working precision, later ones may
- * be far worse, and the recurrence does not know. Memory: 6 m t numbers, a tile of rows, and P.
+ * values, each evaluated once; and two solves and a product with L, or m^2 kernel values of the
+ * centers where there is none. One pass more gives the right-hand side, one the residual of
+ * coefficients to begin with, and one the true residual, with K_mm itself: every `residual_every`
+ * iterations, after a breakdown, and before a column may count as converged. Rules for columns,
+ * restarts and stagnation are those of solver_pcg.c; besides, the coefficients handed out are, of
+ * each column, those with the smallest true residual: where H is singular to working precision,
+ * later ones may be far worse, and the recurrence does not know. A column that breaks down goes on
+ * from these, by steepest descent, and stays with them when it breaks down again without progress;
+ * the others go on. Memory: 7 m t numbers, a tile of rows, and P.
  */
 #pragma once
 
+#include "engine/methods/normal_core.h"
 #include "engine/precond.h"
 
 struct normal_method {
-    const struct precond_ops *precond;
+    const struct precond_ops *precond; /* in the variables of the iteration */
+    /* (optional) Once built: L of the variables U = L' B, or NULL. NULL: they are those of B. */
+    struct core_variables (*variables)(const struct precond *m);
     /* (optional) B <- coefficients to begin with, once built; unused where the problem has some. */
     int (*start)(struct precond *m, const struct mat *B, struct err *err);
     int64_t residual_every;

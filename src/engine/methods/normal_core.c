@@ -166,19 +166,41 @@ int core_solve(struct backend *be, const struct mat *L, const struct mat *W, con
     return r == 0 ? o->copy(be, W, Z, err) : r;
 }
 
-int core_solve_both(struct backend *be, const struct mat *L, const struct mat *A,
-                    const struct mat *W, const struct mat *R, const struct mat *Z, struct err *err)
+int core_whiten(struct backend *be, const struct core_variables *v, const struct mat *X,
+                struct err *err)
 {
     const struct backend_ops *o = be->ops;
-    int r = o->copy(be, R, W, err);
+    int r = o->copy(be, X, v->W, err);
     if (r == 0) {
-        r = o->trsm(be, false, false, L, W, err);
+        r = o->trsm(be, false, false, v->L, v->W, err);
     }
+    return r == 0 ? o->copy(be, v->W, X, err) : r;
+}
+
+int core_unwhiten(struct backend *be, const struct core_variables *v, const struct mat *X,
+                  const struct mat *Y, struct err *err)
+{
+    const struct backend_ops *o = be->ops;
+    int r = o->copy(be, X, v->W, err);
     if (r == 0) {
-        r = core_solve(be, A, W, W, W, err);
+        r = o->trsm(be, false, true, v->L, v->W, err);
     }
-    if (r == 0) {
-        r = o->trsm(be, false, true, L, W, err);
+    return r == 0 ? o->copy(be, v->W, Y, err) : r;
+}
+
+int core_multiply(struct backend *be, const struct core_variables *v, const struct mat *block,
+                  const struct mat *X, struct err *err)
+{
+    const struct backend_ops *o = be->ops;
+    int r = o->copy(be, X, v->W, err);
+    for (int64_t end = v->L->rows; r == 0 && end > 0;) { /* the last rows first, as above */
+        const int64_t first = end > block->rows ? end - block->rows : 0, count = end - first;
+        const struct mat rows = mat_rows(mat_cols(*v->L, 0, end), first, count);
+        const struct mat from = mat_rows(*v->W, 0, end), into = mat_rows(*v->W, first, count);
+        const struct mat to = mat_rows(*block, 0, count);
+        r = o->gemm(be, false, false, 1.0, &rows, &from, 0.0, &to, err);
+        r = r == 0 ? o->copy(be, &to, &into, err) : r;
+        end = first;
     }
-    return r == 0 ? o->copy(be, W, Z, err) : r;
+    return r;
 }

@@ -37,6 +37,19 @@ int core_add(const struct problem *p, double a, const struct mat *H, struct err 
 int core_solve(struct backend *be, const struct mat *L, const struct mat *W, const struct mat *R,
                const struct mat *Z, struct err *err);
 
-/* Z <- L^-T A^-T A^-1 L^-1 R, likewise. */
-int core_solve_both(struct backend *be, const struct mat *L, const struct mat *A,
-                    const struct mat *W, const struct mat *R, const struct mat *Z, struct err *err);
+/* The variables U = L' B, in which the norm of K_mm is that of vectors. L NULL: those of B. */
+struct core_variables {
+    const struct mat *L; /* float64, 0 above the diagonal */
+    const struct mat *W; /* scratch, float64, m x t */
+};
+#define CORE_MULTIPLY_ROWS 256 /* the most that a block of core_multiply needs */
+
+/* X <- L^-1 X. */
+int core_whiten(struct backend *be, const struct core_variables *v, const struct mat *X,
+                struct err *err);
+/* Y <- L^-T X. */
+int core_unwhiten(struct backend *be, const struct core_variables *v, const struct mat *X,
+                  const struct mat *Y, struct err *err);
+/* W <- L X by way of `block` (float64, min(m, CORE_MULTIPLY_ROWS) x t). m^2 / 2 multiplications. */
+int core_multiply(struct backend *be, const struct core_variables *v, const struct mat *block,
+                  const struct mat *X, struct err *err);

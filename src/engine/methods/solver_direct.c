@@ -1,16 +1,23 @@
 /*
- * The normal equations of a restricted problem, formed and factorised:
+ * The normal equations of a restricted problem, formed and factorised in the variables U = L' B of
+ * normal_cg.h, K_mm = L L':
  *
- *     H = K_nm' K_nm + ridge K_mm = L L',   B = H^-1 K_nm' Y.
+ *     S = K_nm L^-T,   A A' = S'S + ridge I,   B = L^-T A^-T A^-1 S' Y.
  *
- * Forming H squares the condition of the problem, and what its last digits lost cannot be found
- * again from H alone. So the factor is not the answer but the preconditioner of normal_cg.h, whose
- * residuals are computed from the rows: one iteration where H is well conditioned, a few where it
- * is not.
+ * No eigenvalue of S'S + ridge I is below ridge, so that no shift has to keep its factor from
+ * breaking down; the digits that a sum of squares loses are those of numbers far below the largest,
+ * where ridge is, too, and residuals that are computed from the rows find them again: the factor is
+ * the preconditioner of normal_cg.h. One iteration, or a few.
  *
- * H and L are float64 in every precision. Cost: n m (m/2 + values) multiplications and m^3 / 6.
- * Memory: m^2 float64, and DIRECT_BLOCK_BYTES.
+ * H = K_nm' K_nm + ridge K_mm has eigenvalues down to nothing. Its factor needs a shift of 10 eps
+ * times its trace, which outweighs ridge K_mm in most directions. It is what is left for kernels
+ * without an L, which are not positive definite.
+ *
+ * A and L are float64 in every precision. Cost: n m (m + values) multiplications and m^3 / 3.
+ * Memory: 2 m^2 float64, and DIRECT_BLOCK_BYTES.
  */
+#include <float.h>
+
 #include "base/mem.h"
 #include "engine/memory.h"
 #include "engine/methods/methods.h"
@@ -23,10 +30,12 @@
 
 struct precond {
     struct problem p;
+    bool begun;        /* L is there, or known not to be */
     int64_t tile, row; /* the next row of the next tile */
     int64_t done;      /* rows */
-    bool cored;        /* ridge K_mm is in H */
-    struct mat H, K, W;
+    bool cored;        /* the ridge is in A */
+    struct mat L, A;   /* without L: A A' = H */
+    struct mat K, W;
 };
 
 static const double jitter = 10.0; /* eps, of the trace of H */
@@ -37,7 +46,8 @@ static void precond_teardown(struct precond *m)
         return;
     }
     const struct backend_ops *o = m->p.be->ops;
-    o->mat_free(m->p.be, &m->H);
+    o->mat_free(m->p.be, &m->L);
+    o->mat_free(m->p.be, &m->A);
     o->mat_free(m->p.be, &m->K);
     o->mat_free(m->p.be, &m->W);
     mem_free(m);
@@ -54,9 +64,9 @@ static int precond_setup(const struct problem *p, const struct param_set *params
         return err_no_memory(err);
     }
     m->p = *p;
-    int r = memory_check_matrix(p->be, size, size, DTYPE_F64, "solver `direct`", err);
+    int r = memory_check_matrix(p->be, size, 2 * size, DTYPE_F64, "solver `direct`", err);
     if (r == 0) {
-        r = p->be->ops->mat_new(p->be, DTYPE_F64, size, size, &m->H, err);
+        r = p->be->ops->mat_new(p->be, DTYPE_F64, size, size, &m->A, err);
     }
     if (r == 0) {
         r = p->be->ops->mat_new(p->be, DTYPE_F64, fit > 64 ? fit : 64, size, &m->K, err);
@@ -72,7 +82,23 @@ static int precond_setup(const struct problem *p, const struct param_set *params
     return 0;
 }
 
-/* H <- H + K' K for a few rows of the tile. */
+/* L, and where there is none what becomes H. */
+static int begin(struct precond *m, struct err *err)
+{
+    struct err indefinite;
+    const int r = core_factor(&m->p, &m->L, &indefinite);
+    m->begun = true;
+    if (r == -ERR_NOT_POSITIVE_DEFINITE) {
+        m->p.be->ops->mat_free(m->p.be, &m->L);
+        return 0;
+    }
+    if (r < 0) {
+        *err = indefinite;
+    }
+    return r;
+}
+
+/* A <- A + S'S, or A + K'K, for a few rows of the tile. */
 static int add_rows(struct precond *m, const struct row_tile *t, struct err *err)
 {
     const struct backend_ops *o = m->p.be->ops;
@@ -82,8 +108,11 @@ static int add_rows(struct precond *m, const struct row_tile *t, struct err *err
     const struct view Z = view_all(m->p.restricted->Z, m->p.restricted->m);
     const struct mat K = mat_rows(m->K, 0, rows);
     int r = o->kblock(m->p.be, some, Z, &K, err);
+    if (r == 0 && m->L.data != NULL) {
+        r = o->trsm(m->p.be, true, true, &m->L, &K, err);
+    }
     if (r == 0) {
-        r = o->syrk(m->p.be, true, 1.0, &K, 1.0, &m->H, err);
+        r = o->syrk(m->p.be, true, 1.0, &K, 1.0, &m->A, err);
     }
     m->done += rows;
     m->row += rows;
@@ -108,20 +137,35 @@ static int add_some(struct precond *m, struct err *err)
     return r;
 }
 
+/* A A' = S'S + ridge I, or H. */
+static int factor(struct precond *m, struct err *err)
+{
+    const double shift = m->L.data != NULL ? DBL_EPSILON : jitter * core_rounding(&m->p);
+    return core_factor_sum(m->p.be, &m->A, shift, err);
+}
+
+static int add_ridge(struct precond *m, struct err *err)
+{
+    const int r = m->L.data != NULL ? m->p.be->ops->add_diag(m->p.be, m->p.ridge, &m->A, err)
+                                    : core_add(&m->p, m->p.ridge, &m->A, err);
+    m->cored = r == 0;
+    m->p.be->ops->mat_free(m->p.be, &m->K);
+    return r;
+}
+
 static int precond_build(struct precond *m, double *ret_fraction, struct err *err)
 {
-    int r;
     *ret_fraction = 0.9 * (double)m->done / (double)m->p.n;
+    if (!m->begun) {
+        return begin(m, err);
+    }
     if (m->done < m->p.n) {
         return add_some(m, err);
     }
     if (!m->cored) {
-        r = core_add(&m->p, m->p.ridge, &m->H, err);
-        m->cored = r == 0;
-        m->p.be->ops->mat_free(m->p.be, &m->K);
-        return r;
+        return add_ridge(m, err);
     }
-    r = core_factor_sum(m->p.be, &m->H, jitter * core_rounding(&m->p), err);
+    const int r = factor(m, err);
     *ret_fraction = 1.0;
     return r < 0 ? r : 1;
 }
@@ -129,7 +173,12 @@ static int precond_build(struct precond *m, double *ret_fraction, struct err *er
 static int precond_apply(struct precond *m, const struct mat *R, const struct mat *Z,
                          struct err *err)
 {
-    return core_solve(m->p.be, &m->H, &m->W, R, Z, err);
+    return core_solve(m->p.be, &m->A, &m->W, R, Z, err);
+}
+
+static struct core_variables variables(const struct precond *m)
+{
+    return (struct core_variables){.L = m->L.data != NULL ? &m->L : NULL, .W = &m->W};
 }
 
 static int64_t precond_rank(const struct precond *m)
@@ -151,6 +200,7 @@ static int setup(const struct problem *p, const struct solver_options *o, struct
 {
     const struct normal_method method = {
         .precond = &factored,
+        .variables = variables,
         .residual_every = 10,
     };
     return normal_cg_setup(p, o, &method, ret, err);

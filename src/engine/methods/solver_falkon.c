@@ -10,16 +10,16 @@
  *
  *     K_nm' K_nm ~ (n/m) K_mm W^-1 K_mm,   W = I, or the weights of the selection (centers.h),
  *
- * so that with K_mm = L L' and A A' = (n/m) L' W^-1 L + ridge I
+ * so that in the variables U = L' B of normal_cg.h, K_mm = L L',
  *
- *     P = L A A' L',   P^-1 R = L^-T A^-T A^-1 L^-1 R.
+ *     P = A A' = (n/m) L' W^-1 L + ridge I.
  *
  * Both factors are float64. The papers have T = L', and lambda for ridge / n.
  *
  * Deviation: FALKON-BLESS begins with the solution of the centers' own problem, in which each of
  * them stands for the rows that its weight says,
  *
- *     P B_0 = (n/m) K_mm W^-1 Y_m,
+ *     A A' L' B_0 = (n/m) L' W^-1 Y_m,
  *
  * where they are rows of the data and their targets Y_m therefore known. It costs two products with
  * a factor and a pass for its residual, and saves one or two of the five iterations that the paper
@@ -191,7 +191,12 @@ static int precond_build(struct precond *m, double *ret_fraction, struct err *er
 static int precond_apply(struct precond *m, const struct mat *R, const struct mat *Z,
                          struct err *err)
 {
-    return core_solve_both(m->p.be, &m->L, &m->A, &m->W, R, Z, err);
+    return core_solve(m->p.be, &m->A, &m->W, R, Z, err);
+}
+
+static struct core_variables variables(const struct precond *m)
+{
+    return (struct core_variables){.L = &m->L, .W = &m->W};
 }
 
 static int64_t precond_rank(const struct precond *m)
@@ -222,6 +227,7 @@ static int setup(const struct problem *p, const struct solver_options *o, struct
 {
     const struct normal_method method = {
         .precond = &plain,
+        .variables = variables,
         .residual_every = param_int(&o->params, "residual_every"),
     };
     return normal_cg_setup(p, o, &method, ret, err);
@@ -232,6 +238,7 @@ static int setup_bless(const struct problem *p, const struct solver_options *o, 
 {
     const struct normal_method method = {
         .precond = &weighted,
+        .variables = variables,
         .residual_every = param_int(&o->params, "residual_every"),
         .start = p->restricted->positions != NULL ? give_start : NULL,
     };

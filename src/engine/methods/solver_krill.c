@@ -7,14 +7,14 @@
  * With a random Phi of d rows, a column a training row, each with z signs +-1/sqrt(z),
  *
  *     K_mm = L L',   S = Phi K_nm L^-T,   A A' = S'S + ridge I,
- *     P = L A A' L',   B_0 = L^-T A^-T A^-1 S' Phi Y.
+ *     P = A A' in the variables U = L' B of normal_cg.h,   B_0 = L^-T A^-T A^-1 S' Phi Y.
  *
  * K_nm' K_nm ~ L S'S L' to a factor of (1 + sqrt(m/d))^2 / (1 - sqrt(m/d))^2 at most, whatever
  * ridge is, so that an iteration leaves sqrt(m/d) of the error: this is what falkon, which looks at
  * the centers alone, does not have. B_0, the solution of the sketched problem, is what the
  * iterations begin with unless the problem brings coefficients of its own.
  *
- * The paper factorises (Phi K_nm)' Phi K_nm + ridge K_mm, with d = 2 m. That is the same P, but its
+ * The paper factorises (Phi K_nm)' Phi K_nm + ridge K_mm, with d = 2 m. That is L P L', but its
  * smallest eigenvalues are lost in rounding, and with them the convergence: hundreds of iterations
  * where lambda is tiny or the features have outliers. In the variables of falkon nothing is below
  * ridge. And more rows are cheaper than iterations.
@@ -317,7 +317,12 @@ static int precond_build(struct precond *m, double *ret_fraction, struct err *er
 static int precond_apply(struct precond *m, const struct mat *R, const struct mat *Z,
                          struct err *err)
 {
-    return core_solve_both(m->p.be, &m->L, &m->A, &m->W, R, Z, err);
+    return core_solve(m->p.be, &m->A, &m->W, R, Z, err);
+}
+
+static struct core_variables variables(const struct precond *m)
+{
+    return (struct core_variables){.L = &m->L, .W = &m->W};
 }
 
 static int precond_start(struct precond *m, const struct mat *B, struct err *err)
@@ -344,6 +349,7 @@ static int setup(const struct problem *p, const struct solver_options *o, struct
 {
     const struct normal_method method = {
         .precond = &sketched,
+        .variables = variables,
         .start = precond_start,
         .residual_every = param_int(&o->params, "residual_every"),
     };
