@@ -138,7 +138,7 @@ static void falkon(struct planning *g)
 
 static void direct(struct planning *g)
 {
-    enum { SINGLE_STEPS = 15 };
+    enum { SINGLE_STEPS = 2 };
     struct plan_moment at = uploaded(g);
     const double m = g->centers, block = fmax(32.0 * MIB, 512.0 * m);
     const double touched = fmin(block, 8.0 * m * tile_rows(g, g->n, g->t));
@@ -155,7 +155,7 @@ static void direct(struct planning *g)
     plan__dense(&g->setup, 1.1 * g->n * m * m / 2.0, DTYPE_F64);
     core_factor(g);
     plan__factor(&g->setup, m, DTYPE_F64);
-    /* Steps that refine it: many where values in float32 have made it. */
+    /* Steps that refine it: another one where values in float32 have made it. */
     const double refined = g->spec->precision == PRECISION_FLOAT32 ? SINGLE_STEPS : 1.0;
     pass(g, &g->setup, 1.0 + fmin(refined, (double)g->spec->stop.max_iterations));
     certify(g, &at);

@@ -41,7 +41,7 @@ static void test_ill_conditioned(void **state)
     static const struct {
         const char *name;
         int64_t most;
-    } solvers[] = {{"direct", 2}, {"krill", 20}};
+    } solvers[] = {{"direct", 2}, {"krill", 40}};
     struct restricted_spec spec = ordinary();
     spec.n = 1200;
     spec.m = 150;

@@ -65,13 +65,9 @@ static int explain(int r, struct err *err)
                : r;
 }
 
-int core_factor(const struct problem *p, struct mat *ret, struct err *err)
-{
-    return core_factor_some(p, NULL, p->restricted->m, ret, err);
-}
-
-int core_factor_some(const struct problem *p, const int64_t *index, int64_t count, struct mat *ret,
-                     struct err *err)
+/* `scale` is eps at first. */
+static int factor_some(const struct problem *p, const int64_t *index, int64_t count, double scale,
+                       struct mat *ret, struct err *err)
 {
     int r = memory_check_matrix(p->be, count, count, DTYPE_F64, "matrix of the centers", err);
     if (r == 0) {
@@ -80,12 +76,28 @@ int core_factor_some(const struct problem *p, const int64_t *index, int64_t coun
     if (r == 0) {
         r = -ERR_NOT_POSITIVE_DEFINITE;
     }
-    double scale = core_rounding(p);
     for (int k = 0; r == -ERR_NOT_POSITIVE_DEFINITE && k < CORE_TRIES; k++) {
         r = try_factor(p, index, scale, ret, err);
         scale *= next_try;
     }
     return r == 0 ? p->be->ops->clear_upper(p->be, ret, err) : explain(r, err);
+}
+
+int core_factor(const struct problem *p, struct mat *ret, struct err *err)
+{
+    return factor_some(p, NULL, p->restricted->m, core_rounding(p), ret, err);
+}
+
+int core_factor_some(const struct problem *p, const int64_t *index, int64_t count, struct mat *ret,
+                     struct err *err)
+{
+    return factor_some(p, index, count, core_rounding(p), ret, err);
+}
+
+int core_factor_variables(const struct problem *p, struct mat *ret, struct err *err)
+{
+    const double eps = p->dtype == DTYPE_F32 ? FLT_EPSILON : DBL_EPSILON;
+    return factor_some(p, NULL, p->restricted->m, eps, ret, err);
 }
 
 int core_factor_sum(struct backend *be, const struct mat *S, double jitter, struct err *err)

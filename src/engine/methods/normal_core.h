@@ -19,6 +19,11 @@ int core_factor(const struct problem *p, struct mat *ret, struct err *err);
 int core_factor_some(const struct problem *p, const int64_t *index, int64_t count, struct mat *ret,
                      struct err *err);
 
+/* The same with eps of the vectors alone: L of core_variables, where the jitter is a part of the
+ * problem that is solved, and must not outweigh eigenvalues of K_mm that the kernel values between
+ * rows and centers, however rounded, still show. */
+int core_factor_variables(const struct problem *p, struct mat *ret, struct err *err);
+
 /* In place: the lower triangle of S, a sum of squares with positive trace, becomes L with L L' = S
  * + jitter I; `jitter` relative to the trace. -ERR_NOT_POSITIVE_DEFINITE where that was not enough:
  * S is lost. */

@@ -86,7 +86,7 @@ static int precond_setup(const struct problem *p, const struct param_set *params
 static int begin(struct precond *m, struct err *err)
 {
     struct err indefinite;
-    const int r = core_factor(&m->p, &m->L, &indefinite);
+    const int r = core_factor_variables(&m->p, &m->L, &indefinite);
     m->begun = true;
     if (r == -ERR_NOT_POSITIVE_DEFINITE) {
         m->p.be->ops->mat_free(m->p.be, &m->L);

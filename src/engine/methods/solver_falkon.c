@@ -117,7 +117,7 @@ static int weigh(struct precond *m, double power, struct err *err)
 
 static int factor_core(struct precond *m, struct err *err)
 {
-    return core_factor(&m->p, &m->L, err);
+    return core_factor_variables(&m->p, &m->L, err);
 }
 
 /* A A' = (n/m) L' W^-1 L + ridge I. */

@@ -295,7 +295,7 @@ static int factor(struct precond *m, struct err *err)
 static int core(struct precond *m, struct err *err)
 {
     m->stage = STAGE_SKETCH;
-    return core_factor(&m->p, &m->L, err);
+    return core_factor_variables(&m->p, &m->L, err);
 }
 
 static int precond_build(struct precond *m, double *ret_fraction, struct err *err)
