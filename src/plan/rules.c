@@ -93,7 +93,7 @@ const char *rule_solver(int64_t room, int64_t n, int64_t d, double regularizatio
 const char *rule_restricted_solver(int64_t m, int64_t d)
 {
     const double passes = 20.0, value = (double)(d + 18) / 2.0;
-    return (double)m / 2.0 <= passes * value ? "direct" : "krill";
+    return (double)m <= passes * value ? "direct" : "krill";
 }
 
 enum precision rule_precision(const char *solver, bool distance)

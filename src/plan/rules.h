@@ -88,7 +88,7 @@ int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *sh
 const char *rule_solver(int64_t room, int64_t n, int64_t d, double regularization,
                         enum precision precision);
 
-/* Of a model on m centers: "direct", whose m/2 multiplications a kernel value are less than what
+/* Of a model on m centers: "direct", whose m multiplications a kernel value are less than what
  * some twenty iterations take, or "krill", which takes 5 to 25 iterations to 1e-4 whatever the
  * regularization. Processor seconds to 1e-4 with 1,000 centers (gaussian, bandwidth 3, 10,000 rows,
  * one thread, with other work) for krill and for falkon: bike at 1e-7 a row 0.6 and 2.0, at 2e-10

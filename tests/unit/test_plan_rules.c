@@ -41,8 +41,8 @@ static void test_solver_follows_memory_and_cost(void **state)
 static void test_few_centers_are_solved_directly(void **state)
 {
     (void)state;
-    assert_string_equal(rule_restricted_solver(720, 18), "direct");
-    assert_string_equal(rule_restricted_solver(721, 18), "krill");
+    assert_string_equal(rule_restricted_solver(360, 18), "direct");
+    assert_string_equal(rule_restricted_solver(361, 18), "krill");
     assert_int_equal(rule_centers(10000), 1000);
     assert_int_equal(rule_centers(99), 99);
 }
