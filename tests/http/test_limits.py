@@ -239,10 +239,10 @@ def test_blanks_around_a_value_are_none_of_it(small, blanks):
         body = b"x,y\n1,2\n3,4\n"
         c.request("POST", "/v1/datasets", ["Content-Type: text/csv" + blanks, f"Content-Length: {len(body)}"], body)
         assert c.answer().status == 201
-        # What frames the body is taken at its word, by libmicrohttpd as well.
+        # What frames the body is for libmicrohttpd to read: 0.9 takes it at its word, 1.0 reads an empty table.
         c.request("POST", "/v1/datasets", ["Content-Type: text/csv", f"Transfer-Encoding: chunked{blanks}"], b"0\r\n\r\n")
-        assert c.answer().status in (400, 501)
-        assert c.closed()
+        status = c.answer().status
+        assert status == 422 or status in (400, 501) and c.closed()
 
 
 def test_no_host(small):

@@ -9,7 +9,8 @@
 
 struct sending {
     const struct post *post;
-    bool refused; /* the address */
+    bool refused; /* an address of the host's */
+    bool tried;   /* another one */
     size_t received;
     double stopping_since; /* monotonic seconds; 0: the server is not stopping */
     bool given_up;
@@ -31,6 +32,7 @@ static curl_socket_t open_socket(void *context, curlsocktype purpose, struct cur
         s->refused = true;
         return CURL_SOCKET_BAD;
     }
+    s->tried = true;
     return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
 }
 
@@ -116,7 +118,7 @@ static void explain(const struct sending *s, CURLcode rc, const char *told, stru
     const bool taken = ret->status >= 200 && ret->status < 300;
     if (taken && (rc == CURLE_OK || s->received > POST_ANSWER_MAX)) {
         ret->error[0] = '\0';
-    } else if (s->refused && ret->status == 0) { /* another of its addresses may have answered */
+    } else if (s->refused && !s->tried) {
         snprintf(ret->error, sizeof ret->error,
                  "Its host has an address that webhooks may not go to (--webhook-allow).");
     } else if (s->given_up) {
