@@ -221,6 +221,33 @@ static int check_spread(const struct ingest_table *t, const struct dataset_info 
     return 0;
 }
 
+/* Whether the column's name begins as those that one-hot encoding makes of column `text`. */
+static bool looks_made_of(const struct ingest_table *t, int64_t text, int64_t column)
+{
+    const size_t length = strlen(t->names[text]);
+    const char *name = t->names[column];
+    return column != text && strncmp(name, t->names[text], length) == 0 && name[length] == '=';
+}
+
+/* A prediction's column "a" would not be known from a feature "a=b" of another column. */
+static int check_origins(const struct ingest_table *t, const struct plan *p, struct err *err)
+{
+    for (int64_t j = 0; j < t->columns; j++) {
+        const bool made = p->column[j].width > 0 && p->column[j].rank != NULL;
+        for (int64_t k = 0; made && !p->column[j].classes && k < t->columns; k++) {
+            if (p->column[k].width > 0 && looks_made_of(t, j, k)) {
+                char show[INGEST_SHOW_SIZE], other[INGEST_SHOW_SIZE];
+                return err_at(err, ERR_INVALID, "#/one_hot",
+                              "The column %s is named as if one-hot encoding had made it of the "
+                              "column %s.",
+                              ingest_show(t->names[k], strlen(t->names[k]), show),
+                              ingest_show(t->names[j], strlen(t->names[j]), other));
+            }
+        }
+    }
+    return 0;
+}
+
 static int check_names(const struct dataset_info *info, struct err *err)
 {
     int64_t first = 0;
@@ -421,6 +448,7 @@ int ingest_table_finish(struct ingest_table *t, struct dataset_info *ret, struct
     r = r < 0 ? r : describe(t, &plan, task, &info, err);
     r = r < 0 ? r : check_spread(t, &info, err);
     r = r < 0 ? r : check_names(&info, err);
+    r = r < 0 ? r : check_origins(t, &plan, err);
     r = r < 0 ? r : write_final(t, &plan, &info, err);
     if (r < 0) {
         return r;

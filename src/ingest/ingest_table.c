@@ -169,11 +169,21 @@ static int name_targets(struct ingest_table *t, struct err *err)
     return r;
 }
 
-/* The last `count` columns, without those that are ignored, or the last that is not. */
-static int default_targets(struct ingest_table *t, int64_t count, struct err *err)
+/* How many of the last `usual` columns are not ignored; at least 1. */
+static int64_t count_default(const struct ingest_table *t, int64_t usual)
+{
+    int64_t count = 0;
+    for (int64_t j = t->columns > usual ? t->columns - usual : 0; j < t->columns; j++) {
+        count += !t->is_ignored[j];
+    }
+    return count > 0 ? count : 1;
+}
+
+/* The last `usual` columns, without those that are ignored, or the last that is not. */
+static int default_targets(struct ingest_table *t, int64_t usual, struct err *err)
 {
     int r = 0;
-    for (int64_t j = t->columns - count; r == 0 && j < t->columns; j++) {
+    for (int64_t j = t->columns > usual ? t->columns - usual : 0; r == 0 && j < t->columns; j++) {
         r = t->is_ignored[j] ? 0 : add_target(t, j, err);
     }
     for (int64_t j = t->columns; r == 0 && t->targets == 0 && j-- > 0;) {
@@ -185,11 +195,11 @@ static int default_targets(struct ingest_table *t, int64_t count, struct err *er
 static int choose_targets(struct ingest_table *t, int64_t usual, struct err *err)
 {
     bool named = t->options->targets != NULL && t->options->target_count > 0;
-    int64_t count = named ? t->options->target_count : usual;
     int r = choose_ignored(t, err);
     if (r < 0) {
         return r;
     }
+    int64_t count = named ? t->options->target_count : count_default(t, usual);
     if (count >= t->columns - t->ignored) {
         return no_feature(t, count, err);
     }
@@ -198,7 +208,7 @@ static int choose_targets(struct ingest_table *t, int64_t usual, struct err *err
     if (t->target == NULL || t->is_target == NULL) {
         return err_no_memory(err);
     }
-    return named ? name_targets(t, err) : default_targets(t, count, err);
+    return named ? name_targets(t, err) : default_targets(t, usual, err);
 }
 
 /* The writer, with room for the header as far as it is known. */

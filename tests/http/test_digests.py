@@ -76,6 +76,16 @@ def test_the_same_bytes_read_otherwise_are_another_data_set(api, table):
     assert api.get(path_of(table)).json()["id"] == made["id"]
 
 
+def test_a_header_is_no_name_of_a_column(api, table):
+    """"present" may be a column that is ignored, or a target, and is what a header may be."""
+    body = b"present," + table.split(b"\n", 1)[0].split(b",", 1)[1] + b"\n" + table.split(b"\n", 1)[1]
+    made = put(api, body, header="present").json()
+    for query in ({"ignore": "present"}, {"target": "present"}):
+        assert api.request("HEAD", path_of(body), params=query).status_code == 404, query
+    other = put(api, body, ignore="present").json()
+    assert other["id"] != made["id"] and "present" not in other["features"]
+
+
 def test_of_two_at_once_one_is_made(api, table):
     """Both are asked for their bodies; who comes last is told of the first one's data set."""
     head = ["Content-Type: text/csv", f"Content-Length: {len(table)}"]

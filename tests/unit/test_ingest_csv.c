@@ -324,6 +324,7 @@ static void test_one_hot(void **state)
     assert_classes(f, "no,yes");
     assert_int_equal(f->info.target_columns[0], 2);
     refuse_text(f, "c,c=u,y\nu,1,1.5\nv,2,3\n", ERR_INVALID, "#/one_hot", "\"c=u\"");
+    refuse_text(f, "c,c=w,y\nu,1,1.5\nv,2,3\n", ERR_INVALID, "#/one_hot", "\"c=w\"");
 }
 
 /* What the first row makes of a column is not always what was meant. */

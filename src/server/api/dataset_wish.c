@@ -93,7 +93,8 @@ static int read_parameters(struct request *rq, struct upload_wish *wish, struct 
         return 0;
     }
     if (http_type_parameter(type, "charset", value, sizeof(value)) &&
-        strcasecmp(value, "utf-8") != 0 && strcasecmp(value, "us-ascii") != 0) {
+        strcasecmp(value, "utf-8") != 0 && strcasecmp(value, "utf8") != 0 &&
+        strcasecmp(value, "us-ascii") != 0) {
         return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
                       "The charset \"%s\" is not read; send the table in utf-8.", value);
     }
@@ -178,7 +179,8 @@ int upload_wish_recipe(const struct upload_wish *wish, char ret[SHA256_HEX_SIZE]
     digest(to, task_name(wish->task));
     digest(to, wish->one_hot ? "one_hot" : "");
     if (wish->format == INGEST_CSV && wish->header != INGEST_HEADER_AUTO) {
-        digest(to, ""); /* no target is empty */
+        digest(to, ""); /* no target is empty, */
+        digest(to, ""); /* and no column that is ignored */
         digest(to, ingest_header_name(wish->header));
     }
     for (int i = 0; i < wish->target_count; i++) {
