@@ -160,15 +160,19 @@ static int worse_than_nothing(double residual, struct err *err)
     return REASON_NOT_POSITIVE_DEFINITE;
 }
 
-/* Coefficients that are handed out although they fit the targets worse than none would. */
+/* The relative residual of coefficients of 0 is 1, but for rounding. */
+static const double nothing = 1.0 - 1e-9;
+
+/* Coefficients that are handed out although they fit a target no better than none would. */
 static void warn_of_large_residual(const struct drive *d, double residual)
 {
     char text[96];
     snprintf(text, sizeof(text), "The certified relative residual of the model is %.3g:", residual);
     solve__say(
         d, "warning", text,
-        "above 1 the coefficients solve the system worse than zeros would, so do not rely on its "
-        "predictions. Allow more iterations or time (`stop`), raise `regularization`, take "
+        "from 1 on the coefficients of a target solve the system no better than zeros would, so do "
+        "not rely on its predictions. Allow more iterations or time (`stop`), raise "
+        "`regularization`, take "
         "precision \"float64\", or choose another solver or preconditioner.");
 }
 
@@ -216,7 +220,7 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     if (r < 0) {
         return r;
     }
-    if (found.residual > 1) {
+    if (found.residual > nothing) {
         warn_of_large_residual(d, found.residual);
     }
     d->at.fraction = 1.0;

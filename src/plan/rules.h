@@ -89,10 +89,11 @@ const char *rule_solver(int64_t room, int64_t n, int64_t d, double regularizatio
                         enum precision precision);
 
 /* Of a model on m centers: "direct", whose m multiplications a kernel value are less than what
- * some twenty iterations take, or "krill", which takes 5 to 25 iterations to 1e-4 whatever the
- * regularization. Processor seconds to 1e-4 with 1,000 centers (gaussian, bandwidth 3, 10,000 rows,
- * one thread, with other work) for krill and for falkon: bike at 1e-7 a row 0.6 and 2.0, at 2e-10
- * 0.7 and 2.2; higgs7k 0.7 and 0.6; hflights, all 223,874 rows, 5.4 and more than 32. */
+ * some twenty iterations take, or "krill", which takes 5 to 25 iterations to 1e-4 down to
+ * regularizations of 1e-12. Processor seconds to 1e-4 with 1,000 centers (gaussian, bandwidth 3,
+ * 10,000 rows, one thread, with other work) for krill and for falkon: bike at 1e-7 a row 0.6
+ * and 2.0, at 2e-10 0.7 and 2.2; higgs7k 0.7 and 0.6; hflights, all 223,874 rows, 5.4 and more
+ * than 32. */
 const char *rule_restricted_solver(int64_t m, int64_t d);
 
 /* The precision of a job that leaves it to us: mixed for pcg, whose refinement reaches what float64

@@ -123,6 +123,28 @@ static void true_residual(struct restricted_fixture *f, double *ret)
     f->be->ops->mat_free(f->be, &G);
 }
 
+/* No ridge, and K_mm singular: H, whose shift stands for one, still gives what fits. */
+static void test_no_ridge(void **state)
+{
+    struct restricted_spec spec = ordinary();
+    spec.n = 600;
+    spec.m = 110;
+    spec.lambda = 0;
+    const struct solve_limits limits = {
+        .tolerance = 1e-6, .max_iterations = 1000, .time_budget_s = INFINITY};
+    for (spec.d = 1; spec.d <= 2; spec.d++) {
+        struct restricted_fixture f;
+        restricted_init(&f, *state, &spec);
+        const struct solve_outcome outcome = restricted_solve(&f, "direct", &limits);
+        if (!(outcome.relative_residual < 1e-3)) {
+            print_error("d = %lld: %s, residual %g\n", (long long)spec.d,
+                        reason_name(outcome.reason), outcome.relative_residual);
+            fail();
+        }
+        restricted_deinit(&f);
+    }
+}
+
 /* A target that breaks down stays at zero, and the others go on. */
 static void test_breakdown_of_one_target(void **state)
 {
@@ -209,5 +231,5 @@ static void test_best_is_handed_out(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
 
-TEST_MAIN(TEST(test_ill_conditioned), TEST(test_breakdown_of_one_target),
+TEST_MAIN(TEST(test_ill_conditioned), TEST(test_no_ridge), TEST(test_breakdown_of_one_target),
           TEST(test_best_is_handed_out))

@@ -269,14 +269,34 @@ static int build(struct solver *s, struct err *err)
     return r < 0 ? r : 0;
 }
 
-/* Infinity or NaN beyond good coefficients is the end of what the precision gives. */
-static int soften(const struct solver *s, int r)
+/* Whether coefficients of any column were ever better than 0. */
+static bool has_good(const struct solver *s)
 {
     bool good = false;
     for (int64_t j = 0; j < s->p.t; j++) {
         good = good || s->c.best[j] < 1.0;
     }
-    return r == -ERR_DIVERGED && good ? REASON_BREAKDOWN : r;
+    return good;
+}
+
+/* How it ends. Infinity or NaN beyond good coefficients is the end of what the precision gives, and
+ * the best are what is left; where there are none, there is no model. */
+static int conclude(struct solver *s, int r, struct err *err)
+{
+    const bool good = has_good(s);
+    if ((r == REASON_BREAKDOWN || r == REASON_STAGNATED) && !good) {
+        return err_at(err, ERR_NOT_POSITIVE_DEFINITE, "#/regularization",
+                      "The iteration came to nothing better than coefficients of 0: the system is "
+                      "singular to working precision. Raise `regularization`, take fewer centers, "
+                      "or another solver.");
+    }
+    if (r != -ERR_DIVERGED || !good) {
+        return r;
+    }
+    for (int64_t j = 0; j < s->p.t; j++) {
+        s->c.relative[j] = s->c.best[j];
+    }
+    return REASON_BREAKDOWN;
 }
 
 int normal_cg_step(struct solver *s, struct step_report *ret, struct err *err)
@@ -284,7 +304,7 @@ int normal_cg_step(struct solver *s, struct step_report *ret, struct err *err)
     const bool building = !s->built;
     int r = s->ended;
     if (r == 0) {
-        r = building ? build(s, err) : soften(s, advance(s, err));
+        r = building ? build(s, err) : conclude(s, advance(s, err), err);
     }
     s->ended = r > 0 ? r : 0;
     *ret = (struct step_report){

@@ -4,14 +4,15 @@
  *
  *     S = K_nm L^-T,   A A' = S'S + ridge I,   B = L^-T A^-T A^-1 S' Y.
  *
- * No eigenvalue of S'S + ridge I is below ridge, so that no shift has to keep its factor from
- * breaking down; the digits that a sum of squares loses are those of numbers far below the largest,
- * where ridge is, too, and residuals that are computed from the rows find them again: the factor is
- * the preconditioner of normal_cg.h. One iteration, or a few.
+ * No eigenvalue of S'S + ridge I is below ridge, so that where there is one no shift has to keep
+ * its factor from breaking down; the digits that a sum of squares loses are those of numbers far
+ * below the largest, where ridge is, too, and residuals that are computed from the rows find them
+ * again: the factor is the preconditioner of normal_cg.h. One iteration, or a few.
  *
  * H = K_nm' K_nm + ridge K_mm has eigenvalues down to nothing. Its factor needs a shift of 10 eps
  * times its trace, which outweighs ridge K_mm in most directions. It is what is left for kernels
- * without an L, which are not positive definite.
+ * without an L, which are not positive definite, and where the ridge is below rounding: L^-1 makes
+ * rounding errors large, and nothing holds them down then.
  *
  * A and L are float64 in every precision. Cost: n m (m + values) multiplications and m^3 / 3.
  * Memory: 2 m^2 float64, and DIRECT_BLOCK_BYTES.
@@ -82,12 +83,15 @@ static int precond_setup(const struct problem *p, const struct param_set *params
     return 0;
 }
 
-/* L, and where there is none what becomes H. */
+/* L, and where there is none, or no ridge to speak of, what becomes H. */
 static int begin(struct precond *m, struct err *err)
 {
     struct err indefinite;
-    const int r = core_factor_variables(&m->p, &m->L, &indefinite);
     m->begun = true;
+    if (m->p.ridge < jitter * DBL_EPSILON * (double)m->p.n) {
+        return 0;
+    }
+    const int r = core_factor_variables(&m->p, &m->L, &indefinite);
     if (r == -ERR_NOT_POSITIVE_DEFINITE) {
         m->p.be->ops->mat_free(m->p.be, &m->L);
         return 0;
