@@ -34,25 +34,6 @@ static int wrong_width(const struct reading *b, int64_t have, struct err *err)
     return reading_bad_row(b, err, text);
 }
 
-static void number_pointer(const struct reading *b, int64_t column, char ret[96])
-{
-    snprintf(ret, 96, "%s/%lld/%lld", b->at, (long long)b->rows.count, (long long)column);
-}
-
-/* What ended a row of numbers before its time: a token that is none, or text that is no JSON. */
-static int bad_number(const struct reading *b, int token, int64_t column, struct err *err)
-{
-    char pointer[96];
-    number_pointer(b, column, pointer);
-    if (token >= 0) {
-        return err_at(err, ERR_INVALID, pointer, "Features are numbers.");
-    }
-    if (err && err->pointer[0] == '\0') {
-        memcpy(err->pointer, pointer, sizeof pointer);
-    }
-    return token;
-}
-
 void reading_key_pointer(const struct reading *b, bool in_row, const char *key, struct buf *ret)
 {
     buf_str(ret, b->at);
@@ -60,6 +41,37 @@ void reading_key_pointer(const struct reading *b, bool in_row, const char *key, 
         buf_printf(ret, "/%lld", (long long)b->rows.count);
     }
     buf_json_pointer(ret, key);
+}
+
+/* "#/instances/3/2" in an array, "#/instances/3/city" by the name of a column. */
+static void cell_pointer(const struct reading *b, const struct column *column, int64_t cell,
+                         struct buf *ret)
+{
+    if (cell != READING_NAMED) {
+        buf_printf(ret, "%s/%lld/%lld", b->at, (long long)b->rows.count, (long long)cell);
+        return;
+    }
+    size_t len = 0;
+    const char *text = column->kind == COLUMN_TEXT ? columns_text_name(&b->columns, column, &len)
+                                                   : b->rows.model->features[column->at];
+    cleanup_mem char *name = mem_strndup(text, len > 0 ? len : strlen(text));
+    reading_key_pointer(b, true, name ? name : "", ret);
+}
+
+/* What stands in the place of a number: a token that is none, or text that is no JSON. */
+static int bad_number(const struct reading *b, int token, const struct column *column, int64_t cell,
+                      struct err *err)
+{
+    cleanup_buf struct buf pointer = BUF_INIT;
+    cell_pointer(b, column, cell, &pointer);
+    const char *at = pointer.failed ? b->at : pointer.data;
+    if (token >= 0) {
+        return err_at(err, ERR_INVALID, at, "Features are numbers.");
+    }
+    if (err && err->pointer[0] == '\0') {
+        snprintf(err->pointer, sizeof err->pointer, "%s", at);
+    }
+    return token;
 }
 
 /* ---- rows ---- */
@@ -91,7 +103,7 @@ static int read_array(struct reading *b, struct err *err)
         return wrong_width(b, count + 1, err);
     }
     if (token != JSONREAD_ARRAY_END) {
-        return bad_number(b, token, count, err);
+        return bad_number(b, token, NULL, count, err);
     }
     if (count < d) {
         return wrong_width(b, count, err);
@@ -128,18 +140,9 @@ int reading_take_name(struct reading *b, int64_t guess, int64_t row, bool in_row
     return -ERR_PARSE;
 }
 
-/* "#/instances/3/city" */
-static void text_pointer(const struct reading *b, const struct column *column, struct buf *ret)
-{
-    size_t len = 0;
-    const char *text = columns_text_name(&b->columns, column, &len);
-    cleanup_mem char *name = mem_strndup(text, len);
-    reading_key_pointer(b, true, name ? name : "", ret);
-}
-
 /* A text of the row that is being read. */
-static int take_text(struct reading *b, const struct column *column, int token, double *row,
-                     struct err *err)
+static int take_text(struct reading *b, const struct column *column, int64_t cell, int token,
+                     double *row, struct err *err)
 {
     char why[COLUMNS_WHY_SIZE] = "The model reads this column as text: its values are strings.";
     size_t len = 0;
@@ -148,21 +151,21 @@ static int take_text(struct reading *b, const struct column *column, int token, 
         return token < 0 ? token : 0;
     }
     cleanup_buf struct buf pointer = BUF_INIT;
-    text_pointer(b, column, &pointer);
+    cell_pointer(b, column, cell, &pointer);
     return err_at(err, ERR_INVALID, pointer.failed ? b->at : pointer.data, "%s", why);
 }
 
-int reading_take_value(struct reading *b, const struct column *column, int token, double *row,
-                       struct err *err)
+int reading_take_value(struct reading *b, const struct column *column, int64_t cell, int token,
+                       double *row, struct err *err)
 {
     if (column->kind == COLUMN_TEXT) {
-        return take_text(b, column, token, row, err);
+        return take_text(b, column, cell, token, row, err);
     }
     if (column->kind == COLUMN_PASSED) {
         return token < 0 ? token : jsonread_skip(b->r, err);
     }
     if (token != JSONREAD_NUMBER) {
-        return bad_number(b, token, column->at, err);
+        return bad_number(b, token, column, cell, err);
     }
     row[column->at] = jsonread_number(b->r);
     return 0;
@@ -191,7 +194,7 @@ static int read_record(struct reading *b, struct err *err)
         if (value == JSONREAD_NUMBER && column.kind == COLUMN_FEATURE) {
             row[column.at] = jsonread_number(b->r);
         } else if (r == 0) {
-            r = reading_take_value(b, &column, value, row, err);
+            r = reading_take_value(b, &column, READING_NAMED, value, row, err);
         }
     }
     const char *missing = r == 0 ? columns_missing(&b->columns, number) : NULL;

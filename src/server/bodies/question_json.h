@@ -20,6 +20,9 @@ struct reading {
     struct question *ret;
 };
 
+/* The value stands beside its column's name. */
+enum { READING_NAMED = -1 };
+
 /* "#/instances/3/x~1y" */
 void reading_key_pointer(const struct reading *b, bool in_row, const char *key, struct buf *ret);
 /* -ERR_INVALID at the row that is being read. */
@@ -30,9 +33,10 @@ int reading_use_names(struct reading *b, struct err *err);
 /* What the key just read names; `row` (from 1) may name each column once. */
 int reading_take_name(struct reading *b, int64_t guess, int64_t row, bool in_row,
                       struct column *ret, struct err *err);
-/* The value that begins with `token` (or an error of jsonread_next), into a row of features. */
-int reading_take_value(struct reading *b, const struct column *column, int token, double *row,
-                       struct err *err);
+/* The value that begins with `token` (or an error of jsonread_next), into a row of features; `cell`
+ * is its place where the row is an array, or READING_NAMED. */
+int reading_take_value(struct reading *b, const struct column *column, int64_t cell, int token,
+                       double *row, struct err *err);
 /* The rows of the array whose '[' was read. */
 int reading_rows(struct reading *b, bool records, struct err *err);
 

@@ -225,7 +225,7 @@ static int read_mixed_row(struct reading *b, const struct split *s, struct err *
             j += token != JSONREAD_ARRAY_END;
             break;
         }
-        r = reading_take_value(b, &s->column[j], token, row, err);
+        r = reading_take_value(b, &s->column[j], j, token, row, err);
     }
     if (r == 0 && j != s->count) {
         char text[96];
