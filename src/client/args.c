@@ -121,22 +121,45 @@ bool args_parse(const struct command *command, int argc, char **argv, struct arg
     return ok && check_operands(ret);
 }
 
-int args_common_words(const char *word)
+/* "--url", "--url=URL", "--json" */
+static int common_long(const char *word, bool *help)
 {
-    const bool is_long = strncmp(word, "--", 2) == 0;
+    const size_t n = strcspn(word, "=");
     for (const struct option_row *r = common_options; r->name; r++) {
-        const size_t n = strlen(r->name);
-        if (is_long && strncmp(word + 2, r->name, n) == 0 && word[n + 2] == '\0') {
-            return r->value ? 2 : 1;
-        }
-        if (is_long && r->value && strncmp(word + 2, r->name, n) == 0 && word[n + 2] == '=') {
-            return 1;
-        }
-        if (!is_long && word[0] == '-' && r->letter && word[1] == r->letter) {
-            return r->value && word[2] == '\0' ? 2 : 1;
+        const bool same = strlen(r->name) == n && strncmp(word, r->name, n) == 0;
+        if (same && (r->value || word[n] == '\0')) {
+            *help = *help || strcmp(r->name, "help") == 0;
+            return r->value && word[n] == '\0' ? 2 : 1;
         }
     }
     return 0;
+}
+
+/* "j", "ju", "juURL": a value ends the cluster. */
+static int common_cluster(const char *letters, bool *help)
+{
+    for (; *letters; letters++) {
+        const struct option_row *r = common_options;
+        while (r->name && r->letter != *letters) {
+            r++;
+        }
+        if (!r->name) {
+            return 0;
+        }
+        *help = *help || strcmp(r->name, "help") == 0;
+        if (r->value) {
+            return letters[1] == '\0' ? 2 : 1;
+        }
+    }
+    return 1;
+}
+
+int args_common_words(const char *word, bool *help)
+{
+    if (word[0] != '-' || word[1] == '\0') {
+        return 0;
+    }
+    return word[1] == '-' ? common_long(word + 2, help) : common_cluster(word + 1, help);
 }
 
 const char *args_get(const struct args *a, const char *name)

@@ -36,8 +36,9 @@ struct args {
 /* Options that every command has: --json and --help among them. */
 extern const struct option_row common_options[];
 
-/* How many words the common option takes with its value: 1 or 2; 0: it is none. */
-int args_common_words(const char *word);
+/* How many words the common option, or the cluster of short ones, takes with its value: 1 or 2; 0:
+ * it is none. *help becomes true where --help is among them. */
+int args_common_words(const char *word, bool *help);
 /* argv[0] is the command's name. Complaints go to standard error; false: usage. */
 bool args_parse(const struct command *command, int argc, char **argv, struct args *ret);
 /* The last value given, or NULL. */

@@ -84,17 +84,16 @@ static const char head[] =
     /* The first column of a list, without its heading. Options that name another server would have
      * to be taken along: then nothing is asked. */
     "_krr_ask() {\n"
-    "    case \" ${COMP_WORDS[*]} \" in *' -u'* | *' --url'* | *' --key-file'* | *' --cacert'*) "
-    "return ;; esac\n"
+    "    case \" ${COMP_WORDS[*]} \" in *' -u'* | *' -'[!-]u* | *' --url'* | *' --key-file'* | "
+    "*' --cacert'*) return ;; esac\n"
     "    timeout 2 krr \"$1\" --limit 100 2>/dev/null | awk 'NR > 1 { print $1 }'\n"
     "}\n"
     "_krr() {\n"
     "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-    "    local options= what= one\n"
+    "    local options= what= one command= i\n"
     /* bash takes "=" for a word of its own. */
     "    [ \"$word\" != = ] || word=\n"
-    "    [ \"$before\" != = ] || before=${COMP_WORDS[COMP_CWORD-2]}\n"
-    "    case ${COMP_WORDS[1]} in\n";
+    "    [ \"$before\" != = ] || before=${COMP_WORDS[COMP_CWORD-2]}\n";
 
 static const char tail[] =
     "    COMPREPLY=()\n"
@@ -112,34 +111,71 @@ static const char tail[] =
     "}\n"
     "complete -F _krr krr\n";
 
-enum exit_code cmd_completion(struct client *c, const struct args *args)
+/* $command: the first word that is one and no value of an option, before the cursor. */
+static void print_search(void)
 {
-    (void)c, (void)args;
-    printf("%s", head);
+    printf("    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+           "        case ${COMP_WORDS[i-1]} in =");
+    for (const struct option_row *r = common_options; r->name; r++) {
+        if (r->value) {
+            printf(" | --%s", r->name);
+        }
+        if (r->value && r->letter) {
+            printf(" | -%c | -[!-]*%c", r->letter, r->letter);
+        }
+    }
+    printf(") continue ;; esac\n"
+           "        case ' ");
+    print_commands();
+    printf(" ' in *\" ${COMP_WORDS[i]} \"*) command=${COMP_WORDS[i]} && break ;; esac\n"
+           "    done\n");
+}
+
+/* $options, of the command, or of every one where there is none yet. */
+static void print_options(void)
+{
+    printf("    case $command in\n");
     for (const struct command *k = commands; k->name; k++) {
         printf("    %s) options='", k->name);
         print_names(k->options);
         print_names(common_options);
         printf("' ;;\n");
     }
-    printf("    esac\n"
-           "    case ${COMP_WORDS[1]}:$before in\n");
+    printf("    *) options='");
+    print_names(common_options);
+    printf("' ;;\n"
+           "    esac\n");
+}
+
+/* $what: values of the option before the cursor, else operands, options, or commands. */
+static void print_offer(void)
+{
+    printf("    case $command:$before in\n");
     for (const struct command *k = commands; k->name; k++) {
         print_values(k->name, k->options);
         print_values(k->name, common_options);
     }
+    print_values("", common_options);
     printf("    *)\n"
-           "        case ${COMP_WORDS[1]} in\n");
+           "        case $command in\n");
     for (const struct command *k = commands; k->name; k++) {
         print_operands(k);
     }
-    printf("        esac\n"
-           "        [[ $word != -* ]] || what=$options\n"
-           "        [ \"$COMP_CWORD\" != 1 ] || what='");
+    printf("        *) what='");
     print_commands();
-    printf("'\n"
-           "    esac\n"
-           "%s",
-           tail);
+    printf("' ;;\n"
+           "        esac\n"
+           "        [[ $word != -* ]] || what=$options\n"
+           "    esac\n");
+}
+
+enum exit_code cmd_completion(struct client *c, const struct args *args)
+{
+    (void)c, (void)args;
+    printf("%s", head);
+    print_search();
+    print_options();
+    print_offer();
+    printf("%s", tail);
     return EXIT_DONE;
 }

@@ -35,18 +35,20 @@ static const struct command *find_command(const char *name)
 }
 
 /* `krr -u URL jobs`: options of every command may stand before it. Puts the command's name in front
- * of them. */
-static void command_first(int argc, char **argv)
+ * of them; true: there is none, and --help is among the options. */
+static bool command_first(int argc, char **argv)
 {
     int at = 1;
+    bool help = false;
     for (int n = 1; at < argc && n > 0; at += n) {
-        n = args_common_words(argv[at]);
+        n = args_common_words(argv[at], &help);
     }
     if (at > 1 && at < argc) {
         char *name = argv[at];
         memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof *argv);
         argv[1] = name;
     }
+    return help && at >= argc;
 }
 
 /* The first line of --key-file, else $KRR_KEY; mem_free. */
@@ -91,9 +93,8 @@ static enum exit_code run(const struct command *command, const struct args *args
 
 int main(int argc, char **argv)
 {
-    command_first(argc, argv);
-    const char *word = argc > 1 ? argv[1] : "--help";
-    const bool help = strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+    const bool help = command_first(argc, argv) || argc == 1;
+    const char *word = argc > 1 ? argv[1] : "";
     const struct command *command = find_command(word);
     struct args args;
     if (help || strcmp(word, "--version") == 0) {

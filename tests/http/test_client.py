@@ -187,7 +187,8 @@ def test_wrong_command_lines_end_with_2(base, table):
         assert run(base, *words).returncode == 2, words
 
 
-@pytest.mark.parametrize("before", [["-u"], ["--url"], ["-q", "-j", "--url"], ["--key-file", os.devnull, "-u"]])
+@pytest.mark.parametrize("before", [["-u"], ["--url"], ["-q", "-j", "--url"], ["--key-file", os.devnull, "-u"],
+                                    ["-ju"], ["-qj", "-u"]])
 def test_options_of_every_command_may_stand_before_it(base, before):
     nowhere = "http://127.0.0.1:1"
     assert good(nowhere, *before, base, "jobs") == good(nowhere, "jobs", *before, base)
@@ -195,7 +196,8 @@ def test_options_of_every_command_may_stand_before_it(base, before):
 
 
 def test_what_is_no_option_of_every_command_is_told(base):
-    for words, said in ((["-u", base], "not -u"), (["--limit", 3, "jobs"], "not --limit"), (["-x", "jobs"], "not -x")):
+    for words, said in ((["-u", base], "not -u"), (["--limit", 3, "jobs"], "not --limit"), (["-x", "jobs"], "not -x"),
+                        (["-jx", "jobs"], "not -jx"), (["-u", "-h"], "not -u")):
         done = run(base, *words)
         assert done.returncode == 2 and said in done.stderr.decode()
     assert "usage: krr jobs" in good(base, "-h", "jobs")
@@ -741,6 +743,15 @@ def test_completion_has_names_of_the_server_and_files(base, table, name, tmp_pat
     assert offered == [[name], [name], [job], ["a b.csv"], [], [], ["--json"]]
 
 
+def test_completion_finds_the_command_behind_options(base, tmp_path):
+    (tmp_path / "ca.pem").write_text("")
+    url = "-u http : //127.0.0.1 : 1"  # as bash cuts it
+    offered = complete(base, tmp_path, f"{url} train --so", f"{url} trai", "-j train --solver pc", "-qju x train --so",
+                       "--key-file jobs train --so", "--url = jobs train --so", "jobs train", "--cac", "--cacert c")
+    assert offered == [["--solver"], ["train"], ["pcg"], ["--solver"], ["--solver"], ["--solver"], [], ["--cacert"],
+                       ["ca.pem"]]
+
+
 def test_help_has_the_values_of_options(tmp_path):
     text = " ".join(subprocess.run([KRR, "train", "--help"], capture_output=True, text=True).stdout.split())
     assert "how the system is solved: auto, cholesky, pcg," in text and "arithmetic of the solve: auto, float64," in text
@@ -751,3 +762,6 @@ def test_version_and_help():
                                                               text=True).stdout)
     assert subprocess.run([KRR, "--help"], capture_output=True).returncode == 0
     assert subprocess.run([KRR], capture_output=True).returncode == 2
+    for words in (["-h"], ["-u", "http://127.0.0.1:1", "--help"], ["-jh"], ["--help", "-q"]):
+        done = subprocess.run([KRR, *words], capture_output=True, text=True)
+        assert done.returncode == 0 and done.stdout.startswith("usage: krr COMMAND"), words
