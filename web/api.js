@@ -121,10 +121,10 @@ export async function all(path, parameters = {}, most = 500) {
   return items;
 }
 
-// A page of `count` items, of which large ones come in several answers: not in more than four.
-export async function some(path, parameters, count) {
+// A page of `count` items, of which large ones come in several answers: not in more than `answers`.
+export async function some(path, parameters, count, answers = 4) {
   const whole = {data: [], has_more: true, last_id: null};
-  for (let i = 0; i < 4 && whole.has_more && whole.data.length < count; i++) {
+  for (let i = 0; i < answers && whole.has_more && whole.data.length < count; i++) {
     const part = await get(query(path, {...parameters, limit: count - whole.data.length, after: whole.last_id}));
     whole.data.push(...part.data);
     whole.has_more = part.has_more;

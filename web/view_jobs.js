@@ -10,6 +10,7 @@ import {workersTable} from "./workers.js";
 import {SERIES} from "./theme.js";
 
 const PAGE = 30;
+const MOST = 100; // rows of the table
 const CHOSEN = "krrd.curves";
 const STATUSES = ["running", "queued", "paused", "cancelling", "succeeded", "failed", "cancelled"];
 
@@ -150,9 +151,9 @@ export function open(root, _parts, context) {
   const none = empty("No jobs yet. ", h("a", {href: "#/data"}, "Upload a table"), ", then ",
     h("a", {href: "#/new"}, "train a model"), ".");
   let status = "";
-  let shown = PAGE;
+  let shown = PAGE; // wished for; of large jobs fewer come, and each further wish brings more answers
   const more = h("button", {type: "button", class: "quiet", onclick: () => {
-    shown = Math.min(shown + PAGE, 100);
+    shown += PAGE;
     jobsPoll.now();
   }}, "Show more");
   const filter = h("select", {id: "status-filter", onchange: () => {
@@ -190,11 +191,11 @@ export function open(root, _parts, context) {
       h("div", {class: "stack side"}, queue.element,
         card("Workers", h("div", null, workers.element)))));
 
-  const jobsPoll = panel(1.5, () => some("/v1/jobs", {status}, shown), (page) => {
+  const jobsPoll = panel(1.5, () => some("/v1/jobs", {status}, Math.min(shown, MOST), 4 * shown / PAGE), (page) => {
     latest = page.data;
     none.hidden = latest.length > 0 || status !== "";
     table.hidden = latest.length === 0 && status === "";
-    more.hidden = !page.has_more || shown >= 100;
+    more.hidden = !page.has_more || latest.length >= MOST;
     picked.follow(latest);
     draw();
   }, context);

@@ -1,5 +1,7 @@
 """The page of jobs: what runs, curves that move, the queue, what can be done to a job."""
 
+import pytest
+
 POINTS = """const chart = Object.values(Chart.instances).find((c) => c.canvas.ariaLabel.includes(arguments[0]));
             return chart ? chart.data.datasets.map((set) => set.data.length) : [];"""
 
@@ -36,6 +38,37 @@ def test_curves_of_a_running_job_move(page, api, big_job, name):
     shown = api.job(job["id"])["progress"]["relative_residual"]
     assert shown is not None
     page.screenshot("jobs-running")
+
+
+# Answers of the list of jobs as of a server that has `total` large ones: three fit into an answer.
+LARGE = """
+    const real = window.fetch;
+    const [like, total] = args;
+    window.fetch = async (path, options) => {
+      const url = new URL(path, location.href);
+      if (url.pathname !== "/v1/jobs" || url.searchParams.get("status")) return real(path, options);
+      const first = Number((url.searchParams.get("after") ?? "job_0").slice(4));
+      const last = Math.min(first + Math.min(3, Number(url.searchParams.get("limit"))), total);
+      const data = [...Array(last - first).keys()].map((i) => ({...like, id: `job_${first + i + 1}`}));
+      return new Response(JSON.stringify({object: "list", data, has_more: last < total, last_id: `job_${last}`}));
+    };"""
+
+
+@pytest.mark.parametrize("total, reached", [(50, 50), (130, 100)])
+def test_more_jobs_where_a_page_comes_in_many_answers(page, api, name, regression_dataset, total, reached):
+    like = api.train(name, regression_dataset)
+    page.open("jobs")
+    row(page, name)
+    page.module(LARGE, like, total)
+    shown = lambda: len(page.find("table.jobs tbody tr"))
+    page.wait(lambda: shown() == 12, "four answers")
+    more = page.button("Show more")
+    while shown() < reached:
+        before = shown()
+        more.click()
+        page.wait(lambda: shown() > before, f"more than {before} jobs")
+    page.wait(lambda: not more.is_displayed(), "no more to show")
+    assert shown() == reached
 
 
 def test_two_jobs_in_one_chart(page, api, name, regression_dataset):
