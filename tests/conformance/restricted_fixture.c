@@ -108,6 +108,19 @@ static void prepare_points(struct restricted_fixture *f, const struct restricted
     must(be->ops->points_new(be, &f->kernel, DTYPE_F64, &f->host_centers, &f->core, &err));
 }
 
+struct restricted_spec restricted_ordinary(void)
+{
+    return (struct restricted_spec){.kernel = KERNEL_GAUSSIAN,
+                                    .points = DTYPE_F64,
+                                    .vectors = DTYPE_F64,
+                                    .n = 300,
+                                    .m = 30,
+                                    .d = 3,
+                                    .t = 2,
+                                    .lambda = 1e-4,
+                                    .tile_rows = 128};
+}
+
 void restricted_init(struct restricted_fixture *f, struct backend *be,
                      const struct restricted_spec *spec)
 {

@@ -37,6 +37,9 @@ struct restricted_spec {
     const double *weights;
 };
 
+/* 300 rows in 3 features, 30 centers, two targets, in tiles of 128 rows; gaussian, float64. */
+struct restricted_spec restricted_ordinary(void);
+
 void restricted_init(struct restricted_fixture *f, struct backend *be,
                      const struct restricted_spec *spec);
 void restricted_deinit(struct restricted_fixture *f);

@@ -22,19 +22,6 @@ static int close_device(void **state)
     return 0;
 }
 
-static struct restricted_spec ordinary(void)
-{
-    return (struct restricted_spec){.kernel = KERNEL_GAUSSIAN,
-                                    .points = DTYPE_F64,
-                                    .vectors = DTYPE_F64,
-                                    .n = 300,
-                                    .m = 30,
-                                    .d = 3,
-                                    .t = 2,
-                                    .lambda = 1e-4,
-                                    .tile_rows = 128};
-}
-
 /* ---- rows in tiles ---- */
 
 static double *gradient(struct restricted_fixture *f, const double *v, bool targets)
@@ -57,7 +44,7 @@ static double *gradient(struct restricted_fixture *f, const double *v, bool targ
 /* The same bits whether tiles stay or not, and the source is read again only where they do not. */
 static void test_tiles_stay_or_pass(void **state)
 {
-    struct restricted_spec spec = ordinary();
+    struct restricted_spec spec = restricted_ordinary();
     struct restricted_fixture f;
     double *first = NULL;
     for (int streamed = 0; streamed < 2; streamed++) {
@@ -85,7 +72,7 @@ static void test_tiles_stay_or_pass(void **state)
 /* A batch has the rows it was asked for, in that order, and tiles are whole afterwards. */
 static void test_batches(void **state)
 {
-    struct restricted_spec spec = ordinary();
+    struct restricted_spec spec = restricted_ordinary();
     spec.streamed = true;
     struct restricted_fixture f;
     restricted_init(&f, *state, &spec);
@@ -120,7 +107,7 @@ static void test_batches(void **state)
 
 static void test_certificate(void **state)
 {
-    struct restricted_spec spec = ordinary();
+    struct restricted_spec spec = restricted_ordinary();
     for (int precision = 0; precision < PRECISIONS; precision++) {
         spec.points = points_dtype((enum precision)precision);
         spec.vectors = vector_dtype((enum precision)precision);
@@ -277,7 +264,7 @@ static void test_solvers(void **state)
             if (id == KERNEL_SIGMOID || precision == F32) {
                 continue; /* K_mm is no norm; vectors are float64 in every fit */
             }
-            struct restricted_spec spec = ordinary();
+            struct restricted_spec spec = restricted_ordinary();
             spec.kernel = (enum kernel_id)id;
             spec.points = points_dtype((enum precision)precision);
             spec.vectors = vector_dtype((enum precision)precision);
@@ -296,7 +283,7 @@ static void test_shapes(void **state)
         {260, 30, 3, 26, 0, 1e-3}, {300, 30, 3, 2, 5, 1e-4}, {300, 20, 3, 1, 0, 1e-9},
     };
     for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
-        struct restricted_spec spec = ordinary();
+        struct restricted_spec spec = restricted_ordinary();
         spec.n = shapes[i].n;
         spec.m = shapes[i].m;
         spec.d = shapes[i].d;
@@ -314,7 +301,7 @@ static void test_shapes(void **state)
  */
 static void test_equal_centers(void **state)
 {
-    struct restricted_spec spec = ordinary();
+    struct restricted_spec spec = restricted_ordinary();
     spec.copies = 6;
     for (const struct solver_ops *const *ops = solver_list(); *ops != NULL; ops++) {
         if (!(*ops)->restricted || needs_weights(*ops)) {
@@ -337,7 +324,7 @@ static void test_equal_centers(void **state)
 /* Targets that are 0 have the coefficients 0, beside others that do not. */
 static void test_zero_targets(void **state)
 {
-    const struct restricted_spec spec = ordinary();
+    const struct restricted_spec spec = restricted_ordinary();
     for (const struct solver_ops *const *ops = solver_list(); *ops != NULL; ops++) {
         if (!(*ops)->restricted || needs_weights(*ops)) {
             continue;
@@ -361,7 +348,7 @@ static void test_zero_targets(void **state)
 /* Weights of 1 are no weights. */
 static void test_weights_of_one(void **state)
 {
-    struct restricted_spec spec = ordinary();
+    struct restricted_spec spec = restricted_ordinary();
     double ones[30], *found[2];
     for (int i = 0; i < 30; i++) {
         ones[i] = 1.0;
@@ -382,7 +369,7 @@ static void test_weights_of_one(void **state)
 /* Where centers are rows of the data, their targets give something to begin with. */
 static void test_start_of_falkon_bless(void **state)
 {
-    const struct restricted_spec spec = ordinary();
+    const struct restricted_spec spec = restricted_ordinary();
     double weights[30];
     int64_t positions[30], iterations[2];
     for (int i = 0; i < 30; i++) {
@@ -410,7 +397,7 @@ static void test_start_of_falkon_bless(void **state)
 
 static void test_bless_needs_weights(void **state)
 {
-    const struct restricted_spec spec = ordinary();
+    const struct restricted_spec spec = restricted_ordinary();
     struct restricted_fixture f;
     restricted_init(&f, *state, &spec);
     const struct solver_options options = options_make("falkon_bless", NULL, 1e-3);
@@ -426,7 +413,7 @@ static void test_bless_needs_weights(void **state)
 static void test_indefinite_kernel(void **state)
 {
     static const char *const names[] = {"falkon", "krill", "eigenpro3", "eigenpro4"};
-    const struct restricted_spec spec = ordinary();
+    const struct restricted_spec spec = restricted_ordinary();
     for (size_t k = 0; k < 4; k++) {
         struct restricted_fixture f;
         restricted_init(&f, *state, &spec);
@@ -457,7 +444,7 @@ static void test_indefinite_kernel(void **state)
 /* Coefficients to begin with: the solution is taken as it is, nonsense is dropped. */
 static void test_start(void **state)
 {
-    const struct restricted_spec spec = ordinary();
+    const struct restricted_spec spec = restricted_ordinary();
     struct restricted_fixture f;
     restricted_init(&f, *state, &spec);
     const struct solve_limits limits = {
@@ -550,7 +537,7 @@ static void check_resume(struct restricted_fixture *f, const struct solver_ops *
 
 static void test_resume(void **state)
 {
-    struct restricted_spec spec = ordinary();
+    struct restricted_spec spec = restricted_ordinary();
     double ones[30];
     for (int i = 0; i < 30; i++) {
         ones[i] = 1.0;

@@ -21,19 +21,6 @@ static int close_device(void **state)
     return 0;
 }
 
-static struct restricted_spec ordinary(void)
-{
-    return (struct restricted_spec){.kernel = KERNEL_GAUSSIAN,
-                                    .points = DTYPE_F64,
-                                    .vectors = DTYPE_F64,
-                                    .n = 300,
-                                    .m = 30,
-                                    .d = 3,
-                                    .t = 2,
-                                    .lambda = 1e-4,
-                                    .tile_rows = 128};
-}
-
 /* Where K_mm is singular to working precision and lambda tiny, what sees the rows takes a few
  * iterations all the same. */
 static void test_ill_conditioned(void **state)
@@ -42,7 +29,7 @@ static void test_ill_conditioned(void **state)
         const char *name;
         int64_t most;
     } solvers[] = {{"direct", 2}, {"krill", 40}};
-    struct restricted_spec spec = ordinary();
+    struct restricted_spec spec = restricted_ordinary();
     spec.n = 1200;
     spec.m = 150;
     spec.d = 2;
@@ -126,7 +113,7 @@ static void true_residual(struct restricted_fixture *f, double *ret)
 /* No ridge, and K_mm singular: H, whose shift stands for one, still gives what fits. */
 static void test_no_ridge(void **state)
 {
-    struct restricted_spec spec = ordinary();
+    struct restricted_spec spec = restricted_ordinary();
     spec.n = 600;
     spec.m = 110;
     spec.lambda = 0;
@@ -149,7 +136,7 @@ static void test_no_ridge(void **state)
 static void test_breakdown_of_one_target(void **state)
 {
     struct restricted_fixture f;
-    const struct restricted_spec spec = ordinary();
+    const struct restricted_spec spec = restricted_ordinary();
     restricted_init(&f, *state, &spec);
     struct points *core = make_indefinite(&f);
     const struct solver_options options = options_make("cg", NULL, 1e-6);
@@ -218,7 +205,7 @@ static void check_best(struct backend *be, const char *name, const struct restri
 static void test_best_is_handed_out(void **state)
 {
     static const char *const names[] = {"cg", "falkon", "krill"};
-    struct restricted_spec spec = ordinary();
+    struct restricted_spec spec = restricted_ordinary();
     spec.d = 1;
     spec.t = 1;
     spec.m = 60;

@@ -97,6 +97,18 @@ static double rmse_at(const char *fields, const struct dataset *ds)
     return result.outcome.metrics.rmse;
 }
 
+/* Of features as they are. */
+static void assert_float32_is_enough(const struct dataset *ds)
+{
+    static const char fields[] =
+        "'standardize':{'features':false},'kernel':{'name':'gaussian','bandwidth':2},"
+        "'solver':'cholesky','regularization':1e-5,'features':['x0','x1'],'precision':'%s'";
+    char wide[256], narrow[256];
+    snprintf(wide, sizeof(wide), fields, "float64");
+    snprintf(narrow, sizeof(narrow), fields, "float32");
+    assert_close(rmse_at(narrow, ds), rmse_at(wide, ds), 1e-2);
+}
+
 /* Features as they are, a million away from the origin: float32 holds them to a sixteenth there,
  * which says nothing about x, unless their mean is taken off first. */
 static void test_far_from_the_origin_in_float32(void **state)
@@ -107,13 +119,7 @@ static void test_far_from_the_origin_in_float32(void **state)
         ((double *)(uintptr_t)ds->data)[5 * i] += 1e6;
         ((double *)(uintptr_t)ds->data)[5 * i + 1] += 1e6;
     }
-    static const char fields[] =
-        "'standardize':{'features':false},'kernel':{'name':'gaussian','bandwidth':2},"
-        "'solver':'cholesky','regularization':1e-5,'features':['x0','x1'],'precision':'%s'";
-    char wide[256], narrow[256];
-    snprintf(wide, sizeof(wide), fields, "float64");
-    snprintf(narrow, sizeof(narrow), fields, "float32");
-    assert_close(rmse_at(narrow, ds), rmse_at(wide, ds), 1e-2);
+    assert_float32_is_enough(ds);
     fixture_dataset_free(ds);
 }
 
@@ -125,13 +131,7 @@ static void test_far_rows_do_not_move_the_origin(void **state)
     for (int64_t i = 0; i < 3; i++) {
         ((double *)(uintptr_t)ds->data)[5 * i] = 1e8;
     }
-    static const char fields[] =
-        "'standardize':{'features':false},'kernel':{'name':'gaussian','bandwidth':2},"
-        "'solver':'cholesky','regularization':1e-5,'features':['x0','x1'],'precision':'%s'";
-    char wide[256], narrow[256];
-    snprintf(wide, sizeof(wide), fields, "float64");
-    snprintf(narrow, sizeof(narrow), fields, "float32");
-    assert_close(rmse_at(narrow, ds), rmse_at(wide, ds), 1e-2);
+    assert_float32_is_enough(ds);
     fixture_dataset_free(ds);
 }
 
