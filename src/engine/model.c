@@ -19,6 +19,9 @@ struct model *model_free(struct model *m)
     mem_free(m->feature_scale);
     mem_free(m->target_mean);
     mem_free(m->target_scale);
+    mem_free(m->variance_factor);
+    mem_free(m->prior_variance);
+    mem_free(m->noise_variance);
     names_free(m->feature_names, m->d);
     names_free(m->target_names, m->outputs);
     names_free(m->class_labels, m->t);
@@ -29,6 +32,7 @@ void model_keep_scales(struct model *m)
 {
     m->centers = mem_free(m->centers);
     m->coef = mem_free(m->coef);
+    m->variance_factor = mem_free(m->variance_factor);
 }
 
 int64_t model_argmax(const double *scores, int64_t t)
@@ -66,6 +70,10 @@ static struct model_file view(const struct model *m)
         .target_mean = m->target_mean,
         .target_scale = m->target_scale,
         .bandwidths = m->bandwidths,
+        .p = m->p,
+        .variance_factor = m->variance_factor,
+        .prior_variance = m->prior_variance,
+        .noise_variance = m->noise_variance,
         .centers = m->centers,
     };
 }
@@ -97,6 +105,9 @@ static bool copy_numbers(const struct model_file *f, struct model *m)
         {f->target_mean, (size_t)f->t * sizeof(double), (void **)&m->target_mean},
         {f->target_scale, (size_t)f->t * sizeof(double), (void **)&m->target_scale},
         {f->bandwidths, (size_t)f->d * sizeof(double), (void **)&m->bandwidths},
+        {f->variance_factor, (size_t)(f->m * f->p) * sizeof(double), (void **)&m->variance_factor},
+        {f->prior_variance, (size_t)f->t * sizeof(double), (void **)&m->prior_variance},
+        {f->noise_variance, (size_t)f->t * sizeof(double), (void **)&m->noise_variance},
         {f->centers, (size_t)(f->m * f->d) * dtype_size(f->dtype), &m->centers},
     };
     bool ok = true;
@@ -124,6 +135,7 @@ static int take(struct model_file *f, struct model *m, struct err *err)
     m->t = f->t;
     m->outputs = f->outputs;
     m->dtype = f->dtype;
+    m->p = f->p;
     m->feature_names = f->feature_names;
     m->target_names = f->target_names;
     m->class_labels = f->class_labels;

@@ -3,6 +3,13 @@
  * standardisation of the training rows. Its file, wire/model_file.h, is self-contained; centers are
  * standardised points, float32 for float32 jobs.
  *
+ * A model of a solver that knows the posterior of a gaussian process (posterior.h) has its
+ * variance,
+ *
+ *     var f_j(x) = prior_variance_j (k(x,x) - |V' k(c, x)|^2),
+ *
+ * of f itself; observations have noise_variance_j besides.
+ *
  * Classification has one target a class (1 for the class, 0 for the others); the prediction is the
  * class with the largest value, the values are its scores.
  */
@@ -24,6 +31,10 @@ struct model {
     double *coef;                         /* [m, t] row-major */
     double *feature_mean, *feature_scale; /* [d]; scale > 0 */
     double *target_mean, *target_scale;   /* [t] */
+    int64_t p;                            /* columns of V; 0: the model has no variance */
+    double *variance_factor;              /* V [m, p] row-major */
+    double *prior_variance;               /* [t] own units squared; >= 0 */
+    double *noise_variance;               /* [t] likewise */
     char **feature_names;                 /* [d] */
     int64_t outputs;                      /* names below: t for regression, 1 for classification */
     char **target_names;                  /* [outputs] */
@@ -54,7 +65,10 @@ struct predictor *predictor_free(struct predictor *p);
 /* Of memory, the model's included. */
 int64_t predictor_bytes(const struct predictor *p);
 /* X: float64 [rows, d] row-major, raw units. ret: [rows, t] row-major: targets in their own units,
- * or the classes' scores. A row's bits do not depend on the other rows. */
-int predictor_run(struct predictor *p, const double *X, int64_t rows, double *ret, struct err *err);
+ * or the classes' scores. ret_variance: [rows, t], their variances, never negative; NULL: not
+ * wanted; only of models with p > 0. A row's bits do not depend on the other rows, nor on whether
+ * its variance is wanted. */
+int predictor_run(struct predictor *p, const double *X, int64_t rows, double *ret,
+                  double *ret_variance, struct err *err);
 /* Index of the largest of t scores (the first one when equal). */
 int64_t model_argmax(const double *scores, int64_t t);

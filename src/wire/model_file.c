@@ -8,7 +8,8 @@
 #include "base/mem.h"
 #include "wire/names.h"
 
-enum { FORMAT_VERSION = 1, NAMES_MAX = 1 << 30 };
+/* Models without a variance are written as version 1 has them, so that all readers take them. */
+enum { FORMAT_VERSION = 1, VARIANCE_VERSION = 2, NAMES_MAX = 1 << 30 };
 
 static int corrupt(struct err *err, const char *what)
 {
@@ -64,6 +65,9 @@ static void list_slots(struct model_file *f, struct slot ret[MODEL_FILE_TENSORS]
         {"target_mean", DTYPE_F64, 1, {f->t, 1}, (const void **)&f->target_mean},
         {"target_scale", DTYPE_F64, 1, {f->t, 1}, (const void **)&f->target_scale},
         {"bandwidths", DTYPE_F64, 1, {f->d, 1}, (const void **)&f->bandwidths},
+        {"variance_factor", DTYPE_F64, 2, {f->m, f->p}, (const void **)&f->variance_factor},
+        {"prior_variance", DTYPE_F64, 1, {f->t, 1}, (const void **)&f->prior_variance},
+        {"noise_variance", DTYPE_F64, 1, {f->t, 1}, (const void **)&f->noise_variance},
         {"centers", f->dtype, 2, {f->m, f->d}, &f->centers},
     };
     memcpy(ret, slots, sizeof(slots));
@@ -123,6 +127,16 @@ static int take_tensor(const struct tensors *file, const struct slot *s, struct 
     return 0;
 }
 
+static bool none_negative(const double *x, int64_t n)
+{
+    for (int64_t i = 0; x != NULL && i < n; i++) {
+        if (!(x[i] >= 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool all_positive(const double *x, int64_t n)
 {
     for (int64_t i = 0; x != NULL && i < n; i++) {
@@ -154,6 +168,26 @@ static int check_centers(const struct tensor_info *centers, const struct model_f
     return 0;
 }
 
+/* The columns of the factor, where the file is of the version that has one. */
+static int read_factor_size(const struct tensors *file, struct model_file *f, struct err *err)
+{
+    const struct tensor_info *factor = tensors_find(file, "variance_factor");
+    if (factor == NULL || factor->dims != 2 || factor->shape[1] < 1) {
+        return corrupt(err, "it has no factor of its variance");
+    }
+    f->p = factor->shape[1];
+    return 0;
+}
+
+static bool is_wanted(const struct slot *s, const struct model_file *f, bool per_feature)
+{
+    const void **at = s->data;
+    const bool variance = at == (const void **)&f->variance_factor ||
+                          at == (const void **)&f->prior_variance ||
+                          at == (const void **)&f->noise_variance;
+    return at == (const void **)&f->bandwidths ? per_feature : !variance || f->p > 0;
+}
+
 static int read_tensors(const struct tensors *file, struct model_file *f, bool scalar,
                         struct err *err)
 {
@@ -164,19 +198,23 @@ static int read_tensors(const struct tensors *file, struct model_file *f, bool s
     f->m = centers->shape[0];
     f->dtype = centers->dtype;
     const bool per_feature = !scalar && f->kernel->has_bandwidth;
-    if (file->count != (per_feature ? MODEL_FILE_TENSORS : MODEL_FILE_TENSORS - 1)) {
+    const int count = MODEL_FILE_TENSORS - (per_feature ? 0 : 1) - (f->p > 0 ? 0 : 3);
+    if (file->count != count) {
         return corrupt(err, "it has too few or too many tensors");
     }
     struct slot slots[MODEL_FILE_TENSORS];
     list_slots(f, slots);
     int r = 0;
     for (int i = 0; r == 0 && i < MODEL_FILE_TENSORS; i++) {
-        const bool wanted = slots[i].data != (const void **)&f->bandwidths || per_feature;
-        r = wanted ? take_tensor(file, &slots[i], err) : 0;
+        r = is_wanted(&slots[i], f, per_feature) ? take_tensor(file, &slots[i], err) : 0;
     }
     if (r == 0 && (!all_positive(f->feature_scale, f->d) || !all_positive(f->target_scale, f->t) ||
                    !all_positive(f->bandwidths, f->d))) {
         return corrupt(err, "a scale or a bandwidth is not positive");
+    }
+    if (r == 0 &&
+        (!none_negative(f->prior_variance, f->t) || !none_negative(f->noise_variance, f->t))) {
+        return corrupt(err, "a variance is negative");
     }
     return r == 0 ? check_centers(centers, f, err) : r;
 }
@@ -270,8 +308,8 @@ static int read_names(const struct json *j, struct model_file *f, struct err *er
                                : r;
 }
 
-static int read_metadata(const struct json *j, struct model_file *f, bool *ret_scalar,
-                         struct err *err)
+static int read_metadata(const struct json *j, struct model_file *f, bool *ret_variance,
+                         bool *ret_scalar, struct err *err)
 {
     static const char *const keys[] = {"version", "kernel",  "task", "features",
                                        "targets", "classes", NULL};
@@ -282,10 +320,12 @@ static int read_metadata(const struct json *j, struct model_file *f, bool *ret_s
         !take_number(j, "version", &version)) {
         return corrupt(err, "its description has the wrong form");
     }
-    if (version != FORMAT_VERSION) {
-        return err_set(err, ERR_UNSUPPORTED, "The model file has version %g; version %d is read.",
-                       version, FORMAT_VERSION);
+    if (version != FORMAT_VERSION && version != VARIANCE_VERSION) {
+        return err_set(err, ERR_UNSUPPORTED,
+                       "The model file has version %g; versions %d and %d are read.", version,
+                       FORMAT_VERSION, VARIANCE_VERSION);
     }
+    *ret_variance = version == VARIANCE_VERSION;
     if ((json_get(j, "classes") != NULL) != (f->task == TASK_CLASSIFICATION)) {
         return corrupt(err, "class labels and task do not agree");
     }
@@ -312,10 +352,11 @@ int model_file_open(const void *image, size_t size, struct model_file *ret,
         return r;
     }
     cleanup_json struct json *j = NULL;
-    bool scalar = false;
+    bool scalar = false, variance = false;
     struct model_file f = {.m = 0};
     r = parse_metadata(&file, &j, err);
-    r = r == 0 ? read_metadata(j, &f, &scalar, err) : r;
+    r = r == 0 ? read_metadata(j, &f, &variance, &scalar, err) : r;
+    r = r == 0 && variance ? read_factor_size(&file, &f, err) : r;
     r = r == 0 ? read_tensors(&file, &f, scalar, err) : r;
     if (r < 0) {
         model_file_deinit(&f);
@@ -355,6 +396,28 @@ struct json *model_file_kernel(const struct model_file *f, bool list)
     return j;
 }
 
+static void set_numbers(struct json *obj, const char *key, const double *x, int64_t n)
+{
+    struct json *list = json_set_array(obj, key);
+    for (int64_t i = 0; i < n; i++) {
+        json_push(list, json_new_number(x[i]));
+    }
+}
+
+/* What a model knows of its own errors: null, or of each target the variance before any data, with
+ * k(x,x) = 1, and that of the noise, in the target's own units squared. */
+static void describe_variance(const struct model_file *f, struct json *to)
+{
+    if (f->variance_factor == NULL) {
+        json_set(to, "variance", json_new_null());
+        return;
+    }
+    struct json *j = json_set_object(to, "variance");
+    json_set_int(j, "directions", f->p);
+    set_numbers(j, "prior", f->prior_variance, f->t);
+    set_numbers(j, "noise", f->noise_variance, f->t);
+}
+
 struct json *model_file_describe(const struct model_file *f)
 {
     struct json *j = json_new_object();
@@ -369,6 +432,7 @@ struct json *model_file_describe(const struct model_file *f)
     }
     json_set_int(j, "centers", f->m);
     json_set_string(j, "precision", dtype_name(f->dtype));
+    describe_variance(f, j);
     if (json_ok(j)) {
         return j;
     }
@@ -380,7 +444,7 @@ struct json *model_file_describe(const struct model_file *f)
 static char *metadata_text(const struct model_file *f)
 {
     cleanup_json struct json *j = json_new_object();
-    json_set_int(j, "version", FORMAT_VERSION);
+    json_set_int(j, "version", f->variance_factor != NULL ? VARIANCE_VERSION : FORMAT_VERSION);
     json_set(j, "kernel", model_file_kernel(f, false));
     json_set_string(j, "task", task_name(f->task));
     names_write(j, "features", f->feature_names, f->d);

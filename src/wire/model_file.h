@@ -5,6 +5,8 @@
  *   feature_mean   [d]     float64   feature_scale  [d]
  *   target_mean    [t]     float64   target_scale   [t]
  *   bandwidths     [d]     float64   only where the kernel has one bandwidth a feature
+ *   variance_factor [m, p] float64   and
+ *   prior_variance [t]     float64   noise_variance [t], of models that know their variance
  *   centers        [m, d]  float32 or float64: standardised points
  *
  * and metadata "model": kernel and its parameters, task, names, class labels, as JSON text. What
@@ -23,7 +25,7 @@
 #include "wire/dataset.h"
 #include "wire/tensors.h"
 
-#define MODEL_FILE_TENSORS 7 /* at most */
+#define MODEL_FILE_TENSORS 10 /* at most */
 
 struct model_file {
     const struct method_def *kernel; /* of the catalog */
@@ -32,23 +34,25 @@ struct model_file {
     int degree;                      /* 1 unless the kernel has one */
     enum task task;                  /* not TASK_AUTO */
     int64_t m, d, t;                 /* centers, features, targets (classes) */
+    int64_t p;                       /* columns of the variance's factor; 0: there is none */
     int64_t outputs;                 /* names below: t for regression, 1 for classification */
     char **feature_names;            /* [d] */
     char **target_names;             /* [outputs] */
     char **class_labels;             /* [t] for classification, else NULL */
     enum dtype dtype;                /* of centers */
     const double *coef, *feature_mean, *feature_scale, *target_mean, *target_scale;
-    const double *bandwidths; /* or NULL */
+    const double *bandwidths;                                        /* or NULL */
+    const double *variance_factor, *prior_variance, *noise_variance; /* all or none */
     const void *centers;
 };
 
 /*
  * Reads a complete file image, which must be aligned to 8 bytes and outlive *ret: the numbers point
  * into it. Everything is checked: shapes against each other, every number finite, scales and
- * bandwidths positive, and centers finite when divided by them, names distinct and not empty, two
- * classes at least, the kernel's parameters in the ranges of the catalog. -ERR_CORRUPT, or
- * -ERR_UNSUPPORTED for a version that is not known here. *ret_tensors (NULL: not wanted) gets the
- * file's tensors and metadata (tensors_deinit).
+ * bandwidths positive, variances not negative, and centers finite when divided by them, names
+ * distinct and not empty, two classes at least, the kernel's parameters in the ranges of the
+ * catalog. -ERR_CORRUPT, or -ERR_UNSUPPORTED for a version that is not known here. *ret_tensors
+ * (NULL: not wanted) gets the file's tensors and metadata (tensors_deinit).
  */
 int model_file_open(const void *image, size_t size, struct model_file *ret,
                     struct tensors *ret_tensors, struct err *err);

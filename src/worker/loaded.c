@@ -98,7 +98,8 @@ int loaded_begin(struct loaded *set, const char *key, int64_t bytes, struct err 
 static int warm_up(struct entry *e, struct err *err)
 {
     cleanup_mem double *y = mem_array((size_t)e->model->t, sizeof *y);
-    return y ? predictor_run(e->predictor, e->model->feature_mean, 1, y, err) : err_no_memory(err);
+    return y ? predictor_run(e->predictor, e->model->feature_mean, 1, y, NULL, err)
+             : err_no_memory(err);
 }
 
 static int make_ready(struct loaded *set, struct entry *e, struct err *err)
@@ -195,7 +196,7 @@ int loaded_predict(struct loaded *set, const char *key, const double *X, int64_t
         return err_no_memory(err);
     }
     double *scores = out + (classes ? rows : 0);
-    int r = predictor_run(e->predictor, X, rows, scores, err);
+    int r = predictor_run(e->predictor, X, rows, scores, NULL, err);
     if (r < 0) {
         mem_free(out);
         return r;

@@ -64,6 +64,21 @@ static struct model *model_make(enum kernel_id id, enum dtype dtype, int64_t cla
     return m;
 }
 
+/* Columns that are small enough for variances to be positive, of kernels of distances. */
+static void give_variance(struct model *m, int64_t p)
+{
+    m->p = p;
+    m->variance_factor = normal(m->m * p, 9);
+    m->prior_variance = mem_zarray((size_t)m->t, sizeof(double));
+    m->noise_variance = mem_zarray((size_t)m->t, sizeof(double));
+    for (int64_t k = 0; k < m->m * p; k++) {
+        m->variance_factor[k] *= 0.1 / sqrt((double)(m->m * p));
+    }
+    for (int64_t j = 0; j < m->t; j++) {
+        m->prior_variance[j] = 2.0 + (double)j;
+    }
+}
+
 static int to_buf(void *context, const void *data, size_t size, struct err *err)
 {
     (void)err;
@@ -99,6 +114,75 @@ static double by_hand(const struct model *m, const double *x, int64_t j)
     return m->target_mean[j] + m->target_scale[j] * sum;
 }
 
+/* var f_j(x) by its formula. */
+static double variance_by_hand(const struct model *m, const double *x, int64_t j)
+{
+    const struct rows C = {.dtype = m->dtype, .n = m->m, .d = m->d, .data = m->centers};
+    double s[D], left;
+    for (int64_t k = 0; k < m->d; k++) {
+        s[k] = (x[k] - m->feature_mean[k]) / m->feature_scale[k];
+        s[k] = m->dtype == DTYPE_F32 ? (double)(float)s[k] : s[k];
+    }
+    left = kernel_eval(&m->kernel, s, s);
+    for (int64_t l = 0; l < m->p; l++) {
+        double sum = 0;
+        for (int64_t i = 0; i < m->m; i++) {
+            double c[D];
+            for (int64_t k = 0; k < m->d; k++) {
+                c[k] = rows_at(&C, i, k);
+            }
+            sum += kernel_eval(&m->kernel, s, c) * m->variance_factor[i * m->p + l];
+        }
+        left -= sum * sum;
+    }
+    return m->prior_variance[j] * fmax(left, 0.0);
+}
+
+/* By its formula; a row's bits are those of the row alone, and predictions are the same with it. */
+static void test_variance(void **state)
+{
+    (void)state;
+    enum { ROWS = 4200, P = 1500 };
+    struct backend *be = fixture_backend();
+    double *X = normal(ROWS * D, 5);
+    for (int k = 0; k < 6; k++) {
+        const enum kernel_id ids[] = {KERNEL_GAUSSIAN, KERNEL_LAPLACIAN_L1, KERNEL_POLYNOMIAL};
+        const enum dtype dtype = k % 2 == 0 ? DTYPE_F32 : DTYPE_F64;
+        struct model *m = model_make(ids[k / 2], dtype, k == 1 ? 4 : 0, false);
+        give_variance(m, k < 2 ? P : 7);
+        struct buf image = BUF_INIT;
+        struct model *back = through_file(m, &image);
+        struct predictor *p = NULL;
+        assert_int_equal(predictor_new(back, be, &p, NULL), 0);
+        const size_t size = (size_t)(ROWS * m->t);
+        double *a = mem_zarray(size, sizeof(double)), *b = mem_zarray(size, sizeof(double));
+        double *v = mem_zarray(size, sizeof(double)), *w = mem_zarray(size, sizeof(double));
+        assert_int_equal(predictor_run(p, X, ROWS, a, NULL, NULL), 0);
+        assert_int_equal(predictor_run(p, X, ROWS, b, v, NULL), 0);
+        assert_memory_equal(a, b, size * sizeof(double));
+        for (int64_t i = 0; i < ROWS; i += 839) {
+            assert_int_equal(predictor_run(p, X + i * D, 1, b, w, NULL), 0);
+            assert_memory_equal(v + i * m->t, w, (size_t)m->t * sizeof(double));
+            for (int64_t j = 0; j < m->t; j++) {
+                const double hand = variance_by_hand(m, X + i * D, j);
+                const double eps = dtype == DTYPE_F32 ? 2e-5 : 1e-12;
+                assert_true(hand > 0);
+                assert_true(fabs(v[i * m->t + j] - hand) <= eps * hand);
+            }
+        }
+        mem_free(a);
+        mem_free(b);
+        mem_free(v);
+        mem_free(w);
+        predictor_free(p);
+        model_free(back);
+        model_free(m);
+        buf_deinit(&image);
+    }
+    mem_free(X);
+    backend_close(be);
+}
+
 /* However many rows are asked for, the first that the model cannot take is named. */
 static void test_too_large_for_the_model(void **state)
 {
@@ -112,10 +196,10 @@ static void test_too_large_for_the_model(void **state)
     struct err err;
     assert_int_equal(predictor_new(m, be, &p, NULL), 0);
     double *y = mem_zarray((size_t)(ROWS * m->t), sizeof(double));
-    assert_int_equal(predictor_run(p, X, ROWS, y, &err), -ERR_INVALID);
+    assert_int_equal(predictor_run(p, X, ROWS, y, NULL, &err), -ERR_INVALID);
     assert_contains(err.detail, "Row 8500 (counted from 0)");
     assert_contains(err.detail, "float32");
-    assert_int_equal(predictor_run(p, X, BAD, y, &err), 0);
+    assert_int_equal(predictor_run(p, X, BAD, y, NULL, &err), 0);
     mem_free(y);
     predictor_free(p);
     model_free(m);
@@ -141,10 +225,10 @@ static void test_round_trip_and_prediction(void **state)
         assert_int_equal(predictor_new(back, be, &q, NULL), 0);
         double *a = mem_zarray((size_t)(ROWS * m->t), sizeof(double));
         double *b = mem_zarray((size_t)(ROWS * m->t), sizeof(double));
-        assert_int_equal(predictor_run(p, X, ROWS, a, NULL), 0);
+        assert_int_equal(predictor_run(p, X, ROWS, a, NULL, NULL), 0);
         /* The same bits from the file, and row by row. */
         for (int64_t i = 0; i < ROWS; i += i < 10 ? 1 : 977) {
-            assert_int_equal(predictor_run(q, X + i * D, 1, b + i * m->t, NULL), 0);
+            assert_int_equal(predictor_run(q, X + i * D, 1, b + i * m->t, NULL, NULL), 0);
             assert_memory_equal(a + i * m->t, b + i * m->t, (size_t)m->t * sizeof(double));
             for (int64_t j = 0; j < m->t; j++) {
                 const double size = fabs(by_hand(m, X + i * D, j)) + 1;
@@ -310,7 +394,7 @@ static void test_argmax(void **state)
     assert_int_equal(model_argmax(scores, 1), 0);
 }
 
-TEST_MAIN(cmocka_unit_test(test_round_trip_and_prediction),
+TEST_MAIN(cmocka_unit_test(test_round_trip_and_prediction), cmocka_unit_test(test_variance),
           cmocka_unit_test(test_too_large_for_the_model), cmocka_unit_test(test_names_survive),
           cmocka_unit_test(test_damaged_descriptions), cmocka_unit_test(test_numbers_are_checked),
           cmocka_unit_test(test_damage), cmocka_unit_test(test_sink_that_fails),

@@ -93,7 +93,7 @@ static void test_description(void **state)
     assert_string_equal(text, "{\"kernel\":{\"name\":\"gaussian\",\"bandwidth\":[1,4]},"
                               "\"task\":\"regression\",\"features\":[\"x0\",\"x1\"],"
                               "\"targets\":[\"y\"],\"classes\":null,\"centers\":4,"
-                              "\"precision\":\"float32\"}");
+                              "\"precision\":\"float32\",\"variance\":null}");
 }
 
 /* A file of the right form with one number that is wrong. */
@@ -132,6 +132,45 @@ static void refuse(const struct model_file *f, const char *part)
     struct err err;
     assert_int_equal(model_file_open(image.data, image.len, &back, NULL, &err), -ERR_CORRUPT);
     assert_contains(err.detail, part);
+    buf_deinit(&image);
+}
+
+/* A model with a variance is of another version; without one readers of the first take it. */
+static void test_variance(void **state)
+{
+    (void)state;
+    enum { P = 3 };
+    const double factor[M * P] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, prior = 4, noise = 0.5;
+    struct model_file f = example(false), back;
+    f.p = P;
+    f.variance_factor = factor;
+    f.prior_variance = &prior;
+    f.noise_variance = &noise;
+    struct buf image = write_file(&f, NULL);
+    struct tensors file;
+    assert_int_equal(model_file_open(image.data, image.len, &back, &file, NULL), 0);
+    assert_contains(tensors_metadata(&file, "model"), "\"version\":2");
+    assert_int_equal(back.p, P);
+    assert_memory_equal(back.variance_factor, factor, sizeof(factor));
+    cleanup_json struct json *j = model_file_describe(&back);
+    cleanup_mem char *text = json_print(json_get(j, "variance"));
+    assert_string_equal(text, "{\"directions\":3,\"prior\":[4],\"noise\":[0.5]}");
+    tensors_deinit(&file);
+    model_file_deinit(&back);
+    buf_deinit(&image);
+    const double negative = -1e-300;
+    f.noise_variance = &negative;
+    refuse(&f, "a variance is negative");
+    f.noise_variance = NULL;
+    refuse(&f, "too few or too many tensors");
+    f.variance_factor = NULL;
+    f.prior_variance = NULL;
+    image = write_file(&f, NULL);
+    assert_int_equal(model_file_open(image.data, image.len, &back, &file, NULL), 0);
+    assert_contains(tensors_metadata(&file, "model"), "\"version\":1");
+    assert_int_equal(back.p, 0);
+    tensors_deinit(&file);
+    model_file_deinit(&back);
     buf_deinit(&image);
 }
 
@@ -237,4 +276,4 @@ static void test_damage(void **state)
 TEST_MAIN(cmocka_unit_test(test_round_trip), cmocka_unit_test(test_description),
           cmocka_unit_test(test_numbers), cmocka_unit_test(test_names),
           cmocka_unit_test(test_kernel_parameters), cmocka_unit_test(test_least_bandwidth),
-          cmocka_unit_test(test_damage))
+          cmocka_unit_test(test_variance), cmocka_unit_test(test_damage))
