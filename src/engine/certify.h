@@ -42,9 +42,9 @@ int certify_subtract(struct backend *be, struct view P, struct view Q, double pi
                      const struct mat *A, const struct certify_stop *stop, const struct mat *R,
                      struct err *err);
 
-/* Of a restricted problem (solver.h): max_j |K_nm' (K_nm A_j - Y_j) + ridge K_mm A_j| / |K_nm'
- * Y_j|, always with every row: sums that cancel cannot be sampled. n m + m^2 kernel values and m (4
- * t + d) float64 numbers, a tile of rows beside. */
+/* Of a restricted problem (solver.h): max_j |K_nm' W (K_nm A_j - Y_j) + ridge K_mm A_j| / |K_nm' W
+ * Y_j|, W of its row_weights, always with every row: sums that cancel cannot be sampled. n m + m^2
+ * kernel values and m (4 t + d) float64 numbers, a tile of rows beside. */
 int certify_restricted(const struct problem *p, const struct mat *A,
                        const struct certify_stop *stop, double *ret, struct err *err);
 

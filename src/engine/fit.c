@@ -148,6 +148,7 @@ static int solve(struct fit *f, struct err *err)
     };
     struct solve_control control = *f->control;
     control.problem = f->problem;
+    control.posterior = &f->posterior;
     control.search = f->result.search.count > 0 ? &f->result.search : NULL;
     control.searched = fit__given(f);
     int r = identify(f, err);
@@ -245,7 +246,7 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
     }
     if (r == 0 && f->result.outcome.model) {
         void **points = f->restricted ? &f->centers.chosen.points : &f->data.X;
-        r = fit_model_make(f->be, &f->kernel, &f->data, points, &f->A, ret, err);
+        r = fit_model_make(f->be, &f->kernel, &f->data, points, &f->A, &f->posterior, ret, err);
     }
     return r;
 }
@@ -266,6 +267,7 @@ static void deinit(struct fit *f)
     if (f->X != NULL) {
         o->points_free(f->be, f->X);
     }
+    posterior_deinit(&f->posterior);
     mem_free(f->found);
     mem_free(f->predicted);
     mem_free(f->sample);
@@ -294,6 +296,8 @@ static void complete_result(struct fit *f)
     r->solver = f->solver != NULL ? f->solver->name : "";
     r->preconditioner = f->options.precond != NULL ? f->options.precond->name : "";
     r->rank = r->outcome.rank;
+    r->directions = f->posterior.p;
+    r->log_evidence = f->posterior.p > 0 ? f->posterior.log_evidence : NAN;
     r->ridge = (double)f->data.n * r->regularization;
     r->train_rows = f->data.n;
     r->test_rows = f->data.m;

@@ -23,6 +23,8 @@ struct fit_result {
     enum precision precision; /* of the solve: the job's own or our choice, and float64 where mixed
                                  precision did not get far enough */
     int64_t rank;
+    int64_t directions;    /* of the model's variance; 0: it has none */
+    double log_evidence;   /* of solvers with a posterior (posterior.h), else NaN */
     double regularization; /* a row: the job's own, or what its search found */
     double ridge;          /* absolute */
     int64_t train_rows, test_rows;

@@ -66,8 +66,30 @@ static void *take(void *slot)
     return p;
 }
 
+/* Variances in the targets' own units. Targets were scaled by the data's target_scale. */
+static int copy_variances(const struct posterior *p, const struct fit_data *data, struct model *m,
+                          struct err *err)
+{
+    if (p->factor == NULL) {
+        return 0;
+    }
+    m->p = p->p;
+    m->prior_variance = mem_array((size_t)p->t, sizeof(double));
+    m->noise_variance = mem_array((size_t)p->t, sizeof(double));
+    if (m->prior_variance == NULL || m->noise_variance == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < p->t; j++) {
+        const double scale = data->target_scale[j];
+        m->prior_variance[j] = p->amplitude[j] * scale * scale;
+        m->noise_variance[j] = p->ridge * m->prior_variance[j];
+    }
+    return 0;
+}
+
 int fit_model_make(struct backend *be, const struct kernel *kernel, struct fit_data *data,
-                   void **points, const struct mat *A, struct model **ret, struct err *err)
+                   void **points, const struct mat *A, struct posterior *posterior,
+                   struct model **ret, struct err *err)
 {
     struct model *m = mem_zalloc(sizeof(*m));
     if (m == NULL) {
@@ -83,6 +105,9 @@ int fit_model_make(struct backend *be, const struct kernel *kernel, struct fit_d
         r = copy_all_names(data, m, err);
     }
     if (r == 0) {
+        r = copy_variances(posterior, data, m, err);
+    }
+    if (r == 0) {
         r = copy_coefficients(be, A, m, err);
     }
     if (r < 0) {
@@ -94,6 +119,7 @@ int fit_model_make(struct backend *be, const struct kernel *kernel, struct fit_d
     m->feature_scale = take(&data->feature_scale);
     m->target_mean = take(&data->target_mean);
     m->target_scale = take(&data->target_scale);
+    m->variance_factor = take(&posterior->factor);
     *ret = m;
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "engine/fit.h"
 #include "engine/fit_centers.h"
 #include "engine/fit_data.h"
+#include "engine/posterior.h"
 
 struct fit {
     struct backend *be;
@@ -30,6 +31,7 @@ struct fit {
     struct mat Y, A, P;               /* P: predictions of the test rows */
     double *predicted;                /* [m, t] */
     double *found;                    /* [n, t] the coefficients a search found, or NULL */
+    struct posterior posterior;       /* of solvers that know it */
     struct mat start;                 /* those, or an earlier model's; no rows: none */
     struct checkpoint_record earlier; /* of a restricted fit, what an attempt before had come to */
     bool paused;                      /* asked to, before the solve */

@@ -260,9 +260,10 @@ static int prepare_start(struct fit *f, const struct model *earlier, struct err 
     if (earlier == NULL) {
         return f->control->resume != NULL ? 0 : no_earlier_model(f, err);
     }
-    if (f->solver->direct) {
-        fit__say(f, "info", "Warm start: the solver \"%s\" is direct and has no use for one.",
-                 f->solver->name);
+    if (f->solver->direct || f->solver->cold) {
+        fit__say(f, "info", "Warm start: the solver \"%s\" %s and has no use for one.",
+                 f->solver->name,
+                 f->solver->direct ? "is direct" : "makes its directions from the targets");
         return 0;
     }
     return upload_start(f, earlier, err);

@@ -26,6 +26,12 @@ struct json *fit_result_to_json(const struct fit_result *r)
     } else {
         json_set(j, "rank", json_new_null());
     }
+    if (r->directions > 0) {
+        json_set_int(j, "directions", r->directions);
+    } else {
+        json_set(j, "directions", json_new_null());
+    }
+    json_set_number(j, "log_evidence", r->log_evidence);
     json_set_string(j, "precision", precision_name(r->precision));
     json_set_int(j, "iterations", r->outcome.iterations);
     json_set_number(j, "relative_residual", r->outcome.relative_residual);

@@ -12,7 +12,8 @@ int normal_gradient(const struct restricted *r, struct backend *be, struct norma
         struct row_tile t;
         int rc = rowset_tile(r->rows, pass->tile, &t, err);
         if (rc == 0) {
-            rc = product_normal(be, t.rows, Z, NULL, V, targets ? &t.Y : NULL, pass->tile > 0, G,
+            const double *weights = r->row_weights != NULL ? r->row_weights + t.first : NULL;
+            rc = product_normal(be, t.rows, Z, weights, V, targets ? &t.Y : NULL, pass->tile > 0, G,
                                 err);
         }
         if (rc < 0) {

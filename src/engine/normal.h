@@ -18,8 +18,9 @@ struct normal_pass {
     int64_t tile;
 };
 
-/* G <- K_nm' (K_nm V - Y), without Y where `targets` is false: one piece of it. 1: G is complete,
- * and the pass at its beginning again. 0: call again with the same V and G. */
+/* G <- K_nm' W (K_nm V - Y), W of the problem's row_weights, without Y where `targets` is false:
+ * one piece of it. 1: G is complete, and the pass at its beginning again. 0: call again with the
+ * same V and G. */
 int normal_gradient(const struct restricted *r, struct backend *be, struct normal_pass *pass,
                     const struct mat *V, bool targets, const struct mat *G, struct err *err);
 

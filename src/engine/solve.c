@@ -187,6 +187,22 @@ static int refuse(struct drive *d, struct err *err)
                                                         : d->ops->refuse(d->solver, err);
 }
 
+/* Of the system that the solver has solved. */
+static int certify_solved(struct drive *d, const struct kernel *kernel, const struct rows *host,
+                          struct certificate *ret, struct err *err)
+{
+    const struct certify_stop stop = {.asked = cancelled_certificate, .context = d};
+    struct problem p = *d->p;
+    struct restricted weighted;
+    if (d->ops->row_weights != NULL) {
+        weighted = *p.restricted;
+        weighted.row_weights = d->ops->row_weights(d->solver);
+        p.restricted = &weighted;
+    }
+    return certify(&p, kernel, host, d->A, d->p->be->kernel_entries - d->entries_before, &stop, ret,
+                   err);
+}
+
 /* Coefficients into A, the certificate, the metrics. Returns the reason, corrected by what the
  * certificate says, or 0: the solver knows how to go on. */
 static int conclude(struct drive *d, int reason, const struct kernel *kernel,
@@ -195,11 +211,9 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     d->certifying = solve__now(d);
     solve__report(d, "certifying", true);
     struct certificate found = {.residual = NAN};
-    const struct certify_stop stop = {.asked = cancelled_certificate, .context = d};
     int r = d->ops->coef(d->solver, d->A, err);
     if (r == 0) {
-        r = certify(d->p, kernel, host, d->A, d->p->be->kernel_entries - d->entries_before, &stop,
-                    &found, err);
+        r = certify_solved(d, kernel, host, &found, err);
     }
     if (r == 0 && !isfinite(found.residual)) {
         r = err_set(err, ERR_DIVERGED, "The coefficients hold infinity or NaN.");
@@ -216,6 +230,9 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     }
     if (r == 0 && d->evaluator != NULL) {
         r = solve__evaluate(d, err);
+    }
+    if (r == 0 && d->ops->posterior != NULL && d->control->posterior != NULL) {
+        r = d->ops->posterior(d->solver, d->control->posterior, err);
     }
     if (r < 0) {
         return r;

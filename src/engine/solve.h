@@ -47,6 +47,8 @@ struct solve_control {
     const struct state *resume;
     void (*taken)(void *context);
     const char *problem;
+    /* Where what the solver knows beside the mean goes, with a model; NULL: nobody wants it. */
+    struct posterior *posterior;
     /* What found the kernel, kept with every checkpoint, and what it was made on; or NULL. */
     const struct search_result *search;
     const char *searched;

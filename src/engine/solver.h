@@ -25,7 +25,8 @@
 #include "wire/param.h"
 #include "wire/reason.h"
 
-struct rowset; /* rowset.h */
+struct posterior; /* posterior.h */
+struct rowset;    /* rowset.h */
 struct row_source;
 
 /* What a restricted problem has in place of points and targets. */
@@ -39,6 +40,9 @@ struct restricted {
     int64_t m;
     const double *weights;    /* [m]: of the selection (centers.h); NULL: ones */
     const int64_t *positions; /* [m]: the row that each center is; NULL: no rows, or not known */
+    /* [n]: W of the system (K_nm' W K_nm + ridge K_mm) A = K_nm' W Y, for those who certify it;
+     * NULL: ones, as solvers have them. */
+    const double *row_weights;
 };
 
 struct problem {
@@ -69,12 +73,14 @@ static inline int64_t problem_size(const struct problem *p)
 }
 
 struct precond_ops; /* precond.h */
+struct precond;
 
 struct solver_options {
     struct param_set params;           /* the solver's own table in the catalog */
     const struct precond_ops *precond; /* NULL when the solver has none */
     struct param_set precond_params;
-    double tolerance; /* relative residual, every column */
+    struct precond *made; /* one that is set up already, and stays its owner's; NULL: none is */
+    double tolerance;     /* relative residual, every column */
 };
 
 /* What a step tells the driver. */
@@ -98,6 +104,7 @@ struct solver_ops {
      * it may pay to keep it (backend.h, points_cache). */
     bool whole_products;
     bool direct;     /* has no use for the problem's start */
+    bool cold;       /* nor has this one, although it iterates */
     bool restricted; /* solves restricted problems, and no full ones */
     int (*setup)(const struct problem *p, const struct solver_options *o, struct solver **ret,
                  struct err *err);
@@ -110,6 +117,10 @@ struct solver_ops {
     /* (optional) After CONVERGED: the certificate finds the tolerance missed. 0: the solver makes
      * up for it in steps to come. Positive: it cannot, and this is the reason to end with. */
     int (*refuse)(struct solver *s, struct err *err);
+    /* (optional, restricted) The row_weights of the system that it has solved; NULL: ones. */
+    const double *(*row_weights)(const struct solver *s);
+    /* (optional) What is known beside the mean, whenever the last report was usable. */
+    int (*posterior)(struct solver *s, struct posterior *ret, struct err *err);
     /* What a solver set up for the same problem needs to go on from here to the same bits. save may
      * be called whenever the last report was usable or savable; load once, straight after setup,
      * and the steps that follow build what follows from the problem alone before they go on. A

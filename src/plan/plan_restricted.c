@@ -161,6 +161,34 @@ static void direct(struct planning *g)
     certify(g, &at);
 }
 
+/* One pass; then the posterior: its decomposition, and the factor that the model is read from. */
+static void inducing(struct planning *g)
+{
+    enum { PANEL = 4096 };
+    struct plan_moment at = uploaded(g);
+    const double m = g->centers, t = g->t, block = fmax(32.0 * MIB, 512.0 * m);
+    const double touched = fmin(block, 8.0 * m * tile_rows(g, g->n, g->t));
+    const bool weighted = strcmp(param_choice(&g->params, "approximation"), "fitc") == 0;
+    at.parts[PLAN_SOLVER] = 24.0 * m * m + touched;
+    at.parts[PLAN_VECTORS] += 24.0 * m * t + (weighted ? 8.0 * g->n : 0);
+    at.untouched = block - touched;
+    g->plan->iterations = 0;
+    struct plan_moment building = at, ending = at;
+    building.parts[PLAN_OTHER] = 0; /* no pass over the rows yet */
+    plan__moment(g, &building, "solving");
+    ending.parts[PLAN_OTHER] = 16.0 * m * m + 24.0 * fmin(m, PANEL) * m;
+    ending.parts[PLAN_DATA] += 8.0 * m * m;
+    plan__moment(g, &ending, "solving");
+    plan__stored(g, &g->setup, g->n * m, g->points, 8.0);
+    plan__solve(&g->setup, m, g->n, DTYPE_F64);
+    plan__dense(&g->setup, 1.1 * g->n * m * m / 2.0, DTYPE_F64);
+    core_factor(g);
+    plan__factor(&g->setup, m, DTYPE_F64);
+    plan__eigen(&g->finish, m);
+    plan__dense(&g->finish, 1.5 * m * m * m, DTYPE_F64);
+    certify(g, &at);
+}
+
 static void krill(struct planning *g)
 {
     enum { PHI_COLUMNS = 1 << 14 };
@@ -317,6 +345,7 @@ void plan__restricted(struct planning *g)
         {"falkon", falkon},
         {"falkon_bless", falkon},
         {"direct", direct},
+        {"inducing", inducing},
         {"cg", cg},
         {"sketchysaga", stochastic},
         {"sketchykatyusha", stochastic},

@@ -261,6 +261,11 @@ int64_t rule_rank(const struct rank_shape *s, enum rank_source source,
 
 /* ---- blocks ---- */
 
+int64_t rule_directions(int64_t n, int64_t asked)
+{
+    return n < asked ? n : asked;
+}
+
 int64_t rule_block_rows(int64_t n, const struct param_value *block)
 {
     enum { ROWS_MIN = 256, ROWS_MAX = 8192 };

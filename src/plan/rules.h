@@ -182,6 +182,9 @@ struct rank_shape {
 int64_t rule_rank(const struct rank_shape *s, enum rank_source source,
                   const struct param_value *rank);
 
+/* Search directions that kmcg has room for, where the job asks for so many. */
+int64_t rule_directions(int64_t n, int64_t asked);
+
 /* Rows of a block of the block methods: those asked for, at most n; auto: 2 sqrt(n), between 256
  * and 8,192. The factor of such a block costs b^2/3 multiplications a row of it beside n kernel
  * values, a tenth of the time whatever n is, and exact steps on small blocks get further in the

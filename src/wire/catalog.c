@@ -42,6 +42,7 @@ static struct json *describe(enum catalog which, const struct method_def *m)
     if (which == CATALOG_SOLVERS) {
         json_set_bool(j, "preconditioner", m->has_preconditioner);
         json_set_bool(j, "centers", m->restricted);
+        json_set_bool(j, "variance", m->posterior);
     }
     json_set(j, "parameters", param_describe(m->params));
     return j;

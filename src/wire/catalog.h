@@ -20,6 +20,7 @@ struct method_def {
     bool has_preconditioner;        /* solvers */
     bool restricted;                /* solvers: of a model on few centers, takes `centers` */
     bool weighted;                  /* selectors: give weights; solvers: need such a selector */
+    bool posterior;                 /* solvers: know variance and evidence; need a ridge */
     int64_t max_iterations;         /* solvers: the default of that limit; 0: the general one */
 };
 
@@ -31,5 +32,5 @@ const struct method_def *catalog_list(enum catalog which);
 const struct method_def *catalog_find(enum catalog which, const char *name); /* or NULL */
 /* {"object":"list","data":[{name, title, paper, help, parameters: […] as param_describe has
  * them}]}; kernels have `bandwidth`, solvers `preconditioner` and `centers` (true: the method
- * takes that field). */
+ * takes that field) and `variance` (true: its models know their own). */
 struct json *catalog_describe(enum catalog which);

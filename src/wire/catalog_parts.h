@@ -12,6 +12,8 @@ extern const struct method_def catalog_centers[];
 
 /* catalog_solver_params.c */
 extern const struct param_def catalog_cholesky_params[];
+extern const struct param_def catalog_inducing_params[];
+extern const struct param_def catalog_kmcg_params[];
 extern const struct param_def catalog_pcg_params[];
 extern const struct param_def catalog_normal_params[];
 extern const struct param_def catalog_krill_params[];

@@ -40,6 +40,46 @@ const struct param_def catalog_pcg_params[] = {
     {.key = NULL},
 };
 
+#define AMPLITUDE                                                                                  \
+    {                                                                                              \
+        .key = "amplitude", .type = PARAM_REAL, .min = 0, .max = 1e30, .min_exclusive = true,      \
+        .fallback = "\"auto\"", .allow_auto = true,                                                \
+        .help = "Variance of the prior where k(x,x) is 1, of targets as they are solved for "      \
+                "(standardised, unless the job says otherwise); that of the noise is "             \
+                "n regularization times as large. auto: of each target the most likely one. "      \
+                "The mean does not depend on it.",                                                 \
+    }
+
+const struct param_def catalog_kmcg_params[] = {
+    {
+        .key = "directions",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 100000,
+        .fallback = "500",
+        .help = "Search directions p at most, and at most as many as training rows: the rank of "
+                "what the model knows of its variance.",
+    },
+    AMPLITUDE,
+    {.key = NULL},
+};
+
+static const char *const approximation_choices[] = {"dtc", "fitc", "vfe", NULL};
+
+const struct param_def catalog_inducing_params[] = {
+    {
+        .key = "approximation",
+        .type = PARAM_CHOICE,
+        .choices = approximation_choices,
+        .fallback = "\"vfe\"",
+        .help = "What becomes of the part of k(x,x) that the centers do not show. dtc: it is left "
+                "out; fitc: it is noise of its row; vfe: the evidence pays for it (Titsias's "
+                "bound), mean and variance are those of dtc.",
+    },
+    AMPLITUDE,
+    {.key = NULL},
+};
+
 /* Restricted problems, by conjugate gradients. */
 const struct param_def catalog_normal_params[] = {
     {

@@ -25,6 +25,15 @@ enum { BLOCK_ITERATIONS = 200000 };
     "Abedsoltan, Ma, Pandit, Belkin: Fast training of large kernel models with delayed "           \
     "projections, arXiv:2411.16658"
 
+#define KMCG                                                                                       \
+    "Bartels, Hennig: Conjugate gradients for kernel machines, Journal of Machine Learning "       \
+    "Research 21 (2020)"
+
+#define INDUCING                                                                                   \
+    "Quiñonero-Candela, Rasmussen: A unifying view of sparse approximate Gaussian process "       \
+    "regression, Journal of Machine Learning Research 6 (2005); Titsias: Variational learning of " \
+    "inducing variables in sparse Gaussian processes, AISTATS 2009; " KMCG
+
 #define EIGENPRO2                                                                                  \
     "Ma, Belkin: Kernel machines that adapt to GPUs for effective large batch training, "          \
     "arXiv:1806.06144; " EIGENPRO3
@@ -101,6 +110,19 @@ const struct method_def catalog_solvers[] = {
         .params = catalog_eigenpro2_params,
     },
     {
+        .name = "kmcg",
+        .title = "Kernel machine conjugate gradients: a mean, its variance and the evidence",
+        .paper = KMCG,
+        .help = "The model knows how sure it is (return_variance), the result has the log "
+                "evidence of kernel and regularization. An iteration is one product with the "
+                "kernel matrix and adds a search direction for each of t targets. They are kept: "
+                "2 n p + 9 n t numbers of memory and 2 p^2 for p `directions`, and n p in the "
+                "model. With all of them in use the mean goes on to the tolerance by conjugate "
+                "gradients that they precondition.",
+        .params = catalog_kmcg_params,
+        .posterior = true,
+    },
+    {
         .name = "krill",
         .title = "KRILL: conjugate gradients on m centers, preconditioned by a sketch of all rows",
         .paper = ROBUST_PRECONDITIONING,
@@ -164,6 +186,18 @@ const struct method_def catalog_solvers[] = {
                 "a thousand centers, or when nothing else converges.",
         .params = NULL,
         .restricted = true,
+    },
+    {
+        .name = "inducing",
+        .title = "A gaussian process on m inducing points: mean, variance and evidence",
+        .paper = INDUCING,
+        .help = "The model knows how sure it is (return_variance), the result has the log "
+                "evidence, or a bound on it. One pass, n m^2 + 10 m^3 multiplications, 4 m^2 "
+                "numbers of memory in float64, and m^2 in the model: for up to a few thousand "
+                "centers.",
+        .params = catalog_inducing_params,
+        .restricted = true,
+        .posterior = true,
     },
     {
         .name = "cg",

@@ -509,6 +509,18 @@ static int read_search(const struct json *j, struct job_spec *spec, struct err *
     return rc < 0 ? rc : check_search(j, spec, err);
 }
 
+/* A regularization is the variance of the noise to solvers that have one. */
+static int check_noise(const struct job_spec *spec, struct err *err)
+{
+    const bool given = !spec->open_regularization && spec->search.regularizations == 0;
+    return !given || spec->regularization > 0 || !spec->solver.method->posterior
+               ? 0
+               : field_error(err, "regularization", FIELD_WHOLE,
+                             "The solver \"%s\" takes it for the variance of the noise, which must "
+                             "be positive.",
+                             spec->solver.method->name);
+}
+
 static int read_fields(const struct json *j, struct job_spec *spec, struct err *err)
 {
     int rc = read_scalars(j, spec, err);
@@ -521,6 +533,7 @@ static int read_fields(const struct json *j, struct job_spec *spec, struct err *
     rc = rc < 0 ? rc : spec__read_kernel(j, spec, err);
     rc = rc < 0 ? rc : read_search(j, spec, err);
     rc = rc < 0 ? rc : spec__read_solver(j, spec, err);
+    rc = rc < 0 ? rc : check_noise(spec, err);
     rc = rc < 0 ? rc : spec__read_centers(j, spec, err);
     rc = rc < 0 ? rc : read_stop(j, spec, err);
     rc = rc < 0 ? rc : read_warm_start(j, spec, err);

@@ -15,6 +15,10 @@ static double stated(const struct method *m, double n, double t, double rank)
     if (strcmp(m->solver, "cholesky") == 0) {
         return n * n + 3 * n * t;
     }
+    if (strcmp(m->solver, "kmcg") == 0) { /* whatever it has used of them */
+        const double p = fmin(n, 500);
+        return 2 * n * p + 3 * n * t + 2 * p * p + 6 * p * t;
+    }
     if (strcmp(m->solver, "eigenpro2") == 0) {
         const double s = fmin(n, 2000);
         return 5 * n * t + 2 * s * s + s * rank;

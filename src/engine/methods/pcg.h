@@ -18,6 +18,7 @@ struct solver {
     int64_t residual_every;
     const struct precond_ops *precond;
     struct precond *M;
+    bool borrowed; /* M is the caller's */
     bool built;
     double build_fraction;
     bool warm;    /* coefficients to begin with wait for the first step */

@@ -75,7 +75,9 @@ static void teardown(struct solver *s)
         s->p.be->ops->mat_free(s->p.be, matrices[i]);
     }
     drift_deinit(&s->drift);
-    s->precond->teardown(s->M);
+    if (!s->borrowed) {
+        s->precond->teardown(s->M);
+    }
     cg_columns_deinit(&s->c);
     mem_free(s->away);
     mem_free(s);
@@ -148,7 +150,9 @@ static int setup(const struct problem *p, const struct solver_options *options, 
     if (r == 0) {
         r = initialise(s, err);
     }
-    if (r == 0) {
+    s->M = options->made;
+    s->borrowed = options->made != NULL;
+    if (r == 0 && !s->borrowed) {
         r = s->precond->setup(&s->best_points, &options->precond_params, &s->M, err);
     }
     if (r < 0) {
