@@ -12,7 +12,8 @@
  * with reason "paused" LOAD        {"model","bytes"}: a model's file follows in CHUNK_DATA frames
  *   CHUNK_DATA  {"model"} and its next bytes
  *   UNLOAD      {"model"}
- *   PREDICT     {"model","rows"} and float64 [rows, d] row-major
+ *   PREDICT     {"model","rows"} and float64 [rows, d] row-major; "variance": true where they are
+ *               wanted too
  *   QUIT        end after the present job
  *   PING
  * worker -> daemon
@@ -23,8 +24,9 @@
  *   DONE        {"job","reason","result"|null,"error"|null,"model"|null,"bytes","sha256",
  *                "process_bytes","rates"|null} (plan/machine.h)
  *   LOADED      {"model","bytes"}, the memory that it takes, or {"model","error"}
- *   PREDICTION  {"rows","outputs","scores","seconds"} and float64 [rows, outputs], then
- *               [rows, scores], or {"error"}; request echoed
+ *   PREDICTION  {"rows","outputs","scores","variances","seconds","bytes"} and float64
+ *               [rows, outputs], then [rows, scores], then [rows, variances], or {"error"}; request
+ *               echoed
  *   PONG        request echoed
  *   FAULT       {"detail"}: the device broke; the worker ends, without an answer to what it was at
  *   BEAT        the worker lives: between HELLO and its end, at an interval that the daemon names

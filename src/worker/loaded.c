@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "engine/model.h"
+#include "wire/frame.h"
 
 /* Largest model file taken into memory: a guard against a corrupt size, not a policy. */
 #define LOADED_MAX_BYTES ((int64_t)1 << 40)
@@ -97,8 +98,10 @@ int loaded_begin(struct loaded *set, const char *key, int64_t bytes, struct err 
 
 static int warm_up(struct entry *e, struct err *err)
 {
-    cleanup_mem double *y = mem_array((size_t)e->model->t, sizeof *y);
-    return y ? predictor_run(e->predictor, e->model->feature_mean, 1, y, NULL, err)
+    const size_t t = (size_t)e->model->t;
+    cleanup_mem double *y = mem_array(2 * t, sizeof *y);
+    return y ? predictor_run(e->predictor, e->model->feature_mean, 1, y,
+                             e->model->p > 0 ? y + t : NULL, err)
              : err_no_memory(err);
 }
 
@@ -177,35 +180,56 @@ static void fill_classes(const double *scores, int64_t rows, int64_t t, double *
     }
 }
 
-int loaded_predict(struct loaded *set, const char *key, const double *X, int64_t rows,
-                   size_t values, double **ret, int64_t *ret_outputs, int64_t *ret_scores,
-                   struct err *err)
+/* The answer's columns and size, and whether there can be one. */
+static int shape(const struct model *m, const struct loaded_ask *ask, struct loaded_answer *ret,
+                 struct err *err)
+{
+    const bool classes = m->task == TASK_CLASSIFICATION;
+    if (ask->rows < 1 || ask->values != (size_t)ask->rows * (size_t)m->d) {
+        return err_set(err, ERR_INVALID, "A row must hold %lld features.", (long long)m->d);
+    }
+    if (ask->variance && m->p == 0) {
+        return err_set(err, ERR_INVALID, "The model has no variance.");
+    }
+    *ret = (struct loaded_answer){.outputs = classes ? 1 : m->t,
+                                  .scores = classes ? m->t : 0,
+                                  .variances = ask->variance ? m->t : 0};
+    const int64_t width = ret->outputs + ret->scores + ret->variances;
+    ret->bytes = (size_t)ask->rows * (size_t)width * sizeof(double);
+    return ret->bytes <= FRAME_PAYLOAD_MAX
+               ? 0
+               : err_set(err, ERR_TOO_LARGE,
+                         "The answer would exceed %u MiB; send fewer rows at a time.",
+                         FRAME_PAYLOAD_MAX >> 20);
+}
+
+int loaded_predict(struct loaded *set, const char *key, const struct loaded_ask *ask,
+                   struct loaded_answer *ret, struct err *err)
 {
     struct entry **link = find(set, key);
     if (!link || !(*link)->predictor) {
         return not_loaded(err);
     }
     const struct entry *e = *link;
-    const int64_t t = e->model->t;
-    const bool classes = e->model->task == TASK_CLASSIFICATION;
-    if (rows < 1 || values != (size_t)rows * (size_t)e->model->d) {
-        return err_set(err, ERR_INVALID, "A row must hold %lld features.", (long long)e->model->d);
-    }
-    double *out = mem_array((size_t)rows, (size_t)(t + (classes ? 1 : 0)) * sizeof *out);
-    if (!out) {
-        return err_no_memory(err);
-    }
-    double *scores = out + (classes ? rows : 0);
-    int r = predictor_run(e->predictor, X, rows, scores, NULL, err);
+    struct loaded_answer a;
+    int r = shape(e->model, ask, &a, err);
     if (r < 0) {
-        mem_free(out);
         return r;
     }
-    if (classes) {
-        fill_classes(scores, rows, t, out);
+    a.numbers = mem_alloc(a.bytes);
+    if (!a.numbers) {
+        return err_no_memory(err);
     }
-    *ret = out;
-    *ret_outputs = classes ? 1 : t;
-    *ret_scores = classes ? t : 0;
+    double *values = a.numbers + (a.scores > 0 ? ask->rows : 0);
+    double *variances = a.variances > 0 ? values + ask->rows * e->model->t : NULL;
+    r = predictor_run(e->predictor, ask->X, ask->rows, values, variances, err);
+    if (r < 0) {
+        mem_free(a.numbers);
+        return r;
+    }
+    if (a.scores > 0) {
+        fill_classes(values, ask->rows, a.scores, a.numbers);
+    }
+    *ret = a;
     return 0;
 }

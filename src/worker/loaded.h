@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,10 +30,23 @@ int64_t loaded_bytes(struct loaded *set, const char *key);
 /* Its memory goes back to the machine. */
 int loaded_drop(struct loaded *set, const char *key, struct err *err);
 
-/*
- * X: float64 [rows, d]. *ret (mem_free): float64 [rows, *ret_outputs] predictions (targets, or the
- * class index), then, for classification, [rows, *ret_scores] scores; *ret_scores is 0 otherwise.
- */
-int loaded_predict(struct loaded *set, const char *key, const double *X, int64_t rows,
-                   size_t values, double **ret, int64_t *ret_outputs, int64_t *ret_scores,
-                   struct err *err);
+struct loaded_ask {
+    const double *X; /* [rows, d] */
+    int64_t rows;
+    size_t values; /* that X really holds */
+    bool variance; /* wanted too */
+};
+
+/* Columns of a kind that is not there are 0. */
+struct loaded_answer {
+    double *numbers;   /* owned (mem_free): all rows of the first kind, then those of the next */
+    int64_t outputs;   /* targets, or 1: the index of the class */
+    int64_t scores;    /* of a classification: one a class */
+    int64_t variances; /* where they are wanted: of targets, or of scores */
+    size_t bytes;
+};
+
+/* -ERR_INVALID: rows of another width, or a variance is wanted that the model does not have;
+ * -ERR_TOO_LARGE: the answer would not fit a frame (nothing is computed then). */
+int loaded_predict(struct loaded *set, const char *key, const struct loaded_ask *ask,
+                   struct loaded_answer *ret, struct err *err);

@@ -297,38 +297,40 @@ static int send_prediction_error(struct session *s, const struct frame *f,
     return pulse_send(s->pulse, FRAME_PREDICTION, f->request, j, NULL, 0, err);
 }
 
+static int predict(struct session *s, const struct frame *f, const char *key,
+                   struct loaded_ask *ask, struct loaded_answer *ret, struct err *err)
+{
+    ask->X = f->payload;
+    ask->values = f->payload_size / sizeof(double);
+    ask->variance = json_bool(json_get(f->json, "variance"));
+    const int r = json_take_int(f->json, "rows", &ask->rows, err);
+    return r == 0 ? loaded_predict(s->loaded, key, ask, ret, err) : r;
+}
+
 static int handle_predict(struct session *s, const struct frame *f, struct err *err)
 {
-    const char *key = json_string(json_get(f->json, "model"));
+    const char *named = json_string(json_get(f->json, "model")), *key = named ? named : "";
     struct err failure = {.code = ERR_OK};
-    int64_t rows = 0, outputs = 0, scores = 0;
-    cleanup_mem double *values = NULL;
+    struct loaded_ask ask = {.rows = 0};
+    struct loaded_answer answer;
     const double began = clock_monotonic_s();
-    int r = json_take_int(f->json, "rows", &rows, &failure);
-    if (r == 0) {
-        r = loaded_predict(s->loaded, key ? key : "", f->payload, rows,
-                           f->payload_size / sizeof(double), &values, &outputs, &scores, &failure);
-    }
+    int r = predict(s, f, key, &ask, &answer, &failure);
     if (r == -ERR_DEVICE) {
         return err_set(err, ERR_DEVICE, "%s", failure.detail);
     }
     if (r < 0) {
         return send_prediction_error(s, f, &failure, err);
     }
-    const size_t size = (size_t)rows * (size_t)(outputs + scores) * sizeof(double);
-    if (size > FRAME_PAYLOAD_MAX) {
-        err_set(&failure, ERR_TOO_LARGE,
-                "The answer would exceed %u MiB; send fewer rows at a time.",
-                FRAME_PAYLOAD_MAX >> 20);
-        return send_prediction_error(s, f, &failure, err);
-    }
     cleanup_json struct json *j = json_new_object();
-    json_set_int(j, "rows", rows);
-    json_set_int(j, "outputs", outputs);
-    json_set_int(j, "scores", scores);
+    json_set_int(j, "rows", ask.rows);
+    json_set_int(j, "outputs", answer.outputs);
+    json_set_int(j, "scores", answer.scores);
+    json_set_int(j, "variances", answer.variances);
     json_set_number(j, "seconds", clock_monotonic_s() - began);
     json_set_int(j, "bytes", loaded_bytes(s->loaded, key)); /* more, after the largest batch */
-    return pulse_send(s->pulse, FRAME_PREDICTION, f->request, j, values, size, err);
+    r = pulse_send(s->pulse, FRAME_PREDICTION, f->request, j, answer.numbers, answer.bytes, err);
+    mem_free(answer.numbers);
+    return r;
 }
 
 /* ---- the loop ---- */
