@@ -31,7 +31,9 @@ int64_t plan_served_bytes(const struct plan_served *p)
     const int64_t coefficients = p->centers * p->outputs * number;
     const int64_t packed = (p->centers + 1 + in_lanes(p)) * point + coefficients;
     const int64_t scales = 2 * (p->d + p->outputs) * number;
-    const int64_t room = PANEL_ROWS * (p->d * p->point_bytes + 2 * p->outputs * number);
+    const int64_t room = PANEL_ROWS * (p->d * p->point_bytes + (2 * p->outputs + 1) * number);
     const int64_t fixed = p->l1 && p->point_bytes == sizeof(float) ? p->centers * point : 0;
-    return packed + scales + room + (fixed <= FIXED_BYTES ? fixed : 0);
+    const int64_t variance =
+        p->directions > 0 ? (p->centers * p->directions + p->directions + 1) * number : 0;
+    return packed + scales + room + variance + (fixed <= FIXED_BYTES ? fixed : 0);
 }

@@ -5,9 +5,13 @@
 #define CLASSES                                                                                    \
     "{\"features\":[\"a\",\"b\",\"c\"],\"targets\":[\"kind\"],\"classes\":[\"x\",\"say "           \
     "\\\"y\\\"\"],"                                                                                \
-    "\"precision\":\"float32\"}"
+    "\"precision\":\"float32\",\"centers\":6,\"variance\":{\"directions\":5}}"
 #define NUMBERS                                                                                    \
-    "{\"features\":[\"a\"],\"targets\":[\"u\",\"v\"],\"classes\":null,\"precision\":\"float64\"}"
+    "{\"features\":[\"a\"],\"targets\":[\"u\",\"v\"],\"classes\":null,\"precision\":\"float64\","  \
+    "\"variance\":null}"
+#define VARIED                                                                                     \
+    "{\"features\":[\"a\"],\"targets\":[\"u\",\"v\"],\"classes\":null,\"centers\":7,\"variance\":" \
+    "{\"directions\":3}}"
 
 /* One more version of the model. */
 static void publish(struct fixture *f, const char *job, const char *model, const char *description)
@@ -36,6 +40,7 @@ static void test_what_is_known(void **state)
     add_dataset(f, "ds_1");
     publish(f, "job_1", "kinds", CLASSES);
     publish(f, "job_2", "numbers", NUMBERS);
+    publish(f, "job_3", "varied", VARIED);
     OK(served_new(f->store, &s, &f->err));
     const struct served_model *m = find(f, s, "kinds", NULL);
     assert_string_equal(m->name, "kinds");
@@ -50,6 +55,9 @@ static void test_what_is_known(void **state)
     assert_string_equal(m->labels_text, "[\"x\",\"say \\\"y\\\"\"]");
     assert_contains(m->head_text, "{\"model\":\"kinds\",\"version\":1,\"digest\":\"sha256:");
     assert_true(m->float32);
+    assert_int_equal(m->variances, 2); /* of the scores */
+    assert_int_equal(m->directions, 5);
+    assert_int_equal(m->factor_bytes, 6 * 5 * 8);
     assert_null(served_release(m));
     m = find(f, s, "numbers", "1");
     assert_int_equal(m->outputs, 2);
@@ -58,6 +66,11 @@ static void test_what_is_known(void **state)
     assert_null(m->labels);
     assert_null(m->labels_text);
     assert_false(m->float32);
+    assert_int_equal(m->variances + m->directions + m->factor_bytes, 0);
+    served_release(m);
+    m = find(f, s, "varied", NULL);
+    assert_int_equal(m->variances, 2); /* of the targets */
+    assert_int_equal(m->factor_bytes, 7 * 3 * 8);
     served_release(m);
     served_free(s);
 }

@@ -39,11 +39,18 @@ static struct entry *sender(const struct serving *s, const struct batch *b)
 
 /* ---- building ---- */
 
-static bool is_full(const struct entry *e, int64_t rows)
+static bool is_full(const struct entry *e, int64_t rows, bool variance)
 {
     const struct served_model *m = e->model;
+    const int64_t bytes = m->bytes - (variance ? 0 : m->factor_bytes);
     return rows >= e->limits.batch_rows ||
-           (rows >= FULL_ROWS && (double)rows * (double)m->bytes >= FULL_BYTES);
+           (rows >= FULL_ROWS && (double)rows * (double)bytes >= FULL_BYTES);
+}
+
+/* Numbers of a row in the worker's answer. */
+static int64_t answer_width(const struct served_model *m, bool variance)
+{
+    return m->outputs + m->classes + (variance ? m->variances : 0);
 }
 
 /* Questions that waited while a worker was lost, or whose batch was refused, go alone: one of them
@@ -52,22 +59,39 @@ static bool fits(const struct entry *e, const struct batch *b, const struct call
 {
     const struct served_model *m = c->ask.model;
     const int64_t rows = b->rows + c->ask.rows;
-    const int64_t width = m->d > m->outputs + m->classes ? m->d : m->outputs + m->classes;
-    return !is_full(e, b->rows) && rows <= e->limits.batch_rows && c->attempts == 0 &&
+    const int64_t out = answer_width(m, b->variance), width = m->d > out ? m->d : out;
+    return !is_full(e, b->rows, b->variance) && rows <= e->limits.batch_rows && c->attempts == 0 &&
            b->calls->attempts == 0 && (size_t)rows * (size_t)width * sizeof(double) <= BATCH_BYTES;
 }
 
-/* Moves the first questions of the queue, whose deadlines have not passed, into the batch. */
+static void join_batch(struct batch *b, struct call ***tail, struct call *c)
+{
+    c->batch = b;
+    **tail = c;
+    *tail = &c->next;
+    b->rows += c->ask.rows;
+}
+
+/* Moves the first questions of the queue into the batch: the very first, which says whether it is
+ * one of variances, and those of its kind that follow. They overtake questions of the other kind,
+ * which are first in the next batch, but none that is more urgent than they are. */
 static void gather(struct entry *e, struct batch *b)
 {
-    struct call **tail = &b->calls;
-    while (e->first && (!b->calls || fits(e, b, e->first))) {
-        struct call *c = e->first;
-        queue_remove(e, &e->first);
-        c->batch = b;
-        *tail = c;
-        tail = &c->next;
-        b->rows += c->ask.rows;
+    struct call **tail = &b->calls, **link = &e->first;
+    const struct call *overtaken = NULL;
+    b->variance = e->first && e->first->ask.variance;
+    while (*link) {
+        struct call *c = *link;
+        if (c->ask.variance != b->variance) {
+            overtaken = overtaken ? overtaken : c;
+            link = &c->next;
+        } else if ((overtaken && overtaken->ask.priority > c->ask.priority) ||
+                   (b->calls && !fits(e, b, c))) {
+            break;
+        } else {
+            queue_remove(e, link);
+            join_batch(b, &tail, c);
+        }
     }
 }
 
@@ -95,6 +119,9 @@ static int send_batch(const struct entry *e, const struct batch *b, struct err *
     cleanup_json struct json *j = json_new_object();
     json_set_string(j, "model", e->text_key);
     json_set_int(j, "rows", b->rows);
+    if (b->variance) {
+        json_set_bool(j, "variance", true);
+    }
     if (!X || !json_ok(j)) {
         mem_free(X);
         return err_no_memory(err);
@@ -206,8 +233,9 @@ static bool send_next(struct serving *s, struct entry *e)
 /* From when on the model's next batch may go. */
 static double due_s(const struct entry *e)
 {
-    return is_full(e, e->rows) ? 0.0
-                               : e->first->arrived_s + 1e-6 * (double)e->limits.batch_delay_us;
+    return is_full(e, e->rows, e->first->ask.variance)
+               ? 0.0
+               : e->first->arrived_s + 1e-6 * (double)e->limits.batch_delay_us;
 }
 
 /* A worker that is at work gets a second batch only when that is full or of another model: else it
@@ -215,7 +243,8 @@ static double due_s(const struct entry *e)
 static bool may_go(const struct entry *e)
 {
     const struct lane *lane = e->lane;
-    return lane->away == 0 || (lane->away < AWAY_MAX && (e->away == 0 || is_full(e, e->rows)));
+    return lane->away == 0 ||
+           (lane->away < AWAY_MAX && (e->away == 0 || is_full(e, e->rows, e->first->ask.variance)));
 }
 
 static bool more_urgent(const struct entry *a, const struct entry *b)
@@ -278,6 +307,7 @@ static void deal(struct serving *s, struct batch *b, const double *values)
 {
     const struct served_model *m = b->model;
     const double *scores = values + b->rows * m->outputs;
+    const double *variances = scores + b->rows * m->classes;
     while (b->calls) {
         struct call *c = b->calls;
         b->calls = c->next;
@@ -287,9 +317,11 @@ static void deal(struct serving *s, struct batch *b, const double *values)
             .rows = rows,
             .values = values,
             .scores = c->ask.scores && m->classes > 0 ? scores : NULL,
+            .variances = b->variance ? variances : NULL,
         };
         values += rows * m->outputs;
         scores += rows * m->classes;
+        variances += b->variance ? rows * m->variances : 0;
         call_end(s, c, &a, NULL);
     }
     batch_end(s, b, NULL);
@@ -306,7 +338,8 @@ static int check_answer(const struct batch *b, const struct frame *f, struct err
         return r;
     }
     const struct served_model *m = b->model;
-    if (f->payload_size != (size_t)b->rows * (size_t)(m->outputs + m->classes) * sizeof(double)) {
+    const int64_t width = answer_width(m, b->variance);
+    if (f->payload_size != (size_t)b->rows * (size_t)width * sizeof(double)) {
         return err_set(err, ERR_INTERNAL, "The worker's answer does not fit the request.");
     }
     return 0;

@@ -5,7 +5,8 @@
  * A question waits in its model's queue, the more urgent ones first. When the model's worker has no
  * batch, the first questions go out together, those that arrived in one turn of the loop at least;
  * while the batch is away the next one gathers. The worker computes a batch as one matrix; a row's
- * bits do not depend on what else is in it.
+ * bits do not depend on what else is in it. Variances cost many times what predictions do: the
+ * questions of a batch all want them, or none does.
  */
 #pragma once
 
@@ -85,8 +86,9 @@ struct batch {
     struct batch *next; /* of its lane */
     uint64_t number, load;
     const struct served_model *model; /* held */
-    struct call *calls;
+    struct call *calls;               /* all of them want variances, or none does */
     int64_t rows;
+    bool variance;
     double sent_s;
 };
 

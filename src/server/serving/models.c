@@ -370,6 +370,7 @@ static int64_t estimate(const struct served_model *m)
         .centers = (int64_t)json_number(json_get(m->description, "centers")),
         .d = m->d,
         .outputs = m->classes > 0 ? m->classes : m->outputs,
+        .directions = m->directions,
         .point_bytes = m->float32 ? (int64_t)sizeof(float) : (int64_t)sizeof(double),
         .l1 = kernel != NULL && strcmp(kernel, "laplacian_l1") == 0};
     const int64_t bytes = plan_served_bytes(&sizes);

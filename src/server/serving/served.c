@@ -82,6 +82,15 @@ static int take_classes(struct holder *h, const struct json *classes, struct err
                           : err_no_memory(err);
 }
 
+/* What the description says of the variance, which is null or absent where there is none. */
+static void take_variance(struct served_model *m, const struct json *variance, int64_t centers)
+{
+    const double directions = json_number(json_get(variance, "directions"));
+    m->directions = directions > 0 ? (int64_t)directions : 0;
+    m->factor_bytes = m->directions * centers * (int64_t)sizeof(double);
+    m->variances = m->directions == 0 ? 0 : m->classes > 0 ? m->classes : m->outputs;
+}
+
 static int print_head(struct holder *h, struct err *err)
 {
     struct buf b = BUF_INIT;
@@ -113,6 +122,8 @@ static void fill(struct holder *h)
     m->head_text = h->head_text;
     m->description = h->description;
     m->float32 = precision && strcmp(precision, "float32") == 0;
+    take_variance(m, json_get(h->description, "variance"),
+                  (int64_t)json_number(json_get(h->description, "centers")));
 }
 
 /* Takes the row. */

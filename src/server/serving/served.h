@@ -29,6 +29,9 @@ struct served_model {
     int64_t d;                      /* features */
     int64_t outputs;                /* predictions a row: targets, or 1, the class */
     int64_t classes;                /* scores a row; 0: a regression */
+    int64_t variances;              /* a row: of targets, or of scores; 0: the model has none */
+    int64_t directions;             /* columns of their factor */
+    int64_t factor_bytes;           /* of the file's, what only variances need */
     const char *const *features;    /* [d] names */
     const char *const *targets;     /* [outputs] names */
     const char *const *labels;      /* [classes]; NULL: a regression */

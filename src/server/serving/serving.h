@@ -82,8 +82,9 @@ void serving_unload(struct serving *s, int64_t model_key);
 struct serving_answer {
     const struct served_model *model;
     int64_t rows;
-    const double *values; /* [rows, model->outputs]: targets in their own units, or the class */
-    const double *scores; /* [rows, model->classes]; NULL: not asked for, or a regression */
+    const double *values;    /* [rows, model->outputs]: targets in their own units, or the class */
+    const double *scores;    /* [rows, model->classes]; NULL: not asked for, or a regression */
+    const double *variances; /* [rows, model->variances]; NULL: not asked for */
 };
 
 /* Predictions to be made. */
@@ -96,6 +97,7 @@ struct serving_ask {
                         * is not computed any more. */
     int priority;      /* larger ones go first */
     bool scores;       /* of a classification */
+    bool variance;     /* only of models that have one */
     /* Called exactly once, later, unless serving_forget comes first. -ERR_DEADLINE: it passed;
      * -ERR_BUSY, -ERR_WORKER_LOST (twice), and what loading says. */
     void (*done)(void *context, const struct serving_answer *answer, const struct err *err);
