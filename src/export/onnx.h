@@ -1,6 +1,6 @@
 /*
  * A model as an ONNX graph (opset 17 and, for SVMRegressor, ai.onnx.ml 3): from features in their
- * own units to targets in theirs.
+ * own units to targets in theirs. A variance is left out.
  *
  *   input  X       [N, d]  float64
  *   output y       [N, t]  float64          regression

@@ -22,6 +22,7 @@ static const struct served_model classifier = {.name = "m",
                                                .d = 3,
                                                .outputs = 1,
                                                .classes = 2,
+                                               .variances = 2,
                                                .features = features,
                                                .targets = targets,
                                                .labels = labels};
@@ -79,9 +80,8 @@ static const struct {
      "{\"dataframe_split\": {\"columns\": [\"d\", \"a\", \"b/c\"], \"index\": [0, [{}]],"
      " \"data\": [[1, 2, 3], [4, 5, 6]]}, \"return_scores\": false}",
      0, false},
-    {JSON,
-     "{\"dataframe_records\": [{\"a\": 1, \"b/c\": 2, \"d\": 3}], \"return_variance\": false}", 0,
-     false},
+    {JSON, "{\"dataframe_records\": [{\"a\": 1, \"b/c\": 2, \"d\": 3}], \"return_variance\": true}",
+     0, false},
     {JSON, "{\"instances\": [{\"a\": \"x\", \"u\": [{}], \"d\": 3}, {\"d\": 2, \"a\": \" y z\"}]}",
      0, true},
     {JSON, "{\"inputs\": {\"u\": [\"v\"], \"a\": [\"x\", \"y z\"], \"d\": [1, 2]}}", 0, true},
@@ -219,6 +219,30 @@ static void test_texts(void **state)
     }
 }
 
+/* What is wished beside the rows; a model that does not have it says what to do. */
+static void test_wishes(void **state)
+{
+    (void)state;
+    static const char wanted[] = "{\"instances\": [[1, 2, 3]], \"return_variance\": true}";
+    static const char not_wanted[] = "{\"return_variance\": false, \"instances\": [[1, 2, 3]]}";
+    struct question q = {.X = NULL};
+    struct err err;
+    assert_int_equal(read_body(JSON, wanted, strlen(wanted), &classifier, &q, &err), 0);
+    assert_true(q.variance && q.variance_said && q.scores && !q.scores_said);
+    question_deinit(&q);
+    assert_int_equal(read_body(JSON, not_wanted, strlen(not_wanted), &classifier, &q, &err), 0);
+    assert_true(!q.variance && q.variance_said);
+    question_deinit(&q);
+    assert_int_equal(read_body(CSV, "1,2,3", 5, &classifier, &q, &err), 0);
+    assert_true(!q.variance && !q.variance_said);
+    question_deinit(&q);
+    assert_int_equal(read_body(JSON, not_wanted, strlen(not_wanted), &regression, &q, &err), 0);
+    question_deinit(&q);
+    assert_int_equal(read_body(JSON, wanted, strlen(wanted), &regression, &q, &err), -ERR_INVALID);
+    assert_string_equal(err.pointer, "#/return_variance");
+    assert_contains(err.detail, "\"kmcg\" or \"inducing\"");
+}
+
 static void test_no_memory(void **state)
 {
     (void)state;
@@ -336,6 +360,6 @@ static void test_many_rows(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_good), cmocka_unit_test(test_mutations),
           cmocka_unit_test(test_every_cut), cmocka_unit_test(test_binary_mutations),
-          cmocka_unit_test(test_texts), cmocka_unit_test(test_no_memory),
-          cmocka_unit_test(test_too_many_rows), cmocka_unit_test(test_single_precision_rounds_once),
-          cmocka_unit_test(test_many_rows))
+          cmocka_unit_test(test_texts), cmocka_unit_test(test_wishes),
+          cmocka_unit_test(test_no_memory), cmocka_unit_test(test_too_many_rows),
+          cmocka_unit_test(test_single_precision_rounds_once), cmocka_unit_test(test_many_rows))

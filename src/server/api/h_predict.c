@@ -14,11 +14,13 @@ enum format { FORMAT_JSON, FORMAT_CSV, FORMAT_NPY, FORMATS };
 
 static const char *const types[FORMATS] = {"application/json", "text/csv", "application/x-npy"};
 
+enum wish { AS_USUAL, YES, NO };
+
 struct plain {
     struct prediction prediction; /* first */
     enum format from, to;
     enum { HEADER_AS_ASKED, HEADER_PRESENT, HEADER_ABSENT } header;
-    enum { SCORES_AS_USUAL, SCORES_YES, SCORES_NO } scores; /* by the query */
+    enum wish scores, variance; /* by the query */
     enum extra_columns extra;
 };
 
@@ -29,23 +31,51 @@ static struct plain *plain_of(struct prediction *p)
 
 /* ---- body and answer ---- */
 
+/* What the query and the body say of one thing, together. */
+static int agree(enum wish query, const char *pointer, bool said, bool *wanted, struct err *err)
+{
+    if (query != AS_USUAL && said && *wanted != (query == YES)) {
+        return err_at(err, ERR_INVALID, pointer, "The body's %s says otherwise.",
+                      strrchr(pointer, '/') + 1);
+    }
+    *wanted = query == AS_USUAL ? *wanted : query == YES;
+    return 0;
+}
+
 static int wish_scores(const struct plain *own, struct question *q, struct err *err)
 {
-    if (own->scores == SCORES_YES && own->prediction.model->classes == 0) {
-        return err_at(err, ERR_INVALID, "#/query/return_scores",
-                      "The model is a regression; only classifiers have scores.");
+    static const char at[] = "#/query/return_scores";
+    const int r = own->scores == YES ? question_no_scores(own->prediction.model, at, err) : 0;
+    return r == 0 ? agree(own->scores, at, q->scores_said, &q->scores, err) : r;
+}
+
+static int wish_variance(const struct plain *own, struct question *q, struct err *err)
+{
+    static const char at[] = "#/query/return_variance";
+    const int r = own->variance == YES ? question_no_variance(own->prediction.model, at, err) : 0;
+    return r == 0 ? agree(own->variance, at, q->variance_said, &q->variance, err) : r;
+}
+
+/* One array has room for labels, or for scores and their variances: for labels, as is usual. */
+static int fit_array(const struct plain *own, struct question *q, struct err *err)
+{
+    const bool said = own->scores != AS_USUAL || q->scores_said;
+    const bool classes = own->prediction.model->classes > 0;
+    if (classes && q->variance && said && !q->scores) {
+        return err_at(err, ERR_INVALID,
+                      own->variance == YES ? "#/query/return_variance" : "#/return_variance",
+                      "An NPY array has no room for labels and variances; take scores with them, "
+                      "or the answer as JSON or CSV.");
     }
-    if (own->scores != SCORES_AS_USUAL && q->scores_said &&
-        q->scores != (own->scores == SCORES_YES)) {
-        return err_at(err, ERR_INVALID, "#/query/return_scores",
-                      "The body's return_scores says otherwise.");
-    }
-    if (own->scores != SCORES_AS_USUAL) {
-        q->scores = own->scores == SCORES_YES;
-    } else if (own->to == FORMAT_NPY && !q->scores_said) {
-        q->scores = false; /* one array has room for the labels alone */
-    }
+    q->scores = classes && (said ? q->scores : q->variance);
     return 0;
+}
+
+static int wish(const struct plain *own, struct question *q, struct err *err)
+{
+    int r = wish_scores(own, q, err);
+    r = r == 0 ? wish_variance(own, q, err) : r;
+    return r == 0 && own->to == FORMAT_NPY ? fit_array(own, q, err) : r;
 }
 
 static int plain_read(struct prediction *p, const char *body, size_t len, struct err *err)
@@ -60,7 +90,7 @@ static int plain_read(struct prediction *p, const char *body, size_t len, struct
     const int r = own->from == FORMAT_NPY
                       ? question_read_npy(body, len, p->model, &p->question, err)
                       : readers[own->from](body, len, p->model, own->extra, &p->question, err);
-    return r < 0 ? r : wish_scores(own, &p->question, err);
+    return r < 0 ? r : wish(own, &p->question, err);
 }
 
 static int plain_write(struct prediction *p, const struct serving_answer *a, struct buf *ret,
@@ -157,16 +187,18 @@ static int take_extra(struct plain *own, struct err *err)
                         "This must be refuse or ignore.");
 }
 
-static int take_scores(struct plain *own, struct err *err)
+static int take_wish(const struct plain *own, const char *name, enum wish *ret, struct err *err)
 {
-    const char *scores = request_query(own->prediction.rq, "return_scores");
-    if (!scores) {
+    const char *wanted = request_query(own->prediction.rq, name);
+    if (!wanted) {
         return 0;
     }
-    if (strcmp(scores, "true") != 0 && strcmp(scores, "false") != 0) {
-        return err_at(err, ERR_INVALID, "#/query/return_scores", "This must be true or false.");
+    if (strcmp(wanted, "true") != 0 && strcmp(wanted, "false") != 0) {
+        char pointer[48];
+        snprintf(pointer, sizeof pointer, "#/query/%s", name);
+        return err_at(err, ERR_INVALID, pointer, "This must be true or false.");
     }
-    own->scores = scores[0] == 't' ? SCORES_YES : SCORES_NO;
+    *ret = wanted[0] == 't' ? YES : NO;
     return 0;
 }
 
@@ -181,7 +213,8 @@ static void answer_with(struct request *rq, const struct served_model *model)
     struct err err;
     int r = take_type(rq, &own->from, &err);
     r = r == 0 ? take_accept(own, &err) : r;
-    r = r == 0 ? take_scores(own, &err) : r;
+    r = r == 0 ? take_wish(own, "return_scores", &own->scores, &err) : r;
+    r = r == 0 ? take_wish(own, "return_variance", &own->variance, &err) : r;
     r = r == 0 ? take_extra(own, &err) : r;
     if (r < 0) {
         prediction_refuse(p, &err);

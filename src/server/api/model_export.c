@@ -203,6 +203,10 @@ static const char formula[] =
     "* coef[i]; with the tensor bandwidths, centers and features are divided by it and the "
     "bandwidth s is 1; classification: the label of the largest f(x)";
 
+static const char variance_formula[] =
+    "var f(x) = prior_variance * (k(z, z) - |variance_factor' k(centers, z)|^2) with z = (x - "
+    "feature_mean) / feature_scale, at least 0; an observation's variance is noise_variance more";
+
 static struct json *describe(const struct export *e)
 {
     struct json *j = json_new_object();
@@ -218,6 +222,9 @@ static struct json *describe(const struct export *e)
     json_set_string(j, "created_at", stamp);
     json_set_string(j, "kernel", e->file.kernel->title);
     json_set_string(j, "formula", formula);
+    if (e->form == EXPORT_SAFETENSORS && e->file.p > 0) { /* the others have the mean alone */
+        json_set_string(j, "variance_formula", variance_formula);
+    }
     if (e->form != EXPORT_SAFETENSORS) { /* there the member "model" says so */
         add_json(j, "description", model_file_describe(&e->file));
     }

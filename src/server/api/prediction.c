@@ -188,6 +188,7 @@ static int ask(struct prediction *p, struct err *err)
         .X = p->question.X,
         .rows = p->question.rows,
         .scores = p->question.scores,
+        .variance = p->question.variance,
         .deadline_s = earlier(p->deadline_s, request_deadline(p->rq)),
         .priority = p->priority,
         .done = on_answer,

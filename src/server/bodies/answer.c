@@ -7,23 +7,29 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
+/* Copies to *at, which moves behind it; NULL stays NULL. */
+static const double *keep(const double *numbers, int64_t count, double **at)
+{
+    double *copy = numbers ? *at : NULL;
+    if (copy) {
+        memcpy(copy, numbers, (size_t)count * sizeof *copy);
+        *at += count;
+    }
+    return copy;
+}
+
 int answer_keep(const struct serving_answer *a, struct answer_copy *ret, struct err *err)
 {
-    const size_t values = (size_t)(a->rows * a->model->outputs);
-    const size_t scores = a->scores ? (size_t)(a->rows * a->model->classes) : 0;
-    double *numbers = mem_array(values + scores, sizeof *numbers);
+    double *numbers = mem_array((size_t)answer_size(a), sizeof *numbers), *at = numbers;
     if (!numbers) {
         return err_no_memory(err);
-    }
-    memcpy(numbers, a->values, values * sizeof *numbers);
-    if (scores > 0) {
-        memcpy(numbers + values, a->scores, scores * sizeof *numbers);
     }
     ret->numbers = numbers;
     ret->answer = *a;
     ret->answer.model = served_hold(a->model);
-    ret->answer.values = numbers;
-    ret->answer.scores = scores > 0 ? numbers + values : NULL;
+    ret->answer.values = keep(a->values, a->rows * a->model->outputs, &at);
+    ret->answer.scores = keep(a->scores, a->rows * a->model->classes, &at);
+    ret->answer.variances = keep(a->variances, a->rows * a->model->variances, &at);
     return 0;
 }
 
@@ -48,7 +54,10 @@ int answer_check(const struct serving_answer *a, struct err *err)
 {
     if (are_finite(a->values, a->rows * a->model->outputs) &&
         are_finite(a->scores, a->rows * a->model->classes)) {
-        return 0;
+        return are_finite(a->variances, a->rows * a->model->variances)
+                   ? 0
+                   : err_at(err, ERR_INVALID, "#/instances",
+                            "The features are so large that a variance is not a finite number.");
     }
     return err_at(err, ERR_INVALID, "#/instances",
                   "The features are so large that a prediction is not a finite number.");
@@ -56,7 +65,9 @@ int answer_check(const struct serving_answer *a, struct err *err)
 
 int64_t answer_size(const struct serving_answer *a)
 {
-    return a->rows * (a->model->outputs + (a->scores ? a->model->classes : 0));
+    const struct served_model *m = a->model;
+    return a->rows *
+           (m->outputs + (a->scores ? m->classes : 0) + (a->variances ? m->variances : 0));
 }
 
 static const char *label_of(const struct serving_answer *a, int64_t row)
@@ -67,14 +78,23 @@ static const char *label_of(const struct serving_answer *a, int64_t row)
 
 /* ---- JSON ---- */
 
-/* One prediction a row: a number, an array when there are several targets. */
-static void write_targets(const struct serving_answer *a, struct buf *b)
+/* An array a row. */
+static void write_rows(const double *values, int64_t rows, int64_t columns, struct buf *b)
 {
-    const int64_t outputs = a->model->outputs;
-    for (int64_t i = 0; i < a->rows; i++) {
+    for (int64_t i = 0; i < rows; i++) {
         buf_str(b, i > 0 ? ",[" : "[");
-        buf_json_numbers(b, a->values + i * outputs, outputs);
+        buf_json_numbers(b, values + i * columns, columns);
         buf_char(b, ']');
+    }
+}
+
+/* What a regression has of each row: a number, an array when there are several targets. */
+static void write_targets(const struct serving_answer *a, const double *values, struct buf *b)
+{
+    if (a->model->outputs > 1) {
+        write_rows(values, a->rows, a->model->outputs, b);
+    } else {
+        buf_json_numbers(b, values, a->rows);
     }
 }
 
@@ -90,12 +110,18 @@ static void write_labels(const struct serving_answer *a, struct buf *b)
 
 static void write_scores(const struct serving_answer *a, struct buf *b)
 {
-    const int64_t classes = a->model->classes;
     buf_str(b, ",\"scores\":[");
-    for (int64_t i = 0; i < a->rows; i++) {
-        buf_str(b, i > 0 ? ",[" : "[");
-        buf_json_numbers(b, a->scores + i * classes, classes);
-        buf_char(b, ']');
+    write_rows(a->scores, a->rows, a->model->classes, b);
+    buf_char(b, ']');
+}
+
+static void write_variances(const struct serving_answer *a, struct buf *b)
+{
+    buf_str(b, ",\"variances\":[");
+    if (a->model->classes > 0) {
+        write_rows(a->variances, a->rows, a->model->classes, b);
+    } else {
+        write_targets(a, a->variances, b);
     }
     buf_char(b, ']');
 }
@@ -106,10 +132,8 @@ void answer_write_json(const struct serving_answer *a, struct buf *ret)
     buf_str(ret, ",\"predictions\":[");
     if (a->model->classes > 0) {
         write_labels(a, ret);
-    } else if (a->model->outputs > 1) {
-        write_targets(a, ret);
     } else {
-        buf_json_numbers(ret, a->values, a->rows);
+        write_targets(a, a->values, ret);
     }
     buf_char(ret, ']');
     if (a->model->classes > 0) {
@@ -118,6 +142,9 @@ void answer_write_json(const struct serving_answer *a, struct buf *ret)
     }
     if (a->scores) {
         write_scores(a, ret);
+    }
+    if (a->variances) {
+        write_variances(a, ret);
     }
     buf_char(ret, '}');
 }
@@ -149,6 +176,38 @@ static void write_names(const char *const *names, int64_t count, struct buf *b)
     }
 }
 
+/* Whether one of the names is another one and the suffix. */
+static bool is_taken(const char *const *names, int64_t count, const char *suffix)
+{
+    const size_t len = strlen(suffix);
+    for (int64_t i = 0; i < count; i++) {
+        const size_t size = strlen(names[i]), stem = size > len ? size - len : 0;
+        bool ends = stem > 0 && strcmp(names[i] + stem, suffix) == 0;
+        for (int64_t j = 0; ends && j < count; j++) {
+            if (strlen(names[j]) == stem && memcmp(names[j], names[i], stem) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void write_variance_names(const char *const *names, int64_t count, struct buf *b)
+{
+    char suffix[32] = "_variance";
+    for (int k = 2; is_taken(names, count, suffix); k++) {
+        snprintf(suffix, sizeof suffix, "_variance%d", k);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        cleanup_buf struct buf name = BUF_INIT;
+        buf_str(&name, names[i]);
+        buf_str(&name, suffix);
+        buf_char(b, ',');
+        write_cell(name.failed ? "" : name.data, b);
+        b->failed = b->failed || name.failed;
+    }
+}
+
 static void write_header(const struct serving_answer *a, struct buf *b)
 {
     if (a->model->classes == 0) {
@@ -159,6 +218,11 @@ static void write_header(const struct serving_answer *a, struct buf *b)
     if (a->scores) {
         buf_char(b, ',');
         write_names(a->model->labels, a->model->classes, b);
+    }
+    if (a->variances) {
+        const bool classes = a->model->classes > 0;
+        write_variance_names(classes ? a->model->labels : a->model->targets, a->model->variances,
+                             b);
     }
     buf_str(b, "\r\n");
 }
@@ -178,6 +242,10 @@ void answer_write_csv(const struct serving_answer *a, bool header, struct buf *r
         if (a->scores) {
             buf_char(ret, ',');
             buf_json_numbers(ret, a->scores + i * classes, classes);
+        }
+        if (a->variances) {
+            buf_char(ret, ',');
+            buf_json_numbers(ret, a->variances + i * a->model->variances, a->model->variances);
         }
         buf_str(ret, "\r\n");
     }
@@ -206,12 +274,29 @@ static void write_npy_header(struct buf *b, const char *descr, int64_t rows, int
     b->failed = b->failed || text.failed;
 }
 
+static const char *float_descr(void)
+{
+    return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? "<f8" : ">f8";
+}
+
 /* columns 0: one dimension. */
 static void write_floats(const double *values, int64_t rows, int64_t columns, struct buf *b)
 {
-    const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
-    write_npy_header(b, little ? "<f8" : ">f8", rows, columns);
+    write_npy_header(b, float_descr(), rows, columns);
     buf_add(b, values, (size_t)(rows * (columns > 0 ? columns : 1)) * sizeof *values);
+}
+
+/* [rows, 2 columns]: what the variances belong to, and they. */
+static void write_pairs(const struct serving_answer *a, struct buf *b)
+{
+    const int64_t columns = a->model->variances;
+    const size_t size = (size_t)columns * sizeof(double);
+    const double *values = a->scores ? a->scores : a->values;
+    write_npy_header(b, float_descr(), a->rows, 2 * columns);
+    for (int64_t i = 0; i < a->rows && !b->failed; i++) {
+        buf_add(b, values + i * columns, size);
+        buf_add(b, a->variances + i * columns, size);
+    }
 }
 
 /* The characters of a text of UTF-8. */
@@ -259,7 +344,9 @@ static void write_npy_labels(const struct serving_answer *a, struct buf *b)
 
 void answer_write_npy(const struct serving_answer *a, struct buf *ret)
 {
-    if (a->scores) {
+    if (a->variances) {
+        write_pairs(a, ret);
+    } else if (a->scores) {
         write_floats(a->scores, a->rows, a->model->classes, ret);
     } else if (a->model->classes > 0) {
         write_npy_labels(a, ret);

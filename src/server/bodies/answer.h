@@ -20,19 +20,23 @@ struct answer_copy {
 int answer_keep(const struct serving_answer *a, struct answer_copy *ret, struct err *err);
 void answer_copy_deinit(struct answer_copy *c);
 
-/* -ERR_INVALID where a prediction is infinite or no number. */
+/* -ERR_INVALID where a prediction, a score or a variance is infinite or no number. */
 int answer_check(const struct serving_answer *a, struct err *err);
 /* How many numbers it holds. */
 int64_t answer_size(const struct serving_answer *a);
 
 /* {"model", "version", "digest", "predictions": [...]}, and for a classification "classes" and,
- * where it has them, "scores". */
+ * where it has them, "scores"; then, where it has them, "variances": in the shape of the numbers
+ * that they belong to, predictions or scores. */
 void answer_write_json(const struct serving_answer *a, struct buf *ret);
 
 /* A line a row. Regression: a column for each target. Classification: the label in the column
- * "prediction", then, where it has scores, a column for each class. */
+ * "prediction", then, where it has scores, a column for each class. Behind these, where it has
+ * variances, one of each target or class: its name and "_variance" ("_variance2" and so on, where
+ * that is the name of another). */
 void answer_write_csv(const struct serving_answer *a, bool header, struct buf *ret);
 
 /* float64 [rows], or [rows, outputs] for several targets. Classification: [rows, classes] scores
- * where it has them, else [rows] labels as Unicode text. */
+ * where it has them, else [rows] labels as Unicode text. With variances: [rows, 2 outputs], or
+ * [rows, 2 classes] (it must have scores then): the variances stand behind what they belong to. */
 void answer_write_npy(const struct serving_answer *a, struct buf *ret);

@@ -4,7 +4,8 @@
  *
  * A model has the input X, FP64 or FP32 of shape [rows, d], and the output y: FP64 [rows, targets];
  * of a classifier BYTES [rows, 1], its labels, and beside it the output scores, FP64 [rows,
- * classes].
+ * classes]. Models with a variance have the output variance, FP64 [rows, targets or classes], which
+ * is computed only where the request names it.
  *
  * A body is one JSON object, behind which the data of the tensors with a "binary_data_size" follow:
  * little-endian, row by row, without gaps. Numbers of FP32 tensors that come as JSON are rounded to
@@ -21,7 +22,14 @@
 #include "server/bodies/question.h"
 #include "server/serving/serving.h"
 
-enum infer_output { INFER_Y, INFER_SCORES, INFER_OUTPUTS };
+enum infer_output { INFER_Y, INFER_SCORES, INFER_VARIANCE, INFER_OUTPUTS };
+
+/* What an output is; columns 0: the model does not have it. */
+struct infer_facts {
+    const char *name, *datatype;
+    int64_t columns;
+};
+struct infer_facts infer_facts_of(const struct served_model *model, enum infer_output which);
 
 struct infer {
     char *id;         /* owned; NULL: none */

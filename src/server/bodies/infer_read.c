@@ -18,8 +18,6 @@ struct reading {
     bool binary_told[INFER_OUTPUTS];      /* an output says itself whether it is binary */
 };
 
-static const char *const output_names[INFER_OUTPUTS] = {"y", "scores"};
-
 void infer_deinit(struct infer *in)
 {
     in->id = mem_free(in->id);
@@ -159,6 +157,20 @@ static int read_output_parameters(struct reading *b, struct output *o, const cha
     return token < 0 ? token : 0;
 }
 
+static int no_such_output(const struct served_model *m, const char *at, struct err *err)
+{
+    char names[64] = "";
+    size_t len = 0;
+    for (int i = 0; i < INFER_OUTPUTS; i++) {
+        const struct infer_facts f = infer_facts_of(m, (enum infer_output)i);
+        if (f.columns > 0) {
+            len += (size_t)snprintf(names + len, sizeof names - len, "%s\"%s\"",
+                                    len > 0 ? ", " : "", f.name);
+        }
+    }
+    return err_at(err, ERR_INVALID, at, "There is no such output; the model has %s.", names);
+}
+
 static int take_output_name(struct reading *b, struct output *o, const char *at, struct err *err)
 {
     const int token = jsonread_next(b->r, err);
@@ -167,13 +179,14 @@ static int take_output_name(struct reading *b, struct output *o, const char *at,
     }
     const char *name = token == JSONREAD_STRING ? jsonread_str(b->r, NULL) : "";
     for (int i = 0; i < INFER_OUTPUTS; i++) {
-        if (strcmp(name, output_names[i]) == 0 && (i == INFER_Y || b->model->classes > 0)) {
+        const struct infer_facts f = infer_facts_of(b->model, (enum infer_output)i);
+        if (f.columns > 0 && strcmp(name, f.name) == 0) {
             o->which = i;
             return 0;
         }
     }
-    return err_at(err, ERR_INVALID, at, "The model's output%s.",
-                  b->model->classes > 0 ? "s are \"y\" and \"scores\"" : " is \"y\"");
+    return strcmp(name, "variance") == 0 ? question_no_variance(b->model, at, err)
+                                         : no_such_output(b->model, at, err);
 }
 
 /* The members of an output whose '{' was read. */
@@ -269,7 +282,7 @@ static int read_json(struct reading *b, struct err *err)
     return token < 0 ? token : 0;
 }
 
-/* All there are, where none was named. */
+/* All that come with the predictions, where none was named. */
 static void choose_outputs(struct reading *b)
 {
     if (b->in.output_count == 0) {
@@ -283,10 +296,14 @@ static void choose_outputs(struct reading *b)
     }
 }
 
-static bool wants_scores(const struct infer *in)
+static bool wants(const struct infer *in, enum infer_output which)
 {
-    return in->outputs[0] == INFER_SCORES ||
-           (in->output_count > 1 && in->outputs[1] == INFER_SCORES);
+    for (int i = 0; i < in->output_count; i++) {
+        if (in->outputs[i] == which) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* header 0: there is no JSON part. */
@@ -319,7 +336,8 @@ int infer_read(const char *body, size_t len, int64_t header, const struct served
         return r;
     }
     choose_outputs(&b);
-    struct question q = {.scores = wants_scores(&b.in)};
+    struct question q = {.scores = wants(&b.in, INFER_SCORES),
+                         .variance = wants(&b.in, INFER_VARIANCE)};
     r = rows_take(&b.x.rows, "#/inputs/0", &q, err);
     if (r == 0) {
         *ret = b.in;

@@ -10,29 +10,36 @@ static const char *label_of(const struct serving_answer *a, int64_t row)
     return k >= 0 && k < a->model->classes ? a->model->labels[k] : "";
 }
 
-/* What an output is. */
-struct facts {
+struct infer_facts infer_facts_of(const struct served_model *m, enum infer_output which)
+{
+    switch (which) {
+    case INFER_SCORES:
+        return (struct infer_facts){"scores", "FP64", m->classes};
+    case INFER_VARIANCE:
+        return (struct infer_facts){"variance", "FP64", m->variances};
+    default:
+        return (struct infer_facts){"y", m->classes > 0 ? "BYTES" : "FP64", m->outputs};
+    }
+}
+
+/* An output with its data. */
+struct tensor {
     const char *name, *datatype;
     int64_t columns;
     const double *numbers; /* [rows, columns]; NULL: labels */
 };
 
-static struct facts facts_of(const struct served_model *m, enum infer_output which)
+static struct tensor tensor_of(const struct serving_answer *a, enum infer_output which)
 {
-    if (which == INFER_SCORES) {
-        return (struct facts){"scores", "FP64", m->classes, NULL};
-    }
-    return (struct facts){"y", m->classes > 0 ? "BYTES" : "FP64", m->outputs, NULL};
+    const struct infer_facts f = infer_facts_of(a->model, which);
+    const double *numbers = which == INFER_SCORES     ? a->scores
+                            : which == INFER_VARIANCE ? a->variances
+                            : a->model->classes == 0  ? a->values
+                                                      : NULL;
+    return (struct tensor){f.name, f.datatype, f.columns, numbers};
 }
 
-static struct facts answer_of(const struct serving_answer *a, enum infer_output which)
-{
-    struct facts f = facts_of(a->model, which);
-    f.numbers = which == INFER_SCORES ? a->scores : a->model->classes == 0 ? a->values : NULL;
-    return f;
-}
-
-static size_t binary_size(const struct facts *f, const struct serving_answer *a)
+static size_t binary_size(const struct tensor *f, const struct serving_answer *a)
 {
     if (f->numbers) {
         return (size_t)(a->rows * f->columns) * sizeof(double);
@@ -44,7 +51,7 @@ static size_t binary_size(const struct facts *f, const struct serving_answer *a)
     return size;
 }
 
-static void write_binary(const struct facts *f, const struct serving_answer *a, struct buf *b)
+static void write_binary(const struct tensor *f, const struct serving_answer *a, struct buf *b)
 {
     const int64_t n = a->rows * f->columns;
     if (f->numbers && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) {
@@ -65,7 +72,7 @@ static void write_binary(const struct facts *f, const struct serving_answer *a, 
     }
 }
 
-static void write_data(const struct facts *f, const struct serving_answer *a, struct buf *b)
+static void write_data(const struct tensor *f, const struct serving_answer *a, struct buf *b)
 {
     buf_str(b, ",\"data\":[");
     if (f->numbers) {
@@ -83,7 +90,7 @@ static void write_data(const struct facts *f, const struct serving_answer *a, st
 static void write_output(const struct infer *in, enum infer_output which,
                          const struct serving_answer *a, struct buf *b)
 {
-    const struct facts f = answer_of(a, which);
+    const struct tensor f = tensor_of(a, which);
     buf_printf(b, "{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[%lld,%lld]", f.name, f.datatype,
                (long long)a->rows, (long long)f.columns);
     if (in->binary[which]) {
@@ -117,7 +124,7 @@ void infer_write(const struct infer *in, const struct serving_answer *a, struct 
     *ret_header = binary ? ret->len : 0;
     for (int i = 0; i < in->output_count; i++) {
         if (in->binary[in->outputs[i]]) {
-            const struct facts f = answer_of(a, in->outputs[i]);
+            const struct tensor f = tensor_of(a, in->outputs[i]);
             write_binary(&f, a, ret);
         }
     }
@@ -143,9 +150,11 @@ struct json *infer_describe_inputs(const struct served_model *model)
 struct json *infer_describe_outputs(const struct served_model *model)
 {
     struct json *outputs = json_new_array();
-    for (int i = 0; i < (model->classes > 0 ? INFER_OUTPUTS : 1); i++) {
-        const struct facts f = facts_of(model, (enum infer_output)i);
-        describe(outputs, f.name, f.datatype, f.columns);
+    for (int i = 0; i < INFER_OUTPUTS; i++) {
+        const struct infer_facts f = infer_facts_of(model, (enum infer_output)i);
+        if (f.columns > 0) {
+            describe(outputs, f.name, f.datatype, f.columns);
+        }
     }
     return outputs;
 }

@@ -23,12 +23,18 @@
 struct question {
     double *X; /* [rows, model->d], owned */
     int64_t rows;
-    bool scores;      /* a score for each class are wanted too */
-    bool scores_said; /* the body says whether they are */
-    bool header;      /* CSV: had a header */
+    bool scores;        /* a score for each class are wanted too */
+    bool scores_said;   /* the body says whether they are */
+    bool variance;      /* of targets, or of scores, is wanted too */
+    bool variance_said; /* likewise */
+    bool header;        /* CSV: had a header */
 };
 
 void question_deinit(struct question *q);
+
+/* -ERR_INVALID at `pointer` where the model has no scores, or no variance: what to do then. */
+int question_no_scores(const struct served_model *model, const char *pointer, struct err *err);
+int question_no_variance(const struct served_model *model, const char *pointer, struct err *err);
 
 /*
  * {"instances": rows} where a row is an array of numbers or an object by feature names, or the
@@ -37,8 +43,9 @@ void question_deinit(struct question *q);
  *     {"dataframe_split": {"columns": [...], "data": rows, "index": ...}}
  *     {"dataframe_records": rows}
  * Columns that have names may come in any order; columns.h says what they may be. Beside it:
- * return_scores (true unless given); return_variance and return_probabilities, which no model has,
- * may be false; signature_name "serving_default".
+ * return_scores (true unless given); return_variance (false unless given; true only of models that
+ * have one); return_probabilities, which no model has, may be false; signature_name
+ * "serving_default".
  */
 int question_read_json(const char *text, size_t len, const struct served_model *model,
                        enum extra_columns extra, struct question *ret, struct err *err);

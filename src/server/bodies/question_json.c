@@ -283,6 +283,25 @@ static const char *const wishes[WISHES] = {
     [SIGNATURE] = "signature_name",
 };
 
+static int take_wish(struct reading *b, int wish, bool wanted, struct err *err)
+{
+    const struct served_model *model = b->rows.model;
+    if (wish == SCORES) {
+        b->ret->scores = wanted;
+        b->ret->scores_said = true;
+        return wanted ? question_no_scores(model, "#/return_scores", err) : 0;
+    }
+    if (wish == VARIANCE) {
+        b->ret->variance = wanted;
+        b->ret->variance_said = true;
+        return wanted ? question_no_variance(model, "#/return_variance", err) : 0;
+    }
+    return !wanted ? 0
+                   : field_error(err, wishes[wish], FIELD_WHOLE,
+                                 "The model has no probabilities; a classifier's \"scores\" are "
+                                 "the values of its regressions on the classes.");
+}
+
 /* How the answer is wished. */
 static int read_wish(struct reading *b, int wish, struct err *err)
 {
@@ -299,22 +318,7 @@ static int read_wish(struct reading *b, int wish, struct err *err)
     if (token != JSONREAD_BOOL) {
         return field_error(err, wishes[wish], FIELD_WHOLE, "This must be true or false.");
     }
-    const bool wanted = jsonread_bool(b->r);
-    if (wish == SCORES) {
-        if (wanted && b->rows.model->classes == 0) {
-            return field_error(err, wishes[wish], FIELD_WHOLE,
-                               "The model is a regression; only classifiers have scores.");
-        }
-        b->ret->scores = wanted;
-        b->ret->scores_said = true;
-    } else if (wanted) {
-        return field_error(
-            err, wishes[wish], FIELD_WHOLE,
-            wish == VARIANCE ? "The model has no variance: kernel ridge regression gives means."
-                             : "The model has no probabilities; a classifier's \"scores\" are the "
-                               "values of its regressions on the classes.");
-    }
-    return 0;
+    return take_wish(b, wish, jsonread_bool(b->r), err);
 }
 
 static int read_member(struct reading *b, bool seen[WISHES], struct err *err)

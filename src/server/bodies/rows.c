@@ -18,6 +18,22 @@ void question_deinit(struct question *q)
     q->X = mem_free(q->X);
 }
 
+int question_no_scores(const struct served_model *model, const char *pointer, struct err *err)
+{
+    return model->classes > 0 ? 0
+                              : err_at(err, ERR_INVALID, pointer,
+                                       "The model is a regression; only classifiers have scores.");
+}
+
+int question_no_variance(const struct served_model *model, const char *pointer, struct err *err)
+{
+    return model->variances > 0
+               ? 0
+               : err_at(err, ERR_INVALID, pointer,
+                        "The model has no variance: its solver finds means alone. Train with the "
+                        "solver \"kmcg\" or \"inducing\".");
+}
+
 void rows_deinit(struct rows *rows)
 {
     rows->X = mem_free(rows->X);
