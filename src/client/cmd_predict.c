@@ -146,6 +146,7 @@ enum exit_code cmd_predict(struct client *c, const struct args *args)
     if (model_name_path(args_operand(args, 0), &path)) {
         buf_str(&path, "/predict");
         api_query_add(&path, "extra_columns", args_has(args, "ignore-extra") ? "ignore" : NULL);
+        api_query_add(&path, "return_variance", args_has(args, "variance") ? "true" : NULL);
         struct predicting p = {.client = c, .path = path.data, .out = stdout};
         pieces_begin(&p.pieces, in);
         meter_begin(&p.meter, c->quiet || isatty(STDOUT_FILENO));

@@ -16,6 +16,7 @@ import yaml
 
 import daemon as programs
 import data
+import handmade
 import wait
 from fixtures import make_big_spec
 
@@ -394,6 +395,24 @@ def test_predict_turns_a_table_into_a_table(base, api, table, name, tmp_path):
     trained_on = good(base, "predict", name, table).split()  # its price is still in it
     assert trained_on[0] == "price" and len(trained_on) == len(table.read_text().splitlines())
     assert [float(r) for r in rows] == api.predict(name, X).json()["predictions"]
+
+
+def test_predict_tells_how_sure_it_is(base, api, table, name):
+    """In every piece of a long table alike; a model that does not know is refused with what to do."""
+    process = handmade.regression(2)
+    process.put(api, name)
+    X = data.regression(20000, seed=10)[0]
+    wanted = process.variance(X)
+    lines = good(base, "predict", name, "--variance", stdin=features_csv(X, "x0,x1,x2,x3").encode()).split()
+    assert lines[0] == "y0,y1,y0_variance,y1_variance" and len(lines) == 20001
+    found = np.array([[float(cell) for cell in line.split(",")] for line in lines[1:]])
+    np.testing.assert_allclose(found[:, 2:], wanted, rtol=1e-9, atol=1e-11)
+    assert good(base, "predict", name, stdin=features_csv(X[:1], "").encode()).count(",") == 1
+    told = json.loads(good(base, "predict", name, "--variance", "--json", stdin=features_csv(X[:3], "").encode()))
+    assert told["variances"] == found[:3, 2:].tolist()
+    good(base, "train", table, "-t", "price", "-m", name)
+    done = run(base, "predict", name, "--variance", stdin=features_csv(X[:1], "").encode())
+    assert done.returncode == 4 and b"kmcg" in done.stderr
 
 
 def test_predict_takes_tables_longer_than_a_request(base, table, name):
