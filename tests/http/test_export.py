@@ -11,6 +11,7 @@ import pytest
 import safetensors.numpy
 
 import data
+import handmade
 
 DISTANCE = ["gaussian", "laplacian", "laplacian_l1", "matern12", "matern32", "matern52"]
 KERNELS = {**{k: {"name": k, "bandwidth": 2.5} for k in DISTANCE},
@@ -261,3 +262,25 @@ def test_nothing_is_left(daemons):
         assert math.isfinite(float(export(daemon.api, "m", **query).headers["X-Export-Error"]))
     assert daemon.stop() == 0
     assert not [f for f in (daemon.data_dir / "tmp").iterdir() if f.name != "address"]
+
+
+@pytest.mark.parametrize("what", ["regression", "classifier"])
+def test_a_model_with_a_variance(api, name, what):
+    """ONNX has the mean alone, safetensors all of it."""
+    process = getattr(handmade, what)()
+    process.put(api, name)
+    X = process.centers * process.scale + process.mean
+    expected, _ = served(api, name, X)
+    for form in ["float64"] + ["svm_regressor"] * (what == "regression"):
+        answer = export(api, name, format="onnx", form=form)
+        model = session(answer)
+        assert {o.name for o in model.get_outputs()} <= {"y", "label", "scores"}
+        metadata = model.get_modelmeta().custom_metadata_map
+        assert json.loads(metadata["description"])["variance"]["directions"] == 60
+        assert "variance_formula" not in metadata
+        (values,) = model.run(["scores" if what == "classifier" else "y"],
+                              {"X": X.astype(np.float32 if form == "svm_regressor" else float)})
+        check(values, expected, error_of(metadata))
+    tensors = safetensors.numpy.load(export(api, name).content)
+    for key, wanted in (("variance_factor", process.factor), ("prior_variance", process.prior), ("noise_variance", process.noise)):
+        assert np.array_equal(tensors[key], wanted)

@@ -5,6 +5,7 @@ import pytest
 import tritonclient.http as triton
 
 import data
+import handmade
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,16 @@ def test_classifier(api, client):
     result = client.infer("triton-kinds", [input_of(X)])
     assert [label.decode() for label in result.as_numpy("y").ravel()] == wanted["predictions"]
     assert result.as_numpy("scores").tolist() == wanted["scores"]
+
+
+def test_variance(api, client):
+    process = handmade.regression(2)
+    process.put(api, "triton-sure")
+    X = questions()
+    assert [o["name"] for o in client.get_model_metadata("triton-sure")["outputs"]] == ["y", "variance"]
+    assert client.infer("triton-sure", [input_of(X)]).as_numpy("variance") is None
+    result = client.infer("triton-sure", [input_of(X)], outputs=[triton.InferRequestedOutput("variance")])
+    np.testing.assert_allclose(result.as_numpy("variance"), process.variance(X), rtol=1e-9)
 
 
 def test_errors(client, model):
