@@ -99,7 +99,7 @@ export function tryout(model) {
     bad.input.focus();
     throw new RowsError(`“${bad.name}” needs a number.`);
   }
-  const fillIn = h("button", {type: "button", class: "quiet", onclick: async () => {
+  const fillIn = !model.dataset ? null : h("button", {type: "button", class: "quiet", onclick: async () => {
     try {
       const values = await example(model);
       fields.forEach(({name, input}) => { if (name in values) input.value = String(values[name]); });

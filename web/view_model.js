@@ -32,7 +32,8 @@ function about(model) {
       ["Training rows", integer(r.train_rows)], ["Test rows", integer(r.test_rows)], ["Centers", integer(d.centers)],
       ["Features", integer(d.features?.length)], ["Targets", d.targets?.slice(0, 8).join(", ")], ["Classes", d.classes?.slice(0, 12).join(", ")],
       ["Size", bytes(model.bytes)], ["SHA-256", h("code", null, `${model.sha256.slice(0, 16)}…`)], ["Created", clock(model.created_at)],
-      ["Job", h("a", {href: `#/jobs/${model.job}`}, shortId(model.job))], ["Data set", h("code", null, shortId(model.dataset))]]));
+      ["Job", model.job ? h("a", {href: `#/jobs/${model.job}`}, shortId(model.job)) : "none: it was imported"],
+      ["Data set", model.dataset ? h("code", null, shortId(model.dataset)) : null]]));
 }
 
 function versionsTable(versions, chosen) {
@@ -129,7 +130,7 @@ export function open(root, [name, version], context) {
     show(whole);
     aliases.load();
     if (model.description?.result?.test_rows > 0) plots.load(model.job);
-    else fill(plots.element, empty("The job had no test rows."));
+    else fill(plots.element, empty(model.job ? "The job had no test rows." : "The model was imported: what it was tested on is not known."));
   }
   const list = poll(3, async () => {
     if (show) show(await fetchModel(name, version));

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import data
+import handmade
 
 POINTS = """const chart = Object.values(Chart.instances).find((c) => c.canvas.ariaLabel.includes(arguments[0]));
             return chart ? chart.data.datasets.map((set) => set.data.length) : [];"""
@@ -243,6 +244,20 @@ def test_a_model_that_a_prediction_loads_is_shown_as_loaded_and_what_was_typed_s
     page.text("unloaded", "h1")
     assert [e.get_attribute("value") for e in page.find("form .tight input")] == typed
     page.text("1 prediction of")
+
+
+def test_an_imported_model(page, api, name):
+    """It has neither job nor data set, and can be tried like any other."""
+    process = handmade.regression()
+    process.put(api, name)
+    page.open(f"models/{name}")
+    page.text("none: it was imported", "dd")
+    page.text("The model was imported", ".empty")
+    assert "Fill in an example" not in [button.text for button in page.find("button")]
+    for feature in process.features:
+        page.put(feature, "1.5")
+    page.button("Predict").click()
+    page.text("1 prediction of", "main")
 
 
 def test_classes_have_a_confusion_table(page, api, name):
