@@ -9,10 +9,15 @@ import {save} from "./save.js";
 const MOST_FIELDS = 60;
 const SHOWN_ROWS = 200;
 
+// " ± 0.2", a standard deviation, where the answer has variances: of row i's k-th number.
+function spread(answer, i, k) {
+  return answer.variances ? ` ± ${number(Math.sqrt([answer.variances[i]].flat()[k]), 2)}` : "";
+}
+
 function scores(answer, i) {
   if (!answer.scores) return "";
-  return answer.classes.map((name, k) => [name, answer.scores[i][k]]).sort((a, b) => b[1] - a[1]).slice(0, 3)
-    .map(([name, score]) => `${name} ${number(score)}`).join(", ");
+  return answer.classes.map((name, k) => [name, answer.scores[i][k], spread(answer, i, k)]).sort((a, b) => b[1] - a[1]).slice(0, 3)
+    .map(([name, score, more]) => `${name} ${number(score)}${more}`).join(", ");
 }
 
 function flat(answer, model) {
@@ -30,13 +35,16 @@ function table(answer, rows, model) {
     h("thead", null, h("tr", null, h("th", {scope: "col", class: "num"}, "Row"), names.map((name) => h("th", {scope: "col", class: "num"}, name)),
       answer.scores ? h("th", {scope: "col"}, "Scores") : null, features.map((name) => h("th", {scope: "col", class: "num hint"}, name)))),
     h("tbody", null, values.slice(0, SHOWN_ROWS).map((cells, i) => h("tr", null, h("td", {class: "num hint"}, i + 1),
-      cells.map((cell) => h("td", {class: "num"}, h("strong", null, exact(cell)))), answer.scores ? h("td", {class: "hint"}, scores(answer, i)) : null,
+      cells.map((cell, k) => h("td", {class: "num"}, h("strong", null, exact(cell)), answer.scores ? null : h("span", {class: "hint"}, spread(answer, i, k)))),
+      answer.scores ? h("td", {class: "hint"}, scores(answer, i)) : null,
       features.map((_, j) => h("td", {class: "num hint"}, number(rows[i][j]))))))));
 }
 
 function saveLink(answer, rows, model) {
   const {names, rows: values} = flat(answer, model);
-  const text = toCsv([...model.description.features, ...names], rows.map((row, i) => [...row, ...values[i]]));
+  const sure = (i) => answer.variances ? [answer.variances[i]].flat() : [];
+  const behind = answer.variances ? (answer.classes ?? names).map((name) => `${name}_variance`) : [];
+  const text = toCsv([...model.description.features, ...names, ...behind], rows.map((row, i) => [...row, ...values[i], ...sure(i)]));
   return h("button", {type: "button", class: "quiet",
     onclick: () => save(new Blob([text], {type: "text/csv"}), `${model.name}-v${model.version}.csv`)}, "Save as CSV");
 }
@@ -73,10 +81,11 @@ export function tryout(model) {
       if (button) button.disabled = true;
       fill(out, empty("Predicting …"));
       const begun = performance.now();
-      const answer = await post(path, {instances: rows});
+      const answer = await post(path, {instances: rows, return_variance: model.description.variance != null});
       const took = performance.now() - begun;
       fill(out, h("p", {class: "hint"}, `${plural(rows.length, "prediction")} of ${answer.model} v${answer.version} in ${took.toFixed(0)} ms, the way included.`,
-        rows.length > SHOWN_ROWS ? ` The first ${SHOWN_ROWS} are shown.` : ""), table(answer, rows, model), h("div", {class: "buttons"}, saveLink(answer, rows, model)));
+        rows.length > SHOWN_ROWS ? ` The first ${SHOWN_ROWS} are shown.` : "",
+        answer.variances ? " Behind ± stands the standard deviation of the function; an observation has the noise besides." : ""), table(answer, rows, model), h("div", {class: "buttons"}, saveLink(answer, rows, model)));
     } catch (problem) {
       if (problem instanceof RowsError) fill(out, problemBox({title: "These rows cannot be read", detail: problem.message}));
       else fill(out, problemBox(problem));

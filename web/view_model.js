@@ -3,7 +3,7 @@ import {call, get, model as fetchModel, post, query, remove, segment} from "./ap
 import {aliasPanel} from "./aliases.js";
 import {confirm} from "./dialog.js";
 import {announce, card, empty, facts, fill, h, scrolling, setAttribute, setText} from "./dom.js";
-import {bytes, clock, duration, integer, number, shortId} from "./format.js";
+import {bytes, clock, duration, integer, number, plural, shortId} from "./format.js";
 import {METRICS} from "./curves.js";
 import {attempt, problemBox} from "./notices.js";
 import {testPlots} from "./plots.js";
@@ -21,6 +21,13 @@ export function metricFacts(metrics = {}) {
   return Object.entries(METRICS).filter(([key]) => metrics[key] != null).map(([key, name]) => [name, number(metrics[key])]);
 }
 
+// What the model knows of its own errors: only where its solver finds more than means.
+function sureness(variance) {
+  if (!variance) return [];
+  const noise = variance.noise.slice(0, 8).map((value) => number(Math.sqrt(value))).join(", ");
+  return [["Variance", `of the prediction, by ${plural(variance.directions, "direction")}`], ["Noise, standard deviation", noise]];
+}
+
 function about(model) {
   const d = model.description ?? {};
   const r = d.result ?? {};
@@ -30,7 +37,7 @@ function about(model) {
       ["Residual, certified", r.relative_residual == null ? null : `${number(r.relative_residual)} (${r.certificate})`],
       ["Stopped", r.stop_reason?.replaceAll("_", " ")], ["Iterations", r.iterations > 0 ? integer(r.iterations) : null], ["Took", duration(r.seconds)],
       ["Training rows", integer(r.train_rows)], ["Test rows", integer(r.test_rows)], ["Centers", integer(d.centers)],
-      ["Features", integer(d.features?.length)], ["Targets", d.targets?.slice(0, 8).join(", ")], ["Classes", d.classes?.slice(0, 12).join(", ")],
+      ["Features", integer(d.features?.length)], ["Targets", d.targets?.slice(0, 8).join(", ")], ["Classes", d.classes?.slice(0, 12).join(", ")], ...sureness(d.variance),
       ["Size", bytes(model.bytes)], ["SHA-256", h("code", null, `${model.sha256.slice(0, 16)}…`)], ["Created", clock(model.created_at)],
       ["Job", model.job ? h("a", {href: `#/jobs/${model.job}`}, shortId(model.job)) : "none: it was imported"],
       ["Data set", model.dataset ? h("code", null, shortId(model.dataset)) : null]]));

@@ -186,6 +186,43 @@ def test_pasted_rows(page, api, name, regression_dataset, text, rows):
     assert np.array_equal(shown, api.predict(name, rows).json()["predictions"])
 
 
+def test_a_model_that_knows_its_variance(page, api, name, tmp_path):
+    """Its details say so; predictions have their standard deviation, and the saved table the variance."""
+    page.driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    process = handmade.regression(2)
+    process.put(api, name)
+    page.open(f"models/{name}")
+    page.text("by 60 directions", "dd")
+    page.text(", ".join(f"{value:.4g}" for value in np.sqrt(process.noise)), "dd")
+    row = [1.0, 2.0, 3.0, 4.0]
+    for feature, value in zip(process.features, row):
+        page.put(feature, repr(value))
+    page.button("Predict").click()
+    page.text("1 prediction of", "main")
+    shown = [cell.text.split(" ± ") for cell in page.find("td:has(strong)")]
+    np.testing.assert_allclose([float(mean) for mean, _ in shown], process.predict([row])[0], rtol=1e-9)
+    np.testing.assert_allclose([float(deviation) for _, deviation in shown], np.sqrt(process.variance([row])[0]), rtol=0.06)
+    page.screenshot("model-variance")
+    page.button("Save as CSV").click()
+    path = tmp_path / f"{name}-v1.csv"
+    page.wait(lambda: path.exists() and path.stat().st_size > 0, path.name)
+    head, values = path.read_text().splitlines()
+    assert head == "x0,x1,x2,x3,y0,y1,y0_variance,y1_variance"
+    np.testing.assert_allclose([float(cell) for cell in values.split(",")[6:]], process.variance([row])[0], rtol=1e-9)
+
+
+def test_scores_have_their_deviations(page, api, name):
+    process = handmade.classifier()
+    process.put(api, name)
+    page.open(f"models/{name}")
+    for feature in process.features:
+        page.put(feature, "1.5")
+    page.button("Predict").click()
+    page.text("1 prediction of", "main")
+    assert page.one("td.hint:not(.num)").text.count(" ± ") == 3
+    assert " ± " not in page.one("td:has(strong)").text
+
+
 def test_pasted_rows_that_are_wrong(page, api, name, regression_dataset):
     api.train(name, regression_dataset)
     page.open(f"models/{name}")
