@@ -19,9 +19,8 @@ struct room {
     const struct served_model *models[MODELS];
 };
 
-static const struct served_model *model_of(int64_t key, const char *name)
+static const struct served_model *model_described(int64_t key, const char *name, const char *text)
 {
-    static const char text[] = "{\"features\":[\"a\",\"b\"],\"targets\":[\"y\"],\"centers\":10}";
     struct model_row row = {.key = key,
                             .name = mem_strdup(name),
                             .version = key,
@@ -30,6 +29,12 @@ static const struct served_model *model_of(int64_t key, const char *name)
     const struct served_model *m = NULL;
     assert_int_equal(served_of_row(&row, &m, NULL), 0);
     return m;
+}
+
+static const struct served_model *model_of(int64_t key, const char *name)
+{
+    return model_described(key, name,
+                           "{\"features\":[\"a\",\"b\"],\"targets\":[\"y\"],\"centers\":10}");
 }
 
 static struct serving_limits usual(void)
@@ -319,6 +324,30 @@ static void test_memory_is_shared(void **state)
     assert_int_equal(told, ERR_BUSY);
 }
 
+static int64_t bytes_with(struct room *r, int64_t key, int directions)
+{
+    char text[160];
+    int told = 0;
+    snprintf(text, sizeof text,
+             "{\"features\":[\"a\",\"b\"],\"targets\":[\"y\"],\"centers\":10,"
+             "\"variance\":{\"directions\":%d}}",
+             directions);
+    const struct served_model *m = model_described(key, "varied", text);
+    serving_load(r->s, m, ignore, &told);
+    const int64_t bytes = entry_find(r->s, key)->bytes;
+    served_release(m);
+    return bytes;
+}
+
+/* Until the worker has said what it takes, a model's factor counts, and a row of it. */
+static void test_a_factor_takes_memory(void **state)
+{
+    struct room *r = room_open(*state, usual());
+    const int64_t some = bytes_with(r, 8, 40), more = bytes_with(r, 9, 47);
+    assert_int_equal(more - some, 7 * (10 + 1) * 8);
+    room_close(r);
+}
+
 /* A model that grows with its batches takes the place of others. */
 static void test_models_grow(void **state)
 {
@@ -392,4 +421,5 @@ static void test_turns(void **state)
 TEST_MAIN(STORE_TEST(test_the_urgent_go_first), STORE_TEST(test_what_waits_again),
           STORE_TEST(test_queues_are_bounded), STORE_TEST(test_deadlines),
           STORE_TEST(test_limits_of_a_model), STORE_TEST(test_memory_is_shared),
-          STORE_TEST(test_models_grow), cmocka_unit_test(test_turns))
+          STORE_TEST(test_a_factor_takes_memory), STORE_TEST(test_models_grow),
+          cmocka_unit_test(test_turns))
