@@ -279,10 +279,10 @@ static void kmcg(struct planning *g)
     struct plan_moment at = uploaded(g), ending;
     const double n = g->n, t = g->t, v = g->vector;
     const double p = (double)rule_directions((int64_t)n, param_int(&g->params, "directions"));
-    const double steps = ceil(p / t);
+    const double w = t + (double)rule_probes((int64_t)t, param_get(&g->params, "probes"));
     at.parts[PLAN_KERNEL_CACHE] = kept_values(g);
-    at.parts[PLAN_VECTORS] += 4.0 * v * n * t;
-    at.parts[PLAN_SOLVER] = 2.0 * v * n * p + 16.0 * p * p + p * t * (3.0 * v + 24.0);
+    at.parts[PLAN_VECTORS] += v * n * (4.0 * w + 6.0 * t);
+    at.parts[PLAN_SOLVER] = 2.0 * v * n * p + 16.0 * p * p + p * w * (3.0 * v + 24.0);
     at.parts[PLAN_LIBRARY] = plan__library(g, n);
     ending = at;
     ending.parts[PLAN_OTHER] += 24.0 * p * p + 24.0 * fmin(n, PANEL) * p;
@@ -291,11 +291,10 @@ static void kmcg(struct planning *g)
     const double read = at.parts[PLAN_KERNEL_CACHE];
     const double computed = 1.0 - fmin(read / (g->point * n * n / 2.0), 1.0);
     plan__values(g, &g->iteration, computed * n * n, g->points, 2);
-    plan__dense(&g->iteration, 5.0 * n * p * t, g->vectors); /* half of them are there, usually */
+    plan__dense(&g->iteration, 5.0 * n * p * w, g->vectors); /* half of them are there, usually */
     g->iteration.read += read;
     plan__eigen(&g->finish, p);
     plan__dense(&g->finish, n * p * p, DTYPE_F64);
-    g->plan->iterations = (int64_t)fmin((double)g->plan->iterations, steps);
     solve_and_certify(g, &at);
 }
 

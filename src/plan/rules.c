@@ -261,6 +261,13 @@ int64_t rule_rank(const struct rank_shape *s, enum rank_source source,
 
 /* ---- blocks ---- */
 
+int64_t rule_probes(int64_t t, const struct param_value *asked)
+{
+    enum { VECTORS = 16 };
+    const int64_t left = t < VECTORS ? VECTORS - t : 0;
+    return asked->is_auto ? left : (int64_t)asked->real;
+}
+
 int64_t rule_directions(int64_t n, int64_t asked)
 {
     return n < asked ? n : asked;

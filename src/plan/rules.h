@@ -184,6 +184,8 @@ int64_t rule_rank(const struct rank_shape *s, enum rank_source source,
 
 /* Search directions that kmcg has room for, where the job asks for so many. */
 int64_t rule_directions(int64_t n, int64_t asked);
+/* And its probes beside t targets; auto: 16 vectors a product in all. */
+int64_t rule_probes(int64_t t, const struct param_value *asked);
 
 /* Rows of a block of the block methods: those asked for, at most n; auto: 2 sqrt(n), between 256
  * and 8,192. The factor of such a block costs b^2/3 multiplications a row of it beside n kernel

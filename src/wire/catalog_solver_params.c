@@ -60,6 +60,17 @@ const struct param_def catalog_kmcg_params[] = {
         .help = "Search directions p at most, and at most as many as training rows: the rank of "
                 "what the model knows of its variance.",
     },
+    {
+        .key = "probes",
+        .type = PARAM_INT,
+        .min = 0,
+        .max = 1000,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Random targets beside the job's own, which share each product: their directions "
+                "learn the kernel where the targets are silent, for the variance's sake. 0: as "
+                "published; auto: 16 with the targets.",
+    },
     AMPLITUDE,
     {.key = NULL},
 };

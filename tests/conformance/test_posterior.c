@@ -302,7 +302,8 @@ static void test_few_directions(void **state)
         int64_t p;
         double *K = kernel_matrix(&f), *S = krylov(&f, K, 4, &p);
         hand_init(&h, &f, K, S, p);
-        struct answer a = answer_of(&f, "kmcg", k == 0 ? "{\"amplitude\":2.5}" : NULL, 1e-12, 4);
+        struct answer a = answer_of(
+            &f, "kmcg", k == 0 ? "{\"probes\":0,\"amplitude\":2.5}" : "{\"probes\":0}", 1e-12, 4);
         assert_int_equal(a.outcome.reason, REASON_ITERATION_LIMIT);
         assert_int_equal(a.outcome.iterations, 4);
         compare(&f, &a, &h, amplitude, 1e-8);
@@ -347,8 +348,9 @@ static void test_more_than_the_directions(void **state)
 {
     struct fixture f;
     fixture_init(&f, *state, &usual);
-    struct answer few = answer_of(&f, "kmcg", "{\"directions\":12}", 1e-12, 6);
-    struct answer all = answer_of(&f, "kmcg", "{\"directions\":12}", 1e-11, 200);
+    const char *params = "{\"directions\":12,\"probes\":0}";
+    struct answer few = answer_of(&f, "kmcg", params, 1e-12, 6);
+    struct answer all = answer_of(&f, "kmcg", params, 1e-11, 200);
     assert_int_equal(few.outcome.reason, REASON_ITERATION_LIMIT);
     assert_int_equal(all.outcome.reason, REASON_CONVERGED);
     assert_true(few.outcome.relative_residual > 1e-4);
@@ -359,6 +361,46 @@ static void test_more_than_the_directions(void **state)
                         (size_t)(f.n * 12) * sizeof(double));
     answer_deinit(&few);
     answer_deinit(&all);
+    fixture_deinit(&f);
+}
+
+/* The largest error of a variance, of those that all rows leave. */
+static double variance_error(const struct fixture *f, const struct posterior *p)
+{
+    double *L = fixture_matrix(f), *x = test_points(f->d), largest = 0;
+    assert_true(host_factor(L, f->n));
+    for (int64_t i = 0; i < TESTS; i++) {
+        double *k = values_of(f, x + i * f->d), *u = values_of(f, x + i * f->d), exact = 1.0;
+        host_solve(L, f->n, u, 1);
+        for (int64_t r = 0; r < f->n; r++) {
+            exact -= k[r] * u[r];
+        }
+        largest = fmax(largest, fabs(variance_of(p, k, 1.0) - exact) / exact);
+        mem_free(k);
+        mem_free(u);
+    }
+    mem_free(x);
+    mem_free(L);
+    return largest;
+}
+
+/* With as many products probes know the variance a hundred times as well, and the mean no worse. */
+static void test_probes(void **state)
+{
+    struct fixture f;
+    struct fixture_spec spec = usual;
+    spec.n = 400;
+    spec.t = 1;
+    fixture_init(&f, *state, &spec);
+    struct answer without = answer_of(&f, "kmcg", "{\"probes\":0}", 1e-12, 8);
+    struct answer with = answer_of(&f, "kmcg", NULL, 1e-12, 8);
+    assert_int_equal(without.posterior.p, 8);
+    assert_int_equal(with.posterior.p, 8 * 16);
+    assert_true(with.outcome.relative_residual < without.outcome.relative_residual);
+    const double error = variance_error(&f, &with.posterior);
+    assert_true(error < 0.01 * variance_error(&f, &without.posterior));
+    answer_deinit(&without);
+    answer_deinit(&with);
     fixture_deinit(&f);
 }
 
@@ -597,6 +639,7 @@ TEST_MAIN(cmocka_unit_test_setup_teardown(test_few_directions, open_device, clos
           cmocka_unit_test_setup_teardown(test_all_directions, open_device, close_device),
           cmocka_unit_test_setup_teardown(test_more_than_the_directions, open_device, close_device),
           cmocka_unit_test_setup_teardown(test_kernel_of_low_rank, open_device, close_device),
+          cmocka_unit_test_setup_teardown(test_probes, open_device, close_device),
           cmocka_unit_test_setup_teardown(test_zero_targets, open_device, close_device),
           cmocka_unit_test_setup_teardown(test_inducing, open_device, close_device),
           cmocka_unit_test_setup_teardown(test_no_ridge, open_device, close_device))

@@ -16,8 +16,8 @@ static double stated(const struct method *m, double n, double t, double rank)
         return n * n + 3 * n * t;
     }
     if (strcmp(m->solver, "kmcg") == 0) { /* whatever it has used of them */
-        const double p = fmin(n, 500);
-        return 2 * n * p + 3 * n * t + 2 * p * p + 6 * p * t;
+        const double p = fmin(n, 500), w = fmax(t, 16);
+        return 2 * n * p + 4 * n * w + 6 * n * t + 2 * p * p + 6 * p * w;
     }
     if (strcmp(m->solver, "eigenpro2") == 0) {
         const double s = fmin(n, 2000);

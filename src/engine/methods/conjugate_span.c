@@ -61,12 +61,13 @@ static int measure(struct conjugate_span *s, bool narrow, struct err *err)
     return r;
 }
 
-int span_init(struct conjugate_span *s, const struct problem *p, const struct points *X,
-              int64_t room, struct err *err)
+int span_init(struct conjugate_span *s, const struct problem *p, int64_t t, int64_t room,
+              struct err *err)
 {
+    const struct points *X = p->exact != NULL ? p->exact : p->X;
     const bool narrow = p->dtype == DTYPE_F32 || (X == p->X && p->points_dtype == DTYPE_F32);
     *s = (struct conjugate_span){
-        .be = p->be, .points = view_all(X, p->n), .n = p->n, .t = p->t, .room = room};
+        .be = p->be, .points = view_all(X, p->n), .n = p->n, .t = t, .room = room};
     const int r = allocate(s, p->dtype, err);
     return r == 0 ? measure(s, narrow, err) : r;
 }

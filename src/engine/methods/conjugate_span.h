@@ -39,9 +39,11 @@ struct conjugate_span {
     double *scale;       /* [t] scratch */
 };
 
-/* No directions yet. `room` >= 1. After a failure: span_deinit. */
-int span_init(struct conjugate_span *s, const struct problem *p, const struct points *X,
-              int64_t room, struct err *err);
+/* No directions yet, of the problem's exact points where it has such; `t` columns of residuals,
+ * `room`
+ * >= 1. After a failure: span_deinit. */
+int span_init(struct conjugate_span *s, const struct problem *p, int64_t t, int64_t room,
+              struct err *err);
 void span_deinit(struct conjugate_span *s); /* accepts a zeroed one */
 
 /* A direction for each column of R (n x t) that is longer than least[j], as far as there is room;

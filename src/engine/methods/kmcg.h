@@ -6,20 +6,24 @@
 struct solver {
     struct problem p;
     double tolerance, amplitude;
+    int64_t width; /* w: t targets and the probes */
     struct conjugate_span span;
+    struct mat Y;       /* n x w: the targets, then the probes */
     struct mat G, L;    /* room x room float64: Z'Z, and the factor of Z'Z + ridge I */
-    struct mat c, b, a; /* room x t float64: Z'Y, L^-1 c, L^-T b */
-    struct mat row, v;  /* of the problem's type, scratch: t x room; room x t */
-    struct mat R;       /* n x t: Y - (K + ridge I) A */
-    double *numbers;    /* [4 t]: |Y_j|^2, |Y_j - K S a_j|^2, two of scratch */
-    double *least;      /* [t]: columns of R that are not longer have converged */
-    double residual;
+    struct mat c, b, a; /* room x w float64: Z'Y, L^-1 c, L^-T b */
+    struct mat row, v;  /* of the problem's type: w x room, scratch; room x w: a */
+    struct mat R;       /* n x w: Y - (K + ridge I) S a */
+    double *numbers;    /* [4 w]: |Y_j|^2, |Y_j - K S a_j|^2, two of scratch */
+    double *least;      /* [w]: columns of R that are not longer have converged */
+    double residual;    /* relative, the largest of the targets' */
+    double probed;      /* likewise of the probes' */
     int64_t iteration;
     int ended;
     struct solver *rest;   /* pcg, once the directions are at an end; another struct, never looked
                               into */
     struct mat own;        /* n x t: S a, which it begins with */
     struct precond *known; /* what it is preconditioned by */
+    bool begun;            /* it has taken up S a */
     bool full;             /* `directions` ended it, not K */
 };
 

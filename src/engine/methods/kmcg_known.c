@@ -122,6 +122,7 @@ int kmcg_go_on(struct solver *s, struct err *err)
 int kmcg_step_on(struct solver *s, struct step_report *ret, struct err *err)
 {
     const int r = solver_pcg_ops.step(s->rest, ret, err);
+    s->begun = true;
     ret->phase = "iterating";
     ret->fraction = NAN;
     ret->iteration += s->iteration;

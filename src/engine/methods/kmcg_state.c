@@ -1,15 +1,16 @@
 #include "engine/methods/kmcg.h"
 #include "engine/methods/methods.h"
 
-enum { COUNTERS = 4 };
+enum { COUNTERS = 5 };
 
-/* Of a solve that goes on. Directions and products stay as they are from one step to the next: they
+/* Directions and products stay as they are from one step to the next: they
  * are lent. */
 int kmcg_save(const struct solver *s, struct state *to, struct err *err)
 {
     struct backend *be = s->p.be;
     const int64_t count = s->span.count;
-    const int64_t counters[COUNTERS] = {s->iteration, count, s->span.indefinite, s->rest != NULL};
+    const int64_t counters[COUNTERS] = {s->iteration, count, s->span.indefinite,
+                                        s->begun ? 2 : s->rest != NULL, s->ended};
     const struct mat both[2] = {span_S(&s->span), span_Z(&s->span)};
     const struct mat G = mat_cols(mat_rows(s->G, 0, count), 0, count);
     const struct mat L = mat_cols(mat_rows(s->L, 0, count), 0, count);
@@ -21,12 +22,13 @@ int kmcg_save(const struct solver *s, struct state *to, struct err *err)
     r = r == 0 ? state_put_mat(to, "kmcg.L", be, &L, err) : r;
     r = r == 0 ? state_put_mat(to, "kmcg.c", be, &c, err) : r;
     r = r == 0 ? state_put_mat(to, "kmcg.b", be, &b, err) : r;
-    return r == 0 && s->rest != NULL ? solver_pcg_ops.save(s->rest, to, err) : r;
+    return r == 0 && s->begun ? solver_pcg_ops.save(s->rest, to, err) : r;
 }
 
 static bool plausible(const struct solver *s, const int64_t *counters)
 {
-    return counters[0] >= 1 && counters[1] >= 1 && counters[1] <= s->span.room;
+    return counters[0] >= 1 && counters[1] >= 1 && counters[1] <= s->span.room &&
+           (counters[4] == 0 || counters[4] == REASON_CONVERGED || counters[4] == REASON_BREAKDOWN);
 }
 
 static int load_matrices(struct solver *s, const struct state *from, struct err *err)
@@ -65,5 +67,7 @@ int kmcg_load(struct solver *s, const struct state *from, struct err *err)
     r = r == 0 ? kmcg_take_residual(s, err) : r;
     s->residual = residual;
     r = r == 0 && counters[3] != 0 ? kmcg_go_on(s, err) : r;
-    return r == 0 && s->rest != NULL ? solver_pcg_ops.load(s->rest, from, err) : r;
+    s->begun = counters[3] == 2;
+    s->ended = (int)counters[4];
+    return r == 0 && s->begun ? solver_pcg_ops.load(s->rest, from, err) : r;
 }

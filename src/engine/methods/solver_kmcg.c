@@ -16,11 +16,15 @@
  * Z'Z (posterior.h).
  *
  * Cost of a step: n^2 kernel values, and 20 n p t multiplications beside them for p directions so
- * far. Memory: 2 n p + 3 n t numbers and 2 p^2 float64 ones, p = `directions`; 6 n t more where the
- * mean goes on.
+ * far. Memory: 2 n p + 4 n w numbers and 2 p^2 float64 ones, p = `directions`, w = t + `probes`; 6
+ * n t more where the mean goes on.
  *
  * Beyond the paper:
  *   - several targets share the space that all their directions span, t more a step;
+ *   - so do `probes`, targets of random numbers that nobody asks for. Directions from the targets
+ *     alone find their mean long before they know the kernel: with as many products as make the
+ *     residual 1e-6, 16 probes leave a hundredth of the variance's error (docs/adr/0049). A product
+ *     with 17 vectors costs little more than with one;
  *   - the iteration ends by the residual of (K + ridge I) A = Y, which Z gives without a product;
  *     the paper's rule, |Y - K X| < |Y| / 100, is never met where targets are noisy;
  *   - the factor of Z'Z + ridge I grows by rows, so that coefficients, residual and test error are
@@ -38,6 +42,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "engine/memory.h"
 #include "engine/methods/kmcg.h"
 #include "engine/methods/methods.h"
@@ -49,7 +54,8 @@ static void teardown(struct solver *s)
     if (s == NULL) {
         return;
     }
-    struct mat *const matrices[] = {&s->G, &s->L, &s->c, &s->b, &s->a, &s->row, &s->v, &s->R};
+    struct mat *const matrices[] = {&s->Y, &s->G,   &s->L, &s->c, &s->b,
+                                    &s->a, &s->row, &s->v, &s->R};
     for (size_t i = 0; i < sizeof(matrices) / sizeof(matrices[0]); i++) {
         s->p.be->ops->mat_free(s->p.be, matrices[i]);
     }
@@ -63,18 +69,20 @@ static void teardown(struct solver *s)
 static int allocate(struct solver *s, int64_t room, struct err *err)
 {
     const struct problem *p = &s->p;
+    const int64_t w = s->width;
     const struct {
         struct mat *mat;
         enum dtype dtype;
         int64_t rows, cols;
     } parts[] = {
         {&s->G, DTYPE_F64, room, room}, {&s->L, DTYPE_F64, room, room},
-        {&s->c, DTYPE_F64, room, p->t}, {&s->b, DTYPE_F64, room, p->t},
-        {&s->a, DTYPE_F64, room, p->t}, {&s->row, p->dtype, p->t, room},
-        {&s->v, p->dtype, room, p->t},  {&s->R, p->dtype, p->n, p->t},
+        {&s->c, DTYPE_F64, room, w},    {&s->b, DTYPE_F64, room, w},
+        {&s->a, DTYPE_F64, room, w},    {&s->row, p->dtype, w, room},
+        {&s->v, p->dtype, room, w},     {&s->R, p->dtype, p->n, w},
+        {&s->Y, p->dtype, p->n, w},
     };
-    s->numbers = mem_zarray((size_t)p->t, 4 * sizeof(double));
-    s->least = mem_zarray((size_t)p->t, sizeof(double));
+    s->numbers = mem_zarray((size_t)w, 4 * sizeof(double));
+    s->least = mem_zarray((size_t)w, sizeof(double));
     int r = s->numbers != NULL && s->least != NULL ? 0 : err_no_memory(err);
     for (size_t i = 0; r == 0 && i < sizeof(parts) / sizeof(parts[0]); i++) {
         r = p->be->ops->mat_new(p->be, parts[i].dtype, parts[i].rows, parts[i].cols, parts[i].mat,
@@ -83,17 +91,35 @@ static int allocate(struct solver *s, int64_t room, struct err *err)
     return r;
 }
 
+/* Y: the targets, and normal numbers. */
+static int make_targets(struct solver *s, struct err *err)
+{
+    const struct backend_ops *o = s->p.be->ops;
+    const struct mat targets = mat_cols(s->Y, 0, s->p.t);
+    struct rng rng = rng_new(s->p.seed, RNG_SOLVER);
+    cleanup_mem double *numbers = mem_array((size_t)s->p.n, sizeof(*numbers));
+    int r = numbers != NULL ? o->copy(s->p.be, &s->p.Y, &targets, err) : err_no_memory(err);
+    for (int64_t j = s->p.t; r == 0 && j < s->width; j++) {
+        for (int64_t i = 0; i < s->p.n; i++) {
+            numbers[i] = rng_normal(&rng);
+        }
+        const struct mat probe = mat_cols(s->Y, j, 1);
+        r = o->mat_put(s->p.be, numbers, s->p.n, &probe, err);
+    }
+    return r;
+}
+
 /* R = Y. Nothing is left of targets that are 0. */
 static int look_at_targets(struct solver *s, struct err *err)
 {
     const struct problem *p = &s->p;
-    int r = p->be->ops->copy(p->be, &p->Y, &s->R, err);
-    r = r == 0 ? p->be->ops->col_dots(p->be, &p->Y, &p->Y, s->numbers, err) : r;
-    s->residual = 0;
-    for (int64_t j = 0; r == 0 && j < p->t; j++) {
-        s->residual = s->numbers[j] > 0 ? 1.0 : s->residual;
+    int r = p->be->ops->copy(p->be, &s->Y, &s->R, err);
+    r = r == 0 ? p->be->ops->col_dots(p->be, &s->Y, &s->Y, s->numbers, err) : r;
+    for (int64_t j = 0; r == 0 && j < s->width; j++) {
+        s->residual = j < p->t && s->numbers[j] > 0 ? 1.0 : s->residual;
         s->least[j] = s->tolerance * sqrt(s->numbers[j]);
     }
+    s->probed = s->width > p->t ? 1.0 : 0.0;
     s->ended = s->residual == 0 ? REASON_CONVERGED : 0;
     return r;
 }
@@ -115,10 +141,12 @@ static int setup(const struct problem *p, const struct solver_options *o, struct
     s->p = *p;
     s->tolerance = o->tolerance;
     s->amplitude = amplitude->is_auto ? NAN : amplitude->real;
-    int r = memory_check_pair(p->be, p->n, 2 * room, p->dtype, room, 2 * room, DTYPE_F64,
-                              "solver `kmcg`", err);
+    s->width = p->t + rule_probes(p->t, param_get(&o->params, "probes"));
+    int r = memory_check_pair(p->be, p->n, 2 * room + 4 * s->width, p->dtype, room, 2 * room,
+                              DTYPE_F64, "solver `kmcg`", err);
     r = r == 0 ? allocate(s, room, err) : r;
-    r = r == 0 ? span_init(&s->span, p, p->exact != NULL ? p->exact : p->X, room, err) : r;
+    r = r == 0 ? make_targets(s, err) : r;
+    r = r == 0 ? span_init(&s->span, p, s->width, room, err) : r;
     r = r == 0 ? look_at_targets(s, err) : r;
     if (r < 0) {
         teardown(s);
@@ -137,11 +165,11 @@ static int add_products(struct solver *s, int64_t from, struct err *err)
     const int64_t count = s->span.count, q = count - from;
     const struct mat Z = span_Z(&s->span), next = mat_cols(Z, from, q);
     const struct mat row = mat_cols(mat_rows(s->row, 0, q), 0, count);
-    const struct mat y = mat_cols(mat_rows(s->v, 0, q), 0, s->p.t);
+    const struct mat y = mat_rows(s->span.C, 0, q); /* scratch */
     const struct mat G = mat_cols(mat_rows(s->G, from, q), 0, count), c = mat_rows(s->c, from, q);
     int r = o->gemm(s->p.be, true, false, 1.0, &next, &Z, 0.0, &row, err);
     r = r == 0 ? o->copy(s->p.be, &row, &G, err) : r;
-    r = r == 0 ? o->gemm(s->p.be, true, false, 1.0, &next, &s->p.Y, 0.0, &y, err) : r;
+    r = r == 0 ? o->gemm(s->p.be, true, false, 1.0, &next, &s->Y, 0.0, &y, err) : r;
     return r == 0 ? o->copy(s->p.be, &y, &c, err) : r;
 }
 
@@ -191,17 +219,29 @@ static int solve_core(struct solver *s, int64_t from, struct err *err)
     return r == 0 ? kmcg_solve_back(s, err) : r;
 }
 
-/* Of R, the largest over columns. */
-static int measure(struct solver *s, double *ret, struct err *err)
+/* The largest relative residual of columns first .. last - 1 of R, whose squares are `rr`. */
+static double largest_residual(const struct solver *s, const double *rr, int64_t first,
+                               int64_t last)
 {
-    double *rr = s->numbers + 2 * s->p.t, largest = 0;
-    const int r = s->p.be->ops->col_dots(s->p.be, &s->R, &s->R, rr, err);
-    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
+    double largest = 0;
+    for (int64_t j = first; j < last; j++) {
         const double relative = s->numbers[j] > 0 ? sqrt(rr[j] / s->numbers[j]) : 0.0;
         largest = isnan(relative) || isnan(largest) ? NAN : fmax(largest, relative);
     }
-    *ret = largest;
-    return r;
+    return largest;
+}
+
+static int measure(struct solver *s, struct err *err)
+{
+    double *rr = s->numbers + 2 * s->width;
+    const int r = s->p.be->ops->col_dots(s->p.be, &s->R, &s->R, rr, err);
+    if (r == 0) {
+        s->residual = largest_residual(s, rr, 0, s->p.t);
+        s->probed = largest_residual(s, rr, s->p.t, s->width);
+    }
+    return r == 0 && !(isfinite(s->residual) && isfinite(s->probed))
+               ? err_set(err, ERR_DIVERGED, "The directions hold infinity or NaN.")
+               : r;
 }
 
 int kmcg_take_residual(struct solver *s, struct err *err)
@@ -210,14 +250,11 @@ int kmcg_take_residual(struct solver *s, struct err *err)
     struct backend *be = s->p.be;
     const struct mat S = span_S(&s->span), Z = span_Z(&s->span);
     const struct mat v = mat_rows(s->v, 0, s->span.count);
-    int r = o->copy(be, &s->p.Y, &s->R, err);
+    int r = o->copy(be, &s->Y, &s->R, err);
     r = r == 0 ? o->gemm(be, false, false, -1.0, &Z, &v, 1.0, &s->R, err) : r;
-    r = r == 0 ? o->col_dots(be, &s->R, &s->R, s->numbers + s->p.t, err) : r;
+    r = r == 0 ? o->col_dots(be, &s->R, &s->R, s->numbers + s->width, err) : r;
     r = r == 0 ? o->gemm(be, false, false, -s->p.ridge, &S, &v, 1.0, &s->R, err) : r;
-    r = r == 0 ? measure(s, &s->residual, err) : r;
-    return r == 0 && !isfinite(s->residual)
-               ? err_set(err, ERR_DIVERGED, "The directions hold infinity or NaN.")
-               : r;
+    return r == 0 ? measure(s, err) : r;
 }
 
 /* What the new directions change; where their Gram matrix cannot be factored they are not taken. */
@@ -252,7 +289,7 @@ static int iterate(struct solver *s, struct err *err)
     if (r == REASON_STAGNATED) {
         return kmcg_go_on(s, err);
     }
-    if (r == 0 && s->residual <= s->tolerance) {
+    if (r == 0 && fmax(s->residual, s->probed) <= s->tolerance) {
         return REASON_CONVERGED;
     }
     return r == 0 && s->span.count == s->span.room ? kmcg_go_on(s, err) : r;
@@ -287,14 +324,15 @@ static int put_zeros(const struct solver *s, const struct mat *A, struct err *er
 
 int kmcg_own_mean(const struct solver *s, const struct mat *A, struct err *err)
 {
-    const struct mat S = span_S(&s->span), v = mat_rows(s->v, 0, s->span.count);
+    const struct mat S = span_S(&s->span);
+    const struct mat v = mat_cols(mat_rows(s->v, 0, s->span.count), 0, s->p.t);
     return s->span.count > 0 ? s->p.be->ops->gemm(s->p.be, false, false, 1.0, &S, &v, 0.0, A, err)
                              : put_zeros(s, A, err);
 }
 
 static int coef(struct solver *s, const struct mat *A, struct err *err)
 {
-    return s->rest != NULL ? solver_pcg_ops.coef(s->rest, A, err) : kmcg_own_mean(s, A, err);
+    return s->begun ? solver_pcg_ops.coef(s->rest, A, err) : kmcg_own_mean(s, A, err);
 }
 
 static int refuse(struct solver *s, struct err *err)
@@ -306,12 +344,13 @@ static int refuse(struct solver *s, struct err *err)
 static int posterior(struct solver *s, struct posterior *ret, struct err *err)
 {
     const int64_t t = s->p.t, count = s->span.count > 0 ? s->span.count : 1;
-    const struct mat S = mat_cols(s->span.S, 0, count), a = mat_rows(s->a, 0, count);
+    const struct mat S = mat_cols(s->span.S, 0, count);
+    const struct mat a = mat_cols(mat_rows(s->a, 0, count), 0, t);
     const struct mat G = mat_cols(mat_rows(s->G, 0, count), 0, count);
-    double *aa = s->numbers + 2 * t, *misfit = s->numbers + 3 * t;
+    double *aa = s->numbers + 2 * s->width, *misfit = s->numbers + 3 * s->width;
     const int r = s->p.be->ops->col_dots(s->p.be, &a, &a, aa, err);
     for (int64_t j = 0; r == 0 && j < t; j++) {
-        misfit[j] = s->numbers[t + j] + s->p.ridge * aa[j];
+        misfit[j] = s->numbers[s->width + j] + s->p.ridge * aa[j];
     }
     const struct posterior_sums sums = {
         .n = s->p.n,
