@@ -208,6 +208,26 @@ static int show_tested(const struct fit *f, const struct fit_input *in, struct e
     return in->tested != NULL && data->m > 0 ? in->tested(in->context, &rows, err) : 0;
 }
 
+/* Variances in the targets' own units squared have to be numbers: those of targets of 1e160 are
+ * not, and those of 1e-170 would be 0. */
+static void drop_extreme_variances(struct fit *f)
+{
+    const struct posterior *p = &f->posterior;
+    bool good = true;
+    for (int64_t j = 0; p->factor != NULL && j < p->t; j++) {
+        const double scale = f->data.target_scale[j];
+        const double least = fmin(p->ridge, 1.0) * p->amplitude[j] * scale * scale;
+        const double most = fmax(p->ridge, 1.0) * p->amplitude[j] * scale * scale;
+        good = good && isfinite(most) && (least > 0 || p->amplitude[j] == 0);
+    }
+    if (!good) {
+        fit__say(f, "warning",
+                 "The model has no variance: in the units of its targets squared it would be 0 or "
+                 "infinite. Scale the targets.");
+        posterior_deinit(&f->posterior);
+    }
+}
+
 static int run(struct fit *f, const struct fit_input *in, struct model **ret, struct err *err)
 {
     fit__show_phase(f, "loading");
@@ -245,6 +265,9 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
         r = show_tested(f, in, err);
     }
     if (r == 0 && f->result.outcome.model) {
+        drop_extreme_variances(f);
+        f->result.directions = f->posterior.p;
+        f->result.log_evidence = f->posterior.p > 0 ? f->posterior.log_evidence : NAN;
         void **points = f->restricted ? &f->centers.chosen.points : &f->data.X;
         r = fit_model_make(f->be, &f->kernel, &f->data, points, &f->A, &f->posterior, ret, err);
     }
@@ -296,8 +319,6 @@ static void complete_result(struct fit *f)
     r->solver = f->solver != NULL ? f->solver->name : "";
     r->preconditioner = f->options.precond != NULL ? f->options.precond->name : "";
     r->rank = r->outcome.rank;
-    r->directions = f->posterior.p;
-    r->log_evidence = f->posterior.p > 0 ? f->posterior.log_evidence : NAN;
     r->ridge = (double)f->data.n * r->regularization;
     r->train_rows = f->data.n;
     r->test_rows = f->data.m;
@@ -334,6 +355,7 @@ int fit_run(struct backend *be, const struct job_spec *spec, const struct fit_in
         .restricted = spec->centers.method != NULL,
         .vectors = DTYPE_F64,
         .result.precision = spec->precision,
+        .result.log_evidence = NAN,
         .solved = NAN,
     };
     if (spec->precision == PRECISION_FLOAT32 && !f.restricted) {

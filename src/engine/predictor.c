@@ -95,9 +95,10 @@ static int put_rows(struct predictor *p, const double *rows, int64_t columns, st
     return r;
 }
 
-static double row_work(const struct predictor *p)
+/* Of a product with so many columns. */
+static double row_work(const struct predictor *p, int64_t columns)
 {
-    return (double)p->m->m * (double)(p->m->d + p->m->t + FUNCTION_COST);
+    return (double)p->m->m * (double)(p->m->d + columns + FUNCTION_COST);
 }
 
 /* Lanes make few rows fast, and take up to twice the centers' memory: where there is little, or
@@ -106,7 +107,7 @@ static int spread(struct predictor *p, int64_t centers_bytes, struct err *err)
 {
     const struct backend_ops *o = p->be->ops;
     int64_t bytes = 0;
-    const bool worth = o->points_lanes != NULL && row_work(p) >= LANES_FROM &&
+    const bool worth = o->points_lanes != NULL && row_work(p, p->m->t) >= LANES_FROM &&
                        memory_available_on(p->be) / LANES_SHARE > centers_bytes;
     const int r = worth ? o->points_lanes(p->be, p->centers, &bytes, err) : 0;
     p->lanes = bytes > 0;
@@ -176,10 +177,10 @@ static int make_room(struct predictor *p, int64_t rows, struct err *err)
 }
 
 /* The bits of the product do not depend on it. */
-static int threads_for(const struct predictor *p, int64_t rows)
+static int threads_for(const struct predictor *p, int64_t rows, int64_t columns)
 {
     const int64_t panels = (rows + PANEL_ROWS - 1) / PANEL_ROWS;
-    const double work = row_work(p) * (double)(p->lanes ? rows : panels * PANEL_ROWS);
+    const double work = row_work(p, columns) * (double)(p->lanes ? rows : panels * PANEL_ROWS);
     return work < ALONE ? 1 : p->be->threads;
 }
 
@@ -187,7 +188,7 @@ static int multiply(struct predictor *p, struct view rows, const struct mat *A, 
                     struct err *err)
 {
     const int threads = p->be->threads;
-    p->be->threads = threads_for(p, rows.count);
+    p->be->threads = threads_for(p, rows.count, A->cols);
     const int r = p->be->ops->kmv(p->be, rows, view_all(p->centers, p->m->m), 1.0, A, 0.0, Y, err);
     p->be->threads = threads;
     return r;

@@ -281,7 +281,8 @@ static void kmcg(struct planning *g)
     const double p = (double)rule_directions((int64_t)n, param_int(&g->params, "directions"));
     const double w = t + (double)rule_probes((int64_t)t, param_get(&g->params, "probes"));
     at.parts[PLAN_KERNEL_CACHE] = kept_values(g);
-    at.parts[PLAN_VECTORS] += v * n * (4.0 * w + 6.0 * t);
+    const bool mixed = g->plan->precision == PRECISION_MIXED;
+    at.parts[PLAN_VECTORS] += v * n * (4.0 * w + 6.0 * t) + (mixed ? 8.0 * n * t : 0);
     at.parts[PLAN_SOLVER] = 2.0 * v * n * p + 16.0 * p * p + p * w * (3.0 * v + 24.0);
     at.parts[PLAN_LIBRARY] = plan__library(g, n);
     ending = at;

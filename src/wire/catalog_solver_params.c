@@ -50,6 +50,8 @@ const struct param_def catalog_pcg_params[] = {
                 "The mean does not depend on it.",                                                 \
     }
 
+static const char *const kmcg_choices[] = {"dtc", "vfe", NULL};
+
 const struct param_def catalog_kmcg_params[] = {
     {
         .key = "directions",
@@ -70,6 +72,15 @@ const struct param_def catalog_kmcg_params[] = {
         .help = "Random targets beside the job's own, which share each product: their directions "
                 "learn the kernel where the targets are silent, for the variance's sake. 0: as "
                 "published; auto: 16 with the targets.",
+    },
+    {
+        .key = "approximation",
+        .type = PARAM_CHOICE,
+        .choices = kmcg_choices,
+        .fallback = "\"vfe\"",
+        .help = "Whether the evidence pays for the part of k(x,x) that the directions do not show. "
+                "vfe: it does, and is a bound; dtc: as published, too large while directions are "
+                "few. Mean and variance are the same.",
     },
     AMPLITUDE,
     {.key = NULL},

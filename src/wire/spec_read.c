@@ -521,6 +521,19 @@ static int check_noise(const struct job_spec *spec, struct err *err)
                              spec->solver.method->name);
 }
 
+/* The inverse of the centers' own factor multiplies the rounding of kernel values: in float32 it
+ * drowns the variance. */
+static int check_precision(const struct job_spec *spec, struct err *err)
+{
+    const bool narrow = spec->precision == PRECISION_FLOAT32 || spec->precision == PRECISION_MIXED;
+    return narrow && spec->solver.method->posterior && spec->solver.method->restricted
+               ? field_error(err, "precision", FIELD_WHOLE,
+                             "The solver \"%s\" takes float64 alone: variances on centers are "
+                             "lost in float32.",
+                             spec->solver.method->name)
+               : 0;
+}
+
 static int read_fields(const struct json *j, struct job_spec *spec, struct err *err)
 {
     int rc = read_scalars(j, spec, err);
@@ -534,6 +547,7 @@ static int read_fields(const struct json *j, struct job_spec *spec, struct err *
     rc = rc < 0 ? rc : read_search(j, spec, err);
     rc = rc < 0 ? rc : spec__read_solver(j, spec, err);
     rc = rc < 0 ? rc : check_noise(spec, err);
+    rc = rc < 0 ? rc : check_precision(spec, err);
     rc = rc < 0 ? rc : spec__read_centers(j, spec, err);
     rc = rc < 0 ? rc : read_stop(j, spec, err);
     rc = rc < 0 ? rc : read_warm_start(j, spec, err);

@@ -57,7 +57,7 @@ static const char *const cases[] = {
     CENTERS "'solver':'falkon'",
     CENTERS "'solver':'cg'",
     CENTERS "'solver':'inducing'",
-    CENTERS "'solver':{'name':'inducing','approximation':'fitc'},'precision':'float32'",
+    CENTERS "'solver':{'name':'inducing','approximation':'fitc'}",
     CENTERS "'solver':'sketchysaga'",
     CENTERS "'solver':'sketchykatyusha'",
     CENTERS "'solver':'eigenpro3'",

@@ -230,6 +230,38 @@ static void test_pause_while_building(void **state)
     }
 }
 
+/* Where directions end and conjugate gradients go on from them, at every step. */
+static void test_pause_beyond_the_directions(void **state)
+{
+    const struct method kmcg = {"kmcg", NULL};
+    struct fixture f;
+    struct fixture_spec spec = driven;
+    spec.lambda = 1e-4;
+    fixture_init(&f, *state, &spec);
+    struct resumable job = job_of(&kmcg);
+    job.params = "{\"directions\":20,\"probes\":2}";
+    struct desk d = {.pause_at = -1};
+    const struct solve_outcome straight = desk_solve(&d, &f, &job, NULL);
+    double *expected = device_get(f.be, &f.A);
+    assert_int_equal(straight.reason, REASON_CONVERGED);
+    for (int64_t k = 1; k < 16; k++) {
+        d = (struct desk){.pause_at = k};
+        job.resume = NULL;
+        assert_int_equal(desk_solve(&d, &f, &job, NULL).reason, REASON_PAUSED);
+        job.resume = d.kept;
+        struct state *kept = d.kept;
+        d = (struct desk){.pause_at = -1};
+        const struct solve_outcome out = desk_solve(&d, &f, &job, NULL);
+        double *found = device_get(f.be, &f.A);
+        assert_int_equal(out.iterations, straight.iterations);
+        assert_memory_equal(found, expected, (size_t)(f.n * f.t) * sizeof(double));
+        mem_free(found);
+        state_free(kept);
+    }
+    mem_free(expected);
+    fixture_deinit(&f);
+}
+
 /* In the middle of a factorisation there is something to keep, though no coefficients: a budget
  * that is spent then gives no model, and what was kept is gone on with. */
 static void test_pause_in_a_factorisation(void **state)
@@ -479,7 +511,7 @@ static void test_no_memory_anywhere(void **state)
 #define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
 
 TEST_MAIN(on_device(test_pause_and_resume), on_device(test_pause_while_building),
-          on_device(test_pause_in_a_factorisation), on_device(test_schedule),
-          on_device(test_budgets_span_attempts), on_device(test_unfit_checkpoints),
-          on_device(test_impossible_counters), on_device(test_full_disk),
-          on_device(test_no_memory_anywhere))
+          on_device(test_pause_beyond_the_directions), on_device(test_pause_in_a_factorisation),
+          on_device(test_schedule), on_device(test_budgets_span_attempts),
+          on_device(test_unfit_checkpoints), on_device(test_impossible_counters),
+          on_device(test_full_disk), on_device(test_no_memory_anywhere))

@@ -108,6 +108,7 @@ CASES = [
     ({"solver": {"name": "kmcg", "amplitude": 0}}, "#/solver/amplitude"),
     ({"solver": "kmcg", "regularization": 0}, "#/regularization"),
     ({"solver": "kmcg", "centers": "uniform"}, "#/centers"),
+    ({"solver": "inducing", "precision": "float32"}, "#/precision"),
     ({"centers": 5}, "#/centers"),
     ({"centers": "farthest"}, "#/centers"),
     ({"centers": {"method": "farthest"}}, "#/centers/method"),

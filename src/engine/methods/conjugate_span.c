@@ -56,6 +56,7 @@ static int measure(struct conjugate_span *s, bool narrow, struct err *err)
     r = r == 0 ? s->be->ops->mat_get(s->be, &diagonal, values, s->n, err) : r;
     for (int64_t i = 0; r == 0 && i < s->n; i++) {
         largest = fmax(largest, fabs(values[i]));
+        s->trace += values[i];
     }
     s->least = rounding_units * eps * (double)s->n * largest;
     return r;
@@ -128,7 +129,6 @@ static int whiten(struct conjugate_span *s, int64_t most, double *T, int64_t *re
     if (r < 0) {
         return r;
     }
-    s->indefinite = s->indefinite || values[0] < -s->least;
     for (*ret = 0; *ret < most && values[t - 1 - *ret] > s->least; ++*ret) {
         const int64_t from = t - 1 - *ret;
         for (int64_t i = 0; i < t; i++) {

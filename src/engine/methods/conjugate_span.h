@@ -31,7 +31,7 @@ struct conjugate_span {
     int64_t n, t;
     int64_t room, count; /* columns of S and Z there is room for, and that there are */
     double least;        /* of w'K w / w'w: what is not more is rounding */
-    bool indefinite;     /* some w'K w was negative by more than those */
+    double trace;        /* of K */
     struct mat S, Z;     /* n x room, of the problem's dtype */
     struct mat F, W, V;  /* n x t; V = K W */
     struct mat C;        /* max(room, t) x t: coefficients, scratch */

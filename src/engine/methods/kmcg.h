@@ -6,6 +6,7 @@
 struct solver {
     struct problem p;
     double tolerance, amplitude;
+    bool bound;    /* the evidence pays for what the directions do not show */
     int64_t width; /* w: t targets and the probes */
     struct conjugate_span span;
     struct mat Y;       /* n x w: the targets, then the probes */
@@ -24,6 +25,7 @@ struct solver {
     struct mat own;        /* n x t: S a, which it begins with */
     struct precond *known; /* what it is preconditioned by */
     bool begun;            /* it has taken up S a */
+    bool better;           /* and has a smaller residual than that, or has converged */
     bool full;             /* `directions` ended it, not K */
 };
 

@@ -5,7 +5,8 @@
  *     (Q + ridge I)^-1 = (I - Z (Z'Z + ridge I)^-1 Z') / ridge.
  *
  * (Q + ridge I)^-1 (K + ridge I) is I but for a matrix of K - Q over ridge: where rounding alone
- * was left of K, an iteration or two are enough.
+ * was left of K, an iteration or two are enough. Conjugate gradients lower another norm than the
+ * residual's, which may rise first: the mean of the directions stands until it is beaten.
  */
 #include <math.h>
 
@@ -123,6 +124,8 @@ int kmcg_step_on(struct solver *s, struct step_report *ret, struct err *err)
 {
     const int r = solver_pcg_ops.step(s->rest, ret, err);
     s->begun = true;
+    s->better = r == REASON_CONVERGED || ret->relative_residual < s->residual;
+    ret->relative_residual = s->better ? ret->relative_residual : s->residual;
     ret->phase = "iterating";
     ret->fraction = NAN;
     ret->iteration += s->iteration;

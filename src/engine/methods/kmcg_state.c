@@ -1,7 +1,7 @@
 #include "engine/methods/kmcg.h"
 #include "engine/methods/methods.h"
 
-enum { COUNTERS = 5 };
+enum { COUNTERS = 4 };
 
 /* Directions and products stay as they are from one step to the next: they
  * are lent. */
@@ -9,8 +9,8 @@ int kmcg_save(const struct solver *s, struct state *to, struct err *err)
 {
     struct backend *be = s->p.be;
     const int64_t count = s->span.count;
-    const int64_t counters[COUNTERS] = {s->iteration, count, s->span.indefinite,
-                                        s->begun ? 2 : s->rest != NULL, s->ended};
+    const int64_t counters[COUNTERS] = {s->iteration, count, s->ended,
+                                        s->begun ? 2 + s->better : s->rest != NULL};
     const struct mat both[2] = {span_S(&s->span), span_Z(&s->span)};
     const struct mat G = mat_cols(mat_rows(s->G, 0, count), 0, count);
     const struct mat L = mat_cols(mat_rows(s->L, 0, count), 0, count);
@@ -28,7 +28,7 @@ int kmcg_save(const struct solver *s, struct state *to, struct err *err)
 static bool plausible(const struct solver *s, const int64_t *counters)
 {
     return counters[0] >= 1 && counters[1] >= 1 && counters[1] <= s->span.room &&
-           (counters[4] == 0 || counters[4] == REASON_CONVERGED || counters[4] == REASON_BREAKDOWN);
+           (counters[2] == 0 || counters[2] == REASON_CONVERGED || counters[2] == REASON_BREAKDOWN);
 }
 
 static int load_matrices(struct solver *s, const struct state *from, struct err *err)
@@ -61,13 +61,13 @@ int kmcg_load(struct solver *s, const struct state *from, struct err *err)
     }
     s->iteration = counters[0];
     s->span.count = counters[1];
-    s->span.indefinite = counters[2] != 0;
     r = load_matrices(s, from, err);
     r = r == 0 ? kmcg_solve_back(s, err) : r;
     r = r == 0 ? kmcg_take_residual(s, err) : r;
     s->residual = residual;
     r = r == 0 && counters[3] != 0 ? kmcg_go_on(s, err) : r;
-    s->begun = counters[3] == 2;
-    s->ended = (int)counters[4];
+    s->begun = counters[3] >= 2;
+    s->better = counters[3] == 3;
+    s->ended = (int)counters[2];
     return r == 0 && s->begun ? solver_pcg_ops.load(s->rest, from, err) : r;
 }

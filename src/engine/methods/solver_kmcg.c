@@ -29,6 +29,9 @@
  *     the paper's rule, |Y - K X| < |Y| / 100, is never met where targets are noisy;
  *   - the factor of Z'Z + ridge I grows by rows, so that coefficients, residual and test error are
  *     there after every step;
+ *   - the evidence is Titsias's bound (posterior.h) unless `approximation` is "dtc": q is made from
+ *     Y itself, so that the likelihood under q alone is largest for kernels that fit nothing, of
+ *     which one direction explains Y;
  *   - the directions come from residuals of K + ridge I (conjugate_span.h);
  *   - when K shows no further direction (it has no more rank in this precision), or `directions` of
  *     them are in use, the mean goes on to the tolerance by conjugate gradients that
@@ -40,6 +43,7 @@
  * Not here: M < N. It ends, at P = M, in what `inducing` computes directly.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -141,6 +145,7 @@ static int setup(const struct problem *p, const struct solver_options *o, struct
     s->p = *p;
     s->tolerance = o->tolerance;
     s->amplitude = amplitude->is_auto ? NAN : amplitude->real;
+    s->bound = strcmp(param_choice(&o->params, "approximation"), "vfe") == 0;
     s->width = p->t + rule_probes(p->t, param_get(&o->params, "probes"));
     int r = memory_check_pair(p->be, p->n, 2 * room + 4 * s->width, p->dtype, room, 2 * room,
                               DTYPE_F64, "solver `kmcg`", err);
@@ -270,10 +275,11 @@ static int absorb(struct solver *s, int64_t from, struct err *err)
     return r == 0 ? kmcg_take_residual(s, err) : r;
 }
 
-/* With no direction left that rounding has not eaten. */
+/* With no direction left that rounding has not eaten. Negative ones are no part of the posterior,
+ * and of the mean only as far as the ridge outweighs them. */
 static int out_of_directions(struct solver *s, struct err *err)
 {
-    return s->span.indefinite || s->span.count == 0 ? REASON_BREAKDOWN : kmcg_go_on(s, err);
+    return s->span.count == 0 ? REASON_BREAKDOWN : kmcg_go_on(s, err);
 }
 
 static int iterate(struct solver *s, struct err *err)
@@ -332,12 +338,28 @@ int kmcg_own_mean(const struct solver *s, const struct mat *A, struct err *err)
 
 static int coef(struct solver *s, const struct mat *A, struct err *err)
 {
-    return s->begun ? solver_pcg_ops.coef(s->rest, A, err) : kmcg_own_mean(s, A, err);
+    return s->better ? solver_pcg_ops.coef(s->rest, A, err) : kmcg_own_mean(s, A, err);
 }
 
 static int refuse(struct solver *s, struct err *err)
 {
     return s->rest != NULL ? solver_pcg_ops.refuse(s->rest, err) : kmcg_go_on(s, err);
+}
+
+/* trace(K - Q). */
+static int trace_left(struct solver *s, const struct mat *G, double *ret, struct err *err)
+{
+    const int64_t p = G->cols;
+    cleanup_mem double *column = mem_array((size_t)p, sizeof(*column));
+    double left = s->span.trace;
+    int r = column != NULL ? 0 : err_no_memory(err);
+    for (int64_t j = 0; r == 0 && j < p; j++) {
+        const struct mat from = mat_cols(*G, j, 1);
+        r = s->p.be->ops->mat_get(s->p.be, &from, column, p, err);
+        left -= r == 0 ? column[j] : 0;
+    }
+    *ret = fmax(left, 0.0);
+    return r;
 }
 
 /* Targets of zeros have no directions: one of zeros stands for them. */
@@ -348,7 +370,9 @@ static int posterior(struct solver *s, struct posterior *ret, struct err *err)
     const struct mat a = mat_cols(mat_rows(s->a, 0, count), 0, t);
     const struct mat G = mat_cols(mat_rows(s->G, 0, count), 0, count);
     double *aa = s->numbers + 2 * s->width, *misfit = s->numbers + 3 * s->width;
-    const int r = s->p.be->ops->col_dots(s->p.be, &a, &a, aa, err);
+    double left = 0;
+    int r = s->p.be->ops->col_dots(s->p.be, &a, &a, aa, err);
+    r = r == 0 && s->bound ? trace_left(s, &G, &left, err) : r;
     for (int64_t j = 0; r == 0 && j < t; j++) {
         misfit[j] = s->numbers[s->width + j] + s->p.ridge * aa[j];
     }
@@ -359,6 +383,7 @@ static int posterior(struct solver *s, struct posterior *ret, struct err *err)
         .S = &S,
         .G = &G,
         .misfit = misfit,
+        .left_out = left,
         .amplitude = s->amplitude,
     };
     return r == 0 ? posterior_make(s->p.be, &sums, ret, err) : r;
