@@ -352,3 +352,58 @@ def test_files_that_are_not_whole(api, name, changes, part):
     problem = handmade.regression().put(api, name, 422, **changes)
     assert part in problem["detail"], problem
     api.get(f"/v1/models/{name}", 404)
+
+
+# ---- trained here ----
+
+def log_evidence(process, Y):
+    """ln N(y; 0, s² (K + noise I)) of standardised targets with the likeliest s²."""
+    K = process.kernel(process.centers * process.scale + process.mean) + process.noise[0] / process.prior[0] * np.eye(len(Y))
+    y = (np.asarray(Y, dtype=float) - process.target_mean) / process.target_scale
+    n, s2 = len(y), float(y @ np.linalg.solve(K, y)) / len(y)
+    return -0.5 * (n + n * np.log(2 * np.pi * s2) + np.linalg.slogdet(K)[1]), s2
+
+
+@pytest.mark.parametrize("solver, centers", [
+    ({"name": "kmcg"}, None),
+    ({"name": "inducing"}, {"method": "uniform", "count": 150}),
+    ({"name": "inducing", "approximation": "fitc"}, {"method": "uniform", "count": 150}),
+], ids=["kmcg", "vfe", "fitc"])
+def test_trained_models_are_the_exact_process(api, solver, centers):
+    """With all rows as centers, or as many directions as there are rows."""
+    X, y = data.regression(150, seed=81)
+    noise = 0.05
+    spec = {"kernel": {"name": "gaussian", "bandwidth": 2.0}, "regularization": noise / len(X), "solver": solver,
+            "test": {"fraction": 0}, "stop": {"tolerance": 1e-14}, **({"centers": centers} if centers else {})}
+    job = api.train("exact-" + "-".join(str(v) for v in solver.values()).replace(".", ""), api.upload_csv(X, y), **spec)
+    process = handmade.Process(X, y, bandwidth=2.0, noise=noise)
+    expected, s2 = log_evidence(process, y)
+    result = job["result"]
+    assert result["log_evidence"] == pytest.approx(expected, rel=1e-6)
+    assert 100 < result["directions"] <= 150
+    name = job["model"]
+    known = api.get(f"/v1/models/{name}").json()["versions"][0]["description"]["variance"]
+    np.testing.assert_allclose(known["prior"], s2 * process.prior, rtol=1e-6)
+    np.testing.assert_allclose(known["noise"], s2 * process.noise, rtol=1e-6)
+    Q = questions(40, d=X.shape[1])
+    answer = sure(api, name, Q).json()
+    np.testing.assert_allclose(answer["predictions"], process.predict(Q)[:, 0], rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(answer["variances"], s2 * process.variance(Q)[:, 0], rtol=1e-5, atol=1e-8)
+
+
+def test_a_model_without_directions_enough_is_cautious(api):
+    """Its mean is exact all the same; its variances are not below the exact ones."""
+    X, y = data.regression(300, seed=82)
+    noise = 0.05
+    job = api.train("cautious", api.upload_csv(X, y), kernel={"name": "gaussian", "bandwidth": 2.0},
+                    regularization=noise / len(X), solver={"name": "kmcg", "directions": 32},
+                    test={"fraction": 0}, stop={"tolerance": 1e-10})
+    process = handmade.Process(X, y, bandwidth=2.0, noise=noise)
+    assert job["result"]["stop_reason"] == "converged" and job["result"]["directions"] == 32
+    Q = questions(40, d=X.shape[1])
+    answer = sure(api, "cautious", Q).json()
+    np.testing.assert_allclose(answer["predictions"], process.predict(Q)[:, 0], rtol=1e-6, atol=1e-7)
+    prior = api.get("/v1/models/cautious").json()["versions"][0]["description"]["variance"]["prior"][0]
+    exact = process.variance(Q)[:, 0] / process.prior[0] * prior
+    assert np.all(np.array(answer["variances"]) > exact * (1 - 1e-6))
+    assert np.mean(answer["variances"] / exact) > 1.05
