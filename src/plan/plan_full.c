@@ -271,6 +271,21 @@ static void pcg(struct planning *g)
 
 /* ---- kmcg ---- */
 
+/* A product of all points with w vectors is an iteration; returns the bytes of values that are kept
+ * for it. */
+static double block_products(struct planning *g, double w)
+{
+    const double n = g->n, t = g->t;
+    g->t = w;
+    const double kept = kept_values(g);
+    const double computed = 1.0 - fmin(kept / (g->point * n * n / 2.0), 1.0);
+    plan__values(g, &g->iteration, computed * n * n, g->points, 2);
+    g->t = t;
+    plan__dense(&g->iteration, (1.0 - computed) * n * n * w, g->points);
+    g->iteration.read += kept;
+    return kept;
+}
+
 /* Directions and what is known of them; at the end the factor of the variance, which the model is
  * read from, and the decomposition it comes from. */
 static void kmcg(struct planning *g)
@@ -280,8 +295,8 @@ static void kmcg(struct planning *g)
     const double n = g->n, t = g->t, v = g->vector;
     const double p = (double)rule_directions((int64_t)n, param_int(&g->params, "directions"));
     const double w = t + (double)rule_probes((int64_t)t, param_get(&g->params, "probes"));
-    at.parts[PLAN_KERNEL_CACHE] = kept_values(g);
     const bool mixed = g->plan->precision == PRECISION_MIXED;
+    at.parts[PLAN_KERNEL_CACHE] = block_products(g, w);
     at.parts[PLAN_VECTORS] += v * n * (4.0 * w + 6.0 * t) + (mixed ? 8.0 * n * t : 0);
     at.parts[PLAN_SOLVER] = 2.0 * v * n * p + 16.0 * p * p + p * w * (3.0 * v + 24.0);
     at.parts[PLAN_LIBRARY] = plan__library(g, n);
@@ -289,11 +304,7 @@ static void kmcg(struct planning *g)
     ending.parts[PLAN_OTHER] += 24.0 * p * p + 24.0 * fmin(n, PANEL) * p;
     ending.parts[PLAN_DATA] += 8.0 * n * p;
     plan__moment(g, &ending, "solving");
-    const double read = at.parts[PLAN_KERNEL_CACHE];
-    const double computed = 1.0 - fmin(read / (g->point * n * n / 2.0), 1.0);
-    plan__values(g, &g->iteration, computed * n * n, g->points, 2);
     plan__dense(&g->iteration, 5.0 * n * p * w, g->vectors); /* half of them are there, usually */
-    g->iteration.read += read;
     plan__eigen(&g->finish, p);
     plan__dense(&g->finish, n * p * p, DTYPE_F64);
     solve_and_certify(g, &at);

@@ -24,7 +24,7 @@
  *   - so do `probes`, targets of random numbers that nobody asks for. Directions from the targets
  *     alone find their mean long before they know the kernel: with as many products as make the
  *     residual 1e-6, 16 probes leave a hundredth of the variance's error (docs/adr/0049). A product
- *     with 17 vectors costs little more than with one;
+ *     with 16 vectors takes twice as long as with one;
  *   - the iteration ends by the residual of (K + ridge I) A = Y, which Z gives without a product;
  *     the paper's rule, |Y - K X| < |Y| / 100, is never met where targets are noisy;
  *   - the factor of Z'Z + ridge I grows by rows, so that coefficients, residual and test error are
