@@ -16,6 +16,7 @@ import problems  # noqa: E402
 import synthetic  # noqa: E402
 
 PROGRAM = os.environ["KRRD_TEST_BENCH"]
+WORKER = os.environ["KRRD_TEST_WORKER"]
 
 
 def kernel(X):
@@ -179,3 +180,73 @@ def test_stochastic_is_held_to_the_direct_solution(tmp_path):
         assert abs(r["metrics"]["rmse"] - exact) < 1e-3 * exact
         assert all(0 < at["relative_residual"] < 1 for at in r["residuals"])
     assert done.stdout.count("| bike-200 |") == 4
+
+
+@pytest.mark.parametrize("name", ["gaussian", "matern52"])
+def test_the_gradient_of_the_evidence_is_its_difference_quotient(name):
+    pytest.importorskip("scipy")
+    import gaussian
+
+    rng = numpy.random.default_rng(0)
+    X, at = rng.normal(size=(60, 2)), numpy.log([0.7, 1.5, 2.0, 0.1])
+    y = numpy.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=60)
+    value, gradient = gaussian.log_evidence_and_gradient(name, X, y, at)
+    for j, step in enumerate(1e-5 * numpy.eye(4)):
+        ends = [gaussian.log_evidence_and_gradient(name, X, y, at + sign * step)[0] for sign in (1, -1)]
+        assert abs((ends[0] - ends[1]) / 2e-5 - gradient[j]) < 1e-6 * abs(gradient).max()
+    exact = gaussian.Exact(name, X, y, numpy.array([0.7, 1.5]), 0.05, 2.0)
+    assert abs(exact.log_evidence - value) < 1e-9 * abs(value)
+    # The most likely amplitude is the one with the largest evidence.
+    likely = gaussian.Exact(name, X, y, numpy.array([0.7, 1.5]), 0.05)
+    for factor in (0.9, 1.1):
+        other = gaussian.Exact(name, X, y, numpy.array([0.7, 1.5]), 0.05, factor * likely.amplitude)
+        assert other.log_evidence < likely.log_evidence
+
+
+def noisy_sets(folder, names, rows=260):
+    for seed, name in enumerate(names):
+        rng = numpy.random.default_rng(seed)
+        X = rng.normal(size=(rows, 2)).astype("f4")
+        y = numpy.exp(numpy.sin(2 * X[:, 0]) + X[:, 1] / 2 + 0.2 * rng.normal(size=rows))
+        numpy.savez(folder / f"{name}.npz", X=X, y=y.astype("f4"))
+
+
+def test_paper004_holds_krrd_to_the_papers_formulas(tmp_path):
+    pytest.importorskip("scipy")
+    out = tmp_path / "out.json"
+    command = [sys.executable, str(CLAIMS / "paper004.py"), "--out", str(out), "--sets", "toy", "--kernels", "matern52"]
+    run = [*command, "--data", str(tmp_path), "--worker", WORKER, "--bench", PROGRAM, "--repeat", "2", "--jobs", "1"]
+    first = subprocess.run([*run, "--parts", "curves", "limits"], capture_output=True, text=True, timeout=100)
+    assert first.returncode == 0, first.stderr
+    results = json.loads(out.read_text())
+    (curve,) = results["curves"]
+    by_method = {(x["method"], x["steps"]): x for x in curve["lines"]}
+    assert by_method["kmcg", 20]["apart_from_numpy"] < 1e-8
+    assert by_method["kmcg", 100]["mean"] < 1e-8 < 1e-3 < by_method["kmcg", 10]["mean"]
+    assert by_method["fitc", 100]["draws"] == 2 and by_method["fitc", 100]["centers"] == 141
+    assert [x["method"] for x in results["limits"]] == ["kmcg", "dtc", "fitc", "vfe"]
+    assert all(max(x["mean_norm"], x["variance"], abs(x["evidence"])) < 1e-6 for x in results["limits"])
+    again = subprocess.run([*command, "--table"], capture_output=True, text=True, timeout=100)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(out.read_text()) == results and "| toy | matern52 | kmcg | 200 of 200 |" in again.stdout
+
+
+def test_paper004_practice_judges_by_held_out_rows(tmp_path):
+    pytest.importorskip("scipy")
+    noisy_sets(tmp_path, ["diamonds"])
+    out = tmp_path / "out.json"
+    command = [sys.executable, str(CLAIMS / "paper004_practice.py"), "--out", str(out), "--data", str(tmp_path), "--worker",
+               WORKER, "--bench", PROGRAM, "--sets", "diamonds", "--kernels", "gaussian", "--rows", "200", "--table"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(out.read_text())
+    lines = {x["method"]: x for x in results["coverage"][0]["lines"]}
+    assert all(0.8 < x["coverage"] <= 1 for x in lines.values())
+    assert abs(lines["kmcg, P = 500"]["rmse"] - lines["exact"]["rmse"]) < 1e-4
+    (judge,) = results["judge"]
+    best = {m: max((x for x in judge["lines"] if x["method"] == m), key=lambda x: x["log_evidence"])
+            for m in ("exact", "fitc, M = 300")}
+    assert best["exact"]["bandwidth"] == best["fitc, M = 300"]["bandwidth"]
+    for x in results["continuation"][0]["lines"]:
+        assert x["mean_norm"] < 1e-5 and x["relative_residual"] < 1e-7
+    assert "| diamonds | pcg, none |" in done.stdout
