@@ -6,6 +6,8 @@ are in use.
     --parts coverage       share of held-out rows within 95 % intervals; amplitude "auto", bandwidths by the evidence
             judge          a grid of bandwidths and regularizations: the test error at the largest log evidence
             continuation   iterations and processor seconds to 1e-8 with few and many directions, and pcg's
+            detour         the mean in the first iterations after the last direction
+            ratios         variances over the exact ones, row by row
 
 Data in their own units, standardised by krrd. Needs SciPy. Otherwise as paper004.py.
 """
@@ -25,9 +27,10 @@ import problems
 SETS = ("airfoil", "bike", "diamonds", "hflights")
 ROWS = {"airfoil": (1003, 500), "bike": (3000, 3000), "diamonds": (3000, 3000), "hflights": (3000, 3000)}
 JUDGED = {"airfoil": (1003, 500), "bike": (1500, 3000), "diamonds": (1500, 3000), "hflights": (1500, 3000)}
-CONTINUED = 4000
+CONTINUED, SIZES = 2000, (10, 50, 100, 200, 500)
 FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # of the median distance
 REGULARIZATIONS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+DETOURS, KEPT, AFTER = ("airfoil", "bike", "diamonds"), 40, (0, 1, 2, 5, 10, 20, 40, 80, 160)
 WITHIN = 1.959964
 CENTERS = {"method": "uniform"}
 
@@ -147,9 +150,9 @@ def run_continuation(options, results, folder):
         lines = []
         ridge = found["noise"] / found["amplitude"]
         _, exact, _, _ = Standardised(p).exact("gaussian", numpy.array(found["bandwidths"]), ridge)
-        runs = [(f"kmcg, P = {size}", {"name": "kmcg", "directions": size}) for size in (10, 50, 100, 200, 500, 1000)]
+        runs = [(f"kmcg, P = {size}", {"name": "kmcg", "directions": size}) for size in SIZES]
         runs += [(f"pcg, rpcholesky of rank {size}", {"name": "pcg", "preconditioner": {"name": "rpcholesky", "rank": size}})
-                 for size in (10, 50, 100, 200, 500, 1000)]
+                 for size in SIZES]
         runs.append(("pcg, none", {"name": "pcg", "preconditioner": "none"}))
         for method, solver in runs:
             spec = {"kernel": {"name": "gaussian", "bandwidth": found["bandwidths"]}, "regularization": ridge / p.n,
@@ -167,13 +170,69 @@ def run_continuation(options, results, folder):
         problems.save(options.out, results)
 
 
+# ---- too wide or too narrow ----
+
+def run_ratios(options, results, folder):
+    """Variances of f over the exact ones, over the test rows."""
+    for name in options.sets:
+        if any(r["set"] == name for r in results["ratios"]):
+            continue
+        found = paper004.find_parameters(results, options, name, "gaussian")
+        rows, tests = paper004.SETS[name]
+        problem = paper004.Problem(options.data, name, min(rows, options.rows), tests)
+        c = paper004.Comparison(options, folder, problem, found)
+        made = {f"kmcg, P = {p}": c.kmcg(p) for p in (1, 10, 30, 100)}
+        made.update({f"{a}, M = 200": c.inducing(a, min(200, problem.n), 1) for a in ("fitc", "vfe")})
+        ratios = {method: variance / c.variance for method, (_, _, variance) in made.items()}
+        lines = [{"method": method, "least": float(q.min()), "median": float(numpy.median(q)), "largest": float(q.max()),
+                  "below": float(numpy.mean(q < 1 - 1e-6))} for method, q in ratios.items()]
+        results["ratios"].append({"set": name, "n": problem.n, "lines": lines})
+        problems.save(options.out, results)
+
+
+# ---- the first iterations beyond them ----
+
+def run_detour(options, results, folder):
+    """The mean's error after P + more iterations with room for P directions, and with room for all."""
+    for name in [name for name in options.sets if name in DETOURS]:
+        if any(r["set"] == name for r in results["detour"]):
+            continue
+        found = paper004.find_parameters(results, options, name, "gaussian")
+        rows, tests = paper004.SETS[name]
+        problem = paper004.Problem(options.data, name, min(rows, options.rows), tests)
+        c = paper004.Comparison(options, folder, problem, found)
+        lines = []
+        for more in AFTER:
+            line = {"more": more}
+            for way, room in (("capped", KEPT + (more == 0)), ("all", KEPT + more + 1)):
+                result, model = c.run({"name": "kmcg", "directions": room},
+                                      stop={"tolerance": 1e-30, "max_iterations": KEPT + more})
+                line[way] = {"mean_norm": c.errors(model.predict(problem.T)[0])["mean_norm"],
+                             "relative_residual": result["relative_residual"]}
+            lines.append(line)
+        results["detour"].append({"set": name, "n": problem.n, "directions": KEPT, "lines": lines})
+        problems.save(options.out, results)
+
+
 # ---- what comes out ----
+
+def without_twins(lines):
+    """A line for dtc and vfe where they say the same, as they should: the evidence alone tells them apart."""
+    twins = {x["method"][3:]: x for x in lines if x["method"].startswith("vfe")}
+    for x in lines:
+        other = twins.get(x["method"][3:])
+        if x["method"].startswith("dtc") and {**x, "method": ""} == {**other, "method": ""}:
+            yield {**x, "method": f"dtc and {other['method']}"}
+            twins.pop(x["method"][3:])
+        elif not x["method"].startswith("vfe") or x["method"][3:] in twins:
+            yield x
+
 
 def coverage_table(results):
     lines = ["| data | kernel | method | directions | RMSE | coverage of 95 % | mean width | noise | -ln p(y) |",
              "| --- | --- | --- |" + " ---: |" * 6]
     for r in results["coverage"]:
-        for x in r["lines"]:
+        for x in without_twins(r["lines"]):
             lines.append(f"| {r['set']} | {r['kernel']} | {x['method']} | {x['directions']:,} | {x['rmse']:.3f} | "
                          f"{100 * x['coverage']:.1f} % | {x['width']:.2f} | {x['noise']:.3f} | {x['nlpd']:.2f} |")
     return "\n".join(lines)
@@ -203,8 +262,29 @@ def continuation_table(results):
     return "\n".join(lines)
 
 
-PARTS = {"coverage": run_coverage, "judge": run_judge, "continuation": run_continuation}
-TABLES = {"coverage": coverage_table, "judge": judge_table, "continuation": continuation_table}
+def detour_table(results):
+    lines = ["| data | iterations beyond 40 | residual, 40 directions kept | mean | residual, all kept | mean |",
+             "| --- |" + " ---: |" * 5]
+    for r in results["detour"]:
+        for x in r["lines"]:
+            cells = [f"{x[way][key]:.1e}" for way in ("capped", "all") for key in ("relative_residual", "mean_norm")]
+            lines.append(f"| {r['set']} | {x['more']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def ratios_table(results):
+    methods = [x["method"] for x in results["ratios"][0]["lines"]] if results["ratios"] else []
+    lines = ["| data | " + " | ".join(methods) + " |", "| --- |" + " ---: |" * len(methods)]
+    for r in results["ratios"]:
+        cells = [f"{x['least']:.3g} / {x['median']:.3g} / {x['largest']:.3g}" for x in r["lines"]]
+        lines.append(f"| {r['set']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+PARTS = {"coverage": run_coverage, "judge": run_judge, "continuation": run_continuation, "detour": run_detour,
+         "ratios": run_ratios}
+TABLES = {"coverage": coverage_table, "judge": judge_table, "continuation": continuation_table, "detour": detour_table,
+          "ratios": ratios_table}
 
 
 def main():
@@ -220,7 +300,7 @@ def main():
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     results = {"commands": [], "parameters": [], **{part: [] for part in PARTS}}
-    results = problems.load(options.out) if os.path.exists(options.out) else results
+    results = {**results, **problems.load(options.out)} if os.path.exists(options.out) else results
     if options.data is not None:
         results["commands"].append(f"bench/claims/paper004_practice.py {problems.told(sys.argv[1:])}")
         results["machine"] = problems.machine(options.bench)
