@@ -9,6 +9,8 @@ are in use.
             detour         the mean in the first iterations after the last direction
             ratios         variances over the exact ones, row by row
 
+"kmcg" is the paper's (no probes, its evidence), "kmcg, probes" what krrd does unless told otherwise.
+
 Data in their own units, standardised by krrd. Needs SciPy. Otherwise as paper004.py.
 """
 import argparse
@@ -31,21 +33,34 @@ CONTINUED, SIZES = 2000, (10, 50, 100, 200, 500)
 FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # of the median distance
 REGULARIZATIONS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 DETOURS, KEPT, AFTER = ("airfoil", "bike", "diamonds"), 40, (0, 1, 2, 5, 10, 20, 40, 80, 160)
+RATIOS = {"kmcg": (1, 10, 100), "kmcg, probes": (1, 10, 100)}
 WITHIN = 1.959964
 CENTERS = {"method": "uniform"}
 
 
-def methods(centers, directions):
+def inducing(centers):
     """Name -> what the spec says."""
-    found = {f"kmcg, P = {p}": {"solver": {"name": "kmcg", "directions": p}} for p in directions}
+    return {f"{a}, M = {m}": {"solver": {"name": "inducing", "approximation": a}, "centers": {**CENTERS, "count": m}, "seed": 1}
+            for m in centers for a in ("dtc", "fitc", "vfe")}
+
+
+def covering():
+    paper = {"name": "kmcg", **paper004.KMCG["kmcg"][0]}
+    found = {f"kmcg, p = {p}": {"solver": {**paper, "directions": p}} for p in (20, 100, 500)}
     # Not until the mean has converged, but until there are that many.
-    found[f"kmcg, P = {directions[-1]}, all"] = {"solver": {"name": "kmcg", "directions": directions[-1] + 1},
-                                                 "stop": {"tolerance": 1e-30, "max_iterations": directions[-1]}}
-    for m in centers:
-        for a in ("dtc", "fitc", "vfe"):
-            found[f"{a}, M = {m}"] = {"solver": {"name": "inducing", "approximation": a},
-                                      "centers": {**CENTERS, "count": m}, "seed": 1}
-    return found
+    all_of_them = {"stop": {"tolerance": 1e-30, "max_iterations": 500}}
+    found["kmcg, p = 500, all"] = {"solver": {**paper, "directions": 500}, **all_of_them}
+    found.update({f"kmcg, probes, p = {p}": {"solver": {"name": "kmcg", "directions": p}} for p in (100, 500, 2000)})
+    return {**found, **inducing((100, 500))}
+
+
+def judging():
+    found = {}
+    for probes in (0, "auto"):
+        for bound in ("dtc", "vfe"):
+            solver = {"name": "kmcg", "directions": 500, "probes": probes, "approximation": bound}
+            found[f"kmcg, {'bound' if bound == 'vfe' else 'likelihood'}{'' if probes == 0 else ', probes'}"] = {"solver": solver}
+    return {**found, **inducing((300,))}
 
 
 def problem_of(options, name, rows, tests):
@@ -89,11 +104,12 @@ def run_coverage(options, results, folder):
             p.write(folder)
             e, *exact = Standardised(p).exact(kernel, numpy.array(found["bandwidths"]), ridge)
             lines = [{"method": "exact", "directions": p.n, **judged(p, *exact)}]
-            for method, more in methods((100, 500), (20, 100, 500)).items():
+            for method, more in covering().items():
                 spec = {"kernel": {"name": kernel, "bandwidth": found["bandwidths"]}, "regularization": ridge / p.n, **more}
                 done, model = gaussian.train(options.worker, folder, p.path, spec, threads=2)
                 mean, variance = model.predict(p.T)
                 lines.append({"method": method, "directions": done["result"]["directions"],
+                              "iterations": done["result"]["iterations"],
                               "prior": float(model.prior_variance[0] / p.y.var() / e.amplitude),
                               **judged(p, mean, variance, model.noise_variance[0])})
             results["coverage"].append({"set": name, "kernel": kernel, "n": p.n, "tests": len(p.t), "lines": lines})
@@ -133,7 +149,7 @@ def run_judge(options, results, folder):
                         "directions": done["result"]["directions"], "log_evidence": done["result"]["log_evidence"],
                         "rmse": float(numpy.sqrt(numpy.mean((mean - p.t) ** 2)) / p.y.std())}
 
-            jobs = [(pair, more) for pair in pairs for more in methods((300,), (50, 500)).items()]
+            jobs = [(pair, more) for pair in pairs for more in judging().items()]
             results["judge"].append({"set": name, "n": p.n, "median": median, "lines": lines + list(pool.map(one, jobs))})
             problems.save(options.out, results)
 
@@ -150,7 +166,8 @@ def run_continuation(options, results, folder):
         lines = []
         ridge = found["noise"] / found["amplitude"]
         _, exact, _, _ = Standardised(p).exact("gaussian", numpy.array(found["bandwidths"]), ridge)
-        runs = [(f"kmcg, P = {size}", {"name": "kmcg", "directions": size}) for size in SIZES]
+        runs = [(f"{kind}, p = {size}", {"name": "kmcg", "directions": size, **way})
+                for kind, (way, _) in paper004.KMCG.items() for size in SIZES]
         runs += [(f"pcg, rpcholesky of rank {size}", {"name": "pcg", "preconditioner": {"name": "rpcholesky", "rank": size}})
                  for size in SIZES]
         runs.append(("pcg, none", {"name": "pcg", "preconditioner": "none"}))
@@ -181,7 +198,7 @@ def run_ratios(options, results, folder):
         rows, tests = paper004.SETS[name]
         problem = paper004.Problem(options.data, name, min(rows, options.rows), tests)
         c = paper004.Comparison(options, folder, problem, found)
-        made = {f"kmcg, P = {p}": c.kmcg(p) for p in (1, 10, 30, 100)}
+        made = {f"{kind}, P = {p}": c.kmcg(kind, p) for kind, some in RATIOS.items() for p in some}
         made.update({f"{a}, M = 200": c.inducing(a, min(200, problem.n), 1) for a in ("fitc", "vfe")})
         ratios = {method: variance / c.variance for method, (_, _, variance) in made.items()}
         lines = [{"method": method, "least": float(q.min()), "median": float(numpy.median(q)), "largest": float(q.max()),
@@ -193,7 +210,7 @@ def run_ratios(options, results, folder):
 # ---- the first iterations beyond them ----
 
 def run_detour(options, results, folder):
-    """The mean's error after P + more iterations with room for P directions, and with room for all."""
+    """The paper's mean after P + more iterations with room for P directions, and with room for all."""
     for name in [name for name in options.sets if name in DETOURS]:
         if any(r["set"] == name for r in results["detour"]):
             continue
@@ -204,8 +221,8 @@ def run_detour(options, results, folder):
         lines = []
         for more in AFTER:
             line = {"more": more}
-            for way, room in (("capped", KEPT + (more == 0)), ("all", KEPT + more + 1)):
-                result, model = c.run({"name": "kmcg", "directions": room},
+            for way, room in (("capped", KEPT), ("all", KEPT + more)):
+                result, model = c.run({"name": "kmcg", "directions": room, **paper004.KMCG["kmcg"][0]},
                                       stop={"tolerance": 1e-30, "max_iterations": KEPT + more})
                 line[way] = {"mean_norm": c.errors(model.predict(problem.T)[0])["mean_norm"],
                              "relative_residual": result["relative_residual"]}
@@ -216,59 +233,59 @@ def run_detour(options, results, folder):
 
 # ---- what comes out ----
 
-def without_twins(lines):
-    """A line for dtc and vfe where they say the same, as they should: the evidence alone tells them apart."""
-    twins = {x["method"][3:]: x for x in lines if x["method"].startswith("vfe")}
-    for x in lines:
-        other = twins.get(x["method"][3:])
-        if x["method"].startswith("dtc") and {**x, "method": ""} == {**other, "method": ""}:
-            yield {**x, "method": f"dtc and {other['method']}"}
-            twins.pop(x["method"][3:])
-        elif not x["method"].startswith("vfe") or x["method"][3:] in twins:
-            yield x
+def by_set(parts, told):
+    """A line a method, a column a data set."""
+    methods = dict.fromkeys(x["method"] for r in parts for x in r["lines"])
+    lines = ["| method | " + " | ".join(r["set"] for r in parts) + " |", "| --- |" + " ---: |" * len(parts)]
+    for method in methods:
+        cells = [told(r, [x for x in r["lines"] if x["method"] == method]) for r in parts]
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def coverage_table(results):
-    lines = ["| data | kernel | method | directions | RMSE | coverage of 95 % | mean width | noise | -ln p(y) |",
-             "| --- | --- | --- |" + " ---: |" * 6]
-    for r in results["coverage"]:
-        for x in without_twins(r["lines"]):
-            lines.append(f"| {r['set']} | {r['kernel']} | {x['method']} | {x['directions']:,} | {x['rmse']:.3f} | "
-                         f"{100 * x['coverage']:.1f} % | {x['width']:.2f} | {x['noise']:.3f} | {x['nlpd']:.2f} |")
-    return "\n".join(lines)
+    """Share of the rows, width over the exact one, error over the exact one; of kmcg products and directions."""
+    def told(r, found):
+        exact, (x,) = r["lines"][0], found
+        if x is exact:
+            return f"{100 * x['coverage']:.1f} %, {x['width']:.2f}, {x['rmse']:.3f}"
+        cost = f" ({x['iterations']}, {x['directions']})" if x["method"].startswith("kmcg") else ""
+        return f"{100 * x['coverage']:.1f} %, {x['width'] / exact['width']:.2f}, {x['rmse'] / exact['rmse']:.2f}{cost}"
+
+    kernels = dict.fromkeys(r["kernel"] for r in results["coverage"])
+    return "\n\n".join(f"{k}:\n\n" + by_set([r for r in results["coverage"] if r["kernel"] == k], told) for k in kernels)
 
 
 def judge_table(results):
-    lines = ["| data | method | largest evidence at bandwidth / median, λ | test RMSE there | the least of the grid, at | above it "
-             "| rank correlation |", "| --- | --- |" + " ---: |" * 5]
-    for r in results["judge"]:
-        for method in dict.fromkeys(x["method"] for x in r["lines"]):
-            grid = [x for x in r["lines"] if x["method"] == method and x["log_evidence"] is not None]
-            chosen, best = max(grid, key=lambda x: x["log_evidence"]), min(grid, key=lambda x: x["rmse"])
-            ranks = [numpy.argsort(numpy.argsort([x[key] for x in grid])) for key in ("log_evidence", "rmse")]
-            places = [f"{x['bandwidth'] / r['median']:g}, {x['regularization']:g}" for x in (chosen, best)]
-            lines.append(f"| {r['set']} | {method} | {places[0]} | {chosen['rmse']:.4f} | {best['rmse']:.4f}, {places[1]} | "
-                         f"{100 * (chosen['rmse'] / best['rmse'] - 1):.1f} % | {-numpy.corrcoef(*ranks)[0, 1]:.2f} |")
-    return "\n".join(lines)
+    """How far the test error at the largest evidence is above the least of the grid, the bandwidth (in medians) and the
+    regularization there, and the rank correlation of evidence and error."""
+    def told(r, found):
+        grid = [x for x in found if x["log_evidence"] is not None]
+        chosen, best = max(grid, key=lambda x: x["log_evidence"]), min(grid, key=lambda x: x["rmse"])
+        ranks = [numpy.argsort(numpy.argsort([x[key] for x in grid])) for key in ("log_evidence", "rmse")]
+        return (f"{100 * (chosen['rmse'] / best['rmse'] - 1):.1f} % ({chosen['bandwidth'] / r['median']:g}, "
+                f"{chosen['regularization']:g}), {-numpy.corrcoef(*ranks)[0, 1]:.2f}")
+
+    return by_set(results["judge"], told)
 
 
 def continuation_table(results):
-    lines = ["| data | method | iterations | CPU s | certified residual | mean from the exact one | ended |",
-             "| --- | --- |" + " ---: |" * 4 + " --- |"]
-    for r in results["continuation"]:
-        for x in r["lines"]:
-            lines.append(f"| {r['set']} | {x['method']} | {x['iterations']:,} | {x['cpu_seconds']:.1f} | "
-                         f"{x['relative_residual']:.1e} | {x['mean_norm']:.1e} | {x['stop_reason']} |")
-    return "\n".join(lines)
+    """Iterations and processor seconds; what did not converge with its residual."""
+    def told(r, found):
+        (x,) = found
+        ended = "" if x["stop_reason"] == "converged" else f", {x['stop_reason']} at {x['relative_residual']:.1e}"
+        return f"{x['iterations']:,}, {x['cpu_seconds']:.2f} s{ended}"
+
+    furthest = max((x["mean_norm"] for r in results["continuation"] for x in r["lines"]), default=0)
+    return by_set(results["continuation"], told) + f"\n\nmeans from the exact ones, the furthest: {furthest:.1e}"
 
 
 def detour_table(results):
-    lines = ["| data | iterations beyond 40 | residual, 40 directions kept | mean | residual, all kept | mean |",
-             "| --- |" + " ---: |" * 5]
+    """The mean's error with 40 directions kept / with all kept."""
+    lines = ["| data | " + " | ".join(f"+ {more}" for more in AFTER) + " |", "| --- |" + " ---: |" * len(AFTER)]
     for r in results["detour"]:
-        for x in r["lines"]:
-            cells = [f"{x[way][key]:.1e}" for way in ("capped", "all") for key in ("relative_residual", "mean_norm")]
-            lines.append(f"| {r['set']} | {x['more']} | " + " | ".join(cells) + " |")
+        cells = [" / ".join(f"{x[way]['mean_norm']:.1e}" for way in ("capped", "all")) for x in r["lines"]]
+        lines.append(f"| {r['set']} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
