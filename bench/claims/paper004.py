@@ -272,15 +272,15 @@ def steps_of(r):
     return [s for s in STEPS if s <= r["n"]]
 
 
-def error_table(results, error):
+def error_table(results, error, kernel="gaussian"):
     shown = (10, 30, 100)
     methods = (*KMCG,) + (("cg",) if error.startswith("mean") else ()) + ("fitc / vfe",)
     head = [f"{m}, P = {s}" if m == "kmcg" else m for s in shown for m in methods]
-    lines = ["| data | kernel | " + " | ".join(head) + " |", "| --- | --- |" + " ---: |" * len(head)]
-    for r in results["curves"]:
+    lines = ["| data | " + " | ".join(head) + " |", "| --- |" + " ---: |" * len(head)]
+    for r in [r for r in results["curves"] if r["kernel"] == kernel]:
         cells = [" / ".join(f"{at(r['lines'], m, s, error)[0]:.2g}" for m in both.split(" / ")) for s in shown
                  for both in methods]
-        lines.append(f"| {r['set']} | {r['kernel']} | " + " | ".join(cells) + " |")
+        lines.append(f"| {r['set']} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -391,8 +391,9 @@ def plot(results, kernel, path):
 
 
 def print_tables(results):
-    for error in ("mean", "variance", "evidence"):
-        print(f"{NAMES[error]}:\n\n{error_table(results, error)}\n")
+    for kernel in dict.fromkeys(r["kernel"] for r in results["curves"]):
+        for error in ("mean", "variance", "evidence"):
+            print(f"{NAMES[error]}, {kernel}:\n\n{error_table(results, error, kernel)}\n")
     for shown in (claims_table, gains_line, numpy_line, limits_table, time_table):
         print(f"{shown(results)}\n")
 
