@@ -22,9 +22,9 @@
  * Beyond the paper:
  *   - several targets share the space that all their directions span, t more a step;
  *   - so do `probes`, targets of random numbers that nobody asks for. Directions from the targets
- *     alone find their mean long before they know the kernel: with as many products as make the
- *     residual 1e-6, 16 probes leave a hundredth of the variance's error (docs/adr/0049). A product
- *     with 16 vectors takes twice as long as with one;
+ *     alone find their mean long before they know the kernel: 15 probes leave a hundredth of the
+ *     variance's error after as many products (docs/claims/paper-004.md). A product with 16 vectors
+ *     takes two to four times as long as with one;
  *   - the iteration ends by the residual of (K + ridge I) A = Y, which Z gives without a product;
  *     the paper's rule, |Y - K X| < |Y| / 100, is never met where targets are noisy;
  *   - the factor of Z'Z + ridge I grows by rows, so that coefficients, residual and test error are
