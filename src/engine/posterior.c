@@ -80,9 +80,11 @@ static void weigh_targets(const struct posterior_sums *s, double log_det, struct
 {
     ret->log_evidence = 0;
     for (int64_t j = 0; j < s->t; j++) {
-        const double likely = s->misfit[j] / ((double)s->n * s->ridge);
-        ret->amplitude[j] = isnan(s->amplitude) ? likely : s->amplitude;
-        ret->log_evidence += log_density(s, s->misfit[j], ret->amplitude[j], log_det);
+        const double n_ridge = (double)s->n * s->ridge, likely = s->misfit[j] / n_ridge;
+        const double best = s->exact != NULL ? s->exact[j] / n_ridge : likely;
+        const bool given = !isnan(s->amplitude);
+        ret->amplitude[j] = given ? s->amplitude : best;
+        ret->log_evidence += log_density(s, s->misfit[j], given ? s->amplitude : likely, log_det);
     }
     if (!isfinite(ret->log_evidence)) {
         ret->log_evidence = NAN;

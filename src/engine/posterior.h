@@ -43,7 +43,10 @@ struct posterior_sums {
                              |W^1/2 (y - R a)|^2 + ridge |a|^2 */
     double log_weights;   /* sum_i ln w_i */
     double left_out;      /* trace(K - R R') where the evidence is to be Titsias's bound, else 0 */
-    double amplitude;     /* s^2 of every target; NaN: the most likely, misfit / (n ridge) */
+    double amplitude;     /* s^2 of every target; NaN: the most likely */
+    const double *exact;  /* [t] the misfit under k itself, ridge y'(K + ridge I)^-1 y, where it is
+                             known: the likeliest s^2 is by it, misfit / (n ridge); NULL: by q's.
+                             The evidence is of q's own likeliest in either case. */
 };
 /* m p numbers on the host, p^2 on the backend, and for a moment as many as POSTERIOR_ROWS rows of V
  * have. -ERR_INVALID at "#/regularization" where ridge is not positive. */

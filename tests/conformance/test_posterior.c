@@ -381,6 +381,14 @@ static void test_more_than_the_directions(void **state)
     assert_true(all.outcome.iterations > 6);
     assert_int_equal(all.posterior.p, 12);
     assert_same_bits(all.posterior.log_evidence, few.posterior.log_evidence);
+    for (int64_t j = 0; j < f.t; j++) { /* of the exact mean */
+        double quadratic = 0;
+        for (int64_t i = 0; i < f.n; i++) {
+            quadratic += f.Y[i + j * f.n] * all.A[i + j * f.n];
+        }
+        assert_close(all.posterior.amplitude[j], quadratic / (double)f.n, 1e-8);
+        assert_true(all.posterior.amplitude[j] < 0.99 * few.posterior.amplitude[j]);
+    }
     assert_memory_equal(all.posterior.factor, few.posterior.factor,
                         (size_t)(f.n * 12) * sizeof(double));
     answer_deinit(&few);

@@ -404,6 +404,7 @@ def test_a_model_without_directions_enough_is_cautious(api):
     answer = sure(api, "cautious", Q).json()
     np.testing.assert_allclose(answer["predictions"], process.predict(Q)[:, 0], rtol=1e-6, atol=1e-7)
     prior = api.get("/v1/models/cautious").json()["versions"][0]["description"]["variance"]["prior"][0]
+    assert prior == pytest.approx(log_evidence(process, y)[1] * process.prior[0], rel=1e-6)
     exact = process.variance(Q)[:, 0] / process.prior[0] * prior
     assert np.all(np.array(answer["variances"]) > exact * (1 - 1e-6))
     assert np.mean(answer["variances"] / exact) > 1.05

@@ -14,7 +14,7 @@ struct solver {
     struct mat c, b, a; /* room x w float64: Z'Y, L^-1 c, L^-T b */
     struct mat row, v;  /* of the problem's type: w x room, scratch; room x w: a */
     struct mat R;       /* n x w: Y - (K + ridge I) S a */
-    double *numbers;    /* [4 w]: |Y_j|^2, |Y_j - K S a_j|^2, two of scratch */
+    double *numbers;    /* [5 w]: |Y_j|^2, |Y_j - K S a_j|^2, three of scratch */
     double *least;      /* [w]: columns of R that are not longer have converged */
     double residual;    /* relative, the largest of the targets' */
     double probed;      /* likewise of the probes' */
@@ -26,6 +26,7 @@ struct solver {
     struct precond *known; /* what it is preconditioned by */
     bool begun;            /* it has taken up S a */
     bool better;           /* and has a smaller residual than that, or has converged */
+    bool exact;            /* and has */
     bool full;             /* `directions` ended it, not K */
 };
 

@@ -124,7 +124,8 @@ int kmcg_step_on(struct solver *s, struct step_report *ret, struct err *err)
 {
     const int r = solver_pcg_ops.step(s->rest, ret, err);
     s->begun = true;
-    s->better = r == REASON_CONVERGED || ret->relative_residual < s->residual;
+    s->exact = r == REASON_CONVERGED;
+    s->better = s->exact || ret->relative_residual < s->residual;
     ret->relative_residual = s->better ? ret->relative_residual : s->residual;
     ret->phase = "iterating";
     ret->fraction = NAN;

@@ -85,7 +85,7 @@ static int allocate(struct solver *s, int64_t room, struct err *err)
         {&s->v, p->dtype, room, w},     {&s->R, p->dtype, p->n, w},
         {&s->Y, p->dtype, p->n, w},
     };
-    s->numbers = mem_zarray((size_t)w, 4 * sizeof(double));
+    s->numbers = mem_zarray((size_t)w, 5 * sizeof(double));
     s->least = mem_zarray((size_t)w, sizeof(double));
     int r = s->numbers != NULL && s->least != NULL ? 0 : err_no_memory(err);
     for (size_t i = 0; r == 0 && i < sizeof(parts) / sizeof(parts[0]); i++) {
@@ -362,6 +362,18 @@ static int trace_left(struct solver *s, const struct mat *G, double *ret, struct
     return r;
 }
 
+/* ridge y'(K + ridge I)^-1 y of the mean that has converged beyond the directions. */
+static int exact_misfit(struct solver *s, double *ret, struct err *err)
+{
+    const struct mat targets = mat_cols(s->Y, 0, s->p.t);
+    int r = solver_pcg_ops.coef(s->rest, &s->own, err); /* of no more use to it */
+    r = r == 0 ? s->p.be->ops->col_dots(s->p.be, &s->own, &targets, ret, err) : r;
+    for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
+        ret[j] *= s->p.ridge;
+    }
+    return r;
+}
+
 /* Targets of zeros have no directions: one of zeros stands for them. */
 static int posterior(struct solver *s, struct posterior *ret, struct err *err)
 {
@@ -370,9 +382,11 @@ static int posterior(struct solver *s, struct posterior *ret, struct err *err)
     const struct mat a = mat_cols(mat_rows(s->a, 0, count), 0, t);
     const struct mat G = mat_cols(mat_rows(s->G, 0, count), 0, count);
     double *aa = s->numbers + 2 * s->width, *misfit = s->numbers + 3 * s->width;
+    double *exact = s->numbers + 4 * s->width;
     double left = 0;
     int r = s->p.be->ops->col_dots(s->p.be, &a, &a, aa, err);
     r = r == 0 && s->bound ? trace_left(s, &G, &left, err) : r;
+    r = r == 0 && s->exact ? exact_misfit(s, exact, err) : r;
     for (int64_t j = 0; r == 0 && j < t; j++) {
         misfit[j] = s->numbers[s->width + j] + s->p.ridge * aa[j];
     }
@@ -385,6 +399,7 @@ static int posterior(struct solver *s, struct posterior *ret, struct err *err)
         .misfit = misfit,
         .left_out = left,
         .amplitude = s->amplitude,
+        .exact = s->exact ? exact : NULL,
     };
     return r == 0 ? posterior_make(s->p.be, &sums, ret, err) : r;
 }
