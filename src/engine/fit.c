@@ -265,9 +265,9 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
         r = show_tested(f, in, err);
     }
     if (r == 0 && f->result.outcome.model) {
+        f->result.log_evidence = f->posterior.p > 0 ? f->posterior.log_evidence : NAN;
         drop_extreme_variances(f);
         f->result.directions = f->posterior.p;
-        f->result.log_evidence = f->posterior.p > 0 ? f->posterior.log_evidence : NAN;
         void **points = f->restricted ? &f->centers.chosen.points : &f->data.X;
         r = fit_model_make(f->be, &f->kernel, &f->data, points, &f->A, &f->posterior, ret, err);
     }

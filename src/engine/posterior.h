@@ -48,8 +48,8 @@ struct posterior_sums {
                              known: the likeliest s^2 is by it, misfit / (n ridge); NULL: by q's.
                              The evidence is of q's own likeliest in either case. */
 };
-/* m p numbers on the host, p^2 on the backend, and for a moment as many as POSTERIOR_ROWS rows of V
- * have. -ERR_INVALID at "#/regularization" where ridge is not positive. */
+/* m p numbers on the host, p^2 on the backend, and for a moment three times as many as
+ * POSTERIOR_ROWS rows of V have. -ERR_INVALID at "#/regularization" where ridge is not positive. */
 #define POSTERIOR_ROWS 4096
 int posterior_make(struct backend *be, const struct posterior_sums *sums, struct posterior *ret,
                    struct err *err);

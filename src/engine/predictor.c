@@ -41,7 +41,7 @@ struct predictor {
     int64_t room;    /* rows that the members below have room for; grows up to chunk */
     void *X;         /* [room, d] standardised, of the model's dtype */
     double *columns; /* [room, t] column-major */
-    int64_t bytes;   /* of the backend, for centers and coefficients */
+    int64_t bytes;   /* of the backend, for centers, coefficients and V */
 };
 
 struct predictor *predictor_free(struct predictor *p)
@@ -219,7 +219,7 @@ static int make_room_varied(struct predictor *p, int64_t rows, struct err *err)
     return r;
 }
 
-/* left[i] = k(x_i, x_i) - |V' k(c, x_i)|^2, at least 0. */
+/* left[i] = k(x_i, x_i) - |V' k(c, x_i)|^2, at least 0; infinite where k(x_i, x_i) is. */
 static int leave(struct predictor *p, const struct points *points, int64_t rows, struct err *err)
 {
     const struct backend_ops *o = p->be->ops;
@@ -229,10 +229,15 @@ static int leave(struct predictor *p, const struct points *points, int64_t rows,
         const int64_t count = rows - i < most ? rows - i : most;
         const struct view some = view_range(points, i, count);
         const struct mat Q = mat_rows(p->Q, 0, count), q = mat_rows(p->q, 0, count);
+        double *own = p->columns + i; /* predictions have been taken from there */
         r = o->kdiag(p->be, some, &q, err);
+        r = r == 0 ? o->mat_get(p->be, &q, own, count, err) : r;
         r = r == 0 ? multiply(p, some, &p->V, &Q, err) : r;
         r = r == 0 ? o->deflate_diag(p->be, &Q, &q, err) : r;
         r = r == 0 ? o->mat_get(p->be, &q, p->left + i, count, err) : r;
+        for (int64_t k = 0; r == 0 && k < count; k++) {
+            p->left[i + k] = isfinite(own[k]) ? p->left[i + k] : INFINITY;
+        }
     }
     return r;
 }

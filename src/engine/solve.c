@@ -203,6 +203,18 @@ static int certify_solved(struct drive *d, const struct kernel *kernel, const st
                    err);
 }
 
+/* A model without a variance is better than none. */
+static int take_posterior(struct drive *d, struct err *err)
+{
+    const int r = d->ops->posterior(d->solver, d->control->posterior, err);
+    if (r == -ERR_NO_MEMORY) {
+        solve__say(d, "warning",
+                   "There was no memory for the variance of the model:", "it has its mean alone.");
+        return 0;
+    }
+    return r;
+}
+
 /* Coefficients into A, the certificate, the metrics. Returns the reason, corrected by what the
  * certificate says, or 0: the solver knows how to go on. */
 static int conclude(struct drive *d, int reason, const struct kernel *kernel,
@@ -232,7 +244,7 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
         r = solve__evaluate(d, err);
     }
     if (r == 0 && d->ops->posterior != NULL && d->control->posterior != NULL) {
-        r = d->ops->posterior(d->solver, d->control->posterior, err);
+        r = take_posterior(d, err);
     }
     if (r < 0) {
         return r;

@@ -113,12 +113,14 @@ const struct method_def catalog_solvers[] = {
         .name = "kmcg",
         .title = "Kernel machine conjugate gradients: a mean, its variance and the evidence",
         .paper = KMCG,
-        .help = "The model knows how sure it is (return_variance), the result has the log "
-                "evidence of kernel and regularization. An iteration is one product with the "
-                "kernel matrix and adds a search direction for each of t targets. They are kept: "
-                "2 n p + 9 n t numbers of memory and 2 p^2 for p `directions`, and n p in the "
-                "model. With all of them in use the mean goes on to the tolerance by conjugate "
-                "gradients that they precondition. For the mean alone pcg is quicker.",
+        .help =
+            "The model knows how sure it is (return_variance), the result has the log "
+            "evidence of kernel and regularization. An iteration is one product with the "
+            "kernel matrix and adds a search direction for each of w targets and probes. They are "
+            "kept: 2 n p + 4 n w + 6 n t numbers of memory and 2 p^2 for p `directions`, and "
+            "n p in the model. With all of them in use the mean goes on to the tolerance by "
+            "conjugate "
+            "gradients that they precondition. For the mean alone pcg is quicker.",
         .params = catalog_kmcg_params,
         .posterior = true,
     },

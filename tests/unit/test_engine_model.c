@@ -183,6 +183,25 @@ static void test_variance(void **state)
     backend_close(be);
 }
 
+/* Where k(x,x) overflows the prediction may not: the variance is infinite, not 0. */
+static void test_variance_out_of_range(void **state)
+{
+    (void)state;
+    struct backend *be = fixture_backend();
+    struct model *m = model_make(KERNEL_LINEAR, DTYPE_F64, 0, false);
+    give_variance(m, 7);
+    struct predictor *p = NULL;
+    double X[D] = {0}, y[8], v[8];
+    X[0] = 1e200;
+    assert_int_equal(predictor_new(m, be, &p, NULL), 0);
+    assert_int_equal(predictor_run(p, X, 1, y, v, NULL), 0);
+    assert_true(isfinite(y[0]));
+    assert_true(isinf(v[0]));
+    predictor_free(p);
+    model_free(m);
+    backend_close(be);
+}
+
 /* However many rows are asked for, the first that the model cannot take is named. */
 static void test_too_large_for_the_model(void **state)
 {
@@ -395,6 +414,7 @@ static void test_argmax(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_round_trip_and_prediction), cmocka_unit_test(test_variance),
+          cmocka_unit_test(test_variance_out_of_range),
           cmocka_unit_test(test_too_large_for_the_model), cmocka_unit_test(test_names_survive),
           cmocka_unit_test(test_damaged_descriptions), cmocka_unit_test(test_numbers_are_checked),
           cmocka_unit_test(test_damage), cmocka_unit_test(test_sink_that_fails),

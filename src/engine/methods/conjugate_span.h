@@ -18,8 +18,8 @@
  * s_i divided by its K-norm. For t > 1 as O'Leary, "The block conjugate gradient algorithm and
  * related methods", Linear Algebra and its Applications 29 (1980).
  *
- * Cost of a step: a product of K with t vectors, and 8 n p t multiplications.
- * Memory: 2 n (room + t) numbers, and 2 room t.
+ * Cost of a step: a product of K with t vectors, and 7 n p t multiplications.
+ * Memory: 2 n (room + t) numbers, and max(room, t) t.
  */
 #pragma once
 
@@ -33,15 +33,14 @@ struct conjugate_span {
     double least;        /* of w'K w / w'w: what is not more is rounding */
     double trace;        /* of K */
     struct mat S, Z;     /* n x room, of the problem's dtype */
-    struct mat F, W, V;  /* n x t; V = K W */
+    struct mat W, V;     /* n x t: unit vectors, and K W */
     struct mat C;        /* max(room, t) x t: coefficients, scratch */
     struct mat core;     /* t x t float64, scratch */
     double *scale;       /* [t] scratch */
 };
 
-/* No directions yet, of the problem's exact points where it has such; `t` columns of residuals,
- * `room`
- * >= 1. After a failure: span_deinit. */
+/* No directions yet, of the problem's exact points where it has such, for `t` columns of residuals;
+ * `room` >= 1. After a failure: span_deinit. */
 int span_init(struct conjugate_span *s, const struct problem *p, int64_t t, int64_t room,
               struct err *err);
 void span_deinit(struct conjugate_span *s); /* accepts a zeroed one */

@@ -3,8 +3,7 @@
 
 enum { COUNTERS = 4 };
 
-/* Directions and products stay as they are from one step to the next: they
- * are lent. */
+/* Directions and products stay as they are from one step to the next: they are lent. */
 int kmcg_save(const struct solver *s, struct state *to, struct err *err)
 {
     struct backend *be = s->p.be;
@@ -27,7 +26,8 @@ int kmcg_save(const struct solver *s, struct state *to, struct err *err)
 
 static bool plausible(const struct solver *s, const int64_t *counters)
 {
-    return counters[0] >= 1 && counters[1] >= 1 && counters[1] <= s->span.room &&
+    return counters[0] >= 1 && counters[3] >= 0 && counters[3] <= 3 && counters[1] >= 1 &&
+           counters[1] <= s->span.room &&
            (counters[2] == 0 || counters[2] == REASON_CONVERGED || counters[2] == REASON_BREAKDOWN);
 }
 

@@ -17,7 +17,7 @@
  * gaussian processes", AISTATS 2009; as rivals of kernel machine conjugate gradients in Bartels,
  * Hennig, JMLR 21 (2020), which all of them are with S = L^-T (posterior.h).
  *
- * Everything is in float64, but for kernel values in float32 jobs. Cost: n m (m + values)
+ * Everything is in float64. Cost: n m (m + values)
  * multiplications and 10 m^3. Memory: 3 m^2 float64 numbers, one more for
  * the posterior and what it takes (posterior.h), 8 bytes a row for weights, INDUCING_BLOCK_BYTES.
  */
@@ -188,6 +188,12 @@ static int add_rows(struct solver *s, const struct row_tile *t, struct err *err)
     return r;
 }
 
+/* Of a checkpoint. */
+static int bad_place(struct err *err)
+{
+    return err_set(err, ERR_CORRUPT, "The checkpoint's array \"inducing.places\" is out of range.");
+}
+
 static int add_some(struct solver *s, struct err *err)
 {
     const int64_t before = s->done;
@@ -195,7 +201,10 @@ static int add_some(struct solver *s, struct err *err)
     int r = 0;
     while (r == 0 && s->done < s->p.n && (double)(s->done - before) * each < INDUCING_STEP_WORK) {
         struct row_tile t;
-        r = rowset_tile(s->p.restricted->rows, s->tile, &t, err);
+        r = s->tile < rowset_tiles(s->p.restricted->rows)
+                ? rowset_tile(s->p.restricted->rows, s->tile, &t, err)
+                : bad_place(err);
+        r = r == 0 && (s->row >= t.count || t.first + s->row != s->done) ? bad_place(err) : r;
         r = r == 0 ? add_rows(s, &t, err) : r;
     }
     return r;
@@ -320,8 +329,7 @@ static int load(struct solver *s, const struct state *from, struct err *err)
     double sums[SUMS];
     int r = state_get_ints(from, "inducing.places", places, PLACES, err);
     if (r == 0 && !plausible(s, places)) {
-        r = err_set(err, ERR_CORRUPT,
-                    "The checkpoint's array \"inducing.places\" is out of range.");
+        r = bad_place(err);
     }
     r = r == 0 ? state_get_reals(from, "inducing.sums", sums, SUMS, err) : r;
     r = r == 0 ? state_get_reals(from, "inducing.targets", s->targets, s->p.t, err) : r;

@@ -7,7 +7,8 @@
  *
  *     q(x, x') = k(x, X) S (S'K S)^-1 S'k(X, x').
  *
- * Notation of the paper: S, R = Z = K S; sigma^2 = ridge. With S'K S = I (conjugate_span.h)
+ * Notation of the paper: S, Z = K S (there also R, which is a residual here); sigma^2 = ridge. With
+ * S'K S = I (conjugate_span.h)
  *
  *     A_j = S a_j,    a_j = (Z'Z + ridge I)^-1 Z'Y_j,
  *
@@ -15,12 +16,12 @@
  * conjugate gradients on K + ridge I take another point. Variance and evidence follow from S and
  * Z'Z (posterior.h).
  *
- * Cost of a step: n^2 kernel values, and 20 n p t multiplications beside them for p directions so
- * far. Memory: 2 n p + 4 n w numbers and 2 p^2 float64 ones, p = `directions`, w = t + `probes`; 6
- * n t more where the mean goes on.
+ * Cost of a step: n^2 kernel values, and 10 n p w multiplications beside them for p directions so
+ * far, w = t + `probes`. Memory: 2 n p + 4 n w numbers and 2 p^2 float64 ones, p = `directions`;
+ * 6 n t more where the mean goes on.
  *
  * Beyond the paper:
- *   - several targets share the space that all their directions span, t more a step;
+ *   - several targets share the space that all their directions span, one more a step for each;
  *   - so do `probes`, targets of random numbers that nobody asks for. Directions from the targets
  *     alone find their mean long before they know the kernel: 15 probes leave a hundredth of the
  *     variance's error after as many products (docs/claims/paper-004.md). A product with 16 vectors
@@ -37,7 +38,7 @@
  *     them are in use, the mean goes on to the tolerance by conjugate gradients that
  *     (Q + ridge I)^-1, Q = Z Z' what the directions know of K, preconditions (kmcg_known.c);
  *     variance and evidence stay those of the directions. With a limit of iterations before that
- *     the mean is the paper's;
+ *     and without probes the mean is the paper's;
  *   - in mixed precision the products are with the exact points: nothing refines what float32
  *     values would leave in Z.
  * Not here: M < N. It ends, at P = M, in what `inducing` computes directly.
@@ -275,11 +276,17 @@ static int absorb(struct solver *s, int64_t from, struct err *err)
     return r == 0 ? kmcg_take_residual(s, err) : r;
 }
 
-/* With no direction left that rounding has not eaten. Negative ones are no part of the posterior,
- * and of the mean only as far as the ridge outweighs them. */
+/* With no direction left that rounding has not eaten, or no room for one. Negative ones are no part
+ * of the posterior, and of the mean only as far as the ridge outweighs them. Where there is no
+ * memory to go on with, the mean of the directions stands. */
 static int out_of_directions(struct solver *s, struct err *err)
 {
-    return s->span.count == 0 ? REASON_BREAKDOWN : kmcg_go_on(s, err);
+    const int r = s->span.count > 0 ? kmcg_go_on(s, err) : REASON_BREAKDOWN;
+    if (r == -ERR_NO_MEMORY) {
+        kmcg_end_rest(s);
+        return REASON_STAGNATED;
+    }
+    return r;
 }
 
 static int iterate(struct solver *s, struct err *err)
@@ -290,15 +297,15 @@ static int iterate(struct solver *s, struct err *err)
     if (r < 0 || added == 0) {
         return r < 0 ? r : out_of_directions(s, err);
     }
-    s->iteration++;
     r = absorb(s, from, err);
     if (r == REASON_STAGNATED) {
-        return kmcg_go_on(s, err);
+        return out_of_directions(s, err);
     }
+    s->iteration++;
     if (r == 0 && fmax(s->residual, s->probed) <= s->tolerance) {
         return REASON_CONVERGED;
     }
-    return r == 0 && s->span.count == s->span.room ? kmcg_go_on(s, err) : r;
+    return r == 0 && s->span.count == s->span.room ? out_of_directions(s, err) : r;
 }
 
 static int step(struct solver *s, struct step_report *ret, struct err *err)
@@ -343,6 +350,7 @@ static int coef(struct solver *s, const struct mat *A, struct err *err)
 
 static int refuse(struct solver *s, struct err *err)
 {
+    s->exact = false;
     return s->rest != NULL ? solver_pcg_ops.refuse(s->rest, err) : kmcg_go_on(s, err);
 }
 
@@ -362,14 +370,18 @@ static int trace_left(struct solver *s, const struct mat *G, double *ret, struct
     return r;
 }
 
-/* ridge y'(K + ridge I)^-1 y of the mean that has converged beyond the directions. */
-static int exact_misfit(struct solver *s, double *ret, struct err *err)
+/* ridge y'(K + ridge I)^-1 y of the mean that has converged beyond the directions. It is positive
+ * and no larger than `misfit`, what q makes of it: where the tolerance is too wide for that,
+ * misfit.
+ */
+static int exact_misfit(struct solver *s, const double *misfit, double *ret, struct err *err)
 {
     const struct mat targets = mat_cols(s->Y, 0, s->p.t);
     int r = solver_pcg_ops.coef(s->rest, &s->own, err); /* of no more use to it */
     r = r == 0 ? s->p.be->ops->col_dots(s->p.be, &s->own, &targets, ret, err) : r;
     for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
-        ret[j] *= s->p.ridge;
+        const double found = s->p.ridge * ret[j];
+        ret[j] = found > 0 && found < misfit[j] ? found : misfit[j];
     }
     return r;
 }
@@ -386,10 +398,10 @@ static int posterior(struct solver *s, struct posterior *ret, struct err *err)
     double left = 0;
     int r = s->p.be->ops->col_dots(s->p.be, &a, &a, aa, err);
     r = r == 0 && s->bound ? trace_left(s, &G, &left, err) : r;
-    r = r == 0 && s->exact ? exact_misfit(s, exact, err) : r;
     for (int64_t j = 0; r == 0 && j < t; j++) {
         misfit[j] = s->numbers[s->width + j] + s->p.ridge * aa[j];
     }
+    r = r == 0 && s->exact ? exact_misfit(s, misfit, exact, err) : r;
     const struct posterior_sums sums = {
         .n = s->p.n,
         .t = t,
