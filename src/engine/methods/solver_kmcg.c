@@ -148,8 +148,8 @@ static int setup(const struct problem *p, const struct solver_options *o, struct
     s->amplitude = amplitude->is_auto ? NAN : amplitude->real;
     s->bound = strcmp(param_choice(&o->params, "approximation"), "vfe") == 0;
     s->width = p->t + rule_probes(p->t, param_get(&o->params, "probes"));
-    int r = memory_check_pair(p->be, p->n, 2 * room + 4 * s->width, p->dtype, room, 2 * room,
-                              DTYPE_F64, "solver `kmcg`", err);
+    int r = memory_check_pair(p->be, p->n, 2 * room + 4 * s->width + 6 * p->t, p->dtype, room,
+                              2 * room, DTYPE_F64, "solver `kmcg`", err);
     r = r == 0 ? allocate(s, room, err) : r;
     r = r == 0 ? make_targets(s, err) : r;
     r = r == 0 ? span_init(&s->span, p, s->width, room, err) : r;
@@ -277,16 +277,10 @@ static int absorb(struct solver *s, int64_t from, struct err *err)
 }
 
 /* With no direction left that rounding has not eaten, or no room for one. Negative ones are no part
- * of the posterior, and of the mean only as far as the ridge outweighs them. Where there is no
- * memory to go on with, the mean of the directions stands. */
+ * of the posterior, and of the mean only as far as the ridge outweighs them. */
 static int out_of_directions(struct solver *s, struct err *err)
 {
-    const int r = s->span.count > 0 ? kmcg_go_on(s, err) : REASON_BREAKDOWN;
-    if (r == -ERR_NO_MEMORY) {
-        kmcg_end_rest(s);
-        return REASON_STAGNATED;
-    }
-    return r;
+    return s->span.count > 0 ? kmcg_go_on(s, err) : REASON_BREAKDOWN;
 }
 
 static int iterate(struct solver *s, struct err *err)
