@@ -259,7 +259,7 @@ int64_t rule_rank(const struct rank_shape *s, enum rank_source source,
     return rank->is_auto ? fit_into_memory(s, source, reduce_to_cost(s, source, within)) : within;
 }
 
-/* ---- blocks ---- */
+/* ---- directions ---- */
 
 int64_t rule_probes(int64_t t, const struct param_value *asked)
 {
@@ -272,6 +272,8 @@ int64_t rule_directions(int64_t n, int64_t asked)
 {
     return n < asked ? n : asked;
 }
+
+/* ---- blocks ---- */
 
 int64_t rule_block_rows(int64_t n, const struct param_value *block)
 {

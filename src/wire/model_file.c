@@ -374,6 +374,14 @@ int model_file_open(const void *image, size_t size, struct model_file *ret,
 
 /* ---- writing ---- */
 
+static void set_numbers(struct json *obj, const char *key, const double *x, int64_t n)
+{
+    struct json *list = json_set_array(obj, key);
+    for (int64_t i = 0; i < n; i++) {
+        json_push(list, json_new_number(x[i]));
+    }
+}
+
 /* Only the members that the kernel reads. */
 struct json *model_file_kernel(const struct model_file *f, bool list)
 {
@@ -388,20 +396,9 @@ struct json *model_file_kernel(const struct model_file *f, bool list)
     } else if (f->bandwidths == NULL) {
         json_set_number(j, "bandwidth", f->bandwidth);
     } else if (list) {
-        struct json *bandwidths = json_set_array(j, "bandwidth");
-        for (int64_t i = 0; i < f->d; i++) {
-            json_push(bandwidths, json_new_number(f->bandwidths[i]));
-        }
+        set_numbers(j, "bandwidth", f->bandwidths, f->d);
     }
     return j;
-}
-
-static void set_numbers(struct json *obj, const char *key, const double *x, int64_t n)
-{
-    struct json *list = json_set_array(obj, key);
-    for (int64_t i = 0; i < n; i++) {
-        json_push(list, json_new_number(x[i]));
-    }
 }
 
 /* What a model knows of its own errors: null, or of each target the variance before any data, with

@@ -184,7 +184,6 @@ def test_stochastic_is_held_to_the_direct_solution(tmp_path):
 
 @pytest.mark.parametrize("name", ["gaussian", "matern52"])
 def test_the_gradient_of_the_evidence_is_its_difference_quotient(name):
-    pytest.importorskip("scipy")
     import gaussian
 
     rng = numpy.random.default_rng(0)
@@ -212,7 +211,6 @@ def noisy_sets(folder, names, rows=260):
 
 
 def test_paper004_holds_krrd_to_the_papers_formulas(tmp_path):
-    pytest.importorskip("scipy")
     out = tmp_path / "out.json"
     command = [sys.executable, str(CLAIMS / "paper004.py"), "--out", str(out), "--sets", "toy", "--kernels", "matern52"]
     run = [*command, "--data", str(tmp_path), "--worker", WORKER, "--bench", PROGRAM, "--repeat", "2", "--jobs", "1"]
@@ -234,7 +232,6 @@ def test_paper004_holds_krrd_to_the_papers_formulas(tmp_path):
 
 
 def test_paper004_practice_judges_by_held_out_rows(tmp_path):
-    pytest.importorskip("scipy")
     noisy_sets(tmp_path, ["diamonds"])
     out = tmp_path / "out.json"
     command = [sys.executable, str(CLAIMS / "paper004_practice.py"), "--out", str(out), "--data", str(tmp_path), "--worker",

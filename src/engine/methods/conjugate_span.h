@@ -11,8 +11,7 @@
  *
  * That space does not depend on the ridge. Residuals of K X = Y, which the paper takes (ridge 0),
  * are those of a system that has no solution where targets are noisy and K is singular in the
- * precision at hand: its X grows without bound, and in float32 the last third of the directions is
- * lost with it.
+ * precision at hand: its X grows without bound, and directions are lost with it in float32.
  *
  * Bartels, Hennig: Conjugate gradients for kernel machines, JMLR 21 (2020), algorithm 1, with every
  * s_i divided by its K-norm. For t > 1 as O'Leary, "The block conjugate gradient algorithm and

@@ -25,7 +25,7 @@
  *   - so do `probes`, targets of random numbers that nobody asks for. Directions from the targets
  *     alone find their mean long before they know the kernel: 15 probes leave a hundredth of the
  *     variance's error after as many products (docs/claims/paper-004.md). A product with 16 vectors
- *     takes two to four times as long as with one;
+ *     takes two to five times as long as with one;
  *   - the iteration ends by the residual of (K + ridge I) A = Y, which Z gives without a product;
  *     the paper's rule, |Y - K X| < |Y| / 100, is never met where targets are noisy;
  *   - the factor of Z'Z + ridge I grows by rows, so that coefficients, residual and test error are
