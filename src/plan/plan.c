@@ -152,9 +152,8 @@ static void measure_kernel(struct planning *g)
 {
     const struct method_def *kernel = g->spec->kernel.method;
     g->plan->kernel = kernel != NULL ? kernel->name : NULL;
-    /* A kernel of absolute differences has a sum beside each point. */
-    const bool sums = kernel != NULL && strncmp(kernel->name, "laplacian", 9) == 0;
-    g->ld = g->d + (sums ? 1 : 0);
+    /* Kernels of distances have a sum beside each point. */
+    g->ld = g->d + (kernel == NULL || kernel->has_bandwidth ? 1 : 0);
 }
 
 static double file_bytes(const struct dataset_info *info)

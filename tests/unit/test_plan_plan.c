@@ -229,7 +229,7 @@ static void test_refusals_say_what_would_fit(void **state)
     assert_int_equal(admit("'solver':{'name':'cholesky','factor':'float64'}", 40000, &m, &err),
                      -ERR_DOES_NOT_FIT);
     assert_string_equal(err.pointer, "#/solver");
-    assert_contains(err.detail, "8.21 GB of host memory");
+    assert_contains(err.detail, "8.22 GB of host memory");
     assert_contains(err.detail, "a worker has 4 GB");
     assert_contains(err.detail, "The solver \"pcg\" would take");
     assert_contains(err.detail, "centers would take");
