@@ -20,7 +20,7 @@
 #include "cpu/cpu_oracle.h"
 
 #define TASK_ROWS 1024
-#define GROUP_BYTES (2L << 20)   /* of the values of the panels that go together */
+#define GROUP_BYTES (512L << 10) /* of the values of the panels that go together */
 #define PANEL_BYTES (16L << 20)  /* of one panel's values, at most */
 #define PANELS 8                 /* together at most */
 #define TOTALS_BYTES (32L << 20) /* of all threads' sums */
