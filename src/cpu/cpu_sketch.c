@@ -1,10 +1,10 @@
 /*
  * S <- Phi K(P,Q) (+ S), Phi sparse with a few signs a column. A task is a panel of Q's rows: P's
- * rows pass by in runs, and each of their values is added to the few rows of S that Phi names,
- * which are kept for the panel in float64. Tasks share nothing, so the bits do not depend on
- * threads.
+ * rows pass by in chunks of whole blocks of Phi, and the values of a chunk are mixed and added to
+ * the rows of S that Phi names, which are kept for the panel in float64. Tasks share nothing, so
+ * the bits do not depend on threads.
  *
- * Memory: for each thread phi->rows x panel numbers.
+ * Memory: for each thread phi->rows x panel numbers and a chunk's values.
  */
 #include <omp.h>
 #include <string.h>
@@ -20,12 +20,13 @@ struct sketch {
     const struct mat *S;
     bool add;
     int lanes, run;
+    int chunk; /* rows of P: whole blocks and whole runs */
 };
 
 struct buffers {
     double *sums; /* [rows][lanes] */
     char *panel;  /* T[ld][lanes] */
-    char *K;      /* T[TILE_RUN][lanes] */
+    char *K;      /* T[chunk + TILE_BLOCK][lanes] */
     struct run_rows *rows;
 };
 
@@ -40,7 +41,7 @@ static size_t lay_out(const struct sketch *s, char *base, struct buffers *ret)
     const size_t lanes = (size_t)s->lanes * sizeof(double);
     const size_t sums = whole_lines((size_t)s->phi->rows * lanes);
     const size_t panel = whole_lines((size_t)(s->o.ld + 1) * lanes);
-    const size_t K = TILE_RUN * lanes;
+    const size_t K = (size_t)(s->chunk + TILE_BLOCK) * lanes;
     ret->sums = (double *)(void *)base;
     ret->panel = base + sums;
     ret->K = base + sums + panel;
@@ -48,63 +49,80 @@ static size_t lay_out(const struct sketch *s, char *base, struct buffers *ret)
     return sums + panel + K + oracle__run_size(&s->o, s->run);
 }
 
-#define ADD_ROW(T)                                                                                 \
-    static void add_row_##T(const T *restrict values, int lanes, double sign,                      \
-                            double *restrict sums)                                                 \
-    {                                                                                              \
-        for (int i = 0; i < lanes; i++) {                                                          \
-            sums[i] += sign * (double)values[i];                                                   \
-        }                                                                                          \
-    }
-ADD_ROW(float)
-ADD_ROW(double)
-
-/* The values of member j of P go where Phi's column j says. */
-static void scatter(const struct sketch *s, int64_t j, const void *values, double *sums)
-{
-    const struct sign_sketch *phi = s->phi;
-    for (int k = 0; k < phi->nonzeros; k++) {
-        const int64_t at = j * phi->nonzeros + k;
-        double *row = sums + phi->index[at] * s->lanes;
-        if (s->o.dtype == DTYPE_F32) {
-            add_row_float(values, s->lanes, phi->sign[at], row);
-        } else {
-            add_row_double(values, s->lanes, phi->sign[at], row);
-        }
-    }
-}
-
-static void write_panel(const struct sketch *s, struct group g, const double *sums)
-{
-    for (int c = 0; c < g.rows; c++) {
-        for (int64_t i = 0; i < s->phi->rows; i++) {
-            const double before = s->add ? mat_at(s->S, i, g.first + c) : 0.0;
-            mat_set(s->S, i, g.first + c, before + s->phi->scale * sums[i * s->lanes + c]);
-        }
-    }
-}
-
-static void run_panel(const struct sketch *s, struct group g, struct buffers *b)
+/* The values of P's rows first .. first+count-1 with the panel. */
+static void values(const struct sketch *s, int64_t first, int64_t count, struct buffers *b, char *K)
 {
     const struct oracle *o = &s->o;
     const size_t row = (size_t)s->lanes * dtype_size(o->dtype);
-    memset(b->sums, 0, (size_t)(s->phi->rows * s->lanes) * sizeof(double));
-    oracle__load_panel(o, g, b->rows->z, b->panel);
-    for (int64_t j = 0; j < o->Q.count; j += s->run) {
-        const int count = (int)min_i64(s->run, o->Q.count - j);
-        oracle__load_rows(o, j, count, b->rows);
+    for (int64_t j = 0; j < count; j += s->run) {
+        const int rows = (int)min_i64(s->run, count - j);
+        oracle__load_rows(o, first + j, rows, b->rows);
         const struct tile t = {.kernel = &o->kernel,
                                .panel = b->panel,
                                .z = b->rows->z,
                                .d = o->d,
-                               .count = count,
-                               .K = b->K};
+                               .count = rows,
+                               .K = K + (size_t)j * row};
         oracle__values(o, s->lanes, &t, b->rows->far);
-        for (int i = 0; i < count; i++) {
-            scatter(s, j + i, b->K + (size_t)i * row, b->sums);
-        }
     }
-    write_panel(s, g, b->sums);
+}
+
+/* A chunk from number `at` of Phi's blocks on, of which P has the rows from number phi->lead on up
+ * to `end`; the others are 0. */
+static void mix_chunk(const struct sketch *s, int64_t at, int64_t end, struct buffers *b)
+{
+    const struct sign_sketch *phi = s->phi;
+    const size_t row = (size_t)s->lanes * dtype_size(s->o.dtype);
+    const int64_t before = at < phi->lead ? phi->lead - at : 0;
+    const int64_t behind = min_i64(s->chunk, end - at);
+    const int64_t whole = ceil_div(behind, phi->block) * phi->block;
+    values(s, at + before - phi->lead, behind - before, b, b->K + (size_t)before * row);
+    memset(b->K, 0, (size_t)before * row);
+    memset(b->K + (size_t)behind * row, 0, (size_t)(whole - behind) * row); /* spare rows, too */
+    const struct mix_tile t = {.K = b->K,
+                               .rows = whole,
+                               .lanes = s->lanes,
+                               .block = phi->block,
+                               .index = phi->index + at,
+                               .sign = phi->sign + at,
+                               .flip = phi->flip + at,
+                               .sums = b->sums};
+    s->o.loops->mix(&t);
+}
+
+/* Columns of S, or of S as it was, from a panel's sums. */
+#define WRITE(T)                                                                                   \
+    static void write_##T(const struct sketch *s, T *S, int cols, const double *sums)              \
+    {                                                                                              \
+        const int64_t rows = s->phi->rows;                                                         \
+        for (int64_t i = 0; i < rows; i += 8) {                                                    \
+            const int64_t end = min_i64(i + 8, rows);                                              \
+            for (int c = 0; c < cols; c++) {                                                       \
+                T *to = S + c * s->S->ld;                                                          \
+                for (int64_t k = i; k < end; k++) {                                                \
+                    const double before = s->add ? (double)to[k] : 0.0;                            \
+                    to[k] = (T)(before + s->phi->scale * sums[k * s->lanes + c]);                  \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+WRITE(float)
+WRITE(double)
+
+static void run_panel(const struct sketch *s, struct group g, struct buffers *b)
+{
+    const int64_t end = s->phi->lead + s->o.Q.count;
+    memset(b->sums, 0, (size_t)(s->phi->rows * s->lanes) * sizeof(double));
+    oracle__load_panel(&s->o, g, b->rows->z, b->panel);
+    for (int64_t at = 0; at < end; at += s->chunk) {
+        mix_chunk(s, at, end, b);
+    }
+    const struct mat S = mat_cols(*s->S, g.first, g.rows);
+    if (S.dtype == DTYPE_F32) {
+        write_float(s, S.data, g.rows, b->sums);
+    } else {
+        write_double(s, S.data, g.rows, b->sums);
+    }
 }
 
 int cpu__ksketch(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
@@ -119,6 +137,7 @@ int cpu__ksketch(struct backend *be, const struct sign_sketch *phi, struct view 
     const int64_t wide = phi->rows * s.o.loops->wide * (int64_t)sizeof(double) * be->threads;
     s.lanes = wide <= SUMS_BYTES ? s.o.loops->wide : s.o.loops->narrow;
     s.run = oracle__run_rows(&s.o);
+    s.chunk = phi->block > 8 ? TILE_BLOCK * phi->block : TILE_RUN;
     const size_t each = lay_out(&s, NULL, &(struct buffers){0});
     cleanup_mem char *scratch = mem_aligned((size_t)be->threads, each);
     if (scratch == NULL) {

@@ -184,6 +184,17 @@ INLINE void add_lanes_f32(double *totals, vec_f32 v)
                   __builtin_convertvector(half[1], vec_f64));
 }
 
+/* The next vector of float64 in a row of values. */
+INLINE vec_f64 part_of_row_f64(const double *row)
+{
+    return *(const vec_f64 *)row;
+}
+
+INLINE vec_f64 part_of_row_f32(const float *row)
+{
+    return __builtin_convertvector(*(const half_f32 *)row, vec_f64);
+}
+
 #define T float
 #define BITS uint32_t
 #define NAME(x) x##_f32
@@ -340,6 +351,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .drain = drain_f32,
             .fold = fold_f32,
             .to_half = to_half_f32,
+            .mix = mix_f32,
         },
     .f64 =
         {
@@ -359,5 +371,6 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .drain = drain_f64,
             .fold = fold_f64,
             .to_half = to_half_f64,
+            .mix = mix_f64,
         },
 };

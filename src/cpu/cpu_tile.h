@@ -43,6 +43,7 @@
 
 #include <stdbool.h>
 
+#include "engine/backend.h"
 #include "engine/kernel.h"
 
 #define TILE_RUN 120  /* also what a float32 sum's length is counted in (cpu_sweep.h) */
@@ -99,6 +100,18 @@ struct lane_tile {
     void *sums;          /* W[rows][cols][lanes] */
 };
 
+/* Kernel values of whole blocks of a sign_sketch on their way into it: K's rows times `flip`, mixed
+ * in each block, times `sign` are added to the rows of `sums` that `index` names, if it is not
+ * negative. All but signs and index is TILE_ALIGN-ed. */
+struct mix_tile {
+    const void *K; /* T[rows][lanes] */
+    int64_t rows;
+    int lanes, block;
+    const int64_t *index;           /* [rows] */
+    const signed char *sign, *flip; /* [rows] */
+    double *sums;                   /* [..][lanes] */
+};
+
 /* What becomes of the values: stored, or summed for x, for both sides, for z. */
 enum tile_use { TILE_VALUES, TILE_ROWS, TILE_BOTH, TILE_COLUMNS, TILE_USES_ };
 
@@ -137,6 +150,8 @@ struct tile_loops {
     /* n values of type T in [0, 1] (whole vectors, both aligned) in the 16 bits of
      * KERNEL_STORE_HALF. */
     void (*to_half)(const void *values, int64_t n, uint16_t *ret);
+
+    void (*mix)(const struct mix_tile *t);
 };
 
 struct tile_isa {

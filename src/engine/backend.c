@@ -124,9 +124,32 @@ struct backend *backend_close(struct backend *be)
 
 bool sign_sketch_valid(const struct sign_sketch *phi, int64_t columns)
 {
-    bool valid = phi->rows >= 0 && phi->nonzeros >= 0;
-    for (int64_t i = 0; valid && i < columns * phi->nonzeros; i++) {
-        valid = phi->index[i] >= 0 && phi->index[i] < phi->rows;
+    const int64_t z = phi->block;
+    bool valid = phi->rows >= 0 && z >= 1 && z <= SIGN_BLOCK_MAX && (z & (z - 1)) == 0 &&
+                 phi->lead >= 0 && phi->lead < z;
+    const int64_t numbers = valid && columns > 0 ? (phi->lead + columns + z - 1) / z * z : 0;
+    for (int64_t i = 0; valid && i < numbers; i++) {
+        valid = phi->index[i] >= -1 && phi->index[i] < phi->rows;
     }
     return valid;
+}
+
+struct sign_sketch sign_sketch_part(const struct sign_sketch *phi, int64_t first)
+{
+    const int64_t z = phi->block, at = (phi->lead + first) / z * z;
+    struct sign_sketch part = *phi;
+    part.lead = (int)((phi->lead + first) % z);
+    part.index += at;
+    part.sign += at;
+    part.flip += at;
+    return part;
+}
+
+struct sign_entry sign_sketch_entry(const struct sign_sketch *phi, int64_t column, int k)
+{
+    const int64_t i = phi->lead + column, at = i / phi->block * phi->block;
+    const unsigned both = (unsigned)(i % phi->block) & (unsigned)k;
+    const int sign = phi->sign[at + k] * phi->flip[i];
+    return (struct sign_entry){.row = phi->index[at + k],
+                               .negative = (sign < 0) != (__builtin_popcount(both) % 2 != 0)};
 }

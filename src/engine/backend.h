@@ -31,18 +31,33 @@ struct view {
     const int64_t *index;
 };
 
-/* Phi, rows x columns, by columns: column j holds sign[k] * scale in row index[k] for
- * k = j * nonzeros .. j * nonzeros + nonzeros - 1; signs are 1 and -1, equal rows add up. On the
- * host. */
+/* Phi, rows x columns. Columns come in blocks of z = `block`, a power of two, and the first one is
+ * number `lead` of its block. What stands at b z + k for k < z belongs to block b: column number i
+ * of it has
+ *
+ *     scale sign[b z + k] flip[b z + i] (-1)^(the number of bits of i & k)  in row index[b z + k],
+ *
+ * or nowhere, where that is -1; numbers in one place add up, signs are 1 and -1. So the rows of a
+ * block are mixed by a Hadamard matrix, which takes log2 z additions, and each of the results is
+ * added to one row of Phi K. On the host, as whole blocks. */
 struct sign_sketch {
     int64_t rows;
-    int nonzeros;
+    int block, lead;
     const int64_t *index;
-    const signed char *sign;
+    const signed char *sign, *flip;
     double scale;
 };
-/* The indices of so many columns are those of rows. */
+enum { SIGN_BLOCK_MAX = 64 };
+/* The shape makes sense, and the indices of so many columns are rows or -1. */
 bool sign_sketch_valid(const struct sign_sketch *phi, int64_t columns);
+/* The columns from `first` on. */
+struct sign_sketch sign_sketch_part(const struct sign_sketch *phi, int64_t first);
+/* Number k of a column: its row or -1, and whether it is negative. */
+struct sign_entry {
+    int64_t row;
+    bool negative;
+};
+struct sign_entry sign_sketch_entry(const struct sign_sketch *phi, int64_t column, int k);
 
 struct backend_ops {
     const char *name; /* "cpu", "cuda" */

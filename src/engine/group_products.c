@@ -429,9 +429,7 @@ static int round_of_sketch(const struct division *d, const void *product, int i,
     const struct share *s = &d->shares[i];
     const struct piece piece = piece_of(d, s, round);
     const int64_t first = s->first + piece.first;
-    struct sign_sketch own = *k->phi;
-    own.index += first * own.nonzeros;
-    own.sign += first * own.nonzeros;
+    const struct sign_sketch own = sign_sketch_part(k->phi, first);
     return product_sketch(s->be, &own, group_part(&k->P, i, first, piece.rows),
                           group_view(&k->Q, i), round > 0 || (i == 0 && k->add), &s->Y, err);
 }
@@ -455,7 +453,7 @@ static int divided_sketch(struct backend *be, const struct sketch *k, const stru
 int group__ksketch(struct backend *be, const struct sign_sketch *phi, struct view P, struct view Q,
                    bool add, const struct mat *S, struct err *err)
 {
-    if (worth(be, &P, &Q)) {
+    if (worth(be, &P, &Q) && sign_sketch_valid(phi, P.count)) {
         const struct sketch k = {.phi = phi, .P = P, .Q = Q, .add = add};
         return divided_sketch(be, &k, S, err);
     }

@@ -137,13 +137,16 @@ static int load_columns(const struct sketch *s, int64_t first, const struct mat 
                         struct err *err)
 {
     const struct sign_sketch *phi = s->phi;
-    const int64_t rows = phi->rows;
-    memset(s->host, 0, (size_t)(rows * Phi->cols) * sizeof *s->host);
-    for (int64_t k = 0; k < Phi->cols * phi->nonzeros; k++) {
-        const int64_t at = first * phi->nonzeros + k;
-        s->host[k / phi->nonzeros * rows + phi->index[at]] += phi->scale * phi->sign[at];
+    memset(s->host, 0, (size_t)(phi->rows * Phi->cols) * sizeof *s->host);
+    for (int64_t j = 0; j < Phi->cols; j++) {
+        for (int k = 0; k < phi->block; k++) {
+            const struct sign_entry e = sign_sketch_entry(phi, first + j, k);
+            if (e.row >= 0) {
+                s->host[e.row + j * phi->rows] += e.negative ? -phi->scale : phi->scale;
+            }
+        }
     }
-    return s->be->ops->mat_put(s->be, s->host, rows, Phi, err);
+    return s->be->ops->mat_put(s->be, s->host, phi->rows, Phi, err);
 }
 
 /* S <- Phi(:, block) K(block, Q), added to S but for the first block; some columns of Q at a time.

@@ -6,12 +6,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/products.h"
 #include "gpu/cuda.h"
 
 #define VALUE_BYTES ((int64_t)32 << 20)
 #define PANEL_ROWS 16384             /* of P at a time: S is read and written for each */
-#define ENTRIES ((int64_t)4 << 20)   /* of Phi at a time */
 #define SLAB_COLS ((int64_t)1 << 20) /* of Q at a time, below the grid's limit */
 
 static int64_t least(int64_t a, int64_t b)
@@ -38,20 +36,20 @@ struct sketch {
 /* Phi's columns first .. first+count-1 by rows, each row's in the order of the columns. */
 static void sort_entries(struct sketch *s, int64_t first, int64_t count)
 {
-    const struct sign_sketch *phi = s->phi;
-    const int64_t *index = phi->index + first * phi->nonzeros;
-    const signed char *sign = phi->sign + first * phi->nonzeros;
-    const int64_t entries = count * phi->nonzeros;
-    memset(s->begin, 0, (size_t)(phi->rows + 2) * sizeof *s->begin);
-    for (int64_t k = 0; k < entries; k++) {
-        s->begin[index[k] + 2]++;
+    const struct sign_sketch phi = sign_sketch_part(s->phi, first);
+    memset(s->begin, 0, (size_t)(phi.rows + 2) * sizeof *s->begin);
+    for (int64_t k = 0; k < count * phi.block; k++) {
+        const struct sign_entry e = sign_sketch_entry(&phi, k / phi.block, (int)(k % phi.block));
+        s->begin[e.row + 2] += e.row >= 0;
     }
-    for (int64_t r = 2; r <= phi->rows + 1; r++) {
+    for (int64_t r = 2; r <= phi.rows + 1; r++) {
         s->begin[r] += s->begin[r - 1];
     }
-    for (int64_t k = 0; k < entries; k++) { /* begin[r + 1] ends as the end of row r */
-        const int32_t at = s->begin[index[k] + 1]++;
-        s->entries[at] = (int32_t)(2 * (k / phi->nonzeros)) + (sign[k] < 0);
+    for (int64_t k = 0; k < count * phi.block; k++) { /* begin[r + 1] ends as the end of row r */
+        const struct sign_entry e = sign_sketch_entry(&phi, k / phi.block, (int)(k % phi.block));
+        if (e.row >= 0) {
+            s->entries[s->begin[e.row + 1]++] = (int32_t)(2 * (k / phi.block)) + e.negative;
+        }
     }
 }
 
@@ -59,7 +57,7 @@ static int upload_entries(struct sketch *s, int64_t first, int64_t count, struct
 {
     sort_entries(s, first, count);
     const size_t begin = (size_t)(s->phi->rows + 1) * sizeof *s->begin;
-    const size_t entries = (size_t)(count * s->phi->nonzeros) * sizeof *s->entries;
+    const size_t entries = (size_t)(count * s->phi->block) * sizeof *s->entries;
     const int rc = cuda__upload(s->cu, (void *)s->signs.begin, s->begin, begin, err);
     return rc < 0 || entries == 0
                ? rc
@@ -102,10 +100,10 @@ static int reserve(struct sketch *s, struct err *err)
 {
     const struct sign_sketch *phi = s->phi;
     const size_t values = (size_t)(s->rows * s->cols) * dtype_size(s->tiles.dtype);
-    const size_t entries = (size_t)(s->rows * phi->nonzeros) * sizeof(int32_t);
+    const size_t entries = (size_t)(s->rows * phi->block) * sizeof(int32_t);
     const size_t begin = (size_t)(phi->rows + 2) * sizeof(int32_t);
     s->begin = mem_array((size_t)phi->rows + 2, sizeof *s->begin);
-    s->entries = mem_array((size_t)(s->rows * phi->nonzeros) + 1, sizeof *s->entries);
+    s->entries = mem_array((size_t)(s->rows * phi->block) + 1, sizeof *s->entries);
     if (s->begin == NULL || s->entries == NULL) {
         return err_no_memory(err);
     }
@@ -124,9 +122,8 @@ static int reserve(struct sketch *s, struct err *err)
 static void cut(struct sketch *s)
 {
     const struct points *p = s->P.view.points;
-    const int64_t padded = cuda__padded(s->P.view.count), nonzeros = s->phi->nonzeros;
-    const int64_t fit = nonzeros > 0 ? ENTRIES / nonzeros : PANEL_ROWS;
-    s->rows = whole_tiles(least(least(fit, PANEL_ROWS), least(cuda__view_step(&s->P), padded)));
+    const int64_t padded = cuda__padded(s->P.view.count);
+    s->rows = whole_tiles(least(PANEL_ROWS, least(cuda__view_step(&s->P), padded)));
     const int64_t columns = VALUE_BYTES / (s->rows * (int64_t)dtype_size(p->dtype));
     s->cols = whole_tiles(least(least(columns, SLAB_COLS), cuda__view_step(&s->Q)));
     s->cols = least(s->cols, cuda__padded(s->Q.view.count));
@@ -162,9 +159,6 @@ int cuda__ksketch(struct backend *be, const struct sign_sketch *phi, struct view
     if (P.count == 0) {
         return add ? 0
                    : cuda__status(launch_scale(s.cu->stream, false, 0.0, S), "clear a matrix", err);
-    }
-    if (phi->nonzeros > ENTRIES / LAUNCH_TILE) { /* nearly dense */
-        return product_sketch_by_blocks(be, phi, P, Q, add, S, err);
     }
     be->kernel_entries += P.count * Q.count;
     return sparse_product(&s, P, Q, add, err);

@@ -104,7 +104,11 @@ static void conjugate(struct planning *g, struct plan_moment *at, double triangl
 {
     enum { MULTIPLY_ROWS = 256 };
     const double m = g->centers, t = g->t;
+    const bool krill = strcmp(g->plan->solver, "krill") == 0;
     at->parts[PLAN_VECTORS] += 56.0 * m * t;
+    if (krill || g->spec->warm_start.model[0] != '\0') { /* coefficients to begin with */
+        at->parts[PLAN_VECTORS] += 16.0 * t * tile_rows(g, g->n, g->t);
+    }
     pass(g, &g->setup, 1.0);
     pass(g, &g->iteration, 1.0);
     if (triangles > 0) {
@@ -189,25 +193,34 @@ static void inducing(struct planning *g)
     certify(g, &at);
 }
 
+/* Values of all rows a part of the sketch, on their way into it; of d rows, which are read and
+ * written for each tile. A GPU adds every value for each of its signs. */
+static void sketch(struct planning *g, double d, double parts, int block)
+{
+    const double m = g->centers, tiles = ceil(g->n / tile_rows(g, g->n, g->t));
+    plan__values(g, &g->setup, parts * g->n * m, g->points, 1);
+    g->setup.written += (g->machine->own_memory ? 4.0 * block : 4.0) * g->n * m;
+    g->setup.written += 8.0 * tiles * d * m;
+}
+
 static void krill(struct planning *g)
 {
-    enum { PHI_COLUMNS = 1 << 14 };
+    enum { PHI_COLUMNS = 1 << 16 };
     struct plan_moment at = uploaded(g);
     const double m = g->centers, t = g->t;
     const double d = ceil(param_real(&g->params, "oversampling") * m);
-    const double nonzeros = fmin((double)param_int(&g->params, "nonzeros"), d);
-    const double parts = rule_sketch_parts((int64_t)d, (int64_t)m, (int)nonzeros);
+    const int block = rule_sketch_block((int64_t)d, &g->params);
+    const double parts = rule_sketch_parts((int64_t)d, (int64_t)m, block);
     conjugate(g, &at, 4.0);
     at.parts[PLAN_PRECONDITIONER] =
-        16.0 * m * m + 16.0 * m * t + 8.0 * d * t + 9.0 * fmin(PHI_COLUMNS, g->n) * nonzeros;
+        16.0 * m * m + 16.0 * m * t + 8.0 * d * t + 10.0 * (PHI_COLUMNS + 2.0 * block);
     g->plan->rank = (int64_t)m;
     struct plan_moment building = at;
-    building.parts[PLAN_PRECONDITIONER] += 8.0 * m * (d / parts + nonzeros);
+    building.parts[PLAN_PRECONDITIONER] += 8.0 * m * (d / parts + block);
     building.parts[PLAN_OTHER] = 0; /* no pass over the rows yet */
     plan__moment(g, &building, "solving");
-    pass(g, &g->setup, parts);
+    sketch(g, d, parts, block);
     core_factor(g);
-    g->setup.written += 4.0 * g->n * m * nonzeros;
     plan__solve(&g->setup, m, d, DTYPE_F64);
     plan__dense(&g->setup, d * m * m / 2.0, DTYPE_F64);
     plan__factor(&g->setup, m, DTYPE_F64);

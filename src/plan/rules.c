@@ -342,11 +342,21 @@ int64_t rule_hessian_rows(int64_t n, int64_t rank, const struct param_set *param
 
 /* ---- restricted problems ---- */
 
-int rule_sketch_parts(int64_t d, int64_t m, int nonzeros)
+int rule_sketch_block(int64_t d, const struct param_set *params)
+{
+    const int64_t wanted = param_int(params, "nonzeros");
+    int block = 1;
+    while (block < wanted && 2 * block <= d) {
+        block *= 2;
+    }
+    return block;
+}
+
+int rule_sketch_parts(int64_t d, int64_t m, int block)
 {
     const int64_t row = m * (int64_t)sizeof(double), rows = m + RULE_SKETCH_BYTES / row;
     const int64_t parts = (d + rows - 1) / rows;
-    return (int)(parts < nonzeros ? parts : nonzeros);
+    return (int)(parts < block ? parts : block);
 }
 
 int64_t rule_tile_rows(int64_t d, int64_t t, int64_t m)

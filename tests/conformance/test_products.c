@@ -335,23 +335,29 @@ static void test_bits_of_normal(void **state)
 struct phi {
     struct sign_sketch sketch;
     int64_t *index;
-    signed char *sign;
+    signed char *sign, *flip;
 };
 
-static struct phi phi_new(int64_t rows, int64_t columns, int nonzeros)
+/* The first column is in the middle of its block, one number in nine goes nowhere. */
+static struct phi phi_new(int64_t rows, int64_t columns, int block)
 {
     struct rng rng = rng_new((uint64_t)rows, RNG_TEST);
-    struct phi phi = {.index = mem_array((size_t)(columns * nonzeros) + 1, sizeof(int64_t)),
-                      .sign = mem_array((size_t)(columns * nonzeros) + 1, 1)};
-    for (int64_t k = 0; k < columns * nonzeros; k++) {
-        phi.index[k] = rng_below(&rng, rows); /* equal ones add up */
+    const int64_t numbers = columns + 2 * block;
+    struct phi phi = {.index = mem_array((size_t)numbers, sizeof(int64_t)),
+                      .sign = mem_array((size_t)numbers, 1),
+                      .flip = mem_array((size_t)numbers, 1)};
+    for (int64_t k = 0; k < numbers; k++) {
+        phi.index[k] = rng_below(&rng, 9) == 0 ? -1 : rng_below(&rng, rows); /* equal ones add up */
         phi.sign[k] = rng_below(&rng, 2) == 0 ? -1 : 1;
+        phi.flip[k] = rng_below(&rng, 2) == 0 ? -1 : 1;
     }
     phi.sketch = (struct sign_sketch){.rows = rows,
-                                      .nonzeros = nonzeros,
+                                      .block = block,
+                                      .lead = block / 2,
                                       .index = phi.index,
                                       .sign = phi.sign,
-                                      .scale = 1.0 / sqrt((double)nonzeros)};
+                                      .flip = phi.flip,
+                                      .scale = 1.0 / sqrt((double)block)};
     return phi;
 }
 
@@ -359,6 +365,18 @@ static void phi_free(struct phi *phi)
 {
     mem_free(phi->index);
     mem_free(phi->sign);
+    mem_free(phi->flip);
+}
+
+/* Number k of column j, as backend.h has it. */
+static double phi_number(const struct sign_sketch *phi, int64_t j, int64_t k)
+{
+    const int64_t number = phi->lead + j, at = number / phi->block * phi->block;
+    int sign = phi->sign[at + k] * phi->flip[number];
+    for (int64_t both = (number - at) & k; both > 0; both >>= 1) {
+        sign *= (both & 1) != 0 ? -1 : 1;
+    }
+    return phi->scale * sign;
 }
 
 typedef int sketch_function(struct backend *be, const struct sign_sketch *phi, struct view P,
@@ -387,9 +405,12 @@ static void check_sketch(const struct fixture *f, const struct sign_sketch *phi,
         for (int64_t i = 0; i < f->p; i++) {
             double size;
             const double k = entry(f, i, j, &size);
-            for (int64_t at = i * phi->nonzeros; at < (i + 1) * phi->nonzeros; at++) {
-                sums[phi->index[at]] += phi->scale * phi->sign[at] * k;
-                sizes[phi->index[at]] += phi->scale * size;
+            const int64_t *index = phi->index + (phi->lead + i) / phi->block * phi->block;
+            for (int64_t n = 0; n < phi->block; n++) {
+                if (index[n] >= 0) {
+                    sums[index[n]] += phi_number(phi, i, n) * k;
+                    sizes[index[n]] += phi->scale * size;
+                }
             }
         }
         for (int64_t r = 0; r < phi->rows; r++) {
@@ -401,11 +422,11 @@ static void check_sketch(const struct fixture *f, const struct sign_sketch *phi,
 }
 
 static void check_sketch_case(enum kernel_id id, enum precision precision, int64_t p, int64_t q,
-                              int64_t rows, int nonzeros, bool indexed)
+                              int64_t rows, int block, bool indexed)
 {
     sketch_function *const functions[] = {product_sketch, product_sketch_by_blocks};
     struct fixture f = fixture_new(2, id, precision, p, q, 3, 1, indexed);
-    struct phi phi = phi_new(rows, p, nonzeros);
+    struct phi phi = phi_new(rows, p, block);
     for (int i = 0; i < 2; i++) {
         double *s = run_sketch(&f, &phi, functions[i]);
         check_sketch(&f, &phi.sketch, s);
@@ -423,7 +444,7 @@ static void test_sketch(void **state)
         const enum kernel_id id = (enum kernel_id)(i / PRECISIONS);
         for (int s = 0; s < 7; s++) {
             check_sketch_case(id, (enum precision)(i % PRECISIONS), sizes[s], sizes[(s + i) % 7],
-                              1 + 9 * s, s % 2 == 0 ? 8 : 1, s % 2 == 1);
+                              1 + 9 * s, 1 << (s + i) % 7, s % 2 == 1);
         }
     }
     check_sketch_case(KERNEL_GAUSSIAN, F32, 5000, 20, 40, 8, true);
@@ -459,7 +480,7 @@ static void test_lists(void **state)
     for (int precision = 0; precision < PRECISIONS; precision++) {
         struct fixture f =
             fixture_new(2, KERNEL_GAUSSIAN, (enum precision)precision, 9, 530, 8300, 2, true);
-        struct phi phi = phi_new(40, f.p, 3);
+        struct phi phi = phi_new(40, f.p, 4);
         int64_t members[530];
         for (int64_t j = 0; j < f.q; j++) {
             members[j] = j;
@@ -555,8 +576,17 @@ static void test_shapes_are_checked(void **state)
                      -ERR_INTERNAL);
     phi.index[5] = 7;
     assert_int_equal(product_sketch(f.be, &phi.sketch, f.P, f.Q, false, &S, NULL), -ERR_INTERNAL);
-    phi.index[5] = -1;
+    phi.index[5] = -2;
     assert_int_equal(product_sketch(f.be, &phi.sketch, f.P, f.Q, false, &S, NULL), -ERR_INTERNAL);
+    phi.index[5] = -1;
+    const struct sign_sketch odd[] = {{.rows = 7, .block = 0},
+                                      {.rows = 7, .block = 3},
+                                      {.rows = 7, .block = 2 * SIGN_BLOCK_MAX},
+                                      {.rows = 7, .block = 2, .lead = 2},
+                                      {.rows = 7, .block = 2, .lead = -1}};
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        assert_int_equal(product_sketch(f.be, &odd[i], f.P, f.Q, false, &S, NULL), -ERR_INTERNAL);
+    }
     f.be->ops->mat_free(f.be, &V);
     f.be->ops->mat_free(f.be, &S);
     phi_free(&phi);

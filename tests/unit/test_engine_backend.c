@@ -1,4 +1,5 @@
 /* Devices by name. */
+#include <math.h>
 #include <string.h>
 
 #include "engine/backend.h"
@@ -28,6 +29,53 @@ static void test_cpu(void **state)
     assert_true(be->threads >= 1);
     assert_null(backend_close(be));
     assert_null(backend_close(NULL));
+}
+
+/* Phi's column j, dense. */
+static void phi_column(const struct sign_sketch *phi, int64_t j, double *ret)
+{
+    memset(ret, 0, (size_t)phi->rows * sizeof *ret);
+    for (int k = 0; k < phi->block; k++) {
+        const struct sign_entry e = sign_sketch_entry(phi, j, k);
+        ret[e.row] += e.negative ? -phi->scale : phi->scale;
+    }
+}
+
+/* Columns of a block are orthonormal where its rows differ; a part has the same columns. */
+static void test_sign_sketch(void **state)
+{
+    (void)state;
+    enum { Z = 8, ROWS = 24, COLUMNS = 20 };
+    int64_t index[3 * Z];
+    signed char sign[3 * Z], flip[3 * Z];
+    for (int i = 0; i < 3 * Z; i++) {
+        index[i] = i % Z * 3 + i % 3;
+        sign[i] = i % 5 < 2 ? 1 : -1;
+        flip[i] = i % 7 < 3 ? 1 : -1;
+    }
+    const struct sign_sketch phi = {.rows = ROWS,
+                                    .block = Z,
+                                    .lead = 3,
+                                    .index = index,
+                                    .sign = sign,
+                                    .flip = flip,
+                                    .scale = 1 / sqrt(Z)};
+    assert_true(sign_sketch_valid(&phi, COLUMNS));
+    for (int64_t i = 0; i < COLUMNS; i++) {
+        double a[ROWS], b[ROWS];
+        phi_column(&phi, i, a);
+        for (int64_t j = 0; j < COLUMNS; j++) {
+            const struct sign_sketch part = sign_sketch_part(&phi, j);
+            phi_column(&part, 0, b);
+            double dot = 0;
+            for (int r = 0; r < ROWS; r++) {
+                dot += a[r] * b[r];
+            }
+            if ((i + 3) / Z == (j + 3) / Z) {
+                assert_near(dot, i == j ? 1.0 : 0.0, 1e-15);
+            }
+        }
+    }
 }
 
 static void test_auto_takes_the_first_that_opens(void **state)
@@ -83,5 +131,6 @@ static void test_groups(void **state)
     check_refused(cpu_only, "cpu:0,1,2,3,4,5,6,7,8", 1, ERR_INVALID, "up to 8");
 }
 
-TEST_MAIN(cmocka_unit_test(test_cpu), cmocka_unit_test(test_auto_takes_the_first_that_opens),
-          cmocka_unit_test(test_refusals), cmocka_unit_test(test_groups))
+TEST_MAIN(cmocka_unit_test(test_cpu), cmocka_unit_test(test_sign_sketch),
+          cmocka_unit_test(test_auto_takes_the_first_that_opens), cmocka_unit_test(test_refusals),
+          cmocka_unit_test(test_groups))

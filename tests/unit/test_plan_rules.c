@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "support/assert.h"
 #include "wire/catalog.h"
 
@@ -103,6 +104,23 @@ static void test_stochastic_sizes(void **state)
     assert_int_equal(rule_hessian_rows(1000, 4000, &params), 1000);
 }
 
+static void test_sketch_block(void **state)
+{
+    (void)state;
+    static const int given[] = {1, 2, 3, 8, 33, 64};
+    static const int expected[] = {1, 2, 4, 8, 64, 64};
+    const struct method_def *krill = catalog_find(CATALOG_SOLVERS, "krill");
+    for (int i = 0; i < 6; i++) {
+        struct param_set params;
+        struct json *object = json_new_object();
+        json_set(object, "nonzeros", json_new_number(given[i]));
+        assert_int_equal(param_read(krill->params, object, NULL, &params, NULL), 0);
+        json_free(object);
+        assert_int_equal(rule_sketch_block(1000, &params), expected[i]);
+        assert_int_equal(rule_sketch_block(5, &params), expected[i] < 4 ? expected[i] : 4);
+    }
+}
+
 /* 128 MiB are 16,777 rows of 1,000 numbers beside the first 1,000. */
 static void test_sketch_in_parts(void **state)
 {
@@ -183,6 +201,6 @@ TEST_MAIN(cmocka_unit_test(test_solver_follows_memory_and_cost),
           cmocka_unit_test(test_mixed_precision_is_for_pcg_and_distances),
           cmocka_unit_test(test_a_narrow_factor_needs_rows_and_a_ridge),
           cmocka_unit_test(test_blocks), cmocka_unit_test(test_stochastic_sizes),
-          cmocka_unit_test(test_sketch_in_parts), cmocka_unit_test(test_tiles),
-          cmocka_unit_test(test_searches_on_centers), cmocka_unit_test(test_what_a_search_judges),
-          cmocka_unit_test(test_tiles_of_a_search))
+          cmocka_unit_test(test_sketch_block), cmocka_unit_test(test_sketch_in_parts),
+          cmocka_unit_test(test_tiles), cmocka_unit_test(test_searches_on_centers),
+          cmocka_unit_test(test_what_a_search_judges), cmocka_unit_test(test_tiles_of_a_search))

@@ -21,13 +21,16 @@
  *
  * Phi's column of row i depends on the seed and i alone: band k of the z bands that its rows are
  * cut into holds one sign, in a row drawn uniformly. (The paper draws the z rows of a column from
- * all d.) So no two of a column's signs meet. Where S would take much more than m^2 numbers it is
- * made in parts, a pass over the rows each: Phi's bands are dealt out.
+ * all d.) So no two of a column's signs meet. z rows that follow each other share the places of
+ * their signs, which are orthogonal: they are mixed by a Hadamard matrix between random signs, and
+ * of the results each is added to one row of S. A row is spread as in the paper, and z rows have no
+ * error among themselves, for log2 z + 1 additions a kernel value instead of z. Where S would take
+ * much more than m^2 numbers it is made in parts, a pass over the rows each: bands are dealt out.
  *
  * S, L and A are float64 in every precision.
  *
- * Cost: n m kernel values a part, and n m z additions; d m^2 + m^3 / 3 multiplications. Memory:
- * 3 m^2 numbers and RULE_SKETCH_BYTES while S'S is formed, 2 m^2 afterwards.
+ * Cost: n m kernel values a part, and n m (1 + log2 z) additions; d m^2 + m^3 / 3 multiplications.
+ * Memory: 3 m^2 numbers and RULE_SKETCH_BYTES while S'S is formed, 2 m^2 afterwards.
  */
 #include <float.h>
 #include <math.h>
@@ -47,7 +50,8 @@
                                */
 #define SQUARE_STEP_WORK 2e10 /* multiplications of a step, about a second of one core */
 #define SQUARE_ROWS_MIN 64
-#define PHI_COLUMNS (INT64_C(1) << 14) /* at a time */
+#define VALUE_WORK 30.0                /* multiplications in the time of a kernel value, sketched */
+#define PHI_COLUMNS (INT64_C(1) << 16) /* at a time: S is read and written for each */
 
 enum stage { STAGE_CORE, STAGE_SKETCH, STAGE_SQUARE, STAGE_FACTOR };
 
@@ -55,16 +59,17 @@ struct precond {
     struct problem p;
     enum stage stage;
     int64_t d;
-    int nonzeros;
+    int block;         /* columns of Phi that share their rows: z */
     int parts, part;   /* of S; the one at hand */
     int64_t tile, row; /* the next row of the next tile, or the next row of S */
     int64_t done;      /* training rows */
-    int64_t *index;    /* [PHI_COLUMNS nonzeros]: of Phi's columns at hand, from S's first row on */
-    signed char *sign; /* likewise */
-    double *c;         /* [d, t]; the part's rows are in use */
-    struct mat L, A;   /* m x m */
-    struct mat S;      /* rows of the part x m */
-    struct mat B, W;   /* m x t: S' Phi Y and then the start; float64 */
+    /* [PHI_COLUMNS + 2 z]: of Phi's columns at hand, rows from S's first one on. */
+    int64_t *index;
+    signed char *sign, *flip;
+    double *c;       /* [d, t]; the part's rows are in use */
+    struct mat L, A; /* m x m */
+    struct mat S;    /* rows of the part x m */
+    struct mat B, W; /* m x t: S' Phi Y and then the start; float64 */
 };
 
 static void precond_teardown(struct precond *m)
@@ -80,6 +85,7 @@ static void precond_teardown(struct precond *m)
     o->mat_free(m->p.be, &m->W);
     mem_free(m->index);
     mem_free(m->sign);
+    mem_free(m->flip);
     mem_free(m->c);
     mem_free(m);
 }
@@ -88,14 +94,15 @@ static int allocate(struct precond *m, struct err *err)
 {
     const struct backend_ops *o = m->p.be->ops;
     const int64_t size = m->p.restricted->m, t = m->p.t;
-    const size_t signs = (size_t)(PHI_COLUMNS * m->nonzeros);
+    const size_t signs = (size_t)(PHI_COLUMNS + 2 * m->block);
     m->index = mem_array(signs, sizeof(*m->index));
     m->sign = mem_array(signs, sizeof(*m->sign));
+    m->flip = mem_array(signs, sizeof(*m->flip));
     m->c = mem_zarray((size_t)m->d, (size_t)t * sizeof(double));
-    if (m->index == NULL || m->sign == NULL || m->c == NULL) {
+    if (m->index == NULL || m->sign == NULL || m->flip == NULL || m->c == NULL) {
         return err_no_memory(err);
     }
-    const int64_t rows = m->d / m->parts + m->nonzeros;
+    const int64_t rows = m->d / m->parts + m->block;
     int r = memory_check_matrix(m->p.be, size, rows + 2 * size, DTYPE_F64, "solver `krill`", err);
     if (r == 0) {
         r = o->mat_new(m->p.be, DTYPE_F64, size, t, &m->B, err);
@@ -110,11 +117,10 @@ static int precond_setup(const struct problem *p, const struct param_set *params
     if (m == NULL) {
         return err_no_memory(err);
     }
-    const int64_t nonzeros = param_int(params, "nonzeros");
     m->p = *p;
     m->d = (int64_t)ceil(param_real(params, "oversampling") * (double)p->restricted->m);
-    m->nonzeros = (int)(nonzeros < m->d ? nonzeros : m->d);
-    m->parts = rule_sketch_parts(m->d, p->restricted->m, m->nonzeros);
+    m->block = rule_sketch_block(m->d, params);
+    m->parts = rule_sketch_parts(m->d, p->restricted->m, m->block);
     const int r = allocate(m, err);
     if (r < 0) {
         precond_teardown(m);
@@ -129,36 +135,77 @@ static int precond_setup(const struct problem *p, const struct param_set *params
 /* The first row of a band, and the first band of a part. */
 static int64_t band_begin(const struct precond *m, int64_t band)
 {
-    return band * m->d / m->nonzeros;
+    return band * m->d / m->block;
 }
 
 static int64_t part_begin(const struct precond *m, int part)
 {
-    return (int64_t)part * m->nonzeros / m->parts;
+    return (int64_t)part * m->block / m->parts;
+}
+
+/* Number k of a block: its row, if the part has that band, and the signs. */
+static void draw(struct precond *m, struct rng *rng, int64_t at, int64_t band)
+{
+    const int64_t begin = band_begin(m, band), rows = band_begin(m, band + 1) - begin;
+    const bool here = band >= part_begin(m, m->part) && band < part_begin(m, m->part + 1);
+    const uint64_t draw = rng_u64(rng);
+    /* Bands are far shorter than 2^32. */
+    const int64_t row = begin + (int64_t)(((draw >> 32) * (uint64_t)rows) >> 32);
+    m->index[at] = here ? row - band_begin(m, part_begin(m, m->part)) : -1;
+    m->sign[at] = (draw & 1) != 0 ? 1 : -1;
+    m->flip[at] = (draw & 2) != 0 ? 1 : -1;
 }
 
 /* Phi's columns of the training rows first .. first+count-1, of them the part's rows. */
 static struct sign_sketch columns_of(struct precond *m, int64_t first, int64_t count)
 {
-    const int64_t low = part_begin(m, m->part), high = part_begin(m, m->part + 1);
-    const int64_t from = band_begin(m, low);
+    const int64_t begin = first / m->block * m->block;
     struct rng rng = rng_new(m->p.seed, RNG_SKETCH);
-    int64_t at = 0;
-    for (int64_t i = first; i < first + count; i++) {
-        rng.position = (uint64_t)(i * m->nonzeros + low);
-        for (int64_t band = low; band < high; band++, at++) {
-            const int64_t begin = band_begin(m, band), rows = band_begin(m, band + 1) - begin;
-            const uint64_t draw = rng_u64(&rng);
-            /* Bands are far shorter than 2^32. */
-            m->index[at] = begin - from + (int64_t)(((draw >> 32) * (uint64_t)rows) >> 32);
-            m->sign[at] = (draw & 1) != 0 ? 1 : -1;
-        }
+    rng.position = (uint64_t)begin;
+    for (int64_t at = 0; count > 0 && (begin + at < first + count || at % m->block != 0); at++) {
+        draw(m, &rng, at, at % m->block);
     }
-    return (struct sign_sketch){.rows = band_begin(m, high) - from,
-                                .nonzeros = (int)(high - low),
+    const int64_t rows =
+        band_begin(m, part_begin(m, m->part + 1)) - band_begin(m, part_begin(m, m->part));
+    return (struct sign_sketch){.rows = rows,
+                                .block = m->block,
+                                .lead = (int)(first - begin),
                                 .index = m->index,
                                 .sign = m->sign,
-                                .scale = 1.0 / sqrt((double)m->nonzeros)};
+                                .flip = m->flip,
+                                .scale = 1.0 / sqrt((double)m->block)};
+}
+
+/* v <- H v of z numbers. */
+static void mix(double *v, int z)
+{
+    for (int half = 1; half < z; half *= 2) {
+        for (int j = 0; j < z / 2; j++) {
+            double *a = v + j / half * 2 * half + j % half, *b = a + half;
+            const double sum = *a + *b;
+            *b = *a - *b;
+            *a = sum;
+        }
+    }
+}
+
+/* c <- c + Phi y of `count` numbers. */
+static void sketch_column(const struct sign_sketch *phi, const double *y, int64_t count, double *c)
+{
+    const int z = phi->block;
+    double v[SIGN_BLOCK_MAX];
+    for (int64_t at = 0; at < phi->lead + count; at += z) {
+        for (int k = 0; k < z; k++) {
+            const int64_t i = at + k - phi->lead;
+            v[k] = i >= 0 && i < count ? y[i] * phi->flip[at + k] : 0.0;
+        }
+        mix(v, z);
+        for (int k = 0; k < z; k++) {
+            if (phi->index[at + k] >= 0) {
+                c[phi->index[at + k]] += phi->scale * phi->sign[at + k] * v[k];
+            }
+        }
+    }
 }
 
 /* c <- c + Phi Y. */
@@ -169,10 +216,7 @@ static int sketch_targets(struct precond *m, const struct sign_sketch *phi, cons
     const int r =
         y == NULL ? err_no_memory(err) : m->p.be->ops->mat_get(m->p.be, Y, y, Y->rows, err);
     for (int64_t j = 0; r == 0 && j < Y->cols; j++) {
-        for (int64_t at = 0; at < Y->rows * phi->nonzeros; at++) {
-            m->c[phi->index[at] + j * m->d] +=
-                phi->scale * phi->sign[at] * y[at / phi->nonzeros + j * Y->rows];
-        }
+        sketch_column(phi, y + j * Y->rows, Y->rows, m->c + j * m->d);
     }
     return r;
 }
@@ -298,6 +342,15 @@ static int core(struct precond *m, struct err *err)
     return core_factor_variables(&m->p, &m->L, err);
 }
 
+/* How much of the part at hand is done. */
+static double part_done(const struct precond *m)
+{
+    const double values = VALUE_WORK * (double)m->p.n;
+    const double products = 1.5 * (double)(m->d / m->parts) * (double)m->p.restricted->m;
+    const double squared = m->stage == STAGE_SQUARE ? (double)m->row / (double)m->S.rows : 0.0;
+    return (values * (double)m->done / (double)m->p.n + products * squared) / (values + products);
+}
+
 static int precond_build(struct precond *m, double *ret_fraction, struct err *err)
 {
     static int (*const stages[])(struct precond * m, struct err * err) = {
@@ -307,10 +360,7 @@ static int precond_build(struct precond *m, double *ret_fraction, struct err *er
         [STAGE_FACTOR] = factor,
     };
     const int r = stages[m->stage](m, err);
-    const double squared =
-        m->stage == STAGE_SQUARE ? 0.6 * (double)m->row / (double)m->S.rows : 0.0;
-    const double part = 0.4 * (double)m->done / (double)m->p.n + squared;
-    *ret_fraction = r > 0 ? 1.0 : 0.05 + 0.9 * ((double)m->part + part) / (double)m->parts;
+    *ret_fraction = r > 0 ? 1.0 : 0.01 + 0.98 * ((double)m->part + part_done(m)) / (double)m->parts;
     return r;
 }
 
