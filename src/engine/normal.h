@@ -24,6 +24,12 @@ struct normal_pass {
 int normal_gradient(const struct restricted *r, struct backend *be, struct normal_pass *pass,
                     const struct mat *V, bool targets, const struct mat *G, struct err *err);
 
+/* G <- [K_nm' (K_nm A - Y), -K_nm' Y] for V = [A, 0], a piece of it likewise; V and G are m x 2t.
+ * Memory: the targets of a tile, twice. */
+int normal_gradient_and_sums(const struct restricted *r, struct backend *be,
+                             struct normal_pass *pass, const struct mat *V, const struct mat *G,
+                             struct err *err);
+
 /* G <- G + a K_mm V, with float64 kernel values: K_mm must not have negative eigenvalues where V is
  * large. */
 int normal_add_core(const struct restricted *r, struct backend *be, double a, const struct mat *V,

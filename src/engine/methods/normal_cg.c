@@ -7,26 +7,15 @@
 
 /* Notation of solver_pcg.c: omega = z'r, eta = omega / p'v, gamma = omega_new / omega. */
 
-static void matrices_of(struct solver *s, struct mat *ret[NORMAL_CG_MATRICES])
-{
-    struct mat *const all[NORMAL_CG_MATRICES] = {&s->B, &s->R,      &s->Z,     &s->P,
-                                                 &s->V, &s->best_B, &s->best_R};
-    for (int i = 0; i < NORMAL_CG_MATRICES; i++) {
-        ret[i] = all[i];
-    }
-}
-
 void normal_cg_teardown(struct solver *s)
 {
     if (s == NULL) {
         return;
     }
-    struct mat *all[NORMAL_CG_MATRICES];
-    matrices_of(s, all);
-    for (int i = 0; i < NORMAL_CG_MATRICES; i++) {
+    struct mat *const all[] = {&s->coefs, &s->sums, &s->P, &s->Z, &s->best_R, &s->block};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         s->p.be->ops->mat_free(s->p.be, all[i]);
     }
-    s->p.be->ops->mat_free(s->p.be, &s->block);
     s->method.precond->teardown(s->M);
     cg_columns_deinit(&s->c);
     mem_free(s->doubt);
@@ -34,10 +23,36 @@ void normal_cg_teardown(struct solver *s)
     mem_free(s);
 }
 
+static int allocate_matrices(struct solver *s, struct err *err)
+{
+    const struct problem *p = &s->p;
+    const struct backend_ops *o = p->be->ops;
+    const int64_t m = p->restricted->m, t = p->t;
+    struct mat *const pairs[] = {&s->coefs, &s->sums}, *const singles[] = {&s->P, &s->Z,
+                                                                           &s->best_R};
+    int r =
+        memory_check_matrix(p->be, m, NORMAL_CG_MATRICES * t, p->dtype, "conjugate gradients", err);
+    for (int i = 0; r == 0 && i < 2; i++) {
+        r = o->mat_new(p->be, p->dtype, m, 2 * t, pairs[i], err);
+    }
+    for (int i = 0; r == 0 && i < 3; i++) {
+        r = o->mat_new(p->be, p->dtype, m, t, singles[i], err);
+    }
+    if (r == 0) {
+        s->B = mat_cols(s->coefs, 0, t);
+        s->best_B = mat_cols(s->coefs, t, t);
+        s->V = mat_cols(s->sums, 0, t);
+        s->R = mat_cols(s->sums, t, t);
+    }
+    const int64_t rows = m < CORE_MULTIPLY_ROWS ? m : CORE_MULTIPLY_ROWS;
+    return r == 0 && s->method.variables != NULL
+               ? o->mat_new(p->be, DTYPE_F64, rows, t, &s->block, err)
+               : r;
+}
+
 static int allocate(struct solver *s, struct err *err)
 {
     const struct problem *p = &s->p;
-    const int64_t m = p->restricted->m;
     s->doubt = mem_zarray((size_t)p->t, sizeof(double));
     s->falls = mem_zarray((size_t)p->t, sizeof(double));
     if (s->doubt == NULL || s->falls == NULL || cg_columns_init(&s->c, p->be, p->t, err) < 0) {
@@ -46,17 +61,7 @@ static int allocate(struct solver *s, struct err *err)
     for (int64_t j = 0; j < p->t; j++) {
         s->c.relative[j] = s->c.best[j] = 1.0;
     }
-    struct mat *all[NORMAL_CG_MATRICES];
-    matrices_of(s, all);
-    int r = memory_check_matrix(p->be, m, NORMAL_CG_MATRICES * p->t, p->dtype,
-                                "conjugate gradients", err);
-    for (int i = 0; r == 0 && i < NORMAL_CG_MATRICES; i++) {
-        r = p->be->ops->mat_new(p->be, p->dtype, m, p->t, all[i], err);
-    }
-    const int64_t rows = m < CORE_MULTIPLY_ROWS ? m : CORE_MULTIPLY_ROWS;
-    return r == 0 && s->method.variables != NULL
-               ? p->be->ops->mat_new(p->be, DTYPE_F64, rows, p->t, &s->block, err)
-               : r;
+    return allocate_matrices(s, err);
 }
 
 int normal_cg_setup(const struct problem *p, const struct solver_options *o,
@@ -136,14 +141,10 @@ static int first_directions(struct solver *s, struct err *err)
 
 /* ---- what follows a pass ---- */
 
-/* B = 0, R = K_nm' Y; then either coefficients to begin with, or the first direction. */
-static int begin(struct solver *s, struct err *err)
+/* R = K_nm' Y. */
+static int take_norms(struct solver *s, struct err *err)
 {
-    const struct backend_ops *o = s->p.be->ops;
-    int r = normal_cg_take_negative(s, &s->R, err);
-    if (r == 0) {
-        r = o->col_dots(s->p.be, &s->R, &s->R, s->c.dots, err);
-    }
+    int r = s->p.be->ops->col_dots(s->p.be, &s->R, &s->R, s->c.dots, err);
     for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
         s->c.norm[j] = sqrt(s->c.dots[j]);
         s->c.frozen[j] = s->c.norm[j] == 0;
@@ -152,19 +153,29 @@ static int begin(struct solver *s, struct err *err)
             return cg_columns_diverged(err);
         }
     }
-    if (r < 0 || cg_columns_frozen(&s->c) || (s->p.start == NULL && s->method.start == NULL)) {
-        return r == 0 ? first_directions(s, err) : r;
-    }
-    s->stage = STAGE_START;
-    return s->p.start != NULL ? o->copy(s->p.be, s->p.start, &s->B, err)
-                              : s->method.start(s->M, &s->B, err);
+    return r;
 }
 
-/* R_j = -V_j, or B_j = 0 where the coefficients to begin with are no better than that. */
+/* B = 0. */
+static int begin(struct solver *s, struct err *err)
+{
+    int r = normal_cg_take_negative(s, &s->R, err);
+    r = r == 0 ? take_norms(s, err) : r;
+    return r == 0 ? first_directions(s, err) : r;
+}
+
+/* R holds -K_nm' Y. R_j = -V_j, or K_nm' Y_j and B_j = 0 where the coefficients to begin with are
+ * no better than that. */
 static int take_start(struct solver *s, struct err *err)
 {
     const struct backend_ops *o = s->p.be->ops;
-    int r = o->col_dots(s->p.be, &s->V, &s->V, s->c.dots, err);
+    for (int64_t j = 0; j < s->p.t; j++) {
+        s->c.one[j] = -1.0;
+        s->c.work[j] = 0.0;
+    }
+    int r = o->col_axpby(s->p.be, s->c.work, &s->best_B, s->c.one, &s->R, err); /* best_B = 0 */
+    r = r == 0 ? take_norms(s, err) : r;
+    r = r == 0 ? o->col_dots(s->p.be, &s->V, &s->V, s->c.dots, err) : r;
     for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
         const double relative = s->c.norm[j] > 0 ? sqrt(s->c.dots[j]) / s->c.norm[j] : INFINITY;
         const bool taken = relative < 1.0;
@@ -251,12 +262,26 @@ static int advance(struct solver *s, struct err *err)
     const bool product = s->stage == STAGE_PRODUCT;
     const struct mat *X =
         product ? moves_along(s) : &s->B; /* B is still 0 for the right-hand side */
-    int r = normal_gradient(re, s->p.be, &s->pass, X, !product, &s->V, err);
+    int r = s->stage == STAGE_START
+                ? normal_gradient_and_sums(re, s->p.be, &s->pass, &s->coefs, &s->sums, err)
+                : normal_gradient(re, s->p.be, &s->pass, X, !product, &s->V, err);
     if (r <= 0) {
         return r;
     }
     r = add_core(s, err);
     return r == 0 ? follow[s->stage](s, err) : r;
+}
+
+/* Coefficients to begin with, if there are any; not where a checkpoint has gone further. */
+static int start(struct solver *s, struct err *err)
+{
+    const bool first = s->stage == STAGE_RIGHT_HAND_SIDE && s->pass.tile == 0;
+    if (!first || (s->p.start == NULL && s->method.start == NULL)) {
+        return 0;
+    }
+    s->stage = STAGE_START;
+    return s->p.start != NULL ? s->p.be->ops->copy(s->p.be, s->p.start, &s->B, err)
+                              : s->method.start(s->M, &s->B, err);
 }
 
 static int build(struct solver *s, struct err *err)
@@ -266,7 +291,7 @@ static int build(struct solver *s, struct err *err)
     if (s->built && s->method.variables != NULL) {
         s->v = s->method.variables(s->M);
     }
-    return r < 0 ? r : 0;
+    return s->built ? start(s, err) : r;
 }
 
 /* Whether coefficients of any column were ever better than 0. */

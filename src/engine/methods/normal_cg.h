@@ -19,8 +19,8 @@
  *
  * A step is a piece of a pass over the rows (normal.h). An iteration is one pass: n m kernel
  * values, each evaluated once; and two solves and a product with L, or m^2 kernel values of the
- * centers where there is none. One pass more gives the right-hand side, one the residual of
- * coefficients to begin with, and one the true residual, with K_mm itself: every `residual_every`
+ * centers where there is none. One pass more gives the right-hand side, and with it the residual of
+ * coefficients to begin with; and one the true residual, with K_mm itself: every `residual_every`
  * iterations, after a breakdown, and before a column may count as converged. Rules for columns,
  * restarts and stagnation are those of solver_pcg.c; besides, the coefficients handed out are, of
  * each column, those with the smallest true residual: where H is singular to working precision,

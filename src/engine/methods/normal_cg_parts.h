@@ -12,7 +12,7 @@ enum { NORMAL_CG_STALE_CHECKS = 3, NORMAL_CG_MATRICES = 7 };
 /* What the pass under way sums up in V. */
 enum stage {
     STAGE_RIGHT_HAND_SIDE, /* -K_nm' Y */
-    STAGE_START,           /* the residual of coefficients to begin with */
+    STAGE_START,           /* minus the residual of coefficients to begin with, and in R -K_nm' Y */
     STAGE_PRODUCT,         /* K_nm' K_nm Q, or H P */
     STAGE_RESIDUAL,        /* the true residual */
     STAGES
@@ -40,6 +40,7 @@ struct solver {
     struct mat Z;              /* P^-1 R, and then Q = L^-T P */
     struct mat V;              /* sums of the pass, and then the product */
     struct mat best_B, best_R; /* columns with the true residual c.best; 0 where that is 1 */
+    struct mat coefs, sums;    /* [B, best_B] and [V, R], which own the memory of the four */
     struct mat block;          /* scratch of core_multiply */
 };
 
