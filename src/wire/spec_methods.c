@@ -255,13 +255,13 @@ static int check_folds(const struct job_spec *spec, struct err *err)
 }
 
 /* The first one in the catalog that serves the solver. */
-static const struct method_def *first_selector(const struct method_def *solver)
+static const char *first_selector(const struct method_def *solver)
 {
-    const struct method_def *m = catalog_list(CATALOG_CENTERS);
-    while (m->name != NULL && solver->weighted && !m->weighted) {
+    const struct method_def *list = catalog_list(CATALOG_CENTERS), *m = list;
+    while (solver->weighted && m->name != NULL && !m->weighted) {
         m++;
     }
-    return m;
+    return m->name != NULL ? m->name : list->name;
 }
 
 static int check_weights(const struct job_spec *spec, const struct json *fields, struct err *err)
@@ -273,7 +273,7 @@ static int check_weights(const struct job_spec *spec, const struct json *fields,
     field_error(err, fields != NULL ? "method" : centers_key, FIELD_WHOLE,
                 "The solver \"%s\" needs centers drawn by leverage scores, as \"%s\" draws them; "
                 "\"%s\" knows no weights.",
-                solver->name, first_selector(solver)->name, spec->centers.method->name);
+                solver->name, first_selector(solver), spec->centers.method->name);
     return fields != NULL ? spec__within(centers_key, -ERR_INVALID, err) : -ERR_INVALID;
 }
 
@@ -293,7 +293,7 @@ int spec__read_centers(const struct json *j, struct job_spec *spec, struct err *
     const struct named named = {.which = CATALOG_CENTERS,
                                 .key = centers_key,
                                 .name_key = "method",
-                                .fallback = first_selector(solver)->name};
+                                .fallback = first_selector(solver)};
     const struct json *fields = NULL;
     int rc = read_method(&named, absent ? NULL : j, &spec->centers.method, &fields, err);
     rc = rc < 0 ? rc : check_weights(spec, fields, err);
