@@ -15,12 +15,12 @@ static void test_eigh(void **state)
     struct backend *be = device_open(1);
     for (int i = 0; i < 2; i++) {
         double values[2], dots[2];
-        struct err err = {0};
+        struct err said = {0};
         struct mat A = device_mat(be, dtypes[i], 2, 2, numbers);
-        const int rc = be->ops->eigh(be, &A, values, &err);
-        assert_int_equal(rc, -(int)err.code);
-        assert_string_equal(err_name(err.code), getenv("KRR_REFUSAL"));
-        assert_contains(err.detail, "2 x 2");
+        const int rc = be->ops->eigh(be, &A, values, &said);
+        assert_int_equal(rc, -(int)said.code);
+        assert_string_equal(err_name(said.code), getenv("KRR_REFUSAL"));
+        assert_contains(said.detail, "2 x 2");
         must(be->ops->col_dots(be, &A, &A, dots, &err));
         assert_true(dots[0] == 5.0 && dots[1] == 5.0);
         be->ops->mat_free(be, &A);
