@@ -1,14 +1,16 @@
 /* Instruction sets on x86-64. */
 #include "cpu/cpu_isa.h"
 
+/* All that meson.build lets the compiler use, and that the system saves its registers. */
 const struct tile_isa *tile_isa_list(int i)
 {
     const struct tile_isa *list[4] = {NULL};
+    const bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     int n = 0;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
+    if (fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
         list[n++] = &tile_isa_avx512;
     }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    if (fma) {
         list[n++] = &tile_isa_avx2;
     }
     list[n++] = &tile_isa_portable;
