@@ -22,17 +22,17 @@
 /* What a vector register is called in the constraints of GCC's asm statements. */
 #if defined(__aarch64__)
 #define VECTOR_REGISTER "w"
-#elif defined(__AVX512F__)
+#elif CEILING_VEC_BYTES == 64
 #define VECTOR_REGISTER "v"
 #else
 #define VECTOR_REGISTER "x"
 #endif
 
 /* Square roots of a whole vector. */
-#if defined(__AVX512F__)
+#if CEILING_VEC_BYTES == 64
 #define VECTOR_ROOT_F32(v) (vec_f32) _mm512_sqrt_ps((__m512)(v))
 #define VECTOR_ROOT_F64(v) (vec_f64) _mm512_sqrt_pd((__m512d)(v))
-#elif defined(__AVX2__)
+#elif CEILING_VEC_BYTES == 32
 #define VECTOR_ROOT_F32(v) (vec_f32) _mm256_sqrt_ps((__m256)(v))
 #define VECTOR_ROOT_F64(v) (vec_f64) _mm256_sqrt_pd((__m256d)(v))
 #elif defined(__SSE2__)
@@ -49,7 +49,7 @@
 #define QUOTE(a) QUOTE_(a)
 
 /* Powers of parts of 1, chosen by the low bits of numbers. */
-#if defined(__AVX512F__)
+#if CEILING_VEC_BYTES == 64
 static inline __m512d lookup_f64(__m512d bits)
 {
     static const double power[16] __attribute__((aligned(64))) = {EXP2_SIXTEENTHS_F64};
@@ -59,7 +59,7 @@ static inline __m512d lookup_f64(__m512d bits)
 #define LOOKUP_F64(v) (vec_f64) lookup_f64((__m512d)(v))
 #define PARTS_F64 4
 #define PART_F64 EXP2_SMALL_F64
-#elif defined(__AVX2__)
+#elif CEILING_VEC_BYTES == 32
 static inline __m256 lookup_f32(__m256 bits)
 {
     static const float eighths[8] __attribute__((aligned(32))) = {EXP2_EIGHTHS_F32};
