@@ -83,8 +83,9 @@ static void mix_chunk(const struct sketch *s, int64_t at, int64_t end, struct bu
                                .rows = whole,
                                .lanes = s->lanes,
                                .block = phi->block,
-                               .index = phi->index + at,
-                               .sign = phi->sign + at,
+                               .copies = phi->copies,
+                               .index = phi->index + at * phi->copies,
+                               .sign = phi->sign + at * phi->copies,
                                .flip = phi->flip + at,
                                .sums = b->sums};
     s->o.loops->mix(&t);

@@ -106,10 +106,11 @@ struct lane_tile {
 struct mix_tile {
     const void *K; /* T[rows][lanes] */
     int64_t rows;
-    int lanes, block;
-    const int64_t *index;           /* [rows] */
-    const signed char *sign, *flip; /* [rows] */
-    double *sums;                   /* [..][lanes] */
+    int lanes, block, copies;
+    const int64_t *index;    /* [rows][copies] */
+    const signed char *sign; /* likewise */
+    const signed char *flip; /* [rows] */
+    double *sums;            /* [..][lanes] */
 };
 
 /* What becomes of the values: stored, or summed for x, for both sides, for z. */

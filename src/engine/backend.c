@@ -124,11 +124,12 @@ struct backend *backend_close(struct backend *be)
 
 bool sign_sketch_valid(const struct sign_sketch *phi, int64_t columns)
 {
-    const int64_t z = phi->block;
-    bool valid = phi->rows >= 0 && z >= 1 && z <= SIGN_BLOCK_MAX && (z & (z - 1)) == 0 &&
-                 phi->lead >= 0 && phi->lead < z;
-    const int64_t numbers = valid && columns > 0 ? (phi->lead + columns + z - 1) / z * z : 0;
-    for (int64_t i = 0; valid && i < numbers; i++) {
+    const int z = phi->block, c = phi->copies;
+    bool valid = phi->rows >= 0 && z >= 1 && (z & (z - 1)) == 0 && c >= 1 &&
+                 z <= SIGN_NUMBERS_MAX && c <= SIGN_NUMBERS_MAX / z && phi->lead >= 0 &&
+                 phi->lead < z;
+    const int64_t blocks = valid && columns > 0 ? (phi->lead + columns + z - 1) / z : 0;
+    for (int64_t i = 0; valid && i < blocks * z * c; i++) {
         valid = phi->index[i] >= -1 && phi->index[i] < phi->rows;
     }
     return valid;
@@ -136,20 +137,20 @@ bool sign_sketch_valid(const struct sign_sketch *phi, int64_t columns)
 
 struct sign_sketch sign_sketch_part(const struct sign_sketch *phi, int64_t first)
 {
-    const int64_t z = phi->block, at = (phi->lead + first) / z * z;
+    const int64_t z = phi->block, block = (phi->lead + first) / z;
     struct sign_sketch part = *phi;
     part.lead = (int)((phi->lead + first) % z);
-    part.index += at;
-    part.sign += at;
-    part.flip += at;
+    part.index += block * sign_sketch_numbers(phi);
+    part.sign += block * sign_sketch_numbers(phi);
+    part.flip += block * z;
     return part;
 }
 
 struct sign_entry sign_sketch_entry(const struct sign_sketch *phi, int64_t column, int k)
 {
-    const int64_t i = phi->lead + column, at = i / phi->block * phi->block;
-    const unsigned both = (unsigned)(i % phi->block) & (unsigned)k;
-    const int sign = phi->sign[at + k] * phi->flip[i];
-    return (struct sign_entry){.row = phi->index[at + k],
+    const int64_t i = phi->lead + column, at = i / phi->block * sign_sketch_numbers(phi) + k;
+    const unsigned both = (unsigned)(i % phi->block) & (unsigned)(k / phi->copies);
+    const int sign = phi->sign[at] * phi->flip[i];
+    return (struct sign_entry){.row = phi->index[at],
                                .negative = (sign < 0) != (__builtin_popcount(both) % 2 != 0)};
 }

@@ -32,22 +32,26 @@ struct view {
 };
 
 /* Phi, rows x columns. Columns come in blocks of z = `block`, a power of two, and the first one is
- * number `lead` of its block. What stands at b z + k for k < z belongs to block b: column number i
- * of it has
+ * number `lead` of its block. The rows of a block are mixed by a Hadamard matrix, which takes log2
+ * z additions, and each of the results is added to c = `copies` rows of Phi K. So a block has z c
+ * numbers, SIGN_NUMBERS_MAX at most, and column i of block b has, with number k = h c + e,
  *
- *     scale sign[b z + k] flip[b z + i] (-1)^(the number of bits of i & k)  in row index[b z + k],
+ *     scale sign[b z c + k] flip[b z + i] (-1)^(bits that i and h share)  in row index[b z c + k],
  *
- * or nowhere, where that is -1; numbers in one place add up, signs are 1 and -1. So the rows of a
- * block are mixed by a Hadamard matrix, which takes log2 z additions, and each of the results is
- * added to one row of Phi K. On the host, as whole blocks. */
+ * or nowhere, where that is -1; numbers in one place add up, signs are 1 and -1. On the host, as
+ * whole blocks. */
 struct sign_sketch {
     int64_t rows;
-    int block, lead;
+    int block, copies, lead;
     const int64_t *index;
     const signed char *sign, *flip;
     double scale;
 };
-enum { SIGN_BLOCK_MAX = 64 };
+enum { SIGN_NUMBERS_MAX = 64 };
+static inline int sign_sketch_numbers(const struct sign_sketch *phi)
+{
+    return phi->block * phi->copies;
+}
 /* The shape makes sense, and the indices of so many columns are rows or -1. */
 bool sign_sketch_valid(const struct sign_sketch *phi, int64_t columns);
 /* The columns from `first` on. */

@@ -139,7 +139,7 @@ static int load_columns(const struct sketch *s, int64_t first, const struct mat 
     const struct sign_sketch *phi = s->phi;
     memset(s->host, 0, (size_t)(phi->rows * Phi->cols) * sizeof *s->host);
     for (int64_t j = 0; j < Phi->cols; j++) {
-        for (int k = 0; k < phi->block; k++) {
+        for (int k = 0; k < sign_sketch_numbers(phi); k++) {
             const struct sign_entry e = sign_sketch_entry(phi, first + j, k);
             if (e.row >= 0) {
                 s->host[e.row + j * phi->rows] += e.negative ? -phi->scale : phi->scale;

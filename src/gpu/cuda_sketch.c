@@ -37,18 +37,19 @@ struct sketch {
 static void sort_entries(struct sketch *s, int64_t first, int64_t count)
 {
     const struct sign_sketch phi = sign_sketch_part(s->phi, first);
+    const int numbers = sign_sketch_numbers(&phi);
     memset(s->begin, 0, (size_t)(phi.rows + 2) * sizeof *s->begin);
-    for (int64_t k = 0; k < count * phi.block; k++) {
-        const struct sign_entry e = sign_sketch_entry(&phi, k / phi.block, (int)(k % phi.block));
+    for (int64_t k = 0; k < count * numbers; k++) {
+        const struct sign_entry e = sign_sketch_entry(&phi, k / numbers, (int)(k % numbers));
         s->begin[e.row + 2] += e.row >= 0;
     }
     for (int64_t r = 2; r <= phi.rows + 1; r++) {
         s->begin[r] += s->begin[r - 1];
     }
-    for (int64_t k = 0; k < count * phi.block; k++) { /* begin[r + 1] ends as the end of row r */
-        const struct sign_entry e = sign_sketch_entry(&phi, k / phi.block, (int)(k % phi.block));
+    for (int64_t k = 0; k < count * numbers; k++) { /* begin[r + 1] ends as the end of row r */
+        const struct sign_entry e = sign_sketch_entry(&phi, k / numbers, (int)(k % numbers));
         if (e.row >= 0) {
-            s->entries[s->begin[e.row + 1]++] = (int32_t)(2 * (k / phi.block)) + e.negative;
+            s->entries[s->begin[e.row + 1]++] = (int32_t)(2 * (k / numbers)) + e.negative;
         }
     }
 }
@@ -57,7 +58,7 @@ static int upload_entries(struct sketch *s, int64_t first, int64_t count, struct
 {
     sort_entries(s, first, count);
     const size_t begin = (size_t)(s->phi->rows + 1) * sizeof *s->begin;
-    const size_t entries = (size_t)(count * s->phi->block) * sizeof *s->entries;
+    const size_t entries = (size_t)(count * sign_sketch_numbers(s->phi)) * sizeof *s->entries;
     const int rc = cuda__upload(s->cu, (void *)s->signs.begin, s->begin, begin, err);
     return rc < 0 || entries == 0
                ? rc
@@ -100,10 +101,10 @@ static int reserve(struct sketch *s, struct err *err)
 {
     const struct sign_sketch *phi = s->phi;
     const size_t values = (size_t)(s->rows * s->cols) * dtype_size(s->tiles.dtype);
-    const size_t entries = (size_t)(s->rows * phi->block) * sizeof(int32_t);
+    const size_t entries = (size_t)(s->rows * sign_sketch_numbers(phi)) * sizeof(int32_t);
     const size_t begin = (size_t)(phi->rows + 2) * sizeof(int32_t);
     s->begin = mem_array((size_t)phi->rows + 2, sizeof *s->begin);
-    s->entries = mem_array((size_t)(s->rows * phi->block) + 1, sizeof *s->entries);
+    s->entries = mem_array((size_t)(s->rows * sign_sketch_numbers(phi)) + 1, sizeof *s->entries);
     if (s->begin == NULL || s->entries == NULL) {
         return err_no_memory(err);
     }

@@ -195,31 +195,34 @@ static void inducing(struct planning *g)
 
 /* Values of all rows a part of the sketch, on their way into it; of d rows, which are read and
  * written for each tile. A GPU adds every value for each of its signs. */
-static void sketch(struct planning *g, double d, double parts, int block)
+static void sketch(struct planning *g, double d, double parts, struct rule_sketch signs)
 {
     const double m = g->centers, tiles = ceil(g->n / tile_rows(g, g->n, g->t));
     plan__values(g, &g->setup, parts * g->n * m, g->points, 1);
-    g->setup.written += (g->machine->own_memory ? 4.0 * block : 4.0) * g->n * m;
+    g->setup.written +=
+        (g->machine->own_memory ? 4.0 * signs.block : 4.0) * signs.copies * g->n * m;
     g->setup.written += 8.0 * tiles * d * m;
 }
 
 static void krill(struct planning *g)
 {
-    enum { PHI_COLUMNS = 1 << 16 };
+    enum { COLUMNS = 1 << 16 };
     struct plan_moment at = uploaded(g);
     const double m = g->centers, t = g->t;
     const double d = ceil(param_real(&g->params, "oversampling") * m);
-    const int block = rule_sketch_block((int64_t)d, &g->params);
-    const double parts = rule_sketch_parts((int64_t)d, (int64_t)m, block);
+    const struct rule_sketch signs = rule_sketch_signs((int64_t)g->n, (int64_t)d, &g->params);
+    const int numbers = signs.block * signs.copies;
+    const double parts = rule_sketch_parts((int64_t)d, (int64_t)m, numbers);
     conjugate(g, &at, 4.0);
     at.parts[PLAN_PRECONDITIONER] =
-        16.0 * m * m + 16.0 * m * t + 8.0 * d * t + 10.0 * (PHI_COLUMNS + 2.0 * block);
+        16.0 * m * m + 16.0 * m * t + 8.0 * d * t +
+        (1.0 + 9.0 * signs.copies) * (fmin(COLUMNS, g->n) + 2.0 * signs.block);
     g->plan->rank = (int64_t)m;
     struct plan_moment building = at;
-    building.parts[PLAN_PRECONDITIONER] += 8.0 * m * (d / parts + block);
+    building.parts[PLAN_PRECONDITIONER] += 8.0 * m * (d / parts + numbers);
     building.parts[PLAN_OTHER] = 0; /* no pass over the rows yet */
     plan__moment(g, &building, "solving");
-    sketch(g, d, parts, block);
+    sketch(g, d, parts, signs);
     core_factor(g);
     plan__solve(&g->setup, m, d, DTYPE_F64);
     plan__dense(&g->setup, d * m * m / 2.0, DTYPE_F64);

@@ -342,21 +342,23 @@ int64_t rule_hessian_rows(int64_t n, int64_t rank, const struct param_set *param
 
 /* ---- restricted problems ---- */
 
-int rule_sketch_block(int64_t d, const struct param_set *params)
+struct rule_sketch rule_sketch_signs(int64_t n, int64_t d, const struct param_set *params)
 {
+    enum { MANY_ROWS = 8 };
     const int64_t wanted = param_int(params, "nonzeros");
-    int block = 1;
-    while (block < wanted && 2 * block <= d) {
-        block *= 2;
+    int signs = 1;
+    while (signs < wanted && 2 * signs <= d) {
+        signs *= 2;
     }
-    return block;
+    return n / MANY_ROWS >= d ? (struct rule_sketch){.block = signs, .copies = 1}
+                              : (struct rule_sketch){.block = 1, .copies = signs};
 }
 
-int rule_sketch_parts(int64_t d, int64_t m, int block)
+int rule_sketch_parts(int64_t d, int64_t m, int signs)
 {
     const int64_t row = m * (int64_t)sizeof(double), rows = m + RULE_SKETCH_BYTES / row;
     const int64_t parts = (d + rows - 1) / rows;
-    return (int)(parts < block ? parts : block);
+    return (int)(parts < signs ? parts : signs);
 }
 
 int64_t rule_tile_rows(int64_t d, int64_t t, int64_t m)

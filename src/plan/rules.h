@@ -203,13 +203,18 @@ int64_t rule_batch_rows(int64_t n, int64_t m, const struct param_set *params);
 int64_t rule_sketch_rank(int64_t m, const struct param_set *params);
 int64_t rule_hessian_rows(int64_t n, int64_t rank, const struct param_set *params);
 
-/* How many signs a column of krill's sketch of d rows has: `nonzeros` of `params`, to the next
- * power of two, or the largest one that d has room for. */
-int rule_sketch_block(int64_t d, const struct param_set *params);
+/* The signs of a column of krill's sketch of d rows, block times copies (struct sign_sketch):
+ * `nonzeros` of `params`, to the next power of two, or the largest one that d has room for. Rows
+ * are mixed where they are many beside d: mixing takes accuracy from a sketch that is hardly
+ * shorter than what it sketches (adr/0050). */
+struct rule_sketch {
+    int block, copies;
+};
+struct rule_sketch rule_sketch_signs(int64_t n, int64_t d, const struct param_set *params);
 /* In how many parts krill makes its sketch of d rows for m centers: the fewest that are small
  * enough, RULE_SKETCH_BYTES beside m^2 numbers, but no more than a column has signs. */
 #define RULE_SKETCH_BYTES (INT64_C(128) << 20)
-int rule_sketch_parts(int64_t d, int64_t m, int block);
+int rule_sketch_parts(int64_t d, int64_t m, int signs);
 
 /* Rows of a tile of a restricted problem (engine/rowset.h). */
 #define RULE_TILE_VALUES (INT64_C(1) << 28)

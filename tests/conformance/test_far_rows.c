@@ -362,8 +362,13 @@ static void check_sketch(struct fixture *f)
         index[i] = i;
         sign[i] = 1;
     }
-    const struct sign_sketch phi = {
-        .rows = N, .block = 1, .index = index, .sign = sign, .flip = sign, .scale = 1.0};
+    const struct sign_sketch phi = {.rows = N,
+                                    .block = 1,
+                                    .copies = 1,
+                                    .index = index,
+                                    .sign = sign,
+                                    .flip = sign,
+                                    .scale = 1.0};
     const struct view P = view_all(f->P, N), Q = view_all(f->Q, N);
     struct mat S = device_mat(f->be, vector_dtype(f->precision), N, N, NULL);
     must(f->be->ops->ksketch(f->be, &phi, P, Q, false, &S, &err));

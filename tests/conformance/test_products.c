@@ -339,10 +339,10 @@ struct phi {
 };
 
 /* The first column is in the middle of its block, one number in nine goes nowhere. */
-static struct phi phi_new(int64_t rows, int64_t columns, int block)
+static struct phi phi_new(int64_t rows, int64_t columns, int block, int copies)
 {
     struct rng rng = rng_new((uint64_t)rows, RNG_TEST);
-    const int64_t numbers = columns + 2 * block;
+    const int64_t numbers = (columns + 2 * block) * copies;
     struct phi phi = {.index = mem_array((size_t)numbers, sizeof(int64_t)),
                       .sign = mem_array((size_t)numbers, 1),
                       .flip = mem_array((size_t)numbers, 1)};
@@ -353,11 +353,12 @@ static struct phi phi_new(int64_t rows, int64_t columns, int block)
     }
     phi.sketch = (struct sign_sketch){.rows = rows,
                                       .block = block,
+                                      .copies = copies,
                                       .lead = block / 2,
                                       .index = phi.index,
                                       .sign = phi.sign,
                                       .flip = phi.flip,
-                                      .scale = 1.0 / sqrt((double)block)};
+                                      .scale = 1.0 / sqrt((double)(block * copies))};
     return phi;
 }
 
@@ -371,9 +372,9 @@ static void phi_free(struct phi *phi)
 /* Number k of column j, as backend.h has it. */
 static double phi_number(const struct sign_sketch *phi, int64_t j, int64_t k)
 {
-    const int64_t number = phi->lead + j, at = number / phi->block * phi->block;
-    int sign = phi->sign[at + k] * phi->flip[number];
-    for (int64_t both = (number - at) & k; both > 0; both >>= 1) {
+    const int64_t number = phi->lead + j, block = number / phi->block;
+    int sign = phi->sign[block * phi->block * phi->copies + k] * phi->flip[number];
+    for (int64_t both = number % phi->block & k / phi->copies; both > 0; both >>= 1) {
         sign *= (both & 1) != 0 ? -1 : 1;
     }
     return phi->scale * sign;
@@ -405,8 +406,9 @@ static void check_sketch(const struct fixture *f, const struct sign_sketch *phi,
         for (int64_t i = 0; i < f->p; i++) {
             double size;
             const double k = entry(f, i, j, &size);
-            const int64_t *index = phi->index + (phi->lead + i) / phi->block * phi->block;
-            for (int64_t n = 0; n < phi->block; n++) {
+            const int64_t numbers = phi->block * phi->copies;
+            const int64_t *index = phi->index + (phi->lead + i) / phi->block * numbers;
+            for (int64_t n = 0; n < numbers; n++) {
                 if (index[n] >= 0) {
                     sums[index[n]] += phi_number(phi, i, n) * k;
                     sizes[index[n]] += phi->scale * size;
@@ -422,11 +424,11 @@ static void check_sketch(const struct fixture *f, const struct sign_sketch *phi,
 }
 
 static void check_sketch_case(enum kernel_id id, enum precision precision, int64_t p, int64_t q,
-                              int64_t rows, int block, bool indexed)
+                              int64_t rows, int block, int copies, bool indexed)
 {
     sketch_function *const functions[] = {product_sketch, product_sketch_by_blocks};
     struct fixture f = fixture_new(2, id, precision, p, q, 3, 1, indexed);
-    struct phi phi = phi_new(rows, p, block);
+    struct phi phi = phi_new(rows, p, block, copies);
     for (int i = 0; i < 2; i++) {
         double *s = run_sketch(&f, &phi, functions[i]);
         check_sketch(&f, &phi.sketch, s);
@@ -444,14 +446,15 @@ static void test_sketch(void **state)
         const enum kernel_id id = (enum kernel_id)(i / PRECISIONS);
         for (int s = 0; s < 7; s++) {
             check_sketch_case(id, (enum precision)(i % PRECISIONS), sizes[s], sizes[(s + i) % 7],
-                              1 + 9 * s, 1 << (s + i) % 7, s % 2 == 1);
+                              1 + 9 * s, 1 << (s + i) % 7, s == 6 - (s + i) % 7 ? 1 << s : 1,
+                              s % 2 == 1);
         }
     }
-    check_sketch_case(KERNEL_GAUSSIAN, F32, 5000, 20, 40, 8, true);
-    check_sketch_case(KERNEL_GAUSSIAN, F32, 30, 100, 70000, 8, false); /* many rows */
-    check_sketch_case(KERNEL_GAUSSIAN, F64, 0, 5, 10, 8, false);
-    check_sketch_case(KERNEL_GAUSSIAN, F32, 17001, 3, 6, 2, false);  /* many rows of P */
-    check_sketch_case(KERNEL_MATERN32, F64, 9000, 600, 5, 1, false); /* 41 MiB of values */
+    check_sketch_case(KERNEL_GAUSSIAN, F32, 5000, 20, 40, 8, 1, true);
+    check_sketch_case(KERNEL_GAUSSIAN, F32, 30, 100, 70000, 1, 8, false); /* many rows */
+    check_sketch_case(KERNEL_GAUSSIAN, F64, 0, 5, 10, 8, 1, false);
+    check_sketch_case(KERNEL_GAUSSIAN, F32, 17001, 3, 6, 1, 2, false);  /* many rows of P */
+    check_sketch_case(KERNEL_MATERN32, F64, 9000, 600, 5, 1, 1, false); /* 41 MiB of values */
 }
 
 static void test_bits_of_sketch(void **state)
@@ -462,7 +465,7 @@ static void test_bits_of_sketch(void **state)
         fixture_free(&f);
         skip();
     }
-    struct phi phi = phi_new(100, f.p, 8);
+    struct phi phi = phi_new(100, f.p, 8, 1);
     double *one = run_sketch(&f, &phi, product_sketch);
     f.be->threads = 3;
     double *more = run_sketch(&f, &phi, product_sketch);
@@ -480,7 +483,7 @@ static void test_lists(void **state)
     for (int precision = 0; precision < PRECISIONS; precision++) {
         struct fixture f =
             fixture_new(2, KERNEL_GAUSSIAN, (enum precision)precision, 9, 530, 8300, 2, true);
-        struct phi phi = phi_new(40, f.p, 4);
+        struct phi phi = phi_new(40, f.p, 4, 2);
         int64_t members[530];
         for (int64_t j = 0; j < f.q; j++) {
             members[j] = j;
@@ -521,7 +524,7 @@ static void test_lack_of_device_memory(void **state)
         fixture_free(&f);
         skip();
     }
-    struct phi phi = phi_new(7, f.p, 2);
+    struct phi phi = phi_new(7, f.p, 2, 1);
     struct mat V = device_mat(f.be, DTYPE_F64, f.q, 1, f.v),
                Y = device_mat(f.be, DTYPE_F64, f.q, 1, NULL),
                S = device_mat(f.be, DTYPE_F64, 7, f.q, NULL);
@@ -568,7 +571,7 @@ static void test_shapes_are_checked(void **state)
 {
     (void)state;
     struct fixture f = fixture_new(1, KERNEL_GAUSSIAN, F64, 20, 10, 3, 2, false);
-    struct phi phi = phi_new(7, f.p, 2);
+    struct phi phi = phi_new(7, f.p, 2, 1);
     struct mat V = device_mat(f.be, DTYPE_F64, 10, 2, NULL),
                S = device_mat(f.be, DTYPE_F64, 7, 10, NULL);
     const struct mat less = mat_rows(V, 0, 9);
@@ -579,11 +582,12 @@ static void test_shapes_are_checked(void **state)
     phi.index[5] = -2;
     assert_int_equal(product_sketch(f.be, &phi.sketch, f.P, f.Q, false, &S, NULL), -ERR_INTERNAL);
     phi.index[5] = -1;
-    const struct sign_sketch odd[] = {{.rows = 7, .block = 0},
-                                      {.rows = 7, .block = 3},
-                                      {.rows = 7, .block = 2 * SIGN_BLOCK_MAX},
-                                      {.rows = 7, .block = 2, .lead = 2},
-                                      {.rows = 7, .block = 2, .lead = -1}};
+    const struct sign_sketch odd[] = {{.rows = 7, .block = 0, .copies = 1},
+                                      {.rows = 7, .block = 3, .copies = 1},
+                                      {.rows = 7, .block = 1, .copies = 0},
+                                      {.rows = 7, .block = 8, .copies = SIGN_NUMBERS_MAX / 8 + 1},
+                                      {.rows = 7, .block = 2, .copies = 1, .lead = 2},
+                                      {.rows = 7, .block = 2, .copies = 1, .lead = -1}};
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         assert_int_equal(product_sketch(f.be, &odd[i], f.P, f.Q, false, &S, NULL), -ERR_INTERNAL);
     }

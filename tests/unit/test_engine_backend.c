@@ -35,31 +35,31 @@ static void test_cpu(void **state)
 static void phi_column(const struct sign_sketch *phi, int64_t j, double *ret)
 {
     memset(ret, 0, (size_t)phi->rows * sizeof *ret);
-    for (int k = 0; k < phi->block; k++) {
+    for (int k = 0; k < sign_sketch_numbers(phi); k++) {
         const struct sign_entry e = sign_sketch_entry(phi, j, k);
         ret[e.row] += e.negative ? -phi->scale : phi->scale;
     }
 }
 
 /* Columns of a block are orthonormal where its rows differ; a part has the same columns. */
-static void test_sign_sketch(void **state)
+static void check_blocks(int block, int copies)
 {
-    (void)state;
-    enum { Z = 8, ROWS = 24, COLUMNS = 20 };
-    int64_t index[3 * Z];
-    signed char sign[3 * Z], flip[3 * Z];
-    for (int i = 0; i < 3 * Z; i++) {
-        index[i] = i % Z * 3 + i % 3;
+    enum { NUMBERS = 8, ROWS = 24, COLUMNS = 20, MOST = COLUMNS + NUMBERS };
+    int64_t index[MOST * NUMBERS];
+    signed char sign[MOST * NUMBERS], flip[MOST];
+    for (int i = 0; i < MOST * NUMBERS; i++) {
+        index[i] = i % NUMBERS * 3 + i % 3;
         sign[i] = i % 5 < 2 ? 1 : -1;
-        flip[i] = i % 7 < 3 ? 1 : -1;
+        flip[i / NUMBERS] = i % 7 < 3 ? 1 : -1;
     }
     const struct sign_sketch phi = {.rows = ROWS,
-                                    .block = Z,
-                                    .lead = 3,
+                                    .block = block,
+                                    .copies = copies,
+                                    .lead = block / 3,
                                     .index = index,
                                     .sign = sign,
                                     .flip = flip,
-                                    .scale = 1 / sqrt(Z)};
+                                    .scale = 1 / sqrt(NUMBERS)};
     assert_true(sign_sketch_valid(&phi, COLUMNS));
     for (int64_t i = 0; i < COLUMNS; i++) {
         double a[ROWS], b[ROWS];
@@ -71,10 +71,18 @@ static void test_sign_sketch(void **state)
             for (int r = 0; r < ROWS; r++) {
                 dot += a[r] * b[r];
             }
-            if ((i + 3) / Z == (j + 3) / Z) {
+            if ((i + phi.lead) / block == (j + phi.lead) / block) {
                 assert_near(dot, i == j ? 1.0 : 0.0, 1e-15);
             }
         }
+    }
+}
+
+static void test_sign_sketch(void **state)
+{
+    (void)state;
+    for (int block = 1; block <= 8; block *= 2) {
+        check_blocks(block, 8 / block);
     }
 }
 

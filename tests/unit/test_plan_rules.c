@@ -104,7 +104,7 @@ static void test_stochastic_sizes(void **state)
     assert_int_equal(rule_hessian_rows(1000, 4000, &params), 1000);
 }
 
-static void test_sketch_block(void **state)
+static void test_signs_of_a_sketch(void **state)
 {
     (void)state;
     static const int given[] = {1, 2, 3, 8, 33, 64};
@@ -116,8 +116,12 @@ static void test_sketch_block(void **state)
         json_set(object, "nonzeros", json_new_number(given[i]));
         assert_int_equal(param_read(krill->params, object, NULL, &params, NULL), 0);
         json_free(object);
-        assert_int_equal(rule_sketch_block(1000, &params), expected[i]);
-        assert_int_equal(rule_sketch_block(5, &params), expected[i] < 4 ? expected[i] : 4);
+        assert_int_equal(rule_sketch_signs(8000, 1000, &params).block, expected[i]);
+        assert_int_equal(rule_sketch_signs(8000, 1000, &params).copies, 1);
+        assert_int_equal(rule_sketch_signs(7999, 1000, &params).copies, expected[i]);
+        assert_int_equal(rule_sketch_signs(7999, 1000, &params).block, 1);
+        assert_int_equal(rule_sketch_signs(100, 5, &params).block,
+                         expected[i] < 4 ? expected[i] : 4);
     }
 }
 
@@ -201,6 +205,6 @@ TEST_MAIN(cmocka_unit_test(test_solver_follows_memory_and_cost),
           cmocka_unit_test(test_mixed_precision_is_for_pcg_and_distances),
           cmocka_unit_test(test_a_narrow_factor_needs_rows_and_a_ridge),
           cmocka_unit_test(test_blocks), cmocka_unit_test(test_stochastic_sizes),
-          cmocka_unit_test(test_sketch_block), cmocka_unit_test(test_sketch_in_parts),
+          cmocka_unit_test(test_signs_of_a_sketch), cmocka_unit_test(test_sketch_in_parts),
           cmocka_unit_test(test_tiles), cmocka_unit_test(test_searches_on_centers),
           cmocka_unit_test(test_what_a_search_judges), cmocka_unit_test(test_tiles_of_a_search))

@@ -19,28 +19,28 @@
  * where lambda is tiny or the features have outliers. In the variables of falkon nothing is below
  * ridge. And more rows are cheaper than iterations.
  *
- * Phi's column of row i depends on the seed and i alone: band k of the z bands that its rows are
- * cut into holds one sign, in a row drawn uniformly. (The paper draws the z rows of a column from
- * all d.) So no two of a column's signs meet. z rows that follow each other share the places of
- * their signs, which are orthogonal: they are mixed by a Hadamard matrix between random signs, and
- * of the results each is added to one row of S. A row is spread as in the paper, and z rows have no
- * error among themselves, for log2 z + 1 additions a kernel value instead of z. Where S would take
- * much more than m^2 numbers it is made in parts, a pass over the rows each: bands are dealt out.
+ * Phi's columns (sign_columns.h) have z signs. Where rows are many beside d, z that follow each
+ * other share the places of their signs, which are orthogonal: they are mixed by a Hadamard matrix
+ * between random signs, and of the results each is added to one row of S. A row is spread as in the
+ * paper, and z rows have no error among themselves, for log2 z + 1 additions a kernel value instead
+ * of z. Where S would take much more than m^2 numbers it is made in parts, a pass over the rows
+ * each.
  *
  * S, L and A are float64 in every precision.
  *
- * Cost: n m kernel values a part, and n m (1 + log2 z) additions; d m^2 + m^3 / 3 multiplications.
- * Memory: 3 m^2 numbers and RULE_SKETCH_BYTES while S'S is formed, 2 m^2 afterwards.
+ * Cost: n m kernel values a part, and n m (1 + log2 z) additions, or n m z; d m^2 + m^3 / 3
+ * multiplications. Memory: 3 m^2 numbers and RULE_SKETCH_BYTES while S'S is formed, 2 m^2
+ * afterwards.
  */
 #include <float.h>
 #include <math.h>
 
 #include "base/mem.h"
-#include "base/rng.h"
 #include "engine/memory.h"
 #include "engine/methods/methods.h"
 #include "engine/methods/normal_cg.h"
 #include "engine/methods/normal_core.h"
+#include "engine/methods/sign_columns.h"
 #include "engine/products.h"
 #include "engine/rowset.h"
 #include "plan/rules.h"
@@ -50,8 +50,7 @@
                                */
 #define SQUARE_STEP_WORK 2e10 /* multiplications of a step, about a second of one core */
 #define SQUARE_ROWS_MIN 64
-#define VALUE_WORK 30.0                /* multiplications in the time of a kernel value, sketched */
-#define PHI_COLUMNS (INT64_C(1) << 16) /* at a time: S is read and written for each */
+#define VALUE_WORK 30.0 /* multiplications in the time of a kernel value, sketched */
 
 enum stage { STAGE_CORE, STAGE_SKETCH, STAGE_SQUARE, STAGE_FACTOR };
 
@@ -59,17 +58,14 @@ struct precond {
     struct problem p;
     enum stage stage;
     int64_t d;
-    int block;         /* columns of Phi that share their rows: z */
-    int parts, part;   /* of S; the one at hand */
-    int64_t tile, row; /* the next row of the next tile, or the next row of S */
-    int64_t done;      /* training rows */
-    /* [PHI_COLUMNS + 2 z]: of Phi's columns at hand, rows from S's first one on. */
-    int64_t *index;
-    signed char *sign, *flip;
-    double *c;       /* [d, t]; the part's rows are in use */
-    struct mat L, A; /* m x m */
-    struct mat S;    /* rows of the part x m */
-    struct mat B, W; /* m x t: S' Phi Y and then the start; float64 */
+    int parts, part;             /* of S; the one at hand */
+    int64_t tile, row;           /* the next row of the next tile, or the next row of S */
+    int64_t done;                /* training rows */
+    struct sign_columns columns; /* of Phi */
+    double *c;                   /* [d, t]; the part's rows are in use */
+    struct mat L, A;             /* m x m */
+    struct mat S;                /* rows of the part x m */
+    struct mat B, W;             /* m x t: S' Phi Y and then the start; float64 */
 };
 
 static void precond_teardown(struct precond *m)
@@ -83,27 +79,22 @@ static void precond_teardown(struct precond *m)
     o->mat_free(m->p.be, &m->S);
     o->mat_free(m->p.be, &m->B);
     o->mat_free(m->p.be, &m->W);
-    mem_free(m->index);
-    mem_free(m->sign);
-    mem_free(m->flip);
+    sign_columns_deinit(&m->columns);
     mem_free(m->c);
     mem_free(m);
 }
 
-static int allocate(struct precond *m, struct err *err)
+static int allocate(struct precond *m, struct rule_sketch signs, struct err *err)
 {
     const struct backend_ops *o = m->p.be->ops;
     const int64_t size = m->p.restricted->m, t = m->p.t;
-    const size_t signs = (size_t)(PHI_COLUMNS + 2 * m->block);
-    m->index = mem_array(signs, sizeof(*m->index));
-    m->sign = mem_array(signs, sizeof(*m->sign));
-    m->flip = mem_array(signs, sizeof(*m->flip));
+    int r = sign_columns_init(&m->columns, m->p.seed, m->p.n, m->d, signs, m->parts, err);
     m->c = mem_zarray((size_t)m->d, (size_t)t * sizeof(double));
-    if (m->index == NULL || m->sign == NULL || m->flip == NULL || m->c == NULL) {
+    if (r < 0 || m->c == NULL) {
         return err_no_memory(err);
     }
-    const int64_t rows = m->d / m->parts + m->block;
-    int r = memory_check_matrix(m->p.be, size, rows + 2 * size, DTYPE_F64, "solver `krill`", err);
+    const int64_t rows = m->d / m->parts + signs.block * signs.copies;
+    r = memory_check_matrix(m->p.be, size, rows + 2 * size, DTYPE_F64, "solver `krill`", err);
     if (r == 0) {
         r = o->mat_new(m->p.be, DTYPE_F64, size, t, &m->B, err);
     }
@@ -119,9 +110,9 @@ static int precond_setup(const struct problem *p, const struct param_set *params
     }
     m->p = *p;
     m->d = (int64_t)ceil(param_real(params, "oversampling") * (double)p->restricted->m);
-    m->block = rule_sketch_block(m->d, params);
-    m->parts = rule_sketch_parts(m->d, p->restricted->m, m->block);
-    const int r = allocate(m, err);
+    const struct rule_sketch signs = rule_sketch_signs(p->n, m->d, params);
+    m->parts = rule_sketch_parts(m->d, p->restricted->m, signs.block * signs.copies);
+    const int r = allocate(m, signs, err);
     if (r < 0) {
         precond_teardown(m);
         return r;
@@ -132,82 +123,6 @@ static int precond_setup(const struct problem *p, const struct param_set *params
 
 /* ---- the sketch ---- */
 
-/* The first row of a band, and the first band of a part. */
-static int64_t band_begin(const struct precond *m, int64_t band)
-{
-    return band * m->d / m->block;
-}
-
-static int64_t part_begin(const struct precond *m, int part)
-{
-    return (int64_t)part * m->block / m->parts;
-}
-
-/* Number k of a block: its row, if the part has that band, and the signs. */
-static void draw(struct precond *m, struct rng *rng, int64_t at, int64_t band)
-{
-    const int64_t begin = band_begin(m, band), rows = band_begin(m, band + 1) - begin;
-    const bool here = band >= part_begin(m, m->part) && band < part_begin(m, m->part + 1);
-    const uint64_t draw = rng_u64(rng);
-    /* Bands are far shorter than 2^32. */
-    const int64_t row = begin + (int64_t)(((draw >> 32) * (uint64_t)rows) >> 32);
-    m->index[at] = here ? row - band_begin(m, part_begin(m, m->part)) : -1;
-    m->sign[at] = (draw & 1) != 0 ? 1 : -1;
-    m->flip[at] = (draw & 2) != 0 ? 1 : -1;
-}
-
-/* Phi's columns of the training rows first .. first+count-1, of them the part's rows. */
-static struct sign_sketch columns_of(struct precond *m, int64_t first, int64_t count)
-{
-    const int64_t begin = first / m->block * m->block;
-    struct rng rng = rng_new(m->p.seed, RNG_SKETCH);
-    rng.position = (uint64_t)begin;
-    for (int64_t at = 0; count > 0 && (begin + at < first + count || at % m->block != 0); at++) {
-        draw(m, &rng, at, at % m->block);
-    }
-    const int64_t rows =
-        band_begin(m, part_begin(m, m->part + 1)) - band_begin(m, part_begin(m, m->part));
-    return (struct sign_sketch){.rows = rows,
-                                .block = m->block,
-                                .lead = (int)(first - begin),
-                                .index = m->index,
-                                .sign = m->sign,
-                                .flip = m->flip,
-                                .scale = 1.0 / sqrt((double)m->block)};
-}
-
-/* v <- H v of z numbers. */
-static void mix(double *v, int z)
-{
-    for (int half = 1; half < z; half *= 2) {
-        for (int j = 0; j < z / 2; j++) {
-            double *a = v + j / half * 2 * half + j % half, *b = a + half;
-            const double sum = *a + *b;
-            *b = *a - *b;
-            *a = sum;
-        }
-    }
-}
-
-/* c <- c + Phi y of `count` numbers. */
-static void sketch_column(const struct sign_sketch *phi, const double *y, int64_t count, double *c)
-{
-    const int z = phi->block;
-    double v[SIGN_BLOCK_MAX];
-    for (int64_t at = 0; at < phi->lead + count; at += z) {
-        for (int k = 0; k < z; k++) {
-            const int64_t i = at + k - phi->lead;
-            v[k] = i >= 0 && i < count ? y[i] * phi->flip[at + k] : 0.0;
-        }
-        mix(v, z);
-        for (int k = 0; k < z; k++) {
-            if (phi->index[at + k] >= 0) {
-                c[phi->index[at + k]] += phi->scale * phi->sign[at + k] * v[k];
-            }
-        }
-    }
-}
-
 /* c <- c + Phi Y. */
 static int sketch_targets(struct precond *m, const struct sign_sketch *phi, const struct mat *Y,
                           struct err *err)
@@ -216,7 +131,7 @@ static int sketch_targets(struct precond *m, const struct sign_sketch *phi, cons
     const int r =
         y == NULL ? err_no_memory(err) : m->p.be->ops->mat_get(m->p.be, Y, y, Y->rows, err);
     for (int64_t j = 0; r == 0 && j < Y->cols; j++) {
-        sketch_column(phi, y + j * Y->rows, Y->rows, m->c + j * m->d);
+        sign_sketch_multiply(phi, y + j * Y->rows, Y->rows, m->c + j * m->d);
     }
     return r;
 }
@@ -226,8 +141,9 @@ static int sketch_rows(struct precond *m, const struct row_tile *t, struct err *
 {
     const struct view Z = view_all(m->p.restricted->Z, m->p.restricted->m);
     const int64_t left = t->count - m->row;
-    const int64_t count = left < PHI_COLUMNS ? left : PHI_COLUMNS;
-    const struct sign_sketch phi = columns_of(m, t->first + m->row, count);
+    const int64_t count = left < m->columns.most ? left : m->columns.most;
+    const struct sign_sketch phi =
+        sign_columns_draw(&m->columns, m->part, t->first + m->row, count);
     const struct mat Y = mat_rows(t->Y, m->row, count);
     int r = product_sketch(m->p.be, &phi, view_range(t->rows.points, m->row, count), Z, m->done > 0,
                            &m->S, err);
@@ -249,7 +165,7 @@ static int sketch(struct precond *m, struct err *err)
     const int64_t before = m->done;
     int r = 0;
     if (m->S.data == NULL) {
-        const int64_t rows = columns_of(m, 0, 0).rows;
+        const int64_t rows = sign_columns_rows(&m->columns, m->part);
         r = m->p.be->ops->mat_new(m->p.be, DTYPE_F64, rows, re->m, &m->S, err);
     }
     while (r == 0 && m->done < m->p.n &&
