@@ -446,12 +446,13 @@ static void test_sketch(void **state)
         const enum kernel_id id = (enum kernel_id)(i / PRECISIONS);
         for (int s = 0; s < 7; s++) {
             check_sketch_case(id, (enum precision)(i % PRECISIONS), sizes[s], sizes[(s + i) % 7],
-                              1 + 9 * s, 1 << (s + i) % 7, s == 6 - (s + i) % 7 ? 1 << s : 1,
-                              s % 2 == 1);
+                              1 + 9 * s, 1 << (s + i) % 4, i % 2 == 0 ? 1 : 3, s % 2 == 1);
         }
     }
     check_sketch_case(KERNEL_GAUSSIAN, F32, 5000, 20, 40, 8, 1, true);
     check_sketch_case(KERNEL_GAUSSIAN, F32, 30, 100, 70000, 1, 8, false); /* many rows */
+    check_sketch_case(KERNEL_GAUSSIAN, F64, 150, 30, 70, SIGN_NUMBERS_MAX, 1, false);
+    check_sketch_case(KERNEL_GAUSSIAN, F32, 150, 30, 70, 16, SIGN_NUMBERS_MAX / 16, false);
     check_sketch_case(KERNEL_GAUSSIAN, F64, 0, 5, 10, 8, 1, false);
     check_sketch_case(KERNEL_GAUSSIAN, F32, 17001, 3, 6, 1, 2, false);  /* many rows of P */
     check_sketch_case(KERNEL_MATERN32, F64, 9000, 600, 5, 1, 1, false); /* 41 MiB of values */
