@@ -89,6 +89,7 @@ struct step_report {
     double fraction;          /* 0..1 of the whole solve where the method knows it, else NaN */
     int64_t iteration;        /* iterations of the method itself; building steps do not count */
     double relative_residual; /* largest over columns, the iteration's own; NaN when unknown */
+    double share;     /* of the iteration under way where steps are pieces of one; 0: unknown */
     bool built;       /* the next step iterates; only set by methods whose steps may be long */
     bool usable;      /* coef() would give a meaningful answer now */
     bool savable;     /* not usable yet, but save() has something worth keeping */

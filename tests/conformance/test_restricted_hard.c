@@ -219,7 +219,40 @@ static void test_best_is_handed_out(void **state)
     }
 }
 
+/* A pass over many rows is several steps, which say how far it is. */
+static void test_share_of_a_pass(void **state)
+{
+    struct restricted_spec spec = restricted_ordinary();
+    spec.points = spec.vectors = DTYPE_F32;
+    spec.n = 300000;
+    spec.m = 2000;
+    spec.d = spec.t = 1;
+    spec.tile_rows = 0;
+    if (((struct backend *)*state)->isa == NULL) {
+        skip(); /* a simulated device would take hours */
+    }
+    struct restricted_fixture f;
+    restricted_init(&f, *state, &spec);
+    const struct solver_options options = options_make("cg", NULL, 1e-6);
+    const struct solver_ops *ops = solver_find("cg");
+    struct solver *s = NULL;
+    must(ops->setup(&f.problem, &options, &s, &err));
+    struct step_report at = {0};
+    double last = 0;
+    int shares = 0;
+    for (int k = 0; k < 4; k++) { /* building, the right-hand side, and into the first product */
+        must(ops->step(s, &at, &err));
+        assert_true(at.share >= last && at.share < 1);
+        shares += at.share > last;
+        last = at.share;
+    }
+    assert_int_equal(at.iteration, 0);
+    assert_true(shares >= 3 && last >= 0.5);
+    ops->teardown(s);
+    restricted_deinit(&f);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
 
 TEST_MAIN(TEST(test_ill_conditioned), TEST(test_no_ridge), TEST(test_breakdown_of_one_target),
-          TEST(test_best_is_handed_out))
+          TEST(test_best_is_handed_out), TEST(test_share_of_a_pass))

@@ -324,6 +324,16 @@ static int conclude(struct solver *s, int r, struct err *err)
     return REASON_BREAKDOWN;
 }
 
+/* Of the iteration under way: a pass, and another one before it where it begins with a residual. */
+static double share(const struct solver *s)
+{
+    const double pass = (double)s->pass.tile / (double)rowset_tiles(s->p.restricted->rows);
+    if (s->stage != STAGE_PRODUCT) {
+        return 0.5 * pass;
+    }
+    return s->since_check == 0 ? 0.5 + 0.5 * pass : pass;
+}
+
 int normal_cg_step(struct solver *s, struct step_report *ret, struct err *err)
 {
     const bool building = !s->built;
@@ -339,6 +349,7 @@ int normal_cg_step(struct solver *s, struct step_report *ret, struct err *err)
         .relative_residual = cg_columns_largest(&s->c),
         .usable = s->iteration > 0 || s->given || r == REASON_CONVERGED,
         .rank = s->built ? s->method.precond->rank(s->M) : 0,
+        .share = s->built ? share(s) : 0.0,
     };
     return r;
 }
