@@ -262,6 +262,7 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
         r = solve(f, err);
     }
     if (r == 0 && f->result.outcome.model) {
+        fit__warn_of_metrics(f);
         r = show_tested(f, in, err);
     }
     if (r == 0 && f->result.outcome.model) {

@@ -55,6 +55,8 @@ int fit__stop_here(void *context, struct err *err);
 
 /* fit_warn.c: tells what is odd about the values that were loaded. */
 void fit__warn(const struct fit *f);
+/* And when the test rows say that the model is of no use. */
+void fit__warn_of_metrics(const struct fit *f);
 
 /* fit_choose.c: kernel and bandwidth; then regularization and bandwidth where they are searched
  * for (`file`: the data set of the centers, or NULL); then, once centers are there, solver,

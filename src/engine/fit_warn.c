@@ -121,3 +121,16 @@ void fit__warn(const struct fit *f)
         warn_about_far_values(f, &targets);
     }
 }
+
+void fit__warn_of_metrics(const struct fit *f)
+{
+    const struct metrics *m = &f->result.outcome.metrics;
+    if (f->data.columns.task == TASK_REGRESSION && m->r2 < 0) {
+        fit__say(
+            f, "warning",
+            "On the test rows the model is worse than the mean of their targets (R2 %.3g). Leave "
+            "kernel and bandwidth open, search for the regularization, or look whether the "
+            "features tell anything of the target.",
+            m->r2);
+    }
+}

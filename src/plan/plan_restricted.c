@@ -104,9 +104,8 @@ static void conjugate(struct planning *g, struct plan_moment *at, double triangl
 {
     enum { MULTIPLY_ROWS = 256 };
     const double m = g->centers, t = g->t;
-    const bool krill = strcmp(g->plan->solver, "krill") == 0;
     at->parts[PLAN_VECTORS] += 56.0 * m * t;
-    if (krill || g->spec->warm_start.model[0] != '\0') { /* coefficients to begin with */
+    if (triangles > 0 || g->spec->warm_start.model[0] != '\0') { /* coefficients to begin with */
         at->parts[PLAN_VECTORS] += 16.0 * t * tile_rows(g, g->n, g->t);
     }
     pass(g, &g->setup, 1.0);

@@ -390,6 +390,36 @@ static void test_constant_target(void **state)
     fixture_dataset_free(ds);
 }
 
+/* A model of noise, followed to the last digit or hardly at all. */
+static void test_worse_than_the_mean(void **state)
+{
+    (void)state;
+    enum { ROWS = 200, COLUMNS = 3 };
+    struct rng rng = rng_new(13, RNG_TEST);
+    double v[ROWS * COLUMNS];
+    for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
+        v[i] = rng_normal(&rng);
+    }
+    struct dataset *ds = fixture_dataset(v, ROWS, COLUMNS, 0);
+    struct fit_result result;
+    struct model *m = fit_well("'kernel':'laplacian','regularization':1e-9", ds, NULL,
+                               "warning: On the test rows the model is worse", &result);
+    assert_true(result.outcome.metrics.r2 < -0.1);
+    model_free(m);
+    fixture_dataset_free(ds);
+    ds = fixture_smooth(200, 8);
+    struct backend *be = fixture_backend();
+    struct story story = {.cancel_at = -1};
+    struct err err = {.code = ERR_OK};
+    assert_int_equal(fit(be, "'kernel':'gaussian'", ds, NULL, &story, &m, &result, &err), 0);
+    assert_true(result.outcome.metrics.r2 > 0);
+    assert_null(strstr(story.messages.data, "warning"));
+    model_free(m);
+    buf_deinit(&story.messages);
+    backend_close(be);
+    fixture_dataset_free(ds);
+}
+
 /* What the device does without is among a job's messages. */
 static void test_notice_of_the_backend(void **state)
 {
@@ -662,11 +692,12 @@ TEST_MAIN(cmocka_unit_test(test_regression_with_defaults),
           cmocka_unit_test(test_many_classes), cmocka_unit_test(test_two_classes_have_auc),
           cmocka_unit_test(test_test_data_set), cmocka_unit_test(test_several_targets),
           cmocka_unit_test(test_kept_kernel_values), cmocka_unit_test(test_constant_target),
-          cmocka_unit_test(test_notice_of_the_backend), cmocka_unit_test(test_targets_of_any_size),
-          cmocka_unit_test(test_one_row), cmocka_unit_test(test_a_class_without_rows),
-          cmocka_unit_test(test_not_positive_definite), cmocka_unit_test(test_bad_combinations),
-          cmocka_unit_test(test_cancel_anywhere), cmocka_unit_test(test_no_memory_anywhere),
-          cmocka_unit_test(test_time_budget), cmocka_unit_test(test_selections_are_told_of),
+          cmocka_unit_test(test_worse_than_the_mean), cmocka_unit_test(test_notice_of_the_backend),
+          cmocka_unit_test(test_targets_of_any_size), cmocka_unit_test(test_one_row),
+          cmocka_unit_test(test_a_class_without_rows), cmocka_unit_test(test_not_positive_definite),
+          cmocka_unit_test(test_bad_combinations), cmocka_unit_test(test_cancel_anywhere),
+          cmocka_unit_test(test_no_memory_anywhere), cmocka_unit_test(test_time_budget),
+          cmocka_unit_test(test_selections_are_told_of),
           cmocka_unit_test(test_time_budget_of_a_selection),
           cmocka_unit_test(test_far_from_the_origin_in_float32),
           cmocka_unit_test(test_far_rows_do_not_move_the_origin))
