@@ -49,8 +49,8 @@ void solve__say(const struct drive *d, const char *level, const char *first, con
     }
 }
 
-/* Of the iteration under way: what the solver says, or by the kernel values that it takes; NaN where
- * nobody knows. */
+/* Of the iteration under way: what the solver says, or by the kernel values that it takes; NaN
+ * where nobody knows. */
 static double step_share(const struct drive *d)
 {
     const struct backend *be = d->p->be;
