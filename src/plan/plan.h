@@ -87,8 +87,9 @@ int plan_admit(const struct job_spec *spec, const struct plan_data *data,
 struct json *plan_to_json(const struct plan *p, const struct plan_machine *machine);
 
 /* Of a plan as JSON, corrected by experience: whether the job's time budget is long enough for
- * coefficients that are worth it, twenty iterations and what comes after them, with half of it to
- * spare for what comes before. True without a budget, or where nobody knows the seconds. */
+ * coefficients that are worth it, twenty iterations (eight on centers) and what comes after them,
+ * with half of it to spare for what comes before. True without a budget, or where nobody knows the
+ * seconds. */
 bool plan_in_time(const struct job_spec *spec, const struct json *plan);
 /* Sets its `warnings`: what the time budget will make of the job, and a full model of very many
  * rows that it did not ask for. */

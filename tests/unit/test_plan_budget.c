@@ -71,6 +71,28 @@ static void test_centers_for_the_time(void **state)
     assert_true(centers("'stop':{'time_budget_s':20},'regularization':'auto'", 200000) > 0);
 }
 
+/* Ten seconds of setup, ten an iteration, five after them. */
+static void test_iterations_that_have_to_fit(void **state)
+{
+    (void)state;
+    for (int restricted = 0; restricted < 2; restricted++) {
+        struct json *plan = json_new_object(), *seconds = json_set_object(plan, "seconds");
+        json_set(plan, "restricted", json_new_bool(restricted == 1));
+        json_set_number(seconds, "setup", 10);
+        json_set_number(seconds, "iteration", 10);
+        json_set_number(seconds, "finish", 5);
+        json_set_number(seconds, "iterations", 1000);
+        const double all = 15.0 + (restricted == 1 ? 80.0 : 200.0);
+        struct job_spec *spec = fixture_spec_read("'stop':{'time_budget_s':100}");
+        spec->stop.time_budget_s = all;
+        assert_true(plan_in_time(spec, plan));
+        spec->stop.time_budget_s = all - 1;
+        assert_false(plan_in_time(spec, plan));
+        job_spec_free(spec);
+        json_free(plan);
+    }
+}
+
 /* Time that is too short for any number of centers decides nothing. */
 static void test_no_time_at_all(void **state)
 {
@@ -174,7 +196,8 @@ static void test_folds_on_many_rows(void **state)
     json_free(many.plan);
 }
 
-TEST_MAIN(cmocka_unit_test(test_centers_for_the_time), cmocka_unit_test(test_no_time_at_all),
+TEST_MAIN(cmocka_unit_test(test_centers_for_the_time),
+          cmocka_unit_test(test_iterations_that_have_to_fit), cmocka_unit_test(test_no_time_at_all),
           cmocka_unit_test(test_without_rates_time_decides_nothing),
           cmocka_unit_test(test_centers_follow_experience),
           cmocka_unit_test(test_plans_tell_what_a_budget_ends),
