@@ -20,7 +20,7 @@ struct sketch {
     const struct mat *S;
     bool add;
     int lanes, run;
-    int chunk; /* rows of P: whole blocks and whole runs */
+    int chunk; /* rows of P, whole blocks */
 };
 
 struct buffers {
@@ -41,7 +41,7 @@ static size_t lay_out(const struct sketch *s, char *base, struct buffers *ret)
     const size_t lanes = (size_t)s->lanes * sizeof(double);
     const size_t sums = whole_lines((size_t)s->phi->rows * lanes);
     const size_t panel = whole_lines((size_t)(s->o.ld + 1) * lanes);
-    const size_t K = (size_t)(s->chunk + TILE_BLOCK) * lanes;
+    const size_t K = whole_lines((size_t)(s->chunk + TILE_BLOCK) * lanes);
     ret->sums = (double *)(void *)base;
     ret->panel = base + sums;
     ret->K = base + sums + panel;
@@ -112,7 +112,7 @@ WRITE(double)
 
 static void run_panel(const struct sketch *s, struct group g, struct buffers *b)
 {
-    const int64_t end = s->phi->lead + s->o.Q.count;
+    const int64_t end = s->o.Q.count > 0 ? s->phi->lead + s->o.Q.count : 0;
     memset(b->sums, 0, (size_t)(s->phi->rows * s->lanes) * sizeof(double));
     oracle__load_panel(&s->o, g, b->rows->z, b->panel);
     for (int64_t at = 0; at < end; at += s->chunk) {

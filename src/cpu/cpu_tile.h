@@ -102,7 +102,7 @@ struct lane_tile {
 
 /* Kernel values of whole blocks of a sign_sketch on their way into it: K's rows times `flip`, mixed
  * in each block, times `sign` are added to the rows of `sums` that `index` names, if it is not
- * negative. All but signs and index is TILE_ALIGN-ed. */
+ * negative. K and sums are TILE_ALIGN-ed. */
 struct mix_tile {
     const void *K; /* T[rows][lanes] */
     int64_t rows;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Raised whenever the meaning of what a solver saves changes. */
-static const char format[] = "krrd-checkpoint-3";
+static const char format[] = "krrd-checkpoint-4";
 
 enum { REALS = 3, COUNTS = 4, TEXTS = 5, TEXT_SIZE = 96 };
 static const char reals_name[] = "driver.seconds", counts_name[] = "driver.counts";

@@ -54,7 +54,7 @@ void solve__say(const struct drive *d, const char *level, const char *first, con
 static double step_share(const struct drive *d)
 {
     const struct backend *be = d->p->be;
-    if (d->at.share > 0) {
+    if (d->at.share > 0 && solve__iterates(d) && isnan(d->certifying) && !d->model) {
         return d->at.share;
     }
     if (!d->stepping || !(d->at.built || solve__iterates(d)) || !(d->iteration_entries > 0)) {

@@ -38,14 +38,14 @@ static double rows_bytes(const struct planning *g)
  * within what the backend leaves free (CUDA_RESERVE_BYTES). */
 enum { PRODUCT_ROWS = 4096, FEW_SINGLE = 6, FEW_DOUBLE = 12, SUMS = 1 << 20 };
 
-static double product_bytes(const struct planning *g)
+static double product_bytes(const struct planning *g, double t)
 {
     const double fit = fmax(floor(32.0 * MIB / (8.0 * g->centers)), 1.0);
     const double all = tile_rows(g, g->n, g->t), rows = fmin(fmin(fit, PRODUCT_ROWS), all);
-    const bool many = g->t > (g->points == DTYPE_F32 ? FEW_SINGLE : FEW_DOUBLE);
+    const bool many = t > (g->points == DTYPE_F32 ? FEW_SINGLE : FEW_DOUBLE);
     return !g->machine->own_memory ? 0
-           : many                  ? 8.0 * rows * (g->centers + g->t)
-                                   : 8.0 * fmin(SUMS, all * g->t);
+           : many                  ? 8.0 * rows * (g->centers + t)
+                                   : 8.0 * fmin(SUMS, all * t);
 }
 
 /* Rows, centers (in float64 besides, for their own matrix), right-hand sides, the answer. */
@@ -58,7 +58,7 @@ static struct plan_moment uploaded(const struct planning *g)
     at.parts[PLAN_POINTS] = rows_bytes(g) + m * g->ld * (twice + g->halves);
     at.parts[PLAN_VECTORS] = 8.0 * m * g->t * (started ? 2.0 : 1.0);
     at.parts[PLAN_LIBRARY] = plan__library(g, m);
-    at.parts[PLAN_OTHER] = product_bytes(g);
+    at.parts[PLAN_OTHER] = product_bytes(g, g->t);
     return at;
 }
 
@@ -107,6 +107,7 @@ static void conjugate(struct planning *g, struct plan_moment *at, double triangl
     at->parts[PLAN_VECTORS] += 56.0 * m * t;
     if (triangles > 0 || g->spec->warm_start.model[0] != '\0') { /* coefficients to begin with */
         at->parts[PLAN_VECTORS] += 16.0 * t * tile_rows(g, g->n, g->t);
+        at->parts[PLAN_OTHER] = product_bytes(g, 2.0 * t);
     }
     pass(g, &g->setup, 1.0);
     pass(g, &g->iteration, 1.0);

@@ -344,10 +344,10 @@ int64_t rule_hessian_rows(int64_t n, int64_t rank, const struct param_set *param
 
 struct rule_sketch rule_sketch_signs(int64_t n, int64_t d, const struct param_set *params)
 {
-    enum { MANY_ROWS = 8 };
+    enum { MANY_ROWS = 8, MOST_SIGNS = 64 };
     const int64_t wanted = param_int(params, "nonzeros");
     int signs = 1;
-    while (signs < wanted && 2 * signs <= d) {
+    while (signs < wanted && signs < MOST_SIGNS && 2 * signs <= d) {
         signs *= 2;
     }
     return n / MANY_ROWS >= d ? (struct rule_sketch){.block = signs, .copies = 1}

@@ -204,9 +204,9 @@ int64_t rule_sketch_rank(int64_t m, const struct param_set *params);
 int64_t rule_hessian_rows(int64_t n, int64_t rank, const struct param_set *params);
 
 /* The signs of a column of krill's sketch of d rows, block times copies (struct sign_sketch):
- * `nonzeros` of `params`, to the next power of two, or the largest one that d has room for. Rows
- * are mixed where they are many beside d: mixing takes accuracy from a sketch that is hardly
- * shorter than what it sketches (adr/0050). */
+ * `nonzeros` of `params`, to the next power of two up to 64, or the largest one that d has room
+ * for. Rows are mixed where they are many beside d: mixing takes accuracy from a sketch that is
+ * hardly shorter than what it sketches (adr/0050). */
 struct rule_sketch {
     int block, copies;
 };

@@ -130,10 +130,10 @@ const struct param_def catalog_krill_params[] = {
         .key = "nonzeros",
         .type = PARAM_INT,
         .min = 1,
-        .max = 64,
+        .max = 1000,
         .fallback = "8",
-        .help = "Rows of the sketch that a training row is added to; the next power of two is "
-                "taken.",
+        .help = "Rows of the sketch that a training row is added to: the next power of two is "
+                "taken, 64 at most.",
     },
     {
         .key = "residual_every",

@@ -22,7 +22,7 @@ static int close_device(void **state)
 }
 
 /* Where K_mm is singular to working precision and lambda tiny, what sees the rows takes a few
- * iterations all the same, down to the residual that float64 has here, some 1e-14 / lambda. */
+ * iterations all the same, down to the residual that float64 has here, up to 4e-14 / lambda. */
 static void test_ill_conditioned(void **state)
 {
     static const struct {

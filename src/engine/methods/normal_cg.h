@@ -26,7 +26,8 @@
  * each column, those with the smallest true residual: where H is singular to working precision,
  * later ones may be far worse, and the recurrence does not know. A column that breaks down goes on
  * from these, by steepest descent, and stays with them when it breaks down again without progress;
- * the others go on. Memory: 7 m t numbers, a tile of rows, and P.
+ * the others go on. Memory: 7 m t numbers, a tile of
+ * rows and its targets twice, and P.
  */
 #pragma once
 

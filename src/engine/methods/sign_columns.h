@@ -7,7 +7,7 @@
  * Where S would take too much memory it is made in parts, to which bands are dealt out. Columns
  * depend on the seed, d, the signs' shape and the row's number alone.
  *
- * Memory: 10 to 74 bytes for each of SIGN_COLUMNS_MOST columns, or n.
+ * Memory: 1 + 9 copies bytes for each of SIGN_COLUMNS_MOST columns, or n.
  */
 #pragma once
 
