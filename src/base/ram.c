@@ -225,12 +225,22 @@ int64_t ram_resident(void)
     return kib < 0 ? 0 : kib * 1024;
 }
 
-int64_t ram_resident_of(int pid)
+static int64_t own_of(const char *status)
+{
+    const int64_t all = read_number(status, "VmRSS:"), file = read_number(status, "RssFile:");
+    return all < 0 ? 0 : (file > 0 ? all - file : all) * 1024;
+}
+
+int64_t ram_own(void)
+{
+    return own_of("/proc/self/status");
+}
+
+int64_t ram_own_of(int pid)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/status", pid);
-    const int64_t kib = read_number(path, "VmRSS:");
-    return kib < 0 ? 0 : kib * 1024;
+    return own_of(path);
 }
 
 int64_t ram_available_within(int64_t limit)
@@ -239,7 +249,7 @@ int64_t ram_available_within(int64_t limit)
     if (limit <= 0) {
         return room;
     }
-    const int64_t left = limit - ram_resident();
+    const int64_t left = limit - ram_own();
     return left < 0 ? 0 : least(room, left);
 }
 

@@ -50,7 +50,7 @@ void plan__moment(struct planning *g, const struct plan_moment *m, const char *n
 {
     struct plan *p = g->plan;
     const double sum = sum_parts(m->parts);
-    p->reserved_bytes = fmax(p->reserved_bytes, sum + m->untouched);
+    p->reserved_bytes = fmax(p->reserved_bytes, sum + m->untouched - p->mapped_bytes);
     if (p->moment == NULL || sum > sum_parts(p->parts)) {
         memcpy(p->parts, m->parts, sizeof(p->parts));
         p->moment = name;
@@ -170,9 +170,11 @@ static void measure_base(struct planning *g, const struct plan_data *data)
     double *parts = g->base.parts;
     parts[PLAN_PROCESS] =
         (double)(g->machine->base_bytes + (g->machine->own_memory ? g->machine->left_bytes : 0));
-    parts[PLAN_DATA] = file_bytes(data->train) + file_bytes(data->test) +
-                       file_bytes(data->centers) + 8.0 * (g->n + g->m) +
-                       g->m * (classes ? 8.0 : 8.0 * g->t) + 8.0 * g->m * g->t;
+    const double files =
+        file_bytes(data->train) + file_bytes(data->test) + file_bytes(data->centers);
+    g->plan->mapped_bytes = streamed ? files : 0;
+    parts[PLAN_DATA] =
+        files + 8.0 * (g->n + g->m) + g->m * (classes ? 8.0 : 8.0 * g->t) + 8.0 * g->m * g->t;
     if (!streamed) {
         parts[PLAN_DATA] += (g->n + g->m) * g->d * g->host + 8.0 * g->n * g->t;
     }

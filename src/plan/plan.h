@@ -7,7 +7,8 @@
  *
  * Memory is what is resident at the worst moment of the job; a matrix of which only a half is
  * touched counts as a half there, and as a whole in `reserved_bytes`, which is what the engine asks
- * the machine for. Unknown before a job runs, and so assumed:
+ * the machine for; pages of files that a restricted model reads in tiles count there alone, since
+ * the system takes them back. Unknown before a job runs, and so assumed:
  *   - a mask's test rows: none, so that all rows train;
  *   - centers of selectors that find their own number: rule_centers;
  *   - ranks that turn out smaller, and batches of eigenpro that turn out smaller: the largest;
@@ -48,7 +49,9 @@ struct plan {
     /* Bytes. Parts add up to host_bytes and device_bytes. */
     double parts[PLAN_PARTS];
     double host_bytes, device_bytes, reserved_bytes;
-    const char *moment; /* of the peak: "loading", "search", "centers", "solving", "certifying" */
+    double mapped_bytes; /* of host_bytes: files that are read in tiles, which leave when others
+                            need the memory, and are not in reserved_bytes */
+    const char *moment;  /* of the peak: "loading", "search", "centers", "solving", "certifying" */
     /* Seconds, as the machine's rates have them (experience.h corrects them); NaN: not known. */
     double setup_s, iteration_s, finish_s;
     int64_t iterations; /* the limit; 0: a direct method */

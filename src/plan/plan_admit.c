@@ -7,12 +7,18 @@
 
 #define LEAST_CENTERS 10 /* fewer are not worth proposing */
 
+/* Of the host, beside a device with memory of its own. */
+static double must_have(const struct plan *p)
+{
+    return p->host_bytes - p->mapped_bytes;
+}
+
 /* What is asked for at once must be there, even where not all of it is touched. */
 static bool fits(const struct plan *p, const struct plan_machine *m)
 {
     if (m->own_memory) {
-        return p->host_bytes <= (double)m->limit_bytes &&
-               p->reserved_bytes - p->host_bytes <= (double)m->device_bytes;
+        return must_have(p) <= (double)m->limit_bytes &&
+               p->reserved_bytes - must_have(p) <= (double)m->device_bytes;
     }
     return p->reserved_bytes <= (double)m->limit_bytes;
 }
@@ -185,9 +191,9 @@ int plan_admit(const struct job_spec *spec, const struct plan_data *data,
         advise_centers(spec, data, machine, rule_centers(plan->train_rows), advice[1],
                        sizeof(advice[1]));
     }
-    const bool device = machine->own_memory && plan->host_bytes <= (double)machine->limit_bytes;
-    const double need = device                ? plan->reserved_bytes - plan->host_bytes
-                        : machine->own_memory ? plan->host_bytes
+    const bool device = machine->own_memory && must_have(plan) <= (double)machine->limit_bytes;
+    const double need = device                ? plan->reserved_bytes - must_have(plan)
+                        : machine->own_memory ? must_have(plan)
                                               : plan->reserved_bytes;
     const double limit = (double)(device ? machine->device_bytes : machine->limit_bytes);
     return err_at(err, ERR_DOES_NOT_FIT, plan->centers > 0 ? "#/centers" : "#/solver",

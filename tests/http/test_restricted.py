@@ -236,3 +236,35 @@ def train_beyond(api, name, X, limit, group):
     assert 0 < max(most) and (max(most) < limit or not limited)
     assert job["result"]["train_rows"] == rows * 8 // 10
     assert job["result"]["metrics"]["r2"] > 0.5
+
+
+@pytest.mark.skipif("KRRD_TEST_SANITIZER" in os.environ, reason="a sanitizer's memory is its own")
+def test_file_beyond_a_workers_memory(tmp_path, name):
+    """Rows that are read in tiles need not fit the memory that a worker is given; those of a full model do."""
+    rows, d = 1_000_000, 39
+    X = np.random.default_rng(74).random(size=(rows, d + 1), dtype=np.float32)
+    X[:, d] = np.sin(3 * X[:, 0]) + X[:, 1]
+    limit = X.nbytes * 3 // 4
+    daemon = daemon_module.Daemon(tmp_path, worker_memory_bytes=limit)
+    try:
+        api = daemon.api
+        dataset = api.upload(data.npy(X), "application/x-npy")["id"]
+        spec = {"model": name, "dataset": dataset, "kernel": KERNEL}
+        refused = api.post("/v1/jobs", json={**spec, "solver": "pcg"}, expect=422)
+        assert refused.json()["code"] == "does_not_fit"
+        job = api.create(name, dataset, solver="krill", kernel="gaussian", centers={"count": 60},
+                         stop={"tolerance": 1e-2})
+        memory = job["plan"]["memory"]
+        assert memory["reserved_bytes"] <= limit < memory["host_bytes"]
+        pid = next(w["pid"] for w in api.get("/v1/workers").json()["data"] if w["kind"] == "train")
+        most = [0]
+
+        def ended(job):
+            most.append(anonymous_bytes(pid))
+            return job["status"] in ("succeeded", "failed")
+
+        job = api.wait(job["id"], ended, timeout=300)
+        assert job["status"] == "succeeded", job
+        assert 0 < max(most) <= memory["reserved_bytes"]
+    finally:
+        daemon.close()

@@ -84,11 +84,36 @@ static void test_cache_of_a_control_group_is_free(void **state)
 static void test_what_a_limit_of_ours_leaves(void **state)
 {
     (void)state;
-    const int64_t resident = ram_resident(), margin = 1 << 20;
+    const int64_t own = ram_own(), margin = 1 << 20;
+    assert_true(own > 0 && own < ram_resident());
     assert_int_equal(ram_available_within(1), 0);
-    const int64_t left = ram_available_within(resident + (64 << 20));
+    const int64_t left = ram_available_within(own + (64 << 20));
     assert_true(left > (64 << 20) - margin && left <= (64 << 20) + margin);
     assert_true(ram_available_within(0) > left);
+}
+
+/* A file that is mapped and read is resident, and can be taken back. */
+static void test_mapped_files_are_not_ones_own(void **state)
+{
+    (void)state;
+    const size_t size = 32u << 20;
+    FILE *f = tmpfile();
+    assert_non_null(f);
+    assert_int_equal(ftruncate(fileno(f), (off_t)size), 0);
+    const int64_t own = ram_own(), resident = ram_resident();
+    assert_near((double)ram_own_of(getpid()), (double)own, 1 << 20);
+    char *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fileno(f), 0);
+    assert_ptr_not_equal(map, MAP_FAILED);
+    int sum = 0;
+    for (size_t i = 0; i < size; i += 4096) {
+        sum += ((volatile char *)map)[i];
+    }
+    assert_int_equal(sum, 0);
+    if (ram_resident() > resident + (int64_t)size / 2) { /* not where /tmp is memory */
+        assert_true(ram_own() < own + (8 << 20));
+    }
+    munmap(map, size);
+    fclose(f);
 }
 
 /* A job before this one may have been large: its mark is gone after the reset. */
@@ -155,4 +180,5 @@ TEST_MAIN(cmocka_unit_test(test_peak_is_without_what_was_freed),
           cmocka_unit_test(test_peak_is_of_the_job), cmocka_unit_test(test_the_machine_has_some),
           cmocka_unit_test(test_a_limit_of_the_process_counts),
           cmocka_unit_test(test_cache_of_a_control_group_is_free),
-          cmocka_unit_test(test_what_a_limit_of_ours_leaves))
+          cmocka_unit_test(test_what_a_limit_of_ours_leaves),
+          cmocka_unit_test(test_mapped_files_are_not_ones_own))

@@ -117,6 +117,19 @@ static void test_half_of_a_factor(void **state)
     assert_true(p.host_bytes > 800e6);
 }
 
+/* A million rows of four features and a target are 40 MB, which a model on centers reads in tiles.
+ */
+static void test_mapped_files_need_not_fit(void **state)
+{
+    (void)state;
+    struct plan_machine m = machine();
+    struct plan p = plan_for("'centers':{'count':100},'kernel':'gaussian'", 1000000, &m);
+    assert_true(p.mapped_bytes >= 40e6);
+    assert_true(p.host_bytes >= p.mapped_bytes && p.reserved_bytes <= p.host_bytes - 40e6 + 1e6);
+    p = plan_for("'solver':'pcg','kernel':'gaussian'", 1000000, &m);
+    assert_true(p.mapped_bytes == 0 && p.reserved_bytes >= p.host_bytes);
+}
+
 static void test_seconds_follow_rates(void **state)
 {
     (void)state;
@@ -432,8 +445,9 @@ static void test_json_has_all_of_it(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(test_folds_need_rows),
-          cmocka_unit_test(test_half_of_a_factor), cmocka_unit_test(test_seconds_follow_rates),
-          cmocka_unit_test(test_near_rows), cmocka_unit_test(test_ranks_bound_the_work),
+          cmocka_unit_test(test_half_of_a_factor), cmocka_unit_test(test_mapped_files_need_not_fit),
+          cmocka_unit_test(test_seconds_follow_rates), cmocka_unit_test(test_near_rows),
+          cmocka_unit_test(test_ranks_bound_the_work),
           cmocka_unit_test(test_paths_end_where_points_or_rounding_do),
           cmocka_unit_test(test_time_budget_bounds_the_total),
           cmocka_unit_test(test_sizes_without_end),

@@ -33,7 +33,7 @@ double room_needed(const char *plan)
 static double resident(const struct slot *s)
 {
     const int pid = slot_pid(s);
-    return pid > 0 ? (double)ram_resident_of(pid) : 0;
+    return pid > 0 ? (double)ram_own_of(pid) : 0;
 }
 
 /* What an idle worker counts for in the bound: its process as it was before its first job, for it
