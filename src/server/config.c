@@ -383,8 +383,8 @@ static const struct option_def options[] = {
     {"worker-threads", OPTION_INT, AT(worker_threads), "0", "N", 0, 1024,
      "Threads of a worker; 0: what the machine grants."},
     {"worker-memory-bytes", OPTION_INT64, AT(worker_memory_bytes), "0", "N", 0, EXACT,
-     "Memory that a worker may have: jobs that need more are refused; 0: what the host or its "
-     "control group has."},
+     "Memory of its own that a worker may have, data sets that it maps apart: jobs that need "
+     "more are refused; 0: what the host or its control group has."},
     {"train-memory-bytes", OPTION_INT64, AT(train_memory_bytes), "0", "N", 0, EXACT,
      "Memory that all training workers may have together: a job waits until there is room for it; "
      "0: what the host or its control group has."},

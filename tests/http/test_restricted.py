@@ -211,11 +211,28 @@ def moved(pid, group):
         return False
 
 
+def trainer(api):
+    return next(w["pid"] for w in api.get("/v1/workers").json()["data"] if w["kind"] == "train")
+
+
+def watch_memory(api, job, pid):
+    """The job as it ends well, and the most that its worker held itself."""
+    most = [0]
+
+    def ended(job):
+        most.append(anonymous_bytes(pid))
+        return job["status"] in ("succeeded", "failed")
+
+    job = api.wait(job["id"], ended, timeout=300)
+    assert job["status"] == "succeeded", job
+    return job, max(most)
+
+
 def train_beyond(api, name, X, limit, group):
     rows = len(X)
     dataset = api.upload(data.npy(X), "application/x-npy")["id"]
     del X
-    pid = next(w["pid"] for w in api.get("/v1/workers").json()["data"] if w["kind"] == "train")
+    pid = trainer(api)
     limited = group is not None and moved(pid, group)
     if limited:
         # a full model has no place there, and the worker says so instead of being killed
@@ -225,15 +242,8 @@ def train_beyond(api, name, X, limit, group):
     job = api.create(name, dataset, solver="falkon", kernel="gaussian", precision="mixed",
                      regularization=1e-6, stop={"tolerance": 1e-2}, kernel_cache_bytes=0,
                      centers={"method": "uniform", "count": 60})
-    most = [0]
-
-    def ended(job):
-        most.append(anonymous_bytes(pid))
-        return job["status"] in ("succeeded", "failed")
-
-    job = api.wait(job["id"], ended, timeout=300)
-    assert job["status"] == "succeeded", job
-    assert 0 < max(most) and (max(most) < limit or not limited)
+    job, most = watch_memory(api, job, pid)
+    assert 0 < most and (most < limit or not limited)
     assert job["result"]["train_rows"] == rows * 8 // 10
     assert job["result"]["metrics"]["r2"] > 0.5
 
@@ -249,22 +259,14 @@ def test_file_beyond_a_workers_memory(tmp_path, name):
     try:
         api = daemon.api
         dataset = api.upload(data.npy(X), "application/x-npy")["id"]
-        spec = {"model": name, "dataset": dataset, "kernel": KERNEL}
-        refused = api.post("/v1/jobs", json={**spec, "solver": "pcg"}, expect=422)
+        spec = {"model": name, "dataset": dataset, "kernel": KERNEL, "solver": "pcg"}
+        refused = api.post("/v1/jobs", json=spec, expect=422)
         assert refused.json()["code"] == "does_not_fit"
         job = api.create(name, dataset, solver="krill", kernel="gaussian", centers={"count": 60},
                          stop={"tolerance": 1e-2})
         memory = job["plan"]["memory"]
         assert memory["reserved_bytes"] <= limit < memory["host_bytes"]
-        pid = next(w["pid"] for w in api.get("/v1/workers").json()["data"] if w["kind"] == "train")
-        most = [0]
-
-        def ended(job):
-            most.append(anonymous_bytes(pid))
-            return job["status"] in ("succeeded", "failed")
-
-        job = api.wait(job["id"], ended, timeout=300)
-        assert job["status"] == "succeeded", job
-        assert 0 < max(most) <= memory["reserved_bytes"]
+        _, most = watch_memory(api, job, trainer(api))
+        assert 0 < most <= memory["reserved_bytes"]
     finally:
         daemon.close()
