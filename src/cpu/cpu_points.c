@@ -159,7 +159,7 @@ static int64_t mark_blocks(struct points *p, int step)
  * maxima gain less than that, and so do short blocks, and roots with few features. */
 static bool takes_turns(const struct points *p, const struct tile_loops *loops)
 {
-    const bool gains = p->kernel.id == KERNEL_GAUSSIAN || p->d >= 64;
+    const bool gains = p->kernel.id == KERNEL_GAUSSIAN || p->d >= 24;
     return loops->paired && !kernel_uses_l1(p->kernel.id) && gains;
 }
 

@@ -74,7 +74,7 @@ static double slope_of(enum kernel_id id)
 double kernel_inner_limit(enum kernel_id id, int64_t d)
 {
     const double slope = slope_of(id), roundings = 2.0 + 0.4 * sqrt((double)d);
-    return slope > 0 ? 1.5e-6 / (slope * 0x1p-24 * roundings) : 0;
+    return slope > 0 ? 4e-6 / (slope * 0x1p-24 * roundings) : 0;
 }
 
 /* Every kernel's table has some of the three keys; the others keep values that change nothing. */

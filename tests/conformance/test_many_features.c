@@ -15,6 +15,7 @@
 struct cloud {
     struct backend *be;
     struct kernel kernel;
+    enum dtype dtype; /* of the points */
     int64_t n;
     double *x; /* [n, d] */
     struct points *points;
@@ -48,16 +49,19 @@ static void place_rows(struct cloud *c, bool spread)
 static void load(struct cloud *c)
 {
     const struct rows X = {.dtype = DTYPE_F64, .n = c->n, .d = c->kernel.d, .data = c->x};
-    must(c->be->ops->points_new(c->be, &c->kernel, DTYPE_F32, &X, &c->points, &err));
+    must(c->be->ops->points_new(c->be, &c->kernel, c->dtype, &X, &c->points, &err));
 }
 
 /* `narrow`: the usual bandwidth is divided by it. */
-static struct cloud cloud_new(struct backend *be, enum kernel_id id, int64_t n, int64_t d,
-                              bool spread, double narrow)
+static struct cloud cloud_new(struct backend *be, enum kernel_id id, enum dtype dtype, int64_t n,
+                              int64_t d, bool spread, double narrow)
 {
     struct rng rng = rng_new((uint64_t)(n + d), RNG_TEST);
-    struct cloud c = {
-        .be = be, .kernel = usual_kernel(id, d), .n = n, .x = host_normal(&rng, n * d)};
+    struct cloud c = {.be = be,
+                      .kernel = usual_kernel(id, d),
+                      .dtype = dtype,
+                      .n = n,
+                      .x = host_normal(&rng, n * d)};
     c.kernel.bandwidth /= narrow;
     place_rows(&c, spread);
     host_round(c.x, n * d, DTYPE_F32);
@@ -137,7 +141,7 @@ static void check_kernel(struct backend *be, enum kernel_id id, int64_t d, int t
 {
     static const int64_t ts[] = {1, 3, 9};
     const enum dtype vectors = turn % 4 == 3 ? DTYPE_F64 : DTYPE_F32;
-    struct cloud c = cloud_new(be, id, 300, d, turn % 2 == 1, 1.0);
+    struct cloud c = cloud_new(be, id, DTYPE_F32, 300, d, turn % 2 == 1, 1.0);
     check_product(&c, vectors, 300, 0, 300, ts[turn % 3]);
     check_product(&c, vectors, 70, 128, 140, ts[(turn + 1) % 3]);
     cloud_free(&c);
@@ -164,7 +168,7 @@ static void test_rows_beside_a_view(void **state)
     (void)state;
     struct backend *be = device_open(1);
     for (int id = 0; id < KERNEL_COUNT_; id++) {
-        struct cloud c = cloud_new(be, (enum kernel_id)id, 300, 33, false, 1.0);
+        struct cloud c = cloud_new(be, (enum kernel_id)id, DTYPE_F32, 300, 33, false, 1.0);
         be->ops->points_free(be, c.points);
         for (int64_t i = 200; i < 300; i++) {
             for (int64_t j = 0; j < 33; j++) {
@@ -190,7 +194,7 @@ static double largest_error(const struct cloud *c, int64_t first)
         v[first + k + k * c->n] = 1.0;
     }
     double *y = product(c->be, view_range(c->points, 0, c->n - 1), view_all(c->points, c->n),
-                        DTYPE_F32, COLUMNS, v);
+                        c->dtype, COLUMNS, v);
     for (int64_t i = 0; i < c->n - 1; i++) {
         for (int64_t k = 0; k < COLUMNS; k++) {
             const double value = kernel_eval(&c->kernel, row(c, i), row(c, first + k));
@@ -202,8 +206,27 @@ static double largest_error(const struct cloud *c, int64_t first)
     return worst;
 }
 
-/* A value loses 1.5e-6 at most by its distance, and a little by its function, whatever the
- * bandwidth: the narrower it is, the more inner products lose, until they are not taken. */
+/* How much of float32's bound holds for the type. */
+static double share_of(enum dtype dtype)
+{
+    return dtype == DTYPE_F64 ? 0x1p-28 : 1.0;
+}
+
+static void check_values(struct backend *be, enum kernel_id id, enum dtype dtype, int64_t d)
+{
+    double worst = 0.0;
+    for (double narrow = 0.8; narrow < 2.2; narrow *= 1.25) {
+        struct cloud c = cloud_new(be, id, dtype, 60, d, false, narrow);
+        worst = fmax(worst, largest_error(&c, 12));
+        cloud_free(&c);
+    }
+    print_message("%s %s, d = %d: %.2e\n", kernel_name(id), dtype_name(dtype), (int)d, worst);
+    assert_true(worst <= 4.5e-6 * share_of(dtype));
+}
+
+/* A value loses 4e-6 at most by its distance, in float64 2^-28 of that, and a little by its
+ * function, whatever the bandwidth: the narrower it is, the more inner products lose, until they
+ * are not taken. */
 static void test_values(void **state)
 {
     static const enum kernel_id ids[] = {KERNEL_GAUSSIAN, KERNEL_MATERN32, KERNEL_MATERN52};
@@ -211,73 +234,86 @@ static void test_values(void **state)
     (void)state;
     struct backend *be = device_open(1);
     for (int i = 0; i < 9; i += dims[i / 3] < 435 ? 1 : 2) {
-        double worst = 0.0;
-        for (double narrow = 0.8; narrow < 2.2; narrow *= 1.25) {
-            struct cloud c = cloud_new(be, ids[i % 3], 60, dims[i / 3], false, narrow);
-            worst = fmax(worst, largest_error(&c, 12));
-            cloud_free(&c);
+        check_values(be, ids[i % 3], DTYPE_F32, dims[i / 3]);
+        if (dims[i / 3] < 435) {
+            check_values(be, ids[i % 3], DTYPE_F64, dims[i / 3] - 1);
         }
-        print_message("%s, d = %d: %.2e\n", kernel_name(ids[i % 3]), (int)dims[i / 3], worst);
-        assert_true(worst <= 1.8e-6);
     }
     device_close(be);
 }
 
-/* Features that are alike or opposite: products of pairs of them are as large as the norms, and
- * their roundings alike. */
+/* Of three features two are alike, or opposite. */
+static void make_alike(struct cloud *c, double sign)
+{
+    c->be->ops->points_free(c->be, c->points);
+    for (int64_t k = 0; k < c->n * c->kernel.d; k++) {
+        c->x[k] = k % c->kernel.d % 3 == 1 ? sign * c->x[k - 1] : c->x[k];
+    }
+    load(c);
+}
+
+static void check_like_features(struct backend *be, enum dtype dtype, int64_t d, double sign)
+{
+    double worst = 0.0;
+    for (double narrow = 0.5; narrow < 2.2; narrow *= 1.25) {
+        struct cloud c = cloud_new(be, KERNEL_GAUSSIAN, dtype, 60, d, false, narrow);
+        make_alike(&c, sign);
+        worst = fmax(worst, largest_error(&c, 12));
+        cloud_free(&c);
+    }
+    print_message("%s, d = %d: %.2e\n", dtype_name(dtype), (int)d, worst);
+    assert_true(worst <= 4.5e-6 * share_of(dtype));
+}
+
+/* Products of pairs of such features are as large as the norms, and their roundings alike. */
 static void test_values_of_like_features(void **state)
 {
     static const int64_t dims[] = {6, 18, 90};
     (void)state;
     struct backend *be = device_open(1);
     for (int i = 0; i < 6; i++) {
-        double worst = 0.0;
-        for (double narrow = 0.5; narrow < 2.2; narrow *= 1.25) {
-            struct cloud c = cloud_new(be, KERNEL_GAUSSIAN, 60, dims[i % 3], false, narrow);
-            be->ops->points_free(be, c.points);
-            for (int64_t k = 0; k < c.n * c.kernel.d; k++) {
-                c.x[k] = k % c.kernel.d % 3 == 1 ? (i < 3 ? 1.0 : -1.0) * c.x[k - 1] : c.x[k];
-            }
-            load(&c);
-            worst = fmax(worst, largest_error(&c, 12));
-            cloud_free(&c);
-        }
-        print_message("d = %d: %.2e\n", (int)dims[i % 3], worst);
-        assert_true(worst <= 1.8e-6);
+        check_like_features(be, DTYPE_F32, dims[i % 3], i < 3 ? 1.0 : -1.0);
+        check_like_features(be, DTYPE_F64, dims[i % 3], i < 3 ? 1.0 : -1.0);
     }
     device_close(be);
 }
 
 /* ---- bits ---- */
 
-/* What a row gets does not depend on the rows beside it, however far out these are. */
-static void test_bits_of_rows(void **state)
+static void check_bits(struct backend *be, enum kernel_id id, enum dtype dtype)
 {
     static const int64_t some[] = {5, 42, 79, 3, 100, 130, 16, 17, 299, 6};
     const int64_t n = 300, count = sizeof some / sizeof some[0];
+    struct cloud c = cloud_new(be, id, dtype, n, 40, true, 1.0);
+    struct rng rng = rng_new(3, RNG_TEST);
+    double *v = host_normal(&rng, n * 2);
+    const struct view Q = view_all(c.points, n);
+    double *all = product(be, view_range(c.points, 0, n - 1), Q, dtype, 2, v);
+    double *part = product(be, view_index(c.points, some, count), Q, dtype, 2, v);
+    for (int64_t i = 0; i < count; i++) {
+        double *one = product(be, view_range(c.points, some[i], 1), Q, dtype, 2, v);
+        for (int64_t k = 0; k < 2; k++) {
+            assert_same_bits(one[k], part[i + k * count]);
+            if (some[i] < n - 1) {
+                assert_same_bits(one[k], all[some[i] + k * (n - 1)]);
+            }
+        }
+        mem_free(one);
+    }
+    mem_free(all);
+    mem_free(part);
+    mem_free(v);
+    cloud_free(&c);
+}
+
+/* What a row gets does not depend on the rows beside it, however far out these are. */
+static void test_bits_of_rows(void **state)
+{
     (void)state;
     struct backend *be = device_open(1);
     for (int id = 0; id < KERNEL_COUNT_; id++) {
-        struct cloud c = cloud_new(be, (enum kernel_id)id, n, 40, true, 1.0);
-        struct rng rng = rng_new(3, RNG_TEST);
-        double *v = host_normal(&rng, n * 2);
-        const struct view Q = view_all(c.points, n);
-        double *all = product(be, view_range(c.points, 0, n - 1), Q, DTYPE_F32, 2, v);
-        double *part = product(be, view_index(c.points, some, count), Q, DTYPE_F32, 2, v);
-        for (int64_t i = 0; i < count; i++) {
-            double *one = product(be, view_range(c.points, some[i], 1), Q, DTYPE_F32, 2, v);
-            for (int64_t k = 0; k < 2; k++) {
-                assert_same_bits(one[k], part[i + k * count]);
-                if (some[i] < n - 1) {
-                    assert_same_bits(one[k], all[some[i] + k * (n - 1)]);
-                }
-            }
-            mem_free(one);
-        }
-        mem_free(all);
-        mem_free(part);
-        mem_free(v);
-        cloud_free(&c);
+        check_bits(be, (enum kernel_id)id, DTYPE_F32);
+        check_bits(be, (enum kernel_id)id, DTYPE_F64);
     }
     device_close(be);
 }
