@@ -168,7 +168,7 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
     struct points *p = mem_zalloc(sizeof *p);
     const struct form form = form_of(k->id);
     const bool tensor = cuda_of(be)->tensor && dtype == DTYPE_F32 && X->d >= TENSOR_FEATURES;
-    const double limit = dtype == DTYPE_F32 ? kernel_inner_limit(k->id, X->d) : 0;
+    const double limit = kernel_inner_limit(k->id, X->d);
     const float inner = (float)(limit * (tensor ? tensor_share(X->d) : 1.0));
     int64_t bytes = 0;
     const int64_t ld = X->d + (inner > 0);

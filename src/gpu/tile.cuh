@@ -5,8 +5,8 @@
  * step before (cp.async where the device has it), in pieces of 16 bytes on both sides.
  *
  * Distances are sums in the order of the features, by differences, in which nothing cancels and
- * k(x,z) and k(z,x) have the same bits; or, for products in float32, |x|^2/2 + |z|^2/2 - x.z, half
- * as many instructions, where both norms are so small that cancelling does not matter
+ * k(x,z) and k(z,x) have the same bits; or, for products, |x|^2/2 + |z|^2/2 - x.z, half as many
+ * instructions, where both norms are so small that cancelling does not matter
  * (launch_kernel.inner). Which of both is decided for each row x and tile of z rows, so what a row
  * gets does not depend on the rows beside it. Inner products of many features come from the tensor
  * cores (launch_kernel.tensor).
@@ -271,8 +271,7 @@ template <class T> __device__ void clear_rows(unsigned which, T (&D)[X][Z<T>])
 
 /* ---- which way ---- */
 
-template <launch_form FORM, class T>
-constexpr bool HAS_NORMS = PLAIN<FORM> == FORM_L2 && sizeof(T) == 4;
+template <launch_form FORM> constexpr bool HAS_NORMS = PLAIN<FORM> == FORM_L2;
 template <launch_form FORM, class T> constexpr bool USES_TENSOR = TENSOR<T> &&PLAIN<FORM> != FORM;
 
 /* How a thread's x rows meet a tile of z rows; bit i of `inner`: row i by WAY_INNER; of `columns`,
@@ -284,8 +283,9 @@ struct choice {
 
 /* `by` is the same for all threads of the block: least and most are of the norms of all the tile's
  * x rows, `reach` is the most of its z rows. */
-inline __device__ choice choose(float limit, const float (&norms)[X], const float *columns,
-                                float least, float most, float reach)
+template <class T>
+__device__ choice choose(float limit, const T (&norms)[X], const T *columns, float least,
+                         float most, float reach)
 {
     if (most + reach <= limit) {
         return {WAY_INNER, (1U << X) - 1, ALL_TAKEN};
@@ -296,11 +296,11 @@ inline __device__ choice choose(float limit, const float (&norms)[X], const floa
     choice c = {WAY_MIXED, 0, 0};
 #pragma unroll
     for (int i = 0; i < X; i++) {
-        c.inner |= norms[i] + reach <= limit ? 1U << i : 0U;
+        c.inner |= (float)norms[i] + reach <= limit ? 1U << i : 0U;
     }
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        c.columns |= columns[i] + reach <= limit ? 1U << i : 0U;
+        c.columns |= (float)columns[i] + reach <= limit ? 1U << i : 0U;
     }
     return c;
 }
@@ -329,10 +329,8 @@ __device__ void add_step_by(const choice &c, const stage<T> &s, int count, T (&D
 {
     if constexpr (FORM == FORM_L1) {
         add_step<WAY_L1>(s, count, 0, D);
-    } else if constexpr (HAS_NORMS<FORM, T>) {
+    } else if constexpr (HAS_NORMS<FORM>) {
         add_step_of_either<FORM>(c, s, count, D);
-    } else if constexpr (PLAIN<FORM> == FORM_L2) {
-        add_step<WAY_DIFFERENCES>(s, count, 0, D);
     } else if constexpr (USES_TENSOR<FORM, T>) {
         add_step_of_products<tf32_parts, false>(s, count, ALL_TAKEN, D);
     } else {
@@ -374,7 +372,7 @@ template <launch_form FORM, class T>
 __device__ void fetch_tile(const struct launch_tiles &t, const tile_place<T> &at, tile_memory<T> &s)
 {
     fetch_step<FORM>(t, at, 0, s.stages[at.slot]);
-    if constexpr (HAS_NORMS<FORM, T>) {
+    if constexpr (HAS_NORMS<FORM>) {
         if (t.kernel.inner > 0) {
             fetch_one(at.z, (int)t.d, s.z_norms[at.tile & 1]);
             if (at.fresh) {
@@ -387,11 +385,11 @@ __device__ void fetch_tile(const struct launch_tiles &t, const tile_place<T> &at
 template <class T> __device__ void find_range(tile_place<T> &at, const T (&norms)[XT])
 {
     at.fresh = false;
-    at.least = at.most = norms[0];
+    at.least = at.most = (float)norms[0];
 #pragma unroll 1
     for (int r = 1; r < XT; r++) {
-        at.least = fmin(at.least, norms[r]);
-        at.most = fmax(at.most, norms[r]);
+        at.least = fmin(at.least, (float)norms[r]);
+        at.most = fmax(at.most, (float)norms[r]);
     }
 }
 
@@ -401,7 +399,7 @@ __device__ choice begin(const struct launch_kernel &k, tile_place<T> &at, const 
                         T (&D)[X][Z<T>])
 {
     choice c = {WAY_DIFFERENCES, 0, 0};
-    if constexpr (HAS_NORMS<FORM, T>) {
+    if constexpr (HAS_NORMS<FORM>) {
         /* Else there are differences only, whatever the rows; without norms reach is 0. */
         if (k.inner > 0 && at.reach <= k.inner) {
             T x[X], z[Z<T>];
@@ -430,7 +428,7 @@ __device__ choice begin(const struct launch_kernel &k, tile_place<T> &at, const 
 template <launch_form FORM, class T>
 __device__ void halve(const struct launch_kernel &k, const choice &c, T (&D)[X][Z<T>])
 {
-    if constexpr (HAS_NORMS<FORM, T>) {
+    if constexpr (HAS_NORMS<FORM>) {
         if (k.inner > 0 && c.by != WAY_INNER) {
 #pragma unroll
             for (int i = 0; i < X; i++) {
