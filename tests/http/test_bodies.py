@@ -219,6 +219,52 @@ def test_csv_of_odd_but_good_cells(api, model):
     assert [float(first[0])] == ask(api, model, {"instances": [[1, 2, .5, -4]]}).json()["predictions"]
 
 
+@pytest.fixture(scope="module")
+def numbered(api):
+    """A model whose columns are named by numbers."""
+    body = "1,0,2\n" + "".join(f"{i},{i % 5},{i * 1.5}\n" for i in range(30))
+    dataset = api.upload(body.encode(), "text/csv; header=present")
+    api.train("numbered", dataset["id"], test={"fraction": 0}, kernel={"name": "gaussian", "bandwidth": 2.0})
+    return "numbered"
+
+
+@pytest.mark.parametrize("said, rows, header", [
+    ("", [[0, 1], [7, 3]], []),
+    ("; charset=UTF-8", [[0, 1], [7, 3]], []),
+    (";charset=us-ascii; Header=\"present\"", [[3, 7]], [["2"]]),
+    ("; header=absent", [[0, 1], [7, 3]], []),
+])
+def test_a_csv_has_a_header_or_not_as_its_type_says(api, numbered, said, rows, header):
+    wanted = ask(api, numbered, {"instances": rows}).json()["predictions"]
+    found = from_csv(ask(api, numbered, "0,1\n7,3\n", "text/csv" + said))
+    assert found[:len(header)] == header
+    assert [float(cell) for [cell] in found[len(header):]] == wanted
+
+
+def test_a_type_that_says_of_a_header_what_is_not_so(api, model):
+    X = questions()
+    answer = ask(api, model, table(X, NAMES), "text/csv; header=absent", 422)
+    assert interface.problem_pointers(answer) == ["#/line/1/column/1"]
+    assert '"x0" is not a number' in answer.json()["detail"]
+    answer = ask(api, model, "1,2,3,4\n", "text/csv; header=present", 422)
+    assert interface.problem_pointers(answer) == ["#/line/1/column/1"] and 'no feature "1"' in answer.json()["detail"]
+    answer = ask(api, model, ",".join(NAMES), "text/csv; header=present", 422)
+    assert "at least one row" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("kind, said", [
+    ("text/csv; charset=iso-8859-1", "iso-8859-1"), ("text/csv;header=absent;charset=\"utf-16\"", "utf-16"),
+    ("text/csv; header=maybe", "maybe"),
+])
+def test_what_the_type_of_a_csv_says_and_is_not_read(api, model, kind, said):
+    """In the words of an upload."""
+    refused = ask(api, model, "1,2,3,4\n", kind, 415)
+    assert f'"{said}"' in refused.json()["detail"]
+    assert interface.problem_pointers(refused) == ["#/header/content-type"]
+    upload = api.request("POST", "/v1/datasets", 415, data=b"1,2\n3,4\n", headers={"Content-Type": kind})
+    assert upload.json()["detail"] == refused.json()["detail"]
+
+
 def test_csv_with_the_target_still_in_it(api, model):
     """As the table was that the model was trained on; what the column holds does not matter."""
     X = questions()

@@ -45,7 +45,7 @@ static int read_body(enum kind kind, const char *body, size_t len, const struct 
     case JSON:
         return question_read_json(body, len, m, extra, ret, err);
     case CSV:
-        return question_read_csv(body, len, m, extra, ret, err);
+        return question_read_csv(body, len, m, extra, INGEST_HEADER_AUTO, ret, err);
     case NPY:
         return question_read_npy(body, len, m, ret, err);
     case INFER:

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "server/http/http_text.h"
+#include "server/api/table_type.h"
 #include "server/http/problem.h"
 
 /* Characters of a text that is UTF-8. */
@@ -88,22 +88,11 @@ static bool is_text(enum ingest_format format)
 static int read_parameters(struct request *rq, struct upload_wish *wish, struct err *err)
 {
     const char *type = request_header(rq, "Content-Type");
-    char value[32];
     if (type == NULL || !is_text(wish->format)) {
         return 0;
     }
-    if (http_type_parameter(type, "charset", value, sizeof(value)) &&
-        strcasecmp(value, "utf-8") != 0 && strcasecmp(value, "utf8") != 0 &&
-        strcasecmp(value, "us-ascii") != 0) {
-        return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
-                      "The charset \"%s\" is not read; send the table in utf-8.", value);
-    }
-    if (wish->format == INGEST_CSV && http_type_parameter(type, "header", value, sizeof(value)) &&
-        ingest_header_parse(value, &wish->header, NULL) != 0) {
-        return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_TYPE,
-                      "The header of a CSV is present or absent, not \"%s\".", value);
-    }
-    return 0;
+    const int rc = table_type_charset(type, err);
+    return rc == 0 && wish->format == INGEST_CSV ? table_type_header(type, &wish->header, err) : rc;
 }
 
 static int read_header(struct request *rq, struct upload_wish *wish, struct err *err)

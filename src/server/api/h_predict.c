@@ -5,6 +5,7 @@
 #include "server/api/handlers.h"
 #include "server/api/models.h"
 #include "server/api/prediction.h"
+#include "server/api/table_type.h"
 #include "server/app.h"
 #include "server/http/http_accept.h"
 #include "server/http/http_text.h"
@@ -19,8 +20,9 @@ enum wish { AS_USUAL, YES, NO };
 struct plain {
     struct prediction prediction; /* first */
     enum format from, to;
-    enum { HEADER_AS_ASKED, HEADER_PRESENT, HEADER_ABSENT } header;
-    enum wish scores, variance; /* by the query */
+    enum { HEADER_AS_ASKED, HEADER_PRESENT, HEADER_ABSENT } header; /* of a CSV answer */
+    enum ingest_header asked_header;                                /* of a CSV body, by its type */
+    enum wish scores, variance;                                     /* by the query */
     enum extra_columns extra;
 };
 
@@ -80,16 +82,16 @@ static int wish(const struct plain *own, struct question *q, struct err *err)
 
 static int plain_read(struct prediction *p, const char *body, size_t len, struct err *err)
 {
-    static int (*const readers[FORMATS])(const char *text, size_t size,
-                                         const struct served_model *model, enum extra_columns extra,
-                                         struct question *ret, struct err *reason) = {
-        [FORMAT_JSON] = question_read_json,
-        [FORMAT_CSV] = question_read_csv,
-    };
     const struct plain *own = plain_of(p);
-    const int r = own->from == FORMAT_NPY
-                      ? question_read_npy(body, len, p->model, &p->question, err)
-                      : readers[own->from](body, len, p->model, own->extra, &p->question, err);
+    int r = 0;
+    if (own->from == FORMAT_JSON) {
+        r = question_read_json(body, len, p->model, own->extra, &p->question, err);
+    } else if (own->from == FORMAT_NPY) {
+        r = question_read_npy(body, len, p->model, &p->question, err);
+    } else {
+        r = question_read_csv(body, len, p->model, own->extra, own->asked_header, &p->question,
+                              err);
+    }
     return r < 0 ? r : wish(own, &p->question, err);
 }
 
@@ -148,6 +150,17 @@ static int take_type(struct request *rq, enum format *ret, struct err *err)
                       "The body may be application/json, text/csv or application/x-npy.");
     }
     return 0;
+}
+
+/* What a CSV's type says of it. */
+static int take_parameters(struct plain *own, struct err *err)
+{
+    const char *type = request_header(own->prediction.rq, "Content-Type");
+    if (own->from != FORMAT_CSV) {
+        return 0;
+    }
+    const int r = table_type_charset(type, err);
+    return r == 0 ? table_type_header(type, &own->asked_header, err) : r;
 }
 
 /* In kind, where Accept leaves it open. */
@@ -212,6 +225,7 @@ static void answer_with(struct request *rq, const struct served_model *model)
     struct plain *own = plain_of(p);
     struct err err;
     int r = take_type(rq, &own->from, &err);
+    r = r == 0 ? take_parameters(own, &err) : r;
     r = r == 0 ? take_accept(own, &err) : r;
     r = r == 0 ? take_wish(own, "return_scores", &own->scores, &err) : r;
     r = r == 0 ? take_wish(own, "return_variance", &own->variance, &err) : r;

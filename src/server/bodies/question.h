@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "ingest/ingest.h"
 #include "server/bodies/columns.h"
 #include "server/serving/served.h"
 #include "wire/frame.h"
@@ -50,11 +51,13 @@ int question_no_variance(const struct served_model *model, const char *pointer, 
 int question_read_json(const char *text, size_t len, const struct served_model *model,
                        enum extra_columns extra, struct question *ret, struct err *err);
 
-/* RFC 4180, with commas, semicolons or tabs. A first line without a number is a header, by
- * which columns are matched (columns.h); without one they are in the order of the features. Columns
- * of a header that are the model's targets are passed over. */
+/* RFC 4180, with commas, semicolons or tabs. The first line is a header where `header` says so, or
+ * leaves it open and the line has no number; by it columns are matched (columns.h), without one
+ * they are in the order of the features. Columns of a header that are the model's targets are
+ * passed over. */
 int question_read_csv(const char *text, size_t len, const struct served_model *model,
-                      enum extra_columns extra, struct question *ret, struct err *err);
+                      enum extra_columns extra, enum ingest_header header, struct question *ret,
+                      struct err *err);
 
 /* One array [rows, d], as ingest_array.h reads them; [rows] where d is 1. */
 int question_read_npy(const void *data, size_t len, const struct served_model *model,

@@ -22,6 +22,7 @@ struct csv {
     int64_t width;         /* cells in a line */
     bool header;
     enum extra_columns extra;
+    enum ingest_header said; /* of the header */
 };
 
 struct cell {
@@ -351,6 +352,13 @@ static int read_header(struct csv *c, struct err *err)
     return missing ? columns_lacking(err, "#/line/1", missing) : r;
 }
 
+/* As the client says, where it does. */
+static int choose_header(const struct csv *c, bool *ret, struct err *err)
+{
+    *ret = c->said == INGEST_HEADER_PRESENT;
+    return c->said == INGEST_HEADER_AUTO ? is_header(*c, ret, err) : 0;
+}
+
 static int read_body(struct csv *c, struct question *q, struct err *err)
 {
     if (c->end - c->at >= 3 && memcmp(c->at, "\xEF\xBB\xBF", 3) == 0) {
@@ -359,7 +367,7 @@ static int read_body(struct csv *c, struct question *q, struct err *err)
     int r = 0;
     if (find_line(c)) {
         c->delimiter = find_delimiter(c);
-        r = is_header(*c, &q->header, err);
+        r = choose_header(c, &q->header, err);
         r = r == 0 && q->header ? read_header(c, err) : r;
     }
     rows_begin(&c->rows, (size_t)(c->at - c->begin), (size_t)(c->end - c->begin));
@@ -370,7 +378,8 @@ static int read_body(struct csv *c, struct question *q, struct err *err)
 }
 
 int question_read_csv(const char *text, size_t len, const struct served_model *model,
-                      enum extra_columns extra, struct question *ret, struct err *err)
+                      enum extra_columns extra, enum ingest_header header, struct question *ret,
+                      struct err *err)
 {
     struct question q = {.scores = model->classes > 0};
     cleanup_csv struct csv c = {.begin = text,
@@ -380,7 +389,8 @@ int question_read_csv(const char *text, size_t len, const struct served_model *m
                                 .delimiter = ',',
                                 .rows = {.model = model},
                                 .width = model->d,
-                                .extra = extra};
+                                .extra = extra,
+                                .said = header};
     const int r = read_body(&c, &q, err);
     if (r == 0) {
         *ret = q;
