@@ -433,18 +433,15 @@ static void parser_free(void *p)
     mem_free(p);
 }
 
-/* The delimiter by the rule of ingest_formats.h. */
-static char find_delimiter(const char *line, size_t len)
+/* A quoted cell may hold the end of the first line, and the first delimiter stand in another;
+ * libcsv looks for none within quotes. True: it is known, or the row has none. */
+static bool find_delimiter(struct csv_reader *r, const char *line, size_t len, bool *quoted)
 {
-    bool quoted = false;
-    bool seen[256] = {false};
-    for (size_t i = 0; i < len; i++) {
-        quoted = quoted != (line[i] == '"');
-        if (!quoted) {
-            seen[(unsigned char)line[i]] = true;
-        }
+    const char delimiter = ingest_delimiter(line, len, quoted);
+    if (delimiter != '\0') {
+        csv_set_delim(&r->parser, (unsigned char)delimiter);
     }
-    return seen[','] ? ',' : seen[';'] ? ';' : seen['\t'] ? '\t' : ',';
+    return delimiter != '\0' || !*quoted;
 }
 
 static int parse_error(struct csv_reader *r, struct err *err)
@@ -496,7 +493,8 @@ static int feed_all(struct csv_reader *r, struct err *err)
     char *line = NULL;
     size_t len = 0;
     bool open = false;
-    bool first = true;
+    bool found = false; /* the delimiter */
+    bool quoted = false;
     int status;
     while ((status = ingest_lines_next(&r->lines, &line, &len, err)) == 0) {
         if (r->lines.line == 1 && len >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0) {
@@ -506,10 +504,7 @@ static int feed_all(struct csv_reader *r, struct err *err)
         if (!open && is_blank(line, len, (char)csv_get_delim(&r->parser))) {
             continue;
         }
-        if (first) {
-            csv_set_delim(&r->parser, (unsigned char)find_delimiter(line, len));
-            first = false;
-        }
+        found = found || find_delimiter(r, line, len, &quoted);
         status = feed(r, line, len, open, err);
         if (status < 0) {
             return status;

@@ -87,3 +87,22 @@ const char *ingest_trim(const char *text, size_t *len)
     }
     return text;
 }
+
+char ingest_delimiter(const char *line, size_t len, bool *quoted)
+{
+    char found = '\0';
+    for (size_t i = 0; i < len; i++) {
+        *quoted = *quoted != (line[i] == '"');
+        const char c = *quoted ? '"' : line[i];
+        if (c == ',') {
+            return c;
+        }
+        if (c == '\n' || c == '\r') {
+            break;
+        }
+        if (c == ';' || (c == '\t' && found == '\0')) {
+            found = c;
+        }
+    }
+    return found;
+}

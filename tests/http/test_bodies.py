@@ -212,6 +212,17 @@ def test_csv(api, model, delimiter, end):
     assert [float(cell) for [cell] in found[1:]] == wanted
 
 
+def test_csv_is_parted_as_an_upload_is(api, name):
+    """By commas where there are any, though others stand before them."""
+    body = "size; weight,y\n" + "".join(f"{i},{i * 1.5}\n" for i in range(30))
+    dataset = api.upload(body.encode())
+    assert dataset["features"] == ["size; weight"]
+    api.train(name, dataset["id"], test={"fraction": 0})
+    wanted = ask(api, name, {"instances": [[i] for i in range(30)]}).json()["predictions"]
+    found = from_csv(ask(api, name, body, "text/csv"))
+    assert [float(cell) for [cell] in found[1:]] == wanted
+
+
 def test_csv_of_odd_but_good_cells(api, model):
     body = 'x0, x1 ,"x2",x3\n\n 1 ,"2",.5,-4.\n1e0,+2,0.5,-04\n   \n'
     [header, first, second] = from_csv(ask(api, model, body, "text/csv"))

@@ -68,6 +68,8 @@ static void test_delimiters(void **state)
     assert_values(f, 1, 2, 3.5, 4, 5, 6);
     accept_text(f, "\"a,;x\"\tb\ty\n1\t 2\t3.5\n4\t5\t6\n");
     assert_columns(f, "a,;x,b,y");
+    accept_text(f, "\"a,\n\nx\";b;y\n1; 2;3.5\n4;5;6\n");
+    assert_columns(f, "a,\n\nx,b,y");
     refuse_text(f, "a\tb\ty\n1\t\t3\n4\t5\t6\n", ERR_INVALID, "#/line/2/column/2", "empty");
     refuse_text(f, "a;y\n1;2,5\n3;4,5\n", ERR_INVALID, "#/line/2/column/2",
                 "\"2,5\" has a decimal comma");

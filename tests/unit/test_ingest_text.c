@@ -75,5 +75,26 @@ static void test_trim(void **state)
     assert_int_equal(len, 0);
 }
 
+static void check_delimiter(const char *line, bool begins, char expected, bool ends)
+{
+    bool quoted = begins;
+    assert_int_equal(ingest_delimiter(line, strlen(line), &quoted), expected);
+    assert_true(expected == ',' || quoted == ends);
+}
+
+static void test_delimiter(void **state)
+{
+    (void)state;
+    check_delimiter("a;b\tc,d", false, ',', false);
+    check_delimiter("a\tb;c\n1,2", false, ';', false);
+    check_delimiter("a\tb\rc;d", false, '\t', false);
+    check_delimiter("\"a,\"\"\n;b\";c\n", false, ';', false);
+    check_delimiter("\"a,\n", false, 0, true);
+    check_delimiter("b,\";c\n", true, ';', false);
+    check_delimiter("a b\n", false, 0, false);
+    check_delimiter("", true, 0, true);
+}
+
 TEST_MAIN(cmocka_unit_test(test_show), cmocka_unit_test(test_show_bounds),
-          cmocka_unit_test(test_names), cmocka_unit_test(test_trim))
+          cmocka_unit_test(test_names), cmocka_unit_test(test_trim),
+          cmocka_unit_test(test_delimiter))

@@ -83,17 +83,12 @@ static bool find_line(struct csv *c)
     }
 }
 
-/* The first of comma, semicolon and tab that the line has outside quotes. */
+/* As in an upload. */
 static char find_delimiter(const struct csv *c)
 {
     bool quoted = false;
-    for (const char *at = c->at; at < c->end && *at != '\n' && *at != '\r'; at++) {
-        quoted = quoted != (*at == '"');
-        if (!quoted && (*at == ',' || *at == ';' || *at == '\t')) {
-            return *at;
-        }
-    }
-    return ',';
+    const char found = ingest_delimiter(c->at, (size_t)(c->end - c->at), &quoted);
+    return found != '\0' ? found : ',';
 }
 
 /* ---- errors ---- */
