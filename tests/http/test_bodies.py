@@ -308,14 +308,43 @@ def test_csv_with_the_target_still_in_it(api, model):
     ("x0,x1,x2,x3,y,z\n1,2,3,4,5,6\n", "#/line/1/column/6", 'no feature "z"'),
     ("x0,x1,x2,x3,y\n1,2,3,4\n", "#/line/2", "4 cells; the header has 5 columns"),
     ("x0,x1,x2,x3,y\n1,2,3,4,5,6\n", "#/line/2", "more than 5 cells"),
-    ('x0,y,x1,x2,x3\n1,"2,3,4,5\n', "#/line/2/column/2", "not closed"),
-    ('1,2,3,"4\n', "#/line/1/column/4", "not closed"),
+    ('x0,y,x1,x2,x3\n1,"2,3,4,5\n', "#/line/2/column/2", "never closed"),
+    ('1,2,3,"4\n', "#/line/1/column/4", "never closed"),
+    ('1,2,3,4\n1,"2,3,4\n1,2,3,4\n', "#/line/2/column/2", "begins here is never closed"),
     ('1,2,3,"4"5\n', "#/line/1/column/4", "follows the closing quotes"),
+    ('1,2,3,4"\n', "#/line/1/column/4", "a quotation mark stands within the cell"),
+    ('x0,x1,x2,x3,y\n1,2,3,4,a "b\nc"\n', "#/line/2/column/5", "a quotation mark stands within the cell"),
+    ('x0,x1,x2,x3,y\n1,2,3,4,"a\nb"\n1,2,x,4,5\n', "#/line/4/column/3", '"x" is not a number'),
+    ('1,2,3,"4\r\n\r"\n1,2,"3\n",x\n', "#/line/5/column/4", '"x" is not a number'),
+    ('1,2,3,"4\n"\n1,2,"3\n"\n', "#/line/3", "3 cells"),
+    ('1,2,3,"4\n5"\n', "#/line/1/column/4", "is not a number"),
+    ('"x\n0",x1,x2,x3\n1,2,3,4\n', "#/line/1/column/1", "no feature"),
+    ('\n\nx0,"x1\n",x2\n1,2,3\n', "#/line/3", '"x3" is missing'),
 ])
 def test_refused_csv(api, model, body, pointer, text):
     answer = ask(api, model, body, "text/csv", 422)
     assert interface.problem_pointers(answer) == [pointer], answer.text
     assert text in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_quoted_cells_may_go_on_in_another_line(api, name, end):
+    """Names, texts, numbers, targets and what is passed over, as in an upload."""
+    lines = ['"when\n(UTC)";city;"le\nngth";note;"the\nprice"']
+    for i in range(30):
+        city = ['"New\nYork"', "Rome", '" \nOslo\n"'][i % 3]
+        lines.append(f'"{i}\n";{city};{i % 7};"{i};1;2\n\n""so"",\n";"{i * 1.5}\n"')
+    body = ("\n".join(lines) + "\n").replace("\n", end).encode()
+    dataset = api.upload(body, ignore="note", one_hot="true")
+    york = f"city=New{end}York"
+    assert sorted(dataset["features"]) == sorted([f"when{end}(UTC)", york, "city=Rome", "city=Oslo", f"le{end}ngth"])
+    api.train(name, dataset["id"], test={"fraction": 0}, kernel={"name": "gaussian", "bandwidth": 2.0})
+    rows = [[float(feature == [york, "city=Rome", "city=Oslo"][i % 3]) if "city" in feature
+             else i if "when" in feature else i % 7 for feature in dataset["features"]] for i in range(30)]
+    wanted = ask(api, name, {"instances": rows}).json()["predictions"]
+    found = from_csv(ask(api, name, body, "text/csv", query="?extra_columns=ignore"))
+    assert found[0] == [f"the{end}price"] and [float(cell) for [cell] in found[1:]] == wanted
+    assert ask(api, name, body, "text/csv", 422).json()["errors"][0]["pointer"] == "#/line/3/column/4"
 
 
 # Columns of text, and columns too many.

@@ -73,7 +73,7 @@ def test_predict_takes_the_table_that_was_trained_on(base, tmp_path, name):
 
 def test_columns_are_left_out_of_the_table(base, tmp_path, name):
     path = tmp_path / "dated.csv"
-    path.write_text("when,a,who,y\n" + "".join(f"2020-01-{i:02},{i},me,{i * 2.5}\n" for i in range(1, 31)))
+    path.write_text("when,a,who,y\n" + "".join(f"2020-01-{i:02},{i},\"me\n,1,2\",{i * 2.5}\n" for i in range(1, 31)))
     refusal = run(base, "train", path, "-m", name, "--features", "a")
     assert refusal.returncode == 4 and "--ignore COLUMN" in refusal.stderr.decode()
     dataset = good(base, "upload", path, "--ignore", "when,who").strip()

@@ -13,7 +13,8 @@
 
 struct csv {
     const char *begin, *at, *end;
-    int64_t line;
+    int64_t line;                /* where `at` is */
+    int64_t row_line, cell_line; /* where the current row and cell begin */
     char delimiter;
     struct buf cell; /* a quoted cell, its quotes resolved */
     struct rows rows;
@@ -66,14 +67,15 @@ static void skip_blanks(struct csv *c)
     }
 }
 
-/* At the beginning of a line that holds something; false at the end of the body. */
-static bool find_line(struct csv *c)
+/* At the beginning of a row, a line that holds something; false at the end of the body. */
+static bool find_row(struct csv *c)
 {
     for (;;) {
         const char *start = c->at;
         skip_blanks(c);
         if (!at_line_end(c)) {
             c->at = start;
+            c->row_line = c->line;
             return true;
         }
         if (c->at == c->end) {
@@ -101,9 +103,9 @@ __attribute__((format(printf, 4, 5))) static int cell_error(const struct csv *c,
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
-    snprintf(pointer, sizeof pointer, "#/line/%lld/column/%lld", (long long)c->line,
+    snprintf(pointer, sizeof pointer, "#/line/%lld/column/%lld", (long long)c->cell_line,
              (long long)column + 1);
-    return err_at(err, ERR_INVALID, pointer, "Line %lld, column %lld: %s", (long long)c->line,
+    return err_at(err, ERR_INVALID, pointer, "Line %lld, column %lld: %s", (long long)c->cell_line,
                   (long long)column + 1, what);
 }
 
@@ -111,9 +113,10 @@ static int width_error(const struct csv *c, int64_t have, struct err *err)
 {
     const bool more = have > c->width;
     char pointer[64];
-    snprintf(pointer, sizeof pointer, "#/line/%lld", (long long)c->line);
+    snprintf(pointer, sizeof pointer, "#/line/%lld", (long long)c->row_line);
     return err_at(err, ERR_INVALID, pointer, "Line %lld holds %s%lld cells; %s %lld %s.",
-                  (long long)c->line, more ? "more than " : "", (long long)(more ? c->width : have),
+                  (long long)c->row_line, more ? "more than " : "",
+                  (long long)(more ? c->width : have),
                   c->header ? "the header has" : "the model takes", (long long)c->width,
                   c->header ? "columns" : "features");
 }
@@ -134,38 +137,55 @@ static int number_error(const struct csv *c, const struct cell *cell, int64_t co
 
 /* ---- cells ---- */
 
-static int read_quoted(struct csv *c, int64_t column, struct cell *ret, struct err *err)
+static void skip_to_quote(struct csv *c)
+{
+    while (c->at < c->end && *c->at != '"') {
+        if (at_line_end(c)) {
+            next_line(c);
+        } else {
+            c->at++;
+        }
+    }
+}
+
+/* Up to the closing quotes, and in front of them. */
+static int unquote(struct csv *c, int64_t column, struct err *err)
 {
     buf_clear(&c->cell);
     for (c->at++;; c->at += 2) {
         const char *start = c->at;
-        while (!at_line_end(c) && *c->at != '"') {
-            c->at++;
-        }
+        skip_to_quote(c);
         buf_add(&c->cell, start, (size_t)(c->at - start));
-        if (at_line_end(c)) {
-            return cell_error(c, column, err, "the quotes are not closed on their line.");
+        if (c->at == c->end) {
+            return cell_error(c, column, err, "the quoted cell that begins here is never closed.");
         }
         if (c->at + 1 == c->end || c->at[1] != '"') {
-            break;
+            return c->cell.failed ? err_no_memory(err) : 0;
         }
         buf_char(&c->cell, '"');
+    }
+}
+
+static int read_quoted(struct csv *c, int64_t column, struct cell *ret, struct err *err)
+{
+    const int r = unquote(c, column, err);
+    if (r < 0) {
+        return r;
     }
     c->at++;
     skip_blanks(c);
     if (!at_line_end(c) && *c->at != c->delimiter) {
         return cell_error(c, column, err, "text follows the closing quotes.");
     }
-    if (c->cell.failed) {
-        return err_no_memory(err);
-    }
     *ret = (struct cell){c->cell.data ? c->cell.data : "", c->cell.len};
+    ret->text = ingest_trim(ret->text, &ret->len);
     return 0;
 }
 
 /* Leaves c->at at the delimiter or the end of the line. */
 static int read_cell(struct csv *c, int64_t column, struct cell *ret, struct err *err)
 {
+    c->cell_line = c->line;
     skip_blanks(c);
     if (c->at < c->end && *c->at == '"') {
         return read_quoted(c, column, ret, err);
@@ -177,6 +197,11 @@ static int read_cell(struct csv *c, int64_t column, struct cell *ret, struct err
     size_t len = (size_t)(c->at - start);
     while (len > 0 && is_blank(start[len - 1])) {
         len--;
+    }
+    if (memchr(start, '"', len)) {
+        return cell_error(c, column, err,
+                          "a quotation mark stands within the cell; a cell with one is quoted as a "
+                          "whole, and the mark doubled.");
     }
     *ret = (struct cell){start, len};
     return 0;
@@ -303,7 +328,7 @@ static char *name_of(const struct cell *cell, int64_t column)
 static int take_name(struct csv *c, int64_t column, const struct cell *cell, struct err *err)
 {
     char pointer[96];
-    snprintf(pointer, sizeof pointer, "#/line/%lld/column/%lld", (long long)c->line,
+    snprintf(pointer, sizeof pointer, "#/line/%lld/column/%lld", (long long)c->cell_line,
              (long long)column + 1);
     cleanup_mem char *name = name_of(cell, column);
     int r = name ? grow(c, column, err) : err_no_memory(err);
@@ -340,11 +365,13 @@ static int read_header(struct csv *c, struct err *err)
     }
     c->width = j;
     c->header = true;
+    char pointer[64];
+    snprintf(pointer, sizeof pointer, "#/line/%lld", (long long)c->row_line);
     const char *missing = r == 0 ? columns_missing(&c->columns, 1) : NULL;
     if (r == 0 && !missing && is_plain(c)) {
         c->column = mem_free(c->column);
     }
-    return missing ? columns_lacking(err, "#/line/1", missing) : r;
+    return missing ? columns_lacking(err, pointer, missing) : r;
 }
 
 /* As the client says, where it does. */
@@ -360,13 +387,13 @@ static int read_body(struct csv *c, struct question *q, struct err *err)
         c->at += 3;
     }
     int r = 0;
-    if (find_line(c)) {
+    if (find_row(c)) {
         c->delimiter = find_delimiter(c);
         r = choose_header(c, &q->header, err);
         r = r == 0 && q->header ? read_header(c, err) : r;
     }
     rows_begin(&c->rows, (size_t)(c->at - c->begin), (size_t)(c->end - c->begin));
-    while (r == 0 && find_line(c)) {
+    while (r == 0 && find_row(c)) {
         r = read_row(c, err);
     }
     return r == 0 ? rows_take(&c->rows, "#", q, err) : r;
