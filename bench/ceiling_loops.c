@@ -14,7 +14,7 @@
 #endif
 
 #include "bench/ceiling_isa.h"
-#include "cpu/cpu_exp2.h"
+#include "engine/exp2.h"
 
 #define CHAINS 12  /* latency 4 times two pipes, and some; with constants within 16 registers */
 #define VECTORS 16 /* of independent values */

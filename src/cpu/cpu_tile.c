@@ -18,9 +18,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "cpu/cpu_exp2.h"
 #include "cpu/cpu_isa.h"
 #include "cpu/cpu_tile.h"
+#include "engine/exp2.h"
 
 #define LN2 0.69314718055994530942
 #define INLINE static inline __attribute__((always_inline))

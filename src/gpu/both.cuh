@@ -253,7 +253,7 @@ int start_both_of(const struct launch_both &p, void *stream)
 
 template <launch_form FORM> int start_both(const struct launch_both &p, void *stream)
 {
-    if constexpr (PLAIN<FORM> == FORM) {
+    if constexpr (FORM != FORM_L2_GROUP) {
         if (p.tiles.dtype == DTYPE_F64) {
             return start_both_of<FORM, double, double>(p, stream);
         }

@@ -50,6 +50,7 @@ struct cuda_backend {
     struct backend base; /* first */
     int ordinal;
     bool tensor;                /* it has tensor cores that launch_kernel.tensor can ask for */
+    bool tensor_f64;            /* and theirs are no slower in float64 than lanes are */
     bool group;                 /* launch_kernel.group likewise */
     void *stream;               /* cudaStream_t */
     struct dense_library dense; /* cuBLAS and cuSOLVER on that stream */

@@ -127,6 +127,7 @@ int cuda__device_open(struct cuda_backend *cu, int ordinal, struct err *err)
     }
     cu->ordinal = ordinal;
     cu->tensor = capability >= TENSOR_CAPABILITY;
+    cu->tensor_f64 = capability % 10 == 0; /* others are for graphics */
     cu->group = capability == GROUP_CAPABILITY;
     rc = cuda__begin(&cu->base, true, "open", err);
     cudaStream_t stream = NULL;

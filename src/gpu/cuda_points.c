@@ -36,16 +36,20 @@ static struct form form_of(enum kernel_id id)
     }
 }
 
-/* Fewer fill less of a product of 16 features, and functions and sums take most of the time. */
-#define TENSOR_FEATURES 16
+/* Fewer features than so many fill less of a product of 16, or of 4 in float64, and functions and
+ * sums take most of the time. */
+static bool takes_tensor(const struct cuda_backend *cu, enum dtype dtype, int64_t d)
+{
+    return cu->tensor && (dtype == DTYPE_F32 ? d >= 16 : cu->tensor_f64 && d >= 8);
+}
 
-/* The share of kernel_inner_limit that is borne where tensor cores may take inner products. They
- * round every 16 features alone, but what their parts leave out and what they cut off counts as two
- * roundings more. Never above 1: some products take lanes all the same. */
-static double tensor_share(int64_t d)
+/* The share of kernel_inner_limit that is borne where tensor cores may take inner products. In
+ * float32 they round every 16 features alone, but what their parts leave out and what they cut off
+ * counts as two roundings more. Never above 1: some products take lanes all the same. */
+static double tensor_share(enum dtype dtype, int64_t d)
 {
     const double root = sqrt((double)d);
-    return fmin((2.0 + 0.4 * root) / (4.0 + 0.1 * root), 1.0);
+    return dtype == DTYPE_F32 ? fmin((2.0 + 0.4 * root) / (4.0 + 0.1 * root), 1.0) : 1.0;
 }
 
 /* What packing needs on the device: scale[d], center[d], and the first row that does not fit. */
@@ -167,9 +171,9 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
     }
     struct points *p = mem_zalloc(sizeof *p);
     const struct form form = form_of(k->id);
-    const bool tensor = cuda_of(be)->tensor && dtype == DTYPE_F32 && X->d >= TENSOR_FEATURES;
+    const bool tensor = takes_tensor(cuda_of(be), dtype, X->d);
     const double limit = kernel_inner_limit(k->id, X->d);
-    const float inner = (float)(limit * (tensor ? tensor_share(X->d) : 1.0));
+    const float inner = (float)(limit * (tensor ? tensor_share(dtype, X->d) : 1.0));
     int64_t bytes = 0;
     const int64_t ld = X->d + (inner > 0);
     if (p == NULL || X->n > INT64_MAX - LAUNCH_TILE ||
@@ -179,19 +183,20 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
         mem_free(p);
         return err_no_memory(err);
     }
-    *p = (struct points){.id = k->id,
-                         .kernel = {.form = form.form,
-                                    .function = form.function,
-                                    .inner = inner,
-                                    .tensor = tensor && (inner > 0 || form.form == FORM_DOT),
-                                    .group = tensor && inner > 0 && cuda_of(be)->group,
-                                    .gamma = k->gamma,
-                                    .coef0 = k->coef0,
-                                    .degree = k->degree},
-                         .dtype = dtype,
-                         .n = X->n,
-                         .d = X->d,
-                         .ld = ld};
+    *p = (struct points){
+        .id = k->id,
+        .kernel = {.form = form.form,
+                   .function = form.function,
+                   .inner = inner,
+                   .tensor = tensor && (inner > 0 || form.form == FORM_DOT),
+                   .group = tensor && inner > 0 && dtype == DTYPE_F32 && cuda_of(be)->group,
+                   .gamma = k->gamma,
+                   .coef0 = k->coef0,
+                   .degree = k->degree},
+        .dtype = dtype,
+        .n = X->n,
+        .d = X->d,
+        .ld = ld};
     const size_t panels = cuda__panel_bytes(p->n, ld, dtype);
     rc = cuda__alloc(panels + (size_t)parts_bytes(p), &p->data, err);
     if (rc < 0) {

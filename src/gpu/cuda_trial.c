@@ -32,13 +32,16 @@ static const struct {
     [GROUP] = {"groups of warps", "wgmma"},
 };
 
-/* The kernels tried: one that takes groups, or float16, and one that takes tf32. */
+/* What is tried: a kernel that takes groups, or float16, one that takes tf32, and float64. */
 static const struct {
     enum kernel_id id;
+    enum dtype dtype;
     int products;     /* 2: that of points with themselves too */
     float far;        /* how far out the rows are that are */
     double tolerance; /* of a sum of up to ROWS values */
-} tries[] = {{KERNEL_GAUSSIAN, 2, 1e3F, 1e-4}, {KERNEL_LINEAR, 1, 1.0F, 1e-2}};
+} tries[] = {{KERNEL_GAUSSIAN, DTYPE_F32, 2, 1e3F, 1e-4},
+             {KERNEL_LINEAR, DTYPE_F32, 1, 1.0F, 1e-2},
+             {KERNEL_GAUSSIAN, DTYPE_F64, 2, 1e3F, 1e-11}};
 
 enum { TRIES = sizeof tries / sizeof *tries };
 
@@ -77,9 +80,9 @@ static int products(struct cuda_backend *cu, int i, const float *x, double y[2 *
     for (int j = 0; j < ROWS; j++) {
         ones[j] = 1.0;
     }
-    int rc = cuda__points_new(be, &k, DTYPE_F32, &X, &p, err);
-    rc = rc == 0 ? cuda__mat_new(be, DTYPE_F32, ROWS, 1, &V, err) : rc;
-    rc = rc == 0 ? cuda__mat_new(be, DTYPE_F32, ROWS, 1, &Y, err) : rc;
+    int rc = cuda__points_new(be, &k, tries[i].dtype, &X, &p, err);
+    rc = rc == 0 ? cuda__mat_new(be, tries[i].dtype, ROWS, 1, &V, err) : rc;
+    rc = rc == 0 ? cuda__mat_new(be, tries[i].dtype, ROWS, 1, &Y, err) : rc;
     rc = rc == 0 ? cuda__mat_put(be, ones, ROWS, &V, err) : rc;
     for (int all = 0; rc == 0 && all < tries[i].products; all++) {
         const struct view P = view_all(p, ROWS), Q = view_range(p, 0, all ? ROWS : CENTERS);

@@ -24,14 +24,6 @@ template <> struct float_bits<double> {
     static constexpr int mantissa = 52, bias = 1023;
 };
 
-template <class To, class From> __device__ To same_bits(const From &from)
-{
-    static_assert(sizeof(To) == sizeof(From), "bits of another size");
-    To to;
-    memcpy(&to, &from, sizeof to);
-    return to;
-}
-
 /* Rounded to nearest, ties to even. */
 template <class T> __device__ half_value to_half(T value)
 {
@@ -180,7 +172,7 @@ template <launch_form FORM>
 int start_keep(const struct launch_both &p, int64_t first, int64_t count, void *stream)
 {
     constexpr bool half = PLAIN<FORM> != FORM_DOT; /* others may leave the range of 16 bits */
-    if constexpr (PLAIN<FORM> == FORM) {
+    if constexpr (FORM != FORM_L2_GROUP) {
         if (half && p.tiles.dtype == DTYPE_F64 && p.kept.half) {
             return start_keep_of<FORM, double, half_or<half, double>>(p, first, count, stream);
         }

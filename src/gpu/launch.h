@@ -117,8 +117,8 @@ struct launch_kernel {
     /* 0, or points carry norms, D is |x-z|_2^2 / 2, and products may take it from inner products
      * where |x|^2/2 + |z|^2/2 is at most this. */
     float inner;
-    /* Products may take inner products of float32 from the tensor cores, where the device has any
-     * (compute capability 8.0); `inner` is then for these. */
+    /* Products may take inner products from the tensor cores, where the device has any (compute
+     * capability 8.0); `inner` is then for these. */
     bool tensor;
     /* They do so by groups of four warps (group.cuh; compute capability 9.0), of points that have
      * parts; another tile then. */

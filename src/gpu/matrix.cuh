@@ -58,4 +58,23 @@ inline __device__ void add_product_tf32(float (&c)[4], const uint32_t (&a)[4],
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/* C += A B with A [16 x 4] and B [4 x 8] in float64: a = {(g, t), (g + 8, t)}, b = (t, g). Sums are
+ * rounded as multiply-adds round. Before 9.0 the device has no more than 8 rows in a product. */
+inline __device__ void add_product_float64(double (&c)[4], const double (&a)[2], double b)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "
+        "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(b));
+#else
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(c[0]), "+d"(c[1])
+        : "d"(a[0]), "d"(b));
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(c[2]), "+d"(c[3])
+        : "d"(a[1]), "d"(b));
+#endif
+}
+
 } // namespace

@@ -69,8 +69,7 @@ __device__ void add_rows(const tile_values<S> &K, const W (*weights)[S::ZT], W (
 template <launch_form FORM, class S>
 __device__ void mask(int64_t rows, int64_t cols, tile_values<S> &K)
 {
-    if ((PLAIN<FORM> == FORM_DOT || USES_TENSOR<FORM, typename S::T>)&&(rows < S::XT ||
-                                                                        cols < S::ZT)) {
+    if (PLAIN<FORM> != FORM_L1 && (rows < S::XT || cols < S::ZT)) {
 #pragma unroll
         for (int i = 0; i < S::X; i++) {
 #pragma unroll
@@ -220,7 +219,7 @@ int start_sums_by(const struct launch_sums &p, void *stream)
 
 template <launch_form FORM> int start_sums(const struct launch_sums &p, void *stream)
 {
-    if constexpr (PLAIN<FORM> == FORM) {
+    if constexpr (FORM != FORM_L2_GROUP) {
         if (p.tiles.dtype == DTYPE_F64) {
             return start_sums_by<FORM, double, double>(p, stream);
         }

@@ -50,6 +50,11 @@ struct float16_parts {
     }
 };
 
+/* Whole numbers, which need no splitting. */
+struct float64_parts {
+    static constexpr int FEATURES = 4;
+};
+
 struct tf32_parts {
     static constexpr int FEATURES = 8;
     static __device__ row_parts split(const float (&x)[2])

@@ -9,12 +9,14 @@
  * instructions, where both norms are so small that cancelling does not matter
  * (launch_kernel.inner). Which of both is decided for each row x and tile of z rows, so what a row
  * gets does not depend on the rows beside it. Inner products of many features come from the tensor
- * cores (launch_kernel.tensor).
+ * cores (launch_kernel.tensor), those of float32 in parts (tensor.cuh).
  *
  * Products and sums that the compiler might or might not fuse are written as fma: all copies of a
  * formula must round alike.
  */
 #pragma once
+
+#include <type_traits>
 
 #include <cuda_pipeline.h>
 
@@ -35,14 +37,14 @@ template <class T> constexpr int Z = 32 / sizeof(T);      /* z rows of a thread:
 constexpr int XT = DOWN * X;                              /* x rows of a tile */
 template <class T> constexpr int ZT = ACROSS *Z<T>;       /* z rows of one: 128 or 64 */
 
-/* Whether float32 points may meet on the tensor cores, and the features of a step: shared memory
- * has room for fewer where there are none. */
+/* Whether points may meet on the tensor cores, and the features of a step, whole products of them:
+ * shared memory has room for fewer where there are none. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-template <class T> constexpr bool TENSOR = false;
+constexpr bool TENSOR = false;
 #else
-template <class T> constexpr bool TENSOR = sizeof(T) == 4;
+constexpr bool TENSOR = true;
 #endif
-template <class T> constexpr int DEPTH = TENSOR<T> ? 16 : 10;
+template <class T> constexpr int DEPTH = !TENSOR ? 10 : sizeof(T) == 4 ? 16 : 12;
 
 static_assert(DEPTH<float> <= LAUNCH_BEHIND, "a step names no memory that is not there");
 static_assert(LAUNCH_TILE % ZT<float> == 0 && LAUNCH_TILE % ZT<double> == 0 &&
@@ -85,14 +87,15 @@ template <class T> __device__ int z_row(int j)
 
 /* ---- staging ---- */
 
-/* In float32, GAP numbers lie behind each panel of x rows, and twice as many behind the z rows: so
- * four lanes with a feature each, and eight with a row each, read from all banks of shared memory.
- */
+/* 32 bytes lie behind each feature of the x rows, and of the z rows, so that four lanes with a
+ * feature each and their neighbours with a row each read from all banks of shared memory; in
+ * float32 GAP numbers, half of them, lie behind each panel of x rows. */
 template <class T> constexpr int GAP = sizeof(T) == 4 ? 4 : 0;
 
 /* From one feature to the next. */
-template <class T> constexpr int NEXT_X = XT + XT / PANEL *GAP<T>;
-template <class T> constexpr int NEXT_Z = ZT<T> + 2 * GAP<T>;
+template <class T> constexpr int NEXT_X = XT + 32 / sizeof(T);
+template <class T> constexpr int NEXT_Z = ZT<T> + 32 / sizeof(T);
+static_assert(NEXT_X<float> == XT + XT / PANEL * GAP<float>, "the gaps are what lies behind");
 
 template <class T> struct alignas(16) stage {
     T x[DEPTH<T>][NEXT_X<T>], z[DEPTH<T>][NEXT_Z<T>];
@@ -232,28 +235,56 @@ __device__ void add_products(const float *all_x, const float *all_z, unsigned ta
     }
 }
 
-/* The x rows that this lane brings to products as their columns are not its own: the two columns
- * that lane 0 holds of a product come from lanes 0 and 4, and so on. Returns where they stand in a
- * feature of x rows, 4 of them, whose panels are GAP apart. */
-template <int GAP> __device__ int columns_place()
+/* The same in float64, whose products need no parts and round as lanes do: they have 16 z rows, of
+ * which a thread holds two, and 8 x rows next to each other, of which it holds two. */
+template <class PARTS, bool MINUS>
+__device__ void add_products(const double *all_x, const double *all_z, unsigned taken,
+                             double (&D)[X][Z<double>])
 {
-    const int column = threadIdx.x % 32 / 4, place = column / 2 + threadIdx.x / 64 * 4;
-    return column % 2 * (PANEL + GAP) + place * VECTOR<float>;
+    double z[Z<double>];
+    take<VECTOR<double>, ACROSS>(all_z, 0, z);
+#pragma unroll
+    for (int i = 0; i < X; i += 2) {
+        const double there = (taken >> i / 2 & 1) != 0 ? all_x[i * DOWN] : 0;
+        const double x = MINUS ? -there : there;
+#pragma unroll
+        for (int j = 0; j < Z<double>; j += 2) {
+            const double rows[2] = {z[j], z[j + 1]};
+            double c[4] = {D[i][j], D[i + 1][j], D[i][j + 1], D[i + 1][j + 1]};
+            add_product_float64(c, rows, x);
+#pragma unroll
+            for (int k = 0; k < 4; k++) {
+                D[i + k % 2][j + k / 2] = c[k];
+            }
+        }
+    }
+}
+
+/* The x rows that this lane brings to products as their columns, 4 of them, are not its own: where
+ * the i-th stands in a feature of x rows whose panels are GAP apart. In float32 the two columns
+ * that lane 0 holds of a product come from lanes 0 and 4, and so on. */
+template <class T, int GAP> __device__ int column_place(int i)
+{
+    const int column = threadIdx.x % 32 / 4, half = threadIdx.x / 64;
+    if constexpr (sizeof(T) == sizeof(double)) {
+        return i * (DOWN * VECTOR<T>)+half * (DOWN * VECTOR<T> / 2) + column;
+    } else {
+        return column % 2 * (PANEL + GAP) + (column / 2 + half * 4) * VECTOR<T> + i;
+    }
 }
 
 /* As add_step, by the tensor cores. A lane brings every fourth feature. Those that fill up the last
  * product are 0. */
-template <class PARTS, bool MINUS>
-__device__ void add_step_of_products(const stage<float> &s, int count, unsigned taken,
-                                     float (&D)[X][Z<float>])
+template <class PARTS, bool MINUS, class T>
+__device__ void add_step_of_products(const stage<T> &s, int count, unsigned taken, T (&D)[X][Z<T>])
 {
-    const float *x = s.x[threadIdx.x % 4] + columns_place<GAP<float>>();
-    const float *z = s.z[threadIdx.x % 4] + across() * VECTOR<float>;
+    const T *x = s.x[threadIdx.x % 4] + column_place<T, GAP<T>>(0);
+    const T *z = s.z[threadIdx.x % 4] + across() * VECTOR<T>;
 #pragma unroll 1
     for (int k = 0; k < count; k += PARTS::FEATURES) {
         add_products<PARTS, MINUS>(x, z, taken, D);
-        x += PARTS::FEATURES * NEXT_X<float>;
-        z += PARTS::FEATURES * NEXT_Z<float>;
+        x += PARTS::FEATURES * NEXT_X<T>;
+        z += PARTS::FEATURES * NEXT_Z<T>;
     }
 }
 
@@ -272,19 +303,25 @@ template <class T> __device__ void clear_rows(unsigned which, T (&D)[X][Z<T>])
 /* ---- which way ---- */
 
 template <launch_form FORM> constexpr bool HAS_NORMS = PLAIN<FORM> == FORM_L2;
-template <launch_form FORM, class T> constexpr bool USES_TENSOR = TENSOR<T> &&PLAIN<FORM> != FORM;
+template <launch_form FORM> constexpr bool USES_TENSOR = TENSOR &&PLAIN<FORM> != FORM;
+
+/* How products take a form's numbers. */
+template <launch_form FORM, class T>
+using parts_for =
+    std::conditional_t<sizeof(T) == sizeof(double), float64_parts,
+                       std::conditional_t<PLAIN<FORM> == FORM_L2, float16_parts, tf32_parts>>;
 
 /* How a thread's x rows meet a tile of z rows; bit i of `inner`: row i by WAY_INNER; of `columns`,
- * that the tensor cores take the i-th of the rows at columns_place(). */
+ * that the tensor cores take the row at column_place(i). */
 struct choice {
     way by;
     unsigned inner, columns;
 };
 
-/* `by` is the same for all threads of the block: least and most are of the norms of all the tile's
- * x rows, `reach` is the most of its z rows. */
+/* `by` is the same for all threads of the block: least and most are of `all` norms of the tile's x
+ * rows, `reach` is the most of its z rows. */
 template <class T>
-__device__ choice choose(float limit, const T (&norms)[X], const T *columns, float least,
+__device__ choice choose(float limit, const T (&norms)[X], const T (&all)[XT], float least,
                          float most, float reach)
 {
     if (most + reach <= limit) {
@@ -300,7 +337,7 @@ __device__ choice choose(float limit, const T (&norms)[X], const T *columns, flo
     }
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        c.columns |= (float)columns[i] + reach <= limit ? 1U << i : 0U;
+        c.columns |= (float)all[column_place<T, 0>(i)] + reach <= limit ? 1U << i : 0U;
     }
     return c;
 }
@@ -309,11 +346,10 @@ __device__ choice choose(float limit, const T (&norms)[X], const T *columns, flo
 template <launch_form FORM, class T>
 __device__ void add_step_of_either(const choice &c, const stage<T> &s, int count, T (&D)[X][Z<T>])
 {
-    constexpr bool tensor = USES_TENSOR<FORM, T>;
     if (c.by == WAY_DIFFERENCES) {
         add_step<WAY_DIFFERENCES>(s, count, 0, D);
-    } else if constexpr (tensor) {
-        add_step_of_products<float16_parts, true>(s, count, c.columns, D);
+    } else if constexpr (USES_TENSOR<FORM>) {
+        add_step_of_products<parts_for<FORM, T>, true>(s, count, c.columns, D);
         if (c.by == WAY_MIXED) {
             add_step<WAY_FAR>(s, count, c.inner, D);
         }
@@ -331,8 +367,8 @@ __device__ void add_step_by(const choice &c, const stage<T> &s, int count, T (&D
         add_step<WAY_L1>(s, count, 0, D);
     } else if constexpr (HAS_NORMS<FORM>) {
         add_step_of_either<FORM>(c, s, count, D);
-    } else if constexpr (USES_TENSOR<FORM, T>) {
-        add_step_of_products<tf32_parts, false>(s, count, ALL_TAKEN, D);
+    } else if constexpr (USES_TENSOR<FORM>) {
+        add_step_of_products<parts_for<FORM, T>, false>(s, count, ALL_TAKEN, D);
     } else {
         add_step<WAY_DOT>(s, count, 0, D);
     }
@@ -362,7 +398,7 @@ __device__ void fetch_step(const struct launch_tiles &t, const tile_place<T> &at
                            stage<T> &s)
 {
     const int count = min(DEPTH<T>, (int)t.d - k0);
-    constexpr bool fills = USES_TENSOR<FORM, T>;
+    constexpr bool fills = USES_TENSOR<FORM>;
     fetch<XT, fills, GAP<T>>(at.x, k0, count, s.x);
     fetch<ZT<T>, fills>(at.z, k0, count, s.z);
 }
@@ -408,7 +444,7 @@ __device__ choice begin(const struct launch_kernel &k, tile_place<T> &at, const 
             }
             take<VECTOR<T>, DOWN>(s.x_norms, down(), x);
             take<VECTOR<T>, ACROSS>(s.z_norms[at.tile & 1], across(), z);
-            c = choose(k.inner, x, s.x_norms + columns_place<0>(), at.least, at.most, at.reach);
+            c = choose(k.inner, x, s.x_norms, at.least, at.most, at.reach);
 #pragma unroll
             for (int i = 0; i < X; i++) {
 #pragma unroll

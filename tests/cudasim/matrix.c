@@ -134,16 +134,22 @@ static void place_numbers(uint32_t bits, int t, int half, struct matrices *m, fl
     }
 }
 
-void sim_add_product(int k, struct sim_matrix *const lanes[SIM_WARP])
+/* Returns what columns of B are mistaken by: 1 on a device that is broken so. */
+static int begin_product(void)
 {
-    struct matrices m = {.k = k};
-    const int broken = sim_has_fault("mma") ? 1 : 0;
     if (sim_capability(sim_working_device()) < 80) {
         sim_fault("a product of matrices on a device of compute capability below 8.0");
     }
     if (sim_has_fault("mma-trap")) {
         sim_break(cudaErrorIllegalInstruction);
     }
+    return sim_has_fault("mma") ? 1 : 0;
+}
+
+void sim_add_product(int k, struct sim_matrix *const lanes[SIM_WARP])
+{
+    struct matrices m = {.k = k};
+    const int broken = begin_product();
     for (int lane = 0; lane < SIM_WARP; lane++) {
         const int g = lane / 4, t = lane % 4;
         for (int i = 0; i < 4; i++) {
@@ -157,6 +163,23 @@ void sim_add_product(int k, struct sim_matrix *const lanes[SIM_WARP])
         for (int i = 0; i < 4; i++) {
             float *c = &lanes[lane]->c[i];
             *c = sim_inner_product(*c, m.a[lane / 4 + i / 2 * 8], m.b[lane % 4 * 2 + i % 2], k);
+        }
+    }
+}
+
+/* Rounded as multiply-adds are, in an order that is drawn. */
+void sim_add_product_f64(struct sim_matrix_f64 *const lanes[SIM_WARP])
+{
+    const int broken = begin_product();
+    draw_way();
+    for (int lane = 0; lane < SIM_WARP; lane++) {
+        for (int i = 0; i < 4; i++) {
+            const int first = lane / 4 * 4, column = (lane % 4 * 2 + i % 2) ^ broken;
+            double *c = &lanes[lane]->c[i];
+            for (int k = 0; k < K_MAX; k++) {
+                const int t = way.order[k];
+                *c = t < 4 ? fma(lanes[first + t]->a[i / 2], lanes[column * 4 + t]->b, *c) : *c;
+            }
         }
     }
 }

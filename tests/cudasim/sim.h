@@ -222,6 +222,12 @@ struct sim_matrix {
 /* C += A B for all lanes of a warp: float16 where k is 16, tf32 where it is 8. */
 void sim_add_product(int k, struct sim_matrix *const lanes[SIM_WARP]);
 
+/* The same in float64, with k = 4. */
+struct sim_matrix_f64 {
+    double a[2], b, c[4];
+};
+void sim_add_product_f64(struct sim_matrix_f64 *const lanes[SIM_WARP]);
+
 /* One sum of products in the way drawn: sum + a . b of k numbers, k at most 16. */
 float sim_inner_product(float sum, const float *a, const float *b, int k);
 

@@ -234,7 +234,7 @@ static void check_powers(struct sample *s, const struct tile_loops *loops)
     assert_true(most <= 1.5e-7);
 }
 
-/* What cpu_exp2.h says of powers. */
+/* What exp2.h says of powers. */
 static void test_powers(void **state)
 {
     for_each(*state, check_powers);

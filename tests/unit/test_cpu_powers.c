@@ -35,7 +35,7 @@ static void compute(struct powers *p, const struct tile_isa *isa, bool f64, int 
     loops->run(TILE_VALUES, lanes, &tile);
 }
 
-/* Of a power's relative error: what cpu/cpu_exp2.h says, and the C library's own. */
+/* Of a power's relative error: what engine/exp2.h says, and the C library's own. */
 static double tolerance(const struct tile_isa *isa, bool f64)
 {
     if (!f64) {

@@ -36,3 +36,13 @@ inline void add_product_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32
 {
     sim_add_product<8>("mma of tf32", c, a, b);
 }
+
+inline void add_product_float64(double (&c)[4], const double (&a)[2], double b)
+{
+    sim_matrix_f64 mine = {{a[0], a[1]}, b, {}};
+    memcpy(mine.c, c, sizeof mine.c);
+    sim_together(0xffffffffu, "mma of float64", &mine, [](void **lanes, unsigned) {
+        sim_add_product_f64((sim_matrix_f64 *const *)lanes);
+    });
+    memcpy(c, mine.c, sizeof mine.c);
+}
