@@ -53,6 +53,14 @@ static enum exit_code put_out(struct predicting *p, const struct buf *answer)
     return EXIT_DONE;
 }
 
+/* Of a table in pieces, whether they have its header; a table in one piece speaks for itself. */
+static const char *sent(const struct pieces *p)
+{
+    return p->whole            ? "text/csv"
+           : p->header.len > 0 ? "text/csv; header=present"
+                               : "text/csv; header=absent";
+}
+
 static enum exit_code ask_once(struct predicting *p, const struct buf *piece,
                                struct http_reply *ret)
 {
@@ -60,8 +68,7 @@ static enum exit_code ask_once(struct predicting *p, const struct buf *piece,
     const struct http_ask ask = {
         .method = "POST",
         .path = p->path,
-        .content_type =
-            p->pieces.header.len > 0 ? "text/csv; header=present" : "text/csv; header=absent",
+        .content_type = sent(&p->pieces),
         .accept = wanted(p),
         .body = piece->data,
         .size = piece->len,

@@ -43,7 +43,9 @@ static size_t whole(const char *text, size_t len, int64_t most, int64_t *ret_rec
     *ret_records = 0;
     for (size_t i = 0; i < len && *ret_records < most; i++) {
         quoted = quoted != (text[i] == '"');
-        if (text[i] == '\n' && !quoted) {
+        /* A CR alone ends a line, too; whether the last one is alone is not known yet. */
+        const bool alone = text[i] == '\r' && i + 1 < len && text[i + 1] != '\n';
+        if ((text[i] == '\n' || alone) && !quoted) {
             end = i + 1;
             ++*ret_records;
         }
@@ -51,25 +53,39 @@ static size_t whole(const char *text, size_t len, int64_t most, int64_t *ret_rec
     return end;
 }
 
+static bool is_between(char c)
+{
+    return c != '\0' && strchr(" \t\r\n,;\"", c) != NULL;
+}
+
 /* Whether every field of the line is a number, so that it is no header. */
 static bool all_numbers(const char *line, size_t len)
 {
     const char *end = line + len;
-    while (line < end) {
-        char *stop;
-        strtod(line, &stop);
-        if (stop == line) {
-            return false;
-        }
-        while (stop < end && strchr(" \t\r\n,;\"", *stop)) {
-            stop++;
-        }
-        line = stop;
-        while (line < end && *line == '"') {
+    for (;;) {
+        while (line < end && is_between(*line)) {
             line++;
         }
+        if (line == end) {
+            return true;
+        }
+        char *stop;
+        strtod(line, &stop);
+        if (stop == line || (stop < end && !is_between(*stop))) {
+            return false;
+        }
+        line = stop;
     }
-    return true;
+}
+
+/* Lines with nothing in them in front of the first one that has something. */
+static void drop_blank_lines(struct buf *b)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < b->len && strchr(" \t\r\n", b->data[i]) && b->data[i] != '\0'; i++) {
+        end = b->data[i] == '\n' || b->data[i] == '\r' ? i + 1 : end;
+    }
+    buf_consume(b, end);
 }
 
 /* A byte order mark belongs to no name. */
@@ -106,6 +122,7 @@ static int take_header(struct pieces *p, struct err *err)
     int r = fill(p, PIECE_BYTES, err);
     r = r == 0 ? refuse_other_formats(&p->rest, err) : r;
     drop_mark(&p->rest);
+    drop_blank_lines(&p->rest);
     const size_t len = r == 0 && p->rest.data ? whole(p->rest.data, p->rest.len, 1, &records) : 0;
     if (len > 0 && !all_numbers(p->rest.data, len)) {
         buf_add(&p->header, p->rest.data, len);
@@ -155,6 +172,7 @@ int pieces_next(struct pieces *p, struct buf *ret, struct err *err)
     buf_add(ret, p->header.data, p->header.len);
     buf_add(ret, p->rest.data, len);
     buf_consume(&p->rest, len);
+    p->whole = p->records == 0 && p->at_end && p->rest.len == 0;
     p->records += records;
     return ret->failed ? err_no_memory(err) : 1;
 }

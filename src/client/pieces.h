@@ -19,6 +19,7 @@ struct pieces {
     struct buf rest;   /* read, and not given yet */
     bool begun, at_end;
     int64_t records; /* given so far, the header not counted */
+    bool whole;      /* the piece given last is all there is */
 };
 void pieces_begin(struct pieces *p, FILE *file);
 void pieces_deinit(struct pieces *p);

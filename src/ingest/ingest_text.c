@@ -97,7 +97,7 @@ char ingest_delimiter(const char *line, size_t len, bool *quoted)
         if (c == ',') {
             return c;
         }
-        if (c == '\n' || c == '\r') {
+        if ((line[i] == '\n' || line[i] == '\r') && (found != '\0' || !*quoted)) {
             break;
         }
         if (c == ';' || (c == '\t' && found == '\0')) {

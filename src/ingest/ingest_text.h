@@ -30,7 +30,8 @@ const char *ingest_trim(const char *text, size_t *len);
 
 /*
  * What parts the cells of a CSV, by a line of its first row: a comma where one stands outside
- * quotes, else a semicolon, else a tab; 0: none does. The line ends at the first line end outside
- * quotes. *quoted: whether it begins within quotes; where none was found, whether it ends so.
+ * quotes, else a semicolon, else a tab; 0: none does. The line ends at a line end outside quotes,
+ * or at any behind a semicolon or tab, so that a table read line by line has the same. *quoted:
+ * whether it begins within quotes; where none was found, whether it ends so.
  */
 char ingest_delimiter(const char *line, size_t len, bool *quoted);

@@ -426,6 +426,18 @@ def test_predict_takes_tables_longer_than_a_request(base, table, name):
     assert out[-5:] == few[1:]
 
 
+@pytest.mark.parametrize("text, lines", [
+    (b'"1","2","3","4"\n"5","6","7","8"\n', 2),
+    (b"a,b,c,d\r1,2,3,4\r5,6,7,8\r", 3),
+    (b'\n"1",2,3,4\n5,6,7,8\n', 2),
+    (b"\na,b,c,d\n" + b"1,2,3,4\n" * 200_000, 200_001),
+    (b'"1",2,3,4\n' * 200_000, 200_000),
+], ids=["quoted", "cr", "blank", "pieces", "bare-pieces"])
+def test_predict_tells_rows_from_a_header(base, table, name, text, lines):
+    good(base, "train", table, "-t", "price", "-m", name, "--set", "kernel.name=linear")
+    assert len(good(base, "predict", name, stdin=text).split()) == lines
+
+
 def test_predict_says_which_part_is_wrong(base, table, name):
     good(base, "train", table, "-t", "price", "-m", name)
     done = run(base, "predict", name, stdin=b"a,b,c,d\n1,2,3,4\n1,2,oops,4\n")

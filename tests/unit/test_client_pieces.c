@@ -50,6 +50,30 @@ static void the_last_line_needs_no_end(void **state)
     expect("1", "1|", 1);
 }
 
+static void a_first_line_of_numbers_is_no_header(void **state)
+{
+    (void)state;
+    expect("\"1\",\"2\"\n\"3\",\"4\"\n", "\"1\",\"2\"\n\"3\",\"4\"\n|", 2);
+    expect("\"1\",2\n3,4\n", "\"1\",2\n3,4\n|", 2);
+    expect("a,\"\n1\"\n1,2\n", "a,\"\n1\"\n1,2\n|", 1);
+    expect("2010-01-01,1\n1,2\n", "2010-01-01,1\n1,2\n|", 1);
+}
+
+static void lines_may_end_in_a_carriage_return(void **state)
+{
+    (void)state;
+    expect("x0,x1\r1,2\r3,4\r", "x0,x1\r1,2\r3,4\r|", 2);
+    expect("x0,x1\r\n1,2\r\n", "x0,x1\r\n1,2\r\n|", 1);
+}
+
+static void blank_lines_in_front_are_dropped(void **state)
+{
+    (void)state;
+    expect("\n \r\nx0,x1\n1,2\n", "x0,x1\n1,2\n|", 1);
+    expect("\n1,2\n3,4\n", "1,2\n3,4\n|", 2);
+    expect("\n\n", "", 0);
+}
+
 static void nothing_gives_nothing(void **state)
 {
     (void)state;
@@ -125,6 +149,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_file_is_one_piece),
         cmocka_unit_test(the_last_line_needs_no_end),
+        cmocka_unit_test(a_first_line_of_numbers_is_no_header),
+        cmocka_unit_test(lines_may_end_in_a_carriage_return),
+        cmocka_unit_test(blank_lines_in_front_are_dropped),
         cmocka_unit_test(nothing_gives_nothing),
         cmocka_unit_test(a_byte_order_mark_is_dropped),
         cmocka_unit_test(a_long_file_comes_in_whole_records),

@@ -91,6 +91,7 @@ static void test_delimiter(void **state)
     check_delimiter("\"a,\"\"\n;b\";c\n", false, ';', false);
     check_delimiter("\"a,\n", false, 0, true);
     check_delimiter("b,\";c\n", true, ';', false);
+    check_delimiter("a;\"b\nc\";d,e\n", false, ';', true);
     check_delimiter("a b\n", false, 0, false);
     check_delimiter("", true, 0, true);
 }
