@@ -61,8 +61,9 @@ bool kernel_uses_l1(enum kernel_id id);
 int kernel_check_storage(enum kernel_id id, enum kernel_storage storage, struct err *err);
 
 /* In float32 |x-z|_2^2 may be taken from norms and an inner product, where a value then loses at
- * most 4e-6: up to so large a sum of |x|^2 and |z|^2, in units of the exponent of 2 (r^2 of the
- * Matern kernels, r in such units, likewise). 0: never, as where the kernel has a slope at r = 0.
+ * most 4e-6 (5e-6 where all features of a row are alike): up to so large a sum of |x|^2 and |z|^2,
+ * in units of the exponent of 2 (r^2 of the Matern kernels, r in such units, likewise). 0: never,
+ * as where the kernel has a slope at r = 0.
  */
 double kernel_inner_limit(enum kernel_id id, int64_t d);
 

@@ -127,7 +127,7 @@ int cuda__device_open(struct cuda_backend *cu, int ordinal, struct err *err)
     }
     cu->ordinal = ordinal;
     cu->tensor = capability >= TENSOR_CAPABILITY;
-    cu->tensor_f64 = capability % 10 == 0; /* others are for graphics */
+    cu->tensor_f64 = capability == 80 || capability == 90 || capability == 100;
     cu->group = capability == GROUP_CAPABILITY;
     rc = cuda__begin(&cu->base, true, "open", err);
     cudaStream_t stream = NULL;

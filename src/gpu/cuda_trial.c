@@ -32,7 +32,8 @@ static const struct {
     [GROUP] = {"groups of warps", "wgmma"},
 };
 
-/* What is tried: a kernel that takes groups, or float16, one that takes tf32, and float64. */
+/* What is tried: a kernel that takes groups, or float16, one that takes tf32; the same in float64.
+ */
 static const struct {
     enum kernel_id id;
     enum dtype dtype;
@@ -41,7 +42,8 @@ static const struct {
     double tolerance; /* of a sum of up to ROWS values */
 } tries[] = {{KERNEL_GAUSSIAN, DTYPE_F32, 2, 1e3F, 1e-4},
              {KERNEL_LINEAR, DTYPE_F32, 1, 1.0F, 1e-2},
-             {KERNEL_GAUSSIAN, DTYPE_F64, 2, 1e3F, 1e-11}};
+             {KERNEL_GAUSSIAN, DTYPE_F64, 2, 1e3F, 1e-11},
+             {KERNEL_LINEAR, DTYPE_F64, 1, 1.0F, 1e-10}};
 
 enum { TRIES = sizeof tries / sizeof *tries };
 
@@ -111,12 +113,12 @@ static int compute(struct cuda_backend *cu, enum way way, struct sums *ret, stru
     return rc;
 }
 
-/* Whether both agree; false where one is no number. */
-static bool agree(const struct sums *a, const struct sums *b)
+/* Whether both agree in what is of the type; false where one is no number. */
+static bool agree(const struct sums *a, const struct sums *b, enum dtype dtype)
 {
     bool same = true;
     for (int i = 0; i < TRIES; i++) {
-        for (int j = 0; j < tries[i].products * ROWS; j++) {
+        for (int j = 0; tries[i].dtype == dtype && j < tries[i].products * ROWS; j++) {
             same = same && fabs(a->y[i][j] - b->y[i][j]) <= tries[i].tolerance;
         }
     }
@@ -163,12 +165,15 @@ static int try_way(struct cuda_backend *cu, enum way way, const struct sums *by_
     struct sums found;
     struct err failure = {.code = ERR_OK};
     const int rc = compute(cu, way, &found, &failure);
-    *ret_taken = rc == 0 && agree(&found, by_lanes);
+    *ret_taken = rc == 0 && agree(&found, by_lanes, DTYPE_F32);
     if (rc < 0) {
         return judge_failure(cu, way, &failure, err);
     }
     if (!*ret_taken) {
         note(cu, way, "in a trial they were wrong, compared with those by lanes.");
+    } else if (!agree(&found, by_lanes, DTYPE_F64)) {
+        cu->tensor_f64 = false;
+        note(cu, TENSOR, "in float64, in a trial, they were wrong, compared with those by lanes.");
     }
     return 0;
 }

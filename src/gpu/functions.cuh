@@ -47,18 +47,18 @@ template <class To, class From> __device__ To same_bits(const From &from)
 }
 
 /* 2^(j/16): a line of the cache, from which a warp takes any of them at once. */
-static __device__ const double SIXTEENTHS[16] = {EXP2_SIXTEENTHS_F64};
+alignas(128) static __device__ const double SIXTEENTHS[16] = {EXP2_SIXTEENTHS_F64};
 
-/* 2^x for x <= 1 to 2e-16 of it, 0 below 2^-1022: 2^n 2^(j/16) 2^f with |f| <= 1/32, by ten
+/* 2^x for x <= 1 to 3e-16 of it, 0 below 2^-1022: 2^n 2^(j/16) 2^f with |f| <= 1/32, by ten
  * operations in float64. Adding `magic` rounds to sixteenths and leaves 16 n + j in the low bits.
  */
 inline __device__ double power_of_two(double x)
 {
     constexpr double magic = 0x1.8p48, c[] = {EXP2_SMALL_F64};
     const double shifted = x + magic, f = x - (shifted - magic);
-    const long long bits = same_bits<long long>(shifted);
-    const double part =
-        same_bits<double>(same_bits<long long>(SIXTEENTHS[bits & 15]) + ((bits & ~15LL) << 48));
+    const unsigned long long bits = same_bits<unsigned long long>(shifted);
+    const unsigned long long sixteenth = same_bits<unsigned long long>(SIXTEENTHS[bits & 15]);
+    const double part = same_bits<double>(sixteenth + ((bits & ~15ULL) << 48));
     double sum = fma(f, c[5], c[4]);
 #pragma unroll
     for (int k = 3; k >= 0; k--) {

@@ -196,7 +196,7 @@ int launch_finish(void *stream, const struct launch_finish *finish);
 /* Values of launch_both's pairs of blocks, kept in memory. Pair q is that of block q % blocks in
  * step q / blocks, the last one that of the half step of an even number. Kept are `slots` of the
  * `pairs` from first_pair on, spread evenly among them. A slot has room for the values of whole
- * blocks and holds the tiles of its pair, row after row, masked where K is of inner products. A
+ * blocks and holds the tiles of its pair, row after row, masked but for the 1-norm. A
  * tile lies as its threads hold it: of all the threads their first 16 bytes, then the next ones.
  * `half`: as KERNEL_STORE_HALF of engine/kernel.h. */
 struct launch_kept {

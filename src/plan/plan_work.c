@@ -45,7 +45,8 @@ static double rated(double cost, enum dtype dtype)
 }
 
 /* Whether a kernel (NULL: not chosen yet, as rule_value_cost has it) takes the faster way of
- * plan_rates.near_f32. The Materns have it, too, but not for rows of the usual bandwidth. */
+ * plan_rates.near_f32. The Materns have it, too, but are steeper: how many of their rows are near
+ * enough is not known here. */
 static bool has_near_way(const char *kernel)
 {
     return kernel == NULL || strcmp(kernel, "gaussian") == 0;

@@ -170,7 +170,7 @@ void sim_add_product(int k, struct sim_matrix *const lanes[SIM_WARP])
 /* Rounded as multiply-adds are, in an order that is drawn. */
 void sim_add_product_f64(struct sim_matrix_f64 *const lanes[SIM_WARP])
 {
-    const int broken = begin_product();
+    const int broken = begin_product() | (sim_has_fault("dmma") ? 1 : 0);
     draw_way();
     for (int lane = 0; lane < SIM_WARP; lane++) {
         for (int i = 0; i < 4; i++) {
