@@ -199,6 +199,21 @@ static void test_tiles_of_a_search(void **state)
     assert_int_equal(rule_search_tile(400, INT64_C(1) << 40), 1);
 }
 
+/* An eighth, where that is 1,250 rows at least, and there is time. */
+static void test_rows_of_a_second_choice(void **state)
+{
+    (void)state;
+    assert_int_equal(rule_choice_rows(9999, INFINITY), 0);
+    assert_int_equal(rule_choice_rows(10000, INFINITY), 1250);
+    assert_int_equal(rule_choice_rows(23999, INFINITY), 2999);
+    assert_int_equal(rule_choice_rows(1000000, INFINITY), 3000);
+    const double full = 15.0 * 3000.0 * 3000.0 * 3000.0 / 6.0 / RULE_SEARCH_RATE; /* seconds */
+    assert_int_equal(rule_choice_rows(1000000, 4.01 * full), 3000);
+    const int64_t half = rule_choice_rows(1000000, 2.0 * full);
+    assert_true(half > 2370 && half < 2390); /* 3,000 by the cube root of 2 */
+    assert_int_equal(rule_choice_rows(1000000, 0.25 * full), 0);
+}
+
 TEST_MAIN(cmocka_unit_test(test_solver_follows_memory_and_cost),
           cmocka_unit_test(test_few_centers_are_solved_directly),
           cmocka_unit_test(test_ranks_of_kernels),
@@ -207,4 +222,5 @@ TEST_MAIN(cmocka_unit_test(test_solver_follows_memory_and_cost),
           cmocka_unit_test(test_blocks), cmocka_unit_test(test_stochastic_sizes),
           cmocka_unit_test(test_signs_of_a_sketch), cmocka_unit_test(test_sketch_in_parts),
           cmocka_unit_test(test_tiles), cmocka_unit_test(test_searches_on_centers),
-          cmocka_unit_test(test_what_a_search_judges), cmocka_unit_test(test_tiles_of_a_search))
+          cmocka_unit_test(test_what_a_search_judges), cmocka_unit_test(test_tiles_of_a_search),
+          cmocka_unit_test(test_rows_of_a_second_choice))
