@@ -10,7 +10,7 @@
 #include "engine/squares.h"
 #include "plan/rules.h"
 
-enum { SAMPLE_MAX = 1500, ROWS_MIN = 20 };
+enum { FIT_MAX = 1000, ROWS_MIN = 20, PAIRS = RULE_KERNELS * RULE_BANDWIDTHS };
 static const double regularization_min = 1e-8;
 
 static const enum kernel_id kernels[RULE_KERNELS] = {KERNEL_GAUSSIAN, KERNEL_LAPLACIAN,
@@ -46,13 +46,12 @@ static void shrink_targets(struct sample *s)
     }
 }
 
-static int draw(const struct choose_data *data, struct sample *s, struct err *err)
+/* Of a sample whose sizes are there. */
+static int draw(struct sample *s, struct err *err)
 {
+    const struct choose_data *data = s->data;
     const struct rows *X = data->X;
-    s->data = data;
-    s->count = X->n < SAMPLE_MAX ? X->n : SAMPLE_MAX;
-    s->held = s->count / 3;
-    s->fit = s->count - s->held;
+    s->count = s->fit + s->held;
     const size_t row = (size_t)X->d * dtype_size(X->dtype);
     cleanup_mem int64_t *index = mem_array((size_t)s->count, sizeof(*index));
     s->points = mem_array((size_t)s->count, row);
@@ -134,10 +133,16 @@ static int held_out_error(const struct sample *s, struct trial *t, double ridge,
     return r;
 }
 
-/* The best so far. */
-struct best {
+/* A kernel with a bandwidth, with the best of its regularizations. */
+struct pair {
     struct choice choice;
     double error;
+};
+
+/* In the order of choose.h. */
+struct pairs {
+    struct pair all[PAIRS];
+    int count;
 };
 
 static double ridge_of(const struct sample *s, int i)
@@ -145,25 +150,33 @@ static double ridge_of(const struct sample *s, int i)
     return (double)s->fit * fmax(s->data->regularization, regularization_min) * ridges[i];
 }
 
+static int go_on(const struct choose_data *data, struct err *err)
+{
+    return data->stop != NULL ? data->stop(data->stop_context, err) : 0;
+}
+
 /* Every regularization of one kernel and bandwidth. */
-static int try_ridges(const struct sample *s, struct trial *t, struct choice c, struct best *best,
-                      struct err *err)
+static int try_ridges(const struct sample *s, struct trial *t, struct pair *pair, struct err *err)
 {
     const int count = s->data->any_regularization ? RULE_RIDGES : 1;
     int r = 0;
     for (int i = 0; r == 0 && i < count; i++) {
         double error = INFINITY;
-        c.ridge = ridge_of(s, i);
-        r = held_out_error(s, t, c.ridge, &error, err);
-        if (r == 0 && error < best->error) {
-            *best = (struct best){c, error};
+        const double ridge = ridge_of(s, i);
+        r = go_on(s->data, err);
+        if (r == 0) {
+            r = held_out_error(s, t, ridge, &error, err);
+        }
+        if (r == 0 && error < pair->error) {
+            pair->choice.ridge = ridge;
+            pair->error = error;
         }
     }
     return r;
 }
 
-static int try_kernel(const struct sample *s, const struct kernel *k, struct choice c,
-                      struct best *best, struct err *err)
+static int try_kernel(const struct sample *s, const struct kernel *k, struct pair *pair,
+                      struct err *err)
 {
     struct backend *be = s->data->be;
     const struct backend_ops *o = be->ops;
@@ -180,7 +193,7 @@ static int try_kernel(const struct sample *s, const struct kernel *k, struct cho
         r = o->mat_new(be, DTYPE_F64, s->held, s->data->t, &t.E, err);
     }
     if (r == 0) {
-        r = try_ridges(s, &t, c, best, err);
+        r = try_ridges(s, &t, pair, err);
     }
     o->mat_free(be, &t.E);
     o->mat_free(be, &t.A);
@@ -209,35 +222,115 @@ static int take_bandwidth(const struct sample *s, struct kernel *k, struct err *
                             err);
 }
 
-static int try_bandwidths(const struct sample *s, enum kernel_id id, struct best *best,
-                          struct err *err)
+/* What one sample says of the pairs; those of one kernel come after each other. */
+static int try_pairs(const struct sample *s, struct pairs *pairs, struct err *err)
 {
-    struct kernel k = {.id = id, .d = s->data->X->d, .bandwidth = 1.0, .gamma = 1.0};
-    const int count = s->data->any_bandwidth ? RULE_BANDWIDTHS : 1;
-    int r = take_bandwidth(s, &k, err);
-    const double first = k.bandwidth;
-    for (int i = 0; r == 0 && i < count; i++) {
-        k.bandwidth = first * medians[i];
-        r = try_kernel(s, &k, (struct choice){.kernel = id, .medians = medians[i]}, best, err);
+    struct kernel k = {.d = s->data->X->d, .bandwidth = 1.0, .gamma = 1.0};
+    double first = 1.0;
+    int r = 0;
+    for (int i = 0; r == 0 && i < pairs->count; i++) {
+        struct pair *p = &pairs->all[i];
+        if (i == 0 || p->choice.kernel != k.id) {
+            k.id = p->choice.kernel;
+            r = take_bandwidth(s, &k, err);
+            first = k.bandwidth;
+        }
+        k.bandwidth = first * p->choice.medians;
+        p->choice.ridge = ridge_of(s, 0);
+        p->error = INFINITY;
+        if (r == 0) {
+            r = try_kernel(s, &k, p, err);
+        }
+    }
+    return r;
+}
+
+static int try_on_sample(const struct choose_data *data, int64_t fit, int64_t held,
+                         struct pairs *pairs, struct err *err)
+{
+    struct sample s = {.data = data, .fit = fit, .held = held};
+    int r = draw(&s, err);
+    if (r == 0) {
+        r = try_pairs(&s, pairs, err);
+    }
+    sample_deinit(&s);
+    return r;
+}
+
+static struct pairs list_pairs(const struct choose_data *data)
+{
+    const int count = data->any_kernel ? RULE_KERNELS : 1;
+    const int each = data->any_bandwidth ? RULE_BANDWIDTHS : 1;
+    struct pairs ret = {.count = count * each};
+    for (int i = 0; i < ret.count; i++) {
+        const enum kernel_id id = data->any_kernel ? kernels[i / each] : data->kernel;
+        ret.all[i] = (struct pair){{id, medians[i % each], 0}, INFINITY};
+    }
+    return ret;
+}
+
+/* How many are better than the one at `index`: the first of equal ones is the better one. */
+static int count_better(const struct pairs *pairs, int index)
+{
+    int ret = 0;
+    for (int i = 0; i < pairs->count; i++) {
+        const double error = pairs->all[i].error, than = pairs->all[index].error;
+        ret += error < than || (error == than && i < index);
+    }
+    return ret;
+}
+
+/* The best `most` of them, in their order. */
+static struct pairs keep_best(const struct pairs *pairs, int most)
+{
+    struct pairs ret = {.count = 0};
+    for (int i = 0; i < pairs->count; i++) {
+        if (count_better(pairs, i) < most) {
+            ret.all[ret.count++] = pairs->all[i];
+        }
+    }
+    return ret;
+}
+
+static int try_first(const struct choose_data *data, struct pairs *pairs, struct pair *best,
+                     struct err *err)
+{
+    const int64_t n = data->X->n, most = n - n / 3, fit = most < FIT_MAX ? most : FIT_MAX;
+    const int64_t held = n - fit < 2 * fit ? n - fit : 2 * fit;
+    const int r = try_on_sample(data, fit, held, pairs, err);
+    *best = keep_best(pairs, 1).all[0];
+    return r;
+}
+
+/* The best of the first stage on more rows; what was chosen stays where those have no factor. */
+static int try_again(const struct choose_data *data, const struct pairs *pairs, struct pair *best,
+                     struct err *err)
+{
+    const int64_t rule = rule_choice_rows(data->n, data->time_budget_s), third = data->X->n / 3;
+    const int64_t rows = rule < third ? rule : third;
+    struct pairs again = keep_best(pairs, RULE_CHOICE_PAIRS);
+    if (rows == 0) {
+        return 0;
+    }
+    const int r = try_on_sample(data, rows, 2 * rows, &again, err);
+    const struct pair found = keep_best(&again, 1).all[0];
+    if (r == 0 && found.error < INFINITY) {
+        *best = found;
     }
     return r;
 }
 
 int choose_kernel(const struct choose_data *data, struct choice *ret, struct err *err)
 {
-    struct sample s = {0};
-    const int count = data->any_kernel ? RULE_KERNELS : 1;
-    struct best best = {.choice = {data->any_kernel ? kernels[0] : data->kernel, 1, 0},
-                        .error = INFINITY};
+    struct pairs pairs = list_pairs(data);
+    struct pair best = pairs.all[0];
     int r = 0;
     if (data->X->n >= ROWS_MIN) {
-        r = draw(data, &s, err);
-        best.choice.ridge = ridge_of(&s, 0);
+        r = try_first(data, &pairs, &best, err);
     }
-    for (int i = 0; r == 0 && data->X->n >= ROWS_MIN && i < count; i++) {
-        r = try_bandwidths(&s, data->any_kernel ? kernels[i] : data->kernel, &best, err);
+    if (r == 0 && data->X->n >= ROWS_MIN) {
+        r = try_again(data, &pairs, &best, err);
     }
-    sample_deinit(&s);
     *ret = best.choice;
     return r;
 }

@@ -10,8 +10,22 @@
 #include "engine/precond.h"
 #include "plan/rules.h"
 
+/* Whether anything is left to be chosen on held-out rows. */
+static bool is_open(const struct job_spec *spec)
+{
+    const struct method_def *m = spec->kernel.method;
+    return m == NULL || (m->has_bandwidth && spec->kernel.kind == SPEC_BANDWIDTH_AUTO &&
+                         spec->search.bandwidths == 0);
+}
+
 /* Rows that rules of thumb look at: all, or some of data that is not loaded. */
-enum { SAMPLE_ROWS = 4096 };
+static int64_t sample_rows(const struct fit *f)
+{
+    enum { SAMPLE_ROWS = 4096 };
+    const int64_t chosen =
+        is_open(f->spec) ? 3 * rule_choice_rows(f->data.n, f->spec->stop.time_budget_s) : 0;
+    return chosen > SAMPLE_ROWS ? chosen : SAMPLE_ROWS;
+}
 
 static int look_at_rows(struct fit *f, struct rows *ret, const double **ret_Y, struct err *err)
 {
@@ -22,21 +36,13 @@ static int look_at_rows(struct fit *f, struct rows *ret, const double **ret_Y, s
     }
     int r = 0;
     if (f->sample == NULL) {
-        r = fit_centers_sample(&f->data, SAMPLE_ROWS, (uint64_t)f->spec->seed, &f->sample,
+        r = fit_centers_sample(&f->data, sample_rows(f), (uint64_t)f->spec->seed, &f->sample,
                                &f->sample_Y, &f->sampled, err);
     }
     ret->n = f->sampled;
     ret->data = f->sample;
     *ret_Y = f->sample_Y;
     return r;
-}
-
-/* Whether anything is left to be chosen on held-out rows. */
-static bool is_open(const struct job_spec *spec)
-{
-    const struct method_def *m = spec->kernel.method;
-    return m == NULL || (m->has_bandwidth && spec->kernel.kind == SPEC_BANDWIDTH_AUTO &&
-                         spec->search.bandwidths == 0);
 }
 
 static void say_chosen(const struct fit *f)
@@ -59,6 +65,7 @@ static int choose_on_held_out(struct fit *f, struct err *err)
     const struct choose_data data = {
         .be = f->be,
         .X = &X,
+        .n = f->data.n,
         .Y = Y,
         .t = f->data.t,
         .points_dtype = f->data.dtype,
@@ -71,6 +78,9 @@ static int choose_on_held_out(struct fit *f, struct err *err)
             spec->kernel.kind == SPEC_BANDWIDTH_PER_FEATURE ? spec->kernel.bandwidths : NULL,
         .any_regularization = spec->open_regularization || spec->search.regularizations > 0,
         .regularization = spec->regularization,
+        .time_budget_s = spec->stop.time_budget_s,
+        .stop = fit__stop_here,
+        .stop_context = f,
     };
     r = choose_kernel(&data, &f->chosen, err);
     if (r == 0) {

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/mem.h"
 #include "base/rng.h"
 #include "engine_fixture.h"
 
@@ -13,12 +14,15 @@ static double no_noise(struct rng *rng)
     return 0;
 }
 
-/* What a job leaves open, chosen for n normal rows with the targets f(row) + noise. */
-static struct choice choose(int64_t n, double (*f)(const double *), double (*noise)(struct rng *),
-                            struct choose_data data)
+/* What a job leaves open, chosen for n normal rows with the targets f(row) + noise: the code of it,
+ * and the kernel values that the fits took. */
+static int choose_at(int64_t n, double (*f)(const double *), double (*noise)(struct rng *),
+                     struct choose_data data, struct choice *ret, int64_t *ret_entries)
 {
     struct rng rng = rng_new(data.seed, RNG_TEST);
-    double X[N * D], Y[N];
+    cleanup_mem double *X = mem_array((size_t)(n * D), sizeof(double));
+    cleanup_mem double *Y = mem_array((size_t)n, sizeof(double));
+    assert_true(X != NULL && Y != NULL);
     for (int64_t i = 0; i < n; i++) {
         for (int k = 0; k < D; k++) {
             X[i * D + k] = rng_normal(&rng);
@@ -32,10 +36,19 @@ static struct choice choose(int64_t n, double (*f)(const double *), double (*noi
     data.Y = Y;
     data.t = 1;
     data.points_dtype = DTYPE_F64;
-    struct choice choice;
-    assert_int_equal(choose_kernel(&data, &choice, NULL), 0);
+    const int r = choose_kernel(&data, ret, NULL);
     assert_int_equal(be->bytes, 0);
+    *ret_entries = be->kernel_entries;
     backend_close(be);
+    return r;
+}
+
+static struct choice choose(int64_t n, double (*f)(const double *), double (*noise)(struct rng *),
+                            struct choose_data data)
+{
+    struct choice choice;
+    int64_t entries;
+    assert_int_equal(choose_at(n, f, noise, data, &choice, &entries), 0);
     return choice;
 }
 
@@ -45,7 +58,8 @@ static struct choose_data all_open(uint64_t seed)
                                 .any_kernel = true,
                                 .any_bandwidth = true,
                                 .any_regularization = true,
-                                .regularization = 1e-6};
+                                .regularization = 1e-6,
+                                .time_budget_s = INFINITY};
 }
 
 static double smooth(const double *x)
@@ -72,6 +86,11 @@ static double additive(const double *x)
         sum += sin((k + 1) * x[k]);
     }
     return sum;
+}
+
+static double audible(struct rng *rng)
+{
+    return 0.3 * rng_normal(rng);
 }
 
 static double loud(struct rng *rng)
@@ -164,8 +183,92 @@ static void test_few_rows_take_the_first(void **state)
     }
 }
 
-TEST_MAIN(cmocka_unit_test(test_kernel_follows_smoothness),
-          cmocka_unit_test(test_ridge_follows_noise),
-          cmocka_unit_test(test_bandwidth_follows_variation),
-          cmocka_unit_test(test_what_is_given_stays), cmocka_unit_test(test_targets_of_all_sizes),
-          cmocka_unit_test(test_few_rows_take_the_first))
+/* The kernel alone is open: three fits, and three again. */
+static struct choose_data open_kernel(uint64_t seed, int64_t n)
+{
+    struct choose_data data = all_open(seed);
+    data.any_bandwidth = data.any_regularization = false;
+    data.regularization = 1e-3;
+    data.n = n;
+    return data;
+}
+
+enum { LARGE = 15000, FIRST = 3 * 1000 * 3000, SECOND = 3 * 1875 * 3 * 1875 };
+
+/* A thousand rows do not tell what nearly twice as many do. */
+static void test_more_rows_choose_again(void **state)
+{
+    (void)state;
+    struct choice few, many;
+    int64_t entries;
+    struct choose_data data = open_kernel(0, 0);
+    assert_int_equal(choose_at(LARGE, smooth, audible, data, &few, &entries), 0);
+    assert_int_equal(entries, FIRST);
+    assert_int_equal(few.kernel, KERNEL_GAUSSIAN);
+    assert_near(few.ridge, 1e-3 * 1000, 1e-12);
+    data.n = LARGE;
+    assert_int_equal(choose_at(LARGE, smooth, audible, data, &many, &entries), 0);
+    assert_int_equal(entries, FIRST + SECOND);
+    assert_int_equal(many.kernel, KERNEL_LAPLACIAN);
+    assert_near(many.ridge, 1e-3 * 1875, 1e-12);
+}
+
+/* Nor those in a hurry. */
+static void test_small_sets_choose_once(void **state)
+{
+    (void)state;
+    struct choice c;
+    int64_t entries;
+    struct choose_data data = open_kernel(0, 9999);
+    assert_int_equal(choose_at(9999, plane, no_noise, data, &c, &entries), 0);
+    assert_int_equal(entries, FIRST);
+    data = open_kernel(0, LARGE);
+    data.time_budget_s = 1;
+    assert_int_equal(choose_at(LARGE, plane, no_noise, data, &c, &entries), 0);
+    assert_int_equal(entries, FIRST);
+}
+
+/* Three of six pairs are tried with all regularizations, on the rows that there are. */
+static void test_three_pairs_are_tried_again(void **state)
+{
+    (void)state;
+    enum { ROWS = 300, FITTED = 200, AGAIN = 100 };
+    struct choice c;
+    int64_t entries;
+    struct choose_data data = all_open(0);
+    data.n = LARGE;
+    assert_int_equal(choose_at(ROWS, rough, audible, data, &c, &entries), 0);
+    assert_int_equal(entries, 30 * FITTED * ROWS + 15 * AGAIN * ROWS);
+}
+
+/* Ends the choice after so many fits. */
+static int stop_later(void *context, struct err *err)
+{
+    int *left = context;
+    return (*left)-- > 0 ? 0 : err_set(err, ERR_CANCELLED, "enough");
+}
+
+static void test_stops_between_fits(void **state)
+{
+    (void)state;
+    enum { ROWS = 300, FITTED = 200, AGAIN = 100 };
+    for (int fits = 0; fits < 45; fits += 22) {
+        const int again = fits > 30 ? fits - 30 : 0;
+        int left = fits;
+        struct choice c;
+        int64_t entries;
+        struct choose_data data = all_open(0);
+        data.n = LARGE;
+        data.stop = stop_later;
+        data.stop_context = &left;
+        assert_int_equal(choose_at(ROWS, rough, no_noise, data, &c, &entries), -ERR_CANCELLED);
+        assert_int_equal(entries, (fits - again) * FITTED * ROWS + again * AGAIN * ROWS);
+    }
+}
+
+TEST_MAIN(
+    cmocka_unit_test(test_kernel_follows_smoothness), cmocka_unit_test(test_ridge_follows_noise),
+    cmocka_unit_test(test_bandwidth_follows_variation), cmocka_unit_test(test_what_is_given_stays),
+    cmocka_unit_test(test_targets_of_all_sizes), cmocka_unit_test(test_few_rows_take_the_first),
+    cmocka_unit_test(test_more_rows_choose_again), cmocka_unit_test(test_small_sets_choose_once),
+    cmocka_unit_test(test_three_pairs_are_tried_again), cmocka_unit_test(test_stops_between_fits))
