@@ -11,8 +11,8 @@
 
 /* engine/bandwidth.h: the median of so many distances, sorted. */
 static const double median_distances = 5e5;
-/* engine/choose.h: the kernel is chosen on so many rows, two thirds of them fitted. */
-static const double sample_rows = 1500;
+/* engine/choose.h: the kernel is chosen by fits on so many rows first. */
+static const double fitted_rows = 1000;
 /* engine/fit_choose.c: rows that are looked at where the data are not loaded. */
 static const double looked_rows = 4096;
 /* Seconds: to read and standardise a number, to sort a distance, and of each of its features; of
@@ -192,10 +192,10 @@ static bool by_median(const struct job_spec *spec)
     return distance && spec->kernel.kind <= SPEC_BANDWIDTH_AUTO && spec->search.bandwidths == 0;
 }
 
-/* engine/choose.h: how many kernels with their bandwidths are fitted on a sample, how often each
- * bandwidth's matrix is factorised, and how often a median is taken, the last one included. */
+/* engine/choose.h: fits on a sample, one for each kernel, bandwidth and regularization, and on the
+ * larger one of large sets; how often a median is taken for either, the model's included. */
 struct trials {
-    double fits, medians;
+    double fits, medians, fits_again, medians_again;
 };
 
 static struct trials count_trials(const struct job_spec *spec)
@@ -203,35 +203,52 @@ static struct trials count_trials(const struct job_spec *spec)
     const bool kernels = spec->kernel.method == NULL;
     const bool bandwidths = spec->kernel.kind == SPEC_BANDWIDTH_AUTO;
     const bool ridges = spec->open_regularization || spec->search.regularizations > 0;
-    const double each = (bandwidths ? RULE_BANDWIDTHS : 1) * (ridges ? RULE_RIDGES : 1);
-    if (kernels) {
-        return (struct trials){RULE_KERNELS * each, RULE_KERNELS + 1};
+    const double names = kernels ? RULE_KERNELS : 1, tried = ridges ? RULE_RIDGES : 1;
+    if (!kernels && !(bandwidths && by_median(spec))) {
+        return (struct trials){.medians = 1};
     }
-    return bandwidths && by_median(spec) ? (struct trials){each, 2} : (struct trials){0, 1};
+    const double pairs = names * (bandwidths ? RULE_BANDWIDTHS : 1);
+    const double again = fmin(pairs, RULE_CHOICE_PAIRS);
+    return (struct trials){.fits = pairs * tried,
+                           .medians = names + 1,
+                           .fits_again = again * tried,
+                           .medians_again = fmin(names, again)};
+}
+
+/* One matrix of the fitted rows for all fits, and the sample with its points. */
+static void try_kernels(struct planning *g, struct plan_moment *at, double fitted, double rows,
+                        double fits)
+{
+    const double bytes = 8.0 * (fitted * fitted + rows * (2.0 * g->d + 3.0 * g->t));
+    at->parts[PLAN_OTHER] = fmax(at->parts[PLAN_OTHER], bytes);
+    at->parts[PLAN_LIBRARY] = fmax(at->parts[PLAN_LIBRARY], plan__library(g, fitted));
+    plan__dense(&g->setup, fits * pow(fitted, 3) / 6.0, DTYPE_F64);
+    plan__values(g, &g->setup, fits * fitted * rows, DTYPE_F64, 1);
 }
 
 /* The kernel, its bandwidth. */
 static void choose_kernel(struct planning *g)
 {
     struct plan_moment at = g->base;
-    const double rows = fmin(g->n, sample_rows), fitted = rows - floor(rows / 3.0);
+    const double fitted = fmin(g->n - floor(g->n / 3.0), fitted_rows);
+    const double more = (double)rule_choice_rows((int64_t)g->n, g->spec->stop.time_budget_s);
     const double pairs = fmin(g->n * (g->n - 1.0) / 2.0, median_distances);
     const struct trials trials = count_trials(g->spec);
+    const double taken = trials.medians + (more > 0 ? trials.medians_again : 0);
     const bool open = trials.fits > 0;
     if (g->centers > 0 && (open || by_median(g->spec))) {
-        at.parts[PLAN_DATA] += fmin(g->n, looked_rows) * (g->d * g->host + 8.0 * g->t);
+        const double looked = fmax(looked_rows, open ? 3.0 * more : 0);
+        at.parts[PLAN_DATA] += fmin(g->n, looked) * (g->d * g->host + 8.0 * g->t);
     }
     if (open) {
-        at.parts[PLAN_OTHER] = 8.0 * (fitted * fitted + rows * (2.0 * g->d + 3.0 * g->t));
-        at.parts[PLAN_LIBRARY] = plan__library(g, fitted);
-        plan__dense(&g->setup, trials.fits * pow(fitted, 3) / 6.0, DTYPE_F64);
-        plan__values(g, &g->setup, trials.fits * fitted * rows, DTYPE_F64, 1);
+        try_kernels(g, &at, fitted, fmin(g->n, 3.0 * fitted), trials.fits);
+        try_kernels(g, &at, more, 3.0 * more, trials.fits_again);
     }
     at.parts[PLAN_LIBRARY] = fmax(at.parts[PLAN_LIBRARY], plan__library(g, 0));
     if (open || by_median(g->spec)) {
         const double distances = 16.0 * pairs; /* sorted beside themselves */
         at.parts[PLAN_OTHER] = fmax(at.parts[PLAN_OTHER], distances);
-        g->setup.seconds += trials.medians * (distance_s + difference_s * g->d) * pairs;
+        g->setup.seconds += taken * (distance_s + difference_s * g->d) * pairs;
     }
     plan__moment(g, &at, "loading");
 }
