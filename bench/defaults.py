@@ -2,11 +2,12 @@
 """What jobs that leave everything open come to (docs/adr/0047), against gaussian and laplacian as they are.
 
     KRR_URL=http://127.0.0.1:8080 bench/defaults.py --krr build/src/client/krr [--data DIR] [--sets NAME ...]
+        [--rows N] [--seed S]
 
-Makes tables of at most 5,000 rows, has each trained three times by the daemon at KRR_URL (`krr train`) and prints the
-metric of the test rows, R2 or the share of right classes: gaussian and laplacian with the median bandwidth and 1e-6 a
-row, and with kernel, bandwidth and regularization left open, and what was chosen then. DIR holds further sets as NPZ
-files with X and y.
+Makes tables, has each trained three times by the daemon at KRR_URL (`krr train`) and prints the metric of the test
+rows, R2 or the share of right classes: gaussian and laplacian with the median bandwidth and 1e-6 a row, and with
+kernel, bandwidth and regularization left open, and what was chosen then. DIR holds further sets as NPZ files with X and
+y, of which at most N rows are taken (5,000), drawn from the seed as the made sets are.
 """
 import argparse
 import pathlib
@@ -17,7 +18,6 @@ import tempfile
 
 import numpy
 
-ROWS = 5000
 PLAIN = ["--bandwidth", "median", "--regularization", "1e-6"]
 
 
@@ -37,11 +37,11 @@ def made(rng):
     yield "skewed", (X, numpy.log(X[:, 0]) * numpy.sqrt(X[:, 1]) + .1 * rng.normal(size=4000))
 
 
-def loaded(folder, rng):
+def loaded(folder, most, rng):
     for path in sorted(pathlib.Path(folder).glob("*.npz")):
         with numpy.load(path) as z:
             X, y = z["X"], z["y"]
-        rows = rng.permutation(len(X))[:ROWS]
+        rows = rng.permutation(len(X))[:most]
         yield path.stem, (X[rows].reshape(len(rows), -1), y[rows].reshape(len(rows), -1)[:, 0])
 
 
@@ -70,9 +70,11 @@ def main():
     parser.add_argument("--krr", default="krr")
     parser.add_argument("--data")
     parser.add_argument("--sets", nargs="+")
+    parser.add_argument("--rows", type=int, default=5000)
+    parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    rng = numpy.random.default_rng(0)
-    sets = dict(made(rng)) | (dict(loaded(args.data, rng)) if args.data else {})
+    rng = numpy.random.default_rng(args.seed)
+    sets = dict(made(rng)) | (dict(loaded(args.data, args.rows, rng)) if args.data else {})
     print("| | gaussian | laplacian | open | chosen: kernel, medians, regularization |\n| --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         for name in args.sets or sets:
