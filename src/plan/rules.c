@@ -177,7 +177,7 @@ int64_t rule_choice_rows(int64_t n, double time_budget_s)
 {
     enum { SHARE = 8, MOST = 3000, FEWEST = 1250 };
     const double factors = RULE_CHOICE_PAIRS * RULE_RIDGES;
-    const double products = RULE_SEARCH_RATE * time_budget_s / 4.0;
+    const double products = RULE_SEARCH_RATE * time_budget_s / 10.0;
     const double in_time = cbrt(6.0 * products / factors);
     const int64_t rows = (int64_t)fmin(fmin((double)(n / SHARE), MOST), in_time);
     return rows < FEWEST ? 0 : rows;

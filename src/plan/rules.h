@@ -84,7 +84,7 @@ int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *sh
 #define RULE_RIDGES 5
 /* And of these pairs so many once more on a larger sample, fitted on rule_choice_rows rows, with
  * twice as many held out: an eighth of the n training rows, at most 3,000, and no more than those
- * whose factors are reckoned to take a quarter of the time budget (RULE_SEARCH_RATE); 0, no second
+ * whose factors are reckoned to take a tenth of the time budget (RULE_SEARCH_RATE); 0, no second
  * sample, where that comes to fewer than 1,250. */
 #define RULE_CHOICE_PAIRS 3
 int64_t rule_choice_rows(int64_t n, double time_budget_s);

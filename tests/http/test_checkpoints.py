@@ -437,15 +437,15 @@ def solving_rows(api, job):
 def test_time_budget_spans_a_pause(daemons):
     daemon = daemons()
     api = daemon.api
-    spec = spec_of(api, stop={**STOP, "max_iterations": 10**6, "time_budget_s": 2.0})
+    spec = spec_of(api, stop={**STOP, "max_iterations": 10**6, "time_budget_s": 5.0})
     job = hold(api, spec, "parts")
     before = len(solving_rows(api, job))
-    time.sleep(2)  # no wait, but the pause itself: as long as the budget, of which it costs nothing
+    time.sleep(5)  # no wait, but the pause itself: as long as the budget, of which it costs nothing
     resume(api, job)
     done = api.wait(job["id"])
     assert (done["reason"], done["attempt"]) == ("time_budget", 1)
     rows = solving_rows(api, job)
-    assert len(rows) > before and rows[before]["elapsed_s"] < 2.0
+    assert len(rows) > before and rows[before]["elapsed_s"] < 5.0
     iterations = [r["iteration"] for r in rows]
     assert iterations == sorted(iterations)
 

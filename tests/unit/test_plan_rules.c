@@ -208,10 +208,10 @@ static void test_rows_of_a_second_choice(void **state)
     assert_int_equal(rule_choice_rows(23999, INFINITY), 2999);
     assert_int_equal(rule_choice_rows(1000000, INFINITY), 3000);
     const double full = 15.0 * 3000.0 * 3000.0 * 3000.0 / 6.0 / RULE_SEARCH_RATE; /* seconds */
-    assert_int_equal(rule_choice_rows(1000000, 4.01 * full), 3000);
-    const int64_t half = rule_choice_rows(1000000, 2.0 * full);
+    assert_int_equal(rule_choice_rows(1000000, 10.01 * full), 3000);
+    const int64_t half = rule_choice_rows(1000000, 5.0 * full);
     assert_true(half > 2370 && half < 2390); /* 3,000 by the cube root of 2 */
-    assert_int_equal(rule_choice_rows(1000000, 0.25 * full), 0);
+    assert_int_equal(rule_choice_rows(1000000, 0.7 * full), 0);
 }
 
 TEST_MAIN(cmocka_unit_test(test_solver_follows_memory_and_cost),
