@@ -162,6 +162,7 @@ static void report_case(const struct bench *b, struct json *j)
     json_set_string(j, "precision", precision_name(o->precision));
     json_set_string(j, "device", b->be->ops->name);
     json_set_string(j, "isa", b->be->isa);
+    json_set_string(j, "notice", b->be->notice[0] != '\0' ? b->be->notice : NULL);
     json_set_int(j, "threads", b->be->threads);
     json_set_bool(j, "symmetric", o->symmetric);
     json_set_bool(j, "cached", o->cached);
