@@ -1,10 +1,13 @@
 /*
  * Products of points with themselves: each tile between two blocks of rows, I and J, is computed
  * once and used for both (launch_both of launch.h). A block of threads walks through the tiles of
- * one pair, the z rows J innermost. Row sums stay in registers while it does, as in product.cuh.
- * Column sums of a tile are added over the DOWN threads in their order, and to those of the x tiles
- * before, in shared memory. So each pair leaves one share for each of its rows, which
- * launch_add_both adds in the order of the steps.
+ * one pair, the z rows J innermost. Row sums stay in registers while it does, as in product.cuh. So
+ * each pair leaves one share for each of its rows, which launch_add_both adds in the order of the
+ * steps.
+ *
+ * Columns have a thread's sums over its rows of all x tiles, at its own places in shared memory,
+ * where nobody waits for anybody, and the DOWN threads' are added in their order at the end. With
+ * several right-hand sides there is no room for these: then a tile's are added at once.
  */
 #pragma once
 
@@ -16,41 +19,97 @@ namespace {
  * for with the most right-hand sides. How rows are cut must not depend on how many there are, or
  * values could not be kept for all of them. */
 template <class T, class W> constexpr int BOTH_COLUMNS = sizeof(T) == sizeof(W) ? 4 : 1;
-template <class T> constexpr int BOTH_ROWS = 2048 / (int)sizeof(T);
+template <class S>
+constexpr int BOTH_ROWS = std::is_same_v<S, group_tile> ? 256 : 2048 / (int)sizeof(typename S::T);
 
 /* Blocks that a multiprocessor is to hold. */
 template <launch_form FORM, class T, class W, int COLS>
-constexpr int BOTH_RESIDENT = FORM == FORM_L2_GROUP ? 2 : RESIDENT<FORM, T, W, COLS>;
+constexpr int BOTH_RESIDENT = FORM == FORM_L2_STAGE   ? 3
+                              : FORM == FORM_L2_GROUP ? 2
+                                                      : RESIDENT<FORM, T, W, COLS>;
 
-/* One column's shares of the column sums, of each of the S::DOWN threads, TURNS times: one is added
- * up while the next is written. Row sums take its place when a row of tiles is done. */
-template <class S, class W, int TURNS> union alignas(16) shares {
-    W columns[TURNS][S::DOWN][S::ZT];
+/* One column's shares of a tile's column sums, of each of the S::DOWN threads, twice: one is added
+ * up while the next is written. Row sums take its place when a row of tiles is done; where a thread
+ * keeps its column sums itself there is nothing else. */
+template <class S, class W, int COLS> union alignas(16) shares {
+    W columns[2][S::DOWN][S::ZT];
     double rows[S::XT][S::ACROSS + 1];
+};
+
+template <class S, class W> union alignas(16) shares<S, W, 1> {
+    double rows[S::XT][S::ACROSS + 1];
+};
+
+/* Sums of columns: of all threads together, by column. */
+template <class S, class W, int COLS> struct column_sums {
+    W of[COLS][BOTH_ROWS<S>];
+};
+
+/* Of one right-hand side, of each thread by itself: the pieces of 16 bytes of all threads lie
+ * together. */
+template <class S, class W> struct column_sums<S, W, 1> {
+    static constexpr int EACH = 16 / sizeof(W), PIECES = S::Z / EACH;
+    struct alignas(16) sixteen {
+        W w[EACH];
+    };
+    sixteen of[BOTH_ROWS<S> / S::ZT][PIECES][THREADS];
+
+    __device__ void load(int tile, W (&ret)[S::Z]) const
+    {
+#pragma unroll
+        for (int p = 0; p < PIECES; p++) {
+            const sixteen part = of[tile][p][threadIdx.x];
+#pragma unroll
+            for (int k = 0; k < EACH; k++) {
+                ret[p * EACH + k] = part.w[k];
+            }
+        }
+    }
+    __device__ void store(int tile, const W (&sums)[S::Z])
+    {
+#pragma unroll
+        for (int p = 0; p < PIECES; p++) {
+            sixteen part;
+#pragma unroll
+            for (int k = 0; k < EACH; k++) {
+                part.w[k] = sums[p * EACH + k];
+            }
+            of[tile][p][threadIdx.x] = part;
+        }
+    }
+    /* Of a column of the tile, when all threads have passed a barrier. */
+    __device__ W total(int tile, int column) const
+    {
+        constexpr int V = S::VECTOR;
+        const int across = column / V % S::ACROSS;
+        const int j = column / (S::ACROSS * V) * V + column % V;
+        W sum = 0;
+#pragma unroll 8
+        for (int down = 0; down < S::DOWN; down++) {
+            sum += of[tile][j / EACH][S::thread(across, down)].w[j % EACH];
+        }
+        return sum;
+    }
 };
 
 template <class S, class W, int COLS> struct both_memory {
     typename S::memory tile;
     alignas(16) W weights[2][COLS][S::ZT], x_weights[COLS][S::XT];
-    shares<S, W, (COLS > 1 ? 2 : 1)> part;
-    W columns[COLS][BOTH_ROWS<typename S::T>];
+    shares<S, W, COLS> part;
+    column_sums<S, W, COLS> columns;
 };
 
-/* ret[j] <- sum_i K[i][j] u[i] over the thread's rows. */
+/* sums[j] += sum_i K[i][j] u[i] over the thread's rows. */
 template <class S, class W>
-__device__ void column_shares(const tile_values<S> &K, const W *weights, W (&ret)[S::Z])
+__device__ void add_own_rows(const tile_values<S> &K, const W *weights, W (&sums)[S::Z])
 {
     W u[S::X];
     take<S::VECTOR, S::DOWN>(weights, S::down(), u);
 #pragma unroll
-    for (int j = 0; j < S::Z; j++) {
-        ret[j] = 0;
-    }
-#pragma unroll
     for (int i = 0; i < S::X; i++) {
 #pragma unroll
         for (int j = 0; j < S::Z; j++) {
-            ret[j] = fma((W)K[i][j], u[i], ret[j]);
+            sums[j] = fma((W)K[i][j], u[i], sums[j]);
         }
     }
 }
@@ -77,17 +136,23 @@ __device__ void add_shares(const W (&own)[S::Z], W (&memory)[S::DOWN][S::ZT], W 
     }
 }
 
-/* Adds the tile's column sums to those from `column` on. */
+/* Adds the column sums of the z-th tile of z rows. */
 template <class S, class W, int COLS>
-__device__ void add_columns(const tile_values<S> &K, int cols, int column,
-                            both_memory<S, W, COLS> &s)
+__device__ void add_columns(const tile_values<S> &K, int cols, int z, both_memory<S, W, COLS> &s)
 {
+    if constexpr (COLS == 1) {
+        W own[S::Z];
+        s.columns.load(z, own);
+        add_own_rows<S>(K, s.x_weights[0], own);
+        s.columns.store(z, own);
+    } else {
 #pragma unroll
-    for (int c = 0; c < COLS; c++) {
-        if (c < cols) {
-            W own[S::Z];
-            column_shares<S>(K, s.x_weights[c], own);
-            add_shares<S>(own, s.part.columns[c & 1], s.columns[c] + column);
+        for (int c = 0; c < COLS; c++) {
+            if (c < cols) {
+                W own[S::Z] = {};
+                add_own_rows<S>(K, s.x_weights[c], own);
+                add_shares<S>(own, s.part.columns[c & 1], s.columns.of[c] + z * S::ZT);
+            }
         }
     }
 }
@@ -151,11 +216,18 @@ __device__ void write_rows(const step_shares<W> &to, int cols, int64_t x0, W (&s
     __syncthreads();
 }
 
+template <class S, class W, int COLS>
+__device__ void clear_columns(column_sums<S, W, COLS> &columns)
+{
+    constexpr int COUNT = sizeof columns / sizeof(W);
+    for (int e = threadIdx.x; e < COUNT; e += THREADS) {
+        ((W *)&columns)[e] = 0;
+    }
+}
+
 template <class S, class W, int COLS> __device__ void clear_memory(both_memory<S, W, COLS> &s)
 {
-    for (int e = threadIdx.x; e < COLS * BOTH_ROWS<typename S::T>; e += THREADS) {
-        (&s.columns[0][0])[e] = 0;
-    }
+    clear_columns<S, W, COLS>(s.columns);
     for (int e = threadIdx.x; e < 2 * COLS * S::ZT; e += THREADS) {
         (&s.weights[0][0][0])[e] = 0;
     }
@@ -163,6 +235,24 @@ template <class S, class W, int COLS> __device__ void clear_memory(both_memory<S
         (&s.x_weights[0][0])[e] = 0;
     }
     __syncthreads();
+}
+
+/* The column sums become shares of the rows from z0 on; all threads have passed a barrier since
+ * they were added to. */
+template <class S, class W, int COLS>
+__device__ void write_columns(const step_shares<W> &to, int cols, int64_t z0, int rows,
+                              const column_sums<S, W, COLS> &columns)
+{
+    for (int e = threadIdx.x; e < cols * rows; e += THREADS) {
+        const int c = e / rows, j = e % rows;
+        W sum;
+        if constexpr (COLS == 1) {
+            sum = columns.total(j / S::ZT, j % S::ZT);
+        } else {
+            sum = columns.of[c][j];
+        }
+        to.J[c * to.ld + z0 + j] = sum;
+    }
 }
 
 /* Block (x, y): block I = x of rows in step first_step + y. Diagonal blocks are computed as any
@@ -207,14 +297,12 @@ __launch_bounds__(THREADS, BOTH_RESIDENT<FORM, T, W, COLS>) void sums_of_both(st
             }
         };
         distances<FORM>(t, at, s.tile, fetch_next, K);
-        apply_function<FORM>(t.kernel, K);
-        mask<FORM, S>(x_rows - x * S::XT, z_rows - z * S::ZT, K);
+        take_values<FORM, S>(t.kernel, x_rows - x * S::XT, z_rows - z * S::ZT, K);
         add_rows<S>(K, s.weights[at.tile & 1], sums);
         if (step != 0) {
-            add_columns<S>(K, p.cols, z * S::ZT, s);
+            add_columns<S>(K, p.cols, z, s);
         }
-        at.z = next.z;
-        at.reach = next.reach;
+        S::go_on(at, next);
         if (++z == z_tiles) {
             write_rows<S>(to, p.cols, x_first + x * S::XT, sums, s.part.rows);
             z = 0;
@@ -229,9 +317,8 @@ __launch_bounds__(THREADS, BOTH_RESIDENT<FORM, T, W, COLS>) void sums_of_both(st
             }
         }
     }
-    for (int e = threadIdx.x; step != 0 && e < p.cols * p.rows; e += THREADS) {
-        const int c = e / (int)p.rows, j = e % (int)p.rows;
-        to.J[c * to.ld + z_first + j] = s.columns[c][j];
+    if (step != 0) {
+        write_columns<S, W, COLS>(to, p.cols, z_first, (int)p.rows, s.columns);
     }
 }
 
@@ -253,10 +340,12 @@ int start_both_of(const struct launch_both &p, void *stream)
 
 template <launch_form FORM> int start_both(const struct launch_both &p, void *stream)
 {
-    if constexpr (FORM != FORM_L2_GROUP) {
-        if (p.tiles.dtype == DTYPE_F64) {
-            return start_both_of<FORM, double, double>(p, stream);
+    if constexpr (FORM == FORM_L2_GROUP) {
+        if (takes_one_stage(p.tiles, p.cols, p.type)) {
+            return start_both_with<FORM_L2_STAGE, float, float, 1>(p, stream);
         }
+    } else if (p.tiles.dtype == DTYPE_F64) {
+        return start_both_of<FORM, double, double>(p, stream);
     }
     if (p.type == DTYPE_F64) {
         return start_both_of<FORM, float, double>(p, stream);

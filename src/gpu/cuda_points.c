@@ -43,13 +43,20 @@ static bool takes_tensor(const struct cuda_backend *cu, enum dtype dtype, int64_
     return cu->tensor && (dtype == DTYPE_F32 ? d >= 16 : cu->tensor_f64 && d >= 8);
 }
 
-/* The share of kernel_inner_limit that is borne where tensor cores may take inner products. In
- * float32 they round every 16 features alone, but what their parts leave out and what they cut off
- * counts as two roundings more. Never above 1: some products take lanes all the same. */
-static double tensor_share(enum dtype dtype, int64_t d)
+/* Groups of warps have the norms in their products, which pays from the first feature on. */
+static bool takes_group(const struct cuda_backend *cu, enum dtype dtype, int64_t d, double limit)
 {
-    const double root = sqrt((double)d);
-    return dtype == DTYPE_F32 ? fmin((2.0 + 0.4 * root) / (4.0 + 0.1 * root), 1.0) : 1.0;
+    return cu->group && dtype == DTYPE_F32 && d > 0 && limit > 0;
+}
+
+/* The share of kernel_inner_limit that is borne where tensor cores may take inner products. In
+ * float32 they round every 16 or 32 features alone, but what their parts leave out and what they
+ * cut off counts as two roundings more, as four where norms are in it. Never above 1: some products
+ * take lanes all the same. */
+static double tensor_share(enum dtype dtype, int64_t d, bool group)
+{
+    const double root = sqrt((double)d), more = group ? 6.0 : 4.0;
+    return dtype == DTYPE_F32 ? fmin((2.0 + 0.4 * root) / (more + 0.1 * root), 1.0) : 1.0;
 }
 
 /* What packing needs on the device: scale[d], center[d], and the first row that does not fit. */
@@ -171,9 +178,10 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
     }
     struct points *p = mem_zalloc(sizeof *p);
     const struct form form = form_of(k->id);
-    const bool tensor = takes_tensor(cuda_of(be), dtype, X->d);
     const double limit = kernel_inner_limit(k->id, X->d);
-    const float inner = (float)(limit * (tensor ? tensor_share(dtype, X->d) : 1.0));
+    const bool group = takes_group(cuda_of(be), dtype, X->d, limit);
+    const bool tensor = group || takes_tensor(cuda_of(be), dtype, X->d);
+    const float inner = (float)(limit * (tensor ? tensor_share(dtype, X->d, group) : 1.0));
     int64_t bytes = 0;
     const int64_t ld = X->d + (inner > 0);
     if (p == NULL || X->n > INT64_MAX - LAUNCH_TILE ||
@@ -183,20 +191,19 @@ int cuda__points_new(struct backend *be, const struct kernel *k, enum dtype dtyp
         mem_free(p);
         return err_no_memory(err);
     }
-    *p = (struct points){
-        .id = k->id,
-        .kernel = {.form = form.form,
-                   .function = form.function,
-                   .inner = inner,
-                   .tensor = tensor && (inner > 0 || form.form == FORM_DOT),
-                   .group = tensor && inner > 0 && dtype == DTYPE_F32 && cuda_of(be)->group,
-                   .gamma = k->gamma,
-                   .coef0 = k->coef0,
-                   .degree = k->degree},
-        .dtype = dtype,
-        .n = X->n,
-        .d = X->d,
-        .ld = ld};
+    *p = (struct points){.id = k->id,
+                         .kernel = {.form = form.form,
+                                    .function = form.function,
+                                    .inner = inner,
+                                    .tensor = tensor && (inner > 0 || form.form == FORM_DOT),
+                                    .group = group,
+                                    .gamma = k->gamma,
+                                    .coef0 = k->coef0,
+                                    .degree = k->degree},
+                         .dtype = dtype,
+                         .n = X->n,
+                         .d = X->d,
+                         .ld = ld};
     const size_t panels = cuda__panel_bytes(p->n, ld, dtype);
     rc = cuda__alloc(panels + (size_t)parts_bytes(p), &p->data, err);
     if (rc < 0) {

@@ -4,12 +4,17 @@
  * against 64 z rows. x rows are the rows of a product, z rows its columns; a thread holds 4 x 16
  * values, the two rows of two products and their 16 columns.
  *
+ * The norms are features too. Behind a row's own come four more, in the same step: 1, 1 and minus
+ * |x|^2/2 in two numbers as an x row, and these before the ones as a z row. So the inner product is
+ * x.z - |x|^2/2 - |z|^2/2, and what the tensor cores subtract it from, 0, becomes the distance: up
+ * to 32 features nothing else is added at all. More go by stages of 32, which float32 adds.
+ *
  * Points come in parts already (launch_parts), 2 KiB for 16 features of a panel: first the large
  * parts, then the small ones, of each first the first 8 features, then the others, in pieces of 16
- * bytes a row. The row at place p of a panel is part_row(p): so that 8 pieces that follow each
- * other are 8 columns of a product, or the rows that 8 lanes bring to one, and a thread's rows
- * stand as shape.cuh wants them. x rows stay in shared memory while z rows come and go, where there
- * is room for all their features; each z row is read by all four warps.
+ * bytes a row. All steps are as z rows have them; the last one stands once more behind them as x
+ * rows do. The row at place p of a panel is part_row(p): so that 8 pieces that follow each other
+ * are 8 columns of a product, or 8 rows, and a thread's rows stand as shape.cuh wants them. x rows
+ * stay in shared memory while z rows come and go, where there is room for all their features.
  *
  * Rows too far out for inner products (launch_kernel.inner) take differences, straight from their
  * panels: all of a tile whose z rows are, and else those x rows alone that are. What a product has
@@ -27,11 +32,20 @@ namespace {
 /* What group_tile is made of. */
 constexpr int STEP = 16, STEP_BYTES = PANEL * STEP * 4; /* features of a step, and of a panel */
 constexpr int X_PANELS = 4, Z_PANELS = 2;
-constexpr int KEPT_STEPS = 12; /* of x rows, in shared memory: 8 KiB each */
+constexpr int X_STEP = X_PANELS * STEP_BYTES, Z_STEP = Z_PANELS * STEP_BYTES;
+constexpr int STAGE = 2;       /* steps of a stage, which the tensor cores add up */
+constexpr int KEPT_STEPS = 11; /* of x rows, in shared memory: 8 KiB each */
+constexpr int NORM_FEATURES = 4;
+
+/* The first of the features that norms are, which are in one step. */
+inline __host__ __device__ int64_t norms_at(int64_t d)
+{
+    return d % STEP <= STEP - NORM_FEATURES ? d : (d / STEP + 1) * STEP;
+}
 
 inline __host__ __device__ int steps_of(int64_t d)
 {
-    return (int)((d + STEP - 1) / STEP);
+    return (int)(norms_at(d) / STEP) + 1;
 }
 
 /* Where in its panel the row at place p is, and the place of a row. */
@@ -49,21 +63,35 @@ struct group_threads {
     {
         return threadIdx.x / 32 * 8 + part_row(threadIdx.x % 32 / 4) / 4;
     }
+    static __device__ int thread(int across, int down)
+    {
+        return down / 8 * 32 + (down % 4 * 2 + down % 8 / 4) * 4 + across;
+    }
 };
 
-struct alignas(16) group_memory {
-    unsigned char z[2][Z_PANELS * STEP_BYTES];
-    alignas(16) float x_norms[X_PANELS * PANEL], z_norms[2][Z_PANELS * PANEL];
+struct alignas(128) group_memory {
+    unsigned char z[2][STAGE * Z_STEP];
+    alignas(16) float x_norms[X_PANELS * PANEL];
 };
 
 /* Where a block is; as tile_place. */
 struct group_place {
     int64_t x, z; /* the tile's first panels */
+    int steps;
+    const unsigned char *z_from; /* what this thread copies first of the z rows */
     float reach;
     bool fresh;             /* the x rows are new: their parts are not there yet */
     unsigned char *x_parts; /* of all steps, or in two stages */
     int slot = 0, tile = 0;
+    float most = 0; /* of the norms of this thread's x rows */
 };
+
+/* What this thread copies first of a panel's parts. */
+inline __device__ const unsigned char *parts_of(const struct launch_view &v, int64_t panel,
+                                                int steps)
+{
+    return (const unsigned char *)v.parts + panel * (steps + 1) * STEP_BYTES + threadIdx.x * 16;
+}
 
 struct group_tile : shape<float, 4, 32, 4, 16, group_threads> {
     using T = float;
@@ -72,12 +100,15 @@ struct group_tile : shape<float, 4, 32, 4, 16, group_threads> {
     static size_t bytes_behind(int64_t d)
     {
         const int steps = steps_of(d);
-        return (size_t)(steps <= KEPT_STEPS ? steps : 2) * X_PANELS * STEP_BYTES;
+        return (size_t)(steps <= KEPT_STEPS ? steps : 2 * STAGE) * X_STEP;
     }
     static __device__ place begin(const struct launch_tiles &t, int64_t x, int64_t z, float reach,
                                   void *behind)
     {
-        return {t.P.panel + x / PANEL, t.Q.panel + z / PANEL, reach, true, (unsigned char *)behind};
+        const int64_t panel = t.Q.panel + z / PANEL;
+        const int steps = steps_of(t.d);
+        return {t.P.panel + x / PANEL,  panel, steps, parts_of(t.Q, panel, steps), reach, true,
+                (unsigned char *)behind};
     }
     static __device__ place begin_row(const struct launch_tiles &t, const place &at, int64_t x,
                                       int64_t z, float reach)
@@ -91,100 +122,126 @@ struct group_tile : shape<float, 4, 32, 4, 16, group_threads> {
     {
         place next = at;
         next.z += Z_PANELS;
+        next.z_from += (int64_t)Z_PANELS * (at.steps + 1) * STEP_BYTES;
         next.tile++;
         next.fresh = at.fresh && !(at.reach <= t.kernel.inner);
         return next;
     }
+    static __device__ void go_on(place &at, const place &next)
+    {
+        at.z = next.z;
+        at.z_from = next.z_from;
+        at.reach = next.reach;
+    }
 };
 
+template <launch_form FORM>
+constexpr bool IS_GROUP = FORM == FORM_L2_GROUP || FORM == FORM_L2_STAGE;
+
 template <launch_form FORM, class T>
-using tile_of = std::conditional_t<FORM == FORM_L2_GROUP, group_tile, lanes_tile<T>>;
+using tile_of = std::conditional_t<IS_GROUP<FORM>, group_tile, lanes_tile<T>>;
 
 /* False where the code is for devices that never run this form: it does nothing there. */
-template <launch_form FORM> constexpr bool RUNS = FORM != FORM_L2_GROUP || HAS_GROUPS;
+template <launch_form FORM> constexpr bool RUNS = !IS_GROUP<FORM> || HAS_GROUPS;
 
 /* ---- staging ---- */
 
-inline __device__ const unsigned char *parts_of(const struct launch_view &v, int64_t panel,
-                                                int steps, int step)
+/* x rows of a step: of each quarter of its parts the first 16 rows of all panels, then the others,
+ * as the rows of a product. */
+inline __device__ unsigned char *x_stage(const group_place &at, int step, int slot)
 {
-    return (const unsigned char *)v.parts + (panel * steps + step) * STEP_BYTES + threadIdx.x * 16;
+    return at.x_parts + (at.steps <= KEPT_STEPS ? step : slot * STAGE + step % STAGE) * X_STEP;
 }
 
-inline __device__ unsigned char *x_stage(const group_place &at, int steps, int step, int slot)
+inline __device__ void fetch_x(const struct launch_tiles &t, const group_place &at, int step)
 {
-    return at.x_parts + (steps <= KEPT_STEPS ? step : slot) * (X_PANELS * STEP_BYTES);
+    const int quarter = threadIdx.x / 32, place = threadIdx.x % 32;
+    const unsigned char *const from =
+        parts_of(t.P, at.x, at.steps) + (step + (step + 1 == at.steps)) * STEP_BYTES;
+    unsigned char *const to = x_stage(at, step, at.slot) + quarter * (X_STEP / 4) +
+                              place / 16 * (X_STEP / 8) + place % 16 * 16;
+#pragma unroll
+    for (int panel = 0; panel < X_PANELS; panel++) {
+        __pipeline_memcpy_async(to + panel * 256,
+                                from + (int64_t)panel * (at.steps + 1) * STEP_BYTES, 16);
+    }
 }
 
-/* Begins to copy a step's parts. The columns of both panels of z rows are to lie side by side. */
-inline __device__ void fetch_step(const struct launch_tiles &t, const group_place &at, int step,
-                                  group_memory &s)
+/* Of z rows, of each quarter both panels' rows, as the columns of a product. */
+inline __device__ void fetch_z(const group_place &at, int step, unsigned char *stage)
 {
-    const int steps = steps_of(t.d), slot = at.slot;
-    const unsigned char *const z = parts_of(t.Q, at.z, steps, step);
-    unsigned char *const z_to = s.z[slot] + threadIdx.x / 32 * (Z_PANELS * STEP_BYTES / 4);
+    const unsigned char *const from = at.z_from + step * STEP_BYTES;
+    unsigned char *const to =
+        stage + step % STAGE * Z_STEP + threadIdx.x / 32 * (Z_STEP / 4) + threadIdx.x % 32 * 16;
 #pragma unroll
     for (int panel = 0; panel < Z_PANELS; panel++) {
-        __pipeline_memcpy_async(z_to + (panel * 32 + threadIdx.x % 32) * 16,
-                                z + (int64_t)panel * steps * STEP_BYTES, 16);
+        __pipeline_memcpy_async(to + panel * 512, from + panel * (at.steps + 1) * STEP_BYTES, 16);
     }
-    if (at.fresh || steps > KEPT_STEPS) {
-        const unsigned char *const x = parts_of(t.P, at.x, steps, step);
-        unsigned char *const x_to = x_stage(at, steps, step, slot) + threadIdx.x * 16;
-#pragma unroll
-        for (int panel = 0; panel < X_PANELS; panel++) {
-            __pipeline_memcpy_async(x_to + panel * STEP_BYTES,
-                                    x + (int64_t)panel * steps * STEP_BYTES, 16);
+}
+
+/* Begins to copy the stage that begins with `step`. */
+inline __device__ void fetch_stage(const struct launch_tiles &t, const group_place &at, int step,
+                                   group_memory &s)
+{
+    const int count = min(STAGE, at.steps - step);
+    fetch_z(at, step, s.z[at.slot]);
+    if (count > 1) {
+        fetch_z(at, step + 1, s.z[at.slot]);
+    }
+    if (at.fresh || at.steps > KEPT_STEPS) {
+#pragma unroll 1
+        for (int i = 0; i < count; i++) {
+            fetch_x(t, at, step + i);
         }
     }
 }
 
-/* Begins to copy |x|^2/2 of `count` panels' rows. */
-inline __device__ void fetch_norms(const struct launch_view &v, const struct launch_tiles &t,
-                                   int64_t panel, int count, float *to)
+/* Begins to copy |x|^2/2 of the x rows. */
+inline __device__ void fetch_norms(const struct launch_tiles &t, int64_t panel, float *to)
 {
-    const int row = (int)threadIdx.x * 4;
-    if (row < count * PANEL) {
+    const int row = (int)threadIdx.x;
+    if (row < X_PANELS * PANEL / 4) {
         const float *const from =
-            (const float *)v.data + ((panel + row / PANEL) * t.ld + t.d) * PANEL + row % PANEL;
-        __pipeline_memcpy_async(to + row, from, 16);
+            (const float *)t.P.data + ((panel + row / 8) * t.ld + t.d) * PANEL + row % 8 * 4;
+        __pipeline_memcpy_async(to + row * 4, from, 16);
     }
 }
 
 template <launch_form FORM>
 __device__ void fetch_tile(const struct launch_tiles &t, const group_place &at, group_memory &s)
 {
-    fetch_step(t, at, 0, s);
-    fetch_norms(t.Q, t, at.z, Z_PANELS, s.z_norms[at.tile & 1]);
+    fetch_stage(t, at, 0, s);
     if (at.fresh) {
-        fetch_norms(t.P, t, at.x, X_PANELS, s.x_norms);
+        fetch_norms(t, at.x, s.x_norms);
     }
 }
 
 /* ---- distances ---- */
 
-/* D <- the norms of each pair. Returns which of the thread's x rows are too far out. */
-inline __device__ unsigned begin(float limit, const group_place &at, const group_memory &s,
-                                 tile_values<group_tile> &D)
+inline __device__ void take_norms(const group_memory &s, float (&x)[group_tile::X])
 {
-    using S = group_tile;
-    float x[S::X], z[S::Z];
+    take<group_tile::VECTOR, group_tile::DOWN>(s.x_norms, group_tile::down(), x);
+}
+
+/* Which of the thread's x rows are too far out. */
+inline __device__ unsigned far_rows(float limit, const group_place &at, const group_memory &s)
+{
+    float x[group_tile::X];
     unsigned far = 0;
-    take<S::VECTOR, S::DOWN>(s.x_norms, S::down(), x);
-    take<S::VECTOR, S::ACROSS>(s.z_norms[at.tile & 1], S::across(), z);
+    if (at.most + at.reach <= limit) {
+        return 0;
+    }
+    take_norms(s, x);
 #pragma unroll
-    for (int i = 0; i < S::X; i++) {
+    for (int i = 0; i < group_tile::X; i++) {
         far |= x[i] + at.reach <= limit ? 0U : 1U << i;
-#pragma unroll
-        for (int j = 0; j < S::Z; j++) {
-            D[i][j] = x[i] + z[j];
-        }
     }
     return far;
 }
 
-/* D -= what the thread holds of the m-th product, x rows 2m and 2m + 1. */
-inline __device__ void subtract(const float (&c)[32], int m, tile_values<group_tile> &D)
+/* D <- what the thread holds of the m-th product, x rows 2m and 2m + 1; or D += that. */
+template <bool ADDS>
+__device__ void take_product(const float (&c)[32], int m, tile_values<group_tile> &D)
 {
 #pragma unroll
     for (int n = 0; n < 8; n++) {
@@ -192,39 +249,57 @@ inline __device__ void subtract(const float (&c)[32], int m, tile_values<group_t
         for (int h = 0; h < 2; h++) {
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                D[2 * m + h][(n / 4 * 2 + e) * 4 + n % 4] -= c[4 * n + 2 * h + e];
+                float &d = D[2 * m + h][(n / 4 * 2 + e) * 4 + n % 4];
+                d = ADDS ? d + c[4 * n + 2 * h + e] : c[4 * n + 2 * h + e];
             }
         }
     }
 }
 
-/* c <- the m-th product of a step: the small parts first. `x` is the lane's row of matrices. */
-inline __device__ void begin_product(const unsigned char *x, uint64_t z, int m, float (&c)[32])
+/* c <- minus the m-th product of a stage of STEPS: all small parts first. */
+template <int STEPS>
+__device__ void begin_product(const unsigned char *x_rows, const unsigned char *z_rows, int m,
+                              float (&c)[32])
 {
-    constexpr int SMALL = Z_PANELS * STEP_BYTES / 2;
-    uint32_t high[4], low[4];
-    read_matrices(x + m * 256, high);
-    read_matrices(x + m * 256 + STEP_BYTES / 2, low);
-    group_fence();
-    group_product<false>(c, low, z);
-    group_product<true>(c, high, z + (SMALL >> 4));
-    group_product<true>(c, high, z);
+    constexpr int X_SMALL = X_STEP / 2, Z_SMALL = Z_STEP / 2;
+    const uint64_t x = describe_matrix(x_rows + m * (X_STEP / 8), 128, X_STEP / 4);
+    const uint64_t z = describe_matrix(z_rows, 128, Z_STEP / 4);
+    subtract_group_product<false>(c, x + (X_SMALL >> 4), z);
+    subtract_group_product<true>(c, x, z + (Z_SMALL >> 4));
+    if constexpr (STEPS > 1) {
+        subtract_group_product<true>(c, x + ((X_STEP + X_SMALL) >> 4), z + (Z_STEP >> 4));
+        subtract_group_product<true>(c, x + (X_STEP >> 4), z + ((Z_STEP + Z_SMALL) >> 4));
+        subtract_group_product<true>(c, x + (X_STEP >> 4), z + (Z_STEP >> 4));
+    }
+    subtract_group_product<true>(c, x, z);
     group_commit();
 }
 
-inline __device__ void add_products(const unsigned char *x, const unsigned char *z,
-                                    tile_values<group_tile> &D)
+template <bool ADDS, int STEPS>
+__device__ void add_steps(const unsigned char *x, const unsigned char *z,
+                          tile_values<group_tile> &D)
 {
-    const int lane = threadIdx.x % 32;
-    const uint64_t matrix = describe_matrix(z, 128, Z_PANELS * STEP_BYTES / 4);
     float c[2][32];
-    x += threadIdx.x / 32 * STEP_BYTES + lane / 16 * (STEP_BYTES / 4) + lane % 16 * 16;
-    begin_product(x, matrix, 0, c[0]);
-    begin_product(x, matrix, 1, c[1]);
+    group_fence();
+    begin_product<STEPS>(x, z, 0, c[0]);
+    begin_product<STEPS>(x, z, 1, c[1]);
     group_wait<1>(c[0]);
-    subtract(c[0], 0, D);
+    take_product<ADDS>(c[0], 0, D);
     group_wait<0>(c[1]);
-    subtract(c[1], 1, D);
+    take_product<ADDS>(c[1], 1, D);
+}
+
+/* D <- or += the stage's products. */
+template <bool ADDS>
+__device__ void add_stage(const unsigned char *x, const unsigned char *z, int steps,
+                          tile_values<group_tile> &D)
+{
+    static_assert(STAGE == 2, "a stage has one step or two");
+    if (steps > 1) {
+        add_steps<ADDS, 2>(x, z, D);
+    } else {
+        add_steps<ADDS, 1>(x, z, D);
+    }
 }
 
 /* D[FIRST .. FIRST + ROWS - 1] <- half the sum of squares of differences, from the panels. */
@@ -282,31 +357,69 @@ inline __device__ void replace_far(const struct launch_tiles &t, const group_pla
     }
 }
 
+/* Waits for a stage. Returns its slot; the other one is free. */
+inline __device__ int take_stage(group_place &at)
+{
+    __pipeline_wait_prior(0);
+    shared_fence();
+    __syncthreads(); /* this stage is there, and the other one is read */
+    const int slot = at.slot;
+    at.slot ^= 1;
+    return slot;
+}
+
+/* Begins to copy what comes after a stage: the tile's stage from step `after` on, or what
+ * fetch_next() asks for. */
+template <launch_form FORM, class F>
+__device__ void fetch_behind(const struct launch_tiles &t, const group_place &at, group_memory &s,
+                             int after, int steps, const F &fetch_next)
+{
+    if (FORM != FORM_L2_STAGE && after < steps) {
+        fetch_stage(t, at, after, s);
+    } else {
+        fetch_next();
+    }
+    __pipeline_commit();
+}
+
+/* The stages behind the first. */
+template <launch_form FORM, class F>
+__device__ void add_stages(const struct launch_tiles &t, group_place &at, group_memory &s,
+                           const F &fetch_next, tile_values<group_tile> &D)
+{
+    const int steps = at.steps;
+#pragma unroll 1
+    for (int step = STAGE; step < steps; step += STAGE) {
+        const int slot = take_stage(at);
+        fetch_behind<FORM>(t, at, s, step + STAGE, steps, fetch_next);
+        add_stage<true>(x_stage(at, step, slot), s.z[slot], min(STAGE, steps - step), D);
+    }
+}
+
+inline __device__ void begin_rows(const group_memory &s, group_place &at)
+{
+    float x[group_tile::X];
+    take_norms(s, x);
+    at.most = fmax(fmax(x[0], x[1]), fmax(x[2], x[3]));
+}
+
 /* As that of tile.cuh. */
 template <launch_form FORM, class F>
 __device__ void distances(const struct launch_tiles &t, group_place &at, group_memory &s,
                           const F &fetch_next, tile_values<group_tile> &D)
 {
     const bool near = at.reach <= t.kernel.inner;
-    const int all = steps_of(t.d), steps = near ? all : 1;
+    const int steps = at.steps, slot = take_stage(at);
     unsigned far = 15;
-    for (int step = 0; step < steps; step++) {
-        __pipeline_wait_prior(0);
-        shared_fence();
-        __syncthreads(); /* this step is there, and the other stage is read */
-        const int slot = at.slot;
-        at.slot ^= 1;
-        if (step + 1 < steps) {
-            fetch_step(t, at, step + 1, s);
-        } else {
-            fetch_next();
+    fetch_behind<FORM>(t, at, s, STAGE, near ? steps : 1, fetch_next);
+    if (near) {
+        if (at.fresh) {
+            begin_rows(s, at);
         }
-        __pipeline_commit();
-        if (near && step == 0) {
-            far = begin(t.kernel.inner, at, s, D);
-        }
-        if (near) {
-            add_products(x_stage(at, all, step, slot), s.z[slot], D);
+        far = far_rows(t.kernel.inner, at, s);
+        add_stage<false>(x_stage(at, 0, slot), s.z[slot], min(STAGE, steps), D);
+        if constexpr (FORM != FORM_L2_STAGE) {
+            add_stages<FORM>(t, at, s, fetch_next, D);
         }
     }
     at.fresh = at.fresh && !near;

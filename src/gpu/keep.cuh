@@ -148,12 +148,11 @@ __launch_bounds__(THREADS, BOTH_RESIDENT<FORM, T, T, 1>) void values_of_slots(st
             }
         };
         distances<FORM>(t, at, s, fetch_next, values);
-        apply_function<FORM>(t.kernel, values);
-        mask<FORM, S>(pair.x_rows - x * S::XT, pair.z_rows - at.tile * S::ZT, values);
+        take_values<FORM, S>(t.kernel, pair.x_rows - x * S::XT, pair.z_rows - at.tile * S::ZT,
+                             values);
         store_pieces<S, K>(values, to);
         to += PIECES<S, K> * THREADS;
-        at.z = next.z;
-        at.reach = next.reach;
+        S::go_on(at, next);
     }
 }
 

@@ -6,26 +6,24 @@
  * Memory is the limit, so a thread has a whole tile's values on their way while it works on the one
  * before: as soon as it has used a row of its values it loads the next tile's in their place. Each
  * thread reads what it needs itself, in pieces of 16 bytes that are consecutive over its warp, and
- * no barrier waits for memory: the one of each tile and right-hand side is for column sums.
+ * no barrier waits for memory: those of several right-hand sides' tiles are for column sums.
  */
 #include "gpu/keep.cuh"
 
 namespace {
 
-template <class S> constexpr int ROWS = BOTH_ROWS<typename S::T>;
+template <class S> constexpr int ROWS = BOTH_ROWS<S>;
 
 template <class S, class W, int COLS> struct kept_memory {
     alignas(16) W x_weights[COLS][ROWS<S>], z_weights[COLS][ROWS<S>];
-    W columns[COLS][ROWS<S>];
-    shares<S, W, 2> part;
+    column_sums<S, W, COLS> columns;
+    shares<S, W, COLS> part;
 };
 
 /* Blocks that a multiprocessor is to hold: their values on the way, 32 KiB each where they are
  * exact, must outweigh what passes while one comes. */
 template <class W, int COLS>
-constexpr int KEPT_RESIDENT = COLS > 1                    ? 2
-                              : sizeof(W) > sizeof(float) ? 3
-                                                          : 4;
+constexpr int KEPT_RESIDENT = COLS == 1 && sizeof(W) == sizeof(float) ? 3 : 2;
 
 /* Weights of `count` members from `first` on, which begins a tile, and 0 for missing columns. */
 template <class S, class W, int COLS>
@@ -48,9 +46,7 @@ __device__ void begin_kept(const struct launch_both &p, const kept_pair &pair,
 {
     load_weights<S>(p, pair.I * p.rows, pair.x_tiles * S::XT, s.x_weights);
     load_weights<S>(p, pair.J * p.rows, pair.z_tiles * S::ZT, s.z_weights);
-    for (int e = threadIdx.x; e < COLS * ROWS<S>; e += THREADS) {
-        (&s.columns[0][0])[e] = 0;
-    }
+    clear_columns<S, W, COLS>(s.columns);
     __syncthreads();
 }
 
@@ -91,13 +87,25 @@ __device__ void use_tile(uint4 (&pieces)[PIECES<S, K>], const uint4 *next, const
     }
 }
 
+template <class S, class W, int COLS>
+__device__ void add_all_shares(int cols, const W (&columns)[COLS][S::Z], int z, int &turn,
+                               kept_memory<S, W, COLS> &s)
+{
+#pragma unroll
+    for (int c = 0; c < COLS; c++) {
+        if (c < cols) {
+            add_shares<S>(columns[c], s.part.columns[turn++ & 1], s.columns.of[c] + z * S::ZT);
+        }
+    }
+}
+
 /* Block x: slot first + x. */
 template <class S, class K, class W, int COLS>
 __global__ __launch_bounds__(THREADS,
                              KEPT_RESIDENT<W, COLS>) void sums_of_kept(struct launch_both p,
                                                                        int64_t first)
 {
-    auto &s = shared<kept_memory<S, W, COLS>>();
+    auto &s = *dynamic_shared<kept_memory<S, W, COLS>>();
     const int64_t slot = first + blockIdx.x;
     const kept_pair pair = pair_of_slot<S>(p, slot);
     const step_shares<W> to = shares_of<W>(p, pair.step - p.first_step);
@@ -115,20 +123,21 @@ __global__ __launch_bounds__(THREADS,
         for (int z = 0; z < pair.z_tiles; z++) {
             W columns[COLS][S::Z] = {};
             from += PIECES<S, K> * THREADS;
+            if constexpr (COLS == 1) {
+                s.columns.load(z, columns[0]);
+            }
             use_tile<S, K>(pieces, --left > 0 ? from : nullptr, s.x_weights[0] + x * S::XT,
                            s.z_weights[0] + z * S::ZT, sums, columns);
-#pragma unroll
-            for (int c = 0; c < COLS; c++) {
-                if (c < p.cols && pair.step != 0) {
-                    add_shares<S>(columns[c], s.part.columns[turn++ & 1], s.columns[c] + z * S::ZT);
-                }
+            if constexpr (COLS == 1) {
+                s.columns.store(z, columns[0]);
+            } else if (pair.step != 0) {
+                add_all_shares<S>(p.cols, columns, z, turn, s);
             }
         }
         write_rows<S>(to, p.cols, x_first + x * S::XT, sums, s.part.rows);
     }
-    for (int e = threadIdx.x; pair.step != 0 && e < p.cols * p.rows; e += THREADS) {
-        const int c = e / (int)p.rows, j = e % (int)p.rows;
-        to.J[c * to.ld + z_first + j] = s.columns[c][j];
+    if (pair.step != 0) {
+        write_columns<S, W, COLS>(to, p.cols, z_first, (int)p.rows, s.columns);
     }
 }
 
@@ -140,10 +149,10 @@ template <class S, class K, class W> int start_kept(const struct launch_both &p,
     if (count == 0) {
         return 0;
     }
-    return p.cols == 1 ? start(sums_of_kept<S, K, W, 1>, dim3((unsigned)count), THREADS, 0, stream,
-                               p, first)
-                       : start(sums_of_kept<S, K, W, COLS>, dim3((unsigned)count), THREADS, 0,
-                               stream, p, first);
+    return p.cols == 1 ? start_with(sums_of_kept<S, K, W, 1>, dim3((unsigned)count),
+                                    sizeof(kept_memory<S, W, 1>), stream, p, first)
+                       : start_with(sums_of_kept<S, K, W, COLS>, dim3((unsigned)count),
+                                    sizeof(kept_memory<S, W, COLS>), stream, p, first);
 }
 
 template <class S, class W> int start_kept_as(const struct launch_both &p, void *stream)

@@ -95,9 +95,18 @@ int launch_gather_panels(void *stream, const struct gather_panels *gather);
 
 /* ---- the kernel oracle ---- */
 
-/* The last three are the kernels of the first and third that use tensor cores, by warps or by
- * groups of four; launch_kernel.form is one of the first three. */
-enum launch_form { FORM_L2, FORM_L1, FORM_DOT, FORM_L2_TENSOR, FORM_DOT_TENSOR, FORM_L2_GROUP };
+/* The last four are the kernels of the first and third that use tensor cores, by warps or by groups
+ * of four, these once more for FUNCTION_EXP and so few features that one stage has them;
+ * launch_kernel.form is one of the first three. */
+enum launch_form {
+    FORM_L2,
+    FORM_L1,
+    FORM_DOT,
+    FORM_L2_TENSOR,
+    FORM_DOT_TENSOR,
+    FORM_L2_GROUP,
+    FORM_L2_STAGE
+};
 
 /* Of D = |x-z|_2^2, |x-z|_1 or x.z on packed points, whose scale is such that exponentials are
  * powers of two: FUNCTION_EXP is 2^-D, ROOT_EXP 2^-sqrt(D). */
@@ -226,7 +235,7 @@ struct launch_both {
 int launch_both(void *stream, const struct launch_both *both);
 /* As launch_cols, where a value serves both sides; and most rows of a block. */
 int launch_both_cols(enum dtype points, enum dtype weights);
-int64_t launch_both_rows(enum dtype points);
+int64_t launch_both_rows(enum dtype points, bool group);
 /* kept.values of the slots first .. first+count-1 <- the values; no weights are needed, and of the
  * steps only where they begin. */
 int launch_keep(void *stream, const struct launch_both *both, int64_t first, int64_t count);

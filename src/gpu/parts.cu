@@ -6,13 +6,35 @@ namespace {
 constexpr int PARTS_THREADS = 256, STEPS_TOGETHER = PARTS_THREADS / (2 * PANEL);
 constexpr int64_t GRID_MAX = 1 << 16;
 
-/* Features k0 .. k0+7 of a row, 0 behind the last: a piece of large parts and one of small ones. */
-__device__ void split_features(const float *row, int64_t k0, int64_t d, uint4 &high, uint4 &low)
+/* Feature k of a row: its own, those that the norm is (group.cuh), or 0. */
+__device__ float feature(const float *row, int64_t d, int64_t k, bool of_x)
+{
+    const int64_t extra = k - norms_at(d);
+    if (k < d) {
+        return row[k * PANEL];
+    }
+    if (extra < 0 || extra >= NORM_FEATURES) {
+        return 0;
+    }
+    const bool norm = (extra >= NORM_FEATURES / 2) == of_x;
+    if (!norm) {
+        return 1;
+    }
+    const float all = -row[d * PANEL];
+    float first, second, rest;
+    float16_values(float16_pair(all, 0), first, rest);
+    float16_values(float16_pair(all - first, 0), second, rest);
+    return extra % 2 == 0 ? first + second : all - first - second;
+}
+
+/* Features k0 .. k0+7 of a row: a piece of large parts and one of small ones. */
+__device__ void split_features(const float *row, int64_t k0, int64_t d, bool of_x, uint4 &high,
+                               uint4 &low)
 {
     uint32_t h[4], l[4];
     for (int i = 0; i < 4; i++) {
-        const int64_t k = k0 + 2 * i;
-        const float x = k < d ? row[k * PANEL] : 0, y = k + 1 < d ? row[(k + 1) * PANEL] : 0;
+        const float x = feature(row, d, k0 + 2 * i, of_x);
+        const float y = feature(row, d, k0 + 2 * i + 1, of_x);
         float first, second;
         h[i] = float16_pair(x, y);
         float16_values(h[i], first, second);
@@ -31,10 +53,12 @@ __global__ void make_parts(struct parts p)
         for (int64_t panel = blockIdx.x; panel * PANEL < p.rows; panel += gridDim.x) {
             const float *const row =
                 (const float *)p.panels + panel * p.ld * PANEL + part_row(place);
-            for (int step = first; step < steps; step += STEPS_TOGETHER) {
-                uint4 *const to = (uint4 *)p.to + (panel * steps + step) * (STEP_BYTES / 16) +
+            for (int step = first; step <= steps; step += STEPS_TOGETHER) {
+                uint4 *const to = (uint4 *)p.to + (panel * (steps + 1) + step) * (STEP_BYTES / 16) +
                                   half * PANEL + place;
-                split_features(row, step * STEP + half * (STEP / 2), p.d, to[0], to[2 * PANEL]);
+                const int of = min(step, steps - 1);
+                split_features(row, of * STEP + half * (STEP / 2), p.d, step == steps, to[0],
+                               to[2 * PANEL]);
             }
         }
     }
@@ -53,6 +77,6 @@ int launch_parts(void *stream, const struct parts *parts)
 
 int64_t launch_parts_bytes(int64_t d)
 {
-    return (int64_t)steps_of(d) * STEP_BYTES;
+    return (int64_t)(steps_of(d) + 1) * STEP_BYTES;
 }
 }

@@ -27,7 +27,8 @@ constexpr int COLUMNS = sizeof(W) == sizeof(float)    ? 8
 /* Blocks that a multiprocessor is to hold. */
 template <launch_form FORM, class T, class W, int COLS>
 constexpr int
-    RESIDENT = (FORM == FORM_L2 || FORM == FORM_L1 || FORM == FORM_L2_GROUP) && COLS == 1 &&
+    RESIDENT = FORM == FORM_L2_STAGE ? 4
+               : (FORM == FORM_L2 || FORM == FORM_L1 || FORM == FORM_L2_GROUP) && COLS == 1 &&
                        sizeof(T) == sizeof(W)
                    ? 3
                    : 2;
@@ -64,19 +65,34 @@ __device__ void add_rows(const tile_values<S> &K, const W (*weights)[S::ZT], W (
     }
 }
 
-/* Rows and columns that are not there must add nothing, even where values may be infinite, or no
- * numbers: weights of 0 are not enough. */
-template <launch_form FORM, class S>
-__device__ void mask(int64_t rows, int64_t cols, tile_values<S> &K)
+/* D <- `nothing` where there is no row or no column. */
+template <class S>
+__device__ void mask(int64_t rows, int64_t cols, typename S::T nothing, tile_values<S> &D)
 {
-    if (PLAIN<FORM> != FORM_L1 && (rows < S::XT || cols < S::ZT)) {
+    if (rows < S::XT || cols < S::ZT) {
 #pragma unroll
         for (int i = 0; i < S::X; i++) {
 #pragma unroll
             for (int j = 0; j < S::Z; j++) {
-                K[i][j] = S::x_row(i) < rows && S::z_row(j) < cols ? K[i][j] : 0;
+                D[i][j] = S::x_row(i) < rows && S::z_row(j) < cols ? D[i][j] : nothing;
             }
         }
+    }
+}
+
+/* Distances or inner products become values. Rows and columns that are not there must add nothing,
+ * even where values may be infinite, or no numbers: weights of 0 are not enough. Where values are
+ * powers they are infinitely far, so that nothing stands between powers and their use. */
+template <launch_form FORM, class S>
+__device__ void take_values(const struct launch_kernel &k, int64_t rows, int64_t cols,
+                            tile_values<S> &K)
+{
+    if constexpr (FORM == FORM_L2_STAGE) {
+        mask<S>(rows, cols, INFINITY, K);
+    }
+    apply_function<FORM>(k, K);
+    if constexpr (FORM != FORM_L2_STAGE && PLAIN<FORM> != FORM_L1) {
+        mask<S>(rows, cols, 0, K);
     }
 }
 
@@ -174,8 +190,8 @@ __global__ __launch_bounds__(THREADS,
             }
         };
         distances<FORM>(t, at, s.tile, fetch_next, K);
-        apply_function<FORM>(t.kernel, K);
-        mask<FORM, S>(STORES ? t.P.count - x0 : S::XT, members - at.tile * S::ZT, K);
+        take_values<FORM, S>(t.kernel, STORES ? t.P.count - x0 : S::XT, members - at.tile * S::ZT,
+                             K);
         if constexpr (STORES) {
             const unsigned chunk_tiles = (unsigned)p.chunk / S::ZT;
             const unsigned tile =
@@ -183,8 +199,7 @@ __global__ __launch_bounds__(THREADS,
             store_tile<S>(K, (T *)p.values + (int64_t)tile * TILE_VALUES<S>);
         }
         add_rows<S>(K, s.weights[at.tile & 1], sums);
-        at.z = next.z;
-        at.reach = next.reach;
+        S::go_on(at, next);
     }
     const int64_t row = x0 + threadIdx.x;
 #pragma unroll
@@ -198,16 +213,28 @@ __global__ __launch_bounds__(THREADS,
     }
 }
 
-template <launch_form FORM, class T, class W, int COLS>
-int start_sums_of(const struct launch_sums &p, void *stream)
+template <launch_form FORM, class T, class W, int COLS, bool STORES>
+int start_sums_with(const struct launch_sums &p, void *stream)
 {
     using S = tile_of<FORM, T>;
     const dim3 grid((unsigned)((p.tiles.P.count + S::XT - 1) / S::XT),
                     (unsigned)((p.tiles.Q.count + p.chunk - 1) / p.chunk));
     const size_t bytes = sizeof(product_memory<S, W, COLS>) + S::bytes_behind(p.tiles.d);
-    return p.values != NULL
-               ? start_with(sums_of_chunk<FORM, T, W, COLS, true>, grid, bytes, stream, p)
-               : start_with(sums_of_chunk<FORM, T, W, COLS, false>, grid, bytes, stream, p);
+    return start_with(sums_of_chunk<FORM, T, W, COLS, STORES>, grid, bytes, stream, p);
+}
+
+template <launch_form FORM, class T, class W, int COLS>
+int start_sums_of(const struct launch_sums &p, void *stream)
+{
+    return p.values != NULL ? start_sums_with<FORM, T, W, COLS, true>(p, stream)
+                            : start_sums_with<FORM, T, W, COLS, false>(p, stream);
+}
+
+/* The form that a product of a group may also take, with fewer registers and the same bits. */
+inline bool takes_one_stage(const struct launch_tiles &t, int cols, enum dtype type)
+{
+    return t.kernel.group && t.kernel.function == FUNCTION_EXP && steps_of(t.d) <= STAGE &&
+           cols == 1 && type == DTYPE_F32;
 }
 
 template <launch_form FORM, class T, class W>
@@ -219,10 +246,12 @@ int start_sums_by(const struct launch_sums &p, void *stream)
 
 template <launch_form FORM> int start_sums(const struct launch_sums &p, void *stream)
 {
-    if constexpr (FORM != FORM_L2_GROUP) {
-        if (p.tiles.dtype == DTYPE_F64) {
-            return start_sums_by<FORM, double, double>(p, stream);
+    if constexpr (FORM == FORM_L2_GROUP) {
+        if (takes_one_stage(p.tiles, p.cols, p.type) && p.values == NULL) {
+            return start_sums_with<FORM_L2_STAGE, float, float, 1, false>(p, stream);
         }
+    } else if (p.tiles.dtype == DTYPE_F64) {
+        return start_sums_by<FORM, double, double>(p, stream);
     }
     if (p.type == DTYPE_F64) {
         return start_sums_by<FORM, float, double>(p, stream);

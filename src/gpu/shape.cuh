@@ -18,8 +18,8 @@ namespace {
 
 constexpr int THREADS = 128, PANEL = LAUNCH_PANEL;
 
-/* PLACE::across() and PLACE::down() tell where a thread is. Its rows stand in groups of VECTOR, so
- * that it reads what belongs to them in pieces of 16 bytes. */
+/* PLACE::across() and PLACE::down() tell where a thread is, PLACE::thread() who is there. Its rows
+ * stand in groups of VECTOR, so that it reads what belongs to them in pieces of 16 bytes. */
 template <class T, int ACROSS_, int DOWN_, int X_, int Z_, class PLACE> struct shape : PLACE {
     static constexpr int ACROSS = ACROSS_, DOWN = DOWN_, X = X_, Z = Z_;
     static constexpr int XT = DOWN * X, ZT = ACROSS * Z, VECTOR = 16 / sizeof(T);

@@ -62,6 +62,10 @@ struct lanes_place {
     {
         return threadIdx.x % 4 + threadIdx.x / 64 * 4;
     }
+    static __device__ int thread(int across, int down)
+    {
+        return (down / 4 * 2 + across / 8) * 32 + across % 8 * 4 + down % 4;
+    }
 };
 
 inline __device__ int across()
@@ -540,6 +544,12 @@ template <class NUMBER> struct lanes_tile : shape<NUMBER, ACROSS, DOWN, X, Z<NUM
         next.tile++;
         next.fresh = false;
         return next;
+    }
+    /* To the z rows of `next`, which behind() gave; the tile is counted by the caller. */
+    static __device__ void go_on(place &at, const place &next)
+    {
+        at.z = next.z;
+        at.reach = next.reach;
     }
 };
 

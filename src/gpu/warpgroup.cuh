@@ -1,17 +1,15 @@
 /*
  * Products of matrices by a group of four warps (PTX ISA, wgmma.mma_async), on devices of compute
- * capability 9.0 alone: C <- A B or C + A B with A [64 x 16] and B [16 x 64] of float16 and C
- * [64 x 64] in float32. Warp w of the group holds rows 16 w .. 16 w + 15 of A and C as a warp holds
- * those of matrix.cuh: with g = lane / 4 and t = lane % 4, a = {row g, row g + 8, g, g + 8}, of k
- * the pair 2t, 2t + 1 and then 8 + 2t, 9 + 2t; and c[4 n + 2 h + e] is in row g + 8 h and column
- * 8 n + 2 t + e. B is in shared memory, in pieces of 16 bytes: 8 numbers of k of one column.
- * Pieces of 8 columns that follow each other lie together.
+ * capability 9.0 alone: C <- -A B or C - A B with A [64 x 16] and B [16 x 64] of float16 and C
+ * [64 x 64] in float32. Warp w of the group holds rows 16 w .. 16 w + 15 of C: with g = lane / 4
+ * and t = lane % 4, c[4 n + 2 h + e] is in row 16 w + g + 8 h and column 8 n + 2 t + e. A and B are
+ * in shared memory, in pieces of 16 bytes: 8 numbers of k of one row of A, or column of B. Pieces
+ * of 8 rows, or columns, that follow each other lie together.
  *
- * The products run beside the warps. Before the first one, and after registers of A or C were
- * touched, all warps call group_fence(); what they begin is a group once group_commit() is called;
- * and until group_wait() no register of A or C may be touched. They read shared memory by another
- * way than threads do: whoever wrote it calls shared_fence() before the barrier that others wait
- * at.
+ * The products run beside the warps. Before the first one, and after registers of C were touched,
+ * all warps call group_fence(); what they begin is a group once group_commit() is called; and until
+ * group_wait() no register of C may be touched. They read shared memory by another way than threads
+ * do: whoever wrote it calls shared_fence() before the barrier that others wait at.
  *
  * Sums are cut off as those of matrix.cuh are.
  *
@@ -31,23 +29,12 @@ constexpr bool HAS_GROUPS = false;
 constexpr bool HAS_GROUPS = true;
 #endif
 
-/* Four matrices of 8 rows of 16 bytes each, by a warp: lane l tells where row l % 8 of matrix l / 8
- * is, and gets of matrix i the l % 4-th 4 bytes of row l / 4. */
-inline __device__ void read_matrices(const void *row, uint32_t (&ret)[4])
-{
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(ret[0]), "=r"(ret[1]), "=r"(ret[2]), "=r"(ret[3])
-                 : "r"(at)
-                 : "memory");
-}
-
-/* What tells a product where B is: the pieces of 8 columns of the first half of k at `at`, those of
- * the next 8 columns `columns` bytes on, and those of the second half `half` bytes on. */
-inline __device__ uint64_t describe_matrix(const void *at, unsigned columns, unsigned half)
+/* What tells a product where A or B is: the pieces of 8 rows, or columns, of the first half of k at
+ * `at`, those of the next 8 `next` bytes on, and those of the second half `half` bytes on. */
+inline __device__ uint64_t describe_matrix(const void *at, unsigned next, unsigned half)
 {
     const uint64_t address = (uint64_t)__cvta_generic_to_shared(at) & 0x3ffff;
-    return address >> 4 | (uint64_t)(half >> 4) << 16 | (uint64_t)(columns >> 4) << 32;
+    return address >> 4 | (uint64_t)(half >> 4) << 16 | (uint64_t)(next >> 4) << 32;
 }
 
 inline __device__ void shared_fence()
@@ -85,18 +72,17 @@ template <int PENDING> __device__ void group_wait(float (&c)[32])
 }
 
 /* ADDS: to what is in C. */
-template <bool ADDS>
-__device__ void group_product(float (&c)[32], const uint32_t (&a)[4], uint64_t b)
+template <bool ADDS> __device__ void subtract_group_product(float (&c)[32], uint64_t a, uint64_t b)
 {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     asm volatile("{.reg .pred adds;\n"
-                 " setp.ne.b32 adds, %37, 0;\n"
+                 " setp.ne.b32 adds, %34, 0;\n"
                  " wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
                  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-                 "{%32, %33, %34, %35}, %36, adds, 1, 1, 0;}"
+                 "%32, %33, adds, -1, 1, 0, 0;}"
                  : GROUP_C
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(ADDS ? 1 : 0)
+                 : "l"(a), "l"(b), "n"(ADDS ? 1 : 0)
                  : "memory");
 #endif
 }

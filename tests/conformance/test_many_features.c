@@ -242,10 +242,10 @@ static void check_values(struct backend *be, enum kernel_id id, enum dtype dtype
 static void test_values(void **state)
 {
     static const enum kernel_id ids[] = {KERNEL_GAUSSIAN, KERNEL_MATERN32, KERNEL_MATERN52};
-    static const int64_t dims[] = {28, 90, 435};
+    static const int64_t dims[] = {3, 13, 28, 90, 435};
     (void)state;
     struct backend *be = device_open(1);
-    for (int i = 0; i < 9; i += dims[i / 3] < 435 ? 1 : 2) {
+    for (int i = 0; i < 15; i += dims[i / 3] < 435 ? 1 : 2) {
         check_values(be, ids[i % 3], DTYPE_F32, dims[i / 3]);
         if (dims[i / 3] < 435) {
             check_values(be, ids[i % 3], DTYPE_F64, dims[i / 3] - 1);

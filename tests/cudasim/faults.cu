@@ -224,18 +224,17 @@ __global__ void multiply_by_groups(const uint32_t *A, const uint32_t *B, float *
     if (fault == GROUP_WITHOUT_A_WARP && warp == 3) {
         return;
     }
-    uint32_t rows[4];
     float c[32];
-    read_matrices(a + lane / 16 * 256 + (warp * 16 + lane % 16) * 4, rows);
+    const uint64_t rows = describe_matrix(a, 128, 1024);
     const uint64_t matrix = describe_matrix(b, 128, fault == GROUP_OUTSIDE ? 2048 + 16384 : 1024);
     if (fault != GROUP_WITHOUT_FENCE) {
         group_fence();
     }
-    group_product<false>(c, rows, matrix);
+    subtract_group_product<false>(c, rows, matrix);
     if (fault == GROUP_TOUCHED) {
         c[5] = 1;
     }
-    group_product<true>(c, rows, matrix);
+    subtract_group_product<true>(c, rows, matrix);
     if (fault != GROUP_WITHOUT_COMMIT) {
         group_commit();
     }
@@ -244,7 +243,7 @@ __global__ void multiply_by_groups(const uint32_t *A, const uint32_t *B, float *
     }
     for (int i = 0; i < 32; i++) {
         const int row = warp * 16 + lane / 4 + i % 4 / 2 * 8;
-        C[row * 64 + i / 4 * 8 + lane % 4 * 2 + i % 2] = c[i];
+        C[row * 64 + i / 4 * 8 + lane % 4 * 2 + i % 2] = -c[i];
     }
 }
 

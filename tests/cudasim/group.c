@@ -72,25 +72,27 @@ uint64_t sim_group_address(const void *at)
     return offset / UNIT;
 }
 
-/* B by columns, K-major and not swizzled: pieces of 8 numbers of k, 8 columns' pieces together;
- * their begin, then the offset between the halves of k, and that between 8 columns and the next. */
-static void read_matrix(uint64_t descriptor, float (*ret)[K])
+/* A by rows or B by columns, times `sign`, K-major and not swizzled: pieces of 8 numbers of k, 8
+ * columns' pieces together; their begin, then the offset between the halves of k, and that between
+ * 8 columns and the next. `broken`: 1 takes columns for each other. */
+static void read_matrix(uint64_t descriptor, float sign, size_t broken, double (*ret)[K])
 {
     const size_t begin = (descriptor & 0x3fff) * UNIT;
     const size_t half = (descriptor >> 16 & 0x3fff) * UNIT;
-    const size_t columns = (descriptor >> 32 & 0x3fff) * UNIT,
-                 broken = sim_has_fault("wgmma") ? 1 : 0;
+    const size_t columns = (descriptor >> 32 & 0x3fff) * UNIT;
     if (descriptor >> 46 != 0) {
         sim_fault("a descriptor of a matrix with an offset or a swizzle, which are not simulated");
     }
     for (size_t n = 0; n < N; n++) {
+        float numbers[K];
         for (size_t h = 0; h < 2; h++) {
             const uint16_t *piece =
                 read_piece(begin + n / 8 * columns + h * half + (n % 8 ^ broken) * UNIT);
             for (size_t k = 0; k < 8; k++) {
-                ret[n][8 * h + k] = sim_float16_value(piece[k]);
+                numbers[8 * h + k] = sign * sim_float16_value(piece[k]);
             }
         }
+        sim_order_numbers(numbers, K, ret[n]);
     }
 }
 
@@ -100,9 +102,9 @@ static void read_matrix(uint64_t descriptor, float (*ret)[K])
 struct work {
     int users; /* threads that have not waited for it */
     bool done, adds;
-    uint64_t b;
+    uint64_t a, b;
     struct work *before; /* whose C this one adds to */
-    float a[M][K], c[SIM_GROUP][REGISTERS];
+    float c[SIM_GROUP][REGISTERS];
 };
 
 struct sim_pending {
@@ -122,29 +124,20 @@ static float *place_of(struct work *w, int thread, int i, int *ret_row, int *ret
 
 static void compute(struct work *w)
 {
-    float b[N][K];
+    double a[M][K], b[N][K];
     if (w->done) {
         return;
     }
-    read_matrix(w->b, b);
+    read_matrix(w->a, -1.0F, 0, a);
+    read_matrix(w->b, 1.0F, sim_has_fault("wgmma") ? 1 : 0, b);
     for (int thread = 0; thread < SIM_GROUP; thread++) {
         for (int i = 0; i < REGISTERS; i++) {
             int row, column;
             float *c = place_of(w, thread, i, &row, &column);
-            *c = sim_inner_product(w->adds ? *c : 0.0F, w->a[row], b[column], K);
+            *c = sim_inner_product(w->adds ? *c : 0.0F, a[row], b[column], K);
         }
     }
     w->done = true;
-}
-
-static void place_a(struct work *w, int thread, const uint32_t *a)
-{
-    const int g = thread % 32 / 4, t = thread % 4;
-    for (int i = 0; i < 4; i++) {
-        float *to = &w->a[thread / 32 * 16 + g + i % 2 * 8][i / 2 * 8 + 2 * t];
-        to[0] = sim_float16_value((uint16_t)a[i]);
-        to[1] = sim_float16_value((uint16_t)(a[i] >> 16));
-    }
 }
 
 /* The thread's product on its way that has these registers; NULL: none. */
@@ -193,13 +186,14 @@ static void act(void **threads)
     }
     w->users = SIM_GROUP;
     w->adds = all[0]->product->adds;
+    w->a = all[0]->product->a;
     w->b = all[0]->product->b;
     w->before = w->adds ? all[0]->before : NULL;
     for (int i = 0; i < SIM_GROUP; i++) {
-        if (all[i]->product->b != w->b || all[i]->product->adds != w->adds) {
+        const struct sim_group_product *its = all[i]->product;
+        if (its->a != w->a || its->b != w->b || its->adds != w->adds) {
             sim_fault("wgmma with another matrix, or another kind of sum, in thread %d", i);
         }
-        place_a(w, i, all[i]->product->a);
         if (w->adds && all[i]->registers != NULL) {
             memcpy(w->c[i], all[i]->registers, sizeof w->c[i]);
         }
@@ -307,24 +301,5 @@ void sim_group_thread_ends(void)
 {
     if (sim_group_thread()->count > 0) {
         sim_fault("a thread ends with a wgmma that it has not waited for");
-    }
-}
-
-/* ---- reading matrices by a warp ---- */
-
-void sim_read_matrices(struct sim_rows *const lanes[SIM_WARP])
-{
-    for (int i = 0; i < SIM_WARP; i++) {
-        const void *row = lanes[i]->row;
-        if (!sim_shared_holds(row, UNIT) || sim_shared_offset(row) % UNIT != 0) {
-            sim_fault("ldmatrix: a row that is not in shared memory, or not aligned to 16 bytes");
-        }
-        sim_watch(row, UNIT, false);
-    }
-    for (int lane = 0; lane < SIM_WARP; lane++) {
-        for (int i = 0; i < 4; i++) {
-            const uint32_t *row = lanes[8 * i + lane / 4]->row;
-            lanes[lane]->ret[i] = row[lane % 4];
-        }
     }
 }

@@ -35,10 +35,12 @@ uint16_t sim_float16_bits(float x)
 
 float sim_float16_value(uint16_t bits)
 {
-    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    float size = exponent == 0    ? ldexpf((float)fraction, -24)
-                 : exponent == 31 ? (fraction != 0 ? NAN : INFINITY)
-                                  : ldexpf((float)(1024 + fraction), exponent - 25);
+    const uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
+    const uint32_t normal = (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13;
+    float size = (float)fraction * 0x1p-24F;
+    if (exponent > 0) {
+        memcpy(&size, &normal, sizeof size);
+    }
     return (bits & 0x8000u) != 0 ? -size : size;
 }
 
@@ -70,33 +72,59 @@ static float cut_off(double x)
     return fabs((double)nearest) > fabs(x) ? nextafterf(nearest, 0.0F) : nearest;
 }
 
+static double power_of_two(int exponent)
+{
+    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+/* The exponent of a normal number. */
+static int exponent_of(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (int)(bits >> 52 & 2047) - 1023;
+}
+
+/* Each number in whole units of the last bit that is kept. */
 static float add_at_once(float sum, const double *products, int count)
 {
     double largest = fabs((double)sum), total = sum;
     for (int i = 0; i < count; i++) {
-        largest = fmax(largest, fabs(products[i]));
+        const double size = fabs(products[i]);
+        largest = size > largest ? size : largest;
         total += products[i];
     }
     if (largest == 0.0 || !isfinite(total)) {
         return (float)total;
     }
-    const double unit = ldexp(1.0, ilogb(largest) - 23 - way.bits);
-    total = trunc((double)sum / unit);
+    const int last = exponent_of(largest) - 23 - way.bits;
+    const double per_unit = power_of_two(-last);
+    int64_t units = (int64_t)((double)sum * per_unit);
     for (int i = 0; i < count; i++) {
-        total += trunc(products[i] / unit);
+        units += (int64_t)(products[i] * per_unit);
     }
-    return cut_off(total * unit);
+    return cut_off((double)units * power_of_two(last));
 }
 
-float sim_inner_product(float sum, const float *a, const float *b, int k)
+void sim_order_numbers(const float *numbers, int k, double *ret)
 {
-    double products[K_MAX];
     int count = 0;
     draw_way();
     for (int i = 0; i < K_MAX; i++) {
         if (way.order[i] < k) {
-            products[count++] = (double)a[way.order[i]] * (double)b[way.order[i]];
+            ret[count++] = (double)numbers[way.order[i]];
         }
+    }
+}
+
+float sim_inner_product(float sum, const double *a, const double *b, int k)
+{
+    double products[K_MAX];
+    for (int i = 0; i < k; i++) {
+        products[i] = a[i] * b[i];
     }
     for (int i = 0; i < k; i += way.together) {
         sum = add_at_once(sum, products + i, k - i < way.together ? k - i : way.together);
@@ -162,7 +190,10 @@ void sim_add_product(int k, struct sim_matrix *const lanes[SIM_WARP])
     for (int lane = 0; lane < SIM_WARP; lane++) {
         for (int i = 0; i < 4; i++) {
             float *c = &lanes[lane]->c[i];
-            *c = sim_inner_product(*c, m.a[lane / 4 + i / 2 * 8], m.b[lane % 4 * 2 + i % 2], k);
+            double a[K_MAX], b[K_MAX];
+            sim_order_numbers(m.a[lane / 4 + i / 2 * 8], k, a);
+            sim_order_numbers(m.b[lane % 4 * 2 + i % 2], k, b);
+            *c = sim_inner_product(*c, a, b, k);
         }
     }
 }

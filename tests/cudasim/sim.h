@@ -228,16 +228,17 @@ struct sim_matrix_f64 {
 };
 void sim_add_product_f64(struct sim_matrix_f64 *const lanes[SIM_WARP]);
 
-/* One sum of products in the way drawn: sum + a . b of k numbers, k at most 16. */
-float sim_inner_product(float sum, const float *a, const float *b, int k);
+/* One sum of products in the way drawn: sum + a . b of k numbers, k at most 16, in the order into
+ * which sim_order_numbers has brought them. */
+void sim_order_numbers(const float *numbers, int k, double *ret);
+float sim_inner_product(float sum, const double *a, const double *b, int k);
 
 /* ---- group.c ---- */
 
-/* What a thread brings to C <- A B, or C + A B, by its group (src/gpu/warpgroup.cuh). */
+/* What a thread brings to C <- -A B, or C - A B, by its group (src/gpu/warpgroup.cuh). */
 struct sim_group_product {
-    const uint32_t *a;
     float *c;
-    uint64_t b; /* the descriptor */
+    uint64_t a, b; /* the descriptors */
     bool adds;
 };
 void sim_group_multiply(const struct sim_group_product *product);
@@ -249,12 +250,6 @@ void sim_group_wait(int64_t pending);
 /* As a descriptor has it. */
 uint64_t sim_group_address(const void *at);
 void sim_shared_fence(void);
-/* Four matrices by the lanes of a warp: row[32], ret[32][4]. */
-struct sim_rows {
-    const void *row;
-    uint32_t ret[4];
-};
-void sim_read_matrices(struct sim_rows *const lanes[SIM_WARP]);
 void sim_group_thread_ends(void);
 /* A thread wrote shared memory. */
 void sim_group_note_write(const void *at, size_t bytes);

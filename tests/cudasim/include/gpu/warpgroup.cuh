@@ -6,18 +6,9 @@
 
 constexpr bool HAS_GROUPS = true;
 
-inline void read_matrices(const void *row, uint32_t (&ret)[4])
+inline uint64_t describe_matrix(const void *at, unsigned next, unsigned half)
 {
-    sim_rows mine = {row, {}};
-    sim_together(0xffffffffu, "ldmatrix", &mine,
-                 [](void **lanes, unsigned) { sim_read_matrices((sim_rows *const *)lanes); });
-    sim_group_touch();
-    memcpy(ret, mine.ret, sizeof ret);
-}
-
-inline uint64_t describe_matrix(const void *at, unsigned columns, unsigned half)
-{
-    return sim_group_address(at) | (uint64_t)(half >> 4) << 16 | (uint64_t)(columns >> 4) << 32;
+    return sim_group_address(at) | (uint64_t)(half >> 4) << 16 | (uint64_t)(next >> 4) << 32;
 }
 
 inline void shared_fence()
@@ -40,8 +31,8 @@ template <int PENDING> void group_wait(float (&)[32])
     sim_group_wait(PENDING);
 }
 
-template <bool ADDS> void group_product(float (&c)[32], const uint32_t (&a)[4], uint64_t b)
+template <bool ADDS> void subtract_group_product(float (&c)[32], uint64_t a, uint64_t b)
 {
-    const sim_group_product mine = {a, c, b, ADDS};
+    const sim_group_product mine = {c, a, b, ADDS};
     sim_group_multiply(&mine);
 }
