@@ -22,8 +22,7 @@ static int multiplications(int degree)
     return count;
 }
 
-/* Multiply-adds behind the distance, roots and powers apart. */
-static int function_ops(const struct limit_case *c)
+int limit_function_ops(const struct limit_case *c)
 {
     switch (c->kernel) {
     case KERNEL_MATERN32:
@@ -39,12 +38,12 @@ static int function_ops(const struct limit_case *c)
     }
 }
 
-static bool has_power(enum kernel_id id)
+bool limit_has_power(enum kernel_id id)
 {
     return kernel_uses_distance(id) || id == KERNEL_SIGMOID;
 }
 
-static bool has_root(enum kernel_id id)
+bool limit_has_root(enum kernel_id id)
 {
     return kernel_uses_distance(id) && !kernel_uses_l1(id) && id != KERNEL_GAUSSIAN;
 }
@@ -60,31 +59,31 @@ static double arithmetic_time(const struct limit_case *c, const struct ceiling *
     if (c->cached_bytes > 0) {
         return time / uses;
     }
-    time += distance + function_ops(c) / values->fma;
-    if (has_power(c->kernel)) {
+    time += distance + limit_function_ops(c) / values->fma;
+    if (limit_has_power(c->kernel)) {
         time += 1.0 / values->exp2;
     }
-    if (has_root(c->kernel)) {
+    if (limit_has_root(c->kernel)) {
         time += root_time(values, c->values == DTYPE_F64, time);
     }
     return time / uses;
 }
 
-/* Seconds to read all points, or kept values, and weights and to write the result, once. */
-static double memory_time(const struct limit_case *c, const struct ceiling *ceiling)
+double limit_bytes(const struct limit_case *c)
 {
     const int64_t rows = c->symmetric ? c->n : c->n + c->m;
     const double points = c->cached_bytes > 0
                               ? (double)c->cached_bytes
                               : (double)rows * (double)c->d * (double)dtype_size(c->values);
     const double vectors = (double)(c->n + c->m) * (double)c->rhs * (double)dtype_size(c->vectors);
-    return (points + vectors) / ceiling->read_bytes;
+    return points + vectors;
 }
 
 double limit_entries_per_s(const struct limit_case *c, const struct ceiling *ceiling)
 {
     const double entries = (double)c->n * (double)c->m;
-    return entries / fmax(entries * arithmetic_time(c, ceiling), memory_time(c, ceiling));
+    const double memory = limit_bytes(c) / ceiling->read_bytes;
+    return entries / fmax(entries * arithmetic_time(c, ceiling), memory);
 }
 
 double limit_of_fma(const struct limit_case *c, const struct ceiling *ceiling)

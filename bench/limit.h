@@ -52,3 +52,12 @@ double limit_entries_per_s(const struct limit_case *c, const struct ceiling *cei
 /* The same if 2^e took the multiply-adds of one polynomial alone, 5 in float32 and 10 in float64,
  * and its rounding and its exponent's bits nothing. */
 double limit_of_fma(const struct limit_case *c, const struct ceiling *ceiling);
+
+/* ---- the parts that limit_device.c shares ---- */
+
+bool limit_has_power(enum kernel_id id);
+bool limit_has_root(enum kernel_id id);
+/* Multiply-adds behind the distance, roots and powers apart. */
+int limit_function_ops(const struct limit_case *c);
+/* Of all points, or kept values, of the weights and of the result. */
+double limit_bytes(const struct limit_case *c);

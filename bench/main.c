@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "bench/centers.h"
+#include "bench/device_ceiling.h"
 #include "bench/operator.h"
 #include "bench/options.h"
 #include "bench/solve.h"
@@ -32,7 +33,8 @@ static int run(const struct bench_options *o, struct err *err)
         return r;
     }
     cleanup_json struct json *report = NULL;
-    r = o->command == BENCH_OPERATOR  ? operator_run(be, &o->product, &report, err)
+    r = o->command == BENCH_OPERATOR
+            ? operator_run(be, &o->product, device_ceiling_measurer(), &report, err)
         : o->command == BENCH_CENTERS ? centers_run_order(be, &o->centers, &report, err)
                                       : solve_run_order(be, &o->solve, &report, err);
     backend_close(be);

@@ -6,8 +6,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bench/limit.h"
+#include "bench/limit_device.h"
 #include "bench/machine.h"
 #include "bench/workload.h"
+#include "gpu/providers.h"
 
 #define CHECKED_ROWS 16
 
@@ -24,6 +26,8 @@ struct bench {
     double cache_seconds;          /* to compute and keep them */
     double error;
     struct ceiling ceiling; /* where be->isa is not NULL */
+    struct device_ceiling device;
+    bool device_known;
 };
 
 static int bench_upload(struct bench *b, struct err *err)
@@ -183,8 +187,25 @@ static void report_rates(struct json *ceilings, const char *key, const struct ce
     json_set_number(j, "exp2_per_s", rates->exp2);
 }
 
+static void report_device_ceiling(const struct device_ceiling *device, struct json *j)
+{
+    struct json *ceilings = json_set_object(j, "ceilings");
+    struct json *f32 = json_set_object(ceilings, "float32");
+    struct json *f64 = json_set_object(ceilings, "float64");
+    json_set_number(f32, "fma_per_s", device->fma32);
+    json_set_number(f32, "ex2_per_s", device->ex2);
+    json_set_number(f32, "tensor_per_s", device->tensor16);
+    json_set_number(f64, "fma_per_s", device->fma64);
+    json_set_number(f64, "tensor_per_s", device->tensor64);
+    json_set_number(ceilings, "copy_bytes_per_s", device->copy_bytes);
+}
+
 static void report_ceiling(const struct bench *b, struct json *j)
 {
+    if (b->device_known) {
+        report_device_ceiling(&b->device, j);
+        return;
+    }
     if (b->be->isa == NULL) {
         json_set(j, "ceilings", json_new_null());
         return;
@@ -212,15 +233,27 @@ static struct limit_case limit_case_of(const struct bench *b)
     };
 }
 
+/* Not a number, and bound by nothing, where no ceiling is known; a processor's is not said to be
+ * bound by a unit. */
+static struct device_limit limit_of(const struct bench *b, const struct limit_case *c)
+{
+    if (b->device_known) {
+        return limit_of_device(c, &b->device);
+    }
+    const bool known = b->be->isa != NULL;
+    return (struct device_limit){known ? limit_entries_per_s(c, &b->ceiling) : NAN, NULL};
+}
+
 static void report_limit(const struct bench *b, double rate, double seconds, struct json *j)
 {
     const struct limit_case c = limit_case_of(b);
-    const bool known = b->be->isa != NULL;
-    const double limit = known ? limit_entries_per_s(&c, &b->ceiling) : NAN;
-    const double by_fma = known ? limit_of_fma(&c, &b->ceiling) : NAN;
-    json_set_number(j, "limit_entries_per_s", limit);
-    json_set_number(j, "fraction_of_limit", rate / limit);
-    json_set_number(j, "fraction_of_limit_best", rate / limit * seconds / b->seconds[0]);
+    const struct device_limit limit = limit_of(b, &c);
+    const double fraction = rate / limit.entries_per_s;
+    const double by_fma = b->be->isa != NULL ? limit_of_fma(&c, &b->ceiling) : NAN;
+    json_set_number(j, "limit_entries_per_s", limit.entries_per_s);
+    json_set_string(j, "bound_by", limit.bound_by);
+    json_set_number(j, "fraction_of_limit", fraction);
+    json_set_number(j, "fraction_of_limit_best", fraction * seconds / b->seconds[0]);
     json_set_number(j, "fraction_of_fma_limit", rate / by_fma);
 }
 
@@ -228,12 +261,14 @@ static void report_limit(const struct bench *b, double rate, double seconds, str
 static void report_cache(const struct bench *b, double seconds, struct json *j)
 {
     const double rate = (double)b->cached_bytes / seconds;
+    const double most = b->device_known      ? b->device.copy_bytes
+                        : b->be->isa != NULL ? b->ceiling.read_bytes
+                                             : NAN;
     json_set_string(j, "storage", b->o->storage == KERNEL_STORE_HALF ? "float16" : "exact");
     json_set_number(j, "cached_bytes", (double)b->cached_bytes);
     json_set_number(j, "cache_seconds", b->cache_seconds);
     json_set_number(j, "cached_bytes_per_s", rate);
-    json_set_number(j, "fraction_of_bandwidth",
-                    b->be->isa != NULL ? rate / b->ceiling.read_bytes : NAN);
+    json_set_number(j, "fraction_of_bandwidth", rate / most);
 }
 
 static struct json *report(const struct bench *b)
@@ -259,9 +294,25 @@ static struct json *report(const struct bench *b)
     return j;
 }
 
-static int measure(struct bench *b, struct err *err)
+/* Before anything else is on a device. Opening a single one leaves it this thread's current one;
+ * several as one have no shares of products to give. */
+static int measure_ceiling(struct bench *b, device_ceiling_fn *measure_device, struct err *err)
 {
-    int r = b->be->isa != NULL ? ceiling_measure(b->be->isa, b->be->threads, &b->ceiling, err) : 0;
+    const struct backend *be = b->be;
+    if (be->isa != NULL) {
+        return ceiling_measure(be->isa, be->threads, &b->ceiling, err);
+    }
+    if (measure_device == NULL || be->ops->kmv_share == NULL) {
+        return 0;
+    }
+    const int r = measure_device(getenv(GPU_WITHOUT), &b->device, err);
+    b->device_known = r == 0;
+    return r;
+}
+
+static int measure(struct bench *b, device_ceiling_fn *measure_device, struct err *err)
+{
+    int r = measure_ceiling(b, measure_device, err);
     if (r == 0) {
         r = workload_init(&b->work, b->o, err);
     }
@@ -277,11 +328,11 @@ static int measure(struct bench *b, struct err *err)
     return r == 0 ? bench_time(b, err) : r;
 }
 
-int operator_run(struct backend *be, const struct operator_options *o, struct json **ret,
-                 struct err *err)
+int operator_run(struct backend *be, const struct operator_options *o,
+                 device_ceiling_fn *measure_device, struct json **ret, struct err *err)
 {
     struct bench b = {.be = be, .o = o};
-    const int r = measure(&b, err);
+    const int r = measure(&b, measure_device, err);
     if (r == 0) {
         *ret = report(&b);
     }
