@@ -28,6 +28,7 @@ if __name__ == "__main__":
 
 import argparse
 import datetime
+import importlib.util
 import json
 import os
 import pathlib
@@ -35,6 +36,7 @@ import select
 import shlex
 import statistics
 import subprocess
+import tempfile
 import time
 
 CASES = ["gaussian:18", "gaussian:90", "laplacian_l1:435", "gaussian:435", "gaussian:3", "laplacian_l1:18",
@@ -246,11 +248,41 @@ class Gone(RuntimeError):
     pass
 
 
+def link(folder, path, name):
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / name).exists():
+        (folder / name).symlink_to(path)
+
+
+def keops_environment(scratch):
+    """KeOps looks for the driver, cudart and nvrtc where the loader and the linker do, under names without
+    a version, and for cuda.h and nvrtc.h in one folder: they may be parts of a toolkit, or of Python's wheels."""
+    roots = [pathlib.Path(root) for root in ("/usr/local/cuda", "/usr/local/nvidia", "/usr", "/opt/cuda")]
+    for package in importlib.util.find_spec("nvidia").submodule_search_locations if importlib.util.find_spec("nvidia") else []:
+        roots += sorted(pathlib.Path(package).glob("*"))
+    made, folders = pathlib.Path(scratch) / "cuda", []
+    for root in roots:
+        for folder in (root / "lib64", root / "lib", root / "lib" / "x86_64-linux-gnu"):
+            for path in [p for name in ("libcuda", "libcudart", "libnvrtc") for p in folder.glob(name + ".so*")]:
+                link(made / "lib64", path, path.name)
+                link(made / "lib64", path, path.name.split(".so")[0] + ".so")
+                folders += [str(folder)] if str(folder) not in folders and path.name.startswith("libnvrtc") else []
+        for path in (root / "include").glob("*") if (root / "include" / "cuda.h").exists() else []:
+            link(made / "include", path, path.name)
+        if (root / "include" / "nvrtc.h").exists():
+            link(made / "include", root / "include" / "nvrtc.h", "nvrtc.h")
+    environment = {**os.environ, "CUDA_PATH": str(made), "KEOPS_CACHE_FOLDER": str(pathlib.Path(scratch) / "keops")}
+    environment["LIBRARY_PATH"] = ":".join([str(made / "lib64"), *filter(None, [os.environ.get("LIBRARY_PATH")])])
+    environment["LD_LIBRARY_PATH"] = ":".join([str(made / "lib64"), *folders,
+                                               *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
+    return environment
+
+
 class Process:
     """Answers in time or is ended."""
 
-    def __init__(self, device):
-        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--worker", device],
+    def __init__(self, device, environment):
+        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--worker", device], env=environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def tell(self, method, *arguments):
@@ -398,7 +430,8 @@ def write(options, results):
 
 
 def start_peers(options):
-    return {name: Process(options.device) for name in PROCESSES if name in options.peers}
+    own = {"keops": keops_environment(options.scratch)} if "keops" in options.peers and options.device != "cpu" else {}
+    return {name: Process(options.device, own.get(name)) for name in PROCESSES if name in options.peers}
 
 
 def measure(options):
@@ -466,7 +499,8 @@ def main():
         if kernel not in ("gaussian", "laplacian_l1") or not d.isdigit() or int(d) < 1:
             parser.error(f"{case} is no case such as gaussian:18 or laplacian_l1:435")
     options.began = time.monotonic()
-    results = measure(options)
+    with tempfile.TemporaryDirectory(prefix="krr-peers-") as options.scratch:
+        results = measure(options)
     if not options.output:
         print(json.dumps(results, indent=1))
     sys.exit(0 if results["cases"] else 1)
