@@ -7,14 +7,16 @@
                 end, and to the model's last byte received
     million     1,000,000 rows of 18 features, full models, float32: pcg with rpcholesky of rank 1,000, then askotch2,
                 to 1e-3 or for --budget seconds each
-    throughput  10,000,000 rows, askotch2 for --budget seconds: kernel entries a second, seconds an iteration
-    growth      askotch2 for at most 200 iterations or --budget seconds on 10^5, 10^6 and 10^7 rows: a table
+    throughput  10,000,000 rows, askotch2 for --budget seconds: kernel entries a second, seconds an iteration. Then it is ended
+                without a certificate
+    growth      askotch2 for at most 200 iterations or --budget seconds, likewise, on 10^5, 10^6 and 10^7 rows: a
+                table
 
 Features of the last three are standard normal; the target is a sum of 16 cosines of frequencies that
 a gaussian of bandwidth sqrt(18) has, and noise of a tenth of its size. 1,000 further rows are for the
 test error. Data are made first, and that time is told apart. Memory of the device is what nvidia-smi
-said was used, less what was used before; of the host, what krr-bench says (peak_memory_bytes; the daemon's worker:
-of the job's result). A part that fails says so in its document, and the others go on.
+said was used, less what was used before; of the host the result's peak_memory_bytes, or the largest resident size of
+the process, the mapped data among it. A part that fails says so in its document, and the others go on.
 """
 import argparse
 import concurrent.futures
@@ -51,23 +53,29 @@ class Programs:
     def __init__(self, folder, launcher, device):
         self.folder, self.launcher, self.gpu = pathlib.Path(folder), shlex.split(launcher), device != "cpu"
 
-    def path(self, name):
+    def words(self, name):
         for part in ("", "bench", "src/server", "src/worker", "examples/huckel"):
             path = (self.folder / part / name).resolve()
             if path.is_file():
-                return str(path)
+                return [*self.launcher, str(path)]
         raise RuntimeError(f"there is no {name} in {self.folder}")
 
-    def words(self, name):
-        return [*self.launcher, self.path(name)]
+    def either(self, name):
+        """For the device; a bundle has programs for GPUs alone, which compute on the processor, too."""
+        if not self.gpu:
+            try:
+                return self.words(name)
+            except RuntimeError:
+                pass
+        return self.words(name + "-cuda")
 
     def bench(self):
-        return self.words("krr-bench-cuda" if self.gpu else "krr-bench")
+        return self.either("krr-bench")
 
     def worker_script(self, folder):
         """The daemon starts one program, without words in front of it."""
         path = pathlib.Path(folder) / "worker"
-        words = self.words("krrd-worker-cuda" if self.gpu else "krrd-worker")
+        words = self.either("krrd-worker")
         path.write_text(f"#!/bin/sh\nexec {shlex.join(words)} \"$@\"\n")
         path.chmod(0o755)
         return str(path)
@@ -188,8 +196,8 @@ def molecules(programs, n, folder):
 
 
 class Daemon:
-    def __init__(self, programs, folder):
-        self.folder = pathlib.Path(folder)
+    def __init__(self, programs, folder, patience):
+        self.folder, self.patience = pathlib.Path(folder), patience
         worker = programs.worker_script(folder)  # that for GPUs has the processor, too
         self.command = [*programs.words("krrd"), "--listen", "127.0.0.1:0", "--data-dir", str(self.folder / "data"),
                         "--log-file", str(self.folder / "log"), "--workers", "cuda:0" if programs.gpu else "cpu:1",
@@ -197,7 +205,7 @@ class Daemon:
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command)
-        address, until = self.folder / "data" / "krrd.address", time.monotonic() + 60
+        address, until = self.folder / "data" / "krrd.address", time.monotonic() + self.patience
         try:
             while not address.exists():
                 self.wait(until)
@@ -262,7 +270,7 @@ def run_molecules(options, programs, folder):
     numpy.save(path, molecules(programs, n + TEST_ROWS, folder))
     yield {"n": n, "d": ATOMS * (ATOMS + 1) // 2, "data_seconds": time.monotonic() - began,
            "upload_bytes": path.stat().st_size}
-    with DeviceMemory() as memory, Daemon(programs, folder) as daemon:
+    with DeviceMemory() as memory, Daemon(programs, folder, options.timeout) as daemon:
         yield {"daemon": shlex.join(daemon.command)}
         began = time.monotonic()
         with open(path, "rb") as data:
@@ -312,21 +320,68 @@ def seconds_each(trace):
     return (steps[-1]["seconds"] - steps[0]["seconds"]) / (steps[-1]["iteration"] - steps[0]["iteration"])
 
 
-def solve(options, programs, folder, data, n, spec, patience):
-    """One solve. Its time limit has room for what comes after the budget: the certificate."""
+def rates(n, spec, trace):
+    """An iteration of askotch2 is a block of rows against all, one of pcg all rows against all."""
+    each, solver = seconds_each(trace), spec["solver"]
+    entries = n * (solver["block_size"] if solver["name"] == "askotch2" else n)
+    return {"seconds_per_iteration": each, "entries_per_iteration": entries,
+            "entries_per_s": entries / each if each else None, "seconds_per_pass": each * n * n / entries if each else None}
+
+
+def prepare(options, programs, folder, data, spec):
+    """The command and its trace's file."""
     order, trace = (pathlib.Path(folder) / name for name in ("order.json", "trace.jsonl"))
     problems.write_order(order, data, spec)
-    command = [*programs.bench(), "solve", "--job", str(order), "--trace", str(trace), "--device", options.device]
+    trace.unlink(missing_ok=True)
+    return [*programs.bench(), "solve", "--job", str(order), "--trace", str(trace), "--device", options.device], trace
+
+
+def solve(options, programs, folder, data, n, spec, patience):
+    """One solve with its certificate, for which the time limit has room."""
+    command, trace = prepare(options, programs, folder, data, spec)
     with DeviceMemory() as memory:
         report, seconds = run_json(command, patience)
-    each, solver = seconds_each(problems.read_trace(trace)), spec["solver"]["name"]
-    # An iteration of askotch2 is a block of rows against all, one of pcg all rows, each pair once or twice.
-    entries = n * (spec["solver"]["block_size"] if solver == "askotch2" else n)
     return {"n": n, "spec": spec, "command": shlex.join(command), "process_seconds": seconds,
-            "seconds_per_iteration": each, "entries_per_iteration": entries,
-            "entries_per_s": entries / each if each else None,
-            "seconds_per_pass": each * n * n / entries if each else None,
-            "device_memory_bytes": memory.bytes, "report": report}
+            **rates(n, spec, problems.read_trace(trace)), "device_memory_bytes": memory.bytes, "report": report}
+
+
+def host_peak(pid):
+    """VmHWM in bytes; 0 when the process is gone."""
+    try:
+        lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
+
+
+def solve_cut(options, programs, folder, data, n, spec, budget):
+    """The steps of `budget` seconds, after which the process is ended: the certificate of 10^7 rows takes as
+    many kernel values as a thousand steps and more. What the trace has in its file by then counts."""
+    command, trace = prepare(options, programs, folder, data, spec)
+    began, first, peak = time.monotonic(), None, 0
+    with DeviceMemory() as memory, tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        while process.poll() is None:
+            now = time.monotonic()
+            if first is None and trace.exists() and trace.stat().st_size > 0:
+                first = now
+            if now > (began + budget + 60 if first is None else first + budget):
+                break
+            peak = max(peak, host_peak(process.pid))
+            time.sleep(0.05)
+        cut = process.poll() is None
+        process.kill()
+        process.wait()
+        errors.seek(0)
+        said = errors.read().decode(errors="replace").strip()[-500:]
+    text = trace.read_text() if trace.exists() else ""
+    lines = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+    steps = [line for line in lines if line["phase"] == "iterating"]
+    if not cut and process.returncode != 0 or not steps:
+        raise RuntimeError(f"{shlex.join(command)}: {said or 'no step was seen'}")
+    return {"n": n, "spec": spec, "command": shlex.join(command), "cut": cut, **rates(n, spec, lines),
+            "setup_seconds": steps[0]["seconds"], "last_step": steps[-1], "device_memory_bytes": memory.bytes,
+            "host_memory_bytes": peak}
 
 
 def run_million(options, programs, folder):
@@ -347,7 +402,8 @@ def run_throughput(options, programs, folder):
     n, budget, began = options.n or 10000000, options.budget or 30, time.monotonic()
     data = write_waves(n, folder)
     yield {"data_seconds": time.monotonic() - began}
-    yield {"solve": solve(options, programs, folder, data, n, waves_spec(askotch2(n), budget), budget + 120)}
+    spec = waves_spec(askotch2(n), None, tolerance=1e-12)
+    yield {"solve": solve_cut(options, programs, folder, data, n, spec, budget)}
     data.unlink()
 
 
@@ -357,13 +413,11 @@ def run_growth(options, programs, folder):
         began = time.monotonic()
         data = write_waves(n, folder)
         made = time.monotonic() - began
-        spec = waves_spec(askotch2(n), budget, max_iterations=200, tolerance=1e-12)
+        spec = waves_spec(askotch2(n), None, max_iterations=200, tolerance=1e-12)
         try:
-            run = solve(options, programs, folder, data, n, spec, budget + 120)
-            kept = ("n", "command", "seconds_per_iteration", "entries_per_iteration", "entries_per_s", "seconds_per_pass",
-                    "device_memory_bytes")
-            table.append({**{key: run[key] for key in kept}, "block_size": block_rows(n), "data_seconds": made,
-                          "iterations": run["report"]["iterations"], "host_memory_bytes": run["report"]["peak_memory_bytes"]})
+            run = solve_cut(options, programs, folder, data, n, spec, budget)
+            table.append({"block_size": block_rows(n), "data_seconds": made, "iterations": run["last_step"]["iteration"],
+                          **{key: run[key] for key in run if key != "spec"}})
         except RuntimeError as error:
             table.append({"n": n, "error": str(error)})
         data.unlink()
@@ -418,7 +472,7 @@ def main():
     parser.add_argument("--bandwidth", type=float, default=5120, help="of molecules (default: %(default)g)")
     parser.add_argument("--precision", default="auto", help="of molecules (default: %(default)s)")
     parser.add_argument("--budget", type=float, help="seconds of each solve: molecules 120, million 60, throughput 30, growth 12")
-    parser.add_argument("--timeout", type=float, default=240, help="seconds that the job of molecules may take in all")
+    parser.add_argument("--timeout", type=float, default=240, help="seconds that the job of molecules may take in all, and its worker to start")
     parser.add_argument("--scratch", help="folder for the data, of 2 GB (default: the system's for temporary files)")
     parser.add_argument("--output", type=pathlib.Path, help="folder for the documents, problem-PART.json")
     options = parser.parse_args()
