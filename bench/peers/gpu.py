@@ -448,7 +448,7 @@ def measure(options):
             continue
         try:
             case = Case(options, processes, kernel, int(d)).run()
-        except (RuntimeError, subprocess.TimeoutExpired) as error:  # krr-bench's
+        except (RuntimeError, OSError, ValueError, subprocess.TimeoutExpired) as error:  # krr-bench's
             results["left_out"].append({"case": text, "reason": str(error)[:500]})
             print(f"{text}: {error}", file=sys.stderr)
             for process in processes.values():

@@ -70,6 +70,25 @@ def test_bench_keeps_every_line(bundle):
     assert said[0] == '"kernel":"gaussian" "n":1 "entries_per_s":5e11 "max_rel_err":1e-7}'
 
 
+@pytest.mark.parametrize("step, script, words", [
+    ("peers", "peers/gpu.py", ["--krr-bench", "bin/krr-bench-cuda", "--output", "logs/peers.json", "--n", "9"]),
+    ("problems", "gpu_problems.py", ["molecules", "million", "throughput", "growth", "--n", "9", "--programs", "bin", "--output",
+                                     "logs"]),
+])
+def test_scripts_get_programs_and_what_starts_them(bundle, step, script, words):
+    path = bundle / "bench" / script
+    path.parent.mkdir(parents=True)
+    path.write_text("import sys\nprint(*sys.argv[1:], sep='\\n')\nsys.exit(sys.argv[-1] == '--fail')\n")
+    status, said = run(bundle, step, "--n", "9")
+    assert status == 0 and said[0] == "--launcher" and said[1].startswith("env LD_LIBRARY_PATH=" + str(bundle / "lib"))
+    assert said[2:-1] == [w if w in ("--krr-bench",) or "/" not in w and w not in ("bin", "logs") else str(bundle / w)
+                          for w in words]
+    assert (bundle / "logs" / f"{step}.log").read_text().splitlines() == said[:-1]
+    path.write_text("raise SystemExit('no device')\n")
+    status, said = run(bundle, step)
+    assert status == 1 and "no device" in said and f"FAILED {step}: see {step}.log" in said
+
+
 def test_single_programs(bundle):
     assert run(bundle, "start", "gpu-suite", "good") == (0, ["fine"])
     assert run(bundle, "start", "gpu-suite", "absent")[0] == 77
