@@ -84,8 +84,11 @@ class TorchGaussian:
     def __init__(self, problem):
         torch, p = problem.torch, problem
         self.p = p
-        self.X = torch.cat([p.X * 2, p.X.square().sum(1, keepdim=True).neg_()], 1)
-        self.Z = torch.cat([p.Z, torch.ones(p.n, 1, device=p.device)], 1).T.contiguous()
+        # Rows of a multiple of 8 numbers, as the tensor cores' products want them.
+        self.X, self.Z = (torch.zeros(p.n, p.d // 8 * 8 + 8, device=p.device) for _ in "XZ")
+        self.X[:, : p.d], self.X[:, p.d] = p.X * 2, p.X.square().sum(1).neg_()
+        self.Z[:, : p.d], self.Z[:, p.d] = p.Z, 1
+        self.Z = self.Z.T.contiguous()
         self.bias = p.Z.square().sum(1).neg_()
 
     def rows(self, first, size, columns):
