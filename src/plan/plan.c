@@ -399,9 +399,9 @@ static int64_t count_centers(const struct job_spec *spec, const struct plan_data
     return data->centers != NULL ? data->centers->rows : rule_centers((int64_t)n);
 }
 
-/* Products of float32 points by tensor cores take them in parts, on some devices (adr/0044): of
- * kernels whose distances come from inner products, and of many features. */
-#define HALVES_FEATURES 16
+/* Products of float32 points by tensor cores take them in parts, on some devices (adr/0044,
+ * adr/0052), of kernels whose distances come from inner products: 64 bytes a row for 16 features,
+ * four of the norm among them, and for 16 more. */
 static double halves_of(const struct planning *g)
 {
     static const char *const kernels[] = {"gaussian", "matern32", "matern52"};
@@ -410,8 +410,8 @@ static double halves_of(const struct planning *g)
     for (size_t i = 0; name != NULL && i < sizeof kernels / sizeof kernels[0]; i++) {
         taken = taken || strcmp(name, kernels[i]) == 0;
     }
-    const bool many = g->d >= HALVES_FEATURES && g->points == DTYPE_F32;
-    return g->machine->own_memory && many && taken ? 4.0 : 0.0;
+    const double bytes = 64.0 * (ceil((g->d + 4.0) / 16.0) + 1.0);
+    return g->machine->own_memory && g->points == DTYPE_F32 && taken ? bytes / g->ld : 0.0;
 }
 
 void plan_make(const struct job_spec *spec, const struct plan_data *data,
