@@ -15,12 +15,11 @@
 
 namespace {
 
-/* Right-hand sides a block takes at most, and rows of a block: as many as shared memory has room
- * for with the most right-hand sides. How rows are cut must not depend on how many there are, or
- * values could not be kept for all of them. */
+/* Right-hand sides a block takes at most. Its rows are as many as the 64 KiB of a Turing have room
+ * for, with column sums of float64: how rows are cut must not depend on right-hand sides, or values
+ * could not be kept for all of them. */
 template <class T, class W> constexpr int BOTH_COLUMNS = sizeof(T) == sizeof(W) ? 4 : 1;
-template <class S>
-constexpr int BOTH_ROWS = std::is_same_v<S, group_tile> ? 256 : 2048 / (int)sizeof(typename S::T);
+constexpr int BOTH_ROWS = LAUNCH_BOTH_ROWS;
 
 /* Blocks that a multiprocessor is to hold. */
 template <launch_form FORM, class T, class W, int COLS>
@@ -42,7 +41,7 @@ template <class S, class W> union alignas(16) shares<S, W, 1> {
 
 /* Sums of columns: of all threads together, by column. */
 template <class S, class W, int COLS> struct column_sums {
-    W of[COLS][BOTH_ROWS<S>];
+    W of[COLS][BOTH_ROWS];
 };
 
 /* Of one right-hand side, of each thread by itself: the pieces of 16 bytes of all threads lie
@@ -52,7 +51,7 @@ template <class S, class W> struct column_sums<S, W, 1> {
     struct alignas(16) sixteen {
         W w[EACH];
     };
-    sixteen of[BOTH_ROWS<S> / S::ZT][PIECES][THREADS];
+    sixteen of[BOTH_ROWS / S::ZT][PIECES][THREADS];
 
     __device__ void load(int tile, W (&ret)[S::Z]) const
     {

@@ -2,8 +2,8 @@
  * Products of points with themselves, every value used for both sides (launch_both of launch.h):
  * blocks of rows meet in steps, as many to a launch as the workspace has room for, and the steps'
  * shares are added in their order. How rows are cut, and who is x and who z in a pair, depends on
- * the number of rows, the points' type and form alone, not on the right-hand sides: values that
- * were kept for one product (cuda_cache.c) are those of every other.
+ * the number of rows alone, not on the right-hand sides: values that were kept for one product
+ * (cuda_cache.c) are those of every other.
  */
 #include "gpu/cuda.h"
 
@@ -25,7 +25,7 @@ struct cuda_blocks cuda__blocks(const struct points *p, int64_t n)
 {
     struct cuda_blocks b = {.n = n};
     const int64_t even = ceil_div(ceil_div(n, BLOCKS), LAUNCH_TILE) * LAUNCH_TILE;
-    b.rows = least(even, launch_both_rows(p->dtype, p->kernel.group));
+    b.rows = least(even, LAUNCH_BOTH_ROWS);
     b.count = ceil_div(n, b.rows);
     b.steps = b.count / 2 + 1;
     b.reaches =

@@ -12,10 +12,8 @@
 
 namespace {
 
-template <class S> constexpr int ROWS = BOTH_ROWS<S>;
-
 template <class S, class W, int COLS> struct kept_memory {
-    alignas(16) W x_weights[COLS][ROWS<S>], z_weights[COLS][ROWS<S>];
+    alignas(16) W x_weights[COLS][BOTH_ROWS], z_weights[COLS][BOTH_ROWS];
     column_sums<S, W, COLS> columns;
     shares<S, W, COLS> part;
 };
@@ -28,7 +26,7 @@ constexpr int KEPT_RESIDENT = COLS == 1 && sizeof(W) == sizeof(float) ? 3 : 2;
 /* Weights of `count` members from `first` on, which begins a tile, and 0 for missing columns. */
 template <class S, class W, int COLS>
 __device__ void load_weights(const struct launch_both &p, int64_t first, int count,
-                             W (&to)[COLS][ROWS<S>])
+                             W (&to)[COLS][BOTH_ROWS])
 {
     const W *const from = (const W *)p.weights + first * p.cols;
     for (int i = threadIdx.x; i < count; i += THREADS) {
@@ -60,7 +58,7 @@ __device__ void use_tile(uint4 (&pieces)[PIECES<S, K>], const uint4 *next, const
     W w[COLS][S::Z], u[COLS][V];
 #pragma unroll
     for (int c = 0; c < COLS; c++) {
-        take<S::VECTOR, S::ACROSS>(z_weights + c * ROWS<S>, S::across(), w[c]);
+        take<S::VECTOR, S::ACROSS>(z_weights + c * BOTH_ROWS, S::across(), w[c]);
     }
 #pragma unroll
     for (int i = 0; i < S::X; i++) {
@@ -75,8 +73,8 @@ __device__ void use_tile(uint4 (&pieces)[PIECES<S, K>], const uint4 *next, const
 #pragma unroll
         for (int c = 0; c < COLS; c++) {
             if (i % V == 0) {
-                take<S::VECTOR, S::DOWN>(x_weights + c * ROWS<S> + i / V * (S::DOWN * V), S::down(),
-                                         u[c]);
+                take<S::VECTOR, S::DOWN>(x_weights + c * BOTH_ROWS + i / V * (S::DOWN * V),
+                                         S::down(), u[c]);
             }
 #pragma unroll
             for (int j = 0; j < S::Z; j++) {

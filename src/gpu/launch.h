@@ -215,6 +215,8 @@ struct launch_kept {
     bool half;
 };
 
+#define LAUNCH_BOTH_ROWS 256 /* of a block, at most */
+
 /* Shares of Y = K(P,P) V with every value but those of diagonal blocks computed once and used on
  * both sides. P's members are cut in `blocks` of `rows` members (a multiple of LAUNCH_TILE). In
  * step s, of `steps` from `first_step` on, block I meets block J = (I + s) % blocks; the steps up
@@ -233,9 +235,8 @@ struct launch_both {
     struct launch_kept kept;
 };
 int launch_both(void *stream, const struct launch_both *both);
-/* As launch_cols, where a value serves both sides; and most rows of a block. */
+/* As launch_cols, where a value serves both sides. */
 int launch_both_cols(enum dtype points, enum dtype weights);
-int64_t launch_both_rows(enum dtype points, bool group);
 /* kept.values of the slots first .. first+count-1 <- the values; no weights are needed, and of the
  * steps only where they begin. */
 int launch_keep(void *stream, const struct launch_both *both, int64_t first, int64_t count);

@@ -130,13 +130,6 @@ int launch_both_cols(enum dtype points, enum dtype weights)
                                   : BOTH_COLUMNS<float, float>;
 }
 
-int64_t launch_both_rows(enum dtype points, bool group)
-{
-    return points == DTYPE_F64 ? BOTH_ROWS<lanes_tile<double>>
-           : group             ? BOTH_ROWS<group_tile>
-                               : BOTH_ROWS<lanes_tile<float>>;
-}
-
 int launch_weights(void *stream, const struct launch_weights *weights)
 {
     if (weights->group) {
