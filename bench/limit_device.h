@@ -16,7 +16,7 @@
  *              2 d     laplacian_l1: a difference and an addition
  *              0       by tensor cores, whose multiply-adds are 3 x 16 ceil(d / 16) in float32, of
  *                      float16 parts, and 4 ceil(d / 4) in float64
- *   sum        1       what it begins with: the norms' sum, coef0, or 0
+ *   sum        1       the norms' sum, coef0, or 0 (free where norms are features)
  *   power      1       and one of MUFU (none for dot-product kernels but 1 for sigmoid)
  *              11      in float64: ten multiply-adds and a comparison
  *   root       1       and one of MUFU: matern12, matern32, matern52, laplacian

@@ -98,6 +98,14 @@ template <class S, class W, int COLS> struct both_memory {
     column_sums<S, W, COLS> columns;
 };
 
+/* What a block may have on a Turing. */
+template <class T, class W, int COLS>
+constexpr bool FITS = sizeof(both_memory<lanes_tile<T>, W, COLS>) <= 64 << 10;
+static_assert(FITS<float, float, 1> && FITS<float, double, 1> && FITS<double, double, 1> &&
+                  FITS<float, float, BOTH_COLUMNS<float, float>> &&
+                  FITS<double, double, BOTH_COLUMNS<double, double>>,
+              "lanes are what every device has");
+
 /* sums[j] += sum_i K[i][j] u[i] over the thread's rows. */
 template <class S, class W>
 __device__ void add_own_rows(const tile_values<S> &K, const W *weights, W (&sums)[S::Z])

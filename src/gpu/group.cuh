@@ -7,7 +7,7 @@
  * The norms are features too. Behind a row's own come four more, in the same step: 1, 1 and minus
  * |x|^2/2 in two numbers as an x row, and these before the ones as a z row. So the inner product is
  * x.z - |x|^2/2 - |z|^2/2, and what the tensor cores subtract it from, 0, becomes the distance: up
- * to 32 features nothing else is added at all. More go by stages of 32, which float32 adds.
+ * to 28 features nothing else is added at all. More go by stages of 32, which float32 adds.
  *
  * Points come in parts already (launch_parts), 2 KiB for 16 features of a panel: first the large
  * parts, then the small ones, of each first the first 8 features, then the others, in pieces of 16

@@ -402,7 +402,7 @@ static int64_t count_centers(const struct job_spec *spec, const struct plan_data
 /* Products of float32 points by tensor cores take them in parts, on some devices (adr/0044,
  * adr/0052), of kernels whose distances come from inner products: 64 bytes a row for 16 features,
  * four of the norm among them, and for 16 more. */
-static double halves_of(const struct planning *g)
+static double parts_of(const struct planning *g)
 {
     static const char *const kernels[] = {"gaussian", "matern32", "matern52"};
     const char *name = g->plan->kernel;
@@ -410,8 +410,7 @@ static double halves_of(const struct planning *g)
     for (size_t i = 0; name != NULL && i < sizeof kernels / sizeof kernels[0]; i++) {
         taken = taken || strcmp(name, kernels[i]) == 0;
     }
-    const double bytes = 64.0 * (ceil((g->d + 4.0) / 16.0) + 1.0);
-    return g->machine->own_memory && g->points == DTYPE_F32 && taken ? bytes / g->ld : 0.0;
+    return g->machine->own_memory && taken ? 64.0 * (ceil((g->d + 4.0) / 16.0) + 1.0) : 0.0;
 }
 
 void plan_make(const struct job_spec *spec, const struct plan_data *data,
@@ -437,7 +436,8 @@ void plan_make(const struct job_spec *spec, const struct plan_data *data,
     choose_solver(&g);
     g.points = single || ret->precision == PRECISION_MIXED ? DTYPE_F32 : DTYPE_F64;
     g.point = (double)dtype_size(g.points);
-    g.halves = halves_of(&g);
+    g.parts = parts_of(&g);
+    g.halves = g.points == DTYPE_F32 ? g.parts / g.ld : 0.0;
     if (g.centers > 0) {
         plan__restricted(&g);
     } else {

@@ -33,8 +33,9 @@ static void solve_and_certify(struct planning *g, const struct plan_moment *at)
     const double n = g->n, entries = n * n;
     const bool sampled = entries > certify_entries;
     const bool exact = g->plan->precision == PRECISION_MIXED;
-    certifying.parts[PLAN_OTHER] += 16.0 * n * g->t + (exact ? 0 : 8.0 * n * g->ld) +
-                                    (sampled ? 8.0 * n * (g->t + 2.0) + 4.0 * n * g->ld : 0);
+    certifying.parts[PLAN_OTHER] +=
+        16.0 * n * g->t + (exact ? 0 : 8.0 * n * g->ld) +
+        (sampled ? 8.0 * n * (g->t + 2.0) + n * (4.0 * g->ld + g->parts) : 0);
     plan__moment(g, at, "solving");
     plan__moment(g, &certifying, "certifying");
     plan__values(g, &g->finish, entries, sampled ? DTYPE_F32 : DTYPE_F64, 2);
@@ -196,7 +197,7 @@ static void make_lowrank(struct planning *g, double k)
  */
 static double device_cache_bytes(const struct planning *g)
 {
-    const double tile = 128.0, widest = 2048.0 / g->point, most_rows = 2.0e6;
+    const double tile = 128.0, widest = 256.0, most_rows = 2.0e6;
     const double block = fmin(tile * ceil(ceil(g->n / 48.0) / tile), widest);
     const double count = ceil(g->n / block);
     return g->n < most_rows ? g->point * count * (count + 1.0) / 2.0 * block * block : 0;

@@ -27,7 +27,8 @@ struct planning {
     double host;                /* bytes of a number of the standardised rows */
     double vector;              /* of a vector's number */
     double point;               /* of a kernel value */
-    double halves; /* of a number of points that a device may hold once more, in parts of float16 */
+    double parts;  /* of a float32 point, which a device may hold once more in parts of float16 */
+    double halves; /* of a number of points, for these parts: 0 where points are float64 */
     double ridge;
     enum dtype vectors, points;
     struct param_set params; /* of the solver */

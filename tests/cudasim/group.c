@@ -257,11 +257,6 @@ void sim_group_fence(void)
     sim_group_thread()->fenced = true;
 }
 
-void sim_group_touch(void)
-{
-    sim_group_thread()->fenced = false;
-}
-
 void sim_group_commit(void)
 {
     sim_group_together("wgmma.commit_group", NULL, nothing);

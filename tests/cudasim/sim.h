@@ -243,8 +243,6 @@ struct sim_group_product {
 };
 void sim_group_multiply(const struct sim_group_product *product);
 void sim_group_fence(void);
-/* The thread has written registers that products may have. */
-void sim_group_touch(void);
 void sim_group_commit(void);
 void sim_group_wait(int64_t pending);
 /* As a descriptor has it. */

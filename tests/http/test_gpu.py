@@ -80,7 +80,7 @@ def test_a_gpu_that_an_instruction_breaks_does_without(daemons, tmp_path, trap, 
     job = daemon.api.train("m", daemon.api.upload_csv(X, y), seed=1)
     assert (job["device"], job["attempt"]) == ("cuda:0", 1)
     warnings = [e["message"] for e in daemon.api.events(job["id"]) if e.get("level") == "warning"]
-    assert warnings == [f"The device cuda:0 does without products by {title}, and those of many features are slower: "
+    assert warnings == [f"The device cuda:0 does without products by {title}, and others are slower: "
                         "so says the environment variable KRR_GPU_WITHOUT."]
 
 
