@@ -6,6 +6,7 @@
 
 #include "bench/ceiling_isa.h"
 #include "cpu/cpu_tile.h"
+#include "limit_cases.h"
 #include "support/assert.h"
 
 /* A processor with one multiply-add pipe of 16 floats at 3.671 GHz, additions beside it; a root
@@ -25,20 +26,6 @@ static const struct ceiling machine = {
             .exp2 = 29.37e9 / 10},
     .read_bytes = 20e9,
 };
-
-static struct limit_case make(enum kernel_id kernel, enum dtype dtype, int64_t d, int64_t rhs,
-                              bool symmetric)
-{
-    return (struct limit_case){.kernel = kernel,
-                               .degree = 3,
-                               .values = dtype,
-                               .vectors = dtype,
-                               .n = 20000,
-                               .m = 20000,
-                               .d = d,
-                               .rhs = rhs,
-                               .symmetric = symmetric};
-}
 
 /* Whether this processor runs an instruction set: the engine lists those. */
 static bool cpu_has(const char *isa)
