@@ -23,9 +23,7 @@ constexpr int BOTH_ROWS = LAUNCH_BOTH_ROWS;
 
 /* Blocks that a multiprocessor is to hold. */
 template <launch_form FORM, class T, class W, int COLS>
-constexpr int BOTH_RESIDENT = FORM == FORM_L2_STAGE   ? 3
-                              : FORM == FORM_L2_GROUP ? 2
-                                                      : RESIDENT<FORM, T, W, COLS>;
+constexpr int BOTH_RESIDENT = FORM == FORM_L2_GROUP ? 2 : RESIDENT<FORM, T, W, COLS>;
 
 /* One column's shares of a tile's column sums, of each of the S::DOWN threads, twice: one is added
  * up while the next is written. Row sums take its place when a row of tiles is done; where a thread
@@ -262,8 +260,8 @@ __device__ void write_columns(const step_shares<W> &to, int cols, int64_t z0, in
     }
 }
 
-/* Block (x, y): block I = x of rows in step first_step + y. Diagonal blocks are computed as any
- * product is. */
+/* Block (x, y) of near_blocks(): block I = x of rows in step first_step + y. Diagonal blocks are
+ * computed as any product is. */
 template <launch_form FORM, class T, class W, int COLS>
 __global__
 __launch_bounds__(THREADS, BOTH_RESIDENT<FORM, T, W, COLS>) void sums_of_both(struct launch_both p)
@@ -274,7 +272,8 @@ __launch_bounds__(THREADS, BOTH_RESIDENT<FORM, T, W, COLS>) void sums_of_both(st
     using S = tile_of<FORM, T>;
     auto &s = *dynamic_shared<both_memory<S, W, COLS>>();
     const struct launch_tiles &t = p.tiles;
-    const int64_t I = blockIdx.x, step = p.first_step + blockIdx.y, J = (I + step) % p.blocks;
+    const block_at at_block = near_blocks(p.blocks, p.steps);
+    const int64_t I = at_block.x, step = p.first_step + at_block.y, J = (I + step) % p.blocks;
     if ((2 * step == p.blocks && I >= step) || is_kept(p.kept, step * p.blocks + I)) {
         return; /* J met I, or sums_of_kept has both */
     }
@@ -284,7 +283,7 @@ __launch_bounds__(THREADS, BOTH_RESIDENT<FORM, T, W, COLS>) void sums_of_both(st
     const float *const reach = p.reach + z_first / S::ZT;
     const W *const weights = (const W *)p.weights + z_first * p.cols;
     typename S::place at = S::begin(t, x_first, z_first, reach[0], &s + 1);
-    const step_shares<W> to = shares_of<W>(p, blockIdx.y);
+    const step_shares<W> to = shares_of<W>(p, at_block.y);
     W sums[S::X][COLS] = {};
     clear_memory(s);
     fetch_x_weights<S>(p, x_first, s.x_weights);
@@ -347,12 +346,10 @@ int start_both_of(const struct launch_both &p, void *stream)
 
 template <launch_form FORM> int start_both(const struct launch_both &p, void *stream)
 {
-    if constexpr (FORM == FORM_L2_GROUP) {
-        if (takes_one_stage(p.tiles, p.cols, p.type)) {
-            return start_both_with<FORM_L2_STAGE, float, float, 1>(p, stream);
+    if constexpr (FORM != FORM_L2_GROUP) {
+        if (p.tiles.dtype == DTYPE_F64) {
+            return start_both_of<FORM, double, double>(p, stream);
         }
-    } else if (p.tiles.dtype == DTYPE_F64) {
-        return start_both_of<FORM, double, double>(p, stream);
     }
     if (p.type == DTYPE_F64) {
         return start_both_of<FORM, float, double>(p, stream);

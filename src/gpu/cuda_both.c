@@ -1,15 +1,16 @@
 /*
  * Products of points with themselves, every value used for both sides (launch_both of launch.h):
  * blocks of rows meet in steps, as many to a launch as the workspace has room for, and the steps'
- * shares are added in their order. How rows are cut, and who is x and who z in a pair, depends on
- * the number of rows alone, not on the right-hand sides: values that were kept for one product
- * (cuda_cache.c) are those of every other.
+ * shares are added in their order. Where values may be kept (cuda_cache.c), how rows are cut, and
+ * who is x and who z in a pair, depends on the number of rows alone, not on the right-hand sides:
+ * values that were kept for one product are those of every other.
  */
 #include "gpu/cuda.h"
 
 #define WORK_BYTES ((int64_t)64 << 20) /* at most; more rows go the plain way */
 #define ROWS_MIN 64                    /* no more are one row of tiles */
 #define BLOCKS 48                      /* that are to be, rows permitting: some 1,200 pairs */
+#define FEW_BLOCKS 96                  /* likewise, of `few` */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -21,16 +22,22 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
-struct cuda_blocks cuda__blocks(const struct points *p, int64_t n)
+/* About so many blocks, but of at most so many rows. */
+static struct cuda_blocks blocks_of(const struct points *p, int64_t n, int64_t blocks, int64_t most)
 {
     struct cuda_blocks b = {.n = n};
-    const int64_t even = ceil_div(ceil_div(n, BLOCKS), LAUNCH_TILE) * LAUNCH_TILE;
-    b.rows = least(even, LAUNCH_BOTH_ROWS);
+    const int64_t even = ceil_div(ceil_div(n, blocks), LAUNCH_TILE) * LAUNCH_TILE;
+    b.rows = least(even, most);
     b.count = ceil_div(n, b.rows);
     b.steps = b.count / 2 + 1;
     b.reaches =
         (size_t)(b.count * b.rows / launch_tile_rows(p->dtype, p->kernel.group)) * sizeof(float);
     return b;
+}
+
+struct cuda_blocks cuda__blocks(const struct points *p, int64_t n)
+{
+    return blocks_of(p, n, BLOCKS, LAUNCH_BOTH_ROWS);
 }
 
 /* How a product is cut, and the bytes of the workspace's parts. */
@@ -39,14 +46,19 @@ struct cut {
     int64_t cols;
     int64_t begin, end; /* steps of this share */
     int64_t together;   /* steps a launch takes */
+    bool few;           /* as launch_both.few */
     size_t weights, totals, step;
 };
 
 static struct cut cut_of(const struct cuda_view *P, enum dtype weights, int64_t t)
 {
     const struct points *p = P->view.points;
-    struct cut c = {.of = cuda__blocks(p, P->view.count),
-                    .cols = least(t, launch_both_cols(p->dtype, weights))};
+    const struct launch_tiles tiles = cuda__tiles(p);
+    const bool few = launch_takes_short(&tiles, (int)least(t, 2), weights);
+    struct cut c = {.of = few ? blocks_of(p, P->view.count, FEW_BLOCKS, LAUNCH_SHORT_ROWS)
+                              : cuda__blocks(p, P->view.count),
+                    .cols = least(t, launch_both_cols(p->dtype, weights)),
+                    .few = few};
     c.end = c.of.steps;
     const size_t padded = (size_t)(c.of.count * c.of.rows * c.cols);
     c.weights = padded * dtype_size(weights);
@@ -116,6 +128,7 @@ static int both_columns(struct cuda_backend *cu, const struct cut *c, struct lau
                                .rows = c->of.rows,
                                .blocks = c->of.count,
                                .cols = (int)V->cols,
+                               .few = c->few,
                                .type = type,
                                .weights = cu->work.data,
                                .reach = reach,
@@ -138,6 +151,7 @@ static int both_steps(struct cuda_backend *cu, const struct cuda_view *P, const 
     const struct points *p = P->view.points;
     const enum dtype type = cuda__weight_type(p, V);
     const struct cut c = *cut;
+    const struct launch_kept kept = c.few ? (struct launch_kept){.slots = 0} : kept_of(&P->view);
     struct launch_tiles tiles = cuda__tiles(p);
     const size_t bytes = c.weights + (size_t)c.together * c.step + c.totals + c.of.reaches;
     int rc = cuda__view_part(cu, P, 0, P->view.count, &tiles.P, err);
@@ -148,7 +162,7 @@ static int both_steps(struct cuda_backend *cu, const struct cuda_view *P, const 
     for (int64_t col = 0; rc == 0 && col < V->cols; col += c.cols) {
         const int64_t cols = least(c.cols, V->cols - col);
         const struct mat v = mat_cols(*V, col, cols), y = mat_cols(*Y, col, cols);
-        rc = both_columns(cu, &c, tiles, kept_of(&P->view), type, a, &v, b, &y, err);
+        rc = both_columns(cu, &c, tiles, kept, type, a, &v, b, &y, err);
         cu->base.kernel_entries += c.of.n * c.of.n / c.of.steps * (c.end - c.begin);
     }
     return rc;

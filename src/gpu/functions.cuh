@@ -163,17 +163,16 @@ __device__ void replace_each(const F &f, T (&D)[ROWS][COLS])
 
 /* What a form computes, whatever it uses. */
 template <launch_form FORM>
-constexpr launch_form PLAIN =
-    FORM == FORM_L2_TENSOR || FORM == FORM_L2_GROUP || FORM == FORM_L2_STAGE ? FORM_L2
-    : FORM == FORM_DOT_TENSOR                                                ? FORM_DOT
-                                                                             : FORM;
+constexpr launch_form PLAIN = FORM == FORM_L2_TENSOR || FORM == FORM_L2_GROUP ? FORM_L2
+                              : FORM == FORM_DOT_TENSOR                       ? FORM_DOT
+                                                                              : FORM;
 
 /* Distances become kernel values. */
 template <launch_form FORM, int ROWS, int COLS, class T>
 __device__ void apply_function(const struct launch_kernel &k, T (&D)[ROWS][COLS])
 {
     const T gamma = (T)k.gamma, coef0 = (T)k.coef0;
-    if constexpr (PLAIN<FORM> == FORM_L1 || FORM == FORM_L2_STAGE) {
+    if constexpr (PLAIN<FORM> == FORM_L1) {
         replace_each(exp_of<T>(), D);
     } else if constexpr (PLAIN<FORM> == FORM_DOT) {
         switch (k.function) {

@@ -6,15 +6,16 @@
  *
  * The norms are features too. Behind a row's own come four more, in the same step: 1, 1 and minus
  * |x|^2/2 in two numbers as an x row, and these before the ones as a z row. So the inner product is
- * x.z - |x|^2/2 - |z|^2/2, and what the tensor cores subtract it from, 0, becomes the distance: up
- * to 28 features nothing else is added at all. More go by stages of 32, which float32 adds.
+ * x.z - |x|^2/2 - |z|^2/2, and what the tensor cores subtract it from, 0, becomes the distance.
+ * Stages of 32 features are added by float32.
  *
- * Points come in parts already (launch_parts), 2 KiB for 16 features of a panel: first the large
- * parts, then the small ones, of each first the first 8 features, then the others, in pieces of 16
- * bytes a row. All steps are as z rows have them; the last one stands once more behind them as x
- * rows do. The row at place p of a panel is part_row(p): so that 8 pieces that follow each other
- * are 8 columns of a product, or 8 rows, and a thread's rows stand as shape.cuh wants them. x rows
- * stay in shared memory while z rows come and go, where there is room for all their features.
+ * Up to LAUNCH_SHORT_FEATURES features there is one stage, of points as short.cuh lays them out.
+ * Those of more come in parts as well (launch_parts), 2 KiB for 16 features of a panel: first the
+ * large parts, then the small ones, of each first the first 8 features, then the others, in pieces
+ * of 16 bytes a row. All steps are as z rows have them; the last one stands once more behind them
+ * as x rows do. The row at place p of a panel is part_row(p): so that 8 pieces that follow each
+ * other are 8 columns of a product, or 8 rows, and a thread's rows stand as shape.cuh wants them. x
+ * rows stay in shared memory while z rows come and go, where there is room for all their features.
  *
  * Rows too far out for inner products (launch_kernel.inner) take differences, straight from their
  * panels: all of a tile whose z rows are, and else those x rows alone that are. What a product has
@@ -24,6 +25,7 @@
 
 #include <type_traits>
 
+#include "gpu/short.cuh"
 #include "gpu/tile.cuh"
 #include "gpu/warpgroup.cuh"
 
@@ -35,7 +37,8 @@ constexpr int X_PANELS = 4, Z_PANELS = 2;
 constexpr int X_STEP = X_PANELS * STEP_BYTES, Z_STEP = Z_PANELS * STEP_BYTES;
 constexpr int STAGE = 2;       /* steps of a stage, which the tensor cores add up */
 constexpr int KEPT_STEPS = 11; /* of x rows, in shared memory: 8 KiB each */
-constexpr int NORM_FEATURES = 4;
+/* From the first 8 numbers of a short block to the others, of x rows and of z rows. */
+constexpr int SHORT_X_HALF = BLOCK_BYTES / 2, SHORT_Z_HALF = SHORT_X_HALF / 2;
 
 /* The first of the features that norms are, which are in one step. */
 inline __host__ __device__ int64_t norms_at(int64_t d)
@@ -46,12 +49,6 @@ inline __host__ __device__ int64_t norms_at(int64_t d)
 inline __host__ __device__ int steps_of(int64_t d)
 {
     return (int)(norms_at(d) / STEP) + 1;
-}
-
-/* Where in its panel the row at place p is, and the place of a row. */
-inline __device__ int part_row(int p)
-{
-    return p / 8 + p % 8 / 2 * 4 + p % 2 * 16;
 }
 
 struct group_threads {
@@ -76,9 +73,9 @@ struct alignas(128) group_memory {
 
 /* Where a block is; as tile_place. */
 struct group_place {
-    int64_t x, z; /* the tile's first panels */
-    int steps;
-    const unsigned char *z_from; /* what this thread copies first of the z rows */
+    int64_t x, z;    /* the tile's first panels */
+    int steps;       /* 1 where the points are short */
+    short_plan plan; /* no blocks: they are not */
     float reach;
     bool fresh;             /* the x rows are new: their parts are not there yet */
     unsigned char *x_parts; /* of all steps, or in two stages */
@@ -93,6 +90,11 @@ inline __device__ const unsigned char *parts_of(const struct launch_view &v, int
     return (const unsigned char *)v.parts + panel * (steps + 1) * STEP_BYTES + threadIdx.x * 16;
 }
 
+inline __host__ __device__ short_plan group_plan(int64_t d)
+{
+    return is_short(d) ? short_plan_at(short_plan_for(d)) : short_plan{0, 0, 0, 0};
+}
+
 struct group_tile : shape<float, 4, 32, 4, 16, group_threads> {
     using T = float;
     using memory = group_memory;
@@ -100,14 +102,18 @@ struct group_tile : shape<float, 4, 32, 4, 16, group_threads> {
     static size_t bytes_behind(int64_t d)
     {
         const int steps = steps_of(d);
-        return (size_t)(steps <= KEPT_STEPS ? steps : 2 * STAGE) * X_STEP;
+        return is_short(d) ? (size_t)group_plan(d).blocks * BLOCK_BYTES
+                           : (size_t)(steps <= KEPT_STEPS ? steps : 2 * STAGE) * X_STEP;
     }
     static __device__ place begin(const struct launch_tiles &t, int64_t x, int64_t z, float reach,
                                   void *behind)
     {
-        const int64_t panel = t.Q.panel + z / PANEL;
-        const int steps = steps_of(t.d);
-        return {t.P.panel + x / PANEL,  panel, steps, parts_of(t.Q, panel, steps), reach, true,
+        return {t.P.panel + x / PANEL,
+                t.Q.panel + z / PANEL,
+                is_short(t.d) ? 1 : steps_of(t.d),
+                group_plan(t.d),
+                reach,
+                true,
                 (unsigned char *)behind};
     }
     static __device__ place begin_row(const struct launch_tiles &t, const place &at, int64_t x,
@@ -122,7 +128,6 @@ struct group_tile : shape<float, 4, 32, 4, 16, group_threads> {
     {
         place next = at;
         next.z += Z_PANELS;
-        next.z_from += (int64_t)Z_PANELS * (at.steps + 1) * STEP_BYTES;
         next.tile++;
         next.fresh = at.fresh && !(at.reach <= t.kernel.inner);
         return next;
@@ -130,13 +135,11 @@ struct group_tile : shape<float, 4, 32, 4, 16, group_threads> {
     static __device__ void go_on(place &at, const place &next)
     {
         at.z = next.z;
-        at.z_from = next.z_from;
         at.reach = next.reach;
     }
 };
 
-template <launch_form FORM>
-constexpr bool IS_GROUP = FORM == FORM_L2_GROUP || FORM == FORM_L2_STAGE;
+template <launch_form FORM> constexpr bool IS_GROUP = FORM == FORM_L2_GROUP;
 
 template <launch_form FORM, class T>
 using tile_of = std::conditional_t<IS_GROUP<FORM>, group_tile, lanes_tile<T>>;
@@ -168,9 +171,10 @@ inline __device__ void fetch_x(const struct launch_tiles &t, const group_place &
 }
 
 /* Of z rows, of each quarter both panels' rows, as the columns of a product. */
-inline __device__ void fetch_z(const group_place &at, int step, unsigned char *stage)
+inline __device__ void fetch_z(const struct launch_tiles &t, const group_place &at, int step,
+                               unsigned char *stage)
 {
-    const unsigned char *const from = at.z_from + step * STEP_BYTES;
+    const unsigned char *const from = parts_of(t.Q, at.z, at.steps) + step * STEP_BYTES;
     unsigned char *const to =
         stage + step % STAGE * Z_STEP + threadIdx.x / 32 * (Z_STEP / 4) + threadIdx.x % 32 * 16;
 #pragma unroll
@@ -179,14 +183,42 @@ inline __device__ void fetch_z(const group_place &at, int step, unsigned char *s
     }
 }
 
+/* Of short points all there is: of x rows as above, of each half of a block first the first 16 rows
+ * of all panels; of z rows as they lie. */
+inline __device__ void fetch_short_rows(const struct launch_tiles &t, const group_place &at,
+                                        group_memory &s)
+{
+    const int place = threadIdx.x % 32, panel = threadIdx.x / 32, blocks = at.plan.blocks;
+    const unsigned char *const z = short_blocks(t.Q, at.z, blocks, false) +
+                                   at.z % (LAUNCH_TILE / PANEL) * (PANEL * 16) +
+                                   threadIdx.x % 64 * 16 + threadIdx.x / 64 * SHORT_X_HALF;
+    unsigned char *const z_to = s.z[at.slot] + threadIdx.x * 16;
+#pragma unroll 1
+    for (int i = 0; i < blocks; i++) {
+        __pipeline_memcpy_async(z_to + i * (2 * SHORT_Z_HALF), z + i * BLOCK_BYTES, 16);
+    }
+    if (at.fresh) {
+        const unsigned char *const x = short_blocks(t.P, at.x, blocks, true) + threadIdx.x * 16;
+        unsigned char *const x_to = at.x_parts + (place / 16 * 64 + panel * 16 + place % 16) * 16;
+#pragma unroll 1
+        for (int i = 0; i < 2 * blocks; i++) {
+            __pipeline_memcpy_async(x_to + i * SHORT_X_HALF, x + i * SHORT_X_HALF, 16);
+        }
+    }
+}
+
 /* Begins to copy the stage that begins with `step`. */
 inline __device__ void fetch_stage(const struct launch_tiles &t, const group_place &at, int step,
                                    group_memory &s)
 {
     const int count = min(STAGE, at.steps - step);
-    fetch_z(at, step, s.z[at.slot]);
+    if (at.plan.blocks > 0) {
+        fetch_short_rows(t, at, s);
+        return;
+    }
+    fetch_z(t, at, step, s.z[at.slot]);
     if (count > 1) {
-        fetch_z(at, step + 1, s.z[at.slot]);
+        fetch_z(t, at, step + 1, s.z[at.slot]);
     }
     if (at.fresh || at.steps > KEPT_STEPS) {
 #pragma unroll 1
@@ -275,14 +307,36 @@ __device__ void begin_product(const unsigned char *x_rows, const unsigned char *
     group_commit();
 }
 
+/* The same of short points. */
+inline __device__ void begin_short_product(const unsigned char *x_rows, const unsigned char *z_rows,
+                                           int m, const short_plan &plan, float (&c)[32])
+{
+    const uint64_t x = describe_matrix(x_rows + m * 1024, 128, SHORT_X_HALF);
+    const uint64_t z = describe_matrix(z_rows, 128, SHORT_Z_HALF);
+    subtract_group_product<false>(c, x + (plan.x & 15) * (2 * SHORT_X_HALF >> 4),
+                                  z + (plan.z & 15) * (2 * SHORT_Z_HALF >> 4));
+#pragma unroll 1
+    for (int i = 1; i < plan.products; i++) {
+        subtract_group_product<true>(c, x + (plan.x >> 4 * i & 15) * (2 * SHORT_X_HALF >> 4),
+                                     z + (plan.z >> 4 * i & 15) * (2 * SHORT_Z_HALF >> 4));
+    }
+    group_commit();
+}
+
+/* STEPS: of the stage; 0 where points are short. */
 template <bool ADDS, int STEPS>
-__device__ void add_steps(const unsigned char *x, const unsigned char *z,
+__device__ void add_steps(const unsigned char *x, const unsigned char *z, const short_plan &plan,
                           tile_values<group_tile> &D)
 {
     float c[2][32];
     group_fence();
-    begin_product<STEPS>(x, z, 0, c[0]);
-    begin_product<STEPS>(x, z, 1, c[1]);
+    if constexpr (STEPS == 0) {
+        begin_short_product(x, z, 0, plan, c[0]);
+        begin_short_product(x, z, 1, plan, c[1]);
+    } else {
+        begin_product<STEPS>(x, z, 0, c[0]);
+        begin_product<STEPS>(x, z, 1, c[1]);
+    }
     group_wait<1>(c[0]);
     take_product<ADDS>(c[0], 0, D);
     group_wait<0>(c[1]);
@@ -291,14 +345,16 @@ __device__ void add_steps(const unsigned char *x, const unsigned char *z,
 
 /* D <- or += the stage's products. */
 template <bool ADDS>
-__device__ void add_stage(const unsigned char *x, const unsigned char *z, int steps,
-                          tile_values<group_tile> &D)
+__device__ void add_stage(const group_place &at, const unsigned char *x, const unsigned char *z,
+                          int steps, tile_values<group_tile> &D)
 {
     static_assert(STAGE == 2, "a stage has one step or two");
-    if (steps > 1) {
-        add_steps<ADDS, 2>(x, z, D);
+    if (!ADDS && at.plan.blocks > 0) {
+        add_steps<ADDS, 0>(x, z, at.plan, D);
+    } else if (steps > 1) {
+        add_steps<ADDS, 2>(x, z, at.plan, D);
     } else {
-        add_steps<ADDS, 1>(x, z, D);
+        add_steps<ADDS, 1>(x, z, at.plan, D);
     }
 }
 
@@ -374,7 +430,7 @@ template <launch_form FORM, class F>
 __device__ void fetch_behind(const struct launch_tiles &t, const group_place &at, group_memory &s,
                              int after, int steps, const F &fetch_next)
 {
-    if (FORM != FORM_L2_STAGE && after < steps) {
+    if (after < steps) {
         fetch_stage(t, at, after, s);
     } else {
         fetch_next();
@@ -392,7 +448,7 @@ __device__ void add_stages(const struct launch_tiles &t, group_place &at, group_
     for (int step = STAGE; step < steps; step += STAGE) {
         const int slot = take_stage(at);
         fetch_behind<FORM>(t, at, s, step + STAGE, steps, fetch_next);
-        add_stage<true>(x_stage(at, step, slot), s.z[slot], min(STAGE, steps - step), D);
+        add_stage<true>(at, x_stage(at, step, slot), s.z[slot], min(STAGE, steps - step), D);
     }
 }
 
@@ -417,10 +473,8 @@ __device__ void distances(const struct launch_tiles &t, group_place &at, group_m
             begin_rows(s, at);
         }
         far = far_rows(t.kernel.inner, at, s);
-        add_stage<false>(x_stage(at, 0, slot), s.z[slot], min(STAGE, steps), D);
-        if constexpr (FORM != FORM_L2_STAGE) {
-            add_stages<FORM>(t, at, s, fetch_next, D);
-        }
+        add_stage<false>(at, x_stage(at, 0, slot), s.z[slot], min(STAGE, steps), D);
+        add_stages<FORM>(t, at, s, fetch_next, D);
     }
     at.fresh = at.fresh && !near;
     if (far != 0) {

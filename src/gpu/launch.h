@@ -72,8 +72,9 @@ struct pack {
 };
 int launch_pack(void *stream, const struct pack *pack);
 
-/* The numbers of panels in two parts of float16 each, as group.cuh wants them: the panels have
- * launch_parts_bytes(d) each. */
+#define LAUNCH_SHORT_FEATURES 28 /* up to which short.cuh lays points out */
+/* The numbers of panels in two parts of float16 each, as group.cuh and short.cuh want them: the
+ * panels have launch_parts_bytes(d) each. `to` begins a tile. */
 struct parts {
     const void *panels; /* float32 */
     void *to;
@@ -95,18 +96,9 @@ int launch_gather_panels(void *stream, const struct gather_panels *gather);
 
 /* ---- the kernel oracle ---- */
 
-/* The last four are the kernels of the first and third that use tensor cores, by warps or by groups
- * of four, these once more for FUNCTION_EXP and so few features that one stage has them;
- * launch_kernel.form is one of the first three. */
-enum launch_form {
-    FORM_L2,
-    FORM_L1,
-    FORM_DOT,
-    FORM_L2_TENSOR,
-    FORM_DOT_TENSOR,
-    FORM_L2_GROUP,
-    FORM_L2_STAGE
-};
+/* The last three are the kernels of the first and third that use tensor cores, by warps or by
+ * groups of four; launch_kernel.form is one of the first three. */
+enum launch_form { FORM_L2, FORM_L1, FORM_DOT, FORM_L2_TENSOR, FORM_DOT_TENSOR, FORM_L2_GROUP };
 
 /* Of D = |x-z|_2^2, |x-z|_1 or x.z on packed points, whose scale is such that exponentials are
  * powers of two: FUNCTION_EXP is 2^-D, ROOT_EXP 2^-sqrt(D). */
@@ -216,6 +208,8 @@ struct launch_kept {
 };
 
 #define LAUNCH_BOTH_ROWS 256 /* of a block, at most */
+/* The same where they are `few`. */
+#define LAUNCH_SHORT_ROWS 2048
 
 /* Shares of Y = K(P,P) V with every value but those of diagonal blocks computed once and used on
  * both sides. P's members are cut in `blocks` of `rows` members (a multiple of LAUNCH_TILE). In
@@ -228,6 +222,7 @@ struct launch_both {
     int64_t rows, blocks, first_step;
     int steps, cols;
     bool first; /* totals are not added to */
+    bool few; /* by short_products.cuh, since launch_takes_short() says so; nothing kept is used */
     enum dtype type;
     const void *weights;
     const float *reach;
@@ -235,6 +230,9 @@ struct launch_both {
     struct launch_kept kept;
 };
 int launch_both(void *stream, const struct launch_both *both);
+/* Products of so many columns of weights of this type may go by short_products.cuh, where values
+ * come sooner than memory would bring them. */
+bool launch_takes_short(const struct launch_tiles *tiles, int cols, enum dtype type);
 /* As launch_cols, where a value serves both sides. */
 int launch_both_cols(enum dtype points, enum dtype weights);
 /* kept.values of the slots first .. first+count-1 <- the values; no weights are needed, and of the

@@ -1,4 +1,4 @@
-/* Points in two parts of float16, laid as group.cuh wants them. */
+/* Points in two parts of float16, laid as group.cuh and short.cuh want them. */
 #include "gpu/group.cuh"
 
 namespace {
@@ -64,12 +64,74 @@ __global__ void make_parts(struct parts p)
     }
 }
 
+/* ---- short points ---- */
+
+/* The large part of a number, in float16, or the small one. */
+__device__ float part_of(float x, bool small)
+{
+    float large, rest;
+    float16_values(float16_pair(x, 0), large, rest);
+    return small ? x - large : large;
+}
+
+/* The k-th number of a row of few features, all of whose numbers stand in one order. */
+__device__ float whole_number(const float *row, int d, int k, bool of_x)
+{
+    const int extra = k - 3 * d;
+    if (extra >= NORM_FEATURES) {
+        return 0;
+    }
+    if (extra >= 0) {
+        const bool norm = (extra < NORM_FEATURES / 2) == of_x;
+        return norm ? part_of(-row[d * PANEL], extra % 2 != 0) : 1;
+    }
+    const bool small = of_x ? k < d : k / d == 1;
+    return part_of(row[k % d * PANEL], small);
+}
+
+/* The same where blocks have large or small parts of 16 features. */
+__device__ float split_number(const float *row, int d, int k, bool of_x)
+{
+    constexpr int HALF = SHORT_BLOCKS / 2 * NUMBERS;
+    return part_of(feature(row, d, k % HALF, of_x), k >= HALF);
+}
+
+/* A thread has a row, at its place in the tile. */
+__global__ void make_short_parts(struct parts p)
+{
+    if constexpr (HAS_GROUPS) {
+        const int d = (int)p.d, blocks = short_plan_at(short_plan_for(d)).blocks;
+        const int place = threadIdx.x % LAUNCH_TILE, way = threadIdx.x / LAUNCH_TILE;
+        const int64_t panel = (int64_t)blockIdx.x * (LAUNCH_TILE / PANEL) + place / PANEL;
+        const float *const row =
+            (const float *)p.panels + panel * p.ld * PANEL + part_row(place % PANEL);
+        uint4 *const to = (uint4 *)p.to + blockIdx.x * (short_tile_bytes(blocks) / 16) +
+                          way * blocks * (BLOCK_BYTES / 16) + place;
+        for (int piece = 0; piece < 2 * blocks; piece++) {
+            uint32_t pairs[4];
+            for (int i = 0; i < 4; i++) {
+                const int k = piece * (NUMBERS / 2) + 2 * i;
+                pairs[i] = d > SHORT_WHOLE ? float16_pair(split_number(row, d, k, way != 0),
+                                                          split_number(row, d, k + 1, way != 0))
+                                           : float16_pair(whole_number(row, d, k, way != 0),
+                                                          whole_number(row, d, k + 1, way != 0));
+            }
+            to[piece * LAUNCH_TILE] = {pairs[0], pairs[1], pairs[2], pairs[3]};
+        }
+    }
+}
+
 } // namespace
 
 extern "C" {
 
 int launch_parts(void *stream, const struct parts *parts)
 {
+    if (is_short(parts->d)) {
+        static_assert(PARTS_THREADS == 2 * LAUNCH_TILE, "a thread for a row, as z and as x");
+        const unsigned tiles = (unsigned)(parts->rows / LAUNCH_TILE);
+        return start(make_short_parts, tiles, PARTS_THREADS, 0, stream, *parts);
+    }
     const int64_t panels = parts->rows / PANEL;
     const unsigned grid = (unsigned)(panels < GRID_MAX ? panels : GRID_MAX);
     return start(make_parts, grid, PARTS_THREADS, 0, stream, *parts);
@@ -77,6 +139,8 @@ int launch_parts(void *stream, const struct parts *parts)
 
 int64_t launch_parts_bytes(int64_t d)
 {
-    return (int64_t)(steps_of(d) + 1) * STEP_BYTES;
+    return is_short(d)
+               ? short_tile_bytes(short_plan_at(short_plan_for(d)).blocks) / (LAUNCH_TILE / PANEL)
+               : (int64_t)(steps_of(d) + 1) * STEP_BYTES;
 }
 }

@@ -27,11 +27,26 @@ constexpr int COLUMNS = sizeof(W) == sizeof(float)    ? 8
 /* Blocks that a multiprocessor is to hold. */
 template <launch_form FORM, class T, class W, int COLS>
 constexpr int
-    RESIDENT = FORM == FORM_L2_STAGE ? 4
-               : (FORM == FORM_L2 || FORM == FORM_L1 || FORM == FORM_L2_GROUP) && COLS == 1 &&
+    RESIDENT = (FORM == FORM_L2 || FORM == FORM_L1 || FORM == FORM_L2_GROUP) && COLS == 1 &&
                        sizeof(T) == sizeof(W)
                    ? 3
                    : 2;
+
+/* Which of `across` x rows' blocks, and of `down` others, a block of threads is to take. Blocks
+ * that run at the same time are near each other in number: 16 by as many as there are, so that they
+ * share most of what they read while it is in the cache. */
+struct block_at {
+    int64_t x, y;
+};
+
+inline __device__ block_at near_blocks(int64_t across, int64_t down)
+{
+    constexpr int64_t TOGETHER = 16;
+    const int64_t number = (int64_t)blockIdx.y * across + blockIdx.x;
+    const int64_t first = number / (TOGETHER * down) * TOGETHER;
+    const int64_t width = min(TOGETHER, across - first), rest = number - first * down;
+    return {first + rest % width, rest / width};
+}
 
 /* Begins to copy `cols` columns of a tile's weights. */
 template <class S, class W, int COLS>
@@ -65,34 +80,29 @@ __device__ void add_rows(const tile_values<S> &K, const W (*weights)[S::ZT], W (
     }
 }
 
-/* D <- `nothing` where there is no row or no column. */
-template <class S>
-__device__ void mask(int64_t rows, int64_t cols, typename S::T nothing, tile_values<S> &D)
+/* D <- 0 where there is no row or no column. */
+template <class S> __device__ void mask(int64_t rows, int64_t cols, tile_values<S> &D)
 {
     if (rows < S::XT || cols < S::ZT) {
 #pragma unroll
         for (int i = 0; i < S::X; i++) {
 #pragma unroll
             for (int j = 0; j < S::Z; j++) {
-                D[i][j] = S::x_row(i) < rows && S::z_row(j) < cols ? D[i][j] : nothing;
+                D[i][j] = S::x_row(i) < rows && S::z_row(j) < cols ? D[i][j] : (typename S::T)0;
             }
         }
     }
 }
 
 /* Distances or inner products become values. Rows and columns that are not there must add nothing,
- * even where values may be infinite, or no numbers: weights of 0 are not enough. Where values are
- * powers they are infinitely far, so that nothing stands between powers and their use. */
+ * even where values may be infinite, or no numbers: weights of 0 are not enough. */
 template <launch_form FORM, class S>
 __device__ void take_values(const struct launch_kernel &k, int64_t rows, int64_t cols,
                             tile_values<S> &K)
 {
-    if constexpr (FORM == FORM_L2_STAGE) {
-        mask<S>(rows, cols, INFINITY, K);
-    }
     apply_function<FORM>(k, K);
-    if constexpr (FORM != FORM_L2_STAGE && PLAIN<FORM> != FORM_L1) {
-        mask<S>(rows, cols, 0, K);
+    if constexpr (PLAIN<FORM> != FORM_L1) {
+        mask<S>(rows, cols, K);
     }
 }
 
@@ -151,7 +161,8 @@ template <class S> __device__ void load_tile(const typename S::T *tile, tile_val
     }
 }
 
-/* Block (x, y): the x-th tile of rows against the y-th chunk. STORES: values are kept, too. */
+/* Block (x, y) of near_blocks(): the x-th tile of rows against the y-th chunk. STORES: values are
+ * kept, too. */
 template <launch_form FORM, class T, class W, int COLS, bool STORES>
 __global__ __launch_bounds__(THREADS,
                              RESIDENT<FORM, T, W, COLS>) void sums_of_chunk(struct launch_sums p)
@@ -162,7 +173,8 @@ __global__ __launch_bounds__(THREADS,
     using S = tile_of<FORM, T>;
     auto &s = *dynamic_shared<product_memory<S, W, COLS>>();
     const struct launch_tiles &t = p.tiles;
-    const int64_t x0 = (int64_t)blockIdx.x * S::XT, first = blockIdx.y * p.chunk;
+    const block_at at_block = near_blocks(gridDim.x, gridDim.y);
+    const int64_t x0 = at_block.x * S::XT, first = at_block.y * p.chunk;
     const int members = (int)min(p.chunk, t.Q.count - first), end = (members - 1) / S::ZT;
     const float *reach = p.reach + first / S::ZT;
     const W *weights = (const W *)p.weights + first * p.cols;
@@ -194,8 +206,8 @@ __global__ __launch_bounds__(THREADS,
                              K);
         if constexpr (STORES) {
             const unsigned chunk_tiles = (unsigned)p.chunk / S::ZT;
-            const unsigned tile =
-                blockIdx.x * (unsigned)p.across + blockIdx.y * chunk_tiles + (unsigned)at.tile;
+            const unsigned tile = (unsigned)at_block.x * (unsigned)p.across +
+                                  (unsigned)at_block.y * chunk_tiles + (unsigned)at.tile;
             store_tile<S>(K, (T *)p.values + (int64_t)tile * TILE_VALUES<S>);
         }
         add_rows<S>(K, s.weights[at.tile & 1], sums);
@@ -207,7 +219,7 @@ __global__ __launch_bounds__(THREADS,
         if (c < p.cols) {
             const double total = total_of_row<S>(c, sums, s.sums);
             if (threadIdx.x < S::XT && row < t.P.count) {
-                p.partials[((int64_t)blockIdx.y * p.cols + c) * t.P.count + row] = total;
+                p.partials[(at_block.y * p.cols + c) * t.P.count + row] = total;
             }
         }
     }
@@ -230,13 +242,6 @@ int start_sums_of(const struct launch_sums &p, void *stream)
                             : start_sums_with<FORM, T, W, COLS, false>(p, stream);
 }
 
-/* The form that a product of a group may also take, with fewer registers and the same bits. */
-inline bool takes_one_stage(const struct launch_tiles &t, int cols, enum dtype type)
-{
-    return t.kernel.group && t.kernel.function == FUNCTION_EXP && steps_of(t.d) <= STAGE &&
-           cols == 1 && type == DTYPE_F32;
-}
-
 template <launch_form FORM, class T, class W>
 int start_sums_by(const struct launch_sums &p, void *stream)
 {
@@ -246,12 +251,10 @@ int start_sums_by(const struct launch_sums &p, void *stream)
 
 template <launch_form FORM> int start_sums(const struct launch_sums &p, void *stream)
 {
-    if constexpr (FORM == FORM_L2_GROUP) {
-        if (takes_one_stage(p.tiles, p.cols, p.type) && p.values == NULL) {
-            return start_sums_with<FORM_L2_STAGE, float, float, 1, false>(p, stream);
+    if constexpr (FORM != FORM_L2_GROUP) {
+        if (p.tiles.dtype == DTYPE_F64) {
+            return start_sums_by<FORM, double, double>(p, stream);
         }
-    } else if (p.tiles.dtype == DTYPE_F64) {
-        return start_sums_by<FORM, double, double>(p, stream);
     }
     if (p.type == DTYPE_F64) {
         return start_sums_by<FORM, float, double>(p, stream);

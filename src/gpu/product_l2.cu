@@ -2,12 +2,21 @@
 #include "gpu/both.cuh"
 #include "gpu/keep.cuh"
 #include "gpu/product.cuh"
+#include "gpu/short_products.cuh"
 
 extern "C" {
+
+bool launch_takes_short(const struct launch_tiles *tiles, int cols, enum dtype type)
+{
+    return takes_short(*tiles, cols, type);
+}
 
 int launch_sums_l2(void *stream, const struct launch_sums *sums)
 {
     const struct launch_kernel *const k = &sums->tiles.kernel;
+    if (sums->values == NULL && takes_short(sums->tiles, sums->cols, sums->type)) {
+        return start_short_sums(*sums, stream);
+    }
     return k->group    ? start_sums<FORM_L2_GROUP>(*sums, stream)
            : k->tensor ? start_sums<FORM_L2_TENSOR>(*sums, stream)
                        : start_sums<FORM_L2>(*sums, stream);
@@ -16,6 +25,9 @@ int launch_sums_l2(void *stream, const struct launch_sums *sums)
 int launch_both_l2(void *stream, const struct launch_both *both)
 {
     const struct launch_kernel *const k = &both->tiles.kernel;
+    if (both->few) {
+        return start_short_both(*both, stream);
+    }
     return k->group    ? start_both<FORM_L2_GROUP>(*both, stream)
            : k->tensor ? start_both<FORM_L2_TENSOR>(*both, stream)
                        : start_both<FORM_L2>(*both, stream);

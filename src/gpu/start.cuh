@@ -5,6 +5,9 @@
  */
 #pragma once
 
+/* Of a function that is called, never compiled into others. */
+#define APART __noinline__
+
 /* Puts the kernel on the stream (a cudaStream_t); returns cudaGetLastError(). The arguments are
  * copied before it returns. */
 template <class... Parameters, class... Arguments>

@@ -400,8 +400,9 @@ static int64_t count_centers(const struct job_spec *spec, const struct plan_data
 }
 
 /* Products of float32 points by tensor cores take them in parts, on some devices (adr/0044,
- * adr/0052), of kernels whose distances come from inner products: 64 bytes a row for 16 features,
- * four of the norm among them, and for 16 more. */
+ * adr/0052, adr/0053), of kernels whose distances come from inner products: 64 bytes a row for 16
+ * features, four of the norm among them, and for 16 more; up to 20 features for 16 numbers, three of
+ * each feature and four of the norm, and up to 28 for 64. */
 static double parts_of(const struct planning *g)
 {
     static const char *const kernels[] = {"gaussian", "matern32", "matern52"};
@@ -410,7 +411,10 @@ static double parts_of(const struct planning *g)
     for (size_t i = 0; name != NULL && i < sizeof kernels / sizeof kernels[0]; i++) {
         taken = taken || strcmp(name, kernels[i]) == 0;
     }
-    return g->machine->own_memory && taken ? 64.0 * (ceil((g->d + 4.0) / 16.0) + 1.0) : 0.0;
+    const double blocks = g->d > 28   ? ceil((g->d + 4.0) / 16.0) + 1.0
+                          : g->d > 20 ? 4.0
+                                      : ceil((3.0 * g->d + 4.0) / 16.0);
+    return g->machine->own_memory && taken ? 64.0 * blocks : 0.0;
 }
 
 void plan_make(const struct job_spec *spec, const struct plan_data *data,

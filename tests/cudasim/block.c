@@ -323,6 +323,7 @@ static void run_block(void)
     epoch++;
     blocks_begun++;
     sim_shared_begin(launch->dynamic_bytes);
+    sim_arrivals_begin();
     do {
         while (count_of[READY] > 0) {
             struct order order = order_of(thread_count);
@@ -334,6 +335,7 @@ static void run_block(void)
             }
         }
     } while (pass_barrier());
+    sim_arrivals_end();
     sim_shared_end();
 }
 

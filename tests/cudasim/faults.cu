@@ -247,9 +247,56 @@ __global__ void multiply_by_groups(const uint32_t *A, const uint32_t *B, float *
     }
 }
 
+struct arriving {
+    alignas(16) float x[256];
+    arrival there;
+};
+
+__device__ void expect_copy(arriving &s, const float *x, int fault)
+{
+    const unsigned bytes = sizeof s.x;
+    arrival_expect(s.there, fault == ARRIVAL_TOO_LITTLE ? bytes + 16 : bytes);
+    if (fault == ARRIVAL_TWICE) {
+        arrival_expect(s.there, bytes);
+    }
+    copy_to_shared(s.x, fault == ARRIVAL_CROOKED ? x + 1 : x,
+                   fault == ARRIVAL_TOO_MUCH ? bytes + 16 : bytes, s.there);
+}
+
+__global__ void add_arrivals(const float *x, float *y, int fault)
+{
+    auto &s = shared<arriving>();
+    if (threadIdx.x == 0) {
+        arrival_begin(s.there);
+        if (fault != ARRIVAL_WITHOUT_FENCE) {
+            arrivals_fence();
+        }
+    }
+    __syncthreads();
+    float sum = 0;
+    for (int turn = 0; turn < 2; turn++) {
+        if (threadIdx.x == 0) {
+            expect_copy(s, x + 256 * turn, fault);
+        }
+        if (fault == ARRIVAL_NOT_WAITED_FOR) {
+            return;
+        }
+        arrival_wait(s.there, turn);
+        __syncthreads(); /* for who watches */
+        sum += s.x[threadIdx.x];
+        __syncthreads();
+    }
+    y[threadIdx.x] = sum;
+}
+
 } // namespace
 
 extern "C" {
+
+int start_arrivals(void *stream, const float *x, float *y, int fault)
+{
+    return start(add_arrivals, 1, 256, 0, stream, x, y, fault);
+}
 
 int start_group_product(void *stream, const unsigned *A, const unsigned *B, float *C, int fault)
 {

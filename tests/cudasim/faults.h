@@ -52,6 +52,18 @@ enum group_fault {
  */
 int start_group_product(void *stream, const unsigned *A, const unsigned *B, float *C, int fault);
 
+enum arrival_fault {
+    ARRIVAL_RIGHT,
+    ARRIVAL_WITHOUT_FENCE,
+    ARRIVAL_TWICE,      /* bytes are expected while others are on their way */
+    ARRIVAL_TOO_MUCH,   /* more is copied than is expected */
+    ARRIVAL_TOO_LITTLE, /* or less */
+    ARRIVAL_CROOKED,    /* from no multiple of 16 bytes */
+    ARRIVAL_NOT_WAITED_FOR
+};
+/* y[i] <- x[256 + i] + x[i], i < 256, which come as two copies in turns to the same place. */
+int start_arrivals(void *stream, const float *x, float *y, int fault);
+
 /* ---- for watched kernels ---- */
 
 /* y[i] <- x[shift + i], i < 16, four at a time. */

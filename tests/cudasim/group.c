@@ -13,10 +13,10 @@
 #include "cudasim/sim.h"
 
 #define M 64
-#define N 64
+#define N_MAX 128
 #define K 16
-#define REGISTERS 32 /* of C, of a thread */
-#define UNIT 16      /* bytes whose last writer is known */
+#define REGISTERS_MAX (N_MAX / 2) /* of C, of a thread */
+#define UNIT 16                   /* bytes whose last writer is known */
 
 /* ---- the fence between threads and products ---- */
 
@@ -43,6 +43,14 @@ void sim_group_note_write(const void *at, size_t bytes)
 void sim_shared_fence(void)
 {
     sim_group_thread()->fences++;
+}
+
+void sim_group_note_copy(const void *at, size_t bytes)
+{
+    const size_t first = sim_shared_offset(at) / UNIT;
+    for (size_t i = first; i < first + bytes / UNIT; i++) {
+        written[i].fences = 0;
+    }
 }
 
 /* A piece of a matrix, as the asynchronous proxy sees it. */
@@ -72,10 +80,11 @@ uint64_t sim_group_address(const void *at)
     return offset / UNIT;
 }
 
-/* A by rows or B by columns, times `sign`, K-major and not swizzled: pieces of 8 numbers of k, 8
- * columns' pieces together; their begin, then the offset between the halves of k, and that between
- * 8 columns and the next. `broken`: 1 takes columns for each other. */
-static void read_matrix(uint64_t descriptor, float sign, size_t broken, double (*ret)[K])
+/* `rows` rows of A, or columns of B, times `sign`, K-major and not swizzled: pieces of 8 numbers of
+ * k, 8 columns' pieces together; their begin, then the offset between the halves of k, and that
+ * between 8 columns and the next. `broken`: 1 takes columns for each other. */
+static void read_matrix(uint64_t descriptor, size_t rows, float sign, size_t broken,
+                        double (*ret)[K])
 {
     const size_t begin = (descriptor & 0x3fff) * UNIT;
     const size_t half = (descriptor >> 16 & 0x3fff) * UNIT;
@@ -83,7 +92,7 @@ static void read_matrix(uint64_t descriptor, float sign, size_t broken, double (
     if (descriptor >> 46 != 0) {
         sim_fault("a descriptor of a matrix with an offset or a swizzle, which are not simulated");
     }
-    for (size_t n = 0; n < N; n++) {
+    for (size_t n = 0; n < rows; n++) {
         float numbers[K];
         for (size_t h = 0; h < 2; h++) {
             const uint16_t *piece =
@@ -102,9 +111,10 @@ static void read_matrix(uint64_t descriptor, float sign, size_t broken, double (
 struct work {
     int users; /* threads that have not waited for it */
     bool done, adds;
+    int registers; /* of a thread */
     uint64_t a, b;
     struct work *before; /* whose C this one adds to */
-    float c[SIM_GROUP][REGISTERS];
+    float c[SIM_GROUP][REGISTERS_MAX];
 };
 
 struct sim_pending {
@@ -124,14 +134,14 @@ static float *place_of(struct work *w, int thread, int i, int *ret_row, int *ret
 
 static void compute(struct work *w)
 {
-    double a[M][K], b[N][K];
+    double a[M][K], b[N_MAX][K];
     if (w->done) {
         return;
     }
-    read_matrix(w->a, -1.0F, 0, a);
-    read_matrix(w->b, 1.0F, sim_has_fault("wgmma") ? 1 : 0, b);
+    read_matrix(w->a, M, -1.0F, 0, a);
+    read_matrix(w->b, 2 * (size_t)w->registers, 1.0F, sim_has_fault("wgmma") ? 1 : 0, b);
     for (int thread = 0; thread < SIM_GROUP; thread++) {
-        for (int i = 0; i < REGISTERS; i++) {
+        for (int i = 0; i < w->registers; i++) {
             int row, column;
             float *c = place_of(w, thread, i, &row, &column);
             *c = sim_inner_product(w->adds ? *c : 0.0F, a[row], b[column], K);
@@ -186,6 +196,7 @@ static void act(void **threads)
     }
     w->users = SIM_GROUP;
     w->adds = all[0]->product->adds;
+    w->registers = all[0]->product->registers;
     w->a = all[0]->product->a;
     w->b = all[0]->product->b;
     w->before = w->adds ? all[0]->before : NULL;
@@ -195,7 +206,7 @@ static void act(void **threads)
             sim_fault("wgmma with another matrix, or another kind of sum, in thread %d", i);
         }
         if (w->adds && all[i]->registers != NULL) {
-            memcpy(w->c[i], all[i]->registers, sizeof w->c[i]);
+            memcpy(w->c[i], all[i]->registers, (size_t)w->registers * sizeof(float));
         }
         all[i]->work = w;
     }
@@ -214,10 +225,10 @@ static void finish(struct work *w)
     compute(w);
 }
 
-static void fill_with_no_numbers(float *c)
+static void fill_with_no_numbers(const struct sim_group_product *product)
 {
-    for (int i = 0; i < REGISTERS; i++) {
-        c[i] = NAN;
+    for (int i = 0; i < product->registers; i++) {
+        product->c[i] = NAN;
     }
 }
 
@@ -229,7 +240,7 @@ static void check_use(const struct sim_group_product *product, const struct sim_
     if (!sim_group_thread()->fenced) {
         sim_fault("wgmma without wgmma.fence since its registers were touched");
     }
-    for (int i = 0; before != NULL && i < REGISTERS; i++) {
+    for (int i = 0; before != NULL && i < product->registers; i++) {
         if (!isnan(product->c[i])) {
             sim_fault("registers of a wgmma were touched before they were waited for");
         }
@@ -247,7 +258,7 @@ void sim_group_multiply(const struct sim_group_product *product)
         sim_break(cudaErrorIllegalInstruction);
     }
     sim_group_together("wgmma.mma_async", &mine, act);
-    fill_with_no_numbers(product->c);
+    fill_with_no_numbers(product);
     add_pending(product->c, mine.work);
 }
 
@@ -285,7 +296,8 @@ void sim_group_wait(int64_t pending)
             continue;
         }
         finish(p.work);
-        memcpy(p.c, p.work->c[sim_thread_number() % SIM_GROUP], sizeof p.work->c[0]);
+        memcpy(p.c, p.work->c[sim_thread_number() % SIM_GROUP],
+               (size_t)p.work->registers * sizeof(float));
         let_go(p.work);
     }
     t->count = left;

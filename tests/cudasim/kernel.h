@@ -162,18 +162,21 @@ template <class T> T sim_take(unsigned mask, const char *name, T value, int sour
 {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8, "no value of a register");
     sim_exchange<T> mine = {value, value, source};
-    sim_together(mask, name, &mine, [](void **lanes, unsigned) {
-        for (int lane = 0; lane < SIM_WARP; lane++) {
-            auto *to = (sim_exchange<T> *)lanes[lane];
-            if (to == nullptr) {
-                continue;
+    /* Not watched: it looks at what is on other threads' stacks. */
+    sim_together(
+        mask, name, &mine, [](void **lanes, unsigned) __attribute__((no_sanitize("thread"))) {
+            for (int lane = 0; lane < SIM_WARP; lane++) {
+                auto *to = (sim_exchange<T> *)lanes[lane];
+                if (to == nullptr) {
+                    continue;
+                }
+                if (lanes[to->source] == nullptr) {
+                    sim_fault("a shuffle takes lane %d's value, which is not in the mask",
+                              to->source);
+                }
+                to->taken = ((sim_exchange<T> *)lanes[to->source])->given;
             }
-            if (lanes[to->source] == nullptr) {
-                sim_fault("a shuffle takes lane %d's value, which is not in the mask", to->source);
-            }
-            to->taken = ((sim_exchange<T> *)lanes[to->source])->given;
-        }
-    });
+        });
     return mine.taken;
 }
 

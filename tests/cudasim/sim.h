@@ -10,6 +10,7 @@
  *              is NaN until then
  *   block.c    a block's threads as fibers, in an order that changes with the seed; barriers, warps
  *   shared.c   memory of a block, filled with NaN, and copies to it that arrive when waited for
+ *   arrival.c  copies to it by the copy engine
  *   matrix.c   products of small matrices by a warp
  *   group.c    products of matrices by four warps, which run beside them
  *   fiber.c    switching stacks
@@ -208,6 +209,19 @@ void sim_copy_commit(void);
 /* Until at most `pending` of the thread's last groups are on their way. */
 void sim_copy_wait(size_t pending);
 
+/* ---- arrival.c ---- */
+
+/* Copies by the copy engine, which come in turns (src/gpu/warpgroup.cuh); until they are waited for
+ * what they replace is NaN. */
+void sim_arrivals_begin(void);
+/* A fault where a copy was never waited for. */
+void sim_arrivals_end(void);
+void sim_arrival_begin(void *arrival);
+void sim_arrivals_fence(void);
+void sim_arrival_expect(void *arrival, size_t bytes);
+void sim_arrival_copy(void *to, const void *from, size_t bytes, void *arrival);
+void sim_arrival_wait(void *arrival, int parity);
+
 /* ---- matrix.c ---- */
 
 /* To the nearest, even ones first, and back. */
@@ -240,6 +254,7 @@ struct sim_group_product {
     float *c;
     uint64_t a, b; /* the descriptors */
     bool adds;
+    int registers; /* of C: half the columns of B, 64 or 128 */
 };
 void sim_group_multiply(const struct sim_group_product *product);
 void sim_group_fence(void);
@@ -251,6 +266,8 @@ void sim_shared_fence(void);
 void sim_group_thread_ends(void);
 /* A thread wrote shared memory. */
 void sim_group_note_write(const void *at, size_t bytes);
+/* The copy engine did, whole pieces of 16 bytes. */
+void sim_group_note_copy(const void *at, size_t bytes);
 void sim_group_block_begins(void);
 
 /* ---- fiber.c ---- */

@@ -298,6 +298,54 @@ static void test_faults_of_groups(void **state)
     assert_fault(group_before_there_were_any, "another compute capability than 9.0");
 }
 
+/* ---- copies by the copy engine ---- */
+
+static void arrive(cudaStream_t stream, int fault, float *ret)
+{
+    float x[512 + 4];
+    for (int i = 0; i < 516; i++) {
+        x[i] = (float)i;
+    }
+    float *from = device_bytes(stream, x, sizeof x), *to = device_bytes(stream, NULL, 1024);
+    ok(start_arrivals(stream, from, to, fault));
+    get(stream, ret, to, 1024);
+    ok(cudaFree(from));
+    ok(cudaFree(to));
+}
+
+static void test_arrivals(void **state)
+{
+    float y[256];
+    arrive(*state, ARRIVAL_RIGHT, y);
+    for (int i = 0; i < 256; i++) {
+        assert_true(y[i] == (float)(2 * i + 256));
+    }
+}
+
+#define ARRIVAL_FAULT(name, fault)                                                                 \
+    static void name(cudaStream_t stream)                                                          \
+    {                                                                                              \
+        float y[256];                                                                              \
+        arrive(stream, fault, y);                                                                  \
+    }
+ARRIVAL_FAULT(arrival_without_fence, ARRIVAL_WITHOUT_FENCE)
+ARRIVAL_FAULT(arrival_twice, ARRIVAL_TWICE)
+ARRIVAL_FAULT(arrival_too_much, ARRIVAL_TOO_MUCH)
+ARRIVAL_FAULT(arrival_too_little, ARRIVAL_TOO_LITTLE)
+ARRIVAL_FAULT(arrival_crooked, ARRIVAL_CROOKED)
+ARRIVAL_FAULT(arrival_not_waited_for, ARRIVAL_NOT_WAITED_FOR)
+
+static void test_faults_of_arrivals(void **state)
+{
+    (void)state;
+    assert_fault(arrival_without_fence, "with no fence behind its begin");
+    assert_fault(arrival_twice, "before the last ones have come");
+    assert_fault(arrival_too_much, "more bytes than are expected");
+    assert_fault(arrival_too_little, "waits for copies that do not come");
+    assert_fault(arrival_crooked, "no multiple of 16");
+    assert_fault(arrival_not_waited_for, "that nobody has waited for");
+}
+
 /* ---- memory and streams ---- */
 
 /* A copy from the host has read its numbers; one to the host gives them when it is waited for. */
@@ -566,6 +614,8 @@ int main(void)
         TEST(test_precision_of_matrices),
         TEST(test_products_by_groups),
         TEST(test_faults_of_groups),
+        TEST(test_arrivals),
+        TEST(test_faults_of_arrivals),
         TEST(test_copies),
         TEST(test_host_memory),
         TEST(test_pinned_memory),

@@ -6,6 +6,8 @@
 
 #include "cudasim/kernel.h"
 
+#define APART inline
+
 template <class... P> void sim_run(const struct sim_launch *launch)
 {
     const auto kernel = (void (*)(P...))launch->kernel;

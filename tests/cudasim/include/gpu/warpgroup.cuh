@@ -26,13 +26,44 @@ inline void group_commit()
     sim_group_commit();
 }
 
-template <int PENDING> void group_wait(float (&)[32])
+template <int PENDING, int REGISTERS> void group_wait(float (&)[REGISTERS])
 {
     sim_group_wait(PENDING);
 }
 
-template <bool ADDS> void subtract_group_product(float (&c)[32], uint64_t a, uint64_t b)
+template <bool ADDS, int REGISTERS>
+void subtract_group_product(float (&c)[REGISTERS], uint64_t a, uint64_t b)
 {
-    const sim_group_product mine = {c, a, b, ADDS};
+    static_assert(REGISTERS == 32 || REGISTERS == 64, "64 or 128 columns");
+    const sim_group_product mine = {c, a, b, ADDS, REGISTERS};
     sim_group_multiply(&mine);
+}
+
+struct arrival {
+    uint64_t state;
+};
+
+inline void arrival_begin(arrival &a)
+{
+    sim_arrival_begin(&a);
+}
+
+inline void arrivals_fence()
+{
+    sim_arrivals_fence();
+}
+
+inline void arrival_expect(arrival &a, unsigned bytes)
+{
+    sim_arrival_expect(&a, bytes);
+}
+
+inline void copy_to_shared(void *to, const void *from, unsigned bytes, arrival &a)
+{
+    sim_arrival_copy(to, from, bytes, &a);
+}
+
+inline void arrival_wait(arrival &a, int parity)
+{
+    sim_arrival_wait(&a, parity);
 }
