@@ -18,6 +18,13 @@ static void cuda_close(struct backend *be)
 
 static const struct backend_ops cuda_ops;
 
+static int open_libraries(struct cuda_backend *cu, struct err *err)
+{
+    struct err said = {.code = ERR_OK};
+    const int rc = dense_library_open(&cu->dense, cu->stream, &said);
+    return rc < 0 ? cuda__blame_memory(&said, err) : rc;
+}
+
 static int cuda_open(int ordinal, int threads, struct backend **ret, struct err *err)
 {
     if (threads < 0 || threads > THREADS_MAX) {
@@ -32,7 +39,7 @@ static int cuda_open(int ordinal, int threads, struct backend **ret, struct err 
     cu->base.threads = 1; /* the host only starts kernels and copies */
     int rc = cuda__device_open(cu, ordinal, err);
     if (rc == 0) {
-        rc = dense_library_open(&cu->dense, cu->stream, err);
+        rc = open_libraries(cu, err);
     }
     if (rc == 0) {
         rc = cuda__try_ways(cu, err);

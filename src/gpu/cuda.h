@@ -149,6 +149,10 @@ void cuda__pinned_release(struct cuda_pinned *p);
 /* Bytes that an allocation could still get, less the reserve. */
 int64_t cuda__memory_available(struct backend *be);
 
+/* What the current device's libraries said when they made no handles, as -ERR_NO_MEMORY where less
+ * than the reserve is free. */
+int cuda__blame_memory(const struct err *said, struct err *err);
+
 /* Bytes of matrices and points alive, for the backend's high-water mark. */
 void cuda__account(struct backend *be, int64_t bytes);
 

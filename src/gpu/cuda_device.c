@@ -229,6 +229,20 @@ int cuda__ask(struct cuda_backend *cu, int64_t rows, int64_t members, struct err
     return rc < 0 ? rc : be->stop(be->stop_context, err);
 }
 
+int cuda__blame_memory(const struct err *said, struct err *err)
+{
+    size_t available = 0, total = 0;
+    if (said->code == ERR_DEVICE &&
+        cuda__status(cudaMemGetInfo(&available, &total), "tell its free memory", NULL) == 0 &&
+        available < (size_t)CUDA_RESERVE_BYTES) {
+        return err_set(err, ERR_NO_MEMORY,
+                       "The GPU has %.3f GB of memory free, and cuBLAS, cuSOLVER and what this "
+                       "program keeps beside them need up to %.3f GB. (%.200s)",
+                       (double)available / 1e9, (double)CUDA_RESERVE_BYTES / 1e9, said->detail);
+    }
+    return err_at(err, said->code, said->pointer, "%s", said->detail);
+}
+
 int64_t cuda__memory_available(struct backend *be)
 {
     size_t available = 0, total = 0;

@@ -64,7 +64,9 @@ struct dense_library {
 };
 
 /* Loads both libraries and makes their handles on the stream. -ERR_UNSUPPORTED at "#/device" names
- * the library that is missing. On failure *lib may be half-built: close it. */
+ * the library that is missing. -ERR_DEVICE may be for want of memory: handles have some of the
+ * device's, and a library that does not get it may say instead that it is not initialised or that
+ * an operation of its own failed. On failure *lib may be half-built: close it. */
 int dense_library_open(struct dense_library *lib, void *stream, struct err *err);
 /* Whether both libraries can be loaded, with the same error; no device is used. */
 int dense_library_find(struct err *err);

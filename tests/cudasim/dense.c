@@ -15,7 +15,12 @@
 #define INVALID_VALUE 7 /* of cuBLAS */
 #define SOLVER_INVALID_VALUE 3
 #define SOLVER_EXECUTION_FAILED 6
+#define SOLVER_INTERNAL_ERROR 7
 #define NOT_INITIALIZED 1
+
+/* Bytes that the device must have free for a handle, as on a GPU, where it has some of them. */
+#define BLAS_NEEDS ((size_t)16 << 20)
+#define SOLVER_NEEDS ((size_t)64 << 20)
 
 struct handle {
     void *stream;
@@ -41,7 +46,8 @@ static int set_stream(void *handle, void *stream)
 
 int cublasCreate_v2(void **handle)
 {
-    return sim_has_fault("cublas") ? NOT_INITIALIZED : create(handle);
+    const bool full = sim_memory_left(sim_current_device()) < BLAS_NEEDS;
+    return full || sim_has_fault("cublas") ? NOT_INITIALIZED : create(handle);
 }
 
 int cublasDestroy_v2(void *handle)
@@ -62,7 +68,8 @@ const char *cublasGetStatusString(int status)
 
 int cusolverDnCreate(void **handle)
 {
-    return create(handle);
+    return sim_memory_left(sim_current_device()) < SOLVER_NEEDS ? SOLVER_INTERNAL_ERROR
+                                                                : create(handle);
 }
 
 int cusolverDnDestroy(void *handle)

@@ -84,13 +84,17 @@ def test_a_gpu_that_an_instruction_breaks_does_without(daemons, tmp_path, trap, 
                         "so says the environment variable KRR_GPU_WITHOUT."]
 
 
-def test_a_gpu_that_does_not_open_is_no_reason_to_do_without(tmp_path):
-    """One whose memory is full, say: cuBLAS makes no handle then. Another process would find the same, or run slowly
+@pytest.mark.parametrize("name, value, code, said", [
+    ("CUDASIM_FAULT", "cublas", "device_error", "cuBLAS failed on the GPU: "),
+    ("CUDASIM_MEMORY", str(40 << 20), "out_of_memory", "The GPU has 0.042 GB of memory free"),
+])
+def test_a_gpu_that_does_not_open_is_no_reason_to_do_without(tmp_path, name, value, code, said):
+    """One whose memory is full, say: cuSOLVER makes no handle then. Another process would find the same, or run slowly
     for good."""
     done = subprocess.run([WORKER, "--job", tmp_path, "--device", "cuda"], capture_output=True, text=True, timeout=100,
-                          env={**os.environ, "CUDASIM_FAULT": "cublas"})
+                          env={**os.environ, name: value})
     assert done.returncode == 1
-    assert "cuBLAS failed on the GPU" in done.stderr and "worker.begins_anew" not in done.stderr
+    assert code in done.stderr and said in done.stderr and "worker.begins_anew" not in done.stderr
 
 
 def test_what_a_gpu_cannot_do_without(tmp_path):
