@@ -1,5 +1,7 @@
 #include "engine/rowset.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "plan/rules.h"
 
@@ -45,9 +47,14 @@ static void release(const struct rowset *r, struct held *h)
 
 static bool fits(const struct rowset_spec *s)
 {
-    const int64_t points = dtype_matrix_bytes(s->source->n, s->source->d, s->points);
-    const int64_t targets = dtype_matrix_bytes(s->source->n, s->source->t, s->vectors);
-    return points <= s->budget && targets <= s->budget - points;
+    const struct rule_rows rows = {.kernel = kernel_name(s->kernel->id),
+                                   .n = s->source->n,
+                                   .d = s->source->d,
+                                   .t = s->source->t,
+                                   .points = s->points,
+                                   .vectors = s->vectors,
+                                   .device = strcmp(s->be->ops->name, "cpu") != 0};
+    return rule_rows_stay(&rows, (double)s->budget);
 }
 
 int rowset_new(const struct rowset_spec *spec, struct rowset **ret, struct err *err)

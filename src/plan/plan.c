@@ -154,6 +154,7 @@ static void measure_kernel(struct planning *g)
     g->plan->kernel = kernel != NULL ? kernel->name : NULL;
     /* Kernels of distances have a sum beside each point. */
     g->ld = g->d + (kernel == NULL || kernel->has_bandwidth ? 1 : 0);
+    g->parts = g->machine->own_memory ? rule_point_parts(g->plan->kernel, (int64_t)g->d) : 0.0;
 }
 
 static double file_bytes(const struct dataset_info *info)
@@ -399,24 +400,6 @@ static int64_t count_centers(const struct job_spec *spec, const struct plan_data
     return data->centers != NULL ? data->centers->rows : rule_centers((int64_t)n);
 }
 
-/* Products of float32 points by tensor cores take them in parts, on some devices (adr/0044,
- * adr/0052, adr/0053), of kernels whose distances come from inner products: 64 bytes a row for 16
- * features, four of the norm among them, and for 16 more; up to 20 features for 16 numbers, three of
- * each feature and four of the norm, and up to 28 for 64. */
-static double parts_of(const struct planning *g)
-{
-    static const char *const kernels[] = {"gaussian", "matern32", "matern52"};
-    const char *name = g->plan->kernel;
-    bool taken = name == NULL; /* not chosen yet */
-    for (size_t i = 0; name != NULL && i < sizeof kernels / sizeof kernels[0]; i++) {
-        taken = taken || strcmp(name, kernels[i]) == 0;
-    }
-    const double blocks = g->d > 28   ? ceil((g->d + 4.0) / 16.0) + 1.0
-                          : g->d > 20 ? 4.0
-                                      : ceil((3.0 * g->d + 4.0) / 16.0);
-    return g->machine->own_memory && taken ? 64.0 * blocks : 0.0;
-}
-
 void plan_make(const struct job_spec *spec, const struct plan_data *data,
                const struct plan_machine *machine, struct plan *ret)
 {
@@ -440,7 +423,6 @@ void plan_make(const struct job_spec *spec, const struct plan_data *data,
     choose_solver(&g);
     g.points = single || ret->precision == PRECISION_MIXED ? DTYPE_F32 : DTYPE_F64;
     g.point = (double)dtype_size(g.points);
-    g.parts = parts_of(&g);
     g.halves = g.points == DTYPE_F32 ? g.parts / g.ld : 0.0;
     if (g.centers > 0) {
         plan__restricted(&g);

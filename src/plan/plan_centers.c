@@ -29,13 +29,19 @@ static enum dtype selection_dtype(const struct planning *g)
     return selection_number(g) < 8.0 ? DTYPE_F32 : DTYPE_F64;
 }
 
+/* Bytes of a point of the rows' type, prepared. */
+static double selection_point(const struct planning *g)
+{
+    return g->ld * g->host + (g->host < 8.0 ? g->parts : 0.0);
+}
+
 /* A partial factorisation of a sample, of as many columns as it has rank for. */
 static void select_pivots(struct planning *g, struct plan_moment *at)
 {
     const double most = g->centers, m = plan__rank(g, most), w = selection_number(g);
     const double N = fmin(plan__int_or(g, "sample", fmax(20.0 * most, 20000.0)), g->n);
     at->parts[PLAN_OTHER] =
-        N * (w * m + g->d * g->host + g->ld * g->host + 40.0) + 0.24 * most * most;
+        N * (w * m + g->d * g->host + selection_point(g) + 40.0) + 0.24 * most * most;
     at->untouched = N * w * (most - m);
     g->centers = m;
     g->plan->assumed = g->plan->assumed || m < most;
@@ -225,8 +231,8 @@ static void select_scores(struct planning *g, struct plan_moment *at)
     const double m = level_points(g), w = selection_number(g);
     const double piece = fmin(fmin(fmax(8e9 / (m * m), PIECE_LEAST), PIECE_MOST), g->n);
     at->parts[PLAN_OTHER] = m * (8.0 * m + (w < 8.0 ? 4.0 * m : 0) + w * piece) + scored * 32.0 +
-                            piece * (g->d + g->ld) * g->host +
-                            (2.0 * g->centers + m) * g->ld * g->host;
+                            piece * (g->d * g->host + selection_point(g)) +
+                            (2.0 * g->centers + m) * selection_point(g);
     const double lambda = walk_path(g, strncmp(method, "bless", 5) != 0);
     if (strcmp(method, "squeak") == 0) {
         score_blocks(g, lambda);

@@ -15,22 +15,34 @@ static double tile_rows(const struct planning *g, double n, double t)
     return fmin((double)rule_tile_rows((int64_t)g->d, (int64_t)t, (int64_t)g->centers), n);
 }
 
-/* A tile of rows on its way: read, prepared. */
+/* A row on its way: read, and prepared in so many bytes a number. */
+static double row_bytes(const struct planning *g, double t, double point)
+{
+    return g->d * g->host + g->ld * point + 16.0 * t;
+}
+
 static double tile_bytes(const struct planning *g, double n, double t, double point)
 {
-    return tile_rows(g, n, t) * (g->d * g->host + g->ld * point + 16.0 * t);
+    return tile_rows(g, n, t) * row_bytes(g, t, point);
 }
 
 /* Rows stay on the backend where half of the free memory holds them, beside a tile as it is read.
  */
 static double rows_bytes(const struct planning *g)
 {
-    const double room =
-        g->machine->own_memory ? (double)g->machine->device_bytes : (double)g->machine->free_bytes;
-    const double all = g->n * (g->d * g->point + 8.0 * g->t);
+    const bool device = g->machine->own_memory;
+    const double room = (double)(device ? g->machine->device_bytes : g->machine->free_bytes);
+    const struct rule_rows all = {.kernel = g->plan->kernel,
+                                  .n = (int64_t)g->n,
+                                  .d = (int64_t)g->d,
+                                  .t = (int64_t)g->t,
+                                  .points = g->points,
+                                  .vectors = g->vectors,
+                                  .device = device};
     const double read = tile_rows(g, g->n, g->t) * (g->d * g->host + 8.0 * g->t);
-    return all <= room / 2.0 ? g->n * (g->ld * (g->point + g->halves) + 8.0 * g->t) + read
-                             : tile_bytes(g, g->n, g->t, g->point + g->halves);
+    return rule_rows_stay(&all, room / 2.0)
+               ? g->n * (g->ld * (g->point + g->halves) + 8.0 * g->t) + read
+               : tile_bytes(g, g->n, g->t, g->point + g->halves);
 }
 
 /* What the products of engine/products.h take on a GPU: a block of values for many right-hand sides
@@ -88,7 +100,7 @@ static void certify(struct planning *g, const struct plan_moment *at)
     const double m = g->centers;
     const double certificate =
         tile_bytes(g, g->n, 2.0 * g->t, 8.0) + 8.0 * m * g->ld + 32.0 * m * g->t;
-    certifying.parts[PLAN_OTHER] += fmax(certificate, tile_bytes(g, g->m, 0, g->point));
+    certifying.parts[PLAN_OTHER] += fmax(certificate, tile_bytes(g, g->m, 0, g->point + g->halves));
     plan__moment(g, at, "solving");
     plan__moment(g, &certifying, "certifying");
     plan__values(g, &g->finish, 2.0 * g->n * m, DTYPE_F64, 2);
@@ -267,7 +279,7 @@ static void stochastic(struct planning *g)
     const double b = (double)rule_batch_rows((int64_t)n, (int64_t)m, &g->params);
     const double r = (double)rule_sketch_rank((int64_t)m, &g->params);
     const double rows = (double)rule_hessian_rows((int64_t)n, (int64_t)r, &g->params);
-    const double batch = b * (g->d * g->host + g->ld * g->point + 16.0 * t);
+    const double batch = b * row_bytes(g, t, g->point + g->halves);
     const double piece = fmin(fmax(8.0 * MIB / (8.0 * m), 16.0), b) * m * 8.0;
     const bool exact = r >= m;
     g->plan->rank = (int64_t)r;
@@ -324,7 +336,7 @@ static void eigenpro34(struct planning *g)
     g->plan->assumed = true;
     at.parts[PLAN_VECTORS] += 8.0 * m * t * (8.0 + 2.0 * KEPT + 3.0);
     at.parts[PLAN_SOLVER] = 8.0 * b * (m + 3.0 * t + 2.0) + 8.0 * window * (1.0 + t) +
-                            window * (g->d * g->host + g->ld * g->point);
+                            window * row_bytes(g, 0, g->point + g->halves);
     at.parts[PLAN_PRECONDITIONER] = (exact ? 8.0 * m * m : 0) + 8.0 * c * q + FAR_BYTES * n / FAR;
     building = at;
     building.parts[PLAN_SOLVER] = 0;

@@ -372,6 +372,29 @@ int rule_sketch_parts(int64_t d, int64_t m, int signs)
     return (int)(parts < signs ? parts : signs);
 }
 
+double rule_point_parts(const char *kernel, int64_t d)
+{
+    static const char *const kernels[] = {"gaussian", "matern32", "matern52"};
+    bool taken = kernel == NULL;
+    for (size_t i = 0; !taken && i < sizeof(kernels) / sizeof(kernels[0]); i++) {
+        taken = strcmp(kernel, kernels[i]) == 0;
+    }
+    const double features = (double)d;
+    const double blocks = d > 28   ? ceil((features + 4.0) / 16.0) + 1.0
+                          : d > 20 ? 4.0
+                                   : ceil((3.0 * features + 4.0) / 16.0);
+    return taken ? 64.0 * blocks : 0.0;
+}
+
+bool rule_rows_stay(const struct rule_rows *rows, double budget)
+{
+    const bool parts = rows->device && rows->points == DTYPE_F32;
+    const double point = (double)rows->d * (double)dtype_size(rows->points) +
+                         (parts ? rule_point_parts(rows->kernel, rows->d) : 0.0);
+    const double targets = (double)rows->t * (double)dtype_size(rows->vectors);
+    return (double)rows->n * (point + targets) <= budget;
+}
+
 int64_t rule_tile_rows(int64_t d, int64_t t, int64_t m)
 {
     const int64_t bytes = (d + t) * (int64_t)sizeof(double);

@@ -222,6 +222,23 @@ struct rule_sketch rule_sketch_signs(int64_t n, int64_t d, const struct param_se
 #define RULE_SKETCH_BYTES (INT64_C(128) << 20)
 int rule_sketch_parts(int64_t d, int64_t m, int signs);
 
+/* Bytes of a float32 point that a device with memory of its own may hold besides the point itself:
+ * products by tensor cores take it in parts, on some (adr/0052, adr/0054), of kernels whose
+ * distances come from inner products: 64 bytes for 16 features, four of the norm among them, and
+ * for 16 more; up to 20 features for 16 numbers, three of each feature and four of the norm; up to
+ * 28 for 64 numbers. `kernel` NULL: not chosen yet. */
+double rule_point_parts(const char *kernel, int64_t d);
+
+struct rule_rows {
+    const char *kernel; /* NULL: not chosen yet */
+    int64_t n, d, t;
+    enum dtype points, vectors;
+    bool device; /* with memory of its own */
+};
+/* Whether the rows of a restricted problem stay on the backend, where so many bytes are for them:
+ * points with their parts, and targets. */
+bool rule_rows_stay(const struct rule_rows *rows, double budget);
+
 /* Rows of a tile of a restricted problem (engine/rowset.h). */
 #define RULE_TILE_VALUES (INT64_C(1) << 28)
 #define RULE_TILE_BYTES (INT64_C(4) << 20)

@@ -69,6 +69,44 @@ static void test_tiles_stay_or_pass(void **state)
     mem_free(first);
 }
 
+/* Whether tiles stay within so many bytes. */
+static bool stays(const struct restricted_fixture *f, int64_t budget)
+{
+    const struct rowset_spec spec = {.be = f->be,
+                                     .kernel = &f->kernel,
+                                     .source = &f->source,
+                                     .points = f->points,
+                                     .vectors = DTYPE_F64,
+                                     .centers = f->m,
+                                     .budget = budget,
+                                     .tile_rows = 128};
+    struct rowset *rows = NULL;
+    must(rowset_new(&spec, &rows, &err));
+    const bool ret = rowset_resident(rows);
+    rowset_free(rows);
+    return ret;
+}
+
+/* Tiles stay where there is room for points and targets, and on a device with memory of its own for
+ * the parts that it may make of float32 points. */
+static void test_room_for_tiles(void **state)
+{
+    static const enum dtype types[] = {DTYPE_F64, DTYPE_F32};
+    struct backend *be = *state;
+    const bool device = strcmp(be->ops->name, "cpu") != 0;
+    for (int i = 0; i < 2; i++) {
+        struct restricted_spec spec = restricted_ordinary();
+        struct restricted_fixture f;
+        spec.points = types[i];
+        restricted_init(&f, be, &spec);
+        const int64_t parts = device && types[i] == DTYPE_F32 ? 128 : 0;
+        const int64_t row = f.d * (int64_t)dtype_size(types[i]) + parts + f.t * 8;
+        assert_true(stays(&f, f.n * row));
+        assert_false(stays(&f, f.n * row - 1));
+        restricted_deinit(&f);
+    }
+}
+
 /* A batch has the rows it was asked for, in that order, and tiles are whole afterwards. */
 static void test_batches(void **state)
 {
@@ -560,9 +598,9 @@ static void test_resume(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
 
-TEST_MAIN(TEST(test_tiles_stay_or_pass), TEST(test_batches), TEST(test_certificate),
-          TEST(test_product_of_factors), TEST(test_variables_of_the_centers), TEST(test_solvers),
-          TEST(test_shapes), TEST(test_equal_centers), TEST(test_zero_targets),
-          TEST(test_weights_of_one), TEST(test_start_of_falkon_bless),
-          TEST(test_bless_needs_weights), TEST(test_indefinite_kernel), TEST(test_start),
-          TEST(test_resume))
+TEST_MAIN(TEST(test_tiles_stay_or_pass), TEST(test_room_for_tiles), TEST(test_batches),
+          TEST(test_certificate), TEST(test_product_of_factors),
+          TEST(test_variables_of_the_centers), TEST(test_solvers), TEST(test_shapes),
+          TEST(test_equal_centers), TEST(test_zero_targets), TEST(test_weights_of_one),
+          TEST(test_start_of_falkon_bless), TEST(test_bless_needs_weights),
+          TEST(test_indefinite_kernel), TEST(test_start), TEST(test_resume))

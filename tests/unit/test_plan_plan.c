@@ -306,8 +306,7 @@ static double point_bytes(const char *fields, int64_t columns, bool own_memory)
     return p.parts[PLAN_POINTS];
 }
 
-/* A device may hold float32 points twice, their norms and a step of 16 features besides (adr/0052).
- */
+/* A device may hold float32 points in parts, and their norms, besides (adr/0052, adr/0054). */
 static void test_points_in_parts(void **state)
 {
     static const char gaussian[] = "'precision':'float32','kernel':{'name':'gaussian',"
@@ -319,7 +318,42 @@ static void test_points_in_parts(void **state)
     const double few = point_bytes(gaussian, 6, true) - point_bytes(gaussian, 6, false);
     assert_close(many, 10000.0 * 256.0, 1e-12);
     assert_close(few, 10000.0 * 128.0, 1e-12);
+    const double some = point_bytes(gaussian, 22, true) - point_bytes(gaussian, 22, false);
+    assert_close(some, 10000.0 * 256.0, 1e-12);
     assert_true(point_bytes(laplacian, 41, true) == point_bytes(laplacian, 41, false));
+}
+
+/* Rows of a restricted model stay on a device where half of what is free holds them with their
+ * parts, which 90 features have seven of, 64 bytes each. */
+static void test_resident_rows_in_parts(void **state)
+{
+    static const char format[] =
+        "'precision':'%s','kernel':{'name':'%s','bandwidth':1},'test':{'fraction':0},"
+        "'centers':{'method':'uniform','count':100},'solver':'krill'";
+    static const struct {
+        const char *precision, *kernel;
+        double row, prepared; /* bytes that are asked for, and that are counted */
+    } cases[] = {{"float32", "gaussian", 90 * 4 + 8 + 448, 91 * 4 + 8 + 448},
+                 {"float32", "laplacian_l1", 90 * 4 + 8, 91 * 4 + 8},
+                 {"float64", "gaussian", 90 * 8 + 8, 91 * 8 + 8}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const int64_t n = 1000000;
+        char fields[300];
+        struct plan_machine m = machine();
+        m.own_memory = true;
+        snprintf(fields, sizeof(fields), format, cases[i].precision, cases[i].kernel);
+        m.device_bytes = (int64_t)(2.0 * (double)n * cases[i].row);
+        const double stays = plan_of(fields, n, 91, &m).parts[PLAN_POINTS];
+        assert_true(stays > (double)n * cases[i].prepared);
+        m.device_bytes -= 2;
+        const double passes = plan_of(fields, n, 91, &m).parts[PLAN_POINTS];
+        assert_true(passes < (double)n * cases[i].prepared / 10.0);
+        m.own_memory = false; /* nor are there parts on a processor */
+        m.free_bytes = (int64_t)(2.0 * (double)n * (cases[i].row - (i == 0 ? 448.0 : 0.0)));
+        const double host = plan_of(fields, n, 91, &m).parts[PLAN_POINTS];
+        assert_true(host > (double)n * (cases[i].prepared - (i == 0 ? 448.0 : 0.0)));
+    }
 }
 
 /* Values that are kept are on the device, as many as its own memory has room for; by rates such as
@@ -478,5 +512,6 @@ TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(te
           cmocka_unit_test(test_a_choice_on_a_second_sample),
           cmocka_unit_test(test_a_search_within_a_time_budget),
           cmocka_unit_test(test_own_memory_is_apart), cmocka_unit_test(test_points_in_parts),
+          cmocka_unit_test(test_resident_rows_in_parts),
           cmocka_unit_test(test_values_kept_on_a_device),
           cmocka_unit_test(test_many_rows_take_centers), cmocka_unit_test(test_json_has_all_of_it))
