@@ -15,7 +15,9 @@ by krr-bench's measure: |y - y64| / sum |k| |v|.
     keops            a LazyTensor's formula, all columns at once
 
 PyTorch and KeOps have a process each, so that one that hangs can be ended: KeOps compiles a formula
-at its first use, while krr-bench runs plain. No peer uses symmetry: both figures of krr-bench are
+at its first use, while krr-bench runs plain. What each prints is in a file beside --output, whose last
+lines go with the reason where one ends, and where its process was when it was ended; the next case
+starts it once more. No peer uses symmetry: both figures of krr-bench are
 divided by the same rates. Cases that do not fit into --limit are left out, and said so; the first
 ones of the list below tell the most. Needs Python with PyTorch; a peer that does not import or run
 is listed as skipped, with the reason.
@@ -27,15 +29,19 @@ if __name__ == "__main__":
     sys.path.pop(0)
 
 import argparse
+import ctypes
 import datetime
-import importlib.util
+import faulthandler
 import json
 import os
 import pathlib
 import select
 import shlex
+import shutil
+import signal
 import statistics
 import subprocess
+import sysconfig
 import tempfile
 import time
 
@@ -233,6 +239,8 @@ class Worker:
 
 
 def serve(device):
+    faulthandler.enable()
+    sys.stdout.reconfigure(line_buffering=True)  # what was said before a crash is of use
     # Some peers print while they are imported or compile; only answers go to the real stdout.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -251,57 +259,136 @@ class Gone(RuntimeError):
     pass
 
 
+# ---- what KeOps needs ----
+
+# Of CUDA, what KeOps and its headers take, and Python's wheels that have it.
+NEEDED = {"include/cuda.h": "nvidia-cuda-runtime", "include/nvrtc.h": "nvidia-cuda-nvrtc",
+          "include/crt/host_defines.h": "nvidia-cuda-crt", "include/nv/target": "nvidia-cuda-cccl",
+          "lib64/libnvrtc.so": "nvidia-cuda-nvrtc", "lib64/libcudart.so": "nvidia-cuda-runtime",
+          "lib64/libcuda.so": "the driver"}
+
+
 def link(folder, path, name):
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / name).exists():
         (folder / name).symlink_to(path)
 
 
-def keops_environment(scratch):
-    """KeOps looks for the driver, cudart and nvrtc where the loader and the linker do, under names without
-    a version, and for cuda.h and nvrtc.h in one folder: they may be parts of a toolkit, or of Python's wheels."""
-    roots = [pathlib.Path(root) for root in ("/usr/local/cuda", "/usr/local/nvidia", "/usr", "/opt/cuda")]
-    for package in importlib.util.find_spec("nvidia").submodule_search_locations if importlib.util.find_spec("nvidia") else []:
-        roots += sorted(pathlib.Path(package).glob("*"))
-    made, folders = pathlib.Path(scratch) / "cuda", []
+def cuda_roots():
+    """Folders that have parts of CUDA's toolkit: those of Python's wheels first, whose libraries PyTorch takes."""
+    wheels = [path for place in sys.path for path in sorted((pathlib.Path(place or ".") / "nvidia").glob("*"))]
+    toolkits = [os.environ[name] for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
+    return wheels + [pathlib.Path(root) for root in [*toolkits, "/usr/local/cuda", "/opt/cuda", "/usr"]]
+
+
+def driver_library():
+    """The file that the loader takes for libcuda.so.1, which a process must not have twice; None: there is none."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
+    return next((pathlib.Path(line.split()[-1]) for line in lines if "/libcuda.so" in line), None)
+
+
+def gather_cuda(made, roots, driver):
+    """Links in one folder: all headers, libraries of a toolkit for the linker under names without a version, and
+    in lib those for the loader, of the first root that has them."""
+    if driver:
+        link(made / "lib64", driver, "libcuda.so")
     for root in roots:
-        for folder in (root / "lib64", root / "lib", root / "lib" / "x86_64-linux-gnu"):
-            for path in [p for name in ("libcuda", "libcudart", "libnvrtc") for p in folder.glob(name + ".so*")]:
-                link(made / "lib64", path, path.name)
-                link(made / "lib64", path, path.name.split(".so")[0] + ".so")
-                folders += [str(folder)] if str(folder) not in folders and path.name.startswith("libnvrtc") else []
-        for path in (root / "include").glob("*") if (root / "include" / "cuda.h").exists() else []:
-            link(made / "include", path, path.name)
-        if (root / "include" / "nvrtc.h").exists():
-            link(made / "include", root / "include" / "nvrtc.h", "nvrtc.h")
-    environment = {**os.environ, "CUDA_PATH": str(made), "KEOPS_CACHE_FOLDER": str(pathlib.Path(scratch) / "keops")}
-    environment["LIBRARY_PATH"] = ":".join([str(made / "lib64"), *filter(None, [os.environ.get("LIBRARY_PATH")])])
-    environment["LD_LIBRARY_PATH"] = ":".join([str(made / "lib64"), *folders,
-                                               *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
-    return environment
+        folders = [root / name for name in ("lib64", "lib", "lib/x86_64-linux-gnu")]
+        for library in ("libcudart", "libnvrtc"):
+            found = [path for folder in folders for path in sorted(folder.glob(library + "[.-]*so.*"))]
+            named = [path for path in found if path.name.startswith(library + ".so.")]
+            if named and not (made / "lib64" / (library + ".so")).exists():
+                link(made / "lib64", named[0], library + ".so")
+                for path in found:
+                    link(made / "lib", path, path.name)
+        own = root != pathlib.Path("/usr")  # the compiler looks there by itself, and most of it is not CUDA's
+        for folder in (root / "include", root / "include" / "cccl"):
+            for path in folder.glob("*") if own else [folder / name for name in ("cuda.h", "nvrtc.h", "cuda_fp16.h")]:
+                if path.exists():
+                    link(made / "include", path, path.name)
+
+
+def keops_lacks(made):
+    lacks = [f"{name} ({owner})" for name, owner in NEEDED.items() if not (made / name).exists()]
+    if not shutil.which(os.environ.get("CXX") or "g++"):
+        lacks.append("g++")
+    if not pathlib.Path(sysconfig.get_paths()["include"], "Python.h").exists():
+        lacks.append("Python.h")
+    return lacks
+
+
+def keops_environment(scratch):
+    """KeOps looks for the driver, cudart and nvrtc where the loader and the linker do, under names without a
+    version, and for cuda.h and nvrtc.h in one folder: they may be parts of a toolkit, or of Python's wheels."""
+    made, environment = pathlib.Path(scratch) / "cuda", dict(os.environ)
+    gather_cuda(made, cuda_roots(), driver_library())
+    environment.update({"CUDA_PATH": str(made), "KEOPS_CACHE_FOLDER": str(pathlib.Path(scratch) / "keops")})
+    for name, folder in (("LIBRARY_PATH", "lib64"), ("LD_LIBRARY_PATH", "lib")):
+        environment[name] = ":".join([str(made / folder), *filter(None, [os.environ.get(name)])])
+    return environment, keops_lacks(made)
+
+
+# ---- processes ----
+
+
+def how_it_ended(status):
+    if status is None:
+        return "its process said no more"
+    return f"its process was ended by {signal.Signals(-status).name}" if status < 0 else \
+        f"its process ended with status {status}"
 
 
 class Process:
-    """Answers in time or is ended."""
+    """Answers in time or is ended. What it says besides is in a file, whose last lines go with the reason."""
 
-    def __init__(self, device, environment):
-        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--worker", device], env=environment,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, device, log, environment=None, lacks=()):
+        self.log, self.lacks = pathlib.Path(log), list(lacks)
+        self.from_byte = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as file:
+            self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--worker", device], env=environment,
+                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True)
+
+    def tail(self, count=32):
+        """The last lines that it wrote, and what its installation lacks."""
+        with self.log.open("rb") as file:
+            file.seek(self.from_byte)
+            said = file.read().decode(errors="replace").splitlines()
+        lines = [line[:160] for line in said if line.strip() and not line.startswith("Extension modules:")][-count:]
+        lacks = ["not found on this machine: " + ", ".join(self.lacks)] if self.lacks else []
+        return "\n".join(lines + lacks)[-3000:]
+
+    def gone(self, reason):
+        tail = self.tail()
+        return Gone(reason + (":\n" + tail if tail else ""))
+
+    def end(self, number):
+        """A signal, and whether that was the end of it."""
+        self.process.send_signal(number)
+        try:
+            return self.process.wait(3)
+        except subprocess.TimeoutExpired:
+            return None
 
     def tell(self, method, *arguments):
         try:
             self.process.stdin.write(json.dumps([method, arguments]) + "\n")
             self.process.stdin.flush()
         except OSError:
-            raise Gone("its process has ended") from None
+            raise self.gone(how_it_ended(self.end(0))) from None
 
     def hear(self, seconds):
         ready, _, _ = select.select([self.process.stdout], [], [], seconds)
         line = self.process.stdout.readline() if ready else ""
         if not line:
-            reason = "its process has ended" if ready else f"no answer in {seconds:.0f} s"
+            # SIGABRT lets it say where it was (faulthandler).
+            status = self.end(0 if ready else signal.SIGABRT)
+            reason = how_it_ended(status) if ready else f"no answer in {seconds:.0f} s"
             self.process.kill()
-            raise Gone(reason)
+            raise self.gone(reason)
         answer = json.loads(line)
         if "error" in answer:
             raise RuntimeError(answer["error"])
@@ -350,7 +437,9 @@ class Case:
         self.n = min(options.n, int(options.numbers / d) // 1000 * 1000) or 1000
         self.bandwidth = float(d) if kernel == "laplacian_l1" else d**0.5
         self.names = {process: [name for name in PROCESSES[process] if (name, kernel) in PEERS] for process in processes}
-        self.shapes, self.turns, self.skipped = {}, {}, {}
+        self.shapes, self.turns, self.used = {}, {}, {}
+        self.skipped = {name: f"its process has ended {STARTS} times" for process in options.peers if process not in processes
+                        for name in PROCESSES[process] if (name, kernel) in PEERS}
 
     def each(self, action):
         """`action` for every process; one that fails takes part no more."""
@@ -363,21 +452,35 @@ class Case:
                 if isinstance(error, Gone):
                     self.processes.pop(process).close()
 
+    def left(self):
+        return max(self.options.began + self.options.limit - time.monotonic(), 1.0)
+
+    def ask(self, process, *request):
+        """All that a process is asked in a case, but for what it prepares, has --share seconds."""
+        seconds = min(self.options.share - self.used.get(process, 0.0), self.left())
+        if seconds <= 0:
+            raise RuntimeError(f"its {self.options.share:g} s for a case are used up")
+        began = time.monotonic()
+        try:
+            return self.processes[process].ask(seconds, *request)
+        finally:
+            self.used[process] = self.used.get(process, 0.0) + time.monotonic() - began
+
     def ready(self, process, talker):
-        failed = talker.hear(self.options.patience)
-        self.skipped.update(failed)
+        failed = talker.hear(min(self.options.patience, self.left()))
+        self.skipped.update({name: "\n".join([reason, talker.tail()]).strip() for name, reason in failed.items()})
         self.names[process] = [name for name in self.names[process] if name not in failed]
 
-    def open(self, process, talker):
+    def open(self, process, _):
         names, seconds = self.names[process], self.options.seconds
-        talker.ask(60, "open", names, self.kernel, self.n, self.d, self.bandwidth)
+        self.ask(process, "open", names, self.kernel, self.n, self.d, self.bandwidth)
         for name in names:
-            self.shapes[name] = talker.ask(60, "tune", name, seconds)
+            self.shapes[name] = self.ask(process, "tune", name, seconds)
             self.turns[name] = []
 
-    def time(self, process, talker):
+    def time(self, process, _):
         for name in self.names[process]:
-            self.turns[name].append(talker.ask(60, "time", name, self.shapes[name], self.options.seconds))
+            self.turns[name].append(self.ask(process, "time", name, self.shapes[name], self.options.seconds))
 
     def run(self):
         commands = {kind: bench_command(self.options, self.kernel, self.n, self.d, kind)
@@ -391,7 +494,7 @@ class Case:
                     self.each(self.ready)
                     self.each(self.open)
                 self.each(self.time)
-        self.each(lambda _, talker: talker.ask(60, "close"))
+        self.each(lambda process, _: self.ask(process, "close"))
         return self.summary({kind: summarize_bench(commands[kind], own[kind]) for kind in commands})
 
     def summary(self, own):
@@ -413,7 +516,7 @@ def show(case):
         print(f"  {peer['name']:<15} {peer['entries_per_s'] / 1e9:9.2f}   {ratio['plain']:7.2f} {ratio['symmetric']:7.2f}"
               f"   error {peer['max_rel_err']:.1e}, {peer['rows']:,} rows, block {peer['block']}", file=sys.stderr)
     for name, reason in case["skipped"].items():
-        print(f"  {name:<15} skipped: {reason}", file=sys.stderr, flush=True)
+        print(f"  {name:<15} skipped: " + reason.replace("\n", "\n" + 6 * " "), file=sys.stderr, flush=True)
 
 
 def of_driver(field):
@@ -432,9 +535,21 @@ def write(options, results):
         options.output.write_text(json.dumps(results, indent=1) + "\n")
 
 
-def start_peers(options):
-    own = {"keops": keops_environment(options.scratch)} if "keops" in options.peers and options.device != "cpu" else {}
-    return {name: Process(options.device, own.get(name)) for name in PROCESSES if name in options.peers}
+STARTS = 2  # of a peer's process: one that has ended twice takes part no more
+
+
+def start_peers(options, processes, started):
+    """Those that are not there, in a case's beginning."""
+    for name in PROCESSES:
+        if name not in options.peers or name in processes or started.get(name, 0) == STARTS:
+            continue
+        log = options.output.with_name(f"{options.output.stem}-{name}.log") if options.output else \
+            pathlib.Path(options.scratch) / f"{name}.log"
+        if name not in started:
+            log.unlink(missing_ok=True)
+        own = keops_environment(options.scratch) if name == "keops" and options.device != "cpu" else ()
+        started[name] = started.get(name, 0) + 1
+        processes[name] = Process(options.device, log, *own)
 
 
 def measure(options):
@@ -442,21 +557,22 @@ def measure(options):
                "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
                "device": of_driver("name"), "driver": of_driver("driver_version"), "rounds": options.rounds,
                "seconds_of_a_peer": options.seconds, "versions": {}, "cases": [], "left_out": []}
-    processes, longest = start_peers(options), 0.0
+    processes, started, longest = {}, {}, 0.0
     for text in options.cases:
         kernel, d = text.split(":")
         began = time.monotonic()
         if began + longest > options.began + options.limit:
             results["left_out"].append({"case": text, "reason": f"past --limit {options.limit:g} s"})
             continue
+        start_peers(options, processes, started)
         try:
             case = Case(options, processes, kernel, int(d)).run()
         except (RuntimeError, OSError, ValueError, subprocess.TimeoutExpired) as error:  # krr-bench's
             results["left_out"].append({"case": text, "reason": str(error)[:500]})
             print(f"{text}: {error}", file=sys.stderr)
-            for process in processes.values():
-                process.close()
-            processes = start_peers(options)  # they may owe an answer
+            for name in list(processes):  # they may owe an answer
+                processes.pop(name).close()
+                started[name] -= 1
             continue
         finally:
             write(options, results)
@@ -466,7 +582,7 @@ def measure(options):
         results["cases"].append(case)
         for process in list(processes.values()):
             try:
-                results["versions"].update(process.ask(20, "versions"))
+                results["versions"].update(process.ask(10, "versions"))
             except RuntimeError:
                 pass  # it was told about in the case
         write(options, results)
@@ -490,6 +606,8 @@ def main():
     parser.add_argument("--repeat", type=int, default=3, help="krr-bench's products of a turn")
     parser.add_argument("--seconds", type=float, default=0.5, help="of a peer's turn, at least one block of rows")
     parser.add_argument("--patience", type=float, default=60, help="seconds for a peer to import and compile")
+    parser.add_argument("--share", type=float, default=20,
+                        help="seconds of a peer's process in a case, without --patience (default: %(default)g)")
     parser.add_argument("--limit", type=float, default=85, help="seconds of the whole run (default: %(default)g)")
     parser.add_argument("--output", type=pathlib.Path, help="write the results as JSON to this file, not to stdout")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
