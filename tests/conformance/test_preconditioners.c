@@ -258,24 +258,75 @@ static void test_rank_beside_a_huge_row(void **state)
     fixture_deinit(&f);
 }
 
-/* Degenerate problems, where P must stay finite and definite: y'P^-1 y > 0 for each target. */
-static void check_definite(struct fixture *f, const char *name, int64_t rank)
+/* P must stay finite and definite: y'P^-1 y > 0 for each target, and at least |y|^2 / most, where
+ * `most` is an upper bound of |P|, with much to spare. */
+static void check_definite(struct fixture *f, struct precond *m, const char *name, double most)
 {
-    struct precond *m = precond_make(f, name, rank, 0);
     must(precond_find(name)->apply(m, &f->problem.Y, &f->A, &err));
     double *Z = device_get(f->be, &f->A);
     for (int64_t c = 0; c < f->t; c++) {
-        double yz = 0;
+        double yy = 0, yz = 0;
         for (int64_t i = 0; i < f->n; i++) {
+            yy += f->Y[i + c * f->n] * f->Y[i + c * f->n];
             yz += f->Y[i + c * f->n] * Z[i + c * f->n];
         }
-        if (!(isfinite(yz) && yz > 0)) {
-            print_error("%s: y'P^-1 y = %g\n", name, yz);
+        if (!(isfinite(yz) && yz > 0 && yz * most >= yy)) {
+            print_error("%s, %s, n = %d, lambda = %g: y'P^-1 y = %g, |y|^2 / |P| = %g\n", name,
+                        dtype_name(f->problem.dtype), (int)f->n, f->problem.ridge / (double)f->n,
+                        yz, yy / most);
             fail();
         }
     }
     mem_free(Z);
-    precond_find(name)->teardown(m);
+}
+
+/* Y <- M Y, each target of length 1. */
+static void multiply_targets(struct fixture *f, const double *M)
+{
+    double *MY = host_zeros(f->n * f->t);
+    for (int64_t c = 0; c < f->t; c++) {
+        double squared = 0;
+        for (int64_t j = 0; j < f->n; j++) {
+            for (int64_t i = 0; i < f->n; i++) {
+                MY[i + c * f->n] += M[i + j * f->n] * f->Y[j + c * f->n];
+            }
+        }
+        for (int64_t i = 0; i < f->n; i++) {
+            squared += MY[i + c * f->n] * MY[i + c * f->n];
+        }
+        for (int64_t i = 0; i < f->n; i++) {
+            f->Y[i + c * f->n] = MY[i + c * f->n] / sqrt(squared);
+        }
+    }
+    mem_free(MY);
+    host_round(f->Y, f->n * f->t, f->problem.dtype);
+    must(f->be->ops->mat_put(f->be, f->Y, f->n, &f->problem.Y, &err));
+}
+
+/* For Y, M Y and M^2 Y, which lie more and more in the directions of the largest eigenvalues: there
+ * P^-1 y is a difference of which least is left, and its rounding errors are divided by the ridge.
+ * |P| is at most the trace and a ridge, unless K is indefinite. */
+static void check_targets(struct fixture *f, int64_t rank)
+{
+    struct precond *made[sizeof(low_rank) / sizeof(*low_rank)];
+    double *M = fixture_matrix(f), most = 0;
+    for (int64_t i = 0; i < f->n; i++) {
+        most += 4 * fabs(M[i + i * f->n]);
+    }
+    most = f->kernel.id == KERNEL_SIGMOID ? INFINITY : most;
+    for (int i = 0; low_rank[i] != NULL; i++) {
+        made[i] = precond_make(f, low_rank[i], rank, 0);
+    }
+    for (int power = 0; power < 3; power++) {
+        for (int i = 0; low_rank[i] != NULL; i++) {
+            check_definite(f, made[i], low_rank[i], most);
+        }
+        multiply_targets(f, M);
+    }
+    for (int i = 0; low_rank[i] != NULL; i++) {
+        precond_find(low_rank[i])->teardown(made[i]);
+    }
+    mem_free(M);
 }
 
 static void test_degenerate_problems(void **state)
@@ -284,29 +335,31 @@ static void test_degenerate_problems(void **state)
         enum kernel_id kernel;
         int64_t n, copies, rank;
         double lambda;
+        uint64_t seeds;
     } cases[] = {
-        {KERNEL_LAPLACIAN, 50, 0, 20, 0}, /* no ridge */
-        {KERNEL_GAUSSIAN, 60, 59, 30, 0}, /* one point, and no ridge: K of rank 1 */
-        {KERNEL_GAUSSIAN, 60, 59, 60, 1e-6},
-        {KERNEL_GAUSSIAN, 1, 0, 0, 1e-3}, /* one row */
-        {KERNEL_LINEAR, 1, 0, 7, 0},
-        {KERNEL_GAUSSIAN, 90, 0, 500, 0}, /* rank > n > the numerical rank */
-        {KERNEL_GAUSSIAN, 90, 0, 500, 1e-9},
-        {KERNEL_SIGMOID, 60, 0, 30, 1e-3}, /* K is indefinite */
+        {KERNEL_LAPLACIAN, 50, 0, 20, 0, 1}, /* no ridge */
+        {KERNEL_GAUSSIAN, 60, 59, 30, 0, 1}, /* one point, and no ridge: K of rank 1 */
+        {KERNEL_GAUSSIAN, 60, 59, 60, 1e-6, 1},
+        {KERNEL_GAUSSIAN, 1, 0, 0, 1e-3, 1}, /* one row */
+        {KERNEL_LINEAR, 1, 0, 7, 0, 20},     /* P^-1 y is y / P, and nothing but a difference */
+        {KERNEL_GAUSSIAN, 90, 0, 500, 0, 1}, /* rank > n > the numerical rank */
+        {KERNEL_GAUSSIAN, 90, 0, 500, 1e-9, 1},
+        {KERNEL_GAUSSIAN, 90, 80, 90, 0, 1},  /* ten points, nine times each */
+        {KERNEL_SIGMOID, 60, 0, 30, 1e-3, 1}, /* K is indefinite */
+        {KERNEL_SIGMOID, 60, 0, 30, 0, 3},    /* and |F|^2 far above its trace */
     };
     static const enum dtype points[] = {DTYPE_F32, DTYPE_F32, DTYPE_F64};
     static const enum dtype vectors[] = {DTYPE_F32, DTYPE_F64, DTYPE_F64};
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
-        for (int precision = 0; precision < 3; precision++) {
+        for (uint64_t run = 0; run < 3 * cases[c].seeds; run++) {
             struct fixture f;
             struct fixture_spec spec = spec_of(cases[c].kernel, cases[c].n, cases[c].lambda);
-            spec.points = points[precision];
-            spec.vectors = vectors[precision];
+            spec.points = points[run % 3];
+            spec.vectors = vectors[run % 3];
             spec.copies = cases[c].copies;
+            spec.seed = 1 + run / 3;
             fixture_init(&f, *state, &spec);
-            for (const char *const *name = low_rank; *name != NULL; name++) {
-                check_definite(&f, *name, cases[c].rank);
-            }
+            check_targets(&f, cases[c].rank);
             fixture_deinit(&f);
         }
     }
@@ -325,8 +378,10 @@ static void test_zero_matrix(void **state)
     must(be->ops->points_new(be, &f.kernel, spec.points, &f.host, &f.points, &err));
     f.problem.X = f.points;
     for (const char *const *name = low_rank; *name != NULL; name++) {
-        precondition(&f, *name, 10, 0);
-        check_definite(&f, *name, 10);
+        struct precond *m = precond_make(&f, *name, 10, 0);
+        assert_int_equal(precond_find(*name)->rank(m), 0);
+        check_definite(&f, m, *name, INFINITY);
+        precond_find(*name)->teardown(m);
     }
     fixture_deinit(&f);
 }

@@ -9,6 +9,12 @@
 
 enum { ATTEMPTS = 8 };
 
+/* In eps: rounding errors of sums of so many terms, and of the few operations beside them. */
+static double sum_errors(int64_t terms)
+{
+    return fmax(16.0, sqrt((double)terms));
+}
+
 static int allocate(struct precond *m, const char *name, int64_t columns, int64_t squares,
                     struct err *err)
 {
@@ -30,6 +36,18 @@ static int allocate(struct precond *m, const char *name, int64_t columns, int64_
         r = o->mat_new(p->be, p->dtype, m->k, p->t, &m->T, err);
     }
     return r == 0 ? o->mat_new(p->be, DTYPE_F64, m->k, p->t, &m->T64, err) : r;
+}
+
+/* rho, shift and refined, for |F|^2 <= size. */
+static void set_ridge(struct precond *m, double size)
+{
+    const double sums = sum_errors(m->p.n) * size;
+    m->rho = fmax(m->p.ridge, fmax(m->eps * size, DBL_EPSILON * sums));
+    m->refined = m->rho <= m->eps * sums;
+    if (!(m->rho > 0)) {
+        m->rho = 1.0; /* K = 0 without a ridge: any multiple of I will do */
+    }
+    m->shift = m->rho;
 }
 
 /* d = diag K, trace, rho. */
@@ -56,11 +74,7 @@ static int start_diagonal(struct precond *m, struct err *err)
                       "The kernel's values overflow the precision: scale the features, or take "
                       "smaller kernel parameters.");
     }
-    m->rho = fmax(p->ridge, m->eps * m->trace);
-    if (!(m->rho > 0)) {
-        m->rho = 1.0; /* K = 0 without a ridge: any multiple of I will do */
-    }
-    m->shift = m->rho;
+    set_ridge(m, m->trace);
     return 0;
 }
 
@@ -83,6 +97,27 @@ void lowrank_deinit(struct precond *m)
     mem_free(m->scale);
 }
 
+/* rho from |F|^2, the trace of F'F, where F F' exceeds K. */
+static int measure_gram(struct precond *m, struct err *err)
+{
+    cleanup_mem double *squares = mem_array((size_t)m->i, sizeof(double));
+    if (squares == NULL) {
+        return err_no_memory(err);
+    }
+    struct mat diagonal = m->gram; /* as a row */
+    diagonal.rows = 1;
+    diagonal.ld++;
+    const int r = m->p.be->ops->mat_get(m->p.be, &diagonal, squares, 1, err);
+    double size = 0;
+    for (int64_t j = 0; r == 0 && j < m->i; j++) {
+        size += squares[j];
+    }
+    if (size > m->trace) {
+        set_ridge(m, size);
+    }
+    return r;
+}
+
 /* gram += F'F, then shift I. */
 static int sum_gram(struct precond *m, struct err *err)
 {
@@ -101,7 +136,8 @@ static int sum_gram(struct precond *m, struct err *err)
     }
     m->next = 0;
     m->summed = true;
-    return o->add_diag(p->be, m->shift, &m->gram, err);
+    r = m->attempts == 0 ? measure_gram(m, err) : 0;
+    return r < 0 ? r : o->add_diag(p->be, m->shift, &m->gram, err);
 }
 
 /* The smallest eigenvalue of rho I + F'F is at least rho, so failure is rounding, and a little more
@@ -135,36 +171,45 @@ int lowrank_finish(struct precond *m, double *ret_fraction, struct err *err)
     return r;
 }
 
-/* Z = (R - F gram^-1 F' R) / rho. */
+/* T <- gram^-1 (F'X + b T), Z += a F T. */
+static int project(struct precond *m, const struct mat *X, double b, double a, const struct mat *Z,
+                   struct err *err)
+{
+    struct backend *be = m->p.be;
+    const struct backend_ops *o = be->ops;
+    const struct mat F = mat_cols(m->F, 0, m->i);
+    const struct mat T = mat_rows(m->T, 0, m->i), T64 = mat_rows(m->T64, 0, m->i);
+    int r = o->gemm(be, true, false, 1.0, &F, X, b, &T, err);
+    if (r == 0) {
+        r = o->copy(be, &T, &T64, err);
+    }
+    if (r == 0) {
+        r = o->trsm(be, false, false, &m->gram, &T64, err);
+    }
+    if (r == 0) {
+        r = o->trsm(be, false, true, &m->gram, &T64, err);
+    }
+    if (r == 0) {
+        r = o->copy(be, &T64, &T, err);
+    }
+    return r == 0 ? o->gemm(be, false, false, a, &F, &T, 1.0, Z, err) : r;
+}
+
+/* Z = (R - F W) / rho, W = gram^-1 F' R, and refined by F' Z = shift / rho W, which holds then. */
 int lowrank_apply(struct precond *m, const struct mat *R, const struct mat *Z, struct err *err)
 {
     const struct problem *p = &m->p;
-    const struct backend_ops *o = p->be->ops;
-    const struct mat F = mat_cols(m->F, 0, m->i);
-    const struct mat T = mat_rows(m->T, 0, m->i), T64 = mat_rows(m->T64, 0, m->i);
     double *over_rho = m->scale, *zero = m->scale + p->t;
     for (int64_t j = 0; j < p->t; j++) {
         over_rho[j] = 1.0 / m->rho;
         zero[j] = 0.0;
     }
-    int r = o->col_axpby(p->be, over_rho, R, zero, Z, err);
+    int r = p->be->ops->col_axpby(p->be, over_rho, R, zero, Z, err);
     if (r < 0 || m->i == 0) {
         return r;
     }
-    r = o->gemm(p->be, true, false, 1.0, &F, R, 0.0, &T, err);
-    if (r == 0) {
-        r = o->copy(p->be, &T, &T64, err);
-    }
-    if (r == 0) {
-        r = o->trsm(p->be, false, false, &m->gram, &T64, err);
-    }
-    if (r == 0) {
-        r = o->trsm(p->be, false, true, &m->gram, &T64, err);
-    }
-    if (r == 0) {
-        r = o->copy(p->be, &T64, &T, err);
-    }
-    return r == 0 ? o->gemm(p->be, false, false, -1.0 / m->rho, &F, &T, 1.0, Z, err) : r;
+    r = project(m, R, 0.0, -1.0 / m->rho, Z, err);
+    return r == 0 && m->refined ? project(m, Z, -m->shift / m->rho, -1.0, Z, err) : r;
 }
 
 int64_t lowrank_rank(const struct precond *m)

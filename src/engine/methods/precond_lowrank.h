@@ -7,11 +7,23 @@
  * precision, since its smallest eigenvalue is rho. No eigenvalue of F F' is divided by, so F may be
  * of any rank: columns that are zero or repeat others do no harm.
  *
- * rho = max(ridge, eps sum_i |k(x_i, x_i)|): below that level F F' cannot be told from K, and a
- * zero ridge still gives a definite P.
+ * rho = max(ridge, eps size), size = max(sum_i |k(x_i, x_i)|, |F|^2): below that level F F' cannot
+ * be told from K, and a zero ridge still gives a definite P. The k x k matrix has errors of its
+ * own, sums of n terms in float64, which are to be small beside rho: so rho >= eps64 s size as
+ * well, s = max(16, sqrt(n)).
  *
- * Cost: n k^2 multiplications once, 4 n k t an application. Memory: n k numbers of the vectors'
- * type, 8 k^2 bytes, and (8 + size of a number) k t bytes.
+ * With w = (rho I + F'F)^-1 F' v, in the directions of the largest eigenvalues little is left of
+ * v - F w: a share rho / |F|^2, beside rounding errors of up to s eps. Where rho <= s eps size
+ * these could outweigh it, and v' P^-1 v come out negative. An application is then refined:
+ * z = (v - F w) / rho has F' z = w, so that
+ *
+ *     z <- z - F (rho I + F'F)^-1 (F' z - w)
+ *
+ * takes away what errors have put there. Its own are those of sums with z, which is as small as the
+ * difference was.
+ *
+ * Cost: n k^2 multiplications once, 4 n k t an application, 8 n k t where it is refined. Memory:
+ * n k numbers of the vectors' type, 8 k^2 bytes, and (8 + size of a number) k t bytes.
  *
  * Methods embed struct precond as their first member and use lowrank_apply and lowrank_rank as they
  * are.
@@ -25,6 +37,7 @@ struct precond {
     double eps;   /* of the vectors' precision */
     double trace; /* sum_i |k(x_i, x_i)| */
     double rho;
+    bool refined;    /* applications are */
     int64_t k;       /* columns F has room for */
     int64_t i;       /* columns made */
     double fraction; /* of the building, 0..1, never falling */
