@@ -32,8 +32,8 @@ static const struct {
     [GROUP] = {"groups of warps", "wgmma"},
 };
 
-/* What is tried: a kernel that takes groups, or float16, with one stage of features (group.cuh) and
- * with more; one that takes tf32; the same in float64. */
+/* What is tried: kernels that take groups, or float16, with few features (short_products.cuh, and
+ * group.cuh of such points) and with more; one that takes tf32; the same in float64. */
 static const struct {
     enum kernel_id id;
     enum dtype dtype;
@@ -42,6 +42,7 @@ static const struct {
     float far;        /* how far out the rows are that are */
     double tolerance; /* of a sum of up to ROWS values */
 } tries[] = {{KERNEL_GAUSSIAN, DTYPE_F32, 20, 2, 1e3F, 1e-4},
+             {KERNEL_MATERN32, DTYPE_F32, 24, 2, 1e3F, 1e-4},
              {KERNEL_GAUSSIAN, DTYPE_F32, 50, 2, 1e3F, 1e-4},
              {KERNEL_LINEAR, DTYPE_F32, 20, 1, 1.0F, 1e-2},
              {KERNEL_GAUSSIAN, DTYPE_F64, 20, 2, 1e3F, 1e-11},

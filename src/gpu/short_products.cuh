@@ -91,16 +91,13 @@ template <int BLOCKS> __device__ void fetch_short(short_walk &w, int tile, short
     w.left--;
 }
 
-/* The x rows' `turn`-th tile; all threads have read the one before. */
+/* By one thread: the `turn`-th tile of x rows; all threads have read the one before. */
 template <int BLOCKS>
 __device__ void fetch_short_x(const short_walk &w, int turn, short_memory<BLOCKS> &s)
 {
-    if (threadIdx.x == 0) {
-        const int64_t panel = w.t.P.panel + (w.x + turn * SHORT_ROWS) / PANEL;
-        arrival_expect(s.x_there, sizeof s.x);
-        copy_to_shared(s.x, short_blocks(w.t.P, panel, BLOCKS, true), sizeof s.x, s.x_there);
-    }
-    arrival_wait(s.x_there, turn & 1);
+    const int64_t panel = w.t.P.panel + (w.x + turn * SHORT_ROWS) / PANEL;
+    arrival_expect(s.x_there, sizeof s.x);
+    copy_to_shared(s.x, short_blocks(w.t.P, panel, BLOCKS, true), sizeof s.x, s.x_there);
 }
 
 /* ---- distances ---- */
@@ -139,7 +136,7 @@ inline __device__ float4 short_x_numbers(const struct launch_tiles &t, int64_t r
 inline __device__ float short_most(const struct launch_tiles &t, int64_t x)
 {
     float most = 0;
-#pragma unroll 1
+#pragma unroll
     for (int j = 0; j < SHORT_X; j += 4) {
         const float4 n = short_x_numbers(t, x + short_x_row(j), t.d);
         most = fmax(most, fmax(fmax(n.x, n.y), fmax(n.z, n.w)));
@@ -260,7 +257,7 @@ template <int COUNT, int BIT> __device__ void halve_sums(float (&sums)[SHORT_X])
     }
 }
 
-/* Of the x row of this thread's number, all threads' sums. */
+/* Of the x row of this thread's number, all threads' sums; none of them needs x rows any more. */
 inline __device__ float total_of_short(float (&sums)[SHORT_X], float (&shares)[4][SHORT_ROWS])
 {
     halve_sums<32, 16>(sums);
@@ -326,12 +323,12 @@ template <int PLAN, bool BOTH, int BLOCKS>
 __device__ void sum_short(short_walk &w, int turn, short_memory<BLOCKS> &s, const float *u,
                           float *columns, float (&x_sums)[SHORT_X])
 {
-    fetch_short_x(w, turn, s);
     const float most = short_most(w.t, w.x + turn * SHORT_ROWS);
 #pragma unroll
     for (int j = 0; j < SHORT_X; j++) {
         x_sums[j] = 0;
     }
+    arrival_wait(s.x_there, turn & 1);
 #pragma unroll 1
     for (int tile = 0; tile < w.z_tiles; tile++, w.count++) {
         __syncthreads(); /* the other slot is read */
@@ -351,6 +348,7 @@ __device__ void begin_walk(short_walk &w, int x_tiles, short_memory<BLOCKS> &s)
     w.count = 0;
     begin_short(s.x_there, s.z_there);
     if (threadIdx.x == 0) {
+        fetch_short_x(w, 0, s);
         fetch_short(w, 0, s);
     }
 }
@@ -407,8 +405,12 @@ __global__ __launch_bounds__(THREADS, 3) void both_of_short(struct launch_both p
         float sums[SHORT_X], u[SHORT_X];
         take_short((const float *)p.weights + x0 + x * SHORT_ROWS, u);
         sum_short<PLAN, true>(w, x, s.tile, u, s.columns, sums);
-        to.I[x0 + x * SHORT_ROWS + threadIdx.x] = total_of_short(sums, s.tile.shares);
-        __syncthreads(); /* x rows and shares are read */
+        const float total = total_of_short(sums, s.tile.shares);
+        if (threadIdx.x == 0 && x + 1 < x_tiles) {
+            fetch_short_x(w, x + 1, s.tile);
+        }
+        to.I[x0 + x * SHORT_ROWS + threadIdx.x] = total;
+        __syncthreads(); /* the shares are read */
     }
     for (int e = threadIdx.x; step != 0 && e < p.rows; e += THREADS) {
         to.J[z0 + e] = s.columns[e];
