@@ -1,8 +1,9 @@
 /*
  * Products of points with many features, whose distances a backend may take from inner products by
- * units of its own: every kernel, one and several right-hand sides, between points and of points
- * with themselves, against the float64 triple loop; rows far from all others, rows that are equal
- * or nearly so, and what single values lose.
+ * units of its own, and with few, which it may lay out in another way: every kernel, one and
+ * several right-hand sides, between points and of points with themselves, against the float64
+ * triple loop; rows far from all others, rows that are equal or nearly so, and what single values
+ * lose.
  */
 #include <math.h>
 #include <string.h>
@@ -172,6 +173,48 @@ static void test_products(void **state)
     device_close(be);
 }
 
+/* One right-hand side, numbers of features on both sides of where something changes. */
+static void test_few_features(void **state)
+{
+    static const int64_t dims[] = {1, 4, 5, 9, 10, 14, 15, 20, 21, 29};
+    (void)state;
+    struct backend *be = device_open(2);
+    for (int i = 0; i < 10; i++) {
+        struct cloud c = cloud_new(be, KERNEL_GAUSSIAN, DTYPE_F32, 300, dims[i], i % 2 == 0, 1.0);
+        check_product(&c, DTYPE_F32, 300, 0, 300, 1);
+        check_product(&c, DTYPE_F32, 70, 128, 140, 1);
+        cloud_free(&c);
+    }
+    device_close(be);
+}
+
+/* So many rows that a block of them is several tiles; some are looked at. */
+static void test_many_rows(void **state)
+{
+    enum { MANY = 12300, STEP = 307 };
+    (void)state;
+    struct backend *be = device_open(2);
+    struct cloud c = cloud_new(be, KERNEL_GAUSSIAN, DTYPE_F32, MANY, 2, true, 1.0);
+    struct rng rng = rng_new(MANY, RNG_TEST);
+    double *v = host_normal(&rng, MANY);
+    host_round(v, MANY, DTYPE_F32);
+    const struct view all = view_all(c.points, MANY);
+    double *y = product(be, all, all, DTYPE_F32, 1, v);
+    for (int64_t i = MANY - 1; i >= 0; i -= STEP) {
+        double sum = 0.0, size = 0.0;
+        for (int64_t j = 0; j < MANY; j++) {
+            const double value = kernel_eval(&c.kernel, row(&c, i), row(&c, j));
+            sum += value * v[j];
+            size += fabs(value * v[j]);
+        }
+        assert_near(y[i], sum, 1e-5 * size);
+    }
+    mem_free(y);
+    mem_free(v);
+    cloud_free(&c);
+    device_close(be);
+}
+
 static void check_beside(struct backend *be, enum kernel_id id, enum dtype dtype, double far)
 {
     struct cloud c = cloud_new(be, id, dtype, 300, 33, false, 1.0);
@@ -330,6 +373,7 @@ static void test_bits_of_rows(void **state)
     device_close(be);
 }
 
-TEST_MAIN(cmocka_unit_test(test_products), cmocka_unit_test(test_rows_beside_a_view),
+TEST_MAIN(cmocka_unit_test(test_products), cmocka_unit_test(test_few_features),
+          cmocka_unit_test(test_many_rows), cmocka_unit_test(test_rows_beside_a_view),
           cmocka_unit_test(test_values), cmocka_unit_test(test_values_of_like_features),
           cmocka_unit_test(test_bits_of_rows))
