@@ -186,6 +186,10 @@ struct backend {
      * messages; "": nothing. */
     char notice[240];
     int64_t kernel_entries; /* kernel values used so far, for rates; shared ones count twice */
+    /* Of the device, as its backend numbers them: how a product is cut may depend on it. `alike`:
+     * all devices that share products with this one (kmv_share) have the same. */
+    int arithmetic;
+    bool alike;
     /* Those of the call that asks `stop`, so far: not among the others yet. 0 of a backend that
      * does not count them within its calls. */
     int64_t under_way;

@@ -252,8 +252,10 @@ int backend_group_new(struct backend *const *members, int count, int64_t least_v
     g->base = *members[0];
     g->ops = group_ops;
     g->ops.name = members[0]->ops->name;
+    bool alike = true;
     for (int i = 0; i < count; i++) {
         g->members[i] = members[i];
+        alike = alike && members[i]->arithmetic == members[0]->arithmetic;
         if (g->base.notice[0] == '\0') {
             memcpy(g->base.notice, members[i]->notice, sizeof g->base.notice);
         }
@@ -263,6 +265,9 @@ int backend_group_new(struct backend *const *members, int count, int64_t least_v
         if (members[i]->ops->kmv_share == NULL || members[i]->ops->points_cache_share == NULL) {
             g->ops.points_cache = NULL;
         }
+    }
+    for (int i = 0; i < count; i++) {
+        members[i]->alike = alike;
     }
     g->base.ops = &g->ops;
     g->count = count;

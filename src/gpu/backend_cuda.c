@@ -48,6 +48,7 @@ static int cuda_open(int ordinal, int threads, struct backend **ret, struct err 
         cuda_close(&cu->base);
         return rc;
     }
+    cu->base.arithmetic = cu->group ? 2 : cu->tensor ? 1 : 0;
     *ret = &cu->base;
     return 0;
 }

@@ -16,8 +16,8 @@
 namespace {
 
 /* Right-hand sides a block takes at most. Its rows are as many as the 64 KiB of a Turing have room
- * for, with column sums of float64: how rows are cut must not depend on right-hand sides, or values
- * could not be kept for all of them. */
+ * for, with column sums of float64: how rows are cut must not depend on right-hand sides, where
+ * values can be kept for all of them. */
 template <class T, class W> constexpr int BOTH_COLUMNS = sizeof(T) == sizeof(W) ? 4 : 1;
 constexpr int BOTH_ROWS = LAUNCH_BOTH_ROWS;
 

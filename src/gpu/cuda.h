@@ -246,7 +246,8 @@ int64_t cuda__chunk(int64_t members);
 
 /* ---- cuda_both.c ---- */
 
-/* How n rows are cut for launch_both, and the bytes of the reaches that it needs. */
+/* How n rows are cut for launch_both where values may be kept, and the bytes of the reaches that it
+ * needs. */
 struct cuda_blocks {
     int64_t n, rows, count, steps;
     size_t reaches;
@@ -258,7 +259,7 @@ static inline int64_t cuda__share_begin(const struct cuda_blocks *b, int part, i
     return b->steps * part / parts;
 }
 /* Whether Y <- a K(P,P) V + b Y, V with t columns of `weights`, is to be computed by launch_both;
- * it depends on the shape alone. */
+ * it depends on the shape, the kernel and the device's arithmetic alone. */
 bool cuda__both_pays(const struct cuda_view *P, enum dtype weights, int64_t t);
 int cuda__both(struct cuda_backend *cu, const struct cuda_view *P, double a, const struct mat *V,
                double b, const struct mat *Y, struct err *err);

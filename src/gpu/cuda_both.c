@@ -30,8 +30,8 @@ static struct cuda_blocks blocks_of(const struct points *p, int64_t n, int64_t b
     b.rows = least(even, most);
     b.count = ceil_div(n, b.rows);
     b.steps = b.count / 2 + 1;
-    b.reaches =
-        (size_t)(b.count * b.rows / launch_tile_rows(p->dtype, p->kernel.group)) * sizeof(float);
+    /* As many as the smallest tiles need: workspaces of all devices have room for as many steps. */
+    b.reaches = (size_t)(b.count * b.rows / launch_tile_rows(p->dtype, true)) * sizeof(float);
     return b;
 }
 
@@ -50,11 +50,12 @@ struct cut {
     size_t weights, totals, step;
 };
 
-static struct cut cut_of(const struct cuda_view *P, enum dtype weights, int64_t t)
+/* `own`: the cut may be one that other devices would not make. */
+static struct cut cut_of(const struct cuda_view *P, enum dtype weights, int64_t t, bool own)
 {
     const struct points *p = P->view.points;
     const struct launch_tiles tiles = cuda__tiles(p);
-    const bool few = launch_takes_short(&tiles, (int)least(t, 2), weights);
+    const bool few = own && launch_takes_short(&tiles, (int)least(t, 2), weights);
     struct cut c = {.of = few ? blocks_of(p, P->view.count, FEW_BLOCKS, LAUNCH_SHORT_ROWS)
                               : cuda__blocks(p, P->view.count),
                     .cols = least(t, launch_both_cols(p->dtype, weights)),
@@ -69,13 +70,18 @@ static struct cut cut_of(const struct cuda_view *P, enum dtype weights, int64_t 
     return c;
 }
 
-bool cuda__both_pays(const struct cuda_view *P, enum dtype weights, int64_t t)
+static bool pays(const struct cuda_view *P, enum dtype weights, int64_t t, bool own)
 {
     const int64_t n = P->view.count;
     if (n <= ROWS_MIN || n > WORK_BYTES || cuda__view_step(P) < n) {
         return false;
     }
-    return cut_of(P, weights, t).together > 0;
+    return cut_of(P, weights, t, own).together > 0;
+}
+
+bool cuda__both_pays(const struct cuda_view *P, enum dtype weights, int64_t t)
+{
+    return pays(P, weights, t, true);
 }
 
 /* What the points keep of this view's values. */
@@ -171,7 +177,7 @@ static int both_steps(struct cuda_backend *cu, const struct cuda_view *P, const 
 int cuda__both(struct cuda_backend *cu, const struct cuda_view *P, double a, const struct mat *V,
                double b, const struct mat *Y, struct err *err)
 {
-    const struct cut c = cut_of(P, cuda__weight_type(P->view.points, V), V->cols);
+    const struct cut c = cut_of(P, cuda__weight_type(P->view.points, V), V->cols, true);
     return both_steps(cu, P, &c, a, V, b, Y, err);
 }
 
@@ -215,12 +221,13 @@ int cuda__kmv_share(struct backend *be, struct view P, int part, int parts, cons
     }
     struct cuda_view view;
     rc = cuda__view_open(cu, &P, 0, &view, err);
-    if (rc == 0 && !cuda__both_pays(&view, cuda__weight_type(P.points, V), V->cols)) {
+    const enum dtype weights = cuda__weight_type(P.points, V);
+    if (rc == 0 && !pays(&view, weights, V->cols, be->alike)) {
         cuda__views_close(cu);
         return share_rows(be, P, n * part / parts, n * (part + 1) / parts, V, add, Y, err);
     }
     if (rc == 0) {
-        struct cut c = cut_of(&view, cuda__weight_type(P.points, V), V->cols);
+        struct cut c = cut_of(&view, weights, V->cols, be->alike);
         c.begin = cuda__share_begin(&c.of, part, parts);
         c.end = cuda__share_begin(&c.of, part + 1, parts);
         rc = share_steps(cu, &view, &c, V, add, Y, err);

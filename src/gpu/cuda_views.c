@@ -44,7 +44,9 @@ int cuda__view_open(struct cuda_backend *cu, const struct view *v, int side, str
 int64_t cuda__view_step(const struct cuda_view *v)
 {
     const struct points *p = v->view.points;
-    const int64_t parts = p->kernel.group ? launch_parts_bytes(p->d) / LAUNCH_PANEL : 0;
+    /* Whether there are any is the device's; how far a step goes must not be (kmv_share). */
+    const bool may = p->dtype == DTYPE_F32 && p->kernel.inner > 0;
+    const int64_t parts = may ? launch_parts_bytes(p->d) / LAUNCH_PANEL : 0;
     const int64_t row = p->ld * (int64_t)dtype_size(p->dtype) + parts;
     if (in_panels(&v->view) || row == 0) {
         return (v->view.count / LAUNCH_TILE + 1) * LAUNCH_TILE;

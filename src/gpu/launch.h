@@ -256,11 +256,12 @@ struct launch_panel {
     int64_t chunk;         /* members of Q whose share of a row's sum is formed in one piece */
     int64_t segment;       /* rows, likewise for a column's; a multiple of LAUNCH_TILE */
     const void *q_weights; /* as launch_weights lays them */
-    double *row_sums;      /* [chunk][cols][rows], as those of launch_sums */
+    double *row_sums;      /* [chunk][cols][rows], as those of launch_sums with values */
     void *p_weights;       /* [tile of P][cols][its rows], 0 behind the last row */
     double *column_sums;   /* [segment][cols][members] */
 };
-/* row_sums <- the shares of K V, from stored values; of launch_sums' bits. */
+/* row_sums <- the shares of K V, from stored values; of the bits of the launch_sums that stored
+ * them. */
 int launch_panel_rows(void *stream, const struct launch_panel *panel);
 /* p_weights <- weights o (the sum of row_sums in their order - T), and U likewise. weights [rows]
  * or NULL; T and U have the panel's rows and columns, or data NULL. U may be T. */

@@ -201,19 +201,6 @@ APART __device__ void repair_short(short_unit u, float *D)
 
 /* ---- sums ---- */
 
-/* The weights of the thread's x rows; 0 behind the last. */
-inline __device__ void take_short(const float *from, float (&ret)[SHORT_X])
-{
-#pragma unroll
-    for (int j = 0; j < SHORT_X; j += 4) {
-        const float4 four = *(const float4 *)(from + short_x_row(j));
-        ret[j] = four.x;
-        ret[j + 1] = four.y;
-        ret[j + 2] = four.z;
-        ret[j + 3] = four.w;
-    }
-}
-
 /* Values of distances times the z rows' weights, to the sums of x rows; BOTH: and times the x rows'
  * to the sums of z rows. */
 template <bool BOTH>
@@ -257,7 +244,8 @@ template <int COUNT, int BIT> __device__ void halve_sums(float (&sums)[SHORT_X])
     }
 }
 
-/* Of the x row of this thread's number, all threads' sums; none of them needs x rows any more. */
+/* Of the x row of this thread's number, all threads' sums. When it returns all threads are done
+ * with the x rows. */
 inline __device__ float total_of_short(float (&sums)[SHORT_X], float (&shares)[4][SHORT_ROWS])
 {
     halve_sums<32, 16>(sums);
@@ -311,6 +299,7 @@ __device__ void use_short_tile(const short_walk &w, int turn, int tile, float mo
             repair_short(short_unit_of(w, turn, row, reach), D);
             copy_short(D, c);
         }
+        __syncwarp(); /* the next products take all lanes at once */
         add_short<BOTH>(c, weights, u, x_sums, z_sums);
         if constexpr (BOTH) {
             add_short_columns(z_sums, columns + row);
@@ -403,7 +392,7 @@ __global__ __launch_bounds__(THREADS, 3) void both_of_short(struct launch_both p
     begin_walk(w, x_tiles, s.tile);
     for (int x = 0; x < x_tiles; x++) {
         float sums[SHORT_X], u[SHORT_X];
-        take_short((const float *)p.weights + x0 + x * SHORT_ROWS, u);
+        take<4, 4>((const float *)p.weights + x0 + x * SHORT_ROWS, threadIdx.x % 4, u);
         sum_short<PLAN, true>(w, x, s.tile, u, s.columns, sums);
         const float total = total_of_short(sums, s.tile.shares);
         if (threadIdx.x == 0 && x + 1 < x_tiles) {

@@ -224,6 +224,7 @@ static double kept_values(struct planning *g)
         .t = (int64_t)g->t,
         .dtype = g->points,
         .room = g->machine->own_memory ? g->machine->device_bytes : g->machine->free_bytes,
+        .device = g->machine->own_memory,
     };
     const double all = cache_bytes(g), slack = 1.1; /* of which nothing is to be missing */
     const double room = (double)rule_kept_bytes(g->spec, &shape, &g->machine->rates);

@@ -65,6 +65,7 @@ struct keep_shape {
     int64_t d, t;
     enum dtype dtype; /* of the points */
     int64_t room;     /* bytes that are free; INT64_MAX: not known */
+    bool device;      /* of a device with memory of its own */
 };
 /*
  * Bytes that kernel values may take that are kept for products of all points with all points; 0:
