@@ -9,13 +9,13 @@
  * x.z - |x|^2/2 - |z|^2/2, and what the tensor cores subtract it from, 0, becomes the distance.
  * Stages of 32 features are added by float32.
  *
- * Up to LAUNCH_SHORT_FEATURES features there is one stage, of points as short.cuh lays them out.
- * Those of more come in parts as well (launch_parts), 2 KiB for 16 features of a panel: first the
- * large parts, then the small ones, of each first the first 8 features, then the others, in pieces
- * of 16 bytes a row. All steps are as z rows have them; the last one stands once more behind them
- * as x rows do. The row at place p of a panel is part_row(p): so that 8 pieces that follow each
- * other are 8 columns of a product, or 8 rows, and a thread's rows stand as shape.cuh wants them. x
- * rows stay in shared memory while z rows come and go, where there is room for all their features.
+ * Up to LAUNCH_SHORT_FEATURES features points are laid out as short.cuh has it. Those of more come
+ * in parts as well (launch_parts), 2 KiB for 16 features of a panel: first the large parts, then
+ * the small ones, of each first the first 8 features, then the others, in pieces of 16 bytes a row.
+ * All steps are as z rows have them; the last one stands once more behind them as x rows do. The
+ * row at place p of a panel is part_row(p): so that 8 pieces that follow each other are 8 columns
+ * of a product, or 8 rows, and a thread's rows stand as shape.cuh wants them. x rows stay in shared
+ * memory while z rows come and go, where there is room for all their features.
  *
  * Rows too far out for inner products (launch_kernel.inner) take differences, straight from their
  * panels: all of a tile whose z rows are, and else those x rows alone that are. What a product has
@@ -39,17 +39,6 @@ constexpr int STAGE = 2;       /* steps of a stage, which the tensor cores add u
 constexpr int KEPT_STEPS = 11; /* of x rows, in shared memory: 8 KiB each */
 /* From the first 8 numbers of a short block to the others, of x rows and of z rows. */
 constexpr int SHORT_X_HALF = BLOCK_BYTES / 2, SHORT_Z_HALF = SHORT_X_HALF / 2;
-
-/* The first of the features that norms are, which are in one step. */
-inline __host__ __device__ int64_t norms_at(int64_t d)
-{
-    return d % STEP <= STEP - NORM_FEATURES ? d : (d / STEP + 1) * STEP;
-}
-
-inline __host__ __device__ int steps_of(int64_t d)
-{
-    return (int)(norms_at(d) / STEP) + 1;
-}
 
 struct group_threads {
     static __device__ int across()
@@ -92,7 +81,7 @@ inline __device__ const unsigned char *parts_of(const struct launch_view &v, int
 
 inline __host__ __device__ short_plan group_plan(int64_t d)
 {
-    return is_short(d) ? short_plan_at(short_plan_for(d)) : short_plan{0, 0, 0, 0};
+    return is_short(d) ? short_plan_at(short_plan_for(d)) : short_plan{0, 0};
 }
 
 struct group_tile : shape<float, 4, 32, 4, 16, group_threads> {
@@ -110,7 +99,7 @@ struct group_tile : shape<float, 4, 32, 4, 16, group_threads> {
     {
         return {t.P.panel + x / PANEL,
                 t.Q.panel + z / PANEL,
-                is_short(t.d) ? 1 : steps_of(t.d),
+                t.d <= SHORT_WHOLE ? 1 : steps_of(t.d),
                 group_plan(t.d),
                 reach,
                 true,
@@ -183,26 +172,35 @@ inline __device__ void fetch_z(const struct launch_tiles &t, const group_place &
     }
 }
 
-/* Of short points all there is: of x rows as above, of each half of a block first the first 16 rows
- * of all panels; of z rows as they lie. */
+/* Of short points the i-th block of a stage, of 4 at most: all of them, or the large parts of its
+ * steps and then the small ones. -1: there is none. */
+inline __device__ int short_block(const short_plan &plan, int step, int i)
+{
+    if (plan.steps == 0) {
+        return i < plan.blocks ? i : -1;
+    }
+    return step + i % STAGE < plan.steps ? step + i % STAGE + i / STAGE * plan.steps : -1;
+}
+
+/* A stage of short points: of x rows as above, of each half of a block first the first 16 rows of
+ * all panels; of z rows as they lie. */
 inline __device__ void fetch_short_rows(const struct launch_tiles &t, const group_place &at,
-                                        group_memory &s)
+                                        int step, group_memory &s)
 {
     const int place = threadIdx.x % 32, panel = threadIdx.x / 32, blocks = at.plan.blocks;
-    const unsigned char *const z = short_blocks(t.Q, at.z, blocks, false) +
-                                   at.z % (LAUNCH_TILE / PANEL) * (PANEL * 16) +
-                                   threadIdx.x % 64 * 16 + threadIdx.x / 64 * SHORT_X_HALF;
+    const unsigned char *const z = short_z_blocks(t.Q, at.z, blocks) + threadIdx.x * 16;
+    const unsigned char *const x = short_x_blocks(t.P, at.x, blocks) + threadIdx.x * 16;
     unsigned char *const z_to = s.z[at.slot] + threadIdx.x * 16;
+    unsigned char *const x_to = at.x_parts + (place / 16 * 64 + panel * 16 + place % 16) * 16;
 #pragma unroll 1
-    for (int i = 0; i < blocks; i++) {
-        __pipeline_memcpy_async(z_to + i * (2 * SHORT_Z_HALF), z + i * BLOCK_BYTES, 16);
-    }
-    if (at.fresh) {
-        const unsigned char *const x = short_blocks(t.P, at.x, blocks, true) + threadIdx.x * 16;
-        unsigned char *const x_to = at.x_parts + (place / 16 * 64 + panel * 16 + place % 16) * 16;
-#pragma unroll 1
-        for (int i = 0; i < 2 * blocks; i++) {
-            __pipeline_memcpy_async(x_to + i * SHORT_X_HALF, x + i * SHORT_X_HALF, 16);
+    for (int i = 0; i < 2 * STAGE; i++) {
+        const int block = short_block(at.plan, step, i);
+        if (block < 0) {
+            continue;
+        }
+        __pipeline_memcpy_async(z_to + i * (2 * SHORT_Z_HALF), z + block * (2 * SHORT_Z_HALF), 16);
+        for (int half = 2 * block; at.fresh && half < 2 * block + 2; half++) {
+            __pipeline_memcpy_async(x_to + half * SHORT_X_HALF, x + half * SHORT_X_HALF, 16);
         }
     }
 }
@@ -213,7 +211,7 @@ inline __device__ void fetch_stage(const struct launch_tiles &t, const group_pla
 {
     const int count = min(STAGE, at.steps - step);
     if (at.plan.blocks > 0) {
-        fetch_short_rows(t, at, s);
+        fetch_short_rows(t, at, step, s);
         return;
     }
     fetch_z(t, at, step, s.z[at.slot]);
@@ -309,30 +307,41 @@ __device__ void begin_product(const unsigned char *x_rows, const unsigned char *
 
 /* The same of short points. */
 inline __device__ void begin_short_product(const unsigned char *x_rows, const unsigned char *z_rows,
-                                           int m, const short_plan &plan, float (&c)[32])
+                                           int m, const short_plan &all, int step, float (&c)[32])
 {
     const uint64_t x = describe_matrix(x_rows + m * 1024, 128, SHORT_X_HALF);
     const uint64_t z = describe_matrix(z_rows, 128, SHORT_Z_HALF);
-    subtract_group_product<false>(c, x + (plan.x & 15) * (2 * SHORT_X_HALF >> 4),
-                                  z + (plan.z & 15) * (2 * SHORT_Z_HALF >> 4));
+    /* Of the stage: its blocks of z rows are in order, those of x rows among all. */
+    const short_plan stage =
+        all.steps == 0 ? all : short_plan{2 * STAGE, min(STAGE, all.steps - step)};
 #pragma unroll 1
-    for (int i = 1; i < plan.products; i++) {
-        subtract_group_product<true>(c, x + (plan.x >> 4 * i & 15) * (2 * SHORT_X_HALF >> 4),
-                                     z + (plan.z >> 4 * i & 15) * (2 * SHORT_Z_HALF >> 4));
+    for (int i = 0; i < stage.products(); i++) {
+        const int of_z = stage.z(i), of_x = stage.x(i);
+        const int z_at = stage.steps == 1 && of_z == 1 ? STAGE : of_z;
+        const int x_at = stage.steps == 0     ? of_x
+                         : of_x < stage.steps ? step + of_x
+                                              : all.steps + step + of_x - stage.steps;
+        const uint64_t a = x + x_at * (2 * SHORT_X_HALF >> 4);
+        const uint64_t b = z + z_at * (2 * SHORT_Z_HALF >> 4);
+        if (i == 0) {
+            subtract_group_product<false>(c, a, b);
+        } else {
+            subtract_group_product<true>(c, a, b);
+        }
     }
     group_commit();
 }
 
-/* STEPS: of the stage; 0 where points are short. */
+/* STEPS: of the stage that begins with `step`; 0 where points are short. */
 template <bool ADDS, int STEPS>
 __device__ void add_steps(const unsigned char *x, const unsigned char *z, const short_plan &plan,
-                          tile_values<group_tile> &D)
+                          int step, tile_values<group_tile> &D)
 {
     float c[2][32];
     group_fence();
     if constexpr (STEPS == 0) {
-        begin_short_product(x, z, 0, plan, c[0]);
-        begin_short_product(x, z, 1, plan, c[1]);
+        begin_short_product(x, z, 0, plan, step, c[0]);
+        begin_short_product(x, z, 1, plan, step, c[1]);
     } else {
         begin_product<STEPS>(x, z, 0, c[0]);
         begin_product<STEPS>(x, z, 1, c[1]);
@@ -343,18 +352,18 @@ __device__ void add_steps(const unsigned char *x, const unsigned char *z, const 
     take_product<ADDS>(c[1], 1, D);
 }
 
-/* D <- or += the stage's products. */
+/* D <- or += the products of the stage that begins with `step`, whose z rows are in this slot. */
 template <bool ADDS>
-__device__ void add_stage(const group_place &at, const unsigned char *x, const unsigned char *z,
-                          int steps, tile_values<group_tile> &D)
+__device__ void add_stage(const group_place &at, const group_memory &s, int step, int slot,
+                          tile_values<group_tile> &D)
 {
     static_assert(STAGE == 2, "a stage has one step or two");
-    if (!ADDS && at.plan.blocks > 0) {
-        add_steps<ADDS, 0>(x, z, at.plan, D);
-    } else if (steps > 1) {
-        add_steps<ADDS, 2>(x, z, at.plan, D);
+    if (at.plan.blocks > 0) {
+        add_steps<ADDS, 0>(at.x_parts, s.z[slot], at.plan, step, D);
+    } else if (at.steps - step > 1) {
+        add_steps<ADDS, 2>(x_stage(at, step, slot), s.z[slot], at.plan, step, D);
     } else {
-        add_steps<ADDS, 1>(x, z, at.plan, D);
+        add_steps<ADDS, 1>(x_stage(at, step, slot), s.z[slot], at.plan, step, D);
     }
 }
 
@@ -448,7 +457,7 @@ __device__ void add_stages(const struct launch_tiles &t, group_place &at, group_
     for (int step = STAGE; step < steps; step += STAGE) {
         const int slot = take_stage(at);
         fetch_behind<FORM>(t, at, s, step + STAGE, steps, fetch_next);
-        add_stage<true>(at, x_stage(at, step, slot), s.z[slot], min(STAGE, steps - step), D);
+        add_stage<true>(at, s, step, slot, D);
     }
 }
 
@@ -473,7 +482,7 @@ __device__ void distances(const struct launch_tiles &t, group_place &at, group_m
             begin_rows(s, at);
         }
         far = far_rows(t.kernel.inner, at, s);
-        add_stage<false>(at, x_stage(at, 0, slot), s.z[slot], min(STAGE, steps), D);
+        add_stage<false>(at, s, 0, slot, D);
         add_stages<FORM>(t, at, s, fetch_next, D);
     }
     at.fresh = at.fresh && !near;

@@ -72,7 +72,7 @@ struct pack {
 };
 int launch_pack(void *stream, const struct pack *pack);
 
-#define LAUNCH_SHORT_FEATURES 28 /* up to which short.cuh lays points out */
+#define LAUNCH_SHORT_FEATURES 92 /* up to which short.cuh lays points out */
 /* The numbers of panels in two parts of float16 each, as group.cuh and short.cuh want them: the
  * panels have launch_parts_bytes(d) each. `to` begins a tile. */
 struct parts {

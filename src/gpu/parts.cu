@@ -92,8 +92,8 @@ __device__ float whole_number(const float *row, int d, int k, bool of_x)
 /* The same where blocks have large or small parts of 16 features. */
 __device__ float split_number(const float *row, int d, int k, bool of_x)
 {
-    constexpr int HALF = SHORT_BLOCKS / 2 * NUMBERS;
-    return part_of(feature(row, d, k % HALF, of_x), k >= HALF);
+    const int all = steps_of(d) * NUMBERS;
+    return part_of(feature(row, d, k % all, of_x), k >= all);
 }
 
 /* A thread has a row, at its place in the tile. */
@@ -105,8 +105,10 @@ __global__ void make_short_parts(struct parts p)
         const int64_t panel = (int64_t)blockIdx.x * (LAUNCH_TILE / PANEL) + place / PANEL;
         const float *const row =
             (const float *)p.panels + panel * p.ld * PANEL + part_row(place % PANEL);
+        const int rows = way == 0 ? SHORT_UNIT : LAUNCH_TILE; /* that lie together */
         uint4 *const to = (uint4 *)p.to + blockIdx.x * (short_tile_bytes(blocks) / 16) +
-                          way * blocks * (BLOCK_BYTES / 16) + place;
+                          way * blocks * (BLOCK_BYTES / 16) + place / rows * 2 * blocks * rows +
+                          place % rows;
         for (int piece = 0; piece < 2 * blocks; piece++) {
             uint32_t pairs[4];
             for (int i = 0; i < 4; i++) {
@@ -116,7 +118,7 @@ __global__ void make_short_parts(struct parts p)
                                            : float16_pair(whole_number(row, d, k, way != 0),
                                                           whole_number(row, d, k + 1, way != 0));
             }
-            to[piece * LAUNCH_TILE] = {pairs[0], pairs[1], pairs[2], pairs[3]};
+            to[piece * rows] = {pairs[0], pairs[1], pairs[2], pairs[3]};
         }
     }
 }

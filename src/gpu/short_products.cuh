@@ -6,8 +6,8 @@
  * the weights of its z rows are one read of 8 bytes, and where values serve both sides the sum of a
  * z row needs but two exchanges between four lanes.
  *
- * A tile of 128 z rows comes as one copy of the copy engine, on its way while the one before is
- * worked on; one barrier a tile tells that nobody reads what it will replace.
+ * A tile of 128 z rows, or 64, comes as one copy of the copy engine, on its way while the one
+ * before is worked on; one barrier a tile tells that nobody reads what it will replace.
  *
  * Rows too far out for inner products (launch_kernel.inner) take differences, as in group.cuh: a
  * row x against 64 z rows, whatever the rows beside it.
@@ -18,13 +18,19 @@
 
 namespace {
 
-constexpr int SHORT_ROWS = LAUNCH_TILE; /* x rows of a block, and z rows of a copy */
-constexpr int SHORT_UNIT = 64;          /* z rows of a product */
+constexpr int SHORT_ROWS = LAUNCH_TILE; /* x rows of a block */
 constexpr int SHORT_X = 32;             /* x rows of a thread: 4 panels' 2 times 4 */
+/* z rows of a copy, and blocks of threads that a multiprocessor is to hold: its memory says so. */
+template <int BLOCKS> constexpr int SHORT_TILE = BLOCKS <= 4 ? 2 * SHORT_UNIT : SHORT_UNIT;
+template <int BLOCKS, bool BOTH>
+constexpr int SHORT_RESIDENT = BLOCKS > 8           ? 2
+                               : BLOCKS > 6 || BOTH ? 3
+                                                    : 4;
 
 template <int BLOCKS> struct alignas(128) short_memory {
-    unsigned char x[BLOCKS * BLOCK_BYTES], z[2][BLOCKS * BLOCK_BYTES];
-    alignas(16) float weights[2][SHORT_ROWS];
+    unsigned char x[BLOCKS * BLOCK_BYTES];
+    unsigned char z[2][SHORT_TILE<BLOCKS> / SHORT_UNIT][BLOCKS * BLOCK_BYTES / 2];
+    alignas(16) float weights[2][SHORT_TILE<BLOCKS>];
     float shares[THREADS / 32][SHORT_ROWS]; /* the warps' sums of the x rows */
     arrival x_there, z_there[2];
 };
@@ -82,11 +88,10 @@ inline __device__ void begin_short(arrival &x_there, arrival (&z_there)[2])
 /* By one thread: the next tile of z rows, from the first one again behind the last. */
 template <int BLOCKS> __device__ void fetch_short(short_walk &w, int tile, short_memory<BLOCKS> &s)
 {
-    const int slot = tile & 1, row = tile % w.z_tiles * SHORT_ROWS;
+    const int slot = tile & 1, row = tile % w.z_tiles * SHORT_TILE<BLOCKS>;
     const int64_t panel = w.t.Q.panel + (w.z + row) / PANEL;
     arrival_expect(s.z_there[slot], sizeof s.z[0] + sizeof s.weights[0]);
-    copy_to_shared(s.z[slot], short_blocks(w.t.Q, panel, BLOCKS, false), sizeof s.z[0],
-                   s.z_there[slot]);
+    copy_to_shared(s.z[slot], short_z_blocks(w.t.Q, panel, BLOCKS), sizeof s.z[0], s.z_there[slot]);
     copy_to_shared(s.weights[slot], w.weights + row, sizeof s.weights[0], s.z_there[slot]);
     w.left--;
 }
@@ -97,7 +102,7 @@ __device__ void fetch_short_x(const short_walk &w, int turn, short_memory<BLOCKS
 {
     const int64_t panel = w.t.P.panel + (w.x + turn * SHORT_ROWS) / PANEL;
     arrival_expect(s.x_there, sizeof s.x);
-    copy_to_shared(s.x, short_blocks(w.t.P, panel, BLOCKS, true), sizeof s.x, s.x_there);
+    copy_to_shared(s.x, short_x_blocks(w.t.P, panel, BLOCKS), sizeof s.x, s.x_there);
 }
 
 /* ---- distances ---- */
@@ -107,13 +112,13 @@ template <int PLAN>
 __device__ void short_distances(const unsigned char *x, const unsigned char *z, float (&c)[64])
 {
     constexpr short_plan plan = short_plan_at(PLAN);
-    const uint64_t of_z = describe_matrix(z, 128, BLOCK_BYTES / 2);
+    const uint64_t of_z = describe_matrix(z, 128, BLOCK_BYTES / 4);
     const uint64_t of_x = describe_matrix(x, 128, BLOCK_BYTES / 2);
     group_fence();
 #pragma unroll
-    for (int i = 0; i < plan.products; i++) {
-        const uint64_t a = of_z + (plan.z >> 4 * i & 15) * (BLOCK_BYTES >> 4);
-        const uint64_t b = of_x + (plan.x >> 4 * i & 15) * (BLOCK_BYTES >> 4);
+    for (int i = 0; i < plan.products(); i++) {
+        const uint64_t a = of_z + plan.z(i) * (BLOCK_BYTES / 2 >> 4);
+        const uint64_t b = of_x + plan.x(i) * (BLOCK_BYTES >> 4);
         if (i == 0) {
             subtract_group_product<false>(c, a, b);
         } else {
@@ -281,17 +286,18 @@ template <int PLAN, bool BOTH, class M>
 __device__ void use_short_tile(const short_walk &w, int turn, int tile, float most, M &s,
                                const float *u, float *columns, float (&x_sums)[SHORT_X])
 {
+    constexpr int TILE = SHORT_TILE<short_plan_at(PLAN).blocks>;
     const int slot = w.count & 1, x_rows = w.x_rows - turn * SHORT_ROWS;
 #pragma unroll
-    for (int unit = 0; unit < SHORT_ROWS / SHORT_UNIT; unit++) {
-        const int row = tile * SHORT_ROWS + unit * SHORT_UNIT;
+    for (int unit = 0; unit < TILE / SHORT_UNIT; unit++) {
+        const int row = tile * TILE + unit * SHORT_UNIT;
         if (row >= w.z_rows) {
             break;
         }
         float c[64], z_sums[2] = {0, 0};
         const float2 pair = *(const float2 *)(s.weights[slot] + unit * SHORT_UNIT + short_z_row());
         const float weights[2] = {pair.x, pair.y}, reach = w.reach[row / SHORT_UNIT];
-        short_distances<PLAN>(s.x, s.z[slot] + unit * (SHORT_UNIT * 16), c);
+        short_distances<PLAN>(s.x, s.z[slot][unit], c);
         if (!(most <= w.t.kernel.inner - reach) || x_rows < SHORT_ROWS ||
             w.z_rows - row < SHORT_UNIT) {
             float D[64];
@@ -332,7 +338,7 @@ __device__ void sum_short(short_walk &w, int turn, short_memory<BLOCKS> &s, cons
 template <int BLOCKS>
 __device__ void begin_walk(short_walk &w, int x_tiles, short_memory<BLOCKS> &s)
 {
-    w.z_tiles = (w.z_rows + SHORT_ROWS - 1) / SHORT_ROWS;
+    w.z_tiles = (w.z_rows + SHORT_TILE<BLOCKS> - 1) / SHORT_TILE<BLOCKS>;
     w.left = w.z_tiles * x_tiles;
     w.count = 0;
     begin_short(s.x_there, s.z_there);
@@ -344,7 +350,9 @@ __device__ void begin_walk(short_walk &w, int x_tiles, short_memory<BLOCKS> &s)
 
 /* As sums_of_chunk (product.cuh). */
 template <int PLAN>
-__global__ __launch_bounds__(THREADS, 4) void sums_of_short(struct launch_sums p)
+__global__ __launch_bounds__(
+    THREADS,
+    SHORT_RESIDENT<short_plan_at(PLAN).blocks, false>) void sums_of_short(struct launch_sums p)
 {
     if constexpr (!HAS_GROUPS) {
         return;
@@ -368,7 +376,9 @@ __global__ __launch_bounds__(THREADS, 4) void sums_of_short(struct launch_sums p
 
 /* As sums_of_both (both.cuh), with as many as LAUNCH_SHORT_ROWS rows in a block. */
 template <int PLAN>
-__global__ __launch_bounds__(THREADS, 3) void both_of_short(struct launch_both p)
+__global__ __launch_bounds__(
+    THREADS,
+    SHORT_RESIDENT<short_plan_at(PLAN).blocks, true>) void both_of_short(struct launch_both p)
 {
     if constexpr (!HAS_GROUPS) {
         return;

@@ -389,8 +389,9 @@ double rule_point_parts(const char *kernel, int64_t d)
         taken = strcmp(kernel, kernels[i]) == 0;
     }
     const double features = (double)d;
-    const double blocks = d > 28   ? ceil((features + 4.0) / 16.0) + 1.0
-                          : d > 20 ? 4.0
+    const double steps = ceil((features + 4.0) / 16.0);
+    const double blocks = d > 92   ? steps + 1.0
+                          : d > 20 ? 2.0 * steps
                                    : ceil((3.0 * features + 4.0) / 16.0);
     return taken ? 64.0 * blocks : 0.0;
 }

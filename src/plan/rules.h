@@ -226,8 +226,8 @@ int rule_sketch_parts(int64_t d, int64_t m, int signs);
 /* Bytes of a float32 point that a device with memory of its own may hold besides the point itself:
  * products by tensor cores take it in parts, on some (adr/0052, adr/0054), of kernels whose
  * distances come from inner products: 64 bytes for 16 features, four of the norm among them, and
- * for 16 more; up to 20 features for 16 numbers, three of each feature and four of the norm; up to
- * 28 for 64 numbers. `kernel` NULL: not chosen yet. */
+ * for 16 more; up to 92 features 128 for 16 of them; up to 20 features 64 for 16 numbers, three of
+ * each feature and four of the norm. `kernel` NULL: not chosen yet. */
 double rule_point_parts(const char *kernel, int64_t d);
 
 struct rule_rows {

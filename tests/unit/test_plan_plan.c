@@ -316,7 +316,7 @@ static void test_points_in_parts(void **state)
     (void)state;
     const double many = point_bytes(gaussian, 41, true) - point_bytes(gaussian, 41, false);
     const double few = point_bytes(gaussian, 6, true) - point_bytes(gaussian, 6, false);
-    assert_close(many, 10000.0 * 256.0, 1e-12);
+    assert_close(many, 10000.0 * 384.0, 1e-12);
     assert_close(few, 10000.0 * 128.0, 1e-12);
     const double some = point_bytes(gaussian, 22, true) - point_bytes(gaussian, 22, false);
     assert_close(some, 10000.0 * 256.0, 1e-12);
@@ -324,7 +324,7 @@ static void test_points_in_parts(void **state)
 }
 
 /* Rows of a restricted model stay on a device where half of what is free holds them with their
- * parts, which 90 features have seven of, 64 bytes each. */
+ * parts, which 90 features have six of, 128 bytes each. */
 static void test_resident_rows_in_parts(void **state)
 {
     static const char format[] =
@@ -333,7 +333,7 @@ static void test_resident_rows_in_parts(void **state)
     static const struct {
         const char *precision, *kernel;
         double row, prepared; /* bytes that are asked for, and that are counted */
-    } cases[] = {{"float32", "gaussian", 90 * 4 + 8 + 448, 91 * 4 + 8 + 448},
+    } cases[] = {{"float32", "gaussian", 90 * 4 + 8 + 768, 91 * 4 + 8 + 768},
                  {"float32", "laplacian_l1", 90 * 4 + 8, 91 * 4 + 8},
                  {"float64", "gaussian", 90 * 8 + 8, 91 * 8 + 8}};
     (void)state;
@@ -350,9 +350,9 @@ static void test_resident_rows_in_parts(void **state)
         const double passes = plan_of(fields, n, 91, &m).parts[PLAN_POINTS];
         assert_true(passes < (double)n * cases[i].prepared / 10.0);
         m.own_memory = false; /* nor are there parts on a processor */
-        m.free_bytes = (int64_t)(2.0 * (double)n * (cases[i].row - (i == 0 ? 448.0 : 0.0)));
+        m.free_bytes = (int64_t)(2.0 * (double)n * (cases[i].row - (i == 0 ? 768.0 : 0.0)));
         const double host = plan_of(fields, n, 91, &m).parts[PLAN_POINTS];
-        assert_true(host > (double)n * (cases[i].prepared - (i == 0 ? 448.0 : 0.0)));
+        assert_true(host > (double)n * (cases[i].prepared - (i == 0 ? 768.0 : 0.0)));
     }
 }
 
