@@ -10,8 +10,8 @@
 #define WORK_BYTES ((int64_t)64 << 20) /* at most; more rows go the plain way */
 #define ROWS_MIN 64                    /* no more are one row of tiles */
 #define BLOCKS 48                      /* that are to be, rows permitting: some 1,200 pairs */
-#define FEW_SOON 28 /* features up to which `few` values come sooner than memory would bring them  \
-                     */
+/* Features up to which `few` values come sooner than memory would bring them. */
+#define FEW_SOON 28
 #define FEW_BLOCKS 96 /* likewise, of `few` */
 
 static int64_t least(int64_t a, int64_t b)
