@@ -154,9 +154,7 @@ struct backend_ops {
                    bool add, const struct mat *S, struct err *err);
     /* (optional) Keeps kernel values of all the points with each other, up to `bytes`, and uses
      * them from then on when P and Q of kmv are all the points. No bit of a product changes, but
-     * for KERNEL_STORE_HALF, which is for kernels of a distance only (-ERR_UNSUPPORTED), and for
-     * float32 products of one column where a device adds what it computes in another order; how
-     * much is kept changes nothing. When part
+     * for KERNEL_STORE_HALF, which is for kernels of a distance only (-ERR_UNSUPPORTED). When part
      * of the values fits, that part is kept; when nothing does, or there is no memory, nothing.
      * Replaces what was kept before; freed with the points. Takes about the time of a product.
      * *ret_bytes is what is kept. be->stop is asked now and then; what was kept so far is then

@@ -10,9 +10,7 @@
 #define WORK_BYTES ((int64_t)64 << 20) /* at most; more rows go the plain way */
 #define ROWS_MIN 64                    /* no more are one row of tiles */
 #define BLOCKS 48                      /* that are to be, rows permitting: some 1,200 pairs */
-/* Features up to which `few` values come sooner than memory would bring them. */
-#define FEW_SOON 28
-#define FEW_BLOCKS 96 /* likewise, of `few` */
+#define FEW_BLOCKS 96                  /* likewise, of `few` */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -57,8 +55,7 @@ static struct cut cut_of(const struct cuda_view *P, enum dtype weights, int64_t 
 {
     const struct points *p = P->view.points;
     const struct launch_tiles tiles = cuda__tiles(p);
-    const bool soon = p->d <= FEW_SOON || p->kept.slots == 0;
-    const bool few = own && soon && launch_takes_short(&tiles, (int)least(t, 2), weights);
+    const bool few = own && launch_takes_short(&tiles, (int)least(t, 2), weights);
     struct cut c = {.of = few ? blocks_of(p, P->view.count, FEW_BLOCKS, LAUNCH_SHORT_ROWS)
                               : cuda__blocks(p, P->view.count),
                     .cols = least(t, launch_both_cols(p->dtype, weights)),
@@ -225,13 +222,12 @@ int cuda__kmv_share(struct backend *be, struct view P, int part, int parts, cons
     struct cuda_view view;
     rc = cuda__view_open(cu, &P, 0, &view, err);
     const enum dtype weights = cuda__weight_type(P.points, V);
-    const bool own = be->alike && P.points->d <= FEW_SOON; /* members may keep more, or nothing */
-    if (rc == 0 && !pays(&view, weights, V->cols, own)) {
+    if (rc == 0 && !pays(&view, weights, V->cols, be->alike)) {
         cuda__views_close(cu);
         return share_rows(be, P, n * part / parts, n * (part + 1) / parts, V, add, Y, err);
     }
     if (rc == 0) {
-        struct cut c = cut_of(&view, weights, V->cols, own);
+        struct cut c = cut_of(&view, weights, V->cols, be->alike);
         c.begin = cuda__share_begin(&c.of, part, parts);
         c.end = cuda__share_begin(&c.of, part + 1, parts);
         rc = share_steps(cu, &view, &c, V, add, Y, err);

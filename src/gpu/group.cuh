@@ -63,7 +63,7 @@ struct alignas(128) group_memory {
 /* Where a block is; as tile_place. */
 struct group_place {
     int64_t x, z;    /* the tile's first panels */
-    int steps;       /* 1 where the points are short */
+    int steps;       /* 1 where all numbers of a row stand in one order */
     short_plan plan; /* no blocks: they are not */
     float reach;
     bool fresh;             /* the x rows are new: their parts are not there yet */

@@ -1,7 +1,7 @@
 /*
  * Points of few features as the tensor cores take them (warpgroup.cuh): in parts of float16
- * (tensor.cuh has why), the norms among them, so that one inner product of up to 64 numbers is all
- * that a distance needs.
+ * (tensor.cuh has why), the norms among them, so that one inner product, which the tensor cores add
+ * up, is all that a distance needs.
  *
  * A row has its numbers twice, once as a z row and once as an x row. Up to 20 features, with h and
  * l for the large and small parts of all of a row's features and n for minus |x|^2/2, they are

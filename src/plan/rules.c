@@ -58,7 +58,7 @@ static bool computed_at_once(const struct keep_shape *s, const struct plan_rates
 {
     const bool gaussian = s->kernel == NULL || strcmp(s->kernel, "gaussian") == 0;
     const bool measured = rates != NULL && rates->values_f32 > 0;
-    return s->device && !measured && gaussian && s->dtype == DTYPE_F32 && s->t == 1 && s->d <= 28;
+    return s->device && !measured && gaussian && s->dtype == DTYPE_F32 && s->t == 1 && s->d <= 92;
 }
 
 static bool keeping_pays(const struct keep_shape *s, const struct plan_rates *rates)

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "conformance/device.h"
 
-enum { N = 200, D = 40 };
+enum { N = 200, D = 100 }; /* more than short_products.cuh takes */
 
 static void test_notice(void **state)
 {
@@ -77,14 +77,13 @@ static double *product(const struct fixture *f)
     return device_get(f->be, &f->Y);
 }
 
-/* Computed, and from values that are kept: all of them, or some. What is kept may be added in
- * another order than what is computed for one column, but how much it is changes no bit. */
+/* Computed, and from values that are kept: the same bits. */
 static void test_products_are_right(void **state)
 {
     (void)state;
     struct fixture f = fixture_new();
     double ones[N], sums[N];
-    int64_t bytes = 0, some = 0;
+    int64_t bytes = 0;
     for (int i = 0; i < N; i++) {
         ones[i] = 1.0;
     }
@@ -93,15 +92,10 @@ static void test_products_are_right(void **state)
     must(f.be->ops->points_cache(f.be, f.points, INT64_MAX / 2, KERNEL_STORE_EXACT, &bytes, &err));
     assert_true(bytes > 0);
     double *kept = product(&f);
-    must(f.be->ops->points_cache(f.be, f.points, bytes / 2, KERNEL_STORE_EXACT, &some, &err));
-    assert_true(some > 0 && some < bytes);
-    double *partly = product(&f);
     for (int i = 0; i < N; i++) {
         assert_near(y[i], sums[i], 1e-5 * sums[i]);
-        assert_near(kept[i], sums[i], 1e-5 * sums[i]);
-        assert_same_bits(kept[i], partly[i]);
+        assert_same_bits(y[i], kept[i]);
     }
-    mem_free(partly);
     mem_free(y);
     mem_free(kept);
     fixture_free(&f);

@@ -176,10 +176,10 @@ static void test_products(void **state)
 /* One right-hand side, numbers of features on both sides of where something changes. */
 static void test_few_features(void **state)
 {
-    static const int64_t dims[] = {1, 4, 5, 9, 10, 14, 15, 20, 21, 29};
+    static const int64_t dims[] = {1, 4, 5, 9, 10, 14, 15, 20, 21, 29, 44, 45, 61, 77, 92, 93};
     (void)state;
     struct backend *be = device_open(2);
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 16; i++) {
         struct cloud c = cloud_new(be, KERNEL_GAUSSIAN, DTYPE_F32, 300, dims[i], i % 2 == 0, 1.0);
         check_product(&c, DTYPE_F32, 300, 0, 300, 1);
         check_product(&c, DTYPE_F32, 70, 128, 140, 1);
@@ -189,12 +189,10 @@ static void test_few_features(void **state)
 }
 
 /* So many rows that a block of them is several tiles; some are looked at. */
-static void test_many_rows(void **state)
+static void check_many_rows(struct backend *be, int64_t d)
 {
     enum { MANY = 12300, STEP = 307 };
-    (void)state;
-    struct backend *be = device_open(2);
-    struct cloud c = cloud_new(be, KERNEL_GAUSSIAN, DTYPE_F32, MANY, 2, true, 1.0);
+    struct cloud c = cloud_new(be, KERNEL_GAUSSIAN, DTYPE_F32, MANY, d, true, 1.0);
     struct rng rng = rng_new(MANY, RNG_TEST);
     double *v = host_normal(&rng, MANY);
     host_round(v, MANY, DTYPE_F32);
@@ -212,6 +210,14 @@ static void test_many_rows(void **state)
     mem_free(y);
     mem_free(v);
     cloud_free(&c);
+}
+
+static void test_many_rows(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(2);
+    check_many_rows(be, 2);
+    check_many_rows(be, 45);
     device_close(be);
 }
 

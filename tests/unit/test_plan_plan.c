@@ -384,9 +384,9 @@ static void test_values_kept_on_a_device(void **state)
     assert_int_equal(plan_for(open, 100000, &m).kernel_cache_bytes, 0);
     m.rates.values_f32 /= 10;
     assert_close(plan_for(open, 100000, &m).parts[PLAN_KERNEL_CACHE], all, 1e-12);
-    m.rates = (struct plan_rates){0}; /* nobody has measured it, and 25 features are few */
-    assert_int_equal(plan_of(open, 100000, 26, &m).kernel_cache_bytes, 0);
-    assert_true(plan_of(open, 100000, 41, &m).kernel_cache_bytes > 0);
+    m.rates = (struct plan_rates){0}; /* nobody has measured it, and 90 features are few */
+    assert_int_equal(plan_of(open, 100000, 91, &m).kernel_cache_bytes, 0);
+    assert_true(plan_of(open, 100000, 101, &m).kernel_cache_bytes > 0);
 }
 
 /* Fifty targets under 400 ridges: 268 MB of left-out predictions, 80 MB of coefficients, and two
