@@ -51,13 +51,13 @@ static bool takes_group(const struct cuda_backend *cu, enum dtype dtype, int64_t
 
 /* The share of kernel_inner_limit that is borne where tensor cores may take inner products. In
  * float32 they round every 16 features alone, or 32, or 92, but what their parts leave out and what
- * they cut off counts as two roundings more, as four where norms are in it, as eight where more
- * sums are cut off or float32 adds what has norms to what has not. Never above 1: some products
- * take lanes all the same. */
+ * they cut off counts as two roundings more, as six where norms are in it, as eight where more sums
+ * are cut off or float32 adds what has norms to what has not. Never above 1: some products take
+ * lanes all the same. */
 static double tensor_share(enum dtype dtype, int64_t d, bool group)
 {
     const double root = sqrt((double)d);
-    const double more = !group ? 4.0 : d <= 28 ? 6.0 : 10.0; /* in 32 with norms, or more */
+    const double more = !group ? 4.0 : d <= 28 ? 8.0 : 10.0;
     return dtype == DTYPE_F32 ? fmin((2.0 + 0.4 * root) / (more + 0.1 * root), 1.0) : 1.0;
 }
 
