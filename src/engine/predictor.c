@@ -310,8 +310,8 @@ static int run_chunk(struct predictor *p, const double *X, int64_t rows, double 
     return r;
 }
 
-int predictor_run(struct predictor *p, const double *X, int64_t rows, double *ret,
-                  double *ret_variance, struct err *err)
+int predictor_run(struct predictor *p, const double *X, int64_t first_row, int64_t rows,
+                  double *ret, double *ret_variance, struct err *err)
 {
     const int64_t t = p->m->t;
     for (int64_t first = 0; first < rows; first += p->chunk) {
@@ -322,7 +322,7 @@ int predictor_run(struct predictor *p, const double *X, int64_t rows, double *re
             return err_set(err, ERR_INVALID,
                            "Row %lld (counted from 0) has features that are too large for the "
                            "model: scaled as its training rows were they exceed %s.",
-                           (long long)(first + unfit_row(p, count)), dtype_name(p->m->dtype));
+                           (long long)(first_row + first + unfit_row(p, count)), dtype_name(p->m->dtype));
         }
         if (r < 0) {
             return r;

@@ -13,7 +13,7 @@
  *   CHUNK_DATA  {"model"} and its next bytes
  *   UNLOAD      {"model"}
  *   PREDICT     {"model","rows"} and float64 [rows, d] row-major; "variance": true where they are
- *               wanted too
+ *               wanted too; "first_row": of a larger question, from which on
  *   QUIT        end after the present job
  *   PING
  * worker -> daemon

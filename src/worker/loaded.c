@@ -100,7 +100,7 @@ static int warm_up(struct entry *e, struct err *err)
 {
     const size_t t = (size_t)e->model->t;
     cleanup_mem double *y = mem_array(2 * t, sizeof *y);
-    return y ? predictor_run(e->predictor, e->model->feature_mean, 1, y,
+    return y ? predictor_run(e->predictor, e->model->feature_mean, 0, 1, y,
                              e->model->p > 0 ? y + t : NULL, err)
              : err_no_memory(err);
 }
@@ -222,7 +222,7 @@ int loaded_predict(struct loaded *set, const char *key, const struct loaded_ask 
     }
     double *values = a.numbers + (a.scores > 0 ? ask->rows : 0);
     double *variances = a.variances > 0 ? values + ask->rows * e->model->t : NULL;
-    r = predictor_run(e->predictor, ask->X, ask->rows, values, variances, err);
+    r = predictor_run(e->predictor, ask->X, ask->first_row, ask->rows, values, variances, err);
     if (r < 0) {
         mem_free(a.numbers);
         return r;

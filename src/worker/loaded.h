@@ -32,6 +32,7 @@ int loaded_drop(struct loaded *set, const char *key, struct err *err);
 
 struct loaded_ask {
     const double *X; /* [rows, d] */
+    int64_t first_row; /* of a larger question: X's first row is this one */
     int64_t rows;
     size_t values; /* that X really holds */
     bool variance; /* wanted too */

@@ -343,9 +343,9 @@ static void test_predictions(void **state)
     const struct model m = model_of(&f, units);
     struct predictor *p = NULL;
     must(predictor_new(&m, be, &p, &err));
-    must(predictor_run(p, f.x, ROWS, whole, NULL, &err));
+    must(predictor_run(p, f.x, 0, ROWS, whole, NULL, &err));
     for (int64_t rows = 1; rows <= 40; rows++) {
-        must(predictor_run(p, f.x + rows * 9, rows, part, NULL, &err));
+        must(predictor_run(p, f.x + rows * 9, 0, rows, part, NULL, &err));
         assert_memory_equal(part, whole + rows * f.t, (size_t)(rows * f.t) * sizeof *part);
     }
     predictor_free(p);

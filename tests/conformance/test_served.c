@@ -70,7 +70,7 @@ static int64_t taken(struct backend *be, const struct size *s)
     double *y = host_zeros(2 * s->t);
     must(predictor_new(m, be, &p, &err));
     model_keep_scales(m);
-    must(predictor_run(p, m->feature_mean, 1, y, s->p > 0 ? y + s->t : NULL, &err));
+    must(predictor_run(p, m->feature_mean, 0, 1, y, s->p > 0 ? y + s->t : NULL, &err));
     const int64_t bytes = predictor_bytes(p);
     predictor_free(p);
     model_free(m);

@@ -234,8 +234,8 @@ static void test_metrics_are_the_models(void **state)
         double error = 0;
         for (int64_t i = 0; i < 200; i += 5) {
             double y;
-            assert_int_equal(predictor_run(p, (const double *)ds->data + 5 * i, 1, &y, NULL, NULL),
-                             0);
+            assert_int_equal(
+                predictor_run(p, (const double *)ds->data + 5 * i, 0, 1, &y, NULL, NULL), 0);
             error += fabs(y - dataset_at(ds, i, 4)) / 40;
         }
         assert_int_equal(result.test_rows, 40);

@@ -157,11 +157,11 @@ static void test_variance(void **state)
         const size_t size = (size_t)(ROWS * m->t);
         double *a = mem_zarray(size, sizeof(double)), *b = mem_zarray(size, sizeof(double));
         double *v = mem_zarray(size, sizeof(double)), *w = mem_zarray(size, sizeof(double));
-        assert_int_equal(predictor_run(p, X, ROWS, a, NULL, NULL), 0);
-        assert_int_equal(predictor_run(p, X, ROWS, b, v, NULL), 0);
+        assert_int_equal(predictor_run(p, X, 0, ROWS, a, NULL, NULL), 0);
+        assert_int_equal(predictor_run(p, X, 0, ROWS, b, v, NULL), 0);
         assert_memory_equal(a, b, size * sizeof(double));
         for (int64_t i = 0; i < ROWS; i += 839) {
-            assert_int_equal(predictor_run(p, X + i * D, 1, b, w, NULL), 0);
+            assert_int_equal(predictor_run(p, X + i * D, 0, 1, b, w, NULL), 0);
             assert_memory_equal(v + i * m->t, w, (size_t)m->t * sizeof(double));
             for (int64_t j = 0; j < m->t; j++) {
                 const double hand = variance_by_hand(m, X + i * D, j);
@@ -194,7 +194,7 @@ static void test_variance_out_of_range(void **state)
     double X[D] = {0}, y[8], v[8];
     X[0] = 1e200;
     assert_int_equal(predictor_new(m, be, &p, NULL), 0);
-    assert_int_equal(predictor_run(p, X, 1, y, v, NULL), 0);
+    assert_int_equal(predictor_run(p, X, 0, 1, y, v, NULL), 0);
     assert_true(isfinite(y[0]));
     assert_true(isinf(v[0]));
     predictor_free(p);
@@ -215,10 +215,10 @@ static void test_too_large_for_the_model(void **state)
     struct err err;
     assert_int_equal(predictor_new(m, be, &p, NULL), 0);
     double *y = mem_zarray((size_t)(ROWS * m->t), sizeof(double));
-    assert_int_equal(predictor_run(p, X, ROWS, y, NULL, &err), -ERR_INVALID);
+    assert_int_equal(predictor_run(p, X, 0, ROWS, y, NULL, &err), -ERR_INVALID);
     assert_contains(err.detail, "Row 8500 (counted from 0)");
     assert_contains(err.detail, "float32");
-    assert_int_equal(predictor_run(p, X, BAD, y, NULL, &err), 0);
+    assert_int_equal(predictor_run(p, X, 0, BAD, y, NULL, &err), 0);
     mem_free(y);
     predictor_free(p);
     model_free(m);
@@ -244,10 +244,10 @@ static void test_round_trip_and_prediction(void **state)
         assert_int_equal(predictor_new(back, be, &q, NULL), 0);
         double *a = mem_zarray((size_t)(ROWS * m->t), sizeof(double));
         double *b = mem_zarray((size_t)(ROWS * m->t), sizeof(double));
-        assert_int_equal(predictor_run(p, X, ROWS, a, NULL, NULL), 0);
+        assert_int_equal(predictor_run(p, X, 0, ROWS, a, NULL, NULL), 0);
         /* The same bits from the file, and row by row. */
         for (int64_t i = 0; i < ROWS; i += i < 10 ? 1 : 977) {
-            assert_int_equal(predictor_run(q, X + i * D, 1, b + i * m->t, NULL, NULL), 0);
+            assert_int_equal(predictor_run(q, X + i * D, 0, 1, b + i * m->t, NULL, NULL), 0);
             assert_memory_equal(a + i * m->t, b + i * m->t, (size_t)m->t * sizeof(double));
             for (int64_t j = 0; j < m->t; j++) {
                 const double size = fabs(by_hand(m, X + i * D, j)) + 1;

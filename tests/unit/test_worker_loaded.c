@@ -84,7 +84,7 @@ static void check_answers(struct backend *be, struct loaded *set, int64_t classe
     double *values = mem_array((size_t)(ROWS * t), sizeof(double));
     double *variances = mem_array((size_t)(ROWS * t), sizeof(double));
     assert_int_equal(predictor_new(m, be, &p, NULL), 0);
-    assert_int_equal(predictor_run(p, X, ROWS, values, variances, NULL), 0);
+    assert_int_equal(predictor_run(p, X, 0, ROWS, values, variances, NULL), 0);
     load(set, "m", m);
     for (int variance = 0; variance < 2; variance++) {
         const struct loaded_ask ask = question(variance == 1);

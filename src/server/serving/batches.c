@@ -11,7 +11,6 @@
  * bytes of its model (a millisecond of work or more) that others beside them would make no row
  * cheaper. */
 #define FULL_BYTES ((int64_t)256 << 20)
-#define FULL_ROWS 256
 
 enum {
     AWAY_MAX = 2,      /* batches at a worker: it finds the next one when it has done one */
@@ -41,16 +40,9 @@ static struct entry *sender(const struct serving *s, const struct batch *b)
 
 static bool is_full(const struct entry *e, int64_t rows, bool variance)
 {
-    const struct served_model *m = e->model;
-    const int64_t bytes = m->bytes - (variance ? 0 : m->factor_bytes);
+    const double bytes = (double)bytes_of_row(e->model, variance);
     return rows >= e->limits.batch_rows ||
-           (rows >= FULL_ROWS && (double)rows * (double)bytes >= FULL_BYTES);
-}
-
-/* Numbers of a row in the worker's answer. */
-static int64_t answer_width(const struct served_model *m, bool variance)
-{
-    return m->outputs + m->classes + (variance ? m->variances : 0);
+           (rows >= FULL_ROWS && (double)rows * bytes >= FULL_BYTES);
 }
 
 /* Questions that waited while a worker was lost, or whose batch was refused, go alone: one of them
@@ -58,28 +50,32 @@ static int64_t answer_width(const struct served_model *m, bool variance)
 static bool fits(const struct entry *e, const struct batch *b, const struct call *c)
 {
     const struct served_model *m = c->ask.model;
-    const int64_t rows = b->rows + c->ask.rows;
+    const int64_t left = call_left(c), rows = b->rows + left;
     const int64_t out = answer_width(m, b->variance), width = m->d > out ? m->d : out;
     return !is_full(e, b->rows, b->variance) && rows <= e->limits.batch_rows && c->attempts == 0 &&
-           b->calls->attempts == 0 && (size_t)rows * (size_t)width * sizeof(double) <= BATCH_BYTES;
+           b->calls->attempts == 0 && left <= piece_rows(e, b->variance) &&
+           (size_t)rows * (size_t)width * sizeof(double) <= BATCH_BYTES;
 }
 
-static void join_batch(struct batch *b, struct call ***tail, struct call *c)
+static void join_batch(struct batch *b, struct call ***tail, struct call *c, int64_t rows)
 {
     c->batch = b;
+    c->away = rows;
     **tail = c;
     *tail = &c->next;
-    b->rows += c->ask.rows;
+    b->rows += rows;
 }
 
-/* Moves the first questions of the queue into the batch: the very first, which says whether it is
- * one of variances, and those of its kind that follow. They overtake questions of the other kind,
- * which are first in the next batch, but none that is more urgent than they are. */
+/* Moves the first questions of the queue into the batch: the very first, or a piece of it, which
+ * says whether it is one of variances, and those of its kind that follow. They overtake questions
+ * of the other kind, which are first in the next batch, but none that is more urgent than they are.
+ */
 static void gather(struct entry *e, struct batch *b)
 {
     struct call **tail = &b->calls, **link = &e->first;
     const struct call *overtaken = NULL;
     b->variance = e->first && e->first->ask.variance;
+    const int64_t most = piece_rows(e, b->variance);
     while (*link) {
         struct call *c = *link;
         if (c->ask.variance != b->variance) {
@@ -90,7 +86,7 @@ static void gather(struct entry *e, struct batch *b)
             break;
         } else {
             queue_remove(e, link);
-            join_batch(b, &tail, c);
+            join_batch(b, &tail, c, call_left(c) < most ? call_left(c) : most);
         }
     }
 }
@@ -102,8 +98,9 @@ static double *join(const struct batch *b)
     double *X = mem_array((size_t)b->rows * d, sizeof *X);
     double *to = X;
     for (const struct call *c = b->calls; X && c; c = c->next) {
-        memcpy(to, c->ask.X, call_bytes(c));
-        to += (size_t)c->ask.rows * d;
+        const size_t count = (size_t)c->away * d;
+        memcpy(to, c->ask.X + (size_t)c->answered * d, count * sizeof *X);
+        to += count;
     }
     return X;
 }
@@ -121,6 +118,9 @@ static int send_batch(const struct entry *e, const struct batch *b, struct err *
     json_set_int(j, "rows", b->rows);
     if (b->variance) {
         json_set_bool(j, "variance", true);
+    }
+    if (b->calls->answered > 0) {
+        json_set_int(j, "first_row", b->calls->answered);
     }
     if (!X || !json_ok(j)) {
         mem_free(X);
@@ -143,8 +143,10 @@ static void count_batch(struct serving *s, const struct batch *b, struct entry *
     for (struct call *c = b->calls; c; c = c->next) {
         c->attempts++;
         requests++;
-        e->stats.queue_s += b->sent_s - c->arrived_s;
-        metrics_observe(m, METRIC_PREDICTION_QUEUE_SECONDS, 0, 0, b->sent_s - c->arrived_s);
+        e->stats.queue_s += b->sent_s - c->waits_s;
+        if (c->answered == 0) {
+            metrics_observe(m, METRIC_PREDICTION_QUEUE_SECONDS, 0, 0, b->sent_s - c->waits_s);
+        }
     }
     e->stats.batches++;
     metrics_observe(m, METRIC_BATCH_ROWS, 0, 0, (double)b->rows);
@@ -251,7 +253,7 @@ static bool more_urgent(const struct entry *a, const struct entry *b)
 {
     const struct call *x = a->first, *y = b->first;
     return x->ask.priority != y->ask.priority ? x->ask.priority > y->ask.priority
-                                              : x->arrived_s < y->arrived_s;
+                                              : x->waits_s < y->waits_s;
 }
 
 /* The model whose questions go next, or NULL; *next is the least moment that is waited for. */
@@ -302,29 +304,31 @@ static struct batch *take_batch(struct lane *lane, uint64_t number)
     return NULL;
 }
 
-/* Each question gets its rows. */
-static void deal(struct serving *s, struct batch *b, const double *values)
+/* Each question gets its rows. True: some have rows left, which wait. */
+static bool deal(struct serving *s, struct batch *b, const double *values)
 {
     const struct served_model *m = b->model;
     const double *scores = values + b->rows * m->outputs;
     const double *variances = scores + b->rows * m->classes;
+    bool left = false;
     while (b->calls) {
         struct call *c = b->calls;
         b->calls = c->next;
-        const int64_t rows = c->ask.rows;
+        const int64_t rows = c->away;
         const struct serving_answer a = {
             .model = c->ask.model,
             .rows = rows,
             .values = values,
-            .scores = c->ask.scores && m->classes > 0 ? scores : NULL,
+            .scores = m->classes > 0 ? scores : NULL,
             .variances = b->variance ? variances : NULL,
         };
         values += rows * m->outputs;
         scores += rows * m->classes;
         variances += b->variance ? rows * m->variances : 0;
-        call_end(s, c, &a, NULL);
+        left = piece_take(s, c, &a) || left;
     }
     batch_end(s, b, NULL);
+    return left;
 }
 
 static int check_answer(const struct batch *b, const struct frame *f, struct err *err)
@@ -360,10 +364,11 @@ void batches_take(struct serving *s, struct lane *lane, struct frame *f)
     struct err err;
     struct entry *e = sender(s, b);
     const double seconds = clock_monotonic_s() - b->sent_s;
+    const double worked = json_number(json_get(f->json, "seconds"));
     const int r = check_answer(b, f, &err);
     if (e) {
         e->away--;
-        e->stats.compute_s += json_number(json_get(f->json, "seconds"));
+        e->stats.compute_s += worked;
     }
     metrics_observe(s->app->metrics, METRIC_BATCH_SECONDS, 0, 0, seconds);
     if (worth_parting(b, r)) {
@@ -373,6 +378,7 @@ void batches_take(struct serving *s, struct lane *lane, struct frame *f)
     }
     batches_send(s); /* before the answers, so that the worker has work meanwhile */
     if (e && r == 0) {
+        piece_timed(e, b->variance, b->rows, worked);
         entry_grown(e, (int64_t)json_number(json_get(f->json, "bytes")));
     }
     if (r < 0) {
@@ -380,7 +386,9 @@ void batches_take(struct serving *s, struct lane *lane, struct frame *f)
     } else {
         slot_did_job(lane->slot);
         metrics_count(s->app->metrics, METRIC_PREDICTION_ROWS, 0, 0, (double)b->rows);
-        deal(s, b, f->payload);
+        if (deal(s, b, f->payload)) {
+            batches_send(s);
+        }
     }
 }
 

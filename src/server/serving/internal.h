@@ -1,12 +1,15 @@
 /*
  * What the files of the serving room share: serving.c (questions and the queue), batches.c (what
- * goes to workers and comes back), models.c (who holds which model).
+ * goes to workers and comes back), pieces.c (questions that take more than one batch), models.c
+ * (who holds which model).
  *
  * A question waits in its model's queue, the more urgent ones first. When the model's worker has no
  * batch, the first questions go out together, those that arrived in one turn of the loop at least;
  * while the batch is away the next one gathers. The worker computes a batch as one matrix; a row's
  * bits do not depend on what else is in it. Variances cost many times what predictions do: the
- * questions of a batch all want them, or none does.
+ * questions of a batch all want them, or none does. A question of more work than others should wait
+ * for goes in pieces, a batch for each: between two of them it waits behind those that are as
+ * urgent, so that they wait for a piece, and what nobody wants any more ends with one.
  */
 #pragma once
 
@@ -42,7 +45,11 @@ struct call {
     struct entry *entry; /* while it waits */
     uint64_t handle;
     double arrived_s;
-    int attempts;           /* how often it was sent */
+    double waits_s;         /* since when it waits: it arrived, or a piece of it came back */
+    int attempts;           /* how often its present piece was sent */
+    int64_t answered;       /* rows, by pieces before */
+    int64_t away;           /* rows in its batch */
+    double *numbers;        /* room for the answer, as a worker's; NULL: no piece came back yet */
     struct serving_ask ask; /* holds the model; done NULL: nobody wants the answer any more */
 };
 
@@ -68,6 +75,8 @@ struct entry {
     struct call *first, *last; /* questions that wait */
     int64_t calls, rows;       /* of them */
     int64_t away;              /* batches */
+    double row_s[2];           /* seconds of a row in the last large batch, without and with
+                                * variances; 0: not known */
     struct serving_stats stats;
     struct pace pace;   /* of its questions */
     struct err failure; /* SERVING_FAILED: why */
@@ -123,9 +132,29 @@ struct serving {
     struct pace pace; /* of all models */
 };
 
+/* Numbers of a row in the worker's answer. */
+static inline int64_t answer_width(const struct served_model *m, bool variance)
+{
+    return m->outputs + m->classes + (variance ? m->variances : 0);
+}
+
+static inline size_t answer_bytes(const struct serving_ask *ask)
+{
+    const int64_t width = answer_width(ask->model, ask->variance);
+    return (size_t)ask->rows * (size_t)width * sizeof(double);
+}
+
+/* That it holds. */
 static inline size_t call_bytes(const struct call *c)
 {
-    return (size_t)c->ask.rows * (size_t)c->ask.model->d * sizeof(double);
+    const size_t X = (size_t)c->ask.rows * (size_t)c->ask.model->d * sizeof(double);
+    return X + (c->numbers ? answer_bytes(&c->ask) : 0);
+}
+
+/* Rows that have no answer yet. */
+static inline int64_t call_left(const struct call *c)
+{
+    return c->ask.rows - c->answered;
 }
 
 /* ---- serving.c ---- */
@@ -151,6 +180,19 @@ void batches_free(struct serving *s, struct lane *lane, const struct err *err);
 int serving_error(const struct json *j, struct err *ret);
 bool call_is_late(const struct serving_ask *ask, double now_s);
 int call_too_late(struct err *err);
+
+/* ---- pieces.c ---- */
+
+enum { FULL_ROWS = 256 }; /* from so many rows on a batch takes as much time as it has rows */
+
+/* Bytes of the model that a row of such a question goes through. */
+int64_t bytes_of_row(const struct served_model *m, bool variance);
+/* The most rows of one question that go at once. */
+int64_t piece_rows(const struct entry *e, bool variance);
+/* How long a batch took. */
+void piece_timed(struct entry *e, bool variance, int64_t rows, double seconds);
+/* The answer to the rows that were away: the question ends, or its next rows wait (true). */
+bool piece_take(struct serving *s, struct call *c, const struct serving_answer *part);
 
 /* ---- models.c ---- */
 

@@ -80,7 +80,7 @@ void queue_add(struct entry *e, struct call *c, bool again)
         e->last = c;
     }
     c->entry = e;
-    e->rows += c->ask.rows;
+    e->rows += call_left(c);
     e->serving->waiting++;
     if (e->calls++ == 0) {
         e->busy_prev = NULL;
@@ -116,7 +116,7 @@ void queue_remove(struct entry *e, struct call **link)
     }
     c->next = NULL;
     c->entry = NULL;
-    e->rows -= c->ask.rows;
+    e->rows -= call_left(c);
     e->serving->waiting--;
     if (--e->calls == 0) {
         leave_busy(e);
@@ -194,6 +194,7 @@ void call_end(struct serving *s, struct call *c, const struct serving_answer *an
     }
     served_release(c->ask.model);
     mem_free(c->ask.X);
+    mem_free(c->numbers);
     mem_free(c);
 }
 
@@ -224,6 +225,11 @@ static int check_ask(const struct serving *s, const struct serving_ask *ask, str
     if (size > FRAME_PAYLOAD_MAX) {
         return err_at(err, ERR_TOO_LARGE, "#/instances",
                       "A request holds at most %u MiB of numbers; send fewer rows at a time.",
+                      FRAME_PAYLOAD_MAX >> 20);
+    }
+    if (answer_bytes(ask) > FRAME_PAYLOAD_MAX) {
+        return err_at(err, ERR_TOO_LARGE, "#/instances",
+                      "The answer would exceed %u MiB; send fewer rows at a time.",
                       FRAME_PAYLOAD_MAX >> 20);
     }
     if (call_is_late(ask, clock_monotonic_s())) {
@@ -266,7 +272,8 @@ int serving_predict(struct serving *s, const struct serving_ask *ask, uint64_t *
     int r = check_ask(s, ask, &why);
     struct call *c = r == 0 ? mem_zalloc(sizeof *c) : NULL;
     if (c) {
-        *c = (struct call){.ask = *ask, .arrived_s = clock_monotonic_s()};
+        const double now = clock_monotonic_s();
+        *c = (struct call){.ask = *ask, .arrived_s = now, .waits_s = now};
         r = place_call(s, c, &why);
     } else if (r == 0) {
         r = err_no_memory(&why);
