@@ -31,7 +31,7 @@ int64_t loaded_bytes(struct loaded *set, const char *key);
 int loaded_drop(struct loaded *set, const char *key, struct err *err);
 
 struct loaded_ask {
-    const double *X; /* [rows, d] */
+    const double *X;   /* [rows, d] */
     int64_t first_row; /* of a larger question: X's first row is this one */
     int64_t rows;
     size_t values; /* that X really holds */
