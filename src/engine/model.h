@@ -64,10 +64,10 @@ int predictor_new(const struct model *m, struct backend *be, struct predictor **
 struct predictor *predictor_free(struct predictor *p);
 /* Of memory, the model's included. */
 int64_t predictor_bytes(const struct predictor *p);
-/* X: float64 [rows, d] row-major, raw units, of which an error counts from first_row. ret: [rows, t] row-major: targets in their own units,
- * or the classes' scores. ret_variance: [rows, t], their variances, never negative (infinite where
- * k(x,x) is); NULL: not wanted; only of models with p > 0. A row's bits do not depend on the other
- * rows, nor on whether its variance is wanted. */
+/* X: float64 [rows, d] row-major, raw units, of which an error counts from first_row. ret: [rows,
+ * t] row-major: targets in their own units, or the classes' scores. ret_variance: [rows, t], their
+ * variances, never negative (infinite where k(x,x) is); NULL: not wanted; only of models with p >
+ * 0. A row's bits do not depend on the other rows, nor on whether its variance is wanted. */
 int predictor_run(struct predictor *p, const double *X, int64_t first_row, int64_t rows,
                   double *ret, double *ret_variance, struct err *err);
 /* Index of the largest of t scores (the first one when equal). */

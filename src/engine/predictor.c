@@ -322,7 +322,8 @@ int predictor_run(struct predictor *p, const double *X, int64_t first_row, int64
             return err_set(err, ERR_INVALID,
                            "Row %lld (counted from 0) has features that are too large for the "
                            "model: scaled as its training rows were they exceed %s.",
-                           (long long)(first_row + first + unfit_row(p, count)), dtype_name(p->m->dtype));
+                           (long long)(first_row + first + unfit_row(p, count)),
+                           dtype_name(p->m->dtype));
         }
         if (r < 0) {
             return r;
