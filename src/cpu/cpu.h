@@ -12,6 +12,7 @@
  *   cpu_normal.c   K' diag(w) K V in one pass
  *   cpu_sketch.c   Phi K, Phi sparse
  *   cpu_lanes.*    kmv of few rows with all points, spread over the lanes
+ *   cpu_grid.*     kmv of points on a regular grid, by Fourier transforms (cpu_fft.*)
  *   cpu_cache.*    kernel values kept for products of all points with themselves
  *   cpu_sweep.c    a band of rows against others, for both
  *   cpu_tile.*     the loops themselves, one build for each instruction set
@@ -39,6 +40,8 @@ struct points {
     struct tile_kernel kernel;
     struct cache *cache; /* or NULL */
     struct lanes *lanes; /* likewise */
+    struct torus *torus; /* likewise, shared with other points */
+    int64_t *places;     /* [n] of the torus, or NULL */
     enum dtype dtype;
     int64_t n, d, ld;
     double reach;       /* of the kernel's distance from the origin to a row, at most */
@@ -132,6 +135,9 @@ void cpu__points_free(struct backend *be, struct points *p);
 
 int cpu__points_cache(struct backend *be, struct points *p, int64_t bytes,
                       enum kernel_storage storage, int64_t *ret_bytes, struct err *err);
+
+int cpu__points_grid(struct backend *be, struct points *const *sets, int count, int64_t bytes,
+                     struct grid *ret, struct err *err);
 
 int cpu__points_lanes(struct backend *be, struct points *p, int64_t *ret_bytes, struct err *err);
 

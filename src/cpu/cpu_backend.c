@@ -111,6 +111,7 @@ static const struct backend_ops cpu_ops = {
     .kmtkv = cpu__kmtkv,
     .ksketch = cpu__ksketch,
     .points_cache = cpu__points_cache,
+    .points_grid = cpu__points_grid,
     .points_lanes = cpu__points_lanes,
     .memory_available = cpu_memory_available,
 };

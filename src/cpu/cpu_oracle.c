@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cpu/cpu_grid.h"
 #include "cpu/cpu_oracle.h"
 
 #define BLOCK_RUN 64            /* rows of Q in a tile of kblock: whole panels */
@@ -242,6 +243,9 @@ int oracle__product_init(struct product *p, struct backend *be, struct view P, s
 int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
              double b, const struct mat *Y, struct err *err)
 {
+    if (grid_applies(&P, &Q)) {
+        return grid_product(be, P, Q, a, V, b, Y, err);
+    }
     struct product p;
     int rc = oracle__product_init(&p, be, P, Q, V, Y, err);
     p.a = a;

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "cpu/cpu_cache.h"
+#include "cpu/cpu_grid.h"
 #include "cpu/cpu_isa.h"
 #include "cpu/cpu_lanes.h"
 
@@ -292,6 +293,7 @@ void cpu__points_free(struct backend *be, struct points *p)
     if (p != NULL) {
         p->cache = cache_free(be, p->cache);
         p->lanes = lanes_free(be, p->lanes);
+        grid_forget(be, p);
         cpu__account(be, -points_bytes(p));
         points_free(p);
     }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "engine/grid.h"
 #include "engine/kernel.h"
 #include "engine/mat.h"
 
@@ -62,6 +63,8 @@ struct sign_entry {
     bool negative;
 };
 struct sign_entry sign_sketch_entry(const struct sign_sketch *phi, int64_t column, int k);
+
+enum { POINTS_GRID_SETS = 3 }; /* that may share a grid */
 
 struct backend_ops {
     const char *name; /* "cpu", "cuda" */
@@ -166,6 +169,14 @@ struct backend_ops {
     int (*points_cache_share)(struct backend *be, struct points *p, int part, int parts,
                               int64_t bytes, enum kernel_storage storage, int64_t *ret_bytes,
                               struct err *err);
+    /* (optional) Where the points of `count` sets, of one kernel, lie together on one regular grid
+     * on which that pays, and what it takes has room in `bytes`: kmv of all points of one of them
+     * with all of one of them goes by the grid from then on. Its errors are those of float64, of
+     * the size of the largest |K| |V| of a row, and its bits depend on the shapes alone. *ret is
+     * the grid, with dims = 0 where nothing changes. Replaces what was found before, of all sets;
+     * freed with the points. */
+    int (*points_grid)(struct backend *be, struct points *const *sets, int count, int64_t bytes,
+                       struct grid *ret, struct err *err);
     /* (optional) Makes products of few rows with all the points faster, by holding the points once
      * more in an order of its own, as far as there are points enough for that to pay. No bit of a
      * product changes, unless some points lie far from the others, whose products may then come

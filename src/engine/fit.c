@@ -255,6 +255,9 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
         r = fit__take_start(f, in->earlier, err);
     }
     if (r == 0) {
+        r = fit__find_grid(f, err);
+    }
+    if (r == 0) {
         const bool single = f->exact != NULL || f->vectors == DTYPE_F32;
         r = fit__keep_kernel(f, f->X, single ? DTYPE_F32 : DTYPE_F64, err);
     }

@@ -34,6 +34,7 @@ struct fit_result {
                                  * known */
     int64_t peak_memory_bytes;  /* resident, of the process during this fit */
     int64_t kernel_cache_bytes; /* of kernel values kept in memory */
+    struct grid grid;           /* of the rows, where products went by it; dims = 0: they did not */
     struct search_result search;
 };
 /* The `result` object of a job. */

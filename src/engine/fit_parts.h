@@ -65,9 +65,11 @@ int fit__choose_kernel(struct fit *f, struct err *err);
 int fit__search(struct fit *f, const struct dataset *file, struct err *err);
 int fit__choose_method(struct fit *f, struct err *err);
 
-/* fit_prepare.c: points, right-hand sides and room for the answer of a full model, and kept
- * kernel values; centers and rows of a restricted one; coefficients to begin with. */
+/* fit_prepare.c: points, right-hand sides and room for the answer of a full model; its rows' grid
+ * or, without one, kept kernel values; centers and rows of a restricted one; coefficients to begin
+ * with. */
 int fit__upload(struct fit *f, struct err *err);
+int fit__find_grid(struct fit *f, struct err *err);
 int fit__keep_kernel(struct fit *f, struct points *X, enum dtype points, struct err *err);
 int fit__widened(void *context, struct err *err); /* struct problem's, of a fit */
 int fit__select_centers(struct fit *f, const struct dataset *file, struct err *err);

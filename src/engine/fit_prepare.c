@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -6,6 +7,9 @@
 #include "engine/memory.h"
 #include "engine/warm.h"
 #include "plan/rules.h"
+
+/* A grid of one to three dimensions takes 150 to 250 for each of its places. */
+#define GRID_ROW_BYTES 512.0
 
 /* Points that the kernel's bandwidth takes out of the range of numbers are the bandwidth's fault.
  */
@@ -174,12 +178,52 @@ static int stop_keeping(void *context, struct err *err)
                     : r;
 }
 
+static void tell_grid(const struct fit *f, const struct grid *g)
+{
+    char shape[32 * GRID_DIMS] = "";
+    size_t end = 0;
+    for (int k = 0; k < g->dims; k++) {
+        end += (size_t)snprintf(shape + end, sizeof shape - end, "%s%" PRId64, k > 0 ? " x " : "",
+                                g->size[k]);
+    }
+    fit__say(f, "info",
+             "The rows lie on a regular grid of %s places: products with the kernel matrix go by "
+             "Fourier transforms.",
+             shape);
+}
+
+/* Where the rows lie on a grid, and what that takes is no more than kept values may take, or some
+ * vectors. All points that the solver and its test multiply with. */
+int fit__find_grid(struct fit *f, struct err *err)
+{
+    const struct backend_ops *o = f->be->ops;
+    if (!f->solver->whole_products || o->points_grid == NULL) {
+        return 0;
+    }
+    struct points *sets[POINTS_GRID_SETS] = {f->X};
+    int count = 1;
+    if (f->exact != NULL) {
+        sets[count++] = f->exact;
+    }
+    if (f->X_test != NULL) {
+        sets[count++] = f->X_test;
+    }
+    const double room = (double)memory_available_on(f->be) / 2;
+    const double kept = (double)kept_bytes(f, f->vectors);
+    const double bytes = fmin(fmax(kept, GRID_ROW_BYTES * (double)f->data.n), room);
+    const int r = o->points_grid(f->be, sets, count, (int64_t)bytes, &f->result.grid, err);
+    if (r == 0 && f->result.grid.dims > 0) {
+        tell_grid(f, &f->result.grid);
+    }
+    return r == -ERR_NO_MEMORY ? 0 : r; /* it goes without */
+}
+
 /* Kernel values in memory, where the solver multiplies with the whole matrix again and again. The
  * solve asks in its own way. */
 int fit__keep_kernel(struct fit *f, struct points *X, enum dtype points, struct err *err)
 {
     const struct backend_ops *o = f->be->ops;
-    if (!f->solver->whole_products || o->points_cache == NULL) {
+    if (!f->solver->whole_products || o->points_cache == NULL || f->result.grid.dims > 0) {
         return 0;
     }
     const int64_t budget = kept_bytes(f, points);

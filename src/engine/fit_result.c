@@ -15,6 +15,18 @@ static void set_phases(const struct fit_phases *p, struct json *to)
     json_set_number(phases, "finish_s", p->finish_s);
 }
 
+static void set_grid(const struct grid *g, struct json *j)
+{
+    if (g->dims == 0) {
+        json_set(j, "grid", json_new_null());
+        return;
+    }
+    struct json *sizes = json_set_array(j, "grid");
+    for (int k = 0; k < g->dims; k++) {
+        json_push(sizes, json_new_number((double)g->size[k]));
+    }
+}
+
 struct json *fit_result_to_json(const struct fit_result *r)
 {
     struct json *j = json_new_object();
@@ -48,5 +60,6 @@ struct json *fit_result_to_json(const struct fit_result *r)
     json_set(j, "search", search_result_to_json(&r->search));
     json_set_int(j, "peak_memory_bytes", r->peak_memory_bytes);
     json_set_int(j, "kernel_cache_bytes", r->kernel_cache_bytes);
+    set_grid(&r->grid, j);
     return j;
 }

@@ -163,10 +163,11 @@ bool experience_record_make(const struct job_spec *spec, const struct json *plan
                             const struct json *result, enum reason reason, const char *device,
                             struct experience_record *ret)
 {
-    const struct json *phases = json_get(result, "phases");
+    const struct json *phases = json_get(result, "phases"), *grid = json_get(result, "grid");
     double planned[PLAN_PHASES];
-    if (!reason_gives_model(reason) || !experience_kind_read(spec, plan, &ret->kind) ||
-        !as_planned(&ret->kind, device) || !uncorrected(json_get(plan, "seconds"), planned)) {
+    if (json_type(grid) == JSON_ARRAY || !reason_gives_model(reason) ||
+        !experience_kind_read(spec, plan, &ret->kind) || !as_planned(&ret->kind, device) ||
+        !uncorrected(json_get(plan, "seconds"), planned)) {
         return false;
     }
     bool teaches = false;

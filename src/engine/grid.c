@@ -1,0 +1,145 @@
+#include "engine/grid.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+
+#include "base/mem.h"
+#include "base/sort.h"
+
+/* The sorted values of a feature. */
+struct column {
+    double *values;
+    int64_t n;
+    double slack; /* that a coordinate may be off by */
+};
+
+struct axis {
+    double origin, step;
+    int64_t size; /* 0: none fits */
+};
+
+static int64_t count_rows(const struct rows *sets, int count)
+{
+    int64_t n = 0;
+    for (int s = 0; s < count; s++) {
+        n += sets[s].n;
+    }
+    return n;
+}
+
+static void load(const struct rows *sets, int count, int64_t feature, struct column *c)
+{
+    double rounding = DBL_EPSILON;
+    c->n = 0;
+    for (int s = 0; s < count; s++) {
+        rounding = sets[s].dtype == DTYPE_F32 ? FLT_EPSILON : rounding;
+        for (int64_t i = 0; i < sets[s].n; i++) {
+            c->values[c->n++] = rows_at(&sets[s], i, feature);
+        }
+    }
+    sort_f64(c->values, c->n);
+    c->slack = 4.0 * rounding * fmax(fabs(c->values[0]), fabs(c->values[c->n - 1]));
+}
+
+/* The least distance of two values that are not the same; 0: there are none. */
+static double least_gap(const struct column *c)
+{
+    double least = INFINITY;
+    for (int64_t i = 1; i < c->n; i++) {
+        const double gap = c->values[i] - c->values[i - 1];
+        least = gap > 2 * c->slack && gap < least ? gap : least;
+    }
+    return isfinite(least) ? least : 0.0;
+}
+
+/* Steps to the last value, counted gap by gap: the further from the first, the better they say how
+ * long one is. */
+static double refine(const struct column *c, double step)
+{
+    double steps = 0.0;
+    for (int64_t i = 1; i < c->n; i++) {
+        if (c->values[i] - c->values[i - 1] > 2 * c->slack) {
+            const double passed = c->values[i] - c->values[0];
+            steps = fmax(round(passed / step), 1.0);
+            step = passed / steps;
+        }
+    }
+    return step;
+}
+
+static bool all_fit(const struct column *c, double step)
+{
+    bool fit = true;
+    for (int64_t i = 0; fit && i < c->n; i++) {
+        const double passed = c->values[i] - c->values[0];
+        fit = fabs(passed - round(passed / step) * step) <= 2 * c->slack;
+    }
+    return fit;
+}
+
+static struct axis find_axis(const struct column *c, int64_t most)
+{
+    const double range = c->values[c->n - 1] - c->values[0];
+    const double gap = least_gap(c);
+    if (gap == 0.0) {
+        return (struct axis){.origin = c->values[0], .step = 1.0, .size = 1};
+    }
+    if (!(range / gap < (double)most)) {
+        return (struct axis){.size = 0};
+    }
+    const double step = refine(c, gap);
+    const double steps = round(range / step);
+    const bool fits = steps < (double)most && all_fit(c, step);
+    return (struct axis){
+        .origin = c->values[0], .step = step, .size = fits ? (int64_t)steps + 1 : 0};
+}
+
+static bool add_axis(struct grid *g, int64_t feature, const struct axis *a, int64_t *left)
+{
+    if (a->size == 1) {
+        return true;
+    }
+    if (a->size == 0 || g->dims == GRID_DIMS || (*left /= a->size) == 0) {
+        return false;
+    }
+    g->feature[g->dims] = feature;
+    g->origin[g->dims] = a->origin;
+    g->step[g->dims] = a->step;
+    g->size[g->dims++] = a->size;
+    return true;
+}
+
+int grid_find(const struct rows *sets, int count, int64_t features, int64_t most, struct grid *ret,
+              struct err *err)
+{
+    struct grid g = {.dims = 0};
+    const int64_t n = count_rows(sets, count);
+    if (n == 0) {
+        *ret = g;
+        return 0;
+    }
+    cleanup_mem double *values = mem_array((size_t)n, sizeof *values);
+    if (values == NULL) {
+        return err_no_memory(err);
+    }
+    struct column c = {.values = values};
+    bool fits = true;
+    for (int64_t j = 0; fits && j < features; j++) {
+        load(sets, count, j, &c);
+        const struct axis a = find_axis(&c, most);
+        fits = add_axis(&g, j, &a, &most);
+    }
+    *ret = fits ? g : (struct grid){.dims = 0};
+    return 0;
+}
+
+int64_t grid_place(const struct grid *g, const struct rows *X, int64_t i, const int64_t *extent)
+{
+    int64_t place = 0;
+    for (int k = 0; k < g->dims; k++) {
+        const double at = (rows_at(X, i, g->feature[k]) - g->origin[k]) / g->step[k];
+        place = place * extent[k] + llround(at);
+    }
+    return place;
+}

@@ -1,0 +1,297 @@
+/*
+ * Products of points on a regular grid (backend.h, points_grid) against the float64 reference, with
+ * every kernel of a distance in every precision: places without a row, places with several, a
+ * bandwidth for each feature, another set of rows on the same grid. And what is no grid, or none
+ * that pays.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "conformance/device.h"
+#include "conformance/precisions.h"
+
+enum { ROWS = 600, OTHERS = 200, DIMS_MAX = 3, FEATURES = 4 };
+
+static const int64_t places[DIMS_MAX][DIMS_MAX] = {{430}, {19, 14}, {7, 5, 6}};
+static const double steps[FEATURES] = {0.1, 0.7, 0.25, 1.0};
+static const double bandwidths[FEATURES] = {2.1, 1.7, 0.9, 1.0};
+static const enum kernel_id kernels[] = {KERNEL_GAUSSIAN, KERNEL_LAPLACIAN, KERNEL_LAPLACIAN_L1,
+                                         KERNEL_MATERN12, KERNEL_MATERN32,  KERNEL_MATERN52};
+enum { KERNELS = sizeof kernels / sizeof kernels[0] };
+
+/* Rows at random places of a grid of `dims` dimensions; the other features are all 5. */
+struct fixture {
+    struct kernel kernel;
+    enum precision precision;
+    int dims;
+    int64_t t;
+    double x[ROWS * FEATURES], other[OTHERS * FEATURES];
+    double *v, *y;
+    struct points *X, *Z;
+};
+
+static void place_rows(struct rng *rng, int dims, double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        for (int k = 0; k < FEATURES; k++) {
+            const int64_t at = k < dims ? rng_below(rng, places[dims - 1][k]) : 0;
+            x[i * FEATURES + k] = k < dims ? -3.0 + steps[k] * (double)at : 5.0;
+        }
+    }
+}
+
+static struct fixture *fixture_new(enum kernel_id id, enum precision precision, int dims, int64_t t)
+{
+    struct fixture *f = mem_zalloc(sizeof *f);
+    struct rng rng = rng_new((uint64_t)(10 * dims + t), RNG_TEST);
+    f->kernel = (struct kernel){.id = id, .d = FEATURES, .bandwidths = bandwidths};
+    f->precision = precision;
+    f->dims = dims;
+    f->t = t;
+    place_rows(&rng, dims, f->x, ROWS);
+    place_rows(&rng, dims, f->other, OTHERS);
+    memcpy(f->x, (double[]){-3.0, -3.0, -3.0, 5.0}, (size_t)dims * sizeof(double));
+    f->v = host_normal(&rng, ROWS * t);
+    f->y = host_normal(&rng, ROWS * t);
+    host_round(f->v, ROWS * t, vector_dtype(precision));
+    host_round(f->y, ROWS * t, vector_dtype(precision));
+    return f;
+}
+
+static struct points *upload(struct backend *be, const struct fixture *f, const double *x,
+                             int64_t n)
+{
+    const struct rows X = {.dtype = DTYPE_F64, .n = n, .d = FEATURES, .data = x};
+    struct points *ret = NULL;
+    must(be->ops->points_new(be, &f->kernel, points_dtype(f->precision), &X, &ret, &err));
+    return ret;
+}
+
+static void fixture_upload(struct backend *be, struct fixture *f)
+{
+    f->X = upload(be, f, f->x, ROWS);
+    f->Z = upload(be, f, f->other, OTHERS);
+}
+
+static void fixture_free(struct backend *be, struct fixture *f)
+{
+    be->ops->points_free(be, f->X);
+    be->ops->points_free(be, f->Z);
+    mem_free(f->v);
+    mem_free(f->y);
+    mem_free(f);
+}
+
+static struct grid find(struct backend *be, const struct fixture *f, int64_t bytes)
+{
+    struct grid ret = {.dims = -1};
+    must(be->ops->points_grid(be, (struct points *[]){f->X, f->Z}, 2, bytes, &ret, &err));
+    return ret;
+}
+
+/* 1.5 K(P,X) V - 0.5 Y. */
+static double *product(struct backend *be, const struct fixture *f, struct view P)
+{
+    const enum dtype type = vector_dtype(f->precision);
+    struct mat V = device_mat(be, type, ROWS, f->t, f->v);
+    struct mat all = device_mat(be, type, ROWS, f->t, f->y);
+    const struct mat Y = mat_rows(all, 0, P.count);
+    must(be->ops->kmv(be, P, view_all(f->X, ROWS), 1.5, &V, -0.5, &Y, &err));
+    double *y = device_get(be, &Y);
+    be->ops->mat_free(be, &V);
+    be->ops->mat_free(be, &all);
+    return y;
+}
+
+/* The largest difference to the reference, as a share of the largest |K||v| of a row. */
+static double error_of(const struct fixture *f, const double *x, int64_t n, const double *found)
+{
+    double error = 0.0, scale = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t c = 0; c < f->t; c++) {
+            double sum = 0.0, size = 0.0;
+            for (int64_t j = 0; j < ROWS; j++) {
+                const double k = kernel_eval(&f->kernel, x + i * FEATURES, f->x + j * FEATURES);
+                sum += k * f->v[j + c * ROWS];
+                size += k * fabs(f->v[j + c * ROWS]);
+            }
+            const double y = 1.5 * sum - 0.5 * f->y[i + c * ROWS];
+            error = fmax(error, fabs(found[i + c * n] - y));
+            scale = fmax(scale, size);
+        }
+    }
+    return error / scale;
+}
+
+/* By the way of tiles or by the grid. */
+static void check_products(struct backend *be, const struct fixture *f)
+{
+    const double most = points_dtype(f->precision) == DTYPE_F64 ? 1e-14 : 2e-6;
+    double *own = product(be, f, view_all(f->X, ROWS));
+    double *other = product(be, f, view_all(f->Z, OTHERS));
+    assert_true(error_of(f, f->x, ROWS, own) < most);
+    assert_true(error_of(f, f->other, OTHERS, other) < most);
+    double *part = product(be, f, view_range(f->Z, 0, OTHERS - 1));
+    assert_true(error_of(f, f->other, OTHERS - 1, part) < most);
+    mem_free(own);
+    mem_free(other);
+    mem_free(part);
+}
+
+static void check_kernel(struct backend *be, enum kernel_id id, enum precision precision)
+{
+    for (int dims = 1; dims <= DIMS_MAX; dims++) {
+        struct fixture *f = fixture_new(id, precision, dims, dims);
+        fixture_upload(be, f);
+        const int64_t before = be->bytes;
+        const struct grid g = find(be, f, INT64_C(1) << 24);
+        assert_int_equal(g.dims, dims);
+        for (int k = 0; k < dims; k++) {
+            assert_int_equal(g.feature[k], k);
+            assert_int_equal(g.size[k], places[dims - 1][k]);
+        }
+        assert_true(be->bytes > before);
+        check_products(be, f);
+        fixture_free(be, f);
+    }
+}
+
+static void test_products(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(0);
+    if (be->ops->points_grid == NULL) {
+        device_close(be);
+        skip();
+    }
+    for (int i = 0; i < KERNELS; i++) {
+        for (enum precision p = 0; p < PRECISIONS; p++) {
+            check_kernel(be, kernels[i], p);
+        }
+    }
+    device_close(be);
+}
+
+static void test_threads_change_no_bit(void **state)
+{
+    (void)state;
+    double *first = NULL;
+    for (int threads = 1; threads <= 4; threads++) {
+        struct backend *be = device_open(threads);
+        struct fixture *f = fixture_new(KERNEL_MATERN32, F64, 2, 3);
+        fixture_upload(be, f);
+        const bool finds = be->ops->points_grid != NULL;
+        assert_true(!finds || find(be, f, INT64_C(1) << 24).dims == 2);
+        double *found = product(be, f, view_all(f->X, ROWS));
+        if (first != NULL && finds) {
+            assert_memory_equal(found, first, (size_t)(ROWS * f->t) * sizeof *found);
+        }
+        mem_free(first);
+        first = found;
+        fixture_free(be, f);
+        device_close(be);
+    }
+    mem_free(first);
+}
+
+/* What a fixture becomes that lies on no grid, or on none that pays. */
+static void disturb(struct fixture *f, int how)
+{
+    struct rng rng = rng_new(7, RNG_TEST);
+    switch (how) {
+    case 0: /* one coordinate of 600 */
+        f->x[FEATURES * 300] += 1e-4;
+        break;
+    case 1: /* all of them, as measurements are */
+        for (int64_t i = 0; i < ROWS; i++) {
+            f->x[FEATURES * i] += 1e-3 * rng_normal(&rng);
+        }
+        break;
+    case 2: /* a row far away: too many places */
+        f->other[0] += 1e4;
+        break;
+    case 3: /* of an inner product */
+        f->kernel =
+            (struct kernel){.id = KERNEL_POLYNOMIAL, .d = FEATURES, .gamma = 0.1, .degree = 2};
+        break;
+    default:
+        break;
+    }
+}
+
+static void test_what_is_no_grid(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(0);
+    for (int how = 0; be->ops->points_grid != NULL && how < 5; how++) {
+        struct fixture *f = fixture_new(KERNEL_GAUSSIAN, F64, 1, 1);
+        disturb(f, how);
+        fixture_upload(be, f);
+        const int64_t before = be->bytes;
+        assert_int_equal(find(be, f, how == 4 ? 4096 : INT64_C(1) << 24).dims, 0);
+        assert_int_equal(be->bytes, before);
+        if (how != 3) {
+            check_products(be, f);
+        }
+        fixture_free(be, f);
+    }
+    device_close(be);
+}
+
+/* A second search replaces what the first has found, and what one set keeps lasts as long as it. */
+static void test_sets_come_and_go(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(0);
+    if (be->ops->points_grid == NULL) {
+        device_close(be);
+        skip();
+    }
+    struct fixture *f = fixture_new(KERNEL_MATERN52, F64, 2, 1);
+    fixture_upload(be, f);
+    const int64_t before = be->bytes;
+    assert_int_equal(find(be, f, INT64_C(1) << 24).dims, 2);
+    assert_int_equal(find(be, f, INT64_C(1) << 24).dims, 2);
+    be->ops->points_free(be, f->Z);
+    f->Z = upload(be, f, f->other, OTHERS);
+    check_products(be, f);
+    assert_int_equal(find(be, f, INT64_C(1) << 24).dims, 2);
+    assert_int_equal(find(be, f, 100).dims, 0);
+    assert_int_equal(be->bytes, before);
+    check_products(be, f);
+    fixture_free(be, f);
+    device_close(be);
+}
+
+static void test_without_memory(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(2);
+    struct fixture *f = fixture_new(KERNEL_GAUSSIAN, F64, 2, 1);
+    fixture_upload(be, f);
+    const int64_t before = be->bytes;
+    int r = be->ops->points_grid != NULL ? -ERR_NO_MEMORY : 0;
+    for (int64_t nth = 1; r < 0 && nth < 50; nth++) {
+        struct grid g;
+        mem_fail_nth(nth);
+        r = be->ops->points_grid(be, (struct points *[]){f->X, f->Z}, 2, INT64_C(1) << 24, &g,
+                                 NULL);
+        mem_fail_nth(0);
+        assert_true(r == 0 || (r == -ERR_NO_MEMORY && be->bytes == before));
+        check_products(be, f);
+    }
+    assert_int_equal(r, 0);
+    fixture_free(be, f);
+    device_close(be);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products),        cmocka_unit_test(test_threads_change_no_bit),
+        cmocka_unit_test(test_what_is_no_grid), cmocka_unit_test(test_sets_come_and_go),
+        cmocka_unit_test(test_without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,75 @@
+"""Jobs whose rows lie on a regular grid: products go by Fourier transforms, and nothing else is different."""
+
+import numpy as np
+import pytest
+
+import data
+
+
+def series(n=3000, seed=81):
+    """A series with gaps: one feature."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(n)[rng.random(n) > 0.2]
+    t = t[(t < n // 3) | (t > n // 2)] * 0.1 + 17.0
+    return t[:, None], np.sin(t / 9) + 0.1 * rng.standard_normal(len(t))
+
+
+def raster(rows=60, columns=40, seed=82):
+    """Two features and one that is always the same; some places have two rows."""
+    rng = np.random.default_rng(seed)
+    a, b = (x.ravel() for x in np.meshgrid(np.arange(rows) * 2.5, np.arange(columns) - 7.0))
+    X = np.column_stack([a, np.full(len(a), 3.0), b])
+    X = np.vstack([X, X[:100]])
+    return X, np.sin(X[:, 0] / 20) * np.cos(X[:, 2] / 7) + 0.1 * rng.standard_normal(len(X))
+
+
+def train(api, name, X, y, solver, precision="float64", **more):
+    spec = {"test": {"fraction": 0.2}, **more}
+    job = api.train(name, api.upload_npz(X, y), kernel={"name": "matern52", "bandwidth": 0.3},
+                    regularization=1e-4, precision=precision, solver=solver,
+                    stop={"tolerance": 1e-10, "max_iterations": 500}, **spec)
+    said = [e["message"] for e in api.get(f"/v1/jobs/{job['id']}/events?limit=1000").json()["data"] if e["type"] == "message"]
+    return job, any("regular grid" in text for text in said)
+
+
+@pytest.mark.parametrize("make, places", [(series, 1), (raster, 2)])
+@pytest.mark.parametrize("solver", [{"name": "pcg"}, {"name": "pcg", "preconditioner": "none"},
+                                    {"name": "kmcg", "directions": 60, "probes": 3}])
+def test_the_model_is_the_same(api, name, make, places, solver):
+    X, y = make()
+    on, told = train(api, name, X, y, solver)
+    assert told and len(on["result"]["grid"]) == places
+    moved = X.copy()
+    moved[0, 0] += 1e-3 * np.pi  # on no grid
+    off, told = train(api, name + "-off", moved, y, solver)
+    assert not told and off["result"]["grid"] is None
+    Q = X[::7] + 0.3
+    a, b = (np.array(api.predict(model, Q).json()["predictions"]) for model in (name, name + "-off"))
+    assert np.abs(a - b).max() < 0.05 * np.abs(a).max()  # one row of many moved
+    for key in ("rmse", "r2"):
+        assert on["result"]["metrics"][key] == pytest.approx(off["result"]["metrics"][key], rel=1e-2)
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
+@pytest.mark.parametrize("make", [series, raster])
+def test_the_system_is_solved(api, name, make, precision):
+    """Against NumPy."""
+    X, y = make()
+    _, told = train(api, name, X, y, {"name": "pcg"}, precision, test={"fraction": 0})
+    assert told
+    reference = data.Ridge(X, y[:, None], "matern52", 0.3, 1e-4)
+    Q = X[::7] + 0.3
+    wanted = reference.predict(Q)[:, 0]
+    found = np.array(api.predict(name, Q).json()["predictions"])
+    limit = 1e-3 if precision == "float32" else 1e-5 if precision == "mixed" else 1e-8
+    assert np.abs(found - wanted).max() < limit * np.abs(wanted).max()
+
+
+def test_what_is_learned_from_others(api, name):
+    """Seconds on a grid teach nothing of those elsewhere."""
+    X, y = series()
+    job, told = train(api, name, X, y, {"name": "pcg"})
+    assert told
+    again, _ = train(api, name, X, y, {"name": "pcg"})
+    seen = [j["plan"]["seconds"]["experience"] for j in (job, again)]
+    assert (seen[0] or {}).get("jobs") == (seen[1] or {}).get("jobs")
