@@ -217,12 +217,21 @@ void child__check_lease(struct slot *s)
 
 /* ---- starting ---- */
 
-/* The environment of a worker's process; the array is the caller's (mem_free), the texts are not. A
- * serving worker's threads sleep while there is nothing to do: between two batches they would
- * otherwise spin on processors that the daemon needs. */
+/* How the threads of a worker wait for work, where the daemon's own environment says nothing. A
+ * serving worker's sleep: between two batches they would otherwise spin on processors that the
+ * daemon needs. Those of a training worker look for some 20 us, which is longer than most pauses
+ * between its products: by themselves they look for milliseconds, and where other processes want
+ * the processors, a thread that looks keeps the one from running that it waits for. */
+static const char *waiting_of(enum slot_kind kind)
+{
+    const bool said = getenv("OMP_WAIT_POLICY") != NULL || getenv("GOMP_SPINCOUNT") != NULL;
+    return said ? NULL : kind == SLOT_SERVE ? "OMP_WAIT_POLICY=passive" : "GOMP_SPINCOUNT=1000";
+}
+
+/* The environment of a worker's process; the array is the caller's (mem_free), the texts are not.
+ */
 static char **environment(enum slot_kind kind)
 {
-    static char quiet[] = "OMP_WAIT_POLICY=passive";
     size_t count = 0;
     while (environ[count] != NULL) {
         count++;
@@ -230,7 +239,7 @@ static char **environment(enum slot_kind kind)
     char **ret = mem_zarray(count + 2, sizeof *ret);
     if (ret != NULL) {
         memcpy(ret, environ, count * sizeof *ret);
-        ret[count] = kind == SLOT_SERVE && getenv("OMP_WAIT_POLICY") == NULL ? quiet : NULL;
+        ret[count] = (char *)(uintptr_t)waiting_of(kind);
     }
     return ret;
 }
