@@ -449,6 +449,16 @@ def test_constant_target_is_taken_with_a_warning(api):
     assert made["warnings"]
 
 
+def test_a_block_that_was_not_written_is_told_of(daemons, monkeypatch):
+    """Also where the thread that writes it is done before the one that began it goes on."""
+    monkeypatch.setenv("KRRD_TEST_DAEMON", daemon_module.program("KRRD_TEST_UNLUCKY", "tests/http/krrd-unlucky"))
+    monkeypatch.setenv("KRRD_TEST_LOSE_BLOCK", "1")
+    daemon = daemons(**NO_WORKERS)
+    refused(daemon.api, 507, b"x,y\n" + b"".join(b"%07d,%07d\n" % (i, i) for i in range(200_000)))
+    assert daemon.log().count("a block was lost") == 1
+    quiet(daemon)
+
+
 # Clients that leave, and many at once.
 
 

@@ -324,7 +324,9 @@ static int start_block(struct upload *u, struct err *err);
 static void go_on(struct upload *u, struct request *rq)
 {
     u->request = NULL;
-    if (u->rc != 0 && u->finished) {
+    if (u->busy) {
+        request_continue(rq); /* the next block is written: rc and err are the thread's */
+    } else if (u->rc != 0 && u->finished) {
         rq->on_gone = NULL;
         reply_error(rq, &u->err);
         upload_free(u);
@@ -353,7 +355,10 @@ static void block_done(struct app *app, struct request *none, void *context)
         return;
     }
     if (u->rc == 0 && !u->finished && u->arriving.len >= UPLOAD_BLOCK) {
-        u->rc = start_block(u, &u->err);
+        const int rc = start_block(u, &u->err);
+        if (rc != 0) { /* else rc is the thread's, which may have failed by now */
+            u->rc = rc;
+        }
     }
     if (u->request != NULL) {
         go_on(u, u->request);
