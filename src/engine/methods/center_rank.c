@@ -12,10 +12,14 @@ int64_t center_rank_bound(const struct kernel *kernel)
     return rule_kernel_rank(kernel_name(kernel->id), kernel->d, (int64_t)kernel->degree);
 }
 
-/* Centers keep[0 .. count-1], ascending, to the front. */
+/* Centers keep[0 .. count-1], ascending, to the front. Each still stands for the rows that it stood
+ * for, so that its weight, relative to m / n (centers.h), grows as m falls. Handing on the rows of
+ * those that go would make more of the few that stay than they are: these are the largest, and the
+ * preconditioner that the weights are for comes out several times worse. */
 static void compact(struct centers *c, const int64_t *keep, int64_t count)
 {
     const size_t size = (size_t)c->d * dtype_size(c->dtype);
+    const double fewer = (double)c->m / (double)count;
     char *points = c->points;
     for (int64_t j = 0; j < count; j++) {
         memmove(points + (size_t)j * size, points + (size_t)keep[j] * size, size);
@@ -23,7 +27,7 @@ static void compact(struct centers *c, const int64_t *keep, int64_t count)
             c->rows[j] = c->rows[keep[j]];
         }
         if (c->weights != NULL) {
-            c->weights[j] = c->weights[keep[j]];
+            c->weights[j] = fewer * c->weights[keep[j]];
         }
     }
     c->m = count;

@@ -19,9 +19,9 @@
 /* The most that the rank of a kernel matrix on points of d features can be; INT64_MAX: any. */
 int64_t center_rank_bound(const struct kernel *kernel);
 
-/* Leaves in c the centers that are independent, in their order; the path and what the weights say
- * of each stay. Nothing happens for kernels without a bound. `stop` is asked between pieces: a
- * negative error ends it. */
+/* Leaves in c the centers that are independent, in their order. The path stays, and each center
+ * stands for as many rows as before: weights, which are relative to m / n, grow. Nothing happens
+ * for kernels without a bound. `stop` is asked between pieces: a negative error ends it. */
 int center_rank_reduce(struct backend *be, const struct kernel *kernel, struct centers *c,
                        int (*stop)(void *context, struct err *err), void *stop_context,
                        struct err *err);
