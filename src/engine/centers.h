@@ -18,8 +18,10 @@ struct center_task {
     const struct row_source *rows; /* the training rows */
     const struct row_source *file; /* the rows of a data set given as centers, or NULL */
     int64_t count;                 /* m asked for; 0: the selector's own choice, where it has one */
-    double regularization;         /* lambda a row, of the job: leverage scores with count 0 */
-    enum dtype dtype;              /* of dense matrices */
+    double regularization;  /* lambda a row, of leverage scores with count 0: the job's own, or
+                               the one that the selector's parameters name */
+    bool at_regularization; /* it was named: scores are at it whatever the count */
+    enum dtype dtype;       /* of dense matrices */
     uint64_t seed;
 };
 

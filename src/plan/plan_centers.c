@@ -9,7 +9,13 @@
 #include "plan/plan_parts.h"
 #include "plan/rules.h"
 
-enum { CANDIDATES = 20000, CANDIDATES_LEAST = 256, BLOCK_LEAST = 256, FIRST_NESTED = 512 };
+enum {
+    CANDIDATES = 20000,
+    CANDIDATES_NAMED = 100000,
+    CANDIDATES_LEAST = 256,
+    BLOCK_LEAST = 256,
+    FIRST_NESTED = 512
+};
 
 static bool selects(const struct planning *g)
 {
@@ -65,11 +71,20 @@ static void select_means(struct planning *g, struct plan_moment *at)
 
 /* ---- leverage scores ---- */
 
+/* The lambda that the selection names for its scores, as a share of max k, which is taken for 1; 0:
+ * it names none. */
+static double named_lambda(const struct planning *g)
+{
+    const struct param_value *lambda = param_get(&g->params, "regularization");
+    return lambda->is_auto ? 0.0 : lambda->real;
+}
+
 /* As bless_oversampling of engine/methods/center_bless.c. */
 static double oversampling(const struct planning *g)
 {
     const struct param_value *q2 = param_get(&g->params, "q2");
-    return q2->is_auto ? fmin(fmax(g->centers / 20.0, 5.0), 100.0) : q2->real;
+    const double of_a_count = named_lambda(g) > 0 ? 5.0 : fmin(fmax(g->centers / 20.0, 5.0), 100.0);
+    return q2->is_auto ? of_a_count : q2->real;
 }
 
 /* Whether the kernel's rank is too low for as many points as are asked for. */
@@ -90,13 +105,12 @@ static bool short_of_rank(const struct planning *g)
  */
 static double level_points(const struct planning *g)
 {
-    enum { COARSE = 100 };
     const char *kernel = g->plan->kernel != NULL ? g->plan->kernel : "";
     const char *method = g->spec->centers.method->name;
     const bool path = strncmp(method, "bless", 5) == 0;
     const double block = strcmp(method, "squeak") == 0 ? BLOCK_LEAST : 0; /* at least */
     const bool rough = strncmp(kernel, "laplacian", 9) == 0 || strcmp(kernel, "matern12") == 0;
-    const bool coarse = param_get(&g->params, "q2")->is_auto && g->centers > COARSE;
+    const bool coarse = oversampling(g) > 5.0 && param_get(&g->params, "q2")->is_auto;
     const bool slow = plan__rank(g, g->centers) < g->centers; /* a dimension that hardly grows */
     const double drawn = slow && !path ? 1.25 : coarse ? 0.6 : !path ? 1.0 : rough ? 0.75 : 0.85;
     const double most = oversampling(g) * plan__rank(g, g->centers);
@@ -167,22 +181,25 @@ static double bless_param(const struct planning *g, const char *key, double othe
 /* A dimension is met within the error of its estimate. */
 static const double met_share = 0.98;
 
-/* The levels of BLESS, until q2 d is what is asked for or rounding ends the path
- * (engine/methods/center_bless.h). Returns the last lambda, relative to max k. */
+/* The levels of BLESS down to the lambda that is named, or until q2 d is what is asked for or
+ * rounding ends the path (engine/methods/center_bless.h). Returns the last lambda, relative to max
+ * k. */
 static double walk_path(struct planning *g, bool lambda_only)
 {
     const double m = g->centers, q = bless_param(g, "q", 2.0), q1 = bless_param(g, "q1", 3.0);
-    const double q2 = oversampling(g), least = g->host < 8.0 ? 1.2e-7 : 1e-14;
-    const double most = fmax(bless_param(g, "candidates", fmax(20.0 * m, CANDIDATES)), 2.0 * m);
+    const double q2 = oversampling(g), named = named_lambda(g);
+    const double least = fmax(g->host < 8.0 ? 1.2e-7 : 1e-14, named);
+    const double usual = named > 0 ? CANDIDATES_NAMED : fmax(20.0 * m, CANDIDATES);
+    const double most = fmax(bless_param(g, "candidates", usual), 2.0 * m);
     double points = 0, lambda = 1.0;
     for (bool last = false; !last;) {
-        lambda /= q;
+        lambda = fmax(lambda / q, least);
         last = lambda <= least;
         const double rows =
             fmin(fmin(fmax(q1 / lambda, last ? 2.0 * m : CANDIDATES_LEAST), most), g->n);
         const double drawn = q2 * dimension(g, lambda);
         score(g, points, rows, lambda);
-        if (drawn >= met_share * m && !last) {
+        if (drawn >= met_share * m && !last && !(named > 0)) {
             last = true; /* again at its lambda, for exactly m points */
             if (!lambda_only) {
                 score(g, points, fmin(fmax(rows, 2.0 * m), g->n), lambda);
@@ -233,10 +250,11 @@ static void select_scores(struct planning *g, struct plan_moment *at)
     at->parts[PLAN_OTHER] = m * (8.0 * m + (w < 8.0 ? 4.0 * m : 0) + w * piece) + scored * 32.0 +
                             piece * (g->d * g->host + selection_point(g)) +
                             (2.0 * g->centers + m) * selection_point(g);
-    const double lambda = walk_path(g, strncmp(method, "bless", 5) != 0);
+    const bool path = strncmp(method, "bless", 5) == 0;
+    const double lambda = path || !(named_lambda(g) > 0) ? walk_path(g, !path) : named_lambda(g);
     if (strcmp(method, "squeak") == 0) {
         score_blocks(g, lambda);
-    } else if (strncmp(method, "bless", 5) != 0) {
+    } else if (!path) {
         score_nested(g, lambda);
     }
     g->plan->assumed = true;

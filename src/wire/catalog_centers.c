@@ -64,8 +64,17 @@ static const struct param_def rpcholesky_params[] = {
         .allow_auto = true,                                                                        \
         .help = "Centers for each unit of the effective dimension: more give scores that are "     \
                 "closer, at the cost of their square. Where m are asked for, the scores are at "   \
-                "the lambda where q2 times the effective dimension is m. auto: 5; m / 20, from 5 " \
-                "to 100, when m are asked for.",                                                   \
+                "the lambda where q2 times the effective dimension is m, unless `regularization` " \
+                "names it. auto: 5; m / 20, from 5 to 100, when m are asked for.",                 \
+    }
+#define REGULARIZATION                                                                             \
+    {                                                                                              \
+        .key = "regularization", .type = PARAM_REAL, .min = 0, .min_exclusive = true,              \
+        .max = 1e100, .fallback = "\"auto\"", .allow_auto = true,                                  \
+        .help =                                                                                    \
+            "Lambda of the leverage scores, for each training row as the job's own is. Larger "    \
+            "than that, as published: fewer centers, sooner. auto: the job's; where m are "        \
+            "asked for, the one where q2 times the effective dimension is m.",                     \
     }
 #define LEVELS                                                                                     \
     {.key = "q",                                                                                   \
@@ -98,17 +107,20 @@ static const struct param_def bless_params[] = {
         .help = "Candidates of a level are q1 max k(x,x) / lambda rows.",
     },
     OVERSAMPLING,
+    REGULARIZATION,
     {.key = NULL},
 };
 
 static const struct param_def bless_r_params[] = {
     LEVELS,
     OVERSAMPLING,
+    REGULARIZATION,
     {.key = NULL},
 };
 
 static const struct param_def recursive_params[] = {
     OVERSAMPLING,
+    REGULARIZATION,
     {
         .key = "first",
         .type = PARAM_INT,
@@ -124,6 +136,7 @@ static const struct param_def recursive_params[] = {
 
 static const struct param_def squeak_params[] = {
     OVERSAMPLING,
+    REGULARIZATION,
     {
         .key = "block_size",
         .type = PARAM_INT,
@@ -174,7 +187,8 @@ const struct method_def catalog_centers[] = {
         .paper = BLESS,
         .help = "Rows in proportion to their ridge leverage scores, for more accuracy from fewer "
                 "centers and a better preconditioner; the cost, min(n, q1 max k(x,x) / lambda) m^2 "
-                "multiplications, does not grow with n. Gives a path of lambda." LEVERAGE,
+                "multiplications, does not grow with n. The effective dimensions on "
+                "the way down to lambda are in the job's result." LEVERAGE,
         .params = bless_params,
         .weighted = true,
     },

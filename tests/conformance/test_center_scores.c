@@ -342,6 +342,93 @@ static void test_dimension_of_a_count(void **state)
     world_free(&w);
 }
 
+/* A lambda of the selection's own takes the place of the job's, with a count and without. */
+static void test_named_lambda(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bless", "bless_r", "rls", "two_pass", "squeak"};
+    static const char named[] = "{\"regularization\": 1e-3}";
+    struct world w = world_new(DTYPE_F64, 1);
+    for (size_t k = 0; k < 5; k++) {
+        w.task.regularization = lambda;
+        struct centers a = select_centers(&w, names[k], NULL);
+        w.task.regularization = 1e-7; /* of the job: leaves no trace */
+        struct centers b = select_centers(&w, names[k], named);
+        assert_int_equal(a.m, b.m);
+        assert_memory_equal(a.rows, b.rows, (size_t)a.m * sizeof(*a.rows));
+        assert_memory_equal(a.weights, b.weights, (size_t)a.m * sizeof(double));
+        centers_deinit(&b);
+        w.task.regularization = 0;
+        w.task.count = 40;
+        b = select_centers(&w, names[k], named);
+        assert_int_equal(b.m, 40);
+        if (b.levels > 0) {
+            assert_close(b.path[b.levels - 1].lambda, 1e-3, 1e-12);
+            assert_close(b.path[b.levels - 1].effective_dimension, dimension(&w), 0.35);
+        }
+        w.task.count = 0;
+        centers_deinit(&a);
+        centers_deinit(&b);
+    }
+    world_free(&w);
+}
+
+/* Rows read of a selection, by the table's own count. */
+static int64_t rows_read(struct world *w, const char *name, const char *json, struct centers *ret)
+{
+    w->t->rows_read = 0;
+    *ret = select_centers(w, name, json);
+    return w->t->rows_read;
+}
+
+/* Where the path starts, how many candidates a level has, and how many at most. */
+static void test_parameters_of_the_path(void **state)
+{
+    (void)state;
+    struct world w = world_new(DTYPE_F64, 1);
+    struct centers usual, c;
+    w.task.regularization = 4e-3;
+    const int64_t read = rows_read(&w, "bless", NULL, &usual);
+    assert_true(rows_read(&w, "bless", "{\"q1\": 1}", &c) < read);
+    centers_deinit(&c);
+    assert_true(rows_read(&w, "bless", "{\"candidates\": 256}", &c) < read);
+    assert_true(c.levels == usual.levels && c.m > usual.m / 2);
+    centers_deinit(&c);
+    for (int k = 0; k < 2; k++) {
+        static const char *const names[] = {"bless", "bless_r"};
+        c = select_centers(&w, names[k], "{\"t\": 0.25, \"q\": 2}");
+        assert_int_equal(c.levels, usual.levels + 2); /* from 4 max k */
+        assert_true(c.path[0].lambda > 1.0 && usual.path[0].lambda < 1.0);
+        centers_deinit(&c);
+    }
+    centers_deinit(&usual);
+    world_free(&w);
+}
+
+/* How many rows the first, uniform set has. */
+static void test_first_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *json;
+        int64_t first, passes; /* rows of all passes: N, and N/2 and so on */
+    } cases[] = {{"two_pass", "{\"first\": 70}", 70, N},
+                 {"two_pass", NULL, 1000, N}, /* max k / lambda */
+                 {"rls", "{\"first\": 300}", 300, N / 2 + N},
+                 {"rls", "{\"first\": 599}", 300, N / 2 + N},
+                 {"rls", NULL, 300, N / 2 + N}}; /* no more than 512 */
+    struct world w = world_new(DTYPE_F64, 1);
+    for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+        struct centers c;
+        const int64_t read = rows_read(&w, cases[k].name, cases[k].json, &c);
+        const int64_t least = cases[k].first + cases[k].passes + c.m; /* the last ones, drawn */
+        assert_true(read >= least);
+        assert_true(cases[k].passes == N ? read == least : read <= least + N / 2);
+        centers_deinit(&c);
+    }
+    world_free(&w);
+}
+
 /* How many threads, and in what pieces rows are read, decide nothing; nor do rows far away. */
 static void test_threads(void **state)
 {
@@ -484,7 +571,8 @@ static void test_indefinite_kernel(void **state)
 TEST_MAIN(cmocka_unit_test(test_all_rows_are_exact), cmocka_unit_test(test_scores_are_close),
           cmocka_unit_test(test_oversampling_helps), cmocka_unit_test(test_chances_follow_scores),
           cmocka_unit_test(test_weights), cmocka_unit_test(test_path),
-          cmocka_unit_test(test_dimension_of_a_count), cmocka_unit_test(test_threads),
-          cmocka_unit_test(test_bless_does_not_look_at_all_rows),
+          cmocka_unit_test(test_dimension_of_a_count), cmocka_unit_test(test_named_lambda),
+          cmocka_unit_test(test_parameters_of_the_path), cmocka_unit_test(test_first_rows),
+          cmocka_unit_test(test_threads), cmocka_unit_test(test_bless_does_not_look_at_all_rows),
           cmocka_unit_test(test_linear_kernel), cmocka_unit_test(test_tiny_regularization),
           cmocka_unit_test(test_no_regularization), cmocka_unit_test(test_indefinite_kernel))

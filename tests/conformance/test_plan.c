@@ -69,6 +69,8 @@ static const char *const cases[] = {
     ",'count':600}",
     "'kernel':{'name':'gaussian','bandwidth':2},'solver':'falkon_bless','centers':{'method':'bless'"
     ",'count':600,'q2':5}",
+    "'kernel':{'name':'gaussian','bandwidth':2},'solver':'falkon_bless','centers':{'method':'bless'"
+    ",'count':600,'regularization':1e-3}",
     "'kernel':{'name':'gaussian','bandwidth':2},'solver':'krill','centers':{'method':'rpcholesky','"
     "count':300}",
     "'kernel':{'name':'gaussian','bandwidth':2},'solver':'krill','centers':{'method':'kmeans','"

@@ -114,6 +114,36 @@ def test_falkon_bless_draws_by_leverage_scores(api, name, problem):
     assert refused["errors"][0]["pointer"] == "#/centers"
 
 
+@pytest.mark.parametrize("method", WEIGHTED)
+def test_scores_at_a_regularization_of_their_own(api, name, method):
+    """As published: scores at a larger lambda than the solver's ask for fewer centers."""
+    X, y = data.regression(1500, d=3, seed=75, noise=0.2)
+    spec = {"dataset": api.upload_npz(X, y), "kernel": KERNEL, "regularization": 1e-6, "solver": "falkon_bless",
+            "test": {"fraction": 0.2}, "stop": {"tolerance": 1e-6}}
+    jobs = [api.train(name, **spec, centers={"method": method, "count": "auto", **more})
+            for more in ({}, {"regularization": 1e-4}, {"regularization": 1e-4, "count": 120})]
+    counts = [job["result"]["centers"] for job in jobs]
+    assert counts[1] < 0.7 * counts[0] and counts[2] == 120
+    errors = [job["result"]["metrics"]["rmse"] for job in jobs]
+    assert errors[1] == pytest.approx(errors[0], rel=0.1)
+    assert jobs[0]["spec"]["centers"]["regularization"] == "auto"
+    assert jobs[1]["spec"]["centers"]["regularization"] == 1e-4
+    assert all(job["result"]["regularization"] == 1e-6 for job in jobs)
+
+
+@pytest.mark.parametrize("wrong", [0, -1e-4, "small", None])
+def test_a_regularization_of_scores_is_checked(api, problem, wrong):
+    spec = spec_of(problem[2], centers={"method": "bless", "regularization": wrong})
+    refused = api.post("/v1/jobs", 422, json={"model": "m", **spec}).json()
+    assert refused["errors"][0]["pointer"] == "#/centers/regularization"
+
+
+def test_uniform_centers_have_no_scores(api, problem):
+    spec = spec_of(problem[2], centers={"method": "uniform", "regularization": 1e-4})
+    refused = api.post("/v1/jobs", 422, json={"model": "m", **spec}).json()
+    assert refused["errors"][0]["pointer"] == "#/centers/regularization"
+
+
 def test_classes(api, name):
     X, labels = data.classification(300, seed=71)
     dataset = api.upload_csv(X, labels)

@@ -213,6 +213,25 @@ static void test_paths_end_where_points_or_rounding_do(void **state)
     assert_true(seconds[2] > 2.0 * seconds[1]);
 }
 
+/* The path ends at the lambda that is named, however many centers are asked for. */
+static void test_path_ends_at_a_named_lambda(void **state)
+{
+    (void)state;
+    const struct plan_machine m = machine();
+    static const char spec[] = "'solver':'falkon_bless','kernel':'gaussian',"
+                               "'stop':{'max_iterations':1},"
+                               "'centers':{'method':'bless','count':1000,'regularization':%s}";
+    static const char *const lambdas[] = {"1e-2", "1e-4", "1e-6"};
+    double seconds[3];
+    for (int i = 0; i < 3; i++) {
+        char text[256];
+        snprintf(text, sizeof(text), spec, lambdas[i]);
+        seconds[i] = plan_for(text, 20000, &m).setup_s;
+    }
+    assert_true(seconds[1] > seconds[0]);
+    assert_true(seconds[2] > 2.0 * seconds[1]);
+}
+
 static void test_time_budget_bounds_the_total(void **state)
 {
     (void)state;
@@ -507,6 +526,7 @@ TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(te
           cmocka_unit_test(test_seconds_follow_rates), cmocka_unit_test(test_near_rows),
           cmocka_unit_test(test_ranks_bound_the_work),
           cmocka_unit_test(test_paths_end_where_points_or_rounding_do),
+          cmocka_unit_test(test_path_ends_at_a_named_lambda),
           cmocka_unit_test(test_time_budget_bounds_the_total),
           cmocka_unit_test(test_sizes_without_end),
           cmocka_unit_test(test_refusals_say_what_would_fit),

@@ -20,13 +20,18 @@ enum { OVERSAMPLING_LEAST = 5, OVERSAMPLING_MOST = 100, DIMENSION_COUNTED = 20 }
 /* Candidates that tell whether a level has as many points as are asked for. */
 enum { PROBE = 4096 };
 
+static bool scores_at_lambda(const struct center_task *task)
+{
+    return task->count == 0 || task->at_regularization;
+}
+
 static int64_t choose_candidates(const struct center_task *task, const struct param_value *v)
 {
     if (!v->is_auto) {
         return (int64_t)v->real;
     }
     const int64_t wish = CANDIDATES_A_CENTER * center_task_wanted(task);
-    return task->count == 0            ? CANDIDATES_MOST
+    return scores_at_lambda(task)      ? CANDIDATES_MOST
            : wish > CANDIDATES_COUNTED ? wish
                                        : CANDIDATES_COUNTED;
 }
@@ -35,7 +40,11 @@ double bless_oversampling(const struct center_task *task, const struct param_set
 {
     const struct param_value *q2 = param_get(params, "q2");
     const double counted = (double)center_task_wanted(task) / DIMENSION_COUNTED;
-    return q2->is_auto ? fmin(fmax(counted, OVERSAMPLING_LEAST), OVERSAMPLING_MOST) : q2->real;
+    if (!q2->is_auto) {
+        return q2->real;
+    }
+    return scores_at_lambda(task) ? OVERSAMPLING_LEAST
+                                  : fmin(fmax(counted, OVERSAMPLING_LEAST), OVERSAMPLING_MOST);
 }
 
 struct bless_options bless_options_of(const struct center_task *task,
@@ -49,6 +58,7 @@ struct bless_options bless_options_of(const struct center_task *task,
         .t = param_real(params, "t"),
         .candidates = choose_candidates(task, param_get(params, "candidates")),
         .count = center_task_wanted(task),
+        .at_lambda = scores_at_lambda(task),
         .lambda = task->regularization,
     };
 }
@@ -74,7 +84,7 @@ int bless_init(struct bless *b, const struct center_task *task, const struct ble
     b->rng = rng_new(task->seed, RNG_CENTERS);
     center_set_init(&b->J, task->rows->d, task->rows->dtype);
     center_set_init(&b->fresh, task->rows->d, task->rows->dtype);
-    if (options->count == 0 && !(options->lambda > 0)) {
+    if (options->at_lambda && !(options->lambda > 0)) {
         return err_at(err, ERR_INVALID, "#/regularization",
                       "Leverage scores need a regularization above 0 or a number of centers.");
     }
@@ -146,7 +156,7 @@ static int start_level(struct bless *b, struct err *err)
     if (rows == NULL) {
         return err_no_memory(err);
     }
-    b->probed = b->last || o->count == 0;
+    b->probed = b->last || o->at_lambda;
     const int rc = center_pass_start(&b->pass, &b->task, rows, count, 1.0 / chance, err);
     return rc == 0 ? center_scores_start(&b->scores, &b->task, &b->J, b->lambda, b->largest, err)
                    : rc;
@@ -154,15 +164,15 @@ static int start_level(struct bless *b, struct err *err)
 
 /* ---- levels ---- */
 
-/* The last lambda of the next level; with a count, not known before it is met. */
+/* The lambda of the next level; the last one is not always known before the count is met. */
 static void lower_lambda(struct bless *b)
 {
     b->lambda_before = b->lambda;
     b->lambda /= b->ratio;
-    if (b->options.count == 0 && b->lambda <= b->options.lambda * (1.0 + 1e-9)) {
+    if (!b->options.at_lambda) {
+        b->last = b->lambda <= center_least_lambda(&b->task, b->largest);
+    } else if (b->lambda <= b->options.lambda * (1.0 + 1e-9)) {
         b->lambda = b->options.lambda;
-        b->last = true;
-    } else if (b->options.count > 0 && b->lambda <= center_least_lambda(&b->task, b->largest)) {
         b->last = true;
     }
 }
@@ -181,7 +191,7 @@ static int begin(struct bless *b, struct err *err)
     o->lambda = fmax(o->lambda, center_least_lambda(&b->task, b->largest));
     b->lambda = b->largest / fmin(o->t, 1.0);
     b->ratio = o->q;
-    if (o->count == 0 && b->lambda > o->lambda) {
+    if (o->at_lambda && b->lambda > o->lambda) {
         const double levels = ceil(log(b->lambda / o->lambda) / log(o->q));
         b->ratio = pow(b->lambda / o->lambda, 1.0 / fmax(levels, 1.0));
     }
@@ -249,7 +259,7 @@ static int finish_scores(struct bless *b, struct err *err)
 {
     const struct bless_options *o = &b->options;
     const double d = center_pass_dimension(&b->pass, b->pass.count);
-    if (o->count > 0 && !b->last && o->q2 * d >= (double)o->count) {
+    if (!o->at_lambda && !b->last && o->q2 * d >= (double)o->count) {
         return meet_count(b, d, err);
     }
     if (b->last && o->lambda_only) {
@@ -336,7 +346,7 @@ static double fraction(const struct bless *b)
     }
     const double top = log(b->largest / fmin(b->options.t, 1.0));
     const double least =
-        b->options.count > 0 ? log(b->largest / (double)b->task.rows->n) : log(b->options.lambda);
+        b->options.at_lambda ? log(b->options.lambda) : log(b->largest / (double)b->task.rows->n);
     const double way = top > least ? (top - log(b->lambda)) / (top - least) : 1.0;
     const double level = b->pass.count > 0 ? (double)b->pass.next / (double)b->pass.count : 0.0;
     const double before = fmin(fmax(way, 0.0), 1.0);

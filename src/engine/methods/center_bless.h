@@ -23,7 +23,8 @@
  * goes on until q2 d_h >= m, which PROBE candidates tell, lambda is interpolated there (log d
  * against log lambda), and of the scores at that lambda exactly m points are drawn, with chances in
  * proportion. A kernel matrix of small rank never has so many: the path ends at the smallest
- * lambda that means something (center_least_lambda).
+ * lambda that means something (center_least_lambda). Where the selector's parameters name lambda
+ * beside m, the path ends there, and m points are drawn of the scores at it.
  *
  * Cost, independent of n: R_h M_h^2 multiplications a level, of which the last counts. Memory: that
  * of center_scores.h, and 16 R_h bytes.
@@ -37,8 +38,9 @@ struct bless_options {
     bool with_replacement; /* Algorithm 1 */
     double q, q1, q2, t;
     int64_t candidates; /* most of a level */
-    int64_t count;      /* m; 0: lambda decides */
-    double lambda;      /* of the last level; not used with a count */
+    int64_t count;      /* m; 0: as many as lambda asks for */
+    bool at_lambda;     /* lambda is known; else it is where q2 d is the count */
+    double lambda;      /* of the last level, where it is known */
     bool lambda_only;   /* with a count: stop once its lambda is known */
 };
 

@@ -244,6 +244,18 @@ int center_task_check(const struct center_task *task, bool own_count, struct err
     return 0;
 }
 
+struct center_task center_task_scored(const struct center_task *task,
+                                      const struct param_set *params)
+{
+    const struct param_value *lambda = param_get(params, "regularization");
+    struct center_task scored = *task;
+    if (!lambda->is_auto) {
+        scored.regularization = lambda->real;
+        scored.at_regularization = true;
+    }
+    return scored;
+}
+
 int64_t center_task_wanted(const struct center_task *task)
 {
     return task->count < task->rows->n ? task->count : task->rows->n;

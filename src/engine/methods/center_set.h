@@ -60,6 +60,10 @@ int center_set_take(struct center_set *s, int64_t n, struct centers *ret, struct
  * `own_count`. */
 int center_task_check(const struct center_task *task, bool own_count, struct err *err);
 
+/* The task with the lambda of leverage scores that the table names, if it does. */
+struct center_task center_task_scored(const struct center_task *task,
+                                      const struct param_set *params);
+
 /* Ascending. */
 void center_sort_rows(int64_t *rows, int64_t count);
 

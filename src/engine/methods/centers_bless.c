@@ -1,7 +1,7 @@
 /*
  * Centers by BLESS and BLESS-R (center_bless.h): points in proportion to their leverage scores,
  * with weights and the path of all lambda. `count` 0, "auto" in a job: as many as the
- * regularization asks for.
+ * regularization asks for, the job's or the selection's own.
  */
 #include "base/mem.h"
 #include "engine/methods/center_bless.h"
@@ -30,8 +30,9 @@ static int start(const struct center_task *task, const struct param_set *params,
     if (s == NULL) {
         return err_no_memory(err);
     }
-    const struct bless_options options = bless_options_of(task, params, with_replacement);
-    rc = bless_init(&s->bless, task, &options, err);
+    const struct center_task scored = center_task_scored(task, params);
+    const struct bless_options options = bless_options_of(&scored, params, with_replacement);
+    rc = bless_init(&s->bless, &scored, &options, err);
     if (rc < 0) {
         teardown(s);
         return rc;

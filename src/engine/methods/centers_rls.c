@@ -15,9 +15,9 @@
  * closer.
  *
  * Beyond the papers: asked for m points, lambda is first looked for by a run of BLESS
- * (center_bless.h), and the last draw is of exactly m points with chances in proportion. Cost:
- * n m^2 multiplications for rls, n (max k / lambda)^2 for two_pass, of which U_0 has `first` rows
- * at most. Memory: that of center_scores.h, and 8 to 16 n bytes.
+ * (center_bless.h) unless it is named, and the last draw is of exactly m points with chances in
+ * proportion. Cost: n m^2 multiplications for rls, n (max k / lambda)^2 for two_pass, of which U_0
+ * has `first` rows at most. Memory: that of center_scores.h, and 8 to 16 n bytes.
  */
 #include <math.h>
 
@@ -68,10 +68,10 @@ static void teardown(struct center_selection *s)
 static int prepare(struct center_selection *s, const struct param_set *params, struct err *err)
 {
     const struct param_value *first = param_get(params, "first");
-    struct bless_options options;
+    struct bless_options options = {.count = 0};
     const int rc = bless_lambda_options(&s->task, s->q2, &options, err);
     s->first = first->is_auto ? 0 : (int64_t)first->real;
-    s->phase = s->wanted == 0 ? BEGIN : s->wanted == s->task.rows->n ? ALL : LAMBDA;
+    s->phase = s->wanted == s->task.rows->n ? ALL : options.at_lambda ? BEGIN : LAMBDA;
     s->lambda = s->task.regularization;
     s->rng = rng_new(s->task.seed, RNG_CENTERS);
     s->order = row_order_new(s->task.seed, TAG_NESTED, s->task.rows->n);
@@ -90,10 +90,10 @@ static int start(const struct center_task *task, const struct param_set *params,
     if (s == NULL) {
         return err_no_memory(err);
     }
-    s->task = *task;
+    s->task = center_task_scored(task, params);
     s->nested = nested;
     s->wanted = center_task_wanted(task);
-    s->q2 = bless_oversampling(task, params);
+    s->q2 = bless_oversampling(&s->task, params);
     rc = prepare(s, params, err);
     if (rc < 0) {
         teardown(s);

@@ -12,9 +12,9 @@
  * each point with a chance of their own, as published, each point has one.
  *
  * Beyond the paper: asked for m points, lambda is first looked for by a run of BLESS
- * (center_bless.h), and the last draw is of exactly m points with chances in proportion. Cost:
- * about 10 n m^2 multiplications with blocks as large as J, no smaller than BLOCK_LEAST. Memory:
- * that of center_scores.h for 2 m points.
+ * (center_bless.h) unless it is named, and the last draw is of exactly m points with chances in
+ * proportion. Cost: about 10 n m^2 multiplications with blocks as large as J, no smaller than
+ * BLOCK_LEAST. Memory: that of center_scores.h for 2 m points.
  */
 #include <math.h>
 
@@ -64,19 +64,19 @@ static int setup(const struct center_task *task, const struct param_set *params,
         return err_no_memory(err);
     }
     const struct param_value *block = param_get(params, "block_size");
-    s->task = *task;
+    s->task = center_task_scored(task, params);
     s->wanted = center_task_wanted(task);
-    s->q2 = bless_oversampling(task, params);
+    s->q2 = bless_oversampling(&s->task, params);
     s->block = block->is_auto ? 0 : (int64_t)block->real;
-    s->phase = s->wanted == 0 ? BEGIN : s->wanted == task->rows->n ? ALL : LAMBDA;
-    s->lambda = task->regularization;
+    s->lambda = s->task.regularization;
     s->rng = rng_new(task->seed, RNG_CENTERS);
     center_set_init(&s->J, task->rows->d, task->rows->dtype);
     center_set_init(&s->fresh, task->rows->d, task->rows->dtype);
-    struct bless_options options;
-    rc = bless_lambda_options(task, s->q2, &options, err);
+    struct bless_options options = {.count = 0};
+    rc = bless_lambda_options(&s->task, s->q2, &options, err);
     if (rc == 0) {
-        rc = bless_init(&s->bless, task, &options, err);
+        s->phase = s->wanted == task->rows->n ? ALL : options.at_lambda ? BEGIN : LAMBDA;
+        rc = bless_init(&s->bless, &s->task, &options, err);
     }
     if (rc < 0) {
         teardown(s);
