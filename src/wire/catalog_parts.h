@@ -16,6 +16,7 @@ extern const struct param_def catalog_inducing_params[];
 extern const struct param_def catalog_kmcg_params[];
 extern const struct param_def catalog_pcg_params[];
 extern const struct param_def catalog_normal_params[];
+extern const struct param_def catalog_falkon_bless_params[];
 extern const struct param_def catalog_krill_params[];
 extern const struct param_def catalog_eigenpro2_params[];
 extern const struct param_def catalog_eigenpro34_params[];

@@ -103,15 +103,27 @@ const struct param_def catalog_inducing_params[] = {
 };
 
 /* Restricted problems, by conjugate gradients. */
-const struct param_def catalog_normal_params[] = {
+#define RESIDUAL_EVERY                                                                             \
+    {                                                                                              \
+        .key = "residual_every", .type = PARAM_INT, .min = 1, .max = 1e9, .fallback = "20",        \
+        .help = "Iterations after which the residual is computed afresh, against the drift of "    \
+                "the recurrence; each costs one more pass over the rows.",                         \
+    }
+
+const struct param_def catalog_normal_params[] = {RESIDUAL_EVERY, {.key = NULL}};
+
+static const char *const starts[] = {"centers", "zero", NULL};
+
+const struct param_def catalog_falkon_bless_params[] = {
+    RESIDUAL_EVERY,
     {
-        .key = "residual_every",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 1e9,
-        .fallback = "20",
-        .help = "Iterations after which the residual is computed afresh, against the drift of the "
-                "recurrence; each costs one more pass over the rows.",
+        .key = "start",
+        .type = PARAM_CHOICE,
+        .choices = starts,
+        .fallback = "\"centers\"",
+        .help = "What the iteration begins with. centers: the solution of the centers' own "
+                "problem, where they are rows of the data, for one pass over the rows; zero: as "
+                "published. A warm start takes the place of either.",
     },
     {.key = NULL},
 };

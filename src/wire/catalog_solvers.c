@@ -154,7 +154,7 @@ const struct method_def catalog_solvers[] = {
             "falkon with the weights of the selection in its preconditioner: about a quarter "
             "of the iterations for the same error. Takes centers drawn by leverage scores: bless "
             "(the default), bless_r, rls, two_pass or squeak.",
-        .params = catalog_normal_params,
+        .params = catalog_falkon_bless_params,
         .restricted = true,
         .weighted = true,
     },

@@ -288,10 +288,17 @@ struct solve_outcome restricted_solve(struct restricted_fixture *f, const char *
                                       const struct solve_limits *limits)
 {
     const struct solver_options options = options_make(solver, NULL, limits->tolerance);
+    return restricted_solve_with(f, solver, &options, limits);
+}
+
+struct solve_outcome restricted_solve_with(struct restricted_fixture *f, const char *solver,
+                                           const struct solver_options *options,
+                                           const struct solve_limits *limits)
+{
     struct world w = world_calm();
     const struct solve_control control = world_control(&w);
     struct solve_outcome outcome = {.reason = REASON_NONE};
-    must(solve_run(solver_find(solver), &f->problem, &options, limits, &control, NULL, NULL, NULL,
+    must(solve_run(solver_find(solver), &f->problem, options, limits, &control, NULL, NULL, NULL,
                    &f->A, &outcome, &err));
     return outcome;
 }

@@ -56,3 +56,7 @@ double restricted_difference(const struct restricted_fixture *f, const double *B
 /* With the driver, from the catalog's options. */
 struct solve_outcome restricted_solve(struct restricted_fixture *f, const char *solver,
                                       const struct solve_limits *limits);
+/* The same, with options of the caller's. */
+struct solve_outcome restricted_solve_with(struct restricted_fixture *f, const char *solver,
+                                           const struct solver_options *options,
+                                           const struct solve_limits *limits);

@@ -405,33 +405,66 @@ static void test_weights_of_one(void **state)
     mem_free(found[1]);
 }
 
-/* Where centers are rows of the data, their targets give something to begin with. */
+/* One that begins with what the parameter says. */
+static struct solver_options bless_options(const char *start)
+{
+    struct solver_options o = options_make("falkon_bless", NULL, patient.tolerance);
+    for (int i = 0; o.params.defs[i].key != NULL; i++) {
+        if (strcmp(o.params.defs[i].key, "start") == 0) {
+            o.params.values[i].choice = start;
+        }
+    }
+    assert_string_equal(param_choice(&o.params, "start"), start);
+    return o;
+}
+
+/* Targets that a few of them tell the others of: of noise the centers' own solution is farther away
+ * than 0, and the solver does not begin with it. */
+static void make_smooth(struct restricted_fixture *f)
+{
+    for (int64_t i = 0; i < f->n * f->t; i++) {
+        f->Y[i] = sin(f->X[(i % f->n) * f->d + i / f->n]);
+    }
+}
+
+/* Where centers are rows of the data, their targets give something to begin with, unless the job
+ * says otherwise. */
 static void test_start_of_falkon_bless(void **state)
 {
+    static const char *const starts[] = {"centers", "centers", "zero"};
     const struct restricted_spec spec = restricted_ordinary();
-    double weights[30];
-    int64_t positions[30], iterations[2];
+    double weights[30], *found[3];
+    int64_t positions[30], iterations[3];
     for (int i = 0; i < 30; i++) {
         weights[i] = 0.8 + 0.02 * i;
     }
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 3; k++) {
         struct restricted_fixture f;
         restricted_init(&f, *state, &spec);
+        make_smooth(&f);
         for (int64_t i = 0; i < f.m; i++) {
             positions[i] = i * (f.n / f.m);
         }
         f.restricted.weights = weights;
-        f.restricted.positions = k == 1 ? positions : NULL;
-        const struct solve_outcome outcome = restricted_solve(&f, "falkon_bless", &patient);
+        f.restricted.positions = k >= 1 ? positions : NULL;
+        const struct solver_options options = bless_options(starts[k]);
+        const struct solve_outcome outcome =
+            restricted_solve_with(&f, "falkon_bless", &options, &patient);
         assert_int_equal(outcome.reason, REASON_CONVERGED);
         iterations[k] = outcome.iterations;
-        double *B = restricted_solution(&f), *A = device_get(f.be, &f.A);
-        assert_true(restricted_difference(&f, A, B) < 1e-7);
-        mem_free(A);
+        double *B = restricted_solution(&f);
+        found[k] = device_get(f.be, &f.A);
+        assert_true(restricted_difference(&f, found[k], B) < 1e-7);
         mem_free(B);
         restricted_deinit(&f);
     }
-    assert_true(iterations[1] <= iterations[0]);
+    assert_true(iterations[1] < iterations[0]);
+    assert_int_equal(iterations[2], iterations[0]); /* from zero, as without their targets */
+    assert_memory_equal(found[2], found[0], 30 * 2 * sizeof(double));
+    assert_true(memcmp(found[1], found[0], 30 * 2 * sizeof(double)) != 0);
+    for (int k = 0; k < 3; k++) {
+        mem_free(found[k]);
+    }
 }
 
 static void test_bless_needs_weights(void **state)

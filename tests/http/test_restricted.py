@@ -144,6 +144,20 @@ def test_uniform_centers_have_no_scores(api, problem):
     assert refused["errors"][0]["pointer"] == "#/centers/regularization"
 
 
+def test_falkon_bless_from_zero(api, name, problem):
+    """As published; by default it begins with the solution of the centers' own problem."""
+    X, y, dataset = problem
+    given = spec_of(dataset, centers={"method": "bless", "count": 60}, stop={"tolerance": 1e-9, "max_iterations": 1})
+    first = {}
+    for start in ("zero", "centers"):
+        job = api.train(name, **given, solver={"name": "falkon_bless", "start": start})
+        assert job["spec"]["solver"]["start"] == start
+        first[start] = job["result"]["relative_residual"]
+    assert first["centers"] < first["zero"]
+    refused = api.post("/v1/jobs", 422, json={"model": "m", **given, "solver": {"name": "falkon_bless", "start": "x"}})
+    assert refused.json()["errors"][0]["pointer"] == "#/solver/start"
+
+
 def test_classes(api, name):
     X, labels = data.classification(300, seed=71)
     dataset = api.upload_csv(X, labels)

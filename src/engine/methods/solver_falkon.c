@@ -4,7 +4,7 @@
  *
  * Papers: Rudi, Carratino, Rosasco, "FALKON: an optimal large scale kernel method",
  * arXiv:1705.10958; Rudi, Calandriello, Carratino, Rosasco, "On fast leverage score sampling and
- * optimal learning", arXiv:1810.13258, section 4.
+ * optimal learning", arXiv:1810.13258, section 3.1.
  *
  * The sum over all rows is estimated by that over the centers,
  *
@@ -16,8 +16,13 @@
  *
  * Both factors are float64. The papers have T = L', and lambda for ridge / n.
  *
- * Deviation: FALKON-BLESS begins with the solution of the centers' own problem, in which each of
- * them stands for the rows that its weight says,
+ * Equation (15) of the second paper has lambda_h there, that of the scores, beside an equation (13)
+ * with lambda. It is read as the solver's, lambda_falkon of its section 4, which may be a hundred
+ * times smaller: P is to be near to the matrix of the system, whose ridge that is, and with the
+ * larger one its condition is up to lambda_h / lambda. W has no trace of lambda_h but the chances.
+ *
+ * Deviation: unless its parameter `start` says "zero", FALKON-BLESS begins with the solution of the
+ * centers' own problem, in which each of them stands for the rows that its weight says,
  *
  *     A A' L' B_0 = (n/m) L' W^-1 Y_m,
  *
@@ -28,6 +33,7 @@
  * Cost of the building: m^2 kernel values and 4/3 m^3 multiplications. Memory: 2 m^2 float64.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "engine/memory.h"
@@ -38,6 +44,7 @@
 struct precond {
     struct problem p;
     bool weighted;
+    bool starts;        /* from the solution of the centers' own problem */
     int built;          /* pieces that are there */
     struct mat L, A, W; /* W: float64, m x t */
     struct mat start;   /* B_0, likewise; data NULL: none */
@@ -86,16 +93,24 @@ static int setup_plain(const struct problem *p, const struct param_set *params,
     return precond_setup(p, false, ret, err);
 }
 
+static bool starts_at_centers(const struct problem *p, const struct param_set *params)
+{
+    return p->restricted->positions != NULL && strcmp(param_choice(params, "start"), "zero") != 0;
+}
+
 static int setup_weighted(const struct problem *p, const struct param_set *params,
                           struct precond **ret, struct err *err)
 {
-    (void)params;
     if (p->restricted->weights == NULL) {
         return err_at(err, ERR_INVALID, "#/centers/method",
                       "The solver `falkon_bless` needs to know how the centers were drawn: take "
                       "the selector `bless` or `bless_r`.");
     }
-    return precond_setup(p, true, ret, err);
+    const int r = precond_setup(p, true, ret, err);
+    if (r == 0) {
+        (*ret)->starts = starts_at_centers(p, params);
+    }
+    return r;
 }
 
 /* L <- W^power/2 L, and back. */
@@ -163,7 +178,7 @@ static int find_start(struct precond *m, struct err *err)
 {
     struct backend *be = m->p.be;
     const struct backend_ops *o = be->ops;
-    if (!m->weighted || m->p.restricted->positions == NULL) {
+    if (!m->starts) {
         return 0;
     }
     int r = read_targets(m, err);
@@ -240,7 +255,7 @@ static int setup_bless(const struct problem *p, const struct solver_options *o, 
         .precond = &weighted,
         .variables = variables,
         .residual_every = param_int(&o->params, "residual_every"),
-        .start = p->restricted->positions != NULL ? give_start : NULL,
+        .start = starts_at_centers(p, &o->params) ? give_start : NULL,
     };
     return normal_cg_setup(p, o, &method, ret, err);
 }
