@@ -41,6 +41,7 @@ function resultFacts(job) {
     ["Precision", r?.precision], ["Certificate", r && `${r.certificate}${r.relative_residual_bound != null ? `, at most ${number(r.relative_residual_bound)}` : ""}`],
     ["Ridge", r && `${number(r.ridge)} (λ ${number(r.regularization)} a row)`], ["Log evidence", r?.log_evidence == null ? null : number(r.log_evidence)],
     ["Rows", r && `${integer(r.train_rows)} to train, ${integer(r.test_rows)} to test`], ["Centers", r && integer(r.centers)],
+    ["Effective dimension", r?.leverage_scores && `${number(r.leverage_scores.effective_dimension)} (λ ${number(r.leverage_scores.regularization)} a row)`],
     ["Setup, iterations, finish", r?.phases && [r.phases.setup_s, r.phases.iterations_s, r.phases.finish_s].map(duration).join(", ")],
     ["Peak memory", r && bytes(r.peak_memory_bytes)], ["Planned memory", job.plan?.memory && bytes(job.plan.memory.host_bytes)], ["Kernel kept", r?.kernel_cache_bytes ? bytes(r.kernel_cache_bytes) : null],
     ...Object.entries(job.spec.metadata ?? {})];

@@ -43,6 +43,10 @@ struct centers {
                         which scores are computed (methods/center_scores.h). NULL: ones */
     struct center_level *path; /* NULL: the selector has none */
     int64_t levels;
+    /* Where a default left out rows whose scores lambda asks for: the parameter whose default that
+     * is (static), how many were to be scored, and how many were. NULL: nowhere. */
+    const char *limited_by;
+    int64_t asked, scored;
 };
 void centers_deinit(struct centers *c); /* accepts a zeroed one */
 

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "engine/centers.h"
 #include "engine/model.h"
 #include "engine/search.h"
 #include "engine/solve.h"
@@ -15,6 +16,10 @@ struct fit_phases {
     double iterations_s; /* all of them, with metrics and checkpoints on the way; or 0 */
     double finish_s;     /* certificate, metrics, model */
 };
+
+/* Levels of a selection by leverage scores that a result tells of: all of them, unless `q` is near
+ * to 1. */
+enum { FIT_LEVELS_MOST = 128 };
 
 struct fit_result {
     struct solve_outcome outcome;
@@ -28,7 +33,9 @@ struct fit_result {
     double regularization; /* a row: the job's own, or what its search found */
     double ridge;          /* absolute */
     int64_t train_rows, test_rows;
-    int64_t centers;            /* of a restricted model; 0: every training row is one */
+    int64_t centers; /* of a restricted model; 0: every training row is one */
+    int64_t levels;  /* of the selection's path, the last ones; 0: it has none */
+    struct center_level path[FIT_LEVELS_MOST];
     double seconds;             /* of the whole fit, earlier attempts that were resumed included */
     struct fit_phases phases;   /* NaN where it was resumed: of earlier attempts only the sum is
                                  * known */

@@ -55,6 +55,8 @@ int fit__stop_here(void *context, struct err *err);
 
 /* fit_warn.c: tells what is odd about the values that were loaded. */
 void fit__warn(const struct fit *f);
+/* And when a default of the selection left out rows that its leverage scores ask for. */
+void fit__warn_of_centers(const struct fit *f);
 /* And when the test rows say that the model is of no use. */
 void fit__warn_of_metrics(const struct fit *f);
 

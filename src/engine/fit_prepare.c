@@ -66,6 +66,22 @@ static struct fit_centers_task centers_task(struct fit *f, const struct dataset 
     };
 }
 
+/* What the selection found of the leverage scores, if it has some, for the result. */
+static void note_levels(struct fit *f)
+{
+    const struct centers *c = &f->centers.chosen;
+    struct fit_result *r = &f->result;
+    r->levels = c->levels < FIT_LEVELS_MOST ? c->levels : FIT_LEVELS_MOST;
+    for (int64_t h = 0; h < r->levels; h++) {
+        r->path[h] = c->path[c->levels - r->levels + h];
+    }
+    if (r->levels > 0) {
+        const struct center_level *last = &r->path[r->levels - 1];
+        fit__say(f, "info", "Leverage scores: effective dimension %.4g at the regularization %.4g.",
+                 last->effective_dimension, last->lambda);
+    }
+}
+
 int fit__select_centers(struct fit *f, const struct dataset *file, struct err *err)
 {
     const struct fit_centers_task task = centers_task(f, file);
@@ -75,6 +91,8 @@ int fit__select_centers(struct fit *f, const struct dataset *file, struct err *e
     if (r == 0) {
         fit__say(f, "info", "Centers: %" PRId64 ", for %" PRId64 " training rows.",
                  f->result.centers, f->data.n);
+        note_levels(f);
+        fit__warn_of_centers(f);
     }
     if (r == 0 && f->centers.dependent > 0) {
         fit__say(f, "info",

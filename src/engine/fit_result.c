@@ -27,6 +27,26 @@ static void set_grid(const struct grid *g, struct json *j)
     }
 }
 
+static void set_scores(const struct fit_result *r, struct json *to)
+{
+    if (r->levels == 0) {
+        json_set(to, "leverage_scores", json_new_null());
+        return;
+    }
+    const struct center_level *last = &r->path[r->levels - 1];
+    struct json *scores = json_set_object(to, "leverage_scores");
+    json_set_number(scores, "regularization", last->lambda);
+    json_set_number(scores, "effective_dimension", last->effective_dimension);
+    struct json *path = json_set_array(scores, "path");
+    for (int64_t h = 0; h < r->levels; h++) {
+        struct json *level = json_new_object();
+        json_set_number(level, "regularization", r->path[h].lambda);
+        json_set_int(level, "centers", r->path[h].count);
+        json_set_number(level, "effective_dimension", r->path[h].effective_dimension);
+        json_push(path, level);
+    }
+}
+
 struct json *fit_result_to_json(const struct fit_result *r)
 {
     struct json *j = json_new_object();
@@ -54,6 +74,7 @@ struct json *fit_result_to_json(const struct fit_result *r)
     json_set_int(j, "train_rows", r->train_rows);
     json_set_int(j, "test_rows", r->test_rows);
     json_set_int(j, "centers", r->centers > 0 ? r->centers : r->train_rows);
+    set_scores(r, j);
     metrics_to_json(&r->outcome.metrics, json_set_object(j, "metrics"));
     json_set_number(j, "seconds", r->seconds);
     set_phases(&r->phases, j);

@@ -122,6 +122,20 @@ void fit__warn(const struct fit *f)
     }
 }
 
+void fit__warn_of_centers(const struct fit *f)
+{
+    const struct centers *c = &f->centers.chosen;
+    if (c->limited_by == NULL) {
+        return;
+    }
+    fit__say(f, "warning",
+             "The regularization asks for leverage scores from %" PRId64
+             " rows; by default they are "
+             "from %" PRId64 ", and less close. The parameter `%s` of the centers takes more; a "
+             "larger `regularization` of theirs asks for fewer.",
+             c->asked, c->scored, c->limited_by);
+}
+
 void fit__warn_of_metrics(const struct fit *f)
 {
     const struct metrics *m = &f->result.outcome.metrics;

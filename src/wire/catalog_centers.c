@@ -65,7 +65,7 @@ static const struct param_def rpcholesky_params[] = {
         .help = "Centers for each unit of the effective dimension: more give scores that are "     \
                 "closer, at the cost of their square. Where m are asked for, the scores are at "   \
                 "the lambda where q2 times the effective dimension is m, unless `regularization` " \
-                "names it. auto: 5; m / 20, from 5 to 100, when m are asked for.",                 \
+                "names it. auto: 5; m / 20, from 5 to 100, where that lambda is looked for.",      \
     }
 #define REGULARIZATION                                                                             \
     {                                                                                              \
@@ -93,7 +93,8 @@ static const struct param_def rpcholesky_params[] = {
         .key = "candidates", .type = PARAM_INT, .min = 256, .max = 1e9, .fallback = "\"auto\"",    \
         .allow_auto = true,                                                                        \
         .help = "Rows of a level whose scores are computed, at most; at least twice the centers "  \
-                "asked for. auto: 100,000; 20 m, at least 20,000, when m are asked for.",          \
+                "asked for. auto: 100,000, and a job that would take more says so; 20 m, at "      \
+                "least 20,000, where the lambda for m is looked for.",                             \
     }
 
 static const struct param_def bless_params[] = {

@@ -429,6 +429,57 @@ static void test_first_rows(void **state)
     world_free(&w);
 }
 
+/* One feature, of `distinct` values. */
+static struct table *long_table(int64_t n, int64_t distinct)
+{
+    double *x = mem_array((size_t)n, sizeof(double));
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = (double)(i % distinct) / 10.0;
+    }
+    return table_new(x, n, 1, DTYPE_F32);
+}
+
+/* What is left out of the rows that lambda asks for is told of, where it was not the user's wish.
+ */
+static void test_limits_are_told_of(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *json, *limited_by;
+        int64_t n, count, asked, scored;
+    } cases[] = {{"bless", NULL, "candidates", 150000, 0, 150000, 100000},
+                 {"bless", "{\"regularization\": 1e-5}", "candidates", 150000, 20, 150000, 100000},
+                 {"bless", NULL, NULL, 90000, 0, 0, 0},
+                 {"bless", NULL, NULL, 150000, 20, 0, 0},
+                 {"bless", "{\"candidates\": 5000}", NULL, 150000, 0, 0, 0},
+                 {"bless", "{\"q1\": 0.9}", NULL, 150000, 0, 0, 0},
+                 {"two_pass", "{\"first\": 500}", NULL, 11000, 0, 0, 0},
+                 {"two_pass", NULL, "first", 11000, 0, 11000, 10000}};
+    for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+        struct table *t = long_table(cases[k].n, 20);
+        struct backend *be = device_open(1);
+        const struct kernel kernel = {.id = KERNEL_GAUSSIAN, .d = 1, .bandwidth = 10.0};
+        const struct center_task task = {.be = be,
+                                         .kernel = &kernel,
+                                         .rows = &t->source,
+                                         .count = cases[k].count,
+                                         .regularization = 1e-5,
+                                         .dtype = DTYPE_F32,
+                                         .seed = 1};
+        struct centers c = {0};
+        must(table_select(&task, cases[k].name, cases[k].json, 0, &c, &err));
+        assert_string_equal(c.limited_by != NULL ? c.limited_by : "",
+                            cases[k].limited_by != NULL ? cases[k].limited_by : "");
+        if (c.limited_by != NULL) {
+            assert_int_equal(c.asked, cases[k].asked);
+            assert_int_equal(c.scored, cases[k].scored);
+        }
+        centers_deinit(&c);
+        device_close(be);
+        table_free(t);
+    }
+}
+
 /* How many threads, and in what pieces rows are read, decide nothing; nor do rows far away. */
 static void test_threads(void **state)
 {
@@ -573,6 +624,7 @@ TEST_MAIN(cmocka_unit_test(test_all_rows_are_exact), cmocka_unit_test(test_score
           cmocka_unit_test(test_weights), cmocka_unit_test(test_path),
           cmocka_unit_test(test_dimension_of_a_count), cmocka_unit_test(test_named_lambda),
           cmocka_unit_test(test_parameters_of_the_path), cmocka_unit_test(test_first_rows),
-          cmocka_unit_test(test_threads), cmocka_unit_test(test_bless_does_not_look_at_all_rows),
+          cmocka_unit_test(test_limits_are_told_of), cmocka_unit_test(test_threads),
+          cmocka_unit_test(test_bless_does_not_look_at_all_rows),
           cmocka_unit_test(test_linear_kernel), cmocka_unit_test(test_tiny_regularization),
           cmocka_unit_test(test_no_regularization), cmocka_unit_test(test_indefinite_kernel))

@@ -138,6 +138,28 @@ def test_a_regularization_of_scores_is_checked(api, problem, wrong):
     assert refused["errors"][0]["pointer"] == "#/centers/regularization"
 
 
+def test_the_path_of_regularizations_is_told(api, name, problem):
+    X, y, dataset = problem
+    centers = {"method": "bless", "count": "auto", "regularization": 1e-3, "q": 3}
+    job = api.train(name, **spec_of(dataset, centers=centers))
+    scores = job["result"]["leverage_scores"]
+    assert scores["regularization"] == pytest.approx(1e-3)
+    assert [level["regularization"] for level in scores["path"]] == pytest.approx(
+        [10 ** (-3 * h / 7) for h in range(1, 8)])  # 3^6 < 1 / lambda < 3^7
+    assert scores["path"][-1]["centers"] == job["result"]["centers"]
+    A = (X - X.mean(0)) / X.std(0)
+    K = gaussian(A, A)
+    values = np.linalg.eigvalsh(K) / len(X)
+    found = np.array([level["effective_dimension"] for level in scores["path"]])
+    exact = np.array([np.sum(values / (values + level["regularization"])) for level in scores["path"]])
+    assert np.all(found > 0.65 * exact) and np.all(found < 2 * exact)  # the first ones are made from few points
+    assert scores["effective_dimension"] == found[-1] == pytest.approx(exact[-1], rel=0.35)
+    said = " ".join(e["message"] for e in api.events(job["id"]) if e["type"] == "message")
+    assert f"effective dimension {scores['effective_dimension']:.4g}" in said
+    uniform = api.train(name, **spec_of(dataset, centers={"method": "uniform", "count": 30}))
+    assert uniform["result"]["leverage_scores"] is None
+
+
 def test_uniform_centers_have_no_scores(api, problem):
     spec = spec_of(problem[2], centers={"method": "uniform", "regularization": 1e-4})
     refused = api.post("/v1/jobs", 422, json={"model": "m", **spec}).json()

@@ -57,6 +57,7 @@ struct bless_options bless_options_of(const struct center_task *task,
         .q2 = bless_oversampling(task, params),
         .t = param_real(params, "t"),
         .candidates = choose_candidates(task, param_get(params, "candidates")),
+        .usual = param_get(params, "candidates")->is_auto,
         .count = center_task_wanted(task),
         .at_lambda = scores_at_lambda(task),
         .lambda = task->regularization,
@@ -136,6 +137,15 @@ static int64_t draw_binomial(struct rng *rng, int64_t n, double chance)
     return count;
 }
 
+/* Of `wish` candidates for the last level no more than `most` are allowed. A count's own lambda,
+ * which goes as far as rounding where the rank is low, asks for nothing in particular. */
+static void note_limit(struct bless *b, double wish, double most)
+{
+    const double asked = fmin(wish, (double)b->task.rows->n);
+    const bool limited = b->last && b->options.at_lambda && b->options.usual && asked > most;
+    b->asked = limited ? (int64_t)asked : 0;
+}
+
 /* The level's candidates. Each row of Algorithm 2 comes with chance R / n on its own. */
 static int start_level(struct bless *b, struct err *err)
 {
@@ -143,7 +153,9 @@ static int start_level(struct bless *b, struct err *err)
     const double n = (double)b->task.rows->n;
     double wish = (o->with_replacement ? o->q1 : o->q2) * b->largest / b->lambda;
     wish = fmax(wish, b->last ? 2.0 * (double)o->count : 0.0);
-    wish = fmin(fmax(wish, CANDIDATES_LEAST), fmax((double)o->candidates, 2.0 * (double)o->count));
+    const double most = fmax((double)o->candidates, 2.0 * (double)o->count);
+    note_limit(b, wish, most);
+    wish = fmin(fmax(wish, CANDIDATES_LEAST), most);
     double chance = fmin(wish / n, 1.0);
     int64_t count = (int64_t)fmin(ceil(wish), n);
     if (!o->with_replacement && chance < 1.0) {

@@ -38,6 +38,7 @@ struct bless_options {
     bool with_replacement; /* Algorithm 1 */
     double q, q1, q2, t;
     int64_t candidates; /* most of a level */
+    bool usual;         /* which is the default */
     int64_t count;      /* m; 0: as many as lambda asks for */
     bool at_lambda;     /* lambda is known; else it is where q2 d is the count */
     double lambda;      /* of the last level, where it is known */
@@ -70,6 +71,7 @@ struct bless {
     double fraction; /* done, never falling */
     struct center_level *path;
     int64_t levels, room;
+    int64_t asked; /* candidates that the last lambda asks for, where the default has fewer; or 0 */
 };
 
 /* q2 from a table that has it. */

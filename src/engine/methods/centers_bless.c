@@ -65,6 +65,9 @@ static int take(struct center_selection *s, struct centers *ret, struct err *err
     if (rc == 0) {
         ret->path = b->path;
         ret->levels = b->levels;
+        ret->limited_by = b->asked > 0 ? "candidates" : NULL;
+        ret->asked = b->asked;
+        ret->scored = b->pass.count;
         b->path = NULL;
     }
     return rc;

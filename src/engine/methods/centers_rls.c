@@ -35,6 +35,7 @@ struct center_selection {
     struct center_task task;
     bool nested; /* rls */
     int64_t wanted, first;
+    int64_t asked; /* |U_0| that lambda asks for, where the default has fewer; or 0 */
     double q2, lambda, largest;
     enum { LAMBDA, BEGIN, READ, PLAN, FACTOR, SCORE, FILL, ALL } phase;
     int64_t level, levels; /* U_level is at hand; H */
@@ -132,8 +133,9 @@ static int begin(struct center_selection *s, struct err *err)
     const int64_t n = s->task.rows->n;
     int rc = center_largest(&s->task, &s->largest, err);
     if (s->first == 0) {
-        const double wish = fmin(s->largest / s->lambda, FIRST_MOST);
-        s->first = s->nested ? FIRST_NESTED : (int64_t)fmax(ceil(wish), 16.0);
+        const double wish = fmin(s->largest / s->lambda, (double)n);
+        s->asked = !s->nested && wish > FIRST_MOST ? (int64_t)wish : 0;
+        s->first = s->nested ? FIRST_NESTED : (int64_t)fmax(ceil(fmin(wish, FIRST_MOST)), 16.0);
     }
     s->first = s->first < n ? s->first : n;
     while (s->nested && level_rows(s, 0) > s->first) {
@@ -273,7 +275,13 @@ static int step(struct center_selection *s, double *ret_fraction, struct err *er
 
 static int take(struct center_selection *s, struct centers *ret, struct err *err)
 {
-    return center_set_take(&s->J, s->task.rows->n, ret, err);
+    const int rc = center_set_take(&s->J, s->task.rows->n, ret, err);
+    if (rc == 0 && s->asked > 0) {
+        ret->limited_by = "first";
+        ret->asked = s->asked;
+        ret->scored = s->first;
+    }
+    return rc;
 }
 
 const struct center_ops centers_rls_ops = {
