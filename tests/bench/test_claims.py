@@ -162,6 +162,24 @@ def test_paper003_runs_goes_on_and_prints(tmp_path):
     assert again.stdout.count("\n| bless") == 2 and "| 300 |" in again.stdout
 
 
+def test_paper003_learning_goes_on_and_prints(tmp_path):
+    rng = numpy.random.default_rng(1)
+    X = rng.normal(size=(500, 3)).astype("f4")
+    numpy.savez(tmp_path / "hflights.npz", X=X, y=(numpy.sin(X[:, 0]) + 0.3 * rng.normal(size=500)).astype("f4"))
+    out = tmp_path / "out.json"
+    command = [sys.executable, str(CLAIMS / "paper003.py"), "--data", str(tmp_path), "--bench", PROGRAM, "--out", str(out),
+               "--parts", "learning", "--learning-n", "300", "--learning-seeds", "1"]
+    first = subprocess.run(command, capture_output=True, text=True, timeout=250)
+    assert first.returncode == 0, first.stderr
+    runs = json.loads(out.read_text())["learning"]
+    pairs = {(r["lam"], r["scores"], r["solver"]): r["centers"] for r in runs if r["table"] == "apart"}
+    assert pairs[1e-5, 1e-3, "falkon_bless"] == pairs[1e-5, 1e-3, "falkon"] < pairs[1e-5, 1e-5, "falkon_bless"]
+    assert pairs[1e-6, 1e-3, "falkon_bless"] == pairs[1e-5, 1e-3, "falkon_bless"]  # the scores are not the solver's
+    again = subprocess.run([*command, "--table"], capture_output=True, text=True, timeout=100)
+    assert again.returncode == 0 and json.loads(out.read_text())["learning"] == runs
+    assert again.stdout.count("\n| falkon_bless |") == 4 and "| 1e-06 | 0.001 |" in again.stdout
+
+
 def test_stochastic_is_held_to_the_direct_solution(tmp_path):
     rng = numpy.random.default_rng(0)
     X = rng.normal(size=(1000, 3)).astype("f4")
