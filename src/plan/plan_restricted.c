@@ -205,6 +205,52 @@ static void inducing(struct planning *g)
     certify(g, &at);
 }
 
+/* Products of the centers' own matrix for the directions, w at a time, a third of the sums beside
+ * them, usually. */
+static void directions(struct planning *g, double p, double w)
+{
+    const double m = g->centers, t = g->t, products = ceil(p / w);
+    g->t = w;
+    core(g, &g->setup, products);
+    g->t = p;
+    plan__values(g, &g->setup, g->n * m, g->points, 1); /* K_nm S */
+    g->t = t;
+    plan__dense(&g->setup, 5.0 * m * p * p, DTYPE_F64);
+}
+
+/* Directions; then one pass, and the posterior as above, of p columns. */
+static void kmcg_restricted(struct planning *g)
+{
+    enum { PANEL = 4096, BLOCK_ROWS = 65536 };
+    struct plan_moment at = uploaded(g), first, ending;
+    const double m = g->centers, t = g->t;
+    const double p = (double)rule_directions((int64_t)m, param_int(&g->params, "directions"));
+    const double w = t + (double)rule_probes((int64_t)t, param_get(&g->params, "probes"));
+    const double rows = fmin(fmax(floor(32.0 * MIB / (8.0 * p)), 64.0), BLOCK_ROWS);
+    const double touched = fmin(rows, tile_rows(g, g->n, t));
+    const bool weighted = strcmp(param_choice(&g->params, "approximation"), "fitc") == 0;
+    at.parts[PLAN_VECTORS] += 8.0 * m * t;
+    first = at;
+    first.parts[PLAN_VECTORS] += 8.0 * m * (t + 4.0 * w);
+    first.parts[PLAN_SOLVER] = 16.0 * m * p + 16.0 * p * p + 48.0 * p * w;
+    at.parts[PLAN_VECTORS] += 16.0 * p * t + (weighted ? 8.0 * g->n : 0);
+    at.parts[PLAN_SOLVER] = 8.0 * m * p + 16.0 * p * p + 8.0 * touched * (p + t + 1.0);
+    at.untouched = 8.0 * (rows - touched) * (p + t + 1.0);
+    g->plan->iterations = 0;
+    plan__moment(g, &first, "solving");
+    ending = at;
+    ending.parts[PLAN_OTHER] = 8.0 * p * p + 24.0 * fmin(m, PANEL) * p;
+    ending.parts[PLAN_DATA] += 8.0 * m * p;
+    plan__moment(g, &at, "solving");
+    plan__moment(g, &ending, "solving");
+    directions(g, p, w);
+    plan__dense(&g->setup, 1.1 * g->n * p * p / 2.0, DTYPE_F64);
+    plan__factor(&g->setup, p, DTYPE_F64);
+    plan__eigen(&g->finish, p);
+    plan__dense(&g->finish, m * p * p, DTYPE_F64);
+    certify(g, &at);
+}
+
 /* Values of all rows a part of the sketch, on their way into it; of d rows, which are read and
  * written for each tile. A GPU adds every value for each of its signs. */
 static void sketch(struct planning *g, double d, double parts, struct rule_sketch signs)
@@ -374,6 +420,7 @@ void plan__restricted(struct planning *g)
         {"falkon_bless", falkon},
         {"direct", direct},
         {"inducing", inducing},
+        {"kmcg_restricted", kmcg_restricted},
         {"cg", cg},
         {"sketchysaga", stochastic},
         {"sketchykatyusha", stochastic},

@@ -14,6 +14,7 @@ extern const struct method_def catalog_centers[];
 extern const struct param_def catalog_cholesky_params[];
 extern const struct param_def catalog_inducing_params[];
 extern const struct param_def catalog_kmcg_params[];
+extern const struct param_def catalog_kmcg_restricted_params[];
 extern const struct param_def catalog_pcg_params[];
 extern const struct param_def catalog_normal_params[];
 extern const struct param_def catalog_falkon_bless_params[];

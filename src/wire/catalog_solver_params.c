@@ -50,29 +50,27 @@ const struct param_def catalog_pcg_params[] = {
                 "The mean does not depend on it.",                                                 \
     }
 
+#define DIRECTIONS(as_many)                                                                        \
+    {                                                                                              \
+        .key = "directions", .type = PARAM_INT, .min = 1, .max = 100000, .fallback = "500",        \
+        .help = "Search directions p at most, and at most as many as " as_many                     \
+                ": the rank of what the model knows of its variance.",                             \
+    }
+
+#define PROBES                                                                                     \
+    {                                                                                              \
+        .key = "probes", .type = PARAM_INT, .min = 0, .max = 1000, .fallback = "\"auto\"",         \
+        .allow_auto = true,                                                                        \
+        .help = "Random targets beside the job's own, which share each product: their directions " \
+                "learn the kernel where the targets are silent, for the variance's sake. 0: as "   \
+                "published; auto: 16 with the targets.",                                           \
+    }
+
 static const char *const kmcg_choices[] = {"dtc", "vfe", NULL};
 
 const struct param_def catalog_kmcg_params[] = {
-    {
-        .key = "directions",
-        .type = PARAM_INT,
-        .min = 1,
-        .max = 100000,
-        .fallback = "500",
-        .help = "Search directions p at most, and at most as many as training rows: the rank of "
-                "what the model knows of its variance.",
-    },
-    {
-        .key = "probes",
-        .type = PARAM_INT,
-        .min = 0,
-        .max = 1000,
-        .fallback = "\"auto\"",
-        .allow_auto = true,
-        .help = "Random targets beside the job's own, which share each product: their directions "
-                "learn the kernel where the targets are silent, for the variance's sake. 0: as "
-                "published; auto: 16 with the targets.",
-    },
+    DIRECTIONS("training rows"),
+    PROBES,
     {
         .key = "approximation",
         .type = PARAM_CHOICE,
@@ -97,6 +95,22 @@ const struct param_def catalog_inducing_params[] = {
         .help = "What becomes of the part of k(x,x) that the centers do not show. dtc: it is left "
                 "out; fitc: it is noise of its row; vfe: the evidence pays for it (Titsias's "
                 "bound), mean and variance are those of dtc.",
+    },
+    AMPLITUDE,
+    {.key = NULL},
+};
+
+const struct param_def catalog_kmcg_restricted_params[] = {
+    DIRECTIONS("centers"),
+    PROBES,
+    {
+        .key = "approximation",
+        .type = PARAM_CHOICE,
+        .choices = approximation_choices,
+        .fallback = "\"vfe\"",
+        .help = "What becomes of the part of k(x,x) that the directions do not show. dtc: it is "
+                "left out, as published; fitc: it is noise of its row; vfe: the evidence pays for "
+                "it (Titsias's bound), mean and variance are those of dtc.",
     },
     AMPLITUDE,
     {.key = NULL},

@@ -202,6 +202,20 @@ const struct method_def catalog_solvers[] = {
         .posterior = true,
     },
     {
+        .name = "kmcg_restricted",
+        .title = "Kernel machine conjugate gradients on m centers: mean, variance and evidence",
+        .paper = KMCG,
+        .help = "What inducing knows, by p `directions` among the centers in place of all m: for "
+                "centers too many for that, some 10,000 and more. m^2 kernel values for 16 "
+                "directions, one pass over the rows of n p m multiplications; 2 m p + 4 m w + 4 "
+                "p^2 numbers of memory in float64, which all of it is in, for w targets and "
+                "probes, and m p in the model. The mean is that of the directions: it meets the "
+                "tolerance where they are enough, and its residual says how far off it is.",
+        .params = catalog_kmcg_restricted_params,
+        .restricted = true,
+        .posterior = true,
+    },
+    {
         .name = "cg",
         .title = "Conjugate gradients on the normal equations of m centers",
         .paper = "",

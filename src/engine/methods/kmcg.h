@@ -28,6 +28,7 @@ struct solver {
     bool better;           /* and has a smaller residual than that, or has converged */
     bool exact;            /* and has */
     bool full;             /* `directions` ended it, not K */
+    bool alone;            /* nobody wants more than the directions (kmcg_directions.h) */
 };
 
 /* ---- solver_kmcg.c ---- */

@@ -17,6 +17,7 @@ extern const struct solver_ops solver_falkon_ops;
 extern const struct solver_ops solver_falkon_bless_ops;
 extern const struct solver_ops solver_inducing_ops;
 extern const struct solver_ops solver_kmcg_ops;
+extern const struct solver_ops solver_kmcg_restricted_ops;
 extern const struct solver_ops solver_krill_ops;
 extern const struct solver_ops solver_pcg_ops;
 extern const struct solver_ops solver_sketchykatyusha_ops;

@@ -16,6 +16,7 @@ static const struct solver_ops *const solvers[] = {
     &solver_falkon_bless_ops,
     &solver_direct_ops,
     &solver_inducing_ops,
+    &solver_kmcg_restricted_ops,
     &solver_cg_ops,
     &solver_eigenpro3_ops,
     &solver_eigenpro4_ops,

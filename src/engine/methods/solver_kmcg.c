@@ -280,7 +280,7 @@ static int absorb(struct solver *s, int64_t from, struct err *err)
  * of the posterior, and of the mean only as far as the ridge outweighs them. */
 static int out_of_directions(struct solver *s, struct err *err)
 {
-    return s->span.count > 0 ? kmcg_go_on(s, err) : REASON_BREAKDOWN;
+    return s->span.count > 0 && !s->alone ? kmcg_go_on(s, err) : REASON_BREAKDOWN;
 }
 
 static int iterate(struct solver *s, struct err *err)
