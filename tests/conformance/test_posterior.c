@@ -6,12 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "conformance/restricted_fixture.h"
-#include "engine/posterior.h"
-
-enum { TESTS = 9 };
-
-static const double two_pi = 6.283185307179586477;
+#include "conformance/posterior_fixture.h"
 
 static int open_device(void **state)
 {
@@ -27,20 +22,6 @@ static int close_device(void **state)
 
 /* ---- by hand ---- */
 
-/* C (a x b) = A' B, of n rows. */
-static double *product(const double *A, int64_t a, const double *B, int64_t b, int64_t n)
-{
-    double *C = host_zeros(a * b);
-    for (int64_t i = 0; i < a; i++) {
-        for (int64_t j = 0; j < b; j++) {
-            for (int64_t k = 0; k < n; k++) {
-                C[i + j * a] += A[k + i * n] * B[k + j * n];
-            }
-        }
-    }
-    return C;
-}
-
 /* K of the fixture without its ridge. */
 static double *kernel_matrix(const struct fixture *f)
 {
@@ -49,44 +30,6 @@ static double *kernel_matrix(const struct fixture *f)
         K[i + i * f->n] -= f->problem.ridge;
     }
     return K;
-}
-
-/* Orthonormal columns that span K^i Y for i < steps; *ret of them. */
-static double *krylov(const struct fixture *f, const double *K, int steps, int64_t *ret)
-{
-    const int64_t n = f->n, t = f->t;
-    double *Q = host_zeros(n * t * steps);
-    int64_t p = 0;
-    for (int64_t c = 0; c < t * steps; c++) {
-        double *q = Q + p * n;
-        for (int64_t i = 0; i < n; i++) {
-            q[i] = c < t ? f->Y[i + c * n] : 0.0;
-            for (int64_t k = 0; c >= t && k < n; k++) {
-                q[i] += K[i + k * n] * Q[k + (c - t) * n];
-            }
-        }
-        for (int pass = 0; pass < 2; pass++) {
-            for (int64_t j = 0; j < p; j++) {
-                double dot = 0;
-                for (int64_t i = 0; i < n; i++) {
-                    dot += q[i] * Q[i + j * n];
-                }
-                for (int64_t i = 0; i < n; i++) {
-                    q[i] -= dot * Q[i + j * n];
-                }
-            }
-        }
-        double size = 0;
-        for (int64_t i = 0; i < n; i++) {
-            size += q[i] * q[i];
-        }
-        for (int64_t i = 0; i < n; i++) {
-            q[i] /= sqrt(size);
-        }
-        p++;
-    }
-    *ret = p;
-    return Q;
 }
 
 /* What any S (n x p) gives. */
@@ -100,27 +43,18 @@ struct by_hand {
     double ridge;
 };
 
-static double log_det_of_factor(const double *L, int64_t p)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < p; i++) {
-        sum += 2 * log(L[i + i * p]);
-    }
-    return sum;
-}
-
 static void hand_init(struct by_hand *h, const struct fixture *f, const double *K, double *S,
                       int64_t p)
 {
     const int64_t n = f->n;
     *h = (struct by_hand){.n = n, .p = p, .S = S, .ridge = f->problem.ridge};
-    double *KS = product(K, n, S, p, n);
-    h->G = product(S, p, KS, p, n);
-    h->A = product(KS, p, KS, p, n);
+    double *KS = host_product(K, n, S, p, n);
+    h->G = host_product(S, p, KS, p, n);
+    h->A = host_product(KS, p, KS, p, n);
     for (int64_t i = 0; i < p * p; i++) {
         h->A[i] += h->ridge * h->G[i];
     }
-    double *B = product(KS, p, f->Y, f->t, n), *rhs = product(KS, p, f->Y, f->t, n);
+    double *B = host_product(KS, p, f->Y, f->t, n), *rhs = host_product(KS, p, f->Y, f->t, n);
     assert_true(host_factor(h->G, p));
     assert_true(host_factor(h->A, p));
     host_solve(h->A, p, B, f->t);
@@ -138,8 +72,7 @@ static void hand_init(struct by_hand *h, const struct fixture *f, const double *
         }
         h->quadratic[j] /= h->ridge;
     }
-    h->log_det =
-        log_det_of_factor(h->A, p) - log_det_of_factor(h->G, p) + (double)(n - p) * log(h->ridge);
+    h->log_det = host_log_det(h->A, p) - host_log_det(h->G, p) + (double)(n - p) * log(h->ridge);
     mem_free(KS);
     mem_free(B);
     mem_free(rhs);
@@ -157,8 +90,8 @@ static void hand_deinit(struct by_hand *h)
 /* k(x,x) - k'S G^-1 S'k + ridge k'S A^-1 S'k, k = k(X, x). */
 static double hand_variance(const struct by_hand *h, const double *k, double own)
 {
-    double *s = product(h->S, h->p, k, 1, h->n), *g = product(h->S, h->p, k, 1, h->n);
-    double *a = product(h->S, h->p, k, 1, h->n);
+    double *s = host_product(h->S, h->p, k, 1, h->n), *g = host_product(h->S, h->p, k, 1, h->n);
+    double *a = host_product(h->S, h->p, k, 1, h->n);
     host_solve(h->G, h->p, g, 1);
     host_solve(h->A, h->p, a, 1);
     double variance = own;
@@ -176,8 +109,8 @@ static double hand_left_out(const struct by_hand *h, const double *K)
 {
     double sum = 0;
     for (int64_t i = 0; i < h->n; i++) {
-        double *s = product(h->S, h->p, K + i * h->n, 1, h->n);
-        double *g = product(h->S, h->p, K + i * h->n, 1, h->n);
+        double *s = host_product(h->S, h->p, K + i * h->n, 1, h->n);
+        double *g = host_product(h->S, h->p, K + i * h->n, 1, h->n);
         host_solve(h->G, h->p, g, 1);
         sum += K[i + i * h->n];
         for (int64_t j = 0; j < h->p; j++) {
@@ -205,12 +138,6 @@ static double hand_evidence(const struct by_hand *h, int64_t t, double amplitude
 
 /* ---- the solver ---- */
 
-struct answer {
-    struct solve_outcome outcome;
-    struct posterior posterior;
-    double *A;
-};
-
 static struct answer answer_of(struct fixture *f, const char *solver, const char *params,
                                double tolerance, int64_t iterations)
 {
@@ -228,23 +155,6 @@ static struct answer answer_of(struct fixture *f, const char *solver, const char
     return a;
 }
 
-static void answer_deinit(struct answer *a)
-{
-    posterior_deinit(&a->posterior);
-    mem_free(a->A);
-}
-
-/* Some points that are no rows, and one far from all. */
-static double *test_points(int64_t d)
-{
-    struct rng rng = rng_new(77, RNG_TEST);
-    double *x = host_normal(&rng, TESTS * d);
-    for (int64_t j = 0; j < d; j++) {
-        x[(TESTS - 1) * d + j] = 40.0;
-    }
-    return x;
-}
-
 /* k(X, x). */
 static double *values_of(const struct fixture *f, const double *x)
 {
@@ -255,24 +165,10 @@ static double *values_of(const struct fixture *f, const double *x)
     return k;
 }
 
-/* k(x,x) - |V'k|^2. */
-static double variance_of(const struct posterior *p, const double *k, double own)
-{
-    double left = own;
-    for (int64_t j = 0; j < p->p; j++) {
-        double dot = 0;
-        for (int64_t i = 0; i < p->m; i++) {
-            dot += p->factor[i * p->p + j] * k[i];
-        }
-        left -= dot * dot;
-    }
-    return left;
-}
-
 static void compare(const struct fixture *f, const struct answer *a, const struct by_hand *h,
                     double amplitude, double eps)
 {
-    double *x = test_points(f->d);
+    double *x = posterior_points(f->d);
     const struct posterior *p = &a->posterior;
     assert_non_null(p->factor);
     assert_int_equal(p->p, h->p);
@@ -321,7 +217,7 @@ static void test_few_directions(void **state)
         const double amplitude = k == 0 ? 2.5 : NAN;
         struct by_hand h;
         int64_t p;
-        double *K = kernel_matrix(&f), *S = krylov(&f, K, 4, &p);
+        double *K = kernel_matrix(&f), *S = host_krylov(f.n, f.t, K, f.Y, 4, &p);
         hand_init(&h, &f, K, S, p);
         char params[96];
         snprintf(params, sizeof(params), "{\"probes\":0,\"amplitude\":%s,\"approximation\":\"%s\"}",
@@ -352,7 +248,7 @@ static void test_all_directions(void **state)
     struct answer a = answer_of(&f, "kmcg", NULL, 1e-15, 100);
     assert_true(a.outcome.relative_residual < 1e-12);
     assert_true(a.posterior.p > 60); /* what rounding has not eaten */
-    double *x = test_points(f.d);
+    double *x = posterior_points(f.d);
     for (int64_t i = 0; i < TESTS; i++) {
         double *k = values_of(&f, x + i * f.d);
         assert_near(variance_of(&a.posterior, k, 1.0), hand_variance(&h, k, 1.0), 1e-9);
@@ -440,7 +336,7 @@ static void test_kernel_of_ones(void **state)
 /* The largest error of a variance, of those that all rows leave. */
 static double variance_error(const struct fixture *f, const struct posterior *p)
 {
-    double *L = fixture_matrix(f), *x = test_points(f->d), largest = 0;
+    double *L = fixture_matrix(f), *x = posterior_points(f->d), largest = 0;
     assert_true(host_factor(L, f->n));
     for (int64_t i = 0; i < TESTS; i++) {
         double *k = values_of(f, x + i * f->d), *u = values_of(f, x + i * f->d), exact = 1.0;
@@ -529,185 +425,6 @@ static void test_no_ridge(void **state)
     fixture_deinit(&f);
 }
 
-/* ---- inducing points ---- */
-
-/* ln N(y_j; 0, s_j^2 C), C by its definition (n x n); its factor takes its place. */
-static double evidence_of(double *C, int64_t n, const double *Y, int64_t t)
-{
-    double sum = 0;
-    assert_true(host_factor(C, n));
-    const double log_det = log_det_of_factor(C, n);
-    for (int64_t j = 0; j < t; j++) {
-        double *y = host_zeros(n), quadratic = 0;
-        memcpy(y, Y + j * n, (size_t)n * sizeof(double));
-        host_solve(C, n, y, 1);
-        for (int64_t i = 0; i < n; i++) {
-            quadratic += y[i] * Y[i + j * n];
-        }
-        const double s2 = quadratic / (double)n;
-        sum -= 0.5 * ((double)n * (1 + log(two_pi * s2)) + log_det);
-        mem_free(y);
-    }
-    return sum;
-}
-
-struct inducing {
-    int64_t n, m;
-    double *K, *core; /* K_nm, K_mm */
-    double *Q;        /* K_nm K_mm^-1 K_mn, n x n */
-    double *noise;    /* [n]: ridge, or ridge + k(x,x) - Q_ii */
-    double left_out;  /* trace */
-};
-
-static void inducing_init(struct inducing *h, const struct restricted_fixture *f, bool fitc)
-{
-    const int64_t n = f->n, m = f->m;
-    *h = (struct inducing){.n = n, .m = m, .K = restricted_kernel(f)};
-    h->core = host_zeros(m * m);
-    for (int64_t i = 0; i < m; i++) {
-        for (int64_t j = 0; j < m; j++) {
-            h->core[i + j * m] = kernel_eval(&f->kernel, f->Z + i * f->d, f->Z + j * f->d);
-        }
-    }
-    double *L = host_zeros(m * m), *T = host_zeros(m * n);
-    memcpy(L, h->core, (size_t)(m * m) * sizeof(double));
-    assert_true(host_factor(L, m));
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < m; j++) {
-            T[j + i * m] = h->K[i + j * n];
-        }
-    }
-    host_solve(L, m, T, n);
-    h->Q = host_zeros(n * n);
-    h->noise = host_zeros(n);
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t k = 0; k < n; k++) {
-            for (int64_t j = 0; j < m; j++) {
-                h->Q[i + k * n] += h->K[i + j * n] * T[j + k * m];
-            }
-        }
-        const double left = 1.0 - h->Q[i + i * n];
-        h->left_out += left;
-        h->noise[i] = f->problem.ridge + (fitc ? left : 0.0);
-    }
-    mem_free(L);
-    mem_free(T);
-}
-
-static void inducing_deinit(struct inducing *h)
-{
-    mem_free(h->K);
-    mem_free(h->core);
-    mem_free(h->Q);
-    mem_free(h->noise);
-}
-
-/* Mean and variance at x, k = k(Z, x), from (K_mm + K_mn N^-1 K_nm)^-1, N the noise. */
-static void inducing_at(const struct inducing *h, const struct restricted_fixture *f,
-                        const double *k, double *ret_mean, double *ret_variance)
-{
-    const int64_t n = h->n, m = h->m;
-    double *M = host_zeros(m * m), *L = host_zeros(m * m), *w = host_zeros(m), *u = host_zeros(m);
-    memcpy(M, h->core, (size_t)(m * m) * sizeof(double));
-    memcpy(L, h->core, (size_t)(m * m) * sizeof(double));
-    for (int64_t a = 0; a < m; a++) {
-        for (int64_t b = 0; b < m; b++) {
-            for (int64_t i = 0; i < n; i++) {
-                M[a + b * m] += h->K[i + a * n] * h->K[i + b * n] / h->noise[i];
-            }
-        }
-    }
-    assert_true(host_factor(M, m) && host_factor(L, m));
-    memcpy(w, k, (size_t)m * sizeof(double));
-    memcpy(u, k, (size_t)m * sizeof(double));
-    host_solve(M, m, w, 1);
-    host_solve(L, m, u, 1);
-    *ret_variance = 1.0;
-    for (int64_t a = 0; a < m; a++) {
-        *ret_variance += k[a] * (w[a] - u[a]);
-    }
-    for (int64_t j = 0; j < f->t; j++) {
-        ret_mean[j] = 0;
-        for (int64_t a = 0; a < m; a++) {
-            for (int64_t i = 0; i < n; i++) {
-                ret_mean[j] += w[a] * h->K[i + a * n] * f->Y[i + j * n] / h->noise[i];
-            }
-        }
-    }
-    mem_free(M);
-    mem_free(L);
-    mem_free(w);
-    mem_free(u);
-}
-
-static struct answer inducing_answer(struct restricted_fixture *f, const char *params)
-{
-    struct world w = world_calm();
-    struct solver_options options = options_make("inducing", NULL, 1e-8);
-    options_set(&options, params);
-    const struct solve_limits limits = {
-        .tolerance = 1e-8, .max_iterations = 10, .time_budget_s = INFINITY};
-    struct solve_control control = world_control(&w);
-    struct answer a = {.A = NULL};
-    control.posterior = &a.posterior;
-    must(solve_run(solver_find("inducing"), &f->problem, &options, &limits, &control, NULL, NULL,
-                   NULL, &f->A, &a.outcome, &err));
-    a.A = device_get(f->be, &f->A);
-    return a;
-}
-
-static void compare_inducing(const struct restricted_fixture *f, const struct answer *a,
-                             const struct inducing *h)
-{
-    double *x = test_points(f->d), mean[8];
-    for (int64_t i = 0; i < TESTS; i++) {
-        double *k = host_zeros(f->m), variance;
-        for (int64_t j = 0; j < f->m; j++) {
-            k[j] = kernel_eval(&f->kernel, x + i * f->d, f->Z + j * f->d);
-        }
-        inducing_at(h, f, k, mean, &variance);
-        assert_near(variance_of(&a->posterior, k, 1.0), variance, 1e-8);
-        for (int64_t j = 0; j < f->t; j++) {
-            double actual = 0;
-            for (int64_t c = 0; c < f->m; c++) {
-                actual += k[c] * a->A[c + j * f->m];
-            }
-            assert_near(actual, mean[j], 1e-8);
-        }
-        mem_free(k);
-    }
-    mem_free(x);
-}
-
-static void test_inducing(void **state)
-{
-    static const char *const approximations[] = {"dtc", "fitc", "vfe"};
-    for (int i = 0; i < 3; i++) {
-        struct restricted_fixture f;
-        struct restricted_spec spec = restricted_ordinary();
-        spec.lambda = 1e-4;
-        spec.kernel = KERNEL_MATERN52;
-        restricted_init(&f, *state, &spec);
-        struct inducing h;
-        inducing_init(&h, &f, i == 1);
-        char params[64];
-        snprintf(params, sizeof(params), "{\"approximation\":\"%s\"}", approximations[i]);
-        struct answer a = inducing_answer(&f, params);
-        assert_int_equal(a.outcome.reason, REASON_CONVERGED);
-        assert_true(a.outcome.relative_residual < 1e-10);
-        compare_inducing(&f, &a, &h);
-        for (int64_t r = 0; r < f.n; r++) {
-            h.Q[r + r * f.n] += h.noise[r];
-        }
-        const double bound = i == 2 ? h.left_out / f.problem.ridge : 0.0;
-        const double expected = evidence_of(h.Q, f.n, f.Y, f.t) - 0.5 * (double)f.t * bound;
-        assert_close(a.posterior.log_evidence, expected, 1e-9);
-        answer_deinit(&a);
-        inducing_deinit(&h);
-        restricted_deinit(&f);
-    }
-}
-
 TEST_MAIN(cmocka_unit_test_setup_teardown(test_few_directions, open_device, close_device),
           cmocka_unit_test_setup_teardown(test_all_directions, open_device, close_device),
           cmocka_unit_test_setup_teardown(test_more_than_the_directions, open_device, close_device),
@@ -716,5 +433,4 @@ TEST_MAIN(cmocka_unit_test_setup_teardown(test_few_directions, open_device, clos
           cmocka_unit_test_setup_teardown(test_kernel_of_ones, open_device, close_device),
           cmocka_unit_test_setup_teardown(test_probes, open_device, close_device),
           cmocka_unit_test_setup_teardown(test_zero_targets, open_device, close_device),
-          cmocka_unit_test_setup_teardown(test_inducing, open_device, close_device),
           cmocka_unit_test_setup_teardown(test_no_ridge, open_device, close_device))

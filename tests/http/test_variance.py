@@ -368,7 +368,8 @@ def log_evidence(process, Y):
     ({"name": "kmcg"}, None),
     ({"name": "inducing"}, {"method": "uniform", "count": 150}),
     ({"name": "inducing", "approximation": "fitc"}, {"method": "uniform", "count": 150}),
-], ids=["kmcg", "vfe", "fitc"])
+    ({"name": "kmcg_restricted"}, {"method": "uniform", "count": 150}),
+], ids=["kmcg", "vfe", "fitc", "kmcg_restricted"])
 def test_trained_models_are_the_exact_process(api, solver, centers):
     """With all rows as centers, or as many directions as there are rows."""
     X, y = data.regression(150, seed=81)
@@ -389,6 +390,26 @@ def test_trained_models_are_the_exact_process(api, solver, centers):
     answer = sure(api, name, Q).json()
     np.testing.assert_allclose(answer["predictions"], process.predict(Q)[:, 0], rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(answer["variances"], s2 * process.variance(Q)[:, 0], rtol=1e-5, atol=1e-8)
+
+
+def test_directions_among_centers(api):
+    """A few know less than all centers, and their model says so; all know the same."""
+    X, y = data.regression(400, seed=83)
+    dataset, Q = api.upload_csv(X, y), questions(40, d=X.shape[1])
+    spec = {"kernel": {"name": "gaussian", "bandwidth": 2.0}, "regularization": 1e-4, "test": {"fraction": 0}, "seed": 5,
+            "centers": {"method": "uniform", "count": 100}, "stop": {"tolerance": 1e-12}}
+    solvers = {"few": {"name": "kmcg_restricted", "directions": 32, "amplitude": 1},
+               "all": {"name": "kmcg_restricted", "amplitude": 1}, "inducing": {"name": "inducing", "amplitude": 1}}
+    jobs = {model: api.train(f"among-{model}", dataset, **spec, solver=solver) for model, solver in solvers.items()}
+    answers = {model: sure(api, f"among-{model}", Q).json() for model in solvers}
+    few, all_, inducing = (jobs[model]["result"] for model in ("few", "all", "inducing"))
+    assert (few["directions"], few["stop_reason"], few["iterations"]) == (32, "iteration_limit", 1)
+    assert 1e-6 < few["relative_residual"] < 1 and few["log_evidence"] < inducing["log_evidence"]
+    assert np.all(np.array(answers["few"]["variances"]) > np.array(answers["inducing"]["variances"]) * (1 - 1e-6))
+    assert 80 < all_["directions"] <= 100
+    assert all_["log_evidence"] == pytest.approx(inducing["log_evidence"], rel=1e-6)
+    for field in ("predictions", "variances"):
+        np.testing.assert_allclose(answers["all"][field], answers["inducing"][field], rtol=1e-4, atol=1e-6)
 
 
 def test_a_model_without_directions_enough_is_cautious(api):

@@ -31,7 +31,7 @@ int question_no_variance(const struct served_model *model, const char *pointer, 
                ? 0
                : err_at(err, ERR_INVALID, pointer,
                         "The model has no variance: its solver finds means alone. Train with the "
-                        "solver \"kmcg\" or \"inducing\".");
+                        "solver \"kmcg\", \"kmcg_restricted\" or \"inducing\".");
 }
 
 void rows_deinit(struct rows *rows)
