@@ -41,7 +41,7 @@
  *     and without probes the mean is the paper's;
  *   - in mixed precision the products are with the exact points: nothing refines what float32
  *     values would leave in Z.
- * Not here: M < N. It ends, at P = M, in what `inducing` computes directly.
+ * M < N is solver_kmcg_restricted.c.
  */
 #include <math.h>
 #include <string.h>
