@@ -45,7 +45,8 @@ export const SEARCH = [
     help: "With blanks between them."},
   {key: "bandwidth", label: "bandwidths to try", type: "numbers", exclusive_minimum: 0, example: "half, once, twice the median",
     help: "Around the median that a first job told among its events; it grows with the columns."},
-  {key: "metric", type: "string", choices: ["auto", "smape", "rmse", "mae", "r2", "accuracy", "auc"], default: "auto", help: ""},
+  {key: "metric", type: "string", choices: ["auto", "smape", "rmse", "mae", "r2", "accuracy", "auc", "evidence"], default: "auto",
+    help: "The evidence is for kmcg, inducing and kmcg_restricted."},
   {key: "folds", type: "integer", minimum: 2, maximum: 50, example: "leave one out", help: ""},
   {key: "max_rows", label: "rows at most", type: "integer", minimum: 100, maximum: 12000, default: 4000, help: ""},
 ];

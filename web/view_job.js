@@ -61,7 +61,7 @@ function searchTable(search) {
   if (!search) return null;
   const metric = search.metric;
   return card("Search", h("div", {class: "stack"}, h("p", {class: "hint"},
-    `${plural(search.path.length, "pair")} on ${plural(search.rows, "row")}${search.sampled ? ", a sample" : ""}${search.centers ? `, of models on ${plural(search.centers, "center")}` : ""}; judged by ${metric}, ${search.folds === "loo" ? "leaving one out" : `${search.folds} folds`}.`),
+    `${plural(search.path.length, "pair")} on ${plural(search.rows, "row")}${search.sampled ? ", a sample" : ""}${search.centers ? `, of models on ${plural(search.centers, "center")}` : ""}; judged by ${metric}, ${metric === "evidence" ? "of all rows" : search.folds === "loo" ? "leaving one out" : `${search.folds} folds`}.`),
   scrolling("Search", h("table", null, h("thead", null, h("tr", null, ["λ a row", "Bandwidth", metric.toUpperCase()].map((t) => h("th", {scope: "col", class: "num"}, t)))),
     h("tbody", null, search.path.map((pair, i) => h("tr", {class: i === search.best ? "chosen" : ""}, h("td", {class: "num"}, number(pair.regularization)),
       h("td", {class: "num"}, number(pair.bandwidth)), h("td", {class: "num"}, number(pair[metric])))))))));

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "engine/evidence.h"
 #include "engine/memory.h"
 #include "plan/rules.h"
 
@@ -21,6 +22,8 @@ struct path {
     struct mat W, P; /* [m, t count], [tile, t count]: coefficients, predictions */
     struct mat V, H; /* [m, count], [tile, count]: (D + ridge)^-1, leverages */
     double largest;  /* k(z,z) */
+    double trace;    /* of K of all rows, where the evidence pays for what the centers leave */
+    double *squares; /* [t] Y'Y */
     double *values;  /* [m] D, ascending */
     void *X_host;    /* [tile, d] */
     double *Y_host;  /* [tile, t] column-major */
@@ -39,6 +42,7 @@ static void deinit(struct path *p)
         o->points_free(p->task->be, p->Z);
     }
     mem_free(p->values);
+    mem_free(p->squares);
     mem_free(p->X_host);
     mem_free(p->Y_host);
     mem_free(p->numbers);
@@ -75,10 +79,12 @@ static int init(struct path *p, const struct center_path_task *task, struct err 
     p->tile = rule_search_tile(task->n, p->t * task->count);
     const int64_t wide = p->m > p->t * task->count ? p->m : p->t * task->count;
     p->values = mem_array((size_t)p->m, sizeof(double));
+    p->squares = mem_zarray((size_t)p->t, sizeof(double));
     p->X_host = mem_array((size_t)(p->tile * rows->d), dtype_size(rows->dtype));
     p->Y_host = mem_array((size_t)(p->tile * p->t), sizeof(double));
     p->numbers = mem_array((size_t)p->tile, (size_t)wide * sizeof(double));
-    if (p->values == NULL || p->X_host == NULL || p->Y_host == NULL || p->numbers == NULL) {
+    if (p->values == NULL || p->squares == NULL || p->X_host == NULL || p->Y_host == NULL ||
+        p->numbers == NULL) {
         return err_no_memory(err);
     }
     const int r = make_matrices(p, err);
@@ -119,7 +125,7 @@ static int factorise(struct path *p, struct err *err)
 
 /* ---- tiles ---- */
 
-/* Rows `first` .. of the tile to the backend; F <- their features. */
+/* Rows `first` .. of the tile to the backend; F <- their features, H <- their k(x,x). */
 static int load_tile(struct path *p, int64_t first, int64_t count, struct err *err)
 {
     const struct center_path_task *task = p->task;
@@ -127,6 +133,7 @@ static int load_tile(struct path *p, int64_t first, int64_t count, struct err *e
     const struct backend_ops *o = task->be->ops;
     const struct rows host = {.dtype = rows->dtype, .n = count, .d = rows->d, .data = p->X_host};
     const struct mat F = mat_rows(p->F, 0, count), Y = mat_rows(p->Y, 0, count);
+    const struct mat d = mat_cols(mat_rows(p->H, 0, count), 0, 1);
     struct points *X = NULL;
     int r = task->stop(task->stop_context, err);
     r = r == 0 ? rows->read(rows, 0, task->index + first, count, p->X_host, p->Y_host, err) : r;
@@ -134,8 +141,23 @@ static int load_tile(struct path *p, int64_t first, int64_t count, struct err *e
     r = r == 0 ? o->points_new(task->be, task->kernel, DTYPE_F64, &host, &X, err) : r;
     r = r == 0 ? o->kblock(task->be, view_all(X, count), view_all(p->Z, p->m), &F, err) : r;
     r = r == 0 ? o->trsm(task->be, true, true, &p->L, &F, err) : r;
+    r = r == 0 ? o->kdiag(task->be, view_all(X, count), &d, err) : r;
     if (X != NULL) {
         o->points_free(task->be, X);
+    }
+    return r;
+}
+
+/* Y'Y and trace(K) of the tile, whose k(x,x) are in H. */
+static int add_squares(struct path *p, int64_t count, struct err *err)
+{
+    const struct mat d = mat_cols(mat_rows(p->H, 0, count), 0, 1);
+    const int r = p->task->be->ops->mat_get(p->task->be, &d, p->numbers, count, err);
+    for (int64_t i = 0; r == 0 && i < count; i++) {
+        p->trace += p->numbers[i];
+    }
+    for (int64_t k = 0; r == 0 && k < count * p->t; k++) {
+        p->squares[k / count] += p->Y_host[k] * p->Y_host[k];
     }
     return r;
 }
@@ -148,6 +170,7 @@ static int add_tile(struct path *p, int64_t first, int64_t count, double *ret_mi
     struct backend *be = p->task->be;
     const struct mat F = mat_rows(p->F, 0, count), Y = mat_rows(p->Y, 0, count);
     int r = load_tile(p, first, count, err);
+    r = r == 0 ? add_squares(p, count, err) : r;
     r = r == 0 ? be->ops->syrk(be, true, 1.0, &F, 1.0, &p->G, err) : r;
     return r == 0 ? be->ops->gemm(be, true, false, 1.0, &F, &Y, 1.0, &p->B, err) : r;
 }
@@ -214,6 +237,37 @@ static bool defined(const struct path *p, double ridge)
            p->values[0] + ridge > (double)p->m * DBL_EPSILON * largest;
 }
 
+/* Of all targets, from b = Q'F'Y. */
+static double evidence(const struct path *p, double ridge, const double *b)
+{
+    double log_det = (double)(p->task->n - p->m) * log(ridge), shown = 0, sum = 0;
+    for (int64_t i = 0; i < p->m; i++) {
+        log_det += log(p->values[i] + ridge);
+        shown += p->values[i];
+    }
+    const struct evidence of = {.n = p->task->n,
+                                .ridge = ridge,
+                                .amplitude = p->task->amplitude,
+                                .log_det = log_det,
+                                .left_out = p->task->bound ? fmax(p->trace - shown, 0.0) : 0.0};
+    for (int64_t j = 0; j < p->t; j++) {
+        double misfit = p->squares[j];
+        for (int64_t i = 0; i < p->m; i++) {
+            misfit -= b[i + j * p->m] * b[i + j * p->m] / (p->values[i] + ridge);
+        }
+        sum += evidence_of_target(&of, fmax(misfit, 0.0));
+    }
+    return sum;
+}
+
+static void judge_ridges(struct path *p, const double *b)
+{
+    for (int64_t l = 0; l < p->task->count; l++) {
+        const double ridge = p->task->ridges[l];
+        p->task->ret_evidence[l] = defined(p, ridge) ? evidence(p, ridge, b) : (double)NAN;
+    }
+}
+
 /* V and W: (D + ridge)^-1 of each ridge, and that times Q'F'Y; NaN where it is not defined. */
 static int solve_ridges(struct path *p, struct err *err)
 {
@@ -234,6 +288,9 @@ static int solve_ridges(struct path *p, struct err *err)
         for (int64_t j = 0; j < t; j++) {
             w[k % m + (k / m * t + j) * m] = v[k] * b[k % m + j * m];
         }
+    }
+    if (r == 0 && p->task->ret_evidence != NULL) {
+        judge_ridges(p, b);
     }
     r = r == 0 ? be->ops->mat_put(be, v, m, &p->V, err) : r;
     return r == 0 ? be->ops->mat_put(be, w, m, &p->W, err) : r;

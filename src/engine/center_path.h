@@ -9,11 +9,19 @@
  * exactly, for centers that stay, and the same absolute ridge (Allen, Technometrics 16, 1974). K_mm
  * gets some of its rounding on the diagonal. All in float64.
  *
+ * And how likely the gaussian process on these centers makes the targets (evidence.h; DTC, or VFE's
+ * bound): with b = Q'F'y
+ *
+ *     ln |F F' + ridge I| = sum_i ln (d_i + ridge) + (n - m) ln ridge
+ *     ridge y'(F F' + ridge I)^-1 y = y'y - sum_i b_i^2 / (d_i + ridge).
+ *
  * Cost: 3 n m^2 + 9 m^3 multiplications, and n m (1 + t) for a ridge; 2 n m kernel values. Rows are
  * read twice, in tiles. Memory: 2 m^2 numbers and three tiles of m; 4 m^2 and one tile while F'F is
  * decomposed.
  */
 #pragma once
+
+#include <stdbool.h>
 
 #include "engine/backend.h"
 #include "engine/row_source.h"
@@ -27,7 +35,10 @@ struct center_path_task {
     const struct rows *Z; /* on the host */
     const double *ridges; /* [count] */
     int64_t count;
-    double least; /* that a ridge must be of n times the largest k(z,z); 0: any share */
+    double least;         /* that a ridge must be of n times the largest k(z,z); 0: any share */
+    double *ret_evidence; /* [count]: of all targets, NaN as below; NULL: not wanted */
+    double amplitude;     /* s^2 of each target; NaN: the most likely */
+    bool bound;           /* less the trace that the centers leave out */
     int (*stop)(void *context, struct err *err); /* before each tile; < 0 ends it */
     void *stop_context;
 };

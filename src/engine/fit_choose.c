@@ -202,6 +202,20 @@ static void take_found(struct fit *f)
     say_found(f);
 }
 
+/* Of the prior, where models know it; NaN: open. */
+static double amplitude_of(const struct job_spec *spec)
+{
+    const bool known = spec->solver.method->posterior;
+    const struct param_value *given = known ? param_get(&spec->solver.params, "amplitude") : NULL;
+    return given == NULL || given->is_auto ? (double)NAN : given->real;
+}
+
+static bool is_bound(const struct job_spec *spec)
+{
+    return spec->solver.method->posterior &&
+           strcmp(param_choice(&spec->solver.params, "approximation"), "vfe") == 0;
+}
+
 static int search(struct fit *f, const struct dataset *file, struct err *err)
 {
     const struct job_spec *spec = f->spec;
@@ -213,6 +227,8 @@ static int search(struct fit *f, const struct dataset *file, struct err *err)
         .kernel = f->kernel,
         .regularization = f->result.regularization,
         .centers = f->restricted ? fit_centers_count(spec, file, f->data.n) : 0,
+        .amplitude = amplitude_of(spec),
+        .bound = is_bound(spec),
         .seed = (uint64_t)spec->seed,
         .time_budget_s = spec->stop.time_budget_s,
         .control = f->control,

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "engine/evidence.h"
 
 void posterior_deinit(struct posterior *p)
 {
@@ -67,24 +68,19 @@ static int take_factor(struct backend *be, const struct mat *S, const struct mat
     return r;
 }
 
-/* ln N(y; 0, s^2 C) of a target, ridge y'C^-1 y = misfit, ln |C| = log_det. */
-static double log_density(const struct posterior_sums *s, double misfit, double amplitude,
-                          double log_det)
-{
-    const double n = (double)s->n, two_pi = 6.283185307179586477;
-    return -0.5 * (misfit / (s->ridge * amplitude) + n * log(two_pi * amplitude) + log_det +
-                   s->left_out / s->ridge);
-}
-
 static void weigh_targets(const struct posterior_sums *s, double log_det, struct posterior *ret)
 {
+    const struct evidence evidence = {.n = s->n,
+                                      .ridge = s->ridge,
+                                      .amplitude = s->amplitude,
+                                      .log_det = log_det,
+                                      .left_out = s->left_out};
     ret->log_evidence = 0;
     for (int64_t j = 0; j < s->t; j++) {
-        const double n_ridge = (double)s->n * s->ridge, likely = s->misfit[j] / n_ridge;
-        const double best = s->exact != NULL ? s->exact[j] / n_ridge : likely;
-        const bool given = !isnan(s->amplitude);
-        ret->amplitude[j] = given ? s->amplitude : best;
-        ret->log_evidence += log_density(s, s->misfit[j], given ? s->amplitude : likely, log_det);
+        const double misfit = s->exact != NULL ? s->exact[j] : s->misfit[j];
+        const double best = misfit / ((double)s->n * s->ridge);
+        ret->amplitude[j] = isnan(s->amplitude) ? best : s->amplitude;
+        ret->log_evidence += evidence_of_target(&evidence, s->misfit[j]);
     }
     if (!isfinite(ret->log_evidence)) {
         ret->log_evidence = NAN;

@@ -93,6 +93,15 @@ bool ridge_path_defined(const struct ridge_path *p, double ridge)
     return p->values[0] + ridge > (double)p->n * DBL_EPSILON * largest;
 }
 
+double ridge_path_log_det(const struct ridge_path *p, double ridge)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        sum += log(p->values[i] + ridge);
+    }
+    return sum;
+}
+
 /* B [n, t] on the host <- Q (D + ridge)^-1 Q' B. */
 static int apply_inverse(struct ridge_path *p, double ridge, double *B, struct err *err)
 {

@@ -32,6 +32,9 @@ struct ridge_path *ridge_path_free(struct ridge_path *p); /* NULL is fine */
  * largest. The functions below need that. */
 bool ridge_path_defined(const struct ridge_path *p, double ridge);
 
+/* ln |K + ridge I|. */
+double ridge_path_log_det(const struct ridge_path *p, double ridge);
+
 /* A [n, t] column-major on the host. `refine`: one step of iterative refinement by the oracle. */
 int ridge_path_solve(struct ridge_path *p, double ridge, bool refine, double *ret, struct err *err);
 

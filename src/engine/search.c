@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "engine/evidence.h"
 #include "engine/fit_rows.h"
 #include "engine/ridge_path.h"
 #include "plan/rules.h"
@@ -24,6 +25,7 @@ static void deinit(struct search *s)
     mem_free(s->index);
     mem_free(s->centers);
     mem_free(s->missed);
+    mem_free(s->evidence);
 }
 
 double search__regularization(const struct search *s, int64_t l)
@@ -164,8 +166,9 @@ static int left_out(struct search *s, struct ridge_path *path, int64_t l, double
                                            : err_no_memory(err);
 }
 
-static double score(enum search_metric metric, const struct metrics *m)
+static double score(enum search_metric metric, const struct search_point *p)
 {
+    const struct metrics *m = &p->metrics;
     switch (metric) {
     case SEARCH_SMAPE:
         return -m->smape;
@@ -177,6 +180,8 @@ static double score(enum search_metric metric, const struct metrics *m)
         return m->accuracy;
     case SEARCH_AUC:
         return m->auc;
+    case SEARCH_EVIDENCE:
+        return p->evidence;
     case SEARCH_RMSE:
     case SEARCH_AUTO:
         break;
@@ -184,24 +189,30 @@ static double score(enum search_metric metric, const struct metrics *m)
     return -m->rmse;
 }
 
+/* As it is told, not as its negative. */
+static bool rises(enum search_metric metric)
+{
+    return search_metric_rises(metric) || metric == SEARCH_EVIDENCE;
+}
+
 /* Is point `at` better than the best so far? Metrics beyond the range of double judge nothing. */
 static bool wins(const struct search *s, int64_t at)
 {
     const struct search_result *r = s->result;
     const struct search_point *p = &r->points[at];
-    const double mine = score(r->metric, &p->metrics);
+    const double mine = score(r->metric, p);
     if (!isfinite(mine) || s->leader < 0) {
         return isfinite(mine);
     }
     const struct search_point *q = &r->points[s->leader];
-    const double other = score(r->metric, &q->metrics);
+    const double other = score(r->metric, q);
     return mine > other || (mine == other && p->regularization > q->regularization);
 }
 
 /* What is to be small: 0 is perfect. */
 static double loss(const struct search_result *r, int64_t at)
 {
-    const double value = score(r->metric, &r->points[at].metrics);
+    const double value = score(r->metric, &r->points[at]);
     return search_metric_rises(r->metric) ? 1.0 - value : -value;
 }
 
@@ -213,7 +224,7 @@ static int64_t settle(const struct search *s)
     const struct search_result *r = s->result;
     const int64_t count = search_regularizations(s->task->spec);
     int64_t best = s->leader;
-    if (r->centers == 0 || best < 0) {
+    if (r->centers == 0 || best < 0 || r->metric == SEARCH_EVIDENCE) {
         return best;
     }
     const int64_t first = best / count * count;
@@ -226,11 +237,13 @@ static int64_t settle(const struct search *s)
     return best;
 }
 
-int search__judge(struct search *s, int64_t l, double bandwidth, bool defined, struct err *err)
+int search__judge(struct search *s, int64_t l, double bandwidth, bool defined, double evidence,
+                  struct err *err)
 {
     struct search_result *result = s->result;
     struct search_point *point = &result->points[result->count];
-    *point = (struct search_point){search__regularization(s, l), bandwidth, metrics_none()};
+    *point =
+        (struct search_point){search__regularization(s, l), bandwidth, metrics_none(), evidence};
     if (defined) {
         for (int64_t k = 0; k < s->n * s->t; k++) {
             s->R[k] = s->Y[k] - s->R[k];
@@ -248,6 +261,24 @@ int search__judge(struct search *s, int64_t l, double bandwidth, bool defined, s
     return 0;
 }
 
+/* ln p(y) of all targets, once A is there. */
+static double evidence(const struct search *s, const struct ridge_path *path, double ridge)
+{
+    const struct evidence of = {.n = s->n,
+                                .ridge = ridge,
+                                .amplitude = s->task->amplitude,
+                                .log_det = ridge_path_log_det(path, ridge)};
+    double sum = 0;
+    for (int64_t j = 0; j < s->t; j++) {
+        double quadratic = 0;
+        for (int64_t i = 0; i < s->n; i++) {
+            quadratic += s->Y[i + j * s->n] * s->A[i + j * s->n];
+        }
+        sum += evidence_of_target(&of, ridge * quadratic);
+    }
+    return sum;
+}
+
 /* A fold's matrix that cannot be factorised, for rounding, leaves the pair without metrics. */
 static int try_pair(struct search *s, struct ridge_path *path, int64_t l, double bandwidth,
                     struct err *err)
@@ -257,7 +288,9 @@ static int try_pair(struct search *s, struct ridge_path *path, int64_t l, double
     int r = defined ? left_out(s, path, l, ridge, err) : 0;
     defined = defined && r == 0;
     r = r == -ERR_NOT_POSITIVE_DEFINITE ? 0 : r;
-    return r == 0 ? search__judge(s, l, bandwidth, defined, err) : r;
+    const bool wanted = defined && s->result->metric == SEARCH_EVIDENCE;
+    const double found = wanted ? evidence(s, path, ridge) : (double)NAN;
+    return r == 0 ? search__judge(s, l, bandwidth, defined, found, err) : r;
 }
 
 /* ---- one bandwidth ---- */
@@ -273,10 +306,10 @@ static void tell(const struct search *s, int64_t first)
     char text[256], pair[96] = "no pair could be judged";
     if (r->best >= 0) {
         const struct search_point *p = &r->points[r->best];
-        const double value = score(r->metric, &p->metrics);
+        const double value = score(r->metric, p);
         snprintf(pair, sizeof(pair), "best so far regularization %.3g, bandwidth %.6g, %s %.6g",
                  p->regularization, p->bandwidth, search_metric_name(r->metric),
-                 search_metric_rises(r->metric) ? value : -value);
+                 rises(r->metric) ? value : -value);
     }
     snprintf(text, sizeof(text),
              "Search: %" PRId64 " pairs judged, %" PRId64 " of them just now; %s.", r->count,
@@ -448,6 +481,7 @@ struct json *search_result_to_json(const struct search_result *r)
         json_set_number(point, "regularization", r->points[i].regularization);
         json_set_number(point, "bandwidth", r->points[i].bandwidth);
         metrics_to_json(&r->points[i].metrics, point);
+        json_set_number(point, "evidence", r->points[i].evidence);
         json_push(path, point);
     }
     return j;

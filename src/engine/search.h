@@ -23,6 +23,15 @@
  * and cannot win. Nor has one that a full model in float32 could not be solved with, where models
  * on centers are judged: with a regularization below 2^-23 of the largest k(x,x), unless that is
  * the job's own. One whose metric is infinite cannot win, either.
+ *
+ * By the metric "evidence" no row is left out: the pair with the largest ln p(y) of the gaussian
+ * process wins (evidence.h), in closed form as well,
+ *
+ *     ln |K + ridge I| = sum_i ln (d_i + ridge),    y'(K + ridge I)^-1 y = y'A,
+ *
+ * exactly for full models; of models on centers that of their process, with Titsias's bound where
+ * the solver's approximation has it ("vfe"). What is alike by it is not taken for the same: the
+ * evidence itself weighs fit against freedom.
  */
 #pragma once
 
@@ -36,6 +45,7 @@ struct search_point {
     double regularization;
     double bandwidth;       /* NaN: the kernel has none, or one a feature */
     struct metrics metrics; /* of left-out rows; all NaN: no pair of a positive definite matrix */
+    double evidence;        /* ln p(y) of all targets, or a bound; NaN: likewise, or not wanted */
 };
 
 struct search_result {
@@ -65,6 +75,8 @@ struct search_task {
     struct kernel kernel;  /* its bandwidth is used where none is searched for */
     double regularization; /* the same */
     int64_t centers;       /* that the model is to have; 0: a full one */
+    double amplitude;      /* of the prior, for the evidence; NaN: the most likely */
+    bool bound;            /* models on centers: the evidence is Titsias's bound */
     uint64_t seed;
     double time_budget_s;
     const struct solve_control *control;

@@ -52,7 +52,8 @@ int search__draw_centers(struct search *s, struct err *err)
     s->index = mem_array((size_t)s->n, sizeof(*s->index));
     s->sampled_Y = mem_array((size_t)(s->n * s->t), sizeof(*s->sampled_Y));
     s->missed = mem_array((size_t)s->n, missed);
-    if (s->index == NULL || s->sampled_Y == NULL || s->missed == NULL) {
+    s->evidence = mem_array((size_t)search_regularizations(s->task->spec), sizeof(*s->evidence));
+    if (s->index == NULL || s->sampled_Y == NULL || s->missed == NULL || s->evidence == NULL) {
         return err_no_memory(err);
     }
     s->Y = s->sampled_Y;
@@ -84,7 +85,9 @@ static int judge_all(struct search *s, double bandwidth, bool there, struct err 
         if (defined) {
             memcpy(s->R, missed, (size_t)size * sizeof(*s->R));
         }
-        r = search__judge(s, l, bandwidth, defined, err);
+        const double evidence =
+            there && s->result->metric == SEARCH_EVIDENCE ? s->evidence[l] : (double)NAN;
+        r = search__judge(s, l, bandwidth, defined, evidence, err);
     }
     return r;
 }
@@ -115,6 +118,9 @@ int search__try_centers(struct search *s, const struct kernel *kernel, double ba
         .ridges = ridges,
         .count = count,
         .least = single ? (double)FLT_EPSILON : 0.0,
+        .amplitude = s->task->amplitude,
+        .bound = s->task->bound,
+        .ret_evidence = s->result->metric == SEARCH_EVIDENCE ? s->evidence : NULL,
         .stop = s->task->stop,
         .stop_context = s->task->stop_context,
     };

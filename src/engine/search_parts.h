@@ -25,13 +25,15 @@ struct search {
     struct rows Z;         /* on centers: they; owned */
     void *centers;         /* what Z points at */
     double *missed;        /* on centers: [n, t, regularizations] left-out residuals */
+    double *evidence;      /* likewise: [regularizations] */
 };
 
 double search__regularization(const struct search *s, int64_t l);
 
 /* Adds the pair of regularization l, whose left-out residuals are in R; without metrics where it is
- * not `defined`. */
-int search__judge(struct search *s, int64_t l, double bandwidth, bool defined, struct err *err);
+ * not `defined`. `evidence`: NaN where there is none. */
+int search__judge(struct search *s, int64_t l, double bandwidth, bool defined, double evidence,
+                  struct err *err);
 
 /* search_centers.c: rows and centers, drawn from the seed; all regularizations with one bandwidth.
  */

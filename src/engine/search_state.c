@@ -4,7 +4,7 @@
 #include "engine/search.h"
 
 static const char key[] = "searched", counts_name[] = "search.counts",
-                  points_name[] = "search.points";
+                  points_name[] = "search.points", evidence_name[] = "search.evidence";
 
 enum { COUNTS = 7, POINT = 8 }; /* numbers of a search, of a pair */
 
@@ -38,14 +38,36 @@ int search_result_save(const struct search_result *r, const char *of, struct sta
     }
     int rc = state_put_text(to, key, of, err);
     rc = rc == 0 ? state_put_ints(to, counts_name, counts, COUNTS, err) : rc;
-    return rc == 0 ? state_put_reals(to, points_name, points, r->count * POINT, err) : rc;
+    rc = rc == 0 ? state_put_reals(to, points_name, points, r->count * POINT, err) : rc;
+    if (r->metric != SEARCH_EVIDENCE) {
+        return rc;
+    }
+    for (int64_t i = 0; i < r->count; i++) {
+        points[i] = r->points[i].evidence;
+    }
+    return rc == 0 ? state_put_reals(to, evidence_name, points, r->count, err) : rc;
+}
+
+/* Of those that were judged by it. */
+static bool take_evidence(const struct state *from, struct search_result *r)
+{
+    double evidence[SEARCH_PAIRS_MAX];
+    struct err err;
+    const bool judged = r->metric == SEARCH_EVIDENCE;
+    if (judged && state_get_reals(from, evidence_name, evidence, r->count, &err) < 0) {
+        return false;
+    }
+    for (int64_t i = 0; i < r->count; i++) {
+        r->points[i].evidence = judged ? evidence[i] : (double)NAN;
+    }
+    return true;
 }
 
 static bool sensible(const struct search_result *r)
 {
     const bool counts = r->count > 0 && r->count <= SEARCH_PAIRS_MAX && r->best >= 0 &&
                         r->best < r->count && r->rows > 0 && r->centers >= 0 && r->folds >= 0 &&
-                        (unsigned)r->metric <= SEARCH_AUC;
+                        (unsigned)r->metric <= SEARCH_EVIDENCE;
     bool points = true;
     for (int64_t i = 0; counts && i < r->count; i++) {
         const struct search_point *p = &r->points[i];
@@ -79,7 +101,7 @@ bool search_result_load(const struct state *from, const char *of, struct search_
     for (int64_t i = 0; i < r.count; i++) {
         r.points[i] = from_numbers(points + i * POINT);
     }
-    if (!sensible(&r)) {
+    if (!sensible(&r) || !take_evidence(from, &r)) {
         return false;
     }
     *ret = r;

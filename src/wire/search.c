@@ -8,7 +8,8 @@
 
 enum { FOLDS_MIN = 2, FOLDS_MAX = 50 };
 
-static const char *const metric_names[] = {"smape", "rmse", "mae", "r2", "accuracy", "auc", NULL};
+static const char *const metric_names[] = {"smape",    "rmse", "mae",      "r2",
+                                           "accuracy", "auc",  "evidence", NULL};
 
 static const struct param_def search_params[] = {
     {
@@ -17,7 +18,9 @@ static const struct param_def search_params[] = {
         .choices = metric_names,
         .fallback = "\"auto\"",
         .allow_auto = true,
-        .help = "What decides; auto: rmse for regression, accuracy for classification.",
+        .help = "What decides, of rows left out; auto: rmse for regression, accuracy for "
+                "classification. evidence: how likely a pair makes the targets of all rows, by "
+                "the gaussian process that the solver takes the model for.",
     },
     {
         .key = "max_rows",
@@ -142,6 +145,10 @@ static int check(const struct search_spec *s, struct err *err)
         return err_at(err, ERR_INVALID, "#",
                       "At most %d pairs of regularization and bandwidth are tried.",
                       SEARCH_PAIRS_MAX);
+    }
+    if (s->metric == SEARCH_EVIDENCE && s->folds > 0) {
+        return err_at(err, ERR_INVALID, "#/folds",
+                      "The evidence is of all rows: leave this out, or say \"loo\".");
     }
     return 0;
 }

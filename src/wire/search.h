@@ -3,7 +3,8 @@
  * before the fit, and how they are judged.
  *
  *   {"regularization": [1e-8, 1e-6], "bandwidth": [1, 2, 4],
- *    "metric": "auto|smape|rmse|mae|r2|accuracy|auc", "folds": "loo" | 5, "max_rows": 4000}
+ *    "metric": "auto|smape|rmse|mae|r2|accuracy|auc|evidence", "folds": "loo" | 5, "max_rows":
+ * 4000}
  *
  * A list that is absent is not searched: the job's own value stands. The job's "regularization":
  * "auto" asks for the grid 1e-12, 3e-12, 1e-11, ... 1e-1 where the search gives none.
@@ -26,10 +27,11 @@ enum search_metric {
     SEARCH_R2,
     SEARCH_ACCURACY,
     SEARCH_AUC,
+    SEARCH_EVIDENCE, /* of all rows, which none are held out for: of solvers that have one */
 };
 const char *search_metric_name(enum search_metric m);
 bool search_metric_classifies(enum search_metric m); /* accuracy, auc */
-bool search_metric_rises(enum search_metric m);      /* larger is better */
+bool search_metric_rises(enum search_metric m);      /* larger is better, 1 the best */
 
 struct search_spec {
     bool wanted;

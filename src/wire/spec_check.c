@@ -170,7 +170,7 @@ static int check_metric(const struct job_spec *spec, const struct dataset_info *
                         const struct columns *c, struct err *err)
 {
     const enum search_metric metric = spec->search.metric;
-    if (!spec->search.wanted || metric == SEARCH_AUTO) {
+    if (!spec->search.wanted || metric == SEARCH_AUTO || metric == SEARCH_EVIDENCE) {
         return 0;
     }
     const bool classes = classifies(spec, info, c);

@@ -521,6 +521,28 @@ static int check_noise(const struct job_spec *spec, struct err *err)
                              spec->solver.method->name);
 }
 
+/* Of solvers that know one. FITC's weights depend on the regularization, so that no closed form
+ * serves all of them. */
+static int check_evidence(const struct job_spec *spec, struct err *err)
+{
+    const struct method_def *solver = spec->solver.method;
+    if (!spec->search.wanted || spec->search.metric != SEARCH_EVIDENCE) {
+        return 0;
+    }
+    if (!solver->posterior) {
+        return err_at(err, ERR_INVALID, "#/search/metric",
+                      "The solver \"%s\" knows no evidence: name one whose models know their "
+                      "variance, \"kmcg\", \"inducing\" or \"kmcg_restricted\", or search by "
+                      "another metric.",
+                      solver->name);
+    }
+    return strcmp(param_choice(&spec->solver.params, "approximation"), "fitc") != 0
+               ? 0
+               : err_at(err, ERR_INVALID, "#/search/metric",
+                        "The evidence of \"fitc\" has no closed form over regularizations: search "
+                        "with the approximation \"vfe\" or \"dtc\", or by another metric.");
+}
+
 /* The inverse of the centers' own factor multiplies the rounding of kernel values: in float32 it
  * drowns the variance. */
 static int check_precision(const struct job_spec *spec, struct err *err)
@@ -547,6 +569,7 @@ static int read_fields(const struct json *j, struct job_spec *spec, struct err *
     rc = rc < 0 ? rc : read_search(j, spec, err);
     rc = rc < 0 ? rc : spec__read_solver(j, spec, err);
     rc = rc < 0 ? rc : check_noise(spec, err);
+    rc = rc < 0 ? rc : check_evidence(spec, err);
     rc = rc < 0 ? rc : check_precision(spec, err);
     rc = rc < 0 ? rc : spec__read_centers(j, spec, err);
     rc = rc < 0 ? rc : read_stop(j, spec, err);

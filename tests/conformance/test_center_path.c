@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "conformance/device.h"
+#include "conformance/solve_fixture.h"
 
 #define N 4203 /* more than a tile */
 #define D 3
@@ -98,9 +98,17 @@ static double refit(const struct kernel *k, int64_t n, int64_t out, int j, doubl
     return y_of[out + j * N] - value;
 }
 
+/* What else is asked for. */
+struct wish {
+    double *evidence;
+    double amplitude;
+    bool bound;
+};
+
 /* The nth allocation fails, 0: none. */
 static int left_out_failing(const struct kernel *k, int64_t n, const double *ridges, int64_t count,
-                            int stops, int64_t nth, double *ret, struct err *err)
+                            int stops, int64_t nth, const struct wish *wish, double *ret,
+                            struct err *err)
 {
     struct backend *be = device_open(2);
     const struct rows Z = {.dtype = DTYPE_F64, .n = M, .d = D, .data = z_of};
@@ -116,6 +124,9 @@ static int left_out_failing(const struct kernel *k, int64_t n, const double *rid
                                           .Z = &Z,
                                           .ridges = ridges,
                                           .count = count,
+                                          .ret_evidence = wish->evidence,
+                                          .amplitude = wish->amplitude,
+                                          .bound = wish->bound,
                                           .stop = go_on,
                                           .stop_context = &stops};
     mem_fail_nth(nth);
@@ -129,7 +140,8 @@ static int left_out_failing(const struct kernel *k, int64_t n, const double *rid
 static int left_out(const struct kernel *k, int64_t n, const double *ridges, int64_t count,
                     int stops, double *ret, struct err *err)
 {
-    return left_out_failing(k, n, ridges, count, stops, 0, ret, err);
+    const struct wish none = {.evidence = NULL};
+    return left_out_failing(k, n, ridges, count, stops, 0, &none, ret, err);
 }
 
 static void check_refits(const struct kernel *k, int64_t n)
@@ -163,6 +175,76 @@ static void test_left_out_rows_are_those_of_refits(void **state)
     check_refits(&gaussian, N);
     check_refits(&matern, 60);
     check_refits(&polynomial, 500);
+}
+
+/* C (n x n) <- K_nm K_mm^-1 K_mn; returns the trace of K less its own. */
+static double shown(const struct kernel *k, int64_t n, double *C)
+{
+    double L[M * M], *B = host_zeros(M * n), left = 0;
+    for (int a = 0; a < M * M; a++) {
+        L[a] = kernel_eval(k, z_of + a % M * D, z_of + a / M * D);
+    }
+    assert_true(host_factor(L, M));
+    for (int64_t i = 0; i < M * n; i++) {
+        B[i] = kernel_eval(k, z_of + i % M * D, x_of + i / M * D);
+    }
+    host_solve(L, M, B, n);
+    for (int64_t i = 0; i < n * n; i++) {
+        for (int a = 0; a < M; a++) {
+            C[i] += kernel_eval(k, z_of + a * D, x_of + i % n * D) * B[a + i / n * M];
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        left += kernel_eval(k, x_of + i * D, x_of + i * D) - C[i + i * n];
+    }
+    mem_free(B);
+    return left;
+}
+
+/* ln N(y_j; 0, s^2 (Q + ridge I)) of all targets, less what the bound pays. */
+static double evidence_by_hand(const struct kernel *k, int64_t n, double ridge,
+                               const struct wish *wish)
+{
+    double *C = host_zeros(n * n), *y = host_zeros(n), log_det = 0, sum = 0;
+    const double left = shown(k, n, C), two_pi = 6.283185307179586477;
+    for (int64_t i = 0; i < n; i++) {
+        C[i + i * n] += ridge;
+    }
+    assert_true(host_factor(C, n));
+    for (int64_t i = 0; i < n; i++) {
+        log_det += 2 * log(C[i + i * n]);
+    }
+    for (int j = 0; j < T; j++) {
+        double quadratic = 0;
+        memcpy(y, y_of + j * N, (size_t)n * sizeof(double));
+        host_solve(C, n, y, 1);
+        for (int64_t i = 0; i < n; i++) {
+            quadratic += y[i] * y_of[i + j * N];
+        }
+        const double s2 = isnan(wish->amplitude) ? quadratic / (double)n : wish->amplitude;
+        sum -= 0.5 * (quadratic / s2 + (double)n * log(two_pi * s2) + log_det);
+        sum -= wish->bound ? 0.5 * left / ridge : 0.0;
+    }
+    mem_free(C);
+    mem_free(y);
+    return sum;
+}
+
+static void test_evidence_is_that_of_the_process(void **state)
+{
+    (void)state;
+    static const double ridges[] = {1e-2, 3.0};
+    const struct kernel k = {.id = KERNEL_MATERN32, .d = D, .bandwidth = 2, .gamma = 1};
+    double *missed = mem_zarray(120 * T * 2, sizeof(double)), found[2];
+    draw();
+    for (int i = 0; i < 4; i++) {
+        const struct wish wish = {found, i < 2 ? NAN : 0.7, i % 2 == 1};
+        must(left_out_failing(&k, 120, ridges, 2, 100, 0, &wish, missed, &err));
+        for (int l = 0; l < 2; l++) {
+            assert_close(found[l], evidence_by_hand(&k, 120, ridges[l], &wish), 1e-9);
+        }
+    }
+    mem_free(missed);
 }
 
 /* Centers that are there twice span what they span once. */
@@ -239,12 +321,13 @@ static void test_no_memory(void **state)
     (void)state;
     const struct kernel k = {.id = KERNEL_GAUSSIAN, .d = D, .bandwidth = 1.3, .gamma = 1};
     const double ridge = 0.1;
-    double *missed = mem_zarray(60 * T, sizeof(double));
+    double *missed = mem_zarray(60 * T, sizeof(double)), evidence;
+    const struct wish wish = {.evidence = &evidence, .amplitude = 1};
     int r = -1, nth = 1;
     draw();
     for (; r != 0 && nth < 100; nth++) {
         struct err err = {0};
-        r = left_out_failing(&k, 60, &ridge, 1, 100, nth, missed, &err);
+        r = left_out_failing(&k, 60, &ridge, 1, 100, nth, &wish, missed, &err);
         assert_true(r == 0 || r == -ERR_NO_MEMORY);
     }
     assert_true(r == 0 && nth > 10);
@@ -252,6 +335,7 @@ static void test_no_memory(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_left_out_rows_are_those_of_refits),
+          cmocka_unit_test(test_evidence_is_that_of_the_process),
           cmocka_unit_test(test_equal_centers),
           cmocka_unit_test(test_ridges_below_rounding_have_none),
           cmocka_unit_test(test_rows_that_their_models_know_have_none),

@@ -100,3 +100,44 @@ def test_nothing_judged_is_an_error_with_a_pointer(api, name):
     job = api.train(name, api.upload_npz(X, y), "failed", kernel={"name": "sigmoid", "coef0": -1},
                     search={"regularization": [1e-10]})
     assert job["error"]["errors"][0]["pointer"] == "#/search"
+
+
+def evidence(X, y, regularization, bandwidth, amplitude=None):
+    """ln N(y; 0, s² (K + ridge)) of standardised rows, with the likeliest s² where there is none."""
+    Z, target = (X - X.mean(0)) / X.std(0), (y - y.mean()) / y.std()
+    n = len(y)
+    C = data.kernel_matrix("gaussian", Z, Z, bandwidth) + n * regularization * np.eye(n)
+    quadratic = target @ np.linalg.solve(C, target)
+    s2 = quadratic / n if amplitude is None else amplitude
+    return -0.5 * (quadratic / s2 + n * np.log(2 * np.pi * s2) + np.linalg.slogdet(C)[1])
+
+
+@pytest.mark.parametrize("solver, centers, amplitude", [
+    ({"name": "kmcg"}, None, None),
+    ({"name": "kmcg", "amplitude": 2.5}, None, 2.5),
+    ({"name": "inducing"}, {"count": 140}, None),
+    ({"name": "inducing", "approximation": "dtc"}, {"count": 140}, None),
+    ({"name": "kmcg_restricted"}, {"count": 140}, None),
+], ids=["kmcg", "amplitude", "vfe", "dtc", "kmcg_restricted"])
+def test_the_evidence_chooses_what_it_is_largest_for(api, name, solver, centers, amplitude):
+    """With all rows as centers, or none: ln p(y) itself."""
+    X, y = noisy()
+    job = api.train(name, api.upload_npz(X, y), test={"fraction": 0}, kernel="gaussian", solver=solver,
+                    search={"regularization": GRID, "bandwidth": [0.5, 1.0, 2.0, 4.0], "metric": "evidence"},
+                    **({"centers": centers} if centers else {}))
+    search, result = job["result"]["search"], job["result"]
+    exact = [evidence(X, y, p["regularization"], p["bandwidth"], amplitude) for p in search["path"]]
+    assert search["metric"] == "evidence" and len(exact) == 16 and search["rows"] == len(X)
+    found = [p["evidence"] for p in search["path"]]
+    near = [i for i, p in enumerate(search["path"]) if p["regularization"] >= 1e-5]  # below rounding weighs a little
+    np.testing.assert_allclose(np.array(found)[near], np.array(exact)[near], rtol=1e-5)
+    assert search["best"] == np.argmax(exact) == np.argmax(found)
+    assert result["solver"] == solver["name"]
+    assert result["regularization"] == search["path"][search["best"]]["regularization"]
+    assert result["log_evidence"] == pytest.approx(max(exact), rel=1e-5)
+
+
+def test_without_being_asked_there_is_no_evidence(api, name):
+    X, y = noisy(60)
+    job = api.train(name, api.upload_npz(X, y), kernel="gaussian", solver="kmcg", search={"regularization": [1e-3, 1e-1]})
+    assert [p["evidence"] for p in job["result"]["search"]["path"]] == [None, None]
