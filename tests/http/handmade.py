@@ -67,6 +67,14 @@ class Process:
         return api.post(f"/v1/models/{name}/import", expect, data=self.file(**changes), headers=TYPE).json()
 
 
+def tensors(file):
+    """Name -> array, of a model file."""
+    start = 8 + struct.unpack("<Q", file[:8])[0]
+    kinds = {"F64": "<f8", "F32": "<f4"}
+    return {name: np.frombuffer(file[start + t["data_offsets"][0]:start + t["data_offsets"][1]], kinds[t["dtype"]]).reshape(t["shape"])
+            for name, t in json.loads(file[8:start]).items() if name != "__metadata__"}
+
+
 def regression(targets=1, n=60, seed=70, **options):
     """Of so many targets, the columns named y, or y0 and so on."""
     X, y = data.regression(n, seed=seed)

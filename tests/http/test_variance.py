@@ -429,3 +429,22 @@ def test_a_model_without_directions_enough_is_cautious(api):
     exact = process.variance(Q)[:, 0] / process.prior[0] * prior
     assert np.all(np.array(answer["variances"]) > exact * (1 - 1e-6))
     assert np.mean(answer["variances"] / exact) > 1.05
+
+
+def test_joint_covariances_follow_from_an_export(api, name):
+    """As docs/solvers.md has it, for each pair of points: s² (k(x, x') - k(x, Z) V V' k(Z, x'))."""
+    X, y = data.regression(120, seed=84)
+    api.train(name, api.upload_csv(X, y), kernel={"name": "gaussian", "bandwidth": 2.0}, regularization=1e-3,
+              solver={"name": "inducing", "amplitude": 1}, centers={"method": "uniform", "count": 120}, test={"fraction": 0})
+    process = handmade.Process(X, y, bandwidth=2.0, noise=0.12)
+    Q = data.regression(9, d=X.shape[1], seed=85)[0]
+    e = handmade.tensors(api.get(f"/v1/models/{name}/versions/1/export").content)
+    P = (Q - e["feature_mean"]) / e["feature_scale"]
+    known = data.kernel_matrix("gaussian", P, e["centers"], 2.0) @ e["variance_factor"]
+    joint = e["prior_variance"][0] * (data.kernel_matrix("gaussian", P, P, 2.0) - known @ known.T)
+    rows = process.kernel(Q)
+    K = data.kernel_matrix("gaussian", process.centers, process.centers, 2.0) + 0.12 * np.eye(len(X))
+    exact = process.prior[0] * (data.kernel_matrix("gaussian", P, P, 2.0) - rows @ np.linalg.solve(K, rows.T))
+    np.testing.assert_allclose(joint, exact, atol=1e-6 * process.prior[0])
+    assert np.abs(joint - np.diag(np.diag(joint))).max() > 1e-3 * np.diag(joint).max()
+    np.testing.assert_allclose(np.diag(joint), sure(api, name, Q).json()["variances"], rtol=1e-6, atol=1e-9)
