@@ -129,7 +129,7 @@ static double evidence_of(const struct of_rank *h, const double *Y, int64_t t, b
 static struct answer answer_of(struct restricted_fixture *f, const char *solver, const char *params)
 {
     struct world w = world_calm();
-    struct solver_options options = options_make(solver, NULL, 1e-15);
+    struct solver_options options = options_make(solver, NULL, 1e-30);
     options_set(&options, params);
     const struct solve_limits limits = {
         .tolerance = 1e-8, .max_iterations = 10, .time_budget_s = INFINITY};
@@ -256,6 +256,31 @@ static void test_all_directions(void **state)
         of_rank_deinit(&h);
         restricted_deinit(&f);
     }
+}
+
+/* Targets that a few directions explain to rounding: those that follow come from what rounding left,
+ * which is the same in every step, and are of use all the same. */
+static void test_directions_beyond_the_targets(void **state)
+{
+    struct restricted_fixture f;
+    struct restricted_spec spec = usual();
+    spec.n = 600;
+    spec.m = 300;
+    spec.d = 2;
+    spec.t = 1;
+    spec.lambda = 0.1;
+    restricted_init(&f, *state, &spec);
+    struct answer whole = answer_of(&f, "inducing", "{\"approximation\":\"dtc\"}");
+    struct answer a = answer_of(&f, "kmcg_restricted", "{\"approximation\":\"dtc\",\"probes\":0}");
+    double *k = values_of(&f, f.X + f.d);
+    assert_int_equal(a.posterior.p, f.m);
+    assert_close(a.posterior.log_evidence, whole.posterior.log_evidence, 1e-7);
+    assert_near(variance_of(&a.posterior, k, 1.0), variance_of(&whole.posterior, k, 1.0), 1e-7);
+    assert_true(a.outcome.relative_residual < 1e-9);
+    mem_free(k);
+    answer_deinit(&a);
+    answer_deinit(&whole);
+    restricted_deinit(&f);
 }
 
 /* ---- search directions ---- */
@@ -404,6 +429,8 @@ static void test_no_ridge(void **state)
 
 TEST_MAIN(cmocka_unit_test_setup_teardown(test_inducing, open_device, close_device),
           cmocka_unit_test_setup_teardown(test_all_directions, open_device, close_device),
+          cmocka_unit_test_setup_teardown(test_directions_beyond_the_targets, open_device,
+                                          close_device),
           cmocka_unit_test_setup_teardown(test_few_directions, open_device, close_device),
           cmocka_unit_test_setup_teardown(test_more_directions_know_more, open_device,
                                           close_device),

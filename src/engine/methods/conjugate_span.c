@@ -9,6 +9,8 @@
  * are left out: scaled to 1 they would be rounding alone. */
 static const double rounding_units = 4.0;
 
+enum { PASSES = 6 }; /* of a direction over those before it, at most */
+
 void span_deinit(struct conjugate_span *s)
 {
     if (s->be == NULL) {
@@ -97,19 +99,46 @@ static int take_off(struct conjugate_span *s, const struct mat *D, const struct 
     return r == 0 ? s->be->ops->gemm(s->be, false, false, -1.0, B, &C, 1.0, A, err) : r;
 }
 
+/* Has a pass taken more than nine tenths of a column? Then what rounding made of S may be most of
+ * what is left of it. */
+static bool shrunk(const struct conjugate_span *s, int64_t j)
+{
+    return s->scale[j] > 10.0;
+}
+
+static bool any_shrunk(const struct conjugate_span *s)
+{
+    bool any = false;
+    for (int64_t j = 0; j < s->t; j++) {
+        any = any || shrunk(s, j);
+    }
+    return any;
+}
+
+/* W <- 0 in columns that were still shrinking: there was nothing but S in them. */
+static int drop_shrunk(struct conjugate_span *s, double *none, struct err *err)
+{
+    for (int64_t j = 0; j < s->t; j++) {
+        s->scale[j] = shrunk(s, j) ? 0.0 : 1.0;
+    }
+    return s->be->ops->col_axpby(s->be, s->scale, &s->W, none, &s->W, err);
+}
+
 /* W <- R - S Z'R, each column of length 1 or 0. Twice: what rounding leaves of S the first time is
- * of the length that W had then. */
+ * of the length that W had then. Residuals at the level of rounding are the same from step to step
+ * and so in the span of S but for rounding: they take a pass or two more. */
 static int take_residuals(struct conjugate_span *s, const struct mat *R, const double *least,
                           struct err *err)
 {
     const struct mat S = span_S(s), Z = span_Z(s);
     cleanup_mem double *none = mem_zarray((size_t)s->t, sizeof(*none));
     int r = none != NULL ? take_unit(s, R, least, err) : err_no_memory(err);
-    for (int pass = 0; r == 0 && s->count > 0 && pass < 2; pass++) {
+    for (int pass = 0; r == 0 && s->count > 0 && (pass < 2 || (pass < PASSES && any_shrunk(s)));
+         pass++) {
         r = take_off(s, &Z, &s->W, &S, &s->W, err);
         r = r == 0 ? take_unit(s, &s->W, none, err) : r;
     }
-    return r;
+    return r == 0 && s->count > 0 && any_shrunk(s) ? drop_shrunk(s, none, err) : r;
 }
 
 /* T (t x q) with T'(W'V)T = I, for the eigenvectors of W'V that are more than rounding; *ret = q,

@@ -4,10 +4,11 @@
  *     S'K S = I,    Z = K S,
  *
  * p growing by up to t a step, one for each target, from the residuals R of what the directions so
- * far give: K-orthogonal to all before (twice, since once is not enough), and among each other by
- * the eigenvectors of W'K W, of which those that rounding has eaten are left out. So S spans the
- * (block) Krylov space of K and Y, however long a recurrence would have kept its directions apart;
- * complete reorthogonalisation is what the paper's authors found to matter.
+ * far give: K-orthogonal to all before (twice, since once is not enough, and up to six times where
+ * little is left), and among each other by the eigenvectors of W'K W, of which those that rounding
+ * has eaten are left out. So S spans the (block) Krylov space of K and Y, however long a recurrence
+ * would have kept its directions apart; complete reorthogonalisation is what the paper's authors
+ * found to matter.
  *
  * That space does not depend on the ridge. Residuals of K X = Y, which the paper takes (ridge 0),
  * are those of a system that has no solution where targets are noisy and K is singular in the
