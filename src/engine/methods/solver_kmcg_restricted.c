@@ -13,9 +13,9 @@
  * they do for all centers, with p in place of m, and so do the approximations of inducing_sums.h:
  * at p = m the model is that of `inducing`.
  *
- * The directions are those that `kmcg` finds for the centers as its rows, of each of whom n / m
- * rows are made: its noise is ridge m / n. They end where `directions` of them are in use, where
- * K_mm shows no more, or where that problem is solved to the tolerance.
+ * The directions are those that `kmcg` finds for the centers as its rows, each of which stands for
+ * n / m rows: its noise is ridge m / n. They end where `directions` of them are in use, where K_mm
+ * shows no more, or where that problem is solved to the tolerance.
  *
  * The mean ends there, too: (15) is the mean of the process that has this variance and this
  * evidence. Its residual is that of the equations of all centers,
@@ -57,6 +57,14 @@ enum stage {
     STAGES
 };
 
+/* What ended the directions. */
+enum end {
+    END_RANK,   /* K_mm shows no more, or not yet known */
+    END_FULL,   /* `directions` */
+    END_SOLVED, /* the tolerance, of the centers' own problem */
+    ENDS
+};
+
 struct solver {
     struct problem p;
     struct solver_options options;
@@ -66,10 +74,10 @@ struct solver {
     struct mat targets; /* m x t, of the directions; until these are there */
     struct mat none;    /* m x t zeros: coefficients that K_mn Y is the gradient at */
     struct solver *of;  /* kmcg on the centers, another struct, never looked into; likewise */
-    bool full;          /* `directions` ended it, not K_mm */
-    struct mat all;     /* m x room, the owner of S */
-    struct mat S;       /* m x p */
-    struct mat B;       /* m x t: S a */
+    enum end end;
+    struct mat all; /* m x room, the owner of S */
+    struct mat S;   /* m x p */
+    struct mat B;   /* m x t: S a */
     struct inducing_sums sums;
 };
 
@@ -189,10 +197,12 @@ static int stand_in(struct solver *s, struct err *err)
 
 /* ---- directions, and the rows ---- */
 
-static int begin_rows(struct solver *s, struct err *err)
+static int begin_rows(struct solver *s, enum reason reason, struct err *err)
 {
     int64_t count = 0;
-    s->full = kmcg_directions_full(s->of);
+    s->end = reason == REASON_CONVERGED    ? END_SOLVED
+             : kmcg_directions_full(s->of) ? END_FULL
+                                           : END_RANK;
     s->all = kmcg_directions_take(s->of, &count);
     s->S = mat_cols(s->all, 0, count);
     end_directions(s);
@@ -204,7 +214,7 @@ static int begin_rows(struct solver *s, struct err *err)
 static int find_direction(struct solver *s, struct step_report *ret, struct err *err)
 {
     const int r = solver_kmcg_ops.step(s->of, ret, err);
-    return r > 0 ? begin_rows(s, err) : r;
+    return r > 0 ? begin_rows(s, (enum reason)r, err) : r;
 }
 
 static int make_rows(void *context, struct view rows, const struct mat *R, struct err *err)
@@ -242,9 +252,13 @@ static double fraction(const struct solver *s)
                : directions_share * found + 0.9 * (1 - directions_share) * rows;
 }
 
-static const char full_note[] =
-    "All the directions that `directions` allows are in use: mean, variance and evidence are those "
-    "of a process on these directions, and the residual says what they leave out of the centers.";
+static const char *const notes[ENDS] = {
+    [END_FULL] = "All the directions that `directions` allows are in use: mean, variance and "
+                 "evidence are those of a process on these, and the residual says what they leave "
+                 "out of the centers.",
+    [END_SOLVED] = "The directions solve the centers' own problem to the tolerance, and are as "
+                   "many as that takes: a smaller `stop.tolerance` finds more.",
+};
 
 static int step(struct solver *s, struct step_report *ret, struct err *err)
 {
@@ -276,7 +290,7 @@ static int step(struct solver *s, struct step_report *ret, struct err *err)
         .usable = solved,
         .savable = rows || of.usable,
         .rank = solved || rows ? s->S.cols : of.rank,
-        .note = s->full ? full_note : NULL,
+        .note = notes[s->end],
     };
     return r == 0 && solved ? REASON_CONVERGED : r;
 }
@@ -288,11 +302,11 @@ static int coef(struct solver *s, const struct mat *A, struct err *err)
     return s->p.be->ops->copy(s->p.be, &s->B, A, err);
 }
 
-/* More directions were asked for than rounding leaves, or than the job allows. */
+/* Whether more directions would have been of use. */
 static int refuse(struct solver *s, struct err *err)
 {
     (void)err;
-    return s->full ? REASON_ITERATION_LIMIT : REASON_STAGNATED;
+    return s->end == END_RANK ? REASON_STAGNATED : REASON_ITERATION_LIMIT;
 }
 
 static const double *row_weights(const struct solver *s)
@@ -310,7 +324,7 @@ static int posterior(struct solver *s, struct posterior *ret, struct err *err)
 static int save(const struct solver *s, struct state *to, struct err *err)
 {
     struct backend *be = s->p.be;
-    const int64_t places[3] = {s->stage, s->stage < STAGE_ROWS ? 0 : s->S.cols, s->full};
+    const int64_t places[3] = {s->stage, s->stage < STAGE_ROWS ? 0 : s->S.cols, s->end};
     int r = state_put_ints(to, "kmcg_restricted.places", places, 3, err);
     if (r == 0 && s->stage == STAGE_DIRECTIONS) {
         r = state_put_mat(to, "kmcg_restricted.targets", be, &s->targets, err);
@@ -354,12 +368,12 @@ static int load(struct solver *s, const struct state *from, struct err *err)
     const bool directions = places[0] == STAGE_DIRECTIONS;
     const bool rows = (places[0] == STAGE_ROWS || places[0] == STAGE_SOLVED) && places[1] >= 1 &&
                       places[1] <= s->room;
-    if (!directions && !rows) {
+    if ((!directions && !rows) || places[2] < 0 || places[2] >= ENDS) {
         return err_set(err, ERR_CORRUPT,
                        "The checkpoint's array \"kmcg_restricted.places\" is out of range.");
     }
     s->stage = (enum stage)places[0];
-    s->full = places[2] != 0;
+    s->end = (enum end)places[2];
     return directions ? load_directions(s, from, err) : load_rows(s, from, places[1], err);
 }
 
