@@ -11,6 +11,7 @@ conjugate gradients and the exact process are NumPy's.
     --parts curves   errors over P
             limits   all directions, and all rows as centers: the exact process
             time     errors over processor seconds, one thread
+            centers  errors over P directions among M = n / 4 centers, up to P = M (`kmcg_restricted`)
 
 Needs SciPy for what it does, and matplotlib for --figures. The results file is written after every step; with one that
 is there already the program goes on where it stopped. --table prints what docs/claims/paper-004.md shows.
@@ -34,6 +35,7 @@ SETS = {"toy": (200, 200), "airfoil": (1203, 300), "bike": (2000, 500), "diamond
 TIMED = {"bike": (5000, 500), "diamonds": (5000, 500), "hflights": (5000, 500)}
 STEPS = (1, 2, 4, 7, 10, 15, 20, 30, 40, 60, 80, 100)
 FIT_ROWS = 800
+PORTIONS, TOLERANCE = (5, 10, 20, 50, 100, 200), 1e-6
 ERRORS = ("mean", "mean_norm", "variance", "evidence")
 # Of `kmcg`: what the spec says, and directions a product.
 KMCG = {"kmcg": ({"probes": 0, "approximation": "dtc"}, 1), "kmcg, probes": ({}, 16)}
@@ -258,6 +260,37 @@ def run_time(options, results, folder):
             problems.save(options.out, results)
 
 
+# ---- directions among centers ----
+
+def among(c, method, p, count, tolerance=1e-30):
+    result, model = c.run({"name": "kmcg_restricted", "directions": p, **KMCG[method][0]},
+                          stop={"tolerance": tolerance}, centers={"method": "uniform", "count": count}, seed=0)
+    return result, *model.predict(c.problem.T)
+
+
+def run_centers(options, results, folder):
+    for name in options.sets:
+        for kernel in options.kernels[:1]:
+            if any((r["set"], r["kernel"]) == (name, kernel) for r in results["centers"]):
+                continue
+            found = find_parameters(results, options, name, kernel)
+            c = Comparison(options, folder, Problem(options.data, name, *SETS[name]), found)
+            count, lines = c.problem.n // 4, []
+            for approximation in ("dtc", "vfe"):
+                result, mean, variance = c.inducing(approximation, count, 0)
+                lines.append({"method": approximation, "directions": count, **c.errors(mean, variance, result["log_evidence"])})
+            for method in KMCG:
+                for p in [*[p for p in PORTIONS if p < count], count]:
+                    result, mean, variance = among(c, method, p, count)
+                    lines.append({"method": method, "asked": p, "directions": result["directions"],
+                                  **c.errors(mean, variance, result["log_evidence"])})
+            result, mean, variance = among(c, "kmcg, probes", count, count, TOLERANCE)
+            lines.append({"method": "tolerance", "directions": result["directions"], "residual": result["relative_residual"],
+                          **c.errors(mean, variance, result["log_evidence"])})
+            results["centers"].append({"set": name, "kernel": kernel, "n": c.problem.n, "centers": count, "lines": lines})
+            problems.save(options.out, results)
+
+
 # ---- what comes out ----
 
 def at(lines, method, steps, error):
@@ -352,6 +385,24 @@ def time_table(results):
     return "\n".join(lines)
 
 
+def centers_table(results):
+    """Mean, variance and evidence, a line a method; at P = M those of all centers, `dtc` and `vfe`."""
+    head = [f"P = {p}" for p in PORTIONS] + ["P = M", "all centers"]
+    lines = ["| data | M | error | method | " + " | ".join(head) + " |", "| --- | ---: | --- | --- |" + " ---: |" * len(head)]
+    for r in results["centers"]:
+        for error in ("mean_norm", "variance", "evidence"):
+            for method, like in zip(KMCG, ("dtc", "vfe")):
+                runs = {x["asked"]: abs(x[error]) for x in r["lines"] if x["method"] == method}
+                ends = [runs[r["centers"]], *[abs(x[error]) for x in r["lines"] if x["method"] == like]]
+                cells = [f"{runs[p]:.2g}" if p in runs else "-" for p in PORTIONS] + [f"{v:.2g}" for v in ends]
+                name = "mean" if error == "mean_norm" else error
+                lines.append(f"| {r['set']} | {r['centers']} | {name} | {method} | " + " | ".join(cells) + " |")
+    lines += [f"\n{r['set']}, probes, tolerance {TOLERANCE:g}: {x['directions']} of {r['centers']} directions, residual "
+              f"{x['residual']:.1e}, mean {x['mean_norm']:.2g}, variance {x['variance']:.2g}, evidence {abs(x['evidence']):.2g}"
+              for r in results["centers"] for x in r["lines"] if x["method"] == "tolerance"]
+    return "\n".join(lines)
+
+
 def numpy_line(results):
     apart = [x["apart_from_numpy"] for r in results["curves"] for x in r["lines"] if x.get("apart_from_numpy") is not None]
     return (f"krrd from the paper's formulas in NumPy at P = 20, the largest of {len(apart)} curves: {max(apart):.1e}"
@@ -394,11 +445,11 @@ def print_tables(results):
     for kernel in dict.fromkeys(r["kernel"] for r in results["curves"]):
         for error in ("mean", "variance", "evidence"):
             print(f"{NAMES[error]}, {kernel}:\n\n{error_table(results, error, kernel)}\n")
-    for shown in (claims_table, gains_line, numpy_line, limits_table, time_table):
+    for shown in (claims_table, gains_line, numpy_line, limits_table, time_table, centers_table):
         print(f"{shown(results)}\n")
 
 
-PARTS = {"curves": run_curves, "limits": run_limits, "time": run_time}
+PARTS = {"curves": run_curves, "limits": run_limits, "time": run_time, "centers": run_centers}
 
 
 def main():
@@ -418,7 +469,7 @@ def main():
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     results = {"commands": [], "parameters": [], **{part: [] for part in PARTS}}
-    results = problems.load(options.out) if os.path.exists(options.out) else results
+    results = {**results, **problems.load(options.out)} if os.path.exists(options.out) else results
     if options.data is not None:
         results["commands"].append(f"bench/claims/paper004.py {problems.told(sys.argv[1:])}")
         results["machine"] = problems.machine(options.bench)

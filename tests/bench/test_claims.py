@@ -232,7 +232,7 @@ def test_paper004_holds_krrd_to_the_papers_formulas(tmp_path):
     out = tmp_path / "out.json"
     command = [sys.executable, str(CLAIMS / "paper004.py"), "--out", str(out), "--sets", "toy", "--kernels", "matern52"]
     run = [*command, "--data", str(tmp_path), "--worker", WORKER, "--bench", PROGRAM, "--repeat", "2", "--jobs", "1"]
-    first = subprocess.run([*run, "--parts", "curves", "limits"], capture_output=True, text=True, timeout=100)
+    first = subprocess.run([*run, "--parts", "curves", "limits", "centers"], capture_output=True, text=True, timeout=100)
     assert first.returncode == 0, first.stderr
     results = json.loads(out.read_text())
     (curve,) = results["curves"]
@@ -244,6 +244,10 @@ def test_paper004_holds_krrd_to_the_papers_formulas(tmp_path):
     assert by_method["fitc", 100]["draws"] == 2 and by_method["fitc", 100]["centers"] == 141
     assert [x["method"] for x in results["limits"]] == ["kmcg", "kmcg, probes", "dtc", "fitc", "vfe"]
     assert all(max(x["mean_norm"], x["variance"], abs(x["evidence"])) < 1e-6 for x in results["limits"])
+    among = {(x["method"], x.get("asked")): x for x in results["centers"][0]["lines"]}
+    for error in ("mean_norm", "variance", "evidence"):
+        assert abs(among["kmcg", 50][error] - among["dtc", None][error]) < 1e-4 * abs(among["dtc", None][error])
+        assert abs(among["kmcg", 5][error]) > abs(among["kmcg", 50][error])
     again = subprocess.run([*command, "--table"], capture_output=True, text=True, timeout=100)
     assert again.returncode == 0, again.stderr
     assert json.loads(out.read_text()) == results and "| toy | matern52 | kmcg | 200 of 200 |" in again.stdout
