@@ -212,10 +212,19 @@ static void directions(struct planning *g, double p, double w)
     const double m = g->centers, t = g->t, products = ceil(p / w);
     g->t = w;
     core(g, &g->setup, products);
-    g->t = p;
-    plan__values(g, &g->setup, g->n * m, g->points, 1); /* K_nm S */
     g->t = t;
     plan__dense(&g->setup, 5.0 * m * p * p, DTYPE_F64);
+}
+
+/* Of K_nm, as it is written down. */
+static void block(const struct planning *g, struct plan_moment *at)
+{
+    enum { BLOCK_ROWS = 65536 };
+    const double m = g->centers;
+    const double rows = fmin(fmax(floor(32.0 * MIB / (8.0 * m)), 64.0), BLOCK_ROWS);
+    const double touched = fmin(rows, tile_rows(g, g->n, g->t));
+    at->parts[PLAN_OTHER] += 8.0 * m * touched;
+    at->untouched += 8.0 * m * (rows - touched);
 }
 
 /* Directions; then one pass, and the posterior as above, of p columns. */
@@ -236,14 +245,17 @@ static void kmcg_restricted(struct planning *g)
     at.parts[PLAN_VECTORS] += 16.0 * p * t + (weighted ? 8.0 * g->n : 0);
     at.parts[PLAN_SOLVER] = 8.0 * m * p + 16.0 * p * p + 8.0 * touched * (p + t + 1.0);
     at.untouched = 8.0 * (rows - touched) * (p + t + 1.0);
+    block(g, &at);
     g->plan->iterations = 0;
     plan__moment(g, &first, "solving");
     ending = at;
-    ending.parts[PLAN_OTHER] = 8.0 * p * p + 24.0 * fmin(m, PANEL) * p;
+    ending.parts[PLAN_OTHER] += 8.0 * p * p + 24.0 * fmin(m, PANEL) * p;
     ending.parts[PLAN_DATA] += 8.0 * m * p;
     plan__moment(g, &at, "solving");
     plan__moment(g, &ending, "solving");
     directions(g, p, w);
+    plan__stored(g, &g->setup, g->n * m, g->points, 8.0);
+    plan__dense(&g->setup, g->n * m * p, DTYPE_F64);
     plan__dense(&g->setup, 1.1 * g->n * p * p / 2.0, DTYPE_F64);
     plan__factor(&g->setup, p, DTYPE_F64);
     plan__eigen(&g->finish, p);

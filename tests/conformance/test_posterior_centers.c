@@ -258,8 +258,8 @@ static void test_all_directions(void **state)
     }
 }
 
-/* Targets that a few directions explain to rounding: those that follow come from what rounding left,
- * which is the same in every step, and are of use all the same. */
+/* Targets that a few directions explain to rounding: those that follow come from what rounding
+ * left, which is the same in every step, and are of use all the same. */
 static void test_directions_beyond_the_targets(void **state)
 {
     struct restricted_fixture f;

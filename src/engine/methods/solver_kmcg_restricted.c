@@ -32,8 +32,8 @@
  *
  * Everything is in float64. Cost: m^2 kernel values for `probes` and targets together, that is, for
  * 16 directions, and 10 m p multiplications a direction; then n m kernel values and n p (m + p / 2)
- * multiplications, once. Memory: 2 m (p + 2 w) + 2 p^2 numbers for w targets and probes; then m p
- * and that of inducing_sums.h.
+ * multiplications, once. Memory: 2 m (p + 2 w) + 2 p^2 numbers for w targets and probes; then m p,
+ * that of inducing_sums.h and INDUCING_BLOCK_BYTES of K_nm.
  */
 #include <math.h>
 
@@ -77,6 +77,7 @@ struct solver {
     enum end end;
     struct mat all; /* m x room, the owner of S */
     struct mat S;   /* m x p */
+    struct mat K;   /* rows x m: of K_nm */
     struct mat B;   /* m x t: S a */
     struct inducing_sums sums;
 };
@@ -95,6 +96,7 @@ static void teardown(struct solver *s)
         inducing_deinit(&s->sums);
         s->p.be->ops->mat_free(s->p.be, &s->none);
         s->p.be->ops->mat_free(s->p.be, &s->all);
+        s->p.be->ops->mat_free(s->p.be, &s->K);
         s->p.be->ops->mat_free(s->p.be, &s->B);
         mem_free(s);
     }
@@ -197,6 +199,16 @@ static int stand_in(struct solver *s, struct err *err)
 
 /* ---- directions, and the rows ---- */
 
+/* For S of `count` directions, which is there. */
+static int prepare_rows(struct solver *s, int64_t count, struct err *err)
+{
+    const int64_t fit = INDUCING_BLOCK_BYTES / (s->m * (int64_t)sizeof(double));
+    const int64_t rows = fit < 64 ? 64 : fit < INDUCING_BLOCK_ROWS ? fit : INDUCING_BLOCK_ROWS;
+    s->S = mat_cols(s->all, 0, count);
+    const int r = s->p.be->ops->mat_new(s->p.be, DTYPE_F64, rows, s->m, &s->K, err);
+    return r == 0 ? inducing_init(&s->sums, &s->p, &s->options.params, count, err) : r;
+}
+
 static int begin_rows(struct solver *s, enum reason reason, struct err *err)
 {
     int64_t count = 0;
@@ -204,10 +216,9 @@ static int begin_rows(struct solver *s, enum reason reason, struct err *err)
              : kmcg_directions_full(s->of) ? END_FULL
                                            : END_RANK;
     s->all = kmcg_directions_take(s->of, &count);
-    s->S = mat_cols(s->all, 0, count);
     end_directions(s);
     s->stage = STAGE_ROWS;
-    return inducing_init(&s->sums, &s->p, &s->options.params, count, err);
+    return prepare_rows(s, count, err);
 }
 
 /* `of` gives reasons where it is at its end. */
@@ -217,11 +228,22 @@ static int find_direction(struct solver *s, struct step_report *ret, struct err 
     return r > 0 ? begin_rows(s, (enum reason)r, err) : r;
 }
 
+/* K_nm S, by blocks of K_nm and dense products: with so many right-hand sides they are quicker than
+ * the oracle's. */
 static int make_rows(void *context, struct view rows, const struct mat *R, struct err *err)
 {
     struct solver *s = context;
+    const struct backend_ops *o = s->p.be->ops;
     const struct view Z = view_all(s->p.restricted->Z, s->m);
-    return s->p.be->ops->kmv(s->p.be, rows, Z, 1.0, &s->S, 0.0, R, err);
+    int r = 0;
+    for (int64_t i = 0; r == 0 && i < rows.count; i += s->K.rows) {
+        const int64_t left = rows.count - i, count = left < s->K.rows ? left : s->K.rows;
+        const struct view some = view_range(rows.points, rows.first + i, count);
+        const struct mat K = mat_rows(s->K, 0, count), part = mat_rows(*R, i, count);
+        r = o->kblock(s->p.be, some, Z, &K, err);
+        r = r == 0 ? o->gemm(s->p.be, false, false, 1.0, &K, &s->S, 0.0, &part, err) : r;
+    }
+    return r;
 }
 
 static int solve(struct solver *s, struct err *err)
@@ -348,9 +370,8 @@ static int load_rows(struct solver *s, const struct state *from, int64_t count, 
 {
     struct backend *be = s->p.be;
     int r = be->ops->mat_new(be, DTYPE_F64, s->m, count, &s->all, err);
-    s->S = s->all;
-    r = r == 0 ? state_get_mats(from, "kmcg_restricted.S", be, &s->S, 1, err) : r;
-    r = r == 0 ? inducing_init(&s->sums, &s->p, &s->options.params, count, err) : r;
+    r = r == 0 ? state_get_mats(from, "kmcg_restricted.S", be, &s->all, 1, err) : r;
+    r = r == 0 ? prepare_rows(s, count, err) : r;
     r = r == 0 ? inducing_load(&s->sums, from, err) : r;
     r = r == 0 && s->stage == STAGE_SOLVED
             ? state_get_mat(from, "kmcg_restricted.B", be, &s->B, err)
