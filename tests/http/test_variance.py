@@ -392,6 +392,22 @@ def test_trained_models_are_the_exact_process(api, solver, centers):
     np.testing.assert_allclose(answer["variances"], s2 * process.variance(Q)[:, 0], rtol=1e-5, atol=1e-8)
 
 
+def test_a_variance_does_not_depend_on_the_targets(api):
+    """Nor does it take any that differ, where the amplitude is named."""
+    X, y = data.regression(150, seed=81)
+    spec = {"kernel": {"name": "gaussian", "bandwidth": 2.0}, "regularization": 0.05 / len(X), "test": {"fraction": 0},
+            "solver": {"name": "kmcg", "amplitude": 2}, "stop": {"tolerance": 1e-14}}
+    Q = questions(40, d=X.shape[1])
+    process = handmade.Process(X, y, bandwidth=2.0, noise=0.05)
+    for model, targets in (("some", y), ("same", np.full(len(X), 3.0))):
+        api.train(f"targets-{model}", api.upload_csv(X, targets), **spec)
+        answer = sure(api, f"targets-{model}", Q).json()
+        prior = api.get(f"/v1/models/targets-{model}").json()["versions"][0]["description"]["variance"]["prior"][0]
+        np.testing.assert_allclose(np.array(answer["variances"]) / prior, process.variance(Q)[:, 0] / process.prior[0],
+                                   rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(answer["predictions"], 3.0)
+
+
 def test_directions_among_centers(api):
     """A few know less than all centers, and their model says so; all know the same."""
     X, y = data.regression(400, seed=83)

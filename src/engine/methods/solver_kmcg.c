@@ -114,7 +114,8 @@ static int make_targets(struct solver *s, struct err *err)
     return r;
 }
 
-/* R = Y. Nothing is left of targets that are 0. */
+/* R = Y. Nothing is left of targets that are 0, but where their variance is asked for, which does
+ * not depend on them: without an amplitude it is 0. */
 static int look_at_targets(struct solver *s, struct err *err)
 {
     const struct problem *p = &s->p;
@@ -125,7 +126,8 @@ static int look_at_targets(struct solver *s, struct err *err)
         s->least[j] = s->tolerance * sqrt(s->numbers[j]);
     }
     s->probed = s->width > p->t ? 1.0 : 0.0;
-    s->ended = s->residual == 0 ? REASON_CONVERGED : 0;
+    const bool wanted = s->probed > 0 && !isnan(s->amplitude);
+    s->ended = s->residual == 0 && !wanted ? REASON_CONVERGED : 0;
     return r;
 }
 
