@@ -338,13 +338,15 @@ static void blocks(struct planning *g)
         sketch ? b * r * (16.0 + 2.0 * v) + 16.0 * r * r + 8.0 * r * t : 0;
     at.parts[PLAN_LIBRARY] = plan__library(g, b);
     plan__values(g, &g->iteration, b * n, g->points, 1);
-    plan__stored(g, &g->iteration, b * b, g->points, exact ? 8.0 : v);
+    /* One block that holds all rows stays as it is. */
+    struct plan_work *built = b < n ? &g->iteration : &g->setup;
+    plan__stored(g, built, b * b, g->points, exact ? 8.0 : v);
     if (exact) {
-        plan__factor(&g->iteration, b, DTYPE_F64);
+        plan__factor(built, b, DTYPE_F64);
     } else {
-        plan__dense(&g->iteration, b * b * r + 2.0 * b * r * r, g->vectors);
+        plan__dense(built, b * b * r + 2.0 * b * r * r, g->vectors);
     }
-    g->iteration.read += sketch ? v * b * b * (double)powers : 0;
+    built->read += sketch ? v * b * b * (double)powers : 0;
     /* The first version sweeps over all blocks, the second tries four. */
     const double swept = two ? fmin(4.0 * b, n) : n;
     plan__values(g, &g->setup, swept * b, g->points, 1);

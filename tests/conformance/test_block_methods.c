@@ -36,6 +36,8 @@ static const struct variant variants[] = {
     {"askotch", "{\"block_size\": 41, \"block_preconditioner\": \"nystrom\", \"rank\": 20}"},
     {"skotch", "{\"block_size\": 40}"},
     {"skotch", "{\"block_size\": 41, \"block_preconditioner\": \"nystrom\", \"rank\": 20}"},
+    {"askotch2", "{\"block_size\": 5000, \"block_preconditioner\": \"nystrom\", \"rank\": 20}"},
+    {"askotch", "{\"block_size\": 5000, \"block_preconditioner\": \"nystrom\", \"rank\": 20}"},
 };
 enum { VARIANTS = sizeof(variants) / sizeof(*variants) };
 
@@ -384,6 +386,41 @@ static void test_momentum_on_a_hard_problem(void **state)
     fixture_deinit(&f);
 }
 
+/* One block of all rows that is only sketched, or not even that, needs its momentum: without,
+ * errors shrink by the condition number, with it by its root. */
+static void test_momentum_of_a_single_block(void **state)
+{
+    static const struct variant pairs[][2] = {
+        {{"askotch", "{\"block_size\": 300, \"block_preconditioner\": \"nystrom\"}"},
+         {"skotch", "{\"block_size\": 300, \"block_preconditioner\": \"nystrom\"}"}},
+        {{"askotch", "{\"block_size\": 300, \"block_preconditioner\": \"none\"}"},
+         {"skotch", "{\"block_size\": 300, \"block_preconditioner\": \"none\"}"}},
+        {{"askotch2", "{\"block_size\": 300, \"block_preconditioner\": \"nystrom\"}"},
+         {"askotch2", "{\"block_size\": 300, \"block_preconditioner\": \"nystrom\", "
+                      "\"accelerated\": false}"}},
+    };
+    const struct fixture_spec spec = {.kernel = KERNEL_LAPLACIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 300,
+                                      .d = 3,
+                                      .t = 2,
+                                      .lambda = 1e-4};
+    struct fixture f;
+    fixture_init(&f, *state, &spec);
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+        const struct solve_outcome with = run(&f, &pairs[i][0], 1e-12, 60);
+        const struct solve_outcome without = run(&f, &pairs[i][1], 1e-12, 60);
+        assert_int_equal(with.reason, REASON_ITERATION_LIMIT);
+        if (!(with.relative_residual < 0.3 * without.relative_residual)) {
+            print_error("%s %s: %g, without momentum %g\n", pairs[i][0].solver, pairs[i][0].params,
+                        with.relative_residual, without.relative_residual);
+            fail();
+        }
+    }
+    fixture_deinit(&f);
+}
+
 /* ---- states that no run can have saved ---- */
 
 static const int64_t sound_counters[] = {17, 3, 1, 4, 0, 1, 0};
@@ -644,6 +681,6 @@ TEST_MAIN(on_device(test_every_variant_kernel_and_precision), on_device(test_abl
           on_device(test_saved_states_go_on_to_the_same_bits), on_device(test_warm_start),
           on_device(test_residual_of_a_start), on_device(test_awkward_problems),
           on_device(test_tiny_ridge), on_device(test_step_of_a_sketch),
-          on_device(test_momentum_on_a_hard_problem),
+          on_device(test_momentum_on_a_hard_problem), on_device(test_momentum_of_a_single_block),
           on_device(test_impossible_counters_are_refused), on_device(test_leverage_comes_in_pieces),
           on_device(test_leverage_draws), on_device(test_halvings_are_saved))

@@ -44,6 +44,8 @@ static const char *const cases[] = {
     FULL "'solver':{'name':'askotch','block_size':700}",
     FULL "'solver':{'name':'skotch','block_size':700}",
     FULL "'solver':{'name':'askotch2','block_size':900,'block_preconditioner':'nystrom'}",
+    FULL "'solver':{'name':'askotch2','block_size':1800,'block_preconditioner':'nystrom'}",
+    FULL "'solver':{'name':'askotch','block_size':1800,'block_preconditioner':'nystrom'}",
     FULL "'solver':'eigenpro2'",
     FULL "'solver':'kmcg','regularization':1e-4",
     FULL "'solver':{'name':'kmcg','directions':60},'regularization':1e-4,'precision':'float32'",

@@ -181,7 +181,7 @@ int block_descent__check(struct block_descent *d, struct err *err)
 
 bool block_descent__check_due(const struct block_descent *d)
 {
-    if (d->since_check >= d->check_every || d->pass == 1) {
+    if (d->since_check >= d->check_every) {
         return true;
     }
     for (int64_t j = 0; d->since_check >= d->pass && j < d->p.t; j++) {

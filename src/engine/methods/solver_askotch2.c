@@ -28,8 +28,9 @@
  *     n mod b rows of an order, too few for a block, are left out of that pass.
  *   - Momentum restarts (block_descent.h), which makes too small a mu harmless.
  *   - Small blocks are solved exactly instead of by a sketch (block_precond.h).
- *   - A single block that holds all rows is solved and corrected until the residual is small
- *     enough: iterative refinement, without momentum.
+ *   - A single block that holds all rows and is solved exactly is corrected until the residual is
+ *     small enough: iterative refinement, without momentum. A sketched one has momentum like any,
+ *     with all of the guess for mu: there it is no guess, for M >= (ridge / rho) P.
  */
 #include <math.h>
 #include <string.h>
@@ -47,6 +48,7 @@ enum { TRIAL_BLOCKS = 4 };
 
 static const double mu_floor = 1e-8;
 static const double mu_share = 0.25;
+static const double mu_share_single = 1.0; /* of one block that holds all rows */
 /* Where the draws of the steps begin in the random stream; those of the trial blocks lie before. */
 static const uint64_t first_position = (uint64_t)1 << 40;
 
@@ -103,6 +105,12 @@ static enum sampling sampling_of(const char *name)
     return strcmp(name, "leverage") == 0 ? SAMPLING_LEVERAGE : SAMPLING_SHUFFLED;
 }
 
+/* One block holds all rows: drawn and preconditioned once, it stays as it is. */
+static bool single(const struct solver *s)
+{
+    return s->b == s->p.n;
+}
+
 static int prepare(struct solver *s, const struct solver_options *options, struct err *err)
 {
     const struct param_set *params = &options->params;
@@ -111,7 +119,7 @@ static int prepare(struct solver *s, const struct solver_options *options, struc
     s->mu = given(params, "mu");
     s->nu = given(params, "nu");
     s->sampling = sampling_of(param_choice(params, "sampling"));
-    s->sampling = s->b == n ? SAMPLING_UNIFORM : s->sampling;
+    s->sampling = single(s) ? SAMPLING_UNIFORM : s->sampling;
     s->at = n;
     s->rng = rng_new(s->p.seed, RNG_SOLVER);
     s->trial_rng = s->rng;
@@ -123,13 +131,15 @@ static int prepare(struct solver *s, const struct solver_options *options, struc
         (s->order == NULL && s->sampling == SAMPLING_SHUFFLED)) {
         return err_no_memory(err);
     }
-    const bool accelerated = param_bool(params, "accelerated") && s->b < n;
-    int r = block_descent_init(&s->d, &s->p, options->tolerance, s->b, (n + s->b - 1) / s->b,
-                               param_int(params, "residual_every"), accelerated, err);
-    if (r == 0 && s->sampling == SAMPLING_LEVERAGE) {
-        r = leverage_init(&s->scores, &s->p, s->b, err);
+    int r = block_precond_new(&s->p, params, s->b, &s->P, err);
+    if (r == 0) {
+        const bool refines = single(s) && block_precond_kind(s->P) == BLOCK_CHOLESKY;
+        r = block_descent_init(&s->d, &s->p, options->tolerance, s->b, (n + s->b - 1) / s->b,
+                               refines ? 1 : param_int(params, "residual_every"),
+                               param_bool(params, "accelerated") && !refines, err);
     }
-    return r == 0 ? block_precond_new(&s->p, params, s->b, &s->P, err) : r;
+    return r == 0 && s->sampling == SAMPLING_LEVERAGE ? leverage_init(&s->scores, &s->p, s->b, err)
+                                                      : r;
 }
 
 static int setup(const struct problem *p, const struct solver_options *options, struct solver **ret,
@@ -198,6 +208,9 @@ static int try_block(struct solver *s, struct err *err)
 {
     double L = 1, trace = 0;
     int r = draw_uniform(s, &s->trial_rng, err);
+    if (r == 0 && single(s)) {
+        sort_i64(s->index, s->b);
+    }
     if (r == 0) {
         r = block_precond_build(s->P, s->index, s->b, &L, err);
     }
@@ -207,20 +220,25 @@ static int try_block(struct solver *s, struct err *err)
     if (r == 0) {
         s->trial_sum += trace / L;
         s->trials++;
+        s->L = single(s) ? L : 0.0;
     }
     return r;
 }
 
 static int trials_wanted(const struct solver *s)
 {
-    return isnan(s->mu) && s->d.accelerated ? TRIAL_BLOCKS : 0;
+    if (!isnan(s->mu) || !s->d.accelerated) {
+        return 0;
+    }
+    return single(s) ? 1 : TRIAL_BLOCKS;
 }
 
 /* mu, nu and what follows from them. */
 static void set_constants(struct solver *s)
 {
-    if (trials_wanted(s) > 0) {
-        s->mu = mu_share * s->p.ridge * s->trial_sum / TRIAL_BLOCKS / (double)s->p.n;
+    if (s->trials > 0) {
+        const double share = single(s) ? mu_share_single : mu_share;
+        s->mu = share * s->p.ridge * s->trial_sum / s->trials / (double)s->p.n;
     }
     s->nu = fmax(isnan(s->nu) ? (double)s->p.n / (double)s->b : s->nu, 1.0);
     s->mu = fmin(fmax(s->mu, mu_floor / s->nu), 1.0 / s->nu);
@@ -255,7 +273,7 @@ static double built_fraction(const struct solver *s)
 
 static int iterate(struct solver *s, struct err *err)
 {
-    const bool fresh = s->b < s->p.n || !(s->L > 0); /* one that holds all rows stays as it is */
+    const bool fresh = !single(s) || !(s->L > 0);
     struct mat D = {0}, K_bb = {0};
     int r = fresh ? draw(s, err) : 0;
     if (r == 0 && s->d.splits) {

@@ -31,8 +31,9 @@
  *     below all eigenvalues; a quarter of it is taken. mu is kept between MU_FLOOR and S^2 / 2, for
  *     which tau is at most 1/2.
  *   - Small blocks are solved exactly, with L_b = 1 (block_precond.h).
- *   - A single block that holds all rows is solved and corrected until the residual is small
- *     enough, without momentum.
+ *   - A single block that holds all rows and is solved exactly is corrected until the residual is
+ *     small enough: iterative refinement, without momentum. A sketched one has momentum like any,
+ *     with all of the guess for mu: there it is no guess, for H >= (ridge / rho) P.
  */
 #include <math.h>
 #include <string.h>
@@ -49,6 +50,7 @@ static const double mu_floor = 1e-12;
 /* Of the guess from above: with blocks preconditioned, and without. */
 static const double mu_share_preconditioned = 0.01;
 static const double mu_share_plain = 0.25;
+static const double mu_share_single = 1.0; /* and of one block that holds all rows */
 
 struct solver {
     struct problem problem;
@@ -119,10 +121,13 @@ static int prepare(struct solver *s, const struct solver_options *options, bool 
     }
     divide(s);
     const int64_t most = rows(s, 0);
-    int r =
-        block_descent_init(&s->d, &s->problem, options->tolerance, most, s->blocks,
-                           param_int(params, "residual_every"), accelerated && s->blocks > 1, err);
-    r = r == 0 ? block_precond_new(&s->problem, params, most, &s->P, err) : r;
+    int r = block_precond_new(&s->problem, params, most, &s->P, err);
+    if (r == 0) {
+        const bool refines = s->blocks == 1 && block_precond_kind(s->P) == BLOCK_CHOLESKY;
+        r = block_descent_init(&s->d, &s->problem, options->tolerance, most, s->blocks,
+                               refines ? 1 : param_int(params, "residual_every"),
+                               accelerated && !refines, err);
+    }
     if (r == 0 && block_precond_kind(s->P) == BLOCK_NONE) {
         s->d.splits = false; /* K_bb is for the sweep alone */
     }
@@ -158,6 +163,15 @@ static int setup_askotch(const struct problem *p, const struct solver_options *o
     return setup(p, options, true, ret, err);
 }
 
+/* Of the guess for mu. */
+static double mu_share(const struct solver *s)
+{
+    if (s->blocks == 1) {
+        return mu_share_single;
+    }
+    return block_precond_kind(s->P) == BLOCK_NONE ? mu_share_plain : mu_share_preconditioned;
+}
+
 /* Chances, and the constants of the momentum. */
 static void set_constants(struct solver *s)
 {
@@ -167,9 +181,7 @@ static void set_constants(struct solver *s)
         s->chances[k] = s->S;
     }
     const double squared = s->S * s->S;
-    const double mu_share =
-        block_precond_kind(s->P) == BLOCK_NONE ? mu_share_plain : mu_share_preconditioned;
-    s->mu = mu_share * s->problem.ridge * s->traces / (double)s->problem.n;
+    s->mu = mu_share(s) * s->problem.ridge * s->traces / (double)s->problem.n;
     s->mu = fmin(fmax(s->mu, mu_floor), squared / 2.0);
     const double tau = 2.0 / (1.0 + sqrt(4.0 * squared / s->mu + 1.0));
     s->gamma = 1.0 / (tau * squared);
