@@ -163,7 +163,7 @@ def test_methods_in_the_guide_are_methods(daemon):
         for row in daemon.api.get(f"/v1/{path}").json()["data"]:
             known |= {row["name"], *(parameter["key"] for parameter in row["parameters"])}
             known |= {choice for parameter in row["parameters"] for choice in parameter.get("choices", [])}
-    words = {"auto", "float32", "float64", "stop.tolerance", "time_budget_s"}
+    words = {"auto", "float32", "float64", "mixed", "stop.tolerance", "time_budget_s"}
     for word in re.findall(r"`([a-z0-9_.]+)`", text):
         assert word in known | words, word
     solvers = {row["name"] for row in daemon.api.get("/v1/solvers").json()["data"]}
