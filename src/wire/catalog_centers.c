@@ -51,8 +51,9 @@ static const struct param_def rpcholesky_params[] = {
         .max = 10000,
         .fallback = "\"auto\"",
         .allow_auto = true,
-        .help = "Pivots drawn together; 1 is the method as published, more is faster on wide "
-                "machines.",
+        .help = "Pivots proposed together, of which some are rejected so that the law is that of "
+                "pivots drawn one by one (block_size 1), whatever the number; more is faster on "
+                "wide machines.",
     },
     {.key = NULL},
 };

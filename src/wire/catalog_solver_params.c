@@ -480,7 +480,8 @@ const struct param_def catalog_askotch2_params[] = {
          .allow_auto = true,                                                                       \
          .help = "Damping of the preconditioner, as a multiple of n lambda (rank m) or of the "    \
                  "sketch's r-th eigenvalue; auto: 1 where batches are smooth enough with it, "     \
-                 "else 1, 10, 100 or 1000 by a short race on a sample of the rows."},              \
+                 "else the power of 10, up to 1e15, that wins a short race on a sample of the "    \
+                 "rows."},                                                                         \
     {                                                                                              \
         .key = "power_iterations", .type = PARAM_INT, .min = 1, .max = 1000, .fallback = "10",     \
         .help = "Power iterations for the step size, on each of four batches."                     \

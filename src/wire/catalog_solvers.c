@@ -81,7 +81,7 @@ const struct method_def catalog_solvers[] = {
     {
         .name = "askotch",
         .title = "Accelerated block coordinate descent on a fixed partition of the rows",
-        .paper = ASKOTCH,
+        .paper = ASKOTCH_1,
         .help = "Version 1 of askotch2, as first published: blocks are drawn by their smoothness, "
                 "which takes a sweep over all blocks first. Iterations and memory as askotch2's.",
         .params = catalog_skotch_params,
@@ -90,7 +90,7 @@ const struct method_def catalog_solvers[] = {
     {
         .name = "skotch",
         .title = "Block coordinate descent on a fixed partition of the rows",
-        .paper = ASKOTCH,
+        .paper = ASKOTCH_1,
         .help = "askotch without momentum, for comparisons.",
         .params = catalog_skotch_params,
         .max_iterations = BLOCK_ITERATIONS,

@@ -3,8 +3,9 @@
  * (block_descent.h). A block is met once and its preconditioner thrown away, so building it must
  * cost little beside the block's product with all n rows.
  *
- * Paper: Rathore, Frangella, Yang, Dereziński, Udell, "Have ASkotch: A neat solution for
- * large-scale kernel ridge regression", arXiv:2407.10070, Algorithms 2 (Nystrom) and 3 (get_L).
+ * Paper: Rathore, Frangella, Udell, "Have ASkotch: Fast methods for large-scale,
+ * memory-constrained kernel ridge regression", arXiv:2407.10070, version 1, Algorithms 2 (Nystrom)
+ * and 3 (get_L).
  *
  *   nystrom    P = F F' + rho I, F F' ~ K_bb from the sketch K_bb Omega with r columns,
  *              rho = ridge + the r-th eigenvalue of F F' ("damped") or ridge ("regularization").
@@ -19,6 +20,8 @@
  * for nystrom also 28 b r bytes at most. Nothing grows with n.
  *
  * Deviations from the paper:
+ *   - K_bb is held, b^2 numbers, for the sketch and the powering, which the paper's oracle
+ *     evaluates anew in O(r b) memory: kernel values cost more than what they are kept in.
  *   - P^-1 v = (v - F (rho I + F'F)^-1 F' v) / rho, without the eigenvectors of F F': stable in
  *     float32, and nothing is divided by an eigenvalue that may be 0.
  *   - One test matrix Omega serves all blocks: what matters is that it does not depend on the
@@ -26,7 +29,8 @@
  *   - The r-th eigenvalue is found by inverse iteration, from above.
  *   - rho is at least the shift nu = eps trace K_bb of the sketch.
  *   - get_L works on P^-1 H with the Rayleigh quotient u'P^-1 u / v'u, u = H v, which needs no
- *     square root of P and rises to L monotonically; it begins at P^-1 times a random vector.
+ *     square root of P and rises to L monotonically; it begins at P^-1 times a random vector, and
+ *     ends before `power_iterations` where L rose by less than a thousandth (power_change).
  */
 #pragma once
 

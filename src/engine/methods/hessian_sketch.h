@@ -14,12 +14,17 @@
  *              the paper's subsampled Newton method in the variables L' B, where the regularization
  *              is ridge I; rho is at least the ridge. Cost of the building: s m kernel values and
  *              s m^2 + m^3/3 multiplications, m^3/2 more for each rho. Memory: m^2 float64, 3 m^2
- * while rho is chosen. rank < m   P = F F' + rho I,  F F' the Nystrom approximation of (n/s) K_Sm'
- * K_Sm from its product with r random columns; nothing of size m^2. rho is at least the r-th
+ *              while rho is chosen.
+ *   rank < m   P = F F' + rho I,  F F' the Nystrom approximation of (n/s) K_Sm' K_Sm from its
+ *              product with r random columns; nothing of size m^2. rho is at least the r-th
  *              eigenvalue of F F'. Cost: s m kernel values, s m r and m r^2 multiplications.
  *              Memory: 3 m r float64.
  *
- * Deviation: P^-1 v = (v - F (rho I + F'F)^-1 F'v) / rho, without the eigenvectors of F F'.
+ * Deviations:
+ *   - P^-1 v = (v - F (rho I + F'F)^-1 F'v) / rho, without the eigenvectors of F F'.
+ *   - Omega is not orthonormalised, which leaves the approximation as it is but for rounding.
+ *   - The shift against rounding is added to Omega' H Omega alone, not to H Omega: F F' is no
+ * larger than without it, and nothing has to be taken off its eigenvalues.
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  *
  * Papers: Harbrecht, Peters, Schneider, "On the low-rank approximation by the pivoted Cholesky
  * decomposition", Applied Numerical Mathematics 62, 2012; Gardner and others, "GPyTorch", NeurIPS
- * 2018 (as a preconditioner); Diaz and others, arXiv:2304.12465, section 2.3 (what it misses:
+ * 2018 (as a preconditioner); Diaz and others, arXiv:2304.12465, section 3.1 (what it misses:
  * everything but outliers).
  *
  * A round of precond_pivoted.h:

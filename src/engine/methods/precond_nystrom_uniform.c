@@ -2,7 +2,7 @@
  * Nystrom approximation from columns drawn uniformly without replacement.
  *
  * Papers: Williams, Seeger, "Using the Nystrom method to speed up kernel machines", NIPS 2000;
- * Diaz and others, arXiv:2304.12465, section 2.3 (what it misses as a preconditioner: small
+ * Diaz and others, arXiv:2304.12465, section 3.1 (what it misses as a preconditioner: small
  * clusters and outliers).
  *
  * The k rows are drawn at once. A round of precond_pivoted.h takes the next b of them that are not

@@ -5,7 +5,7 @@
  * the pivots); Epperly, Tropp, Webber, "Embrace rejection: Kernel matrix approximation by
  * accelerated randomly pivoted Cholesky", arXiv:2410.03969 (the blocks used here, with exactly the
  * same law); Diaz and others, arXiv:2304.12465, Algorithm 1 (its use as a preconditioner, rank
- * 10 sqrt(n)).
+ * 10 sqrt(n)); that paper's own blocked variant, Algorithm 4, has another law and is not used.
  *
  * A round of precond_pivoted.h:
  *     candidates: b draws with replacement, in proportion to d;   u = diag H

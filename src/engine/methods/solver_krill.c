@@ -2,7 +2,7 @@
  * KRILL: conjugate gradients for a restricted problem, preconditioned by a sketch of all rows.
  *
  * Paper: Diaz, Epperly, Frangella, Tropp, Webber, "Robust, randomized preconditioning for kernel
- * ridge regression", arXiv:2304.12465, section 3 and algorithm 2.
+ * ridge regression", arXiv:2304.12465, sections 2.2.1 and 3.2, algorithm 2.
  *
  * With a random Phi of d rows, a column a training row, each with z signs +-1/sqrt(z),
  *

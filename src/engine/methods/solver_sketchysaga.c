@@ -27,6 +27,7 @@
  * 0; they are handed out where the present ones are known to be worse.
  *
  * Deviations from the paper:
+ *   - Batches are those of shuffled epochs, each row once an epoch, not drawn afresh each step.
  *   - The table begins as the residuals at the first B, by one pass, and mean as their exact sum,
  *     not both as 0.
  *   - L is that of batches of b rows, not of n/50 rows: a batch of the size that steps take is what

@@ -21,6 +21,8 @@
  * powering. Memory: 5 n t numbers (skotch 4), 8 n bytes of order, and what a block takes.
  *
  * Deviations from the paper and its code:
+ *   - x_b moves from w_b, where its gradient is taken, as in NU-ACDM and the paper's analysis; the
+ *     paper's Algorithm 1 prints x_b^(i+1) = x_b^i - v_b / L_b.
  *   - mu is not lambda. The strong convexity that counts is that of f in the norm sum_b
  *     |x_b|^2_P_b: on the smallest eigenvector of K + ridge I about ridge sum_b trace(P_b^-1) / n,
  *     which the first sweep measures. That is a guess from above: for 5 exact blocks of a laplacian
