@@ -215,6 +215,13 @@ static int take_posterior(struct drive *d, struct err *err)
     return r;
 }
 
+/* The limits of a solve, not its method, ended it: it may have arrived without knowing, where the
+ * method looks at its residual seldom. */
+static bool ran_out(int reason)
+{
+    return reason == REASON_ITERATION_LIMIT || reason == REASON_TIME_BUDGET;
+}
+
 /* Coefficients into A, the certificate, the metrics. Returns the reason, corrected by what the
  * certificate says, or 0: the solver knows how to go on. */
 static int conclude(struct drive *d, int reason, const struct kernel *kernel,
@@ -239,6 +246,9 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
         if (reason <= 0) {
             return reason;
         }
+    }
+    if (r == 0 && ran_out(reason) && found.bound <= d->limits->tolerance) {
+        reason = REASON_CONVERGED;
     }
     if (r == 0 && d->evaluator != NULL) {
         r = solve__evaluate(d, err);

@@ -280,6 +280,16 @@ const struct param_def catalog_eigenpro34_params[] = {
                 "epoch begins with the full gradient, one pass more, and converges.",
     },
     {
+        .key = "residual_every",
+        .type = PARAM_INT,
+        .min = 1,
+        .max = 1e9,
+        .fallback = "10",
+        .help = "Plain epochs after which the true residual is computed, and the run ends where it "
+                "has reached the tolerance; it costs a pass, half of an epoch. Later epochs know "
+                "it anyway, and all runs at their end.",
+    },
+    {
         .key = "subsample",
         .type = PARAM_INT,
         .min = 1,

@@ -409,6 +409,38 @@ static void test_noise(void **state)
     }
 }
 
+/* Targets of the span: no noise stays in plain epochs, which arrive, and say so as soon as they are
+ * looked at, or at the latest by the certificate. A look changes nothing. */
+static void test_plain_epochs_arrive(void **state)
+{
+    static const char looked[] = "{\"plain_epochs\": 1000, \"residual_every\": 7}";
+    static const char never[] = "{\"plain_epochs\": 1000, \"residual_every\": 1000}";
+    struct restricted_spec spec = ordinary();
+    spec.n = spec.m; /* the centers are the rows */
+    spec.lambda = 0;
+    for (int k = 0; k < 2; k++) {
+        struct restricted_fixture f;
+        double *found[2];
+        restricted_init(&f, *state, &spec);
+        const struct solve_outcome soon = solve(&f, both[k], looked, 1e-3, 700);
+        assert_int_equal(soon.reason, REASON_CONVERGED);
+        assert_int_equal(soon.iterations % 7, 0);
+        const struct solve_outcome later = solve(&f, both[k], never, 1e-3, soon.iterations);
+        assert_int_equal(later.reason, REASON_CONVERGED);
+        assert_int_equal(later.iterations, soon.iterations);
+        const struct solve_outcome early = solve(&f, both[k], never, 1e-3, soon.iterations - 7);
+        assert_int_equal(early.reason, REASON_ITERATION_LIMIT);
+        for (int i = 0; i < 2; i++) {
+            solve(&f, both[k], i == 0 ? looked : never, 1e-14, 20);
+            found[i] = device_get(f.be, &f.A);
+        }
+        assert_memory_equal(found[0], found[1], (size_t)(f.m * f.t) * sizeof(double));
+        mem_free(found[0]);
+        mem_free(found[1]);
+        restricted_deinit(&f);
+    }
+}
+
 /* ---- guards ---- */
 
 static void test_steps_too_long(void **state)
@@ -561,6 +593,6 @@ static void test_impossible_counters(void **state)
 
 TEST_MAIN(TEST(test_projections), TEST(test_exact_and_inexact), TEST(test_first_epoch),
           TEST(test_far_rows_step_less), TEST(test_far_rows), cmocka_unit_test(test_ceiling),
-          TEST(test_window_of_one_batch), TEST(test_noise), TEST(test_steps_too_long),
-          TEST(test_no_ridge), TEST(test_residency), TEST(test_resume_inside_a_window),
-          TEST(test_impossible_counters))
+          TEST(test_window_of_one_batch), TEST(test_noise), TEST(test_plain_epochs_arrive),
+          TEST(test_steps_too_long), TEST(test_no_ridge), TEST(test_residency),
+          TEST(test_resume_inside_a_window), TEST(test_impossible_counters))

@@ -43,8 +43,9 @@
  * EigenPro 4 n m / 2 kernel values more at temporary centers. Memory: (11 + 2 CONJUGATE_KEPT) m t
  * numbers, a batch of 2 b t, U, the projection's, a window of rows.
  *
- * The relative residual is of the last pass; NaN before the first. The coefficients handed out are
- * those of the last pass as well, during plain epochs those of the last projection. CONVERGED is
+ * The relative residual is of the last pass; NaN before the first. Between plain epochs there is
+ * one every `residual_every` of them, for the residual alone. The coefficients handed out are those
+ * of the last pass as well, during plain epochs those of the last projection. CONVERGED is
  * said of a gradient computed afresh. Guards: an epoch whose residuals exceed in squares eight
  * times those of f = 0 is begun again with half the step, -ERR_DIVERGED after EIGENPRO34_HALVINGS
  * times; a pass that finds the gradient grown tenfold halves the step as well, and keeps the best
@@ -67,6 +68,7 @@ enum eigenpro34_stage {
     EP_PROJECTION, /* of what left the span */
     EP_CHECK,      /* pass after an epoch */
     EP_VERIFY,     /* pass before CONVERGED */
+    EP_LOOK,       /* pass between two plain epochs, which changes nothing of them */
     EP_STAGES
 };
 
@@ -99,6 +101,7 @@ struct solver {
     double tolerance;
     bool delayed; /* EigenPro 4 */
     int64_t plain_epochs;
+    int64_t residual_every;           /* plain epochs */
     int64_t batch_wanted, batch_most; /* 0: auto; of memory */
     double rate_wanted;               /* 0: auto */
     int64_t s, c;                     /* rows and centers of the preconditioner */

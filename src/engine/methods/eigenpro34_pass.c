@@ -11,10 +11,11 @@ static const double doubt_share = 0.01;
 /* Of the gradient over an epoch: the step is halved. */
 static const double runaway = 10.0;
 
-/* relative = |G| / norm; whether all are within the tolerance. */
-static int measure(struct solver *s, bool *ret_reached, double *ret_largest, struct err *err)
+/* relative = |G| / norm for a gradient; whether all are within the tolerance. */
+static int measure(struct solver *s, const struct mat *G, bool *ret_reached, double *ret_largest,
+                   struct err *err)
 {
-    const int r = s->p.be->ops->col_dots(s->p.be, &s->G, &s->G, s->dots, err);
+    const int r = s->p.be->ops->col_dots(s->p.be, G, G, s->dots, err);
     bool reached = true;
     double largest = 0;
     for (int64_t j = 0; r == 0 && j < s->t; j++) {
@@ -67,7 +68,7 @@ static int after_right_hand_side(struct solver *s, struct err *err)
     r = r == 0 ? take_norms(s, err) : r;
     bool reached;
     double largest;
-    r = r == 0 ? measure(s, &reached, &largest, err) : r;
+    r = r == 0 ? measure(s, &s->G, &reached, &largest, err) : r;
     if (r < 0) {
         return r;
     }
@@ -99,7 +100,7 @@ static int after_start(struct solver *s, struct err *err)
     }
     bool reached;
     double largest;
-    r = r == 0 ? measure(s, &reached, &largest, err) : r;
+    r = r == 0 ? measure(s, &s->G, &reached, &largest, err) : r;
     conjugate_refresh(s->outer, rounding(s));
     if (r == 0 && reached) {
         return REASON_CONVERGED;
@@ -142,7 +143,7 @@ static int after_epoch(struct solver *s, struct err *err)
     r = r == 0 ? take_direction(s, err) : r;
     bool reached;
     double largest;
-    r = r == 0 ? measure(s, &reached, &largest, err) : r;
+    r = r == 0 ? measure(s, &s->G, &reached, &largest, err) : r;
     if (r < 0) {
         return r;
     }
@@ -164,7 +165,7 @@ static int after_verification(struct solver *s, struct err *err)
     int r = s->p.be->ops->copy(s->p.be, &s->HD, &s->G, err);
     bool reached;
     double largest;
-    r = r == 0 ? measure(s, &reached, &largest, err) : r;
+    r = r == 0 ? measure(s, &s->G, &reached, &largest, err) : r;
     if (r == 0 && reached) {
         return REASON_CONVERGED;
     }
@@ -174,6 +175,17 @@ static int after_verification(struct solver *s, struct err *err)
         return REASON_STAGNATED;
     }
     return r == 0 ? eigenpro34__begin_epoch(s, err) : r;
+}
+
+/* HD is the gradient at f, of which nothing else is known in plain epochs but G, that at 0. */
+static int after_look(struct solver *s, struct err *err)
+{
+    bool reached;
+    double largest;
+    int r = take_norms(s, err);
+    r = r == 0 ? measure(s, &s->HD, &reached, &largest, err) : r;
+    s->at.stage = EP_BATCHES;
+    return r == 0 && reached ? REASON_CONVERGED : r;
 }
 
 /* Where the pass is: B + D after an epoch. */
@@ -209,6 +221,8 @@ int eigenpro34__advance_pass(struct solver *s, struct err *err)
         return after_start(s, err);
     case EP_CHECK:
         return after_epoch(s, err);
+    case EP_LOOK:
+        return after_look(s, err);
     default:
         return after_verification(s, err);
     }

@@ -104,6 +104,7 @@ static void read_params(struct solver *s, const struct param_set *params)
     s->batch_most = max_i64(bytes / (s->m * (int64_t)dtype_size(s->p.dtype)), 1);
     s->rate_wanted = rate->is_auto ? 0.0 : rate->real;
     s->plain_epochs = param_int(params, "plain_epochs");
+    s->residual_every = param_int(params, "residual_every");
     s->projecting = (struct center_projection_spec){
         .p = &s->p,
         .exact = projection[0] == 'e' || (projection[0] == 'a' && s->m <= CENTER_PROJECTION_EXACT),
@@ -350,7 +351,7 @@ static void end_rows(struct solver *s)
     if (plain && s->at.epoch + 1 < s->plain_epochs) {
         s->at.epoch++;
         begin_rows(s);
-        s->at.stage = EP_BATCHES;
+        s->at.stage = s->at.epoch % s->residual_every == 0 ? EP_LOOK : EP_BATCHES;
         return;
     }
     s->at.stage = EP_CHECK;
@@ -473,7 +474,7 @@ static double largest_residual(const struct solver *s)
     for (int64_t j = 0; j < s->t; j++) {
         largest = fmax(largest, s->relative[j]);
     }
-    return s->at.checked ? largest : (double)NAN;
+    return s->at.checked || largest > 0 ? largest : (double)NAN;
 }
 
 static bool usable(const struct solver *s)
