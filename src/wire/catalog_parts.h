@@ -22,6 +22,7 @@ extern const struct param_def catalog_krill_params[];
 extern const struct param_def catalog_eigenpro2_params[];
 extern const struct param_def catalog_eigenpro34_params[];
 extern const struct param_def catalog_skotch_params[];
+extern const struct param_def catalog_askotch_params[];
 extern const struct param_def catalog_askotch2_params[];
 extern const struct param_def catalog_sketchysaga_params[];
 extern const struct param_def catalog_sketchykatyusha_params[];

@@ -409,8 +409,53 @@ static const char *const samplings[] = {"shuffled", "uniform", "leverage", NULL}
                 "estimate from the blocks has reached the tolerance."                              \
     }
 
+#define RESTARTS                                                                                   \
+    {                                                                                              \
+        .key = "restarts", .type = PARAM_BOOL, .fallback = "true",                                 \
+        .help = "Whether momentum that goes uphill over a pass is dropped (arXiv:1204.3982); "     \
+                "false: the iteration as published."                                               \
+    }
+
 const struct param_def catalog_skotch_params[] = {
     BLOCK_PARAMS,
+    {
+        .key = "alpha",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1,
+        .fallback = "0.5",
+        .help = "Sampling parameter of Algorithm 4: a block is drawn in proportion to its "
+                "smoothness to this power; 0: all alike.",
+    },
+    {.key = NULL},
+};
+
+const struct param_def catalog_askotch_params[] = {
+    BLOCK_PARAMS,
+    {
+        .key = "beta",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1,
+        .fallback = "0",
+        .help = "Acceleration parameter of Algorithm 1: blocks are drawn in proportion to their "
+                "smoothness to the power (1 - beta) / 2, and the momentum is divided by it to the "
+                "power beta; 1: drawn all alike, as in Theorem 5.1.",
+    },
+    {
+        .key = "mu",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 1e30,
+        .min_exclusive = true,
+        .fallback = "\"auto\"",
+        .allow_auto = true,
+        .help = "Strong convexity the momentum assumes, where Algorithm 1 has lambda, which is n "
+                "times `regularization`; lowered to half the square of the sum over blocks of "
+                "smoothness to the power (1 - beta) / 2 where it is larger. auto: measured on all "
+                "blocks.",
+    },
+    RESTARTS,
     {.key = NULL},
 };
 
@@ -451,6 +496,7 @@ const struct param_def catalog_askotch2_params[] = {
         .allow_auto = true,
         .help = "Spread of the blocks the momentum assumes; auto: n / b.",
     },
+    RESTARTS,
     {.key = NULL},
 };
 
@@ -492,6 +538,16 @@ const struct param_def catalog_askotch2_params[] = {
                  "sketch's r-th eigenvalue; auto: 1 where batches are smooth enough with it, "     \
                  "else the power of 10, up to 1e15, that wins a short race on a sample of the "    \
                  "rows."},                                                                         \
+        {.key = "rho",                                                                             \
+         .type = PARAM_REAL,                                                                       \
+         .min = 0,                                                                                 \
+         .max = 1e30,                                                                              \
+         .min_exclusive = true,                                                                    \
+         .fallback = "\"auto\"",                                                                   \
+         .allow_auto = true,                                                                       \
+         .help = "Damping of the preconditioner itself, in place of a multiple: the rho of "       \
+                 "Algorithm 5 of arXiv:2407.10070v1, for objectives that are sums over the rows. " \
+                 "auto: by `damping`."},                                                           \
     {                                                                                              \
         .key = "power_iterations", .type = PARAM_INT, .min = 1, .max = 1000, .fallback = "10",     \
         .help = "Power iterations for the step size, on each of four batches."                     \
@@ -499,6 +555,16 @@ const struct param_def catalog_askotch2_params[] = {
 
 const struct param_def catalog_sketchysaga_params[] = {
     STOCHASTIC_PARAMS,
+    {
+        .key = "learning_rate_scaling",
+        .type = PARAM_REAL,
+        .min = 0,
+        .max = 2,
+        .min_exclusive = true,
+        .fallback = "0.5",
+        .help = "Step size as a share of 1 / L, L the smoothness: the alpha of Algorithm 5 of "
+                "arXiv:2407.10070v1. Halved by itself whenever the residual grows.",
+    },
     {
         .key = "residual_every",
         .type = PARAM_INT,

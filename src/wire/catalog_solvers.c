@@ -84,7 +84,7 @@ const struct method_def catalog_solvers[] = {
         .paper = ASKOTCH_1,
         .help = "Version 1 of askotch2, as first published: blocks are drawn by their smoothness, "
                 "which takes a sweep over all blocks first. Iterations and memory as askotch2's.",
-        .params = catalog_skotch_params,
+        .params = catalog_askotch_params,
         .max_iterations = BLOCK_ITERATIONS,
     },
     {

@@ -36,6 +36,10 @@ static const struct variant variants[] = {
     {"askotch", "{\"block_size\": 41, \"block_preconditioner\": \"nystrom\", \"rank\": 20}"},
     {"skotch", "{\"block_size\": 40}"},
     {"skotch", "{\"block_size\": 41, \"block_preconditioner\": \"nystrom\", \"rank\": 20}"},
+    {"askotch", "{\"block_size\": 40, \"beta\": 1, \"mu\": 0.01, \"restarts\": false}"},
+    {"askotch2", "{\"block_size\": 40, \"restarts\": false}"},
+    {"skotch", "{\"block_size\": 41, \"block_preconditioner\": \"nystrom\", \"rank\": 20, "
+               "\"alpha\": 1}"},
     {"askotch2", "{\"block_size\": 5000, \"block_preconditioner\": \"nystrom\", \"rank\": 20}"},
     {"askotch", "{\"block_size\": 5000, \"block_preconditioner\": \"nystrom\", \"rank\": 20}"},
 };

@@ -207,16 +207,31 @@ static double distance(const double *a, const double *b)
 struct reference_case {
     const char *solver, *params; /* beside the blocks */
     int blocks;
-    double share; /* of the measured mu */
+    double share;           /* of the measured mu */
+    double alpha, beta, mu; /* as in params; mu 0: measured */
+    bool forgoes_restarts;
 };
 
+#define SKETCH "\"block_preconditioner\": \"nystrom\", \"rank\": 15"
+#define EXACT "\"block_preconditioner\": \"cholesky\""
+#define NONE "\"block_preconditioner\": \"none\""
+
 static const struct reference_case partitions[] = {
-    {"askotch", "\"block_preconditioner\": \"nystrom\", \"rank\": 15", 1, 1.0},
-    {"askotch", "\"block_preconditioner\": \"none\"", 1, 1.0},
-    {"askotch", "\"block_preconditioner\": \"nystrom\", \"rank\": 15", 4, 0.01},
-    {"askotch", "\"block_preconditioner\": \"none\"", 4, 0.25},
-    {"skotch", "\"block_preconditioner\": \"nystrom\", \"rank\": 15", 1, 1.0},
-    {"skotch", "\"block_preconditioner\": \"nystrom\", \"rank\": 15", 4, 0.01},
+    {"askotch", SKETCH, 1, 1.0, 0.5, 0, 0, false},
+    {"askotch", NONE, 1, 1.0, 0.5, 0, 0, false},
+    {"askotch", SKETCH, 4, 0.01, 0.5, 0, 0, false},
+    {"askotch", NONE, 4, 0.25, 0.5, 0, 0, false},
+    {"skotch", SKETCH, 1, 1.0, 0.5, 0, 0, false},
+    {"skotch", SKETCH, 4, 0.01, 0.5, 0, 0, false},
+    {"askotch", EXACT ", \"restarts\": false", 3, 0.01, 0.5, 0, 0, true},
+    {"askotch", SKETCH ", \"restarts\": false", 4, 0.01, 0.5, 0, 0, true},
+    {"askotch", SKETCH ", \"restarts\": false, \"mu\": 0.12", 1, 0, 0.5, 0, 0.12, true},
+    {"askotch", SKETCH ", \"mu\": 0.003", 4, 0, 0.5, 0, 0.003, false},
+    {"askotch", SKETCH ", \"beta\": 1", 4, 0.01, 0, 1, 0, false},
+    {"askotch", NONE ", \"beta\": 1, \"mu\": 1e-4", 4, 0, 0, 1, 1e-4, false},
+    {"askotch", SKETCH ", \"beta\": 0.6, \"restarts\": false", 4, 0.01, 0.2, 0.6, 0, true},
+    {"skotch", NONE ", \"alpha\": 0", 4, 0, 0, 0, 0, false},
+    {"skotch", SKETCH ", \"alpha\": 1", 4, 0, 1, 0, 0, false},
 };
 
 static void params_text(char *text, size_t size, const char *params, int64_t block)
@@ -232,10 +247,12 @@ static void check_partition(struct backend *be, const struct reference_case *c, 
     const struct solver_options o = options_of(c->solver, text);
     reference_init(&r, be, c->blocks, 1e-3);
     partition(&r, &o);
-    struct constants k = {.alpha = 0.5, .restarts = true};
+    struct constants k = {.alpha = c->alpha, .beta = c->beta, .mu = c->mu};
     k.accelerated = strcmp(c->solver, "askotch") == 0;
-    for (int i = 0; i < c->blocks; i++) {
-        k.mu += c->share * r.f.problem.ridge * r.block[i].trace / ROWS;
+    k.restarts = !c->forgoes_restarts;
+    for (int i = 0; c->mu == 0 && i < c->blocks; i++) {
+        const double share = c->share * pow(r.block[i].L, -c->beta);
+        k.mu += share * r.f.problem.ridge * r.block[i].trace / ROWS;
     }
     for (int64_t i = 0; i < steps; i++) {
         algorithm_1(&r, &k);

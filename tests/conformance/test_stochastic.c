@@ -1,6 +1,7 @@
 /* What the stochastic methods on centers are made of: mini-batches, preconditioners from a sample
  * of the rows, the race for a damping, and the steps back. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -223,6 +224,7 @@ static void test_parameters(void **state)
         "{\"rank\": 20}",         "{\"rank\": 29, \"damping\": 3}", "{\"batch_size\": 10}",
         "{\"batch_size\": 1000}", "{\"hessian_rows\": 40}",         "{\"damping\": 100}",
         "{\"damping\": 0.1}",     "{\"power_iterations\": 1}",      "{\"hessian_rows\": 1}",
+        "{\"rho\": 1}",           "{\"rank\": 20, \"rho\": 30}",
     };
     struct restricted_spec spec = ordinary();
     spec.lambda = 0.1;
@@ -244,6 +246,56 @@ static void test_parameters(void **state)
             restricted_deinit(&f);
         }
     }
+}
+
+/* The coefficients after one step from zero with all rows, -eta P^-1 of the gradient there. */
+static double *first_step(struct restricted_fixture *f, const char *solver, const char *params)
+{
+    struct solver_options options = options_make(solver, NULL, 1e-9);
+    char text[160];
+    snprintf(text, sizeof(text), "{\"batch_size\": 1000, \"rank\": %d, %s}", (int)f->m, params);
+    options_set(&options, text);
+    const struct solver_ops *ops = solver_find(solver);
+    struct solver *s = NULL;
+    struct step_report at = {.iteration = 0};
+    must(ops->setup(&f->problem, &options, &s, &err));
+    while (at.iteration == 0) {
+        must(ops->step(s, &at, &err));
+    }
+    must(ops->coef(s, &f->A, &err));
+    ops->teardown(s);
+    return device_get(f->be, &f->A);
+}
+
+static void check_first_steps(struct restricted_fixture *f, const char *solver, const char *one,
+                              const char *other, double factor)
+{
+    double *a = first_step(f, solver, one), *b = first_step(f, solver, other);
+    for (int64_t i = 0; i < f->m * f->t; i++) {
+        assert_close(a[i], factor * b[i], 1e-9);
+    }
+    mem_free(a);
+    mem_free(b);
+}
+
+/* Algorithm 5's alpha and rho: a step is alpha / L long, and rho is the damping itself, of which
+ * `damping` is a multiple of n lambda where the rank is that of all centers. */
+static void test_scaling_and_rho(void **state)
+{
+    struct restricted_fixture f;
+    struct restricted_spec spec = ordinary();
+    spec.lambda = 0.01;
+    restricted_init(&f, *state, &spec);
+    char rho[64];
+    snprintf(rho, sizeof(rho), "\"rho\": %.17g", 7.0 * f.problem.ridge);
+    check_first_steps(&f, "sketchysaga", "\"damping\": 7, \"learning_rate_scaling\": 0.8",
+                      "\"damping\": 7, \"learning_rate_scaling\": 0.2", 4.0);
+    check_first_steps(&f, "sketchysaga", "\"damping\": 7, \"learning_rate_scaling\": 0.5",
+                      "\"damping\": 7", 1.0);
+    for (int k = 0; k < 2; k++) {
+        check_first_steps(&f, solvers[k], rho, "\"damping\": 7", 1.0);
+    }
+    restricted_deinit(&f);
 }
 
 /* The same bits whether the rows stay in memory or not, and from one run to the next. */
@@ -588,6 +640,6 @@ static void test_refuses_nonsense(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
 
 TEST_MAIN(cmocka_unit_test(test_batches), TEST(test_all_rows_are_exact), TEST(test_sketch),
-          TEST(test_parameters), TEST(test_residency), TEST(test_race), TEST(test_steps_back),
-          TEST(test_start), TEST(test_energy_of_a_start), TEST(test_tiny_ridge),
-          TEST(test_refuses_nonsense))
+          TEST(test_parameters), TEST(test_scaling_and_rho), TEST(test_residency), TEST(test_race),
+          TEST(test_steps_back), TEST(test_start), TEST(test_energy_of_a_start),
+          TEST(test_tiny_ridge), TEST(test_refuses_nonsense))

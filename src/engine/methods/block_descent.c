@@ -134,6 +134,7 @@ int block_descent_init(struct block_descent *d, const struct problem *p, double 
         .p = *p,
         .tolerance = tolerance,
         .accelerated = accelerated,
+        .restarts = true,
         .pass = pass,
         .check_every = pass * residual_every,
         .window = pass < WINDOW ? pass : WINDOW,
@@ -367,7 +368,7 @@ int block_descent__restart_where(struct block_descent *d, const bool *risen, str
     }
     bool any = false;
     for (int64_t j = 0; j < d->p.t; j++) {
-        still[j] = d->frozen[j] || !(risen != NULL ? risen[j] : d->slope[j] > 0);
+        still[j] = d->frozen[j] || !d->restarts || !(risen != NULL ? risen[j] : d->slope[j] > 0);
         any = any || !still[j];
         if (risen == NULL || !still[j]) {
             d->slope[j] = 0;

@@ -25,7 +25,7 @@
  * Restart. Where the sum of G'(V - E) over as many steps as make a pass (each block's as it is, not
  * weighted by its chance) is positive, momentum points uphill, and a column's V and E go back to W
  * (O'Donoghue and Candes, arXiv:1204.3982, with block gradients); likewise where f has risen
- * between two true residuals, which give f for nothing.
+ * between two true residuals, which give f for nothing. Unless `restarts` is false.
  *
  * Best. W with the smallest true residual so far is kept for each column. It is handed out in place
  * of the present one where that is known to be worse: after a check, or where its estimate, which
@@ -60,6 +60,7 @@ struct block_descent {
     struct problem p;
     double tolerance;
     bool accelerated;
+    bool restarts;       /* of the momentum; true unless the caller says otherwise after init */
     double alpha;        /* the caller's constant; 0 without momentum */
     int64_t pass;        /* steps that touch n rows */
     int64_t check_every; /* steps */

@@ -137,6 +137,7 @@ static int prepare(struct solver *s, const struct solver_options *options, struc
         r = block_descent_init(&s->d, &s->p, options->tolerance, s->b, (n + s->b - 1) / s->b,
                                refines ? 1 : param_int(params, "residual_every"),
                                param_bool(params, "accelerated") && !refines, err);
+        s->d.restarts = param_bool(params, "restarts");
     }
     return r == 0 && s->sampling == SAMPLING_LEVERAGE ? leverage_init(&s->scores, &s->p, s->b, err)
                                                       : r;

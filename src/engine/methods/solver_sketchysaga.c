@@ -8,7 +8,8 @@
  *     w -> B   psi -> table   x -> mean = K_nm' table   b_g -> a batch of b rows
  *     D = (K_b B - Y_b) - table_b          what is new of the batch's residuals
  *     G = mean + ridge K_mm B + (n/b) K_b' D
- *     mean += K_b' D,  table_b += D,  B -= eta P^-1 G,  eta = 1 / (2 L)
+ *     mean += K_b' D,  table_b += D,  B -= eta P^-1 G,  eta = alpha / L
+ * with the paper's alpha, `learning_rate_scaling`, 1/2 unless given.
  *
  * A step is one batch; an iteration is an epoch, each row once in a new random order. An epoch
  * evaluates n m kernel values, each once, and m^2 for each batch. Memory besides that of
@@ -113,6 +114,7 @@ static int setup(const struct problem *p, const struct solver_options *options, 
     s->c.is.relative = s->c.is.least = s->c.is.own = 1.0;
     int rc = allocate(s, err);
     rc = rc == 0 ? stochastic_init(&s->s, p, &options->params, err) : rc;
+    s->s.scaling = param_real(&options->params, "learning_rate_scaling");
     if (rc < 0) {
         teardown(s);
         return rc;
@@ -274,7 +276,7 @@ static int iterate(struct solver *s, struct err *err)
     const int64_t count = row_batches_draw(b, s->c.at.epoch, s->c.at.batch);
     const struct mat T = mat_rows(s->s.T, 0, count), D = mat_rows(s->s.D, 0, count);
     const struct saga_point at = {.W = &s->B, .mean = &s->mean, .weight = 1.0};
-    const double eta = 0.5 / s->s.L * exp2(-(double)s->c.at.backs);
+    const double eta = s->s.scaling / s->s.L * exp2(-(double)s->c.at.backs);
     struct row_tile t;
     int rc = rowset_batch(s->p.restricted->rows, b->index, count, &t, err);
     rc = rc == 0 ? o->gather_rows(be, &s->table, b->index, &T, err) : rc;

@@ -7,14 +7,16 @@
  * after Nesterov's RCDM) and 1 (askotch, after the NU-ACDM of Allen-Zhu, Qu, Richtarik, Yuan).
  * Notation, and block_descent.h's:
  *     x -> W   z -> V   w -> E   g_b -> G   v_b = P_b^-1 g_b -> D   B blocks   mu
- *     p_b = L_b^1/2 / S,  S = sum L_b^1/2
- *     skotch:   w = w - I_b v_b / L_b
- *     askotch:  tau = 2 / (1 + sqrt(4 S^2 / mu + 1)),   gamma = 1 / (tau S^2)
+ *     p_b = L_b^a / S,  S = sum L_b^a
+ *     skotch:   a = alpha, 1/2 unless given
+ *               w = w - I_b v_b / L_b
+ *     askotch:  a = (1 - beta) / 2, beta = 0 unless given
+ *               tau = 2 / (1 + sqrt(4 S^2 / mu + 1)),   gamma = 1 / (tau S^2)
  *               x = w - I_b v_b / L_b
- *               z = (z + gamma mu w - gamma / p_b I_b v_b) / (1 + gamma mu)
+ *               z = (z + gamma mu w - gamma / (p_b L_b^beta) I_b v_b) / (1 + gamma mu)
  *               w = tau z + (1 - tau) x
- *     which is a step of block_descent.h with alpha = tau, beta = 1 / (1 + gamma mu),
- *     kick = beta gamma / p_b, eta = 1 / L_b.
+ *     which is a step of block_descent.h with its alpha = tau, its beta = 1 / (1 + gamma mu),
+ *     kick = gamma / ((1 + gamma mu) p_b L_b^beta), eta = 1 / L_b.
  *
  * Cost: once, the preconditioner and the smoothness of every block: n b kernel values. A step: b n
  * kernel values, b n t multiplications, and one block preconditioner (block_precond.h) without
@@ -23,15 +25,15 @@
  * Deviations from the paper and its code:
  *   - x_b moves from w_b, where its gradient is taken, as in NU-ACDM and the paper's analysis; the
  *     paper's Algorithm 1 prints x_b^(i+1) = x_b^i - v_b / L_b.
- *   - mu is not lambda. The strong convexity that counts is that of f in the norm sum_b
- *     |x_b|^2_P_b: on the smallest eigenvector of K + ridge I about ridge sum_b trace(P_b^-1) / n,
- *     which the first sweep measures. That is a guess from above: for 5 exact blocks of a laplacian
- *     kernel the smallest eigenvalue that counts was about a hundredth of it. A hundredth is taken:
- *     too small a mu is mended by restarts (block_descent.h), too large a one is not. On the
- *     problems tried, residuals after as many steps were at most some three times those of the best
- *     share; with a quarter, up to 500 times. Without a preconditioner the guess is the ridge,
- *     below all eigenvalues; a quarter of it is taken. mu is kept between MU_FLOOR and S^2 / 2, for
- *     which tau is at most 1/2.
+ *   - mu is not lambda unless the job says so. The strong convexity that counts is that of f in
+ *     the norm sum_b L_b^beta |x_b|^2_P_b: on the smallest eigenvector of K + ridge I about ridge
+ *     sum_b trace(P_b^-1) L_b^-beta / n, which the first sweep measures. That is a guess from
+ *     above: for 5 exact blocks of a laplacian kernel the smallest eigenvalue that counts was
+ *     about a hundredth of it. A hundredth is taken: too small a mu is mended by restarts
+ *     (block_descent.h), too large a one is not. On the problems tried, residuals after as many
+ *     steps were at most some three times those of the best share; with a quarter, up to 500
+ *     times. Without a preconditioner the guess is the ridge, below all eigenvalues; a quarter of
+ *     it is taken. mu is kept between MU_FLOOR and S^2 / 2, for which tau is at most 1/2.
  *   - Small blocks are solved exactly, with L_b = 1 (block_precond.h).
  *   - A single block that holds all rows and is solved exactly is corrected until the residual is
  *     small enough: iterative refinement, without momentum. A sketched one has momentum like any,
@@ -64,9 +66,12 @@ struct solver {
     int64_t previous; /* the block of the last step; -1: none */
     int64_t *order;   /* [n]: block k has order[first(k)] .. order[first(k + 1) - 1], ascending */
     double *L;        /* [B] */
-    double *chances;  /* [B]: running sums of L_b^1/2 */
-    double S, mu, gamma, beta;
-    double traces; /* sum of trace P_b^-1 */
+    double *chances;  /* [B]: running sums of L_b^exponent */
+    double exponent;  /* a */
+    double beta;      /* the paper's acceleration parameter */
+    double given_mu;  /* NaN: measured */
+    double S, mu, gamma;
+    double traces; /* sum of trace(P_b^-1) L_b^-beta */
     int ended;     /* a positive reason, or 0 */
     struct rng rng;
 };
@@ -107,11 +112,21 @@ static void divide(struct solver *s)
     }
 }
 
+/* Each of the two methods has parameters of its own. */
+static void read_params(struct solver *s, const struct param_set *params, bool accelerated)
+{
+    const struct param_value *mu = accelerated ? param_get(params, "mu") : NULL;
+    s->beta = accelerated ? param_real(params, "beta") : 0.0;
+    s->exponent = accelerated ? (1.0 - s->beta) / 2.0 : param_real(params, "alpha");
+    s->given_mu = mu == NULL || mu->is_auto ? (double)NAN : mu->real;
+}
+
 static int prepare(struct solver *s, const struct solver_options *options, bool accelerated,
                    struct err *err)
 {
     const struct param_set *params = &options->params;
     const int64_t n = s->problem.n, b = rule_block_rows(n, param_get(params, "block_size"));
+    read_params(s, params, accelerated);
     s->blocks = (n + b - 1) / b;
     s->current = s->previous = -1;
     s->rng = rng_new(s->problem.seed, RNG_SOLVER);
@@ -129,6 +144,7 @@ static int prepare(struct solver *s, const struct solver_options *options, bool 
         r = block_descent_init(&s->d, &s->problem, options->tolerance, most, s->blocks,
                                refines ? 1 : param_int(params, "residual_every"),
                                accelerated && !refines, err);
+        s->d.restarts = accelerated && param_bool(params, "restarts");
     }
     if (r == 0 && block_precond_kind(s->P) == BLOCK_NONE) {
         s->d.splits = false; /* K_bb is for the sweep alone */
@@ -174,20 +190,26 @@ static double mu_share(const struct solver *s)
     return block_precond_kind(s->P) == BLOCK_NONE ? mu_share_plain : mu_share_preconditioned;
 }
 
+/* What block k adds to S. */
+static double weight(const struct solver *s, int64_t k)
+{
+    return pow(s->L[k], s->exponent);
+}
+
 /* Chances, and the constants of the momentum. */
 static void set_constants(struct solver *s)
 {
     s->S = 0;
     for (int64_t k = 0; k < s->blocks; k++) {
-        s->S += sqrt(s->L[k]);
+        s->S += weight(s, k);
         s->chances[k] = s->S;
     }
     const double squared = s->S * s->S;
-    s->mu = mu_share(s) * s->problem.ridge * s->traces / (double)s->problem.n;
+    const double measured = mu_share(s) * s->problem.ridge * s->traces / (double)s->problem.n;
+    s->mu = isnan(s->given_mu) ? measured : s->given_mu;
     s->mu = fmin(fmax(s->mu, mu_floor), squared / 2.0);
     const double tau = 2.0 / (1.0 + sqrt(4.0 * squared / s->mu + 1.0));
     s->gamma = 1.0 / (tau * squared);
-    s->beta = 1.0 / (1.0 + s->gamma * s->mu);
     s->d.alpha = s->d.accelerated ? tau : 0.0;
 }
 
@@ -204,7 +226,7 @@ static int sweep(struct solver *s, struct err *err)
         return r;
     }
     s->current = k;
-    s->traces += trace;
+    s->traces += trace * pow(s->L[k], -s->beta);
     s->swept++;
     if (s->swept == s->blocks) {
         set_constants(s);
@@ -244,14 +266,14 @@ static int meet_block(struct solver *s, int64_t k, double chance, struct mat *re
 static int iterate(struct solver *s, struct err *err)
 {
     const int64_t k = draw(s);
-    const double p = sqrt(s->L[k]) / s->S;
+    const double p = weight(s, k) / s->S, keep = 1.0 / (1.0 + s->gamma * s->mu);
     struct mat D = {0};
     int r = meet_block(s, k, p, &D, err);
     if (r == 0) {
         r = block_precond_apply(s->P, &D, err);
     }
     const struct block_step step = {
-        .eta = 1.0 / s->L[k], .kick = s->beta * s->gamma / p, .beta = s->beta};
+        .eta = 1.0 / s->L[k], .kick = keep * s->gamma / (p * pow(s->L[k], s->beta)), .beta = keep};
     return r == 0 ? block_descent_step(&s->d, s->order + first(s, k), &D, step, err) : r;
 }
 

@@ -44,6 +44,8 @@ int stochastic_init(struct stochastic *s, const struct problem *p, const struct 
 {
     s->p = *p;
     s->damping = is_auto(params, "damping") ? 0 : param_real(params, "damping");
+    s->rho = is_auto(params, "rho") ? 0 : param_real(params, "rho");
+    s->scaling = 0.5;
     s->power_iterations = param_int(params, "power_iterations");
     const int64_t rank = rule_sketch_rank(p->restricted->m, params);
     const int64_t batch = rule_batch_rows(p->n, p->restricted->m, params);

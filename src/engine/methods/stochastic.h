@@ -20,12 +20,12 @@
  *   sample   8 r rows for the preconditioner, of more than 1024 centers fewer, down to 4 r; at
  * least sqrt n. With the paper's sqrt n alone P misses most of the spectrum of a few hundred
  *            centers; with 2 r, the smoothness was ten times that with 8 r.
- *   step     1 / (2 L), L = lambda_max(P^-1 H_b), the largest over RACE_BATCHES batches by
- *            powering, from below.
- *   damping  rho, a multiple of the smallest sensible one (hessian_sketch.h). That one is taken
- *            where L <= RACE_CALM: more damping could at best make steps that much longer.
- *            Otherwise a race: on a sample of RACE_BATCHES batches, RACE_EPOCHS epochs of
- *            SketchySAGA from zero with each of 1, 10, 100, .. in turn; the smallest f, with the
+ *   step     1 / (2 L), or `learning_rate_scaling` / L, L = lambda_max(P^-1 H_b), the largest over
+ *            RACE_BATCHES batches by powering, from below.
+ *   damping  rho, a multiple of the smallest sensible one (hessian_sketch.h), or as given itself.
+ *            That one is taken where L <= RACE_CALM: more damping could at best make steps that
+ *            much longer. Otherwise a race: on a sample of RACE_BATCHES batches, RACE_EPOCHS epochs
+ *            of SketchySAGA from zero with each of 1, 10, 100, .. in turn; the smallest f, with the
  *            sample standing for all rows, wins. It ends with a candidate that is calm, or whose
  *            rho is not below the mean of P's spectrum, or that is worse than the one before; but
  *            not by the last while L is above RACE_ROUGH: steps that short make no difference that
@@ -53,6 +53,8 @@ struct stochastic {
     struct row_batches batches;
     struct hessian_sketch P;
     double damping; /* a multiple of P.least; 0: by a race */
+    double rho;     /* the damping itself; 0: by the one above */
+    double scaling; /* of the step 1 / L of SketchySAGA, in the race too */
     int64_t power_iterations;
     double L;         /* the smoothness with the damping that was taken */
     const char *note; /* NULL, or `text` */
@@ -73,8 +75,8 @@ struct stochastic {
     struct mat W, mean, first_mean, table;
 };
 
-/* `params` has batch_size, rank, hessian_rows, damping, power_iterations. The struct is zeroed;
- * after a failure: deinit. */
+/* `params` has batch_size, rank, hessian_rows, damping, rho, power_iterations. The struct is
+ * zeroed; after a failure: deinit. */
 int stochastic_init(struct stochastic *s, const struct problem *p, const struct param_set *params,
                     struct err *err);
 void stochastic_deinit(struct stochastic *s);

@@ -157,8 +157,9 @@ static int race_step(struct stochastic *s, struct err *err)
     const struct mat T = mat_rows(s->table, first_row(s, k), rows), D = mat_rows(s->D, 0, rows);
     const struct saga_point at = {
         .W = &s->W, .mean = &s->mean, .weight = (double)s->p.n / (double)s->sample.count};
-    const int rc =
-        rows == 0 ? 0 : stochastic_saga_step(s, &at, batch_view(s, k), &Y, &T, &D, 0.5 / s->L, err);
+    const int rc = rows == 0 ? 0
+                             : stochastic_saga_step(s, &at, batch_view(s, k), &Y, &T, &D,
+                                                    s->scaling / s->L, err);
     return rc == 0 && rows > 0 ? stochastic_add(s, 1.0, &D, 1.0, &T, err) : rc;
 }
 
@@ -314,6 +315,7 @@ int stochastic_build(struct stochastic *s, double *ret_fraction, struct err *err
         rc = hessian_sketch_build(&s->P, ret_fraction, err);
         *ret_fraction *= 0.5;
         s->stage = rc > 0 ? STAGE_SAMPLE : STAGE_SKETCH;
+        s->damping = rc > 0 && s->rho > 0 ? s->rho / s->P.least : s->damping;
         return rc < 0 ? rc : 0;
     case STAGE_SAMPLE:
         s->stage = STAGE_DAMP;
