@@ -64,11 +64,23 @@ static enum block_kind kind_of(const char *name)
     return strcmp(name, "none") == 0 ? BLOCK_NONE : BLOCK_AUTO;
 }
 
-static enum block_kind choose_kind(const struct block_precond *m)
+static int64_t rank_of(const struct param_set *params, int64_t most)
 {
-    const bool exact =
-        rule_block_exact(m->p.n, m->p.d, m->most, m->r, m->power_iterations, m->p.dtype);
-    return exact ? BLOCK_CHOLESKY : BLOCK_NYSTROM;
+    const int64_t rank = param_int(params, "rank");
+    return rank < most ? rank : most;
+}
+
+enum block_kind block_precond_choose(const struct problem *p, const struct param_set *params,
+                                     int64_t most)
+{
+    const enum block_kind kind = kind_of(param_choice(params, "block_preconditioner"));
+    const int64_t power_iterations = param_int(params, "power_iterations");
+    if (kind != BLOCK_AUTO) {
+        return kind;
+    }
+    return rule_block_exact(p->n, p->d, most, rank_of(params, most), power_iterations, p->dtype)
+               ? BLOCK_CHOLESKY
+               : BLOCK_NYSTROM;
 }
 
 static int new_vectors(struct block_precond *m, struct err *err)
@@ -162,16 +174,14 @@ int block_precond_new(const struct problem *p, const struct param_set *params, i
     if (m == NULL) {
         return err_no_memory(err);
     }
-    const int64_t rank = param_int(params, "rank");
     m->p = *p;
     m->most = most;
-    m->r = rank < most ? rank : most;
+    m->r = rank_of(params, most);
     m->damped = strcmp(param_choice(params, "damping"), "damped") == 0;
     m->power_iterations = param_int(params, "power_iterations");
     m->eps =
         p->dtype == DTYPE_F32 || p->points_dtype == DTYPE_F32 ? (double)FLT_EPSILON : DBL_EPSILON;
-    m->kind = kind_of(param_choice(params, "block_preconditioner"));
-    m->kind = m->kind == BLOCK_AUTO ? choose_kind(m) : m->kind;
+    m->kind = block_precond_choose(p, params, most);
     const int rc = prepare(m, err);
     if (rc < 0) {
         block_precond_free(m);

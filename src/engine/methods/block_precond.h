@@ -46,7 +46,9 @@ int block_precond_new(const struct problem *p, const struct param_set *params, i
                       struct block_precond **ret, struct err *err);
 struct block_precond *block_precond_free(struct block_precond *m); /* accepts NULL, half-built */
 
-/* The kind that auto became. */
+/* The kind that one would have; auto becomes another. */
+enum block_kind block_precond_choose(const struct problem *p, const struct param_set *params,
+                                     int64_t most);
 enum block_kind block_precond_kind(const struct block_precond *m);
 int64_t block_precond_rank(const struct block_precond *m); /* of P - rho I; 0 for none */
 

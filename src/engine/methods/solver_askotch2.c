@@ -131,16 +131,15 @@ static int prepare(struct solver *s, const struct solver_options *options, struc
         (s->order == NULL && s->sampling == SAMPLING_SHUFFLED)) {
         return err_no_memory(err);
     }
-    int r = block_precond_new(&s->p, params, s->b, &s->P, err);
-    if (r == 0) {
-        const bool refines = single(s) && block_precond_kind(s->P) == BLOCK_CHOLESKY;
-        r = block_descent_init(&s->d, &s->p, options->tolerance, s->b, (n + s->b - 1) / s->b,
+    const bool refines = single(s) && block_precond_choose(&s->p, params, s->b) == BLOCK_CHOLESKY;
+    int r = block_descent_init(&s->d, &s->p, options->tolerance, s->b, (n + s->b - 1) / s->b,
                                refines ? 1 : param_int(params, "residual_every"),
                                param_bool(params, "accelerated") && !refines, err);
-        s->d.restarts = param_bool(params, "restarts");
+    s->d.restarts = param_bool(params, "restarts");
+    if (r == 0 && s->sampling == SAMPLING_LEVERAGE) {
+        r = leverage_init(&s->scores, &s->p, s->b, err);
     }
-    return r == 0 && s->sampling == SAMPLING_LEVERAGE ? leverage_init(&s->scores, &s->p, s->b, err)
-                                                      : r;
+    return r == 0 ? block_precond_new(&s->p, params, s->b, &s->P, err) : r;
 }
 
 static int setup(const struct problem *p, const struct solver_options *options, struct solver **ret,

@@ -138,18 +138,14 @@ static int prepare(struct solver *s, const struct solver_options *options, bool 
     }
     divide(s);
     const int64_t most = rows(s, 0);
-    int r = block_precond_new(&s->problem, params, most, &s->P, err);
-    if (r == 0) {
-        const bool refines = s->blocks == 1 && block_precond_kind(s->P) == BLOCK_CHOLESKY;
-        r = block_descent_init(&s->d, &s->problem, options->tolerance, most, s->blocks,
-                               refines ? 1 : param_int(params, "residual_every"),
-                               accelerated && !refines, err);
-        s->d.restarts = accelerated && param_bool(params, "restarts");
-    }
-    if (r == 0 && block_precond_kind(s->P) == BLOCK_NONE) {
-        s->d.splits = false; /* K_bb is for the sweep alone */
-    }
-    return r;
+    const enum block_kind kind = block_precond_choose(&s->problem, params, most);
+    const bool refines = s->blocks == 1 && kind == BLOCK_CHOLESKY;
+    const int r = block_descent_init(&s->d, &s->problem, options->tolerance, most, s->blocks,
+                                     refines ? 1 : param_int(params, "residual_every"),
+                                     accelerated && !refines, err);
+    s->d.restarts = accelerated && param_bool(params, "restarts");
+    s->d.splits = s->d.splits && kind != BLOCK_NONE; /* there K_bb is for the sweep alone */
+    return r == 0 ? block_precond_new(&s->problem, params, most, &s->P, err) : r;
 }
 
 static int setup(const struct problem *p, const struct solver_options *options, bool accelerated,
