@@ -57,7 +57,7 @@ export const MORE = [
   {key: "kernel_cache_bytes", type: "integer", minimum: 0, auto: true, default: "auto", help: "Kernel values kept in memory."},
   {key: "seed", type: "integer", minimum: 0, default: 0, help: ""},
   {key: "priority", type: "integer", minimum: -100, maximum: 100, default: 0, help: "Larger ones start first."},
-  {key: "max_attempts", type: "integer", minimum: 1, maximum: 10, default: 3, help: "After losses of a worker."},
+  {key: "max_attempts", type: "integer", minimum: 1, maximum: 10, default: 3, help: "After losses of a worker, where it got no further."},
   {key: "warm_start", label: "begin with the model", type: "model", list: "model-names", example: "none",
     help: "Its coefficients are where the iteration begins; model@version for another than the newest."},
   {key: "metadata", type: "pairs", example: "team=a", help: "name=value, one a line, to find the job by."},

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "server/app.h"
+#include "server/jobs/kept.h"
 #include "server/jobs/subscribers.h"
 #include "server/jobs/trainer.h"
 #include "server/pool/pool.h"
@@ -72,7 +73,8 @@ static int make_roster(const struct config *c, char program[PATH_MAX], char cuda
 static int recover(struct app *app, struct err *err)
 {
     int64_t count;
-    const int r = jobs_recover(app->store, clock_wall_ms(), &count, err);
+    const struct jobs_kept kept = {.read = kept_read, .context = app};
+    const int r = jobs_recover(app->store, &kept, clock_wall_ms(), &count, err);
     if (r == 0 && count > 0) {
         char text[24];
         snprintf(text, sizeof text, "%lld", (long long)count);

@@ -13,9 +13,11 @@ struct present {
     char id[ID_SIZE];
     enum job_status status;
     int64_t attempt, max_attempts;
-    enum reason reason; /* NONE: none, or not one that matters here */
+    int64_t spent, spared; /* losses of workers: attempts spent by them, and those that cost none */
+    enum reason reason;    /* NONE: none, or not one that matters here */
 };
-#define PRESENT "SELECT status, key, id, attempt, max_attempts, coalesce(reason, '') "
+#define PRESENT                                                                                    \
+    "SELECT status, key, id, attempt, max_attempts, coalesce(reason, ''), spent, spared "
 
 /* 1: *ret is the first row of a query that starts with PRESENT; 0: there is none. */
 static int read_present(struct sql *db, const char *text, const struct sql_value *args, int count,
@@ -37,6 +39,8 @@ static int read_present(struct sql *db, const char *text, const struct sql_value
     char reason[32];
     sql_col_fixed(st, 5, reason, sizeof(reason));
     ret->reason = reason_from_name(reason);
+    ret->spent = sql_col_int(st, 6);
+    ret->spared = sql_col_int(st, 7);
     rc = sql_row_check(st, err);
     return rc < 0 ? rc : 1;
 }
@@ -51,24 +55,19 @@ static int find(struct sql *db, const char *id, struct present *ret, struct err 
     return 0;
 }
 
-/* The attempt that a claim begins, or goes on with where the job was put aside in one. */
-static int64_t next_attempt(const struct present *job)
-{
-    const bool aside = job->reason == REASON_PAUSED || job->reason == REASON_DAEMON_STOPPED;
-    return aside && job->attempt > 0 ? job->attempt : job->attempt + 1;
-}
-
-static int start(struct sql *db, const struct present *job, const char *worker, const char *device,
+/* Begins an attempt, or goes on with one that is not spent. */
+static int start(struct sql *db, const struct present *job, const struct job_claim *claim,
                  int64_t now_ms, struct err *err)
 {
     static const char change[] =
-        "UPDATE jobs SET status = 'running', reason = NULL, progress = "
-        "NULL, attempt = ?5, worker = ?2, "
-        "next_attempt_ms = NULL, device = ?3, started_ms = ?4 WHERE key = ?1";
-    const int64_t attempt = next_attempt(job);
+        "UPDATE jobs SET status = 'running', reason = NULL, progress = NULL, attempt = ?5, "
+        "worker = ?2, next_attempt_ms = NULL, device = ?3, started_ms = ?4, checkpoint = ?6 "
+        "WHERE key = ?1";
+    const char *worker = claim->worker;
+    const int64_t attempt = job->spent + 1;
     const int rc = sql_run(db, change,
-                           SQL_ARGS(sql_int(job->key), sql_text(worker), sql_text(device),
-                                    sql_int(now_ms), sql_int(attempt)),
+                           SQL_ARGS(sql_int(job->key), sql_text(worker), sql_text(claim->device),
+                                    sql_int(now_ms), sql_int(attempt), sql_text(claim->checkpoint)),
                            err);
     if (rc < 0) {
         return rc;
@@ -82,7 +81,7 @@ static int start(struct sql *db, const struct present *job, const char *worker, 
     return jobs__tell_status(db, job->key, JOB_RUNNING, NULL, attempt, message.data, now_ms, err);
 }
 
-static int claim_inside(struct sql *db, const char *id, const char *worker, const char *device,
+static int claim_inside(struct sql *db, const char *id, const struct job_claim *claim,
                         int64_t now_ms, struct job_row *row, struct err *err)
 {
     static const char select[] = "SELECT " JOB_COLUMNS " FROM jobs WHERE key = ?1";
@@ -92,7 +91,7 @@ static int claim_inside(struct sql *db, const char *id, const char *worker, cons
         rc = jobs__check_transition(JOB_CLAIM, job.status, JOB_RUNNING, err);
     }
     if (rc == 0) {
-        rc = start(db, &job, worker, device, now_ms, err);
+        rc = start(db, &job, claim, now_ms, err);
     }
     if (rc < 0) {
         return rc;
@@ -105,15 +104,15 @@ static int claim_inside(struct sql *db, const char *id, const char *worker, cons
     return jobs__read(st, row, err);
 }
 
-int jobs_claim(struct store *s, const char *id, const char *worker, const char *device,
-               int64_t now_ms, struct job_row *ret, struct err *err)
+int jobs_claim(struct store *s, const char *id, const struct job_claim *claim, int64_t now_ms,
+               struct job_row *ret, struct err *err)
 {
     int rc = sql_begin(s->db, err);
     if (rc < 0) {
         return rc;
     }
     struct job_row row = {.reason = NULL};
-    rc = sql_end(s->db, claim_inside(s->db, id, worker, device, now_ms, &row, err), err);
+    rc = sql_end(s->db, claim_inside(s->db, id, claim, now_ms, &row, err), err);
     if (rc < 0) {
         job_row_deinit(&row);
         return rc;
@@ -271,7 +270,7 @@ static int enter_waiting(struct sql *db, const struct present *job, enum job_sta
 
 /* ---- pause and resume ---- */
 
-/* A job that was put back into the queue before keeps why: it says how attempts are counted. */
+/* A job that was put back into the queue before keeps why. */
 static int enter_paused(struct sql *db, const struct present *job, int64_t now_ms, struct err *err)
 {
     static const char change[] =
@@ -461,12 +460,38 @@ int jobs_finish(struct store *s, const char *id, const struct job_end *end, int6
     return sql_end_batched(s->db, finish_inside(s->db, id, end, now_ms, err), err);
 }
 
+/* Whether what the job has kept is not what it had when it was claimed: the worker that was lost
+ * had got ahead, and so will the next one. */
+static int got_ahead(struct sql *db, const struct present *job, const char *checkpoint, bool *ret,
+                     struct err *err)
+{
+    static const char select[] = "SELECT coalesce(checkpoint, '') <> ?2 FROM jobs WHERE key = ?1";
+    int64_t differs = 0;
+    *ret = false;
+    if (checkpoint == NULL || checkpoint[0] == '\0') {
+        return 0;
+    }
+    const int rc =
+        sql_number(db, select, SQL_ARGS(sql_int(job->key), sql_text(checkpoint)), &differs, err);
+    *ret = rc > 0 && differs != 0 && job->spared < JOBS_SPARED_MAX;
+    return rc < 0 ? rc : 0;
+}
+
+static int count_loss(struct sql *db, struct present *job, bool spare, struct err *err)
+{
+    static const char change[] = "UPDATE jobs SET spent = ?2, spared = ?3 WHERE key = ?1";
+    job->spared += spare ? 1 : 0;
+    job->spent = spare ? job->spent : job->attempt;
+    return sql_run(db, change,
+                   SQL_ARGS(sql_int(job->key), sql_int(job->spent), sql_int(job->spared)), err);
+}
+
 static enum job_status status_after_loss(const struct present *job)
 {
     if (job->status == JOB_CANCELLING) {
         return JOB_CANCELLED;
     }
-    if (job->attempt >= job->max_attempts) {
+    if (job->spent >= job->max_attempts) {
         return JOB_FAILED;
     }
     return job->reason == REASON_PAUSED ? JOB_PAUSED : JOB_QUEUED;
@@ -476,21 +501,15 @@ static int64_t next_attempt_ms(const struct present *job, const struct job_loss 
                                int64_t now_ms)
 {
     int64_t wait = loss->first_ms < JOBS_RETRY_MAX_MS ? loss->first_ms : JOBS_RETRY_MAX_MS;
-    for (int64_t i = 1; i < job->attempt && wait > 0 && wait < JOBS_RETRY_MAX_MS; i++) {
+    for (int64_t i = 1; i < job->spent && wait > 0 && wait < JOBS_RETRY_MAX_MS; i++) {
         wait = 2 * wait < JOBS_RETRY_MAX_MS ? 2 * wait : JOBS_RETRY_MAX_MS;
     }
     return wait > 0 ? now_ms + wait - (int64_t)(0.5 * (double)wait * loss->jitter) : 0;
 }
 
-static int lose_worker(struct sql *db, const struct present *job, const struct job_loss *loss,
-                       int64_t now_ms, enum job_status *ret_status, struct err *err)
+static int after_loss(struct sql *db, const struct present *job, const struct job_loss *loss,
+                      enum job_status to, int64_t now_ms, struct err *err)
 {
-    const enum job_status to = status_after_loss(job);
-    const int rc = jobs__check_transition(JOB_LOSE_WORKER, job->status, to, err);
-    if (rc < 0) {
-        return rc;
-    }
-    *ret_status = to;
     const enum reason why = loss->reason != REASON_NONE ? loss->reason : REASON_WORKER_LOST;
     if (to == JOB_QUEUED || to == JOB_PAUSED) {
         const int64_t next = to == JOB_QUEUED ? next_attempt_ms(job, loss, now_ms) : 0;
@@ -506,12 +525,31 @@ static int lose_worker(struct sql *db, const struct present *job, const struct j
     return enter_final(db, job, &end, 0, now_ms, err);
 }
 
+static int lose_worker(struct sql *db, struct present *job, const struct job_loss *loss, bool spare,
+                       int64_t now_ms, enum job_status *ret_status, struct err *err)
+{
+    int rc = count_loss(db, job, spare, err);
+    const enum job_status to = status_after_loss(job);
+    if (rc == 0) {
+        rc = jobs__check_transition(JOB_LOSE_WORKER, job->status, to, err);
+    }
+    if (rc == 0) {
+        *ret_status = to;
+        rc = after_loss(db, job, loss, to, now_ms, err);
+    }
+    return rc;
+}
+
 static int lost_inside(struct sql *db, const char *id, const struct job_loss *loss, int64_t now_ms,
                        enum job_status *ret_status, struct err *err)
 {
     struct present job;
-    const int rc = find(db, id, &job, err);
-    return rc < 0 ? rc : lose_worker(db, &job, loss, now_ms, ret_status, err);
+    bool ahead = false;
+    int rc = find(db, id, &job, err);
+    if (rc == 0) {
+        rc = got_ahead(db, &job, loss->checkpoint, &ahead, err);
+    }
+    return rc < 0 ? rc : lose_worker(db, &job, loss, ahead, now_ms, ret_status, err);
 }
 
 int jobs_worker_lost(struct store *s, const char *id, const struct job_loss *loss, int64_t now_ms,
@@ -529,18 +567,37 @@ int jobs_worker_lost(struct store *s, const char *id, const struct job_loss *los
     return rc;
 }
 
-/* Ends because every round takes one job out of the two statuses. */
-static int recover_inside(struct sql *db, int64_t now_ms, int64_t *ret_count, struct err *err)
+/* A job that had got ahead was only held up: it goes on as after a stop. */
+static int recover_job(struct sql *db, struct present *job, const struct jobs_kept *kept,
+                       int64_t now_ms, struct err *err)
 {
-    static const char next[] =
-        PRESENT "FROM jobs WHERE status IN ('running', 'cancelling') ORDER BY key LIMIT 1";
     static const char error[] =
         "{\"type\":\"urn:krrd:problem:worker_lost\",\"title\":\"The worker process ended "
         "unexpectedly.\",\"status\":500,\"code\":\"worker_lost\",\"detail\":\"The daemon stopped "
         "while the job ran, and no attempt is "
         "left.\",\"error\":\"The daemon stopped while the job ran, and no attempt is left.\"}";
-    static const struct job_loss loss = {.message = "The daemon stopped while the job ran.",
-                                         .error = error};
+    char checkpoint[JOBS_CHECKPOINT_SIZE] = "";
+    bool ahead = false;
+    enum job_status status;
+    if (kept != NULL) {
+        kept->read(kept->context, job->id, checkpoint);
+    }
+    const int rc = got_ahead(db, job, checkpoint, &ahead, err);
+    const struct job_loss loss = {
+        .message = ahead ? reason_sentence(REASON_DAEMON_STOPPED)
+                         : "The daemon stopped while the job ran.",
+        .error = error,
+        .reason = ahead ? REASON_DAEMON_STOPPED : REASON_WORKER_LOST,
+    };
+    return rc < 0 ? rc : lose_worker(db, job, &loss, ahead, now_ms, &status, err);
+}
+
+/* Ends because every round takes one job out of the two statuses. */
+static int recover_inside(struct sql *db, const struct jobs_kept *kept, int64_t now_ms,
+                          int64_t *ret_count, struct err *err)
+{
+    static const char next[] =
+        PRESENT "FROM jobs WHERE status IN ('running', 'cancelling') ORDER BY key LIMIT 1";
     *ret_count = 0;
     for (;;) {
         struct present job;
@@ -548,8 +605,7 @@ static int recover_inside(struct sql *db, int64_t now_ms, int64_t *ret_count, st
         if (rc <= 0) {
             return rc;
         }
-        enum job_status status;
-        rc = lose_worker(db, &job, &loss, now_ms, &status, err);
+        rc = recover_job(db, &job, kept, now_ms, err);
         if (rc < 0) {
             return rc;
         }
@@ -557,14 +613,15 @@ static int recover_inside(struct sql *db, int64_t now_ms, int64_t *ret_count, st
     }
 }
 
-int jobs_recover(struct store *s, int64_t now_ms, int64_t *ret_count, struct err *err)
+int jobs_recover(struct store *s, const struct jobs_kept *kept, int64_t now_ms, int64_t *ret_count,
+                 struct err *err)
 {
     int rc = sql_begin(s->db, err);
     if (rc < 0) {
         return rc;
     }
     int64_t count = 0;
-    rc = sql_end(s->db, recover_inside(s->db, now_ms, &count, err), err);
+    rc = sql_end(s->db, recover_inside(s->db, kept, now_ms, &count, err), err);
     if (rc == 0) {
         *ret_count = count;
     }

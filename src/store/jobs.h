@@ -4,8 +4,9 @@
  *
  *   queued --claim--> running --finish--> succeeded | failed
  *   queued --pause--> paused --resume--> queued
- *   running --worker lost, recover--> queued (the next claim counts a further attempt), or failed
- *                                     when attempts are spent
+ *   running --worker lost, recover--> queued (the next claim counts a further attempt, but for one
+ *                                     that had got ahead, which goes on), or failed when attempts
+ *                                     are spent
  *   running --put aside--> paused, where a pause was asked for, else queued (the same attempt)
  *   queued, paused --cancel--> cancelled
  *   running --cancel--> cancelling --finish--> cancelled | succeeded | failed
@@ -128,10 +129,16 @@ struct job_head {
  * age. */
 int jobs_next(struct store *s, const struct jobs_offer *offers, int count, int64_t now_ms,
               struct job_head *ret, struct err *err);
-/* queued -> running, started now, attempt + 1; a job that was put aside goes on with the same
- * attempt. *ret is its row. */
-int jobs_claim(struct store *s, const char *id, const char *worker, const char *device,
-               int64_t now_ms, struct job_row *ret, struct err *err);
+/* Who takes a job, and what it goes on from. */
+#define JOBS_CHECKPOINT_SIZE 80 /* of what tells a checkpoint from the one before */
+struct job_claim {
+    const char *worker, *device;
+    const char *checkpoint; /* NULL, "": there is none */
+};
+/* queued -> running, started now, attempt + 1; a job that was put aside, or whose last attempt had
+ * got ahead before it lost its worker, goes on with the same attempt. *ret is its row. */
+int jobs_claim(struct store *s, const char *id, const struct job_claim *claim, int64_t now_ms,
+               struct job_row *ret, struct err *err);
 
 /* Batched: durable after store_flush (store.h).
  * Stores the progress object and appends a "metrics" event with it. *ret_event may be NULL.
@@ -198,7 +205,12 @@ struct job_loss {
     enum reason reason;  /* NONE: worker_lost; or disk_full */
     int64_t first_ms;    /* 0: no wait */
     double jitter;
+    const char *checkpoint; /* as it is now; NULL: what it has kept does not matter */
 };
+/* A loss spends the attempt, unless the job has another checkpoint than when it was claimed: so it
+ * got ahead, and ends however often that happens. Not so where it cannot use what it keeps; after
+ * so many losses every further one counts. */
+#define JOBS_SPARED_MAX 1000
 
 /* The worker was lost, or what it found could not be kept: running -> queued while attempts are
  * left (paused where that was asked for), else failed with the error (JSON text of a problem, or
@@ -214,9 +226,16 @@ int jobs_next_attempt(struct store *s, int64_t now_ms, int64_t *ret_ms, struct e
  * those of webhooks too. */
 int jobs_shift_attempts(struct store *s, int64_t by_ms, struct err *err);
 
+/* Reads what tells a job's checkpoint from others; "": there is none. */
+struct jobs_kept {
+    void (*read)(void *context, const char *job, char ret[JOBS_CHECKPOINT_SIZE]);
+    void *context;
+};
 /* At start, before anything else: as jobs_worker_lost for every running or cancelling job, all of
- * them in one transaction. */
-int jobs_recover(struct store *s, int64_t now_ms, int64_t *ret_count, struct err *err);
+ * them in one transaction; one that had got ahead is queued with reason "daemon_stopped". `kept`
+ * NULL: none has a checkpoint. */
+int jobs_recover(struct store *s, const struct jobs_kept *kept, int64_t now_ms, int64_t *ret_count,
+                 struct err *err);
 
 /* What jobs_finish was given, mem_free; -ERR_NOT_FOUND where the job is not there or has none. */
 int jobs_test_predictions(struct store *s, const char *id, char **ret, struct err *err);

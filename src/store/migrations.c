@@ -323,6 +323,15 @@ static const char version_19[] =
     "        AND block = OLD.key >> 8 AND wanted_device = OLD.wanted_device AND jobs <= 0;"
     "END;";
 
+/* Which losses of workers cost attempts (jobs.h, struct job_loss). An attempt that was put aside,
+ * or still runs, is not spent. */
+static const char version_20[] =
+    "ALTER TABLE jobs ADD COLUMN spent INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN spared INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN checkpoint TEXT;"
+    "UPDATE jobs SET spent = iif(attempt > 0 AND (status IN ('running', 'cancelling')"
+    "    OR coalesce(reason, '') IN ('paused', 'daemon_stopped')), attempt - 1, attempt);";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -400,7 +409,7 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
 static const char *const texts[] = {version_1,  version_2,  version_3,  version_4,  version_5,
                                     version_6,  version_7,  version_8,  version_9,  version_10,
                                     version_11, version_12, version_13, version_14, version_15,
-                                    version_16, version_17, version_18, version_19};
+                                    version_16, version_17, version_18, version_19, version_20};
 
 const struct migrations migrations = {
     .texts = texts,

@@ -82,7 +82,7 @@ static const struct param_def scalar_params[] = {
         .min = 1,
         .max = 10,
         .fallback = "3",
-        .help = "How often a job is started before a lost worker makes it fail.",
+        .help = "How often a job that gets no further may lose its worker before it fails.",
     },
     {.key = NULL},
 };

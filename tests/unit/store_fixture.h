@@ -149,7 +149,8 @@ static inline int claim_next(struct fixture *f, const char *device, int64_t now_
     if (rc <= 0) {
         return rc;
     }
-    const int claimed = jobs_claim(f->store, head.id, "cpu:0", device, now_ms, ret, &f->err);
+    const struct job_claim c = {.worker = "cpu:0", .device = device};
+    const int claimed = jobs_claim(f->store, head.id, &c, now_ms, ret, &f->err);
     return claimed < 0 ? claimed : 1;
 }
 

@@ -43,6 +43,8 @@ enum action {
     ACTION_COUNT = FINISH_AS + JOB_STATUS_COUNT_
 };
 
+static const struct job_claim cpu = {.worker = "cpu:1", .device = "cpu"};
+
 /* Returns the call's result; *ret_status is what the call itself reports, where it does. */
 static int act(struct fixture *f, enum action action, int *ret_status)
 {
@@ -51,7 +53,7 @@ static int act(struct fixture *f, enum action action, int *ret_status)
     struct job_row row;
     switch (action) {
     case CLAIM:
-        rc = jobs_claim(f->store, JOB, "cpu:1", "cpu", 4000, &row, &f->err);
+        rc = jobs_claim(f->store, JOB, &cpu, 4000, &row, &f->err);
         if (rc == 0) {
             job_row_deinit(&row);
         }
@@ -371,7 +373,7 @@ static void test_recover(void **state)
     train(f, "job_4", "m");
     add_job(f, "job_5"); /* stays queued */
     int64_t count = -1;
-    OK(jobs_recover(f->store, 9000, &count, &f->err));
+    OK(jobs_recover(f->store, NULL, 9000, &count, &f->err));
     assert_int_equal(count, 3);
     assert_int_equal(status_of(f, "job_1"), JOB_QUEUED);
     assert_int_equal(status_of(f, "job_2"), JOB_FAILED);
@@ -388,7 +390,7 @@ static void test_recover(void **state)
     assert_string_equal(row.reason, "cancelled");
     assert_null(row.error);
     job_row_deinit(&row);
-    OK(jobs_recover(f->store, 9000, &count, &f->err));
+    OK(jobs_recover(f->store, NULL, 9000, &count, &f->err));
     assert_int_equal(count, 0);
 }
 
@@ -489,6 +491,85 @@ static void test_attempts_wait_longer_and_longer(void **state)
     }
 }
 
+/* Claims the job, as it is with this checkpoint. */
+static void claim_with(struct fixture *f, const char *checkpoint, int64_t attempt)
+{
+    const struct job_claim c = {.worker = "cpu:1", .device = "cpu", .checkpoint = checkpoint};
+    struct job_row row;
+    OK(jobs_claim(f->store, JOB, &c, 4000, &row, &f->err));
+    assert_int_equal(row.attempt, attempt);
+    job_row_deinit(&row);
+}
+
+/* Loses its worker, as it is with this one. */
+static enum job_status lose_with(struct fixture *f, const char *checkpoint)
+{
+    const struct job_loss loss = {.message = "Lost.", .checkpoint = checkpoint};
+    enum job_status status;
+    OK(jobs_worker_lost(f->store, JOB, &loss, 5000, &status, &f->err));
+    return status;
+}
+
+/* An attempt that got ahead goes on, whatever ends its workers; one that did not is spent. */
+static void test_attempts_that_get_ahead(void **state)
+{
+    struct fixture *f = *state;
+    add_dataset(f, "ds_1");
+    OK(insert_job(f, JOB, "m", 0, 3));
+    claim_with(f, "", 1);
+    assert_int_equal(lose_with(f, ""), JOB_QUEUED);
+    claim_with(f, "", 2);
+    assert_int_equal(lose_with(f, "a"), JOB_QUEUED);
+    claim_with(f, "a", 2);
+    assert_int_equal(lose_with(f, "b"), JOB_QUEUED);
+    claim_with(f, "b", 2);
+    assert_int_equal(lose_with(f, "b"), JOB_QUEUED);
+    claim_with(f, "b", 3);
+    assert_int_equal(lose_with(f, "c"), JOB_QUEUED);
+    claim_with(f, "c", 3);
+    assert_int_equal(lose_with(f, NULL), JOB_FAILED);
+}
+
+/* What is kept each time and never of use does not go on for ever. */
+static void test_an_end_of_what_only_seems_to_get_ahead(void **state)
+{
+    struct fixture *f = *state;
+    char checkpoint[16] = "";
+    add_dataset(f, "ds_1");
+    OK(insert_job(f, JOB, "m", 0, 1));
+    for (int i = 0; i <= JOBS_SPARED_MAX; i++) {
+        claim_with(f, checkpoint, 1);
+        snprintf(checkpoint, sizeof checkpoint, "%d", i);
+        assert_int_equal(lose_with(f, checkpoint), i < JOBS_SPARED_MAX ? JOB_QUEUED : JOB_FAILED);
+    }
+}
+
+static void read_checkpoint(void *context, const char *job, char ret[JOBS_CHECKPOINT_SIZE])
+{
+    snprintf(ret, JOBS_CHECKPOINT_SIZE, "%s", strcmp(job, JOB) == 0 ? (char *)context : "");
+}
+
+/* The daemon was killed three times while the job got ahead, then as often while it did not. */
+static void test_recovery_of_what_got_ahead(void **state)
+{
+    struct fixture *f = *state;
+    char checkpoint[8] = "0";
+    const struct jobs_kept kept = {.read = read_checkpoint, .context = checkpoint};
+    int64_t count;
+    struct job_row row;
+    add_dataset(f, "ds_1");
+    OK(insert_job(f, JOB, "m", 0, 3));
+    for (int i = 0; i < 6; i++) {
+        claim_with(f, checkpoint, i < 3 ? 1 : i - 2);
+        checkpoint[0] = (char)(i < 3 ? '1' + i : checkpoint[0]);
+        OK(jobs_recover(f->store, &kept, 9000, &count, &f->err));
+        OK(jobs_get(f->store, JOB, &row, &f->err));
+        assert_int_equal(row.status, i < 5 ? JOB_QUEUED : JOB_FAILED);
+        assert_string_equal(row.reason, i < 3 ? "daemon_stopped" : "worker_lost");
+        job_row_deinit(&row);
+    }
+}
+
 static void test_a_job_that_waits_lets_others_pass(void **state)
 {
     struct fixture *f = *state;
@@ -550,8 +631,11 @@ static void test_a_clock_that_jumps(void **state)
 }
 
 TEST_MAIN(STORE_TEST(test_matrix), STORE_TEST(test_absent_job), STORE_TEST(test_a_whole_life),
-          STORE_TEST(test_attempts_are_spent), STORE_TEST(test_recover), STORE_TEST(test_pause),
-          STORE_TEST(test_each_unfinished), STORE_TEST(test_claim_without_memory),
-          STORE_TEST(test_full_disk), STORE_TEST(test_attempts_wait_longer_and_longer),
+          STORE_TEST(test_attempts_are_spent), STORE_TEST(test_attempts_that_get_ahead),
+          STORE_TEST(test_an_end_of_what_only_seems_to_get_ahead),
+          STORE_TEST(test_recovery_of_what_got_ahead), STORE_TEST(test_recover),
+          STORE_TEST(test_pause), STORE_TEST(test_each_unfinished),
+          STORE_TEST(test_claim_without_memory), STORE_TEST(test_full_disk),
+          STORE_TEST(test_attempts_wait_longer_and_longer),
           STORE_TEST(test_a_job_that_waits_lets_others_pass),
           STORE_TEST(test_a_clock_that_is_put_back), STORE_TEST(test_a_clock_that_jumps))

@@ -319,6 +319,34 @@ static void test_queue_of_version_18(void **state)
     assert_int_equal(count, 399); /* of the least priority, before 600, which is paused */
 }
 
+static int64_t claimed_attempt(struct fixture *f)
+{
+    struct job_row row;
+    assert_int_equal(claim_next(f, "cpu", 3000, &row), 1);
+    const int64_t attempt = row.attempt;
+    job_row_deinit(&row);
+    return attempt;
+}
+
+/* Attempts of jobs from before losses were counted: one that was put aside goes on. */
+static void test_attempts_of_version_19(void **state)
+{
+    struct fixture *f = *state;
+    open_old(f, 19,
+             "INSERT INTO jobs (id, status, reason, attempt, model, dataset, spec, priority, "
+             "max_attempts, created_ms, queued_ms, worker, started_ms) VALUES "
+             "('job_1', 'queued', NULL, 0, 'm', 'ds_1', '{}', 9, 3, 5, 5, NULL, NULL), "
+             "('job_2', 'queued', 'daemon_stopped', 2, 'm', 'ds_1', '{}', 8, 3, 5, 5, NULL, NULL), "
+             "('job_3', 'queued', 'worker_lost', 2, 'm', 'ds_1', '{}', 7, 3, 5, 5, NULL, NULL), "
+             "('job_4', 'running', NULL, 3, 'm', 'ds_1', '{}', 6, 3, 5, 5, 'cpu:0', 6);");
+    assert_int_equal(claimed_attempt(f), 1);
+    assert_int_equal(claimed_attempt(f), 2);
+    assert_int_equal(claimed_attempt(f), 3);
+    enum job_status status;
+    OK(jobs_put_aside(f->store, "job_4", 4000, &status, &f->err));
+    assert_int_equal(claimed_attempt(f), 3);
+}
+
 /* A data set of a database from before recipes is there, and found by none. */
 static void test_datasets_of_version_14(void **state)
 {
@@ -343,6 +371,7 @@ static void test_datasets_of_version_14(void **state)
 TEST_MAIN(EMPTY_TEST(test_models_of_version_10), EMPTY_TEST(test_rows_of_every_version),
           EMPTY_TEST(test_ends_of_version_12), EMPTY_TEST(test_answers_of_version_13),
           EMPTY_TEST(test_experience_of_version_17), EMPTY_TEST(test_queue_of_version_18),
-          EMPTY_TEST(test_datasets_of_version_14), EMPTY_TEST(test_jobs_of_version_15),
-          EMPTY_TEST(test_jobs_of_version_1), EMPTY_TEST(test_step_by_step),
-          EMPTY_TEST(test_failure_leaves_the_last_version), EMPTY_TEST(test_other_programs))
+          EMPTY_TEST(test_datasets_of_version_14), EMPTY_TEST(test_attempts_of_version_19),
+          EMPTY_TEST(test_jobs_of_version_15), EMPTY_TEST(test_jobs_of_version_1),
+          EMPTY_TEST(test_step_by_step), EMPTY_TEST(test_failure_leaves_the_last_version),
+          EMPTY_TEST(test_other_programs))

@@ -252,7 +252,7 @@ static void test_kill_in_mid_transaction(void **state)
     assert_int_equal(number_of(f, "SELECT count(*) FROM model_chunks"), 1);
     assert_int_equal(number_of(f, "SELECT count(*) FROM model_names WHERE name = 'half'"), 0);
     int64_t count = 0;
-    OK(jobs_recover(f->store, 9000, &count, &f->err));
+    OK(jobs_recover(f->store, NULL, 9000, &count, &f->err));
     assert_int_equal(count, 1);
     assert_int_equal(status_of(f, "job_2"), JOB_QUEUED);
     check_gapless(f, "job_2", 3);

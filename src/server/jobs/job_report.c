@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/http/problem.h"
+#include "server/jobs/kept.h"
 #include "server/jobs/subscribers.h"
 #include "server/metrics.h"
 #include "server/serving/served.h"
@@ -450,13 +451,17 @@ int job_report_lost(struct app *app, const char *job, enum reason why, const cha
                     const struct json *cause)
 {
     const char *reason = reason_name(why);
+    char checkpoint[JOBS_CHECKPOINT_SIZE];
     cleanup_mem char *problem = job_problem(job, reason, message, "", cause);
+    kept_read(app, job, checkpoint);
     const struct job_loss loss = {
         .message = message,
         .error = problem,
         .reason = why,
         .first_ms = (int64_t)(1e3 * app->config.retry_delay_s),
         .jitter = random_share(),
+        /* A model without room has been computed to its end: no further checkpoint brings it on. */
+        .checkpoint = why == REASON_WORKER_LOST ? checkpoint : NULL,
     };
     enum job_status status;
     struct err err;

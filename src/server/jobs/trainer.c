@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/jobs/dispatch.h"
+#include "server/jobs/kept.h"
 #include "server/jobs/promotion.h"
 #include "server/jobs/run.h"
 #include "server/jobs/subscribers.h"
@@ -370,6 +371,16 @@ static void wait_for_attempt(struct trainer *t, int64_t looked_ms)
     }
 }
 
+static int claim(struct trainer *t, const struct job_head *head, const struct slot *slot,
+                 int64_t now_ms, struct job_row *ret, struct err *err)
+{
+    char checkpoint[JOBS_CHECKPOINT_SIZE];
+    kept_read(t->app, head->id, checkpoint);
+    const struct job_claim c = {
+        .worker = slot_name(slot), .device = slot_device(slot), .checkpoint = checkpoint};
+    return jobs_claim(t->app->store, head->id, &c, now_ms, ret, err);
+}
+
 /* The next queued job to an idle worker. 1: it has started; 0: none may start now. */
 static int feed(struct trainer *t)
 {
@@ -381,8 +392,7 @@ static int feed(struct trainer *t)
     const int64_t now = clock_wall_ms();
     int r = dispatch_next(&t->dispatch, t->app, now, &head, &slot, &err);
     if (r > 0) {
-        const int claimed =
-            jobs_claim(t->app->store, head.id, slot_name(slot), slot_device(slot), now, &job, &err);
+        const int claimed = claim(t, &head, slot, now, &job, &err);
         r = claimed < 0 ? claimed : r;
     }
     if (r < 0) {
