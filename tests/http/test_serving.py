@@ -134,6 +134,62 @@ def test_a_full_queue(small, limits, status):
     api.predict("m", questions(1))
 
 
+def test_the_newest_version_is_deleted_meanwhile(small):
+    """Who asked for the model is answered, by what was the newest then or by what is now."""
+    api = small()
+    X, y = data.regression(60, seed=50)
+    api.train("m", api.upload_npz(X[:, :2], y), test={"fraction": 0})
+    api.train("m", api.upload_npz(X, y), kernel="laplacian", test={"fraction": 0})
+    large = questions(3000)
+    with Asker(api) as asker:
+        with Stopped(api, asker, "m") as stopped:
+            loaded = [asker.ask(predict, "m", rows) for rows in (large[:3], large)]
+            stopped.until_asked(3)
+            api.delete("/v1/models/m/versions/3")
+        assert [one.result()[0].json()["version"] for one in [stopped.away, *loaded]] == [3] * 3
+    # Version 2 has other features, and is not loaded before the worker goes on.
+    api.delete("/v1/models/m/versions/2")
+    api.train("m", api.upload_npz(X, y), kernel="laplacian", test={"fraction": 0})
+    expected = api.predict("m", large, version=1).json()["predictions"]
+    pid = api.worker_pid("serve", "idle")
+    with Asker(api) as asker:
+        os.kill(pid, signal.SIGSTOP)
+        waits = [asker.ask(predict, "m", large[:3]), asker.ask(predict, "m", large), asker.ask(infer, "m", large[:3])]
+        late = asker.ask(lambda own: own.predict("m", large[:3], version=4, expect=404))
+        wait.until(lambda: waiting(api) == 4)
+        api.delete("/v1/models/m/versions/4")
+        assert 'no version 4' in late.result()[0].json()["detail"]
+        os.kill(pid, signal.SIGCONT)
+        few, many, inferred = (one.result()[0].json() for one in waits)
+    assert (few["version"], many["version"], inferred["model_version"]) == (1, 1, "1")
+    assert many["predictions"] == expected and few["predictions"] == expected[:3]
+    wait.until(lambda: prometheus.scrape(api).value("krrd_models_loaded") == 1)
+
+
+def test_nobody_is_refused_while_versions_are_deleted(small):
+    api = small()
+    X, y = data.regression(60, seed=50)
+    dataset = api.upload_npz(X, y)
+    for _ in range(8):
+        api.train("m", dataset, kernel="linear", test={"fraction": 0})
+    over = threading.Event()
+
+    def ask(own):
+        versions = set()
+        while not over.is_set():
+            versions.add(own.predict("m", X[:2]).json()["version"])
+        return versions
+
+    with Asker(api) as asker:
+        asked = [asker.ask(ask) for _ in range(6)]
+        for version in range(9, 1, -1):
+            time.sleep(0.2)
+            api.delete(f"/v1/models/m/versions/{version}")
+        time.sleep(0.2)
+        over.set()
+        assert {version for one in asked for version in one.result()[0]} >= {1, 9}
+
+
 def test_who_leaves_is_not_computed(small):
     api = small()
     host, port = api.base.removeprefix("http://").split(":")
@@ -355,7 +411,6 @@ def test_a_batch_of_much_work_takes_no_other_questions_and_waits_at_the_worker(t
     with Asker(api) as asker:
         with Stopped(api, asker, "a", little):
             asked = [asker.ask(predict, "a", little) for _ in range(3)]
-            wait.until(lambda: waiting(api) == 3)
             assert batches() == 2  # those of Stopped: one row does not go behind another
             asked += [asker.ask(predict, "a", large) for _ in range(2)]
             wait.until(lambda: batches() == 3)

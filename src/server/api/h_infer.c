@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "server/api/handlers.h"
+#include "server/api/models.h"
 #include "server/api/prediction.h"
 #include "server/app.h"
 #include "server/bodies/infer.h"
@@ -86,16 +87,13 @@ static int take_header_length(struct request *rq, int64_t *ret, struct err *err)
 /* POST /v2/models/{name}[/versions/{version}]/infer */
 void infer(struct request *rq)
 {
-    const struct served_model *model;
     struct err err;
     int64_t header = INFER_NO_HEADER;
-    int r = take_header_length(rq, &header, &err);
-    r = r == 0 ? served_find(rq->app->served, rq->param[0], rq->param[1], &model, &err) : r;
-    if (r < 0) {
+    if (take_header_length(rq, &header, &err) < 0) {
         reply_error(rq, &err);
         return;
     }
-    struct prediction *p = prediction_new(rq, &inference_ops, model);
+    struct prediction *p = prediction_new(rq, &inference_ops, models_find_served);
     if (p) {
         inference_of(p)->header_in = header;
         prediction_run(p);

@@ -150,7 +150,7 @@ void models_remove(struct request *rq)
         r = models_delete(rq->app->store, row.name, row.version, &err);
         if (r == 0) {
             served_changed(rq->app->served);
-            serving_unload(rq->app->serving, row.key);
+            serving_delete(rq->app->serving, row.key);
         }
         model_row_deinit(&row);
     }

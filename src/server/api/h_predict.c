@@ -215,10 +215,9 @@ static int take_wish(const struct plain *own, const char *name, enum wish *ret, 
     return 0;
 }
 
-/* Takes model. */
-static void answer_with(struct request *rq, const struct served_model *model)
+static void answer_with(struct request *rq, prediction_find find)
 {
-    struct prediction *p = prediction_new(rq, &plain_ops, model);
+    struct prediction *p = prediction_new(rq, &plain_ops, find);
     if (!p) {
         return;
     }
@@ -242,27 +241,19 @@ static void answer_with(struct request *rq, const struct served_model *model)
  */
 void predict(struct request *rq)
 {
-    const struct served_model *model;
-    struct err err;
-    if (models_find_served(rq, &model, &err) < 0) {
-        reply_error(rq, &err);
-    } else {
-        answer_with(rq, model);
-    }
+    answer_with(rq, models_find_served);
+}
+
+static int find_default(struct request *rq, const struct served_model **ret, struct err *err)
+{
+    const char *name = rq->app->config.default_model;
+    return name[0] != '\0'
+               ? served_find(rq->app->served, name, NULL, ret, err)
+               : err_set(err, ERR_NOT_FOUND, "The daemon was started without --default-model.");
 }
 
 /* POST /invocations: the model that --default-model names. */
 void predict_default(struct request *rq)
 {
-    const struct served_model *model;
-    struct err err;
-    const char *name = rq->app->config.default_model;
-    const int r = name[0] != '\0' ? served_find(rq->app->served, name, NULL, &model, &err)
-                                  : err_set(&err, ERR_NOT_FOUND,
-                                            "The daemon was started without --default-model.");
-    if (r < 0) {
-        reply_error(rq, &err);
-    } else {
-        answer_with(rq, model);
-    }
+    answer_with(rq, find_default);
 }

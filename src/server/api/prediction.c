@@ -161,13 +161,15 @@ static int answer(struct prediction *p, const struct serving_answer *a, struct e
     return r;
 }
 
+static void refuse_or_read_again(struct prediction *p, const struct err *failure);
+
 static void on_answer(void *context, const struct serving_answer *a, const struct err *failure)
 {
     struct prediction *p = context;
     struct err err;
     p->handle = 0;
     if (failure) {
-        prediction_refuse(p, failure);
+        refuse_or_read_again(p, failure);
     } else if (answer(p, a, &err) < 0) {
         prediction_refuse(p, &err);
     }
@@ -198,6 +200,16 @@ static int ask(struct prediction *p, struct err *err)
     return serving_predict(p->app->serving, &ask, &p->handle, err);
 }
 
+/* What a reading before left. */
+static void clear(struct prediction *p)
+{
+    if (p->ops->deinit) {
+        p->ops->deinit(p);
+    }
+    question_deinit(&p->question);
+    p->question = (struct question){.X = NULL};
+}
+
 static int read_body(struct prediction *p, const struct buf *body, struct err *err)
 {
     const char *text = body->data ? body->data : "";
@@ -215,29 +227,75 @@ static int read_body(struct prediction *p, const struct buf *body, struct err *e
 static void read_work(void *context)
 {
     struct prediction *p = context;
+    clear(p);
     p->status = read_body(p, &p->body, &p->failure);
-    buf_deinit(&p->body);
 }
+
+static void ask_or_refuse(struct prediction *p);
 
 static void read_done(struct app *app, struct request *rq, void *context)
 {
     struct prediction *p = context;
-    http_body_done(app->http, p->body_size);
-    p->body_size = 0;
+    (void)app;
     if (!take_back(p, rq)) {
         return;
     }
-    if (p->status < 0 || ask(p, &p->failure) < 0) {
+    if (p->status < 0) {
         prediction_refuse(p, &p->failure);
+    } else {
+        ask_or_refuse(p);
     }
 }
 
 static int read_elsewhere(struct prediction *p, struct err *err)
 {
     static const struct offload_ops ops = {.work = read_work, .done = read_done};
-    request_take_body(p->rq, &p->body);
-    p->body_size = p->body.len;
+    if (p->body.len == 0) {
+        request_take_body(p->rq, &p->body);
+        p->body_size = p->body.len;
+    }
     return lend(p, &ops, err);
+}
+
+/* The version is gone. Another thread reads, also what is short: nothing is asked of serving.h in
+ * the midst of what it does. */
+static int read_again(struct prediction *p, const struct err *failure, struct err *err)
+{
+    const struct served_model *model;
+    int r = p->find(p->rq, &model, err);
+    if (r < 0) {
+        return r;
+    }
+    if (model->key == p->model->key) {
+        served_release(model);
+        *err = *failure;
+        return -(int)err->code;
+    }
+    served_release(p->model);
+    p->model = model;
+    return read_elsewhere(p, err);
+}
+
+static void refuse_or_read_again(struct prediction *p, const struct err *failure)
+{
+    struct err err = *failure;
+    const bool kept = p->body.len > 0 || p->rq->body.len > 0;
+    if (failure->code != ERR_NOT_FOUND || !kept || read_again(p, failure, &err) < 0) {
+        prediction_refuse(p, &err);
+    }
+}
+
+/* A large body is let go of once its question waits for a model that is loaded. */
+static void ask_or_refuse(struct prediction *p)
+{
+    struct err err;
+    if (ask(p, &err) < 0) {
+        refuse_or_read_again(p, &err);
+    } else if (serving_state(p->app->serving, p->model->key) == SERVING_LOADED) {
+        http_body_done(p->app->http, p->body_size);
+        p->body_size = 0;
+        buf_deinit(&p->body);
+    }
 }
 
 /* "gzip" and "deflate", the only ones known, or NULL for the plain body. */
@@ -268,7 +326,10 @@ static int run(struct prediction *p, struct err *err)
         return read_elsewhere(p, err);
     }
     r = read_body(p, &p->rq->body, err);
-    return r < 0 ? r : ask(p, err);
+    if (r == 0) {
+        ask_or_refuse(p);
+    }
+    return r;
 }
 
 void prediction_run(struct prediction *p)
@@ -280,20 +341,20 @@ void prediction_run(struct prediction *p)
 }
 
 struct prediction *prediction_new(struct request *rq, const struct prediction_ops *ops,
-                                  const struct served_model *model)
+                                  prediction_find find)
 {
+    struct err err;
     struct prediction *p = mem_zalloc(ops->size);
-    if (!p) {
-        struct err err;
-        err_no_memory(&err);
-        served_release(model);
+    int r = p ? find(rq, &p->model, &err) : err_no_memory(&err);
+    if (r < 0) {
+        mem_free(p);
         reply_error(rq, &err);
         return NULL;
     }
     p->ops = ops;
+    p->find = find;
     p->rq = rq;
     p->app = rq->app;
-    p->model = model;
     p->began_s = clock_monotonic_s();
     rq->user = p;
     rq->user_free = prediction_free;

@@ -3,6 +3,10 @@
  * (Content-Encoding) and read, serving.h predicts, the answer is written and packed
  * (Accept-Encoding). Small bodies and answers are read and written on the loop's thread, large ones
  * on the thread pool. When the client leaves the prediction is given up.
+ *
+ * A version that is deleted between its choice and the answer is no reason to refuse who asked for
+ * the newest one: what is left is asked then, with the body read anew, for it may have other
+ * features. A loaded model answers who asked before it was deleted (serving_delete).
  */
 #pragma once
 
@@ -28,6 +32,10 @@ struct prediction_ops {
     void (*deinit)(struct prediction *p); /* (optional) */
 };
 
+/* Which version of a model the request means now. The caller releases *ret. */
+typedef int (*prediction_find)(struct request *rq, const struct served_model **ret,
+                               struct err *err);
+
 struct prediction {
     const struct prediction_ops *ops;
     struct request *rq;               /* NULL: the client left while another thread was at work */
@@ -40,8 +48,9 @@ struct prediction {
 
     /* prediction.c's own */
     struct app *app;
-    uint64_t handle;           /* of serving.h; 0: nothing is being predicted */
-    struct buf body;           /* while another thread reads it */
+    uint64_t handle; /* of serving.h; 0: nothing is being predicted */
+    prediction_find find;
+    struct buf body;           /* while another thread reads it, or it may be read again */
     size_t body_size;          /* for http_body_done */
     const char *unpack, *pack; /* codings: "gzip", "deflate" or NULL */
     struct answer_copy copy;   /* while another thread writes it */
@@ -50,10 +59,11 @@ struct prediction {
     struct err failure;        /* ... and why */
 };
 
-/* The prediction that the request asks for; NULL: it was answered with a problem. The caller adds
- * what its protocol needs, then calls prediction_run. Takes `model`. */
+/* The prediction that the request asks for, of the model that `find` finds; NULL: it was answered
+ * with a problem. The caller adds what its protocol needs, then calls prediction_run. Where the
+ * version is deleted meanwhile, `find` is asked again. */
 struct prediction *prediction_new(struct request *rq, const struct prediction_ops *ops,
-                                  const struct served_model *model);
+                                  prediction_find find);
 void prediction_run(struct prediction *p);
 /* Answers with a problem instead. */
 void prediction_refuse(struct prediction *p, const struct err *err);

@@ -65,6 +65,7 @@ struct entry {
     char text_key[24]; /* the key as frames carry it */
     enum serving_state state;
     bool pinned;
+    bool deleted; /* from the store: it leaves when it has answered what it was asked */
     struct lane *lane;
     uint64_t load; /* number of the present attempt: answers to an earlier one do not count */
     int64_t next_chunk;
@@ -125,6 +126,7 @@ struct serving {
     struct entry *entries;
     struct entry *buckets[SERVING_BUCKETS]; /* by key */
     struct entry *busy;                     /* those with questions that wait */
+    int deleted;                            /* of the entries */
     struct places places;
     uint64_t last_number; /* of loads and batches */
     size_t call_bytes;
@@ -207,3 +209,5 @@ void entries_recall(struct serving *s, struct lane *lane, const struct err *err)
 /* A lane is ready: loads that wait for one begin. */
 void entries_ready(struct serving *s);
 void entry_remove(struct entry *e, const struct err *err);
+/* Those that were deleted and have nothing left to answer leave. */
+void entries_sweep(struct serving *s);

@@ -144,6 +144,7 @@ void entry_remove(struct entry *e, const struct err *err)
         link = &(*link)->next_in_bucket;
     }
     *link = e->next_in_bucket;
+    s->deleted -= e->deleted;
     wake(e, err);
     served_release(e->model);
     mem_free(e);
@@ -514,6 +515,39 @@ void serving_unload(struct serving *s, int64_t model_key)
     struct err err;
     err_set(&err, ERR_CONFLICT, "The model was unloaded.");
     unload(e, &err);
+}
+
+static void leave(struct entry *e)
+{
+    struct err err;
+    err_set(&err, ERR_NOT_FOUND, "The model has been deleted.");
+    unload(e, &err);
+}
+
+void serving_delete(struct serving *s, int64_t model_key)
+{
+    struct entry *e = entry_find(s, model_key);
+    if (!e) {
+        return;
+    }
+    e->pinned = false;
+    if (e->state != SERVING_LOADED || (e->calls == 0 && e->away == 0)) {
+        leave(e);
+    } else if (!e->deleted) {
+        e->deleted = true;
+        s->deleted++;
+    }
+}
+
+void entries_sweep(struct serving *s)
+{
+    struct entry *next;
+    for (struct entry *e = s->deleted > 0 ? s->entries : NULL; e; e = next) {
+        next = e->next;
+        if (e->deleted && e->calls == 0 && e->away == 0) {
+            leave(e);
+        }
+    }
 }
 
 enum serving_state serving_state(const struct serving *s, int64_t model_key)

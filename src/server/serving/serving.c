@@ -188,6 +188,9 @@ void call_end(struct serving *s, struct call *c, const struct serving_answer *an
 {
     place_give(&s->places, c);
     s->call_bytes -= call_bytes(c);
+    if (s->deleted > 0 && s->turn) {
+        turn_ask(s->turn); /* it may be the last that such a model had to answer */
+    }
     if (c->ask.done) {
         count_end(s, c, err);
         c->ask.done(c->ask.context, answer, err);
@@ -380,6 +383,7 @@ static void on_due(void *context)
 static void on_turn(void *context)
 {
     batches_send(context);
+    entries_sweep(context);
 }
 
 /* ---- workers ---- */

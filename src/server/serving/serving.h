@@ -77,6 +77,9 @@ void serving_pin(struct serving *s, int64_t model_key, bool pinned);
 /* Also unpins it. Predictions that wait for it load it again; loads that wait end with
  * -ERR_CONFLICT. */
 void serving_unload(struct serving *s, int64_t model_key);
+/* The store has it no longer. Where it is loaded, who asked before is answered, then it leaves;
+ * else who waits is told -ERR_NOT_FOUND. */
+void serving_delete(struct serving *s, int64_t model_key);
 
 /* What a worker answered. Borrowed. */
 struct serving_answer {
