@@ -41,6 +41,25 @@ static int not_found(struct err *err)
     return err_set(err, ERR_NOT_FOUND, "There is no such model.");
 }
 
+/* 0 where the name has a version. */
+static int check_name(struct sql *db, const char *name, struct err *err)
+{
+    static const char select[] =
+        "SELECT 1 FROM models WHERE name = ?1 AND version IS NOT NULL LIMIT 1";
+    int64_t one;
+    const int rc = sql_number(db, select, SQL_ARGS(sql_text(name)), &one, err);
+    return rc == 0 ? not_found(err) : rc < 0 ? rc : 0;
+}
+
+/* Says which is missing: the model, or that version of it. */
+static int version_not_found(struct sql *db, const char *name, int64_t version, struct err *err)
+{
+    const int rc = check_name(db, name, err);
+    return rc < 0 ? rc
+                  : err_set(err, ERR_NOT_FOUND, "The model \"%.64s\" has no version %lld.", name,
+                            (long long)version);
+}
+
 /* Staging. */
 
 static int stage_inside(struct sql *db, const char *job, int64_t *ret_key, struct err *err)
@@ -269,7 +288,7 @@ int models_get(struct store *s, const char *name, int64_t version, struct model_
                  ? sql_first(s->db, newest, SQL_ARGS(sql_text(name)), &st, err)
                  : sql_first(s->db, exact, SQL_ARGS(sql_text(name), sql_int(version)), &st, err);
     if (rc <= 0) {
-        return rc < 0 ? rc : not_found(err);
+        return rc < 0 ? rc : version_not_found(s->db, name, version, err);
     }
     struct model_row row = {.key = 0};
     rc = read_row(st, &row, err);
@@ -315,16 +334,6 @@ int models__read_list(struct sql_stmt *st, struct model_row **ret, int64_t *ret_
         *ret = rows;
     }
     return rc;
-}
-
-/* 0 where the name has a version. */
-static int check_name(struct sql *db, const char *name, struct err *err)
-{
-    static const char select[] =
-        "SELECT 1 FROM models WHERE name = ?1 AND version IS NOT NULL LIMIT 1";
-    int64_t one;
-    const int rc = sql_number(db, select, SQL_ARGS(sql_text(name)), &one, err);
-    return rc == 0 ? not_found(err) : rc < 0 ? rc : 0;
 }
 
 int models_versions(struct store *s, const char *name, int64_t before, struct model_row **ret,
@@ -377,7 +386,7 @@ static int delete_inside(struct sql *db, const char *name, int64_t version, stru
     if (rc < 0) {
         return rc;
     }
-    return sql_changes(db) == 0 ? not_found(err) : 0;
+    return sql_changes(db) == 0 ? version_not_found(db, name, version, err) : 0;
 }
 
 int models_delete(struct store *s, const char *name, int64_t version, struct err *err)

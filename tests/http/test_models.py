@@ -95,6 +95,18 @@ def test_unknown_models(api, trained, path):
     api.post(f"/v1/models/{path}/predict", 404, json={"instances": [[1, 2, 3, 4]]})
 
 
+def test_what_is_missing_is_said(api, trained):
+    """The model, or the version of one that there is."""
+    row = {"instances": [[1, 2, 3, 4]]}
+    path = "/v1/models/twice/versions/99"
+    for answer in (api.get(path, 404), api.request("DELETE", path, 404), api.post(f"{path}/predict", 404, json=row),
+                   api.post(f"{path}/load", 404), api.request("PUT", "/v1/models/twice/aliases/p", 404,
+                                                              json={"version": 99}),
+                   api.get("/v2/models/twice/versions/99", 404)):
+        assert 'The model "twice" has no version 99.' in answer.text.replace('\\"', '"')
+    assert api.get("/v1/models/nobody/versions/99", 404).json()["detail"] == "There is no such model."
+
+
 def test_delete_versions(api, name, regression_dataset):
     for _ in range(3):
         api.train(name, regression_dataset, kernel="linear")

@@ -113,7 +113,7 @@ static void test_what_is_not_there(void **state)
     publish(f, "job_2", "odd", "{\"features\":");
     OK(served_new(f->store, &s, &f->err));
     FAILS(served_find(s, "n", NULL, &m, &f->err), ERR_NOT_FOUND, "no such model");
-    FAILS(served_find(s, "m", "2", &m, &f->err), ERR_NOT_FOUND, "no such model");
+    FAILS(served_find(s, "m", "2", &m, &f->err), ERR_NOT_FOUND, "no version 2");
     static const char *const bad[] = {"", "0", "01", "-1", "1x", " 1", "9999999999999999999"};
     for (size_t i = 1; i < sizeof bad / sizeof bad[0]; i++) {
         FAILS(served_find(s, "m", bad[i], &m, &f->err), ERR_NOT_FOUND, "not the number");

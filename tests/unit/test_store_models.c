@@ -26,8 +26,8 @@ static void test_publish_and_get(void **state)
         assert_int_equal(row.created_ms, 5000);
         model_row_deinit(&row);
     }
-    FAILS(models_get(f->store, "m", 2, &row, &f->err), ERR_NOT_FOUND, "no such model");
-    FAILS(models_get(f->store, "m", -1, &row, &f->err), ERR_NOT_FOUND, "no such model");
+    FAILS(models_get(f->store, "m", 2, &row, &f->err), ERR_NOT_FOUND, "\"m\" has no version 2");
+    FAILS(models_get(f->store, "m", -1, &row, &f->err), ERR_NOT_FOUND, "no version -1");
     FAILS(models_get(f->store, "M", 0, &row, &f->err), ERR_NOT_FOUND, "no such model");
 }
 
@@ -167,8 +167,8 @@ static void test_versions_are_never_used_twice(void **state)
     fixture_close(f);
     fixture_open(f);
     assert_int_equal(train(f, "job_5", "m"), 4);
-    FAILS(models_delete(f->store, "m", 3, &f->err), ERR_NOT_FOUND, "no such model");
-    FAILS(models_delete(f->store, "m", 0, &f->err), ERR_NOT_FOUND, "no such model");
+    FAILS(models_delete(f->store, "m", 3, &f->err), ERR_NOT_FOUND, "\"m\" has no version 3");
+    FAILS(models_delete(f->store, "m", 0, &f->err), ERR_NOT_FOUND, "no version 0");
     FAILS(models_delete(f->store, "q", 1, &f->err), ERR_NOT_FOUND, "no such model");
     assert_int_equal(number_of(f, "SELECT count(*) FROM model_chunks"), 2);
 }
@@ -330,6 +330,5 @@ static void test_sweep_at_open(void **state)
 
 TEST_MAIN(STORE_TEST(test_publish_and_get), STORE_TEST(test_stage_refusals), STORE_TEST(test_pins),
           STORE_TEST(test_drop_stage), STORE_TEST(test_leftovers_go_with_the_job),
-          STORE_TEST(test_versions_are_never_used_twice), STORE_TEST(test_lists),
-          STORE_TEST(test_large_model), STORE_TEST(test_chunk_bounds),
-          STORE_TEST(test_sweep_at_open))
+          STORE_TEST(test_versions_are_never_used_twice), STORE_TEST(test_lists), STORE_TEST(test_large_model),
+          STORE_TEST(test_chunk_bounds), STORE_TEST(test_sweep_at_open))
