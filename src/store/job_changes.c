@@ -159,7 +159,8 @@ int jobs_progress(struct store *s, const char *id, const char *progress, const c
     return rc;
 }
 
-/* The job has ended: it lets go of its data sets, and of what it staged without publishing it. */
+/* The job has ended: it lets go of its data sets, of the model that it began with, and of what it
+ * staged without publishing it. */
 static int enter_final(struct sql *db, const struct present *job, const struct job_end *end,
                        int64_t model_version, int64_t now_ms, struct err *err)
 {
@@ -167,6 +168,7 @@ static int enter_final(struct sql *db, const struct present *job, const struct j
         "UPDATE jobs SET status = ?2, reason = ?3, result = ?4, error = ?5, "
         "model_version = nullif(?6, 0), finished_ms = ?7, next_attempt_ms = NULL WHERE key = ?1";
     static const char release[] = "DELETE FROM dataset_holds WHERE job = ?1";
+    static const char release_model[] = "DELETE FROM model_holds WHERE job = ?1";
     int rc = sql_run(db, change,
                      SQL_ARGS(sql_int(job->key), sql_text(job_status_name(end->status)),
                               sql_text(end->reason), sql_text(end->result), sql_text(end->error),
@@ -174,6 +176,9 @@ static int enter_final(struct sql *db, const struct present *job, const struct j
                      err);
     if (rc == 0) {
         rc = sql_run(db, release, SQL_ARGS(sql_int(job->key)), err);
+    }
+    if (rc == 0) {
+        rc = sql_run(db, release_model, SQL_ARGS(sql_int(job->key)), err);
     }
     if (rc == 0) {
         rc = webhooks__add(db, job->key, now_ms, err);

@@ -119,6 +119,15 @@ static int hold(struct sql *db, int64_t job, const char *dataset, const char *po
     return rc;
 }
 
+/* Keeps the model that the job begins with, as its specification names it. */
+static int hold_start(struct sql *db, int64_t job, const char *spec, struct err *err)
+{
+    static const char insert[] = "INSERT INTO model_holds (job, model) SELECT ?1, key FROM models "
+                                 "WHERE name = json_extract(?2, '$.warm_start.model') "
+                                 "AND version = json_extract(?2, '$.warm_start.version')";
+    return sql_run(db, insert, SQL_ARGS(sql_int(job), sql_text(spec)), err);
+}
+
 /* For lists by metadata. */
 static int index_metadata(struct sql *db, const struct job_row *job, struct err *err)
 {
@@ -170,6 +179,9 @@ static int insert_inside(struct sql *db, const struct job_row *row,
     }
     if (rc == 0) {
         rc = hold(db, key, row->centers_dataset, "#/centers/dataset", err);
+    }
+    if (rc == 0) {
+        rc = hold_start(db, key, row->spec, err);
     }
     if (rc == 0) {
         rc = index_metadata(db, row, err);

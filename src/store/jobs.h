@@ -73,7 +73,8 @@ void job_row_deinit(struct job_row *r);
  * max_attempts, wanted_device ("": "auto"), host_bytes. Becomes queued. -ERR_NOT_FOUND at
  * "#/dataset", "#/test/dataset" or
  * "#/centers/dataset" when there is no such data set (any more); -ERR_CONFLICT when the id is
- * taken. Until the job has finished, its data sets cannot be deleted. `answer` (NULL: none) is kept
+ * taken. Until the job has finished, its data sets cannot be deleted, nor can the
+ * version of a model that its specification names as `warm_start`. `answer` (NULL: none) is kept
  * in the same transaction.
  */
 int jobs_insert(struct store *s, const struct job_row *row, const struct idempotency_row *answer,

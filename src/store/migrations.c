@@ -332,6 +332,21 @@ static const char version_20[] =
     "UPDATE jobs SET spent = iif(attempt > 0 AND (status IN ('running', 'cancelling')"
     "    OR coalesce(reason, '') IN ('paused', 'daemon_stopped')), attempt - 1, attempt);";
 
+/* What model_holds keeps from being deleted: the models that unfinished jobs begin with. */
+static const char version_21[] =
+    "CREATE TABLE model_holds ("
+    "    job INTEGER NOT NULL PRIMARY KEY REFERENCES jobs (key) ON DELETE CASCADE,"
+    "    model INTEGER NOT NULL REFERENCES models (key) ON DELETE RESTRICT"
+    ") STRICT;"
+    "CREATE INDEX model_holds_by_model ON model_holds (model);"
+    "INSERT INTO model_holds (job, model)"
+    "    SELECT jobs.key, models.key FROM jobs JOIN models"
+    "    ON models.name = json_extract(iif(json_valid(jobs.spec), jobs.spec, '{}'),"
+    "                                  '$.warm_start.model')"
+    "    AND models.version = json_extract(iif(json_valid(jobs.spec), jobs.spec, '{}'),"
+    "                                      '$.warm_start.version')"
+    "    WHERE jobs.status IN ('queued', 'running', 'paused', 'cancelling');";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -406,10 +421,10 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
     return 0;
 }
 
-static const char *const texts[] = {version_1,  version_2,  version_3,  version_4,  version_5,
-                                    version_6,  version_7,  version_8,  version_9,  version_10,
-                                    version_11, version_12, version_13, version_14, version_15,
-                                    version_16, version_17, version_18, version_19, version_20};
+static const char *const texts[] = {
+    version_1,  version_2,  version_3,  version_4,  version_5,  version_6,  version_7,
+    version_8,  version_9,  version_10, version_11, version_12, version_13, version_14,
+    version_15, version_16, version_17, version_18, version_19, version_20, version_21};
 
 const struct migrations migrations = {
     .texts = texts,

@@ -376,10 +376,31 @@ void models_list_free(struct model_row *rows, int64_t count)
     list__free(&model_kind, rows, count);
 }
 
+/* 0 when no unfinished job begins with it. */
+static int check_unheld(struct sql *db, const char *name, int64_t version, struct err *err)
+{
+    static const char holder[] =
+        "SELECT jobs.id FROM models JOIN model_holds ON model_holds.model = models.key "
+        "JOIN jobs ON jobs.key = model_holds.job "
+        "WHERE models.name = ?1 AND models.version = ?2 ORDER BY jobs.key LIMIT 1";
+    cleanup_sql struct sql_stmt *st = NULL;
+    const int rc = sql_first(db, holder, SQL_ARGS(sql_text(name), sql_int(version)), &st, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    char job[ID_SIZE];
+    sql_col_fixed(st, 0, job, sizeof(job));
+    return err_set(err, ERR_CONFLICT,
+                   "The job %s, which has not finished, begins with this version.", job);
+}
+
 static int delete_inside(struct sql *db, const char *name, int64_t version, struct err *err)
 {
     static const char delete[] = "DELETE FROM models WHERE name = ?1 AND version = ?2";
     int rc = aliases__check_free(db, name, version, err);
+    if (rc == 0) {
+        rc = check_unheld(db, name, version, err);
+    }
     if (rc == 0) {
         rc = sql_run(db, delete, SQL_ARGS(sql_text(name), sql_int(version)), err);
     }

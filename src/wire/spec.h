@@ -159,3 +159,14 @@ int job_spec_check_tested(const struct job_spec *spec, const struct dataset_info
  * Points at "#/centers/dataset"; `info` is what job_spec_check_columns has passed. */
 int job_spec_check_centers(const struct job_spec *spec, const struct dataset_info *info,
                            const struct dataset_info *centers, struct err *err);
+
+/* Of a model, what a job that begins with it must have in common with it (engine/warm.h). */
+struct start_model {
+    int64_t features;
+    const char *const *feature_names;
+    int64_t targets, classes; /* classes 0: of a regression */
+    const char *const *class_labels;
+};
+/* Once the columns are known to fit: -ERR_INVALID at "#/warm_start". */
+int job_spec_check_start(const struct job_spec *spec, const struct dataset_info *info,
+                         const struct start_model *m, struct err *err);

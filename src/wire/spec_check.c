@@ -1,4 +1,4 @@
-/* job_spec_check_columns, _tested, _centers: a spec against the columns of data sets. */
+/* job_spec_check_columns, _tested, _centers, _start: a spec against the columns of data sets. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -296,4 +296,92 @@ int job_spec_check_centers(const struct job_spec *spec, const struct dataset_inf
         }
     }
     return rc;
+}
+
+/* Names of the job's features, in their order, borrowed; `ret` has room for info->columns. */
+static int64_t list_features(const struct job_spec *spec, const struct dataset_info *info,
+                             const struct columns *c, const char **ret)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < spec->features; i++) {
+        ret[count++] = spec->feature_names[i];
+    }
+    for (int64_t i = 0; spec->features == 0 && i < info->columns; i++) {
+        if (c->roles[i] == ROLE_FEATURE) {
+            ret[count++] = info->column_names[i];
+        }
+    }
+    return count;
+}
+
+static const char start_pointer[] = "#/warm_start";
+
+static int check_start_features(const struct start_model *m, const char *const *names,
+                                int64_t count, struct err *err)
+{
+    if (m->features != count) {
+        return err_at(err, ERR_INVALID, start_pointer,
+                      "The earlier model has %" PRId64 " features, this job has %" PRId64 ".",
+                      m->features, count);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (strcmp(m->feature_names[i], names[i]) != 0) {
+            return err_at(err, ERR_INVALID, start_pointer,
+                          "Feature %" PRId64 " of the earlier model is \"%.64s\", of this job "
+                          "\"%.64s\".",
+                          i + 1, m->feature_names[i], names[i]);
+        }
+    }
+    return 0;
+}
+
+static int check_start_classes(const struct start_model *m, const struct dataset_info *info,
+                               struct err *err)
+{
+    if (m->classes != info->classes) {
+        return err_at(err, ERR_INVALID, start_pointer,
+                      "The earlier model has %" PRId64 " classes, this job has %" PRId64 ".",
+                      m->classes, info->classes);
+    }
+    for (int64_t i = 0; i < m->classes; i++) {
+        if (strcmp(m->class_labels[i], info->class_labels[i]) != 0) {
+            return err_at(err, ERR_INVALID, start_pointer,
+                          "Class %" PRId64 " of the earlier model is \"%.64s\", of this job "
+                          "\"%.64s\".",
+                          i + 1, m->class_labels[i], info->class_labels[i]);
+        }
+    }
+    return 0;
+}
+
+static int check_start_targets(const struct job_spec *spec, const struct start_model *m,
+                               const struct dataset_info *info, const struct columns *c,
+                               struct err *err)
+{
+    const bool classes = classifies(spec, info, c);
+    if ((m->classes > 0) != classes) {
+        return err_at(err, ERR_INVALID, start_pointer, "The earlier model is of another task: %s.",
+                      task_name(m->classes > 0 ? TASK_CLASSIFICATION : TASK_REGRESSION));
+    }
+    const int64_t targets = spec->targets > 0 ? spec->targets : info->targets;
+    if (!classes && m->targets != targets) {
+        return err_at(err, ERR_INVALID, start_pointer,
+                      "The earlier model has %" PRId64 " targets, this job has %" PRId64 ".",
+                      m->targets, targets);
+    }
+    return classes ? check_start_classes(m, info, err) : 0;
+}
+
+int job_spec_check_start(const struct job_spec *spec, const struct dataset_info *info,
+                         const struct start_model *m, struct err *err)
+{
+    __attribute__((cleanup(columns_deinit))) struct columns c = {.roles = NULL};
+    cleanup_mem const char **names = mem_array((size_t)info->columns, sizeof(*names));
+    int rc = names != NULL ? columns_init(info, &c, err) : err_no_memory(err);
+    rc = rc < 0 ? rc : assign_all(spec, info, &c, err);
+    if (rc == 0) {
+        const int64_t count = list_features(spec, info, &c, names);
+        rc = check_start_features(m, names, count, err);
+    }
+    return rc < 0 ? rc : check_start_targets(spec, m, info, &c, err);
 }

@@ -319,6 +319,24 @@ static void test_queue_of_version_18(void **state)
     assert_int_equal(count, 399); /* of the least priority, before 600, which is paused */
 }
 
+/* Jobs of a database from before their models were kept keep them, where they have not finished. */
+static void test_starts_of_version_20(void **state)
+{
+    struct fixture *f = *state;
+#define START_20 "'{\"warm_start\":{\"model\":\"m\",\"version\":1}}', 0, 3, 5, 5"
+    open_old(f, 20,
+             "INSERT INTO models (name, version, job, dataset, description, sha256, created_ms) "
+             "VALUES ('m', 1, 'job_0', 'ds_1', '{}', '" SHA "', 5);"
+             "INSERT INTO jobs (id, status, model, dataset, spec, priority, max_attempts, "
+             "created_ms, queued_ms) VALUES ('job_1', 'queued', 'n', 'ds_1', " START_20 "), "
+             "('job_2', 'queued', 'n', 'ds_1', '{', 0, 3, 5, 5);"
+             "INSERT INTO jobs (id, status, model, dataset, spec, priority, max_attempts, "
+             "created_ms, queued_ms, finished_ms) VALUES "
+             "('job_3', 'cancelled', 'n', 'ds_1', " START_20 ", 6);");
+    assert_int_equal(number_of(f, "SELECT count(*) FROM model_holds"), 1);
+    FAILS(models_delete(f->store, "m", 1, &f->err), ERR_CONFLICT, "job_1");
+}
+
 static int64_t claimed_attempt(struct fixture *f)
 {
     struct job_row row;
@@ -372,6 +390,6 @@ TEST_MAIN(EMPTY_TEST(test_models_of_version_10), EMPTY_TEST(test_rows_of_every_v
           EMPTY_TEST(test_ends_of_version_12), EMPTY_TEST(test_answers_of_version_13),
           EMPTY_TEST(test_experience_of_version_17), EMPTY_TEST(test_queue_of_version_18),
           EMPTY_TEST(test_datasets_of_version_14), EMPTY_TEST(test_attempts_of_version_19),
-          EMPTY_TEST(test_jobs_of_version_15), EMPTY_TEST(test_jobs_of_version_1),
-          EMPTY_TEST(test_step_by_step), EMPTY_TEST(test_failure_leaves_the_last_version),
-          EMPTY_TEST(test_other_programs))
+          EMPTY_TEST(test_starts_of_version_20), EMPTY_TEST(test_jobs_of_version_15),
+          EMPTY_TEST(test_jobs_of_version_1), EMPTY_TEST(test_step_by_step),
+          EMPTY_TEST(test_failure_leaves_the_last_version), EMPTY_TEST(test_other_programs))

@@ -173,6 +173,32 @@ static void test_versions_are_never_used_twice(void **state)
     assert_int_equal(number_of(f, "SELECT count(*) FROM model_chunks"), 2);
 }
 
+/* As data sets are: until the job that begins with a version has finished. */
+static void test_what_jobs_begin_with_stays(void **state)
+{
+    struct fixture *f = *state;
+    struct job_row row = {
+        .id = "job_2",
+        .model = (char[]){"n"},
+        .dataset = "ds_1",
+        .spec = (char[]){"{\"warm_start\":{\"model\":\"m\",\"version\":1}}"},
+        .max_attempts = 3,
+    };
+    enum job_status status;
+    add_dataset(f, "ds_1");
+    assert_int_equal(train(f, "job_0", "m"), 1);
+    assert_int_equal(train(f, "job_1", "m"), 2);
+    OK(jobs_insert(f->store, &row, NULL, 2000, &f->err));
+    FAILS(models_delete(f->store, "m", 1, &f->err), ERR_CONFLICT, "job_2");
+    claim(f, "job_2");
+    FAILS(models_delete(f->store, "m", 1, &f->err), ERR_CONFLICT, "job_2");
+    OK(models_delete(f->store, "m", 2, &f->err));
+    OK(jobs_put_aside(f->store, "job_2", 4000, &status, &f->err));
+    FAILS(models_delete(f->store, "m", 1, &f->err), ERR_CONFLICT, "job_2");
+    OK(jobs_cancel(f->store, "job_2", 5000, &status, &f->err));
+    OK(models_delete(f->store, "m", 1, &f->err));
+}
+
 static void test_lists(void **state)
 {
     struct fixture *f = *state;
@@ -330,5 +356,6 @@ static void test_sweep_at_open(void **state)
 
 TEST_MAIN(STORE_TEST(test_publish_and_get), STORE_TEST(test_stage_refusals), STORE_TEST(test_pins),
           STORE_TEST(test_drop_stage), STORE_TEST(test_leftovers_go_with_the_job),
-          STORE_TEST(test_versions_are_never_used_twice), STORE_TEST(test_lists), STORE_TEST(test_large_model),
+          STORE_TEST(test_versions_are_never_used_twice), STORE_TEST(test_lists),
+          STORE_TEST(test_what_jobs_begin_with_stays), STORE_TEST(test_large_model),
           STORE_TEST(test_chunk_bounds), STORE_TEST(test_sweep_at_open))

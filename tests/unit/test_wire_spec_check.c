@@ -177,5 +177,47 @@ static void test_columns_of_centers(void **state)
     dataset_info_deinit(&info);
 }
 
-TEST_MAIN(cmocka_unit_test(test_columns), cmocka_unit_test(test_columns_of_a_test),
-          cmocka_unit_test(test_columns_of_centers))
+/* What a job must have in common with the model that it begins with. */
+static void test_starts(void **state)
+{
+    (void)state;
+    static const char *const abm[] = {"a", "b", "c", "mask"}, *const ca[] = {"c", "a"};
+    static const char *const bits[] = {"0", "1"}, *const words[] = {"no", "yes"};
+    const struct start_model classifier = {4, abm, 1, 2, bits}, other = {4, abm, 1, 2, words};
+    const struct start_model three = {4, abm, 1, 3, bits}, regression = {4, abm, 1, 0, NULL};
+    const struct start_model pair = {2, ca, 2, 0, NULL}, single = {2, ca, 1, 0, NULL};
+    const struct {
+        const char *fields;
+        const struct start_model *model;
+        const char *part; /* NULL: fits */
+    } cases[] = {
+        {"\"seed\":1", &classifier, NULL},
+        {"\"seed\":1", &other, "Class 1 of the earlier model is \"no\", of this job \"0\""},
+        {"\"seed\":1", &three, "3 classes, this job has 2"},
+        {"\"seed\":1", &regression, "another task: regression"},
+        {"\"task\":\"regression\"", &regression, NULL},
+        {"\"task\":\"regression\"", &classifier, "another task: classification"},
+        {"\"seed\":1,\"test\":{\"mask\":\"mask\"}", &classifier, "4 features, this job has 3"},
+        {"\"target\":[\"b\",\"mask\"],\"features\":[\"c\",\"a\"]", &pair, NULL},
+        {"\"target\":[\"b\",\"mask\"],\"features\":[\"a\",\"c\"]", &pair,
+         "Feature 1 of the earlier model is \"c\", of this job \"a\""},
+        {"\"target\":[\"b\",\"mask\"],\"features\":[\"c\",\"a\"]", &single,
+         "1 targets, this job has 2"},
+    };
+    struct dataset_info info = example_info();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf text cleanup_buf = BUF_INIT;
+        buf_printf(&text, HEAD ",%s}", cases[i].fields);
+        struct job_spec *s = accept(text.data);
+        struct err err = {.code = ERR_OK};
+        const int rc = job_spec_check_start(s, &info, cases[i].model, &err);
+        assert_int_equal(rc, cases[i].part == NULL ? 0 : -ERR_INVALID);
+        assert_string_equal(err.pointer, cases[i].part == NULL ? "" : "#/warm_start");
+        assert_contains(err.detail, cases[i].part == NULL ? "" : cases[i].part);
+        job_spec_free(s);
+    }
+    dataset_info_deinit(&info);
+}
+
+TEST_MAIN(cmocka_unit_test(test_starts), cmocka_unit_test(test_columns),
+          cmocka_unit_test(test_columns_of_a_test), cmocka_unit_test(test_columns_of_centers))

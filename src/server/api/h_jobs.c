@@ -17,6 +17,7 @@
 #include "server/jobs/waits.h"
 #include "server/metrics.h"
 #include "server/pool/pool.h"
+#include "server/serving/served.h"
 #include "server/storage.h"
 #include "server/sweep.h"
 #include "server/view.h"
@@ -77,23 +78,43 @@ static void reply_job(struct request *rq, int status, const char *id)
 
 /* ---- POST /v1/jobs ---- */
 
+/* Takes row. */
+static int check_start_fits(const struct job_spec *spec, const struct dataset_info *train,
+                            struct model_row *row, struct err *err)
+{
+    const struct served_model *m;
+    const int r = served_of_row(row, &m, err);
+    if (r < 0) {
+        return r;
+    }
+    const struct start_model start = {
+        .features = m->d,
+        .feature_names = m->features,
+        .targets = m->outputs,
+        .classes = m->classes,
+        .class_labels = m->labels,
+    };
+    const int fits = job_spec_check_start(spec, train, &start, err);
+    served_release(m);
+    return fits;
+}
+
 /* Fixes the version of the model to begin with, so that every attempt begins alike. */
-static int check_warm_start(const struct app *app, struct job_spec *spec, struct err *err)
+static int check_warm_start(const struct app *app, struct job_spec *spec,
+                            const struct dataset_info *train, struct err *err)
 {
     if (spec->warm_start.model[0] == '\0') {
         return 0;
     }
     struct model_row row;
-    if (models_get(app->store, spec->warm_start.model, spec->warm_start.version, &row, err) < 0) {
-        return err->code == ERR_NOT_FOUND
-                   ? err_at(err, ERR_INVALID, "#/warm_start",
-                            "There is no such model or version to begin with: \"%s\".",
-                            spec->warm_start.model)
-                   : -(int)err->code;
+    struct err why;
+    if (models_get(app->store, spec->warm_start.model, spec->warm_start.version, &row, &why) < 0) {
+        return why.code == ERR_NOT_FOUND ? err_at(err, ERR_INVALID, "#/warm_start",
+                                                  "There is nothing to begin with: %s", why.detail)
+                                         : -(int)(*err = why).code;
     }
     spec->warm_start.version = row.version;
-    model_row_deinit(&row);
-    return 0;
+    return check_start_fits(spec, train, &row, err);
 }
 
 /* Whether some training worker runs on the device asked for. A server without any training worker
@@ -257,7 +278,7 @@ static int create(struct request *rq, struct creation *c, struct err *err)
         r = job_data_find(rq->app, spec, &data, err);
     }
     if (r == 0) {
-        r = check_warm_start(rq->app, spec, err);
+        r = check_warm_start(rq->app, spec, &data.train, err);
     }
     if (r == 0) {
         r = webhooks_check(rq->app, &spec->webhook, err);
