@@ -94,6 +94,6 @@ struct json *plan_to_json(const struct plan *p, const struct plan_machine *machi
  * with half of it to spare for what comes before. True without a budget, or where nobody knows the
  * seconds. */
 bool plan_in_time(const struct job_spec *spec, const struct json *plan);
-/* Sets its `warnings`: what the time budget will make of the job, and a full model of very many
- * rows that it did not ask for. */
+/* Sets its `warnings`: what the time budget will make of the job, a full model of very many rows
+ * that it did not ask for, and a test on the rows that it is trained on. */
 void plan_warn(const struct job_spec *spec, struct json *plan);

@@ -123,12 +123,24 @@ static void warn_of_rows(const struct job_spec *spec, const struct json *plan, s
     }
 }
 
+/* Metrics of rows that the model has seen are no measure of others, and a promotion that goes by
+ * them promotes any model that remembers. */
+static void warn_of_test(const struct job_spec *spec, struct json *to)
+{
+    if (spec->test.kind == SPEC_TEST_DATASET && strcmp(spec->test.dataset, spec->dataset) == 0) {
+        warn(to, "tested_on_training_data",
+             "The test data set is the training data set: its metrics say nothing of other rows%s.",
+             spec->promote.count > 0 ? ", and the promotion's conditions go by them" : "");
+    }
+}
+
 void plan_warn(const struct job_spec *spec, struct json *plan)
 {
     struct json *to = json_set_array(plan, "warnings");
     const int64_t bandwidths = spec->search.wanted ? search_bandwidths(&spec->search) : 0;
     struct needed n;
     warn_of_rows(spec, plan, to);
+    warn_of_test(spec, to);
     if (read_needed(spec, plan, &n)) {
         warn_of_budget(&n, spec->stop.time_budget_s, json_bool(json_get(plan, "restricted")),
                        bandwidths, to);

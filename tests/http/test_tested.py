@@ -76,6 +76,21 @@ def test_rows_of_another_data_set(api, name):
     assert sample["truth"] == labels[sample["rows"]].tolist()
 
 
+def test_rows_that_it_was_trained_on(api, name, regression_dataset):
+    """Nobody is left to believe those metrics."""
+    spec = {"model": name, "dataset": regression_dataset, "kernel": "laplacian"}
+    tested = {**spec, "test": {"dataset": regression_dataset},
+              "promote": {"alias": "prod", "if": {"r2": {"gt": 0.9}}}}
+    plan = api.post("/v1/jobs?validate_only=true", 200, json=tested).json()["plan"]
+    assert [w["code"] for w in plan["warnings"]] == ["tested_on_training_data"]
+    assert "promotion" in plan["warnings"][0]["detail"]
+    job = api.wait(api.post("/v1/jobs", 202, json=tested).json()["id"])
+    assert job["plan"]["warnings"] == plan["warnings"]
+    warned = [e["message"] for e in api.events(job["id"]) if e["level"] == "warning"]
+    assert plan["warnings"][0]["detail"] in warned
+    assert api.post("/v1/jobs?validate_only=true", 200, json=spec).json()["plan"]["warnings"] == []
+
+
 def test_restricted_models_have_one(api, name):
     X, y = data.regression(400)
     job = api.train(name, api.upload_npz(X, y), solver="falkon", centers={"method": "uniform", "count": 60})

@@ -196,7 +196,35 @@ static void test_folds_on_many_rows(void **state)
     json_free(many.plan);
 }
 
-TEST_MAIN(cmocka_unit_test(test_centers_for_the_time),
+/* As fixture_spec_read has it. */
+#define OWN_DATASET "ds_01HZXW5GQ0ABCDEFGHJKMNPQRS"
+
+static void check_test_warning(const char *fields, int count, const char *part)
+{
+    const struct plan_machine m = machine();
+    struct settled s = settle(fields, 1000, &m, NULL);
+    const struct json *list = json_get(s.plan, "warnings"), *w = json_first(list);
+    assert_int_equal(json_size(list), count);
+    if (count > 0) {
+        assert_string_equal(json_string(json_get(w, "code")), "tested_on_training_data");
+        assert_contains(json_string(json_get(w, "detail")), part);
+    }
+    json_free(s.plan);
+}
+
+static void test_tested_on_training_data(void **state)
+{
+    (void)state;
+    check_test_warning("'test':{'fraction':0.5}", 0, NULL);
+    check_test_warning("'test':{'dataset':'ds_01HZXW5GQ0ABCDEFGHJKMNPQRT'}", 0, NULL);
+    check_test_warning("'test':{'dataset':'" OWN_DATASET "'}", 1, "nothing of other rows.");
+    check_test_warning("'test':{'dataset':'" OWN_DATASET
+                       "'},'promote':{'alias':'a','if':{'r2':{'gt':0.9}}}",
+                       1, "the promotion's conditions");
+}
+
+TEST_MAIN(cmocka_unit_test(test_tested_on_training_data),
+          cmocka_unit_test(test_centers_for_the_time),
           cmocka_unit_test(test_iterations_that_have_to_fit), cmocka_unit_test(test_no_time_at_all),
           cmocka_unit_test(test_without_rates_time_decides_nothing),
           cmocka_unit_test(test_centers_follow_experience),
