@@ -44,9 +44,20 @@ static void add_page(struct buf *path, const struct args *args)
     api_query_add(path, "after", args_get(args, "after"));
 }
 
+/* Of what the job found, or else of where it is: what a search has solved leaves no progress. */
+static void found_cell(struct table *t, const struct json *found, const struct json *progress,
+                       const char *key)
+{
+    char value[SHOW_CELL];
+    const struct json *number = json_get(found, key);
+    show_member(json_type(number) == JSON_NUMBER ? found : progress, key, value);
+    table_cell(t, value);
+}
+
 static void job_row(struct table *t, const struct json *job)
 {
-    char value[SHOW_CELL], fraction[SHOW_CELL];
+    char fraction[SHOW_CELL];
+    const struct json *result = json_get(job, "result");
     const struct json *progress = json_get(job, "progress");
     const struct json *done = json_get(progress, "fraction");
     table_cell(t, text_of(job, "id"));
@@ -54,10 +65,8 @@ static void job_row(struct table *t, const struct json *job)
     table_cell(t, text_of(job, "model"));
     snprintf(fraction, sizeof fraction, done ? "%.0f %%" : "-", 100 * json_number(done));
     table_cell(t, fraction);
-    show_member(progress, "relative_residual", value);
-    table_cell(t, value);
-    show_member(progress, "smape", value);
-    table_cell(t, value);
+    found_cell(t, result, progress, "relative_residual");
+    found_cell(t, json_get(result, "metrics"), progress, "smape");
     table_cell(t, text_of(job, "created_at"));
 }
 
