@@ -101,6 +101,22 @@ static void advise_centers(const struct job_spec *spec, const struct plan_data *
     }
 }
 
+/* A model with variances, as the job's would be: on as many centers as fit. */
+static void advise_inducing(const struct job_spec *spec, const struct plan_data *data,
+                            const struct plan_machine *machine, int64_t most, char *ret,
+                            size_t size)
+{
+    struct job_spec other = with_solver(spec, "inducing");
+    double bytes;
+    take_centers(&other);
+    other.search.folds = 0; /* for full models only */
+    const int64_t m = fitting_centers(&other, data, machine, most, &bytes);
+    if (m > 0) {
+        snprintf(ret, size, " The solver \"inducing\" on %lld centers would take %.3g GB.",
+                 (long long)m, bytes / 1e9);
+    }
+}
+
 /* ---- what a job leaves open ---- */
 
 struct settling {
@@ -186,6 +202,9 @@ int plan_admit(const struct job_spec *spec, const struct plan_data *data,
     char advice[2][96] = {"", ""};
     if (plan->centers > 0) {
         advise_centers(spec, data, machine, plan->centers / 2, advice[1], sizeof(advice[1]));
+    } else if (strcmp(plan->solver, "kmcg") == 0) {
+        advise_inducing(spec, data, machine, rule_centers(plan->train_rows), advice[0],
+                        sizeof(advice[0]));
     } else {
         advise_solver(spec, data, machine, advice[0], sizeof(advice[0]));
         advise_centers(spec, data, machine, rule_centers(plan->train_rows), advice[1],

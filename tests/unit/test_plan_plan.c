@@ -270,6 +270,10 @@ static void test_refusals_say_what_would_fit(void **state)
         -ERR_DOES_NOT_FIT);
     assert_string_equal(err.pointer, "#/centers");
     assert_contains(err.detail, "A model on 7500 centers would take");
+    /* One with variances is refused for one with variances. */
+    assert_int_equal(admit("'solver':'kmcg'", 2000000, &m, &err), -ERR_DOES_NOT_FIT);
+    assert_contains(err.detail, "The solver \"inducing\" on ");
+    assert_null(strstr(err.detail, "pcg"));
 }
 
 /* So many centers do fit, with the search that the job asks for. */
