@@ -16,6 +16,12 @@ static int corrupt(struct err *err, const char *what)
     return err_set(err, ERR_CORRUPT, "The model file is damaged: %s.", what);
 }
 
+static int corrupt_tensor(struct err *err, const char *name, const char *what)
+{
+    return err_set(err, ERR_CORRUPT, "The model file is damaged: the tensor \"%s\" %s.", name,
+                   what);
+}
+
 /* `why`: what the tables say of the member at its pointer. */
 static int corrupt_member(struct err *err, int rc, const struct err *why)
 {
@@ -118,10 +124,11 @@ static int take_tensor(const struct tensors *file, const struct slot *s, struct 
     const struct tensor_info *t = tensors_find(file, s->name);
     if (t == NULL || t->dtype != s->dtype || t->dims != s->dims || t->shape[0] != s->shape[0] ||
         t->shape[1] != s->shape[1]) {
-        return corrupt(err, "a tensor is missing or has the wrong shape");
+        return corrupt_tensor(err, s->name,
+                              t == NULL ? "is missing" : "has the wrong type or shape");
     }
     if (!all_finite(t)) {
-        return corrupt(err, "a tensor holds infinity or NaN");
+        return corrupt_tensor(err, s->name, "holds infinity or NaN");
     }
     *s->data = t->data;
     return 0;

@@ -19,7 +19,9 @@ static int read_url(const struct json *j, struct webhook_spec *s, struct err *er
     const bool https = strncmp(url, "https://", 8) == 0;
     const char *host = https ? url + 8 : url + 7;
     if (!https && strncmp(url, "http://", 7) != 0) {
-        return field_error(err, "url", FIELD_WHOLE, "The address must begin with https://.");
+        return field_error(err, "url", FIELD_WHOLE,
+                           "The address must begin with https://, or with http:// where the server "
+                           "allows that (--webhook-http).");
     }
     const size_t len = strlen(url);
     for (size_t i = 0; i < len; i++) {

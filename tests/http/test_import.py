@@ -125,7 +125,7 @@ def test_what_no_job_makes(api, name, models, version, change, part):
 
 
 @pytest.mark.parametrize("tensor, value, part", [
-    ("coef", float("nan"), "infinity or NaN"), ("feature_mean", float("inf"), "infinity or NaN"),
+    ("coef", float("nan"), '"coef" holds infinity or NaN'), ("feature_mean", float("inf"), "infinity or NaN"),
     ("feature_scale", 0.0, "positive"), ("target_scale", -1.0, "positive"),
     ("bandwidths", 0.0, "positive"), ("bandwidths", 5e-324, "divided by the bandwidth"),
     ("coef", 0.125, "digest")])

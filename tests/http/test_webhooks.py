@@ -127,6 +127,7 @@ def test_the_events_asked_for(hooked, receiver):
 @pytest.mark.parametrize("url, events, pointer", [
     ("ftp://example.org/", None, "#/webhook/url"),
     ("https://", None, "#/webhook/url"),
+    ("ftp://example.org/", None, "#/webhook/url"),
     ("https://user:word@example.org/", None, "#/webhook/url"),
     ("https://example.org/a b", None, "#/webhook/url"),
     ("https://example.org/" + "x" * 1024, None, "#/webhook/url"),

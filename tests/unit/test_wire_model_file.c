@@ -119,7 +119,7 @@ static void refuse_number(const double *at, double wrong, const char *part)
 static void test_numbers(void **state)
 {
     (void)state;
-    refuse_number(coef, 0.0 / 0.0 * 1.0, "infinity or NaN");
+    refuse_number(coef, 0.0 / 0.0 * 1.0, "the tensor \"coef\" holds infinity or NaN");
     refuse_number(mean, 1e308 * 10, "infinity or NaN");
     refuse_number(scale, 0, "not positive");
     refuse_number(bandwidths, -1, "not positive");

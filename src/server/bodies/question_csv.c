@@ -121,18 +121,31 @@ static int width_error(const struct csv *c, int64_t have, struct err *err)
                   c->header ? "columns" : "features");
 }
 
+/* What a cell of the column should hold, by name where it is a feature. */
+static void show_wanted(const struct csv *c, int64_t column, char *ret, size_t size)
+{
+    char show[INGEST_SHOW_SIZE];
+    const struct column *known = c->column ? &c->column[column] : NULL;
+    const int64_t at = known ? known->at : column;
+    const bool feature = known ? known->kind == COLUMN_FEATURE : column < c->rows.model->d;
+    const char *name = feature ? c->rows.model->features[at] : NULL;
+    snprintf(ret, size, "%s%s", name ? ", for the feature " : "",
+             name ? ingest_show(name, strlen(name), show) : "");
+}
+
 static int number_error(const struct csv *c, const struct cell *cell, int64_t column,
                         struct err *err)
 {
     double ignored;
-    char show[INGEST_SHOW_SIZE];
+    char show[INGEST_SHOW_SIZE], wanted[INGEST_SHOW_SIZE + 32];
+    show_wanted(c, column, wanted, sizeof wanted);
     if (cell->len == 0) {
-        return cell_error(c, column, err, "the cell is empty.");
+        return cell_error(c, column, err, "the cell is empty%s.", wanted);
     }
     const bool finite =
         ingest_number_read(cell->text, cell->len, &ignored) != INGEST_NUMBER_NOT_FINITE;
-    return cell_error(c, column, err, "%s is not a %snumber.",
-                      ingest_show(cell->text, cell->len, show), finite ? "" : "finite ");
+    return cell_error(c, column, err, "%s is not a %snumber%s.",
+                      ingest_show(cell->text, cell->len, show), finite ? "" : "finite ", wanted);
 }
 
 /* ---- cells ---- */

@@ -358,7 +358,8 @@ static bool take_deadline(struct exchange *ex)
     if (given != NULL && !http_timeout_read(given, &seconds)) {
         struct err err;
         err_at(&err, ERR_INVALID, "#/header/x-request-timeout",
-               "X-Request-Timeout is a number of seconds, more than 0 and at most %d.",
+               "X-Request-Timeout is a number of seconds in decimal digits, without an exponent, "
+               "such as 0.5: more than 0 and at most %d.",
                HTTP_TIMEOUT_MAX_S);
         reply_error(&ex->request, &err);
         return false;

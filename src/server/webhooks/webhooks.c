@@ -59,7 +59,8 @@ int webhooks_check(const struct app *app, const struct webhook_spec *spec, struc
     }
     const bool https = strncmp(spec->url, "https:", 6) == 0;
     if (!https && !app->config.webhook_http) {
-        return err_at(err, ERR_INVALID, "#/webhook/url", "The address must begin with https://.");
+        return err_at(err, ERR_INVALID, "#/webhook/url",
+                      "The address must begin with https:// (--webhook-http allows others).");
     }
     const char *host = spec->url + (https ? 8 : 7);
     const size_t len = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/?#");
