@@ -1,0 +1,57 @@
+/*
+ * What the parts of the CSV reader share: ingest_csv.c (rows from bytes), ingest_csv_header.c (the
+ * first row), ingest_csv_cell.c (cells, and what a column is).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "ingest/ingest_table.h"
+
+struct csv_cell {
+    char *text; /* trimmed, NUL-terminated */
+    size_t len;
+    int64_t line;
+};
+
+/* One of the first two rows, kept until the header is decided. */
+struct csv_row {
+    struct csv_cell *cell;
+    int64_t count, capacity;
+    int64_t line;
+};
+
+struct csv_table {
+    struct ingest_table *t;
+    char delimiter;
+    struct csv_row held[2];
+    int held_rows;
+    bool begun; /* the columns are known */
+    bool header;
+    int64_t width;
+    double *row; /* [width] */
+};
+
+/* Line 17, column 3 ("age"): … at #/line/17/column/3. */
+int csv_cell_error(const struct csv_table *c, int64_t line, int64_t column, enum err_code code,
+                   struct err *err, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+bool csv_is_text(const struct csv_cell *cell);
+
+/* One cell of a data row into c->row. */
+int csv_read_cell(struct csv_table *c, int64_t line, int64_t column, const struct csv_cell *cell,
+                  struct err *err);
+
+/* Makes a column one of text where the first data row says so and the options allow it. */
+int csv_choose_kind(struct csv_table *c, int64_t column, const struct csv_cell *cell,
+                    struct err *err);
+
+/* Whether the first row is a header: as the upload says, where it does. */
+bool csv_choose_header(const struct csv_table *c, const struct csv_row *second);
+
+/* The names, from the first row where it is a header. */
+int csv_make_names(const struct csv_table *c, char **names, struct err *err);
+
+int csv_warn_header(const struct csv_table *c, struct err *err);

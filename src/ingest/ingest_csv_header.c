@@ -1,0 +1,94 @@
+/* The first row of a CSV: whether it is a header, and the names that it gives. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "ingest/ingest_csv.h"
+#include "ingest/ingest_number.h"
+#include "ingest/ingest_text.h"
+#include "wire/names.h"
+
+/* The rule of ingest_formats.h. */
+static bool is_header(const struct csv_row *first, const struct csv_row *second)
+{
+    bool all_text = true;
+    for (int64_t j = 0; j < first->count; j++) {
+        bool text = csv_is_text(&first->cell[j]);
+        all_text = all_text && (text || first->cell[j].len == 0);
+        bool number_below =
+            second != NULL && second->cell[j].len > 0 && !csv_is_text(&second->cell[j]);
+        if (text && number_below) {
+            return true;
+        }
+    }
+    return all_text;
+}
+
+/* As the upload says, where it does. */
+bool csv_choose_header(const struct csv_table *c, const struct csv_row *second)
+{
+    switch (c->t->options->header) {
+    case INGEST_HEADER_PRESENT:
+        return true;
+    case INGEST_HEADER_ABSENT:
+        return false;
+    default:
+        return is_header(&c->held[0], second);
+    }
+}
+
+/* The names, from the first row where it is a header. */
+int csv_make_names(const struct csv_table *c, char **names, struct err *err)
+{
+    if (!c->header) {
+        return ingest_names_number(names, "column", 0, c->width, err);
+    }
+    const struct csv_row *first = &c->held[0];
+    for (int64_t j = 0; j < c->width; j++) {
+        const struct csv_cell *cell = &first->cell[j];
+        const char *fault = cell->len == 0 ? NULL : ingest_name_fault(cell->text, cell->len);
+        if (fault != NULL) {
+            char show[INGEST_SHOW_SIZE];
+            return csv_cell_error(c, cell->line, j, ERR_INVALID, err, "the name %s %s.",
+                                  ingest_show(cell->text, cell->len, show), fault);
+        }
+        int status = 0;
+        if (cell->len == 0) {
+            status = ingest_names_number(names + j, "column", j, 1, err);
+        } else if ((names[j] = mem_strdup(cell->text)) == NULL) {
+            status = err_no_memory(err);
+        }
+        if (status < 0) {
+            return status;
+        }
+    }
+    int64_t a = 0;
+    int64_t b = 0;
+    int same = ingest_names_unique(names, c->width, &a, &b, err);
+    if (same > 0) {
+        char show[INGEST_SHOW_SIZE];
+        same = csv_cell_error(c, first->cell[b].line, b, ERR_INVALID, err,
+                              "column %lld has the name %s as well.", (long long)a + 1,
+                              ingest_show(names[b], strlen(names[b]), show));
+    }
+    return same;
+}
+
+/* One text above a number makes a header, and so does a mark of what is missing in the first row of
+ * a table that has none. Fractions are no names, whereas columns are often numbered. */
+int csv_warn_header(const struct csv_table *c, struct err *err)
+{
+    const bool guessed = c->header && c->t->options->header == INGEST_HEADER_AUTO;
+    for (int64_t j = 0; guessed && j < c->width; j++) {
+        const struct csv_cell *cell = &c->held[0].cell[j];
+        double ignored;
+        if (memchr(cell->text, '.', cell->len) != NULL &&
+            ingest_number_read(cell->text, cell->len, &ignored) == INGEST_NUMBER_OK) {
+            char show[INGEST_SHOW_SIZE];
+            return ingest_table_warn(c->t, err,
+                                     "The first row was taken for the names of the columns, %s "
+                                     "among them. If it holds data, give the table a header.",
+                                     ingest_show(cell->text, cell->len, show));
+        }
+    }
+    return 0;
+}
