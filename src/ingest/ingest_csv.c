@@ -64,7 +64,7 @@ static int replay(struct csv_reader *r, const struct csv_row *row, struct err *e
             return status;
         }
     }
-    return ingest_table_rows(r->c.t, r->c.row, 1, err);
+    return csv_only_looks(&r->c) ? 0 : ingest_table_rows(r->c.t, r->c.row, 1, err);
 }
 
 /* The first one or two rows are there: decides names, targets and kinds, and reads those rows. */
@@ -76,13 +76,17 @@ static int begin(struct csv_reader *r, struct err *err)
         return width_error(r, second->line, second->count, err);
     }
     r->c.header = csv_choose_header(&r->c, second);
+    int status = csv_late_init(r->c.late, r->c.width, err);
+    if (status < 0) {
+        return status;
+    }
     char **names = mem_zarray((size_t)r->c.width, sizeof(*names));
     r->c.row = mem_array((size_t)r->c.width, sizeof(*r->c.row));
     if (names == NULL || r->c.row == NULL) {
         mem_free(names);
         return err_no_memory(err);
     }
-    int status = csv_make_names(&r->c, names, err);
+    status = csv_make_names(&r->c, names, err);
     if (status < 0) {
         names_free(names, r->c.width);
         return status;
@@ -164,7 +168,7 @@ static int end_row(struct csv_reader *r)
         r->err = r->cell_err;
         return r->cell_status;
     }
-    return ingest_table_rows(r->c.t, r->c.row, 1, &r->err);
+    return csv_only_looks(&r->c) ? 0 : ingest_table_rows(r->c.t, r->c.row, 1, &r->err);
 }
 
 /* libcsv: a row is complete. */
@@ -287,9 +291,10 @@ static int end_of_file(struct csv_reader *r, struct err *err)
     return r->status;
 }
 
-int ingest_read_csv(const struct ingest_input *in, struct ingest_table *t, struct err *err)
+static int read_once(const struct ingest_input *in, struct ingest_table *t, struct csv_late *late,
+                     struct err *err)
 {
-    cleanup_reader struct csv_reader r = {.c = {.t = t, .delimiter = ','}};
+    cleanup_reader struct csv_reader r = {.c = {.t = t, .delimiter = ',', .late = late}};
     if (csv_init(&r.parser, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL) != 0) {
         return err_set(err, ERR_INTERNAL, "The CSV reader could not be started.");
     }
@@ -301,4 +306,19 @@ int ingest_read_csv(const struct ingest_input *in, struct ingest_table *t, struc
         status = feed_all(&r, err);
     }
     return status < 0 ? status : end_of_file(&r, err);
+}
+
+/* Once, unless there is text below numbers: texts keep what was written, which the numbers before
+ * it no longer tell. */
+int ingest_read_csv(const struct ingest_input *in, struct ingest_table *t, struct err *err)
+{
+    struct csv_late late = {.column = NULL};
+    int status = read_once(in, t, &late, err);
+    if (status == 0 && late.count > 0) {
+        late.known = true;
+        ingest_table_reset(t);
+        status = read_once(in, t, &late, err);
+    }
+    csv_late_deinit(&late);
+    return status;
 }

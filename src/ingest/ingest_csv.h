@@ -23,6 +23,21 @@ struct csv_row {
     int64_t line;
 };
 
+/* A column of numbers by its first row, with text below it. */
+struct csv_late_column {
+    char *show; /* its first text, as ingest_show has it; owned; NULL: none */
+    int64_t line;
+    int64_t numbers; /* distinct ones among its texts */
+};
+
+/* What the first reading of a file finds of those, so that a second one, if there are any, knows
+ * them for columns of text from the start. */
+struct csv_late {
+    struct csv_late_column *column; /* [width] */
+    int64_t width, count;
+    bool known; /* it is the second reading */
+};
+
 struct csv_table {
     struct ingest_table *t;
     char delimiter;
@@ -31,12 +46,23 @@ struct csv_table {
     bool begun; /* the columns are known */
     bool header;
     int64_t width;
-    double *row; /* [width] */
+    double *row;           /* [width] */
+    struct csv_late *late; /* borrowed */
 };
 
 /* Line 17, column 3 ("age"): … at #/line/17/column/3. */
 int csv_cell_error(const struct csv_table *c, int64_t line, int64_t column, enum err_code code,
                    struct err *err, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+/* Room for the columns, before the first cell of the first reading. */
+int csv_late_init(struct csv_late *late, int64_t width, struct err *err);
+void csv_late_deinit(struct csv_late *late);
+
+/* Whether rows are only looked at, for the file will be read again. */
+static inline bool csv_only_looks(const struct csv_table *c)
+{
+    return c->late->count > 0 && !c->late->known;
+}
 
 bool csv_is_text(const struct csv_cell *cell);
 
@@ -44,7 +70,8 @@ bool csv_is_text(const struct csv_cell *cell);
 int csv_read_cell(struct csv_table *c, int64_t line, int64_t column, const struct csv_cell *cell,
                   struct err *err);
 
-/* Makes a column one of text where the first data row says so and the options allow it. */
+/* Makes a column one of text where the first data row, or an earlier reading, says so and the
+ * options allow it. */
 int csv_choose_kind(struct csv_table *c, int64_t column, const struct csv_cell *cell,
                     struct err *err);
 

@@ -382,7 +382,7 @@ static int64_t count_numbers(const struct ingest_labels *l, const char **ret_oth
     return numbers;
 }
 
-/* A column is one of text by its first row: a mark of what is missing there, or identifiers, make
+/* One text makes a column one of text: a mark of what is missing there, or identifiers, make
  * categories that nobody meant. */
 static int warn_text(struct ingest_table *t, int64_t column, struct err *err)
 {

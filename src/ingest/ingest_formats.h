@@ -23,9 +23,11 @@ struct deflate_limit ingest_unpack_limit_of(int fd, const struct ingest_options 
  * every cell of it is text, unless the options say whether it is. Names are trimmed; an empty one,
  * and every one without a header, is "column" and the 0-based index.
  *
- * Cells of ignored columns may hold anything. The first data row says what another column is.
- * Numbers: every later cell must be one. Text: every cell is a label, allowed in a single target
- * (classes) and, with one_hot, in features.
+ * Cells of ignored columns may hold anything. Another column is one of numbers, or one of text,
+ * every cell of which is a label: allowed in a single target (classes) and, with one_hot, in
+ * features. Text in the first data row makes it one of text, and so does text below numbers where
+ * the options call for it: in the target of task=classification, and in features of at most 50
+ * distinct numbers. Such a file is read twice.
  */
 int ingest_read_csv(const struct ingest_input *in, struct ingest_table *t, struct err *err);
 

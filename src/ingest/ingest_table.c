@@ -79,6 +79,14 @@ void ingest_table_deinit(struct ingest_table *t)
     t->warning_texts = names_free(t->warning_texts, t->warnings);
 }
 
+void ingest_table_reset(struct ingest_table *t)
+{
+    const struct ingest_options *options = t->options;
+    const char *output_path = t->output_path;
+    ingest_table_deinit(t);
+    ingest_table_init(t, options, output_path);
+}
+
 /* Column for an option's text: a name, or a 0-based index where no column has that name; or -1. */
 static int64_t find_column(const struct ingest_table *t, const char *text)
 {

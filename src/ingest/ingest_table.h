@@ -43,6 +43,8 @@ struct ingest_table {
 void ingest_table_init(struct ingest_table *t, const struct ingest_options *options,
                        const char *output_path);
 void ingest_table_deinit(struct ingest_table *t);
+/* As if nothing had been read. */
+void ingest_table_reset(struct ingest_table *t);
 
 /*
  * Takes over names[columns] (also on failure), which must be unique. The last usual_targets

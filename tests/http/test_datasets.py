@@ -314,6 +314,16 @@ def test_task_can_be_stated(api):
     assert api.upload(body, task="regression")["task"] == "regression"
 
 
+def test_text_below_numbers(api):
+    """Where the upload says what a column is, the order of its rows does not matter."""
+    for rows in ("1,1\n2,z\n3,1\n", "2,z\n1,1\n3,1\n"):
+        made = api.upload(f"a,y\n{rows}".encode(), task="classification")
+        assert made["classes"] == ["1", "z"]
+    for rows in ("1,1.5\nx,2\n2,1\n", "x,2\n1,1.5\n2,1\n"):
+        made = api.upload(f"t,y\n{rows}".encode(), one_hot="true")
+        assert made["features"] == ["t=1", "t=2", "t=x"]
+
+
 def test_one_hot(api):
     body = b"color,y\nred,1.5\nblue,2.5\nred,3.25\n"
     refused(api, 422, body)

@@ -275,9 +275,12 @@ static void test_text_refused(void **state)
     f->options.task = TASK_REGRESSION;
     refuse_text(f, "a,y\n1,red\n2,blue\n", ERR_INVALID, "#/line/2/column/2", "classification");
     f->options.task = TASK_AUTO;
-    /* A column of numbers stays one. */
+    /* A target of numbers stays one, unless the client says that it is none. */
     refuse_text(f, "a,y\n1,2\n2,blue\n", ERR_INVALID, "#/line/3/column/2",
-                "\"blue\" is not a number");
+                "\"blue\" is not a number. By its first row the target is one of numbers; "
+                "task=classification (krr: --task classification) makes it one of classes");
+    refuse_text(f, "a,y\nx,2\n2,3\n", ERR_INVALID, "#/line/2/column/1", "one_hot=true");
+    refuse_text(f, "a,y\n1,2\nx,3\n", ERR_INVALID, "#/line/3/column/1", "one_hot=true");
     refuse_text(f, "a,y\n1,red\n2,red\n", ERR_INVALID, "#/target", "one class only");
     refuse_text(f, "a,y\n1,red\n2,\n", ERR_INVALID, "#/line/3/column/2", "empty");
     refuse_text(f, "a,y\n1,red\n2,\xff\n", ERR_INVALID, "#/line/3/column/2", "is not UTF-8");
@@ -327,6 +330,55 @@ static void test_one_hot(void **state)
     assert_int_equal(f->info.target_columns[0], 2);
     refuse_text(f, "c,c=u,y\nu,1,1.5\nv,2,3\n", ERR_INVALID, "#/one_hot", "\"c=u\"");
     refuse_text(f, "c,c=w,y\nu,1,1.5\nv,2,3\n", ERR_INVALID, "#/one_hot", "\"c=w\"");
+}
+
+/* The order of the rows says nothing about a column. */
+static void test_text_below_numbers(void **state)
+{
+    struct fixture *f = *state;
+    f->options.task = TASK_CLASSIFICATION;
+    accept_text(f, "a,y\n1,1\n2,z\n3,1\n4,1.0\n");
+    assert_classes(f, "1,1.0,z");
+    assert_values(f, 1, 0, 2, 2, 3, 0, 4, 1);
+    refuse_text(f, "a,y\n1,1\n2,\n3,z\n", ERR_INVALID, "#/line/3/column/2", "empty");
+    refuse_text(f, "a,y\n1,1\n2,z\n3,2,3\n", ERR_INVALID, "#/line/4", "3 cells");
+    refuse_text(f, "a;y\n1;1\n2;2,5\n", ERR_INVALID, "#/line/3/column/2", "decimal comma");
+    f->options.task = TASK_AUTO;
+    f->options.one_hot = true;
+    accept_text(f, "t,u,y\n1,2,1.5\nx,3,2\n2,v,1\n");
+    assert_columns(f, "t=1,t=2,t=x,u=2,u=3,u=v,y");
+    assert_values(f, 1, 0, 0, 1, 0, 0, 1.5, 0, 0, 1, 0, 1, 0, 2, 0, 1, 0, 0, 0, 1, 1);
+    assert_int_equal(f->info.warnings, 2);
+    assert_contains(f->info.warning_texts[0], "holds text, as \"x\", and 2 different numbers");
+    refuse_text(f, "t,y\n1,1.5\nx,2\nnan,1\nx,0x10\n", ERR_INVALID, "#/line/5/column/2",
+                "hexadecimal");
+}
+
+/* Amounts with a mark among them are no kinds. */
+static void test_late_text_limits(void **state)
+{
+    struct fixture *f = *state;
+    cleanup_buf struct buf b = BUF_INIT, classes = BUF_INIT;
+    buf_str(&b, "t,y\n");
+    for (int i = 0; i < 50; i++) {
+        buf_printf(&b, "%d,%d.5\n", i, i);
+    }
+    buf_str(&b, "NA,1\n");
+    f->options.one_hot = true;
+    accept_text(f, b.data);
+    assert_int_equal(f->info.columns, 52);
+    buf_str(&b, "NA,1\n50,1\n");
+    refuse_text(f, b.data, ERR_INVALID, "#/line/52/column/1",
+                "Line 52, column 1 (\"t\"): \"NA\" is not a number, and the column has more than "
+                "50 distinct numbers, too many for kinds; ignore=COLUMN");
+    f->options.task = TASK_CLASSIFICATION;
+    for (int i = 0; i < 1000; i++) {
+        buf_printf(&classes, "1,%d\n", i);
+    }
+    buf_str(&classes, "1,z\n");
+    refuse_text(f, classes.data, ERR_TOO_LARGE, "#/line/1001/column/2",
+                "\"z\" is not a number, and the column has more than 1000 distinct texts, too many "
+                "for classes.");
 }
 
 /* What the first row makes of a column is not always what was meant. */
@@ -469,6 +521,7 @@ TEST_MAIN(INGEST_TEST(test_header_and_numbers), INGEST_TEST(test_no_header),
           INGEST_TEST(test_targets), INGEST_TEST(test_unknown_target_is_short),
           INGEST_TEST(test_classes), INGEST_TEST(test_guessed_classes_warn),
           INGEST_TEST(test_text_refused), INGEST_TEST(test_ignored), INGEST_TEST(test_one_hot),
+          INGEST_TEST(test_text_below_numbers), INGEST_TEST(test_late_text_limits),
           INGEST_TEST(test_doubtful_texts_warn), INGEST_TEST(test_one_hot_limits),
           INGEST_TEST(test_limits), INGEST_TEST(test_constant_target), INGEST_TEST(test_odd_bytes),
           INGEST_TEST(test_large_header), INGEST_TEST(test_many_rows))

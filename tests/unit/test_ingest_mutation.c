@@ -7,7 +7,7 @@
 #include "ingest_fixture.h"
 #include "support/mutate.h"
 
-enum { ITERATIONS = 2000, SEEDS = 8, MAX_ROWS = 40, MAX_COLUMNS = 12, MAX_BYTES = 20000 };
+enum { ITERATIONS = 2000, SEEDS = 9, MAX_ROWS = 40, MAX_COLUMNS = 12, MAX_BYTES = 20000 };
 
 struct seed {
     enum ingest_format format;
@@ -52,6 +52,8 @@ static void make_seeds(struct fixture *f, struct seed *seeds)
     seeds[7].gzip = true;
     seeds[7].format = INGEST_NPZ;
     add_gzip(&seeds[7].bytes, seeds[5].bytes.data, seeds[5].bytes.len);
+    seeds[8].one_hot = true; /* is read twice */
+    buf_str(&seeds[8].bytes, "size,color,y\n1,2,1.5\n2,red,2.5\nx,3,3.5\n");
 }
 
 static void use_seed(struct fixture *f, const struct seed *seed)
