@@ -92,7 +92,6 @@ static int begin(struct csv_reader *r, struct err *err)
         return status;
     }
     status = ingest_table_begin(r->c.t, names, r->c.width, 1, DTYPE_F64, err);
-    status = status < 0 ? status : csv_warn_header(&r->c, err);
     if (status < 0) {
         return status;
     }
@@ -284,6 +283,9 @@ static int end_of_file(struct csv_reader *r, struct err *err)
     }
     if (r->status == 0 && !r->c.begun && r->c.held_rows > 0) {
         r->status = begin(r, &r->err);
+    }
+    if (r->status == 0) {
+        r->status = csv_warn_header(&r->c, &r->err);
     }
     if (r->status < 0 && err != NULL) {
         *err = r->err;

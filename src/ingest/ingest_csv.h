@@ -81,4 +81,5 @@ bool csv_choose_header(const struct csv_table *c, const struct csv_row *second);
 /* The names, from the first row where it is a header. */
 int csv_make_names(const struct csv_table *c, char **names, struct err *err);
 
+/* When all rows were read: what speaks against the header, where it is a guess. */
 int csv_warn_header(const struct csv_table *c, struct err *err);

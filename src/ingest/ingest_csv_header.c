@@ -73,22 +73,70 @@ int csv_make_names(const struct csv_table *c, char **names, struct err *err)
     return same;
 }
 
+#define TAKEN_FOR_NAMES "The first row was taken for the names of the columns"
+#define IF_IT_HOLDS_DATA                                                                           \
+    "If it holds data, give the table a header, or upload it with header=absent."
+
+/* A fraction among the names. Fractions are none, whereas columns are often numbered. */
+static const struct csv_cell *find_fraction(const struct csv_table *c)
+{
+    for (int64_t j = 0; j < c->width; j++) {
+        const struct csv_cell *cell = &c->held[0].cell[j];
+        if (memchr(cell->text, '.', cell->len) != NULL && !csv_is_text(cell)) {
+            return cell;
+        }
+    }
+    return NULL;
+}
+
+/* A name that is a value of its own column. */
+static const struct csv_cell *find_value(const struct csv_table *c)
+{
+    for (int64_t j = 0; j < c->width; j++) {
+        const struct csv_cell *cell = &c->held[0].cell[j];
+        const struct ingest_labels *labels = c->t->labels[j];
+        if (labels != NULL && ingest_labels_find(labels, cell->text, cell->len) >= 0) {
+            return cell;
+        }
+    }
+    return NULL;
+}
+
+static bool is_all_text(const struct csv_table *c)
+{
+    for (int64_t j = 0; j < c->width; j++) {
+        if (!c->t->is_ignored[j] && c->t->labels[j] == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* One text above a number makes a header, and so does a mark of what is missing in the first row of
- * a table that has none. Fractions are no names, whereas columns are often numbered. */
+ * a table that has none. Where there is text alone, nothing tells names from values, but that
+ * values come again in a table that has rows enough. */
 int csv_warn_header(const struct csv_table *c, struct err *err)
 {
-    const bool guessed = c->header && c->t->options->header == INGEST_HEADER_AUTO;
-    for (int64_t j = 0; guessed && j < c->width; j++) {
-        const struct csv_cell *cell = &c->held[0].cell[j];
-        double ignored;
-        if (memchr(cell->text, '.', cell->len) != NULL &&
-            ingest_number_read(cell->text, cell->len, &ignored) == INGEST_NUMBER_OK) {
-            char show[INGEST_SHOW_SIZE];
-            return ingest_table_warn(c->t, err,
-                                     "The first row was taken for the names of the columns, %s "
-                                     "among them. If it holds data, give the table a header.",
-                                     ingest_show(cell->text, cell->len, show));
-        }
+    if (!c->begun || !c->header || c->t->options->header != INGEST_HEADER_AUTO) {
+        return 0;
+    }
+    char show[INGEST_SHOW_SIZE];
+    const struct csv_cell *cell = find_fraction(c);
+    if (cell != NULL) {
+        return ingest_table_warn(c->t, err, TAKEN_FOR_NAMES ", %s among them. " IF_IT_HOLDS_DATA,
+                                 ingest_show(cell->text, cell->len, show));
+    }
+    if ((cell = find_value(c)) != NULL) {
+        return ingest_table_warn(c->t, err,
+                                 TAKEN_FOR_NAMES
+                                 ", though %s is a value of its own column, too. " IF_IT_HOLDS_DATA,
+                                 ingest_show(cell->text, cell->len, show));
+    }
+    if (is_all_text(c) && c->t->writer.rows < INGEST_FEW_ROWS) {
+        return ingest_table_warn(c->t, err,
+                                 TAKEN_FOR_NAMES ". All others hold text alone as well, so that "
+                                                 "nothing tells. " IF_IT_HOLDS_DATA
+                                                 " header=present says that it does not.");
     }
     return 0;
 }

@@ -364,9 +364,8 @@ static int warn_constant(struct ingest_table *t, struct err *err)
     return 0;
 }
 
-/* Below this many rows, texts that hardly repeat are no surprise; above that many 0/1 columns of a
- * column, the client should know. */
-enum { FEW_ROWS = 10, MANY_TEXTS = 50 };
+/* Above that many 0/1 columns of a column, the client should know. */
+enum { MANY_TEXTS = 50 };
 
 /* The texts of a column that are numbers; *ret_other becomes the first that is none. */
 static int64_t count_numbers(const struct ingest_labels *l, const char **ret_other)
@@ -399,7 +398,7 @@ static int warn_text(struct ingest_table *t, int64_t column, struct err *err)
                                  show, ingest_show(other, strlen(other), show_other),
                                  (long long)numbers, what);
     }
-    if (t->writer.rows >= FEW_ROWS && 2 * l->count > t->writer.rows) {
+    if (t->writer.rows >= INGEST_FEW_ROWS && 2 * l->count > t->writer.rows) {
         return ingest_table_warn(t, err,
                                  "The column %s holds %lld different texts in %lld rows: as %s, "
                                  "what repeats so seldom teaches nothing.",

@@ -95,6 +95,11 @@ static int64_t find(const struct ingest_labels *l, uint64_t hash, const char *te
     return -1;
 }
 
+int64_t ingest_labels_find(const struct ingest_labels *l, const char *text, size_t len)
+{
+    return find(l, hash_text(text, len), text, len);
+}
+
 int ingest_labels_add(struct ingest_labels *l, const char *text, size_t len, int64_t limit,
                       int64_t *ret, struct err *err)
 {

@@ -30,5 +30,8 @@ void ingest_labels_deinit(struct ingest_labels *l);
 int ingest_labels_add(struct ingest_labels *l, const char *text, size_t len, int64_t limit,
                       int64_t *ret, struct err *err);
 
+/* The number of a known text, or -1. */
+int64_t ingest_labels_find(const struct ingest_labels *l, const char *text, size_t len);
+
 /* (*ret)[number] = place of the text when all are sorted by their bytes; owned by the caller. */
 int ingest_labels_rank(const struct ingest_labels *l, int64_t **ret, struct err *err);

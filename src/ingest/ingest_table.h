@@ -18,6 +18,9 @@
 #include "ingest/ingest_task.h"
 #include "ingest/ingest_writer.h"
 
+/* Below this many rows, what does not repeat, or repeats throughout, is no surprise. */
+#define INGEST_FEW_ROWS 10
+
 struct ingest_table {
     const struct ingest_options *options; /* borrowed */
     const char *output_path;              /* borrowed */

@@ -47,6 +47,29 @@ static void test_header_rule(void **state)
     assert_columns(f, "a=u,a=v,y");
 }
 
+/* Text alone: names and values look alike. */
+static void test_doubtful_header_warns(void **state)
+{
+    struct fixture *f = *state;
+    f->options.one_hot = true;
+    accept_text(f, "Paris,a\nRome,b\nOslo,a\n");
+    assert_columns(f, "Paris=Oslo,Paris=Rome,a");
+    assert_int_equal(f->info.warnings, 1);
+    assert_contains(f->info.warning_texts[0],
+                    "names of the columns, though \"a\" is a value of its own column, too. If it "
+                    "holds data, give the table a header, or upload it with header=absent.");
+    accept_text(f, "city,kind\nRome,b\nOslo,a\n");
+    assert_int_equal(f->info.warnings, 1);
+    assert_contains(f->info.warning_texts[0], "nothing tells.");
+    f->options.header = INGEST_HEADER_PRESENT;
+    accept_text(f, "Paris,a\nRome,b\nOslo,a\n");
+    assert_int_equal(f->info.warnings, 0);
+    f->options.header = INGEST_HEADER_AUTO;
+    accept_text(f, "city,kind\nRome,b\nOslo,a\nRome,b\nOslo,a\nRome,b\nOslo,a\nRome,b\n"
+                   "Oslo,a\nRome,b\nOslo,a\n");
+    assert_int_equal(f->info.warnings, 0);
+}
+
 static void test_syntax(void **state)
 {
     struct fixture *f = *state;
@@ -515,12 +538,13 @@ static void test_many_rows(void **state)
 }
 
 TEST_MAIN(INGEST_TEST(test_header_and_numbers), INGEST_TEST(test_no_header),
-          INGEST_TEST(test_header_rule), INGEST_TEST(test_syntax), INGEST_TEST(test_delimiters),
-          INGEST_TEST(test_bad_numbers), INGEST_TEST(test_line_numbers), INGEST_TEST(test_ragged),
-          INGEST_TEST(test_quotes), INGEST_TEST(test_too_short), INGEST_TEST(test_names),
-          INGEST_TEST(test_targets), INGEST_TEST(test_unknown_target_is_short),
-          INGEST_TEST(test_classes), INGEST_TEST(test_guessed_classes_warn),
-          INGEST_TEST(test_text_refused), INGEST_TEST(test_ignored), INGEST_TEST(test_one_hot),
+          INGEST_TEST(test_header_rule), INGEST_TEST(test_doubtful_header_warns),
+          INGEST_TEST(test_syntax), INGEST_TEST(test_delimiters), INGEST_TEST(test_bad_numbers),
+          INGEST_TEST(test_line_numbers), INGEST_TEST(test_ragged), INGEST_TEST(test_quotes),
+          INGEST_TEST(test_too_short), INGEST_TEST(test_names), INGEST_TEST(test_targets),
+          INGEST_TEST(test_unknown_target_is_short), INGEST_TEST(test_classes),
+          INGEST_TEST(test_guessed_classes_warn), INGEST_TEST(test_text_refused),
+          INGEST_TEST(test_ignored), INGEST_TEST(test_one_hot),
           INGEST_TEST(test_text_below_numbers), INGEST_TEST(test_late_text_limits),
           INGEST_TEST(test_doubtful_texts_warn), INGEST_TEST(test_one_hot_limits),
           INGEST_TEST(test_limits), INGEST_TEST(test_constant_target), INGEST_TEST(test_odd_bytes),
