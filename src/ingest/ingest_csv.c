@@ -287,6 +287,9 @@ static int end_of_file(struct csv_reader *r, struct err *err)
     if (r->status == 0) {
         r->status = csv_warn_header(&r->c, &r->err);
     }
+    if (r->status == 0) {
+        r->status = csv_warn_row_numbers(&r->c, &r->err);
+    }
     if (r->status < 0 && err != NULL) {
         *err = r->err;
     }

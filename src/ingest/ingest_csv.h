@@ -83,3 +83,6 @@ int csv_make_names(const struct csv_table *c, char **names, struct err *err);
 
 /* When all rows were read: what speaks against the header, where it is a guess. */
 int csv_warn_header(const struct csv_table *c, struct err *err);
+
+/* When all rows were read: a column without a name that numbers the rows. */
+int csv_warn_row_numbers(const struct csv_table *c, struct err *err);

@@ -140,3 +140,30 @@ int csv_warn_header(const struct csv_table *c, struct err *err)
     }
     return 0;
 }
+
+/* Tables that are written with the numbers of their rows have those in a column without a name,
+ * which pandas calls "Unnamed: 0" when it reads such a table. */
+static bool is_row_number(const struct csv_table *c, int64_t column)
+{
+    const struct csv_cell *name = &c->held[0].cell[column];
+    const bool unnamed = name->len == 0 || strncmp(name->text, "Unnamed: ", 9) == 0;
+    return unnamed && c->t->labels[column] == NULL && !c->t->is_ignored[column] &&
+           !c->t->is_target[column] && c->t->column[column].counts;
+}
+
+int csv_warn_row_numbers(const struct csv_table *c, struct err *err)
+{
+    for (int64_t j = 0; c->begun && c->header && c->t->writer.rows > 1 && j < c->width; j++) {
+        if (is_row_number(c, j)) {
+            char show[INGEST_SHOW_SIZE];
+            const char *name = c->t->names[j];
+            return ingest_table_warn(c->t, err,
+                                     "The column %lld, which has no name and is called %s here, "
+                                     "numbers the rows, and became a feature; ignore=%lld (krr: "
+                                     "--ignore %lld) leaves it out.",
+                                     (long long)j + 1, ingest_show(name, strlen(name), show),
+                                     (long long)j, (long long)j);
+        }
+    }
+    return 0;
+}

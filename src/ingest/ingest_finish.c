@@ -2,12 +2,10 @@
  * The end of reading: the task, the description, and the file as others will see it.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "ingest/ingest_number.h"
 #include "ingest/ingest_table.h"
 #include "ingest/ingest_text.h"
 
@@ -346,82 +344,6 @@ static int decide_task(struct ingest_table *t, enum task *ret, struct err *err)
     return r == 0 && guessed ? warn_guess(t, *ret, err) : r;
 }
 
-/* A constant target trains, but the client should know. */
-static int warn_constant(struct ingest_table *t, struct err *err)
-{
-    for (int64_t k = 0; k < t->targets; k++) {
-        if (t->values[k].count == 1) {
-            char show[INGEST_SHOW_SIZE];
-            const char *name = t->names[t->target[k]];
-            int r =
-                ingest_table_warn(t, err, "The target %s is constant: it is %.17g in every row.",
-                                  ingest_show(name, strlen(name), show), t->values[k].value[0]);
-            if (r < 0) {
-                return r;
-            }
-        }
-    }
-    return 0;
-}
-
-/* Above that many 0/1 columns of a column, the client should know. */
-enum { MANY_TEXTS = 50 };
-
-/* The texts of a column that are numbers; *ret_other becomes the first that is none. */
-static int64_t count_numbers(const struct ingest_labels *l, const char **ret_other)
-{
-    int64_t numbers = 0;
-    for (int64_t i = l->count; i-- > 0;) {
-        double ignored;
-        const bool number =
-            ingest_number_read(l->text[i], strlen(l->text[i]), &ignored) == INGEST_NUMBER_OK;
-        numbers += number;
-        *ret_other = number ? *ret_other : l->text[i];
-    }
-    return numbers;
-}
-
-/* One text makes a column one of text: a mark of what is missing there, or identifiers, make
- * categories that nobody meant. */
-static int warn_text(struct ingest_table *t, int64_t column, struct err *err)
-{
-    const struct ingest_labels *l = t->labels[column];
-    const char *name = t->names[column], *other = "";
-    const char *what = t->is_target[column] ? "classes" : "0/1 columns";
-    const int64_t numbers = count_numbers(l, &other);
-    char show[INGEST_SHOW_SIZE], show_other[INGEST_SHOW_SIZE];
-    ingest_show(name, strlen(name), show);
-    if (numbers > 0) {
-        return ingest_table_warn(t, err,
-                                 "The column %s holds text, as %s, and %lld different numbers: all "
-                                 "of them became %s. A mark of a missing value makes it so, too.",
-                                 show, ingest_show(other, strlen(other), show_other),
-                                 (long long)numbers, what);
-    }
-    if (t->writer.rows >= INGEST_FEW_ROWS && 2 * l->count > t->writer.rows) {
-        return ingest_table_warn(t, err,
-                                 "The column %s holds %lld different texts in %lld rows: as %s, "
-                                 "what repeats so seldom teaches nothing.",
-                                 show, (long long)l->count, (long long)t->writer.rows, what);
-    }
-    if (!t->is_target[column] && l->count > MANY_TEXTS) {
-        return ingest_table_warn(t, err,
-                                 "The column %s became %lld 0/1 columns. If its texts are no kinds "
-                                 "(dates, names), " INGEST_LEAVE_OUT ".",
-                                 show, (long long)l->count);
-    }
-    return 0;
-}
-
-static int warn_texts(struct ingest_table *t, struct err *err)
-{
-    int r = 0;
-    for (int64_t j = 0; r == 0 && j < t->columns; j++) {
-        r = t->labels[j] != NULL ? warn_text(t, j, err) : 0;
-    }
-    return r;
-}
-
 static int check_rows(const struct ingest_table *t, struct err *err)
 {
     if (t->writer.rows == 0) {
@@ -441,8 +363,7 @@ int ingest_table_finish(struct ingest_table *t, struct dataset_info *ret, struct
     enum task task = TASK_REGRESSION;
     int r = check_rows(t, err);
     r = r < 0 ? r : decide_task(t, &task, err);
-    r = r < 0 ? r : warn_constant(t, err);
-    r = r < 0 ? r : warn_texts(t, err);
+    r = r < 0 ? r : ingest_table_warn_columns(t, err);
     r = r < 0 ? r : plan_init(&plan, t, task, err);
     r = r < 0 ? r : describe(t, &plan, task, &info, err);
     r = r < 0 ? r : check_spread(t, &info, err);

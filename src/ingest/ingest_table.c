@@ -67,6 +67,7 @@ void ingest_table_deinit(struct ingest_table *t)
         }
     }
     mem_free(t->labels);
+    mem_free(t->column);
     for (int64_t k = 0; t->values != NULL && k < t->targets; k++) {
         ingest_values_deinit(&t->values[k]);
     }
@@ -259,8 +260,9 @@ int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns, in
         return r;
     }
     t->labels = mem_zarray((size_t)columns, sizeof(struct ingest_labels *));
+    t->column = mem_zarray((size_t)columns, sizeof(*t->column));
     t->values = mem_zarray((size_t)t->targets, sizeof(*t->values));
-    if (t->labels == NULL || t->values == NULL) {
+    if (t->labels == NULL || t->column == NULL || t->values == NULL) {
         return err_no_memory(err);
     }
     for (int64_t k = 0; k < t->targets; k++) {
@@ -291,6 +293,9 @@ int ingest_table_rows(struct ingest_table *t, const double *rows, int64_t count,
         for (int64_t i = 0; i < count; i++) {
             ingest_values_add(&t->values[k], value[i * t->columns]);
         }
+    }
+    for (int64_t i = 0; i < count; i++) {
+        ingest_columns_add(t->column, t->columns, t->writer.rows + i, rows + i * t->columns);
     }
     return ingest_writer_rows(&t->writer, rows, count, err);
 }

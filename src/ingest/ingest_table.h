@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "ingest/ingest.h"
+#include "ingest/ingest_column.h"
 #include "ingest/ingest_labels.h"
 #include "ingest/ingest_task.h"
 #include "ingest/ingest_writer.h"
@@ -31,6 +32,7 @@ struct ingest_table {
     bool *is_target;               /* [columns] */
     bool *is_ignored;              /* [columns] left out at the end */
     int64_t ignored;               /* columns that are */
+    struct ingest_column *column;  /* [columns] what the rows so far say */
     enum dtype dtype;
 
     int64_t targets;
@@ -66,6 +68,9 @@ int ingest_table_rows(struct ingest_table *t, const double *rows, int64_t count,
 
 int ingest_table_warn(struct ingest_table *t, struct err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Warns of columns that are seldom meant, when all rows are there. */
+int ingest_table_warn_columns(struct ingest_table *t, struct err *err);
 
 /* Publishes the data set at output_path. */
 int ingest_table_finish(struct ingest_table *t, struct dataset_info *ret, struct err *err);

@@ -423,7 +423,7 @@ static void test_doubtful_texts_warn(void **state)
     for (int i = 0; i < 60; i++) {
         buf_printf(&ids, "mol%d,%d,%d.5\n", i, i, i);
         buf_printf(&good, "%s,%d,%d.5\n", i % 3 == 0 ? "red" : "blue", i, i);
-        buf_printf(&missing, i == 0 ? "3,NA,%d.5\n" : "3,%d,%d.5\n", i, i);
+        buf_printf(&missing, i == 0 ? "3,NA,%d.5\n" : "4,%d,%d.5\n", i, i);
         buf_printf(&target, i == 0 ? "%d,?\n" : "%d,%d.5\n", i, i);
     }
     accept_text(f, good.data);
