@@ -161,7 +161,7 @@ REFUSED = [
     ('{"inputs": {"x0": [1], "x1": [2], "x2": [3], "x3": 4}}', 422, "#/inputs/x3"),
     ('{"inputs": {"x0": [1, "a"], "x1": [2], "x2": [3], "x3": 4}}', 422, "#/inputs/x0/1"),
     ('{"inputs": {"x0": [1], "x0": [2], "x2": [3], "x3": [4]}}', 400, "#/inputs/x0"),
-    ('{"inputs": {"y": [1]}}', 422, "#/inputs/y"),
+    ('{"inputs": {"z": [1]}}', 422, "#/inputs/z"),
     ('{"inputs": {}}', 422, "#/inputs"),
     ('{"inputs": {"x0": [], "x1": [], "x2": [], "x3": []}}', 422, "#/inputs"),
     ('{"inputs": [[1, 2, 3, 4]], "instances": [[1, 2, 3, 4]]}', 400, "#/instances"),
@@ -287,6 +287,26 @@ def test_csv_with_the_target_still_in_it(api, model):
             line.insert(target, line.pop(0))
         body = "\n".join(map(",".join, lines))
         assert from_csv(ask(api, model, body, "text/csv")) == wanted
+
+
+@pytest.mark.parametrize("form", ["csv", "instances", "inputs", "dataframe_split", "dataframe_records"])
+def test_the_table_that_was_trained_on_is_a_question_in_every_form(api, name, form):
+    """Target and mask are passed over, whatever they hold."""
+    rows = [[i % 2, i, i * 1.5] for i in range(30)]
+    table = "".join(["test,a,y\n", *(f"{t},{a},{y}\n" for t, a, y in rows)])
+    api.train(name, api.upload(table.encode())["id"], test={"mask": "test"})
+    model = api.get(f"/v1/models/{name}/versions/1").json()
+    assert model["description"]["mask"] == "test" and model["description"]["features"] == ["a"]
+    wanted = ask(api, name, {"instances": [[a] for _, a, _ in rows]}).json()["predictions"]
+    records = [{"test": t, "a": a, "y": None} for t, a, _ in rows]
+    body = {"csv": table, "instances": {"instances": records}, "dataframe_records": {"dataframe_records": records},
+            "inputs": {"inputs": {k: [r[k] for r in records] for k in records[0]}},
+            "dataframe_split": {"dataframe_split": {"columns": ["test", "a", "y"], "data": rows}}}[form]
+    kind = "text/csv" if form == "csv" else None
+    assert ask(api, name, body, kind, Accept="application/json").json()["predictions"] == wanted
+    if form == "instances":
+        answer = ask(api, name, '{"instances": [{"a": 1, "y": 1, "y": 2}]}', None, 400)
+        assert "twice" in answer.text
 
 
 @pytest.mark.parametrize("body, pointer, text", [

@@ -18,7 +18,7 @@ enum {
 int columns_init(struct columns *c, const struct served_model *model, enum extra_columns extra,
                  struct err *err)
 {
-    const size_t count = (size_t)(model->d + model->outputs);
+    const size_t count = (size_t)(model->d + model->outputs + 1);
     *c = (struct columns){
         .model = model, .extra = extra, .seen = mem_zarray(count, sizeof *c->seen)};
     return c->seen ? 0 : err_no_memory(err);
@@ -73,15 +73,15 @@ static int64_t find_feature(const struct columns *c, const char *name)
     return -1;
 }
 
-/* -1: the model has no such target. */
-static int64_t find_target(const struct served_model *model, const char *name)
+/* The place of a target, behind them of the mask, or -1. */
+static int64_t find_passed(const struct served_model *model, const char *name)
 {
     for (int64_t i = 0; i < model->outputs; i++) {
         if (strcmp(model->targets[i], name) == 0) {
             return i;
         }
     }
-    return -1;
+    return model->mask && strcmp(model->mask, name) == 0 ? model->outputs : -1;
 }
 
 /* How a feature stands to "name=": before it, 0 where it begins so, or behind. */
@@ -119,9 +119,9 @@ static struct column find_text(const struct columns *c, const char *name)
 /* What a column is that is no feature. */
 static int find_other(const struct columns *c, const char *name, struct column *ret)
 {
-    const int64_t target = c->pass_targets ? find_target(c->model, name) : -1;
-    if (target >= 0) {
-        *ret = (struct column){.kind = COLUMN_PASSED, .at = c->model->d + target};
+    const int64_t passed = find_passed(c->model, name);
+    if (passed >= 0) {
+        *ret = (struct column){.kind = COLUMN_PASSED, .at = c->model->d + passed};
         return 0;
     }
     const struct column text = find_text(c, name);

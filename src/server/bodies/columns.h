@@ -1,7 +1,8 @@
 /*
  * What the columns of a request stand for, where it names them: a feature; a text that was turned
  * into the 0/1 features "name=value" when the model's data set was uploaded (one_hot, see
- * ingest_finish.c); or something that is passed over.
+ * ingest_finish.c); or something that is passed over: the model's targets and the mask of its test
+ * rows, so that the table that it was trained on is a question as it is, and what the request says.
  */
 #pragma once
 
@@ -19,7 +20,8 @@ enum column_kind { COLUMN_FEATURE, COLUMN_TEXT, COLUMN_PASSED };
 
 struct column {
     enum column_kind kind;
-    int64_t at; /* the feature; of a text its first in columns.sorted; d + i of target i, or -1 */
+    int64_t at; /* the feature; of a text its first in columns.sorted; of what is passed over d + i
+                 * of target i, d + outputs of the mask, or -1 */
     int64_t count; /* of a text: its features, "name=…" */
     size_t prefix; /* of a text: bytes of "name=" */
 };
@@ -27,9 +29,8 @@ struct column {
 struct columns {
     const struct served_model *model; /* borrowed */
     enum extra_columns extra;
-    bool pass_targets; /* the model's targets are passed over */
-    int64_t *sorted;   /* [d] features by name, made when first needed */
-    int64_t *seen;     /* [d + outputs] the number of the last row that named it, or 0 */
+    int64_t *sorted; /* [d] features by name, made when first needed */
+    int64_t *seen;   /* [d + outputs + 1] the number of the last row that named it, or 0 */
 };
 
 #define cleanup_columns __attribute__((cleanup(columns_deinit)))

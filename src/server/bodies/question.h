@@ -53,8 +53,7 @@ int question_read_json(const char *text, size_t len, const struct served_model *
 
 /* RFC 4180, with commas, semicolons or tabs; quoted cells may hold line ends. The first row is a
  * header where `header` says so, or leaves it open and the row has no number; by it columns are
- * matched (columns.h), without one they are in the order of the features. Columns of a header that
- * are the model's targets are passed over. */
+ * matched (columns.h), without one they are in the order of the features. */
 int question_read_csv(const char *text, size_t len, const struct served_model *model,
                       enum extra_columns extra, enum ingest_header header, struct question *ret,
                       struct err *err);

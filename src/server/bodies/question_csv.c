@@ -367,7 +367,6 @@ static int read_header(struct csv *c, struct err *err)
 {
     int r = columns_init(&c->columns, c->rows.model, c->extra, err);
     int64_t j = 0;
-    c->columns.pass_targets = true;
     c->width = 0;
     for (bool more = true; r == 0 && more; j++) {
         struct cell cell = {.len = 0};

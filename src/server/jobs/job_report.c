@@ -304,6 +304,10 @@ char *job_report_describe(const struct job_report *report, const struct json *do
         const struct json *found = json_get(json_get(done, "result"), "regularization");
         const struct json *given = json_get(spec, "regularization");
         json_set(j, "regularization", json_copy(found != NULL ? found : given));
+        const struct json *mask = json_get(json_get(spec, "test"), "mask");
+        if (mask != NULL) {
+            json_set(j, "mask", json_copy(mask));
+        }
     }
     return json_print(j);
 }

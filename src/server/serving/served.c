@@ -117,6 +117,7 @@ static void fill(struct holder *h)
     m->bytes = h->row.bytes;
     m->features = h->features;
     m->targets = h->targets;
+    m->mask = json_string(json_get(h->description, "mask"));
     m->labels = h->labels;
     m->labels_text = h->labels_text;
     m->head_text = h->head_text;

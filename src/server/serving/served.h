@@ -34,6 +34,7 @@ struct served_model {
     int64_t factor_bytes;           /* of the file's, what only variances need */
     const char *const *features;    /* [d] names */
     const char *const *targets;     /* [outputs] names */
+    const char *mask;               /* the column that marked the test rows; NULL: none did */
     const char *const *labels;      /* [classes]; NULL: a regression */
     const char *labels_text;        /* as a JSON array; NULL: a regression */
     const char *head_text;          /* {"model":…,"version":3,"digest":… and nothing behind */
