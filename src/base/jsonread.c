@@ -131,21 +131,8 @@ static int read_hex4(struct jsonread *r)
 
 static void add_utf8(struct buf *b, int c)
 {
-    if (c < 0x80) {
-        buf_char(b, (char)c);
-        return;
-    }
-    if (c < 0x800) {
-        buf_char(b, (char)(0xC0 | c >> 6));
-    } else if (c < 0x10000) {
-        buf_char(b, (char)(0xE0 | c >> 12));
-        buf_char(b, (char)(0x80 | (c >> 6 & 0x3F)));
-    } else {
-        buf_char(b, (char)(0xF0 | c >> 18));
-        buf_char(b, (char)(0x80 | (c >> 12 & 0x3F)));
-        buf_char(b, (char)(0x80 | (c >> 6 & 0x3F)));
-    }
-    buf_char(b, (char)(0x80 | (c & 0x3F)));
+    char text[4];
+    buf_add(b, text, utf8_put((uint32_t)c, text));
 }
 
 /* The four digits behind a "\u", and a second escape where the first is half a pair. */

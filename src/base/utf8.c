@@ -62,3 +62,22 @@ size_t utf8_fit(const char *s, size_t len, size_t max)
     }
     return max;
 }
+
+static char continuation(uint32_t c, int shift)
+{
+    return (char)(0x80 | (c >> shift & 0x3F));
+}
+
+size_t utf8_put(uint32_t c, char ret[4])
+{
+    if (c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF)) {
+        return 0;
+    }
+    const size_t len = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    static const unsigned char first[] = {0, 0, 0xC0, 0xE0, 0xF0};
+    ret[0] = (char)(first[len] | c >> 6 * (len - 1));
+    for (size_t i = 1; i < len; i++) {
+        ret[i] = continuation(c, 6 * (int)(len - 1 - i));
+    }
+    return len;
+}

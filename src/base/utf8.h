@@ -2,10 +2,14 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* The number of bytes (1 to 4) of the character at s, or 0 where s[0..len) starts no whole,
  * well-formed character (also for len = 0). */
 size_t utf8_step(const char *s, size_t len);
+
+/* Writes a character; returns its number of bytes (1 to 4), or 0 where c is none. */
+size_t utf8_put(uint32_t c, char ret[4]);
 
 /* The length of the longest prefix of s[0..len) that has at most max bytes and splits no
  * character. Bytes that are not UTF-8 are kept as they are. */

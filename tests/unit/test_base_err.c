@@ -113,6 +113,22 @@ static void test_errno(void **state)
     assert_int_equal(err_errno(&err, "write the data set"), -ERR_READ_ONLY);
 }
 
+static void test_utf8_put(void **state)
+{
+    (void)state;
+    char text[4];
+    for (uint32_t c = 0; c <= 0x110000; c++) {
+        const size_t len = utf8_put(c, text);
+        const bool is_character = c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF);
+        assert_int_equal(len > 0, is_character);
+        assert_int_equal(utf8_step(text, len), len);
+    }
+    assert_int_equal(utf8_put(0x20AC, text), 3);
+    assert_memory_equal(text, "\xE2\x82\xAC", 3);
+    assert_int_equal(utf8_put(0x1F642, text), 4);
+    assert_memory_equal(text, "\xF0\x9F\x99\x82", 4);
+}
+
 static void test_utf8_step(void **state)
 {
     (void)state;
@@ -153,4 +169,5 @@ static void test_utf8_fit(void **state)
 TEST_MAIN(cmocka_unit_test(test_codes_and_names), cmocka_unit_test(test_set_fills_and_returns),
           cmocka_unit_test(test_set_from_itself), cmocka_unit_test(test_long_texts_are_cut),
           cmocka_unit_test(test_prefix), cmocka_unit_test(test_errno),
-          cmocka_unit_test(test_utf8_step), cmocka_unit_test(test_utf8_fit))
+          cmocka_unit_test(test_utf8_put), cmocka_unit_test(test_utf8_step),
+          cmocka_unit_test(test_utf8_fit))
