@@ -1,6 +1,7 @@
 #include "ingest/ingest_array.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ struct cursor {
 
 struct header {
     bool has_descr, has_order, has_shape;
+    bool texts; /* are taken */
     struct ingest_array *a;
 };
 
@@ -119,16 +121,22 @@ static int read_descr(struct cursor *c, struct header *h, struct err *err)
         bool same = len == 3 && text[1] == e->kind && text[2] == '0' + e->size;
         if (same && (e->size == 1 || *text != '|')) {
             h->a->element = e;
+            h->a->size = (size_t)e->size;
             h->a->swap = *text == '>';
             h->has_descr = true;
             return 0;
         }
     }
+    if (h->texts && ingest_array_text_type(h->a, text, len)) {
+        h->has_descr = true;
+        return 0;
+    }
     char show[INGEST_SHOW_SIZE];
     return err_at(err, ERR_UNSUPPORTED, "#/header/descr",
-                  "The array of %s has the element type %s; bool, integers of 8 to 64 bits and "
-                  "floats of 16 to 64 bits are supported.",
-                  h->a->who, ingest_show(text, len, show));
+                  "The array of %s has the element type %s; bool, integers of 8 to 64 bits%s "
+                  "floats of 16 to 64 bits%s are supported.",
+                  h->a->who, ingest_show(text, len, show), h->texts ? "," : " and",
+                  h->texts ? " and texts of a fixed width (U, S; not object)" : "");
 }
 
 static int read_order(struct cursor *c, struct header *h, struct err *err)
@@ -258,21 +266,21 @@ static int find_dictionary(const struct header *h, size_t *ret_start, size_t *re
 /* The declared size must be the file's. */
 static int check_size(const struct ingest_array *a, size_t present, struct err *err)
 {
-    size_t declared = (size_t)a->element->size;
+    size_t declared = a->size;
     if (__builtin_mul_overflow(declared, (size_t)a->rows, &declared) ||
         __builtin_mul_overflow(declared, (size_t)a->columns, &declared) || declared != present) {
         return err_at(
             err, ERR_INVALID, "#/header/shape",
-            "The NPY header of %s declares %lld x %lld elements of %d bytes, but %zu bytes "
+            "The NPY header of %s declares %lld x %lld elements of %zu bytes, but %zu bytes "
             "follow it.",
-            a->who, (long long)a->rows, (long long)a->columns, a->element->size, present);
+            a->who, (long long)a->rows, (long long)a->columns, a->size, present);
     }
     return 0;
 }
 
-static int read_header(struct ingest_array *a, struct err *err)
+static int read_header(struct ingest_array *a, bool texts, struct err *err)
 {
-    struct header h = {.a = a};
+    struct header h = {.a = a, .texts = texts};
     size_t start = 0;
     size_t len = 0;
     int r = find_dictionary(&h, &start, &len, err);
@@ -293,7 +301,15 @@ int ingest_array_open(struct ingest_array *a, const char *path, const char *who,
 {
     *a = (struct ingest_array){.who = who};
     int r = file_map_open(path, &a->map, err);
-    return r < 0 ? r : read_header(a, err);
+    return r < 0 ? r : read_header(a, false, err);
+}
+
+int ingest_array_open_any(struct ingest_array *a, const char *path, const char *who,
+                          struct err *err)
+{
+    *a = (struct ingest_array){.who = who};
+    int r = file_map_open(path, &a->map, err);
+    return r < 0 ? r : read_header(a, true, err);
 }
 
 int ingest_array_view(struct ingest_array *a, const void *data, size_t size, const char *who,
@@ -301,7 +317,7 @@ int ingest_array_view(struct ingest_array *a, const void *data, size_t size, con
 {
     *a = (struct ingest_array){.who = who};
     a->map = (struct file_map){.data = (void *)(uintptr_t)data, .size = size};
-    const int r = read_header(a, err);
+    const int r = read_header(a, false, err);
     a->map = (struct file_map){.data = NULL};
     return r;
 }
@@ -314,7 +330,7 @@ void ingest_array_close(struct ingest_array *a)
 
 enum dtype ingest_array_dtype(const struct ingest_array *a)
 {
-    return a->element->dtype;
+    return a->element != NULL ? a->element->dtype : DTYPE_F32;
 }
 
 /* ---- elements ---- */
@@ -376,14 +392,24 @@ static inline double element_at(const struct ingest_array *a, const unsigned cha
     return e->kind == 'f' ? from_float(e, bits) : from_integer(e, bits);
 }
 
-static int element_error(const struct ingest_array *a, int64_t row, int64_t column, struct err *err)
+int ingest_array_error(const struct ingest_array *a, int64_t row, int64_t column, struct err *err,
+                       const char *fmt, ...)
 {
-    char pointer[96];
+    char pointer[96], what[200];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
     snprintf(pointer, sizeof(pointer), "#/row/%lld/column/%lld", (long long)row, (long long)column);
     return err_at(err, ERR_INVALID, pointer, "Row %lld, column %lld of %s (counted from 0): %s.",
-                  (long long)row, (long long)column, a->who,
-                  a->element->kind == 'f' ? "the value is not finite"
-                                          : "the integer is too large for a float64");
+                  (long long)row, (long long)column, a->who, what);
+}
+
+static int element_error(const struct ingest_array *a, int64_t row, int64_t column, struct err *err)
+{
+    return ingest_array_error(a, row, column, err, "%s",
+                              a->element->kind == 'f' ? "the value is not finite"
+                                                      : "the integer is too large for a float64");
 }
 
 /* A run of `count` elements, `step` bytes apart, into ret[i * stride]. Returns the place of the

@@ -41,5 +41,6 @@ int ingest_read_libsvm(const struct ingest_input *in, struct ingest_table *t, st
 int ingest_read_npy(const struct ingest_input *in, struct ingest_table *t, struct err *err);
 
 /* Members X (2-D) and y (1-D, or 2-D with one column a target); columns x0, x1, …, then y, or y0,
- * y1, … where y has several columns. */
+ * y1, … where y has several columns. A single y may hold texts of a fixed width: classes, as in a
+ * CSV. */
 int ingest_read_npz(const struct ingest_input *in, struct ingest_table *t, struct err *err);

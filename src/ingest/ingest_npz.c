@@ -124,7 +124,9 @@ static int open_member(struct npz_reader *r, int m, int64_t *left, struct err *e
         status = ingest_zip_unpack(r->zip, r->place[m], file->fd, r->limit, left, err);
     }
     if (status == 0) {
-        status = ingest_array_open(&r->array[m], file->path, members[m].who, err);
+        status = m == MEMBER_Y
+                     ? ingest_array_open_any(&r->array[m], file->path, members[m].who, err)
+                     : ingest_array_open(&r->array[m], file->path, members[m].who, err);
     }
     if (status < 0) {
         err_prefix(err, members[m].pointer);
@@ -182,6 +184,66 @@ static int begin(const struct npz_reader *r, struct err *err)
                               err);
 }
 
+static bool has_texts(const struct npz_reader *r)
+{
+    return r->array[MEMBER_Y].element == NULL;
+}
+
+/* Texts are classes, and nothing else. */
+static int begin_texts(const struct npz_reader *r, struct err *err)
+{
+    struct ingest_table *t = r->t;
+    const int64_t column = r->array[MEMBER_X].columns;
+    if (r->array[MEMBER_Y].columns != 1 ||
+        (!t->is_ignored[column] && (!t->is_target[column] || t->targets > 1)) ||
+        (!t->is_ignored[column] && t->options->task == TASK_REGRESSION)) {
+        return err_at(err, ERR_INVALID, "#/y/header/descr",
+                      "Member y holds texts; only the one target of a classification may be text.");
+    }
+    return t->is_ignored[column] ? 0 : ingest_table_make_text(t, column, err);
+}
+
+/* A label as a CSV has it: blanks around it do not count. */
+static int add_label(const struct npz_reader *r, int64_t row, const struct buf *text, double *ret,
+                     struct err *err)
+{
+    size_t len = text->len;
+    const char *trimmed = ingest_trim(len > 0 ? text->data : "", &len);
+    const char *fault = ingest_name_fault(trimmed, len);
+    char show[INGEST_SHOW_SIZE];
+    if (fault != NULL) {
+        return ingest_array_error(&r->array[MEMBER_Y], row, 0, err, "the text %s %s",
+                                  ingest_show(trimmed, len, show), fault);
+    }
+    int64_t number = 0;
+    const int status = ingest_labels_add(r->t->labels[r->array[MEMBER_X].columns], trimmed, len,
+                                         INGEST_MAX_CLASSES, &number, err);
+    *ret = (double)number;
+    return status <= 0 ? status
+                       : err_at(err, ERR_TOO_LARGE, "", "Member y has more than %d distinct texts.",
+                                INGEST_MAX_CLASSES);
+}
+
+/* Texts of y as the numbers of their labels. */
+static int read_labels(const struct npz_reader *r, int64_t first, int64_t count, double *ret,
+                       struct err *err)
+{
+    const int64_t columns = r->t->columns;
+    const bool ignored = r->t->is_ignored[r->array[MEMBER_X].columns];
+    cleanup_buf struct buf text = BUF_INIT;
+    for (int64_t i = 0; i < count; i++) {
+        ret[i * columns] = 0;
+        int status = ignored ? 0 : ingest_array_text(&r->array[MEMBER_Y], first + i, &text, err);
+        if (status == 0 && !ignored) {
+            status = add_label(r, first + i, &text, ret + i * columns, err);
+        }
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
 static int copy_rows(const struct npz_reader *r, struct err *err)
 {
     int64_t rows = r->array[MEMBER_X].rows;
@@ -196,7 +258,9 @@ static int copy_rows(const struct npz_reader *r, struct err *err)
         int64_t count = rows - first < block ? rows - first : block;
         double *to = data;
         for (int m = 0; m < MEMBER_COUNT; m++) {
-            int status = ingest_array_read(&r->array[m], first, count, to, columns, err);
+            int status = m == MEMBER_Y && has_texts(r)
+                             ? read_labels(r, first, count, to, err)
+                             : ingest_array_read(&r->array[m], first, count, to, columns, err);
             if (status < 0) {
                 err_prefix(err, members[m].pointer);
                 return status;
@@ -230,5 +294,8 @@ int ingest_read_npz(const struct ingest_input *in, struct ingest_table *t, struc
         return status;
     }
     status = begin(&r, err);
+    if (status == 0 && has_texts(&r)) {
+        status = begin_texts(&r, err);
+    }
     return status < 0 ? status : copy_rows(&r, err);
 }

@@ -418,6 +418,14 @@ def archive(**members):
     return out.getvalue()
 
 
+@pytest.mark.parametrize("kind", ["U", "S"])
+def test_npz_with_text_classes(api, kind):
+    y = np.array(["rot", "blau", "rot", "grün" if kind == "U" else "gruen"]).astype(kind)
+    made = api.upload(data.npz(np.arange(8.0).reshape(4, 2), y), NPZ)
+    assert made["task"] == "classification" and made["classes"] == ["blau", "grün" if kind == "U" else "gruen", "rot"]
+    assert values(api, made)[:, 2].tolist() == [2, 0, 2, 1]
+
+
 def test_bad_npz(api):
     X, y = data.npy(np.eye(3)), data.npy(np.arange(3.0))
     good = archive(X=X, y=y)

@@ -7,7 +7,7 @@
 #include "ingest_fixture.h"
 #include "support/mutate.h"
 
-enum { ITERATIONS = 2000, SEEDS = 9, MAX_ROWS = 40, MAX_COLUMNS = 12, MAX_BYTES = 20000 };
+enum { ITERATIONS = 2000, SEEDS = 10, MAX_ROWS = 40, MAX_COLUMNS = 12, MAX_BYTES = 20000 };
 
 struct seed {
     enum ingest_format format;
@@ -27,6 +27,16 @@ static void make_npz(struct fixture *f, struct buf *to)
     add_npy(&y, "{'descr': '<f4', 'fortran_order': False, 'shape': (8,), }", values + 16, 32);
     add_zip(f, to, (const struct member[]){{"X.npy", &x}, {"y.npy", &y}, {"z.npy", &y}}, 3,
             ZIP_CM_DEFLATE);
+}
+
+static void make_text_npz(struct fixture *f, struct buf *to)
+{
+    static const uint32_t texts[4][2] = {{'a', 0}, {0xFC, 'b'}, {'a', 0}, {0x1F642, 0}};
+    cleanup_buf struct buf x = BUF_INIT;
+    cleanup_buf struct buf y = BUF_INIT;
+    add_npy(&x, "{'descr': '|u1', 'fortran_order': False, 'shape': (4, 1), }", "abcd", 4);
+    add_npy(&y, "{'descr': '<U2', 'fortran_order': False, 'shape': (4,), }", texts, sizeof(texts));
+    add_zip(f, to, (const struct member[]){{"X.npy", &x}, {"y.npy", &y}}, 2, ZIP_CM_STORE);
 }
 
 static void make_seeds(struct fixture *f, struct seed *seeds)
@@ -52,6 +62,8 @@ static void make_seeds(struct fixture *f, struct seed *seeds)
     seeds[7].gzip = true;
     seeds[7].format = INGEST_NPZ;
     add_gzip(&seeds[7].bytes, seeds[5].bytes.data, seeds[5].bytes.len);
+    seeds[9].format = INGEST_NPZ;
+    make_text_npz(f, &seeds[9].bytes);
     seeds[8].one_hot = true; /* is read twice */
     buf_str(&seeds[8].bytes, "size,color,y\n1,2,1.5\n2,red,2.5\nx,3,3.5\n");
 }

@@ -56,6 +56,112 @@ static void refuse_pair(struct fixture *f, const struct buf *x, const struct buf
     refuse_bytes(f, b.data, b.len, code, pointer, part);
 }
 
+/* y: n texts, each `size` bytes. */
+static struct buf texts(const char *descr, int n, const void *data, size_t size)
+{
+    struct buf b = BUF_INIT;
+    char dictionary[128];
+    snprintf(dictionary, sizeof(dictionary),
+             "{'descr': '%s', 'fortran_order': False, 'shape': (%d,), }", descr, n);
+    add_npy(&b, dictionary, data, (size_t)n * size);
+    return b;
+}
+
+static const uint32_t three_texts[3][3] = {{'b', 0xFC, 'a'}, {' ', 'a', 0}, {'a', 0, 0}};
+
+static void test_text_classes(void **state)
+{
+    struct fixture *f = *state;
+    struct members m = make_members();
+    cleanup_buf struct buf u = texts("<U3", 3, three_texts, 12);
+    accept_pair(f, &m.x, &u, ZIP_CM_DEFLATE);
+    assert_columns(f, "x0,x1,y");
+    assert_int_equal(f->info.task, TASK_CLASSIFICATION);
+    assert_int_equal(f->info.dtype, DTYPE_F32);
+    assert_classes(f, "a,b\xc3\xbc"
+                      "a");
+    assert_values(f, 1, 2, 1, 3, 4, 0, 5, 6, 0);
+    cleanup_buf struct buf s = texts("|S2", 3, "109\0z\0", 2);
+    accept_pair(f, &m.x, &s, ZIP_CM_STORE);
+    assert_classes(f, "10,9,z");
+    uint32_t swapped[3][3];
+    for (int i = 0; i < 9; i++) {
+        swapped[i / 3][i % 3] = __builtin_bswap32(three_texts[i / 3][i % 3]);
+    }
+    cleanup_buf struct buf big = texts(">U3", 3, swapped, 12);
+    accept_pair(f, &m.x, &big, ZIP_CM_DEFLATE);
+    assert_classes(f, "a,b\xc3\xbc"
+                      "a");
+    f->options.ignored = (const char *const[]){"y"};
+    f->options.ignored_count = 1;
+    accept_pair(f, &m.x, &u, ZIP_CM_DEFLATE);
+    assert_columns(f, "x0,x1");
+    free_members(&m);
+}
+
+static void refuse_texts(struct fixture *f, const char *descr, const void *data, size_t size,
+                         enum err_code code, const char *pointer, const char *part)
+{
+    struct members m = make_members();
+    cleanup_buf struct buf y = texts(descr, 3, data, size);
+    refuse_pair(f, &m.x, &y, code, pointer, part);
+    free_members(&m);
+}
+
+static void test_refused_texts(void **state)
+{
+    struct fixture *f = *state;
+    static const uint32_t surrogate[3] = {'a', 'b', 0xD800}, beyond[3] = {'a', 0x110000, 'c'};
+    refuse_texts(f, "<U1", surrogate, 4, ERR_INVALID, "#/y/row/2/column/0", "is no Unicode");
+    refuse_texts(f, "<U1", beyond, 4, ERR_INVALID, "#/y/row/1/column/0",
+                 "Row 1, column 0 of member y (counted from 0): the text is no Unicode.");
+    refuse_texts(f, "|S1", "a\0b", 1, ERR_INVALID, "#/y/row/1/column/0", "the text \"\" is empty");
+    refuse_texts(f, "|S1",
+                 "a\xff"
+                 "b",
+                 1, ERR_INVALID, "#/y/row/1/column/0", "is not UTF-8");
+    refuse_texts(f, "|S3", "a\0bccc\0\0d", 3, ERR_INVALID, "#/y/row/0/column/0", "holds a NUL");
+    refuse_texts(f, "|S1", "aaa", 1, ERR_INVALID, "#/target", "one class only");
+    refuse_texts(f, "|S2", "aaa", 1, ERR_INVALID, "#/y/header/shape", "3 x 1 elements of 2 bytes");
+    refuse_texts(f, "|S0", "", 0, ERR_UNSUPPORTED, "#/y/header/descr", "texts of a fixed width");
+    refuse_texts(f, "|O", "", 0, ERR_UNSUPPORTED, "#/y/header/descr", "not object");
+    refuse_texts(f, "<U99999999999999999999", "", 0, ERR_UNSUPPORTED, "#/y/header/descr", "fixed");
+    refuse_texts(f, "|U1", three_texts, 12, ERR_UNSUPPORTED, "#/y/header/descr", "fixed");
+    cleanup_buf struct buf longer = BUF_INIT;
+    for (int i = 0; i < 3 * 257; i++) {
+        buf_char(&longer, 'a');
+    }
+    refuse_texts(f, "|S257", longer.data, 257, ERR_INVALID, "#/y/row/0/column/0", "256 bytes");
+    f->options.task = TASK_REGRESSION;
+    refuse_texts(f, "|S1", "abc", 1, ERR_INVALID, "#/y/header/descr", "of a classification");
+    f->options.task = TASK_AUTO;
+    f->options.targets = (const char *const[]){"x0"};
+    f->options.target_count = 1;
+    refuse_texts(f, "|S1", "abc", 1, ERR_INVALID, "#/y/header/descr", "of a classification");
+}
+
+/* X stays one of numbers, and so does every array elsewhere; classes are counted. */
+static void test_text_limits(void **state)
+{
+    struct fixture *f = *state;
+    struct members m = make_members();
+    cleanup_buf struct buf text_x = BUF_INIT, x = BUF_INIT, y = BUF_INIT, labels = BUF_INIT;
+    add_npy(&text_x, "{'descr': '|S1', 'fortran_order': False, 'shape': (3, 2), }", "abcdef", 6);
+    refuse_pair(f, &text_x, &m.y, ERR_UNSUPPORTED, "#/X/header/descr",
+                "\"|S1\"; bool, integers of "
+                "8 to 64 bits and floats of 16 to 64 bits are supported.");
+    add_npy(&y, "{'descr': '|S1', 'fortran_order': False, 'shape': (3, 2), }", "abcdef", 6);
+    refuse_pair(f, &m.x, &y, ERR_INVALID, "#/y/header/descr", "the one target");
+    for (int i = 0; i < 1001; i++) {
+        buf_printf(&labels, "%04d", i);
+    }
+    cleanup_buf struct buf many = texts("|S4", 1001, labels.data, 4);
+    add_npy(&x, "{'descr': '|u1', 'fortran_order': False, 'shape': (1001, 1), }", labels.data,
+            1001);
+    refuse_pair(f, &x, &many, ERR_TOO_LARGE, "#/y", "Member y has more than 1000 distinct texts.");
+    free_members(&m);
+}
+
 static void test_pair(void **state)
 {
     struct fixture *f = *state;
@@ -159,8 +265,8 @@ static void test_arrays_refused(void **state)
     add_npy(&lying, "{'descr': '<f4', 'fortran_order': False, 'shape': (300, 2), }", x_values, 24);
     refuse_pair(f, &lying, &m.y, ERR_INVALID, "#/X/header/shape", "of member X declares 300 x 2");
     cleanup_buf struct buf text = BUF_INIT;
-    add_npy(&text, "{'descr': '<U1', 'fortran_order': False, 'shape': (3,), }", x_values, 12);
-    refuse_pair(f, &m.x, &text, ERR_UNSUPPORTED, "#/y/header/descr", "\"<U1\"");
+    add_npy(&text, "{'descr': '<M8', 'fortran_order': False, 'shape': (3,), }", x_values, 24);
+    refuse_pair(f, &m.x, &text, ERR_UNSUPPORTED, "#/y/header/descr", "\"<M8\"");
     const float bad[] = {1, NAN, 3};
     cleanup_buf struct buf nan = BUF_INIT;
     add_npy(&nan, "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", bad, 12);
@@ -317,7 +423,8 @@ static void test_limits(void **state)
     free_members(&m);
 }
 
-TEST_MAIN(NPZ_TEST(test_pair), NPZ_TEST(test_shapes_of_y), NPZ_TEST(test_types),
+TEST_MAIN(NPZ_TEST(test_text_classes), NPZ_TEST(test_refused_texts), NPZ_TEST(test_text_limits),
+          NPZ_TEST(test_pair), NPZ_TEST(test_shapes_of_y), NPZ_TEST(test_types),
           NPZ_TEST(test_other_members), NPZ_TEST(test_arrays_refused),
           NPZ_TEST(test_archive_refused), NPZ_TEST(test_encrypted), NPZ_TEST(test_unpacked_limit),
           NPZ_TEST(test_lying_size), NPZ_TEST(test_many_members), NPZ_TEST(test_large_directory),
