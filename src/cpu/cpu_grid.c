@@ -9,8 +9,11 @@
 #include "cpu/cpu_oracle.h"
 #include "engine/grid.h"
 
-/* Kernel values that take one thread the time of a place and log2 of the places, there and back. */
+/* Kernel values that take the time of a place and log2 of the places, there and back, with a
+ * margin; of a single line, which has one thread where tiles have several, as if they had four: the
+ * way is not to depend on how many there are. */
 #define PLACE_COST 16.0
+#define LINE_COST 64.0
 
 /* The torus of a grid. Sets of points share it. */
 struct torus {
@@ -118,11 +121,18 @@ static void make_spectrum(struct torus *t, const struct points *p)
 
 /* ---- products ---- */
 
+/* Whether it is no slower than so many kernel values. */
+static bool pays(const struct torus *t, double values)
+{
+    const double cost = t->grid.dims == 1 ? LINE_COST : PLACE_COST;
+    return cost * (double)t->places * log2((double)t->places) <= values;
+}
+
 bool grid_applies(const struct view *P, const struct view *Q)
 {
     const struct points *p = P->points, *q = Q->points;
     return p->torus != NULL && p->torus == q->torus && P->index == NULL && Q->index == NULL &&
-           P->count == p->n && Q->count == q->n;
+           P->count == p->n && Q->count == q->n && pays(p->torus, (double)p->n * (double)q->n);
 }
 
 /* Columns j and, where there is one, j + 1 of V. */
@@ -257,14 +267,6 @@ static int settle(struct backend *be, struct points *p, struct torus *t, struct 
     return 0;
 }
 
-/* Whether a product of n points by so many places takes no longer than one of tiles; a single line
- * has a single thread. */
-static bool pays(int64_t n, int64_t places, int threads, int dims)
-{
-    const double cost = PLACE_COST * (double)places * log2((double)places);
-    return cost * (dims == 1 ? threads : 1) <= (double)n * (double)n;
-}
-
 /* NULL: the sets lie on no grid that pays and has room. */
 static int find_torus(struct backend *be, struct points *const *sets, int count, int64_t bytes,
                       struct torus **ret, struct err *err)
@@ -283,8 +285,7 @@ static int find_torus(struct backend *be, struct points *const *sets, int count,
     if (r == 0 && t->grid.dims > 0) {
         measure(t, be->threads);
     }
-    if (r < 0 || t->grid.dims == 0 || t->bytes > bytes ||
-        !pays(sets[0]->n, t->places, be->threads, t->grid.dims)) {
+    if (r < 0 || t->grid.dims == 0 || t->bytes > bytes || !pays(t, n * n)) {
         torus_free(t);
         *ret = NULL;
         return r;

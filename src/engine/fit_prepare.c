@@ -210,8 +210,8 @@ static void tell_grid(const struct fit *f, const struct grid *g)
              shape);
 }
 
-/* Where the rows lie on a grid, and what that takes is no more than kept values may take, or some
- * vectors. All points that the solver and its test multiply with. */
+/* Where the rows lie on a grid, and what that takes is no more than some vectors: all points that
+ * the solver and its test multiply with, or those of the solver alone. */
 int fit__find_grid(struct fit *f, struct err *err)
 {
     const struct backend_ops *o = f->be->ops;
@@ -227,9 +227,11 @@ int fit__find_grid(struct fit *f, struct err *err)
         sets[count++] = f->X_test;
     }
     const double room = (double)memory_available_on(f->be) / 2;
-    const double kept = (double)kept_bytes(f, f->vectors);
-    const double bytes = fmin(fmax(kept, GRID_ROW_BYTES * (double)f->data.n), room);
-    const int r = o->points_grid(f->be, sets, count, (int64_t)bytes, &f->result.grid, err);
+    const int64_t bytes = (int64_t)fmin(GRID_ROW_BYTES * (double)f->data.n, room);
+    int r = o->points_grid(f->be, sets, count, bytes, &f->result.grid, err);
+    if (r == 0 && f->result.grid.dims == 0 && f->X_test != NULL) {
+        r = o->points_grid(f->be, sets, count - 1, bytes, &f->result.grid, err);
+    }
     if (r == 0 && f->result.grid.dims > 0) {
         tell_grid(f, &f->result.grid);
     }

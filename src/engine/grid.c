@@ -14,32 +14,49 @@ struct column {
     double slack; /* that a coordinate may be off by */
 };
 
+/* Of a step that coordinates may be off by: then rows that lie anywhere do not fit. */
+#define SLACK_MOST (1.0 / 16)
+
 struct axis {
     double origin, step;
     int64_t size; /* 0: none fits */
 };
 
-static int64_t count_rows(const struct rows *sets, int count)
+/* The type of the sets that say where the grid is. */
+static enum dtype finest(const struct rows *sets, int count)
+{
+    enum dtype ret = DTYPE_F32;
+    for (int s = 0; s < count; s++) {
+        ret = sets[s].n > 0 && sets[s].dtype == DTYPE_F64 ? DTYPE_F64 : ret;
+    }
+    return ret;
+}
+
+static int64_t count_rows(const struct rows *sets, int count, enum dtype type)
 {
     int64_t n = 0;
     for (int s = 0; s < count; s++) {
-        n += sets[s].n;
+        n += sets[s].dtype == type ? sets[s].n : 0;
     }
     return n;
 }
 
-static void load(const struct rows *sets, int count, int64_t feature, struct column *c)
+static double slack_of(enum dtype type, double largest)
 {
-    double rounding = DBL_EPSILON;
+    return 4.0 * (type == DTYPE_F32 ? FLT_EPSILON : DBL_EPSILON) * largest;
+}
+
+static void load(const struct rows *sets, int count, enum dtype type, int64_t feature,
+                 struct column *c)
+{
     c->n = 0;
     for (int s = 0; s < count; s++) {
-        rounding = sets[s].dtype == DTYPE_F32 ? FLT_EPSILON : rounding;
-        for (int64_t i = 0; i < sets[s].n; i++) {
+        for (int64_t i = 0; sets[s].dtype == type && i < sets[s].n; i++) {
             c->values[c->n++] = rows_at(&sets[s], i, feature);
         }
     }
     sort_f64(c->values, c->n);
-    c->slack = 4.0 * rounding * fmax(fabs(c->values[0]), fabs(c->values[c->n - 1]));
+    c->slack = slack_of(type, fmax(fabs(c->values[0]), fabs(c->values[c->n - 1])));
 }
 
 /* The least distance of two values that are not the same; 0: there are none. */
@@ -82,15 +99,16 @@ static struct axis find_axis(const struct column *c, int64_t most)
 {
     const double range = c->values[c->n - 1] - c->values[0];
     const double gap = least_gap(c);
-    if (gap == 0.0) {
-        return (struct axis){.origin = c->values[0], .step = 1.0, .size = 1};
+    if (gap == 0.0) { /* side by side, but not all the same where there are many */
+        return (struct axis){
+            .origin = c->values[0], .step = 1.0, .size = range <= 2 * c->slack ? 1 : 0};
     }
     if (!(range / gap < (double)most)) {
         return (struct axis){.size = 0};
     }
     const double step = refine(c, gap);
     const double steps = round(range / step);
-    const bool fits = steps < (double)most && all_fit(c, step);
+    const bool fits = steps < (double)most && c->slack <= SLACK_MOST * step && all_fit(c, step);
     return (struct axis){
         .origin = c->values[0], .step = step, .size = fits ? (int64_t)steps + 1 : 0};
 }
@@ -110,11 +128,29 @@ static bool add_axis(struct grid *g, int64_t feature, const struct axis *a, int6
     return true;
 }
 
+/* Whether sets of the other, less exact type lie on the places that were found. */
+static bool others_fit(const struct rows *sets, int count, enum dtype type, int64_t feature,
+                       const struct axis *a)
+{
+    bool fit = true;
+    for (int s = 0; s < count; s++) {
+        for (int64_t i = 0; fit && sets[s].dtype != type && i < sets[s].n; i++) {
+            const double x = rows_at(&sets[s], i, feature);
+            const double place = round((x - a->origin) / a->step);
+            const double off = fabs(x - a->origin - place * a->step);
+            fit = place >= 0.0 && place < (double)a->size &&
+                  off <= 2 * slack_of(sets[s].dtype, fmax(fabs(x), fabs(a->origin)));
+        }
+    }
+    return fit;
+}
+
 int grid_find(const struct rows *sets, int count, int64_t features, int64_t most, struct grid *ret,
               struct err *err)
 {
     struct grid g = {.dims = 0};
-    const int64_t n = count_rows(sets, count);
+    const enum dtype type = finest(sets, count);
+    const int64_t n = count_rows(sets, count, type);
     if (n == 0) {
         *ret = g;
         return 0;
@@ -126,9 +162,9 @@ int grid_find(const struct rows *sets, int count, int64_t features, int64_t most
     struct column c = {.values = values};
     bool fits = true;
     for (int64_t j = 0; fits && j < features; j++) {
-        load(sets, count, j, &c);
+        load(sets, count, type, j, &c);
         const struct axis a = find_axis(&c, most);
-        fits = add_axis(&g, j, &a, &most);
+        fits = others_fit(sets, count, type, j, &a) && add_axis(&g, j, &a, &most);
     }
     *ret = fits ? g : (struct grid){.dims = 0};
     return 0;

@@ -1,5 +1,8 @@
 """Questions of much work go to a worker in pieces, so that others need not wait for all of them."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 
@@ -96,6 +99,28 @@ def test_a_deadline_ends_it_between_pieces(large):
         late.result()
     predict(large, "m", X[:1])
     assert counts(large)[1] - computed < ROWS
+
+
+def test_a_model_that_is_deleted_answers_what_was_asked(large):
+    X = rows()
+    with Asker(large) as asker:
+        with Stopped(large, asker, "m", X[:1]) as stopped:
+            asked = asker.ask(ask, X)
+            stopped.until_asked(2)
+            large.delete("/v1/models/m/versions/1")
+        assert len(asked.result()[0].json()["predictions"]) == ROWS
+    ask(large, X[:1], 404)
+
+
+def test_a_worker_is_lost_between_pieces(large):
+    X = rows()
+    with Asker(large) as asker:
+        with Stopped(large, asker, "m", X[:1]) as stopped:
+            asked = asker.ask(ask, X)
+            stopped.until_asked(2)
+        os.kill(stopped.pid, signal.SIGKILL)
+        found = asked.result()[0].json()["predictions"]
+    assert len(found) == ROWS and found[-1:] == predict(large, "m", X[-1:]).json()["predictions"]
 
 
 def test_a_row_of_a_later_piece_is_named(large):

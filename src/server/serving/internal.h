@@ -146,11 +146,13 @@ static inline size_t answer_bytes(const struct serving_ask *ask)
     return (size_t)ask->rows * (size_t)width * sizeof(double);
 }
 
-/* That it holds. */
-static inline size_t call_bytes(const struct call *c)
+enum { FULL_ROWS = 256 }; /* from so many rows on a batch takes as much time as it has rows */
+
+/* That a question holds, with its answer where that may gather piece by piece. */
+static inline size_t ask_bytes(const struct serving_ask *ask)
 {
-    const size_t X = (size_t)c->ask.rows * (size_t)c->ask.model->d * sizeof(double);
-    return X + (c->numbers ? answer_bytes(&c->ask) : 0);
+    const size_t X = (size_t)ask->rows * (size_t)ask->model->d * sizeof(double);
+    return X + (ask->rows > FULL_ROWS ? answer_bytes(ask) : 0);
 }
 
 /* Rows that have no answer yet. */
@@ -184,8 +186,6 @@ bool call_is_late(const struct serving_ask *ask, double now_s);
 int call_too_late(struct err *err);
 
 /* ---- pieces.c ---- */
-
-enum { FULL_ROWS = 256 }; /* from so many rows on a batch takes as much time as it has rows */
 
 /* Bytes of the model that a row of such a question goes through. */
 int64_t bytes_of_row(const struct served_model *m, bool variance);

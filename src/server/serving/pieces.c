@@ -43,17 +43,10 @@ static struct serving_answer whole(const struct call *c)
     };
 }
 
-static int make_numbers(struct serving *s, struct call *c, struct err *err)
+static int make_numbers(struct call *c, struct err *err)
 {
-    if (c->numbers) {
-        return 0;
-    }
-    c->numbers = mem_alloc(answer_bytes(&c->ask));
-    if (!c->numbers) {
-        return err_no_memory(err);
-    }
-    s->call_bytes += answer_bytes(&c->ask);
-    return 0;
+    c->numbers = c->numbers ? c->numbers : mem_alloc(answer_bytes(&c->ask));
+    return c->numbers ? 0 : err_no_memory(err);
 }
 
 /* `width` numbers of each row that was away, to where that kind begins. */
@@ -65,11 +58,10 @@ static void put(const struct call *c, int64_t begins, const double *part, int64_
     }
 }
 
-static int keep(struct serving *s, struct call *c, const struct serving_answer *part,
-                struct err *err)
+static int keep(struct call *c, const struct serving_answer *part, struct err *err)
 {
     const struct served_model *m = c->ask.model;
-    const int r = make_numbers(s, c, err);
+    const int r = make_numbers(c, err);
     if (r == 0) {
         const int64_t rows = c->ask.rows;
         put(c, 0, part->values, m->outputs);
@@ -113,7 +105,7 @@ bool piece_take(struct serving *s, struct call *c, const struct serving_answer *
         answer(s, c, *part);
         return false;
     }
-    int r = keep(s, c, part, &err);
+    int r = keep(c, part, &err);
     if (r == 0 && call_left(c) == 0) {
         answer(s, c, whole(c));
         return false;

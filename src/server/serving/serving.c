@@ -187,7 +187,7 @@ void call_end(struct serving *s, struct call *c, const struct serving_answer *an
               const struct err *err)
 {
     place_give(&s->places, c);
-    s->call_bytes -= call_bytes(c);
+    s->call_bytes -= ask_bytes(&c->ask);
     if (s->deleted > 0 && s->turn) {
         turn_ask(s->turn); /* it may be the last that such a model had to answer */
     }
@@ -239,7 +239,7 @@ static int check_ask(const struct serving *s, const struct serving_ask *ask, str
         return call_too_late(err);
     }
     const int r = check_queues(s, ask->model->key, err);
-    if (r == 0 && s->call_bytes + size > CALLS_MAX_BYTES) {
+    if (r == 0 && s->call_bytes + ask_bytes(ask) > CALLS_MAX_BYTES) {
         return busy(s, err, ", with all the numbers that may wait");
     }
     return r;
@@ -261,7 +261,7 @@ static int place_call(struct serving *s, struct call *c, struct err *err)
         c->ask.deadline_s = asked > 0.0 && asked < last ? asked : last;
     }
     place_take(&s->places, c);
-    s->call_bytes += call_bytes(c);
+    s->call_bytes += ask_bytes(&c->ask);
     served_hold(c->ask.model);
     queue_add(e, c, false);
     e->asked_s = c->arrived_s;
