@@ -25,7 +25,7 @@ function progressFacts(job) {
   const ended = FINAL.includes(job.status);
   return [["Residual", residual(job) == null ? null : number(residual(job))], ...metricFacts(job.result?.metrics ?? p),
     ["Iteration", p.iteration > 0 ? integer(p.iteration) : null], // direct methods have none
-    [p.phase === "centers" ? "Selection" : "The next one", ended || p.step_fraction == null ? null : percent(p.step_fraction)],
+    [{centers: "Selection", searching: "Search"}[p.phase] ?? "The next one", ended || p.step_fraction == null ? null : percent(p.step_fraction)],
     [ended ? "Took" : "Running for", ended ? job.result && duration(job.result.seconds) : ran(job)],
     ["Time", timeLeft(job) || null],
     ["Kernel entries", p.kernel_entries_per_s == null ? null : rate(p.kernel_entries_per_s)]];

@@ -65,7 +65,8 @@ static void show_progress(struct watching *w, const struct json *p)
     const struct json *fraction = json_get(p, "fraction");
     buf_str(&b, phase ? phase : "");
     const bool under_way = step && json_type(step) == JSON_NUMBER;
-    if (under_way && phase && strcmp(phase, "centers") == 0) {
+    const bool whole = phase && (strcmp(phase, "centers") == 0 || strcmp(phase, "searching") == 0);
+    if (under_way && whole) {
         buf_printf(&b, " at %.0f %%", 100.0 * json_number(step));
     } else if (under_way) {
         buf_printf(&b, "  iteration %.0f at %.0f %%", iteration + 1.0, 100.0 * json_number(step));

@@ -28,7 +28,18 @@ struct path {
     void *X_host;    /* [tile, d] */
     double *Y_host;  /* [tile, t] column-major */
     double *numbers; /* [tile, max(m, t count)] */
+    double done;     /* multiplications */
 };
+
+/* 2 n m^2 for either pass over the rows, and 9 m^3. */
+static void tell(struct path *p, double more)
+{
+    const double m = (double)p->m, all = 4.0 * (double)p->task->n * m * m + 9.0 * m * m * m;
+    p->done += more;
+    if (p->task->told != NULL) {
+        p->task->told(p->task->told_context, fmin(p->done / all, 1.0));
+    }
+}
 
 static void deinit(struct path *p)
 {
@@ -303,9 +314,18 @@ static int each_tile(struct path *p, tile_function *function, double *ret_missed
 {
     int r = 0;
     for (int64_t first = 0; r == 0 && first < p->task->n; first += p->tile) {
-        const int64_t left = p->task->n - first;
-        r = function(p, first, left < p->tile ? left : p->tile, ret_missed, err);
+        const int64_t left = p->task->n - first, count = left < p->tile ? left : p->tile;
+        r = function(p, first, count, ret_missed, err);
+        tell(p, 2.0 * (double)count * (double)p->m * (double)p->m);
     }
+    return r;
+}
+
+static int decompose(struct path *p, struct err *err)
+{
+    const double m = (double)p->m;
+    const int r = p->task->be->ops->eigh(p->task->be, &p->G, p->values, err);
+    tell(p, 9.0 * m * m * m);
     return r;
 }
 
@@ -315,7 +335,8 @@ int center_path_left_out(const struct center_path_task *task, double *ret_missed
     int r = init(&p, task, err);
     r = r == 0 ? factorise(&p, err) : r;
     r = r == 0 ? each_tile(&p, add_tile, ret_missed, err) : r;
-    r = r == 0 ? task->be->ops->eigh(task->be, &p.G, p.values, err) : r;
+    r = r == 0 ? task->stop(task->stop_context, err) : r;
+    r = r == 0 ? decompose(&p, err) : r;
     r = r == 0 ? solve_ridges(&p, err) : r;
     r = r == 0 ? each_tile(&p, judge_tile, ret_missed, err) : r;
     deinit(&p);

@@ -41,6 +41,8 @@ struct center_path_task {
     bool bound;           /* less the trace that the centers leave out */
     int (*stop)(void *context, struct err *err); /* before each tile; < 0 ends it */
     void *stop_context;
+    void (*told)(void *context, double share); /* of all the work that is done; NULL: nobody asks */
+    void *told_context;
 };
 
 /* ret_missed [n, t, count]: column-major for each ridge, NaN for ridges of which the rounding of D

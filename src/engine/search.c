@@ -117,6 +117,48 @@ static int init(struct search *s, struct err *err)
     return r == 0 ? load_truth(s, err) : r;
 }
 
+/* ---- progress ---- */
+
+/* Between two shares that are said. */
+static const double silence_s = 1.0;
+
+static void show(struct search *s, double share)
+{
+    const struct solve_control *c = s->task->control;
+    const double all = (double)search_bandwidths(s->task->spec), now = c->now(c->context);
+    struct progress p = progress_none();
+    p.phase = "searching";
+    p.step = ((double)s->bandwidths + share) / all;
+    p.elapsed_s = now - c->started;
+    s->told = now;
+    c->report(c->context, &p);
+}
+
+void search__show_share(void *context, double share)
+{
+    struct search *s = context;
+    const struct solve_control *c = s->task->control;
+    if (c->report != NULL && c->now(c->context) - s->told >= silence_s) {
+        show(s, share);
+    }
+}
+
+/* What a decomposition takes of a full model's bandwidth: 9 n^3 multiplications, and n^3 / folds
+ * for each regularization where there are folds, otherwise next to nothing. */
+static double decomposition_share(const struct search *s)
+{
+    const double folds = (double)s->task->spec->folds;
+    const double ridges = (double)search_regularizations(s->task->spec);
+    return folds > 0 ? 9.0 / (9.0 + ridges / folds) : 0.9;
+}
+
+static void show_pair(struct search *s, int64_t l, double share)
+{
+    const double begun = decomposition_share(s);
+    const double pairs = (double)search_regularizations(s->task->spec);
+    search__show_share(s, begun + (1.0 - begun) * ((double)l + share) / pairs);
+}
+
 /* ---- one pair ---- */
 
 /* R <- what the predictions miss when each row is left out. */
@@ -129,11 +171,16 @@ static void leave_one_out(struct search *s, int64_t l)
 }
 
 /* R <- the same, a fold at a time. `index`, `missed`: workspace of n and n t. */
-static int leave_folds_out(struct search *s, struct ridge_path *path, double ridge, int64_t *index,
-                           double *missed, struct err *err)
+static int leave_folds_out(struct search *s, struct ridge_path *path, int64_t l, double ridge,
+                           int64_t *index, double *missed, struct err *err)
 {
     const int64_t folds = s->task->spec->folds;
     for (int64_t f = 0; f < folds; f++) {
+        const int stopped = s->task->stop(s->task->stop_context, err);
+        if (stopped < 0) {
+            return stopped;
+        }
+        show_pair(s, l, (double)f / (double)folds);
         int64_t count = 0;
         for (int64_t k = f; k < s->n; k += folds) {
             index[count++] = s->order[k];
@@ -162,7 +209,7 @@ static int left_out(struct search *s, struct ridge_path *path, int64_t l, double
     }
     cleanup_mem int64_t *index = mem_array((size_t)s->n, sizeof(*index));
     cleanup_mem double *missed = mem_array((size_t)(s->n * s->t), sizeof(*missed));
-    return index != NULL && missed != NULL ? leave_folds_out(s, path, ridge, index, missed, err)
+    return index != NULL && missed != NULL ? leave_folds_out(s, path, l, ridge, index, missed, err)
                                            : err_no_memory(err);
 }
 
@@ -332,6 +379,7 @@ static int try_all(struct search *s, struct ridge_path *path, double bandwidth, 
         r = ridge_path_diagonals(path, ridges, count, s->diagonals, err);
     }
     for (int64_t l = 0; r == 0 && l < count; l++) {
+        show_pair(s, l, 0);
         r = try_pair(s, path, l, bandwidth, err);
     }
     const int64_t now_best = s->result->best;
@@ -368,18 +416,6 @@ static int try_bandwidth(struct search *s, const struct kernel *kernel, struct e
     return r;
 }
 
-static void show_progress(const struct search *s)
-{
-    const struct solve_control *c = s->task->control;
-    if (c->report == NULL) {
-        return;
-    }
-    struct progress p = progress_none();
-    p.phase = "searching";
-    p.elapsed_s = c->now(c->context) - c->started;
-    c->report(c->context, &p);
-}
-
 /* The first bandwidth is tried where there is any time; others where by the time of those `done`
  * half of it is left for the model. */
 static bool out_of_time(const struct search *s, int64_t done)
@@ -397,7 +433,10 @@ static int try_everything(struct search *s, struct err *err)
     for (int64_t b = 0; b < count && !out_of_time(s, b); b++) {
         int r = task->stop(task->stop_context, err);
         if (r == 0) {
-            show_progress(s);
+            s->bandwidths = b;
+            if (task->control->report != NULL) {
+                show(s, 0);
+            }
             kernel.bandwidth =
                 task->spec->bandwidths > 0 ? task->spec->bandwidth[b] : kernel.bandwidth;
             r = try_bandwidth(s, &kernel, err);

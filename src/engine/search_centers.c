@@ -123,6 +123,8 @@ int search__try_centers(struct search *s, const struct kernel *kernel, double ba
         .ret_evidence = s->result->metric == SEARCH_EVIDENCE ? s->evidence : NULL,
         .stop = s->task->stop,
         .stop_context = s->task->stop_context,
+        .told = search__show_share,
+        .told_context = s,
     };
     const int r = center_path_left_out(&path, s->missed, err);
     const bool none = r == -ERR_NOT_POSITIVE_DEFINITE || r == -ERR_DIVERGED;

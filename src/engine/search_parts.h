@@ -26,6 +26,8 @@ struct search {
     void *centers;         /* what Z points at */
     double *missed;        /* on centers: [n, t, regularizations] left-out residuals */
     double *evidence;      /* likewise: [regularizations] */
+    int64_t bandwidths;    /* that are done */
+    double told;           /* when a share was last */
 };
 
 double search__regularization(const struct search *s, int64_t l);
@@ -34,6 +36,10 @@ double search__regularization(const struct search *s, int64_t l);
  * not `defined`. `evidence`: NaN where there is none. */
 int search__judge(struct search *s, int64_t l, double bandwidth, bool defined, double evidence,
                   struct err *err);
+
+/* Says how far the search is, the bandwidth under way being done by so much; `context` is the
+ * search. Not often. */
+void search__show_share(void *context, double share);
 
 /* search_centers.c: rows and centers, drawn from the seed; all regularizations with one bandwidth.
  */

@@ -26,8 +26,8 @@ struct progress {
     const char *phase; /* "loading", "kernel", "searching", "preconditioner", "factorizing",
                           "iterating", "certifying", "saving" */
     int64_t iteration;
-    double step; /* share of the iteration under way, where one takes long, or of "centers"; NaN
-                    when unknown */
+    double step; /* share of the iteration under way, where one takes long, or of "centers" or
+                    "searching"; NaN when unknown */
     double relative_residual; /* of the iteration itself, not certified; NaN when unknown */
     struct metrics metrics;   /* on the test rows; NaN until evaluated */
     double elapsed_s;
