@@ -10,20 +10,30 @@
 #include "engine/squares.h"
 #include "plan/rules.h"
 
-enum { FIT_MAX = 1000, ROWS_MIN = 20, PAIRS = RULE_KERNELS * RULE_BANDWIDTHS };
+/* Bandwidths beyond the two that every kernel is tried with, in steps of four times. */
+enum { MORE_BANDWIDTHS = 3, PAIRS = RULE_KERNELS * RULE_BANDWIDTHS + MORE_BANDWIDTHS };
+enum { ROWS_MIN = 20, RIDGES = 8, USUAL_RIDGE = 3 };
 static const double regularization_min = 1e-8;
 
 static const enum kernel_id kernels[RULE_KERNELS] = {KERNEL_GAUSSIAN, KERNEL_LAPLACIAN,
                                                      KERNEL_LAPLACIAN_L1};
 static const double medians[RULE_BANDWIDTHS] = {1, 4};
-static const double ridges[RULE_RIDGES] = {1, 30, 1e3, 1e4, 1e5}; /* times lambda0 */
+static const double step = 4, widest = 64, narrowest = 0.25;
+static const double ridges[RIDGES] = {1e-4, 1e-3, 3e-2, 1, 30, 1e3, 1e4, 1e5}; /* times lambda0 */
+/* Below lambda0 systems are harder to solve: each step there has to be worth so much. */
+static const double worth = 0.97;
+/* A sample flatters wide kernels, for more rows want narrower ones (adr/0015): likewise. */
+static const double worth_bandwidth = 0.9;
 
 /* The sample: rows 0 .. fit-1 are fitted, the other `held` are held out. */
 struct sample {
     const struct choose_data *data;
     int64_t count, fit, held;
-    void *points; /* [count, d] of the points' dtype */
-    double *Y;    /* [count, t] column-major */
+    void *points;      /* [count, d] of the points' dtype */
+    double *Y;         /* [count, t] column-major */
+    double medians[2]; /* of Euclidean and of l1 distances, once either is wanted; else 0 */
+    int fits;          /* so far */
+    bool late;         /* the time for them ended */
 };
 
 static void sample_deinit(struct sample *s)
@@ -133,9 +143,10 @@ static int held_out_error(const struct sample *s, struct trial *t, double ridge,
     return r;
 }
 
-/* A kernel with a bandwidth, with the best of its regularizations. */
+/* A kernel with a bandwidth, with the best of its regularizations: ridges[at]. */
 struct pair {
     struct choice choice;
+    int at;
     double error;
 };
 
@@ -150,33 +161,65 @@ static double ridge_of(const struct sample *s, int i)
     return (double)s->fit * fmax(s->data->regularization, regularization_min) * ridges[i];
 }
 
-static int go_on(const struct choose_data *data, struct err *err)
+/* 1: the time is up, or a negative code. The first fit is always made. */
+static int go_on(struct sample *s, struct err *err)
 {
-    return data->stop != NULL ? data->stop(data->stop_context, err) : 0;
+    const struct choose_data *data = s->data;
+    const int r = data->stop != NULL ? data->stop(data->stop_context, err) : 0;
+    s->late = s->late || (r == 0 && data->late != NULL && data->late(data->stop_context));
+    return r < 0 ? r : s->late;
 }
 
-/* Every regularization of one kernel and bandwidth. */
-static int try_ridges(const struct sample *s, struct trial *t, struct pair *pair, struct err *err)
+/* 1: this regularization is better than those of the pair before, and taken. */
+static int try_ridge(struct sample *s, struct trial *t, int i, struct pair *pair, struct err *err)
 {
-    const int count = s->data->any_regularization ? RULE_RIDGES : 1;
-    int r = 0;
-    for (int i = 0; r == 0 && i < count; i++) {
-        double error = INFINITY;
-        const double ridge = ridge_of(s, i);
-        r = go_on(s->data, err);
-        if (r == 0) {
-            r = held_out_error(s, t, ridge, &error, err);
-        }
-        if (r == 0 && error < pair->error) {
-            pair->choice.ridge = ridge;
-            pair->error = error;
-        }
+    const double ridge = ridge_of(s, i);
+    const double than = i < pair->at && i < USUAL_RIDGE ? worth * pair->error : pair->error;
+    double error = INFINITY;
+    int r = go_on(s, err);
+    if (r == 0) {
+        r = held_out_error(s, t, ridge, &error, err);
+        s->fits++;
     }
-    return r;
+    if (r != 0) {
+        return r < 0 ? r : 0;
+    }
+    const bool better = error < than || (isinf(pair->error) && i >= pair->at);
+    if (better) {
+        pair->at = i;
+        pair->error = error;
+        pair->choice.ridge = ridge;
+        pair->choice.regularization = ridge / (double)s->fit;
+    }
+    return better;
 }
 
-static int try_kernel(const struct sample *s, const struct kernel *k, struct pair *pair,
-                      struct err *err)
+/* From the best one on, as long as each is better than the one before. */
+static int walk(struct sample *s, struct trial *t, int by, struct pair *pair, struct err *err)
+{
+    /* Of values in float32 less than their rounding is no regularization. */
+    const int first = s->data->points_dtype == DTYPE_F32 ? USUAL_RIDGE : 0;
+    int r = 1;
+    for (int i = pair->at + by; r > 0 && i >= first && i < RIDGES; i += by) {
+        r = try_ridge(s, t, i, pair, err);
+    }
+    return r < 0 ? r : 0;
+}
+
+/* The error falls with the regularization, and then rises: so it is looked for from where it was
+ * least before. */
+static int try_ridges(struct sample *s, struct trial *t, struct pair *pair, struct err *err)
+{
+    const int from = pair->at;
+    int r = try_ridge(s, t, from, pair, err);
+    if (r < 0 || !s->data->any_regularization) {
+        return r < 0 ? r : 0;
+    }
+    r = walk(s, t, 1, pair, err);
+    return r == 0 && pair->at == from ? walk(s, t, -1, pair, err) : r;
+}
+
+static int try_kernel(struct sample *s, const struct kernel *k, struct pair *pair, struct err *err)
 {
     struct backend *be = s->data->be;
     const struct backend_ops *o = be->ops;
@@ -204,56 +247,51 @@ static int try_kernel(const struct sample *s, const struct kernel *k, struct pai
     return r;
 }
 
-/* The job's bandwidth, or the median of the sample's distances. */
-static int take_bandwidth(const struct sample *s, struct kernel *k, struct err *err)
+/* The median of the sample's distances, which two kernels share. */
+static int take_median(struct sample *s, bool l1, double *ret, struct err *err)
 {
     const struct choose_data *data = s->data;
     const struct rows rows = {data->X->dtype, s->count, data->X->d, s->points};
     bool degenerate;
-    if (!data->any_bandwidth && data->bandwidths != NULL) {
-        k->bandwidths = data->bandwidths;
-        return 0;
-    }
-    if (!data->any_bandwidth && data->bandwidth > 0) {
-        k->bandwidth = data->bandwidth;
-        return 0;
-    }
-    return bandwidth_median(&rows, kernel_uses_l1(k->id), data->seed, &k->bandwidth, &degenerate,
-                            err);
-}
-
-/* What one sample says of the pairs; those of one kernel come after each other. */
-static int try_pairs(const struct sample *s, struct pairs *pairs, struct err *err)
-{
-    struct kernel k = {.d = s->data->X->d, .bandwidth = 1.0, .gamma = 1.0};
-    double first = 1.0;
-    int r = 0;
-    for (int i = 0; r == 0 && i < pairs->count; i++) {
-        struct pair *p = &pairs->all[i];
-        if (i == 0 || p->choice.kernel != k.id) {
-            k.id = p->choice.kernel;
-            r = take_bandwidth(s, &k, err);
-            first = k.bandwidth;
-        }
-        k.bandwidth = first * p->choice.medians;
-        p->choice.ridge = ridge_of(s, 0);
-        p->error = INFINITY;
-        if (r == 0) {
-            r = try_kernel(s, &k, p, err);
-        }
-    }
+    double *median = &s->medians[l1];
+    const int r =
+        *median > 0 ? 0 : bandwidth_median(&rows, l1, data->seed, median, &degenerate, err);
+    *ret = *median;
     return r;
 }
 
-static int try_on_sample(const struct choose_data *data, int64_t fit, int64_t held,
-                         struct pairs *pairs, struct err *err)
+/* The job's bandwidth, or so many medians. */
+static int take_bandwidth(struct sample *s, const struct choice *c, struct kernel *k,
+                          struct err *err)
 {
-    struct sample s = {.data = data, .fit = fit, .held = held};
-    int r = draw(&s, err);
-    if (r == 0) {
-        r = try_pairs(&s, pairs, err);
+    const struct choose_data *data = s->data;
+    k->bandwidths = !data->any_bandwidth ? data->bandwidths : NULL;
+    k->bandwidth = data->bandwidth;
+    if (k->bandwidths != NULL || (!data->any_bandwidth && data->bandwidth > 0)) {
+        return 0;
     }
-    sample_deinit(&s);
+    const int r = take_median(s, kernel_uses_l1(c->kernel), &k->bandwidth, err);
+    k->bandwidth *= c->medians;
+    return r;
+}
+
+static int try_pair(struct sample *s, struct pair *p, struct err *err)
+{
+    struct kernel k = {.id = p->choice.kernel, .d = s->data->X->d, .bandwidth = 1.0, .gamma = 1.0};
+    p->choice.ridge = ridge_of(s, p->at);
+    p->choice.regularization = p->choice.ridge / (double)s->fit;
+    p->error = INFINITY;
+    const int r = take_bandwidth(s, &p->choice, &k, err);
+    return r == 0 ? try_kernel(s, &k, p, err) : r;
+}
+
+/* What one sample says of the pairs. */
+static int try_pairs(struct sample *s, struct pairs *pairs, struct err *err)
+{
+    int r = 0;
+    for (int i = 0; r == 0 && i < pairs->count && !s->late; i++) {
+        r = try_pair(s, &pairs->all[i], err);
+    }
     return r;
 }
 
@@ -264,7 +302,13 @@ static struct pairs list_pairs(const struct choose_data *data)
     struct pairs ret = {.count = count * each};
     for (int i = 0; i < ret.count; i++) {
         const enum kernel_id id = data->any_kernel ? kernels[i / each] : data->kernel;
-        ret.all[i] = (struct pair){{id, medians[i % each], 0}, INFINITY};
+        ret.all[i] = (struct pair){
+            .choice = {.kernel = id,
+                       .medians = medians[i % each],
+                       .regularization = data->regularization},
+            .at = USUAL_RIDGE,
+            .error = INFINITY,
+        };
     }
     return ret;
 }
@@ -292,31 +336,82 @@ static struct pairs keep_best(const struct pairs *pairs, int most)
     return ret;
 }
 
-static int try_first(const struct choose_data *data, struct pairs *pairs, struct pair *best,
-                     struct err *err)
+static struct pair best_of(const struct pairs *pairs)
 {
-    const int64_t n = data->X->n, most = n - n / 3, fit = most < FIT_MAX ? most : FIT_MAX;
-    const int64_t held = n - fit < 2 * fit ? n - fit : 2 * fit;
-    const int r = try_on_sample(data, fit, held, pairs, err);
-    *best = keep_best(pairs, 1).all[0];
+    return keep_best(pairs, 1).all[0];
+}
+
+/* The bandwidth beyond the best pair's where that is the last one of its kernel on a side, in
+ * medians; 0: it is not. */
+static double beyond(const struct pairs *pairs, const struct pair *best)
+{
+    const double here = best->choice.medians;
+    bool wider = here<widest, narrower = here> narrowest;
+    for (int i = 0; i < pairs->count; i++) {
+        const struct choice *c = &pairs->all[i].choice;
+        wider = wider && !(c->kernel == best->choice.kernel && c->medians > here);
+        narrower = narrower && !(c->kernel == best->choice.kernel && c->medians < here);
+    }
+    return wider ? here * step : narrower ? here / step : 0;
+}
+
+/* Further bandwidths of the best kernel, as long as each is better than all before. */
+static int try_beyond(struct sample *s, struct pairs *pairs, struct err *err)
+{
+    int r = 0;
+    for (bool better = true; r == 0 && better && !s->late && pairs->count < PAIRS;) {
+        const struct pair best = best_of(pairs);
+        struct pair *next = &pairs->all[pairs->count];
+        *next = best;
+        next->choice.medians = beyond(pairs, &best);
+        if (next->choice.medians == 0 || !isfinite(best.error)) {
+            return 0;
+        }
+        r = try_pair(s, next, err);
+        pairs->count++;
+        better = next->error < worth_bandwidth * best.error;
+        if (!better) {
+            next->error = INFINITY;
+        }
+    }
     return r;
 }
 
-/* The best of the first stage on more rows; what was chosen stays where those have no factor. */
+static int try_first(const struct choose_data *data, struct pairs *pairs, struct pair *best,
+                     struct err *err)
+{
+    const int64_t n = data->X->n, fit = rule_choice_first(n, data->time_budget_s);
+    struct sample s = {.data = data, .fit = fit, .held = n - fit < 2 * fit ? n - fit : 2 * fit};
+    int r = draw(&s, err);
+    r = r == 0 ? try_pairs(&s, pairs, err) : r;
+    r = r == 0 && data->any_bandwidth ? try_beyond(&s, pairs, err) : r;
+    sample_deinit(&s);
+    *best = best_of(pairs);
+    best->choice.fits = s.fits;
+    best->choice.late = s.late;
+    return r;
+}
+
+/* The best of the first stage on more rows; what was chosen stays where those have no factor, or
+ * where not all of them could be tried. */
 static int try_again(const struct choose_data *data, const struct pairs *pairs, struct pair *best,
                      struct err *err)
 {
     const int64_t rule = rule_choice_rows(data->n, data->time_budget_s), third = data->X->n / 3;
     const int64_t rows = rule < third ? rule : third;
     struct pairs again = keep_best(pairs, RULE_CHOICE_PAIRS);
-    if (rows == 0) {
+    if (rows == 0 || best->choice.late) {
         return 0;
     }
-    const int r = try_on_sample(data, rows, 2 * rows, &again, err);
-    const struct pair found = keep_best(&again, 1).all[0];
-    if (r == 0 && found.error < INFINITY) {
-        *best = found;
-    }
+    struct sample s = {.data = data, .fit = rows, .held = 2 * rows};
+    int r = draw(&s, err);
+    r = r == 0 ? try_pairs(&s, &again, err) : r;
+    sample_deinit(&s);
+    struct pair found = best_of(&again);
+    found = found.error < INFINITY && !s.late ? found : *best;
+    found.choice.fits = best->choice.fits + s.fits;
+    found.choice.late = s.late;
+    *best = found;
     return r;
 }
 

@@ -3,23 +3,30 @@
  * is in plan/rules.h.
  *
  * Training rows are drawn from the seed: to fit on, two thirds of them, at most 1,000, and twice as
- * many that are held out, or all others. Each candidate is fitted by Cholesky, and the smallest sum
- * of squared errors on the held-out rows wins; of equal ones the first, and that is also taken
- * where no matrix can be factorised, and for fewer than 20 training rows. To hold out more is
- * cheap, and noise is what misleads the choice. Candidates are, in this order,
+ * many that are held out, or all others (fewer of both where the job's time is short,
+ * rule_choice_first). Each candidate is fitted by Cholesky, and the smallest sum of squared errors
+ * on the held-out rows wins; of equal ones the first, and that is also taken where no matrix can be
+ * factorised, and for fewer than 20 training rows. To hold out more is cheap, and noise is what
+ * misleads the choice. Candidates are, in this order,
  *
  *   kernel          gaussian, laplacian, laplacian_l1
- *   bandwidth       the median distance of those rows, and four times that
- *   regularization  lambda0, and 30, 1e3, 1e4 and 1e5 times that, lambda0 the job's
+ *   bandwidth       the median distance of those rows, and four times that; then of the kernel that
+ *                   is best so far the next in steps of four, 1/4 to 64 medians, on the side where
+ *                   the best is the last, as long as that has 10 % less
+ *   regularization  from lambda0 on (the job's) upwards, 30, 1e3, 1e4 and 1e5 times that, as long
+ *                   as the error falls, or else downwards, 3e-2, 1e-3 and 1e-4, as long as it falls
+ *                   by 3 %: what is nearly free of noise wants next to none
  *
  * of which the job may settle each. Of 10,000 training rows and more, where there is time, the
  * three best pairs of kernel and bandwidth, each judged by its best regularization, are tried again
- * in the same way, fitted on an eighth of the rows, at most 3,000 (rule_choice_rows). What wins
- * there is taken, unless no matrix of it could be factorised.
+ * in the same way, from that regularization on, fitted on an eighth of the rows, at most 3,000
+ * (rule_choice_rows). What wins there is taken, unless no matrix of it could be factorised.
  *
  * The ridge is what stands for noise, and noise does not depend on how many rows there are: so the
  * ridge that won, fitted rows times lambda, is that of all rows, and their lambda the less the more
- * they are, but not below lambda0 (docs/adr/0047).
+ * they are, but not below lambda0, or 1e-9 where the sample's is below (docs/adr/0047).
+ *
+ * `late` ends the choice where the job's time budget wants it: the best so far is taken.
  */
 #pragma once
 
@@ -27,6 +34,7 @@
 #include <stdint.h>
 
 #include "engine/backend.h"
+#include "engine/state.h"
 #include "wire/spec.h"
 
 /* What is chosen from. */
@@ -45,15 +53,31 @@ struct choose_data {
     double bandwidth;         /* 0: the median rule */
     bool any_regularization;
     double regularization; /* a row, lambda0; taken to be at least 1e-8 */
-    double time_budget_s;  /* of the job: no clock is looked at */
+    double time_budget_s;  /* of the job */
     /* Asked before each fit: a negative code ends the choice, and is returned. NULL: never. */
     int (*stop)(void *context, struct err *err);
+    bool (*late)(void *context); /* likewise: whether there is no time for it; NULL: there is */
     void *stop_context;
 };
 
+/* Steps towards coefficients sooner: a method that iterates; one without a preconditioner. */
+enum { HURRY_NONE, HURRY_ITERATE, HURRY_MOST };
+
 struct choice {
     enum kernel_id kernel;
-    double medians; /* the bandwidth in medians of the distances; 1 unless any_bandwidth */
-    double ridge;   /* absolute */
+    double medians;        /* the bandwidth in medians of the distances; 1 unless any_bandwidth */
+    double ridge;          /* absolute */
+    double regularization; /* and of a row of the sample */
+    int fits;              /* that were made */
+    bool late;             /* more were wanted */
+    /* What the time budget made of the rest (fit_timely.c): centers, 0: as the job says, and what
+     * is done for a full model's sake. */
+    int64_t centers;
+    int hurry;
 };
 int choose_kernel(const struct choose_data *data, struct choice *ret, struct err *err);
+
+/* Kept for later attempts at a job, beside the digest `of` what it was made on; load: false where
+ * the state has none, or of something else. */
+int choice_save(const struct choice *c, const char *of, struct state *to, struct err *err);
+bool choice_load(const struct state *from, const char *of, struct choice *ret);

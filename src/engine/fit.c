@@ -150,6 +150,7 @@ static int solve(struct fit *f, struct err *err)
     control.problem = f->problem;
     control.posterior = &f->posterior;
     control.search = f->result.search.count > 0 ? &f->result.search : NULL;
+    control.choice = f->choice_made ? &f->chosen : NULL;
     control.searched = fit__given(f);
     int r = identify(f, err);
     if (r == 0) {

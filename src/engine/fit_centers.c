@@ -65,6 +65,9 @@ int64_t fit_centers_count(const struct job_spec *spec, const struct dataset *fil
 
 static int64_t count_of(const struct center_ops *ops, const struct fit_centers_task *task)
 {
+    if (task->count > 0) {
+        return task->count;
+    }
     return ops->own_count ? task->spec->centers.count
                           : fit_centers_count(task->spec, task->file, task->data->n);
 }

@@ -31,6 +31,7 @@ struct fit_centers_task {
     const struct kernel *kernel;
     enum dtype points, vectors; /* of the solve; a selection has no use for them */
     double regularization;
+    int64_t count; /* of centers, where that is not what the job says; else 0 */
     /* Asked before every step of the selection: a negative error ends it. */
     int (*stop)(void *context, struct err *err);
     void (*told)(void *context, double fraction); /* the share of it that is done, after each */

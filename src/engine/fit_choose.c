@@ -47,6 +47,12 @@ static int look_at_rows(struct fit *f, struct rows *ret, const double **ret_Y, s
 
 static void say_chosen(const struct fit *f)
 {
+    if (f->chosen.late) {
+        fit__say(f, "warning",
+                 "What the job leaves open was chosen by %d fits, fewer than it takes: the rest of "
+                 "the time budget is for the model.",
+                 f->chosen.fits);
+    }
     if (f->spec->kernel.method == NULL) {
         fit__say(f, "info", "Kernel chosen on held-out training rows: %s.",
                  kernel_name(f->kernel.id));
@@ -80,22 +86,38 @@ static int choose_on_held_out(struct fit *f, struct err *err)
         .regularization = spec->regularization,
         .time_budget_s = spec->stop.time_budget_s,
         .stop = fit__stop_here,
+        .late = isfinite(spec->stop.time_budget_s) ? fit__late : NULL,
         .stop_context = f,
     };
-    r = choose_kernel(&data, &f->chosen, err);
-    if (r == 0) {
-        f->kernel.id = f->chosen.kernel;
-        say_chosen(f);
+    f->choice_made = true;
+    return choose_kernel(&data, &f->chosen, err);
+}
+
+/* What an earlier attempt has chosen: this one could come to something else by its clock. */
+static void take_kept(struct fit *f)
+{
+    const struct state *resume = f->control->resume;
+    struct choice kept;
+    if (resume != NULL && choice_load(resume, fit__given(f), &kept)) {
+        f->chosen = kept;
+        f->choice_made = true;
     }
-    return r;
 }
 
 static int choose_kernel_id(struct fit *f, struct err *err)
 {
     const struct method_def *m = f->spec->kernel.method;
     f->chosen = (struct choice){.medians = 1};
-    const int r = m == NULL ? 0 : kernel_id_parse(m->name, &f->kernel.id, err);
-    return r == 0 && is_open(f->spec) ? choose_on_held_out(f, err) : r;
+    int r = m == NULL ? 0 : kernel_id_parse(m->name, &f->kernel.id, err);
+    take_kept(f);
+    if (r == 0 && is_open(f->spec) && !f->choice_made) {
+        r = choose_on_held_out(f, err);
+    }
+    if (r == 0 && is_open(f->spec)) {
+        f->kernel.id = f->chosen.kernel;
+        say_chosen(f);
+    }
+    return r;
 }
 
 static void say_bandwidth(const struct fit *f, bool degenerate)
@@ -249,12 +271,19 @@ static int search(struct fit *f, const struct dataset *file, struct err *err)
     return r;
 }
 
+/* Of rows nearly free of noise: systems below are solved no more accurately than their model is. */
+static const double least_regularization = 1e-9;
+
 /* That of the ridge which was chosen with the kernel, for all training rows. */
 static void take_chosen(struct fit *f)
 {
-    const double least = f->result.regularization;
+    const double given = f->result.regularization, here = f->chosen.regularization;
+    const double least = here < given ? fmin(here, least_regularization) : given;
+    if (!f->choice_made) {
+        return;
+    }
     f->result.regularization = fmax(least, f->chosen.ridge / (double)f->data.n);
-    if (f->result.regularization > least) {
+    if (f->result.regularization != given) {
         fit__say(f, "info", "Regularization chosen with it: %.6g a row.", f->result.regularization);
     }
 }
@@ -281,6 +310,10 @@ int fit__search(struct fit *f, const struct dataset *file, struct err *err)
 static int choose_preconditioner(struct fit *f, struct err *err)
 {
     const struct job_spec *spec = f->spec;
+    if (f->chosen.hurry == HURRY_MOST) {
+        f->options.precond = precond_find("none");
+        return 0;
+    }
     if (spec->solver.preconditioner != NULL) {
         f->options.precond_params = spec->solver.preconditioner_params;
         f->options.precond = precond_find(spec->solver.preconditioner->name);
@@ -331,8 +364,13 @@ int fit__choose_method(struct fit *f, struct err *err)
     f->options.params = f->spec->solver.params;
     f->options.tolerance = f->spec->stop.tolerance;
     if (strcmp(method->name, "auto") == 0) {
-        method = catalog_find(CATALOG_SOLVERS, name_solver(f));
-        const int r = param_read(method->params, NULL, NULL, &f->options.params, err);
+        const char *name = name_solver(f);
+        int r = fit__timely_solver(f, name, err);
+        if (r < 0) {
+            return r;
+        }
+        method = catalog_find(CATALOG_SOLVERS, f->chosen.hurry != HURRY_NONE ? "pcg" : name);
+        r = param_read(method->params, NULL, NULL, &f->options.params, err);
         if (r < 0) {
             return r;
         }

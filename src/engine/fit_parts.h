@@ -20,6 +20,7 @@ struct fit {
     int64_t sampled;
     struct kernel kernel;
     struct choice chosen; /* of what the job leaves open */
+    bool choice_made;     /* by fits or by the clock: kept for later attempts */
     const struct solver_ops *solver;
     struct solver_options options;
     enum dtype vectors;
@@ -66,6 +67,15 @@ void fit__warn_of_metrics(const struct fit *f);
 int fit__choose_kernel(struct fit *f, struct err *err);
 int fit__search(struct fit *f, const struct dataset *file, struct err *err);
 int fit__choose_method(struct fit *f, struct err *err);
+
+/* fit_timely.c: what is left of the time budget decides. Whether it is spent on the choice as far
+ * as that may go; `context` is the fit. How many centers there is time for, `planned` at most, and
+ * how a full model hurries. */
+bool fit__late(void *context);
+int fit__timely_centers(struct fit *f, const struct dataset *file, int64_t planned,
+                        struct err *err);
+int fit__timely_solver(struct fit *f, const char *planned, struct err *err);
+double fit__elapsed(const struct fit *f); /* of the job, earlier attempts included */
 
 /* fit_prepare.c: points, right-hand sides and room for the answer of a full model; its rows' grid
  * or, without one, kept kernel values; centers and rows of a restricted one; coefficients to begin

@@ -23,12 +23,6 @@ static int make_points(struct fit *f, const struct rows *rows, enum dtype dtype,
     return r;
 }
 
-/* Seconds of the job, those of earlier attempts included. */
-static double elapsed(const struct fit *f)
-{
-    return f->earlier.elapsed_s + f->control->now(f->control->context) - f->control->started;
-}
-
 /* A selection may take far longer than the solve, and leaves nothing to keep. Where an earlier
  * attempt has left coefficients, they are worth their centers. */
 static int stop_selecting(void *context, struct err *err)
@@ -36,7 +30,7 @@ static int stop_selecting(void *context, struct err *err)
     struct fit *f = context;
     const double budget = f->spec->stop.time_budget_s;
     const int r = fit__stop_here(f, err);
-    f->spent = r == 0 && !f->earlier.usable && elapsed(f) >= budget;
+    f->spent = r == 0 && !f->earlier.usable && fit__elapsed(f) >= budget;
     return f->spent ? err_at(err, ERR_TOO_LARGE, "#/stop/time_budget_s",
                              "The time budget of %g s was spent before the centers were selected: "
                              "ask for fewer, or for a method that looks at fewer rows.",
@@ -60,6 +54,7 @@ static struct fit_centers_task centers_task(struct fit *f, const struct dataset 
         .points = f->result.precision == PRECISION_FLOAT64 ? DTYPE_F64 : DTYPE_F32,
         .vectors = f->vectors,
         .regularization = f->result.regularization,
+        .count = f->chosen.centers,
         .stop = stop_selecting,
         .told = tell_selected,
         .stop_context = f,
@@ -84,9 +79,11 @@ static void note_levels(struct fit *f)
 
 int fit__select_centers(struct fit *f, const struct dataset *file, struct err *err)
 {
-    const struct fit_centers_task task = centers_task(f, file);
+    const int64_t planned = fit_centers_count(f->spec, file, f->data.n);
     fit__show_phase(f, "centers");
-    const int r = fit_centers_select(&f->centers, &task, err);
+    int r = fit__timely_centers(f, file, planned, err);
+    const struct fit_centers_task task = centers_task(f, file);
+    r = r == 0 ? fit_centers_select(&f->centers, &task, err) : r;
     f->result.centers = f->centers.chosen.m;
     if (r == 0) {
         fit__say(f, "info", "Centers: %" PRId64 ", for %" PRId64 " training rows.",
@@ -188,7 +185,7 @@ static int stop_keeping(void *context, struct err *err)
     struct fit *f = context;
     const double budget = f->spec->stop.time_budget_s;
     const int r = fit__stop_here(f, err);
-    f->spent = r == 0 && f->control->resume == NULL && elapsed(f) >= budget;
+    f->spent = r == 0 && f->control->resume == NULL && fit__elapsed(f) >= budget;
     return f->spent ? err_at(err, ERR_TOO_LARGE, "#/stop/time_budget_s",
                              "The time budget of %g s was spent while the kernel values to keep in "
                              "memory were computed, before the method had any coefficients.",

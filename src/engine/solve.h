@@ -15,6 +15,7 @@ struct solve_limits {
 };
 
 struct search_result; /* search.h */
+struct choice;        /* choose.h */
 
 /* The world outside, injected. Every member may be NULL except now. */
 struct solve_control {
@@ -49,8 +50,9 @@ struct solve_control {
     const char *problem;
     /* Where what the solver knows beside the mean goes, with a model; NULL: nobody wants it. */
     struct posterior *posterior;
-    /* What found the kernel, kept with every checkpoint, and what it was made on; or NULL. */
+    /* What found the kernel, kept with every checkpoint, each or NULL, and what it was made on. */
     const struct search_result *search;
+    const struct choice *choice;
     const char *searched;
 };
 

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "engine/choose.h"
 #include "engine/search.h"
 #include "engine/solve_parts.h"
 
@@ -42,6 +43,9 @@ void solve__save(struct drive *d)
     int r = checkpoint_make(&key, &record, d->ops, d->solver, &s, &err);
     if (r == 0 && d->control->search != NULL) {
         r = search_result_save(d->control->search, d->control->searched, s, &err);
+    }
+    if (r == 0 && d->control->choice != NULL) {
+        r = choice_save(d->control->choice, d->control->searched, s, &err);
     }
     if (r == 0) {
         r = d->control->checkpoint(d->control->context, s, &err);

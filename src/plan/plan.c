@@ -11,8 +11,6 @@
 
 /* engine/bandwidth.h: the median of so many distances, sorted. */
 static const double median_distances = 5e5;
-/* engine/choose.h: the kernel is chosen by fits on so many rows first. */
-static const double fitted_rows = 1000;
 /* engine/fit_choose.c: rows that are looked at where the data are not loaded. */
 static const double looked_rows = 4096;
 /* Seconds: to read and standardise a number, to sort a distance, and of each of its features; of
@@ -231,8 +229,9 @@ static void try_kernels(struct planning *g, struct plan_moment *at, double fitte
 static void choose_kernel(struct planning *g)
 {
     struct plan_moment at = g->base;
-    const double fitted = fmin(g->n - floor(g->n / 3.0), fitted_rows);
-    const double more = (double)rule_choice_rows((int64_t)g->n, g->spec->stop.time_budget_s);
+    const double budget = g->spec->stop.time_budget_s;
+    const double fitted = (double)rule_choice_first((int64_t)g->n, budget);
+    const double more = (double)rule_choice_rows((int64_t)g->n, budget);
     const double pairs = fmin(g->n * (g->n - 1.0) / 2.0, median_distances);
     const struct trials trials = count_trials(g->spec);
     const double taken = trials.medians + (more > 0 ? trials.medians_again : 0);

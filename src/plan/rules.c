@@ -176,18 +176,29 @@ struct rule_search rule_search_size(const struct search_spec *spec, int64_t n, i
 
 int64_t rule_search_tile(int64_t rows, int64_t each)
 {
-    enum { ROWS = 4096, NUMBERS = 1 << 23 };
+    enum { ROWS = 1024, NUMBERS = 1 << 23 };
     const int64_t fit = NUMBERS / each;
     return least(rows, fit < 1 ? 1 : least(fit, ROWS));
 }
 
-/* A factor takes rows^3 / 6 multiplications. */
+/* Rows whose factors, of rows^3 / 6 multiplications each, take a tenth of the time budget. */
+static double rows_in_time(double factors, double time_budget_s)
+{
+    return cbrt(6.0 * RULE_SEARCH_RATE * time_budget_s / 10.0 / factors);
+}
+
+int64_t rule_choice_first(int64_t n, double time_budget_s)
+{
+    enum { MOST = 1000, FEWEST = 100 };
+    const double factors = RULE_KERNELS * RULE_BANDWIDTHS * RULE_RIDGES;
+    const double in_time = fmin(rows_in_time(factors, time_budget_s), MOST);
+    return least(n - n / 3, most((int64_t)in_time, FEWEST));
+}
+
 int64_t rule_choice_rows(int64_t n, double time_budget_s)
 {
     enum { SHARE = 8, MOST = 3000, FEWEST = 1250 };
-    const double factors = RULE_CHOICE_PAIRS * RULE_RIDGES;
-    const double products = RULE_SEARCH_RATE * time_budget_s / 10.0;
-    const double in_time = cbrt(6.0 * products / factors);
+    const double in_time = rows_in_time(RULE_CHOICE_PAIRS * RULE_RIDGES, time_budget_s);
     const int64_t rows = (int64_t)fmin(fmin((double)(n / SHARE), MOST), in_time);
     return rows < FEWEST ? 0 : rows;
 }

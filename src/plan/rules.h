@@ -79,10 +79,15 @@ int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *sh
                         const struct plan_rates *rates);
 
 /* What engine/choose.h tries where a job leaves them open: kernels, bandwidths of each, and
- * regularizations of each pair. */
+ * regularizations of each pair, three at least and five of most. */
 #define RULE_KERNELS 3
 #define RULE_BANDWIDTHS 2
 #define RULE_RIDGES 5
+/* On two thirds of n rows, 1,000 at most, and no more than those whose factors are reckoned to take
+ * a tenth of the time budget (RULE_SEARCH_RATE), but for 100. */
+int64_t rule_choice_first(int64_t n, double time_budget_s);
+/* The most of a time budget that all of this may take, by the clock. */
+#define RULE_CHOICE_SHARE 0.25
 /* And of these pairs so many once more on a larger sample, fitted on rule_choice_rows rows, with
  * twice as many held out: an eighth of the n training rows, at most 3,000, and no more than those
  * whose factors are reckoned to take a tenth of the time budget (RULE_SEARCH_RATE); 0, no second

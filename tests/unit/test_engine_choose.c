@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "engine_fixture.h"
+#include "plan/rules.h"
 
 enum { N = 600, D = 3 };
 
@@ -35,7 +36,6 @@ static int choose_at(int64_t n, double (*f)(const double *), double (*noise)(str
     data.X = &rows;
     data.Y = Y;
     data.t = 1;
-    data.points_dtype = DTYPE_F64;
     const int r = choose_kernel(&data, ret, NULL);
     assert_int_equal(be->bytes, 0);
     *ret_entries = be->kernel_entries;
@@ -56,6 +56,7 @@ static struct choose_data all_open(uint64_t seed)
 {
     return (struct choose_data){.seed = seed,
                                 .any_kernel = true,
+                                .points_dtype = DTYPE_F64,
                                 .any_bandwidth = true,
                                 .any_regularization = true,
                                 .regularization = 1e-6,
@@ -139,8 +140,10 @@ static void test_ridge_follows_noise(void **state)
         struct choose_data data = all_open(seed);
         data.any_kernel = data.any_bandwidth = false;
         data.kernel = KERNEL_GAUSSIAN;
-        assert_near(choose(N, smooth, no_noise, data).ridge, least, 1e-12);
+        assert_true(choose(N, smooth, no_noise, data).ridge <= least / 30);
         assert_true(choose(N, smooth, loud, data).ridge > 100 * least);
+        data.points_dtype = DTYPE_F32; /* whose rounding is more */
+        assert_near(choose(N, smooth, no_noise, data).ridge, least, 1e-12);
     }
 }
 
@@ -150,8 +153,8 @@ static void test_bandwidth_follows_variation(void **state)
     struct choose_data data = all_open(1);
     data.any_kernel = false;
     data.kernel = KERNEL_GAUSSIAN;
-    assert_near(choose(N, plane, no_noise, data).medians, 4, 0);
-    assert_near(choose(N, rough, no_noise, data).medians, 1, 0);
+    assert_true(choose(N, plane, no_noise, data).medians >= 4);
+    assert_true(choose(N, rough, no_noise, data).medians <= 1);
     data.any_bandwidth = false;
     assert_near(choose(N, plane, no_noise, data).medians, 1, 0);
 }
@@ -225,20 +228,28 @@ static void test_small_sets_choose_once(void **state)
     data = open_kernel(0, LARGE);
     data.time_budget_s = 1;
     assert_int_equal(choose_at(LARGE, plane, no_noise, data, &c, &entries), 0);
-    assert_int_equal(entries, FIRST);
+    const int64_t fit = rule_choice_first(LARGE, 1);
+    assert_true(fit > 500 && fit < 1000);
+    assert_int_equal(entries, 3 * fit * 3 * fit);
 }
 
-/* Three of six pairs are tried with all regularizations, on the rows that there are. */
+/* Three pairs are tried again, on the rows that there are, each with three regularizations at
+ * least: the best one before and those beside it. */
 static void test_three_pairs_are_tried_again(void **state)
 {
     (void)state;
     enum { ROWS = 300, FITTED = 200, AGAIN = 100 };
-    struct choice c;
-    int64_t entries;
+    struct choice few, c;
+    int64_t first, entries;
     struct choose_data data = all_open(0);
+    data.n = 9999;
+    assert_int_equal(choose_at(ROWS, rough, audible, data, &few, &first), 0);
+    assert_int_equal(first, few.fits * FITTED * ROWS);
+    assert_true(few.fits >= 7 * 2 && few.fits <= 9 * 5);
     data.n = LARGE;
     assert_int_equal(choose_at(ROWS, rough, audible, data, &c, &entries), 0);
-    assert_int_equal(entries, 30 * FITTED * ROWS + 15 * AGAIN * ROWS);
+    assert_int_equal(entries - first, (c.fits - few.fits) * AGAIN * ROWS);
+    assert_true(c.fits - few.fits >= 3 * 2 && c.fits - few.fits <= 3 * 6);
 }
 
 /* Ends the choice after so many fits. */
@@ -248,17 +259,52 @@ static int stop_later(void *context, struct err *err)
     return (*left)-- > 0 ? 0 : err_set(err, ERR_CANCELLED, "enough");
 }
 
+static bool late_later(void *context)
+{
+    int *left = context;
+    return (*left)-- <= 0;
+}
+
+/* Where there is no more time the best of what was tried is taken; half a second stage is none. */
+static void test_ends_in_time(void **state)
+{
+    (void)state;
+    enum { ROWS = 300 };
+    struct choice whole, c;
+    int64_t entries;
+    struct choose_data data = all_open(0);
+    assert_int_equal(choose_at(ROWS, additive, no_noise, data, &whole, &entries), 0);
+    assert_false(whole.late);
+    data.n = LARGE;
+    data.late = late_later;
+    for (int fits = 0; fits < whole.fits + 2; fits++) {
+        int left = fits;
+        data.stop_context = &left;
+        assert_int_equal(choose_at(ROWS, additive, no_noise, data, &c, &entries), 0);
+        assert_true(c.late);
+        assert_int_equal(c.fits, fits);
+        assert_true(c.medians > 0 && c.ridge > 0 && c.regularization > 0);
+        if (fits < 2) {
+            assert_int_equal(c.kernel, KERNEL_GAUSSIAN);
+        }
+    }
+    assert_int_equal(c.kernel, whole.kernel);
+    assert_near(c.ridge, whole.ridge, 0);
+}
+
 static void test_stops_between_fits(void **state)
 {
     (void)state;
     enum { ROWS = 300, FITTED = 200, AGAIN = 100 };
-    for (int fits = 0; fits < 45; fits += 22) {
-        const int again = fits > 30 ? fits - 30 : 0;
+    struct choice c;
+    int64_t entries;
+    struct choose_data data = all_open(0);
+    assert_int_equal(choose_at(ROWS, rough, no_noise, data, &c, &entries), 0);
+    const int first = c.fits;
+    data.n = LARGE;
+    for (int fits = 0; fits <= first + 2; fits += first / 2 + 1) {
+        const int again = fits > first ? fits - first : 0;
         int left = fits;
-        struct choice c;
-        int64_t entries;
-        struct choose_data data = all_open(0);
-        data.n = LARGE;
         data.stop = stop_later;
         data.stop_context = &left;
         assert_int_equal(choose_at(ROWS, rough, no_noise, data, &c, &entries), -ERR_CANCELLED);
@@ -266,9 +312,12 @@ static void test_stops_between_fits(void **state)
     }
 }
 
-TEST_MAIN(
-    cmocka_unit_test(test_kernel_follows_smoothness), cmocka_unit_test(test_ridge_follows_noise),
-    cmocka_unit_test(test_bandwidth_follows_variation), cmocka_unit_test(test_what_is_given_stays),
-    cmocka_unit_test(test_targets_of_all_sizes), cmocka_unit_test(test_few_rows_take_the_first),
-    cmocka_unit_test(test_more_rows_choose_again), cmocka_unit_test(test_small_sets_choose_once),
-    cmocka_unit_test(test_three_pairs_are_tried_again), cmocka_unit_test(test_stops_between_fits))
+TEST_MAIN(cmocka_unit_test(test_kernel_follows_smoothness),
+          cmocka_unit_test(test_ridge_follows_noise),
+          cmocka_unit_test(test_bandwidth_follows_variation),
+          cmocka_unit_test(test_what_is_given_stays), cmocka_unit_test(test_targets_of_all_sizes),
+          cmocka_unit_test(test_few_rows_take_the_first), cmocka_unit_test(test_ends_in_time),
+          cmocka_unit_test(test_more_rows_choose_again),
+          cmocka_unit_test(test_small_sets_choose_once),
+          cmocka_unit_test(test_three_pairs_are_tried_again),
+          cmocka_unit_test(test_stops_between_fits))

@@ -163,7 +163,8 @@ static void test_regression_with_defaults(void **state)
     assert_int_equal(result.outcome.reason, REASON_CONVERGED);
     assert_true(result.outcome.metrics.r2 > 0.95);
     assert_true(isnan(result.outcome.metrics.accuracy));
-    assert_close(result.ridge, 320e-6, 1e-15);
+    assert_close(result.ridge, 320.0 * result.regularization, 1e-15);
+    assert_true(result.regularization > 0 && result.regularization <= 1e-6);
     assert_int_equal(m->d, 4);
     assert_int_equal(m->outputs, 1);
     struct json *j = fit_result_to_json(&result);

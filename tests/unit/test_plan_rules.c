@@ -193,10 +193,24 @@ static void test_what_a_search_judges(void **state)
 static void test_tiles_of_a_search(void **state)
 {
     (void)state;
-    assert_int_equal(rule_search_tile(100000, 2048), 4096);
+    assert_int_equal(rule_search_tile(100000, 2048), 1024);
     assert_int_equal(rule_search_tile(100000, 20000), 419);
     assert_int_equal(rule_search_tile(400, 20000), 400);
     assert_int_equal(rule_search_tile(400, INT64_C(1) << 40), 1);
+}
+
+/* Two thirds, at most 1,000, and fewer in a hurry. */
+static void test_rows_of_a_choice(void **state)
+{
+    (void)state;
+    assert_int_equal(rule_choice_first(20, INFINITY), 14);
+    assert_int_equal(rule_choice_first(900, INFINITY), 600);
+    assert_int_equal(rule_choice_first(1000000, INFINITY), 1000);
+    const double full = 30.0 * 1e9 / 6.0 / RULE_SEARCH_RATE; /* seconds */
+    assert_int_equal(rule_choice_first(1000000, 10.01 * full), 1000);
+    assert_int_equal(rule_choice_first(1000000, 10.01 * full / 8.0), 500);
+    assert_int_equal(rule_choice_first(1000000, 1e-9), 100);
+    assert_int_equal(rule_choice_first(30, 1e-9), 20);
 }
 
 /* An eighth, where that is 1,250 rows at least, and there is time. */
@@ -223,4 +237,4 @@ TEST_MAIN(cmocka_unit_test(test_solver_follows_memory_and_cost),
           cmocka_unit_test(test_signs_of_a_sketch), cmocka_unit_test(test_sketch_in_parts),
           cmocka_unit_test(test_tiles), cmocka_unit_test(test_searches_on_centers),
           cmocka_unit_test(test_what_a_search_judges), cmocka_unit_test(test_tiles_of_a_search),
-          cmocka_unit_test(test_rows_of_a_second_choice))
+          cmocka_unit_test(test_rows_of_a_choice), cmocka_unit_test(test_rows_of_a_second_choice))
