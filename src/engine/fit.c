@@ -367,6 +367,7 @@ int fit_run(struct backend *be, const struct job_spec *spec, const struct fit_in
         f.vectors = DTYPE_F32; /* normal equations lose too many digits in float32 */
     }
     f.planned_cache = in->kernel_cache_bytes;
+    f.open_centers = in->open_centers;
     struct model *model = NULL;
     ram_peak_reset();
     int r = run(&f, in, &model, err);

@@ -67,6 +67,7 @@ struct fit_input {
     /* What the job's plan decided of kept kernel values, where the spec leaves it open (plan.h);
      * NULL: there is no plan. */
     const int64_t *kernel_cache_bytes;
+    bool open_centers;      /* the plan chose their number, so that a budget may ask for fewer */
     struct model **earlier; /* the spec's warm_start, else NULL; freed once it was used */
     /* Called once before a fit with a model and test rows returns, unless NULL; what it is shown is
      * borrowed. A negative return is that of the fit. */

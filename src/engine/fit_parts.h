@@ -27,6 +27,7 @@ struct fit {
     bool restricted;              /* a model on few centers */
     struct fit_centers centers;   /* of such a one, in place of X, X_test and Y */
     const int64_t *planned_cache; /* fit_input's kernel_cache_bytes */
+    bool open_centers;            /* fit_input's */
     struct points *X, *X_test;
     struct points *exact;             /* mixed precision: X in float64, else NULL */
     struct mat Y, A, P;               /* P: predictions of the test rows */

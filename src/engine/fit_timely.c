@@ -98,7 +98,7 @@ int fit__timely_centers(struct fit *f, const struct dataset *file, int64_t plann
 {
     const struct job_spec *spec = f->spec;
     struct plan_rates rates;
-    if (!hurried(f) || file != NULL ||
+    if (!hurried(f) || !f->open_centers || file != NULL ||
         (spec->centers.count == 0 && spec->centers.method->weighted)) {
         return 0;
     }

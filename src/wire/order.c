@@ -41,6 +41,12 @@ static const struct param_def order_params[] = {
         .help = "Of kept kernel values, as the job's plan has it; auto: there is no plan.",
     },
     {
+        .key = "open_centers",
+        .type = PARAM_BOOL,
+        .fallback = "false",
+        .help = "Whether the plan chose the spec's centers, so that there may be fewer.",
+    },
+    {
         .key = "setup_s",
         .type = PARAM_REAL,
         .min = 0,
@@ -183,6 +189,7 @@ int order_read(const struct json *j, struct order **ret, struct err *err)
     o->checkpoint_interval_s = param_real(&set, "checkpoint_interval_s");
     o->planned = !param_get(&set, "kernel_cache_bytes")->is_auto;
     o->kernel_cache_bytes = o->planned ? param_int(&set, "kernel_cache_bytes") : 0;
+    o->open_centers = param_bool(&set, "open_centers");
     o->setup_s = real_or_nan(&set, "setup_s");
     o->finish_s = real_or_nan(&set, "finish_s");
     *ret = o;
@@ -213,6 +220,9 @@ struct json *order_write(const struct order *o)
     json_set_int(j, "start_bytes", o->start_bytes);
     if (o->planned) {
         json_set_int(j, "kernel_cache_bytes", o->kernel_cache_bytes);
+    }
+    if (o->open_centers) {
+        json_set_bool(j, "open_centers", true);
     }
     write_known(j, "setup_s", o->setup_s);
     write_known(j, "finish_s", o->finish_s);

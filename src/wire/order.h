@@ -3,7 +3,7 @@
  *   {"job": "job_…", "attempt": 1, "spec": {…}, "dataset_path": "…", "test_dataset_path": "…"|null,
  *    "centers_dataset_path": "…"|null, "dataset_sha256": "…"|null, "test_dataset_sha256": "…"|null,
  *    "centers_dataset_sha256": "…"|null, "checkpoint_path": "…"|null, "checkpoint_interval_s": 30,
- *    "start_bytes": 0, "kernel_cache_bytes": 0|"auto",
+ *    "start_bytes": 0, "kernel_cache_bytes": 0|"auto", "open_centers": false,
  *    "setup_s": 1.5|"auto", "finish_s": 1.5|"auto"}
  * The daemon sends it in a frame; `krrd-worker --job FILE` reads it from a file.
  */
@@ -27,6 +27,7 @@ struct order {
     int64_t start_bytes;          /* of the earlier model's file, sent before; 0: none was */
     bool planned;                 /* what follows is known */
     int64_t kernel_cache_bytes;   /* as the job's plan decided (plan/plan.h) */
+    bool open_centers;            /* the plan chose the spec's centers, not who asked */
     double setup_s, finish_s;     /* as it expects them; NaN: not known, the default */
 };
 /* Pointers as in job_spec_read, behind "#/spec". */

@@ -286,6 +286,7 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
                                      .test = data.test,
                                      .centers = data.centers,
                                      .kernel_cache_bytes = planned_cache(t->order),
+                                     .open_centers = t->order->open_centers,
                                      .earlier = &earlier,
                                      .tested = keep_tested,
                                      .context = t};

@@ -152,6 +152,8 @@ def as_schema_15(path):
     """The database as version 15 wrote it, whose plans did not tell of kept kernel values."""
     with sqlite3.connect(path) as db:
         db.executescript("""
+            DROP TABLE model_holds; ALTER TABLE jobs DROP COLUMN spent; ALTER TABLE jobs DROP COLUMN spared;
+            ALTER TABLE jobs DROP COLUMN checkpoint;
             DROP TRIGGER model_limits_end; DROP TABLE model_limits; DROP TABLE plan_experience;
             DROP TRIGGER queue_blocks_insert; DROP TRIGGER queue_blocks_leave;
             DROP TRIGGER queue_blocks_enter; DROP TRIGGER queue_blocks_delete;

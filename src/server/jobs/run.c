@@ -125,6 +125,7 @@ static void read_plan(const struct job_row *job, struct order *order)
     if (job->plan != NULL && json_parse(job->plan, strlen(job->plan), &plan, NULL) == 0) {
         order->planned =
             json_take_int(plan, "kernel_cache_bytes", &order->kernel_cache_bytes, NULL) == 0;
+        order->open_centers = json_bool(json_get(plan, "chooses_centers"));
     }
     order->setup_s = seconds_of(plan, "setup");
     order->finish_s = seconds_of(plan, "finish");
