@@ -161,7 +161,7 @@ static double ridge_of(const struct sample *s, int i)
     return (double)s->fit * fmax(s->data->regularization, regularization_min) * ridges[i];
 }
 
-/* 1: the time is up, or a negative code. The first fit is always made. */
+/* 1: the time is up, also before the first fit, or a negative code. */
 static int go_on(struct sample *s, struct err *err)
 {
     const struct choose_data *data = s->data;
@@ -368,11 +368,8 @@ static int try_beyond(struct sample *s, struct pairs *pairs, struct err *err)
             return 0;
         }
         r = try_pair(s, next, err);
-        pairs->count++;
         better = next->error < worth_bandwidth * best.error;
-        if (!better) {
-            next->error = INFINITY;
-        }
+        pairs->count += better;
     }
     return r;
 }

@@ -170,7 +170,7 @@ static int64_t kept_bytes(const struct fit *f, enum dtype points)
         .t = f->data.t,
         .dtype = points,
         .room = memory_available_on(f->be),
-        .device = f->be->ops->memory_available != NULL,
+        .device = f->be->isa == NULL,
     };
     const int64_t *planned = f->planned_cache;
     if (planned == NULL) {

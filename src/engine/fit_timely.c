@@ -30,17 +30,18 @@ bool fit__late(void *context)
     return fit__elapsed(f) >= RULE_CHOICE_SHARE * f->spec->stop.time_budget_s;
 }
 
-/* Whether the clock decides: not against what an earlier attempt has begun. */
+/* Whether the clock decides: not against what an earlier attempt has begun, nor on a device, which
+ * other work on the machine does not slow down. */
 static bool hurried(const struct fit *f)
 {
-    return isfinite(f->spec->stop.time_budget_s) && f->control->resume == NULL;
+    return isfinite(f->spec->stop.time_budget_s) && f->control->resume == NULL &&
+           f->be->isa != NULL;
 }
 
 static struct plan_machine machine_now(const struct fit *f, const struct plan_rates *rates)
 {
     struct plan_machine m = plan_machine_unknown();
-    m.own_memory = f->be->ops->memory_available != NULL;
-    m.device_bytes = m.own_memory ? memory_available_on(f->be) : 0;
+    m.free_bytes = memory_available_on(f->be);
     m.rates = *rates;
     return m;
 }

@@ -8,8 +8,8 @@
 enum { TURNS = 3, SQUARE = 512, POINTS = 2048 };
 /* A clock may stand still for as long. */
 static const double least_s = 1e-6;
-/* Bytes a second that one core reads. */
-static const double usual_bytes = 5e9;
+/* Bytes a second that a core reads, and how many cores a memory serves so. */
+static const double usual_bytes = 5e9, usual_readers = 4;
 
 struct stopwatch {
     double (*now)(void *context);
@@ -70,7 +70,7 @@ static int time_kernel(struct backend *be, const struct stopwatch *w, double *re
 {
     enum { NUMBERS = POINTS * PLAN_RATE_FEATURES };
     const struct kernel k = {
-        .id = KERNEL_GAUSSIAN, .d = PLAN_RATE_FEATURES, .bandwidth = 3.0, .gamma = 1.0};
+        .id = KERNEL_GAUSSIAN, .d = PLAN_RATE_FEATURES, .bandwidth = 1.5, .gamma = 1.0};
     cleanup_mem double *numbers = mem_array(NUMBERS, sizeof(*numbers));
     if (numbers == NULL) {
         return err_no_memory(err);
@@ -107,7 +107,7 @@ int pace_measure(struct backend *be, double (*now)(void *context), void *context
                                    .values_f64 = values,
                                    .multiply_adds_f32 = 2.0 * dense,
                                    .multiply_adds_f64 = dense,
-                                   .bytes = usual_bytes};
+                                   .bytes = usual_bytes * fmin(be->threads, usual_readers)};
     }
     return r;
 }

@@ -34,6 +34,12 @@ double search__regularization(const struct search *s, int64_t l)
     return spec->regularizations > 0 ? spec->regularization[l] : s->task->regularization;
 }
 
+double search__ridge(const struct search *s, int64_t l)
+{
+    const int64_t rows = s->result->metric == SEARCH_EVIDENCE ? s->task->data->n : s->n;
+    return (double)rows * search__regularization(s, l);
+}
+
 /* ---- rows ---- */
 
 static int sample(struct search *s, struct rng *rng, struct err *err)
@@ -330,7 +336,7 @@ static double evidence(const struct search *s, const struct ridge_path *path, do
 static int try_pair(struct search *s, struct ridge_path *path, int64_t l, double bandwidth,
                     struct err *err)
 {
-    const double ridge = (double)s->n * search__regularization(s, l);
+    const double ridge = search__ridge(s, l);
     bool defined = ridge_path_defined(path, ridge);
     int r = defined ? left_out(s, path, l, ridge, err) : 0;
     defined = defined && r == 0;
@@ -372,7 +378,7 @@ static int try_all(struct search *s, struct ridge_path *path, double bandwidth, 
         return err_no_memory(err);
     }
     for (int64_t l = 0; l < count; l++) {
-        ridges[l] = (double)s->n * search__regularization(s, l);
+        ridges[l] = search__ridge(s, l);
     }
     int r = 0;
     if (s->task->spec->folds == 0) {

@@ -86,7 +86,7 @@ static int judge_all(struct search *s, double bandwidth, bool there, struct err 
             memcpy(s->R, missed, (size_t)size * sizeof(*s->R));
         }
         const double evidence =
-            there && s->result->metric == SEARCH_EVIDENCE ? s->evidence[l] : (double)NAN;
+            defined && s->result->metric == SEARCH_EVIDENCE ? s->evidence[l] : (double)NAN;
         r = search__judge(s, l, bandwidth, defined, evidence, err);
     }
     return r;
@@ -101,12 +101,13 @@ int search__try_centers(struct search *s, const struct kernel *kernel, double ba
      * centers is solved in float64. */
     const bool single = s->task->centers == 0 && s->task->data->dtype == DTYPE_F32 &&
                         s->task->spec->regularizations > 0;
+    const double scale = search__ridge(s, 0) / ((double)s->n * search__regularization(s, 0));
     cleanup_mem double *ridges = mem_array((size_t)count, sizeof(*ridges));
     if (ridges == NULL) {
         return err_no_memory(err);
     }
     for (int64_t l = 0; l < count; l++) {
-        ridges[l] = (double)s->n * search__regularization(s, l);
+        ridges[l] = search__ridge(s, l);
     }
     const struct center_path_task path = {
         .be = s->task->be,
@@ -117,7 +118,7 @@ int search__try_centers(struct search *s, const struct kernel *kernel, double ba
         .Z = &s->Z,
         .ridges = ridges,
         .count = count,
-        .least = single ? (double)FLT_EPSILON : 0.0,
+        .least = single ? (double)FLT_EPSILON * scale : 0.0,
         .amplitude = s->task->amplitude,
         .bound = s->task->bound,
         .ret_evidence = s->result->metric == SEARCH_EVIDENCE ? s->evidence : NULL,

@@ -32,6 +32,11 @@ struct search {
 
 double search__regularization(const struct search *s, int64_t l);
 
+/* The ridge of the rows here. Errors are at regularization l of them; the evidence, which takes it
+ * for the variance of noise, which does not depend on how many rows are looked at, is at the ridge
+ * of all rows. */
+double search__ridge(const struct search *s, int64_t l);
+
 /* Adds the pair of regularization l, whose left-out residuals are in R; without metrics where it is
  * not `defined`. `evidence`: NaN where there is none. */
 int search__judge(struct search *s, int64_t l, double bandwidth, bool defined, double evidence,

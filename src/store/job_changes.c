@@ -506,7 +506,8 @@ static int64_t next_attempt_ms(const struct present *job, const struct job_loss 
                                int64_t now_ms)
 {
     int64_t wait = loss->first_ms < JOBS_RETRY_MAX_MS ? loss->first_ms : JOBS_RETRY_MAX_MS;
-    for (int64_t i = 1; i < job->spent && wait > 0 && wait < JOBS_RETRY_MAX_MS; i++) {
+    const int64_t losses = job->spent + job->spared / 8; /* some cost an attempt nothing */
+    for (int64_t i = 1; i < losses && wait > 0 && wait < JOBS_RETRY_MAX_MS; i++) {
         wait = 2 * wait < JOBS_RETRY_MAX_MS ? 2 * wait : JOBS_RETRY_MAX_MS;
     }
     return wait > 0 ? now_ms + wait - (int64_t)(0.5 * (double)wait * loss->jitter) : 0;
@@ -588,11 +589,14 @@ static int recover_job(struct sql *db, struct present *job, const struct jobs_ke
         kept->read(kept->context, job->id, checkpoint);
     }
     const int rc = got_ahead(db, job, checkpoint, &ahead, err);
+    const enum reason why = !ahead                         ? REASON_WORKER_LOST
+                            : job->reason == REASON_PAUSED ? REASON_PAUSED
+                                                           : REASON_DAEMON_STOPPED;
     const struct job_loss loss = {
-        .message = ahead ? reason_sentence(REASON_DAEMON_STOPPED)
-                         : "The daemon stopped while the job ran.",
+        .message = ahead && job->status != JOB_CANCELLING ? reason_sentence(why)
+                                                          : "The daemon stopped while the job ran.",
         .error = error,
-        .reason = ahead ? REASON_DAEMON_STOPPED : REASON_WORKER_LOST,
+        .reason = why,
     };
     return rc < 0 ? rc : lose_worker(db, job, &loss, ahead, now_ms, &status, err);
 }

@@ -211,7 +211,7 @@ struct job_loss {
 /* A loss spends the attempt, unless the job has another checkpoint than when it was claimed: so it
  * got ahead, and ends however often that happens. Not so where it cannot use what it keeps; after
  * so many losses every further one counts. */
-#define JOBS_SPARED_MAX 1000
+#define JOBS_SPARED_MAX 100
 
 /* The worker was lost, or what it found could not be kept: running -> queued while attempts are
  * left (paused where that was asked for), else failed with the error (JSON text of a problem, or

@@ -545,9 +545,10 @@ const struct param_def catalog_askotch2_params[] = {
          .min_exclusive = true,                                                                    \
          .fallback = "\"auto\"",                                                                   \
          .allow_auto = true,                                                                       \
-         .help = "Damping of the preconditioner itself, in place of a multiple: the rho of "       \
-                 "Algorithm 5 of arXiv:2407.10070v1, for objectives that are sums over the rows. " \
-                 "auto: by `damping`."},                                                           \
+         .help = "Damping itself, in place of a multiple: with a rank below the number m of "      \
+                 "centers the rho of Algorithm 5 of arXiv:2407.10070v1, for objectives that are "  \
+                 "sums over the rows; with rank m, the default up to 8,192, it multiplies K_mm "   \
+                 "instead of I. auto: by `damping`."},                                             \
     {                                                                                              \
         .key = "power_iterations", .type = PARAM_INT, .min = 1, .max = 1000, .fallback = "10",     \
         .help = "Power iterations for the step size, on each of four batches."                     \

@@ -137,6 +137,20 @@ def test_the_evidence_chooses_what_it_is_largest_for(api, name, solver, centers,
     assert result["log_evidence"] == pytest.approx(max(exact), rel=1e-5)
 
 
+def test_the_noise_of_a_sample_is_that_of_all_rows(api, name):
+    """By the evidence: the ridge n lambda stands for it, and does not depend on how many rows are looked at."""
+    rng = np.random.default_rng(91)
+    X = rng.uniform(-3, 3, (25_600, 2))
+    y = np.sin(X[:, 0]) * np.cos(X[:, 1]) + 0.3 * rng.standard_normal(len(X))
+    grid = [float(f"{1e-7 * 2 ** k:.4g}") for k in range(13)]
+    search = {"regularization": grid, "bandwidth": [1.0], "metric": "evidence"}
+    spec = {"test": {"fraction": 0}, "kernel": "gaussian", "solver": "inducing", "centers": {"method": "uniform", "count": 150}}
+    dataset = api.upload_npz(X, y)
+    all_rows, some = (api.train(name, dataset, **spec, search={**search, "max_rows": most})["result"] for most in (2000, 250))
+    assert all_rows["search"]["rows"] == 25_600 and some["search"]["rows"] < 25_600 / 4
+    assert 0.4 < some["regularization"] / all_rows["regularization"] < 2.5, (some["regularization"], all_rows["regularization"], some["search"]["rows"])
+
+
 def test_without_being_asked_there_is_no_evidence(api, name):
     X, y = noisy(60)
     job = api.train(name, api.upload_npz(X, y), kernel="gaussian", solver="kmcg", search={"regularization": [1e-3, 1e-1]})

@@ -35,6 +35,7 @@ struct center_selection {
     struct center_task task;
     bool nested; /* rls */
     int64_t wanted, first;
+    bool named;    /* lambda was asked for, not a number of points */
     int64_t asked; /* |U_0| that lambda asks for, where the default has fewer; or 0 */
     double q2, lambda, largest;
     enum { LAMBDA, BEGIN, READ, PLAN, FACTOR, SCORE, FILL, ALL } phase;
@@ -72,6 +73,7 @@ static int prepare(struct center_selection *s, const struct param_set *params, s
     struct bless_options options = {.count = 0};
     const int rc = bless_lambda_options(&s->task, s->q2, &options, err);
     s->first = first->is_auto ? 0 : (int64_t)first->real;
+    s->named = options.at_lambda;
     s->phase = s->wanted == s->task.rows->n ? ALL : options.at_lambda ? BEGIN : LAMBDA;
     s->lambda = s->task.regularization;
     s->rng = rng_new(s->task.seed, RNG_CENTERS);
@@ -134,7 +136,7 @@ static int begin(struct center_selection *s, struct err *err)
     int rc = center_largest(&s->task, &s->largest, err);
     if (s->first == 0) {
         const double wish = fmin(s->largest / s->lambda, (double)n);
-        s->asked = !s->nested && wish > FIRST_MOST ? (int64_t)wish : 0;
+        s->asked = !s->nested && s->named && wish > FIRST_MOST ? (int64_t)wish : 0;
         s->first = s->nested ? FIRST_NESTED : (int64_t)fmax(ceil(fmin(wish, FIRST_MOST)), 16.0);
     }
     s->first = s->first < n ? s->first : n;

@@ -325,6 +325,7 @@ static int restart(struct solver *s, struct err *err)
     int r = 0;
     if (eigenpro34__plain(s)) {
         s->at.epoch = 0;
+        eigenpro34__fill(s->relative, 0.0, s->t); /* a look at what was is none of what begins */
         r = eigenpro34__clear(s, &s->G, err);
     }
     return r == 0 ? eigenpro34__begin_epoch(s, err) : r;

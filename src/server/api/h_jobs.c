@@ -85,7 +85,10 @@ static int check_start_fits(const struct job_spec *spec, const struct dataset_in
     const struct served_model *m;
     const int r = served_of_row(row, &m, err);
     if (r < 0) {
-        return r;
+        return r != -ERR_CORRUPT ? r
+                                 : err_at(err, ERR_CORRUPT, "#/warm_start",
+                                          "The description of the model \"%.64s\" is damaged.",
+                                          spec->warm_start.model);
     }
     const struct start_model start = {
         .features = m->d,

@@ -17,6 +17,7 @@
  * long to write. */
 #define READ_AT_ONCE ((size_t)64 << 10)
 #define WRITE_AT_ONCE 4096
+#define KEPT_MAX ((size_t)1 << 20)
 /* Shorter answers are not packed. */
 #define PACK_MIN 1024
 
@@ -29,7 +30,9 @@ static void prediction_free(void *user)
     if (p->ops->deinit) {
         p->ops->deinit(p);
     }
-    http_body_done(p->app->http, p->body_size);
+    if (p->body_size > 0) {
+        http_body_done(p->app->http, p->body_size);
+    }
     question_deinit(&p->question);
     answer_copy_deinit(&p->copy);
     buf_deinit(&p->body);
@@ -285,13 +288,16 @@ static void refuse_or_read_again(struct prediction *p, const struct err *failure
     }
 }
 
-/* A large body is let go of once its question waits for a model that is loaded. */
+/* A body is kept for the case that its version is deleted before the model has answered: while it
+ * loads, and only short ones, since all requests share the room for bodies. */
 static void ask_or_refuse(struct prediction *p)
 {
     struct err err;
     if (ask(p, &err) < 0) {
         refuse_or_read_again(p, &err);
-    } else if (serving_state(p->app->serving, p->model->key) == SERVING_LOADED) {
+    } else if (p->body_size > 0 &&
+               (p->body.len > KEPT_MAX ||
+                serving_state(p->app->serving, p->model->key) == SERVING_LOADED)) {
         http_body_done(p->app->http, p->body_size);
         p->body_size = 0;
         buf_deinit(&p->body);

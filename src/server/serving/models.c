@@ -262,6 +262,13 @@ static void fail_load(struct entry *e, const struct err *err)
     e->state = SERVING_FAILED;
     e->failure = *err;
     e->lane = NULL;
+    if (err->code == ERR_NOT_FOUND && !e->deleted) { /* the store has it no longer */
+        e->deleted = true;
+        e->serving->deleted++;
+    }
+    if (e->deleted && e->serving->turn) {
+        turn_ask(e->serving->turn); /* it leaves then: callers still look at it */
+    }
     queue_fail(e, err);
     wake(e, err);
 }
