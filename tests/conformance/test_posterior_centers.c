@@ -217,17 +217,17 @@ static double *identity(int64_t m)
     return I;
 }
 
-static void test_inducing(void **state)
+static void check_all_centers(void *device, const char *solver)
 {
     for (int i = 0; i < 3; i++) {
         struct restricted_fixture f;
         const struct restricted_spec spec = usual();
-        restricted_init(&f, *state, &spec);
+        restricted_init(&f, device, &spec);
         struct of_rank h;
         of_rank_init(&h, &f, identity(f.m), f.m, i == 1);
         char params[64];
         snprintf(params, sizeof(params), "{\"approximation\":\"%s\"}", approximations[i]);
-        struct answer a = answer_of(&f, "inducing", params);
+        struct answer a = answer_of(&f, solver, params);
         assert_int_equal(a.outcome.reason, REASON_CONVERGED);
         assert_true(a.outcome.relative_residual < 1e-10);
         compare(&f, &a, &h, i);
@@ -237,25 +237,15 @@ static void test_inducing(void **state)
     }
 }
 
+static void test_inducing(void **state)
+{
+    check_all_centers(*state, "inducing");
+}
+
 /* With all directions there are, the same. */
 static void test_all_directions(void **state)
 {
-    for (int i = 0; i < 3; i++) {
-        struct restricted_fixture f;
-        const struct restricted_spec spec = usual();
-        restricted_init(&f, *state, &spec);
-        struct of_rank h;
-        of_rank_init(&h, &f, identity(f.m), f.m, i == 1);
-        char params[64];
-        snprintf(params, sizeof(params), "{\"approximation\":\"%s\"}", approximations[i]);
-        struct answer a = answer_of(&f, "kmcg_restricted", params);
-        assert_int_equal(a.outcome.reason, REASON_CONVERGED);
-        assert_true(a.outcome.relative_residual < 1e-10);
-        compare(&f, &a, &h, i);
-        answer_deinit(&a);
-        of_rank_deinit(&h);
-        restricted_deinit(&f);
-    }
+    check_all_centers(*state, "kmcg_restricted");
 }
 
 /* Targets that a few directions explain to rounding: those that follow come from what rounding
