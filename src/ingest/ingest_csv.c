@@ -64,7 +64,7 @@ static int replay(struct csv_reader *r, const struct csv_row *row, struct err *e
             return status;
         }
     }
-    return csv_only_looks(&r->c) ? 0 : ingest_table_rows(r->c.t, r->c.row, 1, err);
+    return r->c.kinds->looks ? 0 : ingest_table_rows(r->c.t, r->c.row, 1, err);
 }
 
 /* The first one or two rows are there: decides names, targets and kinds, and reads those rows. */
@@ -76,7 +76,7 @@ static int begin(struct csv_reader *r, struct err *err)
         return width_error(r, second->line, second->count, err);
     }
     r->c.header = csv_choose_header(&r->c, second);
-    int status = csv_late_init(r->c.late, r->c.width, err);
+    int status = csv_kinds_init(r->c.kinds, r->c.width, err);
     if (status < 0) {
         return status;
     }
@@ -167,7 +167,7 @@ static int end_row(struct csv_reader *r)
         r->err = r->cell_err;
         return r->cell_status;
     }
-    return csv_only_looks(&r->c) ? 0 : ingest_table_rows(r->c.t, r->c.row, 1, &r->err);
+    return r->c.kinds->looks ? 0 : ingest_table_rows(r->c.t, r->c.row, 1, &r->err);
 }
 
 /* libcsv: a row is complete. */
@@ -285,6 +285,9 @@ static int end_of_file(struct csv_reader *r, struct err *err)
         r->status = begin(r, &r->err);
     }
     if (r->status == 0) {
+        r->status = csv_kinds_check(r->c.kinds, &r->err);
+    }
+    if (r->status == 0) {
         r->status = csv_warn_header(&r->c, &r->err);
     }
     if (r->status == 0) {
@@ -296,10 +299,10 @@ static int end_of_file(struct csv_reader *r, struct err *err)
     return r->status;
 }
 
-static int read_once(const struct ingest_input *in, struct ingest_table *t, struct csv_late *late,
+static int read_once(const struct ingest_input *in, struct ingest_table *t, struct csv_kinds *kinds,
                      struct err *err)
 {
-    cleanup_reader struct csv_reader r = {.c = {.t = t, .delimiter = ',', .late = late}};
+    cleanup_reader struct csv_reader r = {.c = {.t = t, .delimiter = ',', .kinds = kinds}};
     if (csv_init(&r.parser, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL) != 0) {
         return err_set(err, ERR_INTERNAL, "The CSV reader could not be started.");
     }
@@ -317,13 +320,14 @@ static int read_once(const struct ingest_input *in, struct ingest_table *t, stru
  * it no longer tell. */
 int ingest_read_csv(const struct ingest_input *in, struct ingest_table *t, struct err *err)
 {
-    struct csv_late late = {.column = NULL};
-    int status = read_once(in, t, &late, err);
-    if (status == 0 && late.count > 0) {
-        late.known = true;
+    struct csv_kinds kinds = {.column = NULL};
+    int status = read_once(in, t, &kinds, err);
+    if (status == 0 && kinds.looks) {
+        kinds.known = true;
+        kinds.looks = false;
         ingest_table_reset(t);
-        status = read_once(in, t, &late, err);
+        status = read_once(in, t, &kinds, err);
     }
-    csv_late_deinit(&late);
+    csv_kinds_deinit(&kinds);
     return status;
 }

@@ -23,18 +23,23 @@ struct csv_row {
     int64_t line;
 };
 
-/* A column of numbers by its first row, with text below it. */
-struct csv_late_column {
+/* What the readings of a file have found of a column's kind. */
+struct csv_kind {
     char *show; /* its first text, as ingest_show has it; owned; NULL: none */
     int64_t line;
+    bool below;      /* the text stands below numbers */
     int64_t numbers; /* distinct ones among its texts */
+    struct err
+        *fault; /* of its first number that is none; it holds where there is no text; owned */
+    int64_t fault_line;
 };
 
-/* What the first reading of a file finds of those, so that a second one, if there are any, knows
- * them for columns of text from the start. */
-struct csv_late {
-    struct csv_late_column *column; /* [width] */
-    int64_t width, count;
+/* A column is one of text wherever its text stands. Where the first reading finds that below other
+ * cells, a second one knows it from the start: texts keep what was written. */
+struct csv_kinds {
+    struct csv_kind *column; /* [width] */
+    int64_t width;
+    bool looks; /* rows are only looked at: the file is read again, or refused at its end */
     bool known; /* it is the second reading */
 };
 
@@ -46,8 +51,8 @@ struct csv_table {
     bool begun; /* the columns are known */
     bool header;
     int64_t width;
-    double *row;           /* [width] */
-    struct csv_late *late; /* borrowed */
+    double *row;             /* [width] */
+    struct csv_kinds *kinds; /* borrowed */
 };
 
 /* Line 17, column 3 ("age"): … at #/line/17/column/3. */
@@ -55,14 +60,11 @@ int csv_cell_error(const struct csv_table *c, int64_t line, int64_t column, enum
                    struct err *err, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 
 /* Room for the columns, before the first cell of the first reading. */
-int csv_late_init(struct csv_late *late, int64_t width, struct err *err);
-void csv_late_deinit(struct csv_late *late);
+int csv_kinds_init(struct csv_kinds *kinds, int64_t width, struct err *err);
+void csv_kinds_deinit(struct csv_kinds *kinds);
 
-/* Whether rows are only looked at, for the file will be read again. */
-static inline bool csv_only_looks(const struct csv_table *c)
-{
-    return c->late->count > 0 && !c->late->known;
-}
+/* When all rows were looked at: the first number that is none, of a column without text. */
+int csv_kinds_check(const struct csv_kinds *kinds, struct err *err);
 
 bool csv_is_text(const struct csv_cell *cell);
 

@@ -50,15 +50,24 @@ static bool has_decimal_comma(const struct csv_table *c, const struct csv_cell *
     return ingest_number_read(copy, cell->len, &ignored) == INGEST_NUMBER_OK;
 }
 
+/* Whether the cell makes its column one of text. Numbers that the reader refuses, nan, 0x1f or 2,5,
+ * do not: they are what is wrong with a column of numbers, and texts like others beside a text. */
+static bool makes_text(const struct csv_table *c, const struct csv_cell *cell)
+{
+    return csv_is_text(cell) && !has_decimal_comma(c, cell);
+}
+
 static int number_error(const struct csv_table *c, int64_t line, int64_t column,
                         const struct csv_cell *cell, struct err *err)
 {
     char show[INGEST_SHOW_SIZE];
     double ignored;
-    const bool hex = ingest_number_read(cell->text, cell->len, &ignored) == INGEST_NUMBER_HEX;
-    return csv_cell_error(c, line, column, ERR_INVALID, err, "%s is %s.",
+    const enum ingest_number read = ingest_number_read(cell->text, cell->len, &ignored);
+    return csv_cell_error(c, line, column, ERR_INVALID, err, "%s %s.",
                           ingest_show(cell->text, cell->len, show),
-                          hex ? "hexadecimal; numbers are decimal here" : "not a finite number");
+                          read == INGEST_NUMBER_HEX    ? "is hexadecimal; numbers are decimal here"
+                          : read == INGEST_NUMBER_TEXT ? "has a decimal comma; numbers take a point"
+                                                       : "is not a finite number");
 }
 
 /* Why a column may not be one of text; 0: it may. */
@@ -68,10 +77,6 @@ static int check_text(const struct csv_table *c, int64_t line, int64_t column,
     const struct ingest_table *t = c->t;
     char show[INGEST_SHOW_SIZE];
     ingest_show(cell->text, cell->len, show);
-    if (has_decimal_comma(c, cell)) {
-        return csv_cell_error(c, line, column, ERR_INVALID, err,
-                              "%s has a decimal comma; numbers take a point.", show);
-    }
     if (!t->is_target[column] && !t->options->one_hot) {
         return csv_cell_error(
             c, line, column, ERR_INVALID, err,
@@ -87,97 +92,147 @@ static int check_text(const struct csv_table *c, int64_t line, int64_t column,
     return 0;
 }
 
-int csv_choose_kind(struct csv_table *c, int64_t column, const struct csv_cell *cell,
-                    struct err *err)
+/* ---- what a column is ---- */
+
+/* Numbers that a column of text may hold, where it is a feature. Codes of kinds are few; a column
+ * of many numbers is one of amounts, and its text a mark of what is missing. */
+#define NUMBERS_MAX 50
+
+int csv_kinds_init(struct csv_kinds *kinds, int64_t width, struct err *err)
 {
-    if (c->t->is_ignored[column]) {
+    if (kinds->column != NULL) {
         return 0;
     }
-    if (c->late->column[column].show != NULL) {
-        return ingest_table_make_text(c->t, column, err);
-    }
-    if (!csv_is_text(cell)) {
-        return 0;
-    }
-    const int status = check_text(c, cell->line, column, cell, err);
-    return status < 0 ? status : ingest_table_make_text(c->t, column, err);
+    kinds->width = width;
+    kinds->column = mem_zarray((size_t)width, sizeof(*kinds->column));
+    return kinds->column == NULL ? err_no_memory(err) : 0;
 }
 
-/* ---- text below numbers ---- */
-
-/* Numbers that a column of text below its first row may hold, where it is a feature. Codes of kinds
- * are few; a column of many numbers is one of amounts, and its text a mark of what is missing. */
-#define LATE_NUMBERS_MAX 50
-
-int csv_late_init(struct csv_late *late, int64_t width, struct err *err)
+void csv_kinds_deinit(struct csv_kinds *kinds)
 {
-    if (late->column != NULL) {
-        return 0;
+    for (int64_t j = 0; kinds->column != NULL && j < kinds->width; j++) {
+        mem_free(kinds->column[j].show);
+        mem_free(kinds->column[j].fault);
     }
-    late->width = width;
-    late->column = mem_zarray((size_t)width, sizeof(*late->column));
-    return late->column == NULL ? err_no_memory(err) : 0;
+    kinds->column = mem_free(kinds->column);
 }
 
-void csv_late_deinit(struct csv_late *late)
+int csv_kinds_check(const struct csv_kinds *kinds, struct err *err)
 {
-    for (int64_t j = 0; late->column != NULL && j < late->width; j++) {
-        mem_free(late->column[j].show);
+    const struct csv_kind *first = NULL;
+    for (int64_t j = 0; j < kinds->width; j++) {
+        const struct csv_kind *k = &kinds->column[j];
+        const bool holds = k->fault != NULL && k->show == NULL;
+        first = holds && (first == NULL || k->fault_line < first->fault_line) ? k : first;
     }
-    late->column = mem_free(late->column);
+    if (first != NULL && err != NULL) {
+        *err = *first->fault;
+    }
+    return first == NULL ? 0 : -(int)first->fault->code;
 }
 
-/* A text in a column that began with a number: as if it had stood in the first row, but for a
- * target that nobody called one of classes. There a stray mark is likelier than names. */
-static int late_text(struct csv_table *c, int64_t line, int64_t column, const struct csv_cell *cell,
+static int keep_text(struct csv_kind *kind, int64_t line, const struct csv_cell *cell,
                      struct err *err)
 {
     char show[INGEST_SHOW_SIZE];
-    ingest_show(cell->text, cell->len, show);
-    const int status = check_text(c, line, column, cell, err);
+    kind->line = line;
+    kind->show = mem_strdup(ingest_show(cell->text, cell->len, show));
+    return kind->show == NULL ? err_no_memory(err) : 0;
+}
+
+int csv_choose_kind(struct csv_table *c, int64_t column, const struct csv_cell *cell,
+                    struct err *err)
+{
+    struct csv_kind *kind = &c->kinds->column[column];
+    kind->numbers = 0;
+    if (c->t->is_ignored[column] || (kind->show == NULL && !makes_text(c, cell))) {
+        return 0;
+    }
+    int status = 0;
+    if (kind->show == NULL) {
+        status = check_text(c, cell->line, column, cell, err);
+        status = status < 0 ? status : keep_text(kind, cell->line, cell, err);
+    }
+    return status < 0 ? status : ingest_table_make_text(c->t, column, err);
+}
+
+/* A target of which nobody said that it is one of classes is one of numbers or one of text. In one
+ * of both a stray mark is likelier than names. */
+static bool is_undecided(const struct csv_table *c, int64_t column)
+{
+    return c->t->is_target[column] && c->t->options->task == TASK_AUTO;
+}
+
+static int mixed_error(const struct csv_table *c, int64_t column, struct err *err)
+{
+    const struct csv_kind *kind = &c->kinds->column[column];
+    return csv_cell_error(c, kind->line, column, ERR_INVALID, err,
+                          "%s is not a number, unlike other cells of the target; "
+                          "task=classification (krr: --task classification) makes it one of "
+                          "classes, which may be both.",
+                          kind->show);
+}
+
+/* A text in a column that began with a number: as if it had stood in the first row. */
+static int text_below(struct csv_table *c, int64_t line, int64_t column,
+                      const struct csv_cell *cell, struct err *err)
+{
+    struct csv_kind *kind = &c->kinds->column[column];
+    int status = check_text(c, line, column, cell, err);
+    status = status < 0 ? status : keep_text(kind, line, cell, err);
     if (status < 0) {
         return status;
     }
-    if (c->t->is_target[column] && c->t->options->task == TASK_AUTO) {
-        return csv_cell_error(c, line, column, ERR_INVALID, err,
-                              "%s is not a number. By its first row the target is one of numbers; "
-                              "task=classification (krr: --task classification) makes it one of "
-                              "classes, which may be text.",
-                              show);
+    kind->below = true;
+    c->kinds->looks = true;
+    return is_undecided(c, column) ? mixed_error(c, column, err) : 0;
+}
+
+/* A number that is none. It is refused when all rows are known, where a text below would make it a
+ * text as well. */
+static int not_a_number(struct csv_table *c, int64_t line, int64_t column,
+                        const struct csv_cell *cell, struct err *err)
+{
+    struct csv_kind *kind = &c->kinds->column[column];
+    if (is_undecided(c, column) || check_text(c, line, column, cell, NULL) < 0) {
+        return number_error(c, line, column, cell, err);
     }
-    struct csv_late_column *late = &c->late->column[column];
-    late->line = line;
-    late->show = mem_strdup(show);
-    c->late->count++;
-    return late->show == NULL ? err_no_memory(err) : 0;
+    c->kinds->looks = true;
+    if (kind->fault != NULL) {
+        return 0;
+    }
+    kind->fault = mem_zalloc(sizeof(*kind->fault));
+    if (kind->fault == NULL) {
+        return err_no_memory(err);
+    }
+    kind->fault_line = line;
+    number_error(c, line, column, cell, kind->fault);
+    return 0;
 }
 
 static int too_many_texts(const struct csv_table *c, int64_t line, int64_t column, struct err *err)
 {
-    const struct csv_late_column *late = &c->late->column[column];
-    if (late->show == NULL) {
+    const struct csv_kind *kind = &c->kinds->column[column];
+    const bool numbers = kind->numbers > NUMBERS_MAX && !c->t->is_target[column];
+    if (!kind->below && !numbers) {
         return csv_cell_error(c, line, column, ERR_TOO_LARGE, err,
                               "the column has more than %d distinct texts.", INGEST_MAX_CLASSES);
     }
-    const bool numbers = late->numbers > LATE_NUMBERS_MAX && !c->t->is_target[column];
-    return csv_cell_error(c, late->line, column, numbers ? ERR_INVALID : ERR_TOO_LARGE, err,
+    return csv_cell_error(c, kind->line, column, numbers ? ERR_INVALID : ERR_TOO_LARGE, err,
                           "%s is not a number, and the column has more than %d distinct %s, too "
                           "many for %s%s.",
-                          late->show, numbers ? LATE_NUMBERS_MAX : INGEST_MAX_CLASSES,
+                          kind->show, numbers ? NUMBERS_MAX : INGEST_MAX_CLASSES,
                           numbers ? "numbers" : "texts",
                           c->t->is_target[column] ? "classes" : "kinds; ",
                           c->t->is_target[column] ? "" : INGEST_LEAVE_OUT);
 }
 
-/* Whether a new text of such a column is one number too many. */
+/* Whether a new text of a feature is one number too many. */
 static bool counts_too_many(const struct csv_table *c, int64_t column, const struct csv_cell *cell)
 {
-    struct csv_late_column *late = &c->late->column[column];
-    if (late->show == NULL || c->t->is_target[column]) {
-        return false;
-    }
-    late->numbers += !csv_is_text(cell);
-    return late->numbers > LATE_NUMBERS_MAX;
+    struct csv_kind *kind = &c->kinds->column[column];
+    kind->numbers += !makes_text(c, cell);
+    return !c->t->is_target[column] && kind->numbers > NUMBERS_MAX;
 }
 
 /* ---- reading ---- */
@@ -191,6 +246,9 @@ static int label_cell(struct csv_table *c, int64_t line, int64_t column,
         return csv_cell_error(c, line, column, ERR_INVALID, err, "the text %s %s.",
                               ingest_show(cell->text, cell->len, show), fault);
     }
+    if (is_undecided(c, column) && !makes_text(c, cell)) {
+        return mixed_error(c, column, err);
+    }
     struct ingest_labels *labels = c->t->labels[column];
     const int64_t known = labels->count;
     int64_t number = 0;
@@ -200,6 +258,18 @@ static int label_cell(struct csv_table *c, int64_t line, int64_t column,
     }
     c->row[column] = (double)number;
     return status;
+}
+
+/* A cell of a column that is one of numbers so far. */
+static int number_cell(struct csv_table *c, int64_t line, int64_t column,
+                       const struct csv_cell *cell, struct err *err)
+{
+    if (c->kinds->column[column].show != NULL ||
+        ingest_number_read(cell->text, cell->len, &c->row[column]) == INGEST_NUMBER_OK) {
+        return 0;
+    }
+    return makes_text(c, cell) ? text_below(c, line, column, cell, err)
+                               : not_a_number(c, line, column, cell, err);
 }
 
 int csv_read_cell(struct csv_table *c, int64_t line, int64_t column, const struct csv_cell *cell,
@@ -213,18 +283,6 @@ int csv_read_cell(struct csv_table *c, int64_t line, int64_t column, const struc
         return csv_cell_error(c, line, column, ERR_INVALID, err,
                               "the cell is empty; missing values are not supported.");
     }
-    if (c->t->labels[column] != NULL) {
-        return label_cell(c, line, column, cell, err);
-    }
-    if (c->late->column[column].show != NULL) {
-        return 0;
-    }
-    switch (ingest_number_read(cell->text, cell->len, &c->row[column])) {
-    case INGEST_NUMBER_OK:
-        return 0;
-    case INGEST_NUMBER_TEXT:
-        return late_text(c, line, column, cell, err);
-    default:
-        return number_error(c, line, column, cell, err);
-    }
+    return c->t->labels[column] != NULL ? label_cell(c, line, column, cell, err)
+                                        : number_cell(c, line, column, cell, err);
 }

@@ -23,11 +23,12 @@ struct deflate_limit ingest_unpack_limit_of(int fd, const struct ingest_options 
  * every cell of it is text, unless the options say whether it is. Names are trimmed; an empty one,
  * and every one without a header, is "column" and the 0-based index.
  *
- * Cells of ignored columns may hold anything. Another column is one of numbers, or one of text,
- * every cell of which is a label: allowed in a single target (classes) and, with one_hot, in
- * features. Text in the first data row makes it one of text, and so does text below numbers where
- * the options call for it: in the target of task=classification, and in features of at most 50
- * distinct numbers. Such a file is read twice.
+ * Cells of ignored columns may hold anything. Another column is one of text where a text stands in
+ * any row, and every cell of it is a label then, as it was written; else one of numbers. Text is
+ * allowed in a single target (classes) and, with one_hot, in features of at most 50 distinct
+ * numbers. A target that nobody called one of classes is of texts alone or of numbers alone.
+ * Refused numbers (nan, inf, 0x1f; 2,5 where no comma parts cells) count as numbers here: they are
+ * labels beside a text, and errors without. A file with text below other cells is read twice.
  */
 int ingest_read_csv(const struct ingest_input *in, struct ingest_table *t, struct err *err);
 

@@ -29,14 +29,15 @@ static int warn_constant_targets(struct ingest_table *t, struct err *err)
 /* Above that many 0/1 columns of a column, the client should know. */
 enum { MANY_TEXTS = 50 };
 
-/* The texts of a column that are numbers; *ret_other becomes the first that is none. */
+/* The texts of a column that are numbers, or nan and the like; *ret_other becomes the first that is
+ * none. */
 static int64_t count_numbers(const struct ingest_labels *l, const char **ret_other)
 {
     int64_t numbers = 0;
     for (int64_t i = l->count; i-- > 0;) {
         double ignored;
         const bool number =
-            ingest_number_read(l->text[i], strlen(l->text[i]), &ignored) == INGEST_NUMBER_OK;
+            ingest_number_read(l->text[i], strlen(l->text[i]), &ignored) != INGEST_NUMBER_TEXT;
         numbers += number;
         *ret_other = number ? *ret_other : l->text[i];
     }

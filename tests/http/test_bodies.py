@@ -289,6 +289,14 @@ def test_csv_with_the_target_still_in_it(api, model):
         assert from_csv(ask(api, model, body, "text/csv")) == wanted
 
 
+def test_a_text_like_a_number_is_a_text(api, name):
+    """In a column of text nan and 0x1f are what was written."""
+    made = api.upload(b"t,y\n1,1.5\nnan,2\n0x1f,1\nred,3.5\n", one_hot="true")
+    api.train(name, made["id"], test={"fraction": 0}, regularization=1e-9)
+    answer = ask(api, name, "t\nnan\n0x1f\nred\n", "text/csv", Accept="application/json")
+    assert np.allclose(answer.json()["predictions"], [2, 1, 3.5], atol=1e-3)
+
+
 @pytest.mark.parametrize("form", ["csv", "instances", "inputs", "dataframe_split", "dataframe_records"])
 def test_the_table_that_was_trained_on_is_a_question_in_every_form(api, name, form):
     """Target and mask are passed over, whatever they hold."""

@@ -4,6 +4,7 @@ import concurrent.futures
 import gzip
 import hashlib
 import io
+import itertools
 import time
 import zipfile
 
@@ -322,6 +323,15 @@ def test_text_below_numbers(api):
     for rows in ("1,1.5\nx,2\n2,1\n", "x,2\n1,1.5\n2,1\n"):
         made = api.upload(f"t,y\n{rows}".encode(), one_hot="true")
         assert made["features"] == ["t=1", "t=2", "t=x"]
+
+
+def test_refused_numbers_among_texts(api):
+    """They are texts as they were written, wherever the text stands that makes the column one of text."""
+    rows = ("1,1.5", "nan,2", "0x1f,1", "red,3.5")
+    for order in itertools.permutations(rows):
+        made = api.upload("\n".join(("t,y", *order)).encode(), one_hot="true")
+        assert made["features"] == ["t=0x1f", "t=1", "t=nan", "t=red"]
+        refused(api, 422, "\n".join(("t,y", *order)).replace("red", "2").encode(), one_hot="true")
 
 
 def test_one_hot(api):

@@ -108,7 +108,7 @@ static void test_bad_numbers(void **state)
     refuse_text(f, "age,y\n1,2\n3,4\nx1,6\n", ERR_INVALID, "#/line/4/column/1",
                 "Line 4, column 1 (\"age\"): \"x1\" is not a number; ignore=COLUMN (krr: ");
     refuse_text(f, "1,2\n3,4\n5,x\n", ERR_INVALID, "#/line/3/column/2",
-                "Line 3, column 2: \"x\" is not a number.");
+                "Line 3, column 2: \"x\" is not a number, unlike");
     refuse_text(f, "a,y\n1,2\nnan,3\n", ERR_INVALID, "#/line/3/column/1",
                 "\"nan\" is not a finite number");
     refuse_text(f, "a,y\nNaN,2\n1,3\n", ERR_INVALID, "#/line/2/column/1", "not a finite number");
@@ -240,9 +240,9 @@ static void test_unknown_target_is_short(void **state)
 static void test_classes(void **state)
 {
     struct fixture *f = *state;
-    accept_text(f, "a,y\n1,setosa\n2,virginica\n3,setosa\n4,10\n5,\"a,b\"\n");
+    accept_text(f, "a,y\n1,setosa\n2,virginica\n3,setosa\n4,10b\n5,\"a,b\"\n");
     assert_int_equal(f->info.task, TASK_CLASSIFICATION);
-    assert_classes(f, "10,a,b,setosa,virginica");
+    assert_classes(f, "10b,a,b,setosa,virginica");
     assert_int_equal(f->info.classes, 4);
     assert_values(f, 1, 2, 2, 3, 3, 2, 4, 0, 5, 1);
     /* Numbers: by the rule, or because the client says so. */
@@ -300,7 +300,7 @@ static void test_text_refused(void **state)
     f->options.task = TASK_AUTO;
     /* A target of numbers stays one, unless the client says that it is none. */
     refuse_text(f, "a,y\n1,2\n2,blue\n", ERR_INVALID, "#/line/3/column/2",
-                "\"blue\" is not a number. By its first row the target is one of numbers; "
+                "\"blue\" is not a number, unlike other cells of the target; "
                 "task=classification (krr: --task classification) makes it one of classes");
     refuse_text(f, "a,y\nx,2\n2,3\n", ERR_INVALID, "#/line/2/column/1", "one_hot=true");
     refuse_text(f, "a,y\n1,2\nx,3\n", ERR_INVALID, "#/line/3/column/1", "one_hot=true");
@@ -377,11 +377,71 @@ static void test_text_below_numbers(void **state)
                 "hexadecimal");
 }
 
+enum { ORDERS = 6 };
+
+/* Three rows below "t;y" in one of their orders; 0, or the refusal. */
+static int ingest_ordered(struct fixture *f, const char *const row[3], int order)
+{
+    static const int orders[ORDERS][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                          {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    const int *o = orders[order];
+    cleanup_buf struct buf b = BUF_INIT;
+    buf_printf(&b, "t;y\n%s\n%s\n%s\n", row[o[0]], row[o[1]], row[o[2]]);
+    return ingest(f, b.data, b.len);
+}
+
+static void accept_orders(struct fixture *f, const char *columns, const char *classes,
+                          const char *const row[3])
+{
+    for (int i = 0; i < ORDERS; i++) {
+        assert_int_equal(ingest_ordered(f, row, i), 0);
+        assert_columns(f, columns);
+        assert_classes(f, classes);
+    }
+}
+
+static void refuse_orders(struct fixture *f, const char *part, const char *const row[3])
+{
+    for (int i = 0; i < ORDERS; i++) {
+        assert_int_equal(ingest_ordered(f, row, i), -ERR_INVALID);
+        assert_contains(f->err.detail, part);
+    }
+}
+
+#define ROWS(...) ((const char *const[]){__VA_ARGS__})
+
+/* Numbers that the reader refuses make no column one of text, and are texts in one that is. */
+static void test_refused_numbers_among_texts(void **state)
+{
+    struct fixture *f = *state;
+    f->options.one_hot = true;
+    accept_orders(f, "t=1,t=nan,t=red,y", "", ROWS("1;2", "nan;3", "red;4"));
+    accept_orders(f, "t=-inf,t=0x1f,t=x,y", "", ROWS("0x1f;2", "-inf;3", "x;4"));
+    accept_orders(f, "t=1,t=2,5,t=x,y", "", ROWS("2,5;2", "1;3", "x;4"));
+    refuse_orders(f, "\"NaN\" is not a finite number", ROWS("1;2", "NaN;3", "2;4"));
+    refuse_orders(f, "\"0x1f\" is hexadecimal", ROWS("1;2", "0x1f;3", "2;4"));
+    refuse_orders(f, "\"2,5\" has a decimal comma", ROWS("1;2", "2,5;3", "2;4"));
+    f->options.task = TASK_CLASSIFICATION;
+    accept_orders(f, "t,y", "1.0,nan,z", ROWS("1;1.0", "2;nan", "3;z"));
+    refuse_orders(f, "\"nan\" is not a finite number", ROWS("1;1", "2;nan", "3;2"));
+    refuse_text(f, "t,y\n1,1\nnan,1\n2,nan\n3,x\n", ERR_INVALID, "#/line/3/column/1", "\"nan\"");
+}
+
+/* A target that nobody called one of classes is one of texts alone, or one of numbers alone. */
+static void test_undecided_target(void **state)
+{
+    struct fixture *f = *state;
+    accept_orders(f, "t,y", "a,b,z", ROWS("1;a", "2;b", "3;z"));
+    refuse_orders(f, "\"z\" is not a number, unlike other cells of the target; task=class",
+                  ROWS("1;1.5", "2;z", "3;2"));
+    refuse_orders(f, "column 2", ROWS("1;a", "2;nan", "3;b"));
+}
+
 /* Amounts with a mark among them are no kinds. */
 static void test_late_text_limits(void **state)
 {
     struct fixture *f = *state;
-    cleanup_buf struct buf b = BUF_INIT, classes = BUF_INIT;
+    cleanup_buf struct buf b = BUF_INIT, first = BUF_INIT, classes = BUF_INIT;
     buf_str(&b, "t,y\n");
     for (int i = 0; i < 50; i++) {
         buf_printf(&b, "%d,%d.5\n", i, i);
@@ -391,6 +451,8 @@ static void test_late_text_limits(void **state)
     accept_text(f, b.data);
     assert_int_equal(f->info.columns, 52);
     buf_str(&b, "NA,1\n50,1\n");
+    buf_printf(&first, "t,y\nNA,1\n%s50,1\n", b.data + strlen("t,y\n"));
+    refuse_text(f, first.data, ERR_INVALID, "#/line/2/column/1", "more than 50 distinct numbers");
     refuse_text(f, b.data, ERR_INVALID, "#/line/52/column/1",
                 "Line 52, column 1 (\"t\"): \"NA\" is not a number, and the column has more than "
                 "50 distinct numbers, too many for kinds; ignore=COLUMN");
@@ -423,7 +485,7 @@ static void test_doubtful_texts_warn(void **state)
     for (int i = 0; i < 60; i++) {
         buf_printf(&ids, "mol%d,%d,%d.5\n", i, i, i);
         buf_printf(&good, "%s,%d,%d.5\n", i % 3 == 0 ? "red" : "blue", i, i);
-        buf_printf(&missing, i == 0 ? "3,NA,%d.5\n" : "4,%d,%d.5\n", i, i);
+        buf_printf(&missing, i == 0 ? "3,NA,%d.5\n" : "4,%d,%d.5\n", i < 40 ? i : 39, i);
         buf_printf(&target, i == 0 ? "%d,?\n" : "%d,%d.5\n", i, i);
     }
     accept_text(f, good.data);
@@ -433,7 +495,9 @@ static void test_doubtful_texts_warn(void **state)
     assert_contains(f->info.warning_texts[0], "60 different texts in 60 rows: as 0/1 columns");
     accept_text(f, missing.data);
     assert_int_equal(f->info.warnings, 1);
-    assert_contains(f->info.warning_texts[0], "text, as \"NA\", and 59 different numbers");
+    assert_contains(f->info.warning_texts[0], "text, as \"NA\", and 39 different numbers");
+    refuse_text(f, target.data, ERR_INVALID, "#/line/2/column/2", "\"?\" is not a number, unlike");
+    f->options.task = TASK_CLASSIFICATION;
     accept_text(f, target.data);
     assert_int_equal(f->info.warnings, 1);
     assert_contains(f->info.warning_texts[0],
@@ -545,7 +609,8 @@ TEST_MAIN(INGEST_TEST(test_header_and_numbers), INGEST_TEST(test_no_header),
           INGEST_TEST(test_unknown_target_is_short), INGEST_TEST(test_classes),
           INGEST_TEST(test_guessed_classes_warn), INGEST_TEST(test_text_refused),
           INGEST_TEST(test_ignored), INGEST_TEST(test_one_hot),
-          INGEST_TEST(test_text_below_numbers), INGEST_TEST(test_late_text_limits),
+          INGEST_TEST(test_text_below_numbers), INGEST_TEST(test_refused_numbers_among_texts),
+          INGEST_TEST(test_undecided_target), INGEST_TEST(test_late_text_limits),
           INGEST_TEST(test_doubtful_texts_warn), INGEST_TEST(test_one_hot_limits),
           INGEST_TEST(test_limits), INGEST_TEST(test_constant_target), INGEST_TEST(test_odd_bytes),
           INGEST_TEST(test_large_header), INGEST_TEST(test_many_rows))

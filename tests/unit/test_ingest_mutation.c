@@ -65,7 +65,7 @@ static void make_seeds(struct fixture *f, struct seed *seeds)
     seeds[9].format = INGEST_NPZ;
     make_text_npz(f, &seeds[9].bytes);
     seeds[8].one_hot = true; /* is read twice */
-    buf_str(&seeds[8].bytes, "size,color,y\n1,2,1.5\n2,red,2.5\nx,3,3.5\n");
+    buf_str(&seeds[8].bytes, "size,color,y\n1,2,1.5\nnan,red,2.5\nx,3,3.5\n");
 }
 
 static void use_seed(struct fixture *f, const struct seed *seed)
