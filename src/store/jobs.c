@@ -119,13 +119,20 @@ static int hold(struct sql *db, int64_t job, const char *dataset, const char *po
     return rc;
 }
 
-/* Keeps the model that the job begins with, as its specification names it. */
+/* Keeps the model that the job begins with, as its specification names it, if it does; without one
+ * it asks for a key that no model has. */
 static int hold_start(struct sql *db, int64_t job, const char *spec, struct err *err)
 {
-    static const char insert[] = "INSERT INTO model_holds (job, model) SELECT ?1, key FROM models "
-                                 "WHERE name = json_extract(?2, '$.warm_start.model') "
-                                 "AND version = json_extract(?2, '$.warm_start.version')";
-    return sql_run(db, insert, SQL_ARGS(sql_int(job), sql_text(spec)), err);
+    static const char insert[] =
+        "INSERT INTO model_holds (job, model) SELECT ?1, coalesce((SELECT key FROM models "
+        "WHERE name = json_extract(?2, '$.warm_start.model') "
+        "AND version = json_extract(?2, '$.warm_start.version')), 0) "
+        "WHERE json_extract(?2, '$.warm_start') IS NOT NULL";
+    const int rc = sql_run(db, insert, SQL_ARGS(sql_int(job), sql_text(spec)), err);
+    if (rc == -ERR_NOT_FOUND) {
+        return err_at(err, ERR_NOT_FOUND, "#/warm_start", "There is no such version of a model.");
+    }
+    return rc;
 }
 
 /* For lists by metadata. */

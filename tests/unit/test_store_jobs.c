@@ -351,6 +351,35 @@ static void test_positions_by_device(void **state)
     }
 }
 
+static int insert_started(struct fixture *f, const char *id, const char *spec)
+{
+    struct job_row job = {.model = (char[]){"n"},
+                          .dataset = "ds_1",
+                          .spec = (char *)(uintptr_t)spec,
+                          .max_attempts = 1};
+    snprintf(job.id, sizeof(job.id), "%s", id);
+    return jobs_insert(f->store, &job, NULL, 1, &f->err);
+}
+
+/* No unfinished job lacks the model that it begins with. */
+static void test_start_model(void **state)
+{
+    struct fixture *f = *state;
+    static const char first[] = "{\"warm_start\":{\"model\":\"m\",\"version\":1}}";
+    static const char second[] = "{\"warm_start\":{\"model\":\"m\",\"version\":2}}";
+    add_dataset(f, "ds_1");
+    FAILS(insert_started(f, "job_2", first), ERR_NOT_FOUND, "no such version");
+    assert_string_equal(f->err.pointer, "#/warm_start");
+    assert_int_equal(train(f, "job_1", "m"), 1);
+    FAILS(insert_started(f, "job_2", second), ERR_NOT_FOUND, "no such version");
+    assert_int_equal(number_of(f, "SELECT count(*) FROM jobs"), 1);
+    OK(insert_started(f, "job_2", first));
+    FAILS(models_delete(f->store, "m", 1, &f->err), ERR_CONFLICT, "job_2");
+    enum job_status status;
+    OK(jobs_cancel(f->store, "job_2", 2, &status, &f->err));
+    OK(models_delete(f->store, "m", 1, &f->err));
+}
+
 static void test_delete(void **state)
 {
     struct fixture *f = *state;
@@ -410,4 +439,4 @@ TEST_MAIN(EMPTY_TEST(test_status_names), STORE_TEST(test_insert_and_get),
           STORE_TEST(test_claim_order_and_position), STORE_TEST(test_claim_uses_its_index),
           STORE_TEST(test_next_by_device), STORE_TEST(test_next_by_memory),
           STORE_TEST(test_next_of_a_long_queue), STORE_TEST(test_positions_by_device),
-          STORE_TEST(test_delete), STORE_TEST(test_test_predictions))
+          STORE_TEST(test_start_model), STORE_TEST(test_delete), STORE_TEST(test_test_predictions))
