@@ -58,6 +58,18 @@ def test_round_trip(api, name, models, version):
     api.delete(f"/v1/models/{name}/versions/1")
 
 
+def test_the_mask_is_carried_along(api, name):
+    """The table that a model was trained on is a question to its copies and theirs, too."""
+    table = "test,a,y\n" + "".join(f"{i % 2},{i},{i * 1.5}\n" for i in range(30))
+    api.train(name, api.upload(table.encode())["id"], test={"mask": "test"})
+    for version in (1, 2):
+        put(api, name, api.get(f"/v1/models/{name}/versions/{version}/export").content)
+    one, three = (api.post(f"/v1/models/{name}/versions/{v}/predict", 200, data=table, headers={"Content-Type": "text/csv"})
+                  for v in (1, 3))
+    assert one.content == three.content
+    assert api.get(f"/v1/models/{name}/versions/3").json()["description"]["mask"] == "test"
+
+
 def parts(content):
     size = struct.unpack("<Q", content[:8])[0]
     return json.loads(content[8:8 + size]), content[8 + size:]
@@ -93,6 +105,9 @@ def changed_model(change):
     (lambda h: h["coef"].update(dtype="F32"), ""),
     (lambda h: h["coef"].update(dtype="I8"), "F32 and F64"),
     (lambda h: h.update(more=h.pop("bandwidths")), "tensor"),
+    (lambda h: h["__metadata__"].update(mask="x1"), "a feature or a target"),
+    (lambda h: h["__metadata__"].update(mask="y1"), "a feature or a target"),
+    (lambda h: h["__metadata__"].update(mask=""), "empty"),
 ])
 def test_contradictions(api, name, models, change, part):
     header, rest = parts(exported(api, 1))

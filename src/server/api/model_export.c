@@ -220,6 +220,9 @@ static struct json *describe(const struct export *e)
     json_set_string(j, "job", e->job);
     json_set_string(j, "dataset", e->dataset);
     json_set_string(j, "created_at", stamp);
+    if (e->model->mask != NULL) {
+        json_set_string(j, "mask", e->model->mask);
+    }
     json_set_string(j, "kernel", e->file.kernel->title);
     json_set_string(j, "formula", formula);
     if (e->form == EXPORT_SAFETENSORS && e->file.p > 0) { /* the others have the mean alone */

@@ -297,6 +297,33 @@ static void take_claim(struct json *to, const struct tensors *file, const char *
     json_set_string(to, key, tensors_metadata(file, key));
 }
 
+static bool is_among(char *const *names, int64_t count, const char *name)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The column that marked the test's rows is no part of the model's own file. */
+static int take_mask(struct json *to, const struct model_file *f, const struct tensors *file,
+                     struct err *err)
+{
+    const char *mask = tensors_metadata(file, "mask");
+    if (mask == NULL) {
+        return 0;
+    }
+    if (mask[0] == '\0' || is_among(f->feature_names, f->d, mask) ||
+        is_among(f->target_names, f->outputs, mask)) {
+        return err_at(err, ERR_INVALID, "#/body", "The mask in the file's metadata is %s.",
+                      mask[0] == '\0' ? "empty" : "a feature or a target of the model");
+    }
+    json_set_string(to, "mask", mask);
+    return 0;
+}
+
 static int describe(struct import *m, const struct model_file *f, const struct tensors *file,
                     struct err *err)
 {
@@ -307,7 +334,8 @@ static int describe(struct import *m, const struct model_file *f, const struct t
     take_claim(claims, file, "version");
     take_claim(claims, file, "sha256");
     take_claim(claims, file, "created_at");
-    return json_ok(m->description) ? 0 : err_no_memory(err);
+    const int r = take_mask(m->description, f, file, err);
+    return r < 0 || json_ok(m->description) ? r : err_no_memory(err);
 }
 
 /* The model's own file, and its digest held against the one that the export names. */
