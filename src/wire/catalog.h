@@ -12,16 +12,17 @@
 
 struct method_def {
     const char *name;
-    const char *title;              /* formula or full name */
-    const char *paper;              /* citation, or "" */
-    const char *help;               /* when to use it, cost and memory */
-    const struct param_def *params; /* NULL: none */
-    bool has_bandwidth;             /* kernels: distance-based, takes `bandwidth` */
-    bool has_preconditioner;        /* solvers */
-    bool restricted;                /* solvers: of a model on few centers, takes `centers` */
-    bool weighted;                  /* selectors: give weights; solvers: need such a selector */
-    bool posterior;                 /* solvers: know variance and evidence; need a ridge */
-    int64_t max_iterations;         /* solvers: the default of that limit; 0: the general one */
+    const char *title;                 /* formula or full name */
+    const char *paper;                 /* citation, or "" */
+    const char *help;                  /* when to use it, cost and memory */
+    const struct param_def *params;    /* NULL: none */
+    const struct param_clash *clashes; /* of its parameters; NULL: none */
+    bool has_bandwidth;                /* kernels: distance-based, takes `bandwidth` */
+    bool has_preconditioner;           /* solvers */
+    bool restricted;                   /* solvers: of a model on few centers, takes `centers` */
+    bool weighted;                     /* selectors: give weights; solvers: need such a selector */
+    bool posterior;                    /* solvers: know variance and evidence; need a ridge */
+    int64_t max_iterations;            /* solvers: the default of that limit; 0: the general one */
 };
 
 enum catalog { CATALOG_KERNELS, CATALOG_SOLVERS, CATALOG_PRECONDITIONERS, CATALOG_CENTERS };

@@ -172,6 +172,7 @@ const struct method_def catalog_centers[] = {
                 "Distances of m centers to a sample and to the rows of the batches: about 110 m^2 "
                 "of them, or 4 n m where that is less.",
         .params = kmeans_params,
+        .clashes = catalog_kmeans_clashes,
     },
     {
         .name = "rpcholesky",

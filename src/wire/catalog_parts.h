@@ -27,6 +27,14 @@ extern const struct param_def catalog_askotch2_params[];
 extern const struct param_def catalog_sketchysaga_params[];
 extern const struct param_def catalog_sketchykatyusha_params[];
 
+/* catalog_clashes.c */
+extern const struct param_clash catalog_block_clashes[];
+extern const struct param_clash catalog_askotch2_clashes[];
+extern const struct param_clash catalog_eigenpro2_clashes[];
+extern const struct param_clash catalog_eigenpro34_clashes[];
+extern const struct param_clash catalog_stochastic_clashes[];
+extern const struct param_clash catalog_kmeans_clashes[];
+
 /* Papers that several parts name. */
 #define ROBUST_PRECONDITIONING                                                                     \
     "Díaz, Epperly, Frangella, Tropp, Webber: Robust, randomized preconditioning for kernel "     \

@@ -76,6 +76,7 @@ const struct method_def catalog_solvers[] = {
         .help = "An iteration is one block of b rows: b n kernel values. Memory: 5 numbers a row "
                 "and target, and b^2; for data too large for a preconditioner of all rows.",
         .params = catalog_askotch2_params,
+        .clashes = catalog_askotch2_clashes,
         .max_iterations = BLOCK_ITERATIONS,
     },
     {
@@ -85,6 +86,7 @@ const struct method_def catalog_solvers[] = {
         .help = "Version 1 of askotch2, as first published: blocks are drawn by their smoothness, "
                 "which takes a sweep over all blocks first. Iterations and memory as askotch2's.",
         .params = catalog_askotch_params,
+        .clashes = catalog_block_clashes,
         .max_iterations = BLOCK_ITERATIONS,
     },
     {
@@ -93,6 +95,7 @@ const struct method_def catalog_solvers[] = {
         .paper = ASKOTCH_1,
         .help = "askotch without momentum, for comparisons.",
         .params = catalog_skotch_params,
+        .clashes = catalog_block_clashes,
         .max_iterations = BLOCK_ITERATIONS,
     },
     {
@@ -108,6 +111,7 @@ const struct method_def catalog_solvers[] = {
                 "against 2 products on 13,900 rows of bike, gaussian. A small residual takes "
                 "beta / (n regularization) epochs for a factor of e.",
         .params = catalog_eigenpro2_params,
+        .clashes = catalog_eigenpro2_clashes,
     },
     {
         .name = "kmcg",
@@ -167,6 +171,7 @@ const struct method_def catalog_solvers[] = {
                 "included, and that of the preconditioner. For very many centers, with `rank` "
                 "well below their number: no matrix of all centers is formed.",
         .params = catalog_sketchysaga_params,
+        .clashes = catalog_stochastic_clashes,
         .restricted = true,
     },
     {
@@ -177,6 +182,7 @@ const struct method_def catalog_solvers[] = {
                 "snapshot, n m kernel values each, and m^2 a batch. No memory grows with the "
                 "rows; about as fast as sketchysaga.",
         .params = catalog_sketchykatyusha_params,
+        .clashes = catalog_stochastic_clashes,
         .restricted = true,
     },
     {
@@ -232,6 +238,7 @@ const struct method_def catalog_solvers[] = {
                 "gradient: 2 n m to 3 n m kernel values. Memory: 21 numbers a center and target, "
                 "a batch of b (m + 2 t) numbers, and the projection's m^2 (none when inexact).",
         .params = catalog_eigenpro34_params,
+        .clashes = catalog_eigenpro34_clashes,
         .restricted = true,
     },
     {
@@ -242,6 +249,7 @@ const struct method_def catalog_solvers[] = {
                 "centers: for centers so many that a projection is dear. Up to n m / 2 kernel "
                 "values more an epoch, and m more rows and weights of memory.",
         .params = catalog_eigenpro34_params,
+        .clashes = catalog_eigenpro34_clashes,
         .restricted = true,
     },
     {.name = NULL},

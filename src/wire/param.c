@@ -120,10 +120,12 @@ static int wrong_value(const struct param_def *d, const struct json *found, stru
     return field_wrong(err, d->key, FIELD_WHOLE, found, "%s", expected.data);
 }
 
-static int read_fallback(const struct param_def *d, struct param_value *ret, struct err *err)
+/* A value of a table, as JSON text. */
+static int read_text(const struct param_def *d, const char *text, struct param_value *ret,
+                     struct err *err)
 {
     struct json *j cleanup_json = NULL;
-    const int rc = json_parse(d->fallback, strlen(d->fallback), &j, err);
+    const int rc = json_parse(text, strlen(text), &j, err);
     if (rc < 0) {
         return rc;
     }
@@ -160,7 +162,7 @@ int param_read(const struct param_def *defs, const struct json *obj, const char 
     for (int i = 0; defs != NULL && defs[i].key != NULL; i++) {
         const struct json *given = obj == NULL ? NULL : json_get(obj, defs[i].key);
         if (given == NULL || (defs[i].allow_null && json_type(given) == JSON_NULL)) {
-            const int rc = read_fallback(&defs[i], &set.values[i], err);
+            const int rc = read_text(&defs[i], defs[i].fallback, &set.values[i], err);
             if (rc < 0) {
                 return rc;
             }
@@ -170,6 +172,44 @@ int param_read(const struct param_def *defs, const struct json *obj, const char 
     }
     *ret = set;
     return 0;
+}
+
+static bool same_value(const struct param_value *a, const struct param_value *b)
+{
+    const bool choices = a->choice != NULL && b->choice != NULL;
+    return a->is_auto == b->is_auto && a->real == b->real &&
+           (choices ? strcmp(a->choice, b->choice) == 0 : a->choice == b->choice);
+}
+
+/* *ret: whether the parameter has that value, or, where there is none, another than its default. */
+static int has_value(const struct param_set *set, const char *key, const char *text, bool *ret,
+                     struct err *err)
+{
+    const struct param_value *v = param_get(set, key);
+    const struct param_def *d = &set->defs[v - set->values];
+    struct param_value wanted;
+    const int rc = read_text(d, text != NULL ? text : d->fallback, &wanted, err);
+    *ret = rc == 0 && same_value(v, &wanted) == (text != NULL);
+    return rc;
+}
+
+int param_check_clashes(const struct param_set *set, const struct param_clash *clashes,
+                        struct err *err)
+{
+    int rc = 0;
+    for (const struct param_clash *c = clashes; rc == 0 && c != NULL && c->key != NULL; c++) {
+        bool given = false, ruled = false;
+        rc = has_value(set, c->key, NULL, &given, err);
+        rc = rc == 0 ? has_value(set, c->other, c->value, &ruled, err) : rc;
+        if (rc == 0 && given && ruled) {
+            return field_error(
+                err, c->key, FIELD_WHOLE,
+                "The parameter \"%s\" has no effect where \"%s\" is %s: leave one of them "
+                "out.",
+                c->key, c->other, c->value != NULL ? c->value : "given");
+        }
+    }
+    return rc;
 }
 
 void param_write(const struct param_set *set, struct json *obj)

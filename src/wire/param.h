@@ -24,6 +24,14 @@ struct param_def {
     const char *help;           /* one sentence, units included */
 };
 
+/* A parameter that means nothing beside another one. Documents that a job is made from have every
+ * parameter, so that a default counts as not given. */
+struct param_clash {
+    const char *key;   /* NULL ends a list */
+    const char *other; /* leaves `key` without effect where it has */
+    const char *value; /* this value, as JSON text; NULL: any but its default */
+};
+
 #define PARAM_MAX 16
 
 struct param_value {
@@ -42,6 +50,9 @@ struct param_set {
  * may be NULL) are refused at "#/key"; so are wrong types and values out of range. */
 int param_read(const struct param_def *defs, const struct json *obj, const char *const *also,
                struct param_set *ret, struct err *err);
+/* Refuses a parameter that another one leaves without effect, at "#/key"; names both. */
+int param_check_clashes(const struct param_set *set, const struct param_clash *clashes,
+                        struct err *err);
 /* Adds every key to obj with its value. */
 void param_write(const struct param_set *set, struct json *obj);
 /* The table itself, as GET /v1/solvers shows it: [{key, type: integer|number|boolean|string,

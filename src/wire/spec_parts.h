@@ -1,4 +1,4 @@
-/* What spec_read.c and spec_methods.c share. */
+/* What spec_read.c, spec_methods.c and spec_solver.c share. */
 #pragma once
 
 #include "wire/spec.h"
@@ -13,3 +13,5 @@ int spec__read_kernel(const struct json *j, struct job_spec *spec, struct err *e
 int spec__read_solver(const struct json *j, struct job_spec *spec, struct err *err);
 /* Once the solver and the search are known, whose business it is too. */
 int spec__read_centers(const struct json *j, struct job_spec *spec, struct err *err);
+/* Once all parts that a solver has to do with are known. */
+int spec__check_solver(const struct job_spec *spec, struct err *err);

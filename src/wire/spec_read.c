@@ -1,5 +1,5 @@
 /* job_spec_read: one function a field of the document, in its order; spec_methods.c has the
- * kernel, the solver and the centers. */
+ * kernel, the solver and the centers, spec_solver.c what a solver asks of the rest. */
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -509,53 +509,6 @@ static int read_search(const struct json *j, struct job_spec *spec, struct err *
     return rc < 0 ? rc : check_search(j, spec, err);
 }
 
-/* A regularization is the variance of the noise to solvers that have one. */
-static int check_noise(const struct job_spec *spec, struct err *err)
-{
-    const bool given = !spec->open_regularization && spec->search.regularizations == 0;
-    return !given || spec->regularization > 0 || !spec->solver.method->posterior
-               ? 0
-               : field_error(err, "regularization", FIELD_WHOLE,
-                             "The solver \"%s\" takes it for the variance of the noise, which must "
-                             "be positive.",
-                             spec->solver.method->name);
-}
-
-/* Of solvers that know one. FITC's weights depend on the regularization, so that no closed form
- * serves all of them. */
-static int check_evidence(const struct job_spec *spec, struct err *err)
-{
-    const struct method_def *solver = spec->solver.method;
-    if (!spec->search.wanted || spec->search.metric != SEARCH_EVIDENCE) {
-        return 0;
-    }
-    if (!solver->posterior) {
-        return err_at(err, ERR_INVALID, "#/search/metric",
-                      "The solver \"%s\" knows no evidence: name one whose models know their "
-                      "variance, \"kmcg\", \"inducing\" or \"kmcg_restricted\", or search by "
-                      "another metric.",
-                      solver->name);
-    }
-    return strcmp(param_choice(&spec->solver.params, "approximation"), "fitc") != 0
-               ? 0
-               : err_at(err, ERR_INVALID, "#/search/metric",
-                        "The evidence of \"fitc\" has no closed form over regularizations: search "
-                        "with the approximation \"vfe\" or \"dtc\", or by another metric.");
-}
-
-/* The inverse of the centers' own factor multiplies the rounding of kernel values: in float32 it
- * drowns the variance. */
-static int check_precision(const struct job_spec *spec, struct err *err)
-{
-    const bool narrow = spec->precision == PRECISION_FLOAT32 || spec->precision == PRECISION_MIXED;
-    return narrow && spec->solver.method->posterior && spec->solver.method->restricted
-               ? field_error(err, "precision", FIELD_WHOLE,
-                             "The solver \"%s\" takes float64 alone: variances on centers are "
-                             "lost in float32.",
-                             spec->solver.method->name)
-               : 0;
-}
-
 static int read_fields(const struct json *j, struct job_spec *spec, struct err *err)
 {
     int rc = read_scalars(j, spec, err);
@@ -568,12 +521,10 @@ static int read_fields(const struct json *j, struct job_spec *spec, struct err *
     rc = rc < 0 ? rc : spec__read_kernel(j, spec, err);
     rc = rc < 0 ? rc : read_search(j, spec, err);
     rc = rc < 0 ? rc : spec__read_solver(j, spec, err);
-    rc = rc < 0 ? rc : check_noise(spec, err);
-    rc = rc < 0 ? rc : check_evidence(spec, err);
-    rc = rc < 0 ? rc : check_precision(spec, err);
     rc = rc < 0 ? rc : spec__read_centers(j, spec, err);
     rc = rc < 0 ? rc : read_stop(j, spec, err);
     rc = rc < 0 ? rc : read_warm_start(j, spec, err);
+    rc = rc < 0 ? rc : spec__check_solver(spec, err);
     rc = rc < 0 ? rc : promote_read(j, &spec->promote, err);
     rc = rc < 0 ? rc : webhook_read(j, &spec->webhook, err);
     rc = rc < 0 ? rc : read_device(j, spec, err);

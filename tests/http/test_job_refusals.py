@@ -125,6 +125,7 @@ CASES = [
     ({"solver": "kmcg_restricted", "precision": "mixed"}, "#/precision"),
     ({"solver": "kmcg_restricted", "regularization": 0}, "#/regularization"),
     ({"solver": {"name": "kmcg_restricted", "approximation": "exact"}}, "#/solver/approximation"),
+    ({"solver": {"name": "cholesky", "factor": "float64"}, "precision": "float32"}, "#/solver/factor"),
     ({"centers": 5}, "#/centers"),
     ({"centers": "farthest"}, "#/centers"),
     ({"centers": {"method": "farthest"}}, "#/centers/method"),
@@ -182,6 +183,26 @@ BODIES = [
 ]
 
 
+# Parameters that another one leaves without effect, the first of each pair.
+CLASHES = [
+    ("solver", {"name": "sketchysaga"}, {"damping": 2, "rho": 0.5}),
+    ("solver", {"name": "sketchykatyusha"}, {"damping": 2, "rho": 0.5}),
+    *[("solver", {"name": name}, {"rank": 50, "block_preconditioner": blocks})
+      for name in ("askotch2", "askotch", "skotch") for blocks in ("cholesky", "none")],
+    ("solver", {"name": "skotch"}, {"damping": "regularization", "block_preconditioner": "cholesky"}),
+    ("solver", {"name": "askotch"}, {"damping": "regularization", "block_preconditioner": "none"}),
+    ("solver", {"name": "askotch2"}, {"power_iterations": 5, "block_preconditioner": "cholesky"}),
+    ("solver", {"name": "askotch2"}, {"mu": 1e-3, "accelerated": False}),
+    ("solver", {"name": "askotch2"}, {"nu": 7, "accelerated": False}),
+    ("solver", {"name": "eigenpro2"}, {"alpha": 0.5, "eigenvectors": 0}),
+    ("solver", {"name": "eigenpro3"}, {"alpha": 0.5, "eigenvectors": 0}),
+    ("solver", {"name": "eigenpro4"}, {"batch_memory_mib": 10, "batch_size": 100}),
+    ("solver", {"name": "eigenpro3"}, {"projection_epochs": 2, "projection": "exact"}),
+    ("solver", {"name": "eigenpro4"}, {"residual_every": 5, "plain_epochs": 0}),
+    ("centers", {"method": "kmeans"}, {"batch_size": 100, "rows": 0}),
+]
+
+
 def refused_by(answer, pointer):
     pointers = interface.problem_pointers(answer)
     assert pointers == [pointer], answer.text
@@ -195,6 +216,19 @@ def test_refused_field(api, regression_dataset, change, pointer):
     spec = {"model": "refused", "dataset": regression_dataset, **change}
     spec = {key: value for key, value in spec.items() if value is not REMOVED}
     refused_by(api.post("/v1/jobs", 422, json=spec), pointer)
+
+
+@pytest.mark.parametrize("key, method, pair", CLASHES)
+def test_a_parameter_without_effect(api, regression_dataset, key, method, pair):
+    """It is refused, naming both; either alone is not, nor is what a job's own document says of it."""
+    spec = {"model": "m", "dataset": regression_dataset}
+    answer = api.post("/v1/jobs", 422, json={**spec, key: {**method, **pair}})
+    refused_by(answer, f"#/{key}/{next(iter(pair))}")
+    assert all(f'"{name}"' in answer.json()["detail"] for name in pair)
+    for name, value in pair.items():
+        told = api.post("/v1/jobs?validate_only=true", 200, json={**spec, key: {**method, name: value}}).json()
+        assert told["spec"][key][name] == value
+        api.post("/v1/jobs?validate_only=true", 200, json={**spec, key: told["spec"][key]})
 
 
 @pytest.mark.parametrize("body, status, pointer", BODIES, ids=lambda v: str(v)[:30].encode(

@@ -139,6 +139,15 @@ def test_refusals(api, name, regression_dataset):
         assert answer["errors"][0]["pointer"] == "#/warm_start" and "4 features" in answer["detail"]
 
 
+def test_a_start_from_zero_is_none_from_a_model(api, name, regression_dataset):
+    api.train(name, regression_dataset, kernel="gaussian")
+    spec = {"model": name, "dataset": regression_dataset, "kernel": "gaussian", "warm_start": name}
+    for start, status in (("zero", 422), ("centers", 200)):
+        answer = api.post("/v1/jobs?validate_only=true", status, json={**spec, "solver": {"name": "falkon_bless", "start": start}})
+        if status == 422:
+            assert answer.json()["errors"][0]["pointer"] == "#/solver/start" and '"warm_start"' in answer.json()["detail"]
+
+
 def release_model(daemon):
     """As in a database from before models were kept for the jobs that begin with them."""
     with contextlib.closing(sqlite3.connect(daemon.data_dir / "krrd.db")) as db:

@@ -16,6 +16,7 @@ static void test_tables_are_sound(void **state)
         for (const struct method_def *m = catalog_list(all[c]); m->name != NULL; m++) {
             struct param_set set;
             assert_int_equal(param_read(m->params, NULL, NULL, &set, NULL), 0);
+            assert_int_equal(param_check_clashes(&set, m->clashes, NULL), 0);
             assert_ptr_equal(catalog_find(all[c], m->name), m);
             assert_non_null(m->paper);
             assert_true(strlen(m->title) > 5 && strlen(m->help) > 10);
