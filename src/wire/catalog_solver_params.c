@@ -362,6 +362,9 @@ const struct param_def catalog_eigenpro34_params[] = {
     {.key = NULL},
 };
 
+/* With less, momentum is that of no strong convexity at all, and its sums grow without bound. */
+#define MU_LEAST 1e-12
+
 static const char *const block_preconditioners[] = {"auto", "nystrom", "cholesky", "none", NULL};
 static const char *const dampings[] = {"damped", "regularization", NULL};
 static const char *const samplings[] = {"shuffled", "uniform", "leverage", NULL};
@@ -445,9 +448,8 @@ const struct param_def catalog_askotch_params[] = {
     {
         .key = "mu",
         .type = PARAM_REAL,
-        .min = 0,
+        .min = MU_LEAST,
         .max = 1e30,
-        .min_exclusive = true,
         .fallback = "\"auto\"",
         .allow_auto = true,
         .help = "Strong convexity the momentum assumes, where Algorithm 1 has lambda, which is n "
@@ -479,9 +481,8 @@ const struct param_def catalog_askotch2_params[] = {
     {
         .key = "mu",
         .type = PARAM_REAL,
-        .min = 0,
+        .min = MU_LEAST,
         .max = 1e30,
-        .min_exclusive = true,
         .fallback = "\"auto\"",
         .allow_auto = true,
         .help = "Strong convexity the momentum assumes, lowered to 1/nu where it is larger; auto: "
@@ -583,9 +584,8 @@ const struct param_def catalog_sketchykatyusha_params[] = {
     {
         .key = "mu",
         .type = PARAM_REAL,
-        .min = 0,
+        .min = MU_LEAST,
         .max = 1,
-        .min_exclusive = true,
         .fallback = "\"auto\"",
         .allow_auto = true,
         .help = "Strong convexity that the momentum assumes, in the norm of the preconditioner; "

@@ -343,6 +343,7 @@ static void test_fresh_blocks(void **state)
     check_fresh_blocks(*state, ROWS, NAN, 40);
     check_fresh_blocks(*state, ROWS, 1e-3, 40);
     check_fresh_blocks(*state, ROWS / 3, 1e-3, 40);
+    check_fresh_blocks(*state, ROWS / 3, 1e-12, 40);
 }
 
 #define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)

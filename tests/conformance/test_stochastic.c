@@ -298,6 +298,23 @@ static void test_scaling_and_rho(void **state)
     restricted_deinit(&f);
 }
 
+/* A mu that the job names is taken as it is, however small beside the smoothness. */
+static void test_mu(void **state)
+{
+    struct restricted_fixture f;
+    struct restricted_spec spec = ordinary();
+    restricted_init(&f, *state, &spec);
+    double *a = first_step(&f, "sketchykatyusha", "\"damping\": 1e-6, \"mu\": 1e-12");
+    double *b = first_step(&f, "sketchykatyusha", "\"damping\": 1e-6, \"mu\": 2e-12");
+    for (int64_t i = 0; i < f.m * f.t; i++) {
+        assert_close(a[i], b[i], 1e-5);
+        assert_true(a[i] != b[i]);
+    }
+    mem_free(a);
+    mem_free(b);
+    restricted_deinit(&f);
+}
+
 /* The same bits whether the rows stay in memory or not, and from one run to the next. */
 static void test_residency(void **state)
 {
@@ -640,6 +657,6 @@ static void test_refuses_nonsense(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
 
 TEST_MAIN(cmocka_unit_test(test_batches), TEST(test_all_rows_are_exact), TEST(test_sketch),
-          TEST(test_parameters), TEST(test_scaling_and_rho), TEST(test_residency), TEST(test_race),
-          TEST(test_steps_back), TEST(test_start), TEST(test_energy_of_a_start),
+          TEST(test_parameters), TEST(test_scaling_and_rho), TEST(test_mu), TEST(test_residency),
+          TEST(test_race), TEST(test_steps_back), TEST(test_start), TEST(test_energy_of_a_start),
           TEST(test_tiny_ridge), TEST(test_refuses_nonsense))

@@ -21,8 +21,8 @@
  *     TRIAL_BLOCKS blocks before the first step. A quarter of it is taken: too small a mu is mended
  *     by restarts, too large a one is not. (Blocks that are cut anew every pass bear this; the
  *     fixed ones of solver_skotch.c need a smaller share.)
- *   - mu <= nu and mu nu <= 1, which the theory asks for, are enforced by lowering mu; at the same
- *     time mu >= MU_FLOOR / nu, so that ridge = 0 has a momentum at all.
+ *   - mu <= nu and mu nu <= 1, which the theory asks for, are enforced by lowering mu; a measured
+ *     mu is at least MU_FLOOR / nu, so that ridge = 0 has a momentum at all.
  *   - Blocks are cut from a random order of the rows, a new one each pass, so that a pass meets
  *     no row twice: a quarter fewer passes than independent blocks (sampling: uniform). The last
  *     n mod b rows of an order, too few for a block, are left out of that pass.
@@ -236,12 +236,13 @@ static int trials_wanted(const struct solver *s)
 /* mu, nu and what follows from them. */
 static void set_constants(struct solver *s)
 {
+    s->nu = fmax(isnan(s->nu) ? (double)s->p.n / (double)s->b : s->nu, 1.0);
     if (s->trials > 0) {
         const double share = single(s) ? mu_share_single : mu_share;
-        s->mu = share * s->p.ridge * s->trial_sum / s->trials / (double)s->p.n;
+        const double measured = share * s->p.ridge * s->trial_sum / s->trials / (double)s->p.n;
+        s->mu = fmax(measured, mu_floor / s->nu);
     }
-    s->nu = fmax(isnan(s->nu) ? (double)s->p.n / (double)s->b : s->nu, 1.0);
-    s->mu = fmin(fmax(s->mu, mu_floor / s->nu), 1.0 / s->nu);
+    s->mu = fmin(s->mu, 1.0 / s->nu);
     s->beta = 1.0 - sqrt(s->mu / s->nu);
     s->gamma = 1.0 / sqrt(s->mu * s->nu);
     s->d.alpha = s->d.accelerated ? 1.0 / (1.0 + s->gamma * s->nu) : 0.0;

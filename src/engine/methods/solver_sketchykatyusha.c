@@ -47,6 +47,8 @@ enum { DOUBLINGS_MAX = 12, STALE_SNAPSHOTS = 20, LOWER_EVERY = 5, MATRICES = 8 }
 static const double grown = 10.0;
 static const double improvement = 0.98;
 static const double mu_share_exact = 0.25, mu_share_sketch = 0.01;
+/* Of a guess, so that ridge = 0 has a momentum at all. */
+static const double sigma_floor = 1e-12;
 static const double theta2 = 0.5;
 static const double lowering = 0.25;
 static const char doubled_note[] =
@@ -141,9 +143,9 @@ static void set_constants(struct solver *s)
 {
     const double share = s->s.P.exact ? mu_share_exact : mu_share_sketch;
     const double guess = share * fmin(s->p.ridge / s->s.P.rho, 1.0);
-    const double mu = s->mu > 0 ? s->mu : guess * pow(lowering, (double)s->c.at.own);
     s->L = s->s.L * exp2((double)s->c.at.backs);
-    s->sigma = fmin(fmax(mu / s->L, 1e-12), 1.0);
+    const double guessed = fmax(guess * pow(lowering, (double)s->c.at.own) / s->L, sigma_floor);
+    s->sigma = fmin(s->mu > 0 ? s->mu / s->L : guessed, 1.0);
     s->theta1 = fmin(sqrt(2.0 * (double)s->s.batches.batches * s->sigma / 3.0), 0.5);
     s->eta = theta2 / ((1.0 + theta2) * s->theta1);
 }

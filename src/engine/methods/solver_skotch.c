@@ -33,7 +33,8 @@
  *     (block_descent.h), too large a one is not. On the problems tried, residuals after as many
  *     steps were at most some three times those of the best share; with a quarter, up to 500
  *     times. Without a preconditioner the guess is the ridge, below all eigenvalues; a quarter of
- *     it is taken. mu is kept between MU_FLOOR and S^2 / 2, for which tau is at most 1/2.
+ *     it is taken. mu is kept below S^2 / 2, for which tau is at most 1/2, and a measured one
+ *     above MU_FLOOR.
  *   - Small blocks are solved exactly, with L_b = 1 (block_precond.h).
  *   - A single block that holds all rows and is solved exactly is corrected until the residual is
  *     small enough: iterative refinement, without momentum. A sketched one has momentum like any,
@@ -202,8 +203,8 @@ static void set_constants(struct solver *s)
     }
     const double squared = s->S * s->S;
     const double measured = mu_share(s) * s->problem.ridge * s->traces / (double)s->problem.n;
-    s->mu = isnan(s->given_mu) ? measured : s->given_mu;
-    s->mu = fmin(fmax(s->mu, mu_floor), squared / 2.0);
+    s->mu = isnan(s->given_mu) ? fmax(measured, mu_floor) : s->given_mu;
+    s->mu = fmin(s->mu, squared / 2.0);
     const double tau = 2.0 / (1.0 + sqrt(4.0 * squared / s->mu + 1.0));
     s->gamma = 1.0 / (tau * squared);
     s->d.alpha = s->d.accelerated ? tau : 0.0;
