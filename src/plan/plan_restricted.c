@@ -133,10 +133,17 @@ static void conjugate(struct planning *g, struct plan_moment *at, double triangl
     }
 }
 
+/* The residual that is computed afresh, against the drift of the recurrence. */
+static void look(struct planning *g)
+{
+    pass(g, &g->iteration, 1.0 / (double)param_int(&g->params, "residual_every"));
+}
+
 static void cg(struct planning *g)
 {
     struct plan_moment at = uploaded(g);
     conjugate(g, &at, 0);
+    look(g);
     certify(g, &at);
 }
 
@@ -145,6 +152,7 @@ static void falkon(struct planning *g)
     struct plan_moment at = uploaded(g);
     const double m = g->centers;
     conjugate(g, &at, 4.0);
+    look(g);
     at.parts[PLAN_PRECONDITIONER] = 16.0 * m * m;
     core_factor(g);
     plan__factor(&g->setup, m, DTYPE_F64);
@@ -284,6 +292,7 @@ static void krill(struct planning *g)
     const int numbers = signs.block * signs.copies;
     const double parts = rule_sketch_parts((int64_t)d, (int64_t)m, numbers);
     conjugate(g, &at, 4.0);
+    look(g);
     at.parts[PLAN_PRECONDITIONER] =
         16.0 * m * m + 16.0 * m * t + 8.0 * d * t +
         (1.0 + 9.0 * signs.copies) * (fmin(COLUMNS, g->n) + 2.0 * signs.block);
@@ -367,11 +376,26 @@ static void stochastic(struct planning *g)
     pass(g, &g->setup, 1.0);
     race(g, b, exact ? m : r, exact);
     pass(g, &g->iteration, saga ? 1.0 : 2.0);
+    if (saga) {
+        look(g);
+    }
     batches(g, &g->iteration, ceil(n / b) * (saga ? 1.0 : 2.0), exact ? m : r, exact);
     certify(g, &at);
 }
 
 /* ---- eigenpro3, eigenpro4 ---- */
+
+/* Passes of an epoch: one at the end of the last plain epoch and of those that follow, and one in
+ * `residual_every` plain epochs. */
+static double eigenpro_passes(const struct planning *g)
+{
+    const bool started = g->spec->warm_start.model[0] != '\0';
+    const double epochs = (double)g->plan->iterations;
+    const double plain = fmin((double)param_int(&g->params, "plain_epochs"), epochs);
+    const double every = (double)param_int(&g->params, "residual_every");
+    return started || plain == 0 ? 1.0
+                                 : (epochs - plain + 1.0 + floor((plain - 1.0) / every)) / epochs;
+}
 
 static void eigenpro34(struct planning *g)
 {
@@ -414,7 +438,7 @@ static void eigenpro34(struct planning *g)
         plan__solve(&g->setup, c, probes, DTYPE_F64);
         plan__dense(&g->setup, probes * probes * c, DTYPE_F64);
     }
-    pass(g, &g->iteration, delayed ? 1.75 : 1.25);
+    pass(g, &g->iteration, eigenpro_passes(g) + (delayed ? 0.75 : 0.25));
     plan__stored(g, &g->iteration, n * m, g->points, number);
     const double projections = delayed ? ceil(n / window) : ceil(n / b);
     g->iteration.read += projections * (exact ? 2.0 * 4.0 * m * m : 0) + ceil(n / b) * 8.0 * c * q;

@@ -145,6 +145,39 @@ static void test_seconds_follow_rates(void **state)
     assert_true(isnan(plan_for(spec, 20000, &m).total_s));
 }
 
+/* Seconds of an iteration with the residual computed afresh in each, and never before the end. */
+static void check_looks(const char *solver, double least, double most)
+{
+    const struct plan_machine m = machine();
+    double seconds[2];
+    for (int seldom = 0; seldom < 2; seldom++) {
+        char fields[256];
+        snprintf(fields, sizeof(fields),
+                 "'solver':{%s,'residual_every':%d},'kernel':'gaussian','precision':'float64',"
+                 "'kernel_cache_bytes':0,'stop':{'max_iterations':200}",
+                 solver, seldom ? 1000000 : 1);
+        seconds[seldom] = plan_for(fields, 20000, &m).iteration_s;
+    }
+    if (!(seconds[0] >= least * seconds[1] && seconds[0] <= most * seconds[1])) {
+        fail_msg("%s: %g and %g seconds", solver, seconds[0], seconds[1]);
+    }
+}
+
+static void test_residuals_count(void **state)
+{
+    (void)state;
+    static const char *const doubled[] = {"'name':'pcg','preconditioner':'none'", "'name':'falkon'",
+                                          "'name':'krill'", "'name':'cg'", "'name':'eigenpro2'"};
+    for (size_t i = 0; i < sizeof(doubled) / sizeof(doubled[0]); i++) {
+        check_looks(doubled[i], 1.5, 2.0);
+    }
+    check_looks("'name':'sketchysaga'", 1.05, 2.0);
+    check_looks("'name':'eigenpro3','plain_epochs':200", 1.3, 2.0);
+    check_looks("'name':'eigenpro4','plain_epochs':200", 1.2, 2.0);
+    check_looks("'name':'eigenpro4','plain_epochs':100", 1.1, 1.4);
+    check_looks("'name':'eigenpro4'", 1.0, 1.0); /* the epochs that follow know it anyway */
+}
+
 /* A faster way for near rows is not every kernel's, and of more than a few features. */
 static void test_near_rows(void **state)
 {
@@ -527,8 +560,8 @@ static void test_json_has_all_of_it(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(test_folds_need_rows),
           cmocka_unit_test(test_half_of_a_factor), cmocka_unit_test(test_mapped_files_need_not_fit),
-          cmocka_unit_test(test_seconds_follow_rates), cmocka_unit_test(test_near_rows),
-          cmocka_unit_test(test_ranks_bound_the_work),
+          cmocka_unit_test(test_seconds_follow_rates), cmocka_unit_test(test_residuals_count),
+          cmocka_unit_test(test_near_rows), cmocka_unit_test(test_ranks_bound_the_work),
           cmocka_unit_test(test_paths_end_where_points_or_rounding_do),
           cmocka_unit_test(test_path_ends_at_a_named_lambda),
           cmocka_unit_test(test_time_budget_bounds_the_total),
