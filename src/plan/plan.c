@@ -191,8 +191,9 @@ static bool by_median(const struct job_spec *spec)
     return distance && spec->kernel.kind <= SPEC_BANDWIDTH_AUTO && spec->search.bandwidths == 0;
 }
 
-/* engine/choose.h: fits on a sample, one for each kernel, bandwidth and regularization, and on the
- * larger one of large sets; how often a median is taken for either, the model's included. */
+/* engine/choose.h: fits on a sample, one for each kernel, bandwidth and regularization (those that
+ * a walk always comes to; what it goes on to is not known), and on the larger one of large sets;
+ * how often a median is taken for either, the model's included. */
 struct trials {
     double fits, medians, fits_again, medians_again;
 };
@@ -206,7 +207,7 @@ static struct trials count_trials(const struct job_spec *spec)
     if (!kernels && !(bandwidths && by_median(spec))) {
         return (struct trials){.medians = 1};
     }
-    const double pairs = names * (bandwidths ? RULE_BANDWIDTHS : 1);
+    const double pairs = bandwidths ? names * RULE_BANDWIDTHS + RULE_BEYOND : names;
     const double again = fmin(pairs, RULE_CHOICE_PAIRS);
     return (struct trials){.fits = pairs * tried,
                            .medians = names + 1,

@@ -78,10 +78,12 @@ struct keep_shape {
 int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *shape,
                         const struct plan_rates *rates);
 
-/* What engine/choose.h tries where a job leaves them open: kernels, bandwidths of each, and
+/* What engine/choose.h tries where a job leaves them open: kernels, bandwidths of each, one
+ * bandwidth beyond those of the best pair (and further ones only while they are better), and
  * regularizations of each pair, three at least and five of most. */
 #define RULE_KERNELS 3
 #define RULE_BANDWIDTHS 2
+#define RULE_BEYOND 1
 #define RULE_RIDGES 5
 /* On two thirds of n rows, 1,000 at most, and no more than those whose factors are reckoned to take
  * a tenth of the time budget (RULE_SEARCH_RATE), but for 100. */

@@ -196,6 +196,24 @@ static struct choose_data open_kernel(uint64_t seed, int64_t n)
     return data;
 }
 
+/* Each kernel with each bandwidth, and what lies beyond the best: one bandwidth, or, where that is
+ * better, two. Plans have one of them (test_plan_plan.c, test_fits_of_a_choice). */
+static void test_a_bandwidth_beyond(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        struct choose_data data = open_kernel(seed, 0);
+        data.any_bandwidth = true;
+        int fits = choose(N, rough, audible, data).fits;
+        assert_true(fits >= RULE_KERNELS * RULE_BANDWIDTHS + RULE_BEYOND);
+        assert_true(fits <= RULE_KERNELS * RULE_BANDWIDTHS + RULE_BEYOND + 1);
+        data.any_kernel = false;
+        data.kernel = KERNEL_LAPLACIAN;
+        fits = choose(N, rough, audible, data).fits;
+        assert_int_equal(fits, RULE_BANDWIDTHS + RULE_BEYOND);
+    }
+}
+
 enum { LARGE = 15000, FIRST = 3 * 1000 * 3000, SECOND = 3 * 1875 * 3 * 1875 };
 
 /* A thousand rows do not tell what nearly twice as many do. */
@@ -316,8 +334,8 @@ TEST_MAIN(cmocka_unit_test(test_kernel_follows_smoothness),
           cmocka_unit_test(test_ridge_follows_noise),
           cmocka_unit_test(test_bandwidth_follows_variation),
           cmocka_unit_test(test_what_is_given_stays), cmocka_unit_test(test_targets_of_all_sizes),
-          cmocka_unit_test(test_few_rows_take_the_first), cmocka_unit_test(test_ends_in_time),
-          cmocka_unit_test(test_more_rows_choose_again),
+          cmocka_unit_test(test_few_rows_take_the_first), cmocka_unit_test(test_a_bandwidth_beyond),
+          cmocka_unit_test(test_ends_in_time), cmocka_unit_test(test_more_rows_choose_again),
           cmocka_unit_test(test_small_sets_choose_once),
           cmocka_unit_test(test_three_pairs_are_tried_again),
           cmocka_unit_test(test_stops_between_fits))

@@ -178,6 +178,35 @@ static void test_residuals_count(void **state)
     check_looks("'name':'eigenpro4'", 1.0, 1.0); /* the epochs that follow know it anyway */
 }
 
+/* Fits that a plan has in it beside those of a job that leaves nothing open, by the work of their
+ * factors, which takes all of the time. */
+static double planned_fits(const char *fields)
+{
+    enum { FITTED = 1000 };
+    struct plan_machine m = machine();
+    m.rates = (struct plan_rates){.values_f32 = 1e30,
+                                  .values_f64 = 1e30,
+                                  .multiply_adds_f32 = 1.0,
+                                  .multiply_adds_f64 = 1.0,
+                                  .bytes = 1e30};
+    const double given = plan_for("'kernel':{'name':'gaussian','bandwidth':1}", 6250, &m).setup_s;
+    return (plan_for(fields, 6250, &m).setup_s - given) / (pow(FITTED, 3) / 6.0);
+}
+
+/* As engine/choose.h tries them (test_engine_choose.c, test_a_bandwidth_beyond). */
+static void test_fits_of_a_choice(void **state)
+{
+    (void)state;
+    static const char one[] =
+        "'kernel':{'name':'gaussian','bandwidth':'auto'},'regularization':1e-6";
+    assert_near(planned_fits(one), 2 + 1, 1e-3);
+    assert_near(planned_fits("'regularization':1e-6"), 3 * 2 + 1, 1e-3);
+    assert_near(planned_fits("'test':{'fraction':0.2}"), (3 * 2 + 1) * 5, 1e-3);
+    assert_near(planned_fits("'kernel':{'name':'auto','bandwidth':1},'regularization':1e-6"), 3,
+                1e-3);
+    assert_near(planned_fits("'kernel':{'name':'gaussian','bandwidth':'median'}"), 0, 1e-3);
+}
+
 /* A faster way for near rows is not every kernel's, and of more than a few features. */
 static void test_near_rows(void **state)
 {
@@ -561,7 +590,8 @@ static void test_json_has_all_of_it(void **state)
 TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(test_folds_need_rows),
           cmocka_unit_test(test_half_of_a_factor), cmocka_unit_test(test_mapped_files_need_not_fit),
           cmocka_unit_test(test_seconds_follow_rates), cmocka_unit_test(test_residuals_count),
-          cmocka_unit_test(test_near_rows), cmocka_unit_test(test_ranks_bound_the_work),
+          cmocka_unit_test(test_fits_of_a_choice), cmocka_unit_test(test_near_rows),
+          cmocka_unit_test(test_ranks_bound_the_work),
           cmocka_unit_test(test_paths_end_where_points_or_rounding_do),
           cmocka_unit_test(test_path_ends_at_a_named_lambda),
           cmocka_unit_test(test_time_budget_bounds_the_total),
