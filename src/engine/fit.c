@@ -37,6 +37,7 @@ static void show(struct fit *f, const char *phase, double share)
     p.phase = phase;
     p.step = share;
     p.elapsed_s = f->earlier.elapsed_s + f->told - f->control->started;
+    p.search = search_progress_of(&f->result.search);
     f->control->report(f->control->context, &p);
 }
 

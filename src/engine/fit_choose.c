@@ -190,13 +190,11 @@ int fit__choose_kernel(struct fit *f, struct err *err)
 static void say_found(const struct fit *f)
 {
     const struct search_result *r = &f->result.search;
-    const struct search_spec *spec = &f->spec->search;
-    const int64_t pairs = search_bandwidths(spec) * search_regularizations(spec);
-    if (r->count < pairs) {
+    if (r->count < r->pairs) {
         fit__say(f, "warning",
                  "The search tried %" PRId64 " of %" PRId64
                  " pairs: the rest of the time budget is for the model.",
-                 r->count, pairs);
+                 r->count, r->pairs);
     }
     if (r->sampled) {
         fit__say(f, "info",
@@ -301,6 +299,8 @@ int fit__search(struct fit *f, const struct dataset *file, struct err *err)
         return 0;
     }
     if (resume != NULL && search_result_load(resume, fit__given(f), &f->result.search)) {
+        const struct search_spec *spec = &f->spec->search;
+        f->result.search.pairs = search_bandwidths(spec) * search_regularizations(spec);
         take_found(f);
         return 0;
     }

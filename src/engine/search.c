@@ -136,8 +136,17 @@ static void show(struct search *s, double share)
     p.phase = "searching";
     p.step = ((double)s->bandwidths + share) / all;
     p.elapsed_s = now - c->started;
+    p.search = search_progress_of(s->result);
     s->told = now;
     c->report(c->context, &p);
+}
+
+static void show_done(struct search *s, int64_t bandwidths)
+{
+    s->bandwidths = bandwidths;
+    if (s->task->control->report != NULL) {
+        show(s, 0);
+    }
 }
 
 void search__show_share(void *context, double share)
@@ -219,53 +228,24 @@ static int left_out(struct search *s, struct ridge_path *path, int64_t l, double
                                            : err_no_memory(err);
 }
 
-static double score(enum search_metric metric, const struct search_point *p)
-{
-    const struct metrics *m = &p->metrics;
-    switch (metric) {
-    case SEARCH_SMAPE:
-        return -m->smape;
-    case SEARCH_MAE:
-        return -m->mae;
-    case SEARCH_R2:
-        return m->r2;
-    case SEARCH_ACCURACY:
-        return m->accuracy;
-    case SEARCH_AUC:
-        return m->auc;
-    case SEARCH_EVIDENCE:
-        return p->evidence;
-    case SEARCH_RMSE:
-    case SEARCH_AUTO:
-        break;
-    }
-    return -m->rmse;
-}
-
-/* As it is told, not as its negative. */
-static bool rises(enum search_metric metric)
-{
-    return search_metric_rises(metric) || metric == SEARCH_EVIDENCE;
-}
-
 /* Is point `at` better than the best so far? Metrics beyond the range of double judge nothing. */
 static bool wins(const struct search *s, int64_t at)
 {
     const struct search_result *r = s->result;
     const struct search_point *p = &r->points[at];
-    const double mine = score(r->metric, p);
+    const double mine = search__score(r->metric, p);
     if (!isfinite(mine) || s->leader < 0) {
         return isfinite(mine);
     }
     const struct search_point *q = &r->points[s->leader];
-    const double other = score(r->metric, q);
+    const double other = search__score(r->metric, q);
     return mine > other || (mine == other && p->regularization > q->regularization);
 }
 
 /* What is to be small: 0 is perfect. */
 static double loss(const struct search_result *r, int64_t at)
 {
-    const double value = score(r->metric, &r->points[at]);
+    const double value = search__score(r->metric, &r->points[at]);
     return search_metric_rises(r->metric) ? 1.0 - value : -value;
 }
 
@@ -359,10 +339,9 @@ static void tell(const struct search *s, int64_t first)
     char text[256], pair[96] = "no pair could be judged";
     if (r->best >= 0) {
         const struct search_point *p = &r->points[r->best];
-        const double value = score(r->metric, p);
         snprintf(pair, sizeof(pair), "best so far regularization %.3g, bandwidth %.6g, %s %.6g",
                  p->regularization, p->bandwidth, search_metric_name(r->metric),
-                 rises(r->metric) ? value : -value);
+                 search__value(r, r->best));
     }
     snprintf(text, sizeof(text),
              "Search: %" PRId64 " pairs judged, %" PRId64 " of them just now; %s.", r->count,
@@ -436,13 +415,10 @@ static int try_everything(struct search *s, struct err *err)
     const struct search_task *task = s->task;
     const int64_t count = search_bandwidths(task->spec);
     struct kernel kernel = task->kernel;
+    show_done(s, 0);
     for (int64_t b = 0; b < count && !out_of_time(s, b); b++) {
         int r = task->stop(task->stop_context, err);
         if (r == 0) {
-            s->bandwidths = b;
-            if (task->control->report != NULL) {
-                show(s, 0);
-            }
             kernel.bandwidth =
                 task->spec->bandwidths > 0 ? task->spec->bandwidth[b] : kernel.bandwidth;
             r = try_bandwidth(s, &kernel, err);
@@ -450,6 +426,7 @@ static int try_everything(struct search *s, struct err *err)
         if (r < 0) {
             return r;
         }
+        show_done(s, b + 1);
     }
     return 0;
 }
@@ -471,6 +448,7 @@ int search_run(const struct search_task *task, struct search_result *ret, double
     const bool classes = data->columns.task == TASK_CLASSIFICATION;
     *ret = (struct search_result){
         .best = -1,
+        .pairs = search_bandwidths(task->spec) * search_regularizations(task->spec),
         .folds = task->spec->folds,
         .metric = task->spec->metric != SEARCH_AUTO ? task->spec->metric
                   : classes                         ? SEARCH_ACCURACY
@@ -498,38 +476,6 @@ int search_run(const struct search_task *task, struct search_result *ret, double
     }
     deinit(&s);
     return r == 0 && ret->count > 0 && ret->best < 0 ? nothing_found(ret, err) : r;
-}
-
-struct json *search_result_to_json(const struct search_result *r)
-{
-    if (r->count == 0) {
-        return json_new_null();
-    }
-    struct json *j = json_new_object();
-    json_set_string(j, "metric", search_metric_name(r->metric));
-    if (r->folds == 0) {
-        json_set_string(j, "folds", "loo");
-    } else {
-        json_set_int(j, "folds", r->folds);
-    }
-    json_set_int(j, "rows", r->rows);
-    json_set_bool(j, "sampled", r->sampled);
-    if (r->centers > 0) {
-        json_set_int(j, "centers", r->centers);
-    } else {
-        json_set(j, "centers", json_new_null());
-    }
-    json_set_int(j, "best", r->best);
-    struct json *path = json_set_array(j, "path");
-    for (int64_t i = 0; i < r->count; i++) {
-        struct json *point = json_new_object();
-        json_set_number(point, "regularization", r->points[i].regularization);
-        json_set_number(point, "bandwidth", r->points[i].bandwidth);
-        metrics_to_json(&r->points[i].metrics, point);
-        json_set_number(point, "evidence", r->points[i].evidence);
-        json_push(path, point);
-    }
-    return j;
 }
 
 /* ---- the solution found on the way ---- */

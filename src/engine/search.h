@@ -50,6 +50,7 @@ struct search_point {
 
 struct search_result {
     int64_t count;   /* points tried; 0: no search */
+    int64_t pairs;   /* that there are */
     int64_t best;    /* the one taken */
     int64_t rows;    /* searched on */
     int64_t centers; /* of the models judged; 0: full ones */
@@ -60,6 +61,8 @@ struct search_result {
 };
 /* The `search` object of a job's result; null without a search. */
 struct json *search_result_to_json(const struct search_result *r);
+/* The `search` object of progress: of no pairs without a search. */
+struct search_progress search_progress_of(const struct search_result *r);
 
 /* What a search came to among the arrays of a checkpoint, so that no attempt searches again: it
  * takes long, and where a time budget ends it another attempt could find another pair. `of` is a

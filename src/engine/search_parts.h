@@ -37,6 +37,10 @@ double search__regularization(const struct search *s, int64_t l);
  * of all rows. */
 double search__ridge(const struct search *s, int64_t l);
 
+/* By the metric, larger is better; and as it is told. */
+double search__score(enum search_metric metric, const struct search_point *p);
+double search__value(const struct search_result *r, int64_t at);
+
 /* Adds the pair of regularization l, whose left-out residuals are in R; without metrics where it is
  * not `defined`. `evidence`: NaN where there is none. */
 int search__judge(struct search *s, int64_t l, double bandwidth, bool defined, double evidence,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/search.h"
 #include "engine/solve_parts.h"
 
 /* The share of the time that may go into test metrics on the way. */
@@ -108,6 +109,9 @@ static void update_progress(struct drive *d, const char *phase, double t)
     p->iteration = d->at.iteration;
     p->relative_residual = d->at.relative_residual;
     p->elapsed_s = solve__elapsed(d, t);
+    if (d->control->search != NULL) {
+        p->search = search_progress_of(d->control->search);
+    }
     eta_iterated(&d->eta, d->at.iteration, d->at.relative_residual, p->elapsed_s);
     p->eta_s = remaining(d, t);
     const struct backend *be = d->p->be;

@@ -49,6 +49,26 @@ struct progress progress_none(void)
     };
 }
 
+static struct json *search_to_json(const struct search_progress *s)
+{
+    if (s->pairs == 0) {
+        return json_new_null();
+    }
+    struct json *j = json_new_object();
+    json_set_int(j, "tried", s->tried);
+    json_set_int(j, "pairs", s->pairs);
+    json_set_string(j, "metric", search_metric_name(s->metric));
+    if (isnan(s->value)) {
+        json_set(j, "best", json_new_null());
+        return j;
+    }
+    struct json *best = json_set_object(j, "best");
+    json_set_number(best, "regularization", s->regularization);
+    json_set_number(best, "bandwidth", s->bandwidth);
+    json_set_number(best, "value", s->value);
+    return j;
+}
+
 struct json *progress_to_json(const struct progress *p)
 {
     struct json *j = json_new_object();
@@ -61,5 +81,6 @@ struct json *progress_to_json(const struct progress *p)
     json_set_number(j, "elapsed_s", p->elapsed_s);
     json_set_number(j, "eta_s", p->eta_s);
     json_set_number(j, "kernel_entries_per_s", p->kernel_entries_per_s);
+    json_set(j, "search", search_to_json(&p->search));
     return j;
 }

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "wire/reason.h"
+#include "wire/search.h"
 
 /*
  * NaN means not applicable or not computed. smape = mean(|p-y| / ((|p|+|y|)/2)), range 0..2, a term
@@ -21,6 +22,14 @@ void metrics_to_json(const struct metrics *m, struct json *obj); /* sets every k
 /* A key that is absent or no number gives NaN. */
 void metrics_from_json(const struct json *obj, struct metrics *ret);
 
+/* How far a search is, and the best pair so far; all of it stays when it has ended. */
+struct search_progress {
+    int64_t tried, pairs; /* of so many; 0: there is no search */
+    enum search_metric metric;
+    double regularization, bandwidth; /* as struct search_point has them (engine/search.h) */
+    double value;                     /* of the metric; NaN: no pair could be judged yet */
+};
+
 struct progress {
     double fraction;   /* 0..1, an honest guess */
     const char *phase; /* "loading", "kernel", "searching", "preconditioner", "factorizing",
@@ -33,6 +42,7 @@ struct progress {
     double elapsed_s;
     double eta_s;                /* of the job (engine/eta.h); NaN when unknown */
     double kernel_entries_per_s; /* NaN when unknown */
+    struct search_progress search;
 };
 struct progress progress_none(void); /* at the start of "loading" */
 /* The `progress` object of a job: flat, metrics included. NULL on lack of memory. */

@@ -1,5 +1,7 @@
 """The search for regularization and bandwidth, as a client sees it."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,58 @@ def test_whole_path_is_told(api, name):
     assert description["regularization"] == best["regularization"]
     assert description["kernel"]["bandwidth"] == best["bandwidth"]
     assert description["result"]["search"] == search
+
+
+def watch(api, job):
+    """What a job has said of its progress until its end, without repetitions, and the job then."""
+    seen = []
+    while True:
+        now = api.get(f"/v1/jobs/{job['id']}").json()
+        if now["progress"] and (not seen or seen[-1] != now["progress"]):
+            seen.append(now["progress"])
+        if now["status"] not in ("queued", "running"):
+            assert now["status"] == "succeeded", now
+            return seen, now
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("kind", ["full", "folds", "centers", "evidence"])
+def test_progress_is_told(api, name, kind):
+    """How many of the pairs are tried, and the best of them, while the search runs and when it has ended."""
+    X, y = noisy(1200)
+    bandwidths = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0]
+    search = {"regularization": GRID, "bandwidth": bandwidths}
+    more = {"full": {}, "folds": {}, "centers": {"centers": {"count": 300}}, "evidence": {"solver": "kmcg"}}[kind]
+    search.update({"folds": {"folds": 3}, "evidence": {"metric": "evidence"}}.get(kind, {}))
+    seen, job = watch(api, api.create(name, api.upload_npz(X, y), kernel="gaussian", search=search, **more))
+    path, pairs = job["result"]["search"]["path"], len(GRID) * len(bandwidths)
+    metric, sign = ("evidence", -1) if kind == "evidence" else ("rmse", 1)
+    searching = [p for p in seen if p["phase"] == "searching"]
+    assert len({p["search"]["tried"] for p in searching}) >= 3, searching
+    for p in searching:
+        told = p["search"]
+        assert (told["pairs"], told["metric"], p["iteration"]) == (pairs, metric, 0)
+        assert abs(p["step_fraction"] - told["tried"] / pairs) <= 1 / len(bandwidths) + 1e-9
+        assert (told["best"] is None) == (told["tried"] == 0)
+        if told["best"]:
+            of = {k: told["best"][k] for k in ("regularization", "bandwidth")}
+            at = [{k: q[k] for k in of} for q in path[:told["tried"]]].index(of)
+            assert told["best"]["value"] == path[at][metric]
+            least = min(sign * q[metric] for q in path[:told["tried"]])
+            assert sign * path[at][metric] <= least + 1e-3 * abs(least)
+    for key in (lambda p: p["search"]["tried"], lambda p: p["step_fraction"], lambda p: p["elapsed_s"]):
+        assert [key(p) for p in searching] == sorted(map(key, searching))
+    best = path[job["result"]["search"]["best"]]
+    end = {"tried": pairs, "pairs": pairs, "metric": metric,
+           "best": {"regularization": best["regularization"], "bandwidth": best["bandwidth"], "value": best[metric]}}
+    after = seen[seen.index(searching[-1]) + 1:]
+    assert after and all(p["search"] == end for p in after) and job["progress"]["search"] == end
+    assert all(p["search"] is None for p in seen[:seen.index(searching[0])])
+
+
+def test_without_a_search_none_is_told(api, name):
+    X, y = noisy()
+    assert api.train(name, api.upload_npz(X, y), kernel="gaussian")["progress"]["search"] is None
 
 
 def test_left_out_errors_are_those_of_refits(api, name):

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "support/assert.h"
 
 static void test_metrics_round_trip(void **state)
@@ -64,15 +65,40 @@ static void test_progress(void **state)
                                        "eta_s",
                                        "elapsed_s",
                                        "kernel_entries_per_s",
+                                       "search",
                                        NULL};
     assert_int_equal(json_only_keys(j, keys, NULL), 0);
-    assert_int_equal(json_size(j), 14);
+    assert_int_equal(json_size(j), 15);
     assert_string_equal(json_string(json_get(j, "phase")), "iterating");
     assert_same_bits(json_number(json_get(j, "iteration")), 1234567890123.0);
     assert_same_bits(json_number(json_get(j, "mae")), 2);
     assert_int_equal(json_type(json_get(j, "relative_residual")), JSON_NULL);
     assert_int_equal(json_type(json_get(j, "eta_s")), JSON_NULL);
+    assert_int_equal(json_type(json_get(j, "search")), JSON_NULL);
+}
+
+static void check_search(struct search_progress search, const char *expected)
+{
+    struct progress p = progress_none();
+    p.search = search;
+    struct json *j cleanup_json = progress_to_json(&p);
+    cleanup_mem char *text = json_print(json_get(j, "search"));
+    assert_string_equal(text, expected);
+}
+
+static void test_search(void **state)
+{
+    (void)state;
+    struct search_progress s = {.pairs = 12, .metric = SEARCH_RMSE, .value = NAN};
+    check_search(s, "{\"tried\":0,\"pairs\":12,\"metric\":\"rmse\",\"best\":null}");
+    s.tried = 4;
+    s.regularization = 0.5;
+    s.bandwidth = NAN;
+    s.value = 2;
+    check_search(s,
+                 "{\"tried\":4,\"pairs\":12,\"metric\":\"rmse\",\"best\":{\"regularization\":0.5,"
+                 "\"bandwidth\":null,\"value\":2}}");
 }
 
 TEST_MAIN(cmocka_unit_test(test_metrics_round_trip), cmocka_unit_test(test_metrics_from_anything),
-          cmocka_unit_test(test_progress))
+          cmocka_unit_test(test_progress), cmocka_unit_test(test_search))
