@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Raised whenever the meaning of what a solver saves changes. */
+/* Raised whenever the meaning of what a solver saves changes, by a new parameter's default too. */
 static const char format[] = "krrd-checkpoint-4";
 
 enum { REALS = 3, COUNTS = 4, TEXTS = 5, TEXT_SIZE = 96 };

@@ -143,8 +143,10 @@ static int read_spec(const struct json *j, struct order *o, struct err *err)
     const int rc = job_spec_read(spec, &o->spec, err);
     if (rc < 0) {
         err_prefix(err, "#/spec");
+        return rc;
     }
-    return rc;
+    o->document = json_copy(spec);
+    return o->document == NULL ? err_no_memory(err) : 0;
 }
 
 /* NaN for auto. */
@@ -208,7 +210,7 @@ struct json *order_write(const struct order *o)
     struct json *j cleanup_json = json_new_object();
     json_set_string(j, "job", o->job);
     json_set_int(j, "attempt", o->attempt);
-    json_set(j, "spec", job_spec_write(o->spec));
+    json_set(j, "spec", json_copy(o->document));
     json_set_string(j, "dataset_path", o->dataset_path);
     json_set_string(j, "test_dataset_path", o->test_dataset_path);
     json_set_string(j, "centers_dataset_path", o->centers_dataset_path);
@@ -231,9 +233,32 @@ struct json *order_write(const struct order *o)
     return ret;
 }
 
+static void add_text(struct sha256 *hash, const char *text)
+{
+    sha256_update(hash, text == NULL ? "" : text, text == NULL ? 0 : strlen(text));
+    sha256_update(hash, "\n", 1);
+}
+
+int order_identity(const struct order *o, char ret[SHA256_HEX_SIZE], struct err *err)
+{
+    char *spec cleanup_mem = json_print(o->document);
+    struct sha256 *hash = spec == NULL ? NULL : sha256_new();
+    if (hash == NULL) {
+        return err_no_memory(err);
+    }
+    add_text(hash, spec);
+    add_text(hash, o->dataset_sha256);
+    add_text(hash, o->test_dataset_sha256);
+    add_text(hash, o->centers_dataset_sha256);
+    sha256_hex(hash, ret);
+    sha256_free(hash);
+    return 0;
+}
+
 struct order *order_free(struct order *o)
 {
     if (o != NULL) {
+        json_free(o->document);
         job_spec_free(o->spec);
         mem_free(o->dataset_path);
         mem_free(o->test_dataset_path);

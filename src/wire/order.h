@@ -9,12 +9,14 @@
  */
 #pragma once
 
+#include "base/sha256.h"
 #include "wire/spec.h"
 
 struct order {
-    char job[ID_SIZE]; /* letters, digits, '_' and '-' */
-    int64_t attempt;   /* >= 1, the default */
-    struct job_spec *spec;
+    char job[ID_SIZE];     /* letters, digits, '_' and '-' */
+    int64_t attempt;       /* >= 1, the default */
+    struct json *document; /* the spec as the job says it */
+    struct job_spec *spec; /* the same with every default; order_write goes without */
     char *dataset_path;
     char *test_dataset_path;    /* NULL unless spec->test.kind == SPEC_TEST_DATASET */
     char *centers_dataset_path; /* NULL unless spec->centers.dataset names one */
@@ -33,4 +35,7 @@ struct order {
 /* Pointers as in job_spec_read, behind "#/spec". */
 int order_read(const struct json *j, struct order **ret, struct err *err);
 struct json *order_write(const struct order *o); /* NULL on lack of memory */
+/* What binds a checkpoint to the order: the document and the digests of the data, and no default
+ * that the document leaves to the program, which another version may have more of. */
+int order_identity(const struct order *o, char ret[SHA256_HEX_SIZE], struct err *err);
 struct order *order_free(struct order *o);

@@ -1,7 +1,6 @@
 #include "worker/train.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -189,31 +188,6 @@ static int read_earlier(const struct training *t, struct model **ret, struct err
     return r < 0 ? err_set(err, why.code, "The model to begin with: %s", why.detail) : 0;
 }
 
-static void add_text(struct sha256 *hash, const char *text)
-{
-    sha256_update(hash, text ? text : "", text ? strlen(text) : 0);
-    sha256_update(hash, "\n", 1);
-}
-
-/* What binds a checkpoint to this order: the whole specification and the digests of the data. */
-static int identify(const struct order *o, char ret[SHA256_HEX_SIZE], struct err *err)
-{
-    cleanup_json struct json *j = job_spec_write(o->spec);
-    cleanup_mem char *spec = j ? json_print(j) : NULL;
-    struct sha256 *hash = sha256_new();
-    if (!spec || !hash) {
-        sha256_free(hash);
-        return err_no_memory(err);
-    }
-    add_text(hash, spec);
-    add_text(hash, o->dataset_sha256);
-    add_text(hash, o->test_dataset_sha256);
-    add_text(hash, o->centers_dataset_sha256);
-    sha256_hex(hash, ret);
-    sha256_free(hash);
-    return 0;
-}
-
 /* The checkpoint of an earlier attempt; one that cannot be read is told of and left aside. */
 static int open_checkpoint(struct training *t, struct err *err)
 {
@@ -275,7 +249,7 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
         r = read_earlier(t, &earlier, err);
     }
     if (r == 0) {
-        r = identify(t->order, problem, err);
+        r = order_identity(t->order, problem, err);
     }
     if (r == 0) {
         r = open_checkpoint(t, err);

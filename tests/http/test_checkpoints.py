@@ -1,11 +1,13 @@
 """Pause, resume, kills and restarts: a job goes on under its id, to the bits it would have had."""
 
 import contextlib
+import hashlib
 import json
 import os
 import random
 import shutil
 import signal
+import sqlite3
 import time
 
 import pytest
@@ -448,6 +450,63 @@ def test_damaged_and_foreign_checkpoints(daemons):
     resume(api, job)
     check_end(daemon, job, whole, attempt=1)
     assert any("another specification or data" in m for m in messages(api, job, "warning"))
+
+
+def edit_spec(daemon, job, change):
+    """change(spec) while the daemon is down; the text that the store has of it then."""
+    with contextlib.closing(sqlite3.connect(daemon.data_dir / "krrd.db")) as db:
+        spec = json.loads(db.execute("SELECT spec FROM jobs WHERE id = ?", (job["id"],)).fetchone()[0])
+        change(spec)
+        text = json.dumps(spec, separators=(",", ":"))
+        db.execute("UPDATE jobs SET spec = ? WHERE id = ?", (text, job["id"]))
+        db.commit()
+    return text
+
+
+def forget_fields(spec):
+    """What the program writes into a spec, and did not yet in the version that this one is from."""
+    for fields, key in ((spec, "search"), (spec["solver"], "residual_every"), (spec["stop"], "time_budget_s")):
+        del fields[key]
+
+
+def texts(path):
+    image = path.read_bytes()
+    return json.loads(image[8:8 + int.from_bytes(image[:8], "little")])["__metadata__"]
+
+
+def test_a_job_of_an_earlier_version(daemons):
+    """Its checkpoint is bound to the text that the store has of it, and fits whatever fields specs have today."""
+    daemon = daemons()
+    spec = spec_of(daemon.api, kernel={"name": "gaussian", "bandwidth": "auto"})
+    whole = daemon.api.train("whole", **spec)
+    assert daemon.stop() == 0
+    daemon.start(workers="cpu:0")
+    job = daemon.api.create("parts", **spec)
+    assert daemon.stop() == 0
+    text = edit_spec(daemon, job, forget_fields)
+    daemon.start(workers="cpu:1")
+    wait_iteration(daemon.api, job, 20)
+    dataset = daemon.api.get(f"/v1/datasets/{spec['dataset']}").json()["sha256"]
+    assert daemon.stop() == 0
+    expected = hashlib.sha256(f"{text}\n{dataset}\n\n\n".encode()).hexdigest()
+    assert texts(checkpoint(daemon, job))["chosen"] == expected
+    daemon.start()
+    check_end(daemon, job, whole, attempt=1)
+    assert any("Resumed from the checkpoint" in m for m in messages(daemon.api, job))
+    assert not any("discarded" in m for m in messages(daemon.api, job, "warning"))
+
+
+def test_a_value_that_changes(daemons):
+    daemon = daemons()
+    spec = spec_of(daemon.api)
+    whole = daemon.api.train("whole", **spec)
+    job = hold(daemon.api, spec, "parts")
+    assert daemon.stop() == 0
+    edit_spec(daemon, job, lambda s: s["solver"].update(residual_every=51))
+    daemon.start()
+    resume(daemon.api, job)
+    assert daemon.api.wait(job["id"])["result"]["iterations"] == whole["result"]["iterations"]
+    assert any("another specification or data" in m for m in messages(daemon.api, job, "warning"))
 
 
 def test_nowhere_to_keep_it(daemons):

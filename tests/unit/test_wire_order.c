@@ -1,6 +1,7 @@
 #include "wire/order.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -132,4 +133,63 @@ static void test_refused(void **state)
     }
 }
 
-TEST_MAIN(cmocka_unit_test(test_read), cmocka_unit_test(test_refused))
+/* The identity of an order for this spec; `more` are further fields of the order. */
+static void identify(const char *spec, const char *more, char ret[SHA256_HEX_SIZE])
+{
+    char text[1024];
+    struct order *o = NULL;
+    snprintf(text, sizeof(text), "{\"job\":\"j\",\"dataset_path\":\"a\",\"spec\":%s%s}", spec,
+             more);
+    assert_int_equal(read_text(text, &o, NULL), 0);
+    assert_int_equal(order_identity(o, ret, NULL), 0);
+    order_free(o);
+}
+
+#define KEPT(more) "{\"model\":\"m\",\"dataset\":\"" DS "\",\"solver\":{\"name\":\"kmcg\"" more "},"
+
+/* printf '%s\n00ff\n\n\n' SPEC | sha256sum, whatever parameters the method has today. */
+static void test_identity_is_of_what_is_said(void **state)
+{
+    (void)state;
+    static const char digest[] = ",\"dataset_sha256\":\"00ff\"";
+    char kept[SHA256_HEX_SIZE], id[SHA256_HEX_SIZE];
+    identify(KEPT("") "\"seed\":7}", digest, kept);
+    assert_string_equal(kept, "7ba8d94c0209eaf0950aabe3224ec0d6bdc69df4f35fa388620691148750aad1");
+    identify(KEPT("") " \"seed\" : 7.0}",
+             ",\"dataset_sha256\":\"00ff\",\"attempt\":2,\"checkpoint_path\":\"c\",\"setup_s\":3,"
+             "\"kernel_cache_bytes\":9",
+             id);
+    assert_string_equal(id, kept);
+}
+
+/* A default that is spelled out is said, too. */
+static void test_identity_differs(void **state)
+{
+    (void)state;
+    static const char digest[] = ",\"dataset_sha256\":\"00ff\"";
+    static const struct {
+        const char *spec, *more;
+    } others[] = {
+        {KEPT("") "\"seed\":8}", digest},
+        {KEPT(",\"probes\":\"auto\"") "\"seed\":7}", digest},
+        {KEPT("") "\"seed\":7}", ",\"dataset_sha256\":\"00fe\""},
+        {KEPT("") "\"seed\":7}", ""},
+        {KEPT("") "\"seed\":7}", ",\"dataset_sha256\":\"00ff\",\"test_dataset_sha256\":\"01\""},
+        {KEPT("") "\"seed\":7}", ",\"dataset_sha256\":\"00ff\",\"centers_dataset_sha256\":\"01\""},
+    };
+    enum { COUNT = sizeof(others) / sizeof(others[0]) };
+    char ids[COUNT + 1][SHA256_HEX_SIZE];
+    identify(KEPT("") "\"seed\":7}", digest, ids[COUNT]);
+    for (int i = 0; i < COUNT; i++) {
+        identify(others[i].spec, others[i].more, ids[i]);
+    }
+    for (int i = 0; i <= COUNT; i++) {
+        for (int k = 0; k < i; k++) {
+            assert_string_not_equal(ids[i], ids[k]);
+        }
+    }
+}
+
+TEST_MAIN(cmocka_unit_test(test_read), cmocka_unit_test(test_refused),
+          cmocka_unit_test(test_identity_is_of_what_is_said),
+          cmocka_unit_test(test_identity_differs))

@@ -131,7 +131,7 @@ static void read_plan(const struct job_row *job, struct order *order)
     order->finish_s = seconds_of(plan, "finish");
 }
 
-static int make_order(const struct app *app, const struct job_row *job, const struct job_spec *spec,
+static int make_order(const struct app *app, const struct job_row *job, struct json *document,
                       int64_t start_bytes, struct json **ret, struct err *err)
 {
     struct sources of;
@@ -141,7 +141,7 @@ static int make_order(const struct app *app, const struct job_row *job, const st
     }
     struct order order = {
         .attempt = job->attempt,
-        .spec = (struct job_spec *)(uintptr_t)spec, /* Read only. */
+        .document = document,
         .dataset_path = of.train.path,
         .dataset_sha256 = of.train.sha256,
         .test_dataset_path = path_of(&of.test),
@@ -195,7 +195,7 @@ static int prepare(struct run *run, const struct job_row *job, struct err *err)
         r = find_start(run, spec, &bytes, err);
     }
     if (r == 0) {
-        r = make_order(app, job, spec, bytes, &run->order, err);
+        r = make_order(app, job, document, bytes, &run->order, err);
     }
     job_spec_free(spec);
     return r;
