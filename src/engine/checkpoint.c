@@ -132,3 +132,8 @@ bool checkpoint_glance(const struct state *from, const char *problem, struct che
     return text_is(from, "format", format) && text_is(from, "problem", problem) &&
            get_record(from, ret, &err) == 0;
 }
+
+bool checkpoint_solver_is(const struct state *from, const char *name)
+{
+    return text_is(from, "solver", name);
+}

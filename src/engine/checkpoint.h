@@ -33,6 +33,7 @@ int checkpoint_make(const struct checkpoint_key *key, const struct checkpoint_re
  * load it. *ret is set only then. */
 bool checkpoint_glance(const struct state *from, const char *problem,
                        struct checkpoint_record *ret);
+bool checkpoint_solver_is(const struct state *from, const char *name);
 /* -ERR_CONFLICT with a sentence when the state belongs to another problem, -ERR_CORRUPT when it
  * contradicts itself. */
 int checkpoint_read(const struct state *from, const struct checkpoint_key *key,

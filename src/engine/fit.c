@@ -86,10 +86,11 @@ const char *fit__given(const struct fit *f)
     return f->control->problem != NULL ? f->control->problem : "";
 }
 
-/* The digest that binds a checkpoint to this problem: what the caller knows of it, and the kernel
- * that was chosen, to the last bit. Of a restricted one nothing in it changes once its centers are
+/* The digest that binds a checkpoint to this problem: what the caller knows of it, the kernel that
+ * was chosen, to the last bit, and the preconditioner that the clock has taken away, which would be
+ * changed under the iteration. Of a restricted one nothing in it changes once its centers are
  * selected. */
-static int identify(struct fit *f, struct err *err)
+static int digest(const struct fit *f, bool mixed, char ret[SHA256_HEX_SIZE], struct err *err)
 {
     struct sha256 *hash = sha256_new();
     if (hash == NULL) {
@@ -98,14 +99,35 @@ static int identify(struct fit *f, struct err *err)
     const char *given = fit__given(f);
     const struct kernel *k = &f->kernel;
     char text[256];
-    snprintf(text, sizeof(text), "|%s|%a|%a|%a|%d|%" PRId64 "|%a|%d", kernel_name(k->id),
-             k->bandwidth, k->gamma, k->coef0, k->degree, k->d, f->result.regularization,
-             f->exact != NULL);
+    snprintf(text, sizeof(text), "|%s|%a|%a|%a|%d|%" PRId64 "|%a|%d%s", kernel_name(k->id),
+             k->bandwidth, k->gamma, k->coef0, k->degree, k->d, f->result.regularization, mixed,
+             f->chosen.hurry == HURRY_MOST ? "|unpreconditioned" : "");
     sha256_update(hash, given, strlen(given));
     sha256_update(hash, text, strlen(text));
-    sha256_hex(hash, f->problem);
+    sha256_hex(hash, ret);
     sha256_free(hash);
     return 0;
+}
+
+/* What an earlier attempt has come to, where this one will go on from it. Whether products are
+ * mixed is known once there are points: until then either will do. */
+static int look_back(struct fit *f, struct err *err)
+{
+    const struct state *resume = f->control->resume;
+    int r = 0;
+    for (int mixed = 0; r == 0 && resume != NULL && !f->resumes && mixed < 2; mixed++) {
+        r = digest(f, mixed != 0, f->problem, err);
+        f->resumes = r == 0 && checkpoint_glance(resume, f->problem, &f->earlier);
+    }
+    return r;
+}
+
+void fit__expect_solver(struct fit *f, const char *name)
+{
+    if (f->resumes && !checkpoint_solver_is(f->control->resume, name)) {
+        f->resumes = false;
+        f->earlier = (struct checkpoint_record){.elapsed_s = 0};
+    }
 }
 
 /* How many steps an evaluation is worth: those of a restricted solver are pieces of a pass. */
@@ -153,7 +175,7 @@ static int solve(struct fit *f, struct err *err)
     control.search = f->result.search.count > 0 ? &f->result.search : NULL;
     control.choice = f->choice_made ? &f->chosen : NULL;
     control.searched = fit__given(f);
-    int r = identify(f, err);
+    int r = digest(f, f->exact != NULL, f->problem, err);
     if (r == 0) {
         r = solve_run(f->solver, &problem, &f->options, &limits, &control,
                       f->data.m > 0 ? &evaluator : NULL, &f->kernel, &host, &f->A,
@@ -163,20 +185,11 @@ static int solve(struct fit *f, struct err *err)
     return r;
 }
 
-/* Centers are selected by every attempt anew, within what the ones before have left of the time. */
-static int begin_selection(struct fit *f, struct err *err)
-{
-    const int r = identify(f, err);
-    if (r == 0 && f->control->resume != NULL) {
-        checkpoint_glance(f->control->resume, f->problem, &f->earlier);
-    }
-    return r;
-}
-
-/* Which solver is the right one depends on how many centers there are. */
+/* Centers are selected by every attempt anew, within what the ones before have left of the time.
+ * Which solver is the right one depends on how many centers there are. */
 static int prepare(struct fit *f, const struct dataset *file, struct err *err)
 {
-    int r = f->restricted ? begin_selection(f, err) : 0;
+    int r = look_back(f, err);
     if (r == 0 && f->restricted) {
         r = fit__select_centers(f, file, err);
     }

@@ -365,6 +365,7 @@ int fit__choose_method(struct fit *f, struct err *err)
     f->options.tolerance = f->spec->stop.tolerance;
     if (strcmp(method->name, "auto") == 0) {
         const char *name = name_solver(f);
+        fit__expect_solver(f, f->chosen.hurry != HURRY_NONE ? "pcg" : name);
         int r = fit__timely_solver(f, name, err);
         if (r < 0) {
             return r;

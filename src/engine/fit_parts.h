@@ -35,7 +35,8 @@ struct fit {
     double *found;                    /* [n, t] the coefficients a search found, or NULL */
     struct posterior posterior;       /* of solvers that know it */
     struct mat start;                 /* those, or an earlier model's; no rows: none */
-    struct checkpoint_record earlier; /* of a restricted fit, what an attempt before had come to */
+    bool resumes;                     /* the checkpoint fits, as far as is known by now */
+    struct checkpoint_record earlier; /* where it does, what an attempt before had come to */
     bool paused;                      /* asked to, before the solve */
     bool spent;                       /* the time budget was, before the solve */
     double told;                      /* when a phase before the solve last was */
@@ -52,6 +53,9 @@ void fit__show_phase(struct fit *f, const char *phase);
 void fit__show_share(struct fit *f, const char *phase, double share);
 /* The digest of spec and data, as far as the caller knows them. */
 const char *fit__given(const struct fit *f);
+/* The solver that will be set up, unless the clock decides: one whose checkpoint it is not has
+ * nothing to go on from. */
+void fit__expect_solver(struct fit *f, const char *name);
 /* Whether to stop before the solve, where there is nothing to keep; `context` is the fit. */
 int fit__stop_here(void *context, struct err *err);
 

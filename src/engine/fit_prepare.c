@@ -185,7 +185,7 @@ static int stop_keeping(void *context, struct err *err)
     struct fit *f = context;
     const double budget = f->spec->stop.time_budget_s;
     const int r = fit__stop_here(f, err);
-    f->spent = r == 0 && f->control->resume == NULL && fit__elapsed(f) >= budget;
+    f->spent = r == 0 && !f->resumes && fit__elapsed(f) >= budget;
     return f->spent ? err_at(err, ERR_TOO_LARGE, "#/stop/time_budget_s",
                              "The time budget of %g s was spent while the kernel values to keep in "
                              "memory were computed, before the method had any coefficients.",
@@ -320,7 +320,7 @@ static int prepare_start(struct fit *f, const struct model *earlier, struct err 
         return 0;
     }
     if (earlier == NULL) {
-        return f->control->resume != NULL ? 0 : no_earlier_model(f, err);
+        return f->resumes ? 0 : no_earlier_model(f, err);
     }
     if (f->solver->direct || f->solver->cold) {
         fit__say(f, "info", "Warm start: the solver \"%s\" %s and has no use for one.",

@@ -30,12 +30,11 @@ bool fit__late(void *context)
     return fit__elapsed(f) >= RULE_CHOICE_SHARE * f->spec->stop.time_budget_s;
 }
 
-/* Whether the clock decides: not against what an earlier attempt has begun, nor on a device, which
- * other work on the machine does not slow down. */
+/* Whether the clock decides: not against what an earlier attempt has begun and this one goes on
+ * with, nor on a device, which other work on the machine does not slow down. */
 static bool hurried(const struct fit *f)
 {
-    return isfinite(f->spec->stop.time_budget_s) && f->control->resume == NULL &&
-           f->be->isa != NULL;
+    return isfinite(f->spec->stop.time_budget_s) && !f->resumes && f->be->isa != NULL;
 }
 
 static struct plan_machine machine_now(const struct fit *f, const struct plan_rates *rates)

@@ -12,8 +12,10 @@ struct slow {
     const char *in;
     const char *phase;
     double now;
-    bool pausing; /* once the iteration has begun */
-    bool named;   /* the centers: no plan chose them */
+    bool pausing; /* once an iteration is done */
+    int64_t iteration;
+    bool named; /* the centers: no plan chose them */
+    const char *problem;
     struct buf messages, kept;
 };
 
@@ -25,7 +27,9 @@ static double slow_now(void *context)
 
 static void slow_report(void *context, const struct progress *p)
 {
-    ((struct slow *)context)->phase = p->phase;
+    struct slow *s = context;
+    s->phase = p->phase;
+    s->iteration = p->iteration;
 }
 
 static void slow_message(void *context, const char *level, const char *text)
@@ -36,7 +40,7 @@ static void slow_message(void *context, const char *level, const char *text)
 static bool slow_paused(void *context)
 {
     struct slow *s = context;
-    return s->pausing && strcmp(s->phase, "iterating") == 0;
+    return s->pausing && s->iteration >= 1;
 }
 
 static int keep(void *context, const void *data, size_t size, struct err *err)
@@ -64,6 +68,7 @@ static struct fit_result attempt(int64_t rows, const char *fields, struct slow *
         assert_int_equal(state_read(s->kept.data, s->kept.len, &resume, NULL), 0);
     }
     s->phase = "loading";
+    s->iteration = 0;
     s->now = 0;
     const struct solve_control control = {.context = s,
                                           .now = slow_now,
@@ -72,6 +77,7 @@ static struct fit_result attempt(int64_t rows, const char *fields, struct slow *
                                           .paused = slow_paused,
                                           .checkpoint = slow_checkpoint,
                                           .checkpoint_every_s = INFINITY,
+                                          .problem = s->problem,
                                           .resume = resume};
     struct model *m = NULL;
     struct fit_result result;
@@ -178,6 +184,50 @@ static void test_decisions_are_made_once(void **state)
     }
 }
 
+/* Pauses an attempt at one problem; the next one is slow, and its problem another where `other`. */
+static struct fit_result slow_second(const char *first, const char *second, const char *in,
+                                     bool other, struct slow *s)
+{
+    bool model;
+    *s = (struct slow){.in = "", .pausing = true, .problem = "one"};
+    attempt(3000, first, s, &model);
+    assert_false(model);
+    assert_true(s->kept.len > 0);
+    buf_deinit(&s->messages);
+    s->messages = (struct buf)BUF_INIT;
+    s->in = in;
+    s->pausing = false;
+    s->problem = other ? "other" : "one";
+    const struct fit_result r = attempt(3000, second, s, &model);
+    assert_true(model);
+    assert_int_equal(strstr(s->messages.data, "Resumed from the checkpoint") != NULL,
+                     strstr(s->messages.data, "present pace") == NULL);
+    return r;
+}
+
+/* A checkpoint that will be discarded holds the clock back no more than none. */
+static void test_what_is_discarded_does_not_count(void **state)
+{
+    (void)state;
+    static const char centers[] = "'kernel':'gaussian','solver':'falkon',"
+                                  "'stop':{'time_budget_s':22,'tolerance':1e-13},"
+                                  "'centers':{'method':'uniform','count':1000}";
+    static const char full[] = "'kernel':'gaussian','stop':{'time_budget_s':20,'tolerance':1e-13}";
+    static const char pcg[] = "'kernel':'gaussian','solver':'pcg',"
+                              "'stop':{'time_budget_s':20,'tolerance':1e-13}";
+    struct slow s;
+    for (int other = 0; other < 2; other++) {
+        struct fit_result r = slow_second(centers, centers, "centers", other == 1, &s);
+        assert_int_equal(r.centers < 1000, other == 1);
+        forget(&s);
+        /* Of the same problem, but of a solver that the job does not come to by itself. */
+        r = slow_second(pcg, full, "kernel", other == 1, &s);
+        assert_contains(s.messages.data, "too few for cholesky");
+        forget(&s);
+    }
+}
+
 TEST_MAIN(cmocka_unit_test(test_a_choice_is_cut_off), cmocka_unit_test(test_fewer_centers),
+          cmocka_unit_test(test_what_is_discarded_does_not_count),
           cmocka_unit_test(test_a_direct_method_gives_way),
           cmocka_unit_test(test_decisions_are_made_once))
