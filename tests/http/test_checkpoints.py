@@ -294,6 +294,21 @@ def test_attempts_that_do_not(daemons):
     assert (ended["status"], ended["reason"], ended["attempt"]) == ("failed", "worker_lost", 3)
 
 
+def test_an_end_that_cannot_be_recorded(daemons):
+    """What was computed to its end gets no further by another attempt, whatever checkpoints it keeps on its way."""
+    daemon = daemons(checkpoint_interval_s=0, retry_delay_s=0)
+    job = daemon.api.create("parts", **spec_of(daemon.api, max_attempts=2))
+    wait_checkpoint(daemon, job)
+    with contextlib.closing(sqlite3.connect(daemon.data_dir / "krrd.db", timeout=30)) as db:
+        db.execute("CREATE TABLE refusal (value NOT NULL)")
+        db.execute("CREATE TRIGGER refuse BEFORE UPDATE ON jobs WHEN NEW.status = 'succeeded'"
+                   " BEGIN INSERT INTO refusal VALUES (NULL); END")
+    ended = daemon.api.wait(job["id"])
+    assert (ended["status"], ended["attempt"]) == ("failed", 2)
+    assert ended["error"]["detail"] == "The end of the job could not be recorded."
+    assert statuses(daemon.api, job) == ["queued", "running", "queued", "running", "failed"]
+
+
 def test_many_kills(daemons):
     """Workers die at random moments: of the start, of the solve, of a checkpoint's writing."""
     daemon = daemons(checkpoint_interval_s=0)

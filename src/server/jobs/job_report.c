@@ -346,8 +346,7 @@ int job_report_end_with_model(struct job_report *report, const struct json *done
 {
     struct err err;
     if (report->failure.code == ERR_DISK_FULL) {
-        return job_report_lost(report->app, report->job, REASON_DISK_FULL, report->failure.detail,
-                               NULL);
+        return job_report_lost(report, REASON_DISK_FULL, report->failure.detail, NULL);
     }
     const int r = job_report_seal(report, done, &err);
     if (report->failure.code == ERR_OK && store_may_recover(r)) {
@@ -406,6 +405,12 @@ static int end_without_model(struct job_report *report, const struct json *done)
     return end(report, &ended);
 }
 
+bool job_report_paused(const struct json *done)
+{
+    const char *reason = json_string(json_get(done, "reason"));
+    return reason && reason_from_name(reason) == REASON_PAUSED;
+}
+
 int job_report_done(struct job_report *report, const struct json *done)
 {
     const char *reason = json_string(json_get(done, "reason"));
@@ -419,7 +424,7 @@ int job_report_done(struct job_report *report, const struct json *done)
         return job_report_fail(report, reason_name(REASON_FAILED),
                                "The worker ended the job without a reason.", "");
     }
-    if (why == REASON_PAUSED) {
+    if (job_report_paused(done)) {
         return job_report_put_aside(report->app, report->job);
     }
     const bool has_model = model && json_type(model) == JSON_OBJECT;
@@ -451,9 +456,11 @@ static double random_share(void)
     return bits / 4294967296.0;
 }
 
-int job_report_lost(struct app *app, const char *job, enum reason why, const char *message,
+int job_report_lost(const struct job_report *report, enum reason why, const char *message,
                     const struct json *cause)
 {
+    struct app *app = report->app;
+    const char *job = report->job;
     const char *reason = reason_name(why);
     char checkpoint[JOBS_CHECKPOINT_SIZE];
     cleanup_mem char *problem = job_problem(job, reason, message, "", cause);
@@ -464,8 +471,8 @@ int job_report_lost(struct app *app, const char *job, enum reason why, const cha
         .reason = why,
         .first_ms = (int64_t)(1e3 * app->config.retry_delay_s),
         .jitter = random_share(),
-        /* A model without room has been computed to its end: no further checkpoint brings it on. */
-        .checkpoint = why == REASON_WORKER_LOST ? checkpoint : NULL,
+        /* What has been computed to its end is brought on by no further checkpoint. */
+        .checkpoint = report->computed ? NULL : checkpoint,
     };
     enum job_status status;
     struct err err;

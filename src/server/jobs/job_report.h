@@ -26,6 +26,7 @@ struct job_report {
     char device[JOBS_DEVICE_SIZE];
     struct experience_record lesson; /* where it is `learned`, once the end is settled */
     bool learned;
+    bool computed;  /* the worker has brought the job to its end */
     int64_t losses; /* store_losses when the end was written */
     bool ended;     /* the end is written, and nobody was told yet: status, reason */
     enum job_status status;
@@ -61,6 +62,7 @@ void job_report_batch(struct job_report *r, bool kept);
  * and tells of it. Negative: it was lost; the job is what it was. */
 int job_report_settle(struct job_report *r);
 int job_report_done(struct job_report *r, const struct json *done);
+bool job_report_paused(const struct json *done); /* the worker stopped since it was asked to */
 /* The end of a DONE that has a model. `loaded`: into a serving worker, so that it may be promoted
  * where its job asked for that; else `failure` says why not (NULL: it was not tried). */
 int job_report_end_with_model(struct job_report *r, const struct json *done, bool loaded,
@@ -73,10 +75,10 @@ int job_report_seal(struct job_report *r, const struct json *done, struct err *e
 char *job_report_describe(const struct job_report *r, const struct json *done);
 /* Whether the job asked for its model to be promoted. */
 bool job_report_promote(const struct job_report *r, struct promote_spec *ret);
-/* The worker was lost (WORKER_LOST), or there was no room for the model (DISK_FULL); queued again,
- * paused, or ended, as jobs_worker_lost decides. `cause`, which may be NULL, joins the job's error.
- */
-int job_report_lost(struct app *app, const char *job, enum reason reason, const char *message,
+/* The worker was lost, or what it found (WORKER_LOST), or there was no room for the model
+ * (DISK_FULL); queued again, paused, or ended, as jobs_worker_lost decides. `cause`, which may be
+ * NULL, joins the job's error. */
+int job_report_lost(const struct job_report *r, enum reason reason, const char *message,
                     const struct json *cause);
 /* The worker stopped because it was asked to, or goes down with the daemon: jobs_put_aside. */
 int job_report_put_aside(struct app *app, const char *job);

@@ -138,7 +138,7 @@ static bool is_settled(int r)
 static bool give_up(struct trainer *t, const struct stray *s)
 {
     return clock_monotonic_s() - s->since >= t->app->config.storage_wait_s &&
-           is_settled(job_report_lost(t->app, s->report.job, REASON_DISK_FULL,
+           is_settled(job_report_lost(&s->report, REASON_DISK_FULL,
                                       reason_sentence(REASON_DISK_FULL), NULL));
 }
 
@@ -146,7 +146,7 @@ static bool give_up(struct trainer *t, const struct stray *s)
 static bool settle_loss(struct stray *s)
 {
     return job_report_flush(&s->report) == 0 &&
-           is_settled(job_report_lost(s->report.app, s->report.job, REASON_WORKER_LOST,
+           is_settled(job_report_lost(&s->report, REASON_WORKER_LOST,
                                       "The end of the job could not be recorded.", NULL));
 }
 
@@ -314,7 +314,7 @@ static void on_failed(void *context, struct run *run, const struct err *err)
     struct job_report *report = &run->report;
     const int r =
         err->code == ERR_WORKER_LOST
-            ? job_report_lost(report->app, report->job, REASON_WORKER_LOST, err->detail, NULL)
+            ? job_report_lost(report, REASON_WORKER_LOST, err->detail, NULL)
             : job_report_fail(report, reason_name(REASON_FAILED), err->detail, err->pointer);
     if (r < 0 || job_report_settle(report) < 0) {
         add_stray(t, report, NULL);
@@ -440,6 +440,7 @@ struct dispatch *trainer_dispatch(struct trainer *t)
 static void on_done(struct trainer *t, struct run *run, const struct json *done)
 {
     slot_did_job(run->slot);
+    run->report.computed = !job_report_paused(done);
     finish(t, run, done);
 }
 
@@ -503,7 +504,7 @@ static int record_loss(const struct run *run, const struct slot_end *end)
     } else {
         snprintf(message, sizeof message, "The worker process ended unexpectedly: %s.", end->cause);
     }
-    return job_report_lost(app, run->report.job, REASON_WORKER_LOST, message, cause);
+    return job_report_lost(&run->report, REASON_WORKER_LOST, message, cause);
 }
 
 static void on_lost(void *context, struct slot *s, const struct slot_end *end)
