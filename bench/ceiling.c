@@ -11,7 +11,7 @@
 #define RUNS 40
 #define RUN_S 0.0015 /* of one run: well below a scheduler's slice */
 #define READS 12
-#define PROBES (5 + CEILING_EXP2)
+#define PROBES (6 + CEILING_EXP2)
 #define READ_COUNT (8 << 20) /* doubles a thread: 64 MiB, beyond the share of any cache */
 
 static const struct ceiling_isa *find_isa(const char *name)
@@ -77,6 +77,10 @@ static struct ceiling_rates measure_type(const struct ceiling_type *type, int th
         {.loop = &type->root}, {.loop = &type->beside},
     };
     int count = 5;
+    if (type->steps.run != NULL) {
+        probes[count++].loop = &type->steps;
+    }
+    const int powers = count;
     for (int i = 0; i < CEILING_EXP2 && type->exp2[i].run != NULL; i++) {
         probes[count++].loop = &type->exp2[i];
     }
@@ -84,13 +88,18 @@ static struct ceiling_rates measure_type(const struct ceiling_type *type, int th
         probes[i].rounds = count_rounds(probes[i].loop);
     }
     run_probes(probes, count, threads);
+    double exp2 = 0.0;
+    for (int i = powers; i < count; i++) {
+        exp2 = fmax(exp2, probes[i].rate);
+    }
     return (struct ceiling_rates){
         .fma = fmax(probes[0].rate, probes[2].rate), /* a pair holds one */
         .add = probes[1].rate,
         .pair = probes[2].rate,
         .root = probes[3].rate,
         .beside = probes[4].rate,
-        .exp2 = fmax(probes[5].rate, fmax(probes[6].rate, probes[7].rate)),
+        .steps = powers > 5 ? probes[5].rate : 0.0,
+        .exp2 = exp2,
     };
 }
 

@@ -17,6 +17,7 @@ struct ceiling_rates {
     double pair;   /* an addition and a multiply-add: fma where they have pipes of their own */
     double root;   /* square roots by the processor's instruction */
     double beside; /* the same with CEILING_BESIDE multiply-adds each */
+    double steps;  /* square roots by an estimate and Newton's steps; 0: there is no estimate */
     double exp2;   /* powers 2^x */
 };
 

@@ -3,7 +3,8 @@
 
 #include "bench/ceiling_loops.h"
 
-extern const struct ceiling_isa ceiling_isa_avx512, ceiling_isa_avx2, ceiling_isa_portable;
+extern const struct ceiling_isa ceiling_isa_avx512, ceiling_isa_avx512_intel, ceiling_isa_avx2,
+    ceiling_isa_portable;
 
 /* NULL-terminated list of those in this program. */
 const struct ceiling_isa *const *ceiling_isa_list(void);

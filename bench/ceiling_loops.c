@@ -43,6 +43,13 @@
 #define VECTOR_ROOT_F64(v) (vec_f64) vsqrtq_f64((float64x2_t)(v))
 #endif
 
+#if CEILING_VEC_BYTES == 64
+#define VECTOR_INVERSE_F32(v) (vec_f32) _mm512_rsqrt14_ps((__m512)(v))
+#define VECTOR_INVERSE_F64(v) (vec_f64) _mm512_rsqrt14_pd((__m512d)(v))
+#elif CEILING_VEC_BYTES == 32
+#define VECTOR_INVERSE_F32(v) (vec_f32) _mm256_rsqrt_ps((__m256)(v))
+#endif
+
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define QUOTE_(a) #a
@@ -84,12 +91,18 @@ static inline __m256 lookup_f64(__m256 bits)
 #define NAME(x) x##_f32
 #define ROOT sqrtf
 #define VECTOR_ROOT VECTOR_ROOT_F32
+#ifdef VECTOR_INVERSE_F32
+#define VECTOR_INVERSE VECTOR_INVERSE_F32
+#endif
 #define PS ps
 #define BITS uint32_t
 #define MANTISSA 23
 #define EXP2_TERMS EXP2_TERMS_F32
 #define EXP2_SQUARE EXP2_SQUARE_F32
 #define EXP2_REST EXP2_REST_F32
+#if CEILING_VEC_BYTES == 64
+#define EXP2_ABOVE EXP2_ABOVE_F32
+#endif
 #ifdef LOOKUP_F32
 #define EXP2_PARTS 3
 #define EXP2_PART EXP2_PART_F32
@@ -109,6 +122,8 @@ static inline __m256 lookup_f64(__m256 bits)
 #undef EXP2_PART
 #undef EXP2_PARTS
 #undef EXP2_LOOKUP
+#undef EXP2_ABOVE
+#undef VECTOR_INVERSE
 #undef VEC
 #undef LANES
 
@@ -116,12 +131,18 @@ static inline __m256 lookup_f64(__m256 bits)
 #define NAME(x) x##_f64
 #define ROOT sqrt
 #define VECTOR_ROOT VECTOR_ROOT_F64
+#ifdef VECTOR_INVERSE_F64
+#define VECTOR_INVERSE VECTOR_INVERSE_F64
+#endif
 #define PS pd
 #define BITS uint64_t
 #define MANTISSA 52
 #define EXP2_TERMS EXP2_TERMS_F64
 #define EXP2_SQUARE EXP2_SQUARE_F64
 #define EXP2_REST EXP2_REST_F64
+#if CEILING_VEC_BYTES == 64
+#define EXP2_ABOVE EXP2_ABOVE_F64
+#endif
 #ifdef LOOKUP_F64
 #define EXP2_PARTS PARTS_F64
 #define EXP2_PART PART_F64
@@ -141,6 +162,8 @@ static inline __m256 lookup_f64(__m256 bits)
 #undef EXP2_PART
 #undef EXP2_PARTS
 #undef EXP2_LOOKUP
+#undef EXP2_ABOVE
+#undef VECTOR_INVERSE
 #undef VEC
 #undef LANES
 
@@ -165,22 +188,34 @@ const struct ceiling_isa JOIN(ceiling_isa_, CEILING_ISA) = {
     .f32 =
         {
             TYPE_LOOPS(f32, LANES_F32),
+#ifdef VECTOR_INVERSE_F32
+            .steps = {.run = steps_f32, .lanes = VECTORS * LANES_F32},
+#endif
             .exp2 =
                 {
                     EXP2_LOOPS(f32, LANES_F32),
 #ifdef LOOKUP_F32
                     {.run = in_parts_f32, .lanes = VECTORS * LANES_F32},
 #endif
+#if CEILING_VEC_BYTES == 64
+                    {.run = in_rests_f32, .lanes = VECTORS * LANES_F32},
+#endif
                 },
         },
     .f64 =
         {
             TYPE_LOOPS(f64, LANES_F64),
+#ifdef VECTOR_INVERSE_F64
+            .steps = {.run = steps_f64, .lanes = VECTORS * LANES_F64},
+#endif
             .exp2 =
                 {
                     EXP2_LOOPS(f64, LANES_F64),
 #ifdef LOOKUP_F64
                     {.run = in_parts_f64, .lanes = VECTORS * LANES_F64},
+#endif
+#if CEILING_VEC_BYTES == 64
+                    {.run = in_rests_f64, .lanes = VECTORS * LANES_F64},
 #endif
                 },
         },

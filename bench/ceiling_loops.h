@@ -8,7 +8,8 @@
  *   root  out <- sqrt(in)            the divider
  *   beside                           one root and CEILING_BESIDE multiply-adds: what a root takes
  *                                    from their pipes, where these alone would keep them busy
- *   exp2  out <- 2^in                in up to three ways, the fastest of which counts
+ *   steps out <- sqrt(in)            by an estimate and Newton's steps, where there is an estimate
+ *   exp2  out <- 2^in                in up to four ways, the fastest of which counts
  *
  * Operands lie in registers or in the first-level cache; the chains are independent and many enough
  * to hide latencies. Where multiply-adds are two instructions (portable), so they are here.
@@ -18,7 +19,7 @@
 #include <stdint.h>
 
 #define CEILING_BESIDE 48 /* longer than any divider takes */
-#define CEILING_EXP2 3
+#define CEILING_EXP2 4
 
 struct ceiling_loop {
     /* `sink` takes a result, so that the work cannot be left out: 64 aligned bytes. */
@@ -28,6 +29,7 @@ struct ceiling_loop {
 
 struct ceiling_type {
     struct ceiling_loop fma, add, pair, root, beside;
+    struct ceiling_loop steps;              /* if it has a `run` */
     struct ceiling_loop exp2[CEILING_EXP2]; /* those with a `run` */
 };
 

@@ -8,7 +8,7 @@
  * own, as far as the others do not fill them, but not less than it takes from their pipes. */
 static double root_time(const struct ceiling_rates *rates, bool wide, double busy)
 {
-    const double newton = (wide ? 7.0 : 4.0) / rates->fma;
+    const double newton = rates->steps > 0 ? 1.0 / rates->steps : (wide ? 7.0 : 4.0) / rates->fma;
     const double taken = fmax(1.0 / rates->beside - CEILING_BESIDE / rates->fma, 0.0);
     return fmin(newton, fmax(1.0 / rates->root - busy, taken));
 }

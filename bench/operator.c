@@ -184,6 +184,7 @@ static void report_rates(struct json *ceilings, const char *key, const struct ce
     json_set_number(j, "pair_per_s", rates->pair);
     json_set_number(j, "root_per_s", rates->root);
     json_set_number(j, "beside_per_s", rates->beside);
+    json_set_number(j, "steps_per_s", rates->steps > 0.0 ? rates->steps : (double)NAN);
     json_set_number(j, "exp2_per_s", rates->exp2);
 }
 

@@ -39,7 +39,7 @@ def parse_arguments():
 
 def rows(o, d, rhs, precision, isa, symmetric):
     """So many that a product at the limit of a 3.5 GHz core takes about --seconds."""
-    lanes = {"avx512": 16, "avx2": 16}.get(isa, 4) // (2 if precision == "float64" else 1)
+    lanes = {"avx512": 16, "avx512_intel": 16, "avx2": 16}.get(isa, 4) // (2 if precision == "float64" else 1)
     cost = (d + 6 + (2 if symmetric else 1) * rhs) / (2 if symmetric else 1)
     fits = (o.seconds * lanes * 3.5e9 / cost) ** 0.5
     return min(o.n, int(fits) // 1000 * 1000 + 1000)

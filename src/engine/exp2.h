@@ -10,7 +10,9 @@
  *   EIGHTHS       2^(j/8); of float32, and LOW and HIGH of float64 (the halves of its bits), less
  *                 j << MANTISSA - 3 in the bits: j joins those of n, shifted by as much
  *   SMALL         (2^f - 1) / f on [-1/32, 1/32]: 9e-18; with what is rounded 2.0e-16 (7e-17)
- *   SIXTEENTHS    2^(j/16)
+ *   ABOVE         (2^f - 1) / f, in float32 on [0, 1]: 9.6e-8, with what is rounded 1.6e-7 (7e-8);
+ * in float64 on [0, 1/16]: 8e-18. The number next to the end, which all that is next to 0 from
+ * below has above a whole one, gives exactly 1 in the end SIXTEENTHS    2^(j/16)
  */
 #pragma once
 
@@ -60,6 +62,12 @@
 #define EXP2_SMALL_F64                                                                             \
     0.6931471805599468, 0.24022650695910167, 0.055504108651954584, 0.009618129102053624,           \
         0.0013333820232815162, 0.00015404211699335225
+#define EXP2_ABOVE_F32                                                                             \
+    0.6931518698897852, 0.2401577000664443, 0.05582430336939842, 0.008983278334298543,             \
+        0.0018828883400737757
+#define EXP2_ABOVE_F64                                                                             \
+    0.69314718055993774105, 0.24022650696146325866, 0.055504108419541985971,                       \
+        0.0096181408030860942327, 0.0013330742245224846564, 0.00015736282854558428516
 #define EXP2_SIXTEENTHS_F64                                                                        \
     0x1p+0, 0x1.0b5586cf9890fp+0, 0x1.172b83c7d517bp+0, 0x1.2387a6e756238p+0,                      \
         0x1.306fe0a31b715p+0, 0x1.3dea64c123422p+0, 0x1.4bfdad5362a27p+0, 0x1.5ab07dd485429p+0,    \
