@@ -103,6 +103,7 @@ static bool stage_init(struct stage *s, const struct loop *l, const struct tile_
                    .by_max = l1 && !fixed,
                    .by_fixed = fixed,
                    .by_inner = tile_has_inner(loops, l->kernel, l->d),
+                   .nearest = 1.0, /* no sum is above 0 */
                    .pairs = tile_pairs(loops, l->kernel, l->d),
                    .near = true},
         .run = run_rows(l),

@@ -44,6 +44,7 @@ struct points {
     int64_t *places;     /* [n] of the torus, or NULL */
     enum dtype dtype;
     int64_t n, d, ld;
+    double scale;       /* tile_scale, by which features are multiplied */
     double reach;       /* of the kernel's distance from the origin to a row, at most */
     unsigned char *far; /* [n + 1]: 1 for rows too far from the origin for the faster form that
                            kernel names, and the others of their block of loops->step rows; NULL:

@@ -94,7 +94,7 @@ static double value_at(const struct torus *t, const struct points *p, int64_t at
     const double origin[GRID_DIMS] = {0.0};
     for (int k = t->grid.dims - 1; k >= 0; k--) {
         const int64_t i = at % t->extent[k], other = t->extent[k] - i;
-        x[k] = (double)(i < other ? i : other) * t->grid.step[k] / tile_scale(p->kernel.id);
+        x[k] = (double)(i < other ? i : other) * t->grid.step[k] / p->scale;
         at /= t->extent[k];
     }
     const struct kernel unit = {.id = p->kernel.id, .d = t->grid.dims, .bandwidth = 1.0};

@@ -4,11 +4,12 @@
 /* All that meson.build lets the compiler use, and that the system saves its registers. */
 const struct tile_isa *tile_isa_list(int i)
 {
-    const struct tile_isa *list[4] = {NULL};
+    const struct tile_isa *list[5] = {NULL};
     const bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     int n = 0;
     if (fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
-        list[n++] = &tile_isa_avx512;
+        list[n++] = tile_adds_beside() ? &tile_isa_avx512 : &tile_isa_avx512_intel;
+        list[n++] = tile_adds_beside() ? &tile_isa_avx512_intel : &tile_isa_avx512;
     }
     if (fma) {
         list[n++] = &tile_isa_avx2;

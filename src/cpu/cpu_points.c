@@ -5,24 +5,26 @@
 
 #include "base/mem.h"
 #include "cpu/cpu_cache.h"
+#include "cpu/cpu_form.h"
 #include "cpu/cpu_grid.h"
-#include "cpu/cpu_isa.h"
 #include "cpu/cpu_lanes.h"
 
+#define LN2 0.69314718055994530942
+#define DRAWN_PAIRS 16384       /* whose distances say how many are near */
+#define NEAR_SHARE 2000         /* of so many pairs one may be: of the 320 in a block */
 #define FIXED_BYTES (12U << 20) /* of rows in fixed point beside the points themselves */
 
-static double scale_of(const struct kernel *k, int64_t j)
+static double scale_of(const struct kernel *k, int64_t j, double scale)
 {
     if (!kernel_uses_distance(k->id)) {
         return 1.0;
     }
-    return tile_scale(k->id) / (k->bandwidths != NULL ? k->bandwidths[j] : k->bandwidth);
+    return scale / (k->bandwidths != NULL ? k->bandwidths[j] : k->bandwidth);
 }
 
-double tile_scale(enum kernel_id id)
+/* exp(-u) = 2^(-u / ln 2): the factor goes into the points, under the square where there is one. */
+static double scale_of_kernel(enum kernel_id id)
 {
-    /* exp(-u) = 2^(-u / ln 2): the factor goes into the points, under the square where there is
-     * one. */
     const double log2e = 1.4426950408889634074;
     switch (id) {
     case KERNEL_GAUSSIAN:
@@ -40,40 +42,16 @@ double tile_scale(enum kernel_id id)
     }
 }
 
-/* The form by maxima loses about the size of a row's |x|_1 times the type's rounding, in units of
- * ln 2 of the exponent: small rows only, and no larger ones than fit into integers, so that what is
- * near does not depend on the form. A row far from all others loses more, where the kernel is next
- * to nothing; so it does in the form by inner products. */
-static double by_max_limit(enum dtype dtype)
+/* Of scaled points, beyond that. */
+static double scale_of_loops(const struct tile_loops *loops, enum kernel_id id)
 {
-    return dtype == DTYPE_F32 ? (double)TILE_FIXED_NEAR : 1024.0;
+    const bool root = kernel_uses_distance(id) && !kernel_uses_l1(id);
+    return id == KERNEL_GAUSSIAN ? loops->scale_gaussian : root ? loops->scale_root : 1.0;
 }
 
-int64_t tile_pairs(const struct tile_loops *loops, enum kernel_id id, int64_t d)
+double tile_scale(const struct tile_loops *loops, enum kernel_id id)
 {
-    const int64_t least = id == KERNEL_GAUSSIAN ? 6 : 12; /* roots fill the time of fewer */
-    return loops->paired && tile_adds_beside() && d >= least ? d / 3 : 0;
-}
-
-/* Where additions have pipes of their own a difference takes no time, but an instruction and, where
- * registers are few, a number read from memory: with many features those decide. */
-bool tile_has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d)
-{
-    const bool root = id == KERNEL_MATERN32 || id == KERNEL_MATERN52;
-    if (id != KERNEL_GAUSSIAN && !root) {
-        return false;
-    }
-    if (loops->paired && tile_adds_beside()) {
-        return tile_pairs(loops, id, d) > 0;
-    }
-    return !tile_adds_beside() || d >= (root ? loops->inner_root_from : loops->inner_from);
-}
-
-/* Features of pairs that are alike make the number that sums begin with up to twice the norms, and
- * roundings of equal features do not cancel: pairs keep a margin. */
-static double inner_limit(const struct points *p)
-{
-    return kernel_inner_limit(p->kernel.id, p->d) * (p->kernel.pairs > 0 ? 0.6 : 1.0);
+    return scale_of_kernel(id) * scale_of_loops(loops, id);
 }
 
 /* Feature j's share in the number with which sums of inner products begin: -x^2/2, and of a pair
@@ -84,13 +62,6 @@ static double begin_share(const struct points *p, int64_t j, double value, doubl
     const bool paired = j / 3 < p->kernel.pairs && j % 3 < 2;
     const double part = !paired ? value : j % 3 == 1 ? value + before : 0.0;
     return -0.5 * part * part;
-}
-
-/* Whether a row is too far from the origin for the faster form. */
-static bool is_far(const struct points *p, double size, double reach)
-{
-    return kernel_uses_l1(p->kernel.id) ? size > by_max_limit(p->dtype)
-                                        : 2 * reach * reach > inner_limit(p);
 }
 
 /* A row's numbers, in float64. */
@@ -142,52 +113,17 @@ static double pack_row(const struct rows *X, int64_t i, const double *scale, con
     return p->ld > p->d && f32 && r.size > (double)FLT_MAX / 4 ? (double)INFINITY : r.size;
 }
 
-/* Far rows have their blocks for company, which the loops would otherwise take twice. Returns how
- * many blocks there are. */
-static int64_t mark_blocks(struct points *p, int step)
-{
-    int64_t blocks = 0;
-    for (int64_t first = 0; first < p->n; first += step) {
-        const size_t rows = (size_t)min_i64(step, p->n - first);
-        const bool far = memchr(p->far + first, 1, rows) != NULL;
-        memset(p->far + first, far, rows);
-        blocks += far;
-    }
-    return blocks;
-}
-
-/* Whether near and far blocks may take turns. What a tile begins with comes the more often then:
- * maxima gain less than that, and so do short blocks, and roots with few features. */
-static bool takes_turns(const struct points *p, const struct tile_loops *loops)
-{
-    const bool gains = p->kernel.id == KERNEL_GAUSSIAN || p->d >= 24;
-    return loops->paired && !kernel_uses_l1(p->kernel.id) && gains;
-}
-
-static void choose_form(struct points *p, const struct tile_loops *loops)
-{
-    const bool l1 = kernel_uses_l1(p->kernel.id);
-    const int64_t most = takes_turns(p, loops) ? p->n / loops->step / 4 : 0;
-    const int64_t far = p->far != NULL ? mark_blocks(p, loops->step) : 0;
-    const bool faster = p->far != NULL && far <= most;
-    const bool fixed = p->dtype == DTYPE_F32 && loops->fix_panel != NULL;
-    p->kernel.by_fixed = faster && l1 && fixed;
-    p->kernel.by_max = faster && l1 && !fixed;
-    p->kernel.by_inner = faster && !l1;
-    if (!faster || far == 0) {
-        p->far = mem_free(p->far);
-    }
-}
-
 static int pack(struct backend *be, const struct kernel *k, const struct rows *X, struct points *p,
                 struct err *err)
 {
+    const struct tile_loops *loops = cpu_loops(be, p->dtype);
+    const double beyond = scale_of_loops(loops, k->id);
     cleanup_mem double *scale = mem_array((size_t)X->d + 1, sizeof *scale);
     if (scale == NULL) {
         return err_no_memory(err);
     }
     for (int64_t j = 0; j < X->d; j++) {
-        scale[j] = scale_of(k, j);
+        scale[j] = scale_of(k, j, p->scale);
     }
     const double *center = kernel_uses_distance(k->id) ? k->center : NULL;
     int64_t bad = INT64_MAX;
@@ -199,9 +135,10 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
     for (int64_t i = 0; i < X->n; i++) {
         double row_reach = 0.0;
         const double size = pack_row(X, i, scale, center, p, &row_reach);
+        row_reach /= beyond;
         reach = row_reach > reach ? row_reach : reach;
         if (p->far != NULL) {
-            p->far[i] = is_far(p, size, row_reach);
+            p->far[i] = form_is_far(p, size, row_reach);
         }
         if (!isfinite(size)) {
             bad = i < bad ? i : bad;
@@ -213,7 +150,7 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
                        (long long)bad + 1, dtype_name(p->dtype));
     }
     p->reach = reach;
-    choose_form(p, cpu_loops(be, p->dtype));
+    form_choose(p, loops);
     return 0;
 }
 
@@ -271,6 +208,7 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
     const int64_t pairs = tile_has_inner(loops, k->id, X->d) ? tile_pairs(loops, k->id, X->d) : 0;
     p->kernel = (struct tile_kernel){
         .id = k->id, .gamma = k->gamma, .coef0 = k->coef0, .degree = k->degree, .pairs = pairs};
+    p->scale = tile_scale(loops, k->id);
     p->dtype = dtype;
     p->n = X->n;
     p->d = X->d;

@@ -11,8 +11,12 @@
  *   TILE_TOGETHER_F32, TILE_TOGETHER_F64  cpu_tile.inc
  *   TILE_PAIRED     has the loops of tile_kernel.pairs
  *   TILE_FIXED      has those of tile_kernel.by_fixed, in float32
+ *   TILE_MENDS      has those of tile_kernel.by_inner of kernels that are not smooth at 0
  *   TILE_INNER_F32, TILE_INNER_F64, TILE_INNER_ROOT_F32, TILE_INNER_ROOT_F64
  *                   tile_loops.inner_from, inner_root_from
+ *   TILE_TURNS      tile_loops.root_turns_from; 0: not tile_loops.turns
+ *   TILE_SCALE_GAUSSIAN, TILE_SCALE_ROOT
+ *                   tile_loops.scale_gaussian, scale_root; 1 unless defined
  */
 #include <math.h>
 #include <stdbool.h>
@@ -29,6 +33,11 @@
 #define QUOTE(x) QUOTE_(x)
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
+
+#ifndef TILE_SCALE_GAUSSIAN
+#define TILE_SCALE_GAUSSIAN 1.0
+#define TILE_SCALE_ROOT 1.0
+#endif
 
 /* What a vector register is called in the constraints of GCC's asm statements. */
 #if defined(__AVX512F__)
@@ -69,7 +78,8 @@ enum form {
     FORM_EXPONENTIAL,
     FORM_MATERN32,
     FORM_MATERN52,
-    FORM_MATERN32_INNER, /* of inner products, as FORM_INNER */
+    FORM_EXPONENTIAL_INNER, /* of inner products, as FORM_INNER; where TILE_MENDS says so */
+    FORM_MATERN32_INNER,
     FORM_MATERN52_INNER,
     FORM_LINEAR, /* inner products from here on */
     FORM_POLYNOMIAL,
@@ -87,7 +97,12 @@ INLINE bool has_root(enum form form)
 /* Whether -|x - z|^2/2 comes from inner products. */
 INLINE bool by_inner(enum form form)
 {
-    return form == FORM_INNER || form == FORM_MATERN32_INNER || form == FORM_MATERN52_INNER;
+    return form == FORM_INNER || (form >= FORM_EXPONENTIAL_INNER && form <= FORM_MATERN52_INNER);
+}
+
+INLINE bool is_exponential(enum form form)
+{
+    return form == FORM_EXPONENTIAL || form == FORM_EXPONENTIAL_INNER;
 }
 
 INLINE bool is_matern32(enum form form)
@@ -157,7 +172,7 @@ static enum form form_of_kernel(const struct tile_kernel *k)
     case KERNEL_SIGMOID:
         return FORM_SIGMOID;
     default: /* laplacian, matern12 */
-        return FORM_EXPONENTIAL;
+        return k->by_inner ? FORM_EXPONENTIAL_INNER : FORM_EXPONENTIAL;
     }
 }
 
@@ -339,7 +354,12 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .fetches = TILE_TOGETHER_F32 == 1,
             .inner_from = TILE_INNER_F32,
             .inner_root_from = TILE_INNER_ROOT_F32,
+            .scale_gaussian = TILE_SCALE_GAUSSIAN,
+            .scale_root = TILE_SCALE_ROOT,
             .paired = TILE_PAIRED,
+            .mends = TILE_MENDS,
+            .turns = TILE_TURNS > 0,
+            .root_turns_from = TILE_TURNS,
             .pack = pack_f32,
             .fix_panel = FIX_PANEL,
             .fix_row = FIX_ROW,
@@ -361,7 +381,12 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .fetches = TILE_TOGETHER_F64 == 1,
             .inner_from = TILE_INNER_F64,
             .inner_root_from = TILE_INNER_ROOT_F64,
+            .scale_gaussian = TILE_SCALE_GAUSSIAN,
+            .scale_root = TILE_SCALE_ROOT,
             .paired = TILE_PAIRED,
+            .mends = TILE_MENDS,
+            .turns = TILE_TURNS > 0,
+            .root_turns_from = TILE_TURNS,
             .pack = pack_f64,
             .run = run_f64,
             .run_f64 = run_f64,

@@ -17,7 +17,8 @@
  *   by_max    |x - z|_1 = sum 2 max(x,z) - sum x - sum z
  *   by_fixed  the same in fixed point, for float32 (tile_loops.fix_row): rows come as integers of
  *             2^-24, in which nothing more is rounded, and k(x,x) is 1
- *   by_inner  |x - z|_2^2 = |x|^2 + |z|^2 - 2 x.z, one instruction a feature instead of two
+ *   by_inner  |x - z|_2^2 = |x|^2 + |z|^2 - 2 x.z, one instruction a feature instead of two. Of
+ *             kernels with a slope at 0, pairs that are near come by differences (`nearest`)
  *   pairs     and there, where additions have pipes of their own, two features in one product
  *             (Winograd, IEEE Trans. Comput. C-17, 1968, p. 693):
  *             x1 z1 + x2 z2 = (x1 + z2) (x2 + z1) - x1 x2 - z1 z2
@@ -64,7 +65,9 @@ struct tile_kernel {
     double gamma, coef0; /* dot-product kernels */
     int degree;
     bool by_max, by_fixed; /* the faster forms of laplacian_l1 */
-    bool by_inner;         /* of gaussian, and of the Materns that are smooth at 0 */
+    bool by_inner;         /* of gaussian, and of the Materns; see `nearest` */
+    double nearest;        /* of by_inner, laplacian and matern12: sums above this one are too
+                              rough, and made from differences */
     int64_t pairs;         /* of by_inner, for which the points were made */
     bool near;             /* distance kernels: all powers are normal numbers. Changes no bit */
 };
@@ -117,13 +120,18 @@ struct mix_tile {
 enum tile_use { TILE_VALUES, TILE_ROWS, TILE_BOTH, TILE_COLUMNS, TILE_USES_ };
 
 struct tile_loops {
-    int wide, narrow; /* the two panel widths, in lanes */
-    int step;         /* z rows of a block; divides TILE_BLOCK */
-    bool fetches;     /* tile.ahead */
-    bool paired;      /* has tile_kernel.pairs */
+    int wide, narrow;    /* the two panel widths, in lanes */
+    int step;            /* z rows of a block; divides TILE_BLOCK */
+    bool fetches;        /* tile.ahead */
+    bool paired;         /* has tile_kernel.pairs */
+    bool mends;          /* has tile_kernel.by_inner for laplacian and matern12 */
+    bool turns;          /* near and far blocks may take turns (cpu_far.c): they gain more by the */
+    int root_turns_from; /* faster form than turns cost; kernels with roots from so many features */
     /* Features from which tile_kernel.by_inner pays where additions have pipes of their own, of
      * gaussian and of the Materns; where `paired`, tile_pairs decides. Elsewhere it always does. */
     int inner_from, inner_root_from;
+    double scale_gaussian, scale_root; /* what tile_scale has beyond the kernel's own; `root`: of
+                                          the kernels of |x - z|_2 itself */
 
     /* panel T[ld][lanes] <- rows[0 .. lanes-1], each T[ld]. */
     void (*pack)(const void *const *rows, int64_t ld, int lanes, void *panel);
@@ -156,7 +164,7 @@ struct tile_loops {
 };
 
 struct tile_isa {
-    const char *name; /* "avx512", "avx2", "portable" */
+    const char *name; /* "avx512", "avx512_intel", "avx2", "portable" */
     struct tile_loops f32, f64;
 };
 
@@ -169,4 +177,4 @@ int64_t tile_pairs(const struct tile_loops *loops, enum kernel_id id, int64_t d)
 bool tile_has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d);
 
 /* What to multiply a point's coordinates with, besides dividing them by the bandwidth. */
-double tile_scale(enum kernel_id id);
+double tile_scale(const struct tile_loops *loops, enum kernel_id id);

@@ -265,9 +265,9 @@ struct backend_provider {
 };
 extern const struct backend_provider backend_cpu_provider;
 
-/* The CPU with the kernel loops of one instruction set: "avx512", "avx2", "portable". NULL takes
- * the best, as the provider does; what this processor or this build lacks is -ERR_UNSUPPORTED. For
- * measurements and tests. */
+/* The CPU with the kernel loops of one instruction set: "avx512", "avx512_intel", "avx2",
+ * "portable". NULL takes the best, as the provider does; what this processor or this build lacks is
+ * -ERR_UNSUPPORTED. For measurements and tests. */
 int backend_cpu_open(const char *isa, int threads, struct backend **ret, struct err *err);
 
 /* By device name: "cpu", "auto", "cuda", "cuda:1", or several as one (backend_group.h):

@@ -71,10 +71,15 @@ static double slope_of(enum kernel_id id)
 
 /* Each of the d roundings is at most 2^-24 of the norms' sum; they differ in sign, so that sqrt(d)
  * of them count, and two of the norms. */
+double kernel_inner_error(int64_t d)
+{
+    return 0x1p-24 * (2.0 + 0.4 * sqrt((double)d));
+}
+
 double kernel_inner_limit(enum kernel_id id, int64_t d)
 {
-    const double slope = slope_of(id), roundings = 2.0 + 0.4 * sqrt((double)d);
-    return slope > 0 ? 4e-6 / (slope * 0x1p-24 * roundings) : 0;
+    const double slope = slope_of(id);
+    return slope > 0 ? 4e-6 / (slope * kernel_inner_error(d)) : 0;
 }
 
 /* Every kernel's table has some of the three keys; the others keep values that change nothing. */

@@ -67,6 +67,9 @@ int kernel_check_storage(enum kernel_id id, enum kernel_storage storage, struct 
  */
 double kernel_inner_limit(enum kernel_id id, int64_t d);
 
+/* What |x-z|^2 loses so, at most, as a share of |x|^2 + |z|^2. */
+double kernel_inner_error(int64_t d);
+
 /* gamma, coef0 and degree from the catalog's parameter values; gamma "auto" = 1/d. */
 void kernel_set_params(struct kernel *k, const struct param_set *params);
 

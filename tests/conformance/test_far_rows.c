@@ -220,7 +220,8 @@ static double *block(const struct fixture *f, struct view P, struct view Q)
 static bool takes_turns(const struct fixture *f)
 {
     const bool gains = f->kernel.id == KERNEL_GAUSSIAN || f->d >= 64;
-    return strcmp(f->be->isa, "avx512") == 0 && gains && !kernel_uses_l1(f->kernel.id);
+    return !kernel_uses_l1(f->kernel.id) && (strcmp(f->be->isa, "avx512_intel") == 0 ||
+                                             (strcmp(f->be->isa, "avx512") == 0 && gains));
 }
 
 /* What a column of Q is to be, or NULL where that is not said. In float64 `FAR` is near enough for

@@ -12,7 +12,8 @@
 /* A panel of `lanes` rows against `count` rows; numbers in both types. Each row ends with the sum
  * of its features, or with what `norms` says. */
 struct sample {
-    bool norms, paired; /* rows end with -|x|^2/2, less products of pairs */
+    const struct tile_loops *loops; /* that computed K */
+    bool norms, paired;             /* rows end with -|x|^2/2, less products of pairs */
     int lanes, count;
     int64_t d;
     double x[TILE_LANES * D_MAX], z[TILE_RUN * D_MAX]; /* row-major, scaled */
@@ -102,7 +103,8 @@ static void compute_form(struct sample *t, const struct tile_isa *isa, bool f64,
                                   .by_inner = faster,
                                   .pairs = t->paired ? t->d / 3 : 0};
     const struct tile tile = tile_of(t, &k, f64);
-    loops_of(isa, f64)->run(TILE_VALUES, t->lanes, &tile);
+    t->loops = loops_of(isa, f64);
+    t->loops->run(TILE_VALUES, t->lanes, &tile);
 }
 
 static void compute(struct sample *t, const struct tile_isa *isa, bool f64, enum kernel_id id)
@@ -115,7 +117,7 @@ static void check_values(const struct sample *t, bool f64, enum kernel_id id, do
 {
     const struct kernel k = {.id = id,
                              .d = t->d,
-                             .bandwidth = tile_scale(id), /* undoes the scaling */
+                             .bandwidth = tile_scale(t->loops, id), /* undoes the scaling */
                              .gamma = 0.25,
                              .coef0 = 0.5,
                              .degree = 5};
@@ -207,6 +209,41 @@ static void check_by_inner(struct sample *t, const struct tile_isa *isa, bool f6
     t->norms = t->paired = false;
 }
 
+/* Kernels with a slope at 0: rows that are the same, next to it, near, and others. Pairs nearer
+ * than 0.25 count as near, whose sums are made anew; the others are as they would be without. */
+static void check_mended(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+{
+    const struct tile_loops *loops = loops_of(isa, f64);
+    const double apart[] = {0.0, 1e-6, 1e-3, 0.1};
+    const double least = 0.25 * loops->scale_root;
+    const struct tile_kernel k = {
+        .id = KERNEL_MATERN12, .by_inner = true, .nearest = -0.5 * least * least};
+    t->norms = true;
+    for (int64_t d = 1; loops->mends && d <= D_MAX; d += 6) {
+        sample_fill(t, lanes, TILE_RUN, d, 0.6);
+        for (int j = 0; j < TILE_RUN; j += 3) {
+            for (int64_t f = 0; f < d; f++) {
+                t->z[j * d + f] = (double)(float)(t->x[j % lanes * d + f] + apart[j % 4]);
+            }
+        }
+        sample_pack(t);
+        const struct tile tile = tile_of(t, &k, f64);
+        t->loops = loops;
+        loops->run(TILE_VALUES, lanes, &tile);
+        check_values(t, f64, KERNEL_MATERN12, 20.0);
+        for (int j = 0; j < TILE_RUN; j += 12) {
+            const int at = j * lanes + j % lanes;
+            assert_same_bits(f64 ? t->K_f64[at] : (double)t->K_f32[at], 1.0);
+        }
+    }
+    t->norms = false;
+}
+
+static void test_mended(void **state)
+{
+    for_each_panel(*state, check_mended);
+}
+
 static void test_by_max(void **state)
 {
     for_each_panel(*state, check_by_max);
@@ -237,15 +274,17 @@ static void place_at(struct sample *t, double *rows, int count, int kind, double
 static double worst_at_limit(struct sample *t, const struct tile_isa *isa, bool f64, int lanes,
                              enum kernel_id id, int kind)
 {
+    const struct tile_loops *loops = loops_of(isa, f64);
+    const double scale = id == KERNEL_GAUSSIAN ? loops->scale_gaussian : loops->scale_root;
     const double squares = (t->paired ? 0.6 : 1.0) * kernel_inner_limit(id, 18);
     sample_fill(t, lanes, TILE_RUN, 18, 1.0);
-    place_at(t, t->x, lanes, kind, sqrt(squares / 2));
+    place_at(t, t->x, lanes, kind, scale * sqrt(squares / 2));
     for (int64_t k = 0; k < (int64_t)TILE_RUN * 18; k++) { /* the same rows, nothing hides them */
         t->z[k] = t->x[k % ((int64_t)lanes * 18)];
     }
     sample_pack(t);
     compute_form(t, isa, f64, id, true);
-    const struct kernel k = {.id = id, .d = 18, .bandwidth = tile_scale(id)};
+    const struct kernel k = {.id = id, .d = 18, .bandwidth = tile_scale(loops, id)};
     double worst = 0.0;
     for (int at = 0; at < lanes * TILE_RUN; at++) {
         const double value = kernel_eval(&k, t->x + at % lanes * 18, t->z + at / lanes * 18);
@@ -284,6 +323,7 @@ static void check_near_form(struct sample *t, const struct tile_isa *isa, bool f
     t->norms = false;
     struct tile_kernel k = {.id = id, .by_max = faster, .by_inner = faster};
     const struct tile tile = tile_of(t, &k, f64);
+    t->loops = loops_of(isa, f64);
     const size_t size = (size_t)(TILE_RUN * lanes) * (f64 ? sizeof(double) : sizeof(float));
     loops_of(isa, f64)->run(TILE_VALUES, lanes, &tile);
     cleanup_mem char *expected = mem_aligned(size, 1);
@@ -514,6 +554,6 @@ static int free_tile(void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, new_tile, free_tile)
-TEST_MAIN(TEST(test_values), TEST(test_by_max), TEST(test_by_inner), TEST(test_at_limit),
-          TEST(test_near), TEST(test_underflow), TEST(test_sigmoid), TEST(test_nan),
-          TEST(test_sums))
+TEST_MAIN(TEST(test_values), TEST(test_by_max), TEST(test_by_inner), TEST(test_mended),
+          TEST(test_at_limit), TEST(test_near), TEST(test_underflow), TEST(test_sigmoid),
+          TEST(test_nan), TEST(test_sums))

@@ -1,0 +1,194 @@
+#include "cpu/cpu_form.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "cpu/cpu_isa.h"
+#include "cpu/cpu_oracle.h"
+
+#define LN2 0.69314718055994530942
+#define DRAWN_PAIRS 16384 /* whose distances say how many are near */
+#define NEAR_SHARE 2000   /* of so many pairs one may be: a block has up to 320 */
+#define LOOKED_AT 1000    /* rows that say what is usual */
+
+/* At r = 0, so that a small distance must be known well. */
+static bool has_slope(enum kernel_id id)
+{
+    return id == KERNEL_LAPLACIAN || id == KERNEL_MATERN12;
+}
+
+/* ---- which forms there are ---- */
+
+int64_t tile_pairs(const struct tile_loops *loops, enum kernel_id id, int64_t d)
+{
+    const int64_t least = id == KERNEL_GAUSSIAN ? 6 : 12; /* roots fill the time of fewer */
+    return loops->paired && tile_adds_beside() && d >= least ? d / 3 : 0;
+}
+
+/* Where additions have pipes of their own a difference takes no time, but an instruction and, where
+ * registers are few, a number read from memory: with many features those decide. */
+bool tile_has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d)
+{
+    const bool root = id == KERNEL_MATERN32 || id == KERNEL_MATERN52;
+    if (has_slope(id)) {
+        return loops->mends && !tile_adds_beside() && d >= 4; /* fewer are as fast apart */
+    }
+    if (id != KERNEL_GAUSSIAN && !root) {
+        return false;
+    }
+    if (loops->paired && tile_adds_beside()) {
+        return tile_pairs(loops, id, d) > 0;
+    }
+    return !tile_adds_beside() || d >= (root ? loops->inner_root_from : loops->inner_from);
+}
+
+/* ---- which rows they are for ---- */
+
+/* The form by maxima loses about the size of a row's |x|_1 times the type's rounding, in units of
+ * ln 2 of the exponent: small rows only, and no larger ones than fit into integers, so that what is
+ * near does not depend on the form. A row far from all others loses more, where the kernel is next
+ * to nothing; so it does in the form by inner products. */
+static double by_max_limit(enum dtype dtype)
+{
+    return dtype == DTYPE_F32 ? (double)TILE_FIXED_NEAR : 1024.0;
+}
+
+/* Features of pairs that are alike make the number that sums begin with up to twice the norms, and
+ * roundings of equal features do not cancel: pairs keep a margin. */
+static double inner_limit(const struct points *p)
+{
+    return kernel_inner_limit(p->kernel.id, p->d) * (p->kernel.pairs > 0 ? 0.6 : 1.0);
+}
+
+bool form_is_far(const struct points *p, double size, double reach)
+{
+    if (has_slope(p->kernel.id)) {
+        return false; /* form_choose() says which are */
+    }
+    return kernel_uses_l1(p->kernel.id) ? size > by_max_limit(p->dtype)
+                                        : 2 * reach * reach > inner_limit(p);
+}
+
+/* Far rows have their blocks for company, which the loops would otherwise take twice. Returns how
+ * many blocks there are. */
+static int64_t mark_blocks(struct points *p, int step)
+{
+    int64_t blocks = 0;
+    for (int64_t first = 0; first < p->n; first += step) {
+        const size_t rows = (size_t)min_i64(step, p->n - first);
+        const bool far = memchr(p->far + first, 1, rows) != NULL;
+        memset(p->far + first, far, rows);
+        blocks += far;
+    }
+    return blocks;
+}
+
+/* Whether near and far blocks may take turns. What a tile begins with comes the more often then:
+ * maxima gain less than that, and so do short blocks, and roots with few features. */
+static bool takes_turns(const struct points *p, const struct tile_loops *loops)
+{
+    const int64_t least = p->kernel.id == KERNEL_GAUSSIAN ? 0 : loops->root_turns_from;
+    return loops->turns && !kernel_uses_l1(p->kernel.id) && p->d >= least;
+}
+
+/* ---- kernels with a slope at 0: all but pairs that are near ---- */
+
+/* |x|^2 in units of the exponent, of what inner products begin with. */
+static double square_of(const struct points *p, const struct tile_loops *loops, int64_t i)
+{
+    const struct rows X = {.dtype = p->dtype, .n = p->n, .d = p->ld, .data = p->data};
+    return -2.0 * rows_at(&X, i, p->d) / (loops->scale_root * loops->scale_root);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Twice what nine of ten rows have, of some that are looked at. */
+static double usual_square(const struct points *p, const struct tile_loops *loops)
+{
+    double squares[LOOKED_AT];
+    const int64_t step = (p->n + LOOKED_AT - 1) / LOOKED_AT;
+    size_t count = 0;
+    for (int64_t i = 0; i < p->n; i += step) {
+        squares[count++] = square_of(p, loops, i);
+    }
+    qsort(squares, count, sizeof *squares, compare_doubles);
+    return 2.0 * squares[count * 9 / 10];
+}
+
+/* Marks rows far beyond the others, if blocks of them may take turns. Returns |x|^2 of the others
+ * at most. */
+static double mark_far(struct points *p, const struct tile_loops *loops)
+{
+    const double most = p->reach * p->reach, limit = usual_square(p, loops);
+    if (!takes_turns(p, loops) || !(limit < most)) {
+        return most;
+    }
+    for (int64_t i = 0; i < p->n; i++) {
+        p->far[i] = square_of(p, loops, i) > limit;
+    }
+    return limit;
+}
+
+/* The distance, in units of the exponent, at which a kernel with a slope loses as much as others
+ * may (kernel_inner_limit) by inner products of rows with squares up to `square`. */
+static double nearest_pair(const struct points *p, double square)
+{
+    const double lost = kernel_inner_error(p->d) * 2.0 * square, most = 4e-6;
+    return LN2 * lost / (2.0 * most);
+}
+
+static double squared_distance(const struct points *p, int64_t i, int64_t j)
+{
+    const struct rows X = {.dtype = p->dtype, .n = p->n, .d = p->ld, .data = p->data};
+    double sum = 0.0;
+    for (int64_t k = 0; k < p->d; k++) {
+        const double diff = rows_at(&X, i, k) - rows_at(&X, j, k);
+        sum += diff * diff;
+    }
+    return sum;
+}
+
+/* Whether so few pairs, of some that are drawn, are nearer than `square` that most blocks have
+ * none: those with any are computed twice. */
+static bool few_near(const struct points *p, double square)
+{
+    struct rng rng = rng_new(1, RNG_NEAR);
+    const int64_t pairs = min_i64(4 * p->n, DRAWN_PAIRS);
+    int64_t near = 0;
+    for (int64_t i = 0; i < pairs; i++) {
+        const int64_t row = rng_below(&rng, p->n), other = rng_below(&rng, p->n);
+        near += row != other && squared_distance(p, row, other) < square;
+    }
+    return near * NEAR_SHARE <= pairs;
+}
+
+/* Whether inner products pay. */
+static bool choose_mended(struct points *p, const struct tile_loops *loops)
+{
+    const double least = nearest_pair(p, mark_far(p, loops)) * loops->scale_root;
+    p->kernel.nearest = -0.5 * least * least;
+    return isfinite(p->kernel.nearest) && few_near(p, least * least);
+}
+
+void form_choose(struct points *p, const struct tile_loops *loops)
+{
+    const bool l1 = kernel_uses_l1(p->kernel.id), has = p->far != NULL && p->n > 0;
+    const bool pays = has && (!has_slope(p->kernel.id) || choose_mended(p, loops));
+    const int64_t most = takes_turns(p, loops) ? p->n / loops->step / 4 : 0;
+    const int64_t far = has ? mark_blocks(p, loops->step) : 0;
+    const bool faster = pays && far <= most;
+    const bool fixed = p->dtype == DTYPE_F32 && loops->fix_panel != NULL;
+    p->kernel.by_fixed = faster && l1 && fixed;
+    p->kernel.by_max = faster && l1 && !fixed;
+    p->kernel.by_inner = faster && !l1;
+    if (!faster || far == 0) {
+        p->far = mem_free(p->far);
+    }
+}

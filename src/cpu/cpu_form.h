@@ -1,0 +1,16 @@
+/*
+ * Which of the faster forms of a kernel (cpu_tile.h) points take, and which of their rows are too
+ * far from the origin for it. Rows of Q decide, so that a row of P has the same bits whatever
+ * stands beside it.
+ */
+#pragma once
+
+#include "cpu/cpu.h"
+
+/* Of a row whose features' sizes sum to `size`, `reach` from the origin in units of the exponent.
+ */
+bool form_is_far(const struct points *p, double size, double reach);
+
+/* Of packed points. `far`, where they have it, says what form_is_far() did; it is freed where no
+ * row is far, or no faster form taken. */
+void form_choose(struct points *p, const struct tile_loops *loops);
