@@ -102,6 +102,7 @@ static bool stage_init(struct stage *s, const struct loop *l, const struct tile_
                    .degree = 2,
                    .by_max = l1 && !fixed,
                    .by_fixed = fixed,
+                   .doubled = tile_doubles(loops, l->kernel),
                    .by_inner = tile_has_inner(loops, l->kernel, l->d),
                    .nearest = 1.0, /* no sum is above 0 */
                    .pairs = tile_pairs(loops, l->kernel, l->d),

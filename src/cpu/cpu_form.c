@@ -45,6 +45,12 @@ bool tile_has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d
     return !tile_adds_beside() || d >= (root ? loops->inner_root_from : loops->inner_from);
 }
 
+/* A multiply-add spares the pipes of additions where they have their own. */
+bool tile_doubles(const struct tile_loops *loops, enum kernel_id id)
+{
+    return loops->doubles && kernel_uses_l1(id) && !tile_adds_beside();
+}
+
 /* ---- which rows they are for ---- */
 
 /* The form by maxima loses about the size of a row's |x|_1 times the type's rounding, in units of
@@ -63,12 +69,12 @@ static double inner_limit(const struct points *p)
     return kernel_inner_limit(p->kernel.id, p->d) * (p->kernel.pairs > 0 ? 0.6 : 1.0);
 }
 
-bool form_is_far(const struct points *p, double size, double reach)
+bool form_is_far(const struct points *p, double reach)
 {
     if (has_slope(p->kernel.id)) {
         return false; /* form_choose() says which are */
     }
-    return kernel_uses_l1(p->kernel.id) ? size > by_max_limit(p->dtype)
+    return kernel_uses_l1(p->kernel.id) ? reach > by_max_limit(p->dtype)
                                         : 2 * reach * reach > inner_limit(p);
 }
 

@@ -7,9 +7,9 @@
 
 #include "cpu/cpu.h"
 
-/* Of a row whose features' sizes sum to `size`, `reach` from the origin in units of the exponent.
+/* Of a row that is `reach` from the origin, by the kernel's distance and in units of the exponent.
  */
-bool form_is_far(const struct points *p, double size, double reach);
+bool form_is_far(const struct points *p, double reach);
 
 /* Of packed points. `far`, where they have it, says what form_is_far() did; it is freed where no
  * row is far, or no faster form taken. */

@@ -45,8 +45,12 @@ static double scale_of_kernel(enum kernel_id id)
 /* Of scaled points, beyond that. */
 static double scale_of_loops(const struct tile_loops *loops, enum kernel_id id)
 {
-    const bool root = kernel_uses_distance(id) && !kernel_uses_l1(id);
-    return id == KERNEL_GAUSSIAN ? loops->scale_gaussian : root ? loops->scale_root : 1.0;
+    if (kernel_uses_l1(id)) {
+        return tile_doubles(loops, id) ? 2.0 : 1.0;
+    }
+    return id == KERNEL_GAUSSIAN      ? loops->scale_gaussian
+           : kernel_uses_distance(id) ? loops->scale_root
+                                      : 1.0;
 }
 
 double tile_scale(const struct tile_loops *loops, enum kernel_id id)
@@ -102,7 +106,7 @@ static double pack_row(const struct rows *X, int64_t i, const double *scale, con
 {
     const bool f32 = p->dtype == DTYPE_F32, l1 = kernel_uses_l1(p->kernel.id);
     const struct row_sums r = pack_features(X, i, scale, center, p);
-    const double begin = l1 ? r.sum : r.begin;
+    const double begin = !l1 ? r.begin : p->kernel.doubled ? 0.5 * r.sum : r.sum;
     if (p->ld > p->d && f32) {
         ((float *)p->data)[i * p->ld + p->d] = (float)begin;
     } else if (p->ld > p->d) {
@@ -138,7 +142,7 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
         row_reach /= beyond;
         reach = row_reach > reach ? row_reach : reach;
         if (p->far != NULL) {
-            p->far[i] = form_is_far(p, size, row_reach);
+            p->far[i] = form_is_far(p, row_reach);
         }
         if (!isfinite(size)) {
             bad = i < bad ? i : bad;
@@ -206,8 +210,12 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
         return err_no_memory(err);
     }
     const int64_t pairs = tile_has_inner(loops, k->id, X->d) ? tile_pairs(loops, k->id, X->d) : 0;
-    p->kernel = (struct tile_kernel){
-        .id = k->id, .gamma = k->gamma, .coef0 = k->coef0, .degree = k->degree, .pairs = pairs};
+    p->kernel = (struct tile_kernel){.id = k->id,
+                                     .gamma = k->gamma,
+                                     .coef0 = k->coef0,
+                                     .degree = k->degree,
+                                     .doubled = tile_doubles(loops, k->id),
+                                     .pairs = pairs};
     p->scale = tile_scale(loops, k->id);
     p->dtype = dtype;
     p->n = X->n;

@@ -11,6 +11,7 @@
  *   TILE_TOGETHER_F32, TILE_TOGETHER_F64  cpu_tile.inc
  *   TILE_PAIRED     has the loops of tile_kernel.pairs
  *   TILE_FIXED      has those of tile_kernel.by_fixed, in float32
+ *   TILE_DOUBLED    has those of tile_kernel.doubled
  *   TILE_MENDS      has those of tile_kernel.by_inner of kernels that are not smooth at 0
  *   TILE_INNER_F32, TILE_INNER_F64, TILE_INNER_ROOT_F32, TILE_INNER_ROOT_F64
  *                   tile_loops.inner_from, inner_root_from
@@ -73,7 +74,8 @@ enum form {
     FORM_GAUSSIAN,
     FORM_INNER, /* gaussian of |x|^2/2 + |z|^2/2 - x.z */
     FORM_L1,
-    FORM_L1_FIXED, /* where TILE_FIXED says so */
+    FORM_L1_FIXED,   /* where TILE_FIXED says so */
+    FORM_L1_DOUBLED, /* where DOUBLED of cpu_tile.inc says so */
     FORM_L1_MAX,
     FORM_EXPONENTIAL,
     FORM_MATERN32,
@@ -113,7 +115,7 @@ INLINE bool is_matern32(enum form form)
 /* Whether points carry a number that sums begin with, in the place of feature d. */
 INLINE bool has_sum(enum form form)
 {
-    return by_inner(form) || form == FORM_L1_MAX || form == FORM_L1_FIXED;
+    return by_inner(form) || (form >= FORM_L1_FIXED && form <= FORM_L1_MAX);
 }
 
 typedef void loop_function(const struct tile *t);
@@ -160,7 +162,10 @@ static enum form form_of_kernel(const struct tile_kernel *k)
     case KERNEL_GAUSSIAN:
         return k->by_inner ? FORM_INNER : FORM_GAUSSIAN;
     case KERNEL_LAPLACIAN_L1:
-        return k->by_fixed ? FORM_L1_FIXED : k->by_max ? FORM_L1_MAX : FORM_L1;
+        return k->by_fixed  ? FORM_L1_FIXED
+               : !k->by_max ? FORM_L1
+               : k->doubled ? FORM_L1_DOUBLED
+                            : FORM_L1_MAX;
     case KERNEL_MATERN32:
         return k->by_inner ? FORM_MATERN32_INNER : FORM_MATERN32;
     case KERNEL_MATERN52:
@@ -358,6 +363,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .scale_root = TILE_SCALE_ROOT,
             .paired = TILE_PAIRED,
             .mends = TILE_MENDS,
+            .doubles = TILE_DOUBLED && !TILE_FIXED,
             .turns = TILE_TURNS > 0,
             .root_turns_from = TILE_TURNS,
             .pack = pack_f32,
@@ -385,6 +391,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .scale_root = TILE_SCALE_ROOT,
             .paired = TILE_PAIRED,
             .mends = TILE_MENDS,
+            .doubles = TILE_DOUBLED,
             .turns = TILE_TURNS > 0,
             .root_turns_from = TILE_TURNS,
             .pack = pack_f64,

@@ -15,6 +15,8 @@
  * features of a row are equal), of k(x,x), too:
  *
  *   by_max    |x - z|_1 = sum 2 max(x,z) - sum x - sum z
+ *             of points that are doubled (2 x) sum max - sum x - sum z: no product, which would
+ *             share pipes with the maximum. It is exact, so the bits are the same
  *   by_fixed  the same in fixed point, for float32 (tile_loops.fix_row): rows come as integers of
  *             2^-24, in which nothing more is rounded, and k(x,x) is 1
  *   by_inner  |x - z|_2^2 = |x|^2 + |z|^2 - 2 x.z, one instruction a feature instead of two. Of
@@ -35,7 +37,7 @@
  * Values kept in 16 bits are of kernels that lie in [0, 1], hence without a sign: 5 bits of
  * exponent and 11 of mantissa, of the value + 2^-31 (relative error 2^-12; 0 stays exact, 1 to
  * 2^-31). For the faster forms points carry one more feature, with which sums begin: the sum of the
- * others (in fixed point half of it), or -|x|^2/2 less the products x1 x2.
+ * others (in fixed point and of doubled points half of it), or -|x|^2/2 less the products x1 x2.
  * Panel, K and sums are 64-byte aligned.
  *
  * cpu_tile.c is compiled once for each instruction set, from one text.
@@ -65,6 +67,7 @@ struct tile_kernel {
     double gamma, coef0; /* dot-product kernels */
     int degree;
     bool by_max, by_fixed; /* the faster forms of laplacian_l1 */
+    bool doubled;          /* of it, for which the points were made; see tile_doubles */
     bool by_inner;         /* of gaussian, and of the Materns; see `nearest` */
     double nearest;        /* of by_inner, laplacian and matern12: sums above this one are too
                               rough, and made from differences */
@@ -125,6 +128,7 @@ struct tile_loops {
     bool fetches;        /* tile.ahead */
     bool paired;         /* has tile_kernel.pairs */
     bool mends;          /* has tile_kernel.by_inner for laplacian and matern12 */
+    bool doubles;        /* has tile_kernel.doubled */
     bool turns;          /* near and far blocks may take turns (cpu_far.c): they gain more by the */
     int root_turns_from; /* faster form than turns cost; kernels with roots from so many features */
     /* Features from which tile_kernel.by_inner pays where additions have pipes of their own, of
@@ -175,6 +179,9 @@ const struct tile_isa *tile_isa_list(int i);
  * by_inner at all, near the origin. */
 int64_t tile_pairs(const struct tile_loops *loops, enum kernel_id id, int64_t d);
 bool tile_has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d);
+
+/* Whether points of a kernel are doubled, as tile_scale says then, too. */
+bool tile_doubles(const struct tile_loops *loops, enum kernel_id id);
 
 /* What to multiply a point's coordinates with, besides dividing them by the bandwidth. */
 double tile_scale(const struct tile_loops *loops, enum kernel_id id);

@@ -8,31 +8,50 @@
 
 /* A panel of one feature and the sum of all against the row 0, in either type. */
 struct powers {
-    float x_f32[2 * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
-    double x_f64[2 * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
+    float x_f32[TILE_LANES], panel_f32[2 * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
+    double x_f64[TILE_LANES], panel_f64[2 * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
     float K_f32[TILE_BLOCK * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
     double K_f64[TILE_BLOCK * TILE_LANES] __attribute__((aligned(TILE_ALIGN)));
 };
 
 /* K <- 2^-x; `near`: x is at most 126. */
-static void compute(struct powers *p, const struct tile_isa *isa, bool f64, int lanes, bool near)
+static void compute_form(struct powers *p, const struct tile_loops *loops, bool f64, int lanes,
+                         bool near, bool doubled)
 {
     static const double zeros[2]; /* of both types */
-    const struct tile_kernel k = {.id = KERNEL_LAPLACIAN_L1, .by_max = true, .near = near};
-    const struct tile_loops *loops = f64 ? &isa->f64 : &isa->f32;
+    const struct tile_kernel k = {
+        .id = KERNEL_LAPLACIAN_L1, .by_max = true, .doubled = doubled, .near = near};
     const void *rows[1 + TILE_BLOCK];
     for (int i = 0; i <= TILE_BLOCK; i++) {
         rows[i] = zeros;
     }
+    for (int i = 0; i < lanes; i++) {
+        p->panel_f32[i] = p->x_f32[i] * (doubled ? 2.0F : 1.0F);
+        p->panel_f64[i] = p->x_f64[i] * (doubled ? 2.0 : 1.0);
+    }
+    memcpy(p->panel_f32 + lanes, p->x_f32, (size_t)lanes * sizeof(float));
+    memcpy(p->panel_f64 + lanes, p->x_f64, (size_t)lanes * sizeof(double));
     const struct tile tile = {.kernel = &k,
-                              .panel = f64 ? (void *)p->x_f64 : (void *)p->x_f32,
+                              .panel = f64 ? (void *)p->panel_f64 : (void *)p->panel_f32,
                               .z = rows,
                               .d = 1,
                               .count = 1,
                               .K = f64 ? (void *)p->K_f64 : (void *)p->K_f32};
-    memcpy(p->x_f32 + lanes, p->x_f32, (size_t)lanes * sizeof(float));
-    memcpy(p->x_f64 + lanes, p->x_f64, (size_t)lanes * sizeof(double));
     loops->run(TILE_VALUES, lanes, &tile);
+}
+
+/* Both ways where there are two, with the same bits. */
+static void compute(struct powers *p, const struct tile_isa *isa, bool f64, int lanes, bool near)
+{
+    const struct tile_loops *loops = f64 ? &isa->f64 : &isa->f32;
+    compute_form(p, loops, f64, lanes, near, false);
+    if (loops->doubles) {
+        const struct powers once = *p;
+        compute_form(p, loops, f64, lanes, near, true);
+        const size_t size = (size_t)lanes * (f64 ? sizeof(double) : sizeof(float));
+        assert_memory_equal(f64 ? (void *)p->K_f64 : (void *)p->K_f32,
+                            f64 ? (const void *)once.K_f64 : (const void *)once.K_f32, size);
+    }
 }
 
 /* Of a power's relative error: what engine/exp2.h says, and the C library's own. */

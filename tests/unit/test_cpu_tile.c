@@ -14,6 +14,7 @@
 struct sample {
     const struct tile_loops *loops; /* that computed K */
     bool norms, paired;             /* rows end with -|x|^2/2, less products of pairs */
+    bool doubled;                   /* tile_kernel.doubled */
     int lanes, count;
     int64_t d;
     double x[TILE_LANES * D_MAX], z[TILE_RUN * D_MAX]; /* row-major, scaled */
@@ -36,8 +37,8 @@ static void put_row(const struct sample *t, const double *row, int64_t step, flo
         squares += 2.0 * row[k] * row[k + 1];
     }
     for (int64_t k = 0; k < d; k++) {
-        to_f64[k * step] = row[k];
-        to_f32[k * step] = (float)row[k];
+        to_f64[k * step] = row[k] * (t->doubled ? 2.0 : 1.0);
+        to_f32[k * step] = (float)to_f64[k * step];
         sum += row[k];
         squares += row[k] * row[k];
     }
@@ -100,6 +101,7 @@ static void compute_form(struct sample *t, const struct tile_isa *isa, bool f64,
                                   .coef0 = 0.5,
                                   .degree = 5,
                                   .by_max = faster,
+                                  .doubled = t->doubled,
                                   .by_inner = faster,
                                   .pairs = t->paired ? t->d / 3 : 0};
     const struct tile tile = tile_of(t, &k, f64);
@@ -112,12 +114,18 @@ static void compute(struct sample *t, const struct tile_isa *isa, bool f64, enum
     compute_form(t, isa, f64, id, false);
 }
 
+/* What numbers that sample_pack() takes are to be divided by. */
+static double scale_of(const struct tile_loops *loops, enum kernel_id id)
+{
+    return tile_scale(loops, id) / (tile_doubles(loops, id) ? 2.0 : 1.0);
+}
+
 /* Rounding of the distance r makes an error of about r units in exp(-r), hence rtol. */
 static void check_values(const struct sample *t, bool f64, enum kernel_id id, double rtol)
 {
     const struct kernel k = {.id = id,
                              .d = t->d,
-                             .bandwidth = tile_scale(t->loops, id), /* undoes the scaling */
+                             .bandwidth = scale_of(t->loops, id), /* undoes the scaling */
                              .gamma = 0.25,
                              .coef0 = 0.5,
                              .degree = 5};
@@ -314,6 +322,50 @@ static void test_at_limit(void **state)
     for_each_panel(*state, check_at_limit);
 }
 
+static size_t values_size(const struct sample *t, bool f64)
+{
+    return (size_t)(t->count * t->lanes) * (f64 ? sizeof(double) : sizeof(float));
+}
+
+/* K's values, which are zeros then. */
+static char *take_values(struct sample *t, bool f64)
+{
+    void *K = f64 ? (void *)t->K_f64 : (void *)t->K_f32;
+    const size_t size = values_size(t, f64);
+    char *copy = mem_aligned(size, 1);
+    assert_non_null(copy);
+    memcpy(copy, K, size);
+    memset(K, 0, size);
+    return copy;
+}
+
+static void assert_same_values(const struct sample *t, bool f64, const char *expected)
+{
+    const void *K = f64 ? (const void *)t->K_f64 : (const void *)t->K_f32;
+    assert_memory_equal(K, expected, values_size(t, f64));
+}
+
+/* laplacian_l1's points doubled: the same bits, by maxima and by differences. */
+static void check_doubled(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+{
+    for (int i = 0; loops_of(isa, f64)->doubles && i < 8; i++) {
+        sample_fill(t, lanes, TILE_RUN, 1 + 6 * (i / 2), 0.3);
+        compute_form(t, isa, f64, KERNEL_LAPLACIAN_L1, i % 2 > 0);
+        cleanup_mem char *expected = take_values(t, f64);
+        t->doubled = true;
+        sample_pack(t);
+        compute_form(t, isa, f64, KERNEL_LAPLACIAN_L1, i % 2 > 0);
+        t->doubled = false;
+        assert_same_values(t, f64, expected);
+        check_values(t, f64, KERNEL_LAPLACIAN_L1, 10.0);
+    }
+}
+
+static void test_doubled(void **state)
+{
+    for_each_panel(*state, check_doubled);
+}
+
 /* Where all exponents are those of normal numbers the loops that rely on it give the same bits. */
 static void check_near_form(struct sample *t, const struct tile_isa *isa, bool f64, int lanes,
                             enum kernel_id id, bool faster)
@@ -324,15 +376,11 @@ static void check_near_form(struct sample *t, const struct tile_isa *isa, bool f
     struct tile_kernel k = {.id = id, .by_max = faster, .by_inner = faster};
     const struct tile tile = tile_of(t, &k, f64);
     t->loops = loops_of(isa, f64);
-    const size_t size = (size_t)(TILE_RUN * lanes) * (f64 ? sizeof(double) : sizeof(float));
-    loops_of(isa, f64)->run(TILE_VALUES, lanes, &tile);
-    cleanup_mem char *expected = mem_aligned(size, 1);
-    assert_non_null(expected);
-    memcpy(expected, tile.K, size);
-    memset(tile.K, 0, size);
+    t->loops->run(TILE_VALUES, lanes, &tile);
+    cleanup_mem char *expected = take_values(t, f64);
     k.near = true;
-    loops_of(isa, f64)->run(TILE_VALUES, lanes, &tile);
-    assert_memory_equal(tile.K, expected, size);
+    t->loops->run(TILE_VALUES, lanes, &tile);
+    assert_same_values(t, f64, expected);
     check_values(t, f64, k.id, 100.0);
 }
 
@@ -542,7 +590,7 @@ static int new_tile(void **state)
     struct sample *t = mem_aligned(1, sizeof *t);
     *state = t;
     if (t != NULL) {
-        t->norms = t->paired = false;
+        t->norms = t->paired = t->doubled = false;
     }
     return t == NULL;
 }
@@ -554,6 +602,6 @@ static int free_tile(void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, new_tile, free_tile)
-TEST_MAIN(TEST(test_values), TEST(test_by_max), TEST(test_by_inner), TEST(test_mended),
-          TEST(test_at_limit), TEST(test_near), TEST(test_underflow), TEST(test_sigmoid),
-          TEST(test_nan), TEST(test_sums))
+TEST_MAIN(TEST(test_values), TEST(test_by_max), TEST(test_doubled), TEST(test_by_inner),
+          TEST(test_mended), TEST(test_at_limit), TEST(test_near), TEST(test_underflow),
+          TEST(test_sigmoid), TEST(test_nan), TEST(test_sums))
