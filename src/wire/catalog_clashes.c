@@ -13,11 +13,12 @@
 
 const struct param_clash catalog_block_clashes[] = {BLOCK_CLASHES, {.key = NULL}};
 
-/* Both are of the momentum. */
+/* All three are of the momentum. */
 const struct param_clash catalog_askotch2_clashes[] = {
     BLOCK_CLASHES,
     {"mu", "accelerated", "false"},
     {"nu", "accelerated", "false"},
+    {"restarts", "accelerated", "false"},
     {.key = NULL},
 };
 

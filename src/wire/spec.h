@@ -123,6 +123,9 @@ struct job_spec {
  * `centers` has the catalog's first method.
  */
 int job_spec_read(const struct json *j, struct job_spec **ret, struct err *err);
+/* Refuses what the rest of the spec leaves without effect, at it. Of requests alone: a job that is
+ * in the queue since an earlier version took it remains one. */
+int job_spec_check_effects(const struct job_spec *spec, struct err *err);
 /* The full document with defaults filled in; reading it back gives the same spec. NULL on lack of
  * memory. */
 struct json *job_spec_write(const struct job_spec *spec);

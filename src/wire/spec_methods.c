@@ -182,7 +182,6 @@ int spec__read_solver(const struct json *j, struct job_spec *spec, struct err *e
     }
     const struct method_def *m = spec->solver.method;
     rc = param_read(m->params, fields, also, &spec->solver.params, err);
-    rc = rc < 0 ? rc : param_check_clashes(&spec->solver.params, m->clashes, err);
     return spec__within("solver", rc < 0 ? rc : read_preconditioner(fields, spec, err), err);
 }
 
@@ -243,7 +242,6 @@ static int read_centers_fields(const struct json *centers, struct job_spec *spec
     static const char *const also[] = {"method", "count", "dataset", NULL};
     const struct method_def *m = spec->centers.method;
     int rc = param_read(m->params, centers, also, &spec->centers.params, err);
-    rc = rc < 0 ? rc : param_check_clashes(&spec->centers.params, m->clashes, err);
     rc = rc < 0 ? rc : read_count(centers, spec, err);
     return rc < 0 ? rc : read_centers_dataset(centers, spec, err);
 }

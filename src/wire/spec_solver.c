@@ -65,23 +65,54 @@ static int check_factor(const struct job_spec *spec, struct err *err)
                : 0;
 }
 
+/* What a warm start takes the place of, or NULL: a start from zero, and more than the usual one of
+ * EigenPro's plain epochs. */
+static const char *without_start(const struct job_spec *spec)
+{
+    const char *solver = spec->solver.method->name;
+    const struct param_set *params = &spec->solver.params;
+    if (strcmp(solver, "falkon_bless") == 0) {
+        return strcmp(param_choice(params, "start"), "zero") == 0 ? "start" : NULL;
+    }
+    const bool plain = strcmp(solver, "eigenpro3") == 0 || strcmp(solver, "eigenpro4") == 0;
+    return plain && param_int(params, "plain_epochs") > 1 ? "plain_epochs" : NULL;
+}
+
 static int check_start(const struct job_spec *spec, struct err *err)
 {
-    const bool zero = strcmp(spec->solver.method->name, "falkon_bless") == 0 &&
-                      strcmp(param_choice(&spec->solver.params, "start"), "zero") == 0;
-    return zero && spec->warm_start.model[0] != '\0'
-               ? err_at(err, ERR_INVALID, "#/solver/start",
-                        "The parameter \"start\" has no effect where \"warm_start\" is given: "
-                        "leave one of them "
-                        "out.")
-               : 0;
+    const char *key = spec->warm_start.model[0] != '\0' ? without_start(spec) : NULL;
+    return key == NULL ? 0
+                       : spec__within("solver",
+                                      field_error(err, key, FIELD_WHOLE,
+                                                  "The parameter \"%s\" has no effect where "
+                                                  "\"warm_start\" is given: leave one of them out.",
+                                                  key),
+                                      err);
 }
 
 int spec__check_solver(const struct job_spec *spec, struct err *err)
 {
     int rc = check_noise(spec, err);
     rc = rc < 0 ? rc : check_evidence(spec, err);
-    rc = rc < 0 ? rc : check_precision(spec, err);
+    return rc < 0 ? rc : check_precision(spec, err);
+}
+
+/* Those of the solver's and the centers' own parameters. */
+static int check_clashes(const struct job_spec *spec, struct err *err)
+{
+    const struct method_def *solver = spec->solver.method, *centers = spec->centers.method;
+    int rc = param_check_clashes(&spec->solver.params, solver->clashes, err);
+    rc = spec__within("solver", rc, err);
+    if (rc == 0 && centers != NULL) {
+        rc = param_check_clashes(&spec->centers.params, centers->clashes, err);
+        rc = spec__within("centers", rc, err);
+    }
+    return rc;
+}
+
+int job_spec_check_effects(const struct job_spec *spec, struct err *err)
+{
+    int rc = check_clashes(spec, err);
     rc = rc < 0 ? rc : check_factor(spec, err);
     return rc < 0 ? rc : check_start(spec, err);
 }

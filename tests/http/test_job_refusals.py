@@ -194,6 +194,7 @@ CLASHES = [
     ("solver", {"name": "askotch2"}, {"power_iterations": 5, "block_preconditioner": "cholesky"}),
     ("solver", {"name": "askotch2"}, {"mu": 1e-3, "accelerated": False}),
     ("solver", {"name": "askotch2"}, {"nu": 7, "accelerated": False}),
+    ("solver", {"name": "askotch2"}, {"restarts": False, "accelerated": False}),
     ("solver", {"name": "eigenpro2"}, {"alpha": 0.5, "eigenvectors": 0}),
     ("solver", {"name": "eigenpro3"}, {"alpha": 0.5, "eigenvectors": 0}),
     ("solver", {"name": "eigenpro4"}, {"batch_memory_mib": 10, "batch_size": 100}),

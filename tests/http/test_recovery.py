@@ -399,3 +399,24 @@ def test_an_end_that_the_store_refuses(daemons):
     job = daemon.api.wait(job["id"])
     assert job["status"] == "succeeded" and job["attempt"] == 2
     check_gapless(daemon.api, job)
+
+
+@pytest.mark.parametrize("given, other", [
+    ({"solver": {"name": "sketchysaga", "damping": 2}}, ("$.solver.rho", 0.5)),
+    ({"solver": {"name": "askotch2", "rank": 50}}, ("$.solver.block_preconditioner", "none")),
+    ({"solver": {"name": "falkon"}, "centers": {"method": "kmeans", "batch_size": 100}}, ("$.centers.rows", 0)),
+    ({"solver": {"name": "cholesky", "factor": "float64"}}, ("$.precision", "float32"))])
+def test_what_an_earlier_version_took_stays_a_job(daemons, given, other):
+    """Today such a request is refused; one that is in the queue since then is trained all the same."""
+    daemon = daemons(workers="cpu:0")
+    X, y = data.regression(200, seed=67)
+    spec = {"kernel": "gaussian", "regularization": 1e-3, "stop": {"max_iterations": 20}, **given}
+    job = daemon.api.create("m", daemon.api.upload_npz(X, y), **spec)
+    assert daemon.stop() == 0
+    with contextlib.closing(sqlite3.connect(daemon.data_dir / "krrd.db")) as db:
+        db.execute("UPDATE jobs SET spec = json_set(spec, ?, ?)", other)
+        db.commit()
+    daemon.start(workers="cpu:1")
+    assert daemon.api.wait(job["id"])["status"] == "succeeded"
+    again = daemon.api.post("/v1/jobs", 422, json=daemon.api.job(job["id"])["spec"]).json()
+    assert "has no effect" in again["detail"]

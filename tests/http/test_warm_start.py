@@ -139,13 +139,19 @@ def test_refusals(api, name, regression_dataset):
         assert answer["errors"][0]["pointer"] == "#/warm_start" and "4 features" in answer["detail"]
 
 
-def test_a_start_from_zero_is_none_from_a_model(api, name, regression_dataset):
+@pytest.mark.parametrize("solver, key, clash, fit", [
+    ("falkon_bless", "start", "zero", "centers"),
+    ("eigenpro3", "plain_epochs", 2, 0),
+    ("eigenpro4", "plain_epochs", 7, 1),
+])
+def test_a_model_takes_the_place_of_another_start(api, name, regression_dataset, solver, key, clash, fit):
     api.train(name, regression_dataset, kernel="gaussian")
-    spec = {"model": name, "dataset": regression_dataset, "kernel": "gaussian", "warm_start": name}
-    for start, status in (("zero", 422), ("centers", 200)):
-        answer = api.post("/v1/jobs?validate_only=true", status, json={**spec, "solver": {"name": "falkon_bless", "start": start}})
-        if status == 422:
-            assert answer.json()["errors"][0]["pointer"] == "#/solver/start" and '"warm_start"' in answer.json()["detail"]
+    spec = {"model": name, "dataset": regression_dataset, "kernel": "gaussian"}
+    asked, wanted = "/v1/jobs?validate_only=true", {"name": solver, key: clash}
+    answer = api.post(asked, 422, json={**spec, "warm_start": name, "solver": wanted}).json()
+    assert answer["errors"][0]["pointer"] == f"#/solver/{key}" and '"warm_start"' in answer["detail"]
+    api.post(asked, 200, json={**spec, "solver": wanted})
+    api.post(asked, 200, json={**spec, "warm_start": name, "solver": {"name": solver, key: fit}})
 
 
 def release_model(daemon):

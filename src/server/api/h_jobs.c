@@ -271,6 +271,9 @@ static int create(struct request *rq, struct creation *c, struct err *err)
     if (r == 0) {
         r = job_spec_read(body, &spec, err);
     }
+    if (r == 0) {
+        r = job_spec_check_effects(spec, err);
+    }
     if (r == 0 && spec->promote.alias[0] != '\0' && !request_is_admin(rq)) {
         r = err_at(err, ERR_FORBIDDEN, "#/promote", "Moving an alias needs the scope admin.");
     }
