@@ -1,5 +1,6 @@
 #include "cpu/cpu_form.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #define LN2 0.69314718055994530942
 #define DRAWN_PAIRS 16384 /* whose distances say how many are near */
 #define NEAR_SHARE 2000   /* of so many pairs one may be: a block has up to 320 */
-#define LOOKED_AT 1000    /* rows that say what is usual */
+#define LOOKED_AT 200     /* rows that say what is usual */
 
 /* At r = 0, so that a small distance must be known well. */
 static bool has_slope(enum kernel_id id)
@@ -150,37 +151,40 @@ static double nearest_pair(const struct points *p, double square)
     return LN2 * lost / (2.0 * most);
 }
 
-static double squared_distance(const struct points *p, int64_t i, int64_t j)
+/* Whether |x_i - x_j|^2 is less than `square`: of most pairs a few features say. */
+static bool is_near(const struct points *p, int64_t i, int64_t j, double square)
 {
     const struct rows X = {.dtype = p->dtype, .n = p->n, .d = p->ld, .data = p->data};
     double sum = 0.0;
-    for (int64_t k = 0; k < p->d; k++) {
+    for (int64_t k = 0; k < p->d && sum < square; k++) {
         const double diff = rows_at(&X, i, k) - rows_at(&X, j, k);
         sum += diff * diff;
     }
-    return sum;
+    return sum < square;
 }
 
 /* Whether so few pairs, of some that are drawn, are nearer than `square` that most blocks have
- * none: those with any are computed twice. */
+ * none: those with any are computed twice. No more are drawn than there are rows: whoever makes
+ * points of a few rows multiplies them once. */
 static bool few_near(const struct points *p, double square)
 {
     struct rng rng = rng_new(1, RNG_NEAR);
-    const int64_t pairs = min_i64(4 * p->n, DRAWN_PAIRS);
+    const int64_t pairs = min_i64(p->n, DRAWN_PAIRS);
     int64_t near = 0;
     for (int64_t i = 0; i < pairs; i++) {
-        const int64_t row = rng_below(&rng, p->n), other = rng_below(&rng, p->n);
-        near += row != other && squared_distance(p, row, other) < square;
+        const int64_t row = i * p->n / pairs, other = rng_below(&rng, p->n);
+        near += row != other && is_near(p, row, other, square);
     }
     return near * NEAR_SHARE <= pairs;
 }
 
-/* Whether inner products pay. */
+/* Whether inner products pay. Where they overflow in float32 all pairs are near, but those that are
+ * drawn may be none: of a single row there is no other. */
 static bool choose_mended(struct points *p, const struct tile_loops *loops)
 {
     const double least = nearest_pair(p, mark_far(p, loops)) * loops->scale_root;
     p->kernel.nearest = -0.5 * least * least;
-    return isfinite(p->kernel.nearest) && few_near(p, least * least);
+    return p->kernel.nearest > -(double)FLT_MAX && few_near(p, least * least);
 }
 
 void form_choose(struct points *p, const struct tile_loops *loops)

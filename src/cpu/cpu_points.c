@@ -10,8 +10,6 @@
 #include "cpu/cpu_lanes.h"
 
 #define LN2 0.69314718055994530942
-#define DRAWN_PAIRS 16384       /* whose distances say how many are near */
-#define NEAR_SHARE 2000         /* of so many pairs one may be: of the 320 in a block */
 #define FIXED_BYTES (12U << 20) /* of rows in fixed point beside the points themselves */
 
 static double scale_of(const struct kernel *k, int64_t j, double scale)

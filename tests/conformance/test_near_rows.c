@@ -147,4 +147,28 @@ static void test_products(void **state)
     device_close(be);
 }
 
-TEST_MAIN(cmocka_unit_test(test_products))
+/* The same row on both sides, so far from the origin that |x|^2 is infinite. */
+static void test_far_away(void **state)
+{
+    static const enum kernel_id ids[] = {KERNEL_LAPLACIAN, KERNEL_MATERN12};
+    static const double x[] = {1e20, -1e20, 0.0, 1e20, 1e19};
+    (void)state;
+    struct backend *be = device_open(2);
+    for (int i = 0; i < 2 * PRECISIONS && be->ops->points_lanes != NULL; i++) { /* a CPU */
+        struct fixture f = {
+            .be = be, .kernel = usual_kernel(ids[i % 2], 5), .precision = (enum precision)(i / 2)};
+        const struct rows X = {.dtype = DTYPE_F64, .n = 1, .d = 5, .data = x};
+        const enum dtype dtype = points_dtype(f.precision);
+        must(be->ops->points_new(be, &f.kernel, dtype, &X, &f.P, &err));
+        must(be->ops->points_new(be, &f.kernel, dtype, &X, &f.Q, &err));
+        double *y =
+            product(&f, view_all(f.P, 1), view_all(f.Q, 1), (const double[COLS]){1.0, -2.0});
+        assert_same_bits(y[0], 1.0);
+        assert_same_bits(y[1], -2.0);
+        mem_free(y);
+        fixture_free(&f);
+    }
+    device_close(be);
+}
+
+TEST_MAIN(cmocka_unit_test(test_products), cmocka_unit_test(test_far_away))
