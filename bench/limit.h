@@ -15,10 +15,10 @@
  *   weights    t       plain: one a right-hand side
  *              2 t     symmetric: one for each of the two uses
  *
- *   root: the better of an estimate with Newton's steps (the ceiling `steps`; where there is no
- *   instruction for the estimate 4 (7) multiply-adds), and the processor's own instruction running
- * beside everything else, for which the divider needs its time and takes some of the multiply-adds'
- * too (2 of them on a Zen 4; the ceiling `beside`).
+ *   root: the better of an estimate with Newton's steps (the ceiling `steps`, or where there is no
+ *   instruction for the estimate 4 (7) multiply-adds) and of the processor's own instruction, for
+ *   which the divider, beside everything else, needs its time and takes some of the multiply-adds'
+ *   (2 of them on a Zen 4; the ceiling `beside`).
  *
  * Subtractions, loads and conversions are taken as free, so this is an upper bound for loops that
  * multiply once a feature; those that make one product of two (cpu/cpu_tile.h) may be above it.

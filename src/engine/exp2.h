@@ -10,9 +10,10 @@
  *   EIGHTHS       2^(j/8); of float32, and LOW and HIGH of float64 (the halves of its bits), less
  *                 j << MANTISSA - 3 in the bits: j joins those of n, shifted by as much
  *   SMALL         (2^f - 1) / f on [-1/32, 1/32]: 9e-18; with what is rounded 2.0e-16 (7e-17)
- *   ABOVE         (2^f - 1) / f, in float32 on [0, 1]: 9.6e-8, with what is rounded 1.6e-7 (7e-8);
- * in float64 on [0, 1/16]: 8e-18. The number next to the end, which all that is next to 0 from
- * below has above a whole one, gives exactly 1 in the end SIXTEENTHS    2^(j/16)
+ *   ABOVE         (2^f - 1) / f on [0, 1] in float32: 1e-7, with what is rounded 1.6e-7 (7e-8); on
+ *                 [0, 1/16] in float64: 8e-18. For the number before the end, which is above a
+ *                 whole one what is next to 0 from below, it gives exactly 1 there
+ *   SIXTEENTHS    2^(j/16)
  */
 #pragma once
 
