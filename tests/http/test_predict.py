@@ -80,7 +80,7 @@ def test_odd_labels_come_back_as_they_were(api, name):
     X, y = data.classification(60, labels=labels, seed=35)
     rows = [",".join([*map(repr, r), '"' + t.replace('"', '""') + '"'])
             for r, t in zip(X.tolist(), y.tolist())]
-    dataset = api.upload(("a,b,c,label\n" + "\n".join(rows)).encode())
+    dataset = api.upload(("a,b,c,label\n" + "\n".join(rows)).encode(), task="classification")
     assert sorted(dataset["classes"]) == sorted(labels)
     api.train(name, dataset["id"], kernel={"name": "gaussian", "bandwidth": 0.5},
               test={"fraction": 0})
