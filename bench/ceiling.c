@@ -11,6 +11,7 @@
 #define RUNS 40
 #define RUN_S 0.0015 /* of one run: well below a scheduler's slice */
 #define READS 12
+#define SLICE_ROUNDS 1000 /* between two looks at the clock */
 #define PROBES (6 + CEILING_EXP2)
 #define READ_COUNT (8 << 20) /* doubles a thread: 64 MiB, beyond the share of any cache */
 
@@ -160,4 +161,27 @@ int ceiling_measure(const char *isa, int threads, struct ceiling *ret, struct er
         };
     }
     return r;
+}
+
+int ceiling_mean_fma(const char *isa, enum dtype dtype, int threads, double seconds, double *ret,
+                     struct err *err)
+{
+    const struct ceiling_isa *loops = find_isa(isa);
+    if (loops == NULL) {
+        return err_set(err, ERR_UNSUPPORTED, "There are no ceiling loops for \"%.40s\".", isa);
+    }
+    const struct ceiling_loop *loop = dtype == DTYPE_F32 ? &loops->f32.fma : &loops->f64.fma;
+    double rate = 0.0;
+#pragma omp parallel num_threads(threads) reduction(+ : rate)
+    {
+        double passed = 0.0;
+        int64_t rounds = 0;
+        while (passed < seconds) {
+            passed += run_once(loop, SLICE_ROUNDS);
+            rounds += SLICE_ROUNDS;
+        }
+        rate += (double)(rounds * loop->lanes) / passed;
+    }
+    *ret = rate;
+    return 0;
 }

@@ -29,3 +29,8 @@ struct ceiling {
 /* `isa` as the engine names it; -ERR_UNSUPPORTED when this program has no loops for it. Takes about
  * half a second and 64 MiB a thread. */
 int ceiling_measure(const char *isa, int threads, struct ceiling *ret, struct err *err);
+
+/* Multiply-adds (`fma`) that the threads really have for `seconds`: their mean and not their best,
+ * so that what others take from the processor, and its clock, count. Lanes a second. */
+int ceiling_mean_fma(const char *isa, enum dtype dtype, int threads, double seconds, double *ret,
+                     struct err *err);

@@ -12,6 +12,8 @@
 #include "gpu/providers.h"
 
 #define CHECKED_ROWS 16
+#define PACE_SHARE 0.1   /* of a product's time, for multiply-adds on either side of it */
+#define PACE_LEAST 0.005 /* seconds of them */
 
 /* One measurement in the making. */
 struct bench {
@@ -21,9 +23,10 @@ struct bench {
     struct points *P, *Q; /* the same when symmetric */
     struct mat V, Y;
     double *seconds, *cpu_seconds; /* [repeat], sorted by bench_time */
-    int64_t product_bytes;         /* growth of the process in the first product, -1: unknown */
-    int64_t cached_bytes;          /* of kept kernel values */
-    double cache_seconds;          /* to compute and keep them */
+    double *paced; /* [repeat], sorted: seconds at the pace of the ceilings; NANs without them */
+    int64_t product_bytes; /* growth of the process in the first product, -1: unknown */
+    int64_t cached_bytes;  /* of kept kernel values */
+    double cache_seconds;  /* to compute and keep them */
     double error;
     struct ceiling ceiling; /* where be->isa is not NULL */
     struct device_ceiling device;
@@ -63,6 +66,7 @@ static void bench_deinit(struct bench *b)
     workload_deinit(&b->work);
     mem_free(b->seconds);
     mem_free(b->cpu_seconds);
+    mem_free(b->paced);
 }
 
 /* A device may only have been told what to do when an operation returns: it is done when it gives
@@ -130,26 +134,54 @@ static double median(const double *sorted, int64_t n)
     return 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]);
 }
 
+/* The share of the ceiling of multiply-adds that they reach now, over some time; NAN: no ceiling.
+ */
+static int pace_now(const struct bench *b, double seconds, double *ret, struct err *err)
+{
+    const struct backend *be = b->be;
+    *ret = NAN;
+    if (be->isa == NULL) {
+        return 0;
+    }
+    const enum dtype dtype = b->work.P.dtype;
+    const int r =
+        ceiling_mean_fma(be->isa, dtype, be->threads, fmax(seconds, PACE_LEAST), ret, err);
+    *ret /= dtype == DTYPE_F32 ? b->ceiling.f32.fma : b->ceiling.f64.fma;
+    return r;
+}
+
+/* The i-th product, between two looks at the machine's pace: `before` and *ret. */
+static int time_product(struct bench *b, int64_t i, double before, double *ret, struct err *err)
+{
+    const double began = clock_monotonic_s(), cpu_began = machine_cpu_s();
+    int r = multiply(b, err);
+    b->seconds[i] = clock_monotonic_s() - began;
+    b->cpu_seconds[i] = machine_cpu_s() - cpu_began;
+    if (r == 0) {
+        r = pace_now(b, PACE_SHARE * b->seconds[i], ret, err);
+    }
+    b->paced[i] = b->seconds[i] * 0.5 * (before + *ret);
+    return r;
+}
+
 static int bench_time(struct bench *b, struct err *err)
 {
     const int64_t n = b->o->repeat;
     b->seconds = mem_array((size_t)n, sizeof *b->seconds);
     b->cpu_seconds = mem_array((size_t)n, sizeof *b->cpu_seconds);
-    if (b->seconds == NULL || b->cpu_seconds == NULL) {
+    b->paced = mem_array((size_t)n, sizeof *b->paced);
+    if (b->seconds == NULL || b->cpu_seconds == NULL || b->paced == NULL) {
         return err_no_memory(err);
     }
-    for (int64_t i = 0; i < n; i++) {
-        const double began = clock_monotonic_s(), cpu_began = machine_cpu_s();
-        const int r = multiply(b, err);
-        if (r < 0) {
-            return r;
-        }
-        b->seconds[i] = clock_monotonic_s() - began;
-        b->cpu_seconds[i] = machine_cpu_s() - cpu_began;
+    double pace = NAN;
+    int r = pace_now(b, PACE_LEAST, &pace, err);
+    for (int64_t i = 0; r == 0 && i < n; i++) {
+        r = time_product(b, i, pace, &pace, err);
     }
     qsort(b->seconds, (size_t)n, sizeof *b->seconds, ascending);
     qsort(b->cpu_seconds, (size_t)n, sizeof *b->cpu_seconds, ascending);
-    return 0;
+    qsort(b->paced, (size_t)n, sizeof *b->paced, ascending);
+    return r;
 }
 
 /* ---- the report ---- */
@@ -255,6 +287,8 @@ static void report_limit(const struct bench *b, double rate, double seconds, str
     json_set_string(j, "bound_by", limit.bound_by);
     json_set_number(j, "fraction_of_limit", fraction);
     json_set_number(j, "fraction_of_limit_best", fraction * seconds / b->seconds[0]);
+    json_set_number(j, "fraction_of_limit_paced",
+                    fraction * seconds / median(b->paced, b->o->repeat));
     json_set_number(j, "fraction_of_fma_limit", rate / by_fma);
 }
 

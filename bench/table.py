@@ -3,8 +3,9 @@
 
     bench/table.py --bench build/bench/krr-bench --output bench/results/NAME.json
 
-Prints one line a case as it is measured: the share of the limit by the median product, by the best one, and by the
-median of the processor time: with one thread on a machine that others use, the last is the fair figure.
+Prints one line a case as it is measured: the share of the limit by the median product, by the best one, by the median of
+the processor time, and at the pace that the machine's multiply-adds had around each product: on a machine whose processor
+others use, too, the last is the fair figure.
 """
 import argparse
 import datetime
@@ -17,7 +18,7 @@ import sys
 
 KERNELS = ["gaussian", "laplacian_l1", "matern12", "matern32", "matern52"]
 SHOWN = ["seconds", "seconds_best", "cpu_seconds", "entries_per_s", "limit_entries_per_s", "fraction_of_limit",
-         "fraction_of_limit_best", "max_rel_err", "load_average"]
+         "fraction_of_limit_best", "fraction_of_limit_paced", "max_rel_err", "load_average"]
 
 
 def parse_arguments():
@@ -68,7 +69,7 @@ def main():
         cases.append(line)
         print(f"{line['isa']} {line['threads']} {line['precision']} t={line['rhs']:<2} {line['kernel']:12} "
               f"d={line['d']:<3} {line['use']:9} {line['fraction_of_limit']:.3f} {line['fraction_of_limit_best']:.3f} "
-              f"{line['fraction_of_limit_cpu']:.3f}",
+              f"{line['fraction_of_limit_cpu']:.3f} {line['fraction_of_limit_paced']:.3f}",
               flush=True)
     if o.output is not None:
         result = {"command": shlex.join(sys.argv), "date": datetime.datetime.now(datetime.timezone.utc).isoformat(),

@@ -17,7 +17,7 @@
 
 #define PANELS 4
 #define RUN_BYTES (16 * 1024) /* rows of a run: what a product keeps in the first-level cache */
-#define Z_NUMBERS 1280        /* vectors of sums of a run */
+#define Z_NUMBERS 320         /* vectors of sums of a run */
 #define ROWS 100000           /* of the product that the limit is of: memory does not decide */
 
 struct loop {

@@ -2,11 +2,12 @@
 
 #include <string.h>
 
-#define BAND_BYTES (384 * 1024) /* panels and their sums: half of a second-level cache */
+#define BAND_BYTES (512 * 1024) /* panels and their sums: half of a second-level cache */
 #define RUN_BYTES (16 * 1024)   /* rows of a run: half of a first-level cache */
 #define LINE 64                 /* bytes of a cache line */
 #define LONG_ROW (8 * LINE)     /* of so many bytes */
-#define Z_NUMBERS 1280          /* z_sums, a vector each: a part of a second-level cache */
+#define Z_NUMBERS 320           /* z_sums of a run, a vector each: half of a first-level cache */
+#define Z_KEPT 1280             /* z_sums at most: a part of a second-level cache */
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
 {
@@ -54,7 +55,7 @@ static size_t lay_out(const struct sweep *s, char *base, struct band *ret)
     ret->z_weights = at;
     at += whole_lines(cols * TILE_RUN * sizeof(double));
     ret->z_sums = at;
-    at += (size_t)(s->run + TILE_BLOCK) * cols * TILE_ALIGN;
+    at += (size_t)(s->span + TILE_BLOCK) * cols * TILE_ALIGN;
     ret->rows = (struct run_rows *)(void *)at;
     at += oracle__run_size(&s->p->o, s->run);
     return (size_t)(at - base);
@@ -72,6 +73,7 @@ void sweep_init(struct sweep *s, const struct product *p, enum tile_use use, int
     s->panels = (int)clamp(BAND_BYTES / (int64_t)size, 1, panels);
     s->run = run_length(
         min_i64(RUN_BYTES / (row_size + 1), use == TILE_BOTH ? Z_NUMBERS / s->cols : TILE_RUN));
+    s->span = (int)clamp(Z_KEPT / s->cols / s->run, 1, TILE_RUN / s->run) * s->run;
     s->size = lay_out(s, NULL, &(struct band){0});
 }
 
@@ -79,7 +81,7 @@ void sweep_place(const struct sweep *s, char *memory, struct band *ret)
 {
     *ret = (struct band){.first = 0};
     lay_out(s, memory, ret);
-    memset(ret->z_sums, 0, (size_t)((s->run + TILE_BLOCK) * s->cols) * TILE_ALIGN);
+    memset(ret->z_sums, 0, (size_t)((s->span + TILE_BLOCK) * s->cols) * TILE_ALIGN);
 }
 
 /* Rows first .. end-1 of a view on their way to the second-level cache: the processor sees no
@@ -141,22 +143,30 @@ static int64_t rows_ahead(const struct sweep *s, bool more, const struct band *b
     return o->loops->fetches && follow && row_size >= LONG_ROW ? s->run * row_size : 0;
 }
 
-/* The first panel against the run of `count` rows from z on. */
-static struct tile first_tile(const struct sweep *s, int64_t z, int count, int64_t ahead,
+/* Rows of Q. */
+struct run {
+    int64_t at, next, after; /* this run ends where the next one begins, and that one ends */
+    int held;                /* rows before it whose z_sums wait to be folded */
+    bool last, drain;        /* `drain`: x_sums are added up behind it */
+};
+
+/* The first panel against a run. */
+static struct tile first_tile(const struct sweep *s, const struct run *run, int64_t ahead,
                               const struct band *b)
 {
+    const size_t vector = (size_t)s->p->o.loops->narrow * s->number;
     return (struct tile){.kernel = b->apart ? &s->p->o.apart : &s->p->o.kernel,
                          .panel = b->panels,
                          .z = b->rows->z,
                          .d = s->p->o.d,
                          .ahead = ahead,
-                         .count = count,
+                         .count = (int)(run->next - run->at),
                          .cols = s->cols,
                          .z_weights = b->z_weights,
                          .x_sums = b->x_sums,
                          .x_weights = b->x_weights,
-                         .z_sums = b->z_sums,
-                         .kept = cache_at(&b->kept, b->first, z),
+                         .z_sums = b->z_sums + (size_t)(run->held * s->cols) * vector,
+                         .kept = cache_at(&b->kept, b->first, run->at),
                          .storage = b->kept.storage};
 }
 
@@ -171,18 +181,13 @@ static void next_tile(const struct sweep *s, int i, int64_t z, const struct band
     t->kept = cache_at(&b->kept, b->first + i * b->lanes, z);
 }
 
-/* Rows of Q. */
-struct run {
-    int64_t at, next, after; /* this run ends where the next one begins, and that one ends */
-};
-
-/* All panels against one run; `drain`: sums are added to x behind it. */
-static void run_panels(const struct sweep *s, enum tile_use use, const struct run *run, bool last,
-                       bool drain, struct sweep_sums x, struct band *b)
+/* All panels against one run. */
+static void run_panels(const struct sweep *s, enum tile_use use, const struct run *run,
+                       struct sweep_sums x, struct band *b)
 {
     const int panels = (int)ceil_div(b->end - b->first, b->lanes);
-    const int64_t ahead = rows_ahead(s, !last, b), rows = run->after - run->next;
-    struct tile t = first_tile(s, run->at, (int)(run->next - run->at), ahead, b);
+    const int64_t ahead = rows_ahead(s, !run->last, b), rows = run->after - run->next;
+    struct tile t = first_tile(s, run, ahead, b);
     for (int i = 0; i < panels; i++) {
         if (i > 0) {
             next_tile(s, i, run->at, b, &t);
@@ -192,9 +197,24 @@ static void run_panels(const struct sweep *s, enum tile_use use, const struct ru
                        run->next + rows * (i + 1) / panels);
         }
         oracle__run(s->p, use, b->lanes, &t, b->rows->far);
-        if (drain) {
+        if (run->drain) {
             s->p->sums->drain(t.x_sums, b->lanes, s->cols, x.sums + i * b->lanes, x.ld);
         }
+    }
+}
+
+static void load_run(const struct sweep *s, enum tile_use use, const struct run *run,
+                     struct band *b)
+{
+    const int count = (int)(run->next - run->at);
+    b->rows->far = NULL;
+    if (b->kept.values == NULL) {
+        oracle__load_rows(&s->p->o, run->at, count, b->rows);
+    }
+    oracle__load_weights(s->p, run->at, count, (int)ceil_div(count, TILE_BLOCK) * TILE_BLOCK,
+                         TILE_RUN, b->z_weights);
+    if (use == TILE_ROWS && s->p->o.Q.index != NULL) {
+        oracle__near_first(s->p, count, b->rows, b->z_weights);
     }
 }
 
@@ -202,30 +222,27 @@ void sweep_run(const struct sweep *s, enum tile_use use, int64_t z_first, int64_
                struct sweep_sums x, struct sweep_sums z, struct band *b)
 {
     const int length = use == TILE_BOTH ? 2 * TILE_RUN : TILE_RUN; /* of a sum of T */
-    int pending = 0; /* rows since sums were drained */
     const int begin = b->apart ? 0 : oracle__rows_to_block(&s->p->o, z_first);
     struct run run = {.next = z_first};
+    int pending = 0; /* rows since sums were drained */
     while (run.next < z_end) {
         run.at = run.next;
         run.next = min_i64(run.at + (run.at == z_first && begin > 0 ? begin : s->run), z_end);
         run.after = min_i64(run.next + s->run, z_end);
+        run.last = run.next == z_end;
         const int count = (int)(run.next - run.at);
-        b->rows->far = NULL;
-        if (b->kept.values == NULL) {
-            oracle__load_rows(&s->p->o, run.at, count, b->rows);
-        }
-        oracle__load_weights(s->p, run.at, count, (int)ceil_div(count, TILE_BLOCK) * TILE_BLOCK,
-                             TILE_RUN, b->z_weights);
-        if (use == TILE_ROWS && s->p->o.Q.index != NULL) {
-            oracle__near_first(s->p, count, b->rows, b->z_weights);
-        }
         pending += count;
-        const bool last = run.next == z_end;
-        const bool drain = count < s->run || pending + s->run > length || last;
-        run_panels(s, use, &run, last, drain, x, b);
-        pending = drain ? 0 : pending;
-        if (use == TILE_BOTH) {
-            s->p->sums->fold(b->z_sums, count, s->cols, z.sums + (run.at - z_first), z.ld);
+        run.drain = count < s->run || pending + s->run > length || run.last;
+        load_run(s, use, &run, b);
+        run_panels(s, use, &run, x, b);
+        pending = run.drain ? 0 : pending;
+        run.held += count;
+        if (count < s->run || run.held + s->run > s->span || run.last) {
+            if (use == TILE_BOTH) {
+                const int64_t folded = run.next - run.held - z_first;
+                s->p->sums->fold(b->z_sums, run.held, s->cols, z.sums + folded, z.ld);
+            }
+            run.held = 0;
         }
     }
 }

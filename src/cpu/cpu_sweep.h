@@ -21,6 +21,7 @@ struct sweep {
     int cols;
     int panels;            /* most in a band */
     int run;               /* rows of Q at a time; divides TILE_RUN */
+    int span;              /* of which z_sums are kept; runs of it */
     size_t number, weight; /* bytes of a T and of a W */
     size_t size;           /* bytes of a band, a multiple of TILE_ALIGN */
 };
@@ -34,7 +35,7 @@ struct band {
     char *x_sums;       /* W[panels][cols][lanes], 0 between calls */
     char *x_weights;    /* likewise, 0 for lanes without a row */
     char *z_weights;    /* W[cols][TILE_RUN] */
-    char *z_sums;       /* [run][cols] vectors, 0 between calls */
+    char *z_sums;       /* [span][cols] vectors, 0 between calls */
     struct run_rows *rows;
     struct cache_tiles kept;
     bool apart; /* its rows meet themselves: distances are differences (oracle.apart) */

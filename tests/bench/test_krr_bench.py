@@ -54,6 +54,7 @@ def test_operator_reports(precision):
     assert math.isclose(r["entries_per_s"], 150000 / r["seconds"])
     assert math.isclose(r["fraction_of_limit"], r["entries_per_s"] / r["limit_entries_per_s"])
     assert 0 < r["fraction_of_fma_limit"] <= 1.5 * r["fraction_of_limit"]
+    assert r["fraction_of_limit_paced"] > 0
     assert r["bound_by"] is None  # only a GPU's limit is one unit's
     assert 0 < r["seconds_best"] <= r["seconds"]
     for key in ("fma_per_s", "add_per_s", "pair_per_s", "root_per_s", "beside_per_s", "exp2_per_s"):

@@ -46,7 +46,7 @@ def test_limit_of_a_device(words, without, bound_by, limit):
     environment = {"KRR_GPU_WITHOUT": without} if without else {}
     r = report("--n", "1000", *words, KRRD_TEST_DEVICE_CEILING="1", **environment)
     tensor = 0 if without else 2048e9
-    assert r["isa"] is r["fraction_of_fma_limit"] is None and r["bound_by"] == bound_by
+    assert r["isa"] is r["fraction_of_fma_limit"] is r["fraction_of_limit_paced"] is None and r["bound_by"] == bound_by
     assert r["ceilings"]["float32"] == {"fma_per_s": 128e9, "ex2_per_s": 16e9, "tensor_per_s": tensor}
     assert r["ceilings"]["float64"] == {"fma_per_s": 64e9, "tensor_per_s": tensor / 16}
     assert r["ceilings"]["copy_bytes_per_s"] == 15e9
