@@ -85,6 +85,16 @@ export function step(job) {
   return p.iteration > 0 ? `${p.phase} ${integer(p.iteration)}` : p.phase;
 }
 
+// Of a search under way: how many pairs it has tried, and what the best has. [name, words] each.
+export function searched(job) {
+  const search = FINAL.includes(job.status) ? null : job.progress?.search;
+  if (!search) return [];
+  const best = search.best;
+  const at = best && [`λ ${number(best.regularization)} a row`, best.bandwidth == null ? "" : `bandwidth ${number(best.bandwidth)}`];
+  return [["Pairs tried", `${integer(search.tried)} of ${integer(search.pairs)}`],
+    [`Best ${search.metric.toUpperCase()}`, best && `${number(best.value)} at ${at.filter(Boolean).join(", ")}`]];
+}
+
 // How far it is, 0 to 1, or null.
 export function fraction(job) {
   if (job.status === "succeeded") return 1;

@@ -5,7 +5,7 @@ import {announce, card, empty, facts, fill, h, keyed, scrolling, setText} from "
 import {watch} from "./feeds.js";
 import {bytes, clock, duration, integer, number, percent, plural, rate, shortId} from "./format.js";
 import {jobActions} from "./job_actions.js";
-import {ACTIVE, FINAL, fraction, nameOf, reason, residual, spoken, timeLeft, waits} from "./job_words.js";
+import {ACTIVE, FINAL, fraction, nameOf, reason, residual, searched, spoken, timeLeft, waits} from "./job_words.js";
 import {problemBox} from "./notices.js";
 import {testPlots} from "./plots.js";
 import {poll} from "./poll.js";
@@ -26,6 +26,7 @@ function progressFacts(job) {
   return [["Residual", residual(job) == null ? null : number(residual(job))], ...metricFacts(job.result?.metrics ?? p),
     ["Iteration", p.iteration > 0 ? integer(p.iteration) : null], // direct methods have none
     [{centers: "Selection", searching: "Search"}[p.phase] ?? "The next one", ended || p.step_fraction == null ? null : percent(p.step_fraction)],
+    ...searched(job),
     [ended ? "Took" : "Running for", ended ? job.result && duration(job.result.seconds) : ran(job)],
     ["Time", timeLeft(job) || null],
     ["Kernel entries", p.kernel_entries_per_s == null ? null : rate(p.kernel_entries_per_s)]];

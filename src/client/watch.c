@@ -42,6 +42,20 @@ static void add_member(struct buf *b, const struct json *p, const char *key, con
     }
 }
 
+/* "  8 of 30 pairs  best rmse 0.31", of a search under way. */
+static void add_search(struct buf *b, const struct json *search)
+{
+    char label[SHOW_CELL];
+    const char *metric = json_string(json_get(search, "metric"));
+    const struct json *tried = json_get(search, "tried"), *pairs = json_get(search, "pairs");
+    if (json_type(tried) != JSON_NUMBER || json_type(pairs) != JSON_NUMBER || metric == NULL) {
+        return;
+    }
+    buf_printf(b, "  %.0f of %.0f pairs", json_number(tried), json_number(pairs));
+    snprintf(label, sizeof label, "best %s", metric);
+    add_member(b, json_get(search, "best"), "value", label);
+}
+
 /* "iterating  iteration 3  residual 0.1  0:27" */
 static void show_again(struct watching *w)
 {
@@ -72,6 +86,9 @@ static void show_progress(struct watching *w, const struct json *p)
         buf_printf(&b, "  iteration %.0f at %.0f %%", iteration + 1.0, 100.0 * json_number(step));
     } else if (iteration > 0) {
         buf_printf(&b, "  iteration %.0f", iteration);
+    }
+    if (phase && strcmp(phase, "searching") == 0) {
+        add_search(&b, json_get(p, "search"));
     }
     add_member(&b, p, "relative_residual", "residual");
     add_member(&b, p, "smape", "SMAPE");

@@ -50,6 +50,19 @@ def test_the_time_of_a_job(page):
         "12 s left", "for 10 s", "for 10 s", "for 10 s", "", "took 2.5 s"]
 
 
+def test_how_far_a_search_is(page):
+    """And what it has come to; nothing once the job has ended, whose result has the whole search."""
+    best = {"regularization": 1e-6, "bandwidth": 2.5, "value": 0.3125}
+    search = {"tried": 1200, "pairs": 3000, "metric": "rmse", "best": best}
+    cases = [{"status": status, "progress": {"search": found}} for status, found in [
+        ("running", search), ("running", {**search, "best": {**best, "bandwidth": None}}),
+        ("running", {**search, "tried": 0, "best": None}), ("running", None), ("succeeded", search)]]
+    assert call(page, "job_words", "args[0].map((job) => m.searched(job))", cases + [{"status": "queued"}]) == [
+        [["Pairs tried", "1,200 of 3,000"], ["Best RMSE", "0.3125 at λ 1.00e-6 a row, bandwidth 2.5"]],
+        [["Pairs tried", "1,200 of 3,000"], ["Best RMSE", "0.3125 at λ 1.00e-6 a row"]],
+        [["Pairs tried", "0 of 3,000"], ["Best RMSE", None]], [], [], []]
+
+
 def test_values_beside_an_axis_are_short(page):
     assert call(page, "format", "args[0].map(m.tick)", [0, 0.25, -3, 9999, 10000, 250000, -1.5e6, 2e9, 1e15]) == [
         "0", "0.25", "-3", "9999", "10k", "250k", "-1.5M", "2G", "1.00e15"]

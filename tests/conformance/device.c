@@ -114,3 +114,24 @@ double *device_get(struct backend *be, const struct mat *m)
     must(be->ops->mat_get(be, m, x, m->rows > 0 ? m->rows : 1, &err));
     return x;
 }
+
+struct points *device_points(struct backend *be, const struct kernel *k, enum dtype dtype,
+                             int64_t n, const double *x)
+{
+    const struct rows X = {.dtype = DTYPE_F64, .n = n, .d = k->d, .data = x};
+    struct points *ret = NULL;
+    must(be->ops->points_new(be, k, dtype, &X, &ret, &err));
+    return ret;
+}
+
+double *device_product(struct backend *be, struct view P, struct view Q, enum dtype dtype,
+                       int64_t t, const double *v)
+{
+    struct mat V = device_mat(be, dtype, Q.count, t, v);
+    struct mat Y = device_mat(be, dtype, P.count, t, NULL);
+    must(be->ops->kmv(be, P, Q, 1.0, &V, 0.0, &Y, &err));
+    double *y = device_get(be, &Y);
+    be->ops->mat_free(be, &V);
+    be->ops->mat_free(be, &Y);
+    return y;
+}

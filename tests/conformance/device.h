@@ -41,3 +41,10 @@ struct mat device_mat(struct backend *be, enum dtype dtype, int64_t rows, int64_
                       const double *values);
 /* Its numbers, ld = rows; the caller frees. */
 double *device_get(struct backend *be, const struct mat *m);
+
+/* n rows x [n, k->d], row-major; the caller frees them. */
+struct points *device_points(struct backend *be, const struct kernel *k, enum dtype dtype,
+                             int64_t n, const double *x);
+/* K(P,Q) V of t columns v [Q.count, t], column-major; ld = P.count; the caller frees. */
+double *device_product(struct backend *be, struct view P, struct view Q, enum dtype dtype,
+                       int64_t t, const double *v);

@@ -358,10 +358,11 @@ static void test_points_must_stay_finite(void **state)
 /* ---- bits ---- */
 
 /* Y <- K(P, all) V with `threads` threads; ret has P's rows. */
-static double *product_bits(int threads, enum precision precision, const struct kernel *k,
-                            int64_t p, int64_t q, int64_t first, int64_t count)
+static double *product_bits(struct backend *be, int threads, enum precision precision,
+                            const struct kernel *k, int64_t p, int64_t q, int64_t first,
+                            int64_t count)
 {
-    struct backend *be = device_open(threads);
+    be->threads = threads;
     struct rng rng = rng_new(77, RNG_TEST);
     struct cloud A = cloud_new(be, k, precision, p, 0.0, &rng);
     struct cloud B = cloud_new(be, k, precision, q, 0.0, &rng);
@@ -376,15 +377,14 @@ static double *product_bits(int threads, enum precision precision, const struct 
     mem_free(v);
     cloud_free(be, &A);
     cloud_free(be, &B);
-    device_close(be);
     return y;
 }
 
 /* Y <- K(A, A) V, t columns. With an index, the view is every other row. */
-static double *symmetric_bits(int threads, enum precision precision, const struct kernel *k,
-                              int64_t n, int64_t t, bool indexed)
+static double *symmetric_bits(struct backend *be, int threads, enum precision precision,
+                              const struct kernel *k, int64_t n, int64_t t, bool indexed)
 {
-    struct backend *be = device_open(threads);
+    be->threads = threads;
     struct rng rng = rng_new((uint64_t)n, RNG_TEST);
     struct cloud A = cloud_new(be, k, precision, indexed ? 2 * n : n, 0.0, &rng);
     int64_t *index = mem_array((size_t)n, sizeof *index);
@@ -402,14 +402,12 @@ static double *symmetric_bits(int threads, enum precision precision, const struc
     mem_free(v);
     mem_free(index);
     cloud_free(be, &A);
-    device_close(be);
     return y;
 }
 
 /* A product of a view with itself has the same bits on any number of threads. */
 static void test_bits_of_products_with_itself(void **state)
 {
-    (void)state;
     static const int64_t sizes[] = {1, 2, 15, 16, 17, 31, 33, 255, 257, 1000, 3001};
     static const int64_t ts[] = {1, 3, 10};
     for (int id = 0; id < KERNEL_COUNT_ * PRECISIONS; id++) {
@@ -417,9 +415,9 @@ static void test_bits_of_products_with_itself(void **state)
         const enum precision precision = (enum precision)(id % PRECISIONS);
         for (int s = 0; s < 11; s++) {
             const int64_t n = sizes[s], t = ts[(s + id) % 3];
-            double *one = symmetric_bits(1, precision, &k, n, t, s % 2);
+            double *one = symmetric_bits(*state, 1, precision, &k, n, t, s % 2);
             for (int threads = 2; threads <= 3; threads++) {
-                double *more = symmetric_bits(threads, precision, &k, n, t, s % 2);
+                double *more = symmetric_bits(*state, threads, precision, &k, n, t, s % 2);
                 for (int64_t i = 0; i < n * t; i++) {
                     assert_same_bits(more[i], one[i]);
                 }
@@ -433,7 +431,6 @@ static void test_bits_of_products_with_itself(void **state)
 /* Parts of a product, on any number of threads, have the bits of the whole on one thread. */
 static void test_bits_of_rows(void **state)
 {
-    (void)state;
     static const struct {
         int64_t first, count;
         int threads;
@@ -442,11 +439,11 @@ static void test_bits_of_rows(void **state)
     for (int precision = 0; precision < PRECISIONS; precision++) {
         const struct kernel k = usual_kernel(precision == MIXED ? KERNEL_MATERN32 : KERNEL_GAUSSIAN,
                                              precision == F32 ? 5 : 18);
-        double *whole = product_bits(1, (enum precision)precision, &k, p, q, 0, p);
+        double *whole = product_bits(*state, 1, (enum precision)precision, &k, p, q, 0, p);
         for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
             const int64_t count = parts[i].count;
-            double *part = product_bits(parts[i].threads, (enum precision)precision, &k, p, q,
-                                        parts[i].first, count);
+            double *part = product_bits(*state, parts[i].threads, (enum precision)precision, &k, p,
+                                        q, parts[i].first, count);
             for (int64_t c = 0; c < 3; c++) {
                 for (int64_t j = 0; j < count; j++) {
                     assert_same_bits(part[j + c * count], whole[parts[i].first + j + c * p]);
@@ -601,7 +598,6 @@ static void test_entries_are_counted(void **state)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_device, close_device)
 TEST_MAIN(TEST(test_products_with_itself), TEST(test_columns), TEST(test_right_hand_sides),
           TEST(test_one_bandwidth_a_feature), TEST(test_factors), TEST(test_views),
-          TEST(test_extreme_scales), TEST(test_points_must_stay_finite),
-          cmocka_unit_test(test_bits_of_rows), cmocka_unit_test(test_bits_of_products_with_itself),
-          TEST(test_blocks), TEST(test_symmetric_blocks), TEST(test_diagonals),
-          TEST(test_views_are_checked), TEST(test_entries_are_counted))
+          TEST(test_extreme_scales), TEST(test_points_must_stay_finite), TEST(test_bits_of_rows),
+          TEST(test_bits_of_products_with_itself), TEST(test_blocks), TEST(test_symmetric_blocks),
+          TEST(test_diagonals), TEST(test_views_are_checked), TEST(test_entries_are_counted))

@@ -52,14 +52,6 @@ static bool beside_far_row(int64_t i)
     return false;
 }
 
-static struct points *points_of(const struct fixture *f, const double *x, int64_t n)
-{
-    const struct rows X = {.dtype = DTYPE_F64, .n = n, .d = f->d, .data = x};
-    struct points *ret = NULL;
-    must(f->be->ops->points_new(f->be, &f->kernel, points_dtype(f->precision), &X, &ret, &err));
-    return ret;
-}
-
 static struct fixture fixture_new(struct backend *be, int i, enum precision precision)
 {
     struct rng rng = rng_new((uint64_t)i, RNG_TEST);
@@ -77,8 +69,8 @@ static struct fixture fixture_new(struct backend *be, int i, enum precision prec
     }
     host_round(f.z, N * d, DTYPE_F32);
     host_round(f.x, N * d, DTYPE_F32);
-    f.P = points_of(&f, f.x, N);
-    f.Q = points_of(&f, f.z, N);
+    f.P = device_points(f.be, &f.kernel, points_dtype(f.precision), N, f.x);
+    f.Q = device_points(f.be, &f.kernel, points_dtype(f.precision), N, f.z);
     return f;
 }
 
@@ -102,18 +94,6 @@ static void for_each_case(check *function)
         fixture_free(&f);
     }
     device_close(be);
-}
-
-static double *product(const struct fixture *f, struct view P, struct view Q, const double *v,
-                       int64_t t)
-{
-    struct mat V = device_mat(f->be, vector_dtype(f->precision), Q.count, t, v);
-    struct mat Y = device_mat(f->be, vector_dtype(f->precision), P.count, t, NULL);
-    must(f->be->ops->kmv(f->be, P, Q, 1.0, &V, 0.0, &Y, &err));
-    double *y = device_get(f->be, &Y);
-    f->be->ops->mat_free(f->be, &V);
-    f->be->ops->mat_free(f->be, &Y);
-    return y;
 }
 
 /* ---- accuracy ---- */
@@ -144,7 +124,8 @@ static void check_accuracy(struct fixture *f)
     double *v = host_normal(&rng, N * 3);
     host_round(v, N * 3, DTYPE_F32);
     const struct view P = view_all(f->P, N), Q = view_all(f->Q, N);
-    double *plain = product(f, P, Q, v, 3), *both = product(f, Q, Q, v, 3);
+    double *plain = device_product(f->be, P, Q, vector_dtype(f->precision), 3, v),
+           *both = device_product(f->be, Q, Q, vector_dtype(f->precision), 3, v);
     for (int c = 0; c < 3; c++) {
         check_sums(f, f->x, f->z, v + c * N, plain + c * N);
         check_sums(f, f->z, f->z, v + c * N, both + c * N);
@@ -170,12 +151,14 @@ static void check_normal(struct fixture *f)
     struct mat V = device_mat(f->be, vector_dtype(f->precision), N, 1, v);
     struct mat Y = device_mat(f->be, vector_dtype(f->precision), N, 1, NULL);
     must(f->be->ops->kmtkv(f->be, P, Q, NULL, &V, NULL, NULL, false, &Y, &err));
-    double *found = device_get(f->be, &Y), *u = product(f, P, Q, v, 1);
-    double *expected = product(f, Q, P, u, 1);
+    double *found = device_get(f->be, &Y),
+           *u = device_product(f->be, P, Q, vector_dtype(f->precision), 1, v);
+    double *expected = device_product(f->be, Q, P, vector_dtype(f->precision), 1, u);
     for (int64_t i = 0; i < N; i++) {
         v[i] = fabs(v[i]);
     }
-    double *u_size = product(f, P, Q, v, 1), *size = product(f, Q, P, u_size, 1);
+    double *u_size = device_product(f->be, P, Q, vector_dtype(f->precision), 1, v),
+           *size = device_product(f->be, Q, P, vector_dtype(f->precision), 1, u_size);
     for (int64_t i = 0; i < N; i++) {
         assert_near(found[i], expected[i], 3 * tolerance(f) * size[i]);
     }
@@ -202,7 +185,7 @@ static double *values(const struct fixture *f, struct view P, struct view Q)
     for (int64_t j = 0; j < Q.count; j++) {
         identity[j + j * Q.count] = 1.0;
     }
-    double *K = product(f, P, Q, identity, Q.count);
+    double *K = device_product(f->be, P, Q, vector_dtype(f->precision), Q.count, identity);
     mem_free(identity);
     return K;
 }
@@ -267,7 +250,7 @@ static void check_bits(struct fixture *f)
             rows[n++] = i;
         }
     }
-    struct points *Q = points_of(f, near, n);
+    struct points *Q = device_points(f->be, &f->kernel, points_dtype(f->precision), n, near);
     double *of_near = values(f, view_all(f->P, N), view_all(Q, n));
     for (int64_t j = 0; j < n; j++) {
         memcpy(near_values + rows[j] * N, of_near + j * N, N * sizeof *near_values);
@@ -302,9 +285,10 @@ static void check_columns_together(struct backend *be, enum precision precision)
     for (int64_t k = 0; k < ROWS * D; k++) {
         z[k] += far_row(k / D) ? copysign(FAR, z[k]) : 0.0;
     }
-    struct points *Q = points_of(&f, z, ROWS);
+    struct points *Q = device_points(f.be, &f.kernel, points_dtype(f.precision), ROWS, z);
     const struct view all = view_all(Q, ROWS);
-    double *together = product(&f, all, all, v, COLS), *alone = product(&f, all, all, v, 1);
+    double *together = device_product(f.be, all, all, vector_dtype(f.precision), COLS, v),
+           *alone = device_product(f.be, all, all, vector_dtype(f.precision), 1, v);
     for (int64_t i = 0; i < ROWS; i++) {
         assert_same_bits(together[i], alone[i]);
     }
@@ -333,13 +317,13 @@ static void check_kept(struct fixture *f)
     double *v = host_normal(&rng, N * 2);
     host_round(v, N * 2, DTYPE_F32);
     const struct view Q = view_all(f->Q, N);
-    double *computed = product(f, Q, Q, v, 2);
+    double *computed = device_product(f->be, Q, Q, vector_dtype(f->precision), 2, v);
     int64_t kept = 0;
     if (ops->points_cache != NULL) {
         must(ops->points_cache(f->be, f->Q, 1 << 24, KERNEL_STORE_EXACT, &kept, &err));
         assert_true(kept > 0);
     }
-    double *found = product(f, Q, Q, v, 2);
+    double *found = device_product(f->be, Q, Q, vector_dtype(f->precision), 2, v);
     for (int64_t i = 0; i < N * 2; i++) {
         assert_same_bits(found[i], computed[i]);
     }

@@ -47,27 +47,6 @@ static void fixture_free(struct fixture *f)
     mem_free(f->v);
 }
 
-static struct points *points_of(struct backend *be, const struct fixture *f, const double *x,
-                                int64_t n)
-{
-    const struct rows X = {.dtype = DTYPE_F64, .n = n, .d = f->kernel.d, .data = x};
-    struct points *ret = NULL;
-    must(be->ops->points_new(be, &f->kernel, points_dtype(f->precision), &X, &ret, &err));
-    return ret;
-}
-
-static double *product(struct backend *be, const struct fixture *f, struct view P,
-                       const struct points *Q)
-{
-    struct mat V = device_mat(be, vector_dtype(f->precision), f->n, f->t, f->v);
-    struct mat Y = device_mat(be, vector_dtype(f->precision), P.count, f->t, NULL);
-    must(be->ops->kmv(be, P, view_all(Q, f->n), 1.0, &V, 0.0, &Y, &err));
-    double *y = device_get(be, &Y);
-    be->ops->mat_free(be, &V);
-    be->ops->mat_free(be, &Y);
-    return y;
-}
-
 /* `count` rows from `first` on, as a range and as an index, against all of them at once. */
 static void check_part(struct backend *be, const struct fixture *f, const struct points *P,
                        const struct points *Q, int64_t first, int64_t count, const double *whole)
@@ -76,8 +55,10 @@ static void check_part(struct backend *be, const struct fixture *f, const struct
     for (int64_t i = 0; i < count; i++) {
         index[i] = first + i;
     }
-    double *range = product(be, f, view_range(P, first, count), Q);
-    double *indexed = product(be, f, view_index(P, index, count), Q);
+    double *range = device_product(be, view_range(P, first, count), view_all(Q, f->n),
+                                   vector_dtype(f->precision), f->t, f->v);
+    double *indexed = device_product(be, view_index(P, index, count), view_all(Q, f->n),
+                                     vector_dtype(f->precision), f->t, f->v);
     for (int64_t c = 0; c < f->t; c++) {
         for (int64_t i = 0; i < count; i++) {
             assert_same_bits(range[i + c * count], whole[first + i + c * ROWS]);
@@ -91,13 +72,16 @@ static void check_part(struct backend *be, const struct fixture *f, const struct
 static void check_fixture(struct backend *be, const struct fixture *f)
 {
     const int threads = be->threads;
-    struct points *P = points_of(be, f, f->x, ROWS), *Q = points_of(be, f, f->z, f->n);
+    struct points *P = device_points(be, &f->kernel, points_dtype(f->precision), ROWS, f->x),
+                  *Q = device_points(be, &f->kernel, points_dtype(f->precision), f->n, f->z);
     int64_t bytes = 0, again = 0;
     must(be->ops->points_lanes(be, Q, &bytes, &err));
     const int64_t with = be->bytes;
     must(be->ops->points_lanes(be, Q, &again, &err)); /* instead of the others */
     assert_true(bytes > 0 && again == bytes && be->bytes == with);
-    double *whole = product(be, f, view_all(P, ROWS), Q); /* by panels, but for a few rows */
+    double *whole =
+        device_product(be, view_all(P, ROWS), view_all(Q, f->n), vector_dtype(f->precision), f->t,
+                       f->v); /* by panels, but for a few rows */
     for (int i = 0; i < COUNTS; i++) {
         be->threads = thread_counts[i % THREAD_COUNTS];
         check_part(be, f, P, Q, 0, counts[i], whole);
@@ -132,8 +116,10 @@ static void test_bits(void **state)
 
 static void check_no_nan(struct backend *be, const struct fixture *f)
 {
-    struct points *P = points_of(be, f, f->x, ROWS), *Q = points_of(be, f, f->z, f->n);
-    double *y = product(be, f, view_all(P, ROWS), Q);
+    struct points *P = device_points(be, &f->kernel, points_dtype(f->precision), ROWS, f->x),
+                  *Q = device_points(be, &f->kernel, points_dtype(f->precision), f->n, f->z);
+    double *y = device_product(be, view_all(P, ROWS), view_all(Q, f->n), vector_dtype(f->precision),
+                               f->t, f->v);
     for (int64_t i = 0; i < ROWS * f->t; i++) {
         if (isnan(y[i])) {
             fail_msg("row %lld, %s: NaN", (long long)i, kernel_name(f->kernel.id));
@@ -230,8 +216,10 @@ static void test_rows_out_of_range(void **state)
                                           : (j % 5 ? 3.0 : -2.0));
         }
         check_fixture(be, &f);
-        struct points *P = points_of(be, &f, f.x, ROWS), *Q = points_of(be, &f, f.z, f.n);
-        double *y = product(be, &f, view_range(P, 0, 4), Q);
+        struct points *P = device_points(be, &f.kernel, points_dtype(f.precision), ROWS, f.x),
+                      *Q = device_points(be, &f.kernel, points_dtype(f.precision), f.n, f.z);
+        double *y = device_product(be, view_range(P, 0, 4), view_all(Q, f.n),
+                                   vector_dtype(f.precision), f.t, f.v);
         for (int row = 0; row < 3; row++) {
             assert_true(y[row] == 0.0 && y[row + 4] == 0.0);
         }
@@ -250,7 +238,7 @@ static void test_few_points_have_none(void **state)
     (void)state;
     struct backend *be = device_open(1);
     struct fixture f = fixture_new(KERNEL_GAUSSIAN, F32, 120, 2, 1);
-    struct points *Q = points_of(be, &f, f.z, f.n);
+    struct points *Q = device_points(be, &f.kernel, points_dtype(f.precision), f.n, f.z);
     int64_t bytes = -1;
     if (be->ops->points_lanes != NULL) {
         must(be->ops->points_lanes(be, Q, &bytes, &err));
@@ -267,14 +255,17 @@ static void check_form_without_memory(struct backend *be, const struct fixture *
     for (int64_t k = 0; k < f->kernel.d; k++) {
         f->z[k] *= 30.0;
     }
-    struct points *Q = points_of(be, f, f->z, f->n), *P = points_of(be, f, f->x, ROWS);
-    double *before = product(be, f, view_all(P, ROWS), Q);
+    struct points *Q = device_points(be, &f->kernel, points_dtype(f->precision), f->n, f->z),
+                  *P = device_points(be, &f->kernel, points_dtype(f->precision), ROWS, f->x);
+    double *before = device_product(be, view_all(P, ROWS), view_all(Q, f->n),
+                                    vector_dtype(f->precision), f->t, f->v);
     for (int nth = 1; nth <= 2 && be->ops->points_lanes != NULL; nth++) {
         int64_t bytes = 0;
         mem_fail_nth(nth);
         assert_int_equal(be->ops->points_lanes(be, Q, &bytes, NULL), -ERR_NO_MEMORY);
         mem_fail_nth(0);
-        double *after = product(be, f, view_all(P, ROWS), Q);
+        double *after = device_product(be, view_all(P, ROWS), view_all(Q, f->n),
+                                       vector_dtype(f->precision), f->t, f->v);
         for (int64_t i = 0; i < ROWS * f->t; i++) {
             assert_same_bits(after[i], before[i]);
         }
@@ -290,7 +281,8 @@ static void test_lack_of_memory(void **state)
     (void)state;
     struct backend *be = device_open(1);
     struct fixture f = fixture_new(KERNEL_GAUSSIAN, F32, 2000, 40, 1);
-    struct points *Q = points_of(be, &f, f.z, f.n), *P = points_of(be, &f, f.x, 1);
+    struct points *Q = device_points(be, &f.kernel, points_dtype(f.precision), f.n, f.z),
+                  *P = device_points(be, &f.kernel, points_dtype(f.precision), 1, f.x);
     struct mat V = device_mat(be, DTYPE_F32, f.n, 1, f.v),
                Y = device_mat(be, DTYPE_F32, 1, 1, NULL);
     int64_t bytes = 0;

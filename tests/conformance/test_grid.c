@@ -59,19 +59,10 @@ static struct fixture *fixture_new(enum kernel_id id, enum precision precision, 
     return f;
 }
 
-static struct points *upload(struct backend *be, const struct fixture *f, const double *x,
-                             int64_t n)
-{
-    const struct rows X = {.dtype = DTYPE_F64, .n = n, .d = FEATURES, .data = x};
-    struct points *ret = NULL;
-    must(be->ops->points_new(be, &f->kernel, points_dtype(f->precision), &X, &ret, &err));
-    return ret;
-}
-
 static void fixture_upload(struct backend *be, struct fixture *f)
 {
-    f->X = upload(be, f, f->x, ROWS);
-    f->Z = upload(be, f, f->other, OTHERS);
+    f->X = device_points(be, &f->kernel, points_dtype(f->precision), ROWS, f->x);
+    f->Z = device_points(be, &f->kernel, points_dtype(f->precision), OTHERS, f->other);
 }
 
 static void fixture_free(struct backend *be, struct fixture *f)
@@ -257,7 +248,8 @@ static void test_sets_of_both_types(void **state)
         f->x[FEATURES * 300] += i == 0 ? 0.0 : i == 1 ? 1e-9 : 1e-7;
         fixture_upload(be, f);
         f->precision = F32;
-        struct points *single = upload(be, f, f->x, ROWS);
+        struct points *single =
+            device_points(be, &f->kernel, points_dtype(f->precision), ROWS, f->x);
         f->precision = F64;
         struct grid wide, g;
         must(be->ops->points_grid(be, &f->X, 1, INT64_C(1) << 24, &wide, &err));
@@ -316,7 +308,7 @@ static void test_sets_come_and_go(void **state)
     assert_int_equal(find(be, f, INT64_C(1) << 24).dims, 2);
     assert_int_equal(find(be, f, INT64_C(1) << 24).dims, 2);
     be->ops->points_free(be, f->Z);
-    f->Z = upload(be, f, f->other, OTHERS);
+    f->Z = device_points(be, &f->kernel, points_dtype(f->precision), OTHERS, f->other);
     check_products(be, f);
     assert_int_equal(find(be, f, INT64_C(1) << 24).dims, 2);
     assert_int_equal(find(be, f, 100).dims, 0);

@@ -91,19 +91,6 @@ static double entry(const struct kernel *k, const double *x, const double *z, do
     return value;
 }
 
-/* K(P,Q) V; the caller frees. */
-static double *product(struct backend *be, struct view P, struct view Q, enum dtype dtype,
-                       int64_t t, const double *v)
-{
-    struct mat V = device_mat(be, dtype, Q.count, t, v);
-    struct mat Y = device_mat(be, dtype, P.count, t, NULL);
-    must(be->ops->kmv(be, P, Q, 1.0, &V, 0.0, &Y, &err));
-    double *y = device_get(be, &Y);
-    be->ops->mat_free(be, &V);
-    be->ops->mat_free(be, &Y);
-    return y;
-}
-
 /* ---- products ---- */
 
 /* How much of float32's bound holds for the type. */
@@ -120,8 +107,8 @@ static void check_product(const struct cloud *c, enum dtype vectors, int64_t p, 
     struct rng rng = rng_new((uint64_t)q, RNG_TEST);
     double *v = host_normal(&rng, q * t);
     host_round(v, q * t, DTYPE_F32);
-    double *y =
-        product(c->be, view_range(c->points, 0, p), view_range(c->points, first, q), vectors, t, v);
+    double *y = device_product(c->be, view_range(c->points, 0, p), view_range(c->points, first, q),
+                               vectors, t, v);
     double *sums = host_zeros(t), *sizes = host_zeros(t);
     for (int64_t i = 0; i < p; i++) {
         for (int64_t k = 0; k < t; k++) {
@@ -197,7 +184,7 @@ static void check_many_rows(struct backend *be, int64_t d)
     double *v = host_normal(&rng, MANY);
     host_round(v, MANY, DTYPE_F32);
     const struct view all = view_all(c.points, MANY);
-    double *y = product(be, all, all, DTYPE_F32, 1, v);
+    double *y = device_product(be, all, all, DTYPE_F32, 1, v);
     for (int64_t i = MANY - 1; i >= 0; i -= STEP) {
         double sum = 0.0, size = 0.0;
         for (int64_t j = 0; j < MANY; j++) {
@@ -260,8 +247,8 @@ static double largest_error(const struct cloud *c, int64_t first)
     for (int64_t k = 0; k < COLUMNS; k++) {
         v[first + k + k * c->n] = 1.0;
     }
-    double *y = product(c->be, view_range(c->points, 0, c->n - 1), view_all(c->points, c->n),
-                        c->dtype, COLUMNS, v);
+    double *y = device_product(c->be, view_range(c->points, 0, c->n - 1), view_all(c->points, c->n),
+                               c->dtype, COLUMNS, v);
     for (int64_t i = 0; i < c->n - 1; i++) {
         for (int64_t k = 0; k < COLUMNS; k++) {
             const double value = kernel_eval(&c->kernel, row(c, i), row(c, first + k));
@@ -349,10 +336,10 @@ static void check_bits(struct backend *be, enum kernel_id id, enum dtype dtype)
     struct rng rng = rng_new(3, RNG_TEST);
     double *v = host_normal(&rng, n * 2);
     const struct view Q = view_all(c.points, n);
-    double *all = product(be, view_range(c.points, 0, n - 1), Q, dtype, 2, v);
-    double *part = product(be, view_index(c.points, some, count), Q, dtype, 2, v);
+    double *all = device_product(be, view_range(c.points, 0, n - 1), Q, dtype, 2, v);
+    double *part = device_product(be, view_index(c.points, some, count), Q, dtype, 2, v);
     for (int64_t i = 0; i < count; i++) {
-        double *one = product(be, view_range(c.points, some[i], 1), Q, dtype, 2, v);
+        double *one = device_product(be, view_range(c.points, some[i], 1), Q, dtype, 2, v);
         for (int64_t k = 0; k < 2; k++) {
             assert_same_bits(one[k], part[i + k * count]);
             if (some[i] < n - 1) {

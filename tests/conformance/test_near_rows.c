@@ -22,14 +22,6 @@ struct fixture {
     struct points *P, *Q;
 };
 
-static struct points *points_of(const struct fixture *f, const double *x)
-{
-    const struct rows X = {.dtype = DTYPE_F64, .n = N, .d = f->kernel.d, .data = x};
-    struct points *ret = NULL;
-    must(f->be->ops->points_new(f->be, &f->kernel, points_dtype(f->precision), &X, &ret, &err));
-    return ret;
-}
-
 /* Twins: every fifth row of P is one of Q, or 1e-4 beside it. Heaps: rows lie 1e-3 around five
  * places. */
 static void arrange(struct fixture *f, enum arrangement how, struct rng *rng)
@@ -61,8 +53,8 @@ static struct fixture fixture_new(struct backend *be, enum kernel_id id, int64_t
     arrange(&f, how, &rng);
     host_round(f.x, N * d, DTYPE_F32);
     host_round(f.z, N * d, DTYPE_F32);
-    f.P = points_of(&f, f.x);
-    f.Q = points_of(&f, f.z);
+    f.P = device_points(be, &f.kernel, points_dtype(precision), N, f.x);
+    f.Q = device_points(be, &f.kernel, points_dtype(precision), N, f.z);
     return f;
 }
 
@@ -73,17 +65,6 @@ static void fixture_free(struct fixture *f)
     mem_free(f->x);
     mem_free(f->z);
     assert_int_equal(f->be->bytes, 0);
-}
-
-static double *product(const struct fixture *f, struct view P, struct view Q, const double *v)
-{
-    struct mat V = device_mat(f->be, vector_dtype(f->precision), Q.count, COLS, v);
-    struct mat Y = device_mat(f->be, vector_dtype(f->precision), P.count, COLS, NULL);
-    must(f->be->ops->kmv(f->be, P, Q, 1.0, &V, 0.0, &Y, &err));
-    double *y = device_get(f->be, &Y);
-    f->be->ops->mat_free(f->be, &V);
-    f->be->ops->mat_free(f->be, &Y);
-    return y;
 }
 
 /* y = K(x,z) v, to what the engine promises of a row's |K||v|. */
@@ -106,7 +87,8 @@ static void check_alone(const struct fixture *f, const double *v, const double *
 {
     const struct view Q = view_all(f->Q, N);
     for (int64_t i = 0; i < 10 && f->be->ops->points_lanes != NULL; i++) { /* a CPU */
-        double *one = product(f, (struct view){.points = f->P, .first = i, .count = 1}, Q, v);
+        double *one = device_product(f->be, (struct view){.points = f->P, .first = i, .count = 1},
+                                     Q, vector_dtype(f->precision), COLS, v);
         for (int c = 0; c < COLS; c++) {
             assert_same_bits(one[c], y[i + c * N]);
         }
@@ -120,7 +102,8 @@ static void check_products(const struct fixture *f)
     double *v = host_normal(&rng, N * COLS);
     host_round(v, N * COLS, DTYPE_F32);
     const struct view P = view_all(f->P, N), Q = view_all(f->Q, N);
-    double *plain = product(f, P, Q, v), *both = product(f, Q, Q, v);
+    double *plain = device_product(f->be, P, Q, vector_dtype(f->precision), COLS, v),
+           *both = device_product(f->be, Q, Q, vector_dtype(f->precision), COLS, v);
     for (int c = 0; c < COLS; c++) {
         check_sums(f, f->x, v + c * N, plain + c * N);
         check_sums(f, f->z, v + c * N, both + c * N);
@@ -162,7 +145,8 @@ static void test_far_away(void **state)
         must(be->ops->points_new(be, &f.kernel, dtype, &X, &f.P, &err));
         must(be->ops->points_new(be, &f.kernel, dtype, &X, &f.Q, &err));
         double *y =
-            product(&f, view_all(f.P, 1), view_all(f.Q, 1), (const double[COLS]){1.0, -2.0});
+            device_product(be, view_all(f.P, 1), view_all(f.Q, 1), vector_dtype(f.precision), COLS,
+                           (const double[COLS]){1.0, -2.0});
         assert_same_bits(y[0], 1.0);
         assert_same_bits(y[1], -2.0);
         mem_free(y);

@@ -10,6 +10,18 @@
 #include "conformance/device.h"
 #include "conformance/precisions.h"
 
+static int open_device(void **state)
+{
+    *state = device_open(2);
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    device_close(*state);
+    return 0;
+}
+
 /* Numbers for K(P,Q); P is every other row of its points when `indexed`. */
 struct fixture {
     struct backend *be;
@@ -24,21 +36,14 @@ struct fixture {
     struct view P, Q;
 };
 
-static struct points *load(struct fixture *f, const double *x, int64_t n)
-{
-    struct points *points = NULL;
-    const struct rows X = {.dtype = DTYPE_F64, .n = n, .d = f->kernel.d, .data = x};
-    must(f->be->ops->points_new(f->be, &f->kernel, points_dtype(f->precision), &X, &points, &err));
-    return points;
-}
-
-static struct fixture fixture_new(int threads, enum kernel_id id, enum precision precision,
-                                  int64_t p, int64_t q, int64_t d, int64_t t, bool indexed)
+static struct fixture fixture_new(struct backend *be, int threads, enum kernel_id id,
+                                  enum precision precision, int64_t p, int64_t q, int64_t d,
+                                  int64_t t, bool indexed)
 {
     struct rng rng = rng_new((uint64_t)(p + 1000 * q + t), RNG_TEST);
     const int64_t rows = indexed ? 2 * p : p;
     struct fixture f = {
-        .be = device_open(threads),
+        .be = be,
         .kernel = usual_kernel(id, d),
         .precision = precision,
         .p = p,
@@ -58,11 +63,12 @@ static struct fixture fixture_new(int threads, enum kernel_id id, enum precision
     if (f.targets != NULL) {
         host_round(f.targets, p * t, DTYPE_F32);
     }
+    be->threads = threads;
     for (int64_t i = 0; i < p; i++) {
         f.index[i] = 2 * i;
     }
-    f.X = load(&f, f.x, rows);
-    f.Z = load(&f, f.z, q);
+    f.X = device_points(f.be, &f.kernel, points_dtype(f.precision), rows, f.x);
+    f.Z = device_points(f.be, &f.kernel, points_dtype(f.precision), q, f.z);
     f.P = indexed ? view_index(f.X, f.index, p) : view_all(f.X, p);
     f.Q = view_all(f.Z, q);
     return f;
@@ -73,8 +79,8 @@ static void load_again(struct fixture *f, int64_t rows)
 {
     f->be->ops->points_free(f->be, f->X);
     f->be->ops->points_free(f->be, f->Z);
-    f->X = load(f, f->x, rows);
-    f->Z = load(f, f->z, f->q);
+    f->X = device_points(f->be, &f->kernel, points_dtype(f->precision), rows, f->x);
+    f->Z = device_points(f->be, &f->kernel, points_dtype(f->precision), f->q, f->z);
     f->P.points = f->X;
     f->Q.points = f->Z;
 }
@@ -89,7 +95,7 @@ static void fixture_free(struct fixture *f)
     mem_free(f->weights);
     mem_free(f->targets);
     mem_free(f->index);
-    device_close(f->be);
+    assert_int_equal(f->be->bytes, 0);
 }
 
 /* k(p_i, q_j), and its size where inner products cancel. */
@@ -191,11 +197,11 @@ static void check_normal(const struct fixture *f, const double *y)
     }
 }
 
-static void check_normal_case(enum kernel_id id, enum precision precision, int64_t p, int64_t q,
-                              int64_t d, int64_t t, bool indexed)
+static void check_normal_case(struct backend *be, enum kernel_id id, enum precision precision,
+                              int64_t p, int64_t q, int64_t d, int64_t t, bool indexed)
 {
     normal_function *const functions[] = {product_normal, by_blocks};
-    struct fixture f = fixture_new(2, id, precision, p, q, d, t, indexed);
+    struct fixture f = fixture_new(be, 2, id, precision, p, q, d, t, indexed);
     for (int i = 0; i < 2; i++) {
         double *y = run_normal(&f, functions[i]);
         check_normal(&f, y);
@@ -206,23 +212,26 @@ static void check_normal_case(enum kernel_id id, enum precision precision, int64
 
 static void test_normal(void **state)
 {
-    (void)state;
     static const int64_t sizes[] = {1, 2, 15, 17, 33, 70, 130};
     for (int i = 0; i < KERNEL_COUNT_ * PRECISIONS; i++) {
         const enum kernel_id id = (enum kernel_id)(i / PRECISIONS);
         for (int s = 0; s < 7; s++) {
             /* Backends may keep values that have many features and evaluate others twice. */
-            check_normal_case(id, (enum precision)(i % PRECISIONS), sizes[s], sizes[(s + i) % 7],
-                              (s + i / 2) % 2 == 0 ? 3 : 25, 1 + s % 3, s % 2 == 1);
+            check_normal_case(*state, id, (enum precision)(i % PRECISIONS), sizes[s],
+                              sizes[(s + i) % 7], (s + i / 2) % 2 == 0 ? 3 : 25, 1 + s % 3,
+                              s % 2 == 1);
         }
     }
     for (int precision = 0; precision < PRECISIONS; precision++) {
-        check_normal_case(KERNEL_GAUSSIAN, (enum precision)precision, 80, 50, 4, 70, true);
-        check_normal_case(KERNEL_LAPLACIAN_L1, (enum precision)precision, 1100, 90, 2, 1, false);
-        check_normal_case(KERNEL_MATERN52, (enum precision)precision, 303, 600, 25, 5, true);
-        check_normal_case(KERNEL_POLYNOMIAL, (enum precision)precision, 301, 70, 25, 9, false);
+        check_normal_case(*state, KERNEL_GAUSSIAN, (enum precision)precision, 80, 50, 4, 70, true);
+        check_normal_case(*state, KERNEL_LAPLACIAN_L1, (enum precision)precision, 1100, 90, 2, 1,
+                          false);
+        check_normal_case(*state, KERNEL_MATERN52, (enum precision)precision, 303, 600, 25, 5,
+                          true);
+        check_normal_case(*state, KERNEL_POLYNOMIAL, (enum precision)precision, 301, 70, 25, 9,
+                          false);
     }
-    check_normal_case(KERNEL_GAUSSIAN, F64, 1101, 4100, 1, 1, true); /* 34 MiB of values */
+    check_normal_case(*state, KERNEL_GAUSSIAN, F64, 1101, 4100, 1, 1, true); /* 34 MiB of values */
 }
 
 /* U = K V - T comes out beside K' U, in T's place too, and K' U has the bits of product_normal. */
@@ -266,11 +275,10 @@ static void check_residual(const struct fixture *f, bool in_place, bool blocks)
 
 static void test_residual(void **state)
 {
-    (void)state;
     static const int64_t columns[] = {1, 19, 5};
     for (int i = 0; i < 6 * PRECISIONS; i++) {
-        struct fixture f = fixture_new(2, KERNEL_MATERN32, (enum precision)(i / 6), 1100, 90,
-                                       i % 2 == 0 ? 3 : 25, columns[i % 3], i % 2 == 0);
+        struct fixture f = fixture_new(*state, 2, KERNEL_MATERN32, (enum precision)(i / 6), 1100,
+                                       90, i % 2 == 0 ? 3 : 25, columns[i % 3], i % 2 == 0);
         if (f.targets == NULL) {
             f.targets = host_zeros(f.p * f.t);
             for (int64_t k = 0; k < f.p * f.t; k++) {
@@ -286,9 +294,8 @@ static void test_residual(void **state)
 /* No rows give 0. */
 static void test_normal_of_nothing(void **state)
 {
-    (void)state;
-    check_normal_case(KERNEL_GAUSSIAN, F64, 0, 5, 3, 2, false);
-    struct fixture f = fixture_new(1, KERNEL_GAUSSIAN, F32, 5, 0, 3, 1, false);
+    check_normal_case(*state, KERNEL_GAUSSIAN, F64, 0, 5, 3, 2, false);
+    struct fixture f = fixture_new(*state, 1, KERNEL_GAUSSIAN, F32, 5, 0, 3, 1, false);
     struct mat V = device_mat(f.be, DTYPE_F32, 0, 1, NULL),
                Y = device_mat(f.be, DTYPE_F32, 0, 1, NULL);
     must(product_normal(f.be, f.P, f.Q, NULL, &V, NULL, false, &Y, &err));
@@ -307,12 +314,12 @@ static void assert_same(const double *a, const double *b, int64_t n)
 /* Bits do not depend on the number of threads, nor on how many columns there are. */
 static void test_bits_of_normal(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2 * PRECISIONS; i++) {
-        struct fixture f =
-            i % 2 == 0
-                ? fixture_new(1, KERNEL_MATERN32, (enum precision)(i / 2), 2500, 300, 5, 3, true)
-                : fixture_new(1, KERNEL_MATERN32, (enum precision)(i / 2), 1100, 600, 25, 3, true);
+        struct fixture f = i % 2 == 0
+                               ? fixture_new(*state, 1, KERNEL_MATERN32, (enum precision)(i / 2),
+                                             2500, 300, 5, 3, true)
+                               : fixture_new(*state, 1, KERNEL_MATERN32, (enum precision)(i / 2),
+                                             1100, 600, 25, 3, true);
         if (f.be->ops->kmtkv == NULL) {
             fixture_free(&f);
             skip();
@@ -423,11 +430,12 @@ static void check_sketch(const struct fixture *f, const struct sign_sketch *phi,
     mem_free(sizes);
 }
 
-static void check_sketch_case(enum kernel_id id, enum precision precision, int64_t p, int64_t q,
-                              int64_t rows, int block, int copies, bool indexed)
+static void check_sketch_case(struct backend *be, enum kernel_id id, enum precision precision,
+                              int64_t p, int64_t q, int64_t rows, int block, int copies,
+                              bool indexed)
 {
     sketch_function *const functions[] = {product_sketch, product_sketch_by_blocks};
-    struct fixture f = fixture_new(2, id, precision, p, q, 3, 1, indexed);
+    struct fixture f = fixture_new(be, 2, id, precision, p, q, 3, 1, indexed);
     struct phi phi = phi_new(rows, p, block, copies);
     for (int i = 0; i < 2; i++) {
         double *s = run_sketch(&f, &phi, functions[i]);
@@ -440,28 +448,28 @@ static void check_sketch_case(enum kernel_id id, enum precision precision, int64
 
 static void test_sketch(void **state)
 {
-    (void)state;
     static const int64_t sizes[] = {1, 2, 15, 17, 33, 70, 130};
     for (int i = 0; i < KERNEL_COUNT_ * PRECISIONS; i++) {
         const enum kernel_id id = (enum kernel_id)(i / PRECISIONS);
         for (int s = 0; s < 7; s++) {
-            check_sketch_case(id, (enum precision)(i % PRECISIONS), sizes[s], sizes[(s + i) % 7],
-                              1 + 9 * s, 1 << (s + i) % 4, i % 2 == 0 ? 1 : 3, s % 2 == 1);
+            check_sketch_case(*state, id, (enum precision)(i % PRECISIONS), sizes[s],
+                              sizes[(s + i) % 7], 1 + 9 * s, 1 << (s + i) % 4, i % 2 == 0 ? 1 : 3,
+                              s % 2 == 1);
         }
     }
-    check_sketch_case(KERNEL_GAUSSIAN, F32, 5000, 20, 40, 8, 1, true);
-    check_sketch_case(KERNEL_GAUSSIAN, F32, 30, 100, 70000, 1, 8, false); /* many rows */
-    check_sketch_case(KERNEL_GAUSSIAN, F64, 150, 30, 70, SIGN_NUMBERS_MAX, 1, false);
-    check_sketch_case(KERNEL_GAUSSIAN, F32, 150, 30, 70, 16, SIGN_NUMBERS_MAX / 16, false);
-    check_sketch_case(KERNEL_GAUSSIAN, F64, 0, 5, 10, 8, 1, false);
-    check_sketch_case(KERNEL_GAUSSIAN, F32, 17001, 3, 6, 1, 2, false);  /* many rows of P */
-    check_sketch_case(KERNEL_MATERN32, F64, 9000, 600, 5, 1, 1, false); /* 41 MiB of values */
+    check_sketch_case(*state, KERNEL_GAUSSIAN, F32, 5000, 20, 40, 8, 1, true);
+    check_sketch_case(*state, KERNEL_GAUSSIAN, F32, 30, 100, 70000, 1, 8, false); /* many rows */
+    check_sketch_case(*state, KERNEL_GAUSSIAN, F64, 150, 30, 70, SIGN_NUMBERS_MAX, 1, false);
+    check_sketch_case(*state, KERNEL_GAUSSIAN, F32, 150, 30, 70, 16, SIGN_NUMBERS_MAX / 16, false);
+    check_sketch_case(*state, KERNEL_GAUSSIAN, F64, 0, 5, 10, 8, 1, false);
+    check_sketch_case(*state, KERNEL_GAUSSIAN, F32, 17001, 3, 6, 1, 2, false); /* many rows of P */
+    check_sketch_case(*state, KERNEL_MATERN32, F64, 9000, 600, 5, 1, 1,
+                      false); /* 41 MiB of values */
 }
 
 static void test_bits_of_sketch(void **state)
 {
-    (void)state;
-    struct fixture f = fixture_new(1, KERNEL_MATERN52, F32, 900, 500, 3, 1, true);
+    struct fixture f = fixture_new(*state, 1, KERNEL_MATERN52, F32, 900, 500, 3, 1, true);
     if (f.be->ops->ksketch == NULL) {
         fixture_free(&f);
         skip();
@@ -480,10 +488,9 @@ static void test_bits_of_sketch(void **state)
 /* Both sides are lists, of points so long that a device may take them a part at a time. */
 static void test_lists(void **state)
 {
-    (void)state;
     for (int precision = 0; precision < PRECISIONS; precision++) {
-        struct fixture f =
-            fixture_new(2, KERNEL_GAUSSIAN, (enum precision)precision, 9, 530, 8300, 2, true);
+        struct fixture f = fixture_new(*state, 2, KERNEL_GAUSSIAN, (enum precision)precision, 9,
+                                       530, 8300, 2, true);
         struct phi phi = phi_new(40, f.p, 4, 2);
         int64_t members[530];
         for (int64_t j = 0; j < f.q; j++) {
@@ -516,10 +523,9 @@ static int64_t fill_device(struct backend *be, struct mat *ret, int64_t most)
 /* A device without memory for a workspace says so, and has lost nothing. */
 static void test_lack_of_device_memory(void **state)
 {
-    (void)state;
     enum { MOST = 256 };
     static struct mat filled[MOST];
-    struct fixture f = fixture_new(1, KERNEL_GAUSSIAN, F64, 1300, 3300, 3, 1, false);
+    struct fixture f = fixture_new(*state, 1, KERNEL_GAUSSIAN, F64, 1300, 3300, 3, 1, false);
     const struct backend_ops *o = f.be->ops;
     if (o->memory_available == NULL || o->memory_available(f.be) > SMALL_DEVICE) {
         fixture_free(&f);
@@ -552,10 +558,9 @@ static void test_lack_of_device_memory(void **state)
 /* Values of rows behind P's last may be infinite. */
 static void test_neighbours_add_nothing(void **state)
 {
-    (void)state;
     for (int precision = 0; precision < PRECISIONS; precision++) {
-        struct fixture f =
-            fixture_new(2, KERNEL_POLYNOMIAL, (enum precision)precision, 128, 20, 25, 1, false);
+        struct fixture f = fixture_new(*state, 2, KERNEL_POLYNOMIAL, (enum precision)precision, 128,
+                                       20, 25, 1, false);
         for (int64_t k = 65 * f.kernel.d; k < f.p * f.kernel.d; k++) {
             f.x[k] = precision == F64 ? 1e200 : 1e30;
         }
@@ -570,8 +575,7 @@ static void test_neighbours_add_nothing(void **state)
 
 static void test_shapes_are_checked(void **state)
 {
-    (void)state;
-    struct fixture f = fixture_new(1, KERNEL_GAUSSIAN, F64, 20, 10, 3, 2, false);
+    struct fixture f = fixture_new(*state, 1, KERNEL_GAUSSIAN, F64, 20, 10, 3, 2, false);
     struct phi phi = phi_new(7, f.p, 2, 1);
     struct mat V = device_mat(f.be, DTYPE_F64, 10, 2, NULL),
                S = device_mat(f.be, DTYPE_F64, 7, 10, NULL);
@@ -598,8 +602,8 @@ static void test_shapes_are_checked(void **state)
     fixture_free(&f);
 }
 
-TEST_MAIN(cmocka_unit_test(test_normal), cmocka_unit_test(test_residual),
-          cmocka_unit_test(test_normal_of_nothing), cmocka_unit_test(test_bits_of_normal),
-          cmocka_unit_test(test_sketch), cmocka_unit_test(test_bits_of_sketch),
-          cmocka_unit_test(test_lists), cmocka_unit_test(test_neighbours_add_nothing),
-          cmocka_unit_test(test_lack_of_device_memory), cmocka_unit_test(test_shapes_are_checked))
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_device, close_device)
+TEST_MAIN(TEST(test_normal), TEST(test_residual), TEST(test_normal_of_nothing),
+          TEST(test_bits_of_normal), TEST(test_sketch), TEST(test_bits_of_sketch), TEST(test_lists),
+          TEST(test_neighbours_add_nothing), TEST(test_lack_of_device_memory),
+          TEST(test_shapes_are_checked))

@@ -708,6 +708,16 @@ def test_time_goes_by_while_a_job_reports_nothing(daemons, name):
     assert krr.end() == 1
 
 
+def test_a_search_tells_how_far_it_is(api, base, name):
+    X, y = data.regression(2000, d=4)
+    job = api.create(name, api.upload_npz(X, y), kernel="gaussian", search={
+        "regularization": [1e-8, 1e-7, 1e-6, 1e-5, 1e-4], "bandwidth": [0.5, 1, 2, 4, 8, 16, 32, 64], "folds": 5})
+    krr = Terminal([KRR, "watch", job["id"]], base, lambda: None)
+    krr.wait_line(re.compile(r"searching at \d+ %  \d+ of 40 pairs  best rmse \d").search)
+    assert krr.end() == 0
+    assert not any("iteration" in line and "pairs" in line for line, _ in krr.lines)
+
+
 def table_of_commands():
     text = subprocess.run([KRR, "--help"], capture_output=True, text=True).stdout
     return re.findall(r"^  (\w+) +\S", text, re.M)
