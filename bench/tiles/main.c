@@ -106,6 +106,7 @@ static bool stage_init(struct stage *s, const struct loop *l, const struct tile_
                    .by_inner = tile_has_inner(loops, l->kernel, l->d),
                    .nearest = 1.0, /* no sum is above 0 */
                    .pairs = tile_pairs(loops, l->kernel, l->d),
+                   .panel_ahead = tile_panel_ahead(loops, l->d, dtype_size(l->dtype)),
                    .near = true},
         .run = run_rows(l),
         .lanes = loops->wide,

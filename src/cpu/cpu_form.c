@@ -52,6 +52,14 @@ bool tile_doubles(const struct tile_loops *loops, enum kernel_id id)
     return loops->doubles && kernel_uses_l1(id) && !tile_adds_beside();
 }
 
+#define PANEL_BYTES (32 * 1024) /* a first-level cache, or two thirds of one */
+
+bool tile_panel_ahead(const struct tile_loops *loops, int64_t d, size_t number)
+{
+    const bool is_long = d * loops->wide * (int64_t)number > PANEL_BYTES;
+    return is_long && !loops->fetches && !tile_adds_beside();
+}
+
 /* ---- which rows they are for ---- */
 
 /* The form by maxima loses about the size of a row's |x|_1 times the type's rounding, in units of

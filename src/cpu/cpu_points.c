@@ -208,12 +208,14 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
         return err_no_memory(err);
     }
     const int64_t pairs = tile_has_inner(loops, k->id, X->d) ? tile_pairs(loops, k->id, X->d) : 0;
-    p->kernel = (struct tile_kernel){.id = k->id,
-                                     .gamma = k->gamma,
-                                     .coef0 = k->coef0,
-                                     .degree = k->degree,
-                                     .doubled = tile_doubles(loops, k->id),
-                                     .pairs = pairs};
+    p->kernel =
+        (struct tile_kernel){.id = k->id,
+                             .gamma = k->gamma,
+                             .coef0 = k->coef0,
+                             .degree = k->degree,
+                             .doubled = tile_doubles(loops, k->id),
+                             .pairs = pairs,
+                             .panel_ahead = tile_panel_ahead(loops, X->d, dtype_size(dtype))};
     p->scale = tile_scale(loops, k->id);
     p->dtype = dtype;
     p->n = X->n;

@@ -51,6 +51,10 @@
 #define VECTOR_REGISTER "m"
 #endif
 
+/* Features that a panel is fetched ahead (tile_kernel.panel_ahead): longer than a line takes from
+ * the second-level cache. */
+#define PANEL_AHEAD 8
+
 /* Vectors of a panel of cpu_lanes.h: enough sums to keep the arithmetic units busy. */
 #define TILE_DEEP 10
 

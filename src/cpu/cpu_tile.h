@@ -73,6 +73,7 @@ struct tile_kernel {
                               rough, and made from differences */
     int64_t pairs;         /* of by_inner, for which the points were made */
     bool near;             /* distance kernels: all powers are normal numbers. Changes no bit */
+    bool panel_ahead;      /* of by_inner; see tile_panel_ahead. Changes no bit */
 };
 
 /* One panel against one run; see above. Members that a use does not need are ignored. */
@@ -182,6 +183,10 @@ bool tile_has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d
 
 /* Whether points of a kernel are doubled, as tile_scale says then, too. */
 bool tile_doubles(const struct tile_loops *loops, enum kernel_id id);
+
+/* Whether loops fetch the features of a panel before their use: it is too long for the first-level
+ * cache, and the processor does not do so by itself. `number`: bytes. */
+bool tile_panel_ahead(const struct tile_loops *loops, int64_t d, size_t number);
 
 /* What to multiply a point's coordinates with, besides dividing them by the bandwidth. */
 double tile_scale(const struct tile_loops *loops, enum kernel_id id);
