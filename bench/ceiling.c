@@ -95,6 +95,7 @@ static struct ceiling_rates measure_type(const struct ceiling_type *type, int th
     }
     return (struct ceiling_rates){
         .fma = fmax(probes[0].rate, probes[2].rate), /* a pair holds one */
+        .alone = probes[0].rate,
         .add = probes[1].rate,
         .pair = probes[2].rate,
         .root = probes[3].rate,

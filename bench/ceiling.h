@@ -12,7 +12,8 @@
 
 /* Lanes a second, all threads together. */
 struct ceiling_rates {
-    double fma;    /* multiply-adds */
+    double fma;    /* multiply-adds: by the loop `fma` or in pairs */
+    double alone;  /* by the loop `fma` */
     double add;    /* additions, or maxima */
     double pair;   /* an addition and a multiply-add: fma where they have pipes of their own */
     double root;   /* square roots by the processor's instruction */
@@ -30,7 +31,7 @@ struct ceiling {
  * half a second and 64 MiB a thread. */
 int ceiling_measure(const char *isa, int threads, struct ceiling *ret, struct err *err);
 
-/* Multiply-adds (`fma`) that the threads really have for `seconds`: their mean and not their best,
- * so that what others take from the processor, and its clock, count. Lanes a second. */
+/* Multiply-adds (`alone`) that the threads really have for `seconds`: their mean and not their
+ * best, so that what others take from the processor, and its clock, count. Lanes a second. */
 int ceiling_mean_fma(const char *isa, enum dtype dtype, int threads, double seconds, double *ret,
                      struct err *err);

@@ -146,7 +146,7 @@ static int pace_now(const struct bench *b, double seconds, double *ret, struct e
     const enum dtype dtype = b->work.P.dtype;
     const int r =
         ceiling_mean_fma(be->isa, dtype, be->threads, fmax(seconds, PACE_LEAST), ret, err);
-    *ret /= dtype == DTYPE_F32 ? b->ceiling.f32.fma : b->ceiling.f64.fma;
+    *ret /= dtype == DTYPE_F32 ? b->ceiling.f32.alone : b->ceiling.f64.alone;
     return r;
 }
 
@@ -178,10 +178,13 @@ static int bench_time(struct bench *b, struct err *err)
     for (int64_t i = 0; r == 0 && i < n; i++) {
         r = time_product(b, i, pace, &pace, err);
     }
+    if (r < 0) {
+        return r;
+    }
     qsort(b->seconds, (size_t)n, sizeof *b->seconds, ascending);
     qsort(b->cpu_seconds, (size_t)n, sizeof *b->cpu_seconds, ascending);
     qsort(b->paced, (size_t)n, sizeof *b->paced, ascending);
-    return r;
+    return 0;
 }
 
 /* ---- the report ---- */

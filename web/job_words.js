@@ -85,7 +85,7 @@ export function step(job) {
   return p.iteration > 0 ? `${p.phase} ${integer(p.iteration)}` : p.phase;
 }
 
-// Of a search under way: how many pairs it has tried, and what the best has. [name, words] each.
+// Of a search, until the job ends: how many pairs it has tried, and what the best has. [name, words] each.
 export function searched(job) {
   const search = FINAL.includes(job.status) ? null : job.progress?.search;
   if (!search) return [];

@@ -7,7 +7,7 @@
  * order of tasks, so sums are added in one order whatever the number of threads. Threads take
  * tasks in that order too, so a turn that is waited for always belongs to a task at work.
  *
- * Memory: for each thread up to some five megabytes, and when Y is float32, totals of 8 bytes a
+ * Memory: for each thread up to some three megabytes, and when Y is float32, totals of 8 bytes a
  * number; they set how many columns a product takes at a time. A float64 Y holds its own totals.
  *
  * Where a task's kernel values are kept (cpu_cache.h) its tiles read them instead of computing
@@ -20,7 +20,7 @@
 #include "cpu/cpu_sweep.h"
 
 #define TOTALS_MAX (48L << 20) /* bytes beside a float32 Y */
-#define BLOCK_ROWS 4096        /* at most; what packing a panel costs is spread over them */
+#define BLOCK_ROWS 2048        /* at most; what packing a panel costs is spread over them */
 #define BLOCKS 8               /* at least, rows permitting, so that threads are kept busy */
 #define DIAGONAL_PANELS 4      /* of a band on the diagonal */
 

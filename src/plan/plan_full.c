@@ -209,10 +209,12 @@ static double cache_bytes(const struct planning *g)
     if (g->machine->own_memory) {
         return device_cache_bytes(g);
     }
-    const double spare_rows = 32, page = 2.0 * MIB;
-    const double block = fmin(16.0 * ceil(g->n / 256.0), 1024.0);
-    const double count = ceil(g->n / block), tasks = count * (count + 1.0) / 2.0;
-    return ceil(g->point * tasks * block * (block + spare_rows) / page) * page;
+    const double spare_rows = 15, panel = 64, page = 2.0 * MIB;
+    const double block = fmin(panel * ceil(g->n / 8.0 / panel), 2048.0);
+    const double whole = floor(g->n / block), rest = g->n - whole * block;
+    const double pairs = 0.5 * (g->n * g->n + whole * block * block + rest * rest);
+    const double firsts = 0.5 * (ceil(g->n / block) + 1.0); /* tasks a block comes first in */
+    return ceil(g->point * (pairs + spare_rows * g->n * firsts) / page) * page;
 }
 
 /* Kernel values that are kept: the engine follows what is decided here. */
