@@ -9,6 +9,7 @@
 #include "bench/machine.h"
 #include "bench/order.h"
 #include "bench/scores.h"
+#include "engine/backend.h"
 #include "engine/fit_rows.h"
 
 /* One measurement in the making. */
@@ -225,6 +226,7 @@ static struct json *describe(const struct bench *b)
     json_set_string(j, "device", b->task.be->ops->name);
     json_set_string(j, "isa", b->task.be->isa);
     json_set_int(j, "threads", b->task.be->threads);
+    json_set_string(j, "blas_core", backend_cpu_blas_core());
     machine_to_json(j);
     return j;
 }

@@ -8,6 +8,7 @@
 #include "bench/operator.h"
 #include "bench/options.h"
 #include "bench/solve.h"
+#include "engine/backend.h"
 #include "gpu/providers.h"
 
 static int print_line(const struct json *j, struct err *err)
@@ -45,6 +46,7 @@ int main(int argc, char **argv)
 {
     struct err err = {.code = ERR_OK};
     struct bench_options options;
+    backend_cpu_settle(argv);
     int r = bench_options_read(argc, argv, &options, &err);
     if (r == 0 && options.command == BENCH_HELP) {
         fputs(bench_usage, stdout);

@@ -328,6 +328,7 @@ static struct json *report(const struct bench *b)
         report_cache(b, seconds, j);
     }
     report_ceiling(b, j);
+    json_set_string(j, "blas_core", backend_cpu_blas_core());
     machine_to_json(j);
     return j;
 }

@@ -7,6 +7,7 @@
 #include "bench/machine.h"
 #include "bench/order.h"
 #include "bench/trace.h"
+#include "engine/backend.h"
 #include "engine/fit.h"
 
 static double now(void *context)
@@ -57,6 +58,7 @@ static struct json *report(const struct backend *be, const struct job_spec *spec
     json_set_string(j, "device", be->ops->name);
     json_set_string(j, "isa", be->isa);
     json_set_int(j, "threads", be->threads);
+    json_set_string(j, "blas_core", backend_cpu_blas_core());
     machine_to_json(j);
     return j;
 }

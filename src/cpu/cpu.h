@@ -4,6 +4,7 @@
  *   cpu_backend.c  open, close, the ops table
  *   cpu_mat.c      memory, conversion, column operations
  *   cpu_blas.c     dense algebra by OpenBLAS
+ *   cpu_blas_core.*  which of its kernels it takes
  *   cpu_points.c   points prepared for a kernel
  *   cpu_oracle.c   kmv, kblock, kdiag
  *   cpu_far.c      tiles in which some rows are far from the origin

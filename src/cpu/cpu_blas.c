@@ -10,6 +10,11 @@
 #include "base/mem.h"
 #include "cpu/cpu.h"
 
+const char *backend_cpu_blas_core(void)
+{
+    return openblas_get_corename();
+}
+
 static void use_threads(const struct backend *be)
 {
     if (openblas_get_num_threads() != be->threads) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "engine/backend.h"
 #include "gpu/providers.h"
 #include "worker/devices.h"
 #include "worker/faulty.h"
@@ -234,6 +235,7 @@ int main(int argc, char **argv)
 {
     struct settings settings = {.device = "cpu", .socket = -1};
     struct err err = {.code = ERR_OK};
+    backend_cpu_settle(argv);
     signal(SIGPIPE, SIG_IGN);
     int r = read_settings(argc, argv, &settings, &err);
     if (r == 0) {

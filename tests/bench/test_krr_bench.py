@@ -3,6 +3,7 @@ import json
 import math
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 
@@ -19,12 +20,12 @@ KERNELS = [
 ]
 
 
-def run(*words):
-    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=100)
+def run(*words, **environment):
+    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=100, env={**os.environ, **environment})
 
 
-def report(*words):
-    done = run(*words)
+def report(*words, **environment):
+    done = run(*words, **environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1
     return json.loads(done.stdout)
@@ -40,6 +41,16 @@ def read_tensors(path):
         values = numpy.frombuffer(raw[start + first : start + end], types[entry["dtype"]])
         tensors[name] = values.reshape(entry["shape"])
     return tensors
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="of OpenBLAS's cores for x86-64")
+def test_dense_algebra_is_for_this_processor():
+    """OpenBLAS may take one that it does not know for an old one; what somebody says goes first."""
+    words = ("operator", "--n", "50", "--d", "2", "--repeat", "1", "--threads", "1")
+    core = report(*words)["blas_core"]
+    flags = pathlib.Path("/proc/cpuinfo").read_text()
+    assert core != "Prescott" or " avx2 " not in flags
+    assert report(*words, OPENBLAS_CORETYPE="PRESCOTT")["blas_core"] == "Prescott"
 
 
 @pytest.mark.parametrize("precision", LARGEST_ERROR)
