@@ -270,9 +270,8 @@ extern const struct backend_provider backend_cpu_provider;
  * -ERR_UNSUPPORTED. For measurements and tests. */
 int backend_cpu_open(const char *isa, int threads, struct backend **ret, struct err *err);
 
-/* Early in main(), before anything is open: begins the program again where its library of dense
- * algebra has taken this processor for one much older, with the environment variable that says
- * which it is. */
+/* First of all in main(): begins the program again where its library of dense algebra has taken
+ * this processor for one much older, with the environment variable that says which it is. */
 void backend_cpu_settle(char **argv);
 /* The processor whose instructions that library uses, as it calls it: "SkylakeX". */
 const char *backend_cpu_blas_core(void);

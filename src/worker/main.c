@@ -235,12 +235,10 @@ int main(int argc, char **argv)
 {
     struct settings settings = {.device = "cpu", .socket = -1};
     struct err err = {.code = ERR_OK};
+    backend_cpu_settle(argv);
     signal(SIGPIPE, SIG_IGN);
     int r = read_settings(argc, argv, &settings, &err);
     if (r == 0) {
-        if (settings.socket < 0 || settings.measure) {
-            backend_cpu_settle(argv); /* It trains: dense algebra is much of its work. */
-        }
         if (settings.socket >= 0) {
             prctl(PR_SET_PDEATHSIG, SIGTERM); /* No orphan outlives its daemon. */
         }
