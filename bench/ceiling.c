@@ -15,11 +15,15 @@
 #define PROBES (6 + CEILING_EXP2)
 #define READ_COUNT (8 << 20) /* doubles a thread: 64 MiB, beyond the share of any cache */
 
-static const struct ceiling_isa *find_isa(const char *name)
+/* NULL, and *err set, when there is none of that name. */
+static const struct ceiling_isa *find_isa(const char *name, struct err *err)
 {
     const struct ceiling_isa *const *isa = ceiling_isa_list();
     while (*isa != NULL && strcmp((*isa)->name, name) != 0) {
         isa++;
+    }
+    if (*isa == NULL) {
+        err_set(err, ERR_UNSUPPORTED, "There are no ceiling loops for \"%.40s\".", name);
     }
     return *isa;
 }
@@ -148,9 +152,9 @@ static int measure_read(int threads, double *ret, struct err *err)
 
 int ceiling_measure(const char *isa, int threads, struct ceiling *ret, struct err *err)
 {
-    const struct ceiling_isa *loops = find_isa(isa);
+    const struct ceiling_isa *loops = find_isa(isa, err);
     if (loops == NULL) {
-        return err_set(err, ERR_UNSUPPORTED, "There are no ceiling loops for \"%.40s\".", isa);
+        return -ERR_UNSUPPORTED;
     }
     double read_bytes = 0.0;
     const int r = measure_read(threads, &read_bytes, err);
@@ -167,9 +171,9 @@ int ceiling_measure(const char *isa, int threads, struct ceiling *ret, struct er
 int ceiling_mean_fma(const char *isa, enum dtype dtype, int threads, double seconds, double *ret,
                      struct err *err)
 {
-    const struct ceiling_isa *loops = find_isa(isa);
+    const struct ceiling_isa *loops = find_isa(isa, err);
     if (loops == NULL) {
-        return err_set(err, ERR_UNSUPPORTED, "There are no ceiling loops for \"%.40s\".", isa);
+        return -ERR_UNSUPPORTED;
     }
     const struct ceiling_loop *loop = dtype == DTYPE_F32 ? &loops->f32.fma : &loops->f64.fma;
     double rate = 0.0;

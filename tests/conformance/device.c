@@ -64,6 +64,24 @@ void device_close(struct backend *be)
     backend_close(be);
 }
 
+int device_setup_one(void **state)
+{
+    *state = device_open(1);
+    return 0;
+}
+
+int device_setup_two(void **state)
+{
+    *state = device_open(2);
+    return 0;
+}
+
+int device_teardown(void **state)
+{
+    device_close(*state);
+    return 0;
+}
+
 double *host_zeros(int64_t n)
 {
     double *x = mem_zarray((size_t)n + 1, sizeof *x);

@@ -16,6 +16,11 @@ struct backend *device_member(int i);
 /* Closes and checks that nothing is left alive. */
 void device_close(struct backend *be);
 
+/* For cmocka: *state is the device, on so many threads. */
+int device_setup_one(void **state);
+int device_setup_two(void **state);
+int device_teardown(void **state);
+
 /* The call must succeed; its error's sentence is printed otherwise. */
 #define must(call)                                                                                 \
     do {                                                                                           \

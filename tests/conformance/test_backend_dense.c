@@ -14,18 +14,6 @@ static double tolerance(enum dtype dtype)
     return dtype == DTYPE_F32 ? 1e-5 : 1e-13;
 }
 
-static int open_device(void **state)
-{
-    *state = device_open(2);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 /* ---- memory ---- */
 
 static void check_host_arrays(struct backend *be, int64_t n)
@@ -609,7 +597,7 @@ static void test_shapes_are_checked(void **state)
     be->ops->mat_free(be, &B);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, open_device, close_device)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, device_setup_two, device_teardown)
 TEST_MAIN(TEST(test_new_is_zero_and_accounted), TEST(test_host_arrays_are_read_by_the_call),
           TEST(test_too_much_memory_is_refused), TEST(test_put_get_copy), TEST(test_col_dots),
           TEST(test_col_axpby), TEST(test_gather_and_deflate), TEST(test_add_diag),

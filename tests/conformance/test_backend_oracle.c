@@ -16,18 +16,6 @@ static double tolerance(enum precision p)
     return p == F64 ? 1e-12 : 1e-5;
 }
 
-static int open_device(void **state)
-{
-    *state = device_open(2);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 /* Points on both sides. */
 struct cloud {
     int64_t n, d;
@@ -595,7 +583,7 @@ static void test_entries_are_counted(void **state)
     assert_int_equal(be->kernel_entries - before, 1500); /* once for all right-hand sides */
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, open_device, close_device)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, device_setup_two, device_teardown)
 TEST_MAIN(TEST(test_products_with_itself), TEST(test_columns), TEST(test_right_hand_sides),
           TEST(test_one_bandwidth_a_feature), TEST(test_factors), TEST(test_views),
           TEST(test_extreme_scales), TEST(test_points_must_stay_finite), TEST(test_bits_of_rows),

@@ -7,18 +7,6 @@
 #include "conformance/solve_fixture.h"
 #include "engine/methods/leverage.h"
 
-static int open_device(void **state)
-{
-    *state = device_open(1);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 struct variant {
     const char *solver;
     const char *params; /* JSON */
@@ -679,7 +667,7 @@ static void test_leverage_draws(void **state)
     fixture_deinit(&f);
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+#define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_one, device_teardown)
 
 TEST_MAIN(on_device(test_every_variant_kernel_and_precision), on_device(test_ablation),
           on_device(test_saved_states_go_on_to_the_same_bits), on_device(test_warm_start),

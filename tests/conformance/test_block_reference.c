@@ -12,18 +12,6 @@
 
 enum { ROWS = 120, BLOCKS_MAX = 4 };
 
-static int open_device(void **state)
-{
-    *state = device_open(1);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 /* One block: its rows, its preconditioner and what is measured of that. */
 struct block {
     int64_t index[ROWS], b;
@@ -346,6 +334,6 @@ static void test_fresh_blocks(void **state)
     check_fresh_blocks(*state, ROWS / 3, 1e-12, 40);
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+#define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_one, device_teardown)
 
 TEST_MAIN(on_device(test_partitions), on_device(test_fresh_blocks))

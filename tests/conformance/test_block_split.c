@@ -13,18 +13,6 @@
 
 enum { ROWS = 170, BLOCK = 85, TARGETS = 2, STEPS_MAX = 5000, INTERRUPTED = 24 };
 
-static int open_device(void **state)
-{
-    *state = device_open(1);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 struct precision_case {
     enum dtype points, vectors;
     double tolerance;
@@ -213,6 +201,6 @@ static void test_interrupted(void **state)
     }
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+#define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_one, device_teardown)
 
 TEST_MAIN(on_device(test_gradient), on_device(test_answers), on_device(test_interrupted))

@@ -9,18 +9,6 @@
 
 enum { N = 400, T = 2, ROWS = 200, SEEDS = 40 };
 
-static int open_device(void **state)
-{
-    *state = device_open(2);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 /* What coefficients leave over: `size` times |y| in all, evenly or in a few rows. */
 enum shape { EVEN, HEAVY, ONE_ROW };
 
@@ -280,7 +268,7 @@ static void test_rule(void **state)
     assert_true(certify_samples(1000000, INT64_C(19) * 1000000 * 1000000));
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+#define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_two, device_teardown)
 
 TEST_MAIN(on_device(test_bound_covers_the_truth), on_device(test_awkward_columns),
           on_device(test_no_bound_without_rough_residuals), on_device(test_pieces),

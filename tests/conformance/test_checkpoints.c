@@ -8,18 +8,6 @@
 
 enum { STEPS_MAX = 400, ITERATIONS_MAX = 56 };
 
-static int open_device(void **state)
-{
-    *state = device_open(1); /* many short products: two threads would wait for each other */
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 /* ---- solvers, without the driver ---- */
 
 /* A solver under way. */
@@ -410,7 +398,8 @@ static void test_start(void **state)
     fixture_deinit(&f);
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+/* Many short products: two threads would wait for each other. */
+#define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_one, device_teardown)
 
 TEST_MAIN(on_device(test_same_bits), on_device(test_factor_under_way),
           on_device(test_factor_that_gave_way), on_device(test_impossible_factors),

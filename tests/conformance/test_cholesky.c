@@ -11,18 +11,6 @@
 static const struct solve_limits patient = {
     .tolerance = 1e-10, .max_iterations = 100000, .time_budget_s = INFINITY};
 
-static int open_device(void **state)
-{
-    *state = device_open(2);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 struct heard {
     char text[512];
     int count;
@@ -306,7 +294,7 @@ static void test_auto(void **state)
     assert_true(bytes_of_auto(*state, 4096, 0.99 * (double)FLT_EPSILON) > INT64_C(8) * 4096 * 4096);
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+#define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_two, device_teardown)
 
 TEST_MAIN(on_device(test_refined_to_the_tolerance), on_device(test_gives_way_to_float64),
           on_device(test_keeps_what_was_refined), on_device(test_indefinite),

@@ -7,18 +7,6 @@
 #include "engine/methods/eigenpro.h"
 #include "engine/methods/eigenpro_top.h"
 
-static int open_device(void **state)
-{
-    *state = device_open(2);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 static int64_t *counting(int64_t n)
 {
     int64_t *order = mem_array((size_t)n, sizeof(*order));
@@ -361,7 +349,7 @@ static void test_poor_subsamples(void **state)
     }
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+#define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_two, device_teardown)
 
 TEST_MAIN(on_device(test_dense_pairs), on_device(test_subspace_pairs),
           on_device(test_subspace_of_low_rank), on_device(test_spectrum_is_flattened),

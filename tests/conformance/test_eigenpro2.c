@@ -6,18 +6,6 @@
 #include "base/mem.h"
 #include "conformance/solve_fixture.h"
 
-static int open_device(void **state)
-{
-    *state = device_open(2);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 static struct solver_options options_from(const char *text, double tolerance)
 {
     struct solver_options o = {.tolerance = tolerance};
@@ -478,7 +466,7 @@ static void test_impossible_counters(void **state)
     fixture_deinit(&f);
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+#define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_two, device_teardown)
 
 TEST_MAIN(on_device(test_batches_reach_the_ridge_solution), on_device(test_any_sizes),
           on_device(test_interpolates_without_ridge), on_device(test_solution_is_a_fixed_point),

@@ -10,18 +10,6 @@
 
 static const char *const both[] = {"eigenpro3", "eigenpro4"};
 
-static int open_device(void **state)
-{
-    *state = device_open(1);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 static struct restricted_spec ordinary(void)
 {
     return (struct restricted_spec){.kernel = KERNEL_MATERN32,
@@ -589,7 +577,7 @@ static void test_impossible_counters(void **state)
     restricted_deinit(&f);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, device_setup_one, device_teardown)
 
 TEST_MAIN(TEST(test_projections), TEST(test_exact_and_inexact), TEST(test_first_epoch),
           TEST(test_far_rows_step_less), TEST(test_far_rows), cmocka_unit_test(test_ceiling),

@@ -4,18 +4,6 @@
 #include "base/mem.h"
 #include "conformance/restricted_fixture.h"
 
-static int open_device(void **state)
-{
-    *state = device_open(1);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 static struct restricted_spec ordinary(void)
 {
     return (struct restricted_spec){.kernel = KERNEL_GAUSSIAN,
@@ -152,6 +140,6 @@ static void test_parameters(void **state)
     iterations(*state, &spec, "krill", "{\"nonzeros\": 1000}", 1e-8);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, device_setup_one, device_teardown)
 
 TEST_MAIN(TEST(test_any_regularization), TEST(test_start), TEST(test_tiles), TEST(test_parameters))

@@ -7,18 +7,6 @@
 #include "base/mem.h"
 #include "conformance/solve_fixture.h"
 
-static int open_device(void **state)
-{
-    *state = device_open(1);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 static const struct fixture_spec smooth = {.kernel = KERNEL_GAUSSIAN,
                                            .points = DTYPE_F32,
                                            .vectors = DTYPE_F64,
@@ -267,7 +255,7 @@ static void test_overflow(void **state)
     fixture_deinit(&f);
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+#define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_one, device_teardown)
 
 TEST_MAIN(on_device(test_refinement), on_device(test_too_small_a_ridge), on_device(test_fallback),
           on_device(test_refused_by_the_certificate), on_device(test_overflow))

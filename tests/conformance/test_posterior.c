@@ -8,18 +8,6 @@
 #include "base/mem.h"
 #include "conformance/posterior_fixture.h"
 
-static int open_device(void **state)
-{
-    *state = device_open(2);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 /* ---- by hand ---- */
 
 /* K of the fixture without its ridge. */
@@ -425,12 +413,15 @@ static void test_no_ridge(void **state)
     fixture_deinit(&f);
 }
 
-TEST_MAIN(cmocka_unit_test_setup_teardown(test_few_directions, open_device, close_device),
-          cmocka_unit_test_setup_teardown(test_all_directions, open_device, close_device),
-          cmocka_unit_test_setup_teardown(test_more_than_the_directions, open_device, close_device),
-          cmocka_unit_test_setup_teardown(test_kernel_of_low_rank, open_device, close_device),
-          cmocka_unit_test_setup_teardown(test_mean_never_gets_worse, open_device, close_device),
-          cmocka_unit_test_setup_teardown(test_kernel_of_ones, open_device, close_device),
-          cmocka_unit_test_setup_teardown(test_probes, open_device, close_device),
-          cmocka_unit_test_setup_teardown(test_zero_targets, open_device, close_device),
-          cmocka_unit_test_setup_teardown(test_no_ridge, open_device, close_device))
+TEST_MAIN(cmocka_unit_test_setup_teardown(test_few_directions, device_setup_two, device_teardown),
+          cmocka_unit_test_setup_teardown(test_all_directions, device_setup_two, device_teardown),
+          cmocka_unit_test_setup_teardown(test_more_than_the_directions, device_setup_two,
+                                          device_teardown),
+          cmocka_unit_test_setup_teardown(test_kernel_of_low_rank, device_setup_two,
+                                          device_teardown),
+          cmocka_unit_test_setup_teardown(test_mean_never_gets_worse, device_setup_two,
+                                          device_teardown),
+          cmocka_unit_test_setup_teardown(test_kernel_of_ones, device_setup_two, device_teardown),
+          cmocka_unit_test_setup_teardown(test_probes, device_setup_two, device_teardown),
+          cmocka_unit_test_setup_teardown(test_zero_targets, device_setup_two, device_teardown),
+          cmocka_unit_test_setup_teardown(test_no_ridge, device_setup_two, device_teardown))

@@ -8,18 +8,6 @@
 #include "base/mem.h"
 #include "conformance/posterior_fixture.h"
 
-static int open_device(void **state)
-{
-    *state = device_open(2);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 /* ---- by hand ---- */
 
 /* What any S (m x p) gives. */
@@ -417,12 +405,12 @@ static void test_no_ridge(void **state)
     restricted_deinit(&f);
 }
 
-TEST_MAIN(cmocka_unit_test_setup_teardown(test_inducing, open_device, close_device),
-          cmocka_unit_test_setup_teardown(test_all_directions, open_device, close_device),
-          cmocka_unit_test_setup_teardown(test_directions_beyond_the_targets, open_device,
-                                          close_device),
-          cmocka_unit_test_setup_teardown(test_few_directions, open_device, close_device),
-          cmocka_unit_test_setup_teardown(test_more_directions_know_more, open_device,
-                                          close_device),
-          cmocka_unit_test_setup_teardown(test_zero_targets, open_device, close_device),
-          cmocka_unit_test_setup_teardown(test_no_ridge, open_device, close_device))
+TEST_MAIN(cmocka_unit_test_setup_teardown(test_inducing, device_setup_two, device_teardown),
+          cmocka_unit_test_setup_teardown(test_all_directions, device_setup_two, device_teardown),
+          cmocka_unit_test_setup_teardown(test_directions_beyond_the_targets, device_setup_two,
+                                          device_teardown),
+          cmocka_unit_test_setup_teardown(test_few_directions, device_setup_two, device_teardown),
+          cmocka_unit_test_setup_teardown(test_more_directions_know_more, device_setup_two,
+                                          device_teardown),
+          cmocka_unit_test_setup_teardown(test_zero_targets, device_setup_two, device_teardown),
+          cmocka_unit_test_setup_teardown(test_no_ridge, device_setup_two, device_teardown))

@@ -6,25 +6,6 @@
 #include "conformance/solve_fixture.h"
 #include "engine/methods/precond_pivoted.h"
 
-static int open_device(void **state)
-{
-    *state = device_open(2);
-    return 0;
-}
-
-/* Thousands of tiny problems: waking a second thread would cost more than the work. */
-static int open_device_single(void **state)
-{
-    *state = device_open(1);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 /* The defaults with this rank and block size; 0: auto. */
 static struct param_set params_make(const char *name, int64_t rank, int64_t block)
 {
@@ -649,8 +630,9 @@ static void test_no_room_for_the_squares(void **state)
     fixture_deinit(&f);
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
-#define on_one_thread(test) cmocka_unit_test_setup_teardown(test, open_device_single, close_device)
+#define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_two, device_teardown)
+/* Thousands of tiny problems: waking a second thread would cost more than the work. */
+#define on_one_thread(test) cmocka_unit_test_setup_teardown(test, device_setup_one, device_teardown)
 
 TEST_MAIN(on_device(test_no_room_for_the_squares), cmocka_unit_test(test_lists_are_complete),
           on_device(test_full_rank_is_the_inverse), on_device(test_is_the_nystrom_approximation),

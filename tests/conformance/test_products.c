@@ -10,18 +10,6 @@
 #include "conformance/device.h"
 #include "conformance/precisions.h"
 
-static int open_device(void **state)
-{
-    *state = device_open(2);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 /* Numbers for K(P,Q); P is every other row of its points when `indexed`. */
 struct fixture {
     struct backend *be;
@@ -602,7 +590,7 @@ static void test_shapes_are_checked(void **state)
     fixture_free(&f);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, open_device, close_device)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, device_setup_two, device_teardown)
 TEST_MAIN(TEST(test_normal), TEST(test_residual), TEST(test_normal_of_nothing),
           TEST(test_bits_of_normal), TEST(test_sketch), TEST(test_bits_of_sketch), TEST(test_lists),
           TEST(test_neighbours_add_nothing), TEST(test_lack_of_device_memory),

@@ -10,18 +10,6 @@
 #include "engine/methods/normal_core.h"
 #include "engine/normal.h"
 
-static int open_device(void **state)
-{
-    *state = device_open(1);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 /* ---- rows in tiles ---- */
 
 static double *gradient(struct restricted_fixture *f, const double *v, bool targets)
@@ -630,7 +618,7 @@ static void test_resume(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, device_setup_one, device_teardown)
 
 TEST_MAIN(TEST(test_tiles_stay_or_pass), TEST(test_room_for_tiles), TEST(test_batches),
           TEST(test_certificate), TEST(test_product_of_factors),

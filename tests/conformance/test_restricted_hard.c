@@ -9,18 +9,6 @@
 #include "engine/methods/normal_core.h"
 #include "engine/normal.h"
 
-static int open_device(void **state)
-{
-    *state = device_open(1);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 /* Where K_mm is singular to working precision and lambda tiny, what sees the rows takes a few
  * iterations all the same, down to the residual that float64 has here, up to 4e-14 / lambda. */
 static void test_ill_conditioned(void **state)
@@ -252,7 +240,7 @@ static void test_share_of_a_pass(void **state)
     restricted_deinit(&f);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, device_setup_one, device_teardown)
 
 TEST_MAIN(TEST(test_ill_conditioned), TEST(test_no_ridge), TEST(test_breakdown_of_one_target),
           TEST(test_best_is_handed_out), TEST(test_share_of_a_pass))

@@ -6,18 +6,6 @@
 #include "base/mem.h"
 #include "conformance/solve_fixture.h"
 
-static int open_device(void **state)
-{
-    *state = device_open(2);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 /* A clock, a pause switch, the last checkpoint, what was said. */
 struct desk {
     double now, tick;
@@ -508,7 +496,7 @@ static void test_no_memory_anywhere(void **state)
     fixture_deinit(&f);
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+#define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_two, device_teardown)
 
 TEST_MAIN(on_device(test_pause_and_resume), on_device(test_pause_while_building),
           on_device(test_pause_beyond_the_directions), on_device(test_pause_in_a_factorisation),

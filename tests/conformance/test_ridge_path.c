@@ -20,18 +20,6 @@ static const struct fixture_spec spec = {.kernel = KERNEL_MATERN52,
                                          .seed = 3};
 static const double ridges[] = {1e-4, 0.02, 3.0};
 
-static int open_device(void **state)
-{
-    *state = device_open(2);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 static struct ridge_path *path_of(const struct fixture *f)
 {
     struct ridge_path *p = NULL;
@@ -164,7 +152,7 @@ static void test_definiteness(void **state)
     fixture_deinit(&f);
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+#define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_two, device_teardown)
 
 TEST_MAIN(on_device(test_every_ridge_is_a_solution), on_device(test_leave_one_out),
           on_device(test_leave_a_fold_out), on_device(test_definiteness))

@@ -10,18 +10,6 @@
 static const struct solve_limits patient = {
     .tolerance = 1e-10, .max_iterations = 1000, .time_budget_s = INFINITY};
 
-static int open_device(void **state)
-{
-    *state = device_open(2);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 static const struct fixture_spec driven = {.kernel = KERNEL_MATERN52,
                                            .points = DTYPE_F64,
                                            .vectors = DTYPE_F64,
@@ -369,7 +357,7 @@ static void test_reports_are_rationed(void **state)
     fixture_deinit(&f);
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+#define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_two, device_teardown)
 
 TEST_MAIN(on_device(test_cancel_at_every_step), on_device(test_cancel_while_certifying),
           on_device(test_no_memory_anywhere), on_device(test_time_budget),

@@ -9,18 +9,6 @@
 static const struct solve_limits patient = {
     .tolerance = 1e-10, .max_iterations = 1000, .time_budget_s = INFINITY};
 
-static int open_device(void **state)
-{
-    *state = device_open(2);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 /* ---- the answer ---- */
 
 /* |K (A - reference)| / |K reference|, K with its ridge: the error of the training predictions. */
@@ -574,7 +562,7 @@ static void test_registries_are_the_catalog(void **state)
     assert_null(precond_find("ilu"));
 }
 
-#define on_device(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
+#define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_two, device_teardown)
 
 TEST_MAIN(on_device(test_every_method_kernel_and_precision), on_device(test_one_row),
           on_device(test_zero_target_from_a_start), on_device(test_more_rows_than_blocks),

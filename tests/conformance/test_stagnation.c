@@ -5,18 +5,6 @@
 #include "base/mem.h"
 #include "conformance/solve_fixture.h"
 
-static int open_device(void **state)
-{
-    *state = device_open(1);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 static const struct {
     const char *solver, *params;
 } cases[] = {
@@ -86,4 +74,5 @@ static void test_noise_makes_no_model(void **state)
     }
 }
 
-TEST_MAIN(cmocka_unit_test_setup_teardown(test_noise_makes_no_model, open_device, close_device))
+TEST_MAIN(cmocka_unit_test_setup_teardown(test_noise_makes_no_model, device_setup_one,
+                                          device_teardown))

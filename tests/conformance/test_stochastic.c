@@ -8,18 +8,6 @@
 #include "conformance/restricted_fixture.h"
 #include "engine/methods/stochastic.h"
 
-static int open_device(void **state)
-{
-    *state = device_open(1);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    device_close(*state);
-    return 0;
-}
-
 static const char *const solvers[] = {"sketchysaga", "sketchykatyusha"};
 
 static struct restricted_spec ordinary(void)
@@ -654,7 +642,7 @@ static void test_refuses_nonsense(void **state)
     restricted_deinit(&f);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, device_setup_one, device_teardown)
 
 TEST_MAIN(cmocka_unit_test(test_batches), TEST(test_all_rows_are_exact), TEST(test_sketch),
           TEST(test_parameters), TEST(test_scaling_and_rho), TEST(test_mu), TEST(test_residency),

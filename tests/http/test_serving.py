@@ -530,12 +530,12 @@ def test_a_worker_has_no_memory_for_a_model_that_is_sent_to_it(daemons):
     if os.environ.get("KRRD_TEST_SANITIZER"):
         pytest.skip("a sanitizer's runtime takes address space as it likes, and ends where it gets none")
     api = daemons().api
-    Q = make_large(api, columns=1000)
+    Q = make_large(api, columns=2000)
     X, y = data.regression(60, seed=50)
     api.train("other", api.upload_npz(X, y), test={"fraction": 0})
     api.predict("other", X[:2])
     pid = api.worker_pid("serve", "idle")
-    limit_memory(pid, 16 << 20)
+    limit_memory(pid, 32 << 20)  # half of the model; a frame on its way takes some 16 MiB, without which a worker ends
     for count in range(1, 4):
         answer = api.predict("m", Q, expect=500)
         assert answer.json()["code"] == "out_of_memory"
