@@ -330,10 +330,14 @@ static int choose_preconditioner(struct fit *f, struct err *err)
                                                "This preconditioner is not part of this program.");
 }
 
+/* What an earlier attempt has begun goes on, though there is memory for a direct method by now. */
 static const char *name_solver(const struct fit *f)
 {
     if (f->restricted) {
         return rule_restricted_solver(f->centers.chosen.m, f->data.d);
+    }
+    if (f->resumes && checkpoint_solver_is(f->control->resume, "pcg")) {
+        return "pcg";
     }
     const bool distance = kernel_uses_distance(f->kernel.id);
     const enum precision precision =

@@ -87,8 +87,19 @@ static void test_phases(void **state)
 struct rest {
     double now, tick; /* seconds a look at the clock takes; 0: 1e-3 */
     int64_t pause_at, asked, discarded;
+    int64_t room;    /* bytes of memory; 0: what there is */
     struct buf kept; /* the last checkpoint's file */
 };
+
+struct tight_ops {
+    struct backend_ops ops;
+    int64_t room;
+};
+
+static int64_t tight_room(struct backend *be)
+{
+    return ((const struct tight_ops *)be->ops)->room;
+}
 
 static double rest_now(void *context)
 {
@@ -128,6 +139,9 @@ static struct model *attempt(const struct dataset *ds, const char *fields, struc
                              struct fit_result *ret)
 {
     struct backend *be = fixture_backend();
+    struct tight_ops tight = {.ops = *be->ops, .room = story->room};
+    tight.ops.memory_available = tight_room;
+    be->ops = story->room > 0 ? &tight.ops : be->ops;
     struct job_spec *spec = fixture_spec_read(fields);
     struct state *resume = NULL;
     struct buf image = story->kept;
@@ -272,5 +286,33 @@ static void test_search_is_made_once(void **state)
     fixture_dataset_free(ds);
 }
 
+/* Without memory for a direct method a job began to iterate; it goes on so where there is more. */
+static void test_memory_changes_no_solver(void **state)
+{
+    (void)state;
+    static const char fields[] =
+        "'kernel':'gaussian','regularization':1e-9,'stop':{'tolerance':1e-13}";
+    struct dataset *ds = fixture_smooth(300, 15);
+    struct fit_result result;
+    struct rest story = {.pause_at = INT64_MAX, .room = 1 << 20};
+    struct model *expected = attempt(ds, fields, &story, &result);
+    assert_non_null(expected);
+    story.pause_at = story.asked - 2;
+    assert_null(attempt(ds, fields, &story, &result));
+    assert_true(story.kept.len > 0);
+    story.pause_at = INT64_MAX;
+    story.room = 0;
+    struct model *m = attempt(ds, fields, &story, &result);
+    assert_non_null(m);
+    assert_int_equal(story.discarded, 0);
+    assert_true(result.outcome.earlier_s > 0);
+    assert_memory_equal(m->coef, expected->coef, (size_t)(m->m * m->t) * sizeof(double));
+    model_free(m);
+    model_free(expected);
+    buf_deinit(&story.kept);
+    fixture_dataset_free(ds);
+}
+
 TEST_MAIN(cmocka_unit_test(test_phases), cmocka_unit_test(test_time_budget_of_a_resumed_selection),
-          cmocka_unit_test(test_pause_anywhere), cmocka_unit_test(test_search_is_made_once))
+          cmocka_unit_test(test_pause_anywhere), cmocka_unit_test(test_search_is_made_once),
+          cmocka_unit_test(test_memory_changes_no_solver))
