@@ -106,6 +106,14 @@ static void normal_plan(struct normal *s)
     s->scratch_size = lay_out(s, NULL, &(struct buffers){0});
 }
 
+size_t oracle__normal_scratch(const struct product *p)
+{
+    struct normal s = {
+        .p = p, .cols = (int)p->V.cols, .wide = p->o.loops->wide, .run = oracle__run_rows(&p->o)};
+    normal_plan(&s);
+    return s.scratch_size;
+}
+
 static struct tile tile_of(const struct normal *s, const struct buffers *b, int panel, int64_t z,
                            int count)
 {

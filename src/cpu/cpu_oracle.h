@@ -156,3 +156,8 @@ struct symmetric_grid oracle__symmetric_grid(int64_t n, int64_t wide);
 struct symmetric_task oracle__symmetric_task(const struct symmetric_grid *g, int64_t task);
 
 int oracle__symmetric_product(struct product *p, struct err *err);
+/* Bytes that each thread works in. */
+size_t oracle__symmetric_scratch(const struct product *p);
+
+/* cpu_normal.c: the same of K' diag(w) K V. */
+size_t oracle__normal_scratch(const struct product *p);

@@ -96,6 +96,13 @@ static void symmetric_plan(struct symmetric *s)
     s->scratch_size = s->sweep.size + 2 * (size_t)(s->cols * s->block) * sizeof(double);
 }
 
+size_t oracle__symmetric_scratch(const struct product *p)
+{
+    struct symmetric s = {.p = p, .cols = (int)p->V.cols, .wide = p->o.loops->wide};
+    symmetric_plan(&s);
+    return s.scratch_size;
+}
+
 /* ---- one task ---- */
 
 /* A band with itself, panel by panel: the panel's own rows once, those after it for both. */

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "plan/plan_parts.h"
 #include "plan/rules.h"
+#include "plan/scratch.h"
 
 #define MIB 1048576.0
 
@@ -72,6 +73,9 @@ double plan__rank(const struct planning *g, double most)
     return fmin(most, (double)rank);
 }
 
+/* Of a thread, with the scratch of products with one vector; without it. */
+static const double thread_bytes = MIB, bare_bytes = MIB / 4.0;
+
 /* Code that is used for the first time, OpenBLAS's strips of the matrices that it multiplies, and
  * the scratch of each thread; seen on x86-64. */
 double plan__library(const struct planning *g, double columns)
@@ -80,8 +84,22 @@ double plan__library(const struct planning *g, double columns)
         return 0;
     }
     const double strips = 2.0 * MIB * fmin(columns / 1000.0, 1.0);
-    return fmax(0.5 * MIB + strips + 1.0 * MIB * g->machine->threads,
+    return fmax(0.5 * MIB + strips + thread_bytes * g->machine->threads,
                 (double)g->machine->left_bytes);
+}
+
+double plan__products(const struct planning *g, double vectors)
+{
+    const double threads = g->machine->threads;
+    const bool restricted = g->centers > 0;
+    const struct scratch_shape shape = {.rows = restricted ? g->centers : g->n,
+                                        .ld = g->ld,
+                                        .columns = vectors,
+                                        .point = g->point,
+                                        .weight = restricted ? 8.0 : g->vector,
+                                        .threads = threads};
+    const double scratch = restricted ? scratch_normal(&shape) : scratch_symmetric(&shape);
+    return g->machine->own_memory ? 0 : fmax(scratch - (thread_bytes - bare_bytes) * threads, 0);
 }
 
 double plan__int_or(const struct planning *g, const char *key, double automatic)

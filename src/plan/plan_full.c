@@ -8,6 +8,7 @@
 
 #include "plan/plan_parts.h"
 #include "plan/rules.h"
+#include "plan/scratch.h"
 
 #define MIB 1048576.0
 /* A column of the triangle begins within a page and ends within one. */
@@ -116,7 +117,7 @@ static void cholesky(struct planning *g)
     at.parts[PLAN_SOLVER] = touched(g, number);
     at.untouched = number * n * n - at.parts[PLAN_SOLVER];
     at.parts[PLAN_VECTORS] += n * g->t * (refined ? 5.0 * 8.0 + 4.0 : 3.0 * g->vector);
-    at.parts[PLAN_LIBRARY] = plan__library(g, n);
+    at.parts[PLAN_LIBRARY] = plan__library(g, n) + plan__products(g, g->t);
     plan__stored(g, &g->setup, n * n / 2.0, g->points, number);
     plan__dense(&g->setup, by_blocks(n, type) * n * n * n / 6.0, type);
     if (refined) {
@@ -128,6 +129,13 @@ static void cholesky(struct planning *g)
 }
 
 /* ---- pcg ---- */
+
+/* What symmetric products with so many vectors sum up in, beside float32 ones. */
+static double totals(const struct planning *g, double vectors)
+{
+    const struct scratch_shape shape = {.rows = g->n, .columns = vectors};
+    return g->points == DTYPE_F32 ? scratch_totals(&shape) : 0;
+}
 
 /* Columns that the factor ends with: by pivots, where nothing is left. */
 static double pivot_rank(const struct planning *g, double most)
@@ -249,8 +257,8 @@ static void pcg(struct planning *g)
     double more = 0, most = 0, k = 0, columns = 0;
     at.parts[PLAN_KERNEL_CACHE] = kept_values(g);
     at.parts[PLAN_VECTORS] += n * t * (5.0 * g->vector + (mixed ? 8.0 : 0));
-    at.parts[PLAN_LIBRARY] = plan__library(g, plain ? 0 : n);
-    at.parts[PLAN_LIBRARY] += g->points == DTYPE_F32 ? fmin(8.0 * n * fmin(t, 8.0), 48.0 * MIB) : 0;
+    at.parts[PLAN_LIBRARY] = plan__library(g, plain ? 0 : n) + plan__products(g, t);
+    at.parts[PLAN_LIBRARY] += totals(g, t);
     if (!plain) {
         most = choose_rank(g);
         k = touched_rank(g, most);
@@ -306,7 +314,7 @@ static void kmcg(struct planning *g)
     at.parts[PLAN_KERNEL_CACHE] = block_products(g, w);
     at.parts[PLAN_VECTORS] += v * n * (4.0 * w + 6.0 * t) + (mixed ? 8.0 * n * t : 0);
     at.parts[PLAN_SOLVER] = 2.0 * v * n * p + 16.0 * p * p + p * w * (3.0 * v + 24.0);
-    at.parts[PLAN_LIBRARY] = plan__library(g, n);
+    at.parts[PLAN_LIBRARY] = plan__library(g, n) + plan__products(g, w) + totals(g, w);
     ending = at;
     ending.parts[PLAN_OTHER] += 24.0 * p * p + 24.0 * fmin(n, PANEL) * p;
     ending.parts[PLAN_DATA] += 8.0 * n * p;
@@ -341,7 +349,7 @@ static void blocks(struct planning *g)
     at.parts[PLAN_SOLVER] = exact ? 8.0 * b * b : v * b * b;
     at.parts[PLAN_PRECONDITIONER] =
         sketch ? b * r * (16.0 + 2.0 * v) + 16.0 * r * r + 8.0 * r * t : 0;
-    at.parts[PLAN_LIBRARY] = plan__library(g, b);
+    at.parts[PLAN_LIBRARY] = plan__library(g, b) + plan__products(g, t);
     plan__values(g, &g->iteration, b * n, g->points, 1);
     /* One block that holds all rows stays as it is. */
     struct plan_work *built = b < n ? &g->iteration : &g->setup;
@@ -382,7 +390,7 @@ static void eigenpro2(struct planning *g)
     plan__moment(g, &building, "solving");
     building.parts[PLAN_SOLVER] = s * q * (8.0 + v) + 8.0 * probes * (q + probes);
     plan__moment(g, &building, "solving");
-    at.parts[PLAN_LIBRARY] = plan__library(g, fmax(b, s));
+    at.parts[PLAN_LIBRARY] = plan__library(g, fmax(b, s)) + plan__products(g, t);
     at.parts[PLAN_SOLVER] = v * (b * s + s * q + 2.0 * b * t + s * t);
     g->plan->rank = (int64_t)q;
     g->plan->block_rows = (int64_t)b;

@@ -45,6 +45,9 @@ double plan__rank(const struct planning *g, double most);
 double plan__int_or(const struct planning *g, const char *key, double automatic);
 /* Of a dense library that works on matrices with so many columns. */
 double plan__library(const struct planning *g, double columns);
+/* Products of the kernel matrix, or of that of rows and centers, with so many vectors at a time, as
+ * far as plan__library does not count them. */
+double plan__products(const struct planning *g, double vectors);
 
 /* plan_centers.c: the centers, of which g->centers stay. */
 void plan__centers(struct planning *g);

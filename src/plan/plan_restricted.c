@@ -69,7 +69,7 @@ static struct plan_moment uploaded(const struct planning *g)
     at.parts[PLAN_DATA] += m * (g->d * g->host + 8.0);
     at.parts[PLAN_POINTS] = rows_bytes(g) + m * g->ld * (twice + g->halves);
     at.parts[PLAN_VECTORS] = 8.0 * m * g->t * (started ? 2.0 : 1.0);
-    at.parts[PLAN_LIBRARY] = plan__library(g, m);
+    at.parts[PLAN_LIBRARY] = plan__library(g, m) + plan__products(g, g->t);
     at.parts[PLAN_OTHER] = product_bytes(g, g->t);
     return at;
 }
@@ -120,6 +120,7 @@ static void conjugate(struct planning *g, struct plan_moment *at, double triangl
     if (triangles > 0 || g->spec->warm_start.model[0] != '\0') { /* coefficients to begin with */
         at->parts[PLAN_VECTORS] += 16.0 * t * tile_rows(g, g->n, g->t);
         at->parts[PLAN_OTHER] = product_bytes(g, 2.0 * t);
+        at->parts[PLAN_LIBRARY] += plan__products(g, 2.0 * t) - plan__products(g, t);
     }
     pass(g, &g->setup, 1.0);
     pass(g, &g->iteration, 1.0);
