@@ -28,6 +28,7 @@ struct csv_kind {
     char *show; /* its first text, as ingest_show has it; owned; NULL: none */
     int64_t line;
     bool below;      /* the text stands below numbers */
+    bool waits;      /* its cells so far are numbers that are none, like nan */
     int64_t numbers; /* distinct ones among its texts */
     struct err
         *fault; /* of its first number that is none; it holds where there is no text; owned */

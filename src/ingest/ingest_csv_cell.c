@@ -144,7 +144,10 @@ int csv_choose_kind(struct csv_table *c, int64_t column, const struct csv_cell *
                     struct err *err)
 {
     struct csv_kind *kind = &c->kinds->column[column];
+    double ignored;
     kind->numbers = 0;
+    kind->waits = kind->show == NULL && !makes_text(c, cell) && cell->len > 0 &&
+                  ingest_number_read(cell->text, cell->len, &ignored) != INGEST_NUMBER_OK;
     if (c->t->is_ignored[column] || (kind->show == NULL && !makes_text(c, cell))) {
         return 0;
     }
@@ -188,13 +191,21 @@ static int text_below(struct csv_table *c, int64_t line, int64_t column,
     return is_undecided(c, column) ? mixed_error(c, column, err) : 0;
 }
 
-/* A number that is none. It is refused when all rows are known, where a text below would make it a
- * text as well. */
+/* Whether a text below decides what a number that is none stands for: it would make it a text as
+ * well, or, where that takes one_hot and no number stands above, is what the user is to hear of. */
+static bool depends_on_text(const struct csv_table *c, int64_t line, int64_t column,
+                            const struct csv_cell *cell)
+{
+    const bool hidden = c->kinds->column[column].waits && !c->t->is_target[column];
+    return !is_undecided(c, column) && (hidden || check_text(c, line, column, cell, NULL) == 0);
+}
+
+/* A number that is none. It is refused when all rows are known, where a text below matters. */
 static int not_a_number(struct csv_table *c, int64_t line, int64_t column,
                         const struct csv_cell *cell, struct err *err)
 {
     struct csv_kind *kind = &c->kinds->column[column];
-    if (is_undecided(c, column) || check_text(c, line, column, cell, NULL) < 0) {
+    if (!depends_on_text(c, line, column, cell)) {
         return number_error(c, line, column, cell, err);
     }
     c->kinds->looks = true;
@@ -260,13 +271,30 @@ static int label_cell(struct csv_table *c, int64_t line, int64_t column,
     return status;
 }
 
+/* A number below numbers that are none: without one_hot these are what is wrong. */
+static int end_wait(struct csv_table *c, int64_t column, struct err *err)
+{
+    struct csv_kind *kind = &c->kinds->column[column];
+    kind->waits = false;
+    if (c->t->is_target[column] || c->t->options->one_hot || kind->fault == NULL) {
+        return 0;
+    }
+    if (err != NULL) {
+        *err = *kind->fault;
+    }
+    return -(int)kind->fault->code;
+}
+
 /* A cell of a column that is one of numbers so far. */
 static int number_cell(struct csv_table *c, int64_t line, int64_t column,
                        const struct csv_cell *cell, struct err *err)
 {
-    if (c->kinds->column[column].show != NULL ||
-        ingest_number_read(cell->text, cell->len, &c->row[column]) == INGEST_NUMBER_OK) {
+    const struct csv_kind *kind = &c->kinds->column[column];
+    if (kind->show != NULL) {
         return 0;
+    }
+    if (ingest_number_read(cell->text, cell->len, &c->row[column]) == INGEST_NUMBER_OK) {
+        return kind->waits ? end_wait(c, column, err) : 0;
     }
     return makes_text(c, cell) ? text_below(c, line, column, cell, err)
                                : not_a_number(c, line, column, cell, err);

@@ -427,6 +427,24 @@ static void test_refused_numbers_among_texts(void **state)
     refuse_text(f, "t,y\n1,1\nnan,1\n2,nan\n3,x\n", ERR_INVALID, "#/line/3/column/1", "\"nan\"");
 }
 
+/* Of a column that begins with nan the text below is told of, which takes one_hot; without text,
+ * and below a number, the nan. */
+static void test_texts_below_refused_numbers(void **state)
+{
+    struct fixture *f = *state;
+    refuse_text(f, "t,y\nnan,1\nred,2\nblue,3\n", ERR_INVALID, "#/line/3/column/1",
+                "Line 3, column 1 (\"t\"): \"red\" is not a number; ignore=COLUMN");
+    assert_contains(f->err.detail, "one_hot=true");
+    refuse_text(f, "t,y\nnan,1\n0x1f,2\nred,3\n", ERR_INVALID, "#/line/4/column/1", "one_hot=true");
+    refuse_text(f, "t;y\n2,5;1\nred;2\n", ERR_INVALID, "#/line/3/column/1", "one_hot=true");
+    refuse_text(f, "t,y\nnan,1\n1,2\nred,3\n", ERR_INVALID, "#/line/2/column/1", "\"nan\"");
+    refuse_text(f, "t,y\nnan,1\ninf,2\n", ERR_INVALID, "#/line/2/column/1", "\"nan\"");
+    refuse_text(f, "t,y\n1,1\nnan,2\nred,3\n", ERR_INVALID, "#/line/3/column/1", "\"nan\"");
+    refuse_text(f, "t,u,y\nnan,1,1\n1,nan,2\n", ERR_INVALID, "#/line/2/column/1", "\"nan\"");
+    refuse_text(f, "t,y\nnan,1\nred\n", ERR_INVALID, "#/line/3", "");
+    refuse_text(f, "t,y\n1,nan\n2,red\n", ERR_INVALID, "#/line/2/column/2", "\"nan\"");
+}
+
 /* A target that nobody called one of classes is one of texts alone, or one of numbers alone. */
 static void test_undecided_target(void **state)
 {
@@ -610,7 +628,8 @@ TEST_MAIN(INGEST_TEST(test_header_and_numbers), INGEST_TEST(test_no_header),
           INGEST_TEST(test_guessed_classes_warn), INGEST_TEST(test_text_refused),
           INGEST_TEST(test_ignored), INGEST_TEST(test_one_hot),
           INGEST_TEST(test_text_below_numbers), INGEST_TEST(test_refused_numbers_among_texts),
-          INGEST_TEST(test_undecided_target), INGEST_TEST(test_late_text_limits),
-          INGEST_TEST(test_doubtful_texts_warn), INGEST_TEST(test_one_hot_limits),
-          INGEST_TEST(test_limits), INGEST_TEST(test_constant_target), INGEST_TEST(test_odd_bytes),
+          INGEST_TEST(test_texts_below_refused_numbers), INGEST_TEST(test_undecided_target),
+          INGEST_TEST(test_late_text_limits), INGEST_TEST(test_doubtful_texts_warn),
+          INGEST_TEST(test_one_hot_limits), INGEST_TEST(test_limits),
+          INGEST_TEST(test_constant_target), INGEST_TEST(test_odd_bytes),
           INGEST_TEST(test_large_header), INGEST_TEST(test_many_rows))
