@@ -511,6 +511,23 @@ def test_a_job_of_an_earlier_version(daemons):
     assert not any("discarded" in m for m in messages(daemon.api, job, "warning"))
 
 
+def test_a_value_that_is_no_longer_taken(daemons):
+    """The job fails by itself, and says which; those behind it run."""
+    daemon = daemons(workers="cpu:0")
+    spec = spec_of(daemon.api)
+    solver = {"name": "askotch2", "mu": 1e-3, "block_size": 50}
+    refused = daemon.api.create("refused", **{**spec, "solver": solver})
+    behind = daemon.api.create("behind", **spec)
+    assert daemon.stop() == 0
+    edit_spec(daemon, refused, lambda s: s["solver"].update(mu=1e-14))
+    daemon.start(workers="cpu:1")
+    job = daemon.api.wait(refused["id"])
+    assert job["status"] == "failed" and job["spec"]["solver"]["mu"] == 1e-14
+    assert "#/solver/mu" in json.dumps(job["error"]) and "1e-12" in job["error"]["detail"], job["error"]
+    assert daemon.api.wait(behind["id"])["status"] == "succeeded"
+    assert len(daemon.api.get("/v1/jobs").json()["data"]) == 2
+
+
 def test_a_value_that_changes(daemons):
     daemon = daemons()
     spec = spec_of(daemon.api)
