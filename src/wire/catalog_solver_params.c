@@ -286,8 +286,9 @@ const struct param_def catalog_eigenpro34_params[] = {
         .max = 1e9,
         .fallback = "10",
         .help = "Plain epochs after which the true residual is computed, and the run ends where it "
-                "has reached the tolerance; it costs a pass, half of an epoch. Later epochs know "
-                "it anyway, and all runs at their end.",
+                "has reached the tolerance; it costs a pass, half of an epoch. After the last "
+                "plain epoch and in later ones it is known anyway, and at the end of every run, so "
+                "that only a value below `plain_epochs`, which is 1 by default, has an effect.",
     },
     {
         .key = "subsample",

@@ -429,6 +429,35 @@ static void test_plain_epochs_arrive(void **state)
     }
 }
 
+/* Kernel values of three epochs. */
+static int64_t values_of(struct restricted_fixture *f, const char *solver, const char *params)
+{
+    const int64_t before = f->be->kernel_entries;
+    solve(f, solver, params, 1e-14, 3);
+    return f->be->kernel_entries - before;
+}
+
+/* Looks are between plain epochs: beside so many of them, or fewer, as are usual, `residual_every`
+ * has no effect; below it costs a pass. */
+static void test_looks_are_between_plain_epochs(void **state)
+{
+    const struct restricted_spec spec = ordinary();
+    for (int k = 0; k < 2; k++) {
+        struct restricted_fixture f;
+        restricted_init(&f, *state, &spec);
+        const int64_t usual = values_of(&f, both[k], "{}");
+        const int64_t every = values_of(&f, both[k], "{\"residual_every\": 1}");
+        assert_int_equal(every, usual);
+        const int64_t plain = values_of(&f, both[k], "{\"plain_epochs\": 3}");
+        const int64_t late = values_of(&f, both[k], "{\"plain_epochs\": 3, \"residual_every\": 3}");
+        assert_int_equal(late, plain);
+        const int64_t looked =
+            values_of(&f, both[k], "{\"plain_epochs\": 3, \"residual_every\": 2}");
+        assert_true(looked >= plain + f.n * f.m);
+        restricted_deinit(&f);
+    }
+}
+
 /* ---- guards ---- */
 
 static void test_steps_too_long(void **state)
@@ -582,5 +611,5 @@ static void test_impossible_counters(void **state)
 TEST_MAIN(TEST(test_projections), TEST(test_exact_and_inexact), TEST(test_first_epoch),
           TEST(test_far_rows_step_less), TEST(test_far_rows), cmocka_unit_test(test_ceiling),
           TEST(test_window_of_one_batch), TEST(test_noise), TEST(test_plain_epochs_arrive),
-          TEST(test_steps_too_long), TEST(test_no_ridge), TEST(test_residency),
-          TEST(test_resume_inside_a_window), TEST(test_impossible_counters))
+          TEST(test_looks_are_between_plain_epochs), TEST(test_steps_too_long), TEST(test_no_ridge),
+          TEST(test_residency), TEST(test_resume_inside_a_window), TEST(test_impossible_counters))
