@@ -485,6 +485,22 @@ static void test_rpcholesky_finds_small_clusters(void **state)
     table_free(t);
 }
 
+/* No row has a pivot. */
+static void test_rpcholesky_of_zeros(void **state)
+{
+    (void)state;
+    struct table *t = table_new(mem_zarray(40 * 3, sizeof(double)), 40, 3, DTYPE_F64);
+    struct setting s = setting_new(t, 10, 0);
+    s.kernel.id = KERNEL_LINEAR;
+    s.kernel.gamma = 1.0;
+    struct centers c = select_with(&s, "rpcholesky", NULL);
+    check_sound(t, &c);
+    assert_int_equal(c.m, 1);
+    centers_deinit(&c);
+    device_close(s.be);
+    table_free(t);
+}
+
 /* ---- kernels of finite rank ---- */
 
 /* *ret: how many of `count` random points are kept, which have 0 in all but the first `used` of d
@@ -577,4 +593,5 @@ TEST_MAIN(cmocka_unit_test(test_registry_is_catalog), cmocka_unit_test(test_size
           cmocka_unit_test(test_kmeans_lowers_the_error),
           cmocka_unit_test(test_kmeans_finds_the_means),
           cmocka_unit_test(test_rpcholesky_finds_small_clusters),
-          cmocka_unit_test(test_finite_rank), cmocka_unit_test(test_finite_rank_stops))
+          cmocka_unit_test(test_rpcholesky_of_zeros), cmocka_unit_test(test_finite_rank),
+          cmocka_unit_test(test_finite_rank_stops))

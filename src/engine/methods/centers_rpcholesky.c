@@ -134,14 +134,21 @@ static int step(struct center_selection *s, double *ret_fraction, struct err *er
     return pivoted_grow(s->pivoted, ret_fraction, err);
 }
 
+/* No row has a pivot where no k(x,x) is above 0: one center stays, as of the other selectors
+ * (center_rank.h). */
 static int take(struct center_selection *s, struct centers *ret, struct err *err)
 {
+    static const int64_t first_row = 0;
     const size_t size = (size_t)s->task.rows->d * dtype_size(s->task.rows->dtype);
     int64_t count = 0;
     const int64_t *pivots = pivoted_pivots(&s->pivoted->base, &count);
     struct center_set set;
     center_set_init(&set, s->task.rows->d, s->task.rows->dtype);
     int rc = 0;
+    if (count == 0) {
+        pivots = &first_row;
+        count = 1;
+    }
     for (int64_t j = 0; rc >= 0 && j < count; j++) {
         const char *point = (const char *)s->X + (size_t)pivots[j] * size;
         rc = center_set_add(&set, point, s->sample[pivots[j]], 1.0, err);
