@@ -144,14 +144,14 @@ static int put_centers(struct fit_centers *c, const struct fit_centers_task *tas
 }
 
 static int make_rowset(const struct fit_centers *c, const struct fit_centers_task *task,
-                       const struct row_source *source, int64_t budget, struct rowset **ret,
-                       struct err *err)
+                       const struct row_source *source, enum dtype points, int64_t budget,
+                       struct rowset **ret, struct err *err)
 {
     const struct rowset_spec spec = {
         .be = task->be,
         .kernel = task->kernel,
         .source = source,
-        .points = task->points,
+        .points = points,
         .vectors = task->vectors,
         .centers = c->chosen.m,
         .budget = budget,
@@ -159,12 +159,15 @@ static int make_rowset(const struct fit_centers *c, const struct fit_centers_tas
     return rowset_new(&spec, ret, err);
 }
 
+/* Test rows are predicted as the model will do it, in mixed precision by float64 values. */
 static int make_rowsets(struct fit_centers *c, const struct fit_centers_task *task, struct err *err)
 {
     const int64_t room = memory_available_on(task->be);
     const int64_t budget = room < INT64_MAX ? (int64_t)(resident_share * (double)room) : 0;
-    const int r = make_rowset(c, task, &c->train, budget, &c->rows, err);
-    return r < 0 || c->test.n == 0 ? r : make_rowset(c, task, &c->test, 0, &c->tests, err);
+    const int r = make_rowset(c, task, &c->train, task->points, budget, &c->rows, err);
+    return r < 0 || c->test.n == 0
+               ? r
+               : make_rowset(c, task, &c->test, task->vectors, 0, &c->tests, err);
 }
 
 int fit_centers_select(struct fit_centers *c, const struct fit_centers_task *task, struct err *err)
@@ -206,7 +209,8 @@ static int predict_tile(struct fit_centers *c, const struct row_tile *t, const s
 {
     const struct backend_ops *o = c->be->ops;
     const struct mat some = mat_rows(*part, 0, t->count);
-    int r = o->kmv(c->be, t->rows, view_all(c->Z, c->chosen.m), 1.0, A, 0.0, &some, err);
+    const struct points *Z = A->dtype == DTYPE_F64 ? c->core : c->Z;
+    int r = o->kmv(c->be, t->rows, view_all(Z, c->chosen.m), 1.0, A, 0.0, &some, err);
     return r == 0 ? o->mat_get(c->be, &some, P + t->first, c->test.n, err) : r;
 }
 

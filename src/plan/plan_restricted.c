@@ -93,19 +93,22 @@ static void core_factor(struct planning *g)
     plan__factor(&g->setup, g->centers, DTYPE_F64);
 }
 
-/* The certificate is in float64, of tiles that are read again; then the test rows pass. */
+/* The certificate is in float64, of tiles that are read again; then the test rows pass, in the
+ * vectors' type. */
 static void certify(struct planning *g, const struct plan_moment *at)
 {
     struct plan_moment certifying = *at;
     const double m = g->centers;
+    const bool wide = g->vector > 4.0;
+    const double tested = tile_bytes(g, g->m, 0, wide ? 8.0 : g->point + g->halves);
     const double certificate =
         tile_bytes(g, g->n, 2.0 * g->t, 8.0) + 8.0 * m * g->ld + 32.0 * m * g->t;
-    certifying.parts[PLAN_OTHER] += fmax(certificate, tile_bytes(g, g->m, 0, g->point + g->halves));
+    certifying.parts[PLAN_OTHER] += fmax(certificate, tested);
     plan__moment(g, at, "solving");
     plan__moment(g, &certifying, "certifying");
     plan__values(g, &g->finish, 2.0 * g->n * m, DTYPE_F64, 2);
     core(g, &g->finish, 1.0);
-    plan__values(g, &g->finish, g->m * m, g->points, 1);
+    plan__values(g, &g->finish, g->m * m, wide ? DTYPE_F64 : g->points, 1);
 }
 
 /* ---- conjugate gradients ---- */

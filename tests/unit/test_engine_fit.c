@@ -218,6 +218,7 @@ static void test_metrics_are_the_models(void **state)
     const char *const cases[] = {"'precision':'float64'",
                                  "'precision':'float32'",
                                  "'precision':'mixed'",
+                                 "'precision':'mixed','solver':'falkon','centers':{'count':50}",
                                  "'solver':{'name':'pcg'}",
                                  "'kernel':{'name':'polynomial','degree':2}",
                                  "'kernel':{'name':'matern32','bandwidth':[1,2,3]}",
