@@ -1,5 +1,6 @@
 #include "engine/bandwidth.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "base/mem.h"
@@ -9,6 +10,20 @@
 enum { ROWS_MAX = 1000, ROWS_MIN = 50 };
 static const double differences_max = 2e9;
 
+/* |x_a - x_b|_2 where squares of its parts leave the range of numbers. */
+static double scaled_distance(const struct rows *X, int64_t a, int64_t b)
+{
+    double largest = 0, sum = 0;
+    for (int64_t j = 0; j < X->d; j++) {
+        largest = fmax(largest, fabs(rows_at(X, a, j) - rows_at(X, b, j)));
+    }
+    for (int64_t j = 0; j < X->d && largest > 0 && isfinite(largest); j++) {
+        const double e = (rows_at(X, a, j) - rows_at(X, b, j)) / largest;
+        sum += e * e;
+    }
+    return isfinite(largest) ? largest * sqrt(sum) : largest;
+}
+
 static double distance(const struct rows *X, int64_t a, int64_t b, bool l1)
 {
     double sum = 0;
@@ -16,7 +31,10 @@ static double distance(const struct rows *X, int64_t a, int64_t b, bool l1)
         const double e = rows_at(X, a, j) - rows_at(X, b, j);
         sum += l1 ? fabs(e) : e * e;
     }
-    return l1 ? sum : sqrt(sum);
+    if (l1) {
+        return sum;
+    }
+    return sum >= DBL_MIN && sum <= DBL_MAX ? sqrt(sum) : scaled_distance(X, a, b);
 }
 
 /* The median of n sorted distances, zeros skipped if it is one of them; 0 when all are zero. */
@@ -60,6 +78,11 @@ int bandwidth_median(const struct rows *X, bool l1, uint64_t seed, double *ret,
     }
     sort_f64(distances, pairs);
     const double median = positive_median(distances, pairs);
+    if (!isfinite(median)) {
+        return err_at(err, ERR_INVALID, "#/kernel/bandwidth",
+                      "The rows' median distance is beyond the range of numbers: scale the "
+                      "features, or standardize them.");
+    }
     *ret_degenerate = !(median > 0);
     *ret = *ret_degenerate ? 1.0 : median;
     return 0;

@@ -471,14 +471,40 @@ static struct json *make_metadata(const struct model_file *f, const struct json 
     return j;
 }
 
+/* What reading would refuse, so that no model is kept that nobody can load. */
+static int check_numbers(const struct model_file *f, struct err *err)
+{
+    const bool scalar = f->kernel->has_bandwidth && f->bandwidths == NULL;
+    struct tensor_info tensor[MODEL_FILE_TENSORS];
+    const int count = model_file_tensors(f, tensor);
+    if (f->m < 1) {
+        return err_set(err, ERR_DIVERGED, "The model has no centers.");
+    }
+    if (scalar && !(f->bandwidth > 0 && isfinite(f->bandwidth))) {
+        return err_at(err, ERR_DIVERGED, "#/kernel/bandwidth",
+                      "The model's bandwidth is not a positive number.");
+    }
+    for (int i = 0; i < count; i++) {
+        if (!all_finite(&tensor[i])) {
+            return err_set(err, ERR_DIVERGED, "The model's %s hold infinity or NaN.",
+                           tensor[i].name);
+        }
+    }
+    return 0;
+}
+
 int model_file_write(const struct model_file *f, const struct json *more,
                      int (*sink)(void *context, const void *data, size_t size, struct err *err),
                      void *context, struct err *err)
 {
+    int r = check_numbers(f, err);
+    if (r < 0) {
+        return r;
+    }
     struct tensors t = {.metadata = make_metadata(f, more)};
     t.count = model_file_tensors(f, t.tensor);
     cleanup_buf struct buf header = BUF_INIT;
-    int r = json_ok(t.metadata) ? tensors_header(&t, 0, &header, err) : err_no_memory(err);
+    r = json_ok(t.metadata) ? tensors_header(&t, 0, &header, err) : err_no_memory(err);
     r = r == 0 ? sink(context, header.data, header.len, err) : r;
     for (int i = 0; r == 0 && i < t.count; i++) {
         r = sink(context, t.tensor[i].data, t.tensor[i].bytes, err);

@@ -26,6 +26,32 @@ static void test_small(void **state)
     assert_close(median(X, 2, 2, true, &degenerate), 7.0, 1e-15);
 }
 
+/* Squares of the differences would be infinite, or 0. */
+static void test_far_and_near(void **state)
+{
+    (void)state;
+    bool degenerate;
+    const double far[] = {0, 0, /**/ 3e200, 4e200}, near[] = {0, 0, /**/ 3e-200, 4e-200};
+    assert_close(median(far, 2, 2, false, &degenerate) / 5e200, 1.0, 1e-15);
+    assert_close(median(near, 2, 2, false, &degenerate) / 5e-200, 1.0, 1e-15);
+    assert_false(degenerate);
+}
+
+static void test_beyond_numbers(void **state)
+{
+    (void)state;
+    const double X[] = {1.5e308, -1.5e308};
+    const struct rows rows = {.dtype = DTYPE_F64, .n = 2, .d = 1, .data = X};
+    double ret = 0;
+    bool degenerate;
+    for (int l1 = 0; l1 < 2; l1++) {
+        struct err err = {0};
+        assert_int_equal(bandwidth_median(&rows, l1 == 1, 0, &ret, &degenerate, &err),
+                         -ERR_INVALID);
+        assert_string_equal(err.pointer, "#/kernel/bandwidth");
+    }
+}
+
 /* Six equal rows and one other: 15 distances are 0 and 6 are 2. */
 static void test_mostly_duplicates(void **state)
 {
@@ -66,5 +92,6 @@ static void test_sample(void **state)
     mem_free(X);
 }
 
-TEST_MAIN(cmocka_unit_test(test_small), cmocka_unit_test(test_mostly_duplicates),
+TEST_MAIN(cmocka_unit_test(test_small), cmocka_unit_test(test_far_and_near),
+          cmocka_unit_test(test_beyond_numbers), cmocka_unit_test(test_mostly_duplicates),
           cmocka_unit_test(test_nothing_to_measure), cmocka_unit_test(test_sample))

@@ -1,5 +1,6 @@
 #include "wire/model_file.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -97,19 +98,14 @@ static void test_description(void **state)
 }
 
 /* A file of the right form with one number that is wrong. */
+/* In the place of the second of some numbers of the file. */
 static void refuse_number(const double *at, double wrong, const char *part)
 {
     struct model_file f = example(true);
-    double other[M];
-    const double **members[] = {&f.coef, &f.feature_mean, &f.feature_scale, &f.bandwidths};
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        if (*members[i] == at) {
-            memcpy(other, at, (at == coef ? M : D) * sizeof(double));
-            other[1] = wrong;
-            *members[i] = other;
-        }
-    }
     struct buf image = write_file(&f, NULL);
+    char *there = memmem(image.data, image.len, at, 2 * sizeof *at);
+    assert_non_null(there);
+    memcpy(there + sizeof *at, &wrong, sizeof wrong);
     struct err err;
     assert_int_equal(model_file_open(image.data, image.len, &f, NULL, &err), -ERR_CORRUPT);
     assert_contains(err.detail, part);
@@ -123,6 +119,28 @@ static void test_numbers(void **state)
     refuse_number(mean, 1e308 * 10, "infinity or NaN");
     refuse_number(scale, 0, "not positive");
     refuse_number(bandwidths, -1, "not positive");
+}
+
+/* What could not be read again is not written. */
+static void test_unwritable(void **state)
+{
+    (void)state;
+    static const double coefficients[M] = {INFINITY};
+    struct model_file empty = example(false), wide = example(false), far = example(false);
+    empty.m = 0;
+    wide.bandwidth = INFINITY;
+    far.coef = coefficients;
+    const struct {
+        const struct model_file *f;
+        const char *part;
+    } cases[] = {{&empty, "no centers"}, {&wide, "bandwidth"}, {&far, "coef hold infinity or NaN"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf image = BUF_INIT;
+        struct err err;
+        assert_int_equal(model_file_write(cases[i].f, NULL, to_buf, &image, &err), -ERR_DIVERGED);
+        assert_contains(err.detail, cases[i].part);
+        assert_int_equal(image.len, 0);
+    }
 }
 
 static void refuse(const struct model_file *f, const char *part)
@@ -274,6 +292,7 @@ static void test_damage(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_round_trip), cmocka_unit_test(test_description),
-          cmocka_unit_test(test_numbers), cmocka_unit_test(test_names),
-          cmocka_unit_test(test_kernel_parameters), cmocka_unit_test(test_least_bandwidth),
-          cmocka_unit_test(test_variance), cmocka_unit_test(test_damage))
+          cmocka_unit_test(test_numbers), cmocka_unit_test(test_unwritable),
+          cmocka_unit_test(test_names), cmocka_unit_test(test_kernel_parameters),
+          cmocka_unit_test(test_least_bandwidth), cmocka_unit_test(test_variance),
+          cmocka_unit_test(test_damage))
