@@ -7,12 +7,13 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "engine/bandwidth.h"
+#include "engine/ridge_path.h"
 #include "engine/squares.h"
 #include "plan/rules.h"
 
 /* Bandwidths beyond the two that every kernel is tried with, in steps of four times. */
 enum { MORE_BANDWIDTHS = 3, PAIRS = RULE_KERNELS * RULE_BANDWIDTHS + MORE_BANDWIDTHS };
-enum { ROWS_MIN = 20, RIDGES = 8, USUAL_RIDGE = 3 };
+enum { RIDGES = 8, USUAL_RIDGE = 3 };
 static const double regularization_min = 1e-8;
 
 static const enum kernel_id kernels[RULE_KERNELS] = {KERNEL_GAUSSIAN, KERNEL_LAPLACIAN,
@@ -25,7 +26,8 @@ static const double worth = 0.97;
 /* A sample flatters wide kernels, for more rows want narrower ones (adr/0015): likewise. */
 static const double worth_bandwidth = 0.9;
 
-/* The sample: rows 0 .. fit-1 are fitted, the other `held` are held out. */
+/* The sample: rows 0 .. fit-1 are fitted, the other `held` are held out. None: each row is left
+ * out in its turn. */
 struct sample {
     const struct choose_data *data;
     int64_t count, fit, held;
@@ -88,6 +90,7 @@ static int draw(struct sample *s, struct err *err)
 struct trial {
     struct points *X;
     struct mat K, A, E;
+    struct ridge_path *path; /* in their place, where no rows are held out */
 };
 
 /* K = K(fit,fit) + ridge I = L L', A = L^-T L^-1 Y, E = Y_held - K(held,fit) A. */
@@ -120,6 +123,32 @@ static int solve_trial(const struct sample *s, struct trial *t, double ridge, do
         r = o->kmv(be, view_range(t->X, s->fit, s->held), fit, -1.0, &t->A, 1.0, &t->E, err);
     }
     return r == 0 ? o->col_dots(be, &t->E, &t->E, ret_dots, err) : r;
+}
+
+/* The sum of squared errors of rows that are left out one by one: A_i / (G^-1)_ii (ridge_path.h).
+ */
+static int left_out_error(const struct sample *s, struct trial *t, double ridge, double *ret,
+                          struct err *err)
+{
+    const int64_t n = s->count, all = n * s->data->t;
+    cleanup_mem double *A = mem_array((size_t)all, sizeof *A);
+    cleanup_mem double *inverse = mem_array((size_t)n, sizeof *inverse);
+    *ret = INFINITY;
+    if (A == NULL || inverse == NULL) {
+        return err_no_memory(err);
+    }
+    if (!ridge_path_defined(t->path, ridge)) {
+        return 0;
+    }
+    int r = ridge_path_solve(t->path, ridge, false, A, err);
+    r = r == 0 ? ridge_path_diagonals(t->path, &ridge, 1, inverse, err) : r;
+    double sum = 0;
+    for (int64_t k = 0; r == 0 && k < all; k++) {
+        const double e = A[k] / inverse[k % n];
+        sum += e * e;
+    }
+    *ret = r < 0 || isnan(sum) ? INFINITY : sum;
+    return r;
 }
 
 /* The sum of squared errors on the held-out rows; infinity when the matrix has no factor. */
@@ -178,7 +207,8 @@ static int try_ridge(struct sample *s, struct trial *t, int i, struct pair *pair
     double error = INFINITY;
     int r = go_on(s, err);
     if (r == 0) {
-        r = held_out_error(s, t, ridge, &error, err);
+        r = s->held > 0 ? held_out_error(s, t, ridge, &error, err)
+                        : left_out_error(s, t, ridge, &error, err);
         s->fits++;
     }
     if (r != 0) {
@@ -219,25 +249,36 @@ static int try_ridges(struct sample *s, struct trial *t, struct pair *pair, stru
     return r == 0 && pair->at == from ? walk(s, t, -1, pair, err) : r;
 }
 
+static int trial_init(const struct sample *s, const struct kernel *k, struct trial *t,
+                      struct err *err)
+{
+    const struct choose_data *data = s->data;
+    struct backend *be = data->be;
+    const struct backend_ops *o = be->ops;
+    const struct rows rows = {data->X->dtype, s->count, data->X->d, s->points};
+    if (s->held == 0) {
+        return ridge_path_new(be, k, data->points_dtype, &rows, s->Y, data->t, &t->path, err);
+    }
+    int r = o->points_new(be, k, data->points_dtype, &rows, &t->X, err);
+    if (r == 0) {
+        r = o->mat_new(be, DTYPE_F64, s->fit, s->fit, &t->K, err);
+    }
+    if (r == 0) {
+        r = o->mat_new(be, DTYPE_F64, s->fit, data->t, &t->A, err);
+    }
+    return r == 0 ? o->mat_new(be, DTYPE_F64, s->held, data->t, &t->E, err) : r;
+}
+
 static int try_kernel(struct sample *s, const struct kernel *k, struct pair *pair, struct err *err)
 {
     struct backend *be = s->data->be;
     const struct backend_ops *o = be->ops;
-    const struct rows rows = {s->data->X->dtype, s->count, s->data->X->d, s->points};
     struct trial t = {.X = NULL};
-    int r = o->points_new(be, k, s->data->points_dtype, &rows, &t.X, err);
-    if (r == 0) {
-        r = o->mat_new(be, DTYPE_F64, s->fit, s->fit, &t.K, err);
-    }
-    if (r == 0) {
-        r = o->mat_new(be, DTYPE_F64, s->fit, s->data->t, &t.A, err);
-    }
-    if (r == 0) {
-        r = o->mat_new(be, DTYPE_F64, s->held, s->data->t, &t.E, err);
-    }
+    int r = trial_init(s, k, &t, err);
     if (r == 0) {
         r = try_ridges(s, &t, pair, err);
     }
+    ridge_path_free(t.path);
     o->mat_free(be, &t.E);
     o->mat_free(be, &t.A);
     o->mat_free(be, &t.K);
@@ -377,7 +418,8 @@ static int try_beyond(struct sample *s, struct pairs *pairs, struct err *err)
 static int try_first(const struct choose_data *data, struct pairs *pairs, struct pair *best,
                      struct err *err)
 {
-    const int64_t n = data->X->n, fit = rule_choice_first(n, data->time_budget_s);
+    const int64_t n = data->X->n, most = rule_choice_first(n, data->time_budget_s);
+    const int64_t fit = n < CHOOSE_HELD_OUT ? n : most;
     struct sample s = {.data = data, .fit = fit, .held = n - fit < 2 * fit ? n - fit : 2 * fit};
     int r = draw(&s, err);
     r = r == 0 ? try_pairs(&s, pairs, err) : r;
@@ -417,10 +459,10 @@ int choose_kernel(const struct choose_data *data, struct choice *ret, struct err
     struct pairs pairs = list_pairs(data);
     struct pair best = pairs.all[0];
     int r = 0;
-    if (data->X->n >= ROWS_MIN) {
+    if (data->X->n > 1) {
         r = try_first(data, &pairs, &best, err);
     }
-    if (r == 0 && data->X->n >= ROWS_MIN) {
+    if (r == 0 && data->X->n >= CHOOSE_HELD_OUT) {
         r = try_again(data, &pairs, &best, err);
     }
     *ret = best.choice;

@@ -6,8 +6,9 @@
  * many that are held out, or all others (fewer of both where the job's time is short,
  * rule_choice_first). Each candidate is fitted by Cholesky, and the smallest sum of squared errors
  * on the held-out rows wins; of equal ones the first, and that is also taken where no matrix can be
- * factorised, and for fewer than 20 training rows. To hold out more is cheap, and noise is what
- * misleads the choice. Candidates are, in this order,
+ * factorised, and for a single row. To hold out more is cheap, and noise is what misleads the
+ * choice. Of fewer than 100 rows each is left out in its turn, exactly (ridge_path.h). Candidates
+ * are, in this order,
  *
  *   kernel          gaussian, laplacian, laplacian_l1
  *   bandwidth       the median distance of those rows, and four times that; then of the kernel that
@@ -36,6 +37,8 @@
 #include "engine/backend.h"
 #include "engine/state.h"
 #include "wire/spec.h"
+
+enum { CHOOSE_HELD_OUT = 100 }; /* rows from which some are held out */
 
 /* What is chosen from. */
 struct choose_data {

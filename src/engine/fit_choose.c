@@ -54,8 +54,9 @@ static void say_chosen(const struct fit *f)
                  f->chosen.fits);
     }
     if (f->spec->kernel.method == NULL) {
-        fit__say(f, "info", "Kernel chosen on held-out training rows: %s.",
-                 kernel_name(f->kernel.id));
+        const bool few = f->data.n < CHOOSE_HELD_OUT;
+        fit__say(f, "info", "Kernel chosen on held-out training rows%s: %s.",
+                 few ? ", one at a time" : "", kernel_name(f->kernel.id));
     }
 }
 

@@ -175,14 +175,31 @@ static void test_what_is_given_stays(void **state)
     assert_near(c.ridge, 1e-8 * (N - N / 3), 1e-16);
 }
 
-static void test_few_rows_take_the_first(void **state)
+static void test_one_row_takes_the_first(void **state)
 {
     (void)state;
-    for (int64_t n = 1; n < 20; n += 18) {
-        const struct choice c = choose(n, rough, loud, all_open(0));
+    const struct choice c = choose(1, rough, loud, all_open(0));
+    assert_int_equal(c.kernel, KERNEL_GAUSSIAN);
+    assert_near(c.medians, 1, 0);
+    assert_near(c.ridge, 0, 0);
+}
+
+/* Each row left out: noise wants a large ridge, a plane a wide gaussian. */
+static void test_few_rows(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        struct choice c = choose(19, plane, no_noise, all_open(seed));
         assert_int_equal(c.kernel, KERNEL_GAUSSIAN);
-        assert_near(c.medians, 1, 0);
-        assert_near(c.ridge, 0, 0);
+        assert_true(c.medians >= 4 && c.ridge < 19 * 1e-6);
+        c = choose(90, plane, loud, all_open(seed));
+        assert_true(c.ridge >= 90 * 1e-4);
+        assert_int_equal(choose(CHOOSE_HELD_OUT - 1, rough, no_noise, all_open(seed)).kernel,
+                         KERNEL_LAPLACIAN_L1);
+    }
+    for (int64_t n = 2; n < CHOOSE_HELD_OUT; n += 7) {
+        const struct choice c = choose(n, smooth, audible, all_open(7));
+        assert_true(c.ridge > 0 && isfinite(c.ridge) && c.fits > 0);
     }
 }
 
@@ -334,8 +351,9 @@ TEST_MAIN(cmocka_unit_test(test_kernel_follows_smoothness),
           cmocka_unit_test(test_ridge_follows_noise),
           cmocka_unit_test(test_bandwidth_follows_variation),
           cmocka_unit_test(test_what_is_given_stays), cmocka_unit_test(test_targets_of_all_sizes),
-          cmocka_unit_test(test_few_rows_take_the_first), cmocka_unit_test(test_a_bandwidth_beyond),
-          cmocka_unit_test(test_ends_in_time), cmocka_unit_test(test_more_rows_choose_again),
+          cmocka_unit_test(test_one_row_takes_the_first), cmocka_unit_test(test_few_rows),
+          cmocka_unit_test(test_a_bandwidth_beyond), cmocka_unit_test(test_ends_in_time),
+          cmocka_unit_test(test_more_rows_choose_again),
           cmocka_unit_test(test_small_sets_choose_once),
           cmocka_unit_test(test_three_pairs_are_tried_again),
           cmocka_unit_test(test_stops_between_fits))

@@ -347,9 +347,12 @@ static void test_numbers_are_checked(void **state)
             places[k][1] = bad[i];
             struct buf image = BUF_INIT;
             struct model *back = NULL;
-            assert_int_equal(model_write(m, to_buf, &image, NULL), 0);
-            const int r = model_read(image.data, image.len, &back, NULL);
-            assert_int_equal(r, k == 3 && i < 2 ? 0 : -ERR_CORRUPT);
+            const int written = model_write(m, to_buf, &image, NULL);
+            assert_int_equal(written, i < 2 ? 0 : -ERR_DIVERGED);
+            if (written == 0) {
+                const int r = model_read(image.data, image.len, &back, NULL);
+                assert_int_equal(r, k == 3 ? 0 : -ERR_CORRUPT);
+            }
             model_free(back);
             model_free(m);
             buf_deinit(&image);
