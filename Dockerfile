@@ -3,7 +3,8 @@
 #   docker build -t krrd .
 #   docker run --rm -p 127.0.0.1:8080:8080 -v krrd:/var/lib/krrd krrd --insecure
 #
-# Without --insecure it wants API keys: -v ./keys:/etc/krrd/keys:ro … krrd --api-keys /etc/krrd/keys
+# Without --insecure it wants API keys, in a file that its user can read: chown 10001 keys, and
+# -v ./keys:/etc/krrd/keys:ro … krrd --api-keys /etc/krrd/keys
 # For CUDA: Dockerfile.cuda.
 ARG DEBIAN=debian:12-slim
 

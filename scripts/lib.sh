@@ -49,6 +49,8 @@ missing_packages() {
 as_root() {
     if [ "$(id -u)" = 0 ]; then
         "$@"
+    elif ! command -v sudo >/dev/null; then
+        return 1
     elif [ -t 0 ]; then
         sudo "$@"
     else
@@ -91,7 +93,8 @@ install_missing() {
     optional=$(missing_packages $([ "$1" = tests ] && echo $optional_packages))
     [ -n "$required$optional" ] || return 0
     as_root true ||
-        die "installing needs root; run this as root first: apt-get install $required$optional"
+        die "installing needs root; run this as root first:
+    apt-get update && apt-get install --no-install-recommends $required" "$(available_packages $optional)"
     if [ -n "$required" ] || [ -z "$(find /var/lib/apt/lists -name '*_Packages*' -print -quit)" ]; then
         apt_update || die "apt-get update failed; see its messages above"
     fi

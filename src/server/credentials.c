@@ -49,13 +49,14 @@ void credentials_forget_tls(struct http_options *o)
 
 int credentials_read_keys(struct app *app, struct err *err)
 {
+    const char *path = app->config.api_keys;
     struct keys *keys = NULL;
-    if (app->config.api_keys[0] == '\0') {
+    struct err cause = {.code = ERR_OK};
+    if (path[0] == '\0') {
         return 0;
     }
-    const int r = keys_read(app->config.api_keys, &keys, err);
-    if (r < 0) {
-        return r;
+    if (keys_read(path, &keys, &cause) < 0) {
+        return err_set(err, cause.code, "--api-keys %s: %s", path, cause.detail);
     }
     if (app->http) {
         http_set_keys(app->http, keys);
