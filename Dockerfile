@@ -21,7 +21,7 @@ FROM ${DEBIAN}
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
         ca-certificates libcjson1 libcsv3 libcurl3-gnutls libgomp1 libmicrohttpd12 libnettle8 \
-        libopenblas0-pthread libsqlite3-0 libstdc++6 libuv1 libzip4 zlib1g \
+        libopenblas0-openmp libsqlite3-0 libstdc++6 libuv1 libzip4 zlib1g \
     && rm -rf /var/lib/apt/lists/* /usr/share/doc /usr/share/man \
     && useradd --system --uid 10001 --home-dir /var/lib/krrd --shell /usr/sbin/nologin krrd \
     && install -d -o krrd -g krrd -m 0750 /var/lib/krrd

@@ -5,7 +5,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 locks="$root/.cache"
 
 build_packages="build-essential pkg-config meson ninja-build libmicrohttpd-dev libgnutls28-dev libuv1-dev libcjson-dev
-    libopenblas-dev liblapacke-dev libsqlite3-dev libzip-dev libcsv-dev nettle-dev zlib1g-dev libkissfft-dev
+    libopenblas-openmp-dev liblapacke-dev libsqlite3-dev libzip-dev libcsv-dev nettle-dev zlib1g-dev libkissfft-dev
     libcurl4-gnutls-dev libjs-chart.js python3 python3-yaml curl jq util-linux"
 test_packages="libcmocka-dev openssl python3-pytest python3-numpy python3-scipy python3-requests
     python3-jsonschema python3-venv"
