@@ -30,8 +30,9 @@ int question_no_variance(const struct served_model *model, const char *pointer, 
     return model->variances > 0
                ? 0
                : err_at(err, ERR_INVALID, pointer,
-                        "The model has no variance: its solver finds means alone. Train with the "
-                        "solver \"kmcg\", \"kmcg_restricted\" or \"inducing\".");
+                        "The model has no variance. Those of the solvers \"kmcg\", "
+                        "\"kmcg_restricted\" and \"inducing\" have one, unless their job's "
+                        "messages say why not; others find means alone.");
 }
 
 void rows_deinit(struct rows *rows)
