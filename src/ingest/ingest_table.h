@@ -29,6 +29,7 @@ struct ingest_table {
     int64_t columns;
     char **names;                  /* [columns], owned */
     struct ingest_labels **labels; /* [columns], owned; NULL for a column of numbers */
+    int64_t feature_labels;        /* of all columns that are no targets */
     bool *is_target;               /* [columns] */
     bool *is_ignored;              /* [columns] left out at the end */
     int64_t ignored;               /* columns that are */

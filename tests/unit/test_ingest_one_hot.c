@@ -60,4 +60,59 @@ static void test_names_that_begin_as_others(void **state)
     accept_text(f, "c!,c=u,c,y\nw,1,1,1.5\nv,2,2,3\n");
 }
 
-TEST_MAIN(INGEST_TEST(test_names_of_many_columns), INGEST_TEST(test_names_that_begin_as_others))
+/* Rows from `first` on whose texts come once each, in COLUMNS columns. */
+enum { COLUMNS = 20 };
+
+static void add_texts(struct buf *b, int first, int rows)
+{
+    for (int i = first; i < first + rows; i++) {
+        for (int j = 0; j < COLUMNS; j++) {
+            buf_printf(b, "t%d,", i);
+        }
+        buf_printf(b, "%d.5\n", i);
+    }
+}
+
+static void add_header(struct buf *b)
+{
+    for (int j = 0; j < COLUMNS; j++) {
+        buf_printf(b, "c%d,", j);
+    }
+    buf_str(b, "y\n");
+}
+
+/* The sum over all columns is refused at the text that is one too many, before what follows. */
+static void test_texts_of_all_columns_are_limited(void **state)
+{
+    struct fixture *f = *state;
+    f->options.one_hot = true;
+    f->options.max_columns = 50 * COLUMNS + 1;
+    cleanup_buf struct buf b = BUF_INIT;
+    add_header(&b);
+    add_texts(&b, 0, 50);
+    add_texts(&b, 0, 50);
+    accept_bytes(f, b.data, b.len);
+    assert_int_equal(f->info.columns, 50 * COLUMNS + 1);
+    f->options.max_columns--;
+    refuse_bytes(f, b.data, b.len, ERR_TOO_LARGE, "#/one_hot", "makes 1001 columns, more than");
+    add_texts(&b, 50, 1);
+    buf_str(&b, "this row, is too short\n");
+    refuse_bytes(f, b.data, b.len, ERR_TOO_LARGE, "#/line/102/column/1",
+                 "Line 102, column 1 (\"c0\"): one-hot encoding makes more columns of the texts up "
+                 "to here than the limit of 1000 (--max-columns).");
+}
+
+/* Texts of a target are classes, no columns. */
+static void test_classes_do_not_count_as_columns(void **state)
+{
+    struct fixture *f = *state;
+    f->options.one_hot = true;
+    f->options.max_columns = 3;
+    accept_text(f, "c,y\nu,k\nv,l\nu,m\nv,n\nu,o\n");
+    assert_columns(f, "c=u,c=v,y");
+    assert_int_equal(f->info.classes, 5);
+}
+
+TEST_MAIN(INGEST_TEST(test_names_of_many_columns), INGEST_TEST(test_names_that_begin_as_others),
+          INGEST_TEST(test_texts_of_all_columns_are_limited),
+          INGEST_TEST(test_classes_do_not_count_as_columns))

@@ -190,6 +190,7 @@ static void ingest_work(void *context)
         u->options.targets = u->options.target_count > 0 ? (const char *const *)u->targets : NULL;
         u->options.ignored = (const char *const *)u->ignored;
         u->rc = ingest_file(u->tmp_path, u->path, &u->options, &u->info, &u->err);
+        mem_trim(); /* labels and names of a large table are no part of what is kept */
     }
     unlink(u->tmp_path); /* its room is free before the client hears of it */
 }
