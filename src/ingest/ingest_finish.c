@@ -342,8 +342,11 @@ static int write_final(struct ingest_table *t, const struct plan *p,
     cleanup_writer struct ingest_writer copy = INGEST_WRITER_INIT;
     r = ingest_writer_flush(&t->writer, err);
     if (r == 0) {
-        r = ingest_writer_open(&copy, t->output_path, t->options->temporary_prefix, info->dtype,
-                               info->columns, room, err);
+        r = ingest_writer_open(&copy, t->output_path, t->options, info->dtype, info->columns, room,
+                               err);
+    }
+    if (r == 0) {
+        r = ingest_room(t->options, ingest_writer_bytes(&copy, info->rows), err);
     }
     if (r == 0) {
         r = copy_rows(t, p, &copy, err);

@@ -229,7 +229,8 @@ static int begin(struct libsvm_reader *r, struct err *err)
         names_free(names, columns);
         return status;
     }
-    return ingest_table_begin(r->t, names, columns, 1, DTYPE_F64, err);
+    status = ingest_table_begin(r->t, names, columns, 1, DTYPE_F64, err);
+    return status < 0 ? status : ingest_table_expect(r->t, r->rows, err);
 }
 
 int ingest_read_libsvm(const struct ingest_input *in, struct ingest_table *t, struct err *err)

@@ -117,11 +117,10 @@ static int find_members(struct npz_reader *r, struct err *err)
 
 static int open_member(struct npz_reader *r, int m, int64_t *left, struct err *err)
 {
-    const struct ingest_options *options = r->t->options;
     struct ingest_temp *file = &r->file[m];
-    int status = ingest_temp_open(file, r->t->output_path, options->temporary_prefix, err);
+    int status = ingest_temp_open(file, r->t->output_path, r->t->options, err);
     if (status == 0) {
-        status = ingest_zip_unpack(r->zip, r->place[m], file->fd, r->limit, left, err);
+        status = ingest_zip_unpack(r->zip, r->place[m], file, r->limit, left, err);
     }
     if (status == 0) {
         status = m == MEMBER_Y
@@ -180,8 +179,9 @@ static int begin(const struct npz_reader *r, struct err *err)
         return status;
     }
     bool narrow = ingest_array_dtype(x) == DTYPE_F32 && ingest_array_dtype(y) == DTYPE_F32;
-    return ingest_table_begin(r->t, names, columns, y->columns, narrow ? DTYPE_F32 : DTYPE_F64,
-                              err);
+    status =
+        ingest_table_begin(r->t, names, columns, y->columns, narrow ? DTYPE_F32 : DTYPE_F64, err);
+    return status < 0 ? status : ingest_table_expect(r->t, x->rows, err);
 }
 
 static bool has_texts(const struct npz_reader *r)

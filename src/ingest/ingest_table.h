@@ -60,6 +60,9 @@ void ingest_table_reset(struct ingest_table *t);
 int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns, int64_t usual_targets,
                        enum dtype dtype, struct err *err);
 
+/* For a reader that knows how many rows will come: whether there is room for all of them. */
+int ingest_table_expect(const struct ingest_table *t, int64_t rows, struct err *err);
+
 /* Turns a column into one of text before its first row. */
 int ingest_table_make_text(struct ingest_table *t, int64_t column, struct err *err);
 

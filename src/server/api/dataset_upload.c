@@ -57,6 +57,12 @@ static bool copy_texts(const char *const *from, int count, char **to, int64_t *r
     return true;
 }
 
+/* The reserve is kept from what an upload becomes, too: on the other thread. */
+static int ask_room(void *context, int64_t bytes, struct err *err)
+{
+    return storage_room(context, bytes, err);
+}
+
 static int copy_wish(struct upload *u, const struct upload_wish *wish, struct err *err)
 {
     u->options = (struct ingest_options){
@@ -69,6 +75,8 @@ static int copy_wish(struct upload *u, const struct upload_wish *wish, struct er
         .max_rows = u->app->config.max_rows,
         .max_columns = u->app->config.max_columns,
         .temporary_prefix = temporary_prefix,
+        .room = ask_room,
+        .room_context = u->app,
     };
     snprintf(u->expected, sizeof(u->expected), "%s", wish->sha256 != NULL ? wish->sha256 : "");
     const int rc = upload_wish_recipe(wish, u->row.recipe, err);
