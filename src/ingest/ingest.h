@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -51,6 +52,9 @@ struct ingest_options {
      * reading, and is what ingest_file returns. */
     int (*room)(void *context, int64_t bytes, struct err *err);
     void *room_context;
+    /* (optional) Becomes true, on another thread, when nobody waits for the data set any more: what
+     * is read soon ends with -ERR_CANCELLED. */
+    const atomic_bool *abandoned;
 };
 
 /*

@@ -265,7 +265,8 @@ static int feed_all(struct csv_reader *r, struct err *err)
             continue;
         }
         found = found || find_delimiter(r, line, len, &quoted);
-        status = feed(r, line, len, open, err);
+        status = ingest_wanted(r->c.t->options, err);
+        status = status < 0 ? status : feed(r, line, len, open, err);
         if (status < 0) {
             return status;
         }

@@ -187,7 +187,8 @@ static int read_lines(struct libsvm_reader *r, struct err *err)
     size_t len = 0;
     int status;
     while ((status = ingest_lines_next(&r->lines, &line, &len, err)) == 0) {
-        status = read_line(r, line, len, err);
+        status = ingest_wanted(r->t->options, err);
+        status = status < 0 ? status : read_line(r, line, len, err);
         if (status < 0) {
             return status;
         }

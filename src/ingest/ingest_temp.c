@@ -33,9 +33,18 @@ int ingest_temp_open(struct ingest_temp *t, const char *beside,
     return 0;
 }
 
+int ingest_wanted(const struct ingest_options *options, struct err *err)
+{
+    const atomic_bool *abandoned = options->abandoned;
+    return abandoned == NULL || !atomic_load_explicit(abandoned, memory_order_relaxed)
+               ? 0
+               : err_set(err, ERR_CANCELLED, "Nobody waits for the data set any more.");
+}
+
 int ingest_room(const struct ingest_options *options, int64_t bytes, struct err *err)
 {
-    return options->room == NULL ? 0 : options->room(options->room_context, bytes, err);
+    const int r = ingest_wanted(options, err);
+    return r < 0 || options->room == NULL ? r : options->room(options->room_context, bytes, err);
 }
 
 int ingest_temp_write(const struct ingest_temp *t, const void *data, size_t size, struct err *err)

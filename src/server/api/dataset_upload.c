@@ -1,6 +1,7 @@
 #include "server/api/dataset_upload.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,9 +25,10 @@ struct upload {
     struct once *once;
     struct request *request; /* who waits: paused, or for the answer; NULL: nobody */
     struct buf arriving;
-    bool finished; /* the body is complete */
-    bool released; /* the request ended before that */
-    bool busy;     /* a thread is at work: what follows is its own */
+    bool finished;         /* the body is complete */
+    bool released;         /* the request ended before that */
+    bool busy;             /* a thread is at work: what follows is its own */
+    atomic_bool abandoned; /* nobody waits for what is read in */
 
     struct buf block;
     int fd; /* of tmp_path; -1 once closed, and then the file is gone or about to go */
@@ -77,6 +79,7 @@ static int copy_wish(struct upload *u, const struct upload_wish *wish, struct er
         .temporary_prefix = temporary_prefix,
         .room = ask_room,
         .room_context = u->app,
+        .abandoned = &u->abandoned,
     };
     snprintf(u->expected, sizeof(u->expected), "%s", wish->sha256 != NULL ? wish->sha256 : "");
     const int rc = upload_wish_recipe(wish, u->row.recipe, err);
@@ -313,13 +316,26 @@ static void ingest_done(struct app *app, struct request *rq, void *context)
     upload_free(u);
 }
 
+static void ingest_left(void *context)
+{
+    struct upload *u = context;
+    atomic_store(&u->abandoned, true);
+}
+
+static void ingest_dropped(struct app *app, void *context)
+{
+    (void)app;
+    upload_free(context);
+}
+
 static void ingest(struct upload *u, struct request *rq)
 {
-    static const struct offload_ops ops = {.work = ingest_work, .done = ingest_done};
+    static const struct offload_ops ops = {
+        .work = ingest_work, .done = ingest_done, .left = ingest_left, .dropped = ingest_dropped};
     const struct buf full = u->arriving; /* the last block */
     u->arriving = u->block;
     u->block = full;
-    if (offload(u->app, rq, &ops, u, &u->err) != 0) {
+    if (offload_in_line(u->app, &u->app->ingests, rq, &ops, u, &u->err) != 0) {
         reply_error(rq, &u->err);
         upload_free(u);
     }
