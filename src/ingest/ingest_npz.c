@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "ingest/ingest_array.h"
 #include "ingest/ingest_formats.h"
 #include "ingest/ingest_text.h"
@@ -14,6 +15,7 @@
 
 /* Member names listed in a sentence. */
 #define NAMES_LISTED 8
+#define LIST_WIDTH ((size_t)300) /* bytes of the list where more is to be said */
 
 enum { MEMBER_X, MEMBER_Y, MEMBER_COUNT };
 
@@ -81,9 +83,10 @@ static int missing_member(const struct npz_reader *r, int m, struct err *err)
     if (list.failed) {
         return err_no_memory(err);
     }
+    const char *found = list.len == 0 ? "nothing" : list.data;
     return err_at(err, ERR_INVALID, members[m].pointer,
-                  "The archive has no member %s; it holds %.300s.", members[m].name,
-                  list.len == 0 ? "nothing" : list.data);
+                  "The archive has no member %s; it holds %.*s.", members[m].name,
+                  (int)utf8_fit(found, strlen(found), LIST_WIDTH), found);
 }
 
 static int find_members(struct npz_reader *r, struct err *err)
