@@ -346,7 +346,7 @@ static int write_final(struct ingest_table *t, const struct plan *p,
                                err);
     }
     if (r == 0) {
-        r = ingest_room(t->options, ingest_writer_bytes(&copy, info->rows), err);
+        r = ingest_room(&copy.temp, ingest_writer_bytes(&copy, info->rows), err);
     }
     if (r == 0) {
         r = copy_rows(t, p, &copy, err);

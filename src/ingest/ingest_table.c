@@ -277,7 +277,7 @@ int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns, in
 
 int ingest_table_expect(const struct ingest_table *t, int64_t rows, struct err *err)
 {
-    return ingest_room(t->options, ingest_writer_bytes(&t->writer, rows), err);
+    return ingest_room(&t->writer.temp, ingest_writer_bytes(&t->writer, rows), err);
 }
 
 int ingest_table_make_text(struct ingest_table *t, int64_t column, struct err *err)

@@ -41,15 +41,17 @@ int ingest_wanted(const struct ingest_options *options, struct err *err)
                : err_set(err, ERR_CANCELLED, "Nobody waits for the data set any more.");
 }
 
-int ingest_room(const struct ingest_options *options, int64_t bytes, struct err *err)
+int ingest_room(const struct ingest_temp *t, int64_t bytes, struct err *err)
 {
+    const struct ingest_options *options = t->options;
     const int r = ingest_wanted(options, err);
-    return r < 0 || options->room == NULL ? r : options->room(options->room_context, bytes, err);
+    return r < 0 || options->room == NULL ? r
+                                          : options->room(options->room_context, t->fd, bytes, err);
 }
 
 int ingest_temp_write(const struct ingest_temp *t, const void *data, size_t size, struct err *err)
 {
-    const int r = ingest_room(t->options, (int64_t)size, err);
+    const int r = ingest_room(t, (int64_t)size, err);
     return r < 0 ? r : file_write_all(t->fd, data, size, err);
 }
 

@@ -39,7 +39,7 @@ int ingest_temp_publish(struct ingest_temp *t, const char *path, struct err *err
 
 /* 0, or -ERR_CANCELLED where nobody waits any more. Takes a nanosecond. */
 int ingest_wanted(const struct ingest_options *options, struct err *err);
-/* The same, or what the options answer where there is no room for so many bytes. */
-int ingest_room(const struct ingest_options *options, int64_t bytes, struct err *err);
+/* The same, or what t's options answer where there is no room for so many bytes. */
+int ingest_room(const struct ingest_temp *t, int64_t bytes, struct err *err);
 
 #define cleanup_temp __attribute__((cleanup(ingest_temp_close)))

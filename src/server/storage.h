@@ -1,9 +1,8 @@
 /*
  * Whether the data directory takes what the server has to keep.
  *
- * Below --min-free-bytes the storage counts as full: no new upload, job or model is taken, nor what
- * reading an upload in writes, so that what is left is there for events and ends of jobs that have
- * begun. A refused change of the
+ * Below --min-free-bytes the storage counts as full: no new upload, job or model is taken, so that
+ * what is left is there for events and ends of jobs that have begun. A refused change of the
  * database (full, read-only, locked by another process) is tried again twice a second with one that
  * changes nothing. While there is trouble the server is not ready, and answers what only reads.
  */
@@ -25,7 +24,7 @@ struct storage *storage_stop(struct storage *s);
 enum err_code storage_trouble(const struct app *app, const char **ret_reason);
 
 /* Asks the file system: -ERR_DISK_FULL unless so many bytes and --min-free-bytes are free,
- * -ERR_READ_ONLY. Also on threads of the pool. */
+ * -ERR_READ_ONLY. */
 int storage_room(const struct app *app, int64_t bytes, struct err *err);
-/* The same of the file system of an open file. */
+/* The same of the file system of an open file; also on threads of the pool. */
 int storage_room_at(const struct app *app, int fd, int64_t bytes, struct err *err);

@@ -93,10 +93,10 @@ struct client {
     int pieces; /* left to ask for */
 };
 
-static int leave_at_piece(void *context, int64_t bytes, struct err *err)
+static int leave_at_piece(void *context, int fd, int64_t bytes, struct err *err)
 {
     struct client *c = context;
-    assert_true(bytes > 0);
+    assert_true(bytes > 0 && fd >= 0);
     (void)err;
     assert_true(c->pieces >= 0); /* nobody asks for another when it has left */
     if (c->pieces-- == 0) {

@@ -24,11 +24,11 @@ static int64_t used_in(const char *folder)
     return used;
 }
 
-static int ask(void *context, int64_t bytes, struct err *err)
+static int ask(void *context, int fd, int64_t bytes, struct err *err)
 {
     struct disk *d = context;
     const int64_t used = used_in(d->folder);
-    assert_true(bytes > 0);
+    assert_true(bytes > 0 && fcntl(fd, F_GETFD) >= 0);
     assert_true(used <= d->bytes); /* nothing was written that nobody asked for */
     if (used + bytes <= d->bytes) {
         return 0;

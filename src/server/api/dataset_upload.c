@@ -60,9 +60,9 @@ static bool copy_texts(const char *const *from, int count, char **to, int64_t *r
 }
 
 /* The reserve is kept from what an upload becomes, too: on the other thread. */
-static int ask_room(void *context, int64_t bytes, struct err *err)
+static int ask_room(void *context, int fd, int64_t bytes, struct err *err)
 {
-    return storage_room(context, bytes, err);
+    return storage_room_at(context, fd, bytes, err);
 }
 
 static int copy_wish(struct upload *u, const struct upload_wish *wish, struct err *err)
