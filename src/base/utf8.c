@@ -1,6 +1,7 @@
 #include "base/utf8.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 static bool is_continuation(unsigned char c)
 {
@@ -46,6 +47,15 @@ size_t utf8_step(const char *s, size_t len)
         }
     }
     return need;
+}
+
+size_t utf8_marks(const char *s, size_t len)
+{
+    size_t at = 0;
+    while (len - at >= 3 && memcmp(s + at, "\xEF\xBB\xBF", 3) == 0) {
+        at += 3;
+    }
+    return at;
 }
 
 size_t utf8_fit(const char *s, size_t len, size_t max)

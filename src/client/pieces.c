@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* A record longer than this is a quote that was never closed. */
 #define RECORD_MAX (64u << 20)
 
@@ -88,11 +90,11 @@ static void drop_blank_lines(struct buf *b)
     buf_consume(b, end);
 }
 
-/* A byte order mark belongs to no name. */
-static void drop_mark(struct buf *b)
+/* Byte order marks belong to no name. */
+static void drop_marks(struct buf *b)
 {
-    if (b->len >= 3 && memcmp(b->data, "\xEF\xBB\xBF", 3) == 0) {
-        buf_consume(b, 3);
+    if (b->len > 0) {
+        buf_consume(b, utf8_marks(b->data, b->len));
     }
 }
 
@@ -121,7 +123,7 @@ static int take_header(struct pieces *p, struct err *err)
     int64_t records;
     int r = fill(p, PIECE_BYTES, err);
     r = r == 0 ? refuse_other_formats(&p->rest, err) : r;
-    drop_mark(&p->rest);
+    drop_marks(&p->rest);
     drop_blank_lines(&p->rest);
     const size_t len = r == 0 && p->rest.data ? whole(p->rest.data, p->rest.len, 1, &records) : 0;
     if (len > 0 && !all_numbers(p->rest.data, len)) {

@@ -166,9 +166,9 @@ int ingest_file(const char *input_path, const char *output_path,
         return r;
     }
     cleanup_temp struct ingest_temp unpacked = INGEST_TEMP_INIT;
-    r = ingest_temp_open(&unpacked, output_path, options->temporary_prefix, err);
+    r = ingest_temp_open(&unpacked, output_path, options, err);
     if (r == 0) {
-        r = ingest_gunzip(fd, unpacked.fd, ingest_unpack_limit_of(fd, options), err);
+        r = ingest_gunzip(fd, &unpacked, ingest_unpack_limit_of(fd, options), err);
     }
     close(fd);
     return r < 0 ? r : read_plain(unpacked.path, output_path, options, ret, err);

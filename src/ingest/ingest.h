@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -46,6 +47,14 @@ struct ingest_options {
     int64_t max_unpacked_bytes;
     int64_t max_rows, max_columns;
     const char *temporary_prefix; /* file name prefix of temporaries in the output's directory */
+    /* (optional) Asked whether the output's directory, in which fd is a file, takes so many bytes
+     * more: before each piece that is written, and for a whole table where its size is known. A
+     * negative answer ends the reading, and is what ingest_file returns. */
+    int (*room)(void *context, int fd, int64_t bytes, struct err *err);
+    void *room_context;
+    /* (optional) Becomes true, on another thread, when nobody waits for the data set any more: what
+     * is read soon ends with -ERR_CANCELLED. */
+    const atomic_bool *abandoned;
 };
 
 /*

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "ingest/ingest_csv.h"
 #include "ingest/ingest_formats.h"
 #include "ingest/ingest_lines.h"
@@ -257,15 +258,15 @@ static int feed_all(struct csv_reader *r, struct err *err)
     bool quoted = false;
     int status;
     while ((status = ingest_lines_next(&r->lines, &line, &len, err)) == 0) {
-        if (r->lines.line == 1 && len >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0) {
-            line += 3;
-            len -= 3;
-        }
+        const size_t marks = r->lines.line == 1 ? utf8_marks(line, len) : 0;
+        line += marks;
+        len -= marks;
         if (!open && is_blank(line, len, r->c.delimiter)) {
             continue;
         }
         found = found || find_delimiter(r, line, len, &quoted);
-        status = feed(r, line, len, open, err);
+        status = ingest_wanted(r->c.t->options, err);
+        status = status < 0 ? status : feed(r, line, len, open, err);
         if (status < 0) {
             return status;
         }

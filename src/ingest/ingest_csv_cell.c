@@ -246,6 +246,20 @@ static bool counts_too_many(const struct csv_table *c, int64_t column, const str
     return !c->t->is_target[column] && kind->numbers > NUMBERS_MAX;
 }
 
+/* Every label of a feature becomes a column: too many of them are refused before they pile up. */
+static int count_label(struct csv_table *c, int64_t line, int64_t column, struct err *err)
+{
+    const int64_t limit = ingest_max_columns(c->t->options);
+    c->t->feature_labels += !c->t->is_target[column];
+    if (c->t->feature_labels <= limit) {
+        return 0;
+    }
+    return csv_cell_error(c, line, column, ERR_TOO_LARGE, err,
+                          "one-hot encoding makes more columns of the texts up to here than the "
+                          "limit of %lld (--max-columns).",
+                          (long long)limit);
+}
+
 /* ---- reading ---- */
 
 static int label_cell(struct csv_table *c, int64_t line, int64_t column,
@@ -264,11 +278,12 @@ static int label_cell(struct csv_table *c, int64_t line, int64_t column,
     const int64_t known = labels->count;
     int64_t number = 0;
     int status = ingest_labels_add(labels, cell->text, cell->len, INGEST_MAX_CLASSES, &number, err);
-    if (status > 0 || (labels->count > known && counts_too_many(c, column, cell))) {
+    const bool added = labels->count > known;
+    if (status > 0 || (added && counts_too_many(c, column, cell))) {
         return too_many_texts(c, line, column, err);
     }
     c->row[column] = (double)number;
-    return status;
+    return status == 0 && added ? count_label(c, line, column, err) : status;
 }
 
 /* A number below numbers that are none: without one_hot these are what is wrong. */

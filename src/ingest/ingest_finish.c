@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "ingest/ingest_table.h"
 #include "ingest/ingest_text.h"
+#include "wire/names.h"
 
 /* Doubles copied at once. */
 #define BLOCK_DOUBLES ((int64_t)1 << 17)
@@ -17,6 +18,7 @@ struct plan_column {
     int64_t *rank; /* text: place of a label number among the sorted labels; owned */
     bool classes;  /* numbers become class numbers */
     int64_t width; /* columns in the output; 0: it is ignored */
+    int64_t place; /* the first of them */
 };
 
 struct plan {
@@ -24,6 +26,12 @@ struct plan {
     struct plan_column *column; /* [raw_columns] */
     bool changes;               /* the rows cannot stay as they are */
 };
+
+/* Whether one-hot encoding makes 0/1 columns of it. */
+static bool is_spread(const struct plan_column *c)
+{
+    return c->width > 0 && c->rank != NULL && !c->classes;
+}
 
 static void plan_deinit(struct plan *p)
 {
@@ -43,6 +51,7 @@ static int plan_init(struct plan *p, const struct ingest_table *t, enum task tas
     if (p->column == NULL) {
         return err_no_memory(err);
     }
+    int64_t place = 0;
     for (int64_t j = 0; j < t->columns; j++) {
         struct plan_column *c = &p->column[j];
         c->width = t->is_ignored[j] ? 0 : 1;
@@ -54,6 +63,8 @@ static int plan_init(struct plan *p, const struct ingest_table *t, enum task tas
             }
             c->width = t->is_target[j] ? 1 : t->labels[j]->count;
         }
+        c->place = place;
+        place += c->width;
         p->changes = p->changes || c->classes || c->rank != NULL || c->width == 0;
     }
     return 0;
@@ -118,26 +129,20 @@ static int describe_columns(const struct ingest_table *t, const struct plan *p,
     if (info->column_names == NULL || info->target_columns == NULL) {
         return err_no_memory(err);
     }
-    int64_t place = 0;
     for (int64_t j = 0; j < t->columns; j++) {
         const struct plan_column *c = &p->column[j];
-        if (c->width == 0) {
-            continue;
-        }
-        if (c->rank != NULL && !c->classes) {
-            int r = one_hot_names(t, j, c->rank, info->column_names + place, err);
+        char **names = info->column_names + c->place;
+        if (is_spread(c)) {
+            int r = one_hot_names(t, j, c->rank, names, err);
             if (r < 0) {
                 return r;
             }
-        } else if ((info->column_names[place] = mem_strdup(t->names[j])) == NULL) {
+        } else if (c->width > 0 && (*names = mem_strdup(t->names[j])) == NULL) {
             return err_no_memory(err);
         }
-        for (int64_t k = 0; k < t->targets; k++) {
-            if (t->target[k] == j) {
-                info->target_columns[k] = place;
-            }
-        }
-        place += c->width;
+    }
+    for (int64_t k = 0; k < t->targets; k++) {
+        info->target_columns[k] = p->column[t->target[k]].place;
     }
     return 0;
 }
@@ -219,31 +224,64 @@ static int check_spread(const struct ingest_table *t, const struct dataset_info 
     return 0;
 }
 
-/* Whether the column's name begins as those that one-hot encoding makes of column `text`. */
-static bool looks_made_of(const struct ingest_table *t, int64_t text, int64_t column)
+/* How a name stands to "prefix=", of which `length` bytes come before the sign: before it, 0 where
+ * it begins so, or behind. */
+static int prefix_order(const char *name, const char *prefix, size_t length)
 {
-    const size_t length = strlen(t->names[text]);
-    const char *name = t->names[column];
-    return column != text && strncmp(name, t->names[text], length) == 0 && name[length] == '=';
+    const int order = strncmp(name, prefix, length);
+    return order != 0 ? order : (int)(unsigned char)name[length] - '=';
+}
+
+/* A name that begins as those that one-hot encoding makes of column `text`; NULL: none. */
+static const char *find_made_of(const struct name_index *index, const char *text)
+{
+    const size_t length = strlen(text);
+    int64_t low = 0, high = index->count;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        const bool before = prefix_order(index->entries[middle].name, text, length) < 0;
+        low = before ? middle + 1 : low;
+        high = before ? high : middle;
+    }
+    const char *name = low < index->count ? index->entries[low].name : NULL;
+    return name != NULL && prefix_order(name, text, length) == 0 ? name : NULL;
+}
+
+/* The names of the columns that stay, sorted; borrowed of t. */
+static int index_kept(const struct ingest_table *t, const struct plan *p, struct name_index *ret,
+                      struct err *err)
+{
+    cleanup_mem char **kept = mem_array((size_t)t->columns, sizeof(*kept));
+    if (kept == NULL) {
+        return err_no_memory(err);
+    }
+    int64_t count = 0;
+    for (int64_t j = 0; j < t->columns; j++) {
+        if (p->column[j].width > 0) {
+            kept[count++] = t->names[j];
+        }
+    }
+    return name_index_init(ret, kept, count, err);
 }
 
 /* A prediction's column "a" would not be known from a feature "a=b" of another column. */
 static int check_origins(const struct ingest_table *t, const struct plan *p, struct err *err)
 {
-    for (int64_t j = 0; j < t->columns; j++) {
-        const bool made = p->column[j].width > 0 && p->column[j].rank != NULL;
-        for (int64_t k = 0; made && !p->column[j].classes && k < t->columns; k++) {
-            if (p->column[k].width > 0 && looks_made_of(t, j, k)) {
-                char show[INGEST_SHOW_SIZE], other[INGEST_SHOW_SIZE];
-                return err_at(err, ERR_INVALID, "#/one_hot",
-                              "The column %s is named as if one-hot encoding had made it of the "
-                              "column %s.",
-                              ingest_show(t->names[k], strlen(t->names[k]), show),
-                              ingest_show(t->names[j], strlen(t->names[j]), other));
-            }
+    cleanup_name_index struct name_index index = {0};
+    int r = index_kept(t, p, &index, err);
+    for (int64_t j = 0; r == 0 && j < t->columns; j++) {
+        const char *text = t->names[j];
+        const char *made = is_spread(&p->column[j]) ? find_made_of(&index, text) : NULL;
+        if (made != NULL) {
+            char show[INGEST_SHOW_SIZE], other[INGEST_SHOW_SIZE];
+            r = err_at(err, ERR_INVALID, "#/one_hot",
+                       "The column %s is named as if one-hot encoding had made it of the "
+                       "column %s.",
+                       ingest_show(made, strlen(made), show),
+                       ingest_show(text, strlen(text), other));
         }
     }
-    return 0;
+    return r;
 }
 
 static int check_names(const struct dataset_info *info, struct err *err)
@@ -304,8 +342,11 @@ static int write_final(struct ingest_table *t, const struct plan *p,
     cleanup_writer struct ingest_writer copy = INGEST_WRITER_INIT;
     r = ingest_writer_flush(&t->writer, err);
     if (r == 0) {
-        r = ingest_writer_open(&copy, t->output_path, t->options->temporary_prefix, info->dtype,
-                               info->columns, room, err);
+        r = ingest_writer_open(&copy, t->output_path, t->options, info->dtype, info->columns, room,
+                               err);
+    }
+    if (r == 0) {
+        r = ingest_room(&copy.temp, ingest_writer_bytes(&copy, info->rows), err);
     }
     if (r == 0) {
         r = copy_rows(t, p, &copy, err);

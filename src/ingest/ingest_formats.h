@@ -16,8 +16,8 @@ struct ingest_input {
 struct deflate_limit ingest_unpack_limit_of(int fd, const struct ingest_options *options);
 
 /*
- * RFC 4180 with quotes; LF, CR LF or CR; a UTF-8 byte order mark is skipped, blank lines too. The
- * delimiter is that of ingest_delimiter.
+ * RFC 4180 with quotes; LF, CR LF or CR; UTF-8 byte order marks in front are skipped, blank lines
+ * too. The delimiter is that of ingest_delimiter.
  *
  * The first row is a header when a column has text in it above a number in the second row, or when
  * every cell of it is text, unless the options say whether it is. Names are trimmed; an empty one,

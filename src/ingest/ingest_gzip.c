@@ -4,15 +4,13 @@
 #include <unistd.h>
 
 #include "base/deflate.h"
-#include "base/file.h"
 #include "base/mem.h"
 
 #define CHUNK ((size_t)256 << 10)
 
 static int write_output(void *context, const void *data, size_t size, struct err *err)
 {
-    const int *fd = context;
-    return file_write_all(*fd, data, size, err);
+    return ingest_temp_write(context, data, size, err);
 }
 
 static int read_input(int fd, unsigned char *to, size_t *ret_size, struct err *err)
@@ -28,7 +26,8 @@ static int read_input(int fd, unsigned char *to, size_t *ret_size, struct err *e
     return 0;
 }
 
-static int unpack(struct inflater *f, int in_fd, int out_fd, unsigned char *in, struct err *err)
+static int unpack(struct inflater *f, int in_fd, const struct ingest_temp *out, unsigned char *in,
+                  struct err *err)
 {
     for (int64_t total = 0;;) {
         size_t size = 0;
@@ -41,14 +40,15 @@ static int unpack(struct inflater *f, int in_fd, int out_fd, unsigned char *in, 
                              : err_at(err, ERR_INVALID, "#", "The file is empty.");
         }
         total += (int64_t)size;
-        r = inflater_feed(f, in, size, write_output, &out_fd, err);
+        r = inflater_feed(f, in, size, write_output, (void *)(uintptr_t)out, err);
         if (r < 0) {
             return r;
         }
     }
 }
 
-int ingest_gunzip(int in_fd, int out_fd, struct deflate_limit limit, struct err *err)
+int ingest_gunzip(int in_fd, const struct ingest_temp *out, struct deflate_limit limit,
+                  struct err *err)
 {
     if (lseek(in_fd, 0, SEEK_SET) < 0) {
         return err_errno(err, "read the upload");
@@ -60,7 +60,7 @@ int ingest_gunzip(int in_fd, int out_fd, struct deflate_limit limit, struct err 
     }
     int r = inflater_new(DEFLATE_GZIP, limit, &f, err);
     if (r == 0) {
-        r = unpack(f, in_fd, out_fd, in, err);
+        r = unpack(f, in_fd, out, in, err);
     }
     inflater_free(f);
     return r;

@@ -187,7 +187,8 @@ static int read_lines(struct libsvm_reader *r, struct err *err)
     size_t len = 0;
     int status;
     while ((status = ingest_lines_next(&r->lines, &line, &len, err)) == 0) {
-        status = read_line(r, line, len, err);
+        status = ingest_wanted(r->t->options, err);
+        status = status < 0 ? status : read_line(r, line, len, err);
         if (status < 0) {
             return status;
         }
@@ -229,7 +230,8 @@ static int begin(struct libsvm_reader *r, struct err *err)
         names_free(names, columns);
         return status;
     }
-    return ingest_table_begin(r->t, names, columns, 1, DTYPE_F64, err);
+    status = ingest_table_begin(r->t, names, columns, 1, DTYPE_F64, err);
+    return status < 0 ? status : ingest_table_expect(r->t, r->rows, err);
 }
 
 int ingest_read_libsvm(const struct ingest_input *in, struct ingest_table *t, struct err *err)

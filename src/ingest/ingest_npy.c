@@ -23,7 +23,8 @@ static int begin(const struct ingest_array *a, struct ingest_table *t, struct er
         names_free(names, a->columns);
         return r;
     }
-    return ingest_table_begin(t, names, a->columns, 1, ingest_array_dtype(a), err);
+    r = ingest_table_begin(t, names, a->columns, 1, ingest_array_dtype(a), err);
+    return r < 0 ? r : ingest_table_expect(t, a->rows, err);
 }
 
 static int copy_rows(const struct ingest_array *a, struct ingest_table *t, struct err *err)

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "ingest/ingest_array.h"
 #include "ingest/ingest_formats.h"
 #include "ingest/ingest_text.h"
@@ -14,6 +15,7 @@
 
 /* Member names listed in a sentence. */
 #define NAMES_LISTED 8
+#define LIST_WIDTH ((size_t)300) /* bytes of the list where more is to be said */
 
 enum { MEMBER_X, MEMBER_Y, MEMBER_COUNT };
 
@@ -81,9 +83,10 @@ static int missing_member(const struct npz_reader *r, int m, struct err *err)
     if (list.failed) {
         return err_no_memory(err);
     }
+    const char *found = list.len == 0 ? "nothing" : list.data;
     return err_at(err, ERR_INVALID, members[m].pointer,
-                  "The archive has no member %s; it holds %.300s.", members[m].name,
-                  list.len == 0 ? "nothing" : list.data);
+                  "The archive has no member %s; it holds %.*s.", members[m].name,
+                  (int)utf8_fit(found, strlen(found), LIST_WIDTH), found);
 }
 
 static int find_members(struct npz_reader *r, struct err *err)
@@ -117,11 +120,10 @@ static int find_members(struct npz_reader *r, struct err *err)
 
 static int open_member(struct npz_reader *r, int m, int64_t *left, struct err *err)
 {
-    const struct ingest_options *options = r->t->options;
     struct ingest_temp *file = &r->file[m];
-    int status = ingest_temp_open(file, r->t->output_path, options->temporary_prefix, err);
+    int status = ingest_temp_open(file, r->t->output_path, r->t->options, err);
     if (status == 0) {
-        status = ingest_zip_unpack(r->zip, r->place[m], file->fd, r->limit, left, err);
+        status = ingest_zip_unpack(r->zip, r->place[m], file, r->limit, left, err);
     }
     if (status == 0) {
         status = m == MEMBER_Y
@@ -180,8 +182,9 @@ static int begin(const struct npz_reader *r, struct err *err)
         return status;
     }
     bool narrow = ingest_array_dtype(x) == DTYPE_F32 && ingest_array_dtype(y) == DTYPE_F32;
-    return ingest_table_begin(r->t, names, columns, y->columns, narrow ? DTYPE_F32 : DTYPE_F64,
-                              err);
+    status =
+        ingest_table_begin(r->t, names, columns, y->columns, narrow ? DTYPE_F32 : DTYPE_F64, err);
+    return status < 0 ? status : ingest_table_expect(r->t, x->rows, err);
 }
 
 static bool has_texts(const struct npz_reader *r)

@@ -239,8 +239,8 @@ static int open_writer(struct ingest_table *t, struct err *err)
     if (r < 0) {
         return r;
     }
-    return ingest_writer_open(&t->writer, t->output_path, t->options->temporary_prefix, t->dtype,
-                              t->columns, room + INGEST_HEADER_RESERVE, err);
+    return ingest_writer_open(&t->writer, t->output_path, t->options, t->dtype, t->columns,
+                              room + INGEST_HEADER_RESERVE, err);
 }
 
 int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns, int64_t usual_targets,
@@ -273,6 +273,11 @@ int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns, in
         }
     }
     return open_writer(t, err);
+}
+
+int ingest_table_expect(const struct ingest_table *t, int64_t rows, struct err *err)
+{
+    return ingest_room(&t->writer.temp, ingest_writer_bytes(&t->writer, rows), err);
 }
 
 int ingest_table_make_text(struct ingest_table *t, int64_t column, struct err *err)

@@ -29,6 +29,7 @@ struct ingest_table {
     int64_t columns;
     char **names;                  /* [columns], owned */
     struct ingest_labels **labels; /* [columns], owned; NULL for a column of numbers */
+    int64_t feature_labels;        /* of all columns that are no targets */
     bool *is_target;               /* [columns] */
     bool *is_ignored;              /* [columns] left out at the end */
     int64_t ignored;               /* columns that are */
@@ -58,6 +59,9 @@ void ingest_table_reset(struct ingest_table *t);
  */
 int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns, int64_t usual_targets,
                        enum dtype dtype, struct err *err);
+
+/* For a reader that knows how many rows will come: whether there is room for all of them. */
+int ingest_table_expect(const struct ingest_table *t, int64_t rows, struct err *err);
 
 /* Turns a column into one of text before its first row. */
 int ingest_table_make_text(struct ingest_table *t, int64_t column, struct err *err);

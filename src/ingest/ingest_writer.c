@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "wire/tensors.h"
@@ -54,11 +53,12 @@ int ingest_header_size(const struct dataset_info *info, size_t *ret, struct err 
     return 0;
 }
 
-int ingest_writer_open(struct ingest_writer *w, const char *output_path, const char *prefix,
-                       enum dtype dtype, int64_t columns, size_t room, struct err *err)
+int ingest_writer_open(struct ingest_writer *w, const char *output_path,
+                       const struct ingest_options *options, enum dtype dtype, int64_t columns,
+                       size_t room, struct err *err)
 {
     *w = (struct ingest_writer){.dtype = dtype, .columns = columns, .room = room};
-    int r = ingest_temp_open(&w->temp, output_path, prefix, err);
+    int r = ingest_temp_open(&w->temp, output_path, options, err);
     if (r < 0) {
         return r;
     }
@@ -72,6 +72,11 @@ int ingest_writer_open(struct ingest_writer *w, const char *output_path, const c
     return 0;
 }
 
+int64_t ingest_writer_bytes(const struct ingest_writer *w, int64_t rows)
+{
+    return (int64_t)w->room + rows * w->columns * (int64_t)dtype_size(w->dtype);
+}
+
 void ingest_writer_close(struct ingest_writer *w)
 {
     ingest_temp_close(&w->temp);
@@ -82,7 +87,7 @@ int ingest_writer_flush(struct ingest_writer *w, struct err *err)
 {
     size_t used = w->used;
     w->used = 0;
-    return file_write_all(w->temp.fd, w->buffer, used, err);
+    return ingest_temp_write(&w->temp, w->buffer, used, err);
 }
 
 int ingest_writer_rows(struct ingest_writer *w, const double *rows, int64_t count, struct err *err)
@@ -174,6 +179,6 @@ int ingest_writer_publish(struct ingest_writer *w, const struct dataset_info *in
     if (lseek(w->temp.fd, 0, SEEK_SET) < 0) {
         return err_errno(err, "write the data set");
     }
-    r = file_write_all(w->temp.fd, header.data, header.len, err);
+    r = ingest_temp_write(&w->temp, header.data, header.len, err);
     return r < 0 ? r : ingest_temp_publish(&w->temp, output_path, err);
 }

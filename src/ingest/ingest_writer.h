@@ -35,8 +35,11 @@ struct ingest_writer {
 int ingest_header_size(const struct dataset_info *info, size_t *ret, struct err *err);
 
 /* room: from ingest_header_size, with or without the reserve; a multiple of 64. */
-int ingest_writer_open(struct ingest_writer *w, const char *output_path, const char *prefix,
-                       enum dtype dtype, int64_t columns, size_t room, struct err *err);
+int ingest_writer_open(struct ingest_writer *w, const char *output_path,
+                       const struct ingest_options *options, enum dtype dtype, int64_t columns,
+                       size_t room, struct err *err);
+/* What a file of so many rows takes. */
+int64_t ingest_writer_bytes(const struct ingest_writer *w, int64_t rows);
 void ingest_writer_close(struct ingest_writer *w); /* removes an unpublished file */
 
 /* rows[count, columns], row-major; float32 files take values that float32 holds exactly. */

@@ -7,7 +7,6 @@
 #include <unistd.h>
 #include <zip.h>
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "ingest/ingest_text.h"
 
@@ -179,8 +178,8 @@ static int check_member(struct ingest_zip *z, int64_t member, const char *show, 
     return 0;
 }
 
-static int copy_member(zip_file_t *file, const char *show, int fd, struct deflate_limit limit,
-                       int64_t *left, struct err *err)
+static int copy_member(zip_file_t *file, const char *show, const struct ingest_temp *to,
+                       struct deflate_limit limit, int64_t *left, struct err *err)
 {
     cleanup_mem unsigned char *chunk = mem_alloc(CHUNK);
     if (chunk == NULL) {
@@ -200,15 +199,15 @@ static int copy_member(zip_file_t *file, const char *show, int fd, struct deflat
                            (long long)limit.bytes, limit.name);
         }
         *left -= n;
-        int r = file_write_all(fd, chunk, (size_t)n, err);
+        int r = ingest_temp_write(to, chunk, (size_t)n, err);
         if (r < 0) {
             return r;
         }
     }
 }
 
-int ingest_zip_unpack(struct ingest_zip *z, int64_t member, int fd, struct deflate_limit limit,
-                      int64_t *left, struct err *err)
+int ingest_zip_unpack(struct ingest_zip *z, int64_t member, const struct ingest_temp *to,
+                      struct deflate_limit limit, int64_t *left, struct err *err)
 {
     char show[INGEST_SHOW_SIZE];
     const char *name = ingest_zip_name(z, member);
@@ -221,7 +220,7 @@ int ingest_zip_unpack(struct ingest_zip *z, int64_t member, int fd, struct defla
     if (file == NULL) {
         return zip_failure(zip_get_error(z->zip), err);
     }
-    r = copy_member(file, show, fd, limit, left, err);
+    r = copy_member(file, show, to, limit, left, err);
     zip_fclose(file);
     return r;
 }

@@ -33,7 +33,10 @@
 #include "server/workers.h"
 #include "store/store.h"
 
-enum { DRAIN_TICK_MS = 20 };
+enum {
+    DRAIN_TICK_MS = 20,
+    INGESTS_AT_ONCE = 2, /* of the pool's four threads: they may take minutes each */
+};
 
 /* How long app_close waits for threads of the pool, in seconds. */
 static const double thread_grace_s = 2.0;
@@ -254,7 +257,8 @@ static void reopen_log(struct app *app)
 
 int app_open(struct app *app, struct config *config, struct err *err)
 {
-    *app = (struct app){.config = *config, .started_ms = clock_wall_ms()};
+    *app = (struct app){
+        .config = *config, .ingests = {.most = INGESTS_AT_ONCE}, .started_ms = clock_wall_ms()};
     *config = (struct config){.listen_address = NULL};
     app->log = (struct log){.fd = STDERR_FILENO, .level = app->config.log_level, .program = "krrd"};
     signal(SIGPIPE, SIG_IGN); /* writing to a client that left is an error code, not an end */

@@ -9,6 +9,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "server/config.h"
+#include "server/offload.h"
 #include "server/rate.h"
 
 struct http;
@@ -53,6 +54,7 @@ struct app {
     int uploads;                 /* data sets being received or read in */
     int exports, imports;        /* of models, under way */
     int offloaded;               /* calls on the thread pool that are not back yet: offload.h */
+    struct offload_line ingests; /* uploads that are read in, or wait for that */
     int64_t started_ms;          /* wall clock */
     bool draining;
 };

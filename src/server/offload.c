@@ -9,6 +9,8 @@
 
 struct offloaded {
     uv_work_t work;
+    struct offload_line *line; /* NULL: none */
+    struct offloaded *next;    /* in the line, while it waits */
     struct app *app;
     struct request *request; /* NULL: none, or its client left */
     const struct offload_ops *ops;
@@ -19,6 +21,9 @@ static void on_gone(struct request *rq)
 {
     struct offloaded *o = rq->deferral;
     o->request = NULL;
+    if (o->ops->left != NULL) {
+        o->ops->left(o->context);
+    }
 }
 
 static void work(uv_work_t *w)
@@ -27,11 +32,16 @@ static void work(uv_work_t *w)
     o->ops->work(o->context);
 }
 
+static void leave_line(struct offload_line *line);
+
 static void done(uv_work_t *w, int status)
 {
     struct offloaded *o = w->data;
     (void)status; /* nothing is ever cancelled */
     o->app->offloaded--;
+    if (o->line != NULL) {
+        leave_line(o->line);
+    }
     if (o->request != NULL) {
         o->request->on_gone = NULL;
     }
@@ -39,27 +49,132 @@ static void done(uv_work_t *w, int status)
     mem_free(o);
 }
 
-int offload(struct app *app, struct request *rq, const struct offload_ops *ops, void *context,
-            struct err *err)
+static void defer(struct offloaded *o, void (*gone)(struct request *rq))
+{
+    if (o->request != NULL) {
+        o->request->deferral = o;
+        o->request->on_gone = gone;
+    }
+}
+
+/* On failure o stays with the caller. */
+static int start(struct offloaded *o, struct err *err)
+{
+    const int rc = uv_queue_work(o->app->loop, &o->work, work, done);
+    if (rc != 0) {
+        return err_set(err, ERR_INTERNAL, "No thread took the work: %s.", uv_strerror(rc));
+    }
+    o->app->offloaded++;
+    defer(o, on_gone);
+    return 0;
+}
+
+static struct offloaded *offloaded_new(struct app *app, struct request *rq,
+                                       const struct offload_ops *ops, void *context,
+                                       struct err *err)
 {
     struct offloaded *o = mem_zalloc(sizeof(*o));
     if (o == NULL) {
-        return err_no_memory(err);
+        err_no_memory(err);
+        return NULL;
     }
     *o = (struct offloaded){.app = app, .request = rq, .ops = ops, .context = context};
     o->work.data = o;
-    const int rc = uv_queue_work(app->loop, &o->work, work, done);
+    return o;
+}
+
+int offload(struct app *app, struct request *rq, const struct offload_ops *ops, void *context,
+            struct err *err)
+{
+    struct offloaded *o = offloaded_new(app, rq, ops, context, err);
+    if (o == NULL) {
+        return -ERR_NO_MEMORY;
+    }
+    const int rc = start(o, err);
     if (rc != 0) {
         mem_free(o);
-        return err_set(err, ERR_INTERNAL, "No thread took the work: %s.", uv_strerror(rc));
     }
-    app->offloaded++;
-    if (rq != NULL) {
-        rq->deferral = o;
-        rq->on_gone = on_gone;
+    return rc;
+}
+
+/* ---- lines ---- */
+
+/* The work will not be done. */
+static void drop(struct offloaded *o)
+{
+    o->ops->dropped(o->app, o->context);
+    mem_free(o);
+}
+
+static void take_out(struct offload_line *line, struct offloaded *o)
+{
+    struct offloaded *before = NULL;
+    for (struct offloaded *at = line->first; at != o; at = at->next) {
+        before = at;
     }
+    *(before != NULL ? &before->next : &line->first) = o->next;
+    line->last = line->last == o ? before : line->last;
+    o->next = NULL;
+}
+
+static void gone_from_line(struct request *rq)
+{
+    struct offloaded *o = rq->deferral;
+    take_out(o->line, o);
+    drop(o);
+}
+
+static void wait_in(struct offload_line *line, struct offloaded *o)
+{
+    *(line->last != NULL ? &line->last->next : &line->first) = o;
+    line->last = o;
+    defer(o, gone_from_line);
+}
+
+static void begin_first(struct offload_line *line)
+{
+    struct offloaded *o = line->first;
+    struct err err;
+    take_out(line, o);
+    if (start(o, &err) == 0) {
+        line->running++;
+        return;
+    }
+    o->request->on_gone = NULL;
+    reply_error(o->request, &err);
+    drop(o);
+}
+
+static void leave_line(struct offload_line *line)
+{
+    line->running--;
+    while (line->first != NULL && line->running < line->most) {
+        begin_first(line);
+    }
+}
+
+int offload_in_line(struct app *app, struct offload_line *line, struct request *rq,
+                    const struct offload_ops *ops, void *context, struct err *err)
+{
+    struct offloaded *o = offloaded_new(app, rq, ops, context, err);
+    if (o == NULL) {
+        return -ERR_NO_MEMORY;
+    }
+    o->line = line;
+    if (line->running >= line->most) {
+        wait_in(line, o);
+        return 0;
+    }
+    const int rc = start(o, err);
+    if (rc != 0) {
+        mem_free(o);
+        return rc;
+    }
+    line->running++;
     return 0;
 }
+
+/* ---- removing files ---- */
 
 struct discarded {
     int fd;

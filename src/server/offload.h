@@ -7,6 +7,7 @@
 #include "server/http/http.h"
 
 struct app;
+struct offloaded;
 
 struct offload_ops {
     /* On the other thread: touches nothing but the context. */
@@ -14,11 +15,29 @@ struct offload_ops {
     /* Back on the loop's thread, always called once. rq is the request that waited; NULL: none did,
      * or its client left meanwhile, and what nobody waits for is to be undone. */
     void (*done)(struct app *app, struct request *rq, void *context);
+    /* (optional) On the loop's thread while the other one may be at work: the client left. */
+    void (*left)(void *context);
+    /* For a line alone, instead of work and done: the client left, or the server stops, before the
+     * work began. */
+    void (*dropped)(struct app *app, void *context);
+};
+
+/* Work of one kind, of which `most` are with the pool at once, so that it leaves threads to others;
+ * the rest waits here in its order. Zeroes but for `most`. */
+struct offload_line {
+    int most;
+    int running;
+    struct offloaded *first, *last; /* those that wait */
 };
 
 /* rq may be NULL; otherwise it is deferred. On failure nothing was started. */
 int offload(struct app *app, struct request *rq, const struct offload_ops *ops, void *context,
             struct err *err);
+
+/* The same by a line: at once where fewer than `most` are under way, else when it is its turn. rq
+ * is not NULL, for it is what drops the work when the client leaves. */
+int offload_in_line(struct app *app, struct offload_line *line, struct request *rq,
+                    const struct offload_ops *ops, void *context, struct err *err);
 
 /* Removes a file for which nobody waits, and closes fd (-1: none), which may be the last hold on
  * its blocks: giving many of them back takes long. */

@@ -206,7 +206,7 @@ def test_csv(api, model, delimiter, end):
     found = from_csv(ask(api, model, plain, "text/csv"))
     assert [float(cell) for [cell] in found] == wanted
     names = [f'"{name}"' for name in NAMES[::-1]]
-    turned = "\ufeff" + table(X[:, ::-1], names, delimiter).replace("\n", end) + end
+    turned = "\ufeff\ufeff" + table(X[:, ::-1], names, delimiter).replace("\n", end) + end
     found = from_csv(ask(api, model, turned.encode(), "text/csv; charset=utf-8"))
     assert found[0] == ["y"]
     assert [float(cell) for [cell] in found[1:]] == wanted

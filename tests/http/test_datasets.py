@@ -1,10 +1,12 @@
 """Data sets: every format, every refusal, and nothing left behind."""
 
 import concurrent.futures
+import contextlib
 import gzip
 import hashlib
 import io
 import itertools
+import signal
 import time
 import zipfile
 
@@ -516,6 +518,95 @@ def test_client_that_leaves_while_it_is_read_in(daemons):
     quiet(daemon)
     assert leftovers(daemon) == []
     assert daemon.api.upload(CSV)["rows"] == 3
+
+
+# How many are read in at once.
+
+
+def slow_table(pieces):
+    """A CSV in gzip that takes some .2 s a piece to read in."""
+    return gzip.compress(b"x,y\n") + gzip.compress(b"1,2.5\n2,3\n" * 500_000) * pieces
+
+
+def begin_upload(daemon, body):
+    c = Raw(daemon.base, timeout=120)
+    encoding = ["Content-Encoding: gzip"] if body[:2] == b"\x1f\x8b" else []
+    c.request("POST", "/v1/datasets",
+              ["Content-Type: text/csv", f"Content-Length: {len(body)}", *encoding], body)
+    return c
+
+
+def received(daemon):
+    """Bodies that wait, or are read in."""
+    return {p.name for p in (daemon.data_dir / "tmp").iterdir() if p.name.startswith("ds_")}
+
+
+def being_read(daemon):
+    return {p.name for p in (daemon.data_dir / "datasets").iterdir() if p.name.startswith("ingest-")}
+
+
+def wait_for(fits, timeout=60):
+    end = time.monotonic() + timeout
+    while not fits():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_two_are_read_in_at_once(daemons):
+    """The others wait, and threads are left to other work."""
+    daemon = daemons(**NO_WORKERS)
+    body = b"x,y\n" + b"1,2.5\n2,3\n" * 1_000_000
+    most = 0
+
+    def upload(_):
+        with begin_upload(daemon, body) as c:
+            return c.answer().status
+
+    with concurrent.futures.ThreadPoolExecutor(5) as pool:
+        answers = [pool.submit(upload, i) for i in range(5)]
+        while not all(a.done() for a in answers):
+            most = max(most, len(being_read(daemon)))
+            time.sleep(0.005)
+    assert [a.result() for a in answers] == [201] * 5
+    assert most == 2
+    assert leftovers(daemon) == []
+
+
+def test_clients_that_leave_while_others_are_read_in(daemons):
+    """One that waits is never read in; one that is read in makes room for the next at once."""
+    daemon = daemons(**NO_WORKERS)
+    body = slow_table(20)
+    with contextlib.ExitStack() as stack:
+        first, second = (stack.enter_context(begin_upload(daemon, body)) for _ in range(2))
+        wait_for(lambda: len(received(daemon)) == 2 and len(being_read(daemon)) >= 2)
+        slow = received(daemon)
+        third, fourth = (stack.enter_context(begin_upload(daemon, CSV)) for _ in range(2))
+        wait_for(lambda: len(received(daemon)) == 4)
+        third.socket.close()
+        wait_for(lambda: len(received(daemon)) == 3)
+        assert slow < received(daemon), "one of the first two was read in too soon"
+        first.socket.close()
+        assert fourth.answer().status == 201
+        assert len(slow & received(daemon)) == 1, "it waited for the second one"
+        assert second.answer().status == 201
+    assert leftovers(daemon) == []
+    assert len(daemon.api.get("/v1/datasets").json()["data"]) == 2
+
+
+def test_stop_while_some_wait_to_be_read_in(daemons):
+    daemon = daemons(**NO_WORKERS)
+    body = slow_table(20)
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            stack.enter_context(begin_upload(daemon, body))
+        wait_for(lambda: len(received(daemon)) == 2 and len(being_read(daemon)) >= 2)
+        stack.enter_context(begin_upload(daemon, CSV))
+        wait_for(lambda: len(received(daemon)) == 3)
+        daemon.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: "server.stopping" in daemon.log())
+        assert daemon.stop() == 0  # the second signal waits for nobody
+    assert list((daemon.data_dir / "tmp").iterdir()) == []
+    assert list((daemon.data_dir / "datasets").iterdir()) == []
 
 
 def test_kill_while_receiving(daemons):

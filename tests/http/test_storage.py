@@ -1,7 +1,9 @@
 """A data directory that is full, locked, read-only, or becomes so: clear errors, nothing lost."""
 
 import collections
+import concurrent.futures
 import contextlib
+import gzip
 import os
 import pathlib
 import sqlite3
@@ -152,6 +154,43 @@ def test_below_the_reserve_nothing_begins(small):
     assert api.wait(running["id"])["attempt"] == 1
     api.train("n", dataset)
     assert "storage.recovered" in daemon.log()
+
+
+def sparse():
+    """A thousand rows of 4,001 columns: 32 MB."""
+    return b"1 4000:2\n" + b"0 2:1\n" * 999, {"Content-Type": "text/x-libsvm"}, {"task": "regression"}
+
+
+def packed():
+    """29 MB, and the data set of it."""
+    body = gzip.compress(b"x,y\n" + b"1.000000000000,2.50000000000\n" * 10**6)
+    return body, {"Content-Type": "text/csv", "Content-Encoding": "gzip"}, {}
+
+
+def spread():
+    """2,000 rows of 2,001 columns, all but one of them made of texts: 32 MB."""
+    rows = "".join(f"t{i % 1000},u{i % 1000},{i}.5\n" for i in range(2000))
+    return f"c,d,y\n{rows}".encode(), {"Content-Type": "text/csv"}, {"one_hot": "true"}
+
+
+@pytest.mark.parametrize("kind", [sparse, packed, spread])
+def test_what_an_upload_becomes_leaves_the_reserve(small, kind):
+    """However short it is itself."""
+    daemon = small(32, min_free_bytes=8 << 20)
+    api = daemon.api
+    body, headers, query = kind()
+    lowest = disks.free_bytes(daemon.data_dir)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(api.request, "POST", "/v1/datasets", data=body, params=query, headers=headers)
+        while not answer.done():
+            lowest = min(lowest, disks.free_bytes(daemon.data_dir))
+    found = problem(answer.result(), 507, "disk_full")
+    assert "--min-free-bytes" in found["detail"]
+    assert lowest >= (8 << 20) - (256 << 10), lowest  # the database has grown as well
+    wait_until(lambda: list((daemon.data_dir / "tmp").iterdir()) == [], "leftovers")
+    assert list((daemon.data_dir / "datasets").iterdir()) == []
+    assert ready(api) is None
+    api.upload(b"x,y\n" + b"1,2.5\n" * 1000)
 
 
 def test_every_acknowledged_job_is_kept(small):

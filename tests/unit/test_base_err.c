@@ -166,8 +166,19 @@ static void test_utf8_fit(void **state)
     assert_int_equal(utf8_fit("\x80\x80\x80\x80\x80", 5, 4), 4);
 }
 
+static void test_utf8_marks(void **state)
+{
+    (void)state;
+    const char *text = "\xEF\xBB\xBF\xEF\xBB\xBF\xEF\xBBz";
+    const size_t expected[] = {0, 0, 0, 3, 3, 3, 6, 6, 6, 6};
+    for (size_t len = 0; len < 10; len++) {
+        assert_int_equal(utf8_marks(text, len), expected[len]);
+    }
+    assert_int_equal(utf8_marks("x\xEF\xBB\xBF", 4), 0);
+}
+
 TEST_MAIN(cmocka_unit_test(test_codes_and_names), cmocka_unit_test(test_set_fills_and_returns),
           cmocka_unit_test(test_set_from_itself), cmocka_unit_test(test_long_texts_are_cut),
           cmocka_unit_test(test_prefix), cmocka_unit_test(test_errno),
           cmocka_unit_test(test_utf8_put), cmocka_unit_test(test_utf8_step),
-          cmocka_unit_test(test_utf8_fit))
+          cmocka_unit_test(test_utf8_fit), cmocka_unit_test(test_utf8_marks))

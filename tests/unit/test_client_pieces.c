@@ -90,6 +90,9 @@ static void a_byte_order_mark_is_dropped(void **state)
     expect("\xEF\xBB\xBF"
            "a,b\n1,2\n",
            "a,b\n1,2\n|", 1);
+    expect("\xEF\xBB\xBF\xEF\xBB\xBF"
+           "a,b\n1,2\n",
+           "a,b\n1,2\n|", 1);
 }
 
 /* Rows of a table that takes several pieces: every piece begins with the header and ends with a

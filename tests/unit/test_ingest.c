@@ -87,5 +87,63 @@ static void test_unpack_limit(void **state)
     assert_int_equal(ingest_unpack_limit(10, &o).bytes, 1000);
 }
 
-TEST_MAIN(cmocka_unit_test(test_unpack_limit), cmocka_unit_test(test_formats),
+/* Leaves as the piece is about to be written before which it was asked so often. */
+struct client {
+    atomic_bool left;
+    int pieces; /* left to ask for */
+};
+
+static int leave_at_piece(void *context, int fd, int64_t bytes, struct err *err)
+{
+    struct client *c = context;
+    assert_true(bytes > 0 && fd >= 0);
+    (void)err;
+    assert_true(c->pieces >= 0); /* nobody asks for another when it has left */
+    if (c->pieces-- == 0) {
+        atomic_store(&c->left, true);
+    }
+    return 0;
+}
+
+static void test_abandoned_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct client c = {.left = true};
+    f->options.abandoned = &c.left;
+    refuse_text(f, "a,y\n1,2,3\n", ERR_CANCELLED, "", "Nobody waits");
+    f->options.format = INGEST_LIBSVM;
+    refuse_text(f, "1 x\n", ERR_CANCELLED, "", "Nobody waits");
+    c.left = false;
+    refuse_text(f, "1 x\n", ERR_INVALID, "#/line/1/column/2", "index:value");
+}
+
+/* Wherever that is, nothing is left and nothing more is written. */
+static void test_abandoned_between_pieces(void **state)
+{
+    struct fixture *f = *state;
+    struct client c = {.left = false};
+    f->options.abandoned = &c.left;
+    f->options.room = leave_at_piece;
+    f->options.room_context = &c;
+    f->options.gzip = true;
+    f->options.one_hot = true;
+    f->options.max_unpacked_bytes = (int64_t)64 << 20;
+    cleanup_buf struct buf b = BUF_INIT, packed = BUF_INIT;
+    buf_str(&b, "c,y\n");
+    for (int i = 0; i < 100000; i++) {
+        buf_printf(&b, "t%d,%d.5\n", i % 50, i);
+    }
+    add_gzip(&packed, b.data, b.len);
+    int places = 0, r = -ERR_CANCELLED;
+    for (; r == -ERR_CANCELLED; places++) {
+        c.left = false;
+        c.pieces = places;
+        r = ingest(f, packed.data, packed.len);
+    }
+    assert_int_equal(r, 0);
+    assert_true(places > 40); /* of 41 MB in pieces of one at most */
+}
+
+TEST_MAIN(INGEST_TEST(test_abandoned_at_once), INGEST_TEST(test_abandoned_between_pieces),
+          cmocka_unit_test(test_unpack_limit), cmocka_unit_test(test_formats),
           INGEST_TEST(test_paths), INGEST_TEST(test_replaces), INGEST_TEST(test_default_prefix))

@@ -77,6 +77,9 @@ static void test_syntax(void **state)
     accept_text(f, "\xef\xbb\xbf\"a\"\"x\",\"b,c\",y\r\n\r\n \t\r\n 1 ,\"2\",\" 3.5 \"\r\n4\t,5,6");
     assert_columns(f, "a\"x,b,c,y");
     assert_values(f, 1, 2, 3.5, 4, 5, 6);
+    accept_text(f, "\xef\xbb\xbf\xef\xbb\xbfx,y\n1,2.5\n3,4\n");
+    assert_columns(f, "x,y");
+    assert_int_equal(f->info.warnings, 0);
     accept_text(f, "a,y\r1,2.5\r3,4\r");
     assert_values(f, 1, 2.5, 3, 4);
     accept_text(f, "\"a\nb\",y\n1,2.5\n3,4\n");

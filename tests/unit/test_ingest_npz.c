@@ -1,3 +1,4 @@
+#include "base/utf8.h"
 #include "ingest_fixture.h"
 
 static int setup_npz(void **state)
@@ -250,6 +251,34 @@ static void test_other_members(void **state)
     free_members(&m);
 }
 
+#define PILE "\xf0\x9f\x92\xa9" /* U+1F4A9 */
+#define PILES PILE PILE PILE PILE PILE PILE PILE PILE PILE PILE PILE PILE PILE PILE PILE
+
+/* A list of names that is cut short is cut between characters. */
+static void test_long_member_names(void **state)
+{
+    struct fixture *f = *state;
+    struct members m = make_members();
+    static const char *const starts[] = {"", "a", "ab", "abc"};
+    for (int i = 0; i < 4; i++) {
+        struct member members[6];
+        char name[6][80];
+        for (int j = 0; j < 6; j++) {
+            snprintf(name[j], sizeof(name[j]), "%s%d" PILES, j == 0 ? starts[i] : "", j);
+            members[j] = (struct member){name[j], &m.other};
+        }
+        cleanup_buf struct buf b = pack(f, members, 6, ZIP_CM_STORE);
+        refuse_bytes(f, b.data, b.len, ERR_INVALID, "#/X", "no member X; it holds");
+        const char *text = f->err.detail;
+        assert_true(strlen(text) > 300);
+        for (size_t at = 0, left = strlen(text), step; left > 0; at += step, left -= step) {
+            step = utf8_step(text + at, left);
+            assert_true(step > 0);
+        }
+    }
+    free_members(&m);
+}
+
 static void test_arrays_refused(void **state)
 {
     struct fixture *f = *state;
@@ -425,7 +454,7 @@ static void test_limits(void **state)
 
 TEST_MAIN(NPZ_TEST(test_text_classes), NPZ_TEST(test_refused_texts), NPZ_TEST(test_text_limits),
           NPZ_TEST(test_pair), NPZ_TEST(test_shapes_of_y), NPZ_TEST(test_types),
-          NPZ_TEST(test_other_members), NPZ_TEST(test_arrays_refused),
-          NPZ_TEST(test_archive_refused), NPZ_TEST(test_encrypted), NPZ_TEST(test_unpacked_limit),
-          NPZ_TEST(test_lying_size), NPZ_TEST(test_many_members), NPZ_TEST(test_large_directory),
-          NPZ_TEST(test_limits))
+          NPZ_TEST(test_other_members), NPZ_TEST(test_long_member_names),
+          NPZ_TEST(test_arrays_refused), NPZ_TEST(test_archive_refused), NPZ_TEST(test_encrypted),
+          NPZ_TEST(test_unpacked_limit), NPZ_TEST(test_lying_size), NPZ_TEST(test_many_members),
+          NPZ_TEST(test_large_directory), NPZ_TEST(test_limits))

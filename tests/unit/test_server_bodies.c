@@ -101,6 +101,10 @@ static const struct {
      0, true},
     {CSV, "u,a,d,t\n,x,1,2\n\"q,\",\" y z \",2,\n", 0, true},
     {CSV, "a;d;\"b/c\"\r\n1;2;3\r\n\r\n 4 ;\"5\";-6e2", 0, false},
+    {CSV,
+     "\xEF\xBB\xBF\xEF\xBB\xBF"
+     "a,d,\"b/c\"\n1,2,3\n",
+     0, false},
     {CSV, "1,2,3\n4,5,6\n7,8,.5\n", 0, false},
     {CSV, "d,t,a,b/c\n1,\"x\",2,3\n4,,5,6\n", 0, false},
     {CSV, "\"a\n\";\"\r\nd\";b/c;t\r1;2;3;\"u\n\n\"\"v\"\r4;\"5\r\n\";6;", 0, false},

@@ -1,6 +1,7 @@
 #include "server/api/dataset_upload.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,9 +25,10 @@ struct upload {
     struct once *once;
     struct request *request; /* who waits: paused, or for the answer; NULL: nobody */
     struct buf arriving;
-    bool finished; /* the body is complete */
-    bool released; /* the request ended before that */
-    bool busy;     /* a thread is at work: what follows is its own */
+    bool finished;         /* the body is complete */
+    bool released;         /* the request ended before that */
+    bool busy;             /* a thread is at work: what follows is its own */
+    atomic_bool abandoned; /* nobody waits for what is read in */
 
     struct buf block;
     int fd; /* of tmp_path; -1 once closed, and then the file is gone or about to go */
@@ -57,6 +59,12 @@ static bool copy_texts(const char *const *from, int count, char **to, int64_t *r
     return true;
 }
 
+/* The reserve is kept from what an upload becomes, too: on the other thread. */
+static int ask_room(void *context, int fd, int64_t bytes, struct err *err)
+{
+    return storage_room_at(context, fd, bytes, err);
+}
+
 static int copy_wish(struct upload *u, const struct upload_wish *wish, struct err *err)
 {
     u->options = (struct ingest_options){
@@ -69,6 +77,9 @@ static int copy_wish(struct upload *u, const struct upload_wish *wish, struct er
         .max_rows = u->app->config.max_rows,
         .max_columns = u->app->config.max_columns,
         .temporary_prefix = temporary_prefix,
+        .room = ask_room,
+        .room_context = u->app,
+        .abandoned = &u->abandoned,
     };
     snprintf(u->expected, sizeof(u->expected), "%s", wish->sha256 != NULL ? wish->sha256 : "");
     const int rc = upload_wish_recipe(wish, u->row.recipe, err);
@@ -190,6 +201,7 @@ static void ingest_work(void *context)
         u->options.targets = u->options.target_count > 0 ? (const char *const *)u->targets : NULL;
         u->options.ignored = (const char *const *)u->ignored;
         u->rc = ingest_file(u->tmp_path, u->path, &u->options, &u->info, &u->err);
+        mem_trim(); /* labels and names of a large table are no part of what is kept */
     }
     unlink(u->tmp_path); /* its room is free before the client hears of it */
 }
@@ -304,13 +316,26 @@ static void ingest_done(struct app *app, struct request *rq, void *context)
     upload_free(u);
 }
 
+static void ingest_left(void *context)
+{
+    struct upload *u = context;
+    atomic_store(&u->abandoned, true);
+}
+
+static void ingest_dropped(struct app *app, void *context)
+{
+    (void)app;
+    upload_free(context);
+}
+
 static void ingest(struct upload *u, struct request *rq)
 {
-    static const struct offload_ops ops = {.work = ingest_work, .done = ingest_done};
+    static const struct offload_ops ops = {
+        .work = ingest_work, .done = ingest_done, .left = ingest_left, .dropped = ingest_dropped};
     const struct buf full = u->arriving; /* the last block */
     u->arriving = u->block;
     u->block = full;
-    if (offload(u->app, rq, &ops, u, &u->err) != 0) {
+    if (offload_in_line(u->app, &u->app->ingests, rq, &ops, u, &u->err) != 0) {
         reply_error(rq, &u->err);
         upload_free(u);
     }

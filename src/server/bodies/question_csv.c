@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/decimal.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "ingest/ingest_number.h"
 #include "ingest/ingest_text.h"
 #include "server/bodies/columns.h"
@@ -395,9 +396,7 @@ static int choose_header(const struct csv *c, bool *ret, struct err *err)
 
 static int read_body(struct csv *c, struct question *q, struct err *err)
 {
-    if (c->end - c->at >= 3 && memcmp(c->at, "\xEF\xBB\xBF", 3) == 0) {
-        c->at += 3;
-    }
+    c->at += utf8_marks(c->at, (size_t)(c->end - c->at));
     int r = 0;
     if (find_row(c)) {
         c->delimiter = find_delimiter(c);
