@@ -6,9 +6,13 @@
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/jobs/trainer.h"
+#include "store/shrink.h"
 #include "store/store.h"
 
-enum { LOOK_MS = 500 };
+enum { LOOK_MS = 500, SHRINK_MS = 25 };
+
+/* Free pages of the database that stay in it for what comes next, unless the disk is short. */
+#define SPARE_BYTES (16 << 20)
 
 struct storage {
     struct app *app;
@@ -47,9 +51,18 @@ int storage_room_at(const struct app *app, int fd, int64_t bytes, struct err *er
 
 /* ---- looking ---- */
 
+/* Below the reserve the database's log, which grows until it is cut, goes first. */
+static int find_room(const struct storage *s, struct err *err)
+{
+    const int r = storage_room(s->app, 0, err);
+    return r == -ERR_DISK_FULL && store_cut_log(s->app->store, NULL) == 0
+               ? storage_room(s->app, 0, err)
+               : r;
+}
+
 static enum err_code find_trouble(const struct storage *s, struct err *err)
 {
-    int r = storage_room(s->app, 0, err);
+    int r = find_room(s, err);
     if (r == 0 && store_refusal(s->app->store) != ERR_OK) {
         r = store_probe(s->app->store, err);
     }
@@ -73,9 +86,18 @@ static void look(struct storage *s)
     trainer_kick(s->app->trainer);
 }
 
+/* Gives some of what was deleted back to the file system; whether there is more. */
+static bool shrink(const struct storage *s)
+{
+    const int64_t keep = s->trouble == ERR_DISK_FULL ? 0 : SPARE_BYTES;
+    return store_refusal(s->app->store) == ERR_OK && store_shrink(s->app->store, keep, NULL) > 0;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
-    look(timer->data);
+    struct storage *s = timer->data;
+    look(s);
+    uv_timer_start(timer, on_timer, shrink(s) ? SHRINK_MS : LOOK_MS, 0);
 }
 
 enum err_code storage_trouble(const struct app *app, const char **ret_reason)
@@ -100,7 +122,7 @@ int storage_new(struct app *app, struct storage **ret, struct err *err)
     s->app = app;
     uv_timer_init(app->loop, &s->timer);
     s->timer.data = s;
-    uv_timer_start(&s->timer, on_timer, 0, LOOK_MS);
+    uv_timer_start(&s->timer, on_timer, 0, 0);
     uv_unref((uv_handle_t *)&s->timer);
     *ret = s;
     return 0;

@@ -4,7 +4,9 @@
  * Below --min-free-bytes the storage counts as full: no new upload, job or model is taken, so that
  * what is left is there for events and ends of jobs that have begun. A refused change of the
  * database (full, read-only, locked by another process) is tried again twice a second with one that
- * changes nothing. While there is trouble the server is not ready, and answers what only reads.
+ * changes nothing. What was deleted goes back to the file system in small steps (store/shrink.h),
+ * all of it where the storage is full. While there is trouble the server is not ready, and answers
+ * what only reads.
  */
 #pragma once
 

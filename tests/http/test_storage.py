@@ -54,6 +54,18 @@ def wait_ready(api):
     wait_until(lambda: ready(api) is None, "not ready")
 
 
+def fill_below(daemon, leave):
+    """Fills the disk until the server counts it as full for good: it first gives the database's log
+    back, and what is free in the database."""
+    full_since = None
+    while full_since is None or time.monotonic() < full_since + 1.2:
+        filler = disks.fill(daemon.data_dir, leave=leave)
+        full = ready(daemon.api) == "The storage is full."
+        full_since = (full_since or time.monotonic()) if full else None
+        time.sleep(0.02)
+    return filler
+
+
 def check_gapless(api, job):
     ids = [e["id"] for e in api.events(job["id"])]
     assert ids == list(range(1, len(ids) + 1))
@@ -135,9 +147,9 @@ def test_below_the_reserve_nothing_begins(small):
     dataset = api.upload_npz(X, y)
     api.train("m", dataset)
     answers = api.predict("m", X).text
-    running = api.create("long", **long_spec(api, 3))
+    running = api.create("long", **long_spec(api, 6))
     api.wait_running(running["id"])
-    filler = disks.fill(daemon.data_dir, leave=(2 << 20) - 65536)
+    filler = fill_below(daemon, (2 << 20) - 65536)
     for _ in range(3):
         found = problem(api.request("POST", "/v1/jobs", json={"model": "n", "dataset": dataset}),
                         507, "disk_full")
@@ -255,6 +267,23 @@ def test_a_model_for_which_there_is_never_room(small):
     check_gapless(api, job)
     api.get("/v1/models/m", 404)
     (daemon.data_dir / "filler").unlink()
+    wait_ready(api)
+    api.train("m", **spec)
+    check_sound(daemon)
+
+
+def test_deleted_models_make_room(small):
+    """What the database held goes back to the file system, and so does its log."""
+    daemon = small(24, min_free_bytes=4 << 20)
+    api = daemon.api
+    spec = wide_spec(api)
+    for _ in range(3):
+        api.train("m", **spec)
+    fill_below(daemon, 3 << 20)
+    problem(api.request("POST", "/v1/jobs", json={"model": "n", "dataset": spec["dataset"]}),
+            507, "disk_full")
+    for version in (1, 2, 3):
+        api.delete(f"/v1/models/m/versions/{version}")
     wait_ready(api)
     api.train("m", **spec)
     check_sound(daemon)
