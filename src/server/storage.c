@@ -22,7 +22,8 @@ struct storage {
 
 static int judge(const struct app *app, const struct statvfs *disk, int64_t bytes, struct err *err)
 {
-    const double available = (double)disk->f_bavail * (double)disk->f_frsize;
+    const double available =
+        (double)disk->f_bavail * (double)disk->f_frsize - (double)app->log_debt;
     const int64_t reserve = app->config.min_free_bytes;
     if (disk->f_flag & ST_RDONLY) {
         return err_set(err, ERR_READ_ONLY, "The storage is read-only.");
@@ -33,13 +34,23 @@ static int judge(const struct app *app, const struct statvfs *disk, int64_t byte
     return err_set(err, ERR_DISK_FULL,
                    "The storage is full: %.0f bytes are free, %lld are needed, and %lld are kept "
                    "for jobs that have begun (--min-free-bytes).",
-                   available, (long long)bytes, (long long)reserve);
+                   available > 0.0 ? available : 0.0, (long long)bytes, (long long)reserve);
+}
+
+/* What is in the log is copied into the database some time, and takes its room then. */
+static void look_at_log(struct app *app)
+{
+    int64_t debt = 0;
+    if (store_log_debt(app->store, &debt, NULL) == 0) {
+        app->log_debt = debt;
+    }
 }
 
 /* What cannot be looked at will say so itself when it is written. */
-int storage_room(const struct app *app, int64_t bytes, struct err *err)
+int storage_room(struct app *app, int64_t bytes, struct err *err)
 {
     struct statvfs disk;
+    look_at_log(app);
     return statvfs(app->config.data_dir, &disk) == 0 ? judge(app, &disk, bytes, err) : 0;
 }
 
@@ -49,20 +60,20 @@ int storage_room_at(const struct app *app, int fd, int64_t bytes, struct err *er
     return fstatvfs(fd, &disk) == 0 ? judge(app, &disk, bytes, err) : 0;
 }
 
-/* ---- looking ---- */
-
-/* Below the reserve the database's log, which grows until it is cut, goes first. */
-static int find_room(const struct storage *s, struct err *err)
+/* The log grows until it is cut. */
+int storage_make_room(struct app *app, int64_t bytes, struct err *err)
 {
-    const int r = storage_room(s->app, 0, err);
-    return r == -ERR_DISK_FULL && store_cut_log(s->app->store, NULL) == 0
-               ? storage_room(s->app, 0, err)
+    const int r = storage_room(app, bytes, err);
+    return r == -ERR_DISK_FULL && store_cut_log(app->store, NULL) == 0
+               ? storage_room(app, bytes, err)
                : r;
 }
 
+/* ---- looking ---- */
+
 static enum err_code find_trouble(const struct storage *s, struct err *err)
 {
-    int r = find_room(s, err);
+    int r = storage_make_room(s->app, 0, err);
     if (r == 0 && store_refusal(s->app->store) != ERR_OK) {
         r = store_probe(s->app->store, err);
     }

@@ -34,19 +34,29 @@ static int read_pages(struct sql *db, struct pages *ret, struct err *err)
 
 /* ---- step by step ---- */
 
-/* To copy the log makes the file as long as its pages, which may take what is left of the disk
- * before it gives anything back: then it is not begun. */
-static int check_growth(const struct store *s, struct err *err)
+int store_log_debt(struct store *s, int64_t *ret, struct err *err)
 {
     struct pages p;
     struct stat file;
-    struct statvfs disk;
     const int rc = read_pages(s->db, &p, err);
-    if (rc < 0 || stat(s->path, &file) < 0 || statvfs(s->path, &disk) < 0) {
+    if (rc < 0 || stat(s->path, &file) < 0) {
         return rc < 0 ? rc : err_errno(err, "look at the database");
     }
-    const double growth = (double)p.count * (double)p.size - (double)file.st_size;
-    return growth <= (double)disk.f_bavail * (double)disk.f_frsize
+    const int64_t debt = p.count * p.size - file.st_size;
+    *ret = debt > 0 ? debt : 0;
+    return 0;
+}
+
+/* A copy that fails for lack of room would have taken what is left of the disk. */
+static int check_growth(struct store *s, struct err *err)
+{
+    struct statvfs disk;
+    int64_t debt = 0;
+    const int rc = store_log_debt(s, &debt, err);
+    if (rc < 0 || statvfs(s->path, &disk) < 0) {
+        return rc < 0 ? rc : err_errno(err, "look at the disk");
+    }
+    return (double)debt <= (double)disk.f_bavail * (double)disk.f_frsize
                ? 0
                : err_set(err, ERR_DISK_FULL, "There is no room to copy the database's log.");
 }

@@ -17,6 +17,8 @@
  * more, and the log is cut back too, where this or an earlier step shortened the file. A database
  * of the older form is left alone. Commits the batch. */
 int store_shrink(struct store *s, int64_t keep_bytes, struct err *err);
+/* What the database's file is yet to grow by when the log is copied into it, in bytes. */
+int store_log_debt(struct store *s, int64_t *ret, struct err *err);
 /* Copies the log into the database and empties it. -ERR_DISK_FULL: it has not been begun, for lack
  * of room; -ERR_BUSY: a reader needs it. */
 int store_cut_log(struct store *s, struct err *err);

@@ -4,6 +4,7 @@ import collections
 import contextlib
 import os
 import pathlib
+import socket
 import sqlite3
 import subprocess
 import time
@@ -15,6 +16,7 @@ import daemon as daemon_module
 import data
 import disks
 import sse
+from raw import Raw
 
 STOP = {"tolerance": 1e-15, "max_iterations": 10**6}
 PLAIN = {"name": "pcg", "preconditioner": "none"}
@@ -129,6 +131,56 @@ def test_an_export_that_does_not_fit(small):
     filler.unlink()
     wait_until(lambda: list((daemon.data_dir / "tmp").iterdir()) == [], "leftovers")
     assert len(api.get(path).content) > 2000 * 20 * 8
+
+
+def in_pieces(body):
+    for at in range(0, len(body), 1 << 18):
+        yield body[at:at + (1 << 18)]
+
+
+def test_imports_and_exports_leave_the_reserve(small):
+    """Also where the size is not announced: refused block by block."""
+    daemon = small(32, min_free_bytes=8 << 20)
+    api = daemon.api
+    api.train("m", **wide_spec(api))
+    body = api.get("/v1/models/m/versions/1/export").content
+    path = "/v1/models/m/import"
+    kind = {"Content-Type": "application/vnd.safetensors"}
+    left = []
+    while not left or left[-1][0] == 201:
+        answer = api.request("POST", path, data=in_pieces(body), headers=kind)
+        left.append((answer.status_code, disks.free_bytes(daemon.data_dir)))
+    assert len(left) > 1 and min(free for _, free in left) > 7 << 20, left
+    assert "--min-free-bytes" in problem(answer, 507, "disk_full")["detail"]
+    large = b"x" * (12 << 20)
+    problem(api.request("POST", path, data=large, headers=kind), 507, "disk_full")
+    for _ in range(5):  # an export may have the log cut, and then find room
+        disks.fill(daemon.data_dir, leave=(8 << 20) + len(body))
+        answer = api.request("GET", "/v1/models/m/versions/1/export")
+        if answer.status_code != 200:
+            break
+    assert "--min-free-bytes" in problem(answer, 507, "disk_full")["detail"]
+    assert disks.free_bytes(daemon.data_dir) > 7 << 20
+    (daemon.data_dir / "filler").unlink(missing_ok=True)
+    wait_until(lambda: list((daemon.data_dir / "tmp").iterdir()) == [], "leftovers")
+    check_sound(daemon)
+
+
+def test_an_export_counts_until_it_is_taken(daemons):
+    daemon = daemons()
+    X, y = data.regression(1500, d=1000)
+    daemon.api.train("m", daemon.api.upload_npz(X, y), kernel="linear", solver="cholesky")
+    path = "/v1/models/m/versions/1/export"
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            slow = stack.enter_context(Raw(daemon.base))
+            slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.request("GET", path)
+            assert slow.until(b"\r\n").endswith(b"200 OK")
+        answer = daemon.api.request("GET", path)
+        problem(answer, 503, "busy")
+        assert int(answer.headers["Retry-After"]) >= 1
+    wait_until(lambda: daemon.api.request("GET", path).status_code == 200, "places are not given back")
 
 
 def test_an_announced_size_is_refused_before_it_is_sent(small):
