@@ -85,6 +85,9 @@ static enum err_code code_of_errno(int number)
         return ERR_DISK_FULL;
     case EROFS:
         return ERR_READ_ONLY;
+    case EMFILE: /* too many open files: there are fewer some time */
+    case ENFILE:
+        return ERR_BUSY;
     default:
         return ERR_IO;
     }

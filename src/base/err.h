@@ -69,7 +69,8 @@ void err_prefix(struct err *err, const char *prefix);
 int err_no_memory(struct err *err);
 
 /* -ERR_IO with strerror(errno) and what was being done ("write the data set"); -ERR_DISK_FULL when
- * errno is ENOSPC or EDQUOT, -ERR_READ_ONLY when it is EROFS. */
+ * errno is ENOSPC or EDQUOT, -ERR_READ_ONLY when it is EROFS, -ERR_BUSY when too many files are
+ * open. */
 int err_errno(struct err *err, const char *doing);
 
 /* "not_found" for ERR_NOT_FOUND; ERR_INTERNAL's name for a code out of range. */

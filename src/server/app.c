@@ -25,6 +25,7 @@
 #include "server/jobs/waits.h"
 #include "server/metrics.h"
 #include "server/notify.h"
+#include "server/process.h"
 #include "server/storage.h"
 #include "server/sweep.h"
 #include "server/timekeeper.h"
@@ -33,10 +34,14 @@
 #include "server/workers.h"
 #include "store/store.h"
 
+<<<<<<< HEAD
 enum {
     DRAIN_TICK_MS = 20,
     INGESTS_AT_ONCE = 2, /* of the pool's four threads: they may take minutes each */
 };
+=======
+enum { DRAIN_TICK_MS = 20, OTHER_FILES = 16 };
+>>>>>>> store-fixes
 
 /* How long app_close waits for threads of the pool, in seconds. */
 static const double thread_grace_s = 2.0;
@@ -157,6 +162,16 @@ static int open_store(struct app *app, struct err *err)
     return rc == 0 ? sweep_data_dir(app, err) : rc;
 }
 
+/* What is left for connections, beside what is open by now and is opened for uploads, workers that
+ * start anew and the like. */
+static int64_t files_for_connections(void)
+{
+    struct process_usage usage;
+    process_usage_read(&usage);
+    const int64_t left = usage.max_fds - (int64_t)usage.open_fds - OTHER_FILES;
+    return usage.max_fds <= 0 ? 0 : left > 2 ? left : 2;
+}
+
 static int open_http(struct app *app, struct err *err)
 {
     struct http_options o = {
@@ -167,6 +182,7 @@ static int open_http(struct app *app, struct err *err)
         .max_bodies_bytes = (size_t)app->config.max_bodies_bytes,
         .max_upload_bytes = app->config.max_upload_bytes,
         .max_connections = app->config.max_connections,
+        .files = files_for_connections(),
         .idle_timeout_s = app->config.idle_timeout_s,
         .cors_origins = app->config.cors_origin,
         .allowed_hosts = app->config.allowed_hosts,

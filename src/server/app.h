@@ -41,6 +41,7 @@ struct app {
     struct subscribers *subscribers; /* subscribers.h: SSE listeners by job */
     struct timekeeper *timekeeper;   /* timekeeper.h: jumps of the wall clock */
     struct webhooks *webhooks;       /* webhooks/webhooks.h: NULL where there are none */
+    _Atomic int64_t log_debt;        /* store_log_debt, when storage.c looked last */
     struct storage *storage;         /* storage.h: whether the data directory can be written */
     struct waits *waits;             /* waits.h: requests that wait for a job to end */
     struct trainer *trainer;         /* trainer.h: queue -> training workers -> store */

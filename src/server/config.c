@@ -326,19 +326,22 @@ char *config_print(const struct config *c)
 char *config_usage(void)
 {
     struct buf text = BUF_INIT;
-    buf_str(&text,
-            "krrd " KRRD_VERSION
-            ": trains kernel ridge regression models and serves their predictions.\n\n"
-            "Usage: krrd [--option value]...\n"
-            "       krrd backup FILE [--data-dir DIR]   copies the database, also of a running "
-            "daemon\n"
-            "       krrd check [--data-dir DIR]         database, data sets and models; exit "
-            "code 1 and JSON\n"
-            "                                           where something is wrong\n"
-            "       krrd key NAME SCOPES --api-keys FILE   makes an API key: prints it, and puts "
-            "its digest\n"
-            "                                           into the file; scopes are of read, "
-            "predict, train, admin\n\n");
+    buf_str(
+        &text,
+        "krrd " KRRD_VERSION
+        ": trains kernel ridge regression models and serves their predictions.\n\n"
+        "Usage: krrd [--option value]...\n"
+        "       krrd backup FILE [--data-dir DIR]   copies the database, also of a running "
+        "daemon\n"
+        "       krrd check [--data-dir DIR]         database, data sets and models; exit "
+        "code 1 and JSON\n"
+        "                                           where something is wrong\n"
+        "       krrd compact [--data-dir DIR]       gives the room of what was deleted back, of a "
+        "stopped daemon\n"
+        "       krrd key NAME SCOPES --api-keys FILE   makes an API key: prints it, and puts "
+        "its digest\n"
+        "                                           into the file; scopes are of read, "
+        "predict, train, admin\n\n");
     for (const struct option_def *o = all_options(); o->name != NULL; o++) {
         char left[64], name[64];
         snprintf(left, sizeof(left), "--%s %s", o->name, o->value_name);

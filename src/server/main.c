@@ -37,9 +37,9 @@ static int serve(struct config *config)
     return rc == 0 ? 0 : 1;
 }
 
-/* "backup FILE", "check" or "key NAME SCOPES" before the options: *argc and *argv then begin with
- * them. */
-enum command { COMMAND_SERVE, COMMAND_BACKUP, COMMAND_CHECK, COMMAND_KEY };
+/* "backup FILE", "check", "compact" or "key NAME SCOPES" before the options: *argc and *argv then
+ * begin with them. */
+enum command { COMMAND_SERVE, COMMAND_BACKUP, COMMAND_CHECK, COMMAND_COMPACT, COMMAND_KEY };
 
 /* The words after the command's own. */
 struct words {
@@ -54,6 +54,7 @@ static int read_command(int *argc, char ***argv, enum command *ret, struct words
         enum command command;
         int words;
     } known[] = {{"check", "krrd check", COMMAND_CHECK, 0},
+                 {"compact", "krrd compact", COMMAND_COMPACT, 0},
                  {"backup", "krrd backup FILE", COMMAND_BACKUP, 1},
                  {"key", "krrd key NAME SCOPES", COMMAND_KEY, 2}};
     const char *word = *argc > 1 ? (*argv)[1] : "";
@@ -85,6 +86,8 @@ static int do_command(enum command command, const struct words *words, struct co
         return operate_key(config, words->first, words->second);
     case COMMAND_CHECK:
         return operate_check(config);
+    case COMMAND_COMPACT:
+        return operate_compact(config);
     case COMMAND_SERVE:
         break;
     }

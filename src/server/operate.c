@@ -7,6 +7,7 @@
 #include "server/app.h"
 #include "server/http/keys.h"
 #include "store/maintain.h"
+#include "store/shrink.h"
 #include "wire/dataset.h"
 
 static void database_path(const struct config *c, char ret[APP_PATH_MAX])
@@ -88,6 +89,25 @@ int operate_check(const struct config *config)
     json_set(answer, "problems", problems);
     problems = NULL;
     return print_answer(answer, ok ? 0 : 1);
+}
+
+/* ---- compact ---- */
+
+int operate_compact(const struct config *c)
+{
+    char path[APP_PATH_MAX];
+    int64_t before = 0, after = 0;
+    struct err err;
+    database_path(c, path);
+    if (store_compact(path, &before, &after, &err) < 0) {
+        fprintf(stderr, "krrd compact: %s\n", err.detail);
+        return 1;
+    }
+    cleanup_json struct json *j = json_new_object();
+    json_set_bool(j, "ok", true);
+    json_set_int(j, "bytes_before", before);
+    json_set_int(j, "bytes_after", after);
+    return print_answer(j, 0);
 }
 
 /* ---- key ---- */

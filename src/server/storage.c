@@ -6,9 +6,13 @@
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/jobs/trainer.h"
+#include "store/shrink.h"
 #include "store/store.h"
 
-enum { LOOK_MS = 500 };
+enum { LOOK_MS = 500, SHRINK_MS = 25 };
+
+/* Free pages of the database that stay in it for what comes next, unless the disk is short. */
+#define SPARE_BYTES (16 << 20)
 
 struct storage {
     struct app *app;
@@ -18,7 +22,8 @@ struct storage {
 
 static int judge(const struct app *app, const struct statvfs *disk, int64_t bytes, struct err *err)
 {
-    const double available = (double)disk->f_bavail * (double)disk->f_frsize;
+    const double available =
+        (double)disk->f_bavail * (double)disk->f_frsize - (double)app->log_debt;
     const int64_t reserve = app->config.min_free_bytes;
     if (disk->f_flag & ST_RDONLY) {
         return err_set(err, ERR_READ_ONLY, "The storage is read-only.");
@@ -29,13 +34,23 @@ static int judge(const struct app *app, const struct statvfs *disk, int64_t byte
     return err_set(err, ERR_DISK_FULL,
                    "The storage is full: %.0f bytes are free, %lld are needed, and %lld are kept "
                    "for jobs that have begun (--min-free-bytes).",
-                   available, (long long)bytes, (long long)reserve);
+                   available > 0.0 ? available : 0.0, (long long)bytes, (long long)reserve);
+}
+
+/* What is in the log is copied into the database some time, and takes its room then. */
+static void look_at_log(struct app *app)
+{
+    int64_t debt = 0;
+    if (store_log_debt(app->store, &debt, NULL) == 0) {
+        app->log_debt = debt;
+    }
 }
 
 /* What cannot be looked at will say so itself when it is written. */
-int storage_room(const struct app *app, int64_t bytes, struct err *err)
+int storage_room(struct app *app, int64_t bytes, struct err *err)
 {
     struct statvfs disk;
+    look_at_log(app);
     return statvfs(app->config.data_dir, &disk) == 0 ? judge(app, &disk, bytes, err) : 0;
 }
 
@@ -45,11 +60,20 @@ int storage_room_at(const struct app *app, int fd, int64_t bytes, struct err *er
     return fstatvfs(fd, &disk) == 0 ? judge(app, &disk, bytes, err) : 0;
 }
 
+/* The log grows until it is cut. */
+int storage_make_room(struct app *app, int64_t bytes, struct err *err)
+{
+    const int r = storage_room(app, bytes, err);
+    return r == -ERR_DISK_FULL && store_cut_log(app->store, NULL) == 0
+               ? storage_room(app, bytes, err)
+               : r;
+}
+
 /* ---- looking ---- */
 
 static enum err_code find_trouble(const struct storage *s, struct err *err)
 {
-    int r = storage_room(s->app, 0, err);
+    int r = storage_make_room(s->app, 0, err);
     if (r == 0 && store_refusal(s->app->store) != ERR_OK) {
         r = store_probe(s->app->store, err);
     }
@@ -73,9 +97,18 @@ static void look(struct storage *s)
     trainer_kick(s->app->trainer);
 }
 
+/* Gives some of what was deleted back to the file system; whether there is more. */
+static bool shrink(const struct storage *s)
+{
+    const int64_t keep = s->trouble == ERR_DISK_FULL ? 0 : SPARE_BYTES;
+    return store_refusal(s->app->store) == ERR_OK && store_shrink(s->app->store, keep, NULL) > 0;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
-    look(timer->data);
+    struct storage *s = timer->data;
+    look(s);
+    uv_timer_start(timer, on_timer, shrink(s) ? SHRINK_MS : LOOK_MS, 0);
 }
 
 enum err_code storage_trouble(const struct app *app, const char **ret_reason)
@@ -100,7 +133,7 @@ int storage_new(struct app *app, struct storage **ret, struct err *err)
     s->app = app;
     uv_timer_init(app->loop, &s->timer);
     s->timer.data = s;
-    uv_timer_start(&s->timer, on_timer, 0, LOOK_MS);
+    uv_timer_start(&s->timer, on_timer, 0, 0);
     uv_unref((uv_handle_t *)&s->timer);
     *ret = s;
     return 0;

@@ -4,7 +4,9 @@
  * Below --min-free-bytes the storage counts as full: no new upload, job or model is taken, so that
  * what is left is there for events and ends of jobs that have begun. A refused change of the
  * database (full, read-only, locked by another process) is tried again twice a second with one that
- * changes nothing. While there is trouble the server is not ready, and answers what only reads.
+ * changes nothing. What was deleted goes back to the file system in small steps (store/shrink.h),
+ * all of it where the storage is full. While there is trouble the server is not ready, and answers
+ * what only reads.
  */
 #pragma once
 
@@ -23,8 +25,11 @@ struct storage *storage_stop(struct storage *s);
  * NULL, becomes a sentence. */
 enum err_code storage_trouble(const struct app *app, const char **ret_reason);
 
-/* Asks the file system: -ERR_DISK_FULL unless so many bytes and --min-free-bytes are free,
- * -ERR_READ_ONLY. */
-int storage_room(const struct app *app, int64_t bytes, struct err *err);
-/* The same of the file system of an open file; also on threads of the pool. */
+/* Asks the file system: -ERR_DISK_FULL unless so many bytes and --min-free-bytes are free beside
+ * what the database's log will take in its file; -ERR_READ_ONLY. */
+int storage_room(struct app *app, int64_t bytes, struct err *err);
+/* The same; what the database's log takes is given back first, where that is needed. Commits what
+ * is batched. */
+int storage_make_room(struct app *app, int64_t bytes, struct err *err);
+/* As storage_room, of the file system of an open file; also on threads of the pool. */
 int storage_room_at(const struct app *app, int fd, int64_t bytes, struct err *err);

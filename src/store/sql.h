@@ -148,5 +148,8 @@ void sql_set_patience(struct sql *db, int ms);
 /* Why the last transaction did not get through, ERR_BUSY, DISK_FULL, READ_ONLY or IO, until one
  * that changes something does: ERR_OK. */
 enum err_code sql_refusal(const struct sql *db);
+/* Copies the write-ahead log into the database and makes it empty, without waiting for anybody:
+ * -ERR_BUSY where a reader still needs it. Commits the batch. */
+int sql_cut_log(struct sql *db, struct err *err);
 /* A transaction that writes, but changes nothing. */
 int sql_probe(struct sql *db, struct err *err);

@@ -205,3 +205,17 @@ int sql_probe(struct sql *db, struct err *err)
     }
     return rc;
 }
+
+int sql_cut_log(struct sql *db, struct err *err)
+{
+    static const char text[] = "PRAGMA wal_checkpoint(TRUNCATE)";
+    int64_t held = 0;
+    int rc = sql_flush(db, err);
+    if (rc < 0) {
+        return rc;
+    }
+    sql__set_timeout(db, 0);
+    rc = sql_number(db, text, SQL_NO_ARGS, &held, err);
+    sql__set_timeout(db, db->refusal == ERR_BUSY ? 0 : db->patience_ms);
+    return rc < 0 ? rc : held == 0 ? 0 : err_set(err, ERR_BUSY, "A reader needs the log.");
+}

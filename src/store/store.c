@@ -17,7 +17,7 @@
  * operator's tools may still read. It vanishes with the process; the file itself stays, because
  * removing it would race with the next daemon.
  */
-static int take_lock(const char *path, int *ret_fd, struct err *err)
+int store__lock(const char *path, int *ret_fd, struct err *err)
 {
     cleanup_buf struct buf lock_path = BUF_INIT;
     buf_printf(&lock_path, "%s-lock", path);
@@ -82,7 +82,7 @@ static int sweep_staged(struct sql *db, struct err *err)
 }
 
 /* Nothing is written before the file is known to be ours and sound. */
-static int prepare_database(struct store *s, struct err *err)
+static int prepare_database(struct store *s, const char *path, struct err *err)
 {
     int version;
     int rc = sql_script(s->db, pragmas, err);
@@ -95,6 +95,13 @@ static int prepare_database(struct store *s, struct err *err)
     }
     if (rc == 0) {
         rc = migrations_check(version, &migrations, err);
+    }
+    if (rc == 0) {
+        rc = version == 0 ? sql_script(s->db, "PRAGMA auto_vacuum = INCREMENTAL", err)
+                          : shrink__modernize(&s->db, path, err);
+    }
+    if (rc == 0 && version != 0) {
+        rc = sql_script(s->db, pragmas, err); /* once more, where it was opened again */
     }
     if (rc == 0) {
         rc = expect_word(s->db, "PRAGMA journal_mode = WAL", "wal", ERR_IO,
@@ -118,12 +125,13 @@ int store_open(const char *path, struct store **ret, struct err *err)
         return err_no_memory(err);
     }
     s->lock_fd = -1;
-    int rc = take_lock(path, &s->lock_fd, err);
+    s->path = mem_strdup(path);
+    int rc = s->path != NULL ? store__lock(path, &s->lock_fd, err) : err_no_memory(err);
     if (rc == 0) {
         rc = sql_open(path, &s->db, err);
     }
     if (rc == 0) {
-        rc = prepare_database(s, err);
+        rc = prepare_database(s, path, err);
     }
     if (rc < 0) {
         store_close(s);
@@ -146,6 +154,7 @@ struct store *store_close(struct store *s)
     if (s->lock_fd >= 0) {
         close(s->lock_fd);
     }
+    mem_free(s->path);
     return mem_free(s);
 }
 

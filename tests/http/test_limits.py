@@ -1,9 +1,13 @@
 """Every limit at its edge and one past it, and whatever a hostile client can put on a wire."""
 
 import concurrent.futures
+import contextlib
 import json
+import os
 import random
 import re
+import resource
+import signal
 import socket
 import struct
 import time
@@ -691,3 +695,63 @@ def test_deadline_of_a_body(small):
                                        "X-Request-Timeout: 1"], b"{")
         assert is_problem(c.answer(), 408, "--request-timeout-s")
         assert time.monotonic() - began < 10
+
+
+# Open files.
+
+
+def test_few_files_allow_few_connections(daemons, tmp_path, monkeypatch):
+    """Whoever is beyond them is told so, and does not wait."""
+    script = tmp_path / "few"
+    program = daemon_module.program("KRRD_TEST_DAEMON", "src/server/krrd")
+    script.write_text(f'#!/bin/sh\nulimit -n 64\nexec {program} "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("KRRD_TEST_DAEMON", str(script))
+    daemon = daemons(**NO_WORKERS)
+    most = int(re.search(r'"http.few_files","max_connections":"(\d+)"', daemon.log()).group(1))
+    assert 4 <= most < 64
+    with contextlib.ExitStack() as stack:
+        for i in range(most + 3):
+            client = stack.enter_context(Raw(daemon.base, timeout=10))
+            client.request("GET", "/v1/datasets")
+            answer = client.answer()
+            assert answer.status == (200 if i < most else 503), i
+        assert int(answer.headers["Retry-After"]) >= 1
+
+
+def forbid_files(daemon):
+    """No further file can be opened; returns what allows it again."""
+    pid = daemon.process.pid
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    used = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (next(i for i in range(9999) if i not in used), before[1]))
+    return lambda: resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+def test_no_file_for_an_upload(daemons):
+    daemon = daemons(**NO_WORKERS)
+    body = b"x,y\n1,2\n3,4\n"
+    with Raw(daemon.base) as client:
+        client.request("GET", "/v2/health/live")
+        assert client.answer().status == 200
+        allow = forbid_files(daemon)
+        client.request("POST", "/v1/datasets", [CSV, f"Content-Length: {len(body)}"], body)
+        answer = client.answer()
+        allow()
+    assert answer.status == 503 and json.loads(answer.body)["code"] == "busy", answer.body
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert daemon.api.upload(body)["rows"] == 2
+
+
+def test_no_file_for_a_worker(daemons):
+    """It is tried again less and less often, and comes back."""
+    daemon = daemons(workers="cpu:0", serve_workers=1)
+    pid = daemon.api.worker_pid("serve", "idle")
+    time.sleep(10.5)  # one that dies younger is waited for longer anyway
+    allow = forbid_files(daemon)
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(3)
+    failed = daemon.log().count('"worker.start_failed"')
+    allow()
+    assert 2 <= failed <= 6
+    daemon.api.worker_pid("serve", "idle")

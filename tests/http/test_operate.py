@@ -141,6 +141,34 @@ def test_check_finds_damage(daemons, tmp_path):
     assert check(tmp_path / "nothing")["problems"][0]["detail"] == "There is no database there."
 
 
+def test_compact(daemons, tmp_path):
+    """Of a database as they were made before, which gives no page back by itself."""
+    daemon = daemons()
+    X, _ = fill(daemon)
+    before = daemon.api.predict("m", X).text
+    answer = krrd("compact", "--data-dir", daemon.data_dir)
+    assert answer.returncode == 1 and "Another daemon" in answer.stderr
+    assert daemon.stop() == 0
+    path = daemon.data_dir / "krrd.db"
+    db = sqlite3.connect(path)
+    db.executescript("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM;"
+                     "CREATE TABLE filling (data BLOB); INSERT INTO filling VALUES (zeroblob(4000000));"
+                     "DROP TABLE filling;")
+    db.close()
+    size = path.stat().st_size
+    answer = krrd("compact", "--data-dir", daemon.data_dir)
+    assert answer.returncode == 0, answer.stderr
+    after = path.stat().st_size
+    assert json.loads(answer.stdout) == {"ok": True, "bytes_before": size, "bytes_after": after}
+    assert after <= size - 3900000
+    assert not list(daemon.data_dir.glob("krrd.db-new"))
+    assert check(daemon.data_dir)["ok"]
+    daemon.start()
+    assert daemon.api.predict("m", X).text == before
+    answer = krrd("compact", "--data-dir", tmp_path / "nothing")
+    assert answer.returncode == 1 and "no database" in answer.stderr
+
+
 def test_an_end_while_a_worker_starts(daemons, tmp_path):
     """The loop goes on until the worker is gone, with all that its timers need."""
     slow = tmp_path / "slow-worker"

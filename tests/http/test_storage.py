@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import os
 import pathlib
+import socket
 import sqlite3
 import subprocess
 import time
@@ -17,6 +18,7 @@ import daemon as daemon_module
 import data
 import disks
 import sse
+from raw import Raw
 
 STOP = {"tolerance": 1e-15, "max_iterations": 10**6}
 PLAIN = {"name": "pcg", "preconditioner": "none"}
@@ -54,6 +56,18 @@ def ready(api):
 
 def wait_ready(api):
     wait_until(lambda: ready(api) is None, "not ready")
+
+
+def fill_below(daemon, leave):
+    """Fills the disk until the server counts it as full for good: it first gives the database's log
+    back, and what is free in the database."""
+    full_since = None
+    while full_since is None or time.monotonic() < full_since + 1.2:
+        filler = disks.fill(daemon.data_dir, leave=leave)
+        full = ready(daemon.api) == "The storage is full."
+        full_since = (full_since or time.monotonic()) if full else None
+        time.sleep(0.02)
+    return filler
 
 
 def check_gapless(api, job):
@@ -121,6 +135,56 @@ def test_an_export_that_does_not_fit(small):
     assert len(api.get(path).content) > 2000 * 20 * 8
 
 
+def in_pieces(body):
+    for at in range(0, len(body), 1 << 18):
+        yield body[at:at + (1 << 18)]
+
+
+def test_imports_and_exports_leave_the_reserve(small):
+    """Also where the size is not announced: refused block by block."""
+    daemon = small(32, min_free_bytes=8 << 20)
+    api = daemon.api
+    api.train("m", **wide_spec(api))
+    body = api.get("/v1/models/m/versions/1/export").content
+    path = "/v1/models/m/import"
+    kind = {"Content-Type": "application/vnd.safetensors"}
+    left = []
+    while not left or left[-1][0] == 201:
+        answer = api.request("POST", path, data=in_pieces(body), headers=kind)
+        left.append((answer.status_code, disks.free_bytes(daemon.data_dir)))
+    assert len(left) > 1 and min(free for _, free in left) > 7 << 20, left
+    assert "--min-free-bytes" in problem(answer, 507, "disk_full")["detail"]
+    large = b"x" * (12 << 20)
+    problem(api.request("POST", path, data=large, headers=kind), 507, "disk_full")
+    for _ in range(5):  # an export may have the log cut, and then find room
+        disks.fill(daemon.data_dir, leave=(8 << 20) + len(body))
+        answer = api.request("GET", "/v1/models/m/versions/1/export")
+        if answer.status_code != 200:
+            break
+    assert "--min-free-bytes" in problem(answer, 507, "disk_full")["detail"]
+    assert disks.free_bytes(daemon.data_dir) > 7 << 20
+    (daemon.data_dir / "filler").unlink(missing_ok=True)
+    wait_until(lambda: list((daemon.data_dir / "tmp").iterdir()) == [], "leftovers")
+    check_sound(daemon)
+
+
+def test_an_export_counts_until_it_is_taken(daemons):
+    daemon = daemons()
+    X, y = data.regression(1500, d=1000)
+    daemon.api.train("m", daemon.api.upload_npz(X, y), kernel="linear", solver="cholesky")
+    path = "/v1/models/m/versions/1/export"
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            slow = stack.enter_context(Raw(daemon.base))
+            slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.request("GET", path)
+            assert slow.until(b"\r\n").endswith(b"200 OK")
+        answer = daemon.api.request("GET", path)
+        problem(answer, 503, "busy")
+        assert int(answer.headers["Retry-After"]) >= 1
+    wait_until(lambda: daemon.api.request("GET", path).status_code == 200, "places are not given back")
+
+
 def test_an_announced_size_is_refused_before_it_is_sent(small):
     api = small(8, min_free_bytes=2 << 20).api
     found = problem(api.request("POST", "/v1/datasets", data=b"1" * (7 << 20),
@@ -137,9 +201,9 @@ def test_below_the_reserve_nothing_begins(small):
     dataset = api.upload_npz(X, y)
     api.train("m", dataset)
     answers = api.predict("m", X).text
-    running = api.create("long", **long_spec(api, 3))
+    running = api.create("long", **long_spec(api, 6))
     api.wait_running(running["id"])
-    filler = disks.fill(daemon.data_dir, leave=(2 << 20) - 65536)
+    filler = fill_below(daemon, (2 << 20) - 65536)
     for _ in range(3):
         found = problem(api.request("POST", "/v1/jobs", json={"model": "n", "dataset": dataset}),
                         507, "disk_full")
@@ -294,6 +358,23 @@ def test_a_model_for_which_there_is_never_room(small):
     check_gapless(api, job)
     api.get("/v1/models/m", 404)
     (daemon.data_dir / "filler").unlink()
+    wait_ready(api)
+    api.train("m", **spec)
+    check_sound(daemon)
+
+
+def test_deleted_models_make_room(small):
+    """What the database held goes back to the file system, and so does its log."""
+    daemon = small(24, min_free_bytes=4 << 20)
+    api = daemon.api
+    spec = wide_spec(api)
+    for _ in range(3):
+        api.train("m", **spec)
+    fill_below(daemon, 3 << 20)
+    problem(api.request("POST", "/v1/jobs", json={"model": "n", "dataset": spec["dataset"]}),
+            507, "disk_full")
+    for version in (1, 2, 3):
+        api.delete(f"/v1/models/m/versions/{version}")
     wait_ready(api)
     api.train("m", **spec)
     check_sound(daemon)

@@ -111,6 +111,10 @@ static void test_errno(void **state)
     assert_string_equal(err.detail, "Could not write the data set: No space left on device.");
     errno = EROFS;
     assert_int_equal(err_errno(&err, "write the data set"), -ERR_READ_ONLY);
+    errno = EMFILE;
+    assert_int_equal(err_errno(&err, "write the data set"), -ERR_BUSY);
+    errno = ENFILE;
+    assert_int_equal(err_errno(&err, "write the data set"), -ERR_BUSY);
 }
 
 static void test_utf8_put(void **state)

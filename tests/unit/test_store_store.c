@@ -35,6 +35,7 @@ static void test_settings(void **state)
         {"PRAGMA trusted_schema", 0},
         {"PRAGMA cell_size_check", 1},
         {"PRAGMA secure_delete", 0},
+        {"PRAGMA auto_vacuum", 2}, /* incremental */
         {"PRAGMA page_size", 16384},
         {"SELECT count(*) FROM pragma_foreign_key_check", 0},
         {"PRAGMA journal_size_limit", 64 << 20},

@@ -1,7 +1,6 @@
 /* Models out of the server and into it: export and import. */
 #include <string.h>
 #include <strings.h>
-#include <sys/statvfs.h>
 
 #include "base/mem.h"
 #include "server/api/handlers.h"
@@ -12,6 +11,7 @@
 #include "server/app.h"
 #include "server/http/http_text.h"
 #include "server/http/problem.h"
+#include "server/storage.h"
 #include "wire/spec.h"
 
 /* ---- export ---- */
@@ -93,14 +93,17 @@ static int check_name(struct request *rq, struct err *err)
                         SPEC_NAME_MAX);
 }
 
-/* The file is written twice, and a third time into the store. */
+/* The file is written twice; the first one has gone when the second is put into the store, piece by
+ * piece, each into the log as well. A size that is not announced is looked at block by block alone.
+ */
 static int check_room(struct request *rq, struct err *err)
 {
-    struct statvfs disk;
-    const int64_t need = request_content_length(rq);
-    if (need > 0 && statvfs(rq->app->config.data_dir, &disk) == 0 &&
-        2.0 * (double)need > (double)disk.f_bavail * (double)disk.f_frsize) {
-        return err_set(err, ERR_DISK_FULL, "%s", err_sentence(ERR_DISK_FULL));
+    const int64_t size = request_content_length(rq), whole = size > 0 ? size : 0;
+    const int64_t piece = whole < MODELS_CHUNK_MAX ? whole : MODELS_CHUNK_MAX;
+    const int64_t need = whole < INT64_MAX / 4 ? 2 * (whole + piece) : whole;
+    const int r = storage_make_room(rq->app, need, err);
+    if (r < 0) {
+        return r;
     }
     if (rq->app->draining) {
         request_shed(rq, SHED_STOPPING, 1);

@@ -17,6 +17,7 @@
 #include "server/offload.h"
 #include "server/serving/served.h"
 #include "server/serving/serving.h"
+#include "server/storage.h"
 #include "store/jobs.h"
 
 /* The server's own predictions are waited for so long, behind everybody else's. */
@@ -48,6 +49,7 @@ struct export
     struct sample sample;
     double *served;  /* [rows, t] */
     uint64_t handle; /* of the prediction on its way */
+    bool taken;      /* the file is the answer's, and so is the place among the exports */
     struct sample_error error;
     bool measured;
     char unmeasured[160]; /* why not */
@@ -77,7 +79,7 @@ static struct export *export_free(struct export *e)
     mem_free(e->served);
     mem_free(e->chunk);
     mem_free(e->test_rows);
-    e->app->exports--;
+    e->app->exports -= e->taken ? 0 : 1;
     metrics_count(e->app->metrics, METRIC_MODEL_EXPORTS, (int)e->outcome, 0, 1);
     return mem_free(e);
 }
@@ -174,6 +176,13 @@ static void set_headers(const struct export *e)
     }
 }
 
+/* The request has ended, and its file is closed. */
+static void leave_place(void *user)
+{
+    struct app *app = user;
+    app->exports--;
+}
+
 static void answer(struct export *e)
 {
     char tag[40];
@@ -183,6 +192,9 @@ static void answer(struct export *e)
     if (request_has_tag(e->rq, tag)) {
         reply_empty(e->rq, 304);
     } else {
+        e->rq->user = e->app;
+        e->rq->user_free = leave_place;
+        e->taken = true;
         reply_fd(e->rq, 200, types[e->form], e->fd, (uint64_t)e->size);
         e->fd = -1; /* The path goes with the export, the file with the answer. */
     }
@@ -245,7 +257,8 @@ static int add_to_file(void *context, const void *data, size_t size, struct err 
     struct export *e = context;
     sha256_update(e->hash, data, size);
     e->size += (int64_t)size;
-    return file_write_all(e->fd, data, size, err);
+    const int r = storage_room_at(e->app, e->fd, (int64_t)size, err);
+    return r == 0 ? file_write_all(e->fd, data, size, err) : r;
 }
 
 static int write_file(struct export *e, struct err *err)
@@ -387,7 +400,8 @@ static void copy_work(void *context)
 {
     struct export *e = context;
     sha256_update(e->hash, e->chunk, e->chunk_size);
-    e->rc = file_write_all(e->fd, e->chunk, e->chunk_size, &e->err);
+    e->rc = storage_room_at(e->app, e->fd, (int64_t)e->chunk_size, &e->err);
+    e->rc = e->rc == 0 ? file_write_all(e->fd, e->chunk, e->chunk_size, &e->err) : e->rc;
 }
 
 static void copy_next(struct export *e);
@@ -490,6 +504,10 @@ int model_export(struct request *rq, const struct model_row *model, enum export_
     if (app->exports >= EXPORTS_MAX) {
         request_shed(rq, SHED_TRANSFERS, 1);
         return err_set(err, ERR_BUSY, "%d exports are under way; try again later.", EXPORTS_MAX);
+    }
+    const int room = storage_make_room(app, 2 * model->bytes, err);
+    if (room < 0) {
+        return room;
     }
     struct export *e = mem_zalloc(sizeof *e);
     if (e == NULL) {

@@ -13,8 +13,9 @@
 
 enum export_form { EXPORT_SAFETENSORS, EXPORT_ONNX, EXPORT_ONNX_SVM };
 
-#define EXPORTS_MAX 4 /* at once; more are refused with 503 */
+/* At once, each until its client has taken it to the end; more are refused with 503. */
+#define EXPORTS_MAX 4
 
-/* Defers rq and answers it. -ERR_BUSY, -ERR_NO_MEMORY: nothing has begun. */
+/* Defers rq and answers it. -ERR_BUSY, -ERR_DISK_FULL, -ERR_NO_MEMORY: nothing has begun. */
 int model_export(struct request *rq, const struct model_row *model, enum export_form form,
                  struct err *err);

@@ -16,6 +16,7 @@
 #include "server/metrics.h"
 #include "server/offload.h"
 #include "server/serving/served.h"
+#include "server/storage.h"
 #include "store/models.h"
 #include "wire/model_file.h"
 
@@ -253,7 +254,9 @@ static void read_done(struct app *app, struct request *none, void *context)
         publish(m);
         return;
     }
-    if (models_stage_chunk(app->store, m->staged, m->chunk, m->chunk_size, &m->err) < 0) {
+    /* The database and its log may both hold the piece for a while. */
+    if (storage_make_room(app, 2 * (int64_t)m->chunk_size, &m->err) < 0 ||
+        models_stage_chunk(app->store, m->staged, m->chunk, m->chunk_size, &m->err) < 0) {
         fail(m);
         return;
     }
@@ -275,12 +278,19 @@ static void begin_staging(struct import *m)
 
 /* ---- 2. the file is checked ---- */
 
+/* On another thread: never into what --min-free-bytes keeps. */
+static int write_out(struct import *m, const void *data, size_t size, struct err *err)
+{
+    const int r = storage_room_at(m->app, m->fd, (int64_t)size, err);
+    return r == 0 ? file_write_all(m->fd, data, size, err) : r;
+}
+
 static int add_to_file(void *context, const void *data, size_t size, struct err *err)
 {
     struct import *m = context;
     sha256_update(m->hash, data, size);
     m->bytes += (int64_t)size;
-    return file_write_all(m->fd, data, size, err);
+    return write_out(m, data, size, err);
 }
 
 /* Of a body, that it is damaged is the client's business: said, and no failure of ours. */
@@ -394,7 +404,7 @@ static void check_work(void *context)
     struct import *m = context;
     struct file_map map;
     if (m->block.len > 0) {
-        m->rc = file_write_all(m->fd, m->block.data, m->block.len, &m->err);
+        m->rc = write_out(m, m->block.data, m->block.len, &m->err);
     }
     close(m->fd);
     m->fd = -1;
@@ -438,7 +448,7 @@ static void begin_checking(struct import *m)
 static void block_work(void *context)
 {
     struct import *m = context;
-    m->rc = file_write_all(m->fd, m->block.data, m->block.len, &m->err);
+    m->rc = write_out(m, m->block.data, m->block.len, &m->err);
 }
 
 static void block_done(struct app *app, struct request *none, void *context)

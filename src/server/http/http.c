@@ -453,7 +453,7 @@ static void tls_options(const struct http *h, struct MHD_OptionItem ret[4])
 
 static int start_daemon(struct http *h, struct err *err)
 {
-    const unsigned int limit = (unsigned int)h->options.max_connections + HTTP_SPARE_CONNECTIONS;
+    const unsigned int limit = (unsigned int)connections_most(h);
     struct MHD_OptionItem tls[4];
     tls_options(h, tls);
     h->mhd = MHD_start_daemon(
@@ -503,8 +503,8 @@ int http_start(struct app *app, void *loop, const struct http_options *o,
                        .loopback = http_address_is_loopback(o->address),
                        .tls = o->tls_certificate != NULL};
     h->options.address = NULL; /* the caller's */
-    const size_t most = (size_t)o->max_connections + HTTP_SPARE_CONNECTIONS;
-    h->polled = mem_array(most, sizeof(*h->polled));
+    connections_fit(h);
+    h->polled = mem_array((size_t)connections_most(h), sizeof(*h->polled));
     int rc = h->polled != NULL ? 0 : err_no_memory(err);
     rc = rc == 0 ? http_listen(o->address, o->port, &h->listen_fd, &h->port, err) : rc;
     rc = rc == 0 ? start_daemon(h, err) : rc;

@@ -171,6 +171,7 @@ struct http_options {
     size_t max_bodies_bytes; /* of all of them together */
     int64_t max_upload_bytes;
     int max_connections;
+    int64_t files;            /* that connections may open, which lowers max_connections; 0: any */
     double idle_timeout_s;    /* without a request; MHD rounds it down */
     const char *cors_origins; /* "https://a.example,https://b.example", "*", or "": none */
     /* Names by which it may be asked (http_host.h). "": any, but for a server on loopback without

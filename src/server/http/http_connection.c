@@ -1,10 +1,36 @@
 /* A connection from its beginning to its end, and what is done with its socket past libmicrohttpd.
  */
+#include <stdio.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "server/app.h"
 #include "server/http/http_internal.h"
+
+int connections_most(const struct http *h)
+{
+    return h->options.max_connections + h->spare_connections;
+}
+
+/* One that is accepted beyond the files would not be told anything: it would wait. */
+void connections_fit(struct http *h)
+{
+    const int64_t files = h->options.files;
+    h->spare_connections = HTTP_SPARE_CONNECTIONS;
+    if (files == 0 || files >= connections_most(h)) {
+        return;
+    }
+    if (h->spare_connections > files / 2) {
+        h->spare_connections = (int)(files / 2);
+    }
+    h->options.max_connections = (int)(files - h->spare_connections);
+    char text[16];
+    snprintf(text, sizeof(text), "%d", h->options.max_connections);
+    log_msg(&h->app->log, LOG_WARNING, "http.few_files", "max_connections", text, "detail",
+            "The limit of open files (ulimit -n) allows fewer connections than --max-connections.",
+            NULL);
+}
 
 struct connection *connection_open(struct http *h, int fd)
 {

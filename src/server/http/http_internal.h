@@ -128,6 +128,7 @@ struct http {
     double run_s; /* when the present MHD_run began, monotonic */
     struct connection *connections;
     int connection_count;
+    int spare_connections; /* HTTP_SPARE_CONNECTIONS, or fewer where files are few */
     int in_flight;
     size_t bodies;                          /* bytes of bodies in memory */
     struct rate body_rate, connection_rate; /* how fast they make room */
@@ -208,6 +209,9 @@ bool stream_ended(const struct stream *s);
 bool stream_over(const struct stream *s); /* ended, and nothing is pending */
 
 /* http_connection.c */
+/* Lowers max_connections to what options.files allow, and says so in the log. */
+void connections_fit(struct http *h);
+int connections_most(const struct http *h); /* that are accepted, with the spare ones */
 struct connection *connection_open(struct http *h, int fd); /* NULL: no memory */
 struct connection *connection_close(struct connection *c);  /* takes and returns NULL */
 void connection_enter(struct connection *c, enum connection_phase phase);

@@ -298,6 +298,7 @@ static struct child *child_new(struct slot *s)
 int child__start(struct slot *s, struct err *err)
 {
     struct pool *p = s->pool;
+    s->started = clock_monotonic_s(); /* also of one that fails: the next wait is longer then */
     struct child *c = child_new(s);
     if (!c) {
         return err_no_memory(err);
@@ -314,7 +315,6 @@ int child__start(struct slot *s, struct err *err)
     }
     s->child = c;
     s->state = SLOT_STARTING;
-    s->started = clock_monotonic_s();
     uv_read_start((uv_stream_t *)&c->pipe, on_alloc, on_read);
     uv_read_start((uv_stream_t *)&c->complaints, on_alloc, on_complaint);
     return 0;
