@@ -34,14 +34,11 @@
 #include "server/workers.h"
 #include "store/store.h"
 
-<<<<<<< HEAD
 enum {
     DRAIN_TICK_MS = 20,
     INGESTS_AT_ONCE = 2, /* of the pool's four threads: they may take minutes each */
+    OTHER_FILES = 16,
 };
-=======
-enum { DRAIN_TICK_MS = 20, OTHER_FILES = 16 };
->>>>>>> store-fixes
 
 /* How long app_close waits for threads of the pool, in seconds. */
 static const double thread_grace_s = 2.0;
