@@ -100,11 +100,18 @@ static void certify(struct planning *g, const struct plan_moment *at)
     const double m = g->centers;
     const double certificate =
         tile_bytes(g, g->n, 2.0 * g->t, 8.0) + 8.0 * m * g->ld + 32.0 * m * g->t;
-    certifying.parts[PLAN_OTHER] += fmax(certificate, tile_bytes(g, g->m, 0, g->point + g->halves));
+    const bool whitened = rule_whitens((int64_t)g->n, (int64_t)m);
+    const double factor = whitened ? 8.0 * m * m : 0;
+    certifying.parts[PLAN_OTHER] +=
+        fmax(certificate + factor, tile_bytes(g, g->m, 0, g->point + g->halves));
     plan__moment(g, at, "solving");
     plan__moment(g, &certifying, "certifying");
     plan__values(g, &g->finish, 2.0 * g->n * m, DTYPE_F64, 2);
     core(g, &g->finish, 1.0);
+    if (whitened) {
+        plan__stored(g, &g->finish, m * m, DTYPE_F64, 8.0);
+        plan__factor(&g->finish, m, DTYPE_F64);
+    }
     plan__values(g, &g->finish, g->m * m, g->points, 1);
 }
 
