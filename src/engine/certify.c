@@ -121,11 +121,9 @@ int certify(const struct problem *p, const struct kernel *kernel, const struct r
             struct certificate *ret, struct err *err)
 {
     if (p->restricted != NULL) {
-        const int rc = certify_restricted(p, A, stop, &ret->residual, err);
-        ret->bound = ret->residual;
-        ret->sampled = false;
-        return rc;
+        return certify_restricted(p, A, stop, ret, err);
     }
+    ret->whitened = ret->distance = NAN;
     if (certify_samples(p->n, entries)) {
         return certify_sampled(p, kernel, host, A, CERTIFY_ROWS, p->seed, stop, ret, err);
     }

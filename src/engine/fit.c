@@ -358,6 +358,7 @@ static int failure_to_result(struct fit *f, int r)
                                       : stopped,
         .relative_residual = 1.0,
         .relative_residual_bound = 1.0,
+        .whitened_residual = NAN,
         .metrics = metrics_none(),
     };
     return r == -ERR_NO_MEMORY || r == -ERR_CANCELLED || f->spent ? 0 : r;

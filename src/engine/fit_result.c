@@ -68,6 +68,7 @@ struct json *fit_result_to_json(const struct fit_result *r)
     json_set_int(j, "iterations", r->outcome.iterations);
     json_set_number(j, "relative_residual", r->outcome.relative_residual);
     json_set_number(j, "relative_residual_bound", r->outcome.relative_residual_bound);
+    json_set_number(j, "whitened_residual", r->outcome.whitened_residual);
     json_set_string(j, "certificate", r->outcome.sampled ? "sampled" : "exact");
     json_set_number(j, "regularization", r->regularization);
     json_set_number(j, "ridge", r->ridge);

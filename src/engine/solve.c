@@ -187,6 +187,43 @@ static int refuse(struct drive *d, struct err *err)
                                                         : d->ops->refuse(d->solver, err);
 }
 
+/* The residual is below the tolerance and the coefficients are far from the solution all the same:
+ * along directions that the residual hardly shows. */
+static bool misses(const struct drive *d, const struct certificate *c)
+{
+    return c->whitened > SOLVE_WHITENED_SLACK * d->limits->tolerance &&
+           c->distance > SOLVE_DISTANCE;
+}
+
+static void warn_of_distance(const struct drive *d, const struct certificate *c)
+{
+    char text[224];
+    snprintf(
+        text, sizeof(text),
+        "The relative residual %.3g is certified, but the whitened one, in which directions of "
+        "small eigenvalues of the centers' kernel matrix count as well, is %.3g:",
+        c->residual, c->whitened);
+    solve__say(
+        d, "warning", text,
+        d->ops->deepen == NULL
+            ? "the model may be far from the solution, and so its predictions. Set a smaller "
+              "`stop.tolerance`, or take a solver that iterates in whitened variables, "
+              "\"falkon\" or \"direct\"."
+            : "the model may be far from the solution, and so its predictions, although the "
+              "solver went on beyond the tolerance. Take one that iterates in whitened "
+              "variables, \"falkon\" or \"direct\", or raise `regularization`.");
+}
+
+/* As refuse, where the certificate holds but misses. */
+static int deepen(struct drive *d, struct err *err)
+{
+    if (d->ops->deepen == NULL) {
+        return REASON_CONVERGED;
+    }
+    return d->at.iteration >= d->limits->max_iterations ? REASON_ITERATION_LIMIT
+                                                        : d->ops->deepen(d->solver, err);
+}
+
 /* Of the system that the solver has solved. */
 static int certify_solved(struct drive *d, const struct kernel *kernel, const struct rows *host,
                           struct certificate *ret, struct err *err)
@@ -229,7 +266,7 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
 {
     d->certifying = solve__now(d);
     solve__report(d, "certifying", true);
-    struct certificate found = {.residual = NAN};
+    struct certificate found = {.residual = NAN, .whitened = NAN};
     int r = d->ops->coef(d->solver, d->A, err);
     if (r == 0) {
         r = certify_solved(d, kernel, host, &found, err);
@@ -243,11 +280,14 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     const bool reached = found.residual <= certificate_slack * d->limits->tolerance;
     if (r == 0 && reason == REASON_CONVERGED && !reached) {
         reason = refuse(d, err);
-        if (reason <= 0) {
-            return reason;
-        }
+    } else if (r == 0 && reason == REASON_CONVERGED && misses(d, &found)) {
+        reason = deepen(d, err);
     }
-    if (r == 0 && ran_out(reason) && found.bound <= d->limits->tolerance) {
+    if (reason <= 0) {
+        return reason;
+    }
+    const bool arrived = found.bound <= d->limits->tolerance && !misses(d, &found);
+    if (r == 0 && ran_out(reason) && arrived) {
         reason = REASON_CONVERGED;
     }
     if (r == 0 && d->evaluator != NULL) {
@@ -261,6 +301,9 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     }
     if (found.residual > nothing) {
         warn_of_large_residual(d, found.residual);
+    }
+    if (reached && misses(d, &found)) {
+        warn_of_distance(d, &found);
     }
     d->at.fraction = 1.0;
     d->model = true;
@@ -347,7 +390,7 @@ int solve_run(const struct solver_ops *ops, const struct problem *p,
     };
     init_eta(&d);
     d.began = d.saved = solve__now(&d);
-    struct certificate certificate = {.residual = 1.0, .bound = 1.0};
+    struct certificate certificate = {.residual = 1.0, .bound = 1.0, .whitened = NAN};
     const int reason = drive(&d, options, kernel, host, &certificate, err);
     if (reason < 0) {
         return reason;
@@ -364,6 +407,7 @@ int solve_run(const struct solver_ops *ops, const struct problem *p,
         .relative_residual = certificate.residual,
         .relative_residual_bound = certificate.bound,
         .sampled = certificate.sampled,
+        .whitened_residual = certificate.whitened,
         .metrics = d.model ? d.progress.metrics : metrics_none(),
         .seconds = solve__solving(&d, solve__now(&d)),
         .earlier_s = d.earlier,

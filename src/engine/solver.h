@@ -118,6 +118,10 @@ struct solver_ops {
     /* (optional) After CONVERGED: the certificate finds the tolerance missed. 0: the solver makes
      * up for it in steps to come. Positive: it cannot, and this is the reason to end with. */
     int (*refuse)(struct solver *s, struct err *err);
+    /* (optional, restricted) After CONVERGED: the certificate finds the tolerance met, but not by
+     * the whitened residual (certify.h). 0: the solver goes on to a smaller tolerance of its own.
+     */
+    int (*deepen)(struct solver *s, struct err *err);
     /* (optional, restricted) The row_weights of the system that it has solved; NULL: ones. */
     const double *(*row_weights)(const struct solver *s);
     /* (optional) What is known beside the mean, whenever the last report was usable. */

@@ -103,11 +103,17 @@ static void certify(struct planning *g, const struct plan_moment *at)
     const double tested = tile_bytes(g, g->m, 0, wide ? 8.0 : g->point + g->halves);
     const double certificate =
         tile_bytes(g, g->n, 2.0 * g->t, 8.0) + 8.0 * m * g->ld + 32.0 * m * g->t;
-    certifying.parts[PLAN_OTHER] += fmax(certificate, tested);
+    const bool whitened = rule_whitens((int64_t)g->n, (int64_t)m);
+    const double factor = whitened ? 8.0 * m * m : 0;
+    certifying.parts[PLAN_OTHER] += fmax(certificate + factor, tested);
     plan__moment(g, at, "solving");
     plan__moment(g, &certifying, "certifying");
     plan__values(g, &g->finish, 2.0 * g->n * m, DTYPE_F64, 2);
     core(g, &g->finish, 1.0);
+    if (whitened) {
+        plan__stored(g, &g->finish, m * m, DTYPE_F64, 8.0);
+        plan__factor(&g->finish, m, DTYPE_F64);
+    }
     plan__values(g, &g->finish, g->m * m, wide ? DTYPE_F64 : g->points, 1);
 }
 

@@ -214,6 +214,13 @@ int64_t rule_open_centers(int64_t n)
     return least(rule_centers(n), MOST_CENTERS);
 }
 
+bool rule_whitens(int64_t n, int64_t m)
+{
+    const double squares = (double)m * (double)m;
+    return m <= RULE_WHITENED_FEW ||
+           (m <= RULE_WHITENED_MOST && squares <= RULE_WHITENED_SHARE * (double)n);
+}
+
 int64_t rule_kernel_rank(const char *kernel, int64_t d, int64_t degree)
 {
     const bool linear = strcmp(kernel, "linear") == 0;

@@ -123,6 +123,14 @@ bool rule_narrow_factor(int64_t n, int64_t d, int64_t t, double ridge, double la
  * ceil(10 sqrt(n)). */
 int64_t rule_centers(int64_t n);
 
+/* Whether the certificate of a model on m centers of n rows factorises the centers' matrix as well
+ * (engine/certify.h): m^3 / 3 operations are then about as many as the certificate's own pass over
+ * the rows takes, or next to nothing, and the matrix has 512 MiB at most. */
+#define RULE_WHITENED_FEW 2048
+#define RULE_WHITENED_MOST 8192
+#define RULE_WHITENED_SHARE 128
+bool rule_whitens(int64_t n, int64_t m);
+
 /* Whether a search of a full model, on more of n rows than there is time for or than max_rows, has
  * models on centers: not where fewer rows than a sample of max_rows would have their left-out
  * predictions, `each` a row (targets times regularizations), kept. */

@@ -140,16 +140,17 @@ static void test_certificate(void **state)
         spec.vectors = vector_dtype((enum precision)precision);
         struct restricted_fixture f;
         restricted_init(&f, *state, &spec);
-        double *B = restricted_solution(&f), found, zero;
+        double *B = restricted_solution(&f);
+        struct certificate found, zero;
         host_round(B, f.m * f.t, spec.vectors);
         B[3] += 0.125; /* far from the solution, so that both agree to many digits */
         must(f.be->ops->mat_put(f.be, B, f.m, &f.A, &err));
         must(certify_restricted(&f.problem, &f.A, NULL, &found, &err));
-        assert_close(found, restricted_residual(&f, B), 1e-9);
+        assert_close(found.residual, restricted_residual(&f, B), 1e-9);
         memset(B, 0, (size_t)(f.m * f.t) * sizeof(double));
         must(f.be->ops->mat_put(f.be, B, f.m, &f.A, &err));
         must(certify_restricted(&f.problem, &f.A, NULL, &zero, &err));
-        assert_close(zero, 1.0, 1e-12);
+        assert_close(zero.residual, 1.0, 1e-12);
         mem_free(B);
         restricted_deinit(&f);
     }

@@ -181,11 +181,11 @@ static void check_best(struct backend *be, const char *name, const struct restri
             break;
         }
     }
-    double found;
+    struct certificate found;
     must(ops->coef(s, &f.A, &err));
     must(certify_restricted(&f.problem, &f.A, NULL, &found, &err));
-    if (!(least < 1.0 && found <= 1.01 * least)) {
-        print_error("%s: residual %g, and %g was met\n", name, found, least);
+    if (!(least < 1.0 && found.residual <= 1.01 * least)) {
+        print_error("%s: residual %g, and %g was met\n", name, found.residual, least);
         fail();
     }
     ops->teardown(s);

@@ -54,6 +54,7 @@ def test_model_and_dataset_are_enough(api, name):
     assert result["stop_reason"] == "converged" and result["solver"] == "cholesky"
     assert result["ridge"] == pytest.approx(120 * 1e-6, rel=1e-12)
     assert 0 <= result["relative_residual"] < 1e-6
+    assert result["whitened_residual"] is None  # of models on centers
     assert 0 < result["seconds"] < 60 and result["peak_memory_bytes"] > 1 << 20
     assert result["kernel_cache_bytes"] >= 0
     phases = result["phases"]

@@ -102,6 +102,7 @@ def test_auto_takes_a_restricted_solver(api, name, problem):
                                        if s["centers"]]
     assert job["result"]["centers"] == 224  # ceil(10 sqrt(500))
     assert job["reason"] == "converged"
+    assert 0 < job["result"]["whitened_residual"] < 1e-5
 
 
 def test_falkon_bless_draws_by_leverage_scores(api, name, problem):

@@ -46,6 +46,9 @@ static void test_few_centers_are_solved_directly(void **state)
     assert_string_equal(rule_restricted_solver(361, 18), "krill");
     assert_int_equal(rule_centers(10000), 1000);
     assert_int_equal(rule_centers(99), 99);
+    assert_true(rule_whitens(1, RULE_WHITENED_FEW) && !rule_whitens(1, RULE_WHITENED_FEW + 1));
+    assert_true(rule_whitens(500000, 7071)); /* 10 sqrt(n) */
+    assert_true(!rule_whitens(INT64_MAX, RULE_WHITENED_MOST + 1));
 }
 
 static void test_ranks_of_kernels(void **state)

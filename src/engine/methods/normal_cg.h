@@ -47,6 +47,8 @@ int normal_cg_setup(const struct problem *p, const struct solver_options *o,
                     const struct normal_method *method, struct solver **ret, struct err *err);
 int normal_cg_step(struct solver *s, struct step_report *ret, struct err *err);
 int normal_cg_coef(struct solver *s, const struct mat *A, struct err *err);
+/* A tenth of the residual there is becomes the tolerance. */
+int normal_cg_deepen(struct solver *s, struct err *err);
 int normal_cg_save(const struct solver *s, struct state *to, struct err *err);
 int normal_cg_load(struct solver *s, const struct state *from, struct err *err);
 void normal_cg_teardown(struct solver *s);

@@ -1,3 +1,4 @@
+#include <float.h>
 #include <math.h>
 
 #include "engine/methods/normal_cg_parts.h"
@@ -7,6 +8,7 @@ static const double noise_drift = 0.1;
 static const double improvement = 0.9;
 static const double runaway = 100.0; /* times the best: no plateau that CG may leave */
 static const double falls_most = 2;
+static const double deeper = 0.1;
 
 int normal_cg_take_negative(struct solver *s, const struct mat *X, struct err *err)
 {
@@ -114,6 +116,25 @@ static int begin_anew(struct solver *s, struct err *err)
         }
         s->c.broken[j] = false;
     }
+    return r;
+}
+
+/* Directions go on where they were: of a column that converged R is the true residual, and P and
+ * omega are those of its last step. */
+int normal_cg_deepen(struct solver *s, struct err *err)
+{
+    const double largest = cg_columns_largest(&s->c);
+    s->tolerance = deeper * fmin(s->tolerance, largest);
+    s->deepened = true;
+    if (!(s->tolerance > DBL_EPSILON)) {
+        return REASON_STAGNATED;
+    }
+    for (int64_t j = 0; j < s->p.t; j++) {
+        s->c.frozen[j] = s->c.relative[j] <= s->tolerance;
+    }
+    s->stale_checks = 0;
+    const int r = normal_cg_directions(s, err);
+    s->ended = r > 0 ? r : 0;
     return r;
 }
 

@@ -21,6 +21,7 @@ enum stage {
 struct solver {
     struct problem p;
     double tolerance;
+    bool deepened; /* `tolerance` is no longer the job's */
     struct normal_method method;
     struct precond *M;
     bool built;

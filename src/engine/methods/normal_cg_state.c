@@ -1,7 +1,12 @@
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "base/mem.h"
 #include "engine/methods/normal_cg_parts.h"
 
 enum { COUNTERS = 6, COLUMN_NUMBERS = 8 };
+
+static const char tolerance_key[] = "deepened_tolerance";
 
 struct array {
     const char *name;
@@ -52,6 +57,30 @@ static void take_columns(struct solver *s, const double *columns)
     }
 }
 
+/* A tolerance that is the job's own is not in a checkpoint. */
+static int put_tolerance(const struct solver *s, struct state *to, struct err *err)
+{
+    char text[40];
+    snprintf(text, sizeof(text), "%a", s->tolerance);
+    return s->deepened ? state_put_text(to, tolerance_key, text, err) : 0;
+}
+
+static int take_tolerance(struct solver *s, const struct state *from, struct err *err)
+{
+    const char *text = state_text(from, tolerance_key);
+    if (text == NULL) {
+        return 0;
+    }
+    const double tolerance = strtod(text, NULL);
+    if (!(tolerance > 0 && tolerance <= s->tolerance)) {
+        return err_set(err, ERR_CORRUPT, "The checkpoint's text \"%s\" is out of range.",
+                       tolerance_key);
+    }
+    s->tolerance = tolerance;
+    s->deepened = true;
+    return 0;
+}
+
 int normal_cg_save(const struct solver *s, struct state *to, struct err *err)
 {
     const int64_t t = s->p.t;
@@ -69,7 +98,7 @@ int normal_cg_save(const struct solver *s, struct state *to, struct err *err)
     for (int i = 0; r == 0 && i < count; i++) {
         r = state_put_mat(to, all[i].name, s->p.be, all[i].mat, err);
     }
-    return r;
+    return r == 0 ? put_tolerance(s, to, err) : r;
 }
 
 /* What save may have left. */
@@ -110,6 +139,7 @@ int normal_cg_load(struct solver *s, const struct state *from, struct err *err)
     for (int i = 0; r == 0 && i < count; i++) {
         r = state_get_mat(from, all[i].name, s->p.be, all[i].mat, err);
     }
+    r = r == 0 ? take_tolerance(s, from, err) : r;
     if (r == 0) {
         take_counters(s, counters);
         take_columns(s, columns);

@@ -1,4 +1,8 @@
-/* Plain conjugate gradients for a restricted problem: normal_cg.h without a preconditioner. */
+/*
+ * Plain conjugate gradients for a restricted problem: normal_cg.h without a preconditioner, in the
+ * variables of B. There the residual falls along the large eigenvalues first and may be below the
+ * tolerance while the solution is far: it goes on until the whitened one is (solver.h, deepen).
+ */
 #include "engine/methods/methods.h"
 #include "engine/methods/normal_cg.h"
 
@@ -18,6 +22,7 @@ const struct solver_ops solver_cg_ops = {
     .setup = setup,
     .step = normal_cg_step,
     .coef = normal_cg_coef,
+    .deepen = normal_cg_deepen,
     .save = normal_cg_save,
     .load = normal_cg_load,
     .teardown = normal_cg_teardown,
