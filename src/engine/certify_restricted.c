@@ -166,7 +166,7 @@ static int whiten(struct both *b, struct certificate *ret, struct err *err)
         r = measure(b, &L, ret, err);
     } else if (r == -ERR_NO_MEMORY || r == -ERR_NOT_POSITIVE_DEFINITE) {
         r = 0;
-    } else {
+    } else if (err != NULL) {
         *err = why;
     }
     p->be->ops->mat_free(p->be, &L);
