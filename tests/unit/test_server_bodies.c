@@ -256,7 +256,7 @@ static void test_wishes(void **state)
     question_deinit(&q);
     assert_int_equal(read_body(JSON, wanted, strlen(wanted), &regression, &q, &err), -ERR_INVALID);
     assert_string_equal(err.pointer, "#/return_variance");
-    assert_contains(err.detail, "\"kmcg\", \"kmcg_restricted\" or \"inducing\"");
+    assert_contains(err.detail, "\"kmcg\", \"kmcg_restricted\" and \"inducing\"");
 }
 
 static void test_no_memory(void **state)
