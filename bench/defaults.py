@@ -58,7 +58,7 @@ def train(krr, path, options):
     found = re.search(r"^(?:accuracy|r2) +(\S+)", said, re.MULTILINE)
     if done.returncode != 0 or not found:
         sys.exit(f"{path}: {said}")
-    kernel = re.search(r"Kernel chosen on held-out training rows: (\w+)", said)
+    kernel = re.search(r"Kernel chosen on held-out training rows(?:, one at a time)?: (\w+)", said)
     wide = re.search(r"Bandwidth, (\S+) times", said)
     ridge = re.search(r"Regularization chosen with it: (\S+)", said)
     chosen = kernel and f"{kernel[1]}, {wide[1] if wide else 1}, {ridge[1] if ridge else '1e-06'}"

@@ -92,6 +92,7 @@ install_missing() {
     # shellcheck disable=SC2046,SC2086
     optional=$(missing_packages $([ "$1" = tests ] && echo $optional_packages))
     [ -n "$required$optional" ] || return 0
+    # shellcheck disable=SC2086 # a list of words
     as_root true ||
         die "installing needs root; run this as root first:
     apt-get update && apt-get install --no-install-recommends $required" "$(available_packages $optional)"

@@ -176,15 +176,17 @@ static void warn_of_large_residual(const struct drive *d, double residual)
         "precision \"float64\", or choose another solver or preconditioner.");
 }
 
-/* What a solve that claimed convergence ends with when the certificate disagrees, or 0: the solver
- * makes up for it in further steps. */
-static int refuse(struct drive *d, struct err *err)
+/* What a solve that claimed convergence ends with when the certificate says otherwise, or 0: the
+ * solver makes up for it in further steps. `more` asks it to; NULL: it cannot, and ends with
+ * `otherwise`. */
+static int go_on(struct drive *d, int (*more)(struct solver *s, struct err *err), int otherwise,
+                 struct err *err)
 {
-    if (d->ops->refuse == NULL) {
-        return REASON_STAGNATED;
+    if (more == NULL) {
+        return otherwise;
     }
     return d->at.iteration >= d->limits->max_iterations ? REASON_ITERATION_LIMIT
-                                                        : d->ops->refuse(d->solver, err);
+                                                        : more(d->solver, err);
 }
 
 /* The residual is below the tolerance and the coefficients are far from the solution all the same:
@@ -212,16 +214,6 @@ static void warn_of_distance(const struct drive *d, const struct certificate *c)
             : "the model may be far from the solution, and so its predictions, although the "
               "solver went on beyond the tolerance. Take one that iterates in whitened "
               "variables, \"falkon\" or \"direct\", or raise `regularization`.");
-}
-
-/* As refuse, where the certificate holds but misses. */
-static int deepen(struct drive *d, struct err *err)
-{
-    if (d->ops->deepen == NULL) {
-        return REASON_CONVERGED;
-    }
-    return d->at.iteration >= d->limits->max_iterations ? REASON_ITERATION_LIMIT
-                                                        : d->ops->deepen(d->solver, err);
 }
 
 /* Of the system that the solver has solved. */
@@ -279,9 +271,9 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     }
     const bool reached = found.residual <= certificate_slack * d->limits->tolerance;
     if (r == 0 && reason == REASON_CONVERGED && !reached) {
-        reason = refuse(d, err);
+        reason = go_on(d, d->ops->refuse, REASON_STAGNATED, err);
     } else if (r == 0 && reason == REASON_CONVERGED && misses(d, &found)) {
-        reason = deepen(d, err);
+        reason = go_on(d, d->ops->deepen, REASON_CONVERGED, err);
     }
     if (reason <= 0) {
         return reason;
