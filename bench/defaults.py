@@ -60,8 +60,9 @@ def train(krr, path, options):
         sys.exit(f"{path}: {said}")
     kernel = re.search(r"Kernel chosen on held-out training rows(?:, one at a time)?: (\w+)", said)
     wide = re.search(r"Bandwidth, (\S+) times", said)
+    learned = "Bandwidths learned" in said
     ridge = re.search(r"Regularization chosen with it: (\S+)", said)
-    chosen = kernel and f"{kernel[1]}, {wide[1] if wide else 1}, {ridge[1] if ridge else '1e-06'}"
+    chosen = kernel and f"{kernel[1]}, {'learned' if learned else wide[1] if wide else 1}, {ridge[1] if ridge else '1e-06'}"
     return float(found[1]), chosen
 
 
@@ -75,7 +76,7 @@ def main():
     args = parser.parse_args()
     rng = numpy.random.default_rng(args.seed)
     sets = dict(made(rng)) | (dict(loaded(args.data, args.rows, rng)) if args.data else {})
-    print("| | gaussian | laplacian | open | chosen: kernel, medians, regularization |\n| --- | --- | --- | --- | --- |")
+    print("| | gaussian | laplacian | open | chosen: kernel, medians or learned, regularization |\n| --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         for name in args.sets or sets:
             path = f"{folder}/{name}.csv"

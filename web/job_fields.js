@@ -23,7 +23,7 @@ export const SCALES = [
 ];
 
 export const BANDWIDTH = {key: "bandwidth", type: "bandwidth", exclusive_minimum: 0, example: "median, or auto with the kernel", words: true,
-  help: "A number, median, auto (the median or four times that), or one number a feature; of standardized features."};
+  help: "A number, median, auto (the median, four times that, or one learned for each feature), or one number a feature; of standardized features."};
 
 export const REGULARIZATION = {key: "regularization", type: "number", minimum: 0, maximum: 1e100, auto: true,
   example: "1e-6, or more with the kernel auto", help: "Lambda per training row: the system is (K + n·λ·I) α = y. Auto searches."};

@@ -104,6 +104,9 @@ static int digest(const struct fit *f, bool mixed, char ret[SHA256_HEX_SIZE], st
              f->chosen.hurry == HURRY_MOST ? "|unpreconditioned" : "");
     sha256_update(hash, given, strlen(given));
     sha256_update(hash, text, strlen(text));
+    if (f->chosen.bandwidths != NULL) {
+        sha256_update(hash, f->chosen.bandwidths, (size_t)k->d * sizeof(double));
+    }
     sha256_hex(hash, ret);
     sha256_free(hash);
     return 0;
@@ -314,6 +317,7 @@ static void deinit(struct fit *f)
     mem_free(f->predicted);
     mem_free(f->sample);
     mem_free(f->sample_Y);
+    choice_deinit(&f->chosen);
     fit_centers_deinit(&f->centers);
     fit_data_deinit(&f->data);
 }

@@ -1,8 +1,10 @@
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "engine/bandwidth.h"
 #include "engine/choose.h"
 #include "engine/fit_parts.h"
@@ -80,6 +82,7 @@ static int choose_on_held_out(struct fit *f, struct err *err)
         .any_kernel = spec->kernel.method == NULL,
         .kernel = f->kernel.id,
         .any_bandwidth = spec->kernel.kind == SPEC_BANDWIDTH_AUTO,
+        .learns = spec->kernel.kind == SPEC_BANDWIDTH_AUTO && spec->search.bandwidths == 0,
         .bandwidth = spec->kernel.kind == SPEC_BANDWIDTH_SCALAR ? spec->kernel.bandwidth : 0,
         .bandwidths =
             spec->kernel.kind == SPEC_BANDWIDTH_PER_FEATURE ? spec->kernel.bandwidths : NULL,
@@ -95,14 +98,16 @@ static int choose_on_held_out(struct fit *f, struct err *err)
 }
 
 /* What an earlier attempt has chosen: this one could come to something else by its clock. */
-static void take_kept(struct fit *f)
+static int take_kept(struct fit *f, struct err *err)
 {
     const struct state *resume = f->control->resume;
     struct choice kept;
-    if (resume != NULL && choice_load(resume, fit__given(f), &kept)) {
+    const int r = resume != NULL ? choice_load(resume, f->data.d, fit__given(f), &kept, err) : 0;
+    if (r > 0) {
         f->chosen = kept;
         f->choice_made = true;
     }
+    return r < 0 ? r : 0;
 }
 
 static int choose_kernel_id(struct fit *f, struct err *err)
@@ -110,7 +115,7 @@ static int choose_kernel_id(struct fit *f, struct err *err)
     const struct method_def *m = f->spec->kernel.method;
     f->chosen = (struct choice){.medians = 1};
     int r = m == NULL ? 0 : kernel_id_parse(m->name, &f->kernel.id, err);
-    take_kept(f);
+    r = r == 0 ? take_kept(f, err) : r;
     if (r == 0 && is_open(f->spec) && !f->choice_made) {
         r = choose_on_held_out(f, err);
     }
@@ -135,6 +140,37 @@ static void say_bandwidth(const struct fit *f, bool degenerate)
         fit__say(f, "info", "Bandwidth, %.3g times the median distance: %.6g.", medians,
                  f->kernel.bandwidth);
     }
+}
+
+/* The feature with the next bandwidth after that of `after` (-1: the narrowest), or -1. */
+static int64_t next_wider(const double *b, int64_t d, int64_t after)
+{
+    int64_t ret = -1;
+    for (int64_t j = 0; j < d; j++) {
+        const bool behind = after < 0 || b[j] > b[after] || (b[j] == b[after] && j > after);
+        ret = behind && (ret < 0 || b[j] < b[ret]) ? j : ret;
+    }
+    return ret;
+}
+
+/* The features that matter most, by name. */
+static void say_learned(const struct fit *f)
+{
+    enum { NAMED = 3, LONGEST = 60 };
+    const double *b = f->chosen.bandwidths;
+    char list[NAMED * (LONGEST + 20)] = "";
+    int64_t j = next_wider(b, f->data.d, -1);
+    for (size_t i = 0, at = 0; i < NAMED && j >= 0; i++) {
+        const char *name = f->data.train->info.column_names[f->data.columns.features[j]];
+        const int length = (int)utf8_fit(name, strlen(name), LONGEST);
+        at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%.*s %.4g", i > 0 ? ", " : "",
+                               length, name, b[j]);
+        j = next_wider(b, f->data.d, j);
+    }
+    fit__say(f, "info",
+             "Bandwidths learned, one a feature; a wide one means that the feature matters little. "
+             "The narrowest: %s.",
+             list);
 }
 
 static int take_median(struct fit *f, struct err *err)
@@ -171,6 +207,11 @@ static int choose_bandwidth(struct fit *f, struct err *err)
     }
     if (spec->kernel.kind == SPEC_BANDWIDTH_SCALAR) {
         f->kernel.bandwidth = spec->kernel.bandwidth;
+        return 0;
+    }
+    if (f->chosen.bandwidths != NULL) {
+        f->kernel.bandwidths = f->chosen.bandwidths;
+        say_learned(f);
         return 0;
     }
     return take_median(f, err);

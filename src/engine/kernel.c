@@ -137,7 +137,7 @@ static double int_power(double b, int degree)
     return power;
 }
 
-static double of_distance(enum kernel_id id, double r)
+double kernel_of_distance(enum kernel_id id, double r)
 {
     r = r > 1e4 ? 1e4 : r; /* exp is 0 long before; keeps infinity out of the products below */
     switch (id) {
@@ -152,10 +152,25 @@ static double of_distance(enum kernel_id id, double r)
     }
 }
 
+double kernel_fall(enum kernel_id id, double r)
+{
+    switch (id) {
+    case KERNEL_MATERN32:
+        return 3.0 * exp(-sqrt(3.0) * r);
+    case KERNEL_MATERN52:
+        return 5.0 / 3.0 * (1.0 + sqrt(5.0) * r) * exp(-sqrt(5.0) * r);
+    case KERNEL_LAPLACIAN:
+    case KERNEL_MATERN12:
+        return r > 0 ? exp(-r) / r : 0.0;
+    default: /* gaussian, and laplacian_l1 */
+        return kernel_of_distance(id, r);
+    }
+}
+
 double kernel_eval(const struct kernel *k, const double *x, const double *z)
 {
     if (kernel_uses_distance(k->id)) {
-        return of_distance(k->id, scaled_distance(k, x, z));
+        return kernel_of_distance(k->id, scaled_distance(k, x, z));
     }
     const double s = scaled_dot(k, x, z);
     switch (k->id) {

@@ -73,5 +73,11 @@ double kernel_inner_error(int64_t d);
 /* gamma, coef0 and degree from the catalog's parameter values; gamma "auto" = 1/d. */
 void kernel_set_params(struct kernel *k, const struct param_set *params);
 
+/* Of a distance r in bandwidths: k(r), and how fast it falls: -k'(r) for a distance in the 1-norm,
+ * -k'(r) / r for others, 0 at r = 0 where that has no limit. A bandwidth s_j changes k by that
+ * times (d ln s_j) |x_j - z_j| / s_j, or the square of the latter. */
+double kernel_of_distance(enum kernel_id id, double r);
+double kernel_fall(enum kernel_id id, double r);
+
 /* The float64 reference, by differences, one pair at a time: what every fast path is held to. */
 double kernel_eval(const struct kernel *k, const double *x, const double *z);

@@ -45,7 +45,7 @@ void solve__save(struct drive *d)
         r = search_result_save(d->control->search, d->control->searched, s, &err);
     }
     if (r == 0 && d->control->choice != NULL) {
-        r = choice_save(d->control->choice, d->control->searched, s, &err);
+        r = choice_save(d->control->choice, d->p->d, d->control->searched, s, &err);
     }
     if (r == 0) {
         r = d->control->checkpoint(d->control->context, s, &err);

@@ -25,6 +25,7 @@ int64_t state_bytes(const struct state *s); /* of all arrays */
 
 /* put copies, under a name that is not there yet. get finds the array of the same name, type and
  * shape; anything else is -ERR_CORRUPT and names it. Integers are at most 2^53 in size. */
+bool state_has(const struct state *s, const char *name);
 int state_put_mat(struct state *s, const char *name, struct backend *be, const struct mat *m,
                   struct err *err);
 int state_get_mat(const struct state *s, const char *name, struct backend *be, const struct mat *m,

@@ -14,9 +14,11 @@
 static const double median_distances = 5e5;
 /* engine/fit_choose.c: rows that are looked at where the data are not loaded. */
 static const double looked_rows = 4096;
-/* Seconds: to read and standardise a number, to sort a distance, and of each of its features; of
- * each job beside its work, for files, events, and the model's way to the disk. */
-static const double number_s = 6e-9, distance_s = 1.45e-7, difference_s = 4e-10, job_s = 0.003;
+/* Seconds: to read and standardise a number, to sort a distance, and of each of its features; of an
+ * exponential function; of each job beside its work, for files, events, and the model's way to the
+ * disk. */
+static const double number_s = 6e-9, distance_s = 1.45e-7, difference_s = 4e-10, function_s = 2e-8,
+                    job_s = 0.003;
 
 const char *plan_part_name(enum plan_part p)
 {
@@ -211,12 +213,13 @@ static bool by_median(const struct job_spec *spec)
 
 /* engine/choose.h: fits on a sample, one for each kernel, bandwidth and regularization (those that
  * a walk always comes to; what it goes on to is not known), and on the larger one of large sets;
- * how often a median is taken for either, the model's included. */
+ * how often a median is taken for either, the model's included; and for how many kernels
+ * bandwidths are learned. */
 struct trials {
-    double fits, medians, fits_again, medians_again;
+    double fits, medians, fits_again, medians_again, learned;
 };
 
-static struct trials count_trials(const struct job_spec *spec)
+static struct trials count_trials(const struct job_spec *spec, bool learns)
 {
     const bool kernels = spec->kernel.method == NULL;
     const bool bandwidths = spec->kernel.kind == SPEC_BANDWIDTH_AUTO;
@@ -225,9 +228,11 @@ static struct trials count_trials(const struct job_spec *spec)
     if (!kernels && !(bandwidths && by_median(spec))) {
         return (struct trials){.medians = 1};
     }
-    const double pairs = bandwidths ? names * RULE_BANDWIDTHS + RULE_BEYOND : names;
+    const double learned = bandwidths && spec->search.bandwidths == 0 && learns ? names : 0;
+    const double pairs = bandwidths ? names * RULE_BANDWIDTHS + RULE_BEYOND + learned : names;
     const double again = fmin(pairs, RULE_CHOICE_PAIRS);
     return (struct trials){.fits = pairs * tried,
+                           .learned = learned,
                            .medians = names + 1,
                            .fits_again = again * tried,
                            .medians_again = fmin(names, again)};
@@ -244,6 +249,18 @@ static void try_kernels(struct planning *g, struct plan_moment *at, double fitte
     plan__values(g, &g->setup, fits * fitted * rows, DTYPE_F64, 1);
 }
 
+/* Three matrices of the rows, and at each step a factor, its inverse and the inverse of their
+ * product (engine/relevance.h); differences twice, of each pair of rows. */
+static void learn_bandwidths(struct planning *g, struct plan_moment *at, double rows,
+                             double kernels)
+{
+    const double steps = kernels * RULE_LEARNED_STEPS, pairs = rows * rows / 2.0;
+    const double bytes = 8.0 * (4.0 * rows * rows + 2.0 * rows * (g->d + 2.0 * g->t));
+    at->parts[PLAN_OTHER] = fmax(at->parts[PLAN_OTHER], bytes);
+    plan__dense(&g->setup, steps * pow(rows, 3) * (1.0 / 6.0 + 1.0), DTYPE_F64);
+    g->setup.seconds += steps * pairs * (function_s + 2.0 * difference_s * g->d);
+}
+
 /* The kernel, its bandwidth. */
 static void choose_kernel(struct planning *g)
 {
@@ -252,7 +269,8 @@ static void choose_kernel(struct planning *g)
     const double fitted = (double)rule_choice_first((int64_t)g->n, budget);
     const double more = (double)rule_choice_rows((int64_t)g->n, budget);
     const double pairs = fmin(g->n * (g->n - 1.0) / 2.0, median_distances);
-    const struct trials trials = count_trials(g->spec);
+    const double learned = (double)rule_learned_rows((int64_t)fitted, (int64_t)g->d, budget);
+    const struct trials trials = count_trials(g->spec, learned > 0);
     const double taken = trials.medians + (more > 0 ? trials.medians_again : 0);
     const bool open = trials.fits > 0;
     if (g->centers > 0 && (open || by_median(g->spec))) {
@@ -262,6 +280,7 @@ static void choose_kernel(struct planning *g)
     if (open) {
         try_kernels(g, &at, fitted, fmin(g->n, 3.0 * fitted), trials.fits);
         try_kernels(g, &at, more, 3.0 * more, trials.fits_again);
+        learn_bandwidths(g, &at, learned, trials.learned);
     }
     at.parts[PLAN_LIBRARY] = fmax(at.parts[PLAN_LIBRARY], plan__library(g, 0));
     if (open || by_median(g->spec)) {

@@ -231,6 +231,73 @@ static void test_a_bandwidth_beyond(void **state)
     }
 }
 
+/* Of one feature alone, and narrow: rows in three dimensions are too far from each other. */
+static double wiggly(const double *x)
+{
+    return sin(5 * x[0]);
+}
+
+static void test_bandwidths_are_learned(void **state)
+{
+    (void)state;
+    struct choose_data data = all_open(3);
+    data.learns = true;
+    struct choice c = choose(N, wiggly, no_noise, data);
+    assert_non_null(c.bandwidths);
+    assert_true(c.bandwidths[1] > 10 * c.bandwidths[0] && c.bandwidths[2] > 10 * c.bandwidths[0]);
+    choice_deinit(&c);
+    data.any_kernel = data.any_regularization = false;
+    data.kernel = KERNEL_MATERN52;
+    data.regularization = 1e-4;
+    c = choose(N, wiggly, no_noise, data);
+    assert_int_equal(c.kernel, KERNEL_MATERN52);
+    assert_non_null(c.bandwidths);
+    assert_near(c.ridge, 1e-4 * (N - N / 3), 1e-12);
+    choice_deinit(&c);
+}
+
+/* Nothing is learned of noise, of few rows, and where bandwidths are given or searched for. */
+static void test_bandwidths_stay_one(void **state)
+{
+    (void)state;
+    struct choose_data data = all_open(3);
+    assert_null(choose(N, wiggly, no_noise, data).bandwidths);
+    data.learns = true;
+    assert_null(choose(N, wiggly, loud, data).bandwidths);
+    assert_null(choose(290, wiggly, no_noise, data).bandwidths);
+}
+
+/* What was chosen is kept for later attempts at the same job. */
+static void test_a_choice_is_kept(void **state)
+{
+    (void)state;
+    double bandwidths[D] = {0.5, 1e7, 3};
+    const struct choice kept = {.kernel = KERNEL_MATERN32,
+                                .medians = 4,
+                                .bandwidths = bandwidths,
+                                .ridge = 2,
+                                .regularization = 0.25,
+                                .centers = 17,
+                                .hurry = HURRY_ITERATE};
+    struct choice c = {.medians = 0};
+    struct state *s = state_new();
+    assert_int_equal(choice_load(s, D, "job", &c, NULL), 0);
+    assert_int_equal(choice_save(&kept, D, "job", s, NULL), 0);
+    assert_int_equal(choice_load(s, D, "another", &c, NULL), 0);
+    assert_int_equal(choice_load(s, D + 1, "job", &c, NULL), 0);
+    assert_int_equal(choice_load(s, D, "job", &c, NULL), 1);
+    assert_int_equal(c.kernel, KERNEL_MATERN32);
+    assert_memory_equal(c.bandwidths, bandwidths, sizeof(bandwidths));
+    assert_true(c.medians == 4 && c.ridge == 2 && c.regularization == 0.25 && c.centers == 17);
+    choice_deinit(&c);
+    state_free(s);
+    bandwidths[1] = -1;
+    s = state_new();
+    assert_int_equal(choice_save(&kept, D, "job", s, NULL), 0);
+    assert_int_equal(choice_load(s, D, "job", &c, NULL), 0);
+    state_free(s);
+}
+
 enum { LARGE = 15000, FIRST = 3 * 1000 * 3000, SECOND = 3 * 1875 * 3 * 1875 };
 
 /* A thousand rows do not tell what nearly twice as many do. */
@@ -352,8 +419,9 @@ TEST_MAIN(cmocka_unit_test(test_kernel_follows_smoothness),
           cmocka_unit_test(test_bandwidth_follows_variation),
           cmocka_unit_test(test_what_is_given_stays), cmocka_unit_test(test_targets_of_all_sizes),
           cmocka_unit_test(test_one_row_takes_the_first), cmocka_unit_test(test_few_rows),
-          cmocka_unit_test(test_a_bandwidth_beyond), cmocka_unit_test(test_ends_in_time),
-          cmocka_unit_test(test_more_rows_choose_again),
+          cmocka_unit_test(test_a_bandwidth_beyond), cmocka_unit_test(test_bandwidths_are_learned),
+          cmocka_unit_test(test_bandwidths_stay_one), cmocka_unit_test(test_a_choice_is_kept),
+          cmocka_unit_test(test_ends_in_time), cmocka_unit_test(test_more_rows_choose_again),
           cmocka_unit_test(test_small_sets_choose_once),
           cmocka_unit_test(test_three_pairs_are_tried_again),
           cmocka_unit_test(test_stops_between_fits))

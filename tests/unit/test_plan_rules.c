@@ -217,6 +217,19 @@ static void test_rows_of_a_choice(void **state)
 }
 
 /* An eighth, where that is 1,250 rows at least, and there is time. */
+static void test_rows_to_learn_from(void **state)
+{
+    (void)state;
+    assert_int_equal(rule_learned_rows(1000, 20, INFINITY), 500);
+    assert_int_equal(rule_learned_rows(300, RULE_LEARNED_FEATURES, INFINITY), 300);
+    assert_int_equal(rule_learned_rows(199, 20, INFINITY), 0);
+    assert_int_equal(rule_learned_rows(1000, RULE_LEARNED_FEATURES + 1, INFINITY), 0);
+    const double all = RULE_KERNELS * RULE_LEARNED_STEPS * 7 * pow(500, 3) / 6 / RULE_SEARCH_RATE;
+    assert_int_equal(rule_learned_rows(1000, 20, 10.01 * all), 500);
+    assert_int_equal(rule_learned_rows(1000, 20, 10.01 * all / 8), 250);
+    assert_int_equal(rule_learned_rows(1000, 20, 10.01 * all / 27), 0);
+}
+
 static void test_rows_of_a_second_choice(void **state)
 {
     (void)state;
@@ -231,7 +244,8 @@ static void test_rows_of_a_second_choice(void **state)
     assert_int_equal(rule_choice_rows(1000000, 0.7 * full), 0);
 }
 
-TEST_MAIN(cmocka_unit_test(test_solver_follows_memory_and_cost),
+TEST_MAIN(cmocka_unit_test(test_rows_to_learn_from),
+          cmocka_unit_test(test_solver_follows_memory_and_cost),
           cmocka_unit_test(test_few_centers_are_solved_directly),
           cmocka_unit_test(test_ranks_of_kernels),
           cmocka_unit_test(test_mixed_precision_is_for_pcg_and_distances),
