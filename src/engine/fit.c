@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/ram.h"
+#include "base/utf8.h"
 #include "engine/fit_model.h"
 #include "engine/fit_parts.h"
 #include "engine/normal.h"
@@ -21,6 +22,7 @@ void fit__say(const struct fit *f, const char *level, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    utf8_mend(text);
     f->control->message(f->control->context, level, text);
 }
 
