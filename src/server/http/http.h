@@ -137,7 +137,8 @@ void reply_empty(struct request *rq, int status);
 /* As reply_bytes, but takes data, which mem_free will free; NULL: 500. */
 void reply_take(struct request *rq, int status, const char *type, char *data, size_t size);
 /* Before a reply that refuses for lack of room: why, for the registry (metrics.h), and when there
- * may be some (rate.h). Without it 429 and 503 count as SHED_OTHER, with "Retry-After: 1". */
+ * may be some (rate.h). Without it 429 and 503 count as SHED_OTHER, with "Retry-After: 1";
+ * 507, and 503 for a read-only storage, come with a minute. */
 void request_shed(struct request *rq, enum metric_shed cause, int retry_after_s);
 /* The first `size` bytes of a file, which is read as the client takes them; takes fd. */
 void reply_fd(struct request *rq, int status, const char *type, int fd, uint64_t size);
