@@ -32,6 +32,7 @@
 #include "server/turns.h"
 #include "server/webhooks/webhooks.h"
 #include "server/workers.h"
+#include "store/shrink.h"
 #include "store/store.h"
 
 enum {
@@ -147,12 +148,22 @@ static int continue_ids(struct app *app, struct err *err)
     return rc;
 }
 
+static void tell_not_rewritten(const struct app *app)
+{
+    const struct err *why = store_not_rewritten(app->store);
+    if (why != NULL) {
+        log_msg(&app->log, LOG_WARNING, "storage.not_rewritten", "code", err_name(why->code),
+                "detail", why->detail, NULL);
+    }
+}
+
 static int open_store(struct app *app, struct err *err)
 {
     char path[APP_PATH_MAX];
     snprintf(path, sizeof(path), "%s/krrd.db", app->config.data_dir);
     int rc = store_open(path, &app->store, err);
     if (rc == 0) {
+        tell_not_rewritten(app);
         store_watch(app->store, on_commit, app->metrics);
         rc = continue_ids(app, err);
     }

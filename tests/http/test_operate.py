@@ -141,8 +141,37 @@ def test_check_finds_damage(daemons, tmp_path):
     assert check(tmp_path / "nothing")["problems"][0]["detail"] == "There is no database there."
 
 
+def make_old(path, filled=0):
+    """A database as they were made before, which gives no page back by itself."""
+    db = sqlite3.connect(path)
+    db.executescript("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM;"
+                     f"CREATE TABLE filling (data BLOB); INSERT INTO filling VALUES (zeroblob({filled}));"
+                     "DROP TABLE filling;")
+    db.close()
+
+
+def test_a_database_that_could_not_be_written_anew_is_told_of(daemons):
+    daemon = daemons()
+    assert daemon.stop() == 0
+    path = daemon.data_dir / "krrd.db"
+    make_old(path)
+    reader = sqlite3.connect(path)
+    reader.execute("PRAGMA journal_mode = WAL")
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM jobs").fetchone()
+    daemon.start()
+    assert daemon.log().count("storage.not_rewritten") == 1
+    line, = (line for line in daemon.log().splitlines() if "storage.not_rewritten" in line)
+    assert json.loads(line)["code"] == "busy"
+    assert daemon.stop() == 0
+    reader.close()
+    daemon.start()
+    assert daemon.log().count("storage.not_rewritten") == 1
+    assert daemon.stop() == 0
+    assert check(daemon.data_dir)["ok"]
+
+
 def test_compact(daemons, tmp_path):
-    """Of a database as they were made before, which gives no page back by itself."""
     daemon = daemons()
     X, _ = fill(daemon)
     before = daemon.api.predict("m", X).text
@@ -150,11 +179,7 @@ def test_compact(daemons, tmp_path):
     assert answer.returncode == 1 and "Another daemon" in answer.stderr
     assert daemon.stop() == 0
     path = daemon.data_dir / "krrd.db"
-    db = sqlite3.connect(path)
-    db.executescript("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM;"
-                     "CREATE TABLE filling (data BLOB); INSERT INTO filling VALUES (zeroblob(4000000));"
-                     "DROP TABLE filling;")
-    db.close()
+    make_old(path, 4000000)
     size = path.stat().st_size
     answer = krrd("compact", "--data-dir", daemon.data_dir)
     assert answer.returncode == 0, answer.stderr
