@@ -1,6 +1,7 @@
 #include "base/err.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -185,7 +186,7 @@ static void test_utf8_fit(void **state)
 static void check_mended(const char *text, const char *expected)
 {
     char copy[64];
-    strcpy(copy, text);
+    snprintf(copy, sizeof(copy), "%s", text);
     utf8_mend(copy);
     assert_string_equal(copy, expected);
 }
