@@ -166,7 +166,7 @@ const char *request_key_name(const struct request *rq);
 /* The server itself. */
 struct http_options {
     const char *address;     /* "127.0.0.1" or "::1" or "0.0.0.0" */
-    int port;                /* 0: any free one */
+    int listen_fd;           /* bound to it: http_bind */
     size_t max_header_bytes; /* request line and headers */
     int64_t max_body_bytes;  /* of a body collected in memory */
     size_t max_bodies_bytes; /* of all of them together */
@@ -182,7 +182,8 @@ struct http_options {
     double receive_timeout_s;              /* for receiving a request completely */
     double request_deadline_s; /* until its answer, where it does not name one; 0: none */
 };
-/* `loop` is a uv_loop_t. routes is terminated by a NULL pattern. */
+/* Takes o->listen_fd, also on failure. `loop` is a uv_loop_t. routes is terminated by a NULL
+ * pattern. */
 int http_start(struct app *app, void *loop, const struct http_options *o,
                const struct route *routes, struct http **ret, struct err *err);
 /* From now on only who has one of these keys is served (keys.h); NULL: everybody is. Event streams
