@@ -159,6 +159,7 @@ static int solve(struct fit *f, struct err *err)
         .points_dtype = f->exact != NULL ? DTYPE_F32 : f->data.dtype,
         .Y = f->Y,
         .seed = (uint64_t)spec->seed,
+        .rank_kept = f->resumes ? checkpoint_rank(f->control->resume) : 0,
         .start = f->start.rows > 0 ? &f->start : NULL,
     };
     const struct solve_limits limits = {
