@@ -40,6 +40,7 @@ function resultFacts(job) {
     ["Created", clock(job.created_at)], ["Started", job.started_at && clock(job.started_at)], ["Finished", job.finished_at && clock(job.finished_at)],
     ["Solver", r && [r.solver, r.preconditioner, r.rank ? `rank ${integer(r.rank)}` : ""].filter(Boolean).join(" · ")],
     ["Precision", r?.precision], ["Certificate", r && `${r.certificate}${r.relative_residual_bound != null ? `, at most ${number(r.relative_residual_bound)}` : ""}`],
+    ["Residual, whitened", r?.whitened_residual == null ? null : number(r.whitened_residual)],
     ["Ridge", r && `${number(r.ridge)} (λ ${number(r.regularization)} a row)`], ["Log evidence", r?.log_evidence == null ? null : number(r.log_evidence)],
     ["Rows", r && `${integer(r.train_rows)} to train, ${integer(r.test_rows)} to test`], ["Centers", r && integer(r.centers)],
     ["Effective dimension", r?.leverage_scores && `${number(r.leverage_scores.effective_dimension)} (λ ${number(r.leverage_scores.regularization)} a row)`],

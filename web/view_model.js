@@ -35,6 +35,7 @@ function about(model) {
     facts([["Task", d.task], ["Kernel", kernelText(d.kernel)], ["Ridge λ per row", number(d.regularization)],
       ["Solver", [r.solver, r.preconditioner].filter(Boolean).join(" · ")], ["Precision", d.precision],
       ["Residual, certified", r.relative_residual == null ? null : `${number(r.relative_residual)} (${r.certificate})`],
+      ["Residual, whitened", r.whitened_residual == null ? null : number(r.whitened_residual)],
       ["Stopped", r.stop_reason?.replaceAll("_", " ")], ["Iterations", r.iterations > 0 ? integer(r.iterations) : null], ["Took", duration(r.seconds)],
       ["Training rows", integer(r.train_rows)], ["Test rows", integer(r.test_rows)], ["Centers", integer(d.centers)],
       ["Features", integer(d.features?.length)], ["Targets", d.targets?.slice(0, 8).join(", ")], ["Classes", d.classes?.slice(0, 12).join(", ")], ...sureness(d.variance),

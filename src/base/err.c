@@ -34,6 +34,7 @@ static void fill(struct err *err, enum err_code code, const char *pointer, const
     if (vsnprintf(text, sizeof(text), fmt, args) < 0) {
         text[0] = '\0';
     }
+    utf8_mend(text); /* of what "%.64s" has cut */
     err->code = code;
     put(err->pointer, sizeof(err->pointer), where);
     put(err->detail, sizeof(err->detail), text);

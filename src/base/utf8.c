@@ -8,6 +8,18 @@ static bool is_continuation(unsigned char c)
     return (c & 0xC0) == 0x80;
 }
 
+/* The bytes of a character that begins with `first`; 0 where none does. */
+static size_t length_of(unsigned char first)
+{
+    if (first < 0x80) {
+        return 1;
+    }
+    return first >= 0xC2 && first <= 0xDF   ? 2
+           : first >= 0xE0 && first <= 0xEF ? 3
+           : first >= 0xF0 && first <= 0xF4 ? 4
+                                            : 0;
+}
+
 /* RFC 3629, section 4: the range of the second byte depends on the first. */
 static bool second_byte_fits(unsigned char first, unsigned char second)
 {
@@ -31,14 +43,11 @@ size_t utf8_step(const char *s, size_t len)
     if (len == 0) {
         return 0;
     }
-    if (u[0] < 0x80) {
-        return 1;
+    const size_t need = length_of(u[0]);
+    if (need <= 1) {
+        return need;
     }
-    const size_t need = u[0] >= 0xC2 && u[0] <= 0xDF   ? 2
-                        : u[0] >= 0xE0 && u[0] <= 0xEF ? 3
-                        : u[0] >= 0xF0 && u[0] <= 0xF4 ? 4
-                                                       : 0;
-    if (need == 0 || need > len || !second_byte_fits(u[0], u[1])) {
+    if (need > len || !second_byte_fits(u[0], u[1])) {
         return 0;
     }
     for (size_t i = 2; i < need; i++) {
@@ -71,6 +80,35 @@ size_t utf8_fit(const char *s, size_t len, size_t max)
         }
     }
     return max;
+}
+
+/* The bytes at s[0..len) that begin a character whose other bytes do not follow, or 0. */
+static size_t part_of_character(const char *s, size_t len)
+{
+    const unsigned char *u = (const unsigned char *)s;
+    if (length_of(u[0]) <= 1) {
+        return 0;
+    }
+    size_t n = len > 1 && second_byte_fits(u[0], u[1]) ? 2 : 1;
+    while (n > 1 && n < len && is_continuation(u[n])) {
+        n++;
+    }
+    return n;
+}
+
+void utf8_mend(char *s)
+{
+    const size_t len = strlen(s);
+    size_t kept = 0;
+    for (size_t at = 0; at < len;) {
+        size_t step = utf8_step(s + at, len - at);
+        const size_t part = step == 0 ? part_of_character(s + at, len - at) : 0;
+        step = step == 0 && part == 0 ? 1 : step;
+        memmove(s + kept, s + at, step);
+        kept += step;
+        at += step + part;
+    }
+    s[kept] = '\0';
 }
 
 static char continuation(uint32_t c, int shift)

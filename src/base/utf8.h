@@ -18,3 +18,7 @@ size_t utf8_marks(const char *s, size_t len);
 /* The length of the longest prefix of s[0..len) that has at most max bytes and splits no
  * character. Bytes that are not UTF-8 are kept as they are. */
 size_t utf8_fit(const char *s, size_t len, size_t max);
+
+/* Takes out of s what is left of characters of which some bytes are missing, as "%.64s" and a full
+ * buffer cut them. Bytes that begin no character are kept as they are. */
+void utf8_mend(char *s);

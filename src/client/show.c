@@ -118,6 +118,7 @@ void show_line(FILE *to, const char *fmt, ...)
     va_start(list, fmt);
     vsnprintf(line, sizeof line, fmt, list);
     va_end(list);
+    utf8_mend(line);
     add_plain(&b, line, strlen(line), "");
     fprintf(to, "%s\n", b.data && !b.failed ? b.data : "");
     buf_deinit(&b);

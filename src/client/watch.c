@@ -254,8 +254,13 @@ static void print_members(const struct json *obj, const char *const *keys)
 
 static void print_result(const struct json *job)
 {
-    static const char *const of_run[] = {"iterations", "relative_residual", "log_evidence",
-                                         "train_rows", "test_rows",         NULL};
+    static const char *const of_run[] = {"iterations",
+                                         "relative_residual",
+                                         "whitened_residual",
+                                         "log_evidence",
+                                         "train_rows",
+                                         "test_rows",
+                                         NULL};
     static const char *const metrics[] = {"smape", "rmse", "mae", "r2", "accuracy", "auc", NULL};
     const struct json *result = json_get(job, "result");
     const char *model = json_string(json_get(job, "model"));

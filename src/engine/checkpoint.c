@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Raised whenever the meaning of what a solver saves changes, by a new parameter's default too. */
@@ -136,4 +137,18 @@ bool checkpoint_glance(const struct state *from, const char *problem, struct che
 bool checkpoint_solver_is(const struct state *from, const char *name)
 {
     return text_is(from, "solver", name);
+}
+
+int checkpoint_put_rank(struct state *to, int64_t rank, struct err *err)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%" PRId64, rank);
+    return state_put_text(to, "rank", text, err);
+}
+
+int64_t checkpoint_rank(const struct state *from)
+{
+    const char *text = state_text(from, "rank");
+    const long long rank = text != NULL ? strtoll(text, NULL, 10) : 0;
+    return rank > 0 ? rank : 0;
 }

@@ -34,6 +34,10 @@ int checkpoint_make(const struct checkpoint_key *key, const struct checkpoint_re
 bool checkpoint_glance(const struct state *from, const char *problem,
                        struct checkpoint_record *ret);
 bool checkpoint_solver_is(const struct state *from, const char *name);
+/* The rank of the preconditioner that an iteration goes on with; 0: it has none, or the state is of
+ * a version that did not say. */
+int checkpoint_put_rank(struct state *to, int64_t rank, struct err *err);
+int64_t checkpoint_rank(const struct state *from);
 /* -ERR_CONFLICT with a sentence when the state belongs to another problem, -ERR_CORRUPT when it
  * contradicts itself. */
 int checkpoint_read(const struct state *from, const struct checkpoint_key *key,

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/ram.h"
+#include "base/utf8.h"
 #include "engine/fit_model.h"
 #include "engine/fit_parts.h"
 #include "engine/normal.h"
@@ -21,6 +22,7 @@ void fit__say(const struct fit *f, const char *level, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    utf8_mend(text);
     f->control->message(f->control->context, level, text);
 }
 
@@ -160,6 +162,7 @@ static int solve(struct fit *f, struct err *err)
         .points_dtype = f->exact != NULL ? DTYPE_F32 : f->data.dtype,
         .Y = f->Y,
         .seed = (uint64_t)spec->seed,
+        .rank_kept = f->resumes ? checkpoint_rank(f->control->resume) : 0,
         .start = f->start.rows > 0 ? &f->start : NULL,
     };
     const struct solve_limits limits = {

@@ -16,6 +16,8 @@ struct precond_ops {
     int (*build)(struct precond *m, double *ret_fraction, struct err *err);
     int (*apply)(struct precond *m, const struct mat *R, const struct mat *Z, struct err *err);
     int64_t (*rank)(const struct precond *m);
+    /* (optional) What the rank may come to, as it was given or chosen at setup. */
+    int64_t (*most)(const struct precond *m);
     /* (optional) What was built so far, where it is dear enough to be kept in checkpoints, and back
      * into one that was set up afresh; see solver.h. The others are built again. */
     int (*save)(const struct precond *m, struct state *to, struct err *err);

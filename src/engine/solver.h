@@ -62,6 +62,8 @@ struct problem {
     enum dtype points_dtype; /* of X, and so of kernel values */
     struct mat Y;            /* n x t of dtype; empty: restricted */
     uint64_t seed;
+    int64_t rank_kept; /* of the preconditioner that the attempt to go on from had: one that is left
+                          open is no larger, whatever memory there is by now; 0: none is known */
     const struct mat *start; /* coefficients of dtype to begin with; NULL: zero. Direct methods
                                 have no use for it. */
 };

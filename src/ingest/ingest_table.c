@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "ingest/ingest_text.h"
 #include "wire/names.h"
 
@@ -312,6 +313,7 @@ int ingest_table_warn(struct ingest_table *t, struct err *err, const char *fmt, 
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    utf8_mend(text);
     char **texts = mem_regrow(t->warning_texts, (size_t)t->warnings + 1, sizeof(*texts));
     if (texts == NULL) {
         return err_no_memory(err);

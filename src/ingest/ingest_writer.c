@@ -13,8 +13,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "Data set files are li
 
 #define BUFFER_SIZE ((size_t)1 << 20)
 
-static int build_header(const struct dataset_info *info, size_t min_size, struct buf *ret,
-                        struct err *err)
+static int build_header(const struct dataset_info *info, const char *sha256, size_t min_size,
+                        struct buf *ret, struct err *err)
 {
     cleanup_json struct json *description = NULL;
     int r = dataset_info_to_json(info, &description, err);
@@ -24,6 +24,7 @@ static int build_header(const struct dataset_info *info, size_t min_size, struct
     cleanup_mem char *text = json_print(description);
     cleanup_json struct json *metadata = json_new_object();
     json_set_string(metadata, "dataset", text);
+    json_set_string(metadata, DATASET_SHA256, sha256);
     if (text == NULL || !json_ok(metadata)) {
         return err_no_memory(err);
     }
@@ -38,7 +39,9 @@ static int build_header(const struct dataset_info *info, size_t min_size, struct
 int ingest_header_size(const struct dataset_info *info, size_t *ret, struct err *err)
 {
     cleanup_buf struct buf header = BUF_INIT;
-    int r = build_header(info, 0, &header, err);
+    char sha256[SHA256_HEX_SIZE] = "";
+    memset(sha256, '0', sizeof(sha256) - 1); /* as long as one that is known */
+    int r = build_header(info, sha256, 0, &header, err);
     if (r < 0) {
         return r;
     }
@@ -63,7 +66,8 @@ int ingest_writer_open(struct ingest_writer *w, const char *output_path,
         return r;
     }
     w->buffer = mem_aligned(BUFFER_SIZE, 1);
-    if (w->buffer == NULL) {
+    w->hash = sha256_new();
+    if (w->buffer == NULL || w->hash == NULL) {
         return err_no_memory(err);
     }
     if (lseek(w->temp.fd, (off_t)room, SEEK_SET) < 0) {
@@ -81,12 +85,14 @@ void ingest_writer_close(struct ingest_writer *w)
 {
     ingest_temp_close(&w->temp);
     w->buffer = mem_free(w->buffer);
+    w->hash = sha256_free(w->hash);
 }
 
 int ingest_writer_flush(struct ingest_writer *w, struct err *err)
 {
     size_t used = w->used;
     w->used = 0;
+    sha256_update(w->hash, w->buffer, used);
     return ingest_temp_write(&w->temp, w->buffer, used, err);
 }
 
@@ -168,8 +174,10 @@ int ingest_writer_publish(struct ingest_writer *w, const struct dataset_info *in
     if (r < 0) {
         return r;
     }
+    char sha256[SHA256_HEX_SIZE];
     cleanup_buf struct buf header = BUF_INIT;
-    r = build_header(info, w->room, &header, err);
+    sha256_hex(w->hash, sha256);
+    r = build_header(info, sha256, w->room, &header, err);
     if (r < 0) {
         return r;
     }

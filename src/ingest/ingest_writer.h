@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/sha256.h"
 #include "ingest/ingest_temp.h"
 #include "wire/dataset.h"
 
@@ -19,6 +20,7 @@ struct ingest_writer {
     size_t room; /* bytes before the first row */
     unsigned char *buffer;
     size_t used;
+    struct sha256 *hash; /* of what was flushed */
 };
 
 #define INGEST_WRITER_INIT                                                                         \

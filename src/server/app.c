@@ -17,6 +17,7 @@
 #include "server/api/routes.h"
 #include "server/credentials.h"
 #include "server/http/http.h"
+#include "server/http/http_listen.h"
 #include "server/http/keys.h"
 #include "server/jobs/lessons.h"
 #include "server/jobs/retention.h"
@@ -32,6 +33,7 @@
 #include "server/turns.h"
 #include "server/webhooks/webhooks.h"
 #include "server/workers.h"
+#include "store/shrink.h"
 #include "store/store.h"
 
 enum {
@@ -147,12 +149,22 @@ static int continue_ids(struct app *app, struct err *err)
     return rc;
 }
 
+static void tell_not_rewritten(const struct app *app)
+{
+    const struct err *why = store_not_rewritten(app->store);
+    if (why != NULL) {
+        log_msg(&app->log, LOG_WARNING, "storage.not_rewritten", "code", err_name(why->code),
+                "detail", why->detail, NULL);
+    }
+}
+
 static int open_store(struct app *app, struct err *err)
 {
     char path[APP_PATH_MAX];
     snprintf(path, sizeof(path), "%s/krrd.db", app->config.data_dir);
     int rc = store_open(path, &app->store, err);
     if (rc == 0) {
+        tell_not_rewritten(app);
         store_watch(app->store, on_commit, app->metrics);
         rc = continue_ids(app, err);
     }
@@ -169,11 +181,22 @@ static int64_t files_for_connections(void)
     return usage.max_fds <= 0 ? 0 : left > 2 ? left : 2;
 }
 
+/* What the server is to be asked by, and who may ask it: what fails here fails before anything is
+ * begun, and nothing is heard before open_http. */
+static int open_door(struct app *app, struct err *err)
+{
+    int rc = credentials_read_keys(app, err);
+    rc = rc == 0 ? credentials_check_tls(app, err) : rc;
+    return rc == 0 ? http_bind(app->config.listen_address, app->config.listen_port, &app->listen_fd,
+                               err)
+                   : rc;
+}
+
 static int open_http(struct app *app, struct err *err)
 {
     struct http_options o = {
         .address = app->config.listen_address,
-        .port = app->config.listen_port,
+        .listen_fd = app->listen_fd,
         .max_header_bytes = (size_t)app->config.max_header_bytes,
         .max_body_bytes = app->config.max_body_bytes,
         .max_bodies_bytes = (size_t)app->config.max_bodies_bytes,
@@ -187,8 +210,10 @@ static int open_http(struct app *app, struct err *err)
         .request_deadline_s = app->config.request_deadline_s,
     };
     int rc = credentials_read_tls(app, &o, err);
-    rc = rc == 0 ? credentials_read_keys(app, err) : rc;
-    rc = rc == 0 ? http_start(app, app->loop, &o, routes, &app->http, err) : rc;
+    if (rc == 0) {
+        app->listen_fd = -1; /* taken */
+        rc = http_start(app, app->loop, &o, routes, &app->http, err);
+    }
     credentials_forget_tls(&o);
     if (rc == 0) {
         http_set_keys(app->http, app->keys);
@@ -270,14 +295,17 @@ static void reopen_log(struct app *app)
 
 int app_open(struct app *app, struct config *config, struct err *err)
 {
-    *app = (struct app){
-        .config = *config, .ingests = {.most = INGESTS_AT_ONCE}, .started_ms = clock_wall_ms()};
+    *app = (struct app){.config = *config,
+                        .listen_fd = -1,
+                        .ingests = {.most = INGESTS_AT_ONCE},
+                        .started_ms = clock_wall_ms()};
     *config = (struct config){.listen_address = NULL};
     app->log = (struct log){.fd = STDERR_FILENO, .level = app->config.log_level, .program = "krrd"};
     signal(SIGPIPE, SIG_IGN); /* writing to a client that left is an error code, not an end */
     raise_file_limit();
     int rc = open_log(app, err);
     rc = rc == 0 ? open_directories(app, err) : rc;
+    rc = rc == 0 ? open_door(app, err) : rc;
     rc = rc == 0 ? open_loop(app, err) : rc;
     rc = rc == 0 ? metrics_new(routes, &app->metrics, err) : rc;
     rc = rc == 0 ? open_store(app, err) : rc;
@@ -448,6 +476,9 @@ bool app_close(struct app *app)
         subscribers_stop(app->subscribers);
     }
     app->http = http_stop(app->http);
+    if (app->listen_fd >= 0) {
+        close(app->listen_fd);
+    }
     webhooks_stop(app->webhooks);
     app->storage = storage_stop(app->storage);
     app->keys = keys_free(app->keys);

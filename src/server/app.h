@@ -47,6 +47,7 @@ struct app {
     struct trainer *trainer;         /* trainer.h: queue -> training workers -> store */
     struct served *served;           /* served.h: which model a request means */
     struct serving *serving;         /* serving.h: loaded models, predictions */
+    int listen_fd;                   /* bound, until http has it; else -1 */
     struct http *http;
     struct keys *keys;           /* http/keys.h; NULL: everybody is served */
     struct retention *retention; /* retention.h: what is kept for a time alone */

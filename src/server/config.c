@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "server/http/http_listen.h"
+#include "server/config_check.h"
 
 enum option_kind {
     OPTION_STRING,
@@ -212,24 +212,6 @@ static int read_argument(struct config *c, int argc, char **argv, int *at, struc
     return set_value(c, o, argv[(*at)++], err);
 }
 
-static int check(const struct config *c, struct err *err)
-{
-    if (!c->insecure && c->api_keys[0] == '\0' && !http_address_is_loopback(c->listen_address)) {
-        return err_set(err, ERR_INVALID,
-                       "--listen %s: anybody who reaches that address could use the server; name "
-                       "a file of keys with --api-keys, listen on 127.0.0.1, or allow it with "
-                       "--insecure.",
-                       c->listen_address);
-    }
-    if ((c->tls_cert[0] == '\0') != (c->tls_key[0] == '\0')) {
-        return err_set(err, ERR_INVALID, "--tls-cert and --tls-key go together.");
-    }
-    if (c->webhooks && c->webhook_secret_file[0] == '\0') {
-        return err_set(err, ERR_INVALID, "--webhooks needs --webhook-secret-file.");
-    }
-    return c->data_dir[0] != '\0' ? 0 : err_set(err, ERR_INVALID, "--data-dir is empty.");
-}
-
 int config_read(int argc, char **argv, struct config *ret, struct err *err)
 {
     struct config c = {.listen_address = NULL};
@@ -238,7 +220,7 @@ int config_read(int argc, char **argv, struct config *ret, struct err *err)
         rc = read_argument(&c, argc, argv, &at, err);
     }
     if (rc == 0 && !c.help && !c.version) {
-        rc = check(&c, err);
+        rc = config_check(&c, err);
     }
     if (rc != 0) {
         config_deinit(&c);
@@ -332,7 +314,8 @@ char *config_usage(void)
         ": trains kernel ridge regression models and serves their predictions.\n\n"
         "Usage: krrd [--option value]...\n"
         "       krrd backup FILE [--data-dir DIR]   copies the database, also of a running "
-        "daemon\n"
+        "daemon;\n"
+        "                                           replaces an earlier copy\n"
         "       krrd check [--data-dir DIR]         database, data sets and models; exit "
         "code 1 and JSON\n"
         "                                           where something is wrong\n"

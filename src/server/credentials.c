@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/http/http.h"
+#include "server/http/http_tls.h"
 #include "server/http/keys.h"
 
 #define PEM_MAX ((size_t)1 << 20)
@@ -28,6 +29,9 @@ int credentials_read_tls(const struct app *app, struct http_options *o, struct e
     if (r == 0) {
         r = read_pem(app->config.tls_key, "tls-key", &key, err);
     }
+    if (r == 0) {
+        r = http_tls_check(certificate, key, err);
+    }
     o->tls_certificate = certificate;
     o->tls_key = key;
     if (r < 0) {
@@ -45,6 +49,14 @@ void credentials_forget_tls(struct http_options *o)
     mem_free(key);
     mem_free((char *)o->tls_certificate);
     o->tls_certificate = o->tls_key = NULL;
+}
+
+int credentials_check_tls(const struct app *app, struct err *err)
+{
+    struct http_options o = {.tls_key = NULL};
+    const int r = credentials_read_tls(app, &o, err);
+    credentials_forget_tls(&o);
+    return r;
 }
 
 int credentials_read_keys(struct app *app, struct err *err)

@@ -7,9 +7,12 @@
 struct app;
 struct http_options;
 
-/* PEM texts into *o; credentials_forget when the server has started. */
+/* PEM texts that go together into *o; credentials_forget when the server has started. */
 int credentials_read_tls(const struct app *app, struct http_options *o, struct err *err);
 void credentials_forget_tls(struct http_options *o);
+
+/* Whether the server could start with them, which takes a while: before it does anything else. */
+int credentials_check_tls(const struct app *app, struct err *err);
 
 /* Reads the keys into app->keys, where a file is named; on failure the old ones stay. */
 int credentials_read_keys(struct app *app, struct err *err);

@@ -16,6 +16,16 @@ static int print_text(char *text)
     return rc;
 }
 
+/* Once on standard error, be it a line of the log or not. */
+static void tell_failure(const struct log *log, const struct err *err)
+{
+    log_msg(log, LOG_ERROR, "server.failed", "code", err_name(err->code), "detail", err->detail,
+            NULL);
+    if (log->fd != STDERR_FILENO || log->level > LOG_ERROR) {
+        fprintf(stderr, "krrd: %s\n", err->detail);
+    }
+}
+
 static int serve(struct config *config)
 {
     struct app app;
@@ -23,9 +33,7 @@ static int serve(struct config *config)
     int rc = app_open(&app, config, &err);
     rc = rc == 0 ? app_run(&app, &err) : rc;
     if (rc != 0) {
-        log_msg(&app.log, LOG_ERROR, "server.failed", "code", err_name(err.code), "detail",
-                err.detail, NULL);
-        fprintf(stderr, "krrd: %s\n", err.detail);
+        tell_failure(&app.log, &err);
     }
     if (!app_close(&app)) {
         log_msg(&app.log, LOG_WARNING, "server.stopped_early", NULL);

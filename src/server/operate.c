@@ -1,6 +1,7 @@
 #include "server/operate.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/mem.h"
@@ -9,6 +10,7 @@
 #include "store/maintain.h"
 #include "store/shrink.h"
 #include "wire/dataset.h"
+#include "wire/model_file.h"
 
 static void database_path(const struct config *c, char ret[APP_PATH_MAX])
 {
@@ -55,10 +57,30 @@ static int check_dataset(void *context, const char *id, int64_t rows, int64_t co
         return r;
     }
     const bool same = d->info.rows == rows && d->info.columns == columns;
+    const int rc =
+        same ? dataset_check(d, err)
+             : err_set(err, ERR_CORRUPT,
+                       "Its file does not have as many rows and columns as its row says.");
     dataset_free(d);
-    return same ? 0
-                : err_set(err, ERR_CORRUPT,
-                          "Its file does not have as many rows and columns as its row says.");
+    return rc;
+}
+
+/* As the serving worker opens it, but for what it takes to predict. */
+static int check_model(void *context, const char *description, const void *file, size_t size,
+                       struct err *err)
+{
+    (void)context;
+    struct model_file model = {.m = 0};
+    cleanup_json struct json *j = NULL;
+    const int rc = model_file_open(file, size, &model, NULL, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const bool fits = description && json_parse(description, strlen(description), &j, NULL) == 0 &&
+                      json_size(json_get(j, "features")) == model.d &&
+                      json_size(json_get(j, "targets")) == model.outputs;
+    model_file_deinit(&model);
+    return fits ? 0 : err_set(err, ERR_CORRUPT, "The description of its row does not fit it.");
 }
 
 static void add_problem(void *context, const char *kind, const char *id, const char *detail)
@@ -77,7 +99,8 @@ int operate_check(const struct config *config)
     cleanup_json struct json *answer = json_new_object();
     cleanup_json struct json *problems = json_new_array();
     struct checking c = {.config = config, .problems = problems};
-    struct store_check check = {.dataset = check_dataset, .problem = add_problem, .context = &c};
+    struct store_check check = {
+        .dataset = check_dataset, .model = check_model, .problem = add_problem, .context = &c};
     database_path(config, path);
     if (store_check(path, &check, &err) < 0) {
         add_problem(&c, "database", "", err.detail);

@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 #include <uv.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/jobs/trainer.h"
@@ -17,8 +18,13 @@ enum { LOOK_MS = 500, SHRINK_MS = 25 };
 struct storage {
     struct app *app;
     uv_timer_t timer;
-    enum err_code trouble; /* when it was looked at last */
+    enum err_code trouble;  /* when it was looked at last */
+    enum err_code unshrunk; /* why nothing could be given back, as was logged last ... */
+    double unshrunk_at;     /* ... and when, on the monotonic clock */
 };
+
+/* A reason for giving nothing back that stays is logged again after so long. */
+static const double unshrunk_again_s = 3600.0;
 
 static int judge(const struct app *app, const struct statvfs *disk, int64_t bytes, struct err *err)
 {
@@ -97,11 +103,33 @@ static void look(struct storage *s)
     trainer_kick(s->app->trainer);
 }
 
+/* Not that somebody reads the database, which passes, nor what look() tells of. */
+static void tell_unshrunk(struct storage *s, const struct err *why)
+{
+    const double now = clock_monotonic_s();
+    const bool told = why->code == s->unshrunk && now < s->unshrunk_at + unshrunk_again_s;
+    if (why->code == ERR_BUSY || why->code == ERR_DISK_FULL || told) {
+        return;
+    }
+    s->unshrunk = why->code;
+    s->unshrunk_at = now;
+    log_msg(&s->app->log, LOG_WARNING, "storage.not_shrunk", "code", err_name(why->code), "detail",
+            why->detail, NULL);
+}
+
 /* Gives some of what was deleted back to the file system; whether there is more. */
-static bool shrink(const struct storage *s)
+static bool shrink(struct storage *s)
 {
     const int64_t keep = s->trouble == ERR_DISK_FULL ? 0 : SPARE_BYTES;
-    return store_refusal(s->app->store) == ERR_OK && store_shrink(s->app->store, keep, NULL) > 0;
+    struct err why;
+    if (store_refusal(s->app->store) != ERR_OK) {
+        return false;
+    }
+    const int r = store_shrink(s->app->store, keep, &why);
+    if (r < 0) {
+        tell_unshrunk(s, &why);
+    }
+    return r > 0;
 }
 
 static void on_timer(uv_timer_t *timer)

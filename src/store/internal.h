@@ -19,16 +19,17 @@ struct store {
     int lock_fd;
     int version;
     char *path;
-    bool shrinking; /* shrink.h: the file is being shortened */
+    bool shrinking;           /* shrink.h: the file is being shortened */
+    struct err not_rewritten; /* shrink__modernize: why it was not; ERR_OK: nothing failed */
 };
 
 /* store.c: the lock of the database at `path`; -ERR_CONFLICT: a daemon has it. */
 int store__lock(const char *path, int *ret_fd, struct err *err);
 
 /* shrink.c: a database that cannot give pages back one by one is written anew where that is quick
- * and there is room; *db is then opened again, and has its settings to be made anew. NULL when it
- * fails. */
-int shrink__modernize(struct sql **db, const char *path, struct err *err);
+ * and there is room; s->db is then opened again, and has its settings to be made anew. Where that
+ * fails it stays as it is, and s->not_rewritten says why. */
+int shrink__modernize(struct store *s, struct err *err);
 
 /* list.c: rows of one kind read into an array. `read` fills a zeroed row; `deinit` also takes a
  * row that was filled in part. */

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "store/internal.h"
 
 /* What the alias stands for, and the metrics that its job found. */
@@ -110,6 +111,7 @@ static int apply(struct sql *db, const struct promotion_target *to, const struct
         o->reason = "not_loaded";
         snprintf(o->detail, sizeof(o->detail), "The version cannot be loaded: %.200s",
                  p->failure != NULL ? p->failure : "");
+        utf8_mend(o->detail);
         return 0;
     }
     int rc = aliases__set(db, &c, to->version, ALIAS_PROMOTION, to->job, now_ms, &why);
@@ -122,6 +124,7 @@ static int apply(struct sql *db, const struct promotion_target *to, const struct
     if (rc == -ERR_CONFLICT) {
         o->reason = "refused";
         snprintf(o->detail, sizeof(o->detail), "%.250s", why.detail);
+        utf8_mend(o->detail);
         return 0;
     }
     if (rc < 0) {

@@ -178,14 +178,19 @@ static bool worth_rewriting(struct sql *db, const char *path)
     return used <= REWRITE_MAX && 2.0 * used < (double)disk.f_bavail * (double)disk.f_frsize;
 }
 
-int shrink__modernize(struct sql **db, const char *path, struct err *err)
+int shrink__modernize(struct store *s, struct err *err)
 {
-    if (!worth_rewriting(*db, path)) {
+    if (!worth_rewriting(s->db, s->path)) {
         return 0;
     }
-    *db = sql_close(*db);
-    rewrite(path, NULL); /* else it stays as it is */
-    return sql_open(path, db, err);
+    s->db = sql_close(s->db);
+    rewrite(s->path, &s->not_rewritten);
+    return sql_open(s->path, &s->db, err);
+}
+
+const struct err *store_not_rewritten(const struct store *s)
+{
+    return s->not_rewritten.code != ERR_OK ? &s->not_rewritten : NULL;
 }
 
 /* One of ours, of a version that this program knows. */

@@ -13,6 +13,10 @@
 /* What a step gives back at most, which takes some milliseconds. */
 #define STORE_SHRINK_BYTES (1 << 20)
 
+/* Why store_open did not write a database of the older form anew though it was to, NULL where that
+ * did not fail. It is used as it is. */
+const struct err *store_not_rewritten(const struct store *s);
+
 /* One step: gives back free pages beyond the first keep_bytes of them. 1: there are more; 0: no
  * more, and the log is cut back too, where this or an earlier step shortened the file. A database
  * of the older form is left alone. Commits the batch. */

@@ -82,7 +82,7 @@ static int sweep_staged(struct sql *db, struct err *err)
 }
 
 /* Nothing is written before the file is known to be ours and sound. */
-static int prepare_database(struct store *s, const char *path, struct err *err)
+static int prepare_database(struct store *s, struct err *err)
 {
     int version;
     int rc = sql_script(s->db, pragmas, err);
@@ -98,7 +98,7 @@ static int prepare_database(struct store *s, const char *path, struct err *err)
     }
     if (rc == 0) {
         rc = version == 0 ? sql_script(s->db, "PRAGMA auto_vacuum = INCREMENTAL", err)
-                          : shrink__modernize(&s->db, path, err);
+                          : shrink__modernize(s, err);
     }
     if (rc == 0 && version != 0) {
         rc = sql_script(s->db, pragmas, err); /* once more, where it was opened again */
@@ -131,7 +131,7 @@ int store_open(const char *path, struct store **ret, struct err *err)
         rc = sql_open(path, &s->db, err);
     }
     if (rc == 0) {
-        rc = prepare_database(s, path, err);
+        rc = prepare_database(s, err);
     }
     if (rc < 0) {
         store_close(s);

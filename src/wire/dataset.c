@@ -1,6 +1,8 @@
 #include "wire/dataset.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -219,6 +221,13 @@ static int read_description(const struct tensors *t, struct dataset_info *ret, s
     return 0;
 }
 
+/* What is not as long as a digest is none, and fits no matrix. */
+static void read_sha256(const struct tensors *t, struct dataset *d)
+{
+    const char *text = tensors_metadata(t, DATASET_SHA256);
+    snprintf(d->sha256, sizeof(d->sha256), "%s", text != NULL ? text : "");
+}
+
 static int find_matrix(const struct tensors *t, struct dataset *d, struct err *err)
 {
     const struct tensor_info *m = tensors_find(t, "data");
@@ -241,6 +250,7 @@ int dataset_open(const char *path, struct dataset **ret, struct err *err)
     rc = rc < 0 ? rc : tensors_open(d->map.data, d->map.size, &t, err);
     rc = rc < 0 ? rc : read_description(&t, &d->info, err);
     rc = rc < 0 ? rc : find_matrix(&t, d, err);
+    read_sha256(&t, d);
     tensors_deinit(&t);
     if (rc < 0) {
         dataset_free(d);
@@ -264,4 +274,38 @@ double dataset_at(const struct dataset *d, int64_t row, int64_t column)
     const int64_t at = row * d->info.columns + column;
     return d->info.dtype == DTYPE_F32 ? (double)((const float *)d->data)[at]
                                       : ((const double *)d->data)[at];
+}
+
+static int check_digest(const struct dataset *d, struct err *err)
+{
+    const size_t size = (size_t)d->info.rows * (size_t)d->info.columns * dtype_size(d->info.dtype);
+    char found[SHA256_HEX_SIZE];
+    if (d->sha256[0] == '\0') {
+        return 0;
+    }
+    if (!sha256_text(d->data, size, found)) {
+        return err_no_memory(err);
+    }
+    return strcmp(found, d->sha256) == 0
+               ? 0
+               : err_set(err, ERR_CORRUPT, "The numbers do not have the digest of their file.");
+}
+
+int dataset_check(const struct dataset *d, struct err *err)
+{
+    const struct dataset_info *info = &d->info;
+    const int64_t label = info->task == TASK_CLASSIFICATION ? info->target_columns[0] : -1;
+    const int rc = check_digest(d, err);
+    for (int64_t i = 0; rc == 0 && i < info->rows; i++) {
+        for (int64_t j = 0; j < info->columns; j++) {
+            const double v = dataset_at(d, i, j);
+            const bool code = j != label || (v >= 0 && v < (double)info->classes && floor(v) == v);
+            if (!isfinite(v) || !code) {
+                return err_set(err, ERR_CORRUPT, "Row %lld of the column \"%.64s\" holds %s.",
+                               (long long)i + 1, info->column_names[j],
+                               isfinite(v) ? "no class" : "what is no number");
+            }
+        }
+    }
+    return rc;
 }

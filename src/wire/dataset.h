@@ -1,7 +1,8 @@
 /*
  * A data set on disk: a tensors file with one matrix "data" [rows, columns] (float32 or float64,
  * row-major) holding every column, features and targets alike, so that a job may choose among
- * them. Metadata key "dataset" holds the description below as JSON text. Files are immutable.
+ * them. Metadata key "dataset" holds the description below as JSON text, "sha256" the digest of the
+ * matrix in hexadecimal digits (not in files of the first versions). Files are immutable.
  *
  * A class column holds 0, 1, …, classes-1; its class labels are in `classes`, in order.
  */
@@ -12,6 +13,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "wire/dtype.h"
 #include "wire/tensors.h"
 
@@ -47,14 +49,20 @@ int dataset_info_from_json(const struct json *j, struct dataset_info *ret, struc
 /* Index of a column by name, or -1. */
 int64_t dataset_info_column(const struct dataset_info *info, const char *name);
 
+#define DATASET_SHA256 "sha256" /* the metadata key */
+
 /* An open data set: mapped, read-only. */
 struct dataset {
     struct dataset_info info;
+    char sha256[SHA256_HEX_SIZE]; /* "": the file has none */
     struct file_map map;
     const void *data; /* [rows, columns] of info.dtype, row-major */
 };
 /* -ERR_CORRUPT when the description and the matrix disagree. The numbers are not looked at. */
 int dataset_open(const char *path, struct dataset **ret, struct err *err);
 struct dataset *dataset_free(struct dataset *d);
+/* Looks at every number: -ERR_CORRUPT where the matrix does not have its digest, or a number is not
+ * finite, or none of its column's classes. */
+int dataset_check(const struct dataset *d, struct err *err);
 /* Element (i, j) as float64. */
 double dataset_at(const struct dataset *d, int64_t row, int64_t column);

@@ -44,7 +44,8 @@ static void add_formatted(struct buf *b, const char *fmt, va_list args)
 {
     char text[400];
     vsnprintf(text, sizeof(text), fmt, args);
-    buf_add(b, text, utf8_fit(text, strlen(text), sizeof(text) - 4));
+    utf8_mend(text);
+    buf_str(b, text);
 }
 
 int field_error(struct err *err, const char *key, int64_t index, const char *fmt, ...)

@@ -319,6 +319,16 @@ def test_a_classifier_that_has_ended_shows_its_accuracy(page, api, name):
     page.text("No RMSE: what has ended has not told it.", ".chart-empty")
 
 
+@pytest.mark.parametrize("solver, whitened", [("direct", True), ("cholesky", False)])
+def test_models_on_centers_have_a_whitened_residual(page, api, name, regression_dataset, solver, whitened):
+    job = api.train(name, regression_dataset, solver=solver)
+    assert (job["result"]["whitened_residual"] is not None) == whitened
+    for path, part in ((f"jobs/{job['id']}", "Certificate"), (f"models/{name}", "Residual, certified")):
+        page.open(path)
+        page.text(part, "main")
+        assert ("Residual, whitened" in page.one("main").text) == whitened
+
+
 def test_a_failed_job_says_why(page, api, name, regression_dataset):
     job = api.create(name, regression_dataset, solver="cholesky", regularization=0,
                      kernel={"name": "polynomial", "degree": 1}, standardize={"features": False})

@@ -142,7 +142,7 @@ def check_problem(status, content_type, body, what):
 def check_headers(status, headers, what):
     if not headers.get("X-Request-Id"):
         raise ContractError(f"{what}: no X-Request-Id")
-    if status in (429, 503) and not headers.get("Retry-After", "").isdigit():
+    if status in (429, 503, 507) and not headers.get("Retry-After", "").isdigit():
         if not headers.get("Content-Type", "").startswith("application/json"):
             raise ContractError(f"{what}: no Retry-After")
 

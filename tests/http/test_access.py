@@ -71,10 +71,31 @@ def test_a_name_is_taken_once(tmp_path):
 
 
 def refuses_to_start(tmp_path, *words):
+    """And without having begun anything."""
     done = subprocess.run([KRRD, "--data-dir", tmp_path / "data", *words], capture_output=True, text=True,
                           timeout=60)
-    assert done.returncode != 0
+    assert done.returncode != 0 and len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "data" / "krrd.db").exists()
     return done.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--log-level", "off"), ("--log-file", "log")], ids=lambda o: "".join(o))
+def test_a_port_that_is_taken_is_told_once_and_before_anything_begins(tmp_path, options):
+    """On standard error; no worker has been started by then, and the database is not there."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = refuses_to_start(tmp_path, "--listen", f"127.0.0.1:{port}",
+                                *(tmp_path / word if word == "log" else word for word in options))
+    line, = told.splitlines()
+    assert f"Port {port} of 127.0.0.1 is in use." in line
+    if options:
+        assert line.startswith("krrd: ")
+    else:
+        assert json.loads(line)["event"] == "server.failed"
+    if "log" in options:
+        logged, = (tmp_path / "log").read_text().splitlines()
+        assert json.loads(logged)["event"] == "server.failed"
+    assert not (tmp_path / "data" / "krrd.db").exists()
 
 
 @pytest.mark.parametrize("text, said", [

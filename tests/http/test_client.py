@@ -93,6 +93,16 @@ def test_train_shows_the_way_and_ends_with_metrics(base, table, name):
     assert re.search(r"smape +0\.\d+\n", out) and re.search(r"test_rows +30\n", out)
 
 
+def test_a_model_on_centers_tells_its_whitened_residual(base, api, table, name):
+    """A full model has none, and no line of it."""
+    done = run(base, "train", table, "--target", "price", "--model", name, "--solver", "direct")
+    assert done.returncode == 0, done.stderr.decode()
+    job = api.get("/v1/jobs", params={"model": name}).json()["data"][0]
+    assert f"{'whitened_residual':18} {job['result']['whitened_residual']:.4g}\n" in done.stdout.decode()
+    done = run(base, "train", table, "--target", "price", "--model", name, "--solver", "cholesky")
+    assert "relative_residual" in done.stdout.decode() and "whitened_residual" not in done.stdout.decode()
+
+
 def test_train_names_the_model_after_the_file(base, table):
     job = json.loads(good(base, "train", table, "-t", "price", "--json", "-q").splitlines()[-1])
     assert job["model"] == "houses" and job["status"] == "succeeded"

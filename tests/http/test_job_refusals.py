@@ -241,6 +241,18 @@ def test_refused_body(api, body, status, pointer):
         refused_by(answer, pointer)
 
 
+@pytest.mark.parametrize("ascii", range(4))
+def test_a_name_that_is_cut_keeps_whole_characters(api, regression_dataset, ascii):
+    """Of a long name its beginning is told, wherever among the bytes of a character that ends."""
+    name = "x" * ascii + "\N{GRINNING FACE}" * 40
+    answer = api.post("/v1/jobs", 422, json={"model": "refused", "dataset": regression_dataset, "features": [name]})
+    refused_by(answer, "#/features/0")
+    told = answer.json()["detail"].split('"')[1]
+    assert 10 < len(told) < len(name) and name.startswith(told)
+    model = api.get("/v1/models/x/versions/" + name, 404).json()
+    assert name.startswith(model["detail"].split('"')[1])
+
+
 def test_refused_content_type(api, regression_dataset):
     body = json.dumps({"model": "refused", "dataset": regression_dataset})
     api.post("/v1/jobs", 415, data=body, headers={"Content-Type": "text/csv"})

@@ -1,9 +1,13 @@
 """What an operator does beside a running daemon: krrd backup, krrd check."""
 
+import hashlib
 import json
 import sqlite3
+import struct
 import subprocess
 import threading
+
+import pytest
 
 import daemon as programs
 import data
@@ -72,13 +76,54 @@ def test_backup_of_a_running_daemon(daemons, tmp_path):
     assert daemon.api.predict("m", X).text == before
 
 
-def test_backup_replaces_nothing(daemons, tmp_path):
+def test_backup_replaces_an_earlier_one(daemons, tmp_path):
+    """As that of every night does; whole, and not written into the file that is there."""
+    daemon = daemons()
+    copy, kept = tmp_path / "copy.db", tmp_path / "kept.db"
+    copy.touch()
+    for jobs in range(2):
+        assert krrd("backup", copy, "--data-dir", daemon.data_dir).returncode == 0
+        with sqlite3.connect(copy) as db:
+            assert db.execute("SELECT count(*) FROM jobs").fetchone() == (jobs,)
+        if jobs == 0:
+            kept.hardlink_to(copy)
+            fill(daemon)
+    with sqlite3.connect(kept) as db:
+        assert db.execute("SELECT count(*) FROM jobs").fetchone() == (0,)
+    assert sorted(tmp_path.glob("*.db*")) == [copy, kept]
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_backup_never_replaces_a_database_in_use(daemons, running):
+    """Not the one that it copies, nor another daemon's, whether they run or not."""
+    daemon, other = daemons(), daemons()
+    fill(daemon)
+    if not running:
+        assert daemon.stop() == other.stop() == 0
+    for target in (daemon, other):
+        path = target.data_dir / "krrd.db"
+        inode = path.stat().st_ino
+        answer = krrd("backup", path, "--data-dir", daemon.data_dir)
+        assert answer.returncode == 1 and "database in use" in answer.stderr
+        assert path.stat().st_ino == inode and check(target.data_dir)["ok"]
+
+
+def test_backup_replaces_nothing_else(daemons, tmp_path):
     daemon = daemons()
     there = tmp_path / "there"
     there.write_text("kept")
     answer = krrd("backup", there, "--data-dir", daemon.data_dir)
     assert answer.returncode == 1 and "exists already" in answer.stderr
     assert there.read_text() == "kept"
+    with sqlite3.connect(tmp_path / "foreign") as db:
+        db.execute("CREATE TABLE recipes (name TEXT)")
+    (tmp_path / "link").symlink_to(there)
+    for name, said in (("foreign", "not a backup"), ("link", "not a file"), (".", "not a file")):
+        answer = krrd("backup", tmp_path / name, "--data-dir", daemon.data_dir)
+        assert answer.returncode == 1 and said in answer.stderr
+    with sqlite3.connect(tmp_path / "foreign") as db:
+        assert db.execute("SELECT count(*) FROM recipes").fetchone() == (0,)
+    assert (tmp_path / "link").is_symlink() and there.read_text() == "kept"
     answer = krrd("backup", tmp_path / "no" / "such", "--data-dir", daemon.data_dir)
     assert answer.returncode == 1
     answer = krrd("backup", tmp_path / "new", "--data-dir", tmp_path / "nothing")
@@ -100,6 +145,54 @@ def test_check_of_a_sound_folder(daemons):
     assert check(daemon.data_dir) == sound
 
 
+def changed(image, at, byte):
+    image = bytearray(image)
+    image[at] = byte
+    return bytes(image)
+
+
+def test_check_of_data_sets_without_a_digest(daemons):
+    """Files of the first versions have none: what is no number is still found, and what is no class."""
+    daemon = daemons()
+    X, labels = data.classification(60)
+    dataset = daemon.api.upload_npz(X, labels)
+    assert daemon.stop() == 0
+    path = daemon.data_dir / "datasets" / f"{dataset}.krds"
+    image = path.read_bytes().replace(b'"sha256":', b'"sha-56":')
+    assert image != path.read_bytes()
+    for value, told in ((1.0, None), (3.0, "no class"), (0.5, "no class"), (float("nan"), "no number")):
+        number = struct.pack("<d" if b'"F64"' in image else "<f", value)
+        path.write_bytes(image[:-len(number)] + number)
+        problems = check(daemon.data_dir)["problems"]
+        assert len(problems) == (told is not None)
+        assert not told or "Row 60" in problems[0]["detail"] and told in problems[0]["detail"]
+
+
+def test_check_opens_models(daemons):
+    """Also where bytes and digest agree: that of a file which no worker would take, and of another model."""
+    daemon = daemons()
+    fill(daemon)
+    assert daemon.stop() == 0
+    db = sqlite3.connect(daemon.data_dir / "krrd.db")
+    (file, description), = db.execute("SELECT data, m.description FROM model_chunks c JOIN models m ON m.key = c.model")
+
+    def put(file, description):
+        db.execute("UPDATE model_chunks SET data = ?", (file,))
+        db.execute("UPDATE models SET sha256 = ?, description = ?", (hashlib.sha256(file).hexdigest(), description))
+        db.commit()
+        return check(daemon.data_dir)["problems"]
+
+    problem, = put(file.replace(b'"coef"', b'"koef"'), description)
+    assert (problem["kind"], problem["id"]) == ("model", "m/1")
+    problem, = put(file[:-8] + struct.pack("<d", float("nan")), description)
+    assert (problem["kind"], problem["id"]) == ("model", "m/1")
+    for other in ("{}", "{", json.dumps({**json.loads(description), "features": ["one"]})):
+        problem, = put(file, other)
+        assert "description" in problem["detail"]
+    assert put(file, description) == []
+    db.close()
+
+
 def test_check_finds_damage(daemons, tmp_path):
     daemon = daemons()
     _, dataset = fill(daemon)
@@ -113,6 +206,10 @@ def test_check_finds_damage(daemons, tmp_path):
     path.unlink()
     problem, = check(daemon.data_dir)["problems"]
     assert (problem["kind"], problem["id"]) == ("dataset", dataset)
+    for at, byte, told in ((-8, image[-8] ^ 1, "digest"), (-1, 0x7f, "digest")):
+        path.write_bytes(changed(image, at, byte))
+        problem, = check(daemon.data_dir)["problems"]
+        assert (problem["kind"], problem["id"]) == ("dataset", dataset) and told in problem["detail"]
     path.write_bytes(image)
     assert check(daemon.data_dir)["ok"]
 
@@ -141,8 +238,37 @@ def test_check_finds_damage(daemons, tmp_path):
     assert check(tmp_path / "nothing")["problems"][0]["detail"] == "There is no database there."
 
 
+def make_old(path, filled=0):
+    """A database as they were made before, which gives no page back by itself."""
+    db = sqlite3.connect(path)
+    db.executescript("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM;"
+                     f"CREATE TABLE filling (data BLOB); INSERT INTO filling VALUES (zeroblob({filled}));"
+                     "DROP TABLE filling;")
+    db.close()
+
+
+def test_a_database_that_could_not_be_written_anew_is_told_of(daemons):
+    daemon = daemons()
+    assert daemon.stop() == 0
+    path = daemon.data_dir / "krrd.db"
+    make_old(path)
+    reader = sqlite3.connect(path)
+    reader.execute("PRAGMA journal_mode = WAL")
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM jobs").fetchone()
+    daemon.start()
+    assert daemon.log().count("storage.not_rewritten") == 1
+    line, = (line for line in daemon.log().splitlines() if "storage.not_rewritten" in line)
+    assert json.loads(line)["code"] == "busy"
+    assert daemon.stop() == 0
+    reader.close()
+    daemon.start()
+    assert daemon.log().count("storage.not_rewritten") == 1
+    assert daemon.stop() == 0
+    assert check(daemon.data_dir)["ok"]
+
+
 def test_compact(daemons, tmp_path):
-    """Of a database as they were made before, which gives no page back by itself."""
     daemon = daemons()
     X, _ = fill(daemon)
     before = daemon.api.predict("m", X).text
@@ -150,11 +276,7 @@ def test_compact(daemons, tmp_path):
     assert answer.returncode == 1 and "Another daemon" in answer.stderr
     assert daemon.stop() == 0
     path = daemon.data_dir / "krrd.db"
-    db = sqlite3.connect(path)
-    db.executescript("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM;"
-                     "CREATE TABLE filling (data BLOB); INSERT INTO filling VALUES (zeroblob(4000000));"
-                     "DROP TABLE filling;")
-    db.close()
+    make_old(path, 4000000)
     size = path.stat().st_size
     answer = krrd("compact", "--data-dir", daemon.data_dir)
     assert answer.returncode == 0, answer.stderr

@@ -154,6 +154,7 @@ def test_imports_and_exports_leave_the_reserve(small):
         left.append((answer.status_code, disks.free_bytes(daemon.data_dir)))
     assert len(left) > 1 and min(free for _, free in left) > 7 << 20, left
     assert "--min-free-bytes" in problem(answer, 507, "disk_full")["detail"]
+    assert answer.headers["Retry-After"] == "60"
     large = b"x" * (12 << 20)
     problem(api.request("POST", path, data=large, headers=kind), 507, "disk_full")
     for _ in range(5):  # an export may have the log cut, and then find room

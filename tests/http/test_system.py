@@ -216,10 +216,25 @@ def test_print_config_flags_win_over_environment():
     (["--log-level", "loud"], "--log-level"),
     (["--data-dir", ""], "--data-dir"),
     (["--insecure=maybe"], "--insecure"),
+    (["--cors-origin", "a.example"], "--cors-origin"),
+    (["--cors-origin", "https://a.example,https://b.example/"], "--cors-origin"),
+    (["--cors-origin", "https://"], "--cors-origin"),
+    (["--allowed-hosts", "krrd.example,https://krrd.example"], "--allowed-hosts"),
+    (["--allowed-hosts", "krrd.example:8080"], "--allowed-hosts"),
+    (["--default-model", "a/b"], "--default-model"),
 ])
 def test_bad_options(words, named):
     done = run(*words)
     assert done.returncode == 2 and named in done.stderr and done.stdout == ""
+
+
+@pytest.mark.parametrize("words", [
+    ["--cors-origin", "*"], ["--cors-origin", "https://a.example:8443, http://localhost:3000,app://x"],
+    ["--allowed-hosts", "*"], ["--allowed-hosts", ".lab.example, krrd_1.example,127.0.0.1,[::1]"], ["--default-model", "a.b-1"],
+])
+def test_good_lists(words):
+    done = run("--print-config", *words)
+    assert done.returncode == 0 and json.loads(done.stdout)[words[0][2:].replace("-", "_")] == words[1]
 
 
 def test_bad_environment_is_named():

@@ -327,3 +327,16 @@ def test_a_file_of_secrets_that_is_none(tmp_path, content):
          tmp_path / "data", "--listen", "127.0.0.1:0", "--webhook-secret-file", path],
         capture_output=True, text=True, timeout=30, check=False)
     assert answer.returncode == 1 and "--webhook-secret-file" in answer.stderr
+
+
+@pytest.mark.parametrize("content, said", [(None, "does not exist"), (b"", "no certificate"), (b"\x30\x82der", "no certificate")])
+def test_a_file_of_certificates_that_is_none(tmp_path, content, said):
+    """It would fail every message for days, each by itself."""
+    path = tmp_path / "ca.pem"
+    if content is not None:
+        path.write_bytes(content)
+    answer = subprocess.run(
+        [daemon_module.program("KRRD_TEST_DAEMON", "src/server/krrd"), "--webhooks", "--data-dir", tmp_path / "data",
+         "--listen", "127.0.0.1:0", "--webhook-secret-file", write_secrets(tmp_path / "secrets", (KEY,)),
+         "--webhook-ca-file", path], capture_output=True, text=True, timeout=30, check=False)
+    assert answer.returncode == 1 and "--webhook-ca-file" in answer.stderr and said in answer.stderr

@@ -1,6 +1,7 @@
 #include "base/err.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -81,6 +82,18 @@ static void test_long_texts_are_cut(void **state)
             at += step;
         }
     }
+}
+
+/* Nor do "%.64s" and a text within it. */
+static void test_cut_arguments(void **state)
+{
+    (void)state;
+    struct err err;
+    err_set(&err, ERR_INVALID, "\"%.4s\" and \"%.6s\".", "x\xC3\xA9\xC3\xA9",
+            "\xF0\x9F\x98\x80\xF0\x9F\x98\x80");
+    assert_string_equal(err.detail, "\"x\xC3\xA9\" and \"\xF0\x9F\x98\x80\".");
+    err_set(&err, ERR_INVALID, "%.2s%.3s", "\xE2\x82\xAC", "\xF0\x9F\x98\x80");
+    assert_string_equal(err.detail, "");
 }
 
 static void test_prefix(void **state)
@@ -170,6 +183,29 @@ static void test_utf8_fit(void **state)
     assert_int_equal(utf8_fit("\x80\x80\x80\x80\x80", 5, 4), 4);
 }
 
+static void check_mended(const char *text, const char *expected)
+{
+    char copy[64];
+    snprintf(copy, sizeof(copy), "%s", text);
+    utf8_mend(copy);
+    assert_string_equal(copy, expected);
+}
+
+static void test_utf8_mend(void **state)
+{
+    (void)state;
+    check_mended("", "");
+    check_mended("a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z",
+                 "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z");
+    check_mended("a\xC3", "a");
+    check_mended("\xC3\"\xE2\"\xE2\x82\"", "\"\"\"");
+    check_mended("\xF0\"\xF0\x9F\"\xF0\x9F\x98\"", "\"\"\"");
+    check_mended("\xC3\xC3\xA9", "\xC3\xA9");
+    check_mended("\xE2\x82\xE2\x82\xAC", "\xE2\x82\xAC");
+    check_mended("\xFF\x80\xC0", "\xFF\x80\xC0"); /* begins no character */
+    check_mended("\xED\xA0\x80", "\xA0\x80");     /* half of a surrogate pair */
+}
+
 static void test_utf8_marks(void **state)
 {
     (void)state;
@@ -183,6 +219,7 @@ static void test_utf8_marks(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_codes_and_names), cmocka_unit_test(test_set_fills_and_returns),
           cmocka_unit_test(test_set_from_itself), cmocka_unit_test(test_long_texts_are_cut),
-          cmocka_unit_test(test_prefix), cmocka_unit_test(test_errno),
-          cmocka_unit_test(test_utf8_put), cmocka_unit_test(test_utf8_step),
-          cmocka_unit_test(test_utf8_fit), cmocka_unit_test(test_utf8_marks))
+          cmocka_unit_test(test_cut_arguments), cmocka_unit_test(test_prefix),
+          cmocka_unit_test(test_errno), cmocka_unit_test(test_utf8_put),
+          cmocka_unit_test(test_utf8_step), cmocka_unit_test(test_utf8_fit),
+          cmocka_unit_test(test_utf8_mend), cmocka_unit_test(test_utf8_marks))

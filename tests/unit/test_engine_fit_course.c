@@ -313,6 +313,56 @@ static void test_memory_changes_no_solver(void **state)
     fixture_dataset_free(ds);
 }
 
+/* A preconditioner that was made where memory was short, and one that was not. */
+static void test_memory_changes_no_rank(void **state)
+{
+    (void)state;
+    static const char fields[] = "'kernel':'gaussian','regularization':1e-9,"
+                                 "'solver':{'name':'pcg','preconditioner':'nystrom_gaussian'},"
+                                 "'stop':{'tolerance':1e-9}";
+    struct dataset *ds = fixture_smooth(300, 16);
+    struct fit_result result;
+    struct rest story = {.pause_at = INT64_MAX};
+    model_free(attempt(ds, fields, &story, &result));
+    const int64_t usual = result.rank;
+    story.room = 1 << 20;
+    struct model *expected = attempt(ds, fields, &story, &result);
+    assert_non_null(expected);
+    const int64_t rank = result.rank;
+    assert_in_range(rank, 1, usual - 1);
+    story.pause_at = story.asked - 2;
+    assert_null(attempt(ds, fields, &story, &result));
+    assert_true(story.kept.len > 0);
+    story.pause_at = INT64_MAX;
+    story.room = 0;
+    struct model *m = attempt(ds, fields, &story, &result);
+    assert_non_null(m);
+    assert_int_equal(story.discarded, 0);
+    assert_int_equal(result.rank, rank);
+    assert_true(result.outcome.earlier_s > 0);
+    assert_memory_equal(m->coef, expected->coef, (size_t)(m->m * m->t) * sizeof(double));
+    model_free(m);
+    model_free(expected);
+
+    /* The other way round less is there than it had: it goes on with less. */
+    buf_deinit(&story.kept);
+    story.kept = (struct buf)BUF_INIT;
+    model_free(attempt(ds, fields, &story, &result));
+    story.pause_at = story.asked - 2;
+    assert_null(attempt(ds, fields, &story, &result));
+    story.pause_at = INT64_MAX;
+    story.room = 1 << 20;
+    m = attempt(ds, fields, &story, &result);
+    assert_non_null(m);
+    assert_int_equal(story.discarded, 0);
+    assert_int_equal(result.rank, rank);
+    assert_int_equal(result.outcome.reason, REASON_CONVERGED);
+    model_free(m);
+    buf_deinit(&story.kept);
+    fixture_dataset_free(ds);
+}
+
 TEST_MAIN(cmocka_unit_test(test_phases), cmocka_unit_test(test_time_budget_of_a_resumed_selection),
           cmocka_unit_test(test_pause_anywhere), cmocka_unit_test(test_search_is_made_once),
-          cmocka_unit_test(test_memory_changes_no_solver))
+          cmocka_unit_test(test_memory_changes_no_solver),
+          cmocka_unit_test(test_memory_changes_no_rank))

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/http/http_internal.h"
+#include "server/http/http_listen.h"
 #include "support/assert.h"
 
 struct bench {
@@ -127,22 +128,23 @@ static const struct route table[] = {
 static int start(void **state)
 {
     struct bench *b = mem_zalloc(sizeof(*b));
-    const struct http_options o = {.address = "127.0.0.1",
-                                   .max_header_bytes = 16384,
-                                   .max_body_bytes = 64 << 20,
-                                   .max_bodies_bytes = 256u << 20,
-                                   .max_upload_bytes = 1 << 20,
-                                   .max_connections = 4,
-                                   .idle_timeout_s = 30,
-                                   .receive_timeout_s = 30,
-                                   .cors_origins = "",
-                                   .allowed_hosts = "x"};
+    struct http_options o = {.address = "127.0.0.1",
+                             .max_header_bytes = 16384,
+                             .max_body_bytes = 64 << 20,
+                             .max_bodies_bytes = 256u << 20,
+                             .max_upload_bytes = 1 << 20,
+                             .max_connections = 4,
+                             .idle_timeout_s = 30,
+                             .receive_timeout_s = 30,
+                             .cors_origins = "",
+                             .allowed_hosts = "x"};
     struct err err;
     b->app.log = (struct log){.fd = -1, .level = LOG_OFF, .program = "test"};
     uv_loop_init(&b->loop);
     b->app.loop = &b->loop;
     *state = b;
-    return http_start(&b->app, &b->loop, &o, table, &b->app.http, &err);
+    const int r = http_bind(o.address, 0, &o.listen_fd, &err);
+    return r < 0 ? r : http_start(&b->app, &b->loop, &o, table, &b->app.http, &err);
 }
 
 static int stop(void **state)

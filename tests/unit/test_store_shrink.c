@@ -163,12 +163,13 @@ static void test_an_old_database_is_written_anew(void **state)
     struct stat info;
     assert_int_equal(stat(f->path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0640);
+    assert_null(store_not_rewritten(f->store));
     publish(f, 3, 'a');
     OK(models_delete(f->store, "m", 1, &f->err));
     assert_true(shrink_all(f, 0) > 0);
 }
 
-/* One that somebody reads stays as it is, and works. */
+/* One that somebody reads stays as it is, says so, and works. */
 static void test_an_old_database_in_use(void **state)
 {
     struct fixture *f = *state;
@@ -180,6 +181,7 @@ static void test_an_old_database_in_use(void **state)
                      1);
     fixture_open(f);
     assert_int_equal(number_of(f, "PRAGMA auto_vacuum"), 0);
+    assert_int_equal(store_not_rewritten(f->store)->code, ERR_BUSY);
     publish(f, 3, 'a');
     OK(models_delete(f->store, "m", 1, &f->err));
     assert_int_equal(store_shrink(f->store, 0, &f->err), 0);
@@ -188,6 +190,7 @@ static void test_an_old_database_in_use(void **state)
     fixture_close(f);
     fixture_open(f);
     assert_int_equal(number_of(f, "PRAGMA auto_vacuum"), 2);
+    assert_null(store_not_rewritten(f->store));
     check_whole(f);
 }
 

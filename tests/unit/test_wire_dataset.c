@@ -152,6 +152,30 @@ static void test_open(void **state)
     dataset_free(d);
 }
 
+static void test_check(void **state)
+{
+    (void)state;
+    char path[32];
+    struct dataset *d = NULL;
+    struct err err;
+    write_file(path, description, "data", DTYPE_F32, 2, 3);
+    assert_int_equal(dataset_open(path, &d, NULL), 0);
+    unlink(path);
+    assert_string_equal(d->sha256, "");
+    assert_int_equal(dataset_check(d, NULL), 0);
+    d->info.target_columns[0] = 1; /* 2 and 5.5 */
+    assert_int_equal(dataset_check(d, &err), -ERR_CORRUPT);
+    assert_non_null(strstr(err.detail, "Row 1 of the column \"b\" holds no class"));
+    d->info.task = TASK_REGRESSION;
+    assert_int_equal(dataset_check(d, NULL), 0);
+    assert_true(sha256_text(d->data, 2 * 3 * sizeof(float), d->sha256));
+    assert_int_equal(dataset_check(d, NULL), 0);
+    d->sha256[5] ^= 1;
+    assert_int_equal(dataset_check(d, &err), -ERR_CORRUPT);
+    assert_non_null(strstr(err.detail, "digest"));
+    dataset_free(d);
+}
+
 static void check_corrupt(const char *text, const char *name, enum dtype dtype, int64_t rows,
                           int64_t columns)
 {
@@ -205,4 +229,5 @@ static void test_mutations(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_task_names), cmocka_unit_test(test_info_round_trip),
           cmocka_unit_test(test_info_refused), cmocka_unit_test(test_open),
-          cmocka_unit_test(test_open_refused), cmocka_unit_test(test_mutations))
+          cmocka_unit_test(test_check), cmocka_unit_test(test_open_refused),
+          cmocka_unit_test(test_mutations))

@@ -1,4 +1,5 @@
 #include "base/mem.h"
+#include "engine/checkpoint.h"
 #include "engine/methods/pcg.h"
 #include "engine/precond.h"
 
@@ -29,6 +30,8 @@ int pcg_save(const struct solver *s, struct state *to, struct err *err)
     r = r == 0 ? state_put_mat(to, "B", s->p.be, &s->B, err) : r;
     r = r == 0 ? state_put_mat(to, "R", s->p.be, &s->R, err) : r;
     r = r == 0 ? state_put_mat(to, "P", s->p.be, &s->P, err) : r;
+    r = r == 0 ? checkpoint_put_rank(to, s->precond->most != NULL ? s->precond->most(s->M) : 0, err)
+               : r;
     if (r < 0 || s->precond->save == NULL) {
         return r;
     }

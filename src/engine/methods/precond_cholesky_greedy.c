@@ -93,5 +93,6 @@ const struct precond_ops precond_cholesky_greedy_ops = {
     .build = pivoted_build,
     .apply = lowrank_apply,
     .rank = lowrank_rank,
+    .most = lowrank_most,
     .teardown = pivoted_teardown,
 };

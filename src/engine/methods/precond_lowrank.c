@@ -216,3 +216,8 @@ int64_t lowrank_rank(const struct precond *m)
 {
     return m->i;
 }
+
+int64_t lowrank_most(const struct precond *m)
+{
+    return m->k;
+}

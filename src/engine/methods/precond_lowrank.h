@@ -25,8 +25,8 @@
  * Cost: n k^2 multiplications once, 4 n k t an application, 8 n k t where it is refined. Memory:
  * n k numbers of the vectors' type, 8 k^2 bytes, and (8 + size of a number) k t bytes.
  *
- * Methods embed struct precond as their first member and use lowrank_apply and lowrank_rank as they
- * are.
+ * Methods embed struct precond as their first member and use lowrank_apply, lowrank_rank and
+ * lowrank_most as they are.
  */
 #pragma once
 
@@ -68,3 +68,4 @@ int lowrank_finish(struct precond *m, double *ret_fraction, struct err *err);
 /* As in struct precond_ops. */
 int lowrank_apply(struct precond *m, const struct mat *R, const struct mat *Z, struct err *err);
 int64_t lowrank_rank(const struct precond *m);
+int64_t lowrank_most(const struct precond *m);

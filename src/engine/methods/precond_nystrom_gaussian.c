@@ -283,5 +283,6 @@ const struct precond_ops precond_nystrom_gaussian_ops = {
     .build = build,
     .apply = lowrank_apply,
     .rank = lowrank_rank,
+    .most = lowrank_most,
     .teardown = teardown,
 };

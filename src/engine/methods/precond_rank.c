@@ -7,5 +7,6 @@ int64_t precond_rank_choose(const struct problem *p, enum rank_source source,
 {
     const struct rank_shape shape = {
         .n = p->n, .d = p->d, .t = p->t, .dtype = p->dtype, .room = memory_available_on(p->be)};
-    return rule_rank(&shape, source, rank);
+    const int64_t k = rule_rank(&shape, source, rank);
+    return rank->is_auto && p->rank_kept > 0 && k > p->rank_kept ? p->rank_kept : k;
 }

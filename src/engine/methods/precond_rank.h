@@ -1,5 +1,5 @@
 /* The rank of a low-rank preconditioner for a problem, by the rule of plan/rules.h with what is
- * free on its backend. */
+ * free on its backend; an iteration that goes on keeps the one that it had, where there is room. */
 #pragma once
 
 #include "engine/solver.h"

@@ -103,5 +103,6 @@ const struct precond_ops precond_rpcholesky_ops = {
     .build = pivoted_build,
     .apply = lowrank_apply,
     .rank = lowrank_rank,
+    .most = lowrank_most,
     .teardown = pivoted_teardown,
 };

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/sha256.h"
+#include "base/utf8.h"
 #include "export/onnx.h"
 #include "export/sample.h"
 #include "server/app.h"
@@ -282,6 +283,7 @@ static void write_work(void *context)
         e->measured = r == 0 && isfinite(e->error.largest) && isfinite(e->error.largest_value);
         snprintf(e->unmeasured, sizeof e->unmeasured, "%.150s",
                  r < 0 ? why.detail : "The predictions are not finite.");
+        utf8_mend(e->unmeasured);
     }
     e->size = 0;
     e->hash = sha256_new();
@@ -325,6 +327,7 @@ static void on_prediction(void *context, const struct serving_answer *a, const s
     } else {
         snprintf(e->unmeasured, sizeof e->unmeasured, "The server could not predict: %.120s",
                  err != NULL ? err->detail : "no scores");
+        utf8_mend(e->unmeasured);
     }
     begin_writing(e);
 }

@@ -9,7 +9,6 @@
  */
 #include "server/http/http.h"
 
-#include <gnutls/gnutls.h>
 #include <limits.h>
 #include <microhttpd.h>
 #include <poll.h>
@@ -26,6 +25,7 @@
 #include "server/http/http_internal.h"
 #include "server/http/http_listen.h"
 #include "server/http/http_loop.h"
+#include "server/http/http_tls.h"
 
 enum {
     /* MHD's pool for headers and buffers, a connection; it is cleared after every request, so that
@@ -254,7 +254,7 @@ bool exchange_send_tls(struct exchange *ex, const void *data, size_t size)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(ex->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    return info != NULL && gnutls_record_send(info->tls_session, data, size) == (ssize_t)size;
+    return info != NULL && http_tls_send(info->tls_session, data, size);
 }
 
 /* ---- Receiving. ---- */
@@ -470,11 +470,6 @@ static int start_daemon(struct http *h, struct err *err)
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,                                   //
         MHD_OPTION_ARRAY, tls,                                                  //
         MHD_OPTION_END);
-    if (h->mhd == NULL && h->tls) {
-        return err_set(err, ERR_INVALID,
-                       "The TLS certificate and its key cannot be used together; "
-                       "both are PEM files, and the key has no password.");
-    }
     return h->mhd != NULL ? 0 : err_set(err, ERR_INTERNAL, "The HTTP server did not start.");
 }
 
@@ -494,19 +489,20 @@ int http_start(struct app *app, void *loop, const struct http_options *o,
 {
     struct http *h = mem_zalloc(sizeof(*h));
     if (h == NULL) {
+        close(o->listen_fd);
         return err_no_memory(err);
     }
     *h = (struct http){.app = app,
                        .routes = routes,
                        .options = *o,
-                       .listen_fd = -1,
+                       .listen_fd = o->listen_fd,
                        .loopback = http_address_is_loopback(o->address),
                        .tls = o->tls_certificate != NULL};
     h->options.address = NULL; /* the caller's */
     connections_fit(h);
     h->polled = mem_array((size_t)connections_most(h), sizeof(*h->polled));
     int rc = h->polled != NULL ? 0 : err_no_memory(err);
-    rc = rc == 0 ? http_listen(o->address, o->port, &h->listen_fd, &h->port, err) : rc;
+    rc = rc == 0 ? http_listen(h->listen_fd, &h->port, err) : rc;
     rc = rc == 0 ? start_daemon(h, err) : rc;
     rc = rc == 0 ? watch(h, loop, err) : rc;
     if (rc != 0) {

@@ -137,7 +137,8 @@ void reply_empty(struct request *rq, int status);
 /* As reply_bytes, but takes data, which mem_free will free; NULL: 500. */
 void reply_take(struct request *rq, int status, const char *type, char *data, size_t size);
 /* Before a reply that refuses for lack of room: why, for the registry (metrics.h), and when there
- * may be some (rate.h). Without it 429 and 503 count as SHED_OTHER, with "Retry-After: 1". */
+ * may be some (rate.h). Without it 429 and 503 count as SHED_OTHER, with "Retry-After: 1";
+ * 507, and 503 for a read-only storage, come with a minute. */
 void request_shed(struct request *rq, enum metric_shed cause, int retry_after_s);
 /* The first `size` bytes of a file, which is read as the client takes them; takes fd. */
 void reply_fd(struct request *rq, int status, const char *type, int fd, uint64_t size);
@@ -165,7 +166,7 @@ const char *request_key_name(const struct request *rq);
 /* The server itself. */
 struct http_options {
     const char *address;     /* "127.0.0.1" or "::1" or "0.0.0.0" */
-    int port;                /* 0: any free one */
+    int listen_fd;           /* bound to it: http_bind */
     size_t max_header_bytes; /* request line and headers */
     int64_t max_body_bytes;  /* of a body collected in memory */
     size_t max_bodies_bytes; /* of all of them together */
@@ -181,7 +182,8 @@ struct http_options {
     double receive_timeout_s;              /* for receiving a request completely */
     double request_deadline_s; /* until its answer, where it does not name one; 0: none */
 };
-/* `loop` is a uv_loop_t. routes is terminated by a NULL pattern. */
+/* Takes o->listen_fd, also on failure. `loop` is a uv_loop_t. routes is terminated by a NULL
+ * pattern. */
 int http_start(struct app *app, void *loop, const struct http_options *o,
                const struct route *routes, struct http **ret, struct err *err);
 /* From now on only who has one of these keys is served (keys.h); NULL: everybody is. Event streams

@@ -200,15 +200,26 @@ static void count_shed(const struct exchange *ex, int status)
     }
 }
 
+/* When to come again to a storage that is full or read-only: it waits for somebody to make room. */
+#define STORAGE_RETRY_S "60"
+
+/* Where nothing was measured. */
+static void set_retry_after(struct request *rq, int status, enum err_code code)
+{
+    const bool storage = code == ERR_DISK_FULL || code == ERR_READ_ONLY;
+    if ((status == 429 || status == 503 || status == 507) &&
+        !answer_has_header(&exchange_of(rq)->answer, "Retry-After")) {
+        request_set_header(rq, "Retry-After", storage ? STORAGE_RETRY_S : "1");
+    }
+}
+
 void reply_problem(struct request *rq, int status, const struct err *err)
 {
     struct exchange *ex = exchange_of(rq);
     ex->problem = err->code;
     log_failure(ex, status, err);
     count_shed(ex, status);
-    if ((status == 503 || status == 429) && !answer_has_header(&ex->answer, "Retry-After")) {
-        request_set_header(rq, "Retry-After", "1");
-    }
+    set_retry_after(rq, status, err->code);
     struct json *problem = problem_json(status, err, ex->path);
     char *text = problem != NULL ? json_print(problem) : NULL;
     json_free(problem);

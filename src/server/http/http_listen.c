@@ -52,7 +52,7 @@ static int bound_port(int fd, int *ret)
     return 0;
 }
 
-int http_listen(const char *text, int port, int *ret_fd, int *ret_port, struct err *err)
+int http_bind(const char *text, int port, int *ret_fd, struct err *err)
 {
     struct address a;
     if (!address_read(text, port, &a)) {
@@ -64,8 +64,7 @@ int http_listen(const char *text, int port, int *ret_fd, int *ret_port, struct e
     }
     const int on = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(fd, &a.any, a.size) != 0 || listen(fd, SOMAXCONN) != 0 ||
-        bound_port(fd, ret_port) != 0) {
+    if (bind(fd, &a.any, a.size) != 0) {
         const int rc = errno == EADDRINUSE
                            ? err_set(err, ERR_CONFLICT, "Port %d of %s is in use.", port, text)
                            : err_errno(err, "listen on the address");
@@ -74,4 +73,13 @@ int http_listen(const char *text, int port, int *ret_fd, int *ret_port, struct e
     }
     *ret_fd = fd;
     return 0;
+}
+
+int http_listen(int fd, int *ret_port, struct err *err)
+{
+    if (bound_port(fd, ret_port) == 0 && listen(fd, SOMAXCONN) == 0) {
+        return 0;
+    }
+    return errno == EADDRINUSE ? err_set(err, ERR_CONFLICT, "Port %d is in use.", *ret_port)
+                               : err_errno(err, "listen on the address");
 }

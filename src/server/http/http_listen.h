@@ -5,9 +5,12 @@
 
 #include "base/err.h"
 
-/* A bound, listening, non-blocking socket for a numeric IPv4 or IPv6 address ("localhost" is
- * 127.0.0.1). -ERR_INVALID: not an address; -ERR_CONFLICT: the port is taken. */
-int http_listen(const char *address, int port, int *ret_fd, int *ret_port, struct err *err);
+/* A non-blocking socket that is bound to a numeric IPv4 or IPv6 address ("localhost" is 127.0.0.1):
+ * the port is ours, and whoever connects is refused until http_listen. -ERR_INVALID: not an
+ * address; -ERR_CONFLICT: the port is taken. */
+int http_bind(const char *address, int port, int *ret_fd, struct err *err);
+/* Takes connections from now on; *ret_port is the port. -ERR_CONFLICT: another took it first. */
+int http_listen(int fd, int *ret_port, struct err *err);
 
 /* Whether the address can be reached from this machine alone. */
 bool http_address_is_loopback(const char *address);

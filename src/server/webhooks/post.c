@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 struct sending {
     const struct post *post;
@@ -131,6 +132,7 @@ static void explain(const struct sending *s, CURLcode rc, const char *told, stru
     } else {
         snprintf(ret->error, sizeof ret->error, "It could not be reached: %.200s.",
                  told[0] != '\0' ? told : curl_easy_strerror(rc));
+        utf8_mend(ret->error);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/metrics.h"
@@ -24,6 +25,7 @@ enum {
     PATIENCE_MS = 5000, /* until the store is asked again that did not take a result */
     GONE = 410
 };
+#define CA_FILE_MAX ((size_t)16 << 20)
 static const double longest_wait_s = WEBHOOK_WAIT_MAX_MS / 1e3;
 
 struct webhooks {
@@ -220,6 +222,24 @@ static void look(struct webhooks *w)
 
 /* ---- life ---- */
 
+/* Found now, and not by every message for days. */
+static int check_ca_file(const char *path, struct err *err)
+{
+    static const char mark[] = "-----BEGIN ";
+    struct err why;
+    char *text = NULL;
+    size_t size = 0;
+    if (path[0] == '\0') {
+        return 0;
+    }
+    if (file_read_all(path, CA_FILE_MAX, &text, &size, &why) < 0) {
+        return err_set(err, why.code, "--webhook-ca-file: %s", why.detail);
+    }
+    const bool pem = memmem(text, size, mark, strlen(mark)) != NULL;
+    mem_free(text);
+    return pem ? 0 : err_set(err, ERR_INVALID, "--webhook-ca-file has no certificate (PEM).");
+}
+
 int webhooks_new(struct app *app, struct webhooks **ret, struct err *err)
 {
     if (!app->config.webhooks) {
@@ -232,6 +252,7 @@ int webhooks_new(struct app *app, struct webhooks **ret, struct err *err)
     }
     w->app = app;
     int rc = sign_read(app->config.webhook_secret_file, &w->secrets, err);
+    rc = rc == 0 ? check_ca_file(app->config.webhook_ca_file, err) : rc;
     rc = rc == 0 ? address_list_parse(app->config.webhook_allow, &w->also, err) : rc;
     rc = rc == 0 ? post_init(err) : rc;
     if (rc < 0) {
