@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "server/api/routes.h"
 #include "server/credentials.h"
+#include "server/described.h"
 #include "server/http/http.h"
 #include "server/http/keys.h"
 #include "server/jobs/lessons.h"
@@ -281,6 +282,7 @@ int app_open(struct app *app, struct config *config, struct err *err)
     rc = rc == 0 ? open_loop(app, err) : rc;
     rc = rc == 0 ? metrics_new(routes, &app->metrics, err) : rc;
     rc = rc == 0 ? open_store(app, err) : rc;
+    rc = rc == 0 ? described_new(app->store, &app->described, err) : rc;
     rc = rc == 0 ? lessons_new(app, &app->lessons, err) : rc;
     rc = rc == 0 ? timekeeper_new(app, &app->timekeeper, err) : rc;
     rc = rc == 0 ? retention_new(app, &app->retention, err) : rc;
@@ -457,6 +459,7 @@ bool app_close(struct app *app)
     app->timekeeper = timekeeper_stop(app->timekeeper);
     const bool idle = app->loop == NULL || wait_for_threads(app);
     app->lessons = lessons_free(app->lessons);
+    app->described = described_free(app->described);
     app->store = store_close(app->store);
     if (idle) {
         app->metrics = metrics_free(app->metrics);

@@ -20,6 +20,7 @@ struct store;
 struct pool;
 struct trainer;
 struct served;
+struct described;
 struct serving;
 struct subscribers;
 struct once;
@@ -36,6 +37,7 @@ struct app {
     void *loop;                       /* uv_loop_t */
     struct metrics_registry *metrics; /* metrics.h: what GET /metrics tells */
     struct store *store;
+    struct described *described;     /* described.h: descriptions of data sets */
     struct lessons *lessons;         /* jobs/lessons.h: what finished jobs taught */
     struct pool *pool;               /* pool.h: worker processes */
     struct subscribers *subscribers; /* subscribers.h: SSE listeners by job */

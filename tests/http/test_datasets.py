@@ -7,6 +7,7 @@ import hashlib
 import io
 import itertools
 import signal
+import sqlite3
 import time
 import zipfile
 
@@ -164,6 +165,39 @@ def test_list_and_paging(daemons):
             break
     assert seen == ids[::-1]
     assert len(api.get("/v1/datasets?limit=100").json()["data"]) == 5
+
+
+def test_many_columns(daemons):
+    """Every answer names all columns, or none in a list; of rows of an older version too."""
+    daemon = daemons(workers="cpu:1", serve_workers=0)
+    api = daemon.api
+    names = [f"column \"{i}\"" for i in range(20_000)]
+    body = (",".join('"' + n.replace('"', '""') + '"' for n in names) + ",y\n" + "1," * 20_000 + "2\n" +
+            "3," * 20_000 + "4\n").encode()
+    made = api.upload(body)
+    assert made["features"] == names and made["target"] == "y" and made["warnings"] == []
+    path = "/v1/datasets/" + made["id"]
+    answer = api.get(path)
+    assert answer.json() == made
+    assert api.request("GET", path, 304, headers={"If-None-Match": answer.headers["ETag"]}).content == b""
+    same = api.request("PUT", "/v1/datasets/sha256:" + made["sha256"], 200, data=body, headers={"Content-Type": "text/csv"})
+    assert same.json() == made
+    listed = {k: v for k, v in made.items() if k not in ("features", "warnings")}
+    assert api.get("/v1/datasets").json()["data"] == [listed]
+    job = {"model": "m", "dataset": made["id"], "test": {"dataset": made["id"]}, "features": names[5:]}
+    planned = api.request("POST", "/v1/jobs?validate_only=true", 200, json=job).json()
+    daemon.stop()
+    with contextlib.closing(sqlite3.connect(daemon.data_dir / "krrd.db")) as db, db:
+        db.execute("UPDATE datasets SET summary = NULL")
+    daemon.start()
+    api = daemon.api
+    assert api.get(path).json() == made
+    assert api.get("/v1/datasets").json()["data"] == [listed]
+    assert api.request("POST", "/v1/jobs?validate_only=true", 200, json=job).json()["spec"] == planned["spec"]
+    job["features"][7] = "no such column"
+    assert api.request("POST", "/v1/jobs?validate_only=true", 422, json=job).json()["errors"][0]["pointer"] == "#/features/7"
+    api.delete(path)
+    assert api.request("POST", "/v1/jobs", 422, json=job).json()["errors"][0]["pointer"] == "#/dataset"
 
 
 @pytest.mark.parametrize("query, pointer", [
