@@ -37,7 +37,10 @@
 
 enum {
     DRAIN_TICK_MS = 20,
-    INGESTS_AT_ONCE = 2, /* of the pool's four threads: they may take minutes each */
+    /* Of the pool's four threads: they may take minutes each; and one that takes less than a
+     * second. */
+    INGESTS_AT_ONCE = 2,
+    BRIEF_INGESTS_AT_ONCE = 1,
     OTHER_FILES = 16,
 };
 
@@ -272,7 +275,10 @@ static void reopen_log(struct app *app)
 int app_open(struct app *app, struct config *config, struct err *err)
 {
     *app = (struct app){
-        .config = *config, .ingests = {.most = INGESTS_AT_ONCE}, .started_ms = clock_wall_ms()};
+        .config = *config,
+        .ingests = {.most = INGESTS_AT_ONCE, .most_brief = BRIEF_INGESTS_AT_ONCE},
+        .started_ms = clock_wall_ms(),
+    };
     *config = (struct config){.listen_address = NULL};
     app->log = (struct log){.fd = STDERR_FILENO, .level = app->config.log_level, .program = "krrd"};
     signal(SIGPIPE, SIG_IGN); /* writing to a client that left is an error code, not an end */

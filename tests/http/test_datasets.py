@@ -606,6 +606,27 @@ def test_two_are_read_in_at_once(daemons):
     assert leftovers(daemon) == []
 
 
+def test_short_ones_do_not_wait_for_long_ones(daemons):
+    """A small body is read in beside two large ones; of two that wait the shorter is next."""
+    daemon = daemons(**NO_WORKERS)
+    with contextlib.ExitStack() as stack:
+        first, second = (stack.enter_context(begin_upload(daemon, slow_table(20))) for _ in range(2))
+        wait_for(lambda: len(received(daemon)) == 2 and len(being_read(daemon)) >= 2)
+        long = received(daemon)
+        third = stack.enter_context(begin_upload(daemon, slow_table(10)))
+        wait_for(lambda: len(received(daemon)) == 3)
+        waiting = received(daemon) - long
+        fourth = stack.enter_context(begin_upload(daemon, slow_table(3)))
+        wait_for(lambda: len(received(daemon)) == 4)
+        for _ in range(3):
+            daemon.api.upload(CSV)
+        assert long < received(daemon), "one of the first two was read in too soon"
+        assert fourth.answer().status == 201
+        assert waiting <= received(daemon), "the shorter one waited for the longer one"
+        assert [c.answer().status for c in (first, second, third)] == [201] * 3
+    assert leftovers(daemon) == []
+
+
 def test_clients_that_leave_while_others_are_read_in(daemons):
     """One that waits is never read in; one that is read in makes room for the next at once."""
     daemon = daemons(**NO_WORKERS)
@@ -614,7 +635,7 @@ def test_clients_that_leave_while_others_are_read_in(daemons):
         first, second = (stack.enter_context(begin_upload(daemon, body)) for _ in range(2))
         wait_for(lambda: len(received(daemon)) == 2 and len(being_read(daemon)) >= 2)
         slow = received(daemon)
-        third, fourth = (stack.enter_context(begin_upload(daemon, CSV)) for _ in range(2))
+        third, fourth = (stack.enter_context(begin_upload(daemon, slow_table(3))) for _ in range(2))
         wait_for(lambda: len(received(daemon)) == 4)
         third.socket.close()
         wait_for(lambda: len(received(daemon)) == 3)
@@ -634,7 +655,7 @@ def test_stop_while_some_wait_to_be_read_in(daemons):
         for _ in range(2):
             stack.enter_context(begin_upload(daemon, body))
         wait_for(lambda: len(received(daemon)) == 2 and len(being_read(daemon)) >= 2)
-        stack.enter_context(begin_upload(daemon, CSV))
+        stack.enter_context(begin_upload(daemon, slow_table(3)))
         wait_for(lambda: len(received(daemon)) == 3)
         daemon.process.send_signal(signal.SIGTERM)
         wait_for(lambda: "server.stopping" in daemon.log())

@@ -26,6 +26,7 @@ struct upload {
     struct once *once;
     struct request *request; /* who waits: paused, or for the answer; NULL: nobody */
     struct buf arriving;
+    int64_t received;      /* bytes of the body */
     bool finished;         /* the body is complete */
     bool released;         /* the request ended before that */
     bool busy;             /* a thread is at work: what follows is its own */
@@ -47,6 +48,9 @@ struct upload {
     int rc;
     struct err err;
 };
+
+/* What a slow machine reads of a CSV in a second. */
+#define INGEST_BYTES_PER_S (8e6)
 
 /* ---- Making and freeing. ---- */
 
@@ -318,6 +322,20 @@ static void ingest_dropped(struct app *app, void *context)
     upload_free(context);
 }
 
+/* What is packed grows a few times as a rule, but may a thousandfold, as may what leaves zeros out
+ * or becomes 0/1 columns. */
+static struct offload_cost ingest_cost(const struct upload *u)
+{
+    const struct ingest_options *o = &u->options;
+    const bool grows =
+        o->gzip || o->one_hot || (o->format != INGEST_CSV && o->format != INGEST_NPY);
+    const double seconds = (double)u->received / INGEST_BYTES_PER_S;
+    return (struct offload_cost){
+        .seconds = grows ? 4.0 * seconds : seconds,
+        .brief = (grows ? 1000.0 * seconds : seconds) < 1.0,
+    };
+}
+
 static void ingest(struct upload *u, struct request *rq)
 {
     static const struct offload_ops ops = {
@@ -325,7 +343,7 @@ static void ingest(struct upload *u, struct request *rq)
     const struct buf full = u->arriving; /* the last block */
     u->arriving = u->block;
     u->block = full;
-    if (offload_in_line(u->app, &u->app->ingests, rq, &ops, u, &u->err) != 0) {
+    if (offload_in_line(u->app, &u->app->ingests, rq, ingest_cost(u), &ops, u, &u->err) != 0) {
         reply_error(rq, &u->err);
         upload_free(u);
     }
@@ -401,6 +419,7 @@ int upload_add(struct upload *u, struct request *rq, const void *data, size_t si
         *err = u->err;
         return u->rc;
     }
+    u->received += (int64_t)size;
     buf_add(&u->arriving, data, size);
     if (u->arriving.failed) {
         return err_no_memory(err);
