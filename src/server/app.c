@@ -24,6 +24,7 @@
 #include "server/jobs/subscribers.h"
 #include "server/jobs/trainer.h"
 #include "server/jobs/waits.h"
+#include "server/log_copy.h"
 #include "server/metrics.h"
 #include "server/notify.h"
 #include "server/process.h"
@@ -46,6 +47,11 @@ enum {
 
 /* How long app_close waits for threads of the pool, in seconds. */
 static const double thread_grace_s = 2.0;
+
+void app_database_path(const struct app *app, char ret[APP_PATH_MAX])
+{
+    snprintf(ret, APP_PATH_MAX, "%s/krrd.db", app->config.data_dir);
+}
 
 void app_dataset_path(const struct app *app, const char *dataset_id, char ret[APP_PATH_MAX])
 {
@@ -154,7 +160,7 @@ static int continue_ids(struct app *app, struct err *err)
 static int open_store(struct app *app, struct err *err)
 {
     char path[APP_PATH_MAX];
-    snprintf(path, sizeof(path), "%s/krrd.db", app->config.data_dir);
+    app_database_path(app, path);
     int rc = store_open(path, &app->store, err);
     if (rc == 0) {
         store_watch(app->store, on_commit, app->metrics);
@@ -288,6 +294,7 @@ int app_open(struct app *app, struct config *config, struct err *err)
     rc = rc == 0 ? open_loop(app, err) : rc;
     rc = rc == 0 ? metrics_new(routes, &app->metrics, err) : rc;
     rc = rc == 0 ? open_store(app, err) : rc;
+    rc = rc == 0 ? log_copy_new(app, &app->log_copy, err) : rc;
     rc = rc == 0 ? described_new(app->store, &app->described, err) : rc;
     rc = rc == 0 ? lessons_new(app, &app->lessons, err) : rc;
     rc = rc == 0 ? timekeeper_new(app, &app->timekeeper, err) : rc;
@@ -466,6 +473,7 @@ bool app_close(struct app *app)
     const bool idle = app->loop == NULL || wait_for_threads(app);
     app->lessons = lessons_free(app->lessons);
     app->described = described_free(app->described);
+    app->log_copy = log_copy_free(app->log_copy);
     app->store = store_close(app->store);
     if (idle) {
         app->metrics = metrics_free(app->metrics);

@@ -27,6 +27,7 @@ struct once;
 struct retention;
 struct waits;
 struct storage;
+struct log_copy;
 struct webhooks;
 struct timekeeper;
 
@@ -44,6 +45,7 @@ struct app {
     struct timekeeper *timekeeper;   /* timekeeper.h: jumps of the wall clock */
     struct webhooks *webhooks;       /* webhooks/webhooks.h: NULL where there are none */
     _Atomic int64_t log_debt;        /* store_log_debt, when storage.c looked last */
+    struct log_copy *log_copy;       /* log_copy.h: the database's log */
     struct storage *storage;         /* storage.h: whether the data directory can be written */
     struct waits *waits;             /* waits.h: requests that wait for a job to end */
     struct trainer *trainer;         /* trainer.h: queue -> training workers -> store */
@@ -83,6 +85,7 @@ bool app_ready(const struct app *app, const char **ret_reason);
 
 /* Paths inside the data directory, into caller's memory. */
 #define APP_PATH_MAX 4096
+void app_database_path(const struct app *app, char ret[APP_PATH_MAX]);
 void app_dataset_path(const struct app *app, const char *dataset_id, char ret[APP_PATH_MAX]);
 void app_checkpoint_path(const struct app *app, const char *job_id, char ret[APP_PATH_MAX]);
 void app_temporary_path(const struct app *app, const char *name, char ret[APP_PATH_MAX]);

@@ -3,9 +3,11 @@
 #include <sys/statvfs.h>
 #include <uv.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/jobs/trainer.h"
+#include "server/log_copy.h"
 #include "store/shrink.h"
 #include "store/store.h"
 
@@ -14,10 +16,16 @@ enum { LOOK_MS = 500, SHRINK_MS = 25 };
 /* Free pages of the database that stay in it for what comes next, unless the disk is short. */
 #define SPARE_BYTES (16 << 20)
 
+/* What a step of giving pages back takes of the file, and is to take of the loop's time. */
+#define STEP_LEAST (128 << 10)
+#define STEP_MOST (1 << 20)
+static const double step_s = 0.004;
+
 struct storage {
     struct app *app;
     uv_timer_t timer;
     enum err_code trouble; /* when it was looked at last */
+    int64_t step;          /* bytes */
 };
 
 static int judge(const struct app *app, const struct statvfs *disk, int64_t bytes, struct err *err)
@@ -97,11 +105,34 @@ static void look(struct storage *s)
     trainer_kick(s->app->trainer);
 }
 
-/* Gives some of what was deleted back to the file system; whether there is more. */
-static bool shrink(const struct storage *s)
+/* Slow disks are given less at a time. */
+static int step(struct storage *s, int64_t keep)
 {
+    const double began = clock_monotonic_s();
+    const int r = store_shrink(s->app->store, keep, s->step, NULL);
+    const double seconds = clock_monotonic_s() - began;
+    if (r == STORE_SHRINK_MORE && seconds > step_s && s->step > STEP_LEAST) {
+        s->step /= 2;
+    } else if (r == STORE_SHRINK_MORE && seconds < 0.4 * step_s && s->step < STEP_MOST) {
+        s->step *= 2;
+    }
+    return r;
+}
+
+/* Gives some of what was deleted back to the file system; whether there is more. The log is cut
+ * when it has been copied, else a look later. */
+static bool shrink(struct storage *s)
+{
+    struct app *app = s->app;
     const int64_t keep = s->trouble == ERR_DISK_FULL ? 0 : SPARE_BYTES;
-    return store_refusal(s->app->store) == ERR_OK && store_shrink(s->app->store, keep, NULL) > 0;
+    if (store_refusal(app->store) != ERR_OK) {
+        return false;
+    }
+    const int r = step(s, keep);
+    if (r == STORE_SHRINK_CUT && log_copy_all(app->log_copy)) {
+        store_end_shrinking(app->store, NULL);
+    }
+    return r == STORE_SHRINK_MORE;
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -131,6 +162,7 @@ int storage_new(struct app *app, struct storage **ret, struct err *err)
         return err_no_memory(err);
     }
     s->app = app;
+    s->step = STEP_MOST;
     uv_timer_init(app->loop, &s->timer);
     s->timer.data = s;
     uv_timer_start(&s->timer, on_timer, 0, 0);
