@@ -1,8 +1,10 @@
 /*
  * Nodes are struct cJSON, linked and unlinked by cJSON's list functions. They are allocated and
- * freed here, so that all memory goes through mem.h without cJSON's process-wide hooks. The field
- * valueint, which cJSON uses for numbers only, marks an array or object that lacks a child because
- * memory ran out.
+ * freed here, so that all memory goes through mem.h without cJSON's process-wide hooks. What a
+ * string holds stands behind its node, in the same piece of memory: a tree of many names takes half
+ * as many pieces. The field valueint, which cJSON uses for numbers only, marks an array or object
+ * that lacks a child because memory ran out. Nodes of type cJSON_Raw are printed as they are; one
+ * without a key stands for members of its object.
  */
 #include "base/json.h"
 
@@ -49,13 +51,25 @@ static cJSON *node_new(int type)
     return node;
 }
 
+/* A node with a text of its own. */
+static cJSON *node_new_text(int type, const char *text, size_t len)
+{
+    cJSON *node = mem_alloc(sizeof(*node) + len + 1);
+    if (node != NULL) {
+        char *own = (char *)(node + 1);
+        *node = (cJSON){.type = type, .valuestring = own};
+        memcpy(own, text, len);
+        own[len] = '\0';
+    }
+    return node;
+}
+
 /* Recursion goes as deep as the tree, which the reader bounds and builders keep shallow. */
 static void node_free(cJSON *node)
 {
     while (node != NULL) {
         cJSON *next = node->next;
         node_free(node->child);
-        mem_free(node->valuestring);
         mem_free(node->string);
         mem_free(node);
         node = next;
@@ -294,7 +308,11 @@ const struct json *json_get(const struct json *obj, const char *key)
     if (json_type(obj) != JSON_OBJECT) {
         return NULL;
     }
-    return const_json_of(cJSON_GetObjectItemCaseSensitive(node_of(obj), key));
+    const cJSON *at = node_of(obj)->child;
+    while (at != NULL && (at->string == NULL || strcmp(at->string, key) != 0)) {
+        at = at->next;
+    }
+    return const_json_of(at);
 }
 
 const struct json *json_first(const struct json *j)
@@ -345,15 +363,12 @@ struct json *json_new_array(void)
 
 struct json *json_new_string(const char *s)
 {
-    cJSON *node = node_new(s == NULL ? cJSON_NULL : cJSON_String);
-    if (node != NULL && s != NULL) {
-        node->valuestring = mem_strdup(s);
-        if (node->valuestring == NULL) {
-            node_free(node);
-            return NULL;
-        }
-    }
-    return json_of(node);
+    return json_of(s == NULL ? node_new(cJSON_NULL) : node_new_text(cJSON_String, s, strlen(s)));
+}
+
+struct json *json_new_text(const char *text)
+{
+    return json_of(node_new_text(cJSON_Raw, text, strlen(text)));
 }
 
 struct json *json_new_number(double v)
@@ -404,6 +419,9 @@ bool json_ok(const struct json *j)
 
 static struct json *copy_scalar(const struct json *j)
 {
+    if (node_of(j)->type == cJSON_Raw) {
+        return json_new_text(node_of(j)->valuestring);
+    }
     switch (json_type(j)) {
     case JSON_STRING:
         return json_new_string(json_string(j));
@@ -427,10 +445,10 @@ struct json *json_copy(const struct json *j)
          child = json_next(child)) {
         /* Appended directly: json_set would search for the key each time. */
         cJSON *node = own_node(json_copy(child));
-        if (node != NULL && type == JSON_OBJECT) {
+        if (node != NULL) {
             node->string = mem_strdup(json_key(child));
         }
-        if (node == NULL || (type == JSON_OBJECT && node->string == NULL)) {
+        if (node == NULL || (json_key(child) != NULL && node->string == NULL)) {
             node_free(node);
             return NULL;
         }
@@ -477,6 +495,22 @@ struct json *json_push(struct json *arr, struct json *child)
     return child;
 }
 
+void json_add_members(struct json *obj, const char *object_text)
+{
+    const size_t len = strlen(object_text);
+    if (len == 2) {
+        return; /* {} */
+    }
+    cJSON *node = json_type(obj) != JSON_OBJECT || len < 2
+                      ? NULL
+                      : node_new_text(cJSON_Raw, object_text + 1, len - 2);
+    if (node == NULL) {
+        mark_incomplete(obj);
+        return;
+    }
+    cJSON_AddItemToArray(own_node(obj), node);
+}
+
 void json_set_string(struct json *obj, const char *key, const char *s)
 {
     json_set(obj, key, json_new_string(s));
@@ -519,7 +553,7 @@ static void print_children(struct buf *b, const struct json *j)
         if (child != json_first(j)) {
             buf_char(b, ',');
         }
-        if (object) {
+        if (json_key(child) != NULL) {
             buf_json_string(b, json_key(child));
             buf_char(b, ':');
         }
@@ -530,6 +564,10 @@ static void print_children(struct buf *b, const struct json *j)
 
 static void print(struct buf *b, const struct json *j)
 {
+    if (j != NULL && node_of(j)->type == cJSON_Raw) {
+        buf_str(b, node_of(j)->valuestring);
+        return;
+    }
     switch (json_type(j)) {
     case JSON_BOOL:
         buf_str(b, json_bool(j) ? "true" : "false");

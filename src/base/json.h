@@ -58,7 +58,10 @@ int json_only_keys(const struct json *obj, const char *const *keys, struct err *
 struct json *json_new_object(void);
 struct json *json_new_array(void);
 struct json *json_new_string(const char *s); /* NULL -> null node */
-struct json *json_new_number(double v);      /* not finite -> null node */
+/* Text that json_print has printed (or an equal of it), which is printed as it is and read no more:
+ * json_type calls it null. */
+struct json *json_new_text(const char *text);
+struct json *json_new_number(double v); /* not finite -> null node */
 struct json *json_new_bool(bool v);
 struct json *json_new_null(void);
 struct json *json_copy(const struct json *j);
@@ -70,6 +73,8 @@ void json_set_int(struct json *obj, const char *key, int64_t v);
 void json_set_bool(struct json *obj, const char *key, bool v);
 struct json *json_set_object(struct json *obj, const char *key); /* returns the new object */
 struct json *json_set_array(struct json *obj, const char *key);
+/* The members of such a text of an object, as they are, behind those that obj has. */
+void json_add_members(struct json *obj, const char *object_text);
 void json_remove(struct json *obj, const char *key);
 
 /* True where root is not NULL and nothing in it is missing for lack of memory. */

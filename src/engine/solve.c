@@ -291,7 +291,7 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     if (r < 0) {
         return r;
     }
-    if (found.residual > nothing) {
+    if (found.residual > nothing && !(found.whitened < nothing)) {
         warn_of_large_residual(d, found.residual);
     }
     if (reached && misses(d, &found)) {

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "server/api/routes.h"
 #include "server/credentials.h"
+#include "server/described.h"
 #include "server/http/http.h"
 #include "server/http/http_listen.h"
 #include "server/http/keys.h"
@@ -24,6 +25,7 @@
 #include "server/jobs/subscribers.h"
 #include "server/jobs/trainer.h"
 #include "server/jobs/waits.h"
+#include "server/log_copy.h"
 #include "server/metrics.h"
 #include "server/notify.h"
 #include "server/process.h"
@@ -38,12 +40,20 @@
 
 enum {
     DRAIN_TICK_MS = 20,
-    INGESTS_AT_ONCE = 2, /* of the pool's four threads: they may take minutes each */
+    /* Of the pool's four threads: they may take minutes each; and one that takes less than a
+     * second. */
+    INGESTS_AT_ONCE = 2,
+    BRIEF_INGESTS_AT_ONCE = 1,
     OTHER_FILES = 16,
 };
 
 /* How long app_close waits for threads of the pool, in seconds. */
 static const double thread_grace_s = 2.0;
+
+void app_database_path(const struct app *app, char ret[APP_PATH_MAX])
+{
+    snprintf(ret, APP_PATH_MAX, "%s/krrd.db", app->config.data_dir);
+}
 
 void app_dataset_path(const struct app *app, const char *dataset_id, char ret[APP_PATH_MAX])
 {
@@ -161,7 +171,7 @@ static void tell_not_rewritten(const struct app *app)
 static int open_store(struct app *app, struct err *err)
 {
     char path[APP_PATH_MAX];
-    snprintf(path, sizeof(path), "%s/krrd.db", app->config.data_dir);
+    app_database_path(app, path);
     int rc = store_open(path, &app->store, err);
     if (rc == 0) {
         tell_not_rewritten(app);
@@ -295,10 +305,12 @@ static void reopen_log(struct app *app)
 
 int app_open(struct app *app, struct config *config, struct err *err)
 {
-    *app = (struct app){.config = *config,
-                        .listen_fd = -1,
-                        .ingests = {.most = INGESTS_AT_ONCE},
-                        .started_ms = clock_wall_ms()};
+    *app = (struct app){
+        .config = *config,
+        .listen_fd = -1,
+        .ingests = {.most = INGESTS_AT_ONCE, .most_brief = BRIEF_INGESTS_AT_ONCE},
+        .started_ms = clock_wall_ms(),
+    };
     *config = (struct config){.listen_address = NULL};
     app->log = (struct log){.fd = STDERR_FILENO, .level = app->config.log_level, .program = "krrd"};
     signal(SIGPIPE, SIG_IGN); /* writing to a client that left is an error code, not an end */
@@ -309,6 +321,8 @@ int app_open(struct app *app, struct config *config, struct err *err)
     rc = rc == 0 ? open_loop(app, err) : rc;
     rc = rc == 0 ? metrics_new(routes, &app->metrics, err) : rc;
     rc = rc == 0 ? open_store(app, err) : rc;
+    rc = rc == 0 ? log_copy_new(app, &app->log_copy, err) : rc;
+    rc = rc == 0 ? described_new(app->store, &app->described, err) : rc;
     rc = rc == 0 ? lessons_new(app, &app->lessons, err) : rc;
     rc = rc == 0 ? timekeeper_new(app, &app->timekeeper, err) : rc;
     rc = rc == 0 ? retention_new(app, &app->retention, err) : rc;
@@ -488,6 +502,8 @@ bool app_close(struct app *app)
     app->timekeeper = timekeeper_stop(app->timekeeper);
     const bool idle = app->loop == NULL || wait_for_threads(app);
     app->lessons = lessons_free(app->lessons);
+    app->described = described_free(app->described);
+    app->log_copy = log_copy_free(app->log_copy);
     app->store = store_close(app->store);
     if (idle) {
         app->metrics = metrics_free(app->metrics);

@@ -20,12 +20,14 @@ struct store;
 struct pool;
 struct trainer;
 struct served;
+struct described;
 struct serving;
 struct subscribers;
 struct once;
 struct retention;
 struct waits;
 struct storage;
+struct log_copy;
 struct webhooks;
 struct timekeeper;
 
@@ -36,12 +38,14 @@ struct app {
     void *loop;                       /* uv_loop_t */
     struct metrics_registry *metrics; /* metrics.h: what GET /metrics tells */
     struct store *store;
+    struct described *described;     /* described.h: descriptions of data sets */
     struct lessons *lessons;         /* jobs/lessons.h: what finished jobs taught */
     struct pool *pool;               /* pool.h: worker processes */
     struct subscribers *subscribers; /* subscribers.h: SSE listeners by job */
     struct timekeeper *timekeeper;   /* timekeeper.h: jumps of the wall clock */
     struct webhooks *webhooks;       /* webhooks/webhooks.h: NULL where there are none */
     _Atomic int64_t log_debt;        /* store_log_debt, when storage.c looked last */
+    struct log_copy *log_copy;       /* log_copy.h: the database's log */
     struct storage *storage;         /* storage.h: whether the data directory can be written */
     struct waits *waits;             /* waits.h: requests that wait for a job to end */
     struct trainer *trainer;         /* trainer.h: queue -> training workers -> store */
@@ -82,6 +86,7 @@ bool app_ready(const struct app *app, const char **ret_reason);
 
 /* Paths inside the data directory, into caller's memory. */
 #define APP_PATH_MAX 4096
+void app_database_path(const struct app *app, char ret[APP_PATH_MAX]);
 void app_dataset_path(const struct app *app, const char *dataset_id, char ret[APP_PATH_MAX]);
 void app_checkpoint_path(const struct app *app, const char *job_id, char ret[APP_PATH_MAX]);
 void app_temporary_path(const struct app *app, const char *name, char ret[APP_PATH_MAX]);

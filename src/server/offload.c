@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "server/app.h"
 
@@ -11,6 +12,9 @@ struct offloaded {
     uv_work_t work;
     struct offload_line *line; /* NULL: none */
     struct offloaded *next;    /* in the line, while it waits */
+    double due;                /* when it would end, had it begun when it came */
+    bool brief;
+    bool beside; /* under way beside `most` of its line */
     struct app *app;
     struct request *request; /* NULL: none, or its client left */
     const struct offload_ops *ops;
@@ -32,7 +36,7 @@ static void work(uv_work_t *w)
     o->ops->work(o->context);
 }
 
-static void leave_line(struct offload_line *line);
+static void leave_line(struct offloaded *o);
 
 static void done(uv_work_t *w, int status)
 {
@@ -40,7 +44,7 @@ static void done(uv_work_t *w, int status)
     (void)status; /* nothing is ever cancelled */
     o->app->offloaded--;
     if (o->line != NULL) {
-        leave_line(o->line);
+        leave_line(o);
     }
     if (o->request != NULL) {
         o->request->on_gone = NULL;
@@ -106,15 +110,13 @@ static void drop(struct offloaded *o)
     mem_free(o);
 }
 
-static void take_out(struct offload_line *line, struct offloaded *o)
+static void take_out(struct offload_line *line, const struct offloaded *o)
 {
-    struct offloaded *before = NULL;
-    for (struct offloaded *at = line->first; at != o; at = at->next) {
-        before = at;
+    struct offloaded **at = &line->first;
+    while (*at != o) {
+        at = &(*at)->next;
     }
-    *(before != NULL ? &before->next : &line->first) = o->next;
-    line->last = line->last == o ? before : line->last;
-    o->next = NULL;
+    *at = o->next;
 }
 
 static void gone_from_line(struct request *rq)
@@ -126,52 +128,81 @@ static void gone_from_line(struct request *rq)
 
 static void wait_in(struct offload_line *line, struct offloaded *o)
 {
-    *(line->last != NULL ? &line->last->next : &line->first) = o;
-    line->last = o;
+    struct offloaded **at = &line->first;
+    while (*at != NULL && (*at)->due <= o->due) {
+        at = &(*at)->next;
+    }
+    o->next = *at;
+    *at = o;
     defer(o, gone_from_line);
 }
 
-static void begin_first(struct offload_line *line)
+static bool has_room(const struct offload_line *line, const struct offloaded *o)
 {
-    struct offloaded *o = line->first;
-    struct err err;
-    take_out(line, o);
-    if (start(o, &err) == 0) {
-        line->running++;
-        return;
-    }
-    o->request->on_gone = NULL;
-    reply_error(o->request, &err);
-    drop(o);
+    return line->running < line->most || (o->brief && line->running_brief < line->most_brief);
 }
 
-static void leave_line(struct offload_line *line)
+/* On failure o stays with the caller. */
+static int start_in(struct offload_line *line, struct offloaded *o, struct err *err)
 {
-    line->running--;
-    while (line->first != NULL && line->running < line->most) {
-        begin_first(line);
+    const int rc = start(o, err);
+    if (rc == 0) {
+        o->beside = line->running >= line->most;
+        ++*(o->beside ? &line->running_brief : &line->running);
+    }
+    return rc;
+}
+
+static void begin(struct offload_line *line, struct offloaded *o)
+{
+    struct err err;
+    take_out(line, o);
+    if (start_in(line, o, &err) != 0) {
+        o->request->on_gone = NULL;
+        reply_error(o->request, &err);
+        drop(o);
+    }
+}
+
+/* The first of those that wait for which there is room. */
+static struct offloaded *next_in(const struct offload_line *line)
+{
+    struct offloaded *o = line->first;
+    while (o != NULL && !has_room(line, o)) {
+        o = o->next;
+    }
+    return o;
+}
+
+static void leave_line(struct offloaded *o)
+{
+    struct offload_line *line = o->line;
+    --*(o->beside ? &line->running_brief : &line->running);
+    for (struct offloaded *next; (next = next_in(line)) != NULL;) {
+        begin(line, next);
     }
 }
 
 int offload_in_line(struct app *app, struct offload_line *line, struct request *rq,
-                    const struct offload_ops *ops, void *context, struct err *err)
+                    struct offload_cost cost, const struct offload_ops *ops, void *context,
+                    struct err *err)
 {
     struct offloaded *o = offloaded_new(app, rq, ops, context, err);
     if (o == NULL) {
         return -ERR_NO_MEMORY;
     }
     o->line = line;
-    if (line->running >= line->most) {
+    o->due = clock_monotonic_s() + cost.seconds;
+    o->brief = cost.brief;
+    if (!has_room(line, o)) {
         wait_in(line, o);
         return 0;
     }
-    const int rc = start(o, err);
+    const int rc = start_in(line, o, err);
     if (rc != 0) {
         mem_free(o);
-        return rc;
     }
-    line->running++;
-    return 0;
+    return rc;
 }
 
 /* ---- removing files ---- */

@@ -22,22 +22,31 @@ struct offload_ops {
     void (*dropped)(struct app *app, void *context);
 };
 
-/* Work of one kind, of which `most` are with the pool at once, so that it leaves threads to others;
- * the rest waits here in its order. Zeroes but for `most`. */
+/* Work of one kind, of which `most` are with the pool at once, so that it leaves threads to others,
+ * and beside them `most_brief` of what takes less than a second. The rest waits here: what would
+ * end first, had it begun when it came, is next. So brief work passes by long work, which waits for
+ * what came later no longer than it takes itself. Zeroes but for the two. */
 struct offload_line {
-    int most;
-    int running;
-    struct offloaded *first, *last; /* those that wait */
+    int most, most_brief;
+    int running, running_brief;
+    struct offloaded *first; /* of those that wait */
 };
 
 /* rq may be NULL; otherwise it is deferred. On failure nothing was started. */
 int offload(struct app *app, struct request *rq, const struct offload_ops *ops, void *context,
             struct err *err);
 
-/* The same by a line: at once where fewer than `most` are under way, else when it is its turn. rq
- * is not NULL, for it is what drops the work when the client leaves. */
+/* What work is likely to take, roughly, and whether it surely takes less than a second. */
+struct offload_cost {
+    double seconds;
+    bool brief;
+};
+
+/* The same by a line: at once where there is room, else when it is its turn. rq is not NULL, for it
+ * is what drops the work when the client leaves. */
 int offload_in_line(struct app *app, struct offload_line *line, struct request *rq,
-                    const struct offload_ops *ops, void *context, struct err *err);
+                    struct offload_cost cost, const struct offload_ops *ops, void *context,
+                    struct err *err);
 
 /* Removes a file for which nobody waits, and closes fd (-1: none), which may be the last hold on
  * its blocks: giving many of them back takes long. */

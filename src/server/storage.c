@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/jobs/trainer.h"
+#include "server/log_copy.h"
 #include "store/shrink.h"
 #include "store/store.h"
 
@@ -15,12 +16,18 @@ enum { LOOK_MS = 500, SHRINK_MS = 25 };
 /* Free pages of the database that stay in it for what comes next, unless the disk is short. */
 #define SPARE_BYTES (16 << 20)
 
+/* What a step of giving pages back takes of the file, and is to take of the loop's time. */
+#define STEP_LEAST (128 << 10)
+#define STEP_MOST (1 << 20)
+static const double step_s = 0.004;
+
 struct storage {
     struct app *app;
     uv_timer_t timer;
     enum err_code trouble;  /* when it was looked at last */
     enum err_code unshrunk; /* why nothing could be given back, as was logged last ... */
     double unshrunk_at;     /* ... and when, on the monotonic clock */
+    int64_t step;           /* bytes */
 };
 
 /* A reason for giving nothing back that stays is logged again after so long. */
@@ -117,19 +124,38 @@ static void tell_unshrunk(struct storage *s, const struct err *why)
             why->detail, NULL);
 }
 
-/* Gives some of what was deleted back to the file system; whether there is more. */
+/* Slow disks are given less at a time. */
+static int step(struct storage *s, int64_t keep, struct err *err)
+{
+    const double began = clock_monotonic_s();
+    const int r = store_shrink(s->app->store, keep, s->step, err);
+    const double seconds = clock_monotonic_s() - began;
+    if (r == STORE_SHRINK_MORE && seconds > step_s && s->step > STEP_LEAST) {
+        s->step /= 2;
+    } else if (r == STORE_SHRINK_MORE && seconds < 0.4 * step_s && s->step < STEP_MOST) {
+        s->step *= 2;
+    }
+    return r;
+}
+
+/* Gives some of what was deleted back to the file system; whether there is more. The log is cut
+ * when it has been copied, else a look later. */
 static bool shrink(struct storage *s)
 {
+    struct app *app = s->app;
     const int64_t keep = s->trouble == ERR_DISK_FULL ? 0 : SPARE_BYTES;
     struct err why;
-    if (store_refusal(s->app->store) != ERR_OK) {
+    if (store_refusal(app->store) != ERR_OK) {
         return false;
     }
-    const int r = store_shrink(s->app->store, keep, &why);
+    int r = step(s, keep, &why);
+    if (r == STORE_SHRINK_CUT) {
+        r = log_copy_all(app->log_copy) ? store_end_shrinking(app->store, &why) : 0;
+    }
     if (r < 0) {
         tell_unshrunk(s, &why);
     }
-    return r > 0;
+    return r == STORE_SHRINK_MORE;
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -159,6 +185,7 @@ int storage_new(struct app *app, struct storage **ret, struct err *err)
         return err_no_memory(err);
     }
     s->app = app;
+    s->step = STEP_MOST;
     uv_timer_init(app->loop, &s->timer);
     s->timer.data = s;
     uv_timer_start(&s->timer, on_timer, 0, 0);

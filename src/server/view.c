@@ -1,7 +1,5 @@
 #include "server/view.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 
 void view_set_stamp(struct json *obj, const char *key, int64_t wall_ms)
@@ -15,11 +13,8 @@ void view_set_stamp(struct json *obj, const char *key, int64_t wall_ms)
 
 void view_set_text(struct json *obj, const char *key, const char *json_text)
 {
-    struct json *j = NULL;
-    if (!json_text || json_parse(json_text, strlen(json_text), &j, NULL) < 0) {
-        j = json_new_null();
-    }
-    json_set(obj, key, j);
+    const bool some = json_text != NULL && json_text[0] != '\0';
+    json_set(obj, key, some ? json_new_text(json_text) : json_new_null());
 }
 
 /* Numbers where 0 means "not yet". */

@@ -19,5 +19,5 @@ struct json *view_list(struct json *data, const char *first_id, const char *last
 
 /* Milliseconds as a stamp; 0 is null. */
 void view_set_stamp(struct json *obj, const char *key, int64_t wall_ms);
-/* The member's JSON text parsed; NULL or unreadable text is null. */
+/* The member's JSON text as the store has it, which printed it once; NULL is null. */
 void view_set_text(struct json *obj, const char *key, const char *json_text);

@@ -3,12 +3,17 @@
 #include "base/mem.h"
 #include "store/internal.h"
 
-#define DATASET_COLUMNS "id, name, info, rows, columns, bytes, sha256, created_ms, recipe"
+#define DATASET_COLUMNS "id, name, info, rows, columns, bytes, sha256, created_ms, recipe, summary"
+/* What a list shows: names of columns may be long. */
+#define DATASET_BRIEF                                                                              \
+    "id, name, iif(summary IS NULL, info, NULL), rows, columns, bytes, sha256, created_ms, "       \
+    "recipe, summary"
 
 void dataset_row_deinit(struct dataset_row *r)
 {
     mem_free(r->name);
     mem_free(r->info);
+    mem_free(r->summary);
     *r = (struct dataset_row){.name = NULL};
 }
 
@@ -29,6 +34,7 @@ static int read_row(struct sql_stmt *st, void *row, struct err *err)
     sql_col_fixed(st, 6, r->sha256, sizeof(r->sha256));
     r->created_ms = sql_col_int(st, 7);
     sql_col_fixed(st, 8, r->recipe, sizeof(r->recipe));
+    r->summary = sql_col_text(st, 9);
     return sql_row_check(st, err);
 }
 
@@ -46,14 +52,14 @@ static int not_found(struct err *err)
 static int insert_inside(struct sql *db, const struct dataset_row *row,
                          const struct idempotency_row *answer, struct err *err)
 {
-    static const char insert[] =
-        "INSERT INTO datasets (" DATASET_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-    const int rc =
-        sql_run(db, insert,
-                SQL_ARGS(sql_text(row->id), sql_text(row->name), sql_text(row->info),
-                         sql_int(row->rows), sql_int(row->columns), sql_int(row->bytes),
-                         sql_text(row->sha256), sql_int(row->created_ms), sql_text(row->recipe)),
-                err);
+    static const char insert[] = "INSERT INTO datasets (" DATASET_COLUMNS
+                                 ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    const int rc = sql_run(db, insert,
+                           SQL_ARGS(sql_text(row->id), sql_text(row->name), sql_text(row->info),
+                                    sql_int(row->rows), sql_int(row->columns), sql_int(row->bytes),
+                                    sql_text(row->sha256), sql_int(row->created_ms),
+                                    sql_text(row->recipe), sql_text(row->summary)),
+                           err);
     return rc < 0 ? rc : idempotency__insert(db, answer, err);
 }
 
@@ -135,7 +141,7 @@ int datasets_find(struct store *s, const char *sha256, const char *recipe, struc
 int datasets_list(struct store *s, struct store_page page, struct dataset_row **ret,
                   int64_t *ret_count, bool *ret_more, struct err *err)
 {
-    static const char select[] = "SELECT " DATASET_COLUMNS " FROM datasets WHERE id < ?1 "
+    static const char select[] = "SELECT " DATASET_BRIEF " FROM datasets WHERE id < ?1 "
                                  "ORDER BY id DESC LIMIT ?2";
     int rc = list__check_limit(page.limit, STORE_PAGE_MAX, err);
     if (rc < 0) {

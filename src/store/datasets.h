@@ -12,7 +12,8 @@
 struct dataset_row {
     char id[ID_SIZE];
     char *name;
-    char *info; /* JSON text of struct dataset_info (wire/dataset.h) */
+    char *info;    /* JSON text of struct dataset_info (wire/dataset.h) */
+    char *summary; /* what lists show of that, JSON text of an object; NULL: of an older version */
     int64_t rows, columns;
     int64_t bytes;                /* of the file */
     char sha256[SHA256_HEX_SIZE]; /* of the uploaded body as it arrived */
@@ -33,6 +34,7 @@ int datasets_get(struct store *s, const char *id, struct dataset_row *ret,
 /* The newest that was read from a body with this digest in this way; -ERR_NOT_FOUND. */
 int datasets_find(struct store *s, const char *sha256, const char *recipe, struct dataset_row *ret,
                   struct err *err);
+/* Rows that have a summary come without `info`. */
 int datasets_list(struct store *s, struct store_page page, struct dataset_row **ret,
                   int64_t *ret_count, bool *ret_more, struct err *err);
 void datasets_list_free(struct dataset_row *rows, int64_t count);

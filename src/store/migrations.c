@@ -347,6 +347,10 @@ static const char version_21[] =
     "                                      '$.warm_start.version')"
     "    WHERE jobs.status IN ('queued', 'running', 'paused', 'cancelling');";
 
+/* What lists show of a data set, apart from the names of its columns, which may be many. Data sets
+ * from before have none. */
+static const char version_22[] = "ALTER TABLE datasets ADD COLUMN summary TEXT;";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -422,9 +426,9 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
 }
 
 static const char *const texts[] = {
-    version_1,  version_2,  version_3,  version_4,  version_5,  version_6,  version_7,
-    version_8,  version_9,  version_10, version_11, version_12, version_13, version_14,
-    version_15, version_16, version_17, version_18, version_19, version_20, version_21};
+    version_1,  version_2,  version_3,  version_4,  version_5,  version_6,  version_7,  version_8,
+    version_9,  version_10, version_11, version_12, version_13, version_14, version_15, version_16,
+    version_17, version_18, version_19, version_20, version_21, version_22};
 
 const struct migrations migrations = {
     .texts = texts,

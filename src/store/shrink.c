@@ -67,6 +67,13 @@ int store_cut_log(struct store *s, struct err *err)
     return rc < 0 ? rc : sql_cut_log(s->db, err);
 }
 
+int store_end_shrinking(struct store *s, struct err *err)
+{
+    const int rc = store_cut_log(s, err);
+    s->shrinking = s->shrinking && rc < 0;
+    return rc;
+}
+
 static int free_pages(struct sql *db, int64_t pages, struct err *err)
 {
     char text[64];
@@ -75,16 +82,30 @@ static int free_pages(struct sql *db, int64_t pages, struct err *err)
     return rc < 0 ? rc : sql_end(db, sql_script(db, text, err), err);
 }
 
-/* The file is as short as its pages once the log is copied into it. */
-static int end_shrinking(struct store *s, struct err *err)
+void store_watch_log(struct store *s, void (*logged)(void *context, int64_t pages), void *context)
 {
-    const int rc = s->shrinking ? store_cut_log(s, err) : 0;
-    s->shrinking = s->shrinking && rc < 0;
+    sql_watch_log(s->db, logged, context);
+}
+
+int store_copy_log_here(struct store *s, int64_t *ret_copied, struct err *err)
+{
+    int64_t pages = 0;
+    return sql_copy_log(s->db, &pages, ret_copied, err);
+}
+
+int store_copy_log(const char *path, int64_t *ret_copied, struct err *err)
+{
+    struct sql *db = NULL;
+    int64_t pages = 0;
+    int rc = sql_open(path, &db, err);
+    rc = rc == 0 ? sql_script(db, "PRAGMA synchronous = FULL", err) : rc;
+    rc = rc == 0 ? sql_copy_log(db, &pages, ret_copied, err) : rc;
+    sql_close(db);
     return rc;
 }
 
 /* What comes and goes all the time is not given back each time: it begins at twice what is kept. */
-int store_shrink(struct store *s, int64_t keep_bytes, struct err *err)
+int store_shrink(struct store *s, int64_t keep_bytes, int64_t most_bytes, struct err *err)
 {
     struct pages p;
     int rc = read_pages(s->db, &p, err);
@@ -93,12 +114,12 @@ int store_shrink(struct store *s, int64_t keep_bytes, struct err *err)
     }
     const int64_t keep = keep_bytes / p.size, over = p.free - keep;
     if (over <= 0 || (!s->shrinking && over < keep)) {
-        return end_shrinking(s, err);
+        return s->shrinking ? STORE_SHRINK_CUT : 0;
     }
-    const int64_t most = STORE_SHRINK_BYTES / p.size;
+    const int64_t most = most_bytes > p.size ? most_bytes / p.size : 1;
     rc = free_pages(s->db, over < most ? over : most, err);
     s->shrinking = s->shrinking || rc == 0;
-    return rc < 0 ? rc : 1;
+    return rc < 0 ? rc : STORE_SHRINK_MORE;
 }
 
 /* ---- at once ---- */

@@ -497,3 +497,33 @@ void sql__restart_log(struct sql *db)
 {
     sqlite3_wal_checkpoint_v2(db->handle, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL);
 }
+
+int sql_copy_log(struct sql *db, int64_t *ret_pages, int64_t *ret_copied, struct err *err)
+{
+    int pages = 0, copied = 0;
+    const int code =
+        sqlite3_wal_checkpoint_v2(db->handle, "main", SQLITE_CHECKPOINT_PASSIVE, &pages, &copied);
+    if (code != SQLITE_OK) {
+        return sql_failure(db->handle, sqlite3_extended_errcode(db->handle), err);
+    }
+    *ret_pages = pages > 0 ? pages : 0;
+    *ret_copied = copied > 0 ? copied : 0;
+    return 0;
+}
+
+static int on_logged(void *context, sqlite3 *handle, const char *name, int pages)
+{
+    const struct sql *db = context;
+    (void)handle;
+    (void)name;
+    db->logged(db->log_watcher, pages);
+    return SQLITE_OK;
+}
+
+void sql_watch_log(struct sql *db, sql_logged *logged, void *context)
+{
+    db->logged = logged;
+    db->log_watcher = context;
+    /* In the place of SQLite's own. */
+    sqlite3_wal_hook(db->handle, logged != NULL ? on_logged : NULL, db);
+}

@@ -151,5 +151,13 @@ enum err_code sql_refusal(const struct sql *db);
 /* Copies the write-ahead log into the database and makes it empty, without waiting for anybody:
  * -ERR_BUSY where a reader still needs it. Commits the batch. */
 int sql_cut_log(struct sql *db, struct err *err);
+/* Copies of the log into the database what no reader of an older state keeps from it, without
+ * waiting and beside writers, also those of other connections. *ret_pages: in the log; *ret_copied:
+ * of these, now and before. */
+int sql_copy_log(struct sql *db, int64_t *ret_pages, int64_t *ret_copied, struct err *err);
+/* Told of every commit, and how many pages the log has then. Who listens has the log copied: this
+ * connection does so no more by itself. */
+typedef void sql_logged(void *context, int64_t pages);
+void sql_watch_log(struct sql *db, sql_logged *logged, void *context);
 /* A transaction that writes, but changes nothing. */
 int sql_probe(struct sql *db, struct err *err);

@@ -16,6 +16,8 @@ struct sql {
     void *watcher;
     sql_settled *settled; /* may be NULL */
     void *batch_watcher;
+    sql_logged *logged; /* may be NULL */
+    void *log_watcher;
     int patience_ms;
     enum err_code refusal; /* of the last change; ERR_OK: none */
     int64_t changes;       /* sql__total_changes when the present transaction began */

@@ -11,6 +11,9 @@
 /* Missing columns named in one error text. */
 enum { NAMES_SHOWN = 5 };
 
+/* So many names are looked for one by one, more in an index of all columns. */
+enum { FEW_NAMES = 8 };
+
 enum role { ROLE_NONE, ROLE_TARGET, ROLE_MASK, ROLE_FEATURE };
 
 static const char *const role_names[] = {
@@ -20,15 +23,60 @@ static const char *const role_names[] = {
     [ROLE_FEATURE] = "a feature",
 };
 
-struct columns {
+/* Names looked for among those of a data set, of which there may be many: an index is made when it
+ * is needed first. */
+struct lookup {
+    char *const *names; /* [count] */
+    int64_t count, found;
     struct name_index index;
+};
+
+static void lookup_deinit(struct lookup *l)
+{
+    name_index_deinit(&l->index);
+}
+
+#define cleanup_lookup __attribute__((cleanup(lookup_deinit)))
+
+static int64_t look_through(const struct lookup *l, const char *name)
+{
+    int64_t i = 0;
+    while (i < l->count && strcmp(l->names[i], name) != 0) {
+        i++;
+    }
+    return i < l->count ? i : -1;
+}
+
+/* *ret: the first of that name, or -1. It is looked for at `likely` before anywhere else (-1:
+ * nowhere). */
+static int lookup_find(struct lookup *l, const char *name, int64_t likely, int64_t *ret,
+                       struct err *err)
+{
+    int rc = 0;
+    if (likely >= 0 && likely < l->count && strcmp(l->names[likely], name) == 0) {
+        *ret = likely;
+    } else if (++l->found <= FEW_NAMES) {
+        *ret = look_through(l, name);
+    } else {
+        rc = l->index.entries == NULL ? name_index_init(&l->index, l->names, l->count, err) : 0;
+        *ret = rc == 0 ? name_index_find(&l->index, name) : -1;
+    }
+    return rc;
+}
+
+struct columns {
+    struct lookup names;
     unsigned char *roles; /* [columns] */
 };
 
 static int assign(struct columns *c, const char *name, enum role role, const char *key,
                   int64_t position, struct err *err)
 {
-    const int64_t at = name_index_find(&c->index, name);
+    int64_t at = -1;
+    const int rc = lookup_find(&c->names, name, -1, &at, err);
+    if (rc < 0) {
+        return rc;
+    }
     if (at < 0) {
         return field_error(err, key, position, "The data set has no column \"%.64s\".", name);
     }
@@ -105,7 +153,7 @@ static int assign_features(const struct job_spec *spec, const struct dataset_inf
             return rc;
         }
     }
-    for (int64_t i = 0; spec->features == 0 && i < c->index.count; i++) {
+    for (int64_t i = 0; spec->features == 0 && i < c->names.count; i++) {
         if (c->roles[i] == ROLE_NONE && !siblings[i]) {
             c->roles[i] = ROLE_FEATURE;
         }
@@ -116,7 +164,7 @@ static int assign_features(const struct job_spec *spec, const struct dataset_inf
 static int check_features(const struct job_spec *spec, const struct columns *c, struct err *err)
 {
     int64_t features = 0;
-    for (int64_t i = 0; i < c->index.count; i++) {
+    for (int64_t i = 0; i < c->names.count; i++) {
         features += c->roles[i] == ROLE_FEATURE;
     }
     if (features == 0) {
@@ -189,14 +237,13 @@ static int check_metric(const struct job_spec *spec, const struct dataset_info *
 static int columns_init(const struct dataset_info *info, struct columns *ret, struct err *err)
 {
     ret->roles = mem_zalloc((size_t)info->columns);
-    return ret->roles == NULL
-               ? err_no_memory(err)
-               : name_index_init(&ret->index, info->column_names, info->columns, err);
+    ret->names = (struct lookup){.names = info->column_names, .count = info->columns};
+    return ret->roles == NULL ? err_no_memory(err) : 0;
 }
 
 static void columns_deinit(struct columns *c)
 {
-    name_index_deinit(&c->index);
+    lookup_deinit(&c->names);
     mem_free(c->roles);
 }
 
@@ -225,14 +272,16 @@ int job_spec_check_columns(const struct job_spec *spec, const struct dataset_inf
 static int find_missing(const struct columns *c, const struct dataset_info *info,
                         const struct dataset_info *tested, struct err *err)
 {
-    cleanup_name_index struct name_index there = {0};
+    cleanup_lookup struct lookup there = {.names = tested->column_names, .count = tested->columns};
     cleanup_buf struct buf names = BUF_INIT;
     int64_t missing = 0;
-    int rc = name_index_init(&there, tested->column_names, tested->columns, err);
+    int rc = 0;
     for (int64_t i = 0; rc == 0 && i < info->columns; i++) {
         const char *name = info->column_names[i];
         const bool wanted = c->roles[i] == ROLE_FEATURE || c->roles[i] == ROLE_TARGET;
-        if (wanted && name_index_find(&there, name) < 0 && ++missing <= NAMES_SHOWN) {
+        int64_t at = -1;
+        rc = wanted ? lookup_find(&there, name, i, &at, err) : 0;
+        if (rc == 0 && wanted && at < 0 && ++missing <= NAMES_SHOWN) {
             buf_printf(&names, "%s\"%.48s\"", missing > 1 ? ", " : "", name);
         }
     }
@@ -255,10 +304,12 @@ static int check_tested_classes(const struct dataset_info *info, const struct da
                       "The test data set's target holds numbers, not classes; upload it for "
                       "classification.");
     }
-    cleanup_name_index struct name_index known = {0};
-    int rc = name_index_init(&known, info->class_labels, info->classes, err);
+    cleanup_lookup struct lookup known = {.names = info->class_labels, .count = info->classes};
+    int rc = 0;
     for (int64_t i = 0; rc == 0 && i < tested->classes; i++) {
-        if (name_index_find(&known, tested->class_labels[i]) < 0) {
+        int64_t at = -1;
+        rc = lookup_find(&known, tested->class_labels[i], i, &at, err);
+        if (rc == 0 && at < 0) {
             rc = err_at(err, ERR_INVALID, "#/test/dataset",
                         "The test data set has the class \"%.64s\", which the training data set "
                         "does not have.",
@@ -282,13 +333,15 @@ int job_spec_check_centers(const struct job_spec *spec, const struct dataset_inf
                            const struct dataset_info *centers, struct err *err)
 {
     __attribute__((cleanup(columns_deinit))) struct columns c = {.roles = NULL};
-    cleanup_name_index struct name_index there = {0};
+    cleanup_lookup struct lookup there = {.names = centers->column_names,
+                                          .count = centers->columns};
     int rc = columns_init(info, &c, err);
     rc = rc < 0 ? rc : assign_all(spec, info, &c, err);
-    rc = rc < 0 ? rc : name_index_init(&there, centers->column_names, centers->columns, err);
     for (int64_t i = 0; rc == 0 && i < info->columns; i++) {
         const char *name = info->column_names[i];
-        if (c.roles[i] == ROLE_FEATURE && name_index_find(&there, name) < 0) {
+        int64_t at = -1;
+        rc = c.roles[i] == ROLE_FEATURE ? lookup_find(&there, name, i, &at, err) : 0;
+        if (rc == 0 && c.roles[i] == ROLE_FEATURE && at < 0) {
             rc = err_at(err, ERR_INVALID, "#/centers/dataset",
                         "The data set of the centers has no column \"%.64s\", a feature of the "
                         "job.",

@@ -332,6 +332,29 @@ static void test_those_that_do_not(void **state)
     restricted_deinit(&f);
 }
 
+/* What a limit cuts short after an iteration or two has a larger plain residual than zeros and is
+ * far better than they are: it is handed out, and nobody is told that it is not. */
+static void test_cut_short(void **state)
+{
+    struct restricted_fixture f;
+    smooth_init(&f, *state);
+    double *B = reference(&f);
+    double residual = 0, last = 1;
+    for (int64_t k = 1; k <= 3; k++) {
+        struct heard heard;
+        const struct solve_outcome out = solve(&f, solver_find("falkon"), k, &heard);
+        const double error = error_of(&f, B);
+        assert_int_equal(out.reason, REASON_ITERATION_LIMIT);
+        assert_true(error < last);
+        assert_int_equal(heard.warnings, out.whitened_residual >= 1);
+        residual = fmax(residual, out.relative_residual);
+        last = error;
+    }
+    assert_true(residual > 1 && last < 0.2);
+    mem_free(B);
+    restricted_deinit(&f);
+}
+
 /* ---- the solver itself ---- */
 
 static struct solver *begin(struct restricted_fixture *f)
@@ -382,4 +405,5 @@ static void test_resumed(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, device_setup_one, device_teardown)
 
 TEST_MAIN(TEST(test_value), TEST(test_zeros), TEST(test_not_measured), TEST(test_those_that_arrive),
-          TEST(test_cg_goes_on), TEST(test_those_that_do_not), TEST(test_resumed))
+          TEST(test_cg_goes_on), TEST(test_cut_short), TEST(test_those_that_do_not),
+          TEST(test_resumed))

@@ -7,6 +7,7 @@ import hashlib
 import io
 import itertools
 import signal
+import sqlite3
 import time
 import zipfile
 
@@ -164,6 +165,39 @@ def test_list_and_paging(daemons):
             break
     assert seen == ids[::-1]
     assert len(api.get("/v1/datasets?limit=100").json()["data"]) == 5
+
+
+def test_many_columns(daemons):
+    """Every answer names all columns, or none in a list; of rows of an older version too."""
+    daemon = daemons(workers="cpu:1", serve_workers=0)
+    api = daemon.api
+    names = [f"column \"{i}\"" for i in range(20_000)]
+    body = (",".join('"' + n.replace('"', '""') + '"' for n in names) + ",y\n" + "1," * 20_000 + "2\n" +
+            "3," * 20_000 + "4\n").encode()
+    made = api.upload(body)
+    assert made["features"] == names and made["target"] == "y" and made["warnings"] == []
+    path = "/v1/datasets/" + made["id"]
+    answer = api.get(path)
+    assert answer.json() == made
+    assert api.request("GET", path, 304, headers={"If-None-Match": answer.headers["ETag"]}).content == b""
+    same = api.request("PUT", "/v1/datasets/sha256:" + made["sha256"], 200, data=body, headers={"Content-Type": "text/csv"})
+    assert same.json() == made
+    listed = {k: v for k, v in made.items() if k not in ("features", "warnings")}
+    assert api.get("/v1/datasets").json()["data"] == [listed]
+    job = {"model": "m", "dataset": made["id"], "test": {"dataset": made["id"]}, "features": names[5:]}
+    planned = api.request("POST", "/v1/jobs?validate_only=true", 200, json=job).json()
+    daemon.stop()
+    with contextlib.closing(sqlite3.connect(daemon.data_dir / "krrd.db")) as db, db:
+        db.execute("UPDATE datasets SET summary = NULL")
+    daemon.start()
+    api = daemon.api
+    assert api.get(path).json() == made
+    assert api.get("/v1/datasets").json()["data"] == [listed]
+    assert api.request("POST", "/v1/jobs?validate_only=true", 200, json=job).json()["spec"] == planned["spec"]
+    job["features"][7] = "no such column"
+    assert api.request("POST", "/v1/jobs?validate_only=true", 422, json=job).json()["errors"][0]["pointer"] == "#/features/7"
+    api.delete(path)
+    assert api.request("POST", "/v1/jobs", 422, json=job).json()["errors"][0]["pointer"] == "#/dataset"
 
 
 @pytest.mark.parametrize("query, pointer", [
@@ -572,6 +606,27 @@ def test_two_are_read_in_at_once(daemons):
     assert leftovers(daemon) == []
 
 
+def test_short_ones_do_not_wait_for_long_ones(daemons):
+    """A small body is read in beside two large ones; of two that wait the shorter is next."""
+    daemon = daemons(**NO_WORKERS)
+    with contextlib.ExitStack() as stack:
+        first, second = (stack.enter_context(begin_upload(daemon, slow_table(20))) for _ in range(2))
+        wait_for(lambda: len(received(daemon)) == 2 and len(being_read(daemon)) >= 2)
+        long = received(daemon)
+        third = stack.enter_context(begin_upload(daemon, slow_table(10)))
+        wait_for(lambda: len(received(daemon)) == 3)
+        waiting = received(daemon) - long
+        fourth = stack.enter_context(begin_upload(daemon, slow_table(3)))
+        wait_for(lambda: len(received(daemon)) == 4)
+        for _ in range(3):
+            daemon.api.upload(CSV)
+        assert long < received(daemon), "one of the first two was read in too soon"
+        assert fourth.answer().status == 201
+        assert waiting <= received(daemon), "the shorter one waited for the longer one"
+        assert [c.answer().status for c in (first, second, third)] == [201] * 3
+    assert leftovers(daemon) == []
+
+
 def test_clients_that_leave_while_others_are_read_in(daemons):
     """One that waits is never read in; one that is read in makes room for the next at once."""
     daemon = daemons(**NO_WORKERS)
@@ -580,7 +635,7 @@ def test_clients_that_leave_while_others_are_read_in(daemons):
         first, second = (stack.enter_context(begin_upload(daemon, body)) for _ in range(2))
         wait_for(lambda: len(received(daemon)) == 2 and len(being_read(daemon)) >= 2)
         slow = received(daemon)
-        third, fourth = (stack.enter_context(begin_upload(daemon, CSV)) for _ in range(2))
+        third, fourth = (stack.enter_context(begin_upload(daemon, slow_table(3))) for _ in range(2))
         wait_for(lambda: len(received(daemon)) == 4)
         third.socket.close()
         wait_for(lambda: len(received(daemon)) == 3)
@@ -600,7 +655,7 @@ def test_stop_while_some_wait_to_be_read_in(daemons):
         for _ in range(2):
             stack.enter_context(begin_upload(daemon, body))
         wait_for(lambda: len(received(daemon)) == 2 and len(being_read(daemon)) >= 2)
-        stack.enter_context(begin_upload(daemon, CSV))
+        stack.enter_context(begin_upload(daemon, slow_table(3)))
         wait_for(lambda: len(received(daemon)) == 3)
         daemon.process.send_signal(signal.SIGTERM)
         wait_for(lambda: "server.stopping" in daemon.log())

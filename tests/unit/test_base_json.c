@@ -239,6 +239,29 @@ static void test_building(void **state)
            "{\"s\":\"x\",\"i\":9007199254740992,\"b\":true,\"o\":{\"inf\":null},\"n\":\"again\"}");
 }
 
+/* Text that was printed before is printed again as it is, as a value or as members. */
+static void test_texts(void **state)
+{
+    (void)state;
+    cleanup_json struct json *j = json_new_object();
+    json_set_int(j, "first", 1);
+    json_add_members(j, "{}");
+    json_add_members(j, "{\"a\":[1,2],\"b\":null}");
+    json_set(j, "c", json_new_text("{\"d\":\"x\"}"));
+    json_push(json_set_array(j, "e"), json_new_text("[]"));
+    json_set_int(j, "first", 2);
+    json_set(j, "c", json_new_text("true")); /* found behind the members */
+    assert_null(json_get(j, "a"));
+    assert_int_equal(json_type(json_get(j, "c")), JSON_NULL);
+    cleanup_json struct json *copy = json_copy(j);
+    static const char text[] = "{\"a\":[1,2],\"b\":null,\"e\":[[]],\"first\":2,\"c\":true}";
+    prints(j, text);
+    prints(copy, text);
+    json_add_members(j, "");
+    assert_false(json_ok(j));
+    json_add_members(NULL, "{\"a\":1}");
+}
+
 static void test_copy(void **state)
 {
     (void)state;
@@ -391,7 +414,7 @@ TEST_MAIN(cmocka_unit_test(test_reading), cmocka_unit_test(test_wrong_types_give
           cmocka_unit_test(test_long_duplicate_key), cmocka_unit_test(test_a_million_keys),
           cmocka_unit_test(test_long_arrays), cmocka_unit_test(test_printing),
           cmocka_unit_test(test_numbers_survive), cmocka_unit_test(test_building),
-          cmocka_unit_test(test_copy), cmocka_unit_test(test_parents_that_do_not_fit),
-          cmocka_unit_test(test_take), cmocka_unit_test(test_only_keys),
-          cmocka_unit_test(test_every_allocation_fails_once),
+          cmocka_unit_test(test_copy), cmocka_unit_test(test_texts),
+          cmocka_unit_test(test_parents_that_do_not_fit), cmocka_unit_test(test_take),
+          cmocka_unit_test(test_only_keys), cmocka_unit_test(test_every_allocation_fails_once),
           cmocka_unit_test(test_incomplete_trees_are_not_printed))

@@ -103,6 +103,38 @@ static void test_changes(void **state)
     assert_null(served_release(NULL));
 }
 
+/* Of a version that somebody holds the description is read once, whatever changes meanwhile. */
+static void test_held_ones_are_found_again(void **state)
+{
+    struct fixture *f = *state;
+    struct served *s;
+    add_dataset(f, "ds_1");
+    publish(f, "job_1", "m", NUMBERS);
+    publish(f, "job_2", "m", NUMBERS);
+    OK(served_new(f->store, &s, &f->err));
+    const struct served_model *second = find(f, s, "m", NULL), *first = find(f, s, "m", "1");
+    served_changed(s);
+    const struct served_model *again = find(f, s, "m", "2");
+    assert_ptr_equal(again, second);
+    served_release(second);
+    served_release(again);
+    again = find(f, s, "m", "1");
+    assert_ptr_equal(again, first);
+    served_release(again);
+    served_changed(s); /* nobody holds the second one any more */
+    second = find(f, s, "m", NULL);
+    assert_int_equal(second->version, 2);
+    OK(models_delete(f->store, "m", 2, &f->err));
+    publish(f, "job_3", "n", CLASSES); /* may have the key of the one that was deleted */
+    served_changed(s);
+    again = find(f, s, "n", NULL);
+    assert_string_equal(again->name, "n");
+    served_release(again);
+    served_free(s);
+    served_release(second);
+    served_release(first);
+}
+
 static void test_what_is_not_there(void **state)
 {
     struct fixture *f = *state;
@@ -150,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STORE_TEST(test_what_is_known),
         STORE_TEST(test_changes),
+        STORE_TEST(test_held_ones_are_found_again),
         STORE_TEST(test_what_is_not_there),
         STORE_TEST(test_no_memory),
     };

@@ -204,6 +204,35 @@ static void test_lack_of_memory(void **state)
     mem_fail_nth(0);
 }
 
+/* A list has what may be long only of rows that have nothing shorter. */
+static void test_list_is_brief(void **state)
+{
+    struct fixture *f = *state;
+    struct dataset_row row = {.name = (char[]){"iris"},
+                              .info = (char[]){"{\"rows\":1}"},
+                              .summary = (char[]){"{\"target\":\"y\"}"},
+                              .rows = 1,
+                              .columns = 2,
+                              .sha256 = SHA};
+    add_dataset(f, "ds_1");
+    snprintf(row.id, sizeof(row.id), "ds_2");
+    OK(datasets_insert(f->store, &row, NULL, &f->err));
+    struct dataset_row *rows = NULL;
+    int64_t count = 0;
+    bool more = false;
+    OK(datasets_list(f->store, (struct store_page){"", 5}, &rows, &count, &more, &f->err));
+    assert_int_equal(count, 2);
+    assert_null(rows[0].info);
+    assert_string_equal(rows[0].summary, "{\"target\":\"y\"}");
+    assert_string_equal(rows[1].info, "{\"rows\":150}");
+    assert_null(rows[1].summary);
+    datasets_list_free(rows, count);
+    OK(datasets_get(f->store, "ds_2", &row, &f->err));
+    assert_string_equal(row.info, "{\"rows\":1}");
+    assert_string_equal(row.summary, "{\"target\":\"y\"}");
+    dataset_row_deinit(&row);
+}
+
 /* Of a body that is there already, read in the same way, no second row is made. */
 static void test_put(void **state)
 {
@@ -226,6 +255,6 @@ static void test_put(void **state)
     assert_int_equal(number_of(f, "SELECT count(*) FROM datasets"), 2);
 }
 
-TEST_MAIN(STORE_TEST(test_put), STORE_TEST(test_insert_and_get), STORE_TEST(test_find),
-          STORE_TEST(test_paging), STORE_TEST(test_delete), STORE_TEST(test_each),
-          STORE_TEST(test_lack_of_memory))
+TEST_MAIN(STORE_TEST(test_put), STORE_TEST(test_list_is_brief), STORE_TEST(test_insert_and_get),
+          STORE_TEST(test_find), STORE_TEST(test_paging), STORE_TEST(test_delete),
+          STORE_TEST(test_each), STORE_TEST(test_lack_of_memory))

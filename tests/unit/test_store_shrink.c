@@ -4,6 +4,7 @@
 #include "unit/store_fixture.h"
 
 #define PAGE 16384
+#define STEP (1 << 20)
 
 static int64_t size_of(const char *path)
 {
@@ -62,9 +63,12 @@ static void check_model(struct fixture *f, int64_t key, int chunks, char mark)
 static int shrink_all(struct fixture *f, int64_t keep)
 {
     int steps = 0, rc;
-    while ((rc = store_shrink(f->store, keep, &f->err)) > 0) {
+    while ((rc = store_shrink(f->store, keep, STEP, &f->err)) == STORE_SHRINK_MORE) {
         steps++;
         assert_true(steps < 1000);
+    }
+    if (rc == STORE_SHRINK_CUT) {
+        rc = store_end_shrinking(f->store, &f->err);
     }
     OK(rc);
     return steps;
@@ -89,7 +93,7 @@ static void test_what_is_deleted_goes_back(void **state)
     const int64_t deleted = number_of(f, "PRAGMA freelist_count") * PAGE;
     assert_true(deleted >= 10 << 20);
     const int steps = shrink_all(f, 0);
-    assert_int_equal(steps, (deleted + STORE_SHRINK_BYTES - 1) / STORE_SHRINK_BYTES);
+    assert_int_equal(steps, (deleted + STEP - 1) / STEP);
     assert_int_equal(number_of(f, "PRAGMA freelist_count"), 0);
     assert_true(size_of(f->path) <= before - (10 << 20));
     assert_int_equal(log_size(f), 0);
@@ -122,9 +126,11 @@ static void test_beside_a_batch_and_a_reader(void **state)
     OK(models_delete(f->store, "m", 1, &f->err));
     const int64_t staged = stage_large(f, 1, 'c');
     int rc;
-    while ((rc = store_shrink(f->store, 0, &f->err)) > 0) {
+    while ((rc = store_shrink(f->store, 0, STEP, &f->err)) == STORE_SHRINK_MORE) {
     }
-    assert_int_equal(rc, -ERR_BUSY); /* the log is needed; the next call tries again */
+    assert_int_equal(rc, STORE_SHRINK_CUT);
+    assert_int_equal(store_end_shrinking(f->store, &f->err), -ERR_BUSY); /* the log is needed */
+    assert_int_equal(store_shrink(f->store, 0, STEP, &f->err), STORE_SHRINK_CUT);
     for (int i = 1; i < 10; i++) {
         assert_int_equal(sql_next(st, &f->err), 1);
     }
@@ -135,6 +141,38 @@ static void test_beside_a_batch_and_a_reader(void **state)
     assert_true(size_of(f->path) < 3 << 20);
     OK(models_stage_seal(f->store, staged, "{}", SHA, 1 << 20, &f->err));
     check_whole(f);
+}
+
+static void note_pages(void *context, int64_t pages)
+{
+    *(int64_t *)context = pages;
+}
+
+/* Who listens to the log has it copied, beside the store; then it begins anew. */
+static void test_log_is_copied_by_others(void **state)
+{
+    struct fixture *f = *state;
+    int64_t pages = 0, copied = 0;
+    OK(store_cut_log(f->store, &f->err));
+    const int64_t before = size_of(f->path);
+    store_watch_log(f->store, note_pages, &pages);
+    const int64_t key = publish(f, 20, 'a');
+    assert_true(pages > (20 << 20) / PAGE); /* SQLite would have copied the first thousand */
+    assert_int_equal(size_of(f->path), before);
+    OK(store_copy_log(f->path, &copied, &f->err));
+    assert_int_equal(copied, pages);
+    assert_true(size_of(f->path) > before + (20 << 20));
+    const int64_t second = stage_large(f, 1, 'b');
+    assert_true(pages < 2 * (1 << 20) / PAGE);
+    OK(store_copy_log_here(f->store, &copied, &f->err));
+    assert_int_equal(copied, pages);
+    check_model(f, key, 20, 'a');
+    check_model(f, second, 1, 'b');
+    check_whole(f);
+    store_watch_log(f->store, NULL, NULL);
+    OK(models_delete(f->store, "m", 1, &f->err));
+    assert_int_equal(pages, copied);
+    FAILS(store_copy_log("/no/such/folder/krrd.db", &copied, &f->err), ERR_IO, "opened");
 }
 
 /* A database as they were made before. */
@@ -184,7 +222,7 @@ static void test_an_old_database_in_use(void **state)
     assert_int_equal(store_not_rewritten(f->store)->code, ERR_BUSY);
     publish(f, 3, 'a');
     OK(models_delete(f->store, "m", 1, &f->err));
-    assert_int_equal(store_shrink(f->store, 0, &f->err), 0);
+    assert_int_equal(store_shrink(f->store, 0, STEP, &f->err), 0);
     sql_done(st);
     sql_close(reader);
     fixture_close(f);
@@ -225,6 +263,6 @@ static void test_compact_refuses(void **state)
 }
 
 TEST_MAIN(STORE_TEST(test_what_is_deleted_goes_back), STORE_TEST(test_what_is_kept_is_left),
-          STORE_TEST(test_beside_a_batch_and_a_reader),
+          STORE_TEST(test_beside_a_batch_and_a_reader), STORE_TEST(test_log_is_copied_by_others),
           EMPTY_TEST(test_an_old_database_is_written_anew), EMPTY_TEST(test_an_old_database_in_use),
           STORE_TEST(test_compact), EMPTY_TEST(test_compact_refuses))

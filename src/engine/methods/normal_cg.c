@@ -355,13 +355,23 @@ int normal_cg_step(struct solver *s, struct step_report *ret, struct err *err)
 }
 
 /* Between checks the recurrence is believed where it promises less than the best by more than what
- * the last check found it to be off by. */
+ * the last check found it to be off by. In whitened variables the residual of the first iterations
+ * may well be larger than that of zeros, in the norm of B's, while the objective falls with each:
+ * where zeros are the best so far, they are none. */
+static bool hands_out_best(const struct solver *s, int64_t j)
+{
+    const bool zeros = s->c.best[j] >= 1.0;
+    return zeros && s->method.variables != NULL && !s->c.broken[j]
+               ? !isfinite(s->c.relative[j])
+               : !(s->c.relative[j] + s->doubt[j] < s->c.best[j]);
+}
+
 int normal_cg_coef(struct solver *s, const struct mat *A, struct err *err)
 {
     const struct backend_ops *o = s->p.be->ops;
     int r = o->copy(s->p.be, &s->B, A, err);
     for (int64_t j = 0; r == 0 && j < s->p.t; j++) {
-        if (!(s->c.relative[j] + s->doubt[j] < s->c.best[j])) {
+        if (hands_out_best(s, j)) {
             const struct mat from = mat_cols(s->best_B, j, 1), to = mat_cols(*A, j, 1);
             r = o->copy(s->p.be, &from, &to, err);
         }

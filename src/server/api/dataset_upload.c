@@ -14,6 +14,7 @@
 #include "base/sha256.h"
 #include "server/api/dataset_view.h"
 #include "server/api/once.h"
+#include "server/described.h"
 #include "server/offload.h"
 #include "server/storage.h"
 
@@ -25,6 +26,7 @@ struct upload {
     struct once *once;
     struct request *request; /* who waits: paused, or for the answer; NULL: nobody */
     struct buf arriving;
+    int64_t received;      /* bytes of the body */
     bool finished;         /* the body is complete */
     bool released;         /* the request ended before that */
     bool busy;             /* a thread is at work: what follows is its own */
@@ -39,11 +41,16 @@ struct upload {
     struct ingest_options options;
     char *targets[UPLOAD_TARGETS_MAX], *ignored[UPLOAD_IGNORED_MAX];
     struct dataset_row row; /* filled in as things become known */
+    bool ingested;          /* there is a file at `path` */
     bool twin;              /* `row` was there before, of the same body */
     struct dataset_info info;
+    char *answer; /* what tells of `row` */
     int rc;
     struct err err;
 };
+
+/* What a slow machine reads of a CSV in a second. */
+#define INGEST_BYTES_PER_S (8e6)
 
 /* ---- Making and freeing. ---- */
 
@@ -109,6 +116,7 @@ static struct upload *upload_free(struct upload *u)
     }
     dataset_row_deinit(&u->row);
     dataset_info_deinit(&u->info);
+    mem_free(u->answer);
     buf_deinit(&u->arriving);
     buf_deinit(&u->block);
     u->app->uploads--;
@@ -188,6 +196,29 @@ static int check_digest(struct upload *u)
                         u->row.sha256);
 }
 
+/* The row and the answer, which both name every column: on the other thread as well. */
+static int describe(struct upload *u)
+{
+    struct json *info cleanup_json = NULL;
+    int rc = dataset_info_to_json(&u->info, &info, &u->err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct stat status;
+    if (stat(u->path, &status) != 0) {
+        return err_errno(&u->err, "look at the data set");
+    }
+    u->row.info = json_print(info);
+    u->row.summary = dataset_summary(&u->info);
+    u->row.rows = u->info.rows;
+    u->row.columns = u->info.columns;
+    u->row.bytes = status.st_size;
+    u->answer = dataset_text(&u->row, &u->info);
+    return u->row.info != NULL && u->row.summary != NULL && u->answer != NULL
+               ? 0
+               : err_no_memory(&u->err);
+}
+
 static void ingest_work(void *context)
 {
     struct upload *u = context;
@@ -201,27 +232,11 @@ static void ingest_work(void *context)
         u->options.targets = u->options.target_count > 0 ? (const char *const *)u->targets : NULL;
         u->options.ignored = (const char *const *)u->ignored;
         u->rc = ingest_file(u->tmp_path, u->path, &u->options, &u->info, &u->err);
+        u->ingested = u->rc == 0;
+        u->rc = u->ingested ? describe(u) : u->rc;
         mem_trim(); /* labels and names of a large table are no part of what is kept */
     }
     unlink(u->tmp_path); /* its room is free before the client hears of it */
-}
-
-static int fill_row(struct upload *u, struct err *err)
-{
-    struct json *info cleanup_json = NULL;
-    int rc = dataset_info_to_json(&u->info, &info, err);
-    if (rc != 0) {
-        return rc;
-    }
-    struct stat status;
-    if (stat(u->path, &status) != 0) {
-        return err_errno(err, "look at the data set");
-    }
-    u->row.info = json_print(info);
-    u->row.rows = u->info.rows;
-    u->row.columns = u->info.columns;
-    u->row.bytes = status.st_size;
-    return u->row.info != NULL ? 0 : err_no_memory(err);
 }
 
 static void print_location(const struct upload *u, char *ret, size_t size)
@@ -238,53 +253,33 @@ static int put_row(struct upload *u)
     if (rc <= 0) {
         return rc;
     }
-    dataset_row_deinit(&u->row);
     u->twin = true;
-    return datasets_get(u->app->store, id, &u->row, &u->err);
+    dataset_row_deinit(&u->row);
+    u->answer = mem_free(u->answer);
+    rc = datasets_get(u->app->store, id, &u->row, &u->err);
+    u->answer = rc == 0 ? dataset_known_text(u->app, &u->row, &u->err) : NULL;
+    return u->answer != NULL ? 0 : -(int)u->err.code;
 }
 
-static char *print_row(struct upload *u)
+/* Makes the row. The answer is there before, since nobody would learn of a row without one. */
+static int publish(struct upload *u)
 {
-    struct json *view cleanup_json = dataset_view(&u->row, true, &u->err);
-    char *text = view != NULL ? json_print(view) : NULL;
-    if (view != NULL && text == NULL) {
-        err_no_memory(&u->err);
-    }
-    return text;
-}
-
-/* Makes the row. The answer is made first, since nobody would learn of a row without one. */
-static int publish(struct upload *u, char **ret_answer)
-{
-    int rc = fill_row(u, &u->err);
-    if (rc != 0) {
-        return rc;
-    }
-    cleanup_mem char *answer = print_row(u);
-    if (answer == NULL) {
-        return -(int)u->err.code;
-    }
     char location[64];
     print_location(u, location, sizeof(location));
-    const struct idempotency_row *kept = once_answer(u->once, u->row.sha256, 201, location, answer);
+    const struct idempotency_row *kept =
+        once_answer(u->once, u->row.sha256, 201, location, u->answer);
     if ((kept != NULL) != (u->once != NULL)) {
         return err_no_memory(&u->err);
     }
-    rc = u->expected[0] != '\0' ? put_row(u)
-                                : datasets_insert(u->app->store, &u->row, kept, &u->err);
-    if (rc == 0 && u->twin) {
-        mem_free(answer);
-        answer = print_row(u);
-        rc = answer != NULL ? 0 : -(int)u->err.code;
-    }
-    if (rc == 0) {
-        *ret_answer = answer;
-        answer = NULL;
+    const int rc = u->expected[0] != '\0' ? put_row(u)
+                                          : datasets_insert(u->app->store, &u->row, kept, &u->err);
+    if (rc == 0 && !u->twin) {
+        described_keep(u->app->described, u->row.id, &u->info);
     }
     return rc;
 }
 
-static void reply_made(struct request *rq, const struct upload *u, char *answer)
+static void reply_made(struct request *rq, struct upload *u)
 {
     char location[64];
     print_location(u, location, sizeof(location));
@@ -293,23 +288,22 @@ static void reply_made(struct request *rq, const struct upload *u, char *answer)
                 u->row.name, "request", rq->id, NULL);
     }
     request_set_header(rq, "Location", location);
-    reply_take(rq, u->twin ? 200 : 201, "application/json", answer, strlen(answer));
+    reply_take(rq, u->twin ? 200 : 201, "application/json", u->answer, strlen(u->answer));
+    u->answer = NULL;
 }
 
 static void ingest_done(struct app *app, struct request *rq, void *context)
 {
     struct upload *u = context;
-    char *answer = NULL;
     (void)app;
-    const bool ingested = u->rc == 0;
-    if (ingested && rq != NULL) {
-        u->rc = publish(u, &answer);
+    if (u->rc == 0 && rq != NULL) {
+        u->rc = publish(u);
     }
-    if (ingested && (answer == NULL || u->twin)) {
+    if (u->ingested && (u->rc != 0 || rq == NULL || u->twin)) {
         offload_discard(u->app, -1, u->path); /* nobody learns its id */
     }
-    if (answer != NULL) {
-        reply_made(rq, u, answer);
+    if (rq != NULL && u->rc == 0) {
+        reply_made(rq, u);
     } else if (rq != NULL) {
         reply_error(rq, &u->err);
     }
@@ -328,6 +322,20 @@ static void ingest_dropped(struct app *app, void *context)
     upload_free(context);
 }
 
+/* What is packed grows a few times as a rule, but may a thousandfold, as may what leaves zeros out
+ * or becomes 0/1 columns. */
+static struct offload_cost ingest_cost(const struct upload *u)
+{
+    const struct ingest_options *o = &u->options;
+    const bool grows =
+        o->gzip || o->one_hot || (o->format != INGEST_CSV && o->format != INGEST_NPY);
+    const double seconds = (double)u->received / INGEST_BYTES_PER_S;
+    return (struct offload_cost){
+        .seconds = grows ? 4.0 * seconds : seconds,
+        .brief = (grows ? 1000.0 * seconds : seconds) < 1.0,
+    };
+}
+
 static void ingest(struct upload *u, struct request *rq)
 {
     static const struct offload_ops ops = {
@@ -335,7 +343,7 @@ static void ingest(struct upload *u, struct request *rq)
     const struct buf full = u->arriving; /* the last block */
     u->arriving = u->block;
     u->block = full;
-    if (offload_in_line(u->app, &u->app->ingests, rq, &ops, u, &u->err) != 0) {
+    if (offload_in_line(u->app, &u->app->ingests, rq, ingest_cost(u), &ops, u, &u->err) != 0) {
         reply_error(rq, &u->err);
         upload_free(u);
     }
@@ -411,6 +419,7 @@ int upload_add(struct upload *u, struct request *rq, const void *data, size_t si
         *err = u->err;
         return u->rc;
     }
+    u->received += (int64_t)size;
     buf_add(&u->arriving, data, size);
     if (u->arriving.failed) {
         return err_no_memory(err);

@@ -3,7 +3,7 @@
  * digests and writes to a file in the data directory's tmp folder, one at a time, while the next
  * one arrives; the client is held back when the disk is slower than it. Then the file is read in,
  * on another thread as well, and becomes a row of the store. Few are read in at once, for that may
- * take minutes and the threads are few; the others wait in the order of their ends.
+ * take minutes and the threads are few; of the others short ones are next (offload.h).
  *
  * Nothing is left of an upload that fails or whose client leaves: it is not read in, or no further.
  * An upload holds at most two blocks and one piece of memory.

@@ -9,10 +9,16 @@
 #include "server/api/handlers.h"
 #include "server/api/once.h"
 #include "server/app.h"
+#include "server/described.h"
 #include "server/offload.h"
 #include "server/storage.h"
 
-enum { PAGE_DEFAULT = 20, PREVIEW_DEFAULT = 10, PREVIEW_MAX = 100 };
+enum {
+    PAGE_DEFAULT = 20,
+    PREVIEW_DEFAULT = 10,
+    PREVIEW_MAX = 100,
+    LONG_TEXT = 64 << 10, /* a description that takes more than a few milliseconds to read */
+};
 
 /* ---- Upload. ---- */
 
@@ -96,15 +102,15 @@ static int reply_there(struct request *rq, const struct upload_wish *wish, struc
     if (rc != 0) {
         return rc;
     }
-    struct json *view = dataset_view(&row, true, err);
+    char *text = dataset_known_text(rq->app, &row, err);
     char location[64];
     snprintf(location, sizeof(location), "/v1/datasets/%s", row.id);
     dataset_row_deinit(&row);
-    if (view == NULL) {
+    if (text == NULL) {
         return -(int)err->code;
     }
     request_set_header(rq, "Location", location);
-    reply_json(rq, 200, view);
+    reply_take(rq, 200, "application/json", text, strlen(text));
     return 0;
 }
 
@@ -186,19 +192,65 @@ static int find_row(struct request *rq, struct dataset_row *ret, struct err *err
     return rc == 0 ? get_row(rq, ret, err) : rc;
 }
 
+/* One data set; of one with many columns the answer is made on another thread. */
+struct shown {
+    struct dataset_row row;
+    char *text; /* the answer */
+    struct err err;
+};
+
+static void show_work(void *context)
+{
+    struct shown *s = context;
+    struct dataset_info info;
+    if (described_read(s->row.info, &info, &s->err) == 0) {
+        s->text = dataset_text(&s->row, &info);
+        dataset_info_deinit(&info);
+        if (s->text == NULL) {
+            err_no_memory(&s->err);
+        }
+    }
+}
+
+static void show_done(struct app *app, struct request *rq, void *context)
+{
+    struct shown *s = context;
+    (void)app;
+    if (rq != NULL && s->text != NULL) {
+        reply_tagged_text(rq, s->text);
+        s->text = NULL;
+    } else if (rq != NULL) {
+        reply_error(rq, &s->err);
+    }
+    mem_free(s->text);
+    dataset_row_deinit(&s->row);
+    mem_free(s);
+}
+
+/* Takes row. */
+static int show(struct request *rq, struct dataset_row *row, struct err *err)
+{
+    static const struct offload_ops ops = {.work = show_work, .done = show_done};
+    struct shown *s = mem_zalloc(sizeof(*s));
+    if (s == NULL) {
+        dataset_row_deinit(row);
+        return err_no_memory(err);
+    }
+    s->row = *row;
+    if (strlen(s->row.info) < LONG_TEXT || offload(rq->app, rq, &ops, s, NULL) != 0) {
+        show_work(s);
+        show_done(rq->app, rq, s);
+    }
+    return 0;
+}
+
 void datasets_show(struct request *rq)
 {
     struct dataset_row row;
     struct err err;
-    if (find_row(rq, &row, &err) != 0) {
-        reply_error(rq, &err);
-        return;
-    }
-    struct json *view = dataset_view(&row, true, &err);
-    dataset_row_deinit(&row);
-    if (view != NULL) {
-        reply_tagged(rq, view);
-    } else {
+    int rc = find_row(rq, &row, &err);
+    rc = rc == 0 ? show(rq, &row, &err) : rc;
+    if (rc != 0) {
         reply_error(rq, &err);
     }
 }
@@ -207,7 +259,7 @@ static int list_views(struct json *to, const struct dataset_row *rows, int64_t c
                       struct err *err)
 {
     for (int64_t i = 0; i < count; i++) {
-        struct json *view = dataset_view(&rows[i], false, err);
+        struct json *view = dataset_brief_view(&rows[i], err);
         if (view == NULL) {
             return -(int)err->code;
         }
@@ -349,6 +401,9 @@ static int remove_dataset(struct request *rq, const char *id, struct err *err)
     }
     app_dataset_path(rq->app, id, path);
     int rc = datasets_delete(rq->app->store, id, err);
+    if (rc == 0) {
+        described_forget(rq->app->described, id);
+    }
     if (rc == 0 && offload(rq->app, rq, &ops, path, NULL) == 0) {
         return 0;
     }

@@ -244,9 +244,9 @@ static int plan_and_insert(struct app *app, struct job_spec *spec, const struct 
                            struct creation *c, struct err *err)
 {
     const struct plan_data sizes = {
-        .train = &data->train,
-        .test = data->tested ? &data->test : NULL,
-        .centers = data->centered ? &data->centers : NULL,
+        .train = data->train,
+        .test = data->test,
+        .centers = data->centers,
     };
     cleanup_mem char *plan = NULL;
     int r = planner_plan(app, spec, &sizes, &plan, err);
@@ -266,7 +266,7 @@ static int create(struct request *rq, struct creation *c, struct err *err)
 {
     cleanup_json struct json *body = NULL;
     __attribute__((cleanup(spec_freep))) struct job_spec *spec = NULL;
-    __attribute__((cleanup(job_data_deinit))) struct job_data data = {.tested = false};
+    struct job_data data;
     int r = request_json_body(rq, &body, err);
     if (r == 0) {
         r = job_spec_read(body, &spec, err);
@@ -284,7 +284,7 @@ static int create(struct request *rq, struct creation *c, struct err *err)
         r = job_data_find(rq->app, spec, &data, err);
     }
     if (r == 0) {
-        r = check_warm_start(rq->app, spec, &data.train, err);
+        r = check_warm_start(rq->app, spec, data.train, err);
     }
     if (r == 0) {
         r = webhooks_check(rq->app, &spec->webhook, err);

@@ -131,6 +131,7 @@ void request_set_header(struct request *rq, const char *name, const char *value)
 void reply_json(struct request *rq, int status, struct json *body); /* takes body; NULL: 500 */
 /* 200 with an ETag, by which If-None-Match may ask again (304); takes body. */
 void reply_tagged(struct request *rq, struct json *body);
+void reply_tagged_text(struct request *rq, char *body); /* the same of JSON as text; NULL: 500 */
 void reply_bytes(struct request *rq, int status, const char *type, const void *data,
                  size_t size); /* copies */
 void reply_empty(struct request *rq, int status);

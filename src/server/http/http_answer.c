@@ -131,8 +131,13 @@ void reply_json(struct request *rq, int status, struct json *body)
 void reply_tagged(struct request *rq, struct json *body)
 {
     char *text = body != NULL ? json_print(body) : NULL;
-    char digest[SHA256_HEX_SIZE], tag[40];
     json_free(body);
+    reply_tagged_text(rq, text);
+}
+
+void reply_tagged_text(struct request *rq, char *text)
+{
+    char digest[SHA256_HEX_SIZE], tag[40];
     if (text == NULL || !sha256_text(text, strlen(text), digest)) {
         mem_free(text);
         reply_take(rq, 500, NULL, NULL, 0);

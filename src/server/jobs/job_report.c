@@ -296,8 +296,12 @@ int job_report_fail(struct job_report *report, const char *reason, const char *d
 /* What GET /v1/models shows: the engine's description and what the job found. */
 char *job_report_describe(const struct job_report *report, const struct json *done)
 {
-    cleanup_json struct json *j = json_copy(json_get(done, "model"));
+    cleanup_mem char *model = json_print(json_get(done, "model")); /* may name many features */
+    cleanup_json struct json *j = model != NULL ? json_new_object() : NULL;
     cleanup_json struct json *spec = NULL;
+    if (model != NULL) {
+        json_add_members(j, model);
+    }
     json_set(j, "result", json_copy(json_get(done, "result")));
     if (json_parse(report->spec, strlen(report->spec), &spec, NULL) == 0) {
         json_set(j, "seed", json_copy(json_get(spec, "seed")));

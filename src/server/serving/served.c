@@ -13,10 +13,13 @@ enum {
     KEPT_MAX = 4096, /* references; when there are more all are forgotten and found again */
 };
 
-/* Freed with its last holder. */
+/* Freed with its last holder. While it lives it is found again by its key, so that a loaded model's
+ * description, which may name many features, is read once. */
 struct holder {
     struct served_model model; /* first */
     int64_t holders;
+    struct served *home; /* NULL: found by none */
+    struct holder *next, *previous;
     struct model_row row;
     struct json *description;
     const char **features, **targets, **labels;
@@ -35,13 +38,26 @@ struct served {
     struct store *store;
     int64_t count;
     struct reference *buckets[BUCKETS];
+    struct holder *living;
 };
 
 /* ---- a model ---- */
 
+static void leave_home(struct holder *h)
+{
+    if (h->home) {
+        *(h->previous ? &h->previous->next : &h->home->living) = h->next;
+        if (h->next) {
+            h->next->previous = h->previous;
+        }
+        h->home = NULL;
+    }
+}
+
 static struct holder *holder_free(struct holder *h)
 {
     if (h) {
+        leave_home(h);
         model_row_deinit(&h->row);
         json_free(h->description);
         mem_free((void *)h->features);
@@ -260,6 +276,32 @@ int served_path_version(const char *text, int64_t *ret, struct err *err)
  */
 #define ALIAS_MARK '\1'
 
+/* Takes the row. */
+static int holder_of_row(struct served *s, struct model_row *row, struct holder **ret,
+                         struct err *err)
+{
+    for (struct holder *h = s->living; h; h = h->next) {
+        if (h->row.key == row->key && h->row.version == row->version &&
+            strcmp(h->row.name, row->name) == 0 && strcmp(h->row.sha256, row->sha256) == 0) {
+            model_row_deinit(row);
+            h->holders++;
+            *ret = h;
+            return 0;
+        }
+    }
+    const int r = holder_new(row, ret, err);
+    if (r == 0) {
+        struct holder *h = *ret;
+        h->home = s;
+        h->next = s->living;
+        if (h->next) {
+            h->next->previous = h;
+        }
+        s->living = h;
+    }
+    return r;
+}
+
 static int look_up(struct served *s, const char *name, const char *version, struct holder **ret,
                    struct err *err)
 {
@@ -267,11 +309,11 @@ static int look_up(struct served *s, const char *name, const char *version, stru
     struct model_row row;
     if (version[0] == ALIAS_MARK) {
         const int found = aliases_model(s->store, name, version + 1, &row, err);
-        return found == 0 ? holder_new(&row, ret, err) : found;
+        return found == 0 ? holder_of_row(s, &row, ret, err) : found;
     }
     int r = version[0] != '\0' ? served_path_version(version, &number, err) : 0;
     r = r == 0 ? models_get(s->store, name, number, &row, err) : r;
-    return r == 0 ? holder_new(&row, ret, err) : r;
+    return r == 0 ? holder_of_row(s, &row, ret, err) : r;
 }
 
 int served_find(struct served *s, const char *name, const char *version,
@@ -325,6 +367,11 @@ struct served *served_free(struct served *s)
 {
     if (s) {
         served_changed(s);
+        while (s->living) {
+            struct holder *h = s->living;
+            s->living = h->next;
+            h->home = NULL;
+        }
         mem_free(s);
     }
     return NULL;
