@@ -43,6 +43,11 @@ static void tell_selected(void *context, double fraction)
     fit__show_share(context, "centers", fraction);
 }
 
+enum dtype fit__centers_dtype(const struct fit *f)
+{
+    return f->result.precision == PRECISION_FLOAT64 ? DTYPE_F64 : DTYPE_F32;
+}
+
 static struct fit_centers_task centers_task(struct fit *f, const struct dataset *file)
 {
     return (struct fit_centers_task){
@@ -51,7 +56,7 @@ static struct fit_centers_task centers_task(struct fit *f, const struct dataset 
         .data = &f->data,
         .file = file,
         .kernel = &f->kernel,
-        .points = f->result.precision == PRECISION_FLOAT64 ? DTYPE_F64 : DTYPE_F32,
+        .points = fit__centers_dtype(f),
         .vectors = f->vectors,
         .regularization = f->result.regularization,
         .count = f->chosen.centers,
