@@ -11,14 +11,13 @@
 /* A grid of one to three dimensions takes 150 to 250 for each of its places. */
 #define GRID_ROW_BYTES 512.0
 
-/* Points that the kernel's bandwidth takes out of the range of numbers are the bandwidth's fault.
- */
+/* Points that leave the range of numbers are the fault of what the kernel says. */
 static int make_points(struct fit *f, const struct rows *rows, enum dtype dtype,
                        struct points **ret, struct err *err)
 {
     const int r = f->be->ops->points_new(f->be, &f->kernel, dtype, rows, ret, err);
     if (r == -ERR_INVALID && err != NULL && err->pointer[0] == '\0') {
-        snprintf(err->pointer, sizeof(err->pointer), "#/kernel/bandwidth");
+        snprintf(err->pointer, sizeof(err->pointer), "%s", kernel_field_of_rows(&f->kernel));
     }
     return r;
 }
