@@ -147,9 +147,7 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
         }
     }
     if (bad < INT64_MAX) {
-        return err_set(err, ERR_INVALID,
-                       "Row %lld divided by the bandwidth is infinity or NaN in %s.",
-                       (long long)bad + 1, dtype_name(p->dtype));
+        return kernel_refuse_row(k, bad, p->dtype, err);
     }
     p->reach = reach;
     form_choose(p, loops);

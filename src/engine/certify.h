@@ -47,13 +47,14 @@ int certify_subtract(struct backend *be, struct view P, struct view Q, double pi
  * Y_j|, W of its row_weights, always with every row: sums that cancel cannot be sampled. n m + m^2
  * kernel values and m (4 t + d) float64 numbers, a tile of rows beside.
  *
- * `whitened` is max_j |L^-1 R_j| / |L^-1 K_nm' W Y_j|, K_mm = L L' but for a jitter at the rounding
- * of the solve (core_factor); R with K_mm or with L L', whichever is smaller. Directions of small
- * eigenvalues of K_mm, which R hardly shows beside the large ones, count in it as others do
- * (adr/0062). |L^-1 R_j|^2 / ridge bounds what the objective exceeds its minimum by, which is the
- * squared distance from the solution B in the norm of H = K_nm' W K_nm + ridge K_mm; `distance` is
- * the root of its share in A_j' K_nm' W Y_j, about |B_j|_H^2: a bound of |A_j - B_j|_H / |B_j|_H.
- * Both take m^2 numbers and m^3 / 3 operations, where rule_whitens allows them. */
+ * `whitened` is max_j |L^-1 R_j| / |L^-1 K_nm' W Y_j|, K_mm = L L' but for a jitter, that of the
+ * solvers' variables (core_factor_variables); R with K_mm or with L L', whichever is smaller.
+ * Directions of small eigenvalues of K_mm, which R hardly shows beside the large ones, count in it
+ * as others do (adr/0062). |L^-1 R_j|^2 / ridge bounds what the objective exceeds its minimum by,
+ * which is the squared distance from the solution B in the norm of H = K_nm' W K_nm + ridge K_mm;
+ * `distance` is the root of its share in A_j' K_nm' W Y_j, about |B_j|_H^2: a bound of |A_j -
+ * B_j|_H / |B_j|_H. Both take m^2 numbers and m^3 / 3 operations, where rule_whitens allows them.
+ */
 int certify_restricted(const struct problem *p, const struct mat *A,
                        const struct certify_stop *stop, struct certificate *ret, struct err *err);
 

@@ -161,7 +161,7 @@ static int whiten(struct both *b, struct certificate *ret, struct err *err)
     const struct problem *p = b->p;
     struct mat L = {0};
     struct err why;
-    int r = core_factor(p, &L, &why);
+    int r = core_factor_variables(p, &L, &why);
     if (r == 0) {
         r = measure(b, &L, ret, err);
     } else if (r == -ERR_NO_MEMORY || r == -ERR_NOT_POSITIVE_DEFINITE) {

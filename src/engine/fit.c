@@ -143,6 +143,15 @@ static double evaluation_steps(const struct fit *f)
     return steps * (double)f->data.m / (double)f->data.n;
 }
 
+/* Of the kernel values that the solver works with. */
+static enum dtype points_dtype(const struct fit *f)
+{
+    if (f->restricted) {
+        return fit__centers_dtype(f);
+    }
+    return f->exact != NULL ? DTYPE_F32 : f->data.dtype;
+}
+
 static int solve(struct fit *f, struct err *err)
 {
     const struct job_spec *spec = f->spec;
@@ -159,7 +168,7 @@ static int solve(struct fit *f, struct err *err)
         .d = f->data.d,
         .ridge = (double)f->data.n * f->result.regularization,
         .dtype = f->vectors,
-        .points_dtype = f->exact != NULL ? DTYPE_F32 : f->data.dtype,
+        .points_dtype = points_dtype(f),
         .Y = f->Y,
         .seed = (uint64_t)spec->seed,
         .rank_kept = f->resumes ? checkpoint_rank(f->control->resume) : 0,

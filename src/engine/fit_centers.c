@@ -1,5 +1,7 @@
 #include "engine/fit_centers.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -126,8 +128,7 @@ static int select_centers(struct fit_centers *c, const struct fit_centers_task *
 
 /* ---- on the backend ---- */
 
-/* Points that the kernel's bandwidth takes out of the range of numbers are the bandwidth's fault.
- */
+/* Points that leave the range of numbers are the fault of what the kernel says. */
 static int put_centers(struct fit_centers *c, const struct fit_centers_task *task, struct err *err)
 {
     const struct backend_ops *o = task->be->ops;
@@ -138,8 +139,29 @@ static int put_centers(struct fit_centers *c, const struct fit_centers_task *tas
         r = o->points_new(task->be, task->kernel, task->points, &c->host, &c->Z, err);
     }
     if (r == -ERR_INVALID && err != NULL && err->pointer[0] == '\0') {
-        snprintf(err->pointer, sizeof(err->pointer), "#/kernel/bandwidth");
+        snprintf(err->pointer, sizeof(err->pointer), "%s", kernel_field_of_rows(task->kernel));
     }
+    return r;
+}
+
+/* Sums over the rows of products of two kernel values: as large as those of the centers, they must
+ * be numbers, and single values must be such of the operator's type. */
+static int check_range(const struct fit_centers *c, const struct fit_centers_task *task,
+                       struct err *err)
+{
+    const struct backend_ops *o = task->be->ops;
+    const int64_t m = c->chosen.m;
+    const double most = task->points == DTYPE_F32 ? (double)FLT_MAX : DBL_MAX;
+    struct mat d = {0};
+    cleanup_mem double *values = mem_array((size_t)m, sizeof(*values));
+    int r = values != NULL ? o->mat_new(task->be, DTYPE_F64, m, 1, &d, err) : err_no_memory(err);
+    r = r == 0 ? o->kdiag(task->be, view_all(c->core, m), &d, err) : r;
+    r = r == 0 ? o->mat_get(task->be, &d, values, m, err) : r;
+    for (int64_t i = 0; r == 0 && i < m; i++) {
+        const double size = fabs(values[i]);
+        r = size <= most && isfinite((double)c->train.n * size * size) ? 0 : kernel_overflows(err);
+    }
+    o->mat_free(task->be, &d);
     return r;
 }
 
@@ -188,6 +210,7 @@ int fit_centers_select(struct fit_centers *c, const struct fit_centers_task *tas
 int fit_centers_upload(struct fit_centers *c, const struct fit_centers_task *task, struct err *err)
 {
     int r = put_centers(c, task, err);
+    r = r == 0 ? check_range(c, task, err) : r;
     r = r == 0 ? make_rowsets(c, task, err) : r;
     c->problem = (struct restricted){
         .rows = c->rows,

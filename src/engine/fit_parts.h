@@ -90,5 +90,7 @@ int fit__find_grid(struct fit *f, struct err *err);
 int fit__keep_kernel(struct fit *f, struct points *X, enum dtype points, struct err *err);
 int fit__widened(void *context, struct err *err); /* struct problem's, of a fit */
 int fit__select_centers(struct fit *f, const struct dataset *file, struct err *err);
+/* Of rows and centers as the solver of a restricted problem has them: its vectors are float64. */
+enum dtype fit__centers_dtype(const struct fit *f);
 int fit__upload_restricted(struct fit *f, struct err *err);
 int fit__take_start(struct fit *f, struct model **earlier, struct err *err);

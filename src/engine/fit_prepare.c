@@ -11,14 +11,13 @@
 /* A grid of one to three dimensions takes 150 to 250 for each of its places. */
 #define GRID_ROW_BYTES 512.0
 
-/* Points that the kernel's bandwidth takes out of the range of numbers are the bandwidth's fault.
- */
+/* Points that leave the range of numbers are the fault of what the kernel says. */
 static int make_points(struct fit *f, const struct rows *rows, enum dtype dtype,
                        struct points **ret, struct err *err)
 {
     const int r = f->be->ops->points_new(f->be, &f->kernel, dtype, rows, ret, err);
     if (r == -ERR_INVALID && err != NULL && err->pointer[0] == '\0') {
-        snprintf(err->pointer, sizeof(err->pointer), "#/kernel/bandwidth");
+        snprintf(err->pointer, sizeof(err->pointer), "%s", kernel_field_of_rows(&f->kernel));
     }
     return r;
 }
@@ -43,6 +42,11 @@ static void tell_selected(void *context, double fraction)
     fit__show_share(context, "centers", fraction);
 }
 
+enum dtype fit__centers_dtype(const struct fit *f)
+{
+    return f->result.precision == PRECISION_FLOAT64 ? DTYPE_F64 : DTYPE_F32;
+}
+
 static struct fit_centers_task centers_task(struct fit *f, const struct dataset *file)
 {
     return (struct fit_centers_task){
@@ -51,7 +55,7 @@ static struct fit_centers_task centers_task(struct fit *f, const struct dataset 
         .data = &f->data,
         .file = file,
         .kernel = &f->kernel,
-        .points = f->result.precision == PRECISION_FLOAT64 ? DTYPE_F64 : DTYPE_F32,
+        .points = fit__centers_dtype(f),
         .vectors = f->vectors,
         .regularization = f->result.regularization,
         .count = f->chosen.centers,

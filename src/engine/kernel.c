@@ -53,6 +53,25 @@ bool kernel_uses_l1(enum kernel_id id)
     return id == KERNEL_LAPLACIAN_L1;
 }
 
+int kernel_overflows(struct err *err)
+{
+    return err_at(err, ERR_DIVERGED, "#/kernel",
+                  "The kernel's values overflow the precision: scale the features, or take smaller "
+                  "kernel parameters.");
+}
+
+int kernel_refuse_row(const struct kernel *k, int64_t row, enum dtype dtype, struct err *err)
+{
+    return err_set(err, ERR_INVALID, "Row %lld %sis infinity or NaN in %s.", (long long)row + 1,
+                   kernel_uses_distance(k->id) ? "divided by the bandwidth " : "",
+                   dtype_name(dtype));
+}
+
+const char *kernel_field_of_rows(const struct kernel *k)
+{
+    return kernel_uses_distance(k->id) ? "#/kernel/bandwidth" : "#/precision";
+}
+
 /* How much of its value a kernel loses by an error of 1 in the squared distance, at most; 0: more
  * than is bearable near 0. */
 static double slope_of(enum kernel_id id)

@@ -162,18 +162,32 @@ static int worse_than_nothing(double residual, struct err *err)
 
 /* The relative residual of coefficients of 0 is 1, but for rounding. */
 static const double nothing = 1.0 - 1e-9;
+/* From here on coefficients are told to be far from the solution, whatever ended the solve. */
+static const double large = 0.1;
 
-/* Coefficients that are handed out although they fit a target no better than none would. */
-static void warn_of_large_residual(const struct drive *d, double residual)
+/* What to do about it. */
+#define LARGE_RESIDUAL_ADVICE                                                                      \
+    "Allow more iterations or time (`stop`), raise `regularization`, take precision \"float64\", " \
+    "or choose another solver or preconditioner."
+
+/* The first iterations in whitened variables may raise the plain residual and lower the other. */
+static bool is_useless(const struct certificate *c)
+{
+    return c->residual > nothing && !(c->whitened < nothing);
+}
+
+static void warn_of_large_residual(const struct drive *d, const struct certificate *c)
 {
     char text[96];
-    snprintf(text, sizeof(text), "The certified relative residual of the model is %.3g:", residual);
-    solve__say(
-        d, "warning", text,
-        "from 1 on the coefficients of a target solve the system no better than zeros would, so do "
-        "not rely on its predictions. Allow more iterations or time (`stop`), raise "
-        "`regularization`, take "
-        "precision \"float64\", or choose another solver or preconditioner.");
+    snprintf(text, sizeof(text),
+             "The certified relative residual of the model is %.3g:", c->residual);
+    solve__say(d, "warning", text,
+               is_useless(c)
+                   ? "from 1 on the coefficients of a target solve the system no better than zeros "
+                     "would, so do not rely on its predictions. " LARGE_RESIDUAL_ADVICE
+                   : "from .1 on the coefficients of a target are far from those that solve the "
+                     "system, and its predictions may be, too: look at the test "
+                     "metrics. " LARGE_RESIDUAL_ADVICE);
 }
 
 /* What a solve that claimed convergence ends with when the certificate says otherwise, or 0: the
@@ -291,8 +305,8 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     if (r < 0) {
         return r;
     }
-    if (found.residual > nothing && !(found.whitened < nothing)) {
-        warn_of_large_residual(d, found.residual);
+    if (is_useless(&found) || (found.residual > large && !reached)) {
+        warn_of_large_residual(d, &found);
     }
     if (reached && misses(d, &found)) {
         warn_of_distance(d, &found);

@@ -133,9 +133,7 @@ static int pack_points(struct cuda_backend *cu, const struct kernel *k, const st
         return rc;
     }
     if (bad < INT64_MAX) {
-        return err_set(err, ERR_INVALID,
-                       "Row %lld divided by the bandwidth is infinity or NaN in %s.",
-                       (long long)bad + 1, dtype_name(p->dtype));
+        return kernel_refuse_row(k, bad, p->dtype, err);
     }
     return 0;
 }

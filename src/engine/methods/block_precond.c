@@ -247,9 +247,7 @@ static int block_trace(struct block_precond *m, const int64_t *index, double *re
         *ret += values[i];
     }
     if (rc == 0 && !isfinite(*ret)) {
-        rc = err_at(err, ERR_DIVERGED, "#/kernel",
-                    "The kernel's values overflow the precision: scale the features, or take "
-                    "smaller kernel parameters.");
+        rc = kernel_overflows(err);
     }
     return rc;
 }

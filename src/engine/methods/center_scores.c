@@ -273,9 +273,7 @@ int center_largest(const struct center_task *task, double *ret, struct err *err)
         return rc;
     }
     if (!isfinite(largest)) {
-        return err_at(err, ERR_DIVERGED, "#/kernel",
-                      "The kernel's values overflow the precision: scale the features, or take "
-                      "smaller kernel parameters.");
+        return kernel_overflows(err);
     }
     *ret = largest > 0 ? largest : 1.0; /* k = 0: any scale will do */
     return 0;

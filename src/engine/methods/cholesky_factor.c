@@ -23,9 +23,7 @@ int factor_largest_kernel(const struct problem *p, double *ret, struct err *err)
     for (int64_t i = 0; r == 0 && i < p->n; i++) {
         largest = fmax(largest, diag[i]);
         if (!isfinite(diag[i])) {
-            r = err_at(err, ERR_DIVERGED, "#/kernel",
-                       "The kernel's values overflow the precision: scale the features, or take "
-                       "smaller kernel parameters.");
+            r = kernel_overflows(err);
         }
     }
     *ret = largest;

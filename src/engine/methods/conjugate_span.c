@@ -141,18 +141,32 @@ static int take_residuals(struct conjugate_span *s, const struct mat *R, const d
     return r == 0 && s->count > 0 && any_shrunk(s) ? drop_shrunk(s, none, err) : r;
 }
 
+/* The core, W'V. */
+static int take_core(struct conjugate_span *s, struct err *err)
+{
+    const struct backend_ops *o = s->be->ops;
+    const struct mat C = mat_rows(s->C, 0, s->t);
+    cleanup_mem double *values = mem_array((size_t)(s->t * s->t), sizeof(*values));
+    int r = values != NULL ? 0 : err_no_memory(err);
+    r = r == 0 ? o->gemm(s->be, true, false, 1.0, &s->W, &s->V, 0.0, &C, err) : r;
+    r = r == 0 ? o->copy(s->be, &C, &s->core, err) : r;
+    r = r == 0 ? o->mat_get(s->be, &s->core, values, s->t, err) : r;
+    for (int64_t i = 0; r == 0 && i < s->t * s->t; i++) {
+        r = isfinite(values[i]) ? 0 : kernel_overflows(err);
+    }
+    return r;
+}
+
 /* T (t x q) with T'(W'V)T = I, for the eigenvectors of W'V that are more than rounding; *ret = q,
  * at most `most`: the largest. T column-major on the host. */
 static int whiten(struct conjugate_span *s, int64_t most, double *T, int64_t *ret, struct err *err)
 {
     const struct backend_ops *o = s->be->ops;
     const int64_t t = s->t;
-    const struct mat C = mat_rows(s->C, 0, t);
     cleanup_mem double *values = mem_array((size_t)t, sizeof(*values));
     cleanup_mem double *vectors = mem_array((size_t)(t * t), sizeof(*vectors));
     int r = values != NULL && vectors != NULL ? 0 : err_no_memory(err);
-    r = r == 0 ? o->gemm(s->be, true, false, 1.0, &s->W, &s->V, 0.0, &C, err) : r;
-    r = r == 0 ? o->copy(s->be, &C, &s->core, err) : r;
+    r = r == 0 ? take_core(s, err) : r;
     r = r == 0 ? o->eigh(s->be, &s->core, values, err) : r;
     r = r == 0 ? o->mat_get(s->be, &s->core, vectors, t, err) : r;
     if (r < 0) {

@@ -200,9 +200,7 @@ static int decompose(struct eigenpro_span *e, struct err *err)
     int r = e->be->ops->eigh(e->be, &e->G, e->values, err);
     for (int64_t i = 0; r == 0 && i < e->spec.c; i++) {
         if (!isfinite(e->values[i])) {
-            r = err_at(err, ERR_DIVERGED, "#/kernel",
-                       "The kernel's values overflow the precision: scale the features, or take "
-                       "smaller kernel parameters.");
+            r = kernel_overflows(err);
         }
     }
     if (r < 0) {

@@ -96,9 +96,7 @@ static int decompose(struct eigenpro_top *e, const struct mat *A, double *ret_va
 {
     const int r = e->be->ops->eigh(e->be, A, ret_values, err);
     if (r == 0 && !all_finite(ret_values, A->rows)) {
-        return err_at(err, ERR_DIVERGED, "#/kernel",
-                      "The kernel's values overflow the precision: scale the features, or take "
-                      "smaller kernel parameters.");
+        return kernel_overflows(err);
     }
     return r;
 }

@@ -11,6 +11,7 @@
 #define PRODUCT_BLOCK 256
 
 static const double next_try = 100.0;
+static const double rounded = 0.25; /* eps: the most that rounding takes of a number below 1 */
 
 /* The diagonal of S, summed up, and its largest number. */
 static int diagonal(struct backend *be, const struct mat *S, double *ret_trace, double *ret_largest,
@@ -32,8 +33,25 @@ static int diagonal(struct backend *be, const struct mat *S, double *ret_trace, 
     return 0;
 }
 
-static int try_factor(const struct problem *p, const int64_t *index, double scale,
-                      const struct mat *L, struct err *err)
+/* Shifts of K_mm's diagonal to try, in units of its largest entry. */
+struct jitter {
+    int tries;
+    double first;       /* the first one is this, */
+    double noise, most; /* or where it is more, `noise` times the largest entry, up to `most` */
+    double next; /* what follows it where it is less; then each is `next_try` times the last */
+};
+
+static double shift_at(const struct jitter *j, int attempt, double largest)
+{
+    double shift = fmax(j->first, fmin(j->noise * largest, j->most));
+    for (; attempt > 0; attempt--) {
+        shift = shift < j->next ? j->next : next_try * shift;
+    }
+    return shift;
+}
+
+static int try_factor(const struct problem *p, const int64_t *index, const struct jitter *jitter,
+                      int attempt, const struct mat *L, struct err *err)
 {
     const struct backend_ops *o = p->be->ops;
     const struct view all = view_index(p->restricted->core, index, L->rows);
@@ -43,7 +61,7 @@ static int try_factor(const struct problem *p, const int64_t *index, double scal
         r = diagonal(p->be, L, &trace, &largest, err);
     }
     if (r == 0) {
-        r = o->add_diag(p->be, scale * (double)L->rows * largest, L, err);
+        r = o->add_diag(p->be, shift_at(jitter, attempt, largest) * largest, L, err);
     }
     return r == 0 ? o->potrf(p->be, L, 0.0, NULL, err) : r;
 }
@@ -65,9 +83,8 @@ static int explain(int r, struct err *err)
                : r;
 }
 
-/* `scale` is eps at first. */
-static int factor_some(const struct problem *p, const int64_t *index, int64_t count, double scale,
-                       struct mat *ret, struct err *err)
+static int factor_some(const struct problem *p, const int64_t *index, int64_t count,
+                       const struct jitter *jitter, struct mat *ret, struct err *err)
 {
     int r = memory_check_matrix(p->be, count, count, DTYPE_F64, "matrix of the centers", err);
     if (r == 0) {
@@ -76,28 +93,37 @@ static int factor_some(const struct problem *p, const int64_t *index, int64_t co
     if (r == 0) {
         r = -ERR_NOT_POSITIVE_DEFINITE;
     }
-    for (int k = 0; r == -ERR_NOT_POSITIVE_DEFINITE && k < CORE_TRIES; k++) {
-        r = try_factor(p, index, scale, ret, err);
-        scale *= next_try;
+    for (int k = 0; r == -ERR_NOT_POSITIVE_DEFINITE && k < jitter->tries; k++) {
+        r = try_factor(p, index, jitter, k, ret, err);
     }
     return r == 0 ? p->be->ops->clear_upper(p->be, ret, err) : explain(r, err);
-}
-
-int core_factor(const struct problem *p, struct mat *ret, struct err *err)
-{
-    return factor_some(p, NULL, p->restricted->m, core_rounding(p), ret, err);
 }
 
 int core_factor_some(const struct problem *p, const int64_t *index, int64_t count, struct mat *ret,
                      struct err *err)
 {
-    return factor_some(p, index, count, core_rounding(p), ret, err);
+    const struct jitter jitter = {.tries = CORE_TRIES, .first = core_rounding(p) * (double)count};
+    return factor_some(p, index, count, &jitter, ret, err);
+}
+
+int core_factor(const struct problem *p, struct mat *ret, struct err *err)
+{
+    return core_factor_some(p, NULL, p->restricted->m, ret, err);
 }
 
 int core_factor_variables(const struct problem *p, struct mat *ret, struct err *err)
 {
+    const double m = (double)p->restricted->m, rounding = core_rounding(p);
+    const double error = rounded * rounding;
     const double eps = p->dtype == DTYPE_F32 ? FLT_EPSILON : DBL_EPSILON;
-    return factor_some(p, NULL, p->restricted->m, eps, ret, err);
+    const struct jitter jitter = {
+        .tries = CORE_TRIES + 1,
+        .first = eps,
+        .noise = (double)p->n * error * error / p->ridge,
+        .most = m * rounding,
+        .next = m * eps,
+    };
+    return factor_some(p, NULL, p->restricted->m, &jitter, ret, err);
 }
 
 int core_factor_sum(struct backend *be, const struct mat *S, double jitter, struct err *err)

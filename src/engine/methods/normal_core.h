@@ -19,9 +19,12 @@ int core_factor(const struct problem *p, struct mat *ret, struct err *err);
 int core_factor_some(const struct problem *p, const int64_t *index, int64_t count, struct mat *ret,
                      struct err *err);
 
-/* The same with eps of the vectors alone: L of core_variables, where the jitter is a part of the
- * problem that is solved, and must not outweigh eigenvalues of K_mm that the kernel values between
- * rows and centers, however rounded, still show. */
+/* L of core_variables, where the jitter is a part of the problem that is solved: ridge jitter |A|^2
+ * joins the objective. It is what rounding makes of the objective anyhow, if that is more than eps
+ * max k(x,x) of the vectors: errors of e max k(x,x) in the n rows of K_nm, e a quarter of
+ * core_rounding, add n (e max k(x,x))^2 |A|^2. Less would leave directions of K_mm in which K_nm
+ * holds errors alone. At most it is m e max k(x,x), and where there is no factor with it that of
+ * core_factor, by the eps of the vectors, and so on (adr/0063). */
 int core_factor_variables(const struct problem *p, struct mat *ret, struct err *err);
 
 /* In place: the lower triangle of S, a sum of squares with positive trace, becomes L with L L' = S

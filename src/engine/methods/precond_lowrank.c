@@ -70,9 +70,7 @@ static int start_diagonal(struct precond *m, struct err *err)
         m->trace += fabs(d[i]);
     }
     if (!isfinite(m->trace)) {
-        return err_at(err, ERR_DIVERGED, "#/kernel",
-                      "The kernel's values overflow the precision: scale the features, or take "
-                      "smaller kernel parameters.");
+        return kernel_overflows(err);
     }
     set_ridge(m, m->trace);
     return 0;

@@ -1,0 +1,84 @@
+/* Kernels whose values are no numbers of the precision: every solver says so. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/fit.h"
+#include "engine/solver.h"
+#include "engine_fixture.h"
+
+enum { ROWS = 60, FEATURES = 3 };
+
+static double no_time(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+/* Normal features times `scale`, and a target. */
+static struct dataset *scaled(double scale)
+{
+    struct rng rng = rng_new(8, RNG_TEST);
+    double *v = mem_array(ROWS, (FEATURES + 1) * sizeof(double));
+    for (int64_t i = 0; i < ROWS * (FEATURES + 1); i++) {
+        v[i] = rng_normal(&rng) * (i % (FEATURES + 1) < FEATURES ? scale : 1.0);
+    }
+    struct dataset *ds = fixture_dataset(v, ROWS, FEATURES + 1, 0);
+    mem_free(v);
+    return ds;
+}
+
+/* A fit that comes to nothing because of `pointer`. */
+static void refused(const struct dataset *ds, const char *solver, const char *more,
+                    const char *pointer, const char *detail)
+{
+    char fields[512];
+    const bool restricted = solver_find(solver)->restricted;
+    const bool bless = strcmp(solver, "falkon_bless") == 0;
+    snprintf(fields, sizeof(fields),
+             "'solver':'%s','standardize':{'features':false},'test':{'fraction':0},"
+             "'kernel':{'name':'polynomial','degree':4},'regularization':1e-3%s%s",
+             solver, more,
+             bless        ? ",'centers':{'method':'bless','count':20}"
+             : restricted ? ",'centers':{'count':20}"
+                          : "");
+    struct job_spec *spec = fixture_spec_read(fields);
+    struct backend *be = fixture_backend();
+    const struct solve_control control = {.now = no_time};
+    const struct fit_input in = {.train = ds};
+    struct model *m = NULL;
+    struct fit_result result;
+    struct err err = {0};
+    const int r = fit_run(be, spec, &in, &control, &m, &result, &err);
+    if (m != NULL || strcmp(err.pointer, pointer) != 0 || strstr(err.detail, detail) == NULL) {
+        fail_msg("%s: %d %s %s", solver, r, err.pointer, err.detail);
+    }
+    job_spec_free(spec);
+    backend_close(be);
+}
+
+/* Values of 1e320, and for sums of their squares 1e160. */
+static void test_every_solver(void **state)
+{
+    (void)state;
+    struct dataset *infinite = scaled(1e40), *large = scaled(1e20);
+    for (const struct solver_ops *const *s = solver_list(); *s != NULL; s++) {
+        refused(infinite, (*s)->name, "", "#/kernel", "overflow");
+        if ((*s)->restricted) {
+            refused(large, (*s)->name, "", "#/kernel", "overflow");
+        }
+    }
+    fixture_dataset_free(infinite);
+    fixture_dataset_free(large);
+}
+
+/* Rows that are no float32 are so because of the precision where a kernel has no bandwidth. */
+static void test_rows(void **state)
+{
+    (void)state;
+    struct dataset *ds = scaled(1e60);
+    refused(ds, "pcg", ",'precision':'mixed'", "#/precision",
+            "Row 1 is infinity or NaN in float32");
+    fixture_dataset_free(ds);
+}
+
+TEST_MAIN(cmocka_unit_test(test_every_solver), cmocka_unit_test(test_rows))
