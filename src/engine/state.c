@@ -87,6 +87,11 @@ static const struct array *find(const struct state *s, const char *name)
     return NULL;
 }
 
+bool state_has(const struct state *s, const char *name)
+{
+    return find(s, name) != NULL;
+}
+
 /* A new array without any memory. */
 static int add_name(struct state *s, const char *name, enum dtype dtype, int64_t rows, int64_t cols,
                     struct array **ret, struct err *err)
