@@ -416,7 +416,7 @@ static const char *const samplings[] = {"shuffled", "uniform", "leverage", NULL}
 #define RESTARTS                                                                                   \
     {                                                                                              \
         .key = "restarts", .type = PARAM_BOOL, .fallback = "true",                                 \
-        .help = "Whether momentum that goes uphill over a pass, 20 steps at least, is dropped "    \
+        .help = "Whether momentum that goes uphill over a pass, 10 steps at least, is dropped "    \
                 "(arXiv:1204.3982); false, with a mu: the iteration as published."                 \
     }
 

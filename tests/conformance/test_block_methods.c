@@ -515,7 +515,7 @@ static int load_counters(struct fixture *f, const struct variant *v, const int64
 static void test_impossible_counters_are_refused(void **state)
 {
     static const struct variant v = {"askotch2", "{\"block_size\": 40}"}; /* 5 blocks a pass */
-    static const struct corruption wrong[] = {{0, -1}, {1, -1}, {1, 18}, {2, -1}, {2, 20},
+    static const struct corruption wrong[] = {{0, -1}, {1, -1}, {1, 18}, {2, -1}, {2, 10},
                                               {3, -1}, {3, 6},  {4, -1}, {4, 4},  {5, 2},
                                               {5, -1}, {0, 2},  {6, -1}, {6, 13}};
     const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,

@@ -57,11 +57,11 @@ static void precondition_gradient(struct reference *r, const struct block *k, do
     r->f.be->ops->mat_free(r->f.be, &D);
 }
 
-/* z = w = x and half the age where momentum went uphill over a pass or, of few blocks, 20 steps. */
+/* z = w = x and half the age where momentum went uphill over a pass or, of few blocks, 10 steps. */
 static void restart(struct reference *r, bool wanted, int pass)
 {
     r->age++;
-    if (++r->since_restart < (pass == 1 || pass > 20 ? pass : 20)) {
+    if (++r->since_restart < (pass == 1 || pass > 10 ? pass : 10)) {
         return;
     }
     if (wanted && r->slope > 0) {
