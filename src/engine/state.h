@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,7 +26,6 @@ int64_t state_bytes(const struct state *s); /* of all arrays */
 
 /* put copies, under a name that is not there yet. get finds the array of the same name, type and
  * shape; anything else is -ERR_CORRUPT and names it. Integers are at most 2^53 in size. */
-bool state_has(const struct state *s, const char *name);
 int state_put_mat(struct state *s, const char *name, struct backend *be, const struct mat *m,
                   struct err *err);
 int state_get_mat(const struct state *s, const char *name, struct backend *be, const struct mat *m,
@@ -39,6 +39,7 @@ int state_put_ints(struct state *s, const char *name, const int64_t *values, int
 int state_get_ints(const struct state *s, const char *name, int64_t *values, int64_t n,
                    struct err *err);
 int state_put_text(struct state *s, const char *key, const char *text, struct err *err);
+bool state_has(const struct state *s, const char *name);        /* an array */
 const char *state_text(const struct state *s, const char *key); /* NULL when absent */
 void state_drop_text(struct state *s, const char *key);
 

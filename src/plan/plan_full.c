@@ -327,6 +327,16 @@ static void kmcg(struct planning *g)
 
 /* ---- block methods ---- */
 
+/* Rows of the blocks that askotch2 measures mu on: where it is left open, with a constant momentum
+ * (solver_askotch2.c). */
+static double tried_rows(const struct planning *g, double b)
+{
+    const bool measures = param_get(&g->params, "mu")->is_auto &&
+                          param_bool(&g->params, "accelerated") &&
+                          !param_bool(&g->params, "restarts");
+    return measures ? fmin(4.0 * b, (double)g->n) : 0.0;
+}
+
 static void blocks(struct planning *g)
 {
     struct plan_moment at = uploaded(g);
@@ -360,8 +370,8 @@ static void blocks(struct planning *g)
         plan__dense(built, b * b * r + 2.0 * b * r * r, g->vectors);
     }
     built->read += sketch ? v * b * b * (double)powers : 0;
-    /* The first version sweeps over all blocks, the second tries four. */
-    const double swept = two ? fmin(4.0 * b, n) : n;
+    /* The first version sweeps over all blocks; the second tries four where it measures mu. */
+    const double swept = two ? tried_rows(g, b) : n;
     plan__values(g, &g->setup, swept * b, g->points, 1);
     plan__dense(&g->setup, swept / b * b * b * b / 6.0, DTYPE_F64);
     /* The true residual, once in so many passes. */

@@ -416,8 +416,8 @@ static const char *const samplings[] = {"shuffled", "uniform", "leverage", NULL}
 #define RESTARTS                                                                                   \
     {                                                                                              \
         .key = "restarts", .type = PARAM_BOOL, .fallback = "true",                                 \
-        .help = "Whether momentum that goes uphill over a pass is dropped (arXiv:1204.3982); "     \
-                "false: the iteration as published."                                               \
+        .help = "Whether momentum that goes uphill over a pass, 10 steps at least, is dropped "    \
+                "(arXiv:1204.3982); false, with a mu: the iteration as published."                 \
     }
 
 const struct param_def catalog_skotch_params[] = {
@@ -453,10 +453,12 @@ const struct param_def catalog_askotch_params[] = {
         .max = 1e30,
         .fallback = "\"auto\"",
         .allow_auto = true,
-        .help = "Strong convexity the momentum assumes, where Algorithm 1 has lambda, which is n "
-                "times `regularization`; lowered to half the square of the sum over blocks of "
-                "smoothness to the power (1 - beta) / 2 where it is larger. auto: measured on all "
-                "blocks.",
+        .help =
+            "Strong convexity the momentum assumes, where Algorithm 1 has lambda, which is n "
+            "times `regularization`; lowered to half the square of the sum over blocks of "
+            "smoothness to the power (1 - beta) / 2 where it is larger. auto: none; momentum rises "
+            "from step to step, and less after each restart. Without restarts a constant one "
+            "is measured on all blocks.",
     },
     RESTARTS,
     {.key = NULL},
@@ -486,8 +488,9 @@ const struct param_def catalog_askotch2_params[] = {
         .max = 1e30,
         .fallback = "\"auto\"",
         .allow_auto = true,
-        .help = "Strong convexity the momentum assumes, lowered to 1/nu where it is larger; auto: "
-                "measured on four blocks.",
+        .help = "Strong convexity the momentum assumes, lowered to 1/nu where it is larger. auto: "
+                "none; momentum rises from step to step, and less after each restart. Without "
+                "restarts a constant one is measured on four blocks.",
     },
     {
         .key = "nu",

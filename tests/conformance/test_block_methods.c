@@ -26,6 +26,8 @@ static const struct variant variants[] = {
     {"skotch", "{\"block_size\": 41, \"block_preconditioner\": \"nystrom\", \"rank\": 20}"},
     {"askotch", "{\"block_size\": 40, \"beta\": 1, \"mu\": 0.01, \"restarts\": false}"},
     {"askotch2", "{\"block_size\": 40, \"restarts\": false}"},
+    {"askotch2", "{\"block_size\": 40, \"mu\": 0.01}"},
+    {"askotch", "{\"block_size\": 90}"},
     {"skotch", "{\"block_size\": 41, \"block_preconditioner\": \"nystrom\", \"rank\": 20, "
                "\"alpha\": 1}"},
     {"askotch2", "{\"block_size\": 5000, \"block_preconditioner\": \"nystrom\", \"rank\": 20}"},
@@ -190,16 +192,16 @@ static double *coefficients(struct fixture *f, const struct variant *v, struct s
     return device_get(f->be, &f->A);
 }
 
-/* 17 steps, the state, and from there 23 more by another solver; and 40 in one go. */
+/* 33 steps, the state, and from there 27 more by another solver; and 60 in one go. */
 static void check_saved(struct fixture *f, const struct variant *v)
 {
     const struct solver_ops *ops = solver_find(v->solver);
     const size_t size = (size_t)(f->n * f->t) * sizeof(double);
-    struct solver *whole = advance(f, v, NULL, 40), *first = advance(f, v, NULL, 17);
+    struct solver *whole = advance(f, v, NULL, 60), *first = advance(f, v, NULL, 33);
     struct state *kept = state_new();
     assert_non_null(kept);
     must(ops->save(first, kept, &err));
-    struct solver *loaded = advance(f, v, kept, 0), *second = advance(f, v, kept, 40);
+    struct solver *loaded = advance(f, v, kept, 0), *second = advance(f, v, kept, 60);
     double *a = coefficients(f, v, first), *b = coefficients(f, v, loaded);
     assert_memory_equal(a, b, size);
     double *c = coefficients(f, v, whole), *d = coefficients(f, v, second);
@@ -378,6 +380,38 @@ static void test_momentum_on_a_hard_problem(void **state)
     fixture_deinit(&f);
 }
 
+/* Few blocks, many blocks, fresh and fixed: further than with the mu that is measured. */
+static void test_momentum_rises(void **state)
+{
+    static const struct variant pairs[][2] = {
+        {{"askotch", "{\"block_size\": 150}"},
+         {"askotch", "{\"block_size\": 150, \"restarts\": false}"}},
+        {{"askotch", "{\"block_size\": 30}"},
+         {"askotch", "{\"block_size\": 30, \"restarts\": false}"}},
+        {{"askotch2", "{\"block_size\": 30}"},
+         {"askotch2", "{\"block_size\": 30, \"restarts\": false}"}},
+    };
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 300,
+                                      .d = 3,
+                                      .t = 2,
+                                      .lambda = 1e-5};
+    struct fixture f;
+    fixture_init(&f, *state, &spec);
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+        const struct solve_outcome rising = run(&f, &pairs[i][0], 1e-12, 1000);
+        const struct solve_outcome constant = run(&f, &pairs[i][1], 1e-12, 1000);
+        if (!(rising.relative_residual < 0.9 * constant.relative_residual)) {
+            print_error("%s %s: %g, constant momentum %g\n", pairs[i][0].solver, pairs[i][0].params,
+                        rising.relative_residual, constant.relative_residual);
+            fail();
+        }
+    }
+    fixture_deinit(&f);
+}
+
 /* One block of all rows that is only sketched, or not even that, needs its momentum: without,
  * errors shrink by the condition number, with it by its root. */
 static void test_momentum_of_a_single_block(void **state)
@@ -404,7 +438,7 @@ static void test_momentum_of_a_single_block(void **state)
         const struct solve_outcome with = run(&f, &pairs[i][0], 1e-12, 60);
         const struct solve_outcome without = run(&f, &pairs[i][1], 1e-12, 60);
         assert_int_equal(with.reason, REASON_ITERATION_LIMIT);
-        if (!(with.relative_residual < 0.3 * without.relative_residual)) {
+        if (!(with.relative_residual < 0.35 * without.relative_residual)) {
             print_error("%s %s: %g, without momentum %g\n", pairs[i][0].solver, pairs[i][0].params,
                         with.relative_residual, without.relative_residual);
             fail();
@@ -423,8 +457,11 @@ struct corruption {
     int64_t value;
 };
 
-/* What askotch2 saves of one column after 17 steps, but for the counters. */
-static struct state *altered(struct fixture *f, const struct variant *v, const int64_t *counters)
+enum { NO_AGE = -2 }; /* as a version saved it whose momentum did not rise */
+
+/* What askotch2 saves of one column after 17 steps, but for the counters and the momentum's age. */
+static struct state *altered(struct fixture *f, const struct variant *v, const int64_t *counters,
+                             int64_t age)
 {
     const struct solver_ops *ops = solver_find(v->solver);
     struct solver *s = advance(f, v, NULL, 17);
@@ -451,17 +488,21 @@ static struct state *altered(struct fixture *f, const struct variant *v, const i
     must(state_get_ints(from, "frozen", frozen, 1, &err));
     must(state_put_ints(to, "frozen", frozen, 1, &err));
     must(state_put_ints(to, "counters", counters, COUNTERS, &err));
+    if (age != NO_AGE) {
+        must(state_put_ints(to, "ages", &age, 1, &err));
+    }
     state_free(from);
     ops->teardown(s);
     return to;
 }
 
-/* What load says of a state with these counters. */
-static int load_counters(struct fixture *f, const struct variant *v, const int64_t *counters)
+/* What load says of a state with these counters and this age. */
+static int load_counters(struct fixture *f, const struct variant *v, const int64_t *counters,
+                         int64_t age)
 {
     const struct solver_ops *ops = solver_find(v->solver);
     const struct solver_options options = variant_options(v, 1e-14);
-    struct state *kept = altered(f, v, counters);
+    struct state *kept = altered(f, v, counters, age);
     struct solver *s = NULL;
     must(ops->setup(&f->problem, &options, &s, &err));
     struct err refusal;
@@ -474,7 +515,7 @@ static int load_counters(struct fixture *f, const struct variant *v, const int64
 static void test_impossible_counters_are_refused(void **state)
 {
     static const struct variant v = {"askotch2", "{\"block_size\": 40}"}; /* 5 blocks a pass */
-    static const struct corruption wrong[] = {{0, -1}, {1, -1}, {1, 18}, {2, -1}, {2, 5},
+    static const struct corruption wrong[] = {{0, -1}, {1, -1}, {1, 18}, {2, -1}, {2, 10},
                                               {3, -1}, {3, 6},  {4, -1}, {4, 4},  {5, 2},
                                               {5, -1}, {0, 2},  {6, -1}, {6, 13}};
     const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
@@ -487,12 +528,50 @@ static void test_impossible_counters_are_refused(void **state)
     struct fixture f;
     fixture_init(&f, *state, &spec);
     int64_t counters[COUNTERS];
-    assert_int_equal(load_counters(&f, &v, sound_counters), 0);
+    assert_int_equal(load_counters(&f, &v, sound_counters, 17), 0);
+    assert_int_equal(load_counters(&f, &v, sound_counters, -1), -ERR_CORRUPT);
+    assert_int_equal(load_counters(&f, &v, sound_counters, 18), -ERR_CORRUPT);
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         memcpy(counters, sound_counters, sizeof(counters));
         counters[wrong[i].which] = wrong[i].value;
-        assert_int_equal(load_counters(&f, &v, counters), -ERR_CORRUPT);
+        assert_int_equal(load_counters(&f, &v, counters, 17), -ERR_CORRUPT);
     }
+    fixture_deinit(&f);
+}
+
+/* What a version saved whose momentum did not rise: the coefficients are as they were, and momentum
+ * begins anew. */
+static void test_states_of_a_constant_momentum(void **state)
+{
+    static const struct variant constant = {"askotch2", "{\"block_size\": 40, \"mu\": 0.01}"};
+    static const struct variant rising = {"askotch2", "{\"block_size\": 40}"};
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 170,
+                                      .d = 2,
+                                      .t = 1,
+                                      .lambda = 1e-3};
+    struct fixture f;
+    fixture_init(&f, *state, &spec);
+    const struct solver_ops *ops = solver_find("askotch2");
+    struct state *kept = altered(&f, &constant, sound_counters, NO_AGE), *now = state_new();
+    struct solver *before = advance(&f, &constant, kept, 0), *after = advance(&f, &rising, kept, 0);
+    double *A = coefficients(&f, &constant, before), *B = coefficients(&f, &rising, after);
+    for (int64_t i = 0; i < f.n; i++) {
+        assert_true(fabs(A[i] - B[i]) <= 1e-11 * (1.0 + fabs(A[i])));
+    }
+    int64_t age = -1;
+    must(ops->save(after, now, &err));
+    must(state_get_ints(now, "ages", &age, 1, &err));
+    assert_int_equal(age, 0);
+    mem_free(A);
+    mem_free(B);
+    ops->teardown(advance(&f, &rising, kept, 40));
+    ops->teardown(before);
+    ops->teardown(after);
+    state_free(kept);
+    state_free(now);
     fixture_deinit(&f);
 }
 
@@ -546,8 +625,8 @@ static void test_halvings_are_saved(void **state)
 static void test_leverage_comes_in_pieces(void **state)
 {
     enum { PIECES = 7 };
-    static const struct variant v = {"askotch2",
-                                     "{\"block_size\": 40, \"sampling\": \"leverage\"}"};
+    static const struct variant v = {"askotch2", "{\"block_size\": 40, \"sampling\": \"leverage\", "
+                                                 "\"restarts\": false}"};
     const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
                                       .points = DTYPE_F64,
                                       .vectors = DTYPE_F64,
@@ -675,4 +754,5 @@ TEST_MAIN(on_device(test_every_variant_kernel_and_precision), on_device(test_abl
           on_device(test_tiny_ridge), on_device(test_step_of_a_sketch),
           on_device(test_momentum_on_a_hard_problem), on_device(test_momentum_of_a_single_block),
           on_device(test_impossible_counters_are_refused), on_device(test_leverage_comes_in_pieces),
-          on_device(test_leverage_draws), on_device(test_halvings_are_saved))
+          on_device(test_leverage_draws), on_device(test_halvings_are_saved),
+          on_device(test_states_of_a_constant_momentum), on_device(test_momentum_rises))

@@ -27,7 +27,7 @@ struct reference {
     struct rng rng;
     double x[ROWS], z[ROWS], w[ROWS]; /* of askotch2: w, v, y */
     double slope;
-    int since_restart;
+    int since_restart, age, restarted;
 };
 
 static void block_build(struct reference *r, struct block *k, const struct solver_options *o)
@@ -57,21 +57,24 @@ static void precondition_gradient(struct reference *r, const struct block *k, do
     r->f.be->ops->mat_free(r->f.be, &D);
 }
 
-/* z = w = x where momentum went uphill over a pass. */
+/* z = w = x and half the age where momentum went uphill over a pass or, of few blocks, 10 steps. */
 static void restart(struct reference *r, bool wanted, int pass)
 {
-    if (++r->since_restart < pass) {
+    r->age++;
+    if (++r->since_restart < (pass == 1 || pass > 10 ? pass : 10)) {
         return;
     }
     if (wanted && r->slope > 0) {
         memcpy(r->z, r->x, sizeof(r->x));
         memcpy(r->w, r->x, sizeof(r->x));
+        r->age /= 2;
+        r->restarted++;
     }
     r->slope = r->since_restart = 0;
 }
 
 struct constants {
-    double alpha, beta, mu; /* exponent of the chances, acceleration, strong convexity */
+    double alpha, beta, mu; /* exponent of the chances, acceleration, strong convexity: 0 rising */
     bool accelerated, restarts;
 };
 
@@ -118,7 +121,9 @@ static void algorithm_1(struct reference *r, const struct constants *c)
 {
     double S, p, v[ROWS];
     const struct block *k = draw(r, c->alpha, &S, &p);
-    const double tau = 2.0 / (1.0 + sqrt(4.0 * S * S / c->mu + 1.0)), gamma = 1.0 / (tau * S * S);
+    const double constant = 2.0 / (1.0 + sqrt(4.0 * S * S / c->mu + 1.0));
+    const double rising = 2.0 / (r->age + fmax(2.0 * S, 4.0));
+    const double tau = c->mu > 0 ? constant : rising, gamma = 1.0 / (tau * S * S);
     precondition_gradient(r, k, v);
     memcpy(r->x, r->w, sizeof(r->x));
     for (int64_t i = 0; i < ROWS; i++) {
@@ -195,8 +200,8 @@ static double distance(const double *a, const double *b)
 struct reference_case {
     const char *solver, *params; /* beside the blocks */
     int blocks;
-    double share;           /* of the measured mu */
-    double alpha, beta, mu; /* as in params; mu 0: measured */
+    double share;           /* of the measured mu; 0: given, or rising */
+    double alpha, beta, mu; /* as in params */
     bool forgoes_restarts;
 };
 
@@ -204,20 +209,25 @@ struct reference_case {
 #define EXACT "\"block_preconditioner\": \"cholesky\""
 #define NONE "\"block_preconditioner\": \"none\""
 
+#define STEADY ", \"restarts\": false"
+
 static const struct reference_case partitions[] = {
-    {"askotch", SKETCH, 1, 1.0, 0.5, 0, 0, false},
-    {"askotch", NONE, 1, 1.0, 0.5, 0, 0, false},
-    {"askotch", SKETCH, 4, 0.01, 0.5, 0, 0, false},
-    {"askotch", NONE, 4, 0.25, 0.5, 0, 0, false},
-    {"skotch", SKETCH, 1, 1.0, 0.5, 0, 0, false},
-    {"skotch", SKETCH, 4, 0.01, 0.5, 0, 0, false},
-    {"askotch", EXACT ", \"restarts\": false", 3, 0.01, 0.5, 0, 0, true},
-    {"askotch", SKETCH ", \"restarts\": false", 4, 0.01, 0.5, 0, 0, true},
-    {"askotch", SKETCH ", \"restarts\": false, \"mu\": 0.12", 1, 0, 0.5, 0, 0.12, true},
+    {"askotch", SKETCH, 1, 0, 0.5, 0, 0, false},
+    {"askotch", NONE, 1, 0, 0.5, 0, 0, false},
+    {"askotch", SKETCH, 4, 0, 0.5, 0, 0, false},
+    {"askotch", NONE, 4, 0, 0.5, 0, 0, false},
+    {"askotch", EXACT, 3, 0, 0.5, 0, 0, false},
+    {"askotch", SKETCH ", \"beta\": 1", 4, 0, 0, 1, 0, false},
+    {"skotch", SKETCH, 1, 0, 0.5, 0, 0, false},
+    {"skotch", SKETCH, 4, 0, 0.5, 0, 0, false},
+    {"askotch", SKETCH STEADY, 1, 1.0, 0.5, 0, 0, true},
+    {"askotch", NONE STEADY, 4, 0.25, 0.5, 0, 0, true},
+    {"askotch", EXACT STEADY, 3, 0.01, 0.5, 0, 0, true},
+    {"askotch", SKETCH STEADY, 4, 0.01, 0.5, 0, 0, true},
+    {"askotch", SKETCH STEADY ", \"mu\": 0.12", 1, 0, 0.5, 0, 0.12, true},
     {"askotch", SKETCH ", \"mu\": 0.003", 4, 0, 0.5, 0, 0.003, false},
-    {"askotch", SKETCH ", \"beta\": 1", 4, 0.01, 0, 1, 0, false},
     {"askotch", NONE ", \"beta\": 1, \"mu\": 1e-4", 4, 0, 0, 1, 1e-4, false},
-    {"askotch", SKETCH ", \"beta\": 0.6, \"restarts\": false", 4, 0.01, 0.2, 0.6, 0, true},
+    {"askotch", SKETCH STEADY ", \"beta\": 0.6", 4, 0.01, 0.2, 0.6, 0, true},
     {"skotch", NONE ", \"alpha\": 0", 4, 0, 0, 0, 0, false},
     {"skotch", SKETCH ", \"alpha\": 1", 4, 0, 1, 0, 0, false},
 };
@@ -227,7 +237,8 @@ static void params_text(char *text, size_t size, const char *params, int64_t blo
     snprintf(text, size, "{\"block_size\": %d, \"residual_every\": 1000, %s}", (int)block, params);
 }
 
-static void check_partition(struct backend *be, const struct reference_case *c, int64_t steps)
+/* Returns how often the reference restarted. */
+static int check_partition(struct backend *be, const struct reference_case *c, int64_t steps)
 {
     struct reference r;
     char text[256];
@@ -238,7 +249,7 @@ static void check_partition(struct backend *be, const struct reference_case *c, 
     struct constants k = {.alpha = c->alpha, .beta = c->beta, .mu = c->mu};
     k.accelerated = strcmp(c->solver, "askotch") == 0;
     k.restarts = !c->forgoes_restarts;
-    for (int i = 0; c->mu == 0 && i < c->blocks; i++) {
+    for (int i = 0; c->share > 0 && i < c->blocks; i++) {
         const double share = c->share * pow(r.block[i].L, -c->beta);
         k.mu += share * r.f.problem.ridge * r.block[i].trace / ROWS;
     }
@@ -253,15 +264,18 @@ static void check_partition(struct backend *be, const struct reference_case *c, 
     }
     mem_free(found);
     reference_deinit(&r);
+    return r.restarted;
 }
 
 static void test_partitions(void **state)
 {
+    int restarted = 0;
     for (size_t i = 0; i < sizeof(partitions) / sizeof(*partitions); i++) {
         check_partition(*state, &partitions[i], 1);
         check_partition(*state, &partitions[i], 2);
-        check_partition(*state, &partitions[i], 40);
+        restarted += check_partition(*state, &partitions[i], 45);
     }
+    assert_true(restarted > 0);
 }
 
 /* ---- askotch2 ---- */
@@ -277,12 +291,14 @@ static void draw_block(struct reference *r, int64_t b, const struct solver_optio
     block_build(r, k, o);
 }
 
-static void accelerated_step(struct reference *r, int64_t b, double mu, double nu)
+/* mu 0: of rising momentum. */
+static void accelerated_step(struct reference *r, int64_t b, double mu, double nu, bool restarts)
 {
     double d[ROWS];
     const struct block *k = &r->block[0];
-    const double beta = 1.0 - sqrt(mu / nu), gamma = 1.0 / sqrt(mu * nu);
-    const double alpha = 1.0 / (1.0 + gamma * nu);
+    const double beta = 1.0 - sqrt(mu / nu), rising = 2.0 / (r->age + fmax(2.0 * nu, 4.0));
+    const double gamma = mu > 0 ? 1.0 / sqrt(mu * nu) : 1.0 / (rising * nu);
+    const double alpha = mu > 0 ? 1.0 / (1.0 + gamma * nu) : rising;
     precondition_gradient(r, k, d);
     memcpy(r->x, r->w, sizeof(r->x));
     for (int64_t i = 0; i < ROWS; i++) {
@@ -295,10 +311,11 @@ static void accelerated_step(struct reference *r, int64_t b, double mu, double n
     for (int64_t i = 0; i < ROWS; i++) {
         r->w[i] = alpha * r->z[i] + (1.0 - alpha) * r->x[i];
     }
-    restart(r, true, (int)((ROWS + b - 1) / b));
+    restart(r, restarts, (int)((ROWS + b - 1) / b));
 }
 
-/* mu: NAN for the measured one, which only a single block knows before it is drawn. */
+/* mu: 0 for a rising momentum, NAN for the measured mu of one without restarts, which only a single
+ * block knows before it is drawn. */
 static void check_fresh_blocks(struct backend *be, int64_t b, double mu, int64_t steps)
 {
     struct reference r;
@@ -306,7 +323,9 @@ static void check_fresh_blocks(struct backend *be, int64_t b, double mu, int64_t
     int at = snprintf(params, sizeof(params),
                       "\"block_preconditioner\": \"nystrom\", \"rank\": 15, \"sampling\": "
                       "\"uniform\"");
-    if (!isnan(mu)) {
+    if (isnan(mu)) {
+        snprintf(params + at, sizeof(params) - (size_t)at, STEADY);
+    } else if (mu > 0) {
         snprintf(params + at, sizeof(params) - (size_t)at, ", \"mu\": %.17g", mu);
     }
     params_text(text, sizeof(text), params, b);
@@ -317,7 +336,7 @@ static void check_fresh_blocks(struct backend *be, int64_t b, double mu, int64_t
     for (int64_t i = 0; i < steps; i++) {
         draw_block(&r, b, &o);
         const double measured = r.f.problem.ridge * r.block[0].trace / r.block[0].L / ROWS;
-        accelerated_step(&r, b, isnan(mu) ? measured : mu, (double)ROWS / (double)b);
+        accelerated_step(&r, b, isnan(mu) ? measured : mu, (double)ROWS / (double)b, !isnan(mu));
     }
     double *found = iterate(&r.f, "askotch2", &o, steps);
     assert_true(distance(found, r.x) < 1e-9);
@@ -329,6 +348,8 @@ static void test_fresh_blocks(void **state)
 {
     check_fresh_blocks(*state, ROWS, NAN, 1);
     check_fresh_blocks(*state, ROWS, NAN, 40);
+    check_fresh_blocks(*state, ROWS, 0, 40);
+    check_fresh_blocks(*state, ROWS / 3, 0, 90);
     check_fresh_blocks(*state, ROWS, 1e-3, 40);
     check_fresh_blocks(*state, ROWS / 3, 1e-3, 40);
     check_fresh_blocks(*state, ROWS / 3, 1e-12, 40);

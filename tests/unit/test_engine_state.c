@@ -58,6 +58,7 @@ static void check_example(const struct state *s, struct backend *be)
     assert_int_equal(ints[0], -3);
     assert_true(ints[1] == INT64_C(1) << 53);
     assert_int_equal(state_get_reals(s, "nothing", NULL, 0, NULL), 0);
+    assert_true(state_has(s, "nothing") && !state_has(s, "noth"));
     assert_string_equal(state_text(s, "solver"), "pcg");
     assert_null(state_text(s, "other"));
     assert_int_equal(state_bytes(s), 6 * 4 + 6 * 8 + 6 * 8 + 2 * 8);

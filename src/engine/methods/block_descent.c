@@ -28,6 +28,7 @@ void block_descent_deinit(struct block_descent *d)
         d->p.be->ops->mat_free(d->p.be, matrices[i]);
     }
     d->frozen = mem_free(d->frozen);
+    d->ages = mem_free(d->ages);
     d->order = mem_free(d->order);
     d->arrays = mem_free(d->arrays);
 }
@@ -37,9 +38,11 @@ static int allocate(struct block_descent *d, int64_t most, struct err *err)
     const struct problem *p = &d->p;
     const size_t t = (size_t)p->t;
     d->frozen = mem_zarray(t, sizeof(*d->frozen));
+    d->ages = mem_zarray(t, sizeof(*d->ages));
     d->arrays = mem_zarray(t, ARRAYS * sizeof(double));
     d->order = d->splits ? mem_array((size_t)p->n, sizeof(*d->order)) : NULL;
-    if (d->frozen == NULL || d->arrays == NULL || (d->splits && d->order == NULL)) {
+    if (d->frozen == NULL || d->ages == NULL || d->arrays == NULL ||
+        (d->splits && d->order == NULL)) {
         return err_no_memory(err);
     }
     double **const members[ARRAYS] = {&d->norm, &d->relative, &d->mean,  &d->bias,
@@ -138,6 +141,9 @@ int block_descent_init(struct block_descent *d, const struct problem *p, double 
         .pass = pass,
         .check_every = pass * residual_every,
         .window = pass < WINDOW ? pass : WINDOW,
+        .uphill_every = pass == 1                           ? 1
+                        : pass < BLOCK_DESCENT_UPHILL_STEPS ? BLOCK_DESCENT_UPHILL_STEPS
+                                                            : pass,
         .splits = split_pays(p, most),
         .eps = p->dtype == DTYPE_F32 ? (double)FLT_EPSILON : DBL_EPSILON,
     };
@@ -299,97 +305,6 @@ int block_descent_gradient(struct block_descent *d, const int64_t *index, int64_
     return rc;
 }
 
-/* Coefficients for the columns still moving; the others keep what they have. */
-void block_descent__set_coefficients(struct block_descent *d, const bool *still, double a, double b)
-{
-    for (int64_t j = 0; j < d->p.t; j++) {
-        d->a[j] = still[j] ? 0.0 : a;
-        d->b[j] = still[j] ? 1.0 : b;
-    }
-}
-
-static int move(struct block_descent *d, const int64_t *index, const struct mat *D,
-                struct block_step step, struct err *err)
-{
-    const double shorter = ldexp(1.0, -(int)d->halvings);
-    struct backend *be = d->p.be;
-    const struct backend_ops *o = be->ops;
-    const struct mat G = mat_rows(d->G, 0, D->rows);
-    const double alpha = d->accelerated ? d->alpha : 0.0;
-    int rc = o->copy(be, D, &G, err);
-    if (rc == 0 && d->accelerated) {
-        block_descent__set_coefficients(d, d->frozen, 1.0 - step.beta, step.beta);
-        rc = o->col_axpby(be, d->a, &d->E, d->b, &d->V, err);
-    }
-    if (rc == 0 && d->accelerated) {
-        block_descent__set_coefficients(d, d->frozen, -shorter * step.kick, 0);
-        rc = o->add_rows(be, d->a, &G, index, &d->V, err);
-    }
-    if (rc == 0 && d->accelerated) {
-        block_descent__set_coefficients(d, d->frozen, alpha, 1.0 - alpha);
-        rc = o->col_axpby(be, d->a, &d->V, d->b, &d->E, err);
-    }
-    if (rc == 0) {
-        block_descent__set_coefficients(d, d->frozen, -(1.0 - alpha) * shorter * step.eta, 0);
-        rc = o->add_rows(be, d->a, &G, index, &d->E, err);
-    }
-    return rc;
-}
-
-/* M <- (M - alpha V) / (1 - alpha) for the columns not `still`, where M holds E: the iterate. */
-static int to_iterate(struct block_descent *d, const bool *still, const struct mat *M,
-                      struct err *err)
-{
-    if (!d->accelerated) {
-        return 0;
-    }
-    block_descent__set_coefficients(d, still, -d->alpha / (1.0 - d->alpha), 1.0 / (1.0 - d->alpha));
-    return d->p.be->ops->col_axpby(d->p.be, d->a, &d->V, d->b, M, err);
-}
-
-/* E = V = W for the columns not `still`. */
-static int restart(struct block_descent *d, const bool *still, struct err *err)
-{
-    const int rc = to_iterate(d, still, &d->E, err);
-    if (rc < 0) {
-        return rc;
-    }
-    block_descent__set_coefficients(d, still, 1.0, 0.0);
-    return d->p.be->ops->col_axpby(d->p.be, d->a, &d->E, d->b, &d->V, err);
-}
-
-/* Restarts the columns whose momentum went uphill over the last pass, or, `risen` given, whose f
- * has risen. */
-int block_descent__restart_where(struct block_descent *d, const bool *risen, struct err *err)
-{
-    cleanup_mem bool *still = mem_array((size_t)d->p.t, sizeof(bool));
-    if (still == NULL) {
-        return err_no_memory(err);
-    }
-    bool any = false;
-    for (int64_t j = 0; j < d->p.t; j++) {
-        still[j] = d->frozen[j] || !d->restarts || !(risen != NULL ? risen[j] : d->slope[j] > 0);
-        any = any || !still[j];
-        if (risen == NULL || !still[j]) {
-            d->slope[j] = 0;
-        }
-    }
-    if (risen == NULL) {
-        d->since_restart = 0;
-    }
-    return any ? restart(d, still, err) : 0;
-}
-
-int block_descent__get_iterate(struct block_descent *d, const struct mat *M, struct err *err)
-{
-    cleanup_mem bool *none = mem_zarray((size_t)d->p.t, sizeof(bool));
-    if (none == NULL) {
-        return err_no_memory(err);
-    }
-    const int rc = d->p.be->ops->copy(d->p.be, &d->E, M, err);
-    return rc == 0 ? to_iterate(d, none, M, err) : rc;
-}
-
 int block_descent_step(struct block_descent *d, const int64_t *index, const struct mat *D,
                        struct block_step step, struct err *err)
 {
@@ -399,10 +314,10 @@ int block_descent_step(struct block_descent *d, const int64_t *index, const stru
     if (spoilt) {
         return block_descent__step_back(d, err);
     }
-    int rc = move(d, index, D, step, err);
+    int rc = block_descent__move(d, index, D, step, err);
     d->since_check++;
     d->since_restart++;
-    if (rc == 0 && d->accelerated && d->since_restart >= d->pass) {
+    if (rc == 0 && d->accelerated && d->since_restart >= d->uphill_every) {
         rc = block_descent__restart_where(d, NULL, err);
     }
     return rc == 0 && block_descent__check_due(d) ? block_descent__check(d, err) : rc;

@@ -25,7 +25,15 @@
  * Restart. Where the sum of G'(V - E) over as many steps as make a pass (each block's as it is, not
  * weighted by its chance) is positive, momentum points uphill, and a column's V and E go back to W
  * (O'Donoghue and Candes, arXiv:1204.3982, with block gradients); likewise where f has risen
- * between two true residuals, which give f for nothing. Unless `restarts` is false.
+ * between two true residuals, which give f for nothing. Unless `restarts` is false. A pass of few
+ * blocks is too short, for the sum's sign is chance: BLOCK_DESCENT_UPHILL_STEPS are taken then. Of
+ * a single block, where nothing is drawn, each step counts alone.
+ *
+ * Rising momentum. No strong convexity is assumed, beta = 1, and the step of age k has
+ * alpha / (1 + k alpha / 2) for alpha and (1 + k alpha / 2) kick for kick: with alpha = 1 / S at
+ * first that is 2 / (k + 2 S), as of APPROX (Fercoq and Richtarik, arXiv:1312.5799). A column's age
+ * is 0 at first, grows by one a step and is halved by a restart, so that it swings about what the
+ * problem bears, and a restart by chance costs little (docs/adr/0066).
  *
  * Best. W with the smallest true residual so far is kept for each column. It is handed out in place
  * of the present one where that is known to be worse: after a check, or where its estimate, which
@@ -54,18 +62,24 @@
 
 #include "engine/solver.h"
 
-enum { BLOCK_DESCENT_STALE_CHECKS = 3, BLOCK_DESCENT_HALVINGS = 12 };
+enum {
+    BLOCK_DESCENT_STALE_CHECKS = 3,
+    BLOCK_DESCENT_HALVINGS = 12,
+    BLOCK_DESCENT_UPHILL_STEPS = 10
+};
 
 struct block_descent {
     struct problem p;
     double tolerance;
     bool accelerated;
-    bool restarts;       /* of the momentum; true unless the caller says otherwise after init */
-    double alpha;        /* the caller's constant; 0 without momentum */
-    int64_t pass;        /* steps that touch n rows */
-    int64_t check_every; /* steps */
-    int64_t window;      /* steps the running mean looks back */
-    bool splits;         /* the caller is to hand K_bb to the gradient */
+    bool restarts;        /* of the momentum; true unless the caller says otherwise after init */
+    double alpha;         /* the caller's constant, the first where it rises; 0 without momentum */
+    bool rising;          /* false unless the caller says otherwise after init */
+    int64_t pass;         /* steps that touch n rows */
+    int64_t check_every;  /* steps */
+    int64_t window;       /* steps the running mean looks back */
+    int64_t uphill_every; /* steps of a sum of slopes */
+    bool splits;          /* the caller is to hand K_bb to the gradient */
 
     int64_t iteration;
     int64_t since_check;   /* steps since the last true residual */
@@ -76,6 +90,7 @@ struct block_descent {
     bool checked;       /* there has been a true residual */
     bool spoilt;        /* the block's gradient is not finite */
     bool *frozen;       /* [t] */
+    int64_t *ages;      /* [t]: of the momentum, in the next step */
     double kernel_size; /* mean of k(x, x) */
     double eps;         /* of the vectors */
 
@@ -96,6 +111,7 @@ struct block_descent {
     struct mat D, Q;       /* most x t float64 */
 };
 
+/* kick: of the first step, where momentum rises. */
 struct block_step {
     double eta, kick, beta;
 };
@@ -125,14 +141,19 @@ const char *block_descent_note(const struct block_descent *d);
 /* The iterate, or the best one. */
 int block_descent_coef(struct block_descent *d, const struct mat *A, struct err *err);
 
-/* ---- block_descent.c, for block_descent_check.c ---- */
+/* ---- block_descent_momentum.c ---- */
 
 /* d->a and d->b: coefficients for the columns still moving; the others keep what they have. */
 void block_descent__set_coefficients(struct block_descent *d, const bool *still, double a,
                                      double b);
+/* The step alone. */
+int block_descent__move(struct block_descent *d, const int64_t *index, const struct mat *D,
+                        struct block_step step, struct err *err);
 /* M <- the iterate. */
 int block_descent__get_iterate(struct block_descent *d, const struct mat *M, struct err *err);
-/* Restarts the columns whose momentum went uphill over the last pass, or, `risen` given, whose f
+/* E = V = W for the columns not `still`. */
+int block_descent__restart(struct block_descent *d, const bool *still, struct err *err);
+/* Restarts the columns whose momentum went uphill since the last time, or, `risen` given, whose f
  * has risen. */
 int block_descent__restart_where(struct block_descent *d, const bool *risen, struct err *err);
 

@@ -143,6 +143,7 @@ int block_descent__step_back(struct block_descent *d, struct err *err)
         d->relative[j] = d->frozen[j] ? d->relative[j] : best;
         d->value[j] = d->frozen[j] ? d->value[j] : INFINITY;
         d->slope[j] = d->mean[j] = 0;
+        d->ages[j] = d->frozen[j] ? d->ages[j] : 0;
         d->bias[j] = 1.0;
     }
     int rc = o->col_axpby(d->p.be, d->a, &d->best_W, d->b, &d->E, err);

@@ -27,7 +27,10 @@ static int put_flags(const struct block_descent *d, struct state *to, struct err
     for (int64_t j = 0; j < d->p.t; j++) {
         frozen[j] = d->frozen[j];
     }
-    const int rc = state_put_ints(to, "frozen", frozen, d->p.t, err);
+    int rc = state_put_ints(to, "frozen", frozen, d->p.t, err);
+    if (rc == 0 && d->rising) {
+        rc = state_put_ints(to, "ages", d->ages, d->p.t, err);
+    }
     return rc == 0 ? state_put_ints(to, "counters", counters, COUNTERS, err) : rc;
 }
 
@@ -38,7 +41,7 @@ static bool possible(const struct block_descent *d, const int64_t counters[COUNT
     const int64_t averaged = counters[3], stale_checks = counters[4], checked = counters[5];
     const int64_t halvings = counters[6];
     return iteration >= 0 && since_check >= 0 && since_check <= iteration && since_restart >= 0 &&
-           since_restart <= iteration && (!d->accelerated || since_restart < d->pass) &&
+           since_restart <= iteration && (!d->accelerated || since_restart < d->uphill_every) &&
            averaged >= 0 && averaged <= iteration && averaged <= d->window && stale_checks >= 0 &&
            stale_checks <= BLOCK_DESCENT_STALE_CHECKS && halvings >= 0 &&
            halvings <= BLOCK_DESCENT_HALVINGS &&
@@ -96,6 +99,24 @@ int block_descent_save(const struct block_descent *d, struct state *to, struct e
     return rc == 0 ? put_flags(d, to, err) : rc;
 }
 
+/* The ages of a rising momentum. A version whose momentum was constant kept none: what it had built
+ * up is dropped. */
+static int get_ages(struct block_descent *d, const struct state *from, struct err *err)
+{
+    if (!state_has(from, "ages")) {
+        cleanup_mem bool *none = mem_zarray((size_t)d->p.t, sizeof(bool));
+        return none == NULL ? err_no_memory(err) : block_descent__restart(d, none, err);
+    }
+    const int rc = state_get_ints(from, "ages", d->ages, d->p.t, err);
+    for (int64_t j = 0; rc == 0 && j < d->p.t; j++) {
+        if (d->ages[j] < 0 || d->ages[j] > d->iteration) {
+            return err_set(err, ERR_CORRUPT,
+                           "The state's array \"ages\" has numbers that no run can reach.");
+        }
+    }
+    return rc;
+}
+
 int block_descent_load(struct block_descent *d, const struct state *from, struct err *err)
 {
     double *kept[KEPT];
@@ -114,5 +135,6 @@ int block_descent_load(struct block_descent *d, const struct state *from, struct
     for (int i = 0; rc == 0 && i < KEPT; i++) {
         rc = state_get_reals(from, kept_names[i], kept[i], d->p.t, err);
     }
-    return rc == 0 ? get_flags(d, from, err) : rc;
+    rc = rc == 0 ? get_flags(d, from, err) : rc;
+    return rc == 0 && d->rising ? get_ages(d, from, err) : rc;
 }

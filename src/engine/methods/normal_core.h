@@ -24,7 +24,7 @@ int core_factor_some(const struct problem *p, const int64_t *index, int64_t coun
  * max k(x,x) of the vectors: errors of e max k(x,x) in the n rows of K_nm, e a quarter of
  * core_rounding, add n (e max k(x,x))^2 |A|^2. Less would leave directions of K_mm in which K_nm
  * holds errors alone. At most it is m e max k(x,x), and where there is no factor with it that of
- * core_factor, by the eps of the vectors, and so on (adr/0063). */
+ * core_factor, by the eps of the vectors, and so on (adr/0064). */
 int core_factor_variables(const struct problem *p, struct mat *ret, struct err *err);
 
 /* In place: the lower triangle of S, a sum of squares with positive trace, becomes L with L L' = S

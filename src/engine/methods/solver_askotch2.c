@@ -15,22 +15,25 @@
  *
  * Deviations from the paper and its code:
  *   - The ridge acts on y, where the gradient is taken (the code has w).
- *   - mu is not lambda as such. With E_b the mean over blocks, it is to be the smallest eigenvalue
- *     of M^1/2 E_b[eta I_b P_b^-1 I_b'] M^1/2, M = K + ridge I. On M's smallest eigenvector, whose
- *     entries have the size n^-1/2, that is about ridge eta trace(P_b^-1) / n, measured on
- *     TRIAL_BLOCKS blocks before the first step. A quarter of it is taken: too small a mu is mended
- *     by restarts, too large a one is not. (Blocks that are cut anew every pass bear this; the
- *     fixed ones of solver_skotch.c need a smaller share.)
+ *   - mu is lambda only where the job says so. Left open, no strong convexity is assumed and
+ * momentum rises until a restart (block_descent.h): beta = 1, alpha = 2 / (k + 2 nu) after k steps
+ * since then, gamma = 1 / (alpha nu). No guess of mu did as well (docs/adr/0066).
+ *   - Where restarts are off and mu is left open, it is measured. With E_b the mean over blocks, it
+ * is to be the smallest eigenvalue of M^1/2 E_b[eta I_b P_b^-1 I_b'] M^1/2, M = K + ridge I. On M's
+ *     smallest eigenvector, whose entries have the size n^-1/2, that is about ridge eta
+ * trace(P_b^-1) / n, measured on TRIAL_BLOCKS blocks before the first step. A quarter of it is
+ * taken. (Blocks that are cut anew every pass bear this; the fixed ones of solver_skotch.c need a
+ * smaller share.) A sketched block of all rows takes all of it: there it is no guess, for M >=
+ * (ridge / rho) P.
  *   - mu <= nu and mu nu <= 1, which the theory asks for, are enforced by lowering mu; a measured
  *     mu is at least MU_FLOOR / nu, so that ridge = 0 has a momentum at all.
  *   - Blocks are cut from a random order of the rows, a new one each pass, so that a pass meets
  *     no row twice: a quarter fewer passes than independent blocks (sampling: uniform). The last
  *     n mod b rows of an order, too few for a block, are left out of that pass.
- *   - Momentum restarts (block_descent.h), which makes too small a mu harmless.
+ *   - Momentum restarts (block_descent.h).
  *   - Small blocks are solved exactly instead of by a sketch (block_precond.h).
  *   - A single block that holds all rows and is solved exactly is corrected until the residual is
- *     small enough: iterative refinement, without momentum. A sketched one has momentum like any,
- *     with all of the guess for mu: there it is no guess, for M >= (ridge / rho) P.
+ *     small enough: iterative refinement, without momentum. A sketched one has momentum like any.
  */
 #include <math.h>
 #include <string.h>
@@ -67,7 +70,7 @@ struct solver {
     int64_t b;
     int64_t *index;   /* [b] */
     double *chances;  /* [b] */
-    double mu, nu;    /* NaN: to be found */
+    double mu, nu;    /* NaN: to be found; mu: none where momentum rises */
     int trials;       /* blocks that mu was measured on */
     double trial_sum; /* of their trace(P^-1) / L */
     struct rng trial_rng;
@@ -136,6 +139,7 @@ static int prepare(struct solver *s, const struct solver_options *options, struc
                                refines ? 1 : param_int(params, "residual_every"),
                                param_bool(params, "accelerated") && !refines, err);
     s->d.restarts = param_bool(params, "restarts");
+    s->d.rising = s->d.accelerated && s->d.restarts && isnan(s->mu);
     if (r == 0 && s->sampling == SAMPLING_LEVERAGE) {
         r = leverage_init(&s->scores, &s->p, s->b, err);
     }
@@ -227,16 +231,22 @@ static int try_block(struct solver *s, struct err *err)
 
 static int trials_wanted(const struct solver *s)
 {
-    if (!isnan(s->mu) || !s->d.accelerated) {
+    if (!isnan(s->mu) || !s->d.accelerated || s->d.rising) {
         return 0;
     }
     return single(s) ? 1 : TRIAL_BLOCKS;
 }
 
-/* mu, nu and what follows from them. */
+/* nu and, but for a rising momentum, mu, and what follows from them. */
 static void set_constants(struct solver *s)
 {
     s->nu = fmax(isnan(s->nu) ? (double)s->p.n / (double)s->b : s->nu, 1.0);
+    if (s->d.rising) {
+        s->beta = 1.0;
+        s->d.alpha = fmin(0.5, 1.0 / s->nu);
+        s->gamma = 1.0 / (s->d.alpha * s->nu);
+        return;
+    }
     if (s->trials > 0) {
         const double share = single(s) ? mu_share_single : mu_share;
         const double measured = share * s->p.ridge * s->trial_sum / s->trials / (double)s->p.n;

@@ -25,20 +25,19 @@
  * Deviations from the paper and its code:
  *   - x_b moves from w_b, where its gradient is taken, as in NU-ACDM and the paper's analysis; the
  *     paper's Algorithm 1 prints x_b^(i+1) = x_b^i - v_b / L_b.
- *   - mu is not lambda unless the job says so. The strong convexity that counts is that of f in
- *     the norm sum_b L_b^beta |x_b|^2_P_b: on the smallest eigenvector of K + ridge I about ridge
- *     sum_b trace(P_b^-1) L_b^-beta / n, which the first sweep measures. That is a guess from
- *     above: for 5 exact blocks of a laplacian kernel the smallest eigenvalue that counts was
- *     about a hundredth of it. A hundredth is taken: too small a mu is mended by restarts
- *     (block_descent.h), too large a one is not. On the problems tried, residuals after as many
- *     steps were at most some three times those of the best share; with a quarter, up to 500
- *     times. Without a preconditioner the guess is the ridge, below all eigenvalues; a quarter of
- *     it is taken. mu is kept below S^2 / 2, for which tau is at most 1/2, and a measured one
- *     above MU_FLOOR.
+ *   - mu is lambda only where the job says so. Left open, no strong convexity is assumed and
+ * momentum rises until a restart (block_descent.h): mu = 0, tau = 2 / (k + 2 S) after k steps since
+ * then. No guess of mu did as well (docs/adr/0066).
+ *   - Where restarts are off and mu is left open, it is measured. The strong convexity that counts
+ * is that of f in the norm sum_b L_b^beta |x_b|^2_P_b: on the smallest eigenvector of K + ridge I
+ *     about ridge sum_b trace(P_b^-1) L_b^-beta / n, which the first sweep measures. That is a
+ * guess from above, of which a hundredth is taken. Without a preconditioner the guess is the ridge,
+ *     below all eigenvalues; a quarter of it is taken. A sketched block of all rows takes all of
+ * it: there it is no guess, for H >= (ridge / rho) P. A measured mu is kept above MU_FLOOR, and any
+ *     below S^2 / 2, for which tau is at most 1/2.
  *   - Small blocks are solved exactly, with L_b = 1 (block_precond.h).
  *   - A single block that holds all rows and is solved exactly is corrected until the residual is
- *     small enough: iterative refinement, without momentum. A sketched one has momentum like any,
- *     with all of the guess for mu: there it is no guess, for H >= (ridge / rho) P.
+ *     small enough: iterative refinement, without momentum. A sketched one has momentum like any.
  */
 #include <math.h>
 #include <string.h>
@@ -70,7 +69,7 @@ struct solver {
     double *chances;  /* [B]: running sums of L_b^exponent */
     double exponent;  /* a */
     double beta;      /* the paper's acceleration parameter */
-    double given_mu;  /* NaN: measured */
+    double given_mu;  /* NaN: none, or measured where restarts are off */
     double S, mu, gamma;
     double traces; /* sum of trace(P_b^-1) L_b^-beta */
     int ended;     /* a positive reason, or 0 */
@@ -145,6 +144,7 @@ static int prepare(struct solver *s, const struct solver_options *options, bool 
                                      refines ? 1 : param_int(params, "residual_every"),
                                      accelerated && !refines, err);
     s->d.restarts = accelerated && param_bool(params, "restarts");
+    s->d.rising = s->d.accelerated && s->d.restarts && isnan(s->given_mu);
     s->d.splits = s->d.splits && kind != BLOCK_NONE; /* there K_bb is for the sweep alone */
     return r == 0 ? block_precond_new(&s->problem, params, most, &s->P, err) : r;
 }
@@ -193,6 +193,14 @@ static double weight(const struct solver *s, int64_t k)
     return pow(s->L[k], s->exponent);
 }
 
+/* The strong convexity that a constant momentum assumes. */
+static double strong_convexity(const struct solver *s)
+{
+    const double measured = mu_share(s) * s->problem.ridge * s->traces / (double)s->problem.n;
+    const double mu = isnan(s->given_mu) ? fmax(measured, mu_floor) : s->given_mu;
+    return fmin(mu, s->S * s->S / 2.0);
+}
+
 /* Chances, and the constants of the momentum. */
 static void set_constants(struct solver *s)
 {
@@ -202,21 +210,20 @@ static void set_constants(struct solver *s)
         s->chances[k] = s->S;
     }
     const double squared = s->S * s->S;
-    const double measured = mu_share(s) * s->problem.ridge * s->traces / (double)s->problem.n;
-    s->mu = isnan(s->given_mu) ? fmax(measured, mu_floor) : s->given_mu;
-    s->mu = fmin(s->mu, squared / 2.0);
-    const double tau = 2.0 / (1.0 + sqrt(4.0 * squared / s->mu + 1.0));
+    s->mu = s->d.rising ? 0.0 : strong_convexity(s);
+    const double tau =
+        s->d.rising ? fmin(0.5, 1.0 / s->S) : 2.0 / (1.0 + sqrt(4.0 * squared / s->mu + 1.0));
     s->gamma = 1.0 / (tau * squared);
     s->d.alpha = s->d.accelerated ? tau : 0.0;
 }
 
-/* L and the trace of the next block; constants when all are known. */
+/* L and, where mu is measured, the trace of the next block; constants when all are known. */
 static int sweep(struct solver *s, struct err *err)
 {
     const int64_t k = s->swept;
     double trace = 0;
     int r = block_precond_build(s->P, s->order + first(s, k), rows(s, k), &s->L[k], err);
-    if (r == 0) {
+    if (r == 0 && !s->d.rising && isnan(s->given_mu)) {
         r = block_precond_trace(s->P, &trace, err);
     }
     if (r != 0) {
