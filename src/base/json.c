@@ -498,10 +498,11 @@ struct json *json_push(struct json *arr, struct json *child)
 void json_add_members(struct json *obj, const char *object_text)
 {
     const size_t len = strlen(object_text);
-    if (len == 2) {
+    const bool object = len >= 2 && object_text[0] == '{' && object_text[len - 1] == '}';
+    if (object && len == 2) {
         return; /* {} */
     }
-    cJSON *node = json_type(obj) != JSON_OBJECT || len < 2
+    cJSON *node = json_type(obj) != JSON_OBJECT || !object
                       ? NULL
                       : node_new_text(cJSON_Raw, object_text + 1, len - 2);
     if (node == NULL) {

@@ -8,7 +8,7 @@
 static const enum kernel_id kernels[RULE_KERNELS] = {KERNEL_GAUSSIAN, KERNEL_LAPLACIAN,
                                                      KERNEL_LAPLACIAN_L1};
 static const double medians[RULE_BANDWIDTHS] = {1, 4};
-static const double step = 4, widest = 64, narrowest = 0.25;
+static const double step = 4, widest = CHOOSE_WIDEST, narrowest = 0.25;
 /* A sample flatters wide kernels, for more rows want narrower ones (adr/0015): each step has to be
  * worth so much. Likewise bandwidths one a feature, which are many numbers. */
 static const double worth_bandwidth = 0.9;

@@ -22,11 +22,25 @@ static double *take_points(const struct sample *s, int64_t n)
     return ret;
 }
 
+static bool is_constant(const double *numbers, int64_t n)
+{
+    int64_t i = 1;
+    while (i < n && numbers[i] == numbers[0]) {
+        i++;
+    }
+    return i >= n;
+}
+
+/* A target that is the same number in all of these rows, a rare class say, says nothing: 0. */
 static double *take_targets(const struct sample *s, int64_t n)
 {
     double *ret = mem_array((size_t)(n * s->data->t), sizeof(double));
-    for (int64_t k = 0; ret != NULL && k < n * s->data->t; k++) {
-        ret[k] = s->Y[k / n * s->count + k % n];
+    for (int64_t j = 0; ret != NULL && j < s->data->t; j++) {
+        const double *from = s->Y + j * s->count;
+        const bool constant = is_constant(from, n);
+        for (int64_t i = 0; i < n; i++) {
+            ret[j * n + i] = constant ? 0.0 : from[i];
+        }
     }
     return ret;
 }
@@ -41,6 +55,19 @@ static int nearest(const struct sample *s, double ridge)
         ret = there < fabs(log(choose__ridge(s, ret) / ridge)) ? i : ret;
     }
     return ret;
+}
+
+/* Where nothing is narrow kernel values are 1 but for their last digits: the ratios are kept, and
+ * the narrowest is `widest`. */
+static void narrow(double *bandwidths, int64_t d, double widest)
+{
+    double narrowest = INFINITY;
+    for (int64_t j = 0; j < d; j++) {
+        narrowest = fmin(narrowest, bandwidths[j]);
+    }
+    for (int64_t j = 0; narrowest > widest && j < d; j++) {
+        bandwidths[j] *= widest / narrowest;
+    }
 }
 
 /* From the pair's bandwidth and ridge. `bandwidths` [d]; *ret_cost as relevance_learn. */
@@ -62,12 +89,16 @@ static int learn_from(struct sample *s, const struct pair *from, int64_t n, doub
                                         .Y = Y,
                                         .go_on = go_on,
                                         .context = s};
-    const int r = choose__take_bandwidth(s, &from->choice, &k, err);
+    int r = choose__take_bandwidth(s, &from->choice, &k, err);
     for (int64_t j = 0; j < d; j++) {
         bandwidths[j] = k.bandwidth;
     }
     *ret_ridge = from->choice.ridge;
-    return r == 0 ? relevance_learn(&task, bandwidths, ret_ridge, ret_cost, err) : r;
+    r = r == 0 ? relevance_learn(&task, bandwidths, ret_ridge, ret_cost, err) : r;
+    if (r == 0) {
+        narrow(bandwidths, d, CHOOSE_WIDEST * k.bandwidth / from->choice.medians);
+    }
+    return r;
 }
 
 /* The best pair of a kernel among the first `count`, or NULL. */

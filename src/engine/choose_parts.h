@@ -27,6 +27,7 @@ struct pair {
     double error;
 };
 
+#define CHOOSE_WIDEST 64.0 /* medians */
 /* Bandwidths beyond the two that every kernel is tried with, in steps of four times. */
 enum { CHOOSE_BEYOND = 3 };
 enum { CHOOSE_PAIRS = RULE_KERNELS * (RULE_BANDWIDTHS + 1) + CHOOSE_BEYOND };

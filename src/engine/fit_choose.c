@@ -153,6 +153,12 @@ static int64_t next_wider(const double *b, int64_t d, int64_t after)
     return ret;
 }
 
+/* Of what it is divided by: nobody learns of a constant. */
+static bool is_constant(const struct fit *f, int64_t j)
+{
+    return f->spec->standardize.features && f->data.feature_scale[j] == 1.0;
+}
+
 /* The features that matter most, by name. */
 static void say_learned(const struct fit *f)
 {
@@ -160,12 +166,14 @@ static void say_learned(const struct fit *f)
     const double *b = f->chosen.bandwidths;
     char list[NAMED * (LONGEST + 20)] = "";
     int64_t j = next_wider(b, f->data.d, -1);
-    for (size_t i = 0, at = 0; i < NAMED && j >= 0; i++) {
+    for (size_t i = 0, at = 0; i < NAMED && j >= 0; j = next_wider(b, f->data.d, j)) {
+        if (is_constant(f, j)) {
+            continue;
+        }
         const char *name = f->data.train->info.column_names[f->data.columns.features[j]];
         const int length = (int)utf8_fit(name, strlen(name), LONGEST);
-        at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%.*s %.4g", i > 0 ? ", " : "",
+        at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%.*s %.4g", i++ > 0 ? ", " : "",
                                length, name, b[j]);
-        j = next_wider(b, f->data.d, j);
     }
     fit__say(f, "info",
              "Bandwidths learned, one a feature; a wide one means that the feature matters little. "

@@ -206,8 +206,9 @@ static double weigh(const double *restrict w, const double *restrict x, double h
     return sum;
 }
 
-/* A wider bandwidth raises K by what it falls with the distance. */
-static void take_slope(struct learner *l)
+/* A wider bandwidth raises K by what it falls with the distance. False: the points are so far from
+ * each other that slopes are no numbers. */
+static bool take_slope(struct learner *l)
 {
     const int64_t n = l->task->n, d = l->task->d;
     const bool l1 = kernel_uses_l1(l->task->kernel);
@@ -225,6 +226,11 @@ static void take_slope(struct learner *l)
         }
     }
     l->slope[d] = 0.5 * ridge_at(l) * trace / (double)n;
+    bool finite = true;
+    for (int64_t j = 0; j < l->count; j++) {
+        finite = finite && isfinite(l->slope[j]);
+    }
+    return finite;
 }
 
 /* Cost and slope of where it is; a matrix without a factor costs infinity. */
@@ -251,8 +257,8 @@ static int look(struct learner *l, struct err *err)
         return r;
     }
     r = take_weights(l, numbers, numbers + t, err);
-    if (r == 0) {
-        take_slope(l);
+    if (r == 0 && !take_slope(l)) {
+        l->cost = INFINITY;
     }
     return r;
 }

@@ -339,8 +339,12 @@ static void tell(const struct search *s, int64_t first)
     char text[256], pair[96] = "no pair could be judged";
     if (r->best >= 0) {
         const struct search_point *p = &r->points[r->best];
-        snprintf(pair, sizeof(pair), "best so far regularization %.3g, bandwidth %.6g, %s %.6g",
-                 p->regularization, p->bandwidth, search_metric_name(r->metric),
+        char bandwidth[32] = "";
+        if (!isnan(p->bandwidth)) {
+            snprintf(bandwidth, sizeof(bandwidth), ", bandwidth %.6g", p->bandwidth);
+        }
+        snprintf(pair, sizeof(pair), "best so far regularization %.3g%s, %s %.6g",
+                 p->regularization, bandwidth, search_metric_name(r->metric),
                  search__value(r, r->best));
     }
     snprintf(text, sizeof(text),

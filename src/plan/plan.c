@@ -280,7 +280,7 @@ static void choose_kernel(struct planning *g)
     if (open) {
         try_kernels(g, &at, fitted, fmin(g->n, 3.0 * fitted), trials.fits);
         try_kernels(g, &at, more, 3.0 * more, trials.fits_again);
-        learn_bandwidths(g, &at, learned, trials.learned);
+        learn_bandwidths(g, &at, trials.learned > 0 ? learned : 0, trials.learned);
     }
     at.parts[PLAN_LIBRARY] = fmax(at.parts[PLAN_LIBRARY], plan__library(g, 0));
     if (open || by_median(g->spec)) {

@@ -8,9 +8,13 @@
 static const char host_characters[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._";
 
-/* "https://a.example:8443", as browsers send it: a slash behind it would fit no origin. */
+/* "https://a.example:8443", as browsers send it: a slash behind it would fit no origin. "null" is
+ * that of pages from files. */
 static bool is_origin(const char *text, size_t len)
 {
+    if (len == 4 && memcmp(text, "null", 4) == 0) {
+        return true;
+    }
     const char *host = memmem(text, len, "://", 3);
     if (host == NULL || host == text) {
         return false;

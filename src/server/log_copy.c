@@ -73,7 +73,7 @@ static void on_logged(void *context, int64_t pages)
     struct log_copy *l = context;
     l->copied = l->copied >= l->pages ? 0 : l->copied; /* it has begun anew, unless it is read */
     l->pages = pages;
-    if (pages >= LONG_PAGES && !l->busy) {
+    if (pages >= LONG_PAGES && pages - l->copied > FEW_PAGES && !l->busy) {
         begin(l);
     }
 }

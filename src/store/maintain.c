@@ -171,6 +171,56 @@ static int check_references(struct sql *db, const struct store_check *c, struct 
     return rc < 0 ? rc : 0;
 }
 
+/* Texts that are handed out as they are stored; models' descriptions are looked at with them. */
+#define BROKEN(id, from, column)                                                                   \
+    "SELECT DISTINCT " id " FROM " from " WHERE " column " <> '' AND NOT json_valid(" column ")"
+#define EVENTS "events e JOIN jobs j ON j.key = e.job"
+static const struct text {
+    const char *kind, *column, *broken;
+} texts[] = {
+    {"dataset", "info", BROKEN("id", "datasets", "info")},
+    {"dataset", "summary", BROKEN("id", "datasets", "summary")},
+    {"job", "spec", BROKEN("id", "jobs", "spec")},
+    {"job", "plan", BROKEN("id", "jobs", "plan")},
+    {"job", "result", BROKEN("id", "jobs", "result")},
+    {"job", "error", BROKEN("id", "jobs", "error")},
+    {"job", "progress", BROKEN("id", "jobs", "progress")},
+    {"job", "promotion", BROKEN("id", "jobs", "promotion")},
+    {"job", "data of an event", BROKEN("j.id", EVENTS, "e.data")},
+};
+#undef EVENTS
+#undef BROKEN
+
+static int check_text(struct sql *db, const struct store_check *c, const struct text *t,
+                      struct err *err)
+{
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc = sql_start(db, t->broken, SQL_NO_ARGS, &st, err);
+    while (rc == 0 && (rc = sql_next(st, err)) == 1) {
+        cleanup_mem char *id = sql_col_text(st, 0);
+        rc = sql_row_check(st, err);
+        if (rc == 0) {
+            char told[64];
+            snprintf(told, sizeof(told), "The text \"%s\" of its row is no JSON.", t->column);
+            c->problem(c->context, t->kind, id, told);
+        }
+    }
+    return rc;
+}
+
+/* A database of an earlier version has not all of the columns, and is looked at once it is used. */
+static int check_texts(struct sql *db, const struct store_check *c, struct err *err)
+{
+    int version = 0, rc = migrations_version(db, &version, err);
+    if (rc < 0 || version < migrations.count) {
+        return rc;
+    }
+    for (size_t i = 0; rc == 0 && i < sizeof(texts) / sizeof(texts[0]); i++) {
+        rc = check_text(db, c, &texts[i], err);
+    }
+    return rc;
+}
+
 /* One that has been deleted since its row was read is no problem. */
 static int check_dataset(struct sql *db, const struct store_check *c, const char *id, int64_t rows,
                          int64_t columns, struct err *err)
@@ -359,6 +409,7 @@ int store_check(const char *path, struct store_check *c, struct err *err)
     }
     rc = check_pages(db, c, err);
     rc = rc == 0 ? check_references(db, c, err) : rc;
+    rc = rc == 0 ? check_texts(db, c, err) : rc;
     rc = rc == 0 ? check_datasets(db, c, err) : rc;
     rc = rc == 0 ? check_models(db, c, err) : rc;
     sql_close(db);

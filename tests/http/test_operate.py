@@ -193,6 +193,27 @@ def test_check_opens_models(daemons):
     db.close()
 
 
+def test_check_of_texts(daemons):
+    """Descriptions, specs and results go out as they are stored."""
+    daemon = daemons()
+    _, dataset = fill(daemon)
+    job = daemon.api.get("/v1/jobs").json()["data"][0]["id"]
+    assert daemon.stop() == 0
+    db = sqlite3.connect(daemon.data_dir / "krrd.db")
+    for table, column, kind, name in (("datasets", "summary", "dataset", dataset), ("datasets", "info", "dataset", dataset),
+                                      ("jobs", "result", "job", job), ("jobs", "spec", "job", job)):
+        (text,), = db.execute(f"SELECT {column} FROM {table}")
+        for broken in ('{"a":', text + "}"):
+            db.execute(f"UPDATE {table} SET {column} = ?", (broken,))
+            db.commit()
+            problem, = check(daemon.data_dir)["problems"]
+            assert (problem["kind"], problem["id"]) == (kind, name)
+        db.execute(f"UPDATE {table} SET {column} = ?", (text,))
+        db.commit()
+    assert check(daemon.data_dir)["problems"] == []
+    db.close()
+
+
 def test_check_finds_damage(daemons, tmp_path):
     daemon = daemons()
     _, dataset = fill(daemon)

@@ -256,6 +256,45 @@ static void test_bandwidths_are_learned(void **state)
     choice_deinit(&c);
 }
 
+/* A class that none of the rows has: its target is the same number in all of them, and not 0. */
+static void test_rare_targets_teach_nothing(void **state)
+{
+    (void)state;
+    struct choose_data data = all_open(3);
+    data.learns = true;
+    data.any_kernel = false;
+    data.kernel = KERNEL_LAPLACIAN;
+    struct choice alone = choose(N, wiggly, no_noise, data);
+    assert_non_null(alone.bandwidths);
+    struct rng rng = rng_new(data.seed, RNG_TEST);
+    double *X = mem_array(N * D, sizeof(double)), *Y = mem_array((size_t)N * 5, sizeof(double));
+    for (int i = 0; i < N; i++) {
+        for (int k = 0; k < D; k++) {
+            X[i * D + k] = rng_normal(&rng);
+        }
+        Y[i] = wiggly(X + i * D);
+        for (int j = 1; j < 5; j++) {
+            Y[j * N + i] = -0.001;
+        }
+    }
+    const struct rows rows = {.dtype = DTYPE_F64, .n = N, .d = D, .data = X};
+    data.be = fixture_backend();
+    data.X = &rows;
+    data.Y = Y;
+    data.t = 5;
+    struct choice c;
+    assert_int_equal(choose_kernel(&data, &c, NULL), 0);
+    assert_non_null(c.bandwidths);
+    for (int k = 0; k < D; k++) {
+        assert_close(c.bandwidths[k], alone.bandwidths[k], 1e-6);
+    }
+    choice_deinit(&alone);
+    choice_deinit(&c);
+    backend_close(data.be);
+    mem_free(X);
+    mem_free(Y);
+}
+
 /* Nothing is learned of noise, of few rows, and where bandwidths are given or searched for. */
 static void test_bandwidths_stay_one(void **state)
 {
@@ -414,14 +453,13 @@ static void test_stops_between_fits(void **state)
     }
 }
 
-TEST_MAIN(cmocka_unit_test(test_kernel_follows_smoothness),
-          cmocka_unit_test(test_ridge_follows_noise),
-          cmocka_unit_test(test_bandwidth_follows_variation),
-          cmocka_unit_test(test_what_is_given_stays), cmocka_unit_test(test_targets_of_all_sizes),
-          cmocka_unit_test(test_one_row_takes_the_first), cmocka_unit_test(test_few_rows),
-          cmocka_unit_test(test_a_bandwidth_beyond), cmocka_unit_test(test_bandwidths_are_learned),
-          cmocka_unit_test(test_bandwidths_stay_one), cmocka_unit_test(test_a_choice_is_kept),
-          cmocka_unit_test(test_ends_in_time), cmocka_unit_test(test_more_rows_choose_again),
-          cmocka_unit_test(test_small_sets_choose_once),
-          cmocka_unit_test(test_three_pairs_are_tried_again),
-          cmocka_unit_test(test_stops_between_fits))
+TEST_MAIN(
+    cmocka_unit_test(test_kernel_follows_smoothness), cmocka_unit_test(test_ridge_follows_noise),
+    cmocka_unit_test(test_bandwidth_follows_variation), cmocka_unit_test(test_what_is_given_stays),
+    cmocka_unit_test(test_targets_of_all_sizes), cmocka_unit_test(test_one_row_takes_the_first),
+    cmocka_unit_test(test_few_rows), cmocka_unit_test(test_a_bandwidth_beyond),
+    cmocka_unit_test(test_bandwidths_are_learned), cmocka_unit_test(test_bandwidths_stay_one),
+    cmocka_unit_test(test_rare_targets_teach_nothing), cmocka_unit_test(test_a_choice_is_kept),
+    cmocka_unit_test(test_ends_in_time), cmocka_unit_test(test_more_rows_choose_again),
+    cmocka_unit_test(test_small_sets_choose_once),
+    cmocka_unit_test(test_three_pairs_are_tried_again), cmocka_unit_test(test_stops_between_fits))

@@ -320,6 +320,7 @@ static int conclude(struct solver *s, int r, struct err *err)
     }
     for (int64_t j = 0; j < s->p.t; j++) {
         s->c.relative[j] = s->c.best[j];
+        s->c.broken[j] = true; /* what it has come to may be no numbers */
     }
     return REASON_BREAKDOWN;
 }
