@@ -166,8 +166,9 @@ static void say_learned(const struct fit *f)
     const double *b = f->chosen.bandwidths;
     char list[NAMED * (LONGEST + 20)] = "";
     int64_t j = next_wider(b, f->data.d, -1);
+    const double most = 100 * b[j]; /* what is as wide does not matter */
     for (size_t i = 0, at = 0; i < NAMED && j >= 0; j = next_wider(b, f->data.d, j)) {
-        if (is_constant(f, j)) {
+        if (is_constant(f, j) || b[j] > most) {
             continue;
         }
         const char *name = f->data.train->info.column_names[f->data.columns.features[j]];
