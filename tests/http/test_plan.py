@@ -153,6 +153,7 @@ def as_schema_15(path):
     """The database as version 15 wrote it, whose plans did not tell of kept kernel values."""
     with sqlite3.connect(path) as db:
         db.executescript("""
+            ALTER TABLE datasets DROP COLUMN summary;
             DROP TABLE model_holds; ALTER TABLE jobs DROP COLUMN spent; ALTER TABLE jobs DROP COLUMN spared;
             ALTER TABLE jobs DROP COLUMN checkpoint;
             DROP TRIGGER model_limits_end; DROP TABLE model_limits; DROP TABLE plan_experience;
