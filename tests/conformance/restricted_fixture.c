@@ -121,6 +121,17 @@ struct restricted_spec restricted_ordinary(void)
                                     .tile_rows = 128};
 }
 
+void restricted_move_centers(struct restricted_fixture *f)
+{
+    const struct backend_ops *o = f->be->ops;
+    o->points_free(f->be, f->centers);
+    o->points_free(f->be, f->core);
+    must(o->points_new(f->be, &f->kernel, DTYPE_F64, &f->host_centers, &f->centers, &err));
+    must(o->points_new(f->be, &f->kernel, DTYPE_F64, &f->host_centers, &f->core, &err));
+    f->restricted.Z = f->centers;
+    f->restricted.core = f->core;
+}
+
 void restricted_init(struct restricted_fixture *f, struct backend *be,
                      const struct restricted_spec *spec)
 {

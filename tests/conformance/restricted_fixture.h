@@ -43,6 +43,8 @@ struct restricted_spec restricted_ordinary(void);
 void restricted_init(struct restricted_fixture *f, struct backend *be,
                      const struct restricted_spec *spec);
 void restricted_deinit(struct restricted_fixture *f);
+/* Takes the centers as Z has them by now, in float64. */
+void restricted_move_centers(struct restricted_fixture *f);
 
 /* K_nm, [n, m] column-major; the caller frees. */
 double *restricted_kernel(const struct restricted_fixture *f);

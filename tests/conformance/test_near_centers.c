@@ -13,16 +13,10 @@ static const double apart = 3e-6;
 /* The second half of the centers beside the first one. */
 static void pair_up(struct restricted_fixture *f)
 {
-    const struct backend_ops *o = f->be->ops;
     for (int64_t i = 0; i < PAIRS * f->d; i++) {
         f->Z[PAIRS * f->d + i] = f->Z[i] + (i % 2 == 0 ? apart : -apart);
     }
-    o->points_free(f->be, f->centers);
-    o->points_free(f->be, f->core);
-    must(o->points_new(f->be, &f->kernel, DTYPE_F64, &f->host_centers, &f->centers, &err));
-    must(o->points_new(f->be, &f->kernel, DTYPE_F64, &f->host_centers, &f->core, &err));
-    f->restricted.Z = f->centers;
-    f->restricted.core = f->core;
+    restricted_move_centers(f);
 }
 
 static void pairs_init(struct restricted_fixture *f, struct backend *be, double lambda)

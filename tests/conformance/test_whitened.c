@@ -13,19 +13,13 @@ enum { CENTERS = 60 };
 /* Points that lie evenly, with deviation 1, in place of normal ones. */
 static void spread(struct restricted_fixture *f)
 {
-    const struct backend_ops *o = f->be->ops;
     for (int64_t i = 0; i < f->n; i++) {
         f->X[i] = sqrt(3.0) * erf(f->X[i] / sqrt(2.0));
     }
     for (int64_t j = 0; j < f->m; j++) {
         f->Z[j] = sqrt(3.0) * erf(f->Z[j] / sqrt(2.0));
     }
-    o->points_free(f->be, f->centers);
-    o->points_free(f->be, f->core);
-    must(o->points_new(f->be, &f->kernel, DTYPE_F64, &f->host_centers, &f->centers, &err));
-    must(o->points_new(f->be, &f->kernel, DTYPE_F64, &f->host_centers, &f->core, &err));
-    f->restricted.Z = f->centers;
-    f->restricted.core = f->core;
+    restricted_move_centers(f);
 }
 
 /* A smooth function of one feature with noise, and so little regularization that the solution takes

@@ -286,6 +286,23 @@ static void test_search_is_made_once(void **state)
     fixture_dataset_free(ds);
 }
 
+/* Paused near its end, and gone on with where there is more memory, it comes to the same bits. */
+static void check_more_memory(const struct dataset *ds, const char *fields, struct rest *story,
+                              const struct model *expected, struct fit_result *ret)
+{
+    story->pause_at = story->asked - 2;
+    assert_null(attempt(ds, fields, story, ret));
+    assert_true(story->kept.len > 0);
+    story->pause_at = INT64_MAX;
+    story->room = 0;
+    struct model *m = attempt(ds, fields, story, ret);
+    assert_non_null(m);
+    assert_int_equal(story->discarded, 0);
+    assert_true(ret->outcome.earlier_s > 0);
+    assert_memory_equal(m->coef, expected->coef, (size_t)(m->m * m->t) * sizeof(double));
+    model_free(m);
+}
+
 /* Without memory for a direct method a job began to iterate; it goes on so where there is more. */
 static void test_memory_changes_no_solver(void **state)
 {
@@ -297,17 +314,7 @@ static void test_memory_changes_no_solver(void **state)
     struct rest story = {.pause_at = INT64_MAX, .room = 1 << 20};
     struct model *expected = attempt(ds, fields, &story, &result);
     assert_non_null(expected);
-    story.pause_at = story.asked - 2;
-    assert_null(attempt(ds, fields, &story, &result));
-    assert_true(story.kept.len > 0);
-    story.pause_at = INT64_MAX;
-    story.room = 0;
-    struct model *m = attempt(ds, fields, &story, &result);
-    assert_non_null(m);
-    assert_int_equal(story.discarded, 0);
-    assert_true(result.outcome.earlier_s > 0);
-    assert_memory_equal(m->coef, expected->coef, (size_t)(m->m * m->t) * sizeof(double));
-    model_free(m);
+    check_more_memory(ds, fields, &story, expected, &result);
     model_free(expected);
     buf_deinit(&story.kept);
     fixture_dataset_free(ds);
@@ -330,18 +337,8 @@ static void test_memory_changes_no_rank(void **state)
     assert_non_null(expected);
     const int64_t rank = result.rank;
     assert_in_range(rank, 1, usual - 1);
-    story.pause_at = story.asked - 2;
-    assert_null(attempt(ds, fields, &story, &result));
-    assert_true(story.kept.len > 0);
-    story.pause_at = INT64_MAX;
-    story.room = 0;
-    struct model *m = attempt(ds, fields, &story, &result);
-    assert_non_null(m);
-    assert_int_equal(story.discarded, 0);
+    check_more_memory(ds, fields, &story, expected, &result);
     assert_int_equal(result.rank, rank);
-    assert_true(result.outcome.earlier_s > 0);
-    assert_memory_equal(m->coef, expected->coef, (size_t)(m->m * m->t) * sizeof(double));
-    model_free(m);
     model_free(expected);
 
     /* The other way round less is there than it had: it goes on with less. */
@@ -352,7 +349,7 @@ static void test_memory_changes_no_rank(void **state)
     assert_null(attempt(ds, fields, &story, &result));
     story.pause_at = INT64_MAX;
     story.room = 1 << 20;
-    m = attempt(ds, fields, &story, &result);
+    struct model *m = attempt(ds, fields, &story, &result);
     assert_non_null(m);
     assert_int_equal(story.discarded, 0);
     assert_int_equal(result.rank, rank);
