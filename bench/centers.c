@@ -10,7 +10,7 @@
 #include "bench/order.h"
 #include "bench/scores.h"
 #include "engine/backend.h"
-#include "engine/fit_rows.h"
+#include "engine/data/fit_rows.h"
 
 /* One measurement in the making. */
 struct bench {

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "engine/memory.h"
-#include "engine/methods/center_scores.h"
+#include "engine/methods/centers/center_scores.h"
 
 enum { PANEL = 1024 };
 

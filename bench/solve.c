@@ -8,7 +8,7 @@
 #include "bench/order.h"
 #include "bench/trace.h"
 #include "engine/backend.h"
-#include "engine/fit.h"
+#include "engine/fit/fit.h"
 
 static double now(void *context)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/backend_group.h"
+#include "engine/group/backend_group.h"
 
 #define ORDINAL_MAX 1023
 

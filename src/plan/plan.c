@@ -10,9 +10,9 @@
 
 #define MIB 1048576.0
 
-/* engine/bandwidth.h: the median of so many distances, sorted. */
+/* engine/choose/bandwidth.h: the median of so many distances, sorted. */
 static const double median_distances = 5e5;
-/* engine/fit_choose.c: rows that are looked at where the data are not loaded. */
+/* engine/fit/fit_choose.c: rows that are looked at where the data are not loaded. */
 static const double looked_rows = 4096;
 /* Seconds: to read and standardise a number, to sort a distance, and of each of its features; of an
  * exponential function; of each job beside its work, for files, events, and the model's way to the
@@ -130,7 +130,7 @@ static int64_t count_features(const struct job_spec *spec, const struct dataset_
     return info->columns > others ? info->columns - others : 1;
 }
 
-/* As engine/split.c. */
+/* As engine/data/split.c. */
 static double test_rows(const struct job_spec *spec, const struct plan_data *data)
 {
     const double rows = (double)data->train->rows;
@@ -211,10 +211,10 @@ static bool by_median(const struct job_spec *spec)
     return distance && spec->kernel.kind <= SPEC_BANDWIDTH_AUTO && spec->search.bandwidths == 0;
 }
 
-/* engine/choose.h: fits on a sample, one for each kernel, bandwidth and regularization (those that
- * a walk always comes to; what it goes on to is not known), and on the larger one of large sets;
- * how often a median is taken for either, the model's included; and for how many kernels
- * bandwidths are learned. */
+/* engine/choose/choose.h: fits on a sample, one for each kernel, bandwidth and regularization
+ * (those that a walk always comes to; what it goes on to is not known), and on the larger one of
+ * large sets; how often a median is taken for either, the model's included; and for how many
+ * kernels bandwidths are learned. */
 struct trials {
     double fits, medians, fits_again, medians_again, learned;
 };
@@ -250,7 +250,7 @@ static void try_kernels(struct planning *g, struct plan_moment *at, double fitte
 }
 
 /* Three matrices of the rows, and at each step a factor, its inverse and the inverse of their
- * product (engine/relevance.h); differences twice, of each pair of rows. */
+ * product (engine/choose/relevance.h); differences twice, of each pair of rows. */
 static void learn_bandwidths(struct planning *g, struct plan_moment *at, double rows,
                              double kernels)
 {
@@ -311,7 +311,7 @@ static void search_full(struct planning *g, double n, double bandwidths, double 
     plan__values(g, &g->setup, bandwidths * n * n, DTYPE_F64, 1);
 }
 
-/* engine/center_path.h; what a bandwidth's left-out predictions take stays. */
+/* engine/search/center_path.h; what a bandwidth's left-out predictions take stays. */
 static void search_on_centers(struct planning *g, const struct rule_search *size, double bandwidths,
                               double ridges)
 {
@@ -388,7 +388,8 @@ static void choose_solver(struct planning *g)
 
 /* ---- seconds ---- */
 
-/* Of the time of the iterations, which metrics on the way may take besides (engine/solve.c). */
+/* Of the time of the iterations, which metrics on the way may take besides (engine/solve/solve.c).
+ */
 static const double metrics_share = 0.05;
 
 static void take_seconds(struct planning *g)

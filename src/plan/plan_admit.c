@@ -178,7 +178,8 @@ void plan_take_centers(struct job_spec *spec, const struct plan_data *data,
     }
 }
 
-/* As engine/search.c; where a mask divides the rows, how many train is not known, but not more. */
+/* As engine/search/search.c; where a mask divides the rows, how many train is not known, but not
+ * more. */
 static int check_folds(const struct job_spec *spec, const struct plan *plan, struct err *err)
 {
     if (spec->search.folds <= plan->train_rows) {

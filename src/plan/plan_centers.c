@@ -1,7 +1,7 @@
 /*
  * Selection of centers (engine/centers.h): what each way to select takes. n training rows, m
- * centers that are asked for; all matrices are those of engine/methods/center_scores.h or of a
- * partial factorisation.
+ * centers that are asked for; all matrices are those of engine/methods/centers/center_scores.h or
+ * of a partial factorisation.
  */
 #include <math.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static bool selects(const struct planning *g)
     return strcmp(name, "uniform") != 0 && strcmp(name, "file") != 0;
 }
 
-/* Bytes of a number of the matrices that a selection makes, as engine/fit_centers.c has it. */
+/* Bytes of a number of the matrices that a selection makes, as engine/fit/fit_centers.c has it. */
 static double selection_number(const struct planning *g)
 {
     const enum precision p = g->spec->precision;
@@ -62,7 +62,7 @@ static void select_means(struct planning *g, struct plan_moment *at)
     const double m = g->centers, n = g->n;
     const double sample = fmin(plan__int_or(g, "sample", fmax(10.0 * m, 20000.0)), n);
     const double rows = plan__int_or(g, "rows", fmin(fmax(100.0 * m, 200000.0), 3.0 * n));
-    const double block = fmin(m, 1024.0) * 1024.0; /* engine/methods/nearest.h */
+    const double block = fmin(m, 1024.0) * 1024.0; /* engine/methods/centers/nearest.h */
     at->parts[PLAN_OTHER] =
         (8.0 + g->host) * block + (2.0 * sample + 4.0 * m) * g->d * 8.0 + 24.0 * sample + 32.0 * m;
     plan__dense(&g->setup, products * (sample + rows) * m * (g->d + narrow), DTYPE_F64);
@@ -79,7 +79,7 @@ static double named_lambda(const struct planning *g)
     return lambda->is_auto ? 0.0 : lambda->real;
 }
 
-/* As bless_oversampling of engine/methods/center_bless.c. */
+/* As bless_oversampling of engine/methods/centers/center_bless.c. */
 static double oversampling(const struct planning *g)
 {
     const struct param_value *q2 = param_get(&g->params, "q2");
@@ -101,7 +101,7 @@ static bool short_of_rank(const struct planning *g)
  * than that. Those that go through all rows take about as many as they are asked for, SQUEAK beside
  * the rows of a block. Where the rank is low, it is the dimension that is met at the end, and those
  * that do not go along a path of lambda take it for up to twice as much
- * (engine/methods/centers_rls.c).
+ * (engine/methods/centers/centers_rls.c).
  */
 static double level_points(const struct planning *g)
 {
@@ -182,8 +182,8 @@ static double bless_param(const struct planning *g, const char *key, double othe
 static const double met_share = 0.98;
 
 /* The levels of BLESS down to the lambda that is named, or until q2 d is what is asked for or
- * rounding ends the path (engine/methods/center_bless.h). Returns the last lambda, relative to max
- * k. */
+ * rounding ends the path (engine/methods/centers/center_bless.h). Returns the last lambda, relative
+ * to max k. */
 static double walk_path(struct planning *g, bool lambda_only)
 {
     const double m = g->centers, q = bless_param(g, "q", 2.0), q1 = bless_param(g, "q1", 3.0);
@@ -281,8 +281,9 @@ static void select_centers(struct planning *g)
     g->plan->centers = (int64_t)with.centers;
 }
 
-/* Of a kernel of finite rank the fit keeps as many centers as that (engine/methods/center_rank.h):
- * columns of all centers, as long as they are independent. */
+/* Of a kernel of finite rank the fit keeps as many centers as that
+ * (engine/methods/centers/center_rank.h): columns of all centers, as long as they are independent.
+ */
 static void keep_independent(struct planning *g)
 {
     const char *kernel = g->plan->kernel != NULL ? g->plan->kernel : "";

@@ -13,9 +13,9 @@
 #define MIB 1048576.0
 /* A column of the triangle begins within a page and ends within one. */
 static const double page_share = 0.6 * 4096;
-/* engine/methods/precond_nystrom_gaussian.c, engine/certify.h. */
+/* engine/methods/preconds/precond_nystrom_gaussian.c, engine/solve/certify.h. */
 static const double block_numbers = 8388608, piece_work = 4e9, certify_entries = 1e10;
-/* Of refinement with a float32 factor, as engine/methods/solver_cholesky.c has it. */
+/* Of refinement with a float32 factor, as engine/methods/full/solver_cholesky.c has it. */
 static const double refinement_products = 4;
 /* Multiply-adds of a sketch's tall matrix, which is made orthogonal and decomposed: n k^2 each. */
 static const double tall_cost = 12.0;

@@ -334,7 +334,7 @@ static void batches(struct planning *g, struct plan_work *w, double count, doubl
 }
 
 /* The damping is found by a race: for each of about four, the smoothness of batches of b rows by
- * power iterations, and some epochs (engine/methods/stochastic_race.h). */
+ * power iterations, and some epochs (engine/methods/stochastic/stochastic_race.h). */
 static void race(struct planning *g, double b, double r, bool exact)
 {
     enum { CANDIDATES = 4, BATCHES = 4, EPOCHS = 4, SCORING = 2 };

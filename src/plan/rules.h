@@ -78,7 +78,7 @@ struct keep_shape {
 int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *shape,
                         const struct plan_rates *rates);
 
-/* What engine/choose.h tries where a job leaves them open: kernels, bandwidths of each, one
+/* What engine/choose/choose.h tries where a job leaves them open: kernels, bandwidths of each, one
  * bandwidth beyond those of the best pair (and further ones only while they are better), and
  * regularizations of each pair, three at least and five of most. */
 #define RULE_KERNELS 3
@@ -87,8 +87,8 @@ int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *sh
 #define RULE_RIDGES 5
 /* For each of these kernels bandwidths one a feature are learned, of so many features at most, in
  * so many steps at most, from 500 of the fitted rows at most, or as many as are reckoned to take a
- * tenth of the time budget, a step as seven factors of them (engine/relevance.h); 0, none, where
- * that comes to fewer than 200. They are then tried as above. */
+ * tenth of the time budget, a step as seven factors of them (engine/choose/relevance.h); 0, none,
+ * where that comes to fewer than 200. They are then tried as above. */
 #define RULE_LEARNED_FEATURES 512
 #define RULE_LEARNED_STEPS 40
 int64_t rule_learned_rows(int64_t fitted, int64_t d, double time_budget_s);
@@ -131,8 +131,8 @@ bool rule_narrow_factor(int64_t n, int64_t d, int64_t t, double ridge, double la
 int64_t rule_centers(int64_t n);
 
 /* Whether the certificate of a model on m centers of n rows factorises the centers' matrix as well
- * (engine/certify.h): m^3 / 3 operations are then about as many as the certificate's own pass over
- * the rows takes, or next to nothing, and the matrix has 512 MiB at most. */
+ * (engine/solve/certify.h): m^3 / 3 operations are then about as many as the certificate's own pass
+ * over the rows takes, or next to nothing, and the matrix has 512 MiB at most. */
 #define RULE_WHITENED_FEW 2048
 #define RULE_WHITENED_MOST 8192
 #define RULE_WHITENED_SHARE 128
@@ -178,7 +178,7 @@ int64_t rule_open_centers(int64_t n);
 /* The most that the rank of a kernel matrix on points of d features can be, whatever their number:
  * d + 1 for a linear kernel, the (d + degree over degree) monomials for a polynomial one, INT64_MAX
  * for the others. `degree` is the polynomial's. A restricted model keeps no more centers
- * (engine/methods/center_rank.h). */
+ * (engine/methods/centers/center_rank.h). */
 int64_t rule_kernel_rank(const char *kernel, int64_t d, int64_t degree);
 
 /*

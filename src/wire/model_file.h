@@ -10,8 +10,8 @@
  *   centers        [m, d]  float32 or float64: standardised points
  *
  * and metadata "model": kernel and its parameters, task, names, class labels, as JSON text. What
- * all this means stands in engine/model.h. Workers make and load such files, the daemon exports and
- * imports them; neither trusts one.
+ * all this means stands in engine/model/model.h. Workers make and load such files, the daemon
+ * exports and imports them; neither trusts one.
  */
 #pragma once
 

@@ -26,7 +26,7 @@ void metrics_from_json(const struct json *obj, struct metrics *ret);
 struct search_progress {
     int64_t tried, pairs; /* of so many; 0: there is no search */
     enum search_metric metric;
-    double regularization, bandwidth; /* as struct search_point has them (engine/search.h) */
+    double regularization, bandwidth; /* as struct search_point has them (engine/search/search.h) */
     double value;                     /* of the metric; NaN: no pair could be judged yet */
 };
 
@@ -40,7 +40,7 @@ struct progress {
     double relative_residual; /* of the iteration itself, not certified; NaN when unknown */
     struct metrics metrics;   /* on the test rows; NaN until evaluated */
     double elapsed_s;
-    double eta_s;                /* of the job (engine/eta.h); NaN when unknown */
+    double eta_s;                /* of the job (engine/solve/eta.h); NaN when unknown */
     double kernel_entries_per_s; /* NaN when unknown */
     struct search_progress search;
 };

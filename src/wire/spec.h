@@ -163,7 +163,7 @@ int job_spec_check_tested(const struct job_spec *spec, const struct dataset_info
 int job_spec_check_centers(const struct job_spec *spec, const struct dataset_info *info,
                            const struct dataset_info *centers, struct err *err);
 
-/* Of a model, what a job that begins with it must have in common with it (engine/warm.h). */
+/* Of a model, what a job that begins with it must have in common with it (engine/fit/warm.h). */
 struct start_model {
     int64_t features;
     const char *const *feature_names;

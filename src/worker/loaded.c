@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "wire/frame.h"
 
 /* Largest model file taken into memory: a guard against a corrupt size, not a policy. */

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "engine/columns.h"
+#include "engine/data/columns.h"
 
 /* Apart from the streams that the engine draws from with the same seed. */
 #define STREAM 0x7e57ed

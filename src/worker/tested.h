@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "engine/fit.h"
+#include "engine/fit/fit.h"
 
 #define TESTED_ROWS_MAX 1000
 #define TESTED_VALUES_MAX 20000 /* predictions; fewer rows where there are many targets */

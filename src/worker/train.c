@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/sha256.h"
-#include "engine/fit.h"
+#include "engine/fit/fit.h"
 #include "worker/checkpoint_file.h"
 #include "worker/tested.h"
 

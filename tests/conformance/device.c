@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "conformance/providers.h"
-#include "engine/backend_group.h"
+#include "engine/group/backend_group.h"
 
 #define SKIPPED 77
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/methods/center_rank.h"
+#include "engine/methods/centers/center_rank.h"
 
 static int read_rows(const struct row_source *s, int64_t first, const int64_t *index, int64_t count,
                      void *ret_X, double *ret_Y, struct err *err)

@@ -6,7 +6,7 @@
 
 #include "conformance/device.h"
 #include "engine/precond.h"
-#include "engine/solve.h"
+#include "engine/solve/solve.h"
 #include "wire/catalog.h"
 
 struct fixture {

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "conformance/solve_fixture.h"
-#include "engine/methods/leverage.h"
+#include "engine/methods/blocks/leverage.h"
 
 struct variant {
     const char *solver;

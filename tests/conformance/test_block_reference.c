@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "conformance/solve_fixture.h"
-#include "engine/methods/block_precond.h"
+#include "engine/methods/blocks/block_precond.h"
 
 enum { ROWS = 120, BLOCKS_MAX = 4 };
 

@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "conformance/solve_fixture.h"
-#include "engine/methods/block_descent.h"
-#include "engine/methods/block_precond.h"
+#include "engine/methods/blocks/block_descent.h"
+#include "engine/methods/blocks/block_precond.h"
 
 enum { ROWS = 170, BLOCK = 85, TARGETS = 2, STEPS_MAX = 5000, INTERRUPTED = 24 };
 

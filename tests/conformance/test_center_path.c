@@ -1,5 +1,5 @@
 /* Models on centers for many ridges: left-out predictions against refits without the row. */
-#include "engine/center_path.h"
+#include "engine/search/center_path.h"
 
 #include <math.h>
 #include <string.h>

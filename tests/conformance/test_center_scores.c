@@ -2,7 +2,7 @@
  * Centers by leverage scores: the scores that they give against the exact ones, their weights, and
  * the path of lambda.
  */
-#include "engine/methods/center_scores.h"
+#include "engine/methods/centers/center_scores.h"
 
 #include <math.h>
 #include <stdlib.h>

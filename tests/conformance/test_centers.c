@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "conformance/row_table.h"
-#include "engine/methods/center_rank.h"
+#include "engine/methods/centers/center_rank.h"
 #include "wire/catalog.h"
 
 static struct table *normal_table(int64_t n, int64_t d, enum dtype dtype, uint64_t seed)

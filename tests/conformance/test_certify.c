@@ -1,5 +1,5 @@
 /* The certificate by sampled rows against the whole one, on residuals of many shapes. */
-#include "engine/certify.h"
+#include "engine/solve/certify.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 #include "conformance/solve_fixture.h"
-#include "engine/methods/eigenpro.h"
-#include "engine/methods/eigenpro_top.h"
+#include "engine/methods/eigenpro/eigenpro.h"
+#include "engine/methods/eigenpro/eigenpro_top.h"
 
 static int64_t *counting(int64_t n)
 {

@@ -1,6 +1,6 @@
 /* What the suite of all restricted solvers does not reach of eigenpro3 and eigenpro4: projections,
  * temporary centers, saved states in the middle of a window, guards. */
-#include "engine/methods/eigenpro34.h"
+#include "engine/methods/eigenpro/eigenpro34.h"
 
 #include <math.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "conformance/device.h"
 #include "conformance/precisions.h"
-#include "engine/model.h"
+#include "engine/model/model.h"
 
 #define ROWS 1000 /* the largest number */
 

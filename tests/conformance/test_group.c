@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "conformance/device.h"
 #include "conformance/precisions.h"
-#include "engine/backend_group.h"
+#include "engine/group/backend_group.h"
 
 enum { N = 1301, M = 77, D = 5, T = 3, DEVICES = 3 };
 

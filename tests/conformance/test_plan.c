@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/ram.h"
 #include "conformance/device.h"
-#include "engine/fit.h"
+#include "engine/fit/fit.h"
 #include "engine/solver.h"
 #include "plan/plan.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "conformance/solve_fixture.h"
-#include "engine/methods/precond_pivoted.h"
+#include "engine/methods/preconds/precond_pivoted.h"
 
 /* The defaults with this rank and block size; 0: auto. */
 static struct param_set params_make(const char *name, int64_t rank, int64_t block)

@@ -6,9 +6,9 @@
 
 #include "base/mem.h"
 #include "conformance/precisions.h"
-#include "engine/certify.h"
 #include "engine/methods/normal_core.h"
 #include "engine/normal.h"
+#include "engine/solve/certify.h"
 
 /* ---- rows in tiles ---- */
 

@@ -5,9 +5,9 @@
 
 #include "base/mem.h"
 #include "conformance/restricted_fixture.h"
-#include "engine/certify.h"
 #include "engine/methods/normal_core.h"
 #include "engine/normal.h"
+#include "engine/solve/certify.h"
 
 /* Where K_mm is singular to working precision and lambda tiny, what sees the rows takes a few
  * iterations all the same, down to the residual that float64 has here, up to 4e-14 / lambda. */

@@ -1,6 +1,6 @@
 /* One eigendecomposition for all ridges, against refits without the left-out rows by plain loops.
  */
-#include "engine/ridge_path.h"
+#include "engine/search/ridge_path.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* What a loaded model is planned to take against what its predictor says that it takes. */
 #include "base/mem.h"
 #include "conformance/device.h"
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "plan/plan_served.h"
 
 static const double tolerance = 0.2;

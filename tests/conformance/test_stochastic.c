@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "conformance/restricted_fixture.h"
-#include "engine/methods/stochastic.h"
+#include "engine/methods/stochastic/stochastic.h"
 
 static const char *const solvers[] = {"sketchysaga", "sketchykatyusha"};
 

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "conformance/device.h"
-#include "engine/backend_group.h"
+#include "engine/group/backend_group.h"
 
 enum { ROWS = 6500, DEVICES = 3, STEP = 99 };
 

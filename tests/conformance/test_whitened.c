@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "conformance/restricted_fixture.h"
-#include "engine/certify.h"
+#include "engine/solve/certify.h"
 
 enum { CENTERS = 60 };
 

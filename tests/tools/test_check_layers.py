@@ -42,7 +42,7 @@ class CheckLayers(unittest.TestCase):
 
     def test_includes_that_point_down_are_clean(self):
         self.write("src/wire/spec.h", '#include "base/err.h"\n')
-        self.write("src/engine/solve.c", '#include "wire/spec.h"\n#include "engine/own.h"\n#include <math.h>\n')
+        self.write("src/engine/solve/solve.c", '#include "wire/spec.h"\n#include "engine/own.h"\n#include <math.h>\n')
         self.write("src/worker/train.c", '#include "engine/own.h"\n#include "gpu/probe.h"\n')
         self.assert_clean()
 
@@ -51,11 +51,11 @@ class CheckLayers(unittest.TestCase):
         self.assert_error("src/base/log.c:2:", 'base must not include "wire/spec.h"')
 
     def test_neighbours_of_one_level_do_not_see_each_other(self):
-        self.write("src/store/jobs.c", '#include "engine/solve.h"\n')
+        self.write("src/store/jobs.c", '#include "engine/solve/solve.h"\n')
         self.assert_error("src/store/jobs.c:1:", "store must not include")
 
     def test_the_server_does_not_see_the_engine(self):
-        self.write("src/server/main.c", '#include "engine/model.h"\n')
+        self.write("src/server/main.c", '#include "engine/model/model.h"\n')
         self.assert_error("server must not include")
 
     def test_rooms_of_the_server_do_not_see_what_stands_above_them(self):
@@ -64,6 +64,20 @@ class CheckLayers(unittest.TestCase):
         self.assert_clean()
         self.write("src/server/pool/tail.c", '#include "server/jobs/run.h"\n')
         self.assert_error("src/server/pool/tail.c:1:", 'server/pool must not include "server/jobs/run.h"')
+
+    def test_nouns_of_the_engine_do_not_see_its_rooms(self):
+        self.write("src/engine/fit/fit.c", '#include "engine/search/search.h"\n#include "engine/state.h"\n')
+        self.write("src/engine/backend.c", '#include "engine/group/backend_group.h"\n')
+        self.assert_clean()
+        self.write("src/engine/state.c", '#include "engine/fit/fit.h"\n')
+        self.assert_error("src/engine/state.c:1:", 'engine must not include "engine/fit/fit.h"')
+
+    def test_families_of_methods_do_not_see_each_other(self):
+        self.write("src/engine/methods/eigenpro/a.c", '#include "engine/methods/stochastic/row_batches.h"\n')
+        self.write("src/engine/methods/full/a.c", '#include "engine/methods/cg_columns.h"\n')
+        self.assert_clean()
+        self.write("src/engine/methods/full/b.c", '#include "engine/methods/blocks/leverage.h"\n')
+        self.assert_error("src/engine/methods/full/b.c:1:", "engine/methods/full must not include")
 
     def test_the_worker_does_not_see_the_store(self):
         self.write("src/worker/main.c", '#include "store/jobs.h"\n')

@@ -1,4 +1,4 @@
-#include "engine/bandwidth.h"
+#include "engine/choose/bandwidth.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "engine/methods/center_set.h"
+#include "engine/methods/centers/center_set.h"
 
 #include "base/mem.h"
 #include "base/rng.h"

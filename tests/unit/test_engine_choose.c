@@ -1,4 +1,4 @@
-#include "engine/choose.h"
+#include "engine/choose/choose.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "engine/columns.h"
+#include "engine/data/columns.h"
 
 #include "engine_fixture.h"
 

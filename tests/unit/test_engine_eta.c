@@ -1,4 +1,4 @@
-#include "engine/eta.h"
+#include "engine/solve/eta.h"
 
 #include <math.h>
 

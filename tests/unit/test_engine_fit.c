@@ -1,5 +1,5 @@
 /* The whole pipeline on generated data. */
-#include "engine/fit.h"
+#include "engine/fit/fit.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Fits on centers whose kernel matrix is singular to rounding. */
 #include <math.h>
 
-#include "engine/fit.h"
+#include "engine/fit/fit.h"
 #include "engine_fixture.h"
 
 enum { ROWS = 600 };

@@ -1,5 +1,5 @@
 /* How a fit goes along: the seconds of its phases, and pauses from which it goes on. */
-#include "engine/fit.h"
+#include "engine/fit/fit.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/fit.h"
+#include "engine/fit/fit.h"
 #include "engine/solver.h"
 #include "engine_fixture.h"
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "engine/choose.h"
-#include "engine/fit.h"
+#include "engine/choose/choose.h"
+#include "engine/fit/fit.h"
 #include "engine_fixture.h"
 
 /* A clock that goes on by a second a look while one phase was reported last, and not otherwise. */

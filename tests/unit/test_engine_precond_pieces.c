@@ -1,5 +1,5 @@
 /* Work in pieces against the same sums by plain loops, on shapes that take several pieces. */
-#include "engine/methods/precond_pieces.h"
+#include "engine/methods/preconds/precond_pieces.h"
 
 #include "base/mem.h"
 #include "base/rng.h"

@@ -1,4 +1,4 @@
-#include "engine/methods/precond_rank.h"
+#include "engine/methods/preconds/precond_rank.h"
 
 #include "support/assert.h"
 

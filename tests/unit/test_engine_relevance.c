@@ -1,5 +1,5 @@
 /* What makes targets likely, against the formula written out with a factorisation by hand. */
-#include "engine/relevance.h"
+#include "engine/choose/relevance.h"
 
 #include <math.h>
 

@@ -1,11 +1,11 @@
 /* The search for regularization and bandwidth, through whole fits on generated data. */
-#include "engine/search.h"
+#include "engine/search/search.h"
 
 #include <math.h>
 
 #include "base/buf.h"
 #include "base/rng.h"
-#include "engine/fit.h"
+#include "engine/fit/fit.h"
 #include "engine_fixture.h"
 #include "plan/rules.h"
 

@@ -1,4 +1,4 @@
-#include "engine/methods/sign_columns.h"
+#include "engine/methods/restricted/sign_columns.h"
 
 #include <string.h>
 

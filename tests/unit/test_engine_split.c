@@ -1,4 +1,4 @@
-#include "engine/split.h"
+#include "engine/data/split.h"
 
 #include "engine_fixture.h"
 

@@ -1,4 +1,4 @@
-#include "engine/standardize.h"
+#include "engine/data/standardize.h"
 
 #include <math.h>
 

@@ -1,10 +1,10 @@
 /* Coefficients of an earlier model, row by row. */
-#include "engine/warm.h"
+#include "engine/fit/warm.h"
 
 #include <math.h>
 
 #include "base/rng.h"
-#include "engine/fit.h"
+#include "engine/fit/fit.h"
 #include "engine_fixture.h"
 
 enum { COLUMNS = 4 };

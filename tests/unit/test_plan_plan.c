@@ -194,7 +194,7 @@ static double planned_fits(const char *fields)
     return (plan_for(fields, 6250, &m).setup_s - given) / (pow(FITTED, 3) / 6.0);
 }
 
-/* As engine/choose.h tries them (test_engine_choose.c, test_a_bandwidth_beyond). */
+/* As engine/choose/choose.h tries them (test_engine_choose.c, test_a_bandwidth_beyond). */
 static void test_fits_of_a_choice(void **state)
 {
     (void)state;

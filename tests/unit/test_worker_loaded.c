@@ -1,7 +1,7 @@
 #include "worker/loaded.h"
 
 #include "base/buf.h"
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "engine_fixture.h"
 #include "wire/frame.h"
 

@@ -23,23 +23,24 @@ struct served_model {
     int64_t key; /* the store's */
     const char *name;
     int64_t version;
-    const char *sha256;             /* of its file, in hexadecimal */
-    const char *digest;             /* "sha256:" and the same */
-    int64_t bytes;                  /* of its file */
-    int64_t d;                      /* features */
-    int64_t outputs;                /* predictions a row: targets, or 1, the class */
-    int64_t classes;                /* scores a row; 0: a regression */
-    int64_t variances;              /* a row: of targets, or of scores; 0: the model has none */
-    int64_t directions;             /* columns of their factor */
-    int64_t factor_bytes;           /* of the file's, what only variances need */
-    const char *const *features;    /* [d] names */
-    const char *const *targets;     /* [outputs] names */
-    const char *mask;               /* the column that marked the test rows; NULL: none did */
-    const char *const *labels;      /* [classes]; NULL: a regression */
-    const char *labels_text;        /* as a JSON array; NULL: a regression */
-    const char *head_text;          /* {"model":…,"version":3,"digest":… and nothing behind */
-    const struct json *description; /* model_describe of engine/model.h, and what the job found */
-    bool float32;                   /* kernel values are computed in float32 */
+    const char *sha256;          /* of its file, in hexadecimal */
+    const char *digest;          /* "sha256:" and the same */
+    int64_t bytes;               /* of its file */
+    int64_t d;                   /* features */
+    int64_t outputs;             /* predictions a row: targets, or 1, the class */
+    int64_t classes;             /* scores a row; 0: a regression */
+    int64_t variances;           /* a row: of targets, or of scores; 0: the model has none */
+    int64_t directions;          /* columns of their factor */
+    int64_t factor_bytes;        /* of the file's, what only variances need */
+    const char *const *features; /* [d] names */
+    const char *const *targets;  /* [outputs] names */
+    const char *mask;            /* the column that marked the test rows; NULL: none did */
+    const char *const *labels;   /* [classes]; NULL: a regression */
+    const char *labels_text;     /* as a JSON array; NULL: a regression */
+    const char *head_text;       /* {"model":…,"version":3,"digest":… and nothing behind */
+    const struct json
+        *description; /* model_describe of engine/model/model.h, and what the job found */
+    bool float32;     /* kernel values are computed in float32 */
 };
 
 /* "3" -> 3; anything but a plain positive number is -ERR_NOT_FOUND. */

@@ -1,0 +1,163 @@
+#include <math.h>
+
+#include "base/mem.h"
+#include "engine/choose/choose_parts.h"
+#include "engine/choose/relevance.h"
+
+static int go_on(void *context, struct err *err)
+{
+    return choose__go_on(context, err);
+}
+
+/* The first `n` rows of the sample, column by column. */
+static double *take_points(const struct sample *s, int64_t n)
+{
+    const struct rows rows = {s->data->X->dtype, s->count, s->data->X->d, s->points};
+    double *ret = mem_array((size_t)(n * rows.d), sizeof(double));
+    for (int64_t i = 0; ret != NULL && i < n; i++) {
+        for (int64_t j = 0; j < rows.d; j++) {
+            ret[j * n + i] = rows_at(&rows, i, j);
+        }
+    }
+    return ret;
+}
+
+static bool is_constant(const double *numbers, int64_t n)
+{
+    int64_t i = 1;
+    while (i < n && numbers[i] == numbers[0]) {
+        i++;
+    }
+    return i >= n;
+}
+
+/* A target that is the same number in all of these rows, a rare class say, says nothing: 0. */
+static double *take_targets(const struct sample *s, int64_t n)
+{
+    double *ret = mem_array((size_t)(n * s->data->t), sizeof(double));
+    for (int64_t j = 0; ret != NULL && j < s->data->t; j++) {
+        const double *from = s->Y + j * s->count;
+        const bool constant = is_constant(from, n);
+        for (int64_t i = 0; i < n; i++) {
+            ret[j * n + i] = constant ? 0.0 : from[i];
+        }
+    }
+    return ret;
+}
+
+/* The number of the nearest regularization, where it is open. */
+static int nearest(const struct sample *s, double ridge)
+{
+    const bool single = s->data->points_dtype == DTYPE_F32;
+    int ret = CHOOSE_USUAL_RIDGE;
+    for (int i = single ? ret : 0; s->data->any_regularization && i < CHOOSE_RIDGES; i++) {
+        const double there = fabs(log(choose__ridge(s, i) / ridge));
+        ret = there < fabs(log(choose__ridge(s, ret) / ridge)) ? i : ret;
+    }
+    return ret;
+}
+
+/* Where nothing is narrow kernel values are 1 but for their last digits: the ratios are kept, and
+ * the narrowest is `widest`. */
+static void narrow(double *bandwidths, int64_t d, double widest)
+{
+    double narrowest = INFINITY;
+    for (int64_t j = 0; j < d; j++) {
+        narrowest = fmin(narrowest, bandwidths[j]);
+    }
+    for (int64_t j = 0; narrowest > widest && j < d; j++) {
+        bandwidths[j] *= widest / narrowest;
+    }
+}
+
+/* From the pair's bandwidth and ridge. `bandwidths` [d]; *ret_cost as relevance_learn. */
+static int learn_from(struct sample *s, const struct pair *from, int64_t n, double *bandwidths,
+                      double *ret_ridge, double *ret_cost, struct err *err)
+{
+    const int64_t d = s->data->X->d;
+    cleanup_mem double *X = take_points(s, n), *Y = take_targets(s, n);
+    struct kernel k = {.bandwidth = 1.0};
+    if (X == NULL || Y == NULL) {
+        return err_no_memory(err);
+    }
+    const struct relevance_task task = {.be = s->data->be,
+                                        .kernel = from->choice.kernel,
+                                        .n = n,
+                                        .d = d,
+                                        .t = s->data->t,
+                                        .X = X,
+                                        .Y = Y,
+                                        .go_on = go_on,
+                                        .context = s};
+    int r = choose__take_bandwidth(s, &from->choice, &k, err);
+    for (int64_t j = 0; j < d; j++) {
+        bandwidths[j] = k.bandwidth;
+    }
+    *ret_ridge = from->choice.ridge;
+    r = r == 0 ? relevance_learn(&task, bandwidths, ret_ridge, ret_cost, err) : r;
+    if (r == 0) {
+        narrow(bandwidths, d, CHOOSE_WIDEST * k.bandwidth / from->choice.medians);
+    }
+    return r;
+}
+
+/* The best pair of a kernel among the first `count`, or NULL. */
+static const struct pair *best_with(const struct pairs *pairs, int count, enum kernel_id kernel)
+{
+    const struct pair *ret = NULL;
+    for (int i = 0; i < count; i++) {
+        const struct pair *p = &pairs->all[i];
+        const bool better = isfinite(p->error) && (ret == NULL || p->error < ret->error);
+        ret = p->choice.kernel == kernel && better ? p : ret;
+    }
+    return ret;
+}
+
+static int64_t learned_rows(const struct sample *s)
+{
+    return rule_learned_rows(s->fit, s->data->X->d, s->data->time_budget_s);
+}
+
+/* The pair with what was learned from `from` is next in the list: its error is infinite where
+ * nothing was. */
+static int try_learned(struct sample *s, struct pairs *pairs, const struct pair *from,
+                       double *bandwidths, struct err *err)
+{
+    const int64_t n = learned_rows(s);
+    struct pair *next = &pairs->all[pairs->count];
+    double ridge, cost = INFINITY;
+    *next = *from;
+    next->error = INFINITY;
+    const int r = learn_from(s, from, n, bandwidths, &ridge, &cost, err);
+    if (r < 0 || s->late || isinf(cost)) {
+        return r;
+    }
+    next->choice.bandwidths = bandwidths;
+    next->at = nearest(s, ridge);
+    return choose__try_pair(s, next, err);
+}
+
+int choose__learn(struct sample *s, struct pairs *pairs, double worth, struct err *err)
+{
+    const int count = pairs->count;
+    const int64_t d = s->data->X->d;
+    double least = INFINITY;
+    for (int i = 0; i < count; i++) {
+        least = fmin(least, pairs->all[i].error);
+    }
+    int r = 0, learned = 0;
+    for (int id = 0; r == 0 && !s->late && id < KERNEL_COUNT_; id++) {
+        const struct pair *from = best_with(pairs, count, (enum kernel_id)id);
+        if (from == NULL || learned_rows(s) == 0) {
+            continue;
+        }
+        double *bandwidths = mem_array((size_t)d, sizeof(double));
+        pairs->learned[learned++] = bandwidths;
+        if (bandwidths == NULL) {
+            return err_no_memory(err);
+        }
+        r = try_learned(s, pairs, from, bandwidths, err);
+        pairs->count += pairs->all[pairs->count].error < worth * least;
+    }
+    return r;
+}

@@ -1,0 +1,58 @@
+/* Inside the choice of a kernel (choose.h): choose.c walks through kernels and bandwidths,
+ * choose_learn.c learns bandwidths one a feature, choose_trial.c fits on a sample. */
+#pragma once
+
+#include "engine/choose/choose.h"
+#include "plan/rules.h"
+
+/* The sample: rows 0 .. fit-1 are fitted, the other `held` are held out. None: each row is left
+ * out in its turn. */
+struct sample {
+    const struct choose_data *data;
+    int64_t count, fit, held;
+    void *points;      /* [count, d] of the points' dtype */
+    double *Y;         /* [count, t] column-major */
+    double medians[2]; /* of Euclidean and of l1 distances, once either is wanted; else 0 */
+    int fits;          /* so far */
+    bool late;         /* the time for them ended */
+};
+
+/* Regularizations are numbered: the job's, lambda0, is the usual one. */
+enum { CHOOSE_RIDGES = 8, CHOOSE_USUAL_RIDGE = 3 };
+
+/* A kernel with a bandwidth, with the best of its regularizations: number `at`. */
+struct pair {
+    struct choice choice;
+    int at;
+    double error;
+};
+
+#define CHOOSE_WIDEST 64.0 /* medians */
+/* Bandwidths beyond the two that every kernel is tried with, in steps of four times. */
+enum { CHOOSE_BEYOND = 3 };
+enum { CHOOSE_PAIRS = RULE_KERNELS * (RULE_BANDWIDTHS + 1) + CHOOSE_BEYOND };
+
+/* In the order of choose.h. What was learned for kernels is the list's own. */
+struct pairs {
+    struct pair all[CHOOSE_PAIRS];
+    int count;
+    double *learned[RULE_KERNELS];
+};
+
+/* choose_trial.c: rows are drawn for a sample whose sizes are there. */
+int choose__draw(struct sample *s, struct err *err);
+void choose__sample_deinit(struct sample *s);
+/* 1: the time is up, also before the first fit, or a negative code. */
+int choose__go_on(struct sample *s, struct err *err);
+double choose__ridge(const struct sample *s, int number);
+int choose__try_kernel(struct sample *s, const struct kernel *k, struct pair *pair,
+                       struct err *err);
+
+/* choose.c: the kernel with the pair's bandwidth, and that tried. */
+int choose__take_bandwidth(struct sample *s, const struct choice *c, struct kernel *k,
+                           struct err *err);
+int choose__try_pair(struct sample *s, struct pair *p, struct err *err);
+
+/* choose_learn.c: for the best pair of each kernel, bandwidths one a feature; those are added to
+ * the pairs which have at most `worth` of the best one's error. */
+int choose__learn(struct sample *s, struct pairs *pairs, double worth, struct err *err);

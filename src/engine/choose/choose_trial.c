@@ -1,0 +1,250 @@
+/* Fits on a sample: each kernel with a bandwidth, and the regularizations that it walks through. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "engine/choose/choose_parts.h"
+#include "engine/search/ridge_path.h"
+#include "engine/squares.h"
+
+static const double regularization_min = 1e-8;
+static const double ridges[CHOOSE_RIDGES] = {1e-4, 1e-3, 3e-2, 1,
+                                             30,   1e3,  1e4,  1e5}; /* times lambda0 */
+/* Below lambda0 systems are harder to solve: each step there has to be worth so much. */
+static const double worth = 0.97;
+
+void choose__sample_deinit(struct sample *s)
+{
+    mem_free(s->points);
+    mem_free(s->Y);
+}
+
+/* Errors follow the targets, and their squares are to be numbers: see squares.h. */
+static void shrink_targets(struct sample *s)
+{
+    const int64_t size = s->count * s->data->t;
+    double largest = 0;
+    for (int64_t k = 0; k < size; k++) {
+        largest = fmax(largest, fabs(s->Y[k]));
+    }
+    const double factor = squares_factor(squares_exponent(largest));
+    for (int64_t k = 0; k < size; k++) {
+        s->Y[k] *= factor;
+    }
+}
+
+int choose__draw(struct sample *s, struct err *err)
+{
+    const struct choose_data *data = s->data;
+    const struct rows *X = data->X;
+    s->count = s->fit + s->held;
+    const size_t row = (size_t)X->d * dtype_size(X->dtype);
+    cleanup_mem int64_t *index = mem_array((size_t)s->count, sizeof(*index));
+    s->points = mem_array((size_t)s->count, row);
+    s->Y = mem_array((size_t)(s->count * data->t), sizeof(double));
+    if (index == NULL || s->points == NULL || s->Y == NULL) {
+        return err_no_memory(err);
+    }
+    struct rng rng = rng_new(data->seed, RNG_AUTO);
+    const int r = rng_choose(&rng, X->n, s->count, index, err);
+    for (int64_t i = 0; r == 0 && i < s->count; i++) {
+        memcpy((char *)s->points + (size_t)i * row, (const char *)X->data + (size_t)index[i] * row,
+               row);
+        for (int64_t j = 0; j < data->t; j++) {
+            s->Y[i + j * s->count] = data->Y[index[i] + j * X->n];
+        }
+    }
+    if (r == 0) {
+        shrink_targets(s);
+    }
+    return r;
+}
+
+/* One candidate's matrices; those of one kernel and bandwidth serve all regularizations. */
+struct trial {
+    struct points *X;
+    struct mat K, A, E;
+    struct ridge_path *path; /* in their place, where no rows are held out */
+};
+
+/* K = K(fit,fit) + ridge I = L L', A = L^-T L^-1 Y, E = Y_held - K(held,fit) A. */
+static int solve_trial(const struct sample *s, struct trial *t, double ridge, double *ret_dots,
+                       struct err *err)
+{
+    struct backend *be = s->data->be;
+    const struct backend_ops *o = be->ops;
+    const struct view fit = view_range(t->X, 0, s->fit);
+    int r = o->kblock(be, fit, fit, &t->K, err);
+    if (r == 0) {
+        r = o->add_diag(be, ridge, &t->K, err);
+    }
+    if (r == 0) {
+        r = o->potrf(be, &t->K, 0.0, NULL, err);
+    }
+    if (r == 0) {
+        r = o->mat_put(be, s->Y, s->count, &t->A, err);
+    }
+    if (r == 0) {
+        r = o->mat_put(be, s->Y + s->fit, s->count, &t->E, err);
+    }
+    if (r == 0) {
+        r = o->trsm(be, false, false, &t->K, &t->A, err);
+    }
+    if (r == 0) {
+        r = o->trsm(be, false, true, &t->K, &t->A, err);
+    }
+    if (r == 0) {
+        r = o->kmv(be, view_range(t->X, s->fit, s->held), fit, -1.0, &t->A, 1.0, &t->E, err);
+    }
+    return r == 0 ? o->col_dots(be, &t->E, &t->E, ret_dots, err) : r;
+}
+
+/* The sum of squared errors of rows that are left out one by one: A_i / (G^-1)_ii (ridge_path.h).
+ */
+static int left_out_error(const struct sample *s, struct trial *t, double ridge, double *ret,
+                          struct err *err)
+{
+    const int64_t n = s->count, all = n * s->data->t;
+    cleanup_mem double *A = mem_array((size_t)all, sizeof *A);
+    cleanup_mem double *inverse = mem_array((size_t)n, sizeof *inverse);
+    *ret = INFINITY;
+    if (A == NULL || inverse == NULL) {
+        return err_no_memory(err);
+    }
+    if (!ridge_path_defined(t->path, ridge)) {
+        return 0;
+    }
+    int r = ridge_path_solve(t->path, ridge, false, A, err);
+    r = r == 0 ? ridge_path_diagonals(t->path, &ridge, 1, inverse, err) : r;
+    double sum = 0;
+    for (int64_t k = 0; r == 0 && k < all; k++) {
+        const double e = A[k] / inverse[k % n];
+        sum += e * e;
+    }
+    *ret = r < 0 || isnan(sum) ? INFINITY : sum;
+    return r;
+}
+
+/* The sum of squared errors on the held-out rows; infinity when the matrix has no factor. */
+static int held_out_error(const struct sample *s, struct trial *t, double ridge, double *ret,
+                          struct err *err)
+{
+    cleanup_mem double *dots = mem_array((size_t)s->data->t, sizeof(double));
+    if (dots == NULL) {
+        return err_no_memory(err);
+    }
+    const int r = solve_trial(s, t, ridge, dots, err);
+    if (r == -ERR_NOT_POSITIVE_DEFINITE) {
+        *ret = INFINITY;
+        return 0;
+    }
+    double sum = 0;
+    for (int64_t j = 0; r == 0 && j < s->data->t; j++) {
+        sum += dots[j];
+    }
+    *ret = isnan(sum) ? INFINITY : sum;
+    return r;
+}
+
+double choose__ridge(const struct sample *s, int i)
+{
+    return (double)s->fit * fmax(s->data->regularization, regularization_min) * ridges[i];
+}
+
+int choose__go_on(struct sample *s, struct err *err)
+{
+    const struct choose_data *data = s->data;
+    const int r = data->stop != NULL ? data->stop(data->stop_context, err) : 0;
+    s->late = s->late || (r == 0 && data->late != NULL && data->late(data->stop_context));
+    return r < 0 ? r : s->late;
+}
+
+/* 1: this regularization is better than those of the pair before, and taken. */
+static int try_ridge(struct sample *s, struct trial *t, int i, struct pair *pair, struct err *err)
+{
+    const double ridge = choose__ridge(s, i);
+    const double than = i < pair->at && i < CHOOSE_USUAL_RIDGE ? worth * pair->error : pair->error;
+    double error = INFINITY;
+    int r = choose__go_on(s, err);
+    if (r == 0) {
+        r = s->held > 0 ? held_out_error(s, t, ridge, &error, err)
+                        : left_out_error(s, t, ridge, &error, err);
+        s->fits++;
+    }
+    if (r != 0) {
+        return r < 0 ? r : 0;
+    }
+    const bool better = error < than || (isinf(pair->error) && i >= pair->at);
+    if (better) {
+        pair->at = i;
+        pair->error = error;
+        pair->choice.ridge = ridge;
+        pair->choice.regularization = ridge / (double)s->fit;
+    }
+    return better;
+}
+
+/* From the best one on, as long as each is better than the one before. */
+static int walk(struct sample *s, struct trial *t, int by, struct pair *pair, struct err *err)
+{
+    /* Of values in float32 less than their rounding is no regularization. */
+    const int first = s->data->points_dtype == DTYPE_F32 ? CHOOSE_USUAL_RIDGE : 0;
+    int r = 1;
+    for (int i = pair->at + by; r > 0 && i >= first && i < CHOOSE_RIDGES; i += by) {
+        r = try_ridge(s, t, i, pair, err);
+    }
+    return r < 0 ? r : 0;
+}
+
+/* The error falls with the regularization, and then rises: so it is looked for from where it was
+ * least before. */
+static int try_ridges(struct sample *s, struct trial *t, struct pair *pair, struct err *err)
+{
+    const int from = pair->at;
+    int r = try_ridge(s, t, from, pair, err);
+    if (r < 0 || !s->data->any_regularization) {
+        return r < 0 ? r : 0;
+    }
+    r = walk(s, t, 1, pair, err);
+    return r == 0 && pair->at == from ? walk(s, t, -1, pair, err) : r;
+}
+
+static int trial_init(const struct sample *s, const struct kernel *k, struct trial *t,
+                      struct err *err)
+{
+    const struct choose_data *data = s->data;
+    struct backend *be = data->be;
+    const struct backend_ops *o = be->ops;
+    const struct rows rows = {data->X->dtype, s->count, data->X->d, s->points};
+    if (s->held == 0) {
+        return ridge_path_new(be, k, data->points_dtype, &rows, s->Y, data->t, &t->path, err);
+    }
+    int r = o->points_new(be, k, data->points_dtype, &rows, &t->X, err);
+    if (r == 0) {
+        r = o->mat_new(be, DTYPE_F64, s->fit, s->fit, &t->K, err);
+    }
+    if (r == 0) {
+        r = o->mat_new(be, DTYPE_F64, s->fit, data->t, &t->A, err);
+    }
+    return r == 0 ? o->mat_new(be, DTYPE_F64, s->held, data->t, &t->E, err) : r;
+}
+
+int choose__try_kernel(struct sample *s, const struct kernel *k, struct pair *pair, struct err *err)
+{
+    struct backend *be = s->data->be;
+    const struct backend_ops *o = be->ops;
+    struct trial t = {.X = NULL};
+    int r = trial_init(s, k, &t, err);
+    if (r == 0) {
+        r = try_ridges(s, &t, pair, err);
+    }
+    ridge_path_free(t.path);
+    o->mat_free(be, &t.E);
+    o->mat_free(be, &t.A);
+    o->mat_free(be, &t.K);
+    if (t.X != NULL) {
+        o->points_free(be, t.X);
+    }
+    return r;
+}

@@ -1,0 +1,12 @@
+#include "engine/methods/preconds/precond_rank.h"
+
+#include "engine/memory.h"
+
+int64_t precond_rank_choose(const struct problem *p, enum rank_source source,
+                            const struct param_value *rank)
+{
+    const struct rank_shape shape = {
+        .n = p->n, .d = p->d, .t = p->t, .dtype = p->dtype, .room = memory_available_on(p->be)};
+    const int64_t k = rule_rank(&shape, source, rank);
+    return rank->is_auto && p->rank_kept > 0 && k > p->rank_kept ? p->rank_kept : k;
+}
