@@ -23,3 +23,17 @@ void sort_f64(double *a, int64_t n)
 {
     qsort(a, (size_t)n, sizeof(*a), compare_f64);
 }
+
+int64_t sort_first_above(const double *a, int64_t n, double v)
+{
+    int64_t low = 0, high = n - 1;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (a[middle] > v) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}

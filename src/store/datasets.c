@@ -210,19 +210,5 @@ int datasets_each(struct store *s, void (*visit)(void *context, const char *id),
                   struct err *err)
 {
     static const char select[] = "SELECT id FROM datasets ORDER BY id";
-    cleanup_sql struct sql_stmt *st = NULL;
-    int rc = sql_start(s->db, select, SQL_NO_ARGS, &st, err);
-    while (rc == 0) {
-        rc = sql_next(st, err);
-        if (rc <= 0) {
-            return rc;
-        }
-        char id[ID_SIZE];
-        sql_col_fixed(st, 0, id, sizeof(id));
-        rc = sql_row_check(st, err);
-        if (rc == 0) {
-            visit(context, id);
-        }
-    }
-    return rc;
+    return list__each_text(s->db, select, visit, context, err);
 }

@@ -15,19 +15,6 @@ int experience__append(struct sql *db, const char *record, struct err *err)
 int experience_each(struct store *s, void (*visit)(void *context, const char *record),
                     void *context, struct err *err)
 {
-    cleanup_sql struct sql_stmt *st = NULL;
-    int rc =
-        sql_start(s->db, "SELECT record FROM plan_experience ORDER BY key", SQL_NO_ARGS, &st, err);
-    while (rc == 0) {
-        rc = sql_next(st, err);
-        if (rc <= 0) {
-            return rc;
-        }
-        cleanup_mem char *record = sql_col_text(st, 0);
-        rc = sql_row_check(st, err);
-        if (rc == 0) {
-            visit(context, record);
-        }
-    }
-    return rc;
+    static const char select[] = "SELECT record FROM plan_experience ORDER BY key";
+    return list__each_text(s->db, select, visit, context, err);
 }

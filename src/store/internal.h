@@ -31,6 +31,10 @@ int store__lock(const char *path, int *ret_fd, struct err *err);
  * fails it stays as it is, and s->not_rewritten says why. */
 int shrink__modernize(struct store *s, struct err *err);
 
+/* list.c: visits the text of each row of a query of one column; `select` is static (sql_start). */
+int list__each_text(struct sql *db, const char *select,
+                    void (*visit)(void *context, const char *text), void *context, struct err *err);
+
 /* list.c: rows of one kind read into an array. `read` fills a zeroed row; `deinit` also takes a
  * row that was filled in part. */
 struct list_kind {

@@ -309,19 +309,5 @@ int jobs_each_unfinished(struct store *s, void (*visit)(void *context, const cha
     static const char select[] =
         "SELECT id FROM jobs WHERE status IN ('queued', 'running', 'paused', 'cancelling') "
         "ORDER BY id";
-    cleanup_sql struct sql_stmt *st = NULL;
-    int rc = sql_start(s->db, select, SQL_NO_ARGS, &st, err);
-    while (rc == 0) {
-        rc = sql_next(st, err);
-        if (rc <= 0) {
-            return rc;
-        }
-        char id[ID_SIZE];
-        sql_col_fixed(st, 0, id, sizeof(id));
-        rc = sql_row_check(st, err);
-        if (rc == 0) {
-            visit(context, id);
-        }
-    }
-    return rc;
+    return list__each_text(s->db, select, visit, context, err);
 }

@@ -91,3 +91,22 @@ const char *list__before(struct store_page page)
     /* Ids are letters, digits and '_', all of them before '~'. */
     return page.after == NULL || page.after[0] == '\0' ? "~" : page.after;
 }
+
+int list__each_text(struct sql *db, const char *select,
+                    void (*visit)(void *context, const char *text), void *context, struct err *err)
+{
+    cleanup_sql struct sql_stmt *st = NULL;
+    int rc = sql_start(db, select, SQL_NO_ARGS, &st, err);
+    while (rc == 0) {
+        rc = sql_next(st, err);
+        if (rc <= 0) {
+            return rc;
+        }
+        cleanup_mem char *text = sql_col_text(st, 0);
+        rc = sql_row_check(st, err);
+        if (rc == 0) {
+            visit(context, text);
+        }
+    }
+    return rc;
+}

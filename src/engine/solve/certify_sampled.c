@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/sort.h"
 #include "engine/solve/certify.h"
 
 static const double confidence_missed = 0.01;
@@ -146,27 +147,12 @@ static void set_chances(struct sampled *s)
     }
 }
 
-/* The first i with u < chance[i], relative to the whole sum. */
-static int64_t find(const double *chance, int64_t n, double u)
-{
-    int64_t low = 0, high = n - 1;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (u < chance[middle]) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
-}
-
 static void draw(struct sampled *s, uint64_t seed)
 {
     struct rng rng = rng_new(seed, RNG_CERTIFY);
     const int64_t n = s->p->n;
     for (int64_t k = 0; k < s->rows; k++) {
-        s->index[k] = find(s->chance, n, rng_uniform(&rng) * s->chance[n - 1]);
+        s->index[k] = sort_first_above(s->chance, n, rng_uniform(&rng) * s->chance[n - 1]);
     }
 }
 

@@ -209,26 +209,12 @@ double leverage_fraction(const struct leverage *l)
     return l->work == NULL ? 1.0 : (double)l->work->scored / (double)l->n;
 }
 
-/* The first point whose running sum exceeds u. */
-static int64_t find(const struct leverage *l, double u)
-{
-    int64_t low = 0, high = l->n - 1;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (l->cumulative[middle] > u) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
-}
-
 void leverage_draw(struct leverage *l, struct rng *rng, int64_t *ret)
 {
     int64_t count = 0;
     while (count < l->draws) {
-        const int64_t i = find(l, rng_uniform(rng) * l->cumulative[l->n - 1]);
+        const int64_t i =
+            sort_first_above(l->cumulative, l->n, rng_uniform(rng) * l->cumulative[l->n - 1]);
         if (!l->taken[i]) {
             l->taken[i] = true;
             ret[count++] = i;

@@ -99,21 +99,6 @@ int center_pass_draw_each(const struct center_pass *p, double factor, struct rng
     return rc;
 }
 
-/* The first candidate whose running sum exceeds u. */
-static int64_t find(const double *sums, int64_t n, double u)
-{
-    int64_t low = 0, high = n - 1;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (sums[middle] > u) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
-}
-
 int center_pass_draw_repeatedly(const struct center_pass *p, int64_t draws, struct rng *rng,
                                 struct center_picks *ret, struct err *err)
 {
@@ -128,7 +113,7 @@ int center_pass_draw_repeatedly(const struct center_pass *p, int64_t draws, stru
         sums[i] = total;
     }
     for (int64_t j = 0; j < draws; j++) {
-        drawn[j] = find(sums, p->count, rng_uniform(rng) * total);
+        drawn[j] = sort_first_above(sums, p->count, rng_uniform(rng) * total);
     }
     sort_i64(drawn, draws);
     int rc = 0;

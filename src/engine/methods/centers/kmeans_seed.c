@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 /* Distances a step. */
 #define STEP_VALUES INT64_C(100000000)
@@ -59,21 +60,6 @@ void kmeans_seed_deinit(struct kmeans_seed *s)
     *s = (struct kmeans_seed){.n = 0};
 }
 
-/* The first row whose running sum exceeds u. */
-static int64_t find_row(const double *sums, int64_t n, double u)
-{
-    int64_t low = 0, high = n - 1;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (sums[middle] > u) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
-}
-
 /* Few candidates while there are few seeds: each new one then changes all chances. */
 static int64_t round_size(const struct kmeans_seed *s)
 {
@@ -94,7 +80,7 @@ static int64_t propose(struct kmeans_seed *s)
     }
     const int64_t b = round_size(s);
     for (int64_t j = 0; j < b; j++) {
-        s->candidates[j] = find_row(s->sums, s->n, rng_uniform(&s->rng) * sum);
+        s->candidates[j] = sort_first_above(s->sums, s->n, rng_uniform(&s->rng) * sum);
         s->start[j] = s->distance[s->candidates[j]];
     }
     return b;

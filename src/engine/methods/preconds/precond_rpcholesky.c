@@ -19,6 +19,7 @@
  */
 #include <math.h>
 
+#include "base/sort.h"
 #include "engine/methods/methods.h"
 #include "engine/methods/preconds/precond_rank.h"
 #include "engine/methods/preconds/rpcholesky.h"
@@ -33,21 +34,6 @@ int64_t rpcholesky_block(int64_t k, const struct param_value *v)
     return wish < most ? wish : most;
 }
 
-/* The first row whose running sum exceeds u. */
-static int64_t find_row(const double *sums, int64_t n, double u)
-{
-    int64_t low = 0, high = n - 1;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (sums[middle] > u) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
-}
-
 /* The residual becomes its running sums. */
 int64_t rpcholesky_propose(struct pivoted *m)
 {
@@ -58,7 +44,7 @@ int64_t rpcholesky_propose(struct pivoted *m)
         m->residual[i] = sum;
     }
     for (int64_t j = 0; j < m->block; j++) {
-        m->candidates[j] = find_row(m->residual, n, rng_uniform(&m->rng) * sum);
+        m->candidates[j] = sort_first_above(m->residual, n, rng_uniform(&m->rng) * sum);
     }
     return m->block;
 }
