@@ -104,6 +104,7 @@ static bool stage_init(struct stage *s, const struct loop *l, const struct tile_
                    .by_fixed = fixed,
                    .doubled = tile_doubles(loops, l->kernel),
                    .by_inner = tile_has_inner(loops, l->kernel, l->d),
+                   .by_factor = loops->factors,
                    .nearest = 1.0, /* no sum is above 0 */
                    .pairs = tile_pairs(loops, l->kernel, l->d),
                    .panel_ahead = tile_panel_ahead(loops, l->d, dtype_size(l->dtype)),

@@ -197,6 +197,7 @@ static int fill_all(struct backend *be, struct cache *c, const struct points *p,
     const struct view all = view_all(p, p->n);
     struct oracle o;
     const int rc = oracle__init(&o, be, all, all, err);
+    o.kernel.by_factor = cache_leaves_factors(c, p);
     return rc == 0 ? cache_fill(be, c, &o, err) : rc;
 }
 

@@ -45,5 +45,12 @@ static inline void *cache_at(const struct cache_tiles *c, int64_t x, int64_t z)
     return c->values + (size_t)row * c->row_bytes;
 }
 
+/* Whether rows of Q have their factors with the weights (tile_kernel.by_factor) where a product has
+ * that cache, or NULL: values in 16 bits lie in [0, 1]. */
+static inline bool cache_leaves_factors(const struct cache *c, const struct points *q)
+{
+    return q->factors != NULL && (c == NULL || c->storage == KERNEL_STORE_EXACT);
+}
+
 struct cache *cache_free(struct backend *be,
                          struct cache *c); /* accepts NULL and half-built ones */

@@ -56,8 +56,10 @@ static void fill(struct backend *be, const struct points *p, const struct lanes 
 static void points_apart(struct backend *be, struct points *p)
 {
     if (p->far != NULL) {
-        cpu__account(be, -(p->n + 1));
+        const int64_t factor = p->factors != NULL ? (int64_t)dtype_size(p->dtype) : 0;
+        cpu__account(be, -(p->n + 1) * (1 + factor));
         p->far = mem_free(p->far);
+        p->factors = mem_free(p->factors);
         p->kernel.by_max = p->kernel.by_inner = false;
     }
 }
@@ -132,6 +134,12 @@ static void load_weights(const struct few *f, int64_t group, char *to)
         const int count = (int)min_i64(TILE_RUN, p->o.Q.count - first);
         oracle__load_weights(p, first, count, TILE_RUN, TILE_RUN * f->lanes,
                              by_run + (size_t)i * run);
+        if (p->o.kernel.by_factor) {
+            double factors[TILE_RUN];
+            oracle__load_factors(p, first, count, factors);
+            oracle__factor_weights(p, count, factors, TILE_RUN * f->lanes,
+                                   by_run + (size_t)i * run);
+        }
     }
     for (int c = 0; c < f->cols; c++) {
         const void *rows[TILE_LANES];

@@ -192,7 +192,7 @@ static void backward(const struct normal *s, int panels, struct buffers *b)
             const struct tile t = tile_of(s, b, i, z, count);
             oracle__run(p, TILE_COLUMNS, s->wide, &t, b->rows->far);
         }
-        p->sums->fold(b->z_sums, count, s->cols, b->z_totals + z, s->q);
+        p->sums->fold(b->z_sums, NULL, count, s->cols, b->z_totals + z, s->q);
     }
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cpu/cpu_cache.h"
 #include "cpu/cpu_grid.h"
 #include "cpu/cpu_oracle.h"
 
@@ -210,6 +211,29 @@ void oracle__load_weights(const struct product *p, int64_t first, int count, int
     }
 }
 
+void oracle__load_factors(const struct product *p, int64_t first, int count, void *ret)
+{
+    const struct points *q = p->o.Q.points;
+    const struct mat factors = {.dtype = q->dtype, .rows = q->n, .cols = 1, .data = q->factors};
+    const struct mat to = {.dtype = p->weights, .rows = count, .cols = 1, .data = ret};
+    for (int j = 0; j < count; j++) {
+        mat_set(&to, j, 0, mat_at(&factors, view_row(&p->o.Q, first + j), 0));
+    }
+}
+
+void oracle__factor_weights(const struct product *p, int count, const void *factors, int ld,
+                            void *weights)
+{
+    for (int64_t c = 0; c < p->V.cols; c++) {
+        for (int j = 0; j < count && p->weights == DTYPE_F32; j++) {
+            ((float *)weights)[c * ld + j] *= ((const float *)factors)[j];
+        }
+        for (int j = 0; j < count && p->weights == DTYPE_F64; j++) {
+            ((double *)weights)[c * ld + j] *= ((const double *)factors)[j];
+        }
+    }
+}
+
 void oracle__write(const struct product *p, int64_t first, int64_t rows, const double *totals,
                    int64_t ld)
 {
@@ -250,6 +274,7 @@ int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const s
     int rc = oracle__product_init(&p, be, P, Q, V, Y, err);
     p.a = a;
     p.b = b;
+    p.o.kernel.by_factor = cache_leaves_factors(p.cache, Q.points);
     const bool same = view_same(&P, &Q);
     int64_t cols = 0;
     for (int64_t c = 0; c < V->cols && rc == 0; c += cols) {

@@ -123,6 +123,12 @@ void oracle__near_first(const struct product *p, int count, struct run_rows *row
 void oracle__load_weights(const struct product *p, int64_t first, int count, int padded, int ld,
                           void *weights);
 
+/* Where tiles leave them to weights and sums (tile_kernel.by_factor): W[count], of members first ..
+ * first+count-1 of Q; and weights of those, times them. */
+void oracle__load_factors(const struct product *p, int64_t first, int count, void *ret);
+void oracle__factor_weights(const struct product *p, int count, const void *factors, int ld,
+                            void *weights);
+
 /* One tile of the product; `far` is that of its rows. */
 void oracle__run(const struct product *p, enum tile_use use, int lanes, const struct tile *t,
                  const unsigned char *far);

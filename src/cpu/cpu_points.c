@@ -169,10 +169,33 @@ static void fix_points(struct backend *be, struct points *p)
     }
 }
 
+/* 2^begin of each row, which is exp(-|x|^2) there; 1 for far ones, whose values have it already. */
+static int make_factors(struct backend *be, struct points *p, struct err *err)
+{
+    const struct tile_loops *loops = cpu_loops(be, p->dtype);
+    if (!p->kernel.by_inner || p->kernel.id != KERNEL_GAUSSIAN || !loops->factors) {
+        return 0;
+    }
+    p->factors = mem_array((size_t)p->n + 1, dtype_size(p->dtype));
+    if (p->factors == NULL) {
+        return err_no_memory(err);
+    }
+    const struct rows X = {.dtype = p->dtype, .n = p->n, .d = p->ld, .data = p->data};
+    const struct mat factors = {.dtype = p->dtype, .rows = p->n, .cols = 1, .data = p->factors};
+#pragma omp parallel for num_threads(be->threads) if (p->n > 1000)
+    for (int64_t i = 0; i < p->n; i++) {
+        const bool far = p->far != NULL && p->far[i] != 0;
+        mat_set(&factors, i, 0, far ? 1.0 : exp2(rows_at(&X, i, p->d)));
+    }
+    return 0;
+}
+
 static int64_t points_bytes(const struct points *p)
 {
     const int64_t row = p->ld * (int64_t)dtype_size(p->dtype);
-    return (p->n + 1) * (row + (p->far != NULL ? 1 : 0)) + (p->fixed != NULL ? p->n * row : 0);
+    const int64_t beside =
+        (p->far != NULL ? 1 : 0) + (p->factors != NULL ? (int64_t)dtype_size(p->dtype) : 0);
+    return (p->n + 1) * (row + beside) + (p->fixed != NULL ? p->n * row : 0);
 }
 
 static void points_free(struct points *p)
@@ -180,6 +203,7 @@ static void points_free(struct points *p)
     if (p != NULL) {
         mem_free(p->data);
         mem_free(p->far);
+        mem_free(p->factors);
         mem_free(p->fixed);
         mem_free(p);
     }
@@ -222,6 +246,7 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
     memset((char *)p->data + (size_t)(X->n * ld) * dtype_size(dtype), 0,
            (size_t)ld * dtype_size(dtype));
     rc = pack(be, k, X, p, err);
+    rc = rc == 0 ? make_factors(be, p, err) : rc;
     if (rc < 0) {
         points_free(p);
         return rc;

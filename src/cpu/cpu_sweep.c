@@ -56,6 +56,8 @@ static size_t lay_out(const struct sweep *s, char *base, struct band *ret)
     at += whole_lines(cols * TILE_RUN * sizeof(double));
     ret->z_sums = at;
     at += (size_t)(s->span + TILE_BLOCK) * cols * TILE_ALIGN;
+    ret->z_factors = at;
+    at += whole_lines((size_t)s->span * sizeof(double)) + TILE_ALIGN; /* whole vectors are read */
     ret->rows = (struct run_rows *)(void *)at;
     at += oracle__run_size(&s->p->o, s->run);
     return (size_t)(at - base);
@@ -213,6 +215,11 @@ static void load_run(const struct sweep *s, enum tile_use use, const struct run 
     }
     oracle__load_weights(s->p, run->at, count, (int)ceil_div(count, TILE_BLOCK) * TILE_BLOCK,
                          TILE_RUN, b->z_weights);
+    if (s->p->o.kernel.by_factor && !b->apart) {
+        char *factors = b->z_factors + (size_t)run->held * s->weight;
+        oracle__load_factors(s->p, run->at, count, factors);
+        oracle__factor_weights(s->p, count, factors, TILE_RUN, b->z_weights);
+    }
     if (use == TILE_ROWS && s->p->o.Q.index != NULL) {
         oracle__near_first(s->p, count, b->rows, b->z_weights);
     }
@@ -223,6 +230,7 @@ void sweep_run(const struct sweep *s, enum tile_use use, int64_t z_first, int64_
 {
     const int length = use == TILE_BOTH ? 2 * TILE_RUN : TILE_RUN; /* of a sum of T */
     const int begin = b->apart ? 0 : oracle__rows_to_block(&s->p->o, z_first);
+    const void *factors = s->p->o.kernel.by_factor ? b->z_factors : NULL;
     struct run run = {.next = z_first};
     int pending = 0; /* rows since sums were drained */
     while (run.next < z_end) {
@@ -240,7 +248,7 @@ void sweep_run(const struct sweep *s, enum tile_use use, int64_t z_first, int64_
         if (count < s->run || run.held + s->run > s->span || run.last) {
             if (use == TILE_BOTH) {
                 const int64_t folded = run.next - run.held - z_first;
-                s->p->sums->fold(b->z_sums, run.held, s->cols, z.sums + folded, z.ld);
+                s->p->sums->fold(b->z_sums, factors, run.held, s->cols, z.sums + folded, z.ld);
             }
             run.held = 0;
         }

@@ -36,6 +36,7 @@ struct band {
     char *x_weights;    /* likewise, 0 for lanes without a row */
     char *z_weights;    /* W[cols][TILE_RUN] */
     char *z_sums;       /* [span][cols] vectors, 0 between calls */
+    char *z_factors;    /* W[span] of the rows of z_sums, for tile_kernel.by_factor */
     struct run_rows *rows;
     struct cache_tiles kept;
     bool apart; /* its rows meet themselves: distances are differences (oracle.apart) */

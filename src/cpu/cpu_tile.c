@@ -13,6 +13,7 @@
  *   TILE_FIXED      has those of tile_kernel.by_fixed, in float32
  *   TILE_DOUBLED    has those of tile_kernel.doubled
  *   TILE_MENDS      has those of tile_kernel.by_inner of kernels that are not smooth at 0
+ *   TILE_FACTORS    has those of tile_kernel.by_factor
  *   TILE_INNER_F32, TILE_INNER_F64, TILE_INNER_ROOT_F32, TILE_INNER_ROOT_F64
  *                   tile_loops.inner_from, inner_root_from
  *   TILE_TURNS      tile_loops.root_turns_from; 0: not tile_loops.turns
@@ -76,7 +77,8 @@ typedef double loose_f64 __attribute__((vector_size(TILE_VEC_BYTES), may_alias, 
 /* What is summed over the features, and what is made of it. */
 enum form {
     FORM_GAUSSIAN,
-    FORM_INNER, /* gaussian of |x|^2/2 + |z|^2/2 - x.z */
+    FORM_INNER,  /* gaussian of |x|^2/2 + |z|^2/2 - x.z */
+    FORM_FACTOR, /* the same less the factor of z; where TILE_FACTORS says so */
     FORM_L1,
     FORM_L1_FIXED,   /* where TILE_FIXED says so */
     FORM_L1_DOUBLED, /* where DOUBLED of cpu_tile.inc says so */
@@ -103,7 +105,8 @@ INLINE bool has_root(enum form form)
 /* Whether -|x - z|^2/2 comes from inner products. */
 INLINE bool by_inner(enum form form)
 {
-    return form == FORM_INNER || (form >= FORM_EXPONENTIAL_INNER && form <= FORM_MATERN52_INNER);
+    return form == FORM_INNER || form == FORM_FACTOR ||
+           (form >= FORM_EXPONENTIAL_INNER && form <= FORM_MATERN52_INNER);
 }
 
 INLINE bool is_exponential(enum form form)
@@ -164,7 +167,7 @@ static enum form form_of_kernel(const struct tile_kernel *k)
 {
     switch (k->id) {
     case KERNEL_GAUSSIAN:
-        return k->by_inner ? FORM_INNER : FORM_GAUSSIAN;
+        return !k->by_inner ? FORM_GAUSSIAN : k->by_factor ? FORM_FACTOR : FORM_INNER;
     case KERNEL_LAPLACIAN_L1:
         return k->by_fixed  ? FORM_L1_FIXED
                : !k->by_max ? FORM_L1
@@ -367,6 +370,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .scale_root = TILE_SCALE_ROOT,
             .paired = TILE_PAIRED,
             .mends = TILE_MENDS,
+            .factors = TILE_FACTORS,
             .doubles = TILE_DOUBLED && !TILE_FIXED,
             .turns = TILE_TURNS > 0,
             .root_turns_from = TILE_TURNS,
@@ -395,6 +399,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .scale_root = TILE_SCALE_ROOT,
             .paired = TILE_PAIRED,
             .mends = TILE_MENDS,
+            .factors = TILE_FACTORS,
             .doubles = TILE_DOUBLED,
             .turns = TILE_TURNS > 0,
             .root_turns_from = TILE_TURNS,

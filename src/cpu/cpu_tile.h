@@ -21,6 +21,10 @@
  *             2^-24, in which nothing more is rounded, and k(x,x) is 1
  *   by_inner  |x - z|_2^2 = |x|^2 + |z|^2 - 2 x.z, one instruction a feature instead of two. Of
  *             kernels with a slope at 0, pairs that are near come by differences (`nearest`)
+ *   by_factor of gaussian, where operations count, the factor of z stands with its weight:
+ *             exp(-|x-z|^2) = exp(2 x.z - |x|^2) exp(-|z|^2). Sums begin with x's number alone; the
+ *             values that tiles make and sum are 2^(|z|^2/2) times the kernel's, of |z|^2/2 < 18
+ *             (kernel_inner_limit)
  *   pairs     and there, where additions have pipes of their own, two features in one product
  *             (Winograd, IEEE Trans. Comput. C-17, 1968, p. 693):
  *             x1 z1 + x2 z2 = (x1 + z2) (x2 + z1) - x1 x2 - z1 z2
@@ -71,6 +75,7 @@ struct tile_kernel {
     bool by_inner;         /* of gaussian, and of the Materns; see `nearest` */
     double nearest;        /* of by_inner, laplacian and matern12: sums above this one are too
                               rough, and made from differences */
+    bool by_factor;        /* of by_inner and gaussian, where loops have it (tile_loops.factors) */
     int64_t pairs;         /* of by_inner, for which the points were made */
     bool near;             /* distance kernels: all powers are normal numbers. Changes no bit */
     bool panel_ahead;      /* of by_inner; see tile_panel_ahead. Changes no bit */
@@ -129,6 +134,7 @@ struct tile_loops {
     bool fetches;        /* tile.ahead */
     bool paired;         /* has tile_kernel.pairs */
     bool mends;          /* has tile_kernel.by_inner for laplacian and matern12 */
+    bool factors;        /* has tile_kernel.by_factor */
     bool doubles;        /* has tile_kernel.doubled */
     bool turns;          /* near and far blocks may take turns (cpu_far.c): they gain more by the */
     int root_turns_from; /* faster form than turns cost; kernels with roots from so many features */
@@ -158,9 +164,10 @@ struct tile_loops {
 
     /* For x_sums of type T: totals[c * ld + i] += sums[c][i]; sums[c][i] <- 0. */
     void (*drain)(void *x_sums, int lanes, int cols, double *totals, int64_t ld);
-    /* The same for z_sums of so many rows: totals[c * ld + j] += the sum of a vector. Up to
-     * TILE_BLOCK rows behind the last block are read and set to 0. */
-    void (*fold)(void *z_sums, int rows, int cols, double *totals, int64_t ld);
+    /* The same for z_sums of so many rows: totals[c * ld + j] += the sum of a vector, times
+     * factors[j] unless that is NULL. Up to TILE_BLOCK rows behind the last block are read and set
+     * to 0, and as many factors as a vector has lanes behind the last one are read. */
+    void (*fold)(void *z_sums, const void *factors, int rows, int cols, double *totals, int64_t ld);
     /* n values of type T in [0, 1] (whole vectors, both aligned) in the 16 bits of
      * KERNEL_STORE_HALF. */
     void (*to_half)(const void *values, int64_t n, uint16_t *ret);

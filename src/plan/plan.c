@@ -95,7 +95,7 @@ double plan__products(const struct planning *g, double vectors)
     const double threads = g->machine->threads;
     const bool restricted = g->centers > 0;
     const struct scratch_shape shape = {.rows = restricted ? g->centers : g->n,
-                                        .ld = g->ld,
+                                        .ld = g->panel,
                                         .columns = vectors,
                                         .point = g->point,
                                         .weight = restricted ? 8.0 : g->vector,
@@ -170,8 +170,11 @@ static void measure_kernel(struct planning *g)
 {
     const struct method_def *kernel = g->spec->kernel.method;
     g->plan->kernel = kernel != NULL ? kernel->name : NULL;
-    /* Kernels of distances have a sum beside each point. */
-    g->ld = g->d + (kernel == NULL || kernel->has_bandwidth ? 1 : 0);
+    /* Kernels of distances have a sum beside each point, the gaussian on some processors a factor
+     * behind it. */
+    const bool gaussian = kernel != NULL && strcmp(kernel->name, "gaussian") == 0;
+    g->panel = g->d + (kernel == NULL || kernel->has_bandwidth ? 1 : 0);
+    g->ld = g->panel + (gaussian ? 1 : 0);
     g->parts = g->machine->own_memory ? rule_point_parts(g->plan->kernel, (int64_t)g->d) : 0.0;
 }
 

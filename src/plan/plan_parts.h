@@ -24,6 +24,7 @@ struct planning {
     struct plan *plan;
     double n, m, d, t, centers; /* training rows, test rows, features, targets; 0: a full model */
     double ld;                  /* numbers of a prepared point */
+    double panel;               /* of these in a panel of the CPU's loops */
     double host;                /* bytes of a number of the standardised rows */
     double vector;              /* of a vector's number */
     double point;               /* of a kernel value */

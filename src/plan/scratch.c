@@ -28,7 +28,7 @@ static double band(const struct scratch_shape *s, double block)
     const double panel = panel_row * s->ld + 2.0 * cols * lanes * s->weight;
     const double span = fmin(fmax(1280.0 / cols, spare), run);
     return fmax(fmin(whole, panel * block / lanes), panel) + cols * run * 8.0 + vector +
-           (span + spare) * cols * vector + run_bytes(s, 16.0 * kib);
+           (span + spare) * cols * vector + span * 8.0 + vector + run_bytes(s, 16.0 * kib);
 }
 
 double scratch_symmetric(const struct scratch_shape *s)

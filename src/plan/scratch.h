@@ -8,7 +8,7 @@
 
 struct scratch_shape {
     double rows;          /* of a symmetric product; of another one, those of Q: the centers */
-    double ld;            /* numbers of a prepared point */
+    double ld;            /* numbers of a point in a panel */
     double columns;       /* right-hand sides */
     double point, weight; /* of a number of the points, and of the weights */
     double threads;

@@ -247,6 +247,40 @@ static void check_mended(struct sample *t, const struct tile_isa *isa, bool f64,
     t->norms = false;
 }
 
+/* Values less the factor of z, which is 2 to the power of what its row ends with. */
+static void check_by_factor(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
+{
+    static double values[TILE_RUN * TILE_LANES];
+    const struct tile_loops *loops = loops_of(isa, f64);
+    struct tile_kernel k = {.id = KERNEL_GAUSSIAN, .by_inner = true};
+    const struct tile tile = tile_of(t, &k, f64);
+    t->norms = true;
+    for (int64_t d = 1; loops->factors && d <= D_MAX; d += 6) {
+        struct tile whole = tile;
+        sample_fill(t, lanes, TILE_RUN, d, 0.6);
+        whole.d = d;
+        whole.count = TILE_RUN;
+        for (int pass = 0; pass < 2; pass++) {
+            k.by_factor = pass > 0;
+            loops->run(TILE_VALUES, lanes, &whole);
+            for (int at = 0; at < TILE_RUN * lanes; at++) {
+                const double value = f64 ? t->K_f64[at] : (double)t->K_f32[at];
+                const double factor = exp2(t->z_f64[at / lanes * (d + 1) + d]);
+                values[at] = pass == 0 ? value : values[at] - value * factor;
+            }
+        }
+        for (int at = 0; at < TILE_RUN * lanes; at++) {
+            assert_near(values[at], 0.0, f64 ? 1e-14 : 2e-6);
+        }
+    }
+    t->norms = false;
+}
+
+static void test_by_factor(void **state)
+{
+    for_each_panel(*state, check_by_factor);
+}
+
 static void test_mended(void **state)
 {
     for_each_panel(*state, check_mended);
@@ -528,11 +562,18 @@ static void check_sums_case(struct sample *t, const struct sums_case *m)
     const struct tile_loops *loops = loops_of(m->isa, m->f64);
     const struct tile_loops *sums = loops_of(m->isa, m->weights_f64);
     loops->run(TILE_VALUES, t->lanes, &tile);
-    /* Twice, to see that drain and fold leave nothing behind. */
+    static float factors_f32[TILE_RUN + TILE_ALIGN];
+    static double factors_f64[TILE_RUN + TILE_ALIGN];
+    for (int j = 0; j < TILE_RUN; j++) {
+        factors_f64[j] = 1.0 + j / 8.0;
+        factors_f32[j] = (float)factors_f64[j];
+    }
+    const void *factors = m->weights_f64 ? (const void *)factors_f64 : factors_f32;
+    /* Twice, to see that drain and fold leave nothing behind; the second time with factors. */
     for (int pass = 0; pass < 2; pass++) {
         (m->weights_f64 ? loops->run_f64 : loops->run)(m->use, t->lanes, &tile);
         sums->drain(&x_sums, t->lanes, m->cols, x_totals, t->lanes);
-        sums->fold(z_sums, t->count, m->cols, z_totals, TILE_RUN);
+        sums->fold(z_sums, pass > 0 ? factors : NULL, t->count, m->cols, z_totals, TILE_RUN);
     }
     const double rtol = m->weights_f64 ? 1e-13 : 4e-6;
     for (int c = 0; c < m->cols; c++) {
@@ -553,8 +594,8 @@ static void check_sums_case(struct sample *t, const struct sums_case *m)
             assert_near(x_totals[c * t->lanes + i], expected, rtol * size);
         }
         for (int j = 0; j < t->count; j++) {
-            const double expected = m->use != TILE_ROWS ? 2.0 * z_sum[j] : 0.0;
-            assert_near(z_totals[c * TILE_RUN + j], expected, rtol * z_size[j]);
+            const double times = m->use != TILE_ROWS ? 1.0 + factors_f64[j] : 0.0;
+            assert_near(z_totals[c * TILE_RUN + j], times * z_sum[j], rtol * times * z_size[j]);
         }
     }
 }
@@ -603,5 +644,5 @@ static int free_tile(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, new_tile, free_tile)
 TEST_MAIN(TEST(test_values), TEST(test_by_max), TEST(test_doubled), TEST(test_by_inner),
-          TEST(test_mended), TEST(test_at_limit), TEST(test_near), TEST(test_underflow),
-          TEST(test_sigmoid), TEST(test_nan), TEST(test_sums))
+          TEST(test_by_factor), TEST(test_mended), TEST(test_at_limit), TEST(test_near),
+          TEST(test_underflow), TEST(test_sigmoid), TEST(test_nan), TEST(test_sums))
