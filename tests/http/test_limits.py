@@ -326,10 +326,19 @@ def test_paths_do_not_climb(small, target):
 
 def test_absolute_target(small):
     with Raw(small.base) as c:
-        c.request("GET", "http://test/v2/health/live")
+        c.request("GET", "http://localhost:1/v2/health/live")
         assert c.answer().status == 200
         c.request("GET", "ftp://test/v2/health/live")
         assert is_problem(c.answer(), 404)
+
+
+@pytest.mark.parametrize("target", ["http:///v1/jobs", "http://:80/v1/jobs", "http://u@localhost/v1/jobs",
+                                    "http://localhost:x@evil.example/v1/jobs"])
+def test_absolute_target_without_a_host(small, target):
+    with Raw(small.base) as c:
+        c.send(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert is_problem(c.answer(), 400)
+        assert c.closed()
 
 
 def test_pipelined_requests_are_answered_in_order(small):

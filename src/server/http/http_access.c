@@ -21,12 +21,18 @@
     "Preference-Applied, Retry-After, X-Request-Id"
 #define CORS_MAX_AGE_S "600"
 
+/* Whom the request is meant for; NULL: it does not say. */
+static const char *exchange_host(struct exchange *ex)
+{
+    return ex->host != NULL ? ex->host : request_header(&ex->request, "Host");
+}
+
 /* A server that a key guards need not care under which name it is asked: a page has no key. */
 bool exchange_host_ok(struct exchange *ex)
 {
     const struct http *h = ex->http;
     const char *names = h->options.allowed_hosts;
-    const char *host = request_header(&ex->request, "Host");
+    const char *host = exchange_host(ex);
     const bool guarded = names[0] != '\0' || (h->loopback && h->keys == NULL);
     if (!guarded || http_host_allowed(host, names)) {
         return true;
@@ -81,7 +87,7 @@ bool exchange_origin_ok(struct exchange *ex)
     allow_origin(ex);
     if (changes && !origin_listed(ex) &&
         !http_origin_allowed(request_header(rq, "Sec-Fetch-Site"), request_header(rq, "Origin"),
-                             request_header(rq, "Host"))) {
+                             exchange_host(ex))) {
         exchange_refuse(ex, 403, ERR_FORBIDDEN, "A page of another site may not do this.");
     }
     return ex->answer.status == 0;

@@ -65,6 +65,7 @@ struct exchange *exchange_free(struct exchange *ex)
     }
     mem_free(ex->method);
     mem_free(ex->path);
+    mem_free(ex->host);
     ex->connection->exchange = NULL;
     return mem_free(ex);
 }
@@ -163,6 +164,19 @@ static bool no_memory(struct exchange *ex)
 {
     exchange_refuse(ex, 500, ERR_NO_MEMORY, "%s", err_sentence(ERR_NO_MEMORY));
     return false;
+}
+
+static bool take_host(struct exchange *ex, const char *target)
+{
+    const char *host;
+    size_t len;
+    if (!http_target_host(target, &host, &len)) {
+        ex->close = true;
+        exchange_refuse(ex, 400, ERR_PARSE, "The request's target has no host, or a user's name.");
+    } else if (host != NULL && (ex->host = mem_strndup(host, len)) == NULL) {
+        no_memory(ex);
+    }
+    return ex->answer.status == 0;
 }
 
 /* ---- Route and parameters. ---- */
@@ -406,8 +420,9 @@ void exchange_begin(struct exchange *ex, const char *method, const char *target,
         no_memory(ex);
         return;
     }
-    if (!framing_ok(ex, &facts, version) || !head_fits(ex, target) || !exchange_host_ok(ex) ||
-        !exchange_origin_ok(ex) || exchange_preflight(ex, path != NULL ? path : "")) {
+    if (!framing_ok(ex, &facts, version) || !head_fits(ex, target) || !take_host(ex, target) ||
+        !exchange_host_ok(ex) || !exchange_origin_ok(ex) ||
+        exchange_preflight(ex, path != NULL ? path : "")) {
         return;
     }
     const bool ready = welcome(ex, path != NULL ? path : "");

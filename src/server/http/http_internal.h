@@ -88,6 +88,7 @@ struct exchange {
     struct query_arg *query;
     int query_count;
     char *method, *path;
+    char *host; /* of a target in absolute form, which the Host header does not count beside */
     char *params[HTTP_MAX_PARAMS];
     char request_id[HTTP_REQUEST_ID_MAX + 1];
     char key_name[HTTP_KEY_NAME_MAX + 1]; /* of the API key, or "" */

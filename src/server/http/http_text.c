@@ -151,16 +151,36 @@ bool http_type_is_json(const char *content_type)
            (n > suffix && strncasecmp(content_type + n - suffix, "+json", suffix) == 0);
 }
 
+/* What follows "http://" or "https://"; NULL: the target does not begin so. */
+static const char *authority_of(const char *target)
+{
+    if (strncasecmp(target, "http://", 7) != 0 && strncasecmp(target, "https://", 8) != 0) {
+        return NULL;
+    }
+    return strstr(target, "://") + 3;
+}
+
 const char *http_target_path(const char *target)
 {
     if (target[0] == '/') {
         return target;
     }
-    if (strncasecmp(target, "http://", 7) != 0 && strncasecmp(target, "https://", 8) != 0) {
+    const char *authority = authority_of(target);
+    if (authority == NULL) {
         return NULL;
     }
-    const char *path = strchr(strstr(target, "://") + 3, '/');
+    const char *path = strchr(authority, '/');
     return path != NULL ? path : "/";
+}
+
+bool http_target_host(const char *target, const char **ret, size_t *ret_len)
+{
+    *ret = authority_of(target);
+    *ret_len = *ret != NULL ? strcspn(*ret, "/") : 0;
+    if (*ret == NULL) {
+        return true;
+    }
+    return *ret_len > 0 && **ret != ':' && memchr(*ret, '@', *ret_len) == NULL;
 }
 
 bool http_length_read(const char *text, long long *ret)
