@@ -191,6 +191,19 @@ bool exchange_key_holds(const struct exchange *ex)
     return keys == NULL || needed == 0 || (key != NULL && (key->scopes & needed) != 0);
 }
 
+void http_set_keys(struct http *h, const struct keys *keys)
+{
+    h->keys = keys;
+    for (struct connection *c = h->connections; c != NULL; c = c->next) {
+        struct exchange *ex = c->exchange;
+        if (ex != NULL && ex->answer.stream != NULL && !exchange_key_holds(ex)) {
+            log_msg(&h->app->log, LOG_INFO, "http.stream_revoked", "key", ex->key_name, "request",
+                    ex->request_id, NULL);
+            stream_end(ex->answer.stream);
+        }
+    }
+}
+
 const char *request_key_name(const struct request *rq)
 {
     const struct exchange *ex = (const struct exchange *)(const void *)rq;
