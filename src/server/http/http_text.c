@@ -173,14 +173,11 @@ const char *http_target_path(const char *target)
     return path != NULL ? path : "/";
 }
 
-bool http_target_host(const char *target, const char **ret, size_t *ret_len)
+const char *http_target_host(const char *target, size_t *ret_len)
 {
-    *ret = authority_of(target);
-    *ret_len = *ret != NULL ? strcspn(*ret, "/") : 0;
-    if (*ret == NULL) {
-        return true;
-    }
-    return *ret_len > 0 && **ret != ':' && memchr(*ret, '@', *ret_len) == NULL;
+    const char *authority = authority_of(target);
+    *ret_len = authority != NULL ? strcspn(authority, "/") : 0;
+    return authority;
 }
 
 bool http_length_read(const char *text, long long *ret)
