@@ -397,6 +397,26 @@ static int read_metadata(struct request *rq, struct jobs_filter *ret, struct err
     return 0;
 }
 
+/* The queue's own order has no filter beside it. */
+static int read_order(struct request *rq, struct jobs_filter *ret, struct err *err)
+{
+    const char *order = request_query(rq, "order");
+    if (order == NULL) {
+        return 0;
+    }
+    ret->in_queue = strcmp(order, "queue") == 0;
+    if (!ret->in_queue && strcmp(order, "newest") != 0) {
+        return err_at(err, ERR_INVALID, "#/query/order", "order must be newest or queue.");
+    }
+    const unsigned queued = 1u << JOB_QUEUED;
+    if (ret->in_queue && ((ret->statuses | queued) != queued || ret->model || ret->metadata > 0)) {
+        return err_at(err, ERR_INVALID, "#/query/order",
+                      "Jobs in the order of the queue are all that are queued: leave out status, "
+                      "model and metadata.");
+    }
+    return 0;
+}
+
 static int read_filter(struct request *rq, struct jobs_filter *ret, struct store_page *ret_page,
                        struct err *err)
 {
@@ -408,6 +428,7 @@ static int read_filter(struct request *rq, struct jobs_filter *ret, struct store
     }
     int r = read_statuses(rq, ret, err);
     r = r == 0 ? read_metadata(rq, ret, err) : r;
+    r = r == 0 ? read_order(rq, ret, err) : r;
     return r < 0 ? r : request_query_int(rq, "limit", 1, 100, &ret_page->limit, err);
 }
 
@@ -420,6 +441,9 @@ void jobs_index(struct request *rq)
     int r = read_filter(rq, &filter, &page, &err);
     if (r == 0) {
         r = jobs_list(rq->app->store, &filter, page, &found, &err);
+    }
+    if (r == -ERR_NOT_FOUND) {
+        err_at(&err, ERR_INVALID, "#/query/after", "There is no such job any more: begin anew.");
     }
     if (r < 0) {
         reply_error(rq, &err);
