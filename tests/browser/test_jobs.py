@@ -144,6 +144,20 @@ def test_a_long_queue_shows_what_comes_next(daemons, driver):
     assert page.script("return document.querySelector('.side').scrollHeight") < 1600
 
 
+def test_a_job_that_ended_without_an_iteration_promises_no_curve(daemons, driver):
+    import chromium
+    import data
+    daemon = daemons(workers="cpu:0")
+    page = chromium.Page(driver, daemon.api.base)
+    page.reset(ready=False)
+    job = daemon.api.create("m", daemon.api.upload_csv(*data.regression(60)))
+    page.open(f"jobs/{job['id']}")
+    page.text("Curves appear once")
+    daemon.api.cancel(job["id"])
+    page.text("told of no iteration")
+    assert "Curves appear once" not in page.script("return document.body.innerText")
+
+
 def test_a_long_name_of_a_data_set_is_broken(page, api):
     import data
     name = "n" * 120
