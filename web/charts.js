@@ -1,6 +1,6 @@
 // Charts on the distribution's Chart.js (window.Chart), with what it lacks: a text beside the
 // picture, colours that follow the scheme, and ticks in powers of ten.
-import {fill, freshId, h, scrolling, setAttribute} from "./dom.js";
+import {fill, freshId, h, scrolling, setAttribute, setText} from "./dom.js";
 import {number, power, tick} from "./format.js";
 import {colour, onTheme, seriesColour} from "./theme.js";
 
@@ -89,8 +89,8 @@ function textTable(title, x, y, sets) {
     h("tbody", null, rows)));
 }
 
-// A chart in a figure. draw(sets, {x, y, title, summary}) shows sets of {label, slot, data, ...};
-// `kind` is Chart.js's type, "line" or "scatter". nothing: the text while there is no data.
+// A chart in a figure. draw(sets, {x, y, title, summary, empty}) shows sets of {label, slot, data, ...};
+// `kind` is Chart.js's type, "line" or "scatter". nothing: the text while there is no data, unless draw has another.
 export function chart(kind, {title, x, y, logarithmic = false, nothing, legend = false}) {
   const id = freshId("chart");
   const canvas = h("canvas", {role: "img", "aria-label": title});
@@ -114,8 +114,9 @@ export function chart(kind, {title, x, y, logarithmic = false, nothing, legend =
     Object.assign(picture.options.scales, {x: axis(names.x, false, kind === "line"), y: axis(names.y, logarithmic)});
   }
 
-  function draw(next, {summary = "", ...renamed} = {}) {
+  function draw(next, {summary = "", empty = nothing, ...renamed} = {}) {
     Object.assign(names, renamed);
+    setText(none, empty);
     sets = next.filter((set) => set.data.length > 0);
     heading.textContent = names.title;
     none.hidden = sets.length > 0;

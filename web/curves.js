@@ -67,6 +67,8 @@ export function curves(nothing) {
       data: watches.get(job.id)?.feed.series.curve(name, over, logarithmic) ?? []}));
   }
 
+  const nothingYet = () => (allEnded(jobs) ? "No curve: what has ended told of no iteration; direct methods have none." : nothing);
+
   let due = false;
   function draw() {
     due = false;
@@ -74,7 +76,7 @@ export function curves(nothing) {
     for (const [picture, name, log] of [[residual, "relative_residual", true],
       [test, quantity, LOGARITHMIC.includes(quantity)]]) {
       const all = sets(name, log);
-      picture.draw(all, {x: OVER[over], summary: summary(all, OVER[over])});
+      picture.draw(all, {x: OVER[over], summary: summary(all, OVER[over]), ...(picture === residual && {empty: nothingYet()})});
     }
   }
   // Ten pictures a second are plenty.

@@ -145,7 +145,7 @@ export function open(root, _parts, context) {
   const trouble = h("div");
   const none = empty("No data sets yet.");
   none.hidden = true;
-  const table = h("table", null, h("thead", null, h("tr", null,
+  const table = h("table", {class: "named"}, h("thead", null, h("tr", null,
     [["Name", ""], ["Rows", "num"], ["Columns", "num"], ["Target", ""], ["Task", "optional"], ["Size", "num optional"], ["Created", "num optional"], ["Actions", ""]]
       .map(([text, kind]) => h("th", {scope: "col", class: kind}, text)))));
   const holder = scrolling("Data sets", table);

@@ -11,6 +11,7 @@ import {SERIES} from "./theme.js";
 
 const PAGE = 30;
 const MOST = 100; // rows of the table
+const NEXT = 10; // of the queue
 const CHOSEN = "krrd.curves";
 const STATUSES = ["running", "queued", "paused", "cancelling", "succeeded", "failed", "cancelled"];
 
@@ -125,9 +126,9 @@ function queueCard() {
   const count = h("span", {class: "hint"});
   const trouble = h("div");
   const element = card("Queue", h("div", null, trouble, none, list), {beside: count});
-  return {element, trouble, update(queued) {
+  return {element, trouble, update(queued, more) {
     none.hidden = queued.length > 0;
-    setText(count, queued.length ? plural(queued.length, "job") : "");
+    setText(count, more ? `the next ${NEXT}` : queued.length ? plural(queued.length, "job") : "");
     keyed(list, queued, (job) => job.id, (job) => {
       const link = h("a", {href: `#/jobs/${job.id}`});
       const why = h("span", {class: "hint"});
@@ -199,8 +200,8 @@ export function open(root, _parts, context) {
     picked.follow(latest);
     draw();
   }, context);
-  const queuePoll = panel(3, () => some("/v1/jobs", {status: "queued"}, 100), ({data}) =>
-    queue.update(data.sort((a, b) => (a.queue_position ?? 1e9) - (b.queue_position ?? 1e9))), context);
+  const queuePoll = panel(3, () => some("/v1/jobs", {order: "queue"}, NEXT), (page) =>
+    queue.update(page.data, page.has_more), context);
   const workersPoll = panel(3, () => get("/v1/workers"), ({data}) => {
     const entries = new Map(latest.map((job) => [job.id, job.progress?.kernel_entries_per_s]));
     workers.update(data.map((worker) => ({...worker, entries: worker.job ? entries.get(worker.job) : null})));

@@ -34,7 +34,7 @@ export function open(root, _parts, context) {
   const body = h("tbody");
   const none = empty("No models yet. A job that succeeds makes one: ", h("a", {href: "#/new"}, "train a model"), ".");
   none.hidden = true;
-  const table = scrolling("Models", h("table", null, h("thead", null, h("tr", null,
+  const table = scrolling("Models", h("table", {class: "named"}, h("thead", null, h("tr", null,
     HEADINGS.map(([text, kind]) => h("th", {scope: "col", class: kind}, text)))), body));
   fill(root, h("h1", {tabindex: -1}, "Models"), trouble, card("Newest versions", h("div", null, none, table)));
   const list = poll(5, async () => {

@@ -55,6 +55,12 @@ const char *choice_status(int place)
     return names[place];
 }
 
+const char *choice_order(int place)
+{
+    static const char *const names[] = {"newest", "queue", NULL};
+    return names[place];
+}
+
 const char *choice_table_format(int place)
 {
     static const char *const names[] = {"csv", "libsvm", "npy", "npz", NULL};

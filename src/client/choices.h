@@ -12,5 +12,6 @@ const char *choice_precision(int place);
 const char *choice_task(int place);
 const char *choice_device(int place);
 const char *choice_status(int place); /* of a job */
+const char *choice_order(int place);  /* of jobs in a list */
 const char *choice_table_format(int place);
 const char *choice_model_format(int place);

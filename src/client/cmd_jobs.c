@@ -78,6 +78,7 @@ enum exit_code cmd_jobs(struct client *c, const struct args *args)
     buf_str(&path, "/v1/jobs");
     api_query_add(&path, "status", args_get(args, "status"));
     api_query_add(&path, "model", args_get(args, "model"));
+    api_query_add(&path, "order", args_get(args, "order"));
     add_page(&path, args);
     return show_list(c, &path, 7, heads, job_row);
 }

@@ -13,6 +13,7 @@ static const struct option_row page_options[] = {
 static const struct option_row jobs_options[] = {
     {"status", 's', "STATUS", "those in this state", choice_status},
     {"model", 'm', "NAME", "those that train this model", NULL},
+    {"order", 0, "ORDER", "newest first, or the queue alone, what is next first", choice_order},
     {"limit", 'n', "N", "at most so many (default 20)", NULL},
     {"after", 0, "ID", "those that follow this one", NULL},
     {.name = NULL},

@@ -59,7 +59,7 @@ struct app {
     struct rate upload_rate;     /* how fast uploads make room */
     int uploads;                 /* data sets being received or read in */
     int exports, imports;        /* of models, under way */
-    int offloaded;               /* calls on the thread pool that are not back yet: offload.h */
+    int offloaded;               /* what other threads have and is not back: offload.h, webhooks */
     struct offload_line ingests; /* uploads that are read in, or wait for that */
     int64_t started_ms;          /* wall clock */
     bool draining;

@@ -59,6 +59,11 @@ static int find(const struct described *d, const char *id)
     return -1;
 }
 
+bool described_has(const struct described *d, const char *id)
+{
+    return find(d, id) >= 0;
+}
+
 /* A pointer and a piece of memory for each. */
 static size_t size_of_texts(char *const *texts, int64_t count)
 {

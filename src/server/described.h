@@ -19,11 +19,14 @@ struct described *described_free(struct described *d);
  * DESCRIBED_LEAST none is forgotten. */
 int described_find(struct described *d, const char *id, const struct dataset_info **ret,
                    struct err *err);
+bool described_has(const struct described *d, const char *id);
 /* Keeps what is known already, and takes it, also where memory lacks. */
 void described_keep(struct described *d, const char *id, struct dataset_info *info);
 /* The data set is no more. */
 void described_forget(struct described *d, const char *id);
 
+/* A text from this length on is read on another thread, in bytes. */
+#define DESCRIBED_LONG (64 << 10)
 /* What is kept: so many at most, of so many bytes together beyond the newest few. */
 #define DESCRIBED_MOST 64
 #define DESCRIBED_LEAST 4

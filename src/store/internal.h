@@ -13,6 +13,7 @@
 #include "store/models.h"
 #include "store/sql.h"
 #include "store/store.h"
+#include "wire/reason.h"
 
 struct store {
     struct sql *db;
@@ -74,6 +75,30 @@ int jobs__not_found(struct err *err);
 /* Appends the event of the job's entering `status`; reason may be NULL. */
 int jobs__tell_status(struct sql *db, int64_t job, enum job_status status, const char *reason,
                       int64_t attempt, const char *message, int64_t now_ms, struct err *err);
+
+/* job_changes.c: what a transition goes by, and the states that more than one leads to. */
+struct job_present {
+    int64_t key;
+    char id[ID_SIZE];
+    enum job_status status;
+    int64_t attempt, max_attempts;
+    int64_t spent, spared; /* losses of workers: attempts spent by them, and those that cost none */
+    enum reason reason;    /* NONE: none, or not one that matters here */
+};
+#define JOB_PRESENT                                                                                \
+    "SELECT status, key, id, attempt, max_attempts, coalesce(reason, ''), spent, spared "
+/* 1: *ret is the first row of a query that starts with JOB_PRESENT; 0: there is none. */
+int jobs__read_present(struct sql *db, const char *text, const struct sql_value *args, int count,
+                       struct job_present *ret, struct err *err);
+int jobs__find_present(struct sql *db, const char *id, struct job_present *ret, struct err *err);
+/* The job has ended: it lets go of its data sets, of the model that it began with, and of what it
+ * staged without publishing it. */
+int jobs__enter_final(struct sql *db, const struct job_present *job, const struct job_end *end,
+                      int64_t model_version, int64_t now_ms, struct err *err);
+/* Without a worker again: queued, not to start before next_ms (0: at once), or paused. */
+int jobs__enter_waiting(struct sql *db, const struct job_present *job, enum job_status to,
+                        enum reason why, const char *message, int64_t next_ms, int64_t now_ms,
+                        struct err *err);
 
 /* job_queue.c */
 /* Whether some worker may take jobs that ask for one device and for the other. */

@@ -1,27 +1,14 @@
 /* The transitions of jobs.h: each reads the present state, asks the table whether it may, changes
  * the row and tells of it, all in one transaction. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
 #include "store/internal.h"
 #include "wire/reason.h"
 
-struct present {
-    int64_t key;
-    char id[ID_SIZE];
-    enum job_status status;
-    int64_t attempt, max_attempts;
-    int64_t spent, spared; /* losses of workers: attempts spent by them, and those that cost none */
-    enum reason reason;    /* NONE: none, or not one that matters here */
-};
-#define PRESENT                                                                                    \
-    "SELECT status, key, id, attempt, max_attempts, coalesce(reason, ''), spent, spared "
-
-/* 1: *ret is the first row of a query that starts with PRESENT; 0: there is none. */
-static int read_present(struct sql *db, const char *text, const struct sql_value *args, int count,
-                        struct present *ret, struct err *err)
+int jobs__read_present(struct sql *db, const char *text, const struct sql_value *args, int count,
+                       struct job_present *ret, struct err *err)
 {
     cleanup_sql struct sql_stmt *st = NULL;
     int rc = sql_first(db, text, args, count, &st, err);
@@ -45,10 +32,10 @@ static int read_present(struct sql *db, const char *text, const struct sql_value
     return rc < 0 ? rc : 1;
 }
 
-static int find(struct sql *db, const char *id, struct present *ret, struct err *err)
+int jobs__find_present(struct sql *db, const char *id, struct job_present *ret, struct err *err)
 {
-    static const char select[] = PRESENT "FROM jobs WHERE id = ?1";
-    const int rc = read_present(db, select, SQL_ARGS(sql_text(id)), ret, err);
+    static const char select[] = JOB_PRESENT "FROM jobs WHERE id = ?1";
+    const int rc = jobs__read_present(db, select, SQL_ARGS(sql_text(id)), ret, err);
     if (rc <= 0) {
         return rc < 0 ? rc : jobs__not_found(err);
     }
@@ -56,7 +43,7 @@ static int find(struct sql *db, const char *id, struct present *ret, struct err 
 }
 
 /* Begins an attempt, or goes on with one that is not spent. */
-static int start(struct sql *db, const struct present *job, const struct job_claim *claim,
+static int start(struct sql *db, const struct job_present *job, const struct job_claim *claim,
                  int64_t now_ms, struct err *err)
 {
     static const char change[] =
@@ -85,8 +72,8 @@ static int claim_inside(struct sql *db, const char *id, const struct job_claim *
                         int64_t now_ms, struct job_row *row, struct err *err)
 {
     static const char select[] = "SELECT " JOB_COLUMNS " FROM jobs WHERE key = ?1";
-    struct present job;
-    int rc = find(db, id, &job, err);
+    struct job_present job;
+    int rc = jobs__find_present(db, id, &job, err);
     if (rc == 0) {
         rc = jobs__check_transition(JOB_CLAIM, job.status, JOB_RUNNING, err);
     }
@@ -125,8 +112,8 @@ static int progress_inside(struct sql *db, const char *id, const char *progress,
                            const char *message, int64_t now_ms, int64_t *ret_event, struct err *err)
 {
     static const char change[] = "UPDATE jobs SET progress = ?2 WHERE key = ?1";
-    struct present job;
-    int rc = find(db, id, &job, err);
+    struct job_present job;
+    int rc = jobs__find_present(db, id, &job, err);
     if (rc < 0) {
         return rc;
     }
@@ -159,10 +146,8 @@ int jobs_progress(struct store *s, const char *id, const char *progress, const c
     return rc;
 }
 
-/* The job has ended: it lets go of its data sets, of the model that it began with, and of what it
- * staged without publishing it. */
-static int enter_final(struct sql *db, const struct present *job, const struct job_end *end,
-                       int64_t model_version, int64_t now_ms, struct err *err)
+int jobs__enter_final(struct sql *db, const struct job_present *job, const struct job_end *end,
+                      int64_t model_version, int64_t now_ms, struct err *err)
 {
     static const char change[] =
         "UPDATE jobs SET status = ?2, reason = ?3, result = ?4, error = ?5, "
@@ -193,7 +178,7 @@ static int enter_final(struct sql *db, const struct present *job, const struct j
                              now_ms, err);
 }
 
-static int enter_cancelling(struct sql *db, const struct present *job, int64_t now_ms,
+static int enter_cancelling(struct sql *db, const struct job_present *job, int64_t now_ms,
                             struct err *err)
 {
     static const char change[] = "UPDATE jobs SET status = 'cancelling' WHERE key = ?1";
@@ -208,8 +193,8 @@ static int enter_cancelling(struct sql *db, const struct present *job, int64_t n
 static int cancel_inside(struct sql *db, const char *id, int64_t now_ms,
                          enum job_status *ret_status, struct err *err)
 {
-    struct present job;
-    int rc = find(db, id, &job, err);
+    struct job_present job;
+    int rc = jobs__find_present(db, id, &job, err);
     if (rc < 0) {
         return rc;
     }
@@ -232,7 +217,7 @@ static int cancel_inside(struct sql *db, const char *id, int64_t now_ms,
         .message = job.status == JOB_PAUSED ? "Cancelled while it was paused."
                                             : "Cancelled before it started.",
     };
-    return enter_final(db, &job, &end, 0, now_ms, err);
+    return jobs__enter_final(db, &job, &end, 0, now_ms, err);
 }
 
 int jobs_cancel(struct store *s, const char *id, int64_t now_ms, enum job_status *ret_status,
@@ -250,10 +235,9 @@ int jobs_cancel(struct store *s, const char *id, int64_t now_ms, enum job_status
     return rc;
 }
 
-/* Without a worker again: queued, not to start before next_ms (0: at once), or paused. */
-static int enter_waiting(struct sql *db, const struct present *job, enum job_status to,
-                         enum reason why, const char *message, int64_t next_ms, int64_t now_ms,
-                         struct err *err)
+int jobs__enter_waiting(struct sql *db, const struct job_present *job, enum job_status to,
+                        enum reason why, const char *message, int64_t next_ms, int64_t now_ms,
+                        struct err *err)
 {
     static const char change[] = "UPDATE jobs SET status = ?2, reason = ?3, "
                                  "progress = iif(?2 = 'paused', progress, NULL), worker = NULL, "
@@ -276,7 +260,8 @@ static int enter_waiting(struct sql *db, const struct present *job, enum job_sta
 /* ---- pause and resume ---- */
 
 /* A job that was put back into the queue before keeps why. */
-static int enter_paused(struct sql *db, const struct present *job, int64_t now_ms, struct err *err)
+static int enter_paused(struct sql *db, const struct job_present *job, int64_t now_ms,
+                        struct err *err)
 {
     static const char change[] =
         "UPDATE jobs SET status = 'paused', reason = coalesce(reason, ?2), next_attempt_ms = NULL "
@@ -288,7 +273,8 @@ static int enter_paused(struct sql *db, const struct present *job, int64_t now_m
                                       "Paused in the queue.", now_ms, err);
 }
 
-static int ask_to_pause(struct sql *db, const struct present *job, int64_t now_ms, struct err *err)
+static int ask_to_pause(struct sql *db, const struct job_present *job, int64_t now_ms,
+                        struct err *err)
 {
     static const char change[] = "UPDATE jobs SET reason = ?2 WHERE key = ?1";
     static const struct event_new event = {
@@ -304,8 +290,8 @@ static int ask_to_pause(struct sql *db, const struct present *job, int64_t now_m
 static int pause_inside(struct sql *db, const char *id, int64_t now_ms, enum job_status *ret_status,
                         struct err *err)
 {
-    struct present job;
-    int rc = find(db, id, &job, err);
+    struct job_present job;
+    int rc = jobs__find_present(db, id, &job, err);
     if (rc < 0) {
         return rc;
     }
@@ -337,8 +323,8 @@ int jobs_pause(struct store *s, const char *id, int64_t now_ms, enum job_status 
 static int resume_inside(struct sql *db, const char *id, int64_t now_ms, struct err *err)
 {
     static const char change[] = "UPDATE jobs SET status = 'queued', queued_ms = ?2 WHERE key = ?1";
-    struct present job;
-    int rc = find(db, id, &job, err);
+    struct job_present job;
+    int rc = jobs__find_present(db, id, &job, err);
     if (rc == 0) {
         rc = jobs__check_transition(JOB_RESUME, job.status, JOB_QUEUED, err);
     }
@@ -362,8 +348,8 @@ int jobs_resume(struct store *s, const char *id, int64_t now_ms, struct err *err
 static int put_aside_inside(struct sql *db, const char *id, int64_t now_ms,
                             enum job_status *ret_status, struct err *err)
 {
-    struct present job;
-    int rc = find(db, id, &job, err);
+    struct job_present job;
+    int rc = jobs__find_present(db, id, &job, err);
     if (rc < 0) {
         return rc;
     }
@@ -376,14 +362,14 @@ static int put_aside_inside(struct sql *db, const char *id, int64_t now_ms,
     const enum reason why = asked ? REASON_PAUSED : REASON_DAEMON_STOPPED;
     const char *message = reason_sentence(why);
     if (*ret_status != JOB_CANCELLED) {
-        return enter_waiting(db, &job, *ret_status, why, message, 0, now_ms, err);
+        return jobs__enter_waiting(db, &job, *ret_status, why, message, 0, now_ms, err);
     }
     const struct job_end end = {
         .status = JOB_CANCELLED,
         .reason = reason_name(REASON_CANCELLED),
         .message = reason_sentence(REASON_CANCELLED),
     };
-    return enter_final(db, &job, &end, 0, now_ms, err);
+    return jobs__enter_final(db, &job, &end, 0, now_ms, err);
 }
 
 int jobs_put_aside(struct store *s, const char *id, int64_t now_ms, enum job_status *ret_status,
@@ -401,7 +387,7 @@ int jobs_put_aside(struct store *s, const char *id, int64_t now_ms, enum job_sta
     return rc;
 }
 
-static int promote(struct sql *db, const struct present *job, int64_t version,
+static int promote(struct sql *db, const struct job_present *job, int64_t version,
                    const struct job_promotion *promotion, int64_t now_ms, struct err *err)
 {
     static const char select[] = "SELECT model FROM jobs WHERE key = ?1";
@@ -434,8 +420,8 @@ static int learn(struct sql *db, const char *record, struct err *err)
 static int finish_inside(struct sql *db, const char *id, const struct job_end *end, int64_t now_ms,
                          struct err *err)
 {
-    struct present job;
-    int rc = find(db, id, &job, err);
+    struct job_present job;
+    int rc = jobs__find_present(db, id, &job, err);
     if (rc == 0) {
         rc = jobs__check_transition(JOB_FINISH, job.status, end->status, err);
     }
@@ -452,7 +438,7 @@ static int finish_inside(struct sql *db, const char *id, const struct job_end *e
     if (rc == 0 && end->status == JOB_SUCCEEDED && end->experience != NULL) {
         rc = learn(db, end->experience, err);
     }
-    return rc < 0 ? rc : enter_final(db, &job, end, version, now_ms, err);
+    return rc < 0 ? rc : jobs__enter_final(db, &job, end, version, now_ms, err);
 }
 
 int jobs_finish(struct store *s, const char *id, const struct job_end *end, int64_t now_ms,
@@ -463,176 +449,4 @@ int jobs_finish(struct store *s, const char *id, const struct job_end *end, int6
         return rc;
     }
     return sql_end_batched(s->db, finish_inside(s->db, id, end, now_ms, err), err);
-}
-
-/* Whether what the job has kept is not what it had when it was claimed: the worker that was lost
- * had got ahead, and so will the next one. */
-static int got_ahead(struct sql *db, const struct present *job, const char *checkpoint, bool *ret,
-                     struct err *err)
-{
-    static const char select[] = "SELECT coalesce(checkpoint, '') <> ?2 FROM jobs WHERE key = ?1";
-    int64_t differs = 0;
-    *ret = false;
-    if (checkpoint == NULL || checkpoint[0] == '\0') {
-        return 0;
-    }
-    const int rc =
-        sql_number(db, select, SQL_ARGS(sql_int(job->key), sql_text(checkpoint)), &differs, err);
-    *ret = rc > 0 && differs != 0 && job->spared < JOBS_SPARED_MAX;
-    return rc < 0 ? rc : 0;
-}
-
-static int count_loss(struct sql *db, struct present *job, bool spare, struct err *err)
-{
-    static const char change[] = "UPDATE jobs SET spent = ?2, spared = ?3 WHERE key = ?1";
-    job->spared += spare ? 1 : 0;
-    job->spent = spare ? job->spent : job->attempt;
-    return sql_run(db, change,
-                   SQL_ARGS(sql_int(job->key), sql_int(job->spent), sql_int(job->spared)), err);
-}
-
-static enum job_status status_after_loss(const struct present *job)
-{
-    if (job->status == JOB_CANCELLING) {
-        return JOB_CANCELLED;
-    }
-    if (job->spent >= job->max_attempts) {
-        return JOB_FAILED;
-    }
-    return job->reason == REASON_PAUSED ? JOB_PAUSED : JOB_QUEUED;
-}
-
-static int64_t next_attempt_ms(const struct present *job, const struct job_loss *loss,
-                               int64_t now_ms)
-{
-    int64_t wait = loss->first_ms < JOBS_RETRY_MAX_MS ? loss->first_ms : JOBS_RETRY_MAX_MS;
-    const int64_t losses = job->spent + job->spared / 8; /* some cost an attempt nothing */
-    for (int64_t i = 1; i < losses && wait > 0 && wait < JOBS_RETRY_MAX_MS; i++) {
-        wait = 2 * wait < JOBS_RETRY_MAX_MS ? 2 * wait : JOBS_RETRY_MAX_MS;
-    }
-    return wait > 0 ? now_ms + wait - (int64_t)(0.5 * (double)wait * loss->jitter) : 0;
-}
-
-static int after_loss(struct sql *db, const struct present *job, const struct job_loss *loss,
-                      enum job_status to, int64_t now_ms, struct err *err)
-{
-    const enum reason why = loss->reason != REASON_NONE ? loss->reason : REASON_WORKER_LOST;
-    if (to == JOB_QUEUED || to == JOB_PAUSED) {
-        const int64_t next = to == JOB_QUEUED ? next_attempt_ms(job, loss, now_ms) : 0;
-        return enter_waiting(db, job, to, why, loss->message, next, now_ms, err);
-    }
-    const bool cancelled = to == JOB_CANCELLED;
-    const struct job_end end = {
-        .status = to,
-        .reason = reason_name(cancelled ? REASON_CANCELLED : why),
-        .error = cancelled ? NULL : loss->error,
-        .message = loss->message,
-    };
-    return enter_final(db, job, &end, 0, now_ms, err);
-}
-
-static int lose_worker(struct sql *db, struct present *job, const struct job_loss *loss, bool spare,
-                       int64_t now_ms, enum job_status *ret_status, struct err *err)
-{
-    int rc = count_loss(db, job, spare, err);
-    const enum job_status to = status_after_loss(job);
-    if (rc == 0) {
-        rc = jobs__check_transition(JOB_LOSE_WORKER, job->status, to, err);
-    }
-    if (rc == 0) {
-        *ret_status = to;
-        rc = after_loss(db, job, loss, to, now_ms, err);
-    }
-    return rc;
-}
-
-static int lost_inside(struct sql *db, const char *id, const struct job_loss *loss, int64_t now_ms,
-                       enum job_status *ret_status, struct err *err)
-{
-    struct present job;
-    bool ahead = false;
-    int rc = find(db, id, &job, err);
-    if (rc == 0) {
-        rc = got_ahead(db, &job, loss->checkpoint, &ahead, err);
-    }
-    return rc < 0 ? rc : lose_worker(db, &job, loss, ahead, now_ms, ret_status, err);
-}
-
-int jobs_worker_lost(struct store *s, const char *id, const struct job_loss *loss, int64_t now_ms,
-                     enum job_status *ret_status, struct err *err)
-{
-    int rc = sql_begin(s->db, err);
-    if (rc < 0) {
-        return rc;
-    }
-    enum job_status status = JOB_QUEUED;
-    rc = sql_end(s->db, lost_inside(s->db, id, loss, now_ms, &status, err), err);
-    if (rc == 0) {
-        *ret_status = status;
-    }
-    return rc;
-}
-
-/* A job that had got ahead was only held up: it goes on as after a stop. */
-static int recover_job(struct sql *db, struct present *job, const struct jobs_kept *kept,
-                       int64_t now_ms, struct err *err)
-{
-    static const char error[] =
-        "{\"type\":\"urn:krrd:problem:worker_lost\",\"title\":\"The worker process ended "
-        "unexpectedly.\",\"status\":500,\"code\":\"worker_lost\",\"detail\":\"The daemon stopped "
-        "while the job ran, and no attempt is "
-        "left.\",\"error\":\"The daemon stopped while the job ran, and no attempt is left.\"}";
-    char checkpoint[JOBS_CHECKPOINT_SIZE] = "";
-    bool ahead = false;
-    enum job_status status;
-    if (kept != NULL) {
-        kept->read(kept->context, job->id, checkpoint);
-    }
-    const int rc = got_ahead(db, job, checkpoint, &ahead, err);
-    const enum reason why = !ahead                         ? REASON_WORKER_LOST
-                            : job->reason == REASON_PAUSED ? REASON_PAUSED
-                                                           : REASON_DAEMON_STOPPED;
-    const struct job_loss loss = {
-        .message = ahead && job->status != JOB_CANCELLING ? reason_sentence(why)
-                                                          : "The daemon stopped while the job ran.",
-        .error = error,
-        .reason = why,
-    };
-    return rc < 0 ? rc : lose_worker(db, job, &loss, ahead, now_ms, &status, err);
-}
-
-/* Ends because every round takes one job out of the two statuses. */
-static int recover_inside(struct sql *db, const struct jobs_kept *kept, int64_t now_ms,
-                          int64_t *ret_count, struct err *err)
-{
-    static const char next[] =
-        PRESENT "FROM jobs WHERE status IN ('running', 'cancelling') ORDER BY key LIMIT 1";
-    *ret_count = 0;
-    for (;;) {
-        struct present job;
-        int rc = read_present(db, next, SQL_NO_ARGS, &job, err);
-        if (rc <= 0) {
-            return rc;
-        }
-        rc = recover_job(db, &job, kept, now_ms, err);
-        if (rc < 0) {
-            return rc;
-        }
-        (*ret_count)++;
-    }
-}
-
-int jobs_recover(struct store *s, const struct jobs_kept *kept, int64_t now_ms, int64_t *ret_count,
-                 struct err *err)
-{
-    int rc = sql_begin(s->db, err);
-    if (rc < 0) {
-        return rc;
-    }
-    int64_t count = 0;
-    rc = sql_end(s->db, recover_inside(s->db, kept, now_ms, &count, err), err);
-    if (rc == 0) {
-        *ret_count = count;
-    }
-    return rc;
 }

@@ -90,11 +90,13 @@ struct jobs_filter {
     unsigned statuses; /* the sum of 1u << status of those wanted; 0: any */
     int metadata;      /* pairs of names (each once) and values that a job must have, all of them */
     const char *names[JOBS_METADATA_MAX], *values[JOBS_METADATA_MAX];
+    bool
+        in_queue; /* queued jobs alone, the one that starts next first; with nothing of the above */
 };
 #define JOBS_VISITED_MAX 1000 /* jobs with the rarest pair of metadata that a page looks at */
 #define JOBS_PLACES_MAX 50000 /* places between the first and the last of its page's, at most */
 struct jobs_page {
-    struct job_row *rows; /* newest first; may be NULL when there are none */
+    struct job_row *rows; /* newest first, but in_queue; may be NULL when there are none */
     int64_t count;
     int64_t *positions; /* of each in the queue, 0 = next; -1: not queued, or further behind */
     bool more;          /* there may be further ones */
@@ -102,7 +104,7 @@ struct jobs_page {
                            a filter by metadata; "" when there was nothing */
 };
 /* At most page.limit jobs; fewer with `more` where many had to be looked at to find them, or where
- * they are large. */
+ * they are large. -ERR_NOT_FOUND: in_queue, where the job of page.after is no more. */
 int jobs_list(struct store *s, const struct jobs_filter *filter, struct store_page page,
               struct jobs_page *ret, struct err *err);
 void jobs_page_deinit(struct jobs_page *p);

@@ -70,6 +70,51 @@ static int list_by_columns(struct sql *db, const struct jobs_filter *filter, str
     return rc;
 }
 
+/* ---- as the queue has them ---- */
+
+/* The place that a page begins behind: of page.after, wherever that job is by now. */
+static int find_start(struct sql *db, const char *after, int64_t *ret_priority, int64_t *ret_key,
+                      struct err *err)
+{
+    static const char select[] = "SELECT priority, key FROM jobs WHERE id = ?1";
+    *ret_priority = INT64_MAX;
+    *ret_key = 0;
+    if (after == NULL || after[0] == '\0') {
+        return 0;
+    }
+    cleanup_sql struct sql_stmt *st = NULL;
+    const int rc = sql_first(db, select, SQL_ARGS(sql_text(after)), &st, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : jobs__not_found(err);
+    }
+    *ret_priority = sql_col_int(st, 0);
+    *ret_key = sql_col_int(st, 1);
+    return sql_row_check(st, err);
+}
+
+static int list_in_queue(struct sql *db, struct store_page page, struct jobs_page *ret,
+                         struct err *err)
+{
+    static const char select[] =
+        "SELECT " JOB_COLUMNS " FROM jobs WHERE key IN ("
+        "SELECT key FROM (SELECT key FROM jobs INDEXED BY jobs_queue WHERE status = 'queued' "
+        "AND priority = ?1 AND key > ?2 ORDER BY key LIMIT ?3) UNION ALL "
+        "SELECT key FROM (SELECT key FROM jobs INDEXED BY jobs_queue WHERE status = 'queued' "
+        "AND priority < ?1 ORDER BY priority DESC, key LIMIT ?3)) "
+        "ORDER BY priority DESC, key LIMIT ?3";
+    int64_t priority, key;
+    int rc = find_start(db, page.after, &priority, &key, err);
+    cleanup_sql struct sql_stmt *st = NULL;
+    rc = rc < 0 ? rc
+                : sql_start(db, select,
+                            SQL_ARGS(sql_int(priority), sql_int(key), sql_int(page.limit + 1)), &st,
+                            err);
+    void *rows = NULL;
+    rc = rc < 0 ? rc : list__read(st, &job_kind, page.limit, &rows, &ret->count, &ret->more, err);
+    ret->rows = rc == 0 ? rows : NULL;
+    return rc;
+}
+
 /* ---- by metadata ---- */
 
 static void print_pairs(const struct jobs_filter *filter, struct buf *to)
@@ -343,7 +388,8 @@ static int read_page(struct sql *db, const struct jobs_filter *filter, struct st
     if (statuses.failed || pairs.failed) {
         return err_no_memory(err);
     }
-    int rc = filter->metadata > 0
+    int rc = filter->in_queue ? list_in_queue(db, page, ret, err)
+             : filter->metadata > 0
                  ? list_by_metadata(db, filter, page, statuses.data, pairs.data, ret, err)
                  : list_by_columns(db, filter, page, statuses.data, ret, err);
     if (rc == 0 && ret->count > 0 && (ret->last[0] == '\0' || !ret->more)) {

@@ -351,6 +351,15 @@ static const char version_21[] =
  * from before have none. */
 static const char version_22[] = "ALTER TABLE datasets ADD COLUMN summary TEXT;";
 
+/* Scheme, host and port of a message's address, for a fair share of those who wait. */
+static const char version_23[] =
+    "ALTER TABLE webhooks ADD COLUMN receiver TEXT NOT NULL GENERATED ALWAYS AS (lower(substr("
+    "    url, 1, instr(url, '://') + 1 + instr(replace(replace(substr(url, instr(url, '://') + 3),"
+    "    '?', '/'), '#', '/') || '/', '/')))) VIRTUAL;"
+    "DROP INDEX webhooks_pending;"
+    "CREATE INDEX webhooks_pending ON webhooks (next_ms, receiver, attempts, id)"
+    "    WHERE state = 'pending';";
+
 static int read_pragma(struct sql *db, const char *text, int64_t *ret, struct err *err)
 {
     const int rc = sql_number(db, text, SQL_NO_ARGS, ret, err);
@@ -428,7 +437,7 @@ int migrations_run(struct sql *db, const struct migrations *list, struct err *er
 static const char *const texts[] = {
     version_1,  version_2,  version_3,  version_4,  version_5,  version_6,  version_7,  version_8,
     version_9,  version_10, version_11, version_12, version_13, version_14, version_15, version_16,
-    version_17, version_18, version_19, version_20, version_21, version_22};
+    version_17, version_18, version_19, version_20, version_21, version_22, version_23};
 
 const struct migrations migrations = {
     .texts = texts,

@@ -5,13 +5,14 @@
 
 #define COLUMNS                                                                                    \
     "webhooks.id, webhooks.job, url, body, state, attempts, webhooks.created_ms, next_ms, "        \
-    "webhooks.finished_ms, last_status, last_error"
+    "webhooks.finished_ms, last_status, last_error, receiver"
 
 void webhook_row_deinit(struct webhook_row *r)
 {
     mem_free(r->url);
     mem_free(r->body);
     mem_free(r->last_error);
+    mem_free(r->receiver);
     *r = (struct webhook_row){.url = NULL};
 }
 
@@ -29,6 +30,7 @@ static int read_row(struct sql_stmt *st, struct webhook_row *ret, struct err *er
     r.finished_ms = sql_col_int(st, 8);
     r.last_status = sql_col_int(st, 9);
     r.last_error = sql_col_text(st, 10);
+    r.receiver = sql_col_text(st, 11);
     const int rc = sql_row_check(st, err);
     if (rc < 0) {
         webhook_row_deinit(&r);
@@ -52,17 +54,24 @@ int webhooks_of_job(struct store *s, const char *job, struct webhook_row *ret, s
     return read_one(s->db, select, SQL_ARGS(sql_text(job)), ret, err);
 }
 
-int webhooks_due(struct store *s, int64_t now_ms, const char *const *but, int count,
+int webhooks_due(struct store *s, int64_t now_ms, const struct webhooks_busy *busy,
                  struct webhook_row *ret, struct err *err)
 {
     static const char select[] =
         "SELECT " COLUMNS " FROM webhooks INDEXED BY webhooks_pending WHERE state = 'pending' "
-        "AND (next_ms <= ?1 OR next_ms > ?1 + 3600000) AND id NOT IN (ifnull(?2, ''), ifnull(?3, "
-        "'')) ORDER BY next_ms LIMIT 1";
+        "AND (next_ms <= ?1 OR next_ms > ?1 + 3600000) AND (attempts = 0 OR ?4) "
+        "AND receiver NOT IN (SELECT value FROM json_each(?3)) "
+        "AND id NOT IN (SELECT value FROM json_each(?2)) ORDER BY next_ms LIMIT 1";
     _Static_assert(WEBHOOK_WAIT_MAX_MS == 3600000, "The query says the same.");
-    const char *first = count > 0 ? but[0] : NULL, *second = count > 1 ? but[1] : NULL;
-    return read_one(s->db, select, SQL_ARGS(sql_int(now_ms), sql_text(first), sql_text(second)),
-                    ret, err);
+    cleanup_mem char *ids = busy->ids ? json_print(busy->ids) : mem_strdup("[]");
+    cleanup_mem char *receivers = busy->receivers ? json_print(busy->receivers) : mem_strdup("[]");
+    if (ids == NULL || receivers == NULL) {
+        return err_no_memory(err);
+    }
+    return read_one(
+        s->db, select,
+        SQL_ARGS(sql_int(now_ms), sql_text(ids), sql_text(receivers), sql_int(busy->tried)), ret,
+        err);
 }
 
 int webhooks_waiting(struct store *s, struct webhooks_waiting *ret, struct err *err)

@@ -5,9 +5,11 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/id.h"
+#include "base/json.h"
 #include "store/store.h"
 
 #define WEBHOOK_ID_SIZE 40
@@ -17,6 +19,7 @@ struct webhook_row {
     char id[WEBHOOK_ID_SIZE]; /* "msg_…" */
     char job[ID_SIZE];
     char *url;
+    char *receiver;      /* scheme, host and port of url, in lower case */
     char *body;          /* JSON text, the same at every attempt */
     char state[16];      /* "pending", "delivered" or "given_up" */
     int64_t attempts;    /* so far */
@@ -30,10 +33,15 @@ void webhook_row_deinit(struct webhook_row *r);
 
 /* Of a job, 1; 0: it has none. */
 int webhooks_of_job(struct store *s, const char *job, struct webhook_row *ret, struct err *err);
-/* The pending one that has been due for longest, but for those whose ids are given (count of
- * them, at most 2). One whose next attempt is further off than any wait is due as well: the clock
- * has been put back since. 1, or 0: none is. */
-int webhooks_due(struct store *s, int64_t now_ms, const char *const *but, int count,
+/* What webhooks_due passes by. */
+struct webhooks_busy {
+    const struct json *ids, *receivers; /* arrays of texts, or NULL */
+    bool tried;                         /* also what was tried before */
+};
+/* The pending one that has been due for longest, of those that are not passed by. One whose next
+ * attempt is further off than any wait is due as well: the clock has been put back since. 1, or 0:
+ * none is. */
+int webhooks_due(struct store *s, int64_t now_ms, const struct webhooks_busy *busy,
                  struct webhook_row *ret, struct err *err);
 
 struct webhooks_waiting {

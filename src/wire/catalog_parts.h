@@ -21,6 +21,8 @@ extern const struct param_def catalog_falkon_bless_params[];
 extern const struct param_def catalog_krill_params[];
 extern const struct param_def catalog_eigenpro2_params[];
 extern const struct param_def catalog_eigenpro34_params[];
+
+/* catalog_descent_params.c */
 extern const struct param_def catalog_skotch_params[];
 extern const struct param_def catalog_askotch_params[];
 extern const struct param_def catalog_askotch2_params[];

@@ -125,6 +125,50 @@ def test_queue_has_places_and_reasons(page, api, big_job, name):
     assert waiting["detail"] in first
 
 
+def test_a_long_queue_shows_what_comes_next(daemons, driver):
+    """And leaves the page a page; of a hundred and twenty jobs the ones that come first are not the newest."""
+    import chromium
+    import data
+    daemon = daemons(workers="cpu:0")
+    page = chromium.Page(driver, daemon.api.base)
+    page.reset(ready=False)
+    X, y = data.regression(30)
+    dataset = daemon.api.upload_csv(X, y)
+    daemon.api.create("the-first", dataset, priority=9)
+    for i in range(120):
+        daemon.api.create(f"m{i:03d}", dataset)
+    page.open("jobs")
+    page.text("the next 10")
+    shown = page.wait(lambda: (lambda texts: len(texts) == 10 and texts)([e.text for e in page.find(".queue li")]), "ten places")
+    assert "the-first" in shown[0] and [f"m{i:03d}" in text for i, text in enumerate(shown[1:])] == [True] * 9
+    assert page.script("return document.querySelector('.side').scrollHeight") < 1600
+
+
+def test_a_job_that_ended_without_an_iteration_promises_no_curve(daemons, driver):
+    import chromium
+    import data
+    daemon = daemons(workers="cpu:0")
+    page = chromium.Page(driver, daemon.api.base)
+    page.reset(ready=False)
+    job = daemon.api.create("m", daemon.api.upload_csv(*data.regression(60)))
+    page.open(f"jobs/{job['id']}")
+    page.text("Curves appear once")
+    daemon.api.cancel(job["id"])
+    page.text("told of no iteration")
+    assert "Curves appear once" not in page.script("return document.body.innerText")
+
+
+def test_a_long_name_of_a_data_set_is_broken(page, api):
+    import data
+    name = "n" * 120
+    api.upload_csv(*data.regression(30), name=name)
+    page.size(390, 844)
+    page.open("data")
+    page.text(name)
+    width = page.script("return document.querySelector('th[scope=row]').getBoundingClientRect().width")
+    assert width < 390, width
+
+
 def test_no_answer_is_said(daemons, driver):
     import chromium
     daemon = daemons()

@@ -433,6 +433,17 @@ def test_a_name_that_somebody_points_at_loopback_reaches_nothing(api, path):
     assert "evil.example" in answer.json()["detail"] and "--allowed-hosts" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize("target, header, status", [
+    ("http://evil.example/v1/jobs", "localhost", 421),
+    ("http://localhost/v1/jobs", "evil.example", 200),
+])
+def test_the_host_of_the_target_counts_and_not_the_header(shared_daemon, target, header, status):
+    """RFC 9112, section 3.2.2."""
+    with raw.Raw(shared_daemon.base) as c:
+        c.send(f"GET {target} HTTP/1.1\r\nHost: {header}\r\n\r\n".encode())
+        assert c.answer().status == status
+
+
 def test_such_a_page_changes_nothing(api):
     before = api.get("/v1/datasets", params={"limit": 1}).json()["first_id"]
     answer = contract.Session().post(api.url("/v1/datasets"), data=b"1,2\n" * 1000000, timeout=60, headers={

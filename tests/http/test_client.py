@@ -189,6 +189,15 @@ def test_refusals_name_the_place_and_have_their_exit_code(base, table, name):
     assert done.returncode == 4 and b"3" in done.stderr
     assert run(base, "job", "job_nothing").returncode == 4
     assert run(base, "jobs", "--status", "asleep").returncode == 4
+    assert run(base, "jobs", "--order", "age").returncode == 4
+
+
+def test_the_queue_is_listed_in_its_order(daemons, table):
+    daemon = daemons(workers="cpu:0", serve_workers=0)
+    for model, priority in (("low", -1), ("high", 5), ("middle", 0)):
+        good(daemon.base, "train", table, "-m", model, "--set", f"priority={priority}", "--no-wait")
+    rows = good(daemon.base, "jobs", "--order", "queue").splitlines()[1:]
+    assert [row.split()[2] for row in rows] == ["high", "middle", "low"]
 
 
 def test_wrong_command_lines_end_with_2(base, table):

@@ -6,6 +6,8 @@ import gzip
 import hashlib
 import io
 import itertools
+import json
+import select
 import signal
 import sqlite3
 import time
@@ -198,6 +200,32 @@ def test_many_columns(daemons):
     assert api.request("POST", "/v1/jobs?validate_only=true", 422, json=job).json()["errors"][0]["pointer"] == "#/features/7"
     api.delete(path)
     assert api.request("POST", "/v1/jobs", 422, json=job).json()["errors"][0]["pointer"] == "#/dataset"
+
+
+def test_a_job_on_many_columns_holds_up_nobody_after_a_restart(daemons):
+    """Its description is read on another thread: what came later is answered first."""
+    daemon = daemons(workers="cpu:0", serve_workers=0)
+    columns = 60_000
+    names = ",".join(f"{i:060d}" for i in range(columns))
+    made = daemon.api.upload((names + "\n" + ("1," * columns)[:-1] + "\n" + ("2," * columns)[:-1] + "\n").encode())
+    job = {"model": "m", "dataset": made["id"], "test": {"dataset": made["id"]}}
+    body = json.dumps(job).encode()
+    passed_by = 0
+    for _ in range(4):  # of which a busy machine may spoil some
+        daemon.stop()
+        daemon.start()
+        with Raw(daemon.base) as slow, Raw(daemon.base) as quick:
+            quick.request("GET", "/v2/health/live")
+            quick.answer()
+            slow.request("POST", "/v1/jobs", ["Content-Type: application/json", f"Content-Length: {len(body)}"], body)
+            quick.request("GET", "/v2/health/live")
+            assert quick.answer().status == 200
+            passed_by += select.select([slow.socket], [], [], 0)[0] == []
+            assert slow.answer().status == 202
+    assert passed_by > 0
+    with Raw(daemon.base) as gone:
+        gone.request("POST", "/v1/jobs", ["Content-Type: application/json", f"Content-Length: {len(body)}"], body)
+    assert daemon.api.post("/v1/jobs", 202, json=job).json()["dataset"] == made["id"]
 
 
 @pytest.mark.parametrize("query, pointer", [

@@ -326,10 +326,41 @@ def test_paths_do_not_climb(small, target):
 
 def test_absolute_target(small):
     with Raw(small.base) as c:
-        c.request("GET", "http://test/v2/health/live")
+        c.request("GET", "http://localhost:1/v2/health/live")
         assert c.answer().status == 200
         c.request("GET", "ftp://test/v2/health/live")
         assert is_problem(c.answer(), 404)
+
+
+@pytest.mark.parametrize("host", ["a b", "localhost/x", "localhost:x@evil.example", "[::1]evil.example", "localhost:8080x",
+                                  ":80", "[::1", "localhost,evil.example:x"])
+def test_a_host_that_is_none(small, host):
+    with Raw(small.base) as c:
+        c.send(f"GET /v1/jobs HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert is_problem(c.answer(), 400)
+        assert c.closed()
+
+
+@pytest.mark.parametrize("name, first, second", [
+    ("Content-Type", "application/json", "text/csv"), ("Content-Encoding", "gzip", "gzip"),
+    ("Authorization", "Bearer a", "Bearer b"), ("Origin", "http://localhost", "http://evil.example"),
+    ("Sec-Fetch-Site", "same-origin", "cross-site"), ("X-Request-Timeout", "5", "6"),
+])
+def test_what_may_be_said_once(small, name, first, second):
+    with Raw(small.base) as c:
+        c.request("POST", "/v1/jobs", [f"{name}: {first}", f"{name.upper()}: {second}", "Content-Length: 2"], b"{}")
+        answer = c.answer()
+        assert is_problem(answer, 400) and name in json.loads(answer.body)["detail"]
+        assert c.closed()
+
+
+@pytest.mark.parametrize("target", ["http:///v1/jobs", "http://:80/v1/jobs", "http://u@localhost/v1/jobs",
+                                    "http://localhost:x@evil.example/v1/jobs"])
+def test_absolute_target_without_a_host(small, target):
+    with Raw(small.base) as c:
+        c.send(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert is_problem(c.answer(), 400)
+        assert c.closed()
 
 
 def test_pipelined_requests_are_answered_in_order(small):

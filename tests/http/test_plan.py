@@ -153,6 +153,8 @@ def as_schema_15(path):
     """The database as version 15 wrote it, whose plans did not tell of kept kernel values."""
     with sqlite3.connect(path) as db:
         db.executescript("""
+            DROP INDEX webhooks_pending; ALTER TABLE webhooks DROP COLUMN receiver;
+            CREATE INDEX webhooks_pending ON webhooks (next_ms) WHERE state = 'pending';
             ALTER TABLE datasets DROP COLUMN summary;
             DROP TABLE model_holds; ALTER TABLE jobs DROP COLUMN spent; ALTER TABLE jobs DROP COLUMN spared;
             ALTER TABLE jobs DROP COLUMN checkpoint;

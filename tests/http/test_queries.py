@@ -124,3 +124,31 @@ def test_deleted_jobs_are_not_found(daemons):
     api.cancel(job)
     api.delete(f"/v1/jobs/{job}")
     assert api.get("/v1/jobs", params=found).json()["data"] == []
+
+
+def test_the_queue_in_its_own_order(daemons):
+    api = daemons(workers="cpu:0", serve_workers=0).api
+    X, y = data.regression(30)
+    dataset = api.upload_csv(X, y)
+    ids = [api.create("m", dataset, priority=priority)["id"] for priority in (0, 5, 0, -3, 5)]
+    wanted = [ids[i] for i in (1, 4, 0, 2, 3)]
+
+    def found(limit, *more):
+        seen, after, jobs = [], {}, []
+        while not seen or seen[-1]["has_more"]:
+            seen.append(api.get("/v1/jobs", params={"order": "queue", "limit": limit, **dict(more), **after}).json())
+            after = {"after": seen[-1]["last_id"]}
+            jobs += seen[-1]["data"]
+        assert [job["queue_position"] for job in jobs] == list(range(len(jobs)))
+        return [job["id"] for job in jobs]
+
+    assert found(100) == found(2) == found(1, ("status", "queued")) == wanted
+    assert [job["id"] for job in api.get("/v1/jobs?order=newest").json()["data"]] == ids[::-1]
+    api.cancel(wanted[1])
+    rest = api.get("/v1/jobs", params={"order": "queue", "after": wanted[1]}).json()["data"]
+    assert [job["id"] for job in rest] == wanted[2:]
+    api.delete(f"/v1/jobs/{wanted[1]}")
+    refused(api, "GET", "/v1/jobs", f"order=queue&after={wanted[1]}", "#/query/after")
+    for query in ("order=oldest", "order=", "order=queue&model=m", "order=queue&status=failed", "order=queue&metadata.a=b",
+                  "order=queue&status=queued&status=running"):
+        refused(api, "GET", "/v1/jobs", query, "#/query/order")

@@ -258,6 +258,42 @@ def test_a_receiver_that_is_slow_or_talks_much(hooked, receiver):
     assert "could not be reached" in wait_state(api, first, "given_up")["last_error"]
 
 
+def test_a_receiver_that_is_slow_holds_up_its_own_messages_alone(hooked, receiver):
+    """Of a hundred jobs for one, and another's that ended later; in the end all are told."""
+    api = hooked(workers="cpu:0", webhook_timeout_s=60).api
+    slow, quick = receiver(delay=30), receiver()
+    source = dataset(api)
+    hook = {"events": ["cancelled"]}
+    for i in range(100):
+        api.cancel(api.create(f"m{i}", source, webhook={**hook, "url": slow.url})["id"])
+    slow.wait(2)
+    last = api.create("last", source, webhook={**hook, "url": quick.url})
+    api.cancel(last["id"])
+    assert wait_state(api, last, "delivered")["attempts"] == 1
+    assert len(slow.arrived) == 2 and scrape(api).value("krrd_webhooks_pending") == 100
+    slow.delay = 0
+    wait.until_metric(api, "krrd_webhooks_pending", 0)
+    assert len({headers["webhook-id"] for headers, _, _ in slow.arrived}) == len(slow.arrived) == 100
+
+
+def test_many_receivers_that_do_not_answer_leave_room_for_others(hooked, receiver):
+    """Each has been tried and is tried again, all the time."""
+    api = hooked(workers="cpu:0", webhook_timeout_s=2, webhook_retry_s=0.1).api
+    dead = [receiver(delay=600) for _ in range(12)]
+    quick = receiver()
+    source = dataset(api)
+    hook = {"events": ["cancelled"]}
+    for i in range(60):
+        api.cancel(api.create(f"m{i}", source, webhook={**hook, "url": dead[i % 12].url})["id"])
+    wait.until(lambda: sum(len(r.arrived) for r in dead) > 70, "second attempts")
+    began = time.monotonic()
+    for i in range(5):
+        job = api.create(f"q{i}", source, webhook={**hook, "url": quick.url})
+        api.cancel(job["id"])
+        wait_state(api, job, "delivered")
+    assert time.monotonic() - began < 20
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))

@@ -1,5 +1,7 @@
 #include "server/http/http_host.h"
 
+#include <string.h>
+
 #include "support/assert.h"
 
 static void test_addresses_and_localhost_need_no_name(void **state)
@@ -13,6 +15,22 @@ static void test_addresses_and_localhost_need_no_name(void **state)
     assert_true(http_host_allowed("LocalHost.:8080", ""));
     assert_true(http_host_allowed("krrd.localhost:8080", ""));
     assert_true(http_host_allowed(NULL, ""));
+}
+
+static void test_what_is_a_host(void **state)
+{
+    (void)state;
+    static const char *const hosts[] = {"h",   "h:",    "h:80",       "a_b.example.",
+                                        "%41", "[::1]", "[::1]:8080", "[::ffff:1.2.3.4]:"};
+    static const char *const none[] = {"",       ":80",  "a b",    "a/b",   "u@h",   "h:x",
+                                       "h:80:1", "[::1", "[::1]x", "[::g]", "a,b:x", "\xc3\xa4"};
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(*hosts); i++) {
+        assert_true(http_host_valid(hosts[i], strlen(hosts[i])));
+    }
+    for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++) {
+        assert_false(http_host_valid(none[i], strlen(none[i])));
+    }
+    assert_false(http_host_valid("a\0b", 3));
 }
 
 static void test_what_only_looks_like_them_does(void **state)
@@ -61,6 +79,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_addresses_and_localhost_need_no_name),
+        cmocka_unit_test(test_what_is_a_host),
         cmocka_unit_test(test_what_only_looks_like_them_does),
         cmocka_unit_test(test_names_that_are_listed),
     };

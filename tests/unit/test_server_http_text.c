@@ -126,6 +126,26 @@ static void test_target_path(void **state)
     assert_null(http_target_path(""));
 }
 
+static void assert_target_host(const char *target, const char *expected)
+{
+    size_t len;
+    const char *host = http_target_host(target, &len);
+    assert_non_null(host);
+    assert_int_equal(len, strlen(expected));
+    assert_memory_equal(host, expected, len);
+}
+
+static void test_target_host(void **state)
+{
+    (void)state;
+    size_t len;
+    assert_target_host("http://h:1/a/b@c", "h:1");
+    assert_target_host("HTTPS://h", "h");
+    assert_target_host("http:///a", "");
+    assert_null(http_target_host("/a", &len));
+    assert_null(http_target_host("ftp://h/", &len));
+}
+
 static void test_length(void **state)
 {
     (void)state;
@@ -252,6 +272,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_request_id),
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_target_path),
+        cmocka_unit_test(test_target_host),
         cmocka_unit_test(test_length),
         cmocka_unit_test(test_origin),
         cmocka_unit_test(test_traceparent),

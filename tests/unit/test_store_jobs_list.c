@@ -59,6 +59,7 @@ static const struct jobs_filter filters[] = {
     {.model = "m3", .statuses = FAILED},
     {.model = "m2", .statuses = CANCELLED},
     {.model = "m1", .statuses = QUEUED},
+    {.in_queue = true},
     {.metadata = 1, .names = {"all"}, .values = {"same"}},
     {.metadata = 1, .names = {"all"}, .values = {"same"}, .statuses = CANCELLED},
     {.metadata = 1, .names = {"all"}, .values = {"same"}, .statuses = QUEUED},
@@ -166,6 +167,35 @@ static void test_positions(void **state)
     jobs_page_deinit(&page);
 }
 
+/* From the one that starts next to the last, page by page, while the queue moves on. */
+static void test_in_queue(void **state)
+{
+    struct fixture *f = *state;
+    const struct jobs_filter queued = {.in_queue = true};
+    char after[ID_SIZE] = "";
+    int64_t place = 0;
+    fill(f, 10);
+    queue(f, 300);
+    for (bool more = true; more;) {
+        struct jobs_page page = list(f, &queued, after, 70);
+        for (int64_t i = 0; i < page.count; i++, place++) {
+            assert_int_equal(page.positions[i], place);
+        }
+        more = page.more;
+        snprintf(after, sizeof(after), "%s", page.last);
+        jobs_page_deinit(&page);
+    }
+    assert_int_equal(place, 300);
+    struct jobs_page page = list(f, &queued, "job_00000003", 100); /* no longer queued */
+    assert_string_equal(page.rows[0].id, "job_q00000003");         /* the same priority, younger */
+    jobs_page_deinit(&page);
+    assert_int_equal(
+        jobs_list(f->store, &queued, (struct store_page){"job_none", 5}, &page, &f->err),
+        -ERR_NOT_FOUND);
+    OK(sql_script(f->store->db, "DELETE FROM jobs", &f->err));
+    assert_int_equal(list(f, &queued, "", 5).count, 0);
+}
+
 /* What the place is by the list of all that are queued. */
 static int64_t place_of(struct fixture *f, const char *id)
 {
@@ -247,4 +277,5 @@ static void test_no_memory(void **state)
 
 TEST_MAIN(STORE_TEST(test_work_is_bounded), STORE_TEST(test_rare_ones_are_found),
           STORE_TEST(test_page_without_a_hit), STORE_TEST(test_positions),
-          STORE_TEST(test_places_in_a_long_queue), STORE_TEST(test_no_memory))
+          STORE_TEST(test_in_queue), STORE_TEST(test_places_in_a_long_queue),
+          STORE_TEST(test_no_memory))

@@ -4,9 +4,9 @@
 #include "base/json.h"
 #include "unit/store_fixture.h"
 
-#define SPEC(events)                                                                               \
-    "{\"metadata\":{\"team\":\"blue\"},\"webhook\":{\"url\":\"https://example.org/x\","            \
-    "\"events\":[" events "]}}"
+#define SPEC_TO(url, events)                                                                       \
+    "{\"metadata\":{\"team\":\"blue\"},\"webhook\":{\"url\":\"" url "\",\"events\":[" events "]}}"
+#define SPEC(events) SPEC_TO("https://example.org/x", events)
 static const char every_end[] = SPEC("\"succeeded\",\"failed\",\"cancelled\"");
 
 static void add_with(struct fixture *f, const char *id, const char *spec)
@@ -20,14 +20,20 @@ static void add_with(struct fixture *f, const char *id, const char *spec)
 }
 
 /* Ends the queued job at that time; its message, which there must be. */
-static struct webhook_row cancelled(struct fixture *f, const char *id, int64_t now_ms)
+static struct webhook_row cancelled_with(struct fixture *f, const char *id, const char *spec,
+                                         int64_t now_ms)
 {
     struct webhook_row row;
     enum job_status status;
-    add_with(f, id, every_end);
+    add_with(f, id, spec);
     OK(jobs_cancel(f->store, id, now_ms, &status, &f->err));
     assert_int_equal(webhooks_of_job(f->store, id, &row, &f->err), 1);
     return row;
+}
+
+static struct webhook_row cancelled(struct fixture *f, const char *id, int64_t now_ms)
+{
+    return cancelled_with(f, id, every_end, now_ms);
 }
 
 static bool has_message(struct fixture *f, const char *id)
@@ -41,12 +47,12 @@ static bool has_message(struct fixture *f, const char *id)
     return rc == 1;
 }
 
-/* The job that is due, but for those; "": none. */
-static const char *due(struct fixture *f, int64_t now_ms, const char *const *but, int count,
-                       char ret[ID_SIZE])
+/* The job that is due; "": none. */
+static const char *due_but(struct fixture *f, int64_t now_ms, struct webhooks_busy busy,
+                           char ret[ID_SIZE])
 {
     struct webhook_row row;
-    const int rc = webhooks_due(f->store, now_ms, but, count, &row, &f->err);
+    const int rc = webhooks_due(f->store, now_ms, &busy, &row, &f->err);
     OK(rc);
     ret[0] = '\0';
     if (rc == 1) {
@@ -54,6 +60,11 @@ static const char *due(struct fixture *f, int64_t now_ms, const char *const *but
         webhook_row_deinit(&row);
     }
     return ret;
+}
+
+static const char *due(struct fixture *f, int64_t now_ms, char ret[ID_SIZE])
+{
+    return due_but(f, now_ms, (struct webhooks_busy){.tried = true}, ret);
 }
 
 static void test_the_end_of_a_job(void **state)
@@ -121,13 +132,17 @@ static void test_due_by_age(void **state)
     add_dataset(f, "ds_1");
     struct webhook_row second = cancelled(f, "job_1", 2000), first = cancelled(f, "job_2", 1000);
     struct webhook_row third = cancelled(f, "job_3", 3000);
-    const char *const but[] = {first.id, second.id};
-    assert_string_equal(due(f, 999, NULL, 0, id), "");
-    assert_string_equal(due(f, 1000, NULL, 0, id), "job_2");
-    assert_string_equal(due(f, 5000, NULL, 0, id), "job_2");
-    assert_string_equal(due(f, 5000, but, 1, id), "job_1");
-    assert_string_equal(due(f, 5000, but, 2, id), "job_3");
-    assert_string_equal(due(f, 2999, but, 2, id), "");
+    cleanup_json struct json *one = json_new_array(), *two = json_new_array();
+    json_push(one, json_new_string(first.id));
+    json_push(two, json_new_string(first.id));
+    json_push(two, json_new_string(second.id));
+    const struct webhooks_busy but_one = {.ids = one}, but_two = {.ids = two};
+    assert_string_equal(due(f, 999, id), "");
+    assert_string_equal(due(f, 1000, id), "job_2");
+    assert_string_equal(due(f, 5000, id), "job_2");
+    assert_string_equal(due_but(f, 5000, but_one, id), "job_1");
+    assert_string_equal(due_but(f, 5000, but_two, id), "job_3");
+    assert_string_equal(due_but(f, 2999, but_two, id), "");
     assert_true(strcmp(first.id, second.id) != 0 && strcmp(second.id, third.id) != 0);
     webhook_row_deinit(&first);
     webhook_row_deinit(&second);
@@ -141,8 +156,8 @@ static void test_due_though_the_clock_was_put_back(void **state)
     char id[ID_SIZE];
     add_dataset(f, "ds_1");
     struct webhook_row row = cancelled(f, "job_1", 100000000000);
-    assert_string_equal(due(f, 5000, NULL, 0, id), "job_1");
-    assert_string_equal(due(f, 100000000000 - WEBHOOK_WAIT_MAX_MS, NULL, 0, id), "");
+    assert_string_equal(due(f, 5000, id), "job_1");
+    assert_string_equal(due(f, 100000000000 - WEBHOOK_WAIT_MAX_MS, id), "");
     webhook_row_deinit(&row);
 }
 
@@ -162,8 +177,8 @@ static void test_tried_again_and_delivered(void **state)
     const struct webhook_result refused = {
         .state = "pending", .status = 500, .error = "No.", .next_ms = 4000};
     record(f, message, refused, 1500);
-    assert_string_equal(due(f, 3999, NULL, 0, id), "");
-    assert_string_equal(due(f, 4000, NULL, 0, id), "job_1");
+    assert_string_equal(due(f, 3999, id), "");
+    assert_string_equal(due(f, 4000, id), "job_1");
     char *body = mem_strdup(row.body);
     webhook_row_deinit(&row);
     assert_int_equal(webhooks_of_job(f->store, "job_1", &row, &f->err), 1);
@@ -182,9 +197,51 @@ static void test_tried_again_and_delivered(void **state)
     assert_null(row.last_error);
     assert_int_equal(row.next_ms, 0);
     assert_int_equal(row.finished_ms, 4100);
-    assert_string_equal(due(f, 9000000, NULL, 0, id), "");
+    assert_string_equal(due(f, 9000000, id), "");
     webhook_row_deinit(&row);
     mem_free(body);
+}
+
+static void assert_receiver(struct fixture *f, const char *id, const char *spec,
+                            const char *expected)
+{
+    struct webhook_row row = cancelled_with(f, id, spec, 1000);
+    assert_string_equal(row.receiver, expected);
+    webhook_row_deinit(&row);
+}
+
+/* Scheme, host and port. */
+static void test_receivers(void **state)
+{
+    struct fixture *f = *state;
+    add_dataset(f, "ds_1");
+    assert_receiver(f, "job_1", every_end, "https://example.org");
+    assert_receiver(f, "job_2", SPEC_TO("http://H.Example:80?a=/b", "\"cancelled\""),
+                    "http://h.example:80");
+    assert_receiver(f, "job_3", SPEC_TO("http://[::1]#x/y", "\"cancelled\""), "http://[::1]");
+    assert_receiver(f, "job_4", SPEC_TO("http://h", "\"cancelled\""), "http://h");
+}
+
+/* Receivers that have enough to do, and what was tried before. */
+static void test_due_but_for_the_busy(void **state)
+{
+    struct fixture *f = *state;
+    char id[ID_SIZE];
+    add_dataset(f, "ds_1");
+    struct webhook_row slow = cancelled(f, "job_1", 1000);
+    struct webhook_row other =
+        cancelled_with(f, "job_2", SPEC_TO("https://b.example/", "\"cancelled\""), 2000);
+    cleanup_json struct json *full = json_new_array();
+    json_push(full, json_new_string(slow.receiver));
+    const struct webhooks_busy busy = {.receivers = full, .tried = true};
+    assert_string_equal(due(f, 5000, id), "job_1");
+    assert_string_equal(due_but(f, 5000, busy, id), "job_2");
+    const struct webhook_result no = {.state = "pending", .error = "No.", .next_ms = 1500};
+    record(f, slow.id, no, 1200);
+    assert_string_equal(due(f, 5000, id), "job_1");
+    assert_string_equal(due_but(f, 5000, (struct webhooks_busy){.tried = false}, id), "job_2");
+    webhook_row_deinit(&slow);
+    webhook_row_deinit(&other);
 }
 
 /* Giving up is the job's last event. */
@@ -215,7 +272,7 @@ static void test_deleted_with_its_job(void **state)
     add_dataset(f, "ds_1");
     struct webhook_row row = cancelled(f, "job_1", 1000);
     OK(jobs_delete(f->store, "job_1", &f->err));
-    assert_string_equal(due(f, 9000000, NULL, 0, id), "");
+    assert_string_equal(due(f, 9000000, id), "");
     record(f, row.id, (struct webhook_result){.state = "delivered", .status = 200}, 1500);
     assert_int_equal(number_of(f, "SELECT count(*) FROM webhooks"), 0);
     webhook_row_deinit(&row);
@@ -247,5 +304,6 @@ static void test_counted(void **state)
 TEST_MAIN(STORE_TEST(test_the_end_of_a_job), STORE_TEST(test_what_is_not_told),
           STORE_TEST(test_an_end_that_fails), STORE_TEST(test_due_by_age),
           STORE_TEST(test_due_though_the_clock_was_put_back),
-          STORE_TEST(test_tried_again_and_delivered), STORE_TEST(test_given_up),
+          STORE_TEST(test_tried_again_and_delivered), STORE_TEST(test_receivers),
+          STORE_TEST(test_due_but_for_the_busy), STORE_TEST(test_given_up),
           STORE_TEST(test_deleted_with_its_job), STORE_TEST(test_counted))

@@ -17,7 +17,6 @@ enum {
     PAGE_DEFAULT = 20,
     PREVIEW_DEFAULT = 10,
     PREVIEW_MAX = 100,
-    LONG_TEXT = 64 << 10, /* a description that takes more than a few milliseconds to read */
 };
 
 /* ---- Upload. ---- */
@@ -237,7 +236,7 @@ static int show(struct request *rq, struct dataset_row *row, struct err *err)
         return err_no_memory(err);
     }
     s->row = *row;
-    if (strlen(s->row.info) < LONG_TEXT || offload(rq->app, rq, &ops, s, NULL) != 0) {
+    if (strlen(s->row.info) < DESCRIBED_LONG || offload(rq->app, rq, &ops, s, NULL) != 0) {
         show_work(s);
         show_done(rq->app, rq, s);
     }

@@ -163,6 +163,8 @@ static int check_room(const struct app *app, struct err *err)
 /* What a request to queue a job comes to. */
 struct creation {
     bool validate_only; /* nothing is stored */
+    bool read_ahead;    /* descriptions may be read on another thread first */
+    bool deferred;      /* which they are: the request begins again after that */
     struct once *once;
     bool queue_full;
     char body[SHA256_HEX_SIZE]; /* digest of the body; of use with `once` alone */
@@ -261,6 +263,8 @@ static int plan_and_insert(struct app *app, struct job_spec *spec, const struct 
     return r < 0 ? r : insert(app, spec, plan, c, err);
 }
 
+static void create_now(struct request *rq);
+
 /* Everything between the body and the row. */
 static int create(struct request *rq, struct creation *c, struct err *err)
 {
@@ -279,6 +283,10 @@ static int create(struct request *rq, struct creation *c, struct err *err)
     }
     if (r == 0) {
         r = check_device(rq->app, spec, err);
+    }
+    c->deferred = r == 0 && c->read_ahead && job_data_read_ahead(rq, spec, create_now);
+    if (c->deferred) {
+        return 0;
     }
     if (r == 0) {
         r = job_data_find(rq->app, spec, &data, err);
@@ -322,10 +330,10 @@ static int begin_once(struct request *rq, struct creation *c, struct err *err)
     return r;
 }
 
-void jobs_create(struct request *rq)
+static void begin_creation(struct request *rq, bool read_ahead)
 {
     struct err err;
-    __attribute__((cleanup(creation_deinit))) struct creation c = {.once = NULL};
+    __attribute__((cleanup(creation_deinit))) struct creation c = {.read_ahead = read_ahead};
     int r = begin_once(rq, &c, &err);
     if (r == 0 && once_answered(c.once)) {
         once_replay(c.once, rq, c.body);
@@ -339,9 +347,19 @@ void jobs_create(struct request *rq)
         reply_problem(rq, 429, &err);
     } else if (r < 0) {
         reply_error(rq, &err);
-    } else {
+    } else if (!c.deferred) {
         reply_created(rq, &c);
     }
+}
+
+static void create_now(struct request *rq)
+{
+    begin_creation(rq, false);
+}
+
+void jobs_create(struct request *rq)
+{
+    begin_creation(rq, true);
 }
 
 /* ---- GET /v1/jobs ---- */
@@ -379,6 +397,26 @@ static int read_metadata(struct request *rq, struct jobs_filter *ret, struct err
     return 0;
 }
 
+/* The queue's own order has no filter beside it. */
+static int read_order(struct request *rq, struct jobs_filter *ret, struct err *err)
+{
+    const char *order = request_query(rq, "order");
+    if (order == NULL) {
+        return 0;
+    }
+    ret->in_queue = strcmp(order, "queue") == 0;
+    if (!ret->in_queue && strcmp(order, "newest") != 0) {
+        return err_at(err, ERR_INVALID, "#/query/order", "order must be newest or queue.");
+    }
+    const unsigned queued = 1u << JOB_QUEUED;
+    if (ret->in_queue && ((ret->statuses | queued) != queued || ret->model || ret->metadata > 0)) {
+        return err_at(err, ERR_INVALID, "#/query/order",
+                      "Jobs in the order of the queue are all that are queued: leave out status, "
+                      "model and metadata.");
+    }
+    return 0;
+}
+
 static int read_filter(struct request *rq, struct jobs_filter *ret, struct store_page *ret_page,
                        struct err *err)
 {
@@ -390,6 +428,7 @@ static int read_filter(struct request *rq, struct jobs_filter *ret, struct store
     }
     int r = read_statuses(rq, ret, err);
     r = r == 0 ? read_metadata(rq, ret, err) : r;
+    r = r == 0 ? read_order(rq, ret, err) : r;
     return r < 0 ? r : request_query_int(rq, "limit", 1, 100, &ret_page->limit, err);
 }
 
@@ -402,6 +441,9 @@ void jobs_index(struct request *rq)
     int r = read_filter(rq, &filter, &page, &err);
     if (r == 0) {
         r = jobs_list(rq->app->store, &filter, page, &found, &err);
+    }
+    if (r == -ERR_NOT_FOUND) {
+        err_at(&err, ERR_INVALID, "#/query/after", "There is no such job any more: begin anew.");
     }
     if (r < 0) {
         reply_error(rq, &err);

@@ -8,6 +8,7 @@
 #include "wire/spec.h"
 
 struct app;
+struct request;
 
 struct job_data {
     const struct dataset_info *train;
@@ -18,3 +19,9 @@ struct job_data {
  * spec. The descriptions stay those of app->described (described.h). */
 int job_data_find(const struct app *app, const struct job_spec *spec, struct job_data *ret,
                   struct err *err);
+
+/* Reads on a thread of the pool those descriptions that are long and not kept yet, and then calls
+ * then(rq), from which they are found at once. True: rq is deferred until then; false: there is
+ * nothing to wait for. */
+bool job_data_read_ahead(struct request *rq, const struct job_spec *spec,
+                         void (*then)(struct request *rq));

@@ -26,7 +26,7 @@ const struct route routes[] = {
 
     {"POST", "/v1/jobs", ROUTE_BODY, JOB_BODY_MAX, .handle = jobs_create, .query = "validate_only"},
     {"GET", "/v1/jobs", .handle = jobs_index,
-     .query = "status+ model metadata.* limit after"},
+     .query = "status+ model metadata.* order limit after"},
     {"GET", "/v1/jobs/{id}", .handle = jobs_show},
     {"DELETE", "/v1/jobs/{id}", .handle = jobs_remove},
     {"POST", "/v1/jobs/{id}/cancel", .handle = jobs_stop},

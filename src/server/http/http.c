@@ -259,16 +259,6 @@ bool exchange_send_tls(struct exchange *ex, const void *data, size_t size)
 
 /* ---- Receiving. ---- */
 
-/* The exchange was refused while `rest` bytes of its body (negative: unknown) are still to come. */
-static void settle(struct exchange *ex, int64_t rest)
-{
-    ex->limit = ex->received + (int64_t)HTTP_DROP_MAX;
-    connection_enter(ex->connection, CONNECTION_DROPPING);
-    if (rest > (int64_t)HTTP_DROP_MAX) {
-        connection_answer_now(ex->connection);
-    }
-}
-
 /* Blanks around a value are none of it (RFC 9112, section 5.1); libmicrohttpd leaves those behind
  * it. Of Transfer-Encoding they stay, since it has understood that value as it stands. */
 static bool trim(void *context, const char *name, const char *value)
@@ -296,16 +286,8 @@ static enum MHD_Result first_call(struct exchange *ex, const char *method, const
     if (ex->close || ex->expects_continue || ex->length == INT64_MAX) {
         return queue(ex); /* nothing of the body is read */
     }
-    settle(ex, ex->length);
+    exchange_settle(ex, ex->length);
     return MHD_YES;
-}
-
-static void drop(struct exchange *ex, size_t size)
-{
-    ex->received += (int64_t)size;
-    if (ex->connection->phase == CONNECTION_DROPPING && ex->received > ex->limit) {
-        connection_answer_now(ex->connection);
-    }
 }
 
 static enum MHD_Result piece_call(struct exchange *ex, const char *data, size_t size)
@@ -314,9 +296,9 @@ static enum MHD_Result piece_call(struct exchange *ex, const char *data, size_t 
     const bool pause = !refused && exchange_receive(ex, data, size);
     if (ex->answer.status != 0 && ex->connection->phase == CONNECTION_RECEIVING) {
         ex->received += refused ? (int64_t)size : 0;
-        settle(ex, ex->length >= 0 ? ex->length - ex->received : -1);
+        exchange_settle(ex, ex->length >= 0 ? ex->length - ex->received : -1);
     } else if (refused) {
-        drop(ex, size);
+        exchange_drop(ex, size);
     }
     return pause ? suspend(ex) : MHD_YES;
 }
@@ -516,19 +498,6 @@ int http_start(struct app *app, void *loop, const struct http_options *o,
     h->options.tls_certificate = h->options.tls_key = NULL; /* likewise; MHD has read them */
     *ret = h;
     return 0;
-}
-
-void http_set_keys(struct http *h, const struct keys *keys)
-{
-    h->keys = keys;
-    for (struct connection *c = h->connections; c != NULL; c = c->next) {
-        struct exchange *ex = c->exchange;
-        if (ex != NULL && ex->answer.stream != NULL && !exchange_key_holds(ex)) {
-            log_msg(&h->app->log, LOG_INFO, "http.stream_revoked", "key", ex->key_name, "request",
-                    ex->request_id, NULL);
-            stream_end(ex->answer.stream);
-        }
-    }
 }
 
 int http_port(const struct http *h)

@@ -21,12 +21,18 @@
     "Preference-Applied, Retry-After, X-Request-Id"
 #define CORS_MAX_AGE_S "600"
 
+/* Whom the request is meant for; NULL: it does not say. */
+static const char *exchange_host(struct exchange *ex)
+{
+    return ex->host != NULL ? ex->host : request_header(&ex->request, "Host");
+}
+
 /* A server that a key guards need not care under which name it is asked: a page has no key. */
 bool exchange_host_ok(struct exchange *ex)
 {
     const struct http *h = ex->http;
     const char *names = h->options.allowed_hosts;
-    const char *host = request_header(&ex->request, "Host");
+    const char *host = exchange_host(ex);
     const bool guarded = names[0] != '\0' || (h->loopback && h->keys == NULL);
     if (!guarded || http_host_allowed(host, names)) {
         return true;
@@ -81,7 +87,7 @@ bool exchange_origin_ok(struct exchange *ex)
     allow_origin(ex);
     if (changes && !origin_listed(ex) &&
         !http_origin_allowed(request_header(rq, "Sec-Fetch-Site"), request_header(rq, "Origin"),
-                             request_header(rq, "Host"))) {
+                             exchange_host(ex))) {
         exchange_refuse(ex, 403, ERR_FORBIDDEN, "A page of another site may not do this.");
     }
     return ex->answer.status == 0;
@@ -183,6 +189,19 @@ bool exchange_key_holds(const struct exchange *ex)
     const unsigned needed = scopes_of(ex->request.route);
     const struct key *key = keys != NULL ? keys_find_digest(keys, ex->key_digest) : NULL;
     return keys == NULL || needed == 0 || (key != NULL && (key->scopes & needed) != 0);
+}
+
+void http_set_keys(struct http *h, const struct keys *keys)
+{
+    h->keys = keys;
+    for (struct connection *c = h->connections; c != NULL; c = c->next) {
+        struct exchange *ex = c->exchange;
+        if (ex != NULL && ex->answer.stream != NULL && !exchange_key_holds(ex)) {
+            log_msg(&h->app->log, LOG_INFO, "http.stream_revoked", "key", ex->key_name, "request",
+                    ex->request_id, NULL);
+            stream_end(ex->answer.stream);
+        }
+    }
 }
 
 const char *request_key_name(const struct request *rq)

@@ -101,3 +101,22 @@ void connection_answer_now(struct connection *c)
         connection_cut(c);
     }
 }
+
+/* ---- bodies of refused requests ---- */
+
+void exchange_settle(struct exchange *ex, int64_t rest)
+{
+    ex->limit = ex->received + (int64_t)HTTP_DROP_MAX;
+    connection_enter(ex->connection, CONNECTION_DROPPING);
+    if (rest > (int64_t)HTTP_DROP_MAX) {
+        connection_answer_now(ex->connection);
+    }
+}
+
+void exchange_drop(struct exchange *ex, size_t size)
+{
+    ex->received += (int64_t)size;
+    if (ex->connection->phase == CONNECTION_DROPPING && ex->received > ex->limit) {
+        connection_answer_now(ex->connection);
+    }
+}

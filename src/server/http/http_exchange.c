@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/app.h"
+#include "server/http/http_host.h"
 #include "server/http/http_internal.h"
 #include "server/http/http_route.h"
 #include "server/http/http_text.h"
@@ -65,6 +66,7 @@ struct exchange *exchange_free(struct exchange *ex)
     }
     mem_free(ex->method);
     mem_free(ex->path);
+    mem_free(ex->host);
     ex->connection->exchange = NULL;
     return mem_free(ex);
 }
@@ -75,6 +77,9 @@ struct head_facts {
     int lengths, encodings, hosts;
     bool bad_name;
     bool bad_value;
+    bool bad_host;
+    unsigned singles;     /* seen of once_only, a bit each */
+    const char *repeated; /* the last of them that came again, or NULL */
     bool length_readable;
     bool chunked;
     bool expects_continue;
@@ -82,9 +87,29 @@ struct head_facts {
     long long length;
 };
 
+/* Of two of them two readers could follow different ones. */
+static const char *const once_only[] = {"Authorization",
+                                        "Content-Encoding",
+                                        "Content-Type",
+                                        "Origin",
+                                        "Sec-Fetch-Site",
+                                        "X-Request-Timeout",
+                                        NULL};
+
+static void note_single(struct head_facts *f, const char *name)
+{
+    for (unsigned i = 0; once_only[i] != NULL; i++) {
+        if (strcasecmp(name, once_only[i]) == 0) {
+            f->repeated = (f->singles & 1u << i) != 0 ? once_only[i] : f->repeated;
+            f->singles |= 1u << i;
+        }
+    }
+}
+
 static bool note_header(void *context, const char *name, const char *value)
 {
     struct head_facts *f = context;
+    note_single(f, name);
     f->bad_name = f->bad_name || !http_token_valid(name);
     f->bad_value = f->bad_value || !http_value_valid(value);
     if (strcasecmp(name, "Content-Length") == 0) {
@@ -95,6 +120,7 @@ static bool note_header(void *context, const char *name, const char *value)
         f->chunked = strcasecmp(value, "chunked") == 0;
     } else if (strcasecmp(name, "Host") == 0) {
         f->hosts++;
+        f->bad_host = value[0] != '\0' && !http_host_valid(value, strlen(value));
     } else if (strcasecmp(name, "Expect") == 0) {
         f->expects_continue = strcasecmp(value, "100-continue") == 0;
         f->other_expectation = !f->expects_continue;
@@ -119,6 +145,10 @@ static bool framing_ok(struct exchange *ex, const struct head_facts *f, const ch
         exchange_refuse(ex, 400, ERR_PARSE, "The Content-Length is not a number.");
     } else if (f->hosts > 1 || (f->hosts == 0 && strcmp(version, "HTTP/1.1") == 0)) {
         exchange_refuse(ex, 400, ERR_PARSE, "There must be one Host header.");
+    } else if (f->bad_host) {
+        exchange_refuse(ex, 400, ERR_PARSE, "The Host header names no host.");
+    } else if (f->repeated != NULL) {
+        exchange_refuse(ex, 400, ERR_PARSE, "There may be one %s header.", f->repeated);
     } else if (f->other_expectation) {
         exchange_refuse(ex, 417, ERR_UNSUPPORTED, "The only Expect known is 100-continue.");
     } else {
@@ -163,6 +193,19 @@ static bool no_memory(struct exchange *ex)
 {
     exchange_refuse(ex, 500, ERR_NO_MEMORY, "%s", err_sentence(ERR_NO_MEMORY));
     return false;
+}
+
+static bool take_host(struct exchange *ex, const char *target)
+{
+    size_t len;
+    const char *host = http_target_host(target, &len);
+    if (host != NULL && !http_host_valid(host, len)) {
+        ex->close = true;
+        exchange_refuse(ex, 400, ERR_PARSE, "The request's target names no host.");
+    } else if (host != NULL && (ex->host = mem_strndup(host, len)) == NULL) {
+        no_memory(ex);
+    }
+    return ex->answer.status == 0;
 }
 
 /* ---- Route and parameters. ---- */
@@ -406,8 +449,9 @@ void exchange_begin(struct exchange *ex, const char *method, const char *target,
         no_memory(ex);
         return;
     }
-    if (!framing_ok(ex, &facts, version) || !head_fits(ex, target) || !exchange_host_ok(ex) ||
-        !exchange_origin_ok(ex) || exchange_preflight(ex, path != NULL ? path : "")) {
+    if (!framing_ok(ex, &facts, version) || !head_fits(ex, target) || !take_host(ex, target) ||
+        !exchange_host_ok(ex) || !exchange_origin_ok(ex) ||
+        exchange_preflight(ex, path != NULL ? path : "")) {
         return;
     }
     const bool ready = welcome(ex, path != NULL ? path : "");

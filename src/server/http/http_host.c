@@ -63,3 +63,38 @@ bool http_host_allowed(const char *host, const char *names)
     }
     return false;
 }
+
+static bool only(const char *s, size_t len, const char *chars)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (s[i] == '\0' || strchr(chars, s[i]) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The first byte that a port, or nothing, must begin at; NULL: what is before is no host. */
+static const char *host_end(const char *host, size_t len)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "-._~%!$&'()*+,;=";
+    const char mark = len > 0 && host[0] == '[' ? ']' : ':';
+    const char *end = memchr(host, mark, len);
+    if (mark == ']') {
+        return end != NULL && only(host + 1, (size_t)(end - host) - 1, "0123456789abcdefABCDEF:.")
+                   ? end + 1
+                   : NULL;
+    }
+    end = end != NULL ? end : host + len;
+    return end > host && only(host, (size_t)(end - host), letters) ? end : NULL;
+}
+
+bool http_host_valid(const char *host, size_t len)
+{
+    const char *end = host_end(host, len);
+    if (end == NULL || end == host + len) {
+        return end != NULL;
+    }
+    return *end == ':' && only(end + 1, (size_t)(host + len - end) - 1, "0123456789");
+}

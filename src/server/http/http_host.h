@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * Whether a request with this Host header may be meant for a server with these names: a list with
@@ -15,3 +16,7 @@
  * and so may what has no such header (NULL): browsers send one.
  */
 bool http_host_allowed(const char *host, const char *names);
+
+/* Whether these bytes are a host with or without a port, as in RFC 9110, section 7.2: a name or an
+ * address, IPv6 in brackets; no user, no path, and not empty. */
+bool http_host_valid(const char *host, size_t len);

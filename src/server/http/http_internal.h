@@ -88,6 +88,7 @@ struct exchange {
     struct query_arg *query;
     int query_count;
     char *method, *path;
+    char *host; /* of a target in absolute form, which the Host header does not count beside */
     char *params[HTTP_MAX_PARAMS];
     char request_id[HTTP_REQUEST_ID_MAX + 1];
     char key_name[HTTP_KEY_NAME_MAX + 1]; /* of the API key, or "" */
@@ -219,6 +220,10 @@ void connection_enter(struct connection *c, enum connection_phase phase);
 void connection_cut(struct connection *c);
 /* Writes the answer past libmicrohttpd, which takes none while a body arrives. */
 void connection_answer_now(struct connection *c);
+/* The exchange was refused while `rest` bytes of its body (negative: unknown) are still to come. */
+void exchange_settle(struct exchange *ex, int64_t rest);
+/* So many of these came, and are dropped. */
+void exchange_drop(struct exchange *ex, size_t size);
 
 /* http_watch.c */
 /* Once a second: deadlines, and suspended connections whose client left. */

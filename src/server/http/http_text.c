@@ -151,16 +151,33 @@ bool http_type_is_json(const char *content_type)
            (n > suffix && strncasecmp(content_type + n - suffix, "+json", suffix) == 0);
 }
 
+/* What follows "http://" or "https://"; NULL: the target does not begin so. */
+static const char *authority_of(const char *target)
+{
+    if (strncasecmp(target, "http://", 7) != 0 && strncasecmp(target, "https://", 8) != 0) {
+        return NULL;
+    }
+    return strstr(target, "://") + 3;
+}
+
 const char *http_target_path(const char *target)
 {
     if (target[0] == '/') {
         return target;
     }
-    if (strncasecmp(target, "http://", 7) != 0 && strncasecmp(target, "https://", 8) != 0) {
+    const char *authority = authority_of(target);
+    if (authority == NULL) {
         return NULL;
     }
-    const char *path = strchr(strstr(target, "://") + 3, '/');
+    const char *path = strchr(authority, '/');
     return path != NULL ? path : "/";
+}
+
+const char *http_target_host(const char *target, size_t *ret_len)
+{
+    const char *authority = authority_of(target);
+    *ret_len = authority != NULL ? strcspn(authority, "/") : 0;
+    return authority;
 }
 
 bool http_length_read(const char *text, long long *ret)

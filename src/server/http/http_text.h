@@ -30,6 +30,9 @@ bool http_type_is_json(const char *content_type);
 /* The path of a request target: of the absolute form ("http://host/path") what follows the host.
  * NULL when there is no path. */
 const char *http_target_path(const char *target);
+/* The host and port of the absolute form, *ret_len bytes, which stand for the Host header (RFC
+ * 9112, section 3.2.2) and may be none (http_host_valid). NULL: the target has another form. */
+const char *http_target_host(const char *target, size_t *ret_len);
 /* Reads a Content-Length of digits alone. Values beyond 2^63-1 read as 2^63-1; anything else is
  * false. */
 bool http_length_read(const char *text, long long *ret);

@@ -2,13 +2,16 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "server/app.h"
+#include "server/pool/tail.h"
 #include "store/datasets.h"
 #include "store/models.h"
 #include "wire/order.h"
+#include "wire/reason.h"
 
 /* From SIGTERM, which nothing in a worker catches, to SIGKILL. */
 #define KILL_AFTER_MS 2000
@@ -304,4 +307,36 @@ void run_pause(struct run *run)
     if (!run->order) {
         send_word(run, FRAME_PAUSE);
     }
+}
+
+/* ---- the loss of the worker ---- */
+
+/* Of the error that the job ends with where no attempt is left. */
+static struct json *cause_of(const struct run *run, const struct slot_end *end)
+{
+    struct json *j = json_new_object();
+    json_set_string(j, "signal", end->signal);
+    json_set(j, "exit_code",
+             end->exit_code >= 0 ? json_new_number(end->exit_code) : json_new_null());
+    json_set_int(j, "attempt", run->report.attempt);
+    tail_lines(end->tail, json_set_array(j, "stderr"));
+    return j;
+}
+
+int run_record_loss(const struct run *run, const struct slot_end *end)
+{
+    struct app *app = run->report.app;
+    if (app->draining) {
+        return job_report_put_aside(app, run->report.job);
+    }
+    char message[192];
+    cleanup_json struct json *cause = cause_of(run, end);
+    if (run->ended) {
+        snprintf(message, sizeof message,
+                 "The worker process did not answer the cancel within %.3g s and was ended.",
+                 app->config.cancel_grace_s);
+    } else {
+        snprintf(message, sizeof message, "The worker process ended unexpectedly: %s.", end->cause);
+    }
+    return job_report_lost(&run->report, REASON_WORKER_LOST, message, cause);
 }

@@ -36,4 +36,7 @@ int run_launch(struct run *run, const struct job_row *job, struct err *err);
 /* No answer within the grace period (config.h) ends the worker: SIGTERM, then SIGKILL. */
 void run_cancel(struct run *run);
 void run_pause(struct run *run);
+/* What becomes of the job whose worker is gone. Whoever ends the daemon ends its workers: no
+ * attempt of the job's failed by that. */
+int run_record_loss(const struct run *run, const struct slot_end *end);
 void run_close(struct run *run); /* gives the slot back and frees the run in time */

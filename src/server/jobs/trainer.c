@@ -1,6 +1,5 @@
 #include "server/jobs/trainer.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <uv.h>
 
@@ -476,37 +475,6 @@ static void on_ready(void *context, struct slot *s)
     trainer_kick(context);
 }
 
-/* Of the error that the job ends with where no attempt is left. */
-static struct json *cause_of(const struct run *run, const struct slot_end *end)
-{
-    struct json *j = json_new_object();
-    json_set_string(j, "signal", end->signal);
-    json_set(j, "exit_code",
-             end->exit_code >= 0 ? json_new_number(end->exit_code) : json_new_null());
-    json_set_int(j, "attempt", run->report.attempt);
-    tail_lines(end->tail, json_set_array(j, "stderr"));
-    return j;
-}
-
-/* Whoever ends the daemon ends its workers: no attempt of the job's failed by that. */
-static int record_loss(const struct run *run, const struct slot_end *end)
-{
-    struct app *app = run->report.app;
-    if (app->draining) {
-        return job_report_put_aside(app, run->report.job);
-    }
-    char message[192];
-    cleanup_json struct json *cause = cause_of(run, end);
-    if (run->ended) {
-        snprintf(message, sizeof message,
-                 "The worker process did not answer the cancel within %.3g s and was ended.",
-                 app->config.cancel_grace_s);
-    } else {
-        snprintf(message, sizeof message, "The worker process ended unexpectedly: %s.", end->cause);
-    }
-    return job_report_lost(&run->report, REASON_WORKER_LOST, message, cause);
-}
-
 static void on_lost(void *context, struct slot *s, const struct slot_end *end)
 {
     struct trainer *t = context;
@@ -523,7 +491,7 @@ static void on_lost(void *context, struct slot *s, const struct slot_end *end)
         slot_lost_job(s, run->report.job);
     }
     backlog_drop_pieces(&run->report.backlog);
-    if (job_report_flush(&run->report) < 0 || record_loss(run, end) < 0) {
+    if (job_report_flush(&run->report) < 0 || run_record_loss(run, end) < 0) {
         add_stray(t, &run->report, NULL);
     }
     run_close(run);

@@ -1,7 +1,6 @@
 #include "server/webhooks/webhooks.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -9,10 +8,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/metrics.h"
-#include "server/offload.h"
 #include "server/timekeeper.h"
 #include "server/webhooks/address.h"
 #include "server/webhooks/post.h"
@@ -21,23 +20,14 @@
 
 enum {
     LOOK_MS = 250,
-    AT_ONCE = 2,
+    AT_ONCE = 16,
+    OF_RECEIVER = 2,    /* of these, of one */
+    TRIED = 8,          /* of these, such as were tried before: the first attempt finds a place */
     PATIENCE_MS = 5000, /* until the store is asked again that did not take a result */
     GONE = 410
 };
 #define CA_FILE_MAX ((size_t)16 << 20)
 static const double longest_wait_s = WEBHOOK_WAIT_MAX_MS / 1e3;
-
-struct webhooks {
-    struct app *app;
-    uv_timer_t timer;
-    struct sign_secrets secrets;
-    struct address_list also;
-    const char *under_way[AT_ONCE]; /* ids */
-    int count;
-    bool stopped;
-    atomic_bool stopping; /* read by the threads that send */
-};
 
 /* One attempt. */
 struct attempt {
@@ -45,8 +35,18 @@ struct attempt {
     struct webhook_row row;
     char *signature;
     struct post post;
-    struct post_result result;
-    double seconds; /* that it took */
+};
+
+struct webhooks {
+    struct app *app;
+    uv_timer_t timer;
+    uv_async_t told; /* of results */
+    struct post_office *office;
+    struct sign_secrets secrets;
+    struct address_list also;
+    struct attempt *under_way[AT_ONCE];
+    int count;
+    bool stopped;
 };
 
 /* ---- checks ---- */
@@ -90,7 +90,7 @@ static void count(const struct attempt *a, const struct webhook_result *r, int64
                                         : r->message == NULL ? WEBHOOK_RETRIED
                                                              : WEBHOOK_GIVEN_UP;
     metrics_count(m, METRIC_WEBHOOK_ATTEMPTS, (int)outcome, 0, 1);
-    metrics_observe(m, METRIC_WEBHOOK_ATTEMPT_SECONDS, 0, 0, a->seconds);
+    metrics_observe(m, METRIC_WEBHOOK_ATTEMPT_SECONDS, 0, 0, a->post.result.seconds);
     if (outcome == WEBHOOK_DELIVERED) {
         const double s = (double)(now - a->row.created_ms) / 1e3;
         metrics_observe(m, METRIC_WEBHOOK_DELIVERY_SECONDS, 0, 0, s > 0.0 ? s : 0.0);
@@ -115,16 +115,16 @@ static int record(struct attempt *a)
     struct err err;
     const int64_t now = clock_wall_ms(), attempts = a->row.attempts + 1;
     const int64_t age = timekeeper_cautious_ms(app->timekeeper) - a->row.created_ms;
-    struct webhook_result r = {.state = "delivered", .status = a->result.status};
-    if (a->result.error[0] != '\0') {
+    struct webhook_result r = {.state = "delivered", .status = a->post.result.status};
+    if (a->post.result.error[0] != '\0') {
         const int64_t wait = wait_ms(&app->config, attempts);
         const bool over = (double)(age + wait) > 1e3 * app->config.webhook_give_up_s;
-        r.error = a->result.error;
+        r.error = a->post.result.error;
         r.next_ms = now + wait;
         r.state = over || r.status == GONE ? "given_up" : "pending";
         r.message = over || r.status == GONE ? message : NULL;
         snprintf(message, sizeof message, "The webhook was given up after %lld attempts: %s",
-                 (long long)attempts, a->result.error);
+                 (long long)attempts, a->post.result.error);
     }
     const int rc = webhooks_record(app->store, a->row.id, &r, now, &err);
     if (rc == 0) {
@@ -138,14 +138,6 @@ static int record(struct attempt *a)
 
 /* ---- sending ---- */
 
-static void work(void *context)
-{
-    struct attempt *a = context;
-    const double began = clock_monotonic_s();
-    post_send(&a->post, &a->result);
-    a->seconds = clock_monotonic_s() - began;
-}
-
 static void look(struct webhooks *w);
 
 static void on_timer(uv_timer_t *timer)
@@ -153,17 +145,38 @@ static void on_timer(uv_timer_t *timer)
     look(timer->data);
 }
 
-static void done(struct app *app, struct request *rq, void *context)
+/* Of a daemon that is taken down already nothing is recorded: it is sent once more. */
+static int end(struct webhooks *w, struct attempt *a)
 {
-    struct attempt *a = context;
-    struct webhooks *w = a->all;
-    (void)app;
-    (void)rq;
-    /* Of a daemon that is taken down already nothing is recorded: it is sent once more. */
     const int rc = w->stopped ? 0 : record(a);
-    w->count--;
-    w->under_way[0] = w->under_way[0] == a->row.id ? w->under_way[w->count] : w->under_way[0];
+    int at = 0;
+    while (w->under_way[at] != a) {
+        at++;
+    }
+    w->under_way[at] = w->under_way[--w->count];
+    w->app->offloaded--;
     attempt_free(a);
+    return rc;
+}
+
+static void close_told(struct webhooks *w)
+{
+    if (w->stopped && w->count == 0 && !uv_is_closing((uv_handle_t *)&w->told)) {
+        uv_close((uv_handle_t *)&w->told, NULL);
+    }
+}
+
+static void on_told(uv_async_t *told)
+{
+    struct webhooks *w = told->data;
+    int rc = 0;
+    struct post *next, *p = post_office_taken(w->office);
+    for (; p != NULL; p = next) {
+        next = p->next;
+        const int r = end(w, p->context);
+        rc = rc < 0 ? rc : r;
+    }
+    close_told(w);
     if (rc < 0 && !w->stopped) {
         uv_timer_start(&w->timer, on_timer, PATIENCE_MS, LOOK_MS);
     } else if (!w->stopped) {
@@ -186,27 +199,56 @@ static int prepare(struct attempt *a)
         .ca_file = c->webhook_ca_file,
         .timeout_s = c->webhook_timeout_s,
         .also = &a->all->also,
-        .stopping = &a->all->stopping,
+        .context = a,
     };
     return a->signature ? 0 : -ERR_NO_MEMORY;
+}
+
+static int of_receiver(const struct webhooks *w, const char *receiver)
+{
+    int n = 0;
+    for (int i = 0; i < w->count; i++) {
+        n += strcmp(w->under_way[i]->row.receiver, receiver) == 0;
+    }
+    return n;
+}
+
+/* Passed by are those under way, and receivers that have enough for now: one that is slow or dead
+ * holds up its own messages alone. */
+static int find_next(const struct webhooks *w, struct webhook_row *ret)
+{
+    cleanup_json struct json *ids = json_new_array(), *receivers = json_new_array();
+    int tried = 0;
+    for (int i = 0; i < w->count; i++) {
+        const struct webhook_row *row = &w->under_way[i]->row;
+        tried += row->attempts > 0;
+        json_push(ids, json_new_string(row->id));
+        if (of_receiver(w, row->receiver) >= OF_RECEIVER) {
+            json_push(receivers, json_new_string(row->receiver));
+        }
+    }
+    if (!json_ok(ids) || !json_ok(receivers)) {
+        return -ERR_NO_MEMORY;
+    }
+    const struct webhooks_busy busy = {ids, receivers, tried < TRIED};
+    return webhooks_due(w->app->store, clock_wall_ms(), &busy, ret, NULL);
 }
 
 /* The next one that is due, if any: whether there was one. */
 static bool send_next(struct webhooks *w)
 {
-    static const struct offload_ops ops = {.work = work, .done = done};
     struct attempt *a = mem_zalloc(sizeof *a);
     if (a == NULL) {
         return false;
     }
     a->all = w;
-    const int found =
-        webhooks_due(w->app->store, clock_wall_ms(), w->under_way, w->count, &a->row, NULL);
-    if (found <= 0 || prepare(a) < 0 || offload(w->app, NULL, &ops, a, NULL) < 0) {
+    if (find_next(w, &a->row) <= 0 || prepare(a) < 0) {
         attempt_free(a);
         return false;
     }
-    w->under_way[w->count++] = a->row.id;
+    w->under_way[w->count++] = a;
+    w->app->offloaded++;
+    post_office_send(w->office, &a->post);
     return true;
 }
 
@@ -254,15 +296,17 @@ int webhooks_new(struct app *app, struct webhooks **ret, struct err *err)
     int rc = sign_read(app->config.webhook_secret_file, &w->secrets, err);
     rc = rc == 0 ? check_ca_file(app->config.webhook_ca_file, err) : rc;
     rc = rc == 0 ? address_list_parse(app->config.webhook_allow, &w->also, err) : rc;
-    rc = rc == 0 ? post_init(err) : rc;
+    rc = rc == 0 ? post_office_new(&w->told, &w->office, err) : rc;
     if (rc < 0) {
         mem_free(w);
         return rc;
     }
     uv_timer_init(app->loop, &w->timer);
-    w->timer.data = w;
+    uv_async_init(app->loop, &w->told, on_told);
+    w->timer.data = w->told.data = w;
     uv_timer_start(&w->timer, on_timer, LOOK_MS, LOOK_MS);
     uv_unref((uv_handle_t *)&w->timer);
+    uv_unref((uv_handle_t *)&w->told);
     *ret = w;
     return 0;
 }
@@ -270,7 +314,7 @@ int webhooks_new(struct app *app, struct webhooks **ret, struct err *err)
 void webhooks_drain(struct webhooks *w)
 {
     if (w != NULL) {
-        atomic_store(&w->stopping, true);
+        post_office_hurry(w->office);
     }
 }
 
@@ -280,10 +324,14 @@ void webhooks_stop(struct webhooks *w)
     if (w != NULL) {
         w->stopped = true;
         uv_close((uv_handle_t *)&w->timer, NULL);
+        close_told(w);
     }
 }
 
 struct webhooks *webhooks_free(struct webhooks *w)
 {
+    if (w != NULL) {
+        post_office_free(w->office);
+    }
     return mem_free(w);
 }
