@@ -258,11 +258,12 @@ static int take_posterior(struct drive *d, struct err *err)
     return r;
 }
 
-/* The limits of a solve, not its method, ended it: it may have arrived without knowing, where the
- * method looks at its residual seldom. */
-static bool ran_out(int reason)
+/* It may have arrived without knowing, where the method looks at its residual seldom, or measures
+ * it by a right-hand side that is rounding. */
+static bool may_have_arrived(int reason)
 {
-    return reason == REASON_ITERATION_LIMIT || reason == REASON_TIME_BUDGET;
+    return reason == REASON_ITERATION_LIMIT || reason == REASON_TIME_BUDGET ||
+           reason == REASON_STAGNATED || reason == REASON_BREAKDOWN;
 }
 
 /* Coefficients into A, the certificate, the metrics. Returns the reason, corrected by what the
@@ -293,7 +294,7 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
         return reason;
     }
     const bool arrived = found.bound <= d->limits->tolerance && !misses(d, &found);
-    if (r == 0 && ran_out(reason) && arrived) {
+    if (r == 0 && may_have_arrived(reason) && arrived) {
         reason = REASON_CONVERGED;
     }
     if (r == 0 && d->evaluator != NULL) {
