@@ -36,8 +36,10 @@ static void refused(const struct dataset *ds, const char *solver, const char *mo
     const bool bless = strcmp(solver, "falkon_bless") == 0;
     snprintf(fields, sizeof(fields),
              "'solver':'%s','standardize':{'features':false},'test':{'fraction':0},"
-             "'kernel':{'name':'polynomial','degree':4},'regularization':1e-3%s%s",
-             solver, more,
+             "'regularization':1e-3%s%s%s",
+             solver,
+             strstr(more, "kernel") == NULL ? ",'kernel':{'name':'polynomial','degree':4}" : "",
+             more,
              bless        ? ",'centers':{'method':'bless','count':20}"
              : restricted ? ",'centers':{'count':20}"
                           : "");
@@ -78,7 +80,25 @@ static void test_rows(void **state)
     struct dataset *ds = scaled(1e60);
     refused(ds, "pcg", ",'precision':'mixed'", "#/precision",
             "Row 1 is infinity or NaN in float32");
+    refused(ds, "pcg", ",'precision':'float32'", "#/precision", "The feature \"x0\" has values");
+    refused(ds, "falkon", ",'precision':'float32'", "#/precision", "The feature \"x0\" has values");
     fixture_dataset_free(ds);
 }
 
-TEST_MAIN(cmocka_unit_test(test_every_solver), cmocka_unit_test(test_rows))
+/* A bandwidth that makes them so is told of by solvers and selections of centers alike. */
+static void test_bandwidth(void **state)
+{
+    (void)state;
+    static const char narrow[] =
+        ",'precision':'float32','kernel':{'name':'gaussian','bandwidth':1e-300}";
+    struct dataset *ds = scaled(1.0);
+    for (const struct solver_ops *const *s = solver_list(); *s != NULL; s++) {
+        if (strcmp((*s)->name, "inducing") != 0 && strcmp((*s)->name, "kmcg_restricted") != 0) {
+            refused(ds, (*s)->name, narrow, "#/kernel/bandwidth", "larger bandwidth");
+        }
+    }
+    fixture_dataset_free(ds);
+}
+
+TEST_MAIN(cmocka_unit_test(test_every_solver), cmocka_unit_test(test_rows),
+          cmocka_unit_test(test_bandwidth))
