@@ -26,7 +26,7 @@ struct both {
  * rounding of its sums. */
 static const double cancelled = 8 * DBL_EPSILON;
 /* Smaller residuals are not of such ones, which nothing solves. */
-static const double doubtful = 1e-3;
+static const double doubtful = 1e-6;
 
 static int read_twice(const struct row_source *s, int64_t first, const int64_t *index,
                       int64_t count, void *ret_X, double *ret_Y, struct err *err)

@@ -61,7 +61,9 @@ static int iterate(struct drive *d, struct err *err)
         }
         int r = take_step(d, err);
         note_iteration(d, began);
-        tell_note(d);
+        if (r <= 0) { /* what the last step notes waits for its certificate */
+            tell_note(d);
+        }
         if (r != 0) {
             return r;
         }
@@ -219,9 +221,12 @@ static void warn_of_distance(const struct drive *d, const struct certificate *c)
         "The relative residual %.3g is certified, but the whitened one, in which directions of "
         "small eigenvalues of the centers' kernel matrix count as well, is %.3g:",
         c->residual, c->whitened);
+    const bool coarse = d->p->points_dtype == DTYPE_F32;
     solve__say(
         d, "warning", text,
-        d->ops->deepen == NULL
+        coarse ? "the model may be far from the solution, and so its predictions. Float32 kernel "
+                 "values are too coarse for such directions: take precision \"float64\"."
+        : d->ops->deepen == NULL
             ? "the model may be far from the solution, and so its predictions. Set a smaller "
               "`stop.tolerance`, or take a solver that iterates in whitened variables, "
               "\"falkon\" or \"direct\"."
@@ -305,6 +310,9 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     }
     if (r < 0) {
         return r;
+    }
+    if (reason != REASON_CONVERGED) {
+        tell_note(d);
     }
     if (is_useless(&found) || (found.residual > large && !reached)) {
         warn_of_large_residual(d, &found);
