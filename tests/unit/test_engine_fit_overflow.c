@@ -100,5 +100,46 @@ static void test_bandwidth(void **state)
     fixture_dataset_free(ds);
 }
 
+static void hear(void *context, const char *level, const char *text)
+{
+    int *lost = context;
+    *lost += strcmp(level, "warning") == 0 && strstr(text, "loses what its rows differ by") != NULL;
+}
+
+/* Warnings of lost features that a fit has. */
+static int lost_features(const struct dataset *ds, const char *precision)
+{
+    char fields[256];
+    snprintf(fields, sizeof(fields),
+             "'solver':'falkon','standardize':{'features':false},'test':{'fraction':0},"
+             "'kernel':'linear','regularization':1e-3,'precision':'%s'",
+             precision);
+    struct job_spec *spec = fixture_spec_read(fields);
+    struct backend *be = fixture_backend();
+    int lost = 0;
+    const struct solve_control control = {.context = &lost, .now = no_time, .message = hear};
+    const struct fit_input in = {.train = ds};
+    struct model *m = NULL;
+    struct fit_result result;
+    struct err err = {0};
+    assert_int_equal(fit_run(be, spec, &in, &control, &m, &result, &err), 0);
+    model_free(m);
+    job_spec_free(spec);
+    backend_close(be);
+    return lost;
+}
+
+/* Features of 1e-60 are 0 in float32, and the model would be one of equal rows. */
+static void test_lost_features(void **state)
+{
+    (void)state;
+    struct dataset *tiny = scaled(1e-60), *usual = scaled(1.0);
+    assert_int_equal(lost_features(tiny, "float32"), 1);
+    assert_int_equal(lost_features(tiny, "float64"), 0);
+    assert_int_equal(lost_features(usual, "float32"), 0);
+    fixture_dataset_free(tiny);
+    fixture_dataset_free(usual);
+}
+
 TEST_MAIN(cmocka_unit_test(test_every_solver), cmocka_unit_test(test_rows),
-          cmocka_unit_test(test_bandwidth))
+          cmocka_unit_test(test_bandwidth), cmocka_unit_test(test_lost_features))
