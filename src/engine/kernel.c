@@ -62,14 +62,12 @@ int kernel_overflows(struct err *err)
 
 int kernel_refuse_row(const struct kernel *k, int64_t row, enum dtype dtype, struct err *err)
 {
-    return err_set(err, ERR_INVALID, "Row %lld %sis infinity or NaN in %s.", (long long)row + 1,
-                   kernel_uses_distance(k->id) ? "divided by the bandwidth " : "",
-                   dtype_name(dtype));
-}
-
-const char *kernel_field_of_rows(const struct kernel *k)
-{
-    return kernel_uses_distance(k->id) ? "#/kernel/bandwidth" : "#/precision";
+    const bool divided = kernel_uses_distance(k->id);
+    return err_at(err, ERR_INVALID, divided ? "#/kernel/bandwidth" : "#/precision",
+                  "Row %lld %sis infinity or NaN in %s: scale the features%s%s.",
+                  (long long)row + 1, divided ? "divided by the bandwidth " : "", dtype_name(dtype),
+                  divided ? ", take a larger bandwidth" : "",
+                  dtype == DTYPE_F32 ? ", or take precision \"float64\"" : "");
 }
 
 /* How much of its value a kernel loses by an error of 1 in the squared distance, at most; 0: more

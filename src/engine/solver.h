@@ -96,7 +96,8 @@ struct step_report {
     bool usable;      /* coef() would give a meaningful answer now */
     bool savable;     /* not usable yet, but save() has something worth keeping */
     int64_t rank;     /* of the preconditioner in use; 0: none, or not built yet */
-    const char *note; /* static, what a user should know from now on; told once. NULL: nothing */
+    const char *note; /* static, what a user should know from now on; told once, that of the last
+                         step unless it has converged. NULL: nothing */
 };
 
 struct solver; /* each method's own state */

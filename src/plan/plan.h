@@ -72,7 +72,9 @@ void plan_make(const struct job_spec *spec, const struct plan_data *data,
  * centers on more training rows than rule_full_rows, and where its time budget is too short for a
  * full model (plan_in_time), unless it goes on from an earlier model: uniform ones,
  * rule_open_centers of them or the largest of its halves that fits the machine and is in time.
- * Where none is in time, time decides nothing, and where none fits the job stays as it is.
+ * Where none is in time, time decides nothing, and where none fits the job stays as it is. One that
+ * has centers and leaves their number open, without a warm start or a selector that finds it, has
+ * the largest of the usual number's halves by the same rule where the usual one is too many.
  * `experience` may be NULL.
  */
 void plan_take_centers(struct job_spec *spec, const struct plan_data *data,

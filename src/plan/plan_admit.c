@@ -152,11 +152,35 @@ static int64_t timely_centers(const struct settling *s, const struct job_spec *s
     return 0;
 }
 
+/* A job that names a solver on centers, or how they are selected, but not their number, and whose
+ * selector has no number of its own. The usual one stays open. */
+static void take_fewer_centers(const struct settling *s, struct job_spec *spec)
+{
+    const bool open = spec->centers.count == 0 && spec->centers.dataset[0] == '\0' &&
+                      !spec->centers.method->weighted && spec->warm_start.model[0] == '\0';
+    double bytes;
+    if (!open || (spec_fits(spec, s->data, s->machine, &bytes) && in_time(s, spec))) {
+        return;
+    }
+    struct plan usual;
+    plan_make(spec, s->data, s->machine, &usual);
+    struct job_spec other = *spec; /* borrows what the spec owns */
+    const int64_t fitting =
+        fitting_centers(&other, s->data, s->machine, rule_centers(usual.train_rows), &bytes);
+    const int64_t timely = timely_centers(s, &other, fitting);
+    const int64_t taken = timely > 0 ? timely : fitting;
+    spec->centers.count = taken < usual.centers ? taken : 0;
+}
+
 void plan_take_centers(struct job_spec *spec, const struct plan_data *data,
                        const struct plan_machine *machine, const struct experience *experience)
 {
     const struct settling s = {.data = data, .machine = machine, .experience = experience};
-    if (strcmp(spec->solver.method->name, "auto") != 0 || spec->centers.method != NULL ||
+    if (spec->centers.method != NULL) {
+        take_fewer_centers(&s, spec);
+        return;
+    }
+    if (strcmp(spec->solver.method->name, "auto") != 0 ||
         spec->search.folds > 0) { /* for full models only */
         return;
     }

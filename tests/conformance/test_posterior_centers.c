@@ -352,6 +352,41 @@ static void test_more_directions_know_more(void **state)
     restricted_deinit(&f);
 }
 
+static void count_warning(void *context, const char *level, const char *text)
+{
+    int *warnings = context;
+    *warnings += strcmp(level, "warning") == 0 && strstr(text, "`stop.tolerance`") != NULL;
+}
+
+static double stand_still(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+/* Directions that are as many as the tolerance takes are told of where they are too few. */
+static void test_what_is_told_of_directions(void **state)
+{
+    struct restricted_fixture f;
+    const struct restricted_spec spec = usual();
+    restricted_init(&f, *state, &spec);
+    struct solver_options options = options_make("kmcg_restricted", NULL, 1e-2);
+    options_set(&options, "{\"probes\": 0}");
+    for (int few = 0; few < 2; few++) {
+        int warnings = 0;
+        const struct solve_control control = {
+            .context = &warnings, .now = stand_still, .message = count_warning};
+        const struct solve_limits limits = {
+            .tolerance = few ? 1e-12 : 0.1, .max_iterations = 10, .time_budget_s = INFINITY};
+        struct solve_outcome out;
+        must(solve_run(solver_find("kmcg_restricted"), &f.problem, &options, &limits, &control,
+                       NULL, NULL, NULL, &f.A, &out, &err));
+        assert_int_equal(out.reason, few ? REASON_ITERATION_LIMIT : REASON_CONVERGED);
+        assert_int_equal(warnings, few);
+    }
+    restricted_deinit(&f);
+}
+
 /* Targets that are 0 in the centers' rows, as those of a rare class may be, and in all. */
 static void test_zero_targets(void **state)
 {
@@ -411,6 +446,8 @@ TEST_MAIN(cmocka_unit_test_setup_teardown(test_inducing, device_setup_two, devic
                                           device_teardown),
           cmocka_unit_test_setup_teardown(test_few_directions, device_setup_two, device_teardown),
           cmocka_unit_test_setup_teardown(test_more_directions_know_more, device_setup_two,
+                                          device_teardown),
+          cmocka_unit_test_setup_teardown(test_what_is_told_of_directions, device_setup_two,
                                           device_teardown),
           cmocka_unit_test_setup_teardown(test_zero_targets, device_setup_two, device_teardown),
           cmocka_unit_test_setup_teardown(test_no_ridge, device_setup_two, device_teardown))

@@ -323,6 +323,23 @@ static void test_residency(void **state)
     }
 }
 
+static void build_stochastic(struct stochastic *s, const struct restricted_fixture *f,
+                             const char *params)
+{
+    struct solver_options options = options_make(solvers[0], NULL, 1e-6);
+    options_set(&options, params);
+    must(stochastic_init(s, &f->problem, &options.params, &err));
+    int r = 0;
+    double fraction;
+    while (r == 0) {
+        struct err err;
+        r = stochastic_build(s, &fraction, &err);
+    }
+    assert_int_equal(r, 1);
+    assert_true(s->damping > 1 && s->L > 0 && s->note != NULL);
+    assert_non_null(strstr(s->note, "race"));
+}
+
 /* A sample of few rows misses what batches have: the race takes more damping, says so, and with the
  * steps that it allows the method is ahead of what the smallest damping reaches. */
 static void test_race(void **state)
@@ -331,21 +348,11 @@ static void test_race(void **state)
     spec.lambda = 1e-6;
     struct restricted_fixture f;
     restricted_init(&f, *state, &spec);
-    struct solver_options options = options_make(solvers[0], NULL, 1e-6);
-    options_set(&options, "{\"hessian_rows\": 30}");
     double damping[2];
     for (int again = 0; again < 2; again++) {
         struct stochastic s = {0};
-        must(stochastic_init(&s, &f.problem, &options.params, &err));
-        int r = 0;
-        double fraction;
-        while (r == 0) {
-            struct err err;
-            r = stochastic_build(&s, &fraction, &err);
-        }
-        assert_int_equal(r, 1);
-        assert_true(s.damping > 1 && s.L > 0 && s.note != NULL);
-        assert_non_null(strstr(s.note, "race"));
+        build_stochastic(&s, &f, "{\"hessian_rows\": 30}");
+        assert_non_null(strstr(s.note, "More `hessian_rows`"));
         damping[again] = s.damping;
         stochastic_deinit(&s);
     }
@@ -359,7 +366,7 @@ static void test_race(void **state)
         struct world w = world_calm();
         const struct solve_control control = world_control(&w);
         struct solve_outcome outcome;
-        options = options_make(solvers[0], NULL, 1e-12);
+        struct solver_options options = options_make(solvers[0], NULL, 1e-12);
         options_set(&options, params[k]);
         must(solve_run(solver_find(solvers[0]), &f.problem, &options, &limits, &control, NULL, NULL,
                        NULL, &f.A, &outcome, &err));
@@ -370,6 +377,23 @@ static void test_race(void **state)
                     residuals[1]);
         fail();
     }
+    restricted_deinit(&f);
+}
+
+/* Where all rows are in the sample there are no more to advise. */
+static void test_race_with_all_rows(void **state)
+{
+    struct restricted_spec spec = ordinary();
+    spec.n = 40;
+    spec.m = 20;
+    spec.lambda = 1e-6;
+    struct restricted_fixture f;
+    restricted_init(&f, *state, &spec);
+    struct stochastic s = {0};
+    build_stochastic(&s, &f, "{\"hessian_rows\": 40}");
+    assert_null(strstr(s.note, "hessian_rows"));
+    assert_non_null(strstr(s.note, "A larger `batch_size`"));
+    stochastic_deinit(&s);
     restricted_deinit(&f);
 }
 
@@ -646,5 +670,5 @@ static void test_refuses_nonsense(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_batches), TEST(test_all_rows_are_exact), TEST(test_sketch),
           TEST(test_parameters), TEST(test_scaling_and_rho), TEST(test_mu), TEST(test_residency),
-          TEST(test_race), TEST(test_steps_back), TEST(test_start), TEST(test_energy_of_a_start),
-          TEST(test_tiny_ridge), TEST(test_refuses_nonsense))
+          TEST(test_race), TEST(test_race_with_all_rows), TEST(test_steps_back), TEST(test_start),
+          TEST(test_energy_of_a_start), TEST(test_tiny_ridge), TEST(test_refuses_nonsense))

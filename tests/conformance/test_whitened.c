@@ -22,6 +22,24 @@ static void spread(struct restricted_fixture *f)
     restricted_move_centers(f);
 }
 
+/* So near to each other that the kernel is all ones but for by^2, and targets without a mean, so
+ * that K_nm' Y is as small. */
+static void move_together(struct restricted_fixture *f, double by)
+{
+    double mean = 0;
+    for (int64_t i = 0; i < f->n; i++) {
+        f->X[i] *= by;
+        mean += f->Y[i] / (double)f->n;
+    }
+    for (int64_t i = 0; i < f->n; i++) {
+        f->Y[i] -= mean;
+    }
+    for (int64_t j = 0; j < f->m; j++) {
+        f->Z[j] *= by;
+    }
+    restricted_move_centers(f);
+}
+
 /* A smooth function of one feature with noise, and so little regularization that the solution takes
  * eigenvalues of K_mm which are a millionth of the largest. */
 static void smooth_init(struct restricted_fixture *f, struct backend *be)
@@ -350,6 +368,25 @@ static void test_cut_short(void **state)
     restricted_deinit(&f);
 }
 
+/* So it is with what ends by itself, at the limits of the precision. */
+static void test_stagnated(void **state)
+{
+    static const char *const names[] = {"falkon", "krill"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct restricted_fixture f;
+        smooth_init(&f, *state);
+        move_together(&f, 1e-3);
+        f.problem.ridge = 1e-14 * (double)f.n;
+        struct heard heard;
+        const struct solve_outcome out = solve(&f, solver_find(names[i]), 1000, &heard);
+        assert_int_equal(out.reason, REASON_STAGNATED);
+        assert_true(out.model && out.relative_residual > 1 && out.whitened_residual < 0.5);
+        assert_int_equal(heard.warnings, 1);
+        assert_null(strstr(heard.text, "zeros"));
+        restricted_deinit(&f);
+    }
+}
+
 /* ---- the solver itself ---- */
 
 static struct solver *begin(struct restricted_fixture *f)
@@ -400,5 +437,5 @@ static void test_resumed(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, device_setup_one, device_teardown)
 
 TEST_MAIN(TEST(test_value), TEST(test_zeros), TEST(test_not_measured), TEST(test_those_that_arrive),
-          TEST(test_cg_goes_on), TEST(test_cut_short), TEST(test_those_that_do_not),
-          TEST(test_resumed))
+          TEST(test_cg_goes_on), TEST(test_cut_short), TEST(test_stagnated),
+          TEST(test_those_that_do_not), TEST(test_resumed))

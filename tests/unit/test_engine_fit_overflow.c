@@ -36,8 +36,10 @@ static void refused(const struct dataset *ds, const char *solver, const char *mo
     const bool bless = strcmp(solver, "falkon_bless") == 0;
     snprintf(fields, sizeof(fields),
              "'solver':'%s','standardize':{'features':false},'test':{'fraction':0},"
-             "'kernel':{'name':'polynomial','degree':4},'regularization':1e-3%s%s",
-             solver, more,
+             "'regularization':1e-3%s%s%s",
+             solver,
+             strstr(more, "kernel") == NULL ? ",'kernel':{'name':'polynomial','degree':4}" : "",
+             more,
              bless        ? ",'centers':{'method':'bless','count':20}"
              : restricted ? ",'centers':{'count':20}"
                           : "");
@@ -78,7 +80,66 @@ static void test_rows(void **state)
     struct dataset *ds = scaled(1e60);
     refused(ds, "pcg", ",'precision':'mixed'", "#/precision",
             "Row 1 is infinity or NaN in float32");
+    refused(ds, "pcg", ",'precision':'float32'", "#/precision", "The feature \"x0\" has values");
+    refused(ds, "falkon", ",'precision':'float32'", "#/precision", "The feature \"x0\" has values");
     fixture_dataset_free(ds);
 }
 
-TEST_MAIN(cmocka_unit_test(test_every_solver), cmocka_unit_test(test_rows))
+/* A bandwidth that makes them so is told of by solvers and selections of centers alike. */
+static void test_bandwidth(void **state)
+{
+    (void)state;
+    static const char narrow[] =
+        ",'precision':'float32','kernel':{'name':'gaussian','bandwidth':1e-300}";
+    struct dataset *ds = scaled(1.0);
+    for (const struct solver_ops *const *s = solver_list(); *s != NULL; s++) {
+        if (strcmp((*s)->name, "inducing") != 0 && strcmp((*s)->name, "kmcg_restricted") != 0) {
+            refused(ds, (*s)->name, narrow, "#/kernel/bandwidth", "larger bandwidth");
+        }
+    }
+    fixture_dataset_free(ds);
+}
+
+static void hear(void *context, const char *level, const char *text)
+{
+    int *lost = context;
+    *lost += strcmp(level, "warning") == 0 && strstr(text, "loses what its rows differ by") != NULL;
+}
+
+/* Warnings of lost features that a fit has. */
+static int lost_features(const struct dataset *ds, const char *precision)
+{
+    char fields[256];
+    snprintf(fields, sizeof(fields),
+             "'solver':'falkon','standardize':{'features':false},'test':{'fraction':0},"
+             "'kernel':'linear','regularization':1e-3,'precision':'%s'",
+             precision);
+    struct job_spec *spec = fixture_spec_read(fields);
+    struct backend *be = fixture_backend();
+    int lost = 0;
+    const struct solve_control control = {.context = &lost, .now = no_time, .message = hear};
+    const struct fit_input in = {.train = ds};
+    struct model *m = NULL;
+    struct fit_result result;
+    struct err err = {0};
+    assert_int_equal(fit_run(be, spec, &in, &control, &m, &result, &err), 0);
+    model_free(m);
+    job_spec_free(spec);
+    backend_close(be);
+    return lost;
+}
+
+/* Features of 1e-60 are 0 in float32, and the model would be one of equal rows. */
+static void test_lost_features(void **state)
+{
+    (void)state;
+    struct dataset *tiny = scaled(1e-60), *usual = scaled(1.0);
+    assert_int_equal(lost_features(tiny, "float32"), 1);
+    assert_int_equal(lost_features(tiny, "float64"), 0);
+    assert_int_equal(lost_features(usual, "float32"), 0);
+    fixture_dataset_free(tiny);
+    fixture_dataset_free(usual);
+}
+
+TEST_MAIN(cmocka_unit_test(test_every_solver), cmocka_unit_test(test_rows),
+          cmocka_unit_test(test_bandwidth), cmocka_unit_test(test_lost_features))

@@ -113,7 +113,8 @@ static void test_a_choice_is_cut_off(void **state)
     const struct fit_result r = attempt(300, "'stop':{'time_budget_s':40}", &s, &model);
     assert_true(model);
     assert_true(r.seconds < 40);
-    assert_contains(s.messages.data, "warning: What the job leaves open was chosen by 9 fits");
+    assert_contains(s.messages.data,
+                    "warning: The choice of what the job leaves open was cut off after 9 fits");
     forget(&s);
 }
 

@@ -53,7 +53,7 @@ static int64_t centers(const char *fields, int64_t rows)
 }
 
 /* A half, a quarter, ... of the usual number, and of fewer rows' full models as well; never where
- * something was asked for. */
+ * their number was asked for, or another solver. */
 static void test_centers_for_the_time(void **state)
 {
     (void)state;
@@ -69,6 +69,9 @@ static void test_centers_for_the_time(void **state)
     assert_int_equal(centers("'stop':{'time_budget_s':20},'centers':{'count':9999}", 2000000),
                      9999);
     assert_true(centers("'stop':{'time_budget_s':20},'regularization':'auto'", 200000) > 0);
+    assert_int_equal(centers("'stop':{'time_budget_s':36000},'solver':'falkon'", 2000000), 0);
+    const int64_t falkon = centers("'stop':{'time_budget_s':20},'solver':'falkon'", 2000000);
+    assert_true(falkon > 0 && falkon < 10000);
 }
 
 /* Ten seconds of setup, ten an iteration, five after them. */

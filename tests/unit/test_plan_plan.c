@@ -573,6 +573,28 @@ static void test_many_rows_take_centers(void **state)
     assert_int_equal(centers_taken(open, 2250000, &m), 10000);
 }
 
+/* A solver on centers whose number is left open has as many as fit. */
+static void test_named_solvers_take_centers(void **state)
+{
+    (void)state;
+    static const char open[] = "'solver':'falkon','test':{'fraction':0}";
+    struct plan_machine m = machine();
+    m.limit_bytes = INT64_C(64000000000);
+    assert_int_equal(centers_taken(open, 1000000, &m), 0);
+    m.limit_bytes = 1000000000;
+    const int64_t fewer = centers_taken(open, 1000000, &m);
+    assert_true(fewer == 5000 || fewer == 2500 || fewer == 1250);
+    assert_int_equal(centers_taken("'centers':{'count':'auto'},'test':{'fraction':0}", 1000000, &m),
+                     fewer);
+    static const char named[] = "'solver':'falkon','centers':{'count':9999},'test':{'fraction':0}";
+    assert_int_equal(centers_taken(named, 1000000, &m), 9999);
+    /* These go by what they have. */
+    assert_int_equal(centers_taken("'solver':'falkon','warm_start':'m'", 1000000, &m), 0);
+    assert_int_equal(centers_taken("'solver':'falkon_bless'", 1000000, &m), 0);
+    m.limit_bytes = 20000000;
+    assert_int_equal(centers_taken(open, 1000000, &m), 0);
+}
+
 static void test_json_has_all_of_it(void **state)
 {
     (void)state;
@@ -607,4 +629,6 @@ TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(te
           cmocka_unit_test(test_own_memory_is_apart), cmocka_unit_test(test_points_in_parts),
           cmocka_unit_test(test_resident_rows_in_parts),
           cmocka_unit_test(test_values_kept_on_a_device),
-          cmocka_unit_test(test_many_rows_take_centers), cmocka_unit_test(test_json_has_all_of_it))
+          cmocka_unit_test(test_many_rows_take_centers),
+          cmocka_unit_test(test_named_solvers_take_centers),
+          cmocka_unit_test(test_json_has_all_of_it))

@@ -14,15 +14,6 @@ struct reading {
     const int64_t *list;     /* rows of ds, or NULL: all, in their order */
 };
 
-static int too_large(const struct reading *r, int64_t feature, enum dtype dtype, struct err *err)
-{
-    const struct fit_data *f = r->fit;
-    return err_at(err, ERR_INVALID, "#/precision",
-                  "The feature \"%.64s\" has values too large "
-                  "for %s.",
-                  f->train->info.column_names[f->columns.features[feature]], dtype_name(dtype));
-}
-
 /* The features of one row of the data set, as numbers. */
 static void gather(const struct reading *r, int64_t row, double *ret)
 {
@@ -71,7 +62,9 @@ static int read_features(const struct reading *r, int64_t first, const int64_t *
     }
     const struct rows all = {.dtype = dtype, .n = count, .d = f->d, .data = ret_X};
     const int64_t bad = not_finite(&all);
-    return bad < 0 ? 0 : too_large(r, bad % f->d, dtype, err);
+    return bad < 0 ? 0
+                   : standardize_refuse(
+                         f->train->info.column_names[f->columns.features[bad % f->d]], dtype, err);
 }
 
 /* Targets as fit_data has them: centered and scaled, or one centered 0/1 column a class. */

@@ -151,6 +151,12 @@ void standardize_row(const double *raw, int64_t d, const double *mean, const dou
     }
 }
 
+int standardize_refuse(const char *name, enum dtype dtype, struct err *err)
+{
+    return err_at(err, ERR_INVALID, "#/precision",
+                  "The feature \"%.64s\" has values too large for %s.", name, dtype_name(dtype));
+}
+
 int standardize_gather(const struct dataset *ds, const int64_t *rows, int64_t n,
                        const int64_t *columns, int64_t d, const double *mean, const double *scale,
                        enum dtype dtype, void **ret, struct err *err)
@@ -174,9 +180,7 @@ int standardize_gather(const struct dataset *ds, const int64_t *rows, int64_t n,
     for (int64_t k = 0; k < count; k++) {
         if (!isfinite(rows_at(&all, 0, k))) {
             mem_free(X);
-            return err_at(err, ERR_INVALID, "#/precision",
-                          "Feature %" PRId64 " has values too large for %s.", k % d + 1,
-                          dtype_name(dtype));
+            return standardize_refuse(ds->info.column_names[columns[k % d]], dtype, err);
         }
     }
     *ret = X;

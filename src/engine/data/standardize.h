@@ -38,6 +38,9 @@ int standardize_gather(const struct dataset *ds, const int64_t *rows, int64_t n,
                        const int64_t *columns, int64_t d, const double *mean, const double *scale,
                        enum dtype dtype, void **ret, struct err *err);
 
+/* -ERR_INVALID: a feature of that name has values that `dtype` does not hold. */
+int standardize_refuse(const char *name, enum dtype dtype, struct err *err);
+
 /* One raw row into X(i,:), by exactly the same arithmetic. */
 void standardize_row(const double *raw, int64_t d, const double *mean, const double *scale,
                      enum dtype dtype, void *X, int64_t i);

@@ -2,7 +2,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/mem.h"
 #include "engine/memory.h"
@@ -128,7 +127,6 @@ static int select_centers(struct fit_centers *c, const struct fit_centers_task *
 
 /* ---- on the backend ---- */
 
-/* Points that leave the range of numbers are the fault of what the kernel says. */
 static int put_centers(struct fit_centers *c, const struct fit_centers_task *task, struct err *err)
 {
     const struct backend_ops *o = task->be->ops;
@@ -137,9 +135,6 @@ static int put_centers(struct fit_centers *c, const struct fit_centers_task *tas
     if (r == 0 && task->points != DTYPE_F64) {
         c->Z = NULL;
         r = o->points_new(task->be, task->kernel, task->points, &c->host, &c->Z, err);
-    }
-    if (r == -ERR_INVALID && err != NULL && err->pointer[0] == '\0') {
-        snprintf(err->pointer, sizeof(err->pointer), "%s", kernel_field_of_rows(task->kernel));
     }
     return r;
 }

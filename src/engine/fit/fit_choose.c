@@ -50,10 +50,11 @@ static int look_at_rows(struct fit *f, struct rows *ret, const double **ret_Y, s
 static void say_chosen(const struct fit *f)
 {
     if (f->chosen.late) {
-        fit__say(f, "warning",
-                 "What the job leaves open was chosen by %d fits, fewer than it takes: the rest of "
-                 "the time budget is for the model.",
-                 f->chosen.fits);
+        fit__say(
+            f, "warning",
+            "The choice of what the job leaves open was cut off after %d %s: the rest of the time "
+            "budget is for the model. A larger `stop.time_budget_s` lets it come to its end.",
+            f->chosen.fits, f->chosen.fits == 1 ? "fit" : "fits");
     }
     if (f->spec->kernel.method == NULL) {
         const bool few = f->data.n < CHOOSE_HELD_OUT;

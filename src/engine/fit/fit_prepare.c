@@ -11,15 +11,10 @@
 /* A grid of one to three dimensions takes 150 to 250 for each of its places. */
 #define GRID_ROW_BYTES 512.0
 
-/* Points that leave the range of numbers are the fault of what the kernel says. */
-static int make_points(struct fit *f, const struct rows *rows, enum dtype dtype,
+static int make_points(const struct fit *f, const struct rows *rows, enum dtype dtype,
                        struct points **ret, struct err *err)
 {
-    const int r = f->be->ops->points_new(f->be, &f->kernel, dtype, rows, ret, err);
-    if (r == -ERR_INVALID && err != NULL && err->pointer[0] == '\0') {
-        snprintf(err->pointer, sizeof(err->pointer), "%s", kernel_field_of_rows(&f->kernel));
-    }
-    return r;
+    return f->be->ops->points_new(f->be, &f->kernel, dtype, rows, ret, err);
 }
 
 /* A selection may take far longer than the solve, and leaves nothing to keep. Where an earlier

@@ -11,6 +11,8 @@ enum { SAMPLE_ROWS = 256 };
 /* A deviation that is so many times as wide as the middle half of the values comes from a few of
  * them: standardised, the others differ by less than a kernel that spans the rows can tell. */
 static const double far_out = 1e3;
+/* Of what rows differ by: float32 leaves a millionth of it out, usually. */
+static const double lost_share = 0.01;
 
 static void warn_about_constant_targets(const struct fit *f)
 {
@@ -107,6 +109,43 @@ static void warn_about_far_values(const struct fit *f, const struct kind *kind)
              middle.high, kind->scale[first], more);
 }
 
+/* Whether what float32 makes of a feature, as it is to be stored, leaves out what sampled rows
+ * differ by. */
+static bool is_lost(const struct fit_data *data, const struct kind *kind, int64_t j)
+{
+    const int64_t n = data->n, count = n < SAMPLE_ROWS ? n : SAMPLE_ROWS;
+    double low = INFINITY, high = -INFINITY, off = 0;
+    for (int64_t k = 0; k < count; k++) {
+        const int64_t row = (int64_t)((double)n / (double)count * (double)k);
+        const double value =
+            (value_of(data, kind, j, data->split.train[row]) - data->feature_mean[j]) /
+            data->feature_scale[j];
+        low = fmin(low, value);
+        high = fmax(high, value);
+        off = fmax(off, fabs(value - (double)(float)value));
+    }
+    return high > low && off > lost_share * (high - low);
+}
+
+static void warn_about_lost_features(const struct fit *f, const struct kind *kind)
+{
+    int64_t found = 0, first = 0;
+    for (int64_t j = 0; j < kind->count; j++) {
+        if (is_lost(&f->data, kind, j)) {
+            first = found == 0 ? j : first;
+            found++;
+        }
+    }
+    if (found > 0) {
+        fit__say(f, "warning",
+                 "In float32 the feature \"%.64s\"%s loses what its rows differ by: its values are "
+                 "too small, or too far from 0. Standardise the features, or take precision "
+                 "\"float64\".",
+                 f->data.train->info.column_names[kind->columns[first]],
+                 found > 1 ? ", as others do," : "");
+    }
+}
+
 void fit__warn(const struct fit *f)
 {
     const struct fit_data *data = &f->data;
@@ -116,6 +155,8 @@ void fit__warn(const struct fit *f)
     const struct kind targets = {"target", data->t, data->columns.target, data->target_scale, true};
     if (f->spec->standardize.features) {
         warn_about_far_values(f, &features);
+    } else if (f->spec->precision == PRECISION_FLOAT32) {
+        warn_about_lost_features(f, &features);
     }
     if (f->spec->standardize.target && data->columns.task == TASK_REGRESSION) {
         warn_about_far_values(f, &targets);

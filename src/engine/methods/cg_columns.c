@@ -63,9 +63,9 @@ double cg_columns_largest(const struct cg_columns *c)
 
 int cg_columns_diverged(struct err *err)
 {
-    return err_set(err, ERR_DIVERGED,
-                   "The conjugate gradient iteration produced infinity or NaN. Scale the features "
-                   "and the target, use precision float64, or raise `regularization`.");
+    return err_at(err, ERR_DIVERGED, "#/regularization",
+                  "The conjugate gradient iteration produced infinity or NaN. Scale the features "
+                  "and the target, use precision float64, or raise `regularization`.");
 }
 
 int cg_columns_directions(struct cg_columns *c, const struct mat *Z, const struct mat *R,

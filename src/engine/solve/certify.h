@@ -45,7 +45,9 @@ int certify_subtract(struct backend *be, struct view P, struct view Q, double pi
 
 /* Of a restricted problem (solver.h): max_j |K_nm' W (K_nm A_j - Y_j) + ridge K_mm A_j| / |K_nm' W
  * Y_j|, W of its row_weights, always with every row: sums that cancel cannot be sampled. n m + m^2
- * kernel values and m (4 t + d) float64 numbers, a tile of rows beside.
+ * kernel values and m (4 t + d) float64 numbers, a tile of rows beside. A column of which K_nm' Y_j
+ * is no more than the rounding of its sums, as where all rows are equal and the targets centered,
+ * counts |R_j| by the most that |K_nm' Y_j| could be.
  *
  * `whitened` is max_j |L^-1 R_j| / |L^-1 K_nm' W Y_j|, K_mm = L L' but for a jitter, that of the
  * solvers' variables (core_factor_variables); R with K_mm or with L L', whichever is smaller.

@@ -1,3 +1,4 @@
+#include <float.h>
 #include <math.h>
 
 #include "base/mem.h"
@@ -18,8 +19,14 @@ struct both {
     struct restricted wide;   /* the problem in float64 */
     struct points *Z;
     struct mat V, G; /* m x 2t */
-    double *numbers; /* [4 t]: of columns */
+    double *numbers; /* [5 t]: of columns */
 };
+
+/* A right-hand side K_nm' Y_j below this share of what it may be at most has cancelled: it is the
+ * rounding of its sums. */
+static const double cancelled = 8 * DBL_EPSILON;
+/* Smaller residuals are not of such ones, which nothing solves. */
+static const double doubtful = 1e-6;
 
 static int read_twice(const struct row_source *s, int64_t first, const int64_t *index,
                       int64_t count, void *ret_X, double *ret_Y, struct err *err)
@@ -50,7 +57,7 @@ static int prepare(struct both *b, const struct mat *A, struct err *err)
         .centers = given->m,
     };
     b->wide = *given;
-    b->numbers = mem_zarray((size_t)p->t, 4 * sizeof(double));
+    b->numbers = mem_zarray((size_t)p->t, 5 * sizeof(double));
     int r = b->numbers != NULL ? rowset_new(&spec, &b->wide.rows, err) : err_no_memory(err);
     if (r == 0) {
         r = o->points_new(p->be, given->kernel, DTYPE_F64, given->centers, &b->Z, err);
@@ -138,12 +145,16 @@ static int measure(struct both *b, const struct mat *L, struct certificate *ret,
     const struct problem *p = b->p;
     const struct mat A = mat_cols(b->V, 0, p->t), rhs = mat_cols(b->G, p->t, p->t);
     double *rr = b->numbers, *yy = b->numbers + 2 * p->t, *fitted = b->numbers + 3 * p->t;
+    const double *most = b->numbers + 4 * p->t;
     int r = dots(b, &A, &rhs, fitted, err);
     r = r == 0 ? p->be->ops->trsm(p->be, false, false, L, &b->G, err) : r;
     r = r == 0 ? dots(b, &rhs, &rhs, yy, err) : r;
     r = r == 0 ? whitened_squares(b, L, rr, err) : r;
     if (r < 0) {
         return r;
+    }
+    for (int64_t j = 0; j < p->t; j++) {
+        rr[j] = most[j] > 0 ? 0.0 : rr[j];
     }
     ret->whitened = largest_quotient(rr, yy, p->t);
     for (int64_t j = 0; j < p->t; j++) { /* G has minus the right-hand side */
@@ -173,6 +184,63 @@ static int whiten(struct both *b, struct certificate *ret, struct err *err)
     return r;
 }
 
+/* ret[j] <- |Y_j|^2. */
+static int target_squares(struct both *b, double *ret, struct err *err)
+{
+    const int64_t t = b->p->t;
+    double *dot = b->numbers + 2 * t; /* of a moment */
+    int r = 0;
+    for (int64_t i = 0; r == 0 && i < rowset_tiles(b->wide.rows); i++) {
+        struct row_tile tile;
+        r = rowset_tile(b->wide.rows, i, &tile, err);
+        if (r == 0) {
+            const struct mat Y = mat_cols(tile.Y, 0, t);
+            r = dots(b, &Y, &Y, dot, err);
+        }
+        for (int64_t j = 0; r == 0 && j < t; j++) {
+            ret[j] += dot[j];
+        }
+    }
+    return r;
+}
+
+/* The trace of K_mm. */
+static int center_trace(struct both *b, double *ret, struct err *err)
+{
+    const struct backend_ops *o = b->p->be->ops;
+    const int64_t m = b->wide.m;
+    struct mat diagonal = {0};
+    cleanup_mem double *values = mem_array((size_t)m, sizeof(double));
+    int r = values != NULL ? 0 : err_no_memory(err);
+    r = r == 0 ? o->mat_new(b->p->be, DTYPE_F64, m, 1, &diagonal, err) : r;
+    r = r == 0 ? o->kdiag(b->p->be, view_all(b->Z, m), &diagonal, err) : r;
+    r = r == 0 ? o->mat_get(b->p->be, &diagonal, values, m, err) : r;
+    o->mat_free(b->p->be, &diagonal);
+    *ret = 0;
+    for (int64_t i = 0; r == 0 && i < m; i++) {
+        *ret += values[i];
+    }
+    return r;
+}
+
+/* Of right-hand sides that have cancelled, yy and `most` are the square and the value of what
+ * |K_nm' Y_j| may be at most, sqrt(tr K_nn tr K_mm) |Y_j|: zeros solve them, as any coefficients do
+ * whose residual is rounding. tr K_nn is taken for n / m tr K_mm. */
+static int measure_cancelled(struct both *b, double *yy, struct err *err)
+{
+    const struct problem *p = b->p;
+    double *most = b->numbers + 4 * p->t, trace = 0;
+    int r = center_trace(b, &trace, err);
+    r = r == 0 ? target_squares(b, most, err) : r;
+    const double share = trace > 0 ? trace * sqrt((double)p->n / (double)b->wide.m) : 0.0;
+    for (int64_t j = 0; r == 0 && j < p->t; j++) {
+        const double value = share * sqrt(most[j]);
+        most[j] = sqrt(yy[j]) <= cancelled * value ? value : 0.0;
+        yy[j] = most[j] > 0 ? value * value : yy[j];
+    }
+    return r;
+}
+
 static int compute(struct both *b, const struct certify_stop *stop, struct certificate *ret,
                    struct err *err)
 {
@@ -186,6 +254,13 @@ static int compute(struct both *b, const struct certify_stop *stop, struct certi
         return r;
     }
     ret->residual = largest_quotient(rr, yy, p->t);
+    if (ret->residual > doubtful && p->restricted->row_weights == NULL) {
+        r = measure_cancelled(b, yy, err);
+        ret->residual = largest_quotient(rr, yy, p->t);
+    }
+    if (r < 0) {
+        return r;
+    }
     const bool whitens = isfinite(ret->residual) && rule_whitens(p->n, p->restricted->m);
     return whitens ? whiten(b, ret, err) : 0;
 }

@@ -61,7 +61,9 @@ static int iterate(struct drive *d, struct err *err)
         }
         int r = take_step(d, err);
         note_iteration(d, began);
-        tell_note(d);
+        if (r <= 0) { /* what the last step notes waits for its certificate */
+            tell_note(d);
+        }
         if (r != 0) {
             return r;
         }
@@ -219,9 +221,12 @@ static void warn_of_distance(const struct drive *d, const struct certificate *c)
         "The relative residual %.3g is certified, but the whitened one, in which directions of "
         "small eigenvalues of the centers' kernel matrix count as well, is %.3g:",
         c->residual, c->whitened);
+    const bool coarse = d->p->points_dtype == DTYPE_F32;
     solve__say(
         d, "warning", text,
-        d->ops->deepen == NULL
+        coarse ? "the model may be far from the solution, and so its predictions. Float32 kernel "
+                 "values are too coarse for such directions: take precision \"float64\"."
+        : d->ops->deepen == NULL
             ? "the model may be far from the solution, and so its predictions. Set a smaller "
               "`stop.tolerance`, or take a solver that iterates in whitened variables, "
               "\"falkon\" or \"direct\"."
@@ -258,11 +263,12 @@ static int take_posterior(struct drive *d, struct err *err)
     return r;
 }
 
-/* The limits of a solve, not its method, ended it: it may have arrived without knowing, where the
- * method looks at its residual seldom. */
-static bool ran_out(int reason)
+/* It may have arrived without knowing, where the method looks at its residual seldom, or measures
+ * it by a right-hand side that is rounding. */
+static bool may_have_arrived(int reason)
 {
-    return reason == REASON_ITERATION_LIMIT || reason == REASON_TIME_BUDGET;
+    return reason == REASON_ITERATION_LIMIT || reason == REASON_TIME_BUDGET ||
+           reason == REASON_STAGNATED || reason == REASON_BREAKDOWN;
 }
 
 /* Coefficients into A, the certificate, the metrics. Returns the reason, corrected by what the
@@ -293,7 +299,7 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
         return reason;
     }
     const bool arrived = found.bound <= d->limits->tolerance && !misses(d, &found);
-    if (r == 0 && ran_out(reason) && arrived) {
+    if (r == 0 && may_have_arrived(reason) && arrived) {
         reason = REASON_CONVERGED;
     }
     if (r == 0 && d->evaluator != NULL) {
@@ -304,6 +310,9 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     }
     if (r < 0) {
         return r;
+    }
+    if (reason != REASON_CONVERGED) {
+        tell_note(d);
     }
     if (is_useless(&found) || (found.residual > large && !reached)) {
         warn_of_large_residual(d, &found);

@@ -62,7 +62,7 @@ static int plan_on(const struct app *app, const struct plan_machine *machine, st
     cleanup_json struct json *j = plan_to_json(&plan, machine);
     lessons_correct(app->lessons, &settled, j);
     if (j != NULL) {
-        json_set_bool(j, "chooses_centers", settled.centers.method != spec->centers.method);
+        json_set_bool(j, "chooses_centers", settled.centers.count != spec->centers.count);
         plan_warn(&settled, j);
     }
     *ret = j != NULL ? json_print(j) : NULL;

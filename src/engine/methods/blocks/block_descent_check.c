@@ -13,19 +13,19 @@ static const double climbed = 100.0;
 
 static int diverged(struct err *err)
 {
-    return err_set(err, ERR_DIVERGED,
-                   "The residual of the block descent grew beyond measure. Scale the features and "
-                   "the target, raise `regularization` or `power_iterations`, or use precision "
-                   "float64.");
+    return err_at(err, ERR_DIVERGED, "#/regularization",
+                  "The residual of the block descent grew beyond measure. Scale the features and "
+                  "the target, raise `regularization` or `power_iterations`, or use precision "
+                  "float64.");
 }
 
 /* Nothing better than zeros was found, and what is left is rounding error. */
 static int hopeless(struct err *err)
 {
-    return err_set(err, ERR_DIVERGED,
-                   "The block descent stagnated with a residual that is no smaller than that of "
-                   "zeros: rounding errors outweigh what is left to solve. Raise `regularization`, "
-                   "use precision float64, or choose another kernel or bandwidth.");
+    return err_at(err, ERR_DIVERGED, "#/regularization",
+                  "The block descent stagnated with a residual that is no smaller than that of "
+                  "zeros: rounding errors outweigh what is left to solve. Raise `regularization`, "
+                  "use precision float64, or choose another kernel or bandwidth.");
 }
 
 /* W, R = Y - (K + ridge I) W; dots <- |R_j|^2, more <- f_j = -W_j'(Y_j + R_j) / 2. */

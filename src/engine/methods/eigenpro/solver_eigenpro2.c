@@ -338,11 +338,11 @@ static int stagnated(const struct solver *s, struct err *err)
 {
     for (int64_t j = 0; j < s->p.t; j++) {
         if (!(s->lowest[j] < 1.0)) {
-            return err_set(err, ERR_DIVERGED,
-                           "The iteration stagnated with a residual that is no smaller than that "
-                           "of zeros: rounding errors outweigh what is left to solve. Raise "
-                           "`regularization`, use precision float64, or choose another kernel or "
-                           "bandwidth.");
+            return err_at(err, ERR_DIVERGED, "#/regularization",
+                          "The iteration stagnated with a residual that is no smaller than that "
+                          "of zeros: rounding errors outweigh what is left to solve. Raise "
+                          "`regularization`, use precision float64, or choose another kernel or "
+                          "bandwidth.");
         }
     }
     return REASON_STAGNATED;
@@ -418,9 +418,9 @@ static void end_epoch(struct solver *s)
 static int undo(struct solver *s, struct err *err)
 {
     if (++s->at.halvings > HALVINGS_MAX) {
-        return err_set(err, ERR_DIVERGED,
-                       "The residual grew however small the step was made. Scale the features and "
-                       "the target, raise `regularization`, or use precision float64.");
+        return err_at(err, ERR_DIVERGED, "#/regularization",
+                      "The residual grew however small the step was made. Scale the features and "
+                      "the target, raise `regularization`, or use precision float64.");
     }
     for (int64_t j = 0; j < s->p.t; j++) {
         s->best[j] = fmax(s->best[j], s->last[j]);

@@ -317,10 +317,10 @@ static int build(struct solver *s, struct err *err)
 static int restart(struct solver *s, struct err *err)
 {
     if (++s->at.halvings > EIGENPRO34_HALVINGS) {
-        return err_set(err, ERR_DIVERGED,
-                       "The iteration diverges however small the step was made. Scale the "
-                       "features "
-                       "and the target, raise `regularization`, or use precision float64.");
+        return err_at(err, ERR_DIVERGED, "#/regularization",
+                      "The iteration diverges however small the step was made. Scale the "
+                      "features "
+                      "and the target, raise `regularization`, or use precision float64.");
     }
     int r = 0;
     if (eigenpro34__plain(s)) {

@@ -2,7 +2,7 @@
 
 #include "engine/methods/full/pcg.h"
 
-static const double restart_drift = 0.5;
+static const double anew_drift = 0.05;
 static const double noise_drift = 0.1;
 static const double improvement = 0.9;
 
@@ -10,7 +10,6 @@ static const double improvement = 0.9;
 static const double look_fall = 0.5;
 static const double replace_drift = 0.02;
 static const double small_drift = 0.1; /* of the tolerance: the residual has to fall by it more */
-static const double anew_drift = 0.05;
 static const double refinement = 0.75; /* the most that a new beginning may leave */
 
 /* Z = Y - M B, R = Z - R (the drift); |drift_j|^2 in work, |Z_j|^2 in dots; then R = Z. */
@@ -101,7 +100,7 @@ static int check(struct solver *s, struct err *err)
         const double truth = sqrt(s->c.dots[j]), drift = sqrt(s->c.work[j]);
         s->c.relative[j] = truth / s->c.norm[j];
         s->c.frozen[j] = s->c.relative[j] <= s->tolerance;
-        if (drift > (pcg_narrow(s) ? anew_drift : restart_drift) * truth) {
+        if (drift > anew_drift * truth) {
             s->c.omega[j] = 0;
         }
         if (s->c.relative[j] < improvement * s->c.best[j] || drift <= noise_drift * truth) {

@@ -15,7 +15,8 @@
  * Beyond the paper:
  *   - Every `residual_every` iterations, and before a column may count as converged, the recursive
  *     residual is replaced by the true one, Y - M B. A column whose two residuals differ by more
- *     than half starts again from steepest descent (gamma = 0).
+ *     than a twentieth starts again from steepest descent (gamma = 0): near the limit of the
+ *     precision, directions that go on beside replaced residuals lead away from it.
  *   - A column whose true residual reached the tolerance is frozen; Y_j = 0 is frozen from the
  * start with B_j = 0.
  *   - p'v <= 0 or z'r <= 0 for r /= 0 ends with BREAKDOWN before B changes; infinity or NaN with

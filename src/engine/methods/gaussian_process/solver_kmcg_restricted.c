@@ -312,7 +312,7 @@ static int step(struct solver *s, struct step_report *ret, struct err *err)
         .usable = solved,
         .savable = rows || of.usable,
         .rank = solved || rows ? s->S.cols : of.rank,
-        .note = notes[s->end],
+        .note = s->end != END_SOLVED || solved ? notes[s->end] : NULL, /* once it may be needed */
     };
     return r == 0 && solved ? REASON_CONVERGED : r;
 }

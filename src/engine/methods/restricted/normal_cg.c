@@ -304,12 +304,34 @@ static bool has_good(const struct solver *s)
     return good;
 }
 
+/* Between checks the recurrence is believed where it promises less than the best by more than what
+ * the last check found it to be off by. In whitened variables the residual of the first iterations
+ * may well be larger than that of zeros, in the norm of B's, while the objective falls with each:
+ * where zeros are the best so far, they are none. */
+static bool hands_out_best(const struct solver *s, int64_t j)
+{
+    const bool zeros = s->c.best[j] >= 1.0;
+    return zeros && s->method.variables != NULL && !s->c.broken[j]
+               ? !isfinite(s->c.relative[j])
+               : !(s->c.relative[j] + s->doubt[j] < s->c.best[j]);
+}
+
+/* Whether coefficients of any column are other than the best where zeros are the best. */
+static bool hands_out_any(const struct solver *s)
+{
+    bool any = false;
+    for (int64_t j = 0; j < s->p.t; j++) {
+        any = any || !hands_out_best(s, j);
+    }
+    return any;
+}
+
 /* How it ends. Infinity or NaN beyond good coefficients is the end of what the precision gives, and
  * the best are what is left; where there are none, there is no model. */
 static int conclude(struct solver *s, int r, struct err *err)
 {
-    const bool good = has_good(s);
-    if ((r == REASON_BREAKDOWN || r == REASON_STAGNATED) && !good) {
+    const bool good = has_good(s), usable = r == REASON_STAGNATED && hands_out_any(s);
+    if ((r == REASON_BREAKDOWN || r == REASON_STAGNATED) && !good && !usable) {
         return err_at(err, ERR_NOT_POSITIVE_DEFINITE, "#/regularization",
                       "The iteration came to nothing better than coefficients of 0: the system is "
                       "singular to working precision. Raise `regularization`, take fewer centers, "
@@ -353,18 +375,6 @@ int normal_cg_step(struct solver *s, struct step_report *ret, struct err *err)
         .share = s->built ? share(s) : 0.0,
     };
     return r;
-}
-
-/* Between checks the recurrence is believed where it promises less than the best by more than what
- * the last check found it to be off by. In whitened variables the residual of the first iterations
- * may well be larger than that of zeros, in the norm of B's, while the objective falls with each:
- * where zeros are the best so far, they are none. */
-static bool hands_out_best(const struct solver *s, int64_t j)
-{
-    const bool zeros = s->c.best[j] >= 1.0;
-    return zeros && s->method.variables != NULL && !s->c.broken[j]
-               ? !isfinite(s->c.relative[j])
-               : !(s->c.relative[j] + s->doubt[j] < s->c.best[j]);
 }
 
 int normal_cg_coef(struct solver *s, const struct mat *A, struct err *err)

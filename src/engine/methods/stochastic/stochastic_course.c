@@ -8,9 +8,9 @@ _Static_assert(sizeof(struct stochastic_numbers) == NUMBERS * sizeof(double), "s
 
 int stochastic_diverged(struct err *err)
 {
-    return err_set(err, ERR_DIVERGED,
-                   "The residual grew however small the step was made. Scale the features and the "
-                   "target, raise `regularization`, or take the solver `falkon`.");
+    return err_at(err, ERR_DIVERGED, "#/regularization",
+                  "The residual grew however small the step was made. Scale the features and the "
+                  "target, raise `regularization`, or take the solver `falkon`.");
 }
 
 int stochastic_take_norms(struct stochastic *s, const struct mat *G, bool *ret_zero,

@@ -281,9 +281,9 @@ static void tell(struct stochastic *s)
     snprintf(s->text, sizeof(s->text),
              "The damping of the preconditioner was raised to %g times the smallest sensible one, "
              "by a race on a sample of the rows: the batches scatter more than the "
-             "preconditioner's own rows know. More `hessian_rows` or a larger `batch_size` would "
-             "allow faster convergence.",
-             s->damping);
+             "preconditioner's own rows know. %s larger `batch_size` would allow faster "
+             "convergence.",
+             s->damping, s->P.rows < s->p.n ? "More `hessian_rows` or a" : "A");
     s->note = s->text;
 }
 
