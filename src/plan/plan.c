@@ -257,7 +257,8 @@ static void try_kernels(struct planning *g, struct plan_moment *at, double fitte
 static void learn_bandwidths(struct planning *g, struct plan_moment *at, double rows,
                              double kernels)
 {
-    const double steps = kernels * RULE_LEARNED_STEPS, pairs = rows * rows / 2.0;
+    const double steps = kernels * RULE_LEARNED_STARTS * RULE_LEARNED_STEPS;
+    const double pairs = rows * rows / 2.0;
     const double bytes = 8.0 * (4.0 * rows * rows + 2.0 * rows * (g->d + 2.0 * g->t));
     at->parts[PLAN_OTHER] = fmax(at->parts[PLAN_OTHER], bytes);
     plan__dense(&g->setup, steps * pow(rows, 3) * (1.0 / 6.0 + 1.0), DTYPE_F64);

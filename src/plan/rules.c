@@ -198,7 +198,7 @@ int64_t rule_choice_first(int64_t n, double time_budget_s)
 int64_t rule_learned_rows(int64_t fitted, int64_t d, double time_budget_s)
 {
     enum { MOST = 500, FEWEST = 200, FACTORS = 7 };
-    const double steps = RULE_KERNELS * RULE_LEARNED_STEPS;
+    const double steps = RULE_KERNELS * RULE_LEARNED_STARTS * RULE_LEARNED_STEPS;
     const double in_time = fmin(rows_in_time(steps * FACTORS, time_budget_s), MOST);
     const int64_t rows = least(fitted, (int64_t)in_time);
     return rows < FEWEST || d > RULE_LEARNED_FEATURES ? 0 : rows;

@@ -86,11 +86,14 @@ int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *sh
 #define RULE_BEYOND 1
 #define RULE_RIDGES 5
 /* For each of these kernels bandwidths one a feature are learned, of so many features at most, in
- * so many steps at most, from 500 of the fitted rows at most, or as many as are reckoned to take a
- * tenth of the time budget, a step as seven factors of them (engine/choose/relevance.h); 0, none,
- * where that comes to fewer than 200. They are then tried as above. */
+ * so many steps at most from each of two starts at most, from 500 of the fitted rows at most, or as
+ * many as are reckoned to take a tenth of the time budget, a step as seven factors of them
+ * (engine/choose/relevance.h); 0, none, where that comes to fewer than 200. They are then tried as
+ * above.
+ */
 #define RULE_LEARNED_FEATURES 512
 #define RULE_LEARNED_STEPS 40
+#define RULE_LEARNED_STARTS 2
 int64_t rule_learned_rows(int64_t fitted, int64_t d, double time_budget_s);
 /* On two thirds of n rows, 1,000 at most, and no more than those whose factors are reckoned to take
  * a tenth of the time budget (RULE_SEARCH_RATE), but for 100. */

@@ -256,6 +256,42 @@ static void test_bandwidths_are_learned(void **state)
     choice_deinit(&c);
 }
 
+/* Along the sum of four features of eight it turns so fast that a wide bandwidth sees noise. */
+static void test_learning_begins_narrow_too(void **state)
+{
+    (void)state;
+    enum { FEATURES = 8, FAST = 4 };
+    struct choose_data data = all_open(0);
+    struct rng rng = rng_new(data.seed, RNG_TEST);
+    double *X = mem_array(N * FEATURES, sizeof(double)), *Y = mem_array(N, sizeof(double));
+    for (int i = 0; i < N; i++) {
+        double sum = 0;
+        for (int k = 0; k < FEATURES; k++) {
+            X[i * FEATURES + k] = sqrt(12) * (rng_uniform(&rng) - 0.5);
+            sum += k < FAST ? X[i * FEATURES + k] : 0;
+        }
+        Y[i] = cos(sqrt(3) * sum) + X[i * FEATURES + FAST];
+    }
+    const struct rows rows = {.dtype = DTYPE_F64, .n = N, .d = FEATURES, .data = X};
+    data.be = fixture_backend();
+    data.X = &rows;
+    data.Y = Y;
+    data.t = 1;
+    data.learns = true;
+    data.any_kernel = false;
+    data.kernel = KERNEL_GAUSSIAN;
+    struct choice c;
+    assert_int_equal(choose_kernel(&data, &c, NULL), 0);
+    assert_non_null(c.bandwidths);
+    for (int k = 0; k < FEATURES; k++) {
+        assert_true(k < FAST ? c.bandwidths[k] < 2 : c.bandwidths[k] > 2);
+    }
+    choice_deinit(&c);
+    backend_close(data.be);
+    mem_free(X);
+    mem_free(Y);
+}
+
 /* A class that none of the rows has: its target is the same number in all of them, and not 0. */
 static void test_rare_targets_teach_nothing(void **state)
 {
@@ -458,7 +494,8 @@ TEST_MAIN(
     cmocka_unit_test(test_bandwidth_follows_variation), cmocka_unit_test(test_what_is_given_stays),
     cmocka_unit_test(test_targets_of_all_sizes), cmocka_unit_test(test_one_row_takes_the_first),
     cmocka_unit_test(test_few_rows), cmocka_unit_test(test_a_bandwidth_beyond),
-    cmocka_unit_test(test_bandwidths_are_learned), cmocka_unit_test(test_bandwidths_stay_one),
+    cmocka_unit_test(test_bandwidths_are_learned),
+    cmocka_unit_test(test_learning_begins_narrow_too), cmocka_unit_test(test_bandwidths_stay_one),
     cmocka_unit_test(test_rare_targets_teach_nothing), cmocka_unit_test(test_a_choice_is_kept),
     cmocka_unit_test(test_ends_in_time), cmocka_unit_test(test_more_rows_choose_again),
     cmocka_unit_test(test_small_sets_choose_once),

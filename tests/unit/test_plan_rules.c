@@ -224,7 +224,8 @@ static void test_rows_to_learn_from(void **state)
     assert_int_equal(rule_learned_rows(300, RULE_LEARNED_FEATURES, INFINITY), 300);
     assert_int_equal(rule_learned_rows(199, 20, INFINITY), 0);
     assert_int_equal(rule_learned_rows(1000, RULE_LEARNED_FEATURES + 1, INFINITY), 0);
-    const double all = RULE_KERNELS * RULE_LEARNED_STEPS * 7 * pow(500, 3) / 6 / RULE_SEARCH_RATE;
+    const double steps = RULE_KERNELS * RULE_LEARNED_STARTS * RULE_LEARNED_STEPS;
+    const double all = steps * 7 * pow(500, 3) / 6 / RULE_SEARCH_RATE;
     assert_int_equal(rule_learned_rows(1000, 20, 10.01 * all), 500);
     assert_int_equal(rule_learned_rows(1000, 20, 10.01 * all / 8), 250);
     assert_int_equal(rule_learned_rows(1000, 20, 10.01 * all / 27), 0);

@@ -16,7 +16,8 @@
  *                   the best is the last, as long as that has 10 % less
  *                   and where there are at least 300 rows and 512 features at most, one a feature,
  *                   which are learned from 500 of the fitted rows, beginning with the best pair of
- *                   each kernel (relevance.h), where the best of all has 10 % more
+ *                   each kernel, and smooth ones also with 1/4 of the median, of which the likelier
+ *                   is taken (relevance.h), where the best of all has 10 % more
  *   regularization  from lambda0 on (the job's) upwards, 30, 1e3, 1e4 and 1e5 times that, as long
  *                   as the error falls, or else downwards, 3e-2, 1e-3 and 1e-4, as long as it falls
  *                   by 3 %: what is nearly free of noise wants next to none

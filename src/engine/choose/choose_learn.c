@@ -1,4 +1,5 @@
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "engine/choose/choose_parts.h"
@@ -70,6 +71,39 @@ static void narrow(double *bandwidths, int64_t d, double widest)
     }
 }
 
+/* Where a second learning begins: in medians, and a row. What varies fast along a few features, all
+ * of them together, looks like noise from a wide bandwidth, whose slopes lead away from it. It is
+ * to gain so much a row (relevance_learn's cost): else both came to the same place. */
+static const double second_medians = 0.25, second_regularization = 1e-4, second_worth = 0.05;
+
+/* Exponentials of the distance begin narrow in any case: their values fall at once. */
+static bool begins_twice(enum kernel_id kernel)
+{
+    return kernel != KERNEL_LAPLACIAN && kernel != KERNEL_LAPLACIAN_L1 && kernel != KERNEL_MATERN12;
+}
+
+/* Likewise from the narrow bandwidth on; what is likelier by far is taken. */
+static int learn_again(const struct relevance_task *task, double narrow_bandwidth,
+                       double *bandwidths, double *ridge, double *cost, struct err *err)
+{
+    const size_t d = (size_t)task->d;
+    cleanup_mem double *second = mem_array(d, sizeof(double));
+    double there = second_regularization * (double)task->n, second_cost = INFINITY;
+    if (second == NULL) {
+        return err_no_memory(err);
+    }
+    for (size_t j = 0; j < d; j++) {
+        second[j] = narrow_bandwidth;
+    }
+    const int r = relevance_learn(task, second, &there, &second_cost, err);
+    if (r == 0 && second_cost < *cost - second_worth) {
+        memcpy(bandwidths, second, d * sizeof(double));
+        *ridge = there;
+        *cost = second_cost;
+    }
+    return r;
+}
+
 /* From the pair's bandwidth and ridge. `bandwidths` [d]; *ret_cost as relevance_learn. */
 static int learn_from(struct sample *s, const struct pair *from, int64_t n, double *bandwidths,
                       double *ret_ridge, double *ret_cost, struct err *err)
@@ -94,9 +128,13 @@ static int learn_from(struct sample *s, const struct pair *from, int64_t n, doub
         bandwidths[j] = k.bandwidth;
     }
     *ret_ridge = from->choice.ridge;
+    const double median = k.bandwidth / from->choice.medians;
     r = r == 0 ? relevance_learn(&task, bandwidths, ret_ridge, ret_cost, err) : r;
+    if (r == 0 && !s->late && begins_twice(task.kernel)) {
+        r = learn_again(&task, second_medians * median, bandwidths, ret_ridge, ret_cost, err);
+    }
     if (r == 0) {
-        narrow(bandwidths, d, CHOOSE_WIDEST * k.bandwidth / from->choice.medians);
+        narrow(bandwidths, d, CHOOSE_WIDEST * median);
     }
     return r;
 }
