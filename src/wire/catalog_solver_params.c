@@ -499,7 +499,9 @@ const struct param_def catalog_askotch2_params[] = {
         .max = 1e30,
         .fallback = "\"auto\"",
         .allow_auto = true,
-        .help = "Spread of the blocks the momentum assumes; auto: n / b.",
+        .help =
+            "Spread of the blocks the momentum assumes; auto: n / b, of blocks that are not solved "
+            "exactly half of it (1 at least) while momentum rises.",
     },
     RESTARTS,
     {.key = NULL},
