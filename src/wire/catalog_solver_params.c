@@ -500,8 +500,9 @@ const struct param_def catalog_askotch2_params[] = {
         .fallback = "\"auto\"",
         .allow_auto = true,
         .help =
-            "Spread of the blocks the momentum assumes; auto: n / b, of blocks that are not solved "
-            "exactly half of it (1 at least) while momentum rises.",
+            "Spread of the blocks the momentum assumes; auto: n / b, or half of it, 1 at least, "
+            "while momentum rises and blocks are sketched with a rank below b, or not "
+            "preconditioned.",
     },
     RESTARTS,
     {.key = NULL},
