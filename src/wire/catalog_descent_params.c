@@ -137,7 +137,10 @@ const struct param_def catalog_askotch2_params[] = {
         .max = 1e30,
         .fallback = "\"auto\"",
         .allow_auto = true,
-        .help = "Spread of the blocks the momentum assumes; auto: n / b.",
+        .help =
+            "Spread of the blocks the momentum assumes; auto: n / b, or half of it, 1 at least, "
+            "while momentum rises and blocks are sketched with a rank below b, or not "
+            "preconditioned.",
     },
     RESTARTS,
     {.key = NULL},

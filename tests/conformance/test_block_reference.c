@@ -207,6 +207,7 @@ struct reference_case {
 
 #define SKETCH "\"block_preconditioner\": \"nystrom\", \"rank\": 15"
 #define EXACT "\"block_preconditioner\": \"cholesky\""
+#define WHOLE "\"block_preconditioner\": \"nystrom\", \"rank\": 1000"
 #define NONE "\"block_preconditioner\": \"none\""
 
 #define STEADY ", \"restarts\": false"
@@ -316,13 +317,12 @@ static void accelerated_step(struct reference *r, int64_t b, double mu, double n
 
 /* mu: 0 for a rising momentum, NAN for the measured mu of one without restarts, which only a single
  * block knows before it is drawn. */
-static void check_fresh_blocks(struct backend *be, int64_t b, double mu, int64_t steps)
+static void check_fresh_blocks(struct backend *be, const char *kind, int64_t b, double mu,
+                               int64_t steps)
 {
     struct reference r;
     char text[256], params[128];
-    int at = snprintf(params, sizeof(params),
-                      "\"block_preconditioner\": \"nystrom\", \"rank\": 15, \"sampling\": "
-                      "\"uniform\"");
+    int at = snprintf(params, sizeof(params), "%s, \"sampling\": \"uniform\"", kind);
     if (isnan(mu)) {
         snprintf(params + at, sizeof(params) - (size_t)at, STEADY);
     } else if (mu > 0) {
@@ -336,7 +336,11 @@ static void check_fresh_blocks(struct backend *be, int64_t b, double mu, int64_t
     for (int64_t i = 0; i < steps; i++) {
         draw_block(&r, b, &o);
         const double measured = r.f.problem.ridge * r.block[0].trace / r.block[0].L / ROWS;
-        accelerated_step(&r, b, isnan(mu) ? measured : mu, (double)ROWS / (double)b, !isnan(mu));
+        const double spread = (double)ROWS / (double)b;
+        const bool sketched = strcmp(kind, SKETCH) == 0 || strcmp(kind, NONE) == 0;
+        const bool halved = mu == 0 && sketched;
+        const double nu = halved ? fmax(spread / 2.0, 1.0) : spread;
+        accelerated_step(&r, b, isnan(mu) ? measured : mu, nu, !isnan(mu));
     }
     double *found = iterate(&r.f, "askotch2", &o, steps);
     assert_true(distance(found, r.x) < 1e-9);
@@ -346,13 +350,16 @@ static void check_fresh_blocks(struct backend *be, int64_t b, double mu, int64_t
 
 static void test_fresh_blocks(void **state)
 {
-    check_fresh_blocks(*state, ROWS, NAN, 1);
-    check_fresh_blocks(*state, ROWS, NAN, 40);
-    check_fresh_blocks(*state, ROWS, 0, 40);
-    check_fresh_blocks(*state, ROWS / 3, 0, 90);
-    check_fresh_blocks(*state, ROWS, 1e-3, 40);
-    check_fresh_blocks(*state, ROWS / 3, 1e-3, 40);
-    check_fresh_blocks(*state, ROWS / 3, 1e-12, 40);
+    check_fresh_blocks(*state, SKETCH, ROWS, NAN, 1);
+    check_fresh_blocks(*state, SKETCH, ROWS, NAN, 40);
+    check_fresh_blocks(*state, SKETCH, ROWS, 0, 40);
+    check_fresh_blocks(*state, SKETCH, ROWS / 3, 0, 90);
+    check_fresh_blocks(*state, NONE, ROWS / 3, 0, 90);
+    check_fresh_blocks(*state, EXACT, ROWS / 3, 0, 20);
+    check_fresh_blocks(*state, WHOLE, ROWS / 3, 0, 20);
+    check_fresh_blocks(*state, SKETCH, ROWS, 1e-3, 40);
+    check_fresh_blocks(*state, SKETCH, ROWS / 3, 1e-3, 40);
+    check_fresh_blocks(*state, SKETCH, ROWS / 3, 1e-12, 40);
 }
 
 #define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_one, device_teardown)

@@ -18,6 +18,10 @@
  *   - mu is lambda only where the job says so. Left open, no strong convexity is assumed and
  * momentum rises until a restart (block_descent.h): beta = 1, alpha = 2 / (k + 2 nu) after k steps
  * since then, gamma = 1 / (alpha nu). No guess of mu did as well (docs/adr/0066).
+ *   - nu left open is n / b; where momentum rises and P_b has less rank than rows, half of that.
+ *     nu relates what a step costs V to what it gains in f, eta g'P^-1 g (1 - h / 2), h the mean of
+ *     P^-1 (K_bb + ridge I) / L in the gradient's norm: 1 where P is exact, mostly far below 1
+ * where it is a sketch.
  *   - Where restarts are off and mu is left open, it is measured. With E_b the mean over blocks, it
  * is to be the smallest eigenvalue of M^1/2 E_b[eta I_b P_b^-1 I_b'] M^1/2, M = K + ridge I. On M's
  *     smallest eigenvector, whose entries have the size n^-1/2, that is about ridge eta
@@ -51,7 +55,8 @@ enum { TRIAL_BLOCKS = 4 };
 
 static const double mu_floor = 1e-8;
 static const double mu_share = 0.25;
-static const double mu_share_single = 1.0; /* of one block that holds all rows */
+static const double mu_share_single = 1.0;   /* of one block that holds all rows */
+static const double nu_share_sketched = 0.5; /* of n / b, of a rising momentum */
 /* Where the draws of the steps begin in the random stream; those of the trial blocks lie before. */
 static const uint64_t first_position = (uint64_t)1 << 40;
 
@@ -237,10 +242,18 @@ static int trials_wanted(const struct solver *s)
     return single(s) ? 1 : TRIAL_BLOCKS;
 }
 
+/* Where the job leaves nu open; no less than 1. */
+static double default_nu(const struct solver *s)
+{
+    const bool sketched = block_precond_rank(s->P) < s->b;
+    const double share = s->d.rising && sketched ? nu_share_sketched : 1.0;
+    return fmax(share * (double)s->p.n / (double)s->b, 1.0);
+}
+
 /* nu and, but for a rising momentum, mu, and what follows from them. */
 static void set_constants(struct solver *s)
 {
-    s->nu = fmax(isnan(s->nu) ? (double)s->p.n / (double)s->b : s->nu, 1.0);
+    s->nu = isnan(s->nu) ? default_nu(s) : s->nu; /* a given one is 1 at least */
     if (s->d.rising) {
         s->beta = 1.0;
         s->d.alpha = fmin(0.5, 1.0 / s->nu);
