@@ -41,7 +41,7 @@ static void check(struct restricted_fixture *f, const char *solver)
     }
     double *A = device_get(f->be, &f->A);
     for (int64_t i = 0; i < f->m; i++) {
-        assert_true(fabs(A[i]) < 1e-9);
+        assert_true(fabs(A[i]) < 1e-8); /* of targets of order 1 */
     }
     mem_free(A);
 }
