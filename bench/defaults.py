@@ -86,4 +86,5 @@ def main():
             print(f"| {name} | {plain[0]:.3f} | {plain[1]:.3f} | {best:.3f} | {chosen} |", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

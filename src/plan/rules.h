@@ -81,7 +81,7 @@ int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *sh
 /* What engine/choose/choose.h tries where a job leaves them open: kernels, bandwidths of each, one
  * bandwidth beyond those of the best pair (and further ones only while they are better), and
  * regularizations of each pair, three at least and five of most. */
-#define RULE_KERNELS 3
+#define RULE_KERNELS 4
 #define RULE_BANDWIDTHS 2
 #define RULE_BEYOND 1
 #define RULE_RIDGES 5

@@ -209,7 +209,8 @@ static void test_rows_of_a_choice(void **state)
     assert_int_equal(rule_choice_first(20, INFINITY), 14);
     assert_int_equal(rule_choice_first(900, INFINITY), 600);
     assert_int_equal(rule_choice_first(1000000, INFINITY), 1000);
-    const double full = 30.0 * 1e9 / 6.0 / RULE_SEARCH_RATE; /* seconds */
+    const double factors = RULE_KERNELS * RULE_BANDWIDTHS * RULE_RIDGES;
+    const double full = factors * 1e9 / 6.0 / RULE_SEARCH_RATE; /* seconds */
     assert_int_equal(rule_choice_first(1000000, 10.01 * full), 1000);
     assert_int_equal(rule_choice_first(1000000, 10.01 * full / 8.0), 500);
     assert_int_equal(rule_choice_first(1000000, 1e-9), 100);

@@ -6,7 +6,7 @@
 #include "engine/choose/choose_parts.h"
 
 static const enum kernel_id kernels[RULE_KERNELS] = {KERNEL_GAUSSIAN, KERNEL_LAPLACIAN,
-                                                     KERNEL_LAPLACIAN_L1};
+                                                     KERNEL_LAPLACIAN_L1, KERNEL_MATERN52};
 static const double medians[RULE_BANDWIDTHS] = {1, 4};
 static const double step = 4, widest = CHOOSE_WIDEST, narrowest = 0.25;
 /* A sample flatters wide kernels, for more rows want narrower ones (adr/0015): each step has to be

@@ -10,7 +10,7 @@
  * choice. Of fewer than 100 rows each is left out in its turn, exactly (ridge_path.h). Candidates
  * are, in this order,
  *
- *   kernel          gaussian, laplacian, laplacian_l1
+ *   kernel          gaussian, laplacian, laplacian_l1, matern52
  *   bandwidth       the median distance of those rows, and four times that; then of the kernel that
  *                   is best so far the next in steps of four, 1/4 to 64 medians, on the side where
  *                   the best is the last, as long as that has 10 % less
