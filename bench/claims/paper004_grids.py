@@ -22,15 +22,20 @@ import problems
 
 FEATURES, NOISE, TESTS = 2000, 0.01, 500
 PRODUCTS = (10, 30, 100, 300)
-# Places in each dimension, share of them that has a row, bandwidth in steps, most vectors beside each other in a product.
-GRIDS = {"30 x 30": ((30, 30), 1.0, 2.0, 16), "100 x 100": ((100, 100), 0.9, 5.0, 16), "series": ((65_536,), 0.905, 150.0, 1)}
+# Places in each dimension, share of them that has a row, bandwidth in steps, most vectors beside each other in a product;
+# deviation of a coordinate from equal steps, in steps: that of the paper's figures 7 and 10.
+UNEVEN = 1e-3
+GRIDS = {"30 x 30": ((30, 30), 1.0, 2.0, 16), "100 x 100": ((100, 100), 0.9, 5.0, 16), "series": ((65_536,), 0.905, 150.0, 1),
+         "uneven 40 x 40 x 40": ((40, 40, 40), 1.0, 4.0, 1)}
 
 
 class Problem:
     def __init__(self, name, seed=0):
         sizes, share, self.bandwidth, self.most = GRIDS[name]
         rng = numpy.random.default_rng(seed)
-        places = numpy.stack(numpy.meshgrid(*map(numpy.arange, sizes), indexing="ij"), axis=-1).reshape(-1, len(sizes))
+        off = UNEVEN if name.startswith("uneven") else 0.0
+        axes = [numpy.arange(size) + (off * rng.normal(size=size) if off else 0.0) for size in sizes]
+        places = numpy.stack(numpy.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(sizes))
         self.X = places[rng.random(len(places)) < share].astype(float)
         self.T = self.X[rng.choice(len(self.X), TESTS)] + 0.5
         waves, phases = rng.normal(size=(FEATURES, len(sizes))) / self.bandwidth, rng.uniform(0, 2 * numpy.pi, FEATURES)

@@ -13,7 +13,9 @@
  *   cpu_normal.c   K' diag(w) K V in one pass
  *   cpu_sketch.c   Phi K, Phi sparse
  *   cpu_lanes.*    kmv of few rows with all points, spread over the lanes
- *   cpu_grid.*     kmv of points on a regular grid, by Fourier transforms (cpu_fft.*)
+ *   cpu_grid.*     kmv of points on a grid
+ *   cpu_torus.*    on a regular one by Fourier transforms (cpu_fft.*)
+ *   cpu_kronecker.*  on any by a matrix for each feature
  *   cpu_cache.*    kernel values kept for products of all points with themselves
  *   cpu_sweep.c    a band of rows against others, for both
  *   cpu_tile.*     the loops themselves, one build for each instruction set
@@ -39,10 +41,10 @@ struct cpu_backend {
  * its kernel values is infinite, however large the row that meets it. */
 struct points {
     struct tile_kernel kernel;
-    struct cache *cache; /* or NULL */
-    struct lanes *lanes; /* likewise */
-    struct torus *torus; /* likewise, shared with other points */
-    int64_t *places;     /* [n] of the torus, or NULL */
+    struct cache *cache;     /* or NULL */
+    struct lanes *lanes;     /* likewise */
+    struct lattice *lattice; /* likewise, shared with other points */
+    int64_t *places;         /* [n] of the lattice, or NULL */
     enum dtype dtype;
     int64_t n, d, ld;
     double scale;       /* tile_scale, by which features are multiplied */

@@ -1,174 +1,71 @@
 #include "cpu/cpu_grid.h"
 
 #include <math.h>
-#include <omp.h>
-#include <string.h>
 
 #include "base/mem.h"
-#include "cpu/cpu_fft.h"
+#include "cpu/cpu_kronecker.h"
 #include "cpu/cpu_oracle.h"
-#include "engine/grid.h"
+#include "cpu/cpu_torus.h"
 
-/* Kernel values that take the time of a place and log2 of the places, there and back, with a
- * margin; of a single line, which has one thread where tiles have several, as if they had four: the
- * way is not to depend on how many there are. */
-#define PLACE_COST 16.0
-#define LINE_COST 64.0
+#define LEAST_COST 16.0 /* of a place, in kernel values: grids with more places never pay */
 
-/* The torus of a grid. Sets of points share it. */
-struct torus {
+/* The places of a grid, and how vectors over them are multiplied. Sets of points share it. */
+struct lattice {
     int sets; /* that use it */
-    struct grid grid;
-    int64_t extent[GRID_DIMS], places;
-    struct fft *fft[GRID_DIMS];
-    double *spectrum; /* [places], divided by their number */
-    double *numbers;  /* [places] complex: of the product at hand */
-    double *scratch;  /* [threads] lines */
+    bool by_axes;
+    struct torus torus;         /* unless by_axes */
+    struct kronecker kronecker; /* if so */
+    int64_t places;
+    int64_t each, apart; /* steps from a place, and from a column, to the next, in `numbers` */
+    double *numbers;     /* [places], two columns: of the product at hand */
+    double cost;         /* of a product, in kernel values */
     int threads;
-    int64_t longest, bytes;
+    int64_t bytes;
 };
-
-/* ---- lines ---- */
-
-/* Lines along `axis` are counted over places before it within the grid, since beyond there is
- * nothing on the way there, and nothing wanted on the way back, and over all places behind it. */
-struct lines {
-    int64_t before, length, behind;
-};
-
-static struct lines lines_along(const struct torus *t, int axis)
-{
-    struct lines l = {.before = 1, .length = t->extent[axis], .behind = 1};
-    for (int k = 0; k < axis; k++) {
-        l.before *= t->grid.size[k];
-    }
-    for (int k = axis + 1; k < t->grid.dims; k++) {
-        l.behind *= t->extent[k];
-    }
-    return l;
-}
-
-/* The place where the lines begin that have number `before` of those before the axis. */
-static int64_t first_place(const struct torus *t, int axis, int64_t before)
-{
-    int64_t place = 0, stride = t->places;
-    int64_t size = 1, rest = before;
-    for (int k = 0; k < axis; k++) {
-        size *= t->grid.size[k];
-    }
-    for (int k = 0; k < axis; k++) {
-        size /= t->grid.size[k];
-        stride /= t->extent[k];
-        place += rest / size * stride;
-        rest %= size;
-    }
-    return place;
-}
-
-static void transform_axis(const struct torus *t, int axis, bool back)
-{
-    const struct lines l = lines_along(t, axis);
-#pragma omp parallel for num_threads(t->threads) if (l.before * l.behind > 1)
-    for (int64_t i = 0; i < l.before * l.behind; i++) {
-        const int64_t place = first_place(t, axis, i / l.behind) + i % l.behind;
-        double *scratch = t->scratch + 2 * t->longest * omp_get_thread_num();
-        fft_line(t->fft[axis], back, t->numbers + 2 * place, l.behind, scratch);
-    }
-}
-
-static void transform(const struct torus *t, bool back)
-{
-    const int dims = t->grid.dims;
-    for (int k = 0; k < dims; k++) {
-        transform_axis(t, back ? k : dims - 1 - k, back);
-    }
-}
-
-/* ---- the kernel's spectrum ---- */
-
-/* Of the two places that are as far apart as place `at` of the torus and the first one, by the
- * shorter way. Points are scaled (cpu_points.c). */
-static double value_at(const struct torus *t, const struct points *p, int64_t at)
-{
-    double x[GRID_DIMS];
-    const double origin[GRID_DIMS] = {0.0};
-    for (int k = t->grid.dims - 1; k >= 0; k--) {
-        const int64_t i = at % t->extent[k], other = t->extent[k] - i;
-        x[k] = (double)(i < other ? i : other) * t->grid.step[k] / p->scale;
-        at /= t->extent[k];
-    }
-    const struct kernel unit = {.id = p->kernel.id, .d = t->grid.dims, .bandwidth = 1.0};
-    return kernel_eval(&unit, x, origin);
-}
-
-/* The spectrum of a symmetric function is real. Here every line counts: the grid is the torus. */
-static void make_spectrum(struct torus *t, const struct points *p)
-{
-#pragma omp parallel for num_threads(t->threads)
-    for (int64_t i = 0; i < t->places; i++) {
-        t->numbers[2 * i] = value_at(t, p, i);
-        t->numbers[2 * i + 1] = 0.0;
-    }
-    const struct grid grid = t->grid;
-    memcpy(t->grid.size, t->extent, sizeof t->grid.size);
-    transform(t, false);
-    t->grid = grid;
-#pragma omp parallel for num_threads(t->threads)
-    for (int64_t i = 0; i < t->places; i++) {
-        t->spectrum[i] = t->numbers[2 * i] / (double)t->places;
-    }
-}
 
 /* ---- products ---- */
-
-/* Whether it is no slower than so many kernel values. */
-static bool pays(const struct torus *t, double values)
-{
-    const double cost = t->grid.dims == 1 ? LINE_COST : PLACE_COST;
-    return cost * (double)t->places * log2((double)t->places) <= values;
-}
 
 bool grid_applies(const struct view *P, const struct view *Q)
 {
     const struct points *p = P->points, *q = Q->points;
-    return p->torus != NULL && p->torus == q->torus && P->index == NULL && Q->index == NULL &&
-           P->count == p->n && Q->count == q->n && pays(p->torus, (double)p->n * (double)q->n);
+    return p->lattice != NULL && p->lattice == q->lattice && P->index == NULL && Q->index == NULL &&
+           P->count == p->n && Q->count == q->n && p->lattice->cost <= (double)p->n * (double)q->n;
 }
 
 /* Columns j and, where there is one, j + 1 of V. */
-static void spread(const struct torus *t, const struct points *q, const struct mat *V, int64_t j)
+static void spread(const struct lattice *l, const struct points *q, const struct mat *V, int64_t j)
 {
-#pragma omp parallel for num_threads(t->threads)
-    for (int64_t i = 0; i < 2 * t->places; i++) {
-        t->numbers[i] = 0.0;
+#pragma omp parallel for num_threads(l->threads)
+    for (int64_t i = 0; i < 2 * l->places; i++) {
+        l->numbers[i] = 0.0;
     }
     for (int64_t i = 0; i < q->n; i++) {
-        double *const number = t->numbers + 2 * q->places[i];
+        double *const number = l->numbers + l->each * q->places[i];
         number[0] += mat_at(V, i, j);
-        number[1] += j + 1 < V->cols ? mat_at(V, i, j + 1) : 0.0;
+        number[l->apart] += j + 1 < V->cols ? mat_at(V, i, j + 1) : 0.0;
     }
 }
 
-static void gather(const struct torus *t, const struct points *p, double a, double b,
+static void gather(const struct lattice *l, const struct points *p, double a, double b,
                    const struct mat *Y, int64_t j)
 {
     const int64_t columns = min_i64(2, Y->cols - j);
-#pragma omp parallel for num_threads(t->threads)
+#pragma omp parallel for num_threads(l->threads)
     for (int64_t i = 0; i < p->n; i++) {
         for (int64_t c = 0; c < columns; c++) {
-            const double product = a * t->numbers[2 * p->places[i] + c];
+            const double product = a * l->numbers[l->each * p->places[i] + l->apart * c];
             mat_set(Y, i, j + c, b == 0.0 ? product : product + b * mat_at(Y, i, j + c));
         }
     }
 }
 
-static void multiply(const struct torus *t)
+static int multiply(struct backend *be, const struct lattice *l, int64_t columns, struct err *err)
 {
-#pragma omp parallel for num_threads(t->threads)
-    for (int64_t i = 0; i < t->places; i++) {
-        t->numbers[2 * i] *= t->spectrum[i];
-        t->numbers[2 * i + 1] *= t->spectrum[i];
+    if (l->by_axes) {
+        return kronecker_multiply(&l->kronecker, be, l->numbers, columns, err);
     }
+    torus_multiply(&l->torus, l->numbers);
+    return 0;
 }
 
 int grid_product(struct backend *be, struct view P, struct view Q, double a, const struct mat *V,
@@ -177,59 +74,28 @@ int grid_product(struct backend *be, struct view P, struct view Q, double a, con
     const bool fits =
         V->rows == Q.count && Y->rows == P.count && V->cols == Y->cols && V->cols >= 1;
     int r = cpu__expect(fits, "kmv", err);
-    const struct torus *t = P.points->torus;
+    const struct lattice *l = P.points->lattice;
     for (int64_t j = 0; r == 0 && j < V->cols; j += 2) {
         r = be->stop != NULL ? be->stop(be->stop_context, err) : 0;
         if (r == 0) {
-            spread(t, Q.points, V, j);
-            transform(t, false);
-            multiply(t);
-            transform(t, true);
-            gather(t, P.points, a, b, Y, j);
+            spread(l, Q.points, V, j);
+            r = multiply(be, l, min_i64(2, V->cols - j), err);
+        }
+        if (r == 0) {
+            gather(l, P.points, a, b, Y, j);
         }
     }
     return r;
 }
 
-/* ---- the torus ---- */
+/* ---- the lattice ---- */
 
-static void torus_free(struct torus *t)
+static void lattice_free(struct lattice *l)
 {
-    for (int k = 0; k < GRID_DIMS; k++) {
-        fft_free(t->fft[k]);
-    }
-    mem_free(t->spectrum);
-    mem_free(t->numbers);
-    mem_free(t->scratch);
-    mem_free(t);
-}
-
-static void measure(struct torus *t, int threads)
-{
-    t->places = 1;
-    int64_t lines = 0;
-    for (int k = 0; k < t->grid.dims; k++) {
-        t->extent[k] = fft_length(2 * t->grid.size[k] - 1);
-        t->longest = t->extent[k] > t->longest ? t->extent[k] : t->longest;
-        t->places *= t->extent[k];
-        lines += t->extent[k];
-    }
-    t->threads = t->places > t->longest ? threads : 1; /* a line has one */
-    const int64_t number = (int64_t)sizeof(double);
-    t->bytes = number * (3 * t->places + 2 * t->threads * t->longest + 4 * lines);
-}
-
-static int make_room(struct torus *t, struct err *err)
-{
-    t->spectrum = mem_aligned((size_t)t->places, sizeof(double));
-    t->numbers = mem_aligned((size_t)t->places, 2 * sizeof(double));
-    t->scratch = mem_aligned((size_t)(t->threads * t->longest), 2 * sizeof(double));
-    bool room = t->spectrum != NULL && t->numbers != NULL && t->scratch != NULL;
-    for (int k = 0; room && k < t->grid.dims; k++) {
-        t->fft[k] = fft_new(t->extent[k]);
-        room = t->fft[k] != NULL;
-    }
-    return room ? 0 : err_no_memory(err);
+    torus_deinit(&l->torus);
+    kronecker_deinit(&l->kronecker);
+    mem_free(l->numbers);
+    mem_free(l);
 }
 
 static struct rows rows_of(const struct points *p)
@@ -239,18 +105,18 @@ static struct rows rows_of(const struct points *p)
 
 void grid_forget(struct backend *be, struct points *p)
 {
-    if (p->torus != NULL) {
+    if (p->lattice != NULL) {
         cpu__account(be, -p->n * (int64_t)sizeof *p->places);
         p->places = mem_free(p->places);
-        if (--p->torus->sets == 0) {
-            cpu__account(be, -p->torus->bytes);
-            torus_free(p->torus);
+        if (--p->lattice->sets == 0) {
+            cpu__account(be, -p->lattice->bytes);
+            lattice_free(p->lattice);
         }
-        p->torus = NULL;
+        p->lattice = NULL;
     }
 }
 
-static int settle(struct backend *be, struct points *p, struct torus *t, struct err *err)
+static int settle(struct backend *be, struct points *p, struct lattice *l, struct err *err)
 {
     p->places = mem_array((size_t)p->n, sizeof *p->places);
     if (p->places == NULL) {
@@ -259,39 +125,126 @@ static int settle(struct backend *be, struct points *p, struct torus *t, struct 
     const struct rows X = rows_of(p);
 #pragma omp parallel for num_threads(be->threads)
     for (int64_t i = 0; i < p->n; i++) {
-        p->places[i] = grid_place(&t->grid, &X, i, t->extent);
+        p->places[i] = l->by_axes ? grid_axes_place(&l->kronecker.axes, &X, i)
+                                  : grid_place(&l->torus.grid, &X, i, l->torus.extent);
     }
     cpu__account(be, p->n * (int64_t)sizeof *p->places);
-    p->torus = t;
-    t->sets++;
+    p->lattice = l;
+    l->sets++;
     return 0;
 }
 
-/* NULL: the sets lie on no grid that pays and has room. */
-static int find_torus(struct backend *be, struct points *const *sets, int count, int64_t bytes,
-                      struct torus **ret, struct err *err)
-{
+/* What both ways need. */
+struct search {
     struct rows rows[POINTS_GRID_SETS];
-    for (int s = 0; s < count; s++) {
-        rows[s] = rows_of(sets[s]);
-    }
-    struct torus *t = mem_zalloc(sizeof *t);
-    if (t == NULL) {
-        return err_no_memory(err);
-    }
-    const double n = (double)sets[0]->n;
-    const double most = fmin(n * n / PLACE_COST, (double)bytes / (3 * sizeof(double)));
-    int r = grid_find(rows, count, sets[0]->d, (int64_t)fmin(most / 2, 0x1p52), &t->grid, err);
-    if (r == 0 && t->grid.dims > 0) {
-        measure(t, be->threads);
-    }
-    if (r < 0 || t->grid.dims == 0 || t->bytes > bytes || !pays(t, n * n)) {
-        torus_free(t);
-        *ret = NULL;
+    int count;
+    int64_t features;
+    enum kernel_id kernel;
+    int64_t most, bytes; /* places that could pay and have room */
+    double values;       /* of a product of the first set */
+};
+
+static bool suits(const struct search *s, double cost, int64_t places, int64_t bytes)
+{
+    const int64_t numbers = 2 * places * (int64_t)sizeof(double);
+    return cost <= s->values && bytes + numbers <= s->bytes;
+}
+
+/* By Fourier transforms; cost stays infinite where there is no such grid. */
+static int try_torus(const struct search *s, int threads, struct lattice *l, struct err *err)
+{
+    struct grid g;
+    const int r = grid_find(s->rows, s->count, s->features, s->most / 2, &g, err);
+    if (r < 0 || g.dims == 0) {
         return r;
     }
-    *ret = t;
+    torus_measure(&l->torus, &g, threads);
+    const struct torus *t = &l->torus;
+    if (suits(s, torus_cost(t), t->places, t->bytes)) {
+        l->cost = torus_cost(t);
+        l->places = t->places;
+        l->each = 2;
+        l->apart = 1;
+        l->bytes = t->bytes;
+    }
     return 0;
+}
+
+/* By a matrix for each feature, where that takes less. */
+static int try_axes(const struct search *s, struct lattice *l, struct err *err)
+{
+    if (!kronecker_has(s->kernel)) {
+        return 0;
+    }
+    struct kronecker *k = &l->kronecker;
+    const int r = kronecker_find(s->rows, s->count, s->features, s->most, k, err);
+    l->by_axes = r == 0 && k->axes.dims > 0 &&
+                 suits(s, kronecker_cost(k), k->axes.places, k->bytes) &&
+                 kronecker_cost(k) < l->cost;
+    if (l->by_axes) {
+        l->cost = kronecker_cost(k);
+        l->places = k->axes.places;
+        l->each = 1;
+        l->apart = l->places;
+        l->bytes = k->bytes;
+    } else {
+        kronecker_deinit(k);
+    }
+    return r;
+}
+
+/* NULL: the sets lie on no grid that pays and has room. */
+static int find_lattice(struct backend *be, struct points *const *sets, int count, int64_t bytes,
+                        struct lattice **ret, struct err *err)
+{
+    const double n = (double)sets[0]->n, number = sizeof(double);
+    const double most = fmin(fmin(n * n / LEAST_COST, (double)bytes / (3 * number)), 0x1p52);
+    struct search s = {.count = count,
+                       .features = sets[0]->d,
+                       .kernel = sets[0]->kernel.id,
+                       .most = (int64_t)most,
+                       .bytes = bytes,
+                       .values = n * n};
+    for (int i = 0; i < count; i++) {
+        s.rows[i] = rows_of(sets[i]);
+    }
+    *ret = NULL;
+    struct lattice *l = mem_zalloc(sizeof *l);
+    if (l == NULL) {
+        return err_no_memory(err);
+    }
+    l->cost = INFINITY;
+    l->threads = be->threads;
+    int r = try_torus(&s, be->threads, l, err);
+    r = r == 0 ? try_axes(&s, l, err) : r;
+    if (r < 0 || isinf(l->cost)) {
+        lattice_free(l);
+        return r;
+    }
+    l->bytes += 2 * l->places * (int64_t)sizeof(double);
+    *ret = l;
+    return 0;
+}
+
+static struct grid grid_of(const struct lattice *l)
+{
+    const struct grid_axes *a = &l->kronecker.axes;
+    struct grid ret = {.dims = a->dims, .kronecker = true};
+    for (int k = 0; k < a->dims; k++) {
+        ret.feature[k] = a->feature[k];
+        ret.size[k] = a->size[k];
+    }
+    return l->by_axes ? ret : l->torus.grid;
+}
+
+static int prepare(struct lattice *l, const struct points *p, struct err *err)
+{
+    l->numbers = mem_aligned((size_t)l->places, 2 * sizeof(double));
+    if (l->numbers == NULL) {
+        return err_no_memory(err);
+    }
+    return l->by_axes ? kronecker_prepare(&l->kronecker, p, err)
+                      : torus_prepare(&l->torus, p, l->numbers, err);
 }
 
 int cpu__points_grid(struct backend *be, struct points *const *sets, int count, int64_t bytes,
@@ -301,28 +254,27 @@ int cpu__points_grid(struct backend *be, struct points *const *sets, int count, 
     for (int s = 0; s < count; s++) {
         grid_forget(be, sets[s]);
     }
-    struct torus *t = NULL;
+    struct lattice *l = NULL;
     const bool distance = count > 0 && kernel_uses_distance(sets[0]->kernel.id);
-    int r = distance ? find_torus(be, sets, count, bytes, &t, err) : 0;
-    if (r < 0 || t == NULL) {
+    int r = distance ? find_lattice(be, sets, count, bytes, &l, err) : 0;
+    if (r < 0 || l == NULL) {
         return r;
     }
-    cpu__account(be, t->bytes);
-    t->sets = 1; /* this function, until it is done */
-    r = make_room(t, err);
+    cpu__account(be, l->bytes);
+    l->sets = 1; /* this function, until it is done */
     for (int s = 0; r == 0 && s < count; s++) {
-        r = settle(be, sets[s], t, err);
+        r = settle(be, sets[s], l, err);
     }
+    r = r == 0 ? prepare(l, sets[0], err) : r;
     if (r == 0) {
-        make_spectrum(t, sets[0]);
-        *ret = t->grid;
+        *ret = grid_of(l);
     }
     for (int s = 0; r < 0 && s < count; s++) {
         grid_forget(be, sets[s]);
     }
-    if (--t->sets == 0) {
-        cpu__account(be, -t->bytes);
-        torus_free(t);
+    if (--l->sets == 0) {
+        cpu__account(be, -l->bytes);
+        lattice_free(l);
     }
     return r;
 }

@@ -1,10 +1,9 @@
 /*
- * Products of all points of one set with all of another where both lie on one regular grid
- * (engine/grid.h), in G log G operations for a grid of G places. The matrix of all places is
- * Toeplitz in every dimension; on a torus of at least twice the extent, less one, it is circulant,
- * so that Fourier transforms make it diagonal. Weights are spread over the places, transformed,
- * multiplied by the kernel's spectrum and transformed back, two right-hand sides at a time, as real
- * and imaginary part. All of that in float64.
+ * Products of all points of one set with all of another where both lie on one grid
+ * (engine/grid.h): weights are spread over its places, these multiplied with the matrix between
+ * all of them, and what rows want is gathered. A regular grid goes by Fourier transforms
+ * (cpu_torus.h), any grid, for kernels that are products over the features, by a small matrix for
+ * each of these (cpu_kronecker.h), whichever takes less. All of that in float64.
  *
  * What is lost is of the size of the float64 rounding of |K| |v|, of all rows together: a row that
  * is far from all that counts has its product by differences of larger numbers. Bits depend on the

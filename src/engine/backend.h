@@ -169,8 +169,8 @@ struct backend_ops {
     int (*points_cache_share)(struct backend *be, struct points *p, int part, int parts,
                               int64_t bytes, enum kernel_storage storage, int64_t *ret_bytes,
                               struct err *err);
-    /* (optional) Where the points of `count` sets, of one kernel, lie together on one regular grid
-     * on which that pays, and what it takes has room in `bytes`: kmv of all points of one of them
+    /* (optional) Where the points of `count` sets, of one kernel, lie together on one grid on
+     * which that pays, and what it takes has room in `bytes`: kmv of all points of one of them
      * with all of one of them goes by the grid from then on. Its errors are those of float64, of
      * the size of the largest |K| |V| of a row, and its bits depend on the shapes alone. *ret is
      * the grid, with dims = 0 where nothing changes. Replaces what was found before, of all sets;

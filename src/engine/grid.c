@@ -2,7 +2,7 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdbool.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/sort.h"
@@ -176,6 +176,124 @@ int64_t grid_place(const struct grid *g, const struct rows *X, int64_t i, const 
     for (int k = 0; k < g->dims; k++) {
         const double at = (rows_at(X, i, g->feature[k]) - g->origin[k]) / g->step[k];
         place = place * extent[k] + llround(at);
+    }
+    return place;
+}
+
+/* ---- any grid ---- */
+
+/* The value that is nearest to x. */
+static int64_t nearest(const double *values, int64_t size, double x)
+{
+    const int64_t at = sort_first_above(values, size, x);
+    const bool below = at > 0 && x - values[at - 1] < fabs(values[at] - x);
+    return below ? at - 1 : at;
+}
+
+/* The distinct values of the column, in place; 0: some are so near that a set of the other type
+ * could not tell them apart. */
+static int64_t distinct(struct column *c, double other_slack)
+{
+    int64_t n = 1;
+    for (int64_t i = 1; i < c->n; i++) {
+        if (c->values[i] > c->values[n - 1]) {
+            c->values[n++] = c->values[i];
+        }
+    }
+    for (int64_t i = 1; i < n; i++) {
+        if (!(c->values[i] - c->values[i - 1] > 4 * other_slack)) {
+            return 0;
+        }
+    }
+    return n;
+}
+
+/* Whether all values of the other type's sets are among those. */
+static bool others_occur(const struct rows *sets, int count, enum dtype type, int64_t feature,
+                         const struct column *c, int64_t size)
+{
+    bool fit = true;
+    for (int s = 0; s < count; s++) {
+        for (int64_t i = 0; fit && sets[s].dtype != type && i < sets[s].n; i++) {
+            const double x = rows_at(&sets[s], i, feature);
+            const double off = fabs(x - c->values[nearest(c->values, size, x)]);
+            fit = off <= slack_of(sets[s].dtype, fabs(x));
+        }
+    }
+    return fit;
+}
+
+static bool any_other(const struct rows *sets, int count, enum dtype type)
+{
+    bool any = false;
+    for (int s = 0; s < count; s++) {
+        any |= sets[s].n > 0 && sets[s].dtype != type;
+    }
+    return any;
+}
+
+/* 1: the column is an axis of g, or is the same everywhere; 0: there is no such grid. */
+static int add_values(struct grid_axes *g, int64_t feature, const struct column *c, int64_t size,
+                      int64_t most, struct err *err)
+{
+    if (size == 1) {
+        return 1;
+    }
+    if (size == 0 || g->dims == GRID_DIMS || size > most / g->places) {
+        return 0;
+    }
+    double *values = mem_array((size_t)size, sizeof *values);
+    if (values == NULL) {
+        return err_no_memory(err);
+    }
+    memcpy(values, c->values, (size_t)size * sizeof *values);
+    g->values[g->dims] = values;
+    g->feature[g->dims] = feature;
+    g->size[g->dims++] = size;
+    g->places *= size;
+    return 1;
+}
+
+void grid_axes_deinit(struct grid_axes *g)
+{
+    for (int k = 0; k < g->dims; k++) {
+        g->values[k] = mem_free(g->values[k]);
+    }
+    g->dims = 0;
+}
+
+int grid_find_axes(const struct rows *sets, int count, int64_t features, int64_t most,
+                   struct grid_axes *ret, struct err *err)
+{
+    *ret = (struct grid_axes){.places = 1};
+    const enum dtype type = finest(sets, count);
+    const int64_t n = count_rows(sets, count, type);
+    const bool others = any_other(sets, count, type);
+    cleanup_mem double *values = mem_array((size_t)n + 1, sizeof *values);
+    if (values == NULL) {
+        return err_no_memory(err);
+    }
+    struct column c = {.values = values};
+    int r = n > 0;
+    for (int64_t j = 0; r > 0 && j < features; j++) {
+        load(sets, count, type, j, &c);
+        const double largest = fmax(fabs(c.values[0]), fabs(c.values[c.n - 1]));
+        const int64_t size = distinct(&c, others ? slack_of(DTYPE_F32, largest) : 0.0);
+        const bool fits = size > 0 && others_occur(sets, count, type, j, &c, size);
+        r = fits ? add_values(ret, j, &c, size, most, err) : 0;
+    }
+    if (r <= 0) {
+        grid_axes_deinit(ret);
+    }
+    return r < 0 ? r : 0;
+}
+
+int64_t grid_axes_place(const struct grid_axes *g, const struct rows *X, int64_t i)
+{
+    int64_t place = 0;
+    for (int k = 0; k < g->dims; k++) {
+        place =
+            place * g->size[k] + nearest(g->values[k], g->size[k], rows_at(X, i, g->feature[k]));
     }
     return place;
 }

@@ -1,8 +1,8 @@
 /*
- * Products of points on a regular grid (backend.h, points_grid) against the float64 reference, with
- * every kernel of a distance in every precision: places without a row, places with several, a
- * bandwidth for each feature, another set of rows on the same grid. And what is no grid, or none
- * that pays.
+ * Products of points on a grid (backend.h, points_grid) against the float64 reference, with every
+ * kernel of a distance in every precision: places without a row, places with several, a bandwidth
+ * for each feature, another set of rows on the same grid; steps that are equal, and steps of any
+ * length. And what is no grid, or none that pays.
  */
 #include <math.h>
 #include <string.h>
@@ -25,23 +25,32 @@ struct fixture {
     struct kernel kernel;
     enum precision precision;
     int dims;
+    bool uneven;
     int64_t t;
     double x[ROWS * FEATURES], other[OTHERS * FEATURES];
     double *v, *y;
     struct points *X, *Z;
 };
 
-static void place_rows(struct rng *rng, int dims, double *x, int64_t n)
+/* Coordinate `at` of a feature; uneven steps differ by up to half. */
+static double coordinate(int feature, int64_t at, bool uneven)
+{
+    const double off = uneven ? 0.25 * sin(7.0 * (double)at + feature) : 0.0;
+    return -3.0 + steps[feature] * ((double)at + off);
+}
+
+static void place_rows(struct rng *rng, int dims, bool uneven, double *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         for (int k = 0; k < FEATURES; k++) {
             const int64_t at = k < dims ? rng_below(rng, places[dims - 1][k]) : 0;
-            x[i * FEATURES + k] = k < dims ? -3.0 + steps[k] * (double)at : 5.0;
+            x[i * FEATURES + k] = k < dims ? coordinate(k, at, uneven) : 5.0;
         }
     }
 }
 
-static struct fixture *fixture_new(enum kernel_id id, enum precision precision, int dims, int64_t t)
+static struct fixture *fixture_with(enum kernel_id id, enum precision precision, int dims,
+                                    int64_t t, bool uneven)
 {
     struct fixture *f = mem_zalloc(sizeof *f);
     struct rng rng = rng_new((uint64_t)(10 * dims + t), RNG_TEST);
@@ -49,14 +58,22 @@ static struct fixture *fixture_new(enum kernel_id id, enum precision precision, 
     f->precision = precision;
     f->dims = dims;
     f->t = t;
-    place_rows(&rng, dims, f->x, ROWS);
-    place_rows(&rng, dims, f->other, OTHERS);
-    memcpy(f->x, (double[]){-3.0, -3.0, -3.0, 5.0}, (size_t)dims * sizeof(double));
+    f->uneven = uneven;
+    place_rows(&rng, dims, uneven, f->x, ROWS);
+    place_rows(&rng, dims, uneven, f->other, OTHERS);
+    for (int k = 0; k < dims; k++) {
+        f->x[k] = coordinate(k, 0, uneven);
+    }
     f->v = host_normal(&rng, ROWS * t);
     f->y = host_normal(&rng, ROWS * t);
     host_round(f->v, ROWS * t, vector_dtype(precision));
     host_round(f->y, ROWS * t, vector_dtype(precision));
     return f;
+}
+
+static struct fixture *fixture_new(enum kernel_id id, enum precision precision, int dims, int64_t t)
+{
+    return fixture_with(id, precision, dims, t, false);
 }
 
 static void fixture_upload(struct backend *be, struct fixture *f)
@@ -130,22 +147,65 @@ static void check_products(struct backend *be, const struct fixture *f)
     mem_free(part);
 }
 
+/* Coordinates of a feature that rows have. */
+static int64_t count_used(const struct fixture *f, int feature)
+{
+    int64_t used = 0;
+    for (int64_t at = 0; at < places[f->dims - 1][feature]; at++) {
+        const double x = coordinate(feature, at, f->uneven);
+        bool any = false;
+        for (int64_t i = 0; i < ROWS; i++) {
+            any |= f->x[i * FEATURES + feature] == x;
+        }
+        for (int64_t i = 0; i < OTHERS; i++) {
+            any |= f->other[i * FEATURES + feature] == x;
+        }
+        used += any;
+    }
+    return used;
+}
+
+static void check_grid(struct backend *be, const struct fixture *f)
+{
+    const int64_t before = be->bytes;
+    const struct grid g = find(be, f, INT64_C(1) << 24);
+    assert_int_equal(g.dims, f->dims);
+    assert_true(g.kronecker || !f->uneven);
+    for (int k = 0; k < f->dims; k++) {
+        assert_int_equal(g.feature[k], k);
+        assert_int_equal(g.size[k], g.kronecker ? count_used(f, k) : places[f->dims - 1][k]);
+    }
+    assert_true(be->bytes > before);
+    check_products(be, f);
+}
+
 static void check_kernel(struct backend *be, enum kernel_id id, enum precision precision)
 {
+    const bool is_product = id == KERNEL_GAUSSIAN || id == KERNEL_LAPLACIAN_L1;
     for (int dims = 1; dims <= DIMS_MAX; dims++) {
-        struct fixture *f = fixture_new(id, precision, dims, dims);
-        fixture_upload(be, f);
-        const int64_t before = be->bytes;
-        const struct grid g = find(be, f, INT64_C(1) << 24);
-        assert_int_equal(g.dims, dims);
-        for (int k = 0; k < dims; k++) {
-            assert_int_equal(g.feature[k], k);
-            assert_int_equal(g.size[k], places[dims - 1][k]);
+        for (int uneven = 0; uneven <= is_product; uneven++) {
+            struct fixture *f = fixture_with(id, precision, dims, dims, uneven);
+            fixture_upload(be, f);
+            check_grid(be, f);
+            fixture_free(be, f);
         }
-        assert_true(be->bytes > before);
+    }
+}
+
+/* Uneven steps want a kernel that is a product over the features. */
+static void test_other_kernels_want_even_steps(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(0);
+    for (int i = 0; be->ops->points_grid != NULL && i < KERNELS; i++) {
+        const bool is_product = kernels[i] == KERNEL_GAUSSIAN || kernels[i] == KERNEL_LAPLACIAN_L1;
+        struct fixture *f = fixture_with(kernels[i], F64, 2, 1, true);
+        fixture_upload(be, f);
+        assert_int_equal(find(be, f, INT64_C(1) << 24).dims, is_product ? 2 : 0);
         check_products(be, f);
         fixture_free(be, f);
     }
+    device_close(be);
 }
 
 static void test_products(void **state)
@@ -164,12 +224,12 @@ static void test_products(void **state)
     device_close(be);
 }
 
-static void check_threads(int dims)
+static void check_threads(enum kernel_id id, int dims, bool uneven)
 {
     double *first = NULL;
     for (int threads = 1; threads <= 4; threads++) {
         struct backend *be = device_open(threads);
-        struct fixture *f = fixture_new(KERNEL_MATERN32, F64, dims, 3);
+        struct fixture *f = fixture_with(id, F64, dims, 3, uneven);
         fixture_upload(be, f);
         const bool finds = be->ops->points_grid != NULL;
         assert_true(!finds || find(be, f, INT64_C(1) << 24).dims == dims);
@@ -189,7 +249,8 @@ static void test_threads_change_no_bit(void **state)
 {
     (void)state;
     for (int dims = 1; dims <= DIMS_MAX; dims++) {
-        check_threads(dims);
+        check_threads(KERNEL_MATERN32, dims, false);
+        check_threads(KERNEL_GAUSSIAN, dims, true);
     }
 }
 
@@ -223,7 +284,7 @@ static void test_what_is_no_grid(void **state)
     (void)state;
     struct backend *be = device_open(0);
     for (int how = 0; be->ops->points_grid != NULL && how < 5; how++) {
-        struct fixture *f = fixture_new(KERNEL_GAUSSIAN, F64, 1, 1);
+        struct fixture *f = fixture_new(how == 1 ? KERNEL_GAUSSIAN : KERNEL_MATERN32, F64, 1, 1);
         disturb(f, how);
         fixture_upload(be, f);
         const int64_t before = be->bytes;
@@ -239,6 +300,28 @@ static void test_what_is_no_grid(void **state)
 
 /* The same rows in float32 and in float64, as mixed precision has them. Float64 says whether they
  * lie on a grid: what float32 cannot tell from one is none. */
+/* Of uneven steps, too: float32 rows of other values than those of float64 are not among them. */
+static void test_uneven_sets_of_both_types(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(0);
+    for (int off = 0; be->ops->points_grid != NULL && off < 2; off++) {
+        struct fixture *f = fixture_with(KERNEL_GAUSSIAN, F64, 2, 1, true);
+        fixture_upload(be, f);
+        f->x[FEATURES * 300] += off == 0 ? 0.0 : 1e-3;
+        struct points *single = device_points(be, &f->kernel, DTYPE_F32, ROWS, f->x);
+        f->x[FEATURES * 300] -= off == 0 ? 0.0 : 1e-3;
+        struct grid g;
+        must(be->ops->points_grid(be, (struct points *[]){single, f->X, f->Z}, 3, INT64_C(1) << 24,
+                                  &g, &err));
+        assert_int_equal(g.dims, off == 0 ? 2 : 0);
+        check_products(be, f);
+        be->ops->points_free(be, single);
+        fixture_free(be, f);
+    }
+    device_close(be);
+}
+
 static void test_sets_of_both_types(void **state)
 {
     (void)state;
@@ -318,11 +401,10 @@ static void test_sets_come_and_go(void **state)
     device_close(be);
 }
 
-static void test_without_memory(void **state)
+static void check_without_memory(bool uneven)
 {
-    (void)state;
     struct backend *be = device_open(2);
-    struct fixture *f = fixture_new(KERNEL_GAUSSIAN, F64, 2, 1);
+    struct fixture *f = fixture_with(uneven ? KERNEL_GAUSSIAN : KERNEL_MATERN52, F64, 2, 1, uneven);
     fixture_upload(be, f);
     const int64_t before = be->bytes;
     int r = be->ops->points_grid != NULL ? -ERR_NO_MEMORY : 0;
@@ -340,15 +422,24 @@ static void test_without_memory(void **state)
     device_close(be);
 }
 
+static void test_without_memory(void **state)
+{
+    (void)state;
+    check_without_memory(false);
+    check_without_memory(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products),
+        cmocka_unit_test(test_other_kernels_want_even_steps),
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_what_is_no_grid),
         cmocka_unit_test(test_sets_come_and_go),
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_sets_of_both_types),
+        cmocka_unit_test(test_uneven_sets_of_both_types),
         cmocka_unit_test(test_rows_that_are_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-"""Jobs whose rows lie on a regular grid: products go by Fourier transforms, and nothing else is different."""
+"""Jobs whose rows lie on a grid: products go by it, and nothing else is different."""
 
 import numpy as np
 import pytest
@@ -93,3 +93,20 @@ def test_what_is_learned_from_others(api, name):
     again, _ = train(api, name, X, y, {"name": "pcg"})
     seen = [j["plan"]["seconds"]["experience"] for j in (job, again)]
     assert (seen[0] or {}).get("jobs") == (seen[1] or {}).get("jobs")
+
+
+def test_steps_of_any_length(api):
+    """Two features of 50 and 40 values each, and a kernel that is a product over them."""
+    rng = np.random.default_rng(84)
+    a, b = (x.ravel() for x in np.meshgrid(np.sort(rng.normal(size=50)), np.sort(rng.random(40))))
+    X, y = np.column_stack([a, b]), np.sin(2 * a) * np.cos(3 * b) + 0.1 * rng.standard_normal(len(a))
+    dataset = api.upload_npz(X, y)
+    spec = {"kernel": {"name": "gaussian", "bandwidth": 0.5}, "regularization": 1e-4, "test": {"fraction": 0.2},
+            "stop": {"tolerance": 1e-10, "max_iterations": 500}}
+    on = api.train("uneven", dataset, solver={"name": "pcg"}, **spec)
+    said = [e["message"] for e in api.get(f"/v1/jobs/{on['id']}/events?limit=1000").json()["data"] if e["type"] == "message"]
+    assert any("on a grid of 50 x 40 places" in text and "a matrix for each feature" in text for text in said)
+    assert on["result"]["grid"] == [50, 40] and on["reason"] == "converged"
+    off = api.train("uneven", dataset, solver={"name": "cholesky"}, **spec)
+    assert off["result"]["grid"] is None
+    assert on["result"]["metrics"]["rmse"] == pytest.approx(off["result"]["metrics"]["rmse"], rel=1e-6)

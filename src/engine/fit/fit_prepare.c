@@ -201,9 +201,9 @@ static void tell_grid(const struct fit *f, const struct grid *g)
                                 g->size[k]);
     }
     fit__say(f, "info",
-             "The rows lie on a regular grid of %s places: products with the kernel matrix go by "
-             "Fourier transforms.",
-             shape);
+             "The rows lie on a %sgrid of %s places: products with the kernel matrix go by %s.",
+             g->kronecker ? "" : "regular ", shape,
+             g->kronecker ? "a matrix for each feature" : "Fourier transforms");
 }
 
 /* Where the rows lie on a grid, and what that takes is no more than some vectors: all points that

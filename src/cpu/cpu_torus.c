@@ -1,0 +1,169 @@
+#include "cpu/cpu_torus.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cpu/cpu_fft.h"
+
+/* Kernel values that take the time of a place and log2 of the places, there and back, with a
+ * margin; of a single line, which has one thread where tiles have several, as if they had four: the
+ * way is not to depend on how many there are. */
+#define PLACE_COST 16.0
+#define LINE_COST 64.0
+
+void torus_measure(struct torus *t, const struct grid *g, int threads)
+{
+    *t = (struct torus){.grid = *g, .places = 1};
+    int64_t lines = 0;
+    for (int k = 0; k < g->dims; k++) {
+        t->extent[k] = fft_length(2 * g->size[k] - 1);
+        t->longest = t->extent[k] > t->longest ? t->extent[k] : t->longest;
+        t->places *= t->extent[k];
+        lines += t->extent[k];
+    }
+    t->threads = t->places > t->longest ? threads : 1; /* a line has one */
+    const int64_t number = (int64_t)sizeof(double);
+    t->bytes = number * (t->places + 2 * t->threads * t->longest + 4 * lines);
+}
+
+double torus_cost(const struct torus *t)
+{
+    const double cost = t->grid.dims == 1 ? LINE_COST : PLACE_COST;
+    return cost * (double)t->places * log2((double)t->places);
+}
+
+/* ---- lines ---- */
+
+/* Lines along `axis` are counted over places before it within the grid, since beyond there is
+ * nothing on the way there, and nothing wanted on the way back, and over all places behind it. */
+struct lines {
+    int64_t before, length, behind;
+};
+
+static struct lines lines_along(const struct torus *t, int axis)
+{
+    struct lines l = {.before = 1, .length = t->extent[axis], .behind = 1};
+    for (int k = 0; k < axis; k++) {
+        l.before *= t->grid.size[k];
+    }
+    for (int k = axis + 1; k < t->grid.dims; k++) {
+        l.behind *= t->extent[k];
+    }
+    return l;
+}
+
+/* The place where the lines begin that have number `before` of those before the axis. */
+static int64_t first_place(const struct torus *t, int axis, int64_t before)
+{
+    int64_t place = 0, stride = t->places;
+    int64_t size = 1, rest = before;
+    for (int k = 0; k < axis; k++) {
+        size *= t->grid.size[k];
+    }
+    for (int k = 0; k < axis; k++) {
+        size /= t->grid.size[k];
+        stride /= t->extent[k];
+        place += rest / size * stride;
+        rest %= size;
+    }
+    return place;
+}
+
+static void transform_axis(const struct torus *t, int axis, bool back, double *numbers)
+{
+    const struct lines l = lines_along(t, axis);
+#pragma omp parallel for num_threads(t->threads) if (l.before * l.behind > 1)
+    for (int64_t i = 0; i < l.before * l.behind; i++) {
+        const int64_t place = first_place(t, axis, i / l.behind) + i % l.behind;
+        double *scratch = t->scratch + 2 * t->longest * omp_get_thread_num();
+        fft_line(t->fft[axis], back, numbers + 2 * place, l.behind, scratch);
+    }
+}
+
+static void transform(const struct torus *t, bool back, double *numbers)
+{
+    const int dims = t->grid.dims;
+    for (int k = 0; k < dims; k++) {
+        transform_axis(t, back ? k : dims - 1 - k, back, numbers);
+    }
+}
+
+/* ---- the kernel's spectrum ---- */
+
+/* Of the two places that are as far apart as place `at` of the torus and the first one, by the
+ * shorter way. Points are scaled (cpu_points.c). */
+static double value_at(const struct torus *t, const struct points *p, int64_t at)
+{
+    double x[GRID_DIMS];
+    const double origin[GRID_DIMS] = {0.0};
+    for (int k = t->grid.dims - 1; k >= 0; k--) {
+        const int64_t i = at % t->extent[k], other = t->extent[k] - i;
+        x[k] = (double)(i < other ? i : other) * t->grid.step[k] / p->scale;
+        at /= t->extent[k];
+    }
+    const struct kernel unit = {.id = p->kernel.id, .d = t->grid.dims, .bandwidth = 1.0};
+    return kernel_eval(&unit, x, origin);
+}
+
+/* The spectrum of a symmetric function is real. Here every line counts: the grid is the torus. */
+static void make_spectrum(struct torus *t, const struct points *p, double *numbers)
+{
+#pragma omp parallel for num_threads(t->threads)
+    for (int64_t i = 0; i < t->places; i++) {
+        numbers[2 * i] = value_at(t, p, i);
+        numbers[2 * i + 1] = 0.0;
+    }
+    const struct grid grid = t->grid;
+    memcpy(t->grid.size, t->extent, sizeof t->grid.size);
+    transform(t, false, numbers);
+    t->grid = grid;
+#pragma omp parallel for num_threads(t->threads)
+    for (int64_t i = 0; i < t->places; i++) {
+        t->spectrum[i] = numbers[2 * i] / (double)t->places;
+    }
+}
+
+/* ---- products ---- */
+
+static int make_room(struct torus *t, struct err *err)
+{
+    t->spectrum = mem_aligned((size_t)t->places, sizeof(double));
+    t->scratch = mem_aligned((size_t)(t->threads * t->longest), 2 * sizeof(double));
+    bool room = t->spectrum != NULL && t->scratch != NULL;
+    for (int k = 0; room && k < t->grid.dims; k++) {
+        t->fft[k] = fft_new(t->extent[k]);
+        room = t->fft[k] != NULL;
+    }
+    return room ? 0 : err_no_memory(err);
+}
+
+int torus_prepare(struct torus *t, const struct points *p, double *numbers, struct err *err)
+{
+    const int r = make_room(t, err);
+    if (r == 0) {
+        make_spectrum(t, p, numbers);
+    }
+    return r;
+}
+
+void torus_multiply(const struct torus *t, double *numbers)
+{
+    transform(t, false, numbers);
+#pragma omp parallel for num_threads(t->threads)
+    for (int64_t i = 0; i < t->places; i++) {
+        numbers[2 * i] *= t->spectrum[i];
+        numbers[2 * i + 1] *= t->spectrum[i];
+    }
+    transform(t, true, numbers);
+}
+
+void torus_deinit(struct torus *t)
+{
+    for (int k = 0; k < GRID_DIMS; k++) {
+        t->fft[k] = fft_free(t->fft[k]);
+    }
+    t->spectrum = mem_free(t->spectrum);
+    t->scratch = mem_free(t->scratch);
+}

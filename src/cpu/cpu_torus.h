@@ -1,0 +1,34 @@
+/*
+ * The matrix of a kernel of the distance between all places of a regular grid (engine/grid.h) is
+ * Toeplitz in every dimension; on a torus of at least twice the extent, less one, it is circulant,
+ * so that Fourier transforms make it diagonal: weights are transformed, multiplied by the kernel's
+ * spectrum and transformed back, two right-hand sides at a time, as real and imaginary part. All of
+ * that in float64, in G log G operations for a torus of G places.
+ */
+#pragma once
+
+#include "cpu/cpu.h"
+#include "engine/grid.h"
+
+struct fft;
+
+struct torus {
+    struct grid grid;
+    int64_t extent[GRID_DIMS], places;
+    struct fft *fft[GRID_DIMS];
+    double *spectrum; /* [places], divided by their number */
+    double *scratch;  /* [threads] lines */
+    int threads;
+    int64_t longest, bytes;
+};
+
+/* Of that grid; memory comes with torus_prepare. */
+void torus_measure(struct torus *t, const struct grid *g, int threads);
+/* What two vectors take, in kernel values. */
+double torus_cost(const struct torus *t);
+/* numbers: room for [places] complex ones. */
+int torus_prepare(struct torus *t, const struct points *p, double *numbers, struct err *err);
+/* numbers, [places] complex and 0 outside of the grid, times the matrix, in place; what is outside
+ * of the grid is of no use. */
+void torus_multiply(const struct torus *t, double *numbers);
+void torus_deinit(struct torus *t);
