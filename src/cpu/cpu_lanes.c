@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cpu/cpu_cache.h"
 
 #define PANEL_LANES (TILE_BLOCK * TILE_LANES) /* more than lanes times rows of a lane's run */
 #define FUNCTION_COST 12                      /* of a value's function, in features */
@@ -60,6 +61,7 @@ static void points_apart(struct backend *be, struct points *p)
         cpu__account(be, -(p->n + 1) * (1 + factor));
         p->far = mem_free(p->far);
         p->factors = mem_free(p->factors);
+        p->cache = cache_free(be, p->cache); /* its values are of that form */
         p->kernel.by_max = p->kernel.by_inner = false;
     }
 }

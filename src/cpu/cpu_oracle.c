@@ -260,7 +260,7 @@ int oracle__product_init(struct product *p, struct backend *be, struct view P, s
     p->weights = p->o.dtype == DTYPE_F32 && V->dtype == DTYPE_F32 ? DTYPE_F32 : DTYPE_F64;
     p->sums = cpu_loops(be, p->weights);
     const bool all = P.index == NULL && P.first == 0 && P.count == P.points->n;
-    p->cache = all ? P.points->cache : NULL;
+    p->cache = all && view_same(&P, &Q) ? P.points->cache : NULL;
     return 0;
 }
 

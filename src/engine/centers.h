@@ -40,7 +40,7 @@ struct centers {
     double *weights; /* [m]: n / (m s_j), where center j stands for s_j of the n rows: its chance to
                         be drawn, relative to m / n. So K_JJ A^-1 K_JJ with A = diag(weights)
                         estimates K_Jn K_nJ m / n, and A m / n is A_h of arXiv:1810.13258, with
-                        which scores are computed (methods/center_scores.h). NULL: ones */
+                        which scores are computed (methods/centers/center_scores.h). NULL: ones */
     struct center_level *path; /* NULL: the selector has none */
     int64_t levels;
     /* Where a default left out rows whose scores lambda asks for: the parameter whose default that
@@ -65,6 +65,6 @@ struct center_ops {
     void (*teardown)(struct center_selection *s); /* accepts NULL and half-built states */
 };
 
-/* methods/centers_registry.c: the one list. */
+/* methods/centers/centers_registry.c: the one list. */
 const struct center_ops *center_find(const char *name); /* NULL when unknown */
 const struct center_ops *const *center_list(void);      /* NULL-terminated */

@@ -172,7 +172,7 @@ static void measure_kernel(struct planning *g)
     g->plan->kernel = kernel != NULL ? kernel->name : NULL;
     /* Kernels of distances have a sum beside each point, the gaussian on some processors a factor
      * behind it. */
-    const bool gaussian = kernel != NULL && strcmp(kernel->name, "gaussian") == 0;
+    const bool gaussian = kernel == NULL || strcmp(kernel->name, "gaussian") == 0;
     g->panel = g->d + (kernel == NULL || kernel->has_bandwidth ? 1 : 0);
     g->ld = g->panel + (gaussian ? 1 : 0);
     g->parts = g->machine->own_memory ? rule_point_parts(g->plan->kernel, (int64_t)g->d) : 0.0;

@@ -345,6 +345,7 @@ def test_a_host_that_is_none(small, host):
     ("Content-Type", "application/json", "text/csv"), ("Content-Encoding", "gzip", "gzip"),
     ("Authorization", "Bearer a", "Bearer b"), ("Origin", "http://localhost", "http://evil.example"),
     ("Sec-Fetch-Site", "same-origin", "cross-site"), ("X-Request-Timeout", "5", "6"),
+    ("Inference-Header-Content-Length", "5", "6"), ("Last-Event-ID", "5", "6"),
 ])
 def test_what_may_be_said_once(small, name, first, second):
     with Raw(small.base) as c:

@@ -337,3 +337,13 @@ def test_file_beyond_a_workers_memory(tmp_path, name):
         assert 0 < most <= memory["reserved_bytes"]
     finally:
         daemon.close()
+
+
+@pytest.mark.parametrize("solver", ["direct", "falkon", "krill"])
+def test_rows_that_are_all_the_same(api, name, solver):
+    """Centered targets leave nothing to fit but the rounding of their mean: the model is that."""
+    text = "a,b,y\n" + "".join(f"1,2,{i % 2}\n" for i in range(800))
+    dataset = api.upload(text, target="y", task="regression")["id"]
+    job = api.train(name, solver=solver, centers={"method": "uniform", "count": 20}, **spec_of(dataset))
+    assert job["reason"] == "converged"
+    assert api.predict(name, [[1, 2]]).json()["predictions"][0] == pytest.approx(0.5, abs=1e-9)

@@ -100,6 +100,16 @@ int standardize_origin(const struct dataset *ds, const int64_t *rows, int64_t n,
     return 0;
 }
 
+/* The mean less what the sum of many shares has lost of it. */
+static double corrected(const struct sequence *x, double mean)
+{
+    double lost = 0;
+    for (int64_t i = 0; i < x->n; i++) {
+        lost += (x->at(x->context, i) - mean) / (double)x->n;
+    }
+    return mean + lost;
+}
+
 bool standardize_sequence(const struct sequence *x, double *ret_mean, double *ret_scale)
 {
     const double first = x->at(x->context, 0), n = (double)x->n;
@@ -110,7 +120,7 @@ bool standardize_sequence(const struct sequence *x, double *ret_mean, double *re
         mean += (value - first) / n;
         constant = constant && value == first;
     }
-    mean += first;
+    mean = corrected(x, mean + first);
     for (int64_t i = 0; i < x->n; i++) {
         largest = fmax(largest, fabs(x->at(x->context, i) - mean));
     }

@@ -91,6 +91,8 @@ struct head_facts {
 static const char *const once_only[] = {"Authorization",
                                         "Content-Encoding",
                                         "Content-Type",
+                                        "Inference-Header-Content-Length",
+                                        "Last-Event-ID",
                                         "Origin",
                                         "Sec-Fetch-Site",
                                         "X-Request-Timeout",
