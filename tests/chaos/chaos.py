@@ -33,7 +33,7 @@ VERSIONS = 3
 PLAIN = {"name": "pcg", "preconditioner": "none"}
 KINDS = {"plain": {"solver": PLAIN},
          "rpcholesky": {"solver": {"name": "pcg", "preconditioner": "rpcholesky"}},
-         "fine": {"solver": PLAIN, "test": {"fraction": 0.2}},
+         "fine": {"solver": PLAIN, "test": {"fraction": 0.2}, "regularization": 1e-6},
          "coarse": {"solver": PLAIN, "test": {"fraction": 0.2}, "regularization": 0.1}}
 GATED_KINDS = ("fine", "coarse")
 
