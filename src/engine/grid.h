@@ -35,7 +35,7 @@ int grid_find(const struct rows *sets, int count, int64_t features, int64_t most
  * side. */
 int64_t grid_place(const struct grid *g, const struct rows *X, int64_t i, const int64_t *extent);
 
-/* Any grid: the values of each feature that varies, ascending. Freed by axes_deinit. */
+/* Any grid: the values of each feature that varies, ascending. Freed by grid_axes_deinit. */
 struct grid_axes {
     int dims; /* 0: as of struct grid, or there are too many places */
     int64_t feature[GRID_DIMS], size[GRID_DIMS], places;
