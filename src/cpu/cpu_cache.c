@@ -1,4 +1,5 @@
 #include "cpu/cpu_cache.h"
+#include "cpu/cpu_isa.h"
 
 #include <omp.h>
 #include <string.h>
@@ -162,6 +163,7 @@ static int fill_piece(struct cache *c, const struct oracle *o, int64_t first, in
     }
 #pragma omp parallel for num_threads(o->threads) schedule(dynamic)
     for (int64_t i = first; i < end; i++) {
+        cleanup_flush unsigned before = tile_flush_denormals();
         char *mine = scratch + (size_t)omp_get_thread_num() * each;
         struct filler f = {.o = o,
                            .panel = mine,

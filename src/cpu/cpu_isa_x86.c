@@ -1,6 +1,8 @@
 /* Instruction sets on x86-64. */
 #include "cpu/cpu_isa.h"
 
+#include <pmmintrin.h>
+
 /* All that meson.build lets the compiler use, and that the system saves its registers. */
 const struct tile_isa *tile_isa_list(int i)
 {
@@ -21,4 +23,16 @@ const struct tile_isa *tile_isa_list(int i)
 bool tile_adds_beside(void)
 {
     return __builtin_cpu_is("amd");
+}
+
+unsigned tile_flush_denormals(void)
+{
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(before | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
+    return before;
+}
+
+void tile_restore_denormals(const unsigned *before)
+{
+    _mm_setcsr(*before);
 }

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "cpu/cpu_cache.h"
+#include "cpu/cpu_isa.h"
 
 #define PANEL_LANES (TILE_BLOCK * TILE_LANES) /* more than lanes times rows of a lane's run */
 #define FUNCTION_COST 12                      /* of a value's function, in features */
@@ -243,6 +244,7 @@ int oracle__few_product(const struct product *p, int64_t rows, struct err *err)
     f.runs = runs;
 #pragma omp parallel for num_threads(o->threads) schedule(static)
     for (int64_t g = 0; g < f.l->groups; g++) {
+        cleanup_flush unsigned before = tile_flush_denormals();
         sum_group(&f, g);
     }
     write_sums(&f);

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cpu/cpu_isa.h"
 #include "cpu/cpu_oracle.h"
 
 #define TASK_ROWS 1024
@@ -244,6 +245,7 @@ static int normal_product(struct product *p, const double *weights, const struct
     halt.each *= 2.0; /* as they are counted */
 #pragma omp parallel num_threads(p->o.threads)
     {
+        cleanup_flush unsigned before = tile_flush_denormals();
         struct buffers b;
         lay_out(&s, scratch + (size_t)omp_get_thread_num() * s.scratch_size, &b);
         memset(b.z_sums, 0, (size_t)((TILE_RUN + TILE_BLOCK) * s.cols) * TILE_ALIGN);

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "cpu/cpu_cache.h"
 #include "cpu/cpu_grid.h"
+#include "cpu/cpu_isa.h"
 #include "cpu/cpu_oracle.h"
 
 #define BLOCK_RUN 64            /* rows of Q in a tile of kblock: whole panels */
@@ -334,6 +335,7 @@ static void write_tile(const struct oracle *o, struct group g, int64_t first, in
 static void block_task(const struct oracle *o, const struct plan *plan, struct group g,
                        int64_t segment, bool symmetric, const struct mat *K)
 {
+    cleanup_flush unsigned before = tile_flush_denormals();
     struct scratch *s = my_scratch(plan);
     const int64_t diagonal = g.first / BLOCK_RUN * BLOCK_RUN; /* the run that holds the group */
     int64_t end = min_i64((segment + 1) * SEGMENT, o->Q.count);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cpu/cpu_isa.h"
 #include "cpu/cpu_lanes.h"
 #include "cpu/cpu_sweep.h"
 
@@ -90,6 +91,7 @@ static void product_by_bands(const struct plain *s, struct halt *halt)
     const int64_t n = s->sweep.cols * s->band;
 #pragma omp parallel num_threads(s->p->o.threads)
     {
+        cleanup_flush unsigned before = tile_flush_denormals();
         struct buffers b;
         buffers_place(s, &b);
 #pragma omp for schedule(dynamic)
@@ -120,6 +122,7 @@ static void product_of_band(const struct plain *s, int64_t band, int64_t wave, d
         const int64_t end = min_i64(first + wave, s->chunks);
 #pragma omp parallel num_threads(s->p->o.threads)
         {
+            cleanup_flush unsigned before = tile_flush_denormals();
             struct buffers b;
             buffers_place(s, &b);
             load_band(s, band, &b.band);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cpu/cpu_isa.h"
 #include "cpu/cpu_oracle.h"
 
 #define SUMS_BYTES (32L << 20) /* of all threads; narrow panels beyond */
@@ -146,6 +147,7 @@ int cpu__ksketch(struct backend *be, const struct sign_sketch *phi, struct view 
     }
 #pragma omp parallel for num_threads(be->threads) schedule(dynamic)
     for (int64_t i = 0; i < Q.count; i += s.lanes) {
+        cleanup_flush unsigned before = tile_flush_denormals();
         struct buffers b;
         lay_out(&s, scratch + (size_t)omp_get_thread_num() * each, &b);
         const struct group g = {

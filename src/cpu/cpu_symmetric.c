@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cpu/cpu_isa.h"
 #include "cpu/cpu_sweep.h"
 
 #define TOTALS_MAX (48L << 20) /* bytes beside a float32 Y */
@@ -193,6 +194,7 @@ static int run_tasks(struct symmetric *s, struct err *err)
     struct halt halt = oracle__halt(&s->p->o, tasks, err);
 #pragma omp parallel num_threads(s->p->o.threads)
     {
+        cleanup_flush unsigned before = tile_flush_denormals();
         char *memory = s->scratch + (size_t)omp_get_thread_num() * s->scratch_size;
         struct buffers b;
         sweep_place(&s->sweep, memory, &b.band);
