@@ -12,8 +12,9 @@
 #include "gpu/providers.h"
 
 #define CHECKED_ROWS 16
-#define PACE_SHARE 0.1   /* of a product's time, for multiply-adds on either side of it */
-#define PACE_LEAST 0.005 /* seconds of them */
+#define GRID_ROW_BYTES 512 /* of --grid, as a fit allows */
+#define PACE_SHARE 0.1     /* of a product's time, for multiply-adds on either side of it */
+#define PACE_LEAST 0.005   /* seconds of them */
 
 /* One measurement in the making. */
 struct bench {
@@ -25,6 +26,7 @@ struct bench {
     double *seconds, *cpu_seconds; /* [repeat], sorted by bench_time */
     double *paced; /* [repeat], sorted: seconds at the pace of the ceilings; NANs without them */
     int64_t product_bytes; /* growth of the process in the first product, -1: unknown */
+    struct grid grid;      /* of --grid; dims = 0: tiles */
     int64_t cached_bytes;  /* of kept kernel values */
     double cache_seconds;  /* to compute and keep them */
     double error;
@@ -83,6 +85,16 @@ static int multiply(struct bench *b, struct err *err)
     const int r = b->be->ops->kmv(b->be, view_all(b->P, b->work.P.n), view_all(b->Q, b->work.Q.n),
                                   1.0, &b->V, 0.0, &b->Y, err);
     return r == 0 ? wait_for_device(b, err) : r;
+}
+
+static int bench_grid(struct bench *b, struct err *err)
+{
+    const struct backend_ops *ops = b->be->ops;
+    struct points *sets[] = {b->P, b->Q};
+    const int count = b->Q != b->P ? 2 : 1;
+    return ops->points_grid != NULL
+               ? ops->points_grid(b->be, sets, count, GRID_ROW_BYTES * b->o->n, &b->grid, err)
+               : 0;
 }
 
 /* All values, or it is no measurement of them. */
@@ -309,6 +321,14 @@ static void report_cache(const struct bench *b, double seconds, struct json *j)
     json_set_number(j, "fraction_of_bandwidth", rate / most);
 }
 
+static void report_grid(const struct grid *g, struct json *j)
+{
+    struct json *sizes = json_set_array(j, "grid");
+    for (int k = 0; k < g->dims; k++) {
+        json_push(sizes, json_new_number((double)g->size[k]));
+    }
+}
+
 static struct json *report(const struct bench *b)
 {
     const int64_t n = b->o->repeat;
@@ -323,6 +343,9 @@ static struct json *report(const struct bench *b)
     json_set_number(j, "entries_per_s", rate);
     report_limit(b, rate, seconds, j);
     json_set_number(j, "max_rel_err", b->error);
+    if (b->o->grid) {
+        report_grid(&b->grid, j);
+    }
     json_set_number(j, "product_bytes", b->product_bytes >= 0 ? (double)b->product_bytes : NAN);
     if (b->o->cached) {
         report_cache(b, seconds, j);
@@ -357,6 +380,9 @@ static int measure(struct bench *b, device_ceiling_fn *measure_device, struct er
     }
     if (r == 0) {
         r = bench_upload(b, err);
+    }
+    if (r == 0 && b->o->grid) {
+        r = bench_grid(b, err);
     }
     if (r == 0 && b->o->cached) {
         r = bench_keep(b, err);

@@ -9,12 +9,12 @@ const char bench_usage[] =
     "krr-bench operator [--kernel gaussian] [--n 20000] [--m N] [--d 18] [--rhs 1]\n"
     "          [--precision float32|float64|mixed] [--device cpu] [--isa NAME] [--threads 0]\n"
     "          [--symmetric] [--repeat 5] [--bandwidth S] [--outliers SHARE] [--seed 0]\n"
-    "          [--save FILE]\n"
-    "          [--cached [--storage exact|float16]]\n"
+    "          [--save FILE] [--grid] [--cached [--storage exact|float16]]\n"
     "    Times Y <- K(P,Q) V on normal random points; one JSON line. --symmetric: Q is P.\n"
     "    --outliers: so many of the rows, 0 to 1, lie ten times as far out.\n"
     "    --isa takes the kernel loops of avx512, avx512_intel, avx2 or portable instead of the\n"
     "    best.\n"
+    "    --grid: by Fourier transforms or a grid, where points have few features and that pays.\n"
     "    --cached keeps the kernel values in memory; it needs --symmetric.\n"
     "    --save writes points, weights and product as a safetensors file.\n"
     "krr-bench solve --job ORDER.json [--trace FILE] [--device cpu] [--threads 0]\n"
@@ -35,6 +35,7 @@ enum flag {
     FLAG_RHS,
     FLAG_PRECISION,
     FLAG_SYMMETRIC,
+    FLAG_GRID,
     FLAG_CACHED,
     FLAG_STORAGE,
     FLAG_REPEAT,
@@ -59,6 +60,7 @@ static const struct option operator_flags[] = {
     {"rhs", required_argument, NULL, FLAG_RHS},
     {"precision", required_argument, NULL, FLAG_PRECISION},
     {"symmetric", no_argument, NULL, FLAG_SYMMETRIC},
+    {"grid", no_argument, NULL, FLAG_GRID},
     {"cached", no_argument, NULL, FLAG_CACHED},
     {"storage", required_argument, NULL, FLAG_STORAGE},
     {"repeat", required_argument, NULL, FLAG_REPEAT},
@@ -173,6 +175,9 @@ static int read_operator_flag(int flag, const char *text, struct operator_option
         return read_precision(text, &o->precision, err);
     case FLAG_SYMMETRIC:
         o->symmetric = true;
+        return 0;
+    case FLAG_GRID:
+        o->grid = true;
         return 0;
     case FLAG_CACHED:
         o->cached = true;

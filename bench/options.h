@@ -15,9 +15,9 @@ struct operator_options {
     int64_t n, m, d, rhs; /* K is n x m */
     double bandwidth;     /* sqrt(d), or d for laplacian_l1, unless given */
     enum precision precision;
-    double outliers; /* share of the rows that lie ten times as far out */
-    bool symmetric;  /* P is Q; then m = n */
-    bool cached;     /* kernel values are kept in memory, as `storage` says */
+    double outliers;   /* share of the rows that lie ten times as far out */
+    bool symmetric;    /* P is Q; then m = n */
+    bool grid, cached; /* kernel values are kept in memory, as `storage` says */
     bool storage_given;
     enum kernel_storage storage;
     int64_t repeat;

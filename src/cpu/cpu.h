@@ -16,6 +16,7 @@
  *   cpu_grid.*     kmv of points on a grid
  *   cpu_torus.*    on a regular one by Fourier transforms (cpu_fft.*)
  *   cpu_kronecker.*  on any by a matrix for each feature
+ *   cpu_window.*   of points anywhere near a regular one's places
  *   cpu_cache.*    kernel values kept for products of all points with themselves
  *   cpu_sweep.c    a band of rows against others, for both
  *   cpu_tile.*     the loops themselves, one build for each instruction set
@@ -41,10 +42,12 @@ struct cpu_backend {
  * its kernel values is infinite, however large the row that meets it. */
 struct points {
     struct tile_kernel kernel;
-    struct cache *cache;     /* or NULL */
-    struct lanes *lanes;     /* likewise */
-    struct lattice *lattice; /* likewise, shared with other points */
-    int64_t *places;         /* [n] of the lattice, or NULL */
+    struct cache *cache;       /* or NULL */
+    struct lanes *lanes;       /* likewise */
+    struct lattice *lattice;   /* likewise, shared with other points */
+    int64_t *places;           /* [n] of the lattice, or NULL */
+    struct cloud_order *order; /* likewise, of points anywhere */
+    int64_t lattice_bytes;     /* of these */
     enum dtype dtype;
     int64_t n, d, ld;
     double scale;       /* tile_scale, by which features are multiplied */
@@ -68,10 +71,14 @@ static inline int64_t view_row(const struct view *v, int64_t i)
     return v->index != NULL ? v->index[i] : v->first + i;
 }
 
+static inline const struct tile_isa *cpu_isa(const struct backend *be)
+{
+    return ((const struct cpu_backend *)be)->isa;
+}
+
 static inline const struct tile_loops *cpu_loops(const struct backend *be, enum dtype dtype)
 {
-    const struct tile_isa *isa = ((const struct cpu_backend *)be)->isa;
-    return dtype == DTYPE_F32 ? &isa->f32 : &isa->f64;
+    return dtype == DTYPE_F32 ? &cpu_isa(be)->f32 : &cpu_isa(be)->f64;
 }
 
 static inline double mat_at(const struct mat *m, int64_t i, int64_t j)

@@ -6,35 +6,68 @@
 #include "cpu/cpu_kronecker.h"
 #include "cpu/cpu_oracle.h"
 #include "cpu/cpu_torus.h"
+#include "cpu/cpu_window.h"
 
 #define LEAST_COST 16.0 /* of a place, in kernel values: grids with more places never pay */
+
+enum way { BY_TORUS, BY_AXES, BY_WINDOW };
 
 /* The places of a grid, and how vectors over them are multiplied. Sets of points share it. */
 struct lattice {
     int sets; /* that use it */
-    bool by_axes;
-    struct torus torus;         /* unless by_axes */
-    struct kronecker kronecker; /* if so */
+    enum way way;
+    struct torus torus;
+    struct kronecker kronecker;
+    struct cloud cloud;
     int64_t places;
     int64_t each, apart; /* steps from a place, and from a column, to the next, in `numbers` */
     double *numbers;     /* [places], two columns: of the product at hand */
+    double *column;      /* [places], of BY_WINDOW: one of them */
     double cost;         /* of a product, in kernel values */
+    double point_cost;   /* of each point of either set, beside that */
     int threads;
     int64_t bytes;
 };
 
 /* ---- products ---- */
 
+static double product_cost(const struct lattice *l, int64_t p, int64_t q)
+{
+    return l->cost + l->point_cost * (double)(p + q) / 2.0;
+}
+
 bool grid_applies(const struct view *P, const struct view *Q)
 {
     const struct points *p = P->points, *q = Q->points;
     return p->lattice != NULL && p->lattice == q->lattice && P->index == NULL && Q->index == NULL &&
-           P->count == p->n && Q->count == q->n && p->lattice->cost <= (double)p->n * (double)q->n;
+           P->count == p->n && Q->count == q->n &&
+           product_cost(p->lattice, p->n, q->n) <= (double)p->n * (double)q->n;
+}
+
+/* Column j + c of V to column c of the places' numbers. */
+static void spread_column(struct backend *be, const struct lattice *l, const struct points *q,
+                          const struct mat *V, int64_t j, int c)
+{
+    const bool exists = j + c < V->cols;
+    if (exists) {
+        const struct mat v = mat_cols(*V, j + c, 1);
+        cloud_spread(&l->cloud, cpu_isa(be), q, q->order, &v, l->column);
+    }
+#pragma omp parallel for num_threads(l->threads)
+    for (int64_t i = 0; i < l->places; i++) {
+        l->numbers[l->each * i + l->apart * c] = exists ? l->column[i] : 0.0;
+    }
 }
 
 /* Columns j and, where there is one, j + 1 of V. */
-static void spread(const struct lattice *l, const struct points *q, const struct mat *V, int64_t j)
+static void spread(struct backend *be, const struct lattice *l, const struct points *q,
+                   const struct mat *V, int64_t j)
 {
+    if (l->way == BY_WINDOW) {
+        spread_column(be, l, q, V, j, 0);
+        spread_column(be, l, q, V, j, 1);
+        return;
+    }
 #pragma omp parallel for num_threads(l->threads)
     for (int64_t i = 0; i < 2 * l->places; i++) {
         l->numbers[i] = 0.0;
@@ -46,13 +79,27 @@ static void spread(const struct lattice *l, const struct points *q, const struct
     }
 }
 
-static void gather(const struct lattice *l, const struct points *p, double a, double b,
-                   const struct mat *Y, int64_t j)
+static void gather_column(struct backend *be, const struct lattice *l, const struct points *p,
+                          double a, double b, const struct mat *Y, int64_t j, int c)
 {
-    const int64_t columns = min_i64(2, Y->cols - j);
 #pragma omp parallel for num_threads(l->threads)
-    for (int64_t i = 0; i < p->n; i++) {
-        for (int64_t c = 0; c < columns; c++) {
+    for (int64_t i = 0; i < l->places; i++) {
+        l->column[i] = l->numbers[l->each * i + l->apart * c];
+    }
+    const struct mat y = mat_cols(*Y, j + c, 1);
+    cloud_gather(&l->cloud, cpu_isa(be), p, p->order, a, l->column, b, &y);
+}
+
+static void gather(struct backend *be, const struct lattice *l, const struct points *p, double a,
+                   double b, const struct mat *Y, int64_t j)
+{
+    const int columns = j + 1 < Y->cols ? 2 : 1;
+    for (int c = 0; l->way == BY_WINDOW && c < columns; c++) {
+        gather_column(be, l, p, a, b, Y, j, c);
+    }
+#pragma omp parallel for num_threads(l->threads) if (l->way != BY_WINDOW)
+    for (int64_t i = 0; i < (l->way != BY_WINDOW ? p->n : 0); i++) {
+        for (int c = 0; c < columns; c++) {
             const double product = a * l->numbers[l->each * p->places[i] + l->apart * c];
             mat_set(Y, i, j + c, b == 0.0 ? product : product + b * mat_at(Y, i, j + c));
         }
@@ -61,10 +108,10 @@ static void gather(const struct lattice *l, const struct points *p, double a, do
 
 static int multiply(struct backend *be, const struct lattice *l, int64_t columns, struct err *err)
 {
-    if (l->by_axes) {
+    if (l->way == BY_AXES) {
         return kronecker_multiply(&l->kronecker, be, l->numbers, columns, err);
     }
-    torus_multiply(&l->torus, l->numbers);
+    torus_multiply(l->way == BY_WINDOW ? &l->cloud.torus : &l->torus, l->numbers);
     return 0;
 }
 
@@ -78,11 +125,11 @@ int grid_product(struct backend *be, struct view P, struct view Q, double a, con
     for (int64_t j = 0; r == 0 && j < V->cols; j += 2) {
         r = be->stop != NULL ? be->stop(be->stop_context, err) : 0;
         if (r == 0) {
-            spread(l, Q.points, V, j);
+            spread(be, l, Q.points, V, j);
             r = multiply(be, l, min_i64(2, V->cols - j), err);
         }
         if (r == 0) {
-            gather(l, P.points, a, b, Y, j);
+            gather(be, l, P.points, a, b, Y, j);
         }
     }
     return r;
@@ -94,7 +141,9 @@ static void lattice_free(struct lattice *l)
 {
     torus_deinit(&l->torus);
     kronecker_deinit(&l->kronecker);
+    cloud_deinit(&l->cloud);
     mem_free(l->numbers);
+    mem_free(l->column);
     mem_free(l);
 }
 
@@ -106,8 +155,12 @@ static struct rows rows_of(const struct points *p)
 void grid_forget(struct backend *be, struct points *p)
 {
     if (p->lattice != NULL) {
-        cpu__account(be, -p->n * (int64_t)sizeof *p->places);
+        cpu__account(be, -p->lattice_bytes);
         p->places = mem_free(p->places);
+        if (p->order != NULL) {
+            cloud_order_deinit(p->order);
+            p->order = mem_free(p->order);
+        }
         if (--p->lattice->sets == 0) {
             cpu__account(be, -p->lattice->bytes);
             lattice_free(p->lattice);
@@ -116,7 +169,24 @@ void grid_forget(struct backend *be, struct points *p)
     }
 }
 
-static int settle(struct backend *be, struct points *p, struct lattice *l, struct err *err)
+static int settle_order(struct points *p, const struct cloud *c, struct err *err)
+{
+    struct cloud_order *order = mem_zalloc(sizeof *order);
+    if (order == NULL) {
+        return err_no_memory(err);
+    }
+    const int r = cloud_sort(c, p, order, err);
+    if (r < 0) {
+        mem_free(order);
+        return r;
+    }
+    p->order = order;
+    p->lattice_bytes = cloud_order_bytes(c, p->n);
+    return 0;
+}
+
+static int settle_places(struct backend *be, struct points *p, const struct lattice *l,
+                         struct err *err)
 {
     p->places = mem_array((size_t)p->n, sizeof *p->places);
     if (p->places == NULL) {
@@ -125,13 +195,23 @@ static int settle(struct backend *be, struct points *p, struct lattice *l, struc
     const struct rows X = rows_of(p);
 #pragma omp parallel for num_threads(be->threads)
     for (int64_t i = 0; i < p->n; i++) {
-        p->places[i] = l->by_axes ? grid_axes_place(&l->kronecker.axes, &X, i)
-                                  : grid_place(&l->torus.grid, &X, i, l->torus.extent);
+        p->places[i] = l->way == BY_AXES ? grid_axes_place(&l->kronecker.axes, &X, i)
+                                         : grid_place(&l->torus.grid, &X, i, l->torus.extent);
     }
-    cpu__account(be, p->n * (int64_t)sizeof *p->places);
-    p->lattice = l;
-    l->sets++;
+    p->lattice_bytes = p->n * (int64_t)sizeof *p->places;
     return 0;
+}
+
+static int settle(struct backend *be, struct points *p, struct lattice *l, struct err *err)
+{
+    const int r =
+        l->way == BY_WINDOW ? settle_order(p, &l->cloud, err) : settle_places(be, p, l, err);
+    if (r == 0) {
+        cpu__account(be, p->lattice_bytes);
+        p->lattice = l;
+        l->sets++;
+    }
+    return r;
 }
 
 /* What both ways need. */
@@ -178,10 +258,11 @@ static int try_axes(const struct search *s, struct lattice *l, struct err *err)
     }
     struct kronecker *k = &l->kronecker;
     const int r = kronecker_find(s->rows, s->count, s->features, s->most, k, err);
-    l->by_axes = r == 0 && k->axes.dims > 0 &&
-                 suits(s, kronecker_cost(k), k->axes.places, k->bytes) &&
-                 kronecker_cost(k) < l->cost;
-    if (l->by_axes) {
+    const bool better = r == 0 && k->axes.dims > 0 &&
+                        suits(s, kronecker_cost(k), k->axes.places, k->bytes) &&
+                        kronecker_cost(k) < l->cost;
+    if (better) {
+        l->way = BY_AXES;
         l->cost = kronecker_cost(k);
         l->places = k->axes.places;
         l->each = 1;
@@ -193,9 +274,34 @@ static int try_axes(const struct search *s, struct lattice *l, struct err *err)
     return r;
 }
 
-/* NULL: the sets lie on no grid that pays and has room. */
-static int find_lattice(struct backend *be, struct points *const *sets, int count, int64_t bytes,
-                        struct lattice **ret, struct err *err)
+/* Of all points, of few features, that lie anywhere. */
+static bool try_window(const struct search *s, struct points *const *sets, enum dtype dtype,
+                       int threads, struct lattice *l)
+{
+    struct cloud *const c = &l->cloud;
+    cloud_measure(c, sets, s->count, dtype, s->most, threads);
+    const struct torus *t = &c->torus;
+    if (t->grid.dims == 0) {
+        return false;
+    }
+    const double cost = torus_cost(t) + cloud_point_cost(c) * (double)sets[0]->n;
+    bool fits = suits(s, cost, t->places, t->bytes);
+    for (int i = 0; i < s->count; i++) {
+        fits &= (double)sets[i]->n * cloud_keys(c) < 0x1p62;
+    }
+    if (fits) {
+        l->way = BY_WINDOW;
+        l->cost = torus_cost(t);
+        l->point_cost = cloud_point_cost(c);
+        l->places = t->places;
+        l->each = 2;
+        l->apart = 1;
+        l->bytes = t->bytes + t->places * (int64_t)sizeof(double);
+    }
+    return fits;
+}
+
+static struct search search_of(struct points *const *sets, int count, int64_t bytes)
 {
     const double n = (double)sets[0]->n, number = sizeof(double);
     const double most = fmin(fmin(n * n / LEAST_COST, (double)bytes / (3 * number)), 0x1p52);
@@ -208,22 +314,55 @@ static int find_lattice(struct backend *be, struct points *const *sets, int coun
     for (int i = 0; i < count; i++) {
         s.rows[i] = rows_of(sets[i]);
     }
-    *ret = NULL;
+    return s;
+}
+
+static struct lattice *lattice_new(int threads, struct err *err)
+{
     struct lattice *l = mem_zalloc(sizeof *l);
     if (l == NULL) {
-        return err_no_memory(err);
+        (void)err_no_memory(err);
+        return NULL;
     }
     l->cost = INFINITY;
-    l->threads = be->threads;
-    int r = try_torus(&s, be->threads, l, err);
-    r = r == 0 ? try_axes(&s, l, err) : r;
-    if (r < 0 || isinf(l->cost)) {
+    l->threads = threads;
+    return l;
+}
+
+/* *ret is l, or NULL where nothing was found that pays and has room. */
+static int conclude(struct lattice *l, int r, struct lattice **ret)
+{
+    const bool found = r == 0 && !isinf(l->cost);
+    if (found) {
+        l->bytes += 2 * l->places * (int64_t)sizeof(double);
+    } else {
         lattice_free(l);
-        return r;
     }
-    l->bytes += 2 * l->places * (int64_t)sizeof(double);
-    *ret = l;
-    return 0;
+    *ret = found ? l : NULL;
+    return r;
+}
+
+static int find_grid(struct backend *be, const struct search *s, struct lattice **ret,
+                     struct err *err)
+{
+    struct lattice *l = lattice_new(be->threads, err);
+    if (l == NULL) {
+        return -ERR_NO_MEMORY;
+    }
+    int r = try_torus(s, be->threads, l, err);
+    r = r == 0 ? try_axes(s, l, err) : r;
+    return conclude(l, r, ret);
+}
+
+static int find_window(struct backend *be, const struct search *s, struct points *const *sets,
+                       enum dtype dtype, struct lattice **ret, struct err *err)
+{
+    struct lattice *l = lattice_new(be->threads, err);
+    if (l == NULL) {
+        return -ERR_NO_MEMORY;
+    }
+    (void)try_window(s, sets, dtype, be->threads, l);
+    return conclude(l, 0, ret);
 }
 
 static struct grid grid_of(const struct lattice *l)
@@ -234,17 +373,69 @@ static struct grid grid_of(const struct lattice *l)
         ret.feature[k] = a->feature[k];
         ret.size[k] = a->size[k];
     }
-    return l->by_axes ? ret : l->torus.grid;
+    return l->way == BY_AXES ? ret : l->way == BY_WINDOW ? l->cloud.torus.grid : l->torus.grid;
 }
 
 static int prepare(struct lattice *l, const struct points *p, struct err *err)
 {
     l->numbers = mem_aligned((size_t)l->places, 2 * sizeof(double));
-    if (l->numbers == NULL) {
+    if (l->way == BY_WINDOW) {
+        l->column = mem_aligned((size_t)l->places, sizeof(double));
+    }
+    if (l->numbers == NULL || (l->way == BY_WINDOW && l->column == NULL)) {
         return err_no_memory(err);
     }
-    return l->by_axes ? kronecker_prepare(&l->kronecker, p, err)
-                      : torus_prepare(&l->torus, p, l->numbers, err);
+    return l->way == BY_AXES     ? kronecker_prepare(&l->kronecker, p, err)
+           : l->way == BY_WINDOW ? cloud_prepare(&l->cloud, err)
+                                 : torus_prepare(&l->torus, p, l->numbers, err);
+}
+
+/* The sets of that type, or all, get the lattice, or it goes. */
+static int use(struct backend *be, struct lattice *l, struct points *const *sets, int count,
+               struct err *err)
+{
+    cpu__account(be, l->bytes);
+    l->sets = 1; /* this function, until it is done */
+    int r = 0;
+    const struct points *any = NULL;
+    for (int s = 0; r == 0 && s < count; s++) {
+        if (l->way != BY_WINDOW || sets[s]->dtype == l->cloud.dtype) {
+            any = sets[s];
+            r = settle(be, sets[s], l, err);
+        }
+    }
+    r = r == 0 ? prepare(l, any, err) : r;
+    if (--l->sets == 0) {
+        cpu__account(be, -l->bytes);
+        lattice_free(l);
+    }
+    return r;
+}
+
+/* One for each type that sets are of, or none. */
+static int use_windows(struct backend *be, const struct search *s, struct points *const *sets,
+                       struct grid *ret, struct err *err)
+{
+    struct search share = *s;
+    int r = 0;
+    for (int d = DTYPE_F32; r == 0 && d <= DTYPE_F64; d++) {
+        bool any = false;
+        for (int i = 0; i < s->count; i++) {
+            any |= sets[i]->dtype == (enum dtype)d;
+        }
+        struct lattice *l = NULL;
+        r = any ? find_window(be, &share, sets, (enum dtype)d, &l, err) : 0;
+        if (any && l == NULL) {
+            ret->dims = 0;
+            return r;
+        }
+        if (any) {
+            share.bytes -= l->bytes;
+            *ret = grid_of(l);
+            r = use(be, l, sets, s->count, err);
+        }
+    }
+    return r;
 }
 
 int cpu__points_grid(struct backend *be, struct points *const *sets, int count, int64_t bytes,
@@ -254,27 +445,23 @@ int cpu__points_grid(struct backend *be, struct points *const *sets, int count, 
     for (int s = 0; s < count; s++) {
         grid_forget(be, sets[s]);
     }
+    if (count == 0 || !kernel_uses_distance(sets[0]->kernel.id)) {
+        return 0;
+    }
+    const struct search search = search_of(sets, count, bytes);
     struct lattice *l = NULL;
-    const bool distance = count > 0 && kernel_uses_distance(sets[0]->kernel.id);
-    int r = distance ? find_lattice(be, sets, count, bytes, &l, err) : 0;
-    if (r < 0 || l == NULL) {
-        return r;
-    }
-    cpu__account(be, l->bytes);
-    l->sets = 1; /* this function, until it is done */
-    for (int s = 0; r == 0 && s < count; s++) {
-        r = settle(be, sets[s], l, err);
-    }
-    r = r == 0 ? prepare(l, sets[0], err) : r;
-    if (r == 0) {
+    int r = find_grid(be, &search, &l, err);
+    if (r == 0 && l != NULL) {
         *ret = grid_of(l);
+        r = use(be, l, sets, count, err);
+    } else if (r == 0) {
+        r = use_windows(be, &search, sets, ret, err);
     }
-    for (int s = 0; r < 0 && s < count; s++) {
-        grid_forget(be, sets[s]);
-    }
-    if (--l->sets == 0) {
-        cpu__account(be, -l->bytes);
-        lattice_free(l);
+    if (r < 0 || ret->dims == 0) {
+        *ret = (struct grid){.dims = 0};
+        for (int s = 0; s < count; s++) {
+            grid_forget(be, sets[s]);
+        }
     }
     return r;
 }

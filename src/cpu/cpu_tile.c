@@ -248,6 +248,8 @@ INLINE vec_f64 part_of_row_f32(const float *row)
 #define EXP2_REST EXP2_REST_F64
 #include "cpu/cpu_tile.inc"
 
+#include "cpu/cpu_tile_window.inc"
+
 #if TILE_FIXED
 #define FIX_PANEL fix_panel
 #define FIX_ROW fix_row
@@ -358,6 +360,8 @@ static void run_mixed(enum tile_use use, int lanes, const struct tile *t)
 
 const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
     .name = QUOTE(TILE_ISA),
+    .spread = window_spread,
+    .gather = window_gather,
     .f32 =
         {
             .wide = TILE_WIDE * LANES_F32,

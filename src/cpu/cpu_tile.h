@@ -125,6 +125,23 @@ struct mix_tile {
     double *sums;            /* [..][lanes] */
 };
 
+/* Windows of cpu_window.h: along an axis place k of a point's first WINDOW_ROW ones has the weight
+ * sum_t term[t][k] s^t, 0 from `width` on, where s says in [-1, 1] where the point is before the
+ * first of them. */
+#define WINDOW_ROW 16
+#define WINDOW_TERMS 20
+struct window {
+    int width, terms;
+    double term[WINDOW_TERMS][WINDOW_ROW];
+};
+
+/* A point's window: so many lines along the last axis, by so many, `stride` places apart. */
+struct window_at {
+    int lines[2];
+    int64_t stride[2];
+    double s[3];
+};
+
 /* What becomes of the values: stored, or summed for x, for both sides, for z. */
 enum tile_use { TILE_VALUES, TILE_ROWS, TILE_BOTH, TILE_COLUMNS, TILE_USES_ };
 
@@ -178,6 +195,12 @@ struct tile_loops {
 struct tile_isa {
     const char *name; /* "avx512", "avx512_intel", "avx2", "portable" */
     struct tile_loops f32, f64;
+
+    /* A number times the weights of a window is added to its places, of which `first` is the
+     * first: WINDOW_ROW of each line are read and written. */
+    void (*spread)(const struct window *w, const struct window_at *at, double value, double *first);
+    /* The sum of a window's places, times its weights. */
+    double (*gather)(const struct window *w, const struct window_at *at, const double *first);
 };
 
 /* What this processor can run, best first; NULL after the last. */

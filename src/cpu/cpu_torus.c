@@ -15,10 +15,19 @@
 
 void torus_measure(struct torus *t, const struct grid *g, int threads)
 {
+    int64_t extent[GRID_DIMS];
+    for (int k = 0; k < g->dims; k++) {
+        extent[k] = fft_length(2 * g->size[k] - 1);
+    }
+    torus_lay(t, g, extent, threads);
+}
+
+void torus_lay(struct torus *t, const struct grid *g, const int64_t *extent, int threads)
+{
     *t = (struct torus){.grid = *g, .places = 1};
     int64_t lines = 0;
     for (int k = 0; k < g->dims; k++) {
-        t->extent[k] = fft_length(2 * g->size[k] - 1);
+        t->extent[k] = extent[k];
         t->longest = t->extent[k] > t->longest ? t->extent[k] : t->longest;
         t->places *= t->extent[k];
         lines += t->extent[k];
@@ -144,6 +153,20 @@ int torus_prepare(struct torus *t, const struct points *p, double *numbers, stru
     const int r = make_room(t, err);
     if (r == 0) {
         make_spectrum(t, p, numbers);
+    }
+    return r;
+}
+
+int torus_prepare_product(struct torus *t, double *const axes[GRID_DIMS], struct err *err)
+{
+    const int r = make_room(t, err);
+#pragma omp parallel for num_threads(t->threads) if (r == 0)
+    for (int64_t i = 0; i < (r == 0 ? t->places : 0); i++) {
+        double product = 1.0;
+        for (int64_t k = t->grid.dims - 1, at = i; k >= 0; at /= t->extent[k--]) {
+            product *= axes[k][at % t->extent[k]];
+        }
+        t->spectrum[i] = product;
     }
     return r;
 }

@@ -24,10 +24,14 @@ struct torus {
 
 /* Of that grid; memory comes with torus_prepare. */
 void torus_measure(struct torus *t, const struct grid *g, int threads);
+/* The same, so many places (fft_length) along each axis, the grid's at least. */
+void torus_lay(struct torus *t, const struct grid *g, const int64_t *extent, int threads);
 /* What two vectors take, in kernel values. */
 double torus_cost(const struct torus *t);
 /* numbers: room for [places] complex ones. */
 int torus_prepare(struct torus *t, const struct points *p, double *numbers, struct err *err);
+/* In its place, for a spectrum that is a product over the axes, [extent] each. */
+int torus_prepare_product(struct torus *t, double *const axes[GRID_DIMS], struct err *err);
 /* numbers, [places] complex and 0 outside of the grid, times the matrix, in place; what is outside
  * of the grid is of no use. */
 void torus_multiply(const struct torus *t, double *numbers);

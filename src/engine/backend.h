@@ -172,9 +172,11 @@ struct backend_ops {
     /* (optional) Where the points of `count` sets, of one kernel, lie together on one grid on
      * which that pays, and what it takes has room in `bytes`: kmv of all points of one of them
      * with all of one of them goes by the grid from then on. Its errors are those of float64, of
-     * the size of the largest |K| |V| of a row, and its bits depend on the shapes alone. *ret is
-     * the grid, with dims = 0 where nothing changes. Replaces what was found before, of all sets;
-     * freed with the points. */
+     * the size of the largest |K| |V| of a row, and its bits depend on the shapes alone. Points of
+     * few features that lie anywhere may go by places around them (grid.scattered), those of one
+     * type with those of the same; then the errors of float32 points are up to 1e-9 of that size.
+     * *ret is the grid, with dims = 0 where nothing changes. Replaces what was found before, of all
+     * sets; freed with the points. */
     int (*points_grid)(struct backend *be, struct points *const *sets, int count, int64_t bytes,
                        struct grid *ret, struct err *err);
     /* (optional) Makes products of few rows with all the points faster, by holding the points once

@@ -24,6 +24,7 @@ struct grid {
     int64_t feature[GRID_DIMS], size[GRID_DIMS];
     double origin[GRID_DIMS], step[GRID_DIMS]; /* of a regular one */
     bool kronecker; /* products go by a matrix for each feature, steps are any */
+    bool scattered; /* points lie anywhere between the places of a regular one */
 };
 
 /* The grid of the first `features` columns of all sets together, of at most `most` places.

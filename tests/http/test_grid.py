@@ -110,3 +110,20 @@ def test_steps_of_any_length(api):
     off = api.train("uneven", dataset, solver={"name": "cholesky"}, **spec)
     assert off["result"]["grid"] is None
     assert on["result"]["metrics"]["rmse"] == pytest.approx(off["result"]["metrics"]["rmse"], rel=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["mixed", "float64"])
+def test_few_features_anywhere(api, name, precision):
+    """Against NumPy: places on a map, that lie on no grid."""
+    rng = np.random.default_rng(85)
+    X = np.column_stack([rng.normal(size=5000), np.full(5000, 3.0), rng.random(5000) * 4])
+    y = np.sin(2 * X[:, 0]) * np.cos(X[:, 2]) + 0.1 * rng.standard_normal(len(X))
+    job = api.train(name, api.upload_npz(X, y), kernel={"name": "gaussian", "bandwidth": 0.5}, regularization=1e-5, precision=precision,
+                    solver={"name": "pcg"}, test={"fraction": 0}, stop={"tolerance": 1e-9, "max_iterations": 500})
+    said = [e["message"] for e in api.get(f"/v1/jobs/{job['id']}/events?limit=1000").json()["data"] if e["type"] == "message"]
+    assert any("few features" in text for text in said)
+    assert len(job["result"]["grid"]) == 2 and job["reason"] == "converged"
+    Q = X[::7] + 0.03
+    wanted = data.Ridge(X, y[:, None], "gaussian", 0.5, 1e-5).predict(Q)[:, 0]
+    found = np.array(api.predict(name, Q).json()["predictions"])
+    assert np.abs(found - wanted).max() < 1e-5 * np.abs(wanted).max()

@@ -200,6 +200,13 @@ static void tell_grid(const struct fit *f, const struct grid *g)
         end += (size_t)snprintf(shape + end, sizeof shape - end, "%s%" PRId64, k > 0 ? " x " : "",
                                 g->size[k]);
     }
+    if (g->scattered) {
+        fit__say(f, "info",
+                 "The rows have few features: products with the kernel matrix go by Fourier "
+                 "transforms of %s places.",
+                 shape);
+        return;
+    }
     fit__say(f, "info",
              "The rows lie on a %sgrid of %s places: products with the kernel matrix go by %s.",
              g->kronecker ? "" : "regular ", shape,

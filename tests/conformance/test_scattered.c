@@ -1,0 +1,221 @@
+/*
+ * Products of points of few features that lie anywhere (backend.h, points_grid: grid.scattered)
+ * against the float64 reference: one to three features that vary, several right-hand sides, two
+ * sets, both types together, any number of threads. And what is left to tiles.
+ */
+#include <math.h>
+
+#include "base/mem.h"
+#include "conformance/device.h"
+#include "conformance/precisions.h"
+
+enum { ROWS = 14000, OTHERS = 9000, FEATURES = 5, COLUMNS = 3, CHECKED = 60 };
+
+static const double bandwidths[FEATURES] = {2.2, 1.6, 4.0, 2.0, 2.0};
+
+struct fixture {
+    struct kernel kernel;
+    enum precision precision;
+    double *x, *other, *v, *y;
+    struct points *X, *Z;
+};
+
+/* Features that vary are those with odd numbers and the first, `dims` of them. */
+static bool varies(int feature, int dims)
+{
+    return dims > 3       ? feature < dims
+           : feature == 0 ? dims > 2
+                          : feature % 2 == 1 && feature / 2 < dims;
+}
+
+static double *scatter(struct rng *rng, int64_t n, int dims)
+{
+    double *x = mem_array((size_t)(n * FEATURES), sizeof *x);
+    for (int64_t i = 0; i < n * FEATURES; i++) {
+        x[i] = varies((int)(i % FEATURES), dims) ? rng_normal(rng) - 40.0 : 3.0;
+    }
+    return x;
+}
+
+static struct fixture *fixture_new(struct backend *be, enum kernel_id id, enum precision precision,
+                                   int dims)
+{
+    struct fixture *f = mem_zalloc(sizeof *f);
+    struct rng rng = rng_new((uint64_t)(10 * dims + (int)precision), RNG_TEST);
+    f->kernel = (struct kernel){.id = id, .d = FEATURES, .bandwidths = bandwidths};
+    f->precision = precision;
+    f->x = scatter(&rng, ROWS, dims);
+    f->other = scatter(&rng, OTHERS, dims);
+    f->v = host_normal(&rng, ROWS * COLUMNS);
+    f->y = host_normal(&rng, ROWS * COLUMNS);
+    host_round(f->v, ROWS * COLUMNS, vector_dtype(precision));
+    host_round(f->y, ROWS * COLUMNS, vector_dtype(precision));
+    f->X = device_points(be, &f->kernel, points_dtype(precision), ROWS, f->x);
+    f->Z = device_points(be, &f->kernel, points_dtype(precision), OTHERS, f->other);
+    return f;
+}
+
+static void fixture_free(struct backend *be, struct fixture *f)
+{
+    be->ops->points_free(be, f->X);
+    be->ops->points_free(be, f->Z);
+    mem_free(f->x);
+    mem_free(f->other);
+    mem_free(f->v);
+    mem_free(f->y);
+    mem_free(f);
+}
+
+static struct grid find(struct backend *be, const struct fixture *f, int64_t bytes)
+{
+    struct grid ret = {.dims = -1};
+    must(be->ops->points_grid(be, (struct points *[]){f->X, f->Z}, 2, bytes, &ret, &err));
+    return ret;
+}
+
+/* 1.5 K(P,X) V - 0.5 Y. */
+static double *product(struct backend *be, const struct fixture *f, struct view P)
+{
+    const enum dtype type = vector_dtype(f->precision);
+    struct mat V = device_mat(be, type, ROWS, COLUMNS, f->v);
+    struct mat all = device_mat(be, type, ROWS, COLUMNS, f->y);
+    const struct mat Y = mat_rows(all, 0, P.count);
+    must(be->ops->kmv(be, P, view_all(f->X, ROWS), 1.5, &V, -0.5, &Y, &err));
+    double *y = device_get(be, &Y);
+    be->ops->mat_free(be, &V);
+    be->ops->mat_free(be, &all);
+    return y;
+}
+
+/* Of some rows, the largest difference to the reference, as a share of their largest |K||v|. */
+static double error_of(const struct fixture *f, const double *x, int64_t n, const double *found)
+{
+    double error = 0.0, scale = 0.0;
+    for (int64_t i = 0; i < n; i += n / CHECKED) {
+        double sum[COLUMNS] = {0.0}, size[COLUMNS] = {0.0};
+        for (int64_t j = 0; j < ROWS; j++) {
+            const double k = kernel_eval(&f->kernel, x + i * FEATURES, f->x + j * FEATURES);
+            for (int c = 0; c < COLUMNS; c++) {
+                sum[c] += k * f->v[j + c * ROWS];
+                size[c] += k * fabs(f->v[j + c * ROWS]);
+            }
+        }
+        for (int c = 0; c < COLUMNS; c++) {
+            const double y = 1.5 * sum[c] - 0.5 * f->y[i + c * ROWS];
+            error = fmax(error, fabs(found[i + c * n] - y));
+            scale = fmax(scale, size[c]);
+        }
+    }
+    return error / scale;
+}
+
+static void check_products(struct backend *be, const struct fixture *f)
+{
+    const double most = points_dtype(f->precision) == DTYPE_F64 ? 1e-13 : 1e-6;
+    double *own = product(be, f, view_all(f->X, ROWS));
+    double *other = product(be, f, view_all(f->Z, OTHERS));
+    assert_true(error_of(f, f->x, ROWS, own) < most);
+    assert_true(error_of(f, f->other, OTHERS, other) < most);
+    mem_free(own);
+    mem_free(other);
+}
+
+static void test_products(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(0);
+    for (int dims = 1; be->ops->points_grid != NULL && dims <= 3; dims++) {
+        for (enum precision p = 0; p < PRECISIONS; p++) {
+            struct fixture *f = fixture_new(be, KERNEL_GAUSSIAN, p, dims);
+            const struct grid g = find(be, f, INT64_C(1) << 26);
+            assert_true(g.scattered);
+            assert_int_equal(g.dims, dims);
+            const int64_t before = be->kernel_entries;
+            check_products(be, f);
+            assert_int_equal(be->kernel_entries, before); /* no kernel value was used */
+            fixture_free(be, f);
+        }
+    }
+    device_close(be);
+}
+
+static void test_threads_change_no_bit(void **state)
+{
+    (void)state;
+    for (int dims = 1; dims <= 3; dims++) {
+        double *first = NULL;
+        for (int threads = 1; threads <= 4; threads++) {
+            struct backend *be = device_open(threads);
+            struct fixture *f = fixture_new(be, KERNEL_GAUSSIAN, F64, dims);
+            const bool finds = be->ops->points_grid != NULL;
+            assert_true(!finds || find(be, f, INT64_C(1) << 26).scattered);
+            double *found = product(be, f, view_all(f->X, ROWS));
+            if (first != NULL && finds) {
+                assert_memory_equal(found, first, (size_t)(ROWS * COLUMNS) * sizeof *found);
+            }
+            mem_free(first);
+            first = found;
+            fixture_free(be, f);
+            device_close(be);
+        }
+        mem_free(first);
+    }
+}
+
+/* As mixed precision has them: each type has places of its own. */
+static void test_both_types(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(0);
+    if (be->ops->points_grid == NULL) {
+        device_close(be);
+        skip();
+    }
+    struct fixture *f = fixture_new(be, KERNEL_GAUSSIAN, F64, 2);
+    struct points *single = device_points(be, &f->kernel, DTYPE_F32, ROWS, f->x), *exact = f->X;
+    struct grid g;
+    must(be->ops->points_grid(be, (struct points *[]){single, f->X, f->Z}, 3, INT64_C(1) << 26, &g,
+                              &err));
+    assert_true(g.scattered);
+    check_products(be, f);
+    f->X = single;
+    double *own = product(be, f, view_all(f->X, ROWS));
+    assert_true(error_of(f, f->x, ROWS, own) < 1e-6);
+    mem_free(own);
+    f->X = exact;
+    be->ops->points_free(be, single);
+    fixture_free(be, f);
+    device_close(be);
+}
+
+/* Another kernel, more features, a row far away, no room: as before. */
+static void test_what_is_left_to_tiles(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(0);
+    for (int how = 0; be->ops->points_grid != NULL && how < 4; how++) {
+        struct fixture *f =
+            fixture_new(be, how == 0 ? KERNEL_MATERN52 : KERNEL_GAUSSIAN, F64, how == 1 ? 4 : 3);
+        if (how == 2) {
+            f->other[1] = 1e6;
+            be->ops->points_free(be, f->Z);
+            f->Z = device_points(be, &f->kernel, DTYPE_F64, OTHERS, f->other);
+        }
+        const int64_t before = be->bytes;
+        assert_int_equal(find(be, f, how == 3 ? 1 << 16 : INT64_C(1) << 26).dims, 0);
+        assert_int_equal(be->bytes, before);
+        fixture_free(be, f);
+    }
+    device_close(be);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_threads_change_no_bit),
+        cmocka_unit_test(test_both_types),
+        cmocka_unit_test(test_what_is_left_to_tiles),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
