@@ -128,9 +128,9 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
         scale[j] = scale_of(k, j, p->scale);
     }
     const double *center = kernel_uses_distance(k->id) ? k->center : NULL;
-    int64_t bad = INT64_MAX;
+    bool bad = false;
     double reach = 0.0;
-#pragma omp parallel for num_threads(be->threads) reduction(min                                    \
+#pragma omp parallel for num_threads(be->threads) reduction(||                                     \
                                                             : bad)                                 \
     reduction(max                                                                                  \
               : reach) if (X->n > 1000)
@@ -142,12 +142,10 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
         if (p->far != NULL) {
             p->far[i] = form_is_far(p, row_reach);
         }
-        if (!isfinite(size)) {
-            bad = i < bad ? i : bad;
-        }
+        bad = bad || !isfinite(size);
     }
-    if (bad < INT64_MAX) {
-        return kernel_refuse_row(k, bad, p->dtype, err);
+    if (bad) {
+        return kernel_refuse_points(k, p->dtype, err);
     }
     p->reach = reach;
     form_choose(p, loops);

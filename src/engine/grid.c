@@ -12,6 +12,7 @@ struct column {
     double *values;
     int64_t n;
     double slack; /* that a coordinate may be off by */
+    double bound; /* and its place: twice that, but no more than kernel values bear */
 };
 
 /* Of a step that coordinates may be off by: then rows that lie anywhere do not fit. */
@@ -46,6 +47,13 @@ static double slack_of(enum dtype type, double largest)
     return 4.0 * (type == DTYPE_F32 ? FLT_EPSILON : DBL_EPSILON) * largest;
 }
 
+/* Coordinates are in units of the kernel's bandwidth. Beside a value that is far out of the others'
+ * range roundings of its size are no roundings of theirs. */
+static double bound_of(enum dtype type, double slack)
+{
+    return fmin(2 * slack, type == DTYPE_F32 ? 1e-4 : 1e-8);
+}
+
 static void load(const struct rows *sets, int count, enum dtype type, int64_t feature,
                  struct column *c)
 {
@@ -57,6 +65,7 @@ static void load(const struct rows *sets, int count, enum dtype type, int64_t fe
     }
     sort_f64(c->values, c->n);
     c->slack = slack_of(type, fmax(fabs(c->values[0]), fabs(c->values[c->n - 1])));
+    c->bound = bound_of(type, c->slack);
 }
 
 /* The least distance of two values that are not the same; 0: there are none. */
@@ -88,9 +97,12 @@ static double refine(const struct column *c, double step)
 static bool all_fit(const struct column *c, double step)
 {
     bool fit = true;
+    double first = c->values[0]; /* of a place: what lies far from the origin loses its digits */
     for (int64_t i = 0; fit && i < c->n; i++) {
         const double passed = c->values[i] - c->values[0];
-        fit = fabs(passed - round(passed / step) * step) <= 2 * c->slack;
+        first = i > 0 && c->values[i] - c->values[i - 1] > 2 * c->slack ? c->values[i] : first;
+        fit = c->values[i] - first <= c->bound &&
+              fabs(passed - round(passed / step) * step) <= c->bound;
     }
     return fit;
 }
@@ -101,7 +113,7 @@ static struct axis find_axis(const struct column *c, int64_t most)
     const double gap = least_gap(c);
     if (gap == 0.0) { /* side by side, but not all the same where there are many */
         return (struct axis){
-            .origin = c->values[0], .step = 1.0, .size = range <= 2 * c->slack ? 1 : 0};
+            .origin = c->values[0], .step = 1.0, .size = range <= c->bound ? 1 : 0};
     }
     if (!(range / gap < (double)most)) {
         return (struct axis){.size = 0};
@@ -139,7 +151,8 @@ static bool others_fit(const struct rows *sets, int count, enum dtype type, int6
             const double place = round((x - a->origin) / a->step);
             const double off = fabs(x - a->origin - place * a->step);
             fit = place >= 0.0 && place < (double)a->size &&
-                  off <= 2 * slack_of(sets[s].dtype, fmax(fabs(x), fabs(a->origin)));
+                  off <= bound_of(sets[s].dtype,
+                                  slack_of(sets[s].dtype, fmax(fabs(x), fabs(a->origin))));
         }
     }
     return fit;

@@ -28,7 +28,7 @@ struct grid {
 };
 
 /* The grid of the first `features` columns of all sets together, of at most `most` places.
- * Coordinates may be off by four roundings of their type, at the size of the largest. */
+ * Coordinates may be off by four roundings of the largest, and by 1e-8 (float32: 1e-4) at most. */
 int grid_find(const struct rows *sets, int count, int64_t features, int64_t most, struct grid *ret,
               struct err *err);
 

@@ -60,12 +60,12 @@ int kernel_overflows(struct err *err)
                   "kernel parameters.");
 }
 
-int kernel_refuse_row(const struct kernel *k, int64_t row, enum dtype dtype, struct err *err)
+int kernel_refuse_points(const struct kernel *k, enum dtype dtype, struct err *err)
 {
     const bool divided = kernel_uses_distance(k->id);
     return err_at(err, ERR_INVALID, divided ? "#/kernel/bandwidth" : "#/precision",
-                  "Row %lld %sis infinity or NaN in %s: scale the features%s%s.",
-                  (long long)row + 1, divided ? "divided by the bandwidth " : "", dtype_name(dtype),
+                  "A row %sis infinity or NaN in %s: scale the features%s%s.",
+                  divided ? "divided by the bandwidth " : "", dtype_name(dtype),
                   divided ? ", take a larger bandwidth" : "",
                   dtype == DTYPE_F32 ? ", or take precision \"float64\"" : "");
 }

@@ -74,9 +74,9 @@ double kernel_inner_error(int64_t d);
 /* -ERR_DIVERGED: values of the kernel are infinite or NaN. */
 int kernel_overflows(struct err *err);
 
-/* Of row `row` of points, from 0, which leaves the range of `dtype`: -ERR_INVALID at the field of a
- * job that is to blame for it. */
-int kernel_refuse_row(const struct kernel *k, int64_t row, enum dtype dtype, struct err *err);
+/* Of points of which a row leaves the range of `dtype`: -ERR_INVALID at the field of a job that is
+ * to blame for it. Which row it is says nothing: they may be a tile, a sample or centers. */
+int kernel_refuse_points(const struct kernel *k, enum dtype dtype, struct err *err);
 
 /* gamma, coef0 and degree from the catalog's parameter values; gamma "auto" = 1/d. */
 void kernel_set_params(struct kernel *k, const struct param_set *params);

@@ -133,7 +133,7 @@ static int pack_points(struct cuda_backend *cu, const struct kernel *k, const st
         return rc;
     }
     if (bad < INT64_MAX) {
-        return kernel_refuse_row(k, bad, p->dtype, err);
+        return kernel_refuse_points(k, p->dtype, err);
     }
     return 0;
 }

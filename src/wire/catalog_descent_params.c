@@ -155,7 +155,7 @@ const struct param_def catalog_askotch2_params[] = {
      .fallback = "\"auto\"",                                                                       \
      .allow_auto = true,                                                                           \
      .help = "Rows b of a batch, at most n; auto: as many as centers, at least 256 and at most "   \
-             "n / 8."},                                                                            \
+             "n / 8; of fewer than 256 rows 32, or half of them."},                                \
         {.key = "rank",                                                                            \
          .type = PARAM_INT,                                                                        \
          .min = 1,                                                                                 \

@@ -115,6 +115,31 @@ static void test_gives_way_to_float64(void **state)
     fixture_deinit(&f);
 }
 
+/* In mixed precision each factor reaches what float32 kernel values alone would not. */
+static void test_mixed_precision(void **state)
+{
+    static const char *const factors[] = {"float32", "float64", "auto"};
+    const struct fixture_spec spec = {.kernel = KERNEL_MATERN32,
+                                      .points = DTYPE_F32,
+                                      .vectors = DTYPE_F64,
+                                      .n = 100,
+                                      .d = 1,
+                                      .t = 2,
+                                      .lambda = 1e-6};
+    const struct solve_limits limits = {
+        .tolerance = 1e-9, .max_iterations = 1000, .time_budget_s = INFINITY};
+    for (int k = 0; k < 3; k++) {
+        struct fixture f;
+        fixture_init(&f, *state, &spec);
+        struct heard heard;
+        int64_t bytes;
+        const struct solve_outcome out = solve_with(&f, factors[k], &limits, &heard, &bytes);
+        assert_int_equal(out.reason, REASON_CONVERGED);
+        assert_true(out.relative_residual <= 1.01e-9);
+        fixture_deinit(&f);
+    }
+}
+
 static const struct backend_ops *real_ops;
 
 static bool no_vectors;
@@ -297,5 +322,5 @@ static void test_auto(void **state)
 #define on_device(test) cmocka_unit_test_setup_teardown(test, device_setup_two, device_teardown)
 
 TEST_MAIN(on_device(test_refined_to_the_tolerance), on_device(test_gives_way_to_float64),
-          on_device(test_keeps_what_was_refined), on_device(test_indefinite),
-          on_device(test_wider_than_the_vectors), on_device(test_auto))
+          on_device(test_mixed_precision), on_device(test_keeps_what_was_refined),
+          on_device(test_indefinite), on_device(test_wider_than_the_vectors), on_device(test_auto))

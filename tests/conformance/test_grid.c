@@ -349,7 +349,7 @@ static void test_sets_of_both_types(void **state)
     device_close(be);
 }
 
-/* One feature in float32: numbers anywhere, numbers side by side, a range that overflows. */
+/* One feature: numbers anywhere, numbers side by side, one far out, a range that overflows. */
 static void test_rows_that_are_everywhere(void **state)
 {
     (void)state;
@@ -370,6 +370,13 @@ static void test_rows_that_are_everywhere(void **state)
     must(grid_find(&X, 1, 1, INT64_C(1) << 40, &g, &err));
     assert_int_equal(g.dims, 0);
     mem_free(x);
+    /* Beside one that is far out the others are all the same, to its roundings alone. */
+    const double out[2][4] = {{1e30, 0.25, 0.5, 0.125}, {-1e30, 0.25, 0.5, 0.125}};
+    for (int i = 0; i < 2; i++) {
+        const struct rows Z = {.dtype = DTYPE_F64, .n = 4, .d = 1, .data = out[i]};
+        must(grid_find(&Z, 1, 1, INT64_C(1) << 40, &g, &err));
+        assert_int_equal(g.dims, 0);
+    }
     const double far[4] = {-1.7e308, 0.0, 1.7e308, 1.0};
     const struct rows Y = {.dtype = DTYPE_F64, .n = 2, .d = 2, .data = far};
     must(grid_find(&Y, 1, 2, INT64_C(1) << 40, &g, &err));

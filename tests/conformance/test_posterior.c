@@ -397,6 +397,19 @@ static void test_zero_targets(void **state)
     fixture_deinit(&f);
 }
 
+/* The largest tolerance that a job may have: a direction of each target reaches it. */
+static void test_tolerance_of_one(void **state)
+{
+    struct fixture f;
+    fixture_init(&f, *state, &usual);
+    struct answer a = answer_of(&f, "kmcg", NULL, 1.0, 100);
+    assert_int_equal(a.outcome.reason, REASON_CONVERGED);
+    assert_non_null(a.posterior.factor);
+    assert_true(a.posterior.p >= f.t);
+    answer_deinit(&a);
+    fixture_deinit(&f);
+}
+
 /* Without noise there is no posterior of this kind. */
 static void test_no_ridge(void **state)
 {
@@ -424,4 +437,5 @@ TEST_MAIN(cmocka_unit_test_setup_teardown(test_few_directions, device_setup_two,
           cmocka_unit_test_setup_teardown(test_kernel_of_ones, device_setup_two, device_teardown),
           cmocka_unit_test_setup_teardown(test_probes, device_setup_two, device_teardown),
           cmocka_unit_test_setup_teardown(test_zero_targets, device_setup_two, device_teardown),
+          cmocka_unit_test_setup_teardown(test_tolerance_of_one, device_setup_two, device_teardown),
           cmocka_unit_test_setup_teardown(test_no_ridge, device_setup_two, device_teardown))

@@ -301,12 +301,52 @@ static void test_certificate_overrules(void **state)
     spec.points = DTYPE_F32;
     spec.lambda = 1e-5;
     fixture_init(&f, *state, &spec);
+    f.problem.exact = NULL; /* the solver would take those */
     struct solve_limits limits = patient;
     limits.tolerance = 1e-12;
     struct world w = world_calm();
     const struct solve_outcome out = fixture_solve(&f, "cholesky", NULL, &limits, &w, NULL, NULL);
     assert_int_equal(out.reason, REASON_STAGNATED);
     assert_true(out.relative_residual > 1e-9);
+    fixture_deinit(&f);
+}
+
+static const char last_note[] = "What the last step has noted.";
+
+static int noting_step(struct solver *s, struct step_report *ret, struct err *err)
+{
+    (void)s;
+    (void)err;
+    *ret = (struct step_report){.phase = "iterating", .usable = true, .note = last_note};
+    return REASON_BREAKDOWN;
+}
+
+static int no_coef(struct solver *s, const struct mat *A, struct err *err)
+{
+    (void)s;
+    (void)A;
+    return err_no_memory(err);
+}
+
+/* A note of the last step is told where what follows it fails, too. */
+static void test_last_note_is_said(void **state)
+{
+    struct fixture f;
+    fixture_init(&f, *state, &driven);
+    struct solver_ops ops = *solver_find("pcg");
+    ops.step = noting_step;
+    ops.coef = no_coef;
+    const struct solver_options options = options_make("pcg", "none", patient.tolerance);
+    char told[640] = "";
+    const struct solve_control control = {
+        .context = told, .now = stand_still, .message = keep_warning};
+    struct solve_outcome out;
+    struct err err;
+    assert_int_equal(solve_run(&ops, &f.problem, &options, &patient, &control, NULL, &f.kernel,
+                               &f.host, &f.A, &out, &err),
+                     0);
+    assert_int_equal(out.reason, REASON_OUT_OF_MEMORY);
+    assert_string_equal(told, last_note);
     fixture_deinit(&f);
 }
 
@@ -380,4 +420,5 @@ TEST_MAIN(on_device(test_cancel_at_every_step), on_device(test_cancel_while_cert
           on_device(test_ends_within_a_step), on_device(test_tells_within_a_step),
           on_device(test_iteration_limit), on_device(test_large_residuals_are_said),
           on_device(test_stagnation_is_said), on_device(test_certificate_overrules),
-          on_device(test_metrics_schedule), on_device(test_reports_are_rationed))
+          on_device(test_last_note_is_said), on_device(test_metrics_schedule),
+          on_device(test_reports_are_rationed))

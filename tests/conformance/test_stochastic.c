@@ -390,7 +390,7 @@ static void test_race_with_all_rows(void **state)
     struct restricted_fixture f;
     restricted_init(&f, *state, &spec);
     struct stochastic s = {0};
-    build_stochastic(&s, &f, "{\"hessian_rows\": 40}");
+    build_stochastic(&s, &f, "{\"hessian_rows\": 40, \"batch_size\": 5}");
     assert_null(strstr(s.note, "hessian_rows"));
     assert_non_null(strstr(s.note, "A larger `batch_size`"));
     stochastic_deinit(&s);

@@ -72,6 +72,7 @@ def test_a_browser_asks_whether_its_copy_is_right(quiet, encoding):
     again = quiet.api.get("/ui/style.css", expect=304, headers={
         "Accept-Encoding": encoding, "If-None-Match": first.headers["ETag"]})
     assert again.content == b"" and again.headers["ETag"] == first.headers["ETag"]
+    assert again.headers["Content-Length"] == first.headers["Content-Length"]
     quiet.api.get("/ui/style.css", headers={"If-None-Match": '"0123"'})
 
 

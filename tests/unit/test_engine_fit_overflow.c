@@ -79,7 +79,7 @@ static void test_rows(void **state)
     (void)state;
     struct dataset *ds = scaled(1e60);
     refused(ds, "pcg", ",'precision':'mixed'", "#/precision",
-            "Row 1 is infinity or NaN in float32");
+            "A row is infinity or NaN in float32");
     refused(ds, "pcg", ",'precision':'float32'", "#/precision", "The feature \"x0\" has values");
     refused(ds, "falkon", ",'precision':'float32'", "#/precision", "The feature \"x0\" has values");
     fixture_dataset_free(ds);

@@ -100,6 +100,9 @@ static void test_stochastic_sizes(void **state)
     assert_int_equal(rule_batch_rows(1000000, 3000, &params), 3000);
     assert_int_equal(rule_batch_rows(1000000, 100, &params), 256);
     assert_int_equal(rule_batch_rows(800, 1000, &params), 100);
+    assert_int_equal(rule_batch_rows(200, 100, &params), 32);
+    assert_int_equal(rule_batch_rows(24, 24, &params), 12);
+    assert_int_equal(rule_batch_rows(1, 1, &params), 1);
     assert_int_equal(rule_sketch_rank(8192, &params), 8192);
     assert_int_equal(rule_sketch_rank(8193, &params), 500);
     assert_int_equal(rule_hessian_rows(100000, 1000, &params), 8000);

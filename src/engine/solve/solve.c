@@ -311,9 +311,6 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     if (r < 0) {
         return r;
     }
-    if (reason != REASON_CONVERGED) {
-        tell_note(d);
-    }
     if (is_useless(&found) || (found.residual > large && !reached)) {
         warn_of_large_residual(d, &found);
     }
@@ -356,6 +353,9 @@ static int drive(struct drive *d, const struct solver_options *options, const st
             r = conclude(d, r, kernel, host, ret, err);
             d->concluded += solve__now(d) - d->certifying;
         }
+    }
+    if (r != REASON_CONVERGED) {
+        tell_note(d); /* of the last step, also where it has left no model */
     }
     be->stop = NULL;
     d->ops->teardown(d->solver);

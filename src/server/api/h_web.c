@@ -41,7 +41,7 @@ static void reply_file(struct request *rq, const struct embedded_file *f)
     request_set_header(rq, "Vary", "Accept-Encoding");
     request_set_header(rq, "ETag", body->tag);
     if (request_has_tag(rq, body->tag)) {
-        reply_empty(rq, 304);
+        reply_unchanged(rq, body->size);
         return;
     }
     if (packed) {

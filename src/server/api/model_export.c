@@ -191,7 +191,7 @@ static void answer(struct export *e)
     e->outcome = TRANSFER_OK;
     snprintf(tag, sizeof tag, "\"%.32s\"", e->digest);
     if (request_has_tag(e->rq, tag)) {
-        reply_empty(e->rq, 304);
+        reply_unchanged(e->rq, (size_t)e->size);
     } else {
         e->rq->user = e->app;
         e->rq->user_free = leave_place;

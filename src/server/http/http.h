@@ -135,6 +135,8 @@ void reply_tagged_text(struct request *rq, char *body); /* the same of JSON as t
 void reply_bytes(struct request *rq, int status, const char *type, const void *data,
                  size_t size); /* copies */
 void reply_empty(struct request *rq, int status);
+/* 304: what the client has is right, and has `size` bytes, which is all that it is told. */
+void reply_unchanged(struct request *rq, size_t size);
 /* As reply_bytes, but takes data, which mem_free will free; NULL: 500. */
 void reply_take(struct request *rq, int status, const char *type, char *data, size_t size);
 /* Before a reply that refuses for lack of room: why, for the registry (metrics.h), and when there

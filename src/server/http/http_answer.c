@@ -147,8 +147,9 @@ void reply_tagged_text(struct request *rq, char *text)
     request_set_header(rq, "ETag", tag);
     request_set_header(rq, "Cache-Control", "private, no-cache");
     if (request_has_tag(rq, tag)) {
+        const size_t size = strlen(text);
         mem_free(text);
-        reply_empty(rq, 304);
+        reply_unchanged(rq, size);
     } else {
         reply_take(rq, 200, "application/json", text, strlen(text));
     }
@@ -164,6 +165,14 @@ void reply_empty(struct request *rq, int status)
     struct exchange *ex = exchange_of(rq);
     if (may_answer(ex)) {
         give(ex, status, NULL, NULL, 0);
+    }
+}
+
+void reply_unchanged(struct request *rq, size_t size)
+{
+    struct exchange *ex = exchange_of(rq);
+    if (may_answer(ex)) {
+        give(ex, 304, NULL, NULL, size);
     }
 }
 
@@ -283,7 +292,7 @@ void answer_print(const struct exchange *ex, struct buf *ret)
     buf_printf(ret, "HTTP/1.1 %d %s\r\n", a->status, a->status >= 500 ? "Error" : "Refused");
     answer_each_header(a, print_header, ret);
     buf_printf(ret, "Content-Length: %zu\r\nConnection: close\r\n\r\n", a->size);
-    if (a->size > 0 && strcmp(ex->request.method, "HEAD") != 0) {
+    if (a->body != NULL && strcmp(ex->request.method, "HEAD") != 0) {
         buf_add(ret, a->body, a->size);
     }
 }

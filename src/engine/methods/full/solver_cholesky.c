@@ -13,7 +13,7 @@
  * what the factorisation saves, n/12 multiply-adds an entry of the matrix: NARROW_PRODUCTS
  * products with K of (d + 10)/2 + t each, and as many pairs of triangular
  * solves of 2 t. It takes float32 as well where only that factor fits into memory. Otherwise the
- * factor has the precision of the vectors.
+ * factor has the precision of the vectors, and so have its kernel values.
  *
  * When the refinement stalls, breaks down or takes more than max(100, n / 64) iterations, the work
  * starts again with a float64 factor, which is said in the report's note. The refined answer, n t
@@ -110,11 +110,18 @@ static int setup_narrow(struct solver *s, struct err *err)
     return r < 0 ? r : s->ops->setup(&s->p, &o, &s->way, err);
 }
 
+/* In mixed precision of the exact points: there are no products for float32 ones to save time. */
 static int setup_wide(struct solver *s, struct err *err)
 {
+    struct problem p = s->p;
+    if (p.exact != NULL) {
+        p.X = p.exact;
+        p.points_dtype = DTYPE_F64;
+    }
     s->narrow = false;
     s->ops = &cholesky_direct_ops;
-    return s->ops->setup(&s->p, &s->options, &s->way, err);
+    const int r = s->ops->setup(&p, &s->options, &s->way, err);
+    return r == 0 && p.exact != NULL && p.widened != NULL ? p.widened(p.widened_context, err) : r;
 }
 
 static int setup(const struct problem *p, const struct solver_options *options, struct solver **ret,

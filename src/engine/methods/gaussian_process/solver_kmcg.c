@@ -114,6 +114,10 @@ static int make_targets(struct solver *s, struct err *err)
     return r;
 }
 
+/* A tolerance of 1 is reached by coefficients of 0, but a posterior has a direction of each target.
+ */
+static const double least_share = 0.5;
+
 /* R = Y. Nothing is left of targets that are 0, but where their variance is asked for, which does
  * not depend on them: without an amplitude it is 0. */
 static int look_at_targets(struct solver *s, struct err *err)
@@ -123,7 +127,7 @@ static int look_at_targets(struct solver *s, struct err *err)
     r = r == 0 ? p->be->ops->col_dots(p->be, &s->Y, &s->Y, s->numbers, err) : r;
     for (int64_t j = 0; r == 0 && j < s->width; j++) {
         s->residual = j < p->t && s->numbers[j] > 0 ? 1.0 : s->residual;
-        s->least[j] = s->tolerance * sqrt(s->numbers[j]);
+        s->least[j] = fmin(s->tolerance, least_share) * sqrt(s->numbers[j]);
     }
     s->probed = s->width > p->t ? 1.0 : 0.0;
     const bool wanted = s->probed > 0 && !isnan(s->amplitude);
