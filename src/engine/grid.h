@@ -26,6 +26,16 @@ struct grid {
     bool kronecker; /* products go by a matrix for each feature, steps are any */
 };
 
+/* All places, as a number that no grid is too large for. */
+static inline double grid_places(const struct grid *g)
+{
+    double places = 1.0;
+    for (int k = 0; k < g->dims; k++) {
+        places *= (double)g->size[k];
+    }
+    return places;
+}
+
 /* The grid of the first `features` columns of all sets together, of at most `most` places.
  * Coordinates may be off by four roundings of their type, at the size of the largest. */
 int grid_find(const struct rows *sets, int count, int64_t features, int64_t most, struct grid *ret,

@@ -110,3 +110,15 @@ def test_steps_of_any_length(api):
     off = api.train("uneven", dataset, solver={"name": "cholesky"}, **spec)
     assert off["result"]["grid"] is None
     assert on["result"]["metrics"]["rmse"] == pytest.approx(off["result"]["metrics"]["rmse"], rel=1e-6)
+
+
+def test_test_rows_that_would_make_the_grid_much_larger(api):
+    """Every test row has values of its own: the grid of all would have six times the places of the training rows."""
+    rng = np.random.default_rng(85)
+    a, b = (x.ravel() for x in np.meshgrid(np.sort(rng.normal(size=30)), np.sort(rng.random(30))))
+    X, y = np.column_stack([a, b]), np.sin(2 * a) * np.cos(3 * b) + 0.1 * rng.standard_normal(len(a))
+    T = np.column_stack([rng.normal(size=40), rng.random(40)])
+    test = api.upload_npz(T, np.sin(2 * T[:, 0]) * np.cos(3 * T[:, 1]))
+    job = api.train("beside", api.upload_npz(X, y), solver={"name": "pcg"}, test={"dataset": test}, regularization=1e-4,
+                    kernel={"name": "gaussian", "bandwidth": 0.5}, stop={"tolerance": 1e-8, "max_iterations": 500})
+    assert job["result"]["grid"] == [30, 30] and job["result"]["metrics"]["r2"] > 0.9
