@@ -9,11 +9,6 @@
 #define MULTIPLY_COST 1.0
 #define STEP_COST 16.0
 
-bool kronecker_has(enum kernel_id id)
-{
-    return id == KERNEL_GAUSSIAN || id == KERNEL_LAPLACIAN_L1;
-}
-
 int kronecker_find(const struct rows *sets, int count, int64_t features, int64_t most,
                    struct kronecker *ret, struct err *err)
 {
