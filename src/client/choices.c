@@ -24,7 +24,7 @@ const char *choice_solver(int place)
 
 const char *choice_preconditioner(int place)
 {
-    return of_catalog(CATALOG_PRECONDITIONERS, place);
+    return place == 0 ? "auto" : of_catalog(CATALOG_PRECONDITIONERS, place - 1);
 }
 
 const char *choice_center_method(int place)

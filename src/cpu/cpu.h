@@ -133,6 +133,16 @@ int cpu__clear_upper(struct backend *be, const struct mat *A, struct err *err);
 
 int cpu__gemm(struct backend *be, bool ta, bool tb, double a, const struct mat *A,
               const struct mat *B, double b, const struct mat *C, struct err *err);
+/* C_i <- A_i op(B_i) in float64, i = 0 .. count - 1: A, B and C are the first of each, and
+ * next ones so many numbers behind. Unlike those of cpu__gemm its bits depend on the shapes alone,
+ * however many threads there are. */
+struct gemm_batch {
+    int64_t count;
+    struct mat A, B, C;
+    bool tb;
+    int64_t next_A, next_B, next_C;
+};
+int cpu__gemm_batch(struct backend *be, const struct gemm_batch *b, struct err *err);
 int cpu__syrk(struct backend *be, bool ta, double a, const struct mat *A, double b,
               const struct mat *C, struct err *err);
 int cpu__trsm(struct backend *be, bool right, bool tl, const struct mat *L, const struct mat *B,

@@ -86,6 +86,46 @@ int cpu__gemm(struct backend *be, bool ta, bool tb, double a, const struct mat *
     return 0;
 }
 
+/* ---- products of any number of threads ---- */
+
+/* Of C: threads have pieces enough to share, and what a piece reads stays in a cache. */
+enum { PIECE_ROWS = 512, PIECE_COLS = 256 };
+
+static int piece(int64_t size, int64_t at, int64_t most)
+{
+    return (int)(size - at < most ? size - at : most);
+}
+
+static void multiply_piece(const struct gemm_batch *b, int64_t at, int64_t row, int64_t col)
+{
+    const struct mat *A = &b->A, *B = &b->B, *C = &b->C;
+    const int rows = piece(C->rows, row, PIECE_ROWS), cols = piece(C->cols, col, PIECE_COLS);
+    cblas_dgemm(CblasColMajor, CblasNoTrans, transposed(b->tb), rows, cols, (int)A->cols, 1.0,
+                (const double *)A->data + at * b->next_A + row, (int)A->ld,
+                (const double *)B->data + at * b->next_B + col * (b->tb ? 1 : B->ld), (int)B->ld,
+                0.0, (double *)C->data + at * b->next_C + row + col * C->ld, (int)C->ld);
+}
+
+int cpu__gemm_batch(struct backend *be, const struct gemm_batch *b, struct err *err)
+{
+    const struct mat *A = &b->A, *B = &b->B, *C = &b->C;
+    int rc = check_limits(A, B, err);
+    if (rc < 0 || (rc = check_limits(C, C, err)) < 0) {
+        return rc;
+    }
+    if (openblas_get_num_threads() != 1) {
+        openblas_set_num_threads(1);
+    }
+    const int64_t down = (C->rows + PIECE_ROWS - 1) / PIECE_ROWS;
+    const int64_t across = (C->cols + PIECE_COLS - 1) / PIECE_COLS;
+#pragma omp parallel for num_threads(be->threads)
+    for (int64_t i = 0; i < b->count * down * across; i++) {
+        multiply_piece(b, i / (down * across), i % down * PIECE_ROWS,
+                       i / down % across * PIECE_COLS);
+    }
+    return 0;
+}
+
 int cpu__syrk(struct backend *be, bool ta, double a, const struct mat *A, double b,
               const struct mat *C, struct err *err)
 {

@@ -253,7 +253,7 @@ static int try_torus(const struct search *s, int threads, struct lattice *l, str
 /* By a matrix for each feature, where that takes less. */
 static int try_axes(const struct search *s, struct lattice *l, struct err *err)
 {
-    if (!kronecker_has(s->kernel)) {
+    if (!kernel_is_product(s->kernel)) {
         return 0;
     }
     struct kronecker *k = &l->kronecker;

@@ -9,11 +9,6 @@
 #define MULTIPLY_COST 1.0
 #define STEP_COST 16.0
 
-bool kronecker_has(enum kernel_id id)
-{
-    return id == KERNEL_GAUSSIAN || id == KERNEL_LAPLACIAN_L1;
-}
-
 int kronecker_find(const struct rows *sets, int count, int64_t features, int64_t most,
                    struct kronecker *ret, struct err *err)
 {
@@ -73,18 +68,19 @@ static struct mat matrix(double *data, int64_t rows, int64_t cols)
 static int multiply_axis(struct backend *be, const struct mat *K, int64_t blocks, int64_t behind,
                          double *from, double *to, struct err *err)
 {
+    const int64_t size = K->rows, block = size * behind;
     if (behind == 1) {
-        const struct mat X = matrix(from, K->rows, blocks), Y = matrix(to, K->rows, blocks);
-        return cpu__gemm(be, false, false, 1.0, K, &X, 0.0, &Y, err);
+        const struct gemm_batch b = {
+            .count = 1, .A = *K, .B = matrix(from, size, blocks), .C = matrix(to, size, blocks)};
+        return cpu__gemm_batch(be, &b, err);
     }
-    int r = 0;
-    for (int64_t i = 0; r == 0 && i < blocks; i++) {
-        const int64_t at = i * K->rows * behind;
-        const struct mat X = matrix(from + at, behind, K->rows);
-        const struct mat Y = matrix(to + at, behind, K->rows);
-        r = cpu__gemm(be, false, false, 1.0, &X, K, 0.0, &Y, err);
-    }
-    return r;
+    const struct gemm_batch b = {.count = blocks,
+                                 .A = matrix(from, behind, size),
+                                 .B = *K,
+                                 .C = matrix(to, behind, size),
+                                 .next_A = block,
+                                 .next_C = block};
+    return cpu__gemm_batch(be, &b, err);
 }
 
 int kronecker_multiply(const struct kronecker *k, struct backend *be, double *numbers,

@@ -16,7 +16,6 @@ struct kronecker {
     int64_t bytes;
 };
 
-bool kronecker_has(enum kernel_id id);
 /* Of sets of the kernel's points (cpu.h); axes.dims = 0: there is none of at most `most` places. */
 int kronecker_find(const struct rows *sets, int count, int64_t features, int64_t most,
                    struct kronecker *ret, struct err *err);

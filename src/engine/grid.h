@@ -27,6 +27,16 @@ struct grid {
     bool scattered; /* points lie anywhere between the places of a regular one */
 };
 
+/* All places, as a number that no grid is too large for. */
+static inline double grid_places(const struct grid *g)
+{
+    double places = 1.0;
+    for (int k = 0; k < g->dims; k++) {
+        places *= (double)g->size[k];
+    }
+    return places;
+}
+
 /* The grid of the first `features` columns of all sets together, of at most `most` places.
  * Coordinates may be off by four roundings of the largest, and by 1e-8 (float32: 1e-4) at most. */
 int grid_find(const struct rows *sets, int count, int64_t features, int64_t most, struct grid *ret,

@@ -53,6 +53,11 @@ bool kernel_uses_l1(enum kernel_id id)
     return id == KERNEL_LAPLACIAN_L1;
 }
 
+bool kernel_is_product(enum kernel_id id)
+{
+    return id == KERNEL_GAUSSIAN || id == KERNEL_LAPLACIAN_L1;
+}
+
 int kernel_overflows(struct err *err)
 {
     return err_at(err, ERR_DIVERGED, "#/kernel",

@@ -58,6 +58,8 @@ const char *kernel_name(enum kernel_id id);
 int kernel_id_parse(const char *name, enum kernel_id *ret, struct err *err);
 bool kernel_uses_distance(enum kernel_id id);
 bool kernel_uses_l1(enum kernel_id id);
+/* A product of one function for each feature. */
+bool kernel_is_product(enum kernel_id id);
 /* -ERR_UNSUPPORTED where values of the kernel do not lie in what the storage holds. */
 int kernel_check_storage(enum kernel_id id, enum kernel_storage storage, struct err *err);
 

@@ -55,6 +55,9 @@ struct problem {
     const struct points *exact;
     int (*widened)(void *context, struct err *err);
     void *widened_context;
+    /* The rows of X on the host and their kernel; NULL: nobody has them, as of a restricted one. */
+    const struct rows *host;
+    const struct kernel *kernel;
     int64_t n, t;
     int64_t d;               /* features, for estimates of the cost */
     double ridge;            /* absolute: n * lambda */

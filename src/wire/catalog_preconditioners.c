@@ -69,6 +69,17 @@ const struct method_def catalog_preconditioners[] = {
         .params = rank_params,
     },
     {
+        .name = "kronecker",
+        .title = "All places of a grid",
+        .paper = "Bartels, Hennig: Conjugate gradients for kernel machines, JMLR 21, 2020, section "
+                 "4.2 (the grids)",
+        .help = "For rows on a grid of at most four places for each row, and the kernels gaussian "
+                "and laplacian_l1, which are products over the features: the eigenvectors of a "
+                "small matrix for each feature. One or two iterations where every place has a "
+                "row; places without rows or with several cost Chebyshev steps, which are found "
+                "out first.",
+    },
+    {
         .name = "none",
         .title = "The identity",
         .paper = "",

@@ -126,6 +126,8 @@ static void write_solver(const struct job_spec *spec, struct json *j)
         struct json *preconditioner = json_set_object(solver, "preconditioner");
         json_set_string(preconditioner, "name", spec->solver.preconditioner->name);
         param_write(&spec->solver.preconditioner_params, preconditioner);
+    } else if (spec->solver.method->has_preconditioner) {
+        json_set_string(json_set_object(solver, "preconditioner"), "name", "auto");
     }
 }
 

@@ -80,7 +80,7 @@ struct job_spec {
     struct {
         const struct method_def *method; /* "auto" included */
         struct param_set params;
-        const struct method_def *preconditioner; /* never NULL when the solver has one */
+        const struct method_def *preconditioner; /* NULL: left open, or the solver has none */
         struct param_set preconditioner_params;
     } solver;
     /*

@@ -155,17 +155,22 @@ static int read_preconditioner(const struct json *solver, struct job_spec *spec,
                                     "The solver \"%s\" takes no preconditioner.",
                                     spec->solver.method->name);
     }
+    const struct json *given = solver != NULL ? json_get(solver, key) : NULL;
+    const bool detailed = given != NULL && json_type(given) == JSON_OBJECT;
+    const char *first = catalog_list(CATALOG_PRECONDITIONERS)->name; /* whose parameters they are */
     const struct named named = {.which = CATALOG_PRECONDITIONERS,
                                 .key = key,
                                 .name_key = "name",
-                                .fallback = catalog_list(CATALOG_PRECONDITIONERS)->name};
+                                .allow_auto = true,
+                                .fallback = detailed ? first : "auto"};
     const struct json *fields = NULL;
     const int rc = read_method(&named, solver, &spec->solver.preconditioner, &fields, err);
     if (rc < 0) {
         return rc;
     }
+    const struct method_def *m = spec->solver.preconditioner;
     return spec__within(key,
-                        param_read(spec->solver.preconditioner->params, fields, also,
+                        param_read(m != NULL ? m->params : NULL, fields, also,
                                    &spec->solver.preconditioner_params, err),
                         err);
 }

@@ -66,6 +66,8 @@ struct solve_control world_control(struct world *w);
 /* A clock that stands still, and nobody cancels. */
 struct world world_calm(void);
 
+/* Of rows that a fixture does not have: test_kronecker.c. */
+bool precond_wants_grid(const char *name);
 /* The methods for full problems: each solver, and each solver that takes one with each
  * preconditioner. */
 struct method {

@@ -254,6 +254,37 @@ static void test_threads_change_no_bit(void **state)
     }
 }
 
+/* An axis long enough for a library to share out one of its products among threads. */
+static void test_threads_change_no_bit_of_a_long_axis(void **state)
+{
+    (void)state;
+    double *first = NULL;
+    for (int threads = 1; threads <= 4; threads++) {
+        struct backend *be = device_open(threads);
+        struct fixture *f = fixture_with(KERNEL_GAUSSIAN, F64, 2, 3, true);
+        for (int64_t i = 0; i < ROWS; i++) {
+            f->x[i * FEATURES] = coordinate(0, i % 7, true);
+            f->x[i * FEATURES + 1] = coordinate(1, i * 31 % 201, true);
+        }
+        fixture_upload(be, f);
+        const bool finds = be->ops->points_grid != NULL;
+        struct grid g = {.dims = 0};
+        if (finds) {
+            must(be->ops->points_grid(be, &f->X, 1, INT64_C(1) << 24, &g, &err));
+            assert_true(g.kronecker && g.size[0] == 7 && g.size[1] == 201);
+        }
+        double *found = product(be, f, view_all(f->X, ROWS));
+        if (first != NULL && finds) {
+            assert_memory_equal(found, first, (size_t)(ROWS * f->t) * sizeof *found);
+        }
+        mem_free(first);
+        first = found;
+        fixture_free(be, f);
+        device_close(be);
+    }
+    mem_free(first);
+}
+
 /* What a fixture becomes that lies on no grid, or on none that pays. */
 static void disturb(struct fixture *f, int how)
 {
@@ -298,9 +329,7 @@ static void test_what_is_no_grid(void **state)
     device_close(be);
 }
 
-/* The same rows in float32 and in float64, as mixed precision has them. Float64 says whether they
- * lie on a grid: what float32 cannot tell from one is none. */
-/* Of uneven steps, too: float32 rows of other values than those of float64 are not among them. */
+/* Of uneven steps: float32 rows of other values than those of float64 are not among them. */
 static void test_uneven_sets_of_both_types(void **state)
 {
     (void)state;
@@ -322,6 +351,8 @@ static void test_uneven_sets_of_both_types(void **state)
     device_close(be);
 }
 
+/* The same rows in float32 and in float64, as mixed precision has them. Float64 says whether they
+ * lie on a grid: what float32 cannot tell from one is none. */
 static void test_sets_of_both_types(void **state)
 {
     (void)state;
@@ -442,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_other_kernels_want_even_steps),
         cmocka_unit_test(test_threads_change_no_bit),
+        cmocka_unit_test(test_threads_change_no_bit_of_a_long_axis),
         cmocka_unit_test(test_what_is_no_grid),
         cmocka_unit_test(test_sets_come_and_go),
         cmocka_unit_test(test_without_memory),

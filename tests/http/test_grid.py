@@ -127,3 +127,69 @@ def test_few_features_anywhere(api, name, precision):
     wanted = data.Ridge(X, y[:, None], "gaussian", 0.5, 1e-5).predict(Q)[:, 0]
     found = np.array(api.predict(name, Q).json()["predictions"])
     assert np.abs(found - wanted).max() < 1e-5 * np.abs(wanted).max()
+
+
+def test_test_rows_that_would_make_the_grid_much_larger(api):
+    """Every test row has values of its own: the grid of all would have six times the places of the training rows."""
+    rng = np.random.default_rng(85)
+    a, b = (x.ravel() for x in np.meshgrid(np.sort(rng.normal(size=30)), np.sort(rng.random(30))))
+    X, y = np.column_stack([a, b]), np.sin(2 * a) * np.cos(3 * b) + 0.1 * rng.standard_normal(len(a))
+    T = np.column_stack([rng.normal(size=40), rng.random(40)])
+    test = api.upload_npz(T, np.sin(2 * T[:, 0]) * np.cos(3 * T[:, 1]))
+    job = api.train("beside", api.upload_npz(X, y), solver={"name": "pcg"}, test={"dataset": test}, regularization=1e-4,
+                    kernel={"name": "gaussian", "bandwidth": 0.5}, stop={"tolerance": 1e-8, "max_iterations": 500})
+    assert job["result"]["grid"] == [30, 30] and job["result"]["metrics"]["r2"] > 0.9
+
+
+def product_grid(seed=86, share=0.9):
+    """Uneven places of two features, of which a tenth has no row and some have two."""
+    rng = np.random.default_rng(seed)
+    a, b = (x.ravel() for x in np.meshgrid(np.sort(rng.normal(size=40)), np.sort(rng.random(35))))
+    X = np.column_stack([a, b])[rng.random(len(a)) < share]
+    X = np.vstack([X, X[:50]])
+    return X, np.sin(2 * X[:, 0]) * np.cos(3 * X[:, 1]) + 0.1 * rng.standard_normal(len(X))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian_l1"])
+@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
+def test_the_preconditioner_of_grids(api, name, kernel, precision):
+    """Chosen where nothing is named: the model is NumPy's, after a few iterations."""
+    X, y = product_grid()
+    job = api.train(name, api.upload_npz(X, y), kernel={"name": kernel, "bandwidth": 0.5}, regularization=1e-4, precision=precision,
+                    solver="pcg", test={"fraction": 0}, stop={"tolerance": 1e-5 if precision == "float32" else 1e-10})
+    assert job["spec"]["solver"]["preconditioner"] == {"name": "auto"} and job["plan"]["preconditioner"] == "rpcholesky"
+    result = job["result"]
+    assert result["preconditioner"] == "kronecker" and result["rank"] == 0 and result["grid"] == [40, 35] and job["reason"] == "converged"
+    assert result["iterations"] <= (5 if precision == "float64" else 30)
+    said = [e["message"] for e in api.get(f"/v1/jobs/{job['id']}/events?limit=1000").json()["data"] if e["type"] == "message"]
+    assert any("fill a grid: kronecker" in text for text in said)
+    Q = X[::7] + 0.01
+    wanted = data.Ridge(X, y[:, None], kernel, 0.5, 1e-4).predict(Q)[:, 0]
+    found = np.array(api.predict(name, Q).json()["predictions"])
+    assert np.abs(found - wanted).max() < (1e-3 if precision == "float32" else 1e-7) * np.abs(wanted).max()
+
+
+def test_rows_that_do_not_fill_a_grid(api, name):
+    """A tenth of the places has a row, or an axis has nearly as many places as there are rows; nor is a name given away."""
+    X, y = product_grid(share=0.1)
+    common = {"kernel": {"name": "gaussian", "bandwidth": 0.5}, "regularization": 1e-4, "test": {"fraction": 0}}
+    dataset = api.upload_npz(X, y)
+    assert api.train(name, dataset, solver="pcg", **common)["result"]["preconditioner"] == "rpcholesky"
+    line = np.sort(np.random.default_rng(6).normal(size=(500, 1)), axis=0)  # a grid of its own, as dear as a direct solver
+    assert api.train(name, api.upload_npz(line, np.sin(line[:, 0])), solver="pcg", **common)["result"]["preconditioner"] == "rpcholesky"
+    full = api.upload_npz(*product_grid())
+    for given in ("rpcholesky", {"rank": 50}):
+        job = api.train(name, full, solver={"name": "pcg", "preconditioner": given}, **common)
+        assert job["result"]["preconditioner"] == "rpcholesky"
+    job = api.train(name, full, solver={"name": "pcg", "preconditioner": "kronecker"}, **common)
+    assert job["result"]["preconditioner"] == job["plan"]["preconditioner"] == "kronecker"
+
+
+@pytest.mark.parametrize("kernel, rows", [("matern52", False), ("gaussian", True)])
+def test_what_the_preconditioner_of_grids_refuses(api, name, kernel, rows):
+    X, y = product_grid()
+    X = X + 1e-3 * np.random.default_rng(4).standard_normal(X.shape) if rows else X
+    job = api.train(name, api.upload_npz(X, y), expect="failed", kernel={"name": kernel, "bandwidth": 0.5}, regularization=1e-4,
+                    solver={"name": "pcg", "preconditioner": "kronecker"})
+    problem = job["error"]["errors"][0]
+    assert problem["pointer"] == "#/solver/preconditioner" and "kronecker" in problem["detail"]

@@ -194,6 +194,31 @@ static double planned_fits(const char *fields)
     return (plan_for(fields, 6250, &m).setup_s - given) / (pow(FITTED, 3) / 6.0);
 }
 
+/* Left open, what it may come to on a grid takes less than the low rank that is planned; named, it
+ * has room for the largest grid (precond_kronecker.c). */
+static void test_a_grid_is_not_known(void **state)
+{
+    (void)state;
+    const struct plan_machine m = machine();
+    const double n = 20000;
+    static const char spec[] = "'solver':{'name':'pcg','preconditioner':'%s'},'kernel':'gaussian',"
+                               "'features':['x0','x1','x2'],'test':{'fraction':0},"
+                               "'kernel_cache_bytes':0";
+    struct plan plans[3];
+    static const char *const names[] = {"auto", "rpcholesky", "kronecker"};
+    for (int i = 0; i < 3; i++) {
+        char text[256];
+        snprintf(text, sizeof text, spec, names[i]);
+        plans[i] = plan_for(text, (int64_t)n, &m);
+    }
+    assert_string_equal(plans[0].preconditioner, "rpcholesky");
+    assert_true(plans[0].host_bytes == plans[1].host_bytes);
+    assert_string_equal(plans[2].preconditioner, "kronecker");
+    assert_true(plans[2].assumed && plans[2].rank == 0);
+    assert_true(plans[2].host_bytes > 8.0 * 4.0 * n * 9.0);
+    assert_true(plans[2].iteration_s > 0 && plans[2].setup_s > 0);
+}
+
 /* As engine/choose/choose.h tries them (test_engine_choose.c, test_a_bandwidth_beyond). */
 static void test_fits_of_a_choice(void **state)
 {
@@ -615,9 +640,9 @@ static void test_json_has_all_of_it(void **state)
 
 TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(test_folds_need_rows),
           cmocka_unit_test(test_half_of_a_factor), cmocka_unit_test(test_mapped_files_need_not_fit),
-          cmocka_unit_test(test_seconds_follow_rates), cmocka_unit_test(test_residuals_count),
-          cmocka_unit_test(test_fits_of_a_choice), cmocka_unit_test(test_near_rows),
-          cmocka_unit_test(test_ranks_bound_the_work),
+          cmocka_unit_test(test_a_grid_is_not_known), cmocka_unit_test(test_seconds_follow_rates),
+          cmocka_unit_test(test_residuals_count), cmocka_unit_test(test_fits_of_a_choice),
+          cmocka_unit_test(test_near_rows), cmocka_unit_test(test_ranks_bound_the_work),
           cmocka_unit_test(test_paths_end_where_points_or_rounding_do),
           cmocka_unit_test(test_path_ends_at_a_named_lambda),
           cmocka_unit_test(test_time_budget_bounds_the_total),

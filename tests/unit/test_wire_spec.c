@@ -201,6 +201,26 @@ static void test_warm_start(void **state)
     job_spec_free(s);
 }
 
+/* Parameters without a name are those of the first in the list. */
+static void test_preconditioners_left_open(void **state)
+{
+    (void)state;
+    static const char *const open[] = {"", ",\"preconditioner\":\"auto\"",
+                                       ",\"preconditioner\":{\"name\":\"auto\"}"};
+    char text[256];
+    for (int i = 0; i < 3; i++) {
+        snprintf(text, sizeof text, HEAD ",\"solver\":{\"name\":\"pcg\"%s}}", open[i]);
+        struct job_spec *s = accept(text);
+        assert_null(s->solver.preconditioner);
+        check_round_trip(s);
+        job_spec_free(s);
+    }
+    struct job_spec *s =
+        accept(HEAD ",\"solver\":{\"name\":\"pcg\",\"preconditioner\":{\"rank\":7}}}");
+    assert_string_equal(s->solver.preconditioner->name, "rpcholesky");
+    job_spec_free(s);
+}
+
 static void test_round_trip(void **state)
 {
     (void)state;
@@ -213,6 +233,7 @@ static void test_round_trip(void **state)
         HEAD ",\"test\":{}}",
         HEAD ",\"kernel\":\"gaussian\",\"solver\":\"cholesky\"}",
         HEAD ",\"kernel\":\"auto\",\"solver\":\"pcg\"}",
+        HEAD ",\"solver\":{\"name\":\"pcg\",\"preconditioner\":\"kronecker\"}}",
         HEAD ",\"kernel\":{\"name\":\"auto\",\"bandwidth\":0.1}}",
         HEAD ",\"kernel\":{\"bandwidth\":\"median\"}}",
         HEAD ",\"kernel\":{\"name\":\"laplacian\",\"bandwidth\":[0.1,0.2,1e-300]}}",
@@ -467,6 +488,8 @@ static const struct {
      "#/solver/preconditioner/name", "\"rpcholesky\""},
     {"\"solver\":{\"name\":\"pcg\",\"preconditioner\":{\"rank\":0}}",
      "#/solver/preconditioner/rank", "or \"auto\""},
+    {"\"solver\":{\"name\":\"pcg\",\"preconditioner\":{\"name\":\"auto\",\"rank\":1}}",
+     "#/solver/preconditioner/rank", ""},
     {"\"solver\":{\"name\":\"pcg\",\"preconditioner\":{\"name\":\"none\",\"rank\":1}}",
      "#/solver/preconditioner/rank", ""},
     {"\"stop\":{\"tolerance\":0}", "#/stop/tolerance", "greater than 0"},
@@ -670,8 +693,9 @@ static void test_mutations(void **state)
 TEST_MAIN(cmocka_unit_test(test_defaults), cmocka_unit_test(test_what_is_left_open),
           cmocka_unit_test(test_iterations_of_block_methods), cmocka_unit_test(test_full),
           cmocka_unit_test(test_search), cmocka_unit_test(test_warm_start),
-          cmocka_unit_test(test_round_trip), cmocka_unit_test(test_refused),
-          cmocka_unit_test(test_required), cmocka_unit_test(test_model_names),
-          cmocka_unit_test(test_limits), cmocka_unit_test(test_metadata_sizes),
-          cmocka_unit_test(test_mutations), cmocka_unit_test(test_centers),
-          cmocka_unit_test(test_centers_of_every_method), cmocka_unit_test(test_centers_by_solver))
+          cmocka_unit_test(test_preconditioners_left_open), cmocka_unit_test(test_round_trip),
+          cmocka_unit_test(test_refused), cmocka_unit_test(test_required),
+          cmocka_unit_test(test_model_names), cmocka_unit_test(test_limits),
+          cmocka_unit_test(test_metadata_sizes), cmocka_unit_test(test_mutations),
+          cmocka_unit_test(test_centers), cmocka_unit_test(test_centers_of_every_method),
+          cmocka_unit_test(test_centers_by_solver))

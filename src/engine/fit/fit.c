@@ -163,6 +163,8 @@ static int solve(struct fit *f, struct err *err)
         .exact = f->exact,
         .widened = fit__widened,
         .widened_context = f,
+        .host = f->restricted ? NULL : &host,
+        .kernel = &f->kernel,
         .n = f->data.n,
         .t = f->data.t,
         .d = f->data.d,

@@ -8,6 +8,7 @@
 #include "engine/choose/bandwidth.h"
 #include "engine/choose/choose.h"
 #include "engine/fit/fit_parts.h"
+#include "engine/grid.h"
 #include "engine/memory.h"
 #include "engine/precond.h"
 #include "plan/rules.h"
@@ -359,9 +360,50 @@ int fit__search(struct fit *f, const struct dataset *file, struct err *err)
     return search(f, file, err);
 }
 
+/* Places for each row, rows for each place, values of a feature, and targets, up to which a grid's
+ * own preconditioner is made sooner than one of low rank (n r^2, r = 10 n^1/2: eigenvectors of an
+ * axis take its size cubed ten times), in no more memory than plans have for that one. What there
+ * is of memory does not decide: a later attempt is to have the same. */
+enum { GRID_PLACES_MOST = 2, GRID_ROWS_MOST = 4, GRID_AXIS_MOST = 1024, GRID_TARGETS_MOST = 16 };
+
+/* Whether the rows, exactly as they are, lie on a grid that is mostly full. */
+static int rows_fill_grid(const struct fit *f, bool *ret, struct err *err)
+{
+    const struct rows rows = fit_data_train(&f->data);
+    struct grid_axes axes;
+    *ret = kernel_is_product(f->kernel.id) && f->data.t <= GRID_TARGETS_MOST;
+    if (!*ret) {
+        return 0;
+    }
+    const int r = grid_find_axes(&rows, 1, rows.d, GRID_PLACES_MOST * rows.n, &axes, err);
+    *ret = r == 0 && axes.dims > 0 && rows.n <= GRID_ROWS_MOST * axes.places;
+    double cubes = 0.0;
+    for (int k = 0; k < axes.dims; k++) {
+        cubes += pow((double)axes.size[k], 3);
+        *ret = *ret && axes.size[k] <= GRID_AXIS_MOST;
+    }
+    *ret = *ret && cubes <= (double)rows.n * (double)rows.n;
+    grid_axes_deinit(&axes);
+    return r;
+}
+
+static int open_preconditioner(struct fit *f, struct err *err)
+{
+    const struct method_def *m = catalog_list(CATALOG_PRECONDITIONERS);
+    bool full = false;
+    int r = rows_fill_grid(f, &full, err);
+    if (full) {
+        m = catalog_find(CATALOG_PRECONDITIONERS, "kronecker");
+        fit__say(f, "info", "Preconditioner chosen for rows that fill a grid: %s.", m->name);
+    }
+    f->options.precond = precond_find(m->name);
+    return r == 0 ? param_read(m->params, NULL, NULL, &f->options.precond_params, err) : r;
+}
+
 static int choose_preconditioner(struct fit *f, struct err *err)
 {
     const struct job_spec *spec = f->spec;
+    int r = 0;
     if (f->chosen.hurry == HURRY_MOST) {
         f->options.precond = precond_find("none");
         return 0;
@@ -370,16 +412,13 @@ static int choose_preconditioner(struct fit *f, struct err *err)
         f->options.precond_params = spec->solver.preconditioner_params;
         f->options.precond = precond_find(spec->solver.preconditioner->name);
     } else {
-        const struct method_def *first = catalog_list(CATALOG_PRECONDITIONERS);
-        f->options.precond = precond_find(first->name);
-        const int r = param_read(first->params, NULL, NULL, &f->options.precond_params, err);
-        if (r < 0) {
-            return r;
-        }
+        r = open_preconditioner(f, err);
     }
-    return f->options.precond != NULL ? 0
-                                      : err_at(err, ERR_UNSUPPORTED, "#/solver/preconditioner",
-                                               "This preconditioner is not part of this program.");
+    if (r == 0 && f->options.precond == NULL) {
+        r = err_at(err, ERR_UNSUPPORTED, "#/solver/preconditioner",
+                   "This preconditioner is not part of this program.");
+    }
+    return r;
 }
 
 /* What an earlier attempt has begun goes on, though there is memory for a direct method by now. */

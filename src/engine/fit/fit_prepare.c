@@ -10,6 +10,9 @@
 
 /* A grid of one to three dimensions takes 150 to 250 for each of its places. */
 #define GRID_ROW_BYTES 512.0
+/* Test rows are multiplied now and then, training rows in every step: they may not make the grid of
+ * these much larger. */
+#define GRID_GROWTH_MOST 2.0
 
 static int make_points(const struct fit *f, const struct rows *rows, enum dtype dtype,
                        struct points **ret, struct err *err)
@@ -213,32 +216,49 @@ static void tell_grid(const struct fit *f, const struct grid *g)
              g->kronecker ? "a matrix for each feature" : "Fourier transforms");
 }
 
-/* Where the rows lie on a grid, and what that takes is no more than some vectors: all points that
- * the solver and its test multiply with, or those of the solver alone. */
-int fit__find_grid(struct fit *f, struct err *err)
+/* Of the training points, and with `test` of these and the test points. */
+static int search_grid(struct fit *f, bool test, struct grid *ret, struct err *err)
 {
-    const struct backend_ops *o = f->be->ops;
-    if (!f->solver->whole_products || o->points_grid == NULL) {
-        return 0;
-    }
     struct points *sets[POINTS_GRID_SETS] = {f->X};
     int count = 1;
     if (f->exact != NULL) {
         sets[count++] = f->exact;
     }
-    if (f->X_test != NULL) {
+    if (test) {
         sets[count++] = f->X_test;
     }
     const double room = (double)memory_available_on(f->be) / 2;
     const int64_t bytes = (int64_t)fmin(GRID_ROW_BYTES * (double)f->data.n, room);
-    int r = o->points_grid(f->be, sets, count, bytes, &f->result.grid, err);
-    if (r == 0 && f->result.grid.dims == 0 && f->X_test != NULL) {
-        r = o->points_grid(f->be, sets, count - 1, bytes, &f->result.grid, err);
+    return f->be->ops->points_grid(f->be, sets, count, bytes, ret, err);
+}
+
+/* Where the rows lie on a grid, and what that takes is no more than some vectors: all points that
+ * the solver and its test multiply with, or those of the solver alone. */
+int fit__find_grid(struct fit *f, struct err *err)
+{
+    if (!f->solver->whole_products || f->be->ops->points_grid == NULL) {
+        return 0;
     }
-    if (r == 0 && f->result.grid.dims > 0) {
-        tell_grid(f, &f->result.grid);
+    struct grid *own = &f->result.grid, all = {.dims = 0};
+    int r = search_grid(f, false, own, err);
+    if (r == 0 && own->dims > 0 && f->X_test != NULL) {
+        r = search_grid(f, true, &all, err);
+        const bool fits = all.dims > 0 && all.scattered == own->scattered &&
+                          grid_places(&all) <= GRID_GROWTH_MOST * grid_places(own);
+        if (fits) {
+            *own = all;
+        } else if (r == 0) {
+            r = search_grid(f, false, own, err);
+        }
     }
-    return r == -ERR_NO_MEMORY ? 0 : r; /* it goes without */
+    if (r == 0 && own->dims > 0) {
+        tell_grid(f, own);
+    }
+    if (r == -ERR_NO_MEMORY) { /* it goes without */
+        *own = (struct grid){.dims = 0};
+        return 0;
+    }
+    return r;
 }
 
 /* Kernel values in memory, where the solver multiplies with the whole matrix again and again. The

@@ -24,6 +24,7 @@ extern const struct solver_ops solver_sketchykatyusha_ops;
 extern const struct solver_ops solver_sketchysaga_ops;
 extern const struct solver_ops solver_skotch_ops;
 
+extern const struct precond_ops precond_kronecker_ops;
 extern const struct precond_ops precond_none_ops;
 extern const struct precond_ops precond_rpcholesky_ops;
 extern const struct precond_ops precond_nystrom_uniform_ops;

@@ -30,6 +30,7 @@ static const struct precond_ops *const preconditioners[] = {
     &precond_nystrom_uniform_ops,
     &precond_nystrom_gaussian_ops,
     &precond_cholesky_greedy_ops,
+    &precond_kronecker_ops,
     &precond_none_ops,
     NULL,
 };
