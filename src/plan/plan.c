@@ -241,15 +241,17 @@ static struct trials count_trials(const struct job_spec *spec, bool learns)
                            .medians_again = fmin(names, again)};
 }
 
-/* One matrix of the fitted rows for all fits, and the sample with its points. */
+/* One matrix of the fitted rows for all fits, and the sample with its points, whose first rows come
+ * again for further folds. */
 static void try_kernels(struct planning *g, struct plan_moment *at, double fitted, double rows,
-                        double fits)
+                        double folds, double fits)
 {
-    const double bytes = 8.0 * (fitted * fitted + rows * (2.0 * g->d + 3.0 * g->t));
+    const double stored = rows + (folds - 1.0) * (rows - fitted);
+    const double bytes = 8.0 * (fitted * fitted + stored * (2.0 * g->d + 3.0 * g->t));
     at->parts[PLAN_OTHER] = fmax(at->parts[PLAN_OTHER], bytes);
     at->parts[PLAN_LIBRARY] = fmax(at->parts[PLAN_LIBRARY], plan__library(g, fitted));
-    plan__dense(&g->setup, fits * pow(fitted, 3) / 6.0, DTYPE_F64);
-    plan__values(g, &g->setup, fits * fitted * rows, DTYPE_F64, 1);
+    plan__dense(&g->setup, folds * fits * pow(fitted, 3) / 6.0, DTYPE_F64);
+    plan__values(g, &g->setup, folds * fits * fitted * rows, DTYPE_F64, 1);
 }
 
 /* Three matrices of the rows, and at each step a factor, its inverse and the inverse of their
@@ -265,6 +267,18 @@ static void learn_bandwidths(struct planning *g, struct plan_moment *at, double 
     g->setup.seconds += steps * pairs * (function_s + 2.0 * difference_s * g->d);
 }
 
+/* In the folds that judge them, and then of all rows. */
+static void learn_all(struct planning *g, struct plan_moment *at, int64_t fitted, int folds,
+                      double kernels)
+{
+    const double budget = g->spec->stop.time_budget_s;
+    const double rows = (double)rule_learned_rows(fitted, folds, (int64_t)g->d, budget);
+    if (kernels > 0) {
+        learn_bandwidths(g, at, rows, kernels * folds);
+        learn_bandwidths(g, at, folds > 1 ? g->n : 0, 1);
+    }
+}
+
 /* The kernel, its bandwidth. */
 static void choose_kernel(struct planning *g)
 {
@@ -273,8 +287,9 @@ static void choose_kernel(struct planning *g)
     const double fitted = (double)rule_choice_first((int64_t)g->n, budget);
     const double more = (double)rule_choice_rows((int64_t)g->n, budget);
     const double pairs = fmin(g->n * (g->n - 1.0) / 2.0, median_distances);
-    const double learned = (double)rule_learned_rows((int64_t)fitted, (int64_t)g->d, budget);
-    const struct trials trials = count_trials(g->spec, learned > 0);
+    const int folds = rule_choice_folds((int64_t)g->n, budget);
+    const bool learns = rule_learned_rows((int64_t)fitted, folds, (int64_t)g->d, budget) > 0;
+    const struct trials trials = count_trials(g->spec, learns);
     const double taken = trials.medians + (more > 0 ? trials.medians_again : 0);
     const bool open = trials.fits > 0;
     if (g->centers > 0 && (open || by_median(g->spec))) {
@@ -282,9 +297,9 @@ static void choose_kernel(struct planning *g)
         at.parts[PLAN_DATA] += fmin(g->n, looked) * (g->d * g->host + 8.0 * g->t);
     }
     if (open) {
-        try_kernels(g, &at, fitted, fmin(g->n, 3.0 * fitted), trials.fits);
-        try_kernels(g, &at, more, 3.0 * more, trials.fits_again);
-        learn_bandwidths(g, &at, trials.learned > 0 ? learned : 0, trials.learned);
+        try_kernels(g, &at, fitted, fmin(g->n, 3.0 * fitted), folds, trials.fits);
+        try_kernels(g, &at, more, 3.0 * more, 1, trials.fits_again);
+        learn_all(g, &at, (int64_t)fitted, folds, trials.learned);
     }
     at.parts[PLAN_LIBRARY] = fmax(at.parts[PLAN_LIBRARY], plan__library(g, 0));
     if (open || by_median(g->spec)) {

@@ -187,21 +187,33 @@ static double rows_in_time(double factors, double time_budget_s)
     return cbrt(6.0 * RULE_SEARCH_RATE * time_budget_s / 10.0 / factors);
 }
 
+/* Of the first sample, in each fold. */
+static const double choice_factors = RULE_KERNELS * RULE_BANDWIDTHS * RULE_RIDGES;
+
+int rule_choice_folds(int64_t n, double time_budget_s)
+{
+    enum { FEWEST = 100, MORE = 300 };
+    const int64_t fitted = n - n / RULE_CHOICE_FOLDS;
+    const double in_time = rows_in_time(RULE_CHOICE_FOLDS * choice_factors, time_budget_s);
+    return n >= FEWEST && n < MORE && (double)fitted <= in_time ? RULE_CHOICE_FOLDS : 1;
+}
+
 int64_t rule_choice_first(int64_t n, double time_budget_s)
 {
     enum { MOST = 1000, FEWEST = 100 };
-    const double factors = RULE_KERNELS * RULE_BANDWIDTHS * RULE_RIDGES;
-    const double in_time = fmin(rows_in_time(factors, time_budget_s), MOST);
-    return least(n - n / 3, most((int64_t)in_time, FEWEST));
+    const int folds = rule_choice_folds(n, time_budget_s);
+    const double in_time = fmin(rows_in_time(choice_factors, time_budget_s), MOST);
+    return folds > 1 ? n - n / folds : least(n - n / 3, most((int64_t)in_time, FEWEST));
 }
 
-int64_t rule_learned_rows(int64_t fitted, int64_t d, double time_budget_s)
+int64_t rule_learned_rows(int64_t fitted, int folds, int64_t d, double time_budget_s)
 {
-    enum { MOST = 500, FEWEST = 200, FACTORS = 7 };
-    const double steps = RULE_KERNELS * RULE_LEARNED_STARTS * RULE_LEARNED_STEPS;
+    enum { MOST = 500, FEWEST = 200, FOLD_FEWEST = 80, FACTORS = 7 };
+    const double steps = folds * RULE_KERNELS * RULE_LEARNED_STARTS * RULE_LEARNED_STEPS;
     const double in_time = fmin(rows_in_time(steps * FACTORS, time_budget_s), MOST);
     const int64_t rows = least(fitted, (int64_t)in_time);
-    return rows < FEWEST || d > RULE_LEARNED_FEATURES ? 0 : rows;
+    const int64_t fewest = folds > 1 ? FOLD_FEWEST : FEWEST;
+    return rows < fewest || d > RULE_LEARNED_FEATURES ? 0 : rows;
 }
 
 int64_t rule_choice_rows(int64_t n, double time_budget_s)

@@ -85,19 +85,23 @@ int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *sh
 #define RULE_BANDWIDTHS 2
 #define RULE_BEYOND 1
 #define RULE_RIDGES 5
+/* Of 100 rows and more, and fewer than 300, each is held out in one of five folds, where all these
+ * factors are reckoned to take a tenth of the time budget at most (RULE_SEARCH_RATE); else 1. */
+#define RULE_CHOICE_FOLDS 5
+int rule_choice_folds(int64_t n, double time_budget_s);
+/* On the rows of a fold that it does not hold out, or on two thirds of n rows, 1,000 at most, and
+ * no more than those whose factors are reckoned to take a tenth of the time budget, but for 100. */
+int64_t rule_choice_first(int64_t n, double time_budget_s);
 /* For each of these kernels bandwidths one a feature are learned, of so many features at most, in
  * so many steps at most from each of two starts at most, from 500 of the fitted rows at most, or as
  * many as are reckoned to take a tenth of the time budget, a step as seven factors of them
- * (engine/choose/relevance.h); 0, none, where that comes to fewer than 200. They are then tried as
- * above.
- */
+ * (engine/choose/relevance.h); 0, none, where that comes to fewer than 200. Of several folds they
+ * are learned in each, from 80 rows at least; and, for the best pair, once more from all n rows.
+ * They are then tried as above. */
 #define RULE_LEARNED_FEATURES 512
 #define RULE_LEARNED_STEPS 40
 #define RULE_LEARNED_STARTS 2
-int64_t rule_learned_rows(int64_t fitted, int64_t d, double time_budget_s);
-/* On two thirds of n rows, 1,000 at most, and no more than those whose factors are reckoned to take
- * a tenth of the time budget (RULE_SEARCH_RATE), but for 100. */
-int64_t rule_choice_first(int64_t n, double time_budget_s);
+int64_t rule_learned_rows(int64_t fitted, int folds, int64_t d, double time_budget_s);
 /* The most of a time budget that all of this may take, by the clock. */
 #define RULE_CHOICE_SHARE 0.25
 /* And of these pairs so many once more on a larger sample, fitted on rule_choice_rows rows, with

@@ -256,6 +256,42 @@ static void test_bandwidths_are_learned(void **state)
     choice_deinit(&c);
 }
 
+/* In folds where rows are few, and at last of all rows: those are the same whatever the folds. */
+static void test_bandwidths_are_learned_of_few_rows(void **state)
+{
+    (void)state;
+    enum { FEW = 120 };
+    double X[FEW * D], Y[FEW];
+    struct rng rng = rng_new(3, RNG_TEST);
+    for (int i = 0; i < FEW; i++) {
+        for (int k = 0; k < D; k++) {
+            X[i * D + k] = rng_normal(&rng);
+        }
+        Y[i] = wiggly(X + i * D) + 0.3 * audible(&rng);
+    }
+    const struct rows rows = {.dtype = DTYPE_F64, .n = FEW, .d = D, .data = X};
+    struct choice c[2];
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        struct choose_data data = all_open(seed);
+        data.be = fixture_backend();
+        data.X = &rows;
+        data.Y = Y;
+        data.t = 1;
+        data.learns = true;
+        data.any_kernel = data.any_regularization = false;
+        data.kernel = KERNEL_LAPLACIAN;
+        data.regularization = 1e-3;
+        assert_int_equal(choose_kernel(&data, &c[seed], NULL), 0);
+        backend_close(data.be);
+        assert_non_null(c[seed].bandwidths);
+        assert_true(c[seed].bandwidths[1] > 4 * c[seed].bandwidths[0]);
+        assert_true(c[seed].bandwidths[2] > 4 * c[seed].bandwidths[0]);
+    }
+    assert_close(c[0].bandwidths[0], c[1].bandwidths[0], 1e-6);
+    choice_deinit(&c[0]);
+    choice_deinit(&c[1]);
+}
+
 /* Along the sum of four features of eight it turns so fast that a wide bandwidth sees noise. */
 static void test_learning_begins_narrow_too(void **state)
 {
@@ -339,7 +375,9 @@ static void test_bandwidths_stay_one(void **state)
     assert_null(choose(N, wiggly, no_noise, data).bandwidths);
     data.learns = true;
     assert_null(choose(N, wiggly, loud, data).bandwidths);
-    assert_null(choose(290, wiggly, no_noise, data).bandwidths);
+    assert_null(choose(CHOOSE_HELD_OUT - 1, wiggly, no_noise, data).bandwidths);
+    data.seed = 0;
+    assert_null(choose(150, wiggly, loud, data).bandwidths);
 }
 
 /* What was chosen is kept for later attempts at the same job. */
@@ -424,6 +462,20 @@ static void test_small_sets_choose_once(void **state)
     assert_int_equal(entries, RULE_KERNELS * fit * 3 * fit);
 }
 
+/* Each row of a few hundred is held out once. */
+static void test_few_rows_are_held_out_in_turn(void **state)
+{
+    (void)state;
+    enum { ROWS = 250, FITTED = 200, ALL = RULE_CHOICE_FOLDS * RULE_KERNELS };
+    struct choice c;
+    int64_t entries;
+    const struct choose_data data = open_kernel(0, 0);
+    assert_int_equal(choose_at(ROWS, plane, no_noise, data, &c, &entries), 0);
+    assert_int_equal(c.fits, ALL);
+    assert_int_equal(entries, ALL * FITTED * ROWS);
+    assert_near(c.ridge, 1e-3 * FITTED, 1e-12);
+}
+
 /* Three pairs are tried again, on the rows that there are, each with three regularizations at
  * least: the best one before and those beside it. */
 static void test_three_pairs_are_tried_again(void **state)
@@ -460,7 +512,7 @@ static bool late_later(void *context)
 static void test_ends_in_time(void **state)
 {
     (void)state;
-    enum { ROWS = 300 };
+    enum { ROWS = 120 };
     struct choice whole, c;
     int64_t entries;
     struct choose_data data = all_open(0);
@@ -468,14 +520,14 @@ static void test_ends_in_time(void **state)
     assert_false(whole.late);
     data.n = LARGE;
     data.late = late_later;
-    for (int fits = 0; fits < whole.fits + 2; fits++) {
+    for (int fits = 0; fits < whole.fits + 2; fits += fits < whole.fits - 10 ? 9 : 1) {
         int left = fits;
         data.stop_context = &left;
         assert_int_equal(choose_at(ROWS, additive, no_noise, data, &c, &entries), 0);
         assert_true(c.late);
         assert_int_equal(c.fits, fits);
         assert_true(c.medians > 0 && c.ridge > 0 && c.regularization > 0);
-        if (fits < 2) {
+        if (fits < 2 * RULE_CHOICE_FOLDS) { /* two regularizations of the first pair */
             assert_int_equal(c.kernel, KERNEL_GAUSSIAN);
         }
     }
@@ -509,6 +561,8 @@ TEST_MAIN(
     cmocka_unit_test(test_targets_of_all_sizes), cmocka_unit_test(test_one_row_takes_the_first),
     cmocka_unit_test(test_few_rows), cmocka_unit_test(test_a_bandwidth_beyond),
     cmocka_unit_test(test_bandwidths_are_learned),
+    cmocka_unit_test(test_bandwidths_are_learned_of_few_rows),
+    cmocka_unit_test(test_few_rows_are_held_out_in_turn),
     cmocka_unit_test(test_learning_begins_narrow_too),
     cmocka_unit_test(test_between_smooth_and_rough), cmocka_unit_test(test_bandwidths_stay_one),
     cmocka_unit_test(test_rare_targets_teach_nothing), cmocka_unit_test(test_a_choice_is_kept),

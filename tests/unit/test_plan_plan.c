@@ -181,17 +181,21 @@ static void test_residuals_count(void **state)
 
 /* Fits that a plan has in it beside those of a job that leaves nothing open, by the work of their
  * factors, which takes all of the time. */
-static double planned_fits(const char *fields)
+static double planned_fits_of(const char *fields, int64_t rows, double fitted)
 {
-    enum { FITTED = 1000 };
     struct plan_machine m = machine();
     m.rates = (struct plan_rates){.values_f32 = 1e30,
                                   .values_f64 = 1e30,
                                   .multiply_adds_f32 = 1.0,
                                   .multiply_adds_f64 = 1.0,
                                   .bytes = 1e30};
-    const double given = plan_for("'kernel':{'name':'gaussian','bandwidth':1}", 6250, &m).setup_s;
-    return (plan_for(fields, 6250, &m).setup_s - given) / (pow(FITTED, 3) / 6.0);
+    const double given = plan_for("'kernel':{'name':'gaussian','bandwidth':1}", rows, &m).setup_s;
+    return (plan_for(fields, rows, &m).setup_s - given) / (pow(fitted, 3) / 6.0);
+}
+
+static double planned_fits(const char *fields)
+{
+    return planned_fits_of(fields, 6250, 1000);
 }
 
 /* Left open, what it may come to on a grid takes less than the low rank that is planned; named, it
@@ -234,6 +238,20 @@ static void test_fits_of_a_choice(void **state)
     assert_near(planned_fits("'kernel':{'name':'auto','bandwidth':1},'regularization':1e-6"), K,
                 1e-3);
     assert_near(planned_fits("'kernel':{'name':'gaussian','bandwidth':'median'}"), 0, 1e-3);
+}
+
+/* In each of five folds, and what is best learned once more of all rows. */
+static void test_fits_of_a_choice_in_folds(void **state)
+{
+    (void)state;
+    enum { K = RULE_KERNELS, ROWS = 250, FITTED = 160 }; /* a fifth is for testing */
+    const double learned = RULE_LEARNED_STARTS * RULE_LEARNED_STEPS * (1 + 6);
+    const double whole = learned * pow(200.0 / FITTED, 3);
+    assert_near(planned_fits_of("'regularization':1e-6", ROWS, FITTED),
+                5 * (K * 2 + 1 + K + K * learned) + whole, 1e-3 * whole);
+    assert_near(planned_fits_of("'kernel':{'name':'auto','bandwidth':1},'regularization':1e-6",
+                                ROWS, FITTED),
+                5 * K, 1e-3);
 }
 
 /* A faster way for near rows is not every kernel's, and of more than a few features. */
@@ -642,7 +660,8 @@ TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(te
           cmocka_unit_test(test_half_of_a_factor), cmocka_unit_test(test_mapped_files_need_not_fit),
           cmocka_unit_test(test_a_grid_is_not_known), cmocka_unit_test(test_seconds_follow_rates),
           cmocka_unit_test(test_residuals_count), cmocka_unit_test(test_fits_of_a_choice),
-          cmocka_unit_test(test_near_rows), cmocka_unit_test(test_ranks_bound_the_work),
+          cmocka_unit_test(test_fits_of_a_choice_in_folds), cmocka_unit_test(test_near_rows),
+          cmocka_unit_test(test_ranks_bound_the_work),
           cmocka_unit_test(test_paths_end_where_points_or_rounding_do),
           cmocka_unit_test(test_path_ends_at_a_named_lambda),
           cmocka_unit_test(test_time_budget_bounds_the_total),

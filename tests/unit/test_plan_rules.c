@@ -220,21 +220,42 @@ static void test_rows_of_a_choice(void **state)
     assert_int_equal(rule_choice_first(30, 1e-9), 20);
 }
 
-/* An eighth, where that is 1,250 rows at least, and there is time. */
+/* Each row of a few hundred is held out once, where there is time for it. */
+static void test_folds_of_a_choice(void **state)
+{
+    (void)state;
+    assert_int_equal(rule_choice_folds(99, INFINITY), 1);
+    assert_int_equal(rule_choice_folds(100, INFINITY), RULE_CHOICE_FOLDS);
+    assert_int_equal(rule_choice_folds(299, INFINITY), RULE_CHOICE_FOLDS);
+    assert_int_equal(rule_choice_folds(300, INFINITY), 1);
+    assert_int_equal(rule_choice_first(100, INFINITY), 80);
+    assert_int_equal(rule_choice_first(299, INFINITY), 240);
+    const double factors = RULE_CHOICE_FOLDS * RULE_KERNELS * RULE_BANDWIDTHS * RULE_RIDGES;
+    const double all = factors * pow(200, 3) / 6.0 / RULE_SEARCH_RATE; /* seconds */
+    assert_int_equal(rule_choice_folds(250, 10.01 * all), RULE_CHOICE_FOLDS);
+    assert_int_equal(rule_choice_folds(250, 9.9 * all), 1);
+    assert_int_equal(rule_choice_first(250, 9.9 * all), 167);
+}
+
 static void test_rows_to_learn_from(void **state)
 {
     (void)state;
-    assert_int_equal(rule_learned_rows(1000, 20, INFINITY), 500);
-    assert_int_equal(rule_learned_rows(300, RULE_LEARNED_FEATURES, INFINITY), 300);
-    assert_int_equal(rule_learned_rows(199, 20, INFINITY), 0);
-    assert_int_equal(rule_learned_rows(1000, RULE_LEARNED_FEATURES + 1, INFINITY), 0);
+    assert_int_equal(rule_learned_rows(1000, 1, 20, INFINITY), 500);
+    assert_int_equal(rule_learned_rows(300, 1, RULE_LEARNED_FEATURES, INFINITY), 300);
+    assert_int_equal(rule_learned_rows(199, 1, 20, INFINITY), 0);
+    assert_int_equal(rule_learned_rows(1000, 1, RULE_LEARNED_FEATURES + 1, INFINITY), 0);
     const double steps = RULE_KERNELS * RULE_LEARNED_STARTS * RULE_LEARNED_STEPS;
     const double all = steps * 7 * pow(500, 3) / 6 / RULE_SEARCH_RATE;
-    assert_int_equal(rule_learned_rows(1000, 20, 10.01 * all), 500);
-    assert_int_equal(rule_learned_rows(1000, 20, 10.01 * all / 8), 250);
-    assert_int_equal(rule_learned_rows(1000, 20, 10.01 * all / 27), 0);
+    assert_int_equal(rule_learned_rows(1000, 1, 20, 10.01 * all), 500);
+    assert_int_equal(rule_learned_rows(1000, 1, 20, 10.01 * all / 8), 250);
+    assert_int_equal(rule_learned_rows(1000, 1, 20, 10.01 * all / 27), 0);
+    assert_int_equal(rule_learned_rows(79, 5, 20, INFINITY), 0);
+    assert_int_equal(rule_learned_rows(80, 5, 20, INFINITY), 80);
+    assert_int_equal(rule_learned_rows(240, 5, 20, INFINITY), 240);
+    assert_int_equal(rule_learned_rows(240, 5, 20, 10.01 * all / 25), 100);
 }
 
+/* An eighth, where that is 1,250 rows at least, and there is time. */
 static void test_rows_of_a_second_choice(void **state)
 {
     (void)state;
@@ -259,4 +280,5 @@ TEST_MAIN(cmocka_unit_test(test_rows_to_learn_from),
           cmocka_unit_test(test_signs_of_a_sketch), cmocka_unit_test(test_sketch_in_parts),
           cmocka_unit_test(test_tiles), cmocka_unit_test(test_searches_on_centers),
           cmocka_unit_test(test_what_a_search_judges), cmocka_unit_test(test_tiles_of_a_search),
-          cmocka_unit_test(test_rows_of_a_choice), cmocka_unit_test(test_rows_of_a_second_choice))
+          cmocka_unit_test(test_rows_of_a_choice), cmocka_unit_test(test_folds_of_a_choice),
+          cmocka_unit_test(test_rows_of_a_second_choice))

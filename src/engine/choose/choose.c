@@ -48,7 +48,7 @@ int choose__try_pair(struct sample *s, struct pair *p, struct err *err)
     p->choice.regularization = p->choice.ridge / (double)s->fit;
     p->error = INFINITY;
     const int r = choose__take_bandwidth(s, &p->choice, &k, err);
-    return r == 0 ? choose__try_kernel(s, &k, p, err) : r;
+    return r == 0 ? choose__try_kernel(s, &k, false, p, err) : r;
 }
 
 /* What one sample says of the pairs. */
@@ -146,7 +146,10 @@ static int try_first(const struct choose_data *data, struct pairs *pairs, struct
 {
     const int64_t n = data->X->n, most = rule_choice_first(n, data->time_budget_s);
     const int64_t fit = n < CHOOSE_HELD_OUT ? n : most;
-    struct sample s = {.data = data, .fit = fit, .held = n - fit < 2 * fit ? n - fit : 2 * fit};
+    struct sample s = {.data = data,
+                       .fit = fit,
+                       .held = n - fit < 2 * fit ? n - fit : 2 * fit,
+                       .folds = rule_choice_folds(n, data->time_budget_s)};
     int r = choose__draw(&s, err);
     r = r == 0 ? try_pairs(&s, pairs, err) : r;
     r = r == 0 && data->any_bandwidth ? try_beyond(&s, pairs, err) : r;
@@ -169,7 +172,7 @@ static int try_again(const struct choose_data *data, const struct pairs *pairs, 
     if (rows == 0 || best->choice.late) {
         return 0;
     }
-    struct sample s = {.data = data, .fit = rows, .held = 2 * rows};
+    struct sample s = {.data = data, .fit = rows, .held = 2 * rows, .folds = 1};
     int r = choose__draw(&s, err);
     r = r == 0 ? try_pairs(&s, &again, err) : r;
     choose__sample_deinit(&s);

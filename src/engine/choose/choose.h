@@ -7,17 +7,19 @@
  * rule_choice_first). Each candidate is fitted by Cholesky, and the smallest sum of squared errors
  * on the held-out rows wins; of equal ones the first, and that is also taken where no matrix can be
  * factorised, and for a single row. To hold out more is cheap, and noise is what misleads the
- * choice. Of fewer than 100 rows each is left out in its turn, exactly (ridge_path.h). Candidates
+ * choice. Of fewer than 300 rows each fifth is held out in its turn, and errors are those of all
+ * five (rule_choice_folds). Of fewer than 100 rows each row is, exactly (ridge_path.h). Candidates
  * are, in this order,
  *
  *   kernel          gaussian, laplacian, laplacian_l1, matern52
  *   bandwidth       the median distance of those rows, and four times that; then of the kernel that
  *                   is best so far the next in steps of four, 1/4 to 64 medians, on the side where
  *                   the best is the last, as long as that has 10 % less
- *                   and where there are at least 300 rows and 512 features at most, one a feature,
- *                   which are learned from 500 of the fitted rows, beginning with the best pair of
- *                   each kernel, and smooth ones also with 1/4 of the median, of which the likelier
- *                   is taken (relevance.h), where the best of all has 10 % more
+ *                   and where there are at least 100 rows and 512 features at most, one a feature,
+ *                   which are learned from 500 of the fitted rows, or in each of the five folds,
+ *                   beginning with the best pair of each kernel, and smooth ones also with 1/4 of
+ *                   the median, of which the likelier is taken (relevance.h), where the best of all
+ *                   has 10 % more; what wins in folds is learned once more, from all rows
  *   regularization  from lambda0 on (the job's) upwards, 30, 1e3, 1e4 and 1e5 times that, as long
  *                   as the error falls, or else downwards, 3e-2, 1e-3 and 1e-4, as long as it falls
  *                   by 3 %: what is nearly free of noise wants next to none

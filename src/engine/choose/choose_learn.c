@@ -10,14 +10,14 @@ static int go_on(void *context, struct err *err)
     return choose__go_on(context, err);
 }
 
-/* The first `n` rows of the sample, column by column. */
-static double *take_points(const struct sample *s, int64_t n)
+/* `n` rows of the sample, column by column. */
+static double *take_points(const struct sample *s, int64_t first, int64_t n)
 {
-    const struct rows rows = {s->data->X->dtype, s->count, s->data->X->d, s->points};
+    const struct rows rows = {s->data->X->dtype, s->stored, s->data->X->d, s->points};
     double *ret = mem_array((size_t)(n * rows.d), sizeof(double));
     for (int64_t i = 0; ret != NULL && i < n; i++) {
         for (int64_t j = 0; j < rows.d; j++) {
-            ret[j * n + i] = rows_at(&rows, i, j);
+            ret[j * n + i] = rows_at(&rows, first + i, j);
         }
     }
     return ret;
@@ -33,11 +33,11 @@ static bool is_constant(const double *numbers, int64_t n)
 }
 
 /* A target that is the same number in all of these rows, a rare class say, says nothing: 0. */
-static double *take_targets(const struct sample *s, int64_t n)
+static double *take_targets(const struct sample *s, int64_t first, int64_t n)
 {
     double *ret = mem_array((size_t)(n * s->data->t), sizeof(double));
     for (int64_t j = 0; ret != NULL && j < s->data->t; j++) {
-        const double *from = s->Y + j * s->count;
+        const double *from = s->Y + j * s->stored + first;
         const bool constant = is_constant(from, n);
         for (int64_t i = 0; i < n; i++) {
             ret[j * n + i] = constant ? 0.0 : from[i];
@@ -104,12 +104,13 @@ static int learn_again(const struct relevance_task *task, double narrow_bandwidt
     return r;
 }
 
-/* From the pair's bandwidth and ridge. `bandwidths` [d]; *ret_cost as relevance_learn. */
-static int learn_from(struct sample *s, const struct pair *from, int64_t n, double *bandwidths,
-                      double *ret_ridge, double *ret_cost, struct err *err)
+/* From the pair's bandwidth and ridge, of `n` rows. `bandwidths` [d]; *ret_cost as relevance_learn.
+ */
+static int learn_from(struct sample *s, const struct pair *from, int64_t first, int64_t n,
+                      double *bandwidths, double *ret_ridge, double *ret_cost, struct err *err)
 {
     const int64_t d = s->data->X->d;
-    cleanup_mem double *X = take_points(s, n), *Y = take_targets(s, n);
+    cleanup_mem double *X = take_points(s, first, n), *Y = take_targets(s, first, n);
     struct kernel k = {.bandwidth = 1.0};
     if (X == NULL || Y == NULL) {
         return err_no_memory(err);
@@ -153,49 +154,111 @@ static const struct pair *best_with(const struct pairs *pairs, int count, enum k
 
 static int64_t learned_rows(const struct sample *s)
 {
-    return rule_learned_rows(s->fit, s->data->X->d, s->data->time_budget_s);
+    return s->held == 0
+               ? 0
+               : rule_learned_rows(s->fit, s->folds, s->data->X->d, s->data->time_budget_s);
 }
 
-/* The pair with what was learned from `from` is next in the list: its error is infinite where
- * nothing was. */
+/* In each fold: bandwidths [d, folds], and the ridge in their mean. 1: nothing was. */
+static int learn_folds(struct sample *s, const struct pair *from, double *bandwidths,
+                       double *ret_ridge, struct err *err)
+{
+    const int64_t n = learned_rows(s), d = s->data->X->d;
+    double ridge, cost = INFINITY, sum = 0;
+    int r = 0;
+    for (int k = 0; r == 0 && k < s->folds; k++) {
+        r = learn_from(s, from, k * s->held, n, bandwidths + k * d, &ridge, &cost, err);
+        r = r == 0 ? s->late || isinf(cost) : r;
+        sum += r == 0 ? log(ridge) : 0;
+    }
+    *ret_ridge = exp(sum / s->folds);
+    return r;
+}
+
+/* With the bandwidths of each fold, [d, folds]. */
+static int judge(struct sample *s, struct pair *p, const double *bandwidths, struct err *err)
+{
+    const int64_t d = s->data->X->d;
+    struct kernel kernels[RULE_CHOICE_FOLDS];
+    for (int k = 0; k < s->folds; k++) {
+        kernels[k] = (struct kernel){.id = p->choice.kernel,
+                                     .d = d,
+                                     .bandwidth = 1.0,
+                                     .gamma = 1.0,
+                                     .bandwidths = bandwidths + k * d};
+    }
+    p->choice.ridge = choose__ridge(s, p->at);
+    p->choice.regularization = p->choice.ridge / (double)s->fit;
+    return choose__try_kernel(s, kernels, true, p, err);
+}
+
+/* The pair with what was learned from `from` is next in the list, with the first fold's bandwidths:
+ * its error is infinite where nothing was. `bandwidths` [d, folds]. */
 static int try_learned(struct sample *s, struct pairs *pairs, const struct pair *from,
                        double *bandwidths, struct err *err)
 {
-    const int64_t n = learned_rows(s);
     struct pair *next = &pairs->all[pairs->count];
-    double ridge, cost = INFINITY;
+    double ridge;
     *next = *from;
     next->error = INFINITY;
-    const int r = learn_from(s, from, n, bandwidths, &ridge, &cost, err);
-    if (r < 0 || s->late || isinf(cost)) {
-        return r;
+    const int r = learn_folds(s, from, bandwidths, &ridge, err);
+    if (r != 0) {
+        return r < 0 ? r : 0;
     }
     next->choice.bandwidths = bandwidths;
     next->at = nearest(s, ridge);
-    return choose__try_pair(s, next, err);
+    return judge(s, next, bandwidths, err);
+}
+
+static struct pair least_error(const struct pairs *pairs)
+{
+    struct pair ret = pairs->all[0];
+    for (int i = 1; i < pairs->count; i++) {
+        ret = pairs->all[i].error < ret.error ? pairs->all[i] : ret;
+    }
+    return ret;
+}
+
+/* What the first fold has taught the best pair, beginning with one of the first `count`, is learned
+ * of all rows, held-out ones too. */
+static int learn_whole(struct sample *s, const struct pairs *pairs, int count, struct err *err)
+{
+    const struct pair best = least_error(pairs);
+    const struct pair *from = best_with(pairs, count, best.choice.kernel);
+    const int64_t d = s->data->X->d;
+    cleanup_mem double *bandwidths = mem_array((size_t)d, sizeof(double));
+    double ridge, cost = INFINITY;
+    if (best.choice.bandwidths == NULL || s->folds == 1 || s->late) {
+        return 0;
+    }
+    if (bandwidths == NULL) {
+        return err_no_memory(err);
+    }
+    const int r = learn_from(s, from, 0, s->count, bandwidths, &ridge, &cost, err);
+    if (r == 0 && isfinite(cost)) {
+        memcpy(best.choice.bandwidths, bandwidths, (size_t)d * sizeof(double));
+    }
+    return r;
 }
 
 int choose__learn(struct sample *s, struct pairs *pairs, double worth, struct err *err)
 {
     const int count = pairs->count;
-    const int64_t d = s->data->X->d;
-    double least = INFINITY;
-    for (int i = 0; i < count; i++) {
-        least = fmin(least, pairs->all[i].error);
-    }
+    const size_t size = (size_t)(s->data->X->d * s->folds);
+    const struct pair best = least_error(pairs);
     int r = 0, learned = 0;
     for (int id = 0; r == 0 && !s->late && id < KERNEL_COUNT_; id++) {
         const struct pair *from = best_with(pairs, count, (enum kernel_id)id);
         if (from == NULL || learned_rows(s) == 0) {
             continue;
         }
-        double *bandwidths = mem_array((size_t)d, sizeof(double));
+        double *bandwidths = mem_array(size, sizeof(double));
         pairs->learned[learned++] = bandwidths;
         if (bandwidths == NULL) {
             return err_no_memory(err);
         }
         r = try_learned(s, pairs, from, bandwidths, err);
-        pairs->count += pairs->all[pairs->count].error < worth * least;
+        pairs->count += pairs->all[pairs->count].error < worth * best.error;
     }
-    return r;
+    return r == 0 ? learn_whole(s, pairs, count, err) : r;
 }

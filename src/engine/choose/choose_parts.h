@@ -5,13 +5,16 @@
 #include "engine/choose/choose.h"
 #include "plan/rules.h"
 
-/* The sample: rows 0 .. fit-1 are fitted, the other `held` are held out. None: each row is left
- * out in its turn. */
+/* The sample, in so many folds: of number k the rows k held .. k held + fit-1 are fitted, and the
+ * `held` behind them are held out; behind the last row the first ones come again. `held` is 0: each
+ * row is left out in its turn. */
 struct sample {
     const struct choose_data *data;
     int64_t count, fit, held;
-    void *points;      /* [count, d] of the points' dtype */
-    double *Y;         /* [count, t] column-major */
+    int folds;         /* 1 .. RULE_CHOICE_FOLDS */
+    int64_t stored;    /* rows with those that come again: count + (folds - 1) held */
+    void *points;      /* [stored, d] of the points' dtype */
+    double *Y;         /* [stored, t] column-major */
     double medians[2]; /* of Euclidean and of l1 distances, once either is wanted; else 0 */
     int fits;          /* so far */
     bool late;         /* the time for them ended */
@@ -45,7 +48,8 @@ void choose__sample_deinit(struct sample *s);
 /* 1: the time is up, also before the first fit, or a negative code. */
 int choose__go_on(struct sample *s, struct err *err);
 double choose__ridge(const struct sample *s, int number);
-int choose__try_kernel(struct sample *s, const struct kernel *k, struct pair *pair,
+/* `each`: with a kernel for each fold, k [folds]; else with k[0] for all. */
+int choose__try_kernel(struct sample *s, const struct kernel *k, bool each, struct pair *pair,
                        struct err *err);
 
 /* choose.c: the kernel with the pair's bandwidth, and that tried. */
@@ -54,5 +58,6 @@ int choose__take_bandwidth(struct sample *s, const struct choice *c, struct kern
 int choose__try_pair(struct sample *s, struct pair *p, struct err *err);
 
 /* choose_learn.c: for the best pair of each kernel, bandwidths one a feature; those are added to
- * the pairs which have at most `worth` of the best one's error. */
+ * the pairs which have at most `worth` of the best one's error. Of several folds they are learned
+ * in each to be judged, and for the best pair once more, of all rows. */
 int choose__learn(struct sample *s, struct pairs *pairs, double worth, struct err *err);

@@ -23,7 +23,7 @@ void choose__sample_deinit(struct sample *s)
 /* Errors follow the targets, and their squares are to be numbers: see squares.h. */
 static void shrink_targets(struct sample *s)
 {
-    const int64_t size = s->count * s->data->t;
+    const int64_t size = s->stored * s->data->t;
     double largest = 0;
     for (int64_t k = 0; k < size; k++) {
         largest = fmax(largest, fabs(s->Y[k]));
@@ -39,20 +39,22 @@ int choose__draw(struct sample *s, struct err *err)
     const struct choose_data *data = s->data;
     const struct rows *X = data->X;
     s->count = s->fit + s->held;
+    s->stored = s->count + (s->folds - 1) * s->held;
     const size_t row = (size_t)X->d * dtype_size(X->dtype);
     cleanup_mem int64_t *index = mem_array((size_t)s->count, sizeof(*index));
-    s->points = mem_array((size_t)s->count, row);
-    s->Y = mem_array((size_t)(s->count * data->t), sizeof(double));
+    s->points = mem_array((size_t)s->stored, row);
+    s->Y = mem_array((size_t)(s->stored * data->t), sizeof(double));
     if (index == NULL || s->points == NULL || s->Y == NULL) {
         return err_no_memory(err);
     }
     struct rng rng = rng_new(data->seed, RNG_AUTO);
     const int r = rng_choose(&rng, X->n, s->count, index, err);
-    for (int64_t i = 0; r == 0 && i < s->count; i++) {
-        memcpy((char *)s->points + (size_t)i * row, (const char *)X->data + (size_t)index[i] * row,
+    for (int64_t i = 0; r == 0 && i < s->stored; i++) {
+        const int64_t from = index[i % s->count];
+        memcpy((char *)s->points + (size_t)i * row, (const char *)X->data + (size_t)from * row,
                row);
         for (int64_t j = 0; j < data->t; j++) {
-            s->Y[i + j * s->count] = data->Y[index[i] + j * X->n];
+            s->Y[i + j * s->stored] = data->Y[from + j * X->n];
         }
     }
     if (r == 0) {
@@ -63,18 +65,21 @@ int choose__draw(struct sample *s, struct err *err)
 
 /* One candidate's matrices; those of one kernel and bandwidth serve all regularizations. */
 struct trial {
-    struct points *X;
+    int kernels; /* 1, or one for each fold */
+    struct points *X[RULE_CHOICE_FOLDS];
     struct mat K, A, E;
     struct ridge_path *path; /* in their place, where no rows are held out */
 };
 
 /* K = K(fit,fit) + ridge I = L L', A = L^-T L^-1 Y, E = Y_held - K(held,fit) A. */
-static int solve_trial(const struct sample *s, struct trial *t, double ridge, double *ret_dots,
-                       struct err *err)
+static int solve_trial(const struct sample *s, struct trial *t, int fold, double ridge,
+                       double *ret_dots, struct err *err)
 {
     struct backend *be = s->data->be;
     const struct backend_ops *o = be->ops;
-    const struct view fit = view_range(t->X, 0, s->fit);
+    const struct points *X = t->X[fold % t->kernels];
+    const int64_t first = fold * s->held, behind = first + s->fit;
+    const struct view fit = view_range(X, first, s->fit);
     int r = o->kblock(be, fit, fit, &t->K, err);
     if (r == 0) {
         r = o->add_diag(be, ridge, &t->K, err);
@@ -83,10 +88,10 @@ static int solve_trial(const struct sample *s, struct trial *t, double ridge, do
         r = o->potrf(be, &t->K, 0.0, NULL, err);
     }
     if (r == 0) {
-        r = o->mat_put(be, s->Y, s->count, &t->A, err);
+        r = o->mat_put(be, s->Y + first, s->stored, &t->A, err);
     }
     if (r == 0) {
-        r = o->mat_put(be, s->Y + s->fit, s->count, &t->E, err);
+        r = o->mat_put(be, s->Y + behind, s->stored, &t->E, err);
     }
     if (r == 0) {
         r = o->trsm(be, false, false, &t->K, &t->A, err);
@@ -95,7 +100,7 @@ static int solve_trial(const struct sample *s, struct trial *t, double ridge, do
         r = o->trsm(be, false, true, &t->K, &t->A, err);
     }
     if (r == 0) {
-        r = o->kmv(be, view_range(t->X, s->fit, s->held), fit, -1.0, &t->A, 1.0, &t->E, err);
+        r = o->kmv(be, view_range(X, behind, s->held), fit, -1.0, &t->A, 1.0, &t->E, err);
     }
     return r == 0 ? o->col_dots(be, &t->E, &t->E, ret_dots, err) : r;
 }
@@ -127,14 +132,14 @@ static int left_out_error(const struct sample *s, struct trial *t, double ridge,
 }
 
 /* The sum of squared errors on the held-out rows; infinity when the matrix has no factor. */
-static int held_out_error(const struct sample *s, struct trial *t, double ridge, double *ret,
-                          struct err *err)
+static int held_out_error(const struct sample *s, struct trial *t, int fold, double ridge,
+                          double *ret, struct err *err)
 {
     cleanup_mem double *dots = mem_array((size_t)s->data->t, sizeof(double));
     if (dots == NULL) {
         return err_no_memory(err);
     }
-    const int r = solve_trial(s, t, ridge, dots, err);
+    const int r = solve_trial(s, t, fold, ridge, dots, err);
     if (r == -ERR_NOT_POSITIVE_DEFINITE) {
         *ret = INFINITY;
         return 0;
@@ -160,18 +165,31 @@ int choose__go_on(struct sample *s, struct err *err)
     return r < 0 ? r : s->late;
 }
 
+/* The sum of the folds' errors; 1: the time is up. */
+static int try_folds(struct sample *s, struct trial *t, double ridge, double *ret, struct err *err)
+{
+    double error = 0;
+    int r = 0;
+    *ret = 0;
+    for (int k = 0; r == 0 && k < s->folds && isfinite(*ret); k++) {
+        r = choose__go_on(s, err);
+        if (r == 0) {
+            r = s->held > 0 ? held_out_error(s, t, k, ridge, &error, err)
+                            : left_out_error(s, t, ridge, &error, err);
+            *ret += error;
+            s->fits++;
+        }
+    }
+    return r;
+}
+
 /* 1: this regularization is better than those of the pair before, and taken. */
 static int try_ridge(struct sample *s, struct trial *t, int i, struct pair *pair, struct err *err)
 {
     const double ridge = choose__ridge(s, i);
     const double than = i < pair->at && i < CHOOSE_USUAL_RIDGE ? worth * pair->error : pair->error;
-    double error = INFINITY;
-    int r = choose__go_on(s, err);
-    if (r == 0) {
-        r = s->held > 0 ? held_out_error(s, t, ridge, &error, err)
-                        : left_out_error(s, t, ridge, &error, err);
-        s->fits++;
-    }
+    double error;
+    const int r = try_folds(s, t, ridge, &error, err);
     if (r != 0) {
         return r < 0 ? r : 0;
     }
@@ -216,11 +234,14 @@ static int trial_init(const struct sample *s, const struct kernel *k, struct tri
     const struct choose_data *data = s->data;
     struct backend *be = data->be;
     const struct backend_ops *o = be->ops;
-    const struct rows rows = {data->X->dtype, s->count, data->X->d, s->points};
+    const struct rows rows = {data->X->dtype, s->stored, data->X->d, s->points};
     if (s->held == 0) {
         return ridge_path_new(be, k, data->points_dtype, &rows, s->Y, data->t, &t->path, err);
     }
-    int r = o->points_new(be, k, data->points_dtype, &rows, &t->X, err);
+    int r = 0;
+    for (int i = 0; r == 0 && i < t->kernels; i++) {
+        r = o->points_new(be, k + i, data->points_dtype, &rows, &t->X[i], err);
+    }
     if (r == 0) {
         r = o->mat_new(be, DTYPE_F64, s->fit, s->fit, &t->K, err);
     }
@@ -230,21 +251,28 @@ static int trial_init(const struct sample *s, const struct kernel *k, struct tri
     return r == 0 ? o->mat_new(be, DTYPE_F64, s->held, data->t, &t->E, err) : r;
 }
 
-int choose__try_kernel(struct sample *s, const struct kernel *k, struct pair *pair, struct err *err)
+static void trial_deinit(struct backend *be, struct trial *t)
 {
-    struct backend *be = s->data->be;
     const struct backend_ops *o = be->ops;
-    struct trial t = {.X = NULL};
+    ridge_path_free(t->path);
+    o->mat_free(be, &t->E);
+    o->mat_free(be, &t->A);
+    o->mat_free(be, &t->K);
+    for (int i = 0; i < t->kernels; i++) {
+        if (t->X[i] != NULL) {
+            o->points_free(be, t->X[i]);
+        }
+    }
+}
+
+int choose__try_kernel(struct sample *s, const struct kernel *k, bool each, struct pair *pair,
+                       struct err *err)
+{
+    struct trial t = {.kernels = each ? s->folds : 1};
     int r = trial_init(s, k, &t, err);
     if (r == 0) {
         r = try_ridges(s, &t, pair, err);
     }
-    ridge_path_free(t.path);
-    o->mat_free(be, &t.E);
-    o->mat_free(be, &t.A);
-    o->mat_free(be, &t.K);
-    if (t.X != NULL) {
-        o->points_free(be, t.X);
-    }
+    trial_deinit(s->data->be, &t);
     return r;
 }
