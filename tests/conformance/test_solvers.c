@@ -289,13 +289,13 @@ static void test_duplicate_rows_with_ridge(void **state)
     each_method(*state, &spec, 1e-9, 1e-9 * 1.01);
 }
 
-/* No factor, and what to do; float64 is advice where kernel values are not. */
+/* No factor, and what to do; float64 is advice where the factor is of float32. */
 static void refuse_duplicate_rows(struct backend *be, enum dtype points)
 {
     struct fixture f;
     const struct fixture_spec spec = {.kernel = KERNEL_LAPLACIAN,
                                       .points = points,
-                                      .vectors = DTYPE_F64,
+                                      .vectors = points,
                                       .n = 100,
                                       .d = 3,
                                       .t = 1,
