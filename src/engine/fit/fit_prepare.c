@@ -9,7 +9,7 @@
 #include "plan/rules.h"
 
 /* A grid of one to three dimensions takes 150 to 250 for each of its places. */
-#define GRID_ROW_BYTES 512.0
+#define GRID_ROW_BYTES 2048.0
 /* Test rows are multiplied now and then, training rows in every step: they may not make the grid of
  * these much larger. */
 #define GRID_GROWTH_MOST 2.0
@@ -232,8 +232,8 @@ static int search_grid(struct fit *f, bool test, struct grid *ret, struct err *e
     return f->be->ops->points_grid(f->be, sets, count, bytes, ret, err);
 }
 
-/* Where the rows lie on a grid, and what that takes is no more than some vectors: all points that
- * the solver and its test multiply with, or those of the solver alone. */
+/* Where the rows lie on a grid, or go by one: all points that the solver and its test multiply
+ * with, or those of the solver alone. */
 int fit__find_grid(struct fit *f, struct err *err)
 {
     if (!f->solver->whole_products || f->be->ops->points_grid == NULL) {
