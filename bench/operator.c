@@ -13,8 +13,8 @@
 
 #define CHECKED_ROWS 16
 #define GRID_ROW_BYTES 2048 /* of --grid, as a fit allows */
-#define PACE_SHARE 0.1     /* of a product's time, for multiply-adds on either side of it */
-#define PACE_LEAST 0.005   /* seconds of them */
+#define PACE_SHARE 0.1      /* of a product's time, for multiply-adds on either side of it */
+#define PACE_LEAST 0.005    /* seconds of them */
 
 /* One measurement in the making. */
 struct bench {

@@ -53,7 +53,8 @@ export function methodFields({label, methods, pointer, nameKey = "name", fallbac
     },
     write(value) {
       const object = typeof value === "string" ? {[nameKey]: value} : value ?? {};
-      choose.write(object[nameKey] ?? (value === null && none ? "" : fallback));
+      const open = none && (value === null || (object[nameKey] === "auto" && !names.includes("auto")));
+      choose.write(open ? "" : object[nameKey] ?? fallback);
       show();
       shown.forEach((one) => one.write(object[one.def.key] ?? one.def.default));
     },

@@ -285,7 +285,11 @@ static bool try_window(const struct search *s, struct points *const *sets, enum 
         return false;
     }
     const double cost = torus_cost(t) + cloud_point_cost(c) * (double)sets[0]->n;
-    bool fits = suits(s, cost, t->places, t->bytes);
+    int64_t bytes = t->bytes + t->places * (int64_t)sizeof(double);
+    for (int i = 0; i < s->count; i++) {
+        bytes += sets[i]->dtype == dtype ? cloud_order_bytes(c, sets[i]->n) : 0;
+    }
+    bool fits = suits(s, cost, t->places, bytes);
     for (int i = 0; i < s->count; i++) {
         fits &= (double)sets[i]->n * cloud_keys(c) < 0x1p62;
     }
@@ -438,30 +442,49 @@ static int use_windows(struct backend *be, const struct search *s, struct points
     return r;
 }
 
+/* Of the first set with itself, than by its grid. */
+static bool window_takes_less(struct backend *be, const struct search *s,
+                              struct points *const *sets, const struct lattice *grid)
+{
+    struct lattice other = {.threads = be->threads};
+    return try_window(s, sets, sets[0]->dtype, be->threads, &other) &&
+           product_cost(&other, sets[0]->n, sets[0]->n) <
+               product_cost(grid, sets[0]->n, sets[0]->n);
+}
+
+static void forget_all(struct backend *be, struct points *const *sets, int count)
+{
+    for (int s = 0; s < count; s++) {
+        grid_forget(be, sets[s]);
+    }
+}
+
 int cpu__points_grid(struct backend *be, struct points *const *sets, int count, int64_t bytes,
                      struct grid *ret, struct err *err)
 {
     *ret = (struct grid){.dims = 0};
-    for (int s = 0; s < count; s++) {
-        grid_forget(be, sets[s]);
-    }
+    forget_all(be, sets, count);
     if (count == 0 || !kernel_uses_distance(sets[0]->kernel.id)) {
         return 0;
     }
     const struct search search = search_of(sets, count, bytes);
     struct lattice *l = NULL;
     int r = find_grid(be, &search, &l, err);
-    if (r == 0 && l != NULL) {
-        *ret = grid_of(l);
-        r = use(be, l, sets, count, err);
-    } else if (r == 0) {
+    if (r == 0 && (l == NULL || window_takes_less(be, &search, sets, l))) {
         r = use_windows(be, &search, sets, ret, err);
     }
     if (r < 0 || ret->dims == 0) {
+        forget_all(be, sets, count);
+    }
+    if (r == 0 && l != NULL && ret->dims == 0) {
+        *ret = grid_of(l);
+        r = use(be, l, sets, count, err);
+    } else if (l != NULL) {
+        lattice_free(l);
+    }
+    if (r < 0) {
         *ret = (struct grid){.dims = 0};
-        for (int s = 0; s < count; s++) {
-            grid_forget(be, sets[s]);
-        }
+        forget_all(be, sets, count);
     }
     return r;
 }

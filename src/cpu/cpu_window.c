@@ -134,7 +134,7 @@ static bool add_axis(struct grid *g, int64_t *extent, double *places, int64_t fe
     extent[g->dims] = fft_length((int64_t)length);
     g->feature[g->dims] = feature;
     g->step[g->dims] = l->step;
-    g->origin[g->dims] = r.least - 0.5 * l->width * l->step;
+    g->origin[g->dims] = r.least;
     g->size[g->dims++] = (int64_t)steps + 1 + WINDOW_ROW;
     return true;
 }
@@ -167,7 +167,7 @@ void cloud_measure(struct cloud *c, struct points *const *sets, int count, enum 
     bool fits = sets[0]->kernel.id == KERNEL_GAUSSIAN;
     for (int64_t j = 0; fits && j < sets[0]->d; j++) {
         const struct range r = range_of(sets, count, dtype, j);
-        fits = r.most == r.least || add_axis(&g, extent, &places, j, r, &l);
+        fits = !(r.most > r.least) || add_axis(&g, extent, &places, j, r, &l);
     }
     if (fits && g.dims > 0) {
         torus_lay(&c->torus, &g, extent, threads);
@@ -225,13 +225,14 @@ void cloud_deinit(struct cloud *c)
 
 /* ---- points ---- */
 
-/* Where a point's window begins along an axis, and its s there (struct window). */
+/* Where a point's window begins along an axis, and its s there (struct window): places are those of
+ * windows' middles, moved by half a width. Neither operation can lead beyond the ends of the range,
+ * however far that lies from the origin. */
 static int64_t begin_of(const struct cloud *c, const struct rows *X, int64_t i, int axis,
                         double *ret_s)
 {
     const struct grid *g = &c->torus.grid;
-    const double at = (rows_at(X, i, g->feature[axis]) - g->origin[axis]) / g->step[axis] -
-                      0.5 * width_of(c->dtype);
+    const double at = (rows_at(X, i, g->feature[axis]) - g->origin[axis]) / g->step[axis];
     const double first = ceil(at);
     *ret_s = 2.0 * (first - at) - 1.0;
     return (int64_t)first;

@@ -188,6 +188,79 @@ static void test_both_types(void **state)
     device_close(be);
 }
 
+/* Rows on a grid of so many places that a matrix for each feature takes longer. */
+static void test_the_way_that_takes_less(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(0);
+    static const int64_t places[] = {100, 400};
+    for (int i = 0; be->ops->points_grid != NULL && i < 2; i++) {
+        struct fixture *f = fixture_new(be, KERNEL_GAUSSIAN, F64, 2);
+        struct rng rng = rng_new(8, RNG_TEST);
+        for (int64_t k = 0; k < ROWS * FEATURES; k++) {
+            const double at = (double)rng_below(&rng, places[i]) / (double)places[i];
+            f->x[k] = varies((int)(k % FEATURES), 2) ? 4.0 * at * at : 3.0;
+        }
+        be->ops->points_free(be, f->X);
+        f->X = device_points(be, &f->kernel, DTYPE_F64, ROWS, f->x);
+        struct grid g;
+        must(be->ops->points_grid(be, &f->X, 1, INT64_C(1) << 26, &g, &err));
+        assert_int_equal(g.dims, 2);
+        assert_true(g.scattered == (i == 1) && g.kronecker == (i == 0));
+        double *own = product(be, f, view_all(f->X, ROWS));
+        assert_true(error_of(f, f->x, ROWS, own) < 1e-13);
+        mem_free(own);
+        fixture_free(be, f);
+    }
+    device_close(be);
+}
+
+/* Beyond 2^53 places from the origin the distance to it is not known to a place, those of points
+ * are. */
+static void test_far_from_the_origin(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(0);
+    struct fixture *f = fixture_new(be, KERNEL_GAUSSIAN, F64, 2);
+    for (int64_t i = 0; i < ROWS; i++) {
+        f->x[i * FEATURES + 1] = 1e17 + 64.0 * (double)(i % 50);
+    }
+    be->ops->points_free(be, f->X);
+    f->X = device_points(be, &f->kernel, DTYPE_F64, ROWS, f->x);
+    struct grid g = {.dims = 0};
+    if (be->ops->points_grid != NULL) {
+        must(be->ops->points_grid(be, &f->X, 1, INT64_C(1) << 26, &g, &err));
+        assert_true(g.scattered);
+        double *own = product(be, f, view_all(f->X, ROWS));
+        assert_true(error_of(f, f->x, ROWS, own) < 1e-13);
+        mem_free(own);
+    }
+    fixture_free(be, f);
+    device_close(be);
+}
+
+/* One row, and a set of no rows of the other type. */
+static void test_few_rows(void **state)
+{
+    (void)state;
+    struct backend *be = device_open(0);
+    const struct kernel k = {.id = KERNEL_GAUSSIAN, .d = 1, .bandwidth = 1.0};
+    const double x[6000] = {0.5};
+    struct points *one = device_points(be, &k, DTYPE_F64, 1, x);
+    struct points *none = device_points(be, &k, DTYPE_F32, 0, x);
+    struct points *same = device_points(be, &k, DTYPE_F64, 6000, x);
+    struct grid g = {.dims = 0};
+    for (int i = 0; be->ops->points_grid != NULL && i < 2; i++) {
+        struct points *sets[] = {i == 0 ? one : same, none};
+        must(be->ops->points_grid(be, sets, 2, INT64_C(1) << 24, &g, &err));
+        assert_true(i == 1 || g.dims == 0);
+    }
+    be->ops->points_free(be, one);
+    be->ops->points_free(be, none);
+    be->ops->points_free(be, same);
+    device_close(be);
+}
+
 /* Another kernel, more features, a row far away, no room: as before. */
 static void test_what_is_left_to_tiles(void **state)
 {
@@ -215,6 +288,9 @@ int main(void)
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_both_types),
+        cmocka_unit_test(test_the_way_that_takes_less),
+        cmocka_unit_test(test_far_from_the_origin),
+        cmocka_unit_test(test_few_rows),
         cmocka_unit_test(test_what_is_left_to_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -177,6 +177,9 @@ def test_rows_that_do_not_fill_a_grid(api, name):
     assert api.train(name, dataset, solver="pcg", **common)["result"]["preconditioner"] == "rpcholesky"
     line = np.sort(np.random.default_rng(6).normal(size=(500, 1)), axis=0)  # a grid of its own, as dear as a direct solver
     assert api.train(name, api.upload_npz(line, np.sin(line[:, 0])), solver="pcg", **common)["result"]["preconditioner"] == "rpcholesky"
+    X, y = product_grid()
+    crowd = np.vstack([X, np.tile(X[:1], (len(X), 1))]), np.concatenate([y, np.full(len(y), y[0])])  # half of all rows in one place
+    assert api.train(name, api.upload_npz(*crowd), solver="pcg", **common)["result"]["preconditioner"] == "rpcholesky"
     full = api.upload_npz(*product_grid())
     for given in ("rpcholesky", {"rank": 50}):
         job = api.train(name, full, solver={"name": "pcg", "preconditioner": given}, **common)

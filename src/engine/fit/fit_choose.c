@@ -366,6 +366,28 @@ int fit__search(struct fit *f, const struct dataset *file, struct err *err)
  * is of memory does not decide: a later attempt is to have the same. */
 enum { GRID_PLACES_MOST = 2, GRID_ROWS_MOST = 4, GRID_AXIS_MOST = 1024, GRID_TARGETS_MOST = 16 };
 
+/* Of a grid's places that part at least has a row, and none has so many times the rows that they
+ * have on average: where few have most rows its preconditioner takes many steps. */
+#define GRID_USED_LEAST 3 /* a third */
+#define GRID_CROWD_MOST 8
+
+static int rows_are_spread(const struct rows *rows, const struct grid_axes *axes, bool *ret,
+                           struct err *err)
+{
+    cleanup_mem int64_t *count = mem_zarray((size_t)axes->places, sizeof *count);
+    if (count == NULL) {
+        return err_no_memory(err);
+    }
+    int64_t used = 0, most = 0;
+    for (int64_t i = 0; i < rows->n; i++) {
+        const int64_t here = ++count[grid_axes_place(axes, rows, i)];
+        used += here == 1;
+        most = here > most ? here : most;
+    }
+    *ret = used * GRID_USED_LEAST >= axes->places && most * used <= GRID_CROWD_MOST * rows->n;
+    return 0;
+}
+
 /* Whether the rows, exactly as they are, lie on a grid that is mostly full. */
 static int rows_fill_grid(const struct fit *f, bool *ret, struct err *err)
 {
@@ -375,7 +397,7 @@ static int rows_fill_grid(const struct fit *f, bool *ret, struct err *err)
     if (!*ret) {
         return 0;
     }
-    const int r = grid_find_axes(&rows, 1, rows.d, GRID_PLACES_MOST * rows.n, &axes, err);
+    int r = grid_find_axes(&rows, 1, rows.d, GRID_PLACES_MOST * rows.n, &axes, err);
     *ret = r == 0 && axes.dims > 0 && rows.n <= GRID_ROWS_MOST * axes.places;
     double cubes = 0.0;
     for (int k = 0; k < axes.dims; k++) {
@@ -383,6 +405,7 @@ static int rows_fill_grid(const struct fit *f, bool *ret, struct err *err)
         *ret = *ret && axes.size[k] <= GRID_AXIS_MOST;
     }
     *ret = *ret && cubes <= (double)rows.n * (double)rows.n;
+    r = *ret ? rows_are_spread(&rows, &axes, ret, err) : r;
     grid_axes_deinit(&axes);
     return r;
 }
@@ -391,7 +414,9 @@ static int open_preconditioner(struct fit *f, struct err *err)
 {
     const struct method_def *m = catalog_list(CATALOG_PRECONDITIONERS);
     bool full = false;
-    int r = rows_fill_grid(f, &full, err);
+    /* What an earlier attempt has begun with a low rank goes on with it. */
+    const bool begun = f->resumes && checkpoint_rank(f->control->resume) > 0;
+    int r = begun ? 0 : rows_fill_grid(f, &full, err);
     if (full) {
         m = catalog_find(CATALOG_PRECONDITIONERS, "kronecker");
         fit__say(f, "info", "Preconditioner chosen for rows that fill a grid: %s.", m->name);
