@@ -313,7 +313,7 @@ def test_many_kills(daemons):
     """Workers die at random moments: of the start, of the solve, of a checkpoint's writing."""
     daemon = daemons(checkpoint_interval_s=0)
     api = daemon.api
-    spec = spec_of(api, max_attempts=10)
+    spec = spec_of(api, max_attempts=10, stop={**STOP, "max_iterations": 800})
     whole = api.train("whole", **spec)
     job = api.create("parts", **spec)
     rng = random.Random(5)
