@@ -65,6 +65,12 @@ static inline const void *points_row(const struct points *p, int64_t i)
     return (const char *)p->data + (size_t)(i * p->ld) * dtype_size(p->dtype);
 }
 
+/* All of them, with what their rows end with. */
+static inline struct rows points_rows(const struct points *p)
+{
+    return (struct rows){.dtype = p->dtype, .n = p->n, .d = p->ld, .data = p->data};
+}
+
 /* Which row of its points the i-th member of a view is. */
 static inline int64_t view_row(const struct view *v, int64_t i)
 {

@@ -147,11 +147,6 @@ static void lattice_free(struct lattice *l)
     mem_free(l);
 }
 
-static struct rows rows_of(const struct points *p)
-{
-    return (struct rows){.dtype = p->dtype, .n = p->n, .d = p->ld, .data = p->data};
-}
-
 void grid_forget(struct backend *be, struct points *p)
 {
     if (p->lattice != NULL) {
@@ -192,7 +187,7 @@ static int settle_places(struct backend *be, struct points *p, const struct latt
     if (p->places == NULL) {
         return err_no_memory(err);
     }
-    const struct rows X = rows_of(p);
+    const struct rows X = points_rows(p);
 #pragma omp parallel for num_threads(be->threads)
     for (int64_t i = 0; i < p->n; i++) {
         p->places[i] = l->way == BY_AXES ? grid_axes_place(&l->kronecker.axes, &X, i)
@@ -316,7 +311,7 @@ static struct search search_of(struct points *const *sets, int count, int64_t by
                        .bytes = bytes,
                        .values = n * n};
     for (int i = 0; i < count; i++) {
-        s.rows[i] = rows_of(sets[i]);
+        s.rows[i] = points_rows(sets[i]);
     }
     return s;
 }

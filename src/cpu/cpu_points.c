@@ -178,7 +178,7 @@ static int make_factors(struct backend *be, struct points *p, struct err *err)
     if (p->factors == NULL) {
         return err_no_memory(err);
     }
-    const struct rows X = {.dtype = p->dtype, .n = p->n, .d = p->ld, .data = p->data};
+    const struct rows X = points_rows(p);
     const struct mat factors = {.dtype = p->dtype, .rows = p->n, .cols = 1, .data = p->factors};
 #pragma omp parallel for num_threads(be->threads) if (p->n > 1000)
     for (int64_t i = 0; i < p->n; i++) {

@@ -95,16 +95,11 @@ struct range {
     double least, most;
 };
 
-static struct rows rows_of(const struct points *p)
-{
-    return (struct rows){.dtype = p->dtype, .n = p->n, .d = p->ld, .data = p->data};
-}
-
 static struct range range_of(struct points *const *sets, int count, enum dtype dtype, int64_t j)
 {
     struct range r = {INFINITY, -INFINITY};
     for (int s = 0; s < count; s++) {
-        const struct rows X = rows_of(sets[s]);
+        const struct rows X = points_rows(sets[s]);
         for (int64_t i = 0; X.dtype == dtype && i < X.n; i++) {
             const double x = rows_at(&X, i, j);
             r.least = x < r.least ? x : r.least;
@@ -288,7 +283,7 @@ static int64_t block_of_key(const struct cloud *c, int64_t key)
 int cloud_sort(const struct cloud *c, const struct points *p, struct cloud_order *ret,
                struct err *err)
 {
-    const struct rows X = rows_of(p);
+    const struct rows X = points_rows(p);
     const int64_t n = p->n, blocks = block_count(c);
     ret->row = mem_array((size_t)n, sizeof *ret->row);
     ret->first = mem_zarray((size_t)blocks + 1, sizeof *ret->first);
@@ -341,7 +336,7 @@ static void spread_block(const struct cloud *c, const struct tile_isa *isa, cons
                          const struct cloud_order *o, int64_t block, const struct mat *v,
                          double *numbers)
 {
-    const struct rows X = rows_of(q);
+    const struct rows X = points_rows(q);
     for (int64_t k = o->first[block]; k < o->first[block + 1]; k++) {
         struct window_at at;
         const int64_t i = o->row[k], place = window_of(c, &X, i, &at);
@@ -371,7 +366,7 @@ void cloud_gather(const struct cloud *c, const struct tile_isa *isa, const struc
                   const struct cloud_order *o, double a, const double *numbers, double b,
                   const struct mat *y)
 {
-    const struct rows X = rows_of(p);
+    const struct rows X = points_rows(p);
 #pragma omp parallel for num_threads(c->torus.threads)
     for (int64_t k = 0; k < p->n; k++) {
         struct window_at at;

@@ -153,3 +153,16 @@ double *device_product(struct backend *be, struct view P, struct view Q, enum dt
     be->ops->mat_free(be, &Y);
     return y;
 }
+
+double *device_update(struct backend *be, struct view P, struct view Q, enum dtype dtype, int64_t t,
+                      const double *v, const double *y)
+{
+    struct mat V = device_mat(be, dtype, Q.count, t, v);
+    struct mat all = device_mat(be, dtype, Q.count, t, y);
+    const struct mat Y = mat_rows(all, 0, P.count);
+    must(be->ops->kmv(be, P, Q, 1.5, &V, -0.5, &Y, &err));
+    double *ret = device_get(be, &Y);
+    be->ops->mat_free(be, &V);
+    be->ops->mat_free(be, &all);
+    return ret;
+}

@@ -53,3 +53,6 @@ struct points *device_points(struct backend *be, const struct kernel *k, enum dt
 /* K(P,Q) V of t columns v [Q.count, t], column-major; ld = P.count; the caller frees. */
 double *device_product(struct backend *be, struct view P, struct view Q, enum dtype dtype,
                        int64_t t, const double *v);
+/* 1.5 K(P,Q) V - 0.5 Y likewise, Y the first P.count rows of y [Q.count, t]. */
+double *device_update(struct backend *be, struct view P, struct view Q, enum dtype dtype, int64_t t,
+                      const double *v, const double *y);

@@ -101,15 +101,7 @@ static struct grid find(struct backend *be, const struct fixture *f, int64_t byt
 /* 1.5 K(P,X) V - 0.5 Y. */
 static double *product(struct backend *be, const struct fixture *f, struct view P)
 {
-    const enum dtype type = vector_dtype(f->precision);
-    struct mat V = device_mat(be, type, ROWS, f->t, f->v);
-    struct mat all = device_mat(be, type, ROWS, f->t, f->y);
-    const struct mat Y = mat_rows(all, 0, P.count);
-    must(be->ops->kmv(be, P, view_all(f->X, ROWS), 1.5, &V, -0.5, &Y, &err));
-    double *y = device_get(be, &Y);
-    be->ops->mat_free(be, &V);
-    be->ops->mat_free(be, &all);
-    return y;
+    return device_update(be, P, view_all(f->X, ROWS), vector_dtype(f->precision), f->t, f->v, f->y);
 }
 
 /* The largest difference to the reference, as a share of the largest |K||v| of a row. */

@@ -66,6 +66,13 @@ static void fixture_free(struct backend *be, struct fixture *f)
     mem_free(f);
 }
 
+/* The first set anew, of what f->x holds. */
+static void replace_points(struct backend *be, struct fixture *f)
+{
+    be->ops->points_free(be, f->X);
+    f->X = device_points(be, &f->kernel, points_dtype(f->precision), ROWS, f->x);
+}
+
 static struct grid find(struct backend *be, const struct fixture *f, int64_t bytes)
 {
     struct grid ret = {.dims = -1};
@@ -76,15 +83,8 @@ static struct grid find(struct backend *be, const struct fixture *f, int64_t byt
 /* 1.5 K(P,X) V - 0.5 Y. */
 static double *product(struct backend *be, const struct fixture *f, struct view P)
 {
-    const enum dtype type = vector_dtype(f->precision);
-    struct mat V = device_mat(be, type, ROWS, COLUMNS, f->v);
-    struct mat all = device_mat(be, type, ROWS, COLUMNS, f->y);
-    const struct mat Y = mat_rows(all, 0, P.count);
-    must(be->ops->kmv(be, P, view_all(f->X, ROWS), 1.5, &V, -0.5, &Y, &err));
-    double *y = device_get(be, &Y);
-    be->ops->mat_free(be, &V);
-    be->ops->mat_free(be, &all);
-    return y;
+    return device_update(be, P, view_all(f->X, ROWS), vector_dtype(f->precision), COLUMNS, f->v,
+                         f->y);
 }
 
 /* Of some rows, the largest difference to the reference, as a share of their largest |K||v|. */
@@ -107,6 +107,17 @@ static double error_of(const struct fixture *f, const double *x, int64_t n, cons
         }
     }
     return error / scale;
+}
+
+/* Of the first set alone, and its product with itself. */
+static struct grid check_own(struct backend *be, const struct fixture *f)
+{
+    struct grid g;
+    must(be->ops->points_grid(be, (struct points *[]){f->X}, 1, INT64_C(1) << 26, &g, &err));
+    double *own = product(be, f, view_all(f->X, ROWS));
+    assert_true(error_of(f, f->x, ROWS, own) < 1e-13);
+    mem_free(own);
+    return g;
 }
 
 static void check_products(struct backend *be, const struct fixture *f)
@@ -201,15 +212,10 @@ static void test_the_way_that_takes_less(void **state)
             const double at = (double)rng_below(&rng, places[i]) / (double)places[i];
             f->x[k] = varies((int)(k % FEATURES), 2) ? 4.0 * at * at : 3.0;
         }
-        be->ops->points_free(be, f->X);
-        f->X = device_points(be, &f->kernel, DTYPE_F64, ROWS, f->x);
-        struct grid g;
-        must(be->ops->points_grid(be, &f->X, 1, INT64_C(1) << 26, &g, &err));
+        replace_points(be, f);
+        const struct grid g = check_own(be, f);
         assert_int_equal(g.dims, 2);
         assert_true(g.scattered == (i == 1) && g.kronecker == (i == 0));
-        double *own = product(be, f, view_all(f->X, ROWS));
-        assert_true(error_of(f, f->x, ROWS, own) < 1e-13);
-        mem_free(own);
         fixture_free(be, f);
     }
     device_close(be);
@@ -225,15 +231,9 @@ static void test_far_from_the_origin(void **state)
     for (int64_t i = 0; i < ROWS; i++) {
         f->x[i * FEATURES + 1] = 1e17 + 64.0 * (double)(i % 50);
     }
-    be->ops->points_free(be, f->X);
-    f->X = device_points(be, &f->kernel, DTYPE_F64, ROWS, f->x);
-    struct grid g = {.dims = 0};
+    replace_points(be, f);
     if (be->ops->points_grid != NULL) {
-        must(be->ops->points_grid(be, &f->X, 1, INT64_C(1) << 26, &g, &err));
-        assert_true(g.scattered);
-        double *own = product(be, f, view_all(f->X, ROWS));
-        assert_true(error_of(f, f->x, ROWS, own) < 1e-13);
-        mem_free(own);
+        assert_true(check_own(be, f).scattered);
     }
     fixture_free(be, f);
     device_close(be);
