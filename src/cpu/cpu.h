@@ -16,7 +16,9 @@
  *   cpu_grid.*     kmv of points on a grid
  *   cpu_torus.*    on a regular one by Fourier transforms (cpu_fft.*)
  *   cpu_kronecker.*  on any by a matrix for each feature
- *   cpu_window.*   of points anywhere near a regular one's places
+ *   cpu_scattered.*  of points of few features anywhere: by windows around the places of a
+ *   cpu_window.*   regular one (cpu_window.*, cpu_polynomial.*), of kernels that are split for that
+ *                  (cpu_split.*) with the pairs that are near (cpu_near.*)
  *   cpu_cache.*    kernel values kept for products of all points with themselves
  *   cpu_sweep.c    a band of rows against others, for both
  *   cpu_tile.*     the loops themselves, one build for each instruction set
@@ -42,12 +44,12 @@ struct cpu_backend {
  * its kernel values is infinite, however large the row that meets it. */
 struct points {
     struct tile_kernel kernel;
-    struct cache *cache;       /* or NULL */
-    struct lanes *lanes;       /* likewise */
-    struct lattice *lattice;   /* likewise, shared with other points */
-    int64_t *places;           /* [n] of the lattice, or NULL */
-    struct cloud_order *order; /* likewise, of points anywhere */
-    int64_t lattice_bytes;     /* of these */
+    struct cache *cache;             /* or NULL */
+    struct lanes *lanes;             /* likewise */
+    struct lattice *lattice;         /* likewise, shared with other points */
+    int64_t *places;                 /* [n] of the lattice, or NULL */
+    struct scattered_set *scattered; /* likewise, of points anywhere */
+    int64_t lattice_bytes;           /* of these */
     enum dtype dtype;
     int64_t n, d, ld;
     double scale;       /* tile_scale, by which features are multiplied */

@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "cpu/cpu_kronecker.h"
 #include "cpu/cpu_oracle.h"
+#include "cpu/cpu_scattered.h"
 #include "cpu/cpu_torus.h"
-#include "cpu/cpu_window.h"
 
 #define LEAST_COST 16.0 /* of a place, in kernel values: grids with more places never pay */
 
@@ -18,13 +18,11 @@ struct lattice {
     enum way way;
     struct torus torus;
     struct kronecker kronecker;
-    struct cloud cloud;
+    struct scattered scattered;
     int64_t places;
     int64_t each, apart; /* steps from a place, and from a column, to the next, in `numbers` */
     double *numbers;     /* [places], two columns: of the product at hand */
-    double *column;      /* [places], of BY_WINDOW: one of them */
-    double cost;         /* of a product, in kernel values */
-    double point_cost;   /* of each point of either set, beside that */
+    double cost;         /* of a product, in kernel values; of BY_WINDOW beside its points */
     int threads;
     int64_t bytes;
 };
@@ -33,7 +31,8 @@ struct lattice {
 
 static double product_cost(const struct lattice *l, int64_t p, int64_t q)
 {
-    return l->cost + l->point_cost * (double)(p + q) / 2.0;
+    const bool window = l->way == BY_WINDOW;
+    return l->cost + (window ? scattered_cost(&l->scattered, (double)p, (double)q) : 0.0);
 }
 
 bool grid_applies(const struct view *P, const struct view *Q)
@@ -44,28 +43,13 @@ bool grid_applies(const struct view *P, const struct view *Q)
            product_cost(p->lattice, p->n, q->n) <= (double)p->n * (double)q->n;
 }
 
-/* Column j + c of V to column c of the places' numbers. */
-static void spread_column(struct backend *be, const struct lattice *l, const struct points *q,
-                          const struct mat *V, int64_t j, int c)
-{
-    const bool exists = j + c < V->cols;
-    if (exists) {
-        const struct mat v = mat_cols(*V, j + c, 1);
-        cloud_spread(&l->cloud, cpu_isa(be), q, q->order, &v, l->column);
-    }
-#pragma omp parallel for num_threads(l->threads)
-    for (int64_t i = 0; i < l->places; i++) {
-        l->numbers[l->each * i + l->apart * c] = exists ? l->column[i] : 0.0;
-    }
-}
-
 /* Columns j and, where there is one, j + 1 of V. */
 static void spread(struct backend *be, const struct lattice *l, const struct points *q,
                    const struct mat *V, int64_t j)
 {
     if (l->way == BY_WINDOW) {
-        spread_column(be, l, q, V, j, 0);
-        spread_column(be, l, q, V, j, 1);
+        scattered_spread(&l->scattered, cpu_isa(be), q, V, j, 0, l->numbers);
+        scattered_spread(&l->scattered, cpu_isa(be), q, V, j, 1, l->numbers);
         return;
     }
 #pragma omp parallel for num_threads(l->threads)
@@ -79,23 +63,12 @@ static void spread(struct backend *be, const struct lattice *l, const struct poi
     }
 }
 
-static void gather_column(struct backend *be, const struct lattice *l, const struct points *p,
-                          double a, double b, const struct mat *Y, int64_t j, int c)
-{
-#pragma omp parallel for num_threads(l->threads)
-    for (int64_t i = 0; i < l->places; i++) {
-        l->column[i] = l->numbers[l->each * i + l->apart * c];
-    }
-    const struct mat y = mat_cols(*Y, j + c, 1);
-    cloud_gather(&l->cloud, cpu_isa(be), p, p->order, a, l->column, b, &y);
-}
-
 static void gather(struct backend *be, const struct lattice *l, const struct points *p, double a,
                    double b, const struct mat *Y, int64_t j)
 {
     const int columns = j + 1 < Y->cols ? 2 : 1;
     for (int c = 0; l->way == BY_WINDOW && c < columns; c++) {
-        gather_column(be, l, p, a, b, Y, j, c);
+        scattered_gather(&l->scattered, cpu_isa(be), p, a, l->numbers, b, Y, j, c);
     }
 #pragma omp parallel for num_threads(l->threads) if (l->way != BY_WINDOW)
     for (int64_t i = 0; i < (l->way != BY_WINDOW ? p->n : 0); i++) {
@@ -111,7 +84,7 @@ static int multiply(struct backend *be, const struct lattice *l, int64_t columns
     if (l->way == BY_AXES) {
         return kronecker_multiply(&l->kronecker, be, l->numbers, columns, err);
     }
-    torus_multiply(l->way == BY_WINDOW ? &l->cloud.torus : &l->torus, l->numbers);
+    torus_multiply(l->way == BY_WINDOW ? &l->scattered.cloud.torus : &l->torus, l->numbers);
     return 0;
 }
 
@@ -132,6 +105,9 @@ int grid_product(struct backend *be, struct view P, struct view Q, double a, con
             gather(be, l, P.points, a, b, Y, j);
         }
     }
+    if (r == 0 && l->way == BY_WINDOW) {
+        scattered_near(&l->scattered, cpu_isa(be), P.points, Q.points, a, V, Y);
+    }
     return r;
 }
 
@@ -141,9 +117,8 @@ static void lattice_free(struct lattice *l)
 {
     torus_deinit(&l->torus);
     kronecker_deinit(&l->kronecker);
-    cloud_deinit(&l->cloud);
+    scattered_deinit(&l->scattered);
     mem_free(l->numbers);
-    mem_free(l->column);
     mem_free(l);
 }
 
@@ -152,10 +127,7 @@ void grid_forget(struct backend *be, struct points *p)
     if (p->lattice != NULL) {
         cpu__account(be, -p->lattice_bytes);
         p->places = mem_free(p->places);
-        if (p->order != NULL) {
-            cloud_order_deinit(p->order);
-            p->order = mem_free(p->order);
-        }
+        p->scattered = scattered_set_free(p->scattered);
         if (--p->lattice->sets == 0) {
             cpu__account(be, -p->lattice->bytes);
             lattice_free(p->lattice);
@@ -164,19 +136,14 @@ void grid_forget(struct backend *be, struct points *p)
     }
 }
 
-static int settle_order(struct points *p, const struct cloud *c, struct err *err)
+static int settle_scattered(struct backend *be, struct points *p, const struct lattice *l,
+                            struct err *err)
 {
-    struct cloud_order *order = mem_zalloc(sizeof *order);
-    if (order == NULL) {
-        return err_no_memory(err);
+    p->scattered = scattered_settle(&l->scattered, cpu_isa(be), p, err);
+    if (p->scattered == NULL) {
+        return -ERR_NO_MEMORY;
     }
-    const int r = cloud_sort(c, p, order, err);
-    if (r < 0) {
-        mem_free(order);
-        return r;
-    }
-    p->order = order;
-    p->lattice_bytes = cloud_order_bytes(c, p->n);
+    p->lattice_bytes = p->scattered->bytes;
     return 0;
 }
 
@@ -200,7 +167,7 @@ static int settle_places(struct backend *be, struct points *p, const struct latt
 static int settle(struct backend *be, struct points *p, struct lattice *l, struct err *err)
 {
     const int r =
-        l->way == BY_WINDOW ? settle_order(p, &l->cloud, err) : settle_places(be, p, l, err);
+        l->way == BY_WINDOW ? settle_scattered(be, p, l, err) : settle_places(be, p, l, err);
     if (r == 0) {
         cpu__account(be, p->lattice_bytes);
         p->lattice = l;
@@ -273,29 +240,27 @@ static int try_axes(const struct search *s, struct lattice *l, struct err *err)
 static bool try_window(const struct search *s, struct points *const *sets, enum dtype dtype,
                        int threads, struct lattice *l)
 {
-    struct cloud *const c = &l->cloud;
-    cloud_measure(c, sets, s->count, dtype, s->most, threads);
-    const struct torus *t = &c->torus;
+    struct scattered *const w = &l->scattered;
+    scattered_measure(w, sets, s->count, dtype, s->most, threads);
+    const struct torus *t = &w->cloud.torus;
     if (t->grid.dims == 0) {
         return false;
     }
-    const double cost = torus_cost(t) + cloud_point_cost(c) * (double)sets[0]->n;
-    int64_t bytes = t->bytes + t->places * (int64_t)sizeof(double);
+    const double n = (double)sets[0]->n, cost = torus_cost(t) + scattered_cost(w, n, n);
+    int64_t bytes = w->bytes;
+    bool fits = true;
     for (int i = 0; i < s->count; i++) {
-        bytes += sets[i]->dtype == dtype ? cloud_order_bytes(c, sets[i]->n) : 0;
+        bytes += sets[i]->dtype == dtype ? scattered_set_bytes(w, sets[i]->n) : 0;
+        fits &= (double)sets[i]->n * cloud_keys(&w->cloud) < 0x1p62;
     }
-    bool fits = suits(s, cost, t->places, bytes);
-    for (int i = 0; i < s->count; i++) {
-        fits &= (double)sets[i]->n * cloud_keys(c) < 0x1p62;
-    }
+    fits = fits && suits(s, cost, t->places, bytes);
     if (fits) {
         l->way = BY_WINDOW;
         l->cost = torus_cost(t);
-        l->point_cost = cloud_point_cost(c);
         l->places = t->places;
         l->each = 2;
         l->apart = 1;
-        l->bytes = t->bytes + t->places * (int64_t)sizeof(double);
+        l->bytes = w->bytes;
     }
     return fits;
 }
@@ -372,20 +337,19 @@ static struct grid grid_of(const struct lattice *l)
         ret.feature[k] = a->feature[k];
         ret.size[k] = a->size[k];
     }
-    return l->way == BY_AXES ? ret : l->way == BY_WINDOW ? l->cloud.torus.grid : l->torus.grid;
+    return l->way == BY_AXES     ? ret
+           : l->way == BY_WINDOW ? l->scattered.cloud.torus.grid
+                                 : l->torus.grid;
 }
 
 static int prepare(struct lattice *l, const struct points *p, struct err *err)
 {
     l->numbers = mem_aligned((size_t)l->places, 2 * sizeof(double));
-    if (l->way == BY_WINDOW) {
-        l->column = mem_aligned((size_t)l->places, sizeof(double));
-    }
-    if (l->numbers == NULL || (l->way == BY_WINDOW && l->column == NULL)) {
+    if (l->numbers == NULL) {
         return err_no_memory(err);
     }
     return l->way == BY_AXES     ? kronecker_prepare(&l->kronecker, p, err)
-           : l->way == BY_WINDOW ? cloud_prepare(&l->cloud, err)
+           : l->way == BY_WINDOW ? scattered_prepare(&l->scattered, p, l->numbers, err)
                                  : torus_prepare(&l->torus, p, l->numbers, err);
 }
 
@@ -398,7 +362,7 @@ static int use(struct backend *be, struct lattice *l, struct points *const *sets
     int r = 0;
     const struct points *any = NULL;
     for (int s = 0; r == 0 && s < count; s++) {
-        if (l->way != BY_WINDOW || sets[s]->dtype == l->cloud.dtype) {
+        if (l->way != BY_WINDOW || sets[s]->dtype == l->scattered.cloud.dtype) {
             any = sets[s];
             r = settle(be, sets[s], l, err);
         }

@@ -248,6 +248,7 @@ INLINE vec_f64 part_of_row_f32(const float *row)
 #define EXP2_REST EXP2_REST_F64
 #include "cpu/cpu_tile.inc"
 
+#include "cpu/cpu_tile_near.inc"
 #include "cpu/cpu_tile_window.inc"
 
 #if TILE_FIXED
@@ -362,6 +363,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
     .name = QUOTE(TILE_ISA),
     .spread = window_spread,
     .gather = window_gather,
+    .near = near_run,
     .f32 =
         {
             .wide = TILE_WIDE * LANES_F32,

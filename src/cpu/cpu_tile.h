@@ -142,6 +142,29 @@ struct window_at {
     double s[3];
 };
 
+/* A function of the distance r (cpu_near.h): sum_t term[t] (scale r - 1)^t up to its reach, from
+ * which on it is what it is there. */
+#define NEAR_TERMS 56
+#define NEAR_DIMS 3
+#define NEAR_COLS 8  /* right-hand sides that share an evaluation */
+#define NEAR_SPARE 8 /* numbers behind the last row's that may be read */
+struct near_function {
+    int terms;
+    double reach, scale;
+    double term[NEAR_TERMS];
+};
+
+/* As many rows x as a vector has lanes, against rows z. */
+struct near_tile {
+    const struct near_function *function;
+    int dims, cols;
+    int64_t count; /* of z */
+    const double *x[NEAR_DIMS], *z[NEAR_DIMS];
+    const double *weights; /* [cols][ld], of z */
+    int64_t ld;
+    double *sums; /* [cols][lanes] */
+};
+
 /* What becomes of the values: stored, or summed for x, for both sides, for z. */
 enum tile_use { TILE_VALUES, TILE_ROWS, TILE_BOTH, TILE_COLUMNS, TILE_USES_ };
 
@@ -201,6 +224,8 @@ struct tile_isa {
     void (*spread)(const struct window *w, const struct window_at *at, double value, double *first);
     /* The sum of a window's places, times its weights. */
     double (*gather)(const struct window *w, const struct window_at *at, const double *first);
+    /* sums += the function's values, times weights. */
+    void (*near)(const struct near_tile *t);
 };
 
 /* What this processor can run, best first; NULL after the last. */

@@ -101,29 +101,52 @@ static void transform(const struct torus *t, bool back, double *numbers)
 
 /* ---- the kernel's spectrum ---- */
 
-/* Of the two places that are as far apart as place `at` of the torus and the first one, by the
- * shorter way. Points are scaled (cpu_points.c). */
-static double value_at(const struct torus *t, const struct points *p, int64_t at)
+/* How many steps place `at` is from the first one along each axis, by the shorter way; returns
+ * whether that is the place's own. */
+static bool steps_to(const struct torus *t, int64_t at, int64_t *steps)
 {
-    double x[GRID_DIMS];
-    const double origin[GRID_DIMS] = {0.0};
+    bool own = true;
     for (int k = t->grid.dims - 1; k >= 0; k--) {
         const int64_t i = at % t->extent[k], other = t->extent[k] - i;
-        x[k] = (double)(i < other ? i : other) * t->grid.step[k] / p->scale;
+        own &= i <= other;
+        steps[k] = i < other ? i : other;
         at /= t->extent[k];
     }
-    const struct kernel unit = {.id = p->kernel.id, .d = t->grid.dims, .bandwidth = 1.0};
-    return kernel_eval(&unit, x, origin);
+    return own;
+}
+
+static int64_t place_at(const struct torus *t, const int64_t *steps)
+{
+    int64_t place = 0;
+    for (int k = 0; k < t->grid.dims; k++) {
+        place = place * t->extent[k] + steps[k];
+    }
+    return place;
+}
+
+/* numbers <- the function from the first place to each; it is even along every axis. */
+static void evaluate(const struct torus *t, torus_function *f, const void *context, double *numbers)
+{
+#pragma omp parallel for num_threads(t->threads) schedule(dynamic, 1024)
+    for (int64_t i = 0; i < t->places; i++) {
+        int64_t steps[GRID_DIMS];
+        if (steps_to(t, i, steps)) {
+            numbers[2 * i] = f(context, steps);
+        }
+    }
+#pragma omp parallel for num_threads(t->threads)
+    for (int64_t i = 0; i < t->places; i++) {
+        int64_t steps[GRID_DIMS];
+        if (!steps_to(t, i, steps)) {
+            numbers[2 * i] = numbers[2 * place_at(t, steps)];
+        }
+        numbers[2 * i + 1] = 0.0;
+    }
 }
 
 /* The spectrum of a symmetric function is real. Here every line counts: the grid is the torus. */
-static void make_spectrum(struct torus *t, const struct points *p, double *numbers)
+static void make_spectrum(struct torus *t, double *numbers)
 {
-#pragma omp parallel for num_threads(t->threads)
-    for (int64_t i = 0; i < t->places; i++) {
-        numbers[2 * i] = value_at(t, p, i);
-        numbers[2 * i + 1] = 0.0;
-    }
     const struct grid grid = t->grid;
     memcpy(t->grid.size, t->extent, sizeof t->grid.size);
     transform(t, false, numbers);
@@ -148,27 +171,64 @@ static int make_room(struct torus *t, struct err *err)
     return room ? 0 : err_no_memory(err);
 }
 
-int torus_prepare(struct torus *t, const struct points *p, double *numbers, struct err *err)
+int torus_prepare_function(struct torus *t, torus_function *f, const void *context, double *numbers,
+                           struct err *err)
 {
     const int r = make_room(t, err);
     if (r == 0) {
-        make_spectrum(t, p, numbers);
+        evaluate(t, f, context, numbers);
+        make_spectrum(t, numbers);
     }
     return r;
+}
+
+struct on_grid {
+    const struct torus *torus;
+    const struct points *points;
+};
+
+/* Points are scaled (cpu_points.c). */
+static double kernel_on_grid(const void *context, const int64_t *steps)
+{
+    const struct on_grid *g = context;
+    const struct grid *grid = &g->torus->grid;
+    const double origin[GRID_DIMS] = {0.0};
+    double x[GRID_DIMS];
+    for (int k = 0; k < grid->dims; k++) {
+        x[k] = (double)steps[k] * grid->step[k] / g->points->scale;
+    }
+    const struct kernel unit = {.id = g->points->kernel.id, .d = grid->dims, .bandwidth = 1.0};
+    return kernel_eval(&unit, x, origin);
+}
+
+int torus_prepare(struct torus *t, const struct points *p, double *numbers, struct err *err)
+{
+    const struct on_grid context = {.torus = t, .points = p};
+    return torus_prepare_function(t, kernel_on_grid, &context, numbers, err);
 }
 
 int torus_prepare_product(struct torus *t, double *const axes[GRID_DIMS], struct err *err)
 {
     const int r = make_room(t, err);
-#pragma omp parallel for num_threads(t->threads) if (r == 0)
     for (int64_t i = 0; i < (r == 0 ? t->places : 0); i++) {
+        t->spectrum[i] = 1.0;
+    }
+    if (r == 0) {
+        torus_weigh(t, axes);
+    }
+    return r;
+}
+
+void torus_weigh(struct torus *t, double *const axes[GRID_DIMS])
+{
+#pragma omp parallel for num_threads(t->threads)
+    for (int64_t i = 0; i < t->places; i++) {
         double product = 1.0;
         for (int64_t k = t->grid.dims - 1, at = i; k >= 0; at /= t->extent[k--]) {
             product *= axes[k][at % t->extent[k]];
         }
-        t->spectrum[i] = product;
+        t->spectrum[i] *= product;
     }
-    return r;
 }
 
 void torus_multiply(const struct torus *t, double *numbers)

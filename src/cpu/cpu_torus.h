@@ -28,10 +28,17 @@ void torus_measure(struct torus *t, const struct grid *g, int threads);
 void torus_lay(struct torus *t, const struct grid *g, const int64_t *extent, int threads);
 /* What two vectors take, in kernel values. */
 double torus_cost(const struct torus *t);
-/* numbers: room for [places] complex ones. */
+/* For the kernel of points; numbers: room for [places] complex ones. */
 int torus_prepare(struct torus *t, const struct points *p, double *numbers, struct err *err);
+/* In its place, for any function of the way between two places, so many steps [dims] along each
+ * axis, the shorter way around. */
+typedef double torus_function(const void *context, const int64_t *steps);
+int torus_prepare_function(struct torus *t, torus_function *f, const void *context, double *numbers,
+                           struct err *err);
 /* In its place, for a spectrum that is a product over the axes, [extent] each. */
 int torus_prepare_product(struct torus *t, double *const axes[GRID_DIMS], struct err *err);
+/* The spectrum times such a product. */
+void torus_weigh(struct torus *t, double *const axes[GRID_DIMS]);
 /* numbers, [places] complex and 0 outside of the grid, times the matrix, in place; what is outside
  * of the grid is of no use. */
 void torus_multiply(const struct torus *t, double *numbers);

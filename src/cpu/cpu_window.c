@@ -7,23 +7,18 @@
 #include "base/sort.h"
 #include "cpu/cpu_fft.h"
 #include "cpu/cpu_oracle.h"
+#include "cpu/cpu_polynomial.h"
 
-#define BLOCK 16         /* places along an axis: no less than a line of a window */
-#define SHAPE 2.5        /* of the window, for each of its places: beta */
-#define OVERSAMPLED 1.25 /* places, by what the spectrum alone would want */
+#define BLOCK 16  /* places along an axis: no less than a line of a window */
+#define SHAPE 2.5 /* of the window, for each of its places: beta */
 /* In kernel values, whose float64 ones take twice as long: of a number, and of each of the lines it
  * is spread over and gathered from. */
 #define POINT_COST 900.0
 #define LINE_COST_F32 60.0
 #define LINE_COST_F64 30.0
 
+_Static_assert(WINDOW_TERMS <= (int)POLYNOMIAL_TERMS, "fit_window fits them");
 _Static_assert(BLOCK >= WINDOW_ROW, "blocks of one color keep apart");
-
-/* Errors of products are some 5 eps and what windows of that width lose. */
-static double eps_of(enum dtype dtype)
-{
-    return dtype == DTYPE_F32 ? 1e-11 : 1e-16;
-}
 
 static int width_of(enum dtype dtype)
 {
@@ -57,80 +52,92 @@ static double window_spectrum(double beta, int width, double frequency)
     return width * sinh(rest) / rest / bessel(beta);
 }
 
-/* term[t] of place k: the polynomial through the window at `terms` Chebyshev nodes. */
-static void fit_place(struct window *w, double beta, int k)
+/* A place of a window. */
+struct window_place {
+    double beta;
+    int width, place;
+};
+
+static double weight_of_place(const void *context, double s)
 {
-    const int n = w->terms;
-    double before[WINDOW_TERMS] = {0.0}, power[WINDOW_TERMS] = {1.0}; /* of T_{j-1}, T_j */
-    for (int j = 0; j < n; j++) {
-        double share = 0.0;
-        for (int i = 0; i < n; i++) {
-            const double angle = M_PI * (i + 0.5) / n, s = cos(angle);
-            const double x = (s + 1.0) / 2.0 + k - w->width / 2.0;
-            share += cos(j * angle) * window_at_place(beta, w->width, x);
-        }
-        share *= (j == 0 ? 1.0 : 2.0) / n;
-        double next[WINDOW_TERMS] = {0.0};
-        for (int t = 0; t < n; t++) {
-            w->term[t][k] += share * power[t];
-            const double raised = t > 0 ? power[t - 1] : 0.0;
-            next[t] = j == 0 ? raised : 2.0 * raised - before[t];
-        }
-        memcpy(before, power, sizeof before);
-        memcpy(power, next, sizeof power);
-    }
+    const struct window_place *p = context;
+    return window_at_place(p->beta, p->width, (s + 1.0) / 2.0 + p->place - p->width / 2.0);
 }
 
 static void fit_window(struct window *w, double beta, int width)
 {
     *w = (struct window){.width = width, .terms = width + 4};
     for (int k = 0; k < width; k++) {
-        fit_place(w, beta, k);
+        const struct window_place place = {.beta = beta, .width = width, .place = k};
+        double term[WINDOW_TERMS];
+        polynomial_fit(weight_of_place, &place, w->terms, term);
+        for (int t = 0; t < w->terms; t++) {
+            w->term[t][k] = term[t];
+        }
     }
 }
 
 /* ---- the places ---- */
 
-struct range {
-    double least, most;
-};
-
-static struct range range_of(struct points *const *sets, int count, enum dtype dtype, int64_t j)
+/* Of a feature in all sets of the type. */
+static void range_of(struct points *const *sets, int count, enum dtype dtype, int64_t j,
+                     double *ret_least, double *ret_most)
 {
-    struct range r = {INFINITY, -INFINITY};
+    *ret_least = INFINITY;
+    *ret_most = -INFINITY;
     for (int s = 0; s < count; s++) {
         const struct rows X = points_rows(sets[s]);
         for (int64_t i = 0; X.dtype == dtype && i < X.n; i++) {
             const double x = rows_at(&X, i, j);
-            r.least = x < r.least ? x : r.least;
-            r.most = x > r.most ? x : r.most;
+            *ret_least = x < *ret_least ? x : *ret_least;
+            *ret_most = x > *ret_most ? x : *ret_most;
+        }
+    }
+}
+
+struct cloud_ranges cloud_ranges(struct points *const *sets, int count, enum dtype dtype)
+{
+    struct cloud_ranges r = {.dims = 0};
+    for (int64_t j = 0; j < sets[0]->d; j++) {
+        double least, most;
+        range_of(sets, count, dtype, j, &least, &most);
+        if (most > least && r.dims == CLOUD_DIMS) {
+            return (struct cloud_ranges){.dims = 0};
+        }
+        if (most > least) {
+            r.feature[r.dims] = j;
+            r.least[r.dims] = least;
+            r.most[r.dims++] = most;
         }
     }
     return r;
 }
 
-/* What an axis is laid out with, in the points' own units. */
-struct layout {
-    double step, beyond; /* the gaussian's values are lost beyond that */
-    int width;
-    double most; /* places */
-};
+/* Of an axis of so many steps: around the torus no point is as near to another as values count, or
+ * it is twice as long as the points and the zone in which distances turn. */
+static double places_along(const struct cloud_layout *l, double steps)
+{
+    const double beyond = ceil(l->beyond / l->step);
+    const double turning = fmin(2.0 * steps, fmax(steps + beyond, 2.0 * beyond)) + l->zone;
+    return 1.0 + fmax(steps + WINDOW_ROW, l->zone > 0.0 ? turning : steps + beyond);
+}
 
 /* One axis more; false: that is too much. */
-static bool add_axis(struct grid *g, int64_t *extent, double *places, int64_t feature,
-                     struct range r, const struct layout *l)
+static bool add_axis(struct grid *g, int64_t *extent, double *places, const struct cloud_ranges *r,
+                     const struct cloud_layout *l)
 {
-    const double steps = ceil((r.most - r.least) / l->step);
-    const double length = steps + 1.0 + fmax(WINDOW_ROW, ceil(l->beyond / l->step));
+    const int k = g->dims++;
+    const double steps = ceil((r->most[k] - r->least[k]) / l->step);
+    const double length = places_along(l, steps);
     *places *= length;
-    if (g->dims == CLOUD_DIMS || !(*places <= l->most)) {
+    if (!(*places <= (double)l->most)) {
         return false;
     }
-    extent[g->dims] = fft_length((int64_t)length);
-    g->feature[g->dims] = feature;
-    g->step[g->dims] = l->step;
-    g->origin[g->dims] = r.least;
-    g->size[g->dims++] = (int64_t)steps + 1 + WINDOW_ROW;
+    extent[k] = fft_length((int64_t)length);
+    g->feature[k] = r->feature[k];
+    g->step[k] = l->step;
+    g->origin[k] = r->least[k];
+    g->size[k] = (int64_t)steps + 1 + WINDOW_ROW;
     return true;
 }
 
@@ -147,24 +154,18 @@ static int64_t block_count(const struct cloud *c)
     return c->blocks[0] * c->blocks[1];
 }
 
-void cloud_measure(struct cloud *c, struct points *const *sets, int count, enum dtype dtype,
-                   int64_t most, int threads)
+void cloud_lay(struct cloud *c, const struct cloud_ranges *r, enum dtype dtype,
+               const struct cloud_layout *l, int threads)
 {
-    const double reach = sqrt(-2.0 * log(eps_of(dtype))), sigma = sets[0]->scale;
-    const struct layout l = {.step = M_PI * sigma / (OVERSAMPLED * reach),
-                             .beyond = reach * sigma,
-                             .width = width_of(dtype),
-                             .most = (double)most};
     struct grid g = {.dims = 0, .scattered = true};
     int64_t extent[GRID_DIMS];
     double places = 1.0;
-    *c = (struct cloud){.dtype = dtype, .sigma = sigma / l.step, .beta = SHAPE * l.width};
-    bool fits = sets[0]->kernel.id == KERNEL_GAUSSIAN;
-    for (int64_t j = 0; fits && j < sets[0]->d; j++) {
-        const struct range r = range_of(sets, count, dtype, j);
-        fits = !(r.most > r.least) || add_axis(&g, extent, &places, j, r, &l);
+    *c = (struct cloud){.dtype = dtype, .beta = SHAPE * width_of(dtype)};
+    bool fits = r->dims > 0;
+    while (fits && g.dims < r->dims) {
+        fits = add_axis(&g, extent, &places, r, l);
     }
-    if (fits && g.dims > 0) {
+    if (fits) {
         torus_lay(&c->torus, &g, extent, threads);
         cut_blocks(c);
     }
@@ -178,37 +179,62 @@ double cloud_point_cost(const struct cloud *c)
 
 /* ---- the spectrum ---- */
 
-/* Of one axis, for each frequency of the torus: the gaussian's, by the window's squared. */
-static void axis_spectrum(const struct cloud *c, int64_t extent, double *ret)
+/* Of one axis, for each frequency of the torus: 1 by the window's spectrum squared, times that of
+ * a gaussian of so many places unless sigma is 0; 0 beyond what the layout leaves room for. */
+static void axis_spectrum(const struct cloud *c, int64_t extent, double sigma, double *ret)
 {
-    const double pi = M_PI, share = c->sigma * sqrt(2.0 * pi) / (double)extent;
+    const double pi = M_PI, share = sigma > 0.0 ? sigma * sqrt(2.0 * pi) / (double)extent : 1.0;
     for (int64_t m = 0; m < extent; m++) {
         const double frequency =
             2.0 * pi * (double)(m <= extent / 2 ? m : m - extent) / (double)extent;
-        const double rest = exp(-0.5 * pow(frequency * c->sigma, 2.0));
-        const bool counts = rest > 1e-2 * eps_of(c->dtype);
+        const bool counts = fabs(frequency) <= pi / CLOUD_OVERSAMPLED;
         const double window =
             counts ? window_spectrum(c->beta, width_of(c->dtype), frequency) : 1.0;
-        ret[m] = counts ? share * rest / (window * window) : 0.0;
+        ret[m] = counts ? share * exp(-0.5 * pow(frequency * sigma, 2.0)) / (window * window) : 0.0;
     }
 }
 
-int cloud_prepare(struct cloud *c, struct err *err)
+static void free_axes(double *axes[GRID_DIMS])
+{
+    for (int k = 0; k < GRID_DIMS; k++) {
+        axes[k] = mem_free(axes[k]);
+    }
+}
+
+static int make_axes(const struct cloud *c, double sigma, double *axes[GRID_DIMS], struct err *err)
 {
     const struct torus *t = &c->torus;
-    double *axes[GRID_DIMS] = {NULL};
-    int r = 0;
-    for (int k = 0; r == 0 && k < t->grid.dims; k++) {
-        axes[k] = mem_array((size_t)t->extent[k], sizeof(double));
-        r = axes[k] != NULL ? 0 : err_no_memory(err);
-        if (r == 0) {
-            axis_spectrum(c, t->extent[k], axes[k]);
-        }
-    }
-    r = r == 0 ? torus_prepare_product(&c->torus, axes, err) : r;
     for (int k = 0; k < t->grid.dims; k++) {
-        mem_free(axes[k]);
+        axes[k] = mem_array((size_t)t->extent[k], sizeof(double));
+        if (axes[k] == NULL) {
+            free_axes(axes);
+            return err_no_memory(err);
+        }
+        axis_spectrum(c, t->extent[k], sigma, axes[k]);
     }
+    return 0;
+}
+
+int cloud_prepare_gaussian(struct cloud *c, double sigma, struct err *err)
+{
+    double *axes[GRID_DIMS] = {NULL};
+    int r = make_axes(c, sigma, axes, err);
+    r = r == 0 ? torus_prepare_product(&c->torus, axes, err) : r;
+    free_axes(axes);
+    fit_window(&c->window, c->beta, width_of(c->dtype));
+    return r;
+}
+
+int cloud_prepare(struct cloud *c, torus_function *f, const void *context, double *numbers,
+                  struct err *err)
+{
+    double *axes[GRID_DIMS] = {NULL};
+    int r = make_axes(c, 0.0, axes, err);
+    r = r == 0 ? torus_prepare_function(&c->torus, f, context, numbers, err) : r;
+    if (r == 0) {
+        torus_weigh(&c->torus, axes);
+    }
+    free_axes(axes);
     fit_window(&c->window, c->beta, width_of(c->dtype));
     return r;
 }

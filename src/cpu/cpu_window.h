@@ -1,14 +1,13 @@
 /*
- * Products with a gaussian's matrix between points of few features that lie anywhere: the
- * non-uniform fast Fourier transform (Dutt, Rokhlin 1993; windows of Kaiser and Bessel) as a fast
- * Gauss transform (Kunis, Potts, Steidl 2006). Each weight is spread over the places of a torus
+ * Products with the matrix of a function whose spectrum ends, between points of few features that
+ * lie anywhere: the non-uniform fast Fourier transform (Dutt, Rokhlin 1993; windows of Kaiser and
+ * Bessel; Kunis, Potts, Steidl 2006). Each weight is spread over the places of a torus
  * (cpu_torus.h) around its point, by a window; these are multiplied by the spectrum of the
- * gaussian, divided twice by that of the window; and each sum is gathered from the places around
+ * function, divided twice by that of the window; and each sum is gathered from the places around
  * its point. n points take n w^d operations for windows of w places, and G log G for G places.
  *
- * A gaussian's spectrum ends where its values are below what is lost anyway, so places can be .3
- * (float32: .4) bandwidths apart, and the torus need be no longer than the points and some eight
- * (six) bandwidths. Errors are 1e-13 (1e-9) of the largest |K| |v| of a row at most.
+ * Errors are 1e-13 (float32: 1e-9) of the largest |K| |v| of a row at most, beside what of the
+ * function or its spectrum is left out.
  */
 #pragma once
 
@@ -21,8 +20,8 @@ struct cloud {
     struct torus torus; /* grid: the places of points' windows */
     struct window window;
     enum dtype dtype;
-    double sigma, beta; /* the bandwidth in places, the window's shape */
-    int64_t blocks[2];  /* along the first two axes */
+    double beta;       /* the window's shape */
+    int64_t blocks[2]; /* along the first two axes */
 };
 
 /* The points of one set in the order of their places, block by block: what two blocks of one color
@@ -32,13 +31,36 @@ struct cloud_order {
     int64_t *first; /* [blocks + 1] */
 };
 
-/* Around all sets of the type, of the kernel's points (cpu.h); torus.grid.dims = 0: the kernel is
- * no gaussian, more features vary than CLOUD_DIMS, or more than `most` places would be needed. */
-void cloud_measure(struct cloud *c, struct points *const *sets, int count, enum dtype dtype,
-                   int64_t most, int threads);
+/* What the points of several sets lie between; dims = 0: none varies, or more than CLOUD_DIMS. */
+struct cloud_ranges {
+    int dims;
+    int64_t feature[CLOUD_DIMS];
+    double least[CLOUD_DIMS], most[CLOUD_DIMS];
+};
+struct cloud_ranges cloud_ranges(struct points *const *sets, int count, enum dtype dtype);
+
+/* A spectrum must end at pi / CLOUD_OVERSAMPLED radians a place. */
+#define CLOUD_OVERSAMPLED 1.25
+
+/* Distances are in the points' units (cpu.h). */
+struct cloud_layout {
+    double step;   /* from a place to the next */
+    double beyond; /* the function is lost from there on */
+    double zone;   /* places in which distances turn where the torus is shorter than that wants, by
+                      cloud_prepare's function; 0: it must not be */
+    int64_t most;  /* places */
+};
+
+/* torus.grid.dims = 0: that takes more places. */
+void cloud_lay(struct cloud *c, const struct cloud_ranges *r, enum dtype dtype,
+               const struct cloud_layout *l, int threads);
 /* What spreading a number and gathering one take, in kernel values. */
 double cloud_point_cost(const struct cloud *c);
-int cloud_prepare(struct cloud *c, struct err *err);
+/* For a gaussian of so many places. */
+int cloud_prepare_gaussian(struct cloud *c, double sigma, struct err *err);
+/* For any function whose spectrum ends; numbers: room for [places] complex ones. */
+int cloud_prepare(struct cloud *c, torus_function *f, const void *context, double *numbers,
+                  struct err *err);
 /* The order of a set, whose n times cloud_keys must be below 2^62. */
 double cloud_keys(const struct cloud *c);
 int cloud_sort(const struct cloud *c, const struct points *p, struct cloud_order *ret,

@@ -1,0 +1,384 @@
+#include "cpu/cpu_near.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cpu/cpu_oracle.h"
+#include "cpu/cpu_polynomial.h"
+
+/* Cells, as shares of the reach: along the last axis, and along those before. */
+#define SIDE_LAST 0.25
+#define SIDE 0.5
+#define CELLS 4 /* a row at most */
+#define LAST (NEAR_DIMS - 1)
+/* Of a census: rows that count their distance to so many others. */
+#define CENSUS_ROWS 128
+#define CENSUS_OTHERS 16384
+
+_Static_assert(NEAR_TERMS <= (int)POLYNOMIAL_TERMS, "near_lay fits them");
+
+/* ---- the function ---- */
+
+struct between {
+    double (*f)(const void *context, double r);
+    const void *context;
+    double reach;
+};
+
+static double value_between(const void *context, double s)
+{
+    const struct between *b = context;
+    return b->f(b->context, 0.5 * (s + 1.0) * b->reach);
+}
+
+static double polynomial_at(const struct near_function *f, double s)
+{
+    double sum = 0.0;
+    for (int t = f->terms - 1; t >= 0; t--) {
+        sum = sum * s + f->term[t];
+    }
+    return sum;
+}
+
+/* Of the nodes of a fit with more of them. */
+static bool is_close(const struct near_function *f, const struct between *b, double loss)
+{
+    bool close = true;
+    for (int i = 0; close && i <= 4 * NEAR_TERMS; i++) {
+        const double s = cos(M_PI * i / (4.0 * NEAR_TERMS));
+        close = fabs(polynomial_at(f, s) - value_between(b, s)) <= loss;
+    }
+    return close;
+}
+
+static bool fit(struct near_function *f, const struct between *b, double loss)
+{
+    f->reach = b->reach;
+    f->scale = 2.0 / b->reach;
+    bool close = false;
+    for (int n = 4; !close && n <= NEAR_TERMS; n += 2) {
+        f->terms = n;
+        polynomial_fit(value_between, b, n, f->term);
+        close = is_close(f, b, loss);
+    }
+    return close;
+}
+
+/* ---- cells ---- */
+
+static int64_t cell_count(const struct near *s)
+{
+    int64_t count = 1;
+    for (int k = 0; k < NEAR_DIMS; k++) {
+        count *= s->cells[k];
+    }
+    return count;
+}
+
+/* No more than the rows could fill: `share` of the sides that are wanted. */
+static double lay_cells(struct near *s, const double *length, double reach, double share)
+{
+    double count = 1.0;
+    for (int k = 0; k < NEAR_DIMS; k++) {
+        s->side[k] = share * reach * (k == LAST ? SIDE_LAST : SIDE);
+        s->cells[k] = (int64_t)fmin(length[k] / s->side[k], 0x1p40) + 1;
+        count *= (double)s->cells[k];
+    }
+    return count;
+}
+
+bool near_lay(struct near *ret, const struct grid *g, double reach, double loss, int64_t rows,
+              double (*f)(const void *context, double r), const void *context)
+{
+    const struct between b = {.f = f, .context = context, .reach = reach};
+    double length[NEAR_DIMS] = {0.0};
+    *ret = (struct near){.dims = g->dims};
+    for (int k = 0; k < g->dims; k++) {
+        const int axis = NEAR_DIMS - g->dims + k;
+        ret->feature[axis] = g->feature[k];
+        ret->origin[axis] = g->origin[k];
+        length[axis] = g->step[k] * (double)g->size[k];
+    }
+    double share = 1.0;
+    while (lay_cells(ret, length, reach, share) > CELLS * (double)rows) {
+        share *= 1.5;
+    }
+    return fit(&ret->function, &b, loss);
+}
+
+/* Of a coordinate, along an axis; those beyond the ends count to the cells there. */
+static int64_t cell_at(const struct near *s, int axis, double x)
+{
+    const double at = (x - s->origin[axis]) / s->side[axis];
+    const double most = (double)(s->cells[axis] - 1);
+    return (int64_t)(at > 0.0 ? at < most ? at : most : 0.0);
+}
+
+static int64_t cell_of(const struct near *s, const struct rows *X, int64_t i)
+{
+    int64_t cell = 0;
+    for (int k = NEAR_DIMS - s->dims; k < NEAR_DIMS; k++) {
+        cell = cell * s->cells[k] + cell_at(s, k, rows_at(X, i, s->feature[k]));
+    }
+    return cell;
+}
+
+/* ---- sets ---- */
+
+/* At most: the last of each line of cells may have few rows. */
+static int64_t block_count(const struct near *s, int64_t n, int lanes)
+{
+    return n / lanes + cell_count(s) / s->cells[LAST] + 1;
+}
+
+int64_t near_set_bytes(const struct near *s, int64_t n)
+{
+    const int64_t numbers =
+        n + cell_count(s) + block_count(s, n, 1) + (s->dims + NEAR_COLS) * (n + NEAR_SPARE);
+    return numbers * (int64_t)sizeof(double);
+}
+
+static int make_room(struct near_set *ret, const struct near *s, int64_t n, int lanes,
+                     struct err *err)
+{
+    ret->n = n;
+    ret->ld = n + NEAR_SPARE;
+    ret->row = mem_array((size_t)n, sizeof(int64_t));
+    ret->first = mem_zarray((size_t)cell_count(s) + 1, sizeof(int64_t));
+    ret->block = mem_array((size_t)block_count(s, n, lanes) + 1, sizeof(int64_t));
+    ret->at = mem_zarray((size_t)(s->dims * ret->ld), sizeof(double));
+    ret->weights = mem_zarray((size_t)(NEAR_COLS * ret->ld), sizeof(double));
+    const bool room = ret->row != NULL && ret->first != NULL && ret->block != NULL &&
+                      ret->at != NULL && ret->weights != NULL;
+    return room ? 0 : err_no_memory(err);
+}
+
+void near_set_deinit(struct near_set *s)
+{
+    s->row = mem_free(s->row);
+    s->first = mem_free(s->first);
+    s->block = mem_free(s->block);
+    s->at = mem_free(s->at);
+    s->weights = mem_free(s->weights);
+}
+
+/* Of all rows, along an axis. */
+static double *coordinates(const struct near *s, const struct near_set *set, int axis)
+{
+    return set->at + (axis - NEAR_DIMS + s->dims) * set->ld;
+}
+
+/* Rows cell by cell, in their own order within each. `block` has room for a cell's number each. */
+static void sort_rows(const struct near *s, const struct rows *X, struct near_set *ret)
+{
+    const int64_t cells = cell_count(s);
+    for (int64_t i = 0; i < ret->n; i++) {
+        ret->first[cell_of(s, X, i) + 1]++;
+    }
+    for (int64_t c = 0; c < cells; c++) {
+        ret->first[c + 1] += ret->first[c];
+    }
+    for (int64_t i = ret->n - 1; i >= 0; i--) {
+        ret->row[--ret->first[cell_of(s, X, i) + 1]] = i;
+    }
+    /* first[c + 1] is where cell c begins now. */
+    memmove(ret->first, ret->first + 1, (size_t)cells * sizeof *ret->first);
+    ret->first[cells] = ret->n;
+}
+
+static void cut_blocks(const struct near *s, int lanes, struct near_set *ret)
+{
+    const int64_t line = s->cells[LAST], cells = cell_count(s);
+    ret->blocks = 0;
+    for (int64_t c = 0; c < cells; c += line) {
+        for (int64_t i = ret->first[c]; i < ret->first[c + line]; i += lanes) {
+            ret->block[ret->blocks++] = i;
+        }
+    }
+    ret->block[ret->blocks] = ret->n;
+}
+
+int near_sort(const struct near *s, const struct points *p, int lanes, struct near_set *ret,
+              struct err *err)
+{
+    const struct rows X = points_rows(p);
+    const int r = make_room(ret, s, p->n, lanes, err);
+    if (r < 0) {
+        near_set_deinit(ret);
+        return r;
+    }
+    sort_rows(s, &X, ret);
+    cut_blocks(s, lanes, ret);
+    for (int k = NEAR_DIMS - s->dims; k < NEAR_DIMS; k++) {
+        double *at = coordinates(s, ret, k);
+        for (int64_t i = 0; i < ret->n; i++) {
+            at[i] = rows_at(&X, ret->row[i], s->feature[k]);
+        }
+    }
+    return 0;
+}
+
+/* ---- products ---- */
+
+/* What a block's rows lie between, and the cells within reach. */
+struct box {
+    double least[NEAR_DIMS], most[NEAR_DIMS];
+    int64_t first[NEAR_DIMS], last[NEAR_DIMS];
+};
+
+static struct box box_of(const struct near *s, const struct near_set *p, int64_t first, int64_t end)
+{
+    struct box b = {.least = {0.0}};
+    for (int k = NEAR_DIMS - s->dims; k < NEAR_DIMS; k++) {
+        const double *at = coordinates(s, p, k);
+        b.least[k] = b.most[k] = at[first];
+        for (int64_t i = first + 1; i < end; i++) {
+            b.least[k] = at[i] < b.least[k] ? at[i] : b.least[k];
+            b.most[k] = at[i] > b.most[k] ? at[i] : b.most[k];
+        }
+    }
+    for (int k = 0; k < NEAR_DIMS; k++) {
+        b.first[k] = cell_at(s, k, b.least[k] - s->function.reach);
+        b.last[k] = cell_at(s, k, b.most[k] + s->function.reach);
+    }
+    return b;
+}
+
+/* Between the box and a cell, along an axis. */
+static double gap(const struct near *s, const struct box *b, int axis, int64_t cell)
+{
+    const double least = s->origin[axis] + (double)cell * s->side[axis];
+    const double before = least - b->most[axis], behind = b->least[axis] - least - s->side[axis];
+    return fmax(0.0, fmax(cell > 0 ? before : 0.0, cell < s->cells[axis] - 1 ? behind : 0.0));
+}
+
+/* The rows of one line of cells that may be nearer than `rest` along it. */
+static void meet_line(const struct near *s, const struct near_set *q, const struct box *b,
+                      int64_t line, double rest, const struct tile_isa *isa, struct near_tile *t)
+{
+    const int64_t *first = q->first + line * s->cells[LAST];
+    const int64_t begin = first[cell_at(s, LAST, b->least[LAST] - rest)];
+    const int64_t end = first[cell_at(s, LAST, b->most[LAST] + rest) + 1];
+    for (int k = 0; k < s->dims; k++) {
+        t->z[k] = q->at + k * q->ld + begin;
+    }
+    t->weights = q->weights + begin;
+    t->count = end - begin;
+    isa->near(t);
+}
+
+/* All lines of cells whose numbers along the first axes lie between these. */
+static void meet_lines(const struct near *s, const struct near_set *q, const struct box *b,
+                       const struct tile_isa *isa, struct near_tile *t)
+{
+    const double square = s->function.reach * s->function.reach;
+    for (int64_t i = b->first[0]; i <= b->last[0]; i++) {
+        const double apart = gap(s, b, 0, i);
+        for (int64_t j = b->first[1]; j <= b->last[1]; j++) {
+            const double other = gap(s, b, 1, j), rest = square - apart * apart - other * other;
+            if (rest >= 0.0) {
+                meet_line(s, q, b, i * s->cells[1] + j, sqrt(rest), isa, t);
+            }
+        }
+    }
+}
+
+/* Columns j .. of Y += a times a block's sums. */
+static void multiply_block(const struct near *s, const struct tile_isa *isa,
+                           const struct near_set *p, const struct near_set *q, int64_t block,
+                           double a, int64_t j, int cols, const struct mat *Y)
+{
+    const int64_t first = p->block[block], end = p->block[block + 1];
+    const int lanes = isa->f64.narrow;
+    double sums[NEAR_COLS * TILE_LANES] __attribute__((aligned(TILE_ALIGN))) = {0.0};
+    const struct box b = box_of(s, p, first, end);
+    struct near_tile t = {
+        .function = &s->function, .dims = s->dims, .cols = cols, .ld = q->ld, .sums = sums};
+    for (int k = 0; k < s->dims; k++) {
+        t.x[k] = p->at + k * p->ld + first;
+    }
+    meet_lines(s, q, &b, isa, &t);
+    for (int c = 0; c < cols; c++) {
+        for (int64_t i = first; i < end; i++) {
+            const int64_t row = p->row[i];
+            mat_set(Y, row, j + c, mat_at(Y, row, j + c) + a * sums[c * lanes + i - first]);
+        }
+    }
+}
+
+static void load_weights(struct near_set *q, int threads, const struct mat *V, int64_t j, int cols)
+{
+#pragma omp parallel for num_threads(threads)
+    for (int64_t i = 0; i < q->n; i++) {
+        for (int c = 0; c < cols; c++) {
+            q->weights[c * q->ld + i] = mat_at(V, q->row[i], j + c);
+        }
+    }
+}
+
+void near_product(const struct near *s, const struct tile_isa *isa, int threads,
+                  const struct near_set *p, struct near_set *q, double a, const struct mat *V,
+                  const struct mat *Y)
+{
+    for (int64_t j = 0; j < V->cols; j += NEAR_COLS) {
+        const int cols = (int)min_i64(NEAR_COLS, V->cols - j);
+        load_weights(q, threads, V, j, cols);
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 16)
+        for (int64_t b = 0; b < p->blocks; b++) {
+            multiply_block(s, isa, p, q, b, a, j, cols, Y);
+        }
+    }
+}
+
+/* ---- how many there are ---- */
+
+static double square_between(const struct rows *X, int dims, const int64_t *feature, int64_t i,
+                             int64_t j)
+{
+    double sum = 0.0;
+    for (int k = 0; k < dims; k++) {
+        const double apart = rows_at(X, i, feature[k]) - rows_at(X, j, feature[k]);
+        sum += apart * apart;
+    }
+    return sum;
+}
+
+/* Which of census.within a pair counts to, before those behind are added. */
+static int rank_of(double longest, double square)
+{
+    const int k = square > 0.0 ? ilogb(longest * longest / square) : 63;
+    return k < 0 ? 0 : k > 63 ? 63 : k;
+}
+
+struct census census_take(const struct rows *X, int dims, const int64_t *feature, double longest)
+{
+    struct census c = {.longest = longest};
+    const int64_t rows = min_i64(X->n, CENSUS_ROWS), others = min_i64(X->n, CENSUS_OTHERS);
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < others; j++) {
+            const double square =
+                square_between(X, dims, feature, i * X->n / rows, j * X->n / others);
+            c.within[rank_of(longest, square)]++;
+            c.total++;
+        }
+    }
+    for (int k = 62; k >= 0; k--) {
+        c.within[k] += c.within[k + 1];
+    }
+    return c;
+}
+
+/* Cells reach beyond, by half a side here and there. */
+static double reach_of_cells(int dims, double reach)
+{
+    return reach * (dims == 1 ? 1.0 + SIDE_LAST : dims == 2 ? 1.5 : 1.5);
+}
+
+double census_share(const struct census *c, int dims, double reach)
+{
+    const double at = 2.0 * log2(c->longest / reach_of_cells(dims, reach));
+    const int k = at > 0.0 ? at < 62.0 ? (int)at : 62 : 0;
+    const double part = fmin(1.0, fmax(0.0, at - k));
+    return (c->within[k] * (1.0 - part) + c->within[k + 1] * part) / c->total;
+}

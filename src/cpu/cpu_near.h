@@ -1,0 +1,55 @@
+/*
+ * Products with a function of the distance that is 0 beyond some reach, in one to three dimensions:
+ * points are sorted by cells, and each meets those of the cells around it alone. Between, the
+ * function is a polynomial of the distance. All in float64.
+ */
+#pragma once
+
+#include "cpu/cpu.h"
+#include "engine/grid.h"
+
+/* What sets of points share. The axes in use are the last ones. */
+struct near {
+    struct near_function function;
+    int dims;
+    int64_t feature[NEAR_DIMS], cells[NEAR_DIMS];
+    double origin[NEAR_DIMS], side[NEAR_DIMS]; /* of a cell; along the last axis they are shorter */
+};
+
+/* One set in the order of its cells. */
+struct near_set {
+    int64_t n, ld, blocks;
+    int64_t *row;   /* [n] */
+    int64_t *first; /* [cells + 1] */
+    int64_t *block; /* [blocks + 1]: rows that lie in a line of cells, as many as vectors have lanes
+                       at most */
+    double *at;     /* [dims][ld]: coordinates */
+    double *weights; /* [NEAR_COLS][ld]: of the product at hand */
+};
+
+/* How many of all pairs of a set are how near, by a sample. */
+struct census {
+    double total, within[64]; /* pairs nearer than longest / 2^(k / 2) */
+    double longest;
+};
+
+/* Of points that lie in the range of a grid, and a function of distances up to `reach`; false: no
+ * polynomial is within `loss` of it. `rows`: of a set, to say how many cells are worth while. */
+bool near_lay(struct near *ret, const struct grid *g, double reach, double loss, int64_t rows,
+              double (*f)(const void *context, double r), const void *context);
+
+/* `lanes`: of a vector of float64. */
+int near_sort(const struct near *s, const struct points *p, int lanes, struct near_set *ret,
+              struct err *err);
+int64_t near_set_bytes(const struct near *s, int64_t n);
+void near_set_deinit(struct near_set *s);
+
+/* Y += a F V for up to any number of columns. */
+void near_product(const struct near *s, const struct tile_isa *isa, int threads,
+                  const struct near_set *p, struct near_set *q, double a, const struct mat *V,
+                  const struct mat *Y);
+
+/* Of these coordinates, between which no distance is longer. */
+struct census census_take(const struct rows *X, int dims, const int64_t *feature, double longest);
+/* The share of pairs that cells of that reach bring together. */
+double census_share(const struct census *c, int dims, double reach);
