@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cpu/cpu_isa.h"
 #include "cpu/cpu_oracle.h"
 #include "cpu/cpu_polynomial.h"
 
@@ -12,6 +13,7 @@
 #define SIDE 0.5
 #define CELLS 4 /* a row at most */
 #define LAST (NEAR_DIMS - 1)
+#define NEAR_RUN 240 /* rows whose sum is of the points' type */
 /* Of a census: rows that count their distance to so many others. */
 #define CENSUS_ROWS 128
 #define CENSUS_OTHERS 16384
@@ -36,7 +38,7 @@ static double polynomial_at(const struct near_function *f, double s)
 {
     double sum = 0.0;
     for (int t = f->terms - 1; t >= 0; t--) {
-        sum = sum * s + f->term[t];
+        sum = sum * s + f->term_f64[t];
     }
     return sum;
 }
@@ -59,8 +61,11 @@ static bool fit(struct near_function *f, const struct between *b, double loss)
     bool close = false;
     for (int n = 4; !close && n <= NEAR_TERMS; n += 2) {
         f->terms = n;
-        polynomial_fit(value_between, b, n, f->term);
+        polynomial_fit(value_between, b, n, f->term_f64);
         close = is_close(f, b, loss);
+    }
+    for (int t = 0; t < f->terms; t++) {
+        f->term_f32[t] = (float)f->term_f64[t];
     }
     return close;
 }
@@ -127,28 +132,27 @@ static int64_t cell_of(const struct near *s, const struct rows *X, int64_t i)
 /* ---- sets ---- */
 
 /* At most: the last of each line of cells may have few rows. */
-static int64_t block_count(const struct near *s, int64_t n, int lanes)
+static int64_t most_blocks(const struct near *s, int64_t n, int lanes)
 {
     return n / lanes + cell_count(s) / s->cells[LAST] + 1;
 }
 
-int64_t near_set_bytes(const struct near *s, int64_t n)
+int64_t near_set_bytes(const struct near *s, enum dtype dtype, int64_t n)
 {
-    const int64_t numbers =
-        n + cell_count(s) + block_count(s, n, 1) + (s->dims + NEAR_COLS) * (n + NEAR_SPARE);
-    return numbers * (int64_t)sizeof(double);
+    const int64_t indices = n + cell_count(s) + most_blocks(s, n, 1);
+    const int64_t numbers = (s->dims + NEAR_COLS) * (n + NEAR_SPARE);
+    return indices * (int64_t)sizeof(int64_t) + numbers * (int64_t)dtype_size(dtype);
 }
 
-static int make_room(struct near_set *ret, const struct near *s, int64_t n, int lanes,
-                     struct err *err)
+static int make_room(struct near_set *ret, const struct near *s, int lanes, struct err *err)
 {
-    ret->n = n;
-    ret->ld = n + NEAR_SPARE;
-    ret->row = mem_array((size_t)n, sizeof(int64_t));
+    const size_t size = dtype_size(ret->dtype);
+    ret->ld = ret->n + NEAR_SPARE;
+    ret->row = mem_array((size_t)ret->n, sizeof(int64_t));
     ret->first = mem_zarray((size_t)cell_count(s) + 1, sizeof(int64_t));
-    ret->block = mem_array((size_t)block_count(s, n, lanes) + 1, sizeof(int64_t));
-    ret->at = mem_zarray((size_t)(s->dims * ret->ld), sizeof(double));
-    ret->weights = mem_zarray((size_t)(NEAR_COLS * ret->ld), sizeof(double));
+    ret->block = mem_array((size_t)most_blocks(s, ret->n, lanes) + 1, sizeof(int64_t));
+    ret->at = mem_zarray((size_t)(s->dims * ret->ld), size);
+    ret->weights = mem_zarray((size_t)(NEAR_COLS * ret->ld), size);
     const bool room = ret->row != NULL && ret->first != NULL && ret->block != NULL &&
                       ret->at != NULL && ret->weights != NULL;
     return room ? 0 : err_no_memory(err);
@@ -163,10 +167,27 @@ void near_set_deinit(struct near_set *s)
     s->weights = mem_free(s->weights);
 }
 
-/* Of all rows, along an axis. */
-static double *coordinates(const struct near *s, const struct near_set *set, int axis)
+/* Of a set's numbers, at or weights: the k-th from row i on. */
+static void *number_of(const struct near_set *set, void *numbers, int64_t k, int64_t i)
 {
-    return set->at + (axis - NEAR_DIMS + s->dims) * set->ld;
+    return (char *)numbers + (size_t)(k * set->ld + i) * dtype_size(set->dtype);
+}
+
+static void put(const struct near_set *set, void *numbers, int64_t k, int64_t i, double value)
+{
+    void *number = number_of(set, numbers, k, i);
+    if (set->dtype == DTYPE_F32) {
+        *(float *)number = (float)value;
+    } else {
+        *(double *)number = value;
+    }
+}
+
+/* Of a row, along an axis. */
+static double coordinate(const struct near *s, const struct near_set *set, int axis, int64_t i)
+{
+    const void *number = number_of(set, set->at, axis - NEAR_DIMS + s->dims, i);
+    return set->dtype == DTYPE_F32 ? (double)*(const float *)number : *(const double *)number;
 }
 
 /* Rows cell by cell, in their own order within each. `block` has room for a cell's number each. */
@@ -199,21 +220,22 @@ static void cut_blocks(const struct near *s, int lanes, struct near_set *ret)
     ret->block[ret->blocks] = ret->n;
 }
 
-int near_sort(const struct near *s, const struct points *p, int lanes, struct near_set *ret,
-              struct err *err)
+int near_sort(const struct near *s, const struct tile_loops *loops, const struct points *p,
+              struct near_set *ret, struct err *err)
 {
     const struct rows X = points_rows(p);
-    const int r = make_room(ret, s, p->n, lanes, err);
+    ret->dtype = p->dtype;
+    ret->n = p->n;
+    const int r = make_room(ret, s, loops->narrow, err);
     if (r < 0) {
         near_set_deinit(ret);
         return r;
     }
     sort_rows(s, &X, ret);
-    cut_blocks(s, lanes, ret);
-    for (int k = NEAR_DIMS - s->dims; k < NEAR_DIMS; k++) {
-        double *at = coordinates(s, ret, k);
+    cut_blocks(s, loops->narrow, ret);
+    for (int k = 0; k < s->dims; k++) {
         for (int64_t i = 0; i < ret->n; i++) {
-            at[i] = rows_at(&X, ret->row[i], s->feature[k]);
+            put(ret, ret->at, k, i, rows_at(&X, ret->row[i], s->feature[NEAR_DIMS - s->dims + k]));
         }
     }
     return 0;
@@ -231,11 +253,12 @@ static struct box box_of(const struct near *s, const struct near_set *p, int64_t
 {
     struct box b = {.least = {0.0}};
     for (int k = NEAR_DIMS - s->dims; k < NEAR_DIMS; k++) {
-        const double *at = coordinates(s, p, k);
-        b.least[k] = b.most[k] = at[first];
-        for (int64_t i = first + 1; i < end; i++) {
-            b.least[k] = at[i] < b.least[k] ? at[i] : b.least[k];
-            b.most[k] = at[i] > b.most[k] ? at[i] : b.most[k];
+        b.least[k] = INFINITY;
+        b.most[k] = -INFINITY;
+        for (int64_t i = first; i < end; i++) {
+            const double at = coordinate(s, p, k, i);
+            b.least[k] = at < b.least[k] ? at : b.least[k];
+            b.most[k] = at > b.most[k] ? at : b.most[k];
         }
     }
     for (int k = 0; k < NEAR_DIMS; k++) {
@@ -253,56 +276,76 @@ static double gap(const struct near *s, const struct box *b, int axis, int64_t c
     return fmax(0.0, fmax(cell > 0 ? before : 0.0, cell < s->cells[axis] - 1 ? behind : 0.0));
 }
 
-/* The rows of one line of cells that may be nearer than `rest` along it. */
-static void meet_line(const struct near *s, const struct near_set *q, const struct box *b,
-                      int64_t line, double rest, const struct tile_isa *isa, struct near_tile *t)
+/* A block of rows on its way through the cells around it. */
+struct meeting {
+    const struct near *near;
+    const struct tile_loops *loops;
+    const struct near_set *p, *q;
+    struct box box;
+    struct near_tile tile;
+    double totals[NEAR_COLS * TILE_LANES];
+};
+
+/* Rows of q; sums of the points' type are added up in float64 after a few. */
+static void meet_rows(struct meeting *m, int64_t first, int64_t end)
 {
-    const int64_t *first = q->first + line * s->cells[LAST];
-    const int64_t begin = first[cell_at(s, LAST, b->least[LAST] - rest)];
-    const int64_t end = first[cell_at(s, LAST, b->most[LAST] + rest) + 1];
-    for (int k = 0; k < s->dims; k++) {
-        t->z[k] = q->at + k * q->ld + begin;
+    const int lanes = m->loops->narrow, dims = m->near->dims;
+    for (int64_t i = first; i < end; i += NEAR_RUN) {
+        for (int k = 0; k < dims; k++) {
+            m->tile.z[k] = number_of(m->q, m->q->at, k, i);
+        }
+        m->tile.weights = number_of(m->q, m->q->weights, 0, i);
+        m->tile.count = min_i64(NEAR_RUN, end - i);
+        m->loops->near(&m->tile);
+        m->loops->drain(m->tile.sums, lanes, m->tile.cols, m->totals, lanes);
     }
-    t->weights = q->weights + begin;
-    t->count = end - begin;
-    isa->near(t);
 }
 
-/* All lines of cells whose numbers along the first axes lie between these. */
-static void meet_lines(const struct near *s, const struct near_set *q, const struct box *b,
-                       const struct tile_isa *isa, struct near_tile *t)
+/* The rows of one line of cells that may be nearer than `rest` along it. */
+static void meet_line(struct meeting *m, int64_t line, double rest)
 {
+    const struct near *s = m->near;
+    const int64_t *first = m->q->first + line * s->cells[LAST];
+    const int64_t begin = cell_at(s, LAST, m->box.least[LAST] - rest);
+    const int64_t end = cell_at(s, LAST, m->box.most[LAST] + rest) + 1;
+    meet_rows(m, first[begin], first[end]);
+}
+
+static void meet_lines(struct meeting *m)
+{
+    const struct near *s = m->near;
+    const struct box *b = &m->box;
     const double square = s->function.reach * s->function.reach;
     for (int64_t i = b->first[0]; i <= b->last[0]; i++) {
         const double apart = gap(s, b, 0, i);
         for (int64_t j = b->first[1]; j <= b->last[1]; j++) {
             const double other = gap(s, b, 1, j), rest = square - apart * apart - other * other;
             if (rest >= 0.0) {
-                meet_line(s, q, b, i * s->cells[1] + j, sqrt(rest), isa, t);
+                meet_line(m, i * s->cells[1] + j, sqrt(rest));
             }
         }
     }
 }
 
 /* Columns j .. of Y += a times a block's sums. */
-static void multiply_block(const struct near *s, const struct tile_isa *isa,
-                           const struct near_set *p, const struct near_set *q, int64_t block,
-                           double a, int64_t j, int cols, const struct mat *Y)
+static void multiply_block(struct meeting *m, int64_t block, double a, int64_t j,
+                           const struct mat *Y)
 {
-    const int64_t first = p->block[block], end = p->block[block + 1];
-    const int lanes = isa->f64.narrow;
+    const int64_t first = m->p->block[block], end = m->p->block[block + 1];
+    const int lanes = m->loops->narrow;
     double sums[NEAR_COLS * TILE_LANES] __attribute__((aligned(TILE_ALIGN))) = {0.0};
-    const struct box b = box_of(s, p, first, end);
-    struct near_tile t = {
-        .function = &s->function, .dims = s->dims, .cols = cols, .ld = q->ld, .sums = sums};
-    for (int k = 0; k < s->dims; k++) {
-        t.x[k] = p->at + k * p->ld + first;
+    m->box = box_of(m->near, m->p, first, end);
+    m->tile.sums = sums;
+    for (int k = 0; k < m->near->dims; k++) {
+        m->tile.x[k] = number_of(m->p, m->p->at, k, first);
     }
-    meet_lines(s, q, &b, isa, &t);
-    for (int c = 0; c < cols; c++) {
+    memset(m->totals, 0, sizeof m->totals);
+    meet_lines(m);
+    for (int c = 0; c < m->tile.cols; c++) {
         for (int64_t i = first; i < end; i++) {
-            const int64_t row = p->row[i];
-            mat_set(Y, row, j + c, mat_at(Y, row, j + c) + a * sums[c * lanes + i - first]);
+            const int64_t row = m->p->row[i];
+            const double sum = m->totals[c * lanes + i - first];
+            mat_set(Y, row, j + c, mat_at(Y, row, j + c) + a * sum);
         }
     }
 }
@@ -312,21 +355,28 @@ static void load_weights(struct near_set *q, int threads, const struct mat *V, i
 #pragma omp parallel for num_threads(threads)
     for (int64_t i = 0; i < q->n; i++) {
         for (int c = 0; c < cols; c++) {
-            q->weights[c * q->ld + i] = mat_at(V, q->row[i], j + c);
+            put(q, q->weights, c, i, mat_at(V, q->row[i], j + c));
         }
     }
 }
 
-void near_product(const struct near *s, const struct tile_isa *isa, int threads,
+void near_product(const struct near *s, const struct tile_loops *loops, int threads,
                   const struct near_set *p, struct near_set *q, double a, const struct mat *V,
                   const struct mat *Y)
 {
     for (int64_t j = 0; j < V->cols; j += NEAR_COLS) {
         const int cols = (int)min_i64(NEAR_COLS, V->cols - j);
         load_weights(q, threads, V, j, cols);
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 16)
-        for (int64_t b = 0; b < p->blocks; b++) {
-            multiply_block(s, isa, p, q, b, a, j, cols, Y);
+#pragma omp parallel num_threads(threads)
+        {
+            cleanup_flush unsigned before = tile_flush_denormals();
+            struct meeting m = {.near = s, .loops = loops, .p = p, .q = q};
+            m.tile = (struct near_tile){
+                .function = &s->function, .dims = s->dims, .cols = cols, .ld = q->ld};
+#pragma omp for schedule(dynamic, 16)
+            for (int64_t b = 0; b < p->blocks; b++) {
+                multiply_block(&m, b, a, j, Y);
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 /*
  * Products with a function of the distance that is 0 beyond some reach, in one to three dimensions:
  * points are sorted by cells, and each meets those of the cells around it alone. Between, the
- * function is a polynomial of the distance. All in float64.
+ * function is a polynomial of the distance. Values and short sums are of the points' type.
  */
 #pragma once
 
@@ -18,6 +18,7 @@ struct near {
 
 /* One set in the order of its cells. */
 struct near_set {
+    enum dtype dtype;
     int64_t n, ld, blocks;
     int64_t *row;   /* [n] */
     int64_t *first; /* [cells + 1] */
@@ -38,14 +39,15 @@ struct census {
 bool near_lay(struct near *ret, const struct grid *g, double reach, double loss, int64_t rows,
               double (*f)(const void *context, double r), const void *context);
 
-/* `lanes`: of a vector of float64. */
-int near_sort(const struct near *s, const struct points *p, int lanes, struct near_set *ret,
-              struct err *err);
-int64_t near_set_bytes(const struct near *s, int64_t n);
+/* For products by these loops, of the points' type. */
+int near_sort(const struct near *s, const struct tile_loops *loops, const struct points *p,
+              struct near_set *ret, struct err *err);
+/* At most. */
+int64_t near_set_bytes(const struct near *s, enum dtype dtype, int64_t n);
 void near_set_deinit(struct near_set *s);
 
-/* Y += a F V for up to any number of columns. */
-void near_product(const struct near *s, const struct tile_isa *isa, int threads,
+/* Y += a F V, of sets of one type. */
+void near_product(const struct near *s, const struct tile_loops *loops, int threads,
                   const struct near_set *p, struct near_set *q, double a, const struct mat *V,
                   const struct mat *Y);
 

@@ -169,6 +169,11 @@ int scattered_prepare(struct scattered *s, const struct points *p, double *numbe
                      : cloud_prepare_gaussian(&s->cloud, p->scale / g->step[0], err);
 }
 
+static const struct tile_loops *loops_of(const struct scattered *s, const struct tile_isa *isa)
+{
+    return s->cloud.dtype == DTYPE_F32 ? &isa->f32 : &isa->f64;
+}
+
 static int settle(const struct scattered *s, const struct tile_isa *isa, const struct points *p,
                   struct scattered_set *set, struct err *err)
 {
@@ -177,8 +182,8 @@ static int settle(const struct scattered *s, const struct tile_isa *isa, const s
     if (r < 0 || !has_near(s)) {
         return r;
     }
-    set->bytes += near_set_bytes(&s->near, p->n);
-    return near_sort(&s->near, p, isa->f64.narrow, &set->near, err);
+    set->bytes += near_set_bytes(&s->near, p->dtype, p->n);
+    return near_sort(&s->near, loops_of(s, isa), p, &set->near, err);
 }
 
 struct scattered_set *scattered_settle(const struct scattered *s, const struct tile_isa *isa,
@@ -203,7 +208,8 @@ struct scattered_set *scattered_set_free(struct scattered_set *set)
 
 int64_t scattered_set_bytes(const struct scattered *s, int64_t n)
 {
-    return cloud_order_bytes(&s->cloud, n) + (has_near(s) ? near_set_bytes(&s->near, n) : 0);
+    return cloud_order_bytes(&s->cloud, n) +
+           (has_near(s) ? near_set_bytes(&s->near, s->cloud.dtype, n) : 0);
 }
 
 void scattered_deinit(struct scattered *s)
@@ -244,6 +250,7 @@ void scattered_near(const struct scattered *s, const struct tile_isa *isa, const
                     const struct points *q, double a, const struct mat *V, const struct mat *Y)
 {
     if (has_near(s)) {
-        near_product(&s->near, isa, s->threads, &p->scattered->near, &q->scattered->near, a, V, Y);
+        near_product(&s->near, loops_of(s, isa), s->threads, &p->scattered->near,
+                     &q->scattered->near, a, V, Y);
     }
 }

@@ -72,6 +72,7 @@ typedef float half_f32 VECTOR(TILE_VEC_BYTES / 2);
 /* As many 16-bit numbers as a vector has lanes. */
 typedef uint16_t short_f32 VECTOR(TILE_VEC_BYTES / 2);
 typedef uint16_t short_f64 VECTOR(TILE_VEC_BYTES / 4);
+typedef float loose_f32 __attribute__((vector_size(TILE_VEC_BYTES), may_alias, aligned(4)));
 typedef double loose_f64 __attribute__((vector_size(TILE_VEC_BYTES), may_alias, aligned(8)));
 
 /* What is summed over the features, and what is made of it. */
@@ -248,7 +249,6 @@ INLINE vec_f64 part_of_row_f32(const float *row)
 #define EXP2_REST EXP2_REST_F64
 #include "cpu/cpu_tile.inc"
 
-#include "cpu/cpu_tile_near.inc"
 #include "cpu/cpu_tile_window.inc"
 
 #if TILE_FIXED
@@ -363,7 +363,6 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
     .name = QUOTE(TILE_ISA),
     .spread = window_spread,
     .gather = window_gather,
-    .near = near_run,
     .f32 =
         {
             .wide = TILE_WIDE * LANES_F32,
@@ -392,6 +391,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .fold = fold_f32,
             .to_half = to_half_f32,
             .mix = mix_f32,
+            .near = near_f32,
         },
     .f64 =
         {
@@ -419,5 +419,6 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .fold = fold_f64,
             .to_half = to_half_f64,
             .mix = mix_f64,
+            .near = near_f64,
         },
 };

@@ -146,23 +146,24 @@ struct window_at {
  * which on it is what it is there. */
 #define NEAR_TERMS 56
 #define NEAR_DIMS 3
-#define NEAR_COLS 8  /* right-hand sides that share an evaluation */
-#define NEAR_SPARE 8 /* numbers behind the last row's that may be read */
+#define NEAR_COLS 8   /* right-hand sides that share an evaluation */
+#define NEAR_SPARE 16 /* numbers behind the last row's that may be read */
 struct near_function {
     int terms;
     double reach, scale;
-    double term[NEAR_TERMS];
+    double term_f64[NEAR_TERMS];
+    float term_f32[NEAR_TERMS];
 };
 
 /* As many rows x as a vector has lanes, against rows z. */
 struct near_tile {
     const struct near_function *function;
     int dims, cols;
-    int64_t count; /* of z */
-    const double *x[NEAR_DIMS], *z[NEAR_DIMS];
-    const double *weights; /* [cols][ld], of z */
+    int64_t count;                           /* of z */
+    const void *x[NEAR_DIMS], *z[NEAR_DIMS]; /* T[..], the coordinates along each axis */
+    const void *weights;                     /* T[cols][ld], of z */
     int64_t ld;
-    double *sums; /* [cols][lanes] */
+    void *sums; /* T[cols][lanes], TILE_ALIGN-ed */
 };
 
 /* What becomes of the values: stored, or summed for x, for both sides, for z. */
@@ -213,6 +214,9 @@ struct tile_loops {
     void (*to_half)(const void *values, int64_t n, uint16_t *ret);
 
     void (*mix)(const struct mix_tile *t);
+
+    /* sums += the function's values, times weights. */
+    void (*near)(const struct near_tile *t);
 };
 
 struct tile_isa {
@@ -224,8 +228,6 @@ struct tile_isa {
     void (*spread)(const struct window *w, const struct window_at *at, double value, double *first);
     /* The sum of a window's places, times its weights. */
     double (*gather)(const struct window *w, const struct window_at *at, const double *first);
-    /* sums += the function's values, times weights. */
-    void (*near)(const struct near_tile *t);
 };
 
 /* What this processor can run, best first; NULL after the last. */
