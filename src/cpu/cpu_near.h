@@ -1,7 +1,8 @@
 /*
  * Products with a function of the distance that is 0 beyond some reach, in one to three dimensions:
  * points are sorted by cells, and each meets those of the cells around it alone. Between, the
- * function is a polynomial of the distance. Values and short sums are of the points' type.
+ * function is a polynomial of the distance. Values and short sums are of the points'
+ * type.
  */
 #pragma once
 
@@ -34,8 +35,9 @@ struct census {
     double longest;
 };
 
-/* Of points that lie in the range of a grid, and a function of distances up to `reach`; false: no
- * polynomial is within `loss` of it. `rows`: of a set, to say how many cells are worth while. */
+/* Of points that lie in the range of a grid, and a function of distances up to `reach`;
+ * false: no polynomial is within `loss` of it. `rows`: of a set, to say how many cells are worth
+ * while. */
 bool near_lay(struct near *ret, const struct grid *g, double reach, double loss, int64_t rows,
               double (*f)(const void *context, double r), const void *context);
 

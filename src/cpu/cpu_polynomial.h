@@ -1,7 +1,7 @@
 /* Polynomials that stand for a function between -1 and 1. */
 #pragma once
 
-enum { POLYNOMIAL_TERMS = 56 };
+enum { POLYNOMIAL_TERMS = 48 };
 
 typedef double polynomial_of(const void *context, double s);
 

@@ -6,7 +6,7 @@
 
 /* A near pair in kernel values, whose float64 ones take longer: of all that cells bring together.
  */
-#define PAIR_COST_F32 9.0
+#define PAIR_COST_F32 4.0
 #define PAIR_COST_F64 5.0
 /* Steps along the longest axis that are tried, each so many times those before. */
 #define FEWEST_STEPS 8.0
@@ -80,16 +80,18 @@ static void choose_split(struct scattered *s, const struct cloud_ranges *r, cons
     const double n = (double)p->n;
     struct scattered next = {.threads = s->threads};
     double step = longest_of(r) / FEWEST_STEPS;
-    do {
+    bool finer = true;
+    while (finer) {
         lay_split(&next, r, p, step, most);
-        next.near_share =
-            next.split.reach > 0.0 ? census_share(&census, r->dims, next.split.reach) : 0.0;
+        const bool near = next.split.reach > 0.0;
+        next.near_share = near ? census_share(&census, r->dims, next.split.reach) : 0.0;
         const bool exists = next.cloud.torus.grid.dims > 0, first = s->cloud.torus.grid.dims == 0;
         if (exists && (first || whole_cost(&next, n) < whole_cost(s, n))) {
             *s = next;
         }
+        finer = exists && near && torus_cost(&next.cloud.torus) < whole_cost(s, n);
         step /= FINER;
-    } while (next.cloud.torus.grid.dims > 0 && next.near_share > 0.0);
+    }
 }
 
 static double near_at(const void *context, double r)
@@ -111,6 +113,20 @@ static const struct points *first_of(struct points *const *sets, int count, enum
     return ret;
 }
 
+/* In float64 the polynomial is off by some roundings of terms larger than itself. */
+static bool lay_near(struct scattered *s, int64_t rows)
+{
+    const double loss = s->cloud.dtype == DTYPE_F32 ? 2e-9 : 1e-13;
+    const struct grid *g = &s->cloud.torus.grid;
+    return !has_near(s) || near_lay(&s->near, g, s->split.reach, loss, rows, near_at, &s->split);
+}
+
+/* Even without places and near pairs. */
+static bool could_pay(const struct points *p, int dims)
+{
+    return dims > 0 && cloud_point_cost(p->dtype, dims) < (double)p->n;
+}
+
 void scattered_measure(struct scattered *s, struct points *const *sets, int count, enum dtype dtype,
                        int64_t most, int threads)
 {
@@ -121,15 +137,13 @@ void scattered_measure(struct scattered *s, struct points *const *sets, int coun
         return;
     }
     const struct cloud_ranges r = cloud_ranges(sets, count, dtype);
-    if (r.dims > 0 && id == KERNEL_GAUSSIAN) {
+    if (could_pay(p, r.dims) && id == KERNEL_GAUSSIAN) {
         lay_gaussian(s, &r, p->scale, dtype, most);
-    } else if (r.dims > 0 && split_exists(id, r.dims)) {
+    } else if (could_pay(p, r.dims) && split_exists(id, r.dims)) {
         choose_split(s, &r, p, most);
     }
     const struct torus *t = &s->cloud.torus;
-    const bool fits =
-        t->grid.dims > 0 && (!has_near(s) || near_lay(&s->near, &t->grid, s->split.reach,
-                                                      split_loss(dtype), p->n, near_at, &s->split));
+    const bool fits = t->grid.dims > 0 && lay_near(s, p->n);
     s->cloud.torus.grid.dims = fits ? t->grid.dims : 0;
     s->bytes = t->bytes + t->places * (int64_t)sizeof(double);
 }
@@ -137,7 +151,8 @@ void scattered_measure(struct scattered *s, struct points *const *sets, int coun
 double scattered_cost(const struct scattered *s, double p, double q)
 {
     const double pair = s->cloud.dtype == DTYPE_F32 ? PAIR_COST_F32 : PAIR_COST_F64;
-    return cloud_point_cost(&s->cloud) * (p + q) / 2.0 + pair * s->near_share * p * q;
+    const double point = cloud_point_cost(s->cloud.dtype, s->cloud.torus.grid.dims);
+    return point * (p + q) / 2.0 + pair * s->near_share * p * q;
 }
 
 /* ---- preparation ---- */

@@ -17,27 +17,43 @@ bool split_exists(enum kernel_id id, int dims)
 
 /* ---- in space ---- */
 
-/* Of a r = x, u and v = a sqrt(tau) -+ r / (2 sqrt(tau)). */
-double split_far(const struct split *s, double r)
+/* At a distance, in units of 1 / a: what the closed forms consist of. */
+struct place {
+    double x, root, y; /* a r, a sqrt(tau), r / (2 sqrt(tau)) */
+    double rises;      /* exp(x) erfc(root + y) */
+    double gauss;      /* 4 root / sqrt(pi) exp(-root^2 - y^2) */
+};
+
+static struct place place_of(const struct split *s, double r)
 {
-    const double at = s->a * s->root_tau, x = s->a * r, y = r / (2.0 * s->root_tau);
-    const double falls = exp(-x) * erfc(at - y);
-    const double rises = at + y < 26.0 ? exp(x) * erfc(at + y) : 0.0; /* erfc is 0 from there on */
-    const double gauss = 4.0 * at / sqrt(M_PI) * exp(-at * at - y * y);
-    const double second = falls + rises + x * (falls - rises) + gauss;
-    switch (s->twice_nu) {
-    case 1:
-        return 0.5 * (falls + rises);
-    case 3:
-        return 0.5 * second;
-    default:
-        return (3.0 * second + x * x * (falls + rises) + 2.0 * at * at * gauss) / 6.0;
-    }
+    struct place p = {.x = s->a * r, .root = s->a * s->root_tau, .y = r / (2.0 * s->root_tau)};
+    const double at = p.root + p.y;
+    p.rises = at < 26.0 ? exp(p.x) * erfc(at) : 0.0; /* erfc is 0 from there on */
+    p.gauss = 4.0 * p.root / sqrt(M_PI) * exp(-p.root * p.root - p.y * p.y);
+    return p;
 }
 
+double split_far(const struct split *s, double r)
+{
+    const struct place p = place_of(s, r);
+    const double falls = exp(-p.x) * erfc(p.root - p.y), first = falls + p.rises;
+    const double second = first + p.x * (falls - p.rises) + p.gauss;
+    const double third = p.x * p.x * first + 2.0 * p.root * p.root * p.gauss;
+    return s->twice_nu == 1   ? first / 2.0
+           : s->twice_nu == 3 ? second / 2.0
+                              : second / 2.0 + third / 6.0;
+}
+
+/* k - far, but without k: small values have digits of their own. */
 double split_near(const struct split *s, double r)
 {
-    return kernel_of_distance(s->id, r / s->bandwidth) - split_far(s, r);
+    const struct place p = place_of(s, r);
+    const double falls = exp(-p.x) * erfc(p.y - p.root), first = falls - p.rises;
+    const double second = first + p.x * (falls + p.rises) - p.gauss;
+    const double third = p.x * p.x * first - 2.0 * p.root * p.root * p.gauss;
+    return s->twice_nu == 1   ? first / 2.0
+           : s->twice_nu == 3 ? second / 2.0
+                              : second / 2.0 + third / 6.0;
 }
 
 /* ---- the spectrum ---- */

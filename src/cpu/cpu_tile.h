@@ -142,9 +142,9 @@ struct window_at {
     double s[3];
 };
 
-/* A function of the distance r (cpu_near.h): sum_t term[t] (scale r - 1)^t up to its reach, from
- * which on it is what it is there. */
-#define NEAR_TERMS 56
+/* A function of the distance r (cpu_near.h): sum_t term[t] (scale r - 1)^t below its reach, 0 from
+ * there on. */
+#define NEAR_TERMS 48
 #define NEAR_DIMS 3
 #define NEAR_COLS 8   /* right-hand sides that share an evaluation */
 #define NEAR_SPARE 16 /* numbers behind the last row's that may be read */

@@ -171,10 +171,10 @@ void cloud_lay(struct cloud *c, const struct cloud_ranges *r, enum dtype dtype,
     }
 }
 
-double cloud_point_cost(const struct cloud *c)
+double cloud_point_cost(enum dtype dtype, int dims)
 {
-    const double lines = pow(width_of(c->dtype), c->torus.grid.dims - 1);
-    return POINT_COST + (c->dtype == DTYPE_F32 ? LINE_COST_F32 : LINE_COST_F64) * lines;
+    const double lines = pow(width_of(dtype), dims - 1);
+    return POINT_COST + (dtype == DTYPE_F32 ? LINE_COST_F32 : LINE_COST_F64) * lines;
 }
 
 /* ---- the spectrum ---- */

@@ -55,7 +55,7 @@ struct cloud_layout {
 void cloud_lay(struct cloud *c, const struct cloud_ranges *r, enum dtype dtype,
                const struct cloud_layout *l, int threads);
 /* What spreading a number and gathering one take, in kernel values. */
-double cloud_point_cost(const struct cloud *c);
+double cloud_point_cost(enum dtype dtype, int dims);
 /* For a gaussian of so many places. */
 int cloud_prepare_gaussian(struct cloud *c, double sigma, struct err *err);
 /* For any function whose spectrum ends; numbers: room for [places] complex ones. */
