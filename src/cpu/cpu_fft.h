@@ -31,6 +31,9 @@ struct fft_loops {
      * has 4 `lanes` doubles for each number of a line. Several threads may use one f. */
     void (*lines)(const struct fft *f, bool back, double *const *line, int count, int64_t stride,
                   double *scratch);
+    /* There, number k of line i times factor[i + k * stride], and back. */
+    void (*convolve)(const struct fft *f, double *const *line, int count, int64_t stride,
+                     const double *factor, double *scratch);
 };
 
 extern const struct fft_loops fft_loops_single; /* of one lane, on any processor */

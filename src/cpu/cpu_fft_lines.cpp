@@ -7,10 +7,12 @@
  * processor for a program that runs on an older one. So this is compiled with -fno-weak, by which
  * templates have no names for the linker; tools/check-symbols looks at the result.
  */
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstddef>
 #include <new>
+#include <utility>
 
 #include "cpu/cpu_fft.h"
 
@@ -128,8 +130,7 @@ struct plan {
     kissfft<lanes> there;
 };
 
-/* Lines on their way. The transform back is the one there of numbers whose parts have changed
- * places, in and out: `real` and `imag` are where they begin among the doubles of a number. */
+/* Lines on their way: `real` and `imag` are where the parts of a number begin. */
 struct group {
     double *const *line;
     int count;
@@ -333,30 +334,90 @@ struct fft *free_plan(struct fft *f)
     return nullptr;
 }
 
+group group_of(const plan &p, double *const *line, int count, int64_t stride)
+{
+    return {line, count, static_cast<std::size_t>(stride), p.length, 0, LANES};
+}
+
+/* The transform back is the one there of numbers whose parts have changed places, in and out. */
+void exchange_parts(group *g)
+{
+    std::swap(g->real, g->imag);
+}
+
+void load_lines(const group &g, double *ret)
+{
+    for (std::size_t k = load_whole(g, ret); k < g.length; k++) {
+        load_each(g, k, ret + 2 * LANES * k);
+    }
+}
+
+void store_lines(const group &g, const double *from)
+{
+    for (std::size_t k = store_whole(g, from); k < g.length; k++) {
+        store_each(g, k, from + 2 * LANES * k);
+    }
+}
+
+void transform(const plan &p, const double *from, double *ret)
+{
+    if (p.length == 1) { /* KISS FFT would want memory for it */
+        std::copy(from, from + 2 * LANES, ret);
+        return;
+    }
+    p.there.transform(reinterpret_cast<const number *>(from), reinterpret_cast<number *>(ret));
+}
+
 void lines(const struct fft *f, bool back, double *const *line, int count, int64_t stride,
            double *scratch)
 {
     const plan &p = *reinterpret_cast<const plan *>(f);
-    if (p.length == 1) {
-        return; /* KISS FFT would want memory for it */
-    }
-    const group g = {line,
-                     count,
-                     static_cast<std::size_t>(stride),
-                     p.length,
-                     back ? LANES : 0,
-                     back ? 0 : LANES};
     double *const result = scratch + 2 * LANES * p.length;
-    for (std::size_t k = load_whole(g, scratch); k < p.length; k++) {
-        load_each(g, k, scratch + 2 * LANES * k);
+    group g = group_of(p, line, count, stride);
+    if (back) {
+        exchange_parts(&g);
     }
-    p.there.transform(reinterpret_cast<const number *>(scratch),
-                      reinterpret_cast<number *>(result));
-    for (std::size_t k = store_whole(g, result); k < p.length; k++) {
-        store_each(g, k, result + 2 * LANES * k);
+    load_lines(g, scratch);
+    transform(p, scratch, result);
+    store_lines(g, result);
+}
+
+/* ret <- a number of each line times its factor, with their parts exchanged. */
+inline void multiply(const double *number, const double *factor, int count, double *__restrict ret)
+{
+    for (int i = 0; i < count; i++) {
+        ret[i] = number[LANES + i] * factor[i];
+        ret[LANES + i] = number[i] * factor[i];
     }
+}
+
+void multiply_lines(const group &g, const double *factor, const double *from, double *ret)
+{
+    for (std::size_t k = 0; k < g.length; k++) {
+        const std::size_t at = 2 * LANES * k;
+        if (g.count == LANES) {
+            multiply(from + at, factor + k * g.stride, LANES, ret + at);
+        } else {
+            multiply(from + at, factor + k * g.stride, g.count, ret + at);
+        }
+    }
+}
+
+void convolve(const struct fft *f, double *const *line, int count, int64_t stride,
+              const double *factor, double *scratch)
+{
+    const plan &p = *reinterpret_cast<const plan *>(f);
+    double *const result = scratch + 2 * LANES * p.length;
+    group g = group_of(p, line, count, stride);
+    load_lines(g, scratch);
+    transform(p, scratch, result);
+    multiply_lines(g, factor, result, scratch);
+    transform(p, scratch, result);
+    exchange_parts(&g);
+    store_lines(g, result);
 }
 
 } // namespace
 
-extern "C" const struct fft_loops JOIN(fft_loops_, TILE_ISA) = {LANES, make, free_plan, lines};
+extern "C" const struct fft_loops JOIN(fft_loops_, TILE_ISA) = {LANES, make, free_plan, lines,
+                                                                convolve};

@@ -110,36 +110,35 @@ static int64_t first_place(const struct lines *l)
     return place * l->torus->extent[l->axis] * l->stride + l->behind;
 }
 
+/* What becomes of lines: one transform, or, along the first axis, there, times the spectrum and
+ * back. */
+enum step { THERE, BACK, CONVOLVE };
+
 /* As many lines as go side by side, from number `first` on. */
-static void transform_group(struct lines l, int64_t first, bool back, double *numbers)
+static void transform_group(struct lines l, int64_t first, enum step step, double *numbers)
 {
     const struct torus *t = l.torus;
     const int count = (int)min_i64(t->loops->lanes, l.count - first);
-    double *line[FFT_LANES];
+    double *line[FFT_LANES], *scratch = t->scratch + scratch_of(t) * omp_get_thread_num();
     go_to_line(&l, first);
     for (int i = 0; i < count; i++) {
         line[i] = numbers + 2 * first_place(&l);
         go_to_next_line(&l);
     }
-    double *scratch = t->scratch + scratch_of(t) * omp_get_thread_num();
-    t->loops->lines(t->fft[l.axis], back, line, count, l.stride, scratch);
+    if (step == CONVOLVE) {
+        t->loops->convolve(t->fft[0], line, count, l.stride, t->spectrum + first, scratch);
+    } else {
+        t->loops->lines(t->fft[l.axis], step == BACK, line, count, l.stride, scratch);
+    }
 }
 
-static void transform_axis(const struct torus *t, int axis, bool back, double *numbers)
+static void transform_axis(const struct torus *t, int axis, enum step step, double *numbers)
 {
     const struct lines l = lines_along(t, axis);
     const int lanes = t->loops->lanes;
 #pragma omp parallel for num_threads(t->threads)
     for (int64_t i = 0; i < l.count; i += lanes) {
-        transform_group(l, i, back, numbers);
-    }
-}
-
-static void transform(const struct torus *t, bool back, double *numbers)
-{
-    const int dims = t->grid.dims;
-    for (int k = 0; k < dims; k++) {
-        transform_axis(t, back ? k : dims - 1 - k, back, numbers);
+        transform_group(l, i, step, numbers);
     }
 }
 
@@ -193,7 +192,9 @@ static void make_spectrum(struct torus *t, double *numbers)
 {
     const struct grid grid = t->grid;
     memcpy(t->grid.size, t->extent, sizeof t->grid.size);
-    transform(t, false, numbers);
+    for (int k = t->grid.dims - 1; k >= 0; k--) {
+        transform_axis(t, k, THERE, numbers);
+    }
     t->grid = grid;
 #pragma omp parallel for num_threads(t->threads)
     for (int64_t i = 0; i < t->places; i++) {
@@ -275,15 +276,16 @@ void torus_weigh(struct torus *t, double *const axes[GRID_DIMS])
     }
 }
 
+/* Along the first axis numbers are in the cache from there to back. */
 void torus_multiply(const struct torus *t, double *numbers)
 {
-    transform(t, false, numbers);
-#pragma omp parallel for num_threads(t->threads)
-    for (int64_t i = 0; i < t->places; i++) {
-        numbers[2 * i] *= t->spectrum[i];
-        numbers[2 * i + 1] *= t->spectrum[i];
+    for (int k = t->grid.dims - 1; k > 0; k--) {
+        transform_axis(t, k, THERE, numbers);
     }
-    transform(t, true, numbers);
+    transform_axis(t, 0, CONVOLVE, numbers);
+    for (int k = 1; k < t->grid.dims; k++) {
+        transform_axis(t, k, BACK, numbers);
+    }
 }
 
 void torus_deinit(struct torus *t)

@@ -107,6 +107,29 @@ static void check_return(struct sample *s, struct rng *rng)
     }
 }
 
+/* There, times factors and back is that, step by step, to the bit. */
+static void check_convolution(struct sample *s, struct rng *rng)
+{
+    static double complex steps[3 * FFT_LANES * LONGEST];
+    double factor[FFT_LANES + 2 * FFT_LANES * LONGEST];
+    for (int i = 0; i < FFT_LANES + 2 * FFT_LANES * LONGEST; i++) {
+        factor[i] = rng_normal(rng);
+    }
+    lay(s, rng);
+    transform(s, false);
+    for (int64_t at = 0; at < s->count * s->length; at++) {
+        const int64_t i = at / s->length, place = at % s->length * s->stride;
+        s->numbers[first_of(s, (int)i) + place] *= factor[i + place];
+    }
+    transform(s, true);
+    memcpy(steps, s->numbers, sizeof steps);
+    memcpy(s->numbers, s->before, sizeof steps);
+    struct fft *f = s->loops->make(s->length);
+    s->loops->convolve(f, s->line, s->count, s->stride, factor, s->scratch);
+    s->loops->free(f);
+    assert_memory_equal(s->numbers, steps, sizeof steps);
+}
+
 static void check_loops(struct sample *s, struct rng *rng)
 {
     const int cases = LENGTHS * LAYOUTS * 2 * s->loops->lanes;
@@ -119,6 +142,7 @@ static void check_loops(struct sample *s, struct rng *rng)
         transform(s, s->back);
         check_lines(s);
         check_return(s, rng);
+        check_convolution(s, rng);
     }
 }
 
