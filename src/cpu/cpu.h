@@ -14,7 +14,7 @@
  *   cpu_sketch.c   Phi K, Phi sparse
  *   cpu_lanes.*    kmv of few rows with all points, spread over the lanes
  *   cpu_grid.*     kmv of points on a grid
- *   cpu_torus.*    on a regular one by Fourier transforms (cpu_fft.*)
+ *   cpu_torus.*    on a regular one by Fourier transforms (cpu_fft*)
  *   cpu_kronecker.*  on any by a matrix for each feature
  *   cpu_scattered.*  of points of few features anywhere: by windows around the places of a
  *   cpu_window.*   regular one (cpu_window.*, cpu_polynomial.*), of kernels that are split for that

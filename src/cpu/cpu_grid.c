@@ -193,14 +193,15 @@ static bool suits(const struct search *s, double cost, int64_t places, int64_t b
 }
 
 /* By Fourier transforms; cost stays infinite where there is no such grid. */
-static int try_torus(const struct search *s, int threads, struct lattice *l, struct err *err)
+static int try_torus(const struct backend *be, const struct search *s, struct lattice *l,
+                     struct err *err)
 {
     struct grid g;
     const int r = grid_find(s->rows, s->count, s->features, s->most / 2, &g, err);
     if (r < 0 || g.dims == 0) {
         return r;
     }
-    torus_measure(&l->torus, &g, threads);
+    torus_measure(&l->torus, &g, be);
     const struct torus *t = &l->torus;
     if (suits(s, torus_cost(t), t->places, t->bytes)) {
         l->cost = torus_cost(t);
@@ -237,11 +238,11 @@ static int try_axes(const struct search *s, struct lattice *l, struct err *err)
 }
 
 /* Of all points, of few features, that lie anywhere. */
-static bool try_window(const struct search *s, struct points *const *sets, enum dtype dtype,
-                       int threads, struct lattice *l)
+static bool try_window(const struct backend *be, const struct search *s, struct points *const *sets,
+                       enum dtype dtype, struct lattice *l)
 {
     struct scattered *const w = &l->scattered;
-    scattered_measure(w, sets, s->count, dtype, s->most, threads);
+    scattered_measure(w, sets, s->count, dtype, s->most, be);
     const struct torus *t = &w->cloud.torus;
     if (t->grid.dims == 0) {
         return false;
@@ -313,7 +314,7 @@ static int find_grid(struct backend *be, const struct search *s, struct lattice 
     if (l == NULL) {
         return -ERR_NO_MEMORY;
     }
-    int r = try_torus(s, be->threads, l, err);
+    int r = try_torus(be, s, l, err);
     r = r == 0 ? try_axes(s, l, err) : r;
     return conclude(l, r, ret);
 }
@@ -325,7 +326,7 @@ static int find_window(struct backend *be, const struct search *s, struct points
     if (l == NULL) {
         return -ERR_NO_MEMORY;
     }
-    (void)try_window(s, sets, dtype, be->threads, l);
+    (void)try_window(be, s, sets, dtype, l);
     return conclude(l, 0, ret);
 }
 
@@ -406,7 +407,7 @@ static bool window_takes_less(struct backend *be, const struct search *s,
                               struct points *const *sets, const struct lattice *grid)
 {
     struct lattice other = {.threads = be->threads};
-    return try_window(s, sets, sets[0]->dtype, be->threads, &other) &&
+    return try_window(be, s, sets, sets[0]->dtype, &other) &&
            product_cost(&other, sets[0]->n, sets[0]->n) <
                product_cost(grid, sets[0]->n, sets[0]->n);
 }

@@ -37,7 +37,7 @@ static void lay_gaussian(struct scattered *s, const struct cloud_ranges *r, doub
     const double reach = sqrt(-2.0 * log(gaussian_loss(dtype)));
     const struct cloud_layout l = {
         .step = M_PI * sigma / (CLOUD_OVERSAMPLED * reach), .beyond = reach * sigma, .most = most};
-    cloud_lay(&s->cloud, r, dtype, &l, s->threads);
+    cloud_lay(&s->cloud, r, dtype, &l, s->be);
 }
 
 static void lay_split(struct scattered *s, const struct cloud_ranges *r, const struct points *p,
@@ -49,7 +49,7 @@ static void lay_split(struct scattered *s, const struct cloud_ranges *r, const s
     s->split = split_at(p->kernel.id, p->scale, r->dims, frequency, split_loss(p->dtype));
     const struct cloud_layout l = {
         .step = step, .beyond = s->split.beyond, .zone = s->zone, .most = most};
-    cloud_lay(&s->cloud, r, p->dtype, &l, s->threads);
+    cloud_lay(&s->cloud, r, p->dtype, &l, s->be);
 }
 
 static double whole_cost(const struct scattered *s, double n)
@@ -78,7 +78,7 @@ static void choose_split(struct scattered *s, const struct cloud_ranges *r, cons
 {
     const struct census census = census_of(p, r);
     const double n = (double)p->n;
-    struct scattered next = {.threads = s->threads};
+    struct scattered next = {.be = s->be};
     double step = longest_of(r) / FEWEST_STEPS;
     bool finer = true;
     while (finer) {
@@ -128,9 +128,9 @@ static bool could_pay(const struct points *p, int dims)
 }
 
 void scattered_measure(struct scattered *s, struct points *const *sets, int count, enum dtype dtype,
-                       int64_t most, int threads)
+                       int64_t most, const struct backend *be)
 {
-    *s = (struct scattered){.threads = threads};
+    *s = (struct scattered){.be = be};
     const struct points *p = first_of(sets, count, dtype);
     const enum kernel_id id = sets[0]->kernel.id;
     if (p == NULL || (id != KERNEL_GAUSSIAN && !split_exists(id, 1))) {
@@ -243,7 +243,7 @@ void scattered_spread(const struct scattered *s, const struct tile_isa *isa, con
         const struct mat v = mat_cols(*V, j + c, 1);
         cloud_spread(&s->cloud, isa, q, &q->scattered->order, &v, s->column);
     }
-#pragma omp parallel for num_threads(s->threads)
+#pragma omp parallel for num_threads(s->be->threads)
     for (int64_t i = 0; i < s->cloud.torus.places; i++) {
         numbers[2 * i + c] = exists ? s->column[i] : 0.0;
     }
@@ -253,7 +253,7 @@ void scattered_gather(const struct scattered *s, const struct tile_isa *isa, con
                       double a, const double *numbers, double b, const struct mat *Y, int64_t j,
                       int c)
 {
-#pragma omp parallel for num_threads(s->threads)
+#pragma omp parallel for num_threads(s->be->threads)
     for (int64_t i = 0; i < s->cloud.torus.places; i++) {
         s->column[i] = numbers[2 * i + c];
     }
@@ -265,7 +265,7 @@ void scattered_near(const struct scattered *s, const struct tile_isa *isa, const
                     const struct points *q, double a, const struct mat *V, const struct mat *Y)
 {
     if (has_near(s)) {
-        near_product(&s->near, loops_of(s, isa), s->threads, &p->scattered->near,
+        near_product(&s->near, loops_of(s, isa), s->be->threads, &p->scattered->near,
                      &q->scattered->near, a, V, Y);
     }
 }

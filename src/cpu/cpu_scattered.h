@@ -18,7 +18,7 @@ struct scattered {
     double near_share; /* of all pairs */
     double zone;       /* cloud_layout */
     double *column;    /* [places], of the product at hand */
-    int threads;
+    const struct backend *be;
     int64_t bytes; /* once prepared */
 };
 
@@ -31,7 +31,7 @@ struct scattered_set {
 
 /* Around all sets of the type, with at most `most` places. */
 void scattered_measure(struct scattered *s, struct points *const *sets, int count, enum dtype dtype,
-                       int64_t most, int threads);
+                       int64_t most, const struct backend *be);
 /* Of a product of p rows with q, beside that of the torus, in kernel values. */
 double scattered_cost(const struct scattered *s, double p, double q);
 int64_t scattered_set_bytes(const struct scattered *s, int64_t n);

@@ -359,8 +359,11 @@ static void run_mixed(enum tile_use use, int lanes, const struct tile *t)
     }
 }
 
+extern const struct fft_loops JOIN(fft_loops_, TILE_ISA);
+
 const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
     .name = QUOTE(TILE_ISA),
+    .fft = &JOIN(fft_loops_, TILE_ISA),
     .spread = window_spread,
     .gather = window_gather,
     .f32 =

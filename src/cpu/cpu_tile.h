@@ -219,9 +219,11 @@ struct tile_loops {
     void (*near)(const struct near_tile *t);
 };
 
+struct fft_loops;
 struct tile_isa {
     const char *name; /* "avx512", "avx512_intel", "avx2", "portable" */
     struct tile_loops f32, f64;
+    const struct fft_loops *fft; /* cpu_fft.h */
 
     /* A number times the weights of a window is added to its places, of which `first` is the
      * first: WINDOW_ROW of each line are read and written. */

@@ -6,23 +6,31 @@
 
 #include "base/mem.h"
 #include "cpu/cpu_fft.h"
+#include "cpu/cpu_oracle.h"
 
 /* Kernel values that take the time of a place and log2 of the places, there and back, with a
  * margin; of a single line, which has one thread where tiles have several, as if they had four: the
  * way is not to depend on how many there are. */
-#define PLACE_COST 16.0
+#define PLACE_COST 12.0
 #define LINE_COST 64.0
 
-void torus_measure(struct torus *t, const struct grid *g, int threads)
+void torus_measure(struct torus *t, const struct grid *g, const struct backend *be)
 {
     int64_t extent[GRID_DIMS];
     for (int k = 0; k < g->dims; k++) {
         extent[k] = fft_length(2 * g->size[k] - 1);
     }
-    torus_lay(t, g, extent, threads);
+    torus_lay(t, g, extent, be);
 }
 
-void torus_lay(struct torus *t, const struct grid *g, const int64_t *extent, int threads)
+/* Numbers that a thread has. */
+static int64_t scratch_of(const struct torus *t)
+{
+    return 4 * t->loops->lanes * t->longest;
+}
+
+void torus_lay(struct torus *t, const struct grid *g, const int64_t *extent,
+               const struct backend *be)
 {
     *t = (struct torus){.grid = *g, .places = 1};
     int64_t lines = 0;
@@ -32,9 +40,13 @@ void torus_lay(struct torus *t, const struct grid *g, const int64_t *extent, int
         t->places *= t->extent[k];
         lines += t->extent[k];
     }
-    t->threads = t->places > t->longest ? threads : 1; /* a line has one */
-    const int64_t number = (int64_t)sizeof(double);
-    t->bytes = number * (t->places + 2 * t->threads * t->longest + 4 * lines);
+    const int64_t beside = t->places / t->longest;
+    t->loops = beside == 1 ? &fft_loops_single : cpu_isa(be)->fft;
+    /* No more than the longest lines are groups, so that scratch is 4 times the numbers at most. */
+    const int64_t groups = beside / t->loops->lanes;
+    t->threads = groups > 1 ? (int)min_i64(be->threads, groups) : 1;
+    t->bytes = (int64_t)sizeof(double) *
+               (t->places + t->threads * scratch_of(t) + 2 * t->loops->lanes * lines);
 }
 
 double torus_cost(const struct torus *t)
@@ -48,54 +60,85 @@ double torus_cost(const struct torus *t)
 /* Lines along `axis` are counted over places before it within the grid, since beyond there is
  * nothing on the way there, and nothing wanted on the way back, and over all places behind it. */
 struct lines {
-    int64_t before, length, behind;
+    const struct torus *torus;
+    int axis;
+    int64_t before[GRID_DIMS], behind; /* of a line: where it is along the axes before, and among
+                                          those behind */
+    int64_t count, stride;             /* of all, and within each: also how many are behind */
 };
 
 static struct lines lines_along(const struct torus *t, int axis)
 {
-    struct lines l = {.before = 1, .length = t->extent[axis], .behind = 1};
-    for (int k = 0; k < axis; k++) {
-        l.before *= t->grid.size[k];
-    }
+    struct lines l = {.torus = t, .axis = axis, .count = 1, .stride = 1};
     for (int k = axis + 1; k < t->grid.dims; k++) {
-        l.behind *= t->extent[k];
+        l.stride *= t->extent[k];
     }
+    for (int k = 0; k < axis; k++) {
+        l.count *= t->grid.size[k];
+    }
+    l.count *= l.stride;
     return l;
 }
 
-/* The place where the lines begin that have number `before` of those before the axis. */
-static int64_t first_place(const struct torus *t, int axis, int64_t before)
+static void go_to_line(struct lines *l, int64_t line)
 {
-    int64_t place = 0, stride = t->places;
-    int64_t size = 1, rest = before;
-    for (int k = 0; k < axis; k++) {
-        size *= t->grid.size[k];
+    l->behind = line % l->stride;
+    line /= l->stride;
+    for (int k = l->axis - 1; k >= 0; k--) {
+        l->before[k] = line % l->torus->grid.size[k];
+        line /= l->torus->grid.size[k];
     }
-    for (int k = 0; k < axis; k++) {
-        size /= t->grid.size[k];
-        stride /= t->extent[k];
-        place += rest / size * stride;
-        rest %= size;
-    }
-    return place;
 }
 
-static void transform_axis(const struct torus *t, int axis, bool back, double *numbers)
+static void go_to_next_line(struct lines *l)
+{
+    if (++l->behind < l->stride) {
+        return;
+    }
+    l->behind = 0;
+    for (int k = l->axis - 1; k >= 0 && ++l->before[k] == l->torus->grid.size[k]; k--) {
+        l->before[k] = 0;
+    }
+}
+
+static int64_t first_place(const struct lines *l)
+{
+    int64_t place = 0;
+    for (int k = 0; k < l->axis; k++) {
+        place = place * l->torus->extent[k] + l->before[k];
+    }
+    return place * l->torus->extent[l->axis] * l->stride + l->behind;
+}
+
+/* What becomes of lines: one transform, or, along the first axis, there, times the spectrum and
+ * back. */
+enum step { THERE, BACK, CONVOLVE };
+
+/* As many lines as go side by side, from number `first` on. */
+static void transform_group(struct lines l, int64_t first, enum step step, double *numbers)
+{
+    const struct torus *t = l.torus;
+    const int count = (int)min_i64(t->loops->lanes, l.count - first);
+    double *line[FFT_LANES], *scratch = t->scratch + scratch_of(t) * omp_get_thread_num();
+    go_to_line(&l, first);
+    for (int i = 0; i < count; i++) {
+        line[i] = numbers + 2 * first_place(&l);
+        go_to_next_line(&l);
+    }
+    if (step == CONVOLVE) {
+        t->loops->convolve(t->fft[0], line, count, l.stride, t->spectrum + first, scratch);
+    } else {
+        t->loops->lines(t->fft[l.axis], step == BACK, line, count, l.stride, scratch);
+    }
+}
+
+static void transform_axis(const struct torus *t, int axis, enum step step, double *numbers)
 {
     const struct lines l = lines_along(t, axis);
-#pragma omp parallel for num_threads(t->threads) if (l.before * l.behind > 1)
-    for (int64_t i = 0; i < l.before * l.behind; i++) {
-        const int64_t place = first_place(t, axis, i / l.behind) + i % l.behind;
-        double *scratch = t->scratch + 2 * t->longest * omp_get_thread_num();
-        fft_line(t->fft[axis], back, numbers + 2 * place, l.behind, scratch);
-    }
-}
-
-static void transform(const struct torus *t, bool back, double *numbers)
-{
-    const int dims = t->grid.dims;
-    for (int k = 0; k < dims; k++) {
-        transform_axis(t, back ? k : dims - 1 - k, back, numbers);
+    const int lanes = t->loops->lanes;
+#pragma omp parallel for num_threads(t->threads)
+    for (int64_t i = 0; i < l.count; i += lanes) {
+        transform_group(l, i, step, numbers);
     }
 }
 
@@ -149,7 +192,9 @@ static void make_spectrum(struct torus *t, double *numbers)
 {
     const struct grid grid = t->grid;
     memcpy(t->grid.size, t->extent, sizeof t->grid.size);
-    transform(t, false, numbers);
+    for (int k = t->grid.dims - 1; k >= 0; k--) {
+        transform_axis(t, k, THERE, numbers);
+    }
     t->grid = grid;
 #pragma omp parallel for num_threads(t->threads)
     for (int64_t i = 0; i < t->places; i++) {
@@ -162,10 +207,10 @@ static void make_spectrum(struct torus *t, double *numbers)
 static int make_room(struct torus *t, struct err *err)
 {
     t->spectrum = mem_aligned((size_t)t->places, sizeof(double));
-    t->scratch = mem_aligned((size_t)(t->threads * t->longest), 2 * sizeof(double));
+    t->scratch = mem_aligned((size_t)(t->threads * scratch_of(t)), sizeof(double));
     bool room = t->spectrum != NULL && t->scratch != NULL;
     for (int k = 0; room && k < t->grid.dims; k++) {
-        t->fft[k] = fft_new(t->extent[k]);
+        t->fft[k] = t->loops->make(t->extent[k]);
         room = t->fft[k] != NULL;
     }
     return room ? 0 : err_no_memory(err);
@@ -231,21 +276,22 @@ void torus_weigh(struct torus *t, double *const axes[GRID_DIMS])
     }
 }
 
+/* Along the first axis numbers are in the cache from there to back. */
 void torus_multiply(const struct torus *t, double *numbers)
 {
-    transform(t, false, numbers);
-#pragma omp parallel for num_threads(t->threads)
-    for (int64_t i = 0; i < t->places; i++) {
-        numbers[2 * i] *= t->spectrum[i];
-        numbers[2 * i + 1] *= t->spectrum[i];
+    for (int k = t->grid.dims - 1; k > 0; k--) {
+        transform_axis(t, k, THERE, numbers);
     }
-    transform(t, true, numbers);
+    transform_axis(t, 0, CONVOLVE, numbers);
+    for (int k = 1; k < t->grid.dims; k++) {
+        transform_axis(t, k, BACK, numbers);
+    }
 }
 
 void torus_deinit(struct torus *t)
 {
     for (int k = 0; k < GRID_DIMS; k++) {
-        t->fft[k] = fft_free(t->fft[k]);
+        t->fft[k] = t->fft[k] != NULL ? t->loops->free(t->fft[k]) : NULL;
     }
     t->spectrum = mem_free(t->spectrum);
     t->scratch = mem_free(t->scratch);

@@ -11,21 +11,24 @@
 #include "engine/grid.h"
 
 struct fft;
+struct fft_loops;
 
 struct torus {
     struct grid grid;
     int64_t extent[GRID_DIMS], places;
+    const struct fft_loops *loops;
     struct fft *fft[GRID_DIMS];
     double *spectrum; /* [places], divided by their number */
-    double *scratch;  /* [threads] lines */
+    double *scratch;  /* [threads] times what loops want */
     int threads;
     int64_t longest, bytes;
 };
 
 /* Of that grid; memory comes with torus_prepare. */
-void torus_measure(struct torus *t, const struct grid *g, int threads);
+void torus_measure(struct torus *t, const struct grid *g, const struct backend *be);
 /* The same, so many places (fft_length) along each axis, the grid's at least. */
-void torus_lay(struct torus *t, const struct grid *g, const int64_t *extent, int threads);
+void torus_lay(struct torus *t, const struct grid *g, const int64_t *extent,
+               const struct backend *be);
 /* What two vectors take, in kernel values. */
 double torus_cost(const struct torus *t);
 /* For the kernel of points; numbers: room for [places] complex ones. */

@@ -155,7 +155,7 @@ static int64_t block_count(const struct cloud *c)
 }
 
 void cloud_lay(struct cloud *c, const struct cloud_ranges *r, enum dtype dtype,
-               const struct cloud_layout *l, int threads)
+               const struct cloud_layout *l, const struct backend *be)
 {
     struct grid g = {.dims = 0, .scattered = true};
     int64_t extent[GRID_DIMS];
@@ -166,7 +166,7 @@ void cloud_lay(struct cloud *c, const struct cloud_ranges *r, enum dtype dtype,
         fits = add_axis(&g, extent, &places, r, l);
     }
     if (fits) {
-        torus_lay(&c->torus, &g, extent, threads);
+        torus_lay(&c->torus, &g, extent, be);
         cut_blocks(c);
     }
 }

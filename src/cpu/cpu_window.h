@@ -53,7 +53,7 @@ struct cloud_layout {
 
 /* torus.grid.dims = 0: that takes more places. */
 void cloud_lay(struct cloud *c, const struct cloud_ranges *r, enum dtype dtype,
-               const struct cloud_layout *l, int threads);
+               const struct cloud_layout *l, const struct backend *be);
 /* What spreading a number and gathering one take, in kernel values. */
 double cloud_point_cost(enum dtype dtype, int dims);
 /* For a gaussian of so many places. */

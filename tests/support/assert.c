@@ -1,6 +1,7 @@
 #include "support/assert.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Written so that a NaN on either side fails. */
@@ -52,4 +53,14 @@ void check_contains(const char *text, const char *part, const char *file, int li
     }
     print_error("\"%s\" does not contain \"%s\"\n", text == NULL ? "(null)" : text, part);
     _fail(file, line);
+}
+
+bool allocator_is_replaced(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return true;
+#else
+    const char *preloaded = getenv("LD_PRELOAD");
+    return preloaded != NULL && strstr(preloaded, "valgrind") != NULL;
+#endif
 }

@@ -39,6 +39,10 @@ void check_all_close(const double *actual, const double *expected, int64_t n, do
 void check_same_bits(double actual, double expected, const char *what, const char *file, int line);
 void check_contains(const char *text, const char *part, const char *file, int line);
 
+/* Memory comes from a sanitizer or valgrind: what is freed is kept on purpose, and where C++ has
+ * none the program ends. */
+bool allocator_is_replaced(void);
+
 /* The main function of a test program; its first argument picks tests by a pattern. */
 #define TEST_MAIN(...)                                                                             \
     int main(int argc, char **argv)                                                                \

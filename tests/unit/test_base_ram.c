@@ -138,17 +138,6 @@ static void test_peak_is_of_the_job(void **state)
     assert_true(ram_peak() < before + (int64_t)size / 2);
 }
 
-/* A sanitizer's or valgrind's allocator, which keeps what is freed on purpose. */
-static bool allocator_is_replaced(void)
-{
-#ifdef __SANITIZE_ADDRESS__
-    return true;
-#else
-    const char *preloaded = getenv("LD_PRELOAD");
-    return preloaded != NULL && strstr(preloaded, "valgrind") != NULL;
-#endif
-}
-
 /* What was freed but is kept by the allocator, below something that is still in use, is no part of
  * the next job's peak. */
 static void test_peak_is_without_what_was_freed(void **state)
