@@ -13,7 +13,8 @@
 #define SIDE 0.5
 #define CELLS 4 /* a row at most */
 #define LAST (NEAR_DIMS - 1)
-#define NEAR_RUN 240 /* rows whose sum is of the points' type */
+#define WORST_FIT 64.0 /* of a polynomial, by what it is to lose */
+#define NEAR_RUN 240   /* rows whose sum is of the points' type */
 /* Of a census: rows that count their distance to so many others. */
 #define CENSUS_ROWS 128
 #define CENSUS_OTHERS 16384
@@ -54,15 +55,26 @@ static bool is_close(const struct near_function *f, const struct between *b, dou
     return close;
 }
 
-static bool fit(struct near_function *f, const struct between *b, double loss)
+/* With the fewest terms. */
+static bool fit_within(struct near_function *f, const struct between *b, double loss)
 {
-    f->reach = b->reach;
-    f->scale = 2.0 / b->reach;
     bool close = false;
     for (int n = 4; !close && n <= NEAR_TERMS; n += 2) {
         f->terms = n;
         polynomial_fit(value_between, b, n, f->term_f64);
         close = is_close(f, b, loss);
+    }
+    return close;
+}
+
+/* Many terms are larger than what they add up to: then as well as it goes. */
+static bool fit(struct near_function *f, const struct between *b, double loss)
+{
+    f->reach = b->reach;
+    f->scale = 2.0 / b->reach;
+    bool close = false;
+    for (double most = loss; !close && most <= WORST_FIT * loss; most *= 4.0) {
+        close = fit_within(f, b, most);
     }
     for (int t = 0; t < f->terms; t++) {
         f->term_f32[t] = (float)f->term_f64[t];

@@ -113,10 +113,9 @@ static const struct points *first_of(struct points *const *sets, int count, enum
     return ret;
 }
 
-/* In float64 the polynomial is off by some roundings of terms larger than itself. */
 static bool lay_near(struct scattered *s, int64_t rows)
 {
-    const double loss = s->cloud.dtype == DTYPE_F32 ? 2e-9 : 1e-13;
+    const double loss = 2.0 * split_loss(s->cloud.dtype);
     const struct grid *g = &s->cloud.torus.grid;
     return !has_near(s) || near_lay(&s->near, g, s->split.reach, loss, rows, near_at, &s->split);
 }
