@@ -36,7 +36,7 @@ struct census {
 };
 
 /* Of points that lie in the range of a grid, and a function of distances up to `reach`;
- * false: no polynomial is within `loss` of it. `rows`: of a set, to say how many cells are worth
+ * false: no polynomial is within 64 `loss` of it. `rows`: of a set, to say how many cells are worth
  * while. */
 bool near_lay(struct near *ret, const struct grid *g, double reach, double loss, int64_t rows,
               double (*f)(const void *context, double r), const void *context);
