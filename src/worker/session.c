@@ -303,7 +303,7 @@ static int predict(struct session *s, const struct frame *f, const char *key,
     ask->X = f->payload;
     ask->values = f->payload_size / sizeof(double);
     ask->variance = json_bool(json_get(f->json, "variance"));
-    ask->first_row = (int64_t)json_number(json_get(f->json, "first_row"));
+    ask->first_row = json_int(json_get(f->json, "first_row"));
     const int r = json_take_int(f->json, "rows", &ask->rows, err);
     return r == 0 ? loaded_predict(s->loaded, key, ask, ret, err) : r;
 }
