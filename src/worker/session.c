@@ -20,6 +20,9 @@
  * after one that found nothing better, jobs that take twice as long, up to so many times. */
 enum { MEASURE_SHARE = 50, PATIENCE_MOST = 64 };
 
+/* The end of the job is not told before, and a cancel is not read. */
+#define MEASURE_AGAIN_S (5.0 * MEASURE_SECONDS)
+
 struct session {
     int fd;
     struct backend *be;
@@ -198,7 +201,7 @@ static void note_left(struct session *s, double seconds, struct json *done)
     s->worked_s += seconds;
     const double least = MEASURE_SHARE * MEASURE_SECONDS;
     if (s->machine.rates.bytes > 0 && s->worked_s >= fmax(s->patience_s, least)) {
-        const bool better = measure_again(s->be, &s->machine.rates, NULL) > 0;
+        const bool better = measure_again(s->be, MEASURE_AGAIN_S, &s->machine.rates, NULL) > 0;
         s->patience_s = better ? least : fmin(2.0 * s->worked_s, PATIENCE_MOST * least);
         s->worked_s = 0;
     }
