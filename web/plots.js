@@ -7,10 +7,11 @@ import {integer, number, percent, plural} from "./format.js";
 const SHOWN = 1000;
 const BINS = 31;
 
-// Truth, prediction and their difference of one target.
-function columnsOf(sample, target) {
+// Truth and prediction of one target; without rows whose prediction is null, which no axis has a place for.
+export function pointsOf(sample, target) {
   const take = (row) => (Array.isArray(row) ? row[target] : row);
-  return sample.truth.map((row, i) => ({truth: take(row), predicted: take(sample.predictions[i])}));
+  return sample.truth.map((row, i) => ({truth: take(row), predicted: take(sample.predictions[i])}))
+    .filter((point) => point.predicted !== null);
 }
 
 export function histogram(values, bins = BINS) {
@@ -30,7 +31,7 @@ function regression(sample, closers) {
   pictures.forEach((picture) => closers.push(() => picture.close()));
   const dots = {pointRadius: 2, borderWidth: 0};
   function draw(target) {
-    const points = columnsOf(sample, target);
+    const points = pointsOf(sample, target);
     const low = Math.min(...points.map((p) => Math.min(p.truth, p.predicted)));
     const high = Math.max(...points.map((p) => Math.max(p.truth, p.predicted)));
     const line = (from, to) => ({label: "exact", ink: "--muted", type: "line", borderDash: [5, 4], borderWidth: 1, pointRadius: 0, data: [from, to]});

@@ -41,6 +41,9 @@ int64_t json_size(const struct json *j); /* number of children */
 /* Values of a node of the right type; 0 / NULL / false for another type. */
 bool json_bool(const struct json *j);
 double json_number(const struct json *j);
+/* The same, cut off behind the point and at -2^53 and 2^53: for counts of a peer or a file that
+ * nobody has checked, which a cast of json_number is undefined for where they are larger. */
+int64_t json_int(const struct json *j);
 const char *json_string(const struct json *j);
 
 /* Fetch obj[key] into *ret. Absent: *ret unchanged, returns 0. Wrong type: -ERR_INVALID with

@@ -89,6 +89,11 @@ int json_take_int(const struct json *obj, const char *key, int64_t *ret, struct 
     return 0;
 }
 
+int64_t json_int(const struct json *j)
+{
+    return (int64_t)fmin(fmax(json_number(j), -exact_integers), exact_integers);
+}
+
 int json_only_keys(const struct json *obj, const char *const *keys, struct err *err)
 {
     for (const struct json *child = json_first(obj); child != NULL; child = json_next(child)) {

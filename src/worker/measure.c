@@ -183,14 +183,17 @@ static bool take_less(double *least, double now)
     return less;
 }
 
-/* The best of the turns. */
-static int time_turns(struct backend *be, struct times *ret, struct err *err)
+/* The best of the turns that begin before the moment `until`. */
+static int time_turns(struct backend *be, double until, struct times *ret, struct err *err)
 {
     *ret = (struct times){{INFINITY, INFINITY}, {INFINITY, INFINITY}, {INFINITY, INFINITY}};
     int r = 0;
     for (int i = 0, same = 0; r == 0 && i < TURNS_MOST && same < TURNS_SAME; i++) {
         struct times now;
         bool less = false;
+        if (i > 0 && clock_monotonic_s() > until) {
+            break;
+        }
         r = time_turn(be, &now, err);
         for (int t = 0; r == 0 && t < 2; t++) {
             less |= take_less(&ret->kernel[t], now.kernel[t]);
@@ -202,16 +205,19 @@ static int time_turns(struct backend *be, struct times *ret, struct err *err)
     return r;
 }
 
-static int measure_rates(struct backend *be, struct plan_rates *ret, struct err *err)
+/* What there is no time for before the moment `until` has a rate of 0. */
+static int measure_rates(struct backend *be, double until, struct plan_rates *ret, struct err *err)
 {
     const struct sizes s = sizes_of(be);
     const double values = pow((double)s.points, 2), square = pow((double)s.square, 3);
     struct times best;
-    double tall = 0;
+    double tall = INFINITY;
     const double whole = (double)(s.tall * s.square) * sizeof(double);
     const int64_t rows = (double)memory_available_on(be) > 4.0 * whole ? s.tall : SHORT;
-    int r = time_turns(be, &best, err);
-    r = r == 0 ? time_product(be, DTYPE_F64, rows, s.square, 1, RUNS_TALL, &tall, err) : r;
+    int r = time_turns(be, until, &best, err);
+    if (r == 0 && clock_monotonic_s() <= until) {
+        r = time_product(be, DTYPE_F64, rows, s.square, 1, RUNS_TALL, &tall, err);
+    }
     if (r == 0) {
         *ret = (struct plan_rates){
             .values_f32 = values / best.kernel[DTYPE_F32],
@@ -243,10 +249,10 @@ static bool take_faster(double *rate, double now)
     return more;
 }
 
-int measure_again(struct backend *be, struct plan_rates *rates, struct err *err)
+int measure_again(struct backend *be, double limit_s, struct plan_rates *rates, struct err *err)
 {
     struct plan_rates now = {.bytes = 0};
-    const int r = measure_rates(be, &now, err);
+    const int r = measure_rates(be, clock_monotonic_s() + limit_s, &now, err);
     mem_trim();
     if (r < 0) {
         return r;
@@ -264,7 +270,7 @@ int measure_again(struct backend *be, struct plan_rates *rates, struct err *err)
 int measure_machine(struct backend *be, struct plan_machine *ret, struct err *err)
 {
     struct plan_rates rates;
-    const int r = measure_rates(be, &rates, err);
+    const int r = measure_rates(be, INFINITY, &rates, err);
     if (r == 0) {
         mem_trim();
         measure_nothing(be, ret);

@@ -20,6 +20,9 @@
  * after one that found nothing better, jobs that take twice as long, up to so many times. */
 enum { MEASURE_SHARE = 50, PATIENCE_MOST = 64 };
 
+/* The end of the job is not told before, and a cancel is not read. */
+#define MEASURE_AGAIN_S (5.0 * MEASURE_SECONDS)
+
 struct session {
     int fd;
     struct backend *be;
@@ -198,7 +201,7 @@ static void note_left(struct session *s, double seconds, struct json *done)
     s->worked_s += seconds;
     const double least = MEASURE_SHARE * MEASURE_SECONDS;
     if (s->machine.rates.bytes > 0 && s->worked_s >= fmax(s->patience_s, least)) {
-        const bool better = measure_again(s->be, &s->machine.rates, NULL) > 0;
+        const bool better = measure_again(s->be, MEASURE_AGAIN_S, &s->machine.rates, NULL) > 0;
         s->patience_s = better ? least : fmin(2.0 * s->worked_s, PATIENCE_MOST * least);
         s->worked_s = 0;
     }
@@ -303,7 +306,7 @@ static int predict(struct session *s, const struct frame *f, const char *key,
     ask->X = f->payload;
     ask->values = f->payload_size / sizeof(double);
     ask->variance = json_bool(json_get(f->json, "variance"));
-    ask->first_row = (int64_t)json_number(json_get(f->json, "first_row"));
+    ask->first_row = json_int(json_get(f->json, "first_row"));
     const int r = json_take_int(f->json, "rows", &ask->rows, err);
     return r == 0 ? loaded_predict(s->loaded, key, ask, ret, err) : r;
 }

@@ -14,6 +14,7 @@
 /*
  * {task, targets: [names], classes: [labels] or null, test_rows: all there are, rows: [place in the
  * data set], truth: […], predictions: […]}; an item of the last two is a number, an array of them
- * where there are several targets, or a class's label.
+ * where there are several targets, or a class's label. A prediction beyond the range of a double is
+ * null.
  */
 int tested_sample(const struct tested_rows *all, uint64_t seed, struct json **ret, struct err *err);

@@ -111,3 +111,12 @@ def test_logarithmic_curves_leave_out_what_has_no_logarithm(page):
         return [s.curve("smape", "iteration", true), s.curve("smape", "iteration", false).length];
     })()""")
     assert points == [[{"x": 1, "y": 0.5}, {"x": 5, "y": 0.25}], 4]
+
+
+def test_points_of_test_rows(page):
+    """A prediction beyond float64 is null in the sample: no point, rather than one at zero."""
+    one = {"truth": [1, 2, 3], "predictions": [1.5, None, 0]}
+    two = {"truth": [[1, 2], [3, 4]], "predictions": [[None, 2.5], [3.5, 4.5]]}
+    points = call(page, "plots", "[m.pointsOf(args[0], 0), m.pointsOf(args[1], 0), m.pointsOf(args[1], 1)]", one, two)
+    assert [[(p["truth"], p["predicted"]) for p in part] for part in points] == [
+        [(1, 1.5), (3, 0)], [(3, 3.5)], [(2, 2.5), (4, 4.5)]]

@@ -101,6 +101,15 @@ def test_preview(api):
         assert problem["errors"][0]["pointer"] == "#/query/rows"
 
 
+def test_preview_of_a_damaged_file(daemons):
+    server = daemons()
+    made = server.api.upload(CSV)
+    path = server.data_dir / "datasets" / (made["id"] + ".krds")
+    path.write_bytes(path.read_bytes()[:100])
+    answer = server.api.get(f"/v1/datasets/{made['id']}/preview", 500).json()
+    assert answer["code"] == "corrupt"
+
+
 def test_preview_of_many_columns(api):
     X = np.arange(600.0).reshape(2, 300)
     made = api.upload(data.npy(X), NPY)

@@ -65,6 +65,7 @@ def test_what_is_chosen_follows_from_the_size(api, dataset):
 def test_many_rows_get_a_model_on_centers(api):
     """Where solver and centers are left open; the job says which centers, as if they had been asked for."""
     many = large(api, 400_000)
+    api.worker_pid("train")  # which has measured how fast it is, so that plans have seconds
     answer = plan_of(api, many)
     assert answer["spec"]["centers"] == {"method": "uniform", "count": 5657}  # ceil(10 sqrt(320,000))
     assert answer["plan"]["restricted"] and answer["plan"]["centers"] == 5657

@@ -56,6 +56,23 @@ def test_several_targets(api, name):
     assert len(sample["targets"]) == 3
 
 
+@pytest.mark.parametrize("targets", [1, 2])
+def test_predictions_beyond_float64_are_null(api, name, targets):
+    """And a prediction that is asked for is refused, which is not for features that are too large."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 2))
+    Y = np.column_stack([np.where(rng.random(60) < 0.5, 1.7e308, -1.7e308), X])[:, :targets]
+    job = api.train(name, api.upload_npz(X, Y, task="regression"), standardize={"target": False},
+                    test={"fraction": 0.7}, kernel={"name": "gaussian", "bandwidth": 3.0},
+                    regularization=1e-15, solver="cholesky", task="regression")
+    sample = sample_of(api, job)
+    first = [np.ravel(row)[0] for row in sample["predictions"]]
+    lost = [i for i, value in enumerate(first) if value is None]
+    assert 0 < len(lost) < len(first) and all(abs(np.ravel(row)[0]) == 1.7e308 for row in sample["truth"])
+    detail = api.predict(name, X[sample["rows"]][lost], expect=422).json()["detail"]
+    assert "not a finite number" in detail and "targets" in detail
+
+
 def test_classes(api, name):
     X, labels = data.classification(150)
     job = api.train(name, api.upload_csv(X, labels))

@@ -339,6 +339,20 @@ static void test_take(void **state)
     assert_true(i == -INT64_C(9007199254740992));
 }
 
+static void test_any_number_is_an_integer(void **state)
+{
+    (void)state;
+    const int64_t most = INT64_C(1) << 53;
+    cleanup_json struct json *j =
+        parsed("[3, -2.75, 9007199254740992, 1e19, -1e19, 1.7e308, -1.7e308, \"5\", null]");
+    const int64_t expected[] = {3, -2, most, most, -most, most, -most, 0, 0};
+    const struct json *at = json_first(j);
+    for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++, at = json_next(at)) {
+        assert_true(json_int(at) == expected[i]);
+    }
+    assert_true(json_int(NULL) == 0);
+}
+
 static void test_only_keys(void **state)
 {
     (void)state;
@@ -416,5 +430,6 @@ TEST_MAIN(cmocka_unit_test(test_reading), cmocka_unit_test(test_wrong_types_give
           cmocka_unit_test(test_numbers_survive), cmocka_unit_test(test_building),
           cmocka_unit_test(test_copy), cmocka_unit_test(test_texts),
           cmocka_unit_test(test_parents_that_do_not_fit), cmocka_unit_test(test_take),
-          cmocka_unit_test(test_only_keys), cmocka_unit_test(test_every_allocation_fails_once),
+          cmocka_unit_test(test_any_number_is_an_integer), cmocka_unit_test(test_only_keys),
+          cmocka_unit_test(test_every_allocation_fails_once),
           cmocka_unit_test(test_incomplete_trees_are_not_printed))

@@ -13,6 +13,12 @@
     "{\"features\":[\"a\"],\"targets\":[\"u\",\"v\"],\"classes\":null,\"centers\":7,\"variance\":" \
     "{\"directions\":3}}"
 
+#define VAST                                                                                       \
+    "{\"features\":[\"a\"],\"targets\":[\"u\"],\"centers\":1e300,\"variance\":"                    \
+    "{\"directions\":1e300}}"
+#define NEGATIVE                                                                                   \
+    "{\"features\":[\"a\"],\"targets\":[\"u\"],\"centers\":-7,\"variance\":{\"directions\":-1}}"
+
 /* One more version of the model. */
 static void publish(struct fixture *f, const char *job, const char *model, const char *description)
 {
@@ -71,6 +77,25 @@ static void test_what_is_known(void **state)
     m = find(f, s, "varied", NULL);
     assert_int_equal(m->variances, 2); /* of the targets */
     assert_int_equal(m->factor_bytes, 7 * 3 * 8);
+    served_release(m);
+    served_free(s);
+}
+
+/* Of a damaged database, say: no count is taken for more than it can be. */
+static void test_counts_that_cannot_be(void **state)
+{
+    struct fixture *f = *state;
+    struct served *s;
+    add_dataset(f, "ds_1");
+    publish(f, "job_1", "vast", VAST);
+    publish(f, "job_2", "negative", NEGATIVE);
+    OK(served_new(f->store, &s, &f->err));
+    const struct served_model *m = find(f, s, "vast", NULL);
+    assert_true(m->centers == 1000000000 && m->directions == 1000000000);
+    assert_true(m->factor_bytes == INT64_C(8000000000000000000));
+    served_release(m);
+    m = find(f, s, "negative", NULL);
+    assert_true(m->centers == 0 && m->directions == 0 && m->factor_bytes == 0);
     served_release(m);
     served_free(s);
 }
@@ -180,11 +205,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORE_TEST(test_what_is_known),
-        STORE_TEST(test_changes),
-        STORE_TEST(test_held_ones_are_found_again),
-        STORE_TEST(test_what_is_not_there),
-        STORE_TEST(test_no_memory),
+        STORE_TEST(test_what_is_known),     STORE_TEST(test_counts_that_cannot_be),
+        STORE_TEST(test_changes),           STORE_TEST(test_held_ones_are_found_again),
+        STORE_TEST(test_what_is_not_there), STORE_TEST(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -444,7 +444,7 @@ static void take_test_rows(struct export *e, const struct json *kept)
     e->test_rows = mem_array((size_t)count, sizeof *e->test_rows);
     const struct json *at = count > 0 ? json_first(rows) : NULL;
     for (int64_t i = 0; e->test_rows != NULL && i < count; i++, at = json_next(at)) {
-        e->test_rows[i] = (int64_t)json_number(at);
+        e->test_rows[i] = json_int(at);
     }
     e->test_count = e->test_rows != NULL ? count : 0;
 }

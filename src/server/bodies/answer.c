@@ -52,15 +52,18 @@ static bool are_finite(const double *values, int64_t n)
 
 int answer_check(const struct serving_answer *a, struct err *err)
 {
-    if (are_finite(a->values, a->rows * a->model->outputs) &&
-        are_finite(a->scores, a->rows * a->model->classes)) {
-        return are_finite(a->variances, a->rows * a->model->variances)
-                   ? 0
-                   : err_at(err, ERR_INVALID, "#/instances",
-                            "The features are so large that a variance is not a finite number.");
+    const char *what = NULL;
+    if (!are_finite(a->values, a->rows * a->model->outputs) ||
+        !are_finite(a->scores, a->rows * a->model->classes)) {
+        what = "prediction";
+    } else if (!are_finite(a->variances, a->rows * a->model->variances)) {
+        what = "variance";
     }
-    return err_at(err, ERR_INVALID, "#/instances",
-                  "The features are so large that a prediction is not a finite number.");
+    return what == NULL ? 0
+                        : err_at(err, ERR_INVALID, "#/instances",
+                                 "A %s is not a finite number: the features, or the targets that "
+                                 "the model was trained on, are too large for it.",
+                                 what);
 }
 
 int64_t answer_size(const struct serving_answer *a)

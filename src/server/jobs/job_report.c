@@ -330,7 +330,7 @@ int job_report_seal(struct job_report *report, const struct json *done, struct e
         return err_set(err, ERR_CORRUPT, "The worker announced a model that it did not send.");
     }
     cleanup_mem char *description = job_report_describe(report, done);
-    const int64_t bytes = (int64_t)json_number(json_get(done, "bytes"));
+    const int64_t bytes = json_int(json_get(done, "bytes"));
     const int r = description ? models_stage_seal(report->app->store, report->staged, description,
                                                   sha256, bytes, err)
                               : err_no_memory(err);

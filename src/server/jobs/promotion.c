@@ -91,7 +91,7 @@ static int find_model(struct promotion *p, const struct served_model **ret, stru
     struct model_row row = {.key = p->report.staged, .version = 1};
     row.name = mem_strdup(p->report.job);
     row.description = job_report_describe(&p->report, p->done);
-    row.bytes = (int64_t)json_number(json_get(p->done, "bytes"));
+    row.bytes = json_int(json_get(p->done, "bytes"));
     if (!row.name || !row.description) {
         model_row_deinit(&row);
         return err_no_memory(err);

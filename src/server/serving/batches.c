@@ -379,7 +379,7 @@ void batches_take(struct serving *s, struct lane *lane, struct frame *f)
     batches_send(s); /* before the answers, so that the worker has work meanwhile */
     if (e && r == 0) {
         piece_timed(e, b->variance, b->rows, worked);
-        entry_grown(e, (int64_t)json_number(json_get(f->json, "bytes")));
+        entry_grown(e, json_int(json_get(f->json, "bytes")));
     }
     if (r < 0) {
         batch_end(s, b, &err);

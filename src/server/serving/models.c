@@ -374,13 +374,13 @@ static void begin_load(struct entry *e)
 static int64_t estimate(const struct served_model *m)
 {
     const char *kernel = json_string(json_get(json_get(m->description, "kernel"), "name"));
-    const struct plan_served sizes = {
-        .centers = (int64_t)json_number(json_get(m->description, "centers")),
-        .d = m->d,
-        .outputs = m->classes > 0 ? m->classes : m->outputs,
-        .directions = m->directions,
-        .point_bytes = m->float32 ? (int64_t)sizeof(float) : (int64_t)sizeof(double),
-        .l1 = kernel != NULL && strcmp(kernel, "laplacian_l1") == 0};
+    const struct plan_served sizes = {.centers = m->centers,
+                                      .d = m->d,
+                                      .outputs = m->classes > 0 ? m->classes : m->outputs,
+                                      .directions = m->directions,
+                                      .point_bytes = m->float32 ? (int64_t)sizeof(float)
+                                                                : (int64_t)sizeof(double),
+                                      .l1 = kernel != NULL && strcmp(kernel, "laplacian_l1") == 0};
     const int64_t bytes = plan_served_bytes(&sizes);
     return (bytes > m->bytes ? bytes : m->bytes) + MODEL_OVERHEAD_BYTES;
 }
@@ -431,7 +431,7 @@ void entry_loaded(struct serving *s, const struct frame *f)
         fail_load(e, &err);
         return;
     }
-    e->bytes = (int64_t)json_number(json_get(f->json, "bytes"));
+    e->bytes = json_int(json_get(f->json, "bytes"));
     if (make_room(e, &err) < 0) { /* It takes more than was thought. */
         fail_load(e, &err);
         return;

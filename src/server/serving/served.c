@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "store/aliases.h"
+#include "wire/spec.h"
 
 enum {
     BUCKETS = 256,
@@ -98,12 +99,18 @@ static int take_classes(struct holder *h, const struct json *classes, struct err
                           : err_no_memory(err);
 }
 
-/* What the description says of the variance, which is null or absent where there is none. */
-static void take_variance(struct served_model *m, const struct json *variance, int64_t centers)
+/* A side of a matrix by a description that nobody has checked: the bytes of two sides fit. */
+static int64_t side(const struct json *description, const char *key)
 {
-    const double directions = json_number(json_get(variance, "directions"));
-    m->directions = directions > 0 ? (int64_t)directions : 0;
-    m->factor_bytes = m->directions * centers * (int64_t)sizeof(double);
+    const int64_t count = json_int(json_get(description, key));
+    return count < 0 ? 0 : count < SPEC_CENTERS_MAX ? count : SPEC_CENTERS_MAX;
+}
+
+/* What the description says of the variance, which is null or absent where there is none. */
+static void take_variance(struct served_model *m, const struct json *variance)
+{
+    m->directions = side(variance, "directions");
+    m->factor_bytes = m->directions * m->centers * (int64_t)sizeof(double);
     m->variances = m->directions == 0 ? 0 : m->classes > 0 ? m->classes : m->outputs;
 }
 
@@ -139,8 +146,8 @@ static void fill(struct holder *h)
     m->head_text = h->head_text;
     m->description = h->description;
     m->float32 = precision && strcmp(precision, "float32") == 0;
-    take_variance(m, json_get(h->description, "variance"),
-                  (int64_t)json_number(json_get(h->description, "centers")));
+    m->centers = side(h->description, "centers");
+    take_variance(m, json_get(h->description, "variance"));
 }
 
 /* Takes the row. */

@@ -30,7 +30,8 @@ struct served_model {
     int64_t outputs;             /* predictions a row: targets, or 1, the class */
     int64_t classes;             /* scores a row; 0: a regression */
     int64_t variances;           /* a row: of targets, or of scores; 0: the model has none */
-    int64_t directions;          /* columns of their factor */
+    int64_t centers;             /* as the description has them; at most SPEC_CENTERS_MAX */
+    int64_t directions;          /* columns of their factor; likewise */
     int64_t factor_bytes;        /* of the file's, what only variances need */
     const char *const *features; /* [d] names */
     const char *const *targets;  /* [outputs] names */
