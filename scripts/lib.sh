@@ -6,8 +6,8 @@ locks="$root/.cache"
 
 build_packages="build-essential pkg-config meson ninja-build libmicrohttpd-dev libgnutls28-dev libuv1-dev libcjson-dev
     libopenblas-openmp-dev liblapacke-dev libsqlite3-dev libzip-dev libcsv-dev nettle-dev zlib1g-dev libkissfft-dev
-    libcurl4-gnutls-dev libjs-chart.js python3 python3-yaml curl jq util-linux"
-test_packages="libcmocka-dev openssl python3-pytest python3-numpy python3-scipy python3-requests
+    libcurl4-gnutls-dev libjs-chart.js libcmocka-dev python3 python3-yaml curl jq util-linux"
+test_packages="openssl python3-pytest python3-numpy python3-scipy python3-requests
     python3-jsonschema python3-venv"
 # Checks that are skipped where the distribution has no such package.
 optional_packages="faketime clang-format-14 chromium chromium-driver python3-selenium"

@@ -49,6 +49,10 @@ class InstallTests(unittest.TestCase):
     def test_building_needs_no_test_package(self):
         self.assertEqual(install("build", MISSING="jq faketime")[2], [["jq"]])
 
+    def test_building_installs_what_a_plain_meson_setup_wants(self):
+        """tools/dev run configures with tests, as meson does unless told otherwise."""
+        self.assertEqual(install("build", MISSING="libcmocka-dev")[2], [["libcmocka-dev"]])
+
     def test_a_package_that_is_only_mentioned_is_not_asked_for(self):
         status, said, asked = install(MISSING="jq chromium chromium-driver", MENTIONED="chromium", UNKNOWN="chromium-driver")
         self.assertEqual((status, asked), (0, [["jq"]]))
