@@ -63,7 +63,7 @@ def run_all(lines, daemon, folder, job="", after=lambda line: None):
         if "/v1/jobs --json" in line:
             daemon.api.wait(known["job"])
         after(line)
-        outputs.append((line, done.stdout))
+        outputs.append((line, done.stdout + done.stderr))
     return outputs
 
 
@@ -130,6 +130,9 @@ def test_the_how_tos(daemon, tmp_path):
     ordered = lines[first:first + 2] + lines[:first] + lines[first + 2:]  # the long job holds the worker
     said = dict(run_all(ordered, daemon, tmp_path, long, after))
     assert said[next(line for line in lines if line.startswith("curl -s -T"))].count('"sha256"') == 1
+    assert "Bandwidth by the median rule" in said[next(line for line in lines if "--bandwidth median" in line)]
+    begun = re.search(r"Warm start: (\d+) of", said[next(line for line in lines if "warm_start=" in line)])
+    assert int(begun[1]) > 100
     again = next(line for line in lines if "Idempotency-Key" in line)
     assert run_all([again], daemon, tmp_path)[0][1] == said[again]
 
