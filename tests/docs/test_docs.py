@@ -34,11 +34,12 @@ def daemon(tmp_path_factory):
 
 
 def commands(path, begin=None, end=None):
-    """Indented lines of a document; one that ends with a backslash goes on in the next."""
+    """Indented lines of a document; one that ends with a backslash or in a quotation goes on in the next."""
     text = (ROOT / path).read_text()
     text = text[text.index(begin) if begin else 0:]
     text = text[: text.index(end, 1) if end else None]
-    lines = re.sub(r"\\\n\s*", "", text).split("\n")
+    text = re.sub(r"\\\n\s*", "", text)
+    lines = re.sub(r"^(    curl [^'\n]*(?:'[^'\n]*'[^'\n]*)*'[^'\n]*)\n +", r"\1", text, flags=re.M).split("\n")
     found = [line[4:] for line in lines if re.match(r"    (krr|curl|examples/|head|printf|echo|awk) ?\S", line)]
     return [re.sub(r"\s{2,}#.*", "", line) for line in found if not line.startswith(ELSEWHERE)]
 
@@ -89,6 +90,16 @@ def test_the_readme(daemon, tmp_path, begin, end):
     lines = commands("README.md", begin, end)
     assert len(lines) >= 3
     run_all(lines, daemon, tmp_path)
+
+
+def test_aliases_and_exports_of_the_readme(daemon, tmp_path):
+    lines = commands("README.md", "## Train and predict with curl", "    curl -sN")
+    more = commands("README.md", "An alias is a name", "## Where next")
+    assert len(lines) == 3 and len(more) == 7
+    *outputs, onnx, safetensors, imported = run_all(lines + more, daemon, tmp_path)
+    said = dict(outputs)
+    assert json.loads(said[next(line for line in said if "/rollback" in line)])["version"] == 1
+    assert (tmp_path / "sine-v1.onnx").stat().st_size > 1000 and json.loads(imported[1])["name"] == "copy"
 
 
 def tables(folder):
