@@ -23,7 +23,8 @@ RUN apt-get update \
         ca-certificates libcjson1 libcsv3 libcurl3-gnutls libgomp1 libmicrohttpd12 libnettle8 \
         libopenblas0-openmp libsqlite3-0 libstdc++6 libuv1 libzip4 zlib1g \
     && rm -rf /var/lib/apt/lists/* /usr/share/doc /usr/share/man \
-    && useradd --system --uid 10001 --home-dir /var/lib/krrd --shell /usr/sbin/nologin krrd \
+    && groupadd --gid 10001 krrd \
+    && useradd --uid 10001 --gid krrd --no-create-home --home-dir /var/lib/krrd --shell /usr/sbin/nologin krrd \
     && install -d -o krrd -g krrd -m 0750 /var/lib/krrd
 COPY --from=build /out/usr/bin/ /usr/bin/
 USER 10001:10001

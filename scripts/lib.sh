@@ -6,8 +6,8 @@ locks="$root/.cache"
 
 build_packages="build-essential pkg-config meson ninja-build libmicrohttpd-dev libgnutls28-dev libuv1-dev libcjson-dev
     libopenblas-openmp-dev liblapacke-dev libsqlite3-dev libzip-dev libcsv-dev nettle-dev zlib1g-dev libkissfft-dev
-    libcurl4-gnutls-dev libjs-chart.js python3 python3-yaml curl jq util-linux"
-test_packages="libcmocka-dev openssl python3-pytest python3-numpy python3-scipy python3-requests
+    libcurl4-gnutls-dev libjs-chart.js libcmocka-dev python3 python3-yaml curl jq util-linux"
+test_packages="openssl python3-pytest python3-numpy python3-scipy python3-requests
     python3-jsonschema python3-venv"
 # Checks that are skipped where the distribution has no such package.
 optional_packages="faketime clang-format-14 chromium chromium-driver python3-selenium"
@@ -74,10 +74,12 @@ apt_update() {
     return 1
 }
 
+# Those of the given packages that can be installed. Of a name that other packages mention, though no
+# package has it, apt-cache says nothing and ends with 0: chromium on Ubuntu.
 available_packages() {
     local package
     for package in "$@"; do
-        if apt-cache show "$package" >/dev/null 2>&1; then
+        if [ -n "$(apt-cache show "$package" 2>/dev/null)" ]; then
             printf '%s ' "$package"
         else
             say "there is no package $package here; what needs it will be skipped" >&2
@@ -85,20 +87,30 @@ available_packages() {
     done
 }
 
+# Whether apt knows what there is: a fresh container has no lists.
+have_package_lists() {
+    [ -n "$(find /var/lib/apt/lists -name '*_Packages*' -print -quit)" ]
+}
+
+# The package that a distribution lacks stays missing: without it nobody is asked for root.
 install_missing() {
     local required optional
     # shellcheck disable=SC2046,SC2086 # lists of words
     required=$(missing_packages $build_packages $([ "$1" = tests ] && echo $test_packages))
     # shellcheck disable=SC2046,SC2086
     optional=$(missing_packages $([ "$1" = tests ] && echo $optional_packages))
+    # shellcheck disable=SC2086 # lists of words, here and below
+    [ -n "$required" ] || ! have_package_lists || optional=$(available_packages $optional)
     [ -n "$required$optional" ] || return 0
-    # shellcheck disable=SC2086 # a list of words
-    as_root true ||
+    if ! as_root true; then
+        [ -n "$required" ] || {
+            say "installing needs root; what needs these packages will be skipped: $optional"
+            return 0
+        }
         die "installing needs root; run this as root first:
     apt-get update && apt-get install --no-install-recommends $required" "$(available_packages $optional)"
-    if [ -n "$required" ] || [ -z "$(find /var/lib/apt/lists -name '*_Packages*' -print -quit)" ]; then
-        apt_update || die "apt-get update failed; see its messages above"
     fi
+    apt_update || die "apt-get update failed; see its messages above"
     # shellcheck disable=SC2086
     optional=$(available_packages $optional)
     [ -n "$required$optional" ] || return 0

@@ -266,7 +266,8 @@ static void announce(const struct app *app)
 {
     char address[128], text[192];
     print_address(app, address, sizeof(address));
-    snprintf(text, sizeof(text), "krrd listening on http://%s", address);
+    snprintf(text, sizeof(text), "krrd listening on %s://%s",
+             app->config.tls_cert[0] == '\0' ? "http" : "https", address);
     log_msg(&app->log, LOG_INFO, "server.listening", "message", text, "address", address, NULL);
 }
 

@@ -205,6 +205,13 @@ def test_environment_variables_are_settings_of_the_daemon(file):
         assert "--" + name[5:].lower().replace("_", "-") in flags(), name
 
 
+@pytest.mark.parametrize("file", ["Dockerfile", "Dockerfile.cuda"])
+def test_the_image_runs_as_a_user_and_group_that_it_has(file):
+    text = (ROOT / file).read_text()
+    user, group = re.search(r"^USER (\d+):(\d+)$", text, re.M).groups()
+    assert f"useradd --uid {user} " in text and f"groupadd --gid {group} " in text
+
+
 def test_the_image_has_every_library_that_the_programs_need():
     """Each shared object's package, or one that depends on it, is installed in the last stage."""
     need("dpkg")

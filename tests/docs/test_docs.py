@@ -34,11 +34,12 @@ def daemon(tmp_path_factory):
 
 
 def commands(path, begin=None, end=None):
-    """Indented lines of a document; one that ends with a backslash goes on in the next."""
+    """Indented lines of a document; one that ends with a backslash or in a quotation goes on in the next."""
     text = (ROOT / path).read_text()
     text = text[text.index(begin) if begin else 0:]
     text = text[: text.index(end, 1) if end else None]
-    lines = re.sub(r"\\\n\s*", "", text).split("\n")
+    text = re.sub(r"\\\n\s*", "", text)
+    lines = re.sub(r"^(    curl [^'\n]*(?:'[^'\n]*'[^'\n]*)*'[^'\n]*)\n +", r"\1", text, flags=re.M).split("\n")
     found = [line[4:] for line in lines if re.match(r"    (krr|curl|examples/|head|printf|echo|awk) ?\S", line)]
     return [re.sub(r"\s{2,}#.*", "", line) for line in found if not line.startswith(ELSEWHERE)]
 
@@ -63,7 +64,7 @@ def run_all(lines, daemon, folder, job="", after=lambda line: None):
         if "/v1/jobs --json" in line:
             daemon.api.wait(known["job"])
         after(line)
-        outputs.append((line, done.stdout))
+        outputs.append((line, done.stdout + done.stderr))
     return outputs
 
 
@@ -89,6 +90,16 @@ def test_the_readme(daemon, tmp_path, begin, end):
     lines = commands("README.md", begin, end)
     assert len(lines) >= 3
     run_all(lines, daemon, tmp_path)
+
+
+def test_aliases_and_exports_of_the_readme(daemon, tmp_path):
+    lines = commands("README.md", "## Train and predict with curl", "    curl -sN")
+    more = commands("README.md", "An alias is a name", "## Where next")
+    assert len(lines) == 3 and len(more) == 7
+    *outputs, onnx, safetensors, imported = run_all(lines + more, daemon, tmp_path)
+    said = dict(outputs)
+    assert json.loads(said[next(line for line in said if "/rollback" in line)])["version"] == 1
+    assert (tmp_path / "sine-v1.onnx").stat().st_size > 1000 and json.loads(imported[1])["name"] == "copy"
 
 
 def tables(folder):
@@ -130,6 +141,9 @@ def test_the_how_tos(daemon, tmp_path):
     ordered = lines[first:first + 2] + lines[:first] + lines[first + 2:]  # the long job holds the worker
     said = dict(run_all(ordered, daemon, tmp_path, long, after))
     assert said[next(line for line in lines if line.startswith("curl -s -T"))].count('"sha256"') == 1
+    assert "Bandwidth by the median rule" in said[next(line for line in lines if "--bandwidth median" in line)]
+    begun = re.search(r"Warm start: (\d+) of", said[next(line for line in lines if "warm_start=" in line)])
+    assert int(begun[1]) > 100
     again = next(line for line in lines if "Idempotency-Key" in line)
     assert run_all([again], daemon, tmp_path)[0][1] == said[again]
 

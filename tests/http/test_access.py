@@ -324,6 +324,10 @@ def test_a_whole_journey_over_tls(secure, certificate):
     assert len(answer.json()["predictions"]) == 3
 
 
+def test_the_log_tells_the_address_with_its_scheme(secure):
+    assert f"listening on {secure.base}" in secure.log()
+
+
 def test_the_client_over_tls(secure, certificate):
     environment = {**os.environ, "KRR_URL": secure.base}
     assert subprocess.run([KRR, "jobs", "--cacert", certificate[0]], env=environment).returncode == 0

@@ -1,5 +1,8 @@
 """NVIDIA's tritonclient, as it comes from PyPI and with its default settings, against the daemon."""
 
+import pathlib
+import re
+
 import numpy as np
 import pytest
 import tritonclient.http as triton
@@ -121,3 +124,17 @@ def test_asynchronous(api, model):
         waiting = [many.async_infer(model, [input_of(X[i:i + 1])]) for i in range(16)]
         found = [w.get_result().as_numpy("y")[0, 0] for w in waiting]
     assert found == wanted
+
+
+def test_the_lines_of_the_how_to(api, shared_daemon):
+    """They run as they stand; only the address is this daemon's."""
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs/how-to/README.md"
+    lines = re.search(r"(?:^    .*\n)+", page.read_text().split("client\n\n", 1)[1], re.M)[0]
+    assert "triton" in lines
+    X = np.linspace(0, 6, 60)[:, None]
+    api.train("sine", api.upload_csv(X, np.sin(X[:, 0])), kernel="gaussian")
+    lines = re.sub("^    ", "", lines, flags=re.M).replace("127.0.0.1:8080", shared_daemon.base.removeprefix("http://"))
+    *statements, answer = lines.strip().split("\n")
+    names: dict = {}
+    exec("\n".join([*statements, f"answer = {answer}"]), names)
+    assert names["answer"].shape == (2, 1)
