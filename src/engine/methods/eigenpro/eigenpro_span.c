@@ -160,7 +160,7 @@ static int64_t sound_pairs(const struct eigenpro_span *e)
 {
     const int64_t c = e->spec.c;
     const double largest = e->values[c - 1];
-    const double rounding = 10.0 * core_rounding(e->spec.p) * (double)c * largest;
+    const double rounding = 10.0 * problem_rounding(e->spec.p) * (double)c * largest;
     const double floor = fmax(ridge_share * e->rho, rounding);
     int64_t count = 0;
     while (count < c && e->values[c - 1 - count] > floor) {
