@@ -336,8 +336,11 @@ int64_t rule_directions(int64_t n, int64_t asked)
 
 int64_t rule_block_rows(int64_t n, const struct param_value *block)
 {
-    enum { ROWS_MIN = 256, ROWS_MAX = 8192 };
+    enum { ROWS_MIN = 256, ROWS_MAX = 8192, ROWS_WHOLE = 2048 };
     double wish = block->real;
+    if (block->is_auto && n <= ROWS_WHOLE) {
+        return n;
+    }
     if (block->is_auto) {
         wish = fmin(fmax(2.0 * sqrt((double)n), ROWS_MIN), ROWS_MAX);
     }
@@ -372,12 +375,11 @@ static bool is_auto(const struct param_set *params, const char *key)
 
 int64_t rule_batch_rows(int64_t n, int64_t m, const struct param_set *params)
 {
-    enum { BATCH_LEAST = 256, EPOCH_BATCHES = 8, BATCH_FEWEST = 32 };
+    enum { BATCH_LEAST = 256, EPOCH_BATCHES = 8, BATCH_WHOLE = 512 };
     if (!is_auto(params, "batch_size")) {
         return least(param_int(params, "batch_size"), n);
     }
-    const int64_t share = most(n / EPOCH_BATCHES, least(n / 2, BATCH_FEWEST));
-    return most(least(most(m, BATCH_LEAST), share), 1);
+    return n <= BATCH_WHOLE ? n : least(most(m, BATCH_LEAST), n / EPOCH_BATCHES);
 }
 
 int64_t rule_sketch_rank(int64_t m, const struct param_set *params)
