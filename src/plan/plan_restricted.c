@@ -427,7 +427,7 @@ static void eigenpro34(struct planning *g)
     const double usual = whole ? n : fmin(fmax(q, 262144.0 / m), most);
     const double b = fmin(plan__int_or(g, "batch_size", usual), n);
     const double window = delayed ? fmin(m, 64.0 * MIB / (g->d * 8.0)) : b;
-    const double probes = fmin(PROBES, n);
+    const double probes = whole ? 0.0 : fmin(PROBES, n);
     g->plan->rank = (int64_t)q;
     g->plan->block_rows = (int64_t)b;
     g->plan->assumed = true;

@@ -375,11 +375,16 @@ static bool is_auto(const struct param_set *params, const char *key)
 
 int64_t rule_batch_rows(int64_t n, int64_t m, const struct param_set *params)
 {
-    enum { BATCH_LEAST = 256, EPOCH_BATCHES = 8, BATCH_WHOLE = 512 };
+    enum { BATCH_LEAST = 256, EPOCH_BATCHES = 8, BATCH_FEWEST = 32, BATCH_WHOLE = 512 };
     if (!is_auto(params, "batch_size")) {
         return least(param_int(params, "batch_size"), n);
     }
-    return n <= BATCH_WHOLE ? n : least(most(m, BATCH_LEAST), n / EPOCH_BATCHES);
+    const int64_t rank = rule_sketch_rank(m, params);
+    if (n <= BATCH_WHOLE && rank == m && rule_hessian_rows(n, rank, params) == n) {
+        return n;
+    }
+    const int64_t share = most(n / EPOCH_BATCHES, least(n / 2, BATCH_FEWEST));
+    return most(least(most(m, BATCH_LEAST), share), 1);
 }
 
 int64_t rule_sketch_rank(int64_t m, const struct param_set *params)

@@ -155,7 +155,7 @@ const struct param_def catalog_askotch2_params[] = {
      .fallback = "\"auto\"",                                                                       \
      .allow_auto = true,                                                                           \
      .help = "Rows b of a batch, at most n; auto: as many as centers, at least 256 and at most "   \
-             "n / 8; of up to 512 rows all."},                                                     \
+             "n / 8; of up to 512 rows all, where the preconditioner is exact for all."},          \
         {.key = "rank",                                                                            \
          .type = PARAM_INT,                                                                        \
          .min = 1,                                                                                 \

@@ -104,6 +104,9 @@ static void test_stochastic_sizes(void **state)
     assert_int_equal(rule_batch_rows(800, 1000, &params), 100);
     assert_int_equal(rule_batch_rows(513, 100, &params), 64);
     assert_int_equal(rule_batch_rows(512, 100, &params), 512);
+    assert_int_equal(rule_batch_rows(512, 10, &params),
+                     64); /* whose preconditioner is no exact one */
+    assert_int_equal(rule_batch_rows(24, 2, &params), 12);
     assert_int_equal(rule_batch_rows(1, 1, &params), 1);
     assert_int_equal(rule_sketch_rank(8192, &params), 8192);
     assert_int_equal(rule_sketch_rank(8193, &params), 500);
