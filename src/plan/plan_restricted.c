@@ -432,7 +432,8 @@ static void eigenpro34(struct planning *g)
     g->plan->block_rows = (int64_t)b;
     g->plan->assumed = true;
     at.parts[PLAN_VECTORS] += 8.0 * m * t * (8.0 + 2.0 * KEPT + 3.0);
-    at.parts[PLAN_SOLVER] = 8.0 * b * (m + 3.0 * t + 2.0) + 8.0 * window * (1.0 + t) +
+    const double values = whole ? 0.0 : m; /* of a batch of all rows none are kept */
+    at.parts[PLAN_SOLVER] = 8.0 * b * (values + 3.0 * t + 2.0) + 8.0 * window * (1.0 + t) +
                             window * row_bytes(g, 0, g->point + g->halves);
     at.parts[PLAN_PRECONDITIONER] = (exact ? 8.0 * m * m : 0) + 8.0 * c * q + FAR_BYTES * n / FAR;
     building = at;
