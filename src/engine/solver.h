@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include <float.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -70,6 +71,13 @@ struct problem {
     const struct mat *start; /* coefficients of dtype to begin with; NULL: zero. Direct methods
                                 have no use for it. */
 };
+
+/* eps of the vectors or of the kernel values, the larger one: of the errors in a residual. */
+static inline double problem_rounding(const struct problem *p)
+{
+    const bool single = p->dtype == DTYPE_F32 || p->points_dtype == DTYPE_F32;
+    return single ? FLT_EPSILON : DBL_EPSILON;
+}
 
 /* Coefficients of a target: n, or m of a restricted problem. */
 static inline int64_t problem_size(const struct problem *p)

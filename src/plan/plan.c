@@ -241,13 +241,14 @@ static struct trials count_trials(const struct job_spec *spec, bool learns)
                            .medians_again = fmin(names, again)};
 }
 
-/* One matrix of the fitted rows for all fits, and the sample with its points, whose first rows come
- * again for further folds. */
+/* One matrix of the fitted rows for all fits, and the sample, whose first rows come again for
+ * further folds, with as many sets of points as there are `kernels` at a time. */
 static void try_kernels(struct planning *g, struct plan_moment *at, double fitted, double rows,
-                        double folds, double fits)
+                        double folds, double kernels, double fits)
 {
     const double stored = rows + (folds - 1.0) * (rows - fitted);
-    const double bytes = 8.0 * (fitted * fitted + stored * (2.0 * g->d + 3.0 * g->t));
+    const double numbers = (1.0 + kernels) * g->d + 3.0 * g->t;
+    const double bytes = 8.0 * (fitted * fitted + stored * numbers);
     at->parts[PLAN_OTHER] = fmax(at->parts[PLAN_OTHER], bytes);
     at->parts[PLAN_LIBRARY] = fmax(at->parts[PLAN_LIBRARY], plan__library(g, fitted));
     plan__dense(&g->setup, folds * fits * pow(fitted, 3) / 6.0, DTYPE_F64);
@@ -297,8 +298,9 @@ static void choose_kernel(struct planning *g)
         at.parts[PLAN_DATA] += fmin(g->n, looked) * (g->d * g->host + 8.0 * g->t);
     }
     if (open) {
-        try_kernels(g, &at, fitted, fmin(g->n, 3.0 * fitted), folds, trials.fits);
-        try_kernels(g, &at, more, 3.0 * more, 1, trials.fits_again);
+        const double each = trials.learned > 0 ? folds : 1; /* learns its own bandwidths */
+        try_kernels(g, &at, fitted, fmin(g->n, 3.0 * fitted), folds, each, trials.fits);
+        try_kernels(g, &at, more, 3.0 * more, 1, 1, trials.fits_again);
         learn_all(g, &at, (int64_t)fitted, folds, trials.learned);
     }
     at.parts[PLAN_LIBRARY] = fmax(at.parts[PLAN_LIBRARY], plan__library(g, 0));

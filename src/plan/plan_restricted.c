@@ -417,17 +417,23 @@ static void eigenpro34(struct planning *g)
     const bool exact = how[0] == 'e' || (how[0] == 'a' && m <= EXACT);
     const double c = fmin((double)param_int(&g->params, "subsample_centers"), m);
     const double s = fmin(plan__int_or(g, "subsample", fmax(2000, 5.0 * c)), n);
-    const double q = fmin(plan__int_or(g, "eigenvectors", fmin(c / 2.0, s / 10.0)), c);
     const double bytes = (double)param_int(&g->params, "batch_memory_mib") * MIB;
+    const bool open = plan__int_or(g, "eigenvectors", -1) < 0;
+    const bool whole = s == n && c == m && exact && open && n <= bytes / (8.0 * m) &&
+                       plan__int_or(g, "batch_size", n) >= n; /* engine/methods/eigenpro */
+    const double some = fmin(c / 2.0, s / 10.0);
+    const double q = fmin(plan__int_or(g, "eigenvectors", whole ? c : some), c);
     const double most = fmax(fmin(n / 8.0, bytes / (8.0 * m)), 1.0);
-    const double b = fmin(plan__int_or(g, "batch_size", fmin(fmax(q, 262144.0 / m), most)), n);
+    const double usual = whole ? n : fmin(fmax(q, 262144.0 / m), most);
+    const double b = fmin(plan__int_or(g, "batch_size", usual), n);
     const double window = delayed ? fmin(m, 64.0 * MIB / (g->d * 8.0)) : b;
-    const double probes = fmin(PROBES, n);
+    const double probes = whole ? 0.0 : fmin(PROBES, n);
     g->plan->rank = (int64_t)q;
     g->plan->block_rows = (int64_t)b;
     g->plan->assumed = true;
     at.parts[PLAN_VECTORS] += 8.0 * m * t * (8.0 + 2.0 * KEPT + 3.0);
-    at.parts[PLAN_SOLVER] = 8.0 * b * (m + 3.0 * t + 2.0) + 8.0 * window * (1.0 + t) +
+    const double values = whole ? 0.0 : m; /* of a batch of all rows none are kept */
+    at.parts[PLAN_SOLVER] = 8.0 * b * (values + 3.0 * t + 2.0) + 8.0 * window * (1.0 + t) +
                             window * row_bytes(g, 0, g->point + g->halves);
     at.parts[PLAN_PRECONDITIONER] = (exact ? 8.0 * m * m : 0) + 8.0 * c * q + FAR_BYTES * n / FAR;
     building = at;

@@ -336,8 +336,11 @@ int64_t rule_directions(int64_t n, int64_t asked)
 
 int64_t rule_block_rows(int64_t n, const struct param_value *block)
 {
-    enum { ROWS_MIN = 256, ROWS_MAX = 8192 };
+    enum { ROWS_MIN = 256, ROWS_MAX = 8192, ROWS_WHOLE = 2048 };
     double wish = block->real;
+    if (block->is_auto && n <= ROWS_WHOLE) {
+        return n;
+    }
     if (block->is_auto) {
         wish = fmin(fmax(2.0 * sqrt((double)n), ROWS_MIN), ROWS_MAX);
     }
@@ -372,9 +375,13 @@ static bool is_auto(const struct param_set *params, const char *key)
 
 int64_t rule_batch_rows(int64_t n, int64_t m, const struct param_set *params)
 {
-    enum { BATCH_LEAST = 256, EPOCH_BATCHES = 8, BATCH_FEWEST = 32 };
+    enum { BATCH_LEAST = 256, EPOCH_BATCHES = 8, BATCH_FEWEST = 32, BATCH_WHOLE = 512 };
     if (!is_auto(params, "batch_size")) {
         return least(param_int(params, "batch_size"), n);
+    }
+    const int64_t rank = rule_sketch_rank(m, params);
+    if (n <= BATCH_WHOLE && rank == m && rule_hessian_rows(n, rank, params) == n) {
+        return n;
     }
     const int64_t share = most(n / EPOCH_BATCHES, least(n / 2, BATCH_FEWEST));
     return most(least(most(m, BATCH_LEAST), share), 1);

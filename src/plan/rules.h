@@ -223,10 +223,11 @@ int64_t rule_directions(int64_t n, int64_t asked);
 /* And its probes beside t targets; auto: 16 vectors a product in all. */
 int64_t rule_probes(int64_t t, const struct param_value *asked);
 
-/* Rows of a block of the block methods: those asked for, at most n; auto: 2 sqrt(n), between 256
- * and 8,192. The factor of such a block costs b^2/3 multiplications a row of it beside n kernel
- * values, a tenth of the time whatever n is, and exact steps on small blocks get further in the
- * same time than sketched ones on the papers' n/100. */
+/* Rows of a block of the block methods: those asked for, at most n; auto: all up to 2,048, which
+ * are solved by one factor, and beyond 2 sqrt(n), between 256 and 8,192. The factor of such a block
+ * costs b^2/3 multiplications a row of it beside n kernel values, a tenth of the time whatever n
+ * is, and exact steps on small blocks get further in the same time than sketched ones on the
+ * papers' n/100. */
 int64_t rule_block_rows(int64_t n, const struct param_value *block);
 /* Whether a block of b rows is solved by its exact factor where the job leaves that open: it is
  * cheaper than a sketch of rank r with powering, or small beside the kernel values. */

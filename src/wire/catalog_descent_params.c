@@ -18,7 +18,7 @@ static const char *const samplings[] = {"shuffled", "uniform", "leverage", NULL}
      .allow_auto = true,                                                                           \
      .help =                                                                                       \
          "Rows b of a block, at most the number n of training rows; a block takes b^2 numbers "    \
-         "of memory. auto: 2 sqrt(n), at least 256 and at most 8192."},                            \
+         "of memory. auto: n up to 2,048 rows, beyond 2 sqrt(n), at least 256 and at most 8192."}, \
         {.key = "block_preconditioner",                                                            \
          .type = PARAM_CHOICE,                                                                     \
          .choices = block_preconditioners,                                                         \
@@ -155,7 +155,7 @@ const struct param_def catalog_askotch2_params[] = {
      .fallback = "\"auto\"",                                                                       \
      .allow_auto = true,                                                                           \
      .help = "Rows b of a batch, at most n; auto: as many as centers, at least 256 and at most "   \
-             "n / 8; of fewer than 256 rows 32, or half of them."},                                \
+             "n / 8; of up to 512 rows all, where the preconditioner is exact for all."},          \
         {.key = "rank",                                                                            \
          .type = PARAM_INT,                                                                        \
          .min = 1,                                                                                 \

@@ -317,7 +317,7 @@ const struct param_def catalog_eigenpro34_params[] = {
         .fallback = "\"auto\"",
         .allow_auto = true,
         .help = "Eigenvectors q that are flattened, at most c - 1; 0: plain stochastic gradient "
-                "descent; auto: half of c, at most s / 10.",
+                "descent; auto: half of c, at most s / 10; all where s = n, c = m and b = n.",
     },
     {
         .key = "alpha",
@@ -325,9 +325,10 @@ const struct param_def catalog_eigenpro34_params[] = {
         .min = 0,
         .max = 1,
         .min_exclusive = true,
-        .fallback = "0.95",
+        .fallback = "\"auto\"",
+        .allow_auto = true,
         .help = "Exponent by which eigenvalues are flattened; below 1 to be safe against the "
-                "subsample's errors.",
+                "subsample's errors. auto: 0.95, or 1 where there are none: s = n, c = m, b = n.",
     },
     {
         .key = "batch_size",
@@ -337,7 +338,9 @@ const struct param_def catalog_eigenpro34_params[] = {
         .fallback = "\"auto\"",
         .allow_auto = true,
         .help = "Rows b of a batch, at most n; auto: the critical batch size, at least 64 or "
-                "260,000 / m and at most n / 8, within `batch_memory_mib`.",
+                "260,000 / m and at most n / 8, within `batch_memory_mib`; n where the "
+                "preconditioner is made from all rows (s = n) and all centers (c = m), as of up to "
+                "2,000 rows.",
     },
     {
         .key = "learning_rate",

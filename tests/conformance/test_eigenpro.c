@@ -152,6 +152,7 @@ static struct eigenpro *build(const struct fixture *f, const int64_t *order, int
                                        .max_batch = 1000000,
                                        .alpha = alpha,
                                        .ridge = f->problem.ridge,
+                                       .rounding = DBL_EPSILON,
                                        .dtype = DTYPE_F64,
                                        .rng = rng_new(1, RNG_PRECOND)};
     struct eigenpro *e = NULL;

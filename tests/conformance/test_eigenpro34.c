@@ -380,6 +380,23 @@ static void test_window_of_one_batch(void **state)
     restricted_deinit(&f);
 }
 
+/* Of few rows the preconditioner knows all pairs, and takes them all. */
+static void test_few_rows(void **state)
+{
+    static const int64_t rows[] = {20, 50, 150};
+    for (int i = 0; i < 6; i++) {
+        struct restricted_spec spec = ordinary();
+        spec.kernel = KERNEL_GAUSSIAN;
+        spec.n = spec.m = rows[i / 2];
+        spec.lambda = 1e-6;
+        struct restricted_fixture f;
+        restricted_init(&f, *state, &spec);
+        const struct solve_outcome out = solve(&f, both[i % 2], NULL, 1e-9, 40);
+        assert_int_equal(out.reason, REASON_CONVERGED);
+        restricted_deinit(&f);
+    }
+}
+
 /* The noise of the batches stays in plain epochs, and only there. */
 static void test_noise(void **state)
 {
@@ -387,7 +404,8 @@ static void test_noise(void **state)
     for (int k = 0; k < 2; k++) {
         struct restricted_fixture f;
         restricted_init(&f, *state, &spec);
-        const struct solve_outcome plain = solve(&f, both[k], "{\"plain_epochs\": 40}", 1e-8, 40);
+        const struct solve_outcome plain =
+            solve(&f, both[k], "{\"plain_epochs\": 40, \"batch_size\": 10}", 1e-8, 40);
         const struct solve_outcome corrected = solve(&f, both[k], "{}", 1e-8, 40);
         assert_true(plain.relative_residual > 1e-3);
         assert_int_equal(corrected.reason, REASON_CONVERGED);
@@ -401,8 +419,10 @@ static void test_noise(void **state)
  * looked at, or at the latest by the certificate. A look changes nothing. */
 static void test_plain_epochs_arrive(void **state)
 {
-    static const char looked[] = "{\"plain_epochs\": 1000, \"residual_every\": 7}";
-    static const char never[] = "{\"plain_epochs\": 1000, \"residual_every\": 1000}";
+    static const char looked[] = "{\"plain_epochs\": 1000, \"residual_every\": 7,"
+                                 " \"eigenvectors\": 5, \"batch_size\": 5}";
+    static const char never[] = "{\"plain_epochs\": 1000, \"residual_every\": 1000,"
+                                " \"eigenvectors\": 5, \"batch_size\": 5}";
     struct restricted_spec spec = ordinary();
     spec.n = spec.m; /* the centers are the rows */
     spec.lambda = 0;
@@ -610,6 +630,7 @@ static void test_impossible_counters(void **state)
 
 TEST_MAIN(TEST(test_projections), TEST(test_exact_and_inexact), TEST(test_first_epoch),
           TEST(test_far_rows_step_less), TEST(test_far_rows), cmocka_unit_test(test_ceiling),
-          TEST(test_window_of_one_batch), TEST(test_noise), TEST(test_plain_epochs_arrive),
-          TEST(test_looks_are_between_plain_epochs), TEST(test_steps_too_long), TEST(test_no_ridge),
-          TEST(test_residency), TEST(test_resume_inside_a_window), TEST(test_impossible_counters))
+          TEST(test_window_of_one_batch), TEST(test_few_rows), TEST(test_noise),
+          TEST(test_plain_epochs_arrive), TEST(test_looks_are_between_plain_epochs),
+          TEST(test_steps_too_long), TEST(test_no_ridge), TEST(test_residency),
+          TEST(test_resume_inside_a_window), TEST(test_impossible_counters))

@@ -255,7 +255,7 @@ static void test_what_is_refused(void **state)
     for (int64_t i = 0; i < f->n * FEATURES; i++) {
         f->x[i] = 1.0; /* all the same */
     }
-    check_refused(f, "on a grid");
+    check_refused(f, "rows are equal");
     f->problem.host = NULL;
     check_refused(f, "kronecker");
     fixture_free(f);

@@ -161,7 +161,7 @@ static bool check_case(struct backend *be, const struct dataset *ds, const char 
     /* Decompositions have a workspace of the library's, which only the plan counts; and how many
      * directions a kernel shows is not known before. */
     const bool decomposes = strstr(fields, "search") != NULL ||
-                            strstr(fields, "eigenpro2") != NULL || strstr(fields, "kmcg") != NULL;
+                            strstr(fields, "eigenpro") != NULL || strstr(fields, "kmcg") != NULL;
     const double slack = tolerance * used + (1 << 20);
     const bool near = planned >= used - slack && (planned <= used + slack || decomposes);
     if (!near) {

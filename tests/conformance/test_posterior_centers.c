@@ -371,7 +371,7 @@ static void test_what_is_told_of_directions(void **state)
     const struct restricted_spec spec = usual();
     restricted_init(&f, *state, &spec);
     struct solver_options options = options_make("kmcg_restricted", NULL, 1e-2);
-    options_set(&options, "{\"probes\": 0}");
+    options_set(&options, "{\"probes\": 0, \"directions\": 29}");
     for (int few = 0; few < 2; few++) {
         int warnings = 0;
         const struct solve_control control = {

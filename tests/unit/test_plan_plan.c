@@ -254,6 +254,20 @@ static void test_fits_of_a_choice_in_folds(void **state)
                 5 * K, 1e-3);
 }
 
+/* Each fold learns bandwidths of its own, and so has its points beside the sample. */
+static void test_points_of_folds(void **state)
+{
+    (void)state;
+    enum { ROWS = 299, FEATURES = 512, FOLDS = 5, HELD = ROWS / FOLDS };
+    static const char open[] = "'kernel':{'name':'gaussian','bandwidth':'auto'},"
+                               "'regularization':1e-6,'test':{'fraction':0}";
+    const struct plan_machine m = machine();
+    const struct plan p = plan_of(open, ROWS, FEATURES + 1, &m);
+    const double stored = ROWS + (FOLDS - 1) * HELD;
+    assert_string_equal(p.moment, "loading");
+    assert_true(p.parts[PLAN_OTHER] > 8.0 * stored * (1 + FOLDS) * FEATURES);
+}
+
 /* A faster way for near rows is not every kernel's, and of more than a few features. */
 static void test_near_rows(void **state)
 {
@@ -660,8 +674,8 @@ TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(te
           cmocka_unit_test(test_half_of_a_factor), cmocka_unit_test(test_mapped_files_need_not_fit),
           cmocka_unit_test(test_a_grid_is_not_known), cmocka_unit_test(test_seconds_follow_rates),
           cmocka_unit_test(test_residuals_count), cmocka_unit_test(test_fits_of_a_choice),
-          cmocka_unit_test(test_fits_of_a_choice_in_folds), cmocka_unit_test(test_near_rows),
-          cmocka_unit_test(test_ranks_bound_the_work),
+          cmocka_unit_test(test_fits_of_a_choice_in_folds), cmocka_unit_test(test_points_of_folds),
+          cmocka_unit_test(test_near_rows), cmocka_unit_test(test_ranks_bound_the_work),
           cmocka_unit_test(test_paths_end_where_points_or_rounding_do),
           cmocka_unit_test(test_path_ends_at_a_named_lambda),
           cmocka_unit_test(test_time_budget_bounds_the_total),

@@ -83,6 +83,8 @@ static void test_blocks(void **state)
     (void)state;
     const struct param_value automatic = {.is_auto = true}, given = {.real = 700};
     assert_int_equal(rule_block_rows(100, &automatic), 100);
+    assert_int_equal(rule_block_rows(2048, &automatic), 2048);
+    assert_int_equal(rule_block_rows(2049, &automatic), 256);
     assert_int_equal(rule_block_rows(10000, &automatic), 256);
     assert_int_equal(rule_block_rows(1000000, &automatic), 2000);
     assert_int_equal(rule_block_rows(INT64_C(1) << 40, &automatic), 8192);
@@ -100,8 +102,11 @@ static void test_stochastic_sizes(void **state)
     assert_int_equal(rule_batch_rows(1000000, 3000, &params), 3000);
     assert_int_equal(rule_batch_rows(1000000, 100, &params), 256);
     assert_int_equal(rule_batch_rows(800, 1000, &params), 100);
-    assert_int_equal(rule_batch_rows(200, 100, &params), 32);
-    assert_int_equal(rule_batch_rows(24, 24, &params), 12);
+    assert_int_equal(rule_batch_rows(513, 100, &params), 64);
+    assert_int_equal(rule_batch_rows(512, 100, &params), 512);
+    assert_int_equal(rule_batch_rows(512, 10, &params),
+                     64); /* whose preconditioner is no exact one */
+    assert_int_equal(rule_batch_rows(24, 2, &params), 12);
     assert_int_equal(rule_batch_rows(1, 1, &params), 1);
     assert_int_equal(rule_sketch_rank(8192, &params), 8192);
     assert_int_equal(rule_sketch_rank(8193, &params), 500);

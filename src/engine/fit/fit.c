@@ -1,3 +1,4 @@
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -25,6 +26,9 @@ void fit__say(const struct fit *f, const char *level, const char *fmt, ...)
     utf8_mend(text);
     f->control->message(f->control->context, level, text);
 }
+
+/* Of the largest float32: a full model's coefficients are well above the least one. */
+static const double ridge_share = 1e-4;
 
 /* A phase that takes long is told of after so many seconds of silence. */
 static const double silence_s = 2.0;
@@ -152,6 +156,19 @@ static enum dtype points_dtype(const struct fit *f)
     return f->exact != NULL ? DTYPE_F32 : f->data.dtype;
 }
 
+/* Coefficients of a full model are targets over the ridge: float32 has no such small numbers. */
+static int check_ridge(const struct fit *f, struct err *err)
+{
+    const double ridge = (double)f->data.n * f->result.regularization;
+    const bool held = f->restricted || f->vectors != DTYPE_F32 || ridge <= ridge_share * FLT_MAX;
+    return held ? 0
+                : err_at(err, ERR_INVALID, "#/regularization",
+                         "The coefficients are about the targets over %lld rows times "
+                         "regularization, %.3g: float32 has no such small numbers. Take precision "
+                         "\"float64\", or a smaller regularization.",
+                         (long long)f->data.n, ridge);
+}
+
 static int solve(struct fit *f, struct err *err)
 {
     const struct job_spec *spec = f->spec;
@@ -192,7 +209,8 @@ static int solve(struct fit *f, struct err *err)
     control.search = f->result.search.count > 0 ? &f->result.search : NULL;
     control.choice = f->choice_made ? &f->chosen : NULL;
     control.searched = fit__given(f);
-    int r = digest(f, f->exact != NULL, f->problem, err);
+    int r = check_ridge(f, err);
+    r = r == 0 ? digest(f, f->exact != NULL, f->problem, err) : r;
     if (r == 0) {
         r = solve_run(f->solver, &problem, &f->options, &limits, &control,
                       f->data.m > 0 ? &evaluator : NULL, &f->kernel, &host, &f->A,

@@ -66,12 +66,6 @@ static int try_factor(const struct problem *p, const int64_t *index, const struc
     return r == 0 ? o->potrf(p->be, L, 0.0, NULL, err) : r;
 }
 
-double core_rounding(const struct problem *p)
-{
-    const bool single = p->dtype == DTYPE_F32 || p->points_dtype == DTYPE_F32;
-    return single ? FLT_EPSILON : DBL_EPSILON;
-}
-
 /* What the factorisation says of its pivots tells nobody what to do. */
 static int explain(int r, struct err *err)
 {
@@ -102,7 +96,8 @@ static int factor_some(const struct problem *p, const int64_t *index, int64_t co
 int core_factor_some(const struct problem *p, const int64_t *index, int64_t count, struct mat *ret,
                      struct err *err)
 {
-    const struct jitter jitter = {.tries = CORE_TRIES, .first = core_rounding(p) * (double)count};
+    const struct jitter jitter = {.tries = CORE_TRIES,
+                                  .first = problem_rounding(p) * (double)count};
     return factor_some(p, index, count, &jitter, ret, err);
 }
 
@@ -113,7 +108,7 @@ int core_factor(const struct problem *p, struct mat *ret, struct err *err)
 
 int core_factor_variables(const struct problem *p, struct mat *ret, struct err *err)
 {
-    const double m = (double)p->restricted->m, rounding = core_rounding(p);
+    const double m = (double)p->restricted->m, rounding = problem_rounding(p);
     const double error = rounded * rounding;
     const double eps = p->dtype == DTYPE_F32 ? FLT_EPSILON : DBL_EPSILON;
     const struct jitter jitter = {

@@ -7,12 +7,9 @@
 
 #include "engine/solver.h"
 
-/* eps of the vectors or of the kernel values, the larger one: of the errors in a residual. */
-double core_rounding(const struct problem *p);
-
 /* *ret <- L with L L' = K_mm + jitter I, 0 above the diagonal. jitter is m eps max k(x,x), a
- * hundred times more after each failure, with eps = core_rounding: a residual's errors lie in the
- * null space of K_mm as well, where L^-T L^-1 multiplies them by 1 / jitter. */
+ * hundred times more after each failure, with eps = problem_rounding: a residual's errors lie in
+ * the null space of K_mm as well, where L^-T L^-1 multiplies them by 1 / jitter. */
 #define CORE_TRIES 4
 int core_factor(const struct problem *p, struct mat *ret, struct err *err);
 /* The same of the matrix of some centers, index[0 .. count-1]; m is their count. */
@@ -22,7 +19,7 @@ int core_factor_some(const struct problem *p, const int64_t *index, int64_t coun
 /* L of core_variables, where the jitter is a part of the problem that is solved: ridge jitter |A|^2
  * joins the objective. It is what rounding makes of the objective anyhow, if that is more than eps
  * max k(x,x) of the vectors: errors of e max k(x,x) in the n rows of K_nm, e a quarter of
- * core_rounding, add n (e max k(x,x))^2 |A|^2. Less would leave directions of K_mm in which K_nm
+ * problem_rounding, add n (e max k(x,x))^2 |A|^2. Less would leave directions of K_mm in which K_nm
  * holds errors alone. At most it is m e max k(x,x), and where there is no factor with it that of
  * core_factor, by the eps of the vectors, and so on (adr/0064). */
 int core_factor_variables(const struct problem *p, struct mat *ret, struct err *err);

@@ -235,6 +235,24 @@ static void warn_of_distance(const struct drive *d, const struct certificate *c)
               "variables, \"falkon\" or \"direct\", or raise `regularization`.");
 }
 
+/* What keeps the residual above the tolerance, and what does not. */
+static void warn_of_stagnation(const struct drive *d, const struct certificate *c)
+{
+    char text[128];
+    snprintf(text, sizeof(text),
+             "The relative residual stays at %.3g, above the tolerance of %.3g:", c->residual,
+             d->limits->tolerance);
+    solve__say(d, "warning", text,
+               d->p->points_dtype == DTYPE_F32
+                   ? "float32 kernel values go no further. Take precision \"float64\", or a "
+                     "`stop.tolerance` that this precision reaches."
+               : d->p->restricted != NULL
+                   ? "rounding errors in float64 outweigh what is left. Raise `regularization` or "
+                     "`stop.tolerance`, or take \"direct\", the solver with the least of them."
+                   : "rounding errors in float64 outweigh what is left. Raise `regularization` or "
+                     "`stop.tolerance`, or take \"cholesky\", the solver with the least of them.");
+}
+
 /* Of the system that the solver has solved. */
 static int certify_solved(struct drive *d, const struct kernel *kernel, const struct rows *host,
                           struct certificate *ret, struct err *err)
@@ -313,6 +331,8 @@ static int conclude(struct drive *d, int reason, const struct kernel *kernel,
     }
     if (is_useless(&found) || (found.residual > large && !reached)) {
         warn_of_large_residual(d, &found);
+    } else if (reason == REASON_STAGNATED) {
+        warn_of_stagnation(d, &found);
     }
     if (reached && misses(d, &found)) {
         warn_of_distance(d, &found);

@@ -1,6 +1,5 @@
 #include "engine/methods/blocks/block_descent.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -145,7 +144,7 @@ int block_descent_init(struct block_descent *d, const struct problem *p, double 
                         : pass < BLOCK_DESCENT_UPHILL_STEPS ? BLOCK_DESCENT_UPHILL_STEPS
                                                             : pass,
         .splits = split_pays(p, most),
-        .eps = p->dtype == DTYPE_F32 ? (double)FLT_EPSILON : DBL_EPSILON,
+        .eps = problem_rounding(p),
     };
     int rc = allocate(d, most, err);
     if (rc == 0) {

@@ -179,8 +179,7 @@ int block_precond_new(const struct problem *p, const struct param_set *params, i
     m->r = rank_of(params, most);
     m->damped = strcmp(param_choice(params, "damping"), "damped") == 0;
     m->power_iterations = param_int(params, "power_iterations");
-    m->eps =
-        p->dtype == DTYPE_F32 || p->points_dtype == DTYPE_F32 ? (double)FLT_EPSILON : DBL_EPSILON;
+    m->eps = problem_rounding(p);
     m->kind = block_precond_choose(p, params, most);
     const int rc = prepare(m, err);
     if (rc < 0) {

@@ -1,5 +1,7 @@
 #include "engine/methods/eigenpro/center_projection.h"
 
+#include <float.h>
+
 #include "base/mem.h"
 #include "engine/methods/eigenpro/eigenpro.h"
 #include "engine/methods/normal_core.h"
@@ -61,6 +63,7 @@ static int prepare_inexact(struct center_projection *c, struct err *err)
         .q = c->spec.eigenvectors,
         .max_batch = most > 1 ? most : 1,
         .alpha = 0.95,
+        .rounding = DBL_EPSILON,
         .dtype = DTYPE_F64,
         .rng = rng,
     };

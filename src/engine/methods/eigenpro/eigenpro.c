@@ -90,13 +90,12 @@ static double lambda_at(const struct eigenpro *e, int64_t i)
     return (fmax(eigenpro_top_values(e->top)[i], 0.0) + e->spec.ridge) / (double)e->spec.s;
 }
 
-/* How many of the leading pairs are above rounding error and above the ridge's share. Rounding is
- * that of float32 kernel values, since the points may be. */
+/* How many of the leading pairs are above rounding error and above the ridge's share. */
 static int64_t sound_pairs(const struct eigenpro *e)
 {
     const double *sigma = eigenpro_top_values(e->top);
     const double floor =
-        fmax(ridge_share * e->spec.ridge, (double)FLT_EPSILON * sqrt((double)e->spec.s) * sigma[0]);
+        fmax(ridge_share * e->spec.ridge, e->spec.rounding * sqrt((double)e->spec.s) * sigma[0]);
     int64_t count = 0;
     while (count < eigenpro_top_count(e->top) && sigma[count] > floor) {
         count++;

@@ -62,6 +62,7 @@ struct eigenpro_spec {
     int64_t max_batch; /* m_max */
     double alpha;
     double ridge;
+    double rounding;  /* relative, of kernel values */
     enum dtype dtype; /* of W */
     struct rng rng;
 };

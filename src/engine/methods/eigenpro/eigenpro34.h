@@ -133,7 +133,7 @@ struct solver {
     struct mat B, G;   /* where the last pass was, and its gradient; 0 before there was one */
     struct mat D;      /* delta in the span, f in plain epochs */
     struct mat Q;      /* values at Z of what left the span, not yet projected */
-    struct mat drift;  /* P of the gradient's function: K_mm^-1 (G - K(Z,Z_c) U (c U' G)) */
+    struct mat drift;  /* P of the gradient's function: K_mm^-1 G - U (c U' G) */
     struct mat V, HD;  /* of a pass: where, and its sum; V before the first: f, last projected */
     struct mat h;      /* K(Z, X_b) g */
     struct mat hs, us; /* c x t: at the preconditioner's centers; hs only where they are a part */
@@ -180,8 +180,9 @@ int eigenpro34__batch(struct solver *s, bool *ret_grown, struct err *err);
 /* H += factor K(Z, Z_c) U u: values at the centers. */
 int eigenpro34__add_values(struct solver *s, const struct mat *u, double factor,
                            const struct mat *H, struct err *err);
-/* D += U u. */
-int eigenpro34__add_functions(struct solver *s, const struct mat *u, struct err *err);
+/* F += factor U u, coefficients of all centers. */
+int eigenpro34__add_functions(struct solver *s, double factor, const struct mat *u,
+                              const struct mat *F, struct err *err);
 /* a <- U' K(Z_c, Z) D. */
 int eigenpro34__refresh_moments(struct solver *s, struct err *err);
 

@@ -145,15 +145,16 @@ int eigenpro34__add_values(struct solver *s, const struct mat *u, double factor,
     return r == 0 ? o->kmv(s->p.be, Z, part_of_centers(s), factor, &s->us, 1.0, H, err) : r;
 }
 
-int eigenpro34__add_functions(struct solver *s, const struct mat *u, struct err *err)
+int eigenpro34__add_functions(struct solver *s, double factor, const struct mat *u,
+                              const struct mat *F, struct err *err)
 {
     const struct backend_ops *o = s->p.be->ops;
     const struct mat U = eigenpro_span_vectors(s->span);
     if (s->centers == NULL) {
-        return o->gemm(s->p.be, false, false, 1.0, &U, u, 1.0, &s->D, err);
+        return o->gemm(s->p.be, false, false, factor, &U, u, 1.0, F, err);
     }
-    const int r = o->gemm(s->p.be, false, false, 1.0, &U, u, 0.0, &s->us, err);
-    return r == 0 ? o->add_rows(s->p.be, s->one, &s->us, s->centers, &s->D, err) : r;
+    const int r = o->gemm(s->p.be, false, false, factor, &U, u, 0.0, &s->us, err);
+    return r == 0 ? o->add_rows(s->p.be, s->one, &s->us, s->centers, F, err) : r;
 }
 
 int eigenpro34__refresh_moments(struct solver *s, struct err *err)
@@ -193,7 +194,7 @@ static int precondition(struct solver *s, double step, double gamma, struct err 
     if (r == 0) {
         r = blend(s, 1.0, &s->v, 1.0, &s->u, err);
     }
-    return r == 0 ? eigenpro34__add_functions(s, &s->u, err) : r;
+    return r == 0 ? eigenpro34__add_functions(s, 1.0, &s->u, &s->D, err) : r;
 }
 
 /* The batch's rows become temporary centers with the weights -step g; those there already decay. */

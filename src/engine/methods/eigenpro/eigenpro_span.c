@@ -18,6 +18,9 @@ static const double ridge_share = 0.1;
 /* Of the ridge: rows beyond need not be slowed down for the sake of a longer step. */
 static const double ceiling_share = 0.125;
 
+/* Of the longest step on all rows at once: level is exact but for rounding. */
+static const double whole_share = 0.95;
+
 enum stage { FACTORING, SUMMING, DECOMPOSING, PROBING, MEASURING, SIFTING, FINISHING, COMPLETE };
 
 struct eigenpro_span {
@@ -160,7 +163,7 @@ static int64_t sound_pairs(const struct eigenpro_span *e)
 {
     const int64_t c = e->spec.c;
     const double largest = e->values[c - 1];
-    const double rounding = 10.0 * core_rounding(e->spec.p) * (double)c * largest;
+    const double rounding = 10.0 * problem_rounding(e->spec.p) * (double)c * largest;
     const double floor = fmax(ridge_share * e->rho, rounding);
     int64_t count = 0;
     while (count < c && e->values[c - 1 - count] > floor) {
@@ -175,7 +178,8 @@ static int64_t choose_q(const struct eigenpro_span *e)
 {
     const struct eigenpro_span_spec *c = &e->spec;
     const int64_t sound = sound_pairs(e), most = sound < c->c ? sound : c->c - 1;
-    const int64_t usual = min_i64(c->c / 2, c->s / 10);
+    const int64_t some = min_i64(c->c / 2, c->s / 10);
+    const int64_t usual = c->whole ? most : some;
     return min_i64(c->q >= 0 ? c->q : (usual > LEAST_VECTORS ? usual : LEAST_VECTORS), most);
 }
 
@@ -212,6 +216,10 @@ static int decompose(struct eigenpro_span *e, struct err *err)
     r = e->q > 0 ? make_vectors(e, err) : 0;
     e->be->ops->mat_free(e->be, &e->G);
     e->stage = PROBING;
+    if (e->spec.whole && e->level > 0) {
+        e->lambda = e->beta = e->level;
+        e->stage = FINISHING;
+    }
     return r;
 }
 
@@ -493,6 +501,9 @@ double eigenpro_span_critical(const struct eigenpro_span *e)
 double eigenpro_span_rate(const struct eigenpro_span *e, int64_t batch)
 {
     const double b = (double)batch;
+    if (e->spec.whole && batch == e->spec.p->n) {
+        return whole_share * 2.0 / e->lambda;
+    }
     return b < eigenpro_span_critical(e) ? b / e->beta
                                          : 2.0 * b / (e->beta + (b - 1.0) * e->lambda);
 }

@@ -59,7 +59,6 @@
  *     place of the present ones where those are known to be worse: after a check, or where their
  *     estimate, which errs, is twice as large.
  */
-#include <float.h>
 #include <math.h>
 
 #include "base/mem.h"
@@ -191,6 +190,7 @@ static int make_preconditioner(struct solver *s, const struct param_set *params,
         .max_batch = max_i64(bytes / (s->s * (int64_t)dtype_size(p->dtype)), 1),
         .alpha = param_real(params, "alpha"),
         .ridge = p->ridge,
+        .rounding = problem_rounding(p),
         .dtype = p->dtype,
         .rng = draw_order(s),
     };
@@ -246,7 +246,7 @@ static int begin_sums(struct solver *s, struct err *err)
 {
     const struct problem *p = &s->p;
     const struct backend_ops *o = p->be->ops;
-    const double eps = p->dtype == DTYPE_F32 ? (double)FLT_EPSILON : DBL_EPSILON;
+    const double eps = problem_rounding(p);
     const int r = o->col_dots(p->be, &s->A, &s->A, s->dots, err);
     for (int64_t j = 0; j < p->t; j++) {
         s->rounding[j] = eps * (double)p->n * eigenpro_top_value(s->pre) * sqrt(s->dots[j]);

@@ -8,6 +8,7 @@
 enum { LEAST_BATCH = 64, LEAST_VALUES = 1 << 18, LEAST_BATCHES = 8 };
 
 #define STEP_VALUES 1e6 /* kernel values of a step of batches, about */
+#define USUAL_ALPHA 0.95
 #define WINDOW_BYTES (INT64_C(64) << 20)
 
 static void teardown(struct solver *s)
@@ -91,6 +92,15 @@ static int64_t int_or(const struct param_set *set, const char *key, int64_t auto
     return param_get(set, key)->is_auto ? automatic : param_int(set, key);
 }
 
+/* Whether the preconditioner knows all of the problem, which leaves nothing for
+ * smaller batches to gain. */
+static bool whole(const struct solver *s)
+{
+    const int64_t n = s->p.n;
+    return s->s == n && s->c == s->m && s->projecting.exact && n <= s->batch_most &&
+           (s->batch_wanted == 0 || s->batch_wanted >= n) && s->q_wanted < 0;
+}
+
 static void read_params(struct solver *s, const struct param_set *params)
 {
     const char *projection = param_choice(params, "projection");
@@ -98,7 +108,6 @@ static void read_params(struct solver *s, const struct param_set *params)
     s->c = min_i64(param_int(params, "subsample_centers"), s->m);
     s->s = min_i64(int_or(params, "subsample", max_i64(2000, 5 * s->c)), s->p.n);
     s->q_wanted = int_or(params, "eigenvectors", -1);
-    s->alpha = param_real(params, "alpha");
     s->batch_wanted = int_or(params, "batch_size", 0);
     const int64_t bytes = param_int(params, "batch_memory_mib") << 20;
     s->batch_most = max_i64(bytes / (s->m * (int64_t)dtype_size(s->p.dtype)), 1);
@@ -112,6 +121,8 @@ static void read_params(struct solver *s, const struct param_set *params)
         .subsample = s->c,
         .eigenvectors = s->q_wanted,
     };
+    const struct param_value *alpha = param_get(params, "alpha");
+    s->alpha = !alpha->is_auto ? alpha->real : whole(s) ? 1.0 : USUAL_ALPHA;
 }
 
 static int begin(struct solver *s, struct err *err)
@@ -267,7 +278,9 @@ static int finish_building(struct solver *s, struct err *err)
 {
     const int64_t n = s->p.n;
     s->batch = min_i64(s->batch_wanted, n);
-    if (s->batch == 0) {
+    if (whole(s)) {
+        s->batch = n;
+    } else if (s->batch == 0) {
         const int64_t most = usual_batch(s, eigenpro_span_critical(s->span));
         const int64_t batches = (n + most - 1) / most;
         s->batch = (n + batches - 1) / batches;
@@ -303,6 +316,7 @@ static int build(struct solver *s, struct err *err)
             .q = s->q_wanted,
             .alpha = s->alpha,
             .projected = !s->delayed && s->c == s->m && s->projecting.exact,
+            .whole = whole(s),
         };
         return eigenpro_span_new(&spec, &s->span, err);
     }
@@ -370,7 +384,13 @@ static int project(struct solver *s, const struct mat *H, struct mat *ret, struc
     return r;
 }
 
-/* V <- G - K(Z,Z_c) U (c U' G): the values of P of the gradient's function. */
+/* What P added goes through an inexact projection with the rest. */
+static bool takes_along(const struct solver *s)
+{
+    return !s->projecting.exact && eigenpro_span_rank(s->span) > 0;
+}
+
+/* V <- G, less K(Z,Z_c) U (c U' G) where an inexact projection takes along what P adds. */
 static int precondition_gradient(struct solver *s, struct err *err)
 {
     int r = s->p.be->ops->copy(s->p.be, &s->G, &s->V, err);
@@ -378,9 +398,11 @@ static int precondition_gradient(struct solver *s, struct err *err)
         return r;
     }
     r = gradient_moments(s, err);
-    return r == 0 ? eigenpro34__add_values(s, &s->u, -1.0, &s->V, err) : r;
+    return r == 0 && takes_along(s) ? eigenpro34__add_values(s, &s->u, -1.0, &s->V, err) : r;
 }
 
+/* What P takes away is taken from the projection: as values, projected with
+ * the rest, its rounding errors would outweigh what P leaves. */
 static int find_drift(struct solver *s, struct err *err)
 {
     struct mat theta;
@@ -390,13 +412,9 @@ static int find_drift(struct solver *s, struct err *err)
         return r;
     }
     s->at.stage = EP_BATCHES;
-    return s->p.be->ops->copy(s->p.be, &theta, &s->drift, err);
-}
-
-/* What P added goes through an inexact projection with the rest. */
-static bool takes_along(const struct solver *s)
-{
-    return !s->projecting.exact && eigenpro_span_rank(s->span) > 0;
+    r = s->p.be->ops->copy(s->p.be, &theta, &s->drift, err);
+    const bool adds = eigenpro_span_rank(s->span) > 0 && !takes_along(s);
+    return r == 0 && adds ? eigenpro34__add_functions(s, -1.0, &s->u, &s->drift, err) : r;
 }
 
 /* h <- the values at Z of what is to be projected. */
@@ -409,10 +427,7 @@ static int values_outside(struct solver *s, struct err *err)
 /* D -= U v, which theta holds. */
 static int take_out(struct solver *s, struct err *err)
 {
-    eigenpro34__fill(s->work, -1.0, s->t);
-    eigenpro34__fill(s->dots, 0.0, s->t);
-    int r = s->p.be->ops->col_axpby(s->p.be, s->work, &s->v, s->dots, &s->u, err);
-    return r == 0 ? eigenpro34__add_functions(s, &s->u, err) : r;
+    return eigenpro34__add_functions(s, -1.0, &s->v, &s->D, err);
 }
 
 /* D += theta, and no temporary centers any more. */

@@ -15,7 +15,7 @@
  *
  * The directions are those that `kmcg` finds for the centers as its rows, each of which stands for
  * n / m rows: its noise is ridge m / n. They end where `directions` of them are in use, where K_mm
- * shows no more, or where that problem is solved to the tolerance.
+ * shows no more, or where that problem is solved to the tolerance and there is no room for all m.
  *
  * The mean ends there, too: (15) is the mean of the process that has this variance and this
  * evidence. Its residual is that of the equations of all centers,
@@ -175,7 +175,11 @@ static int begin_directions(struct solver *s, struct err *err)
     };
     s->p.be->ops->mat_free(s->p.be, &s->none);
     s->stage = STAGE_DIRECTIONS;
-    return kmcg_directions_begin(&centers, &s->options, &s->of, err);
+    struct solver_options options = s->options;
+    if (s->m <= param_int(&options.params, "directions")) {
+        options.tolerance = 0; /* there is room for all of them */
+    }
+    return kmcg_directions_begin(&centers, &options, &s->of, err);
 }
 
 static int find_targets(struct solver *s, struct err *err)

@@ -77,10 +77,39 @@ static void teardown(struct precond *m)
 
 /* ---- setup ---- */
 
+static const char field[] = "#/solver/preconditioner";
+
+static bool any_varies(const struct rows *X)
+{
+    for (int64_t i = 1; i < X->n; i++) {
+        for (int64_t j = 0; j < X->d; j++) {
+            if (rows_at(X, i, j) != rows_at(X, 0, j)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Of rows on which kron_basis_find sees none. */
+static int no_grid(const struct problem *p, struct err *err)
+{
+    if (!any_varies(p->host)) {
+        return err_at(err, ERR_INVALID, field,
+                      "All training rows are equal, so that there is no feature for the "
+                      "preconditioner \"kronecker\" to take apart. Look whether the features are "
+                      "the right ones, or leave `preconditioner` open.");
+    }
+    return err_at(err, ERR_INVALID, field,
+                  "The preconditioner \"kronecker\" is for training rows on a grid: at most six "
+                  "features that vary, with at most %d values each and at most %d combinations of "
+                  "them for each row.",
+                  AXIS_MOST, PLACES_MOST);
+}
+
 static int find_grid(struct precond *m, struct err *err)
 {
     const struct problem *p = &m->p;
-    static const char field[] = "#/solver/preconditioner";
     if (p->host == NULL || !kernel_is_product(p->kernel->id)) {
         return err_at(err, ERR_INVALID, field,
                       "The preconditioner \"kronecker\" is for kernels that are products over the "
@@ -91,12 +120,7 @@ static int find_grid(struct precond *m, struct err *err)
     for (int k = 0; k < m->basis.axes.dims; k++) {
         fits = fits && m->basis.axes.size[k] <= AXIS_MOST;
     }
-    return r < 0 || fits ? r
-                         : err_at(err, ERR_INVALID, field,
-                                  "The preconditioner \"kronecker\" is for training rows on a "
-                                  "grid: at most six features that vary, with at most %d values "
-                                  "each and at most %d combinations of them for each row.",
-                                  AXIS_MOST, PLACES_MOST);
+    return r < 0 || fits ? r : no_grid(p, err);
 }
 
 static int allocate(struct precond *m, struct err *err)

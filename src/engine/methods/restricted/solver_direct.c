@@ -144,7 +144,7 @@ static int add_some(struct precond *m, struct err *err)
 /* A A' = S'S + ridge I, or H. */
 static int factor(struct precond *m, struct err *err)
 {
-    const double shift = m->L.data != NULL ? DBL_EPSILON : jitter * core_rounding(&m->p);
+    const double shift = m->L.data != NULL ? DBL_EPSILON : jitter * problem_rounding(&m->p);
     return core_factor_sum(m->p.be, &m->A, shift, err);
 }
 

@@ -195,7 +195,7 @@ static int factor_sketch(struct hessian_sketch *h, struct err *err)
     }
     rc = rc == 0 ? o->copy(be, &h->A, &h->gram, err) : rc;
     int tried = -ERR_NOT_POSITIVE_DEFINITE;
-    for (double jitter = 10 * core_rounding(&h->p);
+    for (double jitter = 10 * problem_rounding(&h->p);
          rc == 0 && tried == -ERR_NOT_POSITIVE_DEFINITE && jitter < 1; jitter *= 100) {
         rc = o->copy(be, &h->gram, &h->A, err);
         rc = rc == 0 ? o->add_diag(be, jitter * largest, &h->A, err) : rc;
@@ -223,7 +223,7 @@ static int complete(struct hessian_sketch *h, struct err *err)
     }
     int rc = factor_sketch(h, err);
     rc = rc == 0 ? diagonal(h->p.be, &h->gram, &largest, &h->mean, err) : rc;
-    h->least = fmax(h->least, 10 * core_rounding(&h->p) * largest);
+    h->least = fmax(h->least, 10 * problem_rounding(&h->p) * largest);
     return rc;
 }
 

@@ -15,9 +15,9 @@
  * By rule:
  *   batch    as many rows as centers, at least 256, but 8 batches an epoch: the smoothness of a
  *            batch is about (1 + sqrt(d / b))^2 with d <= m degrees of freedom, and a step costs
- *            m^2 besides its b m kernel values. Of fewer than 256 rows 32, or half of them: the
- *            damping that batches of a few rows need leaves next to no progress. With an eighth 39
- *            of 864 solves of 4 to 160 rows stagnated above 1e-6, with these 8.
+ *            m^2 besides its b m kernel values. Of up to 512 rows all: P is made from all rows
+ *            then, so that L is 1 but for rounding, while batches of a few rows are so rough that
+ *            the damping they need leaves next to no progress.
  *   rank     m up to 8,192 centers (hessian_sketch.h), above that 500 (plan/rules.h).
  *   sample   8 r rows for the preconditioner, of more than 1024 centers fewer, down to 4 r; at
  * least sqrt n. With the paper's sqrt n alone P misses most of the spectrum of a few hundred

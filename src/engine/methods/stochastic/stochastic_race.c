@@ -34,10 +34,17 @@ void race_deinit(struct stochastic *s)
 
 /* ---- the sample ---- */
 
+/* Fewer where they are all rows: a batch is to have as many rows as those that steps take. */
+static int64_t parts(const struct stochastic *s)
+{
+    const int64_t full = (s->sample.count + s->batches.most - 1) / s->batches.most;
+    return full < RACE_BATCHES ? full : RACE_BATCHES;
+}
+
 /* Batch k of the sample: batches differ by one row at most. */
 static int64_t first_row(const struct stochastic *s, int64_t k)
 {
-    return k * s->sample.count / RACE_BATCHES;
+    return k * s->sample.count / parts(s);
 }
 
 static int64_t batch_rows(const struct stochastic *s, int64_t k)
@@ -152,7 +159,7 @@ static int begin(struct stochastic *s, struct err *err)
 
 static int race_step(struct stochastic *s, struct err *err)
 {
-    const int64_t k = s->next % RACE_BATCHES, rows = batch_rows(s, k);
+    const int64_t k = s->next % parts(s), rows = batch_rows(s, k);
     const struct mat Y = mat_rows(s->sample.Y, first_row(s, k), rows);
     const struct mat T = mat_rows(s->table, first_row(s, k), rows), D = mat_rows(s->D, 0, rows);
     const struct saga_point at = {
@@ -175,7 +182,7 @@ static int evaluate(struct stochastic *s, double *ret, struct err *err)
         return err_no_memory(err);
     }
     int rc = 0;
-    for (int64_t k = 0; rc == 0 && k < RACE_BATCHES; k++) {
+    for (int64_t k = 0; rc == 0 && k < parts(s); k++) {
         const int64_t rows = batch_rows(s, k);
         if (rows == 0) {
             continue;
@@ -268,7 +275,7 @@ static int power(struct stochastic *s, struct err *err)
     const int64_t k = s->next++;
     const int rc = batch_rows(s, k) > 0 ? smoothness(s, batch_view(s, k), &found, err) : 0;
     s->L = fmax(s->L, found);
-    if (s->next == RACE_BATCHES) {
+    if (s->next == parts(s)) {
         s->next = 0;
         after_power(s);
     }
@@ -330,7 +337,7 @@ int stochastic_build(struct stochastic *s, double *ret_fraction, struct err *err
         return begin(s, err);
     case STAGE_RACE:
         rc = race_step(s, err);
-        s->stage = ++s->next == RACE_BATCHES * RACE_EPOCHS ? STAGE_SCORE : STAGE_RACE;
+        s->stage = ++s->next == parts(s) * RACE_EPOCHS ? STAGE_SCORE : STAGE_RACE;
         return rc;
     case STAGE_SCORE:
         rc = evaluate(s, &s->score, err);
