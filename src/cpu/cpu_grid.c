@@ -242,7 +242,8 @@ static bool try_window(const struct backend *be, const struct search *s, struct 
                        enum dtype dtype, struct lattice *l)
 {
     struct scattered *const w = &l->scattered;
-    scattered_measure(w, sets, s->count, dtype, s->most, be);
+    /* Half as many places leave room for the column and the sets. */
+    scattered_measure(w, sets, s->count, dtype, s->most / 2, be);
     const struct torus *t = &w->cloud.torus;
     if (t->grid.dims == 0) {
         return false;

@@ -4,10 +4,12 @@
 
 #include "base/mem.h"
 
-/* A near pair in kernel values, whose float64 ones take longer: of all that cells bring together.
- */
+/* A near pair, of all that cells bring together: in such kernel values as tiles would take for it,
+ * and in those that a torus counts in, which are shorter. */
 #define PAIR_COST_F32 4.0
 #define PAIR_COST_F64 5.0
+#define PAIR_TIME_F32 6.0
+#define PAIR_TIME_F64 17.0
 /* Steps along the longest axis that are tried, each so many times those before. */
 #define FEWEST_STEPS 8.0
 #define FINER 1.2
@@ -52,9 +54,11 @@ static void lay_split(struct scattered *s, const struct cloud_ranges *r, const s
     cloud_lay(&s->cloud, r, p->dtype, &l, s->be);
 }
 
-static double whole_cost(const struct scattered *s, double n)
+/* Of what depends on how fine places are, for n rows. */
+static double split_time(const struct scattered *s, double n)
 {
-    return torus_cost(&s->cloud.torus) + scattered_cost(s, n, n);
+    const double pair = s->cloud.dtype == DTYPE_F32 ? PAIR_TIME_F32 : PAIR_TIME_F64;
+    return torus_cost(&s->cloud.torus) + pair * s->near_share * n * n;
 }
 
 static double longest_of(const struct cloud_ranges *r)
@@ -86,10 +90,10 @@ static void choose_split(struct scattered *s, const struct cloud_ranges *r, cons
         const bool near = next.split.reach > 0.0;
         next.near_share = near ? census_share(&census, r->dims, next.split.reach) : 0.0;
         const bool exists = next.cloud.torus.grid.dims > 0, first = s->cloud.torus.grid.dims == 0;
-        if (exists && (first || whole_cost(&next, n) < whole_cost(s, n))) {
+        if (exists && (first || split_time(&next, n) < split_time(s, n))) {
             *s = next;
         }
-        finer = exists && near && torus_cost(&next.cloud.torus) < whole_cost(s, n);
+        finer = exists && near && torus_cost(&next.cloud.torus) < split_time(s, n);
         step /= FINER;
     }
 }
