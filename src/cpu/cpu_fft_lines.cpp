@@ -324,7 +324,7 @@ std::size_t store_whole(const group &g, const double *from)
 struct fft *make(int64_t length)
 try {
     return reinterpret_cast<struct fft *>(new plan(static_cast<std::size_t>(length)));
-} catch (const std::bad_alloc &) {
+} catch (...) {
     return nullptr;
 }
 

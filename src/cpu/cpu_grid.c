@@ -248,7 +248,9 @@ static bool try_window(const struct backend *be, const struct search *s, struct 
     if (t->grid.dims == 0) {
         return false;
     }
-    const double n = (double)sets[0]->n, cost = torus_cost(t) + scattered_cost(w, n, n);
+    /* Of a set with itself tiles evaluate half of the pairs, cells all that are near: a margin. */
+    const double n = (double)sets[0]->n, margin = w->splits ? 1.5 : 1.0;
+    const double cost = margin * (torus_cost(t) + scattered_cost(w, n, n));
     int64_t bytes = w->bytes;
     bool fits = true;
     for (int i = 0; i < s->count; i++) {

@@ -105,17 +105,17 @@ static double lay_cells(struct near *s, const double *length, double reach, doub
     return count;
 }
 
-bool near_lay(struct near *ret, const struct grid *g, double reach, double loss, int64_t rows,
-              double (*f)(const void *context, double r), const void *context)
+bool near_lay(struct near *ret, const struct near_range *range, double reach, double loss,
+              int64_t rows, double (*f)(const void *context, double r), const void *context)
 {
     const struct between b = {.f = f, .context = context, .reach = reach};
     double length[NEAR_DIMS] = {0.0};
-    *ret = (struct near){.dims = g->dims};
-    for (int k = 0; k < g->dims; k++) {
-        const int axis = NEAR_DIMS - g->dims + k;
-        ret->feature[axis] = g->feature[k];
-        ret->origin[axis] = g->origin[k];
-        length[axis] = g->step[k] * (double)g->size[k];
+    *ret = (struct near){.dims = range->dims};
+    for (int k = 0; k < range->dims; k++) {
+        const int axis = NEAR_DIMS - range->dims + k;
+        ret->feature[axis] = range->feature[k];
+        ret->origin[axis] = range->least[k];
+        length[axis] = range->most[k] - range->least[k];
     }
     double share = 1.0;
     while (lay_cells(ret, length, reach, share) > CELLS * (double)rows) {
@@ -202,16 +202,22 @@ static double coordinate(const struct near *s, const struct near_set *set, int a
     return set->dtype == DTYPE_F32 ? (double)*(const float *)number : *(const double *)number;
 }
 
+/* first[c + 1] - first[c]: rows in cell c. */
+static void count_rows(const struct near *s, const struct rows *X, int64_t *first)
+{
+    for (int64_t i = 0; i < X->n; i++) {
+        first[cell_of(s, X, i) + 1]++;
+    }
+    for (int64_t c = 0; c < cell_count(s); c++) {
+        first[c + 1] += first[c];
+    }
+}
+
 /* Rows cell by cell, in their own order within each. `block` has room for a cell's number each. */
 static void sort_rows(const struct near *s, const struct rows *X, struct near_set *ret)
 {
     const int64_t cells = cell_count(s);
-    for (int64_t i = 0; i < ret->n; i++) {
-        ret->first[cell_of(s, X, i) + 1]++;
-    }
-    for (int64_t c = 0; c < cells; c++) {
-        ret->first[c + 1] += ret->first[c];
-    }
+    count_rows(s, X, ret->first);
     for (int64_t i = ret->n - 1; i >= 0; i--) {
         ret->row[--ret->first[cell_of(s, X, i) + 1]] = i;
     }
@@ -261,6 +267,14 @@ struct box {
     int64_t first[NEAR_DIMS], last[NEAR_DIMS];
 };
 
+static void reach_of_box(const struct near *s, struct box *b)
+{
+    for (int k = 0; k < NEAR_DIMS; k++) {
+        b->first[k] = cell_at(s, k, b->least[k] - s->function.reach);
+        b->last[k] = cell_at(s, k, b->most[k] + s->function.reach);
+    }
+}
+
 static struct box box_of(const struct near *s, const struct near_set *p, int64_t first, int64_t end)
 {
     struct box b = {.least = {0.0}};
@@ -273,10 +287,7 @@ static struct box box_of(const struct near *s, const struct near_set *p, int64_t
             b.most[k] = at > b.most[k] ? at : b.most[k];
         }
     }
-    for (int k = 0; k < NEAR_DIMS; k++) {
-        b.first[k] = cell_at(s, k, b.least[k] - s->function.reach);
-        b.last[k] = cell_at(s, k, b.most[k] + s->function.reach);
-    }
+    reach_of_box(s, &b);
     return b;
 }
 
@@ -313,30 +324,30 @@ static void meet_rows(struct meeting *m, int64_t first, int64_t end)
     }
 }
 
-/* The rows of one line of cells that may be nearer than `rest` along it. */
-static void meet_line(struct meeting *m, int64_t line, double rest)
-{
-    const struct near *s = m->near;
-    const int64_t *first = m->q->first + line * s->cells[LAST];
-    const int64_t begin = cell_at(s, LAST, m->box.least[LAST] - rest);
-    const int64_t end = cell_at(s, LAST, m->box.most[LAST] + rest) + 1;
-    meet_rows(m, first[begin], first[end]);
-}
+/* Lines of cells around a box, and in each the cells from begin to end. */
+typedef void line_visit(void *context, int64_t begin, int64_t end);
 
-static void meet_lines(struct meeting *m)
+static void visit_lines(const struct near *s, const struct box *b, line_visit *visit, void *context)
 {
-    const struct near *s = m->near;
-    const struct box *b = &m->box;
     const double square = s->function.reach * s->function.reach;
     for (int64_t i = b->first[0]; i <= b->last[0]; i++) {
         const double apart = gap(s, b, 0, i);
         for (int64_t j = b->first[1]; j <= b->last[1]; j++) {
-            const double other = gap(s, b, 1, j), rest = square - apart * apart - other * other;
-            if (rest >= 0.0) {
-                meet_line(m, i * s->cells[1] + j, sqrt(rest));
+            const double other = gap(s, b, 1, j), left = square - apart * apart - other * other;
+            const double rest = sqrt(fmax(0.0, left));
+            const int64_t line = (i * s->cells[1] + j) * s->cells[LAST];
+            if (left >= 0.0) {
+                visit(context, line + cell_at(s, LAST, b->least[LAST] - rest),
+                      line + cell_at(s, LAST, b->most[LAST] + rest) + 1);
             }
         }
     }
+}
+
+static void meet_line(void *context, int64_t begin, int64_t end)
+{
+    struct meeting *const m = context;
+    meet_rows(m, m->q->first[begin], m->q->first[end]);
 }
 
 /* Columns j .. of Y += a times a block's sums. */
@@ -352,7 +363,7 @@ static void multiply_block(struct meeting *m, int64_t block, double a, int64_t j
         m->tile.x[k] = number_of(m->p, m->p->at, k, first);
     }
     memset(m->totals, 0, sizeof m->totals);
-    meet_lines(m);
+    visit_lines(m->near, &m->box, meet_line, m);
     for (int c = 0; c < m->tile.cols; c++) {
         for (int64_t i = first; i < end; i++) {
             const int64_t row = m->p->row[i];
@@ -394,6 +405,49 @@ void near_product(const struct near *s, const struct tile_loops *loops, int thre
 }
 
 /* ---- how many there are ---- */
+
+static struct box box_of_cell(const struct near *s, int64_t cell)
+{
+    struct box b;
+    for (int k = LAST; k >= 0; k--) {
+        b.least[k] = s->origin[k] + (double)(cell % s->cells[k]) * s->side[k];
+        b.most[k] = b.least[k] + s->side[k];
+        cell /= s->cells[k];
+    }
+    reach_of_box(s, &b);
+    return b;
+}
+
+struct tally {
+    const int64_t *first;
+    double rows;
+};
+
+static void count_line(void *context, int64_t begin, int64_t end)
+{
+    struct tally *const t = context;
+    t->rows += (double)(t->first[end] - t->first[begin]);
+}
+
+double near_share(const struct near *s, const struct rows *X)
+{
+    const int64_t cells = cell_count(s);
+    cleanup_mem int64_t *first = mem_zarray((size_t)cells + 1, sizeof *first);
+    double pairs = 0.0;
+    if (first == NULL) {
+        return 1.0;
+    }
+    count_rows(s, X, first);
+    for (int64_t c = 0; c < cells; c++) {
+        struct tally t = {.first = first};
+        if (first[c + 1] > first[c]) {
+            const struct box b = box_of_cell(s, c);
+            visit_lines(s, &b, count_line, &t);
+        }
+        pairs += t.rows * (double)(first[c + 1] - first[c]);
+    }
+    return pairs / ((double)X->n * (double)X->n);
+}
 
 static double square_between(const struct rows *X, int dims, const int64_t *feature, int64_t i,
                              int64_t j)

@@ -35,11 +35,21 @@ struct census {
     double longest;
 };
 
-/* Of points that lie in the range of a grid, and a function of distances up to `reach`;
- * false: no polynomial is within 64 `loss` of it. `rows`: of a set, to say how many cells are worth
- * while. */
-bool near_lay(struct near *ret, const struct grid *g, double reach, double loss, int64_t rows,
-              double (*f)(const void *context, double r), const void *context);
+/* What points lie between, along each of their axes. */
+struct near_range {
+    int dims;
+    const int64_t *feature;
+    const double *least, *most;
+};
+
+/* Of such points, and a function of distances up to `reach`; false: no polynomial is within 64
+ * `loss` of it. `rows`: of a set, to say how many cells are worth while. */
+bool near_lay(struct near *ret, const struct near_range *range, double reach, double loss,
+              int64_t rows, double (*f)(const void *context, double r), const void *context);
+
+/* The share of all pairs of a set that its cells bring together; 1 where there is no memory to
+ * count them. */
+double near_share(const struct near *s, const struct rows *X);
 
 /* For products by these loops, of the points' type. */
 int near_sort(const struct near *s, const struct tile_loops *loops, const struct points *p,
@@ -48,7 +58,8 @@ int near_sort(const struct near *s, const struct tile_loops *loops, const struct
 int64_t near_set_bytes(const struct near *s, enum dtype dtype, int64_t n);
 void near_set_deinit(struct near_set *s);
 
-/* Y += a F V, of sets of one type. */
+/* Y += a F V, of sets of one type; q's weights are worked in, so that products with it take turns.
+ */
 void near_product(const struct near *s, const struct tile_loops *loops, int threads,
                   const struct near_set *p, struct near_set *q, double a, const struct mat *V,
                   const struct mat *Y);

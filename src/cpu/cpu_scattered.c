@@ -117,17 +117,26 @@ static const struct points *first_of(struct points *const *sets, int count, enum
     return ret;
 }
 
-static bool lay_near(struct scattered *s, int64_t rows)
+/* Cells are what they are, with rows far out: pairs are counted then. */
+static bool lay_near(struct scattered *s, const struct cloud_ranges *r, const struct points *p)
 {
     const double loss = 2.0 * split_loss(s->cloud.dtype);
-    const struct grid *g = &s->cloud.torus.grid;
-    return !has_near(s) || near_lay(&s->near, g, s->split.reach, loss, rows, near_at, &s->split);
+    const struct near_range range = {r->dims, r->feature, r->least, r->most};
+    const struct rows X = points_rows(p);
+    if (!has_near(s)) {
+        return true;
+    }
+    const bool fits = near_lay(&s->near, &range, s->split.reach, loss, p->n, near_at, &s->split);
+    s->near_share = fits ? near_share(&s->near, &X) : 1.0;
+    return fits;
 }
 
-/* Even without places and near pairs. */
-static bool could_pay(const struct points *p, int dims)
+/* Even without places and near pairs; and squares of all distances are numbers. */
+static bool could_pay(const struct points *p, const struct cloud_ranges *r)
 {
-    return dims > 0 && cloud_point_cost(p->dtype, dims) < (double)p->n;
+    const double longest = longest_of(r);
+    return r->dims > 0 && longest > 1e-100 && longest < 1e100 &&
+           cloud_point_cost(p->dtype, r->dims) < (double)p->n;
 }
 
 void scattered_measure(struct scattered *s, struct points *const *sets, int count, enum dtype dtype,
@@ -140,13 +149,13 @@ void scattered_measure(struct scattered *s, struct points *const *sets, int coun
         return;
     }
     const struct cloud_ranges r = cloud_ranges(sets, count, dtype);
-    if (could_pay(p, r.dims) && id == KERNEL_GAUSSIAN) {
+    if (could_pay(p, &r) && id == KERNEL_GAUSSIAN) {
         lay_gaussian(s, &r, p->scale, dtype, most);
-    } else if (could_pay(p, r.dims) && split_exists(id, r.dims)) {
+    } else if (could_pay(p, &r) && split_exists(id, r.dims)) {
         choose_split(s, &r, p, most);
     }
     const struct torus *t = &s->cloud.torus;
-    const bool fits = t->grid.dims > 0 && lay_near(s, p->n);
+    const bool fits = t->grid.dims > 0 && lay_near(s, &r, p);
     s->cloud.torus.grid.dims = fits ? t->grid.dims : 0;
     s->bytes = t->bytes + t->places * (int64_t)sizeof(double);
 }

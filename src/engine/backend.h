@@ -174,7 +174,8 @@ struct backend_ops {
      * with all of one of them goes by the grid from then on. Its errors are those of float64, of
      * the size of the largest |K| |V| of a row, and its bits depend on the shapes alone. Points of
      * few features that lie anywhere may go by places around them (grid.scattered), those of one
-     * type with those of the same; then the errors of float32 points are up to 1e-9 of that size.
+     * type with those of the same; then errors are up to 1e-12 of that size, and for float32 points
+     * 1e-9 and the roundings of kernel values between points that are near.
      * *ret is the grid, with dims = 0 where nothing changes. Replaces what was found before, of all
      * sets; freed with the points. */
     int (*points_grid)(struct backend *be, struct points *const *sets, int count, int64_t bytes,

@@ -89,6 +89,17 @@ static void test_spectrum_ends(void **state)
     }
 }
 
+static void test_far_away(void **state)
+{
+    (void)state;
+    for (int k = 0; k < KERNELS; k++) {
+        for (int i = 0; i < SPLITS; i++) {
+            const struct split s = split_of(k, i, 1e-14);
+            assert_true(split_far(&s, 1e100) == 0.0 && split_near(&s, 1e100) == 0.0);
+        }
+    }
+}
+
 static void test_kernels(void **state)
 {
     (void)state;
@@ -100,9 +111,8 @@ static void test_kernels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_near_part_ends),
-        cmocka_unit_test(test_spectrum_ends),
+        cmocka_unit_test(test_parts),         cmocka_unit_test(test_near_part_ends),
+        cmocka_unit_test(test_spectrum_ends), cmocka_unit_test(test_far_away),
         cmocka_unit_test(test_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
