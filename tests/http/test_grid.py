@@ -42,7 +42,8 @@ def test_the_model_is_the_same(api, name, make, places, solver):
     moved = X.copy()
     moved[:20, 0] += 1e-3 * np.pi  # on no grid
     off, told = train(api, name + "-off", moved, y, solver)
-    assert not told and off["result"]["grid"] is None
+    assert not told
+    assert (off["result"]["grid"] is None) == (make is raster)  # one feature goes by places around the rows
     Q = X[::7] + 0.3
     a, b = (np.array(api.predict(model, Q).json()["predictions"]) for model in (name, name + "-off"))
     assert np.abs(a - b).max() < 0.05 * np.abs(a).max()  # a few rows of many moved
@@ -125,6 +126,21 @@ def test_few_features_anywhere(api, name, precision):
     assert len(job["result"]["grid"]) == 2 and job["reason"] == "converged"
     Q = X[::7] + 0.03
     wanted = data.Ridge(X, y[:, None], "gaussian", 0.5, 1e-5).predict(Q)[:, 0]
+    found = np.array(api.predict(name, Q).json()["predictions"])
+    assert np.abs(found - wanted).max() < 1e-5 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("kernel", ["matern12", "matern52", "laplacian_l1"])
+def test_one_feature_anywhere(api, name, kernel):
+    """Against NumPy: pairs that are near are taken apart."""
+    rng = np.random.default_rng(86)
+    X = np.column_stack([np.full(8000, 3.0), rng.normal(size=8000)])
+    y = np.sin(3 * X[:, 1]) + 0.1 * rng.standard_normal(len(X))
+    job = api.train(name, api.upload_npz(X, y), kernel={"name": kernel, "bandwidth": 0.5}, regularization=1e-5, precision="float64",
+                    solver={"name": "pcg"}, test={"fraction": 0}, stop={"tolerance": 1e-9, "max_iterations": 500})
+    assert len(job["result"]["grid"]) == 1 and job["reason"] == "converged"
+    Q = X[::7] + 0.03
+    wanted = data.Ridge(X, y[:, None], kernel, 0.5, 1e-5).predict(Q)[:, 0]
     found = np.array(api.predict(name, Q).json()["predictions"])
     assert np.abs(found - wanted).max() < 1e-5 * np.abs(wanted).max()
 

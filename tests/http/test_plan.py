@@ -376,7 +376,9 @@ def rows(api):
 @real_memory
 @pytest.mark.parametrize("case", CASES)
 def test_memory_is_as_planned(api, rows, case):
-    check_memory(api, rows, {"stop": {"max_iterations": 3}, **CASES[case]})
+    # The workspace of a decomposition for all 1,000 centers: only the plan counts the library's.
+    workspace = 16 * 1000**2 if case in ("eigenpro3", "eigenpro4") else 0
+    check_memory(api, rows, {"stop": {"max_iterations": 3}, **CASES[case]}, workspace)
 
 
 @real_memory
@@ -409,9 +411,9 @@ def test_memory_of_pcg_is_as_planned(daemons, n, d):
     assert d != 3 or False in kept
 
 
-def check_memory(api, rows, spec):
+def check_memory(api, rows, spec, workspace=0):
     job = api.train("measured", rows, timeout=300, **{"kernel": "gaussian", "regularization": 1e-6, **spec})
     planned = job["plan"]["memory"]["host_bytes"]
     used = job["result"]["peak_memory_bytes"]
-    assert 0.8 * used - MIB <= planned <= 1.2 * used + MIB, (planned, used, job["plan"]["memory"])
+    assert 0.8 * used - MIB <= planned <= 1.2 * used + workspace + MIB, (planned, used, job["plan"]["memory"])
     return job
