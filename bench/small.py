@@ -69,19 +69,6 @@ def rows_of(options, name, n, d, seed):
     return X[order[:n]], y[order[:n]], X[order[n:]]
 
 
-def read_model(path):
-    raw = pathlib.Path(path).read_bytes()
-    size = int.from_bytes(raw[:8], "little")
-    header = json.loads(raw[8:8 + size])
-    types = {"F64": "<f8", "F32": "<f4"}
-    tensors = {}
-    for name, entry in header.items():
-        if name != "__metadata__":
-            first, last = entry["data_offsets"]
-            tensors[name] = numpy.frombuffer(raw[8 + size + first:8 + size + last], types[entry["dtype"]]).reshape(entry["shape"])
-    return tensors
-
-
 def kernel_values(kernel, P, Q):
     name = kernel["name"]
     if name in ("linear", "polynomial"):
@@ -123,7 +110,7 @@ def run(options, folder, spec):
     if not lines:
         return {"reason": "refused", "error": {"message": done.stderr.strip()}}, [], None
     said = [line["message"] for line in lines if line.get("level") == "warning"]
-    return lines[-1], said, read_model(model) if os.path.getsize(model) > 0 else None
+    return lines[-1], said, problems.read_model(model) if os.path.getsize(model) > 0 else None
 
 
 def spec_of(job):

@@ -35,6 +35,21 @@ def write_data_set(path, X, y, classes=None, mask=None):
         data.tofile(out)
 
 
+def read_model(path):
+    """Arrays of a model, or of any tensors file of float numbers, by name."""
+    raw = pathlib.Path(path).read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:8 + size])
+    types = {"F64": "<f8", "F32": "<f4"}
+    tensors = {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            first, last = entry["data_offsets"]
+            part = raw[8 + size + first:8 + size + last]
+            tensors[name] = numpy.frombuffer(part, types[entry["dtype"]]).reshape(entry["shape"])
+    return tensors
+
+
 def load_arrays(folder, name):
     arrays = numpy.load(pathlib.Path(folder) / f"{name}.npz")
     return arrays["X"], arrays["y"]

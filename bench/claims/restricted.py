@@ -32,20 +32,6 @@ USUAL = 1e-6  # lambda a row
 KERNEL = {"name": "gaussian", "bandwidth": 3.0}
 
 
-def read_model(path):
-    raw = pathlib.Path(path).read_bytes()
-    size = int.from_bytes(raw[:8], "little")
-    header = json.loads(raw[8:8 + size])
-    types = {"F64": "<f8", "F32": "<f4"}
-    tensors = {}
-    for name, entry in header.items():
-        if name != "__metadata__":
-            first, last = entry["data_offsets"]
-            part = raw[8 + size + first:8 + size + last]
-            tensors[name] = numpy.frombuffer(part, types[entry["dtype"]]).reshape(entry["shape"])
-    return tensors
-
-
 def predict(model, X):
     """f(x) by plain numpy in float64, independently of the program."""
     Z = model["centers"].astype(float)
@@ -84,7 +70,7 @@ def train(options, folder, data, solver, centers):
             "iterations": result.get("iterations"), "relative_residual": result.get("relative_residual"),
             "centers": result.get("centers"), "megabytes": round((result.get("peak_memory_bytes") or 0) / 1e6),
             "metrics": {k: v for k, v in (result.get("metrics") or {}).items() if v is not None}}
-    return line, read_model(model) if os.path.getsize(model) > 0 else None
+    return line, problems.read_model(model) if os.path.getsize(model) > 0 else None
 
 
 def reference_model(options, folder, data, name, centers):
@@ -93,7 +79,7 @@ def reference_model(options, folder, data, name, centers):
         options.models,
         f"{name}-{centers['method']}-{centers['count']}-{options.regularization:g}-{options.reference}.safetensors")
     if kept and os.path.exists(kept):
-        return None, read_model(kept)
+        return None, problems.read_model(kept)
     line, model = train(options, folder, data, options.reference, centers)
     if kept:
         os.makedirs(options.models, exist_ok=True)

@@ -213,7 +213,7 @@ static void count_rows(const struct near *s, const struct rows *X, int64_t *firs
     }
 }
 
-/* Rows cell by cell, in their own order within each. `block` has room for a cell's number each. */
+/* Rows cell by cell, in their own order within each. */
 static void sort_rows(const struct near *s, const struct rows *X, struct near_set *ret)
 {
     const int64_t cells = cell_count(s);
