@@ -36,13 +36,15 @@ struct stage {
     const void *z[TILE_RUN + TILE_BLOCK];
 };
 
-static int run_rows(const struct loop *l)
+/* As in cpu_sweep.c. */
+static int run_rows(const struct loop *l, int step)
 {
     const int64_t size = (l->d + 1) * (int64_t)dtype_size(l->dtype);
     int run = TILE_RUN;
-    while (run > TILE_BLOCK &&
-           (run * size > RUN_BYTES || (l->use == TILE_BOTH && run * l->cols > Z_NUMBERS))) {
-        run = run == TILE_RUN ? TILE_RUN / 2 : run / 2;
+    for (int parts = 2; run > TILE_SHORT && (run * size > RUN_BYTES ||
+                                             (l->use == TILE_BOTH && run * l->cols > Z_NUMBERS));
+         parts++) {
+        run = TILE_RUN % (parts * step) == 0 ? TILE_RUN / parts : run;
     }
     return run;
 }
@@ -109,7 +111,7 @@ static bool stage_init(struct stage *s, const struct loop *l, const struct tile_
                    .pairs = tile_pairs(loops, l->kernel, l->d),
                    .panel_ahead = tile_panel_ahead(loops, l->d, dtype_size(l->dtype)),
                    .near = true},
-        .run = run_rows(l),
+        .run = run_rows(l, loops->step),
         .lanes = loops->wide,
         .panel_size = ld * (size_t)loops->wide * dtype_size(l->dtype),
         .panels = numbers(ld * TILE_LANES * PANELS, l),

@@ -41,7 +41,7 @@ bool tile_has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d
         return false;
     }
     if (loops->paired && tile_adds_beside()) {
-        return tile_pairs(loops, id, d) > 0;
+        return tile_pairs(loops, id, d) > 0 || id == KERNEL_GAUSSIAN;
     }
     return !tile_adds_beside() || d >= (root ? loops->inner_root_from : loops->inner_from);
 }

@@ -15,9 +15,8 @@
 #include "cpu/cpu_isa.h"
 #include "cpu/cpu_oracle.h"
 
-#define BLOCK_RUN 64            /* rows of Q in a tile of kblock: whole panels */
-#define SEGMENT (8 * BLOCK_RUN) /* rows of Q one task of kblock takes */
-#define FIXED_RUN (1L << 20)    /* bytes of a run's rows in fixed point */
+#define SEGMENT 8            /* runs of Q's rows that one task of kblock takes */
+#define FIXED_RUN (1L << 20) /* bytes of a run's rows in fixed point */
 
 /* What one thread works in for blocks. Layouts as in cpu_tile.h; T arrays in space for float64. */
 struct scratch {
@@ -90,6 +89,12 @@ int oracle__init(struct oracle *o, struct backend *be, struct view P, struct vie
     return 0;
 }
 
+/* Rows of Q in a tile of kblock: whole panels. */
+static int block_run(const struct oracle *o)
+{
+    return TILE_LANES / o->loops->wide * o->loops->wide;
+}
+
 static int plan_init(struct plan *plan, const struct oracle *o, struct err *err)
 {
     /* The rest takes narrow panels unless they would fill a wide one. */
@@ -98,7 +103,7 @@ static int plan_init(struct plan *plan, const struct oracle *o, struct err *err)
     const bool fills = narrow_groups * o->loops->narrow == wide;
     plan->wide_groups = o->P.count / wide + fills;
     plan->groups = plan->wide_groups + (fills ? 0 : narrow_groups);
-    plan->panel_at = sizeof(struct scratch) + oracle__run_size(o, BLOCK_RUN); /* a whole line */
+    plan->panel_at = sizeof(struct scratch) + oracle__run_size(o, TILE_LANES); /* a whole line */
     plan->scratch_size = plan->panel_at + (size_t)(o->ld + 1) * TILE_LANES * sizeof(double);
     plan->scratch = mem_aligned((size_t)o->threads, plan->scratch_size);
     return plan->scratch == NULL ? err_no_memory(err) : 0;
@@ -131,9 +136,9 @@ static bool fixes_runs(const struct oracle *o)
 
 int oracle__run_rows(const struct oracle *o)
 {
-    const int64_t fit =
-        FIXED_RUN / (o->ld * (int64_t)sizeof(int32_t) + 1) / TILE_BLOCK * TILE_BLOCK;
-    return !fixes_runs(o) || fit > TILE_RUN ? TILE_RUN : fit < TILE_BLOCK ? TILE_BLOCK : (int)fit;
+    const int64_t step = o->loops->step, fit = FIXED_RUN / (o->ld * (int64_t)sizeof(int32_t) + 1);
+    const int64_t rows = fit < TILE_SHORT ? TILE_SHORT : fit;
+    return !fixes_runs(o) || rows > TILE_RUN ? TILE_RUN : (int)(rows / step * step);
 }
 
 size_t oracle__run_size(const struct oracle *o, int rows)
@@ -337,15 +342,16 @@ static void block_task(const struct oracle *o, const struct plan *plan, struct g
 {
     cleanup_flush unsigned before = tile_flush_denormals();
     struct scratch *s = my_scratch(plan);
-    const int64_t diagonal = g.first / BLOCK_RUN * BLOCK_RUN; /* the run that holds the group */
-    int64_t end = min_i64((segment + 1) * SEGMENT, o->Q.count);
-    end = symmetric ? min_i64(end, diagonal + BLOCK_RUN) : end;
-    if (segment * SEGMENT >= end) {
+    const int64_t run = block_run(o), start = segment * SEGMENT * run;
+    const int64_t diagonal = g.first / run * run; /* the run that holds the group */
+    int64_t end = min_i64(start + SEGMENT * run, o->Q.count);
+    end = symmetric ? min_i64(end, diagonal + run) : end;
+    if (start >= end) {
         return;
     }
     oracle__load_panel(o, g, s->rows.z, s->panel);
-    for (int64_t first = segment * SEGMENT; first < end; first += BLOCK_RUN) {
-        const int count = (int)min_i64(BLOCK_RUN, end - first);
+    for (int64_t first = start; first < end; first += run) {
+        const int count = (int)min_i64(run, end - first);
         load_values(o, g, first, count, s);
         write_tile(o, g, first, count, s, K, symmetric && first < diagonal);
     }
@@ -362,7 +368,7 @@ int cpu__kblock(struct backend *be, struct view P, struct view Q, const struct m
         return rc;
     }
     const bool symmetric = view_same(&P, &Q);
-    const int64_t segments = ceil_div(Q.count, SEGMENT);
+    const int64_t segments = ceil_div(Q.count, SEGMENT * block_run(&o));
 #pragma omp parallel for num_threads(o.threads) schedule(dynamic) collapse(2)
     for (int64_t i = 0; i < plan.groups; i++) {
         for (int64_t segment = 0; segment < segments; segment++) {

@@ -139,7 +139,7 @@ int cpu__ksketch(struct backend *be, const struct sign_sketch *phi, struct view 
     const int64_t wide = phi->rows * s.o.loops->wide * (int64_t)sizeof(double) * be->threads;
     s.lanes = wide <= SUMS_BYTES ? s.o.loops->wide : s.o.loops->narrow;
     s.run = oracle__run_rows(&s.o);
-    s.chunk = phi->block > 8 ? TILE_BLOCK * phi->block : TILE_RUN;
+    s.chunk = phi->block > 8 ? TILE_SHORT * phi->block : TILE_RUN;
     const size_t each = lay_out(&s, NULL, &(struct buffers){0});
     cleanup_mem char *scratch = mem_aligned((size_t)be->threads, each);
     if (scratch == NULL) {

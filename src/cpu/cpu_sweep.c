@@ -30,12 +30,13 @@ static size_t lane_size(const struct sweep *s, int lanes)
     return (size_t)(s->cols * lanes) * s->weight;
 }
 
-/* The longest of TILE_RUN, its half, ... that lets `most` rows stay in the cache. */
-static int run_length(int64_t most)
+/* The longest of TILE_RUN, its half, ... that is whole blocks and lets `most` rows stay in the
+ * cache. */
+static int run_length(int64_t most, int step)
 {
     int run = TILE_RUN;
-    for (int parts = 2; run > most && run > TILE_BLOCK; parts++) {
-        run = TILE_RUN % (parts * TILE_BLOCK) == 0 ? TILE_RUN / parts : run;
+    for (int parts = 2; run > most && run > TILE_SHORT; parts++) {
+        run = TILE_RUN % (parts * step) == 0 ? TILE_RUN / parts : run;
     }
     return run;
 }
@@ -74,7 +75,8 @@ void sweep_init(struct sweep *s, const struct product *p, enum tile_use use, int
     const size_t size = panel_size(s, wide) + 2 * lane_size(s, wide);
     s->panels = (int)clamp(BAND_BYTES / (int64_t)size, 1, panels);
     s->run = run_length(
-        min_i64(RUN_BYTES / (row_size + 1), use == TILE_BOTH ? Z_NUMBERS / s->cols : TILE_RUN));
+        min_i64(RUN_BYTES / (row_size + 1), use == TILE_BOTH ? Z_NUMBERS / s->cols : TILE_RUN),
+        p->o.loops->step);
     s->span = (int)clamp(Z_KEPT / s->cols / s->run, 1, TILE_RUN / s->run) * s->run;
     s->size = lay_out(s, NULL, &(struct band){0});
 }

@@ -262,8 +262,8 @@ INLINE vec_f64 part_of_row_f32(const float *row)
 /* ---- mixed precision: float32 values, float64 weights and sums ---- */
 
 #define LANES_F32 ((int)(TILE_VEC_BYTES / sizeof(float)))
-#define MIXED_COLS (TILE_TOGETHER_F32 == 1 ? 4 : 2) /* columns that share a conversion */
-#define MIXED_RUN TILE_BLOCK                        /* rows at a time; whole blocks */
+#define MIXED_COLS (TILE_TOGETHER_F32 == 1 ? 4 : 2)    /* columns that share a conversion */
+#define MIXED_RUN (TILE_SHORT / TILE_STEP * TILE_STEP) /* rows at a time; whole blocks */
 
 /* `cols` columns from c on. A vector of K is two of float64; z_sums take both halves. */
 INLINE void apply_mixed(enum tile_use use, int vecs, int cols, const struct tile *t, int j, int c,

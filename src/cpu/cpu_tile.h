@@ -57,7 +57,8 @@
 #define TILE_COLS 64  /* right-hand sides that share one evaluation of the kernel */
 #define TILE_LANES 64 /* most lanes of any panel */
 #define TILE_ALIGN 64 /* bytes */
-#define TILE_BLOCK 15 /* z rows that are whole blocks everywhere; divides TILE_RUN */
+#define TILE_BLOCK 30 /* z rows that are whole blocks everywhere; divides TILE_RUN */
+#define TILE_SHORT 15 /* z rows that a short run has, but for what is no whole block of it */
 
 /* Of rows z in fixed point the sizes |z|_1 are at most TILE_FIXED_NEAR. Rows x that are larger than
  * TILE_FIXED_REACH are scaled down to it: their kernel values are below 2^-88 either way, and every
@@ -180,7 +181,8 @@ struct tile_loops {
     bool turns;          /* near and far blocks may take turns (cpu_far.c): they gain more by the */
     int root_turns_from; /* faster form than turns cost; kernels with roots from so many features */
     /* Features from which tile_kernel.by_inner pays where additions have pipes of their own, of
-     * gaussian and of the Materns; where `paired`, tile_pairs decides. Elsewhere it always does. */
+     * gaussian and of the Materns; where `paired`, the gaussian always, and for the Materns
+     * tile_pairs decides. Elsewhere it always does. */
     int inner_from, inner_root_from;
     double scale_gaussian, scale_root; /* what tile_scale has beyond the kernel's own; `root`: of
                                           the kernels of |x - z|_2 itself */

@@ -4,7 +4,8 @@
 
 /* As in src/cpu. */
 static const double kib = 1024.0, most_columns = 64.0; /* TILE_COLS */
-static const double run = 120.0, spare = 15.0;         /* TILE_RUN, TILE_BLOCK */
+static const double run = 120.0, spare = 30.0;         /* TILE_RUN, TILE_BLOCK */
+static const double few = 15.0;                        /* TILE_SHORT */
 static const double vector = 64.0;                     /* TILE_ALIGN */
 static const double panel_row = 256.0;                 /* a number of each lane of a panel */
 
@@ -18,7 +19,7 @@ static double together(const struct scratch_shape *s)
 static double run_bytes(const struct scratch_shape *s, double most)
 {
     const double row = 4.0 * s->ld;
-    return (run + spare) * 9.0 + 2.0 * vector + fmax(fmin(most, run * row), spare * row);
+    return (run + spare) * 9.0 + 2.0 * vector + fmax(fmin(most, run * row), few * row);
 }
 
 /* cpu_sweep.c: panels with weights and sums of their rows; weights and sums of a run. */
@@ -26,7 +27,7 @@ static double band(const struct scratch_shape *s, double block)
 {
     const double cols = together(s), lanes = panel_row / s->point, whole = 512.0 * kib;
     const double panel = panel_row * s->ld + 2.0 * cols * lanes * s->weight;
-    const double span = fmin(fmax(1280.0 / cols, spare), run);
+    const double span = fmin(fmax(1280.0 / cols, few), run);
     return fmax(fmin(whole, panel * block / lanes), panel) + cols * run * 8.0 + vector +
            (span + spare) * cols * vector + span * 8.0 + vector + run_bytes(s, 16.0 * kib);
 }
@@ -34,7 +35,8 @@ static double band(const struct scratch_shape *s, double block)
 double scratch_symmetric(const struct scratch_shape *s)
 {
     const double lanes = panel_row / s->point;
-    const double block = fmin(ceil(ceil(s->rows / 8.0) / lanes) * lanes, 2048.0);
+    const double rows = ceil(s->rows / 8.0), fewer = 0.75 * lanes; /* of panels that are narrower */
+    const double block = fmin(fmax(ceil(rows / lanes) * lanes, ceil(rows / fewer) * fewer), 2048.0);
     return s->threads * (band(s, block) + 2.0 * together(s) * block * 8.0);
 }
 

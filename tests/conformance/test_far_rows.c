@@ -40,7 +40,7 @@ static bool far_row(int64_t i)
     return i % EVERY == 17;
 }
 
-#define BESIDE 4 /* rows that may come with a far one, on either side */
+#define BESIDE 5 /* rows that may come with a far one, on either side */
 
 static bool beside_far_row(int64_t i)
 {

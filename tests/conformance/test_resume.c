@@ -103,7 +103,7 @@ static const struct fixture_spec driven = {.kernel = KERNEL_MATERN52,
                                            .n = 160,
                                            .d = 3,
                                            .t = 2,
-                                           .lambda = 1e-7};
+                                           .lambda = 1e-6};
 
 static struct resumable job_of(const struct method *m)
 {

@@ -151,7 +151,7 @@ static void for_each_panel(struct sample *t, void (*check)(struct sample *, cons
             const struct tile_loops *loops = loops_of(isa, f64);
             print_message("%s %s: %d and %d lanes\n", isa->name, f64 ? "float64" : "float32",
                           loops->wide, loops->narrow);
-            assert_int_equal(TILE_LANES % loops->wide, 0);
+            assert_true(loops->wide <= TILE_LANES);
             assert_int_equal(loops->wide % loops->narrow, 0);
             check(t, isa, f64, loops->wide);
             check(t, isa, f64, loops->narrow);
