@@ -333,7 +333,8 @@ static int find_window(struct backend *be, const struct search *s, struct points
     return conclude(l, 0, ret);
 }
 
-static struct grid grid_of(const struct lattice *l)
+/* `n`: points of the first set, whose product with itself evaluates each value once. */
+static struct grid grid_of(const struct lattice *l, int64_t n)
 {
     const struct grid_axes *a = &l->kronecker.axes;
     struct grid ret = {.dims = a->dims, .kronecker = true};
@@ -341,9 +342,11 @@ static struct grid grid_of(const struct lattice *l)
         ret.feature[k] = a->feature[k];
         ret.size[k] = a->size[k];
     }
-    return l->way == BY_AXES     ? ret
-           : l->way == BY_WINDOW ? l->scattered.cloud.torus.grid
-                                 : l->torus.grid;
+    ret = l->way == BY_AXES     ? ret
+          : l->way == BY_WINDOW ? l->scattered.cloud.torus.grid
+                                : l->torus.grid;
+    ret.share = fmin(product_cost(l, n, n) / ((double)n * (double)n / 2.0), 1.0);
+    return ret;
 }
 
 static int prepare(struct lattice *l, const struct points *p, struct err *err)
@@ -398,7 +401,7 @@ static int use_windows(struct backend *be, const struct search *s, struct points
         }
         if (any) {
             share.bytes -= l->bytes;
-            *ret = grid_of(l);
+            *ret = grid_of(l, sets[0]->n);
             r = use(be, l, sets, s->count, err);
         }
     }
@@ -442,7 +445,7 @@ int cpu__points_grid(struct backend *be, struct points *const *sets, int count, 
         forget_all(be, sets, count);
     }
     if (r == 0 && l != NULL && ret->dims == 0) {
-        *ret = grid_of(l);
+        *ret = grid_of(l, sets[0]->n);
         r = use(be, l, sets, count, err);
     } else if (l != NULL) {
         lattice_free(l);

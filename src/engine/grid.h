@@ -25,6 +25,7 @@ struct grid {
     double origin[GRID_DIMS], step[GRID_DIMS]; /* of a regular one */
     bool kronecker; /* products go by a matrix for each feature, steps are any */
     bool scattered; /* points lie anywhere between the places of a regular one */
+    double share;   /* of the time of a product without it, about; what products by it take */
 };
 
 /* All places, as a number that no grid is too large for. */

@@ -61,6 +61,7 @@ struct problem {
     const struct kernel *kernel;
     int64_t n, t;
     int64_t d;               /* features, for estimates of the cost */
+    double product_share;    /* grid.share; 0: products go by no grid */
     double ridge;            /* absolute: n * lambda */
     enum dtype dtype;        /* of vectors and dense matrices */
     enum dtype points_dtype; /* of X, and so of kernel values */

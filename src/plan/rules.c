@@ -258,7 +258,7 @@ int64_t rule_kernel_rank(const char *kernel, int64_t d, int64_t degree)
 
 /* ---- the rank of a preconditioner ---- */
 
-static const double build_products = 100.0;
+static const double build_products = 100.0, columns_by_grid = 20.0;
 
 /* One kernel value. */
 static double entry(const struct rank_shape *s)
@@ -266,24 +266,29 @@ static double entry(const struct rank_shape *s)
     return (double)s->d + 10.0;
 }
 
-static double product(const struct rank_shape *s)
+static double product(const struct rank_shape *s, int64_t columns)
 {
-    const double n = (double)s->n;
-    return n * n * (entry(s) + 4.0 * (double)s->t) / 2.0;
+    const double n = (double)s->n, share = s->share > 0 ? s->share : 1.0;
+    return share * n * n * (entry(s) + 4.0 * (double)columns) / 2.0;
 }
 
 static double build(const struct rank_shape *s, enum rank_source source, double k)
 {
     const double n = (double)s->n;
-    return source == RANK_COLUMNS ? 2.0 * n * k * k + n * k * entry(s)
-                                  : 2.0 * n * n * k + 6.0 * n * k * k + n * n * entry(s);
+    if (source == RANK_COLUMNS) {
+        return 2.0 * n * k * k + n * k * entry(s);
+    }
+    const double sketch = s->share > 0 ? k * product(s, 1) : 2.0 * n * n * k + n * n * entry(s);
+    return sketch + 6.0 * n * k * k;
 }
 
 static bool affordable(const struct rank_shape *s, enum rank_source source, int64_t k)
 {
-    const double once = product(s);
+    const double once = product(s, s->t);
+    const bool few = s->share > 0 && source == RANK_COLUMNS;
+    const double most = once * (few ? columns_by_grid : build_products);
     const double apply = 4.0 * (double)s->n * (double)k * (double)s->t;
-    return build(s, source, (double)k) <= build_products * once && apply <= once;
+    return build(s, source, (double)k) <= most && apply <= once;
 }
 
 static int64_t fit_into_memory(const struct rank_shape *s, enum rank_source source, int64_t k)

@@ -203,6 +203,10 @@ int64_t rule_kernel_rank(const char *kernel, int64_t d, int64_t degree);
  *     build(k) = 2 n k^2 + n k (d + 10)             from k columns of K
  *              = 2 n^2 k + 6 n k^2 + n^2 (d + 10)   from the product of K with k vectors
  *
+ * Where products go by a grid (engine/grid.h) they cost `share` of that, k vectors k times as much
+ * as one, and build(k) from columns is at most 20 products: iterations are cheap then, so fewer of
+ * them are worth less (adr/0076).
+ *
  * A rank that the job gives is taken, up to n.
  */
 enum rank_source {
@@ -214,6 +218,7 @@ struct rank_shape {
     int64_t n, d, t;
     enum dtype dtype; /* of the vectors */
     int64_t room;     /* free bytes */
+    double share;     /* what a product takes by a grid, of one without; 0: there is none */
 };
 int64_t rule_rank(const struct rank_shape *s, enum rank_source source,
                   const struct param_value *rank);

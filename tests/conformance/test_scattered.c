@@ -157,7 +157,7 @@ static void check_kernel(struct backend *be, enum kernel_id id, enum precision p
 {
     struct fixture *f = fixture_new(be, id, p, dims);
     const struct grid g = find(be, f, INT64_C(1) << 26);
-    assert_true(g.scattered);
+    assert_true(g.scattered && g.share > 0.0 && g.share <= 1.0);
     assert_int_equal(g.dims, dims);
     const int64_t before = be->kernel_entries;
     check_products(be, f);

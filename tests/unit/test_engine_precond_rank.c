@@ -12,12 +12,19 @@ static int64_t say_room(struct backend *be)
 
 static const struct param_value automatic = {.is_auto = true};
 
-static int64_t choose(int64_t n, int64_t d, int64_t t, enum rank_source source)
+static int64_t choose_by_grid(double share, int64_t n, int64_t d, int64_t t,
+                              enum rank_source source)
 {
     const struct backend_ops ops = {.name = "test", .memory_available = say_room};
     struct backend be = {.ops = &ops};
-    const struct problem p = {.be = &be, .n = n, .d = d, .t = t, .dtype = DTYPE_F64};
+    const struct problem p = {
+        .be = &be, .n = n, .d = d, .t = t, .product_share = share, .dtype = DTYPE_F64};
     return precond_rank_choose(&p, source, &automatic);
+}
+
+static int64_t choose(int64_t n, int64_t d, int64_t t, enum rank_source source)
+{
+    return choose_by_grid(0.0, n, d, t, source);
 }
 
 static void test_ten_square_roots(void **state)
@@ -49,6 +56,18 @@ static void test_building_costs_no_more_than_a_hundred_products(void **state)
     assert_int_equal(choose(10000, 784, 1, RANK_SKETCH), 1000);
 }
 
+/* n = 10,000, d = 2, a tenth of a product: 8e7. From columns 2e4 k^2 + 1.2e5 k <= 1.6e9; a sketch
+ * of so many products, 8e7 k + 6e4 k^2 <= 8e9. */
+static void test_cheap_products_take_few_columns(void **state)
+{
+    (void)state;
+    room = INT64_MAX;
+    assert_int_equal(choose_by_grid(0.1, 10000, 2, 1, RANK_COLUMNS), 279);
+    assert_int_equal(choose_by_grid(0.1, 10000, 2, 1, RANK_SKETCH), 93);
+    assert_int_equal(choose_by_grid(1.0, 10000, 2, 1, RANK_COLUMNS), 891);
+    assert_int_equal(choose(10000, 2, 1, RANK_COLUMNS), 1000);
+}
+
 /* 10,000 x 1,000 numbers are 80 MB, twice that for a sketch while it is built. */
 static void test_memory_halves(void **state)
 {
@@ -77,4 +96,5 @@ static void test_a_given_rank_is_taken(void **state)
 TEST_MAIN(cmocka_unit_test(test_ten_square_roots),
           cmocka_unit_test(test_an_application_costs_no_more_than_a_product),
           cmocka_unit_test(test_building_costs_no_more_than_a_hundred_products),
+          cmocka_unit_test(test_cheap_products_take_few_columns),
           cmocka_unit_test(test_memory_halves), cmocka_unit_test(test_a_given_rank_is_taken))

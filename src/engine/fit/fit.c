@@ -185,6 +185,7 @@ static int solve(struct fit *f, struct err *err)
         .n = f->data.n,
         .t = f->data.t,
         .d = f->data.d,
+        .product_share = f->result.grid.dims > 0 ? f->result.grid.share : 0.0,
         .ridge = (double)f->data.n * f->result.regularization,
         .dtype = f->vectors,
         .points_dtype = points_dtype(f),
