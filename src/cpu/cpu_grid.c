@@ -8,6 +8,7 @@
 #include "cpu/cpu_scattered.h"
 #include "cpu/cpu_torus.h"
 
+#define ROW_COST 16.0   /* of a row on its way to its place, and of one on its way back */
 #define LEAST_COST 16.0 /* of a place, in kernel values: grids with more places never pay */
 
 enum way { BY_TORUS, BY_AXES, BY_WINDOW };
@@ -345,7 +346,8 @@ static struct grid grid_of(const struct lattice *l, int64_t n)
     ret = l->way == BY_AXES     ? ret
           : l->way == BY_WINDOW ? l->scattered.cloud.torus.grid
                                 : l->torus.grid;
-    ret.share = fmin(product_cost(l, n, n) / ((double)n * (double)n / 2.0), 1.0);
+    const double cost = product_cost(l, n, n) + 2.0 * ROW_COST * (double)n;
+    ret.share = fmin(cost / ((double)n * (double)n / 2.0), 1.0);
     return ret;
 }
 
@@ -382,7 +384,8 @@ static int use(struct backend *be, struct lattice *l, struct points *const *sets
     return r;
 }
 
-/* One for each type that sets are of, or none. */
+/* One for each type that sets are of, or none. Of two types most products are of the one that takes
+ * less. */
 static int use_windows(struct backend *be, const struct search *s, struct points *const *sets,
                        struct grid *ret, struct err *err)
 {
@@ -401,7 +404,9 @@ static int use_windows(struct backend *be, const struct search *s, struct points
         }
         if (any) {
             share.bytes -= l->bytes;
+            const double before = ret->dims > 0 ? ret->share : 1.0;
             *ret = grid_of(l, sets[0]->n);
+            ret->share = fmin(ret->share, before);
             r = use(be, l, sets, s->count, err);
         }
     }

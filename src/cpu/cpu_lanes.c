@@ -7,9 +7,9 @@
 #include "cpu/cpu_cache.h"
 #include "cpu/cpu_isa.h"
 
-#define PANEL_LANES (TILE_SHORT * TILE_LANES) /* more than lanes times rows of a lane's run */
-#define FUNCTION_COST 12                      /* of a value's function, in features */
-#define WEIGHTS_COST 24                       /* of a weight that is put in order, likewise */
+#define PANEL_LANES (TILE_DEEP * TILE_LANES) /* of a panel, at most */
+#define FUNCTION_COST 12                     /* of a value's function, in features */
+#define WEIGHTS_COST 24                      /* of a weight that is put in order, likewise */
 
 struct lanes *lanes_free(struct backend *be, struct lanes *l)
 {

@@ -56,9 +56,6 @@
  * the second-level cache. */
 #define PANEL_AHEAD 8
 
-/* Vectors of a panel of cpu_lanes.h: enough sums to keep the arithmetic units busy. */
-#define TILE_DEEP 10
-
 _Static_assert(TILE_RUN % TILE_DEEP == 0, "whole panels");
 _Static_assert(TILE_BLOCK % TILE_STEP == 0 && TILE_RUN % TILE_BLOCK == 0, "whole blocks");
 

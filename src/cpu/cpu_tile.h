@@ -58,7 +58,8 @@
 #define TILE_LANES 64 /* most lanes of any panel */
 #define TILE_ALIGN 64 /* bytes */
 #define TILE_BLOCK 30 /* z rows that are whole blocks everywhere; divides TILE_RUN */
-#define TILE_SHORT 15 /* z rows that a short run has, but for what is no whole block of it */
+#define TILE_SHORT 15 /* z rows of the shortest runs, rounded down to whole blocks */
+#define TILE_DEEP 10  /* vectors of a panel of cpu_lanes.h: sums enough to keep the units busy */
 
 /* Of rows z in fixed point the sizes |z|_1 are at most TILE_FIXED_NEAR. Rows x that are larger than
  * TILE_FIXED_REACH are scaled down to it: their kernel values are below 2^-88 either way, and every

@@ -217,8 +217,9 @@ static double cache_bytes(const struct planning *g)
     if (g->machine->own_memory) {
         return device_cache_bytes(g);
     }
-    const double spare_rows = 15, panel = 64, page = 2.0 * MIB;
-    const double block = fmin(panel * ceil(g->n / 8.0 / panel), 2048.0);
+    const double spare_rows = 30, panel = 64, fewer = 48, page = 2.0 * MIB; /* panel widths */
+    const double rows = fmax(panel * ceil(g->n / 8.0 / panel), fewer * ceil(g->n / 8.0 / fewer));
+    const double block = fmin(rows, 2048.0);
     const double whole = floor(g->n / block), rest = g->n - whole * block;
     const double pairs = 0.5 * (g->n * g->n + whole * block * block + rest * rest);
     const double firsts = 0.5 * (ceil(g->n / block) + 1.0); /* tasks a block comes first in */

@@ -258,7 +258,8 @@ int64_t rule_kernel_rank(const char *kernel, int64_t d, int64_t degree)
 
 /* ---- the rank of a preconditioner ---- */
 
-static const double build_products = 100.0, columns_by_grid = 20.0;
+static const double build_products = 100.0, grid_products = 20.0;
+static const int64_t grid_rank = 100; /* which is made in no time, whatever a product takes */
 
 /* One kernel value. */
 static double entry(const struct rank_shape *s)
@@ -266,29 +267,28 @@ static double entry(const struct rank_shape *s)
     return (double)s->d + 10.0;
 }
 
-static double product(const struct rank_shape *s, int64_t columns)
+/* Each column takes a product of its own by a grid. */
+static double product(const struct rank_shape *s)
 {
-    const double n = (double)s->n, share = s->share > 0 ? s->share : 1.0;
-    return share * n * n * (entry(s) + 4.0 * (double)columns) / 2.0;
+    const double n = (double)s->n, t = (double)s->t;
+    return s->share > 0 ? s->share * n * n * (entry(s) + 4.0) / 2.0 * t
+                        : n * n * (entry(s) + 4.0 * t) / 2.0;
 }
 
 static double build(const struct rank_shape *s, enum rank_source source, double k)
 {
     const double n = (double)s->n;
-    if (source == RANK_COLUMNS) {
-        return 2.0 * n * k * k + n * k * entry(s);
-    }
-    const double sketch = s->share > 0 ? k * product(s, 1) : 2.0 * n * n * k + n * n * entry(s);
-    return sketch + 6.0 * n * k * k;
+    return source == RANK_COLUMNS ? 2.0 * n * k * k + n * k * entry(s)
+                                  : 2.0 * n * n * k + 6.0 * n * k * k + n * n * entry(s);
 }
 
 static bool affordable(const struct rank_shape *s, enum rank_source source, int64_t k)
 {
-    const double once = product(s, s->t);
-    const bool few = s->share > 0 && source == RANK_COLUMNS;
-    const double most = once * (few ? columns_by_grid : build_products);
+    const double once = product(s);
+    const double products =
+        s->share > 0 ? fmax(build_products * s->share, grid_products) : build_products;
     const double apply = 4.0 * (double)s->n * (double)k * (double)s->t;
-    return build(s, source, (double)k) <= most && apply <= once;
+    return build(s, source, (double)k) <= products * once && apply <= once;
 }
 
 static int64_t fit_into_memory(const struct rank_shape *s, enum rank_source source, int64_t k)
@@ -301,9 +301,12 @@ static int64_t fit_into_memory(const struct rank_shape *s, enum rank_source sour
 }
 
 /* The largest rank up to `wish` that is affordable; both costs grow with the rank. */
-static int64_t reduce_to_cost(const struct rank_shape *s, enum rank_source source, int64_t wish)
+static int64_t reduce_to_cost(const struct rank_shape *shape, enum rank_source source, int64_t wish)
 {
-    int64_t low = 1, high = wish + 1;
+    struct rank_shape counted = *shape, *s = &counted;
+    s->share = source == RANK_COLUMNS ? s->share : 0; /* kernel values make a sketch in any case */
+    const int64_t least = s->share > 0 ? grid_rank : 1;
+    int64_t low = wish < least ? wish : least, high = wish + 1;
     while (high - low > 1) {
         const int64_t middle = low + (high - low) / 2;
         if (affordable(s, source, middle)) {

@@ -190,7 +190,8 @@ int64_t rule_kernel_rank(const char *kernel, int64_t d, int64_t degree);
 
 /*
  * The rank of a low-rank preconditioner where the job leaves it open ("auto"): a function of the
- * problem's shape alone, the same on every machine, but for the last line.
+ * problem's shape alone, the same on every machine, but for the memory, and for a grid that one
+ * machine finds and another does not.
  *
  *     k = ceil(10 sqrt(n)), the recommendation of arXiv:2304.12465; then the largest rank up to it
  *     with     build(k) <= 100 product     and     apply(k) <= product,
@@ -203,9 +204,9 @@ int64_t rule_kernel_rank(const char *kernel, int64_t d, int64_t degree);
  *     build(k) = 2 n k^2 + n k (d + 10)             from k columns of K
  *              = 2 n^2 k + 6 n k^2 + n^2 (d + 10)   from the product of K with k vectors
  *
- * Where products go by a grid (engine/grid.h) they cost `share` of that, k vectors k times as much
- * as one, and build(k) from columns is at most 20 products: iterations are cheap then, so fewer of
- * them are worth less (adr/0076).
+ * Where products go by a grid (engine/grid.h) one with a vector costs `share` of that, one with t
+ * vectors t times as much, and build(k) from columns is at most max(100 share, 20) products, or k
+ * is 100: iterations are cheap then, so fewer of them are worth less (adr/0076).
  *
  * A rank that the job gives is taken, up to n.
  */

@@ -6,8 +6,8 @@
         .allow_auto = true,                                                                        \
         .help = "Rank r of the approximation, at most the number n of training rows; auto: the "   \
                 "smaller of n and ceil(10 sqrt(n)), less where building would cost more than 100 " \
-                "iterations or an application more than an iteration, and halved until it takes "  \
-                "a third of the free memory.",                                                     \
+                "iterations (by a grid of places 20, but for 100 columns) or an application more " \
+                "than an iteration, and halved until it takes a third of the free memory.",        \
     }
 
 static const struct param_def rank_params[] = {

@@ -56,16 +56,20 @@ static void test_building_costs_no_more_than_a_hundred_products(void **state)
     assert_int_equal(choose(10000, 784, 1, RANK_SKETCH), 1000);
 }
 
-/* n = 10,000, d = 2, a tenth of a product: 8e7. From columns 2e4 k^2 + 1.2e5 k <= 1.6e9; a sketch
- * of so many products, 8e7 k + 6e4 k^2 <= 8e9. */
+/* n = 10,000, d = 2, a tenth of a product: 8e7, and 2e4 k^2 + 1.2e5 k <= 1.6e9; with a share of
+ * .5 <= 50 x 4e8. No grid makes a sketch. */
 static void test_cheap_products_take_few_columns(void **state)
 {
     (void)state;
     room = INT64_MAX;
     assert_int_equal(choose_by_grid(0.1, 10000, 2, 1, RANK_COLUMNS), 279);
-    assert_int_equal(choose_by_grid(0.1, 10000, 2, 1, RANK_SKETCH), 93);
-    assert_int_equal(choose_by_grid(1.0, 10000, 2, 1, RANK_COLUMNS), 891);
-    assert_int_equal(choose(10000, 2, 1, RANK_COLUMNS), 1000);
+    assert_int_equal(choose_by_grid(0.1, 10000, 2, 4, RANK_COLUMNS), 562);
+    assert_int_equal(choose_by_grid(0.5, 10000, 2, 1, RANK_COLUMNS), 997);
+    assert_int_equal(choose_by_grid(1.0, 10000, 2, 1, RANK_COLUMNS), 1000);
+    assert_int_equal(choose_by_grid(1e-9, 10000, 2, 1, RANK_COLUMNS), 100);
+    assert_int_equal(choose_by_grid(1e-9, 50, 2, 1, RANK_COLUMNS), 50);
+    const int64_t sketch = choose(10000, 2, 1, RANK_SKETCH);
+    assert_int_equal(choose_by_grid(0.1, 10000, 2, 1, RANK_SKETCH), sketch);
 }
 
 /* 10,000 x 1,000 numbers are 80 MB, twice that for a sketch while it is built. */
