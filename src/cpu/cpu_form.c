@@ -35,7 +35,7 @@ bool tile_has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d
 {
     const bool root = id == KERNEL_MATERN32 || id == KERNEL_MATERN52;
     if (has_slope(id)) {
-        return loops->mends && !tile_adds_beside() && d >= 4; /* fewer are as fast apart */
+        return loops->mends && d >= (tile_adds_beside() ? 32 : 4); /* fewer are as fast apart */
     }
     if (id != KERNEL_GAUSSIAN && !root) {
         return false;
