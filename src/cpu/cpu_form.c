@@ -25,8 +25,8 @@ static bool has_slope(enum kernel_id id)
 
 int64_t tile_pairs(const struct tile_loops *loops, enum kernel_id id, int64_t d)
 {
-    const int64_t least = id == KERNEL_GAUSSIAN ? 6 : 12; /* roots fill the time of fewer */
-    return loops->paired && tile_adds_beside() && d >= least ? d / 3 : 0;
+    const int64_t least = id == KERNEL_GAUSSIAN ? loops->pairs_from : 12; /* roots take the time */
+    return loops->pairs_from > 0 && tile_adds_beside() && d >= least ? d / 3 : 0;
 }
 
 /* Where additions have pipes of their own a difference takes no time, but an instruction and, where
@@ -40,7 +40,7 @@ bool tile_has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d
     if (id != KERNEL_GAUSSIAN && !root) {
         return false;
     }
-    if (loops->paired && tile_adds_beside()) {
+    if (loops->pairs_from > 0 && tile_adds_beside()) {
         return tile_pairs(loops, id, d) > 0 || id == KERNEL_GAUSSIAN;
     }
     return !tile_adds_beside() || d >= (root ? loops->inner_root_from : loops->inner_from);

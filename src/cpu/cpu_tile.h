@@ -175,14 +175,14 @@ struct tile_loops {
     int wide, narrow;    /* the two panel widths, in lanes */
     int step;            /* z rows of a block; divides TILE_BLOCK */
     bool fetches;        /* tile.ahead */
-    bool paired;         /* has tile_kernel.pairs */
+    int pairs_from;      /* gaussians of so many features have tile_kernel.pairs; 0: no loops do */
     bool mends;          /* has tile_kernel.by_inner for laplacian and matern12 */
     bool factors;        /* has tile_kernel.by_factor */
     bool doubles;        /* has tile_kernel.doubled */
     bool turns;          /* near and far blocks may take turns (cpu_far.c): they gain more by the */
     int root_turns_from; /* faster form than turns cost; kernels with roots from so many features */
     /* Features from which tile_kernel.by_inner pays where additions have pipes of their own, of
-     * gaussian and of the Materns; where `paired`, the gaussian always, and for the Materns
+     * gaussian and of the Materns; where there are pairs, the gaussian always, and for the Materns
      * tile_pairs decides. Elsewhere it always does. */
     int inner_from, inner_root_from;
     double scale_gaussian, scale_root; /* what tile_scale has beyond the kernel's own; `root`: of

@@ -208,7 +208,7 @@ static void check_by_max(struct sample *t, const struct tile_isa *isa, bool f64,
 static void check_by_inner(struct sample *t, const struct tile_isa *isa, bool f64, int lanes)
 {
     t->norms = true;
-    for (int i = 0; i <= loops_of(isa, f64)->paired; i++) {
+    for (int i = 0; i <= (loops_of(isa, f64)->pairs_from > 0); i++) {
         t->paired = i > 0;
         check_faster(t, isa, f64, lanes, KERNEL_GAUSSIAN);
         check_faster(t, isa, f64, lanes, KERNEL_MATERN32);
@@ -343,7 +343,7 @@ static void check_at_limit(struct sample *t, const struct tile_isa *isa, bool f6
     static const enum kernel_id ids[] = {KERNEL_GAUSSIAN, KERNEL_MATERN32, KERNEL_MATERN52};
     static const double most[] = {4e-6, 5e-6, 6e-6};
     t->norms = true;
-    for (int i = 0; i < (loops_of(isa, f64)->paired ? 18 : 9); i++) {
+    for (int i = 0; i < (loops_of(isa, f64)->pairs_from > 0 ? 18 : 9); i++) {
         t->paired = i >= 9;
         const double worst = worst_at_limit(t, isa, f64, lanes, ids[i % 3], i / 3 % 3);
         assert_true(worst <= most[i / 3 % 3] * (f64 ? 0x1p-28 : 1.0));
