@@ -13,12 +13,10 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "bench/limit.h"
-#include "cpu/cpu_tile.h"
+#include "cpu/cpu_sweep.h"
 
 #define PANELS 4
-#define RUN_BYTES (16 * 1024) /* rows of a run: what a product keeps in the first-level cache */
-#define Z_NUMBERS 320         /* vectors of sums of a run */
-#define ROWS 100000           /* of the product that the limit is of: memory does not decide */
+#define ROWS 100000 /* of the product that the limit is of: memory does not decide */
 
 struct loop {
     enum kernel_id kernel;
@@ -35,19 +33,6 @@ struct stage {
     char *panels, *rows, *weights, *sums, *z_sums;
     const void *z[TILE_RUN + TILE_BLOCK];
 };
-
-/* As in cpu_sweep.c. */
-static int run_rows(const struct loop *l, int step)
-{
-    const int64_t size = (l->d + 1) * (int64_t)dtype_size(l->dtype);
-    int run = TILE_RUN;
-    for (int parts = 2; run > TILE_SHORT && (run * size > RUN_BYTES ||
-                                             (l->use == TILE_BOTH && run * l->cols > Z_NUMBERS));
-         parts++) {
-        run = TILE_RUN % (parts * step) == 0 ? TILE_RUN / parts : run;
-    }
-    return run;
-}
 
 /* Numbers so small that exponents are of order 1. */
 static char *numbers(size_t count, const struct loop *l)
@@ -111,7 +96,8 @@ static bool stage_init(struct stage *s, const struct loop *l, const struct tile_
                    .pairs = tile_pairs(loops, l->kernel, l->d),
                    .panel_ahead = tile_panel_ahead(loops, l->d, dtype_size(l->dtype)),
                    .near = true},
-        .run = run_rows(l, loops->step),
+        .run = sweep_run_length(l->use, (int64_t)ld * (int64_t)dtype_size(l->dtype), l->cols,
+                                loops->step),
         .lanes = loops->wide,
         .panel_size = ld * (size_t)loops->wide * dtype_size(l->dtype),
         .panels = numbers(ld * TILE_LANES * PANELS, l),

@@ -183,7 +183,8 @@ struct tile_loops {
     int root_turns_from; /* faster form than turns cost; kernels with roots from so many features */
     /* Features from which tile_kernel.by_inner pays where additions have pipes of their own, of
      * gaussian and of the Materns; where there are pairs, the gaussian always, and for the Materns
-     * tile_pairs decides. Elsewhere it always does. */
+     * tile_pairs decides. Elsewhere it always does. Of kernels with a slope at 0: tile_has_inner.
+     */
     int inner_from, inner_root_from;
     double scale_gaussian, scale_root; /* what tile_scale has beyond the kernel's own; `root`: of
                                           the kernels of |x - z|_2 itself */

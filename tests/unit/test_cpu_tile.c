@@ -180,7 +180,7 @@ static void test_values(void **state)
 static void check_faster(struct sample *t, const struct tile_isa *isa, bool f64, int lanes,
                          enum kernel_id id)
 {
-    for (int64_t d = 1; d <= D_MAX; d += 6) {
+    for (int64_t d = 1; d <= D_MAX; d += 4) {
         sample_fill(t, lanes, lanes, d, 0.3);
         compute_form(t, isa, f64, id, true);
         check_values(t, f64, id, 10.0);
@@ -314,25 +314,26 @@ static void place_at(struct sample *t, double *rows, int count, int kind, double
 
 /* The largest error of a value, of rows of a kind as far from the origin as they may be. */
 static double worst_at_limit(struct sample *t, const struct tile_isa *isa, bool f64, int lanes,
-                             enum kernel_id id, int kind)
+                             enum kernel_id id, int64_t d, int kind)
 {
     const struct tile_loops *loops = loops_of(isa, f64);
     const double scale = id == KERNEL_GAUSSIAN ? loops->scale_gaussian : loops->scale_root;
-    const double squares = (t->paired ? 0.6 : 1.0) * kernel_inner_limit(id, 18);
-    sample_fill(t, lanes, TILE_RUN, 18, 1.0);
+    const double squares = (t->paired ? 0.6 : 1.0) * kernel_inner_limit(id, d);
+    sample_fill(t, lanes, TILE_RUN, d, 1.0);
     place_at(t, t->x, lanes, kind, scale * sqrt(squares / 2));
-    for (int64_t k = 0; k < (int64_t)TILE_RUN * 18; k++) { /* the same rows, nothing hides them */
-        t->z[k] = t->x[k % ((int64_t)lanes * 18)];
+    for (int64_t k = 0; k < TILE_RUN * d; k++) { /* the same rows, nothing hides them */
+        t->z[k] = t->x[k % (lanes * d)];
     }
     sample_pack(t);
     compute_form(t, isa, f64, id, true);
-    const struct kernel k = {.id = id, .d = 18, .bandwidth = tile_scale(loops, id)};
+    const struct kernel k = {.id = id, .d = d, .bandwidth = tile_scale(loops, id)};
     double worst = 0.0;
     for (int at = 0; at < lanes * TILE_RUN; at++) {
-        const double value = kernel_eval(&k, t->x + at % lanes * 18, t->z + at / lanes * 18);
+        const double value = kernel_eval(&k, t->x + at % lanes * d, t->z + at / lanes * d);
         worst = fmax(worst, fabs((f64 ? t->K_f64[at] : (double)t->K_f32[at]) - value));
     }
-    print_message("%s %d%s: %.1e\n", kernel_name(id), kind, t->paired ? " pairs" : "", worst);
+    print_message("%s d = %d, %d%s: %.1e\n", kernel_name(id), (int)d, kind,
+                  t->paired ? " pairs" : "", worst);
     return worst;
 }
 
@@ -345,8 +346,13 @@ static void check_at_limit(struct sample *t, const struct tile_isa *isa, bool f6
     t->norms = true;
     for (int i = 0; i < (loops_of(isa, f64)->pairs_from > 0 ? 18 : 9); i++) {
         t->paired = i >= 9;
-        const double worst = worst_at_limit(t, isa, f64, lanes, ids[i % 3], i / 3 % 3);
+        const double worst = worst_at_limit(t, isa, f64, lanes, ids[i % 3], 18, i / 3 % 3);
         assert_true(worst <= most[i / 3 % 3] * (f64 ? 0x1p-28 : 1.0));
+    }
+    t->paired = loops_of(isa, f64)->pairs_from > 0;
+    for (int i = 0; i < 9; i++) { /* three to five features */
+        const double worst = worst_at_limit(t, isa, f64, lanes, KERNEL_GAUSSIAN, 3 + i / 3, i % 3);
+        assert_true(worst <= most[i % 3] * (f64 ? 0x1p-28 : 1.0));
     }
     t->norms = t->paired = false;
 }
@@ -527,6 +533,7 @@ static void normal_numbers(union numbers *w, bool f64, double *copy, int n, stru
 /* Both sides' sums of one tile against K from the same loops. */
 struct sums_case {
     const struct tile_isa *isa;
+    enum kernel_id id;
     bool f64, weights_f64;
     int cols;
     enum tile_use use;
@@ -552,7 +559,7 @@ static void check_sums_case(struct sample *t, const struct sums_case *m)
             }
         }
     }
-    const struct tile_kernel k = {.id = KERNEL_GAUSSIAN};
+    const struct tile_kernel k = {.id = m->id};
     struct tile tile = tile_of(t, &k, m->f64);
     tile.cols = m->cols;
     tile.z_weights = &w;
@@ -604,9 +611,13 @@ static void check_sums(struct sample *t, const struct tile_isa *isa, bool f64, i
 {
     static const int cols[] = {1, 3, 4, 9, TILE_COLS};
     sample_fill(t, lanes, 61, 3, 0.3);
-    for (int i = 0; i < 5; i++) {
-        struct sums_case m = {
-            .isa = isa, .f64 = f64, .weights_f64 = f64, .cols = cols[i], .use = TILE_ROWS};
+    for (int i = 0; i < 10; i++) { /* roots are taken beside sums, too */
+        struct sums_case m = {.isa = isa,
+                              .id = i < 5 ? KERNEL_GAUSSIAN : KERNEL_MATERN32,
+                              .f64 = f64,
+                              .weights_f64 = f64,
+                              .cols = cols[i % 5],
+                              .use = TILE_ROWS};
         check_sums_case(t, &m);
         m.weights_f64 = true;
         check_sums_case(t, &m);
