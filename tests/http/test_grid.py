@@ -51,6 +51,18 @@ def test_the_model_is_the_same(api, name, make, places, solver):
         assert on["result"]["metrics"][key] == pytest.approx(off["result"]["metrics"][key], rel=1e-2)
 
 
+def test_the_rank_knows_what_products_take(api, name):
+    """A preconditioner that saves cheap iterations may take less itself (adr/0076)."""
+    X, y = raster(100, 80)
+    moved = X.copy()
+    moved[:20, 0] += 1e-3 * np.pi  # on no grid
+    on, off = (train(api, name + end, rows, y, {"name": "pcg"})[0]["result"]
+               for end, rows in (("", X), ("-off", moved)))
+    assert on["grid"] == [100, 80] and off["grid"] is None
+    assert 100 <= on["rank"] < 0.75 * off["rank"]
+    assert on["metrics"]["rmse"] == pytest.approx(off["metrics"]["rmse"], rel=1e-2)
+
+
 @pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
 @pytest.mark.parametrize("make", [series, raster])
 def test_the_system_is_solved(api, name, make, precision):
