@@ -32,7 +32,7 @@ static size_t lane_size(const struct sweep *s, int lanes)
 
 int sweep_run_length(enum tile_use use, int64_t row_size, int cols, int step)
 {
-    const int64_t rows = RUN_BYTES / row_size;
+    const int64_t rows = RUN_BYTES / (row_size + 1); /* which may have no bytes */
     const int64_t most = min_i64(rows, use == TILE_BOTH ? Z_NUMBERS / cols : TILE_RUN);
     int run = TILE_RUN;
     for (int parts = 2; run > most && run > TILE_SHORT; parts++) {
@@ -74,7 +74,7 @@ void sweep_init(struct sweep *s, const struct product *p, enum tile_use use, int
     const int wide = p->o.loops->wide;
     const size_t size = panel_size(s, wide) + 2 * lane_size(s, wide);
     s->panels = (int)clamp(BAND_BYTES / (int64_t)size, 1, panels);
-    s->run = sweep_run_length(use, row_size + 1, s->cols, p->o.loops->step);
+    s->run = sweep_run_length(use, row_size, s->cols, p->o.loops->step);
     s->span = (int)clamp(Z_KEPT / s->cols / s->run, 1, TILE_RUN / s->run) * s->run;
     s->size = lay_out(s, NULL, &(struct band){0});
 }

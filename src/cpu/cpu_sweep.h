@@ -50,8 +50,7 @@ struct sweep_sums {
 };
 
 /* Rows of a run: the most of TILE_RUN, its half, ... that are whole blocks of `step` rows and stay
- * in the first-level cache, with their sums where tiles serve both sides. row_size > 0, in bytes.
- */
+ * in the first-level cache, with their sums where tiles serve both sides. row_size: bytes. */
 int sweep_run_length(enum tile_use use, int64_t row_size, int cols, int step);
 
 /* Bands of at most `panels` panels that serve one side (TILE_ROWS) or both. */

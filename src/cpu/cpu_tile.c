@@ -9,7 +9,7 @@
  *   TILE_STEP       z rows in a block; TILE_WIDE * TILE_STEP sums must fit the registers
  *   TILE_HELD       vectors of a panel that fit there beside them
  *   TILE_TOGETHER_F32, TILE_TOGETHER_F64  cpu_tile.inc
- *   TILE_PAIRED     has the loops of tile_kernel.pairs
+ *   TILE_PAIRS_F32, TILE_PAIRS_F64  tile_loops.pairs_from
  *   TILE_FIXED      has those of tile_kernel.by_fixed, in float32
  *   TILE_DOUBLED    has those of tile_kernel.doubled
  *   TILE_MENDS      has those of tile_kernel.by_inner of kernels that are not smooth at 0
@@ -40,6 +40,8 @@
 #define TILE_SCALE_GAUSSIAN 1.0
 #define TILE_SCALE_ROOT 1.0
 #endif
+
+#define TILE_PAIRED (TILE_PAIRS_F32 > 0)
 
 /* What a vector register is called in the constraints of GCC's asm statements. */
 #if defined(__AVX512F__)
@@ -373,7 +375,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .inner_root_from = TILE_INNER_ROOT_F32,
             .scale_gaussian = TILE_SCALE_GAUSSIAN,
             .scale_root = TILE_SCALE_ROOT,
-            .pairs_from = TILE_PAIRED ? 3 : 0,
+            .pairs_from = TILE_PAIRS_F32,
             .mends = TILE_MENDS,
             .factors = TILE_FACTORS,
             .doubles = TILE_DOUBLED && !TILE_FIXED,
@@ -403,7 +405,7 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .inner_root_from = TILE_INNER_ROOT_F64,
             .scale_gaussian = TILE_SCALE_GAUSSIAN,
             .scale_root = TILE_SCALE_ROOT,
-            .pairs_from = TILE_PAIRED ? 6 : 0,
+            .pairs_from = TILE_PAIRS_F64,
             .mends = TILE_MENDS,
             .factors = TILE_FACTORS,
             .doubles = TILE_DOUBLED,
