@@ -60,16 +60,16 @@ static void stage_deinit(struct stage *s)
     mem_free(s->z_sums);
 }
 
-/* Panels and rows become what tile_kernel.by_fixed takes. */
-static bool fix_numbers(struct stage *s, const struct loop *l, const struct tile_loops *loops)
+/* Panels and rows become what the kernel takes. */
+static bool turn_numbers(struct stage *s, const struct loop *l, const struct tile_loops *loops)
 {
-    const size_t size = ((size_t)l->d + 1) * sizeof(float);
+    const size_t size = ((size_t)l->d + 1) * dtype_size(l->dtype);
     char *rows = mem_aligned(TILE_RUN + TILE_BLOCK, size);
     for (size_t i = 0; i < PANELS; i++) {
-        loops->fix_panel(s->panels + i * s->panel_size, l->d, s->lanes);
+        loops->turn_panel(&s->kernel, s->panels + i * s->panel_size, l->d, s->lanes);
     }
     for (int j = 0; rows != NULL && j < TILE_RUN + TILE_BLOCK; j++) {
-        loops->fix_row(s->z[j], l->d, rows + (size_t)j * size);
+        loops->turn_row(&s->kernel, s->z[j], l->d, rows + (size_t)j * size);
         s->z[j] = rows + (size_t)j * size;
     }
     mem_free(s->rows);
@@ -81,14 +81,15 @@ static bool stage_init(struct stage *s, const struct loop *l, const struct tile_
 {
     const size_t ld = (size_t)l->d + 1, cols = (size_t)l->cols;
     const bool l1 = kernel_uses_l1(l->kernel);
-    const bool fixed = l1 && l->dtype == DTYPE_F32 && loops->fix_panel != NULL;
+    const bool powers = l1 && tile_has_powers(loops, l->d, true), others = l1 && !powers;
     const size_t lane_numbers = (TILE_RUN + TILE_LANES) * cols * PANELS;
     *s = (struct stage){
         .kernel = {.id = l->kernel,
                    .gamma = 1.0,
                    .degree = 2,
-                   .by_max = l1 && !fixed,
-                   .by_fixed = fixed,
+                   .by_max = others && !loops->fixes,
+                   .by_fixed = others && loops->fixes,
+                   .by_powers = powers,
                    .doubled = tile_doubles(loops, l->kernel),
                    .by_inner = tile_has_inner(loops, l->kernel, l->d),
                    .by_factor = loops->factors,
@@ -115,7 +116,7 @@ static bool stage_init(struct stage *s, const struct loop *l, const struct tile_
     for (int j = 0; j < TILE_RUN + TILE_BLOCK; j++) {
         s->z[j] = s->rows + (size_t)j * ld * dtype_size(l->dtype);
     }
-    return !fixed || fix_numbers(s, l, loops);
+    return !tile_turns(&s->kernel) || turn_numbers(s, l, loops);
 }
 
 /* All panels against the run, once. Returns the seconds. */

@@ -58,8 +58,9 @@ struct points {
                            kernel names, and the others of their block of loops->step rows; NULL:
                            there are none, or it names none */
     void *data;
-    void *factors;  /* T[n] of tile_kernel.by_factor: exp(-|z|^2), 1 for far rows; or NULL */
-    int32_t *fixed; /* [n, ld] of tile_kernel.by_fixed, or NULL: rows are turned as they are used */
+    void *factors; /* T[n] of tile_kernel.by_factor: exp(-|z|^2), 1 for far rows; or NULL */
+    char *turned;  /* [n, ld] of tile_turns, numbers of the type's size; or NULL: rows are turned
+  as they are used */
 };
 
 static inline const void *points_row(const struct points *p, int64_t i)

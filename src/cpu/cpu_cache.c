@@ -116,8 +116,9 @@ static void fill_tile(struct filler *f, int64_t x, int64_t z, int count)
     const struct oracle *o = f->o;
     const bool half = f->kept.storage == KERNEL_STORE_HALF;
     void *to = cache_at(&f->kept, x, z);
-    oracle__load_rows(o, z, count, f->rows);
-    const struct tile t = {.kernel = z == x ? &o->apart : &o->kernel,
+    const struct tile_kernel *kernel = z == x ? &o->apart : &o->kernel;
+    oracle__load_rows(o, kernel, z, count, f->rows);
+    const struct tile t = {.kernel = kernel,
                            .panel = f->panel,
                            .z = f->rows->z,
                            .d = o->d,
@@ -135,9 +136,12 @@ static void fill_task(struct filler *f, const struct symmetric_task *t)
     const int wide = f->kept.wide;
     for (int64_t x = t->first; x < t->end; x += wide) {
         const struct group g = {.first = x, .rows = (int)min_i64(wide, t->end - x), .lanes = wide};
-        oracle__load_panel(f->o, g, f->rows->z, f->panel);
         if (t->step == 0) {
+            oracle__load_panel(f->o, &f->o->apart, g, f->rows->z, f->panel);
             fill_tile(f, x, x, g.rows);
+        }
+        if (t->step != 0 || oracle__loads_apart(f->o)) {
+            oracle__load_panel(f->o, &f->o->kernel, g, f->rows->z, f->panel);
         }
         const int64_t z_first = t->step == 0 ? x + g.rows : t->z_first;
         const int begin = oracle__rows_to_block(f->o, z_first);

@@ -52,6 +52,17 @@ bool tile_doubles(const struct tile_loops *loops, enum kernel_id id)
     return loops->doubles && kernel_uses_l1(id) && !tile_adds_beside();
 }
 
+#define SUMS_FROM 16 /* features */
+
+/* Of 256 bits and less, processors whose additions have no pipes of their own take sums of maxima,
+ * in fixed point or of doubled points, in three units, and minima and products in two of them: with
+ * many features that is more than the power of the sum. Reckoned, not measured. */
+bool tile_has_powers(const struct tile_loops *loops, int64_t d, bool kept)
+{
+    const int64_t most = kept ? loops->powers_kept_to : loops->powers_to;
+    return (loops->fixes || loops->doubles) && !tile_adds_beside() ? d < SUMS_FROM : d <= most;
+}
+
 #define PANEL_BYTES (32 * 1024) /* a first-level cache, or two thirds of one */
 
 bool tile_panel_ahead(const struct tile_loops *loops, int64_t d, size_t number)
@@ -68,7 +79,7 @@ bool tile_panel_ahead(const struct tile_loops *loops, int64_t d, size_t number)
  * to nothing; so it does in the form by inner products. */
 static double by_max_limit(enum dtype dtype)
 {
-    return dtype == DTYPE_F32 ? (double)TILE_FIXED_NEAR : 1024.0;
+    return dtype == DTYPE_F32 ? (double)TILE_TURNED_NEAR_F32 : TILE_TURNED_NEAR_F64;
 }
 
 /* Features of pairs that are alike make the number that sums begin with up to twice the norms, and
@@ -107,6 +118,14 @@ static bool takes_turns(const struct points *p, const struct tile_loops *loops)
 {
     const int64_t least = p->kernel.id == KERNEL_GAUSSIAN ? 0 : loops->root_turns_from;
     return loops->turns && !kernel_uses_l1(p->kernel.id) && p->d >= least;
+}
+
+#define TURNED_BYTES (12U << 20) /* of turned rows beside the points themselves */
+
+size_t form_turned_bytes(const struct points *p)
+{
+    const size_t size = (size_t)(p->n * p->ld) * dtype_size(p->dtype);
+    return size <= TURNED_BYTES ? size : 0;
 }
 
 /* ---- kernels with a slope at 0: all but pairs that are near ---- */
@@ -202,9 +221,9 @@ void form_choose(struct points *p, const struct tile_loops *loops)
     const int64_t most = takes_turns(p, loops) ? p->n / loops->step / 4 : 0;
     const int64_t far = has ? mark_blocks(p, loops->step) : 0;
     const bool faster = pays && far <= most;
-    const bool fixed = p->dtype == DTYPE_F32 && loops->fix_panel != NULL;
-    p->kernel.by_fixed = faster && l1 && fixed;
-    p->kernel.by_max = faster && l1 && !fixed;
+    p->kernel.by_powers = faster && l1 && tile_has_powers(loops, p->d, form_turned_bytes(p) > 0);
+    p->kernel.by_fixed = faster && l1 && !p->kernel.by_powers && loops->fixes;
+    p->kernel.by_max = faster && l1 && !p->kernel.by_powers && !loops->fixes;
     p->kernel.by_inner = faster && !l1;
     if (!faster || far == 0) {
         p->far = mem_free(p->far);

@@ -35,8 +35,8 @@ static void load_panel(const struct points *p, const struct tile_loops *loops, i
     }
     const int lanes = loops->deep * loops->narrow;
     loops->pack(rows, p->ld, lanes, panel);
-    if (p->kernel.by_fixed) {
-        loops->fix_panel(panel, p->d, lanes);
+    if (tile_turns(&p->kernel)) {
+        loops->turn_panel(&p->kernel, panel, p->d, lanes);
     }
 }
 
@@ -200,18 +200,31 @@ static void write_sums(const struct few *f)
     oracle__write(f->p, f->p->o.P.count - f->rows, f->rows, totals, f->rows);
 }
 
-/* The few rows in fixed point, out of a narrow panel of them, which lies behind `to`. */
-static void fix_few(struct few *f, int32_t *to)
+/* Row i of a panel of so many numbers a row. */
+static void take_row(const struct oracle *o, const char *panel, int lanes, int i, char *ret)
+{
+    const size_t size = dtype_size(o->dtype);
+    panel += (size_t)i * size;
+    for (int64_t k = 0; k < o->ld; k++, panel += (size_t)lanes * size, ret += size) {
+        if (size == sizeof(float)) {
+            memcpy(ret, panel, sizeof(float));
+        } else {
+            memcpy(ret, panel, sizeof(double));
+        }
+    }
+}
+
+/* The few rows, turned, out of a narrow panel of them, which lies behind `to`. */
+static void turn_few(struct few *f, char *to)
 {
     const struct oracle *o = &f->p->o;
-    int32_t *panel = to + f->lanes * o->ld;
+    const size_t row = (size_t)o->ld * dtype_size(o->dtype);
+    char *panel = to + (size_t)f->lanes * row;
     const struct group g = {.first = o->P.count - f->rows, .rows = f->rows, .lanes = f->lanes};
-    oracle__load_panel(o, g, f->z, panel);
-    for (int i = 0; i < f->rows; i++) {
-        for (int64_t k = 0; k < o->ld; k++) {
-            to[i * o->ld + k] = panel[k * f->lanes + i];
-        }
-        f->z[i] = to + i * o->ld;
+    oracle__load_panel(o, &o->kernel, g, f->z, panel);
+    for (int i = 0; i < f->rows; i++, to += row) {
+        take_row(o, panel, f->lanes, i, to);
+        f->z[i] = to;
     }
 }
 
@@ -232,13 +245,13 @@ int oracle__few_product(const struct product *p, int64_t rows, struct err *err)
     cleanup_mem char *scratch = mem_aligned((size_t)o->threads, 2 * f.size + f.sums);
     cleanup_mem double *runs =
         mem_zarray((size_t)(f.l->groups * f.lanes), (size_t)(f.rows * f.cols) * sizeof *runs);
-    const size_t numbers = o->kernel.by_fixed ? 2 * (size_t)(f.lanes * o->ld) : 1;
-    cleanup_mem int32_t *fixed = mem_aligned(numbers, sizeof *fixed);
-    if (scratch == NULL || runs == NULL || fixed == NULL) {
+    const size_t numbers = tile_turns(&o->kernel) ? 2 * (size_t)(f.lanes * o->ld) : 1;
+    cleanup_mem char *turned = mem_aligned(numbers, dtype_size(o->dtype));
+    if (scratch == NULL || runs == NULL || turned == NULL) {
         return err_no_memory(err);
     }
-    if (o->kernel.by_fixed) {
-        fix_few(&f, fixed);
+    if (tile_turns(&o->kernel)) {
+        turn_few(&f, turned);
     }
     f.scratch = scratch;
     f.runs = runs;

@@ -165,11 +165,12 @@ static void forward(const struct normal *s, struct group g, int panel, struct bu
     const struct product *p = s->p;
     memset(b->x_totals, 0, (size_t)(s->cols * s->wide) * sizeof(double));
     memset(b->x_sums, 0, s->lane_size);
-    oracle__load_panel(&p->o, g, b->rows->z, b->panels + (size_t)panel * s->panel_size);
+    oracle__load_panel(&p->o, &p->o.kernel, g, b->rows->z,
+                       b->panels + (size_t)panel * s->panel_size);
     for (int64_t z = 0; z < s->q; z += s->run) {
         const int count = (int)min_i64(s->run, s->q - z);
         struct tile t = tile_of(s, b, panel, z, count);
-        oracle__load_rows(&p->o, z, count, b->rows);
+        oracle__load_rows(&p->o, &p->o.kernel, z, count, b->rows);
         oracle__load_weights(p, z, count, TILE_RUN, TILE_RUN, b->z_weights);
         if (b->values != NULL) {
             t.kept = NULL;
@@ -188,7 +189,7 @@ static void backward(const struct normal *s, int panels, struct buffers *b)
     const struct product *p = s->p;
     for (int64_t z = 0; z < s->q; z += s->run) {
         const int count = (int)min_i64(s->run, s->q - z);
-        oracle__load_rows(&p->o, z, count, b->rows);
+        oracle__load_rows(&p->o, &p->o.kernel, z, count, b->rows);
         for (int i = 0; i < panels; i++) {
             const struct tile t = tile_of(s, b, i, z, count);
             oracle__run(p, TILE_COLUMNS, s->wide, &t, b->rows->far);

@@ -15,8 +15,8 @@
 #include "cpu/cpu_isa.h"
 #include "cpu/cpu_oracle.h"
 
-#define SEGMENT 8            /* runs of Q's rows that one task of kblock takes */
-#define FIXED_RUN (1L << 20) /* bytes of a run's rows in fixed point */
+#define SEGMENT 8             /* runs of Q's rows that one task of kblock takes */
+#define TURNED_RUN (1L << 20) /* bytes of a run's turned rows */
 
 /* What one thread works in for blocks. Layouts as in cpu_tile.h; T arrays in space for float64. */
 struct scratch {
@@ -85,7 +85,7 @@ int oracle__init(struct oracle *o, struct backend *be, struct view P, struct vie
                          .be = be};
     o->kernel.near = all_near(p, q);
     o->apart = o->kernel;
-    o->apart.by_max = o->apart.by_inner = false; /* in fixed point equal rows give 1 */
+    o->apart.by_max = o->apart.by_powers = o->apart.by_inner = false; /* by_fixed gives 1 */
     return 0;
 }
 
@@ -114,46 +114,49 @@ static void plan_deinit(struct plan *plan)
     plan->scratch = mem_free(plan->scratch);
 }
 
-void oracle__load_panel(const struct oracle *o, struct group g, const void **rows, void *panel)
+void oracle__load_panel(const struct oracle *o, const struct tile_kernel *k, struct group g,
+                        const void **rows, void *panel)
 {
     const struct points *p = o->P.points;
     const size_t stride = (size_t)p->ld * dtype_size(p->dtype);
+    const char *data = oracle__rows(p, k);
     for (int i = 0; i < g.lanes; i++) {
         const int64_t member = g.first + (i < g.rows ? i : g.rows - 1);
-        rows[i] = (const char *)p->data + (size_t)view_row(&o->P, member) * stride;
+        rows[i] = data + (size_t)view_row(&o->P, member) * stride;
     }
     o->loops->pack(rows, o->ld, g.lanes, panel);
-    if (o->kernel.by_fixed) {
-        o->loops->fix_panel(panel, o->d, g.lanes);
+    if (tile_turns(k) && data == p->data) {
+        o->loops->turn_panel(k, panel, o->d, g.lanes);
     }
 }
 
-/* Whether rows of Q are turned into fixed point a run at a time. */
-static bool fixes_runs(const struct oracle *o)
+/* Whether rows of Q are turned a run at a time. */
+static bool turns_runs(const struct oracle *o)
 {
-    return o->kernel.by_fixed && o->Q.points->fixed == NULL;
+    return tile_turns(&o->kernel) && o->Q.points->turned == NULL;
 }
 
 int oracle__run_rows(const struct oracle *o)
 {
-    const int64_t step = o->loops->step, fit = FIXED_RUN / (o->ld * (int64_t)sizeof(int32_t) + 1);
+    const int64_t row = o->ld * (int64_t)dtype_size(o->dtype);
+    const int64_t step = o->loops->step, fit = TURNED_RUN / (row + 1);
     const int64_t rows = fit < TILE_SHORT ? TILE_SHORT : fit;
-    return !fixes_runs(o) || rows > TILE_RUN ? TILE_RUN : (int)(rows / step * step);
+    return !turns_runs(o) || rows > TILE_RUN ? TILE_RUN : (int)(rows / step * step);
 }
 
 size_t oracle__run_size(const struct oracle *o, int rows)
 {
-    const size_t numbers = fixes_runs(o) ? (size_t)rows * (size_t)o->ld : 0;
-    const size_t size = sizeof(struct run_rows) + numbers * sizeof(int32_t);
+    const size_t numbers = turns_runs(o) ? (size_t)rows * (size_t)o->ld : 0;
+    const size_t size = sizeof(struct run_rows) + numbers * dtype_size(o->dtype);
     return (size + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
 }
 
-/* The run's rows in fixed point. */
-static void fix_rows(const struct oracle *o, int count, struct run_rows *rows)
+/* The run's rows, turned. */
+static void turn_rows(const struct oracle *o, int count, struct run_rows *rows)
 {
-    for (int j = 0; j < count; j++) {
-        int32_t *row = rows->fixed + j * o->ld;
-        o->loops->fix_row(rows->z[j], o->d, row);
+    char *row = (char *)rows->turned;
+    for (int j = 0; j < count; j++, row += (size_t)o->ld * dtype_size(o->dtype)) {
+        o->loops->turn_row(&o->kernel, rows->z[j], o->d, row);
         rows->z[j] = row;
     }
 }
@@ -171,27 +174,21 @@ static bool load_far(const struct oracle *o, int64_t first, int count, unsigned 
     return any != 0;
 }
 
-void oracle__load_rows(const struct oracle *o, int64_t first, int count, struct run_rows *ret)
+void oracle__load_rows(const struct oracle *o, const struct tile_kernel *k, int64_t first,
+                       int count, struct run_rows *ret)
 {
     const struct points *q = o->Q.points;
     const size_t stride = (size_t)q->ld * dtype_size(q->dtype);
-    const bool fixed = o->kernel.by_fixed && q->fixed != NULL;
-    const char *rows = fixed ? (const char *)q->fixed : q->data;
-    if (o->Q.index == NULL) {
-        rows += (size_t)(o->Q.first + first) * stride;
-        for (int j = 0; j < count; j++) {
-            ret->z[j] = rows + (size_t)j * stride;
-        }
-    } else {
-        for (int j = 0; j < count; j++) {
-            ret->z[j] = rows + (size_t)o->Q.index[first + j] * stride;
-        }
+    const char *data = oracle__rows(q, k);
+    for (int j = 0; j < count; j++) {
+        ret->z[j] = data + (size_t)view_row(&o->Q, first + j) * stride;
     }
-    if (fixes_runs(o)) {
-        fix_rows(o, count, ret);
+    if (tile_turns(k) && data == q->data) {
+        turn_rows(o, count, ret);
     }
+    const void *spare = tile_turns(k) && count > 0 ? ret->z[0] : points_row(q, q->n);
     for (int j = count; j < count + TILE_BLOCK; j++) {
-        ret->z[j] = points_row(q, q->n); /* zeros in fixed point, too */
+        ret->z[j] = spare; /* the origin is not turned */
     }
     ret->far = q->far != NULL && load_far(o, first, count, ret->each) ? ret->each : NULL;
 }
@@ -303,7 +300,7 @@ int cpu__kmv(struct backend *be, struct view P, struct view Q, double a, const s
 static void load_values(const struct oracle *o, struct group g, int64_t first, int count,
                         struct scratch *s)
 {
-    oracle__load_rows(o, first, count, &s->rows);
+    oracle__load_rows(o, &o->apart, first, count, &s->rows);
     const struct tile t = {.kernel = &o->apart,
                            .panel = s->panel,
                            .z = s->rows.z,
@@ -349,7 +346,7 @@ static void block_task(const struct oracle *o, const struct plan *plan, struct g
     if (start >= end) {
         return;
     }
-    oracle__load_panel(o, g, s->rows.z, s->panel);
+    oracle__load_panel(o, &o->apart, g, s->rows.z, s->panel);
     for (int64_t first = start; first < end; first += run) {
         const int count = (int)min_i64(run, end - first);
         load_values(o, g, first, count, s);

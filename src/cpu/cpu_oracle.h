@@ -26,7 +26,8 @@ struct run_rows {
     unsigned char each[TILE_RUN + TILE_BLOCK]; /* of points.far; 0 for the spare ones */
     const unsigned char *far; /* `each`, or NULL: no row of the run is far, or none is told from the
                                  others; `each` may say nothing then */
-    int32_t fixed[]; /* [rows][ld], where rows are turned into fixed point a run at a time */
+    int64_t turned[]; /* [rows][ld] numbers, where rows are turned a run at a time; of float32 two
+                         of them in one place */
 };
 
 /* A panel's worth of rows of P. */
@@ -92,9 +93,23 @@ int oracle__init(struct oracle *o, struct backend *be, struct view P, struct vie
 int oracle__product_init(struct product *p, struct backend *be, struct view P, struct view Q,
                          const struct mat *V, const struct mat *Y, struct err *err);
 
-/* panel <- the group's rows, T[ld][lanes]. Lanes without a row repeat the last one. `rows` has room
- * for a pointer a lane. */
-void oracle__load_panel(const struct oracle *o, struct group g, const void **rows, void *panel);
+/* Rows of points as a kernel takes them (tile_turns), or as they are where none are kept so. */
+static inline const char *oracle__rows(const struct points *p, const struct tile_kernel *k)
+{
+    const bool kept = p->turned != NULL && p->kernel.by_powers == k->by_powers;
+    return tile_turns(k) && kept ? p->turned : p->data;
+}
+
+/* Whether tiles of oracle.apart take panels and rows that others do not. */
+static inline bool oracle__loads_apart(const struct oracle *o)
+{
+    return tile_turns(&o->kernel) != tile_turns(&o->apart);
+}
+
+/* panel <- the group's rows as the kernel takes them, T[ld][lanes]. Lanes without a row repeat the
+ * last one. `rows` has room for a pointer a lane. */
+void oracle__load_panel(const struct oracle *o, const struct tile_kernel *k, struct group g,
+                        const void **rows, void *panel);
 
 /* Rows of a run that is to be short enough for the memory it takes; TILE_RUN where it takes none.
  */
@@ -103,8 +118,10 @@ int oracle__run_rows(const struct oracle *o);
 /* What runs of up to so many rows take: whole lines. */
 size_t oracle__run_size(const struct oracle *o, int rows);
 
-/* Members first .. first+count-1 of Q, and the spare rows a tile asks for. */
-void oracle__load_rows(const struct oracle *o, int64_t first, int count, struct run_rows *ret);
+/* Members first .. first+count-1 of Q as the kernel takes them, and the spare rows a tile asks for.
+ */
+void oracle__load_rows(const struct oracle *o, const struct tile_kernel *k, int64_t first,
+                       int count, struct run_rows *ret);
 
 /* How many rows of Q there are from member `first` on to where a run may begin: with a block of the
  * points, where far ones are told from others (points.far). */

@@ -10,7 +10,6 @@
 #include "cpu/cpu_lanes.h"
 
 #define LN2 0.69314718055994530942
-#define FIXED_BYTES (12U << 20) /* of rows in fixed point beside the points themselves */
 
 static double scale_of(const struct kernel *k, int64_t j, double scale)
 {
@@ -152,18 +151,18 @@ static int pack(struct backend *be, const struct kernel *k, const struct rows *X
     return 0;
 }
 
-/* Few rows of P meet each row of Q so seldom that turning it into fixed point would take longer
- * than the rest; so all rows are turned here if there is room. */
-static void fix_points(struct backend *be, struct points *p)
+/* Few rows of P meet each row of Q so seldom that turning it would take longer than the rest; so
+ * all rows are turned here if there is room. */
+static void turn_points(struct backend *be, struct points *p)
 {
     const struct tile_loops *loops = cpu_loops(be, p->dtype);
-    const size_t size = (size_t)(p->n * p->ld) * sizeof *p->fixed;
-    if (!p->kernel.by_fixed || size > FIXED_BYTES || (p->fixed = mem_alloc(size)) == NULL) {
+    const size_t row = (size_t)p->ld * dtype_size(p->dtype), size = form_turned_bytes(p);
+    if (!tile_turns(&p->kernel) || size == 0 || (p->turned = mem_alloc(size)) == NULL) {
         return;
     }
 #pragma omp parallel for num_threads(be->threads) if (p->n > 1000)
     for (int64_t i = 0; i < p->n; i++) {
-        loops->fix_row(points_row(p, i), p->d, p->fixed + i * p->ld);
+        loops->turn_row(&p->kernel, points_row(p, i), p->d, p->turned + (size_t)i * row);
     }
 }
 
@@ -193,7 +192,7 @@ static int64_t points_bytes(const struct points *p)
     const int64_t row = p->ld * (int64_t)dtype_size(p->dtype);
     const int64_t beside =
         (p->far != NULL ? 1 : 0) + (p->factors != NULL ? (int64_t)dtype_size(p->dtype) : 0);
-    return (p->n + 1) * (row + beside) + (p->fixed != NULL ? p->n * row : 0);
+    return (p->n + 1) * (row + beside) + (p->turned != NULL ? p->n * row : 0);
 }
 
 static void points_free(struct points *p)
@@ -202,7 +201,7 @@ static void points_free(struct points *p)
         mem_free(p->data);
         mem_free(p->far);
         mem_free(p->factors);
-        mem_free(p->fixed);
+        mem_free(p->turned);
         mem_free(p);
     }
 }
@@ -249,7 +248,7 @@ int cpu__points_new(struct backend *be, const struct kernel *k, enum dtype dtype
         points_free(p);
         return rc;
     }
-    fix_points(be, p);
+    turn_points(be, p);
     cpu__account(be, points_bytes(p));
     *ret = p;
     return 0;

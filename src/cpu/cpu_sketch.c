@@ -57,7 +57,7 @@ static void values(const struct sketch *s, int64_t first, int64_t count, struct 
     const size_t row = (size_t)s->lanes * dtype_size(o->dtype);
     for (int64_t j = 0; j < count; j += s->run) {
         const int rows = (int)min_i64(s->run, count - j);
-        oracle__load_rows(o, first + j, rows, b->rows);
+        oracle__load_rows(o, &o->kernel, first + j, rows, b->rows);
         const struct tile t = {.kernel = &o->kernel,
                                .panel = b->panel,
                                .z = b->rows->z,
@@ -115,7 +115,7 @@ static void run_panel(const struct sketch *s, struct group g, struct buffers *b)
 {
     const int64_t end = s->o.Q.count > 0 ? s->phi->lead + s->o.Q.count : 0;
     memset(b->sums, 0, (size_t)(s->phi->rows * s->lanes) * sizeof(double));
-    oracle__load_panel(&s->o, g, b->rows->z, b->panel);
+    oracle__load_panel(&s->o, &s->o.kernel, g, b->rows->z, b->panel);
     for (int64_t at = 0; at < end; at += s->chunk) {
         mix_chunk(s, at, end, b);
     }

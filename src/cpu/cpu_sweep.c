@@ -86,14 +86,15 @@ void sweep_place(const struct sweep *s, char *memory, struct band *ret)
     memset(ret->z_sums, 0, (size_t)((s->span + TILE_BLOCK) * s->cols) * TILE_ALIGN);
 }
 
-/* Rows first .. end-1 of a view on their way to the second-level cache: the processor sees no
- * stream in rows that are read a few at a time. `fixed`: as they are in fixed point. */
-static void fetch_rows(const struct view *v, bool fixed, int64_t first, int64_t end)
+/* Rows first .. end-1 of a view, as the kernel takes them, on their way to the second-level cache:
+ * the processor sees no stream in rows that are read a few at a time. */
+static void fetch_rows(const struct view *v, const struct tile_kernel *k, int64_t first,
+                       int64_t end)
 {
     const struct points *p = v->points;
     const int64_t row_size = p->ld * (int64_t)dtype_size(p->dtype);
     const int64_t together = v->index == NULL ? end - first : 1; /* in memory */
-    const char *data = fixed && p->fixed != NULL ? (const char *)p->fixed : p->data;
+    const char *data = oracle__rows(p, k);
     for (int64_t i = first; i < end; i += together) {
         const char *row = data + view_row(v, i) * row_size;
         for (int64_t at = 0; at < together * row_size; at += LINE) {
@@ -102,17 +103,23 @@ static void fetch_rows(const struct view *v, bool fixed, int64_t first, int64_t 
     }
 }
 
+static const struct tile_kernel *kernel_of(const struct sweep *s, const struct band *b)
+{
+    return b->apart ? &s->p->o.apart : &s->p->o.kernel;
+}
+
 /* The i-th panel, while the rows of the one behind it come from memory. */
 static void load_panel(const struct sweep *s, int i, struct band *b)
 {
     const struct oracle *o = &s->p->o;
+    const struct tile_kernel *kernel = kernel_of(s, b);
     const int64_t first = b->first + i * b->lanes, next = min_i64(first + b->lanes, b->end);
     const struct group g = {.first = first, .rows = (int)(next - first), .lanes = b->lanes};
     if (i == 0) {
-        fetch_rows(&o->P, false, first, next);
+        fetch_rows(&o->P, kernel, first, next);
     }
-    fetch_rows(&o->P, false, next, min_i64(next + b->lanes, b->end));
-    oracle__load_panel(o, g, b->rows->z, b->panels + (size_t)i * panel_size(s, b->lanes));
+    fetch_rows(&o->P, kernel, next, min_i64(next + b->lanes, b->end));
+    oracle__load_panel(o, kernel, g, b->rows->z, b->panels + (size_t)i * panel_size(s, b->lanes));
 }
 
 void sweep_load(const struct sweep *s, enum tile_use use, int64_t first, int64_t end, int lanes,
@@ -157,7 +164,7 @@ static struct tile first_tile(const struct sweep *s, const struct run *run, int6
                               const struct band *b)
 {
     const size_t vector = (size_t)s->p->o.loops->narrow * s->number;
-    return (struct tile){.kernel = b->apart ? &s->p->o.apart : &s->p->o.kernel,
+    return (struct tile){.kernel = kernel_of(s, b),
                          .panel = b->panels,
                          .z = b->rows->z,
                          .d = s->p->o.d,
@@ -195,7 +202,7 @@ static void run_panels(const struct sweep *s, enum tile_use use, const struct ru
             next_tile(s, i, run->at, b, &t);
         }
         if (b->kept.values == NULL && ahead == 0) {
-            fetch_rows(&s->p->o.Q, s->p->o.kernel.by_fixed, run->next + rows * i / panels,
+            fetch_rows(&s->p->o.Q, kernel_of(s, b), run->next + rows * i / panels,
                        run->next + rows * (i + 1) / panels);
         }
         oracle__run(s->p, use, b->lanes, &t, b->rows->far);
@@ -211,7 +218,7 @@ static void load_run(const struct sweep *s, enum tile_use use, const struct run 
     const int count = (int)(run->next - run->at);
     b->rows->far = NULL;
     if (b->kept.values == NULL) {
-        oracle__load_rows(&s->p->o, run->at, count, b->rows);
+        oracle__load_rows(&s->p->o, kernel_of(s, b), run->at, count, b->rows);
     }
     oracle__load_weights(s->p, run->at, count, (int)ceil_div(count, TILE_BLOCK) * TILE_BLOCK,
                          TILE_RUN, b->z_weights);

@@ -114,10 +114,13 @@ static void triangle(const struct symmetric *s, int64_t first, int64_t end, doub
         const int64_t next = min_i64(x + s->wide, end);
         const struct sweep_sums here = {.sums = totals + (x - first), .ld = s->block};
         const struct sweep_sums after = {.sums = totals + (next - first), .ld = s->block};
-        sweep_load(&s->sweep, TILE_BOTH, x, next, s->wide, &b->band);
         b->band.apart = true;
+        sweep_load(&s->sweep, TILE_BOTH, x, next, s->wide, &b->band);
         sweep_run(&s->sweep, TILE_ROWS, x, next, here, here, &b->band);
         b->band.apart = false;
+        if (oracle__loads_apart(&s->p->o)) {
+            sweep_load(&s->sweep, TILE_BOTH, x, next, s->wide, &b->band);
+        }
         sweep_run(&s->sweep, TILE_BOTH, next, end, here, after, &b->band);
     }
 }

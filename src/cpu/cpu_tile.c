@@ -54,6 +54,12 @@
 #define VECTOR_REGISTER "m"
 #endif
 
+/* tile_loops.powers_to: of more features in float32 the power of the sum that others take is less
+ * than a tenth of a value's time, and not worth rounding twice as much; in float64 panels are met
+ * by too few at a time for turning each row. */
+#define TILE_POWERS_TO_F32 64
+#define TILE_POWERS_TO_F64 128
+
 /* Features that a panel is fetched ahead (tile_kernel.panel_ahead): longer than a line takes from
  * the second-level cache. */
 #define PANEL_AHEAD 8
@@ -80,8 +86,9 @@ enum form {
     FORM_INNER,  /* gaussian of |x|^2/2 + |z|^2/2 - x.z */
     FORM_FACTOR, /* the same less the factor of z; where TILE_FACTORS says so */
     FORM_L1,
-    FORM_L1_FIXED,   /* where TILE_FIXED says so */
-    FORM_L1_DOUBLED, /* where DOUBLED of cpu_tile.inc says so */
+    FORM_L1_FIXED,   /* where FIXED of cpu_tile.inc says so */
+    FORM_L1_DOUBLED, /* where DOUBLED does */
+    FORM_L1_POWERS,
     FORM_L1_MAX,
     FORM_EXPONENTIAL,
     FORM_MATERN32,
@@ -133,7 +140,7 @@ typedef void lane_function(const struct lane_tile *t);
     EACH_USE(M, GAUSSIAN)                                                                          \
     EACH_INNER(M)                                                                                  \
     EACH_USE(M, L1)                                                                                \
-    EACH_USE(M, L1_MAX)                                                                            \
+    EACH_USE(M, L1_POWERS)                                                                         \
     EACH_USE(M, EXPONENTIAL)                                                                       \
     EACH_USE(M, MATERN32)                                                                          \
     EACH_USE(M, MATERN52)                                                                          \
@@ -155,7 +162,7 @@ typedef void lane_function(const struct lane_tile *t);
     M(GAUSSIAN)                                                                                    \
     EACH_INNER_COMPUTED(M)                                                                         \
     M(L1)                                                                                          \
-    M(L1_MAX)                                                                                      \
+    M(L1_POWERS)                                                                                   \
     M(EXPONENTIAL)                                                                                 \
     M(MATERN32)                                                                                    \
     M(MATERN52)                                                                                    \
@@ -169,10 +176,11 @@ static enum form form_of_kernel(const struct tile_kernel *k)
     case KERNEL_GAUSSIAN:
         return !k->by_inner ? FORM_GAUSSIAN : k->by_factor ? FORM_FACTOR : FORM_INNER;
     case KERNEL_LAPLACIAN_L1:
-        return k->by_fixed  ? FORM_L1_FIXED
-               : !k->by_max ? FORM_L1
-               : k->doubled ? FORM_L1_DOUBLED
-                            : FORM_L1_MAX;
+        return k->by_powers  ? FORM_L1_POWERS
+               : k->by_fixed ? FORM_L1_FIXED
+               : !k->by_max  ? FORM_L1
+               : k->doubled  ? FORM_L1_DOUBLED
+                             : FORM_L1_MAX;
     case KERNEL_MATERN32:
         return k->by_inner ? FORM_MATERN32_INNER : FORM_MATERN32;
     case KERNEL_MATERN52:
@@ -250,13 +258,39 @@ INLINE vec_f64 part_of_row_f32(const float *row)
 
 #include "cpu/cpu_tile_window.inc"
 
+#include "cpu/cpu_tile_turn.inc"
+
+static void turn_panel_f32(const struct tile_kernel *k, void *panel, int64_t d, int lanes)
+{
 #if TILE_FIXED
-#define FIX_PANEL fix_panel
-#define FIX_ROW fix_row
-#else
-#define FIX_PANEL NULL
-#define FIX_ROW NULL
+    if (k->by_fixed) {
+        fix_panel(panel, d, lanes);
+        return;
+    }
 #endif
+    turn_panel(false, k, panel, d, lanes);
+}
+
+static void turn_row_f32(const struct tile_kernel *k, const void *row, int64_t d, void *ret)
+{
+#if TILE_FIXED
+    if (k->by_fixed) {
+        fix_row(row, d, ret);
+        return;
+    }
+#endif
+    turn_row(false, k, row, d, ret);
+}
+
+static void turn_panel_f64(const struct tile_kernel *k, void *panel, int64_t d, int lanes)
+{
+    turn_panel(true, k, panel, d, lanes);
+}
+
+static void turn_row_f64(const struct tile_kernel *k, const void *row, int64_t d, void *ret)
+{
+    turn_row(true, k, row, d, ret);
+}
 
 /* ---- mixed precision: float32 values, float64 weights and sums ---- */
 
@@ -378,12 +412,15 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .pairs_from = TILE_PAIRS_F32,
             .mends = TILE_MENDS,
             .factors = TILE_FACTORS,
+            .powers_to = TILE_POWERS_TO_F32,
+            .powers_kept_to = TILE_POWERS_TO_F32,
+            .fixes = TILE_FIXED,
             .doubles = TILE_DOUBLED && !TILE_FIXED,
             .turns = TILE_TURNS > 0,
             .root_turns_from = TILE_TURNS,
             .pack = pack_f32,
-            .fix_panel = FIX_PANEL,
-            .fix_row = FIX_ROW,
+            .turn_panel = turn_panel_f32,
+            .turn_row = turn_row_f32,
             .run = run_f32,
             .run_f64 = run_mixed,
             .deep = TILE_DEEP,
@@ -408,10 +445,14 @@ const struct tile_isa JOIN(tile_isa_, TILE_ISA) = {
             .pairs_from = TILE_PAIRS_F64,
             .mends = TILE_MENDS,
             .factors = TILE_FACTORS,
+            .powers_to = TILE_POWERS_TO_F64,
+            .powers_kept_to = INT64_MAX,
             .doubles = TILE_DOUBLED,
             .turns = TILE_TURNS > 0,
             .root_turns_from = TILE_TURNS,
             .pack = pack_f64,
+            .turn_panel = turn_panel_f64,
+            .turn_row = turn_row_f64,
             .run = run_f64,
             .run_f64 = run_f64,
             .deep = TILE_DEEP,

@@ -17,8 +17,10 @@
  *   by_max    |x - z|_1 = sum 2 max(x,z) - sum x - sum z
  *             of points that are doubled (2 x) sum max - sum x - sum z: no product, which would
  *             share pipes with the maximum. It is exact, so the bits are the same
- *   by_fixed  the same in fixed point, for float32 (tile_loops.fix_row): rows come as integers of
+ *   by_fixed  the same in fixed point, for float32 (tile_loops.turn_row): rows come as integers of
  *             2^-24, in which nothing more is rounded, and k(x,x) is 1
+ *   by_powers 2^-|x - z|_1 = prod min(4^x, 4^z) prod 2^-x prod 2^-z: rows come as their powers
+ *             (tile_loops.turn_row), and there is no function left to evaluate
  *   by_inner  |x - z|_2^2 = |x|^2 + |z|^2 - 2 x.z, one instruction a feature instead of two. Of
  *             kernels with a slope at 0, pairs that are near come by differences (`nearest`)
  *   by_factor of gaussian, where operations count, the factor of z stands with its weight:
@@ -41,8 +43,8 @@
  * Values kept in 16 bits are of kernels that lie in [0, 1], hence without a sign: 5 bits of
  * exponent and 11 of mantissa, of the value + 2^-31 (relative error 2^-12; 0 stays exact, 1 to
  * 2^-31). For the faster forms points carry one more feature, with which sums begin: the sum of the
- * others (in fixed point and of doubled points half of it), or -|x|^2/2 less the products x1 x2.
- * Panel, K and sums are 64-byte aligned.
+ * others (in fixed point and of doubled points half of it; of powers one over the root of their
+ * product), or -|x|^2/2 less the products x1 x2. Panel, K and sums are 64-byte aligned.
  *
  * cpu_tile.c is compiled once for each instruction set, from one text.
  */
@@ -61,26 +63,29 @@
 #define TILE_SHORT 15 /* z rows of the shortest runs, rounded down to whole blocks */
 #define TILE_DEEP 10  /* vectors of a panel of cpu_lanes.h: sums enough to keep the units busy */
 
-/* Of rows z in fixed point the sizes |z|_1 are at most TILE_FIXED_NEAR. Rows x that are larger than
- * TILE_FIXED_REACH are scaled down to it: their kernel values are below 2^-88 either way, and every
- * power is a normal number. */
-#define TILE_FIXED_NEAR 16.0F
-#define TILE_FIXED_REACH 104.0F
+/* Of rows z in fixed point and as powers the sizes |z|_1 are at most TILE_TURNED_NEAR. The kernel
+ * values of rows x that are larger than TILE_TURNED_REACH are below 2^-88 (2^-244 in float64): they
+ * are scaled down to it, or their values are 0. Others have normal numbers all the way, but where
+ * values are below 2^-94 (2^-510): these may be 0. */
+#define TILE_TURNED_NEAR_F32 16.0F
+#define TILE_TURNED_REACH_F32 104.0F
+#define TILE_TURNED_NEAR_F64 256.0
+#define TILE_TURNED_REACH_F64 500.0
 
 /* A kernel on scaled points. */
 struct tile_kernel {
     enum kernel_id id;
     double gamma, coef0; /* dot-product kernels */
     int degree;
-    bool by_max, by_fixed; /* the faster forms of laplacian_l1 */
-    bool doubled;          /* of it, for which the points were made; see tile_doubles */
-    bool by_inner;         /* of gaussian, and of the Materns; see `nearest` */
-    double nearest;        /* of by_inner, laplacian and matern12: sums above this one are too
-                              rough, and made from differences */
-    bool by_factor;        /* of by_inner and gaussian, where loops have it (tile_loops.factors) */
-    int64_t pairs;         /* of by_inner, for which the points were made */
-    bool near;             /* distance kernels: all powers are normal numbers. Changes no bit */
-    bool panel_ahead;      /* of by_inner; see tile_panel_ahead. Changes no bit */
+    bool by_max, by_fixed, by_powers; /* the faster forms of laplacian_l1 */
+    bool doubled;                     /* of it, for which the points were made; see tile_doubles */
+    bool by_inner;                    /* of gaussian, and of the Materns; see `nearest` */
+    double nearest;   /* of by_inner, laplacian and matern12: sums above this one are too
+                         rough, and made from differences */
+    bool by_factor;   /* of by_inner and gaussian, where loops have it (tile_loops.factors) */
+    int64_t pairs;    /* of by_inner, for which the points were made */
+    bool near;        /* distance kernels: all powers are normal numbers. Changes no bit */
+    bool panel_ahead; /* of by_inner; see tile_panel_ahead. Changes no bit */
 };
 
 /* One panel against one run; see above. Members that a use does not need are ignored. */
@@ -172,12 +177,16 @@ struct near_tile {
 enum tile_use { TILE_VALUES, TILE_ROWS, TILE_BOTH, TILE_COLUMNS, TILE_USES_ };
 
 struct tile_loops {
-    int wide, narrow;    /* the two panel widths, in lanes */
-    int step;            /* z rows of a block; divides TILE_BLOCK */
-    bool fetches;        /* tile.ahead */
-    int pairs_from;      /* gaussians of so many features have tile_kernel.pairs; 0: no loops do */
-    bool mends;          /* has tile_kernel.by_inner for laplacian and matern12 */
-    bool factors;        /* has tile_kernel.by_factor */
+    int wide, narrow; /* the two panel widths, in lanes */
+    int step;         /* z rows of a block; divides TILE_BLOCK */
+    bool fetches;     /* tile.ahead */
+    int pairs_from;   /* gaussians of so many features have tile_kernel.pairs; 0: no loops do */
+    bool mends;       /* has tile_kernel.by_inner for laplacian and matern12 */
+    bool factors;     /* has tile_kernel.by_factor */
+    /* tile_kernel.by_powers is the best up to so many features, or so many where turned rows are
+     * kept; beyond them by_fixed, where there is one, or by_max. */
+    int64_t powers_to, powers_kept_to;
+    bool fixes;
     bool doubles;        /* has tile_kernel.doubled */
     bool turns;          /* near and far blocks may take turns (cpu_far.c): they gain more by the */
     int root_turns_from; /* faster form than turns cost; kernels with roots from so many features */
@@ -192,11 +201,11 @@ struct tile_loops {
     /* panel T[ld][lanes] <- rows[0 .. lanes-1], each T[ld]. */
     void (*pack)(const void *const *rows, int64_t ld, int lanes, void *panel);
 
-    /* For tile_kernel.by_fixed, NULL where there is no such form: a packed panel's rows of d
-     * features and one more, in place, and a single row, whose |z|_1 is TILE_FIXED_NEAR at most,
-     * into ret. A row has the same numbers either way. */
-    void (*fix_panel)(void *panel, int64_t d, int lanes);
-    void (*fix_row)(const void *row, int64_t d, void *ret);
+    /* For tile_kernel.by_fixed or by_powers: a packed panel's rows of d features and one more, in
+     * place, and a single row, whose |z|_1 is TILE_TURNED_NEAR at most, into ret: numbers of T's
+     * size. A row has the same numbers either way. */
+    void (*turn_panel)(const struct tile_kernel *k, void *panel, int64_t d, int lanes);
+    void (*turn_row)(const struct tile_kernel *k, const void *row, int64_t d, void *ret);
 
     /* With weights and sums of type T, or float64. */
     void (*run)(enum tile_use use, int lanes, const struct tile *t);
@@ -246,6 +255,15 @@ bool tile_has_inner(const struct tile_loops *loops, enum kernel_id id, int64_t d
 
 /* Whether points of a kernel are doubled, as tile_scale says then, too. */
 bool tile_doubles(const struct tile_loops *loops, enum kernel_id id);
+
+/* Whether points of laplacian_l1 take by_powers, near the origin. `kept`: their turned rows are. */
+bool tile_has_powers(const struct tile_loops *loops, int64_t d, bool kept);
+
+/* Whether a form's rows are turned before loops take them. */
+static inline bool tile_turns(const struct tile_kernel *k)
+{
+    return k->by_fixed || k->by_powers;
+}
 
 /* Whether loops fetch the features of a panel before their use: it is too long for the first-level
  * cache, and the processor does not do so by itself. `number`: bytes. */

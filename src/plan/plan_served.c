@@ -4,8 +4,8 @@
  * group, and the least number of runs that are held so. */
 enum { RUN = 120, LANES = 16, LEAST_RUNS = 5 };
 
-/* Likewise (cpu_points.c): of a set's rows in fixed point, which are of float32. */
-#define FIXED_BYTES (12 << 20)
+/* Likewise (cpu_form.c): of a set's rows that are turned. */
+#define TURNED_BYTES (12 << 20)
 
 /* As a predictor has them (predictor.c). */
 #define LANES_FROM 1e5
@@ -32,8 +32,8 @@ int64_t plan_served_bytes(const struct plan_served *p)
     const int64_t packed = (p->centers + 1 + in_lanes(p)) * point + coefficients;
     const int64_t scales = 2 * (p->d + p->outputs) * number;
     const int64_t room = PANEL_ROWS * (p->d * p->point_bytes + (2 * p->outputs + 1) * number);
-    const int64_t fixed = p->l1 && p->point_bytes == sizeof(float) ? p->centers * point : 0;
+    const int64_t turned = p->l1 ? p->centers * point : 0;
     const int64_t variance =
         p->directions > 0 ? (p->centers * p->directions + p->directions + 1) * number : 0;
-    return packed + scales + room + variance + (fixed <= FIXED_BYTES ? fixed : 0);
+    return packed + scales + room + variance + (turned <= TURNED_BYTES ? turned : 0);
 }

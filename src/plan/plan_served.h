@@ -8,7 +8,7 @@ struct plan_served {
     int64_t centers, d, outputs; /* outputs: targets, or classes */
     int64_t directions;          /* columns of the variance's factor; 0: there is none */
     int64_t point_bytes;         /* of a number of a center: 4 or 8 */
-    bool l1; /* laplacian_l1, whose centers some processors have twice (ADR 46) */
+    bool l1;                     /* laplacian_l1, whose centers may be there twice (ADR 46, 78) */
 };
 
 /*

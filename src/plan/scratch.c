@@ -15,10 +15,10 @@ static double together(const struct scratch_shape *s)
 }
 
 /* Rows of Q on their way into a tile, and up to `most` bytes of them, or the least number of rows,
- * in fixed point. */
+ * turned. */
 static double run_bytes(const struct scratch_shape *s, double most)
 {
-    const double row = 4.0 * s->ld;
+    const double row = s->point * s->ld;
     return (run + spare) * 9.0 + 2.0 * vector + fmax(fmin(most, run * row), few * row);
 }
 

@@ -26,9 +26,8 @@ static void for_each(struct sample *s,
 {
     for (int i = 0; tile_isa_list(i) != NULL; i++) {
         const struct tile_loops *loops = &tile_isa_list(i)->f32;
-        assert_true((loops->fix_panel == NULL) == (loops->fix_row == NULL));
-        assert_null(tile_isa_list(i)->f64.fix_panel);
-        if (loops->fix_panel != NULL) {
+        assert_false(tile_isa_list(i)->f64.fixes);
+        if (loops->fixes) {
             print_message("%s\n", tile_isa_list(i)->name);
             check(s, loops);
         }
@@ -46,6 +45,8 @@ static void fill(struct sample *s, int64_t d, double size)
     }
 }
 
+static const struct tile_kernel kernel = {.id = KERNEL_LAPLACIAN_L1, .by_fixed = true};
+
 static void pack(struct sample *s, const struct tile_loops *loops, int lanes)
 {
     const void *rows[ROWS];
@@ -53,13 +54,13 @@ static void pack(struct sample *s, const struct tile_loops *loops, int lanes)
         rows[i] = s->rows + (i % ROWS) * s->ld;
     }
     loops->pack(rows, s->ld, lanes, s->panel);
-    loops->fix_panel(s->panel, s->d, lanes);
+    loops->turn_panel(&kernel, s->panel, s->d, lanes);
 }
 
 static void fix_rows(struct sample *s, const struct tile_loops *loops)
 {
     for (int i = 0; i < ROWS; i++) {
-        loops->fix_row(s->rows + i * s->ld, s->d, s->fixed + i * s->ld);
+        loops->turn_row(&kernel, s->rows + i * s->ld, s->d, s->fixed + i * s->ld);
     }
 }
 
@@ -71,10 +72,10 @@ static void compute(struct sample *s, const struct tile_loops *loops, int lanes,
     for (int j = 0; j < count + TILE_BLOCK; j++) {
         z[j] = j < count ? s->fixed + j * s->ld : origin;
     }
-    const struct tile_kernel k = {.id = KERNEL_LAPLACIAN_L1, .by_fixed = true};
-    loops->run(TILE_VALUES, lanes,
-               &(struct tile){
-                   .kernel = &k, .panel = s->panel, .z = z, .d = s->d, .count = count, .K = s->K});
+    loops->run(
+        TILE_VALUES, lanes,
+        &(struct tile){
+            .kernel = &kernel, .panel = s->panel, .z = z, .d = s->d, .count = count, .K = s->K});
 }
 
 static double expected(const struct sample *s, int i, int j)

@@ -19,8 +19,10 @@ static void compute_form(struct powers *p, const struct tile_loops *loops, bool 
                          bool near, bool doubled)
 {
     static const double zeros[2]; /* of both types */
-    const struct tile_kernel k = {
-        .id = KERNEL_LAPLACIAN_L1, .by_max = true, .doubled = doubled, .near = near};
+    const struct tile_kernel k = {.id = KERNEL_LAPLACIAN_L1,
+                                  .by_max = !loops->fixes, /* or by differences */
+                                  .doubled = doubled,
+                                  .near = near};
     const void *rows[1 + TILE_BLOCK];
     for (int i = 0; i <= TILE_BLOCK; i++) {
         rows[i] = zeros;
