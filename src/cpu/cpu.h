@@ -60,7 +60,7 @@ struct points {
     void *data;
     void *factors; /* T[n] of tile_kernel.by_factor: exp(-|z|^2), 1 for far rows; or NULL */
     char *turned;  /* [n, ld] of tile_turns, numbers of the type's size; or NULL: rows are turned
-  as they are used */
+                      as they are used */
 };
 
 static inline const void *points_row(const struct points *p, int64_t i)

@@ -73,13 +73,18 @@ bool tile_panel_ahead(const struct tile_loops *loops, int64_t d, size_t number)
 
 /* ---- which rows they are for ---- */
 
-/* The form by maxima loses about the size of a row's |x|_1 times the type's rounding, in units of
- * ln 2 of the exponent: small rows only, and no larger ones than fit into integers, so that what is
- * near does not depend on the form. A row far from all others loses more, where the kernel is next
- * to nothing; so it does in the form by inner products. */
-static double by_max_limit(enum dtype dtype)
+static double turned_limit(enum dtype dtype)
 {
     return dtype == DTYPE_F32 ? (double)TILE_TURNED_NEAR_F32 : TILE_TURNED_NEAR_F64;
+}
+
+/* The form by maxima loses about the size of a row's |x|_1 times the type's rounding, in units of
+ * ln 2 of the exponent: small rows only, and in float32 no larger ones than fit into integers, so
+ * that what is near does not depend on the form. A row far from all others loses more, where the
+ * kernel is next to nothing; so it does in the form by inner products. */
+static double by_max_limit(enum dtype dtype)
+{
+    return dtype == DTYPE_F32 ? turned_limit(dtype) : 1024.0;
 }
 
 /* Features of pairs that are alike make the number that sums begin with up to twice the norms, and
@@ -113,7 +118,8 @@ static int64_t mark_blocks(struct points *p, int step)
 }
 
 /* Whether near and far blocks may take turns. What a tile begins with comes the more often then:
- * maxima gain less than that, and so do short blocks, and roots with few features. */
+ * maxima gain less than that, and so do short blocks, and roots with few features. Rows that are
+ * turned could not: far ones would need theirs as they are. */
 static bool takes_turns(const struct points *p, const struct tile_loops *loops)
 {
     const int64_t least = p->kernel.id == KERNEL_GAUSSIAN ? 0 : loops->root_turns_from;
@@ -221,7 +227,8 @@ void form_choose(struct points *p, const struct tile_loops *loops)
     const int64_t most = takes_turns(p, loops) ? p->n / loops->step / 4 : 0;
     const int64_t far = has ? mark_blocks(p, loops->step) : 0;
     const bool faster = pays && far <= most;
-    p->kernel.by_powers = faster && l1 && tile_has_powers(loops, p->d, form_turned_bytes(p) > 0);
+    const bool powers = tile_has_powers(loops, p->d, form_turned_bytes(p) > 0);
+    p->kernel.by_powers = faster && l1 && powers && p->reach <= turned_limit(p->dtype);
     p->kernel.by_fixed = faster && l1 && !p->kernel.by_powers && loops->fixes;
     p->kernel.by_max = faster && l1 && !p->kernel.by_powers && !loops->fixes;
     p->kernel.by_inner = faster && !l1;

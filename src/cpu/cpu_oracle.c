@@ -130,23 +130,17 @@ void oracle__load_panel(const struct oracle *o, const struct tile_kernel *k, str
     }
 }
 
-/* Whether rows of Q are turned a run at a time. */
-static bool turns_runs(const struct oracle *o)
-{
-    return tile_turns(&o->kernel) && o->Q.points->turned == NULL;
-}
-
 int oracle__run_rows(const struct oracle *o)
 {
     const int64_t row = o->ld * (int64_t)dtype_size(o->dtype);
     const int64_t step = o->loops->step, fit = TURNED_RUN / (row + 1);
     const int64_t rows = fit < TILE_SHORT ? TILE_SHORT : fit;
-    return !turns_runs(o) || rows > TILE_RUN ? TILE_RUN : (int)(rows / step * step);
+    return !oracle__turns_runs(o) || rows > TILE_RUN ? TILE_RUN : (int)(rows / step * step);
 }
 
 size_t oracle__run_size(const struct oracle *o, int rows)
 {
-    const size_t numbers = turns_runs(o) ? (size_t)rows * (size_t)o->ld : 0;
+    const size_t numbers = oracle__turns_runs(o) ? (size_t)rows * (size_t)o->ld : 0;
     const size_t size = sizeof(struct run_rows) + numbers * dtype_size(o->dtype);
     return (size + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
 }

@@ -100,6 +100,12 @@ static inline const char *oracle__rows(const struct points *p, const struct tile
     return tile_turns(k) && kept ? p->turned : p->data;
 }
 
+/* Whether rows of Q are turned a run at a time. */
+static inline bool oracle__turns_runs(const struct oracle *o)
+{
+    return tile_turns(&o->kernel) && o->Q.points->turned == NULL;
+}
+
 /* Whether tiles of oracle.apart take panels and rows that others do not. */
 static inline bool oracle__loads_apart(const struct oracle *o)
 {

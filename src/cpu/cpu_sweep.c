@@ -148,7 +148,8 @@ static int64_t rows_ahead(const struct sweep *s, bool more, const struct band *b
 {
     const struct oracle *o = &s->p->o;
     const int64_t row_size = o->ld * (int64_t)dtype_size(o->dtype);
-    const bool follow = more && o->Q.index == NULL && b->kept.values == NULL;
+    const bool kept = b->kept.values != NULL, turned = oracle__turns_runs(o);
+    const bool follow = more && o->Q.index == NULL && !kept && !turned;
     return o->loops->fetches && follow && row_size >= LONG_ROW ? s->run * row_size : 0;
 }
 

@@ -118,7 +118,7 @@ static void triangle(const struct symmetric *s, int64_t first, int64_t end, doub
         sweep_load(&s->sweep, TILE_BOTH, x, next, s->wide, &b->band);
         sweep_run(&s->sweep, TILE_ROWS, x, next, here, here, &b->band);
         b->band.apart = false;
-        if (oracle__loads_apart(&s->p->o)) {
+        if (oracle__loads_apart(&s->p->o) && b->band.kept.values == NULL) {
             sweep_load(&s->sweep, TILE_BOTH, x, next, s->wide, &b->band);
         }
         sweep_run(&s->sweep, TILE_BOTH, next, end, here, after, &b->band);

@@ -65,8 +65,8 @@
 
 /* Of rows z in fixed point and as powers the sizes |z|_1 are at most TILE_TURNED_NEAR. The kernel
  * values of rows x that are larger than TILE_TURNED_REACH are below 2^-88 (2^-244 in float64): they
- * are scaled down to it, or their values are 0. Others have normal numbers all the way, but where
- * values are below 2^-94 (2^-510): these may be 0. */
+ * are scaled down to it, or their values are 0. All others are normal numbers on their whole way.
+ */
 #define TILE_TURNED_NEAR_F32 16.0F
 #define TILE_TURNED_REACH_F32 104.0F
 #define TILE_TURNED_NEAR_F64 256.0

@@ -7,7 +7,8 @@ static const double kib = 1024.0, most_columns = 64.0; /* TILE_COLS */
 static const double run = 120.0, spare = 30.0;         /* TILE_RUN, TILE_BLOCK */
 static const double few = 15.0;                        /* TILE_SHORT */
 static const double vector = 64.0;                     /* TILE_ALIGN */
-static const double panel_row = 256.0;                 /* a number of each lane of a panel */
+static const double turned_ld = 129.0; /* of float64 rows that are turned, at most */
+static const double panel_row = 256.0; /* a number of each lane of a panel */
 
 static double together(const struct scratch_shape *s)
 {
@@ -18,7 +19,7 @@ static double together(const struct scratch_shape *s)
  * turned. */
 static double run_bytes(const struct scratch_shape *s, double most)
 {
-    const double row = s->point * s->ld;
+    const double row = s->point > 4.0 && s->ld > turned_ld ? 0.0 : s->point * s->ld;
     return (run + spare) * 9.0 + 2.0 * vector + fmax(fmin(most, run * row), few * row);
 }
 

@@ -11,7 +11,7 @@ struct size {
     enum dtype dtype;
     int64_t m, d, t, p;
     /* Whether a machine may hold much less than planned: its lanes, those of a group that are not
-     * needed, or none, because its groups would be half empty; or no centers in fixed point. */
+     * needed, or none, because its groups would be half empty; or no centers that are turned. */
     bool upper;
 };
 
@@ -25,7 +25,7 @@ static const struct size sizes[] = {
     {KERNEL_GAUSSIAN, DTYPE_F64, 7680, 18, 1, 0, false},
     {KERNEL_LAPLACIAN_L1, DTYPE_F32, 7680, 18, 10, 0, true},
     {KERNEL_LAPLACIAN_L1, DTYPE_F32, 12000, 300, 1, 0, true}, /* too large for them */
-    {KERNEL_LAPLACIAN_L1, DTYPE_F64, 20000, 30, 1, 0, false},
+    {KERNEL_LAPLACIAN_L1, DTYPE_F64, 20000, 30, 1, 0, true},
     {KERNEL_LINEAR, DTYPE_F64, 3000, 300, 1, 0, false},
     {KERNEL_POLYNOMIAL, DTYPE_F32, 12000, 120, 4, 0, false},
     {KERNEL_GAUSSIAN, DTYPE_F64, 100, 5, 1, 1, false},
