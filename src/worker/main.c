@@ -231,6 +231,15 @@ static int run(const struct settings *settings, char **argv, struct err *err)
     return r;
 }
 
+/* Ctrl-C and service managers signal the whole group. The daemon ends its workers once they have
+ * kept their checkpoints, and those that do not answer by SIGKILL. No orphan outlives it. */
+static void leave_signals_to_the_daemon(void)
+{
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
 int main(int argc, char **argv)
 {
     struct settings settings = {.device = "cpu", .socket = -1};
@@ -240,7 +249,7 @@ int main(int argc, char **argv)
     int r = read_settings(argc, argv, &settings, &err);
     if (r == 0) {
         if (settings.socket >= 0) {
-            prctl(PR_SET_PDEATHSIG, SIGTERM); /* No orphan outlives its daemon. */
+            leave_signals_to_the_daemon();
         }
         r = run(&settings, argv, &err);
     }

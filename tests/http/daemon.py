@@ -77,9 +77,9 @@ class Daemon:
         self.process = None
         return code
 
-    def stop(self, timeout=60):
-        """SIGTERM; the exit code."""
-        self.process.send_signal(signal.SIGTERM)
+    def stop(self, timeout=60, number=signal.SIGTERM):
+        """The exit code."""
+        self.process.send_signal(number)
         return self.ended(timeout)
 
     def kill(self):

@@ -327,15 +327,19 @@ def test_many_kills(daemons):
     assert statuses(api, job).count("running") >= 3
 
 
-def test_stop_and_start(daemons):
-    """SIGTERM: the job keeps a checkpoint, is queued for the next start, and spends no attempt."""
+@pytest.mark.parametrize("number", [None, signal.SIGTERM, signal.SIGINT])
+def test_stop_and_start(daemons, number):
+    """SIGTERM: the job keeps a checkpoint, is queued for the next start, and spends no attempt.
+    A service manager and Ctrl-C send their signal to the workers, too."""
     daemon = daemons()
     spec = spec_of(daemon.api, max_attempts=1)
     whole = daemon.api.train("whole", **spec)
     job = daemon.api.create("parts", **spec)
     wait_iteration(daemon.api, job, 20)
     start = time.monotonic()
-    assert daemon.stop() == 0
+    for kind in ("train", "serve") if number else ():
+        os.kill(daemon.api.worker_pid(kind), number)
+    assert daemon.stop(number=number or signal.SIGTERM) == 0
     assert time.monotonic() - start < 30
     assert checkpoints(daemon) == [checkpoint(daemon, job).name]
     daemon.start(workers="cpu:0")

@@ -13,9 +13,6 @@
 #include "wire/order.h"
 #include "wire/reason.h"
 
-/* From SIGTERM, which nothing in a worker catches, to SIGKILL. */
-#define KILL_AFTER_MS 2000
-
 /* ---- life ---- */
 
 /* A chunk may be in the socket's queue for longer than the run lasts. */
@@ -56,7 +53,6 @@ struct run *run_new(struct app *app, struct slot *slot, const struct job_row *jo
     run->slot = slot;
     run->pid = slot_pid(slot);
     run->needed = (double)job->host_bytes;
-    run->kill_signal = SIGTERM;
     uv_timer_init(app->loop, &run->timer);
     run->timer.data = run;
     slot_set_user(slot, run);
@@ -279,10 +275,8 @@ int run_launch(struct run *run, const struct job_row *job, struct err *err)
 static void on_cancel_grace(uv_timer_t *timer)
 {
     struct run *run = timer->data;
-    slot_kill(run->slot, run->kill_signal);
-    run->kill_signal = SIGKILL;
+    slot_kill(run->slot, SIGKILL);
     run->ended = true;
-    uv_timer_start(timer, on_cancel_grace, KILL_AFTER_MS, 0);
 }
 
 /* A job looks for a cancel between two steps of its solver, a product with K for instance, or

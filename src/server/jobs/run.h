@@ -18,7 +18,6 @@ struct run {
     void (*failed)(void *context, struct run *run, const struct err *err);
     void *context;
     uv_timer_t timer; /* grace after a cancel */
-    int kill_signal;
     bool ended; /* its worker, by us, for not answering a cancel */
     bool closed, timer_closed;
     struct json *order;        /* until it is sent */
@@ -33,7 +32,7 @@ struct run *run_new(struct app *app, struct slot *slot, const struct job_row *jo
                     void (*failed)(void *context, struct run *run, const struct err *err),
                     void *context);
 int run_launch(struct run *run, const struct job_row *job, struct err *err);
-/* No answer within the grace period (config.h) ends the worker: SIGTERM, then SIGKILL. */
+/* No answer within the grace period (config.h) ends the worker by SIGKILL. */
 void run_cancel(struct run *run);
 void run_pause(struct run *run);
 /* What becomes of the job whose worker is gone. Whoever ends the daemon ends its workers: no

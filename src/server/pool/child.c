@@ -176,7 +176,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         uv_read_stop(stream);
         c->stream_ended = true;
         c->slot->state = SLOT_STOPPING; /* Nobody may give it work until its end has been seen. */
-        child__kill(c, SIGTERM);        /* Deaf: of no use any more. */
+        child__kill(c, SIGKILL);        /* Deaf: of no use any more. */
         maybe_finish(c);
     }
 }

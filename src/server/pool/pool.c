@@ -91,10 +91,8 @@ static void on_grace(uv_timer_t *timer)
 {
     struct pool *p = timer->data;
     for (int i = 0; i < p->size; i++) {
-        slot_kill(p->slots[i], p->grace_signal);
+        slot_kill(p->slots[i], SIGKILL);
     }
-    p->grace_signal = SIGKILL;
-    uv_timer_start(timer, on_grace, p->grace_ms, 0);
 }
 
 /* The timers close when the last child is gone; `stopped` is told after them. */
@@ -119,9 +117,7 @@ void pool_stop(struct pool *p, double grace_s, void (*stopped)(void *context), v
     p->stopping = true;
     p->stopped = stopped;
     p->stopped_context = context;
-    p->grace_ms = (uint64_t)(grace_s * 1000.0);
-    p->grace_signal = SIGTERM;
-    uv_timer_start(&p->grace, on_grace, p->grace_ms, 0);
+    uv_timer_start(&p->grace, on_grace, (uint64_t)(grace_s * 1000.0), 0);
     for (int i = 0; i < p->size; i++) {
         struct slot *s = p->slots[i];
         uv_timer_stop(&s->timer);

@@ -76,8 +76,8 @@ struct pool;
 /* Starts every worker. A program that cannot be executed is an error here, at once. */
 int pool_new(void *loop, const struct log *log, const struct pool_options *o, struct pool **ret,
              struct err *err);
-/* Asks all to end (QUIT, then SIGTERM after grace_s, then SIGKILL) and starts none any more;
- * `stopped` is called when the last one is gone. */
+/* Asks all to end (QUIT, then SIGKILL after grace_s) and starts none any more; `stopped` is called
+ * when the last one is gone. */
 void pool_stop(struct pool *p, double grace_s, void (*stopped)(void *context), void *context);
 struct pool *pool_free(struct pool *p); /* after stopped */
 

@@ -64,8 +64,6 @@ struct pool {
     int open_timers;
     bool stopping;
     uv_timer_t beats, grace;
-    uint64_t grace_ms;
-    int grace_signal;
     void (*stopped)(void *context);
     void *stopped_context;
 };
