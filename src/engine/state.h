@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "engine/backend.h"
 
-#define STATE_ARRAYS_MAX 16
+#define STATE_ARRAYS_MAX 32
 #define STATE_NAME_MAX 31
 
 struct state;

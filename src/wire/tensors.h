@@ -19,7 +19,7 @@
 #include "base/json.h"
 #include "wire/dtype.h"
 
-#define TENSORS_MAX 16 /* tensors in a file */
+#define TENSORS_MAX 32 /* tensors in a file */
 #define TENSORS_MAX_DIMS 2
 #define TENSORS_MAX_HEADER_BYTES (64u << 20)
 

@@ -244,6 +244,57 @@ static void test_pause_anywhere(void **state)
     fixture_dataset_free(ds);
 }
 
+/* Paused shortly before its end a job has a checkpoint, from which it ends as it would have. */
+static void check_kept(const struct dataset *ds, const char *fields)
+{
+    struct fit_result result;
+    struct rest story = {.pause_at = INT64_MAX};
+    struct model *expected = attempt(ds, fields, &story, &result);
+    assert_non_null(expected);
+    buf_deinit(&story.kept);
+    story = (struct rest){.pause_at = story.asked - 2};
+    struct model *m = attempt(ds, fields, &story, &result);
+    if (m != NULL || story.kept.len == 0) {
+        fail_msg("%s: no checkpoint", fields);
+    }
+    story.pause_at = INT64_MAX;
+    m = attempt(ds, fields, &story, &result);
+    assert_int_equal(story.discarded, 0);
+    assert_memory_equal(m->coef, expected->coef, (size_t)(m->m * m->t) * sizeof(double));
+    model_free(m);
+    model_free(expected);
+    buf_deinit(&story.kept);
+}
+
+/* A checkpoint takes all that a job has to keep: what its solver does, what was chosen for it, with
+ * a bandwidth for each feature, and what its search found. */
+static void test_all_is_kept(void **state)
+{
+    (void)state;
+    static const char *const jobs[] = {
+        "'search':{'regularization':[1e-9,1e-8],'max_rows':100},"
+        "'solver':{'name':'skotch','block_size':20}",
+        "'search':{'regularization':[1e-9,1e-8],'max_rows':100},"
+        "'solver':{'name':'askotch','block_size':20}",
+        "'search':{'regularization':[1e-9,1e-8],'max_rows':100},"
+        "'solver':{'name':'askotch2','block_size':20,'sampling':'leverage'}",
+        "'kernel':{'name':'gaussian','bandwidth':'auto'},"
+        "'solver':{'name':'eigenpro3','eigenvectors':5,'batch_size':20},'centers':{'count':20}",
+        "'search':{'regularization':[1e-9,1e-8]},"
+        "'solver':{'name':'eigenpro4','eigenvectors':5,'batch_size':20},'centers':{'count':20}",
+        "'search':{'regularization':[1e-9,1e-8],'metric':'evidence'},"
+        "'solver':{'name':'kmcg','directions':10}",
+    };
+    struct dataset *ds = fixture_smooth(110, 12);
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        char fields[512];
+        snprintf(fields, sizeof fields, "%s,'stop':{'max_iterations':12,'tolerance':1e-15}",
+                 jobs[i]);
+        check_kept(ds, fields);
+    }
+    fixture_dataset_free(ds);
+}
+
 /* A search is made by one attempt for all. On a machine that has become slower another would try
  * fewer pairs, and the checkpoint would be of another kernel. */
 static void test_search_is_made_once(void **state)
@@ -360,6 +411,7 @@ static void test_memory_changes_no_rank(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_phases), cmocka_unit_test(test_time_budget_of_a_resumed_selection),
-          cmocka_unit_test(test_pause_anywhere), cmocka_unit_test(test_search_is_made_once),
+          cmocka_unit_test(test_pause_anywhere), cmocka_unit_test(test_all_is_kept),
+          cmocka_unit_test(test_search_is_made_once),
           cmocka_unit_test(test_memory_changes_no_solver),
           cmocka_unit_test(test_memory_changes_no_rank))
