@@ -258,6 +258,42 @@ static void test_can_be_stopped(void **state)
     fixture_deinit(&f);
 }
 
+/* Where products go by a grid, the exact points would repeat its errors, for which points that lie
+ * a little elsewhere stand: the certificate is by points of its own. */
+static void test_by_no_grid(void **state)
+{
+    struct fixture f;
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F32,
+                                      .vectors = DTYPE_F64,
+                                      .n = 90,
+                                      .d = 2,
+                                      .t = 1,
+                                      .lambda = 1e-6};
+    fixture_init(&f, *state, &spec);
+    must(f.be->ops->mat_put(f.be, f.Y, f.n, &f.A, &err));
+    double truth, found;
+    must(certify_residual(&f.problem, &f.kernel, &f.host, &f.A, NULL, &truth, &err));
+    struct rows elsewhere = f.host;
+    double *X = host_zeros(f.n * f.d);
+    for (int64_t i = 0; i < f.n * f.d; i++) {
+        X[i] = f.X[i] * 1.001;
+    }
+    elsewhere.data = X;
+    struct points *off;
+    must(f.be->ops->points_new(f.be, &f.kernel, DTYPE_F64, &elsewhere, &off, &err));
+    struct problem problem = f.problem;
+    problem.exact = off;
+    must(certify_residual(&problem, &f.kernel, &f.host, &f.A, NULL, &found, &err));
+    assert_true(fabs(found - truth) > 1e-6 * truth);
+    problem.product_share = 0.1;
+    must(certify_residual(&problem, &f.kernel, &f.host, &f.A, NULL, &found, &err));
+    assert_same_bits(found, truth);
+    f.be->ops->points_free(f.be, off);
+    mem_free(X);
+    fixture_deinit(&f);
+}
+
 /* Up to 100,000 rows every row, of more only where the solve itself took twenty products. */
 static void test_rule(void **state)
 {
@@ -272,4 +308,4 @@ static void test_rule(void **state)
 
 TEST_MAIN(on_device(test_bound_covers_the_truth), on_device(test_awkward_columns),
           on_device(test_no_bound_without_rough_residuals), on_device(test_pieces),
-          on_device(test_can_be_stopped), cmocka_unit_test(test_rule))
+          on_device(test_can_be_stopped), on_device(test_by_no_grid), cmocka_unit_test(test_rule))
