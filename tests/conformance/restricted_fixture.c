@@ -121,6 +121,16 @@ struct restricted_spec restricted_ordinary(void)
                                     .tile_rows = 128};
 }
 
+struct restricted_spec restricted_matern(int64_t n)
+{
+    struct restricted_spec spec = restricted_ordinary();
+    spec.kernel = KERNEL_MATERN32;
+    spec.n = n;
+    spec.m = n / 10;
+    spec.lambda = 1e-3;
+    return spec;
+}
+
 void restricted_move_centers(struct restricted_fixture *f)
 {
     const struct backend_ops *o = f->be->ops;
@@ -186,6 +196,31 @@ static double *kernel_matrix(const struct restricted_fixture *f, const double *X
 double *restricted_kernel(const struct restricted_fixture *f)
 {
     return kernel_matrix(f, f->X, f->n);
+}
+
+double *restricted_hessian(const struct restricted_fixture *f, const double *V)
+{
+    double *K = restricted_kernel(f), *G = host_zeros(f->m * f->t);
+    for (int64_t j = 0; j < f->t; j++) {
+        for (int64_t i = 0; i < f->n; i++) {
+            double u = 0;
+            for (int64_t a = 0; a < f->m; a++) {
+                u += K[i + a * f->n] * V[a + j * f->m];
+            }
+            for (int64_t a = 0; a < f->m; a++) {
+                G[a + j * f->m] += K[i + a * f->n] * u;
+            }
+        }
+        for (int64_t a = 0; a < f->m; a++) {
+            for (int64_t b = 0; b < f->m; b++) {
+                G[a + j * f->m] += f->problem.ridge *
+                                   kernel_eval(&f->kernel, f->Z + a * f->d, f->Z + b * f->d) *
+                                   V[b + j * f->m];
+            }
+        }
+    }
+    mem_free(K);
+    return G;
 }
 
 static double dot(const double *a, const double *b, int64_t n)
@@ -312,4 +347,15 @@ struct solve_outcome restricted_solve_with(struct restricted_fixture *f, const c
     must(solve_run(solver_find(solver), &f->problem, options, limits, &control, NULL, NULL, NULL,
                    &f->A, &outcome, &err));
     return outcome;
+}
+
+struct solve_outcome restricted_solve_params(struct restricted_fixture *f, const char *solver,
+                                             const char *params, double tolerance,
+                                             int64_t iterations)
+{
+    struct solver_options options = options_make(solver, NULL, tolerance);
+    options_set(&options, params);
+    const struct solve_limits limits = {
+        .tolerance = tolerance, .max_iterations = iterations, .time_budget_s = INFINITY};
+    return restricted_solve_with(f, solver, &options, &limits);
 }

@@ -39,6 +39,8 @@ struct restricted_spec {
 
 /* 300 rows in 3 features, 30 centers, two targets, in tiles of 128 rows; gaussian, float64. */
 struct restricted_spec restricted_ordinary(void);
+/* The same with matern32 and a larger ridge, of n rows and a center for every ten of them. */
+struct restricted_spec restricted_matern(int64_t n);
 
 void restricted_init(struct restricted_fixture *f, struct backend *be,
                      const struct restricted_spec *spec);
@@ -50,6 +52,8 @@ void restricted_move_centers(struct restricted_fixture *f);
 double *restricted_kernel(const struct restricted_fixture *f);
 /* B of the normal equations, [m, t]; the caller frees. */
 double *restricted_solution(const struct restricted_fixture *f);
+/* H V for H = K_nm' K_nm + ridge K_mm, V [m, t]; the caller frees. */
+double *restricted_hessian(const struct restricted_fixture *f, const double *V);
 /* max_j |K_nm'(K_nm B_j - Y_j) + ridge K_mm B_j| / |K_nm' Y_j|. */
 double restricted_residual(const struct restricted_fixture *f, const double *B);
 /* The largest difference of K_nm B and K_nm C, relative to the largest |K_nm C|. */
@@ -62,3 +66,7 @@ struct solve_outcome restricted_solve(struct restricted_fixture *f, const char *
 struct solve_outcome restricted_solve_with(struct restricted_fixture *f, const char *solver,
                                            const struct solver_options *options,
                                            const struct solve_limits *limits);
+/* The same, with parameters as JSON text, NULL: the defaults. */
+struct solve_outcome restricted_solve_params(struct restricted_fixture *f, const char *solver,
+                                             const char *params, double tolerance,
+                                             int64_t iterations);

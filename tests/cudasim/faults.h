@@ -1,4 +1,4 @@
-/* Kernels for test_cudasim.c, most of them with a fault that the simulator must find. */
+/* Kernels for the simulator's tests, most of them with a fault that it must find. */
 #pragma once
 
 #include <stdint.h>

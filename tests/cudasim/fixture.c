@@ -14,6 +14,17 @@ cudaStream_t stream_new(void)
     return stream;
 }
 
+int stream_setup(void **state)
+{
+    *state = stream_new();
+    return 0;
+}
+
+int stream_teardown(void **state)
+{
+    return cudaStreamDestroy(*state);
+}
+
 void *device_bytes(cudaStream_t stream, const void *bytes, size_t count)
 {
     void *data = NULL;

@@ -9,6 +9,12 @@
 
 /* Of device 0. */
 cudaStream_t stream_new(void);
+
+/* For cmocka: *state is such a stream. */
+int stream_setup(void **state);
+int stream_teardown(void **state);
+#define STREAM_TEST(f) cmocka_unit_test_setup_teardown(f, stream_setup, stream_teardown)
+
 /* Device memory with a copy of the bytes, or as it comes. */
 void *device_bytes(cudaStream_t stream, const void *bytes, size_t count);
 /* Waits. */

@@ -158,26 +158,13 @@ static void test_faults(void **state)
     assert_fault(shared_unwritten, "shared memory that no thread of the block wrote");
 }
 
-static int open_stream(void **state)
-{
-    *state = stream_new();
-    return 0;
-}
-
-static int close_stream(void **state)
-{
-    return cudaStreamDestroy(*state);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, open_stream, close_stream)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_barriers_order),
-        TEST(test_warps_order),
-        TEST(test_launches_order),
-        TEST(test_faults),
+        STREAM_TEST(test_barriers_order),
+        STREAM_TEST(test_warps_order),
+        STREAM_TEST(test_launches_order),
+        STREAM_TEST(test_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,22 +2,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "support/assert.h"
-#include "wire/spec.h"
-
-#define DS "ds_01HZXW5GQ0ABCDEFGHJKMNPQRS"
-#define HEAD "{\"model\":\"m\",\"dataset\":\"" DS "\""
-
-static struct job_spec *accept(const char *text)
-{
-    struct json *j cleanup_json = NULL;
-    struct job_spec *spec = NULL;
-    struct err err = {.code = ERR_OK};
-    if (json_parse(text, strlen(text), &j, &err) < 0 || job_spec_read(j, &spec, &err) < 0) {
-        fail_msg("%s: %s %s", text, err.pointer, err.detail);
-    }
-    return spec;
-}
+#include "spec_fixture.h"
 
 /* Columns a, b, c, y (class column), mask. */
 static struct dataset_info example_info(void)
