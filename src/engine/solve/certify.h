@@ -4,9 +4,9 @@
  *     max_j |R_j| / |Y_j|,   R = Y - (K + ridge I) A,
  *
  * recomputed in float64 from the training points (the problem's exact ones, or the host's), by no
- * grid, whatever precision, products and recurrence the solver used. Y is the problem's own (rounded to its
- * precision); a column Y_j = 0 counts |R_j|, which is 0 for A_j = 0. NaN when A holds infinity or
- * NaN.
+ * grid, whatever precision, products and recurrence the solver used. Y is the problem's own
+ * (rounded to its precision); a column Y_j = 0 counts |R_j|, which is 0 for A_j = 0. NaN when A
+ * holds infinity or NaN.
  */
 #pragma once
 

@@ -18,7 +18,7 @@ struct run {
     void (*failed)(void *context, struct run *run, const struct err *err);
     void *context;
     uv_timer_t timer; /* grace after a cancel */
-    bool ended; /* its worker, by us, for not answering a cancel */
+    bool ended;       /* its worker, by us, for not answering a cancel */
     bool closed, timer_closed;
     struct json *order;        /* until it is sent */
     int64_t start, next_chunk; /* the store's key of the model to begin with; 0: none */
