@@ -163,6 +163,24 @@ static void test_steps_too_long(void **state)
     }
 }
 
+/* One row in 300 has targets: those before it in an epoch say nothing of what residuals may be. */
+static void test_sparse_targets(void **state)
+{
+    struct restricted_spec spec = restricted_matern(900);
+    spec.streamed = true; /* so that the rows are not read before */
+    for (int k = 0; k < 2; k++) {
+        struct restricted_fixture f;
+        restricted_init(&f, *state, &spec);
+        for (int64_t i = 0; i < f.n * f.t; i++) {
+            f.Y[i] *= i % 300 == 7;
+        }
+        const struct solve_outcome out = restricted_solve_params(
+            &f, both[k], "{\"batch_size\": 20, \"eigenvectors\": 10}", 1e-6, 300);
+        assert_int_equal(out.reason, REASON_CONVERGED);
+        restricted_deinit(&f);
+    }
+}
+
 static void test_no_ridge(void **state)
 {
     struct restricted_spec spec = restricted_matern(400);
@@ -299,5 +317,5 @@ static void test_impossible_counters(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, device_setup_one, device_teardown)
 
 TEST_MAIN(TEST(test_projections), TEST(test_exact_and_inexact), TEST(test_few_rows),
-          TEST(test_steps_too_long), TEST(test_no_ridge), TEST(test_residency),
+          TEST(test_steps_too_long), TEST(test_sparse_targets), TEST(test_no_ridge), TEST(test_residency),
           TEST(test_resume_inside_a_window), TEST(test_impossible_counters))

@@ -87,6 +87,14 @@ static int shorten(struct solver *s, struct view B, const struct mat *g, struct 
     return r == 0 ? o->kmv(s->p.be, Z, far, 1.0, &less, 1.0, &s->h, err) : r;
 }
 
+/* What |g|^2 of an epoch may be after so much of it: targets may be 0 in all rows up to there, of
+ * which nothing follows. */
+static double most_allowed(const struct solver *s, int64_t j, double part)
+{
+    const double expected = fmax(s->seen[j] / part, s->total[j]);
+    return expected > 0 ? growth * expected : INFINITY;
+}
+
 /* Whether |g|^2 of the epoch is beyond what is allowed. */
 static int sum_up(struct solver *s, const struct mat *Y, const struct mat *g, bool *ret_grown,
                   struct err *err)
@@ -99,7 +107,8 @@ static int sum_up(struct solver *s, const struct mat *Y, const struct mat *g, bo
     for (int64_t j = 0; r == 0 && j < s->t; j++) {
         s->seen[j] += s->dots[j];
         s->sum[j] += s->work[j];
-        grown = grown || !(s->sum[j] <= growth * s->seen[j] / part);
+        grown = grown || !(s->sum[j] <= most_allowed(s, j, part));
+        s->total[j] = part >= 1.0 ? s->seen[j] : s->total[j];
     }
     *ret_grown = grown;
     return r;

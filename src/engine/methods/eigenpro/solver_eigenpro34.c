@@ -53,8 +53,8 @@ static int allocate(struct solver *s, struct err *err)
     if (s->arrays == NULL) {
         return err_no_memory(err);
     }
-    double **const members[ARRAYS] = {&s->sum,  &s->seen, &s->norm, &s->relative,
-                                      &s->best, &s->one,  &s->work, &s->dots};
+    double **const members[ARRAYS] = {&s->sum,  &s->seen, &s->total, &s->norm, &s->relative,
+                                      &s->best, &s->one,  &s->work,  &s->dots};
     for (int i = 0; i < ARRAYS; i++) {
         *members[i] = s->arrays + i * s->t;
     }
