@@ -15,6 +15,8 @@
 static const double page_share = 0.6 * 4096;
 /* engine/methods/preconds/precond_nystrom_gaussian.c, engine/solve/certify.h. */
 static const double block_numbers = 8388608, piece_work = 4e9, certify_entries = 1e10;
+/* Points whose scores are made at once: engine/methods/blocks/leverage.c. */
+static const double leverage_rows = 4096;
 /* Of refinement with a float32 factor, as engine/methods/full/solver_cholesky.c has it. */
 static const double refinement_products = 4;
 /* Multiply-adds of a sketch's tall matrix, which is made orthogonal and decomposed: n k^2 each. */
@@ -356,6 +358,19 @@ static double tried_rows(const struct planning *g, double b)
     return measures ? fmin(4.0 * b, (double)g->n) : 0.0;
 }
 
+/* Scores of all rows and what is made of them (methods/blocks/leverage.h); the order of the rows in
+ * splits. */
+static void leverage(struct planning *g, struct plan_moment *at)
+{
+    const double n = g->n, core = ceil(sqrt(n));
+    at->parts[PLAN_SOLVER] += 25.0 * n;
+    struct plan_moment scoring = *at;
+    scoring.parts[PLAN_OTHER] += 8.0 * core * (core + leverage_rows);
+    plan__moment(g, &scoring, "leverage scores");
+    plan__stored(g, &g->setup, n * core, DTYPE_F64, 8.0);
+    plan__dense(&g->setup, n * core * core, DTYPE_F64);
+}
+
 static void blocks(struct planning *g)
 {
     struct plan_moment at = uploaded(g);
@@ -379,6 +394,9 @@ static void blocks(struct planning *g)
     at.parts[PLAN_PRECONDITIONER] =
         sketch ? b * r * (16.0 + 2.0 * v) + 16.0 * r * r + 8.0 * r * t : 0;
     at.parts[PLAN_LIBRARY] = plan__library(g, b) + plan__products(g, t);
+    if (two && strcmp(param_choice(&g->params, "sampling"), "leverage") == 0) {
+        leverage(g, &at);
+    }
     plan__values(g, &g->iteration, b * n, g->points, 1);
     /* One block that holds all rows stays as it is. */
     struct plan_work *built = b < n ? &g->iteration : &g->setup;
@@ -449,9 +467,14 @@ static void eigenpro2(struct planning *g)
 /* A search on all rows has found the solution on its way. */
 static bool solved_by_search(const struct planning *g)
 {
-    const char *name = g->spec->solver.method->name;
-    return g->spec->search.wanted && g->n <= (double)g->spec->search.max_rows &&
-           (strcmp(name, "auto") == 0 || strcmp(name, "cholesky") == 0);
+    const struct job_spec *spec = g->spec;
+    const char *name = spec->solver.method->name;
+    if (!spec->search.wanted || (strcmp(name, "auto") != 0 && strcmp(name, "cholesky") != 0)) {
+        return false;
+    }
+    const struct rule_search size =
+        rule_search_size(&spec->search, (int64_t)g->n, (int64_t)g->t, 0, spec->stop.time_budget_s);
+    return size.centers == 0 && size.rows == (int64_t)g->n;
 }
 
 void plan__full(struct planning *g)

@@ -41,6 +41,7 @@ static const char *const cases[] = {
     FULL "'solver':{'name':'pcg','preconditioner':{'name':'rpcholesky','rank':150}},"
          "'kernel_cache_bytes':0",
     FULL "'solver':{'name':'askotch2','block_size':700}",
+    FULL "'solver':{'name':'askotch2','block_size':100,'sampling':'leverage'}",
     FULL "'solver':{'name':'askotch','block_size':700}",
     FULL "'solver':{'name':'skotch','block_size':700}",
     FULL "'solver':{'name':'askotch2','block_size':900,'block_preconditioner':'nystrom'}",

@@ -269,6 +269,31 @@ static void test_time_budget_bounds_the_total(void **state)
 }
 
 /* What has less time judges less. */
+/* A search that has time for a part of the rows leaves the job to its solver. */
+static void test_a_search_on_all_rows_is_the_solution(void **state)
+{
+    (void)state;
+    static const char fields[] = "'solver':'%s','kernel':'gaussian','test':{'fraction':0},"
+                                 "'search':{'regularization':[1e-6,1e-3]%s}%s";
+    static const struct {
+        const char *search, *stop, *solver; /* NULL: the one that is named */
+    } cases[] = {
+        {"", "", "eigendecomposition"},
+        {",'max_rows':3999", "", NULL},
+        {"", ",'stop':{'time_budget_s':5}", NULL},
+        {",'folds':5,'max_rows':12000", ",'stop':{'time_budget_s':5}", NULL},
+        {"", ",'stop':{'time_budget_s':5000}", "eigendecomposition"},
+    };
+    const struct plan_machine m = machine();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[256];
+        snprintf(text, sizeof(text), fields, "cholesky", cases[i].search, cases[i].stop);
+        const struct plan p = plan_for(text, 4000, &m);
+        assert_string_equal(p.solver, cases[i].solver != NULL ? cases[i].solver : "cholesky");
+        assert_true(cases[i].solver != NULL || p.reserved_bytes >= 4.0 * 4000 * 4000);
+    }
+}
+
 static void test_a_search_within_a_time_budget(void **state)
 {
     (void)state;
@@ -326,5 +351,6 @@ TEST_MAIN(cmocka_unit_test(test_rows_as_the_split_has_them), cmocka_unit_test(te
           cmocka_unit_test(test_path_ends_at_a_named_lambda),
           cmocka_unit_test(test_time_budget_bounds_the_total),
           cmocka_unit_test(test_a_choice_on_a_second_sample),
+          cmocka_unit_test(test_a_search_on_all_rows_is_the_solution),
           cmocka_unit_test(test_a_search_within_a_time_budget),
           cmocka_unit_test(test_json_has_all_of_it))
