@@ -1,9 +1,50 @@
 #include "wire/webhook.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "wire/field.h"
+
+/* Digits alone, from 1 to 65535. */
+static bool is_port(const char *text, const char *end)
+{
+    int value = 0;
+    for (const char *c = text; c < end; c++) {
+        value = *c >= '0' && *c <= '9' && value <= 65535 ? 10 * value + (*c - '0') : 65536;
+    }
+    return value >= 1 && value <= 65535;
+}
+
+static bool is_ipv6(const char *text, const char *end)
+{
+    char address[INET6_ADDRSTRLEN];
+    struct in6_addr ignored;
+    if (end - text >= (ptrdiff_t)sizeof address) {
+        return false;
+    }
+    memcpy(address, text, (size_t)(end - text));
+    address[end - text] = '\0';
+    return inet_pton(AF_INET6, address, &ignored) == 1;
+}
+
+/* A host's name or address, one of IPv6 in brackets, and maybe a port. */
+static bool is_authority(const char *text, size_t len)
+{
+    const char *end = text + len;
+    const bool brackets = *text == '[';
+    const char *stop = memchr(text, brackets ? ']' : ':', len);
+    if (brackets) {
+        if (stop == NULL || !is_ipv6(text + 1, stop)) {
+            return false;
+        }
+        stop++;
+    }
+    const char *colon = stop == NULL ? end : stop;
+    return colon > text && (colon == end || (*colon == ':' && is_port(colon + 1, end))) &&
+           memchr(text, '@', len) == NULL;
+}
 
 /* https://host… or http://host…, of visible ASCII, without a name or password before the host. */
 static int read_url(const struct json *j, struct webhook_spec *s, struct err *err)
@@ -16,9 +57,9 @@ static int read_url(const struct json *j, struct webhook_spec *s, struct err *er
     if (rc < 0) {
         return rc;
     }
-    const bool https = strncmp(url, "https://", 8) == 0;
+    const bool https = strncasecmp(url, "https://", 8) == 0;
     const char *host = https ? url + 8 : url + 7;
-    if (!https && strncmp(url, "http://", 7) != 0) {
+    if (!https && strncasecmp(url, "http://", 7) != 0) {
         return field_error(err, "url", FIELD_WHOLE,
                            "The address must begin with https://, or with http:// where the server "
                            "allows that (--webhook-http).");
@@ -30,12 +71,13 @@ static int read_url(const struct json *j, struct webhook_spec *s, struct err *er
         }
     }
     const size_t authority = strcspn(host, "/?#\\");
-    if (len > WEBHOOK_URL_MAX || authority == 0 || memchr(host, '@', authority) != NULL ||
+    if (len > WEBHOOK_URL_MAX || authority == 0 || !is_authority(host, authority) ||
         host[authority] == '\\') {
-        return field_error(err, "url", FIELD_WHOLE,
-                           "The address names a host, without user or password, and has at most "
-                           "%d characters.",
-                           WEBHOOK_URL_MAX);
+        return field_error(
+            err, "url", FIELD_WHOLE,
+            "The address names a host and maybe a port from 1 to 65535, without user "
+            "or password, and has at most %d characters.",
+            WEBHOOK_URL_MAX);
     }
     memcpy(s->url, url, len + 1);
     return 0;

@@ -19,6 +19,7 @@ static void test_round_trip(void **state)
     static const char *const texts[] = {
         "{\"webhook\":null}",
         "{\"webhook\":{\"url\":\"https://a.b/c?d#e\",\"events\":[\"failed\"]}}",
+        "{\"webhook\":{\"url\":\"HTTPS://a:65535\",\"events\":[\"failed\"]}}",
         "{\"webhook\":{\"url\":\"http://[::1]:8/\",\"events\":[\"succeeded\",\"cancelled\"]}}",
     };
     (void)state;
@@ -55,6 +56,16 @@ static void test_refused(void **state)
         {"{\"webhook\":{\"url\":\"https://a@b/\"}}", "#/webhook/url"},
         {"{\"webhook\":{\"url\":\"https://a\\\\b/\"}}", "#/webhook/url"},
         {"{\"webhook\":{\"url\":\"https://a/\\u00e9\"}}", "#/webhook/url"},
+        {"{\"webhook\":{\"url\":\"https://a:0/\"}}", "#/webhook/url"},
+        {"{\"webhook\":{\"url\":\"https://a:99999/\"}}", "#/webhook/url"},
+        {"{\"webhook\":{\"url\":\"https://a:18446744073709551696/\"}}", "#/webhook/url"},
+        {"{\"webhook\":{\"url\":\"https://a:-1\"}}", "#/webhook/url"},
+        {"{\"webhook\":{\"url\":\"https://a:8x/\"}}", "#/webhook/url"},
+        {"{\"webhook\":{\"url\":\"https://a:/\"}}", "#/webhook/url"},
+        {"{\"webhook\":{\"url\":\"https://:80/\"}}", "#/webhook/url"},
+        {"{\"webhook\":{\"url\":\"https://[::1/\"}}", "#/webhook/url"},
+        {"{\"webhook\":{\"url\":\"https://[]/\"}}", "#/webhook/url"},
+        {"{\"webhook\":{\"url\":\"https://[::1]8/\"}}", "#/webhook/url"},
         {"{\"webhook\":{\"url\":\"https://a/\",\"secret\":1}}", "#/webhook/secret"},
         {"{\"webhook\":{\"url\":\"https://a/\",\"events\":null}}", "#/webhook/events"},
         {"{\"webhook\":{\"url\":\"https://a/\",\"events\":[1]}}", "#/webhook/events/0"},

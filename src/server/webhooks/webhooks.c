@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <uv.h>
 
@@ -59,7 +60,7 @@ int webhooks_check(const struct app *app, const struct webhook_spec *spec, struc
     if (app->webhooks == NULL) {
         return err_at(err, ERR_INVALID, "#/webhook", "This server sends no webhooks (--webhooks).");
     }
-    const bool https = strncmp(spec->url, "https:", 6) == 0;
+    const bool https = strncasecmp(spec->url, "https:", 6) == 0;
     if (!https && !app->config.webhook_http) {
         return err_at(err, ERR_INVALID, "#/webhook/url",
                       "The address must begin with https:// (--webhook-http allows others).");
