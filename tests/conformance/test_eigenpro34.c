@@ -317,5 +317,5 @@ static void test_impossible_counters(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, device_setup_one, device_teardown)
 
 TEST_MAIN(TEST(test_projections), TEST(test_exact_and_inexact), TEST(test_few_rows),
-          TEST(test_steps_too_long), TEST(test_sparse_targets), TEST(test_no_ridge), TEST(test_residency),
-          TEST(test_resume_inside_a_window), TEST(test_impossible_counters))
+          TEST(test_steps_too_long), TEST(test_sparse_targets), TEST(test_no_ridge),
+          TEST(test_residency), TEST(test_resume_inside_a_window), TEST(test_impossible_counters))

@@ -64,10 +64,18 @@ static int take_flag(struct reading *b, int token, const char *at, bool *ret, st
     return 0;
 }
 
-/* Those that mean nothing here are other servers' and are passed over, as the protocol has it. */
-static int read_parameter(struct reading *b, struct err *err)
+static int twice(const char *at, struct err *err)
+{
+    return err_at(err, ERR_PARSE, at, "The field appears twice.");
+}
+
+/* Those that mean nothing here are other servers' and are passed over, as the protocol has it.
+ * `seen`: a bit of each that means something. */
+static int read_parameter(struct reading *b, unsigned *seen, struct err *err)
 {
     enum { TIMEOUT, PRIORITY, BINARY, OTHER } which = OTHER;
+    static const char *const places[] = {"#/parameters/timeout", "#/parameters/priority",
+                                         "#/parameters/binary_data_output"};
     const char *key = jsonread_str(b->r, NULL);
     which = strcmp(key, "timeout") == 0              ? TIMEOUT
             : strcmp(key, "priority") == 0           ? PRIORITY
@@ -79,15 +87,19 @@ static int read_parameter(struct reading *b, struct err *err)
     if (token < 0) {
         return token;
     }
+    if (which != OTHER && (*seen & 1U << which) != 0) {
+        return twice(places[which], err);
+    }
+    *seen |= 1U << which;
     switch (which) {
     case TIMEOUT:
-        r = take_count(b, token, "#/parameters/timeout", &microseconds, err);
+        r = take_count(b, token, places[which], &microseconds, err);
         b->in.timeout_s = (double)microseconds * 1e-6;
         return r;
     case PRIORITY:
-        return take_count(b, token, "#/parameters/priority", &b->in.priority, err);
+        return take_count(b, token, places[which], &b->in.priority, err);
     case BINARY:
-        return take_flag(b, token, "#/parameters/binary_data_output", &b->all_binary, err);
+        return take_flag(b, token, places[which], &b->all_binary, err);
     case OTHER:
         break;
     }
@@ -99,12 +111,13 @@ static int read_parameter(struct reading *b, struct err *err)
 
 static int read_parameters(struct reading *b, struct err *err)
 {
+    unsigned seen = 0;
     int token = jsonread_next(b->r, err);
     if (token >= 0 && token != JSONREAD_OBJECT_BEGIN) {
         return err_at(err, ERR_INVALID, "#/parameters", "Parameters are an object.");
     }
     while (token >= 0 && (token = jsonread_next(b->r, err)) == JSONREAD_KEY) {
-        token = read_parameter(b, err);
+        token = read_parameter(b, &seen, err);
     }
     return token < 0 ? token : 0;
 }
@@ -131,11 +144,16 @@ static int read_inputs(struct reading *b, struct err *err)
 struct output {
     int which; /* enum infer_output, or -1 */
     bool told, binary;
+    bool parameters; /* are there */
 };
 
 static int read_output_parameters(struct reading *b, struct output *o, const char *at,
                                   struct err *err)
 {
+    if (o->parameters) {
+        return twice(at, err);
+    }
+    o->parameters = true;
     int token = jsonread_next(b->r, err);
     if (token >= 0 && token != JSONREAD_OBJECT_BEGIN) {
         return err_at(err, ERR_INVALID, at, "Parameters are an object.");
@@ -147,6 +165,9 @@ static int read_output_parameters(struct reading *b, struct output *o, const cha
             return err_at(err, ERR_UNSUPPORTED, at, "There is no \"%.40s\" here.", key);
         }
         token = jsonread_next(b->r, err);
+        if (token >= 0 && binary && o->told) {
+            return twice(at, err);
+        }
         if (token >= 0 && binary) {
             o->told = true;
             token = take_flag(b, token, at, &o->binary, err);
@@ -173,6 +194,9 @@ static int no_such_output(const struct served_model *m, const char *at, struct e
 
 static int take_output_name(struct reading *b, struct output *o, const char *at, struct err *err)
 {
+    if (o->which >= 0) {
+        return twice(at, err);
+    }
     const int token = jsonread_next(b->r, err);
     if (token < 0) {
         return token;
@@ -257,7 +281,7 @@ static int read_member(struct reading *b, struct err *err)
             if (*seen[i]) {
                 char at[32];
                 snprintf(at, sizeof at, "#/%s", names[i]);
-                return err_at(err, ERR_PARSE, at, "The field appears twice.");
+                return twice(at, err);
             }
             *seen[i] = true;
             return readers[i](b, err);

@@ -165,6 +165,13 @@ static int read_name(struct jsonread *r, struct err *err)
     return 0;
 }
 
+static int twice(const char *key, struct err *err)
+{
+    char pointer[64];
+    snprintf(pointer, sizeof pointer, AT "/%s", key);
+    return err_at(err, ERR_PARSE, pointer, "The field appears twice.");
+}
+
 static int read_parameter(struct infer_tensor *t, struct jsonread *r, struct err *err)
 {
     const bool size = strcmp(jsonread_str(r, NULL), "binary_data_size") == 0;
@@ -181,6 +188,9 @@ static int read_parameter(struct infer_tensor *t, struct jsonread *r, struct err
         return err_at(err, ERR_INVALID, AT "/parameters/binary_data_size",
                       "The size of the binary data is a whole number of bytes.");
     }
+    if (size && t->binary >= 0) {
+        return twice("parameters/binary_data_size", err);
+    }
     t->binary = size ? (int64_t)number : t->binary;
     return jsonread_skip(r, err);
 }
@@ -195,13 +205,6 @@ static int read_parameters(struct infer_tensor *t, struct jsonread *r, struct er
         token = read_parameter(t, r, err);
     }
     return token < 0 ? token : 0;
-}
-
-static int twice(const char *key, struct err *err)
-{
-    char pointer[64];
-    snprintf(pointer, sizeof pointer, AT "/%s", key);
-    return err_at(err, ERR_PARSE, pointer, "The field appears twice.");
 }
 
 static int read_member(struct infer_tensor *t, struct jsonread *r, bool *parameters,

@@ -179,7 +179,7 @@ int request_is_json(struct request *rq, struct err *err)
                       "The body must be application/json.");
     }
     const char *encoding = request_header(rq, "Content-Encoding");
-    if (encoding != NULL && strcmp(encoding, "identity") != 0) {
+    if (encoding != NULL && strcasecmp(encoding, "identity") != 0) {
         return err_at(err, ERR_UNSUPPORTED, PROBLEM_CONTENT_ENCODING,
                       "A JSON body is taken without Content-Encoding only.");
     }
