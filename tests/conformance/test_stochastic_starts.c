@@ -165,7 +165,10 @@ static void test_start(void **state)
         must(f.be->ops->mat_put(f.be, B, f.m, &start, &err));
         outcome = restricted_solve_params(&f, solvers[k], NULL, 1e-6, 3000);
         assert_int_equal(outcome.reason, REASON_CONVERGED);
-        assert_true(outcome.iterations > 0);
+        const int64_t iterations = outcome.iterations;
+        f.problem.start = NULL; /* as if there had been none */
+        outcome = restricted_solve_params(&f, solvers[k], NULL, 1e-6, 3000);
+        assert_true(outcome.iterations == iterations && iterations > 0);
         mem_free(B);
         f.be->ops->mat_free(f.be, &start);
         restricted_deinit(&f);

@@ -56,7 +56,7 @@ enum purpose {
     PURPOSE_BEGIN, /* B = 0: the norms of K_nm' Y */
     PURPOSE_START, /* the residual of coefficients to begin with */
     PURPOSE_CHECK, /* the true residual */
-    PURPOSE_BACK,  /* after a step back */
+    PURPOSE_BACK,  /* the best, again */
     PURPOSES
 };
 
@@ -123,15 +123,21 @@ static int setup(const struct problem *p, const struct solver_options *options, 
     return 0;
 }
 
-/* Back to the best coefficients, with half the step. */
+/* Back to the best coefficients. */
+static int take_best(struct solver *s, struct err *err)
+{
+    s->c.at.purpose = PURPOSE_BACK;
+    s->c.at.tile = 0;
+    return s->p.be->ops->copy(s->p.be, &s->best_B, &s->B, err);
+}
+
+/* The same, and on with half the step. */
 static int step_back(struct solver *s, struct err *err)
 {
     if (++s->c.at.backs > HALVINGS_MAX) {
         return s->c.is.least < 1.0 ? REASON_STAGNATED : stochastic_diverged(err);
     }
-    s->c.at.purpose = PURPOSE_BACK;
-    s->c.at.tile = 0;
-    return s->p.be->ops->copy(s->p.be, &s->best_B, &s->B, err);
+    return take_best(s, err);
 }
 
 /* ---- passes ---- */
@@ -205,7 +211,7 @@ static int true_residual(struct solver *s, double *ret, struct err *err)
 static int take_start(struct solver *s, double relative, struct err *err)
 {
     if (!(relative < 1.0 && s->c.is.value <= 0)) {
-        return step_back(s, err); /* best_B is still 0 */
+        return take_best(s, err); /* which are still 0 */
     }
     s->c.at.given = true;
     s->c.is.relative = s->c.is.least = relative;
