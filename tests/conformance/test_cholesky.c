@@ -261,6 +261,32 @@ static void test_keeps_what_was_refined(void **state)
     fixture_deinit(&f);
 }
 
+/* So is it where float64 has no factor: a ridge below rounding, and targets that are smooth. */
+static void test_keeps_what_has_no_float64_factor(void **state)
+{
+    struct fixture f;
+    const struct fixture_spec spec = {.kernel = KERNEL_GAUSSIAN,
+                                      .points = DTYPE_F64,
+                                      .vectors = DTYPE_F64,
+                                      .n = 700,
+                                      .d = 2,
+                                      .t = 1,
+                                      .lambda = 1e-17};
+    fixture_init(&f, *state, &spec);
+    double *M = fixture_matrix(&f);
+    for (int64_t i = 0; i < f.n; i++) {
+        f.Y[i] = M[i] + M[i + f.n * (f.n / 2)];
+    }
+    must(f.be->ops->mat_put(f.be, f.Y, f.n, &f.problem.Y, &err));
+    struct heard heard;
+    int64_t bytes;
+    const struct solve_outcome out = solve_with(&f, "float32", &patient, &heard, &bytes);
+    assert_int_equal(out.reason, REASON_STAGNATED);
+    assert_true(out.model && out.relative_residual < 0.1);
+    mem_free(M);
+    fixture_deinit(&f);
+}
+
 /* An indefinite matrix is told as such whatever the factor. */
 static void test_indefinite(void **state)
 {
@@ -339,4 +365,5 @@ static void test_auto(void **state)
 
 TEST_MAIN(on_device(test_refined_to_the_tolerance), on_device(test_gives_way_to_float64),
           on_device(test_mixed_precision), on_device(test_keeps_what_was_refined),
-          on_device(test_indefinite), on_device(test_wider_than_the_vectors), on_device(test_auto))
+          on_device(test_keeps_what_has_no_float64_factor), on_device(test_indefinite),
+          on_device(test_wider_than_the_vectors), on_device(test_auto))

@@ -18,7 +18,7 @@
  * When the refinement stalls, breaks down or takes more than max(100, n / 64) iterations, the work
  * starts again with a float64 factor, which is said in the report's note. The refined answer, n t
  * numbers, is kept until there is one of the float64 factor, and stands when the solve ends before:
- * as STAGNATED where that factor does not fit.
+ * as STAGNATED where that factor does not fit, or where there is none.
  *
  * A checkpoint holds the panels of the factor so far and what has been refined: n^2/2 numbers at
  * most, never twice in memory (state.h).
@@ -38,12 +38,15 @@
 
 enum { ITERATIONS_MIN = 100 };
 
-enum note { NOTE_NONE, NOTE_WIDE, NOTE_NO_ROOM, NOTE_COUNT_ };
+enum note { NOTE_NONE, NOTE_WIDE, NOTE_NO_ROOM, NOTE_INDEFINITE, NOTE_COUNT_ };
 
 static const char *const notes[NOTE_COUNT_] = {
     NULL,
     "The float32 factor was not good enough to refine from: factorising in float64.",
     "There is no memory for a float64 factor: what the float32 one gave stands.",
+    "In float64 the matrix is not positive definite, to rounding: what the float32 factor gave "
+    "stands. "
+    "A larger regularization helps.",
 };
 
 struct solver {
@@ -178,10 +181,14 @@ static int keep(struct solver *s, const struct step_report *at, struct err *err)
     return r;
 }
 
-/* The end where the float64 factor found no memory. */
-static int stand_kept(struct solver *s, struct step_report *at)
+/* The end where there is no float64 factor, by what it came to. */
+static int stand_kept(struct solver *s, int r, struct step_report *at)
 {
-    s->note = NOTE_NO_ROOM;
+    s->note = r == -ERR_NOT_POSITIVE_DEFINITE ? NOTE_INDEFINITE : NOTE_NO_ROOM;
+    if (s->way != NULL) {
+        s->ops->teardown(s->way);
+        s->way = NULL;
+    }
     *at = (struct step_report){.phase = "iterating",
                                .fraction = 1.0,
                                .iteration = s->kept_iteration,
@@ -216,7 +223,7 @@ static int start_wide(struct solver *s, int r, struct step_report *at, struct er
                                .usable = usable,
                                .savable = true};
     const int w = setup_wide(s, err);
-    return usable && w == -ERR_NO_MEMORY ? stand_kept(s, at) : w;
+    return usable && w == -ERR_NO_MEMORY ? stand_kept(s, w, at) : w;
 }
 
 static int step_narrow(struct solver *s, struct step_report *at, struct err *err)
@@ -239,7 +246,8 @@ static int step_narrow(struct solver *s, struct step_report *at, struct err *err
 static int step_wide(struct solver *s, struct step_report *at, struct err *err)
 {
     if (s->way == NULL) {
-        return stand_kept(s, at);
+        const bool indefinite = s->note == NOTE_INDEFINITE;
+        return stand_kept(s, indefinite ? -ERR_NOT_POSITIVE_DEFINITE : -ERR_NO_MEMORY, at);
     }
     const int r = s->ops->step(s->way, at, err);
     if (at->usable) {
@@ -247,7 +255,8 @@ static int step_wide(struct solver *s, struct step_report *at, struct err *err)
     } else if (s->kept.data != NULL) {
         at->usable = true;
         at->relative_residual = s->kept_residual;
-        return r == -ERR_NO_MEMORY ? stand_kept(s, at) : r;
+        const bool none = r == -ERR_NO_MEMORY || r == -ERR_NOT_POSITIVE_DEFINITE;
+        return none ? stand_kept(s, r, at) : r;
     }
     return r;
 }
