@@ -26,7 +26,7 @@ static const struct option_row train_options[] = {
     {"features", 0, "A,B,…", "columns to learn from (default: all but the target)", NULL},
     {"test-fraction", 0, "F", "rows kept for the test metrics (default 0.2)", NULL},
     {"kernel", 'k', "NAME", "the kernel; its parameters with --set", choice_kernel},
-    {"bandwidth", 'b', "X", "a number, median, or auto", NULL},
+    {"bandwidth", 'b', "X", "a number, median (default where the kernel is named), or auto", NULL},
     {"regularization", 'r', "X", "lambda for each training row, or auto", NULL},
     {"solver", 's', "NAME", "how the system is solved", choice_solver},
     {"preconditioner", 0, "NAME", "of pcg and its relatives", choice_preconditioner},

@@ -6,9 +6,9 @@
 
 /* The rows of the options that say how a file is read. */
 #define UPLOAD_OPTIONS                                                                             \
-    {"target", 't', "COLUMN", "target column, by name or number; may be repeated (default: last)", \
-     NULL},                                                                                        \
-        {"ignore", 0, "A,B,…", "columns to leave out, by name or number", NULL},                   \
+    {"target", 't', "COLUMN",                                                                      \
+     "target column, by name or number from 0; may be repeated (default: last)", NULL},            \
+        {"ignore", 0, "A,B,…", "columns to leave out, by name or number from 0", NULL},            \
         {"name", 0, "NAME", "what a new data set is called (default: the file's name)", NULL},     \
         {"format", 0, "FORMAT", "of the file (default: by its name)", choice_table_format},        \
         {"task", 0, "TASK", "what is learned (default: by the target's values)", choice_task},     \

@@ -323,8 +323,10 @@ int csv_read_cell(struct csv_table *c, int64_t line, int64_t column, const struc
         return 0;
     }
     if (cell->len == 0) {
-        return csv_cell_error(c, line, column, ERR_INVALID, err,
-                              "the cell is empty; missing values are not supported.");
+        return csv_cell_error(
+            c, line, column, ERR_INVALID, err,
+            "the cell is empty; missing values are not supported: fill it in, or "
+            "leave out the row, or the column (ignore=NAME, krr: --ignore NAME).");
     }
     return c->t->labels[column] != NULL ? label_cell(c, line, column, cell, err)
                                         : number_cell(c, line, column, cell, err);
