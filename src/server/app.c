@@ -483,6 +483,7 @@ static void close_loop(struct app *app)
 
 bool app_close(struct app *app)
 {
+    app->draining = true; /* after a start that failed, too: a claimed job loses no attempt */
     if (app->http != NULL) {
         char path[APP_PATH_MAX];
         address_path(app, path);
