@@ -172,7 +172,8 @@ static int open_store(struct app *app, struct err *err)
 {
     char path[APP_PATH_MAX];
     app_database_path(app, path);
-    int rc = store_open(path, &app->store, err);
+    int rc = sweep_check(app, err);
+    rc = rc == 0 ? store_open(path, &app->store, err) : rc;
     if (rc == 0) {
         tell_not_rewritten(app);
         store_watch(app->store, on_commit, app->metrics);
@@ -482,6 +483,7 @@ static void close_loop(struct app *app)
 
 bool app_close(struct app *app)
 {
+    app->draining = true; /* after a start that failed, too: a claimed job loses no attempt */
     if (app->http != NULL) {
         char path[APP_PATH_MAX];
         address_path(app, path);

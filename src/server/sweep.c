@@ -1,9 +1,11 @@
 #include "server/sweep.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -59,6 +61,9 @@ struct folder {
     const char *name, *suffix, *event; /* of the log */
 };
 
+static const struct folder datasets = {"datasets", ".krds", "dataset.orphan_removed"};
+static const struct folder checkpoints = {"checkpoints", ".krdc", "checkpoint.orphan_removed"};
+
 static int sweep_orphans(struct app *app, const struct folder *f, const struct known *k,
                          struct err *err)
 {
@@ -94,9 +99,52 @@ static int sweep_folder(struct app *app, const struct folder *f,
     return rc;
 }
 
+/* How many files a sweep would look at. */
+static int count_files(const struct app *app, const struct folder *f, int64_t *ret, struct err *err)
+{
+    char path[APP_PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", app->config.data_dir, f->name);
+    DIR *dir = opendir(path);
+    if (dir == NULL) {
+        return err_errno(err, "list the files of the data directory");
+    }
+    *ret = 0;
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        *ret += entry->d_name[0] != '.' && entry->d_type != DT_DIR;
+    }
+    closedir(dir);
+    return 0;
+}
+
+/* An empty file is what a copy leaves that was cut off; SQLite takes it for a new database. */
+static bool database_missing(const struct app *app)
+{
+    char path[APP_PATH_MAX];
+    struct stat st;
+    app_database_path(app, path);
+    return stat(path, &st) != 0 ? errno == ENOENT : st.st_size == 0;
+}
+
+int sweep_check(const struct app *app, struct err *err)
+{
+    int64_t sets = 0, kept = 0;
+    if (!database_missing(app)) {
+        return 0;
+    }
+    int rc = count_files(app, &datasets, &sets, err);
+    rc = rc == 0 ? count_files(app, &checkpoints, &kept, err) : rc;
+    if (rc < 0 || sets + kept == 0) {
+        return rc;
+    }
+    return err_set(err, ERR_CONFLICT,
+                   "The data directory (--data-dir) has files in datasets/ (%lld) and checkpoints/ "
+                   "(%lld), but its krrd.db is missing or empty; with a new one they would be "
+                   "removed. Put the database back, or move the files away to begin anew.",
+                   (long long)sets, (long long)kept);
+}
+
 int sweep_data_dir(struct app *app, struct err *err)
 {
-    static const struct folder datasets = {"datasets", ".krds", "dataset.orphan_removed"};
     char path[APP_PATH_MAX];
     snprintf(path, sizeof(path), "%s/tmp", app->config.data_dir);
     const int rc = file_sweep(path, "", err);
@@ -105,7 +153,6 @@ int sweep_data_dir(struct app *app, struct err *err)
 
 int sweep_checkpoints(struct app *app, struct err *err)
 {
-    static const struct folder checkpoints = {"checkpoints", ".krdc", "checkpoint.orphan_removed"};
     return sweep_folder(app, &checkpoints, jobs_each_unfinished, err);
 }
 

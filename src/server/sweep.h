@@ -5,6 +5,9 @@
 
 struct app;
 
+/* Before the store is opened: -ERR_CONFLICT where there is no database but there are files, all of
+ * which a sweep by a new one would remove. */
+int sweep_check(const struct app *app, struct err *err);
 /* Leftovers of an earlier run, removed at start: temporary files, and data set files that the store
  * does not know. */
 int sweep_data_dir(struct app *app, struct err *err);

@@ -56,6 +56,7 @@ def test_a_key_is_kept_as_its_digest_alone(tmp_path):
 
 @pytest.mark.parametrize("name, scopes, said", [
     ("a b", "read", "name"), ("ok", "write", "scopes"), ("ok", "read,,train", "scopes"), ("ok", "", "missing"),
+    ("ok", "read,train,read", "read more than once"), ("ok", ",".join(["train"] * 60), "train more than once"),
 ])
 def test_a_key_that_makes_no_sense_is_not_made(tmp_path, name, scopes, said):
     path = tmp_path / "keys"
@@ -68,6 +69,46 @@ def test_a_name_is_taken_once(tmp_path):
     make_key(path, "ci", "read")
     done = subprocess.run([KRRD, "key", "ci", "admin", "--api-keys", path], capture_output=True, text=True)
     assert done.returncode == 1 and "already" in done.stderr and len(path.read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("there", ["", "\n# none yet", "a read sha256:" + "0" * 64])
+def test_a_key_is_added_to_any_file_that_makes_sense(tmp_path, there):
+    """To one without keys, and behind a last line that has no end; it keeps its mode."""
+    path = tmp_path / "keys"
+    path.write_text(there)
+    path.chmod(0o640)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    make_key(link, "ci", "read,train")
+    lines = path.read_text().splitlines()
+    assert lines[:-1] == there.splitlines()
+    assert re.fullmatch(r"ci read,train sha256:[0-9a-f]{64}", lines[-1])
+    assert path.stat().st_mode & 0o777 == 0o640 and link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [path, link]
+
+
+@pytest.mark.parametrize("there, said", [
+    ("a read\n", "line 1"),
+    ("".join(f"k{i} read sha256:{i:064x}\n" for i in range(4096)), "line 4097: there are too many keys"),
+], ids=["broken", "full"])
+def test_a_file_that_the_daemon_would_refuse_is_left_alone(tmp_path, there, said):
+    path = tmp_path / "keys"
+    path.write_text(there)
+    done = subprocess.run([KRRD, "key", "ci", "admin", "--api-keys", path], capture_output=True, text=True)
+    assert done.returncode == 1 and said in done.stderr and done.stdout == ""
+    assert path.read_text() == there and list(tmp_path.iterdir()) == [path]
+
+
+def test_keys_are_added_one_after_the_other(tmp_path):
+    path = tmp_path / "keys"
+    other = tmp_path / "keys.new"
+    other.touch()
+    words = [KRRD, "key", "ci", "admin", "--api-keys", path]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 1 and "another krrd key" in done.stderr and not path.exists()
+    assert other.exists()
+    other.unlink()
+    assert subprocess.run(words, capture_output=True).returncode == 0
 
 
 def refuses_to_start(tmp_path, *words):

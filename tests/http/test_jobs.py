@@ -476,3 +476,19 @@ def test_full_queue(daemons):
     assert answer.json()["code"] == "busy"
     api.cancel(kept[0])
     api.create("m", dataset)
+
+
+def test_a_full_queue_takes_no_paused_job_back(daemons):
+    api = daemons(workers="cpu:0", max_queue=1).api
+    X, y = data.regression(30)
+    dataset = api.upload_npz(X, y)
+    held = api.create("m", dataset)["id"]
+    api.post(f"/v1/jobs/{held}/pause")
+    waiting = api.create("m", dataset)["id"]
+    answer = api.post(f"/v1/jobs/{held}/resume", 429)
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert answer.json()["code"] == "busy" and "--max-queue" in answer.json()["detail"]
+    assert api.job(held)["status"] == "paused"
+    api.post(f"/v1/jobs/{waiting}/resume", 409)  # what keeps it is not the queue
+    api.cancel(waiting)
+    assert api.post(f"/v1/jobs/{held}/resume").json()["status"] == "queued"

@@ -6,6 +6,7 @@ import os
 import pathlib
 import signal
 import sqlite3
+import subprocess
 import time
 
 import numpy as np
@@ -141,6 +142,23 @@ def test_stop_the_daemon_in_mid_training(daemons, big_spec_for):
     daemon.start()
     done = daemon.api.wait(long["id"])
     assert (done["status"], done["attempt"]) == ("succeeded", 1)
+
+
+def test_a_start_that_fails_costs_no_attempt(daemons, big_spec_for):
+    """The job has been given to a worker by then."""
+    daemon = daemons(workers="cpu:0")
+    stop = {**STOP, "max_iterations": 100_000}
+    job = daemon.api.create("m", stop=stop, max_attempts=1, **big_spec_for(daemon.api))
+    assert daemon.stop() == 0
+    address = daemon.data_dir / "krrd.address"
+    address.mkdir()
+    daemon.options["workers"] = "cpu:1"
+    done = subprocess.run(daemon.command(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and '"job.started"' in done.stderr
+    address.rmdir()
+    daemon.start(workers="cpu:0")
+    assert daemon.api.job(job["id"])["status"] == "queued"
+    assert lost_events(daemon.api, job) == []
 
 
 def test_stop_an_idle_daemon(daemons):

@@ -344,6 +344,18 @@ def test_pinned_models_stay(three):
     assert states(three.api)["a"] == "unloaded"
 
 
+def test_what_the_repository_unloads_stays_so(three):
+    api = three.api
+    assert load(api, "a", pin=True)["pinned"]
+    api.post("/v2/repository/models/a/unload")
+    assert states(api)["a"] == "unloaded"
+    three.stop()
+    three.start()
+    three.api.predict("b", data.regression(1, d=8)[0])  # comes after what is loaded at the start
+    gone = three.api.get("/v1/models/a/versions/1").json()
+    assert gone["state"] == "unloaded" and not gone["pinned"]
+
+
 def test_a_model_larger_than_the_budget(daemons):
     daemon = daemons(serve_memory_bytes=100_000)
     X, y = data.regression(2000, d=8, seed=52)

@@ -280,6 +280,35 @@ def test_leftovers_are_swept(daemons):
     assert daemon.api.get(f"/v1/datasets/{kept}/preview").json()["rows"][0] == [*X[0], y[0]]
 
 
+@pytest.mark.parametrize("folder, empty", [("datasets", False), ("datasets", True), ("checkpoints", False)])
+def test_files_without_their_database_are_kept(daemons, tmp_path, folder, empty):
+    """The database is elsewhere during a restore; a start must not take them for nobody's."""
+    daemon = daemons(**NO_WORKERS)
+    X, y = data.regression(10)
+    kept = daemon.api.upload_csv(X, y) if folder == "datasets" else None
+    assert (daemon.data_dir / "krrd.db").stat().st_size > 0
+    assert daemon.stop() == 0
+    if folder == "checkpoints":
+        (daemon.data_dir / folder / "job_1.krdc").write_bytes(b"kept")
+    files = {path: path.read_bytes() for path in (daemon.data_dir / folder).iterdir()}
+    assert len(files) == 1
+    database = daemon.data_dir / "krrd.db"
+    database.rename(tmp_path / "away.db")
+    if empty:
+        database.touch()
+    for _ in range(2):
+        done = run(*daemon.command()[1:])
+        assert done.returncode == 1
+        for word in ("krrd.db is missing", f"{folder}/ (1)", "Put the database back", "move the files away"):
+            assert word in done.stderr + daemon.log()
+        assert {path: path.read_bytes() for path in (daemon.data_dir / folder).iterdir()} == files
+        assert database.exists() == empty
+    (tmp_path / "away.db").rename(database)
+    if kept:
+        daemon.start()
+        assert daemon.api.get(f"/v1/datasets/{kept}/preview").json()["rows"][0] == [*X[0], y[0]]
+
+
 def wait_uploads(daemon, count=1):
     wait.until_metric(daemon.api, "krrd_uploads", count)
 

@@ -324,6 +324,26 @@ static void test_memory_is_shared(void **state)
     assert_int_equal(told, ERR_BUSY);
 }
 
+/* Idle models stay where all of them together would not make room enough. */
+static void test_none_leaves_in_vain(void **state)
+{
+    struct serving_limits limits = usual();
+    limits.memory_bytes = 3 * bytes_of_one(*state);
+    struct room *r = room_open(*state, limits);
+    load(r, 0, 1.0);
+    load(r, 1, 2.0);
+    struct entry *busy = entry_of(r, 1);
+    busy->bytes = limits.memory_bytes;
+    busy->away = 1;
+    assert_int_equal(refused(r, 2), ERR_BUSY);
+    assert_int_equal(serving_state(r->s, 1), SERVING_LOADED);
+    busy->bytes = limits.memory_bytes / 3 * 2;
+    load(r, 2, 3.0); /* in the first one's place */
+    assert_int_equal(serving_state(r->s, 1), SERVING_UNLOADED);
+    busy->away = 0;
+    room_close(r);
+}
+
 static int64_t bytes_with(struct room *r, int64_t key, int directions)
 {
     char text[160];
@@ -421,5 +441,5 @@ static void test_turns(void **state)
 TEST_MAIN(STORE_TEST(test_the_urgent_go_first), STORE_TEST(test_what_waits_again),
           STORE_TEST(test_queues_are_bounded), STORE_TEST(test_deadlines),
           STORE_TEST(test_limits_of_a_model), STORE_TEST(test_memory_is_shared),
-          STORE_TEST(test_a_factor_takes_memory), STORE_TEST(test_models_grow),
-          cmocka_unit_test(test_turns))
+          STORE_TEST(test_none_leaves_in_vain), STORE_TEST(test_a_factor_takes_memory),
+          STORE_TEST(test_models_grow), cmocka_unit_test(test_turns))

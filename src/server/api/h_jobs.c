@@ -160,6 +160,17 @@ static int check_room(const struct app *app, struct err *err)
     return r;
 }
 
+/* With what check_room said. */
+static void refuse_room(struct request *rq, int r, const struct err *err)
+{
+    if (r == -ERR_BUSY) {
+        request_shed(rq, SHED_QUEUE, trainer_retry_after_s(rq->app->trainer));
+        reply_problem(rq, 429, err);
+    } else {
+        reply_error(rq, err);
+    }
+}
+
 /* What a request to queue a job comes to. */
 struct creation {
     bool validate_only; /* nothing is stored */
@@ -343,8 +354,7 @@ static void begin_creation(struct request *rq, bool read_ahead)
         r = create(rq, &c, &err);
     }
     if (c.queue_full) {
-        request_shed(rq, SHED_QUEUE, trainer_retry_after_s(rq->app->trainer));
-        reply_problem(rq, 429, &err);
+        refuse_room(rq, r, &err);
     } else if (r < 0) {
         reply_error(rq, &err);
     } else if (!c.deferred) {
@@ -572,10 +582,26 @@ void jobs_hold(struct request *rq)
     reply_job(rq, 200, rq->param[0]);
 }
 
-/* POST /v1/jobs/{id}/resume */
+static bool is_paused(const struct app *app, const char *id)
+{
+    struct job_row row;
+    if (jobs_get(app->store, id, &row, NULL) < 0) {
+        return false;
+    }
+    const bool paused = row.status == JOB_PAUSED;
+    job_row_deinit(&row);
+    return paused;
+}
+
+/* POST /v1/jobs/{id}/resume. Where the queue is full, other jobs still are told what keeps them. */
 void jobs_continue(struct request *rq)
 {
     struct err err;
+    const int r = check_room(rq->app, &err);
+    if (r < 0 && (r != -ERR_BUSY || is_paused(rq->app, rq->param[0]))) {
+        refuse_room(rq, r, &err);
+        return;
+    }
     if (jobs_resume(rq->app->store, rq->param[0], clock_wall_ms(), &err) < 0) {
         reply_error(rq, &err);
         return;

@@ -182,6 +182,16 @@ void repository_load(struct request *rq)
     served_release(model);
 }
 
+/* In the store, too: the next start must not load again what was unloaded. */
+static int drop_pins(struct app *app, const struct model_row *rows, int64_t count, struct err *err)
+{
+    int r = 0;
+    for (int64_t i = 0; r == 0 && i < count; i++) {
+        r = models_pin(app->store, rows[i].key, false, err);
+    }
+    return r;
+}
+
 /* POST /v2/repository/models/{name}/unload: all its versions. */
 void repository_unload(struct request *rq)
 {
@@ -194,9 +204,14 @@ void repository_unload(struct request *rq)
         reply_error(rq, &err);
         return;
     }
-    for (int64_t i = 0; i < count; i++) {
+    r = drop_pins(rq->app, rows, count, &err);
+    for (int64_t i = 0; r == 0 && i < count; i++) {
         serving_unload(rq->app->serving, rows[i].key);
     }
     models_list_free(rows, count);
-    reply_empty(rq, 200);
+    if (r < 0) {
+        reply_error(rq, &err);
+    } else {
+        reply_empty(rq, 200);
+    }
 }

@@ -1,10 +1,14 @@
 #include "server/http/keys.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -153,30 +157,40 @@ static int read_lines(struct keys *k, char *text, struct err *err)
     return r;
 }
 
-int keys_read(const char *path, struct keys **ret, struct err *err)
+/* The text is written to. */
+static int parse(char *text, struct keys **ret, struct err *err)
 {
-    cleanup_mem char *text = NULL;
-    size_t size = 0;
-    int r = file_read_all(path, KEYS_FILE_MAX, &text, &size, err);
-    if (r < 0) {
-        return r == -ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "There is no file of API keys.")
-                                   : r;
-    }
     struct keys *k = mem_zalloc(sizeof *k);
     if (!k || !(k->list = mem_zarray(KEYS_MAX, sizeof *k->list))) {
         keys_free(k);
         return err_no_memory(err);
     }
-    r = read_lines(k, text, err);
-    if (r == 0 && k->count == 0) {
-        r = err_set(err, ERR_INVALID, "The file of API keys has no key.");
-    }
+    const int r = read_lines(k, text, err);
     if (r < 0) {
         keys_free(k);
         return r;
     }
     *ret = k;
     return 0;
+}
+
+int keys_read(const char *path, struct keys **ret, struct err *err)
+{
+    cleanup_mem char *text = NULL;
+    size_t size = 0;
+    struct keys *k = NULL;
+    int r = file_read_all(path, KEYS_FILE_MAX, &text, &size, err);
+    if (r < 0) {
+        return r == -ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "There is no file of API keys.")
+                                   : r;
+    }
+    r = parse(text, &k, err);
+    if (r == 0 && k->count == 0) {
+        keys_free(k);
+        return err_set(err, ERR_INVALID, "The file of API keys has no key.");
+    }
+    *ret = r == 0 ? k : *ret;
+    return r;
 }
 
 struct keys *keys_free(struct keys *k)
@@ -233,25 +247,122 @@ static int make_text(char ret[KEY_TEXT_SIZE], struct err *err)
     return 0;
 }
 
-static int append(const char *path, const char *line, struct err *err)
+/* What an addition is made of. `fd` is the new file, which takes the other's place once it is
+ * whole; it is there before the other is read, and so keeps out who would add at the same time. */
+struct addition {
+    char *path; /* of the file itself, not of a link to it */
+    char *tmp_path;
+    int fd;
+    struct buf text;
+};
+
+static void addition_deinit(struct addition *a)
 {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return err_errno(err, "open the file of API keys");
+    if (a->fd >= 0) {
+        close(a->fd);
+        unlink(a->tmp_path); /* fails where it has been published */
     }
-    int r = file_write_all(fd, line, strlen(line), err);
-    if (r == 0 && fsync(fd) != 0) {
-        r = err_errno(err, "write the file of API keys");
+    mem_free(a->path);
+    mem_free(a->tmp_path);
+    buf_deinit(&a->text);
+}
+
+static int begin_addition(struct addition *a, const char *path, struct err *err)
+{
+    char real[PATH_MAX];
+    cleanup_buf struct buf tmp = BUF_INIT;
+    a->path = mem_strdup(realpath(path, real) != NULL ? real : path);
+    buf_printf(&tmp, "%s.new", a->path ? a->path : "");
+    a->tmp_path = buf_take(&tmp);
+    if (!a->path || !a->tmp_path) {
+        return err_no_memory(err);
     }
-    close(fd);
+    a->fd = open(a->tmp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (a->fd < 0 && errno == EEXIST) {
+        return err_set(
+            err, ERR_BUSY,
+            "There is a file of API keys with \".new\" behind its name: another krrd key "
+            "is at work, or one was cut off; then remove that file.");
+    }
+    return a->fd < 0 ? err_errno(err, "write the file of API keys") : 0;
+}
+
+/* What is there, with its last line ended. The new file belongs to whom the old one does. */
+static int take_old(struct addition *a, struct err *err)
+{
+    cleanup_mem char *text = NULL;
+    size_t size = 0;
+    struct stat old;
+    const int r = file_read_all(a->path, KEYS_FILE_MAX, &text, &size, err);
+    if (r < 0) {
+        return r == -ERR_NOT_FOUND ? 0 : r;
+    }
+    if (stat(a->path, &old) != 0 || fchown(a->fd, old.st_uid, old.st_gid) != 0 ||
+        fchmod(a->fd, old.st_mode & 07777) != 0) {
+        return err_errno(err, "keep the owner and the mode of the file of API keys");
+    }
+    buf_add(&a->text, text, size);
+    if (size > 0 && text[size - 1] != '\n') {
+        buf_char(&a->text, '\n');
+    }
+    return 0;
+}
+
+/* The keys of the text, read as the daemon reads them; there may be none. */
+static int read_addition(const struct addition *a, struct keys **ret, struct err *err)
+{
+    if (!a->text.failed && a->text.len > KEYS_FILE_MAX) {
+        return err_set(err, ERR_TOO_LARGE, "The file of API keys would be too large.");
+    }
+    cleanup_mem char *copy = a->text.failed ? NULL : mem_strndup(a->text.data, a->text.len);
+    return copy ? parse(copy, ret, err) : err_no_memory(err);
+}
+
+static int check_name(const struct addition *a, const char *name, struct err *err)
+{
+    struct keys *there = NULL;
+    if (a->text.len == 0 && !a->text.failed) {
+        return 0;
+    }
+    int r = read_addition(a, &there, err);
+    if (r == 0 && find_name(there, name)) {
+        r = err_set(err, ERR_CONFLICT, "There is a key called %s already.", name);
+    }
+    keys_free(there);
     return r;
 }
 
-int keys_add(const char *path, const char *name, const char *scopes, char ret[KEY_TEXT_SIZE],
-             struct err *err)
+static int publish(const struct addition *a, struct err *err)
 {
-    struct keys *there = NULL;
-    char text[KEY_TEXT_SIZE], digest[SHA256_HEX_SIZE], line[256];
+    struct keys *all = NULL;
+    int r = read_addition(a, &all, err);
+    keys_free(all);
+    r = r == 0 ? file_write_all(a->fd, a->text.data, a->text.len, err) : r;
+    return r == 0 ? file_publish(a->fd, a->tmp_path, a->path, err) : r;
+}
+
+/* The scope that a well-formed list names twice, or NULL. */
+static const char *repeated_scope(const char *text)
+{
+    unsigned seen = 0;
+    for (;; text++) {
+        const size_t len = strcspn(text, ",");
+        const unsigned one = scope_of(text, len);
+        for (size_t i = 0; (seen & one) != 0 && i < SCOPE_COUNT; i++) {
+            if (scope_names[i].scope == one) {
+                return scope_names[i].name;
+            }
+        }
+        seen |= one;
+        text += len;
+        if (*text == '\0') {
+            return NULL;
+        }
+    }
+}
+
+static int check_words(const char *name, const char *scopes, struct err *err)
+{
     if (!name_valid(name)) {
         return err_set(err, ERR_INVALID,
                        "A key's name has 1 to %d letters, digits, '.', '_' or "
@@ -264,18 +375,26 @@ int keys_add(const char *path, const char *name, const char *scopes, char ret[KE
                        "\"%s\".",
                        scopes);
     }
-    int r = access(path, F_OK) == 0 ? keys_read(path, &there, err) : 0;
-    if (r == 0 && there && find_name(there, name)) {
-        r = err_set(err, ERR_CONFLICT, "There is a key called %s already.", name);
-    }
-    keys_free(there);
+    const char *twice = repeated_scope(scopes);
+    return twice ? err_set(err, ERR_INVALID, "The scopes name %s more than once.", twice) : 0;
+}
+
+int keys_add(const char *path, const char *name, const char *scopes, char ret[KEY_TEXT_SIZE],
+             struct err *err)
+{
+    char text[KEY_TEXT_SIZE], digest[SHA256_HEX_SIZE];
+    __attribute__((cleanup(addition_deinit))) struct addition a = {.fd = -1};
+    int r = check_words(name, scopes, err);
+    r = r == 0 ? begin_addition(&a, path, err) : r;
+    r = r == 0 ? take_old(&a, err) : r;
+    r = r == 0 ? check_name(&a, name, err) : r;
     r = r == 0 ? make_text(text, err) : r;
     if (r == 0 && !sha256_text(text, strlen(text), digest)) {
         r = err_no_memory(err);
     }
     if (r == 0) {
-        snprintf(line, sizeof line, "%s %s sha256:%s\n", name, scopes, digest);
-        r = append(path, line, err);
+        buf_printf(&a.text, "%s %s sha256:%s\n", name, scopes, digest);
+        r = publish(&a, err);
     }
     if (r == 0) {
         memcpy(ret, text, sizeof text);

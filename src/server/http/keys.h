@@ -50,7 +50,8 @@ unsigned keys_scopes(const char *text);
 /* "read or train" for people. */
 void keys_scopes_text(unsigned scopes, char ret[64]);
 
-/* Makes a key, appends its line to the file (made with mode 0600 where there is none), and gives
- * its text, which nobody can have again. */
+/* Makes a key, adds its line to the file (made with mode 0600 where there is none; one without any
+ * key is fine), and gives its text, which nobody can have again. The file is replaced as a whole,
+ * by one that keys_read takes; -ERR_BUSY where somebody else does so. */
 int keys_add(const char *path, const char *name, const char *scopes, char ret[KEY_TEXT_SIZE],
              struct err *err);

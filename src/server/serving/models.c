@@ -187,14 +187,16 @@ static struct entry *longest_unused(const struct serving *s, const struct entry 
     return best;
 }
 
+/* Of all others; idle is what unload_others may take. */
 static void sum_bytes(const struct serving *s, const struct entry *but, int64_t *ret_all,
-                      int64_t *ret_pinned)
+                      int64_t *ret_pinned, int64_t *ret_idle)
 {
-    *ret_all = *ret_pinned = 0;
+    *ret_all = *ret_pinned = *ret_idle = 0;
     for (const struct entry *e = s->entries; e; e = e->next) {
         const int64_t bytes = e != but && takes_memory(e) ? e->bytes : 0;
         *ret_all += bytes;
         *ret_pinned += e->pinned ? bytes : 0;
+        *ret_idle += may_leave(e) ? bytes : 0;
     }
 }
 
@@ -226,18 +228,20 @@ static bool unload_others(struct entry *e, int64_t all)
     return true;
 }
 
+/* Others go only where that is enough. */
 static int make_room(struct entry *e, struct err *err)
 {
     const struct serving *s = e->serving;
-    int64_t all, pinned;
-    sum_bytes(s, e, &all, &pinned);
+    int64_t all, pinned, idle;
+    sum_bytes(s, e, &all, &pinned, &idle);
     if (s->limits.memory_bytes == 0) {
         return 0;
     }
     if (e->bytes > s->limits.memory_bytes - pinned) {
         return no_room(e, pinned, err);
     }
-    return unload_others(e, all)
+    const bool enough = all - idle <= s->limits.memory_bytes - e->bytes;
+    return enough && unload_others(e, all)
                ? 0
                : err_set(err, ERR_BUSY,
                          "There is no memory for the model (--serve-memory-bytes) while others "
@@ -387,12 +391,12 @@ static int64_t estimate(const struct served_model *m)
 
 void entry_grown(struct entry *e, int64_t bytes)
 {
-    int64_t all, pinned;
+    int64_t all, pinned, idle;
     if (bytes <= e->bytes) {
         return;
     }
     e->bytes = bytes;
-    sum_bytes(e->serving, e, &all, &pinned);
+    sum_bytes(e->serving, e, &all, &pinned, &idle);
     if (e->serving->limits.memory_bytes > 0) {
         unload_others(e, all); /* else it stands as it is: the model is at work */
     }
