@@ -1,5 +1,5 @@
-/* Reports of jobs when the store loses a batch; what is usual is tested over HTTP
- * (tests/http/test_jobs.py, test_storage.py). */
+/* Reports of jobs when the store loses a batch, or there is no memory; what is usual is tested over
+ * HTTP (tests/http/test_jobs.py, test_storage.py). */
 #include "server/jobs/job_report.h"
 
 #include "server/app.h"
@@ -82,4 +82,20 @@ static void test_a_batch_that_cannot_be_kept(void **state)
     bench_close(&b);
 }
 
-TEST_MAIN(STORE_TEST(test_a_batch_that_cannot_be_kept))
+static void test_no_memory(void **state)
+{
+    (void)state;
+    struct app app = {.store = NULL};
+    const struct job_row row = {.id = "job_1", .spec = (char[]){"{}"}, .plan = (char[]){"{}"}};
+    struct job_report report;
+    for (int64_t n = 1; n <= 2; n++) {
+        mem_fail_nth(n);
+        const int r = job_report_init(&report, &app, &row);
+        mem_fail_nth(0);
+        assert_true(r == 0 || (report.spec == NULL && report.plan == NULL));
+        assert_string_equal(report.job, "job_1");
+        job_report_deinit(&report);
+    }
+}
+
+TEST_MAIN(STORE_TEST(test_a_batch_that_cannot_be_kept), cmocka_unit_test(test_no_memory))

@@ -24,7 +24,11 @@ int job_report_init(struct job_report *r, struct app *app, const struct job_row 
     r->started = clock_monotonic_s();
     memcpy(r->job, job->id, sizeof r->job);
     snprintf(r->device, sizeof r->device, "%s", job->device ? job->device : "");
-    return r->spec ? 0 : err_no_memory(NULL);
+    if (!r->spec) {
+        job_report_deinit(r);
+        return err_no_memory(NULL);
+    }
+    return 0;
 }
 
 void job_report_deinit(struct job_report *r)
