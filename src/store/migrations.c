@@ -10,8 +10,9 @@
  * jobs.last_event numbers a job's events without gaps. dataset_holds keeps a data set from being
  * deleted while an unfinished job needs it, whereas jobs.dataset is history and may name one that
  * is gone. models.version is NULL while a model is staged. model_names survives its models, so that
- * a version is never used twice. models.key is never used twice either (AUTOINCREMENT): workers
- * know loaded models by it.
+ * a version is never used twice. models.key, once committed, is never used twice either
+ * (AUTOINCREMENT): workers know loaded models by it. That of a row that was rolled back is given
+ * again.
  */
 static const char version_1[] =
     "CREATE TABLE datasets ("

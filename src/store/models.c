@@ -98,13 +98,13 @@ int models_stage_import(struct store *s, const char *name, int64_t *ret_key, str
 {
     static const char insert[] =
         "INSERT INTO models (name, job, dataset) VALUES (?1, '', '') RETURNING key";
-    int rc = sql_begin_batched(s->db, err);
+    int rc = sql_begin(s->db, err);
     if (rc < 0) {
         return rc;
     }
     int64_t key = 0;
     rc = sql_number(s->db, insert, SQL_ARGS(sql_text(name)), &key, err);
-    rc = sql_end_batched(s->db, rc < 0 ? rc : 0, err);
+    rc = sql_end(s->db, rc < 0 ? rc : 0, err);
     if (rc == 0) {
         *ret_key = key;
     }

@@ -28,8 +28,9 @@ struct model_row {
 };
 void model_row_deinit(struct model_row *r);
 
-/* The next three are batched: durable after store_flush (store.h), at the latest with jobs_finish.
- * What was staged is gone when a batch was lost meanwhile, and its key may be another's by then.
+/* A job's stage, its pieces and every seal are batched: durable after store_flush (store.h), at the
+ * latest with the publishing. What was staged is gone when a batch was lost meanwhile, and a job's
+ * key may be another's by then.
  *
  * Begins a version for a job; *ret_key (> 0) names it until it is published or dropped.
  * -ERR_CONFLICT unless the job is running or cancelling. */
@@ -38,7 +39,8 @@ int models_stage(struct store *s, const char *job, int64_t *ret_key, struct err 
  * is staged under the key (any more: the job may have ended), -ERR_CONFLICT after the seal. */
 int models_stage_chunk(struct store *s, int64_t key, const void *data, size_t size,
                        struct err *err);
-/* The same of a model that no job has made; `name` is the model's. */
+/* Begins a version that no job has made; `name` is the model's. It is durable at once, so that its
+ * key stays its own: whoever loses a batch has lost pieces (store_losses), but not the row. */
 int models_stage_import(struct store *s, const char *name, int64_t *ret_key, struct err *err);
 /* What publishing will set; call once, before jobs_finish. -ERR_CORRUPT unless `bytes` have been
  * staged. */

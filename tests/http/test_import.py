@@ -1,15 +1,19 @@
 """Exports that come back: the same bits, and nothing but refusals for what is not whole."""
 
 import concurrent.futures
+import contextlib
 import json
 import random
+import sqlite3
 import struct
 
 import numpy as np
 import pytest
 
 import contract
+import daemon as daemon_module
 import data
+import handmade
 
 TYPE = {"Content-Type": "application/vnd.safetensors"}
 
@@ -241,3 +245,34 @@ def test_a_larger_one_while_clients_leave(daemons):
     assert len(api.get("/v1/models/n").json()["versions"]) == 1
     assert daemon.stop() == 0
     assert not [f for f in (daemon.data_dir / "tmp").iterdir() if f.name != "address"]
+
+
+@pytest.mark.parametrize("how, status, code", [("io", 503, "busy"), ("full", 507, "disk_full")])
+def test_pieces_are_lost(daemons, monkeypatch, how, status, code):
+    """With the commit of whatever else happened meanwhile: said, and what others import is whole."""
+    monkeypatch.setenv("KRRD_TEST_DAEMON", daemon_module.program("KRRD_TEST_UNLUCKY",
+                                                                 "tests/http/krrd-unlucky"))
+    monkeypatch.setenv("KRRD_TEST_LOSE", f"{how}:1")
+    monkeypatch.setenv("KRRD_TEST_LOSE_PIECES", "1")
+    daemon = daemons(min_free_bytes=0)
+    api = daemon.api
+    body = handmade.regression(n=2300).file()
+    assert len(body) > 40 << 20
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        lost = pool.submit(put, api, "m", body, None)
+        while "a commit was lost" not in daemon.log():
+            assert not lost.done(), lost.result().text
+            api.get("/v1/models")
+        other = handmade.regression()
+        other.put(api, "n")
+        answer = lost.result()
+    found = answer.json()
+    assert (answer.status_code, found["code"]) == (status, code), found
+    assert "import it again" in found["detail"] and int(answer.headers["Retry-After"]) >= 1
+    api.get("/v1/models/m", 404)
+    questions = [[0.5] * len(other.features)]
+    assert np.allclose(api.predict("n", questions).json()["predictions"], other.predict(questions)[:, 0])
+    assert put(api, "m", body).json()["version"] == 1
+    assert daemon.stop() == 0
+    with contextlib.closing(sqlite3.connect(daemon.data_dir / "krrd.db")) as db:
+        assert db.execute("SELECT count(*) FROM models").fetchone() == (2,)

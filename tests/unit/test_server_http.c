@@ -19,7 +19,7 @@
 #include "server/app.h"
 #include "server/http/http_internal.h"
 #include "server/http/http_listen.h"
-#include "support/assert.h"
+#include "unit/store_fixture.h"
 
 struct bench {
     struct app app; /* first: handlers find the bench by it */
@@ -27,6 +27,7 @@ struct bench {
     struct request *deferred;
     struct stream *stream;
     int gone, closed, freed;
+    int file; /* that was answered with */
 };
 
 static struct bench *bench_of(struct request *rq)
@@ -62,6 +63,26 @@ static void answer_twice(struct request *rq)
 static void echo(struct request *rq)
 {
     reply_bytes(rq, 200, "text/plain", rq->body.data, rq->body.len);
+}
+
+/* A file, told of as exports are, while the database loses what is batched. */
+static void answer_file(struct request *rq)
+{
+    struct sql *db = rq->app->store->db;
+    struct err err;
+    char path[] = "/tmp/krrd-test-file-XXXXXX";
+    const int fd = mkstemp(path);
+    bench_of(rq)->file = fd;
+    unlink(path);
+    assert_int_equal(write(fd, "of the file", 11), 11);
+    assert_int_equal(sql_begin_batched(db, &err), 0);
+    assert_int_equal(sql_end_batched(db, 0, &err), 0);
+    assert_int_equal(sql_script(db, "ROLLBACK", &err), 0);
+    request_set_header(rq, "ETag", "\"1\"");
+    request_set_header(rq, "X-Number", "1");
+    request_set_header(rq, "Content-Disposition", "attachment");
+    request_set_header(rq, "Cache-Control", "private, no-cache");
+    reply_fd(rq, 200, "application/octet-stream", fd, 11);
 }
 
 static void note_closed(void *context)
@@ -112,6 +133,7 @@ static const struct route table[] = {
     {.method = "GET", .pattern = "/defer", .handle = defer},
     {.method = "GET", .pattern = "/forget", .handle = forget},
     {.method = "GET", .pattern = "/twice", .handle = answer_twice},
+    {.method = "GET", .pattern = "/file", .handle = answer_file},
     {.method = "GET", .pattern = "/stream", .handle = open_stream},
     {.method = "POST", .pattern = "/echo", .flags = ROUTE_BODY, .body_max = 1000, .handle = echo},
     {.method = "POST",
@@ -531,6 +553,29 @@ static void test_no_memory(void **state)
     close(fd);
 }
 
+/* Only the error is answered then. */
+static void test_a_file_of_a_lost_batch(void **state)
+{
+    struct bench *b = *state;
+    struct buf got cleanup_buf = BUF_INIT;
+    void *stored = NULL;
+    assert_int_equal(setup(&stored), 0);
+    b->app.store = ((struct fixture *)stored)->store;
+    const int fd = connect_to(b);
+    get(fd, "/file");
+    expect(b, fd, &got, "\"internal_error\"");
+    assert_non_null(strstr(got.data, "HTTP/1.1 500"));
+    assert_non_null(strstr(got.data, "X-Number: 1\r\n"));
+    assert_non_null(strstr(got.data, "Cache-Control: no-store\r\n"));
+    assert_null(strstr(got.data, "ETag"));
+    assert_null(strstr(got.data, "attachment"));
+    assert_null(strstr(got.data, "private"));
+    assert_int_equal(fcntl(b->file, F_GETFD), -1); /* closed */
+    close(fd);
+    b->app.store = NULL;
+    assert_int_equal(teardown(&stored), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -551,6 +596,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_stop_ends_streams, start, stop),
         cmocka_unit_test_setup_teardown(test_head_of_a_stream, start, stop),
         cmocka_unit_test_setup_teardown(test_no_memory, start, stop),
+        cmocka_unit_test_setup_teardown(test_a_file_of_a_lost_batch, start, stop),
     };
     if (argc > 1) {
         cmocka_set_test_filter(argv[1]);

@@ -113,6 +113,38 @@ static void check_order(const struct room *r, int model, const uint64_t *handles
     assert_int_equal(e->rows, count);
 }
 
+/* ---- a worker that is ready and takes everything ---- */
+
+enum slot_state __wrap_slot_state(const struct slot *s);
+int __wrap_slot_send(struct slot *s, enum frame_type type, uint64_t request, const struct json *j,
+                     const void *payload, size_t size, void (*sent)(void *context), void *context,
+                     struct err *err);
+
+enum slot_state __wrap_slot_state(const struct slot *s)
+{
+    (void)s;
+    return SLOT_IDLE;
+}
+
+int __wrap_slot_send(struct slot *s, enum frame_type type, uint64_t request, const struct json *j,
+                     const void *payload, size_t size, void (*sent)(void *context), void *context,
+                     struct err *err)
+{
+    (void)s, (void)type, (void)request, (void)j, (void)payload, (void)size, (void)err;
+    if (sent) {
+        sent(context);
+    }
+    return 0;
+}
+
+static void add_lane(struct room *r)
+{
+    struct lane *lane = mem_zalloc(sizeof *lane);
+    assert_non_null(lane);
+    *lane = (struct lane){.next = r->s->lanes};
+    r->s->lanes = lane;
+}
+
 /* ---- questions ---- */
 
 static void test_the_urgent_go_first(void **state)
@@ -438,8 +470,68 @@ static void test_turns(void **state)
     assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+struct waiting {
+    struct room *r;
+    int told, asks_again;
+};
+
+/* Who waited for one model has done with all of them, or asks for it once more. */
+static void stop_waiting(void *context, const struct err *err)
+{
+    struct waiting *w = context;
+    assert_non_null(err);
+    w->told++;
+    if (w->asks_again > 0) {
+        w->asks_again--;
+        serving_load(w->r->s, w->r->models[0], stop_waiting, w);
+        return;
+    }
+    for (int i = 0; i < MODELS; i++) {
+        serving_unload(w->r->s, w->r->models[i]->key);
+    }
+}
+
+/* They wait for a worker, but the store has none of them: their loads fail, and take others along.
+ */
+static void test_loads_fail_when_a_worker_is_ready(void **state)
+{
+    for (int again = 0; again < 2; again++) {
+        struct room *r = room_open(*state, usual());
+        struct waiting w = {.r = r, .asks_again = again};
+        for (int i = 0; i < MODELS; i++) {
+            serving_load(r->s, r->models[i], stop_waiting, &w);
+        }
+        assert_int_equal(w.told, 0);
+        add_lane(r);
+        entries_ready(r->s);
+        assert_int_equal(w.told, MODELS + again);
+        assert_null(r->s->entries);
+        room_close(r);
+    }
+}
+
+static void test_loads_fail_when_a_worker_is_lost(void **state)
+{
+    struct room *r = room_open(*state, usual());
+    struct waiting w = {.r = r};
+    struct err lost;
+    for (int i = 0; i < MODELS; i++) {
+        serving_load(r->s, r->models[i], stop_waiting, &w);
+    }
+    add_lane(r);
+    for (int i = 0; i < MODELS; i++) {
+        entry_of(r, i)->lane = r->s->lanes;
+    }
+    err_set(&lost, ERR_WORKER_LOST, "It was lost.");
+    entries_recall(r->s, r->s->lanes, &lost);
+    assert_int_equal(w.told, MODELS);
+    assert_null(r->s->entries);
+    room_close(r);
+}
+
 TEST_MAIN(STORE_TEST(test_the_urgent_go_first), STORE_TEST(test_what_waits_again),
           STORE_TEST(test_queues_are_bounded), STORE_TEST(test_deadlines),
           STORE_TEST(test_limits_of_a_model), STORE_TEST(test_memory_is_shared),
           STORE_TEST(test_none_leaves_in_vain), STORE_TEST(test_a_factor_takes_memory),
-          STORE_TEST(test_models_grow), cmocka_unit_test(test_turns))
+          STORE_TEST(test_models_grow), STORE_TEST(test_loads_fail_when_a_worker_is_ready),
+          STORE_TEST(test_loads_fail_when_a_worker_is_lost), cmocka_unit_test(test_turns))

@@ -337,6 +337,36 @@ static void test_chunk_bounds(void **state)
     mem_free(chunk);
 }
 
+/* Takes back what is batched, and the store is told so when it commits. */
+static void lose_batch(struct fixture *f)
+{
+    OK(sql_script(f->store->db, "ROLLBACK", &f->err));
+    assert_true(store_flush(f->store, &f->err) < 0);
+}
+
+/* The key of an import stays its own, whatever becomes of its pieces; a job's may be given again.
+ */
+static void test_a_batch_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    int64_t first, second, jobs;
+    add_dataset(f, "ds_1");
+    add_job(f, "job_1");
+    claim(f, "job_1");
+    OK(models_stage_import(f->store, "m", &first, &f->err));
+    OK(models_stage_chunk(f->store, first, "abc", 3, &f->err));
+    OK(models_stage(f->store, "job_1", &jobs, &f->err));
+    const int64_t losses = store_losses(f->store);
+    lose_batch(f);
+    assert_int_equal(store_losses(f->store), losses + 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM model_chunks"), 0);
+    OK(models_stage_import(f->store, "n", &second, &f->err));
+    assert_int_not_equal(second, first);
+    assert_int_equal(second, jobs);
+    OK(models_drop_stage(f->store, first, &f->err));
+    OK(models_stage_chunk(f->store, second, "abc", 3, &f->err));
+}
+
 /* Staged rows of an interrupted daemon are gone after the next start, published ones are not. */
 static void test_sweep_at_open(void **state)
 {
@@ -358,4 +388,5 @@ TEST_MAIN(STORE_TEST(test_publish_and_get), STORE_TEST(test_stage_refusals), STO
           STORE_TEST(test_drop_stage), STORE_TEST(test_leftovers_go_with_the_job),
           STORE_TEST(test_versions_are_never_used_twice), STORE_TEST(test_lists),
           STORE_TEST(test_what_jobs_begin_with_stays), STORE_TEST(test_large_model),
-          STORE_TEST(test_chunk_bounds), STORE_TEST(test_sweep_at_open))
+          STORE_TEST(test_chunk_bounds), STORE_TEST(test_a_batch_is_lost),
+          STORE_TEST(test_sweep_at_open))

@@ -41,6 +41,7 @@ struct import {
     int64_t bytes, staged_bytes;
     struct json *description;
     int64_t staged; /* the store's key; 0: none */
+    int64_t losses; /* store_losses when it was staged */
     void *chunk;
     size_t chunk_size;
     enum metric_transfer outcome; /* of a body that was complete */
@@ -156,6 +157,18 @@ static bool may_go_on(struct import *m)
 
 /* ---- 3. into the store ---- */
 
+/* Pieces that lay in a batch are gone with it. */
+static int check_kept(struct import *m)
+{
+    struct store *store = m->app->store;
+    const enum err_code why = store_refusal(store);
+    if (m->losses == store_losses(store)) {
+        return 0;
+    }
+    return err_set(&m->err, why == ERR_DISK_FULL || why == ERR_READ_ONLY ? why : ERR_BUSY,
+                   "The database has lost a part of the model; import it again later.");
+}
+
 /* The answer is made first, since nobody would learn of a version without one; it is the store's
  * next one, as nothing comes between on the loop's thread. */
 static char *make_answer(struct import *m, const char *description, int64_t now_ms, char ret[160])
@@ -191,10 +204,8 @@ static int make_version(struct import *m, const char *description, char location
     }
     const struct idempotency_row *kept =
         once_answer(m->once, m->request_sha256, 201, location, answer);
-    const int r =
-        (kept != NULL) == (m->once != NULL)
-            ? models_publish_import(m->app->store, m->staged, now, kept, &version, &m->err)
-            : err_no_memory(&m->err);
+    int r = (kept != NULL) == (m->once != NULL) ? check_kept(m) : err_no_memory(&m->err);
+    r = r == 0 ? models_publish_import(m->app->store, m->staged, now, kept, &version, &m->err) : r;
     if (r < 0) {
         mem_free(answer);
         return r;
@@ -203,13 +214,19 @@ static int make_version(struct import *m, const char *description, char location
     return 0;
 }
 
+static int seal(struct import *m, const char *description)
+{
+    const int r = description != NULL ? check_kept(m) : err_no_memory(&m->err);
+    return r < 0 ? r
+                 : models_stage_seal(m->app->store, m->staged, description, m->sha256, m->bytes,
+                                     &m->err);
+}
+
 static void publish(struct import *m)
 {
     cleanup_mem char *description = json_print(m->description);
     char *answer = NULL, location[160];
-    int r = description != NULL ? models_stage_seal(m->app->store, m->staged, description,
-                                                    m->sha256, m->bytes, &m->err)
-                                : err_no_memory(&m->err);
+    int r = seal(m, description);
     r = r == 0 ? make_version(m, description, location, &answer) : r;
     if (r < 0) {
         fail(m);
@@ -255,7 +272,7 @@ static void read_done(struct app *app, struct request *none, void *context)
         return;
     }
     /* The database and its log may both hold the piece for a while. */
-    if (storage_make_room(app, 2 * (int64_t)m->chunk_size, &m->err) < 0 ||
+    if (storage_make_room(app, 2 * (int64_t)m->chunk_size, &m->err) < 0 || check_kept(m) < 0 ||
         models_stage_chunk(app->store, m->staged, m->chunk, m->chunk_size, &m->err) < 0) {
         fail(m);
         return;
@@ -269,6 +286,7 @@ static void begin_staging(struct import *m)
     m->chunk = mem_alloc(MODELS_CHUNK_MAX);
     int r = m->chunk != NULL ? models_stage_import(m->app->store, m->name, &m->staged, &m->err)
                              : err_no_memory(&m->err);
+    m->losses = store_losses(m->app->store);
     if (r < 0) {
         fail(m);
     } else {

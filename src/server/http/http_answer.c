@@ -79,6 +79,45 @@ static bool may_answer(struct exchange *ex)
     return false;
 }
 
+/* Of an answer that is not given after all: what handlers say of a success. */
+static bool tells_success(const char *name)
+{
+    static const char *const names[] = {
+        "Cache-Control", "Content-Disposition", "Content-Encoding", "ETag",
+        "Location",      "Preference-Applied",  "Repr-Digest",      "X-Export-Error"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcasecmp(name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void drop_success_headers(struct buf *headers)
+{
+    size_t kept = 0;
+    for (size_t at = 0; at < headers->len;) {
+        const char *name = headers->data + at;
+        const char *value = name + strlen(name) + 1;
+        const size_t size = (size_t)(value - name) + strlen(value) + 1;
+        at += size;
+        if (!tells_success(name)) {
+            memmove(headers->data + kept, name, size);
+            kept += size;
+        }
+    }
+    headers->len = kept;
+}
+
+static void take_back(struct answer *a)
+{
+    if (a->file) {
+        close(a->fd);
+        a->file = false;
+    }
+    drop_success_headers(&a->headers);
+}
+
 /* Every answer passes here. Takes body. What an answer tells is durable first, or it is not told.
  */
 static void give(struct exchange *ex, int status, const char *type, char *body, size_t size)
@@ -86,6 +125,7 @@ static void give(struct exchange *ex, int status, const char *type, char *body, 
     struct err err;
     if (status < 500 && app_settle(ex->http->app, &err) < 0) {
         mem_free(body);
+        take_back(&ex->answer);
         reply_error(&ex->request, &err);
         return;
     }

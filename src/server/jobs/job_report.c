@@ -24,7 +24,11 @@ int job_report_init(struct job_report *r, struct app *app, const struct job_row 
     r->started = clock_monotonic_s();
     memcpy(r->job, job->id, sizeof r->job);
     snprintf(r->device, sizeof r->device, "%s", job->device ? job->device : "");
-    return r->spec ? 0 : err_no_memory(NULL);
+    if (!r->spec) {
+        job_report_deinit(r);
+        return err_no_memory(NULL);
+    }
+    return 0;
 }
 
 void job_report_deinit(struct job_report *r)
@@ -154,7 +158,19 @@ static int end_batch(struct job_report *report)
 {
     struct store *store = report->app->store;
     const bool large = report->batched.bytes >= MODELS_CHUNK_MAX;
-    return large || store_refusal(store) != ERR_OK ? app_settle(report->app, NULL) : 0;
+    struct err err;
+    const int r = large || store_refusal(store) != ERR_OK ? app_settle(report->app, &err) : 0;
+    if (r < 0 && !store_may_recover(r)) { /* the same pieces would only be lost again */
+        give_up_model(report, &err);
+        backlog_drop_pieces(&report->backlog);
+    }
+    return r;
+}
+
+static int wait_for_store(struct job_report *report, int r)
+{
+    report->late = true;
+    return r;
 }
 
 int job_report_flush(struct job_report *report)
@@ -165,12 +181,13 @@ int job_report_flush(struct job_report *report)
         if (r == 0) {
             backlog_move_first(&report->backlog, &report->batched);
             r = end_batch(report);
-        } else if (!store_may_recover(r)) {
+            if (r < 0) {
+                return wait_for_store(report, r);
+            }
+        } else if (store_may_recover(r)) {
+            return wait_for_store(report, r);
+        } else {
             backlog_drop_first(&report->backlog);
-        }
-        if (store_may_recover(r)) {
-            report->late = true;
-            return r;
         }
     }
     report->late = false;

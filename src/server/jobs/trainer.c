@@ -192,8 +192,9 @@ static void add_stray(struct trainer *t, struct job_report *report, const struct
 static void keep_unsettled(struct trainer *t, struct job_report *report, const struct json *done,
                            int r)
 {
+    const bool fails = report->failure.code != ERR_OK; /* which is no reason to train it again */
     if (!is_settled(r)) {
-        add_stray(t, report, store_may_recover(r) ? done : NULL);
+        add_stray(t, report, fails || store_may_recover(r) ? done : NULL);
     }
 }
 

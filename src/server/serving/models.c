@@ -449,23 +449,32 @@ void entry_loaded(struct serving *s, const struct frame *f)
 
 /* ---- workers come and go ---- */
 
+/* Those of the lane, where NULL stands for those that have none and wait for one. A load that began
+ * after `before` does not count: callbacks of a load that fails may remove any entry and begin
+ * others, so that who goes through all of them begins anew after each. */
+static struct entry *next_of_lane(const struct serving *s, const struct lane *lane, uint64_t before)
+{
+    struct entry *e = s->entries;
+    while (e && (e->lane != lane || e->load > before || (!lane && e->state != SERVING_LOADING))) {
+        e = e->next;
+    }
+    return e;
+}
+
 void entries_ready(struct serving *s)
 {
-    for (struct entry *e = s->entries; e; e = e->next) {
-        if (e->state == SERVING_LOADING && !e->lane) {
-            begin_load(e);
-        }
+    const uint64_t before = s->last_number;
+    struct entry *e;
+    while ((e = next_of_lane(s, NULL, before)) != NULL) {
+        begin_load(e);
     }
 }
 
 void entries_recall(struct serving *s, struct lane *lane, const struct err *err)
 {
-    struct entry *next;
-    for (struct entry *e = s->entries; e; e = next) {
-        next = e->next;
-        if (e->lane != lane) {
-            continue;
-        }
+    const uint64_t before = s->last_number;
+    struct entry *e;
+    while ((e = next_of_lane(s, lane, before)) != NULL) {
         e->lane = NULL;
         if (e->waiters || e->calls > 0 || e->pinned) {
             begin_load(e);
@@ -550,14 +559,20 @@ void serving_delete(struct serving *s, int64_t model_key)
     }
 }
 
+static struct entry *next_to_leave(const struct serving *s)
+{
+    struct entry *e = s->deleted > 0 ? s->entries : NULL;
+    while (e && !(e->deleted && e->calls == 0 && e->away == 0)) {
+        e = e->next;
+    }
+    return e;
+}
+
 void entries_sweep(struct serving *s)
 {
-    struct entry *next;
-    for (struct entry *e = s->deleted > 0 ? s->entries : NULL; e; e = next) {
-        next = e->next;
-        if (e->deleted && e->calls == 0 && e->away == 0) {
-            leave(e);
-        }
+    struct entry *e;
+    while ((e = next_to_leave(s)) != NULL) {
+        leave(e);
     }
 }
 
