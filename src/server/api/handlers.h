@@ -1,6 +1,6 @@
-/* Every handler, one file a noun: h_aliases.c, h_datasets.c, h_devices.c, h_jobs.c, h_limits.c,
- * h_metrics.c, h_events.c, h_models.c, h_predict.c, h_system.c, h_tested.c, h_transfers.c, h_web.c,
- * h_workers.c. routes.c is the table that names them. */
+/* Every handler, one file a noun: h_aliases.c, h_datasets.c, h_devices.c, h_job_creation.c,
+ * h_jobs.c, h_limits.c, h_metrics.c, h_events.c, h_models.c, h_predict.c, h_system.c, h_tested.c,
+ * h_transfers.c, h_web.c, h_workers.c. routes.c is the table that names them. */
 #pragma once
 
 #include "server/http/http.h"
@@ -15,8 +15,10 @@ void datasets_show(struct request *rq);
 void datasets_preview(struct request *rq);
 void datasets_remove(struct request *rq);
 
-/* h_jobs.c */
+/* h_job_creation.c */
 void jobs_create(struct request *rq);
+
+/* h_jobs.c */
 void jobs_index(struct request *rq);
 void jobs_show(struct request *rq);
 void jobs_stop(struct request *rq);     /* POST …/cancel */
