@@ -42,8 +42,14 @@ static bool is_authority(const char *text, size_t len)
         stop++;
     }
     const char *colon = stop == NULL ? end : stop;
-    return colon > text && (colon == end || (*colon == ':' && is_port(colon + 1, end))) &&
-           memchr(text, '@', len) == NULL;
+    const bool open = colon == end || (*colon == ':' && colon + 1 == end); /* the scheme's port */
+    return colon > text && (open || (*colon == ':' && is_port(colon + 1, end)));
+}
+
+bool webhook_names_server(const struct webhook_spec *s)
+{
+    const char *host = strstr(s->url, "://") + 3;
+    return is_authority(host, strcspn(host, "/?#"));
 }
 
 /* https://host… or http://host…, of visible ASCII, without a name or password before the host. */
@@ -71,13 +77,12 @@ static int read_url(const struct json *j, struct webhook_spec *s, struct err *er
         }
     }
     const size_t authority = strcspn(host, "/?#\\");
-    if (len > WEBHOOK_URL_MAX || authority == 0 || !is_authority(host, authority) ||
+    if (len > WEBHOOK_URL_MAX || authority == 0 || memchr(host, '@', authority) != NULL ||
         host[authority] == '\\') {
-        return field_error(
-            err, "url", FIELD_WHOLE,
-            "The address names a host and maybe a port from 1 to 65535, without user "
-            "or password, and has at most %d characters.",
-            WEBHOOK_URL_MAX);
+        return field_error(err, "url", FIELD_WHOLE,
+                           "The address names a host, without user or password, and has at most "
+                           "%d characters.",
+                           WEBHOOK_URL_MAX);
     }
     memcpy(s->url, url, len + 1);
     return 0;

@@ -131,6 +131,8 @@ def test_the_events_asked_for(hooked, receiver):
     ("https://user:word@example.org/", None, "#/webhook/url"),
     ("https://example.org/a b", None, "#/webhook/url"),
     ("https://example.org/" + "x" * 1024, None, "#/webhook/url"),
+    ("https://example.org:99999/", None, "#/webhook/url"),
+    ("https://[::1/", None, "#/webhook/url"),
     ("https://example.org/", [], "#/webhook/events"),
     ("https://example.org/", ["succeeded", "succeeded"], "#/webhook/events/1"),
     ("https://example.org/", ["running"], "#/webhook/events/0"),

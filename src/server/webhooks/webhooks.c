@@ -65,6 +65,11 @@ int webhooks_check(const struct app *app, const struct webhook_spec *spec, struc
         return err_at(err, ERR_INVALID, "#/webhook/url",
                       "The address must begin with https:// (--webhook-http allows others).");
     }
+    if (!webhook_names_server(spec)) {
+        return err_at(err, ERR_INVALID, "#/webhook/url",
+                      "The address names a host, one of IPv6 in brackets, and maybe a port from 1 "
+                      "to 65535.");
+    }
     const char *host = spec->url + (https ? 8 : 7);
     const size_t len = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/?#");
     if (!address_host_allowed(host, len, &app->webhooks->also)) {
