@@ -91,7 +91,7 @@ struct eigenpro34_counters {
     int64_t exact;       /* projection */
     int64_t rank, batch; /* q and b, in a saved state */
 };
-enum { EIGENPRO34_COUNTERS = 14, EIGENPRO34_REALS = 6, EIGENPRO34_HALVINGS = 40 };
+enum { EIGENPRO34_COUNTERS = 14, EIGENPRO34_REALS = 5, EIGENPRO34_HALVINGS = 40 };
 _Static_assert(sizeof(struct eigenpro34_counters) == EIGENPRO34_COUNTERS * sizeof(int64_t),
                "saved as an array");
 
@@ -123,13 +123,13 @@ struct solver {
     bool window_read;    /* `tile` holds the window's rows */
     int64_t *rows;       /* [window_rows] */
     struct row_tile tile;
-    double *arrays;   /* [EIGENPRO34_REALS + 3, t], the owner of those below; REALS are saved */
+    double *arrays;   /* [EIGENPRO34_REALS + 4, t], the owner of those below; REALS are saved */
     double *sum;      /* |g|^2 of this epoch */
     double *seen;     /* |Y_b|^2 of this epoch */
-    double *total;    /* of a whole one; 0 before there was one */
     double *norm;     /* |K_nm' Y| */
     double *relative; /* residual */
     double *best;     /* the least so far */
+    double *total;    /* |Y|^2, of a whole epoch; 0 before there was one. Saved, too */
     double *one, *work, *dots;
     struct mat B, G;   /* where the last pass was, and its gradient; 0 before there was one */
     struct mat D;      /* delta in the span, f in plain epochs */

@@ -15,6 +15,7 @@ int eigenpro34__save(const struct solver *s, struct state *to, struct err *err)
     at.batch = s->batch;
     int r = state_put_ints(to, "counters", (const int64_t *)&at, EIGENPRO34_COUNTERS, err);
     r = r == 0 ? state_put_reals(to, "columns", s->arrays, EIGENPRO34_REALS * s->t, err) : r;
+    r = r == 0 ? state_put_reals(to, "total", s->total, s->t, err) : r;
     const struct {
         const char *name;
         const struct mat *m;
@@ -73,6 +74,9 @@ int eigenpro34__load(struct solver *s, const struct state *from, struct err *err
         r = err_set(err, ERR_CORRUPT, "The saved state of the solver holds impossible counters.");
     }
     r = r == 0 ? state_get_reals(from, "columns", s->arrays, EIGENPRO34_REALS * s->t, err) : r;
+    if (r == 0 && state_has(from, "total")) { /* earlier versions had none */
+        r = state_get_reals(from, "total", s->total, s->t, err);
+    }
     const struct {
         const char *name;
         const struct mat *m;

@@ -48,13 +48,13 @@ static int64_t max_i64(int64_t a, int64_t b)
 static int allocate(struct solver *s, struct err *err)
 {
     const struct problem *p = &s->p;
-    enum { ARRAYS = EIGENPRO34_REALS + 3 };
+    enum { ARRAYS = EIGENPRO34_REALS + 4 };
     s->arrays = mem_zarray((size_t)s->t, ARRAYS * sizeof(double));
     if (s->arrays == NULL) {
         return err_no_memory(err);
     }
-    double **const members[ARRAYS] = {&s->sum,  &s->seen, &s->total, &s->norm, &s->relative,
-                                      &s->best, &s->one,  &s->work,  &s->dots};
+    double **const members[ARRAYS] = {&s->sum,   &s->seen, &s->norm, &s->relative, &s->best,
+                                      &s->total, &s->one,  &s->work, &s->dots};
     for (int i = 0; i < ARRAYS; i++) {
         *members[i] = s->arrays + i * s->t;
     }
