@@ -253,6 +253,7 @@ struct addition {
     char *path; /* of the file itself, not of a link to it */
     char *tmp_path;
     int fd;
+    bool published; /* or tried: the next one's new file may stand there by now */
     struct buf text;
 };
 
@@ -260,7 +261,9 @@ static void addition_deinit(struct addition *a)
 {
     if (a->fd >= 0) {
         close(a->fd);
-        unlink(a->tmp_path); /* fails where it has been published */
+    }
+    if (a->fd >= 0 && !a->published) {
+        unlink(a->tmp_path);
     }
     mem_free(a->path);
     mem_free(a->tmp_path);
@@ -287,6 +290,16 @@ static int begin_addition(struct addition *a, const char *path, struct err *err)
     return a->fd < 0 ? err_errno(err, "write the file of API keys") : 0;
 }
 
+static int own_as(int fd, const struct stat *old)
+{
+    struct stat now;
+    if (fstat(fd, &now) != 0) {
+        return -1;
+    }
+    const bool same = now.st_uid == old->st_uid && now.st_gid == old->st_gid;
+    return same ? 0 : fchown(fd, old->st_uid, old->st_gid);
+}
+
 /* What is there, with its last line ended. The new file belongs to whom the old one does. */
 static int take_old(struct addition *a, struct err *err)
 {
@@ -297,7 +310,7 @@ static int take_old(struct addition *a, struct err *err)
     if (r < 0) {
         return r == -ERR_NOT_FOUND ? 0 : r;
     }
-    if (stat(a->path, &old) != 0 || fchown(a->fd, old.st_uid, old.st_gid) != 0 ||
+    if (stat(a->path, &old) != 0 || own_as(a->fd, &old) != 0 ||
         fchmod(a->fd, old.st_mode & 07777) != 0) {
         return err_errno(err, "keep the owner and the mode of the file of API keys");
     }
@@ -332,13 +345,18 @@ static int check_name(const struct addition *a, const char *name, struct err *er
     return r;
 }
 
-static int publish(const struct addition *a, struct err *err)
+static int publish(struct addition *a, struct err *err)
 {
     struct keys *all = NULL;
     int r = read_addition(a, &all, err);
     keys_free(all);
     r = r == 0 ? file_write_all(a->fd, a->text.data, a->text.len, err) : r;
-    return r == 0 ? file_publish(a->fd, a->tmp_path, a->path, err) : r;
+    if (r < 0) {
+        return r;
+    }
+    r = file_publish(a->fd, a->tmp_path, a->path, err);
+    a->published = r == 0 || access(a->tmp_path, F_OK) != 0;
+    return r;
 }
 
 /* The scope that a well-formed list names twice, or NULL. */
