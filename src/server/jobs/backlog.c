@@ -103,18 +103,21 @@ void backlog_put_back(struct backlog *to, struct backlog *from)
     *from = (struct backlog){.first = NULL};
 }
 
-void backlog_drop_pieces(struct backlog *b)
+bool backlog_drop_pieces(struct backlog *b)
 {
     struct backlog kept = {.first = NULL};
+    bool dropped = false;
     while (b->first) {
         struct backlog_item *i = take_first(b);
         if (i->event) {
             append(&kept, i);
         } else {
             free_item(i);
+            dropped = true;
         }
     }
     *b = kept;
+    return dropped;
 }
 
 void backlog_deinit(struct backlog *b)

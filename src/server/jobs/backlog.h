@@ -34,5 +34,5 @@ int backlog_add_piece(struct backlog *b, const void *piece, size_t size, struct 
 void backlog_drop_first(struct backlog *b);
 void backlog_move_first(struct backlog *from, struct backlog *to); /* to its end */
 void backlog_put_back(struct backlog *to, struct backlog *from);   /* all of it, before the rest */
-void backlog_drop_pieces(struct backlog *b);
+bool backlog_drop_pieces(struct backlog *b);                       /* whether there were any */
 void backlog_deinit(struct backlog *b);

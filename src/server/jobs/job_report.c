@@ -160,9 +160,9 @@ static int end_batch(struct job_report *report)
     const bool large = report->batched.bytes >= MODELS_CHUNK_MAX;
     struct err err;
     const int r = large || store_refusal(store) != ERR_OK ? app_settle(report->app, &err) : 0;
-    if (r < 0 && !store_may_recover(r)) { /* the same pieces would only be lost again */
+    const bool lost = r < 0 && !store_may_recover(r);
+    if (lost && backlog_drop_pieces(&report->backlog)) { /* they would only be lost again */
         give_up_model(report, &err);
-        backlog_drop_pieces(&report->backlog);
     }
     return r;
 }

@@ -50,7 +50,8 @@ struct job_report job_report_take(struct job_report *from);
 void job_report_event(struct job_report *r, const struct json *event);
 void job_report_model(struct job_report *r, const struct frame *f);
 /* Whether there is something in it, and trying to store it: 0, or why it waits still. Where
- * store_may_recover does not say so, the model is given up (`failure`), and the job will fail. */
+ * store_may_recover does not say so, pieces of a model are given up with it (`failure`), and the
+ * job will fail. */
 bool job_report_waits(const struct job_report *r);
 int job_report_flush(struct job_report *r);
 
