@@ -235,6 +235,7 @@ static int run(const struct settings *settings, char **argv, struct err *err)
  * kept their checkpoints, and those that do not answer by SIGKILL. No orphan outlives it. */
 static void leave_signals_to_the_daemon(void)
 {
+    signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -338,6 +338,7 @@ def test_stop_and_start(daemons, number):
     wait_iteration(daemon.api, job, 20)
     start = time.monotonic()
     for kind in ("train", "serve") if number else ():
+        os.kill(daemon.api.worker_pid(kind), signal.SIGHUP)
         os.kill(daemon.api.worker_pid(kind), number)
     assert daemon.stop(number=number or signal.SIGTERM) == 0
     assert time.monotonic() - start < 30
