@@ -366,7 +366,7 @@ static void leverage(struct planning *g, struct plan_moment *at)
     at->parts[PLAN_SOLVER] += 25.0 * n;
     struct plan_moment scoring = *at;
     scoring.parts[PLAN_OTHER] += 8.0 * core * (core + leverage_rows);
-    plan__moment(g, &scoring, "leverage scores");
+    plan__moment(g, &scoring, "solving");
     plan__stored(g, &g->setup, n * core, DTYPE_F64, 8.0);
     plan__dense(&g->setup, n * core * core, DTYPE_F64);
 }
@@ -394,7 +394,7 @@ static void blocks(struct planning *g)
     at.parts[PLAN_PRECONDITIONER] =
         sketch ? b * r * (16.0 + 2.0 * v) + 16.0 * r * r + 8.0 * r * t : 0;
     at.parts[PLAN_LIBRARY] = plan__library(g, b) + plan__products(g, t);
-    if (two && strcmp(param_choice(&g->params, "sampling"), "leverage") == 0) {
+    if (two && b < n && strcmp(param_choice(&g->params, "sampling"), "leverage") == 0) {
         leverage(g, &at);
     }
     plan__values(g, &g->iteration, b * n, g->points, 1);

@@ -430,6 +430,13 @@ int models_pin(struct store *s, int64_t key, bool pinned, struct err *err)
                          sql_run(s->db, update, SQL_ARGS(sql_int(key), sql_int(pinned)), err), err);
 }
 
+int models_unpin(struct store *s, const char *name, struct err *err)
+{
+    static const char update[] = "UPDATE models SET pinned = 0 WHERE name = ?1 AND pinned = 1";
+    const int rc = sql_begin(s->db, err);
+    return rc < 0 ? rc : sql_end(s->db, sql_run(s->db, update, SQL_ARGS(sql_text(name)), err), err);
+}
+
 int models_pinned(struct store *s, struct model_row **ret, int64_t *ret_count, struct err *err)
 {
     static const char select[] =

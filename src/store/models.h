@@ -79,6 +79,8 @@ int models_delete(struct store *s, const char *name, int64_t version, struct err
 /* Whether the version, by its key, is to be loaded whenever the daemon runs. Of one that is gone
  * nothing is kept. */
 int models_pin(struct store *s, int64_t key, bool pinned, struct err *err);
+/* No version of the model any more. */
+int models_unpin(struct store *s, const char *name, struct err *err);
 /* All that are, in the order of their keys; models_list_free. */
 int models_pinned(struct store *s, struct model_row **ret, int64_t *ret_count, struct err *err);
 

@@ -182,17 +182,8 @@ void repository_load(struct request *rq)
     served_release(model);
 }
 
-/* In the store, too: the next start must not load again what was unloaded. */
-static int drop_pins(struct app *app, const struct model_row *rows, int64_t count, struct err *err)
-{
-    int r = 0;
-    for (int64_t i = 0; r == 0 && i < count; i++) {
-        r = models_pin(app->store, rows[i].key, false, err);
-    }
-    return r;
-}
-
-/* POST /v2/repository/models/{name}/unload: all its versions. */
+/* POST /v2/repository/models/{name}/unload: all its versions, which the next start does not load
+ * again either. */
 void repository_unload(struct request *rq)
 {
     struct model_row *rows;
@@ -204,7 +195,7 @@ void repository_unload(struct request *rq)
         reply_error(rq, &err);
         return;
     }
-    r = drop_pins(rq->app, rows, count, &err);
+    r = models_unpin(rq->app->store, rq->param[0], &err);
     for (int64_t i = 0; r == 0 && i < count; i++) {
         serving_unload(rq->app->serving, rows[i].key);
     }

@@ -82,9 +82,16 @@ static bool may_answer(struct exchange *ex)
 /* Of an answer that is not given after all: what handlers say of a success. */
 static bool tells_success(const char *name)
 {
-    static const char *const names[] = {
-        "Cache-Control", "Content-Disposition", "Content-Encoding", "ETag",
-        "Location",      "Preference-Applied",  "Repr-Digest",      "X-Export-Error"};
+    static const char *const names[] = {"Cache-Control",
+                                        "Content-Disposition",
+                                        "Content-Encoding",
+                                        "ETag",
+                                        "Location",
+                                        "Idempotency-Replayed",
+                                        "Preference-Applied",
+                                        "Repr-Digest",
+                                        "Inference-Header-Content-Length",
+                                        "X-Export-Error"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcasecmp(name, names[i]) == 0) {
             return true;
