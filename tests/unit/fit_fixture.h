@@ -4,32 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "engine/fit/fit.h"
 #include "engine_fixture.h"
-
-struct story {
-    double now;
-    double tick;
-    int64_t cancel_at, asked;
-    struct progress last;
-    int selecting; /* reports of a share of the selection of centers */
-    bool fell;     /* such a share did */
-    struct buf messages;
-};
-
-static inline double story_now(void *context)
-{
-    struct story *s = context;
-    s->now += s->tick;
-    return s->now;
-}
-
-static inline bool story_cancelled(void *context)
-{
-    struct story *s = context;
-    return s->asked++ == s->cancel_at;
-}
+#include "story_fixture.h"
 
 /* The last report's metrics, as the job's `progress` keeps them. */
 static inline void story_report(void *context, const struct progress *p)
@@ -38,12 +14,6 @@ static inline void story_report(void *context, const struct progress *p)
     s->fell = s->fell || (p->step < s->last.step && strcmp(p->phase, s->last.phase) == 0);
     s->selecting += strcmp(p->phase, "centers") == 0 && p->step > 0 && p->step <= 1;
     s->last = *p;
-}
-
-static inline void story_message(void *context, const char *level, const char *text)
-{
-    struct story *s = context;
-    buf_printf(&s->messages, "%s: %s\n", level, text);
 }
 
 static inline int fit(struct backend *be, const char *fields, const struct dataset *train,

@@ -3,37 +3,9 @@
 
 #include <math.h>
 
-#include "base/buf.h"
 #include "base/rng.h"
-#include "engine/fit/fit.h"
 #include "engine_fixture.h"
-
-struct story {
-    double now, tick;
-    int64_t cancel_at, asked;
-    struct buf messages;
-    int tables;
-    int64_t last_table; /* rows of the last table told */
-};
-
-static inline double story_now(void *context)
-{
-    struct story *s = context;
-    s->now += s->tick;
-    return s->now;
-}
-
-static inline bool story_cancelled(void *context)
-{
-    struct story *s = context;
-    return s->asked++ == s->cancel_at;
-}
-
-static inline void story_message(void *context, const char *level, const char *text)
-{
-    struct story *s = context;
-    buf_printf(&s->messages, "%s: %s\n", level, text);
-}
+#include "story_fixture.h"
 
 static inline void story_tell(void *context, const char *text, const struct json *data)
 {

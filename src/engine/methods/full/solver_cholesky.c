@@ -45,8 +45,7 @@ static const char *const notes[NOTE_COUNT_] = {
     "The float32 factor was not good enough to refine from: factorising in float64.",
     "There is no memory for a float64 factor: what the float32 one gave stands.",
     "In float64 the matrix is not positive definite, to rounding: what the float32 factor gave "
-    "stands. "
-    "A larger regularization helps.",
+    "stands. A larger regularization helps.",
 };
 
 struct solver {
