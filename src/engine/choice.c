@@ -9,7 +9,7 @@
 static const char key[] = "chosen", numbers_name[] = "choice",
                   bandwidths_name[] = "choice_bandwidths";
 
-enum { NUMBERS = 6 };
+enum { NUMBERS = 7, NUMBERS_BEFORE = 6 }; /* without `plain` */
 
 void choice_deinit(struct choice *c)
 {
@@ -20,7 +20,8 @@ int choice_save(const struct choice *c, int64_t d, const char *of, struct state 
                 struct err *err)
 {
     const double numbers[NUMBERS] = {(double)c->kernel, c->medians,         c->ridge,
-                                     c->regularization, (double)c->centers, (double)c->hurry};
+                                     c->regularization, (double)c->centers, (double)c->hurry,
+                                     c->plain ? 1 : 0};
     int r = state_put_text(to, key, of, err);
     r = r == 0 ? state_put_reals(to, numbers_name, numbers, NUMBERS, err) : r;
     return r == 0 && c->bandwidths != NULL
@@ -38,7 +39,15 @@ static bool numbers_valid(const double *v)
     const bool numbers =
         v[1] > 0 && isfinite(v[1]) && v[2] >= 0 && isfinite(v[2]) && v[3] >= 0 && isfinite(v[3]);
     return numbers && is_whole(v[0], KERNEL_COUNT_ - 1) && is_whole(v[4], 1e15) &&
-           is_whole(v[5], HURRY_MOST);
+           is_whole(v[5], HURRY_MOST) && is_whole(v[6], 1);
+}
+
+static bool load_numbers(const struct state *from, double *v)
+{
+    v[NUMBERS_BEFORE] = 0;
+    return (state_get_reals(from, numbers_name, v, NUMBERS, NULL) == 0 ||
+            state_get_reals(from, numbers_name, v, NUMBERS_BEFORE, NULL) == 0) &&
+           numbers_valid(v);
 }
 
 /* 1: there are none, or as many as features, and all are usable; *ret is the caller's. */
@@ -68,8 +77,7 @@ int choice_load(const struct state *from, int64_t d, const char *of, struct choi
 {
     const char *made_on = state_text(from, key);
     double v[NUMBERS], *bandwidths;
-    if (made_on == NULL || strcmp(made_on, of) != 0 ||
-        state_get_reals(from, numbers_name, v, NUMBERS, NULL) < 0 || !numbers_valid(v)) {
+    if (made_on == NULL || strcmp(made_on, of) != 0 || !load_numbers(from, v)) {
         return 0;
     }
     const int r = load_bandwidths(from, d, &bandwidths, err);
@@ -80,7 +88,8 @@ int choice_load(const struct state *from, int64_t d, const char *of, struct choi
                                .ridge = v[2],
                                .regularization = v[3],
                                .centers = (int64_t)v[4],
-                               .hurry = (int)v[5]};
+                               .hurry = (int)v[5],
+                               .plain = v[6] == 1};
     }
     return r;
 }

@@ -232,8 +232,10 @@ static struct trials count_trials(const struct job_spec *spec, bool learns)
         return (struct trials){.medians = 1};
     }
     const double learned = bandwidths && spec->search.bandwidths == 0 && learns ? names : 0;
-    const double pairs = bandwidths ? names * RULE_BANDWIDTHS + RULE_BEYOND + learned : names;
-    const double again = fmin(pairs, RULE_CHOICE_PAIRS);
+    const double plain = spec->standardize.features ? names * RULE_PLAIN : 0;
+    const double pairs =
+        bandwidths ? names * RULE_BANDWIDTHS + RULE_BEYOND + learned + plain : names;
+    const double again = fmin(pairs, kernels ? RULE_CHOICE_AGAIN : RULE_CHOICE_PAIRS);
     return (struct trials){.fits = pairs * tried,
                            .learned = learned,
                            .medians = names + 1,
@@ -280,13 +282,21 @@ static void learn_all(struct planning *g, struct plan_moment *at, int64_t fitted
     }
 }
 
+static double held_and_fitted(const struct planning *g, int64_t fitted, int times)
+{
+    const int64_t width = (int64_t)(g->d + g->t);
+    return (double)(fitted + rule_choice_held((int64_t)g->n, fitted, width, times));
+}
+
 /* The kernel, its bandwidth. */
 static void choose_kernel(struct planning *g)
 {
     struct plan_moment at = g->base;
     const double budget = g->spec->stop.time_budget_s;
     const double fitted = (double)rule_choice_first((int64_t)g->n, budget);
-    const double more = (double)rule_choice_rows((int64_t)g->n, budget);
+    const int64_t more = rule_choice_rows((int64_t)g->n, budget);
+    const double tried = held_and_fitted(g, (int64_t)fitted, RULE_HELD_FIRST);
+    const double tried_again = held_and_fitted(g, more, RULE_HELD_AGAIN);
     const double pairs = fmin(g->n * (g->n - 1.0) / 2.0, median_distances);
     const int folds = rule_choice_folds((int64_t)g->n, budget);
     const bool learns = rule_learned_rows((int64_t)fitted, folds, (int64_t)g->d, budget) > 0;
@@ -294,13 +304,13 @@ static void choose_kernel(struct planning *g)
     const double taken = trials.medians + (more > 0 ? trials.medians_again : 0);
     const bool open = trials.fits > 0;
     if (g->centers > 0 && (open || by_median(g->spec))) {
-        const double looked = fmax(looked_rows, open ? 3.0 * more : 0);
+        const double looked = fmax(looked_rows, open ? tried_again : 0);
         at.parts[PLAN_DATA] += fmin(g->n, looked) * (g->d * g->host + 8.0 * g->t);
     }
     if (open) {
         const double each = trials.learned > 0 ? folds : 1; /* learns its own bandwidths */
-        try_kernels(g, &at, fitted, fmin(g->n, 3.0 * fitted), folds, each, trials.fits);
-        try_kernels(g, &at, more, 3.0 * more, 1, 1, trials.fits_again);
+        try_kernels(g, &at, fitted, tried, folds, each, trials.fits);
+        try_kernels(g, &at, (double)more, tried_again, 1, 1, trials.fits_again);
         learn_all(g, &at, (int64_t)fitted, folds, trials.learned);
     }
     at.parts[PLAN_LIBRARY] = fmax(at.parts[PLAN_LIBRARY], plan__library(g, 0));

@@ -232,9 +232,16 @@ int64_t rule_learned_rows(int64_t fitted, int folds, int64_t d, double time_budg
 int64_t rule_choice_rows(int64_t n, double time_budget_s)
 {
     enum { SHARE = 8, MOST = 3000, FEWEST = 1250 };
-    const double in_time = rows_in_time(RULE_CHOICE_PAIRS * RULE_RIDGES, time_budget_s);
+    const double in_time = rows_in_time(RULE_CHOICE_AGAIN * RULE_RIDGES, time_budget_s);
     const int64_t rows = (int64_t)fmin(fmin((double)(n / SHARE), MOST), in_time);
     return rows < FEWEST ? 0 : rows;
+}
+
+int64_t rule_choice_held(int64_t n, int64_t fitted, int64_t width, int times)
+{
+    enum { NUMBERS = 1 << 24, TIMES_LEAST = 2 };
+    const int64_t in_memory = most(TIMES_LEAST * fitted, NUMBERS / width);
+    return least(least(times * fitted, in_memory), n - fitted);
 }
 
 int64_t rule_full_rows(bool device)

@@ -88,6 +88,9 @@ int64_t rule_kept_bytes(const struct job_spec *spec, const struct keep_shape *sh
 #define RULE_BANDWIDTHS 2
 #define RULE_BEYOND 1
 #define RULE_RIDGES 5
+/* Features that were standardised are tried once more as they are: one pair more for each kernel.
+ */
+#define RULE_PLAIN 1
 /* Of 100 rows and more, and fewer than 300, each is held out in one of five folds, where all these
  * factors are reckoned to take a tenth of the time budget at most (RULE_SEARCH_RATE); else 1. */
 #define RULE_CHOICE_FOLDS 5
@@ -107,12 +110,18 @@ int64_t rule_choice_first(int64_t n, double time_budget_s);
 int64_t rule_learned_rows(int64_t fitted, int folds, int64_t d, double time_budget_s);
 /* The most of a time budget that all of this may take, by the clock. */
 #define RULE_CHOICE_SHARE 0.25
-/* And of these pairs so many once more on a larger sample, fitted on rule_choice_rows rows, with
- * twice as many held out: an eighth of the n training rows, at most 3,000, and no more than those
- * whose factors are reckoned to take a tenth of the time budget (RULE_SEARCH_RATE); 0, no second
- * sample, where that comes to fewer than 1,250. */
+/* And of these pairs the best ones, so many, and the best one of each kernel, once more on a larger
+ * sample, fitted on rule_choice_rows rows: an eighth of the n training rows, at most 3,000, and no
+ * more than those whose factors are reckoned to take a tenth of the time budget (RULE_SEARCH_RATE);
+ * 0, no second sample, where that comes to fewer than 1,250. */
 #define RULE_CHOICE_PAIRS 3
+#define RULE_CHOICE_AGAIN (RULE_KERNELS + 1) /* that this is reckoned to come to */
 int64_t rule_choice_rows(int64_t n, double time_budget_s);
+/* Held out of n rows, beside those that are fitted: so many times as many, or the rows left, or
+ * twice as many where more of them, of `width` features and targets, took a lot of memory. */
+#define RULE_HELD_FIRST 4
+#define RULE_HELD_AGAIN 8
+int64_t rule_choice_held(int64_t n, int64_t fitted, int64_t width, int times);
 
 /* "cholesky" or "pcg", for n points of d features; `precision` is the one that pcg would have,
  * `room` the bytes that are free. */

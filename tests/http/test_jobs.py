@@ -70,6 +70,28 @@ def test_model_and_dataset_are_enough(api, name):
     assert any(m.startswith("Solver chosen") for m in said), said
 
 
+def test_features_as_they_are(api, name):
+    """A sum of waves in all directions alike, of features whose spreads differ: standardised ones would matter alike. Of
+    so many none is learned by itself."""
+    rng = np.random.default_rng(0)
+    spread = 20. / np.arange(1, 521) ** 2
+    waves, phases = rng.normal(size=(520, 40)) / 15, rng.uniform(0, 6, 40)
+
+    def rows(n):
+        X = rng.normal(size=(n, 520)) * spread
+        return X, np.cos(X @ waves + phases).sum(axis=1)
+
+    X, y = rows(750)
+    job = api.train(name, api.upload_csv(X, y), kernel={"name": "gaussian", "bandwidth": "auto"})
+    said = messages(api, job)
+    assert any(m.startswith("Features are not standardised in effect") for m in said), said
+    bandwidths = np.array(api.get(f"/v1/models/{name}/versions/1").json()["description"]["kernel"]["bandwidth"])
+    np.testing.assert_allclose(bandwidths * spread, bandwidths[0] * spread[0], rtol=.2)
+    X, y = rows(50)
+    found = np.array(api.predict(name, X).json()["predictions"])
+    assert np.abs(found.ravel() - y).mean() < .05 * np.abs(y).mean()
+
+
 def test_empty_objects_are_the_defaults(api, name, regression_dataset):
     spec = api.train(name, regression_dataset, kernel={}, test={}, stop={}, standardize={},
                      solver={})["spec"]

@@ -268,14 +268,25 @@ static void test_rows_of_a_second_choice(void **state)
     assert_int_equal(rule_choice_rows(10000, INFINITY), 1250);
     assert_int_equal(rule_choice_rows(23999, INFINITY), 2999);
     assert_int_equal(rule_choice_rows(1000000, INFINITY), 3000);
-    const double full = 15.0 * 3000.0 * 3000.0 * 3000.0 / 6.0 / RULE_SEARCH_RATE; /* seconds */
+    const double full = 25.0 * 3000.0 * 3000.0 * 3000.0 / 6.0 / RULE_SEARCH_RATE; /* seconds */
     assert_int_equal(rule_choice_rows(1000000, 10.01 * full), 3000);
     const int64_t half = rule_choice_rows(1000000, 5.0 * full);
     assert_true(half > 2370 && half < 2390); /* 3,000 by the cube root of 2 */
     assert_int_equal(rule_choice_rows(1000000, 0.7 * full), 0);
 }
 
-TEST_MAIN(cmocka_unit_test(test_rows_to_learn_from),
+static void test_rows_held_out(void **state)
+{
+    (void)state;
+    assert_int_equal(rule_choice_held(100000, 1000, 10, RULE_HELD_FIRST), 4000);
+    assert_int_equal(rule_choice_held(4000, 1000, 10, RULE_HELD_FIRST), 3000);
+    assert_int_equal(rule_choice_held(100000, 3000, 10, RULE_HELD_AGAIN), 24000);
+    assert_int_equal(rule_choice_held(100000, 3000, 1024, RULE_HELD_AGAIN), 16384);
+    assert_int_equal(rule_choice_held(100000, 3000, 1 << 20, RULE_HELD_AGAIN), 6000);
+    assert_int_equal(rule_choice_held(50, 50, 1, RULE_HELD_FIRST), 0);
+}
+
+TEST_MAIN(cmocka_unit_test(test_rows_to_learn_from), cmocka_unit_test(test_rows_held_out),
           cmocka_unit_test(test_solver_follows_memory_and_cost),
           cmocka_unit_test(test_few_centers_are_solved_directly),
           cmocka_unit_test(test_ranks_of_kernels),

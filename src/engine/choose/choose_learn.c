@@ -124,12 +124,14 @@ static int learn_from(struct sample *s, const struct pair *from, int64_t first, 
                                         .Y = Y,
                                         .go_on = go_on,
                                         .context = s};
-    int r = choose__take_bandwidth(s, &from->choice, &k, err);
-    for (int64_t j = 0; j < d; j++) {
-        bandwidths[j] = k.bandwidth;
+    const struct choice usual = {.kernel = from->choice.kernel, .medians = 1};
+    int r = choose__take_bandwidth(s, &usual, &k, err);
+    const double median = k.bandwidth;
+    r = r == 0 ? choose__take_bandwidth(s, &from->choice, &k, err) : r;
+    for (int64_t j = 0; r == 0 && j < d; j++) {
+        bandwidths[j] = k.bandwidths != NULL ? k.bandwidths[j] : k.bandwidth;
     }
     *ret_ridge = from->choice.ridge;
-    const double median = k.bandwidth / from->choice.medians;
     r = r == 0 ? relevance_learn(&task, bandwidths, ret_ridge, ret_cost, err) : r;
     if (r == 0 && !s->late && begins_twice(task.kernel)) {
         r = learn_again(&task, second_medians * median, bandwidths, ret_ridge, ret_cost, err);
@@ -206,24 +208,16 @@ static int try_learned(struct sample *s, struct pairs *pairs, const struct pair 
         return r < 0 ? r : 0;
     }
     next->choice.bandwidths = bandwidths;
+    next->choice.plain = false;
     next->at = nearest(s, ridge);
     return judge(s, next, bandwidths, err);
-}
-
-static struct pair least_error(const struct pairs *pairs)
-{
-    struct pair ret = pairs->all[0];
-    for (int i = 1; i < pairs->count; i++) {
-        ret = pairs->all[i].error < ret.error ? pairs->all[i] : ret;
-    }
-    return ret;
 }
 
 /* What the first fold has taught the best pair, beginning with one of the first `count`, is learned
  * of all rows, held-out ones too. */
 static int learn_whole(struct sample *s, const struct pairs *pairs, int count, struct err *err)
 {
-    const struct pair best = least_error(pairs);
+    const struct pair best = choose__best(pairs);
     const struct pair *from = best_with(pairs, count, best.choice.kernel);
     const int64_t d = s->data->X->d;
     cleanup_mem double *bandwidths = mem_array((size_t)d, sizeof(double));
@@ -245,7 +239,7 @@ int choose__learn(struct sample *s, struct pairs *pairs, double worth, struct er
 {
     const int count = pairs->count;
     const size_t size = (size_t)(s->data->X->d * s->folds);
-    const struct pair best = least_error(pairs);
+    const struct pair best = choose__best(pairs);
     int r = 0, learned = 0;
     for (int id = 0; r == 0 && !s->late && id < KERNEL_COUNT_; id++) {
         const struct pair *from = best_with(pairs, count, (enum kernel_id)id);

@@ -11,13 +11,15 @@
 struct sample {
     const struct choose_data *data;
     int64_t count, fit, held;
-    int folds;         /* 1 .. RULE_CHOICE_FOLDS */
-    int64_t stored;    /* rows with those that come again: count + (folds - 1) held */
-    void *points;      /* [stored, d] of the points' dtype */
-    double *Y;         /* [stored, t] column-major */
-    double medians[2]; /* of Euclidean and of l1 distances, once either is wanted; else 0 */
-    int fits;          /* so far */
-    bool late;         /* the time for them ended */
+    int folds;      /* 1 .. RULE_CHOICE_FOLDS */
+    int64_t stored; /* rows with those that come again: count + (folds - 1) held */
+    void *points;   /* [stored, d] of the points' dtype */
+    double *Y;      /* [stored, t] column-major */
+    /* Of Euclidean and of l1 distances, and of features as they are, once wanted; else 0. */
+    double medians[2], plain_medians[2];
+    double *plain; /* [d] with a pair of those: its bandwidths; else NULL */
+    int fits;      /* so far */
+    bool late;     /* the time for them ended */
 };
 
 /* Regularizations are numbered: the job's, lambda0, is the usual one. */
@@ -31,15 +33,18 @@ struct pair {
 };
 
 #define CHOOSE_WIDEST 64.0 /* medians */
-/* Bandwidths beyond the two that every kernel is tried with, in steps of four times. */
-enum { CHOOSE_BEYOND = 3 };
-enum { CHOOSE_PAIRS = RULE_KERNELS * (RULE_BANDWIDTHS + 1) + CHOOSE_BEYOND };
+/* Bandwidths beyond the two that every kernel is tried with, in steps of four times: of features
+ * that are standardised three at most, and likewise as they are four. */
+enum { CHOOSE_BEYOND = 3 + 4 };
+/* One place more: of a pair that is not kept. */
+enum { CHOOSE_PAIRS = RULE_KERNELS * (RULE_BANDWIDTHS + RULE_PLAIN + 1) + CHOOSE_BEYOND + 1 };
 
-/* In the order of choose.h. What was learned for kernels is the list's own. */
+/* In the order of choose.h. What was learned for kernels is the list's own, and the bandwidths of
+ * the best pair where that has features as they are. */
 struct pairs {
     struct pair all[CHOOSE_PAIRS];
     int count;
-    double *learned[RULE_KERNELS];
+    double *learned[RULE_KERNELS], *plain;
 };
 
 /* choose_trial.c: rows are drawn for a sample whose sizes are there. */
@@ -52,10 +57,24 @@ double choose__ridge(const struct sample *s, int number);
 int choose__try_kernel(struct sample *s, const struct kernel *k, bool each, struct pair *pair,
                        struct err *err);
 
-/* choose.c: the kernel with the pair's bandwidth, and that tried. */
+/* choose_pairs.c. */
+struct pairs choose__list(const struct choose_data *data);
+struct pair choose__best(const struct pairs *pairs);
+/* The `most` best of them, and the best one of each kernel, in their order; only the best are the
+ * list's own. */
+struct pairs choose__keep(const struct pairs *pairs, int most);
+/* The kernel with the pair's bandwidth: of features as they are the sample's own, until the next.
+ */
 int choose__take_bandwidth(struct sample *s, const struct choice *c, struct kernel *k,
                            struct err *err);
-int choose__try_pair(struct sample *s, struct pair *p, struct err *err);
+/* What one sample says of all of them. */
+int choose__try(struct sample *s, struct pairs *pairs, struct err *err);
+/* Further bandwidths of the best kernel, on either side, as long as each is better by `worth` than
+ * all before. */
+int choose__try_beyond(struct sample *s, struct pairs *pairs, double worth, struct err *err);
+/* The best pair of each kernel with features as they are; those that are better by `worth` than all
+ * that are standardised are added, and bandwidths beyond the best of those. */
+int choose__try_plain(struct sample *s, struct pairs *pairs, double worth, struct err *err);
 
 /* choose_learn.c: for the best pair of each kernel, bandwidths one a feature; those are added to
  * the pairs which have at most `worth` of the best one's error. Of several folds they are learned

@@ -18,6 +18,7 @@ void choose__sample_deinit(struct sample *s)
 {
     mem_free(s->points);
     mem_free(s->Y);
+    mem_free(s->plain);
 }
 
 /* Errors follow the targets, and their squares are to be numbers: see squares.h. */

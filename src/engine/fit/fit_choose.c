@@ -25,8 +25,9 @@ static bool is_open(const struct job_spec *spec)
 static int64_t sample_rows(const struct fit *f)
 {
     enum { SAMPLE_ROWS = 4096 };
-    const int64_t chosen =
-        is_open(f->spec) ? 3 * rule_choice_rows(f->data.n, f->spec->stop.time_budget_s) : 0;
+    const int64_t n = f->data.n, width = f->data.d + f->data.t;
+    const int64_t fit = is_open(f->spec) ? rule_choice_rows(n, f->spec->stop.time_budget_s) : 0;
+    const int64_t chosen = fit + rule_choice_held(n, fit, width, RULE_HELD_AGAIN);
     return chosen > SAMPLE_ROWS ? chosen : SAMPLE_ROWS;
 }
 
@@ -48,6 +49,41 @@ static int look_at_rows(struct fit *f, struct rows *ret, const double **ret_Y, s
     return r;
 }
 
+/* The kernel with the least error behind `after`'s, or -1. */
+static int next_worse(const double *errors, int after)
+{
+    int ret = -1;
+    for (int i = 0; i < KERNEL_COUNT_; i++) {
+        const bool behind = errors[i] > 0 && (after < 0 || errors[i] > errors[after] ||
+                                              (errors[i] == errors[after] && i > after));
+        ret = behind && (ret < 0 || errors[i] < errors[ret]) ? i : ret;
+    }
+    return ret;
+}
+
+/* Not of a choice that an earlier attempt has made. */
+static void say_errors(const struct fit *f)
+{
+    const struct choice *c = &f->chosen;
+    char list[KERNEL_COUNT_ * 40] = "", rows[100] = "";
+    size_t at = 0;
+    for (int i = next_worse(c->errors, -1); i >= 0; i = next_worse(c->errors, i)) {
+        at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s %.4g", at > 0 ? ", " : "",
+                               kernel_name((enum kernel_id)i), c->errors[i]);
+    }
+    if (c->held > 0) {
+        snprintf(rows, sizeof(rows), ", of models of %" PRId64 " rows on %" PRId64 " others",
+                 c->fitted, c->held);
+    }
+    if (at > 0) {
+        fit__say(
+            f, "info",
+            "Squared errors there, each kernel at its best, as a share of what the mean has%s: "
+            "%s.",
+            rows, list);
+    }
+}
+
 static void say_chosen(const struct fit *f)
 {
     if (f->chosen.late) {
@@ -61,6 +97,7 @@ static void say_chosen(const struct fit *f)
         const bool few = f->data.n < CHOOSE_HELD_OUT;
         fit__say(f, "info", "Kernel chosen on held-out training rows%s: %s.",
                  few ? ", one at a time" : "", kernel_name(f->kernel.id));
+        say_errors(f);
     }
 }
 
@@ -76,6 +113,7 @@ static int choose_on_held_out(struct fit *f, struct err *err)
     const struct choose_data data = {
         .be = f->be,
         .X = &X,
+        .scales = spec->standardize.features ? f->data.feature_scale : NULL,
         .n = f->data.n,
         .Y = Y,
         .t = f->data.t,
@@ -161,6 +199,16 @@ static bool is_constant(const struct fit *f, int64_t j)
     return f->spec->standardize.features && f->data.feature_scale[j] == 1.0;
 }
 
+/* One bandwidth for features as they are, in their units. */
+static void say_plain(const struct fit *f)
+{
+    fit__say(
+        f, "info",
+        "Features are not standardised in effect: as they are they have less error on held-out "
+        "rows. Bandwidth, %.3g times the median distance: %.6g.",
+        f->chosen.medians, f->chosen.bandwidths[0] * f->data.feature_scale[0]);
+}
+
 /* The features that matter most, by name. */
 static void say_learned(const struct fit *f)
 {
@@ -222,7 +270,11 @@ static int choose_bandwidth(struct fit *f, struct err *err)
     }
     if (f->chosen.bandwidths != NULL) {
         f->kernel.bandwidths = f->chosen.bandwidths;
-        say_learned(f);
+        if (f->chosen.plain) {
+            say_plain(f);
+        } else {
+            say_learned(f);
+        }
         return 0;
     }
     return take_median(f, err);
