@@ -508,6 +508,8 @@ def test_accept(api, model):
     assert lines[0] == ["y"] and [float(cell) for [cell] in lines[1:]] == wanted
     lines = from_csv(ask(api, model, body, Accept="text/csv; header=absent"))
     assert [float(cell) for [cell] in lines] == wanted
+    lines = from_csv(ask(api, model, body, Accept="application/json;q=0.5;header=absent, text/csv"))
+    assert lines[0] == ["y"] and [float(cell) for [cell] in lines[1:]] == wanted
     lines = from_csv(ask(api, model, table(X), "text/csv", Accept="text/csv; header=present"))
     assert lines[0] == ["y"]
     answer = ask(api, model, npy(X), "application/x-npy", Accept="application/json;q=0.9, text/csv;q=0.1")

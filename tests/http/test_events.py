@@ -76,6 +76,18 @@ def test_last_event_id_resumes(api, name, regression_dataset):
         assert answer.json()["errors"][0]["pointer"] == "#/header/last-event-id"
 
 
+def test_a_stream_goes_to_who_names_it(api, name, regression_dataset):
+    job = api.train(name, regression_dataset)
+    named = ["text/event-stream", "Text/Event-Stream;q=0.2", "text/event-stream, */*;q=0.1",
+             "application/json, text/event-stream"]
+    others = ["*/*", "text/event-stream;q=0, */*", "text/event-stream;q=0", "text/event-streams",
+              'application/json;note="text/event-stream"', "application/json, text/event-stream;q=0.5"]
+    for accept in named + others:
+        answer = api.get(f"/v1/jobs/{job['id']}/events", headers={"Accept": accept})
+        streamed = answer.headers["Content-Type"].startswith("text/event-stream")
+        assert streamed == (accept in named), accept
+
+
 def test_unknown_job_has_no_stream(api):
     path = "/v1/jobs/job_00000000000000000000000000/events"
     api.get(path, 404)

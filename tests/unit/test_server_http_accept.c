@@ -68,10 +68,55 @@ static void test_accept_quality(void **state)
     accepts("text/csv;version=2.0;q=0.5", "text/csv;version=2.0", 0.5);
     accepts("text/csv;version=2.0", "text/csv", 1.0);
     accepts("text/csv;version=2", "text/csv;version=2.0", 0.0);
+    accepts("text/csv;version=\"2.0\"", "text/csv;version=2.0", 1.0);
+    accepts("text/csv;note=\"a, text/html;q=0\", text/html;q=0.5", "text/html", 0.5);
+    accepts("text/csv;q=0.2, text/csv;header=absent;q=0.7", "text/csv", 0.7);
     accepts("text/csv;", "text/csv", 1.0);
     accepts(",,;;,", "text/csv", 0.0);
     accepts("br, GZIP;q=0.5, *;q=0", "gzip", 0.5);
     accepts("br, xgzip, gzipx", "gzip", 0.0);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    static const char type[] = "text/event-stream";
+    assert_true(http_accept_names("text/event-stream", type));
+    assert_true(http_accept_names("*/*;q=0.1, Text/Event-Stream ;q=0.5", type));
+    assert_false(http_accept_names(NULL, type));
+    assert_false(http_accept_names("", type));
+    assert_false(http_accept_names("text/*, */*", type));
+    assert_false(http_accept_names("text/event-stream;q=0", type));
+    assert_false(http_accept_names("text/event-stream; q=0.000, */*", type));
+    assert_false(http_accept_names("text/event-streams, text/event", type));
+    assert_false(http_accept_names("a/b;note=\"text/event-stream\"", type));
+    assert_false(http_accept_names("a/b;note=\", text/event-stream\"", type));
+}
+
+static void check_header(const char *accept, const char *expected)
+{
+    char value[16] = "";
+    const bool found = http_accept_parameter(accept, "text/csv", "header", value, sizeof value);
+    assert_int_equal(found, expected != NULL);
+    assert_string_equal(value, expected != NULL ? expected : "");
+}
+
+/* Of the type's own element alone. */
+static void test_parameters(void **state)
+{
+    (void)state;
+    check_header(NULL, NULL);
+    check_header("text/csv", NULL);
+    check_header("text/csv;header=absent", "absent");
+    check_header("text/csv ; q=0.5 ; Header=\"absent\"", "absent");
+    check_header("application/json;header=absent, text/csv", NULL);
+    check_header("text/csv, application/json;header=absent", NULL);
+    check_header("application/json;header=present, text/csv;header=absent", "absent");
+    check_header("text/*;header=absent", NULL);
+    check_header("text/csv;subheader=absent", NULL);
+    check_header("text/csv;note=\";header=absent\"", NULL);
+    check_header("text/csv;header=absent;q=0.5, text/csv;header=present", "present");
+    check_header("text/csv;header=0123456789012345678", "012345678901234");
 }
 
 static void check_encoding(const char *accept, const char *expected)
@@ -106,4 +151,5 @@ static void test_encodings(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_accept_quality), cmocka_unit_test(test_types),
+          cmocka_unit_test(test_names), cmocka_unit_test(test_parameters),
           cmocka_unit_test(test_encodings))

@@ -104,6 +104,9 @@ static void test_types(void **state)
     assert_string_equal(value, "");
     assert_false(http_type_parameter("a/b; xy=1; x; \"x=2\"", "x", value, sizeof(value)));
     assert_false(http_type_parameter("x=1", "x", value, sizeof(value)));
+    assert_true(http_element_parameter("a/b;x=1,c/d;y=2", "x", value, sizeof(value)));
+    assert_string_equal(value, "1");
+    assert_false(http_element_parameter("a/b;x=1,c/d;y=2", "y", value, sizeof(value)));
     assert_true(http_type_is("text/csv", "text/csv"));
     assert_true(http_type_is("Text/CSV ; charset=utf-8", "text/csv"));
     assert_false(http_type_is("text/csvx", "text/csv"));

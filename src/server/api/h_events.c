@@ -3,6 +3,7 @@
 
 #include "server/api/handlers.h"
 #include "server/app.h"
+#include "server/http/http_accept.h"
 #include "server/jobs/subscribers.h"
 #include "server/view.h"
 
@@ -57,10 +58,13 @@ static void reply_list(struct request *rq, int64_t after, int64_t limit)
     events_list_free(rows, count);
 }
 
+/* Only who names it gets it: what takes anything, or any text, gets the list. */
 static bool wants_stream(struct request *rq)
 {
+    static const char stream[] = "text/event-stream";
     const char *accept = request_header(rq, "Accept");
-    return accept && strstr(accept, "text/event-stream");
+    return http_accept_names(accept, stream) &&
+           http_accept_quality(accept, stream) >= http_accept_quality(accept, "application/json");
 }
 
 /* GET /v1/jobs/{id}/events */

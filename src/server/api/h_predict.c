@@ -1,6 +1,7 @@
 /* Predictions as JSON, CSV and NPY. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "server/api/handlers.h"
 #include "server/api/models.h"
@@ -17,12 +18,14 @@ static const char *const types[FORMATS] = {"application/json", "text/csv", "appl
 
 enum wish { AS_USUAL, YES, NO };
 
+enum answer_header { HEADER_AS_ASKED, HEADER_PRESENT, HEADER_ABSENT };
+
 struct plain {
     struct prediction prediction; /* first */
     enum format from, to;
-    enum { HEADER_AS_ASKED, HEADER_PRESENT, HEADER_ABSENT } header; /* of a CSV answer */
-    enum ingest_header asked_header;                                /* of a CSV body, by its type */
-    enum wish scores, variance;                                     /* by the query */
+    enum answer_header header;       /* of a CSV answer */
+    enum ingest_header asked_header; /* of a CSV body, by its type */
+    enum wish scores, variance;      /* by the query */
     enum extra_columns extra;
 };
 
@@ -163,6 +166,18 @@ static int take_parameters(struct plain *own, struct err *err)
     return r == 0 ? table_type_header(type, &own->asked_header, err) : r;
 }
 
+/* RFC 4180's parameter of the media type. */
+static enum answer_header header_wanted(const char *accept)
+{
+    char value[16];
+    if (!http_accept_parameter(accept, types[FORMAT_CSV], "header", value, sizeof value)) {
+        return HEADER_AS_ASKED;
+    }
+    return strcasecmp(value, "absent") == 0    ? HEADER_ABSENT
+           : strcasecmp(value, "present") == 0 ? HEADER_PRESENT
+                                               : HEADER_AS_ASKED;
+}
+
 /* In kind, where Accept leaves it open. */
 static int take_accept(struct plain *own, struct err *err)
 {
@@ -181,11 +196,8 @@ static int take_accept(struct plain *own, struct err *err)
                       "The answer may be application/json, text/csv or application/x-npy.");
     }
     own->to = formats[chosen];
-    /* RFC 4180's parameter of the media type. */
-    if (own->to == FORMAT_CSV && accept) {
-        own->header = strstr(accept, "header=absent")    ? HEADER_ABSENT
-                      : strstr(accept, "header=present") ? HEADER_PRESENT
-                                                         : HEADER_AS_ASKED;
+    if (own->to == FORMAT_CSV) {
+        own->header = header_wanted(accept);
     }
     return 0;
 }

@@ -1,25 +1,17 @@
 #include "server/http/http_accept.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 #include <strings.h>
 
 #include "server/http/http_text.h"
 
-#define VERSION "version="
+enum { VALUE_SIZE = 32 }; /* of a parameter: longer than all that are known */
 
-struct piece {
-    const char *text;
-    size_t len;
-};
-
-/* One element of such a header: a name with parameters, of which q and version count. */
+/* One element of such a header: a name, with parameters. */
 struct element {
     const char *name;
     size_t len;
-    int quality;          /* thousandths */
-    struct piece version; /* NULL: none */
+    int quality; /* thousandths */
 };
 
 static const char *skip_blanks(const char *s)
@@ -43,47 +35,34 @@ static int read_quality(const char *s)
     return quality > 1000 ? 1000 : quality;
 }
 
-static struct piece value_at(const char *s)
+static int quality_said(const char *element)
 {
-    return (struct piece){.text = s, .len = strcspn(s, ",; \t")};
+    char value[VALUE_SIZE];
+    return http_element_parameter(element, "q", value, sizeof value) ? read_quality(value) : 1000;
 }
 
 /* The next element of the list at *at; false at its end. */
 static bool take_element(const char **at, struct element *ret)
 {
-    const char *s = *at;
-    while (*s == ',' || *s == ' ' || *s == '\t') {
-        s++;
-    }
+    const char *s = *at + strspn(*at, ", \t");
     if (*s == '\0') {
         return false;
     }
-    const char *end = http_piece_end(s, ",;");
     ret->name = s;
-    ret->len = (size_t)(end - s);
+    ret->len = (size_t)(http_piece_end(s, ",;") - s);
     while (ret->len > 0 && (s[ret->len - 1] == ' ' || s[ret->len - 1] == '\t')) {
         ret->len--;
     }
-    ret->quality = 1000;
-    ret->version = (struct piece){.text = NULL};
-    while (*end == ';') {
-        const char *parameter = skip_blanks(end + 1);
-        if (strncasecmp(parameter, "q=", 2) == 0) {
-            ret->quality = read_quality(parameter + 2);
-        } else if (strncasecmp(parameter, VERSION, strlen(VERSION)) == 0) {
-            ret->version = value_at(parameter + strlen(VERSION));
-        }
-        end = http_piece_end(parameter, ",;");
-    }
-    *at = end;
+    ret->quality = quality_said(s);
+    *at = http_piece_end(s, ",");
     return true;
 }
 
 static bool other_version(const struct element *e, const struct element *type)
 {
-    const struct piece *a = &e->version, *b = &type->version;
-    return a->text != NULL && b->text != NULL &&
-           (a->len != b->len || strncmp(a->text, b->text, a->len) != 0);
+    char a[VALUE_SIZE], b[VALUE_SIZE];
+    return http_element_parameter(e->name, "version", a, sizeof a) &&
+           http_element_parameter(type->name, "version", b, sizeof b) && strcmp(a, b) != 0;
 }
 
 /* How closely an element of Accept names the type: 0 not at all, up to 3. */
@@ -103,27 +82,43 @@ static int closeness(const struct element *e, const struct element *type)
                                                                                                 : 0;
 }
 
-/* The quality that the closest element gives the type. */
-static int quality_of(const char *accept, const char *type, int *ret_closeness)
+/* The element that names the type most closely, of several the one with the highest quality; its
+ * closeness, 0: none names it. */
+static int closest(const char *accept, const char *type, struct element *ret)
 {
     struct element e, wanted;
-    int best = 0, quality = 0;
+    int best = 0;
+    *ret = (struct element){.name = ""};
     take_element(&type, &wanted);
     while (take_element(&accept, &e)) {
         const int close = closeness(&e, &wanted);
-        if (close > best) {
+        if (close > best || (close > 0 && close == best && e.quality > ret->quality)) {
             best = close;
-            quality = e.quality;
+            *ret = e;
         }
     }
-    *ret_closeness = best;
-    return quality;
+    return best;
 }
 
 double http_accept_quality(const char *accept, const char *type)
 {
-    int ignored;
-    return 1e-3 * quality_of(accept, type, &ignored);
+    struct element e;
+    closest(accept, type, &e);
+    return 1e-3 * e.quality;
+}
+
+bool http_accept_names(const char *accept, const char *type)
+{
+    struct element e;
+    return accept != NULL && closest(accept, type, &e) == 3 && e.quality > 0;
+}
+
+bool http_accept_parameter(const char *accept, const char *type, const char *name, char *ret,
+                           size_t size)
+{
+    struct element e;
+    return accept != NULL && closest(accept, type, &e) == 3 &&
+           http_element_parameter(e.name, name, ret, size);
 }
 
 int http_accept_type(const char *accept, const char *const *types, int count)
@@ -133,12 +128,12 @@ int http_accept_type(const char *accept, const char *const *types, int count)
     }
     int best = -1, best_quality = 0, best_closeness = 0;
     for (int i = 0; i < count; i++) {
-        int close = 0;
-        const int quality = quality_of(accept, types[i], &close);
-        if (quality > best_quality ||
-            (quality == best_quality && quality > 0 && close == 3 && best_closeness < 3)) {
+        struct element e;
+        const int close = closest(accept, types[i], &e);
+        if (e.quality > best_quality ||
+            (e.quality == best_quality && e.quality > 0 && close == 3 && best_closeness < 3)) {
             best = i;
-            best_quality = quality;
+            best_quality = e.quality;
             best_closeness = close;
         }
     }

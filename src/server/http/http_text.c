@@ -229,13 +229,15 @@ static void copy_value(const char *s, const char *end, char *ret, size_t size)
     ret[n] = '\0';
 }
 
-bool http_type_parameter(const char *content_type, const char *name, char *ret, size_t size)
+/* Of the parameters that follow a name, which ends at s; the whole ends at one of `marks`, of which
+ * ";" is the first. */
+static bool find_parameter(const char *s, const char *marks, const char *name, char *ret,
+                           size_t size)
 {
     const size_t len = strlen(name);
-    const char *s = http_piece_end(content_type, ";");
     while (*s == ';') {
         s = skip_blanks(s + 1);
-        const char *end = http_piece_end(s, ";");
+        const char *end = http_piece_end(s, marks);
         if (strncasecmp(s, name, len) == 0 && s[len] == '=') {
             copy_value(s + len + 1, end, ret, size);
             return true;
@@ -243,6 +245,16 @@ bool http_type_parameter(const char *content_type, const char *name, char *ret, 
         s = end;
     }
     return false;
+}
+
+bool http_type_parameter(const char *content_type, const char *name, char *ret, size_t size)
+{
+    return find_parameter(http_piece_end(content_type, ";"), ";", name, ret, size);
+}
+
+bool http_element_parameter(const char *element, const char *name, char *ret, size_t size)
+{
+    return find_parameter(http_piece_end(element, ";,"), ";,", name, ret, size);
 }
 
 /* "wait=N", the number in quotes or not, up to `end`. */

@@ -25,6 +25,9 @@ bool http_type_is(const char *content_type, const char *type);
 /* A parameter of a media type: "utf-8" for "charset" of the above, also where it stands in quotes;
  * cut to fit. */
 bool http_type_parameter(const char *content_type, const char *name, char *ret, size_t size);
+/* The same of the first element of a list, which ends at a comma: "0.5" for "q" of
+ * "gzip;q=0.5, br;q=1". */
+bool http_element_parameter(const char *element, const char *name, char *ret, size_t size);
 /* application/json or any type that ends in +json. */
 bool http_type_is_json(const char *content_type);
 /* The path of a request target: of the absolute form ("http://host/path") what follows the host.
