@@ -124,6 +124,13 @@ int events_list(struct store *s, const char *job, int64_t after, int64_t limit,
     return rc;
 }
 
+int events_last(struct store *s, const char *job, int64_t *ret, struct err *err)
+{
+    static const char select[] = "SELECT last_event FROM jobs WHERE id = ?1";
+    const int rc = sql_number(s->db, select, SQL_ARGS(sql_text(job)), ret, err);
+    return rc > 0 ? 0 : rc < 0 ? rc : jobs__not_found(err);
+}
+
 void events_list_free(struct event_row *rows, int64_t count)
 {
     list__free(&event_kind, rows, count);

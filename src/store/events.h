@@ -33,6 +33,8 @@ int events_append(struct store *s, const char *job, const struct event_new *even
  * job. */
 int events_list(struct store *s, const char *job, int64_t after, int64_t limit,
                 struct event_row **ret, int64_t *ret_count, struct err *err);
+/* The number of the job's last event; it has at least one. -ERR_NOT_FOUND: no such job. */
+int events_last(struct store *s, const char *job, int64_t *ret, struct err *err);
 /* What is kept of the logs of finished jobs; their last event, which tells how they ended, always.
  */
 struct events_kept {

@@ -88,6 +88,20 @@ def test_a_stream_goes_to_who_names_it(api, name, regression_dataset):
         assert streamed == (accept in named), accept
 
 
+def test_events_that_are_to_come_were_not_seen(api, name, big_job):
+    job = big_job(name)
+    path, stream = f"/v1/jobs/{job['id']}/events", {"Accept": "text/event-stream"}
+    for query, headers, pointer in [("", {"Last-Event-ID": "1000000"}, "#/header/last-event-id"),
+                                    ("?after=1000000", {}, "#/query/after")]:
+        problem = api.get(path + query, 422, headers={**stream, **headers}, timeout=10).json()
+        [error] = problem["errors"]
+        assert error["pointer"] == pointer and "The job's last event is" in error["detail"]
+    last = api.events(job["id"])[-1]["id"]
+    api.cancel(job["id"])
+    with sse.listen(api.session, events_url(api, job), last_event_id=last) as events:
+        assert [event["id"] for event in events.events()][0] == last + 1
+
+
 def test_unknown_job_has_no_stream(api):
     path = "/v1/jobs/job_00000000000000000000000000/events"
     api.get(path, 404)

@@ -92,6 +92,21 @@ static void test_list_bounds(void **state)
           "no such job");
 }
 
+static void test_last(void **state)
+{
+    struct fixture *f = *state;
+    add_dataset(f, "ds_1");
+    add_job(f, "job_1");
+    add_job(f, "job_2");
+    append(f, "job_1", "a");
+    int64_t last = -1;
+    OK(events_last(f->store, "job_1", &last, &f->err));
+    assert_int_equal(last, 2);
+    OK(events_last(f->store, "job_2", &last, &f->err));
+    assert_int_equal(last, 1);
+    FAILS(events_last(f->store, "job_9", &last, &f->err), ERR_NOT_FOUND, "no such job");
+}
+
 /* The ids of the job's events: "3 4 ". */
 static void check_ids(struct fixture *f, const char *job, const char *expected)
 {
@@ -171,4 +186,4 @@ static void test_sweep_by_number(void **state)
 
 TEST_MAIN(STORE_TEST(test_sweep_by_age), STORE_TEST(test_sweep_by_number),
           STORE_TEST(test_numbers_within_each_job), STORE_TEST(test_refusals),
-          STORE_TEST(test_list_bounds))
+          STORE_TEST(test_list_bounds), STORE_TEST(test_last))

@@ -8,13 +8,14 @@
 #include "server/view.h"
 
 #define LIST_DEFAULT 100
+#define LAST_EVENT_ID "#/header/last-event-id"
 
 /* A whole decimal number of at most 18 digits. */
 static int read_event_id(const char *text, int64_t *ret, struct err *err)
 {
     const size_t n = strspn(text, "0123456789");
     if (n == 0 || n > 18 || text[n] != '\0') {
-        return err_at(err, ERR_INVALID, "#/header/last-event-id",
+        return err_at(err, ERR_INVALID, LAST_EVENT_ID,
                       "Last-Event-ID is the number of an event of this job.");
     }
     *ret = strtoll(text, NULL, 10);
@@ -67,29 +68,47 @@ static bool wants_stream(struct request *rq)
            http_accept_quality(accept, stream) >= http_accept_quality(accept, "application/json");
 }
 
+/* Nobody has seen an event that is still to come: the log that the client knows is another, of a
+ * database from before a backup was restored, say. It would wait in silence until this one is as
+ * long. */
+static int check_seen(struct request *rq, const struct job_row *job, int64_t after,
+                      const char *pointer, struct err *err)
+{
+    int64_t last = 0;
+    const int r = events_last(rq->app->store, job->id, &last, err);
+    return r < 0 || after <= last || job_status_final(job->status)
+               ? r
+               : err_at(err, ERR_INVALID, pointer,
+                        "The job's last event is %lld; there is no event %lld to go on from.",
+                        (long long)last, (long long)after);
+}
+
+static int read_start(struct request *rq, bool stream, int64_t *ret_after, struct err *err)
+{
+    const char *last = stream ? request_header(rq, "Last-Event-ID") : NULL;
+    struct job_row job;
+    int r = request_query_int(rq, "after", 0, INT64_MAX, ret_after, err);
+    r = r == 0 && last ? read_event_id(last, ret_after, err) : r;
+    r = r == 0 ? jobs_get(rq->app->store, rq->param[0], &job, err) : r;
+    if (r == 0) {
+        r = stream ? check_seen(rq, &job, *ret_after, last ? LAST_EVENT_ID : "#/query/after", err)
+                   : 0;
+        job_row_deinit(&job);
+    }
+    return r;
+}
+
 /* GET /v1/jobs/{id}/events */
 void events_show(struct request *rq)
 {
-    struct err err;
-    struct job_row job;
+    const bool stream = wants_stream(rq);
     int64_t after = 0, limit = LIST_DEFAULT;
-    int r = request_query_int(rq, "after", 0, INT64_MAX, &after, &err);
-    if (r == 0) {
-        r = request_query_int(rq, "limit", 1, EVENTS_LIMIT_MAX, &limit, &err);
-    }
-    const char *last = request_header(rq, "Last-Event-ID");
-    if (r == 0 && last && wants_stream(rq)) {
-        r = read_event_id(last, &after, &err);
-    }
-    if (r == 0) {
-        r = jobs_get(rq->app->store, rq->param[0], &job, &err);
-    }
+    struct err err;
+    int r = request_query_int(rq, "limit", 1, EVENTS_LIMIT_MAX, &limit, &err);
+    r = r == 0 ? read_start(rq, stream, &after, &err) : r;
     if (r < 0) {
         reply_error(rq, &err);
-        return;
-    }
-    job_row_deinit(&job);
-    if (wants_stream(rq)) {
+    } else if (stream) {
         subscribers_add(rq->app->subscribers, rq, rq->param[0], after);
     } else {
         reply_list(rq, after, limit);
