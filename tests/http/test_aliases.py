@@ -7,6 +7,7 @@ import pytest
 
 import contract
 import data
+import raw
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +96,16 @@ def test_compare_and_swap(api, versions, alias):
     problem = put(api, alias, 1, 412, If_Match='"2"').json()
     assert "not what the request expects" in problem["detail"]
     api.delete(alias, headers={"If-Match": '"3"'})
+
+
+def test_tags_over_several_lines(api, versions, alias):
+    put(api, alias, 1, 201)
+    body = b'{"version": 2}'
+    length = f"Content-Length: {len(body)}"
+    with raw.Raw(api.base) as c:
+        for tags, status in [(['"7"', '"8"'], 412), (['"7"', '"1"'], 200), (['"2", "3"', '"4"'], 200)]:
+            c.request("PUT", alias, [f"If-Match: {tag}" for tag in tags] + [length], body)
+            assert c.answer().status == status, tags
 
 
 def test_of_those_who_saw_the_same_one_moves_it(api, versions, alias):

@@ -14,6 +14,7 @@ import pytest
 
 import api as interface
 import data
+import raw
 
 NAMES = ["x0", "x1", "x2", "x3"]
 
@@ -516,6 +517,20 @@ def test_accept(api, model):
     assert answer.json()["predictions"] == wanted
     answer = ask(api, model, body, expect=406, Accept="image/png")
     assert interface.problem_pointers(answer) == ["#/header/accept"]
+
+
+def test_lists_over_several_lines(api, model):
+    body = json.dumps({"instances": questions(2).tolist()}).encode()
+    always = ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+    asked = [(["Accept: application/json;q=0.1", "Accept: text/csv;q=0.5"], "text/csv; charset=utf-8"),
+             (["Accept: image/png", "Accept:", "accept: application/x-npy"], "application/x-npy"),
+             (["Accept: text/csv;q=0", "Accept: */*"], "application/json")]
+    with raw.Raw(api.base) as c:
+        for lines, kind in asked:
+            c.request("POST", f"/v1/models/{model}/predict", lines + always, body)
+            assert c.answer().headers["Content-Type"] == kind
+        c.request("GET", "/ui/style.css", ["Accept-Encoding: br", "Accept-Encoding: gzip"])
+        assert c.answer().headers["Content-Encoding"] == "gzip"
 
 
 def test_several_targets(api, pair):

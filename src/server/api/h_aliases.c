@@ -7,15 +7,12 @@
 #include "server/api/handlers.h"
 #include "server/api/models.h"
 #include "server/app.h"
-#include "server/http/http_text.h"
 #include "server/metrics.h"
 #include "server/serving/served.h"
 #include "server/serving/serving.h"
 #include "server/view.h"
 #include "store/aliases.h"
 #include "wire/spec.h"
-
-#define IF_MATCH "If-Match"
 
 /* ---- views ---- */
 
@@ -147,12 +144,12 @@ static void refuse_condition(struct request *rq)
 static bool read_condition(struct request *rq, const struct alias_row *row, int64_t *ret)
 {
     char tag[32] = "";
-    const char *match = request_header(rq, IF_MATCH);
+    const bool match = request_header(rq, "If-Match") != NULL;
     const bool none = request_header(rq, "If-None-Match") != NULL;
     if (row) {
         snprintf(tag, sizeof tag, "\"%lld\"", (long long)row->moves);
     }
-    if ((match && (!row || !http_tag_matches(match, tag))) ||
+    if ((match && (!row || !request_matches_tag(rq, tag))) ||
         (none && row && request_has_tag(rq, tag))) {
         refuse_condition(rq);
         return false;

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "server/api/handlers.h"
 #include "server/app.h"
 #include "server/http/http_accept.h"
@@ -63,7 +64,7 @@ static void reply_list(struct request *rq, int64_t after, int64_t limit)
 static bool wants_stream(struct request *rq)
 {
     static const char stream[] = "text/event-stream";
-    const char *accept = request_header(rq, "Accept");
+    cleanup_mem char *accept = request_header_list(rq, "Accept");
     return http_accept_names(accept, stream) &&
            http_accept_quality(accept, stream) >= http_accept_quality(accept, "application/json");
 }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "server/api/handlers.h"
 #include "server/app.h"
 #include "server/http/http_accept.h"
@@ -163,7 +164,7 @@ static void print_page(const struct page *p, const struct app *app)
 /* Only who names it gets it: to people and tools that take anything goes what all of them read. */
 static bool wants_openmetrics(struct request *rq)
 {
-    const char *accept = request_header(rq, "Accept");
+    cleanup_mem char *accept = request_header_list(rq, "Accept");
     if (accept == NULL || strcasestr(accept, "openmetrics") == NULL) {
         return false;
     }

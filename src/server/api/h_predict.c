@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/mem.h"
 #include "server/api/handlers.h"
 #include "server/api/models.h"
 #include "server/api/prediction.h"
@@ -181,7 +182,7 @@ static enum answer_header header_wanted(const char *accept)
 /* In kind, where Accept leaves it open. */
 static int take_accept(struct plain *own, struct err *err)
 {
-    const char *accept = request_header(own->prediction.rq, "Accept");
+    cleanup_mem char *accept = request_header_list(own->prediction.rq, "Accept");
     const char *ordered[FORMATS] = {types[own->from]};
     enum format formats[FORMATS] = {own->from};
     for (int f = 0, n = 1; f < FORMATS; f++) {

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/mem.h"
 #include "server/api/handlers.h"
 #include "server/embedded.h"
 #include "server/http/http_accept.h"
@@ -30,7 +31,8 @@ static const struct embedded_file *find_file(const char *name)
  * the daemon no page runs on scripts of two versions. */
 static void reply_file(struct request *rq, const struct embedded_file *f)
 {
-    const char *coding = http_accept_encoding(request_header(rq, "Accept-Encoding"));
+    cleanup_mem char *accepted = request_header_list(rq, "Accept-Encoding");
+    const char *coding = http_accept_encoding(accepted);
     const bool packed = f->gzip.data != NULL && coding != NULL && strcmp(coding, "gzip") == 0;
     const struct embedded_body *body = packed ? &f->gzip : &f->plain;
     request_set_header(rq, "Content-Security-Policy", POLICY);

@@ -327,7 +327,8 @@ static int run(struct prediction *p, struct err *err)
     if (r < 0) {
         return r;
     }
-    p->pack = http_accept_encoding(request_header(p->rq, "Accept-Encoding"));
+    cleanup_mem char *accepted = request_header_list(p->rq, "Accept-Encoding");
+    p->pack = http_accept_encoding(accepted);
     if (p->unpack || p->rq->body.len > READ_AT_ONCE) {
         return read_elsewhere(p, err);
     }

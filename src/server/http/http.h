@@ -91,11 +91,16 @@ const char *request_query(struct request *rq, const char *name);
 /* The value of the n-th (from 0) parameter of that name; NULL when there are not so many. */
 const char *request_query_nth(struct request *rq, const char *name, int n);
 const char *request_header(struct request *rq, const char *name);
+/* All headers of that name as one list with commas between (RFC 9110, section 5.3), for mem_free;
+ * NULL: there is none (or no memory). */
+char *request_header_list(struct request *rq, const char *name);
 int request_header_count(struct request *rq, const char *name);
 /* The seconds that a Prefer header asks to wait; -1: none does. */
 int64_t request_prefer_wait(struct request *rq);
 /* Whether some If-None-Match header names the entity tag, or any. */
 bool request_has_tag(struct request *rq, const char *tag);
+/* The same of If-Match, which compares strongly. */
+bool request_matches_tag(struct request *rq, const char *tag);
 /* Digests what tells a request from others, but for its body: query, Content-Type and
  * Content-Encoding. */
 void request_digest_head(struct request *rq, struct sha256 *to);

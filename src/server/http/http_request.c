@@ -48,6 +48,30 @@ int request_header_count(struct request *rq, const char *name)
     return c.count;
 }
 
+struct header_list {
+    const char *name;
+    struct buf text;
+};
+
+static bool add_to_list(void *context, const char *name, const char *value)
+{
+    struct header_list *l = context;
+    if (strcasecmp(name, l->name) == 0) {
+        buf_str(&l->text, l->text.data != NULL ? ", " : "");
+        buf_str(&l->text, value);
+    }
+    return true;
+}
+
+char *request_header_list(struct request *rq, const char *name)
+{
+    struct header_list l = {.name = name, .text = BUF_INIT};
+    exchange_each_header(exchange_of(rq), add_to_list, &l);
+    char *text = l.text.data != NULL ? buf_take(&l.text) : NULL;
+    buf_deinit(&l.text);
+    return text;
+}
+
 static bool find_wait(void *context, const char *name, const char *value)
 {
     int64_t *seconds = context;
@@ -65,20 +89,28 @@ int64_t request_prefer_wait(struct request *rq)
 }
 
 struct wanted_tag {
-    const char *tag;
+    const char *header, *tag;
+    bool (*names)(const char *list, const char *tag);
     bool found;
 };
 
 static bool find_tag(void *context, const char *name, const char *value)
 {
     struct wanted_tag *w = context;
-    w->found = strcasecmp(name, "If-None-Match") == 0 && http_tag_listed(value, w->tag);
+    w->found = strcasecmp(name, w->header) == 0 && w->names(value, w->tag);
     return !w->found;
 }
 
 bool request_has_tag(struct request *rq, const char *tag)
 {
-    struct wanted_tag w = {.tag = tag};
+    struct wanted_tag w = {.header = "If-None-Match", .tag = tag, .names = http_tag_listed};
+    exchange_each_header(exchange_of(rq), find_tag, &w);
+    return w.found;
+}
+
+bool request_matches_tag(struct request *rq, const char *tag)
+{
+    struct wanted_tag w = {.header = "If-Match", .tag = tag, .names = http_tag_matches};
     exchange_each_header(exchange_of(rq), find_tag, &w);
     return w.found;
 }
