@@ -44,6 +44,9 @@ double json_number(const struct json *j);
 /* The same, cut off behind the point and at -2^53 and 2^53: for counts of a peer or a file that
  * nobody has checked, which a cast of json_number is undefined for where they are larger. */
 int64_t json_int(const struct json *j);
+/* The largest whole number of which a client can be believed that it meant it: 2^53 is also what
+ * 2^53 + 1 is read as (RFC 8259, section 6). */
+#define JSON_WHOLE_MAX 9007199254740991.0
 const char *json_string(const struct json *j);
 
 /* Fetch obj[key] into *ret. Absent: *ret unchanged, returns 0. Wrong type: -ERR_INVALID with

@@ -82,8 +82,8 @@ int json_take_int(const struct json *obj, const char *key, int64_t *ret, struct 
         return rc;
     }
     const double v = json_number(found);
-    if (v != trunc(v) || fabs(v) > exact_integers) {
-        return refuse(key, "", " must be a whole number between -2^53 and 2^53.", err);
+    if (v != trunc(v) || fabs(v) > JSON_WHOLE_MAX) {
+        return refuse(key, "", " must be a whole number between -(2^53 - 1) and 2^53 - 1.", err);
     }
     *ret = (int64_t)v;
     return 0;

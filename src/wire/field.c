@@ -12,8 +12,6 @@
 /* How much of a client's own text is repeated to it. */
 enum { QUOTE_MAX = 64 };
 
-static const double exact_integers = 9007199254740992.0; /* 2^53 */
-
 /* "#/key/index" with the key escaped as RFC 6901 asks. */
 static void pointer_to(struct buf *b, const char *key, int64_t index)
 {
@@ -120,7 +118,7 @@ bool field_count(const struct json *j, int64_t *ret)
         return false;
     }
     const double v = json_number(j);
-    if (!(v >= 0) || v > exact_integers || v != trunc(v)) {
+    if (!(v >= 0) || v > JSON_WHOLE_MAX || v != trunc(v)) {
         return false;
     }
     *ret = (int64_t)v;

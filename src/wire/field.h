@@ -20,7 +20,7 @@ int field_error(struct err *err, const char *key, int64_t index, const char *fmt
 int field_wrong(struct err *err, const char *key, int64_t index, const struct json *found,
                 const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* The node is a whole number of 0 .. 2^53. */
+/* The node is a whole number of 0 .. JSON_WHOLE_MAX. */
 bool field_count(const struct json *j, int64_t *ret);
 
 /* obj[key] is an object (returned), absent (NULL), or something else (an error). */

@@ -9,8 +9,6 @@
 
 enum { ALSO_MAX = 32 };
 
-static const double exact_integers = 9007199254740992.0; /* 2^53 */
-
 static bool has_range(const struct param_def *d)
 {
     return d->type == PARAM_INT || d->type == PARAM_REAL;
@@ -32,7 +30,7 @@ static bool read_number(const struct param_def *d, const struct json *j, double 
         return false;
     }
     const double v = json_number(j);
-    if (d->type == PARAM_INT && (v != trunc(v) || fabs(v) > exact_integers)) {
+    if (d->type == PARAM_INT && (v != trunc(v) || fabs(v) > JSON_WHOLE_MAX)) {
         return false;
     }
     *ret = v;

@@ -53,7 +53,7 @@ static const struct param_def scalar_params[] = {
         .key = "kernel_cache_bytes",
         .type = PARAM_INT,
         .min = 0,
-        .max = 9007199254740992.0,
+        .max = JSON_WHOLE_MAX,
         .fallback = "\"auto\"",
         .allow_auto = true,
         .help = "How much of the kernel matrix may be kept in memory, where the solver multiplies "
@@ -64,7 +64,7 @@ static const struct param_def scalar_params[] = {
         .key = "seed",
         .type = PARAM_INT,
         .min = 0,
-        .max = 9007199254740992.0,
+        .max = JSON_WHOLE_MAX,
         .fallback = "0",
         .help = "Of all random choices: split, bandwidth, pivots.",
     },
@@ -371,8 +371,7 @@ static int read_warm_fields(const struct json *warm, struct job_spec *spec, stru
         return rc;
     }
     const double v = json_number(version);
-    if (json_type(version) != JSON_NUMBER || !(v >= 1 && v <= 9007199254740992.0) ||
-        v != floor(v)) {
+    if (json_type(version) != JSON_NUMBER || !(v >= 1 && v <= JSON_WHOLE_MAX) || v != floor(v)) {
         return field_wrong(err, "version", FIELD_WHOLE, version, "a version number from 1");
     }
     spec->warm_start.version = (int64_t)v;

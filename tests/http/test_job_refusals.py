@@ -155,6 +155,8 @@ CASES = [
     ({"device": 0}, "#/device"),
     ({"seed": -1}, "#/seed"),
     ({"seed": 0.5}, "#/seed"),
+    ({"seed": 2**53}, "#/seed"),
+    ({"seed": 2**53 + 1}, "#/seed"),
     ({"priority": 101}, "#/priority"),
     ({"max_attempts": 0}, "#/max_attempts"),
     ({"max_attempts": 11}, "#/max_attempts"),

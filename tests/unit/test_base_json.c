@@ -298,8 +298,8 @@ static void test_take(void **state)
 {
     (void)state;
     cleanup_json struct json *j = parsed("{\"s\":\"x\",\"n\":1.5,\"i\":3,\"b\":true,\"z\":null,"
-                                         "\"big\":9007199254740992,\"over\":9007199254740994,"
-                                         "\"neg\":-9007199254740992,\"a/b\":[]}");
+                                         "\"big\":9007199254740991,\"over\":9007199254740993,"
+                                         "\"neg\":-9007199254740991,\"a/b\":[]}");
     struct err err;
     const char *s = "kept";
     bool b = false;
@@ -334,9 +334,9 @@ static void test_take(void **state)
     assert_int_equal(json_take_int(j, "i", &i, &err), 0);
     assert_int_equal(i, 3);
     assert_int_equal(json_take_int(j, "big", &i, &err), 0);
-    assert_true(i == INT64_C(9007199254740992));
+    assert_true(i == INT64_C(9007199254740991));
     assert_int_equal(json_take_int(j, "neg", &i, &err), 0);
-    assert_true(i == -INT64_C(9007199254740992));
+    assert_true(i == -INT64_C(9007199254740991));
 }
 
 static void test_any_number_is_an_integer(void **state)

@@ -79,9 +79,9 @@ static void test_count(void **state)
         assert_false(field_count(j, &n));
     }
     assert_int_equal(n, -7);
-    struct json *j cleanup_json = parse("9007199254740992");
+    struct json *j cleanup_json = parse("9007199254740991");
     assert_true(field_count(j, &n));
-    assert_true(n == 9007199254740992);
+    assert_true(n == 9007199254740991);
     assert_false(field_count(NULL, &n));
 }
 

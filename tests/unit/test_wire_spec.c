@@ -63,7 +63,7 @@ static const char full[] =
          "\"preconditioner\":{\"name\":\"rpcholesky\",\"rank\":77}},"
          "\"stop\":{\"tolerance\":0.001,\"max_iterations\":50,\"time_budget_s\":3600.5},"
          "\"precision\":\"float32\",\"kernel_cache_bytes\":6000000000,\"device\":\"cuda:0,12,255\","
-         "\"seed\":9007199254740992,"
+         "\"seed\":9007199254740991,"
          "\"priority\":-100,\"max_attempts\":10,\"metadata\":{\"k\":\"v\",\"\xC3\xBC\":\"\"}}";
 
 /* Of a restricted model, for mutations. */
@@ -123,7 +123,7 @@ static void test_full(void **state)
     assert_int_equal(s->precision, PRECISION_FLOAT32);
     assert_true(s->kernel_cache_bytes == 6000000000);
     assert_string_equal(s->device, "cuda:0,12,255");
-    assert_true(s->seed == 9007199254740992);
+    assert_true(s->seed == 9007199254740991);
     assert_int_equal(s->priority, -100);
     assert_string_equal(json_string(json_get(s->metadata, "k")), "v");
     job_spec_free(s);

@@ -48,7 +48,7 @@ static int read_id(struct reading *b, struct err *err)
 static int take_count(struct reading *b, int token, const char *at, int64_t *ret, struct err *err)
 {
     const double v = token == JSONREAD_NUMBER ? jsonread_number(b->r) : -1;
-    if (v < 0 || v != trunc(v) || v > 0x1p53) {
+    if (v < 0 || v != trunc(v) || v > JSON_WHOLE_MAX) {
         return err_at(err, ERR_INVALID, at, "This is a whole number from 0.");
     }
     *ret = (int64_t)v;

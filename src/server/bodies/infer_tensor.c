@@ -123,7 +123,7 @@ static int read_shape(struct infer_tensor *t, struct jsonread *r, struct err *er
         token = jsonread_numbers(r, shape, 2, &count, err);
     }
     for (int64_t i = 0; token >= 0 && i < count; i++) {
-        if (shape[i] < 0 || shape[i] != trunc(shape[i]) || shape[i] > 0x1p53) {
+        if (shape[i] < 0 || shape[i] != trunc(shape[i]) || shape[i] > JSON_WHOLE_MAX) {
             token = JSONREAD_NULL;
         } else {
             t->shape[i] = (int64_t)shape[i];
@@ -184,7 +184,7 @@ static int read_parameter(struct infer_tensor *t, struct jsonread *r, struct err
         return err_at(err, ERR_UNSUPPORTED, AT "/parameters", "There is no shared memory here.");
     }
     const double number = token == JSONREAD_NUMBER ? jsonread_number(r) : -1;
-    if (size && (number < 0 || number != trunc(number) || number > 0x1p53)) {
+    if (size && (number < 0 || number != trunc(number) || number > JSON_WHOLE_MAX)) {
         return err_at(err, ERR_INVALID, AT "/parameters/binary_data_size",
                       "The size of the binary data is a whole number of bytes.");
     }
