@@ -59,7 +59,7 @@ static int read_list(const struct json *obj, const char *key, double **ret, int6
                      struct err *err)
 {
     const struct json *list = json_get(obj, key);
-    if (is_absent(list)) {
+    if (list == NULL) {
         return 0;
     }
     const int64_t count = json_type(list) == JSON_ARRAY ? json_size(list) : 0;
@@ -89,7 +89,7 @@ static int read_folds(const struct json *obj, struct search_spec *s, struct err 
     const struct json *given = json_get(obj, key);
     const bool loo =
         given != NULL && json_type(given) == JSON_STRING && strcmp(json_string(given), "loo") == 0;
-    if (is_absent(given) || loo) {
+    if (given == NULL || loo) {
         return 0;
     }
     if (!field_count(given, &s->folds) || s->folds < FOLDS_MIN || s->folds > FOLDS_MAX) {

@@ -439,6 +439,20 @@ def test_bad_query(api, query, pointer):
     assert refused(api, 422, **query)["errors"][0]["pointer"] == "#/query/" + pointer
 
 
+@pytest.mark.parametrize("kind", ["application/x-npy", "application/x-npz", "text/x-libsvm"])
+@pytest.mark.parametrize("name, value, usual", [("header", "present", "auto"), ("header", "absent", "auto"),
+                                                ("one_hot", "true", "false")])
+def test_what_is_said_of_csv_alone(api, kind, name, value, usual):
+    X = np.arange(12.0).reshape(4, 3)
+    body = {"application/x-npy": data.npy(X), "application/x-npz": data.npz(X, X[:, 0]),
+            "text/x-libsvm": b"1 1:2\n2 1:3\n"}[kind]
+    problem = api.upload(body, kind, 422, **{name: value})
+    assert problem["errors"][0]["pointer"] == f"#/query/{name}" and "format csv alone" in problem["detail"]
+    form = {"application/x-npy": "npy", "application/x-npz": "npz"}.get(kind, "libsvm")
+    api.request("GET", "/v1/datasets/sha256:" + "0" * 64, 422, params={"format": form, name: value})
+    api.upload(body, kind, **{name: usual})
+
+
 @pytest.mark.parametrize("character", ["x", "é", "語", "🙂"])
 def test_longest_name(api, character):
     assert api.upload(CSV, name=character * 200)["name"] == character * 200

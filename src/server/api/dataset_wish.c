@@ -143,13 +143,26 @@ static int read_manner(struct request *rq, struct upload_wish *wish, struct err 
     return rc == 0 ? request_query_flag(rq, "one_hot", &wish->one_hot, err) : rc;
 }
 
+/* What is said of a CSV alone, and another than what holds anyway. */
+static int check_csv_alone(struct request *rq, const struct upload_wish *wish, struct err *err)
+{
+    const bool header = request_query(rq, "header") != NULL && wish->header != INGEST_HEADER_AUTO;
+    if (wish->format == INGEST_CSV || (!header && !wish->one_hot)) {
+        return 0;
+    }
+    return err_at(err, ERR_INVALID, header ? "#/query/header" : "#/query/one_hot",
+                  "This is for format csv alone, and the body's is %s: leave it out.",
+                  ingest_format_name(wish->format));
+}
+
 int upload_wish_read(struct request *rq, struct upload_wish *ret, struct err *err)
 {
     int rc = read_format(rq, ret, err);
     rc = rc == 0 ? read_parameters(rq, ret, err) : rc;
     rc = rc == 0 ? read_encoding(rq, ret, err) : rc;
     rc = rc == 0 ? read_name(rq, ret, err) : rc;
-    return rc == 0 ? read_manner(rq, ret, err) : rc;
+    rc = rc == 0 ? read_manner(rq, ret, err) : rc;
+    return rc == 0 ? check_csv_alone(rq, ret, err) : rc;
 }
 
 static void digest(struct sha256 *to, const char *text)
@@ -218,6 +231,7 @@ int upload_find_asked(struct request *rq, const char *digest_hex, struct dataset
     }
     if (request_query(rq, "format") != NULL) {
         rc = read_format(rq, &wish, err);
+        rc = rc == 0 ? check_csv_alone(rq, &wish, err) : rc;
         return rc == 0 ? upload_find(rq, digest_hex, &wish, ret, err) : rc;
     }
     rc = -ERR_NOT_FOUND;
