@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import re
 
 import jsonschema
@@ -66,12 +67,103 @@ def test_names_of_methods(api, schema, path):
     assert len(set(listed)) == len(listed)
 
 
-def test_parameters_of_kernels(api):
-    """The kernel object of the contract has exactly the parameters the server validates with."""
-    listed = {p["key"] for k in api.get("/v1/kernels").json()["data"] for p in k["parameters"]}
+def kernel_schema():
     either = contract.resolve(contract.component("JobSpec"))["properties"]["kernel"]["oneOf"]
-    documented = set(next(s for s in either if "properties" in s)["properties"])
-    assert documented == listed | {"name", "bandwidth"}
+    return next(s for s in either if "properties" in s)["properties"]
+
+
+def test_parameters_of_kernels(api):
+    """The kernel object of the contract has exactly the parameters the server validates with, and
+    their limits: those of the kernel that allows most."""
+    listed = {}
+    for kernel in api.get("/v1/kernels").json()["data"]:
+        for parameter in kernel["parameters"]:
+            listed.setdefault(parameter["key"], []).append(parameter)
+    assert set(kernel_schema()) == set(listed) | {"name", "bandwidth"}
+    for key, parameters in listed.items():
+        [documented] = [s for s in kernel_schema()[key].get("oneOf", [kernel_schema()[key]]) if "type" in s]
+        for limit, widest in [("minimum", min), ("exclusiveMinimum", min), ("maximum", max)]:
+            name = "exclusive_minimum" if limit == "exclusiveMinimum" else limit
+            found = [p[name] for p in parameters if name in p]
+            assert documented.get(limit) == (widest(found) if found else None), (key, limit)
+
+
+def number_leaves(schema, path=()):
+    """(path, schema) of all numbers of a document; "0" in a path is an element of an array."""
+    schema = contract.resolve(schema)
+    kind = schema.get("type")
+    if {"integer", "number"} & set(kind if isinstance(kind, list) else [kind]):
+        yield path, schema
+    for key, part in schema.get("properties", {}).items():
+        yield from number_leaves(part, (*path, key))
+    for part in schema.get("oneOf", []):
+        yield from number_leaves(part, path)
+    if "items" in schema:
+        yield from number_leaves(schema["items"], (*path, "0"))
+
+
+# What such a number needs beside it.
+BESIDE = {("search", "folds"): {"bandwidth": [1]}, ("search", "max_rows"): {"bandwidth": [1]},
+          ("warm_start", "version"): {"model": "nobody"}, ("kernel", "gamma"): {"name": "polynomial"},
+          ("kernel", "coef0"): {"name": "sigmoid"}, ("kernel", "degree"): {"name": "polynomial"}}
+LEAVES = dict(number_leaves(contract.component("JobSpec")))
+
+
+def spec_with(path, value):
+    for key in reversed(path):
+        value = [value] if key == "0" else {key: value}
+    if path[:2] in BESIDE:
+        value[path[0]].update(BESIDE[path[:2]])
+    if path[0] == "promote":
+        value["promote"]["alias"] = "prod"
+    return value
+
+
+def limits_of(schema):
+    """Values that are within, and beyond."""
+    whole = schema["type"] == "integer" or schema["type"][0] == "integer"
+    within, beyond = [], []
+    for name, outwards in [("minimum", -math.inf), ("maximum", math.inf)]:
+        if name in schema:
+            edge = schema[name]
+            within.append(edge)
+            beyond.append(edge + (1 if outwards > 0 else -1) if whole else math.nextafter(edge, outwards))
+        elif not whole and "exclusive" + name.capitalize() not in schema:
+            within.append(math.copysign(1e300, outwards))
+    for name, inwards in [("exclusiveMinimum", 1e-300), ("exclusiveMaximum", -1e-9)]:
+        if name in schema:
+            within.append(schema[name] + inwards)
+            beyond.append(schema[name])
+    return within, beyond
+
+
+@pytest.mark.parametrize("path", LEAVES, ids="/".join)
+def test_limits_of_numbers_of_a_job(api, regression_dataset, path):
+    """The server refuses what the contract does, and nothing else."""
+    pointer = "#/" + "/".join(path)
+
+    def pointers(value):
+        spec = {"model": "limits", "dataset": regression_dataset, **spec_with(path, value)}
+        answer = api.request("POST", "/v1/jobs", params={"validate_only": "true"}, json=spec)
+        assert answer.status_code in (200, 422), answer.text
+        return [e["pointer"] for e in answer.json().get("errors", [])]
+
+    schema = LEAVES[path]
+    within, beyond = limits_of(schema)
+    assert "maximum" in schema or schema["type"] == "number", "a whole number ends somewhere"
+    for value in within:
+        assert pointer not in pointers(value), value
+    for value in beyond:
+        assert pointers(value) == [pointer], value
+
+
+@pytest.mark.parametrize("key, value, fits", [
+    ("k", "v" * 512, True), ("k", "v" * 513, False), ("k", "é" * 256, True), ("k", "é" * 257, False), ("k", "", True),
+    ("k" * 64, "v", True), ("k" * 65, "v", False), ("é" * 32, "v", True), ("é" * 33, "v", False), ("", "v", False)])
+def test_limits_of_metadata(api, regression_dataset, key, value, fits):
+    spec = {"model": "limits", "dataset": regression_dataset, "metadata": {key: value}}
+    answer = api.request("POST", "/v1/jobs", 200 if fits else 422, params={"validate_only": "true"}, json=spec)
+    assert fits or answer.json()["errors"][0]["pointer"] == f"#/metadata/{key}"
 
 
 def test_defaults_are_what_the_server_fills_in(api, regression_dataset):
