@@ -3,6 +3,7 @@
 import json
 
 import data
+import raw
 
 
 def lines(daemon):
@@ -41,3 +42,21 @@ def test_lines_name_request_and_job(daemons, name):
     assert by_event["dataset.created"][0]["request"] == "upload-1"
     assert [(line["what"], line["request"]) for line in by_event["job.asked"]] == [("delete", "delete-1")]
     assert by_event["job.started"] and by_event["job.ended"]
+
+
+def test_clients_cannot_make_errors(daemons, name):
+    """What a client brings about by asking is no error of the server: nobody need look at it."""
+    daemon = daemons(log_level="debug")
+    api = daemon.api
+    dataset = api.upload_csv(*data.regression(60))
+    api.train(name, dataset)
+    body = b'{"parameters": {"timeout": 1}, "inputs": [{"name": "X", "shape": [1, 4], "datatype": "FP64", "data": [1, 2, 3, 4]}]}'
+    api.post(f"/v2/models/{name}/infer", 504, data=body, headers={"X-Request-Id": "late"})
+    with raw.Raw(daemon.base) as c:
+        c.request("POST", "/v1/jobs", ["Transfer-Encoding: gzip", "X-Request-Id: coded"])
+        assert c.answer().status == 501
+    daemon.stop()
+    failed = {line["request"]: line for line in lines(daemon) if line["event"] == "http.failed"}
+    assert {request: (line["level"], line["code"]) for request, line in failed.items()} == {
+        "late": ("info", "deadline_exceeded"), "coded": ("debug", "unsupported")}
+    assert "error" not in {line["level"] for line in lines(daemon)}

@@ -235,11 +235,32 @@ void reply_fd(struct request *rq, int status, const char *type, int fd, uint64_t
     give(ex, status, type, NULL, (size_t)size);
 }
 
+/* An error is what somebody should look at: not what a client may ask for at will, nor that the
+ * storage is full, which is told once (storage.h). */
+static enum log_level failure_level(enum err_code code)
+{
+    switch (code) {
+    case ERR_BUSY:
+    case ERR_PARSE:
+    case ERR_INVALID:
+    case ERR_UNSUPPORTED:
+        return LOG_DEBUG;
+    case ERR_DEADLINE:
+        return LOG_INFO;
+    case ERR_DISK_FULL:
+    case ERR_READ_ONLY:
+        return LOG_WARNING;
+    default:
+        return LOG_ERROR;
+    }
+}
+
 static void log_failure(struct exchange *ex, int status, const struct err *err)
 {
-    if (status >= 500 && err->code != ERR_BUSY) {
-        log_msg(&ex->http->app->log, LOG_ERROR, "http.failed", "path", ex->path, "request",
-                ex->request_id, "code", err_name(err->code), "detail", err->detail, NULL);
+    if (status >= 500) {
+        log_msg(&ex->http->app->log, failure_level(err->code), "http.failed", "path", ex->path,
+                "request", ex->request_id, "code", err_name(err->code), "detail", err->detail,
+                NULL);
     }
 }
 
