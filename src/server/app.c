@@ -14,6 +14,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "server/api/model_export.h"
+#include "server/api/model_import.h"
 #include "server/api/routes.h"
 #include "server/credentials.h"
 #include "server/described.h"
@@ -40,10 +42,14 @@
 
 enum {
     DRAIN_TICK_MS = 20,
-    /* Of the pool's four threads: they may take minutes each; and one that takes less than a
-     * second. */
+    /* They may take minutes each; and one that takes less than a second. */
     INGESTS_AT_ONCE = 2,
     BRIEF_INGESTS_AT_ONCE = 1,
+    /* The pool has a thread for each of these, for imports and exports, which take long as well,
+     * and for the copy of the database's log, and some for what somebody waits for. */
+    BRIEF_WORK_AT_ONCE = 4,
+    POOL_THREADS = INGESTS_AT_ONCE + BRIEF_INGESTS_AT_ONCE + IMPORTS_MAX + EXPORTS_MAX + 1 +
+                   BRIEF_WORK_AT_ONCE,
     OTHER_FILES = 16,
 };
 
@@ -305,6 +311,14 @@ static void reopen_log(struct app *app)
     }
 }
 
+/* libuv reads it when the first work comes. Who sets it himself has his way. */
+static void size_pool(void)
+{
+    char threads[12];
+    snprintf(threads, sizeof threads, "%d", POOL_THREADS);
+    setenv("UV_THREADPOOL_SIZE", threads, 0);
+}
+
 int app_open(struct app *app, struct config *config, struct err *err)
 {
     *app = (struct app){
@@ -317,6 +331,7 @@ int app_open(struct app *app, struct config *config, struct err *err)
     app->log = (struct log){.fd = STDERR_FILENO, .level = app->config.log_level, .program = "krrd"};
     signal(SIGPIPE, SIG_IGN); /* writing to a client that left is an error code, not an end */
     raise_file_limit();
+    size_pool();
     int rc = open_log(app, err);
     rc = rc == 0 ? open_directories(app, err) : rc;
     rc = rc == 0 ? open_door(app, err) : rc;

@@ -1,5 +1,6 @@
 /*
- * Work that takes longer than a few milliseconds, done on a thread of the loop's pool.
+ * Work that takes longer than a few milliseconds, done on a thread of the loop's pool. How many
+ * threads it has is said in app.c, unless by UV_THREADPOOL_SIZE in the environment.
  */
 #pragma once
 

@@ -14,6 +14,7 @@ import contract
 import daemon as daemon_module
 import data
 import handmade
+import wait
 
 TYPE = {"Content-Type": "application/vnd.safetensors"}
 
@@ -276,3 +277,36 @@ def test_pieces_are_lost(daemons, monkeypatch, how, status, code):
     assert daemon.stop() == 0
     with contextlib.closing(sqlite3.connect(daemon.data_dir / "krrd.db")) as db:
         assert db.execute("SELECT count(*) FROM models").fetchone() == (2,)
+
+
+def test_others_do_not_wait_for_imports_and_exports(daemons, monkeypatch, tmp_path):
+    """As many as there may be at once, each with a block that takes for ever: threads are left."""
+    gate = tmp_path / "gate"
+    monkeypatch.setenv("KRRD_TEST_DAEMON", daemon_module.program("KRRD_TEST_UNLUCKY",
+                                                                 "tests/http/krrd-unlucky"))
+    monkeypatch.setenv("KRRD_TEST_GATE", str(gate))
+    daemon = daemons()
+    api = daemon.api
+    dataset = api.upload_csv(*data.regression(30))
+    body = handmade.regression(n=600).file()
+    assert len(body) > 2 << 20
+    put(api, "m", body)
+
+    def export():
+        with contract.Session() as session:
+            return session.get(api.url("/v1/models/m/versions/1/export"), timeout=120).status_code
+
+    def bring():
+        with contract.Session() as session:
+            return session.post(api.url("/v1/models/n/import"), data=body, headers=TYPE, timeout=120).status_code
+
+    gate.touch()
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        try:
+            under_way = [pool.submit(work) for work in 4 * [bring] + 4 * [export]]
+            wait.until(lambda: daemon.log().count("a block waits") == 8, timeout=60)
+            assert api.get(f"/v1/datasets/{dataset}/preview", timeout=20).json()["rows"]
+        finally:
+            gate.unlink()
+        assert [f.result() for f in under_way] == 4 * [201] + 4 * [200]
+    assert daemon.stop() == 0
