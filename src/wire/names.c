@@ -79,6 +79,16 @@ int names_check_distinct(char *const *names, int64_t count, const char *key, str
     return 0;
 }
 
+int64_t name_json_size(const char *name)
+{
+    int64_t size = 3;
+    for (; *name != '\0'; name++) {
+        const unsigned char c = (unsigned char)*name;
+        size += c < 0x20 ? 6 : c == '"' || c == '\\' ? 2 : 1;
+    }
+    return size;
+}
+
 void names_write(struct json *obj, const char *key, char *const *names, int64_t count)
 {
     struct json *list = json_set_array(obj, key);

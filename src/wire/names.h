@@ -17,6 +17,8 @@ int names_read(const struct json *obj, const char *key, int64_t least, int64_t m
                int64_t *ret_count, struct err *err);
 /* Refuses an empty name and a name that stands there twice, at "#/key/index". */
 int names_check_distinct(char *const *names, int64_t count, const char *key, struct err *err);
+/* Bytes that a name takes in a list of names, at most: quotes, a comma and escapes. */
+int64_t name_json_size(const char *name);
 void names_write(struct json *obj, const char *key, char *const *names, int64_t count);
 
 /* Borrows the names. */

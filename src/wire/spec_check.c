@@ -206,6 +206,27 @@ static bool classifies(const struct job_spec *spec, const struct dataset_info *i
            own_target(spec, info, c);
 }
 
+/* Else the job would be trained, and its model could not be told of. */
+static int check_names(const struct job_spec *spec, const struct dataset_info *info,
+                       const struct columns *c, struct err *err)
+{
+    int64_t size = 0;
+    for (int64_t i = 0; i < info->columns; i++) {
+        const int times = c->roles[i] == ROLE_FEATURE ? 1 : c->roles[i] == ROLE_TARGET ? 2 : 0;
+        size += times > 0 ? times * name_json_size(info->column_names[i]) : 0;
+    }
+    for (int64_t i = 0; i < info->classes && classifies(spec, info, c); i++) {
+        size += 2 * name_json_size(info->class_labels[i]);
+    }
+    return size <= SPEC_NAMES_BYTES_MAX
+               ? 0
+               : field_error(err, "features", FIELD_WHOLE,
+                             "The names of all features, targets and classes take %" PRId64
+                             " bytes together, and a model keeps %d at most: shorten them, or take "
+                             "fewer columns.",
+                             size, SPEC_NAMES_BYTES_MAX);
+}
+
 static int check_promotion(const struct job_spec *spec, const struct dataset_info *info,
                            const struct columns *c, struct err *err)
 {
@@ -263,6 +284,7 @@ int job_spec_check_columns(const struct job_spec *spec, const struct dataset_inf
     rc = rc < 0 ? rc : assign_all(spec, info, &c, err);
     rc = rc < 0 ? rc : check_features(spec, &c, err);
     rc = rc < 0 ? rc : check_task(spec, info, &c, err);
+    rc = rc < 0 ? rc : check_names(spec, info, &c, err);
     rc = rc < 0 ? rc : check_metric(spec, info, &c, err);
     return rc < 0 ? rc : check_promotion(spec, info, &c, err);
 }

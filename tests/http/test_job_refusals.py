@@ -321,3 +321,14 @@ def test_nothing_was_queued(api):
     """Runs last in this file: whatever was refused above left no job behind."""
     for model in ("refused", "m"):
         assert api.get("/v1/jobs", params={"model": model}).json()["data"] == []
+
+
+def test_longer_names_than_a_model_keeps(api):
+    """Said before anything is trained: a worker could not tell of such a model."""
+    names = [f"{i:06d}" + "x" * 244 for i in range(52000)]
+    row = ",".join(["0", "1"] * 26000)
+    made = api.upload("\n".join([",".join(names), row, row.replace("1", "2"), row, row]))
+    answer = api.post("/v1/jobs", 422, json={"model": "wide", "dataset": made["id"], "kernel": "linear"})
+    [error] = answer.json()["errors"]
+    assert error["pointer"] == "#/features" and "12582912 at most" in error["detail"]
+    api.delete("/v1/datasets/" + made["id"])

@@ -1,7 +1,9 @@
 /* job_spec_check_columns, _tested and _centers: specs against the columns of data sets. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "spec_fixture.h"
 
 /* Columns a, b, c, y (class column), mask. */
@@ -63,6 +65,40 @@ static void test_columns(void **state)
         job_spec_free(s);
     }
     dataset_info_deinit(&info);
+}
+
+/* So many columns with names of so many bytes each, which are of two characters that JSON escapes
+ * and others, the last a target. */
+static struct dataset_info long_names(int columns, int size)
+{
+    struct dataset_info info = {.rows = 9, .columns = columns, .targets = 1};
+    info.column_names = mem_zarray((size_t)columns, sizeof(*info.column_names));
+    info.target_columns = mem_zarray(1, sizeof(*info.target_columns));
+    assert_true(info.column_names != NULL && info.target_columns != NULL);
+    for (int i = 0; i < columns; i++) {
+        char name[300];
+        snprintf(name, sizeof(name), "\"\x01%0*d", size - 2, i);
+        info.column_names[i] = mem_strdup(name);
+    }
+    info.target_columns[0] = columns - 1;
+    return info;
+}
+
+/* What a worker tells of the model has them in one frame. */
+static void test_names_altogether(void **state)
+{
+    (void)state;
+    struct job_spec *s = accept(HEAD "}");
+    struct dataset_info info = long_names(59000, 200);
+    struct err err = {.code = ERR_OK};
+    assert_int_equal(job_spec_check_columns(s, &info, &err), 0); /* 209 bytes each */
+    dataset_info_deinit(&info);
+    info = long_names(61000, 200);
+    assert_int_equal(job_spec_check_columns(s, &info, &err), -ERR_INVALID);
+    assert_string_equal(err.pointer, "#/features");
+    assert_contains(err.detail, "12749209 bytes");
+    dataset_info_deinit(&info);
+    job_spec_free(s);
 }
 
 /* Columns a, b, c and the target `target` of the classes 0 and `label`; none: it holds numbers. */
@@ -205,4 +241,5 @@ static void test_starts(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_starts), cmocka_unit_test(test_columns),
-          cmocka_unit_test(test_columns_of_a_test), cmocka_unit_test(test_columns_of_centers))
+          cmocka_unit_test(test_columns_of_a_test), cmocka_unit_test(test_columns_of_centers),
+          cmocka_unit_test(test_names_altogether))
