@@ -371,6 +371,17 @@ int models_versions_brief(struct store *s, const char *name, struct model_row **
     return rc < 0 ? rc : models__read_list(st, ret, ret_count, err);
 }
 
+int models_all_brief(struct store *s, int64_t limit, struct model_row **ret, int64_t *ret_count,
+                     struct err *err)
+{
+    /* Of an index alone: descriptions are long. */
+    static const char select[] = "SELECT key, name, version, '', '', NULL, 0, '', 0 FROM models "
+                                 "WHERE version IS NOT NULL ORDER BY name, version LIMIT ?1";
+    cleanup_sql struct sql_stmt *st = NULL;
+    const int rc = sql_start(s->db, select, SQL_ARGS(sql_int(limit)), &st, err);
+    return rc < 0 ? rc : models__read_list(st, ret, ret_count, err);
+}
+
 void models_list_free(struct model_row *rows, int64_t count)
 {
     list__free(&model_kind, rows, count);

@@ -71,6 +71,9 @@ int models_versions(struct store *s, const char *name, int64_t before, struct mo
 /* All of them, without their descriptions (NULL). */
 int models_versions_brief(struct store *s, const char *name, struct model_row **ret,
                           int64_t *ret_count, struct err *err);
+/* Key, name and version alone of the first `limit` versions of all, by name, then version. */
+int models_all_brief(struct store *s, int64_t limit, struct model_row **ret, int64_t *ret_count,
+                     struct err *err);
 void models_list_free(struct model_row *rows, int64_t count);
 /* That one version (from 1), with its bytes. -ERR_NOT_FOUND; -ERR_CONFLICT naming an alias that
  * stands for it. */

@@ -1,7 +1,9 @@
 """The Open Inference Protocol, version 2: metadata, JSON, binary tensors, the repository."""
 
+import contextlib
 import gzip
 import json
+import sqlite3
 import struct
 
 import numpy as np
@@ -329,6 +331,30 @@ def test_repository(api, model, name):
     api.post("/v2/repository/models/nothing/unload", 404)
     api.post("/v2/repository/index", 422, json=[])
     api.post("/v2/repository/index", 422, json={"ready": 1})
+
+
+def test_the_index_ends(daemons):
+    """It has no pages: of very many versions it has those that are loaded."""
+    daemon = daemons()
+    daemon.api.train("m", daemon.api.upload_csv(*data.regression(60)))
+    daemon.stop()
+    with contextlib.closing(sqlite3.connect(daemon.data_dir / "krrd.db")) as db:
+        db.executemany("INSERT INTO models (name, version, job, dataset, description, sha256, created_ms) "
+                       "VALUES ('n', ?, '', '', '{}', ?, 0)", [(i + 1, "0" * 64) for i in range(9999)])
+        db.commit()
+        daemon.start()
+        api = daemon.api
+        rows = api.post("/v2/repository/index").json()
+        assert [int(row["version"]) for row in rows] == [1, *range(1, 10000)]
+        db.execute("INSERT INTO models (name, version, job, dataset, description, sha256, created_ms) "
+                   "VALUES ('n', 10000, '', '', '{}', ?, 0)", ["0" * 64])
+        db.commit()
+        problem = api.post("/v2/repository/index", 422).json()
+        assert problem["code"] == "too_large" and "10000" in problem["detail"]
+        assert api.post("/v2/repository/index", json={"ready": True}).json() == []
+        api.post("/v2/repository/models/m/load")
+        [row] = api.post("/v2/repository/index", json={"ready": True}).json()
+        assert (row["name"], row["version"], row["state"]) == ("m", "1", "READY")
 
 
 def test_many_names_in_the_index(daemons):

@@ -1,15 +1,17 @@
 /* The model repository extension of the Open Inference Protocol: which models there are, load and
  * unload. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "server/api/handlers.h"
 #include "server/app.h"
 #include "server/serving/serving.h"
+#include "store/models.h"
 
-/* Names read from the store at a time. */
-enum { PAGE = 100 };
+/* Versions in the index, which is made at once and has no pages. */
+enum { INDEX_MAX = 10000 };
 
 /* The body, which may be empty, as an object of the given members. */
 static int read_object(struct request *rq, const char *const *keys, struct json **ret,
@@ -32,7 +34,8 @@ static int read_object(struct request *rq, const char *const *keys, struct json 
 
 /* ---- the index ---- */
 
-static void push_row(struct app *app, const struct model_row *row, bool ready_only, struct json *to)
+static void push_version(struct json *to, const char *name, int64_t number,
+                         enum serving_state state)
 {
     static const char *const states[] = {
         [SERVING_UNLOADED] = "UNAVAILABLE",
@@ -40,14 +43,10 @@ static void push_row(struct app *app, const struct model_row *row, bool ready_on
         [SERVING_LOADED] = "READY",
         [SERVING_FAILED] = "UNAVAILABLE",
     };
-    const enum serving_state state = serving_state(app->serving, row->key);
-    if (ready_only && state != SERVING_LOADED) {
-        return;
-    }
     char version[24];
-    snprintf(version, sizeof version, "%lld", (long long)row->version);
+    snprintf(version, sizeof version, "%lld", (long long)number);
     struct json *j = json_push(to, json_new_object());
-    json_set_string(j, "name", row->name);
+    json_set_string(j, "name", name);
     json_set_string(j, "version", version);
     json_set_string(j, "state", states[state]);
     json_set_string(j, "reason",
@@ -56,43 +55,68 @@ static void push_row(struct app *app, const struct model_row *row, bool ready_on
                                               : "");
 }
 
-static int push_name(struct app *app, const char *name, bool ready_only, struct json *to,
-                     struct err *err)
+static int push_all(struct app *app, struct json *to, struct err *err)
 {
     struct model_row *rows;
     int64_t count;
-    const int r = models_versions_brief(app->store, name, &rows, &count, err);
-    for (int64_t i = count; r == 0 && i > 0; i--) {
-        push_row(app, &rows[i - 1], ready_only, to);
+    const int r = models_all_brief(app->store, INDEX_MAX + 1, &rows, &count, err);
+    if (r < 0) {
+        return r;
     }
-    if (r == 0) {
-        models_list_free(rows, count);
+    for (int64_t i = 0; i < count && count <= INDEX_MAX; i++) {
+        push_version(to, rows[i].name, rows[i].version, serving_state(app->serving, rows[i].key));
     }
-    return r;
+    models_list_free(rows, count);
+    return count <= INDEX_MAX
+               ? 0
+               : err_set(err, ERR_TOO_LARGE,
+                         "There are more than %d versions, and the index has no pages: ask for "
+                         "those that are loaded, {\"ready\": true}, or GET /v1/models.",
+                         INDEX_MAX);
 }
 
-static int push_all(struct app *app, bool ready_only, struct json *to, struct err *err)
+struct ready {
+    const struct served_model **models;
+    int64_t count, room;
+    bool failed;
+};
+
+static void note_ready(void *context, const struct served_model *model)
 {
-    cleanup_mem char *after = mem_strdup("");
-    bool more = after != NULL;
-    int r = after ? 0 : err_no_memory(err);
-    while (r == 0 && more) {
-        struct model_row *rows;
-        int64_t count;
-        const struct store_page page = {.after = after, .limit = PAGE};
-        r = models_list(app->store, page, &rows, &count, &more, err);
-        if (r < 0) {
-            break;
+    struct ready *r = context;
+    if (r->count == r->room) {
+        const int64_t room = 2 * r->room + 16;
+        const struct served_model **more = mem_regrow(r->models, (size_t)room, sizeof(*r->models));
+        if (more == NULL) {
+            r->failed = true;
+            return;
         }
-        for (int64_t i = 0; r == 0 && i < count; i++) {
-            r = push_name(app, rows[i].name, ready_only, to, err);
-        }
-        mem_free(after);
-        after = count > 0 ? mem_strdup(rows[count - 1].name) : NULL;
-        more = more && after;
-        models_list_free(rows, count);
+        r->models = more;
+        r->room = room;
     }
-    return r;
+    r->models[r->count++] = model;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct served_model *x = *(const struct served_model *const *)a;
+    const struct served_model *y = *(const struct served_model *const *)b;
+    const int order = strcmp(x->name, y->name);
+    return order != 0 ? order : (x->version > y->version) - (x->version < y->version);
+}
+
+static int push_ready(struct app *app, struct json *to, struct err *err)
+{
+    struct ready r = {.models = NULL};
+    serving_visit(app->serving, note_ready, &r);
+    if (r.count > 0) {
+        qsort(r.models, (size_t)r.count, sizeof(*r.models), by_name);
+    }
+    for (int64_t i = 0; i < r.count; i++) {
+        push_version(to, r.models[i]->name, r.models[i]->version, SERVING_LOADED);
+    }
+    mem_free(r.models);
+    return r.failed ? err_no_memory(err) : 0;
 }
 
 /* POST /v2/repository/index */
@@ -101,16 +125,22 @@ void repository_index(struct request *rq)
     static const char *const keys[] = {"ready", NULL};
     cleanup_json struct json *body = NULL;
     struct err err;
-    bool ready_only = false;
+    bool ready = false;
     int r = read_object(rq, keys, &body, &err);
-    r = r == 0 && body ? json_take_bool(body, "ready", &ready_only, &err) : r;
+    r = r == 0 && body ? json_take_bool(body, "ready", &ready, &err) : r;
     struct json *list = json_new_array();
-    r = r == 0 ? push_all(rq->app, ready_only, list, &err) : r;
-    if (r < 0) {
-        json_free(list);
-        reply_error(rq, &err);
-    } else {
+    if (r == 0) {
+        r = ready ? push_ready(rq->app, list, &err) : push_all(rq->app, list, &err);
+    }
+    if (r == 0) {
         reply_json(rq, 200, list);
+        return;
+    }
+    json_free(list);
+    if (r == -ERR_TOO_LARGE) { /* not the request */
+        reply_problem(rq, 422, &err);
+    } else {
+        reply_error(rq, &err);
     }
 }
 
