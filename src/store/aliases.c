@@ -480,3 +480,73 @@ int aliases__check_free(struct sql *db, const char *name, int64_t version, struc
                             "first.",
                             alias);
 }
+
+/* ---- forgetting ---- */
+
+/* 1: *place is the next history; 0: there is none behind it. */
+static int next_place(struct sql *db, struct alias_place *place, struct err *err)
+{
+    static const char select[] = "SELECT name, alias FROM alias_moves WHERE (name, alias) > "
+                                 "(?1, ?2) ORDER BY name, alias LIMIT 1";
+    cleanup_sql struct sql_stmt *st = NULL;
+    const int rc =
+        sql_first(db, select, SQL_ARGS(sql_text(place->name), sql_text(place->alias)), &st, err);
+    if (rc == 1) {
+        sql_col_fixed(st, 0, place->name, sizeof(place->name));
+        sql_col_fixed(st, 1, place->alias, sizeof(place->alias));
+    }
+    return rc;
+}
+
+/* The last move of an alias that is no more is its end. *ret: how many moves were forgotten, which
+ * ALIASES_HISTORY_MAX bounds. */
+static int forget_ended(struct sql *db, const struct alias_place *place, int64_t before_ms,
+                        int64_t *ret, struct err *err)
+{
+    static const char forget[] =
+        "DELETE FROM alias_moves WHERE name = ?1 AND alias = ?2 "
+        "AND NOT EXISTS (SELECT 1 FROM model_aliases WHERE name = ?1 AND alias = ?2) "
+        "AND (SELECT moved_ms FROM alias_moves WHERE name = ?1 AND alias = ?2 "
+        "ORDER BY number DESC LIMIT 1) < ?3";
+    const int rc =
+        sql_run(db, forget,
+                SQL_ARGS(sql_text(place->name), sql_text(place->alias), sql_int(before_ms)), err);
+    *ret = rc == 0 ? sql_changes(db) : 0;
+    return rc;
+}
+
+static int sweep_inside(struct sql *db, struct alias_place *place, int steps, int64_t before_ms,
+                        int64_t *ret_count, struct err *err)
+{
+    int64_t moves = 0;
+    for (int i = 0; i < steps && moves < ALIASES_HISTORY_MAX; i++) {
+        int64_t forgotten = 0;
+        int rc = next_place(db, place, err);
+        if (rc == 0) {
+            *place = (struct alias_place){.name = ""};
+        }
+        rc = rc == 1 ? forget_ended(db, place, before_ms, &forgotten, err) : rc;
+        if (rc < 0 || place->name[0] == '\0') {
+            return rc;
+        }
+        *ret_count += forgotten > 0;
+        moves += forgotten;
+    }
+    return 0;
+}
+
+int aliases_sweep(struct store *s, struct alias_place *place, int steps, int64_t before_ms,
+                  int64_t *ret_count, struct err *err)
+{
+    struct alias_place at = *place;
+    int64_t count = 0;
+    int rc = sql_begin(s->db, err);
+    if (rc == 0) {
+        rc = sql_end(s->db, sweep_inside(s->db, &at, steps, before_ms, &count, err), err);
+    }
+    if (rc == 0) {
+        *place = at;
+        *ret_count = count;
+    }
+    return rc;
+}

@@ -3,8 +3,9 @@
  * moves. A move is one transaction; who resolves an alias sees the version before it or the one
  * after it. A version with an alias cannot be deleted (models_delete).
  *
- * The moves of an alias are numbered 1, 2, 3, … and the numbers are never used twice, also when it
- * is deleted and made anew: the number of the last move tells whether it has moved meanwhile.
+ * The moves of an alias are numbered 1, 2, 3, … and the numbers are not used twice, also when it is
+ * deleted and made anew: the number of the last move tells whether it has moved meanwhile. Only
+ * when the history of a deleted one has been forgotten (aliases_sweep) a new one begins with 1.
  *
  * A rollback takes the latest move back that has not been taken back yet, so that several of them
  * go further and further into the past. It passes over versions that have been deleted.
@@ -94,3 +95,13 @@ int aliases_rollback(struct store *s, const struct alias_change *change, int64_t
 /* 0 or ALIAS_OTHER; -ERR_NOT_FOUND. */
 int aliases_delete(struct store *s, const struct alias_change *change, int64_t now_ms,
                    struct err *err);
+
+/* A place among all histories, from the first on where it is zeroes. */
+struct alias_place {
+    char name[ALIASES_NAME_MAX + 1];
+    char alias[ALIASES_NAME_MAX + 1];
+};
+/* Looks at the next `steps` histories, going round, and forgets those of aliases that were deleted
+ * before that moment, a thousand moves at a time. *ret_count: of how many aliases. */
+int aliases_sweep(struct store *s, struct alias_place *place, int steps, int64_t before_ms,
+                  int64_t *ret_count, struct err *err);

@@ -197,6 +197,54 @@ static void test_limits(void **state)
     assert_int_equal(back(f, "a0"), 2);
 }
 
+static int64_t moves_kept(struct fixture *f, const char *alias)
+{
+    struct alias_move *moves;
+    int64_t count;
+    OK(aliases_history(f->store, "m", alias, 100, &moves, &count, &f->err));
+    aliases_history_free(moves, count);
+    return count;
+}
+
+static int64_t sweep(struct fixture *f, struct alias_place *place, int steps, int64_t before_ms)
+{
+    int64_t count = -1;
+    OK(aliases_sweep(f->store, place, steps, before_ms, &count, &f->err));
+    return count;
+}
+
+/* Of aliases that are no more, and were deleted (at 9000) before a moment. */
+static void test_histories_are_forgotten(void **state)
+{
+    struct fixture *f = *state;
+    struct alias_place place = {.name = ""};
+    make_versions(f, 2);
+    assert_int_equal(sweep(f, &place, 10, INT64_MAX), 0);
+    static const char *const names[] = {"a", "b", "c", "d"};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(set(f, names[i], 1, ALIAS_ANY), 0);
+        assert_int_equal(set(f, names[i], 2, ALIAS_ANY), 0);
+    }
+    assert_int_equal(drop(f, "a", ALIAS_ANY), 0);
+    assert_int_equal(drop(f, "c", ALIAS_ANY), 0);
+    assert_int_equal(drop(f, "d", ALIAS_ANY), 0);
+    assert_int_equal(set(f, "d", 1, ALIAS_ANY), 0);
+    assert_int_equal(sweep(f, &place, 10, 9000), 0);
+    assert_int_equal(moves_kept(f, "a"), 3);
+    assert_int_equal(sweep(f, &place, 2, 9001), 1); /* a and b */
+    assert_string_equal(place.alias, "b");
+    assert_int_equal(moves_kept(f, "a"), 0);
+    assert_int_equal(moves_kept(f, "c"), 3);
+    assert_int_equal(sweep(f, &place, 10, 9001), 1); /* c and d */
+    assert_string_equal(place.name, "");             /* round */
+    assert_int_equal(moves_kept(f, "c"), 0);
+    assert_int_equal(moves_kept(f, "b"), 2);
+    assert_int_equal(moves_kept(f, "d"), 4);
+    assert_int_equal(moves_of(f, "b"), 2);
+    assert_int_equal(set(f, "a", 1, ALIAS_ABSENT), 0);
+    assert_int_equal(moves_of(f, "a"), 1);
+}
+
 TEST_MAIN(STORE_TEST(test_set_and_look), STORE_TEST(test_expectations),
           STORE_TEST(test_rollback_goes_further_back), STORE_TEST(test_versions_with_an_alias_stay),
-          STORE_TEST(test_limits))
+          STORE_TEST(test_limits), STORE_TEST(test_histories_are_forgotten))

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "server/app.h"
 #include "server/timekeeper.h"
+#include "store/aliases.h"
 #include "store/events.h"
 #include "store/idempotency.h"
 
@@ -14,12 +15,17 @@ enum {
     EVERY_MS = 10000,
     SOON_MS = 100,    /* when there is more to remove */
     KEYS_BATCH = 200, /* answers removed at a time; each may be large */
-    EVENTS_BATCH = 1000
+    EVENTS_BATCH = 1000,
+    ALIASES_BATCH = 50
 };
+
+/* How long it is known what became of an alias that was deleted, in seconds. */
+#define ENDED_ALIASES_S (30 * 86400.0)
 
 struct retention {
     struct app *app;
     uv_timer_t timer;
+    struct alias_place place; /* among the histories of aliases */
 };
 
 static void complain(const struct app *app, const char *doing, const struct err *err)
@@ -66,9 +72,20 @@ static bool sweep_events(const struct app *app)
     return count == EVENTS_BATCH;
 }
 
+static void sweep_aliases(struct retention *r)
+{
+    int64_t count;
+    struct err err;
+    if (aliases_sweep(r->app->store, &r->place, ALIASES_BATCH, moment(r->app, ENDED_ALIASES_S),
+                      &count, &err) < 0) {
+        complain(r->app, "forget the moves of deleted aliases", &err);
+    }
+}
+
 static void on_timer(uv_timer_t *timer)
 {
-    const struct retention *r = timer->data;
+    struct retention *r = timer->data;
+    sweep_aliases(r);
     const bool keys = expire_keys(r->app);
     const bool events = sweep_events(r->app);
     uv_timer_start(timer, on_timer, keys || events ? SOON_MS : EVERY_MS, 0);
