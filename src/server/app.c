@@ -311,6 +311,18 @@ static void reopen_log(struct app *app)
     }
 }
 
+/* What comes while the daemon is being built ends it as soon as somebody is there to end it well
+ * (begin): with an address, workers and a database that are put away. */
+static void hold_signals(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(how, &set, NULL);
+}
+
 /* libuv reads it when the first work comes. Who sets it himself has his way. */
 static void size_pool(void)
 {
@@ -329,6 +341,7 @@ int app_open(struct app *app, struct config *config, struct err *err)
     };
     *config = (struct config){.listen_address = NULL};
     app->log = (struct log){.fd = STDERR_FILENO, .level = app->config.log_level, .program = "krrd"};
+    hold_signals(SIG_BLOCK);
     signal(SIGPIPE, SIG_IGN); /* writing to a client that left is an error code, not an end */
     raise_file_limit();
     size_pool();
@@ -436,6 +449,7 @@ static int begin(struct running *r, struct err *err)
     if (rc != 0) {
         return err_set(err, ERR_INTERNAL, "Signals cannot be received: %s.", uv_strerror(rc));
     }
+    hold_signals(SIG_UNBLOCK);
     rc = write_address(r->app, err);
     if (rc == 0) {
         announce(r->app);

@@ -321,6 +321,25 @@ def test_signals_end_it(daemons, number):
     assert not (daemon.data_dir / "krrd.address").exists()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("seen", ["data", "data/krrd.db", "data/krrd.db-wal"])
+def test_signals_while_it_starts(tmp_path, number, seen):
+    """They wait until the daemon can end well; SIGHUP does not end it."""
+    words = [KRRD, "--listen", "127.0.0.1:0", "--data-dir", tmp_path / "data", "--workers", "cpu:0",
+             "--serve-workers", "0"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / seen).exists():
+            assert process.poll() is None
+        process.send_signal(number)
+        if number == signal.SIGHUP:
+            while "server.listening" not in process.stderr.readline():
+                assert process.poll() is None
+            process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 0 and "server.drained" in said, said
+    assert not (tmp_path / "data" / "krrd.address").exists()
+
+
 def test_stopping_waits_for_what_is_in_flight(daemons):
     daemon = daemons(**NO_WORKERS)
     body = b"x,y\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(50))
