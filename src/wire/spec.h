@@ -26,7 +26,7 @@
 #define SPEC_TARGETS_MAX 4096
 /* Of names of features once, and of targets and classes twice, as JSON: what a worker tells of the
  * model, in which they stand so, is one frame (FRAME_JSON_MAX), with some numbers beside them. */
-#define SPEC_NAMES_BYTES_MAX (12 << 20)
+#define SPEC_NAMES_BYTES_MAX (10 << 20)
 #define SPEC_CUDA_MAX 255 /* N of "cuda:N" */
 #define SPEC_GPUS_MAX 8   /* of "cuda:0,1,..." */
 #define SPEC_DEVICE_SIZE 40

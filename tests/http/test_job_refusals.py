@@ -330,5 +330,5 @@ def test_longer_names_than_a_model_keeps(api):
     made = api.upload("\n".join([",".join(names), row, row.replace("1", "2"), row, row]))
     answer = api.post("/v1/jobs", 422, json={"model": "wide", "dataset": made["id"], "kernel": "linear"})
     [error] = answer.json()["errors"]
-    assert error["pointer"] == "#/features" and "12582912 at most" in error["detail"]
+    assert error["pointer"] == "#/features" and "10485760 at most" in error["detail"]
     api.delete("/v1/datasets/" + made["id"])
