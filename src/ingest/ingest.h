@@ -32,6 +32,14 @@ enum ingest_header { INGEST_HEADER_AUTO, INGEST_HEADER_PRESENT, INGEST_HEADER_AB
 int ingest_header_parse(const char *name, enum ingest_header *ret, struct err *err);
 const char *ingest_header_name(enum ingest_header h);
 
+/* What becomes of values that are missing (ingest_missing.h): the table is refused; rows that lack
+ * one in a column that is not ignored are left out; or it is filled in, a number by the mean of its
+ * column, a word by none of its column's words, and only rows that lack a target are left out. */
+enum ingest_missing { INGEST_MISSING_REFUSE, INGEST_MISSING_DROP, INGEST_MISSING_FILL };
+/* "refuse", "drop", "fill". */
+int ingest_missing_parse(const char *name, enum ingest_missing *ret, struct err *err);
+const char *ingest_missing_name(enum ingest_missing m);
+
 struct ingest_options {
     enum ingest_format format;
     enum ingest_header header;  /* CSV */
@@ -41,7 +49,8 @@ struct ingest_options {
     const char *const *ignored; /* columns that are left out, likewise */
     int64_t ignored_count;
     enum task task; /* TASK_AUTO: decided by the target (see ingest_decide_task) */
-    bool one_hot;   /* CSV: turn text feature columns into 0/1 columns */
+    enum ingest_missing missing;
+    bool one_hot; /* CSV: turn text feature columns into 0/1 columns */
     /* What gzip and the members of an NPZ may unpack to, and the dense matrix of a LIBSVM file or
      * of one-hot columns. A data set file holds DATASET_COLUMNS_MAX columns at most anyway. */
     int64_t max_unpacked_bytes;

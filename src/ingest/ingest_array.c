@@ -419,7 +419,7 @@ static int64_t read_run(const struct ingest_array *a, const unsigned char *p, si
 {
     for (int64_t i = 0; i < count; i++) {
         double v = element_at(a, p + (size_t)i * step);
-        if (!isfinite(v)) {
+        if (!isfinite(v) && !(a->missing && isnan(v) && a->element->kind == 'f')) {
             return i;
         }
         ret[i * stride] = v;

@@ -25,7 +25,8 @@ struct ingest_array {
     bool wide;                            /* texts are UTF-32 */
     bool swap;                            /* the other byte order */
     bool fortran;                         /* column-major */
-    int dims;                             /* 1 or 2 */
+    bool missing; /* the caller takes NaN, of floats, for a value that is missing */
+    int dims;     /* 1 or 2 */
     int64_t rows;
     int64_t columns; /* 1 when dims == 1 */
     const char *who; /* "the file", "member X": for error texts; borrowed */
@@ -51,8 +52,8 @@ void ingest_array_close(struct ingest_array *a);
 enum dtype ingest_array_dtype(const struct ingest_array *a);
 
 /*
- * Rows first … first + count - 1 into ret[i * stride + j]. Infinity, NaN and integers that float64
- * cannot hold are refused with their row and column, counted from 0.
+ * Rows first … first + count - 1 into ret[i * stride + j]. Infinity, NaN (unless a->missing) and
+ * integers that float64 cannot hold are refused with their row and column, counted from 0.
  */
 int ingest_array_read(const struct ingest_array *a, int64_t first, int64_t count, double *ret,
                       int64_t stride, struct err *err);

@@ -8,13 +8,16 @@
 #include <stdint.h>
 
 struct ingest_column {
-    double first;  /* its value in the first row */
+    double first;  /* its first value */
+    double start;  /* and what it would be in row 0 if it counted rows */
+    bool begun;    /* there is one */
     bool varies;   /* some row has another */
-    bool counts;   /* it is first, first + 1, … so far, and first is 0 or 1 */
+    bool counts;   /* it is start + the row's number in all rows so far, and start is 0 or 1 */
     uint64_t hash; /* of all values in their order; -0 is 0 */
 };
 
-/* Another row of all columns: number `row`, from 0. */
+/* Another row of all columns: number `row`, from 0, of those that were read. A value that is
+ * missing is NaN, and makes no difference but to the hash. */
 void ingest_columns_add(struct ingest_column *column, int64_t columns, int64_t row,
                         const double *values);
 

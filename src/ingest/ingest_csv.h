@@ -27,7 +27,8 @@ struct csv_row {
 struct csv_kind {
     char *show; /* its first text, as ingest_show has it; owned; NULL: none */
     int64_t line;
-    bool below;      /* the text stands below numbers */
+    bool below;      /* the text stands below other cells */
+    bool open;       /* its cells so far are missing */
     bool waits;      /* its cells so far are numbers that are none, like nan */
     int64_t numbers; /* distinct ones among its texts */
     struct err
@@ -68,6 +69,8 @@ void csv_kinds_deinit(struct csv_kinds *kinds);
 int csv_kinds_check(const struct csv_kinds *kinds, struct err *err);
 
 bool csv_is_text(const struct csv_cell *cell);
+/* Whether the cell says that a value is missing, and may. */
+bool csv_is_missing(const struct csv_table *c, const struct csv_cell *cell);
 
 /* One cell of a data row into c->row. */
 int csv_read_cell(struct csv_table *c, int64_t line, int64_t column, const struct csv_cell *cell,

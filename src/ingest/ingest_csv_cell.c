@@ -1,4 +1,5 @@
 /* The cells of a CSV: numbers, labels, and what a column is. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,12 @@ bool csv_is_text(const struct csv_cell *cell)
            ingest_number_read(cell->text, cell->len, &ignored) == INGEST_NUMBER_TEXT;
 }
 
+bool csv_is_missing(const struct csv_table *c, const struct csv_cell *cell)
+{
+    return c->t->options->missing != INGEST_MISSING_REFUSE &&
+           ingest_is_missing(cell->text, cell->len);
+}
+
 /* "2,5" among semicolons or tabs: a number to its writer, and a class label if nobody objects. */
 static bool has_decimal_comma(const struct csv_table *c, const struct csv_cell *cell)
 {
@@ -54,7 +61,7 @@ static bool has_decimal_comma(const struct csv_table *c, const struct csv_cell *
  * do not: they are what is wrong with a column of numbers, and texts like others beside a text. */
 static bool makes_text(const struct csv_table *c, const struct csv_cell *cell)
 {
-    return csv_is_text(cell) && !has_decimal_comma(c, cell);
+    return csv_is_text(cell) && !has_decimal_comma(c, cell) && !csv_is_missing(c, cell);
 }
 
 static int number_error(const struct csv_table *c, int64_t line, int64_t column,
@@ -63,6 +70,11 @@ static int number_error(const struct csv_table *c, int64_t line, int64_t column,
     char show[INGEST_SHOW_SIZE];
     double ignored;
     const enum ingest_number read = ingest_number_read(cell->text, cell->len, &ignored);
+    if (ingest_is_missing(cell->text, cell->len)) {
+        return csv_cell_error(c, line, column, ERR_INVALID, err,
+                              "%s is not a finite number; " INGEST_TAKE_MISSING ".",
+                              ingest_show(cell->text, cell->len, show));
+    }
     return csv_cell_error(c, line, column, ERR_INVALID, err, "%s %s.",
                           ingest_show(cell->text, cell->len, show),
                           read == INGEST_NUMBER_HEX    ? "is hexadecimal; numbers are decimal here"
@@ -78,10 +90,12 @@ static int check_text(const struct csv_table *c, int64_t line, int64_t column,
     char show[INGEST_SHOW_SIZE];
     ingest_show(cell->text, cell->len, show);
     if (!t->is_target[column] && !t->options->one_hot) {
+        const bool mark = ingest_is_missing(cell->text, cell->len);
         return csv_cell_error(
             c, line, column, ERR_INVALID, err,
-            "%s is not a number; " INGEST_LEAVE_OUT
-            ", one_hot=true (krr: --one-hot) turns columns of text into 0/1 columns.",
+            mark ? "%s is not a number; " INGEST_TAKE_MISSING ", " INGEST_LEAVE_OUT "."
+                 : "%s is not a number; " INGEST_LEAVE_OUT
+                   ", one_hot=true (krr: --one-hot) turns columns of text into 0/1 columns.",
             show);
     }
     if (t->is_target[column] && (t->targets > 1 || t->options->task == TASK_REGRESSION)) {
@@ -146,7 +160,8 @@ int csv_choose_kind(struct csv_table *c, int64_t column, const struct csv_cell *
     struct csv_kind *kind = &c->kinds->column[column];
     double ignored;
     kind->numbers = 0;
-    kind->waits = kind->show == NULL && !makes_text(c, cell) && cell->len > 0 &&
+    kind->open = kind->show == NULL && csv_is_missing(c, cell);
+    kind->waits = kind->show == NULL && !makes_text(c, cell) && cell->len > 0 && !kind->open &&
                   ingest_number_read(cell->text, cell->len, &ignored) != INGEST_NUMBER_OK;
     if (c->t->is_ignored[column] || (kind->show == NULL && !makes_text(c, cell))) {
         return 0;
@@ -159,6 +174,12 @@ int csv_choose_kind(struct csv_table *c, int64_t column, const struct csv_cell *
     return status < 0 ? status : ingest_table_make_text(c->t, column, err);
 }
 
+/* Whether the text that is shown, in quotes, is a mark of a missing value. */
+static bool shows_mark(const struct csv_kind *kind)
+{
+    return ingest_is_missing(kind->show + 1, strlen(kind->show) - 2);
+}
+
 /* A target of which nobody said that it is one of classes is one of numbers or one of text. In one
  * of both a stray mark is likelier than names. */
 static bool is_undecided(const struct csv_table *c, int64_t column)
@@ -169,6 +190,12 @@ static bool is_undecided(const struct csv_table *c, int64_t column)
 static int mixed_error(const struct csv_table *c, int64_t column, struct err *err)
 {
     const struct csv_kind *kind = &c->kinds->column[column];
+    if (shows_mark(kind)) {
+        return csv_cell_error(c, kind->line, column, ERR_INVALID, err,
+                              "%s is not a number, unlike other cells of the target; either of "
+                              "missing=drop and missing=fill (krr: --missing) leaves out its row.",
+                              kind->show);
+    }
     return csv_cell_error(c, kind->line, column, ERR_INVALID, err,
                           "%s is not a number, unlike other cells of the target; "
                           "task=classification (krr: --task classification) makes it one of "
@@ -176,7 +203,8 @@ static int mixed_error(const struct csv_table *c, int64_t column, struct err *er
                           kind->show);
 }
 
-/* A text in a column that began with a number: as if it had stood in the first row. */
+/* A text in a column that began with a number, or without a value: as if it had stood in the first
+ * row. */
 static int text_below(struct csv_table *c, int64_t line, int64_t column,
                       const struct csv_cell *cell, struct err *err)
 {
@@ -188,7 +216,7 @@ static int text_below(struct csv_table *c, int64_t line, int64_t column,
     }
     kind->below = true;
     c->kinds->looks = true;
-    return is_undecided(c, column) ? mixed_error(c, column, err) : 0;
+    return is_undecided(c, column) && !kind->open ? mixed_error(c, column, err) : 0;
 }
 
 /* Whether a text below decides what a number that is none stands for: it would make it a text as
@@ -229,13 +257,14 @@ static int too_many_texts(const struct csv_table *c, int64_t line, int64_t colum
         return csv_cell_error(c, line, column, ERR_TOO_LARGE, err,
                               "the column has more than %d distinct texts.", INGEST_MAX_CLASSES);
     }
-    return csv_cell_error(c, kind->line, column, numbers ? ERR_INVALID : ERR_TOO_LARGE, err,
-                          "%s is not a number, and the column has more than %d distinct %s, too "
-                          "many for %s%s.",
-                          kind->show, numbers ? NUMBERS_MAX : INGEST_MAX_CLASSES,
-                          numbers ? "numbers" : "texts",
-                          c->t->is_target[column] ? "classes" : "kinds; ",
-                          c->t->is_target[column] ? "" : INGEST_LEAVE_OUT);
+    return csv_cell_error(
+        c, kind->line, column, numbers ? ERR_INVALID : ERR_TOO_LARGE, err,
+        "%s is not a number, and the column has more than %d distinct %s, too "
+        "many for %s%s%s.",
+        kind->show, numbers ? NUMBERS_MAX : INGEST_MAX_CLASSES, numbers ? "numbers" : "texts",
+        c->t->is_target[column] ? "classes" : "kinds; ",
+        shows_mark(kind) && !c->t->is_target[column] ? INGEST_TAKE_MISSING ", " : "",
+        c->t->is_target[column] ? "" : INGEST_LEAVE_OUT);
 }
 
 /* Whether a new text of a feature is one number too many. */
@@ -286,11 +315,13 @@ static int label_cell(struct csv_table *c, int64_t line, int64_t column,
     return status == 0 && added ? count_label(c, line, column, err) : status;
 }
 
-/* A number below numbers that are none: without one_hot these are what is wrong. */
+/* A number below numbers that are none: without one_hot these are what is wrong. Or below nothing.
+ */
 static int end_wait(struct csv_table *c, int64_t column, struct err *err)
 {
     struct csv_kind *kind = &c->kinds->column[column];
     kind->waits = false;
+    kind->open = false;
     if (c->t->is_target[column] || c->t->options->one_hot || kind->fault == NULL) {
         return 0;
     }
@@ -309,7 +340,7 @@ static int number_cell(struct csv_table *c, int64_t line, int64_t column,
         return 0;
     }
     if (ingest_number_read(cell->text, cell->len, &c->row[column]) == INGEST_NUMBER_OK) {
-        return kind->waits ? end_wait(c, column, err) : 0;
+        return kind->waits || kind->open ? end_wait(c, column, err) : 0;
     }
     return makes_text(c, cell) ? text_below(c, line, column, cell, err)
                                : not_a_number(c, line, column, cell, err);
@@ -322,11 +353,13 @@ int csv_read_cell(struct csv_table *c, int64_t line, int64_t column, const struc
         c->row[column] = 0;
         return 0;
     }
+    if (csv_is_missing(c, cell)) {
+        c->row[column] = NAN;
+        return 0;
+    }
     if (cell->len == 0) {
-        return csv_cell_error(
-            c, line, column, ERR_INVALID, err,
-            "the cell is empty; missing values are not supported: fill it in, or "
-            "leave out the row, or the column (ignore=NAME, krr: --ignore NAME).");
+        return csv_cell_error(c, line, column, ERR_INVALID, err,
+                              "the cell is empty; " INGEST_TAKE_MISSING ", " INGEST_LEAVE_OUT ".");
     }
     return c->t->labels[column] != NULL ? label_cell(c, line, column, cell, err)
                                         : number_cell(c, line, column, cell, err);

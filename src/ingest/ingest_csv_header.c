@@ -8,11 +8,12 @@
 #include "wire/names.h"
 
 /* The rule of ingest_formats.h. */
-static bool is_header(const struct csv_row *first, const struct csv_row *second)
+static bool is_header(const struct csv_table *c, const struct csv_row *second)
 {
+    const struct csv_row *first = &c->held[0];
     bool all_text = true;
     for (int64_t j = 0; j < first->count; j++) {
-        bool text = csv_is_text(&first->cell[j]);
+        const bool text = csv_is_text(&first->cell[j]) && !csv_is_missing(c, &first->cell[j]);
         all_text = all_text && (text || first->cell[j].len == 0);
         bool number_below =
             second != NULL && second->cell[j].len > 0 && !csv_is_text(&second->cell[j]);
@@ -32,7 +33,7 @@ bool csv_choose_header(const struct csv_table *c, const struct csv_row *second)
     case INGEST_HEADER_ABSENT:
         return false;
     default:
-        return is_header(&c->held[0], second);
+        return is_header(c, second);
     }
 }
 

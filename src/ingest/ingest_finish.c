@@ -1,6 +1,7 @@
 /*
  * The end of reading: the task, the description, and the file as others will see it.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ struct plan_column {
     bool classes;  /* numbers become class numbers */
     int64_t width; /* columns in the output; 0: it is ignored */
     int64_t place; /* the first of them */
+    double fill;   /* for a number that is missing; NaN: there is none */
 };
 
 struct plan {
@@ -52,6 +54,7 @@ static int plan_init(struct plan *p, const struct ingest_table *t, enum task tas
         return err_no_memory(err);
     }
     int64_t place = 0;
+    p->changes = t->filled > 0;
     for (int64_t j = 0; j < t->columns; j++) {
         struct plan_column *c = &p->column[j];
         c->width = t->is_ignored[j] ? 0 : 1;
@@ -63,6 +66,7 @@ static int plan_init(struct plan *p, const struct ingest_table *t, enum task tas
             }
             c->width = t->is_target[j] ? 1 : t->labels[j]->count;
         }
+        c->fill = t->gap != NULL && c->rank == NULL && !c->classes ? ingest_gap_mean(t, j) : NAN;
         c->place = place;
         place += c->width;
         p->changes = p->changes || c->classes || c->rank != NULL || c->width == 0;
@@ -89,14 +93,16 @@ static void plan_row(const struct plan *p, const struct ingest_table *t, const d
             continue;
         }
         if (c->rank != NULL && c->classes) {
-            *out = (double)c->rank[(int64_t)raw[j]];
+            *out = (double)c->rank[ingest_gap_label(t, j, raw[j])];
         } else if (c->rank != NULL) {
             memset(out, 0, (size_t)c->width * sizeof(*out));
-            out[c->rank[(int64_t)raw[j]]] = 1;
+            if (!isnan(raw[j])) {
+                out[c->rank[ingest_gap_label(t, j, raw[j])]] = 1;
+            }
         } else if (c->classes) {
             *out = (double)ingest_values_find(&t->values[0], raw[j]);
         } else {
-            *out = raw[j];
+            *out = isnan(raw[j]) ? c->fill : raw[j];
         }
         out += c->width;
     }
@@ -173,6 +179,30 @@ static int describe_classes(const struct ingest_table *t, const struct plan *p,
     return 0;
 }
 
+/* What stands for a value that is missing: in 0/1 columns nothing, so that none of them is set. */
+static int describe_missing(const struct ingest_table *t, const struct plan *p,
+                            struct dataset_info *info, struct err *err)
+{
+    struct dataset_missing *m = &info->missing;
+    m->allowed = t->gap != NULL;
+    m->dropped_rows = t->dropped;
+    m->filled = t->filled;
+    if (t->options->missing != INGEST_MISSING_FILL) {
+        return 0;
+    }
+    m->fill = mem_zarray((size_t)info->columns, sizeof(*m->fill));
+    if (m->fill == NULL) {
+        return err_no_memory(err);
+    }
+    for (int64_t j = 0; j < t->columns; j++) {
+        const struct plan_column *c = &p->column[j];
+        if (c->width > 0 && !is_spread(c)) {
+            m->fill[c->place] = c->fill;
+        }
+    }
+    return 0;
+}
+
 static int describe(const struct ingest_table *t, const struct plan *p, enum task task,
                     struct dataset_info *info, struct err *err)
 {
@@ -180,6 +210,7 @@ static int describe(const struct ingest_table *t, const struct plan *p, enum tas
     info->dtype = t->dtype;
     info->task = task;
     int r = describe_columns(t, p, info, err);
+    r = r < 0 ? r : describe_missing(t, p, info, err);
     if (r == 0 && task == TASK_CLASSIFICATION) {
         r = describe_classes(t, p, info, err);
     }
@@ -387,6 +418,12 @@ static int decide_task(struct ingest_table *t, enum task *ret, struct err *err)
 
 static int check_rows(const struct ingest_table *t, struct err *err)
 {
+    if (t->dropped > 0 && t->writer.rows < 2) {
+        return err_at(err, ERR_INVALID, "#/rows",
+                      "%lld of %lld data rows lack a value and were left out; a data set needs at "
+                      "least two rows.",
+                      (long long)t->dropped, (long long)(t->dropped + t->writer.rows));
+    }
     if (t->writer.rows == 0) {
         return err_at(err, ERR_INVALID, "#/rows", "The file has no data rows.");
     }
@@ -402,7 +439,8 @@ int ingest_table_finish(struct ingest_table *t, struct dataset_info *ret, struct
     cleanup_plan struct plan plan = {.column = NULL};
     cleanup_info struct dataset_info info = {.rows = 0};
     enum task task = TASK_REGRESSION;
-    int r = check_rows(t, err);
+    int r = ingest_gaps_finish(t, err);
+    r = r < 0 ? r : check_rows(t, err);
     r = r < 0 ? r : decide_task(t, &task, err);
     r = r < 0 ? r : ingest_table_warn_columns(t, err);
     r = r < 0 ? r : plan_init(&plan, t, task, err);

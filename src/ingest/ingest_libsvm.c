@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,6 +77,10 @@ static bool next_item(const char **p, const char *end, struct item *item)
 static int read_number(const struct libsvm_reader *r, const struct item *item, const char *text,
                        size_t len, double *ret, struct err *err)
 {
+    if (r->t->options->missing != INGEST_MISSING_REFUSE && ingest_is_missing(text, len)) {
+        *ret = NAN;
+        return 0;
+    }
     switch (ingest_number_read(text, len, ret)) {
     case INGEST_NUMBER_OK:
         return 0;

@@ -58,6 +58,7 @@ int ingest_read_npy(const struct ingest_input *in, struct ingest_table *t, struc
         return err_at(err, ERR_INVALID, "#/header/shape",
                       "The array is no table: it needs two dimensions, rows and columns.");
     }
+    a.missing = t->options->missing != INGEST_MISSING_REFUSE;
     if (a.rows == 0) {
         return 0;
     }

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -130,6 +131,7 @@ static int open_member(struct npz_reader *r, int m, int64_t *left, struct err *e
                      ? ingest_array_open_any(&r->array[m], file->path, members[m].who, err)
                      : ingest_array_open(&r->array[m], file->path, members[m].who, err);
     }
+    r->array[m].missing = r->t->options->missing != INGEST_MISSING_REFUSE;
     if (status < 0) {
         err_prefix(err, members[m].pointer);
     }
@@ -212,6 +214,10 @@ static int add_label(const struct npz_reader *r, int64_t row, const struct buf *
 {
     size_t len = text->len;
     const char *trimmed = ingest_trim(len > 0 ? text->data : "", &len);
+    if (r->array[MEMBER_Y].missing && ingest_is_missing(trimmed, len)) {
+        *ret = NAN;
+        return 0;
+    }
     const char *fault = ingest_name_fault(trimmed, len);
     char show[INGEST_SHOW_SIZE];
     if (fault != NULL) {

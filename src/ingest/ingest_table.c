@@ -69,6 +69,7 @@ void ingest_table_deinit(struct ingest_table *t)
     }
     mem_free(t->labels);
     mem_free(t->column);
+    ingest_gaps_deinit(t);
     for (int64_t k = 0; t->values != NULL && k < t->targets; k++) {
         ingest_values_deinit(&t->values[k]);
     }
@@ -273,7 +274,8 @@ int ingest_table_begin(struct ingest_table *t, char **names, int64_t columns, in
             return r;
         }
     }
-    return open_writer(t, err);
+    r = ingest_gaps_init(t, err);
+    return r < 0 ? r : open_writer(t, err);
 }
 
 int ingest_table_expect(const struct ingest_table *t, int64_t rows, struct err *err)
@@ -284,10 +286,12 @@ int ingest_table_expect(const struct ingest_table *t, int64_t rows, struct err *
 int ingest_table_make_text(struct ingest_table *t, int64_t column, struct err *err)
 {
     t->labels[column] = mem_zalloc(sizeof(struct ingest_labels));
-    return t->labels[column] == NULL ? err_no_memory(err) : 0;
+    return t->labels[column] == NULL ? err_no_memory(err) : ingest_gap_make_text(t, column, err);
 }
 
-int ingest_table_rows(struct ingest_table *t, const double *rows, int64_t count, struct err *err)
+/* Rows that stay, the first of them number `place` of those read. */
+static int take_rows(struct ingest_table *t, const double *rows, int64_t count, int64_t place,
+                     struct err *err)
 {
     if (count > t->options->max_rows - t->writer.rows) {
         return err_set(err, ERR_TOO_LARGE,
@@ -301,9 +305,27 @@ int ingest_table_rows(struct ingest_table *t, const double *rows, int64_t count,
         }
     }
     for (int64_t i = 0; i < count; i++) {
-        ingest_columns_add(t->column, t->columns, t->writer.rows + i, rows + i * t->columns);
+        ingest_columns_add(t->column, t->columns, place + i, rows + i * t->columns);
     }
     return ingest_writer_rows(&t->writer, rows, count, err);
+}
+
+int ingest_table_rows(struct ingest_table *t, const double *rows, int64_t count, struct err *err)
+{
+    const int64_t place = t->writer.rows + t->dropped;
+    int64_t first = 0;
+    int r = 0;
+    if (t->gap == NULL) {
+        return take_rows(t, rows, count, place, err);
+    }
+    for (int64_t i = 0; r == 0 && i <= count; i++) { /* a run of rows that stay after another */
+        if (i == count || !ingest_gaps_add(t, rows + i * t->columns)) {
+            r = i > first ? take_rows(t, rows + first * t->columns, i - first, place + first, err)
+                          : 0;
+            first = i + 1;
+        }
+    }
+    return r;
 }
 
 int ingest_table_warn(struct ingest_table *t, struct err *err, const char *fmt, ...)

@@ -16,6 +16,7 @@
 #include "ingest/ingest.h"
 #include "ingest/ingest_column.h"
 #include "ingest/ingest_labels.h"
+#include "ingest/ingest_missing.h"
 #include "ingest/ingest_task.h"
 #include "ingest/ingest_writer.h"
 
@@ -35,6 +36,9 @@ struct ingest_table {
     int64_t ignored;               /* columns that are */
     struct ingest_column *column;  /* [columns] what the rows so far say */
     enum dtype dtype;
+
+    struct ingest_gap *gap;  /* [columns]; NULL: no value may be missing */
+    int64_t dropped, filled; /* rows that were left out, values that are to be filled in */
 
     int64_t targets;
     int64_t *target;              /* [targets], columns in the order of options->targets */
@@ -66,8 +70,8 @@ int ingest_table_expect(const struct ingest_table *t, int64_t rows, struct err *
 /* Turns a column into one of text before its first row. */
 int ingest_table_make_text(struct ingest_table *t, int64_t column, struct err *err);
 
-/* rows[count, columns], finite; a label's number in a column of text, anything in one that is
- * ignored. */
+/* rows[count, columns], finite, or NaN where a value is missing and the options take that; a
+ * label's number in a column of text, anything in one that is ignored. */
 int ingest_table_rows(struct ingest_table *t, const double *rows, int64_t count, struct err *err);
 
 int ingest_table_warn(struct ingest_table *t, struct err *err, const char *fmt, ...)

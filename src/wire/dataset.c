@@ -37,7 +37,24 @@ void dataset_info_deinit(struct dataset_info *info)
     mem_free(info->target_columns);
     names_free(info->class_labels, info->classes);
     names_free(info->warning_texts, info->warnings);
+    mem_free(info->missing.fill);
     *info = (struct dataset_info){.rows = 0};
+}
+
+static void write_missing(struct json *to, const struct dataset_info *info)
+{
+    const struct dataset_missing *m = &info->missing;
+    struct json *j = json_set_object(to, "missing");
+    json_set_int(j, "dropped_rows", m->dropped_rows);
+    json_set_int(j, "filled", m->filled);
+    if (m->fill == NULL) {
+        json_set(j, "fill", json_new_null());
+        return;
+    }
+    struct json *list = json_set_array(j, "fill");
+    for (int64_t i = 0; i < info->columns; i++) {
+        json_push(list, isfinite(m->fill[i]) ? json_new_number(m->fill[i]) : json_new_null());
+    }
 }
 
 int dataset_info_to_json(const struct dataset_info *info, struct json **ret, struct err *err)
@@ -55,6 +72,9 @@ int dataset_info_to_json(const struct dataset_info *info, struct json **ret, str
     json_set_int(j, "classes", info->classes);
     names_write(j, "class_labels", info->class_labels, info->classes);
     names_write(j, "warnings", info->warning_texts, info->warnings);
+    if (info->missing.allowed) {
+        write_missing(j, info);
+    }
     if (!json_ok(j)) {
         return err_no_memory(err);
     }
@@ -167,11 +187,54 @@ static int read_classes(const struct json *j, struct dataset_info *info, struct 
     return names_check_distinct(info->class_labels, info->classes, "class_labels", err);
 }
 
+/* A number for each column, or null. */
+static int read_fill(const struct json *list, struct dataset_info *info, struct err *err)
+{
+    if (list != NULL && json_type(list) == JSON_NULL) {
+        return 0;
+    }
+    if (list == NULL || json_type(list) != JSON_ARRAY || json_size(list) != info->columns) {
+        return field_wrong(err, "fill", FIELD_WHOLE, list, "null, or an element for each column");
+    }
+    double *fill = info->missing.fill = mem_array((size_t)info->columns, sizeof(*fill));
+    if (fill == NULL) {
+        return err_no_memory(err);
+    }
+    for (const struct json *item = json_first(list); item != NULL; item = json_next(item), fill++) {
+        const bool number = json_type(item) == JSON_NUMBER;
+        if (!number && json_type(item) != JSON_NULL) {
+            return field_wrong(err, "fill", fill - info->missing.fill, item, "a number or null");
+        }
+        *fill = number ? json_number(item) : NAN;
+    }
+    return 0;
+}
+
+static int read_missing(const struct json *j, struct dataset_info *info, struct err *err)
+{
+    static const char *const keys[] = {"dropped_rows", "filled", "fill", NULL};
+    const struct json *missing = NULL;
+    int rc = field_object(j, "missing", &missing, err);
+    if (rc < 0 || missing == NULL) {
+        return rc;
+    }
+    struct dataset_missing *m = &info->missing;
+    m->allowed = true;
+    rc = json_only_keys(missing, keys, err);
+    rc = rc < 0 ? rc : read_count(missing, "dropped_rows", 0, &m->dropped_rows, err);
+    rc = rc < 0 ? rc : read_count(missing, "filled", 0, &m->filled, err);
+    rc = rc < 0 ? rc : read_fill(json_get(missing, "fill"), info, err);
+    if (rc < 0) {
+        err_prefix(err, "#/missing");
+    }
+    return rc;
+}
+
 int dataset_info_from_json(const struct json *j, struct dataset_info *ret, struct err *err)
 {
-    static const char *const keys[] = {"rows",     "columns", "dtype",        "column_names",
-                                       "task",     "classes", "class_labels", "target_columns",
-                                       "warnings", NULL};
+    static const char *const keys[] = {
+        "rows",         "columns",        "dtype",    "column_names", "task", "classes",
+        "class_labels", "target_columns", "warnings", "missing",      NULL};
     if (j == NULL || json_type(j) != JSON_OBJECT) {
         return err_set(err, ERR_INVALID, "The description of a data set is a JSON object.");
     }
@@ -183,6 +246,7 @@ int dataset_info_from_json(const struct json *j, struct dataset_info *ret, struc
     rc = rc < 0 ? rc
                 : names_read(j, "warnings", 0, DATASET_WARNINGS_MAX, &info.warning_texts,
                              &info.warnings, err);
+    rc = rc < 0 ? rc : read_missing(j, &info, err);
     if (rc < 0) {
         dataset_info_deinit(&info);
         return rc;

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -25,6 +26,14 @@ enum task { TASK_AUTO, TASK_REGRESSION, TASK_CLASSIFICATION };
 const char *task_name(enum task t); /* "auto", "regression", "classification" */
 int task_parse(const char *name, enum task *ret, struct err *err);
 
+/* What became of values that the table lacked (ingest/ingest_missing.h). */
+struct dataset_missing {
+    bool allowed;         /* else they were refused, and the rest is 0 */
+    int64_t dropped_rows; /* were left out */
+    int64_t filled;       /* values that were filled in */
+    double *fill;         /* [columns] with what, NaN: nothing can be; NULL: rows were left out */
+};
+
 /* What is known of a data set without its numbers. Owned strings and arrays. */
 struct dataset_info {
     int64_t rows;    /* >= 1 */
@@ -38,11 +47,13 @@ struct dataset_info {
     char **class_labels;     /* [classes], unique; numeric classes are printed shortest, e.g. "3" */
     int64_t warnings;
     char **warning_texts; /* [warnings] */
+    struct dataset_missing missing;
 };
 
 void dataset_info_deinit(struct dataset_info *info);
 /* {"rows","columns","dtype","column_names":[…],"target_columns":[…],"task","classes",
- *  "class_labels":[…],"warnings":[…]} */
+ *  "class_labels":[…],"warnings":[…]}, and where values may be missing
+ *  "missing":{"dropped_rows","filled","fill":null or [number or null, …]} */
 int dataset_info_to_json(const struct dataset_info *info, struct json **ret, struct err *err);
 /* Checks every rule of the structure above; -ERR_INVALID with a pointer. */
 int dataset_info_from_json(const struct json *j, struct dataset_info *ret, struct err *err);

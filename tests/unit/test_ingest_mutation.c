@@ -7,11 +7,12 @@
 #include "ingest_fixture.h"
 #include "support/mutate.h"
 
-enum { ITERATIONS = 2000, SEEDS = 10, MAX_ROWS = 40, MAX_COLUMNS = 12, MAX_BYTES = 20000 };
+enum { ITERATIONS = 2000, SEEDS = 12, MAX_ROWS = 40, MAX_COLUMNS = 12, MAX_BYTES = 20000 };
 
 struct seed {
     enum ingest_format format;
     bool gzip, one_hot;
+    enum ingest_missing missing;
     struct buf bytes;
 };
 
@@ -66,6 +67,12 @@ static void make_seeds(struct fixture *f, struct seed *seeds)
     make_text_npz(f, &seeds[9].bytes);
     seeds[8].one_hot = true; /* is read twice */
     buf_str(&seeds[8].bytes, "size,color,y\n1,2,1.5\nnan,red,2.5\nx,3,3.5\n");
+    seeds[10].one_hot = true;
+    seeds[10].missing = INGEST_MISSING_FILL;
+    buf_str(&seeds[10].bytes, "size,color,y\n1,NA,a\nnan,red,b\n,3,\n4,?,a\n5,red,b\n");
+    seeds[11].one_hot = true;
+    seeds[11].missing = INGEST_MISSING_DROP;
+    buf_str(&seeds[11].bytes, "size,color,y\n1,red,a\n,blue,b\n3,blue,NA\n4,?,a\n5,red,b\n");
 }
 
 static void use_seed(struct fixture *f, const struct seed *seed)
@@ -73,6 +80,7 @@ static void use_seed(struct fixture *f, const struct seed *seed)
     f->options.format = seed->format;
     f->options.gzip = seed->gzip;
     f->options.one_hot = seed->one_hot;
+    f->options.missing = seed->missing;
     f->options.max_rows = MAX_ROWS;
     f->options.max_columns = MAX_COLUMNS;
     f->options.max_unpacked_bytes = MAX_BYTES;

@@ -50,6 +50,31 @@ static void test_info_round_trip(void **state)
     dataset_info_deinit(&info);
 }
 
+/* What became of missing values stands behind the rest, where they may be missing at all. */
+static void test_info_missing(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        ",\"missing\":{\"dropped_rows\":3,\"filled\":0,\"fill\":null}}",
+        ",\"missing\":{\"dropped_rows\":0,\"filled\":2,\"fill\":[0.1,-2,null]}}",
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[512];
+        snprintf(text, sizeof(text), "%.*s%s", (int)strlen(description) - 1, description, cases[i]);
+        struct dataset_info info;
+        assert_int_equal(read_text(text, &info, NULL), 0);
+        assert_true(info.missing.allowed);
+        assert_int_equal(info.missing.dropped_rows, i == 0 ? 3 : 0);
+        assert_int_equal(info.missing.filled, i == 0 ? 0 : 2);
+        assert_true((info.missing.fill == NULL) == (i == 0));
+        struct json *j cleanup_json = NULL;
+        assert_int_equal(dataset_info_to_json(&info, &j, NULL), 0);
+        char *again cleanup_mem = json_print(j);
+        assert_string_equal(again, text);
+        dataset_info_deinit(&info);
+    }
+}
+
 /* One member of the description replaced by another value (NULL: removed). */
 static void test_info_refused(void **state)
 {
@@ -81,6 +106,13 @@ static void test_info_refused(void **state)
         {"class_labels", "[]", "#/classes"},
         {"warnings", "\"w\"", "#/warnings"},
         {"extra", "1", "#/extra"},
+        {"missing", "true", "#/missing"},
+        {"missing", "{\"dropped_rows\":0,\"fill\":null}", "#/missing/filled"},
+        {"missing", "{\"dropped_rows\":-1,\"filled\":0,\"fill\":null}", "#/missing/dropped_rows"},
+        {"missing", "{\"dropped_rows\":0,\"filled\":0}", "#/missing/fill"},
+        {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,2]}", "#/missing/fill"},
+        {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":[1,\"\",2]}", "#/missing/fill/1"},
+        {"missing", "{\"dropped_rows\":0,\"filled\":0,\"fill\":null,\"x\":1}", "#/missing/x"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct json *j cleanup_json = NULL;
@@ -228,6 +260,6 @@ static void test_mutations(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_task_names), cmocka_unit_test(test_info_round_trip),
-          cmocka_unit_test(test_info_refused), cmocka_unit_test(test_open),
-          cmocka_unit_test(test_check), cmocka_unit_test(test_open_refused),
-          cmocka_unit_test(test_mutations))
+          cmocka_unit_test(test_info_missing), cmocka_unit_test(test_info_refused),
+          cmocka_unit_test(test_open), cmocka_unit_test(test_check),
+          cmocka_unit_test(test_open_refused), cmocka_unit_test(test_mutations))

@@ -1,0 +1,57 @@
+/*
+ * Values that a table lacks: which cells say so, and what becomes of them (adr/0079).
+ *
+ * Where the options take them, readers hand a missing value over as NaN. Rows are left out as they
+ * go by; what is to be filled in is known at the end, and written when the rows are copied
+ * (ingest_finish.c). Until then they are NaN in the temporary file.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "ingest/ingest.h"
+
+struct ingest_table;
+
+/* Marks of a missing value, for sentences. */
+#define INGEST_MISSING_MARKS                                                                       \
+    "an empty cell, NA, N/A, n/a, #N/A, <NA>, NaN, nan, null, NULL, None or ?"
+
+/* How a client has missing values taken, for sentences. */
+#define INGEST_TAKE_MISSING                                                                        \
+    "missing=drop (krr: --missing drop) leaves out rows that lack a value, missing=fill fills it " \
+    "in"
+
+/* Whether text[0..len), without blanks around it, is one of the marks. */
+bool ingest_is_missing(const char *text, size_t len);
+
+/* What is kept of a column where values may be missing. */
+struct ingest_gap {
+    int64_t present;       /* values in all rows read */
+    int64_t kept;          /* in those that stay */
+    long double sum, rest; /* of these: their sum, and what was lost in rounding it */
+    bool *used;            /* [INGEST_MAX_CLASSES] text: labels in rows that stay; owned */
+    int64_t *number;       /* text: labels without those that are in none; NULL: all are; owned */
+};
+
+/* Makes t->gap where the options take missing values, and its part of a column that became one of
+ * text. */
+int ingest_gaps_init(struct ingest_table *t, struct err *err);
+int ingest_gap_make_text(struct ingest_table *t, int64_t column, struct err *err);
+void ingest_gaps_deinit(struct ingest_table *t);
+
+/* Takes note of the next row; false: it is to be left out. */
+bool ingest_gaps_add(struct ingest_table *t, const double *row);
+
+/* When all rows are there: refuses columns without a value, forgets labels that are in no row that
+ * stays, and warns of what was done. */
+int ingest_gaps_finish(struct ingest_table *t, struct err *err);
+
+/* The number of a raw label among those that are left. */
+int64_t ingest_gap_label(const struct ingest_table *t, int64_t column, double raw);
+
+/* The mean of what is there in a column of numbers, as the file's type has it. */
+double ingest_gap_mean(const struct ingest_table *t, int64_t column);
