@@ -67,6 +67,12 @@ const char *choice_table_format(int place)
     return names[place];
 }
 
+const char *choice_missing(int place)
+{
+    static const char *const names[] = {"refuse", "drop", "fill", NULL};
+    return names[place];
+}
+
 const char *choice_model_format(int place)
 {
     static const char *const names[] = {"safetensors", "onnx", NULL};

@@ -89,6 +89,20 @@ static void add_factor(struct protobuf *g, const char *from, const char *factor,
 
 /* ---- points: S [N, d] from X, C [m, d] ---- */
 
+/* X without the model's means. Where X is NaN it is what the model fills in, if it does that. */
+static void add_centered(struct protobuf *g, const struct model_file *f, bool narrow)
+{
+    if (f->feature_fill != NULL) {
+        const struct numbers fill =
+            narrow ? f32(f->feature_fill, f->d) : f64(f->feature_fill, f->d);
+        onnx_constant(g, "feature_fill", &fill, &f->d, 1);
+        onnx_node(g, "IsNaN", "X", "X_missing", NULL);
+        onnx_node(g, "Where", "X_missing feature_fill X", "X_whole", NULL);
+    }
+    onnx_node(g, "Sub", f->feature_fill != NULL ? "X_whole feature_mean" : "X feature_mean",
+              "X_centered", NULL);
+}
+
 /* Float32 models keep their centers, and round their features, to float32. */
 static void add_points(struct protobuf *g, const struct model_file *f)
 {
@@ -97,7 +111,7 @@ static void add_points(struct protobuf *g, const struct model_file *f)
     const bool narrow = f->dtype == DTYPE_F32;
     vector(g, "feature_mean", f->feature_mean, f->d);
     vector(g, "feature_scale", f->feature_scale, f->d);
-    onnx_node(g, "Sub", "X feature_mean", "X_centered", NULL);
+    add_centered(g, f, false);
     onnx_node(g, "Div", "X_centered feature_scale", narrow ? "S_64" : "S", NULL);
     matrix(g, narrow ? "C_32" : "C", &centers, f->m, f->d);
     if (narrow) {
@@ -304,7 +318,7 @@ static void add_svm_points(struct protobuf *g, const struct model_file *f)
     const struct numbers mean = f32(f->feature_mean, f->d), scale = f32(f->feature_scale, f->d);
     onnx_constant(g, "feature_mean", &mean, &f->d, 1);
     onnx_constant(g, "feature_scale", &scale, &f->d, 1);
-    onnx_node(g, "Sub", "X feature_mean", "X_centered", NULL);
+    add_centered(g, f, true);
     onnx_node(g, "Div", "X_centered feature_scale", f->bandwidths != NULL ? "S_wide" : "S", NULL);
     if (f->bandwidths != NULL) {
         const struct numbers bandwidths = f32(f->bandwidths, f->d);

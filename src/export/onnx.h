@@ -3,6 +3,7 @@
  * own units to targets in theirs. A variance is left out.
  *
  *   input  X       [N, d]  float64
+ *                          NaN is what the model fills in for it, if it does that
  *   output y       [N, t]  float64          regression
  *   output scores  [N, t]  float64, label [N] strings: classification
  *

@@ -57,9 +57,12 @@ static int warn_text(struct ingest_table *t, int64_t column, struct err *err)
     if (numbers > 0) {
         return ingest_table_warn(t, err,
                                  "The column %s holds text, as %s, and %lld different numbers: all "
-                                 "of them became %s. A mark of a missing value makes it so, too.",
+                                 "of them became %s. %s.",
                                  show, ingest_show(other, strlen(other), show_other),
-                                 (long long)numbers, what);
+                                 (long long)numbers, what,
+                                 ingest_is_missing(other, strlen(other))
+                                     ? "If that marks a missing value, " INGEST_TAKE_MISSING
+                                     : "A mark of a missing value makes it so, too");
     }
     if (t->writer.rows >= INGEST_FEW_ROWS && 2 * l->count > t->writer.rows) {
         return ingest_table_warn(t, err,
@@ -90,13 +93,20 @@ static bool is_feature(const struct ingest_table *t, int64_t column)
     return !t->is_target[column] && !t->is_ignored[column];
 }
 
+/* A word that is missing is as good as another one; a number becomes the mean of the others. */
+static bool varies(const struct ingest_table *t, int64_t column)
+{
+    const bool lacks = t->gap != NULL && t->gap[column].kept < t->writer.rows;
+    return t->column[column].varies || (t->labels[column] != NULL && lacks);
+}
+
 /* Files of a few rows have such columns by chance. Tables of images have hundreds: one sentence
  * tells of them all. */
 static int warn_constant_features(struct ingest_table *t, struct err *err)
 {
     int64_t count = 0, first = 0;
     for (int64_t j = t->columns; j-- > 0;) {
-        const bool constant = is_feature(t, j) && !t->column[j].varies;
+        const bool constant = is_feature(t, j) && !varies(t, j);
         count += constant;
         first = constant ? j : first;
     }

@@ -8,8 +8,9 @@
 #include "base/mem.h"
 #include "wire/names.h"
 
-/* Models without a variance are written as version 1 has them, so that all readers take them. */
-enum { FORMAT_VERSION = 1, VARIANCE_VERSION = 2, NAMES_MAX = 1 << 30 };
+/* Models are written as the first version has them that does, so that all readers take them: 1 has
+ * no variance, 2 has one, 3 fills in what is missing and may have one. */
+enum { FORMAT_VERSION = 1, VARIANCE_VERSION = 2, FILL_VERSION = 3, NAMES_MAX = 1 << 30 };
 
 static int corrupt(struct err *err, const char *what)
 {
@@ -70,6 +71,7 @@ static void list_slots(struct model_file *f, struct slot ret[MODEL_FILE_TENSORS]
         {"feature_scale", DTYPE_F64, 1, {f->d, 1}, (const void **)&f->feature_scale},
         {"target_mean", DTYPE_F64, 1, {f->t, 1}, (const void **)&f->target_mean},
         {"target_scale", DTYPE_F64, 1, {f->t, 1}, (const void **)&f->target_scale},
+        {"feature_fill", DTYPE_F64, 1, {f->d, 1}, (const void **)&f->feature_fill},
         {"bandwidths", DTYPE_F64, 1, {f->d, 1}, (const void **)&f->bandwidths},
         {"variance_factor", DTYPE_F64, 2, {f->m, f->p}, (const void **)&f->variance_factor},
         {"prior_variance", DTYPE_F64, 1, {f->t, 1}, (const void **)&f->prior_variance},
@@ -186,16 +188,23 @@ static int read_factor_size(const struct tensors *file, struct model_file *f, st
     return 0;
 }
 
-static bool is_wanted(const struct slot *s, const struct model_file *f, bool per_feature)
+/* Which tensors a file has that not all have. */
+struct extent {
+    bool bandwidths, variance, fill;
+};
+
+static bool is_wanted(const struct slot *s, const struct model_file *f, const struct extent *e)
 {
     const void **at = s->data;
     const bool variance = at == (const void **)&f->variance_factor ||
                           at == (const void **)&f->prior_variance ||
                           at == (const void **)&f->noise_variance;
-    return at == (const void **)&f->bandwidths ? per_feature : !variance || f->p > 0;
+    return at == (const void **)&f->bandwidths     ? e->bandwidths
+           : at == (const void **)&f->feature_fill ? e->fill
+                                                   : !variance || e->variance;
 }
 
-static int read_tensors(const struct tensors *file, struct model_file *f, bool scalar,
+static int read_tensors(const struct tensors *file, struct model_file *f, const struct extent *e,
                         struct err *err)
 {
     const struct tensor_info *centers = tensors_find(file, "centers");
@@ -204,8 +213,8 @@ static int read_tensors(const struct tensors *file, struct model_file *f, bool s
     }
     f->m = centers->shape[0];
     f->dtype = centers->dtype;
-    const bool per_feature = !scalar && f->kernel->has_bandwidth;
-    const int count = MODEL_FILE_TENSORS - (per_feature ? 0 : 1) - (f->p > 0 ? 0 : 3);
+    const int count =
+        MODEL_FILE_TENSORS - (e->bandwidths ? 0 : 1) - (e->variance ? 0 : 3) - (e->fill ? 0 : 1);
     if (file->count != count) {
         return corrupt(err, "it has too few or too many tensors");
     }
@@ -213,7 +222,7 @@ static int read_tensors(const struct tensors *file, struct model_file *f, bool s
     list_slots(f, slots);
     int r = 0;
     for (int i = 0; r == 0 && i < MODEL_FILE_TENSORS; i++) {
-        r = is_wanted(&slots[i], f, per_feature) ? take_tensor(file, &slots[i], err) : 0;
+        r = is_wanted(&slots[i], f, e) ? take_tensor(file, &slots[i], err) : 0;
     }
     if (r == 0 && (!all_positive(f->feature_scale, f->d) || !all_positive(f->target_scale, f->t) ||
                    !all_positive(f->bandwidths, f->d))) {
@@ -251,7 +260,7 @@ static int check_params(const struct method_def *kernel, const struct json *j, s
     return corrupt_member(err, r, &why);
 }
 
-static int read_kernel(const struct json *j, struct model_file *f, bool *ret_scalar,
+static int read_kernel(const struct json *j, struct model_file *f, bool *ret_bandwidths,
                        struct err *err)
 {
     static const char *const keys[] = {"name", "bandwidth", "gamma", "coef0", "degree", NULL};
@@ -278,7 +287,7 @@ static int read_kernel(const struct json *j, struct model_file *f, bool *ret_sca
         return r;
     }
     f->degree = (int)degree;
-    *ret_scalar = scalar;
+    *ret_bandwidths = f->kernel->has_bandwidth && !scalar;
     return 0;
 }
 
@@ -315,8 +324,8 @@ static int read_names(const struct json *j, struct model_file *f, struct err *er
                                : r;
 }
 
-static int read_metadata(const struct json *j, struct model_file *f, bool *ret_variance,
-                         bool *ret_scalar, struct err *err)
+static int read_metadata(const struct json *j, const struct tensors *file, struct model_file *f,
+                         struct extent *ret, struct err *err)
 {
     static const char *const keys[] = {"version", "kernel",  "task", "features",
                                        "targets", "classes", NULL};
@@ -327,17 +336,19 @@ static int read_metadata(const struct json *j, struct model_file *f, bool *ret_v
         !take_number(j, "version", &version)) {
         return corrupt(err, "its description has the wrong form");
     }
-    if (version != FORMAT_VERSION && version != VARIANCE_VERSION) {
+    if (version != FORMAT_VERSION && version != VARIANCE_VERSION && version != FILL_VERSION) {
         return err_set(err, ERR_UNSUPPORTED,
-                       "The model file has version %g; versions %d and %d are read.", version,
-                       FORMAT_VERSION, VARIANCE_VERSION);
+                       "The model file has version %g; versions %d to %d are read.", version,
+                       FORMAT_VERSION, FILL_VERSION);
     }
-    *ret_variance = version == VARIANCE_VERSION;
+    ret->fill = version == FILL_VERSION;
+    ret->variance =
+        ret->fill ? tensors_find(file, "variance_factor") != NULL : version == VARIANCE_VERSION;
     if ((json_get(j, "classes") != NULL) != (f->task == TASK_CLASSIFICATION)) {
         return corrupt(err, "class labels and task do not agree");
     }
     const int r = read_names(j, f, err);
-    return r == 0 ? read_kernel(json_get(j, "kernel"), f, ret_scalar, err) : r;
+    return r == 0 ? read_kernel(json_get(j, "kernel"), f, &ret->bandwidths, err) : r;
 }
 
 static int parse_metadata(const struct tensors *file, struct json **ret, struct err *err)
@@ -359,12 +370,12 @@ int model_file_open(const void *image, size_t size, struct model_file *ret,
         return r;
     }
     cleanup_json struct json *j = NULL;
-    bool scalar = false, variance = false;
+    struct extent e = {.fill = false};
     struct model_file f = {.m = 0};
     r = parse_metadata(&file, &j, err);
-    r = r == 0 ? read_metadata(j, &f, &variance, &scalar, err) : r;
-    r = r == 0 && variance ? read_factor_size(&file, &f, err) : r;
-    r = r == 0 ? read_tensors(&file, &f, scalar, err) : r;
+    r = r == 0 ? read_metadata(j, &file, &f, &e, err) : r;
+    r = r == 0 && e.variance ? read_factor_size(&file, &f, err) : r;
+    r = r == 0 ? read_tensors(&file, &f, &e, err) : r;
     if (r < 0) {
         model_file_deinit(&f);
     }
@@ -428,6 +439,11 @@ struct json *model_file_describe(const struct model_file *f)
     json_set(j, "kernel", model_file_kernel(f, true));
     json_set_string(j, "task", task_name(f->task));
     names_write(j, "features", f->feature_names, f->d);
+    if (f->feature_fill != NULL) {
+        set_numbers(j, "fill", f->feature_fill, f->d);
+    } else {
+        json_set(j, "fill", json_new_null());
+    }
     names_write(j, "targets", f->target_names, f->outputs);
     if (f->class_labels != NULL) {
         names_write(j, "classes", f->class_labels, f->t);
@@ -448,7 +464,10 @@ struct json *model_file_describe(const struct model_file *f)
 static char *metadata_text(const struct model_file *f)
 {
     cleanup_json struct json *j = json_new_object();
-    json_set_int(j, "version", f->variance_factor != NULL ? VARIANCE_VERSION : FORMAT_VERSION);
+    json_set_int(j, "version",
+                 f->feature_fill != NULL      ? FILL_VERSION
+                 : f->variance_factor != NULL ? VARIANCE_VERSION
+                                              : FORMAT_VERSION);
     json_set(j, "kernel", model_file_kernel(f, false));
     json_set_string(j, "task", task_name(f->task));
     names_write(j, "features", f->feature_names, f->d);

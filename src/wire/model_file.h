@@ -4,6 +4,7 @@
  *   coef           [m, t]  float64
  *   feature_mean   [d]     float64   feature_scale  [d]
  *   target_mean    [t]     float64   target_scale   [t]
+ *   feature_fill   [d]     float64   only of models that fill in features that are missing
  *   bandwidths     [d]     float64   only where the kernel has one bandwidth a feature
  *   variance_factor [m, p] float64   and
  *   prior_variance [t]     float64   noise_variance [t], of models that know their variance
@@ -25,7 +26,7 @@
 #include "wire/dataset.h"
 #include "wire/tensors.h"
 
-#define MODEL_FILE_TENSORS 10 /* at most */
+#define MODEL_FILE_TENSORS 11 /* at most */
 
 struct model_file {
     const struct method_def *kernel; /* of the catalog */
@@ -41,6 +42,7 @@ struct model_file {
     char **class_labels;             /* [t] for classification, else NULL */
     enum dtype dtype;                /* of centers */
     const double *coef, *feature_mean, *feature_scale, *target_mean, *target_scale;
+    const double *feature_fill;                                      /* or NULL */
     const double *bandwidths;                                        /* or NULL */
     const double *variance_factor, *prior_variance, *noise_variance; /* all or none */
     const void *centers;
@@ -63,7 +65,7 @@ void model_file_deinit(struct model_file *f); /* the names; of a zeroed one, too
 struct json *model_file_kernel(const struct model_file *f, bool list);
 
 /* What the HTTP interface shows of it: kernel with parameters and bandwidth, task, features,
- * targets, classes, sizes, precision. NULL on lack of memory. */
+ * what is filled in for them, targets, classes, sizes, precision. NULL on lack of memory. */
 struct json *model_file_describe(const struct model_file *f);
 
 /* The file's tensors in their order, with their data, and their number. */

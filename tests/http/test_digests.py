@@ -64,7 +64,7 @@ def test_the_newest_is_found(api, table):
 
 def test_the_same_bytes_read_otherwise_are_another_data_set(api, table):
     made = put(api, table).json()
-    for query in ({"target": "b"}, {"target": ["b", "c"]}, {"task": "regression"}, {"one_hot": "true"},
+    for query in ({"target": "b"}, {"target": ["b", "c"]}, {"task": "regression"}, {"one_hot": "true"}, {"missing": "drop"}, {"missing": "fill"},
                   {"ignore": "b"}, {"ignore": ["c", "b"]}):
         assert api.request("HEAD", path_of(table), params=query).status_code == 404, query
         other = put(api, table, **query).json()

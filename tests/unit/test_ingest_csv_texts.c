@@ -214,7 +214,7 @@ static void test_late_text_limits(void **state)
     refuse_text(f, first.data, ERR_INVALID, "#/line/2/column/1", "more than 50 distinct numbers");
     refuse_text(f, b.data, ERR_INVALID, "#/line/52/column/1",
                 "Line 52, column 1 (\"t\"): \"NA\" is not a number, and the column has more than "
-                "50 distinct numbers, too many for kinds; ignore=COLUMN");
+                "50 distinct numbers, too many for kinds; missing=drop (krr: --missing drop)");
     f->options.task = TASK_CLASSIFICATION;
     for (int i = 0; i < 1000; i++) {
         buf_printf(&classes, "1,%d\n", i);
@@ -255,6 +255,7 @@ static void test_doubtful_texts_warn(void **state)
     accept_text(f, missing.data);
     assert_int_equal(f->info.warnings, 1);
     assert_contains(f->info.warning_texts[0], "text, as \"NA\", and 39 different numbers");
+    assert_contains(f->info.warning_texts[0], "If that marks a missing value, missing=drop (krr: ");
     refuse_text(f, target.data, ERR_INVALID, "#/line/2/column/2", "\"?\" is not a number, unlike");
     f->options.task = TASK_CLASSIFICATION;
     accept_text(f, target.data);

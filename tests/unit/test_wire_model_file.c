@@ -85,6 +85,41 @@ static void test_round_trip(void **state)
     }
 }
 
+/* A model that fills in what is missing says so by its version, for readers that know no such. */
+static void test_fill(void **state)
+{
+    (void)state;
+    static const double fill[D] = {0.1, -7}, factor[M] = {1, 2, 3, 4}, prior[1] = {2};
+    for (int variance = 0; variance < 2; variance++) {
+        struct model_file f = example(variance == 0), back;
+        f.feature_fill = fill;
+        f.p = variance;
+        f.variance_factor = variance == 1 ? factor : NULL;
+        f.prior_variance = f.noise_variance = variance == 1 ? prior : NULL;
+        struct buf image = write_file(&f, NULL), again = BUF_INIT;
+        assert_non_null(memmem(image.data, image.len, "\\\"version\\\":3", 13));
+        assert_int_equal(model_file_open(image.data, image.len, &back, NULL, NULL), 0);
+        assert_memory_equal(back.feature_fill, fill, sizeof(fill));
+        assert_int_equal(back.p, variance);
+        again = write_file(&back, NULL);
+        assert_int_equal(again.len, image.len);
+        assert_memory_equal(again.data, image.data, image.len);
+        cleanup_json struct json *j = model_file_describe(&back);
+        cleanup_mem char *text = json_print(j);
+        assert_contains(text, "\"fill\":[0.1,-7],\"targets\"");
+        model_file_deinit(&back);
+        buf_deinit(&again);
+        char *version = memmem(image.data, image.len, "\\\"version\\\":3", 13);
+        for (const char *other = "124"; *other; other++) {
+            struct err err;
+            const int wanted = *other == '4' ? -ERR_UNSUPPORTED : -ERR_CORRUPT;
+            version[12] = *other;
+            assert_int_equal(model_file_open(image.data, image.len, &back, NULL, &err), wanted);
+        }
+        buf_deinit(&image);
+    }
+}
+
 static void test_description(void **state)
 {
     (void)state;
@@ -93,11 +128,10 @@ static void test_description(void **state)
     cleanup_mem char *text = json_print(j);
     assert_string_equal(text, "{\"kernel\":{\"name\":\"gaussian\",\"bandwidth\":[1,4]},"
                               "\"task\":\"regression\",\"features\":[\"x0\",\"x1\"],"
-                              "\"targets\":[\"y\"],\"classes\":null,\"centers\":4,"
+                              "\"fill\":null,\"targets\":[\"y\"],\"classes\":null,\"centers\":4,"
                               "\"precision\":\"float32\",\"variance\":null}");
 }
 
-/* A file of the right form with one number that is wrong. */
 /* In the place of the second of some numbers of the file. */
 static void refuse_number(const double *at, double wrong, const char *part)
 {
@@ -292,7 +326,7 @@ static void test_damage(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(test_round_trip), cmocka_unit_test(test_description),
-          cmocka_unit_test(test_numbers), cmocka_unit_test(test_unwritable),
-          cmocka_unit_test(test_names), cmocka_unit_test(test_kernel_parameters),
-          cmocka_unit_test(test_least_bandwidth), cmocka_unit_test(test_variance),
-          cmocka_unit_test(test_damage))
+          cmocka_unit_test(test_fill), cmocka_unit_test(test_numbers),
+          cmocka_unit_test(test_unwritable), cmocka_unit_test(test_names),
+          cmocka_unit_test(test_kernel_parameters), cmocka_unit_test(test_least_bandwidth),
+          cmocka_unit_test(test_variance), cmocka_unit_test(test_damage))

@@ -1,5 +1,7 @@
 #include "engine/fit/fit_model.h"
 
+#include <math.h>
+
 #include "base/mem.h"
 #include "wire/names.h"
 
@@ -27,6 +29,24 @@ static int copy_all_names(const struct fit_data *data, struct model *m, struct e
         ok = ok && m->class_labels != NULL;
     }
     return ok ? 0 : err_no_memory(err);
+}
+
+/* None where one of the features has none. */
+static int copy_fill(const struct fit_data *data, struct model *m, struct err *err)
+{
+    const double *fill = data->train->info.missing.fill;
+    bool all = fill != NULL;
+    for (int64_t j = 0; all && j < data->d; j++) {
+        all = isfinite(fill[data->columns.features[j]]);
+    }
+    if (!all) {
+        return 0;
+    }
+    m->feature_fill = mem_array((size_t)data->d, sizeof(double));
+    for (int64_t j = 0; m->feature_fill != NULL && j < data->d; j++) {
+        m->feature_fill[j] = fill[data->columns.features[j]];
+    }
+    return m->feature_fill != NULL ? 0 : err_no_memory(err);
 }
 
 static int copy_kernel(const struct kernel *kernel, struct model *m, struct err *err)
@@ -103,6 +123,9 @@ int fit_model_make(struct backend *be, const struct kernel *kernel, struct fit_d
     int r = copy_kernel(kernel, m, err);
     if (r == 0) {
         r = copy_all_names(data, m, err);
+    }
+    if (r == 0) {
+        r = copy_fill(data, m, err);
     }
     if (r == 0) {
         r = copy_variances(posterior, data, m, err);

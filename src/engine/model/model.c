@@ -17,6 +17,7 @@ struct model *model_free(struct model *m)
     mem_free(m->coef);
     mem_free(m->feature_mean);
     mem_free(m->feature_scale);
+    mem_free(m->feature_fill);
     mem_free(m->target_mean);
     mem_free(m->target_scale);
     mem_free(m->variance_factor);
@@ -67,6 +68,7 @@ static struct model_file view(const struct model *m)
         .coef = m->coef,
         .feature_mean = m->feature_mean,
         .feature_scale = m->feature_scale,
+        .feature_fill = m->feature_fill,
         .target_mean = m->target_mean,
         .target_scale = m->target_scale,
         .bandwidths = m->bandwidths,
@@ -102,6 +104,7 @@ static bool copy_numbers(const struct model_file *f, struct model *m)
         {f->coef, (size_t)(f->m * f->t) * sizeof(double), (void **)&m->coef},
         {f->feature_mean, (size_t)f->d * sizeof(double), (void **)&m->feature_mean},
         {f->feature_scale, (size_t)f->d * sizeof(double), (void **)&m->feature_scale},
+        {f->feature_fill, (size_t)f->d * sizeof(double), (void **)&m->feature_fill},
         {f->target_mean, (size_t)f->t * sizeof(double), (void **)&m->target_mean},
         {f->target_scale, (size_t)f->t * sizeof(double), (void **)&m->target_scale},
         {f->bandwidths, (size_t)f->d * sizeof(double), (void **)&m->bandwidths},

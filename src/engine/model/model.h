@@ -30,20 +30,21 @@ struct model {
     void *centers;                        /* [m, d] row-major */
     double *coef;                         /* [m, t] row-major */
     double *feature_mean, *feature_scale; /* [d]; scale > 0 */
-    double *target_mean, *target_scale;   /* [t] */
-    int64_t p;                            /* columns of V; 0: the model has no variance */
-    double *variance_factor;              /* V [m, p] row-major */
-    double *prior_variance;               /* [t] own units squared; >= 0 */
-    double *noise_variance;               /* [t] likewise */
-    char **feature_names;                 /* [d] */
-    int64_t outputs;                      /* names below: t for regression, 1 for classification */
-    char **target_names;                  /* [outputs] */
-    char **class_labels;                  /* [t] for classification, else NULL */
+    double *feature_fill; /* [d] for features that are missing in raw units; NULL: none may be */
+    double *target_mean, *target_scale; /* [t] */
+    int64_t p;                          /* columns of V; 0: the model has no variance */
+    double *variance_factor;            /* V [m, p] row-major */
+    double *prior_variance;             /* [t] own units squared; >= 0 */
+    double *noise_variance;             /* [t] likewise */
+    char **feature_names;               /* [d] */
+    int64_t outputs;                    /* names below: t for regression, 1 for classification */
+    char **target_names;                /* [outputs] */
+    char **class_labels;                /* [t] for classification, else NULL */
 };
 struct model *model_free(struct model *m);
 
 /* The description the HTTP interface shows: kernel with parameters and bandwidth, task, features,
- * targets, classes, sizes, precision. */
+ * what is filled in for them, targets, classes, sizes, precision. */
 struct json *model_describe(const struct model *m);
 
 /* Writes the file through sink(context, data, size), in pieces of any size. */

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "ingest/ingest.h"
 #include "server/app.h"
 #include "server/described.h"
 
@@ -51,6 +52,21 @@ static void set_target(struct json *to, const struct dataset_info *info)
     }
 }
 
+/* null where the upload did not take them. */
+static void set_missing(struct json *to, const struct dataset_missing *m)
+{
+    if (!m->allowed) {
+        json_set(to, "missing", json_new_null());
+        return;
+    }
+    struct json *j = json_set_object(to, "missing");
+    json_set_string(
+        j, "rule",
+        ingest_missing_name(m->fill != NULL ? INGEST_MISSING_FILL : INGEST_MISSING_DROP));
+    json_set_int(j, "dropped_rows", m->dropped_rows);
+    json_set_int(j, "filled", m->filled);
+}
+
 char *dataset_summary(const struct dataset_info *info)
 {
     struct json *j cleanup_json = json_new_object();
@@ -80,6 +96,7 @@ static struct json *view_of(const struct dataset_row *row, const struct dataset_
     json_set_string(view, "sha256", row->sha256);
     json_set_string(view, "created_at", created);
     if (info != NULL) {
+        set_missing(view, &info->missing);
         set_names(view, "warnings", info->warning_texts, info->warnings, NULL);
     }
     return view;

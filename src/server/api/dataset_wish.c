@@ -121,6 +121,15 @@ static int read_task(struct request *rq, struct upload_wish *wish, struct err *e
                         "The task must be auto, regression or classification.");
 }
 
+static int read_missing(struct request *rq, struct upload_wish *wish, struct err *err)
+{
+    const char *rule = request_query(rq, "missing");
+    return rule == NULL || ingest_missing_parse(rule, &wish->missing, NULL) == 0
+               ? 0
+               : err_at(err, ERR_INVALID, "#/query/missing",
+                        "Missing values are refuse, drop or fill.");
+}
+
 static int read_encoding(struct request *rq, struct upload_wish *wish, struct err *err)
 {
     const char *encoding = request_header(rq, "Content-Encoding");
@@ -140,6 +149,7 @@ static int read_manner(struct request *rq, struct upload_wish *wish, struct err 
     rc = rc == 0 ? read_header(rq, wish, err) : rc;
     rc = rc == 0 ? read_ignored(rq, wish, err) : rc;
     rc = rc == 0 ? read_task(rq, wish, err) : rc;
+    rc = rc == 0 ? read_missing(rq, wish, err) : rc;
     return rc == 0 ? request_query_flag(rq, "one_hot", &wish->one_hot, err) : rc;
 }
 
@@ -184,6 +194,12 @@ int upload_wish_recipe(const struct upload_wish *wish, char ret[SHA256_HEX_SIZE]
         digest(to, ""); /* no target is empty, */
         digest(to, ""); /* and no column that is ignored */
         digest(to, ingest_header_name(wish->header));
+    }
+    if (wish->missing != INGEST_MISSING_REFUSE) {
+        digest(to, ""); /* one more than stands before a header */
+        digest(to, "");
+        digest(to, "");
+        digest(to, ingest_missing_name(wish->missing));
     }
     for (int i = 0; i < wish->target_count; i++) {
         digest(to, wish->targets[i]);

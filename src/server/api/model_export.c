@@ -216,6 +216,10 @@ static const char formula[] =
     "* coef[i]; with the tensor bandwidths, centers and features are divided by it and the "
     "bandwidth s is 1; classification: the label of the largest f(x)";
 
+static const char fill_formula[] =
+    "a feature of x that is missing is that of feature_fill; 0/1 columns of a text that is missing "
+    "are all 0";
+
 static const char variance_formula[] =
     "var f(x) = prior_variance * (k(z, z) - |variance_factor' k(centers, z)|^2) with z = (x - "
     "feature_mean) / feature_scale, at least 0; an observation's variance is noise_variance more";
@@ -238,6 +242,9 @@ static struct json *describe(const struct export *e)
     }
     json_set_string(j, "kernel", e->file.kernel->title);
     json_set_string(j, "formula", formula);
+    if (e->file.feature_fill != NULL) {
+        json_set_string(j, "fill_formula", fill_formula);
+    }
     if (e->form == EXPORT_SAFETENSORS && e->file.p > 0) { /* the others have the mean alone */
         json_set_string(j, "variance_formula", variance_formula);
     }

@@ -16,11 +16,11 @@
 const struct route routes[] = {
     /* clang-format off */
     {"POST", "/v1/datasets", ROUTE_STREAM, 0, datasets_upload, datasets_upload_begin,
-     datasets_upload_data, "name target+ ignore+ format header task one_hot"},
+     datasets_upload_data, "name target+ ignore+ format header task one_hot missing"},
     {"GET", "/v1/datasets", .handle = datasets_index, .query = "limit after"},
-    {"GET", "/v1/datasets/{id}", .handle = datasets_show, .query = "target+ ignore+ format header task one_hot"},
+    {"GET", "/v1/datasets/{id}", .handle = datasets_show, .query = "target+ ignore+ format header task one_hot missing"},
     {"PUT", "/v1/datasets/{id}", ROUTE_STREAM, 0, datasets_upload, datasets_put_begin,
-     datasets_upload_data, "name target+ ignore+ format header task one_hot"},
+     datasets_upload_data, "name target+ ignore+ format header task one_hot missing"},
     {"DELETE", "/v1/datasets/{id}", .handle = datasets_remove},
     {"GET", "/v1/datasets/{id}/preview", .handle = datasets_preview, .query = "rows"},
 

@@ -1,11 +1,13 @@
 #include "server/bodies/columns.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "ingest/ingest_missing.h"
 #include "ingest/ingest_text.h"
 
 enum {
@@ -234,10 +236,21 @@ static void tell_values(const struct columns *c, const struct column *column, co
              column->count > VALUES_LISTED ? ", …" : ".");
 }
 
+void columns_set_missing(const struct columns *c, const struct column *column, double *row)
+{
+    for (int64_t i = 0; i < column->count; i++) {
+        row[c->sorted[column->at + i]] = NAN;
+    }
+}
+
 bool columns_set_text(const struct columns *c, const struct column *column, const char *text,
                       size_t len, double *row, char ret_why[COLUMNS_WHY_SIZE])
 {
     text = ingest_trim(text, &len);
+    if (c->model->fill && ingest_is_missing(text, len)) {
+        columns_set_missing(c, column, row);
+        return true;
+    }
     const int64_t value = find_value(c, column, text, len);
     if (value < 0) {
         tell_values(c, column, text, len, ret_why);

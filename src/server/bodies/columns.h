@@ -49,9 +49,12 @@ const char *columns_missing(const struct columns *c, int64_t row);
 /* Room for the sentence of columns_set_text. */
 #define COLUMNS_WHY_SIZE 400
 /* Sets the 0/1 features of a text column in a row of features. Blanks around the text do not count,
- * as in an upload. False, with a sentence that names column and value, where it is none of them. */
+ * as in an upload. A mark of a missing value sets none of them where the model fills in what is
+ * missing. False, with a sentence that names column and value, where it is none of them. */
 bool columns_set_text(const struct columns *c, const struct column *column, const char *text,
                       size_t len, double *row, char ret_why[COLUMNS_WHY_SIZE]);
+/* The same where there is no text at all, in a model that fills in what is missing. */
+void columns_set_missing(const struct columns *c, const struct column *column, double *row);
 /* The name of a text column, which is not NUL-terminated. */
 const char *columns_text_name(const struct columns *c, const struct column *column,
                               size_t *ret_len);

@@ -20,7 +20,7 @@ static int number_error(int64_t at, struct err *err)
 
 /* ---- data as JSON ---- */
 
-static int data_error(int token, struct err *err)
+static int data_error(const struct infer_tensor *t, int token, struct err *err)
 {
     if (token < 0 && err && err->pointer[0] == '\0') {
         snprintf(err->pointer, sizeof err->pointer, AT "/data");
@@ -28,7 +28,8 @@ static int data_error(int token, struct err *err)
     return token < 0 ? token
                      : err_at(err, ERR_INVALID, AT "/data",
                               "The data are an array of numbers, or of rows of as many numbers as "
-                              "the model has features.");
+                              "the model has features.%s",
+                              token == JSONREAD_NULL ? rows_lack_hint(&t->rows) : "");
 }
 
 static int no_row(const struct err *err)
@@ -50,19 +51,19 @@ static int read_flat(struct infer_tensor *t, struct jsonread *r, int token, int6
 {
     const int64_t d = t->rows.model->d;
     t->rows.count += have / d;
-    while (token == JSONREAD_NUMBER) { /* the rows are full */
+    while (token == JSONREAD_NUMBER || rows_lack(&t->rows, token)) { /* the rows are full */
         int64_t room = 0, count = 0;
         double *to = make_room(t, r, &room, err);
         if (!to) {
             return no_row(err);
         }
-        to[0] = jsonread_number(r);
-        token = jsonread_numbers(r, to + 1, room * d - 1, &count, err);
+        to[0] = token == JSONREAD_NUMBER ? jsonread_number(r) : NAN;
+        token = rows_numbers(&t->rows, r, to + 1, room * d - 1, &count, err);
         have = 1 + count;
         t->rows.count += have / d;
     }
     t->left_over = have % d;
-    return token == JSONREAD_ARRAY_END ? 0 : data_error(token, err);
+    return token == JSONREAD_ARRAY_END ? 0 : data_error(t, token, err);
 }
 
 /* [[1, 2], [3, 4], ...], of which the first '[[' was read. */
@@ -77,7 +78,7 @@ static int read_nested(struct infer_tensor *t, struct jsonread *r, struct err *e
         if (!row) {
             return no_row(err);
         }
-        token = jsonread_numbers(r, row, d, &count, err);
+        token = rows_numbers(&t->rows, r, row, d, &count, err);
         if (token >= 0 && (token != JSONREAD_ARRAY_END || count < d)) {
             char pointer[64];
             snprintf(pointer, sizeof pointer, AT "/data/%lld", (long long)t->rows.count);
@@ -89,14 +90,14 @@ static int read_nested(struct infer_tensor *t, struct jsonread *r, struct err *e
             token = jsonread_next(r, err);
         }
     }
-    return token == JSONREAD_ARRAY_END ? 0 : data_error(token, err);
+    return token == JSONREAD_ARRAY_END ? 0 : data_error(t, token, err);
 }
 
 static int read_data(struct infer_tensor *t, struct jsonread *r, struct err *err)
 {
     int token = jsonread_next(r, err);
     if (token != JSONREAD_ARRAY_BEGIN) {
-        return data_error(token, err);
+        return data_error(t, token, err);
     }
     t->data_at = jsonread_offset(r);
     rows_begin(&t->rows, t->data_at, t->len);
@@ -105,7 +106,7 @@ static int read_data(struct infer_tensor *t, struct jsonread *r, struct err *err
     if (!row) {
         return no_row(err);
     }
-    token = jsonread_numbers(r, row, t->rows.model->d, &count, err);
+    token = rows_numbers(&t->rows, r, row, t->rows.model->d, &count, err);
     if (token == JSONREAD_ARRAY_BEGIN && count == 0) {
         return read_nested(t, r, err);
     }
@@ -283,7 +284,7 @@ static int take_rows(struct infer_tensor *t, const char *data, int64_t count, st
     }
     for (int64_t i = 0; i < n; i++) {
         const double v = t->single ? float_at(data + 4 * i) : double_at(data + 8 * i);
-        if (!isfinite(v)) {
+        if (!isfinite(v) && !(isnan(v) && rows_may_lack(&t->rows))) {
             return number_error(i, err);
         }
         t->rows.X[i] = v;
@@ -349,7 +350,7 @@ struct cursor {
 };
 
 /* The i-th number to the nearest float; i only grows. The data were read: nothing else stands
- * between numbers than commas, brackets and white space. */
+ * between numbers than commas, brackets, white space and nulls. */
 static float read_single(struct cursor *c, int64_t i)
 {
     for (;; c->next++) {
@@ -371,9 +372,13 @@ static int round_to_single(struct infer_tensor *t, struct err *err)
 {
     const int64_t n = t->rows.count * t->rows.model->d;
     struct cursor text = {.at = t->text + t->data_at, .end = t->text + t->len};
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0, number = 0; i < n; i++) {
         const double v = t->rows.X[i];
-        t->rows.X[i] = (double)(is_midpoint(v) ? read_single(&text, i) : (float)v);
+        if (isnan(v)) {
+            continue; /* it is missing */
+        }
+        t->rows.X[i] = (double)(is_midpoint(v) ? read_single(&text, number) : (float)v);
+        number++;
         if (!isfinite(t->rows.X[i])) {
             return number_error(i, err);
         }

@@ -3,8 +3,12 @@
  * as float64, and how they are to be answered. Pure functions of the body, so that large ones can
  * be read on another thread.
  *
- * All of them refuse what is not finite, rows of another width, unknown and missing columns, and
- * what a worker would not take at once (QUESTION_MAX_BYTES of numbers); errors point at the row
+ * What is missing is filled in where the model does that (served_model.fill): null in JSON, NaN in
+ * NPY and tensors, a mark of ingest/ingest_missing.h in a CSV and among texts.
+ *
+ * All of them refuse what is not finite otherwise, rows of another width, unknown and missing
+ * columns, and what a worker would not take at once (QUESTION_MAX_BYTES of numbers); errors point
+ * at the row
  * ("#/instances/3"), the number ("#/instances/3/0") or the cell ("#/line/4/column/1").
  */
 #pragma once

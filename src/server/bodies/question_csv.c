@@ -7,6 +7,7 @@
 #include "base/decimal.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "ingest/ingest_missing.h"
 #include "ingest/ingest_number.h"
 #include "ingest/ingest_text.h"
 #include "server/bodies/columns.h"
@@ -140,13 +141,15 @@ static int number_error(const struct csv *c, const struct cell *cell, int64_t co
     double ignored;
     char show[INGEST_SHOW_SIZE], wanted[INGEST_SHOW_SIZE + 32];
     show_wanted(c, column, wanted, sizeof wanted);
+    const char *hint = ingest_is_missing(cell->text, cell->len) ? rows_lack_hint(&c->rows) : "";
     if (cell->len == 0) {
-        return cell_error(c, column, err, "the cell is empty%s.", wanted);
+        return cell_error(c, column, err, "the cell is empty%s.%s", wanted, hint);
     }
     const bool finite =
         ingest_number_read(cell->text, cell->len, &ignored) != INGEST_NUMBER_NOT_FINITE;
-    return cell_error(c, column, err, "%s is not a %snumber%s.",
-                      ingest_show(cell->text, cell->len, show), finite ? "" : "finite ", wanted);
+    return cell_error(c, column, err, "%s is not a %snumber%s.%s",
+                      ingest_show(cell->text, cell->len, show), finite ? "" : "finite ", wanted,
+                      hint);
 }
 
 /* ---- cells ---- */
@@ -221,6 +224,12 @@ static int read_cell(struct csv *c, int64_t column, struct cell *ret, struct err
     return 0;
 }
 
+/* Whether the cell says that its feature is missing, and that may be. */
+static bool is_missing(const struct csv *c, const struct cell *cell)
+{
+    return rows_may_lack(&c->rows) && ingest_is_missing(cell->text, cell->len);
+}
+
 static int read_number(struct csv *c, int64_t column, double *ret, struct err *err)
 {
     const size_t len = decimal_scan(c->at, (size_t)(c->end - c->at), ret);
@@ -234,6 +243,10 @@ static int read_number(struct csv *c, int64_t column, double *ret, struct err *e
     const int r = read_cell(c, column, &cell, err);
     if (r < 0) {
         return r;
+    }
+    if (is_missing(c, &cell)) {
+        *ret = NAN;
+        return 0;
     }
     return ingest_number_read(cell.text, cell.len, ret) == INGEST_NUMBER_OK
                ? 0
@@ -250,7 +263,7 @@ static int read_other(struct csv *c, int64_t column, double *row, struct err *er
     if (r < 0 || c->column[column].kind == COLUMN_PASSED) {
         return r;
     }
-    if (cell.len == 0) {
+    if (cell.len == 0 && !rows_may_lack(&c->rows)) {
         return number_error(c, &cell, column, err);
     }
     return columns_set_text(&c->columns, &c->column[column], cell.text, cell.len, row, why)
@@ -296,15 +309,18 @@ static bool is_number(const struct cell *cell)
     return ingest_number_read(cell->text, cell->len, &ignored) != INGEST_NUMBER_TEXT;
 }
 
-/* Whether all cells of the line are text; a NaN is bad data, not a name. */
+/* Whether all cells of the line are text, and not all of them missing; a NaN is bad data, not a
+ * name. */
 static int is_header(struct csv c, bool *ret, struct err *err)
 {
     c.cell = (struct buf)BUF_INIT;
     int r = 0;
+    bool named = !rows_may_lack(&c.rows);
     *ret = true;
     for (int64_t j = 0; r == 0; j++) {
         struct cell cell = {.len = 0};
         r = read_cell(&c, j, &cell, err);
+        named = named || (r == 0 && !is_missing(&c, &cell));
         *ret = *ret && r == 0 && !is_number(&cell);
         if (r < 0 || at_line_end(&c)) {
             break;
@@ -312,6 +328,7 @@ static int is_header(struct csv c, bool *ret, struct err *err)
         c.at++;
     }
     buf_deinit(&c.cell);
+    *ret = *ret && named;
     return r;
 }
 

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,7 +67,8 @@ static int bad_number(const struct reading *b, int token, const struct column *c
     cell_pointer(b, column, cell, &pointer);
     const char *at = pointer.failed ? b->at : pointer.data;
     if (token >= 0) {
-        return err_at(err, ERR_INVALID, at, "Features are numbers.");
+        return err_at(err, ERR_INVALID, at, "Features are numbers.%s",
+                      token == JSONREAD_NULL ? rows_lack_hint(&b->rows) : "");
     }
     if (err && err->pointer[0] == '\0') {
         snprintf(err->pointer, sizeof err->pointer, "%s", at);
@@ -98,8 +100,8 @@ static int read_array(struct reading *b, struct err *err)
     if (!row) {
         return err ? -(int)err->code : -ERR_NO_MEMORY;
     }
-    const int token = jsonread_numbers(b->r, row, d, &count, err);
-    if (token == JSONREAD_NUMBER) {
+    const int token = rows_numbers(&b->rows, b->r, row, d, &count, err);
+    if (token == JSONREAD_NUMBER || rows_lack(&b->rows, token)) {
         return wrong_width(b, count + 1, err);
     }
     if (token != JSONREAD_ARRAY_END) {
@@ -145,6 +147,10 @@ static int take_text(struct reading *b, const struct column *column, int64_t cel
                      double *row, struct err *err)
 {
     char why[COLUMNS_WHY_SIZE] = "The model reads this column as text: its values are strings.";
+    if (rows_lack(&b->rows, token)) {
+        columns_set_missing(&b->columns, column, row);
+        return 0;
+    }
     size_t len = 0;
     const char *text = token == JSONREAD_STRING ? jsonread_str(b->r, &len) : NULL;
     if (token < 0 || (text && columns_set_text(&b->columns, column, text, len, row, why))) {
@@ -152,7 +158,8 @@ static int take_text(struct reading *b, const struct column *column, int64_t cel
     }
     cleanup_buf struct buf pointer = BUF_INIT;
     cell_pointer(b, column, cell, &pointer);
-    return err_at(err, ERR_INVALID, pointer.failed ? b->at : pointer.data, "%s", why);
+    return err_at(err, ERR_INVALID, pointer.failed ? b->at : pointer.data, "%s%s", why,
+                  token == JSONREAD_NULL ? rows_lack_hint(&b->rows) : "");
 }
 
 int reading_take_value(struct reading *b, const struct column *column, int64_t cell, int token,
@@ -164,10 +171,10 @@ int reading_take_value(struct reading *b, const struct column *column, int64_t c
     if (column->kind == COLUMN_PASSED) {
         return token < 0 ? token : jsonread_skip(b->r, err);
     }
-    if (token != JSONREAD_NUMBER) {
+    if (token != JSONREAD_NUMBER && !rows_lack(&b->rows, token)) {
         return bad_number(b, token, column, cell, err);
     }
-    row[column->at] = jsonread_number(b->r);
+    row[column->at] = token == JSONREAD_NUMBER ? jsonread_number(b->r) : NAN;
     return 0;
 }
 

@@ -1,4 +1,5 @@
 /* Tables whose columns have names of their own: a column after another, and split tables. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,6 +36,15 @@ static int bad_value(const struct column_reading *c, int token, struct err *err,
     return token < 0 ? token : err_at(err, ERR_INVALID, pointer, "%s", what);
 }
 
+static int no_number(const struct reading *b, const struct column_reading *c, int token,
+                     struct err *err)
+{
+    char text[256];
+    snprintf(text, sizeof text, "Features are numbers.%s",
+             token == JSONREAD_NULL ? rows_lack_hint(&b->rows) : "");
+    return bad_value(c, token, err, text);
+}
+
 static int check_length(const struct reading *b, const struct column_reading *c, struct err *err)
 {
     if (c->row != b->rows.count) {
@@ -52,10 +62,11 @@ static int read_numbers(struct reading *b, struct column_reading *c, struct err 
     const int64_t d = b->rows.model->d, feature = c->column->at;
     int64_t count = 0;
     int token = JSONREAD_NUMBER;
-    while (token == JSONREAD_NUMBER) {
-        piece[0] = jsonread_number(b->r); /* what ended the piece before */
+    while (token == JSONREAD_NUMBER || rows_lack(&b->rows, token)) {
+        /* What ended the piece before. */
+        piece[0] = token == JSONREAD_NUMBER ? jsonread_number(b->r) : NAN;
         const int64_t kept = c->row > 0;
-        token = jsonread_numbers(b->r, piece + kept, COLUMN_PIECE - kept, &count, err);
+        token = rows_numbers(&b->rows, b->r, piece + kept, COLUMN_PIECE - kept, &count, err);
         count += kept;
         c->row -= kept;
         for (int64_t i = 0; i < count; i++, c->row++) {
@@ -67,21 +78,25 @@ static int read_numbers(struct reading *b, struct column_reading *c, struct err 
                 b->rows.X[c->row * d + feature] = piece[i];
             }
         }
-        c->row += token == JSONREAD_NUMBER;
+        c->row += token == JSONREAD_NUMBER || rows_lack(&b->rows, token);
     }
-    return token == JSONREAD_ARRAY_END ? check_length(b, c, err)
-                                       : bad_value(c, token, err, "Features are numbers.");
+    return token == JSONREAD_ARRAY_END ? check_length(b, c, err) : no_number(b, c, token, err);
 }
 
-/* The texts of a column whose '[' was read. */
+static bool is_text(const struct reading *b, int token)
+{
+    return token == JSONREAD_STRING || rows_lack(&b->rows, token);
+}
+
+/* The texts of a column whose '[' was read; none is as one that is empty. */
 static int read_texts(struct reading *b, struct column_reading *c, struct err *err)
 {
     const int64_t d = b->rows.model->d;
     int token;
-    for (; (token = jsonread_next(b->r, err)) == JSONREAD_STRING; c->row++) {
+    for (; is_text(b, token = jsonread_next(b->r, err)); c->row++) {
         char why[COLUMNS_WHY_SIZE];
         size_t len = 0;
-        const char *text = jsonread_str(b->r, &len);
+        const char *text = token == JSONREAD_STRING ? jsonread_str(b->r, &len) : "";
         const int r = need_row(b, c, err);
         if (r < 0) {
             return r;

@@ -114,10 +114,56 @@ double *rows_next(struct rows *rows, struct err *err)
     return room > 0 ? rows->X + rows->count * rows->model->d : NULL;
 }
 
+bool rows_may_lack(const struct rows *rows)
+{
+    return rows->model->fill != NULL;
+}
+
+bool rows_lack(const struct rows *rows, int token)
+{
+    return token == JSONREAD_NULL && rows_may_lack(rows);
+}
+
+int rows_numbers(const struct rows *rows, struct jsonread *r, double *to, int64_t max,
+                 int64_t *ret_count, struct err *err)
+{
+    int64_t count = 0;
+    int token = jsonread_numbers(r, to, max, ret_count, err);
+    while (*ret_count < max && rows_lack(rows, token)) {
+        to[(*ret_count)++] = NAN;
+        token = jsonread_numbers(r, to + *ret_count, max - *ret_count, &count, err);
+        *ret_count += count;
+    }
+    return token;
+}
+
+const char *rows_lack_hint(const struct rows *rows)
+{
+    return rows_may_lack(rows) ? ""
+                               : " The model fills in nothing that is missing; one that is trained "
+                                 "on a data set uploaded with missing=fill (krr: --missing fill) "
+                                 "does.";
+}
+
+/* Nothing else in the rows is NaN: readers refuse it. */
+static void fill_in(struct rows *rows)
+{
+    const int64_t d = rows->model->d;
+    for (int64_t i = 0; i < rows->count; i++) {
+        double *x = rows->X + i * d;
+        for (int64_t j = 0; j < d; j++) {
+            x[j] = isnan(x[j]) ? rows->model->fill[j] : x[j];
+        }
+    }
+}
+
 int rows_take(struct rows *rows, const char *where, struct question *ret, struct err *err)
 {
     if (rows->count == 0) {
         return err_at(err, ERR_INVALID, where, "There must be at least one row.");
+    }
+    if (rows_may_lack(rows)) {
+        fill_in(rows);
     }
     ret->X = rows->X;
     ret->rows = rows->count;

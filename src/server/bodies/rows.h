@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/jsonread.h"
 #include "server/bodies/question.h"
 
 struct rows {
@@ -25,7 +26,17 @@ void rows_begin(struct rows *rows, size_t begin, size_t end);
  * length of rows is known, for as many as the rest of it may hold. Returns for how many there is
  * room, 0 where there may be no more, or -ERR_NO_MEMORY. */
 int64_t rows_room(struct rows *rows, size_t at, struct err *err);
-/* -ERR_INVALID at "#" + where when there is no row. */
+/* Whether a feature may be missing: it is NaN in the rows, until they are taken. */
+bool rows_may_lack(const struct rows *rows);
+/* Whether the token of a JSON body stands for a feature that is missing, where one may be. */
+bool rows_lack(const struct rows *rows, int token);
+/* As jsonread_numbers, with NaN for features that are missing. Where one of those ends them, there
+ * are more than max. */
+int rows_numbers(const struct rows *rows, struct jsonread *r, double *to, int64_t max,
+                 int64_t *ret_count, struct err *err);
+/* What to say where one may not, behind what is wrong; "" where it may. */
+const char *rows_lack_hint(const struct rows *rows);
+/* Fills in what is missing. -ERR_INVALID at "#" + where when there is no row. */
 int rows_take(struct rows *rows, const char *where, struct question *ret, struct err *err);
 
 /* Puts the rows, whose j-th column is feature order[j], in the order of the features. */

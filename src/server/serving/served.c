@@ -24,6 +24,7 @@ struct holder {
     struct model_row row;
     struct json *description;
     const char **features, **targets, **labels;
+    double *fill;
     char *labels_text, *head_text;
     char digest[sizeof "sha256:" + SHA256_HEX_SIZE];
 };
@@ -62,6 +63,7 @@ static struct holder *holder_free(struct holder *h)
         model_row_deinit(&h->row);
         json_free(h->description);
         mem_free((void *)h->features);
+        mem_free(h->fill);
         mem_free((void *)h->targets);
         mem_free((void *)h->labels);
         mem_free(h->labels_text);
@@ -87,6 +89,20 @@ static int take_names(const struct json *array, const char ***ret, int64_t *ret_
     *ret = names;
     *ret_count = count;
     return 0;
+}
+
+/* A number for each feature; null, or absent in models of older versions, where there is none. */
+static int take_fill(struct holder *h, const struct json *fill, struct err *err)
+{
+    if (!fill || json_type(fill) != JSON_ARRAY || json_size(fill) != h->model.d) {
+        return 0;
+    }
+    h->fill = mem_array((size_t)h->model.d, sizeof *h->fill);
+    const struct json *at = json_first(fill);
+    for (int64_t i = 0; h->fill && i < h->model.d; i++, at = json_next(at)) {
+        h->fill[i] = json_number(at);
+    }
+    return h->fill ? 0 : err_no_memory(err);
 }
 
 static int take_classes(struct holder *h, const struct json *classes, struct err *err)
@@ -139,6 +155,7 @@ static void fill(struct holder *h)
     m->digest = h->digest;
     m->bytes = h->row.bytes;
     m->features = h->features;
+    m->fill = h->fill;
     m->targets = h->targets;
     m->mask = json_string(json_get(h->description, "mask"));
     m->labels = h->labels;
@@ -165,6 +182,7 @@ static int holder_new(struct model_row *row, struct holder **ret, struct err *er
     if (r == 0) {
         r = take_names(json_get(h->description, "features"), &h->features, &h->model.d, err);
     }
+    r = r == 0 ? take_fill(h, json_get(h->description, "fill"), err) : r;
     if (r == 0) {
         r = take_names(json_get(h->description, "targets"), &h->targets, &h->model.outputs, err);
     }

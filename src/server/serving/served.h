@@ -34,6 +34,7 @@ struct served_model {
     int64_t directions;          /* columns of their factor; likewise */
     int64_t factor_bytes;        /* of the file's, what only variances need */
     const char *const *features; /* [d] names */
+    const double *fill;          /* [d] for features that are missing; NULL: none may be */
     const char *const *targets;  /* [outputs] names */
     const char *mask;            /* the column that marked the test rows; NULL: none did */
     const char *const *labels;   /* [classes]; NULL: a regression */
