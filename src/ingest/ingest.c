@@ -114,6 +114,15 @@ static int refuse_packed(int fd, struct err *err)
     return 0;
 }
 
+static int refuse_utf16(int fd, enum ingest_format format, struct err *err)
+{
+    char mark[2] = {0};
+    const bool text = format == INGEST_CSV || format == INGEST_LIBSVM;
+    return text && pread(fd, mark, sizeof(mark), 0) == sizeof(mark)
+               ? ingest_refuse_utf16(mark, sizeof(mark), err)
+               : 0;
+}
+
 /* Reads the plain file at path into a data set. */
 static int read_plain(const char *path, const char *output_path,
                       const struct ingest_options *options, struct dataset_info *ret,
@@ -127,6 +136,7 @@ static int read_plain(const char *path, const char *output_path,
     struct ingest_table t;
     ingest_table_init(&t, options, output_path);
     r = refuse_packed(in.fd, err);
+    r = r < 0 ? r : refuse_utf16(in.fd, options->format, err);
     r = r < 0 ? r : formats[options->format].read(&in, &t, err);
     close(in.fd);
     if (r == 0) {

@@ -264,6 +264,10 @@ static int feed_all(struct csv_reader *r, struct err *err)
         if (!open && is_blank(line, len, r->c.delimiter)) {
             continue;
         }
+        status = r->lines.line == 1 ? ingest_refuse_separator(line, len, err) : 0;
+        if (status < 0) {
+            return status;
+        }
         found = found || find_delimiter(r, line, len, &quoted);
         status = ingest_wanted(r->c.t->options, err);
         status = status < 0 ? status : feed(r, line, len, open, err);

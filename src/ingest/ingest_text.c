@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/utf8.h"
 
@@ -86,6 +87,33 @@ const char *ingest_trim(const char *text, size_t *len)
         (*len)--;
     }
     return text;
+}
+
+int ingest_refuse_utf16(const char *text, size_t len, struct err *err)
+{
+    if (len < 2 || (memcmp(text, "\xff\xfe", 2) != 0 && memcmp(text, "\xfe\xff", 2) != 0)) {
+        return 0;
+    }
+    return err_at(
+        err, ERR_PARSE, "#/line/1",
+        "The table begins with the byte order mark of UTF-16; tables of text are in UTF-8 "
+        "(iconv -f UTF-16 -t UTF-8 makes one; in Excel \"CSV UTF-8\").");
+}
+
+int ingest_refuse_separator(const char *text, size_t len, struct err *err)
+{
+    size_t line = 0;
+    while (line < len && line <= 5 && text[line] != '\r' && text[line] != '\n') {
+        line++;
+    }
+    if (line > 5 || line < 4 || strncasecmp(text, "sep=", 4) != 0) {
+        return 0;
+    }
+    return err_at(
+        err, ERR_INVALID, "#/line/1",
+        "Line 1: \"%.*s\" tells Excel what parts the cells. Here that is found without, and "
+        "the line would be a row: leave it out.",
+        (int)line, text);
 }
 
 char ingest_delimiter(const char *line, size_t len, bool *quoted)

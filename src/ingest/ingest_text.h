@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/err.h"
+
 /* How a client leaves a column out, for sentences; krr and others have other words for it. */
 #define INGEST_LEAVE_OUT "ignore=COLUMN (krr: --ignore COLUMN) leaves the column out"
 
@@ -27,6 +29,11 @@ const char *ingest_name_fault(const char *text, size_t len);
 
 /* Removes blanks, tabs and line ends around text[0..*len): returns the new start. */
 const char *ingest_trim(const char *text, size_t *len);
+
+/* Refuses text that begins with the byte order mark of UTF-16, and, in a CSV, with a line "sep=;",
+ * which tells Excel what parts the cells. */
+int ingest_refuse_utf16(const char *text, size_t len, struct err *err);
+int ingest_refuse_separator(const char *text, size_t len, struct err *err);
 
 /*
  * What parts the cells of a CSV, by a line of its first row: a comma where one stands outside

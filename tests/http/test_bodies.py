@@ -376,6 +376,15 @@ def test_quoted_cells_may_go_on_in_another_line(api, name, end):
     assert ask(api, name, body, "text/csv", 422).json()["errors"][0]["pointer"] == "#/line/3/column/4"
 
 
+@pytest.mark.parametrize("body, status, text", [
+    ("x0,x1,x2,x3\n1,2,3,4\n".encode("utf-16"), 400, "iconv -f UTF-16 -t UTF-8"),
+    (b"sep=;\nx0;x1;x2;x3\n1;2;3;4\n", 422, '"sep=;" tells Excel what parts the cells'),
+])
+def test_what_spreadsheets_write(api, model, body, status, text):
+    found = ask(api, model, body, "text/csv", status).json()["errors"][0]
+    assert found["pointer"] == "#/line/1" and text in found["detail"]
+
+
 # Columns of text, and columns too many.
 
 

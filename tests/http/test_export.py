@@ -130,6 +130,27 @@ def test_one_bandwidth_a_feature(api, name, datasets, kernel):
           error_of(model.get_modelmeta().custom_metadata_map))
 
 
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian_l1", "polynomial"])
+def test_what_is_missing_is_filled_in(api, name, kernel, precision):
+    """By the graph, and by what the safetensors file says of itself."""
+    X, y = data.regression(ROWS, d=5, seed=53)
+    X[np.random.default_rng(5).random(X.shape) < 0.1] = np.nan
+    train(api, name, api.upload_npz(X, y, missing="fill"), KERNELS[kernel], precision)
+    expected, _ = served(api, name, [[None if np.isnan(v) else v for v in row] for row in X.tolist()])
+    assert np.isfinite(expected).all()
+    for form in ["float64", "svm_regressor"] if kernel == "gaussian" else ["float64"]:
+        model = session(export(api, name, format="onnx", form=form))
+        metadata = model.get_modelmeta().custom_metadata_map
+        assert "feature_fill" in metadata["fill_formula"]
+        kind = np.float64 if form == "float64" else np.float32
+        check(model.run(["y"], {"X": X.astype(kind)})[0], expected, error_of(metadata))
+    fill = safetensors.numpy.load(export(api, name).content)["feature_fill"]
+    assert np.allclose(fill, np.nanmean(X, axis=0), rtol=1e-14)
+    whole, _ = served(api, name, np.where(np.isnan(X), fill, X))
+    assert (whole == expected).all()
+
+
 def test_features_far_from_the_origin(api, name):
     """Not standardised, at 10^6: distances by inner products would lose most digits there."""
     X, y = data.regression(ROWS, d=5, seed=52)

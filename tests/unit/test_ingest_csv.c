@@ -173,6 +173,23 @@ static void test_too_short(void **state)
     refuse_text(f, "1,red\n", ERR_INVALID, "#/rows", "at least two rows");
 }
 
+/* What programs of spreadsheets write, and what to do about it. */
+static void test_spreadsheets(void **state)
+{
+    struct fixture *f = *state;
+    refuse_bytes(f,
+                 "\xff\xfe"
+                 "a\0,\0y\0\n\0",
+                 10, ERR_PARSE, "#/line/1",
+                 "byte order mark of UTF-16; tables of text are in UTF-8");
+    refuse_bytes(f, "\xfe\xff\0a\0,\0y\0\n", 10, ERR_PARSE, "#/line/1", "iconv -f UTF-16 -t UTF-8");
+    refuse_text(f, "sep=;\na;y\n1;2\n3;4\n", ERR_INVALID, "#/line/1",
+                "Line 1: \"sep=;\" tells Excel what parts the cells.");
+    refuse_text(f, "\xef\xbb\xbfSEP=,\r\na,y\r\n1,2\r\n", ERR_INVALID, "#/line/1", "leave it out");
+    accept_text(f, "sep=a,y\n1,2\n3,4\n"); /* a name */
+    assert_columns(f, "sep=a,y");
+}
+
 static void test_names(void **state)
 {
     struct fixture *f = *state;
@@ -342,7 +359,7 @@ TEST_MAIN(INGEST_TEST(test_header_and_numbers), INGEST_TEST(test_no_header),
           INGEST_TEST(test_header_rule), INGEST_TEST(test_doubtful_header_warns),
           INGEST_TEST(test_syntax), INGEST_TEST(test_delimiters), INGEST_TEST(test_bad_numbers),
           INGEST_TEST(test_line_numbers), INGEST_TEST(test_ragged), INGEST_TEST(test_quotes),
-          INGEST_TEST(test_too_short), INGEST_TEST(test_names), INGEST_TEST(test_targets),
-          INGEST_TEST(test_unknown_target_is_short), INGEST_TEST(test_ignored),
-          INGEST_TEST(test_limits), INGEST_TEST(test_constant_target), INGEST_TEST(test_odd_bytes),
-          INGEST_TEST(test_large_header), INGEST_TEST(test_many_rows))
+          INGEST_TEST(test_too_short), INGEST_TEST(test_spreadsheets), INGEST_TEST(test_names),
+          INGEST_TEST(test_targets), INGEST_TEST(test_unknown_target_is_short),
+          INGEST_TEST(test_ignored), INGEST_TEST(test_limits), INGEST_TEST(test_constant_target),
+          INGEST_TEST(test_odd_bytes), INGEST_TEST(test_large_header), INGEST_TEST(test_many_rows))

@@ -413,9 +413,10 @@ static int choose_header(const struct csv *c, bool *ret, struct err *err)
 
 static int read_body(struct csv *c, struct question *q, struct err *err)
 {
+    int r = ingest_refuse_utf16(c->at, (size_t)(c->end - c->at), err);
     c->at += utf8_marks(c->at, (size_t)(c->end - c->at));
-    int r = 0;
-    if (find_row(c)) {
+    r = r == 0 ? ingest_refuse_separator(c->at, (size_t)(c->end - c->at), err) : r;
+    if (r == 0 && find_row(c)) {
         c->delimiter = find_delimiter(c);
         r = choose_header(c, &q->header, err);
         r = r == 0 && q->header ? read_header(c, err) : r;
