@@ -112,6 +112,8 @@ def tables(folder):
     (folder / "skewed.csv").write_bytes(data.csv(X, np.exp(y)))
     (folder / "houses.csv").write_text("when,city,size,price\n" + "".join(
         f"2020-01-{i % 28 + 1:02},{('Rome', 'Oslo')[i % 3 == 0]},{i},{i * 2.5}\n" for i in range(60)))
+    (folder / "flats.csv").write_text("size,rooms,city,rent\n" + "".join(
+        f"{i if i % 5 else ''},{i % 4 + 1},{('Rome', 'Oslo', 'NA')[i % 3]},{i * 12.5}\n" for i in range(60)))
     letters = "\n".join(",".join([*map(repr, row), "AB"[value > 2]]) for row, value in zip(X.tolist(), y.tolist()))
     (folder / "letters.csv").write_text("a,b,c,d,letter\n" + letters + "\n")
 
