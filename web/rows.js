@@ -2,9 +2,12 @@
 
 export class RowsError extends Error {}
 
-function numberOf(text, where) {
+// null where it is missing, of a model that fills it in (lacks).
+function numberOf(text, where, lacks) {
   const trimmed = typeof text === "string" ? text.trim() : text;
-  const value = trimmed === "" || trimmed == null ? NaN : Number(trimmed);
+  const none = trimmed === "" || trimmed == null;
+  if (none && lacks) return null;
+  const value = none ? NaN : Number(trimmed);
   if (!Number.isFinite(value)) throw new RowsError(`${where}: “${text ?? ""}” is no number.`);
   return value;
 }
@@ -49,11 +52,11 @@ function places(names, features) {
   });
 }
 
-function fromCsv(text, features) {
+function fromCsv(text, features, lacks) {
   const lines = text.split(/\r?\n/).map((line, index) => [line, index + 1]).filter(([line]) => line.trim() !== "");
   const separator = separatorOf(lines[0][0]);
   const first = cells(lines[0][0], separator);
-  const headed = !first.every(isNumber);
+  const headed = !first.every((cell) => isNumber(cell) || (lacks && cell === ""));
   const order = headed ? places(first, features) : features.map((_, index) => index);
   return lines.slice(headed ? 1 : 0).map(([line, at]) => {
     const row = cells(line, separator);
@@ -61,15 +64,15 @@ function fromCsv(text, features) {
     if (row.length !== wanted) {
       throw new RowsError(`Line ${at} has ${row.length} values, not ${wanted}.`);
     }
-    return order.map((place) => numberOf(row[place], `Line ${at}`));
+    return order.map((place) => numberOf(row[place], `Line ${at}`, lacks));
   });
 }
 
-function fromObject(item, features, where) {
-  return features.map((feature) => numberOf(item[feature] ?? null, `${where}, “${feature}”`));
+function fromObject(item, features, where, lacks) {
+  return features.map((feature) => numberOf(item[feature] ?? null, `${where}, “${feature}”`, lacks));
 }
 
-function fromJson(text, features) {
+function fromJson(text, features, lacks) {
   let value;
   try {
     value = JSON.parse(text);
@@ -82,26 +85,26 @@ function fromJson(text, features) {
   if (!Array.isArray(rows)) throw new RowsError("Rows are an array of arrays or of objects.");
   return rows.map((item, index) => {
     const where = `Row ${index + 1}`;
-    if (!Array.isArray(item)) return fromObject(item ?? {}, features, where);
+    if (!Array.isArray(item)) return fromObject(item ?? {}, features, where, lacks);
     if (item.length !== features.length) {
       throw new RowsError(`${where} has ${item.length} values, not ${features.length}.`);
     }
-    return item.map((cell) => numberOf(cell, where));
+    return item.map((cell) => numberOf(cell, where, lacks));
   });
 }
 
 // [[…], …] of CSV (with or without a header row) or JSON (arrays, or objects by feature name);
-// throws a RowsError that says where it is wrong.
-export function parseRows(text, features) {
+// throws a RowsError that says where it is wrong. lacks: cells may be empty, and are null.
+export function parseRows(text, features, lacks) {
   const trimmed = text.trim();
   if (trimmed === "") throw new RowsError("There are no rows.");
-  const rows = /^[[{]/.test(trimmed) ? fromJson(trimmed, features) : fromCsv(trimmed, features);
+  const rows = /^[[{]/.test(trimmed) ? fromJson(trimmed, features, lacks) : fromCsv(trimmed, features, lacks);
   if (rows.length === 0) throw new RowsError("There are no rows beneath the header.");
   return rows;
 }
 
 function csvCell(value) {
-  const text = String(value);
+  const text = String(value ?? "");
   return /[",;\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

@@ -49,10 +49,10 @@ function saveLink(answer, rows, model) {
     onclick: () => save(new Blob([text], {type: "text/csv"}), `${model.name}-v${model.version}.csv`)}, "Save as CSV");
 }
 
-function inputs(features) {
+function inputs(features, required) {
   return features.map((name) => {
     const id = freshId("x");
-    const input = h("input", {id, type: "text", inputmode: "decimal", autocomplete: "off", required: true});
+    const input = h("input", {id, type: "text", inputmode: "decimal", autocomplete: "off", required});
     return {name, input, element: h("div", {class: "field"}, h("label", {for: id}, name), input)};
   });
 }
@@ -69,7 +69,8 @@ export function tryout(model) {
   const features = model.description.features ?? [];
   const path = `/v1/models/${segment(model.name)}/versions/${model.version}/predict`;
   const out = h("div", {"aria-live": "polite", class: "stack"});
-  const fields = features.length <= MOST_FIELDS ? inputs(features) : [];
+  const lacks = model.description.fill != null; // what is missing is filled in
+  const fields = features.length <= MOST_FIELDS ? inputs(features, !lacks) : [];
   const id = freshId("rows");
   const area = h("textarea", {id, spellcheck: "false", placeholder: `${features.slice(0, 4).join(",")}${features.length > 4 ? ",…" : ""}\n…`});
 
@@ -96,8 +97,10 @@ export function tryout(model) {
   function readFields() {
     let bad = null;
     const row = fields.map(({name, input}) => {
-      const value = input.value.trim() === "" ? NaN : Number(input.value);
+      const none = input.value.trim() === "";
+      const value = none ? NaN : Number(input.value);
       input.toggleAttribute("aria-invalid", false);
+      if (none && lacks) return null;
       if (!Number.isFinite(value)) {
         input.setAttribute("aria-invalid", "true");
         bad ??= {name, input};
@@ -122,9 +125,9 @@ export function tryout(model) {
       h("div", {class: "fields tight"}, fields.map((one) => one.element)),
       h("div", {class: "buttons"}, h("button", {type: "submit", class: "primary"}, "Predict"), fillIn)) : null,
     h("details", {open: fields.length === 0}, h("summary", null, "Paste rows"),
-      h("form", {novalidate: true, "aria-label": "Several rows", onsubmit: (event) => predict(event, () => parseRows(area.value, features))},
+      h("form", {novalidate: true, "aria-label": "Several rows", onsubmit: (event) => predict(event, () => parseRows(area.value, features, lacks))},
         h("label", {for: id}, "Rows, as CSV or JSON"), area,
-        h("p", {class: "hint"}, "With a header row or as objects, columns are found by name; else they stand in the order of the features."),
+        h("p", {class: "hint"}, "With a header row or as objects, columns are found by name; else they stand in the order of the features.", lacks ? " What is missing may be left empty." : ""),
         h("div", {class: "buttons"}, h("button", {type: "submit", class: "primary"}, "Predict rows")))),
     out);
 }

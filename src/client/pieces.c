@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "wire/missing.h"
 
 /* A record longer than this is a quote that was never closed. */
 #define RECORD_MAX (64u << 20)
@@ -60,7 +61,19 @@ static bool is_between(char c)
     return c != '\0' && strchr(" \t\r\n,;\"", c) != NULL;
 }
 
-/* Whether every field of the line is a number, so that it is no header. */
+/* Behind the number, or the mark of a missing value, that a field begins with; else `line`. */
+static const char *behind_number(const char *line, const char *end)
+{
+    char *number;
+    strtod(line, &number);
+    const char *stop = number;
+    while (number == line && stop < end && !is_between(*stop)) {
+        stop++;
+    }
+    return number != line || missing_mark(line, (size_t)(stop - line)) ? stop : line;
+}
+
+/* Whether every field of the line is a number, or missing, so that it is no header. */
 static bool all_numbers(const char *line, size_t len)
 {
     const char *end = line + len;
@@ -71,8 +84,7 @@ static bool all_numbers(const char *line, size_t len)
         if (line == end) {
             return true;
         }
-        char *stop;
-        strtod(line, &stop);
+        const char *stop = behind_number(line, end);
         if (stop == line || (stop < end && !is_between(*stop))) {
             return false;
         }

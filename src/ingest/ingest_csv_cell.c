@@ -8,6 +8,7 @@
 #include "ingest/ingest_csv.h"
 #include "ingest/ingest_number.h"
 #include "ingest/ingest_text.h"
+#include "wire/missing.h"
 
 int csv_cell_error(const struct csv_table *c, int64_t line, int64_t column, enum err_code code,
                    struct err *err, const char *fmt, ...)
@@ -39,8 +40,7 @@ bool csv_is_text(const struct csv_cell *cell)
 
 bool csv_is_missing(const struct csv_table *c, const struct csv_cell *cell)
 {
-    return c->t->options->missing != INGEST_MISSING_REFUSE &&
-           ingest_is_missing(cell->text, cell->len);
+    return c->t->options->missing != INGEST_MISSING_REFUSE && missing_mark(cell->text, cell->len);
 }
 
 /* "2,5" among semicolons or tabs: a number to its writer, and a class label if nobody objects. */
@@ -70,7 +70,7 @@ static int number_error(const struct csv_table *c, int64_t line, int64_t column,
     char show[INGEST_SHOW_SIZE];
     double ignored;
     const enum ingest_number read = ingest_number_read(cell->text, cell->len, &ignored);
-    if (ingest_is_missing(cell->text, cell->len)) {
+    if (missing_mark(cell->text, cell->len)) {
         return csv_cell_error(c, line, column, ERR_INVALID, err,
                               "%s is not a finite number; " INGEST_TAKE_MISSING ".",
                               ingest_show(cell->text, cell->len, show));
@@ -90,7 +90,7 @@ static int check_text(const struct csv_table *c, int64_t line, int64_t column,
     char show[INGEST_SHOW_SIZE];
     ingest_show(cell->text, cell->len, show);
     if (!t->is_target[column] && !t->options->one_hot) {
-        const bool mark = ingest_is_missing(cell->text, cell->len);
+        const bool mark = missing_mark(cell->text, cell->len);
         return csv_cell_error(
             c, line, column, ERR_INVALID, err,
             mark ? "%s is not a number; " INGEST_TAKE_MISSING ", " INGEST_LEAVE_OUT "."
@@ -177,7 +177,7 @@ int csv_choose_kind(struct csv_table *c, int64_t column, const struct csv_cell *
 /* Whether the text that is shown, in quotes, is a mark of a missing value. */
 static bool shows_mark(const struct csv_kind *kind)
 {
-    return ingest_is_missing(kind->show + 1, strlen(kind->show) - 2);
+    return missing_mark(kind->show + 1, strlen(kind->show) - 2);
 }
 
 /* A target of which nobody said that it is one of classes is one of numbers or one of text. In one

@@ -8,6 +8,7 @@
 #include "ingest/ingest_lines.h"
 #include "ingest/ingest_number.h"
 #include "ingest/ingest_text.h"
+#include "wire/missing.h"
 #include "wire/names.h"
 
 /*
@@ -77,7 +78,7 @@ static bool next_item(const char **p, const char *end, struct item *item)
 static int read_number(const struct libsvm_reader *r, const struct item *item, const char *text,
                        size_t len, double *ret, struct err *err)
 {
-    if (r->t->options->missing != INGEST_MISSING_REFUSE && ingest_is_missing(text, len)) {
+    if (r->t->options->missing != INGEST_MISSING_REFUSE && missing_mark(text, len)) {
         *ret = NAN;
         return 0;
     }

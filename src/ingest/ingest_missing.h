@@ -1,5 +1,5 @@
 /*
- * Values that a table lacks: which cells say so, and what becomes of them (adr/0079).
+ * Values that a table lacks, and what becomes of them (adr/0079). Which cells say so: missing.h.
  *
  * Where the options take them, readers hand a missing value over as NaN. Rows are left out as they
  * go by; what is to be filled in is known at the end, and written when the rows are copied
@@ -16,17 +16,10 @@
 
 struct ingest_table;
 
-/* Marks of a missing value, for sentences. */
-#define INGEST_MISSING_MARKS                                                                       \
-    "an empty cell, NA, N/A, n/a, #N/A, <NA>, NaN, nan, null, NULL, None or ?"
-
 /* How a client has missing values taken, for sentences. */
 #define INGEST_TAKE_MISSING                                                                        \
     "missing=drop (krr: --missing drop) leaves out rows that lack a value, missing=fill fills it " \
     "in"
-
-/* Whether text[0..len), without blanks around it, is one of the marks. */
-bool ingest_is_missing(const char *text, size_t len);
 
 /* What is kept of a column where values may be missing. */
 struct ingest_gap {

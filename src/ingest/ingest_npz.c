@@ -9,6 +9,7 @@
 #include "ingest/ingest_formats.h"
 #include "ingest/ingest_text.h"
 #include "ingest/ingest_zip.h"
+#include "wire/missing.h"
 #include "wire/names.h"
 
 /* Doubles converted at once. */
@@ -214,7 +215,7 @@ static int add_label(const struct npz_reader *r, int64_t row, const struct buf *
 {
     size_t len = text->len;
     const char *trimmed = ingest_trim(len > 0 ? text->data : "", &len);
-    if (r->array[MEMBER_Y].missing && ingest_is_missing(trimmed, len)) {
+    if (r->array[MEMBER_Y].missing && missing_mark(trimmed, len)) {
         *ret = NAN;
         return 0;
     }

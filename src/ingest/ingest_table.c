@@ -1,5 +1,6 @@
 #include "ingest/ingest_table.h"
 
+#include <float.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,6 +223,20 @@ static int choose_targets(struct ingest_table *t, int64_t usual, struct err *err
     return named ? name_targets(t, err) : default_targets(t, usual, err);
 }
 
+/* Means as long as any, so that the header has room for those that are found. */
+static int foresee_fill(const struct ingest_table *t, struct dataset_missing *ret, struct err *err)
+{
+    if (t->options->missing != INGEST_MISSING_FILL) {
+        return 0;
+    }
+    ret->allowed = true;
+    ret->fill = mem_array((size_t)t->columns, sizeof(*ret->fill));
+    for (int64_t j = 0; ret->fill != NULL && j < t->columns; j++) {
+        ret->fill[j] = -DBL_MIN;
+    }
+    return ret->fill == NULL ? err_no_memory(err) : 0;
+}
+
 /* The writer, with room for the header as far as it is known. */
 static int open_writer(struct ingest_table *t, struct err *err)
 {
@@ -237,7 +252,9 @@ static int open_writer(struct ingest_table *t, struct err *err)
         .warning_texts = t->warning_texts,
     };
     size_t room = 0;
-    int r = ingest_header_size(&info, &room, err);
+    int r = foresee_fill(t, &info.missing, err);
+    r = r < 0 ? r : ingest_header_size(&info, &room, err);
+    mem_free(info.missing.fill);
     if (r < 0) {
         return r;
     }

@@ -7,6 +7,7 @@
 #include "ingest/ingest_number.h"
 #include "ingest/ingest_table.h"
 #include "ingest/ingest_text.h"
+#include "wire/missing.h"
 
 /* A constant target trains, but the client should know. */
 static int warn_constant_targets(struct ingest_table *t, struct err *err)
@@ -60,7 +61,7 @@ static int warn_text(struct ingest_table *t, int64_t column, struct err *err)
                                  "of them became %s. %s.",
                                  show, ingest_show(other, strlen(other), show_other),
                                  (long long)numbers, what,
-                                 ingest_is_missing(other, strlen(other))
+                                 missing_mark(other, strlen(other))
                                      ? "If that marks a missing value, " INGEST_TAKE_MISSING
                                      : "A mark of a missing value makes it so, too");
     }

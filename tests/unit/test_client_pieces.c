@@ -57,6 +57,8 @@ static void a_first_line_of_numbers_is_no_header(void **state)
     expect("\"1\",2\n3,4\n", "\"1\",2\n3,4\n|", 2);
     expect("a,\"\n1\"\n1,2\n", "a,\"\n1\"\n1,2\n|", 1);
     expect("2010-01-01,1\n1,2\n", "2010-01-01,1\n1,2\n|", 1);
+    expect("NA,\"?\",3\n,1,2\n", "NA,\"?\",3\n,1,2\n|", 2); /* missing values are no names */
+    expect("NAN/A,3\n1,2\n", "NAN/A,3\n1,2\n|", 1);
 }
 
 static void lines_may_end_in_a_carriage_return(void **state)

@@ -1,6 +1,6 @@
 /* Values that are missing: left out with their rows, or filled in. */
-#include "ingest/ingest_missing.h"
 #include "ingest_fixture.h"
+#include "wire/missing.h"
 
 static int setup_drop(void **state)
 {
@@ -64,12 +64,12 @@ static void test_marks(void **state)
     static const char *const words[] = {"N", "na", "Na", "NAN",  "none",
                                         "0", "-",  "??", "nano", "NULLS"};
     for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
-        assert_true(ingest_is_missing(marks[i], strlen(marks[i])));
+        assert_true(missing_mark(marks[i], strlen(marks[i])));
     }
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-        assert_false(ingest_is_missing(words[i], strlen(words[i])));
+        assert_false(missing_mark(words[i], strlen(words[i])));
     }
-    assert_true(ingest_is_missing("NA,1", 2));
+    assert_true(missing_mark("NA,1", 2));
 }
 
 /* Unless somebody asks, a table that lacks a value is refused, and told what to ask for. */

@@ -142,6 +142,27 @@ static void test_copy(void **state)
     assert_true(d.used < MIB);
 }
 
+/* Means of many columns fit in front of the rows: where nothing was missing there is no copy. */
+static void test_means(void **state)
+{
+    struct fixture *f = *state;
+    f->options.missing = INGEST_MISSING_FILL;
+    f->options.task = TASK_REGRESSION;
+    cleanup_buf struct buf b = BUF_INIT;
+    for (int i = 0; i < 600; i++) {
+        for (int j = 0; j < 999; j++) {
+            buf_printf(&b, "%.17g,", -2.2250738585072014e-308 * (1 + j % 7));
+        }
+        buf_printf(&b, "%d\n", i);
+    }
+    struct disk d = put_disk(f, 5 * MIB);
+    allow(f, &d);
+    accept_bytes(f, b.data, b.len);
+    memset(b.data, ' ', strcspn(b.data, ","));
+    refuse(f, &b);
+    assert_true(d.refused >= 600 * 1000 * 8);
+}
+
 static void test_arrays(void **state)
 {
     struct fixture *f = *state;
@@ -174,4 +195,4 @@ static void test_arrays(void **state)
 }
 
 TEST_MAIN(INGEST_TEST(test_rows), INGEST_TEST(test_unpacked), INGEST_TEST(test_sparse),
-          INGEST_TEST(test_copy), INGEST_TEST(test_arrays))
+          INGEST_TEST(test_copy), INGEST_TEST(test_means), INGEST_TEST(test_arrays))

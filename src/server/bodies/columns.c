@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "ingest/ingest_missing.h"
 #include "ingest/ingest_text.h"
+#include "wire/missing.h"
 
 enum {
     QUOTED_NAME = 80,   /* names are quoted in error texts up to this many bytes */
@@ -247,7 +247,7 @@ bool columns_set_text(const struct columns *c, const struct column *column, cons
                       size_t len, double *row, char ret_why[COLUMNS_WHY_SIZE])
 {
     text = ingest_trim(text, &len);
-    if (c->model->fill && ingest_is_missing(text, len)) {
+    if (c->model->fill && missing_mark(text, len)) {
         columns_set_missing(c, column, row);
         return true;
     }

@@ -4,7 +4,7 @@
  * be read on another thread.
  *
  * What is missing is filled in where the model does that (served_model.fill): null in JSON, NaN in
- * NPY and tensors, a mark of ingest/ingest_missing.h in a CSV and among texts.
+ * NPY and tensors, a mark of wire/missing.h in a CSV and among texts.
  *
  * All of them refuse what is not finite otherwise, rows of another width, unknown and missing
  * columns, and what a worker would not take at once (QUESTION_MAX_BYTES of numbers); errors point

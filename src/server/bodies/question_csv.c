@@ -7,11 +7,11 @@
 #include "base/decimal.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "ingest/ingest_missing.h"
 #include "ingest/ingest_number.h"
 #include "ingest/ingest_text.h"
 #include "server/bodies/columns.h"
 #include "server/bodies/rows.h"
+#include "wire/missing.h"
 
 struct csv {
     const char *begin, *at, *end;
@@ -141,7 +141,7 @@ static int number_error(const struct csv *c, const struct cell *cell, int64_t co
     double ignored;
     char show[INGEST_SHOW_SIZE], wanted[INGEST_SHOW_SIZE + 32];
     show_wanted(c, column, wanted, sizeof wanted);
-    const char *hint = ingest_is_missing(cell->text, cell->len) ? rows_lack_hint(&c->rows) : "";
+    const char *hint = missing_mark(cell->text, cell->len) ? rows_lack_hint(&c->rows) : "";
     if (cell->len == 0) {
         return cell_error(c, column, err, "the cell is empty%s.%s", wanted, hint);
     }
@@ -227,7 +227,7 @@ static int read_cell(struct csv *c, int64_t column, struct cell *ret, struct err
 /* Whether the cell says that its feature is missing, and that may be. */
 static bool is_missing(const struct csv *c, const struct cell *cell)
 {
-    return rows_may_lack(&c->rows) && ingest_is_missing(cell->text, cell->len);
+    return rows_may_lack(&c->rows) && missing_mark(cell->text, cell->len);
 }
 
 static int read_number(struct csv *c, int64_t column, double *ret, struct err *err)
