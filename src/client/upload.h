@@ -12,7 +12,7 @@
         {"name", 0, "NAME", "what a new data set is called (default: the file's name)", NULL},     \
         {"format", 0, "FORMAT", "of the file (default: by its name)", choice_table_format},        \
         {"task", 0, "TASK", "what is learned (default: by the target's values)", choice_task},     \
-        {"missing", 0, "RULE", "rows that lack a value: refuse, drop them or fill it in",          \
+        {"missing", 0, "RULE", "what becomes of missing values (default: refuse)",                 \
          choice_missing},                                                                          \
     {                                                                                              \
         "one-hot", 0, NULL, "text columns become one column a value", NULL                         \
