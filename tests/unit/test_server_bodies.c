@@ -32,6 +32,24 @@ static const char *const text_features[] = {"a=y z", "d", "a=x"};
 static const struct served_model texts = {
     .name = "m", .version = 1, .d = 3, .outputs = 1, .features = text_features, .targets = targets};
 
+/* Models that fill in what is missing. */
+static const double fill[] = {7.5, 8.5, 9.5}, text_fill[] = {0, 9.5, 0};
+static const struct served_model filling = {.name = "m",
+                                            .version = 1,
+                                            .d = 3,
+                                            .outputs = 1,
+                                            .variances = 1,
+                                            .features = features,
+                                            .fill = fill,
+                                            .targets = targets};
+static const struct served_model filling_texts = {.name = "m",
+                                                  .version = 1,
+                                                  .d = 3,
+                                                  .outputs = 1,
+                                                  .features = text_features,
+                                                  .fill = text_fill,
+                                                  .targets = targets};
+
 enum kind { JSON, CSV, CSV_HEADED, CSV_BARE, NPY, INFER };
 
 static bool is_csv(enum kind kind)
@@ -44,7 +62,7 @@ static int read_body(enum kind kind, const char *body, size_t len, const struct 
                      struct question *ret, struct err *err)
 {
     struct infer in = {.id = NULL};
-    const enum extra_columns extra = m == &texts ? EXTRA_IGNORED : EXTRA_REFUSED;
+    const enum extra_columns extra = m->features == text_features ? EXTRA_IGNORED : EXTRA_REFUSED;
     int r = 0;
     switch (kind) {
     case JSON:
@@ -80,52 +98,79 @@ static const struct {
     enum kind kind;
     const char *text;
     size_t len; /* 0: the text's */
-    bool texts;
+    enum { NUMBERS, TEXTS, LACKING, LACKING_TEXTS } what;
 } bodies[] = {
     {JSON, "{\"instances\": [[1, 2, 3], [4.5e3, -5, 0.6], {\"a\": 1, \"d\": 3, \"b/c\": 2}]}", 0,
-     false},
-    {JSON, "{\"inputs\": {\"d\": [1, 2, 3], \"b/c\": [1, 2, 3], \"a\": [4, 5, 6]}}", 0, false},
+     NUMBERS},
+    {JSON, "{\"inputs\": {\"d\": [1, 2, 3], \"b/c\": [1, 2, 3], \"a\": [4, 5, 6]}}", 0, NUMBERS},
     {JSON,
      "{\"dataframe_split\": {\"columns\": [\"d\", \"a\", \"b/c\"], \"index\": [0, [{}]],"
      " \"data\": [[1, 2, 3], [4, 5, 6]]}, \"return_scores\": false}",
-     0, false},
+     0, NUMBERS},
     {JSON, "{\"dataframe_records\": [{\"a\": 1, \"b/c\": 2, \"d\": 3}], \"return_variance\": true}",
-     0, false},
+     0, NUMBERS},
     {JSON, "{\"instances\": [{\"a\": \"x\", \"u\": [{}], \"d\": 3}, {\"d\": 2, \"a\": \" y z\"}]}",
-     0, true},
-    {JSON, "{\"inputs\": {\"u\": [\"v\"], \"a\": [\"x\", \"y z\"], \"d\": [1, 2]}}", 0, true},
+     0, TEXTS},
+    {JSON, "{\"inputs\": {\"u\": [\"v\"], \"a\": [\"x\", \"y z\"], \"d\": [1, 2]}}", 0, TEXTS},
     {JSON,
      "{\"dataframe_split\": {\"columns\": [\"u\", \"d\", \"a\"], \"data\": [[null, 2, \"x\"], [3, "
      "5, "
      "\"y z\"]]}}",
-     0, true},
-    {CSV, "u,a,d,t\n,x,1,2\n\"q,\",\" y z \",2,\n", 0, true},
-    {CSV, "a;d;\"b/c\"\r\n1;2;3\r\n\r\n 4 ;\"5\";-6e2", 0, false},
+     0, TEXTS},
+    {CSV, "u,a,d,t\n,x,1,2\n\"q,\",\" y z \",2,\n", 0, TEXTS},
+    {CSV, "a;d;\"b/c\"\r\n1;2;3\r\n\r\n 4 ;\"5\";-6e2", 0, NUMBERS},
     {CSV,
      "\xEF\xBB\xBF\xEF\xBB\xBF"
      "a,d,\"b/c\"\n1,2,3\n",
-     0, false},
-    {CSV, "1,2,3\n4,5,6\n7,8,.5\n", 0, false},
-    {CSV, "d,t,a,b/c\n1,\"x\",2,3\n4,,5,6\n", 0, false},
-    {CSV, "\"a\n\";\"\r\nd\";b/c;t\r1;2;3;\"u\n\n\"\"v\"\r4;\"5\r\n\";6;", 0, false},
-    {CSV_HEADED, "\"u\n1\",d,a\n,3,x\n\"7\n\n8\",2,\"\ny z\"\n", 0, true},
-    {CSV_BARE, "1,2,\"3\n\"\n4,5,6\n", 0, false},
-    {NPY, npy, sizeof npy - 1, false},
+     0, NUMBERS},
+    {CSV, "1,2,3\n4,5,6\n7,8,.5\n", 0, NUMBERS},
+    {CSV, "d,t,a,b/c\n1,\"x\",2,3\n4,,5,6\n", 0, NUMBERS},
+    {CSV, "\"a\n\";\"\r\nd\";b/c;t\r1;2;3;\"u\n\n\"\"v\"\r4;\"5\r\n\";6;", 0, NUMBERS},
+    {CSV_HEADED, "\"u\n1\",d,a\n,3,x\n\"7\n\n8\",2,\"\ny z\"\n", 0, TEXTS},
+    {CSV_BARE, "1,2,\"3\n\"\n4,5,6\n", 0, NUMBERS},
+    {NPY, npy, sizeof npy - 1, NUMBERS},
     {INFER,
      "{\"id\": \"q\", \"inputs\": [{\"name\": \"X\", \"shape\": [2, 3], \"datatype\": \"FP32\", "
      "\"data\": [[1, 2, 3], [4, 5, 6]]}], \"outputs\": [{\"name\": \"y\", \"parameters\": "
      "{\"binary_data\": true}}], \"parameters\": {\"timeout\": 5, \"priority\": 1}}",
-     0, false},
+     0, NUMBERS},
     {INFER,
      "{\"inputs\": [{\"data\": [1, 2, 3, 4, 5, 6], \"name\": \"X\", \"shape\": [2, 3], "
      "\"datatype\": \"FP64\"}]}",
-     0, false},
+     0, NUMBERS},
+    {JSON,
+     "{\"instances\": [[1, null, 3], [null, null, null], {\"a\": null, \"d\": 3, \"b/c\": 2}]}", 0,
+     LACKING},
+    {JSON, "{\"inputs\": {\"d\": [null, 2, null], \"b/c\": [1, 2, 3], \"a\": [4, null, null]}}", 0,
+     LACKING},
+    {JSON,
+     "{\"dataframe_split\": {\"data\": [[null, 2, 3], [4, 5, null]],"
+     " \"columns\": [\"d\", \"a\", \"b/c\"]}}",
+     0, LACKING},
+    {JSON, "{\"instances\": [{\"a\": null, \"u\": 1, \"d\": null}, {\"d\": 2, \"a\": \"?\"}]}", 0,
+     LACKING_TEXTS},
+    {JSON, "{\"inputs\": {\"a\": [null, \"y z\", \"\"], \"d\": [1, null, 2]}}", 0, LACKING_TEXTS},
+    {CSV, "a,d,t\nNA,1,2\n\"\",,\nx,?,1\n", 0, LACKING_TEXTS},
+    {CSV, "1,,3\nnull,NaN,N/A\n\"?\",5,\n", 0, LACKING},
+    {CSV, ",NA,\n1,2,3\n", 0, LACKING},
+    {INFER,
+     "{\"inputs\": [{\"name\": \"X\", \"shape\": [2, 3], \"datatype\": \"FP32\", "
+     "\"data\": [[1, null, 1.000000059604644775390625], [null, 5, null]]}]}",
+     0, LACKING},
+    {INFER,
+     "{\"inputs\": [{\"data\": [null, 2, null, null, null, 6], \"name\": \"X\", \"shape\": [2, 3], "
+     "\"datatype\": \"FP64\"}]}",
+     0, LACKING},
 };
 enum { BODIES = sizeof bodies / sizeof *bodies };
 
 static const struct served_model *model_of(int i, bool classes)
 {
-    return bodies[i].texts ? &texts : classes ? &classifier : &regression;
+    const struct served_model *const models[] = {[NUMBERS] = classes ? &classifier : &regression,
+                                                 [TEXTS] = &texts,
+                                                 [LACKING] = &filling,
+                                                 [LACKING_TEXTS] = &filling_texts};
+    return models[bodies[i].what];
 }
 
 static size_t length_of(int i)
@@ -146,6 +191,29 @@ static void test_good(void **state)
         }
         assert_int_equal(r, 0);
         check_question(&q);
+        question_deinit(&q);
+    }
+}
+
+/* Whoever fills in nothing refuses them all, and whoever does puts its values in their place. */
+static void test_lacking(void **state)
+{
+    (void)state;
+    for (int i = 0; i < BODIES; i++) {
+        struct question q = {.X = NULL};
+        if (bodies[i].what != LACKING && bodies[i].what != LACKING_TEXTS) {
+            continue;
+        }
+        const struct served_model *without = bodies[i].what == LACKING_TEXTS ? &texts : &regression;
+        assert_true(read_body(bodies[i].kind, bodies[i].text, length_of(i), without, &q, NULL) < 0);
+        const struct served_model *m = model_of(i, false);
+        assert_int_equal(read_body(bodies[i].kind, bodies[i].text, length_of(i), m, &q, NULL), 0);
+        int filled = 0;
+        for (int64_t k = 0; k < 3 * q.rows; k++) {
+            assert_true(q.X[k] <= 6 || q.X[k] == m->fill[k % 3]);
+            filled += q.X[k] > 6;
+        }
+        assert_true(filled > 0);
         question_deinit(&q);
     }
 }
@@ -223,7 +291,7 @@ static void test_texts(void **state)
     (void)state;
     for (int i = 0; i < BODIES; i++) {
         struct question q = {.X = NULL};
-        if (bodies[i].texts) {
+        if (bodies[i].what == TEXTS) {
             assert_int_equal(
                 read_body(bodies[i].kind, bodies[i].text, length_of(i), &texts, &q, NULL), 0);
             assert_int_equal(q.rows, 2);
@@ -374,8 +442,9 @@ static void test_many_rows(void **state)
     }
 }
 
-TEST_MAIN(cmocka_unit_test(test_good), cmocka_unit_test(test_mutations),
-          cmocka_unit_test(test_every_cut), cmocka_unit_test(test_binary_mutations),
-          cmocka_unit_test(test_texts), cmocka_unit_test(test_wishes),
-          cmocka_unit_test(test_no_memory), cmocka_unit_test(test_too_many_rows),
-          cmocka_unit_test(test_single_precision_rounds_once), cmocka_unit_test(test_many_rows))
+TEST_MAIN(cmocka_unit_test(test_good), cmocka_unit_test(test_lacking),
+          cmocka_unit_test(test_mutations), cmocka_unit_test(test_every_cut),
+          cmocka_unit_test(test_binary_mutations), cmocka_unit_test(test_texts),
+          cmocka_unit_test(test_wishes), cmocka_unit_test(test_no_memory),
+          cmocka_unit_test(test_too_many_rows), cmocka_unit_test(test_single_precision_rounds_once),
+          cmocka_unit_test(test_many_rows))
