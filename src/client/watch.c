@@ -252,6 +252,32 @@ static void print_members(const struct json *obj, const char *const *keys)
     }
 }
 
+#define TARGETS_SHOWN 16
+
+/* A table of the first targets, where there are several. */
+static void print_targets(const char *job, const struct json *targets)
+{
+    static const char *const heads[] = {"target", "smape", "rmse", "mae", "r2"};
+    char value[SHOW_CELL];
+    struct table t;
+    const struct json *one = targets ? json_first(targets) : NULL;
+    if (!one) {
+        return;
+    }
+    table_begin(&t, 5, heads);
+    for (int i = 0; one && i < TARGETS_SHOWN; i++, one = json_next(one)) {
+        table_cell(&t, json_string(json_get(one, heads[0])));
+        for (int k = 1; k < 5; k++) {
+            show_member(one, heads[k], value);
+            table_cell(&t, value);
+        }
+    }
+    table_end(&t);
+    if (one) {
+        show_line(stdout, "more targets: krr job %s", job ? job : "JOB");
+    }
+}
+
 static void print_result(const struct json *job)
 {
     static const char *const of_run[] = {"iterations",
@@ -275,6 +301,7 @@ static void print_result(const struct json *job)
     print_pair("training time", text);
     print_members(result, of_run);
     print_members(json_get(result, "metrics"), metrics);
+    print_targets(json_string(json_get(job, "id")), json_get(result, "target_metrics"));
 }
 
 enum exit_code watch_report(struct client *c, const struct json *job)

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "engine/data/columns.h"
+#include "engine/metrics.h"
 
 /* Apart from the streams that the engine draws from with the same seed. */
 #define STREAM 0x7e57ed
@@ -101,5 +102,34 @@ int tested_sample(const struct tested_rows *all, uint64_t seed, struct json **re
     }
     *ret = j;
     j = NULL;
+    return 0;
+}
+
+static struct json *target_metrics(const struct tested_rows *all, int64_t k)
+{
+    const int64_t m = all->m;
+    const struct metrics found =
+        metrics_regression(all->predicted + k * m, all->truth + k * m, m, 1);
+    struct json *one = json_new_object();
+    json_set_string(one, "target", all->names[all->columns->target[k]]);
+    json_set_number(one, "smape", found.smape);
+    json_set_number(one, "rmse", found.rmse);
+    json_set_number(one, "mae", found.mae);
+    json_set_number(one, "r2", found.r2);
+    return one;
+}
+
+int tested_targets(const struct tested_rows *all, struct json **ret, struct err *err)
+{
+    const bool alone = has_classes(all) || all->t == 1;
+    cleanup_json struct json *list = alone ? json_new_null() : json_new_array();
+    for (int64_t k = 0; !alone && k < all->t && k < TESTED_TARGETS_MAX; k++) {
+        json_push(list, target_metrics(all, k));
+    }
+    if (!json_ok(list)) {
+        return err_no_memory(err);
+    }
+    *ret = list;
+    list = NULL;
     return 0;
 }

@@ -10,6 +10,7 @@
 
 #define TESTED_ROWS_MAX 1000
 #define TESTED_VALUES_MAX 20000 /* predictions; fewer rows where there are many targets */
+#define TESTED_TARGETS_MAX 64   /* that have metrics of their own in a job's result */
 
 /*
  * {task, targets: [names], classes: [labels] or null, test_rows: all there are, rows: [place in the
@@ -18,3 +19,8 @@
  * null.
  */
 int tested_sample(const struct tested_rows *all, uint64_t seed, struct json **ret, struct err *err);
+
+/* [{target: name, smape, rmse, mae, r2}, …] of the first targets, at most TESTED_TARGETS_MAX, in
+ * their order: a job's metrics are those of all of them together. JSON's null for a single target
+ * and for classes. */
+int tested_targets(const struct tested_rows *all, struct json **ret, struct err *err);

@@ -22,6 +22,7 @@ struct training {
     int64_t bytes;
     struct state *state; /* of an earlier attempt, until the solver has it */
     struct json *tested; /* a sample of the test rows, once the model is there */
+    struct json *each;   /* the metrics of every target, likewise */
 };
 
 static double now(void *context)
@@ -82,7 +83,8 @@ static void tell(void *context, const char *text, const struct json *data)
 static int keep_tested(void *context, const struct tested_rows *rows, struct err *err)
 {
     struct training *t = context;
-    return tested_sample(rows, (uint64_t)t->order->spec->seed, &t->tested, err);
+    const int r = tested_sample(rows, (uint64_t)t->order->spec->seed, &t->tested, err);
+    return r == 0 ? tested_targets(rows, &t->each, err) : r;
 }
 
 static int model_sink(void *context, const void *data, size_t size, struct err *err)
@@ -267,7 +269,9 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
         r = fit_run(be, t->order->spec, &in, &control, &model, &result, err);
     }
     if (r == 0) {
-        json_set(done, "result", fit_result_to_json(&result));
+        struct json *told = json_set(done, "result", fit_result_to_json(&result));
+        json_set(told, "target_metrics", t->each ? t->each : json_new_null());
+        t->each = NULL;
         if (model) {
             json_set_string(done, "reason", reason_name(result.outcome.reason));
             if (t->tested != NULL) {
@@ -283,6 +287,7 @@ static int fit_into(struct training *t, struct backend *be, struct json *done, s
     model_free(earlier);
     t->state = state_free(t->state);
     t->tested = json_free(t->tested);
+    t->each = json_free(t->each);
     close_data(&data);
     return r;
 }

@@ -93,6 +93,20 @@ def test_train_shows_the_way_and_ends_with_metrics(base, table, name):
     assert re.search(r"smape +0\.\d+\n", out) and re.search(r"test_rows +30\n", out)
 
 
+def test_train_ends_with_the_metrics_of_every_target(base, tmp_path, name):
+    path = tmp_path / "many.csv"
+    path.write_text("x," + ",".join(f"y{j}" for j in range(20)) + "\n" + "".join(
+        ",".join(str(v) for v in [i, *(i * (j + 1) for j in range(20))]) + "\n" for i in range(50)))
+    out = good(base, "train", path, "-t", "y0", "-t", "y3", "-m", name, "--features", "x")
+    assert re.search(r"\ntarget +smape +rmse +mae +r2\ny0 ( +[0-9.e-]+){4}\ny3 ( +[0-9.e-]+){4}\n$", out), out
+    more = [word for j in range(20) for word in ("-t", f"y{j}")]
+    out = good(base, "train", path, *more, "-m", name, "--features", "x")
+    assert "\ny15 " in out and "\ny16 " not in out
+    assert re.search(r"\nmore targets: krr job job_\w+\n$", out)
+    out = good(base, "train", path, "-t", "y0", "-m", name, "--features", "x")
+    assert "\ntarget " not in out
+
+
 def test_a_model_on_centers_tells_its_whitened_residual(base, api, table, name):
     """A full model has none, and no line of it."""
     done = run(base, "train", table, "--target", "price", "--model", name, "--solver", "direct")
@@ -348,7 +362,7 @@ def test_lists_are_tables_or_json(base, table, name):
     result = json.loads(good(base, "jobs", "-m", name, "--json"))["data"][0]["result"]
     assert f"{result['relative_residual']:.4g}" in row  # also where a search has solved it
     assert json.loads(good(base, "jobs", "-m", name, "--json"))["data"][0]["model"] == name
-    assert re.search(r"ds_\w+ +houses.csv +150 +5 ", good(base, "datasets", "--limit", 5))
+    assert re.search(r"ds_\w+ +houses.csv +150 +5 ", good(base, "datasets", "--limit", 100))
     assert re.search(rf"{re.escape(name)} +1 +\w+ ", good(base, "models", name))
     assert "serve:0" in good(base, "status")
 

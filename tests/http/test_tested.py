@@ -56,6 +56,46 @@ def test_several_targets(api, name):
     assert len(sample["targets"]) == 3
 
 
+def of_each(sample):
+    """What the metrics of every target have to be, from all of the test rows."""
+    truth, found = np.array(sample["truth"]), np.array(sample["predictions"])
+    miss = np.abs(found - truth)
+    return [{"target": name, "smape": np.mean(2 * miss[:, j] / (np.abs(found[:, j]) + np.abs(truth[:, j]))),
+             "rmse": np.sqrt(np.mean(miss[:, j] ** 2)), "mae": np.mean(miss[:, j]),
+             "r2": 1 - np.sum(miss[:, j] ** 2) / np.sum((truth[:, j] - truth[:, j].mean()) ** 2)}
+            for j, name in enumerate(sample["targets"])]
+
+
+def test_every_target_has_metrics_of_its_own(api, name):
+    """The last one is noise: that all of them together are not bad does not tell of it."""
+    X, y = data.regression(120)
+    noise = np.random.default_rng(1).normal(size=120)
+    job = api.train(name, api.upload_csv(X, np.column_stack([y, 1e6 * y, noise])), target=["y1", "y2", "y0"])
+    each, pooled = job["result"]["target_metrics"], job["result"]["metrics"]
+    assert [one["target"] for one in each] == ["y1", "y2", "y0"]
+    assert each == [pytest.approx(one, rel=1e-9) for one in of_each(sample_of(api, job, limit=1000))]
+    assert each[0]["r2"] > 0.9 and each[1]["r2"] < 0.3
+    for key in ("smape", "mae", "r2"):
+        assert pooled[key] == pytest.approx(np.mean([one[key] for one in each]), rel=1e-9)
+    version = api.get(f"/v1/models/{name}/versions/1").json()
+    assert version["description"]["result"]["target_metrics"] == each
+
+
+def test_the_first_64_targets_have_metrics(api, name):
+    X, y = data.regression(60)
+    job = api.train(name, api.upload_csv(X, y[:, None] + np.arange(70)), target=[f"y{j}" for j in range(70)])
+    assert [one["target"] for one in job["result"]["target_metrics"]] == [f"y{j}" for j in range(64)]
+
+
+def test_a_single_target_and_classes_have_no_more_metrics(api, name):
+    X, y = data.regression(60)
+    dataset = api.upload_npz(X, np.column_stack([y, -y]))
+    assert api.train(name, dataset, test={"fraction": 0})["result"]["target_metrics"] is None
+    assert api.train(name, api.upload_csv(X, y))["result"]["target_metrics"] is None
+    X, labels = data.classification(60)
+    assert api.train(name, api.upload_csv(X, labels))["result"]["target_metrics"] is None
+
+
 @pytest.mark.parametrize("targets", [1, 2])
 def test_predictions_beyond_float64_are_null(api, name, targets):
     """And a prediction that is asked for is refused, which is not for features that are too large."""
