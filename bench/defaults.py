@@ -61,8 +61,10 @@ def train(krr, path, options):
     kernel = re.search(r"Kernel chosen on held-out training rows(?:, one at a time)?: (\w+)", said)
     wide = re.search(r"Bandwidth, (\S+) times", said)
     learned = "Bandwidths learned" in said
-    ridge = re.search(r"Regularization chosen with it: (\S+)", said)
-    chosen = kernel and f"{kernel[1]}, {'learned' if learned else wide[1] if wide else 1}, {ridge[1] if ridge else '1e-06'}"
+    as_is = "Features are not standardised" in said
+    width = "learned" if learned else f"{wide[1] if wide else 1}{' as they are' if as_is else ''}"
+    ridge = re.search(r"The model: .*regularization (\S+) a row", said)
+    chosen = kernel and f"{kernel[1]}, {width}, {ridge[1] if ridge else '1e-06'}"
     return float(found[1]), chosen
 
 

@@ -122,6 +122,34 @@ def test_two_classes_have_an_auc(api, name):
     assert job["result"]["metrics"]["accuracy"] > 0.8
 
 
+def settled(api, job):
+    """What the event says of the model before it is solved for, or None; at most one does."""
+    told = [e["data"] for e in api.events(job["id"]) if e["type"] == "message" and "kernel" in (e["data"] or {})]
+    assert len(told) <= 1
+    return told[0] if told else None
+
+
+def test_what_was_left_open_is_told_and_kept(api, name):
+    """Kernel, bandwidth and regularization of the model, whoever chose them."""
+    X, y = data.regression(150, seed=1)
+    dataset = api.upload_csv(X, y)
+    fixed = {"name": "matern32", "bandwidth": 2.5}
+    for open_spec in ({}, {"kernel": {"name": "gaussian", "bandwidth": "median"}, "regularization": 1e-4},
+                      {"kernel": fixed, "search": {"regularization": [1e-5, 1e-3]}}):
+        job = api.train(name, dataset, **open_spec)
+        result = job["result"]
+        assert settled(api, job) == {"kernel": result["kernel"], "regularization": result["regularization"]}, open_spec
+        kernel = api.get(f"/v1/models/{name}/versions/{job['model_version']}").json()["description"]["kernel"]
+        assert result["kernel"]["name"] == kernel["name"]
+        one = kernel.get("bandwidth")
+        assert result["kernel"]["bandwidth"] == (None if isinstance(one, list) else one)
+    job = api.train(name, dataset, kernel={"name": "linear"})  # the default regularization, as the job says
+    assert job["result"]["kernel"] == {"name": "linear", "bandwidth": None} and settled(api, job) is None
+    job = api.train(name, dataset, kernel=fixed, regularization=1e-4)
+    assert settled(api, job) is None
+    assert (job["result"]["kernel"], job["result"]["regularization"]) == (fixed, 1e-4)
+
+
 def test_several_targets_at_once(api, name):
     X, y = data.regression(130, seed=2)
     Y = np.column_stack([y, -3.0 * y, y * y])

@@ -45,7 +45,7 @@ def test_whole_path_is_told(api, name):
     assert result["regularization"] == best["regularization"]
     assert result["ridge"] == pytest.approx(len(X) * best["regularization"], rel=1e-12)
     assert result["solver"] == "eigendecomposition" and result["relative_residual"] < 1e-8
-    told = [e for e in api.events(job["id"]) if e["type"] == "message" and e["data"]]
+    told = [e for e in api.events(job["id"]) if e["type"] == "message" and "path" in (e["data"] or {})]
     assert [len(e["data"]["path"]) for e in told] == [4, 8]
     assert told[-1]["data"] == search
     description = api.get(f"/v1/models/{name}/versions/1").json()["description"]

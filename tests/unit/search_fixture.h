@@ -12,7 +12,9 @@ static inline void story_tell(void *context, const char *text, const struct json
     struct story *s = context;
     buf_printf(&s->messages, "told: %s\n", text);
     s->tables++;
-    s->last_table = json_size(json_get(data, "path"));
+    if (json_get(data, "path") != NULL) { /* not what is told of the model */
+        s->last_table = json_size(json_get(data, "path"));
+    }
 }
 
 static inline int fit(const char *fields, const struct dataset *ds, struct story *story,

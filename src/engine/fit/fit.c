@@ -298,6 +298,9 @@ static int run(struct fit *f, const struct fit_input *in, struct model **ret, st
     if (r == 0) {
         r = fit__search(f, in->centers, err);
     }
+    if (r == 0) {
+        fit__settle(f);
+    }
     mem_trim(); /* what choosing has freed is no part of the solve's memory */
     if (r == 0) {
         r = prepare(f, in->centers, err);
@@ -413,6 +416,7 @@ int fit_run(struct backend *be, const struct job_spec *spec, const struct fit_in
         .vectors = DTYPE_F64,
         .result.precision = spec->precision,
         .result.log_evidence = NAN,
+        .result.bandwidth = NAN,
         .solved = NAN,
     };
     if (spec->precision == PRECISION_FLOAT32 && !f.restricted) {

@@ -30,6 +30,8 @@ struct fit_result {
     int64_t rank;
     int64_t directions;    /* of the model's variance; 0: it has none */
     double log_evidence;   /* of solvers with a posterior (posterior.h), else NaN */
+    const char *kernel;    /* static name; NULL: it was not chosen yet */
+    double bandwidth;      /* of every feature; NaN: the kernel has none, or one a feature */
     double regularization; /* a row: the job's own, or what its search found */
     double ridge;          /* absolute */
     int64_t train_rows, test_rows;

@@ -386,9 +386,6 @@ static void take_chosen(struct fit *f)
         return;
     }
     f->result.regularization = fmax(least, f->chosen.ridge / (double)f->data.n);
-    if (f->result.regularization != given) {
-        fit__say(f, "info", "Regularization chosen with it: %.6g a row.", f->result.regularization);
-    }
 }
 
 /* Regularization and bandwidth: the job's own, or chosen with the kernel, or the best pair of its

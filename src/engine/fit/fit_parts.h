@@ -66,6 +66,10 @@ void fit__warn_of_centers(const struct fit *f);
 /* And when the test rows say that the model is of no use. */
 void fit__warn_of_metrics(const struct fit *f);
 
+/* fit_chosen.c: kernel, bandwidth and regularization are settled: into the result, and told where
+ * the job left one of them open. */
+void fit__settle(struct fit *f);
+
 /* fit_choose.c: kernel and bandwidth; then regularization and bandwidth where they are searched
  * for (`file`: the data set of the centers, or NULL); then, once centers are there, solver,
  * preconditioner and precision. */

@@ -15,6 +15,17 @@ static void set_phases(const struct fit_phases *p, struct json *to)
     json_set_number(phases, "finish_s", p->finish_s);
 }
 
+static void set_kernel(const struct fit_result *r, struct json *to)
+{
+    if (r->kernel == NULL) {
+        json_set(to, "kernel", json_new_null());
+        return;
+    }
+    struct json *kernel = json_set_object(to, "kernel");
+    json_set_string(kernel, "name", r->kernel);
+    json_set_number(kernel, "bandwidth", r->bandwidth);
+}
+
 static void set_grid(const struct grid *g, struct json *j)
 {
     if (g->dims == 0) {
@@ -70,6 +81,7 @@ struct json *fit_result_to_json(const struct fit_result *r)
     json_set_number(j, "relative_residual_bound", r->outcome.relative_residual_bound);
     json_set_number(j, "whitened_residual", r->outcome.whitened_residual);
     json_set_string(j, "certificate", r->outcome.sampled ? "sampled" : "exact");
+    set_kernel(r, j);
     json_set_number(j, "regularization", r->regularization);
     json_set_number(j, "ridge", r->ridge);
     json_set_int(j, "train_rows", r->train_rows);
