@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "client/api.h"
 #include "client/args.h"
+#include "client/model_name.h"
 #include "client/show.h"
 
 static const char *text_of(const struct json *obj, const char *key)
@@ -158,36 +159,70 @@ enum exit_code cmd_resume(struct client *c, const struct args *args)
 
 /* ---- the rest ---- */
 
-/* By the id's prefix; a model's version is NAME@VERSION. */
+/* By the id's prefix; else what a model's name may stand for (model_name.h). */
 static bool deletion_path(struct buf *path, const char *id)
 {
-    const char *at = strrchr(id, '@');
     if (strncmp(id, "job_", 4) == 0 || strncmp(id, "ds_", 3) == 0) {
         buf_str(path, id[0] == 'j' ? "/v1/jobs" : "/v1/datasets");
         api_path_add(path, id);
         return true;
     }
-    if (!at || at == id || !at[1]) {
-        return false;
+    return model_name_path(id, path);
+}
+
+static enum exit_code delete_path(struct client *c, const struct buf *path)
+{
+    cleanup_json struct json *nothing = NULL;
+    return api_json(c, "DELETE", path->failed ? NULL : path->data, NULL, &nothing);
+}
+
+/* Versions behind aliases answer questions: nothing of the model goes before its aliases did. */
+static bool has_aliases(const char *name, const struct json *model)
+{
+    const struct json *aliases = json_get(model, "aliases");
+    const struct json *first = aliases ? json_first(aliases) : NULL;
+    if (first) {
+        const char *alias = text_of(first, "alias");
+        complain("%s has the alias %s: delete it first (%s:%s)", name, alias ? alias : "-", name,
+                 alias ? alias : "-");
     }
-    cleanup_mem char *name = mem_strndup(id, (size_t)(at - id));
-    buf_str(path, "/v1/models");
-    api_path_add(path, name ? name : "");
-    buf_str(path, "/versions");
-    api_path_add(path, at + 1);
-    return true;
+    return first != NULL;
+}
+
+/* Page by page, always the first: the versions of the one before are gone. */
+static enum exit_code delete_model(struct client *c, const char *name, const struct buf *path)
+{
+    enum exit_code code = EXIT_DONE;
+    for (bool more = true; more && code == EXIT_DONE;) {
+        cleanup_json struct json *model = NULL;
+        code = api_json(c, "GET", path->failed ? NULL : path->data, NULL, &model);
+        if (code == EXIT_DONE && has_aliases(name, model)) {
+            code = EXIT_REFUSED;
+        }
+        const struct json *list = code == EXIT_DONE ? json_get(model, "versions") : NULL;
+        more = json_bool(json_get(model, "has_more"));
+        for (const struct json *v = list ? json_first(list) : NULL; v && code == EXIT_DONE;
+             v = json_next(v)) {
+            struct buf one = BUF_INIT;
+            buf_printf(&one, "%s/versions/%.0f", path->data, json_number(json_get(v, "version")));
+            code = delete_path(c, &one);
+            buf_deinit(&one);
+        }
+    }
+    return code;
 }
 
 static enum exit_code delete_one(struct client *c, const char *id)
 {
-    cleanup_json struct json *nothing = NULL;
     cleanup_json struct json *said = c->json ? json_new_object() : NULL;
     struct buf path = BUF_INIT;
     enum exit_code code = EXIT_USAGE;
-    if (deletion_path(&path, id)) {
-        code = api_json(c, "DELETE", path.failed ? NULL : path.data, NULL, &nothing);
+    if (!deletion_path(&path, id)) {
+        complain("%s is no job_…, ds_…, MODEL@VERSION, MODEL:ALIAS or MODEL", id);
+    } else if (strncmp(path.data ? path.data : "", "/v1/models/", 11) == 0 && !strpbrk(id, "@:")) {
+        code = delete_model(c, id, &path);
     } else {
-        complain("%s is no job_…, ds_… or MODEL@VERSION", id);
+        code = delete_path(c, &path);
     }
     buf_deinit(&path);
     if (code == EXIT_DONE && said) {

@@ -217,7 +217,7 @@ def test_the_queue_is_listed_in_its_order(daemons, table):
 def test_wrong_command_lines_end_with_2(base, table):
     for words in ([], ["dance"], ["jobs", "--bogus"], ["watch"], ["train"], ["train", "a", "b"],
                   ["train", table, "--dataset", "ds_x"], ["train", table, "--set", "x"],
-                  ["export", "m"], ["load", "m"], ["delete", "m"], ["predict", "@3"]):
+                  ["export", "m"], ["load", "m"], ["delete", "m@"], ["delete", ":a"], ["predict", "@3"]):
         assert run(base, *words).returncode == 2, words
 
 
@@ -506,6 +506,38 @@ def test_versions_are_loaded_unloaded_and_deleted(base, table, name):
     assert good(base, "unload", f"{name}@1").strip() == "unloaded"
     good(base, "delete", f"{name}@1")
     assert run(base, "models", name).returncode == 4
+
+
+def test_an_alias_and_then_a_whole_model_are_deleted(base, table, name):
+    for _ in range(2):
+        good(base, "train", table, "-t", "price", "-m", name)
+    good(base, "alias", name, "prod", 1)
+    refusal = run(base, "delete", name)
+    assert refusal.returncode == 4 and f"{name}:prod".encode() in refusal.stderr
+    assert run(base, "delete", f"{name}@1").returncode == 4  # the server's own refusal
+    assert json.loads(good(base, "delete", f"{name}:prod", "--json")) == {"deleted": f"{name}:prod"}
+    assert run(base, "alias", name, "prod").returncode == 4
+    assert run(base, "delete", f"{name}:prod").returncode == 4
+    good(base, "delete", name)
+    for command in ("models", "delete"):
+        assert run(base, command, name).returncode == 4
+    assert run(base, "delete", f"{name}@").returncode == 2
+
+
+@pytest.mark.parametrize("content, word", [
+    (b"", b"empty"), (b"a,b\n1,2\n" * 9, b"no safetensors file;"), (b"PK\x03\x04" + bytes(60), b"a zip archive"),
+    (b"\x1f\x8b\x08" + bytes(60), b"gzip"), (b"\x80\x04\x95" + bytes(60), b"pickle"), (b"\x89HDF\r\n" + bytes(60), b"HDF5"),
+])
+def test_import_says_what_it_takes(base, tmp_path, name, content, word):
+    (tmp_path / "file").write_bytes(content)
+    refusal = run(base, "import", name, tmp_path / "file")
+    assert refusal.returncode == 4 and word in refusal.stderr and b"safetensors file that an export" in refusal.stderr
+
+
+def test_import_of_an_onnx_file(base, table, name, tmp_path):
+    good(base, "train", table, "-t", "price", "-m", name)
+    good(base, "export", f"{name}@1", "-f", "onnx", "-o", tmp_path / "model")
+    assert b"an ONNX file" in run(base, "import", name, tmp_path / "model").stderr
 
 
 def test_an_alias_is_moved(base, table, name):

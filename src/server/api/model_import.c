@@ -388,11 +388,53 @@ static int rewrite(struct import *m, const struct model_file *f, const struct te
     return r;
 }
 
+/* What files that people take for models begin with. ONNX: field 1, the version of the format, and
+ * then the name of who has written it, or the version of that. */
+static const char *foreign_name(const unsigned char *data, size_t size)
+{
+    static const struct {
+        const char *start, *name;
+    } kinds[] = {{"PK\x03\x04", "a zip archive"},
+                 {"\x1f\x8b", "compressed by gzip"},
+                 {"\x89HDF", "an HDF5 file"},
+                 {"\x93NUMPY", "an NPY file"},
+                 {"\x80", "a Python pickle"}};
+    if (size >= 3 && data[0] == 0x08 && data[1] < 0x80 && (data[2] == 0x12 || data[2] == 0x1a)) {
+        return "an ONNX file";
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const size_t length = strlen(kinds[i].start);
+        if (size >= length && memcmp(data, kinds[i].start, length) == 0) {
+            return kinds[i].name;
+        }
+    }
+    return NULL;
+}
+
+/* A safetensors file begins with the length of its header, in eight bytes, and the header. */
+static int check_kind(const struct file_map *map, struct err *err)
+{
+    const unsigned char *data = map->data;
+    if (map->size > 8 && data[8] == '{') {
+        return 0;
+    }
+    const char *name = foreign_name(data, map->size);
+    return err_at(err, ERR_INVALID, "#/body",
+                  "The body is %s%s%s; a model is imported from the safetensors file that an "
+                  "export of one has written.",
+                  map->size == 0 ? "empty" : "no safetensors file", name ? ", but " : "",
+                  name ? name : "");
+}
+
 static int check(struct import *m, const struct file_map *map, struct err *err)
 {
     struct model_file f;
     struct tensors file;
-    int r = model_file_open(map->data, map->size, &f, &file, err);
+    int r = check_kind(map, err);
+    if (r < 0) {
+        return r;
+    }
+    r = model_file_open(map->data, map->size, &f, &file, err);
     if (r < 0) {
         return blame(r, err);
     }
