@@ -121,6 +121,31 @@ static void test_regression_on_labels(void **state)
     fixture_dataset_free(ds);
 }
 
+/* As an upload reads numbers, and not as strtod does. */
+static void test_labels_that_are_numbers(void **state)
+{
+    (void)state;
+    static const char *const no_number[] = {"nan", "inf", "-infinity", "0x1f", "1e999", "",
+                                            "-",   "1e",  "1 ",        " 1",   "1,5",   "nan(1)"};
+    struct dataset *ds = fixture_dataset(values, 3, 4, 3);
+    struct columns c;
+    struct err err;
+    fixture_rename(&ds->info.class_labels[0], "+1");
+    fixture_rename(&ds->info.class_labels[1], ".5");
+    fixture_rename(&ds->info.class_labels[2], "007e-1");
+    assert_int_equal(resolve("'task':'regression'", ds, &c, NULL), 0);
+    assert_close(c.meaning[0], 1.0, 0);
+    assert_close(c.meaning[1], 0.5, 0);
+    assert_close(c.meaning[2], 0.7, 0);
+    columns_deinit(&c);
+    for (size_t i = 0; i < sizeof(no_number) / sizeof(no_number[0]); i++) {
+        fixture_rename(&ds->info.class_labels[1], no_number[i]);
+        assert_int_equal(resolve("'task':'regression'", ds, &c, &err), -ERR_INVALID);
+        assert_contains(err.detail, "is not a number");
+    }
+    fixture_dataset_free(ds);
+}
+
 /* Columns of another data set are found by name, classes by label. */
 static void test_match(void **state)
 {
@@ -171,4 +196,5 @@ static void test_match_refuses_numbers_for_classes(void **state)
 TEST_MAIN(cmocka_unit_test(test_defaults), cmocka_unit_test(test_named_in_any_order),
           cmocka_unit_test(test_siblings), cmocka_unit_test(test_missing_column),
           cmocka_unit_test(test_classes), cmocka_unit_test(test_regression_on_labels),
-          cmocka_unit_test(test_match), cmocka_unit_test(test_match_refuses_numbers_for_classes))
+          cmocka_unit_test(test_labels_that_are_numbers), cmocka_unit_test(test_match),
+          cmocka_unit_test(test_match_refuses_numbers_for_classes))

@@ -1,5 +1,6 @@
 #include "engine/data/columns.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +93,16 @@ static bool is_class_column(const struct dataset_info *info, int64_t column)
            info->target_columns[0] == column;
 }
 
+/* A label that an upload takes for a number, "+1" and ".5" as well: decimal and finite, of which
+ * strtod takes more ("nan", "0x1f"). */
+static bool read_label(const char *label, double *ret)
+{
+    char *end = NULL;
+    const bool decimal = strspn(label, "+-.0123456789eE") == strlen(label);
+    *ret = decimal ? strtod(label, &end) : 0.0;
+    return decimal && end != label && *end == '\0' && isfinite(*ret);
+}
+
 /* The number a label is, for regression on a column of class codes. */
 static int numeric_meanings(const struct dataset_info *info, struct columns *c, struct err *err)
 {
@@ -101,9 +112,7 @@ static int numeric_meanings(const struct dataset_info *info, struct columns *c, 
     }
     c->meanings = info->classes;
     for (int64_t i = 0; i < info->classes; i++) {
-        char *end = NULL;
-        c->meaning[i] = strtod(info->class_labels[i], &end);
-        if (end == info->class_labels[i] || *end != '\0') {
+        if (!read_label(info->class_labels[i], &c->meaning[i])) {
             return err_at(err, ERR_INVALID, "#/task",
                           "The target has the label \"%.64s\", which is not a number; regression "
                           "needs numbers.",
